@@ -1,0 +1,503 @@
+package contextstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/task"
+)
+
+// Context is one run's files in the hands of their owner. Its methods may be
+// called from several goroutines; the files are touched by one at a time.
+type Context struct {
+	store *Store
+	meta  Metadata
+	lock  *lock
+
+	mu       sync.Mutex
+	dir      string
+	state    State
+	dirty    bool // state differs from state.json
+	ended    bool
+	messages *logFile
+	tools    *logFile
+	window   *logFile
+	checks   *logFile
+	tokens   int64 // running total of the last message
+	buf      []byte
+
+	stop chan struct{}
+	done sync.WaitGroup
+}
+
+// logFile is an append-only file of numbered lines.
+type logFile struct {
+	*disk.File
+	seq int64 // of the last line
+}
+
+// UUID is the context's name.
+func (c *Context) UUID() string { return c.meta.UUID }
+
+// Metadata is what was written when the task was made.
+func (c *Context) Metadata() Metadata { return c.meta }
+
+// Dir is where the files lie now; it changes with the status.
+func (c *Context) Dir() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dir
+}
+
+// State returns a copy of the counters and status.
+func (c *Context) State() State {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state
+}
+
+// LastSeq is the number of the last message, 0 before the first.
+func (c *Context) LastSeq() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.messages.seq
+}
+
+// Append writes messages after the last one and returns them as they were
+// written: numbered, timed, redacted. They are on disk when it returns (in the
+// page cache with durability "os"); on an error none of them is. Their Seq,
+// Timestamp, Tokens and TotalTokens are filled in. Source: store-v3 §4.2.
+func (c *Context) Append(msgs ...Message) ([]Message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil, ErrEnded
+	}
+	seq, total, now := c.messages.seq, c.tokens, c.store.now()
+	buf := c.buf[:0]
+	out := make([]Message, len(msgs))
+	for i, m := range msgs {
+		m = c.redact(m)
+		seq++
+		m.Seq, m.Timestamp, m.Tokens = seq, now, CountTokens(m.Content)
+		total += int64(m.Tokens)
+		m.TotalTokens = total
+		var err error
+		if buf, err = appendLine(buf, m); err != nil {
+			return nil, err
+		}
+		out[i] = m
+	}
+	c.keep(buf)
+	if err := c.write(c.messages, buf, true); err != nil {
+		return nil, err
+	}
+	c.messages.seq, c.tokens = seq, total
+	c.state.CurrentContextTokens = total
+	c.dirty = true
+	return out, nil
+}
+
+// keep reuses the line buffer for the next append unless it has grown huge.
+func (c *Context) keep(buf []byte) {
+	if cap(buf) <= 1<<20 {
+		c.buf = buf[:0]
+	} else {
+		c.buf = nil
+	}
+}
+
+func (c *Context) redact(m Message) Message {
+	m.Content, m.Reasoning = c.store.Redact(m.Content), c.store.Redact(m.Reasoning)
+	if len(m.ToolCalls) > 0 {
+		calls := make([]ToolCall, len(m.ToolCalls))
+		for i, t := range m.ToolCalls {
+			calls[i] = ToolCall{ID: t.ID, Name: t.Name, Arguments: c.store.Redact(t.Arguments)}
+		}
+		m.ToolCalls = calls
+	}
+	return m
+}
+
+// write appends whole lines; with durable it also syncs them.
+func (c *Context) write(f *logFile, lines []byte, durable bool) error {
+	before := f.Size()
+	if _, err := f.Append(lines); err != nil {
+		return err
+	}
+	if !durable || c.store.NoSync {
+		return nil
+	}
+	if err := f.Sync(); err != nil {
+		// Not acknowledged: take the lines back so that the next owner does not
+		// find messages whose writer never knew of them.
+		return errors.Join(err, f.Truncate(before))
+	}
+	return nil
+}
+
+// AppendTools writes finished calls to tools.jsonl. They are not synced; after
+// a power cut they can be mended from the messages (PROTOCOL "Turn" 3).
+func (c *Context) AppendTools(runs ...ToolRun) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return ErrEnded
+	}
+	buf, seq := c.buf[:0], c.tools.seq
+	for _, r := range runs {
+		seq++
+		r.Seq, r.Timestamp = seq, c.store.now()
+		r.Result, r.Error = c.store.Redact(r.Result), c.store.Redact(r.Error)
+		r.Args = c.redactArgs(r.Args)
+		var err error
+		if buf, err = appendLine(buf, r); err != nil {
+			return err
+		}
+	}
+	c.keep(buf)
+	if err := c.write(c.tools, buf, false); err != nil {
+		return err
+	}
+	c.tools.seq = seq
+	c.state.ToolCallCount += int64(len(runs))
+	c.dirty = true
+	return nil
+}
+
+// redactArgs keeps args JSON: what is no JSON, or stops being JSON by
+// redaction, is stored as a string.
+func (c *Context) redactArgs(args json.RawMessage) json.RawMessage {
+	clean := c.store.Redact(string(args))
+	if json.Valid([]byte(clean)) {
+		return json.RawMessage(clean)
+	}
+	s, _ := json.Marshal(clean)
+	return s
+}
+
+// AppendWindow records a decision about the window before a request that
+// follows from it is sent; it is synced.
+func (c *Context) AppendWindow(e WindowEvent) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e.ID, e.Timestamp = c.window.seq+1, c.store.now()
+	return c.appendOne(c.window, e)
+}
+
+// AppendCheck records a check command that ran to its end; it is synced.
+func (c *Context) AppendCheck(r CheckRun) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.Seq, r.Timestamp = c.checks.seq+1, c.store.now()
+	r.Output, r.Command = c.store.Redact(r.Output), c.store.Redact(r.Command)
+	return c.appendOne(c.checks, r)
+}
+
+func (c *Context) appendOne(f *logFile, v any) error {
+	if c.ended {
+		return ErrEnded
+	}
+	line, err := appendLine(nil, v)
+	if err != nil {
+		return err
+	}
+	if err := c.write(f, line, true); err != nil {
+		return err
+	}
+	f.seq++
+	return nil
+}
+
+// ModelCalled counts a call to the model and the tokens reported for it.
+func (c *Context) ModelCalled(tokens int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state.LLMCallCount++
+	c.state.TotalTokensUsed += tokens
+	c.dirty = true
+}
+
+// Activity notes in state.json what the run is about to do (store-v2 §3.2). It
+// is replaced without a sync: it informs people and is not a checkpoint.
+func (c *Context) Activity(status, activity string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return ErrEnded
+	}
+	c.state.Status, c.state.LastActivity = status, activity
+	return c.saveState(false)
+}
+
+// TurnDone updates the row, once per turn. The error is ErrNotOwner or nil: any
+// other trouble with the index is reported and mended later.
+func (c *Context) TurnDone(ctx context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.putRow(ctx)
+}
+
+func (c *Context) putRow(ctx context.Context) error {
+	err := c.store.index.put(ctx, c.meta, c.state)
+	if errors.Is(err, ErrNotOwner) {
+		return err
+	}
+	c.store.tell(err)
+	return nil
+}
+
+// Checkpoint makes state.json durable: how far each file is good.
+func (c *Context) Checkpoint() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return nil
+	}
+	return c.saveState(true)
+}
+
+func (c *Context) saveState(durable bool) error {
+	c.state.UpdatedAt = c.store.now()
+	if durable {
+		// Only synced lengths may be trusted after a power cut; tools.jsonl is
+		// not synced by a turn.
+		if err := c.syncAll(); err != nil {
+			return err
+		}
+		c.state.Files = map[string]Mark{
+			messagesFile: {c.messages.Size(), c.messages.seq},
+			toolsFile:    {c.tools.Size(), c.tools.seq},
+			windowFile:   {c.window.Size(), c.window.seq},
+			checksFile:   {c.checks.Size(), c.checks.seq},
+		}
+	}
+	b, err := appendLine(nil, c.state)
+	if err != nil {
+		return err
+	}
+	err = c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, durable && !c.store.NoSync)
+	c.dirty = err != nil
+	return err
+}
+
+func (c *Context) syncAll() error {
+	if c.store.NoSync {
+		return nil
+	}
+	for _, f := range []*logFile{c.messages, c.tools} {
+		if err := f.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// beat keeps heartbeat and checkpoint fresh until the context is closed.
+func (c *Context) beat(every time.Duration) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-t.C:
+			c.mu.Lock()
+			if !c.ended {
+				c.lock.owner.HeartbeatAt = c.store.now()
+				_ = c.lock.write()    // for people; the kernel lock is what counts
+				_ = c.saveState(true) // a lasting fault shows at the next append
+			}
+			c.mu.Unlock()
+		}
+	}
+}
+
+// Messages reads the messages from a byte offset of messages.jsonl on and calls
+// f for each with the offset it begins at, until f returns false.
+func (c *Context) Messages(offset int64, f func(offset int64, m Message) bool) error {
+	c.mu.Lock()
+	end := c.messages.Size()
+	c.mu.Unlock()
+	var derr error
+	err := lines(io.NewSectionReader(c.messages, offset, end-offset), func(at int64, line []byte) bool {
+		m, err := DecodeMessage(line)
+		if err != nil {
+			derr = fmt.Errorf("%s at byte %d: %w", messagesFile, offset+at, err)
+			return false
+		}
+		return f(offset+at, m)
+	})
+	return errors.Join(err, derr)
+}
+
+// LastWindow returns the latest window event, nil where there is none.
+func (c *Context) LastWindow() (*WindowEvent, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var e WindowEvent
+	ok, err := lastLine(c.window, c.window.Size(), func(b []byte) error { return json.Unmarshal(b, &e) })
+	if !ok || err != nil {
+		return nil, err
+	}
+	return &e, nil
+}
+
+// Checks returns the check runs so far, oldest first. There are a few per run.
+func (c *Context) Checks() ([]CheckRun, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var all []CheckRun
+	var derr error
+	err := lines(io.NewSectionReader(c.checks, 0, c.checks.Size()), func(_ int64, b []byte) bool {
+		var r CheckRun
+		if derr = json.Unmarshal(b, &r); derr == nil {
+			all = append(all, r)
+		}
+		return derr == nil
+	})
+	return all, errors.Join(err, derr)
+}
+
+// LastTools returns up to n of the latest tool runs, latest first.
+func (c *Context) LastTools(n int) ([]ToolRun, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var runs []ToolRun
+	err := reverseLines(c.tools, c.tools.Size(), func(b []byte) bool {
+		if r, err := DecodeToolRun(b); err == nil {
+			runs = append(runs, r)
+		}
+		return len(runs) < n
+	})
+	return runs, err
+}
+
+// Close gives a context up without ending it: the next owner may claim it.
+func (c *Context) Close() error {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return nil
+	}
+	err := c.saveState(true)
+	c.ended = true
+	c.mu.Unlock()
+	c.shut()
+	return err
+}
+
+// shut stops the heartbeat, closes the files and releases the lock, once.
+func (c *Context) shut() {
+	if c.stop != nil {
+		close(c.stop)
+		c.done.Wait()
+		c.stop = nil
+	}
+	for _, f := range []*logFile{c.messages, c.tools, c.window, c.checks} {
+		if f != nil {
+			_ = f.Close()
+		}
+	}
+	c.lock.release()
+}
+
+// SpillDir is where output too long for a message is kept.
+func (c *Context) SpillDir() string { return filepath.Join(c.Dir(), "output") }
+
+// Transition ends this owner's hold on the task: it writes the final summary
+// where the outcome is final, commits the status, moves the directory, updates
+// the row and releases the lock (PROTOCOL "End, pause, wait"). On an error
+// before the commit point nothing has changed and the context is still open; a
+// later one leaves a half-done transition that the next opener finishes.
+func (c *Context) Transition(ctx context.Context, o task.Outcome) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return ErrEnded
+	}
+	if err := task.CheckTransition(c.state.TaskStatus, o.Status); err != nil {
+		return err
+	}
+	before := c.state
+	if o.Status.Final() {
+		if err := c.finalSummary(o); err != nil {
+			return fmt.Errorf("final summary of %s: %w", c.meta.UUID, err)
+		}
+		c.state.CompletedAt = c.store.now()
+	}
+	c.state.TaskStatus, c.state.Status, c.state.Phase = o.Status, string(o.Status), phaseEnding
+	c.state.LastActivity = "transition"
+	if o.Status != task.Completed && o.Reason != "" {
+		reason := c.store.Redact(o.Reason)
+		c.state.Error = &reason
+	}
+	if err := c.saveState(true); err != nil {
+		c.state = before
+		return fmt.Errorf("commit %s of %s: %w", o.Status, c.meta.UUID, err)
+	}
+	c.ended = true
+	err := c.finish(ctx)
+	c.mu.Unlock()
+	c.shut()
+	c.mu.Lock()
+	return err
+}
+
+// finish does what follows the commit point; every step can be done again.
+func (c *Context) finish(ctx context.Context) error {
+	to := filepath.Join(c.store.BaseDir, dirOf(c.state.TaskStatus), c.meta.UUID)
+	if c.dir != to {
+		if err := c.store.FS.Rename(c.dir, to); err != nil {
+			return fmt.Errorf("move %s to %s: %w", c.meta.UUID, filepath.Dir(to), err)
+		}
+		c.dir = to
+	}
+	if err := c.putRow(ctx); err != nil {
+		return err
+	}
+	c.state.Phase = ""
+	b, err := appendLine(nil, c.state)
+	if err != nil {
+		return err
+	}
+	if err := c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, !c.store.NoSync); err != nil {
+		return err
+	}
+	return c.store.FS.Remove(filepath.Join(c.dir, lockFile))
+}
+
+// finalSummary appends the summary of the whole run, unless an earlier attempt
+// at this transition already did.
+func (c *Context) finalSummary(o task.Outcome) error {
+	f, err := c.openLog(summariesFile, 0, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	var last Summary
+	if _, err := lastLine(f, f.Size(), func(b []byte) (err error) { last, err = DecodeSummary(b); return err }); err != nil {
+		return err
+	}
+	if last.Final {
+		return nil
+	}
+	text := c.store.Redact(o.Summary)
+	s := Summary{ID: last.ID + 1, StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: text, OriginalTokens: c.tokens,
+		SummaryTokens: int64(CountTokens(text)), Timestamp: c.store.now(), Final: true}
+	if s.OriginalTokens > 0 {
+		s.Ratio = float64(int(1000*float64(s.SummaryTokens)/float64(s.OriginalTokens)+0.5)) / 1000
+	}
+	line, err := appendLine(nil, s)
+	if err != nil {
+		return err
+	}
+	return c.write(f.logFile, line, true)
+}

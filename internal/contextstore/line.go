@@ -1,0 +1,221 @@
+package contextstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// timeLayout is UTC, fixed width, six decimals (spec/README "ids and times").
+const timeLayout = "2006-01-02T15:04:05.000000Z"
+
+// Time is a timestamp in the ledger's one format.
+type Time struct{ time.Time }
+
+// MarshalJSON writes the fixed-width form.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + t.UTC().Format(timeLayout) + `"`), nil
+}
+
+// UnmarshalJSON reads any RFC 3339 time, and null as the zero time.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*t = Time{}
+		return nil
+	}
+	var s string
+	if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	v, err := time.Parse(time.RFC3339Nano, s)
+	t.Time = v
+	return err
+}
+
+// String is the form of the files, or "" for the zero time.
+func (t Time) String() string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+// Message is a line of messages.jsonl: store-v3 §3.2's fields, then ours.
+type Message struct {
+	Seq       int64  `json:"seq"` // from 1, without gaps
+	Role      string `json:"role"`
+	ToolName  string `json:"tool_name,omitempty"`
+	Content   string `json:"content"`
+	Timestamp Time   `json:"timestamp"`
+	Tokens    int    `json:"tokens"` // estimate: 4 characters = 1 token (store-v3 §3.2)
+
+	ToolCallID   string     `json:"tool_call_id,omitempty"`
+	ToolCalls    []ToolCall `json:"tool_calls,omitempty"`
+	Reasoning    string     `json:"reasoning_content,omitempty"`
+	FinishReason string     `json:"finish_reason,omitempty"`
+	Usage        *Usage     `json:"usage,omitempty"`
+	TotalTokens  int64      `json:"total_tokens"` // running sum of tokens, so that counting is O(1)
+	Summarized   bool       `json:"summarized,omitempty"`
+}
+
+// ToolCall is a call of an assistant message; Arguments is the model's own text.
+type ToolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Usage is what the provider reported for the call that gave a message, in tokens.
+type Usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+	Cached     int `json:"cached_tokens,omitempty"`
+}
+
+// Summary is a line of summaries.jsonl (store-v3 §3.3). Final marks the summary
+// of the whole run, which the window ignores.
+type Summary struct {
+	ID             int64   `json:"id"`
+	StartSeq       int64   `json:"start_seq"`
+	EndSeq         int64   `json:"end_seq"`
+	Summary        string  `json:"summary"`
+	OriginalTokens int64   `json:"original_tokens"`
+	SummaryTokens  int64   `json:"summary_tokens"`
+	Ratio          float64 `json:"ratio"`
+	Timestamp      Time    `json:"timestamp"`
+	Final          bool    `json:"final,omitempty"`
+}
+
+// ToolRun is a line of tools.jsonl: one finished call (store-v3 §3.4).
+type ToolRun struct {
+	Seq        int64           `json:"seq"`
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args"`
+	Result     string          `json:"result,omitempty"`
+	Status     string          `json:"status"` // success or error
+	Error      string          `json:"error,omitempty"`
+	DurationMS int64           `json:"duration_ms"`
+	Timestamp  Time            `json:"timestamp"`
+	CallID     string          `json:"call_id"`
+}
+
+// WindowEvent is a line of window.jsonl: a decision about what the model sees,
+// written before the request that follows it (DESIGN §3).
+type WindowEvent struct {
+	ID        int64  `json:"id"`
+	Type      string `json:"type"` // truncate
+	FromSeq   int64  `json:"from_seq"`
+	Offset    int64  `json:"offset"` // of message from_seq in messages.jsonl, bytes
+	Dropped   int64  `json:"dropped"`
+	Reason    string `json:"reason"`
+	Timestamp Time   `json:"timestamp"`
+}
+
+// CheckRun is a line of checks.jsonl: one check command that ran to its end.
+type CheckRun struct {
+	Seq        int64    `json:"seq"`
+	Round      int      `json:"round"` // 0 before the first change, then 1, 2 …
+	Command    string   `json:"command"`
+	ExitCode   int      `json:"exit_code"`
+	TimedOut   bool     `json:"timed_out,omitempty"`
+	Failing    []string `json:"failing,omitempty"` // names of failing tests, where the output tells them
+	Output     string   `json:"output"`            // the last part
+	DurationMS int64    `json:"duration_ms"`
+	Timestamp  Time     `json:"timestamp"`
+}
+
+// Passed reports whether the command ended with exit code 0 in time.
+func (c CheckRun) Passed() bool { return c.ExitCode == 0 && !c.TimedOut }
+
+// CountTokens estimates the tokens of a text: its characters / 4 (store-v3 §4.2).
+func CountTokens(s string) int { return utf8.RuneCountInString(s) / 4 }
+
+var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// appendLine appends v to b as one line of compact JSON with <, > and & as
+// they are, so that grep finds what people look for (store-v2 §9.1).
+func appendLine(b []byte, v any) ([]byte, error) {
+	buf := encoders.Get().(*bytes.Buffer)
+	defer encoders.Put(buf)
+	buf.Reset()
+	e := json.NewEncoder(buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return b, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return append(b, buf.Bytes()...), nil
+}
+
+// message20 are the names of store-v2 §3.3 that differ from store-v3's.
+type message20 struct {
+	TokenCount   int  `json:"token_count"`
+	IsSummarized bool `json:"is_summarized"`
+}
+
+// DecodeMessage reads a line of messages.jsonl in either edition.
+func DecodeMessage(line []byte) (Message, error) {
+	var m struct {
+		Message
+		message20
+	}
+	if err := json.Unmarshal(line, &m); err != nil {
+		return Message{}, err
+	}
+	if m.Seq < 1 || m.Role == "" {
+		return Message{}, fmt.Errorf("no seq or role")
+	}
+	if m.Tokens == 0 {
+		m.Tokens = m.TokenCount
+	}
+	m.Summarized = m.Summarized || m.IsSummarized
+	return m.Message, nil
+}
+
+// DecodeSummary reads a line of summaries.jsonl in either edition.
+func DecodeSummary(line []byte) (Summary, error) {
+	var s struct {
+		Summary20
+		Summary
+	}
+	if err := json.Unmarshal(line, &s); err != nil {
+		return Summary{}, err
+	}
+	if s.ID == 0 {
+		s.ID, s.Ratio, s.Timestamp = s.SummaryID, s.CompressionRatio, s.CreatedAt
+	}
+	return s.Summary, nil
+}
+
+// Summary20 are the names of store-v2 §3.4 that differ from store-v3's.
+type Summary20 struct {
+	SummaryID        int64   `json:"summary_id"`
+	CompressionRatio float64 `json:"compression_ratio"`
+	CreatedAt        Time    `json:"created_at"`
+}
+
+// DecodeToolRun reads a line of tools.jsonl in either edition.
+func DecodeToolRun(line []byte) (ToolRun, error) {
+	var t struct {
+		ToolRun
+		ToolName  string          `json:"tool_name"`
+		Arguments json.RawMessage `json:"arguments"`
+		Result    json.RawMessage `json:"result"` // an object in store-v2
+	}
+	if err := json.Unmarshal(line, &t); err != nil {
+		return ToolRun{}, err
+	}
+	if t.Tool == "" {
+		t.Tool, t.Args = t.ToolName, t.Arguments
+	}
+	if len(t.Result) > 0 && json.Unmarshal(t.Result, &t.ToolRun.Result) != nil {
+		t.ToolRun.Result = string(t.Result)
+	}
+	return t.ToolRun, nil
+}

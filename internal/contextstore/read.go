@@ -1,0 +1,233 @@
+package contextstore
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// View is a context seen from outside: read-only, without lock or index, also
+// on a read-only disk.
+type View struct {
+	Dir      string
+	Metadata Metadata
+	State    State
+	Owner    Owner
+	Held     bool // a live process owns it now
+}
+
+// Status is the task's status; a missing or damaged state.json is answered by
+// where the directory lies.
+func (v View) Status() task.Status {
+	if v.State.TaskStatus.Valid() {
+		return v.State.TaskStatus
+	}
+	switch filepath.Base(filepath.Dir(v.Dir)) {
+	case dirQueued:
+		return task.Queued
+	case dirPaused:
+		return task.Paused
+	case dirCompleted:
+		return task.Failed
+	}
+	return task.Running
+}
+
+// Interrupted reports that the run is marked running but nobody runs it.
+func (v View) Interrupted() bool { return v.Status() == task.Running && !v.Held }
+
+// view reads one context directory. A damaged state.json is not an error.
+func view(dir string) (View, error) {
+	v := View{Dir: dir}
+	var err error
+	if v.Metadata, err = ReadMetadata(dir); err != nil {
+		return v, err
+	}
+	v.State, _ = ReadState(dir)
+	v.Owner, v.Held = ReadOwner(dir)
+	return v, nil
+}
+
+// Find opens the view of the context whose uuid begins with prefix. Not found,
+// or more than one: an error that says so and lists the candidates.
+func Find(base, prefix string) (View, error) {
+	prefix = strings.ToLower(strings.TrimSpace(prefix))
+	if prefix == "" || strings.ContainsAny(prefix, `/\.`) {
+		return View{}, i18n.E("contextstore.bad_uuid", prefix)
+	}
+	var found []string
+	err := walk(base, func(dir string) error {
+		if strings.HasPrefix(filepath.Base(dir), prefix) {
+			found = append(found, dir)
+		}
+		if len(found) > 5 {
+			return io.EOF
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return View{}, err
+	}
+	switch len(found) {
+	case 0:
+		return View{}, i18n.E("contextstore.not_found", prefix, base, ErrNotFound)
+	case 1:
+		return view(found[0])
+	}
+	names := make([]string, len(found))
+	for i, d := range found {
+		names[i] = filepath.Base(d)
+	}
+	return View{}, i18n.E("contextstore.ambiguous", prefix, strings.Join(names, ", "))
+}
+
+// walk calls f for each context directory, reading directories piece by piece.
+func walk(base string, f func(dir string) error) error {
+	if _, err := os.Stat(base); err != nil {
+		return i18n.E("contextstore.no_base", base, err)
+	}
+	for _, d := range statusDirs {
+		h, err := os.Open(filepath.Join(base, d))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = eachDir(h, f)
+		if cerr := h.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func eachDir(h *os.File, f func(dir string) error) error {
+	for {
+		entries, err := h.ReadDir(256)
+		for _, e := range entries {
+			if e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+				if err := f(filepath.Join(h.Name(), e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Listing is the newest contexts that match, newest first, and how many matched.
+type Listing struct {
+	Views   []View
+	Total   int
+	Damaged []string // directories whose metadata cannot be read, at most a few
+}
+
+// List returns the newest limit contexts for which keep is true. Memory is
+// bounded by limit, not by how many there are.
+func List(base string, limit int, keep func(View) bool) (Listing, error) {
+	var out Listing
+	var newest oldestFirst
+	err := walk(base, func(dir string) error {
+		v, err := view(dir)
+		if err != nil {
+			if len(out.Damaged) < 10 {
+				out.Damaged = append(out.Damaged, fmt.Sprintf("%s: %v", dir, err))
+			}
+			return nil
+		}
+		if !keep(v) {
+			return nil
+		}
+		out.Total++
+		heap.Push(&newest, v)
+		if len(newest) > limit {
+			heap.Pop(&newest)
+		}
+		return nil
+	})
+	out.Views = make([]View, len(newest))
+	for i := len(newest) - 1; i >= 0; i-- {
+		out.Views[i] = heap.Pop(&newest).(View)
+	}
+	return out, err
+}
+
+// oldestFirst is a heap of views by creation time.
+type oldestFirst []View
+
+func (o oldestFirst) Len() int { return len(o) }
+func (o oldestFirst) Less(i, j int) bool {
+	return o[i].Metadata.CreatedAt.Before(o[j].Metadata.CreatedAt.Time)
+}
+func (o oldestFirst) Swap(i, j int) { o[i], o[j] = o[j], o[i] }
+func (o *oldestFirst) Push(v any)   { *o = append(*o, v.(View)) }
+func (o *oldestFirst) Pop() any {
+	last := (*o)[len(*o)-1]
+	*o = (*o)[:len(*o)-1]
+	return last
+}
+
+// The logs of a context that Tail and Count read.
+const (
+	Messages  = messagesFile
+	Summaries = summariesFile
+	Tools     = toolsFile
+)
+
+// Tail calls f with the last n whole lines of a log, oldest of them first. A
+// missing log reads as empty (store-v3 §11.2). It reads back from the end only
+// as far as it must and holds n lines in memory; n < 0 streams the whole log.
+func (v View) Tail(log string, n int, f func(line []byte) error) error {
+	h, err := os.Open(filepath.Join(v.Dir, log))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	var ferr error
+	if n < 0 {
+		err = lines(h, func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+		return errors.Join(err, ferr)
+	}
+	st, err := h.Stat()
+	if err != nil || n == 0 {
+		return err
+	}
+	start := st.Size()
+	left := n
+	// Find where the last n lines begin, then stream them forward.
+	err = reverseLines(h, st.Size(), func(b []byte) bool {
+		start -= int64(len(b)) + 1
+		left--
+		return left > 0
+	})
+	if err != nil {
+		return err
+	}
+	err = lines(io.NewSectionReader(h, max(start, 0), st.Size()-max(start, 0)), func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+	return errors.Join(err, ferr)
+}
+
+// Last returns the sequence number of the last line of a log, 0 for none.
+func (v View) Last(log string, seq func(line []byte) int64) (n int64, err error) {
+	err = v.Tail(log, 1, func(b []byte) error { n = seq(b); return nil })
+	return n, err
+}

@@ -1,0 +1,121 @@
+package contextstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Format is the number of the on-disk format this program writes; a context
+// with a newer one is refused (DESIGN §2.8).
+const Format = 1
+
+// The files of a context.
+const (
+	metadataFile  = "metadata.json"
+	stateFile     = "state.json"
+	lockFile      = ".lock"
+	messagesFile  = "messages.jsonl"
+	summariesFile = "summaries.jsonl"
+	toolsFile     = "tools.jsonl"
+	windowFile    = "window.jsonl"
+	checksFile    = "checks.jsonl"
+)
+
+// Metadata is metadata.json: written once, never rewritten (store-v3 §3.1).
+type Metadata struct {
+	UUID      string         `json:"uuid"`
+	TaskKey   task.Key       `json:"task_key"`
+	CreatedAt Time           `json:"created_at"`
+	ProcessID int            `json:"process_id"`
+	Hostname  string         `json:"hostname"`
+	Config    MetadataConfig `json:"config"`
+	User      string         `json:"user,omitempty"`
+
+	Format int             `json:"format"`
+	Title  string          `json:"title,omitempty"`
+	Run    json.RawMessage `json:"run,omitempty"` // what the run needs to be taken up again; the agent's own
+}
+
+// MetadataConfig are the settings in force when the task was made.
+type MetadataConfig struct {
+	Provider             string  `json:"llm_provider"`
+	Model                string  `json:"model"`
+	ContextLength        int     `json:"context_length"`
+	CompressionThreshold float64 `json:"compression_threshold"`
+	MaxMemoryMessages    int     `json:"max_memory_messages"`
+}
+
+// The values of state.json's status (store-v2 §3.2), besides those of the row.
+const (
+	Initializing = "initializing"
+	Processing   = "processing"
+	Compressing  = "compressing"
+	Completing   = "completing"
+)
+
+// State is state.json: store-v2 §3.2's keys, always present, then ours. With
+// the task status, owner and checkpoint in it the row can be rebuilt.
+type State struct {
+	Status               string  `json:"status"`
+	StartedAt            Time    `json:"started_at"`
+	UpdatedAt            Time    `json:"updated_at"`
+	CompletedAt          Time    `json:"completed_at"`
+	LLMCallCount         int64   `json:"llm_call_count"`
+	ToolCallCount        int64   `json:"tool_call_count"`
+	TotalTokensUsed      int64   `json:"total_tokens_used"`
+	CurrentContextTokens int64   `json:"current_context_tokens"`
+	CompressionCount     int64   `json:"compression_count"`
+	LastActivity         string  `json:"last_activity"`
+	Error                *string `json:"error"`
+
+	TaskStatus task.Status     `json:"task_status"`
+	Generation int64           `json:"generation"`
+	ProcessID  int             `json:"process_id"`
+	Hostname   string          `json:"hostname"`
+	Phase      string          `json:"phase"` // "" or "ending" between the commit point and the end of a transition
+	Files      map[string]Mark `json:"files"`
+}
+
+// Mark is how much of a file was good at the last checkpoint.
+type Mark struct {
+	Bytes int64 `json:"bytes"`
+	Seq   int64 `json:"seq"`
+}
+
+const phaseEnding = "ending"
+
+// ReadMetadata reads a context's metadata.json. A newer format is refused.
+func ReadMetadata(dir string) (Metadata, error) {
+	var m Metadata
+	if err := readJSON(filepath.Join(dir, metadataFile), &m); err != nil {
+		return m, err
+	}
+	if m.Format > Format {
+		return m, i18n.E("contextstore.newer_format", dir, m.Format, Format)
+	}
+	return m, nil
+}
+
+// ReadState reads a context's state.json. A missing one is the zero State with
+// an error wrapping os.ErrNotExist.
+func ReadState(dir string) (State, error) {
+	var s State
+	err := readJSON(filepath.Join(dir, stateFile), &s)
+	return s, err
+}
+
+func readJSON(path string, v any) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}

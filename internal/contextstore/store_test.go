@@ -1,0 +1,477 @@
+package contextstore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/task"
+)
+
+func open(t *testing.T, o Options) *Store {
+	t.Helper()
+	if o.BaseDir == "" {
+		o.BaseDir = t.TempDir()
+	}
+	if o.Redact == nil {
+		o.Redact = func(s string) string { return strings.ReplaceAll(s, "hunter2hunter2", "[SECRET]") }
+	}
+	if o.OnIndexError == nil {
+		o.OnIndexError = func(err error) { t.Errorf("index: %v", err) }
+	}
+	s, err := Open(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+var key = task.Key{Source: "folder", Owner: "abc", Repo: "demo", Type: "issue", ID: "1"}
+
+func begin(t *testing.T, s *Store) *Context {
+	t.Helper()
+	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: key, User: "ken"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, repairs, err := s.Claim(t.Context(), id)
+	if err != nil || len(repairs) > 0 {
+		t.Fatal(err, repairs)
+	}
+	return c
+}
+
+func all(t *testing.T, c *Context) (out []Message) {
+	t.Helper()
+	err := c.Messages(0, func(_ int64, m Message) bool { out = append(out, m); return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// abandon leaves a context as a killed process does: the kernel drops the lock
+// and nothing else happens.
+func abandon(c *Context) {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.shut()
+}
+
+func TestLifeOfATask(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	got, err := c.Append(Message{Role: "system", Content: "be <good> & kind"}, Message{Role: "user", Content: "password hunter2hunter2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got[1].Content != "password [SECRET]" || got[1].Seq != 2 || got[1].TotalTokens != 8 {
+		t.Errorf("appended %+v", got[1])
+	}
+	if err := c.AppendTools(ToolRun{Tool: "shell", Args: json.RawMessage(`{"p":"hunter2hunter2"}`), Status: "success", Result: "ok"}); err != nil {
+		t.Fatal(err)
+	}
+	c.ModelCalled(250)
+	if err := c.TurnDone(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(s.BaseDir, "completed", c.UUID())
+	raw, err := os.ReadFile(filepath.Join(dir, "messages.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(raw), `{"seq":1,"role":"system","content":"be <good> & kind","timestamp":"`) {
+		t.Errorf("line %s", raw)
+	}
+	for _, f := range []string{"messages.jsonl", "tools.jsonl"} {
+		if b, _ := os.ReadFile(filepath.Join(dir, f)); strings.Contains(string(b), "hunter2") {
+			t.Errorf("%s holds the secret: %s", f, b)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf(".lock is still there: %v", err)
+	}
+	v, err := Find(s.BaseDir, c.UUID()[:8])
+	if err != nil || v.Status() != task.Completed || v.State.LLMCallCount != 1 || v.State.ToolCallCount != 1 || v.State.CompletedAt.IsZero() {
+		t.Errorf("view %+v, %v", v.State, err)
+	}
+	var row struct {
+		status      string
+		calls, toks int64
+	}
+	q := s.index.db.QueryRow(`SELECT status, llm_call_count, total_tokens FROM tasks WHERE uuid=?`, c.UUID())
+	if err := q.Scan(&row.status, &row.calls, &row.toks); err != nil || row.status != "completed" || row.calls != 1 || row.toks != 250 {
+		t.Errorf("row %+v, %v", row, err)
+	}
+	err = filepath.Walk(s.BaseDir, func(p string, i os.FileInfo, err error) error {
+		if err == nil && i.Mode().Perm()&0o077 != 0 && p != s.BaseDir && !strings.Contains(p, "tasks.db-") {
+			t.Errorf("%s has mode %v", p, i.Mode())
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestIllegalTransitionChangesNothing(t *testing.T) {
+	t.Parallel()
+	c := begin(t, open(t, Options{}))
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Running}); !errors.Is(err, task.ErrIllegalTransition) {
+		t.Fatal(err)
+	}
+	if _, err := c.Append(Message{Role: "user"}); err != nil {
+		t.Errorf("the context is no longer usable: %v", err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused, Reason: "asked"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Append(Message{Role: "user"}); !errors.Is(err, ErrEnded) {
+		t.Errorf("append after the end: %v", err)
+	}
+}
+
+func TestOneOwner(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	other := open(t, Options{BaseDir: s.BaseDir})
+	if _, _, err := other.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
+		t.Fatalf("second claim: %v", err)
+	}
+	var live *LiveError
+	if _, err := other.Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
+		t.Fatalf("second run of the key: %v", err)
+	}
+	abandon(c)
+	d, _, err := other.Claim(t.Context(), c.UUID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.State().Generation != 2 {
+		t.Errorf("generation %d", d.State().Generation)
+	}
+	// The first owner, were it still alive, is told by the row.
+	if err := s.index.put(t.Context(), c.meta, c.state); !errors.Is(err, ErrNotOwner) {
+		t.Errorf("stale owner's update: %v", err)
+	}
+}
+
+func TestTornTailIsCutAndKept(t *testing.T) {
+	t.Parallel()
+	for name, tail := range map[string]string{
+		"half a line":  `{"seq":4,"role":"assistant","con`,
+		"NULs":         strings.Repeat("\x00", 4096),
+		"NULs, a line": strings.Repeat("\x00", 100) + "\n" + `{"seq":4,"role":"user","content":"x"}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			c := begin(t, s)
+			for i := range 3 {
+				if _, err := c.Append(Message{Role: "user", Content: fmt.Sprint("message number ", i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want := all(t, c)
+			abandon(c)
+			f, err := os.OpenFile(filepath.Join(c.dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.WriteString(tail); err != nil {
+				t.Fatal(err)
+			}
+			_ = f.Close()
+			c, repairs, err := s.Claim(t.Context(), c.UUID())
+			if err != nil || len(repairs) != 1 {
+				t.Fatal(repairs, err)
+			}
+			if d := cmp.Diff(want, all(t, c)); d != "" {
+				t.Error(d)
+			}
+			if b, _ := os.ReadFile(filepath.Join(c.dir, messagesFile+".cut")); string(b) != tail {
+				t.Errorf("kept %q", b)
+			}
+			m, err := c.Append(Message{Role: "user", Content: "next"})
+			if err != nil || m[0].Seq != 4 || m[0].TotalTokens != want[2].TotalTokens+1 {
+				t.Errorf("%+v %v", m, err)
+			}
+		})
+	}
+}
+
+func TestMissingNewlineIsAdded(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if _, err := c.Append(Message{Role: "user", Content: "one"}, Message{Role: "user", Content: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	abandon(c)
+	p := filepath.Join(c.dir, messagesFile)
+	st, _ := os.Stat(p)
+	if err := os.Truncate(p, st.Size()-1); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := s.Claim(t.Context(), c.UUID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Append(Message{Role: "user", Content: "three"}); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(all(t, c)); n != 3 {
+		t.Errorf("%d messages", n)
+	}
+}
+
+func TestUnreadableStateIsRebuilt(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if _, err := c.Append(Message{Role: "user", Content: "kept text"}); err != nil {
+		t.Fatal(err)
+	}
+	abandon(c)
+	if err := os.WriteFile(filepath.Join(c.dir, stateFile), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, repairs, err := s.Claim(t.Context(), c.UUID())
+	if err != nil || len(repairs) != 1 {
+		t.Fatal(repairs, err)
+	}
+	if c.LastSeq() != 1 || c.State().Generation != 2 {
+		t.Errorf("seq %d, state %+v", c.LastSeq(), c.State())
+	}
+}
+
+// A disk that fills up in the middle of a line leaves no half line behind, and
+// the run can go on when there is room again.
+func TestDiskFullWhileAppending(t *testing.T) {
+	t.Parallel()
+	var full bool
+	fs := &disk.FS{Before: func(op disk.Op) error {
+		if full && op.Kind == disk.Append {
+			return &disk.ShortWrite{N: 7, Err: syscall.ENOSPC}
+		}
+		return nil
+	}}
+	s := open(t, Options{FS: fs})
+	c := begin(t, s)
+	if _, err := c.Append(Message{Role: "user", Content: "before"}); err != nil {
+		t.Fatal(err)
+	}
+	full = true
+	if _, err := c.Append(Message{Role: "user", Content: "lost"}); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	full = false
+	m, err := c.Append(Message{Role: "user", Content: "after"})
+	if err != nil || m[0].Seq != 2 {
+		t.Fatal(m, err)
+	}
+	got := all(t, c)
+	if len(got) != 2 || got[1].Content != "after" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestFailedSyncIsNotAcknowledgedAndNotRetried(t *testing.T) {
+	t.Parallel()
+	var broken bool
+	fs := &disk.FS{Before: func(op disk.Op) error {
+		if broken && op.Kind == disk.Sync && strings.HasSuffix(op.Path, messagesFile) {
+			return syscall.EIO
+		}
+		return nil
+	}}
+	s := open(t, Options{FS: fs})
+	c := begin(t, s)
+	broken = true
+	if _, err := c.Append(Message{Role: "user", Content: "x"}); !errors.Is(err, syscall.EIO) {
+		t.Fatal(err)
+	}
+	broken = false
+	if _, err := c.Append(Message{Role: "user", Content: "y"}); !errors.Is(err, disk.ErrPoisoned) {
+		t.Errorf("a poisoned file took another line: %v", err)
+	}
+	abandon(c)
+	c, _, err := s.Claim(t.Context(), c.UUID())
+	if err != nil || c.LastSeq() != 0 {
+		t.Errorf("seq %d, %v", c.LastSeq(), err)
+	}
+}
+
+// Whatever step after the commit point a process dies at, the next opener
+// finishes the transition.
+func TestHalfDoneEndIsFinished(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []disk.Kind{disk.Rename, disk.Replace, disk.Remove} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			var armed, committed bool
+			died := errors.New("died here")
+			fs := &disk.FS{Before: func(op disk.Op) error {
+				if armed && committed && op.Kind == kind {
+					return died
+				}
+				committed = committed || armed && op.Kind == disk.Replace
+				return nil
+			}}
+			s := open(t, Options{FS: fs})
+			c := begin(t, s)
+			armed = true
+			if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed, Reason: "red", Summary: "s"}); !errors.Is(err, died) {
+				t.Fatal(err)
+			}
+			armed = false
+			if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrEnded) {
+				t.Fatal(err)
+			}
+			v, err := Find(s.BaseDir, c.UUID())
+			if err != nil || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.Phase != "" || v.Status() != task.Failed || v.Held {
+				t.Errorf("%+v %v", v, err)
+			}
+			if v.State.Error == nil || *v.State.Error != "red" {
+				t.Errorf("error %v", v.State.Error)
+			}
+			if _, err := os.Stat(filepath.Join(v.Dir, lockFile)); err == nil {
+				t.Error(".lock stays")
+			}
+		})
+	}
+}
+
+func TestNothingDependsOnTheIndex(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{OnIndexError: func(error) {}})
+	c := begin(t, s)
+	for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
+		_ = os.Remove(filepath.Join(s.BaseDir, f))
+	}
+	if _, err := c.Append(Message{Role: "user", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.TurnDone(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
+		t.Fatal(err)
+	}
+	l, err := List(s.BaseDir, 10, func(View) bool { return true })
+	if err != nil || len(l.Views) != 1 || l.Views[0].Status() != task.Paused {
+		t.Errorf("%+v %v", l, err)
+	}
+}
+
+func TestNewerFormatIsRefused(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	abandon(c)
+	p := filepath.Join(c.dir, metadataFile)
+	b, _ := os.ReadFile(p)
+	if err := os.WriteFile(p, []byte(strings.Replace(string(b), `"format":1`, `"format":99`, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Claim(t.Context(), c.UUID()); err == nil || !strings.Contains(err.Error(), "format 99") {
+		t.Error(err)
+	}
+}
+
+func TestTwoEditionsAreRead(t *testing.T) {
+	t.Parallel()
+	m, err := DecodeMessage([]byte(`{"seq":4,"role":"tool","content":"c","timestamp":"2024-01-15T10:30:20.123Z","token_count":1200,"tool_name":"x","is_summarized":true}`))
+	if err != nil || m.Tokens != 1200 || !m.Summarized || m.ToolName != "x" {
+		t.Errorf("%+v %v", m, err)
+	}
+	u, err := DecodeSummary([]byte(`{"summary_id":2,"start_seq":51,"end_seq":90,"summary":"s","created_at":"2024-01-15T10:34:30.000Z","original_tokens":15000,"summary_tokens":950,"compression_ratio":0.063}`))
+	if err != nil || u.ID != 2 || u.Ratio != 0.063 || u.Timestamp.IsZero() {
+		t.Errorf("%+v %v", u, err)
+	}
+	r, err := DecodeToolRun([]byte(`{"seq":1,"tool_name":"t","arguments":{"a":1},"result":{"b":2},"status":"success","duration_ms":3,"timestamp":"2024-01-15T10:30:20.123Z"}`))
+	if err != nil || r.Tool != "t" || string(r.Args) != `{"a":1}` || r.Result != `{"b":2}` {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestTurnCosts(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if err := c.Checkpoint(); err != nil {
+		t.Fatal(err)
+	}
+	before := s.FS.Counts()
+	const turns = 50
+	for range turns {
+		_ = c.Activity(Processing, "llm_call")
+		if _, err := c.Append(Message{Role: "assistant", ToolCalls: []ToolCall{{ID: "1", Name: "shell"}}}); err != nil {
+			t.Fatal(err)
+		}
+		_ = c.Activity(Processing, "tool_execution")
+		if err := c.AppendTools(ToolRun{Tool: "shell"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Append(Message{Role: "tool", ToolCallID: "1"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.TurnDone(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.FS.Counts().Syncs - before.Syncs; n != 2*turns {
+		t.Errorf("%d syncs in %d turns", n, turns)
+	}
+}
+
+func TestTail(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	long := strings.Repeat("長い行", 20000)
+	for i := range 30 {
+		content := fmt.Sprint(i)
+		if i%7 == 0 {
+			content = long
+		}
+		if _, err := c.Append(Message{Role: "user", Content: content}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := Find(s.BaseDir, c.UUID())
+	if err != nil || !v.Held {
+		t.Fatal(v.Held, err)
+	}
+	for _, n := range []int{0, 1, 2, 9, 30, 99, -1} {
+		var seqs []int64
+		err := v.Tail(Messages, n, func(b []byte) error {
+			m, err := DecodeMessage(b)
+			seqs = append(seqs, m.Seq)
+			return err
+		})
+		want := min(30, n)
+		if n < 0 {
+			want = 30
+		}
+		if err != nil || len(seqs) != want || want > 0 && (seqs[0] != int64(31-want) || seqs[want-1] != 30) {
+			t.Errorf("Tail(%d) = %v, %v", n, seqs, err)
+		}
+	}
+}
+

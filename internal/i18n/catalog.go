@@ -1,0 +1,17 @@
+package i18n
+
+import "maps"
+
+// catalog joins the tables of texts; each table is kept beside the room it
+// serves, in a file named after it.
+var catalog = join(texts, contextstoreTexts)
+
+func join(tables ...map[string]text) map[string]text {
+	all := map[string]text{}
+	for _, t := range tables {
+		maps.Copy(all, t)
+	}
+	return all
+}
+
+var texts = map[string]text{}

@@ -1,0 +1,36 @@
+package i18n
+
+var contextstoreTexts = map[string]text{
+	"contextstore.base_dir": {
+		"base directory %s cannot be written: %v; choose another one with --base-dir or context_storage.base_dir, or mend its permissions",
+		"ベースディレクトリ %s に書き込めません: %v。--base-dir か context_storage.base_dir で別の場所を指定するか、権限を直してください",
+	},
+	"contextstore.newer_format": {
+		"%s was written in format %d, this program knows formats up to %d: use the newer program",
+		"%s は形式 %d で書かれていますが、このプログラムが扱えるのは形式 %d までです。新しい版を使ってください",
+	},
+	"contextstore.busy": {
+		"run %s is in the hands of process %d on %s: wait for it, or stop that process first (%v)",
+		"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください（%v）",
+	},
+	"contextstore.claim": {
+		"run %s could not be taken up: %v",
+		"実行 %s を引き受けられませんでした: %v",
+	},
+	"contextstore.not_found": {
+		"no run begins with %q in %s: see tori tasks, or name its directory with --base-dir (%v)",
+		"%q で始まる実行は %s にありません。tori tasks で確かめるか、--base-dir で場所を指定してください（%v）",
+	},
+	"contextstore.ambiguous": {
+		"%q fits more than one run: %s; give more of the uuid",
+		"%q に当てはまる実行が複数あります: %s。uuid をもう少し長く指定してください",
+	},
+	"contextstore.bad_uuid": {
+		"%q is no uuid nor the beginning of one: see tori tasks",
+		"%q は uuid でもその先頭部分でもありません。tori tasks で確かめてください",
+	},
+	"contextstore.no_base": {
+		"no contexts at %s: %v; give the directory with --base-dir",
+		"%s にコンテキストがありません: %v。--base-dir で場所を指定してください",
+	},
+}

@@ -1,0 +1,103 @@
+// Package i18n holds every text a user reads, in Japanese and English, and
+// errors that carry such a text. Texts are found by key; a test asserts that
+// each key exists in both languages with the same verbs.
+package i18n
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Lang is a language that the program speaks.
+type Lang string
+
+// The languages.
+const (
+	English  Lang = "en"
+	Japanese Lang = "ja"
+)
+
+// text is one message in both languages: fmt format strings with the same verbs.
+type text struct{ en, ja string }
+
+// Detect returns the language of a POSIX locale environment: the first of
+// LC_ALL, LC_MESSAGES and LANG that is set decides; Japanese for ja*, else English.
+func Detect(getenv func(string) string) Lang {
+	for _, k := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
+		if v := getenv(k); v != "" {
+			if strings.HasPrefix(strings.ToLower(v), "ja") {
+				return Japanese
+			}
+			return English
+		}
+	}
+	return English
+}
+
+// T formats the text of key in l. An unknown key is shown as it is, so that a
+// missing text is seen and nothing is lost.
+func (l Lang) T(key string, args ...any) string {
+	t, ok := catalog[key]
+	if !ok {
+		return strings.TrimSpace(key + " " + fmt.Sprintln(args...))
+	}
+	f := t.en
+	if l == Japanese {
+		f = t.ja
+	}
+	if len(args) == 0 {
+		return f
+	}
+	shown := make([]any, len(args))
+	for i, a := range args {
+		shown[i] = a
+		if err, ok := a.(error); ok {
+			shown[i] = l.Error(err)
+		}
+	}
+	return fmt.Sprintf(f, shown...)
+}
+
+// Keys lists the keys of all texts, sorted.
+func Keys() []string { return slices.Sorted(maps.Keys(catalog)) }
+
+// Error is an error that its reader understands in either language: what
+// happened, to what, and what to do.
+type Error struct {
+	Key  string
+	Args []any
+	Err  error // the cause, if any; reachable by errors.Is and errors.As
+}
+
+// E returns an Error with the text of key. Arguments that are errors are
+// rendered in the reader's language, and the first of them is the cause.
+func E(key string, args ...any) *Error {
+	e := &Error{Key: key, Args: args}
+	for _, a := range args {
+		if err, ok := a.(error); ok {
+			e.Err = err
+			break
+		}
+	}
+	return e
+}
+
+// Error is the English text.
+func (e *Error) Error() string { return English.T(e.Key, e.Args...) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Error renders err in l. Of a chain, the outermost Error speaks; an error
+// that holds none is shown in its own words.
+func (l Lang) Error(err error) string {
+	if err == nil {
+		return ""
+	}
+	if e, ok := err.(*Error); ok {
+		return l.T(e.Key, e.Args...)
+	}
+	return err.Error()
+}

@@ -1,0 +1,153 @@
+// Package llm is what the rest of the house knows of language models: a
+// conversation that messages are appended to, encoded once each, and sent. The
+// packages below it speak one vendor's wire format each and are checked by one
+// conformance suite (llm/llmtest). It does no I/O itself.
+package llm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// The roles of a message.
+const (
+	RoleSystem    = "system"
+	RoleUser      = "user"
+	RoleAssistant = "assistant"
+	RoleTool      = "tool"
+)
+
+// The reasons an answer ended, in one vocabulary.
+const (
+	FinishStop          = "stop"
+	FinishToolCalls     = "tool_calls"
+	FinishLength        = "length" // cut at the output limit, maybe inside a call
+	FinishContentFilter = "content_filter"
+)
+
+// Message is one message of a conversation.
+type Message struct {
+	Role       string
+	Content    string
+	Reasoning  string     // reasoning_content of an assistant message; returned unchanged beside its tool calls
+	ToolCalls  []ToolCall // of an assistant message
+	ToolCallID string     // of a tool message: the call it answers
+	ToolName   string     // of a tool message
+}
+
+// ToolCall is a call as the model wrote it. Arguments is the raw text, which
+// need not be valid JSON.
+type ToolCall struct {
+	ID        string
+	Name      string
+	Arguments string
+}
+
+// Tool is a tool as it is offered to the model. Schema is a JSON Schema of an object.
+type Tool struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage
+}
+
+// Usage is what the provider reported for one call, in tokens.
+type Usage struct {
+	PromptTokens     int `json:"prompt_tokens"`
+	CompletionTokens int `json:"completion_tokens"`
+	TotalTokens      int `json:"total_tokens"`
+	CachedTokens     int `json:"cached_tokens,omitempty"`
+}
+
+// Reply is a model's whole answer.
+type Reply struct {
+	Message      Message
+	FinishReason string // one of the Finish constants, or the vendor's own word
+	Usage        *Usage // nil where the provider reported none
+	Model        string // as the provider named it
+}
+
+// Conversation is an ordered list of messages that a provider holds in its own
+// wire form. Append encodes a message once; nothing encoded is encoded again,
+// so what Send transmits is byte-stable and costs O(new). Not safe for
+// concurrent use.
+type Conversation interface {
+	// Append adds a message after the last one.
+	Append(m Message)
+	// Reset forgets every message; the tools and settings stay.
+	Reset()
+	// Send asks for the answer to all messages so far and does not append it.
+	// onText, if not nil, gets the answer's text as it streams. The error is
+	// an *Error, or ctx's error where ctx ended.
+	Send(ctx context.Context, onText func(delta string)) (*Reply, error)
+	// Serialized returns the encoded messages as they are transmitted, valid
+	// until the next call of any method. What was returned before is a prefix
+	// of what is returned later, until Reset.
+	Serialized() []byte
+}
+
+// Client opens conversations with one model of one provider.
+type Client interface {
+	// Open starts an empty conversation that offers these tools, in this order.
+	Open(tools []Tool) Conversation
+	// Provider and Model are the names as configured, e.g. "openai", "gpt-4o".
+	Provider() string
+	Model() string
+}
+
+// ErrorKind classifies a failed call by what the caller can do about it.
+type ErrorKind string
+
+// The kinds of failure.
+const (
+	KindUnreachable  ErrorKind = "unreachable"   // no connection, DNS, refused, reset
+	KindTimeout      ErrorKind = "timeout"       // no answer, or a stalled stream, within the limit
+	KindRateLimited  ErrorKind = "rate_limited"  // 429
+	KindServer       ErrorKind = "server"        // 5xx
+	KindCutStream    ErrorKind = "cut_stream"    // the stream ended before the answer did
+	KindInvalid      ErrorKind = "invalid"       // an answer that is not the wire format
+	KindAuth         ErrorKind = "auth"          // 401, 403
+	KindNotFound     ErrorKind = "not_found"     // 404: no such model or address
+	KindContext      ErrorKind = "context"       // the request is longer than the model's window
+	KindBadRequest   ErrorKind = "bad_request"   // any other 4xx
+	KindQuota        ErrorKind = "quota"         // 402, insufficient_quota: waiting does not help
+	KindScriptEnded  ErrorKind = "script_ended"  // the script has no further answer
+)
+
+// Error is a failed call.
+type Error struct {
+	Kind       ErrorKind
+	Provider   string
+	Endpoint   string // scheme, host and path, without query or credentials
+	Status     int    // HTTP status, 0 where none came
+	Message    string // the provider's words, or the transport error's; redacted by the caller
+	RetryAfter time.Duration
+	Attempts   int // how many times the call was made
+	Err        error
+}
+
+func (e *Error) Error() string {
+	s := fmt.Sprintf("%s %s: %s", e.Provider, e.Endpoint, e.Kind)
+	if e.Status != 0 {
+		s += fmt.Sprintf(" (HTTP %d)", e.Status)
+	}
+	if e.Attempts > 1 {
+		s += fmt.Sprintf(" after %d attempts", e.Attempts)
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable reports whether the same call may succeed a little later.
+func (e *Error) Retryable() bool {
+	switch e.Kind {
+	case KindUnreachable, KindTimeout, KindRateLimited, KindServer, KindCutStream, KindInvalid:
+		return true
+	}
+	return false
+}
