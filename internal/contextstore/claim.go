@@ -63,6 +63,7 @@ func (c *Context) claim(ctx context.Context) (repairs []string, err error) {
 	g, err := c.store.index.generation(ctx, c.meta.UUID)
 	c.store.tell(err)
 	now := c.store.now()
+	c.since = now
 	c.state.Generation = max(g, c.state.Generation) + 1
 	c.state.TaskStatus, c.state.Status, c.state.Phase = task.Running, Processing, ""
 	c.state.LastActivity, c.state.Error = "claimed", nil

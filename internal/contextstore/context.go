@@ -24,7 +24,7 @@ type Context struct {
 	mu       sync.Mutex
 	dir      string
 	state    State
-	dirty    bool // state differs from state.json
+	since    Time // what ActiveMS has been counted up to
 	ended    bool
 	messages *logFile
 	tools    *logFile
@@ -89,6 +89,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		m.Seq, m.Timestamp, m.Tokens = seq, now, CountTokens(m.Content)
 		total += int64(m.Tokens)
 		m.TotalTokens = total
+		m.Offset = c.messages.Size() + int64(len(buf))
 		var err error
 		if buf, err = appendLine(buf, m); err != nil {
 			return nil, err
@@ -101,7 +102,6 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	}
 	c.messages.seq, c.tokens = seq, total
 	c.state.CurrentContextTokens = total
-	c.dirty = true
 	return out, nil
 }
 
@@ -168,7 +168,6 @@ func (c *Context) AppendTools(runs ...ToolRun) error {
 	}
 	c.tools.seq = seq
 	c.state.ToolCallCount += int64(len(runs))
-	c.dirty = true
 	return nil
 }
 
@@ -222,7 +221,6 @@ func (c *Context) ModelCalled(tokens int64) {
 	defer c.mu.Unlock()
 	c.state.LLMCallCount++
 	c.state.TotalTokensUsed += tokens
-	c.dirty = true
 }
 
 // Activity notes in state.json what the run is about to do (store-v2 §3.2). It
@@ -265,7 +263,11 @@ func (c *Context) Checkpoint() error {
 }
 
 func (c *Context) saveState(durable bool) error {
-	c.state.UpdatedAt = c.store.now()
+	now := c.store.now()
+	if !c.since.IsZero() {
+		c.state.ActiveMS += now.Sub(c.since.Time).Milliseconds()
+	}
+	c.since, c.state.UpdatedAt = now, now
 	if durable {
 		// Only synced lengths may be trusted after a power cut; tools.jsonl is
 		// not synced by a turn.
@@ -283,9 +285,7 @@ func (c *Context) saveState(durable bool) error {
 	if err != nil {
 		return err
 	}
-	err = c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, durable && !c.store.NoSync)
-	c.dirty = err != nil
-	return err
+	return c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, durable && !c.store.NoSync)
 }
 
 func (c *Context) syncAll() error {
@@ -321,8 +321,8 @@ func (c *Context) beat(every time.Duration) {
 }
 
 // Messages reads the messages from a byte offset of messages.jsonl on and calls
-// f for each with the offset it begins at, until f returns false.
-func (c *Context) Messages(offset int64, f func(offset int64, m Message) bool) error {
+// f for each, until f returns false.
+func (c *Context) Messages(offset int64, f func(m Message) bool) error {
 	c.mu.Lock()
 	end := c.messages.Size()
 	c.mu.Unlock()
@@ -333,7 +333,8 @@ func (c *Context) Messages(offset int64, f func(offset int64, m Message) bool) e
 			derr = fmt.Errorf("%s at byte %d: %w", messagesFile, offset+at, err)
 			return false
 		}
-		return f(offset+at, m)
+		m.Offset = offset + at
+		return f(m)
 	})
 	return errors.Join(err, derr)
 }

@@ -62,6 +62,8 @@ type Message struct {
 	Usage        *Usage     `json:"usage,omitempty"`
 	TotalTokens  int64      `json:"total_tokens"` // running sum of tokens, so that counting is O(1)
 	Summarized   bool       `json:"summarized,omitempty"`
+
+	Offset int64 `json:"-"` // where the line begins in messages.jsonl, bytes
 }
 
 // ToolCall is a call of an assistant message; Arguments is the model's own text.

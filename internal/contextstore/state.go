@@ -77,7 +77,8 @@ type State struct {
 	Generation int64           `json:"generation"`
 	ProcessID  int             `json:"process_id"`
 	Hostname   string          `json:"hostname"`
-	Phase      string          `json:"phase"` // "" or "ending" between the commit point and the end of a transition
+	ActiveMS   int64           `json:"active_ms"` // time in an owner's hands, pauses not counted
+	Phase      string          `json:"phase"`     // "" or "ending" between the commit point and the end of a transition
 	Files      map[string]Mark `json:"files"`
 }
 

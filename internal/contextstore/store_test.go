@@ -52,7 +52,7 @@ func begin(t *testing.T, s *Store) *Context {
 
 func all(t *testing.T, c *Context) (out []Message) {
 	t.Helper()
-	err := c.Messages(0, func(_ int64, m Message) bool { out = append(out, m); return true })
+	err := c.Messages(0, func(m Message) bool { out = append(out, m); return true })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -474,4 +474,3 @@ func TestTail(t *testing.T) {
 		}
 	}
 }
-

@@ -101,18 +101,18 @@ type ErrorKind string
 
 // The kinds of failure.
 const (
-	KindUnreachable  ErrorKind = "unreachable"   // no connection, DNS, refused, reset
-	KindTimeout      ErrorKind = "timeout"       // no answer, or a stalled stream, within the limit
-	KindRateLimited  ErrorKind = "rate_limited"  // 429
-	KindServer       ErrorKind = "server"        // 5xx
-	KindCutStream    ErrorKind = "cut_stream"    // the stream ended before the answer did
-	KindInvalid      ErrorKind = "invalid"       // an answer that is not the wire format
-	KindAuth         ErrorKind = "auth"          // 401, 403
-	KindNotFound     ErrorKind = "not_found"     // 404: no such model or address
-	KindContext      ErrorKind = "context"       // the request is longer than the model's window
-	KindBadRequest   ErrorKind = "bad_request"   // any other 4xx
-	KindQuota        ErrorKind = "quota"         // 402, insufficient_quota: waiting does not help
-	KindScriptEnded  ErrorKind = "script_ended"  // the script has no further answer
+	KindUnreachable ErrorKind = "unreachable"  // no connection, DNS, refused, reset
+	KindTimeout     ErrorKind = "timeout"      // no answer, or a stalled stream, within the limit
+	KindRateLimited ErrorKind = "rate_limited" // 429
+	KindServer      ErrorKind = "server"       // 5xx
+	KindCutStream   ErrorKind = "cut_stream"   // the stream ended before the answer did
+	KindInvalid     ErrorKind = "invalid"      // an answer that is not the wire format
+	KindAuth        ErrorKind = "auth"         // 401, 403
+	KindNotFound    ErrorKind = "not_found"    // 404: no such model or address
+	KindContext     ErrorKind = "context"      // the request is longer than the model's window
+	KindBadRequest  ErrorKind = "bad_request"  // any other 4xx
+	KindQuota       ErrorKind = "quota"        // 402, insufficient_quota: waiting does not help
+	KindScriptEnded ErrorKind = "script_ended" // the script has no further answer
 )
 
 // Error is a failed call.

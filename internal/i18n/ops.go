@@ -1,0 +1,11 @@
+package i18n
+
+var opsTexts = map[string]text{
+	"ops.interrupted": {"interrupted; go on with tori run --resume %s", "中断されています。tori run --resume %s で再開できます"},
+	"ops.hours":       {"%dh%02dm%02ds", "%d時間%d分%d秒"},
+	"ops.minutes":     {"%dm%02ds", "%d分%d秒"},
+	"ops.seconds":     {"%ds", "%d秒"},
+	"ops.bad_status":  {"%q is no status: use one of %s", "%q という状態はありません。次のいずれかを指定してください: %s"},
+	"ops.more":        {"The newest %d of %d are shown.", "新しい順に %d 件を表示しました（全 %d 件）。"},
+	"ops.damaged":     {"Unreadable: %s", "読み取れません: %s"},
+}

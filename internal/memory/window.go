@@ -1,0 +1,185 @@
+// Package memory decides what the model sees of a run: the window. It is
+// assembled from the ledger once and appended to after that; a decision that
+// rewrites it is a line of window.jsonl before the request that follows
+// (DESIGN §3). It never changes what is stored.
+package memory
+
+import (
+	"fmt"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+)
+
+// pinned is how many messages at the front never leave the window: the system
+// prompt and the request.
+const pinned = 2
+
+// keepRecent is how many of the latest messages always stay (store-v3 §7.2).
+const keepRecent = 5
+
+// Ledger is what the window needs of a context.
+type Ledger interface {
+	Messages(offset int64, f func(contextstore.Message) bool) error
+	LastWindow() (*contextstore.WindowEvent, error)
+	AppendWindow(contextstore.WindowEvent) error
+}
+
+// Window is the conversation with the model as far as it fits. It is owned by
+// one goroutine.
+type Window struct {
+	ledger Ledger
+	conv   llm.Conversation
+	limit  int // tokens of the serialised messages
+	entry  []entry
+	open   []contextstore.ToolCall
+	asked  contextstore.Message // the assistant message that open belongs to
+	last   contextstore.Message
+	perTok float64 // bytes per token; 4 until a provider reported usage
+}
+
+// entry is one message in the window.
+type entry struct {
+	seq, offset int64
+	end         int // of its serialised form in the conversation
+	tool        bool
+}
+
+// Open assembles the window of a context into an empty conversation. limit is
+// the most tokens that the serialised messages may take. It reads the pinned
+// messages and what the last window event left, nothing before.
+func Open(ledger Ledger, conv llm.Conversation, limit int) (*Window, error) {
+	w := &Window{ledger: ledger, conv: conv, limit: limit, perTok: 4}
+	event, err := ledger.LastWindow()
+	if err != nil {
+		return nil, fmt.Errorf("read the window's last event: %w", err)
+	}
+	return w, w.assemble(event)
+}
+
+func (w *Window) assemble(event *contextstore.WindowEvent) error {
+	w.conv.Reset()
+	w.entry = w.entry[:0]
+	err := w.ledger.Messages(0, func(m contextstore.Message) bool {
+		w.Add(m)
+		return event == nil || len(w.entry) < pinned
+	})
+	if err != nil || event == nil {
+		return err
+	}
+	w.conv.Append(llm.Message{Role: llm.RoleUser, Content: notice(*event)})
+	w.entry[len(w.entry)-1].end = len(w.conv.Serialized())
+	return w.ledger.Messages(event.Offset, func(m contextstore.Message) bool {
+		w.Add(m)
+		return true
+	})
+}
+
+// notice tells the model what it no longer sees. It follows from the event
+// alone, so that a resumed run serialises the same bytes.
+func notice(e contextstore.WindowEvent) string {
+	return fmt.Sprintf("[%d earlier messages (up to number %d) are no longer shown because the conversation outgrew the window. "+
+		"Look at the files and at git_diff again for what was done.]", e.Dropped, e.FromSeq-1)
+}
+
+// Add takes a message that was appended to the ledger into the window.
+func (w *Window) Add(m contextstore.Message) {
+	w.calibrate(m)
+	w.conv.Append(message(m))
+	w.entry = append(w.entry, entry{m.Seq, m.Offset, len(w.conv.Serialized()), m.Role == llm.RoleTool})
+	w.last = m
+	switch m.Role {
+	case llm.RoleAssistant:
+		w.asked, w.open = m, append(w.open[:0:0], m.ToolCalls...)
+	case llm.RoleTool:
+		for i, c := range w.open {
+			if c.ID == m.ToolCallID {
+				w.open = append(w.open[:i], w.open[i+1:]...)
+				break
+			}
+		}
+	default:
+		w.open = nil
+	}
+}
+
+// calibrate learns how many bytes make a token from what the provider reported
+// for the request that m answers: everything in the window before it.
+func (w *Window) calibrate(m contextstore.Message) {
+	n := len(w.conv.Serialized())
+	if m.Usage != nil && m.Usage.Prompt > 100 && n > 1000 {
+		w.perTok = min(max(float64(n)/float64(m.Usage.Prompt), 1), 8)
+	}
+}
+
+func message(m contextstore.Message) llm.Message {
+	out := llm.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
+	for _, c := range m.ToolCalls {
+		out.ToolCalls = append(out.ToolCalls, llm.ToolCall(c))
+	}
+	return out
+}
+
+// Conversation is what to send. Add may be called between two sends, Fit before each.
+func (w *Window) Conversation() llm.Conversation { return w.conv }
+
+// Last is the latest message, the zero Message where there is none.
+func (w *Window) Last() contextstore.Message { return w.last }
+
+// Unanswered returns the calls of the latest assistant message that have no
+// result yet, and that message.
+func (w *Window) Unanswered() ([]contextstore.ToolCall, contextstore.Message) { return w.open, w.asked }
+
+// Tokens estimates the size of the window.
+func (w *Window) Tokens() int { return int(float64(len(w.conv.Serialized())) / w.perTok) }
+
+// Fit makes room if the window is over its limit; it is called before a send.
+func (w *Window) Fit() error {
+	if w.Tokens() <= w.limit {
+		return nil
+	}
+	return w.shrink(w.limit/2, fmt.Sprintf("about %d tokens, the limit is %d", w.Tokens(), w.limit))
+}
+
+// Overflowed makes room after the provider said that the request is too long.
+func (w *Window) Overflowed() error {
+	return w.shrink(w.Tokens()/2, "the provider found the request too long")
+}
+
+// TooSmallError says that what must stay does not fit.
+type TooSmallError struct{ Tokens, Limit int }
+
+func (e *TooSmallError) Error() string {
+	return fmt.Sprintf("the request and the last %d messages take about %d tokens, the window holds %d", keepRecent, e.Tokens, e.Limit)
+}
+
+// shrink drops the oldest messages after the pinned ones until about target
+// tokens are left. A call and its results leave together.
+func (w *Window) shrink(target int, reason string) error {
+	size := func(i int) int { // tokens left when everything between the pinned messages and i is dropped
+		return int(float64(w.entry[pinned-1].end+w.entry[len(w.entry)-1].end-w.entry[i-1].end) / w.perTok)
+	}
+	most := len(w.entry) - keepRecent
+	for most > pinned && w.entry[most].tool {
+		most--
+	}
+	if most <= pinned {
+		return &TooSmallError{w.Tokens(), w.limit}
+	}
+	i := pinned + 1
+	for i < most && (size(i) > target || w.entry[i].tool) {
+		i++
+	}
+	e := contextstore.WindowEvent{Type: "truncate", FromSeq: w.entry[i].seq, Offset: w.entry[i].offset,
+		Dropped: w.entry[i].seq - w.entry[pinned-1].seq - 1, Reason: reason}
+	if err := w.ledger.AppendWindow(e); err != nil {
+		return err
+	}
+	if err := w.assemble(&e); err != nil {
+		return err
+	}
+	if w.Tokens() > w.limit {
+		return &TooSmallError{w.Tokens(), w.limit}
+	}
+	return nil
+}

@@ -1,0 +1,216 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+)
+
+// wire is a conversation that serialises and never sends.
+type wire struct{ b []byte }
+
+func (w *wire) Append(m llm.Message) {
+	j, _ := json.Marshal(m)
+	w.b = append(append(w.b, j...), ',')
+}
+func (w *wire) Reset()             { w.b = w.b[:0] }
+func (w *wire) Serialized() []byte { return w.b }
+func (w *wire) Send(context.Context, func(string)) (*llm.Reply, error) {
+	return nil, errors.New("not here")
+}
+
+// ledger is a context in memory.
+type ledger struct {
+	msgs   []contextstore.Message
+	events []contextstore.WindowEvent
+	read   int
+}
+
+func (l *ledger) Messages(offset int64, f func(contextstore.Message) bool) error {
+	for _, m := range l.msgs {
+		if m.Offset >= offset {
+			l.read++
+			if !f(m) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (l *ledger) LastWindow() (*contextstore.WindowEvent, error) {
+	if len(l.events) == 0 {
+		return nil, nil
+	}
+	e := l.events[len(l.events)-1]
+	return &e, nil
+}
+
+func (l *ledger) AppendWindow(e contextstore.WindowEvent) error {
+	l.events = append(l.events, e)
+	return nil
+}
+
+func (l *ledger) append(m contextstore.Message) contextstore.Message {
+	m.Seq = int64(len(l.msgs) + 1)
+	m.Offset = 100 * m.Seq
+	l.msgs = append(l.msgs, m)
+	return m
+}
+
+// story appends the pinned messages and n turns of one call each.
+func story(l *ledger, w *Window, n, size int) {
+	add := func(m contextstore.Message) {
+		m = l.append(m)
+		if w != nil {
+			w.Add(m)
+		}
+	}
+	if len(l.msgs) == 0 {
+		add(contextstore.Message{Role: "system", Content: "SYSTEM"})
+		add(contextstore.Message{Role: "user", Content: "REQUEST"})
+	}
+	for range n {
+		id := fmt.Sprint("call_", len(l.msgs))
+		add(contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: id, Name: "shell", Arguments: "{}"}}})
+		add(contextstore.Message{Role: "tool", ToolCallID: id, ToolName: "shell", Content: strings.Repeat("x", size)})
+	}
+}
+
+func TestAppendOnlyUntilFull(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	w, err := Open(l, &wire{}, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before []byte
+	for range 500 {
+		story(l, w, 1, 300)
+		events := len(l.events)
+		if err := w.Fit(); err != nil {
+			t.Fatal(err)
+		}
+		now := w.Conversation().Serialized()
+		if len(l.events) == events && !bytes.HasPrefix(now, before) {
+			t.Fatal("the prefix changed without an event")
+		}
+		if w.Tokens() > 10_000 {
+			t.Fatalf("%d tokens", w.Tokens())
+		}
+		before = bytes.Clone(now)
+	}
+	if n := len(l.events); n < 2 || n > 40 {
+		t.Errorf("%d rewrites of the window in 500 turns", n)
+	}
+	for _, s := range []string{"SYSTEM", "REQUEST", "no longer shown"} {
+		if !bytes.Contains(before, []byte(s)) {
+			t.Errorf("%q left the window", s)
+		}
+	}
+}
+
+// A window assembled from the ledger is byte for byte the one that grew, reads
+// only what it shows, and never separates a call from its result.
+func TestResumeSerialisesTheSameBytes(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l := &ledger{}
+		w, err := Open(l, &wire{}, rapid.IntRange(1000, 4000).Draw(t, "limit"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rapid.IntRange(0, 30).Draw(t, "steps") {
+			story(l, w, rapid.IntRange(1, 3).Draw(t, "turns"), rapid.IntRange(0, 400).Draw(t, "size"))
+			if err := w.Fit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.read = 0
+		again, err := Open(l, &wire{}, w.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(w.Conversation().Serialized(), again.Conversation().Serialized()) {
+			t.Fatal("resume serialised other bytes")
+		}
+		if l.read > len(w.entry)+1 {
+			t.Fatalf("%d messages read for a window of %d", l.read, len(w.entry))
+		}
+		if len(l.events) > 0 && l.msgs[l.events[len(l.events)-1].FromSeq-1].Role == "tool" {
+			t.Fatal("the window begins with a result whose call is gone")
+		}
+	})
+}
+
+func TestCalibration(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	w, _ := Open(l, &wire{}, 1_000_000)
+	story(l, w, 10, 1000)
+	if n := w.Tokens(); n != len(w.Conversation().Serialized())/4 {
+		t.Errorf("uncalibrated: %d tokens", n)
+	}
+	size := len(w.Conversation().Serialized())
+	w.Add(l.append(contextstore.Message{Role: "assistant", Content: "ok", Usage: &contextstore.Usage{Prompt: size / 2}}))
+	if n := w.Tokens(); n < size/2-10 || n > size/2+100 {
+		t.Errorf("calibrated: %d tokens of %d bytes", n, size)
+	}
+}
+
+func TestUnansweredCalls(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	story(l, nil, 1, 10)
+	l.append(contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: "a"}, {ID: "b"}, {ID: "c"}}})
+	l.append(contextstore.Message{Role: "tool", ToolCallID: "b"})
+	w, err := Open(l, &wire{}, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, asked := w.Unanswered()
+	if len(open) != 2 || open[0].ID != "a" || open[1].ID != "c" || asked.Seq != 5 {
+		t.Errorf("open %v of %d", open, asked.Seq)
+	}
+	w.Add(l.append(contextstore.Message{Role: "user", Content: "go on"}))
+	if open, _ := w.Unanswered(); len(open) != 0 {
+		t.Errorf("open %v", open)
+	}
+}
+
+func TestTooSmall(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	w, _ := Open(l, &wire{}, 50)
+	story(l, w, 2, 1000)
+	var small *TooSmallError
+	if err := w.Fit(); !errors.As(err, &small) {
+		t.Fatal(err)
+	}
+	if len(l.events) != 0 {
+		t.Error("a decision that does not help was recorded")
+	}
+}
+
+func TestOverflowHalvesTheWindow(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	w, _ := Open(l, &wire{}, 1_000_000)
+	story(l, w, 50, 1000)
+	before := w.Tokens()
+	if err := w.Overflowed(); err != nil {
+		t.Fatal(err)
+	}
+	if w.Tokens() > before/2+500 {
+		t.Errorf("%d tokens of %d left", w.Tokens(), before)
+	}
+}

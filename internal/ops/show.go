@@ -1,0 +1,305 @@
+// Package ops is for people who look after runs: the viewer of one context and
+// the list of all. It reads the files alone, in bounded memory, and works on a
+// read-only disk and without tasks.db (store-v2 §9.1).
+package ops
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+)
+
+// ShowOptions choose what Show prints of a context.
+type ShowOptions struct {
+	Messages  bool
+	Summaries bool
+	Tools     bool
+	Last      int // lines of each log; -1 for the default: 10 in the overview, else all
+	JSON      bool
+	Lang      i18n.Lang
+	Now       time.Time
+}
+
+// overviewLines is how many messages and summaries the overview shows.
+const overviewLines = 10
+
+// Show prints the overview of a context, or the logs that are asked for.
+func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
+	out := &printer{w: w}
+	last := o.Last
+	if !o.Messages && !o.Summaries && !o.Tools {
+		if last < 0 {
+			last = overviewLines
+		}
+		if o.JSON {
+			return overviewJSON(out, v)
+		}
+		overview(out, v, o)
+		out.section(v, contextstore.Messages, "Messages", last, messageLine)
+		out.section(v, contextstore.Summaries, "Summaries", last, summaryLine)
+		return out.err
+	}
+	for _, log := range []struct {
+		wanted bool
+		name   string
+		line   func([]byte) (string, error)
+	}{
+		{o.Messages, contextstore.Messages, fullMessage},
+		{o.Summaries, contextstore.Summaries, fullSummary},
+		{o.Tools, contextstore.Tools, fullTool},
+	} {
+		if !log.wanted {
+			continue
+		}
+		err := v.Tail(log.name, last, func(b []byte) error {
+			if o.JSON {
+				out.printf("%s\n", b)
+				return out.err
+			}
+			s, err := log.line(b)
+			if err != nil {
+				s = "  " + clean(string(b)) + " (" + err.Error() + ")\n"
+			}
+			out.printf("%s", s)
+			return out.err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return out.err
+}
+
+// printer remembers the first error of a writer.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// overview prints the head of store-v2 §9.1's example.
+func overview(p *printer, v contextstore.View, o ShowOptions) {
+	k := v.Metadata.TaskKey
+	p.printf("Task UUID: %s\nStatus: %s\n", v.Metadata.UUID, status(v, o.Lang))
+	p.printf("Repository: %s/%s/%s\nTask: %s #%s\n", k.Source, clean(k.Owner), clean(k.Repo), strings.ReplaceAll(k.Type, "_", " "), clean(k.ID))
+	if v.Metadata.Title != "" {
+		p.printf("Title: %s\n", fit(v.Metadata.Title, 72))
+	}
+	end := o.Now
+	if !v.State.StartedAt.IsZero() {
+		p.printf("Started: %s\n", stamp(v.State.StartedAt))
+	}
+	if !v.State.CompletedAt.IsZero() {
+		p.printf("Completed: %s\n", stamp(v.State.CompletedAt))
+		end = v.State.CompletedAt.Time
+	}
+	if !v.State.StartedAt.IsZero() {
+		p.printf("Duration: %s\n", duration(o.Lang, end.Sub(v.State.StartedAt.Time)))
+	}
+	if v.State.Error != nil {
+		p.printf("Error: %s\n", clean(*v.State.Error))
+	}
+	p.printf("Files: %s\n", v.Dir)
+	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n  Compressions: %s\n",
+		thousands(v.State.LLMCallCount), thousands(v.State.ToolCallCount), thousands(v.State.TotalTokensUsed), thousands(v.State.CompressionCount))
+}
+
+func status(v contextstore.View, l i18n.Lang) string {
+	s := string(v.Status())
+	switch {
+	case v.Interrupted():
+		return s + " (" + l.T("ops.interrupted", v.Metadata.UUID[:8]) + ")"
+	case v.Held:
+		return s + fmt.Sprintf(" (pid %d, %s)", v.Owner.ProcessID, clean(v.Owner.Hostname))
+	}
+	return s
+}
+
+func (p *printer) section(v contextstore.View, log, title string, last int, line func([]byte) (string, error)) {
+	total, err := v.Last(log, seqOf)
+	if err != nil && p.err == nil {
+		p.err = err
+	}
+	p.printf("\n%s: %s", title, thousands(total))
+	if int64(last) < total {
+		p.printf(" (showing last %d)", last)
+	}
+	p.printf("\n")
+	err = v.Tail(log, last, func(b []byte) error {
+		s, err := line(b)
+		if err != nil {
+			s = clean(string(b)) + " (" + err.Error() + ")"
+		}
+		p.printf("  %s\n", fit(s, 78))
+		return p.err
+	})
+	if p.err == nil {
+		p.err = err
+	}
+}
+
+// seqOf is a line's number: seq, or id of a summary.
+func seqOf(b []byte) int64 {
+	var l struct{ Seq, ID, SummaryID int64 }
+	if json.Unmarshal(b, &l) != nil {
+		return 0
+	}
+	return max(l.Seq, l.ID, l.SummaryID)
+}
+
+func messageLine(b []byte) (string, error) {
+	m, err := contextstore.DecodeMessage(b)
+	if err != nil {
+		return "", err
+	}
+	text := m.Content
+	if m.Role == "tool" {
+		text = m.ToolName + " -> " + text
+	}
+	for _, c := range m.ToolCalls {
+		text += fmt.Sprintf(" {%s %s}", c.Name, c.Arguments)
+	}
+	return fmt.Sprintf("[%d] %s: %s", m.Seq, m.Role, strings.TrimSpace(text)), nil
+}
+
+func summaryLine(b []byte) (string, error) {
+	s, err := contextstore.DecodeSummary(b)
+	if err != nil {
+		return "", err
+	}
+	final := ""
+	if s.Final {
+		final = " (final)"
+	}
+	return fmt.Sprintf("[%d] seq %d-%d%s: %s", s.ID, s.StartSeq, s.EndSeq, final, s.Summary), nil
+}
+
+func fullMessage(b []byte) (string, error) {
+	m, err := contextstore.DecodeMessage(b)
+	if err != nil {
+		return "", err
+	}
+	head := fmt.Sprintf("[%d] %s", m.Seq, m.Role)
+	if m.ToolName != "" {
+		head += " " + m.ToolName
+	}
+	s := fmt.Sprintf("%s  %s  %d tokens\n%s", head, stamp(m.Timestamp), m.Tokens, indent(m.Content))
+	for _, c := range m.ToolCalls {
+		s += fmt.Sprintf("    -> %s %s\n", clean(c.Name), cleanText(c.Arguments))
+	}
+	return s + "\n", nil
+}
+
+func fullSummary(b []byte) (string, error) {
+	s, err := contextstore.DecodeSummary(b)
+	if err != nil {
+		return "", err
+	}
+	final := ""
+	if s.Final {
+		final = " (final)"
+	}
+	return fmt.Sprintf("[%d] seq %d-%d%s  %s  %d -> %d tokens\n%s\n", s.ID, s.StartSeq, s.EndSeq, final, stamp(s.Timestamp), s.OriginalTokens, s.SummaryTokens, indent(s.Summary)), nil
+}
+
+func fullTool(b []byte) (string, error) {
+	t, err := contextstore.DecodeToolRun(b)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("[%d] %s  %s  %s  %d ms\n    %s\n%s\n", t.Seq, clean(t.Tool), t.Status, stamp(t.Timestamp), t.DurationMS,
+		cleanText(string(t.Args)), indent(t.Result+t.Error)), nil
+}
+
+func overviewJSON(p *printer, v contextstore.View) error {
+	messages, err := v.Last(contextstore.Messages, seqOf)
+	if err != nil {
+		return err
+	}
+	summaries, err := v.Last(contextstore.Summaries, seqOf)
+	if err != nil {
+		return err
+	}
+	e := json.NewEncoder(p.w)
+	e.SetEscapeHTML(false)
+	return e.Encode(map[string]any{"metadata": v.Metadata, "state": v.State, "status": v.Status(), "directory": v.Dir,
+		"owned": v.Held, "messages": messages, "summaries": summaries})
+}
+
+// stamp is a time as people read it, in UTC like the files.
+func stamp(t contextstore.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }
+
+// duration is 15分23秒 or 15m23s.
+func duration(l i18n.Lang, d time.Duration) string {
+	d = max(d, 0).Round(time.Second)
+	h, m, s := int(d.Hours()), int(d.Minutes())%60, int(d.Seconds())%60
+	switch {
+	case h > 0:
+		return l.T("ops.hours", h, m, s)
+	case m > 0:
+		return l.T("ops.minutes", m, s)
+	}
+	return l.T("ops.seconds", s)
+}
+
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// clean makes a stranger's text one line that cannot steer a terminal.
+func clean(s string) string {
+	return strings.Join(strings.Fields(cleanText(s)), " ")
+}
+
+// cleanText drops control characters, line breaks and tabs excepted.
+func cleanText(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+func indent(s string) string {
+	return "    " + strings.ReplaceAll(strings.TrimRight(cleanText(s), "\n"), "\n", "\n    ") + "\n"
+}
+
+// fit cuts a line to a number of terminal columns; wide characters take two.
+func fit(s string, columns int) string {
+	s = clean(s)
+	used := 0
+	for i, r := range s {
+		n := 1
+		if wide(r) {
+			n = 2
+		}
+		if used+n > columns-1 && i+len(string(r)) < len(s) {
+			return s[:i] + "…"
+		}
+		used += n
+	}
+	return s
+}
+
+// wide reports whether a character takes two columns (Unicode TR11 W and F,
+// without the rarest blocks).
+func wide(r rune) bool {
+	return r >= 0x1100 && (r <= 0x115f || r >= 0x2e80 && r <= 0xa4cf || r >= 0xac00 && r <= 0xd7a3 || r >= 0xf900 && r <= 0xfaff ||
+		r >= 0xfe30 && r <= 0xfe6f || r >= 0xff00 && r <= 0xff60 || r >= 0xffe0 && r <= 0xffe6 || r >= 0x1f300 && r <= 0x1faff || r >= 0x20000 && r <= 0x3fffd)
+}

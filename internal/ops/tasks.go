@@ -1,0 +1,74 @@
+package ops
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// TasksOptions choose which tasks are listed.
+type TasksOptions struct {
+	Status string // "" for all
+	User   string // "" for all
+	JSON   bool   // one object per line
+	Limit  int    // the newest so many
+	Lang   i18n.Lang
+}
+
+// Tasks lists the contexts below base, newest first.
+func Tasks(w io.Writer, base string, o TasksOptions) error {
+	if o.Status != "" && !task.Status(o.Status).Valid() {
+		names := make([]string, 0, 8)
+		for _, s := range task.Statuses() {
+			names = append(names, string(s))
+		}
+		return i18n.E("ops.bad_status", o.Status, strings.Join(names, ", "))
+	}
+	l, err := contextstore.List(base, o.Limit, func(v contextstore.View) bool {
+		return (o.Status == "" || v.Status() == task.Status(o.Status)) && (o.User == "" || v.Metadata.User == o.User)
+	})
+	if err != nil {
+		return err
+	}
+	p := &printer{w: w}
+	if o.JSON {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		for _, v := range l.Views {
+			if err := e.Encode(row(v)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p.printf("%-8s  %-11s %-19s  %6s  %5s  %s\n", "UUID", "STATUS", "CREATED", "CALLS", "TOOLS", "TASK")
+	for _, v := range l.Views {
+		s := string(v.Status())
+		if v.Interrupted() {
+			s = "interrupted"
+		}
+		k := v.Metadata.TaskKey
+		p.printf("%-8s  %-11s %-19s  %6d  %5d  %s\n", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], s, stamp(v.Metadata.CreatedAt), v.State.LLMCallCount,
+			v.State.ToolCallCount, fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, 30))
+	}
+	if l.Total > len(l.Views) {
+		p.printf("%s\n", o.Lang.T("ops.more", len(l.Views), l.Total))
+	}
+	for _, d := range l.Damaged {
+		p.printf("%s\n", o.Lang.T("ops.damaged", clean(d)))
+	}
+	return p.err
+}
+
+// row is a task as programs read it: the columns of tasks.db.
+func row(v contextstore.View) map[string]any {
+	m, s, k := v.Metadata, v.State, v.Metadata.TaskKey
+	return map[string]any{"uuid": m.UUID, "task_source": k.Source, "owner": k.Owner, "repo": k.Repo, "task_type": k.Type, "task_id": k.ID,
+		"title": m.Title, "status": v.Status(), "interrupted": v.Interrupted(), "created_at": m.CreatedAt, "started_at": s.StartedAt, "completed_at": s.CompletedAt,
+		"llm_provider": m.Config.Provider, "model": m.Config.Model, "llm_call_count": s.LLMCallCount, "tool_call_count": s.ToolCallCount,
+		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir}
+}

@@ -1,0 +1,41 @@
+package turn
+
+import (
+	"fmt"
+	"time"
+
+	"toritsugi/internal/contextstore"
+)
+
+// Budget is the most that one run may take, over all its interruptions; 0 is
+// no limit. What was taken is counted in the ledger, so a restart refills nothing.
+type Budget struct {
+	Turns  int // calls to the model
+	Tokens int64
+	Time   time.Duration // in an owner's hands, pauses not counted
+}
+
+// BudgetError says which limit was reached.
+type BudgetError struct {
+	Key   string // the setting
+	Limit string
+	Taken string
+}
+
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("the budget is used up: %s of %s (%s)", e.Taken, e.Limit, e.Key)
+}
+
+// Check returns a *BudgetError if another call to the model is not allowed.
+func (b Budget) Check(s contextstore.State) error {
+	active := time.Duration(s.ActiveMS) * time.Millisecond
+	switch {
+	case b.Turns > 0 && s.LLMCallCount >= int64(b.Turns):
+		return &BudgetError{"budget.max_turns", fmt.Sprint(b.Turns), fmt.Sprint(s.LLMCallCount)}
+	case b.Tokens > 0 && s.TotalTokensUsed >= b.Tokens:
+		return &BudgetError{"budget.max_tokens", fmt.Sprint(b.Tokens), fmt.Sprint(s.TotalTokensUsed)}
+	case b.Time > 0 && active >= b.Time:
+		return &BudgetError{"budget.max_minutes", b.Time.String(), active.Round(time.Second).String()}
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+// Package turn is the heart of a run: ask the model, append its answer, run the
+// tools it calls, append their results, again. What is on disk is ahead of what
+// is done (DESIGN §2.3), so that a run can stop at any instant and go on.
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/tool"
+)
+
+// Ledger is where a turn is written. *contextstore.Context is one.
+type Ledger interface {
+	Append(...contextstore.Message) ([]contextstore.Message, error)
+	AppendTools(...contextstore.ToolRun) error
+	LastTools(n int) ([]contextstore.ToolRun, error)
+	ModelCalled(tokens int64)
+	Activity(status, activity string) error
+	TurnDone(context.Context) error
+	State() contextstore.State
+}
+
+// Tools are the hands. *tool.Registry is one.
+type Tools interface {
+	Call(ctx context.Context, name, args string) (tool.Result, error)
+	ReadOnly(name string) bool
+}
+
+// Loop works on one task. It is used by one goroutine.
+type Loop struct {
+	Ledger Ledger
+	Window *memory.Window
+	Tools  Tools
+	Budget Budget
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// maxNudges is how often in a row an empty answer is answered with a request
+// to go on before the run is given up.
+const maxNudges = 3
+
+// maxOverflows is how often in a row the window is cut because the provider
+// found a request too long.
+const maxOverflows = 3
+
+// parallel is how many read-only calls run at once.
+const parallel = 4
+
+// ErrNonsense ends a run whose model keeps giving empty answers.
+var ErrNonsense = errors.New("the model keeps answering with neither text nor a tool call")
+
+// Run takes turns until the model answers without calling a tool, and returns
+// that answer. An error is ctx's, a *BudgetError, ErrNonsense, an *llm.Error,
+// a *memory.TooSmallError, or the ledger's; the ledger is consistent after each.
+func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
+	if err := l.closeOpen(ctx); err != nil {
+		return contextstore.Message{}, err
+	}
+	for nudges := 0; ; {
+		if err := l.Budget.Check(l.Ledger.State()); err != nil {
+			return contextstore.Message{}, err
+		}
+		reply, err := l.ask(ctx)
+		if err != nil {
+			return contextstore.Message{}, err
+		}
+		answer, err := l.append(fromReply(reply))
+		if err != nil {
+			return contextstore.Message{}, err
+		}
+		switch {
+		case len(reply.Message.ToolCalls) > 0:
+			nudges = 0
+			err = l.act(ctx, reply)
+		case reply.FinishReason == llm.FinishLength || strings.TrimSpace(reply.Message.Content) == "":
+			if nudges++; nudges > maxNudges {
+				return answer, ErrNonsense
+			}
+			_, err = l.append(contextstore.Message{Role: llm.RoleUser, Content: nudge(reply.FinishReason)})
+		default:
+			return answer, l.Ledger.TurnDone(ctx)
+		}
+		if err != nil {
+			return contextstore.Message{}, err
+		}
+	}
+}
+
+func nudge(finish string) string {
+	if finish == llm.FinishLength {
+		return "Your answer was cut off at the output limit. Go on from where it ended, in smaller steps."
+	}
+	return "Your answer was empty. Call a tool to go on, or say in a sentence what was done if the work is finished."
+}
+
+// append writes messages to the ledger and takes them into the window; it
+// returns the last of them as it was written.
+func (l *Loop) append(msgs ...contextstore.Message) (contextstore.Message, error) {
+	written, err := l.Ledger.Append(msgs...)
+	if err != nil {
+		return contextstore.Message{}, err
+	}
+	for _, m := range written {
+		l.Window.Add(m)
+	}
+	return written[len(written)-1], nil
+}
+
+// ask sends the window and returns the answer, making room where it is needed.
+func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
+	if err := l.Ledger.Activity(contextstore.Processing, "llm_call"); err != nil {
+		return nil, err
+	}
+	if err := l.Window.Fit(); err != nil {
+		return nil, err
+	}
+	var reply *llm.Reply
+	for overflows := 0; ; overflows++ {
+		var err error
+		reply, err = l.Window.Conversation().Send(ctx, nil)
+		var e *llm.Error
+		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
+			l.Log.Warn("The provider found the request too long; the window is cut", "error", err)
+			if err := l.Window.Overflowed(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		break
+	}
+	tokens := 0
+	if reply.Usage != nil {
+		tokens = reply.Usage.TotalTokens
+	}
+	l.Ledger.ModelCalled(int64(tokens))
+	l.Log.Info(fmt.Sprintf("LLM call #%d: %d tokens", l.Ledger.State().LLMCallCount, tokens))
+	return reply, nil
+}
+
+func fromReply(r *llm.Reply) contextstore.Message {
+	m := contextstore.Message{Role: llm.RoleAssistant, Content: r.Message.Content, Reasoning: r.Message.Reasoning, FinishReason: r.FinishReason}
+	for _, c := range r.Message.ToolCalls {
+		m.ToolCalls = append(m.ToolCalls, contextstore.ToolCall(c))
+	}
+	if u := r.Usage; u != nil {
+		m.Usage = &contextstore.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Total: u.TotalTokens, Cached: u.CachedTokens}
+	}
+	return m
+}
+
+// done is one call with its result.
+type done struct {
+	call     llm.ToolCall
+	result   tool.Result
+	err      error // ctx ended: there is no result
+	duration time.Duration
+}
+
+// act runs the calls of an answer and appends their results. Calls that only
+// read run side by side, others in order.
+func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
+	if err := l.Ledger.Activity(contextstore.Processing, "tool_execution"); err != nil {
+		return err
+	}
+	calls := reply.Message.ToolCalls
+	results := make([]done, len(calls))
+	run := func(i int) {
+		if reply.FinishReason == llm.FinishLength && i == len(calls)-1 {
+			results[i] = done{call: calls[i], result: tool.Result{IsError: true, Text: "Not run: your answer was cut off at the output limit inside this call. Repeat it in smaller pieces."}}
+			return
+		}
+		results[i] = l.call(ctx, calls[i])
+	}
+	if l.allReadOnly(calls) {
+		each(len(calls), run)
+	} else {
+		for i := range calls {
+			run(i)
+			if results[i].err != nil {
+				results = results[:i+1]
+				break
+			}
+		}
+	}
+	return l.record(ctx, results)
+}
+
+func (l *Loop) allReadOnly(calls []llm.ToolCall) bool {
+	for _, c := range calls {
+		if !l.Tools.ReadOnly(c.Name) {
+			return false
+		}
+	}
+	return len(calls) > 1
+}
+
+// each runs f for 0 … n-1, a few at once, and waits for all.
+func each(n int, f func(int)) {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, parallel)
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			f(i)
+		})
+	}
+	wg.Wait()
+}
+
+func (l *Loop) call(ctx context.Context, c llm.ToolCall) done {
+	start := l.Now()
+	r, err := l.Tools.Call(ctx, c.Name, c.Arguments)
+	d := done{call: c, result: r, err: err, duration: l.Now().Sub(start)}
+	status := "success"
+	if err != nil {
+		status = "interrupted"
+	} else if r.IsError {
+		status = "error"
+	}
+	l.Log.Info("Tool execution: "+c.Name, "status", status, "ms", d.duration.Milliseconds())
+	return d
+}
+
+// record appends finished calls: first to tools.jsonl, so that a crash between
+// the two leaves a result to be found, then the messages. Calls that ctx cut
+// short stay open, for the next owner to close.
+func (l *Loop) record(ctx context.Context, results []done) error {
+	var runs []contextstore.ToolRun
+	var msgs []contextstore.Message
+	var interrupted error
+	for _, d := range results {
+		if d.err != nil {
+			interrupted = d.err
+			continue
+		}
+		runs = append(runs, toolRun(d))
+		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: d.call.ID, Content: d.result.Text})
+	}
+	if len(runs) > 0 {
+		if err := l.Ledger.AppendTools(runs...); err != nil {
+			return err
+		}
+		if _, err := l.append(msgs...); err != nil {
+			return err
+		}
+	}
+	if interrupted != nil {
+		return interrupted
+	}
+	return l.Ledger.TurnDone(ctx)
+}
+
+func toolRun(d done) contextstore.ToolRun {
+	r := contextstore.ToolRun{Tool: d.call.Name, Args: json.RawMessage(d.call.Arguments), Status: "success", CallID: d.call.ID, DurationMS: d.duration.Milliseconds()}
+	if strings.TrimSpace(d.call.Arguments) == "" {
+		r.Args = json.RawMessage("{}")
+	}
+	if d.result.IsError {
+		r.Status, r.Error = "error", d.result.Text
+	} else {
+		r.Result = d.result.Text
+	}
+	return r
+}
+
+// unknownOutcome closes a call that was under way when its run was interrupted
+// (DESIGN §2.4).
+const unknownOutcome = "Interrupted, outcome unknown: the run stopped while this call was under way. Look at what it left before you repeat it."
+
+// closeOpen gives every call that an interruption left without a result one:
+// the recorded one if the call had finished, a new one if it only reads, else
+// the statement that nobody knows.
+func (l *Loop) closeOpen(ctx context.Context) error {
+	open, asked := l.Window.Unanswered()
+	if len(open) == 0 {
+		return nil
+	}
+	finished, err := l.Ledger.LastTools(2 * len(asked.ToolCalls))
+	if err != nil {
+		return err
+	}
+	var msgs []contextstore.Message
+	var again []done
+	for _, c := range open {
+		if r, ok := recorded(finished, c, asked); ok {
+			msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID, Content: r.Result + r.Error})
+			continue
+		}
+		d := done{call: llm.ToolCall(c), result: tool.Result{Text: unknownOutcome, IsError: true}}
+		if l.Tools.ReadOnly(c.Name) {
+			if d = l.call(ctx, llm.ToolCall(c)); d.err != nil {
+				return d.err
+			}
+		}
+		l.Log.Info("Open tool call closed: "+c.Name, "rerun", l.Tools.ReadOnly(c.Name))
+		again = append(again, d)
+	}
+	if len(msgs) > 0 {
+		if _, err := l.append(msgs...); err != nil {
+			return err
+		}
+	}
+	return l.record(ctx, again)
+}
+
+func recorded(runs []contextstore.ToolRun, c contextstore.ToolCall, asked contextstore.Message) (contextstore.ToolRun, bool) {
+	for _, r := range runs {
+		if r.CallID == c.ID && r.Tool == c.Name && !r.Timestamp.Before(asked.Timestamp.Time) {
+			return r, true
+		}
+	}
+	return contextstore.ToolRun{}, false
+}

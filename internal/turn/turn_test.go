@@ -1,0 +1,331 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool"
+)
+
+// model answers from a list and remembers what it was sent.
+type model struct {
+	answers []func() (*llm.Reply, error)
+	msgs    []llm.Message
+	sent    [][]llm.Message
+}
+
+func (m *model) Append(x llm.Message) { m.msgs = append(m.msgs, x) }
+func (m *model) Reset()               { m.msgs = nil }
+func (m *model) Serialized() []byte {
+	b, _ := json.Marshal(m.msgs)
+	return b
+}
+func (m *model) Send(ctx context.Context, _ func(string)) (*llm.Reply, error) {
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	m.sent = append(m.sent, append([]llm.Message(nil), m.msgs...))
+	if len(m.answers) == 0 {
+		return nil, &llm.Error{Kind: llm.KindScriptEnded}
+	}
+	a := m.answers[0]
+	m.answers = m.answers[1:]
+	return a()
+}
+
+func say(text string, calls ...llm.ToolCall) func() (*llm.Reply, error) {
+	return func() (*llm.Reply, error) {
+		finish := llm.FinishStop
+		if len(calls) > 0 {
+			finish = llm.FinishToolCalls
+		}
+		return &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: text, ToolCalls: calls}, FinishReason: finish, Usage: &llm.Usage{TotalTokens: 10}}, nil
+	}
+}
+
+func call(id, name string) llm.ToolCall { return llm.ToolCall{ID: id, Name: name, Arguments: `{}`} }
+
+// hands are tools by name; those called look… only read.
+type hands map[string]func(ctx context.Context, args string) (tool.Result, error)
+
+func (h hands) Call(ctx context.Context, name, args string) (tool.Result, error) {
+	f, ok := h[name]
+	if !ok {
+		return tool.Result{Text: "unknown tool " + name, IsError: true}, nil
+	}
+	return f(ctx, args)
+}
+func (h hands) ReadOnly(name string) bool { return strings.HasPrefix(name, "look") }
+
+type bench struct {
+	store *contextstore.Store
+	ctx   *contextstore.Context
+	model *model
+	loop  *Loop
+	fs    *disk.FS
+}
+
+func setup(t *testing.T, h hands, answers ...func() (*llm.Reply, error)) *bench {
+	t.Helper()
+	b := &bench{model: &model{answers: answers}, fs: &disk.FS{}}
+	var err error
+	b.store, err = contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, FS: b.fs, Redact: func(s string) string { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.store.Close() })
+	id, err := b.store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{ID: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.claim(t, id, h)
+	if _, err := b.ctx.Append(contextstore.Message{Role: "system", Content: "S"}, contextstore.Message{Role: "user", Content: "U"}); err != nil {
+		t.Fatal(err)
+	}
+	b.open(t, h)
+	return b
+}
+
+func (b *bench) claim(t *testing.T, id string, _ hands) {
+	t.Helper()
+	var err error
+	if b.ctx, _, err = b.store.Claim(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.ctx.Close() })
+}
+
+func (b *bench) open(t *testing.T, h hands) {
+	t.Helper()
+	b.model.msgs = nil
+	w, err := memory.Open(b.ctx, b.model, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.loop = &Loop{Ledger: b.ctx, Window: w, Tools: h, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}
+}
+
+// roles is the ledger in short: one letter per message.
+func (b *bench) roles(t *testing.T) string {
+	t.Helper()
+	var s strings.Builder
+	if err := b.ctx.Messages(0, func(m contextstore.Message) bool { s.WriteString(m.Role[:1]); return true }); err != nil {
+		t.Fatal(err)
+	}
+	return s.String()
+}
+
+func ok(text string) func(context.Context, string) (tool.Result, error) {
+	return func(context.Context, string) (tool.Result, error) { return tool.Result{Text: text}, nil }
+}
+
+func TestLoopCallsToolsAndReacts(t *testing.T) {
+	t.Parallel()
+	b := setup(t, hands{"write": ok("written")},
+		say("", call("1", "write"), call("2", "nothing")), say("", call("3", "write")), say("done"))
+	final, err := b.loop.Run(t.Context())
+	if err != nil || final.Content != "done" {
+		t.Fatal(final, err)
+	}
+	if r := b.roles(t); r != "suattata" {
+		t.Errorf("messages %s", r)
+	}
+	last := b.model.sent[1]
+	if last[3].Content != "written" || last[4].Content != "unknown tool nothing" || last[4].ToolCallID != "2" {
+		t.Errorf("the model saw %+v", last)
+	}
+	if s := b.ctx.State(); s.LLMCallCount != 3 || s.ToolCallCount != 3 || s.TotalTokensUsed != 30 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestReadOnlyCallsRunSideBySide(t *testing.T) {
+	t.Parallel()
+	var running atomic.Int32
+	both := make(chan struct{})
+	look := func(ctx context.Context, _ string) (tool.Result, error) {
+		if running.Add(1) == 2 {
+			close(both)
+		}
+		select {
+		case <-both:
+			return tool.Result{Text: "seen"}, nil
+		case <-time.After(10 * time.Second):
+			return tool.Result{Text: "alone", IsError: true}, nil
+		}
+	}
+	b := setup(t, hands{"look1": look, "look2": look}, say("", call("1", "look1"), call("2", "look2")), say("done"))
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.model.sent[1]; got[3].Content != "seen" || got[4].Content != "seen" {
+		t.Errorf("%+v", got[3:])
+	}
+}
+
+func TestEmptyAnswersAreNudgedThenGivenUp(t *testing.T) {
+	t.Parallel()
+	b := setup(t, hands{}, say(""), say(" \n"), say("done"))
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b = setup(t, hands{}, say(""), say(""), say(""), say(""), say("too late"))
+	if _, err := b.loop.Run(t.Context()); !errors.Is(err, ErrNonsense) {
+		t.Fatal(err)
+	}
+}
+
+func TestCallCutOffIsNotRun(t *testing.T) {
+	t.Parallel()
+	ran := false
+	cutOff := func() (*llm.Reply, error) {
+		r, _ := say("", call("1", "write"))()
+		r.FinishReason = llm.FinishLength
+		return r, nil
+	}
+	b := setup(t, hands{"write": func(context.Context, string) (tool.Result, error) { ran = true; return tool.Result{}, nil }}, cutOff, say("done"))
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if ran || !strings.Contains(b.model.sent[1][3].Content, "cut off") {
+		t.Errorf("ran=%v, the model saw %q", ran, b.model.sent[1][3].Content)
+	}
+}
+
+func TestBudgetEndsAModelThatNeverStops(t *testing.T) {
+	t.Parallel()
+	var answers []func() (*llm.Reply, error)
+	for i := range 20 {
+		answers = append(answers, say("", call(fmt.Sprint(i), "write")))
+	}
+	b := setup(t, hands{"write": ok("w")}, answers...)
+	b.loop.Budget.Turns = 7
+	_, err := b.loop.Run(t.Context())
+	var over *BudgetError
+	if !errors.As(err, &over) || over.Key != "budget.max_turns" {
+		t.Fatal(err)
+	}
+	// A restart does not refill it.
+	id := b.ctx.UUID()
+	_ = b.ctx.Close()
+	b.claim(t, id, nil)
+	b.open(t, hands{"write": ok("w")})
+	b.loop.Budget.Turns = 7
+	if _, err := b.loop.Run(t.Context()); !errors.As(err, &over) || b.ctx.State().LLMCallCount != 7 {
+		t.Errorf("%v after %d calls", err, b.ctx.State().LLMCallCount)
+	}
+}
+
+func TestOverflowCutsTheWindowAndGoesOn(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 2000)
+	tooLong := func() (*llm.Reply, error) { return nil, &llm.Error{Kind: llm.KindContext} }
+	answers := []func() (*llm.Reply, error){}
+	for i := range 8 {
+		answers = append(answers, say("", call(fmt.Sprint(i), "write")))
+	}
+	b := setup(t, hands{"write": ok(long)}, append(answers, tooLong, say("done"))...)
+	if final, err := b.loop.Run(t.Context()); err != nil || final.Content != "done" {
+		t.Fatal(final, err)
+	}
+	n := len(b.model.sent)
+	if len(b.model.sent[n-1]) >= len(b.model.sent[n-2]) {
+		t.Errorf("%d messages after the cut, %d before", len(b.model.sent[n-1]), len(b.model.sent[n-2]))
+	}
+}
+
+// However an interruption leaves the calls of an answer, the next owner closes
+// each exactly once, and runs again only what reads.
+func TestOpenCallsAreClosed(t *testing.T) {
+	t.Parallel()
+	looked := 0
+	h := hands{
+		"write": func(context.Context, string) (tool.Result, error) {
+			t.Error("a call that writes ran again")
+			return tool.Result{}, nil
+		},
+		"look": func(context.Context, string) (tool.Result, error) { looked++; return tool.Result{Text: "fresh"}, nil },
+	}
+	b := setup(t, h, say("done"))
+	asked := contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{
+		{ID: "1", Name: "write", Arguments: "{}"}, {ID: "2", Name: "write", Arguments: "{}"}, {ID: "3", Name: "look", Arguments: "{}"}, {ID: "4", Name: "write", Arguments: "{}"}}}
+	if _, err := b.ctx.Append(asked); err != nil {
+		t.Fatal(err)
+	}
+	// Call 1 has its message, call 2 finished without one, 3 and 4 were under way.
+	if err := b.ctx.AppendTools(contextstore.ToolRun{Tool: "write", CallID: "1", Status: "success", Result: "one"},
+		contextstore.ToolRun{Tool: "write", CallID: "2", Status: "success", Result: "two"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.ctx.Append(contextstore.Message{Role: "tool", ToolCallID: "1", Content: "one"}); err != nil {
+		t.Fatal(err)
+	}
+	id := b.ctx.UUID()
+	_ = b.ctx.Close()
+	b.claim(t, id, h)
+	b.open(t, h)
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, m := range b.model.sent[0] {
+		if m.Role == "tool" {
+			got[m.ToolCallID] += m.Content
+		}
+	}
+	if got["1"] != "one" || got["2"] != "two" || got["3"] != "fresh" || got["4"] != unknownOutcome || looked != 1 {
+		t.Errorf("%v, looked %d times", got, looked)
+	}
+}
+
+func TestInterruptedCallStaysOpen(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	h := hands{"write": ok("first"), "slow": func(ctx context.Context, _ string) (tool.Result, error) {
+		cancel()
+		return tool.Result{}, ctx.Err()
+	}}
+	b := setup(t, h, say("", call("1", "write"), call("2", "slow"), call("3", "write")))
+	if _, err := b.loop.Run(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if r := b.roles(t); r != "suat" {
+		t.Errorf("messages %s: the finished call has its result, the others none", r)
+	}
+	open, _ := b.loop.Window.Unanswered()
+	if len(open) != 2 || open[0].ID != "2" {
+		t.Errorf("open %v", open)
+	}
+}
+
+func TestDiskFullStopsBeforeTheToolRuns(t *testing.T) {
+	t.Parallel()
+	ran := false
+	b := setup(t, hands{"write": func(context.Context, string) (tool.Result, error) { ran = true; return tool.Result{}, nil }}, say("", call("1", "write")))
+	b.fs.Before = func(op disk.Op) error {
+		if op.Kind == disk.Append {
+			return &disk.ShortWrite{N: 3, Err: syscall.ENOSPC}
+		}
+		return nil
+	}
+	if _, err := b.loop.Run(t.Context()); !errors.Is(err, syscall.ENOSPC) || ran {
+		t.Errorf("err %v, ran %v", err, ran)
+	}
+	if r := b.roles(t); r != "su" {
+		t.Errorf("messages %s", r)
+	}
+}
