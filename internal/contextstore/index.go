@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/pressly/goose/v3"
 	"golang.org/x/sys/unix"
@@ -21,8 +22,9 @@ import (
 // index is tasks.db: a copy of what the directories say, for listing and for
 // the one-live-run rule. It can be deleted; no error of it fails a task.
 type index struct {
-	db     *sql.DB
-	update *sql.Stmt
+	db      *sql.DB
+	update  *sql.Stmt
+	updates atomic.Int64
 }
 
 // openIndex opens base/tasks.db and brings its schema up to date. Processes
@@ -129,6 +131,7 @@ func (i *index) put(ctx context.Context, m Metadata, s State) error {
 	}
 	var n int64
 	err := retry(func() error {
+		i.updates.Add(1)
 		r, err := i.update.ExecContext(ctx, s.TaskStatus, null(s.StartedAt.String()), null(s.CompletedAt.String()), s.ProcessID, s.Hostname,
 			s.LLMCallCount, s.ToolCallCount, s.TotalTokensUsed, s.CompressionCount, s.Error, s.Generation, m.UUID, s.Generation)
 		if err == nil {

@@ -22,8 +22,8 @@ func lines(r io.Reader, f func(offset int64, line []byte) bool) error {
 		}
 		line := part
 		if len(long) > 0 {
-			line = append(long, part...)
-			long = nil
+			long = append(long, part...)
+			line, long = long, nil
 		}
 		if len(line) > 0 {
 			if !f(at, bytes.TrimSuffix(line, []byte("\n"))) {

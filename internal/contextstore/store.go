@@ -123,6 +123,14 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
+// RowUpdates is how often a row was written since the store was opened.
+func (s *Store) RowUpdates() int64 {
+	if s.index == nil {
+		return 0
+	}
+	return s.index.updates.Load()
+}
+
 // Close closes the index. Contexts are closed on their own.
 func (s *Store) Close() error { return s.index.close() }
 

@@ -123,7 +123,8 @@ func (a *File) Append(b []byte) (offset int64, err error) {
 	offset = a.size
 	n := len(b)
 	err = a.fs.before(Op{Append, a.path, n})
-	if short, ok := err.(*ShortWrite); ok {
+	var short *ShortWrite
+	if errors.As(err, &short) {
 		b = b[:min(short.N, n)]
 	} else if err != nil {
 		return 0, fmt.Errorf("append to %s: %w", a.path, err)

@@ -4,6 +4,7 @@
 package i18n
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,14 +91,15 @@ func (e *Error) Error() string { return English.T(e.Key, e.Args...) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Error renders err in l. Of a chain, the outermost Error speaks; an error
-// that holds none is shown in its own words.
+// Error renders err in l. Of a chain, the outermost Error speaks; what was
+// wrapped around it, and an error that holds none, keeps its own words.
 func (l Lang) Error(err error) string {
 	if err == nil {
 		return ""
 	}
-	if e, ok := err.(*Error); ok {
-		return l.T(e.Key, e.Args...)
+	var e *Error
+	if !errors.As(err, &e) {
+		return err.Error()
 	}
-	return err.Error()
+	return strings.Replace(err.Error(), e.Error(), l.T(e.Key, e.Args...), 1)
 }

@@ -78,8 +78,9 @@ type Conversation interface {
 	// Reset forgets every message; the tools and settings stay.
 	Reset()
 	// Send asks for the answer to all messages so far and does not append it.
-	// onText, if not nil, gets the answer's text as it streams. The error is
-	// an *Error, or ctx's error where ctx ended.
+	// onText, if not nil, gets the answer's text as it streams, on the caller's
+	// goroutine; where a call fails midway and is repeated, the text begins
+	// anew. The error is an *Error, or ctx's error where ctx ended.
 	Send(ctx context.Context, onText func(delta string)) (*Reply, error)
 	// Serialized returns the encoded messages as they are transmitted, valid
 	// until the next call of any method. What was returned before is a prefix

@@ -44,6 +44,8 @@ type Loop struct {
 	Budget Budget
 	Log    *slog.Logger
 	Now    func() time.Time
+
+	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
 }
 
 // maxNudges is how often in a row an empty answer is answered with a request
@@ -147,8 +149,40 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 		tokens = reply.Usage.TotalTokens
 	}
 	l.Ledger.ModelCalled(int64(tokens))
-	l.Log.Info(fmt.Sprintf("LLM call #%d: %d tokens", l.Ledger.State().LLMCallCount, tokens))
+	l.Log.Info(fmt.Sprintf("LLM call #%d: %d tokens", l.Ledger.State().LLMCallCount, tokens), said(reply.Message.Content)...)
 	return reply, nil
+}
+
+// said is the beginning of an answer's text, for whoever watches the log.
+func said(text string) []any {
+	if strings.TrimSpace(text) == "" {
+		return nil
+	}
+	return []any{"said", firstLine(text)}
+}
+
+func firstLine(text string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
+	if r := []rune(line); len(r) > maxSaid || more {
+		return string(r[:min(len(r), maxSaid)]) + "…"
+	}
+	return line
+}
+
+const maxSaid = 100 // characters of a text that a log record shows
+
+// brief is the argument that tells most of a call, for whoever watches the log.
+func brief(arguments string) []any {
+	var args map[string]any
+	if json.Unmarshal([]byte(arguments), &args) != nil {
+		return nil
+	}
+	for _, k := range []string{"command", "path", "pattern"} {
+		if s, ok := args[k].(string); ok && strings.TrimSpace(s) != "" {
+			return []any{k, firstLine(s)}
+		}
+	}
+	return nil
 }
 
 func fromReply(r *llm.Reply) contextstore.Message {
@@ -196,6 +230,9 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
 			}
 		}
 	}
+	for _, d := range results {
+		l.ToolTime += d.duration
+	}
 	return l.record(ctx, results)
 }
 
@@ -232,7 +269,7 @@ func (l *Loop) call(ctx context.Context, c llm.ToolCall) done {
 	} else if r.IsError {
 		status = "error"
 	}
-	l.Log.Info("Tool execution: "+c.Name, "status", status, "ms", d.duration.Milliseconds())
+	l.Log.Info("Tool execution: "+c.Name, append([]any{"status", status, "ms", d.duration.Milliseconds()}, brief(c.Arguments)...)...)
 	return d
 }
 

@@ -1,0 +1,43 @@
+# Everything a newcomer needs: make demo, make test. See README.md.
+GO      ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS  = -s -w -X toritsugi/internal/cli.version=$(VERSION)
+LINT     = $(GO) tool -modfile=tools/go.mod golangci-lint
+
+.PHONY: demo build test race lint fmt bench fuzz setup clean
+
+## demo: carry a small issue to a tested commit, offline, with a script instead of a model
+demo: build
+	./bin/tori demo $(if $(DIR),--dir $(DIR))
+
+## build: the one binary, without cgo
+build:
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tori ./cmd/tori
+
+## setup: what the tests use besides Go and git (bubblewrap)
+setup:
+	./scripts/setup.sh
+
+## test: all tests
+test: setup
+	$(GO) test -timeout 10m ./...
+
+## race: the concurrent packages under the race detector (needs a C compiler)
+race:
+	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/turn ./internal/tool ./internal/sandbox ./internal/llm/...
+
+## lint: vet, formatting and the linters of .golangci.yaml
+lint:
+	$(LINT) run ./...
+	$(GO) vet ./...
+
+## fmt: format the code
+fmt:
+	$(LINT) fmt ./...
+
+## bench: our cost per turn beside the bare loop's, in one run
+bench: build
+	$(GO) run ./bench -tori ./bin/tori
+
+clean:
+	rm -rf bin

@@ -1,0 +1,320 @@
+// Package agent carries one task from its start to its end: workspace, checks
+// before, turns, checks after, commit, hand-over, comment, and the one
+// transition. Whatever happens, the outcome that it states is the true one.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/turn"
+	"toritsugi/internal/workspace"
+)
+
+// Job is what a run must know to be taken up by another process; it is kept in
+// metadata.json under "run".
+type Job struct {
+	Repo             string `json:"repo"`            // top-level directory of the user's repository
+	Issue            string `json:"issue,omitempty"` // path of the issue file, "" for a message
+	Message          string `json:"message,omitempty"`
+	Branch           string `json:"branch"`
+	Base             string `json:"base"` // commit the work starts from
+	AllowDirty       bool   `json:"allow_dirty,omitempty"`
+	AllowUnsandboxed bool   `json:"allow_unsandboxed,omitempty"`
+	Config           string `json:"config,omitempty"` // path of the config file
+	Model            string `json:"model,omitempty"`  // provider/model as asked for on the command line
+	Script           string `json:"script,omitempty"`
+}
+
+// ParseJob reads the job of a context.
+func ParseJob(m contextstore.Metadata) (Job, error) {
+	var j Job
+	if len(m.Run) == 0 {
+		return j, i18n.E("agent.no_job", m.UUID)
+	}
+	err := json.Unmarshal(m.Run, &j)
+	return j, err
+}
+
+// Agent runs tasks. Its fields are set once and not changed.
+type Agent struct {
+	Store   *contextstore.Store
+	Client  llm.Client
+	Shell   func(sandbox.Spec) (sandbox.Runner, error)
+	Masks   func(string) (token string, ok bool)
+	Secrets func(text string) []string // what in a patch looks like a secret, as people may see it
+	Log     *slog.Logger
+	Now     func() time.Time
+	Lang    i18n.Lang // of what is posted
+
+	Checks       []Check // nil to detect them
+	CheckTimeout time.Duration
+	Budget       turn.Budget
+	Window       int // tokens
+	ShellTimeout time.Duration
+	MaxOutput    int // bytes of a tool result
+	ReadOnly     []string
+	Env          map[string]string
+	MemoryMB     int
+	AuthorName   string
+	AuthorEmail  string
+	Scripted     bool // the answers come from a script: said wherever the result is
+	// StopAsked tells, once ctx ended, whether the run is to be stopped for
+	// good and not paused; nil for never.
+	StopAsked func() bool
+}
+
+// Report is how a run ended, for the one who started it.
+type Report struct {
+	UUID    string
+	Outcome task.Outcome
+	Commit  string
+	Branch  string
+	Files   []string
+	Dir     string // of the context, as the outcome left it
+	Tree    string // of the workspace
+	Comment string // the text that was posted, or would have been
+
+	ToolTime time.Duration
+}
+
+// run is one execution of a task by this process.
+type run struct {
+	*Agent
+	ledger *contextstore.Context
+	job    Job
+	issue  *folder.Issue
+	ws     *workspace.Workspace
+	shell  sandbox.Runner
+	checks []Check
+	log    *slog.Logger
+	report Report
+	final  string // the model's last words
+	after  []contextstore.CheckRun
+	before []contextstore.CheckRun
+}
+
+// maxRounds is how often failing checks send the model back to work.
+const maxRounds = 3
+
+// Execute works on a claimed context until it ends, pauses, or cannot go on,
+// and makes the transition. The error says that the transition itself failed;
+// the context can then be claimed again.
+func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, error) {
+	r := &run{Agent: a, ledger: c, log: a.Log.With("uuid", c.UUID())}
+	r.report = Report{UUID: c.UUID()}
+	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
+	err := r.work(ctx)
+	r.report.Outcome = r.conclude(ctx, err)
+	err = r.end(context.WithoutCancel(ctx))
+	r.report.Dir = c.Dir()
+	return r.report, err
+}
+
+// work does everything up to the commit; nil means that the work is done and
+// handed over.
+func (r *run) work(ctx context.Context) error {
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	loop, err := r.loop(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { r.report.ToolTime = loop.ToolTime }()
+	for {
+		if last := loop.Window.Last(); last.Role != llm.RoleAssistant || len(last.ToolCalls) > 0 || last.Content == "" {
+			last, err = loop.Run(ctx)
+			if err != nil {
+				return err
+			}
+			r.final = last.Content
+		} else {
+			r.final = last.Content
+		}
+		again, err := r.verify(ctx, loop)
+		if err != nil {
+			return err
+		}
+		if !again {
+			return r.handOver(ctx)
+		}
+	}
+}
+
+// prepare reads the issue and opens the workspace; both survive interruptions.
+func (r *run) prepare(ctx context.Context) (err error) {
+	if r.job, err = ParseJob(r.ledger.Metadata()); err != nil {
+		return err
+	}
+	if r.issue, err = readIssue(r.job, r.ledger.Metadata()); err != nil {
+		return err
+	}
+	r.report.Branch = r.job.Branch
+	if err := r.ledger.Activity(contextstore.Initializing, "workspace"); err != nil {
+		return err
+	}
+	dir := r.Store.WorkspaceDir(r.ledger.UUID())
+	src, err := workspace.Inspect(ctx, r.job.Repo, workspace.InspectOptions{AllowDirty: true})
+	if err != nil {
+		return err
+	}
+	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base})
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	r.report.Tree = r.ws.Tree()
+	key := r.ledger.Metadata().TaskKey
+	r.shell, err = r.Shell(sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Cache: r.Store.CacheDir(key.Owner + "-" + key.Repo),
+		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB})
+	if err != nil {
+		return err
+	}
+	r.checks = r.Checks
+	if r.checks == nil {
+		r.checks, err = detectChecks(r.ws.Tree(), r.CheckTimeout)
+	}
+	return err
+}
+
+func readIssue(j Job, m contextstore.Metadata) (*folder.Issue, error) {
+	if j.Issue == "" {
+		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: j.Message, Author: m.User}, nil
+	}
+	return folder.ReadIssue(j.Issue)
+}
+
+// begin runs the checks on the untouched base and appends the first messages,
+// unless an earlier owner did.
+func (r *run) begin(ctx context.Context) error {
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return err
+	}
+	r.before = round(all, 0)
+	if r.ledger.LastSeq() > 0 {
+		return nil
+	}
+	if len(r.before) < len(r.checks) {
+		if r.before, err = r.runChecks(ctx, 0); err != nil {
+			return err
+		}
+		// What the checks left in the tree is no part of the change.
+		if err := r.ws.Restore(ctx); err != nil {
+			return err
+		}
+	}
+	_, err = r.ledger.Append(
+		contextstore.Message{Role: llm.RoleSystem, Content: systemPrompt},
+		contextstore.Message{Role: llm.RoleUser, Content: request(r.issue, r.before)},
+	)
+	return err
+}
+
+func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
+	root, err := r.ws.Root()
+	if err != nil {
+		return nil, err
+	}
+	limits := tool.Limits{MaxOutput: r.MaxOutput}
+	tools, err := tool.NewRegistry(limits, tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell, r.ShellTimeout},
+		Git: r.ws, Lister: r.ws, Masks: r.Masks, Limits: limits})...)
+	if err != nil {
+		return nil, err
+	}
+	var offered []llm.Tool
+	for _, d := range tools.Definitions() {
+		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
+	}
+	w, err := memory.Open(r.ledger, r.Client.Open(offered), r.Window)
+	if err != nil {
+		return nil, err
+	}
+	return &turn.Loop{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now}, ctx.Err()
+}
+
+// shell lets the shell tool run commands in the sandbox, none longer than most.
+type shell struct {
+	runner sandbox.Runner
+	most   time.Duration
+}
+
+// Run runs one command of the model.
+func (s shell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
+	if s.most > 0 {
+		timeout = min(timeout, s.most)
+	}
+	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Dir: dir, Timeout: timeout, Output: out})
+	return tool.ShellExit(e), err
+}
+
+// verify runs the checks and decides: the work is done (false), the model must
+// go on (true), or the run has failed.
+func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err error) {
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return false, err
+	}
+	n := 1
+	if len(all) > 0 {
+		n = all[len(all)-1].Round + 1
+	}
+	changes, err := r.ws.ChangedFiles(ctx)
+	if err != nil {
+		return false, err
+	}
+	r.report.Files = workspace.Paths(changes)
+	// Committed before the checks run, so that what they leave behind stays out.
+	if r.report.Commit, err = r.commit(ctx); err != nil {
+		return false, err
+	}
+	if r.after, err = r.runChecks(ctx, n); err != nil {
+		return false, err
+	}
+	if err := r.ws.Restore(ctx); err != nil {
+		return false, err
+	}
+	v := judge(r.before, r.after)
+	failed := slices.Concat(v.broken, v.red)
+	changed := len(r.report.Files) > 0
+	switch {
+	case len(failed) == 0:
+		return false, nil
+	case n < maxRounds && (len(v.broken) > 0 || n == 1):
+		written, err := r.ledger.Append(contextstore.Message{Role: llm.RoleUser, Content: feedback(failed)})
+		if err != nil {
+			return false, err
+		}
+		loop.Window.Add(written[0])
+		return true, nil
+	case len(v.broken) > 0:
+		return false, &checksError{"agent.checks_failed", v.broken}
+	case !changed:
+		return false, &checksError{"agent.nothing_done", v.red}
+	}
+	return false, nil
+}
+
+// checksError ends a run whose checks do not pass.
+type checksError struct {
+	key  string
+	runs []contextstore.CheckRun
+}
+
+func (e *checksError) Error() string { return i18n.English.T(e.key, commands(e.runs)) }

@@ -1,0 +1,161 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/sandbox"
+)
+
+// Check is a command that tells whether the project is sound: exit code 0.
+type Check struct {
+	Command string
+	Timeout time.Duration
+}
+
+// detectChecks finds the checks of a project that configures none: go test
+// where there is a go.mod.
+func detectChecks(tree string, timeout time.Duration) ([]Check, error) {
+	_, err := os.Stat(filepath.Join(tree, "go.mod"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return []Check{{Command: "go test ./...", Timeout: timeout}}, err
+}
+
+// runChecks runs every check and records each in the ledger as it ends. It
+// returns an error only where ctx ended or the ledger failed.
+func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun, error) {
+	var runs []contextstore.CheckRun
+	for _, c := range r.checks {
+		if err := r.ledger.Activity(contextstore.Processing, "check"); err != nil {
+			return nil, err
+		}
+		r.log.Info("Check started: "+c.Command, "round", round)
+		out := newTestOutput()
+		exit, err := r.shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: out})
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		run := contextstore.CheckRun{Round: round, Command: c.Command, ExitCode: exit.Code, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds()}
+		run.Output, run.Failing = out.result()
+		if err := r.ledger.AppendCheck(run); err != nil {
+			return nil, err
+		}
+		result := "passed"
+		if !run.Passed() {
+			result = "failed"
+		}
+		r.log.Info("Check "+result+": "+c.Command, "round", round, "exit", exit.Code, "timed_out", exit.TimedOut, "ms", run.DurationMS)
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// round returns the recorded runs of one round.
+func round(all []contextstore.CheckRun, n int) []contextstore.CheckRun {
+	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool { return c.Round != n })
+}
+
+// verdict is what two rounds of checks, before and after the change, say.
+type verdict struct {
+	broken []contextstore.CheckRun // fail now and did not before, or fail in new places
+	red    []contextstore.CheckRun // failed before as well: not this run's doing
+	none   bool                    // there are no checks
+}
+
+// judge compares the checks after the change with those before it (DESIGN §4:
+// already red is not our failure).
+func judge(before, after []contextstore.CheckRun) verdict {
+	v := verdict{none: len(after) == 0}
+	for _, a := range after {
+		if a.Passed() {
+			continue
+		}
+		i := slices.IndexFunc(before, func(b contextstore.CheckRun) bool { return b.Command == a.Command })
+		if i < 0 || before[i].Passed() || newFailure(before[i], a) {
+			v.broken = append(v.broken, a)
+		} else {
+			v.red = append(v.red, a)
+		}
+	}
+	return v
+}
+
+func newFailure(before, after contextstore.CheckRun) bool {
+	return slices.ContainsFunc(after.Failing, func(name string) bool { return !slices.Contains(before.Failing, name) })
+}
+
+// failing finds the names of failing tests and packages in the output of go test.
+var failing = regexp.MustCompile(`^\s*--- FAIL: (\S+)|^FAIL\s+(\S+)`)
+
+const (
+	maxOutput  = 8 << 10 // of a check's output that is kept, from its end
+	maxFailing = 200
+	maxLine    = 4 << 10
+)
+
+// testOutput keeps the end of a check's output and the names of what failed.
+type testOutput struct {
+	tail  []byte
+	cut   bool
+	line  []byte
+	names []string
+}
+
+func newTestOutput() *testOutput { return &testOutput{} }
+
+func (o *testOutput) Write(p []byte) (int, error) {
+	o.tail = append(o.tail, p...)
+	if len(o.tail) > 2*maxOutput {
+		o.tail = append(o.tail[:0], o.tail[len(o.tail)-maxOutput:]...)
+		o.cut = true
+	}
+	for rest := p; len(rest) > 0; {
+		line, after, found := bytes.Cut(rest, []byte("\n"))
+		if len(o.line)+len(line) <= maxLine {
+			o.line = append(o.line, line...)
+		}
+		if found {
+			o.endLine()
+		}
+		rest = after
+	}
+	return len(p), nil
+}
+
+func (o *testOutput) endLine() {
+	if m := failing.FindSubmatch(o.line); m != nil && len(o.names) < maxFailing {
+		name := string(m[1]) + string(m[2])
+		if !slices.Contains(o.names, name) {
+			o.names = append(o.names, name)
+		}
+	}
+	o.line = o.line[:0]
+}
+
+func (o *testOutput) result() (text string, names []string) {
+	o.endLine()
+	tail := o.tail
+	if len(tail) > maxOutput {
+		tail, o.cut = tail[len(tail)-maxOutput:], true
+	}
+	if o.cut {
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 {
+			tail = tail[i+1:]
+		}
+		return "[…]\n" + string(bytes.ToValidUTF8(tail, []byte("\uFFFD"))), o.names
+	}
+	return string(bytes.ToValidUTF8(tail, []byte("\uFFFD"))), o.names
+}

@@ -1,0 +1,349 @@
+// Package app is the composition root: from a configuration to a running
+// system. It is the only package that knows every other; it decides which parts
+// are used and leaves the work to them.
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/config"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/telemetry"
+	"toritsugi/internal/turn"
+	"toritsugi/internal/workspace"
+)
+
+// RunOptions are what tori run is asked for. Either Resume is set, or Repo and
+// one of Issue and Message.
+type RunOptions struct {
+	Repo, Issue, Message string
+	Resume               string
+	BaseDir, Config      string
+	Model                string // PROVIDER/MODEL
+	Script               string
+	AllowUnsandboxed     bool
+	AllowDirty           bool
+	Quiet                bool
+}
+
+// Env is the world that a run lives in.
+type Env struct {
+	Getenv    func(string) string
+	Environ   []string
+	Log       io.Writer // log records
+	Now       func() time.Time
+	StopAsked func() bool // see agent.Agent
+	HTTP      *http.Client
+	// Notice tells the user what they should know before the work begins.
+	Notice func(key string, args ...any)
+	// Stats, if set, is filled in with what the run cost.
+	Stats *Stats
+	// Started hears the uuid as soon as the run can be resumed.
+	Started func(uuid string)
+}
+
+// defaultConfig is the file that is read where none is named, if it exists.
+const defaultConfig = "config.yaml"
+
+// LoadConfig loads the named file, or config.yaml of the working directory if
+// there is one, or the defaults; the environment overrides each.
+func LoadConfig(path string, getenv func(string) string) (*config.Config, error) {
+	if path == "" {
+		if _, err := os.Stat(defaultConfig); err == nil {
+			path = defaultConfig
+		}
+	}
+	return config.Load(path, getenv, os.Environ())
+}
+
+// system is everything a run is made of.
+type system struct {
+	env    Env
+	opt    RunOptions
+	cfg    *config.Config
+	redact *redact.Sanitizer
+	log    *slog.Logger
+	store  *contextstore.Store
+	fs     *disk.FS
+}
+
+// Run carries one issue or message to its end, or takes up an interrupted run.
+func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
+	s := &system{env: env, opt: opt, fs: &disk.FS{}}
+	var err error
+	if s.opt.Resume != "" {
+		if err := s.readJob(); err != nil {
+			return agent.Report{}, err
+		}
+	}
+	if s.cfg, err = LoadConfig(s.opt.Config, env.Getenv); err != nil {
+		return agent.Report{}, &ConfigError{err}
+	}
+	if !s.cfg.ContextStorage.Enabled {
+		return s.temporary(ctx)
+	}
+	return s.run(ctx)
+}
+
+// ConfigError marks an error of configuration or usage.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// temporary runs with a context that is removed at the end
+// (context_storage.enabled: false).
+func (s *system) temporary(ctx context.Context) (agent.Report, error) {
+	if s.opt.Resume != "" {
+		return agent.Report{}, &ConfigError{i18n.E("app.no_storage_resume")}
+	}
+	dir, err := os.MkdirTemp("", "tori-")
+	if err != nil {
+		return agent.Report{}, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	s.opt.BaseDir = dir
+	s.env.Notice("app.no_storage")
+	return s.run(ctx)
+}
+
+func (s *system) run(ctx context.Context) (report agent.Report, err error) {
+	base := s.opt.BaseDir
+	if base == "" {
+		base = s.cfg.ContextStorage.BaseDir
+	}
+	s.redact = redact.New(s.cfg.Secrets(), s.cfg.Security.Regexps())
+	level := slog.LevelInfo
+	if s.opt.Quiet {
+		level = slog.LevelWarn
+	}
+	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.String)
+	for _, w := range s.cfg.Warnings() {
+		s.log.Warn(w.Error())
+	}
+	var job agent.Job
+	var meta contextstore.Metadata
+	if s.opt.Resume == "" {
+		if job, meta, err = s.newJob(ctx); err != nil {
+			return report, &ConfigError{err}
+		}
+	}
+	client, length, err := s.client(ctx)
+	if err != nil {
+		return report, &ConfigError{err}
+	}
+	shell, err := s.shell(ctx)
+	if err != nil {
+		return report, &ConfigError{err}
+	}
+	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
+		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) { s.log.Warn("tasks.db: " + err.Error()) }})
+	if err != nil {
+		return report, &ConfigError{err}
+	}
+	defer func() { _ = s.store.Close() }()
+	uuid := s.opt.Resume
+	if uuid == "" {
+		meta.Config = contextstore.MetadataConfig{Provider: client.Provider(), Model: client.Model(), ContextLength: length,
+			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
+		if uuid, err = s.enqueue(ctx, meta, job); err != nil {
+			return report, err
+		}
+	}
+	if s.env.Started != nil {
+		s.env.Started(uuid)
+	}
+	c, repairs, err := s.store.Claim(ctx, uuid)
+	for _, r := range repairs {
+		s.log.Warn("Repaired: "+r, "uuid", uuid)
+	}
+	if err != nil {
+		return report, err
+	}
+	report, err = s.agent(client, length, shell).Execute(ctx, c)
+	if s.env.Stats != nil {
+		st := c.State()
+		*s.env.Stats = Stats{Disk: s.fs.Counts(), RowUpdates: s.store.RowUpdates(), LLMCalls: st.LLMCallCount, ToolCalls: st.ToolCallCount,
+			ToolMicros: report.ToolTime.Microseconds()}
+	}
+	return report, err
+}
+
+// Stats are the costs of a run, for benchmarks.
+type Stats struct {
+	Disk       disk.Counts `json:"disk"`
+	RowUpdates int64       `json:"row_updates"`
+	LLMCalls   int64       `json:"llm_calls"`
+	ToolCalls  int64       `json:"tool_calls"`
+	ToolMicros int64       `json:"tool_us"`
+}
+
+// readJob finds the run to be resumed and fills in what its command line said,
+// where this one does not say otherwise.
+func (s *system) readJob() error {
+	base := s.opt.BaseDir
+	if base == "" {
+		cfg, err := LoadConfig(s.opt.Config, s.env.Getenv)
+		if err != nil {
+			return &ConfigError{err}
+		}
+		base = cfg.ContextStorage.BaseDir
+	}
+	v, err := contextstore.Find(base, s.opt.Resume)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	if v.Status().Final() && v.State.Phase == "" {
+		return &ConfigError{i18n.E("app.has_ended", v.Metadata.UUID, v.Status())}
+	}
+	job, err := agent.ParseJob(v.Metadata)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
+	if s.opt.Config == "" {
+		s.opt.Config = job.Config
+	}
+	if s.opt.Model == "" && s.opt.Script == "" {
+		s.opt.Model, s.opt.Script = job.Model, job.Script
+	}
+	s.opt.AllowUnsandboxed = s.opt.AllowUnsandboxed || job.AllowUnsandboxed
+	return nil
+}
+
+// newJob checks what is asked for and puts together what the run will need.
+func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
+	job = agent.Job{Message: s.opt.Message, AllowDirty: s.opt.AllowDirty, AllowUnsandboxed: s.opt.AllowUnsandboxed, Model: s.opt.Model}
+	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
+		if *from != "" {
+			if *to, err = filepath.Abs(*from); err != nil {
+				return job, m, err
+			}
+		}
+	}
+	if job.Config == "" {
+		if _, err := os.Stat(defaultConfig); err == nil {
+			job.Config, _ = filepath.Abs(defaultConfig)
+		}
+	}
+	issue := &folder.Issue{Body: s.opt.Message}
+	var ignore []string
+	if job.Issue != "" {
+		if issue, err = folder.ReadIssue(job.Issue); err != nil {
+			return job, m, err
+		}
+		ignore = []string{job.Issue, folder.CommentsPath(job.Issue)}
+	} else if strings.TrimSpace(s.opt.Message) == "" {
+		return job, m, i18n.E("app.empty_message")
+	}
+	src, err := workspace.Inspect(ctx, s.opt.Repo, workspace.InspectOptions{AllowDirty: s.opt.AllowDirty, Ignore: ignore})
+	if err != nil {
+		return job, m, err
+	}
+	if src.Untracked > 0 || len(src.Modified) > 0 {
+		s.env.Notice("app.not_included", len(src.Modified), src.Untracked)
+	}
+	job.Repo, job.Base = src.Path, src.Head
+	m.Title, m.User = issue.Title, issue.Author
+	if m.Title == "" {
+		m.Title = firstLine(s.opt.Message)
+	}
+	if m.User == "" {
+		m.User = s.env.Getenv("USER")
+	}
+	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
+	if job.Issue == "" {
+		m.TaskKey.ID = "message-" + s.env.Now().UTC().Format("20060102-150405.000000")
+	}
+	job.Branch, err = workspace.FreeBranch(ctx, src, workspace.BranchName(s.cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
+	return job, m, err
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// enqueue stores the run, or says which one is in the way.
+func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent.Job) (string, error) {
+	raw, err := json.Marshal(job)
+	if err != nil {
+		return "", err
+	}
+	m.Run = raw
+	uuid, err := s.store.Enqueue(ctx, m)
+	if live := asLive(err); live != nil {
+		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8])}
+	}
+	return uuid, err
+}
+
+// shell finds how commands are confined.
+func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner, error), error) {
+	bare := func(spec sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(spec), nil }
+	if s.cfg.Sandbox.Mode == "none" {
+		if !s.opt.AllowUnsandboxed {
+			return nil, i18n.E("app.sandbox_none")
+		}
+		s.env.Notice("app.unsandboxed")
+		return bare, nil
+	}
+	box, err := sandbox.Detect(ctx)
+	if err == nil {
+		return box.Runner, nil
+	}
+	if !s.opt.AllowUnsandboxed || s.cfg.Sandbox.Mode == "bwrap" {
+		return nil, i18n.E("app.no_sandbox", err)
+	}
+	s.env.Notice("app.unsandboxed")
+	return bare, nil
+}
+
+// agent puts the agent together.
+func (s *system) agent(client llm.Client, length int, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
+	cfg := s.cfg
+	a := &agent.Agent{
+		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language),
+		Secrets: func(text string) []string {
+			var shown []string
+			for _, f := range s.redact.FindSecrets(text) {
+				shown = append(shown, f.Token)
+			}
+			return shown
+		},
+		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
+		Budget:       turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute},
+		Window:       int(float64(length) * cfg.ContextStorage.WindowRatio),
+		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
+		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
+		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail,
+		Scripted: client.Provider() == "script", StopAsked: s.env.StopAsked,
+	}
+	for _, c := range cfg.Checks {
+		timeout := c.Timeout()
+		if timeout == 0 {
+			timeout = a.CheckTimeout
+		}
+		a.Checks = append(a.Checks, agent.Check{Command: c.Run, Timeout: timeout})
+	}
+	if cfg.IsSet("checks") && a.Checks == nil {
+		a.Checks = []agent.Check{}
+	}
+	return a
+}

@@ -1,0 +1,174 @@
+// Package cli is the command line: one file per verb. It parses, calls app and
+// ops, prints, and turns results into exit codes; it decides nothing.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Exit codes (spec/README "Ctrl-C in tori run").
+const (
+	exitOK      = 0
+	exitFailed  = 1
+	exitUsage   = 2
+	exitStopped = 3
+	exitPaused  = 4
+	exitWaiting = 5
+)
+
+// version is set by the linker in released builds.
+var version = "dev"
+
+// commands is the command line as kong reads it.
+type commands struct {
+	Run     runCmd     `cmd:"" help:"${run_help}"`
+	Demo    demoCmd    `cmd:"" help:"${demo_help}"`
+	Show    showCmd    `cmd:"" help:"${show_help}"`
+	Tasks   tasksCmd   `cmd:"" help:"${tasks_help}"`
+	Config  configCmd  `cmd:"" help:"${config_help}"`
+	Version versionCmd `cmd:"" help:"${version_help}"`
+}
+
+// console is what a verb talks to.
+type console struct {
+	out    io.Writer
+	err    io.Writer
+	lang   i18n.Lang
+	getenv func(string) string
+}
+
+func (c *console) say(key string, args ...any) { _, _ = fmt.Fprintln(c.out, c.lang.T(key, args...)) }
+
+// exitError ends the program with a code; its error, if any, is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit code %d", e.code)
+	}
+	return e.err.Error()
+}
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage marks an error as one of usage or configuration.
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitUsage, err}
+}
+
+// Main runs the command line and returns the exit code.
+func Main(args []string) int {
+	c := &console{out: os.Stdout, err: os.Stderr, lang: i18n.Detect(os.Getenv), getenv: os.Getenv}
+	// A reader that goes away ends the printing, not with a signal's message.
+	signal.Ignore(syscall.SIGPIPE)
+	return c.main(args)
+}
+
+func (c *console) main(args []string) int {
+	err := c.parse(args)
+	var exit *exitError
+	switch {
+	case err == nil || errors.Is(err, syscall.EPIPE):
+		return exitOK
+	case errors.As(err, &exit):
+		if exit.err != nil {
+			c.complain(exit.err)
+		}
+		return exit.code
+	}
+	c.complain(err)
+	return exitFailed
+}
+
+func (c *console) complain(err error) {
+	for line := range strings.SplitSeq(c.lines(err), "\n") {
+		_, _ = fmt.Fprintf(c.err, "tori: %s\n", line)
+	}
+}
+
+// helped is thrown by kong's exit hook after help was printed.
+type helped struct{}
+
+func (c *console) parse(args []string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(helped); !ok {
+				panic(r)
+			}
+			err = nil
+		}
+	}()
+	vars := kong.Vars{}
+	for _, k := range i18n.Keys() {
+		if name, ok := helpVar(k); ok {
+			vars[name] = c.lang.T(k)
+		}
+	}
+	var cmd commands
+	parser, err := kong.New(&cmd, kong.Name("tori"), kong.Description(c.lang.T("cli.description")), vars,
+		kong.Writers(c.out, c.err), kong.Exit(func(int) { panic(helped{}) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}))
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		return usage(i18n.E("cli.usage", err))
+	}
+	return k.Run(c)
+}
+
+// helpVar maps a text "cli.help.x" to the variable x_help of the struct tags.
+func helpVar(key string) (string, bool) {
+	const prefix = "cli.help."
+	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
+		return "", false
+	}
+	return key[len(prefix):] + "_help", true
+}
+
+// exitCode is the exit code of a task's status.
+func exitCode(s task.Status) int {
+	switch s {
+	case task.Completed:
+		return exitOK
+	case task.Stopped:
+		return exitStopped
+	case task.Paused, task.Queued, task.Running:
+		return exitPaused
+	case task.AwaitingApproval:
+		return exitWaiting
+	}
+	return exitFailed
+}
+
+type versionCmd struct{}
+
+// Run prints the version and what it was built from.
+func (versionCmd) Run(c *console) error {
+	v := version
+	if b, ok := debug.ReadBuildInfo(); ok && v == "dev" && b.Main.Version != "" && b.Main.Version != "(devel)" {
+		v = b.Main.Version
+	}
+	_, err := fmt.Fprintln(c.out, "tori "+v)
+	return err
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"toritsugi/internal/app"
+	"toritsugi/internal/config"
+)
+
+type configCmd struct {
+	Check   configCheckCmd   `cmd:"" help:"${config_check_help}"`
+	Print   configPrintCmd   `cmd:"" help:"${config_print_help}"`
+	Example configExampleCmd `cmd:"" help:"${config_example_help}"`
+}
+
+type configFlag struct {
+	Config string `placeholder:"FILE" help:"${config_file_help}"`
+}
+
+type configCheckCmd struct {
+	configFlag `embed:""`
+}
+
+// Run checks the configuration: exit 0 with what deserves a second look, or 2
+// with every error.
+func (f configCheckCmd) Run(c *console) error {
+	cfg, err := app.LoadConfig(f.Config, c.getenv)
+	if err != nil {
+		return usage(err)
+	}
+	for _, w := range cfg.Warnings() {
+		_, _ = fmt.Fprintln(c.out, c.lang.Error(w))
+	}
+	c.say("cli.config_ok", len(cfg.Warnings()))
+	return nil
+}
+
+type configPrintCmd struct {
+	configFlag `embed:""`
+}
+
+// Run prints the effective configuration, secrets masked.
+func (f configPrintCmd) Run(c *console) error {
+	cfg, err := app.LoadConfig(f.Config, c.getenv)
+	if err != nil {
+		return usage(err)
+	}
+	return cfg.Print(c.out)
+}
+
+type configExampleCmd struct{}
+
+// Run prints a commented config.yaml with every default.
+func (configExampleCmd) Run(c *console) error {
+	_, err := c.out.Write(config.Example())
+	return err
+}
+
+// lines renders each of several joined errors in the reader's language.
+func (c *console) lines(err error) string {
+	var many interface{ Unwrap() []error }
+	if errors.As(err, &many) {
+		var all []string
+		for _, e := range many.Unwrap() {
+			all = append(all, c.lines(e))
+		}
+		return strings.Join(all, "\n")
+	}
+	return c.lang.Error(err)
+}

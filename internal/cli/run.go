@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/app"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+type runCmd struct {
+	Repo             string `placeholder:"PATH" help:"${repo_help}"`
+	Issue            string `placeholder:"ISSUE.md" xor:"what" help:"${issue_help}"`
+	Message          string `placeholder:"TEXT" xor:"what" help:"${message_help}"`
+	Resume           string `placeholder:"UUID" help:"${resume_help}"`
+	Model            string `placeholder:"PROVIDER/MODEL" help:"${model_help}"`
+	Script           string `placeholder:"FILE" help:"${script_help}"`
+	AllowUnsandboxed bool   `help:"${allow_unsandboxed_help}"`
+	AllowDirty       bool   `help:"${allow_dirty_help}"`
+	Quiet            bool   `short:"q" help:"${quiet_help}"`
+	Stats            string `hidden:"" placeholder:"FILE" help:"${stats_help}"`
+	place            `embed:""`
+}
+
+// Run carries an issue to its end.
+func (r runCmd) Run(c *console) error {
+	switch {
+	case r.Resume != "" && (r.Repo != "" || r.Issue != "" || r.Message != ""):
+		return usage(i18n.E("cli.resume_alone"))
+	case r.Resume == "" && (r.Repo == "" || r.Issue == "" && r.Message == ""):
+		return usage(i18n.E("cli.run_needs"))
+	}
+	return c.run(app.RunOptions{Repo: r.Repo, Issue: r.Issue, Message: r.Message, Resume: r.Resume, BaseDir: r.BaseDir, Config: r.Config,
+		Model: r.Model, Script: r.Script, AllowUnsandboxed: r.AllowUnsandboxed, AllowDirty: r.AllowDirty, Quiet: r.Quiet}, runHooks{stats: r.Stats})
+}
+
+// runHooks are what a verb does around a run.
+type runHooks struct {
+	after func(agent.Report) // before the last line
+	stats string             // file that gets what the run cost
+}
+
+// run executes a run under Ctrl-C and prints how it ended; its last line says
+// which of completed, failed, stopped or paused it was, and why.
+func (c *console) run(opt app.RunOptions, hooks runHooks) error {
+	start := time.Now()
+	var stats app.Stats
+	var uuid atomic.Pointer[string]
+	ctx, stopAsked, done := c.interruptible(&uuid)
+	defer done()
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Now: time.Now, StopAsked: stopAsked, Stats: &stats,
+		Notice:  func(key string, args ...any) { c.say(key, args...) },
+		Started: func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
+	report, err := app.Run(ctx, env, opt)
+	var bad *app.ConfigError
+	switch {
+	case errors.As(err, &bad) && ctx.Err() == nil:
+		return usage(bad.Err)
+	case err != nil && ctx.Err() != nil && uuid.Load() == nil:
+		return &exitError{exitStopped, i18n.E("cli.interrupted_early")}
+	case err != nil:
+		return err
+	}
+	c.conclusion(report)
+	if hooks.after != nil {
+		hooks.after(report)
+	}
+	if hooks.stats != "" {
+		if err := writeStats(hooks.stats, stats, time.Since(start)); err != nil {
+			return err
+		}
+	}
+	c.lastLine(report)
+	if code := exitCode(report.Outcome.Status); code != exitOK {
+		return &exitError{code: code}
+	}
+	return nil
+}
+
+// conclusion prints what a run leaves behind.
+func (c *console) conclusion(r agent.Report) {
+	if r.Outcome.Status == task.Completed && r.Commit != "" {
+		c.say("cli.branch", r.Branch, r.Commit)
+		for i, f := range r.Files {
+			if i == 10 {
+				_, _ = fmt.Fprintf(c.out, "  … +%d\n", len(r.Files)-i)
+				break
+			}
+			_, _ = fmt.Fprintln(c.out, "  "+f)
+		}
+	}
+	c.say("cli.files_at", r.Dir, r.UUID[:8])
+	if r.Outcome.Status == task.Paused {
+		c.say("cli.resume_with", r.UUID[:8])
+	}
+}
+
+func (c *console) lastLine(r agent.Report) {
+	c.say("cli.end_"+string(r.Outcome.Status), r.Outcome.Reason)
+}
+
+// interruptible is a context that the first Ctrl-C (or SIGTERM) cancels, which
+// pauses the run; a second Ctrl-C asks that it be stopped for good.
+func (c *console) interruptible(uuid *atomic.Pointer[string]) (ctx context.Context, stopAsked func() bool, done func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	var stop atomic.Bool
+	finished := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-finished:
+				return
+			case s := <-signals:
+				if n > 0 && s == syscall.SIGINT {
+					stop.Store(true)
+					_, _ = fmt.Fprintln(c.err, c.lang.T("cli.stopping"))
+				} else if n == 0 && uuid.Load() != nil {
+					_, _ = fmt.Fprintln(c.err, c.lang.T("cli.pausing"))
+				}
+				cancel()
+			}
+		}
+	}()
+	return ctx, stop.Load, func() {
+		signal.Stop(signals)
+		close(finished)
+		cancel()
+	}
+}
+
+// writeStats writes what a run cost this process as one JSON object.
+func writeStats(path string, s app.Stats, wall time.Duration) error {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return err
+	}
+	b, err := json.Marshal(struct {
+		app.Stats
+		User   int64 `json:"user_us"`
+		System int64 `json:"system_us"`
+		RSS    int64 `json:"max_rss_kb"`
+		Wall   int64 `json:"wall_us"`
+	}{s, u.Utime.Nano() / 1000, u.Stime.Nano() / 1000, u.Maxrss, wall.Microseconds()})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o600)
+}

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"time"
+
+	"toritsugi/internal/app"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/ops"
+)
+
+// place is where contexts are looked for.
+type place struct {
+	BaseDir string `name:"base-dir" placeholder:"DIR" help:"${base_dir_help}"`
+	Config  string `placeholder:"FILE" help:"${config_file_help}"`
+}
+
+// base is the base directory: the flag, else what the configuration says.
+func (p place) base(c *console) (string, error) {
+	if p.BaseDir != "" {
+		return p.BaseDir, nil
+	}
+	cfg, err := app.LoadConfig(p.Config, c.getenv)
+	if err != nil {
+		return "", usage(err)
+	}
+	return cfg.ContextStorage.BaseDir, nil
+}
+
+type showCmd struct {
+	UUID      string `arg:"" help:"${uuid_help}"`
+	Messages  bool   `help:"${messages_help}"`
+	Summaries bool   `help:"${summaries_help}"`
+	Tools     bool   `help:"${tools_help}"`
+	Last      int    `default:"-1" placeholder:"N" help:"${last_help}"`
+	JSON      bool   `name:"json" help:"${json_help}"`
+	place     `embed:""`
+}
+
+// Run shows one context.
+func (s showCmd) Run(c *console) error {
+	base, err := s.base(c)
+	if err != nil {
+		return err
+	}
+	v, err := contextstore.Find(base, s.UUID)
+	if err != nil {
+		return usage(err)
+	}
+	return ops.Show(c.out, v, ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now()})
+}
+
+// maxListed bounds the memory of a listing.
+const maxListed = 1000
+
+type tasksCmd struct {
+	Status string `placeholder:"S" help:"${status_help}"`
+	User   string `placeholder:"U" help:"${user_help}"`
+	JSON   bool   `name:"json" help:"${json_help}"`
+	place  `embed:""`
+}
+
+// Run lists the tasks.
+func (t tasksCmd) Run(c *console) error {
+	base, err := t.base(c)
+	if err != nil {
+		return err
+	}
+	return usage(ops.Tasks(c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: maxListed, Lang: c.lang}))
+}

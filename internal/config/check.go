@@ -1,0 +1,135 @@
+package config
+
+import (
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toritsugi/internal/i18n"
+)
+
+// rules are the limits of a setting, from its tags.
+type rules struct {
+	min, max  *float64 // inclusive
+	above     *float64 // exclusive
+	enum      []string
+	named     string // one of the checks of text
+	low, high float64
+	recommend bool // low..high is recommended
+}
+
+func parseRules(check, warn string) rules {
+	var r rules
+	for part := range strings.SplitSeq(check, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		n, err := strconv.ParseFloat(value, 64)
+		limit := &n
+		if err != nil {
+			limit = nil
+		}
+		switch name {
+		case "":
+		case "min":
+			r.min = limit
+		case "max", "le":
+			r.max = limit
+		case "gt":
+			r.above = limit
+		case "enum":
+			r.enum = strings.Split(value, "|")
+		default:
+			r.named = name
+		}
+	}
+	if low, high, ok := strings.Cut(warn, ".."); ok {
+		var errLow, errHigh error
+		r.low, errLow = strconv.ParseFloat(low, 64)
+		r.high, errHigh = strconv.ParseFloat(high, 64)
+		r.recommend = errLow == nil && errHigh == nil
+	}
+	return r
+}
+
+// number returns what was expected where n is outside the limits, else nil.
+func (r rules) number(n float64) error {
+	switch {
+	case r.above != nil && (n <= *r.above || r.max != nil && n > *r.max):
+		return i18n.E("config.want.share", show(*r.above), show(*r.max))
+	case r.min != nil && n < *r.min:
+		return i18n.E("config.want.min", show(*r.min))
+	case r.max != nil && n > *r.max:
+		return i18n.E("config.want.max", show(*r.max))
+	}
+	return nil
+}
+
+func show(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// text returns what was expected where s breaks the rules, else nil.
+func (r rules) text(s string) error {
+	if len(r.enum) > 0 && !slices.Contains(r.enum, s) {
+		return i18n.E("config.want.enum", strings.Join(r.enum, ", "))
+	}
+	ok := true
+	switch r.named {
+	case "nonempty":
+		ok = strings.TrimSpace(s) != ""
+	case "url":
+		u, err := url.Parse(s)
+		ok = err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Fragment == ""
+	case "abs":
+		ok = filepath.IsAbs(s)
+	case "envname":
+		ok = envName(s)
+	case "author":
+		ok = strings.TrimSpace(s) != "" && !strings.ContainsAny(s, "<>\r\n\x00")
+	case "branch":
+		ok = branchPattern(s)
+	case "regexp":
+		re, err := regexp.Compile(s)
+		if err != nil {
+			return i18n.E("config.want.regexp", err)
+		}
+		if re.MatchString("") {
+			return i18n.E("config.want.regexp_nonempty")
+		}
+	}
+	if !ok {
+		return i18n.E("config.want." + r.named)
+	}
+	return nil
+}
+
+func envName(s string) bool {
+	for i, c := range []byte(s) {
+		if letter := c == '_' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'; !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// branchPattern reports whether s gives every task a branch of its own, with a
+// name that git accepts (git-check-ref-format(1)).
+func branchPattern(s string) bool {
+	if !strings.Contains(s, "{id}") {
+		return false
+	}
+	name := strings.NewReplacer("{id}", "1", "{slug}", "a").Replace(s)
+	if strings.ContainsAny(name, " ~^:?*[\\{}\x7f") || strings.HasPrefix(name, "-") || strings.HasSuffix(name, ".") ||
+		strings.Contains(name, "..") || strings.Contains(name, "@{") {
+		return false
+	}
+	if strings.IndexFunc(name, func(c rune) bool { return c < ' ' }) >= 0 {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
+			return false
+		}
+	}
+	return true
+}

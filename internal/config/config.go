@@ -1,0 +1,143 @@
+// Package config is config.yaml as a typed struct. Every key, its default, its
+// limits and its documentation stand once, in the tags of Config; the file, the
+// environment and the printed forms are derived from them by reflection.
+package config
+
+import (
+	"regexp"
+	"time"
+)
+
+// Config is the effective configuration: defaults, overridden by the file,
+// overridden by the environment. The tags of a key are
+//
+//	yaml     its name
+//	default  its default as YAML text; without one, the zero value
+//	check    its limits: min=, max=, gt=, le=, enum=a|b, and the named checks of check.go
+//	warn     the recommended range, low..high
+//	env      the seeds' own variable, besides TORI_ + path
+//	secret   "true" where the value is never shown
+//	expand   "no" where ${VAR} is left to someone else
+//	doc      one line for its reader
+//
+// Sources of keys and defaults: store-v3 §9, spec/config-keys.md.
+type Config struct {
+	ContextStorage       ContextStorage `yaml:"context_storage" doc:"The ledger: where every message of every run is kept."`
+	LLM                  LLM            `yaml:"llm" doc:"The model that does the work."`
+	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
+	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
+	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
+	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
+	Workspace            Workspace      `yaml:"workspace" doc:"The branch and the commits of a task."`
+	Language             string         `yaml:"language" default:"ja" check:"enum=ja|en" doc:"Language of what is posted: comments, summaries, declarations."`
+	Tokens               Tokens         `yaml:"tokens" doc:"How tokens are counted."`
+	Security             Security       `yaml:"security" doc:"Masking of secrets."`
+
+	meta meta
+}
+
+// ContextStorage is the section context_storage (store-v3 §9).
+type ContextStorage struct {
+	Enabled                bool    `yaml:"enabled" default:"true" env:"CONTEXT_STORAGE_ENABLED" doc:"Keep contexts in files."`
+	BaseDir                string  `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts."`
+	MaxMemoryMessages      int     `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
+	CompressionThreshold   float64 `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
+	MinMessagesToSummarize int     `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
+	KeepRecentMessages     int     `yaml:"keep_recent_messages" default:"5" check:"min=0" doc:"How many of the latest messages a summary leaves out; fewer than min_messages_to_summarize."`
+	Durability             string  `yaml:"durability" default:"fsync" check:"enum=fsync|os" doc:"fsync survives a power cut; os only the end of the process, but is faster."`
+	WindowRatio            float64 `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
+}
+
+// LLM is the section llm (store-v3 §9).
+type LLM struct {
+	Provider       string `yaml:"provider" default:"openai" check:"enum=openai|ollama|script" doc:"Who answers; script replays a written conversation and calls no model."`
+	TimeoutSeconds int    `yaml:"timeout_seconds" default:"300" check:"min=1,max=604800" doc:"How long to wait for an answer, or for the next part of one, in seconds."`
+	MaxRetries     int    `yaml:"max_retries" default:"5" check:"min=0,max=100" doc:"How often a failed call is made again."`
+	OpenAI         OpenAI `yaml:"openai" doc:"OpenAI, or a server that speaks its protocol."`
+	Ollama         Ollama `yaml:"ollama" doc:"A local Ollama."`
+	Script         Script `yaml:"script" doc:"A written conversation, for demos and tests."`
+}
+
+// OpenAI is the section llm.openai.
+type OpenAI struct {
+	Model         string `yaml:"model" default:"gpt-4o" check:"nonempty" doc:"Name of the model."`
+	ContextLength int    `yaml:"context_length" default:"128000" check:"min=1" doc:"Context length of the model, in tokens."`
+	APIKey        string `yaml:"api_key" default:"${OPENAI_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
+	BaseURL       string `yaml:"base_url" default:"https://api.openai.com/v1" check:"url" doc:"Address of the API."`
+}
+
+// Ollama is the section llm.ollama.
+type Ollama struct {
+	Model         string `yaml:"model" default:"qwen3-30b" check:"nonempty" doc:"Name of the model."`
+	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length of the model, in tokens."`
+	Endpoint      string `yaml:"endpoint" default:"http://127.0.0.1:11434" check:"url" doc:"Address of the server."`
+}
+
+// Script is the section llm.script.
+type Script struct {
+	File string `yaml:"file" doc:"The conversation; needed where llm.provider is script."`
+}
+
+// Check is one command that judges the work.
+type Check struct {
+	Name           string `yaml:"name"` // unique; the command itself where none is given
+	Run            string `yaml:"run" check:"nonempty"`
+	TimeoutSeconds int    `yaml:"timeout_seconds" check:"min=1,max=604800"` // checks_timeout_seconds where none is given
+}
+
+// Sandbox is the section sandbox.
+type Sandbox struct {
+	Mode                string            `yaml:"mode" default:"auto" check:"enum=auto|bwrap|none" doc:"auto uses the best sandbox of this machine; none runs bare, which the flag --allow-unsandboxed must allow as well."`
+	ReadOnlyPaths       []string          `yaml:"read_only_paths" check:"abs" doc:"Further directories that commands may read; absolute paths."`
+	Env                 map[string]string `yaml:"env" check:"envname" doc:"Further variables of the commands' environment."`
+	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=604800" doc:"Time limit of one command of the model, in seconds."`
+	MemoryMB            int               `yaml:"memory_mb" default:"4096" check:"min=0,max=16777216" doc:"Memory limit of one command, in MiB; 0 for none."`
+	MaxOutputBytes      int               `yaml:"max_output_bytes" default:"30000" check:"min=1" doc:"How much of a command's output the model is shown, in bytes."`
+}
+
+// Budget is the section budget.
+type Budget struct {
+	MaxTurns   int `yaml:"max_turns" default:"500" check:"min=1" doc:"Calls of the model in one run."`
+	MaxTokens  int `yaml:"max_tokens" default:"0" check:"min=0" doc:"Tokens of one run, sent and received; 0 for no limit."`
+	MaxMinutes int `yaml:"max_minutes" default:"0" check:"min=0,max=525600" doc:"Minutes of one run; 0 for no limit."`
+}
+
+// Workspace is the section workspace.
+type Workspace struct {
+	BranchPattern string `yaml:"branch_pattern" default:"tori/issue-{id}-{slug}" check:"branch" doc:"Name of a task's branch; {id} is the task's number, {slug} a short form of its title."`
+	AuthorName    string `yaml:"author_name" default:"tori" check:"author" doc:"Author of the commits."`
+	AuthorEmail   string `yaml:"author_email" default:"tori@localhost" check:"author" doc:"Address of that author."`
+}
+
+// Tokens is the section tokens.
+type Tokens struct {
+	Estimator string `yaml:"estimator" default:"chars4" check:"enum=chars4" doc:"chars4 counts four characters as a token."`
+}
+
+// Security is the section security.
+type Security struct {
+	RedactPatterns []string `yaml:"redact_patterns" check:"regexp" expand:"no" doc:"Regular expressions (RE2) of further texts to mask as [REDACTED]."`
+}
+
+// Timeout is llm.timeout_seconds.
+func (l LLM) Timeout() time.Duration { return time.Duration(l.TimeoutSeconds) * time.Second }
+
+// Timeout is the check's time limit.
+func (c Check) Timeout() time.Duration { return time.Duration(c.TimeoutSeconds) * time.Second }
+
+// ShellTimeout is sandbox.shell_timeout_seconds.
+func (s Sandbox) ShellTimeout() time.Duration {
+	return time.Duration(s.ShellTimeoutSeconds) * time.Second
+}
+
+// Regexps compiles security.redact_patterns. Of a Config that Load or Parse
+// returned, all of them compile.
+func (s Security) Regexps() []*regexp.Regexp {
+	var all []*regexp.Regexp
+	for _, p := range s.RedactPatterns {
+		if re, err := regexp.Compile(p); err == nil {
+			all = append(all, re)
+		}
+	}
+	return all
+}

@@ -1,0 +1,466 @@
+package config
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"toritsugi/internal/i18n"
+)
+
+// vars is an environment.
+type vars map[string]string
+
+func (v vars) get(name string) string { return v[name] }
+
+func (v vars) list() []string {
+	var all []string
+	for k, x := range v {
+		all = append(all, k+"="+x)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func parse(t testing.TB, text string, env vars) *Config {
+	t.Helper()
+	c, err := Parse("c.yaml", []byte(text), env.get, env.list())
+	if err != nil {
+		t.Fatalf("Parse: %v", err)
+	}
+	return c
+}
+
+func warnings(c *Config) string {
+	var all []string
+	for _, w := range c.Warnings() {
+		all = append(all, w.Error())
+	}
+	return strings.Join(all, "\n")
+}
+
+var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
+
+func defaults() *Config {
+	return &Config{
+		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 0.7},
+		LLM: LLM{
+			Provider: "openai", TimeoutSeconds: 300, MaxRetries: 5,
+			OpenAI: OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1"},
+			Ollama: Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434"},
+		},
+		ChecksTimeoutSeconds: 600,
+		Sandbox:              Sandbox{Mode: "auto", ShellTimeoutSeconds: 120, MemoryMB: 4096, MaxOutputBytes: 30000},
+		Budget:               Budget{MaxTurns: 500},
+		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost"},
+		Language:             "ja",
+		Tokens:               Tokens{"chars4"},
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{
+		"no file": "", "comment": "# nothing\n", "document": "---\n", "null": "~\n", "example": string(Example()), "bom": "\ufeff# x\n",
+		"empty sections": "llm:\nsandbox: {}\nchecks:\nsecurity:\n  redact_patterns:\n",
+	} {
+		c := parse(t, text, nil)
+		if diff := cmp.Diff(defaults(), c, ignoreMeta); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if c.IsSet("llm") || len(c.Warnings()) > 0 {
+			t.Errorf("%s: something counts as set, or warns: %s", name, warnings(c))
+		}
+	}
+}
+
+// The example with its comment signs removed sets every key to its default.
+func TestExampleUncommented(t *testing.T) {
+	t.Parallel()
+	text := regexp.MustCompile(`(?m)^(\s*)#(\S)`).ReplaceAllString(string(Example()), "$1$2")
+	c := parse(t, text, vars{"OPENAI_API_KEY": "k"})
+	want := defaults()
+	want.LLM.OpenAI.APIKey = "k"
+	if diff := cmp.Diff(want, c, ignoreMeta, cmpopts.EquateEmpty()); diff != "" {
+		t.Error(diff)
+	}
+	for _, k := range Keys() {
+		if !c.IsSet(k.Path) {
+			t.Errorf("%s is not in the example", k.Path)
+		}
+	}
+}
+
+const full = `
+context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, window_ratio: 0.5}
+llm:
+  provider: script
+  timeout_seconds: 10
+  max_retries: 0
+  openai: {model: m, context_length: 1000, api_key: "${KEY}", base_url: "http://u:pa55word@h:1/v1"}
+  ollama:
+    model: "q"
+    context_length: 2_000
+    endpoint: https://o
+  script: {file: "${DIR}/$${x}.yaml"}
+checks:
+  - go test ./... ${NOT}
+  - name: lint
+    run: |
+      a
+      b
+    timeout_seconds: 5
+checks_timeout_seconds: 60
+sandbox:
+  mode: bwrap
+  read_only_paths: [/opt, "${DIR}"]
+  env: {CI: "true", A_TOKEN: "${KEY}"}
+  shell_timeout_seconds: 1
+  memory_mb: 0
+  max_output_bytes: 100
+budget: {max_turns: 1, max_tokens: 2, max_minutes: 3}
+workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c}
+language: en
+tokens: {estimator: chars4}
+security: {redact_patterns: ["corp-[0-9]+${"]}
+`
+
+func TestEveryKey(t *testing.T) {
+	t.Parallel()
+	c := parse(t, full, vars{"KEY": "s3cret-value", "DIR": "/d"})
+	want := &Config{
+		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 0.5},
+		LLM: LLM{
+			Provider: "script", TimeoutSeconds: 10, OpenAI: OpenAI{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1"},
+			Ollama: Ollama{"q", 2000, "https://o"}, Script: Script{"/d/${x}.yaml"},
+		},
+		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
+		ChecksTimeoutSeconds: 60,
+		Sandbox:              Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 100},
+		Budget:               Budget{1, 2, 3},
+		Workspace:            Workspace{"b/{id}", "鳥", "a@b.c"},
+		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}},
+	}
+	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
+		t.Error(diff)
+	}
+	for _, k := range Keys() {
+		if !c.IsSet(k.Path) {
+			t.Errorf("IsSet(%s) is false", k.Path)
+		}
+	}
+	if w := warnings(c); w != "" {
+		t.Errorf("warnings: %s", w)
+	}
+	if got := c.Secrets(); !slices.Equal(got, []string{"pa55word", "s3cret-value"}) {
+		t.Errorf("Secrets() = %q", got)
+	}
+	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
+		t.Error("derived values")
+	}
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ name, text, want string }{
+		{"int as text", "llm:\n  timeout_seconds: \"20\"\n", `c.yaml:2: llm.timeout_seconds: expected a whole number, found the text "20"`},
+		{"float for int", "budget: {max_turns: 1.5}", `c.yaml:1: budget.max_turns: expected a whole number, found 1.5`},
+		{"bool for text", "\nlanguage: true", `c.yaml:2: language: expected text, found true, which YAML does not read as text; put it in quotes`},
+		{"text for bool", "context_storage:\n  enabled: yes\n", `c.yaml:2: context_storage.enabled: expected true or false, found the text "yes"`},
+		{"list for text", "language: [ja]", `c.yaml:1: language: expected text, found a list`},
+		{"text for section", "llm: gpt", `c.yaml:1: llm: expected a section with keys of its own, found the text "gpt"`},
+		{"section for text", "language: {a: b}", `c.yaml:1: language: expected text, found a section`},
+		{"nothing", "language:\nllm:\n", `c.yaml:1: language: expected text, found nothing (leave the key out to get the default)`},
+		{"zero threshold", "context_storage: {compression_threshold: 0}", `c.yaml:1: context_storage.compression_threshold: expected more than 0 and at most 1, found 0`},
+		{"big threshold", "context_storage: {compression_threshold: 1.01}", `c.yaml:1: context_storage.compression_threshold: expected more than 0 and at most 1, found 1.01`},
+		{"nan", "context_storage: {window_ratio: .nan}", `c.yaml:1: context_storage.window_ratio: expected a number, found .nan`},
+		{"negative", "budget: {max_tokens: -1}", `c.yaml:1: budget.max_tokens: expected 0 or more, found -1`},
+		{"too much", "llm: {max_retries: 101}", `c.yaml:1: llm.max_retries: expected 100 or less, found 101`},
+		{"huge", "budget: {max_tokens: 18446744073709551615}", `c.yaml:1: budget.max_tokens: expected a whole number, found 18446744073709551615`},
+		{"enum", "llm:\n  # the one\n  provider: openia\n", `c.yaml:3: llm.provider: expected one of openai, ollama, script, found the text "openia"`},
+		{"url", "llm: {ollama: {endpoint: localhost:11434}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found the text "localhost:11434"`},
+		{"url with password", "llm: {ollama: {endpoint: 'ftp://u:p@h'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
+		{"secret", "llm: {openai: {api_key: 12345678}}", `c.yaml:1: llm.openai.api_key: expected text, found a value that is not shown`},
+		{"regexp", "security:\n  redact_patterns:\n    - ok\n    - a(b\n", "c.yaml:4: security.redact_patterns[1]: expected a regular expression (error parsing regexp: missing closing ): `a(b`), found the text \"a(b\""},
+		{"empty regexp", "security: {redact_patterns: ['x*']}", `c.yaml:1: security.redact_patterns[0]: expected a regular expression that does not match the empty text, found the text "x*"`},
+		{"path", "sandbox: {read_only_paths: [opt]}", `c.yaml:1: sandbox.read_only_paths[0]: expected an absolute path, found the text "opt"`},
+		{"path list", "sandbox: {read_only_paths: /opt}", `c.yaml:1: sandbox.read_only_paths: expected a list, found the text "/opt"`},
+		{"env name", "sandbox:\n  env:\n    A-B: x\n", `c.yaml:3: sandbox.env.A-B: expected variable names of letters, digits and _, found the text "A-B"`},
+		{"env value", "sandbox:\n  env:\n    A: 1\n", `c.yaml:3: sandbox.env.A: expected text, found 1, which YAML does not read as text; put it in quotes`},
+		{"env duplicate", "sandbox:\n  env:\n    A: x\n    A: y\n", `c.yaml:4: sandbox.env.A: the key stands twice; it was first set in line 3`},
+		{"branch without id", "workspace: {branch_pattern: tori/x}", `c.yaml:1: workspace.branch_pattern: expected a branch name that git accepts, with {id} and, if you like, {slug}, found the text "tori/x"`},
+		{"branch placeholder", "workspace: {branch_pattern: 'a{id}{title}'}", `c.yaml:1: workspace.branch_pattern: expected a branch name that git accepts, with {id} and, if you like, {slug}, found the text "a{id}{title}"`},
+		{"author", "workspace: {author_name: 'a <b>'}", `c.yaml:1: workspace.author_name: expected text of one line without < and >, found the text "a <b>"`},
+		{"unknown near", "llm:\n  openai:\n    modle: x\n", `c.yaml:3: llm.openai.modle: unknown key; did you mean llm.openai.model?`},
+		{"unknown section", "sandbx: {}", `c.yaml:1: sandbx: unknown key; did you mean sandbox?`},
+		{"wrong level", "provider: openai", `c.yaml:1: provider: unknown key; did you mean llm.provider?`},
+		{"unknown far", "tokens: {wholly_different: 1}", `c.yaml:1: tokens.wholly_different: unknown key; the nearest is tokens.estimator. Known here: estimator`},
+		{"dotted", "llm.provider: openai", `c.yaml:1: llm.provider: dotted keys are not supported; write one level per line, indented`},
+		{"duplicate", "language: ja\nllm: {}\nlanguage: en\n", `c.yaml:3: language: the key stands twice; it was first set in line 1`},
+		{"number as key", "1: x", `c.yaml:1: 1: expected a name as key, found 1`},
+		{"anchor", "llm: &a\n  provider: openai\n", `c.yaml:1: llm: anchors, aliases, merge keys and tags are not supported; write the value out`},
+		{"alias", "language: *a", `c.yaml:1: language: anchors, aliases, merge keys and tags are not supported; write the value out`},
+		{"merge", "llm:\n  <<: {provider: openai}\n", `c.yaml:2: llm.<<: anchors, aliases, merge keys and tags are not supported; write the value out`},
+		{"tag", "language: !!str ja", `c.yaml:1: language: anchors, aliases, merge keys and tags are not supported; write the value out`},
+		{"top list", "- a", `c.yaml:1: expected settings as "key: value", found a list`},
+		{"top text", "\nhello", `c.yaml:2: expected settings as "key: value", found the text "hello"`},
+		{"documents", "language: ja\n---\nlanguage: en\n", `c.yaml:3: a second YAML document begins here; a configuration is one document`},
+		{"encoding", "# \n# \xff\n", `c.yaml:2: the text is not UTF-8; save the file as UTF-8`},
+		{"size", strings.Repeat("#", maxFile+1), `c.yaml: the file is larger than 64 KiB; this is not a configuration`},
+		{"nesting", "a: " + strings.Repeat("[", 1000), `c.yaml:1: the brackets are nested too deeply`},
+		{"check type", "checks: [1]", `c.yaml:1: checks[0]: expected a command, or {name, run, timeout_seconds}, found 1, which YAML does not read as text; put it in quotes`},
+		{"checks type", "checks: make", `c.yaml:1: checks: expected a list, found the text "make"`},
+		{"check empty", "checks:\n  - ''\n", `c.yaml:2: checks[0]: expected text that is not empty, found the text ""`},
+		{"check run", "checks:\n  - name: x\n", `c.yaml:2: checks[0].run: expected text that is not empty, found nothing (leave the key out to get the default)`},
+		{"check key", "checks:\n  - run: x\n    timeout: 5\n", `c.yaml:3: checks[0].timeout: unknown key; the nearest is checks[0].name. Known here: name, run, timeout_seconds`},
+		{"check timeout", "checks:\n  - run: x\n    timeout_seconds: 0\n", `c.yaml:3: checks[0].timeout_seconds: expected 1 or more, found 0`},
+		{"check name", "checks: [a, b, {name: a, run: c}]", `c.yaml:1: checks[2]: expected a name of its own, found "a", which checks[0] has already`},
+		{"script", "\nllm: {provider: script}", `c.yaml:2: llm.script.file: expected a file, found nothing; it is needed because llm.provider is script`},
+		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
+		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
+		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
+		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
+			"context_storage, llm, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security\n" +
+			`c.yaml:2: llm.provider: expected one of openai, ollama, script, found the text "x"` + "\n" +
+			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
+			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Parse("c.yaml", []byte(tc.text), vars{}.get, nil)
+			if err == nil {
+				t.Fatalf("accepted %q", tc.text)
+			}
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Error(diff)
+			}
+			if ja := i18n.Japanese.Error(err); ja == err.Error() || strings.Contains(ja, "%!") || strings.Contains(err.Error(), "%!") {
+				t.Errorf("Japanese: %s", ja)
+			}
+		})
+	}
+}
+
+func TestSyntaxErrorsNameTheLine(t *testing.T) {
+	t.Parallel()
+	for text, line := range map[string]string{
+		"llm:\n  provider: [a\n":           "c.yaml:",
+		"llm:\n\tprovider: a\n":            "c.yaml:2: ",
+		"a: b\n c: d\n":                    "c.yaml:1: ",
+		"language: \"x\nllm: {}\n":         "c.yaml:1: ",
+		"language: ja\nllm: {provider: }}": "c.yaml:2: ",
+	} {
+		_, err := Parse("c.yaml", []byte(text), vars{}.get, nil)
+		if err == nil || !strings.HasPrefix(err.Error(), line) || !strings.Contains(err.Error(), "not valid YAML") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestManyProblemsAreCut(t *testing.T) {
+	t.Parallel()
+	_, err := Parse("c.yaml", []byte("checks:\n"+strings.Repeat("  - 1\n", 60)), vars{}.get, nil)
+	if err == nil || strings.Count(err.Error(), "\n") != maxProblems || !strings.HasSuffix(err.Error(), "and 10 more") {
+		t.Error(err)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Parallel()
+	const text = "context_storage:\n  max_memory_messages: 11\n  compression_threshold: 0.1\nllm:\n  max_retries: 1\n"
+	c := parse(t, text, vars{
+		"CONTEXT_STORAGE_ENABLED": "FALSE", "CONTEXT_STORAGE_MAX_MEMORY": "12", "COMPRESSION_THRESHOLD": "0.2",
+		"TORI_CONTEXT_STORAGE_COMPRESSION_THRESHOLD": "0.3", "TORI_LLM_OPENAI_BASE_URL": "http://h/${x}", "TORI_LANGUAGE": "",
+		"TORI_LLM_OPENAI_API_KEY": "abc",
+	})
+	s := c.ContextStorage
+	if s.Enabled || s.MaxMemoryMessages != 12 || s.CompressionThreshold != 0.3 || c.LLM.MaxRetries != 1 || c.Language != "ja" {
+		t.Errorf("%+v", c)
+	}
+	if c.LLM.OpenAI.BaseURL != "http://h/${x}" || c.LLM.OpenAI.APIKey != "abc" {
+		t.Errorf("a variable's value was expanded: %+v", c.LLM.OpenAI)
+	}
+	for path, want := range map[string]bool{
+		"context_storage.enabled": true, "llm.max_retries": true, "llm": true, "llm.openai": true,
+		"llm.provider": false, "language": false, "llm.open": false,
+	} {
+		if c.IsSet(path) != want {
+			t.Errorf("IsSet(%s) = %v", path, !want)
+		}
+	}
+}
+
+func TestEnvironmentErrors(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ value, want string }{
+		"CONTEXT_STORAGE_MAX_MEMORY": {"many", `environment variable CONTEXT_STORAGE_MAX_MEMORY: context_storage.max_memory_messages: expected a whole number, found the text "many"`},
+		"COMPRESSION_THRESHOLD":      {"70", `environment variable COMPRESSION_THRESHOLD: context_storage.compression_threshold: expected more than 0 and at most 1, found the text "70"`},
+		"CONTEXT_STORAGE_ENABLED":    {"1", `environment variable CONTEXT_STORAGE_ENABLED: context_storage.enabled: expected true or false, found the text "1"`},
+		"TORI_LLM_PROVIDER":          {"x", `environment variable TORI_LLM_PROVIDER: llm.provider: expected one of openai, ollama, script, found the text "x"`},
+		"TORI_LLM_OPENAI_API_KEY":    {"\xff", `environment variable TORI_LLM_OPENAI_API_KEY: llm.openai.api_key: expected UTF-8 text, found a value that is not shown`},
+		"TORI_LLM_OLLAMA_ENDPOINT":   {"x://u:p@h", `environment variable TORI_LLM_OLLAMA_ENDPOINT: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
+	} {
+		env := vars{name: tc.value}
+		_, err := Parse("", nil, env.get, env.list())
+		if err == nil || err.Error() != tc.want {
+			t.Errorf("%s:\n got %v\nwant %s", name, err, tc.want)
+		}
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	c := parse(t, "context_storage:\n  max_memory_messages: 31\nllm:\n  openai:\n    api_key: ${NOT_SET}\n",
+		vars{"TORI_LANG": "x", "TORI_SANDBOX_MOD": "none", "TORI_CHECKS": "make", "TORI_LANGUAGES": "en", "TORI_HOME": "/x", "LANG": "C"})
+	got := warnings(c)
+	for _, line := range []string{
+		"c.yaml:5: llm.openai.api_key: the variable NOT_SET is not set; it was replaced by nothing",
+		"c.yaml:2: context_storage.max_memory_messages: 31 is outside the recommended range of 10 to 30",
+		"environment variable TORI_CHECKS: checks is a list or a map, which only the file can set",
+		"environment variable TORI_LANGUAGES: sets no key; did you mean TORI_LANGUAGE?",
+		"environment variable TORI_SANDBOX_MOD: sets no key; did you mean TORI_SANDBOX_MODE?",
+	} {
+		if !strings.Contains(got, line) {
+			t.Errorf("missing %q in\n%s", line, got)
+		}
+	}
+	if n := len(c.Warnings()); n != 5 {
+		t.Errorf("%d warnings:\n%s", n, got)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	c := parse(t, "", vars{"OPENAI_API_KEY": "sk-1", "A_TOKEN": "12345678", "B_TOKEN": "1234567", "c_password": "password-1", "D_SECRET": "=x=secret", "KEYS": "not-a-secret"})
+	if diff := cmp.Diff([]string{"12345678", "=x=secret", "password-1", "sk-1"}, c.Secrets()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	c := parse(t, full, vars{"KEY": "s3cret-value", "DIR": "/d", "TORI_BUDGET_MAX_TURNS": "9"})
+	var out bytes.Buffer
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "print.yaml")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), out.String()); diff != "" {
+		t.Error(diff)
+	}
+	for _, secret := range []string{"s3cret-value", "pa55word"} {
+		if strings.Contains(out.String(), secret) {
+			t.Errorf("%q was printed", secret)
+		}
+	}
+}
+
+// What Print writes is read as the same values, secrets aside.
+func TestPrintRoundTrip(t *testing.T) {
+	t.Parallel()
+	word := rapid.String().Filter(func(s string) bool { return strings.TrimSpace(s) != "" })
+	rapid.Check(t, func(t *rapid.T) {
+		c := defaults()
+		c.ContextStorage.BaseDir = word.Draw(t, "dir")
+		c.ContextStorage.WindowRatio = rapid.Float64Range(1e-12, 1).Draw(t, "ratio")
+		c.LLM.OpenAI.Model = rapid.SampledFrom([]string{"true", "1", "~", "${X}", "a: b", "a #b", "- x", "x\u0085\u2028", "日本"}).Draw(t, "model")
+		c.Sandbox.Env = map[string]string{"A": rapid.String().Draw(t, "env")}
+		run := word.Draw(t, "run")
+		c.Checks = []Check{{Name: "n", Run: run, TimeoutSeconds: 7}}
+		var out bytes.Buffer
+		if err := c.Print(&out); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("c.yaml", out.Bytes(), vars{}.get, nil)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out.String())
+		}
+		if diff := cmp.Diff(c, again, ignoreMeta, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("%s\n%s", diff, out.String())
+		}
+	})
+}
+
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "config.yaml")
+	if _, err := Load(path, vars{}.get, nil); err == nil || !strings.Contains(err.Error(), "there is no configuration file "+path) {
+		t.Errorf("missing file: %v", err)
+	}
+	if _, err := Load(dir, vars{}.get, nil); err == nil || !strings.Contains(err.Error(), "cannot read the configuration "+dir) {
+		t.Errorf("directory: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("language: en\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := Load(path, vars{}.get, nil); err != nil || c.Language != "en" {
+		t.Errorf("Load: %v", err)
+	}
+	if c, err := Load("", vars{}.get, nil); err != nil || c.Language != "ja" {
+		t.Errorf("Load without file: %v", err)
+	}
+}
+
+// Every key is documented, has a default that Parse accepts and a variable of
+// its own.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, k := range Keys() {
+		if k.Doc == "" || k.Type == "" || k.Default == "" {
+			t.Errorf("%+v", k)
+		}
+		for _, e := range k.Env {
+			if seen[e] {
+				t.Errorf("%s sets two keys", e)
+			}
+			seen[e] = true
+		}
+	}
+	for _, e := range []string{"CONTEXT_STORAGE_ENABLED", "CONTEXT_STORAGE_MAX_MEMORY", "COMPRESSION_THRESHOLD", "TORI_LLM_OPENAI_API_KEY"} {
+		if !seen[e] {
+			t.Errorf("%s sets nothing", e)
+		}
+	}
+	if len(Keys()) != 36 {
+		t.Errorf("%d keys", len(Keys()))
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(full))
+	f.Add(Example())
+	for _, s := range []string{"a: &a [*a]", "<<: x", "? [a]: b", "- - -", "a: |\n  b", "{", "!!map {}", "%YAML 1.2\n---\n", "llm: {", "checks: [{run: }]", "\"\\x", "a: >-\n", "*a : b"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("c.yaml", data, vars{"A": "b"}.get, nil)
+		if err != nil {
+			if err.Error() == "" || !bytes.Contains(data, []byte("%")) && strings.Contains(i18n.Japanese.Error(err), "%!") {
+				t.Errorf("error %q", err)
+			}
+			return
+		}
+		if err := c.Print(&bytes.Buffer{}); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,195 @@
+package config
+
+import (
+	"math"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"toritsugi/internal/i18n"
+)
+
+// envPrefix begins every variable of our own.
+const envPrefix = "TORI_"
+
+// minSecret is the length in bytes from which a variable's value counts as a
+// secret; shorter ones stand in too many innocent texts.
+const minSecret = 8
+
+// environment overrides scalar keys: the seeds' own names win over the file,
+// TORI_ names over both (store-v3 §9.2).
+func (p *parser) environment() {
+	for _, f := range p.schema.fields {
+		for _, name := range slices.Backward(f.envNames()) {
+			if text := p.getenv(name); text != "" {
+				p.variable(f, name, text)
+			}
+		}
+	}
+}
+
+func (p *parser) variable(f *field, name, text string) {
+	o := origin{env: name}
+	var shown error = i18n.E("config.found.string", short(text))
+	if f.secret || hasLogin(reflect.ValueOf(text)) {
+		shown = i18n.E("config.found.secret")
+	}
+	v, ok := fromText(f.kind, text)
+	if !ok {
+		p.problem("config.value", p.at(o), f.path, i18n.E(wants(f.kind)), shown)
+		return
+	}
+	if !utf8.ValidString(text) {
+		p.problem("config.value", p.at(o), f.path, i18n.E("config.want.utf8"), shown)
+		return
+	}
+	if want := f.rules.value(v); want != nil {
+		p.problem("config.value", p.at(o), f.path, want, shown)
+		return
+	}
+	p.target.FieldByIndex(f.index).Set(v)
+	p.config.meta.origins[f.path] = o
+}
+
+// fromText reads a scalar from the environment or a tag.
+func fromText(k kind, text string) (reflect.Value, bool) {
+	switch k {
+	case kindInt:
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		return reflect.ValueOf(n), err == nil
+	case kindFloat:
+		x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		return reflect.ValueOf(x), err == nil && !math.IsInf(x, 0) && !math.IsNaN(x)
+	case kindBool:
+		b := strings.ToLower(strings.TrimSpace(text))
+		return reflect.ValueOf(b == "true"), b == "true" || b == "false"
+	}
+	return reflect.ValueOf(text), true
+}
+
+// misspelt warns of variables that look like one of ours and set nothing.
+func (p *parser) misspelt(environ []string) {
+	known := map[string]*field{}
+	var names []string
+	for _, f := range p.schema.fields {
+		known[f.env()] = f
+		if f.kind.scalar() {
+			names = append(names, f.env())
+		}
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, envPrefix) || value == "" {
+			continue
+		}
+		if f, ok := known[name]; ok {
+			if !f.kind.scalar() {
+				p.warn("config.warn.env_plain", name, f.path)
+			}
+			continue
+		}
+		near, d := nearest(name, names)
+		if d <= 2 || p.inSection(name) {
+			p.warn("config.warn.env", clean(name), near)
+		}
+	}
+}
+
+// inSection reports whether a variable begins like the keys of a section.
+func (p *parser) inSection(name string) bool {
+	for s := range p.schema.sections {
+		if strings.HasPrefix(name, envPrefix+strings.ToUpper(strings.ReplaceAll(s, ".", "_"))+"_") {
+			return true
+		}
+	}
+	return false
+}
+
+// expand replaces ${NAME} by the variable's value; $${ stands for ${. A
+// variable that is not set or empty becomes nothing and is listed in unset. ok
+// is false where ${ does not begin a variable.
+func expand(s string, getenv func(string) string) (out string, unset []string, ok bool) {
+	if !strings.Contains(s, "${") {
+		return s, nil, true
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "${")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String(), unset, true
+		}
+		if i > 0 && s[i-1] == '$' {
+			b.WriteString(s[:i-1] + "${")
+			s = s[i+2:]
+			continue
+		}
+		b.WriteString(s[:i])
+		name, rest, closed := strings.Cut(s[i+2:], "}")
+		if !closed || !envName(name) {
+			return "", nil, false
+		}
+		value := getenv(name)
+		if value == "" {
+			unset = append(unset, name)
+		}
+		// A file is UTF-8; what a variable adds to it is made so.
+		b.WriteString(strings.ToValidUTF8(value, "\uFFFD"))
+		s = rest
+	}
+}
+
+// Secrets lists every secret value: the keys marked as such, passwords in
+// addresses, and the values of variables named *_KEY, *_TOKEN, *_SECRET and
+// *_PASSWORD, of the environment and of sandbox.env, from eight bytes on.
+func (c *Config) Secrets() []string { return slices.Clone(c.meta.secrets) }
+
+func (p *parser) secrets(environ []string) []string {
+	var all []string
+	for _, f := range p.schema.fields {
+		if f.kind != kindString {
+			continue
+		}
+		text := p.target.FieldByIndex(f.index).String()
+		if f.secret {
+			all = append(all, text)
+		}
+		if f.rules.named == "url" {
+			if u, err := url.Parse(text); err == nil && u.User != nil {
+				if pass, ok := u.User.Password(); ok {
+					all = append(all, pass)
+				}
+			}
+		}
+	}
+	for name, value := range p.config.Sandbox.Env {
+		environ = append(slices.Clip(environ), name+"="+value)
+	}
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); secretName(name) && len(value) >= minSecret {
+			all = append(all, value)
+		}
+	}
+	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// secretName reports whether a variable of that name holds a secret.
+func secretName(name string) bool {
+	name = strings.ToUpper(name)
+	for _, end := range [...]string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasLogin reports whether a text may be an address with a password in it.
+func hasLogin(v reflect.Value) bool {
+	return v.Kind() == reflect.String && strings.Contains(v.String(), "@") && strings.Contains(v.String(), "://")
+}

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	"toritsugi/internal/i18n"
+)
+
+// maxFile bounds a configuration, in bytes: what is larger was named by mistake,
+// and the YAML parser takes time quadratic in it.
+const maxFile = 64 << 10
+
+// maxProblems is how many problems are told at once.
+const maxProblems = 50
+
+// origin says where a value came from.
+type origin struct {
+	line int    // of the file; 0 where it did not come from there
+	env  string // the variable; "" where it did not come from one
+}
+
+func (o origin) set() bool { return o.line > 0 || o.env != "" }
+
+// meta is what a Config knows about itself.
+type meta struct {
+	file     string
+	origins  map[string]origin // by path; no entry is the default
+	warnings []error
+	secrets  []string
+}
+
+// Load reads the configuration at path; with path "" there is no file, only
+// defaults and the environment. getenv looks variables up; environ lists all of
+// them as os.Environ does, to find misspelt names and secrets. The error is an
+// *i18n.Error with one line for each problem.
+func Load(path string, getenv func(string) string, environ []string) (*Config, error) {
+	if path == "" {
+		return Parse("", nil, getenv, environ)
+	}
+	data, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, i18n.E("config.missing", path, err)
+	}
+	if err != nil {
+		return nil, i18n.E("config.read", path, err)
+	}
+	return Parse(path, data, getenv, environ)
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open: %w", err)
+	}
+	defer func() { _ = f.Close() }()
+	// One byte more than allowed, so that Parse sees that it is too much.
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("read: %w", err)
+	}
+	return data, nil
+}
+
+// Parse is Load for a file that was read already; name is what errors call it.
+// An empty file gives the defaults. An empty variable counts as not set.
+func Parse(name string, data []byte, getenv func(string) string, environ []string) (*Config, error) {
+	c := &Config{meta: meta{file: name, origins: map[string]origin{}}}
+	p := &parser{name: name, schema: newSchema(), config: c, target: reflect.ValueOf(c).Elem(), getenv: getenv}
+	p.defaults()
+	p.file(data)
+	p.environment()
+	p.misspelt(environ)
+	p.finish()
+	if len(p.problems) > 0 {
+		return nil, joined(p.problems)
+	}
+	c.meta.secrets = p.secrets(environ)
+	return c, nil
+}
+
+// Warnings lists what is allowed but likely wrong; each is an *i18n.Error.
+func (c *Config) Warnings() []error { return c.meta.warnings }
+
+// IsSet reports whether the file or the environment sets the key at path, or
+// any key of the section at path.
+func (c *Config) IsSet(path string) bool {
+	for p := range c.meta.origins {
+		if p == path || strings.HasPrefix(p, path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// parser collects the values and problems of one configuration.
+type parser struct {
+	name     string
+	schema   *schema
+	config   *Config
+	target   reflect.Value // of config
+	getenv   func(string) string
+	problems []error
+}
+
+func (p *parser) problem(key string, args ...any) {
+	p.problems = append(p.problems, i18n.E(key, args...))
+}
+
+func (p *parser) warn(key string, args ...any) {
+	p.config.meta.warnings = append(p.config.meta.warnings, i18n.E(key, args...))
+}
+
+// joined makes one error of many, a line each.
+func joined(problems []error) error {
+	if n := len(problems) - maxProblems; n > 0 {
+		problems = append(problems[:maxProblems:maxProblems], i18n.E("config.more", n))
+	}
+	err := problems[len(problems)-1]
+	for i := len(problems) - 2; i >= 0; i-- {
+		err = i18n.E("config.list", problems[i], err)
+	}
+	return err
+}
+
+// at names a place for the reader: file:line, a variable, or the default.
+func (p *parser) at(o origin) any {
+	switch {
+	case o.env != "":
+		return i18n.E("config.at_env", o.env)
+	case o.line > 0:
+		return p.line(o.line)
+	}
+	return i18n.E("config.at_default")
+}
+
+func (p *parser) line(n int) string { return fmt.Sprintf("%s:%d", p.name, n) }
+
+func (p *parser) defaults() {
+	for _, f := range p.schema.fields {
+		if !f.kind.scalar() || f.def == "" {
+			continue
+		}
+		text := f.def
+		if f.kind == kindString {
+			text, _, _ = expand(text, p.getenv)
+		}
+		v, _ := fromText(f.kind, text)
+		p.target.FieldByIndex(f.index).Set(v)
+	}
+}
+
+// finish does what needs all values: limits between keys, recommendations,
+// defaults that are other keys.
+func (p *parser) finish() {
+	c := p.config
+	for _, f := range p.schema.fields {
+		if f.kind != kindInt || !f.rules.recommend {
+			continue
+		}
+		n := float64(p.target.FieldByIndex(f.index).Int())
+		if o := c.meta.origins[f.path]; o.set() && (n < f.rules.low || n > f.rules.high) {
+			p.warn("config.warn.range", p.at(o), f.path, show(n), show(f.rules.low), show(f.rules.high))
+		}
+	}
+	s := c.ContextStorage
+	if s.KeepRecentMessages >= s.MinMessagesToSummarize && len(p.problems) == 0 {
+		o := c.meta.origins["context_storage.keep_recent_messages"]
+		if !o.set() {
+			o = c.meta.origins["context_storage.min_messages_to_summarize"]
+		}
+		p.problem("config.keep_recent", p.at(o), s.MinMessagesToSummarize, s.KeepRecentMessages)
+	}
+	if o := c.meta.origins["llm.provider"]; c.LLM.Provider == "script" && c.LLM.Script.File == "" {
+		p.problem("config.script_file", p.at(o))
+	}
+	for i := range c.Checks {
+		if k := &c.Checks[i]; k.TimeoutSeconds == 0 {
+			k.TimeoutSeconds = c.ChecksTimeoutSeconds
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// hidden stands where a secret would.
+const hidden = "********"
+
+// Print writes the effective configuration as YAML in the order of the keys,
+// each with the place its value came from. Secrets are hidden; all else, read
+// by Parse, gives the same values again.
+func (c *Config) Print(w io.Writer) error {
+	pr := &printer{schema: newSchema(), config: c}
+	pr.section("", 0)
+	if _, err := w.Write(pr.out.Bytes()); err != nil {
+		return fmt.Errorf("print configuration: %w", err)
+	}
+	return nil
+}
+
+type printer struct {
+	schema *schema
+	config *Config
+	out    bytes.Buffer
+}
+
+func (pr *printer) section(section string, depth int) {
+	indent := strings.Repeat("  ", depth)
+	for _, name := range pr.schema.children[section] {
+		path := join(section, name)
+		if f, ok := pr.schema.byPath[path]; ok {
+			pr.field(f, name, indent)
+			continue
+		}
+		fmt.Fprintf(&pr.out, "%s%s:\n", indent, name)
+		pr.section(path, depth+1)
+	}
+}
+
+func (pr *printer) field(f *field, name, indent string) {
+	v := reflect.ValueOf(pr.config).Elem().FieldByIndex(f.index)
+	from := "  # " + pr.origin(f.path) + "\n"
+	switch {
+	case f.kind.scalar():
+		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, scalarYAML(f, v), from)
+		return
+	case v.Len() == 0:
+		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, f.defaultYAML(), from)
+		return
+	}
+	fmt.Fprintf(&pr.out, "%s%s:%s", indent, name, from)
+	switch all := v.Interface().(type) {
+	case []string:
+		for _, s := range all {
+			fmt.Fprintf(&pr.out, "%s  - %s\n", indent, quote(escape(f, s)))
+		}
+	case map[string]string:
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			text := quote(escape(f, all[k]))
+			if secretName(k) && all[k] != "" {
+				text = quote(hidden)
+			}
+			fmt.Fprintf(&pr.out, "%s  %s: %s\n", indent, quote(k), text)
+		}
+	case []Check:
+		for _, k := range all {
+			fmt.Fprintf(&pr.out, "%s  - name: %s\n%s    run: %s\n%s    timeout_seconds: %d\n",
+				indent, quote(k.Name), indent, quote(k.Run), indent, k.TimeoutSeconds)
+		}
+	}
+}
+
+// origin is the comment behind a value.
+func (pr *printer) origin(path string) string {
+	o := pr.config.meta.origins[path]
+	switch {
+	case o.env != "":
+		return "env " + o.env
+	case o.line > 0:
+		return fmt.Sprintf("%s:%d", strings.Map(oneLine, pr.config.meta.file), o.line)
+	}
+	return "default"
+}
+
+// oneLine keeps a file's odd name from ending the comment it stands in.
+func oneLine(c rune) rune {
+	if c < ' ' || c == 0x7f || c == 0x85 || c == 0x2028 || c == 0x2029 {
+		return '?'
+	}
+	return c
+}
+
+func scalarYAML(f *field, v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Int:
+		return strconv.FormatInt(v.Int(), 10)
+	case reflect.Float64:
+		// Without an exponent, which YAML readers do not agree on.
+		return strconv.FormatFloat(v.Float(), 'f', -1, 64)
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	}
+	text := v.String()
+	if f.secret && text != "" {
+		return quote(hidden)
+	}
+	if f.rules.named == "url" {
+		text = hideLogin(text)
+	}
+	return quote(escape(f, text))
+}
+
+// hideLogin hides the password of an address.
+func hideLogin(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		return address
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	at := strings.LastIndexByte(rest[:end], '@')
+	user, _, ok := strings.Cut(rest[:max(at, 0)], ":")
+	if !ok {
+		return address
+	}
+	return scheme + "://" + user + ":" + hidden + rest[at:]
+}
+
+// escape undoes what expand would do on reading.
+func escape(f *field, s string) string {
+	if !f.expand {
+		return s
+	}
+	return strings.ReplaceAll(s, "${", "$${")
+}
+
+// quote writes a text as YAML: plain where every reader takes it for a text,
+// else in double quotes, whose escapes YAML shares with Go.
+func quote(s string) string {
+	plain := s != "" && (s[0] == '/' || 'a' <= s[0] && s[0] <= 'z' || 'A' <= s[0] && s[0] <= 'Z')
+	for _, c := range []byte(s) {
+		plain = plain && (c == '/' || c == '.' || c == '-' || c == '_' || c == '@' ||
+			'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9')
+	}
+	switch strings.ToLower(s) {
+	case "true", "false", "yes", "no", "on", "off", "null", "y", "n":
+		plain = false
+	}
+	if plain {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+// Example returns config.example.yaml: every key with its documentation and
+// default, commented out, so that a copy of it changes nothing.
+func Example() []byte {
+	s := newSchema()
+	var b bytes.Buffer
+	b.WriteString("# Every setting with its default. Remove the # before a key to set it.\n" +
+		"# ${NAME} in a text stands for a variable of the environment, $${ for ${ itself.\n")
+	example(&b, s, "", 0)
+	return b.Bytes()
+}
+
+func example(b *bytes.Buffer, s *schema, section string, depth int) {
+	indent := strings.Repeat("  ", depth)
+	for _, name := range s.children[section] {
+		path := join(section, name)
+		if depth == 0 {
+			b.WriteString("\n")
+		}
+		if doc, ok := s.sections[path]; ok {
+			fmt.Fprintf(b, "%s# %s\n%s%s:\n", indent, doc, indent, name)
+			example(b, s, path, depth+1)
+			continue
+		}
+		f := s.byPath[path]
+		fmt.Fprintf(b, "%s# %s\n", indent, f.doc)
+		if len(f.rules.enum) > 0 {
+			fmt.Fprintf(b, "%s# One of: %s.\n", indent, strings.Join(f.rules.enum, ", "))
+		}
+		if f.rules.recommend {
+			fmt.Fprintf(b, "%s# Recommended: %s to %s.\n", indent, show(f.rules.low), show(f.rules.high))
+		}
+		if names := f.envNames(); len(names) > 0 {
+			fmt.Fprintf(b, "%s# Environment: %s\n", indent, strings.Join(names, ", "))
+		}
+		fmt.Fprintf(b, "%s#%s: %s\n", indent, name, f.defaultYAML())
+	}
+}

@@ -1,0 +1,189 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// Key documents one setting.
+type Key struct {
+	Path    string   // dotted, e.g. llm.openai.model
+	Type    string   // text, whole number, number, true or false, list of texts, map of texts, list of checks
+	Default string   // as YAML
+	Doc     string   // one line
+	Env     []string // variables that set it, the strongest first; none for lists and maps
+	Values  []string // what it may be, where it is one of a few words
+	Secret  bool     // never shown
+}
+
+// Keys lists every setting in the order of the file.
+func Keys() []Key {
+	var keys []Key
+	for _, f := range newSchema().fields {
+		keys = append(keys, Key{
+			Path: f.path, Type: f.kind.String(), Default: f.defaultYAML(), Doc: f.doc,
+			Env: f.envNames(), Values: f.rules.enum, Secret: f.secret,
+		})
+	}
+	return keys
+}
+
+// kind is the type of a setting.
+type kind int
+
+const (
+	kindString kind = iota
+	kindInt
+	kindFloat
+	kindBool
+	kindList
+	kindMap
+	kindChecks
+)
+
+func (k kind) String() string {
+	return [...]string{"text", "whole number", "number", "true or false", "list of texts", "map of texts", "list of checks"}[k]
+}
+
+func (k kind) scalar() bool { return k <= kindBool }
+
+// field is one setting as the tags of Config describe it.
+type field struct {
+	path   string
+	index  []int // for reflect.Value.FieldByIndex
+	kind   kind
+	def    string
+	seed   string // the seeds' own variable
+	secret bool
+	expand bool
+	rules  rules
+	doc    string
+}
+
+// env is the variable of our own that sets the field.
+func (f *field) env() string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(f.path, ".", "_"))
+}
+
+func (f *field) envNames() []string {
+	switch {
+	case !f.kind.scalar():
+		return nil
+	case f.seed != "":
+		return []string{f.env(), f.seed}
+	}
+	return []string{f.env()}
+}
+
+func (f *field) defaultYAML() string {
+	switch {
+	case f.kind == kindMap:
+		return "{}"
+	case !f.kind.scalar():
+		return "[]"
+	case f.kind == kindString:
+		return quote(f.def)
+	}
+	return f.def
+}
+
+// schema is the shape of Config.
+type schema struct {
+	fields   []*field
+	byPath   map[string]*field
+	sections map[string]string   // path -> documentation
+	children map[string][]string // section -> names in it, in order; "" is the file
+}
+
+func newSchema() *schema {
+	s := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
+	s.walk(reflect.TypeFor[Config](), "", nil)
+	return s
+}
+
+func (s *schema) walk(t reflect.Type, section string, index []int) {
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name := sf.Tag.Get("yaml")
+		if name == "" {
+			continue
+		}
+		s.children[section] = append(s.children[section], name)
+		path := join(section, name)
+		at := append(append([]int(nil), index...), i)
+		if sf.Type.Kind() == reflect.Struct {
+			s.sections[path] = sf.Tag.Get("doc")
+			s.walk(sf.Type, path, at)
+			continue
+		}
+		f := &field{
+			path: path, index: at, kind: kindOf(sf.Type), def: sf.Tag.Get("default"), seed: sf.Tag.Get("env"),
+			secret: sf.Tag.Get("secret") == "true", expand: sf.Tag.Get("expand") != "no",
+			rules: parseRules(sf.Tag.Get("check"), sf.Tag.Get("warn")), doc: sf.Tag.Get("doc"),
+		}
+		s.fields = append(s.fields, f)
+		s.byPath[path] = f
+	}
+}
+
+func kindOf(t reflect.Type) kind {
+	switch t.Kind() {
+	case reflect.Int:
+		return kindInt
+	case reflect.Float64:
+		return kindFloat
+	case reflect.Bool:
+		return kindBool
+	case reflect.Map:
+		return kindMap
+	case reflect.Slice:
+		if t.Elem() == reflect.TypeFor[Check]() {
+			return kindChecks
+		}
+		return kindList
+	}
+	return kindString
+}
+
+func join(section, name string) string {
+	if section == "" {
+		return name
+	}
+	return section + "." + name
+}
+
+// nearest returns the candidate with the smallest edit distance to name, and
+// that distance; the first of equals.
+func nearest(name string, candidates []string) (string, int) {
+	best, least := "", 1<<30
+	for _, c := range candidates {
+		if d := distance(name, c); d < least {
+			best, least = c, d
+		}
+	}
+	return best, least
+}
+
+// distance is Levenshtein's, in bytes. A long name is cut: it is near nothing.
+func distance(a, b string) int {
+	if len(a) > 100 {
+		a = a[:100]
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, diagonal+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,281 @@
+package folder
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/i18n"
+)
+
+const (
+	commentsSuffix = ".comments.md"
+	nonblock       = unix.O_NONBLOCK
+	// maxComments is how much of a comments file is read, in bytes from its end.
+	maxComments = 4 << 20
+)
+
+// Comment is one entry of a comments file.
+//
+//	## author — 2026-01-02T03:04:05Z
+//
+//	body
+//
+//	<!-- tori:marker -->
+//
+// The marker is ours and ends an entry; people need not write one. Text
+// without a heading is a comment of an unknown author. A line of a body that
+// looks like a heading or a marker is written with a backslash before it.
+type Comment struct {
+	Author string    // "" is unknown
+	Time   time.Time // second precision, zero is unknown
+	Body   string
+	Marker string // hidden id of a comment we made, "" for others
+}
+
+var (
+	headingLine = regexp.MustCompile(`^## (.*\S) — ([0-9]{4}-[0-9]{2}-[0-9]{2}T\S+)[ \t]*$`)
+	markerLine  = regexp.MustCompile(`^<!-- tori:([0-9A-Za-z._-]+) -->[ \t]*$`)
+)
+
+// heading reads a separator line.
+func heading(l string) (author string, at time.Time, ok bool) {
+	m := headingLine.FindStringSubmatch(l)
+	if m == nil {
+		return "", time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, m[2])
+	return m[1], at, err == nil
+}
+
+// structural reports whether a line means something to the parser.
+func structural(l string) bool {
+	_, _, ok := heading(l)
+	return ok || markerLine.MatchString(l)
+}
+
+// escape and unescape are each other's inverse on every line: the backslashes
+// before a structural line are counted, not recognised.
+func escape(l string) string {
+	if structural(strings.TrimLeft(l, `\`)) {
+		return `\` + l
+	}
+	return l
+}
+
+func unescape(l string) string {
+	if strings.HasPrefix(l, `\`) && structural(strings.TrimLeft(l, `\`)) {
+		return l[1:]
+	}
+	return l
+}
+
+// parseComments splits a comments file. Comments without text are left out,
+// unless we made them.
+func parseComments(text string) []Comment {
+	var all []Comment
+	var current Comment
+	var body []string
+	flush := func() {
+		current.Body = trimText(strings.Join(body, "\n"))
+		if current.Body != "" || current.Marker != "" {
+			all = append(all, current)
+		}
+		current, body = Comment{}, nil
+	}
+	for l := range strings.SplitSeq(text, "\n") {
+		if author, at, ok := heading(l); ok {
+			flush()
+			current.Author, current.Time = author, at
+		} else if m := markerLine.FindStringSubmatch(l); m != nil {
+			current.Marker = m[1]
+			flush()
+		} else {
+			body = append(body, unescape(l))
+		}
+	}
+	flush()
+	return all
+}
+
+// readComments reads at most the last maxComments bytes of a comments file and
+// says how many bytes before them it left out. A missing file has none.
+func readComments(path string) (all []Comment, cut int64, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, i18n.E("folder.unreadable", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, 0, i18n.E("folder.unreadable", path, err)
+	}
+	if !st.Mode().IsRegular() {
+		return nil, 0, i18n.E("folder.not_file", path)
+	}
+	cut = max(0, st.Size()-maxComments)
+	data, err := io.ReadAll(io.NewSectionReader(f, cut, maxComments))
+	if err != nil {
+		return nil, 0, i18n.E("folder.unreadable", path, err)
+	}
+	text := lf(strings.ToValidUTF8(strings.TrimPrefix(string(data), "\uFEFF"), "\uFFFD"))
+	if cut > 0 {
+		text, cut = fromHeading(text, cut)
+	}
+	return parseComments(text), cut, nil
+}
+
+// fromHeading drops the end of a comment whose beginning was cut off, unless
+// there is nothing else.
+func fromHeading(text string, cut int64) (string, int64) {
+	at := 0
+	for l := range strings.Lines(text) {
+		if _, _, ok := heading(strings.TrimSuffix(l, "\n")); ok && at > 0 {
+			return text[at:], cut + int64(at)
+		}
+		at += len(l)
+	}
+	return text, cut
+}
+
+// AppendComment adds c to the comments of the issue at path and returns once
+// it is on disk. It is idempotent: with a Marker that the file already holds,
+// nothing is written. The marker comes last, so that a comment cut off by a
+// crash lacks it and is written again. An unknown author is written as "tori",
+// a zero time is refused. One process at a time appends to an issue.
+func AppendComment(path string, c Comment) error {
+	path = CommentsPath(path)
+	entry, err := format(c)
+	if err != nil {
+		return fmt.Errorf("append to %s: %w", path, err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|nonblock, 0o644)
+	if err != nil {
+		return i18n.E("folder.unwritable", path, err)
+	}
+	err = appendEntry(f, entry, c.Marker)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return i18n.E("folder.unwritable", path, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// format writes c as an entry of the file.
+func format(c Comment) ([]byte, error) {
+	if c.Marker != "" && !markerLine.MatchString("<!-- tori:"+c.Marker+" -->") {
+		return nil, fmt.Errorf("marker %q: letters, digits, '.', '_' and '-' only", c.Marker)
+	}
+	author := strings.Join(strings.Fields(strings.ToValidUTF8(c.Author, "\uFFFD")), " ")
+	if author == "" {
+		author = "tori"
+	}
+	head := "## " + author + " — " + c.Time.Format(time.RFC3339)
+	if got, _, ok := heading(head); !ok || got != author || c.Time.IsZero() {
+		return nil, fmt.Errorf("author %q and time %s make no heading", author, c.Time)
+	}
+	var b bytes.Buffer
+	b.WriteString(head + "\n\n")
+	for l := range strings.SplitSeq(cleanBody(c.Body), "\n") {
+		b.WriteString(escape(l) + "\n")
+	}
+	if c.Marker != "" {
+		b.WriteString("\n<!-- tori:" + c.Marker + " -->\n")
+	}
+	return b.Bytes(), nil
+}
+
+// cleanBody is a body as it will be read again.
+func cleanBody(s string) string {
+	return trimText(strings.ReplaceAll(lf(strings.ToValidUTF8(s, "\uFFFD")), "\x00", "\uFFFD"))
+}
+
+// appendEntry writes entry at the end of f in one write, on a new line. A
+// write that fails halfway is taken back.
+func appendEntry(f *os.File, entry []byte, marker string) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	size := st.Size()
+	if size > 0 {
+		there, err := hasMarker(f, marker)
+		if err != nil {
+			return err
+		}
+		if there {
+			return f.Sync() // it may be ours from before a crash, not yet on disk
+		}
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return err
+		}
+		before := "\n"
+		if last[0] != '\n' {
+			before = "\n\n" // somebody's last line, or one that a crash cut off
+		}
+		entry = append([]byte(before), entry...)
+	}
+	if _, err := f.Write(entry); err != nil {
+		return errors.Join(err, f.Truncate(size))
+	}
+	return f.Sync()
+}
+
+// hasMarker looks through the whole file, however long, without holding it.
+func hasMarker(f *os.File, marker string) (bool, error) {
+	if marker == "" {
+		return false, nil
+	}
+	r := bufio.NewReaderSize(f, 64<<10)
+	whole := true // the buffer begins at a line's start
+	for {
+		l, err := r.ReadSlice('\n')
+		if m := markerLine.FindSubmatch(bytes.TrimRight(l, "\r\n")); whole && m != nil && string(m[1]) == marker {
+			return true, nil
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			whole = false
+		case err != nil:
+			return false, err
+		default:
+			whole = true
+		}
+	}
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return i18n.E("folder.unwritable", dir, err)
+	}
+	err = d.Sync()
+	if cerr := d.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return i18n.E("folder.unwritable", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,206 @@
+// Package folder is the forge that needs no server: an issue is a Markdown
+// file, its comments are in the file beside it, and people edit both by hand.
+// It reads them with limits and appends comments; it writes nothing else.
+package folder
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"toritsugi/internal/i18n"
+)
+
+// maxIssue is the longest issue file, in bytes.
+const maxIssue = 1 << 20
+
+// Issue is one issue as its file says it.
+type Issue struct {
+	ID       string // fit for a task key: letters, digits, ".", "_" and "-"
+	Title    string // one line, not empty
+	Author   string // "" where the file does not say
+	Labels   []string
+	Body     string // without front matter, LF line ends, trimmed
+	Path     string // absolute
+	Comments []Comment
+	// CommentsCut is how many bytes at the start of the comments file were
+	// not read, because it is longer than 4 MiB.
+	CommentsCut int64
+}
+
+// ReadIssue reads the issue at path and its comments. Front matter in YAML
+// (id, title, author, labels) is optional; without it the id comes from the
+// file's name and the title from the first heading or line. A byte order mark
+// and CRLF are accepted. Every refusal is an i18n error that names the file.
+func ReadIssue(path string) (*Issue, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasSuffix(path, commentsSuffix) {
+		return nil, i18n.E("folder.is_comments", path)
+	}
+	text, err := readText(path)
+	if err != nil {
+		return nil, err
+	}
+	issue := &Issue{Path: abs}
+	body, err := issue.frontMatter(path, text)
+	if err != nil {
+		return nil, err
+	}
+	issue.Body = trimText(body)
+	if issue.Body == "" {
+		return nil, i18n.E("folder.empty", path)
+	}
+	if issue.Title == "" {
+		issue.Title = titleOf(issue.Body)
+	}
+	if issue.ID == "" {
+		issue.ID = idOfName(filepath.Base(abs))
+	}
+	issue.Comments, issue.CommentsCut, err = readComments(CommentsPath(abs))
+	if err != nil {
+		return nil, err
+	}
+	return issue, nil
+}
+
+// readText reads a whole issue file as valid UTF-8 with LF line ends.
+func readText(path string) (string, error) {
+	// O_NONBLOCK: a pipe must be refused, not waited for.
+	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", i18n.E("folder.missing", path)
+		}
+		return "", i18n.E("folder.unreadable", path, err)
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil {
+		return "", i18n.E("folder.unreadable", path, err)
+	}
+	if !st.Mode().IsRegular() {
+		return "", i18n.E("folder.not_file", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxIssue+1))
+	if err != nil {
+		return "", i18n.E("folder.unreadable", path, err)
+	}
+	if len(data) > maxIssue {
+		return "", i18n.E("folder.too_large", path, maxIssue>>20)
+	}
+	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return "", i18n.E("folder.not_utf8", path)
+	}
+	return lf(string(data)), nil
+}
+
+func lf(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}
+
+// trimText drops blank lines at both ends and white space at the very end; the
+// indentation of the first line means something in Markdown and stays.
+func trimText(s string) string {
+	s = strings.TrimRightFunc(s, unicode.IsSpace)
+	for {
+		first, rest, ok := strings.Cut(s, "\n")
+		if !ok || strings.TrimSpace(first) != "" {
+			return s
+		}
+		s = rest
+	}
+}
+
+// titleOf is the first top-level heading outside code, or else the first line
+// that says something.
+func titleOf(body string) string {
+	first, fence := "", ""
+	for l := range strings.SplitSeq(body, "\n") {
+		t := strings.TrimSpace(l)
+		if fence != "" {
+			if strings.HasPrefix(t, fence) {
+				fence = ""
+			}
+			continue
+		}
+		if strings.HasPrefix(t, "```") || strings.HasPrefix(t, "~~~") {
+			fence = t[:3]
+			continue
+		}
+		if h, ok := strings.CutPrefix(l, "# "); ok {
+			if h = strings.TrimSpace(strings.TrimRight(strings.TrimSpace(h), "#")); h != "" {
+				return h
+			}
+		}
+		if first == "" {
+			first = strings.TrimSpace(strings.TrimLeft(t, "#"))
+		}
+	}
+	if first == "" { // nothing but code
+		first, _, _ = strings.Cut(strings.TrimSpace(body), "\n")
+	}
+	return first
+}
+
+// idOfName gives the number that a file's name begins with (12 of
+// "12-fix-x.md"), or else the name without its extension.
+func idOfName(base string) string {
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	if name == "" {
+		name = base
+	}
+	digits := name[:len(name)-len(strings.TrimLeft(name, "0123456789"))]
+	if rest := name[len(digits):]; digits != "" && (rest == "" || strings.ContainsAny(rest[:1], "-_. ")) {
+		return digits
+	}
+	return cleanID(name)
+}
+
+// maxID is the length of an id in bytes.
+const maxID = 100
+
+// cleanID makes an id fit for a task key, which is shown as owner/repo#id and
+// becomes part of branch names.
+func cleanID(s string) string {
+	id := strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || strings.ContainsRune("._-", r) {
+			return r
+		}
+		return '-'
+	}, s)
+	if len(id) > maxID {
+		cut := maxID
+		for !utf8.RuneStart(id[cut]) {
+			cut--
+		}
+		id = id[:cut]
+	}
+	if id = strings.Trim(id, "-."); id != "" {
+		return id
+	}
+	sum := sha256.Sum256([]byte(s))
+	return "issue-" + hex.EncodeToString(sum[:4])
+}
+
+// CommentsPath is the file beside the issue that holds its comments:
+// "12-fix.comments.md" for "12-fix.md".
+func CommentsPath(issue string) string {
+	return strings.TrimSuffix(issue, filepath.Ext(filepath.Base(issue))) + commentsSuffix
+}
+
+// problem is a front matter error: file and line, and what is wrong there.
+func problem(path string, lineNo int, key string, args ...any) error {
+	return i18n.E("folder.front_matter", path, lineNo, i18n.E(key, args...))
+}

@@ -1,0 +1,140 @@
+// Package house polices the code itself: which package may import which, and
+// that each says what it is for.
+package house
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// floors is the order of the house (DESIGN §1): a package imports only packages
+// of lower floors. A parent stands below the members of its family.
+var floors = map[string]float64{
+	"task":         0,
+	"i18n":         1.0,
+	"redact":       1.1,
+	"disk":         1.2,
+	"config":       1.3,
+	"contextstore": 2.0,
+	"llm":          2.0,
+	"llm/openai":   2.1,
+	"llm/script":   2.1,
+	"llm/llmtest":  2.1,
+	"sandbox":      2.0,
+	"telemetry":    2.0,
+	"workspace":    3.0,
+	"forge/folder": 3.0,
+	"tool":         4.0,
+	"memory":       5.0,
+	"turn":         6.0,
+	"agent":        8.0,
+	"ops":          10.0,
+	"app":          11.0,
+	"cli":          12.0,
+	"house":        99,
+}
+
+// eachPackage calls f for each directory with Go files below internal/.
+func eachPackage(t *testing.T, f func(name, dir string)) {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if d.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if err != nil || len(files) == 0 {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		f(filepath.ToSlash(rel), path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportsGoDown(t *testing.T) {
+	t.Parallel()
+	const ours = "toritsugi/internal/"
+	checked := 0
+	eachPackage(t, func(name, dir string) {
+		floor, known := floors[name]
+		if !known {
+			t.Errorf("package %s has no floor: give it one in this test, in the order of the design", name)
+			return
+		}
+		files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, imp := range tree.Imports {
+				path, _ := strconv.Unquote(imp.Path.Value)
+				if !strings.HasPrefix(path, ours) {
+					continue
+				}
+				checked++
+				below := strings.TrimPrefix(path, ours)
+				if floors[below] >= floor {
+					t.Errorf("%s (floor %g) imports %s (floor %g): imports go down only", name, floor, below, floors[below])
+				}
+			}
+		}
+	})
+	if checked < 20 {
+		t.Errorf("only %d imports seen: the walk misses the code", checked)
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	t.Parallel()
+	eachPackage(t, func(name, dir string) {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+		var docs []string
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") && name != "house" {
+				continue
+			}
+			tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.PackageClauseOnly|parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tree.Doc != nil {
+				docs = append(docs, filepath.Base(file))
+			}
+		}
+		if len(docs) != 1 {
+			t.Errorf("package %s has %d package comments (%v), want one", name, len(docs), docs)
+		}
+	})
+}
+
+func TestNoRoomIsEmpty(t *testing.T) {
+	t.Parallel()
+	for name := range floors {
+		if files, _ := filepath.Glob(filepath.Join("..", name, "*.go")); len(files) == 0 {
+			t.Errorf("floor of %s, which is not there", name)
+		}
+	}
+	if _, err := os.Stat("../../go.mod"); err != nil {
+		t.Fatal(err)
+	}
+}

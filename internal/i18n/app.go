@@ -1,0 +1,19 @@
+package i18n
+
+var appTexts = map[string]text{
+	"app.no_storage":        {"context_storage.enabled is false: this run is not kept; it cannot be listed, resumed or inherited", "context_storage.enabled が false です。この実行は保存されず、一覧・再開・引き継ぎの対象になりません"},
+	"app.no_storage_resume": {"context_storage.enabled is false, so there is no run to resume", "context_storage.enabled が false のため、再開できる実行はありません"},
+	"app.has_ended":         {"run %s is %s and cannot be resumed: start a new one", "実行 %s は %s で終わっているため再開できません。新しく始めてください"},
+	"app.empty_message":     {"the message is empty: say what is to be done with --message TEXT, or name an issue file with --issue", "メッセージが空です。--message で依頼内容を書くか、--issue で issue ファイルを指定してください"},
+	"app.not_included":      {"note: the work starts from the last commit; %d modified and %d untracked files of the checkout are not part of it", "注意: 作業は最後のコミットから始まります。チェックアウト中の変更 %d 件と未追跡 %d 件は含まれません"},
+	"app.live":              {"run %s of this issue has not ended (%s, #%s): go on with tori run --resume %s", "この issue の実行 %s がまだ終わっていません（%s、#%s）。tori run --resume %s で続けてください"},
+	"app.sandbox_none":      {"sandbox.mode is none: commands of the model would run unconfined; allow that with --allow-unsandboxed", "sandbox.mode が none のため、モデルのコマンドが隔離なしで実行されます。許可するには --allow-unsandboxed を付けてください"},
+	"app.no_sandbox":        {"%v — or let commands run unconfined with --allow-unsandboxed", "%v — 隔離なしで実行してよければ --allow-unsandboxed を付けてください"},
+	"app.unsandboxed":       {"warning: no sandbox; commands run unconfined, with your rights and the network", "警告: サンドボックスなし。コマンドはあなたの権限とネットワークで、隔離なしに実行されます"},
+	"app.script_file":       {"the provider is script but there is no script: name one with --script FILE or llm.script.file", "プロバイダーが script ですが台本がありません。--script FILE か llm.script.file で指定してください"},
+	"app.scripted":          {"The answers come from the script %s; no model is called.", "応答は台本 %s によるもので、モデルは呼び出されません。"},
+	"app.script_and_model":  {"--script and --model exclude each other: a script calls no model", "--script と --model は同時に指定できません（台本はモデルを呼び出しません）"},
+	"app.bad_model":         {"--model %q: expected PROVIDER/MODEL with provider openai or ollama, e.g. openai/gpt-4o", "--model %q: プロバイダー/モデル の形（プロバイダーは openai か ollama。例 openai/gpt-4o）で指定してください"},
+	"app.no_model":          {"no model is configured. Three ways to go on: set OPENAI_API_KEY; start a local Ollama (none answers at %s); or name a server in config.yaml under llm.openai.base_url. Without any of them tori demo shows a scripted run", "モデルが設定されていません。次の三つの方法があります: OPENAI_API_KEY を設定する、ローカルの Ollama を起動する（%s は応答しません）、config.yaml の llm.openai.base_url でサーバーを指定する。いずれも無ければ tori demo で台本による実行を見られます"},
+	"app.ollama_found":      {"using the local Ollama at %s with model %s (its own context size applies: set OLLAMA_CONTEXT_LENGTH there to at least llm.ollama.context_length)", "ローカルの Ollama（%s）のモデル %s を使います（コンテキスト長は Ollama 側の設定に従います。OLLAMA_CONTEXT_LENGTH を llm.ollama.context_length 以上にしてください）"},
+}

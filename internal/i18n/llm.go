@@ -1,0 +1,65 @@
+package i18n
+
+// llmTexts are the texts of llm and the packages below it.
+var llmTexts = map[string]text{
+	"llm.base_url": {
+		"The address of the model provider %s is %q, but it must be an http or https address such as http://localhost:11434/v1. Correct its base_url.",
+		"モデルプロバイダー %s のアドレスが %q になっています。http://localhost:11434/v1 のような http または https のアドレスを base_url に指定してください。",
+	},
+	"llm.api_key": {
+		"The API key of the model provider %s holds characters that no key has (spaces, line breaks or non-ASCII). Copy the key again.",
+		"モデルプロバイダー %s の API キーに、使えない文字(空白・改行・全角文字など)が含まれています。キーをコピーし直してください。",
+	},
+	"llm.model": {
+		"No model is named for the model provider %s. Set its model.",
+		"モデルプロバイダー %s のモデルが指定されていません。model を設定してください。",
+	},
+	"script.read": {
+		"The script cannot be read: %v. Check the path and its permissions.",
+		"スクリプトを読めません: %v。パスと権限を確認してください。",
+	},
+	"script.format": {
+		"%s is not a script: its name must end in .jsonl (recorded messages), .yaml or .yml (written steps).",
+		"%s はスクリプトではありません。拡張子は .jsonl(記録した会話)、.yaml または .yml(手書きの手順)にしてください。",
+	},
+	"script.syntax": {
+		"%s, line %d: %s. Correct the line.",
+		"%s の %d 行目: %s。この行を直してください。",
+	},
+	"script.line_json": {
+		"a JSON object with \"role\" and \"content\" is expected (%v)",
+		"\"role\" と \"content\" を持つ JSON オブジェクトが必要です(%v)",
+	},
+	"script.steps": {
+		"a list of steps is expected, each \"- say: text\" and/or \"calls:\"",
+		"手順のリスト(\"- say: テキスト\" や \"calls:\")が必要です",
+	},
+	"script.yaml": {
+		"not the form of a step: %s",
+		"手順の書き方が正しくありません: %s",
+	},
+	"script.step_empty": {
+		"the step says nothing and calls nothing; \"say\" or \"calls\" is expected",
+		"手順に発言も呼び出しもありません。\"say\" か \"calls\" が必要です",
+	},
+	"script.call_name": {
+		"a call names no tool",
+		"呼び出しにツール名がありません",
+	},
+	"script.call_args": {
+		"the arguments of the call of %s must be an object",
+		"%s の呼び出しの引数はオブジェクトにしてください",
+	},
+	"script.delay": {
+		"delay_ms must be between 0 and 3600000",
+		"delay_ms は 0 から 3600000 の範囲にしてください",
+	},
+	"script.no_answers": {
+		"%s holds no answer of an assistant. Add at least one step.",
+		"%s にアシスタントの発言がありません。手順を 1 つ以上書いてください。",
+	},
+	"script.ended": {
+		"The script %s has only %d answers, and all of them were given. Add a step for what comes next.",
+		"スクリプト %s の回答 %d 件はすべて使い終わりました。続きの手順を追加してください。",
+	},
+}

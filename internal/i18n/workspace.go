@@ -1,0 +1,116 @@
+package i18n
+
+// workspaceTexts are the words of sandbox, workspace and forge/folder.
+var workspaceTexts = map[string]text{
+	"sandbox.missing": {
+		en: "no sandbox: bwrap was not found. Install the package bubblewrap, or allow commands to run without a sandbox with --allow-unsandboxed",
+		ja: "サンドボックスがありません: bwrap が見つかりません。bubblewrap パッケージをインストールするか、--allow-unsandboxed でサンドボックスなしの実行を許可してください",
+	},
+	"sandbox.broken": {
+		en: "no sandbox: %s does not work here: %v. Allow user namespaces (on Ubuntu: an AppArmor profile for bwrap; in a container: let it create user namespaces), reinstall the package bubblewrap, or use --allow-unsandboxed",
+		ja: "サンドボックスがありません: %s がこの環境では動きません: %v。ユーザー名前空間を許可するか（Ubuntu では bwrap の AppArmor プロファイル、コンテナでは名前空間の作成許可）、bubblewrap パッケージを入れ直すか、--allow-unsandboxed を使ってください",
+	},
+	"workspace.no_git": {
+		en: "git was not found; install git and make sure that it is on PATH",
+		ja: "git が見つかりません。git をインストールし、PATH に入れてください",
+	},
+	"workspace.not_found": {
+		en: "%s does not exist; check the path of the repository",
+		ja: "%s は存在しません。リポジトリのパスを確認してください",
+	},
+	"workspace.not_directory": {
+		en: "%s is not a directory; give the directory of a git repository",
+		ja: "%s はディレクトリではありません。git リポジトリのディレクトリを指定してください",
+	},
+	"workspace.not_git": {
+		en: "%s is not a git repository; give one, or make it one with git init and a first commit",
+		ja: "%s は git リポジトリではありません。リポジトリを指定するか、git init して最初のコミットを作ってください",
+	},
+	"workspace.no_commits": {
+		en: "the repository %s has no commit yet; work starts from a commit, so make a first one",
+		ja: "リポジトリ %s にはまだコミットがありません。作業はコミットから始まります。最初のコミットを作ってください",
+	},
+	"workspace.unreadable": {
+		en: "the repository %s cannot be read: %v",
+		ja: "リポジトリ %s を読めません: %v",
+	},
+	"workspace.dirty": {
+		en: "%s has changes that are not committed: %s. Commit or stash them, or pass --allow-dirty to start from the last commit without them",
+		ja: "%s にコミットされていない変更があります: %s。コミットするか stash してください。変更を含めず最後のコミットから始めるなら --allow-dirty を付けてください",
+	},
+	"workspace.newer": {
+		en: "the workspace %s was made by a newer version (format %d); update tori",
+		ja: "作業場所 %s は新しい版で作られています（形式 %d）。tori を更新してください",
+	},
+	"workspace.branch_differs": {
+		en: "branch %s in %s has commits that are not part of this work; nothing was overwritten. Rename or delete that branch and deliver again",
+		ja: "ブランチ %s が %s にもあり、この作業にないコミットを含んでいます。上書きはしていません。そのブランチの名前を変えるか削除してから、もう一度渡してください",
+	},
+	"workspace.branch_checked_out": {
+		en: "branch %s is checked out in %s, so it was not moved. Switch to another branch there and deliver again",
+		ja: "ブランチ %s は %s でチェックアウトされているため、動かしていません。別のブランチに切り替えてから、もう一度渡してください",
+	},
+	"folder.missing": {
+		en: "the issue file %s does not exist; check its path",
+		ja: "課題ファイル %s は存在しません。パスを確認してください",
+	},
+	"folder.not_file": {
+		en: "%s is not a plain file; an issue is a Markdown file",
+		ja: "%s は通常のファイルではありません。課題は Markdown ファイルで書いてください",
+	},
+	"folder.is_comments": {
+		en: "%s holds the comments of an issue; give the issue's own file",
+		ja: "%s は課題のコメントのファイルです。課題そのもののファイルを指定してください",
+	},
+	"folder.unreadable": {
+		en: "%s cannot be read: %v",
+		ja: "%s を読めません: %v",
+	},
+	"folder.unwritable": {
+		en: "the comment could not be written to %s: %v",
+		ja: "コメントを %s に書けませんでした: %v",
+	},
+	"folder.empty": {
+		en: "the issue file %s has no text; write what is to be done",
+		ja: "課題ファイル %s に本文がありません。してほしいことを書いてください",
+	},
+	"folder.not_utf8": {
+		en: "%s is not UTF-8 text; save it as UTF-8",
+		ja: "%s は UTF-8 のテキストではありません。UTF-8 で保存し直してください",
+	},
+	"folder.too_large": {
+		en: "%s is larger than %d MiB; shorten it or move the details into files of the repository",
+		ja: "%s が %d MiB を超えています。短くするか、詳細をリポジトリ内のファイルに移してください",
+	},
+	"folder.front_matter": {
+		en: "front matter of %s, line %d: %v",
+		ja: "%s の front matter（%d 行目）: %v",
+	},
+	"folder.fm_open": {
+		en: "it begins with --- and is never closed; add a line --- after it",
+		ja: "--- で始まっていますが、閉じられていません。終わりに --- の行を加えてください",
+	},
+	"folder.fm_yaml": {
+		en: "not valid YAML: %s",
+		ja: "YAML として正しくありません: %s",
+	},
+	"folder.fm_mapping": {
+		en: "expected lines of the form key: value",
+		ja: "「キー: 値」の形で書いてください",
+	},
+	"folder.fm_twice": {
+		en: "the key %q stands twice; keep one",
+		ja: "キー %q が二度あります。一つにしてください",
+	},
+	"folder.fm_key": {
+		en: "unknown key %q; known are id, title, author and labels",
+		ja: "キー %q は使えません。使えるのは id, title, author, labels です",
+	},
+	"folder.fm_type": {
+		en: "%s must be %v",
+		ja: "%s は%vで書いてください",
+	},
+	"folder.type_id":   {en: "a whole number or a text", ja: "整数か文字列"},
+	"folder.type_text": {en: "a text (quote it if it looks like a number)", ja: "文字列（数に見えるものは引用符で囲む）"},
+	"folder.type_list": {en: "a list of texts, e.g. [bug, ui]", ja: "文字列のリスト（例: [bug, ui]）"},
+}

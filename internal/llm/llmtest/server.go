@@ -1,0 +1,200 @@
+// Package llmtest is for tests of what talks to language models: a fake server
+// that speaks the real chat-completions format, with faults on demand, and the
+// suite that every provider must pass (Conformance). It serves loopback only.
+package llmtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"toritsugi/internal/llm"
+)
+
+// Request is a call as the server received it.
+type Request struct {
+	Number   int // from 1, in order of arrival, repeated calls included
+	Header   http.Header
+	Path     string
+	Remote   string // the client's address; the same means the same connection
+	Body     []byte
+	Model    string
+	Stream   bool
+	Usage    bool // stream_options.include_usage
+	Messages []Message
+	Raw      json.RawMessage // the messages array, byte for byte
+	Tools    []string        // names, in order
+}
+
+// Message is a message of a request, as far as tests look at it.
+type Message struct {
+	Role       string  `json:"role"`
+	Content    *string `json:"content"`
+	Reasoning  string  `json:"reasoning_content"`
+	ToolCallID string  `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Type     string `json:"type"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// Turn is the number of answers in the request: 0 in the first of a
+// conversation. A handler that decides by it needs no memory.
+func (r *Request) Turn() int {
+	n := 0
+	for i := range r.Messages {
+		if r.Messages[i].Role == llm.RoleAssistant {
+			n++
+		}
+	}
+	return n
+}
+
+// Handler says how a request is answered. It is called by several goroutines.
+type Handler func(r *Request) Answer
+
+// Loop answers like a benchmark of an agent's loop: each of the first turns
+// requests of a conversation gets one call of tool with args, in which
+// {{turn}} is the turn's number from 1; then comes the text final.
+func Loop(turns int, tool, args, final string) Handler {
+	return func(r *Request) Answer {
+		n := r.Turn() + 1
+		if n > turns {
+			return Answer{Text: final}
+		}
+		number := fmt.Sprint(n)
+		return Answer{Calls: []llm.ToolCall{{ID: "call_loop_" + number, Name: tool, Arguments: strings.ReplaceAll(args, "{{turn}}", number)}}}
+	}
+}
+
+// Sequence answers the n-th request with the n-th answer, and further ones
+// with the last.
+func Sequence(answers ...Answer) Handler {
+	return func(r *Request) Answer { return answers[min(r.Number, len(answers))-1] }
+}
+
+// Server is a running fake. Its methods are safe for concurrent use.
+type Server struct {
+	URL string // the base URL, ending in /v1
+
+	handler Handler
+	http    *httptest.Server
+	closed  chan struct{}
+	mu      sync.Mutex
+	seen    []Request
+}
+
+// NewServer starts a server that is stopped when the test ends. A nil handler
+// is Loop(3, "bash", `{"command":"echo {{turn}}"}`, "done").
+func NewServer(tb testing.TB, h Handler) *Server {
+	tb.Helper()
+	if h == nil {
+		h = Loop(3, "bash", `{"command":"echo {{turn}}"}`, "done")
+	}
+	s := &Server{handler: h, closed: make(chan struct{})}
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.URL = s.http.URL + "/v1"
+	tb.Cleanup(func() {
+		close(s.closed) // ends stalled answers, which Close would wait for
+		s.http.CloseClientConnections()
+		s.http.Close()
+	})
+	return s
+}
+
+// Requests returns what was received so far.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.seen)
+}
+
+func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
+	if strings.HasSuffix(hr.URL.Path, "/models") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"model-a","object":"model"},{"id":"model-b","object":"model"}]}`)
+		return
+	}
+	body, err := io.ReadAll(hr.Body)
+	if err != nil {
+		return // the client left
+	}
+	r, err := parseRequest(body)
+	if err != nil || !strings.HasSuffix(hr.URL.Path, "/chat/completions") {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, fmt.Sprint("cannot parse ", hr.URL.Path, ": ", err))
+		return
+	}
+	r.Header, r.Path, r.Remote = hr.Header.Clone(), hr.URL.Path, hr.RemoteAddr
+	s.mu.Lock()
+	r.Number = len(s.seen) + 1
+	s.seen = append(s.seen, *r)
+	s.mu.Unlock()
+	a := s.handler(r)
+	out := &writer{w: w, rc: http.NewResponseController(w), request: hr, closed: s.closed, answer: &a}
+	out.send(r)
+}
+
+func parseRequest(body []byte) (*Request, error) {
+	var b struct {
+		Model         string          `json:"model"`
+		Stream        bool            `json:"stream"`
+		Messages      json.RawMessage `json:"messages"`
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+		Tools []struct {
+			Function struct {
+				Name string `json:"name"`
+			} `json:"function"`
+		} `json:"tools"`
+	}
+	if err := json.Unmarshal(body, &b); err != nil {
+		return nil, err
+	}
+	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages}
+	for _, t := range b.Tools {
+		r.Tools = append(r.Tools, t.Function.Name)
+	}
+	return r, json.Unmarshal(b.Messages, &r.Messages)
+}
+
+// CheckPrefix fails the test where the messages of a request are not those of
+// the one before, byte for byte, and more. Requests must be of one
+// conversation.
+func CheckPrefix(tb testing.TB, requests []Request) {
+	tb.Helper()
+	for i := 1; i < len(requests); i++ {
+		before := bytes.TrimSuffix(requests[i-1].Raw, []byte("]"))
+		if !bytes.HasPrefix(requests[i].Raw, before) {
+			tb.Errorf("request %d does not begin with the messages of request %d:\n%s\n%s",
+				requests[i].Number, requests[i-1].Number, requests[i-1].Raw, requests[i].Raw)
+		}
+	}
+}
+
+// wait waits for d, or until the client left or the server stops; it reports
+// whether the answer goes on.
+func (o *writer) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-o.request.Context().Done():
+	case <-o.closed:
+	}
+	return false
+}

@@ -1,0 +1,312 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"toritsugi/internal/llm"
+)
+
+// shownBytes is how much of an answer that is not understood errors show.
+const shownBytes = 120
+
+// answer puts the events of one answer together.
+type answer struct {
+	maxSize int
+	onText  func(string)
+
+	text, reasoning strings.Builder
+	calls           []*partialCall
+	finish, model   string
+	usage           *llm.Usage
+	done            bool // the server said so by [DONE]
+	size            int  // bytes kept
+}
+
+type partialCall struct {
+	index    int // -1 where the server gave none
+	id, name string
+	args     strings.Builder
+}
+
+// read reads the body of an answer into a: an event stream or one JSON
+// document, told apart by the first byte, because content types lie. broken is
+// a read error that left the answer unfinished; e is any other failure.
+func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
+	r := bufio.NewReaderSize(in, 16<<10)
+	first, err := firstByte(r)
+	switch {
+	case errors.Is(err, io.EOF):
+		return cut(), nil
+	case err != nil:
+		return nil, err
+	case first == '{' || first == '[':
+		return c.readDocument(a, contentType, r)
+	case strings.IndexByte(":deir", first) < 0: // no field of an event stream begins so
+		start, _ := r.Peek(min(shownBytes, r.Buffered()))
+		return invalid(contentType, start), nil
+	}
+	return c.readStream(ctx, a, contentType, r)
+}
+
+func (c *client) readStream(ctx context.Context, a *answer, contentType string, r *bufio.Reader) (*llm.Error, error) {
+	s := &events{r: r, max: c.maxEvent}
+	for {
+		if left(ctx) { // also where all of the answer is here already
+			return nil, ctx.Err()
+		}
+		data, err := s.read()
+		switch {
+		case errors.Is(err, io.EOF) && a.empty() && a.finish == "" && s.stray != "":
+			return invalid(contentType, []byte(s.stray)), nil
+		case errors.Is(err, errEventTooLong):
+			return tooLong("one event", c.maxEvent), nil
+		case err != nil && a.finish != "" && !left(ctx): // all there; only the end of the stream is missing
+			return nil, nil
+		case errors.Is(err, io.EOF):
+			return cut(), nil
+		case err != nil:
+			return nil, err
+		}
+		if string(bytes.TrimSpace(data)) == "[DONE]" {
+			a.done = true
+			return nil, nil
+		}
+		ch, err := decodeChunk(data)
+		if err != nil {
+			return invalid(contentType, data[:min(len(data), shownBytes)]), nil
+		}
+		if s.name == "error" && len(ch.Error) == 0 {
+			ch.Error = bytes.Clone(data)
+		}
+		if e := a.add(ch); e != nil {
+			return e, nil
+		}
+	}
+}
+
+// left reports whether the caller gave up, which a stall is not.
+func left(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled)
+}
+
+func (c *client) readDocument(a *answer, contentType string, r *bufio.Reader) (*llm.Error, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(c.maxAnswer)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > c.maxAnswer {
+		return tooLong("the answer", c.maxAnswer), nil
+	}
+	ch, err := decodeChunk(data)
+	if err != nil {
+		return invalid(contentType, data[:min(len(data), shownBytes)]), nil
+	}
+	if len(ch.Choices) == 0 && !told(ch.Error) {
+		return invalid(contentType, data[:min(len(data), shownBytes)]), nil
+	}
+	a.done = true
+	return a.add(ch), nil
+}
+
+// firstByte skips white space and a byte order mark and returns the next byte,
+// unread.
+func firstByte(r *bufio.Reader) (byte, error) {
+	for {
+		b, err := r.Peek(1)
+		if err != nil {
+			return 0, err
+		}
+		switch b[0] {
+		case ' ', '\t', '\r', '\n', 0xEF, 0xBB, 0xBF:
+			_, _ = r.Discard(1) // was peeked
+		default:
+			return b[0], nil
+		}
+	}
+}
+
+func cut() *llm.Error {
+	return &llm.Error{Kind: llm.KindCutStream, Message: "the stream ended before the answer did", Err: io.ErrUnexpectedEOF}
+}
+
+func invalid(contentType string, start []byte) *llm.Error {
+	return &llm.Error{Kind: llm.KindInvalid,
+		Message: fmt.Sprintf("not a chat completion: content type %q, at %q", contentType, start)}
+}
+
+func tooLong(what string, limit int) *llm.Error {
+	return &llm.Error{Kind: llm.KindInvalid, Message: fmt.Sprintf("%s is longer than %d bytes", what, limit)}
+}
+
+// told reports whether a field is there and not null.
+func told(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// add takes in one event, or a whole answer.
+func (a *answer) add(c *chunk) *llm.Error {
+	if told(c.Error) {
+		return streamError(c.Error)
+	}
+	if a.model == "" {
+		a.model = c.Model
+	}
+	if u := c.Usage.report(); u != nil {
+		a.usage = u
+	}
+	for i := range c.Choices {
+		ch := &c.Choices[i]
+		if ch.Index != 0 { // one answer was asked for
+			continue
+		}
+		if told(ch.Error) {
+			return streamError(ch.Error)
+		}
+		if ch.Message != nil && a.empty() {
+			a.addDelta(ch.Message, true)
+		} else {
+			a.addDelta(&ch.Delta, false)
+		}
+		switch ch.FinishReason {
+		case "":
+		case "error", "insufficient_system_resource": // OpenRouter, DeepSeek
+			return &llm.Error{Kind: llm.KindServer, Message: "the server gave up: finish_reason " + ch.FinishReason}
+		default:
+			a.finish = ch.FinishReason
+		}
+	}
+	if a.size > a.maxSize {
+		return tooLong("the answer", a.maxSize)
+	}
+	return nil
+}
+
+func (a *answer) empty() bool { return a.size == 0 }
+
+// addDelta takes in a part of the message; whole says that it is all of it, so
+// that every call in it stands for itself.
+func (a *answer) addDelta(d *delta, whole bool) {
+	for _, text := range [...]string{d.Content, d.Refusal} {
+		if text == "" {
+			continue
+		}
+		a.size += len(text)
+		a.text.WriteString(text)
+		if a.onText != nil {
+			a.onText(text)
+		}
+	}
+	a.size += len(d.Reasoning)
+	a.reasoning.WriteString(d.Reasoning)
+	for i := range d.ToolCalls {
+		a.addCall(&d.ToolCalls[i], whole)
+	}
+	if d.FunctionCall != nil {
+		a.addCall(&callDelta{Function: *d.FunctionCall}, whole)
+	}
+}
+
+func (a *answer) addCall(d *callDelta, whole bool) {
+	var call *partialCall
+	if !whole {
+		call = a.continued(d)
+	}
+	if call == nil {
+		call = &partialCall{index: -1, id: d.ID, name: d.Function.Name}
+		if d.Index != nil {
+			call.index = *d.Index
+		}
+		a.calls = append(a.calls, call)
+		a.size += len(d.ID) + len(d.Function.Name) + 64 // the bookkeeping of a call counts too
+	} else {
+		if call.id == "" {
+			call.id = d.ID
+		}
+		// A name that comes again is a repetition; one that differs while no
+		// argument came yet is its next piece.
+		if name := d.Function.Name; name != call.name && call.args.Len() == 0 {
+			call.name += name
+			a.size += len(name)
+		}
+	}
+	call.args.WriteString(d.Function.Arguments)
+	a.size += len(d.Function.Arguments)
+}
+
+// continued finds the call that d is a further piece of; nil where d begins one.
+// OpenAI tells by the index alone. Others leave the index out, repeat the id in
+// every piece, or give every call of one answer the index 0.
+func (a *answer) continued(d *callDelta) *partialCall {
+	call := a.candidate(d)
+	switch {
+	case call == nil:
+		return nil
+	case d.ID != "" && call.id != "":
+		if d.ID != call.id {
+			return nil
+		}
+		return call
+	case d.ID == "" && d.Function.Name != "" && call.name != "" && json.Valid([]byte(call.args.String())):
+		return nil // named again after complete arguments: the next call
+	}
+	return call
+}
+
+func (a *answer) candidate(d *callDelta) *partialCall {
+	for i := len(a.calls) - 1; i >= 0; i-- {
+		call := a.calls[i]
+		switch {
+		case d.Index != nil:
+			if call.index == *d.Index {
+				return call
+			}
+		case d.ID == "" || d.ID == call.id:
+			return call
+		}
+	}
+	return nil
+}
+
+// finishWords maps vendors' words to the common ones.
+var finishWords = map[string]string{
+	"function_call": llm.FinishToolCalls, "tool_use": llm.FinishToolCalls,
+	"end_turn": llm.FinishStop, "eos": llm.FinishStop, "eos_token": llm.FinishStop, "stop_sequence": llm.FinishStop, "STOP": llm.FinishStop,
+	"max_tokens": llm.FinishLength, "MAX_TOKENS": llm.FinishLength,
+}
+
+// reply returns the finished answer. Ids that are missing or repeated are made
+// from the numbers after lastID.
+func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
+	if a.finish == "" {
+		if !a.done || a.empty() {
+			return nil, cut()
+		}
+		a.finish = llm.FinishStop // some gateways end with [DONE] alone
+	}
+	if word, ok := finishWords[a.finish]; ok {
+		a.finish = word
+	}
+	if a.finish == llm.FinishStop && len(a.calls) > 0 { // Ollama
+		a.finish = llm.FinishToolCalls
+	}
+	m := llm.Message{Role: llm.RoleAssistant, Content: a.text.String(), Reasoning: a.reasoning.String()}
+	seen := make(map[string]bool, len(a.calls))
+	for _, call := range a.calls {
+		lastID = max(lastID, generatedID(call.id))
+	}
+	for _, call := range a.calls {
+		if call.id == "" || seen[call.id] {
+			lastID++
+			call.id = "call_" + strconv.Itoa(lastID)
+		}
+		seen[call.id] = true
+		m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: call.id, Name: call.name, Arguments: call.args.String()})
+	}
+	return &llm.Reply{Message: m, FinishReason: a.finish, Usage: a.usage, Model: a.model}, nil
+}

@@ -1,0 +1,172 @@
+package openai
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"toritsugi/internal/llm"
+)
+
+// problem is what a vendor says of a failure.
+type problem struct {
+	message, kind, code string
+}
+
+// statusError classifies an answer that is no success.
+func (c *client) statusError(res *http.Response, body io.Reader) *llm.Error {
+	raw, err := io.ReadAll(io.LimitReader(body, maxError))
+	p := parseProblem(raw)
+	if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
+		p.message = "the server redirects to " + endpoint(to) + "; use that as base_url"
+	}
+	if p.message == "" {
+		p.message = http.StatusText(res.StatusCode)
+	}
+	return &llm.Error{
+		Kind: classify(res.StatusCode, p), Message: p.message,
+		RetryAfter: retryAfter(res.Header, c.now()), Err: err,
+	}
+}
+
+// streamError classifies an error that came inside an answer of status 200.
+func streamError(raw json.RawMessage) *llm.Error {
+	p := parseProblem(raw)
+	status, err := strconv.Atoi(p.code)
+	if err != nil || status < 400 || status > 599 {
+		switch p.kind {
+		case "invalid_request_error", "BadRequestError":
+			status = http.StatusBadRequest
+		case "authentication_error":
+			status = http.StatusUnauthorized
+		default: // the request was accepted, so the fault is the server's
+			status = http.StatusInternalServerError
+		}
+	}
+	return &llm.Error{Kind: classify(status, p), Message: p.message}
+}
+
+// parseProblem reads an error's body in the shapes that servers use:
+// {"error":{…}}, {"error":"…"}, [{"error":…}], {"message":…}, {"detail":…} or
+// plain text.
+func parseProblem(raw []byte) problem { return parseNested(raw[:min(len(raw), maxError)], 4) }
+
+func parseNested(raw []byte, depth int) problem {
+	text := strings.TrimSpace(string(raw))
+	if depth == 0 || text == "" {
+		return problem{message: short(text)}
+	}
+	var list []json.RawMessage
+	if text[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) > 0 {
+		return parseNested(list[0], depth-1)
+	}
+	var body struct{ Error, Message, Detail, Type, Code, Metadata json.RawMessage }
+	if text[0] != '{' || json.Unmarshal(raw, &body) != nil {
+		return problem{message: short(looseText(raw))}
+	}
+	if told(body.Error) {
+		p := parseNested(body.Error, depth-1)
+		if p.message == "" {
+			p.message = short(looseText(body.Message))
+		}
+		return p
+	}
+	p := problem{kind: looseText(body.Type), code: looseText(body.Code)}
+	for _, field := range []json.RawMessage{body.Message, body.Detail, raw} {
+		if p.message = looseText(field); p.message != "" {
+			break
+		}
+	}
+	var behind struct{ Raw json.RawMessage } // OpenRouter: what the provider behind it said
+	if told(body.Metadata) && json.Unmarshal(body.Metadata, &behind) == nil && told(behind.Raw) {
+		p.message += ": " + looseText(behind.Raw)
+	}
+	p.message = short(p.message)
+	return p
+}
+
+// short makes a server's words one line of at most 500 bytes.
+func short(s string) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s[:min(len(s), 4096)]), " "), "\uFFFD")
+	if len(s) <= 500 {
+		return s
+	}
+	n := 500
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// contextSigns are how servers say that a request is too long for the model.
+var contextSigns = []string{
+	"context_length_exceeded", "maximum context length", "context window", "context length", "context size",
+	"exceed_context_size", "prompt is too long", "input is too long",
+}
+
+var quotaSigns = []string{
+	"insufficient_quota", "exceeded your current quota", "insufficient balance", "insufficient credits",
+	"billing_hard_limit_reached", "credit balance is too low",
+}
+
+// classify turns a status and the vendor's words into a kind. Words decide
+// only within a status that leaves it open.
+func classify(status int, p problem) llm.ErrorKind {
+	words := strings.ToLower(p.code + " " + p.kind + " " + p.message)
+	switch {
+	case status == http.StatusPaymentRequired, containsAny(words, quotaSigns):
+		return llm.KindQuota
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, p.code == "invalid_api_key":
+		return llm.KindAuth
+	case status == http.StatusTooManyRequests, status == 498, p.code == "rate_limit_exceeded" && status != http.StatusRequestEntityTooLarge: // 498: Groq, no capacity
+		return llm.KindRateLimited
+	case status == http.StatusRequestEntityTooLarge, containsAny(words, contextSigns):
+		return llm.KindContext
+	case status == http.StatusNotFound, status < 400, p.code == "model_not_found":
+		return llm.KindNotFound
+	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
+		return llm.KindTimeout
+	case status >= 500, status == http.StatusConflict, status == http.StatusTooEarly:
+		return llm.KindServer
+	case p.code == "tool_use_failed": // Groq: the model wrote a call that Groq could not parse; it may not next time
+		return llm.KindInvalid
+	}
+	return llm.KindBadRequest
+}
+
+func containsAny(s string, signs []string) bool {
+	for _, sign := range signs {
+		if strings.Contains(s, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryAfter is how long the server asks to wait, 0 where it does not.
+// Source: RFC 9110 §10.2.3 (seconds or a date); retry-after-ms is OpenAI's.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
+		return duration(ms, time.Millisecond)
+	}
+	v := h.Get("Retry-After")
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return duration(s, time.Second)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// duration is n units, within a day; no server means more.
+func duration(n float64, unit time.Duration) time.Duration {
+	if !(n > 0) { // also where n is no number
+		return 0
+	}
+	return time.Duration(min(n*float64(unit), float64(24*time.Hour)))
+}

@@ -1,0 +1,109 @@
+package openai
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+var errEventTooLong = errors.New("one event of the stream is longer than the limit")
+
+// events reads an event stream in memory bounded by max bytes.
+// Source: WHATWG HTML §9.2.6; more lenient where servers are: the blank line
+// between events, or after the last one, may be missing, and data may stand
+// without its field name.
+type events struct {
+	r     *bufio.Reader
+	max   int
+	data  []byte // of the event being read
+	next  []byte // a data line that belongs to the event after
+	held  bool   // next is in use
+	long  []byte // a line longer than r's buffer
+	name  string // of the event last returned
+	stray string // the start of the first line that is no field
+}
+
+// read returns the data of the next event that has any, valid until the next
+// call. After the last one it returns io.EOF; what else it returns is the
+// reader's error or errEventTooLong.
+func (s *events) read() ([]byte, error) {
+	s.data, s.name = s.data[:0], ""
+	if s.held {
+		s.data, s.held = append(s.data, s.next...), false
+	}
+	for {
+		line, err := s.line()
+		if errors.Is(err, io.EOF) && len(s.data) > 0 {
+			return s.data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(line) == 0 {
+			if len(s.data) > 0 {
+				return s.data, nil
+			}
+			s.name = ""
+			continue
+		}
+		data, ok := s.field(line)
+		if !ok {
+			continue
+		}
+		if len(s.data) > 0 {
+			if json.Valid(s.data) { // the blank line was left out
+				s.next, s.held = append(s.next[:0], data...), true
+				return s.data, nil
+			}
+			s.data = append(s.data, '\n')
+		}
+		if len(s.data)+len(data) > s.max {
+			return nil, errEventTooLong
+		}
+		s.data = append(s.data, data...)
+	}
+}
+
+// field returns a line's data where it has any, and notes an event's name.
+func (s *events) field(line []byte) (data []byte, ok bool) {
+	name, value, found := bytes.Cut(line, []byte{':'})
+	value = bytes.TrimPrefix(value, []byte{' '})
+	switch {
+	case line[0] == '{':
+		return line, true
+	case string(name) == "data":
+		return value, len(value) > 0
+	case string(name) == "event":
+		s.name = string(value[:min(len(value), 32)])
+	case found && (len(name) == 0 || string(name) == "id" || string(name) == "retry"):
+	case s.stray == "":
+		s.stray = string(line[:min(len(line), shownBytes)])
+	}
+	return nil, false
+}
+
+// line returns the next line without its end; the last may lack one.
+func (s *events) line() ([]byte, error) {
+	part, err := s.r.ReadSlice('\n')
+	if err == nil {
+		return trimEnd(part), nil
+	}
+	s.long = append(s.long[:0], part...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if len(s.long) > s.max {
+			return nil, errEventTooLong
+		}
+		part, err = s.r.ReadSlice('\n')
+		s.long = append(s.long, part...)
+	}
+	if err == nil || err == io.EOF && len(s.long) > 0 {
+		return trimEnd(s.long), nil
+	}
+	return nil, err
+}
+
+func trimEnd(line []byte) []byte {
+	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\r'})
+}

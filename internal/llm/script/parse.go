@@ -1,0 +1,236 @@
+package script
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+)
+
+const maxDelay = time.Hour
+
+// generatedID is the id of a call whose script gives none.
+func generatedID(step, call int) string { return fmt.Sprintf("call_%d_%d", step+1, call+1) }
+
+func delayOf(ms int64) (time.Duration, bool) {
+	return time.Duration(ms) * time.Millisecond, ms >= 0 && ms <= maxDelay.Milliseconds()
+}
+
+// recorded is what a step needs of a message of the ledger.
+type recorded struct {
+	Role      string `json:"role"`
+	Content   string `json:"content"`
+	DelayMS   int64  `json:"delay_ms"`
+	ToolCalls []struct {
+		ID        string          `json:"id"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"tool_calls"`
+}
+
+func parseJSONL(name string, data []byte) ([]step, error) {
+	var steps []step
+	asked := false
+	for n := 1; len(data) > 0; n++ {
+		var text []byte
+		text, data, _ = bytes.Cut(data, []byte{'\n'})
+		if n == 1 {
+			text = bytes.TrimPrefix(text, []byte("\uFEFF"))
+		}
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			continue
+		}
+		var m recorded
+		if err := json.Unmarshal(text, &m); err != nil {
+			return nil, i18n.E("script.syntax", name, n, i18n.E("script.line_json", err))
+		}
+		switch m.Role {
+		case llm.RoleAssistant:
+			s, err := m.step()
+			if err != nil {
+				return nil, i18n.E("script.syntax", name, n, err)
+			}
+			steps = append(steps, s)
+		case llm.RoleUser:
+			if !asked {
+				asked, steps = true, nil
+			}
+		case "":
+			return nil, i18n.E("script.syntax", name, n, i18n.E("script.line_json", errors.New(`"role" is missing`)))
+		}
+	}
+	return steps, nil
+}
+
+func (m *recorded) step() (step, error) {
+	delay, ok := delayOf(m.DelayMS)
+	if !ok {
+		return step{}, i18n.E("script.delay")
+	}
+	s := step{say: m.Content, delay: delay}
+	for _, c := range m.ToolCalls {
+		if c.Name == "" {
+			return step{}, i18n.E("script.call_name")
+		}
+		// A text is what the model wrote, and is replayed as it is, valid or not.
+		args := "{}"
+		switch {
+		case len(c.Arguments) == 0 || string(c.Arguments) == "null":
+		case c.Arguments[0] == '"':
+			if err := json.Unmarshal(c.Arguments, &args); err != nil {
+				return step{}, i18n.E("script.line_json", err)
+			}
+		case c.Arguments[0] == '{':
+			var b bytes.Buffer
+			if err := json.Compact(&b, c.Arguments); err != nil {
+				return step{}, i18n.E("script.line_json", err)
+			}
+			args = b.String()
+		default:
+			return step{}, i18n.E("script.call_args", c.Name)
+		}
+		s.calls = append(s.calls, llm.ToolCall{ID: c.ID, Name: c.Name, Arguments: args})
+	}
+	return s, nil
+}
+
+// written is a step of a YAML script.
+type written struct {
+	Say     string `yaml:"say"`
+	DelayMS int64  `yaml:"delay_ms"`
+	Calls   []struct {
+		Tool string        `yaml:"tool"`
+		ID   string        `yaml:"id"`
+		Args yaml.MapSlice `yaml:"args"`
+	} `yaml:"calls"`
+}
+
+func parseYAML(name string, data []byte) ([]step, error) {
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, yamlError(name, err)
+	}
+	var lines []int
+	if len(file.Docs) > 0 && file.Docs[0].Body != nil {
+		list, ok := file.Docs[0].Body.(*ast.SequenceNode)
+		if !ok {
+			return nil, i18n.E("script.syntax", name, lineOf(file.Docs[0].Body), i18n.E("script.steps"))
+		}
+		for _, v := range list.Values {
+			lines = append(lines, lineOf(v))
+		}
+	}
+	var all []written
+	if err := yaml.UnmarshalWithOptions(data, &all, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
+		return nil, yamlError(name, err)
+	}
+	steps := make([]step, 0, len(all))
+	for i, w := range all {
+		s, err := w.step()
+		if err != nil {
+			n := 1
+			if i < len(lines) {
+				n = lines[i]
+			}
+			return nil, i18n.E("script.syntax", name, n, err)
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+func (w *written) step() (step, error) {
+	delay, ok := delayOf(w.DelayMS)
+	switch {
+	case !ok:
+		return step{}, i18n.E("script.delay")
+	case w.Say == "" && len(w.Calls) == 0:
+		return step{}, i18n.E("script.step_empty")
+	}
+	s := step{say: w.Say, delay: delay}
+	for _, c := range w.Calls {
+		if c.Tool == "" {
+			return step{}, i18n.E("script.call_name")
+		}
+		args, err := appendJSON(nil, c.Args)
+		if err != nil {
+			return step{}, i18n.E("script.yaml", err)
+		}
+		s.calls = append(s.calls, llm.ToolCall{ID: c.ID, Name: c.Tool, Arguments: string(args)})
+	}
+	return s, nil
+}
+
+// appendJSON appends a YAML value as JSON, with its keys in the order written.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	var err error
+	switch v := v.(type) {
+	case yaml.MapSlice:
+		b = append(b, '{')
+		for i, item := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendJSON(b, fmt.Sprint(item.Key)); err != nil {
+				return nil, err
+			}
+			if b, err = appendJSON(append(b, ':'), item.Value); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, '}'), nil
+	case []any:
+		b = append(b, '[')
+		for i, e := range v {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			if b, err = appendJSON(b, e); err != nil {
+				return nil, err
+			}
+		}
+		return append(b, ']'), nil
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("%v is no JSON number", v)
+		}
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return append(b, bytes.TrimSpace(buf.Bytes())...), nil
+}
+
+func lineOf(n ast.Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 1
+	}
+	return n.GetToken().Position.Line
+}
+
+// yamlError turns the library's error into one line with the line's number.
+func yamlError(name string, err error) error {
+	line, what := 1, err.Error()
+	var at yaml.Error
+	if errors.As(err, &at) {
+		what = at.GetMessage()
+		if t := at.GetToken(); t != nil && t.Position != nil {
+			line = t.Position.Line
+		}
+	}
+	what, _, _ = strings.Cut(what, "\n")
+	return i18n.E("script.syntax", name, line, i18n.E("script.yaml", what))
+}

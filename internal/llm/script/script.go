@@ -1,0 +1,205 @@
+// Package script is a model provider without a model: it answers with the
+// steps of a recorded or hand-written conversation, for demos and tests. It
+// reads one file and calls nobody; its answers report no usage.
+package script
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+)
+
+// Provider is the name of this provider.
+const Provider = "script"
+
+// step is one answer.
+type step struct {
+	say   string
+	calls []llm.ToolCall
+	delay time.Duration // before the answer
+}
+
+type client struct {
+	name   string
+	steps  []step
+	stepOf map[string]int // call id -> index of the step that makes the call
+}
+
+// Open reads the script at path; see Parse.
+func Open(path string) (llm.Client, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, i18n.E("script.read", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a script. The ending of name tells its form:
+//
+//   - .jsonl: messages as the ledger holds them, one JSON object a line. Those
+//     of the assistant are the steps; but what an assistant said before the
+//     first user message is an inherited summary and no answer.
+//   - .yaml, .yml: a list of steps, each with "say", "calls" (a list of "tool",
+//     "args", "id") and "delay_ms", all but one of the first two optional.
+//
+// The n-th Send of a conversation gives the n-th step. Errors are i18n errors
+// that name the file and the line.
+func Parse(name string, data []byte) (llm.Client, error) {
+	var steps []step
+	var err error
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".jsonl":
+		steps, err = parseJSONL(name, data)
+	case ".yaml", ".yml":
+		steps, err = parseYAML(name, data)
+	default:
+		return nil, i18n.E("script.format", name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(steps) == 0 {
+		return nil, i18n.E("script.no_answers", name)
+	}
+	c := &client{name: filepath.Base(name), steps: steps, stepOf: map[string]int{}}
+	seen := map[string]bool{}
+	for i := range steps {
+		for j := range steps[i].calls {
+			id := &steps[i].calls[j].ID
+			if *id == "" {
+				*id = generatedID(i, j)
+			}
+			c.stepOf[*id] = i
+			if seen[*id] { // such an id does not tell the step
+				c.stepOf[*id] = -1
+			}
+			seen[*id] = true
+		}
+	}
+	return c, nil
+}
+
+func (c *client) Provider() string { return Provider }
+func (c *client) Model() string    { return c.name }
+
+// Open starts a conversation; a script does not look at the tools.
+func (c *client) Open([]llm.Tool) llm.Conversation { return &conversation{client: c} }
+
+// conversation needs no more than the messages to know the step that comes
+// next, so a resumed run goes on where it was.
+type conversation struct {
+	client *client
+	wire   []byte
+	next   int  // the step that answers next
+	asked  bool // a user message was appended
+}
+
+func (v *conversation) Append(m llm.Message) {
+	switch m.Role {
+	case llm.RoleUser:
+		if !v.asked { // what stood before it is an inherited summary, not an answer
+			v.asked, v.next = true, 0
+		}
+	case llm.RoleAssistant:
+		v.next++
+		// A window that was compressed holds fewer answers than were given;
+		// the id of a call tells the step all the same.
+		for _, call := range m.ToolCalls {
+			if i, ok := v.client.stepOf[call.ID]; ok && i >= 0 {
+				v.next = i + 1
+			}
+		}
+	}
+	v.encode(&m)
+}
+
+// line is a message in the form of the scripts themselves.
+type line struct {
+	Role       string `json:"role"`
+	Content    string `json:"content"`
+	ToolCalls  []call `json:"tool_calls,omitempty"`
+	ToolCallID string `json:"tool_call_id,omitempty"`
+	ToolName   string `json:"tool_name,omitempty"`
+}
+
+type call struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+func (v *conversation) encode(m *llm.Message) {
+	l := line{Role: m.Role, Content: m.Content, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
+	for _, c := range m.ToolCalls {
+		l.ToolCalls = append(l.ToolCalls, call(c))
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(l) != nil {
+		return // cannot be: l is texts only
+	}
+	if len(v.wire) > 0 {
+		v.wire = append(v.wire, ',')
+	}
+	v.wire = append(v.wire, bytes.TrimSpace(b.Bytes())...)
+}
+
+func (v *conversation) Reset() { *v = conversation{client: v.client} }
+
+func (v *conversation) Serialized() []byte { return v.wire[:len(v.wire):len(v.wire)] }
+
+func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
+	c := v.client
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if v.next >= len(c.steps) {
+		err := i18n.E("script.ended", c.name, len(c.steps))
+		return nil, &llm.Error{Kind: llm.KindScriptEnded, Provider: Provider, Endpoint: c.name,
+			Message: err.Error(), Attempts: 1, Err: err}
+	}
+	s := c.steps[v.next]
+	if s.delay > 0 {
+		timer := time.NewTimer(s.delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	for rest := s.say; rest != "" && onText != nil; {
+		n := pieceLen(rest)
+		onText(rest[:n])
+		rest = rest[n:]
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	reply := &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: s.say}, FinishReason: llm.FinishStop, Model: c.name}
+	if len(s.calls) > 0 {
+		reply.FinishReason = llm.FinishToolCalls
+		reply.Message.ToolCalls = append([]llm.ToolCall(nil), s.calls...) // the caller's own
+	}
+	return reply, nil
+}
+
+// pieceLen is the length of the first 16 characters of s, a piece as models
+// stream them.
+func pieceLen(s string) int {
+	n := 0
+	for i := 0; i < 16 && n < len(s); i++ {
+		_, size := utf8.DecodeRuneInString(s[n:])
+		n += size
+	}
+	return n
+}

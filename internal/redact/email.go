@@ -1,0 +1,103 @@
+package redact
+
+import "strings"
+
+// email matches an address at its "@". What only looks like one is left alone:
+// package versions (react@18.2.0), image scales (logo@2x.png), git remotes
+// (git@host:o/r.git), decorators (@foo.bar), hosts without a top-level domain.
+func email(s string, at int) span {
+	start := localStart(s, at)
+	if start == at || s[start:at] == "git" {
+		return span{}
+	}
+	end := domainEnd(s, at+1)
+	if end == 0 {
+		return span{}
+	}
+	return span{start, end, Email}
+}
+
+// localStart returns where the local part that ends at s[at] starts; at where
+// there is none.
+func localStart(s string, at int) int {
+	start := at
+	for start > 0 && is(s[start-1], token|local) {
+		start--
+	}
+	// Within a JSON string the n of "\nme@example.org" is no part of the name.
+	if start > 0 && start < at && s[start-1] == '\\' {
+		switch {
+		case strings.IndexByte("nrtbf", s[start]) >= 0:
+			start++
+		case s[start] == 'u' && at-start > 5 && hexDigits(s[start+1:start+5]):
+			start += 5
+		}
+	}
+	// The sign of a diff line is none either, nor the dot of a sentence.
+	for start < at && !is(s[start], word) {
+		start++
+	}
+	return start
+}
+
+// domainEnd returns the end of the domain that starts at s[i], which is the end
+// of the last label that can be a top-level domain; 0 where there is none.
+func domainEnd(s string, i int) int {
+	end, numbers := 0, true
+	for n, at := 0, i; ; n++ {
+		stop := run(s, at, alnum|dash)
+		if stop == at || s[at] == '-' {
+			break
+		}
+		label := s[at:stop]
+		if n < 2 {
+			numbers = numbers && number(label)
+		}
+		if n == 0 && scale(label) {
+			return 0
+		}
+		if n > 0 && (n <= 1 || !numbers) {
+			// "com-" of "me@example.com-2024" still ends an address.
+			name, _, _ := strings.Cut(label, "-")
+			tail := byte(0)
+			if at+len(name) < len(s) {
+				tail = s[at+len(name)]
+			}
+			if topLevel(name) && tail != '(' && tail != '_' {
+				end = at + len(name)
+			}
+		}
+		if stop >= len(s) || s[stop] != '.' {
+			break
+		}
+		at = stop + 1
+	}
+	return end
+}
+
+// number reports whether a label is one of a version: 18, v0.
+func number(label string) bool {
+	label = strings.TrimPrefix(label, "v")
+	return label != "" && run(label, 0, digit) == len(label)
+}
+
+// scale reports whether a label is the scale of an image's name: 2x.
+func scale(label string) bool {
+	n := run(label, 0, digit)
+	return n > 0 && label[n:] == "x"
+}
+
+// topLevel reports whether a label can be a top-level domain: 2 to 24 letters,
+// and no common ending of a file or a systemd unit that is not one.
+func topLevel(label string) bool {
+	if len(label) < 2 || len(label) > 24 || run(label, 0, upper|lower) != len(label) {
+		return false
+	}
+	switch label {
+	case "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "mjs", "cjs", "jsx", "ts", "tsx", "json", "yaml", "yml",
+		"html", "css", "scss", "txt", "lock", "patch", "diff", "tgz", "gz",
+		"service", "socket", "timer", "target", "mount", "scope", "slice":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,249 @@
+// Package redact is the one sanitizer of the house: what it returns may be
+// stored, logged or sent to a cloud model (store-v2 §3.3, route §7). It only
+// reads and replaces text; it does no I/O, keeps no state between calls and
+// imports nothing of ours.
+package redact
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// The masks that stand where a secret stood. The first three and Email are
+// those of store-v2 §3.3.
+const (
+	GitHubToken = "[GITHUB_TOKEN]"
+	OpenAIKey   = "[OPENAI_KEY]"
+	GitLabToken = "[GITLAB_TOKEN]"
+	Email       = "[EMAIL]"
+	SlackToken  = "[SLACK_TOKEN]"
+	AWSKey      = "[AWS_KEY]"
+	PrivateKey  = "[PRIVATE_KEY]"
+	Credential  = "[CREDENTIAL]"
+	JWT         = "[JWT]"
+	Secret      = "[SECRET]"   // a known value, or an encoded form of one
+	Redacted    = "[REDACTED]" // a match of a configured pattern
+)
+
+// Tokens lists every mask, in a fixed order.
+func Tokens() []string {
+	return []string{
+		GitHubToken, OpenAIKey, GitLabToken, Email, SlackToken, AWSKey,
+		PrivateKey, Credential, JWT, Secret, Redacted,
+	}
+}
+
+// Sanitizer masks secrets. It is immutable: any number of goroutines may use
+// it. The zero value knows the built-in patterns only.
+type Sanitizer struct {
+	known *matcher // nil where no values are known
+	extra []*regexp.Regexp
+}
+
+// New returns a Sanitizer that masks, besides the built-in patterns, every
+// value of known that is at least MinKnown bytes long, also in its URL-escaped,
+// JSON-escaped, base64 and hexadecimal forms, and every non-empty match of
+// extra. Neither slice is kept.
+func New(known []string, extra []*regexp.Regexp) *Sanitizer {
+	return &Sanitizer{known: newMatcher(forms(known)), extra: slices.Clone(extra)}
+}
+
+// String returns s with every secret replaced by its mask, and s itself,
+// without allocating, where it holds none. Everything else is returned byte
+// for byte, also where it is not UTF-8. Masks that s already holds are never
+// touched, and String(String(s)) == String(s) for every s.
+func (z *Sanitizer) String(s string) string {
+	// A replacement can uncover a match (what stood left of it is gone), so
+	// the law of idempotence is met by running until nothing is found. Each
+	// round turns at least one byte outside masks into a mask, so it ends.
+	for {
+		spans := z.find(s, true)
+		if len(spans) == 0 {
+			return s
+		}
+		spans = settle(spans, s)
+		if len(spans) == 0 {
+			return s
+		}
+		s = rewrite(s, spans)
+	}
+}
+
+// Bytes is String for bytes. It returns b itself where b holds no secret, and
+// else a new slice; b is never changed.
+func (z *Sanitizer) Bytes(b []byte) []byte {
+	if len(b) == 0 {
+		return b
+	}
+	// The view spares a copy of every clean text. It is only read, and not
+	// kept: rewrite builds a new string.
+	view := unsafe.String(unsafe.SliceData(b), len(b))
+	out := z.String(view)
+	if len(out) == len(view) && unsafe.StringData(out) == unsafe.StringData(view) {
+		return b
+	}
+	return []byte(out)
+}
+
+// Finding is a secret found in a text.
+type Finding struct {
+	Token  string // the mask that String would put there
+	Offset int    // of its first byte
+	Line   int    // the line of that byte, from 1
+}
+
+// FindSecrets lists the secrets of s in order, e-mail addresses aside: they are
+// masked for privacy, but a patch may well hold one.
+func (z *Sanitizer) FindSecrets(s string) []Finding {
+	spans := z.find(s, false)
+	if len(spans) == 0 {
+		return nil
+	}
+	var found []Finding
+	line, at := 1, 0
+	for _, p := range settle(spans, s) {
+		line += strings.Count(s[at:p.start], "\n")
+		at = p.start
+		found = append(found, Finding{Token: p.token, Offset: p.start, Line: line})
+	}
+	return found
+}
+
+// ContainsMask returns the first mask that stands in s.
+func ContainsMask(s string) (token string, ok bool) {
+	for i := 0; ; {
+		j := strings.IndexByte(s[i:], '[')
+		if j < 0 {
+			return "", false
+		}
+		i += j
+		if t := maskAt(s, i); t != "" {
+			return t, true
+		}
+		i++
+	}
+}
+
+// maskAt returns the mask that starts at s[i], or "".
+func maskAt(s string, i int) string {
+	if i+1 >= len(s) || s[i] != '[' || s[i+1] < 'A' || s[i+1] > 'S' {
+		return ""
+	}
+	rest := s[i:]
+	for _, t := range [...]string{
+		GitHubToken, OpenAIKey, GitLabToken, Email, SlackToken, AWSKey,
+		PrivateKey, Credential, JWT, Secret, Redacted,
+	} {
+		if strings.HasPrefix(rest, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+// span is a secret at s[start:end].
+type span struct {
+	start, end int
+	token      string
+}
+
+// find lists everything in s that looks like a secret, in no order and perhaps
+// overlapping.
+func (z *Sanitizer) find(s string, emails bool) []span {
+	spans := scan(s, emails)
+	if z.known != nil {
+		spans = z.known.find(s, spans)
+	}
+	for _, re := range z.extra {
+		if prefix, _ := re.LiteralPrefix(); prefix != "" && !strings.Contains(s, prefix) {
+			continue
+		}
+		for _, m := range re.FindAllStringIndex(s, -1) {
+			if m[1] > m[0] {
+				spans = append(spans, span{m[0], m[1], Redacted})
+			}
+		}
+	}
+	return spans
+}
+
+// settle turns raw matches into the spans to replace: in order, apart from each
+// other, and outside the masks that s already holds. Matches that overlap become
+// one, so that no end of the shorter one is left over.
+func settle(raw []span, s string) []span {
+	spans := clip(raw, s)
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+	})
+	out := spans[:0]
+	longest := 0 // bytes of the match that named the last span of out
+	for _, p := range spans {
+		if len(out) == 0 || p.start >= out[len(out)-1].end {
+			out = append(out, p)
+			longest = p.end - p.start
+			continue
+		}
+		last := &out[len(out)-1]
+		if better := p.end-p.start > longest; p.token != Email && (better || last.token == Email) {
+			last.token, longest = p.token, p.end-p.start
+		}
+		last.end = max(last.end, p.end)
+	}
+	return out
+}
+
+// clip cuts the existing masks of s out of the spans.
+func clip(raw []span, s string) []span {
+	masks := masksOf(s)
+	if len(masks) == 0 {
+		return raw
+	}
+	out := make([]span, 0, len(raw))
+	for _, p := range raw {
+		i, _ := slices.BinarySearchFunc(masks, p.start, func(m span, at int) int { return cmp.Compare(m.end, at+1) })
+		for ; i < len(masks) && masks[i].start < p.end; i++ {
+			if p.start < masks[i].start {
+				out = append(out, span{p.start, masks[i].start, p.token})
+			}
+			p.start = masks[i].end
+		}
+		if p.start < p.end {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func masksOf(s string) []span {
+	var masks []span
+	for i := 0; ; {
+		j := strings.IndexByte(s[i:], '[')
+		if j < 0 {
+			return masks
+		}
+		i += j
+		t := maskAt(s, i)
+		if t == "" {
+			i++
+			continue
+		}
+		masks = append(masks, span{i, i + len(t), t})
+		i += len(t)
+	}
+}
+
+func rewrite(s string, spans []span) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	at := 0
+	for _, p := range spans {
+		b.WriteString(s[at:p.start])
+		b.WriteString(p.token)
+		at = p.end
+	}
+	b.WriteString(s[at:])
+	return b.String()
+}

@@ -1,0 +1,201 @@
+// Package sandbox runs commands that nobody vouches for: without network, with
+// nothing of the daemon's environment or home, and only the task's workspace
+// and cache to write to. Bubblewrap is the wall; Unconfined is the stated
+// absence of one. What a command leaves running ends with it.
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"toritsugi/internal/i18n"
+)
+
+// Spec is what all commands of one task share. Every path is absolute and is
+// seen by the command at the same place.
+//
+// A Cache is an open channel between the commands that share it (whoever
+// writes a build cache decides what later builds contain), so it is shared
+// only among those that may trust one another.
+type Spec struct {
+	Workspace string            // writable, must exist
+	GitDir    string            // read-only, "" for none
+	Cache     string            // writable build caches; created; "" for caches that end with each command
+	ReadOnly  []string          // more read-only paths; one that does not exist is left out
+	Env       map[string]string // more variables; they win over ours
+	MemoryMB  int               // data segment of each process in MiB, 0 for no limit; see limits
+	// Hold, if set, stays open until the last process of a command is gone,
+	// and is not usable by a confined command: the lock of a task that must
+	// not be taken over while its children live (PROTOCOL "Claim" 4).
+	Hold *os.File
+}
+
+// Command is one script for bash, or for sh where there is no bash.
+type Command struct {
+	Script  string        // at most 128 KiB less one byte (Linux MAX_ARG_STRLEN), without NUL
+	Dir     string        // inside the workspace, absolute or relative to it; "" is its root
+	Timeout time.Duration // 0 for none besides ctx
+	Output  io.Writer     // stdout and stderr as they come, from one goroutine; nil discards
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code     int           // 0 to 255; 128+n where signal n ended it, as shells say
+	TimedOut bool          // Timeout passed and the command was ended for it
+	Signal   string        // e.g. "SIGKILL" where Code stands for a signal
+	Duration time.Duration // wall time
+}
+
+// Runner runs commands of one task. It is safe for concurrent use.
+type Runner interface {
+	// Run blocks until c and everything it started are gone. A command that
+	// fails or times out is an Exit, not an error. The error is ctx's where
+	// ctx ended first, *DirError for a bad Dir, and otherwise means that the
+	// command could not be run or Output could not be written.
+	Run(ctx context.Context, c Command) (Exit, error)
+	// Confined reports whether there is a wall around the commands.
+	Confined() bool
+}
+
+// DirError is a Command.Dir that is outside the workspace or not a directory in it.
+type DirError struct{ Dir string }
+
+func (e *DirError) Error() string {
+	return fmt.Sprintf("%q is not a directory inside the workspace", e.Dir)
+}
+
+// maxScript is Linux's MAX_ARG_STRLEN: one argument of execve, NUL included.
+const maxScript = 128 << 10
+
+// Sandbox is a bubblewrap that was seen to work on this machine.
+type Sandbox struct {
+	bwrap string
+	extra []string // options that older versions or kernels lack
+	tools toolchain
+}
+
+// Detect finds bubblewrap and proves by a trial run that it can confine a
+// command here. The error tells the user why not and what to do.
+func Detect(ctx context.Context) (*Sandbox, error) {
+	path, err := exec.LookPath("bwrap")
+	if err != nil {
+		return nil, i18n.E("sandbox.missing")
+	}
+	return detectAt(ctx, path)
+}
+
+func detectAt(ctx context.Context, path string) (*Sandbox, error) {
+	if err := tryBwrap(ctx, path); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, i18n.E("sandbox.broken", path, err)
+	}
+	s := &Sandbox{bwrap: path}
+	// Each is worth having and none is needed: bubblewrap 0.6 (Ubuntu 22.04)
+	// has neither, and a kernel may refuse the first.
+	for _, opts := range [][]string{
+		{"--unshare-user", "--disable-userns"}, // a nested user namespace is most of the kernel's attack surface
+		{"--size", tmpSize, "--tmpfs", "/tmp"},
+	} {
+		if tryBwrap(ctx, path, opts...) == nil {
+			s.extra = append(s.extra, opts[:2]...)
+		}
+	}
+	s.tools = findToolchain(ctx)
+	return s, ctx.Err()
+}
+
+// tryBwrap runs true under the options that every command gets.
+func tryBwrap(ctx context.Context, path string, opts ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	args := append(append(isolation(), systemMounts("")...), opts...)
+	cmd := exec.CommandContext(ctx, path, append(args, "--", "/bin/sh", "-c", ":")...)
+	cmd.Env = []string{"PATH=" + systemPath, "LANG=C.UTF-8"}
+	cmd.Dir = "/"
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	if text := strings.TrimSpace(string(bytes.ToValidUTF8(out, []byte("?")))); text != "" {
+		return errors.New(strings.TrimPrefix(text, "bwrap: "))
+	}
+	return err
+}
+
+// check validates s and returns it with clean paths and its cache made.
+func (s Spec) check() (Spec, error) {
+	if s.MemoryMB < 0 {
+		return s, fmt.Errorf("sandbox: memory limit of %d MiB", s.MemoryMB)
+	}
+	paths := []*string{&s.Workspace, &s.GitDir, &s.Cache}
+	s.ReadOnly = append([]string(nil), s.ReadOnly...)
+	for i := range s.ReadOnly {
+		paths = append(paths, &s.ReadOnly[i])
+	}
+	for i, p := range paths {
+		if *p == "" && (i == 1 || i == 2) {
+			continue
+		}
+		if !filepath.IsAbs(*p) || strings.ContainsRune(*p, 0) {
+			return s, fmt.Errorf("sandbox: path %q is not absolute", *p)
+		}
+		if *p = filepath.Clean(*p); *p == "/" {
+			return s, errors.New("sandbox: the whole file system cannot be given to a command")
+		}
+	}
+	if st, err := os.Stat(s.Workspace); err != nil || !st.IsDir() {
+		return s, fmt.Errorf("sandbox: workspace %s is not a directory", s.Workspace)
+	}
+	for k, v := range s.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+			return s, fmt.Errorf("sandbox: %q is not a variable", k)
+		}
+	}
+	if s.Cache != "" {
+		if err := os.MkdirAll(s.Cache, 0o700); err != nil {
+			return s, fmt.Errorf("sandbox: make cache: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// dir resolves c.Dir against the workspace. Symbolic links are followed, so
+// that the unconfined runner stays inside as well.
+func (s Spec) dir(c Command) (string, error) {
+	dir := c.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(s.Workspace, dir)
+	}
+	root, err := filepath.EvalSymlinks(s.Workspace)
+	if err != nil {
+		return "", fmt.Errorf("sandbox: workspace: %w", err)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || (real != root && !strings.HasPrefix(real, root+"/")) {
+		return "", &DirError{c.Dir}
+	}
+	if st, err := os.Stat(real); err != nil || !st.IsDir() {
+		return "", &DirError{c.Dir}
+	}
+	return filepath.Join(s.Workspace, strings.TrimPrefix(real, root)), nil
+}
+
+func (c Command) check() error {
+	if len(c.Script) >= maxScript {
+		return fmt.Errorf("sandbox: script of %d bytes is longer than %d", len(c.Script), maxScript-1)
+	}
+	if strings.ContainsRune(c.Script, 0) {
+		return errors.New("sandbox: script contains a NUL byte")
+	}
+	return nil
+}

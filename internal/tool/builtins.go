@@ -1,0 +1,88 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+)
+
+// Env is what the built-in tools act on. Everything in it stays the caller's.
+type Env struct {
+	Root *os.Root // the task's workspace; required, open for as long as the tools are used
+	Dir  string   // the workspace's absolute path as commands see it; "" for Root.Name()
+
+	Shell  Shell  // runs commands in the sandbox; nil: there is no shell tool
+	Git    Git    // answers for git_status and git_diff; nil: there are none
+	Lister Lister // knows what git ignores; nil: every file but those in .git is listed
+
+	// Masks returns the first masking token in s, e.g. "[EMAIL]", if there is
+	// one. Nil: nothing is masked.
+	Masks func(s string) (token string, ok bool)
+
+	Limits Limits // those of the registry
+}
+
+// Builtins returns the built-in tools for the workspace of env, sorted by name.
+func Builtins(env Env) []Tool {
+	env.Limits = env.Limits.withDefaults()
+	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, lister: env.Lister, masks: env.Masks, max: env.Limits.MaxOutput}
+	if env.Dir != "" {
+		w.dirs = append(w.dirs, env.Dir)
+	}
+	tools := []Tool{editFileTool(w)}
+	if env.Git != nil {
+		tools = append(tools, gitDiffTool(w, env.Git), gitStatusTool(env.Git))
+	}
+	tools = append(tools, listFilesTool(w), readFileTool(w), searchTool(w))
+	if env.Shell != nil {
+		tools = append(tools, shellTool(w, env.Shell, env.Limits))
+	}
+	return append(tools, writeFileTool(w))
+}
+
+// space is the workspace as the built-ins share it.
+type space struct {
+	root   *os.Root
+	dirs   []string // absolute paths that mean the root
+	lister Lister
+	masks  func(s string) (string, bool)
+	max    int        // bytes of a result
+	write  sync.Mutex // held from the read to the rename of a change
+}
+
+// builtin is a tool whose arguments are a T.
+type builtin[T any] struct {
+	def  Definition
+	call func(ctx context.Context, args T) (Result, error)
+}
+
+func (b builtin[T]) Definition() Definition { return b.def }
+
+func (b builtin[T]) Call(ctx context.Context, raw json.RawMessage) (Result, error) {
+	var args T
+	if err := json.Unmarshal(raw, &args); err != nil {
+		return Failf("The arguments of %s cannot be read: %v.", b.def.Name, err), nil
+	}
+	return b.call(ctx, args)
+}
+
+// describe makes the definition of a built-in from its page.
+func describe(name, page, schema string, readOnly bool) Definition {
+	return Definition{Name: name, Description: strings.TrimSpace(page), Schema: json.RawMessage(schema), ReadOnly: readOnly}
+}
+
+// number is an integer that may be written as 10.0, which JSON Schema calls an
+// integer (draft 2020-12 §4.2.3) and encoding/json does not.
+type number int
+
+// UnmarshalJSON takes any JSON number and drops what is beyond an int.
+func (n *number) UnmarshalJSON(b []byte) error {
+	var f float64
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	*n = number(min(max(f, -1<<53), 1<<53))
+	return nil
+}

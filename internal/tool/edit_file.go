@@ -1,0 +1,215 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+)
+
+//go:embed edit_file.md
+var editFilePage string
+
+const editFileSchema = `{"type":"object","properties":{` +
+	`"path":{"type":"string","description":"File to change, relative to the workspace."},` +
+	`"old_text":{"type":"string","description":"Text to replace, exactly as in the file."},` +
+	`"new_text":{"type":"string","description":"Text to put in its place."},` +
+	`"replace_all":{"type":"boolean","description":"Replace every occurrence; false if not given."}},` +
+	`"required":["path","old_text","new_text"],"additionalProperties":false}`
+
+type editFileArgs struct {
+	Path string `json:"path"`
+	Old  string `json:"old_text"`
+	New  string `json:"new_text"`
+	All  bool   `json:"replace_all"`
+}
+
+// maxEdit is the largest file that edit_file takes into memory, in bytes.
+const maxEdit = 16 << 20
+
+func editFileTool(w *space) Tool {
+	return builtin[editFileArgs]{
+		def: describe("edit_file", editFilePage, editFileSchema, false),
+		call: func(ctx context.Context, a editFileArgs) (Result, error) {
+			shown, real, problem := w.target(a.Path)
+			if problem != "" {
+				return Failf("%s", problem), nil
+			}
+			if a.Old == "" {
+				return Failf("old_text is empty. Give the text to replace, or create the file with write_file."), nil
+			}
+			w.write.Lock()
+			defer w.write.Unlock()
+			return w.editFile(ctx, shown, real, a)
+		},
+	}
+}
+
+func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs) (Result, error) {
+	f, info, problem := w.open(real)
+	if problem != "" {
+		return Failf("%s", problem), nil
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
+	_ = f.Close() // it was only read
+	if err != nil {
+		return ended(ctx, w.explain(shown, err))
+	}
+	if len(data) > maxEdit {
+		return Failf("%s has %d bytes; edit_file takes files of at most %d. Change it with a command in shell.", shown, info.Size(), maxEdit), nil
+	}
+	content := string(data)
+	if isBinary(data) {
+		return Failf("%s is a binary file of %d bytes. It cannot be edited as text.", shown, len(data)), nil
+	}
+	e, problem := matchEdit(content, a)
+	if problem != "" {
+		return Failf("%s: %s", shown, problem), nil
+	}
+	if len(e.at) == 0 {
+		return Failf("%s: %s", shown, w.notFound(content, a.Old)), nil
+	}
+	for _, m := range w.tokens(e.new) {
+		if !strings.Contains(content, m.token) {
+			return w.maskRefused(shown, m.token), nil
+		}
+	}
+	if err := w.replace(real, e.apply(content), info.Mode().Perm()); err != nil {
+		return Failf("%s", w.explain(shown, err)), nil
+	}
+	return Text(e.report(shown, content)), nil
+}
+
+// edit is a replacement that was found in a file.
+type edit struct {
+	old, new string // in the file's line ends
+	at       []int  // where old is, in bytes, ascending, not overlapping
+}
+
+// matchEdit finds what a asks for in content. No places and no problem means
+// that it is not there.
+func matchEdit(content string, a editFileArgs) (e edit, problem string) {
+	e.old, e.new = a.Old, a.New
+	crlf, bare := lineEnds(content)
+	// Models write LF. In a file of CRLF a bare LF can only be half a line end.
+	if crlf > 0 && bare == 0 {
+		e.old, e.new = toCRLF(a.Old), toCRLF(a.New)
+	}
+	if crlf > 0 && bare > 0 && !strings.Contains(content, e.old) && strings.Contains(content, toCRLF(a.Old)) {
+		e.old, e.new = toCRLF(a.Old), toCRLF(a.New)
+	}
+	if e.old == e.new {
+		return e, "old_text and new_text are the same, so there is nothing to change."
+	}
+	for from := 0; ; {
+		i := strings.Index(content[from:], e.old)
+		if i < 0 {
+			break
+		}
+		e.at = append(e.at, from+i)
+		from += i + 1
+		if a.All {
+			from += len(e.old) - 1
+		}
+	}
+	if len(e.at) > 1 && !a.All {
+		return e, fmt.Sprintf("old_text is there %d times, at lines %s. Take in more of the lines around the place you mean, or set replace_all.",
+			len(e.at), lineNumbers(content, e.at))
+	}
+	return e, ""
+}
+
+// lineEnds counts the CRLF and the bare LF of s.
+func lineEnds(s string) (crlf, bare int) {
+	crlf = strings.Count(s, "\r\n")
+	return crlf, strings.Count(s, "\n") - crlf
+}
+
+func toCRLF(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\n", "\r\n")
+}
+
+// apply returns content with the replacement made at every place.
+func (e edit) apply(content string) string {
+	var b strings.Builder
+	b.Grow(len(content) + len(e.at)*(len(e.new)-len(e.old)))
+	from := 0
+	for _, i := range e.at {
+		b.WriteString(content[from:i])
+		b.WriteString(e.new)
+		from = i + len(e.old)
+	}
+	b.WriteString(content[from:])
+	return b.String()
+}
+
+// maxNumbers is how many line numbers a message lists.
+const maxNumbers = 20
+
+// lineNumbers lists the lines of the byte offsets at, which ascend.
+func lineNumbers(content string, at []int) string {
+	var b strings.Builder
+	number, from := 1, 0
+	for n, i := range at {
+		if n == maxNumbers {
+			fmt.Fprintf(&b, " and %d more", len(at)-n)
+			break
+		}
+		number += strings.Count(content[from:i], "\n")
+		from = i
+		if n > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%d", number)
+	}
+	return b.String()
+}
+
+// The changed region as it is shown, in lines.
+const (
+	aroundEdit = 3
+	maxRegion  = 40
+)
+
+// report tells what was changed and shows the first changed region.
+func (e edit) report(shown, content string) string {
+	times := counted(len(e.at), "place")
+	after := e.apply(content)
+	first := strings.Count(content[:e.at[0]], "\n")
+	last := first + strings.Count(e.new, "\n")
+	head := fmt.Sprintf("Edited %s in 1 place, at line %s. It is now:", shown, lineNumbers(content, e.at))
+	if len(e.at) > 1 {
+		head = fmt.Sprintf("Edited %s in %s, at lines %s. The first is now:", shown, times, lineNumbers(content, e.at))
+	}
+	region := numbered(after, max(0, first-aroundEdit), last+aroundEdit+1, maxRegion)
+	if region == "" {
+		return fmt.Sprintf("Edited %s in %s. It is now empty.", shown, times)
+	}
+	return head + "\n" + region
+}
+
+// numbered shows the lines from (0-based) to before to of s, at most limit of
+// them: of more, the first and the last.
+func numbered(s string, from, to, limit int) string {
+	lines := splitLines(s)
+	to = min(to, len(lines))
+	var b strings.Builder
+	for i := from; i < to; i++ {
+		if skip := to - from - limit; skip > 0 && i == from+limit/2 {
+			fmt.Fprintf(&b, "[... %d lines not shown ...]\n", skip)
+			i += skip
+		}
+		text := strings.TrimSuffix(lines[i], "\r")
+		fmt.Fprintf(&b, "%d\t%s\n", i+1, shorten([]byte(text), 300, int64(len(text))))
+	}
+	return b.String()
+}
+
+// splitLines splits s at LF; a line end at the end of s starts no line.
+func splitLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
+}

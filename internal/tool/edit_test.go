@@ -1,0 +1,155 @@
+package tool_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"toritsugi/internal/tool"
+)
+
+func TestEditFileMessages(t *testing.T) {
+	t.Parallel()
+	source := "package a\n\nfunc One() {\n\tif true {\n\t\treturn\n\t}\n}\n\nfunc Two() {\n\tif true {\n\t\treturn\n\t}\n}\n"
+	mail := "name: Ann\nmail: ann@example.com\ncity: Kyoto\n"
+	w := newWorkspace(t, map[string]string{
+		"a.go": source, "dos.txt": "one\r\ntwo\r\nthree\r\n", "mixed.txt": "one\r\ntwo\nthree\n", "mail.yaml": mail,
+		"bin": "a\x00b", "quotes.md": "it’s “here”\n", "long": strings.Repeat("x = 1\n", 100),
+	}, func(e *tool.Env) { e.Masks = masks })
+	c := conversation{w: w}
+	for _, args := range []string{
+		`{"path":"a.go","old_text":"","new_text":"x"}`,
+		`{"path":"a.go","old_text":"package a","new_text":"package a"}`,
+		`{"path":"missing.go","old_text":"a","new_text":"b"}`,
+		`{"path":"bin","old_text":"a","new_text":"b"}`,
+		`{"path":"a.go","old_text":"if true {","new_text":"if false {"}`,
+		`{"path":"long","old_text":"x = 1","new_text":"x = 2"}`,
+		`{"path":"a.go","old_text":"func One() {\n    if true {\n        return","new_text":"x"}`,
+		`{"path":"a.go","old_text":"func One() {  \n\tif true {","new_text":"x"}`,
+		`{"path":"a.go","old_text":"3\tfunc One() {\n4\t\tif true {","new_text":"x"}`,
+		`{"path":"a.go","old_text":"func  One( ) {","new_text":"x"}`,
+		`{"path":"a.go","old_text":"FUNC one() {","new_text":"x"}`,
+		`{"path":"quotes.md","old_text":"it's \"here\"","new_text":"x"}`,
+		`{"path":"a.go","old_text":"package a\r\n\r\nfunc One() {\r\n","new_text":"x"}`,
+		`{"path":"a.go","old_text":"func Two() {\n\tif maybe {\n\t\treturn 1\n\t}\n}","new_text":"x"}`,
+		`{"path":"a.go","old_text":"zebra crossing","new_text":"x"}`,
+		`{"path":"mail.yaml","old_text":"mail: [EMAIL]","new_text":"mail: x"}`,
+		`{"path":"mail.yaml","old_text":"city: Kyoto","new_text":"city: [EMAIL]"}`,
+		`{"path":"mail.yaml","old_text":"city: Kyoto","new_text":"city: 京都"}`,
+		`{"path":"a.go","old_text":"func Two() {\n\tif true {","new_text":"func Two() {\n\t// Why not.\n\tif false {"}`,
+		`{"path":"a.go","old_text":"return","new_text":"panic(1)","replace_all":true}`,
+		`{"path":"dos.txt","old_text":"one\ntwo","new_text":"one\n1.5\ntwo"}`,
+		`{"path":"mixed.txt","old_text":"one\ntwo","new_text":"1\n2"}`,
+		`{"path":"quotes.md","old_text":"it’s “here”\n","new_text":""}`,
+		`{"path":".git/config","old_text":"a","new_text":"b"}`,
+	} {
+		c.call("edit_file", args)
+	}
+	golden(t, "edit_file.golden", c.b.String())
+	for name, want := range map[string]string{
+		"a.go":      strings.ReplaceAll(strings.Replace(source, "func Two() {\n\tif true {", "func Two() {\n\t// Why not.\n\tif false {", 1), "return", "panic(1)"),
+		"dos.txt":   "one\r\n1.5\r\ntwo\r\nthree\r\n",
+		"mixed.txt": "1\r\n2\nthree\n",
+		"mail.yaml": strings.Replace(mail, "Kyoto", "京都", 1),
+		"quotes.md": "",
+		"bin":       "a\x00b",
+	} {
+		if got := w.get(name); got != want {
+			t.Errorf("%s holds %q, want %q", name, got, want)
+		}
+	}
+}
+
+// A token that the file has already may be written again.
+func TestEditFileKeepsTokensOfTheFile(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, map[string]string{"a.go": `case "[EMAIL]":` + "\n"}, func(e *tool.Env) { e.Masks = masks })
+	res := w.call("edit_file", obj{"path": "a.go", "old_text": `case "[EMAIL]"`, "new_text": `case "[EMAIL]", "x"`})
+	if res.IsError || w.get("a.go") != `case "[EMAIL]", "x":`+"\n" {
+		t.Errorf("%s: %q", res.Text, w.get("a.go"))
+	}
+}
+
+// An edit changes the match and not one byte beside it; one that fails changes
+// nothing at all.
+func TestEditLaws(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, nil, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		text := func(label string, most int) string {
+			words := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "aa", " ", "\t", "\n", "\n\n", "あ", "\xff", "{"}), 0, most).Draw(t, label)
+			return strings.Join(words, "")
+		}
+		end := rapid.SampledFrom([]string{"\n", "\r\n"}).Draw(t, "end")
+		asFile := func(s string) string { return strings.ReplaceAll(s, "\n", end) }
+		valid := func(s string) string { return strings.ToValidUTF8(s, "") }
+		// The first line end tells which the file has.
+		before, old, after := "\n"+text("before", 20), valid(text("old", 6)), text("after", 20)
+		if old == "" {
+			return
+		}
+		replacement := valid(text("new", 6))
+		content := asFile(before + old + after)
+		if err := os.WriteFile(filepath.Join(w.dir, "f"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		all := rapid.Bool().Draw(t, "all")
+		res := w.call("edit_file", obj{"path": "f", "old_text": old, "new_text": replacement, "replace_all": all})
+		got := w.get("f")
+		want := content
+		if !res.IsError {
+			want = asFile(before + replacement + after)
+			if all {
+				want = strings.ReplaceAll(content, asFile(old), asFile(replacement))
+			}
+		} else if old != replacement && (all || occurrences(content, asFile(old)) == 1) {
+			t.Fatalf("refused: %s", res.Text)
+		}
+		if got != want {
+			t.Fatalf("%q with %q -> %q gave %q, want %q\n%s", content, old, replacement, got, want, res.Text)
+		}
+	})
+}
+
+// occurrences counts sub in s, also where it overlaps itself.
+func occurrences(s, sub string) (n int) {
+	for i := range len(s) {
+		if strings.HasPrefix(s[i:], sub) {
+			n++
+		}
+	}
+	return n
+}
+
+func FuzzEdit(f *testing.F) {
+	f.Add("a\r\nb\n", "a\nb", "c")
+	f.Add("aaa", "aa", "b")
+	f.Add("\tif x {\n", "    if x {\n", "")
+	dir := f.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = root.Close() })
+	reg, err := tool.NewRegistry(tool.Limits{}, tool.Builtins(tool.Env{Root: root})...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, content, old, replacement string) {
+		if err := os.WriteFile(filepath.Join(dir, "f"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w := &workspace{t: t, dir: dir, reg: reg}
+		res := w.call("edit_file", obj{"path": "f", "old_text": old, "new_text": replacement})
+		got := w.get("f")
+		if res.IsError && got != content {
+			t.Fatalf("a refused edit changed %q to %q", content, got)
+		}
+		if !res.IsError && len(got) < len(content)-2*len(old)-2 {
+			t.Fatalf("%q lost more than %q: %q", content, old, got)
+		}
+	})
+}

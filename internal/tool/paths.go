@@ -1,0 +1,204 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"unicode/utf8"
+)
+
+// rel makes p, as a model wrote it, relative to the workspace, with slashes.
+// problem says why it cannot be used; it is "" where it can.
+func (w *space) rel(p string) (rel, problem string) {
+	switch {
+	case p == "":
+		return "", "The path is empty. Give a path relative to the workspace."
+	case strings.IndexByte(p, 0) >= 0:
+		return "", "The path contains a NUL byte."
+	case !utf8.ValidString(p):
+		return "", "The path is not valid UTF-8."
+	}
+	rel = p
+	if filepath.IsAbs(p) {
+		inside := false
+		for _, dir := range w.dirs {
+			if r, err := filepath.Rel(dir, p); err == nil && filepath.IsLocal(r) {
+				rel, inside = r, true
+				break
+			}
+		}
+		if !inside {
+			return "", fmt.Sprintf("%s is outside of the workspace. Only files in the workspace can be reached; use a path relative to it.", clip(p, 300))
+		}
+	}
+	rel = path.Clean(filepath.ToSlash(rel))
+	if !filepath.IsLocal(rel) {
+		return "", fmt.Sprintf("%s leads out of the workspace. Use a path relative to the workspace, without \"..\".", clip(p, 300))
+	}
+	return rel, ""
+}
+
+// maxLinks is how many symbolic links one path may go through, as on Linux.
+const maxLinks = 40
+
+var errEscapes = errors.New("path escapes from the workspace")
+
+// resolve follows the symbolic links of rel, so that a change is made to, and
+// checked against, the file that is meant. What does not exist yet is kept as
+// it stands. The Root still guards every access: a link that changes after
+// this cannot lead outside.
+func (w *space) resolve(rel string) (string, error) {
+	done, links := ".", 0
+	parts := strings.Split(rel, "/")
+	for len(parts) > 0 {
+		p := parts[0]
+		parts = parts[1:]
+		if p == "" || p == "." {
+			continue
+		}
+		next := path.Join(done, p)
+		if !filepath.IsLocal(next) {
+			return "", errEscapes
+		}
+		info, err := w.root.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) {
+			done = next
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			done = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return "", syscall.ELOOP
+		}
+		target, err := w.root.Readlink(next)
+		if err != nil {
+			return "", err
+		}
+		if filepath.IsAbs(target) {
+			return "", errEscapes
+		}
+		parts = append(strings.Split(filepath.ToSlash(target), "/"), parts...)
+	}
+	return done, nil
+}
+
+// target is rel and resolve for a file that will be written; it refuses git's
+// own directory, whose hooks and settings the daemon's git would act on.
+func (w *space) target(p string) (shown, real, problem string) {
+	shown, problem = w.rel(p)
+	if problem != "" {
+		return "", "", problem
+	}
+	if shown == "." {
+		return "", "", "The path names the workspace itself, not a file."
+	}
+	real, err := w.resolve(shown)
+	if err != nil {
+		return "", "", w.explain(shown, err)
+	}
+	if inGit(shown) || inGit(real) {
+		return "", "", fmt.Sprintf("%s belongs to git's own data, which must not be written by hand. Change files of the project instead.", shown)
+	}
+	return shown, real, ""
+}
+
+// inGit reports whether a part of rel names .git, also in the spellings that
+// case-insensitive, HFS+ and NTFS file systems take for it (git's
+// is_hfs_dotgit and is_ntfs_dotgit).
+func inGit(rel string) bool {
+	for part := range strings.SplitSeq(rel, "/") {
+		part, _, _ = strings.Cut(part, ":")
+		part = strings.TrimRight(strings.Map(func(r rune) rune {
+			if r >= 0x200b && r <= 0x200f || r >= 0x202a && r <= 0x202e || r >= 0x2060 && r <= 0x206f || r == 0xfeff {
+				return -1
+			}
+			return r
+		}, part), ". ")
+		if strings.EqualFold(part, ".git") || strings.EqualFold(part, "git~1") {
+			return true
+		}
+	}
+	return false
+}
+
+// explain says why rel could not be used, in a sentence.
+func (w *space) explain(rel string, err error) string {
+	switch {
+	// os does not export this error of Root.
+	case errors.Is(err, errEscapes), strings.Contains(err.Error(), "path escapes"):
+		return fmt.Sprintf("%s leads out of the workspace through a symbolic link. Only files in the workspace can be reached.", rel)
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("There is no file or directory %s.%s", rel, w.similar(rel))
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("Permission denied for %s.", rel)
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Sprintf("A part of %s is a file, not a directory.", rel)
+	case errors.Is(err, syscall.ELOOP):
+		return fmt.Sprintf("%s goes through too many symbolic links.", rel)
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return fmt.Sprintf("The path %s is too long.", clip(rel, 300))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Sprintf("%s could not be written: the disk is full. Delete what is not needed, or stop.", rel)
+	}
+	// Only the cause: a PathError may name a directory of the host.
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		err = pe.Err
+	}
+	return fmt.Sprintf("%s cannot be used: %v.", rel, err)
+}
+
+// maxSimilar is how many names of a directory are looked at for a hint.
+const maxSimilar = 1000
+
+// similar names the entry of rel's directory that was probably meant.
+func (w *space) similar(rel string) string {
+	dir, base := path.Split(rel)
+	f, err := w.root.Open(path.Clean(dir))
+	if err != nil {
+		if dir == "" {
+			return ""
+		}
+		return fmt.Sprintf(" The directory %s does not exist either; see list_files.", path.Clean(dir))
+	}
+	names, _ := f.Readdirnames(maxSimilar) // fewer names only make a poorer hint
+	_ = f.Close()                          // it was only read
+	if n := nearest(base, names); n != "" {
+		return fmt.Sprintf(" Did you mean %s?", path.Join(dir, n))
+	}
+	return " See list_files."
+}
+
+// open opens the regular file rel for reading. A pipe must not block the run,
+// hence O_NONBLOCK, which regular files ignore.
+func (w *space) open(rel string) (*os.File, fs.FileInfo, string) {
+	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, w.explain(rel, err)
+	}
+	info, err := f.Stat()
+	problem := ""
+	switch {
+	case err != nil:
+		problem = w.explain(rel, err)
+	case info.IsDir():
+		problem = fmt.Sprintf("%s is a directory. Use list_files to see what is in it.", rel)
+	case !info.Mode().IsRegular():
+		problem = fmt.Sprintf("%s is not a regular file (%s).", rel, info.Mode().Type())
+	}
+	if problem != "" {
+		_ = f.Close() // nothing was read
+		return nil, nil, problem
+	}
+	return f, info, ""
+}

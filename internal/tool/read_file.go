@@ -1,0 +1,128 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+//go:embed read_file.md
+var readFilePage string
+
+const readFileSchema = `{"type":"object","properties":{` +
+	`"path":{"type":"string","description":"File to read, relative to the workspace."},` +
+	`"start_line":{"type":"integer","minimum":1,"description":"First line to show; 1 if not given."},` +
+	`"end_line":{"type":"integer","minimum":1,"description":"Last line to show; the end of the file if not given."}},` +
+	`"required":["path"],"additionalProperties":false}`
+
+type readFileArgs struct {
+	Path  string `json:"path"`
+	Start number `json:"start_line"`
+	End   number `json:"end_line"`
+}
+
+// maxLine is how much of one line is shown, in bytes.
+const maxLine = 2000
+
+func lineCut(size int64) string { return fmt.Sprintf(" [line cut, %d bytes long]", size) }
+
+func readFileTool(w *space) Tool {
+	return builtin[readFileArgs]{
+		def: describe("read_file", readFilePage, readFileSchema, true),
+		call: func(ctx context.Context, a readFileArgs) (Result, error) {
+			rel, problem := w.rel(a.Path)
+			if problem != "" {
+				return Failf("%s", problem), nil
+			}
+			if a.End != 0 && a.End < a.Start {
+				return Failf("end_line %d is before start_line %d.", a.End, a.Start), nil
+			}
+			return w.readFile(ctx, rel, max(int(a.Start), 1), int(a.End))
+		},
+	}
+}
+
+// readFile streams the file to its end, since the number of lines is part of
+// the answer; only what is shown is kept.
+func (w *space) readFile(ctx context.Context, rel string, start, end int) (Result, error) {
+	f, info, problem := w.open(rel)
+	if problem != "" {
+		return Failf("%s", problem), nil
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	lines := newLineReader(f, maxLine)
+	if isBinary(lines.peek()) {
+		return Failf("%s is a binary file of %d bytes. It cannot be shown as text.", rel, info.Size()), nil
+	}
+	v := view{start: start, end: end, room: w.max - len(rel) - 400}
+	for {
+		l, err := lines.next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if ctx.Err() != nil {
+				return Result{}, ctx.Err()
+			}
+			return Failf("%s", w.explain(rel, err)), nil
+		}
+		v.add(l)
+	}
+	return v.result(rel), nil
+}
+
+// view is the part of a file that is shown.
+type view struct {
+	start, end int // end 0: to the end of the file
+	room       int // bytes left for lines
+	total      int
+	last       int // the last line shown, 0 while there is none
+	full       bool
+	crlf       bool
+	invalid    bool
+	b          strings.Builder
+}
+
+func (v *view) add(l line) {
+	v.total++
+	if v.full || v.total < v.start || v.end != 0 && v.total > v.end {
+		return
+	}
+	v.crlf = v.crlf || l.crlf
+	// A rune at the cut of a long line is no fault of the file.
+	v.invalid = v.invalid || int64(len(l.text)) == l.size && !utf8.Valid(l.text)
+	shown := fmt.Sprintf("%d\t%s\n", v.total, shorten(l.text, maxLine, l.size))
+	if len(shown) > v.room && v.last != 0 {
+		v.full = true
+		return
+	}
+	shown = clip(shown, max(v.room, 1))
+	v.room -= len(shown)
+	v.last = v.total
+	v.b.WriteString(shown)
+}
+
+func (v *view) result(rel string) Result {
+	if v.total == 0 {
+		return Text(rel + ": empty file, 0 lines")
+	}
+	if v.last == 0 {
+		return Failf("%s has %d lines; start_line %d is past its end.", rel, v.total, v.start)
+	}
+	var notes strings.Builder
+	if v.crlf {
+		notes.WriteString(", CRLF line ends")
+	}
+	if v.invalid {
+		notes.WriteString(", not valid UTF-8: some bytes are shown as \uFFFD")
+	}
+	text := fmt.Sprintf("%s: lines %d-%d of %d%s\n%s", rel, v.start, v.last, v.total, notes.String(), v.b.String())
+	if v.full {
+		text += fmt.Sprintf("[cut to fit; continue with start_line=%d]\n", v.last+1)
+	}
+	return Text(text)
+}

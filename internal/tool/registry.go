@@ -1,0 +1,190 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Registry is the fixed set of tools of one run. Its order never changes, so
+// that the definitions a provider caches stay byte-equal. It is safe for
+// concurrent use as far as its tools are; read-only tools always are.
+type Registry struct {
+	limit   Limits
+	spill   *spiller
+	entries []entry // sorted by name
+}
+
+type entry struct {
+	tool Tool
+	def  Definition
+	args *arguments
+}
+
+// toolName is what every provider accepts as a function's name (OpenAI and
+// Anthropic API references, "tools").
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// NewRegistry returns the registry of tools. It fails on a name that is taken
+// or that providers refuse, on a schema that is not a valid JSON Schema of an
+// object, and on a MaxOutput below MinMaxOutput.
+func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
+	if limit.MaxOutput != 0 && limit.MaxOutput < MinMaxOutput {
+		return nil, fmt.Errorf("tool registry: MaxOutput is %d bytes, the least is %d", limit.MaxOutput, MinMaxOutput)
+	}
+	limit = limit.withDefaults()
+	r := &Registry{limit: limit, spill: newSpiller(limit)}
+	for _, t := range tools {
+		def := t.Definition()
+		if !toolName.MatchString(def.Name) {
+			return nil, fmt.Errorf("tool registry: %q is no valid name of a tool: use 1 to 64 of a-z A-Z 0-9 _ -", def.Name)
+		}
+		args, err := newArguments(def.Schema)
+		if err != nil {
+			return nil, fmt.Errorf("tool registry: schema of %s: %w", def.Name, err)
+		}
+		def.Schema = args.compact
+		r.entries = append(r.entries, entry{tool: t, def: def, args: args})
+	}
+	slices.SortFunc(r.entries, func(a, b entry) int { return strings.Compare(a.def.Name, b.def.Name) })
+	for i := 1; i < len(r.entries); i++ {
+		if name := r.entries[i].def.Name; name == r.entries[i-1].def.Name {
+			return nil, fmt.Errorf("tool registry: two tools are named %s", name)
+		}
+	}
+	return r, nil
+}
+
+// Definitions returns the definitions of all tools, sorted by name. The slice
+// is the caller's; the schemas are shared and must not be changed.
+func (r *Registry) Definitions() []Definition {
+	defs := make([]Definition, len(r.entries))
+	for i, e := range r.entries {
+		defs[i] = e.def
+	}
+	return defs
+}
+
+// ReadOnly reports whether the named tool changes nothing; false for a name
+// that is not known.
+func (r *Registry) ReadOnly(name string) bool {
+	e := r.find(name)
+	return e != nil && e.def.ReadOnly
+}
+
+// Call runs the named tool with the arguments as the model wrote them and
+// blocks until it ends. The result's text is valid UTF-8 without NULs and at
+// most MaxOutput bytes long. The error is not nil only where ctx ended.
+func (r *Registry) Call(ctx context.Context, name, rawArgs string) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
+	}
+	res, err := r.dispatch(ctx, name, rawArgs)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Result{}, fmt.Errorf("call tool %s: %w", name, ctx.Err())
+		}
+		res = Failf("The tool %s failed: %v", name, err)
+	}
+	return r.bounded(res), nil
+}
+
+func (r *Registry) dispatch(ctx context.Context, name, rawArgs string) (Result, error) {
+	e := r.find(name)
+	if e == nil {
+		return r.unknown(name), nil
+	}
+	if strings.TrimSpace(rawArgs) == "" {
+		rawArgs = "{}"
+	}
+	if problem := e.args.check(rawArgs); problem != "" {
+		return Failf("The arguments of %s are not valid: %s\nExpected: %s", name, problem, e.args.shape), nil
+	}
+	return r.protected(ctx, e, json.RawMessage(rawArgs))
+}
+
+// protected calls the tool and turns a panic into a result: one broken tool
+// must not end a run that has hours of work behind it.
+func (r *Registry) protected(ctx context.Context, e *entry, args json.RawMessage) (res Result, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if r.limit.OnPanic != nil {
+				r.limit.OnPanic(e.def.Name, v, debug.Stack())
+			}
+			res, err = Failf("The tool %s crashed: %v. This is a defect of the tool; try another way.", e.def.Name, clip(fmt.Sprint(v), 500)), nil
+		}
+	}()
+	return e.tool.Call(ctx, args)
+}
+
+func (r *Registry) find(name string) *entry {
+	i, ok := slices.BinarySearchFunc(r.entries, name, func(e entry, n string) int { return strings.Compare(e.def.Name, n) })
+	if !ok {
+		return nil
+	}
+	return &r.entries[i]
+}
+
+func (r *Registry) unknown(name string) Result {
+	names := make([]string, len(r.entries))
+	for i, e := range r.entries {
+		names[i] = e.def.Name
+	}
+	hint := ""
+	if n := nearest(name, names); n != "" {
+		hint = fmt.Sprintf(" Did you mean %s?", n)
+	}
+	return Failf("There is no tool named %q.%s Known tools: %s.", clip(name, 100), hint, strings.Join(names, ", "))
+}
+
+// bounded makes the text of res fit for the conversation.
+func (r *Registry) bounded(res Result) Result {
+	if len(res.Text) <= r.limit.MaxOutput && utf8.ValidString(res.Text) && strings.IndexByte(res.Text, 0) < 0 {
+		return res
+	}
+	c := newCapture(r.limit, r.spill)
+	_, _ = c.Write([]byte(res.Text)) // a capture never refuses: a failed spill is told in the text
+	res.Text = c.Finish(r.limit.MaxOutput)
+	return res
+}
+
+// nearest returns the name that most looks like the wanted one, or "" where
+// none is within half its length.
+func nearest(want string, names []string) string {
+	best, bestDistance := "", len(want)/2+1
+	if len(want) > 255 {
+		return ""
+	}
+	for _, n := range names {
+		if d := distance(strings.ToLower(want), strings.ToLower(n)); d < bestDistance {
+			best, bestDistance = n, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of a and b in bytes.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

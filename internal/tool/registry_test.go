@@ -1,0 +1,348 @@
+package tool_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/tool"
+)
+
+// fake is a tool whose call is a function.
+type fake struct {
+	def  tool.Definition
+	call func(ctx context.Context, args json.RawMessage) (tool.Result, error)
+}
+
+func (f fake) Definition() tool.Definition { return f.def }
+func (f fake) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
+	return f.call(ctx, args)
+}
+
+const anything = `{"type":"object"}`
+
+func named(name, schema string) fake {
+	return fake{tool.Definition{Name: name, Schema: json.RawMessage(schema)}, func(_ context.Context, args json.RawMessage) (tool.Result, error) {
+		return tool.Text(string(args)), nil
+	}}
+}
+
+func saying(text string) fake {
+	f := named("say", anything)
+	f.call = func(context.Context, json.RawMessage) (tool.Result, error) { return tool.Text(text), nil }
+	return f
+}
+
+func registry(t *testing.T, limit tool.Limits, tools ...tool.Tool) *tool.Registry {
+	t.Helper()
+	r, err := tool.NewRegistry(limit, tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestNewRegistryRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		limit tool.Limits
+		tools []tool.Tool
+		want  string
+	}{
+		"duplicate":     {tools: []tool.Tool{named("a", anything), named("b", anything), named("a", anything)}, want: "two tools are named a"},
+		"bad name":      {tools: []tool.Tool{named("a b", anything)}, want: `"a b" is no valid name`},
+		"no name":       {tools: []tool.Tool{named("", anything)}, want: `"" is no valid name`},
+		"no schema":     {tools: []tool.Tool{named("a", "")}, want: "schema of a"},
+		"not an object": {tools: []tool.Tool{named("a", `{"type":"string"}`)}, want: `type must be "object"`},
+		"bad schema":    {tools: []tool.Tool{named("a", `{"type":"object","properties":{"x":{"pattern":"("}}}`)}, want: "schema of a"},
+		"tiny output":   {limit: tool.Limits{MaxOutput: 10}, want: "MaxOutput is 10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := tool.NewRegistry(tc.limit, tc.tools...)
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestRegistryOrder(t *testing.T) {
+	t.Parallel()
+	ro := named("b", `{ "type": "object" }`)
+	ro.def.ReadOnly = true
+	r := registry(t, tool.Limits{}, named("c", anything), ro, named("a", anything))
+	var names []string
+	for _, d := range r.Definitions() {
+		names = append(names, d.Name)
+	}
+	if got := strings.Join(names, ""); got != "abc" {
+		t.Errorf("order %s", got)
+	}
+	if got := string(r.Definitions()[1].Schema); got != anything {
+		t.Errorf("schema %s is not compact", got)
+	}
+	if !r.ReadOnly("b") || r.ReadOnly("a") || r.ReadOnly("x") {
+		t.Error("ReadOnly is wrong")
+	}
+}
+
+func TestRegistryTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, nil, nil)
+	c := conversation{w: w}
+	c.call("read_files", `{"path":"a"}`)
+	c.call("delete_everything_now", `{}`)
+	c.call("read_file", `{"path": "a.go", start_line: 3}`)
+	c.call("read_file", `{"path": "a.go"`)
+	c.call("read_file", `["a.go"]`)
+	c.call("read_file", `null`)
+	c.call("read_file", ``)
+	c.call("read_file", `{"path": 3}`)
+	c.call("read_file", `{"file": "a.go"}`)
+	c.call("read_file", `{"path": "a.go", "start_line": 0}`)
+	c.call("search", `{"pattern": "x", "limit": "ten"}`)
+	c.call("write_file", "{\"path\":\"a\",\"content\":\"\xff\"}")
+	golden(t, "registry.golden", strings.ToValidUTF8(c.b.String(), `\xff`))
+}
+
+func TestRegistryEmptyArguments(t *testing.T) {
+	t.Parallel()
+	r := registry(t, tool.Limits{}, named("echo", anything))
+	for _, raw := range []string{"", "  \n", "{}"} {
+		res, err := r.Call(t.Context(), "echo", raw)
+		if err != nil || res.IsError || res.Text != "{}" {
+			t.Errorf("%q gave %+v, %v", raw, res, err)
+		}
+	}
+}
+
+func TestRegistryPanic(t *testing.T) {
+	t.Parallel()
+	var heard string
+	f := named("broken", anything)
+	f.call = func(context.Context, json.RawMessage) (tool.Result, error) { panic("no such thing") }
+	r := registry(t, tool.Limits{OnPanic: func(name string, v any, stack []byte) {
+		if bytes.Contains(stack, []byte("registry_test.go")) {
+			heard = name
+		}
+	}}, f)
+	res, err := r.Call(t.Context(), "broken", "")
+	if err != nil || !res.IsError || !strings.Contains(res.Text, "broken crashed: no such thing") {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if heard != "broken" {
+		t.Error("OnPanic did not hear of it with the stack")
+	}
+}
+
+func TestRegistryErrorsOnlyWhereTheContextEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	failing, stopping := named("failing", anything), named("stopping", anything)
+	failing.call = func(context.Context, json.RawMessage) (tool.Result, error) {
+		return tool.Result{}, errors.New("out of paper")
+	}
+	stopping.call = func(ctx context.Context, _ json.RawMessage) (tool.Result, error) {
+		cancel()
+		return tool.Result{}, ctx.Err()
+	}
+	r := registry(t, tool.Limits{}, failing, stopping)
+	res, err := r.Call(ctx, "failing", "")
+	if err != nil || !res.IsError || !strings.Contains(res.Text, "out of paper") {
+		t.Errorf("a failing tool gave %+v, %v", res, err)
+	}
+	for range 2 { // ends during the call, and was ended before it
+		if _, err := r.Call(ctx, "stopping", ""); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want context.Canceled", err)
+		}
+	}
+}
+
+func TestOutputIsCutAndSpilled(t *testing.T) {
+	t.Parallel()
+	full := "first line\n" + strings.Repeat("0123456789\n", 1000) + "last line\n"
+	dir := filepath.Join(t.TempDir(), "outputs")
+	r := registry(t, tool.Limits{MaxOutput: 2000, SpillDir: dir}, saying(full))
+	for _, name := range []string{"output-000001.txt", "output-000002.txt"} {
+		res, err := r.Call(t.Context(), "say", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.Text) > 2000 || !strings.HasPrefix(res.Text, "first line\n") || !strings.HasSuffix(res.Text, "last line\n") || !strings.Contains(res.Text, name) || strings.Contains(res.Text, dir) {
+			t.Errorf("cut to\n%s", res.Text)
+		}
+		if name == "output-000001.txt" {
+			golden(t, "cut.golden", res.Text)
+		}
+		f, err := tool.OpenSpill(dir, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(f)
+		if err != nil || string(got) != full {
+			t.Errorf("%s holds %d bytes, want %d (%v)", name, len(got), len(full), err)
+		}
+		if info, err := f.Stat(); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", name, info.Mode(), err)
+		}
+		_ = f.Close()
+	}
+	// After a restart the numbers go on.
+	r = registry(t, tool.Limits{MaxOutput: 2000, SpillDir: dir}, saying(full))
+	res, _ := r.Call(t.Context(), "say", "")
+	if !strings.Contains(res.Text, "output-000003.txt") {
+		t.Errorf("after a restart: %s", res.Text[:200])
+	}
+}
+
+func TestOutputThatCannotBeSpilled(t *testing.T) {
+	t.Parallel()
+	blocked := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]string{"": "it was not kept", blocked: "it could not be kept"} {
+		r := registry(t, tool.Limits{MaxOutput: 1024, SpillDir: dir}, saying(strings.Repeat("x", 5000)))
+		res, err := r.Call(t.Context(), "say", "")
+		if err != nil || !strings.Contains(res.Text, want) || len(res.Text) > 1024 {
+			t.Errorf("dir %q gave %+v, %v", dir, res, err)
+		}
+	}
+}
+
+// What a result names is on the disk; where that fails the result says so and
+// nothing is left.
+func TestSpillIsSyncedBeforeItIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []disk.Kind{"", disk.Append, disk.Sync} {
+		dir := t.TempDir()
+		var calls []disk.Kind
+		fs := &disk.FS{Before: func(op disk.Op) error {
+			calls = append(calls, op.Kind)
+			if op.Kind == fails {
+				return syscall.EIO
+			}
+			return nil
+		}}
+		r := registry(t, tool.Limits{MaxOutput: 1024, SpillDir: dir, Disk: fs}, saying(strings.Repeat("x", 5000)))
+		res, err := r.Call(t.Context(), "say", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		named, left := strings.Contains(res.Text, "output-000001.txt"), len(globbed(t, dir))
+		switch fails {
+		case "":
+			if !named || left != 1 || calls[len(calls)-1] != disk.Sync || fs.Counts().Syncs == 0 {
+				t.Errorf("named %v, %d files, calls %v", named, left, calls)
+			}
+		default:
+			if named || left != 0 || !strings.Contains(res.Text, "it could not be kept") {
+				t.Errorf("%s fails: named %v, %d files", fails, named, left)
+			}
+		}
+	}
+}
+
+func globbed(t *testing.T, dir string) []string {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func TestSpillIsBounded(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := registry(t, tool.Limits{MaxOutput: 1024, SpillDir: dir, MaxSpill: 3000}, saying(strings.Repeat("x", 5000)))
+	res, _ := r.Call(t.Context(), "say", "")
+	info, err := os.Stat(filepath.Join(dir, "output-000001.txt"))
+	if err != nil || info.Size() != 3000 || !strings.Contains(res.Text, "the first 3000 bytes are in output-000001.txt") {
+		t.Errorf("%v, %v: %s", info, err, res.Text)
+	}
+}
+
+func TestOpenSpillOnlyOpensOutputs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "state.json", "../output-000001.txt", "output-000001.txt", "output-1.txt"} {
+		if _, err := tool.OpenSpill(dir, name); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("OpenSpill %q: %v", name, err)
+		}
+	}
+}
+
+// upper is a filter that holds a line back until it is whole, as a redactor does.
+type upper struct {
+	w    io.Writer
+	held []byte
+}
+
+func (u *upper) Write(p []byte) (int, error) {
+	u.held = append(u.held, p...)
+	if i := bytes.LastIndexByte(u.held, '\n'); i >= 0 {
+		if _, err := u.w.Write(bytes.ReplaceAll(u.held[:i+1], []byte("secret"), []byte("[GONE]"))); err != nil {
+			return 0, err
+		}
+		u.held = append([]byte{}, u.held[i+1:]...)
+	}
+	return len(p), nil
+}
+
+func (u *upper) Close() error { _, err := u.w.Write(u.held); return err }
+
+func TestFilterStandsBeforeCutAndSpill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := registry(t, tool.Limits{MaxOutput: 1024, SpillDir: dir, Filter: func(w io.Writer) io.WriteCloser { return &upper{w: w} }},
+		saying(strings.Repeat("a secret word\n", 500)+"end"))
+	res, _ := r.Call(t.Context(), "say", "")
+	spilled, err := os.ReadFile(filepath.Join(dir, "output-000001.txt"))
+	if err != nil || bytes.Contains(spilled, []byte("secret")) || !bytes.HasSuffix(spilled, []byte("end")) {
+		t.Errorf("the spill file holds %.60s… (%v)", spilled, err)
+	}
+	if strings.Contains(res.Text, "secret") || !strings.HasSuffix(res.Text, "[GONE] word\nend") {
+		t.Errorf("the result is %s", res.Text)
+	}
+}
+
+// Whatever a tool says, the result is bounded, valid UTF-8 and without NULs;
+// what fits is not changed.
+func TestOutputLaws(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		piece := rapid.OneOf(rapid.SliceOfN(rapid.Byte(), 1, 20), rapid.Map(rapid.StringN(1, 20, -1), func(s string) []byte { return []byte(s) }), rapid.Just([]byte("line\n")))
+		one := rapid.SliceOfN(piece, 0, 30).Draw(t, "pieces")
+		text := strings.Repeat(string(bytes.Join(one, nil)), rapid.IntRange(1, 30).Draw(t, "times"))
+		r, err := tool.NewRegistry(tool.Limits{MaxOutput: 1024}, saying(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := r.Call(context.Background(), "say", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(res.Text) > 1024 || !utf8.ValidString(res.Text) || strings.Contains(res.Text, "\x00") {
+			t.Fatalf("%d bytes, valid %v", len(res.Text), utf8.ValidString(res.Text))
+		}
+		if len(text) <= 1024 && utf8.ValidString(text) && !strings.Contains(text, "\x00") && res.Text != text {
+			t.Fatalf("changed to %q", res.Text)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"toritsugi/internal/tool"
+)
+
+// lister lists what it holds, as git would.
+type lister struct {
+	files []string
+	err   error
+}
+
+func (l lister) Files(_ context.Context, dir string, yield func(string) bool) error {
+	for _, f := range l.files {
+		if (dir == "." || strings.HasPrefix(f, dir+"/")) && !yield(f) {
+			break
+		}
+	}
+	return l.err
+}
+
+var tree = map[string]string{
+	"main.go":            "package main\n\nfunc main() {\n\tprintln(\"hello\")\n}\n",
+	"a.b":                "x\n",
+	"a/b.go":             "package a\n",
+	"cmd/x/main_test.go": "package main\n\n// Hello again, HELLO.\n",
+	"cmd/x/data.json":    "{}\n",
+	"docs/日本.md":         "こんにちは hello\n",
+	".git/config":        "hello\n",
+	"sub/.git":           "gitdir: hello\n",
+	"bin/tool":           "hello\x00\n",
+	".gitignore":         "bin\n",
+}
+
+func TestListFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, tree, nil)
+	if err := os.Symlink("cmd", filepath.Join(w.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	c := conversation{w: w}
+	for _, args := range []string{
+		`{}`, `{"path":"cmd"}`, `{"path":"link"}`, `{"path":"/workspace/cmd/x"}`, `{"path":"main.go"}`, `{"path":"nowhere"}`,
+		`{"pattern":"*.go"}`, `{"pattern":"cmd/**/*.go"}`, `{"pattern":"*/*.go"}`, `{"path":"cmd","pattern":"x/*.{go,md}"}`, `{"pattern":"*.py"}`, `{"pattern":"[a"}`,
+		`{"pattern":"{a"}`, `{"limit":2}`, `{"path":"cmd","limit":1}`,
+	} {
+		c.call("list_files", args)
+	}
+	golden(t, "list_files.golden", c.b.String())
+}
+
+func TestListFilesWithLister(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, tree, func(e *tool.Env) {
+		e.Lister = lister{files: []string{"main.go", "main.go", "deleted.go", "a/b.go", ".git/config"}}
+	})
+	if got := w.call("list_files", obj{}).Text; got != "a/b.go\nmain.go\n" {
+		t.Errorf("listed\n%s", got)
+	}
+	if got := w.call("search", obj{"pattern": "(?i)hello"}).Text; got != "main.go:4: \tprintln(\"hello\")\n[1 matching line in 2 files searched]\n" {
+		t.Errorf("found\n%s", got)
+	}
+	w = newWorkspace(t, tree, func(e *tool.Env) { e.Lister = lister{err: errors.New("git ls-files: exit 128")} })
+	for name, args := range map[string]obj{"list_files": {}, "search": {"pattern": "x"}} {
+		if res := w.call(name, args); !res.IsError || !strings.Contains(res.Text, "git ls-files: exit 128") {
+			t.Errorf("%s: %+v", name, res)
+		}
+	}
+}
+
+func TestGlobs(t *testing.T) {
+	t.Parallel()
+	files := []string{"a.go", "b.txt", "x/a.go", "x/y/a.go", "x/y/c.go", "[z].go", "日.go"}
+	w := newWorkspace(t, nil, nil)
+	for _, f := range files {
+		w.put(f, "", 0o600)
+	}
+	for pattern, want := range map[string]string{
+		"*.go":      "[z].go a.go x/a.go x/y/a.go x/y/c.go 日.go",
+		"./*.go":    "[z].go a.go x/a.go x/y/a.go x/y/c.go 日.go",
+		"**/a.go":   "a.go x/a.go x/y/a.go",
+		"x/**":      "x/a.go x/y/a.go x/y/c.go",
+		"x/*":       "x/a.go",
+		"x/**/a.go": "x/a.go x/y/a.go",
+		"?.go":      "a.go x/a.go x/y/a.go x/y/c.go 日.go",
+		"[b-c].*":   "b.txt x/y/c.go",
+		"[!a].go":   "x/y/c.go 日.go",
+		`\[z\].go`:  "[z].go",
+		"[]z[]?.go": "",
+		"{a,c}.go":  "a.go x/a.go x/y/a.go x/y/c.go",
+		"a.g":       "",
+	} {
+		got := strings.Join(strings.Fields(w.call("list_files", obj{"pattern": pattern}).Text), " ")
+		if want == "" {
+			want = "No file below . matches " + pattern + "."
+		}
+		if got != want {
+			t.Errorf("%s gave %s, want %s", pattern, got, want)
+		}
+	}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, tree, nil)
+	w.put("many.txt", strings.Repeat("match\nother\n", 5), 0o600)
+	w.put("wide.js", strings.Repeat("x", 1000)+"needle"+strings.Repeat("y", 1000)+"\r\n", 0o600)
+	c := conversation{w: w}
+	for _, args := range []string{
+		`{"pattern":"hello"}`,
+		`{"pattern":"hello","ignore_case":true,"glob":"*.go"}`,
+		`{"pattern":"func","path":"main.go","context":1}`,
+		`{"pattern":"^package","context":10,"path":"cmd"}`,
+		`{"pattern":"match","limit":2}`,
+		`{"pattern":"match","path":"many.txt","context":1,"limit":3}`,
+		`{"pattern":"needle"}`,
+		`{"pattern":"y$"}`,
+		`{"pattern":"nothing like it"}`,
+		`{"pattern":"foo(bar"}`,
+		`{"pattern":"(?=x)"}`,
+		`{"pattern":""}`,
+		`{"pattern":"x","glob":"[a"}`,
+		`{"pattern":"x","path":"nowhere"}`,
+	} {
+		c.call("search", args)
+	}
+	golden(t, "search.golden", c.b.String())
+}
+
+func TestSearchGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, map[string]string{"f": "1\n2\nX3\n4\n5\n6\n7\nX8\nX9\n10\n11\n"}, nil)
+	got := w.call("search", obj{"pattern": "X", "context": 1}).Text
+	want := "f-2- 2\nf:3: X3\nf-4- 4\n--\nf-7- 7\nf:8: X8\nf:9: X9\nf-10- 10\n[3 matching lines in 1 file searched]\n"
+	if got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestSearchIsBoundedAndStopsWithTheContext(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Limits.MaxOutput = 2000 })
+	for i := range 200 {
+		w.put(fmt.Sprintf("d/%03d", i), strings.Repeat("match match\n", 50), 0o600)
+	}
+	first := w.call("search", obj{"pattern": "match", "limit": 1000, "context": 10})
+	if len(first.Text) > 2000 || !strings.Contains(first.Text, "there are more") || strings.Contains(first.Text, "cut here") {
+		t.Errorf("%d bytes: %s", len(first.Text), first.Text)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.reg.Call(ctx, "search", `{"pattern":"x"}`); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Read-only tools give the same answers at the same time as alone.
+func TestReadOnlyToolsRunTogether(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, tree, nil)
+	calls := [][2]string{{"search", `{"pattern":"hello"}`}, {"list_files", `{}`}, {"read_file", `{"path":"main.go"}`}}
+	var alone []string
+	for _, c := range calls {
+		alone = append(alone, w.call(c[0], c[1]).Text)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		for i, c := range calls {
+			wg.Go(func() {
+				if res, err := w.reg.Call(t.Context(), c[0], c[1]); err != nil || res.Text != alone[i] {
+					t.Errorf("%s: %v %s", c[0], err, res.Text)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	names := []string{}
+	for _, d := range w.reg.Definitions() {
+		if d.ReadOnly {
+			names = append(names, d.Name)
+		}
+	}
+	if !slices.Equal(names, []string{"list_files", "read_file", "search"}) {
+		t.Errorf("read only: %v", names)
+	}
+}

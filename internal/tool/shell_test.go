@@ -1,0 +1,179 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/tool"
+)
+
+// fakeShell says what it is told to and remembers how it was called.
+type fakeShell struct {
+	run     func(ctx context.Context, out io.Writer) (tool.ShellExit, error)
+	script  string
+	dir     string
+	timeout time.Duration
+}
+
+func (f *fakeShell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
+	f.script, f.dir, f.timeout = script, dir, timeout
+	return f.run(ctx, out)
+}
+
+func prints(text string, exit tool.ShellExit) func(context.Context, io.Writer) (tool.ShellExit, error) {
+	return func(_ context.Context, out io.Writer) (tool.ShellExit, error) {
+		_, err := io.WriteString(out, text)
+		return exit, err
+	}
+}
+
+func TestShell(t *testing.T) {
+	t.Parallel()
+	sh := &fakeShell{}
+	w := newWorkspace(t, map[string]string{"sub/f": "x"}, func(e *tool.Env) { e.Shell = sh })
+	for name, tc := range map[string]struct {
+		text    string
+		exit    tool.ShellExit
+		args    string
+		want    string
+		isError bool
+	}{
+		"success":       {"ok\n", tool.ShellExit{Duration: time.Second}, `{"command":"make"}`, "ok\n[exit code 0]", false},
+		"no output":     {"", tool.ShellExit{}, `{"command":"true"}`, "[exit code 0]", false},
+		"no line end":   {"ok", tool.ShellExit{}, `{"command":"printf ok"}`, "ok\n[exit code 0]", false},
+		"failure":       {"FAIL\n", tool.ShellExit{Code: 2}, `{"command":"make"}`, "FAIL\n[exit code 2]", true},
+		"timeout":       {"...\n", tool.ShellExit{Code: -1, TimedOut: true, Signal: "SIGKILL"}, `{"command":"sleep 99","timeout_seconds":5}`, "...\n[timed out: stopped after 5 seconds. Give a larger timeout_seconds (at most 600), or run less at once; a server must not run in the foreground]", true},
+		"longest":       {"", tool.ShellExit{Code: -1, TimedOut: true}, `{"command":"sleep 999","timeout_seconds":600}`, "[timed out: stopped after 600 seconds, the most there is. Run less at once]", true},
+		"memory":        {"", tool.ShellExit{Code: -1, Signal: "SIGKILL"}, `{"command":"x"}`, "[killed by SIGKILL: maybe it needed more memory than the sandbox has]", true},
+		"crash":         {"", tool.ShellExit{Code: -1, Signal: "SIGSEGV"}, `{"command":"x"}`, "[killed by SIGSEGV]", true},
+		"not UTF-8":     {"\xff\x00\n", tool.ShellExit{}, `{"command":"x"}`, "\uFFFD\uFFFD\n[exit code 0]", false},
+		"empty":         {"", tool.ShellExit{}, `{"command":" "}`, "The command is empty.", true},
+		"bad dir":       {"", tool.ShellExit{}, `{"command":"x","dir":"../x"}`, `../x leads out of the workspace. Use a path relative to the workspace, without "..".`, true},
+		"dir is a file": {"", tool.ShellExit{}, `{"command":"x","dir":"sub/f"}`, "dir must be a directory, and sub/f is a file.", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sh.run = prints(tc.text, tc.exit)
+			if res := w.call("shell", tc.args); res.Text != tc.want || res.IsError != tc.isError {
+				t.Errorf("got %+v", res)
+			}
+		})
+	}
+	sh.run = prints("", tool.ShellExit{})
+	w.call("shell", `{"command":"cd x\nls","dir":"/workspace/sub"}`)
+	if sh.script != "cd x\nls" || sh.dir != "sub" || sh.timeout != 120*time.Second {
+		t.Errorf("ran %+v", sh)
+	}
+	if res := w.call("shell", `{"command":"x","timeout_seconds":601}`); !res.IsError || !strings.Contains(res.Text, "timeout_seconds") {
+		t.Errorf("a timeout of 601 s: %s", res.Text)
+	}
+}
+
+// A command that prints much more than memory should hold is captured whole on
+// the disk and in part in memory.
+// Not parallel: it measures the memory of the process.
+func TestShellOutputIsStreamed(t *testing.T) {
+	dir := t.TempDir()
+	line := []byte(strings.Repeat("x", 99) + "\n")
+	const lines = 300_000
+	sh := &fakeShell{run: func(_ context.Context, out io.Writer) (tool.ShellExit, error) {
+		for range lines {
+			if _, err := out.Write(line); err != nil {
+				return tool.ShellExit{}, err
+			}
+		}
+		_, err := io.WriteString(out, "the end")
+		return tool.ShellExit{Code: 1}, err
+	}}
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Shell, e.Limits.SpillDir = sh, dir })
+	var res tool.Result
+	if got := allocated(func() { res = w.call("shell", `{"command":"x"}`) }); got > 1<<20 {
+		t.Errorf("an output of %d bytes took %d bytes of memory", lines*100, got)
+	}
+	if len(res.Text) > tool.DefaultMaxOutput || !strings.HasSuffix(res.Text, "the end\n[exit code 1]") || strings.Count(res.Text, "cut here") != 1 || !strings.Contains(res.Text, "output-000001.txt") {
+		t.Errorf("%d bytes, the end is %s", len(res.Text), res.Text[max(0, len(res.Text)-300):])
+	}
+	info, err := os.Stat(filepath.Join(dir, "output-000001.txt"))
+	if err != nil || info.Size() != lines*100+7 {
+		t.Errorf("spilled %v, %v", info, err)
+	}
+}
+
+// A command that ended with the task, or could not be run, leaves no file.
+func TestShellDiscards(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	much := strings.Repeat("x", 100_000)
+	sh := &fakeShell{run: func(_ context.Context, out io.Writer) (tool.ShellExit, error) {
+		_, _ = io.WriteString(out, much)
+		return tool.ShellExit{}, errors.New("no sandbox")
+	}}
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Shell, e.Limits.SpillDir = sh, dir })
+	if res := w.call("shell", `{"command":"x"}`); !res.IsError || res.Text != "The command could not be run: no sandbox." {
+		t.Errorf("got %+v", res)
+	}
+	sh.run = func(ctx context.Context, out io.Writer) (tool.ShellExit, error) {
+		_, _ = io.WriteString(out, much)
+		cancel()
+		return tool.ShellExit{}, ctx.Err()
+	}
+	if _, err := w.reg.Call(ctx, "shell", `{"command":"x"}`); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+	sh.run = func(_ context.Context, out io.Writer) (tool.ShellExit, error) {
+		_, _ = io.WriteString(out, much)
+		panic("broken")
+	}
+	if res := w.call("shell", `{"command":"x"}`); !res.IsError || !strings.Contains(res.Text, "crashed") {
+		t.Errorf("got %+v", res)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left over: %v, %v", left, err)
+	}
+}
+
+// fakeGit answers with what it was asked.
+type fakeGit struct {
+	status string
+	err    error
+}
+
+func (g fakeGit) StatusText(context.Context) (string, error) { return g.status, g.err }
+func (g fakeGit) DiffText(_ context.Context, path string, stat bool, max int) (string, error) {
+	if path == "same" || max != tool.DefaultMaxOutput {
+		return "", g.err
+	}
+	if stat {
+		return "stat of " + path, g.err
+	}
+	return "diff of " + path, g.err
+}
+
+func TestGit(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		git        fakeGit
+		name, args string
+		want       tool.Result
+	}{
+		{fakeGit{}, "git_status", "", tool.Text("Nothing is changed.")},
+		{fakeGit{status: "M a"}, "git_status", "{}", tool.Text("M a")},
+		{fakeGit{err: errors.New("exit 128")}, "git_status", "{}", tool.Failf("The status cannot be read: exit 128.")},
+		{fakeGit{}, "git_diff", "", tool.Text("diff of ")},
+		{fakeGit{}, "git_diff", `{"path":"/workspace/a","stat":true}`, tool.Text("stat of a")},
+		{fakeGit{}, "git_diff", `{"path":"same"}`, tool.Text("There are no changes in same.")},
+		{fakeGit{err: errors.New("exit 128")}, "git_diff", "{}", tool.Failf("The changes cannot be read: exit 128.")},
+		{fakeGit{}, "git_diff", `{"path":"../x"}`, tool.Failf(`../x leads out of the workspace. Use a path relative to the workspace, without "..".`)},
+	} {
+		w := newWorkspace(t, nil, func(e *tool.Env) { e.Git = tc.git })
+		if got := w.call(tc.name, tc.args); got != tc.want {
+			t.Errorf("%s %s gave %+v", tc.name, tc.args, got)
+		}
+	}
+}

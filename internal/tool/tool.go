@@ -1,0 +1,89 @@
+// Package tool is the hands of a run: a registry of the tools a model may call
+// and the built-in ones. A tool's failure is a result that the model reads,
+// never an error of the run. Tools reach the disk only inside the task's
+// workspace and run commands only through sandbox.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"toritsugi/internal/disk"
+)
+
+// Definition is what the model is told about a tool.
+type Definition struct {
+	Name        string
+	Description string
+	Schema      json.RawMessage // JSON Schema of the arguments, an object
+	ReadOnly    bool            // changes nothing: may run in parallel, and again after a crash
+}
+
+// Result is what a call gave, as the model reads it.
+type Result struct {
+	Text    string
+	IsError bool
+}
+
+// Tool is one tool. Call gets arguments that are valid against the schema, and
+// returns an error only where ctx ended; every other failure is a Result with
+// IsError, whose text says what to do.
+type Tool interface {
+	Definition() Definition
+	Call(ctx context.Context, args json.RawMessage) (Result, error)
+}
+
+// Text returns the result of a call that did what was asked.
+func Text(text string) Result { return Result{Text: text} }
+
+// Failf returns the result of a call that could not do what was asked. The
+// text is a sentence for the model: what happened, to what, what to do next.
+func Failf(format string, args ...any) Result {
+	return Result{Text: fmt.Sprintf(format, args...), IsError: true}
+}
+
+// Limits bounds what one call may put into the conversation and onto the disk.
+// The registry and the built-ins of one run are given the same Limits.
+type Limits struct {
+	// MaxOutput is the most bytes a result's text may have, the note about a
+	// cut included; 0 means DefaultMaxOutput, the least is MinMaxOutput.
+	MaxOutput int
+	// SpillDir is the directory that gets the full text of cut results, as
+	// output-NNNNNN.txt; it is made where missing. Empty: what is cut is gone.
+	SpillDir string
+	// MaxSpill is the most bytes of one spilled output that are kept; 0 means
+	// DefaultMaxSpill.
+	MaxSpill int64
+	// Disk writes the spilled texts; nil means a new one that writes for real.
+	Disk *disk.FS
+	// Filter wraps the writer of every text that is cut, before it is cut and
+	// before it is spilled, so that no secret is split or reaches the disk.
+	// Close must flush. Nil: the text is kept as it is.
+	Filter func(w io.Writer) io.WriteCloser
+	// OnPanic hears of a panic in a tool, for the log. It may be nil.
+	OnPanic func(tool string, value any, stack []byte)
+}
+
+// The bounds of Limits where none are given, in bytes.
+const (
+	DefaultMaxOutput = 30_000
+	MinMaxOutput     = 1_024
+	DefaultMaxSpill  = 64 << 20
+)
+
+// withDefaults returns l with its zero values replaced.
+func (l Limits) withDefaults() Limits {
+	if l.MaxOutput == 0 {
+		l.MaxOutput = DefaultMaxOutput
+	}
+	l.MaxOutput = max(l.MaxOutput, MinMaxOutput)
+	if l.MaxSpill <= 0 {
+		l.MaxSpill = DefaultMaxSpill
+	}
+	if l.Disk == nil {
+		l.Disk = new(disk.FS)
+	}
+	return l
+}

@@ -1,0 +1,109 @@
+package tool
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+)
+
+//go:embed write_file.md
+var writeFilePage string
+
+const writeFileSchema = `{"type":"object","properties":{` +
+	`"path":{"type":"string","description":"File to write, relative to the workspace."},` +
+	`"content":{"type":"string","description":"The whole new content of the file."}},` +
+	`"required":["path","content"],"additionalProperties":false}`
+
+type writeFileArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func writeFileTool(w *space) Tool {
+	return builtin[writeFileArgs]{
+		def: describe("write_file", writeFilePage, writeFileSchema, false),
+		call: func(_ context.Context, a writeFileArgs) (Result, error) {
+			shown, real, problem := w.target(a.Path)
+			if problem != "" {
+				return Failf("%s", problem), nil
+			}
+			w.write.Lock()
+			defer w.write.Unlock()
+			return w.writeFile(shown, real, a.Content), nil
+		},
+	}
+}
+
+func (w *space) writeFile(shown, real, content string) Result {
+	mode, created := newFile, false
+	info, err := w.root.Lstat(real)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		created = true
+	case err != nil:
+		return Failf("%s", w.explain(shown, err))
+	case info.IsDir():
+		return Failf("%s is a directory, so no file can be written there. Give a path below it.", shown)
+	case !info.Mode().IsRegular():
+		return Failf("%s is not a regular file (%s).", shown, info.Mode().Type())
+	default:
+		mode = info.Mode().Perm()
+	}
+	if token := w.newMask(content, real, created); token != "" {
+		return w.maskRefused(shown, token)
+	}
+	if err := w.root.MkdirAll(path.Dir(real), 0o777); err != nil {
+		return Failf("%s", w.explain(shown, err))
+	}
+	if err := w.replace(real, content, mode); err != nil {
+		return Failf("%s", w.explain(shown, err))
+	}
+	verb := "Overwrote"
+	if created {
+		verb = "Created"
+	}
+	return Text(fmt.Sprintf("%s %s: %s, %s.", verb, shown, counted(len(content), "byte"), counted(countLines(content), "line")))
+}
+
+// maxTemps is how many left-over temporary files a write steps over.
+const maxTemps = 100
+
+// newFile is the mode of a file that is not there yet.
+const newFile = fs.ModeIrregular
+
+// replace puts content at rel so that a reader sees the old file or the new
+// one. Nothing is synced: after a power cut the
+// workspace is compared with its snapshot (PROTOCOL, claim 5).
+func (w *space) replace(rel, content string, mode fs.FileMode) (err error) {
+	perm := mode
+	if mode == newFile {
+		perm = 0o666 // the process's umask decides, as for any program
+	}
+	var tmp string
+	var f *os.File
+	for i := range maxTemps {
+		tmp = path.Join(path.Dir(rel), fmt.Sprintf(".tori-write-%d.tmp", i))
+		f, err = w.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm|0o200)
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(content)
+	if err == nil && mode != newFile {
+		err = f.Chmod(mode)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = w.root.Rename(tmp, rel)
+	}
+	if err != nil {
+		_ = w.root.Remove(tmp) // the first failure is the one to tell
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+// DefaultBranchPattern is the branch of a task where nothing else is configured.
+const DefaultBranchPattern = "tori/issue-{id}-{slug}"
+
+// maxSlug is the length of a slug, and maxBranch that of a whole name, in
+// bytes: a ref is a file name, of at most 255 with ".lock".
+const (
+	maxSlug   = 40
+	maxBranch = 200
+)
+
+// BranchName fills {id} and {slug} in pattern ("" for DefaultBranchPattern).
+// The slug is the title's ASCII letters and digits, lower-case, joined by
+// dashes; a title without any has none. The result is always a valid branch
+// name (git-check-ref-format(1)), whatever the arguments.
+func BranchName(pattern, id, title string) string {
+	if pattern == "" {
+		pattern = DefaultBranchPattern
+	}
+	name := strings.NewReplacer("{id}", cleanID(id), "{slug}", slug(title, maxSlug)).Replace(pattern)
+	var parts []string
+	for part := range strings.SplitSeq(name, "/") {
+		if part = refPart(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	name = strings.Join(parts, "/")
+	if len(name) > maxBranch {
+		name = strings.TrimRight(strings.ToValidUTF8(name[:maxBranch-9], ""), "-./") + "-" + shortHash(name)
+	}
+	if name == "" || name == "HEAD" || name == "@" {
+		return "tori-" + shortHash(pattern+"\x00"+id)
+	}
+	return name
+}
+
+// cleanID keeps what a name may hold; an id without any of it is hashed, so
+// that two ids do not become one branch.
+func cleanID(id string) string {
+	if clean := slug(id, 60); clean != "" {
+		return clean
+	}
+	return shortHash(id)
+}
+
+// slug joins the runs of ASCII letters and digits of s by dashes.
+func slug(s string, limit int) string {
+	var b strings.Builder
+	gap := false
+	for _, r := range strings.ToLower(s) {
+		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
+			gap = b.Len() > 0
+			continue
+		}
+		if b.Len() >= limit || gap && b.Len()+1 >= limit {
+			break
+		}
+		if gap {
+			b.WriteByte('-')
+			gap = false
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// refPart makes one component of a ref name valid: none of the characters
+// and sequences that git-check-ref-format(1) forbids.
+func refPart(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r <= ' ' || r == 0x7f || r == '\uFFFD' || strings.ContainsRune("~^:?*[\\@{}", r) {
+			return '-'
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	for {
+		before := s
+		s = strings.ReplaceAll(strings.ReplaceAll(s, "..", "."), "--", "-")
+		s = strings.Trim(s, "-.")
+		s = strings.TrimSuffix(s, ".lock")
+		if s == before {
+			return s
+		}
+	}
+}
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:4])
+}

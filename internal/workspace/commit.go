@@ -1,0 +1,170 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"toritsugi/internal/i18n"
+)
+
+// ErrNothingToCommit is returned by Commit where the branch already is what it
+// would make of the tree; a commit that is made twice ends there the second time.
+var ErrNothingToCommit = errors.New("nothing to commit")
+
+// CommitOptions are the words of a commit.
+type CommitOptions struct {
+	Message     string // not empty
+	AuthorName  string
+	AuthorEmail string
+	Trailers    []Trailer // appended in order, git-interpret-trailers(1)
+	When        time.Time // of author and committer
+}
+
+// Trailer is one line at the end of a message, e.g. Co-authored-by.
+type Trailer struct{ Key, Value string }
+
+// Commit makes the branch one commit on Base with the whole tree, less what is
+// ignored and repositories inside it, and returns the commit's id. An earlier
+// commit of the branch is replaced, so that the work of several rounds is
+// handed over as one; a tree that is Base's again takes the branch back there.
+// With ErrNothingToCommit the id is the branch's. No hook runs and nothing is
+// signed.
+func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if strings.TrimSpace(opt.Message) == "" {
+		return "", errors.New("commit: empty message")
+	}
+	head, err := w.Head(ctx)
+	if err != nil {
+		return "", err
+	}
+	tree, err := w.snapshot(ctx, true)
+	if err != nil {
+		return "", err
+	}
+	trees := map[string]string{}
+	for _, c := range []string{head, w.meta.Base} {
+		out, err := w.repo.git(ctx, "rev-parse", "--verify", c+"^{tree}")
+		if err != nil {
+			return "", err
+		}
+		trees[c] = line(out)
+	}
+	commit := w.meta.Base
+	switch tree {
+	case trees[head]:
+		return head, ErrNothingToCommit
+	case trees[w.meta.Base]:
+	default:
+		if commit, err = w.commitTree(ctx, tree, opt); err != nil {
+			return "", err
+		}
+	}
+	if _, err := w.repo.run(ctx, call{args: []string{"update-ref", "refs/heads/" + w.meta.Branch, commit, head}, write: true}); err != nil {
+		return "", err
+	}
+	// The scratch index is that commit's. Lost here, git status in the tree is
+	// confused until the next commit; no commit is wrong for it.
+	if err := os.Rename(filepath.Join(w.dir, "index"), filepath.Join(w.repo.gitDir, "index")); err != nil {
+		return "", fmt.Errorf("commit: %w", err)
+	}
+	if commit == w.meta.Base {
+		return commit, ErrNothingToCommit
+	}
+	return commit, nil
+}
+
+// commitTree makes a commit on Base.
+func (w *Workspace) commitTree(ctx context.Context, tree string, opt CommitOptions) (string, error) {
+	name, email := identity(opt.AuthorName, "tori"), identity(opt.AuthorEmail, "tori@localhost")
+	when := strconv.FormatInt(opt.When.Unix(), 10) + " " + opt.When.Format("-0700")
+	out, err := w.repo.run(ctx, call{
+		args:  []string{"commit-tree", tree, "-p", w.meta.Base, "-F", "-"},
+		stdin: []byte(message(opt)), write: true,
+		env: []string{
+			"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email, "GIT_AUTHOR_DATE=" + when,
+			"GIT_COMMITTER_NAME=" + name, "GIT_COMMITTER_EMAIL=" + email, "GIT_COMMITTER_DATE=" + when,
+		},
+	})
+	return line(out), err
+}
+
+// identity is a name that git takes: no control characters or angle brackets,
+// and something that is left without the punctuation git trims.
+func identity(s, otherwise string) string {
+	s = strings.TrimSpace(strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == '<' || r == '>' {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "")))
+	if strings.Trim(s, ".,:;\"\\' ") == "" {
+		return otherwise
+	}
+	return s
+}
+
+// message is the commit's text with its trailers as the last paragraph.
+func message(opt CommitOptions) string {
+	text := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(opt.Message, "\uFFFD"), "\x00", "")) + "\n"
+	if len(opt.Trailers) == 0 {
+		return text
+	}
+	var b strings.Builder
+	b.WriteString(text + "\n")
+	for _, t := range opt.Trailers {
+		b.WriteString(t.Key + ": " + strings.Join(strings.Fields(t.Value), " ") + "\n")
+	}
+	return b.String()
+}
+
+// Deliver puts the branch into the source repository as a branch of the same
+// name, by fetching from there; its checkout, index, HEAD and FETCH_HEAD stay
+// untouched. It is idempotent, and moves an existing branch only forward: one
+// with other commits, or one that is checked out, is an i18n error.
+func (w *Workspace) Deliver(ctx context.Context) error {
+	s, err := locate(ctx, w.meta.Source, w.meta.Source)
+	if err != nil {
+		return err
+	}
+	head, err := w.Head(ctx)
+	if err != nil {
+		return err
+	}
+	ref := "refs/heads/" + w.meta.Branch
+	bare := repo{gitDir: s.GitDir} // without a work tree, nothing can touch one
+	there, err := bare.git(ctx, "rev-parse", "--verify", "--quiet", ref)
+	if err != nil && exitCode(err) != 1 {
+		return err
+	}
+	if line(there) == head {
+		return nil
+	}
+	if there != "" {
+		_, err := w.repo.git(ctx, "merge-base", "--is-ancestor", line(there), head)
+		if exitCode(err) > 0 { // 1: not an ancestor, 128: not even known here
+			return i18n.E("workspace.branch_differs", w.meta.Branch, s.Path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = bare.run(ctx, call{write: true, args: []string{
+		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune",
+		"--no-show-forced-updates", "--", w.repo.gitDir, ref + ":" + ref,
+	}})
+	if err != nil && strings.Contains(err.Error(), "refusing to fetch into") {
+		return i18n.E("workspace.branch_checked_out", w.meta.Branch, s.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package workspace
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// trap writes a script that leaves a trace when it is executed.
+func trap(t *testing.T, path, trace string) string {
+	t.Helper()
+	write(t, path, "#!/bin/sh\necho \"$0\" >> '"+trace+"'\ncat\n")
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// evilRepo makes a repository whose configuration runs something at every
+// occasion that git has.
+func evilRepo(t *testing.T, dir, trace string) {
+	t.Helper()
+	write(t, filepath.Join(dir, "inner"), "x\n")
+	git(t, filepath.Dir(dir), "init", "-q", dir)
+	git(t, dir, "add", ".")
+	git(t, dir, "commit", "-q", "-m", "x")
+	run := trap(t, filepath.Join(dir, ".git/run"), trace)
+	for _, hook := range []string{"pre-commit", "post-index-change", "fsmonitor-watchman", "reference-transaction", "post-checkout"} {
+		trap(t, filepath.Join(dir, ".git/hooks", hook), trace)
+	}
+	write(t, filepath.Join(dir, ".git/config"), fmt.Sprintf(`[core]
+	repositoryformatversion = 0
+	bare = false
+	fsmonitor = %[1]s
+	sshCommand = %[1]s
+	pager = %[1]s
+[filter "evil"]
+	clean = %[1]s
+	smudge = %[1]s
+	process = %[1]s
+	required = true
+[diff "evil"]
+	textconv = %[1]s
+	command = %[1]s
+[diff]
+	external = %[1]s
+`, run))
+	write(t, filepath.Join(dir, ".gitattributes"), "* filter=evil diff=evil\n")
+	write(t, filepath.Join(dir, "inner"), "changed\n") // makes a status look closer
+}
+
+func TestHostileTree(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	// A real submodule, as projects have them.
+	sub := newRepo(t, "sub")
+	git(t, path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", sub, "module")
+	git(t, path, "commit", "-q", "-m", "submodule")
+	w := create(t, path)
+	if left, _ := os.ReadDir(filepath.Join(w.Tree(), "module")); len(left) != 0 {
+		t.Errorf("the submodule was initialised: %v", left)
+	}
+	trace := filepath.Join(t.TempDir(), "trace")
+	evilRepo(t, filepath.Join(w.Tree(), "nested"), trace)
+	evilRepo(t, filepath.Join(w.Tree(), "deep/er/nested"), trace)
+	evilRepo(t, filepath.Join(w.Tree(), "module"), trace)
+
+	// The trap works: a git that is led into such a repository springs it.
+	_ = git(t, filepath.Join(w.Tree(), "nested"), "status")
+	if _, err := os.Stat(trace); err != nil {
+		t.Fatal("the trap does not work: the test proves nothing")
+	}
+	if err := os.Remove(trace); err != nil {
+		t.Fatal(err)
+	}
+
+	// Attributes and a .git of the tree's own, and a .git file that leads away.
+	write(t, filepath.Join(w.Tree(), ".gitattributes"), "* filter=evil diff=evil merge=evil text\n")
+	write(t, filepath.Join(w.Tree(), ".gitmodules"), "[submodule \"module\"]\n\tpath = module\n\turl = ext::sh -c 'touch "+trace+"'\n\tupdate = !touch "+trace+"\n\tignore = none\n")
+	write(t, filepath.Join(w.Tree(), ".git"), "gitdir: "+filepath.Join(w.Tree(), "nested/.git")+"\n")
+	write(t, filepath.Join(w.Tree(), ".gitconfig"), "[core]\n\tfsmonitor = touch "+trace+"\n")
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, filepath.Join(outside, "secret"), "canary\n")
+	for name, to := range map[string]string{"link": filepath.Join(outside, "secret"), "dirlink": outside, "loop": "loop", "src/up": "../../../.."} {
+		if err := os.Symlink(to, filepath.Join(w.Tree(), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(w.Tree(), "src")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(outside, filepath.Join(w.Tree(), "src")); err != nil { // a directory became a link
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(w.Tree(), "README.md"), "plain\n")
+
+	ctx := t.Context()
+	status, err := w.Status(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ShortText(status)
+	for _, want := range []string{"! nested (a git", "! deep/er/nested (a git", "! module (a git", "M README.md\n", "? link\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("status has no %q:\n%s", want, text)
+		}
+	}
+	changed, err := w.ChangedFiles(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Change{
+		{".gitattributes", Added}, {".gitconfig", Added}, {".gitmodules", Modified}, {"README.md", Modified},
+		{"dirlink", Added}, {"link", Added}, {"loop", Added}, {"src", Added}, {"src/main.go", Deleted},
+	}
+	if d := cmp.Diff(want, changed); d != "" {
+		t.Error(d)
+	}
+	var patch strings.Builder
+	if err := w.Patch(ctx, &patch); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(patch.String(), "canary") {
+		t.Error("the patch followed a link out of the tree")
+	}
+	if _, err := w.Diff(ctx, DiffOptions{Stat: true}); err != nil {
+		t.Fatal(err)
+	}
+	id := commit(t, w, "hostile")
+	// A second round, now that the index knows the files.
+	write(t, filepath.Join(w.Tree(), "README.md"), "plain again\n")
+	write(t, filepath.Join(w.Tree(), "module/inner"), "again\n")
+	id2 := commit(t, w, "hostile again")
+	if err := w.Deliver(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(trace); err == nil {
+		t.Errorf("the tree executed:\n%s", got)
+	}
+	for _, c := range []string{id, id2} {
+		tree := git(t, path, "--git-dir", w.GitDir(), "ls-tree", "-r", c)
+		if strings.Contains(tree, "nested") || strings.Count(tree, "160000") != 1 {
+			t.Errorf("commit %s:\n%s", c, tree)
+		}
+	}
+	if a, b := git(t, path, "rev-parse", "main:module"), git(t, path, "rev-parse", id2+":module"); a != b {
+		t.Errorf("the submodule moved from %s to %s", a, b)
+	}
+}
+
+// The environment of the daemon leads git nowhere. Not parallel.
+func TestEnvironmentOfTheDaemon(t *testing.T) {
+	path := newRepo(t, "repo")
+	other := newRepo(t, "other")
+	for k, v := range map[string]string{
+		"GIT_DIR": filepath.Join(other, ".git"), "GIT_WORK_TREE": other, "GIT_INDEX_FILE": "/nonexistent/index", "GIT_EXTERNAL_DIFF": "false",
+		"GIT_OBJECT_DIRECTORY": "/nonexistent", "GIT_CONFIG_PARAMETERS": "'core.bare=true'", "GIT_CEILING_DIRECTORIES": filepath.Dir(path),
+		"GIT_PAGER": "false", "GIT_TRACE": "/nonexistent/trace", "LANG": "ja_JP.UTF-8",
+	} {
+		t.Setenv(k, v)
+	}
+	w := create(t, path)
+	if w.Source() != path {
+		t.Fatalf("inspected %s", w.Source())
+	}
+	write(t, filepath.Join(w.Tree(), "f"), "x\n")
+	commit(t, w, "x")
+	if _, err := w.Diff(t.Context(), DiffOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := w.Deliver(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,284 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"toritsugi/internal/i18n"
+)
+
+// nested finds the git repositories inside the tree. Their configuration was
+// written by whoever made them, and git enters a repository that it stages
+// (for its status), so they are kept out of its sight.
+func (w *Workspace) nested(ctx context.Context) ([]string, error) {
+	var all []string
+	err := filepath.WalkDir(w.repo.workTree, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			return nil // unreadable: git add says so if it matters
+		}
+		if d.Name() != ".git" || path == filepath.Join(w.repo.workTree, ".git") {
+			if d.IsDir() && path == filepath.Join(w.repo.workTree, ".git") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		rel, err := filepath.Rel(w.repo.workTree, filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		all = append(all, rel)
+		return fs.SkipDir // the rest of that repository as well
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for nested repositories: %w", err)
+	}
+	return all, nil
+}
+
+// gitlinks lists the submodules that the index knows; a model may have put a
+// repository of its own making there.
+func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
+	out, err := w.repo.git(ctx, "ls-files", "--stage", "-z")
+	if err != nil {
+		return nil, err
+	}
+	var all []string
+	for r := range strings.SplitSeq(out, "\x00") {
+		if info, path, ok := strings.Cut(r, "\t"); ok && strings.HasPrefix(info, "160000 ") {
+			all = append(all, path)
+		}
+	}
+	return all, nil
+}
+
+// snapshot stages the whole tree in a scratch index, which starts as a copy of
+// the real one, and returns the id of the git tree. The real index stays, so
+// that git diff in the tree keeps showing what was done. With durable, the
+// objects are synced. The caller holds mu.
+func (w *Workspace) snapshot(ctx context.Context, durable bool) (tree string, err error) {
+	nested, err := w.nested(ctx)
+	if err != nil {
+		return "", err
+	}
+	links, err := w.gitlinks(ctx)
+	if err != nil {
+		return "", err
+	}
+	index := filepath.Join(w.dir, "index")
+	if err := copyFile(filepath.Join(w.repo.gitDir, "index"), index); err != nil {
+		return "", fmt.Errorf("snapshot: %w", err)
+	}
+	specs := []string{":(top)"}
+	for _, p := range slices.Concat(nested, links) {
+		specs = append(specs, exclude(p))
+	}
+	sync := "core.fsync=none"
+	if durable {
+		sync = "core.fsync=all"
+	}
+	env := []string{"GIT_INDEX_FILE=" + index}
+	if _, err := w.repo.run(ctx, call{
+		args: []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, cfg: sync, env: env,
+		stdin: []byte(strings.Join(specs, "\x00") + "\x00"), write: true,
+	}); err != nil {
+		return "", err
+	}
+	out, err := w.repo.run(ctx, call{args: []string{"write-tree"}, cfg: sync, env: env, write: true})
+	return line(out), err
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) { // an empty repository has no index
+			err = os.Remove(to)
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+		}
+		return err
+	}
+	defer func() { _ = in.Close() }()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// Status lists what differs from the branch's last commit, and repositories
+// inside the tree, which no commit will hold.
+func (w *Workspace) Status(ctx context.Context) ([]Change, error) {
+	nested, err := w.nested(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := w.repo.git(ctx, "status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
+	if err != nil {
+		return nil, err
+	}
+	changes, err := parseStatus(out)
+	if err != nil {
+		return nil, err
+	}
+	changes = slices.DeleteFunc(changes, func(c Change) bool {
+		return slices.Contains(nested, strings.TrimSuffix(c.Path, "/"))
+	})
+	for _, p := range nested {
+		changes = append(changes, Change{Path: p, Kind: Nested})
+	}
+	return changes, nil
+}
+
+// ChangedFiles lists what the task has changed since Base: committed or not,
+// tracked or not. A rename is a deletion and an addition.
+func (w *Workspace) ChangedFiles(ctx context.Context) ([]Change, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.snapshot(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	out, err := w.repo.git(ctx, "diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "--no-renames", w.meta.Base+"^{tree}", tree)
+	if err != nil {
+		return nil, err
+	}
+	return parseNameStatus(out)
+}
+
+// Patch writes the whole patch since Base, as git apply takes it, binary files
+// and untracked ones included. It streams.
+func (w *Workspace) Patch(ctx context.Context, to io.Writer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.snapshot(ctx, false)
+	if err != nil {
+		return err
+	}
+	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--binary", "--full-index", w.meta.Base, tree, "--"), out: to})
+	return err
+}
+
+// diffArgs is a git diff that runs no driver of anybody's.
+func diffArgs() []string {
+	return []string{
+		"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--ignore-submodules=all",
+		"--src-prefix=a/", "--dst-prefix=b/", "--no-relative",
+	}
+}
+
+// DiffOptions choose what Diff shows.
+type DiffOptions struct {
+	Path     string // a file or directory below the top level, "" for all
+	Stat     bool   // a summary of lines per file instead of the lines
+	MaxBytes int    // of text, default 64 KiB; what is cut is said in one more line
+}
+
+const defaultDiffBytes = 64 << 10
+
+// Diff shows what the task has changed since Base, for a person or a model to
+// read: valid UTF-8, binary files named only, cut at the end of a line.
+func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
+	if opt.MaxBytes <= 0 {
+		opt.MaxBytes = defaultDiffBytes
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.snapshot(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	args := diffArgs()
+	if opt.Stat {
+		args = append(args, "--stat=100")
+	}
+	args = append(args, w.meta.Base, tree, "--")
+	if opt.Path != "" {
+		args = append(args, literal(filepath.Clean(opt.Path)))
+	}
+	head := &head{max: opt.MaxBytes}
+	if _, err := w.repo.run(ctx, call{args: args, out: head}); err != nil {
+		return "", err
+	}
+	return head.text(), nil
+}
+
+// head keeps the first max bytes and counts all.
+type head struct {
+	b     []byte
+	max   int
+	total int64
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.total += int64(len(p))
+	h.b = append(h.b, p[:min(len(p), h.max-len(h.b))]...)
+	return len(p), nil
+}
+
+func (h *head) text() string {
+	b := h.b
+	if h.total > int64(len(b)) {
+		if i := strings.LastIndexByte(string(b), '\n'); i >= 0 {
+			b = b[:i+1]
+		} else {
+			for len(b) > 0 && !utf8.Valid(b[max(0, len(b)-utf8.UTFMax):]) {
+				b = b[:len(b)-1]
+			}
+		}
+		cut := fmt.Sprintf("[cut: %d of %d bytes shown; name a path to see less]\n", len(b), h.total)
+		return strings.ToValidUTF8(string(b), "\uFFFD") + cut
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
+}
+
+// Head returns the last commit of the task's branch.
+func (w *Workspace) Head(ctx context.Context) (string, error) {
+	out, err := w.repo.git(ctx, "rev-parse", "--verify", "refs/heads/"+w.meta.Branch+"^{commit}")
+	return line(out), err
+}
+
+// FreeBranch returns name, or name with -2, -3 … where the source already has
+// such a branch. If a branch stands where name needs a directory ("tori" for
+// "tori/x"), the slashes become dashes.
+func FreeBranch(ctx context.Context, s *Source, name string) (string, error) {
+	out, err := s.repo().git(ctx, "for-each-ref", "--format=%(refname)", "refs/heads/")
+	if err != nil {
+		return "", i18n.E("workspace.unreadable", s.Path, err)
+	}
+	taken := map[string]bool{} // branches and their directories
+	leaf := map[string]bool{}
+	for ref := range strings.Lines(out) {
+		b := strings.TrimPrefix(line(ref), "refs/heads/")
+		leaf[b] = true
+		for b != "." && b != "" {
+			taken[b] = true
+			b = filepath.Dir(b)
+		}
+	}
+	// The branch of an unborn or empty HEAD exists only by name.
+	taken[s.Branch] = true
+	for d := filepath.Dir(name); d != "."; d = filepath.Dir(d) {
+		if leaf[d] {
+			name = strings.ReplaceAll(name, "/", "-")
+			break
+		}
+	}
+	free := name
+	for n := 2; taken[free]; n++ {
+		free = name + "-" + itoa(n)
+	}
+	return free, nil
+}

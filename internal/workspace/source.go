@@ -1,0 +1,213 @@
+package workspace
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"toritsugi/internal/i18n"
+)
+
+// Source is a user's repository as it was when it was inspected. We read it,
+// and write one branch into it; its checkout is never touched.
+type Source struct {
+	Path      string // real path of its top level, or of the bare repository
+	GitDir    string // real path of its git directory
+	Bare      bool
+	Head      string // commit id of HEAD
+	Branch    string // short name of the current branch, "" where HEAD is detached
+	Modified  []string
+	Untracked int // untracked entries; a wholly untracked directory counts as one
+}
+
+// InspectOptions say what may be in a source's checkout.
+type InspectOptions struct {
+	AllowDirty bool     // modified tracked files are no error; the work starts from the commit all the same
+	Ignore     []string // files that may be modified: absolute, or relative to the top level
+}
+
+// shownFiles is how many modified files an error names.
+const shownFiles = 3
+
+// Inspect checks that path is, or is inside, a repository that work can start
+// from. Each of its refusals is an i18n error: nothing there, not a directory,
+// not a git repository, no commit yet, modified tracked files. Submodules are
+// compared by commit only; nothing of the repository is executed, its lfs and
+// other filters are those of its own configuration.
+func Inspect(ctx context.Context, path string, opt InspectOptions) (*Source, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if abs, err = filepath.EvalSymlinks(abs); err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil, i18n.E("workspace.not_found", path)
+		}
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
+	st, err := os.Stat(abs)
+	if err != nil {
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
+	if !st.IsDir() {
+		return nil, i18n.E("workspace.not_directory", path)
+	}
+	s, err := locate(ctx, abs, path)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readHead(ctx, path); err != nil {
+		return nil, err
+	}
+	if s.Bare {
+		return s, nil
+	}
+	if err := s.readStatus(ctx, opt.Ignore); err != nil {
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
+	if len(s.Modified) > 0 && !opt.AllowDirty {
+		return nil, i18n.E("workspace.dirty", s.Path, fileList(s.Modified))
+	}
+	return s, nil
+}
+
+// fileList names a few files and says how many more there are.
+func fileList(files []string) string {
+	shown := strings.Join(files[:min(len(files), shownFiles)], ", ")
+	if more := len(files) - shownFiles; more > 0 {
+		shown += " (+" + itoa(more) + ")"
+	}
+	return shown
+}
+
+// locate finds the repository around abs, which users call path.
+func locate(ctx context.Context, abs, path string) (*Source, error) {
+	ask := func(question string) (string, error) {
+		out, err := runGit(ctx, "rev-parse", call{args: []string{"rev-parse", question}, dir: abs})
+		return line(out), err
+	}
+	gitDir, err := ask("--absolute-git-dir")
+	if err != nil {
+		if exitCode(err) < 0 {
+			return nil, err
+		}
+		if strings.Contains(err.Error(), "not a git repository") {
+			return nil, i18n.E("workspace.not_git", path)
+		}
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
+	bare, err := ask("--is-bare-repository")
+	if err != nil {
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
+	s := &Source{Bare: bare == "true", Path: gitDir}
+	if !s.Bare {
+		if s.Path, err = ask("--show-toplevel"); err != nil {
+			return nil, i18n.E("workspace.not_git", path) // inside a .git directory
+		}
+	}
+	if s.Path, err = filepath.EvalSymlinks(s.Path); err == nil {
+		s.GitDir, err = filepath.EvalSymlinks(gitDir)
+	}
+	if err != nil {
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
+	return s, nil
+}
+
+func (s *Source) repo() repo {
+	r := repo{gitDir: s.GitDir}
+	if !s.Bare {
+		r.workTree = s.Path
+	}
+	return r
+}
+
+func (s *Source) readHead(ctx context.Context, path string) error {
+	out, err := s.repo().git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil {
+		if exitCode(err) == 1 {
+			return i18n.E("workspace.no_commits", path)
+		}
+		if exitCode(err) > 1 {
+			return i18n.E("workspace.unreadable", path, err)
+		}
+		return err
+	}
+	s.Head = line(out)
+	out, err = s.repo().git(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")
+	if err != nil && exitCode(err) != 1 { // 1: detached
+		return i18n.E("workspace.unreadable", path, err)
+	}
+	s.Branch = line(out)
+	return nil
+}
+
+func (s *Source) readStatus(ctx context.Context, ignore []string) error {
+	out, err := s.repo().git(ctx, "-c", "status.relativePaths=false", "status", "--porcelain=v2", "-z",
+		"--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
+	if err != nil {
+		return err
+	}
+	changes, err := parseStatus(out)
+	if err != nil {
+		return err
+	}
+	skip := make([]string, 0, len(ignore))
+	for _, p := range ignore {
+		skip = append(skip, s.relative(p))
+	}
+	for _, c := range changes {
+		switch {
+		case c.Kind == Untracked:
+			if !slices.Contains(skip, c.Path) {
+				s.Untracked++
+			}
+		case !slices.Contains(skip, c.Path):
+			s.Modified = append(s.Modified, c.Path)
+		}
+	}
+	return nil
+}
+
+// relative gives a file's path below the top level. Only its directory is
+// resolved: the file itself may be a link, and git knows it by its own name.
+func (s *Source) relative(p string) string {
+	if !filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+		p = filepath.Join(dir, filepath.Base(p))
+	}
+	rel, err := filepath.Rel(s.Path, p)
+	if err != nil {
+		return p
+	}
+	return rel
+}
+
+// Owner is the owner part of the task key: 8 hex digits of the SHA-256 of the
+// real path (spec/README "task key").
+func (s *Source) Owner() string {
+	sum := sha256.Sum256([]byte(s.Path))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Name is the repository part of the task key: the directory's name, without
+// the ".git" that bare repositories carry.
+func (s *Source) Name() string {
+	path := s.Path
+	if filepath.Base(path) == ".git" {
+		path = filepath.Dir(path)
+	}
+	base := filepath.Base(path)
+	if short := strings.TrimSuffix(base, ".git"); s.Bare && short != "" {
+		return short
+	}
+	return base
+}

@@ -1,0 +1,97 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"toritsugi/internal/disk"
+)
+
+// StatusText is what a model reads of Status: a line per file, "" for none.
+// It is about everything since Base, as the diff is.
+func (w *Workspace) StatusText(ctx context.Context) (string, error) {
+	changes, err := w.ChangedFiles(ctx)
+	if err != nil {
+		return "", err
+	}
+	return ShortText(changes), nil
+}
+
+// DiffText is Diff in the form that the git_diff tool asks for.
+func (w *Workspace) DiffText(ctx context.Context, path string, stat bool, maxBytes int) (string, error) {
+	return w.Diff(ctx, DiffOptions{Path: path, Stat: stat, MaxBytes: maxBytes})
+}
+
+// Files calls yield with each file below dir that git does not ignore, as a
+// path with slashes relative to the top level, until yield returns false.
+func (w *Workspace) Files(ctx context.Context, dir string, yield func(rel string) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"}
+	if d := filepath.ToSlash(filepath.Clean(dir)); d != "." {
+		args = append(args, "--", literal(d))
+	}
+	names := &nameWriter{yield: yield, stop: cancel}
+	_, err := w.repo.run(ctx, call{args: args, out: names})
+	if names.stopped {
+		return nil
+	}
+	return err
+}
+
+// nameWriter hands on names that end with a NUL as they come.
+type nameWriter struct {
+	yield   func(string) bool
+	stop    func()
+	part    []byte
+	stopped bool
+}
+
+func (n *nameWriter) Write(p []byte) (int, error) {
+	for rest := p; ; {
+		name, after, found := bytes.Cut(rest, []byte{0})
+		n.part = append(n.part, name...)
+		if !found {
+			return len(p), nil
+		}
+		if !n.yield(string(n.part)) {
+			n.stopped = true
+			n.stop()
+			return 0, io.ErrClosedPipe
+		}
+		n.part, rest = n.part[:0], after
+	}
+}
+
+// Restore makes the tree what the branch's last commit says: changed files are
+// put back, and files that are neither tracked nor ignored are removed. It
+// clears away what checks leave behind. Nested repositories that git does not
+// know are removed too.
+func (w *Workspace) Restore(ctx context.Context) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ref := "refs/heads/" + w.meta.Branch
+	for _, args := range [][]string{
+		{"reset", "--hard", "--quiet", ref},
+		{"clean", "-d", "--force", "--force", "--quiet", "--exclude=/.git"},
+	} {
+		if _, err := w.repo.run(ctx, call{args: args, write: true}); err != nil {
+			return fmt.Errorf("restore work tree: %w", err)
+		}
+	}
+	dotGit := filepath.Join(w.repo.workTree, ".git")
+	return (&disk.FS{}).Replace(dotGit, []byte("gitdir: "+w.repo.gitDir+"\n"), false)
+}
+
+// Paths are the paths of changes, in their order.
+func Paths(changes []Change) []string {
+	paths := make([]string, len(changes))
+	for i, c := range changes {
+		paths[i] = strings.ToValidUTF8(c.Path, "\uFFFD")
+	}
+	return paths
+}

@@ -1,0 +1,262 @@
+// Package workspace gives a task a work tree of its own: a clone of a user's
+// repository on a fresh branch, whose git directory lies outside the tree, and
+// the git calls that look at it, commit it and hand the branch back. A tree is
+// written by a model, so nothing in it is ever executed by our git.
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+)
+
+// metaName and the two directories are all there is in a workspace:
+//
+//	{dir}/tree            the work tree
+//	{dir}/git             the git directory
+//	{dir}/workspace.json  what Create decided
+//	{dir}/index           scratch index of snapshots
+const (
+	metaName = "workspace.json"
+	format   = 1
+)
+
+// meta is workspace.json. It is kept beside the git directory so that nothing
+// a command does to its own repository changes what the base is.
+type meta struct {
+	Format int    `json:"format"`
+	Source string `json:"source"` // real path
+	Base   string `json:"base"`
+	Branch string `json:"branch"`
+}
+
+// Workspace is the work tree and branch of one task. Its methods may be called
+// concurrently; one process at a time uses a workspace, the task's owner.
+type Workspace struct {
+	dir  string
+	meta meta
+	repo repo
+	mu   sync.Mutex // the scratch index and the branch
+}
+
+// CreateOptions say what to make. All of Source, Dir and Branch are needed.
+type CreateOptions struct {
+	Source *Source
+	Dir    string   // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
+	Branch string   // new, see BranchName and FreeBranch
+	Commit string   // where the branch begins, "" for Source.Head
+	FS     *disk.FS // nil writes without a seam
+}
+
+// Create clones Source into Dir and checks Branch out at its commit. It is
+// idempotent: a finished workspace is opened as it is, and what a killed
+// Create left is made anew. Only the owner of the task calls it.
+//
+// Objects are hard links where Dir is on the source's file system, and copies
+// elsewhere. Submodules stay empty directories and LFS files stay pointers:
+// both would need the network and programs that the repository names.
+func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
+	if !filepath.IsAbs(opt.Dir) || opt.Source == nil || opt.Branch == "" {
+		return nil, errors.New("create workspace: needs a source, an absolute directory and a branch")
+	}
+	if opt.FS == nil {
+		opt.FS = &disk.FS{}
+	}
+	if opt.Commit == "" {
+		opt.Commit = opt.Source.Head
+	}
+	dir := filepath.Clean(opt.Dir)
+	if w, err := Open(dir); err == nil {
+		return w, w.unlock()
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	tmp := tempName(dir)
+	if err := removeAll(tmp); err != nil {
+		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
+	}
+	if err := opt.FS.MkdirAll(tmp); err != nil {
+		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
+	}
+	if err := build(ctx, opt, tmp, dir); err != nil {
+		_ = removeAll(tmp)
+		return nil, fmt.Errorf("create workspace of %s: %w", opt.Source.Path, err)
+	}
+	if err := opt.FS.Rename(tmp, dir); err != nil {
+		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
+	}
+	return Open(dir)
+}
+
+// tempName is where a workspace is built and taken apart.
+func tempName(dir string) string {
+	return filepath.Join(filepath.Dir(dir), ".tmp-"+filepath.Base(dir))
+}
+
+// build makes in tmp what will be at dir.
+func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
+	r := repo{gitDir: filepath.Join(tmp, "git"), workTree: filepath.Join(tmp, "tree")}
+	if err := cloneObjects(ctx, opt.Source, r.gitDir, tmp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(r.workTree, disk.DirMode); err != nil {
+		return err
+	}
+	bare := repo{gitDir: r.gitDir}
+	ref := "refs/heads/" + opt.Branch
+	if _, err := bare.run(ctx, call{args: []string{"check-ref-format", ref}}); err != nil {
+		return fmt.Errorf("branch name %q: %w", opt.Branch, err)
+	}
+	for _, args := range [][]string{
+		{"config", "core.bare", "false"},
+		{"config", "core.logAllRefUpdates", "false"},
+		{"remote", "remove", "origin"}, // names a path of the user's, and is nothing to push to
+		{"update-ref", ref, opt.Commit + "^{commit}", strings.Repeat("0", len(opt.Commit))},
+		{"symbolic-ref", "HEAD", ref},
+	} {
+		if args[0] == "update-ref" {
+			id, err := bare.git(ctx, "rev-parse", "--verify", args[2])
+			if err != nil {
+				return err
+			}
+			args[2] = line(id)
+			opt.Commit = args[2]
+		}
+		if _, err := bare.run(ctx, call{args: args, write: true}); err != nil {
+			return err
+		}
+	}
+	if _, err := r.run(ctx, call{args: []string{"reset", "--hard", "--quiet", ref}, write: true}); err != nil {
+		return err
+	}
+	// For people and models who run git in the tree; ours never reads it.
+	dotGit := "gitdir: " + filepath.Join(dir, "git") + "\n"
+	if err := os.WriteFile(filepath.Join(r.workTree, ".git"), []byte(dotGit), disk.FileMode); err != nil {
+		return err
+	}
+	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Base: opt.Commit, Branch: opt.Branch})
+	if err != nil {
+		return err
+	}
+	return opt.FS.Replace(filepath.Join(tmp, metaName), append(data, '\n'), true)
+}
+
+// cloneObjects makes a git directory with the history of the source's HEAD.
+// The clone's other half, upload-pack, runs in the source and takes no -c from
+// us; that the source may belong to somebody else is told it by a file.
+func cloneObjects(ctx context.Context, s *Source, gitDir, tmp string) error {
+	trust := filepath.Join(tmp, "gitconfig")
+	if err := os.WriteFile(trust, []byte("[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n"), disk.FileMode); err != nil {
+		return err
+	}
+	_, err := runGit(ctx, "clone", call{
+		args: []string{"clone", "--quiet", "--bare", "--local", "--single-branch", "--template=", "--", s.GitDir, gitDir},
+		env:  []string{"GIT_CONFIG_GLOBAL=" + trust}, write: true,
+	})
+	return errors.Join(err, os.Remove(trust))
+}
+
+// Open opens a workspace that Create has finished. The error wraps
+// fs.ErrNotExist where there is none.
+func Open(dir string) (*Workspace, error) {
+	dir = filepath.Clean(dir)
+	data, err := os.ReadFile(filepath.Join(dir, metaName))
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
+	}
+	w := &Workspace{dir: dir, repo: repo{gitDir: filepath.Join(dir, "git"), workTree: filepath.Join(dir, "tree")}}
+	if err := json.Unmarshal(data, &w.meta); err != nil {
+		return nil, fmt.Errorf("open workspace: %s: %w", filepath.Join(dir, metaName), err)
+	}
+	if w.meta.Format > format {
+		return nil, i18n.E("workspace.newer", dir, w.meta.Format)
+	}
+	if w.meta.Base == "" || w.meta.Branch == "" {
+		return nil, fmt.Errorf("open workspace: %s names no base or branch", filepath.Join(dir, metaName))
+	}
+	return w, nil
+}
+
+// Dir is the workspace's own directory.
+func (w *Workspace) Dir() string { return w.dir }
+
+// Tree is the work tree, the only part that commands may write.
+func (w *Workspace) Tree() string { return w.repo.workTree }
+
+// GitDir is the git directory, outside the tree.
+func (w *Workspace) GitDir() string { return w.repo.gitDir }
+
+// Base is the commit that the branch began at.
+func (w *Workspace) Base() string { return w.meta.Base }
+
+// Branch is the task's branch, without refs/heads/.
+func (w *Workspace) Branch() string { return w.meta.Branch }
+
+// Source is the real path of the repository it was made from.
+func (w *Workspace) Source() string { return w.meta.Source }
+
+// Root opens the work tree for file access that cannot leave it through links
+// or "..". The caller closes it.
+func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.repo.workTree) }
+
+// unlock removes the lock files of a git that was killed. The caller owns the
+// task, so no other git of ours can be running.
+func (w *Workspace) unlock() error {
+	for _, name := range []string{
+		"git/index.lock", "git/HEAD.lock", "git/config.lock", "git/packed-refs.lock",
+		"git/refs/heads/" + w.meta.Branch + ".lock", "index", "index.lock",
+	} {
+		if err := os.Remove(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("open workspace: %w", err)
+		}
+	}
+	return nil
+}
+
+// Remove deletes the workspace. It is renamed first, so that one half removed
+// is never taken for a finished one. A missing one is no error.
+func (w *Workspace) Remove() error {
+	tmp := tempName(w.dir)
+	if err := removeAll(tmp); err != nil {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	if err := os.Rename(w.dir, tmp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	if err := removeAll(tmp); err != nil {
+		return fmt.Errorf("remove workspace: %w", err)
+	}
+	return nil
+}
+
+// removeAll deletes a tree, also where a program has taken our write
+// permission from a directory in it, as go does with its module cache.
+func removeAll(path string) error {
+	if err := os.RemoveAll(path); err == nil {
+		return nil
+	}
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		return os.RemoveAll(path)
+	}
+	defer func() { _ = root.Close() }()
+	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			_ = root.Chmod(name, disk.DirMode)
+			if err != nil { // it could not be read before
+				return nil
+			}
+		}
+		return nil
+	})
+	return os.RemoveAll(path)
+}
