@@ -115,7 +115,7 @@ func (r *run) conclude(ctx context.Context, err error) task.Outcome {
 		o.Reason = lang.T("agent.nonsense", r.Client.Provider()+"/"+r.Client.Model())
 	case errors.As(err, &model):
 		o.Reason = lang.T("agent.model", r.Client.Provider()+"/"+r.Client.Model(), err)
-		if r.ledger.State().LLMCallCount > 0 {
+		if model.Kind != llm.KindScriptEnded && r.ledger.State().LLMCallCount > 0 {
 			o.Status = task.Paused
 		}
 	case diskTrouble(err):

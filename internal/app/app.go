@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"toritsugi/internal/agent"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
@@ -158,20 +160,20 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		return report, &ConfigError{err}
 	}
 	defer func() { _ = s.store.Close() }()
-	uuid := s.opt.Resume
-	if uuid == "" {
+	id := s.opt.Resume
+	if id == "" {
 		meta.Config = contextstore.MetadataConfig{Provider: client.Provider(), Model: client.Model(), ContextLength: length,
 			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
-		if uuid, err = s.enqueue(ctx, meta, job); err != nil {
+		if id, err = s.enqueue(ctx, meta, job); err != nil {
 			return report, err
 		}
 	}
 	if s.env.Started != nil {
-		s.env.Started(uuid)
+		s.env.Started(id)
 	}
-	c, repairs, err := s.store.Claim(ctx, uuid)
+	c, repairs, err := s.store.Claim(ctx, id)
 	for _, r := range repairs {
-		s.log.Warn("Repaired: "+r, "uuid", uuid)
+		s.log.Warn("Repaired: "+r, "uuid", id)
 	}
 	if err != nil {
 		return report, err
@@ -269,7 +271,7 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 	}
 	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
 	if job.Issue == "" {
-		m.TaskKey.ID = "message-" + s.env.Now().UTC().Format("20060102-150405.000000")
+		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
 	}
 	job.Branch, err = workspace.FreeBranch(ctx, src, workspace.BranchName(s.cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
 	return job, m, err
@@ -287,11 +289,11 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent
 		return "", err
 	}
 	m.Run = raw
-	uuid, err := s.store.Enqueue(ctx, m)
+	id, err := s.store.Enqueue(ctx, m)
 	if live := asLive(err); live != nil {
 		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8])}
 	}
-	return uuid, err
+	return id, err
 }
 
 // shell finds how commands are confined.

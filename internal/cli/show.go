@@ -1,7 +1,11 @@
 package cli
 
 import (
+	"io"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
@@ -52,6 +56,16 @@ func (s showCmd) Run(c *console) error {
 // maxListed bounds the memory of a listing.
 const maxListed = 1000
 
+// width is the columns of the terminal that w is, or plenty where it is none.
+func width(w io.Writer) int {
+	if f, ok := w.(*os.File); ok {
+		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+			return int(size.Col)
+		}
+	}
+	return 200
+}
+
 type tasksCmd struct {
 	Status string `placeholder:"S" help:"${status_help}"`
 	User   string `placeholder:"U" help:"${user_help}"`
@@ -65,5 +79,5 @@ func (t tasksCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	return usage(ops.Tasks(c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: maxListed, Lang: c.lang}))
+	return usage(ops.Tasks(c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: maxListed, Width: width(c.out), Lang: c.lang}))
 }

@@ -16,8 +16,12 @@ type TasksOptions struct {
 	User   string // "" for all
 	JSON   bool   // one object per line
 	Limit  int    // the newest so many
+	Width  int    // columns of a line
 	Lang   i18n.Lang
 }
+
+// columnsBefore is what a line of Tasks takes before the task itself.
+const columnsBefore = 8 + 2 + 11 + 1 + 16 + 1 + 6 + 1 + 5 + 2
 
 // Tasks lists the contexts below base, newest first.
 func Tasks(w io.Writer, base string, o TasksOptions) error {
@@ -45,15 +49,15 @@ func Tasks(w io.Writer, base string, o TasksOptions) error {
 		}
 		return nil
 	}
-	p.printf("%-8s  %-11s %-19s  %6s  %5s  %s\n", "UUID", "STATUS", "CREATED", "CALLS", "TOOLS", "TASK")
+	p.printf("%-8s  %-11s %-16s %6s %5s  %s\n", "UUID", "STATUS", "CREATED", "CALLS", "TOOLS", "TASK")
 	for _, v := range l.Views {
 		s := string(v.Status())
 		if v.Interrupted() {
 			s = "interrupted"
 		}
 		k := v.Metadata.TaskKey
-		p.printf("%-8s  %-11s %-19s  %6d  %5d  %s\n", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], s, stamp(v.Metadata.CreatedAt), v.State.LLMCallCount,
-			v.State.ToolCallCount, fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, 30))
+		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
+			v.State.ToolCallCount, fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
 	}
 	if l.Total > len(l.Views) {
 		p.printf("%s\n", o.Lang.T("ops.more", len(l.Views), l.Total))

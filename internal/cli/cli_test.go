@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"toritsugi/internal/sandbox"
+)
+
+// TestMain lets the test binary be tori itself, for the scripts and for the
+// tests that need a real process to kill.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tori": func() { os.Exit(Main(os.Args[1:])) },
+	})
+}
+
+// The scripts are the command line's documentation: what is typed, what is
+// printed, which files are left.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	_, err := sandbox.Detect(t.Context())
+	confined := err == nil
+	cache := goCache(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("GIT_AUTHOR_NAME", "ken")
+			e.Setenv("GIT_AUTHOR_EMAIL", "ken@example.com")
+			e.Setenv("GIT_COMMITTER_NAME", "ken")
+			e.Setenv("GIT_COMMITTER_EMAIL", "ken@example.com")
+			e.Setenv("LANG", "C.UTF-8")
+			e.Setenv("GOCACHE", cache)
+			e.Setenv("USER", "ken")
+			if !confined {
+				e.Setenv("BARE", "--allow-unsandboxed")
+			}
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "sandbox":
+				return confined, nil
+			case "root":
+				return os.Getuid() == 0, nil
+			}
+			return false, nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"repo": makeRepo, "exits": exits},
+	})
+}
+
+func goCache(t *testing.T) string {
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Skip("no go command:", err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// makeRepo turns a directory of the script into a git repository with one commit.
+func makeRepo(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	for _, a := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-q", "-m", "start"}} {
+		cmd := exec.CommandContext(context.Background(), "git", a...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GIT_AUTHOR_NAME=ken", "GIT_AUTHOR_EMAIL=ken@example.com", "GIT_COMMITTER_NAME=ken", "GIT_COMMITTER_EMAIL=ken@example.com")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			ts.Fatalf("git %v: %v\n%s", a, err, out)
+		}
+	}
+}
+
+// exits runs tori and demands an exit code: exits 3 run --repo …
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	// An unset variable leaves an empty argument.
+	err := ts.Exec("tori", slices.DeleteFunc(args[1:], func(a string) bool { return a == "" })...)
+	code := 0
+	if ee := (*exec.ExitError)(nil); err != nil {
+		var ok bool
+		if ee, ok = err.(*exec.ExitError); !ok {
+			ts.Fatalf("tori: %v", err)
+		}
+		code = ee.ExitCode()
+	}
+	if want := args[0]; want != itoa(code) {
+		ts.Fatalf("exit code %d, want %s", code, want)
+	}
+}
+
+func itoa(n int) string { return string(rune('0' + n)) }
