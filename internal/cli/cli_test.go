@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -96,3 +97,5 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 func itoa(n int) string { return string(rune('0' + n)) }
+
+func matches(s, re string) bool { return regexp.MustCompile(re).MatchString(s) }

@@ -1,0 +1,326 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+)
+
+// house is a repository, a model server and a base directory for real processes.
+type house struct {
+	t      *testing.T
+	dir    string
+	config string
+	args   []string
+	bare   []string
+}
+
+func newHouse(t *testing.T, model string, checks string) *house {
+	t.Helper()
+	h := &house{t: t, dir: t.TempDir()}
+	if _, err := sandbox.Detect(t.Context()); err != nil {
+		h.bare = []string{"--allow-unsandboxed"}
+	}
+	repo := filepath.Join(h.dir, "repo")
+	h.write("repo/README.md", "hello\n")
+	h.write("issue.md", "# Count to a hundred\n\nOne step at a time.\n")
+	h.config = h.write("config.yaml", fmt.Sprintf("language: en\nchecks: [%s]\nllm:\n  provider: openai\n  max_retries: 0\n  openai: {base_url: %q, model: m, api_key: key-for-a-test}\n", checks, model))
+	for _, a := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=k", "-c", "user.email=k@example.com", "commit", "-q", "-m", "start"}} {
+		cmd := exec.CommandContext(t.Context(), "git", a...)
+		cmd.Dir = repo
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %v: %v\n%s", a, err, out)
+		}
+	}
+	h.args = append([]string{"run", "--repo", repo, "--issue", filepath.Join(h.dir, "issue.md"), "--config", h.config, "--base-dir", h.base()}, h.bare...)
+	return h
+}
+
+func (h *house) base() string { return filepath.Join(h.dir, "ctx") }
+
+func (h *house) write(name, text string) string {
+	p := filepath.Join(h.dir, name)
+	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+		h.t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+// process is a running tori.
+type process struct {
+	*exec.Cmd
+	out bytes.Buffer
+}
+
+func (h *house) start(args ...string) *process {
+	h.t.Helper()
+	p := &process{Cmd: exec.CommandContext(h.t.Context(), "tori", args...)}
+	p.Stdout, p.Stderr = &p.out, &p.out
+	p.WaitDelay = 5 * time.Second
+	if err := p.Start(); err != nil {
+		h.t.Fatal(err)
+	}
+	return p
+}
+
+func (p *process) code() int {
+	err := p.Wait()
+	var ee *exec.ExitError
+	if err == nil {
+		return 0
+	}
+	if errors.As(err, &ee) {
+		return ee.ExitCode() // -1 after a signal
+	}
+	return -2
+}
+
+// only returns the one context of the base directory.
+func (h *house) only() contextstore.View {
+	h.t.Helper()
+	l, err := contextstore.List(h.base(), 10, func(contextstore.View) bool { return true })
+	if err != nil || len(l.Views) != 1 {
+		h.t.Fatalf("%d contexts, %v", len(l.Views), err)
+	}
+	return l.Views[0]
+}
+
+// stored returns the whole lines of messages.jsonl.
+func (h *house) stored() []byte {
+	b, err := os.ReadFile(filepath.Join(h.only().Dir, "messages.jsonl"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		h.t.Fatal(err)
+	}
+	return b[:bytes.LastIndexByte(b, '\n')+1]
+}
+
+// A run is killed at ten random moments and resumed each time. In the end
+// nothing that was on disk is missing or changed, each call has exactly one
+// result, and the model was never shown another beginning than before.
+func TestKilledAtTenRandomMoments(t *testing.T) {
+	t.Parallel()
+	const turns, kills = 100, 10
+	reached := make(chan int, 10*turns)
+	loop := llmtest.Loop(turns, "shell", `{"command":"echo turn {{turn}} >> log.txt; printf 'turn-{{turn}} %0999d' 0"}`, "Counted to a hundred.")
+	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+		reached <- r.Turn()
+		return loop(r)
+	})
+	h := newHouse(t, server.URL, "test -f README.md")
+	p := h.start(h.args...)
+	var before []byte
+	for i := range kills {
+		// At a turn of its own, at an instant between this request and the next.
+		for at := turns * (i + 1) / (kills + 2); ; {
+			if n := <-reached; n >= at {
+				break
+			}
+		}
+		time.Sleep(rand.N(12 * time.Millisecond))
+		_ = p.Process.Kill()
+		_ = p.code()
+		now := h.stored()
+		if !bytes.HasPrefix(now, before) {
+			t.Fatalf("kill %d: messages that were on disk are gone", i)
+		}
+		before = bytes.Clone(now)
+		p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID[:8], "--base-dir", h.base()}, h.bare...)...)
+	}
+	if code := p.code(); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	v := h.only()
+	if v.Status() != task.Completed || v.State.Generation != kills+1 || v.State.LLMCallCount < turns+1 {
+		t.Errorf("status %s, generation %d, %d calls", v.Status(), v.State.Generation, v.State.LLMCallCount)
+	}
+	if !bytes.HasPrefix(h.stored(), before) {
+		t.Error("messages that were on disk are gone")
+	}
+	llmtest.CheckPrefix(t, server.Requests())
+	checkCalls(t, v, turns)
+}
+
+// checkCalls demands that messages are numbered without gaps and that each
+// call has one result.
+func checkCalls(t *testing.T, v contextstore.View, turns int) {
+	t.Helper()
+	open := map[string]int{}
+	var seq int64
+	calls := 0
+	err := v.Tail(contextstore.Messages, -1, func(b []byte) error {
+		m, err := contextstore.DecodeMessage(b)
+		if err != nil {
+			return err
+		}
+		if seq++; m.Seq != seq {
+			t.Errorf("message %d where %d was expected", m.Seq, seq)
+		}
+		for _, c := range m.ToolCalls {
+			open[c.ID]++
+			calls++
+		}
+		if m.Role == llm.RoleTool {
+			open[m.ToolCallID]--
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id, n := range open {
+		if n != 0 {
+			t.Errorf("call %s has %+d results", id, -n+1)
+		}
+	}
+	if calls != turns {
+		t.Errorf("%d calls, want %d", calls, turns)
+	}
+	recorded := map[string]int{}
+	err = v.Tail(contextstore.Tools, -1, func(b []byte) error {
+		var r contextstore.ToolRun
+		err := json.Unmarshal(b, &r)
+		recorded[r.CallID]++
+		return err
+	})
+	if err != nil || len(recorded) != turns {
+		t.Errorf("%d calls in tools.jsonl, want %d: %v", len(recorded), turns, err)
+	}
+}
+
+func TestCtrlCPausesAndResumeGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, when := range map[string]int{"while the model answers": 1, "while a tool runs": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reached := make(chan int, 100)
+			server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+				first := len(reached) == 0 && r.Number <= when
+				reached <- r.Number
+				switch {
+				case when == 1 && first:
+					return llmtest.Answer{Text: "never comes", Stall: llmtest.StallAtOnce}
+				case r.Turn() == 0:
+					return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "shell", Arguments: `{"command":"touch began; sleep 60"}`}}}
+				}
+				return llmtest.Answer{Text: "Done."}
+			})
+			h := newHouse(t, server.URL, "")
+			p := h.start(h.args...)
+			<-reached
+			if when == 2 {
+				h.await("workspaces/*/tree/began")
+			}
+			_ = p.Process.Signal(syscall.SIGINT)
+			if code := p.code(); code != exitPaused {
+				t.Fatalf("exit code %d:\n%s", code, p.out.String())
+			}
+			if out := strings.TrimSpace(p.out.String()); !strings.HasSuffix(out, "paused: paused on request") {
+				t.Errorf("last line:\n%s", out)
+			}
+			v := h.only()
+			if v.Status() != task.Paused || v.Held || filepath.Base(filepath.Dir(v.Dir)) != "paused" {
+				t.Fatalf("%s in %s, held %v", v.Status(), v.Dir, v.Held)
+			}
+			if when == 1 {
+				return // it would stall again; resuming is the other case
+			}
+			p = h.start(append([]string{"run", "--resume", v.Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
+			if code := p.code(); code != 0 {
+				t.Fatalf("exit code %d:\n%s", code, p.out.String())
+			}
+			if b, _ := os.ReadFile(filepath.Join(h.only().Dir, "messages.jsonl")); !bytes.Contains(b, []byte("outcome unknown")) {
+				t.Errorf("the interrupted call was not closed:\n%s", b)
+			}
+		})
+	}
+}
+
+// await waits for a file below the base directory; the process makes it soon.
+func (h *house) await(glob string) {
+	h.t.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if m, _ := filepath.Glob(filepath.Join(h.base(), glob)); len(m) > 0 {
+			return
+		}
+	}
+	h.t.Fatalf("%s never came", glob)
+}
+
+func TestSecondCtrlCStops(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer {
+		return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "shell", Arguments: `{"command":"trap '' TERM; touch began; sleep 60 & wait; sleep 60"}`}}}
+	})
+	h := newHouse(t, server.URL, "")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	_ = p.Process.Signal(syscall.SIGINT)
+	time.Sleep(200 * time.Millisecond) // a person presses again; one pending signal would swallow the other
+	_ = p.Process.Signal(syscall.SIGINT)
+	if code := p.code(); code != exitStopped {
+		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	if v := h.only(); v.Status() != task.Stopped || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.CompletedAt.IsZero() {
+		t.Errorf("%s in %s", v.Status(), v.Dir)
+	}
+	if b, _ := os.ReadFile(filepath.Join(h.dir, "issue.comments.md")); !strings.Contains(string(b), "Stopped") {
+		t.Errorf("comment:\n%s", b)
+	}
+}
+
+// What the model's server does wrong, and how the run ends.
+func TestModelTrouble(t *testing.T) {
+	t.Parallel()
+	call := llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "list_files", Arguments: `{}`}}}
+	for name, c := range map[string]struct {
+		answers []llmtest.Answer
+		code    int
+		last    string
+	}{
+		"wrong key, nothing done yet":   {[]llmtest.Answer{{Status: 401, ErrorText: "bad key"}}, exitFailed, "failed: the model openai/m could not be used: .*auth.*bad key"},
+		"server gone after a while":     {[]llmtest.Answer{call, {Status: 503, ErrorText: "overloaded"}}, exitPaused, "paused: the model openai/m could not be used: .*server.*overloaded"},
+		"no such model":                 {[]llmtest.Answer{{Status: 404, ErrorText: "no model m"}}, exitFailed, "failed: .*not_found.*no model m"},
+		"not the wire format":           {[]llmtest.Answer{{Body: "<html>hello</html>", ContentType: "text/html"}}, exitFailed, "failed: .*invalid"},
+		"nothing but emptiness":         {[]llmtest.Answer{{Text: ""}}, exitFailed, "failed: the model openai/m keeps answering with neither"},
+		"malformed arguments, then not": {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path": "REA`}}}, {Text: "Done."}}, exitOK, "completed: unverified"},
+		"cut off inside a call":         {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "write_file", Arguments: `{"path":"x","content":"half`}}, Finish: "length"}, {Text: "Done."}}, exitOK, "completed: unverified"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, llmtest.NewServer(t, llmtest.Sequence(c.answers...)).URL, "")
+			p := h.start(h.args...)
+			if code := p.code(); code != c.code {
+				t.Fatalf("exit code %d, want %d:\n%s", code, c.code, p.out.String())
+			}
+			lines := strings.Split(strings.TrimSpace(p.out.String()), "\n")
+			if last := lines[len(lines)-1]; !matches(last, c.last) {
+				t.Errorf("last line %q, want %q", last, c.last)
+			}
+			v := h.only()
+			if exitCode(v.Status()) != c.code || v.Held {
+				t.Errorf("status %s, held %v", v.Status(), v.Held)
+			}
+			if strings.Contains(p.out.String(), "key-for-a-test") {
+				t.Error("the key was printed")
+			}
+		})
+	}
+}
