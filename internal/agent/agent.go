@@ -49,14 +49,14 @@ func ParseJob(m contextstore.Metadata) (Job, error) {
 	return j, err
 }
 
-// Agent runs tasks. Its fields are set once and not changed.
+// Agent runs one task. Its fields are set once and not changed.
 type Agent struct {
 	Store   *contextstore.Store
 	Client  llm.Client
 	Shell   func(sandbox.Spec) (sandbox.Runner, error)
 	Masks   func(string) (token string, ok bool)
 	Secrets func(text string) []string // what in a patch looks like a secret, as people may see it
-	Log     *slog.Logger
+	Log     *slog.Logger               // of the one run
 	Now     func() time.Time
 	Lang    i18n.Lang // of what is posted
 
@@ -114,11 +114,12 @@ const maxRounds = 3
 // and makes the transition. The error says that the transition itself failed;
 // the context can then be claimed again.
 func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, error) {
-	r := &run{Agent: a, ledger: c, log: a.Log.With("uuid", c.UUID())}
+	r := &run{Agent: a, ledger: c, log: a.Log}
 	r.report = Report{UUID: c.UUID()}
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
 	err := r.work(ctx)
 	r.report.Outcome = r.conclude(ctx, err)
+	r.report.Outcome.Reason = a.Store.Redact(r.report.Outcome.Reason)
 	err = r.end(context.WithoutCancel(ctx))
 	r.report.Dir = c.Dir()
 	return r.report, err

@@ -31,7 +31,7 @@ func (r *run) commit(ctx context.Context) (string, error) {
 		return "", i18n.E("agent.secret_in_patch", strings.Join(found, ", "))
 	}
 	hash, err := r.ws.Commit(ctx, workspace.CommitOptions{
-		Message:    fmt.Sprintf("%s (#%s)\n\n%s", subject(r.issue.Title), r.issue.ID, cut(strings.TrimSpace(r.final), 4000)),
+		Message:    fmt.Sprintf("%s (#%s)\n\n%s", subject(r.ledger.Metadata().Title), r.issue.ID, cut(strings.TrimSpace(r.final), 4000)),
 		Trailers:   []workspace.Trailer{{Key: "Issue", Value: r.issue.ID}, {Key: "Tori-Run", Value: r.ledger.UUID()}},
 		AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: r.Now(),
 	})

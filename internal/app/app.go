@@ -168,12 +168,13 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 			return report, err
 		}
 	}
+	s.log = s.log.With("uuid", id)
 	if s.env.Started != nil {
 		s.env.Started(id)
 	}
 	c, repairs, err := s.store.Claim(ctx, id)
 	for _, r := range repairs {
-		s.log.Warn("Repaired: "+r, "uuid", id)
+		s.log.Warn("Repaired: " + r)
 	}
 	if err != nil {
 		return report, err
@@ -231,7 +232,7 @@ func (s *system) readJob() error {
 
 // newJob checks what is asked for and puts together what the run will need.
 func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
-	job = agent.Job{Message: s.opt.Message, AllowDirty: s.opt.AllowDirty, AllowUnsandboxed: s.opt.AllowUnsandboxed, Model: s.opt.Model}
+	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowDirty: s.opt.AllowDirty, AllowUnsandboxed: s.opt.AllowUnsandboxed, Model: s.opt.Model}
 	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
 		if *from != "" {
 			if *to, err = filepath.Abs(*from); err != nil {
@@ -269,6 +270,7 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 	if m.User == "" {
 		m.User = s.env.Getenv("USER")
 	}
+	m.Title, m.User = s.redact.String(m.Title), s.redact.String(m.User)
 	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
 	if job.Issue == "" {
 		m.TaskKey.ID = "message-" + uuid.NewString()[:8]

@@ -148,7 +148,7 @@ func TestKilledAtTenRandomMoments(t *testing.T) {
 		t.Fatalf("exit code %d:\n%s", code, p.out.String())
 	}
 	v := h.only()
-	if v.Status() != task.Completed || v.State.Generation != kills+1 || v.State.LLMCallCount < turns+1 {
+	if v.Status() != task.Completed || v.State.Generation != kills+1 || v.State.LLMCallCount != turns+1 {
 		t.Errorf("status %s, generation %d, %d calls", v.Status(), v.State.Generation, v.State.LLMCallCount)
 	}
 	if !bytes.HasPrefix(h.stored(), before) {

@@ -120,6 +120,7 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		m, err := DecodeMessage(b)
 		if err == nil {
 			c.tokens = m.TotalTokens
+			c.recount(m)
 		}
 		return err
 	})
@@ -132,6 +133,18 @@ func (c *Context) openFiles() (repairs []string, err error) {
 	c.state.ToolCallCount = c.tools.seq
 	c.state.CurrentContextTokens = c.tokens
 	return repairs, nil
+}
+
+// recount takes into the counters an answer that was appended after state.json
+// was last written, so that a kill refills no budget.
+func (c *Context) recount(m Message) {
+	if m.Seq <= c.state.MessageCount || m.Role != "assistant" {
+		return
+	}
+	c.state.LLMCallCount++
+	if m.Usage != nil {
+		c.state.TotalTokensUsed += int64(m.Usage.Total)
+	}
 }
 
 func jsonObject(b []byte) error {

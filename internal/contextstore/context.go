@@ -267,7 +267,7 @@ func (c *Context) saveState(durable bool) error {
 	if !c.since.IsZero() {
 		c.state.ActiveMS += now.Sub(c.since.Time).Milliseconds()
 	}
-	c.since, c.state.UpdatedAt = now, now
+	c.since, c.state.UpdatedAt, c.state.MessageCount = now, now, c.messages.seq
 	if durable {
 		// Only synced lengths may be trusted after a power cut; tools.jsonl is
 		// not synced by a turn.

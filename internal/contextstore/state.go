@@ -73,13 +73,14 @@ type State struct {
 	LastActivity         string  `json:"last_activity"`
 	Error                *string `json:"error"`
 
-	TaskStatus task.Status     `json:"task_status"`
-	Generation int64           `json:"generation"`
-	ProcessID  int             `json:"process_id"`
-	Hostname   string          `json:"hostname"`
-	ActiveMS   int64           `json:"active_ms"` // time in an owner's hands, pauses not counted
-	Phase      string          `json:"phase"`     // "" or "ending" between the commit point and the end of a transition
-	Files      map[string]Mark `json:"files"`
+	TaskStatus   task.Status     `json:"task_status"`
+	Generation   int64           `json:"generation"`
+	ProcessID    int             `json:"process_id"`
+	Hostname     string          `json:"hostname"`
+	MessageCount int64           `json:"message_count"` // lines of messages.jsonl that the counters above know of
+	ActiveMS     int64           `json:"active_ms"`     // time in an owner's hands, pauses not counted
+	Phase        string          `json:"phase"`         // "" or "ending" between the commit point and the end of a transition
+	Files        map[string]Mark `json:"files"`
 }
 
 // Mark is how much of a file was good at the last checkpoint.

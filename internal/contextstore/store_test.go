@@ -394,6 +394,31 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	}
 }
 
+func TestKilledAnswersAreCounted(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if _, err := c.Append(Message{Role: "user", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	c.ModelCalled(10)
+	if _, err := c.Append(Message{Role: "assistant", Content: "seen", Usage: &Usage{Total: 10}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Activity(Processing, "llm_call"); err != nil {
+		t.Fatal(err)
+	}
+	c.ModelCalled(7)
+	if _, err := c.Append(Message{Role: "assistant", Content: "not seen", Usage: &Usage{Total: 7}}); err != nil {
+		t.Fatal(err)
+	}
+	abandon(c)
+	c, _, err := s.Claim(t.Context(), c.UUID())
+	if err != nil || c.State().LLMCallCount != 2 || c.State().TotalTokensUsed != 17 {
+		t.Errorf("%+v %v", c.State(), err)
+	}
+}
+
 func TestTwoEditionsAreRead(t *testing.T) {
 	t.Parallel()
 	m, err := DecodeMessage([]byte(`{"seq":4,"role":"tool","content":"c","timestamp":"2024-01-15T10:30:20.123Z","token_count":1200,"tool_name":"x","is_summarized":true}`))

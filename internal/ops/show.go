@@ -289,7 +289,11 @@ func fit(s string, columns int) string {
 		if wide(r) {
 			n = 2
 		}
-		if used+n > columns-1 && i+len(string(r)) < len(s) {
+		room := columns
+		if i+len(string(r)) < len(s) {
+			room-- // for the mark of the cut, should the next one not fit
+		}
+		if used+n > room {
 			return s[:i] + "…"
 		}
 		used += n

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge/folder"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	pass := func(c string) contextstore.CheckRun { return contextstore.CheckRun{Command: c} }
+	fail := func(c string, names ...string) contextstore.CheckRun {
+		return contextstore.CheckRun{Command: c, ExitCode: 1, Failing: names}
+	}
+	hang := func(c string) contextstore.CheckRun { return contextstore.CheckRun{Command: c, TimedOut: true} }
+	type runs = []contextstore.CheckRun
+	for name, c := range map[string]struct {
+		before, after runs
+		broken, red   []string
+		none          bool
+	}{
+		"no checks":                       {nil, nil, nil, nil, true},
+		"green stays green":               {runs{pass("a")}, runs{pass("a")}, nil, nil, false},
+		"red turns green":                 {runs{fail("a")}, runs{pass("a")}, nil, nil, false},
+		"green turns red":                 {runs{pass("a")}, runs{fail("a")}, []string{"a"}, nil, false},
+		"red stays red":                   {runs{fail("a", "T1")}, runs{fail("a", "T1")}, nil, []string{"a"}, false},
+		"fewer failures":                  {runs{fail("a", "T1", "T2")}, runs{fail("a", "T2")}, nil, []string{"a"}, false},
+		"another test fails":              {runs{fail("a", "T1")}, runs{fail("a", "T1", "T2")}, []string{"a"}, nil, false},
+		"a check that was not run before": {nil, runs{fail("a")}, []string{"a"}, nil, false},
+		"hangs now":                       {runs{pass("a")}, runs{hang("a")}, []string{"a"}, nil, false},
+		"hung before":                     {runs{hang("a")}, runs{hang("a")}, nil, []string{"a"}, false},
+		"each for itself":                 {runs{pass("a"), fail("b")}, runs{fail("a"), fail("b"), pass("c")}, []string{"a"}, []string{"b"}, false},
+	} {
+		v := judge(c.before, c.after)
+		names := func(rs runs) (out []string) {
+			for _, r := range rs {
+				out = append(out, r.Command)
+			}
+			return out
+		}
+		if !slices.Equal(names(v.broken), c.broken) || !slices.Equal(names(v.red), c.red) || v.none != c.none {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+const goTestOutput = `=== RUN   TestA
+    a_test.go:3: wrong
+--- FAIL: TestA (0.00s)
+    --- FAIL: TestA/sub_case (0.00s)
+FAIL
+FAIL	example.com/x	0.003s
+ok  	example.com/y	0.002s
+FAIL	example.com/z [build failed]
+FAIL
+`
+
+func TestFailingNamesAreFoundHoweverTheOutputComes(t *testing.T) {
+	t.Parallel()
+	want := []string{"TestA", "TestA/sub_case", "example.com/x", "example.com/z"}
+	for _, size := range []int{1, 7, 1000} {
+		o := newTestOutput()
+		for part := range slices.Chunk([]byte(goTestOutput), size) {
+			if n, err := o.Write(part); n != len(part) || err != nil {
+				t.Fatal(n, err)
+			}
+		}
+		text, names := o.result()
+		if d := cmp.Diff(want, names); d != "" || text != goTestOutput {
+			t.Errorf("in pieces of %d: %s\n%s", size, d, text)
+		}
+	}
+}
+
+func TestOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	o := newTestOutput()
+	for i := range 200_000 {
+		_, _ = fmt.Fprintf(o, "--- FAIL: Test%d\n", i)
+	}
+	_, _ = o.Write([]byte(strings.Repeat("x", 1<<20)))
+	_, _ = o.Write([]byte("\nlast line\n"))
+	text, names := o.result()
+	if len(text) > maxOutput+100 || !strings.HasSuffix(text, "last line\n") || len(names) != maxFailing || cap(o.tail) > 4<<20 {
+		t.Errorf("%d bytes of text, %d names, %d bytes held", len(text), len(names), cap(o.tail))
+	}
+}
+
+func TestRequestShowsTheIssueAsData(t *testing.T) {
+	t.Parallel()
+	is := &folder.Issue{ID: "7", Title: "Fix it", Author: "hanako", Labels: []string{"bug"}, Body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
+		Comments: []folder.Comment{{Author: "ken", Body: "me too"}, {Body: "anonymous"}}}
+	got := request(is, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true}})
+	for _, want := range []string{"# Task: Fix it", "Issue 7, opened by hanako, labels: bug.", "<issue>\nIt is broken.", "more bytes are not shown]\n</issue>",
+		"<comments>\nken:\nme too", "unknown:\nanonymous", "- `true` passed", "- `false` failed with exit code 1\n````\n```\nboom\n````\n", "- `sleep` did not end in time"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing", want)
+		}
+	}
+	if !strings.Contains(request(&folder.Issue{}, nil), "the project has none") {
+		t.Error("no word about missing checks")
+	}
+}
+
+func TestAddedLines(t *testing.T) {
+	t.Parallel()
+	patch := "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-old ghp_secret\n+new text\n context\n"
+	if got := addedLines(patch); got != "new text\n" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestSubject(t *testing.T) {
+	t.Parallel()
+	if s := subject("a\n  b\tc"); s != "a b c" {
+		t.Errorf("%q", s)
+	}
+	if s := subject(strings.Repeat("長", 100)); len([]rune(s)) != 60 {
+		t.Errorf("%q", s)
+	}
+}

@@ -1,0 +1,143 @@
+package ops
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+)
+
+// example writes the context of store-v2 §9.1's example output.
+func example(t *testing.T) (base, uuid string) {
+	t.Helper()
+	base, uuid = t.TempDir(), "550e8400-e29b-41d4-a716-446655440000"
+	dir := filepath.Join(base, "completed", uuid)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"metadata.json": `{"uuid":"550e8400-e29b-41d4-a716-446655440000","task_key":{"task_source":"github","owner":"notfolder","repo":"coding_agent","task_type":"issue","task_id":"27"},"created_at":"2024-01-15T10:30:00.123456Z","process_id":12345,"hostname":"worker-node-1","config":{"llm_provider":"openai","model":"gpt-4o","context_length":128000,"compression_threshold":0.7,"max_memory_messages":20},"user":"notfolder","format":1}`,
+		"state.json":    `{"status":"completed","started_at":"2024-01-15T10:30:00.000000Z","updated_at":"2024-01-15T10:45:23.000000Z","completed_at":"2024-01-15T10:45:23.000000Z","llm_call_count":45,"tool_call_count":12,"total_tokens_used":45678,"current_context_tokens":1,"compression_count":2,"last_activity":"transition","error":null,"task_status":"completed","generation":1,"files":{}}`,
+		"messages.jsonl": `{"seq":148,"role":"user","content":"Commit the changes","timestamp":"2024-01-15T10:30:02Z","tokens":4}
+{"seq":149,"role":"tool","tool_name":"github_create_commit","content":"Success","timestamp":"2024-01-15T10:30:02Z","tokens":4}
+{"seq":150,"role":"assistant","content":"{\"done\": true, \"comment\": \"Completed\"}\u001b]0;owned\u0007","timestamp":"2024-01-15T10:30:02Z","tokens":4}
+`,
+		"summaries.jsonl": `{"id":1,"start_seq":10,"end_seq":50,"summary":"Fixed authentication bug...","original_tokens":12000,"summary_tokens":800,"ratio":0.067,"timestamp":"2024-01-15T10:32:00Z"}
+{"id":2,"start_seq":51,"end_seq":90,"summary":"Implemented new feature for...","original_tokens":15000,"summary_tokens":950,"ratio":0.063,"timestamp":"2024-01-15T10:34:30Z"}
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return base, uuid
+}
+
+const want = `Task UUID: 550e8400-e29b-41d4-a716-446655440000
+Status: completed
+Repository: github/notfolder/coding_agent
+Task: issue #27
+Started: 2024-01-15 10:30:00
+Completed: 2024-01-15 10:45:23
+Duration: 15分23秒
+Files: DIR
+
+Statistics:
+  LLM calls: 45
+  Tool calls: 12
+  Total tokens: 45,678
+  Compressions: 2
+
+Messages: 150 (showing last 2)
+  [149] tool: github_create_commit -> Success
+  [150] assistant: {"done": true, "comment": "Completed"}]0;owned
+
+Summaries: 2
+  [1] seq 10-50: Fixed authentication bug...
+  [2] seq 51-90: Implemented new feature for...
+`
+
+func TestShowIsTheSpecifiedOne(t *testing.T) {
+	t.Parallel()
+	base, uuid := example(t)
+	v, err := contextstore.Find(base, "550E")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Show(&b, v, ShowOptions{Last: 2, Lang: i18n.Japanese, Now: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Replace(b.String(), v.Dir, "DIR", 1); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	b.Reset()
+	if err := Show(&b, v, ShowOptions{Last: -1, JSON: true}); err != nil {
+		t.Fatal(err)
+	}
+	var j struct {
+		Messages int
+		Status   string
+		Metadata contextstore.Metadata
+	}
+	if err := json.Unmarshal(b.Bytes(), &j); err != nil || j.Messages != 150 || j.Status != "completed" || j.Metadata.UUID != uuid {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+	b.Reset()
+	if err := Show(&b, v, ShowOptions{Messages: true, Tools: true, Last: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if s := b.String(); !strings.Contains(s, "[150] assistant") || strings.Contains(s, "149") || strings.ContainsRune(s, 0x1b) {
+		t.Errorf("got\n%s", s)
+	}
+}
+
+func TestTasksListsAndFilters(t *testing.T) {
+	t.Parallel()
+	base, _ := example(t)
+	broken := filepath.Join(base, "running", "00000000-0000-4000-8000-000000000000")
+	if err := os.MkdirAll(broken, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		o    TasksOptions
+		want bool
+	}{
+		{TasksOptions{}, true}, {TasksOptions{Status: "completed"}, true}, {TasksOptions{Status: "running"}, false},
+		{TasksOptions{User: "notfolder"}, true}, {TasksOptions{User: "x"}, false}, {TasksOptions{JSON: true}, true},
+	} {
+		c.o.Limit, c.o.Width = 10, 80
+		var b bytes.Buffer
+		if err := Tasks(&b, base, c.o); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "550e8400"); got != c.want {
+			t.Errorf("%+v:\n%s", c.o, b.String())
+		}
+		if !c.o.JSON && !strings.Contains(b.String(), "Unreadable: ") {
+			t.Errorf("the damaged context is passed over in silence:\n%s", b.String())
+		}
+	}
+}
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		s    string
+		n    int
+		want string
+	}{
+		{"short", 10, "short"}, {"exactly", 7, "exactly"}, {"one too many", 11, "one too ma…"},
+		{"取り次ぎ", 8, "取り次ぎ"}, {"取り次ぎ", 7, "取り次…"}, {"a\n b\tc", 10, "a b c"},
+	} {
+		if got := fit(c.s, c.n); got != c.want {
+			t.Errorf("fit(%q, %d) = %q, want %q", c.s, c.n, got, c.want)
+		}
+	}
+}
