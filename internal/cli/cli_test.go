@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"regexp"
@@ -84,9 +85,9 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	// An unset variable leaves an empty argument.
 	err := ts.Exec("tori", slices.DeleteFunc(args[1:], func(a string) bool { return a == "" })...)
 	code := 0
-	if ee := (*exec.ExitError)(nil); err != nil {
-		var ok bool
-		if ee, ok = err.(*exec.ExitError); !ok {
+	if err != nil {
+		var ee *exec.ExitError
+		if !errors.As(err, &ee) {
 			ts.Fatalf("tori: %v", err)
 		}
 		code = ee.ExitCode()
