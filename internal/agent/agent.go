@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -183,7 +184,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	r.report.Tree = r.ws.Tree()
 	key := r.ledger.Metadata().TaskKey
 	r.shell, err = r.Shell(sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Cache: r.Store.CacheDir(key.Owner + "-" + key.Repo),
-		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB})
+		Scratch: filepath.Join(dir, "scratch"), ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB})
 	if err != nil {
 		return err
 	}

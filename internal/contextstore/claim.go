@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -38,6 +39,7 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 		return nil, repairs, err
 	}
 	c.stop = make(chan struct{})
+	c.flush = time.NewTimer(time.Hour)
 	c.done.Go(func() { c.beat(s.Heartbeat) })
 	return c, repairs, nil
 }
@@ -119,7 +121,7 @@ func (c *Context) openFiles() (repairs []string, err error) {
 	c.messages = open(messagesFile, func(b []byte) error {
 		m, err := DecodeMessage(b)
 		if err == nil {
-			c.tokens = m.TotalTokens
+			c.tokens = m.Sum
 			c.recount(m)
 		}
 		return err
@@ -143,7 +145,7 @@ func (c *Context) recount(m Message) {
 	}
 	c.state.LLMCallCount++
 	if m.Usage != nil {
-		c.state.TotalTokensUsed += int64(m.Usage.Total)
+		c.state.TotalTokensUsed += int64(max(m.Usage.Total, m.Usage.Prompt+m.Usage.Completion))
 	}
 }
 
@@ -169,7 +171,7 @@ func (c *Context) lastTokens(m Mark) error {
 	if err == nil && last.Seq != m.Seq {
 		err = fmt.Errorf("%s: line %d expected at byte %d, found %d; the checkpoint is ignored", messagesFile, m.Seq, m.Bytes, last.Seq)
 	}
-	c.tokens = last.TotalTokens
+	c.tokens = last.Sum
 	return err
 }
 

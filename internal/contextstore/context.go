@@ -25,6 +25,9 @@ type Context struct {
 	dir      string
 	state    State
 	since    Time // what ActiveMS has been counted up to
+	saved    time.Time
+	pending  bool        // state.json is behind; flush will write it
+	flush    *time.Timer // runs while the context is open
 	ended    bool
 	messages *logFile
 	tools    *logFile
@@ -73,7 +76,7 @@ func (c *Context) LastSeq() int64 {
 // Append writes messages after the last one and returns them as they were
 // written: numbered, timed, redacted. They are on disk when it returns (in the
 // page cache with durability "os"); on an error none of them is. Their Seq,
-// Timestamp, Tokens and TotalTokens are filled in. Source: store-v3 §4.2.
+// Timestamp, Tokens and Sum are filled in. Source: store-v3 §4.2.
 func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +91,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		seq++
 		m.Seq, m.Timestamp, m.Tokens = seq, now, CountTokens(m.Content)
 		total += int64(m.Tokens)
-		m.TotalTokens = total
+		m.Sum = total
 		m.Offset = c.messages.Size() + int64(len(buf))
 		var err error
 		if buf, err = appendLine(buf, m); err != nil {
@@ -223,8 +226,14 @@ func (c *Context) ModelCalled(tokens int64) {
 	c.state.TotalTokensUsed += tokens
 }
 
+// quiet is the least time between two unsynced writes of state.json. A file
+// system may flush data on a replacing rename, and calls that take less are of
+// no interest to a reader.
+const quiet = 100 * time.Millisecond
+
 // Activity notes in state.json what the run is about to do (store-v2 §3.2). It
-// is replaced without a sync: it informs people and is not a checkpoint.
+// is replaced without a sync: it informs people and is not a checkpoint. Notes
+// that follow each other within 100 ms are written as one, the latest.
 func (c *Context) Activity(status, activity string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,6 +241,13 @@ func (c *Context) Activity(status, activity string) error {
 		return ErrEnded
 	}
 	c.state.Status, c.state.LastActivity = status, activity
+	if wait := quiet - c.store.Now().Sub(c.saved); wait > 0 && wait <= quiet {
+		if !c.pending {
+			c.pending = true
+			c.flush.Reset(wait)
+		}
+		return nil
+	}
 	return c.saveState(false)
 }
 
@@ -285,6 +301,7 @@ func (c *Context) saveState(durable bool) error {
 	if err != nil {
 		return err
 	}
+	c.saved, c.pending = now.Time, false
 	return c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, durable && !c.store.NoSync)
 }
 
@@ -304,10 +321,17 @@ func (c *Context) syncAll() error {
 func (c *Context) beat(every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
+	defer c.flush.Stop()
 	for {
 		select {
 		case <-c.stop:
 			return
+		case <-c.flush.C:
+			c.mu.Lock()
+			if !c.ended && c.pending {
+				_ = c.saveState(false)
+			}
+			c.mu.Unlock()
 		case <-t.C:
 			c.mu.Lock()
 			if !c.ended {

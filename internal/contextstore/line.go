@@ -54,13 +54,13 @@ type Message struct {
 	Content   string `json:"content"`
 	Timestamp Time   `json:"timestamp"`
 	Tokens    int    `json:"tokens"` // estimate: 4 characters = 1 token (store-v3 §3.2)
+	Sum       int64  `json:"sum"`    // of tokens up to this line, so that counting is O(1)
 
 	ToolCallID   string     `json:"tool_call_id,omitempty"`
 	ToolCalls    []ToolCall `json:"tool_calls,omitempty"`
 	Reasoning    string     `json:"reasoning_content,omitempty"`
-	FinishReason string     `json:"finish_reason,omitempty"`
+	FinishReason string     `json:"finish_reason,omitempty"` // where it is not what the message shows: stop, or tool_calls beside calls
 	Usage        *Usage     `json:"usage,omitempty"`
-	TotalTokens  int64      `json:"total_tokens"` // running sum of tokens, so that counting is O(1)
 	Summarized   bool       `json:"summarized,omitempty"`
 
 	Offset int64 `json:"-"` // where the line begins in messages.jsonl, bytes
@@ -77,7 +77,7 @@ type ToolCall struct {
 type Usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
+	Total      int `json:"total_tokens,omitempty"` // where it is not the sum of the two
 	Cached     int `json:"cached_tokens,omitempty"`
 }
 

@@ -76,7 +76,7 @@ func TestLifeOfATask(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got[1].Content != "password [SECRET]" || got[1].Seq != 2 || got[1].TotalTokens != 8 {
+	if got[1].Content != "password [SECRET]" || got[1].Seq != 2 || got[1].Sum != 8 {
 		t.Errorf("appended %+v", got[1])
 	}
 	if err := c.AppendTools(ToolRun{Tool: "shell", Args: json.RawMessage(`{"p":"hunter2hunter2"}`), Status: "success", Result: "ok"}); err != nil {
@@ -208,7 +208,7 @@ func TestTornTailIsCutAndKept(t *testing.T) {
 				t.Errorf("kept %q", b)
 			}
 			m, err := c.Append(Message{Role: "user", Content: "next"})
-			if err != nil || m[0].Seq != 4 || m[0].TotalTokens != want[2].TotalTokens+1 {
+			if err != nil || m[0].Seq != 4 || m[0].Sum != want[2].Sum+1 {
 				t.Errorf("%+v %v", m, err)
 			}
 		})

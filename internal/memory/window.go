@@ -57,11 +57,17 @@ func Open(ledger Ledger, conv llm.Conversation, limit int) (*Window, error) {
 	return w, w.assemble(event)
 }
 
+// assemble fills the window from the ledger. What the provider reported for an
+// answer says how big a token is only if the window was then as it is now: the
+// answer came after the event.
 func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	w.conv.Reset()
 	w.entry = w.entry[:0]
 	err := w.ledger.Messages(0, func(m contextstore.Message) bool {
-		w.Add(m)
+		if event == nil {
+			w.calibrate(m)
+		}
+		w.add(m)
 		return event == nil || len(w.entry) < pinned
 	})
 	if err != nil || event == nil {
@@ -70,7 +76,10 @@ func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	w.conv.Append(llm.Message{Role: llm.RoleUser, Content: notice(*event)})
 	w.entry[len(w.entry)-1].end = len(w.conv.Serialized())
 	return w.ledger.Messages(event.Offset, func(m contextstore.Message) bool {
-		w.Add(m)
+		if m.Timestamp.After(event.Timestamp.Time) && !event.Timestamp.IsZero() {
+			w.calibrate(m)
+		}
+		w.add(m)
 		return true
 	})
 }
@@ -85,6 +94,10 @@ func notice(e contextstore.WindowEvent) string {
 // Add takes a message that was appended to the ledger into the window.
 func (w *Window) Add(m contextstore.Message) {
 	w.calibrate(m)
+	w.add(m)
+}
+
+func (w *Window) add(m contextstore.Message) {
 	w.conv.Append(message(m))
 	w.entry = append(w.entry, entry{m.Seq, m.Offset, len(w.conv.Serialized()), m.Role == llm.RoleTool})
 	w.last = m

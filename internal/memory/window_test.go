@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -164,6 +165,48 @@ func TestCalibration(t *testing.T) {
 	w.Add(l.append(contextstore.Message{Role: "assistant", Content: "ok", Usage: &contextstore.Usage{Prompt: size / 2}}))
 	if n := w.Tokens(); n < size/2-10 || n > size/2+100 {
 		t.Errorf("calibrated: %d tokens of %d bytes", n, size)
+	}
+}
+
+// A provider whose tokens are not four bytes each reports usage with every
+// answer; the estimate stays right through truncations and resumes.
+func TestCalibrationSurvivesTruncation(t *testing.T) {
+	t.Parallel()
+	const perToken, limit = 3, 5000
+	l := &ledger{}
+	w, err := Open(l, &wire{}, limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	story(l, w, 0, 0)
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 400 {
+		if err := w.Fit(); err != nil {
+			t.Fatalf("turn %d: %v", i, err)
+		}
+		size := len(w.Conversation().Serialized())
+		if n := w.Tokens(); i > 20 && (n < size/perToken*9/10 || n > size/perToken*11/10) {
+			t.Fatalf("turn %d: %d tokens for %d bytes", i, n, size)
+		}
+		if n := len(l.events); n > 0 && l.events[n-1].Timestamp.IsZero() {
+			l.events[n-1].Timestamp = contextstore.Time{Time: start.Add(time.Duration(i) * time.Second)}
+		}
+		at := contextstore.Time{Time: start.Add(time.Duration(i)*time.Second + 1)}
+		id := fmt.Sprint("call_", i)
+		w.Add(l.append(contextstore.Message{Role: "assistant", Timestamp: at, Usage: &contextstore.Usage{Prompt: size / perToken}, ToolCalls: []contextstore.ToolCall{{ID: id}}}))
+		w.Add(l.append(contextstore.Message{Role: "tool", Timestamp: at, ToolCallID: id, Content: strings.Repeat("x", 500)}))
+		if i%37 == 0 {
+			again, err := Open(l, &wire{}, limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := again.Tokens() - w.Tokens(); d < -limit/10 || d > limit/10 {
+				t.Fatalf("turn %d: %d tokens after a resume, %d before", i, again.Tokens(), w.Tokens())
+			}
+		}
+	}
+	if len(l.events) < 5 {
+		t.Errorf("only %d truncations", len(l.events))
 	}
 }
 

@@ -31,6 +31,7 @@ type Spec struct {
 	Cache     string            // writable build caches; created; "" for caches that end with each command
 	ReadOnly  []string          // more read-only paths; one that does not exist is left out
 	Env       map[string]string // more variables; they win over ours
+	Scratch   string            // HOME and TMPDIR of unconfined commands lie in it; "" for ones that end with each command
 	MemoryMB  int               // data segment of each process in MiB, 0 for no limit; see limits
 	// Hold, if set, stays open until the last process of a command is gone,
 	// and is not usable by a confined command: the lock of a task that must

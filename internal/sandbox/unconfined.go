@@ -51,12 +51,15 @@ func (u *unconfined) Run(ctx context.Context, c Command) (Exit, error) {
 }
 
 func (u *unconfined) prepare(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error) {
-	tmp, err := os.MkdirTemp("", "tori-cmd-")
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
+	tmp := spec.Scratch
+	if tmp == "" {
+		var err error
+		if tmp, err = os.MkdirTemp("", "tori-cmd-"); err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+		p.after(func() { _ = os.RemoveAll(tmp) })
 	}
-	p.after(func() { _ = os.RemoveAll(tmp) })
-	if err := os.Mkdir(filepath.Join(tmp, "home"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(tmp, "home"), 0o700); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	args := scriptArgs(spec, c.Script, "")

@@ -187,11 +187,17 @@ func brief(arguments string) []any {
 
 func fromReply(r *llm.Reply) contextstore.Message {
 	m := contextstore.Message{Role: llm.RoleAssistant, Content: r.Message.Content, Reasoning: r.Message.Reasoning, FinishReason: r.FinishReason}
+	if r.FinishReason == llm.FinishStop || r.FinishReason == llm.FinishToolCalls && len(r.Message.ToolCalls) > 0 {
+		m.FinishReason = ""
+	}
 	for _, c := range r.Message.ToolCalls {
 		m.ToolCalls = append(m.ToolCalls, contextstore.ToolCall(c))
 	}
 	if u := r.Usage; u != nil {
-		m.Usage = &contextstore.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Total: u.TotalTokens, Cached: u.CachedTokens}
+		m.Usage = &contextstore.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Cached: u.CachedTokens}
+		if u.TotalTokens != u.PromptTokens+u.CompletionTokens {
+			m.Usage.Total = u.TotalTokens
+		}
 	}
 	return m
 }

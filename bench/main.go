@@ -1,0 +1,224 @@
+// Command bench measures what a turn of tori costs beside the least that a turn
+// can cost, in one run and on one disk, against a server without a model, and
+// prints the figures with their budgets. It judges nothing by its exit code: it
+// fails only where a run does.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	largeContext = 100_000_000 // tokens: nothing ever leaves the window
+	smallContext = 32768       // tokens: full before turn 100
+	boxedTurns   = 100
+	hellos       = 20
+	syncSamples  = 200
+)
+
+// smallTurns are the runs whose memory is compared.
+var smallTurns = [2]int{100, 1000}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	switch {
+	case len(args) == 3 && args[0] == "floor":
+		return floorMain(ctx, args[1], args[2])
+	case len(args) > 2 && args[0] == "launch":
+		return launch(args[1], args[2:])
+	}
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	tori := flags.String("tori", "./bin/tori", "the `program` to measure")
+	turns := flags.String("turns", "10,100,1000", "turns of the runs, a `list`")
+	runs := flags.Int("runs", 3, "how often each run is made; medians are printed")
+	dir := flags.String("dir", "", "`directory` on the disk to measure (the system's for temporary files)")
+	window := flags.Bool("window", true, "also measure memory with a full window, 100 against 1,000 turns")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	list, err := parseTurns(*turns)
+	if err != nil {
+		return err
+	}
+	if *runs < 1 || flags.NArg() > 0 {
+		return fmt.Errorf("-runs must be at least 1, and nothing may follow the flags")
+	}
+	b, err := newBench(*tori, *dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(b.dir) }()
+	v, err := b.all(ctx, list, *runs, *window)
+	if v != nil && len(v.turns) > 0 && v.start.tori != nil {
+		(&report{w: os.Stdout}).print(v)
+	}
+	return err
+}
+
+func parseTurns(list string) ([]int, error) {
+	var all []int
+	for field := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(field))
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("-turns %q: want numbers from 1, separated by commas", list)
+		}
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func floorMain(ctx context.Context, base, prompt string) error {
+	cost, err := runFloor(ctx, base, prompt)
+	if err != nil {
+		return err
+	}
+	if cost.selfCPU, err = ownCPU(); err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(cost)
+}
+
+func newBench(tori, dir string) (*bench, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if tori, err = filepath.Abs(tori); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(tori); err != nil {
+		return nil, fmt.Errorf("the program to measure (make build makes it): %w", err)
+	}
+	if dir, err = os.MkdirTemp(dir, "tori-bench-"); err != nil {
+		return nil, err
+	}
+	dir, err = filepath.Abs(dir)
+	return &bench{self: self, tori: tori, dir: dir}, err
+}
+
+// all measures everything. Floor and tori take turns, so that a disturbance of
+// the machine meets both. A run that fails leaves its figures out, and is an
+// error beside what else was measured.
+func (b *bench) all(ctx context.Context, turns []int, runs int, window bool) (*results, error) {
+	v := &results{pairs: map[int]pair{}, disk: fileSystem(b.dir)}
+	plans := []plan{{turns: 0, context: largeContext}}
+	for _, n := range turns {
+		plans = append(plans, plan{turns: n, context: largeContext})
+	}
+	if window {
+		for _, n := range smallTurns {
+			plans = append(plans, plan{turns: n, context: smallContext})
+		}
+	}
+	floors, toris := make([][]sample, len(plans)), make([][]sample, len(plans))
+	failed := make([]error, len(plans))
+	for k := range runs {
+		costs, err := syncCosts(b.dir, max(1, syncSamples/runs))
+		if err != nil {
+			return nil, fmt.Errorf("measure fdatasync: %w", err)
+		}
+		v.syncs = append(v.syncs, costs...)
+		for i, p := range plans {
+			if failed[i] != nil {
+				continue
+			}
+			note("round %d of %d: %d turns, context of %d tokens", k+1, runs, p.turns, p.context)
+			failed[i] = b.once(ctx, p, k%2 == 1, &floors[i], &toris[i])
+			if ctx.Err() != nil {
+				return nil, failed[i]
+			}
+		}
+	}
+	var err error
+	if v.hello, err = b.version(ctx, hellos); err != nil {
+		return nil, err
+	}
+	if bwrapWorks(ctx) {
+		note("%d turns in the sandbox", boxedTurns)
+		if v.boxed, err = b.agent(ctx, plan{turns: boxedTurns, context: largeContext, sandboxed: true}); err != nil {
+			failed = append(failed, fmt.Errorf("tori in the sandbox: %w", err))
+		}
+	} else {
+		note("bubblewrap does not work here: nothing is measured in the sandbox")
+	}
+	for i, p := range plans {
+		m := pair{medians(floors[i]), medians(toris[i])}
+		switch {
+		case failed[i] != nil:
+		case p.turns == 0:
+			v.start = m
+		case p.context == largeContext:
+			v.turns = append(v.turns, p.turns)
+			v.pairs[p.turns] = m
+		default:
+			v.small = append(v.small, m)
+		}
+	}
+	return v, errors.Join(failed...)
+}
+
+// once makes one run of each side, tori first where swapped.
+func (b *bench) once(ctx context.Context, p plan, swapped bool, floors, toris *[]sample) error {
+	sides := []struct {
+		name string
+		run  func(context.Context, plan) (sample, error)
+		all  *[]sample
+	}{{"floor", b.floor, floors}, {"tori", b.agent, toris}}
+	if swapped {
+		slices.Reverse(sides)
+	}
+	for _, s := range sides {
+		one, err := s.run(ctx, p)
+		if err != nil {
+			return fmt.Errorf("%s, %d turns, context of %d tokens: %w", s.name, p.turns, p.context, err)
+		}
+		*s.all = append(*s.all, one)
+	}
+	return nil
+}
+
+// bwrapWorks reports whether this machine lets bubblewrap make a sandbox.
+func bwrapWorks(ctx context.Context) bool {
+	return exec.CommandContext(ctx, "bwrap", "--ro-bind", "/", "/", "--unshare-all", "--die-with-parent", "true").Run() == nil
+}
+
+// fileSystem names the file system of a directory: where syncs cost nothing,
+// the reader should know why.
+func fileSystem(dir string) string {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		return dir
+	}
+	// statfs(2) lists the numbers.
+	names := map[int64]string{0xEF53: "ext4", 0x9123683E: "btrfs", 0x58465342: "xfs", 0x794C7630: "overlay", 0x2FC12FC1: "zfs",
+		0x01021994: "tmpfs, which never reaches a disk: choose another with -dir"}
+	name, ok := names[st.Type]
+	if !ok {
+		name = fmt.Sprintf("file system %#x", st.Type)
+	}
+	return filepath.Dir(dir) + " on " + name
+}
+
+// note tells the one who waits what is going on.
+func note(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench: "+format+"\n", args...) }
