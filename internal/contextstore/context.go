@@ -21,20 +21,24 @@ type Context struct {
 	meta  Metadata
 	lock  *lock
 
-	mu       sync.Mutex
-	dir      string
-	state    State
-	since    Time // what ActiveMS has been counted up to
-	saved    time.Time
-	pending  bool        // state.json is behind; flush will write it
-	flush    *time.Timer // runs while the context is open
-	ended    bool
-	messages *logFile
-	tools    *logFile
-	window   *logFile
-	checks   *logFile
-	tokens   int64 // running total of the last message
-	buf      []byte
+	mu        sync.Mutex
+	dir       string
+	state     State
+	since     Time // what ActiveMS has been counted up to
+	saved     time.Time
+	pending   bool // state.json is behind; flush will write it
+	rowAt     time.Time
+	rowBehind bool
+	lost      error       // another process took the context over
+	flush     *time.Timer // runs while the context is open
+	flushing  bool
+	ended     bool
+	messages  *logFile
+	tools     *logFile
+	window    *logFile
+	checks    *logFile
+	tokens    int64 // running total of the last message
+	buf       []byte
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -226,10 +230,25 @@ func (c *Context) ModelCalled(tokens int64) {
 	c.state.TotalTokensUsed += tokens
 }
 
-// quiet is the least time between two unsynced writes of state.json. A file
-// system may flush data on a replacing rename, and calls that take less are of
-// no interest to a reader.
+// quiet is the least time between two unsynced writes of state.json, and
+// between two updates of the row. Turns that take less are of no interest to a
+// reader, and each write costs as much as a quick turn itself: a file system
+// may flush data on a replacing rename.
 const quiet = 100 * time.Millisecond
+
+// soon reports that something was written less than quiet ago, and sees to it
+// that what is pending is written when that time is over. The caller holds mu.
+func (c *Context) soon(last time.Time) bool {
+	wait := quiet - c.store.Now().Sub(last)
+	if wait <= 0 || wait > quiet {
+		return false
+	}
+	if !c.flushing {
+		c.flushing = true
+		c.flush.Reset(wait)
+	}
+	return true
+}
 
 // Activity notes in state.json what the run is about to do (store-v2 §3.2). It
 // is replaced without a sync: it informs people and is not a checkpoint. Notes
@@ -241,27 +260,29 @@ func (c *Context) Activity(status, activity string) error {
 		return ErrEnded
 	}
 	c.state.Status, c.state.LastActivity = status, activity
-	if wait := quiet - c.store.Now().Sub(c.saved); wait > 0 && wait <= quiet {
-		if !c.pending {
-			c.pending = true
-			c.flush.Reset(wait)
-		}
+	if c.pending = c.soon(c.saved); c.pending {
 		return nil
 	}
 	return c.saveState(false)
 }
 
-// TurnDone updates the row, once per turn. The error is ErrNotOwner or nil: any
+// TurnDone brings the row up to date, at most once per turn and per 100 ms;
+// what is left out is written soon after. The error is ErrNotOwner or nil: any
 // other trouble with the index is reported and mended later.
 func (c *Context) TurnDone(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.rowBehind = c.soon(c.rowAt); c.rowBehind {
+		return c.lost
+	}
 	return c.putRow(ctx)
 }
 
 func (c *Context) putRow(ctx context.Context) error {
+	c.rowAt, c.rowBehind = c.store.Now(), false
 	err := c.store.index.put(ctx, c.meta, c.state)
 	if errors.Is(err, ErrNotOwner) {
+		c.lost = err
 		return err
 	}
 	c.store.tell(err)
@@ -328,8 +349,12 @@ func (c *Context) beat(every time.Duration) {
 			return
 		case <-c.flush.C:
 			c.mu.Lock()
+			c.flushing = false
 			if !c.ended && c.pending {
 				_ = c.saveState(false)
+			}
+			if !c.ended && c.rowBehind {
+				_ = c.putRow(context.Background()) // ErrNotOwner is told by the next TurnDone
 			}
 			c.mu.Unlock()
 		case <-t.C:
