@@ -98,8 +98,11 @@ func (l Lang) Error(err error) string {
 		return ""
 	}
 	var e *Error
-	if !errors.As(err, &e) {
+	switch {
+	case !errors.As(err, &e):
 		return err.Error()
+	case error(e) == err: //nolint:errorlint // identity: a long chain is rendered once, not twice at each link
+		return l.T(e.Key, e.Args...)
 	}
 	return strings.Replace(err.Error(), e.Error(), l.T(e.Key, e.Args...), 1)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -72,5 +73,20 @@ func TestErrorSpeaksItsReadersLanguage(t *testing.T) {
 	}
 	if s := English.T("no.such.key", 1); s != "no.such.key 1" {
 		t.Error(s)
+	}
+}
+
+// A chain of errors costs as much as it is long.
+func TestLongChains(t *testing.T) {
+	t.Parallel()
+	err := error(E("cli.interrupted_early"))
+	for range 200 {
+		err = E("cli.usage", err)
+	}
+	if s := Japanese.Error(err); strings.Count(s, "tori --help") != 200 {
+		t.Errorf("%d links", strings.Count(s, "tori --help"))
+	}
+	if s := Japanese.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "open: 実行") {
+		t.Error(s[:50])
 	}
 }
