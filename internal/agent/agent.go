@@ -211,6 +211,12 @@ func (r *run) begin(ctx context.Context) error {
 	}
 	r.before = round(all, 0)
 	if r.ledger.LastSeq() > 0 {
+		if r.Checks == nil { // detected on the base; what is in the tree now is the model's
+			r.checks = nil
+			for _, c := range r.before {
+				r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
+			}
+		}
 		return nil
 	}
 	if len(r.before) < len(r.checks) {

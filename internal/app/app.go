@@ -6,6 +6,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -175,6 +176,9 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	c, repairs, err := s.store.Claim(ctx, id)
 	for _, r := range repairs {
 		s.log.Warn("Repaired: " + r)
+	}
+	if errors.Is(err, contextstore.ErrEnded) {
+		return report, &ConfigError{i18n.E("app.had_ended", id)}
 	}
 	if err != nil {
 		return report, err

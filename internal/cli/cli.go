@@ -15,6 +15,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/ops"
 	"toritsugi/internal/task"
 )
 
@@ -49,7 +50,9 @@ type console struct {
 	getenv func(string) string
 }
 
-func (c *console) say(key string, args ...any) { _, _ = fmt.Fprintln(c.out, c.lang.T(key, args...)) }
+func (c *console) say(key string, args ...any) {
+	_, _ = fmt.Fprintln(c.out, ops.Printable(c.lang.T(key, args...)))
+}
 
 // exitError ends the program with a code; its error, if any, is printed.
 type exitError struct {
@@ -99,7 +102,7 @@ func (c *console) main(args []string) int {
 
 func (c *console) complain(err error) {
 	for line := range strings.SplitSeq(c.lines(err), "\n") {
-		_, _ = fmt.Fprintf(c.err, "tori: %s\n", line)
+		_, _ = fmt.Fprintf(c.err, "tori: %s\n", ops.Printable(line))
 	}
 }
 

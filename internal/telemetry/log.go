@@ -4,9 +4,9 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -63,11 +63,15 @@ func (h *handler) add(b *strings.Builder, a slog.Attr) {
 		return
 	}
 	s := v.String()
-	if s == "" || strings.ContainsAny(s, " \t\n\r\"=") {
-		s = fmt.Sprintf("%q", s)
+	if s == "" || strings.ContainsAny(s, " \"=") || strings.ContainsFunc(s, control) {
+		s = strconv.Quote(s)
 	}
 	b.WriteString(" " + h.group + a.Key + "=" + s)
 }
+
+// control reports a character that is not shown as itself: it would break the
+// line or steer the terminal of whoever reads the log.
+func control(r rune) bool { return !strconv.IsPrint(r) }
 
 func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	rec := *h
@@ -81,7 +85,10 @@ func (h *handler) Handle(_ context.Context, r slog.Record) error {
 	if id != "" {
 		id = "[uuid:" + id + "] "
 	}
-	msg := strings.NewReplacer("\n", `\n`, "\r", `\r`).Replace(r.Message)
+	msg := r.Message
+	if strings.ContainsFunc(msg, control) {
+		msg = strings.Trim(strconv.Quote(msg), `"`)
+	}
 	line := h.redact(r.Time.Format("2006-01-02 15:04:05") + " " + r.Level.String() + " " + id + msg + attrs.String())
 	h.out.mu.Lock()
 	defer h.out.mu.Unlock()

@@ -16,11 +16,11 @@ func TestLineIsTheSpecifiedOne(t *testing.T) {
 	run.Info("LLM call #1: 250 tokens")
 	run.Debug("not shown")
 	run.Warn("two\nlines", "key", "hunter2", "text", "a b")
-	log.Info("no task")
+	log.Info("no \x1b[31mtask", "text", "\x1b]0;owned\a")
 	want := []string{
 		`^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d INFO \[uuid:550e8400\] LLM call #1: 250 tokens$`,
 		`^.{19} WARN \[uuid:550e8400\] two\\nlines key=\[SECRET\] text="a b"$`,
-		`^.{19} INFO no task$`,
+		`^.{19} INFO no \\x1b\[31mtask text="\\x1b\]0;owned\\a"$`,
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	if len(lines) != len(want) {

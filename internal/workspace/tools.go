@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"toritsugi/internal/disk"
 )
@@ -87,11 +89,15 @@ func (w *Workspace) Restore(ctx context.Context) error {
 	return (&disk.FS{}).Replace(dotGit, []byte("gitdir: "+w.repo.gitDir+"\n"), false)
 }
 
-// Paths are the paths of changes, in their order.
+// Paths are the paths of changes as people may read them, in their order: what
+// is not printable is shown escaped.
 func Paths(changes []Change) []string {
 	paths := make([]string, len(changes))
 	for i, c := range changes {
-		paths[i] = strings.ToValidUTF8(c.Path, "\uFFFD")
+		paths[i] = c.Path
+		if strings.ContainsFunc(c.Path, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
+			paths[i] = strconv.Quote(c.Path)
+		}
 	}
 	return paths
 }
