@@ -45,11 +45,15 @@ func (d demoCmd) Run(c *console) error {
 		c.say("cli.demo_unconfined", err)
 		opt.AllowUnsandboxed = true
 	}
+	self := "tori"
+	if strings.ContainsRune(os.Args[0], '/') {
+		self = quoted(os.Args[0]) // as it was called: it may not be on the PATH
+	}
 	return c.run(opt, runHooks{after: func(r agent.Report) {
 		c.say("cli.demo_look")
 		for _, line := range []string{
-			fmt.Sprintf("tori show %s --base-dir %s", r.UUID[:8], quoted(opt.BaseDir)),
-			fmt.Sprintf("tori show %s --messages --base-dir %s", r.UUID[:8], quoted(opt.BaseDir)),
+			fmt.Sprintf("%s show %s --base-dir %s", self, r.UUID[:8], quoted(opt.BaseDir)),
+			fmt.Sprintf("%s show %s --messages --base-dir %s", self, r.UUID[:8], quoted(opt.BaseDir)),
 			fmt.Sprintf("git -C %s log -p main..%s", quoted(repo), r.Branch),
 			fmt.Sprintf("jq -r '[.seq,.role,.content]|@tsv' %s", quoted(filepath.Join(r.Dir, "messages.jsonl"))),
 			fmt.Sprintf("cat %s", quoted(strings.TrimSuffix(opt.Issue, ".md")+".comments.md")),

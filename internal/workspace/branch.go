@@ -50,7 +50,8 @@ func cleanID(id string) string {
 	return shortHash(id)
 }
 
-// slug joins the runs of ASCII letters and digits of s by dashes.
+// slug joins the runs of ASCII letters and digits of s by dashes. Over the
+// limit it ends with a whole word where that leaves at least half.
 func slug(s string, limit int) string {
 	var b strings.Builder
 	gap := false
@@ -58,6 +59,12 @@ func slug(s string, limit int) string {
 		if (r < 'a' || r > 'z') && (r < '0' || r > '9') {
 			gap = b.Len() > 0
 			continue
+		}
+		if b.Len() >= limit && !gap {
+			if i := strings.LastIndexByte(b.String(), '-'); i >= limit/2 {
+				return b.String()[:i]
+			}
+			break
 		}
 		if b.Len() >= limit || gap && b.Len()+1 >= limit {
 			break

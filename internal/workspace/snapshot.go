@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"toritsugi/internal/i18n"
@@ -98,6 +99,9 @@ func (w *Workspace) snapshot(ctx context.Context, durable bool) (tree string, er
 	return line(out), err
 }
 
+// copyFile copies an index with its modification time: git looks again at a
+// file that was changed in the same instant as the index was written, and tells
+// that by the index's time (git's racy-git.txt).
 func copyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -115,7 +119,14 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	if err = errors.Join(err, out.Close()); err != nil {
+		return err
+	}
+	st, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	return os.Chtimes(to, time.Time{}, st.ModTime())
 }
 
 // Status lists what differs from the branch's last commit, and repositories
