@@ -6,9 +6,12 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -97,6 +100,7 @@ type run struct {
 	*Agent
 	ledger *contextstore.Context
 	job    Job
+	lost   bool // the workspace of an earlier owner is gone
 	issue  *folder.Issue
 	ws     *workspace.Workspace
 	shell  sandbox.Runner
@@ -165,7 +169,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.job, err = ParseJob(r.ledger.Metadata()); err != nil {
 		return err
 	}
-	if r.issue, err = readIssue(r.job, r.ledger.Metadata()); err != nil {
+	if r.issue, err = r.readIssue(); err != nil {
 		return err
 	}
 	r.report.Branch = r.job.Branch
@@ -173,6 +177,8 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
+	_, err = os.Stat(dir)
+	r.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
 	src, err := workspace.Inspect(ctx, r.job.Repo, workspace.InspectOptions{AllowDirty: true})
 	if err != nil {
 		return err
@@ -195,11 +201,14 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-func readIssue(j Job, m contextstore.Metadata) (*folder.Issue, error) {
-	if j.Issue == "" {
-		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: j.Message, Author: m.User}, nil
+// readIssue reads what is asked for; once it stands in the conversation the
+// file is no longer needed.
+func (r *run) readIssue() (*folder.Issue, error) {
+	m := r.ledger.Metadata()
+	if r.job.Issue == "" || r.ledger.LastSeq() > 0 {
+		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: r.job.Message, Author: m.User}, nil
 	}
-	return folder.ReadIssue(j.Issue)
+	return folder.ReadIssue(r.job.Issue)
 }
 
 // begin runs the checks on the untouched base and appends the first messages,
@@ -219,14 +228,14 @@ func (r *run) begin(ctx context.Context) error {
 		}
 		return nil
 	}
-	if len(r.before) < len(r.checks) {
+	if !complete(r.before, r.checks) {
 		if r.before, err = r.runChecks(ctx, 0); err != nil {
 			return err
 		}
-		// What the checks left in the tree is no part of the change.
-		if err := r.ws.Restore(ctx); err != nil {
-			return err
-		}
+	}
+	// What the checks left in the tree is no part of the change.
+	if err := r.ws.Restore(ctx); err != nil {
+		return err
 	}
 	_, err = r.ledger.Append(
 		contextstore.Message{Role: llm.RoleSystem, Content: systemPrompt},
@@ -254,8 +263,16 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &turn.Loop{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now}, ctx.Err()
+	loop := &turn.Loop{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now}
+	if r.lost {
+		r.log.Warn("The workspace was gone and is made anew from the base")
+		return loop, loop.Tell(ctx, lostWorkspace)
+	}
+	return loop, ctx.Err()
 }
+
+// lostWorkspace tells the model that what it did is gone.
+const lostWorkspace = "The workspace was lost while the run was interrupted and has been made anew from the base commit: every change made so far is gone. Do again what is still needed."
 
 // shell lets the shell tool run commands in the sandbox, none longer than most.
 type shell struct {
@@ -280,16 +297,10 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 		return false, err
 	}
 	n := 1
-	if len(all) > 0 {
-		n = all[len(all)-1].Round + 1
+	for complete(round(all, n), r.checks) && len(r.checks) > 0 {
+		n++
 	}
-	changes, err := r.ws.ChangedFiles(ctx)
-	if err != nil {
-		return false, err
-	}
-	r.report.Files = workspace.Paths(changes)
-	// Committed before the checks run, so that what they leave behind stays out.
-	if r.report.Commit, err = r.commit(ctx); err != nil {
+	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
 		return false, err
 	}
 	if r.after, err = r.runChecks(ctx, n); err != nil {
@@ -300,23 +311,41 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 	}
 	v := judge(r.before, r.after)
 	failed := slices.Concat(v.broken, v.red)
-	changed := len(r.report.Files) > 0
 	switch {
 	case len(failed) == 0:
 		return false, nil
 	case n < maxRounds && (len(v.broken) > 0 || n == 1):
-		written, err := r.ledger.Append(contextstore.Message{Role: llm.RoleUser, Content: feedback(failed)})
-		if err != nil {
-			return false, err
-		}
-		loop.Window.Add(written[0])
-		return true, nil
+		return true, loop.Tell(ctx, feedback(failed))
 	case len(v.broken) > 0:
 		return false, &checksError{"agent.checks_failed", v.broken}
-	case !changed:
+	case len(r.report.Files) == 0:
 		return false, &checksError{"agent.nothing_done", v.red}
 	}
 	return false, nil
+}
+
+// settle commits the work up to an answer before the checks run, so that what
+// they leave behind stays out, also where an earlier owner was interrupted
+// among them. Then the tree is what the commit holds: repositories inside it
+// that git does not take are gone, so that the checks judge what is handed over.
+func (r *run) settle(ctx context.Context, seq int64) (err error) {
+	st := r.ledger.State()
+	if st.CommittedSeq == seq {
+		r.report.Commit = st.Commit
+	} else {
+		if r.report.Commit, err = r.commit(ctx); err != nil {
+			return err
+		}
+		if err := r.ledger.Committed(seq, r.report.Commit); err != nil {
+			return err
+		}
+	}
+	if err := r.ws.Restore(ctx); err != nil {
+		return err
+	}
+	changes, err := r.ws.ChangedFiles(ctx)
+	r.report.Files = workspace.Paths(changes)
+	return err
 }
 
 // checksError ends a run whose checks do not pass.

@@ -68,6 +68,16 @@ func round(all []contextstore.CheckRun, n int) []contextstore.CheckRun {
 	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool { return c.Round != n })
 }
 
+// complete reports whether every check has a run among runs.
+func complete(runs []contextstore.CheckRun, checks []Check) bool {
+	for _, c := range checks {
+		if !slices.ContainsFunc(runs, func(r contextstore.CheckRun) bool { return r.Command == c.Command }) {
+			return false
+		}
+	}
+	return true
+}
+
 // verdict is what two rounds of checks, before and after the change, say.
 type verdict struct {
 	broken []contextstore.CheckRun // fail now and did not before, or fail in new places

@@ -110,8 +110,8 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 
 func TestAddedLines(t *testing.T) {
 	t.Parallel()
-	patch := "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-old ghp_secret\n+new text\n context\n"
-	if got := addedLines(patch); got != "new text\n" {
+	patch := "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-old ghp_secret\n+new text\n+++ more\n context\n"
+	if got := addedLines(patch); got != "++ b/x\nnew text\n++ more\n" {
 		t.Errorf("%q", got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -24,15 +25,16 @@ const maxPatch = 64 << 20
 // refused, never rewritten (DESIGN §2.7).
 func (r *run) commit(ctx context.Context) (string, error) {
 	var patch limited
-	if err := r.ws.Patch(ctx, &patch); err != nil {
+	if err := r.ws.PatchText(ctx, &patch); err != nil {
 		return "", err
 	}
 	if found := r.Secrets(addedLines(patch.String())); len(found) > 0 {
-		return "", i18n.E("agent.secret_in_patch", strings.Join(found, ", "))
+		return "", &taskError{i18n.E("agent.secret_in_patch", strings.Join(found, ", "))}
 	}
+	id := r.ledger.Metadata().TaskKey.ID
 	hash, err := r.ws.Commit(ctx, workspace.CommitOptions{
-		Message:    fmt.Sprintf("%s (#%s)\n\n%s", subject(r.ledger.Metadata().Title), r.issue.ID, cut(strings.TrimSpace(r.final), 4000)),
-		Trailers:   []workspace.Trailer{{Key: "Issue", Value: r.issue.ID}, {Key: "Tori-Run", Value: r.ledger.UUID()}},
+		Message:    fmt.Sprintf("%s (#%s)\n\n%s", subject(r.ledger.Metadata().Title), id, cut(strings.TrimSpace(r.final), 4000)),
+		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: r.ledger.UUID()}},
 		AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: r.Now(),
 	})
 	if errors.Is(err, workspace.ErrNothingToCommit) {
@@ -58,22 +60,27 @@ type limited struct{ strings.Builder }
 
 func (l *limited) Write(p []byte) (int, error) {
 	if l.Len()+len(p) > maxPatch {
-		return 0, i18n.E("agent.patch_too_large", maxPatch>>20)
+		return 0, &taskError{i18n.E("agent.patch_too_large", maxPatch>>20)}
 	}
 	return l.Builder.Write(p)
 }
 
-// addedLines are the lines that a patch adds; what it removes or shows as
-// context was in the repository before.
+// addedLines are the lines that a patch adds, and the names of its files; what
+// it removes or shows as context was in the repository before.
 func addedLines(patch string) string {
 	var b strings.Builder
 	for line := range strings.Lines(patch) {
-		if strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "+++") {
+		if strings.HasPrefix(line, "+") {
 			b.WriteString(line[1:])
 		}
 	}
 	return b.String()
 }
+
+// taskError is the task's own failure, as against trouble of the world.
+type taskError struct{ error }
+
+func (e *taskError) Unwrap() error { return e.error }
 
 // handOver puts the branch into the user's repository; their checkout stays as it is.
 func (r *run) handOver(ctx context.Context) error {
@@ -99,6 +106,7 @@ func (r *run) conclude(ctx context.Context, err error) task.Outcome {
 	var budget *turn.BudgetError
 	var small *memory.TooSmallError
 	var checks *checksError
+	var own *taskError
 	o := task.Outcome{Status: task.Failed}
 	switch {
 	case ctx.Err() != nil && r.StopAsked != nil && r.StopAsked():
@@ -120,8 +128,13 @@ func (r *run) conclude(ctx context.Context, err error) task.Outcome {
 		}
 	case diskTrouble(err):
 		o.Status, o.Reason = task.Paused, lang.T("agent.disk", err)
-	default:
+	case errors.As(err, &own):
+		o.Reason = lang.Error(own.error)
+	default: // a repository that moved, git that finds no room, a branch in the way …
 		o.Reason = lang.Error(err)
+		if r.ledger.State().LLMCallCount > 0 {
+			o.Status = task.Paused
+		}
 	}
 	return o
 }
@@ -162,12 +175,16 @@ func (r *run) end(ctx context.Context) error {
 			r.log.Error("The comment could not be written", "error", err)
 		}
 	}
-	if err := r.ledger.Transition(ctx, *o); err != nil {
-		if errors.Is(err, contextstore.ErrNotOwner) {
-			return errors.Join(err, r.ledger.Close())
-		}
-		cerr := r.ledger.Close()
-		return i18n.E("agent.transition", r.ledger.UUID(), o.Status, errors.Join(err, cerr))
+	err := r.ledger.Transition(ctx, *o)
+	var unfinished *contextstore.UnfinishedError
+	switch {
+	case errors.As(err, &unfinished):
+		r.log.Warn(err.Error() + "; the next opener does it")
+	case errors.Is(err, contextstore.ErrNotOwner):
+		return errors.Join(err, r.ledger.Close())
+	case err != nil:
+		_ = r.ledger.Close() // the error would be the same one again
+		return &openError{i18n.E("agent.transition", r.ledger.UUID(), o.Status, err)}
 	}
 	switch o.Status {
 	case task.Completed:
@@ -180,13 +197,28 @@ func (r *run) end(ctx context.Context) error {
 	return nil
 }
 
+// openError says that the run could not be closed: its context is as good as
+// after a crash, and can be resumed.
+type openError struct{ error }
+
+func (e *openError) Unwrap() error { return e.error }
+
+// StillOpen reports an error of Execute after which the run is not closed, and
+// can be resumed when what the error says is mended.
+func StillOpen(err error) bool {
+	var e *openError
+	return errors.As(err, &e)
+}
+
 // post appends the comment to the issue's comment file, once however often it
 // is tried (the marker carries the run's uuid).
 func (r *run) post() error {
 	if r.job.Issue == "" {
 		return nil
 	}
-	return folder.AppendComment(r.job.Issue, folder.Comment{Author: r.AuthorName, Time: r.Now().UTC(), Body: r.Store.Redact(r.report.Comment), Marker: r.ledger.UUID()})
+	return folder.AppendComment(r.job.Issue, folder.Comment{Author: r.AuthorName, Time: r.Now().UTC(), Body: redact.Printable(r.Store.Redact(r.report.Comment)),
+		// With the status: if this one cannot be kept, the next owner's may differ.
+		Marker: r.ledger.UUID() + "." + string(r.report.Outcome.Status)})
 }
 
 // comment is the text that people read under the issue.

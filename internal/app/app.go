@@ -274,7 +274,7 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 	if m.User == "" {
 		m.User = s.env.Getenv("USER")
 	}
-	m.Title, m.User = s.redact.String(m.Title), s.redact.String(m.User)
+	m.Title, m.User, issue.ID = s.redact.String(m.Title), s.redact.String(m.User), s.redact.String(issue.ID)
 	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
 	if job.Issue == "" {
 		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
@@ -297,9 +297,17 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent
 	m.Run = raw
 	id, err := s.store.Enqueue(ctx, m)
 	if live := asLive(err); live != nil {
-		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8])}
+		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.where())}
 	}
 	return id, err
+}
+
+// where is the flag that finds a run again, if one is needed.
+func (s *system) where() string {
+	if s.opt.BaseDir == "" {
+		return ""
+	}
+	return " --base-dir " + s.opt.BaseDir
 }
 
 // shell finds how commands are confined.

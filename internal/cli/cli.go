@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -15,7 +16,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/ops"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -48,10 +49,11 @@ type console struct {
 	err    io.Writer
 	lang   i18n.Lang
 	getenv func(string) string
+	redact *redact.Sanitizer // of what is complained of: it may quote a secret
 }
 
 func (c *console) say(key string, args ...any) {
-	_, _ = fmt.Fprintln(c.out, ops.Printable(c.lang.T(key, args...)))
+	_, _ = fmt.Fprintln(c.out, redact.Printable(c.lang.T(key, args...)))
 }
 
 // exitError ends the program with a code; its error, if any, is printed.
@@ -68,19 +70,22 @@ func (e *exitError) Error() string {
 }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usage marks an error as one of usage or configuration.
+// usage marks an error as one of usage or configuration, unless it is one of
+// writing the answer.
 func usage(err error) error {
-	if err == nil {
-		return nil
+	var path *fs.PathError
+	if err == nil || errors.As(err, &path) && path.Op == "write" {
+		return err
 	}
 	return &exitError{exitUsage, err}
 }
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
-	c := &console{out: os.Stdout, err: os.Stderr, lang: i18n.Detect(os.Getenv), getenv: os.Getenv}
-	// A reader that goes away ends the printing, not with a signal's message.
-	signal.Ignore(syscall.SIGPIPE)
+	c := &console{out: os.Stdout, err: os.Stderr, lang: i18n.Detect(os.Getenv), getenv: os.Getenv, redact: redact.New(nil, nil)}
+	// A reader that goes away ends the printing by EPIPE, not the run by a
+	// signal. Ignoring the signal would be inherited by every command.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	return c.main(args)
 }
 
@@ -101,8 +106,8 @@ func (c *console) main(args []string) int {
 }
 
 func (c *console) complain(err error) {
-	for line := range strings.SplitSeq(c.lines(err), "\n") {
-		_, _ = fmt.Fprintf(c.err, "tori: %s\n", ops.Printable(line))
+	for line := range strings.SplitSeq(strings.TrimSpace(c.lang.Error(err)), "\n") {
+		_, _ = fmt.Fprintf(c.err, "tori: %s\n", redact.Printable(c.redact.String(line)))
 	}
 }
 

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/config"
@@ -56,17 +54,4 @@ type configExampleCmd struct{}
 func (configExampleCmd) Run(c *console) error {
 	_, err := c.out.Write(config.Example())
 	return err
-}
-
-// lines renders each of several joined errors in the reader's language.
-func (c *console) lines(err error) string {
-	var many interface{ Unwrap() []error }
-	if errors.As(err, &many) {
-		var all []string
-		for _, e := range many.Unwrap() {
-			all = append(all, c.lines(e))
-		}
-		return strings.Join(all, "\n")
-	}
-	return c.lang.Error(err)
 }

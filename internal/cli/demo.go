@@ -30,8 +30,10 @@ type demoCmd struct {
 // Run makes a small repository with a failing test and an issue about it, runs
 // the issue with a script instead of a model, and says what to look at.
 func (d demoCmd) Run(c *console) error {
-	if _, err := exec.LookPath("go"); err != nil {
-		return usage(i18n.E("cli.demo_no_go"))
+	for _, program := range []string{"go", "git"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return usage(i18n.E("cli.demo_needs", program))
+		}
 	}
 	dir, err := d.make(c.lang)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/app"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -65,12 +66,18 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	switch {
 	case errors.As(err, &bad) && ctx.Err() == nil:
 		return usage(bad.Err)
+	case errors.Is(err, contextstore.ErrBusy):
+		return usage(err)
+	case agent.StillOpen(err):
+		c.say("cli.resume_with", *uuid.Load()+where(opt))
+		c.say("cli.end_paused", err)
+		return &exitError{code: exitPaused}
 	case err != nil && ctx.Err() != nil && uuid.Load() == nil:
 		return &exitError{exitStopped, i18n.E("cli.interrupted_early")}
 	case err != nil:
 		return err
 	}
-	c.conclusion(report)
+	c.conclusion(report, where(opt))
 	if hooks.after != nil {
 		hooks.after(report)
 	}
@@ -87,7 +94,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 }
 
 // conclusion prints what a run leaves behind.
-func (c *console) conclusion(r agent.Report) {
+func (c *console) conclusion(r agent.Report, where string) {
 	if r.Outcome.Status == task.Completed && r.Commit != "" {
 		c.say("cli.branch", r.Branch, r.Commit)
 		for i, f := range r.Files {
@@ -98,15 +105,27 @@ func (c *console) conclusion(r agent.Report) {
 			_, _ = fmt.Fprintln(c.out, "  "+f)
 		}
 	}
-	c.say("cli.files_at", r.Dir, r.UUID[:8])
+	c.say("cli.files_at", r.Dir, r.UUID[:8]+where)
 	if r.Outcome.Status == task.Paused {
-		c.say("cli.resume_with", r.UUID[:8])
+		c.say("cli.resume_with", r.UUID[:8]+where)
 	}
+}
+
+// where is the flag that finds the run again, for the commands we print.
+func where(opt app.RunOptions) string {
+	if opt.BaseDir == "" {
+		return ""
+	}
+	return " --base-dir " + quoted(opt.BaseDir)
 }
 
 func (c *console) lastLine(r agent.Report) {
 	c.say("cli.end_"+string(r.Outcome.Status), r.Outcome.Reason)
 }
+
+// sameKey is within what time two SIGINTs are one key press: a terminal and a
+// wrapper may each deliver it.
+const sameKey = 150 * time.Millisecond
 
 // interruptible is a context that the first Ctrl-C (or SIGTERM) cancels, which
 // pauses the run; a second Ctrl-C asks that it be stopped for good.
@@ -117,11 +136,18 @@ func (c *console) interruptible(uuid *atomic.Pointer[string]) (ctx context.Conte
 	var stop atomic.Bool
 	finished := make(chan struct{})
 	go func() {
+		var first time.Time
 		for n := 0; ; n++ {
 			select {
 			case <-finished:
 				return
 			case s := <-signals:
+				if n == 0 {
+					first = time.Now()
+				}
+				if n > 0 && s == syscall.SIGINT && time.Since(first) < sameKey {
+					continue
+				}
 				if n > 0 && s == syscall.SIGINT {
 					stop.Store(true)
 					_, _ = fmt.Fprintln(c.err, c.lang.T("cli.stopping"))

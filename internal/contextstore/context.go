@@ -498,7 +498,34 @@ func (c *Context) Transition(ctx context.Context, o task.Outcome) error {
 	c.mu.Unlock()
 	c.shut()
 	c.mu.Lock()
+	if err != nil && !errors.Is(err, ErrNotOwner) {
+		return &UnfinishedError{c.meta.UUID, err}
+	}
 	return err
+}
+
+// UnfinishedError says that a transition was committed, so that its outcome
+// stands, and that a later step of it is left to the next opener.
+type UnfinishedError struct {
+	UUID string
+	Err  error
+}
+
+func (e *UnfinishedError) Error() string {
+	return fmt.Sprintf("finish the end of %s: %v", e.UUID, e.Err)
+}
+func (e *UnfinishedError) Unwrap() error { return e.Err }
+
+// Committed records durably that the work up to an answer is in a commit, ""
+// where it changed nothing.
+func (c *Context) Committed(seq int64, commit string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return ErrEnded
+	}
+	c.state.CommittedSeq, c.state.Commit = seq, commit
+	return c.saveState(true)
 }
 
 // finish does what follows the commit point; every step can be done again.

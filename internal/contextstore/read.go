@@ -212,6 +212,11 @@ func (v View) Tail(log string, n int, f func(line []byte) error) error {
 		return err
 	}
 	start := st.Size()
+	if last := make([]byte, 1); start > 0 {
+		if _, err := h.ReadAt(last, start-1); err == nil && last[0] != '\n' {
+			start++ // a torn last line has no newline
+		}
+	}
 	left := n
 	// Find where the last n lines begin, then stream them forward.
 	err = reverseLines(h, st.Size(), func(b []byte) bool {

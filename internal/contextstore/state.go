@@ -79,7 +79,9 @@ type State struct {
 	Hostname     string          `json:"hostname"`
 	MessageCount int64           `json:"message_count"` // lines of messages.jsonl that the counters above know of
 	ActiveMS     int64           `json:"active_ms"`     // time in an owner's hands, pauses not counted
-	Phase        string          `json:"phase"`         // "" or "ending" between the commit point and the end of a transition
+	CommittedSeq int64           `json:"committed_seq"` // the answer whose work is commit; what is in the tree beyond it is no work
+	Commit       string          `json:"commit"`
+	Phase        string          `json:"phase"` // "" or "ending" between the commit point and the end of a transition
 	Files        map[string]Mark `json:"files"`
 }
 

@@ -106,11 +106,30 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	}
 	s := &Store{Options: o, boot: bootID()}
 	s.hostname, _ = os.Hostname()
+	_, missing := os.Stat(filepath.Join(base, "tasks.db"))
 	if s.index, err = openIndex(ctx, base); err != nil {
 		s.index = nil
 		s.OnIndexError(err)
 	}
+	if missing != nil && s.index != nil {
+		s.tell(s.indexLive(ctx))
+	}
 	return s, nil
+}
+
+// indexLive gives a new index the runs that have not ended: without them a
+// second run of the same key would not be refused.
+func (s *Store) indexLive(ctx context.Context) error {
+	return walk(s.BaseDir, func(dir string) error {
+		if filepath.Base(filepath.Dir(dir)) == dirCompleted {
+			return nil
+		}
+		if v, err := view(dir); err == nil && !v.Status().Final() {
+			v.State.TaskStatus = v.Status()
+			return s.index.insert(ctx, v.Metadata, v.State)
+		}
+		return nil
+	})
 }
 
 // writable proves that files can be made in dir: permission bits do not tell

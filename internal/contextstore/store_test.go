@@ -341,7 +341,8 @@ func TestHalfDoneEndIsFinished(t *testing.T) {
 			s := open(t, Options{FS: fs})
 			c := begin(t, s)
 			armed = true
-			if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed, Reason: "red", Summary: "s"}); !errors.Is(err, died) {
+			var unfinished *UnfinishedError
+			if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed, Reason: "red", Summary: "s"}); !errors.Is(err, died) || !errors.As(err, &unfinished) {
 				t.Fatal(err)
 			}
 			armed = false
@@ -359,6 +360,19 @@ func TestHalfDoneEndIsFinished(t *testing.T) {
 				t.Error(".lock stays")
 			}
 		})
+	}
+}
+
+func TestANewIndexKnowsTheLiveRuns(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{OnIndexError: func(error) {}})
+	c := begin(t, s)
+	for _, f := range []string{"tasks.db", "tasks.db-wal", "tasks.db-shm"} {
+		_ = os.Remove(filepath.Join(s.BaseDir, f))
+	}
+	var live *LiveError
+	if _, err := open(t, Options{BaseDir: s.BaseDir}).Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != c.UUID() {
+		t.Errorf("a second run of the key: %v", err)
 	}
 }
 

@@ -20,7 +20,7 @@ var cliTexts = map[string]text{
 
 	"cli.demo_where":      {"A small Go repository with a failing test, and an issue about it, in %s", "失敗するテストを含む小さな Go リポジトリと、その issue を %s に作りました"},
 	"cli.demo_exists":     {"%s is not empty: name a new or empty directory with --dir", "%s は空ではありません。--dir で新しいディレクトリか空のディレクトリを指定してください"},
-	"cli.demo_no_go":      {"the demo runs a Go test and finds no go command: install Go, or try tori run on a repository of yours", "デモは Go のテストを実行しますが、go コマンドが見つかりません。Go を入れるか、手元のリポジトリで tori run を試してください"},
+	"cli.demo_needs":      {"the demo makes a Go repository and runs its test, and finds no %s command: install it", "デモは Go のリポジトリを作ってテストを実行しますが、%s コマンドが見つかりません。インストールしてください"},
 	"cli.demo_unconfined": {"No sandbox on this machine (%v): the demo runs its own script unconfined.", "このマシンにはサンドボックスがありません（%v）。デモは自前の台本を隔離なしで実行します。"},
 	"cli.demo_look":       {"Look at what it left:", "結果を見るには:"},
 

@@ -5,7 +5,7 @@ var configTexts = map[string]text{
 	"config.list":      {"%s\n%s", "%s\n%s"},
 	"config.more":      {"… and %d more", "…ほか %d 件"},
 	"config.read":      {"cannot read the configuration %s: %s. Check the path given with --config", "設定ファイル %s を読めません: %s。--config のパスを確認してください"},
-	"config.missing":   {"there is no configuration file %s. Create it, for example from config.example.yaml, or leave --config out", "設定ファイル %s がありません。config.example.yaml などから作成するか、--config を外してください"},
+	"config.missing":   {"there is no configuration file %s: %v. Write one (tori config example shows how), or leave --config out", "設定ファイル %s がありません: %v。作成するか（tori config example がひな形を出力します）、--config を外してください"},
 	"config.too_large": {"%s: the file is larger than %d KiB; this is not a configuration", "%s: ファイルが %d KiB を超えています。設定ファイルではないようです"},
 	"config.encoding":  {"%s:%d: the text is not UTF-8; save the file as UTF-8", "%s:%d: UTF-8 ではない文字があります。UTF-8 で保存してください"},
 	"config.nesting":   {"%s:%d: the brackets are nested too deeply", "%s:%d: 括弧の入れ子が深すぎます"},

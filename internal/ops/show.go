@@ -13,6 +13,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
 )
 
 // ShowOptions choose what Show prints of a context.
@@ -196,7 +197,7 @@ func fullMessage(b []byte) (string, error) {
 	}
 	s := fmt.Sprintf("%s  %s  %d tokens\n%s", head, stamp(m.Timestamp), m.Tokens, indent(m.Content))
 	for _, c := range m.ToolCalls {
-		s += fmt.Sprintf("    -> %s %s\n", clean(c.Name), Printable(c.Arguments))
+		s += fmt.Sprintf("    -> %s %s\n", clean(c.Name), redact.Printable(c.Arguments))
 	}
 	return s + "\n", nil
 }
@@ -219,7 +220,7 @@ func fullTool(b []byte) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("[%d] %s  %s  %s  %d ms\n    %s\n%s\n", t.Seq, clean(t.Tool), t.Status, stamp(t.Timestamp), t.DurationMS,
-		Printable(string(t.Args)), indent(t.Result+t.Error)), nil
+		redact.Printable(string(t.Args)), indent(t.Result+t.Error)), nil
 }
 
 func overviewJSON(p *printer, v contextstore.View) error {
@@ -263,22 +264,11 @@ func thousands(n int64) string {
 
 // clean makes a stranger's text one line that cannot steer a terminal.
 func clean(s string) string {
-	return strings.Join(strings.Fields(Printable(s)), " ")
-}
-
-// Printable drops what could steer a terminal: control characters, line breaks
-// and tabs excepted, and marks of text direction.
-func Printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
-			return -1
-		}
-		return r
-	}, s)
+	return strings.Join(strings.Fields(redact.Printable(s)), " ")
 }
 
 func indent(s string) string {
-	return "    " + strings.ReplaceAll(strings.TrimRight(Printable(s), "\n"), "\n", "\n    ") + "\n"
+	return "    " + strings.ReplaceAll(strings.TrimRight(redact.Printable(s), "\n"), "\n", "\n    ") + "\n"
 }
 
 // fit cuts a line to a number of terminal columns; wide characters take two.

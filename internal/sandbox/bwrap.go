@@ -179,7 +179,8 @@ func (c *confined) prepare(p *process, command Command, dir string) (*exec.Cmd, 
 	cmd.Env = []string{}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = fds
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A group of its own: Ctrl-C in the terminal is for the daemon to act on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	p.started = func(*os.Process) error {
 		_, _ = infoW.Close(), blockR.Close()
 		err := p.findInit(info)

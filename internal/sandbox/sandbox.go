@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"toritsugi/internal/i18n"
@@ -123,6 +124,10 @@ func tryBwrap(ctx context.Context, path string, opts ...string) error {
 	cmd := exec.CommandContext(ctx, path, append(args, "--", "/bin/sh", "-c", ":")...)
 	cmd.Env = []string{"PATH=" + systemPath, "LANG=C.UTF-8"}
 	cmd.Dir = "/"
+	// Ctrl-C in the terminal must not kill one half of bubblewrap, whose other
+	// half would keep the pipe.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil

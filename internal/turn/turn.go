@@ -56,6 +56,9 @@ const maxNudges = 3
 // found a request too long.
 const maxOverflows = 3
 
+// maxCalls is how many calls of one answer are run.
+const maxCalls = 64
+
 // parallel is how many read-only calls run at once.
 const parallel = 4
 
@@ -208,6 +211,7 @@ type done struct {
 	result   tool.Result
 	err      error // ctx ended: there is no result
 	duration time.Duration
+	recorded bool // in tools.jsonl
 }
 
 // act runs the calls of an answer and appends their results. Calls that only
@@ -219,6 +223,10 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
 	calls := reply.Message.ToolCalls
 	results := make([]done, len(calls))
 	run := func(i int) {
+		if i >= maxCalls {
+			results[i] = done{call: calls[i], result: tool.Result{IsError: true, Text: fmt.Sprintf("Not run: an answer may make %d calls, this one made %d. Repeat the rest.", maxCalls, len(calls))}}
+			return
+		}
 		if reply.FinishReason == llm.FinishLength && i == len(calls)-1 {
 			results[i] = done{call: calls[i], result: tool.Result{IsError: true, Text: "Not run: your answer was cut off at the output limit inside this call. Repeat it in smaller pieces."}}
 			return
@@ -227,17 +235,19 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
 	}
 	if l.allReadOnly(calls) {
 		each(len(calls), run)
-	} else {
-		for i := range calls {
-			run(i)
-			if results[i].err != nil {
-				results = results[:i+1]
-				break
-			}
-		}
+		return l.record(ctx, results)
 	}
-	for _, d := range results {
-		l.ToolTime += d.duration
+	for i := range calls {
+		run(i)
+		if results[i].err != nil {
+			return l.record(ctx, results[:i+1])
+		}
+		// On record before the next one begins, so that a kill in the middle
+		// of a long answer forgets none of them.
+		if err := l.Ledger.AppendTools(toolRun(results[i])); err != nil {
+			return err
+		}
+		results[i].recorded = true
 	}
 	return l.record(ctx, results)
 }
@@ -291,13 +301,18 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 			interrupted = d.err
 			continue
 		}
-		runs = append(runs, toolRun(d))
+		l.ToolTime += d.duration
+		if !d.recorded {
+			runs = append(runs, toolRun(d))
+		}
 		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: d.call.ID, Content: d.result.Text})
 	}
 	if len(runs) > 0 {
 		if err := l.Ledger.AppendTools(runs...); err != nil {
 			return err
 		}
+	}
+	if len(msgs) > 0 {
 		if _, err := l.append(msgs...); err != nil {
 			return err
 		}
@@ -359,6 +374,16 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 		}
 	}
 	return l.record(ctx, again)
+}
+
+// Tell appends a message to the model that the run itself has to say. Calls
+// that an interruption left open are closed first.
+func (l *Loop) Tell(ctx context.Context, text string) error {
+	if err := l.closeOpen(ctx); err != nil {
+		return err
+	}
+	_, err := l.append(contextstore.Message{Role: llm.RoleUser, Content: text})
+	return err
 }
 
 func recorded(runs []contextstore.ToolRun, c contextstore.ToolCall, asked contextstore.Message) (contextstore.ToolRun, bool) {

@@ -312,6 +312,54 @@ func TestInterruptedCallStaysOpen(t *testing.T) {
 	}
 }
 
+// Killed in the middle of an answer with several calls, none that had finished
+// is forgotten.
+func TestFinishedCallsOfAKilledAnswerAreKnown(t *testing.T) {
+	t.Parallel()
+	h := hands{"write": ok("first result"), "die": func(context.Context, string) (tool.Result, error) {
+		panic("killed here")
+	}}
+	b := setup(t, h, say("", call("1", "write"), call("2", "die")), say("done"))
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = b.loop.Run(t.Context())
+	}()
+	if r := b.roles(t); r != "sua" {
+		t.Fatalf("messages %s", r)
+	}
+	id := b.ctx.UUID()
+	_ = b.ctx.Close()
+	b.claim(t, id, h)
+	b.open(t, h)
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	last := b.model.sent[len(b.model.sent)-1]
+	if last[3].Content != "first result" || last[4].Content != unknownOutcome {
+		t.Errorf("the model saw %+v", last[3:])
+	}
+	runs, err := b.ctx.LastTools(10)
+	if err != nil || len(runs) != 2 {
+		t.Errorf("%d lines in tools.jsonl, %v", len(runs), err)
+	}
+}
+
+func TestAnAnswerWithTooManyCalls(t *testing.T) {
+	t.Parallel()
+	var calls []llm.ToolCall
+	for i := range maxCalls + 5 {
+		calls = append(calls, call(fmt.Sprint(i), "write"))
+	}
+	ran := 0
+	b := setup(t, hands{"write": func(context.Context, string) (tool.Result, error) { ran++; return tool.Result{Text: "w"}, nil }}, say("", calls...), say("done"))
+	if _, err := b.loop.Run(t.Context()); err != nil || ran != maxCalls {
+		t.Errorf("%d ran, %v", ran, err)
+	}
+	if got := b.model.sent[1]; len(got) != 3+len(calls) || !strings.Contains(got[len(got)-1].Content, "Not run") {
+		t.Errorf("%d messages", len(got))
+	}
+}
+
 func TestDiskFullStopsBeforeTheToolRuns(t *testing.T) {
 	t.Parallel()
 	ran := false

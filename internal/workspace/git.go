@@ -122,7 +122,8 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 		cmd.Dir = "/"
 	}
 	cmd.Env = append(gitEnv(c.write), c.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A group of its own: Ctrl-C in the terminal is for us to act on.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // lets git remove its lock files
 	cmd.WaitDelay = 5 * time.Second
 	if c.stdin != nil {

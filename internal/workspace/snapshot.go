@@ -182,6 +182,19 @@ func (w *Workspace) Patch(ctx context.Context, to io.Writer) error {
 	return err
 }
 
+// PatchText is Patch with every file as text, whatever it holds and whatever
+// attributes say: for searching, not for applying.
+func (w *Workspace) PatchText(ctx context.Context, to io.Writer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	tree, err := w.snapshot(ctx, false)
+	if err != nil {
+		return err
+	}
+	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--text", "--unified=0", w.meta.Base, tree, "--"), out: to})
+	return err
+}
+
 // diffArgs is a git diff that runs no driver of anybody's.
 func diffArgs() []string {
 	return []string{

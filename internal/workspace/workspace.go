@@ -159,7 +159,7 @@ func cloneObjects(ctx context.Context, s *Source, gitDir, tmp string) error {
 		return err
 	}
 	_, err := runGit(ctx, "clone", call{
-		args: []string{"clone", "--quiet", "--bare", "--local", "--single-branch", "--template=", "--", s.GitDir, gitDir},
+		args: []string{"clone", "--quiet", "--bare", "--single-branch", "--template=", "--", s.GitDir, gitDir},
 		env:  []string{"GIT_CONFIG_GLOBAL=" + trust}, write: true,
 	})
 	return errors.Join(err, os.Remove(trust))
