@@ -59,8 +59,9 @@ type Agent struct {
 	Client  llm.Client
 	Shell   func(sandbox.Spec) (sandbox.Runner, error)
 	Masks   func(string) (token string, ok bool)
-	Secrets func(text string) []string // what in a patch looks like a secret, as people may see it
-	Log     *slog.Logger               // of the one run
+	Filter  func(io.Writer) io.WriteCloser // masks a text that is cut before it is stored
+	Secrets func(text string) []string     // what in a patch looks like a secret, as people may see it
+	Log     *slog.Logger                   // of the one run
 	Now     func() time.Time
 	Lang    i18n.Lang // of what is posted
 
@@ -122,12 +123,30 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	r := &run{Agent: a, ledger: c, log: a.Log}
 	r.report = Report{UUID: c.UUID()}
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
+	ctx, cancel := r.limited(ctx)
+	defer cancel()
 	err := r.work(ctx)
+	if errors.Is(err, contextstore.ErrNotOwner) {
+		// The run is another's now: whatever is said about it, they say.
+		return r.report, errors.Join(err, c.Close())
+	}
 	r.report.Outcome = r.conclude(ctx, err)
 	r.report.Outcome.Reason = a.Store.Redact(r.report.Outcome.Reason)
 	err = r.end(context.WithoutCancel(ctx))
 	r.report.Dir = c.Dir()
 	return r.report, err
+}
+
+// errOverTime is the cause of a run that used up budget.max_minutes.
+var errOverTime = errors.New("the time of the run is used up")
+
+// limited ends ctx when the run has used up its time, pauses not counted.
+func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if r.Budget.Time <= 0 {
+		return ctx, func() {}
+	}
+	left := r.Budget.Time - time.Duration(r.ledger.State().ActiveMS)*time.Millisecond
+	return context.WithTimeoutCause(ctx, max(left, 0), errOverTime)
 }
 
 // work does everything up to the commit; nil means that the work is done and
@@ -145,15 +164,13 @@ func (r *run) work(ctx context.Context) error {
 	}
 	defer func() { r.report.ToolTime = loop.ToolTime }()
 	for {
-		if last := loop.Window.Last(); last.Role != llm.RoleAssistant || len(last.ToolCalls) > 0 || last.Content == "" {
-			last, err = loop.Run(ctx)
-			if err != nil {
+		last := loop.Window.Last()
+		if !turn.Final(last) {
+			if last, err = loop.Run(ctx); err != nil {
 				return err
 			}
-			r.final = last.Content
-		} else {
-			r.final = last.Content
 		}
+		r.final = last.Content
 		again, err := r.verify(ctx, loop)
 		if err != nil {
 			return err
@@ -205,7 +222,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 // file is no longer needed.
 func (r *run) readIssue() (*folder.Issue, error) {
 	m := r.ledger.Metadata()
-	if r.job.Issue == "" || r.ledger.LastSeq() > 0 {
+	if r.job.Issue == "" || r.ledger.LastSeq() > 1 {
 		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: r.job.Message, Author: m.User}, nil
 	}
 	return folder.ReadIssue(r.job.Issue)
@@ -219,7 +236,8 @@ func (r *run) begin(ctx context.Context) error {
 		return err
 	}
 	r.before = round(all, 0)
-	if r.ledger.LastSeq() > 0 {
+	first := []contextstore.Message{{Role: llm.RoleSystem, Content: systemPrompt}, {Role: llm.RoleUser}}
+	if r.ledger.LastSeq() >= int64(len(first)) {
 		if r.Checks == nil { // detected on the base; what is in the tree now is the model's
 			r.checks = nil
 			for _, c := range r.before {
@@ -228,7 +246,7 @@ func (r *run) begin(ctx context.Context) error {
 		}
 		return nil
 	}
-	if !complete(r.before, r.checks) {
+	if !r.complete(r.before) {
 		if r.before, err = r.runChecks(ctx, 0); err != nil {
 			return err
 		}
@@ -237,10 +255,9 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.ws.Restore(ctx); err != nil {
 		return err
 	}
-	_, err = r.ledger.Append(
-		contextstore.Message{Role: llm.RoleSystem, Content: systemPrompt},
-		contextstore.Message{Role: llm.RoleUser, Content: request(r.issue, r.before)},
-	)
+	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window))
+	// A power cut may have left the first of the two alone.
+	_, err = r.ledger.Append(first[r.ledger.LastSeq():]...)
 	return err
 }
 
@@ -249,21 +266,24 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := tool.Limits{MaxOutput: r.MaxOutput}
-	tools, err := tool.NewRegistry(limits, tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell, r.ShellTimeout},
+	// A result takes an eighth of the window at most, those of one answer half.
+	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter}
+	tools, err := tool.NewRegistry(limits, tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
 		Git: r.ws, Lister: r.ws, Masks: r.Masks, Limits: limits})...)
 	if err != nil {
 		return nil, err
 	}
 	var offered []llm.Tool
+	fixed := 0
 	for _, d := range tools.Definitions() {
+		fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
 		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
 	}
-	w, err := memory.Open(r.ledger, r.Client.Open(offered), r.Window)
+	w, err := memory.Open(r.ledger, r.Client.Open(offered), r.Window, fixed)
 	if err != nil {
 		return nil, err
 	}
-	loop := &turn.Loop{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now}
+	loop := &turn.Loop{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
 	if r.lost {
 		r.log.Warn("The workspace was gone and is made anew from the base")
 		return loop, loop.Tell(ctx, lostWorkspace)
@@ -274,17 +294,11 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 // lostWorkspace tells the model that what it did is gone.
 const lostWorkspace = "The workspace was lost while the run was interrupted and has been made anew from the base commit: every change made so far is gone. Do again what is still needed."
 
-// shell lets the shell tool run commands in the sandbox, none longer than most.
-type shell struct {
-	runner sandbox.Runner
-	most   time.Duration
-}
+// shell lets the shell tool run commands in the sandbox.
+type shell struct{ runner sandbox.Runner }
 
 // Run runs one command of the model.
 func (s shell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	if s.most > 0 {
-		timeout = min(timeout, s.most)
-	}
 	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Dir: dir, Timeout: timeout, Output: out})
 	return tool.ShellExit(e), err
 }
@@ -297,7 +311,7 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 		return false, err
 	}
 	n := 1
-	for complete(round(all, n), r.checks) && len(r.checks) > 0 {
+	for len(r.checks) > 0 && r.complete(round(all, n)) {
 		n++
 	}
 	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {

@@ -41,14 +41,16 @@ func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun
 		}
 		r.log.Info("Check started: "+c.Command, "round", round)
 		out := newTestOutput()
-		exit, err := r.shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: out})
+		masked := r.Filter(out)
+		exit, err := r.shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
+		err = errors.Join(err, masked.Close())
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		if err != nil {
 			return nil, err
 		}
-		run := contextstore.CheckRun{Round: round, Command: c.Command, ExitCode: exit.Code, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds()}
+		run := contextstore.CheckRun{Round: round, Command: r.Store.Redact(c.Command), ExitCode: exit.Code, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds()}
 		run.Output, run.Failing = out.result()
 		if err := r.ledger.AppendCheck(run); err != nil {
 			return nil, err
@@ -69,9 +71,10 @@ func round(all []contextstore.CheckRun, n int) []contextstore.CheckRun {
 }
 
 // complete reports whether every check has a run among runs.
-func complete(runs []contextstore.CheckRun, checks []Check) bool {
-	for _, c := range checks {
-		if !slices.ContainsFunc(runs, func(r contextstore.CheckRun) bool { return r.Command == c.Command }) {
+func (r *run) complete(runs []contextstore.CheckRun) bool {
+	for _, c := range r.checks {
+		shown := r.Store.Redact(c.Command)
+		if !slices.ContainsFunc(runs, func(r contextstore.CheckRun) bool { return r.Command == shown }) {
 			return false
 		}
 	}

@@ -109,6 +109,8 @@ func (r *run) conclude(ctx context.Context, err error) task.Outcome {
 	var own *taskError
 	o := task.Outcome{Status: task.Failed}
 	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errOverTime):
+		o.Reason = lang.T("agent.budget", r.Budget.Time, r.Budget.Time, "budget.max_minutes")
 	case ctx.Err() != nil && r.StopAsked != nil && r.StopAsked():
 		o.Status, o.Reason = task.Stopped, lang.T("agent.stopped")
 	case ctx.Err() != nil:
@@ -119,6 +121,9 @@ func (r *run) conclude(ctx context.Context, err error) task.Outcome {
 		o.Reason = lang.T("agent.budget", budget.Taken, budget.Limit, budget.Key)
 	case errors.As(err, &small):
 		o.Reason = lang.T("agent.window_too_small", small.Tokens, small.Limit)
+		if r.ledger.State().LLMCallCount > 0 {
+			o.Status = task.Paused // a larger context_length lets it go on
+		}
 	case errors.Is(err, turn.ErrNonsense):
 		o.Reason = lang.T("agent.nonsense", r.Client.Provider()+"/"+r.Client.Model())
 	case errors.As(err, &model):
@@ -143,6 +148,8 @@ func (r *run) conclude(ctx context.Context, err error) task.Outcome {
 func (r *run) verification(l i18n.Lang) string {
 	v := judge(r.before, r.after)
 	switch {
+	case v.none && r.report.Commit == "":
+		return l.T("agent.no_change_none")
 	case v.none:
 		return l.T("agent.unverified_none")
 	case len(v.red) > 0:
@@ -164,6 +171,12 @@ func commands(runs []contextstore.CheckRun) string {
 // end posts the result where the task is over, and makes the transition.
 func (r *run) end(ctx context.Context) error {
 	o := &r.report.Outcome
+	if r.ws != nil && r.report.Files == nil && o.Status != task.Completed {
+		// What was done until then is in the tree: say so, if git can tell.
+		if changes, err := r.ws.ChangedFiles(ctx); err == nil {
+			r.report.Files = workspace.Paths(changes)
+		}
+	}
 	if o.Status.Final() {
 		r.report.Comment = r.comment(r.Lang)
 		o.Summary = r.summary()

@@ -22,7 +22,7 @@ const maxIssueText = 60_000
 
 // request is the first user message: the issue as data, and what the checks
 // said before any change.
-func request(is *folder.Issue, checks []contextstore.CheckRun) string {
+func request(is *folder.Issue, checks []contextstore.CheckRun, most int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Task: %s\n\nIssue %s", is.Title, is.ID)
 	if is.Author != "" {
@@ -31,7 +31,7 @@ func request(is *folder.Issue, checks []contextstore.CheckRun) string {
 	if len(is.Labels) > 0 {
 		fmt.Fprintf(&b, ", labels: %s", strings.Join(is.Labels, ", "))
 	}
-	fmt.Fprintf(&b, ".\n\n<issue>\n%s\n</issue>\n", cut(strings.TrimSpace(is.Body), maxIssueText))
+	fmt.Fprintf(&b, ".\n\n<issue>\n%s\n</issue>\n", cut(strings.TrimSpace(is.Body), most))
 	if len(is.Comments) > 0 {
 		var c strings.Builder
 		for _, m := range is.Comments {
@@ -41,7 +41,7 @@ func request(is *folder.Issue, checks []contextstore.CheckRun) string {
 			}
 			fmt.Fprintf(&c, "%s:\n%s\n\n", author, strings.TrimSpace(m.Body))
 		}
-		fmt.Fprintf(&b, "\n<comments>\n%s\n</comments>\n", cutFront(strings.TrimSpace(c.String()), maxIssueText))
+		fmt.Fprintf(&b, "\n<comments>\n%s\n</comments>\n", cutFront(strings.TrimSpace(c.String()), most))
 	}
 	b.WriteString("\n" + checkReport("Checks, run before any change", checks))
 	return b.String()

@@ -123,7 +123,9 @@ func (s *system) temporary(ctx context.Context) (agent.Report, error) {
 	defer func() { _ = os.RemoveAll(dir) }()
 	s.opt.BaseDir = dir
 	s.env.Notice("app.no_storage")
-	return s.run(ctx)
+	report, err := s.run(ctx)
+	report.Dir = "" // gone in a moment
+	return report, err
 }
 
 func (s *system) run(ctx context.Context) (report agent.Report, err error) {
@@ -335,7 +337,7 @@ func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner,
 func (s *system) agent(client llm.Client, length int, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
 	cfg := s.cfg
 	a := &agent.Agent{
-		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language),
+		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language),
 		Secrets: func(text string) []string {
 			var shown []string
 			for _, f := range s.redact.FindSecrets(text) {

@@ -300,8 +300,8 @@ func TestModelTrouble(t *testing.T) {
 		"no such model":                 {[]llmtest.Answer{{Status: 404, ErrorText: "no model m"}}, exitFailed, "failed: .*not_found.*no model m"},
 		"not the wire format":           {[]llmtest.Answer{{Body: "<html>hello</html>", ContentType: "text/html"}}, exitFailed, "failed: .*invalid"},
 		"nothing but emptiness":         {[]llmtest.Answer{{Text: ""}}, exitFailed, "failed: the model openai/m keeps answering with neither"},
-		"malformed arguments, then not": {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path": "REA`}}}, {Text: "Done."}}, exitOK, "completed: unverified"},
-		"cut off inside a call":         {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "write_file", Arguments: `{"path":"x","content":"half`}}, Finish: "length"}, {Text: "Done."}}, exitOK, "completed: unverified"},
+		"malformed arguments, then not": {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path": "REA`}}}, {Text: "Done."}}, exitOK, "completed: no change was made; the project has no checks"},
+		"cut off inside a call":         {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "write_file", Arguments: `{"path":"x","content":"half`}}, Finish: "length"}, {Text: "Done."}}, exitOK, "completed: no change was made; the project has no checks"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -323,4 +323,90 @@ func TestModelTrouble(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A run interrupted among its last checks hands over the model's work alone,
+// not what the checks had left in the tree by then.
+func TestInterruptedCheckLeavesNothingInTheCommit(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, llmtest.Loop(1, "write_file", `{"path":"b.txt","content":"work\n"}`, "Done."))
+	h := newHouse(t, server.URL, `"if [ -e b.txt ]; then echo junk > leftover.txt; echo MUTATED > README.md; sleep 3; fi"`)
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/leftover.txt")
+	_ = p.Process.Kill()
+	_ = p.code()
+	p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
+	if code := p.code(); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	cmd := exec.CommandContext(t.Context(), "git", "show", "--stat", "--format=", "tori/issue-issue-count-to-a-hundred")
+	cmd.Dir = filepath.Join(h.dir, "repo")
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "b.txt") || strings.Contains(string(out), "leftover") || strings.Contains(string(out), "README") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What is gone when a run is resumed pauses it or is told, and loses nothing.
+func TestResumeInAChangedWorld(t *testing.T) {
+	t.Parallel()
+	stalled := func(t *testing.T) (*house, contextstore.View) {
+		reached := make(chan struct{}, 10)
+		server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+			switch {
+			case r.Turn() == 0:
+				return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "write_file", Arguments: `{"path":"one.txt","content":"1\n"}`}}}
+			case r.Number == 2:
+				reached <- struct{}{}
+				return llmtest.Answer{Stall: llmtest.StallAtOnce}
+			}
+			return llmtest.Answer{Text: "Done."}
+		})
+		h := newHouse(t, server.URL, "")
+		p := h.start(h.args...)
+		<-reached
+		_ = p.Process.Signal(syscall.SIGTERM)
+		if code := p.code(); code != exitPaused {
+			t.Fatalf("exit code %d:\n%s", code, p.out.String())
+		}
+		return h, h.only()
+	}
+	resume := func(h *house, v contextstore.View) (int, string) {
+		p := h.start(append([]string{"run", "--resume", v.Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
+		code := p.code()
+		return code, p.out.String()
+	}
+	t.Run("the issue file is gone", func(t *testing.T) {
+		t.Parallel()
+		h, v := stalled(t)
+		_ = os.Remove(filepath.Join(h.dir, "issue.md"))
+		if code, out := resume(h, v); code != exitOK {
+			t.Errorf("exit code %d:\n%s", code, out)
+		}
+	})
+	t.Run("the repository moved, and came back", func(t *testing.T) {
+		t.Parallel()
+		h, v := stalled(t)
+		repo := filepath.Join(h.dir, "repo")
+		_ = os.Rename(repo, repo+"2")
+		if code, out := resume(h, v); code != exitPaused || !strings.Contains(out, "does not exist") {
+			t.Errorf("exit code %d:\n%s", code, out)
+		}
+		_ = os.Rename(repo+"2", repo)
+		if code, out := resume(h, v); code != exitOK {
+			t.Errorf("exit code %d:\n%s", code, out)
+		}
+	})
+	t.Run("the workspace is gone", func(t *testing.T) {
+		t.Parallel()
+		h, v := stalled(t)
+		_ = os.RemoveAll(filepath.Join(h.base(), "workspaces"))
+		code, out := resume(h, v)
+		if code != exitOK || !strings.Contains(out, "The workspace was gone") {
+			t.Errorf("exit code %d:\n%s", code, out)
+		}
+		if !bytes.Contains(h.stored(), []byte("every change made so far is gone")) {
+			t.Error("the model was not told")
+		}
+	})
 }

@@ -105,6 +105,9 @@ func (c *console) conclusion(r agent.Report, where string) {
 			_, _ = fmt.Fprintln(c.out, "  "+f)
 		}
 	}
+	if r.Dir == "" {
+		return
+	}
 	c.say("cli.files_at", r.Dir, r.UUID[:8]+where)
 	if r.Outcome.Status == task.Paused {
 		c.say("cli.resume_with", r.UUID[:8]+where)

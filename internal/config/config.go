@@ -90,9 +90,9 @@ type Sandbox struct {
 	Mode                string            `yaml:"mode" default:"auto" check:"enum=auto|bwrap|none" doc:"auto uses the best sandbox of this machine; none runs bare, which the flag --allow-unsandboxed must allow as well."`
 	ReadOnlyPaths       []string          `yaml:"read_only_paths" check:"abs" doc:"Further directories that commands may read; absolute paths."`
 	Env                 map[string]string `yaml:"env" check:"envname" doc:"Further variables of the commands' environment."`
-	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=604800" doc:"Time limit of one command of the model, in seconds."`
+	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=600" doc:"Time limit of a command of the model that asks for none, in seconds; it may ask for up to 600."`
 	MemoryMB            int               `yaml:"memory_mb" default:"4096" check:"min=0,max=16777216" doc:"Memory limit of one command, in MiB; 0 for none."`
-	MaxOutputBytes      int               `yaml:"max_output_bytes" default:"30000" check:"min=1" doc:"How much of a command's output the model is shown, in bytes."`
+	MaxOutputBytes      int               `yaml:"max_output_bytes" default:"30000" check:"min=1024" doc:"How much of a command's output the model is shown, in bytes."`
 }
 
 // Budget is the section budget.

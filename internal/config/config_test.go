@@ -125,7 +125,7 @@ sandbox:
   env: {CI: "true", A_TOKEN: "${KEY}"}
   shell_timeout_seconds: 1
   memory_mb: 0
-  max_output_bytes: 100
+  max_output_bytes: 2048
 budget: {max_turns: 1, max_tokens: 2, max_minutes: 3}
 workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c}
 language: en
@@ -144,7 +144,7 @@ func TestEveryKey(t *testing.T) {
 		},
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
 		ChecksTimeoutSeconds: 60,
-		Sandbox:              Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 100},
+		Sandbox:              Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:               Budget{1, 2, 3},
 		Workspace:            Workspace{"b/{id}", "鳥", "a@b.c"},
 		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}},

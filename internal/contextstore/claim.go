@@ -55,7 +55,10 @@ func (c *Context) claim(ctx context.Context) (repairs []string, err error) {
 		c.state = State{Status: Processing, TaskStatus: task.Running}
 	}
 	if c.state.TaskStatus.Final() {
-		return repairs, errors.Join(c.finishEnded(ctx), ErrEnded)
+		if err := c.finishEnded(ctx); err != nil {
+			return repairs, fmt.Errorf("finish the end of %s: %w", c.meta.UUID, err)
+		}
+		return repairs, ErrEnded
 	}
 	fixed, err := c.openFiles()
 	repairs = append(repairs, fixed...)
@@ -144,9 +147,7 @@ func (c *Context) recount(m Message) {
 		return
 	}
 	c.state.LLMCallCount++
-	if m.Usage != nil {
-		c.state.TotalTokensUsed += int64(max(m.Usage.Total, m.Usage.Prompt+m.Usage.Completion))
-	}
+	c.state.TotalTokensUsed += m.Usage.Sum()
 }
 
 func jsonObject(b []byte) error {

@@ -84,8 +84,8 @@ func (c *Context) LastSeq() int64 {
 func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return nil, ErrEnded
+	if err := c.usable(); err != nil {
+		return nil, err
 	}
 	seq, total, now := c.messages.seq, c.tokens, c.store.now()
 	buf := c.buf[:0]
@@ -108,8 +108,19 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		return nil, err
 	}
 	c.messages.seq, c.tokens = seq, total
+	for _, m := range out {
+		c.recount(m)
+	}
 	c.state.CurrentContextTokens = total
 	return out, nil
+}
+
+// usable returns the error of a context that is not ours to write any more.
+func (c *Context) usable() error {
+	if c.ended {
+		return ErrEnded
+	}
+	return c.lost
 }
 
 // keep reuses the line buffer for the next append unless it has grown huge.
@@ -155,8 +166,8 @@ func (c *Context) write(f *logFile, lines []byte, durable bool) error {
 func (c *Context) AppendTools(runs ...ToolRun) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return ErrEnded
+	if err := c.usable(); err != nil {
+		return err
 	}
 	buf, seq := c.buf[:0], c.tools.seq
 	for _, r := range runs {
@@ -204,12 +215,17 @@ func (c *Context) AppendCheck(r CheckRun) error {
 	defer c.mu.Unlock()
 	r.Seq, r.Timestamp = c.checks.seq+1, c.store.now()
 	r.Output, r.Command = c.store.Redact(r.Output), c.store.Redact(r.Command)
+	failing := make([]string, len(r.Failing))
+	for i, name := range r.Failing {
+		failing[i] = c.store.Redact(name)
+	}
+	r.Failing = failing
 	return c.appendOne(c.checks, r)
 }
 
 func (c *Context) appendOne(f *logFile, v any) error {
-	if c.ended {
-		return ErrEnded
+	if err := c.usable(); err != nil {
+		return err
 	}
 	line, err := appendLine(nil, v)
 	if err != nil {
@@ -220,14 +236,6 @@ func (c *Context) appendOne(f *logFile, v any) error {
 	}
 	f.seq++
 	return nil
-}
-
-// ModelCalled counts a call to the model and the tokens reported for it.
-func (c *Context) ModelCalled(tokens int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.state.LLMCallCount++
-	c.state.TotalTokensUsed += tokens
 }
 
 // quiet is the least time between two unsynced writes of state.json, and
@@ -256,8 +264,8 @@ func (c *Context) soon(last time.Time) bool {
 func (c *Context) Activity(status, activity string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return ErrEnded
+	if err := c.usable(); err != nil {
+		return err
 	}
 	c.state.Status, c.state.LastActivity = status, activity
 	if c.pending = c.soon(c.saved); c.pending {
@@ -293,7 +301,7 @@ func (c *Context) putRow(ctx context.Context) error {
 func (c *Context) Checkpoint() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
+	if c.usable() != nil {
 		return nil
 	}
 	return c.saveState(true)
@@ -350,16 +358,19 @@ func (c *Context) beat(every time.Duration) {
 		case <-c.flush.C:
 			c.mu.Lock()
 			c.flushing = false
-			if !c.ended && c.pending {
+			if c.usable() == nil && c.pending {
 				_ = c.saveState(false)
 			}
-			if !c.ended && c.rowBehind {
+			if c.usable() == nil && c.rowBehind {
 				_ = c.putRow(context.Background()) // ErrNotOwner is told by the next TurnDone
 			}
 			c.mu.Unlock()
 		case <-t.C:
 			c.mu.Lock()
-			if !c.ended {
+			if c.lost == nil && !c.ended && !same(c.lock.f, filepath.Join(c.dir, lockFile)) {
+				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", lockFile, c.meta.UUID, ErrNotOwner)
+			}
+			if c.usable() == nil {
 				c.lock.owner.HeartbeatAt = c.store.now()
 				_ = c.lock.write()    // for people; the kernel lock is what counts
 				_ = c.saveState(true) // a lasting fault shows at the next append
@@ -437,7 +448,10 @@ func (c *Context) Close() error {
 		c.mu.Unlock()
 		return nil
 	}
-	err := c.saveState(true)
+	err := c.lost
+	if err == nil {
+		err = c.saveState(true)
+	}
 	c.ended = true
 	c.mu.Unlock()
 	c.shut()
@@ -470,8 +484,8 @@ func (c *Context) SpillDir() string { return filepath.Join(c.Dir(), "output") }
 func (c *Context) Transition(ctx context.Context, o task.Outcome) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return ErrEnded
+	if err := c.usable(); err != nil {
+		return err
 	}
 	if err := task.CheckTransition(c.state.TaskStatus, o.Status); err != nil {
 		return err
@@ -521,8 +535,8 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 func (c *Context) Committed(seq int64, commit string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended {
-		return ErrEnded
+	if err := c.usable(); err != nil {
+		return err
 	}
 	c.state.CommittedSeq, c.state.Commit = seq, commit
 	return c.saveState(true)
@@ -552,9 +566,10 @@ func (c *Context) finish(ctx context.Context) error {
 }
 
 // finalSummary appends the summary of the whole run, unless an earlier attempt
-// at this transition already did.
+// at this transition already did. Of several the last one holds: an attempt
+// that was not committed may have had another outcome.
 func (c *Context) finalSummary(o task.Outcome) error {
-	f, err := c.openLog(summariesFile, 0, 0, nil)
+	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) error { _, err := DecodeSummary(b); return err })
 	if err != nil {
 		return err
 	}
@@ -563,10 +578,10 @@ func (c *Context) finalSummary(o task.Outcome) error {
 	if _, err := lastLine(f, f.Size(), func(b []byte) (err error) { last, err = DecodeSummary(b); return err }); err != nil {
 		return err
 	}
-	if last.Final {
+	text := c.store.Redact(o.Summary)
+	if last.Final && last.Summary == text && last.EndSeq == c.messages.seq {
 		return nil
 	}
-	text := c.store.Redact(o.Summary)
 	s := Summary{ID: last.ID + 1, StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: text, OriginalTokens: c.tokens,
 		SummaryTokens: int64(CountTokens(text)), Timestamp: c.store.now(), Final: true}
 	if s.OriginalTokens > 0 {

@@ -41,6 +41,14 @@ func openIndex(ctx context.Context, base string) (*index, error) {
 	path := filepath.Join(base, "tasks.db")
 	// busy_timeout comes first: switching to WAL itself may find the file busy.
 	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"}}
+	// SQLite gives its side files the mode of the database.
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
 	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
 	if err != nil {
 		return nil, err
@@ -51,7 +59,9 @@ func openIndex(ctx context.Context, base string) (*index, error) {
 		_ = db.Close()
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
-	if err := os.Chmod(path, 0o600); err != nil {
+	// From here on a database that somebody else has locked is passed over: the
+	// next update makes up for it.
+	if _, err := db.ExecContext(ctx, "PRAGMA busy_timeout=250"); err != nil {
 		_ = db.Close()
 		return nil, err
 	}

@@ -79,6 +79,16 @@ type Usage struct {
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens,omitempty"` // where it is not the sum of the two
 	Cached     int `json:"cached_tokens,omitempty"`
+
+	Estimated bool `json:"estimated,omitempty"` // ours: the provider reported nothing
+}
+
+// Sum is the tokens of the whole call.
+func (u *Usage) Sum() int64 {
+	if u == nil {
+		return 0
+	}
+	return int64(max(u.Total, u.Prompt+u.Completion))
 }
 
 // Summary is a line of summaries.jsonl (store-v3 §3.3). Final marks the summary

@@ -47,7 +47,11 @@ func acquire(path string, owner Owner) (*lock, error) {
 		// A former owner may have removed or moved the file between open and lock.
 		if same(f, path) {
 			l := &lock{f: f, owner: owner}
-			return l, l.write()
+			if err := l.write(); err != nil {
+				l.release()
+				return nil, err
+			}
+			return l, nil
 		}
 		_ = f.Close()
 	}

@@ -29,6 +29,12 @@ func (v View) Status() task.Status {
 	if v.State.TaskStatus.Valid() {
 		return v.State.TaskStatus
 	}
+	switch v.State.Status { // a tree of store-v2 has no more than this
+	case "completed":
+		return task.Completed
+	case "failed", "timeout":
+		return task.Failed
+	}
 	switch filepath.Base(filepath.Dir(v.Dir)) {
 	case dirQueued:
 		return task.Queued

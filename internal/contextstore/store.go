@@ -186,7 +186,10 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
 			return m.UUID, nil
 		}
 		// Another process enqueued the same key since we looked.
-		return "", errors.Join(s.refuseSecond(ctx, m.TaskKey), os.RemoveAll(dir))
+		if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
+			return "", errors.Join(err, os.RemoveAll(dir))
+		}
+		s.tell(s.index.insert(ctx, m, st)) // which has ended meanwhile
 	}
 	return m.UUID, nil
 }

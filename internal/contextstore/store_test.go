@@ -87,7 +87,9 @@ func TestLifeOfATask(t *testing.T) {
 	if err := c.AppendTools(ToolRun{Tool: "shell", Args: json.RawMessage(`{"p":"hunter2hunter2"}`), Status: "success", Result: "ok"}); err != nil {
 		t.Fatal(err)
 	}
-	c.ModelCalled(250)
+	if _, err := c.Append(Message{Role: "assistant", Content: "called", Usage: &Usage{Prompt: 200, Completion: 50}}); err != nil {
+		t.Fatal(err)
+	}
 	if err := c.TurnDone(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -420,14 +422,12 @@ func TestKilledAnswersAreCounted(t *testing.T) {
 	if _, err := c.Append(Message{Role: "user", Content: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	c.ModelCalled(10)
 	if _, err := c.Append(Message{Role: "assistant", Content: "seen", Usage: &Usage{Total: 10}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Activity(Processing, "llm_call"); err != nil {
 		t.Fatal(err)
 	}
-	c.ModelCalled(7)
 	if _, err := c.Append(Message{Role: "assistant", Content: "not seen", Usage: &Usage{Total: 7}}); err != nil {
 		t.Fatal(err)
 	}
@@ -435,6 +435,69 @@ func TestKilledAnswersAreCounted(t *testing.T) {
 	c, _, err := s.Claim(t.Context(), c.UUID())
 	if err != nil || c.State().LLMCallCount != 2 || c.State().TotalTokensUsed != 17 {
 		t.Errorf("%+v %v", c.State(), err)
+	}
+}
+
+// A final summary that a kill tore does not keep the run from ending, and one
+// of an attempt that was not committed does not stand for the one that was.
+func TestFinalSummaryOfAnEarlierAttempt(t *testing.T) {
+	t.Parallel()
+	for name, left := range map[string]string{
+		"torn":    `{"id":1,"start_seq":1,"end_seq":2,"summ`,
+		"another": `{"id":1,"start_seq":1,"end_seq":2,"summary":"failed","original_tokens":1,"summary_tokens":1,"ratio":1,"timestamp":"2024-01-15T10:32:00Z","final":true}` + "\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := begin(t, open(t, Options{}))
+			if err := os.WriteFile(filepath.Join(c.dir, summariesFile), []byte(left), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "completed"}); err != nil {
+				t.Fatal(err)
+			}
+			v, err := Find(c.store.BaseDir, c.UUID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var last Summary
+			if err := v.Tail(Summaries, 1, func(b []byte) (err error) { last, err = DecodeSummary(b); return err }); err != nil || last.Summary != "completed" || !last.Final {
+				t.Errorf("%+v %v", last, err)
+			}
+		})
+	}
+}
+
+func TestWhoLostTheLockWritesNothing(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if err := os.Remove(filepath.Join(c.dir, lockFile)); err != nil {
+		t.Fatal(err)
+	}
+	other := open(t, Options{BaseDir: s.BaseDir})
+	d, _, err := other.Claim(t.Context(), c.UUID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	c.mu.Lock()
+	_ = c.putRow(t.Context())
+	c.mu.Unlock()
+	if err := c.TurnDone(t.Context()); !errors.Is(err, ErrNotOwner) {
+		t.Fatal(err)
+	}
+	if _, err := c.Append(Message{Role: "user"}); !errors.Is(err, ErrNotOwner) {
+		t.Error(err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed}); !errors.Is(err, ErrNotOwner) {
+		t.Error(err)
+	}
+	_ = c.Close()
+	if _, err := d.Append(Message{Role: "user", Content: "mine"}); err != nil {
+		t.Error(err)
+	}
+	if err := d.Transition(t.Context(), task.Outcome{Status: task.Completed}); err != nil {
+		t.Error(err)
 	}
 }
 

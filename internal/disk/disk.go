@@ -252,10 +252,16 @@ func (f *FS) MkdirAll(path string) error {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return nil
 	}
-	if err := os.MkdirAll(path, DirMode); err != nil {
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := f.MkdirAll(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, DirMode); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return f.SyncDir(filepath.Dir(path))
+	return f.SyncDir(parent)
 }
 
 // SyncDir makes the entries of a directory durable.

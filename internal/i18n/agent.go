@@ -18,6 +18,7 @@ var agentTexts = map[string]text{
 
 	"agent.verified":          {"checks passed: %s", "チェックに合格しました: %s"},
 	"agent.no_change":         {"no change was made; checks passed: %s", "変更はありません。チェックには合格しています: %s"},
+	"agent.no_change_none":    {"no change was made; the project has no checks", "変更はありません。プロジェクトにチェックがないため、検証もしていません"},
 	"agent.unverified_none":   {"unverified: the project has no checks", "未検証です: プロジェクトにチェックがありません"},
 	"agent.unverified_red":    {"unverified: %s failed before the change and still fails", "未検証です: %s は変更前から失敗しており、今も失敗します"},
 	"agent.comment_completed": {"✅ **Completed**", "✅ **完了しました**"},

@@ -30,7 +30,8 @@ type Ledger interface {
 type Window struct {
 	ledger Ledger
 	conv   llm.Conversation
-	limit  int // tokens of the serialised messages
+	limit  int // tokens of a request
+	fixed  int // bytes of a request before its messages: the tools
 	entry  []entry
 	open   []contextstore.ToolCall
 	asked  contextstore.Message // the assistant message that open belongs to
@@ -46,10 +47,11 @@ type entry struct {
 }
 
 // Open assembles the window of a context into an empty conversation. limit is
-// the most tokens that the serialised messages may take. It reads the pinned
-// messages and what the last window event left, nothing before.
-func Open(ledger Ledger, conv llm.Conversation, limit int) (*Window, error) {
-	w := &Window{ledger: ledger, conv: conv, limit: limit, perTok: 4}
+// the most tokens that a request may take, fixed the bytes of what precedes its
+// messages (the tools). It reads the pinned messages and what the last window
+// event left, nothing before.
+func Open(ledger Ledger, conv llm.Conversation, limit, fixed int) (*Window, error) {
+	w := &Window{ledger: ledger, conv: conv, limit: limit, fixed: fixed, perTok: 4}
 	event, err := ledger.LastWindow()
 	if err != nil {
 		return nil, fmt.Errorf("read the window's last event: %w", err)
@@ -117,11 +119,13 @@ func (w *Window) add(m contextstore.Message) {
 }
 
 // calibrate learns how many bytes make a token from what the provider reported
-// for the request that m answers: everything in the window before it.
+// for the request that m answers: everything in the window before it, and the
+// tools. Less than 1.5 or more than 8 is no tokenizer but a server that counts
+// something else.
 func (w *Window) calibrate(m contextstore.Message) {
-	n := len(w.conv.Serialized())
-	if m.Usage != nil && m.Usage.Prompt > 100 && n > 1000 {
-		w.perTok = min(max(float64(n)/float64(m.Usage.Prompt), 1), 8)
+	n := w.fixed + len(w.conv.Serialized())
+	if m.Usage != nil && !m.Usage.Estimated && m.Usage.Prompt > 100 && n > 1000 {
+		w.perTok = min(max(float64(n)/float64(m.Usage.Prompt), 1.5), 8)
 	}
 }
 
@@ -143,8 +147,10 @@ func (w *Window) Last() contextstore.Message { return w.last }
 // result yet, and that message.
 func (w *Window) Unanswered() ([]contextstore.ToolCall, contextstore.Message) { return w.open, w.asked }
 
-// Tokens estimates the size of the window.
-func (w *Window) Tokens() int { return int(float64(len(w.conv.Serialized())) / w.perTok) }
+// Tokens estimates the size of the next request.
+func (w *Window) Tokens() int { return w.tokens(len(w.conv.Serialized())) }
+
+func (w *Window) tokens(bytes int) int { return int(float64(w.fixed+bytes) / w.perTok) }
 
 // Fit makes room if the window is over its limit; it is called before a send.
 func (w *Window) Fit() error {
@@ -163,20 +169,32 @@ func (w *Window) Overflowed() error {
 type TooSmallError struct{ Tokens, Limit int }
 
 func (e *TooSmallError) Error() string {
-	return fmt.Sprintf("the request and the last %d messages take about %d tokens, the window holds %d", keepRecent, e.Tokens, e.Limit)
+	return fmt.Sprintf("the request and the latest messages take about %d tokens, the window holds %d", e.Tokens, e.Limit)
+}
+
+// unit is the index of the message that i belongs to: itself, or the answer
+// whose call it is the result of.
+func (w *Window) unit(i int) int {
+	for i > pinned && w.entry[i].tool {
+		i--
+	}
+	return i
 }
 
 // shrink drops the oldest messages after the pinned ones until about target
 // tokens are left. A call and its results leave together.
 func (w *Window) shrink(target int, reason string) error {
+	if len(w.entry) <= pinned {
+		return &TooSmallError{w.Tokens(), w.limit}
+	}
 	size := func(i int) int { // tokens left when everything between the pinned messages and i is dropped
-		return int(float64(w.entry[pinned-1].end+w.entry[len(w.entry)-1].end-w.entry[i-1].end) / w.perTok)
+		return w.tokens(w.entry[pinned-1].end + w.entry[len(w.entry)-1].end - w.entry[i-1].end)
 	}
-	most := len(w.entry) - keepRecent
-	for most > pinned && w.entry[most].tool {
-		most--
+	most := w.unit(len(w.entry) - keepRecent)
+	if most <= pinned || size(most) > w.limit {
+		most = w.unit(len(w.entry) - 1) // at the least the latest answer and its results stay
 	}
-	if most <= pinned {
+	if most <= pinned || size(most) > w.limit {
 		return &TooSmallError{w.Tokens(), w.limit}
 	}
 	i := pinned + 1

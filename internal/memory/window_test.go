@@ -90,7 +90,7 @@ func story(l *ledger, w *Window, n, size int) {
 func TestAppendOnlyUntilFull(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, err := Open(l, &wire{}, 10_000)
+	w, err := Open(l, &wire{}, 10_000, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestResumeSerialisesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := &ledger{}
-		w, err := Open(l, &wire{}, rapid.IntRange(1000, 4000).Draw(t, "limit"))
+		w, err := Open(l, &wire{}, rapid.IntRange(1000, 4000).Draw(t, "limit"), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestResumeSerialisesTheSameBytes(t *testing.T) {
 			}
 		}
 		l.read = 0
-		again, err := Open(l, &wire{}, w.limit)
+		again, err := Open(l, &wire{}, w.limit, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,10 +153,44 @@ func TestResumeSerialisesTheSameBytes(t *testing.T) {
 	})
 }
 
+// A provider counts the tools, too: what it reports for a short first request
+// must not make the rest look four times as large.
+func TestToolsAreCounted(t *testing.T) {
+	t.Parallel()
+	const fixed = 6600
+	l := &ledger{}
+	w, _ := Open(l, &wire{}, 23_000, fixed)
+	story(l, w, 0, 0)
+	w.Add(l.append(contextstore.Message{Role: "assistant", Usage: &contextstore.Usage{Prompt: (fixed + len(w.Conversation().Serialized())) / 4}}))
+	w.Add(l.append(contextstore.Message{Role: "user", Content: strings.Repeat("x", 40_000)}))
+	if n := w.Tokens(); n < 11_000 || n > 13_000 {
+		t.Errorf("%d tokens for 40 KB", n)
+	}
+	if err := w.Fit(); err != nil {
+		t.Error(err)
+	}
+}
+
+// One answer whose results fill the window alone leaves no room for the five
+// latest messages; it and its results stay.
+func TestOneHugeTurn(t *testing.T) {
+	t.Parallel()
+	l := &ledger{}
+	w, _ := Open(l, &wire{}, 10_000, 0)
+	story(l, w, 1, 25_000)
+	story(l, w, 1, 30_000)
+	if err := w.Fit(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.entry); n != pinned+2 || w.Tokens() > 10_000 {
+		t.Errorf("%d messages, %d tokens", n, w.Tokens())
+	}
+}
+
 func TestCalibration(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 1_000_000)
+	w, _ := Open(l, &wire{}, 1_000_000, 0)
 	story(l, w, 10, 1000)
 	if n := w.Tokens(); n != len(w.Conversation().Serialized())/4 {
 		t.Errorf("uncalibrated: %d tokens", n)
@@ -174,7 +208,7 @@ func TestCalibrationSurvivesTruncation(t *testing.T) {
 	t.Parallel()
 	const perToken, limit = 3, 5000
 	l := &ledger{}
-	w, err := Open(l, &wire{}, limit)
+	w, err := Open(l, &wire{}, limit, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +230,7 @@ func TestCalibrationSurvivesTruncation(t *testing.T) {
 		w.Add(l.append(contextstore.Message{Role: "assistant", Timestamp: at, Usage: &contextstore.Usage{Prompt: size / perToken}, ToolCalls: []contextstore.ToolCall{{ID: id}}}))
 		w.Add(l.append(contextstore.Message{Role: "tool", Timestamp: at, ToolCallID: id, Content: strings.Repeat("x", 500)}))
 		if i%37 == 0 {
-			again, err := Open(l, &wire{}, limit)
+			again, err := Open(l, &wire{}, limit, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -216,7 +250,7 @@ func TestUnansweredCalls(t *testing.T) {
 	story(l, nil, 1, 10)
 	l.append(contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: "a"}, {ID: "b"}, {ID: "c"}}})
 	l.append(contextstore.Message{Role: "tool", ToolCallID: "b"})
-	w, err := Open(l, &wire{}, 1000)
+	w, err := Open(l, &wire{}, 1000, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +267,7 @@ func TestUnansweredCalls(t *testing.T) {
 func TestTooSmall(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 50)
+	w, _ := Open(l, &wire{}, 50, 0)
 	story(l, w, 2, 1000)
 	var small *TooSmallError
 	if err := w.Fit(); !errors.As(err, &small) {
@@ -247,7 +281,7 @@ func TestTooSmall(t *testing.T) {
 func TestOverflowHalvesTheWindow(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 1_000_000)
+	w, _ := Open(l, &wire{}, 1_000_000, 0)
 	story(l, w, 50, 1000)
 	before := w.Tokens()
 	if err := w.Overflowed(); err != nil {

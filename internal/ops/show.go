@@ -120,7 +120,7 @@ func status(v contextstore.View, l i18n.Lang) string {
 	s := string(v.Status())
 	switch {
 	case v.Interrupted():
-		return s + " (" + l.T("ops.interrupted", v.Metadata.UUID[:8]) + ")"
+		return s + " (" + l.T("ops.interrupted", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))]) + ")"
 	case v.Held:
 		return s + fmt.Sprintf(" (pid %d, %s)", v.Owner.ProcessID, clean(v.Owner.Hostname))
 	}
@@ -152,7 +152,10 @@ func (p *printer) section(v contextstore.View, log, title string, last int, line
 
 // seqOf is a line's number: seq, or id of a summary.
 func seqOf(b []byte) int64 {
-	var l struct{ Seq, ID, SummaryID int64 }
+	var l struct {
+		Seq, ID   int64
+		SummaryID int64 `json:"summary_id"`
+	}
 	if json.Unmarshal(b, &l) != nil {
 		return 0
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Env is what the built-in tools act on. Everything in it stays the caller's.
@@ -20,6 +21,8 @@ type Env struct {
 	// Masks returns the first masking token in s, e.g. "[EMAIL]", if there is
 	// one. Nil: nothing is masked.
 	Masks func(s string) (token string, ok bool)
+
+	ShellTimeout time.Duration // of a command that names none; 0 means 120 s
 
 	Limits Limits // those of the registry
 }
@@ -37,7 +40,7 @@ func Builtins(env Env) []Tool {
 	}
 	tools = append(tools, listFilesTool(w), readFileTool(w), searchTool(w))
 	if env.Shell != nil {
-		tools = append(tools, shellTool(w, env.Shell, env.Limits))
+		tools = append(tools, shellTool(w, env.Shell, env.Limits, env.ShellTimeout))
 	}
 	return append(tools, writeFileTool(w))
 }

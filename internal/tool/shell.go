@@ -48,7 +48,7 @@ const (
 	maxExitNote    = 300 // more than the line about how a command ended, in bytes
 )
 
-func shellTool(w *space, sh Shell, limit Limits) Tool {
+func shellTool(w *space, sh Shell, limit Limits, timeout time.Duration) Tool {
 	spill := newSpiller(limit)
 	return builtin[shellArgs]{
 		def: describe("shell", shellPage, shellSchema, false),
@@ -74,7 +74,7 @@ func shellTool(w *space, sh Shell, limit Limits) Tool {
 			if !info.IsDir() {
 				return Failf("dir must be a directory, and %s is a file.", dir), nil
 			}
-			return runShell(ctx, sh, a.Command, dir, cmp.Or(int(a.Timeout), defaultTimeout), newCapture(limit, spill))
+			return runShell(ctx, sh, a.Command, dir, cmp.Or(int(a.Timeout), int(timeout.Seconds()), defaultTimeout), newCapture(limit, spill))
 		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
@@ -24,7 +25,6 @@ type Ledger interface {
 	Append(...contextstore.Message) ([]contextstore.Message, error)
 	AppendTools(...contextstore.ToolRun) error
 	LastTools(n int) ([]contextstore.ToolRun, error)
-	ModelCalled(tokens int64)
 	Activity(status, activity string) error
 	TurnDone(context.Context) error
 	State() contextstore.State
@@ -44,6 +44,9 @@ type Loop struct {
 	Budget Budget
 	Log    *slog.Logger
 	Now    func() time.Time
+
+	Scripted   bool // no model is called, so nothing is estimated
+	MaxResults int  // bytes that all results of one answer may take together; 0 for no limit
 
 	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
 }
@@ -72,6 +75,12 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 	if err := l.closeOpen(ctx); err != nil {
 		return contextstore.Message{}, err
 	}
+	if last := l.Window.Last(); last.Role == llm.RoleAssistant && len(last.ToolCalls) == 0 {
+		// A kill came between an answer that ends nothing and our word on it.
+		if _, err := l.append(contextstore.Message{Role: llm.RoleUser, Content: nudge(last.FinishReason)}); err != nil {
+			return contextstore.Message{}, err
+		}
+	}
 	for nudges := 0; ; {
 		if err := l.Budget.Check(l.Ledger.State()); err != nil {
 			return contextstore.Message{}, err
@@ -80,15 +89,16 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 		if err != nil {
 			return contextstore.Message{}, err
 		}
-		answer, err := l.append(fromReply(reply))
+		answer, err := l.append(l.fromReply(reply))
 		if err != nil {
 			return contextstore.Message{}, err
 		}
+		l.Log.Info(fmt.Sprintf("LLM call #%d: %d tokens", l.Ledger.State().LLMCallCount, answer.Usage.Sum()), said(answer.Content)...)
 		switch {
 		case len(reply.Message.ToolCalls) > 0:
 			nudges = 0
-			err = l.act(ctx, reply)
-		case reply.FinishReason == llm.FinishLength || strings.TrimSpace(reply.Message.Content) == "":
+			err = l.act(ctx, reply, answer)
+		case !Final(answer):
 			if nudges++; nudges > maxNudges {
 				return answer, ErrNonsense
 			}
@@ -100,6 +110,12 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 			return contextstore.Message{}, err
 		}
 	}
+}
+
+// Final reports whether a message is an answer that ends the work: text that
+// calls nothing and was not cut off.
+func Final(m contextstore.Message) bool {
+	return m.Role == llm.RoleAssistant && len(m.ToolCalls) == 0 && m.FinishReason != llm.FinishLength && strings.TrimSpace(m.Content) != ""
 }
 
 func nudge(finish string) string {
@@ -130,10 +146,8 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 	if err := l.Window.Fit(); err != nil {
 		return nil, err
 	}
-	var reply *llm.Reply
 	for overflows := 0; ; overflows++ {
-		var err error
-		reply, err = l.Window.Conversation().Send(ctx, nil)
+		reply, err := l.Window.Conversation().Send(ctx, nil)
 		var e *llm.Error
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
 			l.Log.Warn("The provider found the request too long; the window is cut", "error", err)
@@ -142,18 +156,8 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 			}
 			continue
 		}
-		if err != nil {
-			return nil, err
-		}
-		break
+		return reply, err
 	}
-	tokens := 0
-	if reply.Usage != nil {
-		tokens = reply.Usage.TotalTokens
-	}
-	l.Ledger.ModelCalled(int64(tokens))
-	l.Log.Info(fmt.Sprintf("LLM call #%d: %d tokens", l.Ledger.State().LLMCallCount, tokens), said(reply.Message.Content)...)
-	return reply, nil
 }
 
 // said is the beginning of an answer's text, for whoever watches the log.
@@ -188,7 +192,7 @@ func brief(arguments string) []any {
 	return nil
 }
 
-func fromReply(r *llm.Reply) contextstore.Message {
+func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
 	m := contextstore.Message{Role: llm.RoleAssistant, Content: r.Message.Content, Reasoning: r.Message.Reasoning, FinishReason: r.FinishReason}
 	if r.FinishReason == llm.FinishStop || r.FinishReason == llm.FinishToolCalls && len(r.Message.ToolCalls) > 0 {
 		m.FinishReason = ""
@@ -201,6 +205,9 @@ func fromReply(r *llm.Reply) contextstore.Message {
 		if u.TotalTokens != u.PromptTokens+u.CompletionTokens {
 			m.Usage.Total = u.TotalTokens
 		}
+	} else if !l.Scripted {
+		// A server that reports nothing must not get around the budget.
+		m.Usage = &contextstore.Usage{Prompt: l.Window.Tokens(), Completion: contextstore.CountTokens(m.Content), Estimated: true}
 	}
 	return m
 }
@@ -216,7 +223,7 @@ type done struct {
 
 // act runs the calls of an answer and appends their results. Calls that only
 // read run side by side, others in order.
-func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
+func (l *Loop) act(ctx context.Context, reply *llm.Reply, answer contextstore.Message) error {
 	if err := l.Ledger.Activity(contextstore.Processing, "tool_execution"); err != nil {
 		return err
 	}
@@ -231,10 +238,14 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
 			results[i] = done{call: calls[i], result: tool.Result{IsError: true, Text: "Not run: your answer was cut off at the output limit inside this call. Repeat it in smaller pieces."}}
 			return
 		}
-		results[i] = l.call(ctx, calls[i])
+		results[i] = l.call(ctx, calls[i], answer.ToolCalls[i])
 	}
+	room := l.MaxResults
 	if l.allReadOnly(calls) {
 		each(len(calls), run)
+		for i := range results {
+			room = l.share(&results[i], room)
+		}
 		return l.record(ctx, results)
 	}
 	for i := range calls {
@@ -242,6 +253,7 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
 		if results[i].err != nil {
 			return l.record(ctx, results[:i+1])
 		}
+		room = l.share(&results[i], room)
 		// On record before the next one begins, so that a kill in the middle
 		// of a long answer forgets none of them.
 		if err := l.Ledger.AppendTools(toolRun(results[i])); err != nil {
@@ -250,6 +262,22 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply) error {
 		results[i].recorded = true
 	}
 	return l.record(ctx, results)
+}
+
+// share cuts a result to what the results before it have left of MaxResults
+// and returns what is left after it.
+func (l *Loop) share(d *done, room int) int {
+	if l.MaxResults == 0 || d.err != nil {
+		return room
+	}
+	if text := d.result.Text; len(text) > room {
+		keep := max(room, 0)
+		for keep > 0 && !utf8.RuneStart(text[keep]) {
+			keep--
+		}
+		d.result.Text = text[:keep] + fmt.Sprintf("\n[cut: %d more bytes; the results of this answer are too large together. Ask for less, or one at a time]", len(text)-keep)
+	}
+	return max(room-len(d.result.Text), 0)
 }
 
 func (l *Loop) allReadOnly(calls []llm.ToolCall) bool {
@@ -275,7 +303,8 @@ func each(n int, f func(int)) {
 	wg.Wait()
 }
 
-func (l *Loop) call(ctx context.Context, c llm.ToolCall) done {
+// call runs one call; shown is the call as it was recorded, without secrets.
+func (l *Loop) call(ctx context.Context, c llm.ToolCall, shown contextstore.ToolCall) done {
 	start := l.Now()
 	r, err := l.Tools.Call(ctx, c.Name, c.Arguments)
 	d := done{call: c, result: r, err: err, duration: l.Now().Sub(start)}
@@ -285,7 +314,7 @@ func (l *Loop) call(ctx context.Context, c llm.ToolCall) done {
 	} else if r.IsError {
 		status = "error"
 	}
-	l.Log.Info("Tool execution: "+c.Name, append([]any{"status", status, "ms", d.duration.Milliseconds()}, brief(c.Arguments)...)...)
+	l.Log.Info("Tool execution: "+c.Name, append([]any{"status", status, "ms", d.duration.Milliseconds()}, brief(shown.Arguments)...)...)
 	return d
 }
 
@@ -361,7 +390,7 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 		}
 		d := done{call: llm.ToolCall(c), result: tool.Result{Text: unknownOutcome, IsError: true}}
 		if l.Tools.ReadOnly(c.Name) {
-			if d = l.call(ctx, llm.ToolCall(c)); d.err != nil {
+			if d = l.call(ctx, llm.ToolCall(c), c); d.err != nil {
 				return d.err
 			}
 		}

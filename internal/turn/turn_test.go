@@ -53,7 +53,7 @@ func say(text string, calls ...llm.ToolCall) func() (*llm.Reply, error) {
 		if len(calls) > 0 {
 			finish = llm.FinishToolCalls
 		}
-		return &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: text, ToolCalls: calls}, FinishReason: finish, Usage: &llm.Usage{TotalTokens: 10}}, nil
+		return &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: text, ToolCalls: calls}, FinishReason: finish, Usage: &llm.Usage{PromptTokens: 7, CompletionTokens: 3, TotalTokens: 10}}, nil
 	}
 }
 
@@ -112,7 +112,7 @@ func (b *bench) claim(t *testing.T, id string, _ hands) {
 func (b *bench) open(t *testing.T, h hands) {
 	t.Helper()
 	b.model.msgs = nil
-	w, err := memory.Open(b.ctx, b.model, 100_000)
+	w, err := memory.Open(b.ctx, b.model, 100_000, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,6 +341,47 @@ func TestFinishedCallsOfAKilledAnswerAreKnown(t *testing.T) {
 	runs, err := b.ctx.LastTools(10)
 	if err != nil || len(runs) != 2 {
 		t.Errorf("%d lines in tools.jsonl, %v", len(runs), err)
+	}
+}
+
+func TestResultsOfOneAnswerShareTheirRoom(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("長", 1000)
+	for name, prefix := range map[string]string{"side by side": "look", "in order": "write"} {
+		b := setup(t, hands{prefix: ok(long)}, say("", call("1", prefix), call("2", prefix), call("3", prefix)), say("done"))
+		b.loop.MaxResults = 5000
+		if _, err := b.loop.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		total := 0
+		for _, m := range b.model.sent[1][3:] {
+			total += len(m.Content)
+		}
+		if got := b.model.sent[1]; total > 5500 || got[3].Content != long || !strings.Contains(got[5].Content, "[cut: 3000 more bytes") {
+			t.Errorf("%s: %d bytes, the last is %q", name, total, got[5].Content)
+		}
+	}
+}
+
+// Killed between an answer that was cut off and our word on it, the run asks again.
+func TestCutOffAnswerIsNotTheLastWord(t *testing.T) {
+	t.Parallel()
+	b := setup(t, hands{}, say("done"))
+	if _, err := b.ctx.Append(contextstore.Message{Role: "assistant", Content: "I will now", FinishReason: "length"}); err != nil {
+		t.Fatal(err)
+	}
+	id := b.ctx.UUID()
+	_ = b.ctx.Close()
+	b.claim(t, id, nil)
+	b.open(t, hands{})
+	if Final(b.loop.Window.Last()) {
+		t.Fatal("a cut answer is final")
+	}
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := b.roles(t); r != "suaua" {
+		t.Errorf("messages %s", r)
 	}
 }
 
