@@ -85,6 +85,9 @@ func (c *Context) claim(ctx context.Context) (repairs []string, err error) {
 			return repairs, i18n.E("contextstore.claim", c.meta.UUID, err)
 		}
 		c.dir = to
+		for _, f := range []*logFile{c.messages, c.tools, c.window, c.checks} {
+			f.Moved(to)
+		}
 	}
 	return repairs, c.putRow(ctx)
 }

@@ -110,6 +110,10 @@ func (f *FS) OpenAppend(path string) (*File, error) {
 	return &File{fs: f, f: h, path: path, size: st.Size()}, nil
 }
 
+// Moved tells the file where it lies after its directory was renamed, for its
+// errors and for the seam.
+func (a *File) Moved(dir string) { a.path = filepath.Join(dir, filepath.Base(a.path)) }
+
 // Size is the file's length in bytes.
 func (a *File) Size() int64 { return a.size }
 
@@ -131,6 +135,9 @@ func (a *File) Append(b []byte) (offset int64, err error) {
 	}
 	if _, werr := a.f.WriteAt(b, offset); werr != nil {
 		err = werr
+		if pe := (*os.PathError)(nil); errors.As(werr, &pe) {
+			err = pe.Err // its path is the one the file was opened by
+		}
 	}
 	if err != nil {
 		if terr := a.f.Truncate(offset); terr != nil {
