@@ -252,7 +252,7 @@ func (r *run) begin(ctx context.Context) error {
 		}
 	}
 	// What the checks left in the tree is no part of the change.
-	if err := r.ws.Restore(ctx); err != nil {
+	if err := r.clear(ctx); err != nil {
 		return err
 	}
 	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window))
@@ -320,7 +320,7 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 	if r.after, err = r.runChecks(ctx, n); err != nil {
 		return false, err
 	}
-	if err := r.ws.Restore(ctx); err != nil {
+	if err := r.clear(ctx); err != nil {
 		return false, err
 	}
 	v := judge(r.before, r.after)
@@ -354,12 +354,20 @@ func (r *run) settle(ctx context.Context, seq int64) (err error) {
 			return err
 		}
 	}
-	if err := r.ws.Restore(ctx); err != nil {
+	if err := r.clear(ctx); err != nil {
 		return err
 	}
 	changes, err := r.ws.ChangedFiles(ctx)
 	r.report.Files = workspace.Paths(changes)
 	return err
+}
+
+// clear takes the tree back to the last commit, where checks have been or will be run.
+func (r *run) clear(ctx context.Context) error {
+	if len(r.checks) == 0 {
+		return nil
+	}
+	return r.ws.Restore(ctx)
 }
 
 // checksError ends a run whose checks do not pass.
