@@ -63,7 +63,8 @@ type Agent struct {
 	Secrets func(text string) []string     // what in a patch looks like a secret, as people may see it
 	Log     *slog.Logger                   // of the one run
 	Now     func() time.Time
-	Lang    i18n.Lang // of what is posted
+	Lang    i18n.Lang // of what is posted and stored
+	Reader  i18n.Lang // of who started the run
 
 	Checks       []Check // nil to detect them
 	CheckTimeout time.Duration
@@ -86,6 +87,7 @@ type Agent struct {
 type Report struct {
 	UUID    string
 	Outcome task.Outcome
+	Reason  string // the outcome's, in the reader's language
 	Commit  string
 	Branch  string
 	Files   []string
@@ -130,8 +132,9 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		// The run is another's now: whatever is said about it, they say.
 		return r.report, errors.Join(err, c.Close())
 	}
-	r.report.Outcome = r.conclude(ctx, err)
+	r.report.Outcome = r.conclude(ctx, err, a.Lang)
 	r.report.Outcome.Reason = a.Store.Redact(r.report.Outcome.Reason)
+	r.report.Reason = a.Store.Redact(r.conclude(ctx, err, a.Reader).Reason)
 	err = r.end(context.WithoutCancel(ctx))
 	r.report.Dir = c.Dir()
 	return r.report, err

@@ -97,8 +97,7 @@ func (r *run) handOver(ctx context.Context) error {
 // conclude turns how the work ended into the outcome of the task. What was not
 // the task's own failure (no model, no disk) pauses it where there is something
 // to go on with.
-func (r *run) conclude(ctx context.Context, err error) task.Outcome {
-	lang := r.Lang
+func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outcome {
 	if err == nil {
 		return task.Outcome{Status: task.Completed, Reason: r.verification(lang)}
 	}
@@ -184,6 +183,7 @@ func (r *run) end(ctx context.Context) error {
 			if o.Status == task.Completed {
 				// What people were promised did not reach them.
 				o.Status, o.Reason = task.Paused, r.Lang.T("agent.not_posted", err)
+				r.report.Reason = r.Reader.T("agent.not_posted", err)
 			}
 			r.log.Error("The comment could not be written", "error", err)
 		}
@@ -203,9 +203,9 @@ func (r *run) end(ctx context.Context) error {
 	case task.Completed:
 		r.log.Info("Task completed successfully", "commit", r.report.Commit)
 	case task.Failed:
-		r.log.Error("Task failed: " + o.Reason)
+		r.log.Error("Task failed: " + r.report.Reason)
 	default:
-		r.log.Info("Task " + string(o.Status) + ": " + o.Reason)
+		r.log.Info("Task " + string(o.Status) + ": " + r.report.Reason)
 	}
 	return nil
 }

@@ -50,6 +50,7 @@ type Env struct {
 	Getenv    func(string) string
 	Environ   []string
 	Log       io.Writer // log records
+	Lang      i18n.Lang // of who started the run
 	Now       func() time.Time
 	StopAsked func() bool // see agent.Agent
 	HTTP      *http.Client
@@ -337,7 +338,7 @@ func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner,
 func (s *system) agent(client llm.Client, length int, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
 	cfg := s.cfg
 	a := &agent.Agent{
-		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language),
+		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language), Reader: s.env.Lang,
 		Secrets: func(text string) []string {
 			var shown []string
 			for _, f := range s.redact.FindSecrets(text) {

@@ -58,7 +58,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	var uuid atomic.Pointer[string]
 	ctx, stopAsked, done := c.interruptible(&uuid)
 	defer done()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Now: time.Now, StopAsked: stopAsked, Stats: &stats,
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats,
 		Notice:  func(key string, args ...any) { c.say(key, args...) },
 		Started: func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
 	report, err := app.Run(ctx, env, opt)
@@ -123,7 +123,7 @@ func where(opt app.RunOptions) string {
 }
 
 func (c *console) lastLine(r agent.Report) {
-	c.say("cli.end_"+string(r.Outcome.Status), r.Outcome.Reason)
+	c.say("cli.end_"+string(r.Outcome.Status), r.Reason)
 }
 
 // sameKey is within what time two SIGINTs are one key press: a terminal and a
