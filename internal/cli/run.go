@@ -72,6 +72,8 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 		c.say("cli.resume_with", *uuid.Load()+where(opt))
 		c.say("cli.end_paused", err)
 		return &exitError{code: exitPaused}
+	case err != nil && ctx.Err() != nil && uuid.Load() == nil && opt.Resume != "":
+		return &exitError{exitPaused, i18n.E("cli.interrupted_resume")}
 	case err != nil && ctx.Err() != nil && uuid.Load() == nil:
 		return &exitError{exitStopped, i18n.E("cli.interrupted_early")}
 	case err != nil:
