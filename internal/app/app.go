@@ -328,7 +328,7 @@ func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner,
 		return box.Runner, nil
 	}
 	if !s.opt.AllowUnsandboxed || s.cfg.Sandbox.Mode == "bwrap" {
-		return nil, i18n.E("app.no_sandbox", err)
+		return nil, err
 	}
 	s.env.Notice("app.unsandboxed")
 	return bare, nil

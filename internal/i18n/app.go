@@ -9,7 +9,6 @@ var appTexts = map[string]text{
 	"app.not_included":      {"note: the work starts from the last commit; %d modified and %d untracked files of the checkout are not part of it", "注意: 作業は最後のコミットから始まります。チェックアウト中の変更 %d 件と未追跡 %d 件は含まれません"},
 	"app.live":              {"run %s of this issue has not ended (%s, #%s): go on with tori run --resume %s", "この issue の実行 %s がまだ終わっていません（%s、#%s）。tori run --resume %s で続けてください"},
 	"app.sandbox_none":      {"sandbox.mode is none: commands of the model would run unconfined; allow that with --allow-unsandboxed", "sandbox.mode が none のため、モデルのコマンドが隔離なしで実行されます。許可するには --allow-unsandboxed を付けてください"},
-	"app.no_sandbox":        {"%v — or let commands run unconfined with --allow-unsandboxed", "%v — 隔離なしで実行してよければ --allow-unsandboxed を付けてください"},
 	"app.unsandboxed":       {"warning: no sandbox; commands run unconfined, with your rights and the network", "警告: サンドボックスなし。コマンドはあなたの権限とネットワークで、隔離なしに実行されます"},
 	"app.script_file":       {"the provider is script but there is no script: name one with --script FILE or llm.script.file", "プロバイダーが script ですが台本がありません。--script FILE か llm.script.file で指定してください"},
 	"app.scripted":          {"The answers come from the script %s; no model is called.", "応答は台本 %s によるもので、モデルは呼び出されません。"},
