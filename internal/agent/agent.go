@@ -36,7 +36,6 @@ type Job struct {
 	Message          string `json:"message,omitempty"`
 	Branch           string `json:"branch"`
 	Base             string `json:"base"` // commit the work starts from
-	AllowDirty       bool   `json:"allow_dirty,omitempty"`
 	AllowUnsandboxed bool   `json:"allow_unsandboxed,omitempty"`
 	Config           string `json:"config,omitempty"` // path of the config file
 	Model            string `json:"model,omitempty"`  // provider/model as asked for on the command line

@@ -84,6 +84,9 @@ func (e *taskError) Unwrap() error { return e.error }
 
 // handOver puts the branch into the user's repository; their checkout stays as it is.
 func (r *run) handOver(ctx context.Context) error {
+	if err := r.ledger.Activity(contextstore.Completing, "hand_over"); err != nil {
+		return err
+	}
 	if r.report.Commit == "" {
 		return nil
 	}

@@ -239,7 +239,7 @@ func (s *system) readJob() error {
 
 // newJob checks what is asked for and puts together what the run will need.
 func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
-	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowDirty: s.opt.AllowDirty, AllowUnsandboxed: s.opt.AllowUnsandboxed, Model: s.opt.Model}
+	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowUnsandboxed: s.opt.AllowUnsandboxed, Model: s.opt.Model}
 	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
 		if *from != "" {
 			if *to, err = filepath.Abs(*from); err != nil {

@@ -3,6 +3,8 @@ package config
 import (
 	"reflect"
 	"strings"
+
+	"toritsugi/internal/spelling"
 )
 
 // Key documents one setting.
@@ -156,34 +158,11 @@ func join(section, name string) string {
 // that distance; the first of equals.
 func nearest(name string, candidates []string) (string, int) {
 	best, least := "", 1<<30
+	name = name[:min(len(name), 100)] // a longer one is near nothing
 	for _, c := range candidates {
-		if d := distance(name, c); d < least {
+		if d := spelling.Distance(name, c); d < least {
 			best, least = c, d
 		}
 	}
 	return best, least
-}
-
-// distance is Levenshtein's, in bytes. A long name is cut: it is near nothing.
-func distance(a, b string) int {
-	if len(a) > 100 {
-		a = a[:100]
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

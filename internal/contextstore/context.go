@@ -473,9 +473,6 @@ func (c *Context) shut() {
 	c.lock.release()
 }
 
-// SpillDir is where output too long for a message is kept.
-func (c *Context) SpillDir() string { return filepath.Join(c.Dir(), "output") }
-
 // Transition ends this owner's hold on the task: it writes the final summary
 // where the outcome is final, commits the status, moves the directory, updates
 // the row and releases the lock (PROTOCOL "End, pause, wait"). On an error

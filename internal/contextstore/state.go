@@ -54,7 +54,6 @@ type MetadataConfig struct {
 const (
 	Initializing = "initializing"
 	Processing   = "processing"
-	Compressing  = "compressing"
 	Completing   = "completing"
 )
 

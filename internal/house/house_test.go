@@ -17,6 +17,7 @@ import (
 // of lower floors. A parent stands below the members of its family.
 var floors = map[string]float64{
 	"task":         0,
+	"spelling":     1.0,
 	"i18n":         1.0,
 	"redact":       1.1,
 	"disk":         1.2,

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"toritsugi/internal/spelling"
 )
 
 // Registry is the fixed set of tools of one run. Its order never changes, so
@@ -161,30 +163,9 @@ func nearest(want string, names []string) string {
 		return ""
 	}
 	for _, n := range names {
-		if d := distance(strings.ToLower(want), strings.ToLower(n)); d < bestDistance {
+		if d := spelling.Distance(strings.ToLower(want), strings.ToLower(n)); d < bestDistance {
 			best, bestDistance = n, d
 		}
 	}
 	return best
-}
-
-// distance is the Levenshtein distance of a and b in bytes.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }
