@@ -77,11 +77,23 @@ type State struct {
 	ProcessID    int             `json:"process_id"`
 	Hostname     string          `json:"hostname"`
 	MessageCount int64           `json:"message_count"` // lines of messages.jsonl that the counters above know of
+	Bytes        int64           `json:"bytes"`         // of the context's logs
+	Failures     int64           `json:"compression_failures"`
 	ActiveMS     int64           `json:"active_ms"`     // time in an owner's hands, pauses not counted
 	CommittedSeq int64           `json:"committed_seq"` // the answer whose work is commit; what is in the tree beyond it is no work
 	Commit       string          `json:"commit"`
-	Phase        string          `json:"phase"` // "" or "ending" between the commit point and the end of a transition
+	Phase        string          `json:"phase"`  // "" or "ending" between the commit point and the end of a transition
+	Outbox       []Effect        `json:"outbox"` // what the world must see of transitions; acknowledged in house.db
 	Files        map[string]Mark `json:"files"`
+}
+
+// Effect is one outward effect of a transition: it is committed with the
+// status, and delivered as often as it takes, once in effect (PROTOCOL "End,
+// pause, wait").
+type Effect struct {
+	Key  string          `json:"key"`  // idempotency key, which the delivery leaves as its marker
+	Kind string          `json:"kind"` // push, comment, label …; decides who delivers it
+	Data json.RawMessage `json:"data"` // the deliverer's own
 }
 
 // Mark is how much of a file was good at the last checkpoint.
