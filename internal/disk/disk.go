@@ -1,7 +1,7 @@
 // Package disk is the one narrow seam through which durable files are written:
 // append, sync, replace, rename and remove, and nothing else (PROTOCOL "One
-// seam"). Tests stop the program at a call, make a call fail, or count calls.
-// Files are 0600 and directories 0700 (store-v2 §11.1).
+// seam"). Tests stop the program at a call, make a call fail, count calls, or
+// trace their effects. Files are 0600 and directories 0700 (store-v2 §11.1).
 package disk
 
 import (
@@ -20,16 +20,26 @@ const (
 	DirMode  os.FileMode = 0o700
 )
 
-// Kind names one of the five calls.
+// Kind names a call, or a step within one.
 type Kind string
 
 // The five calls.
 const (
 	Append  Kind = "append"
-	Sync    Kind = "sync"
+	Sync    Kind = "sync" // of a file or, with Op.Dir, of a directory
 	Replace Kind = "replace"
 	Rename  Kind = "rename"
-	Remove  Kind = "remove"
+	Remove  Kind = "remove" // of a file or, with Op.Dir, of a whole tree
+)
+
+// What the calls are made of besides: a program can be stopped, and a disk can
+// fail, at each of them.
+const (
+	Create        Kind = "create" // of a file that is opened for appending
+	Truncate      Kind = "truncate"
+	Mkdir         Kind = "mkdir"
+	ReplaceSync   Kind = "replace-sync"   // the temporary file is written, not yet synced
+	ReplaceRename Kind = "replace-rename" // the temporary file is complete, not yet in place
 )
 
 // Op is one call about to be made. Bytes is what it will write, 0 for none.
@@ -37,6 +47,7 @@ type Op struct {
 	Kind  Kind
 	Path  string
 	Bytes int
+	Dir   bool
 }
 
 // Counts are totals since the FS was made.
@@ -49,18 +60,50 @@ type Counts struct {
 }
 
 // FS makes the calls. The zero value writes for real. It is safe for
-// concurrent use; Before is set before first use.
+// concurrent use; its fields are set before first use.
 type FS struct {
 	// Before, if set, is asked before each call. An error it returns is the
 	// call's result and the call is not made; a *ShortWrite is written as far
-	// as it says first.
+	// as it says first. Where a failed call clears up after itself it asks
+	// again: a program that was stopped clears up nothing.
 	Before func(Op) error
+	// Trace, if set, is told each effect after it happened.
+	Trace func(Event)
+	// Flush, if set, stands for fdatasync of a file and fsync of a directory,
+	// where a model and not the kernel says what is durable.
+	Flush func(*os.File) error
 
 	appends, syncs, replaces, renames, bytes atomic.Int64
 }
 
-// ShortWrite, returned from Before, lets an append write its first N bytes and
-// then fail with Err, as a full disk does.
+// Effect is what a call did to the disk.
+type Effect string
+
+// The effects. Calls are made of these and of nothing else.
+const (
+	Created    Effect = "created"   // an empty file at Path
+	MadeDir    Effect = "made dir"  // a directory at Path
+	Wrote      Effect = "wrote"     // Data at Offset
+	Truncated  Effect = "truncated" // to Offset bytes
+	Synced     Effect = "synced"    // the content and length of a file
+	SyncedDir  Effect = "synced dir"
+	Renamed    Effect = "renamed"  // Path to To, replacing what was there
+	Unlinked   Effect = "unlinked" // a file
+	RemovedAll Effect = "removed"  // Path and everything below it
+)
+
+// Event is one effect. Inode identifies the file where the effect is on one;
+// Data is valid during the call only.
+type Event struct {
+	Kind     Effect
+	Path, To string
+	Inode    uint64
+	Offset   int64
+	Data     []byte
+}
+
+// ShortWrite, returned from Before, lets an append or a replace write its first
+// N bytes and then fail with Err, as a full disk does.
 type ShortWrite struct {
 	N   int
 	Err error
@@ -85,123 +128,47 @@ func (f *FS) before(op Op) error {
 	return f.Before(op)
 }
 
-// File is a file that is only appended to. It is owned by one goroutine.
-type File struct {
-	fs       *FS
-	f        *os.File
-	path     string
-	size     int64 // of what was wholly written
-	poisoned bool
+func (f *FS) trace(e Event) {
+	if f.Trace != nil {
+		f.Trace(e)
+	}
 }
 
-// OpenAppend opens path for appending, creating it if it is missing. A new
-// file's directory entry is durable after the next SyncDir or Rename of its
-// directory.
-func (f *FS) OpenAppend(path string) (*File, error) {
-	h, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, FileMode)
-	if err != nil {
-		return nil, err
+// flush makes a file's content and length durable.
+func (f *FS) flush(h *os.File) error {
+	if f.Flush != nil {
+		return f.Flush(h)
 	}
-	st, err := h.Stat()
-	if err != nil {
-		_ = h.Close()
-		return nil, err
-	}
-	return &File{fs: f, f: h, path: path, size: st.Size()}, nil
+	return unix.Fdatasync(int(h.Fd()))
 }
-
-// Moved tells the file where it lies after its directory was renamed, for its
-// errors and for the seam.
-func (a *File) Moved(dir string) { a.path = filepath.Join(dir, filepath.Base(a.path)) }
-
-// Size is the file's length in bytes.
-func (a *File) Size() int64 { return a.size }
-
-// Append writes b at the end and returns where it begins. If not all of b can
-// be written the file is cut back to its length before, so a reader never sees
-// half of it; the error says why (ENOSPC, EIO …).
-func (a *File) Append(b []byte) (offset int64, err error) {
-	if a.poisoned {
-		return 0, fmt.Errorf("append to %s: %w", a.path, ErrPoisoned)
-	}
-	offset = a.size
-	n := len(b)
-	err = a.fs.before(Op{Append, a.path, n})
-	var short *ShortWrite
-	if errors.As(err, &short) {
-		b = b[:min(short.N, n)]
-	} else if err != nil {
-		return 0, fmt.Errorf("append to %s: %w", a.path, err)
-	}
-	if _, werr := a.f.WriteAt(b, offset); werr != nil {
-		err = werr
-		if pe := (*os.PathError)(nil); errors.As(werr, &pe) {
-			err = pe.Err // its path is the one the file was opened by
-		}
-	}
-	if err != nil {
-		if terr := a.f.Truncate(offset); terr != nil {
-			a.poisoned = true
-			err = errors.Join(err, terr)
-		}
-		return 0, fmt.Errorf("append to %s: %w", a.path, err)
-	}
-	a.size += int64(n)
-	a.fs.appends.Add(1)
-	a.fs.bytes.Add(int64(n))
-	return offset, nil
-}
-
-// Sync makes everything appended so far durable (fdatasync).
-func (a *File) Sync() error {
-	if a.poisoned {
-		return fmt.Errorf("sync %s: %w", a.path, ErrPoisoned)
-	}
-	err := a.fs.before(Op{Kind: Sync, Path: a.path})
-	if err == nil {
-		err = unix.Fdatasync(int(a.f.Fd()))
-	}
-	if err != nil {
-		a.poisoned = true
-		return fmt.Errorf("sync %s: %w", a.path, err)
-	}
-	a.fs.syncs.Add(1)
-	return nil
-}
-
-// Truncate cuts the file to its first size bytes: a repair, never part of a turn.
-func (a *File) Truncate(size int64) error {
-	if err := a.fs.before(Op{Kind: Append, Path: a.path}); err != nil {
-		return fmt.Errorf("truncate %s: %w", a.path, err)
-	}
-	if err := a.f.Truncate(size); err != nil {
-		return err
-	}
-	a.size = size
-	return nil
-}
-
-// ReadAt reads what was appended, as io.ReaderAt.
-func (a *File) ReadAt(p []byte, off int64) (int, error) { return a.f.ReadAt(p, off) }
-
-// Close releases the descriptor; it does not sync.
-func (a *File) Close() error { return a.f.Close() }
 
 // Replace writes data to path so that a reader sees the old content or the new,
-// never a mixture. With durable, the content and the directory entry are synced.
+// never a mixture. With durable, the content and the directory entry are
+// synced; if only the latter fails, readers see the new content already.
 func (f *FS) Replace(path string, data []byte, durable bool) error {
-	err := f.before(Op{Replace, path, len(data)})
-	if err != nil {
+	err := f.before(Op{Kind: Replace, Path: path, Bytes: len(data)})
+	var short *ShortWrite
+	if err != nil && !errors.As(err, &short) {
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
 	tmp := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
-	if err = f.writeTemp(tmp, data, durable); err == nil {
+	if short != nil {
+		err = errors.Join(f.writeTemp(tmp, data[:min(short.N, len(data))], false), err)
+	} else {
+		err = f.writeTemp(tmp, data, durable)
+	}
+	if err == nil {
+		err = f.before(Op{Kind: ReplaceRename, Path: path})
+	}
+	if err == nil {
 		err = os.Rename(tmp, path)
 	}
 	if err != nil {
-		_ = os.Remove(tmp)
+		// What stays is litter that the next replace overwrites.
+		_ = f.Remove(tmp)
 		return fmt.Errorf("replace %s: %w", path, err)
 	}
+	f.trace(Event{Kind: Renamed, Path: tmp, To: path})
 	f.replaces.Add(1)
 	f.bytes.Add(int64(len(data)))
 	if durable {
@@ -210,15 +177,34 @@ func (f *FS) Replace(path string, data []byte, durable bool) error {
 	return nil
 }
 
+// writeTemp writes the temporary file of a replace, over what a stopped one may
+// have left.
 func (f *FS) writeTemp(tmp string, data []byte, durable bool) error {
-	h, err := os.OpenFile(tmp, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, FileMode)
+	e := Event{Kind: Created, Path: tmp}
+	h, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, FileMode)
+	if errors.Is(err, os.ErrExist) {
+		e.Kind = Truncated
+		h, err = os.OpenFile(tmp, os.O_TRUNC|os.O_WRONLY, FileMode)
+	}
 	if err != nil {
 		return err
 	}
-	_, err = h.Write(data)
+	if f.Trace != nil {
+		e.Inode = inode(h)
+		f.trace(e)
+	}
+	n, err := h.Write(data)
+	if n > 0 {
+		f.trace(Event{Kind: Wrote, Path: tmp, Inode: e.Inode, Data: data[:n]})
+	}
 	if err == nil && durable {
-		err = unix.Fdatasync(int(h.Fd()))
-		f.syncs.Add(1)
+		if err = f.before(Op{Kind: ReplaceSync, Path: tmp}); err == nil {
+			err = f.flush(h)
+		}
+		if err == nil {
+			f.trace(Event{Kind: Synced, Path: tmp, Inode: e.Inode})
+			f.syncs.Add(1)
+		}
 	}
 	return errors.Join(err, h.Close())
 }
@@ -232,6 +218,7 @@ func (f *FS) Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
+	f.trace(Event{Kind: Renamed, Path: from, To: to})
 	f.renames.Add(1)
 	if err := f.SyncDir(filepath.Dir(to)); err != nil {
 		return err
@@ -247,9 +234,26 @@ func (f *FS) Remove(path string) error {
 	if err := f.before(Op{Kind: Remove, Path: path}); err != nil {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+	err := os.Remove(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		f.trace(Event{Kind: Unlinked, Path: path})
+	}
+	return err
+}
+
+// RemoveAll deletes a directory with everything in it; a missing one is not an
+// error. A power cut may bring any part of it back.
+func (f *FS) RemoveAll(path string) error {
+	if err := f.before(Op{Kind: Remove, Path: path, Dir: true}); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	if err := os.RemoveAll(path); err != nil {
 		return err
 	}
+	f.trace(Event{Kind: RemovedAll, Path: path})
 	return nil
 }
 
@@ -265,7 +269,12 @@ func (f *FS) MkdirAll(path string) error {
 			return err
 		}
 	}
-	if err := os.Mkdir(path, DirMode); err != nil && !errors.Is(err, os.ErrExist) {
+	if err := f.before(Op{Kind: Mkdir, Path: path, Dir: true}); err != nil {
+		return fmt.Errorf("make directory %s: %w", path, err)
+	}
+	if err := os.Mkdir(path, DirMode); err == nil {
+		f.trace(Event{Kind: MadeDir, Path: path})
+	} else if !errors.Is(err, os.ErrExist) {
 		return err
 	}
 	return f.SyncDir(parent)
@@ -273,13 +282,20 @@ func (f *FS) MkdirAll(path string) error {
 
 // SyncDir makes the entries of a directory durable.
 func (f *FS) SyncDir(path string) error {
-	if err := f.before(Op{Kind: Sync, Path: path}); err != nil {
+	if err := f.before(Op{Kind: Sync, Path: path, Dir: true}); err != nil {
 		return fmt.Errorf("sync directory %s: %w", path, err)
 	}
 	d, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	if f.Flush != nil {
+		err = f.Flush(d)
+	} else {
+		err = d.Sync()
+	}
+	if err == nil {
+		f.trace(Event{Kind: SyncedDir, Path: path})
+	}
 	return errors.Join(err, d.Close())
 }
