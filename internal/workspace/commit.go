@@ -130,32 +130,11 @@ func message(opt CommitOptions) string {
 // untouched. It is idempotent, and moves an existing branch only forward: one
 // with other commits, or one that is checked out, is an i18n error.
 func (w *Workspace) Deliver(ctx context.Context) error {
-	s, err := locate(ctx, w.meta.Source, w.meta.Source)
-	if err != nil {
-		return err
-	}
-	head, err := w.Head(ctx)
-	if err != nil {
+	bare, s, needed, err := w.deliverable(ctx)
+	if err != nil || !needed {
 		return err
 	}
 	ref := "refs/heads/" + w.meta.Branch
-	bare := repo{gitDir: s.GitDir} // without a work tree, nothing can touch one
-	there, err := bare.git(ctx, "rev-parse", "--verify", "--quiet", ref)
-	if err != nil && exitCode(err) != 1 {
-		return err
-	}
-	if line(there) == head {
-		return nil
-	}
-	if there != "" {
-		_, err := w.repo.git(ctx, "merge-base", "--is-ancestor", line(there), head)
-		if exitCode(err) > 0 { // 1: not an ancestor, 128: not even known here
-			return i18n.E("workspace.branch_differs", w.meta.Branch, s.Path)
-		}
-		if err != nil {
-			return err
-		}
-	}
 	_, err = bare.run(ctx, call{write: true, args: []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune",
 		"--no-show-forced-updates", "--", w.repo.gitDir, ref + ":" + ref,
@@ -167,4 +146,48 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
 	}
 	return nil
+}
+
+// CheckDeliver returns the error that Deliver would, as far as it can be told
+// beforehand, and changes nothing.
+func (w *Workspace) CheckDeliver(ctx context.Context) error {
+	bare, s, needed, err := w.deliverable(ctx)
+	if err != nil || !needed {
+		return err
+	}
+	out, err := bare.git(ctx, "worktree", "list", "--porcelain")
+	if err != nil {
+		return err
+	}
+	for l := range strings.Lines(out) {
+		if strings.TrimSuffix(l, "\n") == "branch refs/heads/"+w.meta.Branch {
+			return i18n.E("workspace.branch_checked_out", w.meta.Branch, s.Path)
+		}
+	}
+	return nil
+}
+
+// deliverable finds the source repository and what its branch of our name is;
+// needed is false where it has our commit already.
+func (w *Workspace) deliverable(ctx context.Context) (bare repo, s *Source, needed bool, err error) {
+	if s, err = locate(ctx, w.meta.Source, w.meta.Source); err != nil {
+		return bare, s, false, err
+	}
+	head, err := w.Head(ctx)
+	if err != nil {
+		return bare, s, false, err
+	}
+	bare = repo{gitDir: s.GitDir, hold: w.repo.hold} // without a work tree, nothing can touch one
+	there, err := bare.git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+w.meta.Branch)
+	if err != nil && exitCode(err) != 1 {
+		return bare, s, false, err
+	}
+	if there == "" || line(there) == head {
+		return bare, s, there == "", nil
+	}
+	_, err = w.repo.git(ctx, "merge-base", "--is-ancestor", line(there), head)
+	if exitCode(err) > 0 { // 1: not an ancestor, 128: not even known here
+		return bare, s, false, i18n.E("workspace.branch_differs", w.meta.Branch, s.Path)
+	}
+	return bare, s, true, err
 }

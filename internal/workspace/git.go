@@ -49,7 +49,8 @@ var safeConfig = []string{
 // no .git in the tree decides where git looks.
 type repo struct {
 	gitDir   string
-	workTree string // "" for none
+	workTree string   // "" for none
+	hold     *os.File // inherited by each git, may be nil; not ours to close
 }
 
 // call is one run of git.
@@ -61,6 +62,7 @@ type call struct {
 	stdin []byte
 	out   io.Writer // nil collects the output
 	write bool      // may take locks that a mere reader leaves alone
+	hold  *os.File  // inherited by git and what it starts
 }
 
 // gitError is a git that ended with a status other than 0.
@@ -100,7 +102,7 @@ func (r repo) run(ctx context.Context, c call) (string, error) {
 			c.dir = r.workTree
 		}
 	}
-	c.args = append(where, c.args...)
+	c.args, c.hold = append(where, c.args...), r.hold
 	return runGit(ctx, verb, c)
 }
 
@@ -126,6 +128,9 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // lets git remove its lock files
 	cmd.WaitDelay = 5 * time.Second
+	if c.hold != nil {
+		cmd.ExtraFiles = []*os.File{c.hold}
+	}
 	if c.stdin != nil {
 		cmd.Stdin = bytes.NewReader(c.stdin)
 	}

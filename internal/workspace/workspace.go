@@ -55,6 +55,7 @@ type CreateOptions struct {
 	Branch string   // new, see BranchName and FreeBranch
 	Commit string   // where the branch begins, "" for Source.Head
 	FS     *disk.FS // nil writes without a seam
+	Hold   *os.File // inherited by every git that the workspace starts; may be nil
 }
 
 // Create clones Source into Dir and checks Branch out at its commit. It is
@@ -76,6 +77,7 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	}
 	dir := filepath.Clean(opt.Dir)
 	if w, err := Open(dir); err == nil {
+		w.repo.hold = opt.Hold
 		return w, w.unlock()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -94,7 +96,11 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	if err := opt.FS.Rename(tmp, dir); err != nil {
 		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
 	}
-	return Open(dir)
+	w, err := Open(dir)
+	if err == nil {
+		w.repo.hold = opt.Hold
+	}
+	return w, err
 }
 
 // tempName is where a workspace is built and taken apart.
@@ -104,14 +110,14 @@ func tempName(dir string) string {
 
 // build makes in tmp what will be at dir.
 func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
-	r := repo{gitDir: filepath.Join(tmp, "git"), workTree: filepath.Join(tmp, "tree")}
-	if err := cloneObjects(ctx, opt.Source, r.gitDir, tmp); err != nil {
+	r := repo{gitDir: filepath.Join(tmp, "git"), workTree: filepath.Join(tmp, "tree"), hold: opt.Hold}
+	if err := cloneObjects(ctx, opt, r.gitDir, tmp); err != nil {
 		return err
 	}
 	if err := os.Mkdir(r.workTree, disk.DirMode); err != nil {
 		return err
 	}
-	bare := repo{gitDir: r.gitDir}
+	bare := repo{gitDir: r.gitDir, hold: opt.Hold}
 	ref := "refs/heads/" + opt.Branch
 	if _, err := bare.run(ctx, call{args: []string{"check-ref-format", ref}}); err != nil {
 		return fmt.Errorf("branch name %q: %w", opt.Branch, err)
@@ -153,14 +159,14 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 // cloneObjects makes a git directory with the history of the source's HEAD.
 // The clone's other half, upload-pack, runs in the source and takes no -c from
 // us; that the source may belong to somebody else is told it by a file.
-func cloneObjects(ctx context.Context, s *Source, gitDir, tmp string) error {
+func cloneObjects(ctx context.Context, opt CreateOptions, gitDir, tmp string) error {
 	trust := filepath.Join(tmp, "gitconfig")
 	if err := os.WriteFile(trust, []byte("[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n"), disk.FileMode); err != nil {
 		return err
 	}
 	_, err := runGit(ctx, "clone", call{
-		args: []string{"clone", "--quiet", "--bare", "--single-branch", "--template=", "--", s.GitDir, gitDir},
-		env:  []string{"GIT_CONFIG_GLOBAL=" + trust}, write: true,
+		args: []string{"clone", "--quiet", "--bare", "--single-branch", "--template=", "--", opt.Source.GitDir, gitDir},
+		env:  []string{"GIT_CONFIG_GLOBAL=" + trust}, write: true, hold: opt.Hold,
 	})
 	return errors.Join(err, os.Remove(trust))
 }
