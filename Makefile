@@ -14,7 +14,7 @@ demo: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tori ./cmd/tori
 
-## setup: what the tests use besides Go and git (bubblewrap)
+## setup: what the tests use besides Go and git (bubblewrap, sqlite3)
 setup:
 	./scripts/setup.sh
 

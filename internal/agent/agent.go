@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -92,9 +93,11 @@ type Report struct {
 	Files   []string
 	Dir     string // of the context, as the outcome left it
 	Tree    string // of the workspace
-	Comment string // the text that was posted, or would have been
+	Comment string // the text that is posted, or would be
 
 	ToolTime time.Duration
+	// Undelivered is why not all of what the outcome promises is delivered yet.
+	Undelivered error
 }
 
 // run is one execution of a task by this process.
@@ -126,6 +129,8 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
 	ctx, cancel := r.limited(ctx)
 	defer cancel()
+	ctx, unwatch := r.watch(ctx)
+	defer unwatch()
 	err := r.work(ctx)
 	if errors.Is(err, contextstore.ErrNotOwner) {
 		// The run is another's now: whatever is said about it, they say.
@@ -149,6 +154,44 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 	left := r.Budget.Time - time.Duration(r.ledger.State().ActiveMS)*time.Millisecond
 	return context.WithTimeoutCause(ctx, max(left, 0), errOverTime)
+}
+
+// lookEvery is how often a run looks whether somebody asks something of it.
+const lookEvery = 500 * time.Millisecond
+
+// requestError is the cause of a run's end that somebody asked for by tori
+// pause or tori stop.
+type requestError struct{ contextstore.Request }
+
+func (e *requestError) Error() string { return string(e.Action) + " was asked by " + e.By }
+
+func (e *requestError) status() task.Status {
+	if e.Action == contextstore.Stop {
+		return task.Stopped
+	}
+	return task.Paused
+}
+
+// watch ends ctx when the run is asked to pause or to stop.
+func (r *run) watch(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		t := time.NewTicker(lookEvery)
+		defer t.Stop()
+		for {
+			if q, ok := r.ledger.Request(); ok {
+				cancel(&requestError{q})
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+		}
+	})
+	return ctx, func() { cancel(nil); done.Wait() }
 }
 
 // work does everything up to the commit; nil means that the work is done and
@@ -202,14 +245,14 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base})
+	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base, Hold: r.ledger.WorkLock()})
 	if err != nil {
 		return fmt.Errorf("open workspace: %w", err)
 	}
 	r.report.Tree = r.ws.Tree()
 	key := r.ledger.Metadata().TaskKey
 	r.shell, err = r.Shell(sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Cache: r.Store.CacheDir(key.Owner + "-" + key.Repo),
-		Scratch: filepath.Join(dir, "scratch"), ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB})
+		Scratch: filepath.Join(dir, "scratch"), ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()})
 	if err != nil {
 		return err
 	}
@@ -290,11 +333,18 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		r.log.Warn("The workspace was gone and is made anew from the base")
 		return loop, loop.Tell(ctx, lostWorkspace)
 	}
+	if r.ledger.Rebooted() && r.ledger.LastSeq() > 2 {
+		return loop, loop.Tell(ctx, restarted)
+	}
 	return loop, ctx.Err()
 }
 
 // lostWorkspace tells the model that what it did is gone.
 const lostWorkspace = "The workspace was lost while the run was interrupted and has been made anew from the base commit: every change made so far is gone. Do again what is still needed."
+
+// restarted tells the model that the disk may be behind the conversation: the
+// files of the workspace are not synced (PROTOCOL "Claim" 5).
+const restarted = "The machine was restarted while the run was interrupted: files that were changed shortly before may be missing or incomplete. Look at what you changed last before you build on it."
 
 // shell lets the shell tool run commands in the sandbox.
 type shell struct{ runner sandbox.Runner }

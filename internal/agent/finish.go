@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
-	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -82,7 +80,8 @@ type taskError struct{ error }
 
 func (e *taskError) Unwrap() error { return e.error }
 
-// handOver puts the branch into the user's repository; their checkout stays as it is.
+// handOver makes sure that the branch can be put into the user's repository.
+// It is the transition that promises it, and the outbox that does it.
 func (r *run) handOver(ctx context.Context) error {
 	if err := r.ledger.Activity(contextstore.Completing, "hand_over"); err != nil {
 		return err
@@ -90,11 +89,7 @@ func (r *run) handOver(ctx context.Context) error {
 	if r.report.Commit == "" {
 		return nil
 	}
-	if err := r.ws.Deliver(ctx); err != nil {
-		return err
-	}
-	r.log.Info("Branch delivered: "+r.report.Branch, "commit", r.report.Commit)
-	return nil
+	return r.ws.CheckDeliver(ctx)
 }
 
 // conclude turns how the work ended into the outcome of the task. What was not
@@ -109,10 +104,13 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 	var small *memory.TooSmallError
 	var checks *checksError
 	var own *taskError
+	var asked *requestError
 	o := task.Outcome{Status: task.Failed}
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errOverTime):
 		o.Reason = lang.T("agent.budget", r.Budget.Time, r.Budget.Time, "budget.max_minutes")
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &asked):
+		o.Status, o.Reason = asked.status(), lang.T("agent.asked_"+string(asked.Action), asked.By)
 	case ctx.Err() != nil && r.StopAsked != nil && r.StopAsked():
 		o.Status, o.Reason = task.Stopped, lang.T("agent.stopped")
 	case ctx.Err() != nil:
@@ -170,7 +168,7 @@ func commands(runs []contextstore.CheckRun) string {
 	return strings.Join(names, ", ")
 }
 
-// end posts the result where the task is over, and makes the transition.
+// end makes the transition; where the task is over, with what people are to see.
 func (r *run) end(ctx context.Context) error {
 	o := &r.report.Outcome
 	if r.ws != nil && r.report.Files == nil && o.Status != task.Completed {
@@ -179,19 +177,16 @@ func (r *run) end(ctx context.Context) error {
 			r.report.Files = workspace.Paths(changes)
 		}
 	}
+	var effects []contextstore.Effect
 	if o.Status.Final() {
 		r.report.Comment = r.comment(r.Lang)
 		o.Summary = r.summary()
-		if err := r.post(); err != nil {
-			if o.Status == task.Completed {
-				// What people were promised did not reach them.
-				o.Status, o.Reason = task.Paused, r.Lang.T("agent.not_posted", err)
-				r.report.Reason = r.Reader.T("agent.not_posted", err)
-			}
-			r.log.Error("The comment could not be written", "error", err)
+		var err error
+		if effects, err = r.effects(); err != nil {
+			return err
 		}
 	}
-	err := r.ledger.Transition(ctx, *o)
+	err := r.ledger.Transition(ctx, *o, effects...)
 	var unfinished *contextstore.UnfinishedError
 	switch {
 	case errors.As(err, &unfinished):
@@ -224,17 +219,6 @@ func (e *openError) Unwrap() error { return e.error }
 func StillOpen(err error) bool {
 	var e *openError
 	return errors.As(err, &e)
-}
-
-// post appends the comment to the issue's comment file, once however often it
-// is tried (the marker carries the run's uuid).
-func (r *run) post() error {
-	if r.job.Issue == "" {
-		return nil
-	}
-	return folder.AppendComment(r.job.Issue, folder.Comment{Author: r.AuthorName, Time: r.Now().UTC(), Body: redact.Printable(r.Store.Redact(r.report.Comment)),
-		// With the status: if this one cannot be kept, the next owner's may differ.
-		Marker: r.ledger.UUID() + "." + string(r.report.Outcome.Status)})
 }
 
 // comment is the text that people read under the issue.

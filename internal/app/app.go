@@ -21,6 +21,7 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/dispatch"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -85,6 +86,7 @@ type system struct {
 	log    *slog.Logger
 	store  *contextstore.Store
 	fs     *disk.FS
+	ended  *contextstore.View // the run to be resumed, where it has ended
 }
 
 // Run carries one issue or message to its end, or takes up an interrupted run.
@@ -130,25 +132,16 @@ func (s *system) temporary(ctx context.Context) (agent.Report, error) {
 }
 
 func (s *system) run(ctx context.Context) (report agent.Report, err error) {
-	base := s.opt.BaseDir
-	if base == "" {
-		base = s.cfg.ContextStorage.BaseDir
-	}
-	s.redact = redact.New(s.cfg.Secrets(), s.cfg.Security.Regexps())
-	level := slog.LevelInfo
-	if s.opt.Quiet {
-		level = slog.LevelWarn
-	}
-	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.String)
-	for _, w := range s.cfg.Warnings() {
-		s.log.Warn(w.Error())
-	}
+	s.prepare()
 	var job agent.Job
 	var meta contextstore.Metadata
 	if s.opt.Resume == "" {
 		if job, meta, err = s.newJob(ctx); err != nil {
 			return report, &ConfigError{err}
 		}
+	}
+	if s.ended != nil {
+		return s.deliver(ctx)
 	}
 	client, length, err := s.client(ctx)
 	if err != nil {
@@ -158,12 +151,11 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err != nil {
 		return report, &ConfigError{err}
 	}
-	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
-		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) { s.log.Warn("tasks.db: " + err.Error()) }})
-	if err != nil {
+	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
 	}
 	defer func() { _ = s.store.Close() }()
+	s.outbox().DeliverAll(ctx)
 	id := s.opt.Resume
 	if id == "" {
 		meta.Config = contextstore.MetadataConfig{Provider: client.Provider(), Model: client.Model(), ContextLength: length,
@@ -176,13 +168,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if s.env.Started != nil {
 		s.env.Started(id)
 	}
-	c, repairs, err := s.store.Claim(ctx, id)
-	for _, r := range repairs {
-		s.log.Warn("Repaired: " + r)
-	}
-	if errors.Is(err, contextstore.ErrEnded) {
-		return report, &ConfigError{i18n.E("app.had_ended", id)}
-	}
+	c, err := s.claim(ctx, id)
 	if err != nil {
 		return report, err
 	}
@@ -192,7 +178,103 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		*s.env.Stats = Stats{Disk: s.fs.Counts(), RowUpdates: s.store.RowUpdates(), LLMCalls: st.LLMCallCount, ToolCalls: st.ToolCallCount,
 			ToolMicros: report.ToolTime.Microseconds()}
 	}
+	if err == nil {
+		report.Undelivered = s.outbox().Deliver(context.WithoutCancel(ctx), id)
+	}
 	return report, err
+}
+
+// orphanGrace is how long processes of a dead owner may take to end on their
+// own before they are killed.
+const orphanGrace = 3 * time.Second
+
+// claim takes the run, ending first what a dead owner of it left running.
+func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, error) {
+	c, repairs, err := s.store.Claim(ctx, id)
+	var orphans *contextstore.OrphansError
+	if errors.As(err, &orphans) {
+		killed, kerr := s.store.EndOrphans(ctx, id, orphanGrace)
+		if kerr != nil {
+			return nil, kerr
+		}
+		if len(killed) > 0 {
+			s.log.Warn("Processes of the former owner were still running and have been ended", "pids", killed)
+		}
+		c, repairs, err = s.store.Claim(ctx, id)
+	}
+	for _, r := range repairs {
+		s.log.Warn("Repaired: " + r)
+	}
+	if errors.Is(err, contextstore.ErrEnded) {
+		return nil, &ConfigError{i18n.E("app.had_ended", id)}
+	}
+	return c, err
+}
+
+// prepare makes what everything else is told by: the sanitizer and the log.
+func (s *system) prepare() {
+	s.redact = redact.New(s.cfg.Secrets(), s.cfg.Security.Regexps())
+	level := slog.LevelInfo
+	if s.opt.Quiet {
+		level = slog.LevelWarn
+	}
+	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.String)
+	for _, w := range s.cfg.Warnings() {
+		s.log.Warn(w.Error())
+	}
+}
+
+// open opens the store below the base directory.
+func (s *system) open(ctx context.Context) (err error) {
+	base := s.opt.BaseDir
+	if base == "" {
+		base = s.cfg.ContextStorage.BaseDir
+	}
+	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
+		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) { s.log.Warn("tasks.db: " + err.Error()) },
+		Heartbeat: time.Duration(s.cfg.ContextStorage.HeartbeatSeconds) * time.Second, StateLockTimeout: time.Duration(s.cfg.ContextStorage.StateLockTimeout) * time.Second,
+		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
+		Ended: func(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
+			return s.poster().Ended(ctx, v, o)
+		}})
+	return err
+}
+
+// poster is an agent that works on nothing and only delivers.
+func (s *system) poster() *agent.Agent {
+	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName}
+}
+
+func (s *system) outbox() *dispatch.Outbox {
+	a := s.poster()
+	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: map[string]dispatch.Handler{agent.EffectPush: a.Push, agent.EffectComment: a.Comment}}
+}
+
+// deliver hands over what an ended run still owes.
+func (s *system) deliver(ctx context.Context) (agent.Report, error) {
+	v := s.ended
+	report := agent.Report{UUID: v.Metadata.UUID, Dir: v.Dir, Outcome: task.Outcome{Status: v.Status()}}
+	if err := s.open(ctx); err != nil {
+		return report, &ConfigError{err}
+	}
+	defer func() { _ = s.store.Close() }()
+	left, err := s.store.Undelivered(ctx, v.Metadata.UUID)
+	if err != nil {
+		return report, err
+	}
+	if len(left) == 0 && v.State.Phase == "" {
+		return report, &ConfigError{i18n.E("app.has_ended", v.Metadata.UUID, v.Status())}
+	}
+	if len(left) == 0 {
+		return report, &ConfigError{i18n.E("app.had_ended", v.Metadata.UUID)}
+	}
+	if s.env.Started != nil {
+		s.env.Started(v.Metadata.UUID)
+	}
+	if report.Undelivered = s.outbox().Deliver(ctx, v.Metadata.UUID); report.Undelivered == nil {
+		report.Reason = s.env.Lang.T("app.delivered", len(left))
+	}
+	return report, nil
 }
 
 // Stats are the costs of a run, for benchmarks.
@@ -215,12 +297,16 @@ func (s *system) readJob() error {
 		}
 		base = cfg.ContextStorage.BaseDir
 	}
-	v, err := contextstore.Find(base, s.opt.Resume)
+	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)
 	if err != nil {
 		return &ConfigError{err}
 	}
-	if v.Status().Final() && v.State.Phase == "" {
-		return &ConfigError{i18n.E("app.has_ended", v.Metadata.UUID, v.Status())}
+	v, err := contextstore.Find(base, s.opt.Resume, who)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	if v.Status().Final() {
+		s.ended = &v
 	}
 	job, err := agent.ParseJob(v.Metadata)
 	if err != nil {

@@ -37,8 +37,13 @@ var version = "dev"
 type commands struct {
 	Run     runCmd     `cmd:"" help:"${run_help}"`
 	Demo    demoCmd    `cmd:"" help:"${demo_help}"`
+	Pause   pauseCmd   `cmd:"" help:"${pause_help}"`
+	Resume  resumeCmd  `cmd:"" help:"${resume_verb_help}"`
+	Stop    stopCmd    `cmd:"" help:"${stop_help}"`
 	Show    showCmd    `cmd:"" help:"${show_help}"`
 	Tasks   tasksCmd   `cmd:"" help:"${tasks_help}"`
+	Check   checkCmd   `cmd:"" help:"${check_help}"`
+	Reindex reindexCmd `cmd:"" help:"${reindex_help}"`
 	Config  configCmd  `cmd:"" help:"${config_help}"`
 	Version versionCmd `cmd:"" help:"${version_help}"`
 }

@@ -88,8 +88,16 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 			return err
 		}
 	}
+	if report.Undelivered != nil {
+		c.say("cli.undelivered", c.lang.Error(report.Undelivered))
+		c.say("cli.deliver_with", report.UUID[:8]+where(opt))
+	}
 	c.lastLine(report)
-	if code := exitCode(report.Outcome.Status); code != exitOK {
+	code := exitCode(report.Outcome.Status)
+	if code == exitOK && report.Undelivered != nil {
+		code = exitPaused
+	}
+	if code != exitOK {
 		return &exitError{code: code}
 	}
 	return nil

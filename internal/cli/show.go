@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/app"
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/ops"
 )
@@ -30,6 +31,16 @@ func (p place) base(c *console) (string, error) {
 	return cfg.ContextStorage.BaseDir, nil
 }
 
+// stale is the age at which a heartbeat is reported. A configuration that
+// cannot be read is no reason not to show anything.
+func (p place) stale(c *console) time.Duration {
+	cfg, err := app.LoadConfig(p.Config, c.getenv)
+	if err != nil {
+		cfg = &config.Config{ContextStorage: config.ContextStorage{StaleSeconds: 60}}
+	}
+	return time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second
+}
+
 type showCmd struct {
 	UUID      string `arg:"" help:"${uuid_help}"`
 	Messages  bool   `help:"${messages_help}"`
@@ -42,15 +53,17 @@ type showCmd struct {
 
 // Run shows one context.
 func (s showCmd) Run(c *console) error {
-	base, err := s.base(c)
+	base, who, err := s.look(c)
 	if err != nil {
 		return err
 	}
-	v, err := contextstore.Find(base, s.UUID)
+	v, err := contextstore.Find(base, s.UUID, who)
 	if err != nil {
 		return usage(err)
 	}
-	return ops.Show(c.out, v, ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now()})
+	opt := ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now(), Stale: s.stale(c)}
+	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: opt.What()})
+	return ops.Show(c.out, v, opt)
 }
 
 // maxListed bounds the memory of a listing.
@@ -75,9 +88,9 @@ type tasksCmd struct {
 
 // Run lists the tasks.
 func (t tasksCmd) Run(c *console) error {
-	base, err := t.base(c)
+	base, who, err := t.look(c)
 	if err != nil {
 		return err
 	}
-	return usage(ops.Tasks(c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: maxListed, Width: width(c.out), Lang: c.lang}))
+	return usage(ops.Tasks(c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: maxListed, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who}))
 }

@@ -32,6 +32,7 @@ type Config struct {
 	Language             string         `yaml:"language" default:"ja" check:"enum=ja|en" doc:"Language of what is posted: comments, summaries, declarations."`
 	Tokens               Tokens         `yaml:"tokens" doc:"How tokens are counted."`
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
+	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
 
 	meta meta
 }
@@ -45,6 +46,9 @@ type ContextStorage struct {
 	MinMessagesToSummarize int     `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
 	KeepRecentMessages     int     `yaml:"keep_recent_messages" default:"5" check:"min=0" doc:"How many of the latest messages a summary leaves out; fewer than min_messages_to_summarize."`
 	Durability             string  `yaml:"durability" default:"fsync" check:"enum=fsync|os" doc:"fsync survives a power cut; os only the end of the process, but is faster."`
+	HeartbeatSeconds       int     `yaml:"heartbeat_seconds" default:"30" check:"min=1,max=3600" doc:"How often the owner of a run shows that it lives, in seconds."`
+	StaleSeconds           int     `yaml:"stale_seconds" default:"60" check:"min=1" doc:"Age of a heartbeat at which a run is reported as hanging, in seconds."`
+	StateLockTimeout       int     `yaml:"state_lock_timeout_seconds" default:"5" check:"min=1" doc:"How long a repair waits for another one of the same run, in seconds."`
 	WindowRatio            float64 `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
 }
 
@@ -117,6 +121,11 @@ type Tokens struct {
 // Security is the section security.
 type Security struct {
 	RedactPatterns []string `yaml:"redact_patterns" check:"regexp" expand:"no" doc:"Regular expressions (RE2) of further texts to mask as [REDACTED]."`
+}
+
+// Access is the section access (store-v2 §11.2).
+type Access struct {
+	Admins []string `yaml:"admins" check:"nonempty" doc:"Users who may see every task; the others see their own. On this machine the owner of the files and root may always."`
 }
 
 // Timeout is llm.timeout_seconds.

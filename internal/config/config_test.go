@@ -51,7 +51,7 @@ var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
 
 func defaults() *Config {
 	return &Config{
-		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 0.7},
+		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7},
 		LLM: LLM{
 			Provider: "openai", TimeoutSeconds: 300, MaxRetries: 5,
 			OpenAI: OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1"},
@@ -100,7 +100,7 @@ func TestExampleUncommented(t *testing.T) {
 }
 
 const full = `
-context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, window_ratio: 0.5}
+context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5}
 llm:
   provider: script
   timeout_seconds: 10
@@ -131,13 +131,14 @@ workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c}
 language: en
 tokens: {estimator: chars4}
 security: {redact_patterns: ["corp-[0-9]+${"]}
+access: {admins: [ken, hanako]}
 `
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
 	c := parse(t, full, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 0.5},
+		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5},
 		LLM: LLM{
 			Provider: "script", TimeoutSeconds: 10, OpenAI: OpenAI{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1"},
 			Ollama: Ollama{"q", 2000, "https://o"}, Script: Script{"/d/${x}.yaml"},
@@ -147,7 +148,7 @@ func TestEveryKey(t *testing.T) {
 		Sandbox:              Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:               Budget{1, 2, 3},
 		Workspace:            Workspace{"b/{id}", "鳥", "a@b.c"},
-		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}},
+		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}}, Access: Access{[]string{"ken", "hanako"}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -190,6 +191,7 @@ func TestErrors(t *testing.T) {
 		{"url with password", "llm: {ollama: {endpoint: 'ftp://u:p@h'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 		{"secret", "llm: {openai: {api_key: 12345678}}", `c.yaml:1: llm.openai.api_key: expected text, found a value that is not shown`},
 		{"regexp", "security:\n  redact_patterns:\n    - ok\n    - a(b\n", "c.yaml:4: security.redact_patterns[1]: expected a regular expression (error parsing regexp: missing closing ): `a(b`), found the text \"a(b\""},
+		{"admin without a name", "access: {admins: [ken, '']}", `c.yaml:1: access.admins[1]: expected text that is not empty, found the text ""`},
 		{"empty regexp", "security: {redact_patterns: ['x*']}", `c.yaml:1: security.redact_patterns[0]: expected a regular expression that does not match the empty text, found the text "x*"`},
 		{"path", "sandbox: {read_only_paths: [opt]}", `c.yaml:1: sandbox.read_only_paths[0]: expected an absolute path, found the text "opt"`},
 		{"path list", "sandbox: {read_only_paths: /opt}", `c.yaml:1: sandbox.read_only_paths: expected a list, found the text "/opt"`},
@@ -228,7 +230,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security\n" +
+			"context_storage, llm, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security, access\n" +
 			`c.yaml:2: llm.provider: expected one of openai, ollama, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -440,7 +442,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 36 {
+	if len(Keys()) != 40 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"toritsugi/internal/i18n"
@@ -17,24 +18,17 @@ import (
 // Claim takes ownership of a queued or paused context, or of a running one
 // whose owner is gone, and moves it to running/ (PROTOCOL "Claim"). It repairs
 // torn ends of files and returns, for people, what it mended. ErrBusy: another
-// process owns it. ErrEnded: it is completed, stopped or failed.
+// process owns it. *OrphansError: its owner is gone, children of it are not.
+// ErrEnded: it is completed, stopped or failed. *NoSpaceError: the disk is full.
 func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, error) {
-	dir, err := s.dir(uuid)
+	c, repairs, err := s.take(ctx, uuid)
 	if err != nil {
-		return nil, nil, err
+		return nil, repairs, err
 	}
-	now := s.now()
-	l, err := acquire(filepath.Join(dir, lockFile), Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
-	if errors.Is(err, errLocked) {
-		owner, _ := ReadOwner(dir)
-		return nil, nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
-	}
-	if err != nil {
-		return nil, nil, i18n.E("contextstore.claim", uuid, err)
-	}
-	c := &Context{store: s, dir: dir, lock: l}
-	repairs, err := c.claim(ctx)
-	if err != nil {
+	if err := c.claim(ctx, &repairs); err != nil {
+		if filepath.Base(filepath.Dir(c.dir)) != dirRunning {
+			err = errors.Join(err, s.FS.Remove(filepath.Join(c.dir, lockFile))) // it waits on, without an owner
+		}
 		c.shut()
 		return nil, repairs, err
 	}
@@ -44,21 +38,116 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 	return c, repairs, nil
 }
 
-func (c *Context) claim(ctx context.Context) (repairs []string, err error) {
+// take locks a context that has no owner, finishes a half-done transition, and
+// opens its files. Generation and owner are ours from here on.
+func (s *Store) take(ctx context.Context, uuid string) (*Context, []string, error) {
+	c, err := s.hold(uuid)
+	if err != nil {
+		return nil, nil, err
+	}
+	repairs, err := c.load(ctx)
+	if err != nil {
+		c.shut()
+		return nil, repairs, err
+	}
+	return c, repairs, nil
+}
+
+// moves is how often a context may be found in one directory and be in another
+// when it is locked.
+const moves = 10
+
+// hold takes the two locks of a context.
+func (s *Store) hold(uuid string) (*Context, error) {
+	for n := 1; ; n++ {
+		dir, err := s.dir(uuid)
+		if err != nil {
+			return nil, err
+		}
+		c, err := s.holdAt(dir)
+		if errors.Is(err, os.ErrNotExist) && n < moves {
+			continue // it was moved meanwhile
+		}
+		return c, err
+	}
+}
+
+func (s *Store) holdAt(dir string) (*Context, error) {
+	uuid, now := filepath.Base(dir), s.now()
+	l, err := acquire(filepath.Join(dir, lockFile), Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
+	if errors.Is(err, errLocked) {
+		owner, _ := ReadOwner(dir)
+		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
+	}
+	if err != nil {
+		return nil, i18n.E("contextstore.claim", uuid, err)
+	}
+	tighten(dir)
+	c := &Context{store: s, dir: dir, lock: l}
+	if c.work, err = lockWork(filepath.Join(dir, workLock)); err != nil {
+		c.shut()
+		if errors.Is(err, errLocked) {
+			return nil, s.workHeld(dir)
+		}
+		return nil, i18n.E("contextstore.claim", uuid, err)
+	}
+	return c, nil
+}
+
+// startWait is how long a child that is being started may keep a copy of
+// descriptors that are not meant for it.
+const startWait = 250 * time.Millisecond
+
+// lockWork takes work.lock. It asks again for a moment: a process that gave the
+// context up may have been starting a child for another one.
+func lockWork(path string) (f *os.File, err error) {
+	for end := time.Now().Add(startWait); ; time.Sleep(5 * time.Millisecond) {
+		if f, err = lockFileAt(path); !errors.Is(err, errLocked) || time.Now().After(end) {
+			return f, err
+		}
+	}
+}
+
+// workHeld tells a live owner, whose .lock somebody removed, from children of
+// a dead one.
+func (s *Store) workHeld(dir string) error {
+	uuid := filepath.Base(dir)
+	pids, err := holders(filepath.Join(dir, workLock))
+	st, serr := ReadState(dir)
+	if serr == nil && st.BootID == s.boot && (st.ProcessID == os.Getpid() || slices.Contains(pids, st.ProcessID)) {
+		return i18n.E("contextstore.busy", uuid, st.ProcessID, st.Hostname, ErrBusy)
+	}
+	return errors.Join(&OrphansError{uuid, pids}, err)
+}
+
+// load reads what the last owner left, finishes what they had committed, mends
+// the ends of the logs and counts the generation on.
+func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 	if c.meta, err = ReadMetadata(c.dir); err != nil {
 		return nil, fmt.Errorf("claim %s: %w", filepath.Base(c.dir), err)
 	}
 	c.state, err = ReadState(c.dir)
 	if err != nil {
 		// An unsynced replace may be lost with the power; the files tell the rest.
-		repairs = append(repairs, fmt.Sprintf("%s was unreadable (%v) and is rebuilt from the files", stateFile, err))
-		c.state = State{Status: Processing, TaskStatus: task.Running}
+		from := "the files"
+		if c.state.TaskStatus.Valid() {
+			from = "its last checkpoint and the files"
+		} else {
+			c.state = State{Status: Processing, TaskStatus: View{Dir: c.dir}.Status()}
+		}
+		repairs = append(repairs, fmt.Sprintf("%s was unreadable (%v) and is rebuilt from %s", stateFile, err, from))
+	} else if !c.state.TaskStatus.Valid() {
+		c.state.TaskStatus = View{Dir: c.dir, State: c.state}.Status() // written by an earlier edition
+	}
+	did, err := c.finishHalf(ctx)
+	if err != nil {
+		return repairs, err
+	}
+	if did {
+		repairs = append(repairs, "the transition to "+string(c.state.TaskStatus)+" was half done and is finished")
 	}
 	if c.state.TaskStatus.Final() {
-		if err := c.finishEnded(ctx); err != nil {
-			return repairs, fmt.Errorf("finish the end of %s: %w", c.meta.UUID, err)
-		}
-		return repairs, ErrEnded
+		return repairs, errors.Join(ErrEnded, c.leave(ctx))
 	}
 	fixed, err := c.openFiles()
 	repairs = append(repairs, fixed...)
@@ -67,38 +156,49 @@ func (c *Context) claim(ctx context.Context) (repairs []string, err error) {
 	}
 	g, err := c.store.index.generation(ctx, c.meta.UUID)
 	c.store.tell(err)
-	now := c.store.now()
-	c.since = now
+	c.since = c.store.now()
 	c.state.Generation = max(g, c.state.Generation) + 1
-	c.state.TaskStatus, c.state.Status, c.state.Phase = task.Running, Processing, ""
-	c.state.LastActivity, c.state.Error = "claimed", nil
 	c.state.ProcessID, c.state.Hostname = os.Getpid(), c.store.hostname
+	return repairs, nil
+}
+
+// claim makes a context that was taken the caller's to run.
+func (c *Context) claim(ctx context.Context, repairs *[]string) error {
+	if err := c.store.room(); err != nil {
+		return err
+	}
+	if c.state.BootID != "" && c.state.BootID != c.store.boot {
+		c.rebooted = true
+		*repairs = append(*repairs, "the machine was restarted since: files of the workspace written shortly before may be missing or incomplete")
+	}
+	c.state.TaskStatus, c.state.Status, c.state.Phase = task.Running, Processing, ""
+	c.state.LastActivity, c.state.Error, c.state.BootID = "claimed", nil, c.store.boot
 	if c.state.StartedAt.IsZero() {
-		c.state.StartedAt = now
+		c.state.StartedAt = c.since
 	}
 	if err := c.saveState(true); err != nil {
-		return repairs, i18n.E("contextstore.claim", c.meta.UUID, err)
+		return i18n.E("contextstore.claim", c.meta.UUID, err)
 	}
 	to := filepath.Join(c.store.BaseDir, dirRunning, c.meta.UUID)
 	if c.dir != to {
 		if err := c.store.FS.Rename(c.dir, to); err != nil {
-			return repairs, i18n.E("contextstore.claim", c.meta.UUID, err)
+			return i18n.E("contextstore.claim", c.meta.UUID, err)
 		}
 		c.dir = to
 		for _, f := range []*logFile{c.messages, c.tools, c.window, c.checks} {
 			f.Moved(to)
 		}
 	}
-	return repairs, c.putRow(ctx)
+	return c.putRow(ctx)
 }
 
-// finishEnded completes a transition whose commit point was passed.
-func (c *Context) finishEnded(ctx context.Context) error {
-	if c.state.Phase != phaseEnding && filepath.Base(filepath.Dir(c.dir)) == dirCompleted {
-		return c.store.FS.Remove(filepath.Join(c.dir, lockFile))
-	}
-	return c.finish(ctx)
-}
+// Rebooted reports that the machine was restarted since the last owner worked:
+// what was not synced, as the files of the workspace, may be lost.
+func (c *Context) Rebooted() bool { return c.rebooted }
+
+// WorkLock is the open work.lock, to be inherited by every child process. It
+// belongs to the context.
+func (c *Context) WorkLock() *os.File { return c.work }
 
 // openFiles opens the logs, mends their ends, and brings the counters up to
 // what the files hold. It reads only what came after the last checkpoint.
@@ -215,6 +315,11 @@ func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (
 			err = f.Truncate(good)
 		}
 	}
+	if err == nil && from < f.Size() && !c.store.NoSync {
+		// A killed owner may have left it in the page cache only, and from here
+		// on this one's work rests on it.
+		err = f.Sync()
+	}
 	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("open %s: %w", name, err)
@@ -238,7 +343,7 @@ func (c *Context) setAside(name string, r io.Reader) error {
 			}
 		}
 		if errors.Is(rerr, io.EOF) {
-			return errors.Join(f.Sync(), f.Close())
+			return errors.Join(f.Sync(), c.store.FS.SyncDir(c.dir), f.Close())
 		}
 		if rerr != nil {
 			return errors.Join(rerr, f.Close())

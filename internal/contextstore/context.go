@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"toritsugi/internal/disk"
-	"toritsugi/internal/task"
 )
 
 // Context is one run's files in the hands of their owner. Its methods may be
@@ -20,13 +20,17 @@ type Context struct {
 	store *Store
 	meta  Metadata
 	lock  *lock
+	work  *os.File // work.lock
+
+	rebooted bool
 
 	mu        sync.Mutex
 	dir       string
 	state     State
 	since     Time // what ActiveMS has been counted up to
 	saved     time.Time
-	pending   bool // state.json is behind; flush will write it
+	pending   bool   // state.json is behind; flush will write it
+	durable   []byte // what state.json says durably, if nothing else does
 	rowAt     time.Time
 	rowBehind bool
 	lost      error       // another process took the context over
@@ -39,6 +43,9 @@ type Context struct {
 	checks    *logFile
 	tokens    int64 // running total of the last message
 	buf       []byte
+	recent    recent  // the latest messages, at hand
+	backlog   backlog // what the latest summary does not cover
+	rested    int64   // the last message at the latest heartbeat
 
 	stop chan struct{}
 	done sync.WaitGroup
@@ -87,7 +94,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	seq, total, now := c.messages.seq, c.tokens, c.store.now()
+	seq, total, now := c.messages.seq, c.tokens, c.store.now().written()
 	buf := c.buf[:0]
 	out := make([]Message, len(msgs))
 	for i, m := range msgs {
@@ -104,12 +111,18 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		out[i] = m
 	}
 	c.keep(buf)
+	start := c.messages.Size()
 	if err := c.write(c.messages, buf, true); err != nil {
 		return nil, err
 	}
 	c.messages.seq, c.tokens = seq, total
-	for _, m := range out {
+	for i, m := range out {
 		c.recount(m)
+		end := c.messages.Size()
+		if i+1 < len(out) {
+			end = out[i+1].Offset
+		}
+		c.recent.add(c.meta.Config.MaxMemoryMessages, buf[m.Offset-start:end-start])
 	}
 	c.state.CurrentContextTokens = total
 	return out, nil
@@ -123,21 +136,26 @@ func (c *Context) usable() error {
 	return c.lost
 }
 
-// keep reuses the line buffer for the next append unless it has grown huge.
+// keep reuses the line buffer for the next append unless it has grown big: an
+// idle context stays small (DESIGN §9).
 func (c *Context) keep(buf []byte) {
-	if cap(buf) <= 1<<20 {
+	if cap(buf) <= 32<<10 {
 		c.buf = buf[:0]
 	} else {
 		c.buf = nil
 	}
 }
 
+// clean is a text as it will be read back: redacted and UTF-8.
+func (c *Context) clean(s string) string { return valid(c.store.Redact(s)) }
+
 func (c *Context) redact(m Message) Message {
-	m.Content, m.Reasoning = c.store.Redact(m.Content), c.store.Redact(m.Reasoning)
+	m.Content, m.Reasoning = c.clean(m.Content), c.clean(m.Reasoning)
+	m.ToolName, m.ToolCallID = valid(m.ToolName), valid(m.ToolCallID)
 	if len(m.ToolCalls) > 0 {
 		calls := make([]ToolCall, len(m.ToolCalls))
 		for i, t := range m.ToolCalls {
-			calls[i] = ToolCall{ID: t.ID, Name: t.Name, Arguments: c.store.Redact(t.Arguments)}
+			calls[i] = ToolCall{ID: valid(t.ID), Name: valid(t.Name), Arguments: c.clean(t.Arguments)}
 		}
 		m.ToolCalls = calls
 	}
@@ -159,45 +177,6 @@ func (c *Context) write(f *logFile, lines []byte, durable bool) error {
 		return errors.Join(err, f.Truncate(before))
 	}
 	return nil
-}
-
-// AppendTools writes finished calls to tools.jsonl. They are not synced; after
-// a power cut they can be mended from the messages (PROTOCOL "Turn" 3).
-func (c *Context) AppendTools(runs ...ToolRun) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.usable(); err != nil {
-		return err
-	}
-	buf, seq := c.buf[:0], c.tools.seq
-	for _, r := range runs {
-		seq++
-		r.Seq, r.Timestamp = seq, c.store.now()
-		r.Result, r.Error = c.store.Redact(r.Result), c.store.Redact(r.Error)
-		r.Args = c.redactArgs(r.Args)
-		var err error
-		if buf, err = appendLine(buf, r); err != nil {
-			return err
-		}
-	}
-	c.keep(buf)
-	if err := c.write(c.tools, buf, false); err != nil {
-		return err
-	}
-	c.tools.seq = seq
-	c.state.ToolCallCount += int64(len(runs))
-	return nil
-}
-
-// redactArgs keeps args JSON: what is no JSON, or stops being JSON by
-// redaction, is stored as a string.
-func (c *Context) redactArgs(args json.RawMessage) json.RawMessage {
-	clean := c.store.Redact(string(args))
-	if json.Valid([]byte(clean)) {
-		return json.RawMessage(clean)
-	}
-	s, _ := json.Marshal(clean)
-	return s
 }
 
 // AppendWindow records a decision about the window before a request that
@@ -310,9 +289,10 @@ func (c *Context) Checkpoint() error {
 func (c *Context) saveState(durable bool) error {
 	now := c.store.now()
 	if !c.since.IsZero() {
-		c.state.ActiveMS += now.Sub(c.since.Time).Milliseconds()
+		c.state.ActiveMS += max(now.Sub(c.since.Time).Milliseconds(), 0) // the clock may be set back
 	}
 	c.since, c.state.UpdatedAt, c.state.MessageCount = now, now, c.messages.seq
+	c.state.Bytes = c.messages.Size() + c.tools.Size() + c.window.Size() + c.checks.Size()
 	if durable {
 		// Only synced lengths may be trusted after a power cut; tools.jsonl is
 		// not synced by a turn.
@@ -331,7 +311,26 @@ func (c *Context) saveState(durable bool) error {
 		return err
 	}
 	c.saved, c.pending = now.Time, false
-	return c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, durable && !c.store.NoSync)
+	path := filepath.Join(c.dir, stateFile)
+	if c.store.NoSync {
+		return c.store.FS.Replace(path, b, false)
+	}
+	if durable {
+		if err := c.store.FS.Replace(path, b, true); err != nil {
+			return err
+		}
+		c.durable = b
+		return nil
+	}
+	// What is replaced without a sync can come out of a power cut as NULs, and
+	// what was committed before would be gone with it.
+	if c.durable != nil {
+		if err := c.store.FS.Replace(filepath.Join(c.dir, keptFile), c.durable, true); err != nil {
+			return err
+		}
+		c.durable = nil
+	}
+	return c.store.FS.Replace(path, b, false)
 }
 
 func (c *Context) syncAll() error {
@@ -366,7 +365,9 @@ func (c *Context) beat(every time.Duration) {
 			}
 			c.mu.Unlock()
 		case <-t.C:
+			c.store.checkIndex(context.Background())
 			c.mu.Lock()
+			c.rest()
 			if c.lost == nil && !c.ended && !same(c.lock.f, filepath.Join(c.dir, lockFile)) {
 				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", lockFile, c.meta.UUID, ErrNotOwner)
 			}
@@ -374,6 +375,7 @@ func (c *Context) beat(every time.Duration) {
 				c.lock.owner.HeartbeatAt = c.store.now()
 				_ = c.lock.write()    // for people; the kernel lock is what counts
 				_ = c.saveState(true) // a lasting fault shows at the next append
+				_ = c.putRow(context.Background())
 			}
 			c.mu.Unlock()
 		}
@@ -427,20 +429,6 @@ func (c *Context) Checks() ([]CheckRun, error) {
 	return all, errors.Join(err, derr)
 }
 
-// LastTools returns up to n of the latest tool runs, latest first.
-func (c *Context) LastTools(n int) ([]ToolRun, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var runs []ToolRun
-	err := reverseLines(c.tools, c.tools.Size(), func(b []byte) bool {
-		if r, err := DecodeToolRun(b); err == nil {
-			runs = append(runs, r)
-		}
-		return len(runs) < n
-	})
-	return runs, err
-}
-
 // Close gives a context up without ending it: the next owner may claim it.
 func (c *Context) Close() error {
 	c.mu.Lock()
@@ -470,62 +458,11 @@ func (c *Context) shut() {
 			_ = f.Close()
 		}
 	}
+	if c.work != nil {
+		_ = c.work.Close() // a child that still runs goes on holding it
+	}
 	c.lock.release()
 }
-
-// Transition ends this owner's hold on the task: it writes the final summary
-// where the outcome is final, commits the status, moves the directory, updates
-// the row and releases the lock (PROTOCOL "End, pause, wait"). On an error
-// before the commit point nothing has changed and the context is still open; a
-// later one leaves a half-done transition that the next opener finishes.
-func (c *Context) Transition(ctx context.Context, o task.Outcome) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.usable(); err != nil {
-		return err
-	}
-	if err := task.CheckTransition(c.state.TaskStatus, o.Status); err != nil {
-		return err
-	}
-	before := c.state
-	if o.Status.Final() {
-		if err := c.finalSummary(o); err != nil {
-			return fmt.Errorf("final summary of %s: %w", c.meta.UUID, err)
-		}
-		c.state.CompletedAt = c.store.now()
-	}
-	c.state.TaskStatus, c.state.Status, c.state.Phase = o.Status, string(o.Status), phaseEnding
-	c.state.LastActivity = "transition"
-	if o.Status != task.Completed && o.Reason != "" {
-		reason := c.store.Redact(o.Reason)
-		c.state.Error = &reason
-	}
-	if err := c.saveState(true); err != nil {
-		c.state = before
-		return fmt.Errorf("commit %s of %s: %w", o.Status, c.meta.UUID, err)
-	}
-	c.ended = true
-	err := c.finish(ctx)
-	c.mu.Unlock()
-	c.shut()
-	c.mu.Lock()
-	if err != nil && !errors.Is(err, ErrNotOwner) {
-		return &UnfinishedError{c.meta.UUID, err}
-	}
-	return err
-}
-
-// UnfinishedError says that a transition was committed, so that its outcome
-// stands, and that a later step of it is left to the next opener.
-type UnfinishedError struct {
-	UUID string
-	Err  error
-}
-
-func (e *UnfinishedError) Error() string {
-	return fmt.Sprintf("finish the end of %s: %v", e.UUID, e.Err)
-}
-func (e *UnfinishedError) Unwrap() error { return e.Err }
 
 // Committed records durably that the work up to an answer is in a commit, ""
 // where it changed nothing.
@@ -537,56 +474,4 @@ func (c *Context) Committed(seq int64, commit string) error {
 	}
 	c.state.CommittedSeq, c.state.Commit = seq, commit
 	return c.saveState(true)
-}
-
-// finish does what follows the commit point; every step can be done again.
-func (c *Context) finish(ctx context.Context) error {
-	to := filepath.Join(c.store.BaseDir, dirOf(c.state.TaskStatus), c.meta.UUID)
-	if c.dir != to {
-		if err := c.store.FS.Rename(c.dir, to); err != nil {
-			return fmt.Errorf("move %s to %s: %w", c.meta.UUID, filepath.Dir(to), err)
-		}
-		c.dir = to
-	}
-	if err := c.putRow(ctx); err != nil {
-		return err
-	}
-	c.state.Phase = ""
-	b, err := appendLine(nil, c.state)
-	if err != nil {
-		return err
-	}
-	if err := c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, !c.store.NoSync); err != nil {
-		return err
-	}
-	return c.store.FS.Remove(filepath.Join(c.dir, lockFile))
-}
-
-// finalSummary appends the summary of the whole run, unless an earlier attempt
-// at this transition already did. Of several the last one holds: an attempt
-// that was not committed may have had another outcome.
-func (c *Context) finalSummary(o task.Outcome) error {
-	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) error { _, err := DecodeSummary(b); return err })
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	var last Summary
-	if _, err := lastLine(f, f.Size(), func(b []byte) (err error) { last, err = DecodeSummary(b); return err }); err != nil {
-		return err
-	}
-	text := c.store.Redact(o.Summary)
-	if last.Final && last.Summary == text && last.EndSeq == c.messages.seq {
-		return nil
-	}
-	s := Summary{ID: last.ID + 1, StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: text, OriginalTokens: c.tokens,
-		SummaryTokens: int64(CountTokens(text)), Timestamp: c.store.now(), Final: true}
-	if s.OriginalTokens > 0 {
-		s.Ratio = float64(int(1000*float64(s.SummaryTokens)/float64(s.OriginalTokens)+0.5)) / 1000
-	}
-	line, err := appendLine(nil, s)
-	if err != nil {
-		return err
-	}
-	return c.write(f.logFile, line, true)
 }

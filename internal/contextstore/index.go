@@ -5,132 +5,167 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 
-	"github.com/pressly/goose/v3"
-	"golang.org/x/sys/unix"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	"modernc.org/sqlite"
 
 	"toritsugi/internal/task"
 )
 
+// What a run that has not ended looks like, and one whose end may not be
+// finished. Indexes are partial by exactly these words.
+const (
+	live       = `status NOT IN ('completed', 'stopped', 'failed')`
+	unfinished = live + ` OR phase <> ''`
+)
+
 // index is tasks.db: a copy of what the directories say, for listing and for
-// the one-live-run rule. It can be deleted; no error of it fails a task.
+// the one-live-run rule. It can be deleted, also while it is open; no error of
+// it fails a task. Its methods may be called from several goroutines; those
+// that change or ask for single rows do nothing where there is no index (nil).
 type index struct {
-	db      *sql.DB
-	update  *sql.Stmt
+	*database
+	base    string
+	acks    *houseDB // tells which effects were delivered; nil counts all as pending
 	updates atomic.Int64
+	renewed atomic.Bool // reopened, and check has not told yet
 }
 
-// openIndex opens base/tasks.db and brings its schema up to date. Processes
-// that start at once on an empty directory take turns by a lock on .house.
-func openIndex(ctx context.Context, base string) (*index, error) {
-	house, err := os.OpenFile(filepath.Join(base, ".house"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = house.Close() }()
-	if err := setLock(house, unix.F_OFD_SETLKW, unix.F_WRLCK); err != nil {
-		return nil, fmt.Errorf("lock %s: %w", house.Name(), err)
-	}
-	path := filepath.Join(base, "tasks.db")
-	// busy_timeout comes first: switching to WAL itself may find the file busy.
-	q := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(WAL)", "synchronous(NORMAL)"}, "_txlock": {"immediate"}}
-	// SQLite gives its side files the mode of the database.
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Close(); err != nil {
-		return nil, err
-	}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String())
-	if err != nil {
-		return nil, err
-	}
-	db.SetMaxOpenConns(1)
-	i := &index{db: db}
-	if err := i.migrate(ctx); err != nil {
-		_ = db.Close()
-		return nil, fmt.Errorf("open %s: %w", path, err)
-	}
-	// From here on a database that somebody else has locked is passed over: the
-	// next update makes up for it.
-	if _, err := db.ExecContext(ctx, "PRAGMA busy_timeout=250"); err != nil {
-		_ = db.Close()
-		return nil, err
+var indexSchema = schema{
+	file: "tasks.db", migrations: "migrations", sync: "NORMAL", busy: 250,
+	newer: "ledger.newer_index", broken: "ledger.broken_index",
+}
+
+func newIndex(base string, h *house, acks *houseDB) *index {
+	i := &index{base: base, acks: acks}
+	i.database = &database{schema: indexSchema, path: filepath.Join(base, indexSchema.file), house: h, fresh: i.begin, ready: i.prepare}
+	return i
+}
+
+// openIndex opens base/tasks.db. Where there is none it is made, with the runs
+// that have not ended: without them a second run of the same key would not be
+// refused. An older one is migrated, which no other process may be there for.
+// The error of one that a newer program made, or that is no database, says what
+// to do about it.
+func openIndex(ctx context.Context, base string, h *house, acks *houseDB) (*index, error) {
+	i := newIndex(base, h, acks)
+	if err := i.attach(ctx); err != nil {
+		return nil, fmt.Errorf("open the index: %w", err)
 	}
 	return i, nil
 }
 
-func (i *index) migrate(ctx context.Context) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
+// begin fills a new index.
+func (i *index) begin(ctx context.Context, h *handles) error {
+	empty := true
+	err := walk(i.base, func(dir string) error {
+		empty = false
+		if filepath.Base(filepath.Dir(dir)) == dirCompleted {
+			return errEnough // the runs that have not ended come before these
+		}
+		v, err := view(dir)
+		if err != nil || v.Status().Final() {
+			return nil // what cannot be read is shown by a listing of the directories
+		}
+		v.State.TaskStatus = v.Status()
+		r, _ := i.row(ctx, v.Metadata, v.State) // if house.db cannot be read all effects count as pending
+		if _, err := h.stmts["insert"].ExecContext(ctx, r.values()...); !isUnique(err) {
+			return err
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, i.db, files, goose.WithLogger(goose.NopLogger()))
-	if err != nil {
-		return err
+	return setComplete(ctx, h.w, empty)
+}
+
+var errEnough = errors.New("enough")
+
+// The statements that are kept prepared. A turn changes no column that has an
+// index, so the one that does no more than that goes first.
+const (
+	turnSQL = `UPDATE tasks SET started_at=?, completed_at=?, process_id=?, hostname=?, llm_call_count=?, tool_call_count=?, total_tokens=?,
+		compression_count=?, error_message=?, generation=?, heartbeat_at=?, message_count=?, bytes=?, compression_failures=?
+		WHERE uuid=? AND generation<=? AND status=? AND phase=? AND outbox_pending=?`
+	updateSQL = `UPDATE tasks SET started_at=?, completed_at=?, process_id=?, hostname=?, llm_call_count=?, tool_call_count=?, total_tokens=?,
+		compression_count=?, error_message=?, generation=?, heartbeat_at=?, message_count=?, bytes=?, compression_failures=?,
+		status=?, phase=?, outbox_pending=?
+		WHERE uuid=? AND generation<=?`
+	insertSQL = `INSERT INTO tasks (` + columns + `) VALUES (` + marks + `) ON CONFLICT(uuid) DO NOTHING`
+)
+
+func (i *index) prepare(ctx context.Context, h *handles) error {
+	return errors.Join(h.prepare(ctx, "turn", turnSQL), h.prepare(ctx, "update", updateSQL), h.prepare(ctx, "insert", insertSQL))
+}
+
+// changing are the values of columns that change while a run is under way.
+func (r Row) changing() []any {
+	return []any{
+		null(r.StartedAt.String()), null(r.CompletedAt.String()), r.ProcessID, r.Hostname, r.LLMCalls, r.ToolCalls, r.Tokens,
+		r.Compressions, null(r.Error), r.Generation, null(r.HeartbeatAt.String()), r.MessageCount, r.Bytes, r.Failures,
 	}
-	if _, err = p.Up(ctx); err != nil {
-		return err
-	}
-	i.update, err = i.db.PrepareContext(ctx, `UPDATE tasks SET status=?, started_at=?, completed_at=?, process_id=?, hostname=?,
-		llm_call_count=?, tool_call_count=?, total_tokens=?, compression_count=?, error_message=?, generation=?
-		WHERE uuid=? AND generation<=?`)
-	return err
 }
 
 func (i *index) close() error {
 	if i == nil {
 		return nil
 	}
-	return errors.Join(i.update.Close(), i.db.Close())
+	return i.database.close()
 }
 
 // tries is how often a write is made before its error counts (store-v3 §11.3).
 const tries = 3
 
-func retry(f func() error) (err error) {
+func retry(ctx context.Context, f func() error) (err error) {
 	for range tries {
-		if err = f(); err == nil || isUnique(err) {
+		if err = f(); err == nil || isUnique(err) || ctx.Err() != nil {
 			return err
 		}
 	}
 	return err
 }
 
+// isUnique reports that a row like it exists: 2067 is SQLITE_CONSTRAINT_UNIQUE.
 func isUnique(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "UNIQUE constraint")
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == 2067
 }
 
-// insert adds the row of a new context, or leaves an existing one.
+// row is rowOf with the effects that were delivered taken off.
+func (i *index) row(ctx context.Context, m Metadata, s State) (Row, error) {
+	r := rowOf(m, s)
+	if r.OutboxPending == 0 || i.acks == nil {
+		return r, nil
+	}
+	acked, err := i.acks.acked(ctx, m.UUID)
+	if err != nil {
+		return r, fmt.Errorf("count what %s has yet to deliver: %w", m.UUID, err)
+	}
+	for _, e := range s.Outbox {
+		if _, ok := acked[e.Key]; ok {
+			r.OutboxPending--
+		}
+	}
+	return r, nil
+}
+
+// insert adds the row of a new context, or leaves an existing one. A second
+// live run of a key is an error that isUnique recognises.
 func (i *index) insert(ctx context.Context, m Metadata, s State) error {
 	if i == nil {
 		return nil
 	}
-	return retry(func() error {
-		_, err := i.db.ExecContext(ctx, `INSERT INTO tasks (uuid, task_source, owner, repo, task_type, task_id, status, created_at,
-			started_at, completed_at, process_id, hostname, llm_provider, model, context_length, llm_call_count, tool_call_count,
-			total_tokens, compression_count, error_message, user, generation) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-			ON CONFLICT(uuid) DO NOTHING`,
-			m.UUID, m.TaskKey.Source, m.TaskKey.Owner, m.TaskKey.Repo, m.TaskKey.Type, m.TaskKey.ID, s.TaskStatus, m.CreatedAt.String(),
-			null(s.StartedAt.String()), null(s.CompletedAt.String()), m.ProcessID, m.Hostname, m.Config.Provider, m.Config.Model,
-			m.Config.ContextLength, s.LLMCallCount, s.ToolCallCount, s.TotalTokensUsed, s.CompressionCount, s.Error, null(m.User), s.Generation)
-		return err
-	})
+	r, err := i.row(ctx, m, s)
+	return errors.Join(err, i.write(func(h *handles) error { return insertRow(ctx, h, r) }))
 }
 
-func null(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
+func insertRow(ctx context.Context, h *handles, r Row) error {
+	return retry(ctx, func() error {
+		_, err := h.stmts["insert"].ExecContext(ctx, r.values()...)
+		return err
+	})
 }
 
 // put writes the state to the row unless the row belongs to a later owner, in
@@ -139,27 +174,41 @@ func (i *index) put(ctx context.Context, m Metadata, s State) error {
 	if i == nil {
 		return nil
 	}
-	var n int64
-	err := retry(func() error {
+	r, err := i.row(ctx, m, s)
+	return errors.Join(err, i.write(func(h *handles) error {
 		i.updates.Add(1)
-		r, err := i.update.ExecContext(ctx, s.TaskStatus, null(s.StartedAt.String()), null(s.CompletedAt.String()), s.ProcessID, s.Hostname,
-			s.LLMCallCount, s.ToolCallCount, s.TotalTokensUsed, s.CompressionCount, s.Error, s.Generation, m.UUID, s.Generation)
-		if err == nil {
-			n, err = r.RowsAffected()
+		changing := r.changing()
+		done, err := updated(ctx, h.stmts["turn"], append(changing, r.UUID, r.Generation, string(r.Status), r.Phase, r.OutboxPending))
+		if err != nil || done {
+			return err
 		}
+		done, err = updated(ctx, h.stmts["update"], append(changing, string(r.Status), r.Phase, r.OutboxPending, r.UUID, r.Generation))
+		if err != nil || done {
+			return err
+		}
+		g, err := generation(ctx, h, r.UUID)
+		if err != nil {
+			return err
+		}
+		if g > r.Generation {
+			return fmt.Errorf("row of %s has generation %d, ours is %d: %w", r.UUID, g, r.Generation, ErrNotOwner)
+		}
+		return insertRow(ctx, h, r)
+	}))
+}
+
+// updated runs an update and reports whether it found its row.
+func updated(ctx context.Context, s *sql.Stmt, args []any) (found bool, err error) {
+	err = retry(ctx, func() error {
+		r, err := s.ExecContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		n, err := r.RowsAffected()
+		found = n > 0
 		return err
 	})
-	if err != nil || n == 1 {
-		return err
-	}
-	g, err := i.generation(ctx, m.UUID)
-	if err != nil {
-		return err
-	}
-	if g > s.Generation {
-		return fmt.Errorf("row of %s has generation %d, ours is %d: %w", m.UUID, g, s.Generation, ErrNotOwner)
-	}
-	return i.insert(ctx, m, s)
+	return found, err
 }
 
 // generation returns the row's generation, 0 where there is no row.
@@ -167,7 +216,15 @@ func (i *index) generation(ctx context.Context, uuid string) (g int64, err error
 	if i == nil {
 		return 0, nil
 	}
-	err = i.db.QueryRowContext(ctx, `SELECT generation FROM tasks WHERE uuid=?`, uuid).Scan(&g)
+	err = i.write(func(h *handles) error {
+		g, err = generation(ctx, h, uuid)
+		return err
+	})
+	return g, err
+}
+
+func generation(ctx context.Context, h *handles, uuid string) (g int64, err error) {
+	err = h.w.QueryRowContext(ctx, `SELECT generation FROM tasks WHERE uuid=?`, uuid).Scan(&g)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -179,8 +236,14 @@ func (i *index) live(ctx context.Context, k task.Key) (uuid string, err error) {
 	if i == nil {
 		return "", nil
 	}
-	err = i.db.QueryRowContext(ctx, `SELECT uuid FROM tasks WHERE task_source=? AND owner=? AND repo=? AND task_type=? AND task_id=?
-		AND status NOT IN ('completed','stopped','failed')`, k.Source, k.Owner, k.Repo, k.Type, k.ID).Scan(&uuid)
+	err = i.use(func(h *handles) error {
+		db := h.w // open already, also where the file was deleted
+		if db == nil {
+			db = h.r
+		}
+		return db.QueryRowContext(ctx, `SELECT uuid FROM tasks WHERE task_source=? AND owner=? AND repo=? AND task_type=? AND task_id=?
+			AND `+live, k.Source, k.Owner, k.Repo, k.Type, k.ID).Scan(&uuid)
+	})
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -189,6 +252,74 @@ func (i *index) live(ctx context.Context, k task.Key) (uuid string, err error) {
 
 // drop deletes the row of a context whose directory is gone.
 func (i *index) drop(ctx context.Context, uuid string) error {
-	_, err := i.db.ExecContext(ctx, `DELETE FROM tasks WHERE uuid=?`, uuid)
+	if i == nil {
+		return nil
+	}
+	return i.write(func(h *handles) error {
+		return retry(ctx, func() error {
+			_, err := h.w.ExecContext(ctx, `DELETE FROM tasks WHERE uuid=?`, uuid)
+			return err
+		})
+	})
+}
+
+// check notices that somebody deleted or replaced tasks.db while it was open
+// and opens it anew, or makes it anew with the runs that have not ended. What
+// this process wrote in between is lost: after true its callers put the rows of
+// the contexts they own, and the index counts as incomplete. It costs one stat
+// where nothing happened.
+func (i *index) check(ctx context.Context) (reopened bool, err error) {
+	if i == nil {
+		return false, nil
+	}
+	err = i.refresh(ctx)
+	return i.renewed.Swap(false), err
+}
+
+// refresh is check for those who put no rows.
+func (i *index) refresh(ctx context.Context) error {
+	reopened, err := i.database.check(ctx)
+	if err != nil {
+		return fmt.Errorf("open the index anew: %w", err)
+	}
+	if !reopened {
+		return nil
+	}
+	i.renewed.Store(true)
+	return i.setComplete(ctx, false)
+}
+
+// complete reports whether the index holds every context that the directories
+// hold. One that was made anew beside existing contexts does not, until reindex.
+func (i *index) complete(ctx context.Context) (yes bool, err error) {
+	if i == nil {
+		return false, nil
+	}
+	err = i.use(func(h *handles) error {
+		err := h.r.QueryRowContext(ctx, `SELECT value='1' FROM index_meta WHERE key='complete'`).Scan(&yes)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return yes, err
+}
+
+// setComplete notes that every context has its row, or that one may lack it.
+func (i *index) setComplete(ctx context.Context, yes bool) error {
+	if i == nil {
+		return nil
+	}
+	return i.write(func(h *handles) error {
+		return retry(ctx, func() error { return setComplete(ctx, h.w, yes) })
+	})
+}
+
+type execer interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+}
+
+func setComplete(ctx context.Context, db execer, yes bool) error {
+	_, err := db.ExecContext(ctx, `INSERT INTO index_meta VALUES ('complete', ?) ON CONFLICT DO UPDATE SET value=excluded.value`, map[bool]string{true: "1", false: "0"}[yes])
 	return err
 }

@@ -23,19 +23,30 @@ func (t Time) MarshalJSON() ([]byte, error) {
 	return []byte(`"` + t.UTC().Format(timeLayout) + `"`), nil
 }
 
-// UnmarshalJSON reads any RFC 3339 time, and null as the zero time.
+// written is t as the files hold it.
+func (t Time) written() Time { return Time{t.Truncate(time.Microsecond)} }
+
+// UnmarshalJSON reads any RFC 3339 time, one without a zone as UTC (ISO 8601,
+// as other writers have it), and null as the zero time.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		*t = Time{}
 		return nil
 	}
-	var s string
-	if err := json.Unmarshal(b, &s); err != nil {
-		return err
+	if len(b) < 2 || b[0] != '"' {
+		return fmt.Errorf("time %s is no string", b)
 	}
+	s := string(b[1 : len(b)-1]) // no time has an escape in it
 	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		local, lerr := time.Parse("2006-01-02T15:04:05", s)
+		if lerr != nil {
+			return err
+		}
+		v = local
+	}
 	t.Time = v
-	return err
+	return nil
 }
 
 // String is the form of the files, or "" for the zero time.
@@ -155,7 +166,11 @@ var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 // they are, so that grep finds what people look for (store-v2 §9.1).
 func appendLine(b []byte, v any) ([]byte, error) {
 	buf := encoders.Get().(*bytes.Buffer)
-	defer encoders.Put(buf)
+	defer func() {
+		if buf.Cap() <= 64<<10 { // a huge line is not kept for those to come
+			encoders.Put(buf)
+		}
+	}()
 	buf.Reset()
 	e := json.NewEncoder(buf)
 	e.SetEscapeHTML(false)
@@ -165,14 +180,42 @@ func appendLine(b []byte, v any) ([]byte, error) {
 	return append(b, buf.Bytes()...), nil
 }
 
-// message20 are the names of store-v2 §3.3 that differ from store-v3's.
-type message20 struct {
-	TokenCount   int  `json:"token_count"`
-	IsSummarized bool `json:"is_summarized"`
+// valid replaces each byte that is no UTF-8 by U+FFFD, as JSON does when it is
+// read back: a resumed run sends the same bytes as a live one.
+func valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
 }
 
-// DecodeMessage reads a line of messages.jsonl in either edition.
+// message20 are the names of store-v2 §3.3 that differ from store-v3's.
+type message20 struct {
+	TokenCount   int             `json:"token_count"`
+	IsSummarized bool            `json:"is_summarized"`
+	FunctionCall *functionCall20 `json:"function_call"`
+}
+
+type functionCall20 struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"` // a text, or the object itself
+}
+
+// call is the function call as a tool call; it has no id.
+func (f *functionCall20) call() ToolCall {
+	c := ToolCall{Name: f.Name}
+	if json.Unmarshal(f.Arguments, &c.Arguments) != nil {
+		c.Arguments = string(f.Arguments)
+	}
+	return c
+}
+
+// DecodeMessage reads a line of messages.jsonl in either edition. What is not
+// valid JSON, or has no seq from 1 on or no role, is an error.
 func DecodeMessage(line []byte) (Message, error) {
+	if m, ok := quickMessage(line); ok {
+		return m, nil
+	}
 	var m struct {
 		Message
 		message20
@@ -186,14 +229,25 @@ func DecodeMessage(line []byte) (Message, error) {
 	if m.Tokens == 0 {
 		m.Tokens = m.TokenCount
 	}
+	if m.FunctionCall != nil && len(m.ToolCalls) == 0 {
+		m.ToolCalls = []ToolCall{m.FunctionCall.call()}
+	}
 	m.Summarized = m.Summarized || m.IsSummarized
 	return m.Message, nil
 }
 
-// DecodeSummary reads a line of summaries.jsonl in either edition.
+// summary20 are the names of store-v2 §3.4 that differ from store-v3's.
+type summary20 struct {
+	SummaryID        int64   `json:"summary_id"`
+	CompressionRatio float64 `json:"compression_ratio"`
+	CreatedAt        Time    `json:"created_at"`
+}
+
+// DecodeSummary reads a line of summaries.jsonl in either edition. What is not
+// valid JSON, or has no id from 1 on, is an error.
 func DecodeSummary(line []byte) (Summary, error) {
 	var s struct {
-		Summary20
+		summary20
 		Summary
 	}
 	if err := json.Unmarshal(line, &s); err != nil {
@@ -202,17 +256,14 @@ func DecodeSummary(line []byte) (Summary, error) {
 	if s.ID == 0 {
 		s.ID, s.Ratio, s.Timestamp = s.SummaryID, s.CompressionRatio, s.CreatedAt
 	}
+	if s.ID < 1 {
+		return Summary{}, fmt.Errorf("no id")
+	}
 	return s.Summary, nil
 }
 
-// Summary20 are the names of store-v2 §3.4 that differ from store-v3's.
-type Summary20 struct {
-	SummaryID        int64   `json:"summary_id"`
-	CompressionRatio float64 `json:"compression_ratio"`
-	CreatedAt        Time    `json:"created_at"`
-}
-
-// DecodeToolRun reads a line of tools.jsonl in either edition.
+// DecodeToolRun reads a line of tools.jsonl in either edition. What is not valid
+// JSON, or has no seq from 1 on, is an error.
 func DecodeToolRun(line []byte) (ToolRun, error) {
 	var t struct {
 		ToolRun
@@ -223,8 +274,14 @@ func DecodeToolRun(line []byte) (ToolRun, error) {
 	if err := json.Unmarshal(line, &t); err != nil {
 		return ToolRun{}, err
 	}
+	if t.Seq < 1 {
+		return ToolRun{}, fmt.Errorf("no seq")
+	}
 	if t.Tool == "" {
-		t.Tool, t.Args = t.ToolName, t.Arguments
+		t.Tool = t.ToolName
+	}
+	if len(t.Args) == 0 {
+		t.Args = t.Arguments
 	}
 	if len(t.Result) > 0 && json.Unmarshal(t.Result, &t.ToolRun.Result) != nil {
 		t.ToolRun.Result = string(t.Result)

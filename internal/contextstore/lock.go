@@ -1,11 +1,13 @@
 package contextstore
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,16 +30,31 @@ type lock struct {
 
 var errLocked = errors.New("locked")
 
-// acquire takes the open-file-description lock on path without waiting. It
-// returns errLocked while another process holds it. The file is written in
-// place, never replaced: a replaced lock file would have two owners.
+// acquire takes the lock on path for an owner, whose words are written into
+// the file in place: a replaced lock file would have two owners.
 func acquire(path string, owner Owner) (*lock, error) {
+	f, err := lockFileAt(path)
+	if err != nil {
+		return nil, err
+	}
+	l := &lock{f: f, owner: owner}
+	if err := l.write(); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// lockFileAt takes the open-file-description lock on path without waiting,
+// creating the file if it is missing. It returns errLocked while another
+// process, or a descendant of a former owner, holds it.
+func lockFileAt(path string) (*os.File, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
 		}
-		if err := setLock(f, unix.F_OFD_SETLK, unix.F_WRLCK); err != nil {
+		if err := setLock(f, unix.F_WRLCK); err != nil {
 			_ = f.Close()
 			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
 				return nil, errLocked
@@ -46,12 +63,7 @@ func acquire(path string, owner Owner) (*lock, error) {
 		}
 		// A former owner may have removed or moved the file between open and lock.
 		if same(f, path) {
-			l := &lock{f: f, owner: owner}
-			if err := l.write(); err != nil {
-				l.release()
-				return nil, err
-			}
-			return l, nil
+			return f, nil
 		}
 		_ = f.Close()
 	}
@@ -66,8 +78,35 @@ func same(f *os.File, path string) bool {
 	return err == nil && os.SameFile(a, b)
 }
 
-func setLock(f *os.File, cmd int, kind int16) error {
-	return unix.FcntlFlock(f.Fd(), cmd, &unix.Flock_t{Type: kind, Whence: 0})
+func setLock(f *os.File, kind int16) error {
+	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: 0})
+}
+
+// await takes a lock on an open file, waiting for it no longer than timeout;
+// errLocked if another process holds it still. The lock is the descriptor's.
+func await(ctx context.Context, f *os.File, timeout time.Duration) error {
+	end := time.NewTimer(timeout)
+	defer end.Stop()
+	for {
+		err := setLock(f, unix.F_WRLCK)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
+			return fmt.Errorf("lock %s: %w", f.Name(), err)
+		}
+		again := time.NewTimer(10 * time.Millisecond)
+		select {
+		case <-again.C:
+			continue
+		case <-end.C:
+			err = errLocked
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		again.Stop()
+		return fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
 }
 
 // write puts the owner's JSON in place, padded so that a shorter one leaves
@@ -83,7 +122,12 @@ func (l *lock) write() error {
 	return l.f.Truncate(int64(len(b) + 1))
 }
 
-func (l *lock) release() { _ = l.f.Close() }
+// release gives the lock up. It is undone before the file is closed: a child
+// that is being started, for anything, has a copy of the descriptor for a moment.
+func (l *lock) release() {
+	_ = setLock(l.f, unix.F_UNLCK)
+	_ = l.f.Close()
+}
 
 // ReadOwner tells whether a context is owned at this moment, and what its
 // .lock says. It takes no lock and works on a read-only disk.

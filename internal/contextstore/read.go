@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -49,6 +50,17 @@ func (v View) Status() task.Status {
 // Interrupted reports that the run is marked running but nobody runs it.
 func (v View) Interrupted() bool { return v.Status() == task.Running && !v.Held }
 
+// Stale reports that a process owns the context and has not shown itself for
+// longer than after, and for how long: an alert, not a reason to take the
+// context away. An after of 0 is never.
+func (v View) Stale(now time.Time, after time.Duration) (age time.Duration, stale bool) {
+	if !v.Held || after <= 0 || v.Owner.HeartbeatAt.IsZero() {
+		return 0, false
+	}
+	age = now.Sub(v.Owner.HeartbeatAt.Time)
+	return age, age > after
+}
+
 // view reads one context directory. A damaged state.json is not an error.
 func view(dir string) (View, error) {
 	v := View{Dir: dir}
@@ -62,15 +74,16 @@ func view(dir string) (View, error) {
 }
 
 // Find opens the view of the context whose uuid begins with prefix. Not found,
-// or more than one: an error that says so and lists the candidates.
-func Find(base, prefix string) (View, error) {
+// or more than one: an error that says so and lists the candidates. A context
+// that the viewer may not see is not found.
+func Find(base, prefix string, who Viewer) (View, error) {
 	prefix = strings.ToLower(strings.TrimSpace(prefix))
 	if prefix == "" || strings.ContainsAny(prefix, `/\.`) {
 		return View{}, i18n.E("contextstore.bad_uuid", prefix)
 	}
 	var found []string
 	err := walk(base, func(dir string) error {
-		if strings.HasPrefix(filepath.Base(dir), prefix) {
+		if strings.HasPrefix(filepath.Base(dir), prefix) && who.maySeeDir(dir) {
 			found = append(found, dir)
 		}
 		if len(found) > 5 {
@@ -95,11 +108,14 @@ func Find(base, prefix string) (View, error) {
 }
 
 // walk calls f for each context directory, reading directories piece by piece.
-func walk(base string, f func(dir string) error) error {
+func walk(base string, f func(dir string) error) error { return walkIn(base, statusDirs, f) }
+
+// walkIn calls f for each context in some of the status directories.
+func walkIn(base string, dirs []string, f func(dir string) error) error {
 	if _, err := os.Stat(base); err != nil {
 		return i18n.E("contextstore.no_base", base, err)
 	}
-	for _, d := range statusDirs {
+	for _, d := range dirs {
 		h, err := os.Open(filepath.Join(base, d))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -144,20 +160,20 @@ type Listing struct {
 	Damaged []string // directories whose metadata cannot be read, at most a few
 }
 
-// List returns the newest limit contexts for which keep is true. Memory is
-// bounded by limit, not by how many there are.
-func List(base string, limit int, keep func(View) bool) (Listing, error) {
+// List returns the newest limit contexts for which keep is true, of those that
+// the viewer may see. Memory is bounded by limit, not by how many there are.
+func List(base string, limit int, who Viewer, keep func(View) bool) (Listing, error) {
 	var out Listing
 	var newest oldestFirst
 	err := walk(base, func(dir string) error {
 		v, err := view(dir)
 		if err != nil {
-			if len(out.Damaged) < 10 {
+			if who.Admin && len(out.Damaged) < 10 { // whose it is nobody can tell
 				out.Damaged = append(out.Damaged, fmt.Sprintf("%s: %v", dir, err))
 			}
 			return nil
 		}
-		if !keep(v) {
+		if !who.MaySee(v.Metadata) || !keep(v) {
 			return nil
 		}
 		out.Total++

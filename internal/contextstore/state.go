@@ -18,7 +18,10 @@ const Format = 1
 const (
 	metadataFile  = "metadata.json"
 	stateFile     = "state.json"
+	keptFile      = "state.json.kept" // what state.json last said durably
 	lockFile      = ".lock"
+	stateLockFile = ".state.lock"
+	requestFile   = "request.json"
 	messagesFile  = "messages.jsonl"
 	summariesFile = "summaries.jsonl"
 	toolsFile     = "tools.jsonl"
@@ -76,6 +79,7 @@ type State struct {
 	Generation   int64           `json:"generation"`
 	ProcessID    int             `json:"process_id"`
 	Hostname     string          `json:"hostname"`
+	BootID       string          `json:"boot_id"`       // start of the machine in which the last owner claimed
 	MessageCount int64           `json:"message_count"` // lines of messages.jsonl that the counters above know of
 	Bytes        int64           `json:"bytes"`         // of the context's logs
 	Failures     int64           `json:"compression_failures"`
@@ -116,12 +120,19 @@ func ReadMetadata(dir string) (Metadata, error) {
 	return m, nil
 }
 
-// ReadState reads a context's state.json. A missing one is the zero State with
-// an error wrapping os.ErrNotExist.
+// ReadState reads a context's state.json. With the error of one that cannot be
+// read comes what it last said durably, as far as that is known: an unsynced
+// replace may be lost with the power. A missing one wraps os.ErrNotExist.
 func ReadState(dir string) (State, error) {
-	var s State
+	var s, kept State
 	err := readJSON(filepath.Join(dir, stateFile), &s)
-	return s, err
+	if err == nil {
+		return s, nil
+	}
+	if readJSON(filepath.Join(dir, keptFile), &kept) != nil {
+		return State{}, err
+	}
+	return kept, err
 }
 
 func readJSON(path string, v any) error {

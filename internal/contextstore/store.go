@@ -27,7 +27,10 @@ const (
 	dirCompleted = "completed"
 )
 
-var statusDirs = []string{dirQueued, dirRunning, dirPaused, dirCompleted}
+var (
+	statusDirs = []string{dirQueued, dirRunning, dirPaused, dirCompleted}
+	liveDirs   = statusDirs[:3] // of the contexts that have not ended
+)
 
 // dirOf is where a context of a status lies (spec/README "where a context lies").
 func dirOf(s task.Status) string {
@@ -60,6 +63,18 @@ type Options struct {
 	NewUUID func() string       // nil for random v4
 	// Heartbeat is the interval between checkpoints of a quiet context; 0 means 30 s.
 	Heartbeat time.Duration
+	// StateLockTimeout bounds the wait for .state.lock; 0 means 5 s (store-v2 §5.3).
+	StateLockTimeout time.Duration
+	// MinFree is the free space in bytes below which nothing is claimed; 0 means 16 MiB.
+	MinFree uint64
+	// StatFS tells about the file system of a path; nil asks the kernel.
+	StatFS func(path string) (FileSystem, error)
+	// Ended writes the final summary of a run that was stopped while nobody
+	// worked on it, and says what the world must see of that; nil writes one
+	// line from the outcome.
+	Ended func(context.Context, View, task.Outcome) (summary string, effects []Effect, err error)
+	// OnRepair hears what the opening of the store finished or mended; may be nil.
+	OnRepair func(string)
 	// OnIndexError hears of errors of tasks.db, which fail nothing; may be nil.
 	OnIndexError func(error)
 }
@@ -67,14 +82,18 @@ type Options struct {
 // Store is a base directory with contexts in it. Safe for concurrent use.
 type Store struct {
 	Options
+	house    *house
+	houseDB  *houseDB
 	index    *index
 	hostname string
 	boot     string
 }
 
-// Open prepares the base directory and opens its index. A directory that cannot
-// be written is an error; an index that cannot be opened is reported through
-// OnIndexError and the store works without it.
+// Open prepares the base directory and opens its databases. While another
+// process has the directory for itself Open waits until ctx ends. A directory
+// that cannot be written is an error, and so is a house.db that cannot be
+// opened; a tasks.db that cannot is reported through OnIndexError and the store
+// works without it.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.FS == nil {
 		o.FS = &disk.FS{}
@@ -91,6 +110,18 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.OnIndexError == nil {
 		o.OnIndexError = func(error) {}
 	}
+	if o.OnRepair == nil {
+		o.OnRepair = func(string) {}
+	}
+	if o.StateLockTimeout == 0 {
+		o.StateLockTimeout = 5 * time.Second
+	}
+	if o.MinFree == 0 {
+		o.MinFree = minFree
+	}
+	if o.StatFS == nil {
+		o.StatFS = statFileSystem
+	}
 	base, err := filepath.Abs(o.BaseDir)
 	if err != nil {
 		return nil, err
@@ -101,35 +132,37 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 			return nil, i18n.E("contextstore.base_dir", base, err)
 		}
 	}
+	// A start that was killed may have made them and not synced their names.
+	if err := o.FS.SyncDir(base); err != nil {
+		return nil, i18n.E("contextstore.base_dir", base, err)
+	}
 	if err := writable(base); err != nil {
 		return nil, i18n.E("contextstore.base_dir", base, err)
 	}
 	s := &Store{Options: o, boot: bootID()}
+	tightenBase(base)
 	s.hostname, _ = os.Hostname()
-	_, missing := os.Stat(filepath.Join(base, "tasks.db"))
-	if s.index, err = openIndex(ctx, base); err != nil {
+	if err := s.dependable(); err != nil {
+		return nil, err
+	}
+	if s.house, err = openHouse(ctx, base); err != nil {
+		return nil, fmt.Errorf("open %s: %w", base, err)
+	}
+	if s.houseDB, err = openHouseDB(ctx, base, s.house); err != nil {
+		s.house.close()
+		return nil, fmt.Errorf("open %s: %w", base, err)
+	}
+	if s.index, err = openIndex(ctx, base, s.house, s.houseDB); err != nil {
 		s.index = nil
+		if !s.house.isHeld() {
+			return nil, errors.Join(err, s.Close())
+		}
 		s.OnIndexError(err)
 	}
-	if missing != nil && s.index != nil {
-		s.tell(s.indexLive(ctx))
+	if err := s.recover(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// indexLive gives a new index the runs that have not ended: without them a
-// second run of the same key would not be refused.
-func (s *Store) indexLive(ctx context.Context) error {
-	return walk(s.BaseDir, func(dir string) error {
-		if filepath.Base(filepath.Dir(dir)) == dirCompleted {
-			return nil
-		}
-		if v, err := view(dir); err == nil && !v.Status().Final() {
-			v.State.TaskStatus = v.Status()
-			return s.index.insert(ctx, v.Metadata, v.State)
-		}
-		return nil
-	})
 }
 
 // writable proves that files can be made in dir: permission bits do not tell
@@ -150,10 +183,25 @@ func (s *Store) RowUpdates() int64 {
 	return s.index.updates.Load()
 }
 
-// Close closes the index. Contexts are closed on their own.
-func (s *Store) Close() error { return s.index.close() }
+// Close closes the databases and then gives up the house, after which reindex
+// and restore may begin. Contexts are closed on their own, before.
+func (s *Store) Close() error {
+	err := errors.Join(s.index.close(), s.houseDB.close())
+	s.house.close()
+	return err
+}
 
 func (s *Store) now() Time { return Time{s.Now().UTC()} }
+
+// checkIndex notices that tasks.db was deleted or replaced while it is open,
+// and gives the new one the runs that have not ended. It costs one stat.
+func (s *Store) checkIndex(ctx context.Context) {
+	reopened, err := s.index.check(ctx)
+	s.tell(err)
+	if reopened {
+		s.tell(s.recover(ctx))
+	}
+}
 
 // tell reports an index error, if it is one.
 func (s *Store) tell(err error) {
@@ -166,6 +214,10 @@ func (s *Store) tell(err error) {
 // creation time, process and host of m are filled in. At most one run of a key
 // may be live: a second one is refused with the live one's uuid in the error.
 func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
+	if err := s.room(); err != nil {
+		return "", err
+	}
+	s.checkIndex(ctx)
 	if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
 		return "", err
 	}
@@ -175,10 +227,11 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
 	tmp := filepath.Join(s.BaseDir, dirQueued, ".tmp-"+m.UUID)
 	dir := filepath.Join(s.BaseDir, dirQueued, m.UUID)
 	if err := s.build(tmp, m, st); err != nil {
-		return "", errors.Join(fmt.Errorf("enqueue %s: %w", m.TaskKey, err), os.RemoveAll(tmp))
+		return "", errors.Join(fmt.Errorf("enqueue %s: %w", m.TaskKey, err), s.FS.RemoveAll(tmp))
 	}
 	if err := s.FS.Rename(tmp, dir); err != nil {
-		return "", fmt.Errorf("enqueue %s: %w", m.TaskKey, err)
+		// It may have failed after the move; what is not acknowledged must not run.
+		return "", errors.Join(fmt.Errorf("enqueue %s: %w", m.TaskKey, err), s.FS.RemoveAll(tmp), s.FS.RemoveAll(dir))
 	}
 	if err := s.index.insert(ctx, m, st); err != nil {
 		if !isUnique(err) {
@@ -187,7 +240,7 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
 		}
 		// Another process enqueued the same key since we looked.
 		if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
-			return "", errors.Join(err, os.RemoveAll(dir))
+			return "", errors.Join(err, s.FS.RemoveAll(dir))
 		}
 		s.tell(s.index.insert(ctx, m, st)) // which has ended meanwhile
 	}
@@ -198,12 +251,15 @@ func (s *Store) build(dir string, m Metadata, st State) error {
 	if err := s.FS.MkdirAll(dir); err != nil {
 		return err
 	}
-	for name, v := range map[string]any{metadataFile: m, stateFile: st} {
-		b, err := appendLine(nil, v)
+	for _, f := range []struct {
+		name string
+		v    any
+	}{{metadataFile, m}, {stateFile, st}} {
+		b, err := appendLine(nil, f.v)
 		if err != nil {
 			return err
 		}
-		if err := s.FS.Replace(filepath.Join(dir, name), b, !s.NoSync); err != nil {
+		if err := s.FS.Replace(filepath.Join(dir, f.name), b, !s.NoSync); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func TestLifeOfATask(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, ".lock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf(".lock is still there: %v", err)
 	}
-	v, err := Find(s.BaseDir, c.UUID()[:8])
+	v, err := Find(s.BaseDir, c.UUID()[:8], Viewer{Admin: true})
 	if err != nil || v.Status() != task.Completed || v.State.LLMCallCount != 1 || v.State.ToolCallCount != 1 || v.State.CompletedAt.IsZero() {
 		t.Errorf("view %+v, %v", v.State, err)
 	}
@@ -120,7 +120,7 @@ func TestLifeOfATask(t *testing.T) {
 		status      string
 		calls, toks int64
 	}
-	q := s.index.db.QueryRow(`SELECT status, llm_call_count, total_tokens FROM tasks WHERE uuid=?`, c.UUID())
+	q := s.index.h.r.QueryRow(`SELECT status, llm_call_count, total_tokens FROM tasks WHERE uuid=?`, c.UUID())
 	if err := q.Scan(&row.status, &row.calls, &row.toks); err != nil || row.status != "completed" || row.calls != 1 || row.toks != 250 {
 		t.Errorf("row %+v, %v", row, err)
 	}
@@ -351,7 +351,7 @@ func TestHalfDoneEndIsFinished(t *testing.T) {
 			if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrEnded) {
 				t.Fatal(err)
 			}
-			v, err := Find(s.BaseDir, c.UUID())
+			v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
 			if err != nil || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.Phase != "" || v.Status() != task.Failed || v.Held {
 				t.Errorf("%+v %v", v, err)
 			}
@@ -394,7 +394,7 @@ func TestNothingDependsOnTheIndex(t *testing.T) {
 	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := List(s.BaseDir, 10, func(View) bool { return true })
+	l, err := List(s.BaseDir, 10, Viewer{Admin: true}, func(View) bool { return true })
 	if err != nil || len(l.Views) != 1 || l.Views[0].Status() != task.Paused {
 		t.Errorf("%+v %v", l, err)
 	}
@@ -455,7 +455,7 @@ func TestFinalSummaryOfAnEarlierAttempt(t *testing.T) {
 			if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "completed"}); err != nil {
 				t.Fatal(err)
 			}
-			v, err := Find(c.store.BaseDir, c.UUID())
+			v, err := Find(c.store.BaseDir, c.UUID(), Viewer{Admin: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -475,6 +475,12 @@ func TestWhoLostTheLockWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := open(t, Options{BaseDir: s.BaseDir})
+	if _, _, err := other.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
+		t.Fatalf("the owner lives, though its .lock is gone: %v", err)
+	}
+	if err := os.Remove(filepath.Join(c.dir, workLock)); err != nil {
+		t.Fatal(err)
+	}
 	d, _, err := other.Claim(t.Context(), c.UUID())
 	if err != nil {
 		t.Fatal(err)
@@ -524,6 +530,7 @@ func TestTurnCosts(t *testing.T) {
 	if err := c.Checkpoint(); err != nil {
 		t.Fatal(err)
 	}
+	_ = c.Activity(Processing, "llm_call") // the first after a checkpoint keeps that beside it
 	before := s.FS.Counts()
 	const turns = 50
 	for range turns {
@@ -542,7 +549,7 @@ func TestTurnCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := s.FS.Counts().Syncs - before.Syncs; n != 2*turns {
+	if n := s.FS.Counts().Syncs - before.Syncs; n < 2*turns || n > 2*turns+1 { // one more where the note above was written later
 		t.Errorf("%d syncs in %d turns", n, turns)
 	}
 }
@@ -561,7 +568,7 @@ func TestTail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v, err := Find(s.BaseDir, c.UUID())
+	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
 	if err != nil || !v.Held {
 		t.Fatal(v.Held, err)
 	}

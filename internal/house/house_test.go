@@ -36,6 +36,7 @@ var floors = map[string]float64{
 	"memory":        5.0,
 	"turn":          6.0,
 	"agent":         8.0,
+	"dispatch":      9.0,
 	"ops":           10.0,
 	"app":           11.0,
 	"cli":           12.0,

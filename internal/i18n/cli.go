@@ -16,6 +16,12 @@ var cliTexts = map[string]text{
 	"cli.end_completed":      {"completed: %s", "完了: %s"},
 	"cli.end_failed":         {"failed: %s", "失敗: %s"},
 	"cli.end_stopped":        {"stopped: %s", "停止: %s"},
+	"cli.undelivered":        {"not everything is delivered yet: %v", "引き渡しがまだ終わっていません: %v"},
+	"cli.deliver_with":       {"When that is mended: tori run --resume %s", "原因を取り除いてから: tori run --resume %s"},
+	"cli.asked":              {"Process %d on %s was asked to %s run %s; it does so within a second or when its present step can be left", "プロセス %d（%s）に %s を依頼しました（実行 %s）。1 秒以内、または今の処理を離れられるときに行います"},
+	"cli.orphans":            {"Processes that a former owner had left running were ended: %v", "以前の持ち主が残したプロセスを終了させました: %v"},
+	"cli.now":                {"Run %s is %s", "実行 %s は %s です"},
+	"cli.queued_resume":      {"It is in the queue; to work on it here: tori run --resume %s", "待ち行列に入りました。ここで続けるには: tori run --resume %s"},
 	"cli.end_paused":         {"paused: %s", "一時停止: %s"},
 	"cli.config_ok":          {"configuration ok, %d warnings", "設定に問題はありません（警告 %d 件）"},
 
@@ -25,6 +31,9 @@ var cliTexts = map[string]text{
 	"cli.demo_unconfined": {"No sandbox on this machine (%v): the demo runs its own script unconfined.", "このマシンにはサンドボックスがありません（%v）。デモは自前の台本を隔離なしで実行します。"},
 	"cli.demo_look":       {"Look at what it left:", "結果を見るには:"},
 
+	"cli.help.pause":             {"pause a run so that it can be resumed", "再開できるように実行を一時停止する"},
+	"cli.help.resume_verb":       {"put a paused or interrupted run back into the queue", "一時停止中または中断した実行を待ち行列に戻す"},
+	"cli.help.stop":              {"stop a run for good", "実行を完全に停止する"},
 	"cli.help.run":               {"Carry an issue or a message to a verified commit.", "issue やメッセージを検証済みのコミットにする。"},
 	"cli.help.demo":              {"Show the whole thing offline on a small repository, with a script instead of a model.", "小さなリポジトリで全体の流れをオフラインで見せる（モデルの代わりに台本を使う）。"},
 	"cli.help.show":              {"Show one run: overview, messages, summaries, tools.", "一つの実行を表示する（概要・メッセージ・要約・ツール）。"},

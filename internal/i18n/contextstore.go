@@ -17,6 +17,30 @@ var contextstoreTexts = map[string]text{
 		"run %s could not be taken up: %v",
 		"実行 %s を引き受けられませんでした: %v",
 	},
+	"contextstore.network_fs": {
+		"base directory %s lies on %s, where locks and renames cannot be relied on: choose a directory on a local disk with --base-dir or context_storage.base_dir",
+		"ベースディレクトリ %s は %s 上にあり、ロックと名前の変更を信頼できません。--base-dir か context_storage.base_dir でローカルディスク上の場所を指定してください",
+	},
+	"contextstore.other_device": {
+		"%s lies on another file system than %s: a run moves between them in one step, so they must be on the same one",
+		"%s は %s と別のファイルシステムにあります。実行は両者の間を一度に移動するので、同じファイルシステムに置いてください",
+	},
+	"contextstore.no_space": {
+		"nothing new is begun: %s has %d MiB free, at least %d MiB are needed; make room, then try again",
+		"新しい実行は始めません: %s の空きは %d MiB で、少なくとも %d MiB 必要です。空きを作ってからやり直してください",
+	},
+	"contextstore.had_ended": {
+		"run %s has ended: it is %s, and stays so (%v)",
+		"実行 %s はすでに終わっています（%s）。この状態は変わりません（%v）",
+	},
+	"contextstore.not_now": {
+		"run %s is %s: it cannot be asked to %s now (%v)",
+		"実行 %s は %s なので、今は %s できません（%v）",
+	},
+	"contextstore.state_lock": {
+		"%s was not free for %s: another process is mending this run; try again when it is done (%v)",
+		"%s を %s 待っても取得できませんでした。別のプロセスがこの実行を修復しています。終わってからやり直してください（%v）",
+	},
 	"contextstore.not_found": {
 		"no run begins with %q in %s: see tori tasks, or name its directory with --base-dir (%v)",
 		"%q で始まる実行は %s にありません。tori tasks で確かめるか、--base-dir で場所を指定してください（%v）",

@@ -25,6 +25,7 @@ type ShowOptions struct {
 	JSON      bool
 	Lang      i18n.Lang
 	Now       time.Time
+	Stale     time.Duration // age at which an owner's heartbeat counts as stale; 0 for never
 }
 
 // overviewLines is how many messages and summaries the overview shows.
@@ -93,6 +94,9 @@ func (p *printer) printf(format string, args ...any) {
 func overview(p *printer, v contextstore.View, o ShowOptions) {
 	k := v.Metadata.TaskKey
 	p.printf("Task UUID: %s\nStatus: %s\n", v.Metadata.UUID, status(v, o.Lang))
+	if age, stale := v.Stale(o.Now, o.Stale); stale {
+		p.printf("%s\n", o.Lang.T("ops.stale", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
+	}
 	p.printf("Repository: %s/%s/%s\nTask: %s #%s\n", k.Source, clean(k.Owner), clean(k.Repo), strings.ReplaceAll(k.Type, "_", " "), clean(k.ID))
 	if v.Metadata.Title != "" {
 		p.printf("Title: %s\n", fit(v.Metadata.Title, 72))

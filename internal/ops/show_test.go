@@ -66,7 +66,7 @@ Summaries: 2
 func TestShowIsTheSpecifiedOne(t *testing.T) {
 	t.Parallel()
 	base, uuid := example(t)
-	v, err := contextstore.Find(base, "550E")
+	v, err := contextstore.Find(base, "550E", contextstore.Viewer{Admin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestTasksListsAndFilters(t *testing.T) {
 		{TasksOptions{}, true}, {TasksOptions{Status: "completed"}, true}, {TasksOptions{Status: "running"}, false},
 		{TasksOptions{User: "notfolder"}, true}, {TasksOptions{User: "x"}, false}, {TasksOptions{JSON: true}, true},
 	} {
-		c.o.Limit, c.o.Width = 10, 80
+		c.o.Limit, c.o.Width, c.o.Viewer = 10, 80, contextstore.Viewer{Admin: true}
 		var b bytes.Buffer
 		if err := Tasks(&b, base, c.o); err != nil {
 			t.Fatal(err)

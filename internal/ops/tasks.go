@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
+	"time"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -18,6 +19,9 @@ type TasksOptions struct {
 	Limit  int    // the newest so many
 	Width  int    // columns of a line
 	Lang   i18n.Lang
+	Now    time.Time
+	Stale  time.Duration       // as in ShowOptions
+	Viewer contextstore.Viewer // only what they may see is listed and counted
 }
 
 // columnsBefore is what a line of Tasks takes before the task itself.
@@ -32,7 +36,7 @@ func Tasks(w io.Writer, base string, o TasksOptions) error {
 		}
 		return i18n.E("ops.bad_status", o.Status, strings.Join(names, ", "))
 	}
-	l, err := contextstore.List(base, o.Limit, func(v contextstore.View) bool {
+	l, err := contextstore.List(base, o.Limit, o.Viewer, func(v contextstore.View) bool {
 		return (o.Status == "" || v.Status() == task.Status(o.Status)) && (o.User == "" || v.Metadata.User == o.User)
 	})
 	if err != nil {
@@ -58,6 +62,11 @@ func Tasks(w io.Writer, base string, o TasksOptions) error {
 		k := v.Metadata.TaskKey
 		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
 			v.State.ToolCallCount, fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
+	}
+	for _, v := range l.Views {
+		if age, stale := v.Stale(o.Now, o.Stale); stale {
+			p.printf("%s\n", o.Lang.T("ops.stale", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
+		}
 	}
 	if l.Total > len(l.Views) {
 		p.printf("%s\n", o.Lang.T("ops.more", len(l.Views), l.Total))

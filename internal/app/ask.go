@@ -1,0 +1,47 @@
+package app
+
+import (
+	"context"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+)
+
+// AskOptions say what is asked of which run.
+type AskOptions struct {
+	UUID            string // or the beginning of it
+	Action          contextstore.Action
+	By              string // who asks
+	BaseDir, Config string
+}
+
+// Ask pauses, resumes or stops a run, and delivers what the world is to see of
+// it. It returns the run's whole uuid.
+func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Answer, error) {
+	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: true}, fs: &disk.FS{}}
+	var a contextstore.Answer
+	var err error
+	if s.cfg, err = LoadConfig(opt.Config, env.Getenv); err != nil {
+		return "", a, &ConfigError{err}
+	}
+	s.prepare()
+	if s.opt.BaseDir == "" {
+		s.opt.BaseDir = s.cfg.ContextStorage.BaseDir
+	}
+	who, err := LocalViewer(s.opt.BaseDir, opt.Config, env.Getenv)
+	if err != nil {
+		return "", a, &ConfigError{err}
+	}
+	v, err := contextstore.Find(s.opt.BaseDir, opt.UUID, who)
+	if err != nil {
+		return "", a, &ConfigError{err}
+	}
+	if err := s.open(ctx); err != nil {
+		return "", a, &ConfigError{err}
+	}
+	defer func() { _ = s.store.Close() }()
+	if a, err = s.store.Ask(ctx, v.Metadata.UUID, opt.Action, opt.By); err != nil {
+		return v.Metadata.UUID, a, &ConfigError{err}
+	}
+	return v.Metadata.UUID, a, s.outbox().Deliver(ctx, v.Metadata.UUID)
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/user"
+	"time"
+
+	"toritsugi/internal/app"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+)
+
+// askCmd is what tori pause, resume and stop take.
+type askCmd struct {
+	UUID  string `arg:"" help:"${uuid_help}"`
+	place `embed:""`
+}
+
+type (
+	pauseCmd struct {
+		askCmd `embed:""`
+	}
+	resumeCmd struct {
+		askCmd `embed:""`
+	}
+	stopCmd struct {
+		askCmd `embed:""`
+	}
+)
+
+// Run pauses a run.
+func (p pauseCmd) Run(c *console) error { return p.ask(c, contextstore.Pause) }
+
+// Run puts a paused run back into the queue.
+func (r resumeCmd) Run(c *console) error { return r.ask(c, contextstore.Resume) }
+
+// Run stops a run for good.
+func (s stopCmd) Run(c *console) error { return s.ask(c, contextstore.Stop) }
+
+func (a askCmd) ask(c *console, do contextstore.Action) error {
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now}
+	uuid, answer, err := app.Ask(context.Background(), env, app.AskOptions{UUID: a.UUID, Action: do, By: userName(c.getenv), BaseDir: a.BaseDir, Config: a.Config})
+	if len(answer.PIDs) > 0 {
+		c.say("cli.orphans", answer.PIDs)
+	}
+	var bad *app.ConfigError
+	switch {
+	case errors.As(err, &bad):
+		return usage(bad.Err)
+	case answer.Status == "":
+		return err
+	case answer.Asked && do != contextstore.Resume:
+		c.say("cli.asked", answer.Owner.ProcessID, answer.Owner.Hostname, string(do), uuid[:8])
+	default:
+		c.say("cli.now", uuid[:8], answer.Status)
+	}
+	if do == contextstore.Resume && !answer.Asked {
+		c.say("cli.queued_resume", uuid[:8]+where(app.RunOptions{BaseDir: a.BaseDir}))
+	}
+	if err != nil {
+		return &exitError{exitPaused, i18n.E("cli.undelivered", err)}
+	}
+	return nil
+}
+
+// userName is who sits at the command line.
+func userName(getenv func(string) string) string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return getenv("USER")
+}

@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
+	"toritsugi/internal/task"
+)
+
+// sleeper is a model whose one call takes a minute, and which is done once
+// anything came of it.
+func sleeper(t *testing.T) *llmtest.Server {
+	return llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+		if r.Turn() == 0 {
+			return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "shell", Arguments: `{"command":"touch began; sleep 60"}`}}}
+		}
+		return llmtest.Answer{Text: "Done."}
+	})
+}
+
+func (h *house) tori(want int, args ...string) string {
+	h.t.Helper()
+	p := h.start(append(args, "--base-dir", h.base(), "--config", h.config)...)
+	if code := p.code(); code != want {
+		h.t.Fatalf("tori %v: exit code %d, want %d:\n%s", args, code, want, p.out.String())
+	}
+	return p.out.String()
+}
+
+func (h *house) comment() string {
+	b, _ := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	return string(b)
+}
+
+// A run is paused, put back, gone on with and stopped by another process.
+func TestPauseAndStopFromOutside(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	id := h.only().Metadata.UUID
+	if out := h.tori(0, "pause", id[:8]); !strings.Contains(out, "was asked to pause run "+id[:8]) {
+		t.Errorf("said:\n%s", out)
+	}
+	if code := p.code(); code != exitPaused || !strings.Contains(p.out.String(), "paused: paused on request of ") {
+		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	if v := h.only(); v.Status() != task.Paused || v.Held {
+		t.Fatalf("%s, held %v", v.Status(), v.Held)
+	}
+	if out := h.tori(0, "resume", id[:8]); !strings.Contains(out, "is queued") || h.only().Status() != task.Queued {
+		t.Errorf("%s:\n%s", h.only().Status(), out)
+	}
+	if out := h.tori(exitUsage, "pause", id[:8]); !strings.Contains(out, "is queued: it cannot be asked to pause now") {
+		t.Errorf("said:\n%s", out)
+	}
+	if out := h.tori(0, "stop", id[:8]); !strings.Contains(out, "is stopped") {
+		t.Errorf("said:\n%s", out)
+	}
+	if v := h.only(); v.Status() != task.Stopped || filepath.Base(filepath.Dir(v.Dir)) != "completed" || v.State.CompletedAt.IsZero() {
+		t.Errorf("%s in %s", v.Status(), v.Dir)
+	}
+	if n := strings.Count(h.comment(), "Stopped"); n != 1 {
+		t.Errorf("%d comments:\n%s", n, h.comment())
+	}
+	if out := h.tori(0, "stop", id[:8]); !strings.Contains(out, "is stopped") {
+		t.Errorf("said:\n%s", out)
+	}
+	h.tori(exitUsage, "resume", id[:8])
+}
+
+func TestStopALiveRunFromOutside(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	h.tori(0, "stop", h.only().Metadata.UUID)
+	if code := p.code(); code != exitStopped || !strings.Contains(p.out.String(), "stopped: stopped on request of ") {
+		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	if v := h.only(); v.Status() != task.Stopped || filepath.Base(filepath.Dir(v.Dir)) != "completed" {
+		t.Errorf("%s in %s", v.Status(), v.Dir)
+	}
+	if !strings.Contains(h.comment(), "Stopped") {
+		t.Errorf("comment:\n%s", h.comment())
+	}
+}
+
+// A run whose process died is stopped by whoever asks, with what it left running.
+func TestStopADeadRun(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, sleeper(t).URL, "")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	_ = p.Process.Kill()
+	_ = p.Wait()
+	if out := h.tori(0, "stop", h.only().Metadata.UUID); !strings.Contains(out, "is stopped") {
+		t.Errorf("said:\n%s", out)
+	}
+	if v := h.only(); v.Status() != task.Stopped || v.State.Generation != 2 {
+		t.Errorf("%s, generation %d", v.Status(), v.State.Generation)
+	}
+}
+
+// A comment that cannot be written yet leaves the run completed and owed; a
+// later tori delivers it, once.
+func TestWhatIsOwedIsDeliveredLater(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+		if r.Turn() == 0 {
+			return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "shell", Arguments: `{"command":"touch began; sleep 1; echo x > new.txt"}`}}}
+		}
+		return llmtest.Answer{Text: "Done."}
+	})
+	h := newHouse(t, server.URL, "")
+	in := filepath.Join(h.dir, "issue.comments.md")
+	p := h.start(h.args...)
+	h.await("workspaces/*/tree/began")
+	if err := os.Mkdir(in, 0o700); err != nil { // in the way
+		t.Fatal(err)
+	}
+	if code := p.code(); code != exitPaused || !strings.Contains(p.out.String(), "not everything is delivered yet") {
+		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	v := h.only()
+	if v.Status() != task.Completed {
+		t.Fatalf("%s", v.Status())
+	}
+	h.tori(exitPaused, "run", "--resume", v.Metadata.UUID)
+	if err := os.Remove(in); err != nil {
+		t.Fatal(err)
+	}
+	h.tori(0, "run", "--resume", v.Metadata.UUID)
+	if n := strings.Count(h.comment(), "tori:"+v.Metadata.UUID); n != 1 {
+		t.Errorf("%d comments:\n%s", n, h.comment())
+	}
+	if out := h.tori(exitUsage, "run", "--resume", v.Metadata.UUID); !strings.Contains(out, "cannot be resumed") {
+		t.Errorf("said:\n%s", out)
+	}
+	if out := strings.TrimSpace(gitOut(t, filepath.Join(h.dir, "repo"), "branch", "--list", "tori/*")); !strings.HasPrefix(out, "tori/") {
+		t.Errorf("branch: %q", out)
+	}
+}
+
+func gitOut(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return string(out)
+}

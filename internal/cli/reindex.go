@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os/signal"
+	"syscall"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/ops"
+)
+
+type reindexCmd struct {
+	JSON  bool `name:"json" help:"${json_help}"`
+	place `embed:""`
+}
+
+// Run rebuilds the index: exit 0 where every context is in it, 1 where some
+// could not be taken, 2 where nothing was done.
+func (k reindexCmd) Run(c *console) error {
+	base, who, err := k.look(c)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	progress, done := c.progress()
+	r, err := ops.Reindex(ctx, c.out, base, ops.CheckOptions{JSON: k.JSON, Lang: c.lang, Viewer: who, Progress: progress})
+	done()
+	if err != nil {
+		return usage(err)
+	}
+	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "reindex", Detail: fmt.Sprintf("contexts %d, rows %d", r.Contexts, r.Rows)})
+	if r.Rows < r.Contexts {
+		return &exitError{code: exitFailed}
+	}
+	return nil
+}

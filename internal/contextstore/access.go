@@ -1,0 +1,95 @@
+package contextstore
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Viewer is who looks at contexts. The zero Viewer sees none (store-v2 §11.2).
+type Viewer struct {
+	User  string
+	Admin bool // sees every context
+}
+
+// MaySee reports whether the viewer may see a context: users see their own
+// tasks, whatever the case of their name, administrators all.
+func (v Viewer) MaySee(m Metadata) bool {
+	return v.Admin || v.User != "" && strings.EqualFold(v.User, m.User)
+}
+
+// maySeeDir is MaySee of the context in a directory; one whose metadata cannot
+// be read is for administrators.
+func (v Viewer) maySeeDir(dir string) bool {
+	if v.Admin {
+		return true
+	}
+	m, err := ReadMetadata(dir)
+	return err == nil && v.MaySee(m)
+}
+
+// LocalViewer is the viewer of a person at this machine: user is the name and
+// uid the id that the system knows them by. Root and the owner of the files
+// are administrators, and so are the users that admins names.
+func LocalViewer(base string, uid int, user string, admins []string) Viewer {
+	v := Viewer{User: user}
+	st, err := os.Stat(base)
+	v.Admin = uid == 0 || err == nil && ownerOf(st) == uid ||
+		user != "" && slices.ContainsFunc(admins, func(a string) bool { return strings.EqualFold(a, user) })
+	return v
+}
+
+// ownFiles lists what lies in a base directory itself and is ours: the status
+// directories, databases, and the files of locks and of the audit.
+func ownFiles(base string) []string {
+	all := slices.Clone(statusDirs)
+	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house"} {
+		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
+		for _, f := range found {
+			all = append(all, filepath.Base(f))
+		}
+	}
+	return all
+}
+
+// escapeGlob makes a path mean itself in a pattern.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// tightenBase takes the rights of everybody but the owner from a base directory
+// and from what is ours in it (store-v2 §11.1). A base directory of somebody
+// else, or one that many share (sticky), is left as it is. What cannot be
+// changed stays: tori check tells of it.
+func tightenBase(base string) {
+	if st, err := os.Stat(base); err == nil && ownerOf(st) == os.Geteuid() && st.Mode()&os.ModeSticky == 0 {
+		tightenFile(base, st)
+	}
+	for _, name := range ownFiles(base) {
+		path := filepath.Join(base, name)
+		if st, err := os.Lstat(path); err == nil {
+			tightenFile(path, st)
+		}
+	}
+}
+
+// tighten does the same for a directory and the files in it, those of its
+// subdirectories included.
+func tighten(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // what cannot be read cannot be tightened; the rest can
+		}
+		if st, err := e.Info(); err == nil {
+			tightenFile(path, st)
+		}
+		return nil
+	})
+}
+
+func tightenFile(path string, st os.FileInfo) {
+	if (st.IsDir() || st.Mode().IsRegular()) && tooOpen(st) {
+		_ = takeRights(path, st)
+	}
+}

@@ -1,0 +1,686 @@
+package contextstore
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"toritsugi/internal/task"
+)
+
+// naive reads a whole log as the reader must see it: every line that decodes,
+// and how many others there are.
+func naive(file []byte) (msgs []Message, raw []string, bad int) {
+	at := int64(0)
+	for _, line := range bytes.SplitAfter(file, []byte("\n")) {
+		text := bytes.TrimSuffix(line, []byte("\n"))
+		m, err := DecodeMessage(text)
+		switch {
+		case err == nil:
+			m.Offset = at
+			msgs, raw = append(msgs, m), append(raw, string(text))
+		case len(text) < len(line) && len(bytes.TrimSpace(text)) > 0:
+			bad++
+		}
+		at += int64(len(line))
+	}
+	return msgs, raw, bad
+}
+
+// dir is a context's directory with the given logs in it.
+func dir(t testing.TB, messages, summaries []byte) View {
+	t.Helper()
+	v := View{Dir: t.TempDir(), Metadata: Metadata{UUID: "u"}}
+	for name, b := range map[string][]byte{messagesFile: messages, summariesFile: summaries} {
+		if b != nil {
+			if err := os.WriteFile(filepath.Join(v.Dir, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return v
+}
+
+func logOf(t testing.TB, v View) *MessageLog {
+	t.Helper()
+	l, err := v.MessageLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+var genText = rapid.OneOf(
+	rapid.StringN(0, 60, 200),
+	rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 40), func(b []byte) string { return string(b) }),
+	rapid.Map(rapid.IntRange(500, 20000), func(n int) string { return strings.Repeat("長い\"\n", n/4) }),
+)
+
+var genMessage = rapid.Custom(func(t *rapid.T) Message {
+	m := Message{Role: rapid.SampledFrom([]string{"user", "assistant", "tool"}).Draw(t, "role"), Content: genText.Draw(t, "content")}
+	switch m.Role {
+	case "assistant":
+		if rapid.Bool().Draw(t, "calls") {
+			m.ToolCalls = []ToolCall{{"c1", "shell", genText.Draw(t, "arguments")}}
+			m.Usage = &Usage{Prompt: 10, Completion: rapid.IntRange(0, 9).Draw(t, "tokens")}
+		}
+	case "tool":
+		m.ToolName, m.ToolCallID = "shell", "c1"
+	}
+	return m
+})
+
+// file is a log as some writer left it.
+type file struct {
+	text    string
+	gaps    bool // numbers are missing or stand there twice
+	totals  bool // some lines carry a running total
+	whole   bool // no line is damaged
+	lastSeq int64
+	torn    int // bytes behind the last line
+}
+
+// genFile draws a log: of ours, of another writer, or begun by one and continued
+// by the other, with damaged lines in it and at its end.
+var genFile = rapid.Custom(func(t *rapid.T) file {
+	f := file{gaps: rapid.Bool().Draw(t, "gaps"), whole: true}
+	foreign := rapid.SampledFrom([]int{0, 0, 5, 1000}).Draw(t, "foreign lines")
+	spoil := rapid.Bool().Draw(t, "spoil")
+	var sum int64
+	var b []byte
+	for i := range rapid.IntRange(0, 60).Draw(t, "lines") {
+		m := genMessage.Draw(t, "message")
+		f.lastSeq++
+		if f.gaps && i > 0 {
+			f.lastSeq += int64(rapid.SampledFrom([]int{-1, 0, 0, 0, 3}).Draw(t, "step"))
+		}
+		m.Seq, m.Content, m.Tokens = f.lastSeq, valid(m.Content), CountTokens(m.Content)
+		if i < foreign {
+			text, _ := json.Marshal(m.Content)
+			b = fmt.Appendf(b, `{"seq": %d, "role": %q, "content": %s, "timestamp": "2024-01-15T10:30:01", "token_count": %d, "x": {"y": 1}, "is_summarized": %t}`+"\n",
+				m.Seq, m.Role, text, m.Tokens, i%3 == 0)
+		} else {
+			sum += int64(m.Tokens)
+			m.Sum = sum
+			b, _ = appendLine(b, m)
+			f.totals = true
+		}
+		if spoil && rapid.IntRange(0, 9).Draw(t, "damage") == 0 {
+			f.whole = false
+			b = append(b, rapid.SampledFrom([]string{"\n", "\x00\x00\x00\n", "{}\n", "null\n", "\xff\xfe\n", "{\"role\":\"user\"}\n", " {\"seq\":1\n",
+				fmt.Sprintf(`{"seq":%d,"role":"assistant","con`+"\n", m.Seq), strings.Repeat("\x00", 9000) + "\n"}).Draw(t, "line")...)
+		}
+	}
+	torn := rapid.SampledFrom([]string{"", "", `{"seq":`, fmt.Sprintf(`{"seq":%d,"role":"user","content":"`, f.lastSeq+1), strings.Repeat("\x00", 5000), "\x00", strings.Repeat("y", 3000)}).Draw(t, "torn")
+	f.torn, b = len(torn), append(b, torn...)
+	if torn == "" && len(b) > 0 && f.whole && rapid.Bool().Draw(t, "newline missing") {
+		b = b[:len(b)-1]
+	}
+	f.text = string(b)
+	return f
+})
+
+var sameMessages = cmp.Options{cmpopts.EquateEmpty(), cmp.Comparer(func(a, b Time) bool { return a.Equal(b.Time) })}
+
+// Whatever a reader finds without reading the history is what reading all of it
+// finds.
+func TestFoundIsWhatIsThere(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	rapid.Check(t, func(rt *rapid.T) {
+		f := genFile.Draw(rt, "file")
+		all, raw, bad := naive([]byte(f.text))
+		end := int64(rapid.IntRange(0, 70).Draw(rt, "summarized up to"))
+		var summaries []byte
+		if end > 0 {
+			summaries = fmt.Appendf(nil, `{"id":1,"start_seq":1,"end_seq":%d,"summary":"s"}`+"\n"+`{"id":2,"start_seq":1,"end_seq":999,"summary":"s","final":true}`+"\n", end)
+		}
+		v := View{Dir: root}
+		checked(rt, os.WriteFile(filepath.Join(root, messagesFile), []byte(f.text), 0o600))
+		checked(rt, os.WriteFile(filepath.Join(root, summariesFile), summaries, 0o600))
+		l, err := v.MessageLog()
+		checked(rt, err)
+		defer func() { _ = l.Close() }()
+
+		from, to := int64(rapid.IntRange(-1, 70).Draw(rt, "from")), int64(rapid.IntRange(-1, 70).Draw(rt, "to"))
+		var want, got []Message
+		var tokens, count, open int64
+		for _, m := range all {
+			if from <= m.Seq && m.Seq <= to {
+				want, tokens = append(want, m), tokens+int64(m.Tokens)
+			}
+			if m.Seq > end && !m.Summarized {
+				count, open = count+1, open+int64(m.Tokens)
+			}
+		}
+		checked(rt, l.Range(from, to, func(m Message, _ []byte) bool { got = append(got, m); return true }))
+		equal(rt, "Range", want, got)
+
+		at, err := l.OffsetOf(from)
+		checked(rt, err)
+		i := slices.IndexFunc(all, func(m Message) bool { return m.Seq >= from })
+		j := slices.IndexFunc(all, func(m Message) bool { return m.Offset >= at })
+		if i != j {
+			rt.Errorf("OffsetOf(%d) = %d, which is before message index %d of the file, not %d", from, at, j, i)
+		}
+		if f.whole && i >= 0 && from > 1 && at != all[i].Offset {
+			rt.Errorf("OffsetOf(%d) = %d, the message is at %d", from, at, all[i].Offset)
+		}
+
+		if n, err := l.Tokens(from, to); err != nil || n != tokens {
+			rt.Errorf("Tokens(%d, %d) = %d, %v; want %d", from, to, n, err, tokens)
+		}
+		if !f.gaps || !f.totals { // else the count is that of the numbers
+			if n, sum, err := l.Unsummarized(); err != nil || n != count || sum != open {
+				rt.Errorf("Unsummarized after %d = %d messages, %d tokens, %v; want %d, %d", end, n, sum, err, count, open)
+			}
+		}
+
+		n := rapid.IntRange(-1, 70).Draw(rt, "n")
+		var lines []string
+		got = nil
+		checked(rt, l.Tail(n, func(m Message, raw []byte) bool {
+			got, lines = append(got, m), append(lines, string(raw))
+			return true
+		}))
+		tail := min(max(n, 0), len(all))
+		if n < 0 {
+			tail = len(all)
+		}
+		equal(rt, "Tail", all[len(all)-tail:], got)
+		if d := cmp.Diff(raw[len(all)-tail:], lines, cmpopts.EquateEmpty()); d != "" {
+			rt.Errorf("Tail's lines: %s", d)
+		}
+		got, err = l.Recent(n)
+		checked(rt, err)
+		equal(rt, "Recent", all[len(all)-min(max(n, 0), len(all)):], got)
+
+		first, err := l.First()
+		checked(rt, err)
+		if len(all) > 0 && all[0].Seq == 1 != (first != nil) {
+			rt.Errorf("First = %v", first)
+		}
+		last, err := l.Last()
+		checked(rt, err)
+		seq, err := l.Count()
+		checked(rt, err)
+		if len(all) == 0 && (last != nil || seq != 0) || len(all) > 0 && (last == nil || last.Offset != all[len(all)-1].Offset || seq != last.Seq) {
+			rt.Errorf("Last = %v, Count = %d", last, seq)
+		}
+
+		fresh, err := v.MessageLog()
+		checked(rt, err)
+		defer func() { _ = fresh.Close() }()
+		checked(rt, fresh.Tail(-1, func(Message, []byte) bool { return true }))
+		if s := fresh.Skipped(); s.Lines != int64(bad) || s.Torn != int64(f.torn) {
+			rt.Errorf("skipped %+v, want %d lines and %d bytes", s, bad, f.torn)
+		}
+	})
+}
+
+func checked(t *rapid.T, err error) {
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equal(t *rapid.T, what string, want, got []Message) {
+	if d := cmp.Diff(want, got, sameMessages); d != "" {
+		t.Errorf("%s: %s", what, d)
+	}
+}
+
+// What the owner's cache answers is what the file holds, at every length.
+func TestOwnersAnswersAreTheFiles(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{NoSync: true})
+	run := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		if run++; run > 25 { // a context costs files and rows
+			return
+		}
+		k := key
+		k.ID = fmt.Sprint("law", run)
+		id, err := s.Enqueue(t.Context(), Metadata{TaskKey: k, Config: MetadataConfig{MaxMemoryMessages: rapid.SampledFrom([]int{0, 1, 7}).Draw(rt, "cache")}})
+		checked(rt, err)
+		c, _, err := s.Claim(t.Context(), id)
+		checked(rt, err)
+		defer func() { _ = c.Transition(t.Context(), task.Outcome{Status: task.Stopped}) }()
+		l := c.MessageLog()
+		var written []Message
+		covered := int64(0)
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 5).Draw(rt, "step") {
+			case 0:
+				if n := c.LastSeq(); n > 0 {
+					covered = int64(rapid.IntRange(1, int(n)).Draw(rt, "end"))
+					_, err := c.AppendSummary(Summary{StartSeq: 1, EndSeq: covered, Summary: "s"})
+					checked(rt, err)
+				}
+			case 1:
+				c.mu.Lock()
+				c.rest()
+				c.rest()
+				c.mu.Unlock()
+			default:
+				out, err := c.Append(rapid.SliceOfN(genMessage, 0, 6).Draw(rt, "messages")...)
+				checked(rt, err)
+				written = append(written, out...)
+			}
+			file, err := os.ReadFile(filepath.Join(c.Dir(), messagesFile))
+			checked(rt, err)
+			all, _, _ := naive(file)
+			equal(rt, "what Append returned", all, written)
+			n := rapid.IntRange(1, 30).Draw(rt, "n")
+			got, err := l.Recent(n)
+			checked(rt, err)
+			equal(rt, "Recent", all[max(len(all)-n, 0):], got)
+			var tokens int64
+			for _, m := range all[covered:] {
+				tokens += int64(m.Tokens)
+			}
+			count, open, err := l.Unsummarized()
+			checked(rt, err)
+			if count != int64(len(all))-covered || open != tokens {
+				rt.Errorf("Unsummarized after %d = %d, %d; want %d, %d", covered, count, open, int64(len(all))-covered, tokens)
+			}
+		}
+	})
+}
+
+func TestRecentIsServedFromMemory(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	for i := range 50 {
+		if _, err := c.Append(Message{Role: "assistant", Content: fmt.Sprint("message ", i), ToolCalls: []ToolCall{{"1", "shell", "{}"}}, Usage: &Usage{Prompt: 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := c.MessageLog()
+	got, err := l.Recent(recentMessages)
+	if err != nil || len(got) != recentMessages || got[19].Seq != 50 || l.BytesRead() != 0 {
+		t.Fatalf("%d messages, %d bytes read, %v", len(got), l.BytesRead(), err)
+	}
+	if more, err := l.Recent(25); err != nil || len(more) != 25 || more[0].Seq != 26 || l.BytesRead() == 0 {
+		t.Errorf("%d messages, %d bytes read, %v", len(more), l.BytesRead(), err)
+	}
+	// A message larger than the cache is read from the file; what was there
+	// before it no longer is the latest.
+	if _, err := c.Append(Message{Role: "tool", Content: strings.Repeat("x", recentBytes)}); err != nil {
+		t.Fatal(err)
+	}
+	if cap(c.recent.buf) != 0 {
+		t.Errorf("cache holds %d bytes", cap(c.recent.buf))
+	}
+	if got, err := l.Recent(2); err != nil || len(got) != 2 || got[0].Seq != 50 || len(got[1].Content) != recentBytes {
+		t.Errorf("%d messages, %v", len(got), err)
+	}
+}
+
+// The cache holds the end of what was added, as much as its bounds allow.
+func TestCacheIsTheEndOfTheLog(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var r recent
+		var log [][]byte
+		most := rapid.SampledFrom([]int{-1, 0, 1, 3, 1000}).Draw(rt, "most")
+		bound := most
+		if most < 1 {
+			bound = recentMessages
+		}
+		big := rapid.SampledFrom([]int{10, 3000, recentBytes + 2}).Draw(rt, "longest")
+		for i := range rapid.IntRange(1, 150).Draw(rt, "lines") {
+			line := append(bytes.Repeat([]byte{byte('a' + i%26)}, rapid.IntRange(0, big).Draw(rt, "length")), '\n')
+			log = append(log, line)
+			r.add(most, line)
+			held := len(r.size)
+			if held > bound || cap(r.buf) > recentMemory || len(r.buf)-r.from > recentBytes {
+				rt.Fatalf("%d lines, %d bytes, %d of memory", held, len(r.buf)-r.from, cap(r.buf))
+			}
+			if got := r.tail(1 << 30)[1:]; !bytes.Equal(got, bytes.Join(log[len(log)-held:], nil)) {
+				rt.Fatalf("after line %d the cache is not the last %d lines", i, held)
+			}
+			n := rapid.IntRange(0, 30).Draw(rt, "n")
+			if got := r.tail(n)[1:]; !bytes.Equal(got, bytes.Join(log[len(log)-min(n, held):], nil)) {
+				rt.Fatalf("tail(%d) of %d lines is %d bytes", n, held, len(got))
+			}
+			next := log[max(len(log)-held-1, 0)]
+			if held < min(bound, len(log)) && len(r.buf)-r.from+len(next) <= recentBytes && len(line) <= recentBytes && held > 1 && big < recentBytes {
+				rt.Fatalf("%d lines of %d bytes where there was room for more", held, len(r.buf)-r.from)
+			}
+		}
+	})
+}
+
+// A reader from outside sees whole messages only, wherever the write that it
+// looks at has got to.
+func TestViewOfAGrowingFile(t *testing.T) {
+	t.Parallel()
+	one, _ := appendLine(nil, Message{Seq: 1, Role: "system", Content: "be good", Tokens: 1, Sum: 1})
+	two, _ := appendLine(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
+	v := dir(t, one, nil)
+	l := logOf(t, v)
+	f, err := os.OpenFile(filepath.Join(v.Dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for i := range two {
+		if _, err := f.Write(two[i : i+1]); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(1)
+		if i >= len(two)-2 { // the newline is not part of the message
+			want = 2
+		}
+		n, err := l.Count()
+		tokens, terr := l.Tokens(1, 9)
+		at, aerr := l.OffsetOf(9)
+		if n != want || tokens != want || err != nil || terr != nil || aerr != nil {
+			t.Fatalf("after %d bytes: Count %d, Tokens %d, want %d; %v %v %v", i+1, n, tokens, want, err, terr, aerr)
+		}
+		if want == 1 && (at != int64(len(one)) || l.Skipped().Torn != int64(i+1)) {
+			t.Fatalf("after %d bytes the end is %d, torn %+v", i+1, at, l.Skipped())
+		}
+	}
+}
+
+func TestReadersBesideTheOwner(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{NoSync: true})
+	c := begin(t, s)
+	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Append(Message{Role: "system", Content: "s"}); err != nil {
+		t.Fatal(err)
+	}
+	logs := []*MessageLog{c.MessageLog(), logOf(t, v)}
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for _, l := range logs {
+		readers.Go(func() {
+			for stop := false; !stop; {
+				select {
+				case <-done:
+					stop = true
+				default:
+				}
+				n, err := l.Count()
+				want := int64(0)
+				rerr := l.Range(1, n, func(m Message, _ []byte) bool { want++; return m.Seq == want })
+				got, recentErr := l.Recent(5)
+				for i := 1; i < len(got); i++ {
+					if got[i].Seq != got[i-1].Seq+1 {
+						t.Errorf("Recent: %d after %d", got[i].Seq, got[i-1].Seq)
+					}
+				}
+				if err != nil || rerr != nil || recentErr != nil || want != n || l.Skipped().Lines > 0 {
+					t.Errorf("%d of %d messages: %v %v %v, skipped %+v", want, n, err, rerr, recentErr, l.Skipped())
+					return
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		if _, err := c.Append(Message{Role: "user", Content: strings.Repeat("x", i*7%900)}, Message{Role: "assistant", Content: "y"}); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	close(done)
+	readers.Wait()
+	for _, l := range logs {
+		if n, err := l.Count(); n != 601 || err != nil {
+			t.Errorf("Count %d, %v", n, err)
+		}
+	}
+}
+
+// history is a log of n messages of about 150 bytes, as we write them.
+func history(n int) []byte {
+	b := make([]byte, 0, n*160)
+	line := []byte(`","timestamp":"2024-01-15T10:30:20.123456Z","tokens":11,"sum":`)
+	for i := 1; i <= n; i++ {
+		b = fmt.Appendf(b, `{"seq":%d,"role":"assistant","content":"message %7d with some text of forty letters%s%d}`+"\n", i, i, line, 11*i)
+	}
+	return b
+}
+
+func TestWhatIsReadDoesNotGrowWithTheHistory(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{2_000, 40_000} {
+		v := dir(t, history(n), []byte(fmt.Sprintf(`{"id":1,"start_seq":1,"end_seq":%d,"summary":"s"}`+"\n", n/2)))
+		from, to := int64(n/3), int64(n/3+400)
+		window := int64(0)
+		for name, c := range map[string]struct {
+			most func() int64
+			do   func(l *MessageLog) (bool, error)
+		}{
+			"Range": {func() int64 { return 2 * window }, func(l *MessageLog) (bool, error) {
+				want := from
+				err := l.Range(from, to, func(m Message, raw []byte) bool { window += int64(len(raw)) + 1; want++; return m.Seq == want-1 })
+				return want == to+1, err
+			}},
+			"OffsetOf": {func() int64 { return 24 << 10 }, func(l *MessageLog) (bool, error) { at, err := l.OffsetOf(to); return at > 0, err }},
+			"Tokens":   {func() int64 { return 64 << 10 }, func(l *MessageLog) (bool, error) { x, err := l.Tokens(from, to); return x == 401*11, err }},
+			"Unsummarized": {func() int64 { return 64 << 10 }, func(l *MessageLog) (bool, error) {
+				c, x, err := l.Unsummarized()
+				return c == int64(n/2) && x == 11*c, err
+			}},
+			"Count":  {func() int64 { return 4 << 10 }, func(l *MessageLog) (bool, error) { x, err := l.Count(); return x == int64(n), err }},
+			"First":  {func() int64 { return 4 << 10 }, func(l *MessageLog) (bool, error) { m, err := l.First(); return m != nil && m.Seq == 1, err }},
+			"Recent": {func() int64 { return 16 << 10 }, func(l *MessageLog) (bool, error) { m, err := l.Recent(20); return len(m) == 20, err }},
+		} {
+			l := logOf(t, v)
+			ok, err := c.do(l)
+			if !ok || err != nil || l.BytesRead() > c.most() {
+				t.Errorf("%s of %d messages: right %v, %d bytes read, at most %d; %v", name, n, ok, l.BytesRead(), c.most(), err)
+			}
+		}
+	}
+}
+
+func TestNoMessagesAndNoContext(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string]View{"missing": dir(t, nil, nil), "empty": dir(t, []byte{}, nil), "NULs": dir(t, make([]byte, 100<<10), nil)} {
+		l := logOf(t, v)
+		first, e1 := l.First()
+		last, e2 := l.Last()
+		n, e3 := l.Count()
+		at, e4 := l.OffsetOf(7)
+		tokens, e5 := l.Tokens(1, 7)
+		c, x, e6 := l.Unsummarized()
+		recent, e7 := l.Recent(3)
+		for _, err := range []error{e1, e2, e3, e4, e5, e6, e7} {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if first != nil || last != nil || n != 0 || at != 0 || tokens != 0 || c != 0 || x != 0 || len(recent) != 0 {
+			t.Errorf("%s: %v %v %d %d %d %d %d %v", name, first, last, n, at, tokens, c, x, recent)
+		}
+	}
+	gone := View{Dir: filepath.Join(t.TempDir(), "moved")}
+	if _, err := gone.MessageLog(); !os.IsNotExist(err) {
+		t.Errorf("a context that is not there reads as empty: %v", err)
+	}
+	if _, err := gone.LatestSummary(); !os.IsNotExist(err) {
+		t.Errorf("a context that is not there has no summary: %v", err)
+	}
+}
+
+func TestReaderOfAClosedContextFails(t *testing.T) {
+	t.Parallel()
+	c := begin(t, open(t, Options{}))
+	if _, err := c.Append(Message{Role: "user", Content: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	l := c.MessageLog()
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Range(1, 1, func(Message, []byte) bool { return true }); err == nil || !strings.Contains(err.Error(), c.UUID()) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// Numbers that fall, as two logs that were joined have them: no answer is
+// promised, but every call ends and gives only what is there.
+func TestNumbersThatFall(t *testing.T) {
+	t.Parallel()
+	v := dir(t, slices.Concat(history(300), history(200), history(5)), nil)
+	l := logOf(t, v)
+	for seq := int64(0); seq < 310; seq += 7 {
+		if _, err := l.OffsetOf(seq); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Range(seq, seq+20, func(m Message, _ []byte) bool {
+			if m.Seq < seq || m.Seq > seq+20 {
+				t.Errorf("Range from %d gives %d", seq, m.Seq)
+			}
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Tokens(seq, seq+20); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := l.Count(); n != 5 || err != nil {
+		t.Error(n, err)
+	}
+}
+
+func TestOneNumberManyTimes(t *testing.T) {
+	t.Parallel()
+	one, _ := appendLine(nil, Message{Seq: 4, Role: "user", Content: "x"})
+	two, _ := appendLine(nil, Message{Seq: 5, Role: "user", Content: "y"})
+	l := logOf(t, dir(t, append(bytes.Repeat(one, 20000), bytes.Repeat(two, 20000)...), nil))
+	for seq, want := range map[int64]int{4: 0, 5: 20000 * len(one), 6: 20000 * (len(one) + len(two))} {
+		if at, err := l.OffsetOf(seq); at != int64(want) || err != nil {
+			t.Errorf("message %d is at %d, %v; want %d", seq, at, err, want)
+		}
+	}
+	if n := l.BytesRead(); n > 200<<10 {
+		t.Errorf("%d bytes read", n)
+	}
+}
+
+func TestIdleContextLetsGo(t *testing.T) {
+	t.Parallel()
+	c := begin(t, open(t, Options{}))
+	if _, err := c.Append(Message{Role: "user", Content: strings.Repeat("x", 20<<10)}); err != nil {
+		t.Fatal(err)
+	}
+	for i, kept := range []bool{true, false} { // the heartbeat after the append, and the one after that
+		c.mu.Lock()
+		c.rest()
+		if got := c.buf != nil && len(c.recent.size) == 1; got != kept {
+			t.Errorf("heartbeat %d: kept %v", i, got)
+		}
+		c.mu.Unlock()
+	}
+	if got, err := c.MessageLog().Recent(1); err != nil || len(got) != 1 {
+		t.Error(got, err)
+	}
+}
+
+// An idle context with 20 typical messages takes at most 64 KiB (DESIGN §9). It
+// measures memory and so runs alone.
+func TestIdleContextIsSmall(t *testing.T) {
+	const contexts = 30
+	s := open(t, Options{NoSync: true})
+	made := make([]*Context, contexts)
+	heap := func() uint64 {
+		runtime.GC()
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	text := strings.Repeat("typical ", 200)
+	before := heap()
+	for i := range made {
+		k := key
+		k.ID = fmt.Sprint("idle", i)
+		id, err := s.Enqueue(t.Context(), Metadata{TaskKey: k})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if made[i], _, err = s.Claim(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = made[i].Close() })
+		for range 100 {
+			if _, err := made[i].Append(Message{Role: "tool", Content: text + fmt.Sprint(i)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if each := (heap() - before) / contexts; each > 64<<10 {
+		t.Errorf("%d bytes each", each)
+	}
+	runtime.KeepAlive(made)
+}
+
+// Whatever is in a file, readers end, give what reading all of it gives, and
+// nothing that is not there.
+func FuzzMessageLog(f *testing.F) {
+	f.Add([]byte(strings.ReplaceAll(string(history(5)), `"seq":3`, `"seq":9`)), int64(2), int64(4))
+	f.Add([]byte("{\"seq\":1,\"role\":\"u\"}\n\x00\x00\n{\"seq\":2,\"ro"), int64(1), int64(2))
+	f.Add([]byte("\n\n{\"seq\":9223372036854775807,\"role\":\"u\",\"tokens\":-5}\n{}"), int64(-1), int64(9223372036854775807))
+	root := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte, from, to int64) {
+		name := filepath.Join(root, messagesFile)
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		v := View{Dir: root}
+		l := logOf(t, v)
+		all, raw, bad := naive(data)
+		var got []string
+		if err := l.Tail(-1, func(_ Message, b []byte) bool { got = append(got, string(b)); return true }); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(raw, got) || l.Skipped().Lines != int64(bad) {
+			t.Fatalf("%d lines, %d skipped; want %d, %d", len(got), l.Skipped().Lines, len(raw), bad)
+		}
+		if err := l.Range(from, to, func(m Message, b []byte) bool {
+			if m.Seq < from || m.Seq > to || !slices.ContainsFunc(all, func(a Message) bool { return a.Offset == m.Offset }) {
+				t.Fatalf("Range(%d, %d) gives %+v", from, to, m)
+			}
+			return true
+		}); err != nil {
+			t.Fatal(err)
+		}
+		last, err := l.Last()
+		if err != nil || (last == nil) != (len(all) == 0) {
+			t.Fatal(last, err)
+		}
+		at, err := l.OffsetOf(from)
+		if err != nil || at < 0 || at > int64(len(data)) {
+			t.Fatal(at, err)
+		}
+		if _, err := l.Tokens(from, to); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := l.Unsummarized(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

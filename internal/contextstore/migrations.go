@@ -1,6 +1,0 @@
-package contextstore
-
-import "embed"
-
-//go:embed migrations/*.sql
-var migrations embed.FS

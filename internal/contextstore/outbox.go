@@ -1,0 +1,69 @@
+package contextstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// Undelivered returns the outward effects of a run that were committed and not
+// yet acknowledged, in the order in which they are to be delivered.
+func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return nil, err
+	}
+	st, err := ReadState(dir)
+	if err != nil || len(st.Outbox) == 0 {
+		return nil, err
+	}
+	acked, err := s.acked(ctx, uuid)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(st.Outbox, func(e Effect) bool { _, done := acked[e.Key]; return done }), nil
+}
+
+// Acknowledge records that an effect has been delivered, and what came of it
+// (a URL, a commit). Doing it again changes nothing.
+func (s *Store) Acknowledge(ctx context.Context, uuid string, e Effect, result string) error {
+	if err := s.houseDB.ack(ctx, uuid, e, s.Redact(result), s.now()); err != nil {
+		return fmt.Errorf("acknowledge %s: %w", e.Key, err)
+	}
+	s.tell(s.mendRow(ctx, uuid))
+	return nil
+}
+
+// mendRow brings the row of a context that nobody owns in line with its files.
+func (s *Store) mendRow(ctx context.Context, uuid string) error {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return err
+	}
+	v, err := view(dir)
+	if err != nil {
+		return err
+	}
+	v.State.TaskStatus = v.Status()
+	return s.index.put(ctx, v.Metadata, v.State)
+}
+
+// acked are the keys of a run's acknowledged effects and their results.
+func (s *Store) acked(ctx context.Context, uuid string) (map[string]string, error) {
+	return s.houseDB.acked(ctx, uuid)
+}
+
+// WithUndelivered returns the runs whose outbox is not empty. A row that says
+// so wrongly, because a process died before it could correct it, is mended.
+func (s *Store) WithUndelivered(ctx context.Context) (all []string, err error) {
+	err = s.index.pendingOutbox(ctx, func(uuid string) error {
+		left, err := s.Undelivered(ctx, uuid)
+		if err == nil && len(left) == 0 {
+			s.tell(s.mendRow(ctx, uuid))
+			return nil
+		}
+		all = append(all, uuid) // one that cannot be read is the caller's to hear of
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,195 @@
+package contextstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Action is what a person asks of a run that others may be working on.
+type Action string
+
+// The actions of tori pause, resume and stop.
+const (
+	Pause  Action = "pause"
+	Resume Action = "resume"
+	Stop   Action = "stop"
+)
+
+// Request is request.json: what somebody who does not own the run asks its
+// owner to do. The owner looks between two turns and while it waits.
+type Request struct {
+	Action Action `json:"action"` // pause or stop
+	By     string `json:"by"`
+	At     Time   `json:"at"`
+}
+
+// Request returns what the owner of the context is asked to do; ok is false
+// where nobody asks anything. It costs one stat.
+func (c *Context) Request() (r Request, ok bool) {
+	path := filepath.Join(c.Dir(), requestFile)
+	if _, err := os.Stat(path); err != nil {
+		return r, false
+	}
+	// One that cannot be read was written by nobody we know.
+	return r, readJSON(path, &r) == nil && (r.Action == Pause || r.Action == Stop)
+}
+
+// Answer is what came of an Ask.
+type Answer struct {
+	Status task.Status // of the run now
+	Asked  bool        // its owner was asked, and does it soon
+	Owner  Owner       // where Asked
+	PIDs   []int       // processes of a dead owner that were ended
+}
+
+// Ask pauses, resumes or stops a run. Where a live process owns it, the request
+// is left for that process; else the transition is made here. A change that the
+// run's status does not allow is an error wrapping task.ErrIllegalTransition.
+// Processes that a dead owner left behind are ended first.
+func (s *Store) Ask(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
+	for n := 1; ; n++ {
+		a, err := s.change(ctx, uuid, do, by)
+		var orphans *OrphansError
+		switch {
+		case errors.As(err, &orphans):
+			pids, err := s.EndOrphans(ctx, uuid, time.Second)
+			if err != nil {
+				return Answer{PIDs: pids}, err
+			}
+			a, err = s.change(ctx, uuid, do, by)
+			a.PIDs = pids
+			return a, err
+		case !errors.Is(err, ErrBusy):
+			return a, err
+		}
+		a, err = s.request(uuid, do, by)
+		if (errors.Is(err, os.ErrNotExist) || errors.Is(err, errUnowned)) && n < moves {
+			continue // it was moved or given up meanwhile
+		}
+		return a, err
+	}
+}
+
+var errUnowned = errors.New("no owner any more")
+
+// request leaves a request for the owner of a context, or takes it back.
+func (s *Store) request(uuid string, do Action, by string) (Answer, error) {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return Answer{}, err
+	}
+	path := filepath.Join(dir, requestFile)
+	a := Answer{Status: task.Running, Asked: true}
+	if do == Resume {
+		err = s.FS.Remove(path)
+	} else {
+		var b []byte
+		if b, err = appendLine(nil, Request{do, s.Redact(by), s.now()}); err == nil {
+			err = s.FS.Replace(path, b, !s.NoSync)
+		}
+	}
+	if err != nil {
+		return a, fmt.Errorf("ask %s to %s: %w", uuid, do, err)
+	}
+	var held bool
+	if a.Owner, held = ReadOwner(dir); !held {
+		return a, errUnowned
+	}
+	return a, nil
+}
+
+// target is where an action takes a run that nobody works on, and whether it
+// is there already.
+func target(do Action, now task.Status) (to task.Status, there bool) {
+	switch do {
+	case Pause:
+		return task.Paused, now == task.Paused
+	case Resume:
+		return task.Queued, now == task.Queued
+	}
+	return task.Stopped, now == task.Stopped
+}
+
+// change makes the transition of a run that has no owner.
+func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
+	c, _, err := s.take(ctx, uuid)
+	if errors.Is(err, ErrEnded) {
+		dir, derr := s.dir(uuid)
+		st, serr := ReadState(dir)
+		if err := errors.Join(derr, serr); err != nil {
+			return Answer{}, err
+		}
+		if _, there := target(do, st.TaskStatus); there {
+			return Answer{Status: st.TaskStatus}, nil
+		}
+		return Answer{Status: st.TaskStatus}, i18n.E("contextstore.had_ended", uuid, st.TaskStatus, task.ErrIllegalTransition)
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	defer c.shut()
+	unlock, err := c.lockState(ctx)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer unlock()
+	from := c.state.TaskStatus
+	to, there := target(do, from)
+	if there {
+		return Answer{Status: from}, c.leave(ctx)
+	}
+	if err := task.CheckTransition(from, to); err != nil {
+		if from != task.Running {
+			err = errors.Join(err, c.leave(ctx))
+		}
+		return Answer{Status: from}, i18n.E("contextstore.not_now", uuid, from, string(do), err)
+	}
+	o := task.Outcome{Status: to, Reason: fmt.Sprintf("%s by %s", to, s.Redact(by))}
+	if to == task.Queued {
+		o.Reason = ""
+	}
+	var effects []Effect
+	if to.Final() && s.Ended != nil {
+		if o.Summary, effects, err = s.Ended(ctx, View{Dir: c.dir, Metadata: c.meta, State: c.state}, o); err != nil {
+			return Answer{Status: from}, fmt.Errorf("final summary of %s: %w", uuid, err)
+		}
+	}
+	if err := c.Transition(ctx, o, effects...); err != nil {
+		return Answer{Status: from}, err
+	}
+	return Answer{Status: to}, nil
+}
+
+// lockState takes .state.lock, which whoever changes the state of a context
+// without running it holds (store-v2 §5.3).
+func (c *Context) lockState(ctx context.Context) (release func(), err error) {
+	return lockState(ctx, c.dir, c.store.StateLockTimeout)
+}
+
+// lockState locks the .state.lock of a context until release is called. The
+// file stays: a lock file that is removed may have two holders.
+func lockState(ctx context.Context, dir string, timeout time.Duration) (release func(), err error) {
+	path := filepath.Join(dir, stateLockFile)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := await(ctx, f, timeout); err != nil {
+		_ = f.Close()
+		if errors.Is(err, errLocked) {
+			return nil, i18n.E("contextstore.state_lock", path, timeout, err)
+		}
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

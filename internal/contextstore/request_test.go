@@ -1,0 +1,315 @@
+package contextstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/task"
+)
+
+// put takes a fresh context to a status and gives it up there.
+func put(t *testing.T, s *Store, status task.Status) string {
+	t.Helper()
+	return putKey(t, s, key, status)
+}
+
+func putKey(t *testing.T, s *Store, k task.Key, status task.Status) string {
+	t.Helper()
+	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status == task.Queued {
+		return id
+	}
+	c, _, err := s.Claim(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Append(Message{Role: "user", Content: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	if status == task.Running {
+		abandon(c)
+		return id
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: status}); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func TestAskOfARunThatNobodyWorksOn(t *testing.T) {
+	t.Parallel()
+	for from, want := range map[task.Status]map[Action]task.Status{
+		task.Queued:           {Pause: "", Resume: task.Queued, Stop: task.Stopped},
+		task.Running:          {Pause: task.Paused, Resume: task.Queued, Stop: task.Stopped},
+		task.Paused:           {Pause: task.Paused, Resume: task.Queued, Stop: task.Stopped},
+		task.AwaitingApproval: {Pause: "", Resume: task.Queued, Stop: task.Stopped},
+		task.Completed:        {Pause: "", Resume: "", Stop: ""},
+		task.Stopped:          {Pause: "", Resume: "", Stop: task.Stopped},
+		task.Failed:           {Pause: "", Resume: "", Stop: ""},
+	} {
+		for do, to := range want {
+			t.Run(string(from)+"/"+string(do), func(t *testing.T) {
+				t.Parallel()
+				s := open(t, Options{})
+				id := put(t, s, from)
+				a, err := s.Ask(t.Context(), id, do, "ken")
+				if to == "" {
+					to = from
+					if !errors.Is(err, task.ErrIllegalTransition) {
+						t.Errorf("not refused: %v", err)
+					}
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				if a.Status != to || a.Asked {
+					t.Errorf("answer %+v, want %s", a, to)
+				}
+				v, err := Find(s.BaseDir, id, Viewer{Admin: true})
+				if err != nil || v.Status() != to || filepath.Base(filepath.Dir(v.Dir)) != dirOf(to) || v.Held {
+					t.Errorf("%s in %s: %v", v.Status(), v.Dir, err)
+				}
+				if _, err := os.Stat(filepath.Join(v.Dir, lockFile)); to != task.Running && err == nil {
+					t.Error("a lock is left behind")
+				}
+			})
+		}
+	}
+}
+
+func TestAskTheOwner(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if r, ok := c.Request(); ok {
+		t.Fatalf("%+v", r)
+	}
+	a, err := s.Ask(t.Context(), c.UUID(), Stop, "ken hunter2hunter2")
+	if err != nil || !a.Asked || a.Owner.ProcessID != os.Getpid() {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if r, ok := c.Request(); !ok || r.Action != Stop || r.By != "ken [SECRET]" {
+		t.Errorf("%+v %v", r, ok)
+	}
+	if _, err := s.Ask(t.Context(), c.UUID(), Resume, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := c.Request(); ok {
+		t.Errorf("not taken back: %+v", r)
+	}
+	if _, err := s.Ask(t.Context(), c.UUID(), Pause, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(c.Dir(), requestFile)); err == nil {
+		t.Error("a request outlives the owner who followed it")
+	}
+}
+
+func TestOutbox(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Ended: func(_ context.Context, v View, o task.Outcome) (string, []Effect, error) {
+		return "stopped " + v.Metadata.TaskKey.ID, []Effect{{Key: "c", Kind: "comment", Data: json.RawMessage(`{"text":"hunter2hunter2"}`)}}, nil
+	}})
+	c := begin(t, s)
+	first := []Effect{{Key: "a", Kind: "label", Data: json.RawMessage(`{}`)}, {Key: "b", Kind: "comment", Data: json.RawMessage(`{"n":1}`)}}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}, first...); err != nil {
+		t.Fatal(err)
+	}
+	keys := func() string {
+		t.Helper()
+		left, err := s.Undelivered(t.Context(), c.UUID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, e := range left {
+			all = append(all, e.Key)
+			if strings.Contains(string(e.Data), "hunter2") {
+				t.Errorf("not redacted: %s", e.Data)
+			}
+		}
+		return strings.Join(all, "")
+	}
+	pending := func() int {
+		t.Helper()
+		ids, err := s.WithUndelivered(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(ids)
+	}
+	if keys() != "ab" || pending() != 1 {
+		t.Fatal(keys(), pending())
+	}
+	for range 2 {
+		if err := s.Acknowledge(t.Context(), c.UUID(), first[0], "done"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys() != "b" || pending() != 1 {
+		t.Fatal(keys(), pending())
+	}
+	// What an earlier transition owed is not lost by a later one.
+	if _, err := s.Ask(t.Context(), c.UUID(), Stop, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	if keys() != "bc" || pending() != 1 {
+		t.Fatal(keys(), pending())
+	}
+	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+	if err != nil || len(v.State.Outbox) != 2 {
+		t.Errorf("%+v %v", v.State.Outbox, err)
+	}
+	for _, e := range v.State.Outbox {
+		if err := s.Acknowledge(t.Context(), c.UUID(), e, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys() != "" || pending() != 0 {
+		t.Error(keys(), pending())
+	}
+}
+
+func TestAnOpenerFinishesWhatIsHalfDone(t *testing.T) {
+	t.Parallel()
+	for _, status := range []task.Status{task.Queued, task.Paused, task.Completed, task.Stopped} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			c := begin(t, s)
+			c.mu.Lock()
+			if err := c.commit(t.Context(), task.Outcome{Status: status}, nil); err != nil {
+				t.Fatal(err)
+			}
+			c.mu.Unlock()
+			abandon(c) // before the directory was moved
+			var told []string
+			again := open(t, Options{BaseDir: s.BaseDir, OnRepair: func(what string) { told = append(told, what) }})
+			v, err := Find(again.BaseDir, c.UUID(), Viewer{Admin: true})
+			if err != nil || v.Status() != status || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != dirOf(status) {
+				t.Errorf("%s, phase %q, in %s: %v", v.Status(), v.State.Phase, v.Dir, err)
+			}
+			if _, err := os.Stat(filepath.Join(v.Dir, lockFile)); err == nil {
+				t.Error("the lock is left behind")
+			}
+			if len(told) != 1 {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
+}
+
+func TestStartUpRefusesUndependableDisks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		fs   func(path string) FileSystem
+		want string
+	}{
+		"nfs":       {func(string) FileSystem { return FileSystem{Type: 0x6969, Free: 1 << 40} }, "NFS"},
+		"fuse":      {func(string) FileSystem { return FileSystem{Type: 0x65735546, Free: 1 << 40} }, "FUSE"},
+		"9p":        {func(string) FileSystem { return FileSystem{Type: 0x01021997, Free: 1 << 40} }, "9p"},
+		"cifs":      {func(string) FileSystem { return FileSystem{Type: 0xff534d42, Free: 1 << 40} }, "SMB"},
+		"two disks": {func(p string) FileSystem { return FileSystem{Device: uint64(len(filepath.Base(p))), Free: 1 << 40} }, "another file system"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Open(t.Context(), Options{BaseDir: t.TempDir(), Redact: func(s string) string { return s },
+				StatFS: func(p string) (FileSystem, error) { return test.fs(p), nil }})
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+func TestNothingIsClaimedOnAFullDisk(t *testing.T) {
+	t.Parallel()
+	free := uint64(1 << 40)
+	s := open(t, Options{StatFS: func(string) (FileSystem, error) { return FileSystem{Free: free}, nil }})
+	id := put(t, s, task.Paused)
+	free = 1 << 20
+	var full *NoSpaceError
+	if _, _, err := s.Claim(t.Context(), id); !errors.As(err, &full) {
+		t.Errorf("claimed: %v", err)
+	}
+	if _, err := s.Enqueue(t.Context(), Metadata{TaskKey: task.Key{ID: "2"}}); !errors.As(err, &full) {
+		t.Errorf("enqueued: %v", err)
+	}
+	if v, err := Find(s.BaseDir, id, Viewer{Admin: true}); err != nil || v.Status() != task.Paused || v.Held {
+		t.Errorf("%s %v", v.Status(), err)
+	}
+	if _, err := s.Ask(t.Context(), id, Stop, "ken"); err != nil {
+		t.Errorf("a run can still be ended: %v", err)
+	}
+}
+
+func TestAStaleHeartbeatIsNoticedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := v.Owner.HeartbeatAt.Time
+	if _, stale := v.Stale(now.Add(time.Minute), time.Minute); stale {
+		t.Error("stale too early")
+	}
+	if age, stale := v.Stale(now.Add(95*time.Second), time.Minute); !stale || age != 95*time.Second {
+		t.Error(age, stale)
+	}
+	if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrBusy) {
+		t.Errorf("a stale heartbeat frees no run: %v", err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = Find(s.BaseDir, c.UUID(), Viewer{Admin: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, stale := v.Stale(now.Add(time.Hour), time.Minute); stale {
+		t.Error("nobody owns it")
+	}
+}
+
+// Somebody deletes the database that others have open: what they do from then
+// on is in the new one.
+func TestIndexDeletedWhileInUse(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	ended := putKey(t, s, task.Key{ID: "2"}, task.Completed)
+	files, err := filepath.Glob(filepath.Join(s.BaseDir, "tasks.db*"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Enqueue(t.Context(), Metadata{TaskKey: c.Metadata().TaskKey}); !errors.As(err, new(*LiveError)) {
+		t.Errorf("a second run of the same key: %v", err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed}); err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.index.list(t.Context(), Filter{Limit: 10})
+	if err != nil || len(p.Rows) != 1 || p.Rows[0].UUID != c.UUID() || p.Rows[0].Status != task.Completed {
+		t.Errorf("%+v %v", p.Rows, err)
+	}
+	if whole, err := s.index.complete(t.Context()); whole || err != nil {
+		t.Errorf("the index claims to hold %s as well: %v", ended, err)
+	}
+}

@@ -1,0 +1,245 @@
+package contextstore
+
+import (
+	"encoding/json"
+	"math"
+)
+
+// How many bytes, and how many messages, seek goes through line by line.
+const (
+	nearEnough = 4 << 10
+	fewLines   = 4
+)
+
+// seek returns where the first message begins whose number is at least seq,
+// r.end if there is none. It narrows down the bytes between two lines: a probe
+// lands anywhere, passes to the next line, and reads the number at its head.
+// What a probe passes lies behind the bytes that later ones look at, so that
+// long lines and damaged stretches are passed once.
+func seek(r *lineReader, seq int64) (int64, error) {
+	if seq <= 1 {
+		return 0, nil
+	}
+	s := search{hi: r.end, seq: seq}
+	found := r.end // the first line from hi on that is not too low
+	at, err := r.lastLine()
+	if err != nil {
+		return 0, err
+	}
+	for s.lo < s.hi {
+		probe := at
+		if probe < 0 {
+			probe = s.probe()
+		}
+		at = -1
+		line, n, err := firstNumber(r, probe, s.hi)
+		switch {
+		case err != nil:
+			return 0, err
+		case n == 0:
+			s.hi = probe
+		case n < seq:
+			s.lo, s.below = line+1, n
+		default:
+			s.hi, s.above, found = probe, n, line
+		}
+	}
+	return found, nil
+}
+
+// search is where a number may be: lines that begin before lo are too low, and
+// the first that begins at hi or later is not.
+type search struct {
+	seq          int64
+	lo, hi       int64 // bytes
+	below, above int64 // the numbers around; above is 0 while it is unknown
+	step         int
+	span         int64 // hi-lo at the latest step 0
+	walked       int
+}
+
+// probe says where to look next. The numbers tell about where the line is:
+// first a little before it, then a little behind it, by how far lines of
+// differing length stray from an even spread. When these two leave more than
+// half, as where lines are longer in one part of the file, the middle is next.
+func (s *search) probe() int64 {
+	size, known := s.hi-s.lo, s.above > s.below
+	n, k := float64(s.above-s.below), float64(s.seq-s.below)
+	if size <= nearEnough {
+		return s.lo
+	}
+	if known && n <= fewLines && s.walked < 2*fewLines { // not on and on where one number stands many times
+		s.walked++
+		return s.lo
+	}
+	if !known || s.step == 2 && size > s.span/2 {
+		s.step = 0
+		return s.lo + size/2
+	}
+	if s.step == 2 {
+		s.step = 0
+	}
+	line := float64(size) / n
+	stray := 1.25 * line * math.Sqrt(max(k*(n-k)/n, 0))
+	if s.step == 0 {
+		s.span = size
+		stray = -stray
+	}
+	s.step++
+	return s.lo + min(max(int64(k*line+stray), 0), size-1)
+}
+
+// firstNumber returns the first message that begins in from <= at < to, and its
+// number; number 0 if there is none.
+func firstNumber(r *lineReader, from, to int64) (at, n int64, err error) {
+	at = from
+	if from > 0 {
+		at, err = r.behind(from-1, to)
+	}
+	for at < to && err == nil {
+		if n, err = number(r, at); n > 0 {
+			break
+		}
+		if err == nil {
+			at, err = r.behind(at, to)
+		}
+	}
+	return at, n, err
+}
+
+// number reads the number of the message at off, 0 where there is none. A line
+// that begins with it is believed without being read to its end.
+func number(r *lineReader, off int64) (int64, error) {
+	var head [32]byte
+	n, err := r.begin(off, head[:])
+	if err != nil || n == 0 {
+		return 0, err
+	}
+	if seq := leadingSeq(head[:n]); seq > 0 {
+		return seq, nil
+	}
+	if !candidate(head[0]) {
+		return 0, nil
+	}
+	line, _, err := r.line(off)
+	if err != nil {
+		return 0, err
+	}
+	m, err := DecodeMessage(line)
+	if err != nil {
+		return 0, nil
+	}
+	return m.Seq, nil
+}
+
+// leadingSeq reads the number of a line that begins with its seq, with or
+// without the blanks that other writers put there; 0 if it does not.
+func leadingSeq(b []byte) (n int64) {
+	for _, word := range []string{`{`, `"seq"`, `:`} {
+		if len(b) < len(word) || string(b[:len(word)]) != word {
+			return 0
+		}
+		b = b[len(word):]
+		if len(b) > 0 && b[0] == ' ' {
+			b = b[1:]
+		}
+	}
+	for i, d := range b {
+		switch {
+		case '0' <= d && d <= '9' && i < 18:
+			n = 10*n + int64(d-'0')
+		case d == ',' && b[0] != '0':
+			return n
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// total is what a message says of the tokens up to it.
+type total struct {
+	seq          int64
+	before, with int64 // running totals without and with the message's own
+	ok           bool  // the line carries a running total
+}
+
+func totalOf(m Message, line []byte) *total {
+	t := &total{m.Seq, m.Sum - int64(m.Tokens), m.Sum, m.Sum > 0}
+	if !t.ok { // a total of 0, or none
+		var s struct{ Sum *int64 }
+		t.ok = json.Unmarshal(line, &s) == nil && s.Sum != nil
+	}
+	return t
+}
+
+// totalFrom is the total of the first message from off on, nil if there is none.
+func (l *MessageLog) totalFrom(r *lineReader, off int64) (t *total, err error) {
+	err = l.forward(r, off, func(m Message, raw []byte) bool { t = totalOf(m, raw); return false })
+	return t, err
+}
+
+// span finds the tokens of the messages from to to by the running totals around
+// them, and the number of the last one it looked at. It is not ok where totals
+// are missing or contradict each other.
+func (l *MessageLog) span(r *lineReader, from, to int64) (tokens, last int64, ok bool, err error) {
+	off, err := seek(r, from)
+	if err != nil {
+		return 0, 0, false, err
+	}
+	first, err := l.totalFrom(r, off)
+	if first == nil || err != nil || first.seq > to {
+		return 0, 0, true, err
+	}
+	var end *total // the first that does not belong to them
+	if to < math.MaxInt64 {
+		if off, err = seek(r, to+1); err != nil {
+			return 0, 0, false, err
+		}
+		if end, err = l.totalFrom(r, off); err != nil {
+			return 0, 0, false, err
+		}
+	}
+	if end == nil { // they reach to the end of the file
+		err = l.backward(r, r.end, func(m Message, raw []byte) bool { end = totalOf(m, raw); return false })
+		if end == nil || err != nil {
+			return 0, 0, false, err
+		}
+		end.before = end.with
+	}
+	tokens = end.before - first.before
+	return tokens, end.seq, first.ok && end.ok && tokens >= 0, nil
+}
+
+func (l *MessageLog) tokens(r *lineReader, from, to int64) (int64, error) {
+	if from > to {
+		return 0, nil
+	}
+	tokens, _, ok, err := l.span(r, from, to)
+	if ok || err != nil {
+		return tokens, err
+	}
+	tokens = 0
+	err = l.rangeOf(r, from, to, func(m Message, _ []byte) bool { tokens += int64(m.Tokens); return true })
+	return tokens, err
+}
+
+// since counts the messages behind message end, and their tokens.
+func (l *MessageLog) since(r *lineReader, end int64) (count, tokens int64, err error) {
+	if end == math.MaxInt64 {
+		return 0, 0, nil
+	}
+	tokens, last, ok, err := l.span(r, end+1, math.MaxInt64)
+	if ok || err != nil {
+		return max(last-end, 0), tokens, err
+	}
+	tokens = 0
+	err = l.rangeOf(r, end+1, math.MaxInt64, func(m Message, _ []byte) bool {
+		if !m.Summarized {
+			count++
+			tokens += int64(m.Tokens)
+		}
+		return true
+	})
+	return count, tokens, err
+}

@@ -1,0 +1,198 @@
+package contextstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// minFree is the free space, in bytes, below which nothing new is claimed: a
+// run must be able to note how it ended (PROTOCOL "Start-up").
+const minFree = 16 << 20
+
+// FileSystem is what the start-up must know of where the contexts lie.
+type FileSystem struct {
+	Type   int64  // magic number of statfs(2)
+	Device uint64 // st_dev
+	Free   uint64 // bytes that this user may still write
+}
+
+// statFileSystem asks the kernel.
+func statFileSystem(path string) (FileSystem, error) {
+	var f unix.Statfs_t
+	if err := unix.Statfs(path, &f); err != nil {
+		return FileSystem{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return FileSystem{}, err
+	}
+	free := f.Bavail * uint64(f.Bsize)
+	if f.Blocks == 0 {
+		free = math.MaxUint64 // a file system without a size, as some in memory are
+	}
+	return FileSystem{Type: f.Type, Device: st.Dev, Free: free}, nil
+}
+
+// undependable are the file systems on which a lock may not be exclusive or a
+// rename not atomic (PROTOCOL "Start-up").
+var undependable = map[int64]string{
+	unix.NFS_SUPER_MAGIC:  "NFS",
+	unix.SMB_SUPER_MAGIC:  "SMB",
+	unix.SMB2_SUPER_MAGIC: "SMB",
+	unix.CIFS_SUPER_MAGIC: "SMB",
+	unix.FUSE_SUPER_MAGIC: "FUSE",
+	unix.V9FS_MAGIC:       "9p",
+}
+
+// dependable refuses a base directory whose locks or renames cannot be trusted.
+func (s *Store) dependable() error {
+	base, err := s.StatFS(s.BaseDir)
+	if err != nil {
+		return i18n.E("contextstore.base_dir", s.BaseDir, err)
+	}
+	if name, bad := undependable[base.Type]; bad {
+		return i18n.E("contextstore.network_fs", s.BaseDir, name)
+	}
+	for _, d := range statusDirs {
+		path := filepath.Join(s.BaseDir, d)
+		st, err := s.StatFS(path)
+		if err != nil {
+			return i18n.E("contextstore.base_dir", path, err)
+		}
+		if st.Device != base.Device {
+			return i18n.E("contextstore.other_device", path, s.BaseDir)
+		}
+	}
+	return nil
+}
+
+// room refuses new work where the disk is about to be full.
+func (s *Store) room() error {
+	st, err := s.StatFS(s.BaseDir)
+	if err == nil && st.Free < s.MinFree {
+		return &NoSpaceError{i18n.E("contextstore.no_space", s.BaseDir, st.Free>>20, s.MinFree>>20)}
+	}
+	return nil // what cannot be asked is found out by writing
+}
+
+// NoSpaceError says that the disk is too full to claim anything.
+type NoSpaceError struct{ error }
+
+func (e *NoSpaceError) Unwrap() error { return e.error }
+
+// buildTime is how long the building of a queued context may take before what
+// is there counts as left behind by a crash.
+const buildTime = 10 * time.Minute
+
+// recover finishes what earlier owners committed and did not carry to its end,
+// and brings the rows of live runs in line with the directories. It reads the
+// state of those contexts only that may need it.
+func (s *Store) recover(ctx context.Context) error {
+	open := map[string]task.Status{} // of the rows
+	s.tell(s.index.open(ctx, func(r Row) error { open[r.UUID] = r.Status; return nil }))
+	if err := s.removeUnbuilt(); err != nil {
+		return err
+	}
+	err := walkIn(s.BaseDir, liveDirs, func(dir string) error {
+		status, indexed := open[filepath.Base(dir)]
+		delete(open, filepath.Base(dir))
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// A transition that is half done has left its lock behind.
+		if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, os.ErrNotExist) && indexed && dirOf(status) == filepath.Base(filepath.Dir(dir)) {
+			return nil
+		}
+		s.recoverOne(ctx, dir, indexed)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for uuid := range open { // rows whose directory is in completed/, or nowhere
+		dir, err := s.dir(uuid)
+		if errors.Is(err, ErrNotFound) {
+			s.tell(s.index.drop(ctx, uuid))
+		} else if err == nil {
+			s.recoverOne(ctx, dir, true)
+		}
+	}
+	return nil
+}
+
+// recoverOne looks at one context and finishes its transition, if one is half
+// done; else it mends the row. What it cannot do here the next owner of the
+// context, or tori check, does.
+func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
+	v, err := view(dir)
+	if err != nil || v.Held {
+		return
+	}
+	if v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status()) {
+		v.State.TaskStatus = v.Status()
+		if indexed {
+			s.tell(s.index.put(ctx, v.Metadata, v.State))
+		} else {
+			s.tell(s.index.insert(ctx, v.Metadata, v.State))
+		}
+		return
+	}
+	c, err := s.hold(v.Metadata.UUID)
+	if err != nil {
+		return
+	}
+	defer c.shut()
+	if c.meta, err = ReadMetadata(c.dir); err != nil {
+		return
+	}
+	if c.state, err = ReadState(c.dir); err != nil || !c.state.TaskStatus.Valid() {
+		return
+	}
+	did, err := c.finishHalf(ctx)
+	if err == nil && (did || c.state.TaskStatus.Final()) {
+		err = c.leave(ctx)
+	}
+	if err != nil {
+		s.OnRepair(fmt.Sprintf("%s: %v", v.Metadata.UUID, err))
+	} else if did {
+		s.OnRepair(fmt.Sprintf("%s: its transition to %s was half done and is finished", v.Metadata.UUID, c.state.TaskStatus))
+	}
+}
+
+// removeUnbuilt removes what an interrupted Enqueue left.
+func (s *Store) removeUnbuilt() error {
+	h, err := os.Open(filepath.Join(s.BaseDir, dirQueued))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	for {
+		entries, err := h.ReadDir(256)
+		for _, e := range entries {
+			if st, err := e.Info(); err != nil || !strings.HasPrefix(e.Name(), ".tmp-") || s.Now().Sub(st.ModTime()) <= buildTime {
+				continue
+			}
+			if err := s.FS.RemoveAll(filepath.Join(h.Name(), e.Name())); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package contextstore
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"toritsugi/internal/task"
+)
+
+// AppendSummary writes the summary of messages s.StartSeq to s.EndSeq, which are
+// summarized from then on, and returns it as it was written: numbered, timed,
+// redacted, with its ratio. It is synced, and so is state.json with the count
+// of compressions. Tokens that are 0 are counted. The range must lie within
+// what was appended, and the text must not be empty. Source: store-v3 §4.3
+// add_summary, §7.4.
+func (c *Context) AppendSummary(s Summary) (Summary, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return Summary{}, err
+	}
+	s, err := c.addSummary(s)
+	if err != nil {
+		return Summary{}, fmt.Errorf("append summary of messages %d to %d of %s: %w", s.StartSeq, s.EndSeq, c.meta.UUID, err)
+	}
+	return s, nil
+}
+
+func (c *Context) addSummary(s Summary) (Summary, error) {
+	switch {
+	case s.StartSeq < 1 || s.EndSeq < s.StartSeq:
+		return s, errors.New("the range must begin at 1 or later and not end before it begins")
+	case s.EndSeq > c.messages.seq:
+		return s, fmt.Errorf("the last message is %d", c.messages.seq)
+	case strings.TrimSpace(s.Summary) == "":
+		return s, errors.New("the text is empty")
+	}
+	if s.OriginalTokens == 0 {
+		l := c.MessageLog()
+		n, err := l.tokens(l.live(), s.StartSeq, s.EndSeq)
+		if err != nil {
+			return s, l.wrap(err)
+		}
+		s.OriginalTokens = n
+	}
+	f, err := c.openSummaries()
+	if err != nil {
+		return s, err
+	}
+	defer func() { _ = f.Close() }()
+	s.Final = false
+	if s, err = c.putSummary(f, s); err != nil {
+		return s, err
+	}
+	c.backlog = backlog{}
+	c.state.CompressionCount = max(c.state.CompressionCount, f.applied) + 1
+	// The summary stands whatever becomes of the counter: it is counted again
+	// from the file, and a lasting fault shows at the next append.
+	_ = c.saveState(true)
+	return s, nil
+}
+
+// summaryLog is summaries.jsonl, open for appending.
+type summaryLog struct {
+	*openedLog
+	last    Summary
+	applied int64 // summaries that are not final
+}
+
+// openSummaries opens the file for a moment: summaries are rare, and it is
+// short. Its end is mended like that of the other logs.
+func (c *Context) openSummaries() (*summaryLog, error) {
+	var log summaryLog
+	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) error {
+		s, err := DecodeSummary(b)
+		if err != nil {
+			return err
+		}
+		log.last = s
+		if !s.Final {
+			log.applied++
+		}
+		return nil
+	})
+	log.openedLog = f
+	if err == nil && f.Size() == 0 && !c.store.NoSync {
+		// The file may be new, and what follows rests on it. After the line it
+		// would be too late: an error must leave nothing behind.
+		if err = c.store.FS.SyncDir(c.dir); err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return &log, err
+}
+
+// putSummary is the one way a summary is written.
+func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
+	s.ID, s.Timestamp, s.Summary = f.last.ID+1, c.store.now().written(), c.clean(s.Summary)
+	if s.SummaryTokens == 0 {
+		s.SummaryTokens = int64(CountTokens(s.Summary))
+	}
+	s.Ratio = 0
+	if s.OriginalTokens > 0 {
+		s.Ratio = math.Round(1000*float64(s.SummaryTokens)/float64(s.OriginalTokens)) / 1000
+	}
+	line, err := appendLine(nil, s)
+	if err != nil {
+		return s, err
+	}
+	return s, c.write(f.logFile, line, true)
+}
+
+// finalSummary appends the summary of the whole run, unless an earlier attempt
+// at this transition already did. Of several the last one holds: an attempt
+// that was not committed may have had another outcome.
+func (c *Context) finalSummary(o task.Outcome) error {
+	f, err := c.openSummaries()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	if f.last.Final && f.last.Summary == c.clean(o.Summary) && f.last.EndSeq == c.messages.seq {
+		return nil
+	}
+	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: o.Summary, OriginalTokens: c.tokens, Final: true})
+	return err
+}
+
+// LatestSummary returns the latest summary that the window applies, nil where
+// there is none: the final one is not for the window. Source: store-v3 §4.3
+// get_latest_summary.
+func (c *Context) LatestSummary() (*Summary, error) { return c.lastSummary(applied) }
+
+// LatestSummary is Context.LatestSummary, read from outside.
+func (v View) LatestSummary() (*Summary, error) { return lastSummary(v.Dir, applied) }
+
+// FinalSummary returns the summary of the whole run, nil where there is none;
+// it counts once the run has ended. Source: spec/README "final summary".
+func (c *Context) FinalSummary() (*Summary, error) { return c.lastSummary(final) }
+
+// FinalSummary is Context.FinalSummary, read from outside.
+func (v View) FinalSummary() (*Summary, error) { return lastSummary(v.Dir, final) }
+
+// CountSummaries is the number of the last summary, the final one included.
+// Source: store-v3 §4.3 count_summaries.
+func (c *Context) CountSummaries() (int64, error) { return idOf(c.lastSummary(either)) }
+
+// CountSummaries is Context.CountSummaries, read from outside.
+func (v View) CountSummaries() (int64, error) { return idOf(lastSummary(v.Dir, either)) }
+
+func applied(s Summary) bool { return !s.Final }
+func final(s Summary) bool   { return s.Final }
+func either(Summary) bool    { return true }
+
+func idOf(s *Summary, err error) (int64, error) {
+	if s == nil {
+		return 0, err
+	}
+	return s.ID, err
+}
+
+func (c *Context) lastSummary(want func(Summary) bool) (*Summary, error) {
+	c.mu.Lock() // the directory does not move meanwhile
+	defer c.mu.Unlock()
+	return lastSummary(c.dir, want)
+}
+
+// lastSummary returns the last summary that is wanted, nil if there is none. It
+// reads back from the end; a line that is no summary is passed over: the owner
+// may be writing it, or mends it before it writes the next one.
+func lastSummary(dir string, want func(Summary) bool) (found *Summary, err error) {
+	f, err := openExisting(dir, summariesFile)
+	if f == nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	err = reverseLines(f, st.Size(), func(b []byte) bool {
+		if s, err := DecodeSummary(b); err == nil && want(s) {
+			found = &s
+		}
+		return found == nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return found, nil
+}
+
+// openExisting opens a log for reading. A missing one is nil (store-v3 §11.2),
+// a missing context is an error: it may have been moved since it was found.
+func openExisting(dir, name string) (*os.File, error) {
+	f, err := os.Open(filepath.Join(dir, name))
+	if !errors.Is(err, os.ErrNotExist) {
+		return f, err
+	}
+	_, err = os.Stat(dir)
+	return nil, err
+}
+
+// backlog is what Unsummarized found once. What was appended since then is told
+// by the counters, so that asking every turn costs nothing.
+type backlog struct {
+	known         bool
+	count, tokens int64
+	seq, total    int64 // the last message and the running total at that time
+}
+
+func (c *Context) unsummarized(l *MessageLog) (count, tokens int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := &c.backlog
+	if !b.known {
+		s, err := lastSummary(c.dir, applied)
+		if err != nil {
+			return 0, 0, err
+		}
+		end := int64(0)
+		if s != nil {
+			end = s.EndSeq
+		}
+		r := l.live()
+		count, tokens, err = l.since(r, end)
+		l.skipped.Add(r.skipped)
+		if err != nil {
+			return 0, 0, err
+		}
+		*b = backlog{true, count, tokens, c.messages.seq, c.tokens}
+	}
+	return b.count + c.messages.seq - b.seq, b.tokens + c.tokens - b.total, nil
+}

@@ -1,0 +1,96 @@
+package contextstore
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// AppendTools writes finished calls to tools.jsonl. They are not synced; after
+// a power cut they can be mended from the messages (PROTOCOL "Turn" 3). Source:
+// store-v3 §4.4 add_tool_call.
+func (c *Context) AppendTools(runs ...ToolRun) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	buf, seq := c.buf[:0], c.tools.seq
+	for _, r := range runs {
+		seq++
+		r.Seq, r.Timestamp = seq, c.store.now()
+		r.Result, r.Error = c.clean(r.Result), c.clean(r.Error)
+		r.Args = c.redactArgs(r.Args)
+		var err error
+		if buf, err = appendLine(buf, r); err != nil {
+			return err
+		}
+	}
+	c.keep(buf)
+	if err := c.write(c.tools, buf, false); err != nil {
+		return err
+	}
+	c.tools.seq = seq
+	c.state.ToolCallCount += int64(len(runs))
+	return nil
+}
+
+// redactArgs keeps args JSON: what is no JSON, or stops being JSON by
+// redaction, is stored as a string.
+func (c *Context) redactArgs(args json.RawMessage) json.RawMessage {
+	clean := c.clean(string(args))
+	if json.Valid([]byte(clean)) {
+		return json.RawMessage(clean)
+	}
+	s, _ := json.Marshal(clean)
+	return s
+}
+
+// LastTools returns up to n of the latest tool runs, latest first. A line that
+// is none is passed over.
+func (c *Context) LastTools(n int) ([]ToolRun, error) {
+	if n <= 0 {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var runs []ToolRun
+	err := reverseLines(c.tools, c.tools.Size(), func(b []byte) bool {
+		if r, err := DecodeToolRun(b); err == nil {
+			runs = append(runs, r)
+		}
+		return len(runs) < n
+	})
+	return runs, err
+}
+
+// CountToolCalls is how many finished calls are recorded. Source: store-v3 §4.4
+// count_tool_calls.
+func (c *Context) CountToolCalls() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.tools.seq
+}
+
+// CountToolCalls is the number of the last call that is wholly recorded, 0 where
+// there is none. Source: store-v3 §4.4 count_tool_calls.
+func (v View) CountToolCalls() (n int64, err error) {
+	f, err := openExisting(v.Dir, toolsFile)
+	if f == nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	err = reverseLines(f, st.Size(), func(b []byte) bool {
+		if r, err := DecodeToolRun(b); err == nil {
+			n = r.Seq
+		}
+		return n == 0
+	})
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return n, nil
+}
