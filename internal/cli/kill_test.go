@@ -96,7 +96,7 @@ func (p *process) code() int {
 // only returns the one context of the base directory.
 func (h *house) only() contextstore.View {
 	h.t.Helper()
-	l, err := contextstore.List(h.base(), 10, contextstore.Viewer{Admin: true}, func(contextstore.View) bool { return true })
+	l, err := contextstore.List(h.t.Context(), h.base(), contextstore.Viewer{Admin: true}, contextstore.Filter{})
 	if err != nil || len(l.Views) != 1 {
 		h.t.Fatalf("%d contexts, %v", len(l.Views), err)
 	}

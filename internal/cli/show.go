@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"os"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"toritsugi/internal/app"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 )
 
@@ -66,9 +68,6 @@ func (s showCmd) Run(c *console) error {
 	return ops.Show(c.out, v, opt)
 }
 
-// maxListed bounds the memory of a listing.
-const maxListed = 1000
-
 // width is the columns of the terminal that w is, or plenty where it is none.
 func width(w io.Writer) int {
 	if f, ok := w.(*os.File); ok {
@@ -82,6 +81,7 @@ func width(w io.Writer) int {
 type tasksCmd struct {
 	Status string `placeholder:"S" help:"${status_help}"`
 	User   string `placeholder:"U" help:"${user_help}"`
+	Limit  int    `default:"50" placeholder:"N" help:"${limit_help}"`
 	JSON   bool   `name:"json" help:"${json_help}"`
 	place  `embed:""`
 }
@@ -92,5 +92,8 @@ func (t tasksCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	return usage(ops.Tasks(c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: maxListed, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who}))
+	if t.Limit < 1 || t.Limit > 1000 {
+		return usage(i18n.E("cli.bad_limit", t.Limit))
+	}
+	return usage(ops.Tasks(context.Background(), c.out, base, ops.TasksOptions{Status: t.Status, User: t.User, JSON: t.JSON, Limit: t.Limit, Width: width(c.out), Lang: c.lang, Now: time.Now(), Stale: t.stale(c), Viewer: who}))
 }

@@ -81,7 +81,7 @@ func TestFindAndListShowWhatMayBeSeen(t *testing.T) {
 		t.Error(err)
 	}
 	for who, want := range map[Viewer]int{ken: 1, {User: "x"}: 0, {}: 0, {Admin: true}: 2} {
-		l, err := List(s.BaseDir, 10, who, func(View) bool { return true })
+		l, err := List(t.Context(), s.BaseDir, who, Filter{})
 		if err != nil || l.Total != want || len(l.Views) != want || (len(l.Damaged) > 0) != who.Admin {
 			t.Errorf("%+v: %+v %v", who, l, err)
 		}

@@ -171,7 +171,7 @@ func TestCountersAreTrue(t *testing.T) {
 }
 
 // takes is what a filter takes, said the plain way.
-func (f Filter) takes(r Row) bool {
+func (f Filter) takesRow(r Row) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
 	return is(string(f.Status), string(r.Status)) && is(f.User, r.User) && is(f.Source, r.Key.Source) && is(f.Owner, r.Key.Owner) && is(f.Repo, r.Key.Repo) &&
 		is(f.Type, r.Key.Type) && is(f.ID, r.Key.ID) && (f.Since.IsZero() || !r.CreatedAt.Before(f.Since)) && (f.Until.IsZero() || r.CreatedAt.Before(f.Until)) &&
@@ -206,7 +206,7 @@ func TestListings(t *testing.T) {
 		}
 		var want []Row
 		for _, r := range rowsIn(t, i) {
-			if f.takes(r) {
+			if f.takesRow(r) {
 				want = append(want, r)
 			}
 		}

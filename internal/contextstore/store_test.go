@@ -394,7 +394,7 @@ func TestNothingDependsOnTheIndex(t *testing.T) {
 	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
 		t.Fatal(err)
 	}
-	l, err := List(s.BaseDir, 10, Viewer{Admin: true}, func(View) bool { return true })
+	l, err := List(t.Context(), s.BaseDir, Viewer{Admin: true}, Filter{})
 	if err != nil || len(l.Views) != 1 || l.Views[0].Status() != task.Paused {
 		t.Errorf("%+v %v", l, err)
 	}

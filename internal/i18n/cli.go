@@ -18,6 +18,7 @@ var cliTexts = map[string]text{
 	"cli.end_stopped":        {"stopped: %s", "停止: %s"},
 	"cli.undelivered":        {"not everything is delivered yet: %v", "引き渡しがまだ終わっていません: %v"},
 	"cli.deliver_with":       {"When that is mended: tori run --resume %s", "原因を取り除いてから: tori run --resume %s"},
+	"cli.bad_limit":          {"--limit %d: expected a number from 1 to 1000", "--limit %d: 1 から 1000 までの数を指定してください"},
 	"cli.asked":              {"Process %d on %s was asked to %s run %s; it does so within a second or when its present step can be left", "プロセス %d（%s）に %s を依頼しました（実行 %s）。1 秒以内、または今の処理を離れられるときに行います"},
 	"cli.orphans":            {"Processes that a former owner had left running were ended: %v", "以前の持ち主が残したプロセスを終了させました: %v"},
 	"cli.now":                {"Run %s is %s", "実行 %s は %s です"},
@@ -31,6 +32,7 @@ var cliTexts = map[string]text{
 	"cli.demo_unconfined": {"No sandbox on this machine (%v): the demo runs its own script unconfined.", "このマシンにはサンドボックスがありません（%v）。デモは自前の台本を隔離なしで実行します。"},
 	"cli.demo_look":       {"Look at what it left:", "結果を見るには:"},
 
+	"cli.help.limit":             {"show the newest N, 1 to 1000", "新しい順に N 件を表示する（1〜1000）"},
 	"cli.help.pause":             {"pause a run so that it can be resumed", "再開できるように実行を一時停止する"},
 	"cli.help.resume_verb":       {"put a paused or interrupted run back into the queue", "一時停止中または中断した実行を待ち行列に戻す"},
 	"cli.help.stop":              {"stop a run for good", "実行を完全に停止する"},

@@ -41,6 +41,10 @@ var ledgerTexts = map[string]text{
 		"there is no index at %s (%v): make it from the directories with tori reindex",
 		"%s に索引がありません（%v）。tori reindex でディレクトリから作ってください",
 	},
+	"ledger.incomplete_index": {
+		"%s does not hold every run: make it anew with tori reindex",
+		"%s にはすべての実行が入っていません。tori reindex で作り直してください",
+	},
 	"ledger.stale_index": {
 		"%s cannot be read on this disk without losing what its %s holds: copy the directory to a disk that can be written",
 		"%s は、このディスクのままでは %s の内容を欠いてしか読めません。書き込めるディスクにディレクトリごと複写してください",

@@ -3,6 +3,7 @@ package i18n
 var opsTexts = map[string]text{
 	"ops.interrupted": {"interrupted; go on with tori run --resume %s", "中断されています。tori run --resume %s で再開できます"},
 	"ops.stale":       {"Run %s: process %d on %s owns it and has given no sign of life for %s; it may hang", "実行 %s: 持ち主のプロセス %d（%s）が %s のあいだ応答の印を出していません。止まっているかもしれません"},
+	"ops.scanned":     {"Every directory was read for this; tori reindex makes it quick.", "すべてのディレクトリを読みました。tori reindex を実行すると速くなります。"},
 	"ops.hours":       {"%dh%02dm%02ds", "%d時間%d分%d秒"},
 	"ops.minutes":     {"%dm%02ds", "%d分%d秒"},
 	"ops.seconds":     {"%ds", "%d秒"},

@@ -84,7 +84,7 @@ func TestTasksOfTheViewer(t *testing.T) {
 	base, _ := example(t)
 	for who, want := range map[string]bool{"NotFolder": true, "ken": false} {
 		var b bytes.Buffer
-		if err := Tasks(&b, base, TasksOptions{Limit: 10, Width: 80, Viewer: contextstore.Viewer{User: who}}); err != nil {
+		if err := Tasks(t.Context(), &b, base, TasksOptions{Limit: 10, Width: 80, Viewer: contextstore.Viewer{User: who}}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.Contains(b.String(), "550e8400") != want {

@@ -114,7 +114,7 @@ func TestTasksListsAndFilters(t *testing.T) {
 	} {
 		c.o.Limit, c.o.Width, c.o.Viewer = 10, 80, contextstore.Viewer{Admin: true}
 		var b bytes.Buffer
-		if err := Tasks(&b, base, c.o); err != nil {
+		if err := Tasks(t.Context(), &b, base, c.o); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Contains(b.String(), "550e8400"); got != c.want {

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"strings"
@@ -27,8 +28,11 @@ type TasksOptions struct {
 // columnsBefore is what a line of Tasks takes before the task itself.
 const columnsBefore = 8 + 2 + 11 + 1 + 16 + 1 + 6 + 1 + 5 + 2
 
+// manyScanned is how many contexts may be read one by one before it is worth a word.
+const manyScanned = 2000
+
 // Tasks lists the contexts below base, newest first.
-func Tasks(w io.Writer, base string, o TasksOptions) error {
+func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error {
 	if o.Status != "" && !task.Status(o.Status).Valid() {
 		names := make([]string, 0, 8)
 		for _, s := range task.Statuses() {
@@ -36,9 +40,7 @@ func Tasks(w io.Writer, base string, o TasksOptions) error {
 		}
 		return i18n.E("ops.bad_status", o.Status, strings.Join(names, ", "))
 	}
-	l, err := contextstore.List(base, o.Limit, o.Viewer, func(v contextstore.View) bool {
-		return (o.Status == "" || v.Status() == task.Status(o.Status)) && (o.User == "" || v.Metadata.User == o.User)
-	})
+	l, err := contextstore.List(ctx, base, o.Viewer, contextstore.Filter{Status: task.Status(o.Status), User: o.User, Limit: o.Limit})
 	if err != nil {
 		return err
 	}
@@ -70,6 +72,9 @@ func Tasks(w io.Writer, base string, o TasksOptions) error {
 	}
 	if l.Total > len(l.Views) {
 		p.printf("%s\n", o.Lang.T("ops.more", len(l.Views), l.Total))
+	}
+	if l.Scanned && l.Total > manyScanned {
+		p.printf("%s\n", o.Lang.T("ops.scanned"))
 	}
 	for _, d := range l.Damaged {
 		p.printf("%s\n", o.Lang.T("ops.damaged", clean(d)))
