@@ -14,7 +14,7 @@ func email(s string, at int) span {
 	if end == 0 {
 		return span{}
 	}
-	return span{start, end, Email}
+	return span{start, end, Email, kindEmail}
 }
 
 // localStart returns where the local part that ends at s[at] starts; at where

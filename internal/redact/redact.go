@@ -2,6 +2,15 @@
 // stored, logged or sent to a cloud model (store-v2 §3.3, route §7). It only
 // reads and replaces text; it does no I/O, keeps no state between calls and
 // imports nothing of ours.
+//
+// There are two measures. What [New] returns is for the ledger, through which
+// the files of a repository pass: it masks what has the form of a secret, known
+// values, e-mail addresses (store-v2 §3.3 asks for them), and the value of a
+// name such as api_key where that value looks random. A number or a word in
+// source code stays, since a text that was masked cannot be edited any more.
+// [Sanitizer.Strict] is for conversations and logs: it also masks whatever
+// stands under such a name, telephone numbers and the numbers of payment cards
+// (route §7).
 package redact
 
 import (
@@ -12,35 +21,33 @@ import (
 	"unsafe"
 )
 
-// The masks that stand where a secret stood. The first three and Email are
-// those of store-v2 §3.3.
+// The masks that stand where a secret stood: those of store-v2 §3.3, and that
+// of route §7 for all else.
 const (
 	GitHubToken = "[GITHUB_TOKEN]"
 	OpenAIKey   = "[OPENAI_KEY]"
 	GitLabToken = "[GITLAB_TOKEN]"
 	Email       = "[EMAIL]"
-	SlackToken  = "[SLACK_TOKEN]"
-	AWSKey      = "[AWS_KEY]"
-	PrivateKey  = "[PRIVATE_KEY]"
-	Credential  = "[CREDENTIAL]"
-	JWT         = "[JWT]"
-	Secret      = "[SECRET]"   // a known value, or an encoded form of one
-	Redacted    = "[REDACTED]" // a match of a configured pattern
+	Redacted    = "[REDACTED]"
 )
 
 // Tokens lists every mask, in a fixed order.
 func Tokens() []string {
-	return []string{
-		GitHubToken, OpenAIKey, GitLabToken, Email, SlackToken, AWSKey,
-		PrivateKey, Credential, JWT, Secret, Redacted,
-	}
+	return []string{GitHubToken, OpenAIKey, GitLabToken, Email, Redacted}
 }
+
+// Opaque is text of a model provider that must return to it byte for byte: a
+// signature, an encrypted reasoning item, the id of a call. No redaction
+// touches a field of this type, wherever a record is redacted; a field of type
+// string is redacted. What people or a model wrote is never Opaque.
+type Opaque string
 
 // Sanitizer masks secrets. It is immutable: any number of goroutines may use
 // it. The zero value knows the built-in patterns only.
 type Sanitizer struct {
-	known *matcher // nil where no values are known
-	extra []*regexp.Regexp
+	known  *matcher // nil where no values are known
+	extra  []*regexp.Regexp
+	strict bool
 }
 
 // New returns a Sanitizer that masks, besides the built-in patterns, every
@@ -49,6 +56,12 @@ type Sanitizer struct {
 // extra. Neither slice is kept.
 func New(known []string, extra []*regexp.Regexp) *Sanitizer {
 	return &Sanitizer{known: newMatcher(forms(known)), extra: slices.Clone(extra)}
+}
+
+// Strict returns a Sanitizer that masks, besides what z does, telephone and
+// card numbers and everything that stands under the name of a secret.
+func (z *Sanitizer) Strict() *Sanitizer {
+	return &Sanitizer{known: z.known, extra: z.extra, strict: true}
 }
 
 // String returns s with every secret replaced by its mask, and s itself,
@@ -78,27 +91,32 @@ func (z *Sanitizer) Bytes(b []byte) []byte {
 	if len(b) == 0 {
 		return b
 	}
-	// The view spares a copy of every clean text. It is only read, and not
-	// kept: rewrite builds a new string.
-	view := unsafe.String(unsafe.SliceData(b), len(b))
-	out := z.String(view)
-	if len(out) == len(view) && unsafe.StringData(out) == unsafe.StringData(view) {
+	in := view(b)
+	out := z.String(in)
+	if len(out) == len(in) && unsafe.StringData(out) == unsafe.StringData(in) {
 		return b
 	}
 	return []byte(out)
 }
 
+// view spares a copy of every clean text. It is only read, and not kept:
+// rewrite builds a new string.
+func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+
 // Finding is a secret found in a text.
 type Finding struct {
 	Token  string // the mask that String would put there
+	Kind   string // what it is, e.g. "private key"
 	Offset int    // of its first byte
 	Line   int    // the line of that byte, from 1
 }
 
-// FindSecrets lists the secrets of s in order, e-mail addresses aside: they are
-// masked for privacy, but a patch may well hold one.
+// FindSecrets lists the secrets of s in order. What is masked for privacy only
+// (e-mail addresses, numbers), or only because of the name beside it, is none:
+// a patch may well hold an address, or a password made up for a test.
 func (z *Sanitizer) FindSecrets(s string) []Finding {
 	spans := z.find(s, false)
+	spans = slices.DeleteFunc(spans, func(p span) bool { return p.kind == kindNamed })
 	if len(spans) == 0 {
 		return nil
 	}
@@ -107,7 +125,7 @@ func (z *Sanitizer) FindSecrets(s string) []Finding {
 	for _, p := range settle(spans, s) {
 		line += strings.Count(s[at:p.start], "\n")
 		at = p.start
-		found = append(found, Finding{Token: p.token, Offset: p.start, Line: line})
+		found = append(found, Finding{Token: p.token, Kind: p.kind, Offset: p.start, Line: line})
 	}
 	return found
 }
@@ -129,14 +147,11 @@ func ContainsMask(s string) (token string, ok bool) {
 
 // maskAt returns the mask that starts at s[i], or "".
 func maskAt(s string, i int) string {
-	if i+1 >= len(s) || s[i] != '[' || s[i+1] < 'A' || s[i+1] > 'S' {
+	if i+1 >= len(s) || s[i] != '[' || s[i+1] < 'E' || s[i+1] > 'R' {
 		return ""
 	}
 	rest := s[i:]
-	for _, t := range [...]string{
-		GitHubToken, OpenAIKey, GitLabToken, Email, SlackToken, AWSKey,
-		PrivateKey, Credential, JWT, Secret, Redacted,
-	} {
+	for _, t := range [...]string{GitHubToken, OpenAIKey, GitLabToken, Email, Redacted} {
 		if strings.HasPrefix(rest, t) {
 			return t
 		}
@@ -148,12 +163,13 @@ func maskAt(s string, i int) string {
 type span struct {
 	start, end int
 	token      string
+	kind       string
 }
 
 // find lists everything in s that looks like a secret, in no order and perhaps
 // overlapping.
 func (z *Sanitizer) find(s string, emails bool) []span {
-	spans := scan(s, emails)
+	spans := scan(s, emails, z.strict && emails)
 	if z.known != nil {
 		spans = z.known.find(s, spans)
 	}
@@ -163,7 +179,7 @@ func (z *Sanitizer) find(s string, emails bool) []span {
 		}
 		for _, m := range re.FindAllStringIndex(s, -1) {
 			if m[1] > m[0] {
-				spans = append(spans, span{m[0], m[1], Redacted})
+				spans = append(spans, span{m[0], m[1], Redacted, kindPattern})
 			}
 		}
 	}
@@ -172,27 +188,39 @@ func (z *Sanitizer) find(s string, emails bool) []span {
 
 // settle turns raw matches into the spans to replace: in order, apart from each
 // other, and outside the masks that s already holds. Matches that overlap become
-// one, so that no end of the shorter one is left over.
+// one, so that no end of the shorter one is left over; the one that says most of
+// them names it.
 func settle(raw []span, s string) []span {
 	spans := clip(raw, s)
 	slices.SortFunc(spans, func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end))
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.end, a.end), cmp.Compare(a.token, b.token), cmp.Compare(a.kind, b.kind))
 	})
 	out := spans[:0]
-	longest := 0 // bytes of the match that named the last span of out
+	best := 0 // bytes of the match that named the last span of out
 	for _, p := range spans {
 		if len(out) == 0 || p.start >= out[len(out)-1].end {
 			out = append(out, p)
-			longest = p.end - p.start
+			best = p.end - p.start
 			continue
 		}
 		last := &out[len(out)-1]
-		if better := p.end-p.start > longest; p.token != Email && (better || last.token == Email) {
-			last.token, longest = p.token, p.end-p.start
+		if r, old := rank(p.token), rank(last.token); r > old || r == old && p.end-p.start > best {
+			last.token, last.kind, best = p.token, p.kind, p.end-p.start
 		}
 		last.end = max(last.end, p.end)
 	}
 	return out
+}
+
+// rank orders masks by how much they say of what was there.
+func rank(token string) int {
+	switch token {
+	case Email:
+		return 0
+	case Redacted:
+		return 1
+	}
+	return 2
 }
 
 // clip cuts the existing masks of s out of the spans.
@@ -206,7 +234,7 @@ func clip(raw []span, s string) []span {
 		i, _ := slices.BinarySearchFunc(masks, p.start, func(m span, at int) int { return cmp.Compare(m.end, at+1) })
 		for ; i < len(masks) && masks[i].start < p.end; i++ {
 			if p.start < masks[i].start {
-				out = append(out, span{p.start, masks[i].start, p.token})
+				out = append(out, span{p.start, masks[i].start, p.token, p.kind})
 			}
 			p.start = masks[i].end
 		}
@@ -230,7 +258,7 @@ func masksOf(s string) []span {
 			i++
 			continue
 		}
-		masks = append(masks, span{i, i + len(t), t})
+		masks = append(masks, span{start: i, end: i + len(t)})
 		i += len(t)
 	}
 }

@@ -1,0 +1,303 @@
+package redact
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Bounds of what a name and its value are looked for in, in bytes.
+const (
+	maxName  = 64
+	maxValue = 8 << 10
+)
+
+// keyword matches the value of a name that ends with text at s[at].
+func (c *scanner) keyword(text string, at int) {
+	end := at + len(text)
+	if at >= 0 && end <= len(c.s) && equalFold(c.s[at:end], text) {
+		if text == "credential" && end < len(c.s) && c.s[end]|0x20 == 's' {
+			end++
+		}
+		c.named(at, end)
+	}
+}
+
+// pass tells password, passwd, passphrase and pass apart from class and passive.
+func (c *scanner) pass(at int) {
+	for _, text := range [...]string{"password", "passwd", "passphrase", "passcode", "passport", "pass"} {
+		end := at + len(text)
+		if end > len(c.s) || !equalFold(c.s[at:end], text) {
+			continue
+		}
+		if text == "pass" && at > 0 && is(c.s[at-1], alnum) || text == "passport" && !c.strict {
+			return // bypass=, compass:
+		}
+		c.named(at, end)
+		return
+	}
+}
+
+// key matches the value of a name that ends with "key" and says what for:
+// api_key, secretKey, and any NAME_KEY in capitals.
+func (c *scanner) key(at int) {
+	s, end := c.s, at+3
+	if end < len(s) && is(s[end], word|dash) {
+		return
+	}
+	i := at
+	if i > 0 && (s[i-1] == '_' || s[i-1] == '-') {
+		i--
+	}
+	for _, use := range [...]string{
+		"api", "access", "secret", "private", "auth", "account", "encryption", "signing",
+		"master", "shared", "service", "subscription", "storage", "deploy", "client", "session",
+	} {
+		if i >= len(use) && equalFold(s[i-len(use):i], use) {
+			c.named(at, end)
+			return
+		}
+	}
+	if s[at] == 'K' && i < at && i > 0 && is(s[i-1], upper) && s[end-1] == 'Y' {
+		c.named(at, end)
+	}
+}
+
+// innocent are names that end like that of a secret and name none.
+var innocent = [...]string{"pagetoken", "nexttoken", "continuationtoken", "synctoken", "publickey", "primarykey", "foreignkey", "sortkey", "partitionkey", "cachekey", "hotkey", "registrykey"}
+
+// named matches the value of the name whose last word is s[last:end], in
+// whatever form names and values stand together: NAME=value, "name": "value",
+// name: value, name := "value", h["Name"] = "value", ("name", "value"),
+// --name value, <name>value</name>.
+func (c *scanner) named(last, end int) {
+	s := c.s
+	if end >= len(s) || is(s[end], word) {
+		return
+	}
+	v, ok := assignment(s, last, end)
+	if !ok {
+		return
+	}
+	start := last
+	for start > 0 && last-start < maxName && is(s[start-1], token) {
+		start--
+	}
+	name := s[start:end]
+	if v.cli && !strings.HasPrefix(name, "--") || v.xml && (start == 0 || s[start-1] != '<') {
+		return
+	}
+	env := v.tight && run(name, 0, upper|digit|under) == len(name)
+	v.read(c.s, c.strict)
+	if v.nested {
+		c.inside(v.start)
+		return
+	}
+	text := s[v.start:v.end]
+	if text == "" || !v.quoted && v.end < len(s) && strings.IndexByte("([{$\"'`", s[v.end]) >= 0 {
+		return
+	}
+	if !c.strict && !secretLike(text, v.quoted || v.xml, env) || c.strict && !literal(text, v.quoted) {
+		return
+	}
+	var buf [maxName]byte
+	plain := buf[:0]
+	for i := range len(name) {
+		if is(name[i], alnum) && len(plain) < maxName {
+			plain = append(plain, name[i]|0x20)
+		}
+	}
+	for _, n := range innocent {
+		if bytes.HasSuffix(plain, []byte(n)) {
+			return
+		}
+	}
+	if string(plain) == "auth" && !v.quoted {
+		return
+	}
+	c.add(span{v.start, v.end, Redacted, kindNamed})
+}
+
+// value is where the value of a name stands and how it got there.
+type value struct {
+	start, end int
+	quoted     bool
+	nested     bool // an array or object of a quoted name
+	json       bool // the name is quoted and a colon follows
+	tight      bool // "=" with nothing around it
+	cli        bool // only a space stands between
+	xml        bool
+}
+
+// assignment reads what stands between a name, which ends at s[end], and its
+// value; ok is false where that is no assignment.
+func assignment(s string, last, end int) (v value, ok bool) {
+	i := end
+	slashes := i
+	for i < len(s) && s[i] == '\\' {
+		i++
+	}
+	quotedName := i < len(s) && strings.IndexByte("\"'`", s[i]) >= 0
+	if quotedName {
+		if i++; i < len(s) && s[i] == ']' {
+			i++
+		}
+	} else if i > slashes {
+		return v, false
+	}
+	at := i
+	i = blanks(s, i)
+	switch {
+	case i >= len(s):
+		return v, false
+	case strings.HasPrefix(s[i:], ":="), strings.HasPrefix(s[i:], "=>"):
+		i += 2
+	case s[i] == '=' && (i+1 == len(s) || s[i+1] != '='), s[i] == ':' && (i+1 == len(s) || s[i+1] != ':'):
+		v.json = quotedName && s[i] == ':'
+		v.tight = s[i] == '=' && i == at
+		i++
+	case s[i] == ',' && quotedName:
+		i++
+	case s[i] == '>' && i == at && !quotedName:
+		v.xml = true
+		v.start = i + 1
+		return v, true
+	case i > at && !quotedName && last > 1:
+		v.cli = true
+	default:
+		return v, false
+	}
+	v.start = blanks(s, i)
+	v.tight = v.tight && v.start == i
+	// A type may stand between: password: str = "…".
+	if !quotedName && !v.tight && !v.cli && s[i-1] == ':' {
+		if word := run(s, v.start, word); word > v.start {
+			if eq := blanks(s, word); eq > word && eq+1 < len(s) && s[eq] == '=' && s[eq+1] == ' ' {
+				v.start = blanks(s, eq+1)
+			}
+		}
+	}
+	return v, v.start < len(s)
+}
+
+// blanks skips a few spaces and tabs.
+func blanks(s string, i int) int {
+	for stop := min(len(s), i+16); i < stop && (s[i] == ' ' || s[i] == '\t'); i++ {
+	}
+	return i
+}
+
+// read finds where the value ends.
+func (v *value) read(s string, strict bool) {
+	i := v.start
+	v.end = i
+	if v.xml {
+		for stop := min(len(s), i+maxValue); i < stop && s[i] != '<' && s[i] >= ' '; i++ {
+		}
+		if i < len(s) && s[i] == '<' && i+1 < len(s) && s[i+1] == '/' {
+			v.end = i
+		}
+		return
+	}
+	if strict && v.json && (s[i] == '[' || s[i] == '{') {
+		v.nested = true
+		return
+	}
+	// The letter of b"…" and r'…'.
+	if i+1 < len(s) && is(s[i], lower) && strings.IndexByte("\"'", s[i+1]) >= 0 && strings.IndexByte("bru", s[i]) >= 0 {
+		i++
+	}
+	open := i
+	for i < len(s) && s[i] == '\\' {
+		i++
+	}
+	if i < len(s) && strings.IndexByte("\"'`", s[i]) >= 0 {
+		if end := closing(s, i+1, s[i], i-open); end > 0 {
+			v.start, v.end, v.quoted = i+1, end, true
+		}
+		return
+	}
+	i = open
+	for stop := min(len(s), i+maxValue); i < stop && (is(s[i], token|local) || strings.IndexByte("/~!@#^*?", s[i]) >= 0); i++ {
+	}
+	for pad := i; i < len(s) && i-pad < 2 && s[i] == '='; i++ {
+	}
+	v.end = i
+	for v.end > v.start && strings.IndexByte(".!?", s[v.end-1]) >= 0 {
+		v.end-- // of the sentence
+	}
+}
+
+// closing returns where the string ends whose body begins at s[i] and whose
+// opening quote has so many backslashes before it (JSON in a JSON string); 0
+// where it does not end on its line.
+func closing(s string, i int, quote byte, slashes int) int {
+	const tooDeep = 7
+	if slashes > tooDeep || slashes&(slashes+1) != 0 {
+		return 0
+	}
+	back := 0
+	for stop := min(len(s), i+maxValue); i < stop; i++ {
+		switch s[i] {
+		case '\\':
+			back++
+			continue
+		case '\n':
+			if quote != '`' {
+				return 0
+			}
+		case quote:
+			if back%(2*(slashes+1)) == slashes {
+				return i - slashes
+			}
+		}
+		back = 0
+	}
+	return 0
+}
+
+// inside masks every text and number below the bracket at s[i]: what stands
+// under the name of a secret in structured data.
+func (c *scanner) inside(i int) {
+	if i < c.read {
+		return
+	}
+	s, depth := c.s, 0
+	defer func() { c.read = max(c.read, i) }()
+	for stop := min(len(s), i+maxValue); i < stop; {
+		switch b := s[i]; {
+		case b == '[' || b == '{':
+			if mask := maskAt(s, i); mask != "" {
+				i += len(mask)
+				continue
+			}
+			depth++
+		case b == ']' || b == '}':
+			if depth--; depth == 0 {
+				return
+			}
+		case b == '"':
+			slashes := 0
+			for i-slashes > 0 && s[i-slashes-1] == '\\' {
+				slashes++
+			}
+			end := closing(s, i+1, '"', slashes)
+			if end == 0 {
+				return
+			}
+			next := end + slashes + 1
+			if j := blanks(s, next); (j == len(s) || s[j] != ':') && literal(s[i+1:end], true) {
+				c.add(span{i + 1, end, Redacted, kindNamed})
+			}
+			i = next
+			continue
+		case is(b, digit):
+			end := run(s, i, digit|local)
+			if end-i >= 3 {
+				c.add(span{i, end, Redacted, kindNamed})
+			}
+			i = end
+			continue
+		}
+		i++
+	}
+}
