@@ -122,19 +122,19 @@ func (c *scanner) cookie(at int) {
 func placeholder(p string) bool {
 	switch {
 	case p[0] == '$' && len(p) > 1:
-		name := strings.TrimSuffix(strings.TrimPrefix(p[1:], "{"), "}")
+		name := strings.Trim(p[1:], "{}()")
 		return name != "" && run(name, 0, word) == len(name)
 	case p[0] == '{':
 		return strings.IndexByte(p, '}') == len(p)-1 || strings.HasSuffix(p, "}}")
 	}
-	return p == "%s" || p == "%v" || p == "%q" || strings.Trim(p, "*") == "" || maskAt(p, 0) == p
+	return p == "%s" || p == "%v" || p == "%q" || strings.Trim(p, "*xX") == "" || maskAt(p, 0) == p
 }
 
 // wordForPassword reports whether a text only names what should stand in its
 // place, as addresses in documentation do.
 func wordForPassword(p string) bool {
 	switch strings.ToLower(p) {
-	case "pass", "passwd", "password", "pwd", "secret", "token", "key", "xxx", "xxxx", "...":
+	case "pass", "passwd", "password", "pwd", "secret", "token", "key", "...":
 		return true
 	}
 	return false

@@ -36,7 +36,7 @@ func secretLike(v string, quoted, env bool) bool {
 		switch b := v[i]; {
 		case is(b, alnum):
 			kinds |= classes[b]
-		case b <= ' ' || b >= 0x7f || strings.IndexByte("{}()<>[]|\"'`,;", b) >= 0:
+		case b <= ' ' || b >= 0x7f || strings.IndexByte("{}()<>[]|\"'`,;\\", b) >= 0:
 			return false
 		case strings.IndexByte("!@#^*?$&~", b) >= 0:
 			marks++
@@ -46,7 +46,7 @@ func secretLike(v string, quoted, env bool) bool {
 		return false
 	}
 	if kinds&digit == 0 {
-		return marks > 0 && quoted && len(v) >= 10 && kinds&(upper|lower) == upper|lower || len(v) >= 24 && flips(v, upper) >= 8
+		return marks > 0 && quoted && len(v) >= 10 && kinds&(upper|lower) == upper|lower
 	}
 	if env && !strings.Contains(v, ".") {
 		return true
@@ -54,9 +54,12 @@ func secretLike(v string, quoted, env bool) bool {
 	if !quoted && strings.ContainsAny(v, ".@") && len(v) < 20 {
 		return false
 	}
+	if len(v) >= 20 && flips(v, upper)*3 >= len(v) {
+		return true
+	}
 	for part := range strings.FieldsFuncSeq(v, func(r rune) bool { return strings.ContainsRune(".-_:/", r) }) {
 		n := flips(part, digit)
-		if len(part) >= 8 && n >= 2 && (quoted || n >= 3) || len(part) >= 20 && n >= 1 && flips(part, upper) >= 4 {
+		if len(part) >= 8 && n >= 2 && (quoted || n >= 3) {
 			return true
 		}
 	}

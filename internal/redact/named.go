@@ -14,6 +14,9 @@ const (
 // keyword matches the value of a name that ends with text at s[at].
 func (c *scanner) keyword(text string, at int) {
 	end := at + len(text)
+	if text == "auth" && at > 0 && is(c.s[at-1], alnum) {
+		return // clientAuth, oauth
+	}
 	if at >= 0 && end <= len(c.s) && equalFold(c.s[at:end], text) {
 		if text == "credential" && end < len(c.s) && c.s[end]|0x20 == 's' {
 			end++
@@ -63,7 +66,7 @@ func (c *scanner) key(at int) {
 }
 
 // innocent are names that end like that of a secret and name none.
-var innocent = [...]string{"pagetoken", "nexttoken", "continuationtoken", "synctoken", "publickey", "primarykey", "foreignkey", "sortkey", "partitionkey", "cachekey", "hotkey", "registrykey"}
+var innocent = [...]string{"pagetoken", "nexttoken", "continuationtoken", "synctoken", "publickey", "primarykey", "foreignkey", "sortkey", "partitionkey", "cachekey", "hotkey", "registrykey", "publickeytoken"}
 
 // named matches the value of the name whose last word is s[last:end], in
 // whatever form names and values stand together: NAME=value, "name": "value",
@@ -83,6 +86,9 @@ func (c *scanner) named(last, end int) {
 		start--
 	}
 	name := s[start:end]
+	if quoted := strings.IndexByte("\"'`", s[end]) >= 0 || s[end] == '\\'; quoted && (start == 0 || strings.IndexByte("\"'`", s[start-1]) < 0) {
+		return // the end of a longer text
+	}
 	if v.cli && !strings.HasPrefix(name, "--") || v.xml && (start == 0 || s[start-1] != '<') {
 		return
 	}
@@ -96,7 +102,7 @@ func (c *scanner) named(last, end int) {
 	if text == "" || !v.quoted && v.end < len(s) && strings.IndexByte("([{$\"'`", s[v.end]) >= 0 {
 		return
 	}
-	if !c.strict && !secretLike(text, v.quoted || v.xml, env) || c.strict && !literal(text, v.quoted) {
+	if !secretLike(text, v.quoted || v.xml, env) && !(c.strict && v.stated(s[last:end], text)) {
 		return
 	}
 	var buf [maxName]byte
@@ -117,6 +123,22 @@ func (c *scanner) named(last, end int) {
 	c.add(span{v.start, v.end, Redacted, kindNamed})
 }
 
+// stated reports whether a value is meant as the secret that its name says, even
+// where it does not look like one. "token: Assign" and "--- PASS: TestX" are not.
+func (v *value) stated(word, text string) bool {
+	if v.list || !literal(text, v.quoted) {
+		return false
+	}
+	if v.quoted || v.tight || v.xml {
+		return true
+	}
+	switch len(word) {
+	case len("key"), len("pass"), len("token"): // and pwd, auth
+		return len(text) >= 6 && strings.ContainsAny(text, "0123456789")
+	}
+	return true
+}
+
 // value is where the value of a name stands and how it got there.
 type value struct {
 	start, end int
@@ -124,6 +146,7 @@ type value struct {
 	nested     bool // an array or object of a quoted name
 	json       bool // the name is quoted and a colon follows
 	tight      bool // "=" with nothing around it
+	list       bool // a comma stands between
 	cli        bool // only a space stands between
 	xml        bool
 }
@@ -156,6 +179,7 @@ func assignment(s string, last, end int) (v value, ok bool) {
 		v.tight = s[i] == '=' && i == at
 		i++
 	case s[i] == ',' && quotedName:
+		v.list = true
 		i++
 	case s[i] == '>' && i == at && !quotedName:
 		v.xml = true

@@ -156,21 +156,24 @@ func mobile(s string) bool {
 	return len(s) >= 3 && s[0] == '0' && strings.IndexByte("5789", s[1]) >= 0 && s[2] == '0'
 }
 
-// international matches "+", 8 to 15 digits in groups. In a diff a plus begins a
-// line: there the number has groups, or is one of Japan.
+// international matches "+" and up to 15 digits, in groups behind a country's
+// code, or 11 and more in one run. A shorter run is a number with a sign; where
+// the plus begins a line, as in a diff, the number has groups or is Japanese.
 func international(s string, i int) int {
 	at := i + 1
 	if at >= len(s) || s[at] < '1' || s[at] > '9' {
 		return 0
 	}
-	count, groups, end := 0, 0, at
+	count, groups, first, end := 0, 0, 0, at
 	for at < len(s) && count <= 15 {
 		stop := run(s, at, digit)
 		if stop == at {
 			break
 		}
 		count += stop - at
-		groups++
+		if groups++; groups == 1 {
+			first = stop - at
+		}
 		end, at = stop, stop
 		if at < len(s) && (s[at] == ' ' || s[at] == '-') {
 			at++
@@ -185,8 +188,16 @@ func international(s string, i int) int {
 	if count < 8 || count > 15 || !closed(s, end) {
 		return 0
 	}
-	japan := strings.HasPrefix(s[i:], "+81") && (count == 11 || count == 12)
-	if !japan && groups == 1 && (count < 10 || i == 0 || s[i-1] == '\n') || groups > 1 && groups > 6 {
+	switch {
+	case strings.HasPrefix(s[i:], "+81"):
+		if count != 11 && count != 12 {
+			return 0
+		}
+	case groups > 1:
+		if first > 3 || groups > 6 || count < 10 {
+			return 0
+		}
+	case count < 11 || i == 0 || s[i-1] == '\n' || s[i+1] == '1' && (count != 11 || s[i+2] < '2'):
 		return 0
 	}
 	return end
