@@ -1,42 +1,49 @@
 package redact
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
+	"unsafe"
 )
 
 // pattern is a kind of secret and where to look for it. The search looks at
 // three bytes at every second position, so a pattern names four bytes that each
-// of its texts holds, or three and what may stand beside them.
+// of its texts holds, or three and what may stand before or behind them.
 type pattern struct {
 	anchor string // 3 or 4 bytes, in lower case; ASCII letters match in either case
-	left   string // with a 3-byte anchor: what may stand before it, in lower case; "" means that anything may follow
-	find   func(c *scanner, at int)
+	left   string // with a 3-byte anchor: the bytes before it, in lower case
+	right  string // or the bytes behind it
+	finder finder
+	text   string // of a prefix or a keyword
+	offset int    // of the anchor in text
+	class  uint8  // of a prefix: what follows,
+	body   int    // at least so many of them
+	mask   string
 }
 
-// any3 are the bytes that may stand beside a 3-byte anchor where its pattern
-// does not say: all of them.
-var any3 = func() string {
-	b := make([]byte, 256)
-	for i := range b {
-		b[i] = byte(i)
-	}
-	return string(b)
-}()
+// finder says which function a pattern is for; a function value would cost an
+// allocation for every text.
+type finder uint8
+
+// edge are bytes before which a word begins, the ends of the escapes \n, \t, \r,
+// \u0022, \u003c and \u0026 among them.
+const edge = " \t\n\"'`=:([{,;/<>|@&+-_.nrt26ce"
 
 // ref says that the anchor of patterns[pattern] begins offset bytes before the
 // position that was looked at.
 type ref struct{ pattern, offset int8 }
 
 const (
-	gramBits = 15
+	gramBits = 16
+	words    = 1 << gramBits / 64
 	fold     = 0x202020 // turns letters to lower case; what else it changes is told apart by the pattern
 )
 
 // grams is the search's table: one bit for every hash of three bytes, and the
 // patterns behind it.
 type grams struct {
-	bits [1 << gramBits / 64]uint64
+	bits [words]uint64
 	list [1 << gramBits]uint8 // by hash: which of refs, 0 for none
 	refs [][]ref
 }
@@ -54,17 +61,14 @@ func newGrams(patterns []pattern) *grams {
 	}
 	for i, p := range patterns {
 		add(p.anchor[:3], ref{int8(i), 0})
-		switch {
-		case len(p.anchor) == 4:
+		if len(p.anchor) == 4 {
 			add(p.anchor[1:], ref{int8(i), 1})
-		case p.left != "":
-			for j := range len(p.left) {
-				add(p.left[j:j+1]+p.anchor[:2], ref{int8(i), -1})
-			}
-		default:
-			for j := range len(any3) {
-				add(p.anchor[1:]+any3[j:j+1], ref{int8(i), 1})
-			}
+		}
+		for j := range len(p.left) {
+			add(p.left[j:j+1]+p.anchor[:2], ref{int8(i), -1})
+		}
+		for j := range len(p.right) {
+			add(p.anchor[1:]+p.right[j:j+1], ref{int8(i), 1})
 		}
 	}
 	g := &grams{refs: make([][]ref, 1)}
@@ -102,15 +106,19 @@ func (c *scanner) add(p span) {
 // distance, which keeps it linear.
 func scan(s string, emails, strict bool) []span {
 	c := scanner{s: s, strict: strict}
-	g := builtin
-	i := 0
-	for ; i+4 <= len(s); i += 2 {
-		x := uint32(s[i]) | uint32(s[i+1])<<8 | uint32(s[i+2])<<16 | uint32(s[i+3])<<24
-		if h := gram(x); g.bits[h/64]>>(h%64)&1 != 0 {
-			c.look(g, h, i)
+	g, b := builtin, unsafe.Slice(unsafe.StringData(s), len(s))
+	for ; len(b) >= 8; b = b[6:] {
+		x := binary.LittleEndian.Uint64(b)
+		h0, h1, h2 := gram(uint32(x)), gram(uint32(x>>16)), gram(uint32(x>>32))
+		if g.bits[h0/64]&(1<<(h0%64)) != 0 || g.bits[h1/64]&(1<<(h1%64)) != 0 || g.bits[h2/64]&(1<<(h2%64)) != 0 {
+			i := len(s) - len(b)
+			c.look(g, h0, i)
+			c.look(g, h1, i+2)
+			c.look(g, h2, i+4)
 		}
 	}
-	if i+3 == len(s) {
+	i := len(s) - len(b)
+	for ; i+3 <= len(s); i += 2 {
 		c.look(g, gram(uint32(s[i])|uint32(s[i+1])<<8|uint32(s[i+2])<<16), i)
 	}
 	if emails {
@@ -123,11 +131,14 @@ func scan(s string, emails, strict bool) []span {
 }
 
 func (c *scanner) look(g *grams, h uint16, i int) {
+	if g.list[h] == 0 {
+		return
+	}
 	for _, r := range g.refs[g.list[h]] {
 		at := i - int(r.offset)
 		p := &patterns[r.pattern]
 		if at >= 0 && at+len(p.anchor) <= len(c.s) && equalFold(c.s[at:at+len(p.anchor)], p.anchor) {
-			p.find(c, at)
+			c.find(p, at)
 		}
 	}
 }

@@ -15,6 +15,61 @@ const (
 	kindNumber  = "number"
 )
 
+// The finders.
+const (
+	findPrefix finder = iota
+	findKeyword
+	findOpenAI
+	findAWS
+	findJWT
+	findKey
+	findKeyTail
+	findLogin
+	findAuthorization
+	findBearer
+	findHook
+	findCookie
+	findSignature
+	findPass
+	findKeyName
+)
+
+// find calls p's function for the anchor at s[at].
+func (c *scanner) find(p *pattern, at int) {
+	switch p.finder {
+	case findPrefix:
+		c.prefix(p, at-p.offset)
+	case findKeyword:
+		c.keyword(p.text, at-p.offset)
+	case findOpenAI:
+		c.openAI(at)
+	case findAWS:
+		c.aws(at)
+	case findJWT:
+		c.jwt(at)
+	case findKey:
+		c.add(privateKey(c.s, at-p.offset))
+	case findKeyTail:
+		c.add(keyTail(c.s, at-p.offset))
+	case findLogin:
+		c.userinfo(at)
+	case findAuthorization:
+		c.authorization(at)
+	case findBearer:
+		c.bearer(at)
+	case findHook:
+		c.hook(p.text, at-p.offset)
+	case findCookie:
+		c.cookie(at - p.offset)
+	case findSignature:
+		c.signature(at)
+	case findPass:
+		c.pass(at)
+	case findKeyName:
+		c.key(at)
+	}
+}
+
 // patterns are all that is built in, e-mail addresses and numbers aside. They
 // and builtin are tables: nothing changes them.
 var (
@@ -23,40 +78,37 @@ var (
 )
 
 func allPatterns() []pattern {
+	const alnum = "abcdefghijklmnopqrstuvwxyz0123456789"
 	all := []pattern{
-		{"b_pa", "", func(c *scanner, at int) { c.prefix("github_pat_", at-5, word, 4, GitHubToken) }},
-		{"oas-", "", func(c *scanner, at int) { c.prefix("gloas-", at-2, token, 4, GitLabToken) }},
-		{"imt-", "", func(c *scanner, at int) { c.prefix("glimt-", at-2, token, 4, GitLabToken) }},
-		{"sk-", "", (*scanner).openAI},
-		{"akia", "", (*scanner).aws},
-		{"asia", "", (*scanner).aws},
-		{"eyj", "", (*scanner).jwt},
-		{"begi", "", func(c *scanner, at int) { c.add(privateKey(c.s, at-len("-----"))) }},
-		{"--en", "", func(c *scanner, at int) { c.add(keyTail(c.s, at-len("---"))) }},
-		{"://", "abcdefghijklmnopqrstuvwxyz0123456789", (*scanner).userinfo},
-		{"riza", "", (*scanner).authorization},
-		{"bear", "", (*scanner).bearer},
-		{"s.sl", "", func(c *scanner, at int) { c.hook("hooks.slack.com/services/", at-4) }},
-		{"ooks", "", func(c *scanner, at int) { c.hook("discord.com/api/webhooks/", at-20) }},
-		{"ooki", "", func(c *scanner, at int) { c.cookie(at - 1) }},
-		{"sig=", "", (*scanner).signature},
-		{"sign", "", (*scanner).signature},
-		{"pass", "", (*scanner).pass},
-		{"pwd", any3, func(c *scanner, at int) { c.named(at, at+3) }},
-		{"secr", "", func(c *scanner, at int) { c.keyword("secret", at) }},
-		{"oken", "", func(c *scanner, at int) { c.keyword("token", at-1) }},
-		{"eden", "", func(c *scanner, at int) { c.keyword("credential", at-2) }},
-		{"auth", "", func(c *scanner, at int) { c.keyword("auth", at) }},
-		{"key", "acdeghimnrsty_-", (*scanner).key},
+		{anchor: "sk-", right: alnum + "_-", finder: findOpenAI},
+		{anchor: "akia", finder: findAWS},
+		{anchor: "asia", finder: findAWS},
+		{anchor: "eyj", right: alnum, finder: findJWT},
+		{anchor: "begi", finder: findKey, offset: len("-----")},
+		{anchor: "--en", finder: findKeyTail, offset: len("---")},
+		{anchor: "://", left: alnum, finder: findLogin},
+		{anchor: "riza", finder: findAuthorization},
+		{anchor: "bear", finder: findBearer},
+		{anchor: "s.sl", finder: findHook, text: "hooks.slack.com/services/", offset: 4},
+		{anchor: "ooks", finder: findHook, text: "discord.com/api/webhooks/", offset: 20},
+		{anchor: "ooki", finder: findCookie, offset: 1},
+		{anchor: "sig=", finder: findSignature},
+		{anchor: "sign", finder: findSignature},
+		{anchor: "pass", finder: findPass},
+		{anchor: "pwd", right: " =:\"'\\", finder: findKeyword, text: "pwd"},
+		{anchor: "secr", finder: findKeyword, text: "secret"},
+		{anchor: "oken", finder: findKeyword, text: "token", offset: 1},
+		{anchor: "eden", finder: findKeyword, text: "credential", offset: 2},
+		{anchor: "auth", finder: findKeyword, text: "auth"},
+		{anchor: "key", left: "acdeghimnrsty_-", finder: findKeyName},
 	}
 	for _, p := range prefixes {
 		lower := strings.ToLower(p.text)
-		find := func(c *scanner, at int) { c.prefix(p.text, at, p.class, p.body, p.mask) }
+		a := pattern{anchor: lower, left: edge, finder: findPrefix, text: p.text, offset: p.offset, class: p.class, body: p.body, mask: p.mask}
 		if len(lower) > 3 {
-			all = append(all, pattern{lower[:4], "", find})
-		} else {
-			all = append(all, pattern{lower, any3, find})
+			a.anchor, a.left = lower[p.offset:p.offset+4], ""
 		}
+		all = append(all, a)
 	}
 	return all
 }
@@ -65,80 +117,84 @@ func allPatterns() []pattern {
 // bytes of class must follow at least; the three masks of store-v2 §3.3 mask
 // whatever follows, the others what is as long as a real one.
 var prefixes = []struct {
-	text  string
-	class uint8
-	body  int
-	mask  string
+	text   string
+	class  uint8
+	body   int
+	mask   string
+	offset int // of four bytes in text that are rare elsewhere
 }{
-	{"ghp_", word, 4, GitHubToken},
-	{"gho_", word, 4, GitHubToken},
-	{"ghu_", word, 4, GitHubToken},
-	{"ghs_", word, 4, GitHubToken},
-	{"ghr_", word, 4, GitHubToken},
-	{"glpat-", token, 4, GitLabToken},
-	{"glptt-", token, 4, GitLabToken},
-	{"gldt-", token, 4, GitLabToken},
-	{"glrt-", token, 4, GitLabToken},
-	{"glrtr-", token, 4, GitLabToken},
-	{"glcbt-", token, 4, GitLabToken},
-	{"glft-", token, 4, GitLabToken},
-	{"glffct-", token, 4, GitLabToken},
-	{"glagent-", token, 4, GitLabToken},
-	{"glwt-", token, 4, GitLabToken},
-	{"glsoat-", token, 4, GitLabToken},
-	{"GR1348941", token, 12, GitLabToken},
-	{"xoxa-", token, 4, Redacted},
-	{"xoxb-", token, 4, Redacted},
-	{"xoxc-", token, 4, Redacted},
-	{"xoxd-", token, 4, Redacted},
-	{"xoxe-", token, 4, Redacted},
-	{"xoxe.", token | local, 12, Redacted},
-	{"xoxo-", token, 16, Redacted},
-	{"xoxp-", token, 4, Redacted},
-	{"xoxr-", token, 4, Redacted},
-	{"xoxs-", token, 4, Redacted},
-	{"xapp-", token, 4, Redacted},
-	{"AIza", token, 30, Redacted},
-	{"ya29.", token, 16, Redacted},
-	{"GOCSPX-", token, 16, Redacted},
-	{"npm_", word, 20, Redacted},
-	{"pypi-", token, 16, Redacted},
-	{"sk_live_", word, 8, Redacted},
-	{"sk_test_", word, 8, Redacted},
-	{"rk_live_", word, 8, Redacted},
-	{"rk_test_", word, 8, Redacted},
-	{"whsec_", token | b64, 16, Redacted},
-	{"hf_", word, 20, Redacted},
-	{"dop_v1_", word, 16, Redacted},
-	{"doo_v1_", word, 16, Redacted},
-	{"dor_v1_", word, 16, Redacted},
-	{"SG.", token | local, 40, Redacted},
-	{"hvs.", token, 20, Redacted},
-	{"hvb.", token, 20, Redacted},
-	{"gsk_", word, 20, Redacted},
-	{"xai-", token, 20, Redacted},
-	{"pplx-", token, 20, Redacted},
-	{"r8_", word, 30, Redacted},
-	{"dapi", alnum, 32, Redacted},
-	{"shpat_", word, 16, Redacted},
-	{"shpss_", word, 16, Redacted},
-	{"dckr_pat_", token, 16, Redacted},
-	{"ATATT3", token | b64, 30, Redacted},
-	{"glsa_", word, 20, Redacted},
-	{"sbp_", word, 20, Redacted},
-	{"sntrys_", token | b64, 20, Redacted},
-	{"lin_api_", word, 20, Redacted},
-	{"ntn_", word, 20, Redacted},
-	{"AGE-SECRET-KEY-1", token, 20, Redacted},
+	{"ghp_", word, 4, GitHubToken, 0},
+	{"gho_", word, 4, GitHubToken, 0},
+	{"ghu_", word, 4, GitHubToken, 0},
+	{"ghs_", word, 4, GitHubToken, 0},
+	{"ghr_", word, 4, GitHubToken, 0},
+	{"github_pat_", word, 4, GitHubToken, 5},
+	{"glpat-", token, 4, GitLabToken, 0},
+	{"gloas-", token, 4, GitLabToken, 2},
+	{"glimt-", token, 4, GitLabToken, 2},
+	{"glptt-", token, 4, GitLabToken, 0},
+	{"gldt-", token, 4, GitLabToken, 0},
+	{"glrt-", token, 4, GitLabToken, 0},
+	{"glrtr-", token, 4, GitLabToken, 0},
+	{"glcbt-", token, 4, GitLabToken, 0},
+	{"glft-", token, 4, GitLabToken, 0},
+	{"glffct-", token, 4, GitLabToken, 2},
+	{"glagent-", token, 4, GitLabToken, 4},
+	{"glwt-", token, 4, GitLabToken, 0},
+	{"glsoat-", token, 4, GitLabToken, 0},
+	{"GR1348941", token, 12, GitLabToken, 0},
+	{"xoxa-", token, 4, Redacted, 0},
+	{"xoxb-", token, 4, Redacted, 0},
+	{"xoxc-", token, 4, Redacted, 0},
+	{"xoxd-", token, 4, Redacted, 0},
+	{"xoxe-", token, 4, Redacted, 0},
+	{"xoxe.", token | local, 12, Redacted, 0},
+	{"xoxo-", token, 16, Redacted, 0},
+	{"xoxp-", token, 4, Redacted, 0},
+	{"xoxr-", token, 4, Redacted, 0},
+	{"xoxs-", token, 4, Redacted, 0},
+	{"xapp-", token, 4, Redacted, 0},
+	{"AIza", token, 30, Redacted, 0},
+	{"ya29.", token, 16, Redacted, 0},
+	{"GOCSPX-", token, 16, Redacted, 0},
+	{"npm_", word, 20, Redacted, 0},
+	{"pypi-", token, 16, Redacted, 0},
+	{"sk_live_", word, 8, Redacted, 0},
+	{"sk_test_", word, 8, Redacted, 0},
+	{"rk_live_", word, 8, Redacted, 0},
+	{"rk_test_", word, 8, Redacted, 0},
+	{"whsec_", token | b64, 16, Redacted, 0},
+	{"hf_", word, 20, Redacted, 0},
+	{"dop_v1_", word, 16, Redacted, 0},
+	{"doo_v1_", word, 16, Redacted, 0},
+	{"dor_v1_", word, 16, Redacted, 0},
+	{"SG.", token | local, 40, Redacted, 0},
+	{"hvs.", token, 20, Redacted, 0},
+	{"hvb.", token, 20, Redacted, 0},
+	{"gsk_", word, 20, Redacted, 0},
+	{"xai-", token, 20, Redacted, 0},
+	{"pplx-", token, 20, Redacted, 0},
+	{"r8_", word, 30, Redacted, 0},
+	{"dapi", alnum, 32, Redacted, 0},
+	{"shpat_", word, 16, Redacted, 0},
+	{"shpss_", word, 16, Redacted, 0},
+	{"dckr_pat_", token, 16, Redacted, 0},
+	{"ATATT3", token | b64, 30, Redacted, 2},
+	{"glsa_", word, 20, Redacted, 0},
+	{"sbp_", word, 20, Redacted, 0},
+	{"sntrys_", token | b64, 20, Redacted, 3},
+	{"lin_api_", word, 20, Redacted, 2},
+	{"ntn_", word, 20, Redacted, 0},
+	{"AGE-SECRET-KEY-1", token, 20, Redacted, 10},
 }
 
 // minGlued is how many letters and digits must follow a prefix that has a word
 // character on its left: "highp_float" is no token, "xghp_" + 36 of them is.
 const minGlued = 20
 
-// prefix matches a token that begins with text at s[at].
-func (c *scanner) prefix(text string, at int, class uint8, body int, mask string) {
-	s := c.s
+// prefix matches a token that begins with p.text at s[at].
+func (c *scanner) prefix(p *pattern, at int) {
+	s, text, class, mask := c.s, p.text, p.class, p.mask
 	if at < c.seen || at < 0 || !strings.HasPrefix(s[at:], text) {
 		return
 	}
@@ -157,7 +213,7 @@ func (c *scanner) prefix(text string, at int, class uint8, body int, mask string
 		*dull = end
 		return
 	}
-	if end-start >= body {
+	if end-start >= p.body {
 		c.seen = end
 		c.add(span{at, end, mask, kindToken})
 	}
