@@ -26,9 +26,15 @@ type pattern struct {
 // allocation for every text.
 type finder uint8
 
-// edge are bytes before which a word begins, the ends of the escapes \n, \t, \r,
-// \u0022, \u003c and \u0026 among them.
-const edge = " \t\n\"'`=:([{,;/<>|@&+-_.nrt26ce"
+// edge are bytes before which a word begins: the ends of the escapes \n, \t, \r,
+// \u0022, \u003c and \u0026 among them, and those of characters beyond ASCII.
+var edge = func() string {
+	b := []byte(" \t\n\"'`=:([{,;/<>|@&+-_.nrt26ce")
+	for c := 0x80; c < 0xc0; c++ {
+		b = append(b, byte(c))
+	}
+	return string(b)
+}()
 
 // ref says that the anchor of patterns[pattern] begins offset bytes before the
 // position that was looked at.

@@ -5,12 +5,12 @@ import "strings"
 // numbers matches telephone and payment card numbers. Both stand by themselves:
 // a digit within a word, a version or an id begins none.
 func (c *scanner) numbers() {
-	s := c.s
+	s, last := c.s, 0
 	for i := 0; i < len(s); i++ {
 		if !is(s[i], digit) && s[i] != '+' && s[i] != '(' {
 			continue
 		}
-		if i > 0 && (is(s[i-1], word|dash|b64) && !strings.HasSuffix(s[:i], "tel:") || s[i-1] == '%' || s[i-1] == '\\') {
+		if i > last && (is(s[i-1], word|dash|b64) && !strings.HasSuffix(s[:i], "tel:") || s[i-1] == '%' || s[i-1] == '\\') {
 			if is(s[i], digit) {
 				i = run(s, i, alnum) - 1
 			}
@@ -22,7 +22,7 @@ func (c *scanner) numbers() {
 		}
 		if end > 0 {
 			c.add(span{i, end, Redacted, kindNumber})
-			i = end - 1
+			i, last = end-1, end
 		} else if is(s[i], digit) {
 			i = run(s, i, digit) - 1
 		}
@@ -32,7 +32,7 @@ func (c *scanner) numbers() {
 // closed reports whether a number that ends at s[end] ends there: no letter, no
 // further group of digits follows.
 func closed(s string, end int) bool {
-	return end == len(s) || !is(s[end], word) && (strings.IndexByte("-.:/+=", s[end]) < 0 || end+1 == len(s) || !is(s[end+1], word))
+	return end == len(s) || !is(s[end], word) && (s[end] != '-' && s[end] != '.' || end+1 == len(s) || !is(s[end+1], word) && s[end+1] != '[')
 }
 
 // card returns the end of the card number that begins at s[i], 0 if there is
@@ -110,16 +110,18 @@ func phone(s string, i int) int {
 	if open {
 		at++
 	}
-	var sizes [4]int
+	var sizes [3]int
 	n, end := 0, at
-	for n < len(sizes) {
+	for {
 		stop := run(s, end, digit)
 		if stop == end || stop-end > 11 {
 			break
 		}
 		sizes[n] = stop - end
-		n++
 		end = stop
+		if n++; n == len(sizes) {
+			break
+		}
 		next := end
 		if n == 1 && open {
 			if next >= len(s) || s[next] != ')' {

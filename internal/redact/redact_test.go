@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
@@ -216,6 +215,7 @@ var fragments = []string{
 	"eyJhbGciOiJI", ".", "..", "@", "me", "x.com", "git", "://", "https", ":", "/", "?", "-", "_", "+", "=", "\n", `\n`, `\u003c`, "\\", `"`, " ",
 	"Authorization: ", "Bearer ", "Basic ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----", "PRIVATE KEY",
 	"MIIEpAIBAAKCAQEA1234567890abcdef", "known-value", "known-", "value", "[", "]", "[EMAIL", "EMAIL]", "[REDACTED]", "\x1b[1m",
+	"token", "password", "=", "api_key", `"`, "'", "cookie: a=", "x9y8z7w6", "090-1234-5678", "4242424242424242", "+81", "sig=", "<", ">", "--", "secret\":[", "xapp-", "npm_",
 	"日本", "\xff", "$", "{", "}", "(", "2x", "v0", "corp-", "9", "m",
 }
 
@@ -259,7 +259,7 @@ func checkLaws(t rapid.TB, z *Sanitizer, s string) {
 
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	for _, z := range []*Sanitizer{new(Sanitizer), hostile()} {
+	for _, z := range []*Sanitizer{new(Sanitizer), new(Sanitizer).Strict(), hostile(), hostile().Strict()} {
 		rapid.Check(t, func(t *rapid.T) { checkLaws(t, z, text().Draw(t, "s")) })
 	}
 }
@@ -271,24 +271,21 @@ func FuzzLaws(f *testing.F) {
 	plain, z := new(Sanitizer), hostile()
 	f.Fuzz(func(t *testing.T, s string) {
 		checkLaws(t, plain, s)
+		checkLaws(t, plain.Strict(), s)
 		checkLaws(t, z, s)
 	})
 }
 
-// Texts that make a careless scanner quadratic: a million bytes of any pattern
-// must not take noticeably longer than clean text.
+// Texts that make a careless scanner quadratic: with half a megabyte of each, one
+// that is would not come to its end.
 func TestLinearOnHostileText(t *testing.T) {
 	t.Parallel()
 	z := New([]string{"aaaaaaaa"}, nil)
-	start := time.Now()
 	for _, f := range append(fragments, "sk-a", "eyJaaaaaaaa.", "a@", "a.", "https://u:", "://a:", "-----BEGIN PRIVATE KEY-----\n", "a",
 		"-----BEGIN PRIVATE KEY-----MIIEpAIBAAKCAQEA1234567890abcdef", "ghp_abcd ", "ghp_", "[", "authorization: ", "a.b-") {
 		s := strings.Repeat(f, 1<<19/len(f))
 		if out := z.String(s); z.String(out) != out {
 			t.Errorf("not idempotent on repeated %q", f)
 		}
-	}
-	if d := time.Since(start); d > 20*time.Second {
-		t.Errorf("took %v", d)
 	}
 }
