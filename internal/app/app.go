@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,9 @@ type Env struct {
 	Stats *Stats
 	// Started hears the uuid as soon as the run can be resumed.
 	Started func(uuid string)
+	// Sanitizer, if set, hears what masks the secrets of the settings, before
+	// any error can quote one.
+	Sanitizer func(*redact.Sanitizer)
 }
 
 // defaultConfig is the file that is read where none is named, if it exists.
@@ -101,6 +105,7 @@ func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 	if s.cfg, err = LoadConfig(s.opt.Config, env.Getenv); err != nil {
 		return agent.Report{}, &ConfigError{err}
 	}
+	s.prepare()
 	if !s.cfg.ContextStorage.Enabled {
 		return s.temporary(ctx)
 	}
@@ -132,7 +137,6 @@ func (s *system) temporary(ctx context.Context) (agent.Report, error) {
 }
 
 func (s *system) run(ctx context.Context) (report agent.Report, err error) {
-	s.prepare()
 	var job agent.Job
 	var meta contextstore.Metadata
 	if s.opt.Resume == "" {
@@ -214,11 +218,14 @@ func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, e
 // prepare makes what everything else is told by: the sanitizer and the log.
 func (s *system) prepare() {
 	s.redact = redact.New(s.cfg.Secrets(), s.cfg.Security.Regexps())
+	if s.env.Sanitizer != nil {
+		s.env.Sanitizer(s.redact)
+	}
 	level := slog.LevelInfo
 	if s.opt.Quiet {
 		level = slog.LevelWarn
 	}
-	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.String)
+	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.Strict().String)
 	for _, w := range s.cfg.Warnings() {
 		s.log.Warn(w.Error())
 	}
@@ -428,9 +435,13 @@ func (s *system) agent(client llm.Client, length int, shell func(sandbox.Spec) (
 		Secrets: func(text string) []string {
 			var shown []string
 			for _, f := range s.redact.FindSecrets(text) {
+				if f.Token == redact.Redacted {
+					f.Token = f.Kind // says more
+				}
 				shown = append(shown, f.Token)
 			}
-			return shown
+			slices.Sort(shown)
+			return slices.Compact(shown)
 		},
 		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
 		Budget:       turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"toritsugi/internal/config"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
@@ -54,7 +55,7 @@ type console struct {
 	err    io.Writer
 	lang   i18n.Lang
 	getenv func(string) string
-	redact *redact.Sanitizer // of what is complained of: it may quote a secret
+	redact *redact.Sanitizer // of what is complained of, which may quote a secret; nil until settings were read
 }
 
 func (c *console) say(key string, args ...any) {
@@ -87,7 +88,7 @@ func usage(err error) error {
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
-	c := &console{out: os.Stdout, err: os.Stderr, lang: i18n.Detect(os.Getenv), getenv: os.Getenv, redact: redact.New(nil, nil)}
+	c := &console{out: os.Stdout, err: os.Stderr, lang: i18n.Detect(os.Getenv), getenv: os.Getenv}
 	// A reader that goes away ends the printing by EPIPE, not the run by a
 	// signal. Ignoring the signal would be inherited by every command.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -111,9 +112,17 @@ func (c *console) main(args []string) int {
 }
 
 func (c *console) complain(err error) {
-	for line := range strings.SplitSeq(strings.TrimSpace(c.lang.Error(err)), "\n") {
-		_, _ = fmt.Fprintf(c.err, "tori: %s\n", redact.Printable(c.redact.String(line)))
+	for line := range strings.SplitSeq(strings.TrimSpace(c.masked(err)), "\n") {
+		_, _ = fmt.Fprintf(c.err, "tori: %s\n", redact.Printable(line))
 	}
+}
+
+// masked is what an error says, without the secrets it may quote.
+func (c *console) masked(err error) string {
+	if c.redact == nil {
+		c.redact = redact.New(config.EnvSecrets(os.Environ()), nil)
+	}
+	return c.redact.String(c.lang.Error(err))
 }
 
 // helped is thrown by kong's exit hook after help was printed.

@@ -174,11 +174,11 @@ func checkCalls(t *testing.T, v contextstore.View, turns int) {
 			t.Errorf("message %d where %d was expected", m.Seq, seq)
 		}
 		for _, c := range m.ToolCalls {
-			open[c.ID]++
+			open[string(c.ID)]++
 			calls++
 		}
 		if m.Role == llm.RoleTool {
-			open[m.ToolCallID]--
+			open[string(m.ToolCallID)]--
 		}
 		return nil
 	})
@@ -197,7 +197,7 @@ func checkCalls(t *testing.T, v contextstore.View, turns int) {
 	err = v.Tail(contextstore.Tools, -1, func(b []byte) error {
 		var r contextstore.ToolRun
 		err := json.Unmarshal(b, &r)
-		recorded[r.CallID]++
+		recorded[string(r.CallID)]++
 		return err
 	})
 	if err != nil || len(recorded) != turns {

@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -59,8 +60,9 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	ctx, stopAsked, done := c.interruptible(&uuid)
 	defer done()
 	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats,
-		Notice:  func(key string, args ...any) { c.say(key, args...) },
-		Started: func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
+		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
+		Notice:    func(key string, args ...any) { c.say(key, args...) },
+		Started:   func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
 	report, err := app.Run(ctx, env, opt)
 	var bad *app.ConfigError
 	switch {
@@ -70,7 +72,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 		return usage(err)
 	case agent.StillOpen(err):
 		c.say("cli.resume_with", *uuid.Load()+where(opt))
-		c.say("cli.end_paused", err)
+		c.say("cli.end_paused", c.masked(err))
 		return &exitError{code: exitPaused}
 	case err != nil && ctx.Err() != nil && uuid.Load() == nil && opt.Resume != "":
 		return &exitError{exitPaused, i18n.E("cli.interrupted_resume")}

@@ -466,3 +466,14 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestEnvSecrets(t *testing.T) {
+	t.Parallel()
+	got := EnvSecrets([]string{
+		"A_PASSPHRASE=12345678", "TOKEN=abcdefgh", "DATABASE_URL=postgres://me:pass/word@h/x", "REDIS_URL=redis://:longpassword@h:1", "GITHUB_PAT=ijklmnop",
+		"SECRET_KEY_BASE=qrstuvwx", "MYSQL_PWD=yzabcdef", "PWD=/home/someone/x", "OLDPWD=/home/someone/y", "HOME=/home/someone", "B_TOKEN=short", "HTTPS_PROXY=http://u:p@proxy:1",
+	})
+	if diff := cmp.Diff([]string{"12345678", "abcdefgh", "longpassword", "ijklmnop", "qrstuvwx", "yzabcdef"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -143,8 +143,7 @@ func expand(s string, getenv func(string) string) (out string, unset []string, o
 }
 
 // Secrets lists every secret value: the keys marked as such, passwords in
-// addresses, and the values of variables named *_KEY, *_TOKEN, *_SECRET and
-// *_PASSWORD, of the environment and of sandbox.env, from eight bytes on.
+// addresses, and what EnvSecrets finds in the environment and in sandbox.env.
 func (c *Config) Secrets() []string { return slices.Clone(c.meta.secrets) }
 
 func (p *parser) secrets(environ []string) []string {
@@ -168,23 +167,43 @@ func (p *parser) secrets(environ []string) []string {
 	for name, value := range p.config.Sandbox.Env {
 		environ = append(slices.Clip(environ), name+"="+value)
 	}
-	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); secretName(name) && len(value) >= minSecret {
-			all = append(all, value)
-		}
-	}
+	all = append(all, EnvSecrets(environ)...)
 	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
+// EnvSecrets lists the values of the variables whose names say that they hold a
+// secret, and the passwords in addresses that any variable holds, from eight
+// bytes on. environ is as os.Environ returns it.
+func EnvSecrets(environ []string) []string {
+	var all []string
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if secretName(name) && len(value) >= minSecret {
+			all = append(all, value)
+		} else if hasLogin(reflect.ValueOf(value)) {
+			if u, err := url.Parse(value); err == nil && u.User != nil {
+				if pass, _ := u.User.Password(); len(pass) >= minSecret {
+					all = append(all, pass)
+				}
+			}
+		}
+	}
+	return all
+}
+
 // secretName reports whether a variable of that name holds a secret.
 func secretName(name string) bool {
 	name = strings.ToUpper(name)
-	for _, end := range [...]string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD"} {
+	for _, end := range [...]string{"_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_PASSPHRASE", "_PASS", "_PWD", "_PAT", "_CREDENTIALS", "_APIKEY", "SECRET_KEY_BASE"} {
 		if strings.HasSuffix(name, end) {
 			return true
 		}
+	}
+	switch name {
+	case "TOKEN", "PASSWORD", "SECRET", "APIKEY":
+		return true
 	}
 	return false
 }

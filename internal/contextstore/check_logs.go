@@ -128,20 +128,21 @@ func (c *messageCheck) asked(at spot) {
 	}
 	c.answer = c.m.Seq
 	for _, call := range c.m.ToolCalls {
-		if call.ID == "" {
+		id := string(call.ID)
+		if id == "" {
 			continue
 		}
-		o, ok := c.open[call.ID]
+		o, ok := c.open[id]
 		if !ok {
 			o = openCall{at: at, seq: c.m.Seq}
 		}
 		o.n++
-		c.open[strings.Clone(call.ID)] = o
+		c.open[strings.Clone(id)] = o
 	}
 }
 
 func (c *messageCheck) answered(at spot) {
-	id := c.m.ToolCallID
+	id := string(c.m.ToolCallID)
 	if id == "" { // of the older edition, which has no ids
 		return
 	}

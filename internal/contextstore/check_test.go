@@ -23,6 +23,7 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -60,13 +61,13 @@ func makeHealthy(t *testing.T, status task.Status) (files fstest.MapFS, dir stri
 	}
 	for n := range 3 {
 		id := fmt.Sprint("call-", n)
-		if _, err := c.Append(Message{Role: "assistant", Content: "calling again", ToolCalls: []ToolCall{{ID: id, Name: "shell"}}, Usage: &Usage{Prompt: 10, Completion: 5}}); err != nil {
+		if _, err := c.Append(Message{Role: "assistant", Content: "calling again", ToolCalls: []ToolCall{{ID: redact.Opaque(id), Name: "shell"}}, Usage: &Usage{Prompt: 10, Completion: 5}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.AppendTools(ToolRun{Tool: "shell", CallID: id, Status: "success", Args: json.RawMessage(`{"a":1}`)}); err != nil {
+		if err := c.AppendTools(ToolRun{Tool: "shell", CallID: redact.Opaque(id), Status: "success", Args: json.RawMessage(`{"a":1}`)}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Append(Message{Role: "tool", ToolCallID: id, ToolName: "shell", Content: "結果です。長い結果です。"}); err != nil {
+		if _, err := c.Append(Message{Role: "tool", ToolCallID: redact.Opaque(id), ToolName: "shell", Content: "結果です。長い結果です。"}); err != nil {
 			t.Fatal(err)
 		}
 	}

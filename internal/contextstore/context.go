@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/redact"
 )
 
 // Context is one run's files in the hands of their owner. Its methods may be
@@ -149,13 +150,18 @@ func (c *Context) keep(buf []byte) {
 // clean is a text as it will be read back: redacted and UTF-8.
 func (c *Context) clean(s string) string { return valid(c.store.Redact(s)) }
 
+// opaque is a text as it will be read back that goes unredacted: a provider
+// wants it as it was.
+func opaque(s redact.Opaque) redact.Opaque { return redact.Opaque(valid(string(s))) }
+
+// redact masks every text of a message but what is typed redact.Opaque.
 func (c *Context) redact(m Message) Message {
 	m.Content, m.Reasoning = c.clean(m.Content), c.clean(m.Reasoning)
-	m.ToolName, m.ToolCallID = valid(m.ToolName), valid(m.ToolCallID)
+	m.ToolName, m.FinishReason, m.ToolCallID = c.clean(m.ToolName), c.clean(m.FinishReason), opaque(m.ToolCallID)
 	if len(m.ToolCalls) > 0 {
 		calls := make([]ToolCall, len(m.ToolCalls))
 		for i, t := range m.ToolCalls {
-			calls[i] = ToolCall{ID: valid(t.ID), Name: valid(t.Name), Arguments: c.clean(t.Arguments)}
+			calls[i] = ToolCall{ID: opaque(t.ID), Name: c.clean(t.Name), Arguments: c.clean(t.Arguments)}
 		}
 		m.ToolCalls = calls
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -170,7 +171,7 @@ var claiming = step{"claim", func(ctx context.Context, l *life) (err error) {
 
 // turn is the steps of one turn with two calls (PROTOCOL "Turn").
 func turn(n int) []step {
-	call := func(i int) string { return fmt.Sprintf("call-%d-%d", n, i) }
+	call := func(i int) redact.Opaque { return redact.Opaque(fmt.Sprintf("call-%d-%d", n, i)) }
 	return []step{
 		doing("activity before the answer", func(c *Context) error { return c.Activity(Processing, "llm_call") }),
 		doing("append the answer", func(c *Context) error {

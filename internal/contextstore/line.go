@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 	"unicode/utf8"
+
+	"toritsugi/internal/redact"
 )
 
 // timeLayout is UTC, fixed width, six decimals (spec/README "ids and times").
@@ -67,21 +69,21 @@ type Message struct {
 	Tokens    int    `json:"tokens"` // estimate: 4 characters = 1 token (store-v3 §3.2)
 	Sum       int64  `json:"sum"`    // of tokens up to this line, so that counting is O(1)
 
-	ToolCallID   string     `json:"tool_call_id,omitempty"`
-	ToolCalls    []ToolCall `json:"tool_calls,omitempty"`
-	Reasoning    string     `json:"reasoning_content,omitempty"`
-	FinishReason string     `json:"finish_reason,omitempty"` // where it is not what the message shows: stop, or tool_calls beside calls
-	Usage        *Usage     `json:"usage,omitempty"`
-	Summarized   bool       `json:"summarized,omitempty"`
+	ToolCallID   redact.Opaque `json:"tool_call_id,omitempty"`
+	ToolCalls    []ToolCall    `json:"tool_calls,omitempty"`
+	Reasoning    string        `json:"reasoning_content,omitempty"`
+	FinishReason string        `json:"finish_reason,omitempty"` // where it is not what the message shows: stop, or tool_calls beside calls
+	Usage        *Usage        `json:"usage,omitempty"`
+	Summarized   bool          `json:"summarized,omitempty"`
 
 	Offset int64 `json:"-"` // where the line begins in messages.jsonl, bytes
 }
 
 // ToolCall is a call of an assistant message; Arguments is the model's own text.
 type ToolCall struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
+	ID        redact.Opaque `json:"id"`
+	Name      string        `json:"name"`
+	Arguments string        `json:"arguments"`
 }
 
 // Usage is what the provider reported for the call that gave a message, in tokens.
@@ -126,7 +128,7 @@ type ToolRun struct {
 	Error      string          `json:"error,omitempty"`
 	DurationMS int64           `json:"duration_ms"`
 	Timestamp  Time            `json:"timestamp"`
-	CallID     string          `json:"call_id"`
+	CallID     redact.Opaque   `json:"call_id"`
 }
 
 // WindowEvent is a line of window.jsonl: a decision about what the model sees,

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -168,13 +169,13 @@ func workOn(ctx context.Context, s *Store, id string) error {
 	}
 	for c.LastSeq() < 9 {
 		n := c.LastSeq() + 1
-		if _, err := c.Append(Message{Role: "assistant", Content: fmt.Sprintf("answer %d", n), ToolCalls: []ToolCall{{ID: fmt.Sprint(n), Name: "t", Arguments: "{}"}}}); err != nil {
+		if _, err := c.Append(Message{Role: "assistant", Content: fmt.Sprintf("answer %d", n), ToolCalls: []ToolCall{{ID: redact.Opaque(fmt.Sprint(n)), Name: "t", Arguments: "{}"}}}); err != nil {
 			return err
 		}
-		if err := c.AppendTools(ToolRun{Tool: "t", Args: json.RawMessage("{}"), Result: "r", Status: "success", CallID: fmt.Sprint(n)}); err != nil {
+		if err := c.AppendTools(ToolRun{Tool: "t", Args: json.RawMessage("{}"), Result: "r", Status: "success", CallID: redact.Opaque(fmt.Sprint(n))}); err != nil {
 			return err
 		}
-		if _, err := c.Append(Message{Role: "tool", ToolCallID: fmt.Sprint(n), Content: "r"}, Message{Role: "user", Content: "on"}); err != nil {
+		if _, err := c.Append(Message{Role: "tool", ToolCallID: redact.Opaque(fmt.Sprint(n)), Content: "r"}, Message{Role: "user", Content: "on"}); err != nil {
 			return err
 		}
 		if err := c.TurnDone(ctx); err != nil {

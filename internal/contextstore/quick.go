@@ -66,7 +66,7 @@ func (s *scanner) field(m *Message, key string) bool {
 	case "sum":
 		return s.integer(&m.Sum)
 	case "tool_call_id":
-		return s.text(&m.ToolCallID)
+		return s.text((*string)(&m.ToolCallID))
 	case "tool_calls":
 		return m.ToolCalls == nil && s.calls(m)
 	case "reasoning_content":

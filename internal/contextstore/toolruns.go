@@ -18,8 +18,7 @@ func (c *Context) AppendTools(runs ...ToolRun) error {
 	for _, r := range runs {
 		seq++
 		r.Seq, r.Timestamp = seq, c.store.now()
-		r.Result, r.Error = c.clean(r.Result), c.clean(r.Error)
-		r.Args = c.redactArgs(r.Args)
+		r = c.redactRun(r)
 		var err error
 		if buf, err = appendLine(buf, r); err != nil {
 			return err
@@ -32,6 +31,12 @@ func (c *Context) AppendTools(runs ...ToolRun) error {
 	c.tools.seq = seq
 	c.state.ToolCallCount += int64(len(runs))
 	return nil
+}
+
+func (c *Context) redactRun(r ToolRun) ToolRun {
+	r.Tool, r.Result, r.Error, r.CallID = c.clean(r.Tool), c.clean(r.Result), c.clean(r.Error), opaque(r.CallID)
+	r.Args = c.redactArgs(r.Args)
+	return r
 }
 
 // redactArgs keeps args JSON: what is no JSON, or stops being JSON by

@@ -130,9 +130,9 @@ func (w *Window) calibrate(m contextstore.Message) {
 }
 
 func message(m contextstore.Message) llm.Message {
-	out := llm.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, ToolCallID: m.ToolCallID, ToolName: m.ToolName}
+	out := llm.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, ToolCallID: string(m.ToolCallID), ToolName: m.ToolName}
 	for _, c := range m.ToolCalls {
-		out.ToolCalls = append(out.ToolCalls, llm.ToolCall(c))
+		out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments})
 	}
 	return out
 }

@@ -14,6 +14,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/redact"
 )
 
 // wire is a conversation that serialises and never sends.
@@ -81,7 +82,7 @@ func story(l *ledger, w *Window, n, size int) {
 		add(contextstore.Message{Role: "user", Content: "REQUEST"})
 	}
 	for range n {
-		id := fmt.Sprint("call_", len(l.msgs))
+		id := redact.Opaque(fmt.Sprint("call_", len(l.msgs)))
 		add(contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: id, Name: "shell", Arguments: "{}"}}})
 		add(contextstore.Message{Role: "tool", ToolCallID: id, ToolName: "shell", Content: strings.Repeat("x", size)})
 	}
@@ -227,8 +228,8 @@ func TestCalibrationSurvivesTruncation(t *testing.T) {
 		}
 		at := contextstore.Time{Time: start.Add(time.Duration(i)*time.Second + 1)}
 		id := fmt.Sprint("call_", i)
-		w.Add(l.append(contextstore.Message{Role: "assistant", Timestamp: at, Usage: &contextstore.Usage{Prompt: size / perToken}, ToolCalls: []contextstore.ToolCall{{ID: id}}}))
-		w.Add(l.append(contextstore.Message{Role: "tool", Timestamp: at, ToolCallID: id, Content: strings.Repeat("x", 500)}))
+		w.Add(l.append(contextstore.Message{Role: "assistant", Timestamp: at, Usage: &contextstore.Usage{Prompt: size / perToken}, ToolCalls: []contextstore.ToolCall{{ID: redact.Opaque(id)}}}))
+		w.Add(l.append(contextstore.Message{Role: "tool", Timestamp: at, ToolCallID: redact.Opaque(id), Content: strings.Repeat("x", 500)}))
 		if i%37 == 0 {
 			again, err := Open(l, &wire{}, limit, 0)
 			if err != nil {

@@ -90,7 +90,7 @@ func (c *scanner) cookie(at int) {
 	i := end
 	for stop := min(len(s), i+8); i < stop && strings.IndexByte(" \"'`:=,>[\\", s[i]) >= 0; i++ {
 	}
-	if i == end || strings.IndexAny(s[end:i], ":=,") < 0 {
+	if i == end || !strings.ContainsAny(s[end:i], ":=,") {
 		return
 	}
 	name := run(s, i, token)

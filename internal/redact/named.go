@@ -102,7 +102,8 @@ func (c *scanner) named(last, end int) {
 	if text == "" || !v.quoted && v.end < len(s) && strings.IndexByte("([{$\"'`", s[v.end]) >= 0 {
 		return
 	}
-	if !secretLike(text, v.quoted || v.xml, env) && !(c.strict && v.stated(s[last:end], text)) {
+	secret := secretLike(text, v.quoted || v.xml, env) || c.strict && v.stated(s[last:end], text)
+	if !secret {
 		return
 	}
 	var buf [maxName]byte

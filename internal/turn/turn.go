@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/tool"
 )
 
@@ -198,7 +199,7 @@ func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
 		m.FinishReason = ""
 	}
 	for _, c := range r.Message.ToolCalls {
-		m.ToolCalls = append(m.ToolCalls, contextstore.ToolCall(c))
+		m.ToolCalls = append(m.ToolCalls, contextstore.ToolCall{ID: redact.Opaque(c.ID), Name: c.Name, Arguments: c.Arguments})
 	}
 	if u := r.Usage; u != nil {
 		m.Usage = &contextstore.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Cached: u.CachedTokens}
@@ -334,7 +335,7 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 		if !d.recorded {
 			runs = append(runs, toolRun(d))
 		}
-		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: d.call.ID, Content: d.result.Text})
+		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: redact.Opaque(d.call.ID), Content: d.result.Text})
 	}
 	if len(runs) > 0 {
 		if err := l.Ledger.AppendTools(runs...); err != nil {
@@ -353,7 +354,7 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 }
 
 func toolRun(d done) contextstore.ToolRun {
-	r := contextstore.ToolRun{Tool: d.call.Name, Args: json.RawMessage(d.call.Arguments), Status: "success", CallID: d.call.ID, DurationMS: d.duration.Milliseconds()}
+	r := contextstore.ToolRun{Tool: d.call.Name, Args: json.RawMessage(d.call.Arguments), Status: "success", CallID: redact.Opaque(d.call.ID), DurationMS: d.duration.Milliseconds()}
 	if strings.TrimSpace(d.call.Arguments) == "" {
 		r.Args = json.RawMessage("{}")
 	}
@@ -388,9 +389,10 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 			msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID, Content: r.Result + r.Error})
 			continue
 		}
-		d := done{call: llm.ToolCall(c), result: tool.Result{Text: unknownOutcome, IsError: true}}
+		call := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}
+		d := done{call: call, result: tool.Result{Text: unknownOutcome, IsError: true}}
 		if l.Tools.ReadOnly(c.Name) {
-			if d = l.call(ctx, llm.ToolCall(c), c); d.err != nil {
+			if d = l.call(ctx, call, c); d.err != nil {
 				return d.err
 			}
 		}
