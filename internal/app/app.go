@@ -176,6 +176,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err != nil {
 		return report, err
 	}
+	s.audit("claim", id, "")
 	report, err = s.agent(client, length, shell).Execute(ctx, c)
 	if s.env.Stats != nil {
 		st := c.State()

@@ -11,7 +11,6 @@ import (
 type AskOptions struct {
 	UUID            string // or the beginning of it
 	Action          contextstore.Action
-	By              string // who asks
 	BaseDir, Config string
 }
 
@@ -40,8 +39,9 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		return "", a, &ConfigError{err}
 	}
 	defer func() { _ = s.store.Close() }()
-	if a, err = s.store.Ask(ctx, v.Metadata.UUID, opt.Action, opt.By); err != nil {
+	if a, err = s.store.Ask(ctx, v.Metadata.UUID, opt.Action, LocalUser()); err != nil {
 		return v.Metadata.UUID, a, &ConfigError{err}
 	}
+	s.audit(string(opt.Action), v.Metadata.UUID, string(a.Status))
 	return v.Metadata.UUID, a, s.outbox().Deliver(ctx, v.Metadata.UUID)
 }

@@ -14,11 +14,7 @@ import (
 // environment, which anybody can set. The configuration is read only if it
 // matters.
 func LocalViewer(base, configFile string, getenv func(string) string) (contextstore.Viewer, error) {
-	uid := os.Geteuid()
-	name := "uid " + strconv.Itoa(uid)
-	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
-		name = u.Username
-	}
+	uid, name := os.Geteuid(), LocalUser()
 	who := contextstore.LocalViewer(base, uid, name, nil)
 	if who.Admin {
 		return who, nil
@@ -28,4 +24,21 @@ func LocalViewer(base, configFile string, getenv func(string) string) (contextst
 		return contextstore.Viewer{}, err
 	}
 	return contextstore.LocalViewer(base, uid, name, cfg.Access.Admins), nil
+}
+
+// LocalUser is the system's name of whoever runs this process.
+func LocalUser() string {
+	uid := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(uid); err == nil {
+		return u.Username
+	}
+	return "uid " + uid
+}
+
+// audit puts on record who decided something about a run.
+func (s *system) audit(action, uuid, detail string) {
+	e := contextstore.AuditEntry{Actor: LocalUser(), Action: action, UUID: uuid, Detail: detail}
+	if err := contextstore.Audit(s.fs, s.store.BaseDir, s.env.Now(), s.redact.String, e); err != nil {
+		s.log.Warn("audit.jsonl: " + err.Error())
+	}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"os"
-	"os/user"
 	"time"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
 )
 
 // askCmd is what tori pause, resume and stop take.
@@ -40,8 +40,8 @@ func (r resumeCmd) Run(c *console) error { return r.ask(c, contextstore.Resume) 
 func (s stopCmd) Run(c *console) error { return s.ask(c, contextstore.Stop) }
 
 func (a askCmd) ask(c *console, do contextstore.Action) error {
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now}
-	uuid, answer, err := app.Ask(context.Background(), env, app.AskOptions{UUID: a.UUID, Action: do, By: userName(c.getenv), BaseDir: a.BaseDir, Config: a.Config})
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, Sanitizer: func(z *redact.Sanitizer) { c.redact = z }}
+	uuid, answer, err := app.Ask(context.Background(), env, app.AskOptions{UUID: a.UUID, Action: do, BaseDir: a.BaseDir, Config: a.Config})
 	if len(answer.PIDs) > 0 {
 		c.say("cli.orphans", answer.PIDs)
 	}
@@ -63,12 +63,4 @@ func (a askCmd) ask(c *console, do contextstore.Action) error {
 		return &exitError{exitPaused, i18n.E("cli.undelivered", err)}
 	}
 	return nil
-}
-
-// userName is who sits at the command line.
-func userName(getenv func(string) string) string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return getenv("USER")
 }

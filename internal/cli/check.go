@@ -74,7 +74,7 @@ func (c *console) record(base string, e contextstore.AuditEntry) {
 	if _, err := os.Stat(base); err != nil {
 		return // nothing was there to be done
 	}
-	if err := contextstore.Audit(&disk.FS{}, base, time.Now(), c.redact.String, e); err != nil {
+	if err := contextstore.Audit(&disk.FS{}, base, time.Now(), c.sanitizer().String, e); err != nil {
 		c.complain(i18n.E("audit.not_recorded", err))
 	}
 }

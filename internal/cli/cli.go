@@ -118,11 +118,15 @@ func (c *console) complain(err error) {
 }
 
 // masked is what an error says, without the secrets it may quote.
-func (c *console) masked(err error) string {
+func (c *console) masked(err error) string { return c.sanitizer().String(c.lang.Error(err)) }
+
+// sanitizer knows the secrets of the settings, or where none were read those of
+// the environment.
+func (c *console) sanitizer() *redact.Sanitizer {
 	if c.redact == nil {
 		c.redact = redact.New(config.EnvSecrets(os.Environ()), nil)
 	}
-	return c.redact.String(c.lang.Error(err))
+	return c.redact
 }
 
 // helped is thrown by kong's exit hook after help was printed.

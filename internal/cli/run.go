@@ -91,7 +91,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 		}
 	}
 	if report.Undelivered != nil {
-		c.say("cli.undelivered", c.lang.Error(report.Undelivered))
+		c.say("cli.undelivered", c.masked(report.Undelivered))
 		c.say("cli.deliver_with", report.UUID[:8]+where(opt))
 	}
 	c.lastLine(report)
