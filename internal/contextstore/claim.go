@@ -224,10 +224,11 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		}
 		return f.logFile
 	}
+	last := mark[messagesFile].Seq
 	c.messages = open(messagesFile, func(b []byte) error {
 		m, err := DecodeMessage(b)
 		if err == nil {
-			c.tokens = m.Sum
+			c.tokens, last = m.Sum, max(last, m.Seq)
 			c.recount(m)
 		}
 		return err
@@ -237,6 +238,11 @@ func (c *Context) openFiles() (repairs []string, err error) {
 	c.checks = open(checksFile, jsonObject)
 	if err != nil {
 		return repairs, err
+	}
+	if last != c.messages.seq {
+		// Another writer's file: numbers go on from the last one, lines do not count.
+		report(fmt.Sprintf("%s: %d lines end with number %d; see tori check", messagesFile, c.messages.seq, last))
+		c.messages.seq = last
 	}
 	c.state.ToolCallCount = c.tools.seq
 	c.state.CurrentContextTokens = c.tokens

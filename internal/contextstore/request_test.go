@@ -313,3 +313,62 @@ func TestIndexDeletedWhileInUse(t *testing.T) {
 		t.Errorf("the index claims to hold %s as well: %v", ended, err)
 	}
 }
+
+// A clock that is set back makes no time negative and takes no order away.
+func TestTheClockGoesBackwards(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := open(t, Options{Now: func() time.Time { now = now.Add(-time.Hour); return now }})
+	c := begin(t, s)
+	for range 3 {
+		if err := c.Activity(Processing, "llm_call"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Append(Message{Role: "assistant", Content: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.TurnDone(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := ReadState(c.Dir())
+	if err != nil || st.ActiveMS < 0 || st.MessageCount != 3 {
+		t.Errorf("%+v %v", st, err)
+	}
+	stats, err := s.index.stats(t.Context(), StatsFilter{})
+	if err != nil || stats.DurationMS < 0 {
+		t.Errorf("%+v %v", stats, err)
+	}
+}
+
+// Numbers go on from the last one, also where another writer left gaps.
+func TestNumbersGoOnAfterAGap(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if _, err := c.Append(Message{Role: "user", Content: "1"}); err != nil {
+		t.Fatal(err)
+	}
+	dir := c.Dir()
+	abandon(c)
+	f, err := os.OpenFile(filepath.Join(dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"seq":7,"role":"user","content":"7","timestamp":null,"tokens":0}` + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	c, repairs, err := s.Claim(t.Context(), filepath.Base(dir))
+	if err != nil || len(repairs) != 1 {
+		t.Fatal(repairs, err)
+	}
+	got, err := c.Append(Message{Role: "user", Content: "8"})
+	if err != nil || got[0].Seq != 8 {
+		t.Errorf("%+v %v", got, err)
+	}
+	_ = c.Close()
+}

@@ -53,6 +53,9 @@ func (c *Context) commit(ctx context.Context, o task.Outcome, effects []Effect) 
 			return fmt.Errorf("final summary of %s: %w", c.meta.UUID, err)
 		}
 		c.state.CompletedAt = c.store.now()
+		if c.state.CompletedAt.Before(c.state.StartedAt.Time) {
+			c.state.CompletedAt = c.state.StartedAt // the clock was set back: nothing ends before it starts
+		}
 	}
 	c.state.TaskStatus, c.state.Status, c.state.Phase = o.Status, string(o.Status), phaseEnding
 	c.state.LastActivity = "transition"
