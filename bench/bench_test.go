@@ -43,7 +43,7 @@ func open(t *testing.T, s *server) llm.Conversation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.Open([]llm.Tool{shellTool})
+	return c.Open(llm.Settings{Tools: []llm.Tool{shellTool}})
 }
 
 func TestServerSpeaksToOurClient(t *testing.T) {

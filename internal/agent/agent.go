@@ -324,7 +324,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
 		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
 	}
-	w, err := memory.Open(r.ledger, r.Client.Open(offered), r.Window, fixed)
+	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), r.Window, fixed)
 	if err != nil {
 		return nil, err
 	}

@@ -31,10 +31,18 @@ const (
 type Message struct {
 	Role       string
 	Content    string
+	Images     []Image    // of a user message, after its text
 	Reasoning  string     // reasoning_content of an assistant message; returned unchanged beside its tool calls
+	Opaque     string     // of an assistant message: what its provider wants back as it was, in the provider's own form
 	ToolCalls  []ToolCall // of an assistant message
 	ToolCallID string     // of a tool message: the call it answers
 	ToolName   string     // of a tool message
+}
+
+// Image is a picture that a model is shown.
+type Image struct {
+	MediaType string // image/png, image/jpeg, image/gif or image/webp
+	Data      []byte
 }
 
 // ToolCall is a call as the model wrote it. Arguments is the raw text, which
@@ -57,7 +65,17 @@ type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
-	CachedTokens     int `json:"cached_tokens,omitempty"`
+	CachedTokens     int `json:"cached_tokens,omitempty"`      // of the prompt, read from a cache
+	CacheWriteTokens int `json:"cache_write_tokens,omitempty"` // of the prompt, written to a cache at a price of its own
+	ReasoningTokens  int `json:"reasoning_tokens,omitempty"`   // of the completion
+}
+
+// Settings are what a conversation is opened with; they do not change in it.
+type Settings struct {
+	Tools []Tool // offered in this order
+	// Schema, if set, is the JSON Schema of an object that every answer's text
+	// must be (structured output).
+	Schema json.RawMessage
 }
 
 // Reply is a model's whole answer.
@@ -90,8 +108,8 @@ type Conversation interface {
 
 // Client opens conversations with one model of one provider.
 type Client interface {
-	// Open starts an empty conversation that offers these tools, in this order.
-	Open(tools []Tool) Conversation
+	// Open starts an empty conversation.
+	Open(s Settings) Conversation
 	// Provider and Model are the names as configured, e.g. "openai", "gpt-4o".
 	Provider() string
 	Model() string

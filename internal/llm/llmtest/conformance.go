@@ -77,7 +77,7 @@ func user(text string) llm.Message { return llm.Message{Role: llm.RoleUser, Cont
 
 // start opens a conversation with a system and a user message.
 func (r Rig) start(tools ...llm.Tool) llm.Conversation {
-	c := r.Client.Open(tools)
+	c := r.Client.Open(llm.Settings{Tools: tools})
 	c.Append(llm.Message{Role: llm.RoleSystem, Content: "You are a test."})
 	c.Append(user("Go."))
 	return c

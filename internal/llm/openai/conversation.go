@@ -29,7 +29,8 @@ type conversation struct {
 	broken  error
 }
 
-func (c *client) Open(tools []llm.Tool) llm.Conversation {
+func (c *client) Open(set llm.Settings) llm.Conversation {
+	tools := set.Tools
 	v := &conversation{client: c, offered: make(map[string]bool, len(tools))}
 	for _, t := range tools {
 		v.offered[t.Name] = true

@@ -55,7 +55,7 @@ func TestGoldenRequest(t *testing.T) {
 			}
 			return answerWith(200, event(`"content":"a"`, stop)), nil
 		})}})
-	v := c.Open([]llm.Tool{{Name: "f", Description: `Does "it" <fast>.`, Schema: json.RawMessage(`{ "type": "object" }`)}, {Name: "g.h"}})
+	v := c.Open(llm.Settings{Tools: []llm.Tool{{Name: "f", Description: `Does "it" <fast>.`, Schema: json.RawMessage(`{ "type": "object" }`)}, {Name: "g.h"}}})
 	v.Append(llm.Message{Role: llm.RoleSystem, Content: "S"})
 	v.Append(llm.Message{Role: llm.RoleUser, Content: "行け\n"})
 	v.Append(llm.Message{Role: llm.RoleAssistant, Reasoning: "R", ToolCalls: []llm.ToolCall{
@@ -105,7 +105,7 @@ func TestPrefixLaw(t *testing.T) {
 	c := testClient(t, Config{BaseURL: "http://x"})
 	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`\{"a":.{0,9}`), rapid.Just("\xff"), rapid.Just(`{"a":1}`))
 	rapid.Check(t, func(t *rapid.T) {
-		v := c.Open(nil)
+		v := c.Open(llm.Settings{})
 		var before []byte
 		for range rapid.IntRange(1, 8).Draw(t, "messages") {
 			m := llm.Message{Role: rapid.SampledFrom([]string{"system", "user", "assistant", "tool"}).Draw(t, "role"), Content: text.Draw(t, "content")}
@@ -187,11 +187,11 @@ func TestKeyIsNeverShown(t *testing.T) {
 		url := strings.Replace(srv.URL, "http://", "http://user:"+secret+"@", 1) + "?k=" + secret
 		cfg := Config{Provider: "p", Model: "m", BaseURL: url, APIKey: secret + "\n"}
 		c := testClient(t, cfg)
-		v := c.Open(nil)
+		v := c.Open(llm.Settings{})
 		v.Append(llm.Message{Role: llm.RoleUser, Content: "hi"})
 		_, err := v.Send(t.Context(), nil)
 		dead := testClient(t, Config{Provider: "p", Model: "m", BaseURL: "http://u:" + secret + "@127.0.0.1:1/?k=" + secret, APIKey: secret})
-		_, refused := dead.Open(nil).Send(t.Context(), nil)
+		_, refused := dead.Open(llm.Settings{}).Send(t.Context(), nil)
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
 			for _, x := range []any{cfg, &cfg, c, v, err, refused, errors.Unwrap(refused)} {
 				if s := fmt.Sprintf(verb, x); strings.Contains(s, secret) {
@@ -210,7 +210,7 @@ func TestUnreachable(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
 	c := testClient(t, Config{BaseURL: gone.URL, MaxRetries: 1})
-	_, err := c.Open(nil).Send(t.Context(), nil)
+	_, err := c.Open(llm.Settings{}).Send(t.Context(), nil)
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.KindUnreachable || e.Status != 0 || e.Attempts != 2 || e.Message == "" {
 		t.Errorf("got %v", err)
@@ -221,7 +221,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.RedirectHandler("https://u:p@elsewhere.example/v1/chat/completions?t=1", http.StatusMovedPermanently))
 	t.Cleanup(srv.Close)
-	_, err := testClient(t, Config{BaseURL: srv.URL}).Open(nil).Send(t.Context(), nil)
+	_, err := testClient(t, Config{BaseURL: srv.URL}).Open(llm.Settings{}).Send(t.Context(), nil)
 	var e *llm.Error
 	if !errors.As(err, &e) || e.Kind != llm.KindNotFound || !strings.Contains(e.Message, "https://elsewhere.example/v1/chat/completions;") {
 		t.Errorf("got %v", err)
@@ -321,7 +321,7 @@ func TestWaits(t *testing.T) {
 				t.Fatal(err)
 			}
 			start := time.Now()
-			_, err = cl.Open(nil).Send(t.Context(), nil)
+			_, err = cl.Open(llm.Settings{}).Send(t.Context(), nil)
 			took := time.Since(start)
 			if took < c.min || took > c.max || n != c.calls || told != took {
 				t.Errorf("%s: %d calls in %s, told %s", c.name, n, took, told)
@@ -380,7 +380,7 @@ func TestStallAndCancelInFakedTime(t *testing.T) {
 				defer cancel()
 			}
 			start := time.Now()
-			_, err = cl.Open(nil).Send(ctx, nil)
+			_, err = cl.Open(llm.Settings{}).Send(ctx, nil)
 			var e *llm.Error
 			switch {
 			case c.want != nil && err != c.want,
@@ -408,7 +408,7 @@ func TestCancelDuringTheWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if _, err := cl.Open(nil).Send(ctx, nil); err != context.Canceled || time.Since(start) != time.Millisecond {
+		if _, err := cl.Open(llm.Settings{}).Send(ctx, nil); err != context.Canceled || time.Since(start) != time.Millisecond {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 	})
@@ -427,7 +427,7 @@ func TestBodyStaysReadable(t *testing.T) {
 		late = append(late, r.Body, again)
 		return answerWith(200, event(`"content":"a"`, stop)), nil
 	})}})
-	v := c.Open(nil)
+	v := c.Open(llm.Settings{})
 	v.Append(llm.Message{Role: llm.RoleUser, Content: "first"})
 	want := string(v.Serialized())
 	if _, err := v.Send(t.Context(), nil); err != nil {
@@ -495,7 +495,7 @@ func TestCancelOfAnAnswerThatIsHere(t *testing.T) {
 	})}})
 	ctx, cancel := context.WithCancel(t.Context())
 	var got string
-	_, err := c.Open(nil).Send(ctx, func(s string) { got += s; cancel() })
+	_, err := c.Open(llm.Settings{}).Send(ctx, func(s string) { got += s; cancel() })
 	if err != context.Canceled || got != "a" {
 		t.Errorf("%q, %v", got, err)
 	}

@@ -91,7 +91,7 @@ func (c *client) Provider() string { return Provider }
 func (c *client) Model() string    { return c.name }
 
 // Open starts a conversation; a script does not look at the tools.
-func (c *client) Open([]llm.Tool) llm.Conversation { return &conversation{client: c} }
+func (c *client) Open(llm.Settings) llm.Conversation { return &conversation{client: c} }
 
 // conversation needs no more than the messages to know the step that comes
 // next, so a resumed run goes on where it was.

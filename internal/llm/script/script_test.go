@@ -21,7 +21,7 @@ import (
 func replay(t *testing.T, c llm.Client) []llm.Message {
 	t.Helper()
 	var all []llm.Message
-	v := c.Open(nil)
+	v := c.Open(llm.Settings{})
 	v.Append(llm.Message{Role: llm.RoleUser, Content: "Go."})
 	for {
 		reply, err := v.Send(t.Context(), nil)
@@ -86,12 +86,12 @@ func TestDelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if _, err := c.Open(nil).Send(t.Context(), nil); err != nil || time.Since(start) != 2*time.Second {
+		if _, err := c.Open(llm.Settings{}).Send(t.Context(), nil); err != nil || time.Since(start) != 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(start))
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := c.Open(nil).Send(ctx, nil); err != context.DeadlineExceeded {
+		if _, err := c.Open(llm.Settings{}).Send(ctx, nil); err != context.DeadlineExceeded {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -118,7 +118,7 @@ func TestPlaceInTheScript(t *testing.T) {
 		"compressed, and further": {[]llm.Message{assistant("summary"), user, second, assistant("three"), assistant("?")}, "five"},
 		"strange calls":           {[]llm.Message{user, assistant("", llm.ToolCall{ID: "other"}), assistant("")}, "three"},
 	} {
-		v := c.Open(nil)
+		v := c.Open(llm.Settings{})
 		for _, m := range tc.messages {
 			v.Append(m)
 		}
@@ -135,7 +135,7 @@ func TestReplyIsTheCallersOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := c.Open(nil)
+	v := c.Open(llm.Settings{})
 	for range 2 {
 		reply, err := v.Send(t.Context(), nil)
 		if err != nil || reply.Message.ToolCalls[0].Name != "f" {
