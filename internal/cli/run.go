@@ -68,7 +68,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	switch {
 	case errors.As(err, &bad) && ctx.Err() == nil:
 		return usage(bad.Err)
-	case errors.Is(err, contextstore.ErrBusy):
+	case errors.Is(err, contextstore.ErrBusy), errors.As(err, new(*contextstore.NoSpaceError)), errors.As(err, new(*contextstore.OrphansError)):
 		return usage(err)
 	case agent.StillOpen(err):
 		c.say("cli.resume_with", *uuid.Load()+where(opt))

@@ -329,4 +329,37 @@ func checkAllEnded(t *testing.T, s *Store, tasks int) {
 	if left, err := s.WithUndelivered(t.Context()); err != nil || len(left) > 0 {
 		t.Errorf("undelivered: %v %v", left, err)
 	}
+	r, err := Check(t.Context(), s.BaseDir, CheckOptions{})
+	if err != nil || r.Found > 0 || r.Contexts != int64(tasks) {
+		t.Errorf("check: %+v %v", r, err)
+	}
+	listing := func() (ids []string) {
+		l, err := List(t.Context(), s.BaseDir, Viewer{Admin: true}, Filter{Limit: maxLimit})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, v := range l.Views {
+			ids = append(ids, fmt.Sprint(v.Metadata.UUID, v.Status(), v.State.CompletedAt, v.State.LLMCallCount, v.State.TotalTokensUsed, v.State.Generation))
+		}
+		return ids
+	}
+	rows := func() []string {
+		all := indexed(t, s.BaseDir)
+		ids := make([]string, 0, len(all))
+		for _, r := range all {
+			ids = append(ids, fmt.Sprintf("%+v", r))
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	before, said := rows(), listing()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Reindex(t.Context(), s.BaseDir, nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := rows(); !slices.Equal(before, after) || !slices.Equal(said, listing()) {
+		t.Errorf("reindex changed an answer")
+	}
 }
