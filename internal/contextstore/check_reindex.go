@@ -47,6 +47,9 @@ func Reindex(ctx context.Context, base string, progress func(CheckProgress)) (r 
 	short, cancel := context.WithTimeout(ctx, houseTimeout)
 	defer cancel()
 	house, err := openHouse(short, base)
+	if pe := (*os.PathError)(nil); errors.As(err, &pe) {
+		return r, i18n.E("contextstore.base_dir", base, err)
+	}
 	if err != nil {
 		return r, errors.Join(err, ctx.Err())
 	}
