@@ -35,9 +35,9 @@ lint:
 fmt:
 	$(LINT) fmt ./...
 
-## bench: our cost per turn beside the bare loop's, in one run
+## bench: our cost per turn beside the bare loop's, and the ledger with millions in it; BENCH=-ledger-only for a part
 bench: build
-	$(GO) run ./bench -tori ./bin/tori
+	$(GO) run ./bench -tori ./bin/tori $(BENCH)
 
 clean:
 	rm -rf bin

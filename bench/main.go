@@ -1,7 +1,8 @@
 // Command bench measures what a turn of tori costs beside the least that a turn
-// can cost, in one run and on one disk, against a server without a model, and
-// prints the figures with their budgets. It judges nothing by its exit code: it
-// fails only where a run does.
+// can cost, in one run and on one disk, against a server without a model; then
+// the ledger with a long history, beside the naive way. It prints the figures
+// with their budgets and judges nothing by its exit code: it fails only where a
+// run does.
 package main
 
 import (
@@ -18,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -46,6 +48,8 @@ func run(args []string) error {
 		return floorMain(ctx, args[1], args[2])
 	case len(args) > 2 && args[0] == "launch":
 		return launch(args[1], args[2:])
+	case len(args) > 1 && args[0] == "ledger":
+		return ledgerMain(ctx, args[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	tori := flags.String("tori", "./bin/tori", "the `program` to measure")
@@ -53,6 +57,8 @@ func run(args []string) error {
 	runs := flags.Int("runs", 3, "how often each run is made; medians are printed")
 	dir := flags.String("dir", "", "`directory` on the disk to measure (the system's for temporary files)")
 	window := flags.Bool("window", true, "also measure memory with a full window, 100 against 1,000 turns")
+	ledger := flags.String("ledger", strings.Join(partNames(), ","), "what to measure of the ledger, a `list`; \"\" for nothing")
+	ledgerOnly := flags.Bool("ledger-only", false, "measure the ledger alone, and no runs")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -60,19 +66,52 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	parts, err := parseParts(*ledger)
+	if err != nil {
+		return err
+	}
 	if *runs < 1 || flags.NArg() > 0 {
 		return fmt.Errorf("-runs must be at least 1, and nothing may follow the flags")
+	}
+	if *ledgerOnly {
+		*tori = ""
 	}
 	b, err := newBench(*tori, *dir)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(b.dir) }()
-	v, err := b.all(ctx, list, *runs, *window)
-	if v != nil && len(v.turns) > 0 && v.start.tori != nil {
-		(&report{w: os.Stdout}).print(v)
+	defer b.remove()
+	v := &results{pairs: map[int]pair{}, disk: fileSystem(b.dir)}
+	var failed []error
+	if !*ledgerOnly {
+		failed = append(failed, b.all(ctx, v, list, *runs, *window))
 	}
-	return err
+	if ctx.Err() == nil {
+		v.ledger, err = b.ledger(ctx, parts)
+		failed = append(failed, err)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if v.syncs == nil {
+		if v.syncs, err = syncCosts(b.dir, syncSamples); err != nil {
+			return err
+		}
+	}
+	(&report{w: os.Stdout}).print(v)
+	return errors.Join(failed...)
+}
+
+// remove removes all that was written. A process that was killed a moment ago
+// may still be writing, so it is tried for a while.
+func (b *bench) remove() {
+	for range 50 {
+		if os.RemoveAll(b.dir) == nil {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	note("not all of %s could be removed", b.dir)
 }
 
 func parseTurns(list string) ([]int, error) {
@@ -104,11 +143,13 @@ func newBench(tori, dir string) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	if tori, err = filepath.Abs(tori); err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(tori); err != nil {
-		return nil, fmt.Errorf("the program to measure (make build makes it): %w", err)
+	if tori != "" { // else no runs are made
+		if tori, err = filepath.Abs(tori); err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(tori); err != nil {
+			return nil, fmt.Errorf("the program to measure (make build makes it): %w", err)
+		}
 	}
 	if dir, err = os.MkdirTemp(dir, "tori-bench-"); err != nil {
 		return nil, err
@@ -117,11 +158,10 @@ func newBench(tori, dir string) (*bench, error) {
 	return &bench{self: self, tori: tori, dir: dir}, err
 }
 
-// all measures everything. Floor and tori take turns, so that a disturbance of
+// all measures the runs. Floor and tori take turns, so that a disturbance of
 // the machine meets both. A run that fails leaves its figures out, and is an
 // error beside what else was measured.
-func (b *bench) all(ctx context.Context, turns []int, runs int, window bool) (*results, error) {
-	v := &results{pairs: map[int]pair{}, disk: fileSystem(b.dir)}
+func (b *bench) all(ctx context.Context, v *results, turns []int, runs int, window bool) error {
 	plans := []plan{{turns: 0, context: largeContext}}
 	for _, n := range turns {
 		plans = append(plans, plan{turns: n, context: largeContext})
@@ -136,7 +176,7 @@ func (b *bench) all(ctx context.Context, turns []int, runs int, window bool) (*r
 	for k := range runs {
 		costs, err := syncCosts(b.dir, max(1, syncSamples/runs))
 		if err != nil {
-			return nil, fmt.Errorf("measure fdatasync: %w", err)
+			return fmt.Errorf("measure fdatasync: %w", err)
 		}
 		v.syncs = append(v.syncs, costs...)
 		for i, p := range plans {
@@ -146,13 +186,13 @@ func (b *bench) all(ctx context.Context, turns []int, runs int, window bool) (*r
 			note("round %d of %d: %d turns, context of %d tokens", k+1, runs, p.turns, p.context)
 			failed[i] = b.once(ctx, p, k%2 == 1, &floors[i], &toris[i])
 			if ctx.Err() != nil {
-				return nil, failed[i]
+				return failed[i]
 			}
 		}
 	}
 	var err error
 	if v.hello, err = b.version(ctx, hellos); err != nil {
-		return nil, err
+		return err
 	}
 	if bwrapWorks(ctx) {
 		note("%d turns in the sandbox", boxedTurns)
@@ -175,7 +215,7 @@ func (b *bench) all(ctx context.Context, turns []int, runs int, window bool) (*r
 			v.small = append(v.small, m)
 		}
 	}
-	return v, errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 // once makes one run of each side, tori first where swapped.

@@ -18,6 +18,8 @@ type results struct {
 	small []pair       // with a window that is full, by smallTurns
 	boxed sample       // in the sandbox; nil where there is none
 	hello []sample     // tori version
+
+	ledger map[string]sample // by part
 }
 
 // pair is the floor's and tori's medians of one plan.
@@ -83,8 +85,10 @@ func (r *report) print(v *results) {
 	sync := v.syncMedian()
 	_, _ = fmt.Fprintf(r.w, "Disk: %s; one fdatasync after an append of 1.5 KB: median %.3f ms (p95 %.3f, of %d)\n",
 		v.disk, sync, quantile(inMS(v.syncs), 0.95), len(v.syncs))
-	r.perTurn(v, sync)
-	r.whole(v)
+	if len(v.turns) > 0 && v.start.tori != nil {
+		r.perTurn(v, sync)
+		r.whole(v)
+	}
 	if len(v.small) == len(smallTurns) {
 		r.window(v)
 	}
@@ -95,10 +99,13 @@ func (r *report) print(v *results) {
 		r.row("tool time per turn, ms", "%.2f", []float64{b[tool]}, "")
 		r.row("own time per turn, tool excluded, ms", "%.2f", []float64{b[own]}, "")
 	}
-	walls, peaks := column(v.hello, wall), column(v.hello, peak)
-	r.title("tori version", "best", "median", "worst")
-	r.row("wall time, ms", "%.1f", []float64{quantile(walls, 0), median(walls), quantile(walls, 1)}, r.verdict(maxHello, " ms", median(walls)))
-	r.row("peak memory, MiB", "%.1f", []float64{quantile(peaks, 0), median(peaks), quantile(peaks, 1)}, r.verdict(maxHelloPeak, " MiB", median(peaks)))
+	if len(v.hello) > 0 {
+		walls, peaks := column(v.hello, wall), column(v.hello, peak)
+		r.title("tori version", "best", "median", "worst")
+		r.row("wall time, ms", "%.1f", []float64{quantile(walls, 0), median(walls), quantile(walls, 1)}, r.verdict(maxHello, " ms", median(walls)))
+		r.row("peak memory, MiB", "%.1f", []float64{quantile(peaks, 0), median(peaks), quantile(peaks, 1)}, r.verdict(maxHelloPeak, " MiB", median(peaks)))
+	}
+	r.ledger(v.ledger)
 	_, _ = fmt.Fprintf(r.w, "\n%d of the budgets are exceeded.\n", r.over)
 }
 
