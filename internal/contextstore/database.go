@@ -338,7 +338,9 @@ func (d *database) create(ctx context.Context) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	h, err := d.connect(tmp)
+	making := d.schema
+	making.sync = "OFF" // it is synced once, when it is whole
+	h, err := making.connect(tmp)
 	if err != nil {
 		return err
 	}
@@ -351,7 +353,19 @@ func (d *database) create(ctx context.Context) (err error) {
 	if err := errors.Join(err, h.close()); err != nil {
 		return err
 	}
+	if err := syncWhole(tmp); err != nil {
+		return err
+	}
 	return (&disk.FS{}).Rename(tmp, d.path)
+}
+
+// syncWhole makes a file durable that others wrote and closed.
+func syncWhole(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // check reopens the database if its file was deleted or replaced, and reports

@@ -259,7 +259,11 @@ func (i *index) open(ctx context.Context, f func(Row) error) error {
 	for after := ""; ; {
 		var rows []Row
 		err := i.use(func(h *handles) (err error) {
-			rows, err = rowsOf(ctx, h.r, `SELECT rowid, `+columns+` FROM tasks WHERE (`+unfinished+`) AND uuid > ? ORDER BY uuid LIMIT ?`, after, batch)
+			db := h.w // connected already when a program starts; another connection costs more than the question
+			if db == nil {
+				db = h.r
+			}
+			rows, err = rowsOf(ctx, db, `SELECT rowid, `+columns+` FROM tasks WHERE (`+unfinished+`) AND uuid > ? ORDER BY uuid LIMIT ?`, after, batch)
 			return err
 		})
 		if err != nil {
