@@ -252,7 +252,9 @@ func TestReport(t *testing.T) {
 		over   int
 	}{
 		"within":       {func(*results) {}, 0},
-		"syncs":        {func(v *results) { v.pairs[100].tori[syncs] = 300 }, 1},
+		"syncs":        {func(v *results) { v.pairs[100].tori[syncs] = 203 }, 1},
+		"a checkpoint": {func(v *results) { v.pairs[100].tori[syncs] = 201 }, 0},
+		"checkpoints":  {func(v *results) { v.pairs[100].tori[syncs], v.pairs[100].tori[wall] = 209, 61_000 }, 0},
 		"rows":         {func(v *results) { v.pairs[100].tori[rows] = 101 }, 1},
 		"time":         {func(v *results) { v.pairs[100].tori[own] = 4.1 }, 1},
 		"last tenth":   {func(v *results) { v.pairs[100].tori[ownLast] = 4.1 }, 1},
