@@ -69,7 +69,7 @@ func (i *index) begin(ctx context.Context, h *handles) error {
 			return nil // what cannot be read is shown by a listing of the directories
 		}
 		v.State.TaskStatus = v.Status()
-		r, _ := i.row(ctx, v.Metadata, v.State) // if house.db cannot be read all effects count as pending
+		r, _ := i.rowBy(ctx, v.Metadata, v.State, (*houseDB).stored) // if house.db cannot be read all effects count as pending
 		if _, err := h.stmts["insert"].ExecContext(ctx, r.values()...); !isUnique(err) {
 			return err
 		}
@@ -135,11 +135,15 @@ func isUnique(err error) bool {
 
 // row is rowOf with the effects that were delivered taken off.
 func (i *index) row(ctx context.Context, m Metadata, s State) (Row, error) {
+	return i.rowBy(ctx, m, s, (*houseDB).acked)
+}
+
+func (i *index) rowBy(ctx context.Context, m Metadata, s State, read func(*houseDB, context.Context, string) (map[string]string, error)) (Row, error) {
 	r := rowOf(m, s)
 	if r.OutboxPending == 0 || i.acks == nil {
 		return r, nil
 	}
-	acked, err := i.acks.acked(ctx, m.UUID)
+	acked, err := read(i.acks, ctx, m.UUID)
 	if err != nil {
 		return r, fmt.Errorf("count what %s has yet to deliver: %w", m.UUID, err)
 	}

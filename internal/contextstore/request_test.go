@@ -371,4 +371,29 @@ func TestNumbersGoOnAfterAGap(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	_ = c.Close()
+// Making the index anew asks house.db what was delivered, and that is gone too.
+func TestBothDatabasesDeletedWhileInUse(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}, Effect{Key: "a", Kind: "label", Data: json.RawMessage(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(s.BaseDir, "*.db*"))
+	if err != nil || len(files) < 2 {
+		t.Fatal(files, err)
+	}
+	for _, f := range files {
+		if err := os.Remove(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := s.Enqueue(ctx, Metadata{TaskKey: task.Key{ID: "2"}}); err != nil || ctx.Err() != nil {
+		t.Fatal(err, ctx.Err())
+	}
+	if ids, err := s.WithUndelivered(t.Context()); err != nil || len(ids) != 1 {
+		t.Errorf("to be delivered: %q %v", ids, err)
+	}
 }
