@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // workLock is the file whose descriptor every child process of an owner
@@ -91,18 +89,45 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	pids, err := holders(filepath.Join(dir, workLock))
-	for _, pid := range pids {
-		if kerr := unix.Kill(pid, unix.SIGKILL); kerr != nil && !errors.Is(kerr, unix.ESRCH) {
-			err = errors.Join(err, fmt.Errorf("kill process %d: %w", pid, kerr))
+	path := filepath.Join(dir, workLock)
+	all, err := holders(path)
+	if err != nil {
+		return nil, err
+	}
+	var killed []int
+	for _, pid := range all {
+		done, kerr := killHolder(pid, path)
+		if err = errors.Join(err, kerr); done {
+			killed = append(killed, pid)
 		}
 	}
-	return pids, err
+	return killed, err
 }
 
-// holders finds the processes, other than this one, that have path open. Only
-// those of the same user can be looked into. A kernel lock of this kind tells
-// no process id, since it belongs to whoever shares the descriptor.
+// killHolder kills a process if it holds the lock on path. The process is pinned
+// first: its id may have become another's since it was found.
+func killHolder(pid int, path string) (done bool, err error) {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false, fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	defer func() { _ = p.Release() }()
+	want, err := os.Stat(path)
+	if err != nil || !holds(pid, want) {
+		return false, err
+	}
+	if err := p.Kill(); err != nil {
+		if errors.Is(err, os.ErrProcessDone) {
+			return false, nil
+		}
+		return false, fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	return true, nil
+}
+
+// holders finds the processes, other than this one, that share the lock on
+// path. Only those of the same user can be looked into. A kernel lock of this
+// kind tells no process id, since it belongs to whoever shares the descriptor.
 func holders(path string) ([]int, error) {
 	want, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -117,23 +142,35 @@ func holders(path string) ([]int, error) {
 	}
 	var pids []int
 	for _, p := range procs {
-		pid, err := strconv.Atoi(p.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		fds, err := filepath.Glob(filepath.Join("/proc", p.Name(), "fd", "*"))
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			if to, err := os.Readlink(fd); err != nil || !strings.HasSuffix(to, "/"+workLock) {
-				continue
-			}
-			if have, err := os.Stat(fd); err == nil && os.SameFile(want, have) {
-				pids = append(pids, pid)
-				break
-			}
+		if pid, err := strconv.Atoi(p.Name()); err == nil && pid != os.Getpid() && holds(pid, want) {
+			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
+}
+
+// holds reports whether a process has a descriptor of the file that its lock
+// belongs to: not one of its own, as somebody has who copies or reads the file.
+func holds(pid int, file os.FileInfo) bool {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	fds, err := os.ReadDir(filepath.Join(dir, "fd"))
+	if err != nil {
+		return false
+	}
+	for _, fd := range fds {
+		path := filepath.Join(dir, "fd", fd.Name())
+		if to, err := os.Readlink(path); err != nil || !strings.HasSuffix(to, "/"+workLock) {
+			continue
+		}
+		have, err := os.Stat(path)
+		if err != nil || !os.SameFile(file, have) {
+			continue
+		}
+		// A line for each lock of the descriptor (proc(5), "fdinfo").
+		info, err := os.ReadFile(filepath.Join(dir, "fdinfo", fd.Name()))
+		if err == nil && strings.Contains(string(info), "\nlock:") {
+			return true
+		}
+	}
+	return false
 }

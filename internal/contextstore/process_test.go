@@ -363,3 +363,41 @@ func checkAllEnded(t *testing.T, s *Store, tasks int) {
 		t.Errorf("reindex changed an answer")
 	}
 }
+
+// A backup that has work.lock open shares nothing with the dead owner.
+func TestWhoOnlyReadsWorkLockIsNotEnded(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, out := process(t, "owner", s.BaseDir)
+	line, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(filepath.Join(s.BaseDir, dirRunning, id, workLock))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := exec.Command("sleep", "1000")
+	reader.Stdin = f
+	if err := errors.Join(reader.Start(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reader.Process.Kill(); _ = reader.Wait() })
+	_ = owner.Process.Kill()
+	_ = owner.Wait()
+	killed, err := s.EndOrphans(t.Context(), id, 0)
+	if err != nil || len(killed) != 1 || strconv.Itoa(killed[0]) != strings.TrimSpace(line) {
+		t.Errorf("ended %v, want the child %s and not the reader %d: %v", killed, line, reader.Process.Pid, err)
+	}
+	c, _, err := s.Claim(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
