@@ -305,10 +305,12 @@ func (e *LiveError) Error() string {
 func (s *Store) dir(uuid string) (string, error) { return findExact(s.BaseDir, uuid) }
 
 func findExact(base, uuid string) (string, error) {
-	for _, d := range statusDirs {
-		p := filepath.Join(base, d, uuid)
-		if st, err := os.Stat(p); err == nil && st.IsDir() {
-			return p, nil
+	for range looks { // it may go back to a directory that was looked at
+		for _, d := range statusDirs {
+			p := filepath.Join(base, d, uuid)
+			if st, err := os.Stat(p); err == nil && st.IsDir() {
+				return p, nil
+			}
 		}
 	}
 	return "", fmt.Errorf("%s: %w", uuid, ErrNotFound)

@@ -1,14 +1,17 @@
 package contextstore
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -587,4 +590,30 @@ func TestTail(t *testing.T) {
 			t.Errorf("Tail(%d) = %v, %v", n, seqs, err)
 		}
 	}
+}
+
+// A run that is resumed goes from paused/ back to queued/.
+func TestAContextIsFoundWhileItMoves(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	id := put(t, s, task.Paused)
+	at := func(d string) string { return filepath.Join(s.BaseDir, d, id) }
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			if err := errors.Join(os.Rename(at(dirPaused), at(dirQueued)), os.Rename(at(dirQueued), at(dirPaused))); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(50 * time.Microsecond) // nothing moves again and again while it is looked for
+		}
+	})
+	for range 20_000 {
+		if _, err := s.dir(id); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	cancel()
+	done.Wait()
 }
