@@ -39,7 +39,7 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 }
 
 // take locks a context that has no owner, finishes a half-done transition, and
-// opens its files. Generation and owner are ours from here on.
+// opens its files. What it returns is not yet the caller's own: see begin.
 func (s *Store) take(ctx context.Context, uuid string) (*Context, []string, error) {
 	c, err := s.hold(uuid)
 	if err != nil {
@@ -120,8 +120,8 @@ func (s *Store) workHeld(dir string) error {
 	return errors.Join(&OrphansError{uuid, pids}, err)
 }
 
-// load reads what the last owner left, finishes what they had committed, mends
-// the ends of the logs and counts the generation on.
+// load reads what the last owner left, finishes what they had committed, and
+// mends the ends of the logs.
 func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 	if c.meta, err = ReadMetadata(c.dir); err != nil {
 		return nil, fmt.Errorf("claim %s: %w", filepath.Base(c.dir), err)
@@ -154,12 +154,14 @@ func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 	if err != nil {
 		return repairs, fmt.Errorf("claim %s: %w", c.meta.UUID, err)
 	}
-	g, err := c.store.index.generation(ctx, c.meta.UUID)
-	c.store.tell(err)
-	c.since = c.store.now()
-	c.state.Generation = max(g, c.state.Generation) + 1
-	c.state.ProcessID, c.state.Hostname = os.Getpid(), c.store.hostname
 	return repairs, nil
+}
+
+// begin makes this process the owner that what is written next is by.
+func (c *Context) begin() {
+	c.since = c.store.now()
+	c.state.Generation++
+	c.state.ProcessID, c.state.Hostname = os.Getpid(), c.store.hostname
 }
 
 // claim makes a context that was taken the caller's to run.
@@ -167,6 +169,7 @@ func (c *Context) claim(ctx context.Context, repairs *[]string) error {
 	if err := c.store.room(); err != nil {
 		return err
 	}
+	c.begin()
 	if c.state.BootID != "" && c.state.BootID != c.store.boot {
 		c.rebooted = true
 		*repairs = append(*repairs, "the machine was restarted since: files of the workspace written shortly before may be missing or incomplete")

@@ -154,6 +154,7 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (
 		}
 		return Answer{Status: from}, i18n.E("contextstore.not_now", uuid, from, string(do), err)
 	}
+	c.begin()
 	o := task.Outcome{Status: to, Reason: fmt.Sprintf("%s by %s", to, s.Redact(by))}
 	if to == task.Queued {
 		o.Reason = ""

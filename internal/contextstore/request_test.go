@@ -397,3 +397,59 @@ func TestBothDatabasesDeletedWhileInUse(t *testing.T) {
 		t.Errorf("to be delivered: %q %v", ids, err)
 	}
 }
+
+// To ask for what is so already makes no new owner: the row would be of one
+// that state.json does not know.
+func TestAskingInVainLeavesTheRow(t *testing.T) {
+	t.Parallel()
+	for _, do := range []Action{Pause, Resume} {
+		t.Run(string(do), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			from := map[Action]task.Status{Pause: task.Paused, Resume: task.Queued}[do]
+			c := begin(t, s)
+			owed := Effect{Key: "a", Kind: "label", Data: json.RawMessage(`{}`)}
+			if err := c.Transition(t.Context(), task.Outcome{Status: from}, owed); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Ask(t.Context(), c.UUID(), do, "ken"); err != nil {
+				t.Fatal(err)
+			}
+			g, err := s.index.generation(t.Context(), c.UUID())
+			if err != nil || g != c.State().Generation {
+				t.Errorf("generation %d in the row, %d in state.json: %v", g, c.State().Generation, err)
+			}
+			if err := s.Acknowledge(t.Context(), c.UUID(), owed, ""); err != nil { // and the row is mended
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// A state.json that fell behind its row is no reason to leave an end unfinished.
+func TestAHalfDoneEndBehindItsRowIsFinished(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	c.mu.Lock()
+	err := c.commit(t.Context(), task.Outcome{Status: task.Completed}, nil)
+	c.mu.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	abandon(c)
+	err = s.index.write(func(h *handles) error {
+		_, err := h.w.ExecContext(t.Context(), `UPDATE tasks SET generation=9`)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrEnded) || errors.Is(err, ErrNotOwner) {
+		t.Errorf("claimed: %v", err)
+	}
+	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+	if err != nil || v.Status() != task.Completed || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != dirCompleted {
+		t.Errorf("%s, phase %q, in %s: %v", v.Status(), v.State.Phase, v.Dir, err)
+	}
+}

@@ -146,6 +146,11 @@ func (c *Context) leave(ctx context.Context) error {
 // finishHalf completes a transition whose commit point was passed, and says
 // whether there was anything to do.
 func (c *Context) finishHalf(ctx context.Context) (did bool, err error) {
+	// There is no later owner while the lock is ours: a row that knows of one
+	// knows of a state.json that was lost.
+	g, err := c.store.index.generation(ctx, c.meta.UUID)
+	c.store.tell(err)
+	c.state.Generation = max(c.state.Generation, g)
 	dir := filepath.Base(filepath.Dir(c.dir))
 	if c.state.Phase != phaseEnding && dir == dirOf(c.state.TaskStatus) {
 		return false, nil
