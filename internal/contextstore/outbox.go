@@ -2,8 +2,11 @@ package contextstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
+	"time"
 )
 
 // Undelivered returns the outward effects of a run that were committed and not
@@ -22,6 +25,24 @@ func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) 
 		return nil, err
 	}
 	return slices.DeleteFunc(st.Outbox, func(e Effect) bool { _, done := acked[e.Key]; return done }), nil
+}
+
+// outboxLock is the file that is locked while the effects of a run are delivered.
+const outboxLock = ".outbox.lock"
+
+// LockOutbox keeps everybody else from delivering the effects of a run until
+// release is called: of two who look for the mark of a delivery at once, both
+// would miss it. It waits for them no longer than wait; ErrDelivering then.
+func (s *Store) LockOutbox(ctx context.Context, uuid string, wait time.Duration) (release func(), err error) {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return nil, err
+	}
+	release, err = lockBeside(ctx, filepath.Join(dir, outboxLock), wait)
+	if errors.Is(err, errLocked) {
+		err = fmt.Errorf("outbox of %s: %w", uuid, ErrDelivering)
+	}
+	return release, err
 }
 
 // Acknowledge records that an effect has been delivered, and what came of it

@@ -177,20 +177,27 @@ func (c *Context) lockState(ctx context.Context) (release func(), err error) {
 	return lockState(ctx, c.dir, c.store.StateLockTimeout)
 }
 
-// lockState locks the .state.lock of a context until release is called. The
-// file stays: a lock file that is removed may have two holders.
+// lockState locks the .state.lock of a context until release is called.
 func lockState(ctx context.Context, dir string, timeout time.Duration) (release func(), err error) {
 	path := filepath.Join(dir, stateLockFile)
+	release, err = lockBeside(ctx, path, timeout)
+	if errors.Is(err, errLocked) {
+		err = i18n.E("contextstore.state_lock", path, timeout, err)
+	}
+	return release, err
+}
+
+// lockBeside locks a file that is there for that alone, waiting no longer than
+// timeout; errLocked then. The file stays: a lock file that is removed may have
+// two holders.
+func lockBeside(ctx context.Context, path string, timeout time.Duration) (release func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
 	if err != nil {
 		return nil, err
 	}
 	if err := await(ctx, f, timeout); err != nil {
 		_ = f.Close()
-		if errors.Is(err, errLocked) {
-			return nil, i18n.E("contextstore.state_lock", path, timeout, err)
-		}
 		return nil, err
 	}
-	return func() { _ = f.Close() }, nil
+	return func() { (&lock{f: f}).release() }, nil
 }

@@ -51,6 +51,8 @@ var (
 	ErrBusy     = errors.New("context has an owner")
 	ErrNotOwner = errors.New("context was taken over by another process")
 	ErrEnded    = errors.New("context has ended")
+
+	ErrDelivering = errors.New("another process delivers its effects")
 )
 
 // Options configure a Store. BaseDir and Redact must be set.

@@ -5,8 +5,10 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"toritsugi/internal/contextstore"
 )
@@ -25,10 +27,30 @@ type Outbox struct {
 
 // Deliver delivers the effects of one run in their order. It stops at the first
 // that fails: a comment that speaks of a branch is not posted before the branch
-// is there. What is left is delivered by a later call.
+// is there. What is left is delivered by a later call. While another process
+// delivers them Deliver waits for it.
 func (o *Outbox) Deliver(ctx context.Context, uuid string) error {
+	return o.deliver(ctx, uuid, patience)
+}
+
+// patience is how long to wait for another process that delivers the same: as
+// long as a push takes.
+const patience = time.Minute
+
+func (o *Outbox) deliver(ctx context.Context, uuid string, wait time.Duration) error {
 	effects, err := o.Store.Undelivered(ctx, uuid)
 	if err != nil {
+		return fmt.Errorf("outbox of %s: %w", uuid, err)
+	}
+	if len(effects) == 0 {
+		return nil
+	}
+	release, err := o.Store.LockOutbox(ctx, uuid, wait)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if effects, err = o.Store.Undelivered(ctx, uuid); err != nil { // what is left by now
 		return fmt.Errorf("outbox of %s: %w", uuid, err)
 	}
 	for _, e := range effects {
@@ -49,14 +71,15 @@ func (o *Outbox) Deliver(ctx context.Context, uuid string) error {
 }
 
 // DeliverAll delivers what earlier runs left. A run whose delivery fails is
-// logged and does not keep the others waiting.
+// logged and does not keep the others waiting; one that another process is
+// delivering is left to it.
 func (o *Outbox) DeliverAll(ctx context.Context) {
 	uuids, err := o.Store.WithUndelivered(ctx)
 	if err != nil {
 		o.Log.Warn("outbox: " + err.Error())
 	}
 	for _, uuid := range uuids {
-		if err := o.Deliver(ctx, uuid); err != nil {
+		if err := o.deliver(ctx, uuid, 0); err != nil && !errors.Is(err, contextstore.ErrDelivering) {
 			o.Log.Warn("Not delivered yet: "+err.Error(), "uuid", uuid)
 		}
 		if ctx.Err() != nil {
