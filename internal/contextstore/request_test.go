@@ -371,6 +371,8 @@ func TestNumbersGoOnAfterAGap(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	_ = c.Close()
+}
+
 // Making the index anew asks house.db what was delivered, and that is gone too.
 func TestBothDatabasesDeletedWhileInUse(t *testing.T) {
 	t.Parallel()
