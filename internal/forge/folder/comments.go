@@ -155,14 +155,15 @@ func fromHeading(text string, cut int64) (string, int64) {
 // it is on disk. It is idempotent: with a Marker that the file already holds,
 // nothing is written. The marker comes last, so that a comment cut off by a
 // crash lacks it and is written again. An unknown author is written as "tori",
-// a zero time is refused. One process at a time appends to an issue.
+// a zero time is refused. Processes that append at once do so one after the
+// other.
 func AppendComment(path string, c Comment) error {
 	path = CommentsPath(path)
 	entry, err := format(c)
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|nonblock, 0o644)
+	f, err := openLocked(path, lockTimeout)
 	if err != nil {
 		return i18n.E("folder.unwritable", path, err)
 	}
@@ -174,6 +175,42 @@ func AppendComment(path string, c Comment) error {
 		return i18n.E("folder.unwritable", path, err)
 	}
 	return syncDir(filepath.Dir(path))
+}
+
+// lockTimeout is how long a comment waits for those of other processes.
+const lockTimeout = 10 * time.Second
+
+// openLocked opens a comments file, or makes it, and locks it until it is
+// closed: between the look for a marker and the writing nobody else may write.
+func openLocked(path string, timeout time.Duration) (*os.File, error) {
+	for end := time.Now().Add(timeout); ; time.Sleep(5 * time.Millisecond) {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|nonblock, 0o644)
+		if err != nil {
+			return nil, err
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil && atPath(f, path) {
+			return f, nil
+		}
+		_ = f.Close()
+		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return nil, err
+		}
+		if time.Now().After(end) {
+			return nil, errors.New("another process holds its lock")
+		}
+	}
+}
+
+// atPath reports that f is still the file at path: an editor may have put
+// another one in its place.
+func atPath(f *os.File, path string) bool {
+	a, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	b, err := os.Stat(path)
+	return err == nil && os.SameFile(a, b)
 }
 
 // format writes c as an entry of the file.

@@ -355,3 +355,30 @@ func FuzzFrontMatter(f *testing.F) {
 		}
 	})
 }
+
+func TestAppendCommentAtOnce(t *testing.T) {
+	t.Parallel()
+	issue := file(t, "x.md", "# x")
+	c := Comment{Time: when, Body: "done", Marker: "m1"}
+	other, err := openLocked(CommentsPath(issue), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() { done <- AppendComment(issue, c) }()
+	select {
+	case err := <-done:
+		t.Fatalf("written while another process writes: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	entry, err := format(c)
+	if err == nil {
+		err = appendEntry(other, entry, c.Marker)
+	}
+	if err := errors.Join(err, other.Close(), <-done); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(read(t, CommentsPath(issue)), "<!-- tori:m1 -->"); got != 1 {
+		t.Errorf("written %d times", got)
+	}
+}
