@@ -136,9 +136,15 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		// The run is another's now: whatever is said about it, they say.
 		return r.report, errors.Join(err, c.Close())
 	}
-	r.report.Outcome = r.conclude(ctx, err, a.Lang)
-	r.report.Outcome.Reason = a.Store.Redact(r.report.Outcome.Reason)
-	r.report.Reason = a.Store.Redact(r.conclude(ctx, err, a.Reader).Reason)
+	posted, read := r.conclude(ctx, err, a.Lang), r.conclude(ctx, err, a.Reader)
+	if q, ok := c.Request(); ok && q.Action == contextstore.Stop && posted.Status == task.Paused {
+		// Asked while the run was on its way to a pause: the last word counts.
+		posted = task.Outcome{Status: task.Stopped, Reason: a.Lang.T("agent.asked_stop", q.By)}
+		read.Reason = a.Reader.T("agent.asked_stop", q.By)
+	}
+	r.report.Outcome = posted
+	r.report.Outcome.Reason = a.Store.Redact(posted.Reason)
+	r.report.Reason = a.Store.Redact(read.Reason)
 	err = r.end(context.WithoutCancel(ctx))
 	r.report.Dir = c.Dir()
 	return r.report, err

@@ -183,10 +183,32 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		*s.env.Stats = Stats{Disk: s.fs.Counts(), RowUpdates: s.store.RowUpdates(), LLMCalls: st.LLMCallCount, ToolCalls: st.ToolCallCount,
 			ToolMicros: report.ToolTime.Microseconds()}
 	}
+	if err == nil && report.Outcome.Status == task.Paused {
+		s.stopLate(context.WithoutCancel(ctx), &report)
+	}
 	if err == nil {
 		report.Undelivered = s.outbox().Deliver(context.WithoutCancel(ctx), id)
 	}
 	return report, err
+}
+
+// stopLate stops a run that was asked to stop just as it paused.
+func (s *system) stopLate(ctx context.Context, r *agent.Report) {
+	q, ok := s.store.Pending(r.UUID)
+	if !ok || q.Action != contextstore.Stop {
+		return
+	}
+	a, err := s.store.Ask(ctx, r.UUID, q.Action, q.By)
+	if err != nil {
+		s.log.Warn("Not stopped: " + err.Error())
+		return
+	}
+	if a.Status == task.Stopped {
+		r.Outcome.Status, r.Reason = a.Status, s.env.Lang.T("agent.asked_stop", q.By)
+		if v, err := contextstore.Find(s.store.BaseDir, r.UUID, contextstore.Viewer{Admin: true}); err == nil {
+			r.Dir = v.Dir
+		}
+	}
 }
 
 // orphanGrace is how long processes of a dead owner may take to end on their

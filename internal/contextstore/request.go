@@ -35,8 +35,24 @@ type Request struct {
 
 // Request returns what the owner of the context is asked to do; ok is false
 // where nobody asks anything. It costs one stat.
-func (c *Context) Request() (r Request, ok bool) {
-	path := filepath.Join(c.Dir(), requestFile)
+func (c *Context) Request() (Request, bool) { return readRequest(c.Dir()) }
+
+// request is Request for a caller who holds mu.
+func (c *Context) request() (Request, bool) { return readRequest(c.dir) }
+
+// Pending returns what the last owner of a run was asked and did not see in
+// time: a stop that came while it paused. Who gives a paused run up looks for it
+// once the locks are released: whoever asks later finds no owner and does it.
+func (s *Store) Pending(uuid string) (Request, bool) {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return Request{}, false
+	}
+	return readRequest(dir)
+}
+
+func readRequest(dir string) (r Request, ok bool) {
+	path := filepath.Join(dir, requestFile)
 	if _, err := os.Stat(path); err != nil {
 		return r, false
 	}
@@ -143,6 +159,10 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (
 		return Answer{}, err
 	}
 	defer unlock()
+	// What a former owner was asked is overtaken by this.
+	if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
+		return Answer{}, err
+	}
 	from := c.state.TaskStatus
 	to, there := target(do, from)
 	if there {

@@ -116,6 +116,29 @@ func TestAskTheOwner(t *testing.T) {
 	}
 }
 
+func TestAStopThatComesWhileTheOwnerPausesIsNotLost(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if a, err := s.Ask(t.Context(), c.UUID(), Stop, "ken"); err != nil || !a.Asked {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
+		t.Fatal(err)
+	}
+	q, ok := s.Pending(c.UUID())
+	if !ok || q.Action != Stop || q.By != "ken" {
+		t.Fatalf("%+v %v", q, ok)
+	}
+	// Another person's word, spoken later, overtakes it.
+	if a, err := s.Ask(t.Context(), c.UUID(), Resume, "mio"); err != nil || a.Status != task.Queued {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if q, ok := s.Pending(c.UUID()); ok {
+		t.Errorf("%+v", q)
+	}
+}
+
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Ended: func(_ context.Context, v View, o task.Outcome) (string, []Effect, error) {

@@ -131,7 +131,10 @@ func (c *Context) finish(ctx context.Context) error {
 // it is held, and tells the row that nothing is left to do. A work.lock stays
 // while there may be a next owner: a child of this one may still hold it.
 func (c *Context) leave(ctx context.Context) error {
-	files := []string{keptFile, requestFile}
+	files := []string{keptFile}
+	if r, ok := c.request(); !ok || r.Action != Stop || c.state.TaskStatus != task.Paused {
+		files = append(files, requestFile)
+	} // else it came too late for this owner, who still has to do it: Pending
 	if c.state.TaskStatus.Final() {
 		files = append(files, workLock)
 	}
