@@ -32,6 +32,13 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 		c.shut()
 		return nil, repairs, err
 	}
+	// A pause that a dead owner was asked for is done: that it is taken up again
+	// is what somebody wants now. A stop stays asked.
+	if r, ok := c.request(); ok && r.Action == Pause && r.At.Before(c.since.Time) {
+		if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
+			repairs = append(repairs, err.Error())
+		}
+	}
 	c.stop = make(chan struct{})
 	c.flush = time.NewTimer(time.Hour)
 	c.done.Go(func() { c.beat(s.Heartbeat) })

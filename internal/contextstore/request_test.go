@@ -139,6 +139,29 @@ func TestAStopThatComesWhileTheOwnerPausesIsNotLost(t *testing.T) {
 	}
 }
 
+func TestWhatADeadOwnerWasAsked(t *testing.T) {
+	t.Parallel()
+	for do, stays := range map[Action]bool{Pause: false, Stop: true} {
+		t.Run(string(do), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			c := begin(t, s)
+			if a, err := s.Ask(t.Context(), c.UUID(), do, "ken"); err != nil || !a.Asked {
+				t.Fatalf("%+v %v", a, err)
+			}
+			abandon(c)
+			c, _, err := s.Claim(t.Context(), c.UUID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			if q, ok := c.Request(); ok != stays {
+				t.Errorf("%+v %v", q, ok)
+			}
+		})
+	}
+}
+
 func TestOutbox(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{Ended: func(_ context.Context, v View, o task.Outcome) (string, []Effect, error) {
@@ -476,5 +499,21 @@ func TestAHalfDoneEndBehindItsRowIsFinished(t *testing.T) {
 	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
 	if err != nil || v.Status() != task.Completed || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != dirCompleted {
 		t.Errorf("%s, phase %q, in %s: %v", v.Status(), v.State.Phase, v.Dir, err)
+	}
+}
+
+func TestAQueuedRunTellsOfNoEarlierTrouble(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused, Reason: "the disk is full"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Ask(t.Context(), c.UUID(), Resume, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+	if err != nil || v.State.Error != nil || rowIn(t, s.index, c.UUID()).Error != "" {
+		t.Errorf("%+v %v", v.State, err)
 	}
 }

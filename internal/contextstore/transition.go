@@ -58,7 +58,7 @@ func (c *Context) commit(ctx context.Context, o task.Outcome, effects []Effect) 
 		}
 	}
 	c.state.TaskStatus, c.state.Status, c.state.Phase = o.Status, string(o.Status), phaseEnding
-	c.state.LastActivity = "transition"
+	c.state.LastActivity, c.state.Error = "transition", nil // an earlier reason is over
 	if o.Status != task.Completed && o.Reason != "" {
 		reason := c.store.Redact(o.Reason)
 		c.state.Error = &reason
