@@ -220,6 +220,15 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
 		return "", err
 	}
 	s.checkIndex(ctx)
+	if s.index == nil { // nothing else keeps two runs of a key apart
+		turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
+		defer cancel()
+		release, err := s.house.turn(turn)
+		if err != nil {
+			return "", i18n.E("ledger.house_wait", s.BaseDir, err)
+		}
+		defer release()
+	}
 	if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
 		return "", err
 	}
@@ -271,9 +280,15 @@ func (s *Store) build(dir string, m Metadata, st State) error {
 // refuseSecond returns an error if a run of the key is live. A row that the
 // directories contradict is mended first.
 func (s *Store) refuseSecond(ctx context.Context, k task.Key) error {
+	if s.index == nil {
+		return s.refuseBeside(k)
+	}
 	id, err := s.index.live(ctx, k)
-	if err != nil || id == "" {
+	if err != nil {
 		s.tell(err)
+		return s.refuseBeside(k)
+	}
+	if id == "" {
 		return nil
 	}
 	dir, err := s.dir(id)
@@ -290,6 +305,21 @@ func (s *Store) refuseSecond(ctx context.Context, k task.Key) error {
 		}
 	}
 	return &LiveError{UUID: id, Status: st.TaskStatus, Key: k}
+}
+
+// turnTimeout is how long an Enqueue without an index waits for others.
+const turnTimeout = 10 * time.Second
+
+// refuseBeside is the one-live-run rule by the directories alone, where there is
+// no index that could be asked.
+func (s *Store) refuseBeside(k task.Key) error {
+	return walkIn(s.BaseDir, liveDirs, func(dir string) error {
+		v, err := view(dir)
+		if err != nil || v.Metadata.TaskKey != k || v.Status().Final() {
+			return nil //nolint:nilerr // what cannot be read refuses nothing
+		}
+		return &LiveError{UUID: v.Metadata.UUID, Status: v.Status(), Key: k}
+	})
 }
 
 // LiveError says that a run of the same key has not ended.

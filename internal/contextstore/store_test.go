@@ -381,6 +381,50 @@ func TestANewIndexKnowsTheLiveRuns(t *testing.T) {
 	}
 }
 
+func TestOneLiveRunWithoutAnIndex(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	if err := os.WriteFile(filepath.Join(base, "tasks.db"), []byte(strings.Repeat("no database", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, Options{BaseDir: base, OnIndexError: func(error) {}})
+	first := putKey(t, s, key, task.Paused)
+	var live *LiveError
+	if _, err := s.Enqueue(t.Context(), Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != first || live.Status != task.Paused {
+		t.Errorf("a second run of the key: %v", err)
+	}
+	if _, err := s.Ask(t.Context(), first, Stop, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	// Of many at once one is begun.
+	won := make(chan string)
+	const n = 8
+	for range n {
+		go func() { id, _ := s.Enqueue(t.Context(), Metadata{TaskKey: key}); won <- id }()
+	}
+	var ids []string
+	for range n {
+		if id := <-won; id != "" {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 1 {
+		t.Errorf("live at once: %v", ids)
+	}
+}
+
+func TestAnInterruptionMakesNoSecondRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{OnIndexError: func(error) {}})
+	first := putKey(t, s, key, task.Paused)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var live *LiveError
+	if _, err := s.Enqueue(ctx, Metadata{TaskKey: key}); !errors.As(err, &live) || live.UUID != first {
+		t.Errorf("a second run of the key: %v", err)
+	}
+}
+
 func TestNothingDependsOnTheIndex(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{OnIndexError: func(error) {}})
