@@ -120,7 +120,7 @@ func openCheckedLog(dir, name string) (r io.ReadCloser, gz bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	f, err := os.Open(path)
+	f, err := openPlain(path)
 	if err != nil || !gz {
 		return f, false, err
 	}

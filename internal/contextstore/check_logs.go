@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -296,7 +295,7 @@ func (i *inspection) windowJudge() judge {
 // messageAt reports whether the line of message seq begins at a byte.
 func (i *inspection) messageAt(offset, seq int64) bool {
 	if i.reader == nil {
-		f, err := os.Open(filepath.Join(i.dir, messagesFile))
+		f, err := openPlain(filepath.Join(i.dir, messagesFile))
 		if err != nil {
 			return false
 		}

@@ -281,7 +281,7 @@ func (c *Context) lastTokens(m Mark) error {
 	if m.Bytes == 0 {
 		return nil
 	}
-	f, err := os.Open(filepath.Join(c.dir, messagesFile))
+	f, err := openPlain(filepath.Join(c.dir, messagesFile))
 	if err != nil {
 		return err
 	}

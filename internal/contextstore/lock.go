@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func (l *lock) release() {
 // ReadOwner tells whether a context is owned at this moment, and what its
 // .lock says. It takes no lock and works on a read-only disk.
 func ReadOwner(dir string) (owner Owner, held bool) {
-	f, err := os.Open(dir + "/" + lockFile)
+	f, err := openPlain(filepath.Join(dir, lockFile))
 	if err != nil {
 		return owner, false
 	}

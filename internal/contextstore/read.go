@@ -246,7 +246,7 @@ const (
 // missing log reads as empty (store-v3 §11.2). It reads back from the end only
 // as far as it must and holds n lines in memory; n < 0 streams the whole log.
 func (v View) Tail(log string, n int, f func(line []byte) error) error {
-	h, err := os.Open(filepath.Join(v.Dir, log))
+	h, err := openPlain(filepath.Join(v.Dir, log))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -1,10 +1,13 @@
 package contextstore
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -136,7 +139,7 @@ func ReadState(dir string) (State, error) {
 }
 
 func readJSON(path string, v any) error {
-	b, err := os.ReadFile(path)
+	b, err := readPlain(path)
 	if err != nil {
 		return err
 	}
@@ -144,4 +147,38 @@ func readJSON(path string, v any) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// readPlain reads a whole plain file.
+func readPlain(path string) ([]byte, error) {
+	f, err := openPlain(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBuffer(make([]byte, 0, st.Size()+bytes.MinRead))
+	_, err = b.ReadFrom(f)
+	return b.Bytes(), err
+}
+
+// openPlain opens a file for reading. One that is no plain file is refused: a
+// pipe would be waited for without end.
+func openPlain(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("%s is no plain file", path)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
 }

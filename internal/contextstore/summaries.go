@@ -197,7 +197,7 @@ func lastSummary(dir string, want func(Summary) bool) (found *Summary, err error
 // openExisting opens a log for reading. A missing one is nil (store-v3 §11.2),
 // a missing context is an error: it may have been moved since it was found.
 func openExisting(dir, name string) (*os.File, error) {
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := openPlain(filepath.Join(dir, name))
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}

@@ -1,0 +1,56 @@
+package contextstore
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/task"
+)
+
+// within fails the test where f takes longer than a reader may.
+func within(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("%s does not end", what)
+	}
+}
+
+func TestAPipeIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{metadataFile, stateFile, lockFile, messagesFile, summariesFile, toolsFile, windowFile, checksFile} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			id := put(t, s, task.Paused)
+			dir := filepath.Join(s.BaseDir, dirPaused, id)
+			_ = os.Remove(filepath.Join(dir, name))
+			if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			who := Viewer{Admin: true}
+			within(t, "a listing", func() { _, _ = List(s.BaseDir, 10, who, func(View) bool { return true }) })
+			within(t, "a look at it", func() {
+				if v, err := Find(s.BaseDir, id, who); err == nil {
+					for _, log := range []string{Messages, Summaries, Tools} {
+						_ = v.Tail(log, 10, func([]byte) error { return nil })
+					}
+					_, _ = v.FinalSummary()
+				}
+			})
+			within(t, "a check", func() {
+				r, err := Check(t.Context(), s.BaseDir, CheckOptions{})
+				if err != nil || r.Left == 0 {
+					t.Errorf("%+v %v", r, err)
+				}
+			})
+		})
+	}
+}
