@@ -3,7 +3,6 @@ package contextstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -119,9 +118,6 @@ func (r *ReindexReport) add(base, dir string, add func(Metadata, State) error) e
 	v, err := view(dir)
 	if v.Held {
 		return i18n.E("reindex.in_use", base, i18n.E("reindex.context", v.Metadata.UUID, v.Owner.ProcessID, v.Owner.Hostname, ErrBusy))
-	}
-	if err == nil && v.Metadata.UUID != filepath.Base(dir) {
-		err = fmt.Errorf("%s tells of %s", metadataFile, v.Metadata.UUID)
 	}
 	if err != nil {
 		r.name(&r.Damaged, dir+": "+err.Error())

@@ -133,6 +133,9 @@ func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 	if c.meta, err = ReadMetadata(c.dir); err != nil {
 		return nil, fmt.Errorf("claim %s: %w", filepath.Base(c.dir), err)
 	}
+	if c.meta.UUID != filepath.Base(c.dir) {
+		return nil, i18n.E("contextstore.other_uuid", filepath.Join(c.dir, metadataFile), c.meta.UUID)
+	}
 	c.state, err = ReadState(c.dir)
 	if err != nil {
 		// An unsynced replace may be lost with the power; the files tell the rest.

@@ -69,6 +69,9 @@ func view(dir string) (View, error) {
 	if v.Metadata, err = ReadMetadata(dir); err != nil {
 		return v, err
 	}
+	if v.Metadata.UUID != filepath.Base(dir) { // a copy of another run: what is done to it would be done to that
+		return v, i18n.E("contextstore.other_uuid", filepath.Join(dir, metadataFile), v.Metadata.UUID)
+	}
 	v.State, _ = ReadState(dir)
 	v.Owner, v.Held = ReadOwner(dir)
 	return v, nil

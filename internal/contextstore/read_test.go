@@ -54,3 +54,28 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 		})
 	}
 }
+
+func TestACopyIsNotTakenForTheRun(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	id, copied := put(t, s, task.Paused), "00000000-0000-4000-8000-000000000000"
+	if err := os.CopyFS(filepath.Join(s.BaseDir, dirPaused, copied), os.DirFS(filepath.Join(s.BaseDir, dirPaused, id))); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := Find(s.BaseDir, copied, Viewer{Admin: true}); err == nil {
+		t.Errorf("found %s", v.Metadata.UUID)
+	}
+	if _, err := s.Ask(t.Context(), copied, Stop, "ken"); err == nil {
+		t.Error("stopped")
+	}
+	if _, _, err := s.Claim(t.Context(), copied); err == nil {
+		t.Error("claimed")
+	}
+	l, err := List(s.BaseDir, 10, Viewer{Admin: true}, func(View) bool { return true })
+	if err != nil || len(l.Views) != 1 || l.Views[0].Metadata.UUID != id || l.Views[0].Status() != task.Paused || len(l.Damaged) != 1 {
+		t.Errorf("%+v %v", l, err)
+	}
+	if _, err := s.dir(""); err == nil {
+		t.Error("a status directory is taken for a run")
+	}
+}

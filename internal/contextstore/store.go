@@ -337,6 +337,9 @@ func (e *LiveError) Error() string {
 func (s *Store) dir(uuid string) (string, error) { return findExact(s.BaseDir, uuid) }
 
 func findExact(base, uuid string) (string, error) {
+	if uuid == "" || filepath.Base(uuid) != uuid {
+		return "", fmt.Errorf("%q: %w", uuid, ErrNotFound)
+	}
 	for range looks { // it may go back to a directory that was looked at
 		for _, d := range statusDirs {
 			p := filepath.Join(base, d, uuid)

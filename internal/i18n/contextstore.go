@@ -9,6 +9,10 @@ var contextstoreTexts = map[string]text{
 		"%s was written in format %d, this program knows formats up to %d: use the newer program",
 		"%s は形式 %d で書かれていますが、このプログラムが扱えるのは形式 %d までです。新しい版を使ってください",
 	},
+	"contextstore.other_uuid": {
+		"%s tells of run %q, not of the directory it lies in: move the directory away if it is a copy",
+		"%s は置かれたディレクトリではなく実行 %q について書かれています。複製なら別の場所へ移してください",
+	},
 	"contextstore.busy": {
 		"run %s is in the hands of process %d on %s: wait for it, or stop that process first (%v)",
 		"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください（%v）",
