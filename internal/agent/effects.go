@@ -26,9 +26,9 @@ type pushEffect struct {
 	Commit string `json:"commit"`
 }
 
-// commentEffect is the entry in the comments file of an issue.
+// commentEffect is the entry in the comments file of the run's issue, whose path
+// stands in metadata.json: here it would be masked if it held an address.
 type commentEffect struct {
-	Issue  string    `json:"issue"`
 	Author string    `json:"author"`
 	Time   time.Time `json:"time"`
 	Body   string    `json:"body"`
@@ -46,7 +46,7 @@ func (r *run) effects() (all []contextstore.Effect, err error) {
 		all = append(all, e)
 	}
 	if r.job.Issue != "" {
-		e, err := r.commentOn(r.job.Issue, r.ledger.UUID(), o.Status, r.report.Comment)
+		e, err := r.commentOn(r.ledger.UUID(), o.Status, r.report.Comment)
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +56,9 @@ func (r *run) effects() (all []contextstore.Effect, err error) {
 }
 
 // commentOn is the comment about the end of a run. Its key is the marker it leaves.
-func (a *Agent) commentOn(issue, uuid string, s task.Status, text string) (contextstore.Effect, error) {
+func (a *Agent) commentOn(uuid string, s task.Status, text string) (contextstore.Effect, error) {
 	return effect(uuid+"."+string(s), EffectComment,
-		commentEffect{issue, a.AuthorName, a.Now().UTC(), redact.Printable(a.Store.Redact(text))})
+		commentEffect{a.AuthorName, a.Now().UTC(), redact.Printable(a.Store.Redact(text))})
 }
 
 func effect(key, kind string, data any) (contextstore.Effect, error) {
@@ -88,12 +88,20 @@ func (a *Agent) Push(ctx context.Context, uuid string, e contextstore.Effect) (s
 }
 
 // Comment delivers a comment, once: the comments file holds its key.
-func (a *Agent) Comment(_ context.Context, _ string, e contextstore.Effect) (string, error) {
+func (a *Agent) Comment(_ context.Context, uuid string, e contextstore.Effect) (string, error) {
 	var c commentEffect
 	if err := json.Unmarshal(e.Data, &c); err != nil {
 		return "", fmt.Errorf("effect %s: %w", e.Key, err)
 	}
-	return folder.CommentsPath(c.Issue), folder.AppendComment(c.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
+	m, err := a.Store.Metadata(uuid)
+	if err != nil {
+		return "", fmt.Errorf("effect %s: %w", e.Key, err)
+	}
+	job, err := ParseJob(m)
+	if err != nil {
+		return "", fmt.Errorf("effect %s: %w", e.Key, err)
+	}
+	return folder.CommentsPath(job.Issue), folder.AppendComment(job.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
 }
 
 // Ended is the final summary and the comment of a run that somebody stopped
@@ -106,6 +114,6 @@ func (a *Agent) Ended(_ context.Context, v contextstore.View, o task.Outcome) (s
 		return summary, nil, nil // without a job there is nobody to tell
 	}
 	text := a.Lang.T("agent.comment_"+string(o.Status)) + "\n\n" + o.Reason + "\n\n" + a.Lang.T("agent.comment_run", v.Metadata.UUID, v.Metadata.UUID[:8]) + "\n"
-	e, err := a.commentOn(job.Issue, v.Metadata.UUID, o.Status, text)
+	e, err := a.commentOn(v.Metadata.UUID, o.Status, text)
 	return summary, []contextstore.Effect{e}, err
 }

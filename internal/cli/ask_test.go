@@ -147,6 +147,19 @@ func TestWhatIsOwedIsDeliveredLater(t *testing.T) {
 	}
 }
 
+// What an outbox holds is masked; where a comment goes must not be.
+func TestACommentBesideAnIssueWhosePathLooksLikeAnAddress(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "Nothing to do."} })
+	h := newHouse(t, server.URL, "")
+	issue := h.write("taro@example.com/issue.md", "# Look around\n\nThat is all.\n")
+	h.tori(0, append([]string{"run", "--repo", filepath.Join(h.dir, "repo"), "--issue", issue}, h.bare...)...)
+	b, err := os.ReadFile(filepath.Join(h.dir, "taro@example.com", "issue.comments.md"))
+	if err != nil || !strings.Contains(string(b), "tori:"+h.only().Metadata.UUID) {
+		t.Errorf("commented %q: %v", b, err)
+	}
+}
+
 func gitOut(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", args...)

@@ -336,6 +336,15 @@ func (e *LiveError) Error() string {
 // dir finds the directory of a whole uuid.
 func (s *Store) dir(uuid string) (string, error) { return findExact(s.BaseDir, uuid) }
 
+// Metadata reads the metadata of a whole uuid's context, whoever owns it.
+func (s *Store) Metadata(uuid string) (Metadata, error) {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return Metadata{}, err
+	}
+	return ReadMetadata(dir)
+}
+
 func findExact(base, uuid string) (string, error) {
 	if uuid == "" || filepath.Base(uuid) != uuid {
 		return "", fmt.Errorf("%q: %w", uuid, ErrNotFound)
