@@ -36,7 +36,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 				t.Fatal(err)
 			}
 			who := Viewer{Admin: true}
-			within(t, "a listing", func() { _, _ = List(s.BaseDir, 10, who, func(View) bool { return true }) })
+			within(t, "a listing", func() { _, _ = scan(s.BaseDir, 10, who, Filter{}.takes) })
 			within(t, "a look at it", func() {
 				if v, err := Find(s.BaseDir, id, who); err == nil {
 					for _, log := range []string{Messages, Summaries, Tools} {
@@ -71,7 +71,7 @@ func TestACopyIsNotTakenForTheRun(t *testing.T) {
 	if _, _, err := s.Claim(t.Context(), copied); err == nil {
 		t.Error("claimed")
 	}
-	l, err := List(s.BaseDir, 10, Viewer{Admin: true}, func(View) bool { return true })
+	l, err := List(t.Context(), s.BaseDir, Viewer{Admin: true}, Filter{Limit: 10})
 	if err != nil || len(l.Views) != 1 || l.Views[0].Metadata.UUID != id || l.Views[0].Status() != task.Paused || len(l.Damaged) != 1 {
 		t.Errorf("%+v %v", l, err)
 	}

@@ -138,7 +138,10 @@ func target(do Action, now task.Status) (to task.Status, there bool) {
 
 // change makes the transition of a run that has no owner.
 func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
-	c, _, err := s.take(ctx, uuid)
+	c, repairs, err := s.take(ctx, uuid)
+	for _, r := range repairs {
+		s.OnRepair(uuid + ": " + r)
+	}
 	if errors.Is(err, ErrEnded) {
 		dir, derr := s.dir(uuid)
 		st, serr := ReadState(dir)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 )
 
@@ -515,5 +516,47 @@ func TestAQueuedRunTellsOfNoEarlierTrouble(t *testing.T) {
 	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
 	if err != nil || v.State.Error != nil || rowIn(t, s.index, c.UUID()).Error != "" {
 		t.Errorf("%+v %v", v.State, err)
+	}
+}
+
+// A stop that is asked for while the owner is about to pause is not forgotten.
+func TestAStopThatCameTooLateWaitsForTheNextOwner(t *testing.T) {
+	t.Parallel()
+	var s *Store
+	var c *Context
+	var armed, asked bool
+	s = open(t, Options{FS: &disk.FS{Before: func(op disk.Op) error {
+		if armed && op.Kind == disk.Rename {
+			armed = false
+			a, err := s.Ask(t.Context(), c.UUID(), Stop, "ken")
+			asked = err == nil && a.Asked
+		}
+		return nil
+	}}})
+	c = begin(t, s)
+	armed = true
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil || !asked {
+		t.Fatal(err, asked)
+	}
+	next, _, err := s.Claim(t.Context(), c.UUID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := next.Request(); !ok || r.Action != Stop {
+		t.Errorf("%+v %v", r, ok)
+	}
+	abandon(next)
+	// Who puts it back into the queue wants it to go on.
+	if _, err := s.Ask(t.Context(), c.UUID(), Resume, "ken"); err != nil {
+		t.Fatal(err)
+	}
+	if next, _, err = s.Claim(t.Context(), c.UUID()); err != nil {
+		t.Fatal(err)
+	}
+	if r, ok := next.Request(); ok {
+		t.Errorf("%+v", r)
+	}
+	if err := next.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
