@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"path/filepath"
@@ -320,10 +321,7 @@ func (c *checker) context(d, id string) {
 
 // keyHash is a short form of a task key.
 func keyHash(k string) uint64 {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for _, b := range []byte(k) {
-		h = (h ^ uint64(b)) * prime
-	}
-	return h
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(k))
+	return h.Sum64()
 }

@@ -237,8 +237,9 @@ func (i *inspection) aside(name string, r io.Reader) error {
 	return setAside(i.c.fs, filepath.Join(i.dir, name+".cut"), r)
 }
 
-// setAside appends r to a file and makes it durable. A file that is no plain
-// one is refused.
+// setAside appends what is cut off a file to another one and makes it durable:
+// a line that cannot be read here may still tell a person something. A file that
+// is no plain one is refused.
 func setAside(fs *disk.FS, path string, r io.Reader) error {
 	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
 		return fmt.Errorf("%s is no plain file", path)

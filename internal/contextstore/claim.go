@@ -330,7 +330,7 @@ func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (
 		_, err = f.Append([]byte("\n"))
 	case good < f.Size():
 		l.cut = f.Size() - good
-		if err = c.setAside(name, io.NewSectionReader(f, good, l.cut)); err == nil {
+		if err = setAside(c.store.FS, filepath.Join(c.dir, name+".cut"), io.NewSectionReader(f, good, l.cut)); err == nil {
 			err = f.Truncate(good)
 		}
 	}
@@ -344,28 +344,4 @@ func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (
 		return nil, fmt.Errorf("open %s: %w", name, err)
 	}
 	return l, nil
-}
-
-// setAside keeps what is cut off a file: a line that cannot be read here may
-// still tell a person something.
-func (c *Context) setAside(name string, r io.Reader) error {
-	f, err := c.store.FS.OpenAppend(filepath.Join(c.dir, name+".cut"))
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, block)
-	for {
-		n, rerr := r.Read(buf)
-		if n > 0 {
-			if _, err := f.Append(buf[:n]); err != nil {
-				return errors.Join(err, f.Close())
-			}
-		}
-		if errors.Is(rerr, io.EOF) {
-			return errors.Join(f.Sync(), c.store.FS.SyncDir(c.dir), f.Close())
-		}
-		if rerr != nil {
-			return errors.Join(rerr, f.Close())
-		}
-	}
 }

@@ -26,7 +26,7 @@ func (t Time) MarshalJSON() ([]byte, error) {
 }
 
 // written is t as the files hold it.
-func (t Time) written() Time { return Time{t.Truncate(time.Microsecond)} }
+func (t Time) written() Time { return Time{t.UTC().Truncate(time.Microsecond)} }
 
 // UnmarshalJSON reads any RFC 3339 time, one without a zone as UTC (ISO 8601,
 // as other writers have it), and null as the zero time.

@@ -47,11 +47,11 @@ type Row struct {
 func rowOf(m Metadata, s State) Row {
 	r := Row{
 		UUID: m.UUID, Key: m.TaskKey, Status: s.TaskStatus,
-		CreatedAt: written(m.CreatedAt), StartedAt: written(s.StartedAt), CompletedAt: written(s.CompletedAt),
+		CreatedAt: m.CreatedAt.written(), StartedAt: s.StartedAt.written(), CompletedAt: s.CompletedAt.written(),
 		ProcessID: int64(s.ProcessID), Hostname: s.Hostname,
 		Provider: m.Config.Provider, Model: m.Config.Model, ContextLength: int64(m.Config.ContextLength),
 		LLMCalls: s.LLMCallCount, ToolCalls: s.ToolCallCount, Tokens: s.TotalTokensUsed, Compressions: s.CompressionCount,
-		User: m.User, Generation: s.Generation, Title: m.Title, HeartbeatAt: written(s.UpdatedAt), Phase: s.Phase,
+		User: m.User, Generation: s.Generation, Title: m.Title, HeartbeatAt: s.UpdatedAt.written(), Phase: s.Phase,
 		MessageCount: s.MessageCount, Bytes: s.Bytes, Failures: s.Failures, OutboxPending: int64(len(s.Outbox)),
 	}
 	if s.Error != nil {
@@ -62,9 +62,6 @@ func rowOf(m Metadata, s State) Row {
 	}
 	return r
 }
-
-// written is a time as the files hold it.
-func written(t Time) Time { return Time{t.UTC().Truncate(time.Microsecond)} }
 
 // columns are what values and scan handle, in the order of the table.
 const columns = `uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, completed_at, process_id, hostname,

@@ -116,7 +116,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.OnRepair = func(string) {}
 	}
 	if o.StateLockTimeout == 0 {
-		o.StateLockTimeout = 5 * time.Second
+		o.StateLockTimeout = stateLockTimeout
 	}
 	if o.MinFree == 0 {
 		o.MinFree = minFree
