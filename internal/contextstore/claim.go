@@ -79,8 +79,20 @@ func (s *Store) hold(uuid string) (*Context, error) {
 	}
 }
 
+// locked reports whether a context has a .lock, held or left behind.
+func locked(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, lockFile))
+	return err == nil
+}
+
 func (s *Store) holdAt(dir string) (*Context, error) {
 	uuid, now := filepath.Base(dir), s.now()
+	if filepath.Base(filepath.Dir(dir)) == dirCompleted {
+		// Of what is over no lock is made, which a kill would leave behind.
+		if st, err := ReadState(dir); err == nil && st.TaskStatus.Final() && st.Phase == "" && !locked(dir) {
+			return nil, ErrEnded
+		}
+	}
 	l, err := acquire(filepath.Join(dir, lockFile), Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
 	if errors.Is(err, errLocked) {
 		owner, _ := ReadOwner(dir)

@@ -167,6 +167,16 @@ func workOn(ctx context.Context, s *Store, id string) error {
 	if err != nil {
 		return err
 	}
+	// A call that a killed owner left open is closed by the next one.
+	last, err := c.MessageLog().Last()
+	if err != nil {
+		return err
+	}
+	if last != nil && len(last.ToolCalls) > 0 {
+		if _, err := c.Append(Message{Role: "tool", ToolCallID: last.ToolCalls[0].ID, Content: "interrupted"}, Message{Role: "user", Content: "on"}); err != nil {
+			return err
+		}
+	}
 	for c.LastSeq() < 9 {
 		n := c.LastSeq() + 1
 		if _, err := c.Append(Message{Role: "assistant", Content: fmt.Sprintf("answer %d", n), ToolCalls: []ToolCall{{ID: redact.Opaque(fmt.Sprint(n)), Name: "t", Arguments: "{}"}}}); err != nil {

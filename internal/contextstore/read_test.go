@@ -71,7 +71,7 @@ func TestACopyIsNotTakenForTheRun(t *testing.T) {
 	if _, _, err := s.Claim(t.Context(), copied); err == nil {
 		t.Error("claimed")
 	}
-	l, err := List(t.Context(), s.BaseDir, Viewer{Admin: true}, Filter{Limit: 10})
+	l, err := scan(s.BaseDir, 10, Viewer{Admin: true}, Filter{}.takes)
 	if err != nil || len(l.Views) != 1 || l.Views[0].Metadata.UUID != id || l.Views[0].Status() != task.Paused || len(l.Damaged) != 1 {
 		t.Errorf("%+v %v", l, err)
 	}

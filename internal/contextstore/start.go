@@ -140,7 +140,8 @@ func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
 	if err != nil || v.Held {
 		return
 	}
-	if v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status()) {
+	inPlace := v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status())
+	if inPlace && !(v.Status().Final() && locked(dir)) {
 		v.State.TaskStatus = v.Status()
 		if indexed {
 			s.tell(s.index.put(ctx, v.Metadata, v.State))
@@ -161,7 +162,7 @@ func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
 		return
 	}
 	did, err := c.finishHalf(ctx)
-	if err == nil && (did || c.state.TaskStatus.Final()) {
+	if err == nil && (did || c.state.TaskStatus != task.Running) {
 		err = c.leave(ctx)
 	}
 	if err != nil {
