@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
+	versions "github.com/pressly/goose/v3/database"
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite" // the driver "sqlite"
 
@@ -56,7 +57,8 @@ type database struct {
 	schema
 	path  string
 	house *house // nil for a reader
-	// fresh fills a database that is being made, before others can see it.
+	// fresh fills a database that is being made, before others can see it and
+	// before it is ready.
 	fresh func(ctx context.Context, h *handles) error
 	// ready prepares what the owner needs of newly opened handles.
 	ready func(ctx context.Context, h *handles) error
@@ -141,14 +143,19 @@ func (h *handles) close() error {
 func (s schema) latest() (n int64, err error) {
 	files, err := fs.Glob(migrations, s.migrations+"/*.sql")
 	for _, f := range files {
-		number, _, _ := strings.Cut(filepath.Base(f), "_")
-		v, perr := strconv.ParseInt(number, 10, 64)
+		v, perr := versionOf(f)
 		if perr != nil {
 			return 0, perr
 		}
 		n = max(n, v)
 	}
 	return n, err
+}
+
+// versionOf is the schema version that a migration leads to.
+func versionOf(file string) (int64, error) {
+	number, _, _ := strings.Cut(filepath.Base(file), "_")
+	return strconv.ParseInt(number, 10, 64)
 }
 
 // version returns a database's schema version, 0 for one with nothing in it.
@@ -178,6 +185,48 @@ func (s schema) up(ctx context.Context, db *sql.DB) error {
 	}
 	_, err = p.Up(ctx)
 	return err
+}
+
+// lay gives a database with nothing in it the schema that up would bring it to,
+// in one transaction: a start on a new directory takes half the time so.
+func (s schema) lay(ctx context.Context, db *sql.DB) error {
+	files, err := fs.Glob(migrations, s.migrations+"/*.sql") // in order
+	if err != nil {
+		return err
+	}
+	known, err := versions.NewStore(goose.DialectSQLite3, goose.DefaultTablename)
+	if err != nil {
+		return err
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // nothing, after the commit
+	if err := known.CreateVersionTable(ctx, tx); err != nil {
+		return err
+	}
+	if err := known.Insert(ctx, tx, versions.InsertRequest{Version: 0}); err != nil {
+		return err
+	}
+	for _, f := range files {
+		v, err := versionOf(f)
+		if err != nil {
+			return err
+		}
+		text, err := migrations.ReadFile(f)
+		if err != nil {
+			return err
+		}
+		up, _, _ := strings.Cut(string(text), "-- +goose Down") // the other marks are comments
+		if _, err := tx.ExecContext(ctx, up); err != nil {
+			return fmt.Errorf("%s: %w", f, err)
+		}
+		if err := known.Insert(ctx, tx, versions.InsertRequest{Version: v}); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
 }
 
 // attach opens the database, makes it where there is none and migrates an older
@@ -344,11 +393,9 @@ func (d *database) create(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = d.up(ctx, h.w)
+	err = d.lay(ctx, h.w)
 	if err == nil && d.fresh != nil {
-		if err = d.ready(ctx, h); err == nil {
-			err = d.fresh(ctx, h)
-		}
+		err = d.fresh(ctx, h)
 	}
 	if err := errors.Join(err, h.close()); err != nil {
 		return err

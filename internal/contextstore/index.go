@@ -70,7 +70,7 @@ func (i *index) begin(ctx context.Context, h *handles) error {
 		}
 		v.State.TaskStatus = v.Status()
 		r, _ := i.rowBy(ctx, v.Metadata, v.State, (*houseDB).stored) // if house.db cannot be read all effects count as pending
-		if _, err := h.stmts["insert"].ExecContext(ctx, r.values()...); !isUnique(err) {
+		if _, err := h.w.ExecContext(ctx, insertSQL, r.values()...); !isUnique(err) {
 			return err
 		}
 		return nil
