@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ type View struct {
 }
 
 // Status is the task's status; a missing or damaged state.json is answered by
-// where the directory lies.
+// where the directory lies and, of a run that is over, by its final summary.
 func (v View) Status() task.Status {
 	if v.State.TaskStatus.Valid() {
 		return v.State.TaskStatus
@@ -43,9 +44,23 @@ func (v View) Status() task.Status {
 	case dirPaused:
 		return task.Paused
 	case dirCompleted:
-		return task.Failed
+		return endOf(v.Dir)
 	}
 	return task.Running
+}
+
+// outcome is how a final summary says what became of the run.
+var outcome = regexp.MustCompile(`(?m)^Outcome: ([a-z]+)\.`)
+
+// endOf is how a run in completed/ ended, as its final summary tells it: that
+// was written before the transition. Where it tells nothing, failed.
+func endOf(dir string) task.Status {
+	if f, err := lastSummary(dir, final); err == nil && f != nil {
+		if m := outcome.FindStringSubmatch(f.Summary); m != nil && task.Status(m[1]).Final() {
+			return task.Status(m[1])
+		}
+	}
+	return task.Failed
 }
 
 // Interrupted reports that the run is marked running but nobody runs it.

@@ -79,3 +79,33 @@ func TestACopyIsNotTakenForTheRun(t *testing.T) {
 		t.Error("a status directory is taken for a run")
 	}
 }
+
+func TestALostStateDoesNotChangeTheEnd(t *testing.T) {
+	t.Parallel()
+	for _, want := range []task.Status{task.Completed, task.Stopped, task.Failed} {
+		t.Run(string(want), func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			id := put(t, s, want)
+			dir := filepath.Join(s.BaseDir, dirCompleted, id)
+			if err := os.Truncate(filepath.Join(dir, stateFile), 0); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := Find(s.BaseDir, id, Viewer{Admin: true}); err != nil || v.Status() != want {
+				t.Errorf("%s %v", v.Status(), err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Reindex(t.Context(), s.BaseDir, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Check(t.Context(), s.BaseDir, CheckOptions{Repair: true}); err != nil {
+				t.Fatal(err)
+			}
+			if st, err := ReadState(dir); err != nil || st.TaskStatus != want {
+				t.Errorf("%s %v", st.TaskStatus, err)
+			}
+		})
+	}
+}
