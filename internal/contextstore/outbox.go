@@ -55,13 +55,17 @@ func (s *Store) Acknowledge(ctx context.Context, uuid string, e Effect, result s
 	return nil
 }
 
-// mendRow brings the row of a context that nobody owns in line with its files.
+// mendRow brings the row of a context that nobody owns in line with its files;
+// an owner does so itself.
 func (s *Store) mendRow(ctx context.Context, uuid string) error {
 	dir, err := s.dir(uuid)
 	if err != nil {
 		return err
 	}
-	v, err := view(dir)
+	v, err := unowned(dir)
+	if errors.Is(err, ErrBusy) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

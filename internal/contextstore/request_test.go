@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -558,5 +559,36 @@ func TestAStopThatCameTooLateWaitsForTheNextOwner(t *testing.T) {
 	}
 	if err := next.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Whoever opens the store while an owner leaves must not put the row back to
+// what was so a moment before.
+func TestAnOpenerLeavesTheRowOfWhoIsLeaving(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{OnIndexError: func(error) {}})
+	id := put(t, s, task.Paused)
+	for range 30 {
+		c, _, err := s.Claim(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done sync.WaitGroup
+		ctx, left := context.WithCancel(t.Context())
+		done.Go(func() {
+			for ctx.Err() == nil {
+				if dir, err := s.dir(id); err == nil {
+					s.recoverOne(t.Context(), dir, true)
+				}
+			}
+		})
+		if err := c.Transition(t.Context(), task.Outcome{Status: task.Paused}); err != nil {
+			t.Error(err)
+		}
+		left()
+		done.Wait()
+		if p, err := s.index.list(t.Context(), Filter{}); err != nil || len(p.Rows) != 1 || p.Rows[0].Status != task.Paused {
+			t.Fatalf("%+v %v", p.Rows, err)
+		}
 	}
 }

@@ -136,8 +136,8 @@ func (s *Store) recover(ctx context.Context) error {
 // done; else it mends the row. What it cannot do here the next owner of the
 // context, or tori check, does.
 func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
-	v, err := view(dir)
-	if err != nil || v.Held {
+	v, err := unowned(dir)
+	if err != nil {
 		return
 	}
 	inPlace := v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status())
@@ -170,6 +170,18 @@ func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
 	} else if did {
 		s.OnRepair(fmt.Sprintf("%s: its transition to %s was half done and is finished", v.Metadata.UUID, c.state.TaskStatus))
 	}
+}
+
+// unowned is the view of a context that has no owner; ErrBusy. That is asked
+// before the state is read and again after: a row made from the state of an
+// owner that left in between would tell what was so before.
+func unowned(dir string) (View, error) {
+	_, held := ReadOwner(dir)
+	v, err := view(dir)
+	if err == nil && (held || v.Held) {
+		err = ErrBusy
+	}
+	return v, err
 }
 
 // removeUnbuilt removes what an interrupted Enqueue left.
