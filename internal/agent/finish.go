@@ -183,7 +183,7 @@ func (r *run) end(ctx context.Context) error {
 		o.Summary = r.summary()
 		var err error
 		if effects, err = r.effects(); err != nil {
-			return err
+			return errors.Join(err, r.ledger.Close())
 		}
 	}
 	err := r.ledger.Transition(ctx, *o, effects...)
