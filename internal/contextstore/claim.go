@@ -136,7 +136,7 @@ func (s *Store) workHeld(dir string) error {
 	if serr == nil && st.BootID == s.boot && (st.ProcessID == os.Getpid() || slices.Contains(pids, st.ProcessID)) {
 		return i18n.E("contextstore.busy", uuid, st.ProcessID, st.Hostname, ErrBusy)
 	}
-	return errors.Join(&OrphansError{uuid, pids}, err)
+	return errors.Join(orphansError(uuid, pids), err)
 }
 
 // load reads what the last owner left, finishes what they had committed, and

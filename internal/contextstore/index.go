@@ -56,16 +56,18 @@ func openIndex(ctx context.Context, base string, h *house, acks *houseDB) (*inde
 	return i, nil
 }
 
-// begin fills a new index.
+// begin fills a new index with the runs that have not ended, and with those
+// that have if they are not too many.
 func (i *index) begin(ctx context.Context, h *handles) error {
-	empty := true
-	err := walk(i.base, func(dir string) error {
-		empty = false
+	ended := 0
+	err := walk(i.base, func(dir string) error { // the runs that have not ended come first
 		if filepath.Base(filepath.Dir(dir)) == dirCompleted {
-			return errEnough // the runs that have not ended come before these
+			if ended++; ended > beginEnded {
+				return errEnough
+			}
 		}
 		v, err := view(dir)
-		if err != nil || v.Status().Final() {
+		if err != nil {
 			return nil // what cannot be read is shown by a listing of the directories
 		}
 		v.State.TaskStatus = v.Status()
@@ -78,8 +80,12 @@ func (i *index) begin(ctx context.Context, h *handles) error {
 	if err != nil && !errors.Is(err, errEnough) {
 		return err
 	}
-	return setComplete(ctx, h.w, empty)
+	return setComplete(ctx, h.w, ended <= beginEnded)
 }
+
+// beginEnded is how many runs that have ended a new index takes in at once; with
+// more of them it is left to tori reindex.
+const beginEnded = 1000
 
 var errEnough = errors.New("enough")
 

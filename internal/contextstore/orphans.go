@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"toritsugi/internal/i18n"
 )
 
 // workLock is the file whose descriptor every child process of an owner
@@ -25,6 +27,16 @@ type OrphansError struct {
 
 func (e *OrphansError) Error() string {
 	return fmt.Sprintf("processes of the former owner of %s still run: %v", e.UUID, e.PIDs)
+}
+
+// orphansError is an *OrphansError as people read it. Processes of another user,
+// or of another container, are not seen.
+func orphansError(uuid string, pids []int) error {
+	seen := strings.Trim(fmt.Sprint(pids), "[]")
+	if seen == "" {
+		seen = "?"
+	}
+	return i18n.E("contextstore.orphans", uuid, seen, &OrphansError{uuid, pids})
 }
 
 // Orphans returns the processes that hold the context's work.lock: children of
@@ -53,7 +65,7 @@ func (s *Store) EndOrphans(ctx context.Context, uuid string, grace time.Duration
 		return killed, err
 	}
 	if left, err = s.orphansAfter(ctx, uuid, deathWait); err == nil && len(left) > 0 {
-		err = &OrphansError{uuid, left}
+		err = orphansError(uuid, left)
 	}
 	return killed, err
 }

@@ -162,20 +162,20 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (
 		return Answer{}, err
 	}
 	defer unlock()
-	// What a former owner was asked is overtaken by this.
-	if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
-		return Answer{}, err
-	}
 	from := c.state.TaskStatus
 	to, there := target(do, from)
-	if there {
-		return Answer{Status: from}, c.leave(ctx)
-	}
-	if err := task.CheckTransition(from, to); err != nil {
+	if err := task.CheckTransition(from, to); err != nil && !there {
 		if from != task.Running {
 			err = errors.Join(err, c.leave(ctx))
 		}
 		return Answer{Status: from}, i18n.E("contextstore.not_now", uuid, from, string(do), err)
+	}
+	// What a former owner was asked is overtaken by this.
+	if err := s.FS.Remove(filepath.Join(c.dir, requestFile)); err != nil {
+		return Answer{Status: from}, err
+	}
+	if there {
+		return Answer{Status: from}, c.leave(ctx)
 	}
 	c.begin()
 	o := task.Outcome{Status: to, Reason: fmt.Sprintf("%s by %s", to, s.Redact(by))}
@@ -188,7 +188,10 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (
 			return Answer{Status: from}, fmt.Errorf("final summary of %s: %w", uuid, err)
 		}
 	}
-	if err := c.Transition(ctx, o, effects...); err != nil {
+	err = c.Transition(ctx, o, effects...)
+	if unfinished := (*UnfinishedError)(nil); errors.As(err, &unfinished) {
+		s.OnRepair(err.Error() + "; the next opener does it")
+	} else if err != nil {
 		return Answer{Status: from}, err
 	}
 	return Answer{Status: to}, nil

@@ -21,6 +21,10 @@ var contextstoreTexts = map[string]text{
 		"run %s could not be taken up: %v",
 		"実行 %s を引き受けられませんでした: %v",
 	},
+	"contextstore.orphans": {
+		"processes that the former owner of run %s started are still running (%s): wait for them or end them, then try again (%v)",
+		"実行 %s の以前の持ち主が起動したプロセスがまだ動いています（%s）。終わるのを待つか終了させてから、やり直してください（%v）",
+	},
 	"contextstore.network_fs": {
 		"base directory %s lies on %s, where locks and renames cannot be relied on: choose a directory on a local disk with --base-dir or context_storage.base_dir",
 		"ベースディレクトリ %s は %s 上にあり、ロックと名前の変更を信頼できません。--base-dir か context_storage.base_dir でローカルディスク上の場所を指定してください",
