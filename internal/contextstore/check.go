@@ -110,7 +110,12 @@ func Check(ctx context.Context, base string, o CheckOptions) (CheckReport, error
 		c.opt.StateLockTimeout = stateLockTimeout
 	}
 	c.baseFiles() // before the index is opened, whose side files get its rights
-	if err := c.openRows(); err != nil {
+	if err := checkHouseDB(ctx, base); err != nil && ctx.Err() == nil {
+		f := c.newFinding(houseSchema.file)
+		f.Kind, f.Args = "house_unreadable", []any{err}
+		c.tell(f)
+	}
+	if err := c.openRows(); err != nil && ctx.Err() == nil {
 		f := c.newFinding("tasks.db")
 		f.Kind, f.Args = "rows_unreadable", []any{err}
 		c.tell(f)

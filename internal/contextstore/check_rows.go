@@ -113,3 +113,31 @@ func (r *checkRows) each(ctx context.Context, f func(uuid string) error) error {
 		last = rows[batch-1].UUID
 	}
 }
+
+// checkHouseDB reports why house.db cannot be used: no run can then begin. That
+// there is none is no damage, deliveries look for their own marks.
+func checkHouseDB(ctx context.Context, base string) error {
+	d := &database{schema: houseSchema, path: filepath.Join(base, houseSchema.file)}
+	if _, err := os.Stat(d.path); err != nil {
+		return nil //nolint:nilerr // whether base can be read is told elsewhere
+	}
+	var h *handles
+	var err error
+	if _, used := os.Stat(d.path + "-shm"); used == nil {
+		h, err = d.openToRead(ctx)
+	} else { // nobody has it open: it can be read without making anything beside it
+		h, err = d.connectReader(ctx, "immutable", "1")
+	}
+	if errors.Is(err, errOlder) { // whoever opens it brings it up to date
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var said string
+	err = d.explain(h.r.QueryRowContext(ctx, `PRAGMA quick_check(1)`).Scan(&said))
+	if err == nil && said != "ok" {
+		err = because(errBroken, d.broken, d.path, said)
+	}
+	return errors.Join(err, h.close())
+}

@@ -800,3 +800,15 @@ func TestCheckEndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCheckLooksAtHouseDB(t *testing.T) {
+	t.Parallel()
+	for _, repair := range []bool{false, true} {
+		base, _ := healthy(t, task.Completed)
+		must(t, os.WriteFile(filepath.Join(base, houseSchema.file), []byte(strings.Repeat("no database", 1000)), 0o600))
+		r, err := Check(t.Context(), base, CheckOptions{Repair: repair})
+		if err != nil || r.Left != 1 || r.Findings[0].Kind != "house_unreadable" {
+			t.Errorf("repair %v: %+v %v", repair, r, err)
+		}
+	}
+}

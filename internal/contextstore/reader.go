@@ -19,15 +19,7 @@ func openReader(ctx context.Context, base string) (*index, error) {
 	if _, err := os.Stat(i.path); err != nil {
 		return nil, i18n.E("ledger.no_index", i.path, err)
 	}
-	h, err := i.connectReader(ctx, "mode", "ro")
-	if err != nil && !errors.Is(err, errBroken) {
-		// A WAL needs a file beside it that can be written. Without a WAL the file
-		// can be read as it is.
-		if st, serr := os.Stat(i.path + "-wal"); serr == nil && st.Size() > 0 {
-			return nil, because(err, "ledger.stale_index", i.path, i.file+"-wal")
-		}
-		h, err = i.connectReader(ctx, "immutable", "1")
-	}
+	h, err := i.openToRead(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open the index for reading: %w", err)
 	}
@@ -35,8 +27,22 @@ func openReader(ctx context.Context, base string) (*index, error) {
 	return i, nil
 }
 
-func (i *index) connectReader(ctx context.Context, key, value string) (*handles, error) {
-	r, err := sql.Open("sqlite", dsn(i.path, map[string][]string{"mode": {"ro"}, key: {value},
+// openToRead opens the file, which must exist, for reading only.
+func (d *database) openToRead(ctx context.Context) (*handles, error) {
+	h, err := d.connectReader(ctx, "mode", "ro")
+	if err != nil && !errors.Is(err, errBroken) && !errors.Is(err, errNewer) && !errors.Is(err, errOlder) {
+		// A WAL needs a file beside it that can be written. Without a WAL the file
+		// can be read as it is.
+		if st, serr := os.Stat(d.path + "-wal"); serr == nil && st.Size() > 0 {
+			return nil, because(err, "ledger.stale_index", d.path, d.file+"-wal")
+		}
+		h, err = d.connectReader(ctx, "immutable", "1")
+	}
+	return h, err
+}
+
+func (d *database) connectReader(ctx context.Context, key, value string) (*handles, error) {
+	r, err := sql.Open("sqlite", dsn(d.path, map[string][]string{"mode": {"ro"}, key: {value},
 		"_pragma": {fmt.Sprintf("busy_timeout(%d)", openingBusy), "query_only(1)"}}))
 	if err != nil {
 		return nil, err
@@ -45,10 +51,10 @@ func (i *index) connectReader(ctx context.Context, key, value string) (*handles,
 	h := &handles{r: r}
 	v, err := version(ctx, r)
 	if err == nil {
-		err = i.expect(v)
+		err = d.expect(v)
 	}
 	if err != nil {
-		return nil, errors.Join(i.explain(err), h.close())
+		return nil, errors.Join(d.explain(err), h.close())
 	}
 	return h, nil
 }
