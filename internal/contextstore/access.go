@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/disk"
 )
 
 // Viewer is who looks at contexts. The zero Viewer sees none (store-v2 §11.2).
@@ -53,6 +55,11 @@ func ownFiles(base string) []string {
 	return all
 }
 
+// side reports whether a name is that of a file that SQLite keeps beside a database.
+func side(name string) bool {
+	return strings.HasSuffix(name, "-wal") || strings.HasSuffix(name, "-shm")
+}
+
 // escapeGlob makes a path mean itself in a pattern.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
@@ -68,8 +75,17 @@ func tightenBase(base string) {
 	}
 	for _, name := range ownFiles(base) {
 		path := filepath.Join(base, name)
-		if st, err := os.Lstat(path); err == nil {
-			tightenFile(path, st)
+		st, err := os.Lstat(path)
+		if err != nil {
+			continue
+		}
+		tightenFile(path, st)
+		// SQLite gives a side file the rights that the database has at that time;
+		// one that was made beside a read-only database outlives its mending.
+		if side(name) && st.Mode().IsRegular() && st.Mode().Perm()&disk.FileMode != disk.FileMode && ownerOf(st) == os.Geteuid() {
+			if main, err := os.Stat(strings.TrimSuffix(strings.TrimSuffix(path, "-wal"), "-shm")); err == nil && main.Mode().Perm()&disk.FileMode == disk.FileMode {
+				_ = os.Chmod(path, disk.FileMode)
+			}
 		}
 	}
 }

@@ -143,3 +143,21 @@ func TestOpeningTightens(t *testing.T) {
 }
 
 func openStore(t *testing.T, base string) *Store { return open(t, Options{BaseDir: base}) }
+
+// A side file that SQLite made beside a read-only database does not keep the
+// database read-only once that is mended.
+func TestSideFilesAreAsWritableAsTheirDatabase(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"house.db": 0o600, "house.db-shm": 0o400, "tasks.db": 0o400, "tasks.db-wal": 0o400} {
+		if err := os.WriteFile(filepath.Join(base, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tightenBase(base)
+	for name, want := range map[string]os.FileMode{"house.db-shm": 0o600, "tasks.db": 0o400, "tasks.db-wal": 0o400} {
+		if st, err := os.Stat(filepath.Join(base, name)); err != nil || st.Mode().Perm() != want {
+			t.Errorf("%s: %v %v", name, st.Mode(), err)
+		}
+	}
+}
