@@ -91,6 +91,7 @@ type system struct {
 	store  *contextstore.Store
 	fs     *disk.FS
 	ended  *contextstore.View // the run to be resumed, where it has ended
+	source *workspace.Source  // of a new run
 }
 
 // Run carries one issue or message to its end, or takes up an interrupted run.
@@ -162,6 +163,9 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	s.outbox().DeliverAll(ctx)
 	id := s.opt.Resume
 	if id == "" {
+		if job.Branch, err = s.branch(ctx, meta); err != nil {
+			return report, &ConfigError{err}
+		}
 		meta.Config = contextstore.MetadataConfig{Provider: client.Provider(), Model: client.Model(), ContextLength: length,
 			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
 		if id, err = s.enqueue(ctx, meta, job); err != nil {
@@ -398,8 +402,14 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 	if job.Issue == "" {
 		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
 	}
-	job.Branch, err = workspace.FreeBranch(ctx, src, workspace.BranchName(s.cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
-	return job, m, err
+	s.source = src
+	return job, m, nil
+}
+
+// branch chooses the branch of a new run: once what earlier runs owe has been
+// delivered, which may be the branch of that name.
+func (s *system) branch(ctx context.Context, m contextstore.Metadata) (string, error) {
+	return workspace.FreeBranch(ctx, s.source, workspace.BranchName(s.cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
 }
 
 func firstLine(s string) string {
