@@ -141,7 +141,7 @@ func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
 		return
 	}
 	inPlace := v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status())
-	if inPlace && !(v.Status().Final() && locked(dir)) {
+	if inPlace && (!v.Status().Final() || !locked(dir)) {
 		v.State.TaskStatus = v.Status()
 		if indexed {
 			s.tell(s.index.put(ctx, v.Metadata, v.State))
