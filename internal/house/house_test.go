@@ -26,6 +26,7 @@ var floors = map[string]float64{
 	"contextstore":  2.0,
 	"llm":           2.0,
 	"llm/openai":    2.1,
+	"llm/ollama":    2.1,
 	"llm/script":    2.1,
 	"llm/llmtest":   2.1,
 	"sandbox":       2.0,

@@ -1,0 +1,227 @@
+// Package ollama speaks Ollama's native /api/chat, which unlike its /v1 obeys
+// num_ctx and keep_alive, and looks after a local Ollama: it checks the server
+// and its models after each call, warms up and restarts within limits that hold
+// for the whole machine. It keeps one small state file and logs nothing.
+package ollama
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+)
+
+// Defaults and limits of a client.
+const (
+	DefaultBaseURL      = "http://localhost:11434"
+	DefaultNumCtx       = 8192            // tokens; route §10
+	DefaultKeepAlive    = "-1"            // for ever; route §10
+	DefaultStallTimeout = 5 * time.Minute // a model is loaded, and a long prompt read, before the first byte
+
+	maxLine   = 16 << 20 // bytes of one line of a stream
+	maxAnswer = 64 << 20 // bytes of one answer's text, reasoning and arguments
+)
+
+// Config says which model to call and how.
+type Config struct {
+	Provider string // the name in errors and records; empty is "ollama"
+	Model    string // "name", "name:tag", or either after "ollama/" (route §13.4)
+	BaseURL  string // http(s) address of the server; empty is DefaultBaseURL
+	APIKey   string // sent as a bearer token; empty sends none
+
+	// NumCtx is the context length in tokens that is asked for with every call;
+	// 0 is DefaultNumCtx. Two clients of one model should agree on it: Ollama
+	// loads the model anew where it changes.
+	NumCtx int
+	// KeepAlive is how long the model stays in memory after a call: seconds, a
+	// duration such as "30m", a negative number for ever; empty is DefaultKeepAlive.
+	KeepAlive   string
+	MaxTokens   int      // output limit of each call (num_predict); 0 sends none
+	Temperature *float64 // nil leaves it to the model
+	// Think is "true" or "false", or for models that know levels "low", "medium"
+	// or "high"; empty leaves it to the model.
+	Think string
+
+	// HTTP makes the calls; nil makes a client of its own. It should have no
+	// Timeout, which would end long answers.
+	HTTP *http.Client
+	// StallTimeout is how long no byte may come, before the answer or within
+	// it; 0 is DefaultStallTimeout.
+	StallTimeout time.Duration
+	MaxRetries   int // calls after the first that failed; 0 makes one call only
+
+	// OnRetry, if set, is told of each failure that will be repeated after
+	// wait. Text that the failed call streamed is streamed anew.
+	OnRetry func(err *llm.Error, wait time.Duration)
+	// OnImages, if set, is told of the images of a request right before it is
+	// sent, and again where it timed out (route §7.3, image audit).
+	OnImages func(phase string, images []ImageAudit)
+	// Backoff makes the waits of one Send; nil is exponential with jitter from
+	// half a second to 30 seconds.
+	Backoff func() backoff.BackOff
+	// Now tells the time that Retry-After dates are compared with; nil is time.Now.
+	Now func() time.Time
+}
+
+// String shows the configuration without its key.
+func (c Config) String() string {
+	return fmt.Sprintf("%s %s at %s", c.Provider, c.Model, endpointOf(c.BaseURL))
+}
+
+// GoString is String, so that %#v shows no key either.
+func (c Config) GoString() string { return c.String() }
+
+// client is one model at one server; safe for concurrent use.
+type client struct {
+	wire
+	configured, model string // as configured, and as the server knows it
+	address           string
+	numCtx, maxTokens int
+	keepAlive, think  string // as JSON
+	temperature       *float64
+	onImages          func(string, []ImageAudit)
+	maxLine           int
+	maxAnswer         int
+}
+
+// New returns a client, or an i18n error where the configuration cannot work.
+// It does not call the server.
+func New(cfg Config) (llm.Client, error) { return newClient(cfg) }
+
+func newClient(cfg Config) (*client, error) {
+	w, base, err := newWire(cfg)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{
+		wire: *w, configured: cfg.Model, model: ModelName(cfg.Model), address: base.JoinPath("api/chat").String(),
+		numCtx: cfg.NumCtx, maxTokens: max(cfg.MaxTokens, 0), temperature: cfg.Temperature,
+		onImages: cfg.OnImages, maxLine: maxLine, maxAnswer: maxAnswer,
+	}
+	if c.model == "" {
+		return nil, i18n.E("llm.model", w.provider)
+	}
+	if c.numCtx == 0 {
+		c.numCtx = DefaultNumCtx
+	}
+	if c.numCtx < minNumCtx {
+		return nil, i18n.E("ollama.num_ctx", cfg.Model, cfg.NumCtx, minNumCtx)
+	}
+	if c.keepAlive, err = keepAliveJSON(cfg.KeepAlive); err != nil {
+		return nil, err
+	}
+	switch cfg.Think {
+	case "", "true", "false":
+		c.think = cfg.Think
+	case "low", "medium", "high":
+		c.think = strconv.Quote(cfg.Think)
+	default:
+		return nil, i18n.E("ollama.think", cfg.Think)
+	}
+	return c, nil
+}
+
+// minNumCtx is less than any model can work in; Ollama raises smaller ones in silence.
+const minNumCtx = 64
+
+// newWire makes what all calls of a server have in common, and its address.
+func newWire(cfg Config) (*wire, *url.URL, error) {
+	if cfg.Provider == "" {
+		cfg.Provider = "ollama"
+	}
+	base, err := resolve(cfg.BaseURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	key := strings.TrimSpace(cfg.APIKey)
+	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, nil, i18n.E("llm.api_key", cfg.Provider)
+	}
+	w := &wire{
+		provider: cfg.Provider, http: singleHop(cfg.HTTP), authorize: bearer(key), scrub: scrubber(key),
+		stall: cfg.StallTimeout, maxRetries: max(cfg.MaxRetries, 0), onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
+	}
+	if w.stall <= 0 {
+		w.stall = DefaultStallTimeout
+	}
+	if w.backoff == nil {
+		w.backoff = exponential
+	}
+	if w.now == nil {
+		w.now = time.Now
+	}
+	return w, base, nil
+}
+
+func (c *client) Provider() string { return c.provider }
+func (c *client) Model() string    { return c.configured }
+
+// String names the client; it has no key to show.
+func (c *client) String() string {
+	return c.provider + " " + c.configured + " at " + endpointOf(c.address)
+}
+
+// GoString is String, so that %#v looks into nothing.
+func (c *client) GoString() string { return c.String() }
+
+// resolve returns the address of the server. People paste the address of the
+// OpenAI-compatible half, or of a call.
+func resolve(base string) (*url.URL, error) {
+	if strings.TrimSpace(base) == "" {
+		base = DefaultBaseURL
+	}
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
+		return nil, i18n.E("ollama.base_url", endpointOf(base))
+	}
+	u.Fragment, u.RawPath = "", ""
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	for _, end := range []string{"/chat/completions", "/v1", "/api/chat", "/api/generate", "/api"} {
+		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, end), "/")
+	}
+	return u, nil
+}
+
+// ModelName is a configured model as the server knows it: without the provider
+// that the seeds write before it (route §13.4).
+func ModelName(configured string) string {
+	return strings.TrimPrefix(strings.TrimSpace(configured), "ollama/")
+}
+
+// SameModel reports whether two names mean one model: the tag defaults to
+// latest, the registry and the library may be left out, and case does not count.
+// Source: types/model of Ollama (ParseName, EqualFold).
+func SameModel(a, b string) bool { return fullName(a) == fullName(b) }
+
+func fullName(name string) string {
+	name = strings.ToLower(ModelName(name))
+	name = strings.TrimPrefix(name, "registry.ollama.ai/")
+	name = strings.TrimPrefix(name, "library/")
+	if !strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ":") {
+		name += ":latest"
+	}
+	return name
+}
+
+// keepAliveJSON is a keep_alive as Ollama takes it: a number of seconds, or the
+// text of a duration. A number in quotes would be refused.
+func keepAliveJSON(s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if s == "" {
+		s = DefaultKeepAlive
+	}
+	if n, err := strconv.ParseInt(s, 10, 32); err == nil {
+		return strconv.FormatInt(n, 10), nil
+	}
+	if _, err := time.ParseDuration(s); err != nil {
+		return "", i18n.E("ollama.keep_alive", s)
+	}
+	return strconv.Quote(s), nil
+}
