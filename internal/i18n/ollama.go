@@ -62,4 +62,12 @@ var ollamaTexts = map[string]text{
 		"The state of the care of Ollama in %s cannot be used (%s), so nothing was restarted. Check the directory and the disk.",
 		"%s にある Ollama の状態ファイルを使えないため(%s)、再起動しませんでした。ディレクトリとディスクを確認してください。",
 	},
+	"ollama.command": {
+		"The restart command of Ollama %q holds %q, which only a shell understands, and none runs it. Name one program with its arguments, or a script.",
+		"Ollama の再起動コマンド %q に %q が含まれています。シェルは使われないため、プログラム一つとその引数、またはスクリプトを指定してください。",
+	},
+	"ollama.command_open": {
+		"The restart command of Ollama %q ends within quotes, or names no program. Correct it.",
+		"Ollama の再起動コマンド %q の引用符が閉じていないか、プログラム名がありません。修正してください。",
+	},
 }
