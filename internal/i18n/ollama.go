@@ -34,6 +34,14 @@ var ollamaTexts = map[string]text{
 		"Ollama at %s does not answer: %s. Start it, or correct its endpoint.",
 		"%s の Ollama が応答しません: %s。起動するか、endpoint を修正してください。",
 	},
+	"ollama.unchecked": {
+		"Ollama at %s was not looked at yet.",
+		"%s の Ollama はまだ確認されていません。",
+	},
+	"ollama.unknown": {
+		"Ollama at %s does not tell which models it has loaded: %s. Check its version (0.1.38 or later) and the access to it.",
+		"%s の Ollama が読み込み済みモデルを返しません: %s。バージョン(0.1.38 以降)とアクセス権を確認してください。",
+	},
 	"ollama.not_loaded": {
 		"The model %s is not in the memory of Ollama at %s. Check that it was pulled or created (ollama list) and that it fits.",
 		"モデル %s が %s の Ollama に読み込まれていません。モデルの有無(ollama list)とメモリの空きを確認してください。",

@@ -17,22 +17,10 @@ import (
 // shownBytes is how much of an answer that is not understood errors show.
 const shownBytes = 120
 
-// line is one line of an answer: as little of it as is used.
-// Source: api.ChatResponse of Ollama.
+// line is one line of an answer: as little of it as is used, because each is
+// decoded into one. Source: api.ChatResponse of Ollama.
 type line struct {
-	Model   string `json:"model"`
-	Message struct {
-		Role      string `json:"role"`
-		Content   string `json:"content"`
-		Thinking  string `json:"thinking"`
-		ToolCalls []struct {
-			ID       string `json:"id"`
-			Function struct {
-				Name      string          `json:"name"`
-				Arguments json.RawMessage `json:"arguments"`
-			} `json:"function"`
-		} `json:"tool_calls"`
-	} `json:"message"`
+	Message      *message        `json:"message"`
 	Done         bool            `json:"done"`
 	DoneReason   string          `json:"done_reason"`
 	Prompt       int             `json:"prompt_eval_count"`
@@ -41,9 +29,22 @@ type line struct {
 	Error        json.RawMessage `json:"error"`
 }
 
-// alien reports whether l is JSON of something else.
-func (l *line) alien() bool {
-	return l.Model == "" && l.Message.Role == "" && l.Message.Content == "" && len(l.Message.ToolCalls) == 0 && !l.Done
+// firstLine is the one that also tells the model.
+type firstLine struct {
+	Model string `json:"model"`
+	line
+}
+
+type message struct {
+	Content   string `json:"content"`
+	Thinking  string `json:"thinking"`
+	ToolCalls []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string          `json:"name"`
+			Arguments json.RawMessage `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
 }
 
 // answer puts the lines of one answer together.
@@ -53,16 +54,26 @@ type answer struct {
 
 	text, reasoning strings.Builder
 	calls           []llm.ToolCall
-	last            *line // the one that says done
+	last            line // the one that says done
 	model           string
-	size            int // bytes kept
+	begun           bool // a line was understood
+	size            int  // bytes kept
 }
 
 // read reads the body of an answer into a. broken is a read error that left
 // the answer unfinished; e is any other failure.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	s := &lines{r: bufio.NewReaderSize(in, 16<<10), max: c.maxLine}
-	for {
+	buffer, _ := c.buffers.Get().(*bufio.Reader)
+	if buffer == nil {
+		buffer = bufio.NewReaderSize(nil, 16<<10)
+	}
+	buffer.Reset(in)
+	defer func() {
+		buffer.Reset(nil)
+		c.buffers.Put(buffer)
+	}()
+	s := &lines{r: buffer, max: c.maxLine}
+	for !a.last.Done {
 		if left(ctx) { // also where all of the answer is here already
 			return nil, ctx.Err()
 		}
@@ -78,23 +89,37 @@ func (c *client) read(ctx context.Context, a *answer, contentType string, in io.
 		if data = trimLine(data); len(data) == 0 {
 			continue
 		}
-		l := new(line)
-		if err := json.Unmarshal(data, l); err != nil {
-			if !whole && data[0] == '{' && a.model != "" {
-				return cut("the stream ended within a line"), nil
-			}
-			return invalid(contentType, data), nil
-		}
-		switch {
-		case told(l.Error):
-			return streamError(data), nil
-		case l.alien():
-			return invalid(contentType, data), nil
-		}
-		if e := a.add(l); e != nil || l.Done {
+		if e := a.take(data, whole, contentType); e != nil {
 			return e, nil
 		}
 	}
+	return nil, nil
+}
+
+// take takes in one line; whole says that its end came.
+func (a *answer) take(data []byte, whole bool, contentType string) *llm.Error {
+	a.last = line{}
+	var err error
+	if a.begun {
+		err = json.Unmarshal(data, &a.last)
+	} else {
+		var first firstLine
+		err = json.Unmarshal(data, &first)
+		a.last, a.model = first.line, first.Model
+	}
+	switch {
+	case err != nil && a.begun && !whole && data[0] == '{':
+		return cut("the stream ended within a line")
+	case err == nil && told(a.last.Error):
+		return streamError(data)
+	case err != nil, a.last.Message == nil && !a.last.Done: // JSON of something else
+		return invalid(contentType, data)
+	}
+	a.begun = true
+	if a.last.Message == nil {
+		return nil
+	}
+	return a.add(a.last.Message)
 }
 
 // trimLine takes white space and a byte order mark off.
@@ -118,12 +143,8 @@ func tooLong(what string, limit int) *llm.Error {
 // told reports whether a field is there and not null.
 func told(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// add takes in one line, or a whole answer.
-func (a *answer) add(l *line) *llm.Error {
-	if a.model == "" {
-		a.model = l.Model
-	}
-	m := &l.Message
+// add takes in a part of the message.
+func (a *answer) add(m *message) *llm.Error {
 	if m.Content != "" {
 		a.text.WriteString(m.Content)
 		if a.onText != nil {
@@ -140,9 +161,6 @@ func (a *answer) add(l *line) *llm.Error {
 	}
 	if a.size > a.maxSize {
 		return tooLong("the answer", a.maxSize)
-	}
-	if l.Done {
-		a.last = l
 	}
 	return nil
 }

@@ -18,7 +18,8 @@ import (
 	"toritsugi/internal/llm"
 )
 
-// Requirement is a model that must stay in a server's memory.
+// Requirement is a model that must stay in a server's memory. Models that the
+// server only passes on to a cloud are never in it, and belong into no requirement.
 type Requirement struct {
 	Model     string // as configured
 	NumCtx    int    // tokens it is loaded with, as its client asks for; 0 is DefaultNumCtx
@@ -203,11 +204,13 @@ func stateName(base string) string {
 // Close ends what is under way and waits for it. A restart command that runs
 // is told to end.
 func (c *Care) Close() error {
-	c.cancel()
-	c.mu.Lock() // nothing starts after this
+	c.mu.Lock()
+	c.cancel() // nothing starts after this
 	c.mu.Unlock()
 	c.wg.Wait()
-	c.http.CloseIdleConnections()
+	if c.cfg.HTTP == nil {
+		c.http.CloseIdleConnections()
+	}
 	return nil
 }
 
@@ -238,13 +241,11 @@ func (c *Care) After(ctx context.Context, began time.Time, callErr error) Verdic
 	if err != nil {
 		return Verdict{Health: c.Snapshot(), Err: err}
 	}
-	mended := false
+	// Another process may have mended it between the call and this look.
+	mended := !began.IsZero() && !h.healed.Before(began)
 	if h.faulty() {
 		h, err = c.repair(ctx)
 		mended = err == nil && !h.faulty()
-	} else {
-		// Another process may have mended it between the call and this look.
-		mended = !began.IsZero() && !h.healed.Before(began)
 	}
 	if err == nil && !h.Ready() {
 		err = errors.Join(h.Problems()...)

@@ -55,8 +55,12 @@ func TestAfter(t *testing.T) {
 		{name: "context too long", call: failed, happens: func(w *world) { w.loaded[chatModel] = 32768 }, err: "ollama.context"},
 		{name: "context too short", happens: func(w *world) { w.loaded[chatModel] = 2048 }, err: "ollama.context", config: func(c *CareConfig) { c.Models[0].MinContext = 4096 }},
 		{name: "context not told", happens: func(w *world) { w.loaded[chatModel] = 0 }, config: func(c *CareConfig) { c.Models[0].MinContext = 4096 }},
-		{name: "not loaded wins over context", happens: func(w *world) { w.loaded[chatModel] = 32768; delete(w.loaded, workerModel); delete(w.onDisk, workerModel) }, err: "ollama.warmup_failed", loads: 1},
-		{name: "locked out", call: failed, happens: func(w *world) { w.reply["/api/ps"] = reply{401, `{"error":"unauthorized"}`} }, err: "ollama.unreachable"},
+		{name: "not loaded wins over context", happens: func(w *world) {
+			w.loaded[chatModel] = 32768
+			delete(w.loaded, workerModel)
+			delete(w.onDisk, workerModel)
+		}, err: "ollama.warmup_failed", loads: 1},
+		{name: "locked out", call: failed, happens: func(w *world) { w.reply["/api/ps"] = reply{401, `{"error":"unauthorized"}`} }, err: "ollama.unknown"},
 		{name: "no version", call: failed, happens: func(w *world) { w.reply["/api/version"] = reply{404, ""} }},
 		{name: "a gateway without a server", call: failed, happens: func(w *world) { w.reply["/api/version"] = reply{502, "bad gateway"} }, err: "ollama.unreachable", restarts: 1},
 		{name: "slow once", call: failed, happens: func(w *world) { w.hung = 1 }, retry: true},
@@ -162,12 +166,12 @@ type step struct {
 
 var steps = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	return step{
-		gap:   time.Duration(rapid.IntRange(0, 90_000).Draw(t, "gap")) * time.Millisecond,
-		what:  rapid.SampledFrom([]string{"call", "call", "call", "failed call", "failed call", "crash", "unload", "foreign context", "breaks", "works", "slow", "new process"}).Draw(t, "what"),
+		gap:   time.Duration(rapid.SampledFrom([]int{0, 0, 1, 3, 7, 15, 40, 100, 250}).Draw(t, "gap")) * time.Second,
+		what:  rapid.SampledFrom([]string{"call", "call", "call", "failed call", "failed call", "crash", "crash", "unload", "foreign context", "breaks", "breaks", "works", "slow", "new process"}).Draw(t, "what"),
 		who:   rapid.IntRange(0, 2).Draw(t, "process"),
 		calls: rapid.IntRange(1, 5).Draw(t, "calls"),
 	}
-}), 1, 40)
+}), 5, 40)
 
 // TestNeverAStorm: whatever happens to the server and whoever calls, restarts
 // stay within the limit and the waits, are never made two at a time nor of a
@@ -190,7 +194,8 @@ func tell(t *testing.T, dir string, story []step, takes time.Duration) (wrong st
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(chatModel, workerModel)
 		w.takes = takes
-		processes := []*Care{w.care(t, dir, nil), w.care(t, dir, nil), w.care(t, dir, nil)}
+		quick := func(c *CareConfig) { c.StartTimeout = time.Second }
+		processes := []*Care{w.care(t, dir, quick), w.care(t, dir, quick), w.care(t, dir, quick)}
 		var mu sync.Mutex
 		var group sync.WaitGroup
 		complain := func(format string, args ...any) {
@@ -223,14 +228,15 @@ func tell(t *testing.T, dir string, story []step, takes time.Duration) (wrong st
 				w.set(func() { w.hung = s.calls })
 			case "new process":
 				_ = processes[s.who].Close()
-				processes[s.who] = w.care(t, dir, nil)
+				processes[s.who] = w.care(t, dir, quick)
 			default:
 				var err error
 				if s.what == "failed call" {
 					err = failed
 				}
-				for range s.calls {
-					group.Go(func() { call(processes[s.who], err) })
+				for i := range s.calls {
+					c := processes[(s.who+i)%len(processes)]
+					group.Go(func() { call(c, err) })
 				}
 			}
 		}
@@ -281,6 +287,29 @@ func TestOneRepairsForAll(t *testing.T) {
 		group.Wait()
 		if len(w.restarts) != 1 || len(w.loads) != 2 || slices.Contains(retries, false) {
 			t.Errorf("%d restarts, %d loads, retries %v", len(w.restarts), len(w.loads), retries)
+		}
+	})
+}
+
+// TestOneWarmsUpForAll: the same within one process that keeps no state on disk.
+func TestOneWarmsUpForAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(chatModel, workerModel)
+		delete(w.loaded, chatModel)
+		w.loading = time.Minute
+		var group sync.WaitGroup
+		care := w.care(t, "", func(c *CareConfig) { c.Restart = nil })
+		for range 50 {
+			group.Go(func() {
+				if v := care.After(t.Context(), time.Now(), failed); !v.Retry {
+					t.Errorf("%+v", v)
+				}
+			})
+		}
+		group.Wait()
+		if len(w.loads) != 1 || care.Snapshot().LastError != "" {
+			t.Errorf("%d loads", len(w.loads))
 		}
 	})
 }
@@ -383,7 +412,7 @@ func TestHealthAsJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(chatModel, workerModel)
 		care := w.care(t, dir, nil)
-		if h := care.Snapshot(); h.Ready() || len(h.Problems()) != 1 || w.asked != 0 {
+		if h := care.Snapshot(); h.Ready() || key(h.Problems()[0]) != "ollama.unchecked" || w.asked != 0 {
 			t.Errorf("before any look: %+v", h)
 		}
 		w.crash()

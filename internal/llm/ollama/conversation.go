@@ -98,7 +98,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	return v.client.retry(ctx, func() (*llm.Reply, *llm.Error) {
 		v.audit(BeforeRequest)
 		reply, e := v.call(ctx, onText)
-		if e != nil && e.Kind == llm.KindTimeout || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if e != nil && (e.Kind == llm.KindTimeout || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
 			v.audit(AfterTimeout)
 		}
 		return reply, e

@@ -25,7 +25,7 @@ const imageTokens = 768
 const (
 	usualPerByte = 1.0 / 4
 	leastPerByte = 1.0 / 8
-	mostPerByte  = 1.0
+	mostPerByte  = 1.5
 	enoughBytes  = 2000 // of a request that may be learnt from: chat templates add their own text
 )
 

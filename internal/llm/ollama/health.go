@@ -64,8 +64,13 @@ func (h *Health) missing() []int {
 // Problems are i18n errors for people: what is wrong and what to do. What is
 // missing comes before context lengths that do not fit.
 func (h *Health) Problems() []error {
-	if h.CheckedAt.IsZero() || !h.Reachable || h.Error != "" {
+	switch {
+	case h.CheckedAt.IsZero():
+		return []error{i18n.E("ollama.unchecked", h.Endpoint)}
+	case !h.Reachable:
 		return []error{i18n.E("ollama.unreachable", h.Endpoint, h.Error)}
+	case h.Error != "":
+		return []error{i18n.E("ollama.unknown", h.Endpoint, h.Error)}
 	}
 	var all []error
 	for _, i := range h.missing() {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -89,6 +90,7 @@ type client struct {
 	onImages          func(string, []ImageAudit)
 	maxLine           int
 	maxAnswer         int
+	buffers           sync.Pool // of *bufio.Reader
 }
 
 // New returns a client, or an i18n error where the configuration cannot work.

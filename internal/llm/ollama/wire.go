@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,7 @@ type wire struct {
 }
 
 const (
+	smallBody = 16 << 10               // bytes of a body that is joined: net/http sends a reader that it knows with its header, in one packet
 	maxError  = 64 << 10               // bytes read of an error's body
 	drainTime = 50 * time.Millisecond  // how long the end of a finished answer is waited for
 	maxWait   = 2 * time.Minute        // the longest pause a server may ask for that is waited out here
@@ -176,6 +178,10 @@ func (w *wire) request(ctx context.Context, method, address string, body []byte,
 	}
 	if n := len(body) + len(tail); n > 0 {
 		req.GetBody = func() (io.ReadCloser, error) { return &bodyReader{body, tail}, nil }
+		if n <= smallBody {
+			joined := append(append(make([]byte, 0, n), body...), tail...)
+			req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(joined)), nil }
+		}
 		req.Body, _ = req.GetBody()
 		req.ContentLength = int64(n)
 		req.Header.Set("Content-Type", "application/json")

@@ -28,6 +28,7 @@ type world struct {
 	room    int // models that fit; 0: any number
 	reply   map[string]reply
 	loads   []string // bodies of the loads
+	loading time.Duration
 	asked   int
 	cmdErr  error
 	comesUp bool // after the command
@@ -126,6 +127,9 @@ func (w *world) load(body []byte) *http.Response {
 			delete(w.loaded, other)
 		}
 	}
+	w.mu.Unlock()
+	time.Sleep(w.loading)
+	w.mu.Lock()
 	w.loaded[name] = c.Options.NumCtx
 	return answerWith(200, `{"model":"m","created_at":"2026-11-21T08:00:00Z","message":{"role":"assistant","content":""},"done_reason":"load","done":true}`)
 }
