@@ -65,6 +65,7 @@ func TestAfter(t *testing.T) {
 		{name: "a gateway without a server", call: failed, happens: func(w *world) { w.reply["/api/version"] = reply{502, "bad gateway"} }, err: "ollama.unreachable", restarts: 1},
 		{name: "slow once", call: failed, happens: func(w *world) { w.hung = 1 }, retry: true},
 		{name: "slow twice", call: failed, happens: func(w *world) { w.hung = 2 }, retry: true},
+		{name: "slow three times", call: failed, happens: func(w *world) { w.hung = 3 }, retry: true},
 		{name: "hung", call: failed, happens: func(w *world) { w.hung = 7 }, restarts: 1, loads: 2, retry: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -50,8 +50,8 @@ func TestNoSilentTruncation(t *testing.T) {
 					if real < numCtx/2 {
 						t.Errorf("%d bytes a token, %d a message: refused at %d tokens: %v", perToken, size, real, e)
 					}
-					if real < numCtx && *calls != round-1 {
-						t.Errorf("refused after sending: %v", e)
+					if *calls != round-1 {
+						t.Errorf("%d bytes a token, %d a message: refused after sending: %v", perToken, size, e)
 					}
 					break
 				}
@@ -75,6 +75,34 @@ func TestPartialCounts(t *testing.T) {
 		if _, err := v.Send(t.Context(), nil); err != nil {
 			t.Fatalf("at %d tokens: %v", len(v.body)/4, err)
 		}
+	}
+}
+
+func TestCutIsSeen(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		g        gauge
+		reported int
+		cut      bool
+	}{
+		{"the window is full", gauge{text: 4000}, 8192, true},
+		{"it grew and became shorter", gauge{text: 14000, reported: 6500, learntAt: 13000}, 4096, true},
+		{"it grew", gauge{text: 14000, reported: 6500, learntAt: 13000}, 6900, false},
+		{"a small one, of a server that counts in part", gauge{text: 6000, reported: 2000, learntAt: 5000}, 500, false},
+		{"thoughts may be dropped", gauge{text: 14000, reported: 6500, learntAt: 13000, thinks: true}, 4096, false},
+		{"nothing to compare with", gauge{text: 30000}, 4096, false},
+	} {
+		if got := c.g.cut(c.reported, 0, 8192); got != c.cut {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	// Found so, the answer to a part is no answer.
+	v := answering(t, Config{NumCtx: 1024}, said+`{"model":"m","done":true,"prompt_eval_count":1024,"eval_count":1}`).Open(llm.Settings{})
+	v.Append(user("x"))
+	var e *llm.Error
+	if reply, err := v.Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindContext || reply != nil {
+		t.Errorf("%v, %v", reply, err)
 	}
 }
 
