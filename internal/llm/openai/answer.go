@@ -6,16 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
-
-// shownBytes is how much of an answer that is not understood errors show.
-const shownBytes = 120
 
 // answer puts the events of one answer together.
 type answer struct {
@@ -41,37 +37,37 @@ type partialCall struct {
 // a read error that left the answer unfinished; e is any other failure.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
 	r := bufio.NewReaderSize(in, 16<<10)
-	first, err := firstByte(r)
+	first, err := wire.FirstByte(r)
 	switch {
 	case errors.Is(err, io.EOF):
-		return cut(), nil
+		return wire.Cut(), nil
 	case err != nil:
 		return nil, err
 	case first == '{' || first == '[':
 		return c.readDocument(a, contentType, r)
 	case strings.IndexByte(":deir", first) < 0: // no field of an event stream begins so
-		start, _ := r.Peek(min(shownBytes, r.Buffered()))
+		start, _ := r.Peek(min(wire.ShownBytes, r.Buffered()))
 		return invalid(contentType, start), nil
 	}
 	return c.readStream(ctx, a, contentType, r)
 }
 
 func (c *client) readStream(ctx context.Context, a *answer, contentType string, r *bufio.Reader) (*llm.Error, error) {
-	s := &events{r: r, max: c.maxEvent}
+	s := wire.NewEvents(r, c.maxEvent)
 	for {
-		if left(ctx) { // also where all of the answer is here already
+		if wire.Left(ctx) { // also where all of the answer is here already
 			return nil, ctx.Err()
 		}
-		data, err := s.read()
+		data, err := s.Read()
 		switch {
-		case errors.Is(err, io.EOF) && a.empty() && a.finish == "" && s.stray != "":
-			return invalid(contentType, []byte(s.stray)), nil
-		case errors.Is(err, errEventTooLong):
-			return tooLong("one event", c.maxEvent), nil
-		case err != nil && a.finish != "" && !left(ctx): // all there; only the end of the stream is missing
+		case errors.Is(err, io.EOF) && a.empty() && a.finish == "" && s.Stray != "":
+			return invalid(contentType, []byte(s.Stray)), nil
+		case errors.Is(err, wire.ErrEventTooLong):
+			return wire.TooLong("one event", c.maxEvent), nil
+		case err != nil && a.finish != "" && !wire.Left(ctx): // all there; only the end of the stream is missing
 			return nil, nil
 		case errors.Is(err, io.EOF):
-			return cut(), nil
+			return wire.Cut(), nil
 		case err != nil:
 			return nil, err
 		}
@@ -81,9 +77,9 @@ func (c *client) readStream(ctx context.Context, a *answer, contentType string, 
 		}
 		ch, err := decodeChunk(data)
 		if err != nil {
-			return invalid(contentType, data[:min(len(data), shownBytes)]), nil
+			return invalid(contentType, data[:min(len(data), wire.ShownBytes)]), nil
 		}
-		if s.name == "error" && len(ch.Error) == 0 {
+		if s.Name == "error" && len(ch.Error) == 0 {
 			ch.Error = bytes.Clone(data)
 		}
 		if e := a.add(ch); e != nil {
@@ -92,67 +88,29 @@ func (c *client) readStream(ctx context.Context, a *answer, contentType string, 
 	}
 }
 
-// left reports whether the caller gave up, which a stall is not.
-func left(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled)
-}
-
 func (c *client) readDocument(a *answer, contentType string, r *bufio.Reader) (*llm.Error, error) {
 	data, err := io.ReadAll(io.LimitReader(r, int64(c.maxAnswer)+1))
 	if err != nil {
 		return nil, err
 	}
 	if len(data) > c.maxAnswer {
-		return tooLong("the answer", c.maxAnswer), nil
+		return wire.TooLong("the answer", c.maxAnswer), nil
 	}
 	ch, err := decodeChunk(data)
 	if err != nil {
-		return invalid(contentType, data[:min(len(data), shownBytes)]), nil
+		return invalid(contentType, data[:min(len(data), wire.ShownBytes)]), nil
 	}
-	if len(ch.Choices) == 0 && !told(ch.Error) {
-		return invalid(contentType, data[:min(len(data), shownBytes)]), nil
+	if len(ch.Choices) == 0 && !wire.Told(ch.Error) {
+		return invalid(contentType, data[:min(len(data), wire.ShownBytes)]), nil
 	}
 	a.done = true
 	return a.add(ch), nil
 }
 
-// firstByte skips white space and a byte order mark and returns the next byte,
-// unread.
-func firstByte(r *bufio.Reader) (byte, error) {
-	for {
-		b, err := r.Peek(1)
-		if err != nil {
-			return 0, err
-		}
-		switch b[0] {
-		case ' ', '\t', '\r', '\n', 0xEF, 0xBB, 0xBF:
-			_, _ = r.Discard(1) // was peeked
-		default:
-			return b[0], nil
-		}
-	}
-}
-
-func cut() *llm.Error {
-	return &llm.Error{Kind: llm.KindCutStream, Message: "the stream ended before the answer did", Err: io.ErrUnexpectedEOF}
-}
-
-func invalid(contentType string, start []byte) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid,
-		Message: fmt.Sprintf("not a chat completion: content type %q, at %q", contentType, start)}
-}
-
-func tooLong(what string, limit int) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid, Message: fmt.Sprintf("%s is longer than %d bytes", what, limit)}
-}
-
-// told reports whether a field is there and not null.
-func told(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
 // add takes in one event, or a whole answer.
 func (a *answer) add(c *chunk) *llm.Error {
-	if told(c.Error) {
-		return streamError(c.Error)
+	if wire.Told(c.Error) {
+		return wire.StreamError(c.Error)
 	}
 	if a.model == "" {
 		a.model = c.Model
@@ -165,8 +123,8 @@ func (a *answer) add(c *chunk) *llm.Error {
 		if ch.Index != 0 { // one answer was asked for
 			continue
 		}
-		if told(ch.Error) {
-			return streamError(ch.Error)
+		if wire.Told(ch.Error) {
+			return wire.StreamError(ch.Error)
 		}
 		if ch.Message != nil && a.empty() {
 			a.addDelta(ch.Message, true)
@@ -182,7 +140,7 @@ func (a *answer) add(c *chunk) *llm.Error {
 		}
 	}
 	if a.size > a.maxSize {
-		return tooLong("the answer", a.maxSize)
+		return wire.TooLong("the answer", a.maxSize)
 	}
 	return nil
 }
@@ -285,7 +243,7 @@ var finishWords = map[string]string{
 func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 	if a.finish == "" {
 		if !a.done || a.empty() {
-			return nil, cut()
+			return nil, wire.Cut()
 		}
 		a.finish = llm.FinishStop // some gateways end with [DONE] alone
 	}
@@ -298,15 +256,19 @@ func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 	m := llm.Message{Role: llm.RoleAssistant, Content: a.text.String(), Reasoning: a.reasoning.String()}
 	seen := make(map[string]bool, len(a.calls))
 	for _, call := range a.calls {
-		lastID = max(lastID, generatedID(call.id))
+		lastID = max(lastID, wire.GeneratedID(call.id))
 	}
 	for _, call := range a.calls {
 		if call.id == "" || seen[call.id] {
 			lastID++
-			call.id = "call_" + strconv.Itoa(lastID)
+			call.id = wire.NewID(lastID)
 		}
 		seen[call.id] = true
 		m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: call.id, Name: call.name, Arguments: call.args.String()})
 	}
 	return &llm.Reply{Message: m, FinishReason: a.finish, Usage: a.usage, Model: a.model}, nil
+}
+
+func invalid(contentType string, start []byte) *llm.Error {
+	return wire.Invalid("a chat completion", contentType, start)
 }

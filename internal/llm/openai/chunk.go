@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // chunk is an event of a stream (delta), or a whole answer (message): as
@@ -123,13 +123,13 @@ type looseFunction struct {
 }
 
 func (l *looseChunk) strict() *chunk {
-	c := &chunk{Model: looseText(l.Model), Error: l.Error}
+	c := &chunk{Model: wire.LooseText(l.Model), Error: l.Error}
 	var u usage
 	if json.Unmarshal(l.Usage, &u) == nil {
 		c.Usage = &u
 	}
 	for _, lc := range l.Choices {
-		ch := choice{Delta: lc.Delta.strict(), FinishReason: looseText(lc.FinishReason), Error: lc.Error}
+		ch := choice{Delta: lc.Delta.strict(), FinishReason: wire.LooseText(lc.FinishReason), Error: lc.Error}
 		if n := looseInt(lc.Index); n != nil {
 			ch.Index = *n
 		}
@@ -143,46 +143,19 @@ func (l *looseChunk) strict() *chunk {
 }
 
 func (l *looseDelta) strict() delta {
-	d := delta{Content: looseText(l.Content), Refusal: looseText(l.Refusal), Reasoning: looseText(l.Reasoning)}
+	d := delta{Content: wire.LooseText(l.Content), Refusal: wire.LooseText(l.Refusal), Reasoning: wire.LooseText(l.Reasoning)}
 	if l.FunctionCall != nil {
 		f := l.FunctionCall.strict()
 		d.FunctionCall = &f
 	}
 	for _, t := range l.ToolCalls {
-		d.ToolCalls = append(d.ToolCalls, callDelta{Index: looseInt(t.Index), ID: looseText(t.ID), Function: t.Function.strict()})
+		d.ToolCalls = append(d.ToolCalls, callDelta{Index: looseInt(t.Index), ID: wire.LooseText(t.ID), Function: t.Function.strict()})
 	}
 	return d
 }
 
 func (l *looseFunction) strict() function {
-	return function{Name: looseText(l.Name), Arguments: looseText(l.Arguments)}
-}
-
-// looseText is a string's text, the text of a list's parts, the JSON text of
-// anything else, and nothing for null.
-func looseText(raw json.RawMessage) string {
-	raw = bytes.TrimSpace(raw)
-	if len(raw) == 0 || string(raw) == "null" {
-		return ""
-	}
-	switch raw[0] {
-	case '"':
-		var s string
-		_ = json.Unmarshal(raw, &s) // raw was found valid with what holds it
-		return s
-	case '[':
-		var parts []struct {
-			Text string `json:"text"`
-		}
-		if json.Unmarshal(raw, &parts) == nil {
-			var b strings.Builder
-			for _, p := range parts {
-				b.WriteString(p.Text)
-			}
-			return b.String()
-		}
-	}
-	return string(raw)
+	return function{Name: wire.LooseText(l.Name), Arguments: wire.LooseText(l.Arguments)}
 }
 
 func looseInt(raw json.RawMessage) *int {

@@ -30,6 +30,6 @@ func testClient(t *testing.T, cfg Config) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
+	t.Cleanup(c.wire.CloseIdleConnections)
 	return c
 }

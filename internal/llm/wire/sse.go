@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bufio"
@@ -8,28 +8,33 @@ import (
 	"io"
 )
 
-var errEventTooLong = errors.New("one event of the stream is longer than the limit")
+// ErrEventTooLong says that an event is longer than MaxEvent or the limit given.
+var ErrEventTooLong = errors.New("one event of the stream is longer than the limit")
 
-// events reads an event stream in memory bounded by max bytes.
+// Events reads an event stream in memory bounded by max bytes.
 // Source: WHATWG HTML §9.2.6; more lenient where servers are: the blank line
 // between events, or after the last one, may be missing, and data may stand
 // without its field name.
-type events struct {
-	r     *bufio.Reader
-	max   int
-	data  []byte // of the event being read
-	next  []byte // a data line that belongs to the event after
-	held  bool   // next is in use
-	long  []byte // a line longer than r's buffer
-	name  string // of the event last returned
-	stray string // the start of the first line that is no field
+type Events struct {
+	Name  string // of the event last returned
+	Stray string // the start of the first line that is no field
+
+	r    *bufio.Reader
+	max  int
+	data []byte // of the event being read
+	next []byte // a data line that belongs to the event after
+	held bool   // next is in use
+	long []byte // a line longer than r's buffer
 }
 
-// read returns the data of the next event that has any, valid until the next
+// NewEvents reads the events of r, each of at most limit bytes.
+func NewEvents(r *bufio.Reader, limit int) *Events { return &Events{r: r, max: limit} }
+
+// Read returns the data of the next event that has any, valid until the next
 // call. After the last one it returns io.EOF; what else it returns is the
-// reader's error or errEventTooLong.
-func (s *events) read() ([]byte, error) {
-	s.data, s.name = s.data[:0], ""
+// reader's error or ErrEventTooLong.
+func (s *Events) Read() ([]byte, error) {
+	s.data, s.Name = s.data[:0], ""
 	if s.held {
 		s.data, s.held = append(s.data, s.next...), false
 	}
@@ -45,7 +50,7 @@ func (s *events) read() ([]byte, error) {
 			if len(s.data) > 0 {
 				return s.data, nil
 			}
-			s.name = ""
+			s.Name = ""
 			continue
 		}
 		data, ok := s.field(line)
@@ -60,14 +65,14 @@ func (s *events) read() ([]byte, error) {
 			s.data = append(s.data, '\n')
 		}
 		if len(s.data)+len(data) > s.max {
-			return nil, errEventTooLong
+			return nil, ErrEventTooLong
 		}
 		s.data = append(s.data, data...)
 	}
 }
 
 // field returns a line's data where it has any, and notes an event's name.
-func (s *events) field(line []byte) (data []byte, ok bool) {
+func (s *Events) field(line []byte) (data []byte, ok bool) {
 	name, value, found := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch {
@@ -76,16 +81,16 @@ func (s *events) field(line []byte) (data []byte, ok bool) {
 	case string(name) == "data":
 		return value, len(value) > 0
 	case string(name) == "event":
-		s.name = string(value[:min(len(value), 32)])
+		s.Name = string(value[:min(len(value), 32)])
 	case found && (len(name) == 0 || string(name) == "id" || string(name) == "retry"):
-	case s.stray == "":
-		s.stray = string(line[:min(len(line), shownBytes)])
+	case s.Stray == "":
+		s.Stray = string(line[:min(len(line), ShownBytes)])
 	}
 	return nil, false
 }
 
 // line returns the next line without its end; the last may lack one.
-func (s *events) line() ([]byte, error) {
+func (s *Events) line() ([]byte, error) {
 	part, err := s.r.ReadSlice('\n')
 	if err == nil {
 		return trimEnd(part), nil
@@ -93,7 +98,7 @@ func (s *events) line() ([]byte, error) {
 	s.long = append(s.long[:0], part...)
 	for errors.Is(err, bufio.ErrBufferFull) {
 		if len(s.long) > s.max {
-			return nil, errEventTooLong
+			return nil, ErrEventTooLong
 		}
 		part, err = s.r.ReadSlice('\n')
 		s.long = append(s.long, part...)

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -18,32 +18,42 @@ type problem struct {
 }
 
 // statusError classifies an answer that is no success.
-func (c *client) statusError(res *http.Response, body io.Reader) *llm.Error {
-	raw, err := io.ReadAll(io.LimitReader(body, maxError))
+func statusError(res *http.Response, body io.Reader, now time.Time) *llm.Error {
+	raw, err := io.ReadAll(io.LimitReader(body, MaxError))
 	p := parseProblem(raw)
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
-		p.message = "the server redirects to " + endpoint(to) + "; use that as base_url"
+		p.message = "the server redirects to " + Endpoint(to) + "; use that as base_url"
 	}
 	if p.message == "" {
 		p.message = http.StatusText(res.StatusCode)
 	}
 	return &llm.Error{
 		Kind: classify(res.StatusCode, p), Message: p.message,
-		RetryAfter: retryAfter(res.Header, c.now()), Err: err,
+		RetryAfter: retryAfter(res.Header, now), Err: err,
 	}
 }
 
-// streamError classifies an error that came inside an answer of status 200.
-func streamError(raw json.RawMessage) *llm.Error {
+// statusOf is the status that a kind of error has where it comes as an answer
+// of its own. Source: "Errors" of Anthropic's API, which others follow.
+var statusOf = map[string]int{
+	"invalid_request_error": http.StatusBadRequest,
+	"BadRequestError":       http.StatusBadRequest,
+	"authentication_error":  http.StatusUnauthorized,
+	"billing_error":         http.StatusPaymentRequired,
+	"permission_error":      http.StatusForbidden,
+	"not_found_error":       http.StatusNotFound,
+	"request_too_large":     http.StatusRequestEntityTooLarge,
+	"rate_limit_error":      http.StatusTooManyRequests,
+	"timeout_error":         http.StatusGatewayTimeout,
+}
+
+// StreamError classifies an error that came inside an answer of status 200. It
+// takes the same shapes as the body of one of its own.
+func StreamError(raw json.RawMessage) *llm.Error {
 	p := parseProblem(raw)
 	status, err := strconv.Atoi(p.code)
 	if err != nil || status < 400 || status > 599 {
-		switch p.kind {
-		case "invalid_request_error", "BadRequestError":
-			status = http.StatusBadRequest
-		case "authentication_error":
-			status = http.StatusUnauthorized
-		default: // the request was accepted, so the fault is the server's
+		if status = statusOf[p.kind]; status == 0 { // the request was accepted, so the fault is the server's
 			status = http.StatusInternalServerError
 		}
 	}
@@ -53,7 +63,7 @@ func streamError(raw json.RawMessage) *llm.Error {
 // parseProblem reads an error's body in the shapes that servers use:
 // {"error":{…}}, {"error":"…"}, [{"error":…}], {"message":…}, {"detail":…} or
 // plain text.
-func parseProblem(raw []byte) problem { return parseNested(raw[:min(len(raw), maxError)], 4) }
+func parseProblem(raw []byte) problem { return parseNested(raw[:min(len(raw), MaxError)], 4) }
 
 func parseNested(raw []byte, depth int) problem {
 	text := strings.TrimSpace(string(raw))
@@ -66,24 +76,24 @@ func parseNested(raw []byte, depth int) problem {
 	}
 	var body struct{ Error, Message, Detail, Type, Code, Metadata json.RawMessage }
 	if text[0] != '{' || json.Unmarshal(raw, &body) != nil {
-		return problem{message: short(looseText(raw))}
+		return problem{message: short(LooseText(raw))}
 	}
-	if told(body.Error) {
+	if Told(body.Error) {
 		p := parseNested(body.Error, depth-1)
 		if p.message == "" {
-			p.message = short(looseText(body.Message))
+			p.message = short(LooseText(body.Message))
 		}
 		return p
 	}
-	p := problem{kind: looseText(body.Type), code: looseText(body.Code)}
+	p := problem{kind: LooseText(body.Type), code: LooseText(body.Code)}
 	for _, field := range []json.RawMessage{body.Message, body.Detail, raw} {
-		if p.message = looseText(field); p.message != "" {
+		if p.message = LooseText(field); p.message != "" {
 			break
 		}
 	}
 	var behind struct{ Raw json.RawMessage } // OpenRouter: what the provider behind it said
-	if told(body.Metadata) && json.Unmarshal(body.Metadata, &behind) == nil && told(behind.Raw) {
-		p.message += ": " + looseText(behind.Raw)
+	if Told(body.Metadata) && json.Unmarshal(body.Metadata, &behind) == nil && Told(behind.Raw) {
+		p.message += ": " + LooseText(behind.Raw)
 	}
 	p.message = short(p.message)
 	return p
@@ -105,12 +115,12 @@ func short(s string) string {
 // contextSigns are how servers say that a request is too long for the model.
 var contextSigns = []string{
 	"context_length_exceeded", "maximum context length", "context window", "context length", "context size",
-	"exceed_context_size", "prompt is too long", "input is too long",
+	"exceed_context_size", "exceed context limit", "prompt is too long", "input is too long",
 }
 
 var quotaSigns = []string{
 	"insufficient_quota", "exceeded your current quota", "insufficient balance", "insufficient credits",
-	"billing_hard_limit_reached", "credit balance is too low",
+	"billing_hard_limit_reached", "credit balance is too low", "billing_error", "reached your specified api usage limits",
 }
 
 // classify turns a status and the vendor's words into a kind. Words decide

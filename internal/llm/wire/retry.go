@@ -1,0 +1,80 @@
+package wire
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"toritsugi/internal/llm"
+)
+
+func exponential() backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.Multiplier = 2
+	b.MaxInterval = 30 * time.Second
+	return b
+}
+
+// maxWait is the longest pause a server may ask for that is waited out here; a
+// longer one is the caller's to plan with.
+const maxWait = 2 * time.Minute
+
+// pacing waits as its BackOff says, but not less than the server asked for.
+type pacing struct {
+	backoff.BackOff
+	asked time.Duration
+}
+
+func (p *pacing) NextBackOff() time.Duration {
+	d := p.BackOff.NextBackOff()
+	if d == backoff.Stop || p.asked > maxWait {
+		return backoff.Stop
+	}
+	return max(d, p.asked)
+}
+
+// Repeat makes the call until it succeeds, fails for good, was made MaxRetries
+// times more, or ctx ends, whose error is then returned; any other error is an
+// *llm.Error.
+func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
+	attempts := 0
+	pace := &pacing{BackOff: c.backoff()}
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		attempts++
+		e := call()
+		if e == nil {
+			return struct{}{}, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return struct{}{}, backoff.Permanent(err)
+		}
+		e.Attempts = attempts
+		pace.asked = e.RetryAfter
+		if !e.Retryable() {
+			return struct{}{}, backoff.Permanent(e)
+		}
+		return struct{}{}, e
+	},
+		backoff.WithBackOff(pace),
+		backoff.WithMaxTries(uint(c.maxRetries)+1),
+		backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, wait time.Duration) {
+			var e *llm.Error
+			if c.onRetry != nil && errors.As(err, &e) {
+				c.onRetry(e, wait)
+			}
+		}))
+	if err == nil {
+		return nil
+	}
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	var e *llm.Error
+	if errors.As(err, &e) { // backoff wraps some of them
+		return e
+	}
+	return err
+}

@@ -1,0 +1,234 @@
+// Package wire is what the clients of model providers share below their
+// formats: calls that are repeated where that helps and never hang, event
+// streams read in bounded memory, failures classified, texts encoded. It knows
+// no vendor's messages, keeps nothing and logs nothing.
+package wire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"toritsugi/internal/llm"
+)
+
+// Limits of a call.
+const (
+	DefaultStallTimeout = 5 * time.Minute // a local model may read a long prompt for minutes before its first byte
+
+	MaxEvent  = 16 << 20 // bytes of one event of a stream
+	MaxAnswer = 64 << 20 // bytes of one answer's text, reasoning and arguments
+	MaxError  = 64 << 10 // bytes read of an error's body
+
+	// DrainTime is how long the end of a finished answer's connection is waited
+	// for; it usually came with the last event.
+	DrainTime = 50 * time.Millisecond
+)
+
+// Config says how calls are made.
+type Config struct {
+	Provider string            // the name in errors
+	URL      *url.URL          // of the call; only its Endpoint is ever shown
+	Key      string            // is taken out of what servers say
+	Header   func(http.Header) // sets what each request needs beside its content type; may be nil
+
+	HTTP         *http.Client                    // nil makes one; no redirect is followed with either
+	StallTimeout time.Duration                   // how long no byte may come; 0 is DefaultStallTimeout
+	MaxRetries   int                             // calls after the first that failed
+	OnRetry      func(*llm.Error, time.Duration) // is told of each failure that will be repeated after the wait; may be nil
+	Backoff      func() backoff.BackOff          // the waits of one Repeat; nil is exponential with jitter from half a second to 30 seconds
+	Now          func() time.Time                // nil is time.Now
+}
+
+// Caller calls one address. It is safe for concurrent use and holds what is
+// secret in functions, which no printing looks into.
+type Caller struct {
+	provider, endpoint string
+	address            func() string
+	header             func(http.Header)
+	scrub              func(string) string // takes the key out of a text
+	http               *http.Client
+	stall              time.Duration
+	maxRetries         int
+	onRetry            func(*llm.Error, time.Duration)
+	backoff            func() backoff.BackOff
+	now                func() time.Time
+}
+
+// New returns a Caller. It calls nobody.
+func New(cfg Config) *Caller {
+	c := &Caller{
+		provider: cfg.Provider, endpoint: Endpoint(cfg.URL.String()), address: cfg.URL.String,
+		header: cfg.Header, scrub: scrubber(cfg.Key), http: singleHop(cfg.HTTP),
+		stall: cfg.StallTimeout, maxRetries: max(cfg.MaxRetries, 0),
+		onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
+	}
+	if c.header == nil {
+		c.header = func(http.Header) {}
+	}
+	if c.stall <= 0 {
+		c.stall = DefaultStallTimeout
+	}
+	if c.backoff == nil {
+		c.backoff = exponential
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	return c
+}
+
+// Endpoint is what may be shown of the address.
+func (c *Caller) Endpoint() string { return c.endpoint }
+
+// CloseIdleConnections closes the connections that wait for a next call.
+func (c *Caller) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// Get makes a request without a body.
+func (c *Caller) Get(ctx context.Context) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.address(), nil)
+	if err == nil {
+		c.header(req.Header)
+	}
+	return req, err
+}
+
+// Post makes a request whose body is the parts, one after the other, which are
+// never joined and must not change as long as the transport may read them.
+func (c *Caller) Post(ctx context.Context, parts ...[]byte) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		req.ContentLength += int64(len(p))
+	}
+	req.GetBody = func() (io.ReadCloser, error) { return &body{parts: parts}, nil }
+	req.Body = &body{parts: parts}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "text/event-stream, application/json")
+	req.Header.Set("User-Agent", "toritsugi")
+	// Present but empty, this is not sent; it lets the transport repeat a call
+	// whose kept-alive connection the server had just closed (net/http Transport).
+	req.Header["X-Idempotency-Key"] = nil
+	c.header(req.Header)
+	return req, nil
+}
+
+// body reads parts without joining them.
+type body struct {
+	parts [][]byte
+	at    int // in parts[0]
+}
+
+func (b *body) Read(p []byte) (n int, err error) {
+	for n < len(p) && len(b.parts) > 0 {
+		m := copy(p[n:], b.parts[0][b.at:])
+		n += m
+		if b.at += m; b.at == len(b.parts[0]) {
+			b.parts, b.at = b.parts[1:], 0
+		}
+	}
+	if n == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+func (*body) Close() error { return nil }
+
+var errStalled = errors.New("no byte came within the stall timeout")
+
+// Left reports whether the caller gave up, which a stall is not.
+func Left(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled)
+}
+
+// steadyReader puts the stall timer back with every read that brings something.
+type steadyReader struct {
+	r     io.Reader
+	timer *time.Timer
+	limit time.Duration
+}
+
+func (s *steadyReader) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if n > 0 {
+		s.timer.Reset(s.limit)
+	}
+	return n, err
+}
+
+// Read reads the whole body of an answer of status 2xx. broken is a read error
+// that left the answer unfinished; e is any other failure. ctx ends also where
+// the answer stalls (see Left).
+type Read func(ctx context.Context, res *http.Response, in io.Reader) (e *llm.Error, broken error)
+
+// Once makes one call and reads its whole answer. Of the error only Attempts is
+// not set.
+func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.Request, error), read Read) *llm.Error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(c.stall, func() { cancel(errStalled) })
+	defer func() {
+		timer.Stop()
+		cancel(nil)
+	}()
+	req, err := request(ctx)
+	if err != nil {
+		return c.fail(&llm.Error{Kind: llm.KindBadRequest, Message: err.Error(), Err: err}, nil)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return c.fail(c.transportError(ctx, err, llm.KindUnreachable), nil)
+	}
+	defer func() { _ = res.Body.Close() }() // only read from
+	in := &steadyReader{res.Body, timer, c.stall}
+	if res.StatusCode < 200 || res.StatusCode > 299 {
+		return c.fail(statusError(res, in, c.now()), res)
+	}
+	e, broken := read(ctx, res, in)
+	if broken != nil {
+		e = c.transportError(ctx, broken, llm.KindCutStream)
+	}
+	if e != nil {
+		return c.fail(e, res)
+	}
+	// What is left is the end of the chunked body; read, it frees the
+	// connection for the next call.
+	timer.Reset(DrainTime)
+	_, _ = io.CopyN(io.Discard, res.Body, MaxError)
+	return nil
+}
+
+// fail completes e with where it happened and takes the key out of it.
+func (c *Caller) fail(e *llm.Error, res *http.Response) *llm.Error {
+	e.Provider, e.Endpoint = c.provider, c.endpoint
+	if res != nil {
+		e.Status = res.StatusCode
+	}
+	e.Message = c.scrub(e.Message)
+	return e
+}
+
+// transportError classifies a failed connection or read; kind is what it is
+// where nothing more is known.
+func (c *Caller) transportError(ctx context.Context, err error, kind llm.ErrorKind) *llm.Error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // it repeats the address, with the query
+	}
+	if errors.Is(context.Cause(ctx), errStalled) {
+		return &llm.Error{Kind: llm.KindTimeout, Message: fmt.Sprintf("no byte came for %s", c.stall), Err: errStalled}
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		kind = llm.KindTimeout
+	}
+	return &llm.Error{Kind: kind, Message: err.Error(), Err: err}
+}
