@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -32,80 +31,54 @@ type partialCall struct {
 	args     strings.Builder
 }
 
-// read reads the body of an answer into a: an event stream or one JSON
-// document, told apart by the first byte, because content types lie. broken is
-// a read error that left the answer unfinished; e is any other failure.
+// read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := bufio.NewReaderSize(in, 16<<10)
-	first, err := wire.FirstByte(r)
-	switch {
-	case errors.Is(err, io.EOF):
-		return wire.Cut(), nil
-	case err != nil:
-		return nil, err
-	case first == '{' || first == '[':
-		return c.readDocument(a, contentType, r)
-	case strings.IndexByte(":deir", first) < 0: // no field of an event stream begins so
-		start, _ := r.Peek(min(wire.ShownBytes, r.Buffered()))
-		return invalid(contentType, start), nil
-	}
-	return c.readStream(ctx, a, contentType, r)
+	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
+	return f.Read(ctx, a, contentType, in)
 }
 
-func (c *client) readStream(ctx context.Context, a *answer, contentType string, r *bufio.Reader) (*llm.Error, error) {
-	s := wire.NewEvents(r, c.maxEvent)
-	for {
-		if wire.Left(ctx) { // also where all of the answer is here already
-			return nil, ctx.Err()
-		}
-		data, err := s.Read()
-		switch {
-		case errors.Is(err, io.EOF) && a.empty() && a.finish == "" && s.Stray != "":
-			return invalid(contentType, []byte(s.Stray)), nil
-		case errors.Is(err, wire.ErrEventTooLong):
-			return wire.TooLong("one event", c.maxEvent), nil
-		case err != nil && a.finish != "" && !wire.Left(ctx): // all there; only the end of the stream is missing
-			return nil, nil
-		case errors.Is(err, io.EOF):
-			return wire.Cut(), nil
-		case err != nil:
-			return nil, err
-		}
-		if string(bytes.TrimSpace(data)) == "[DONE]" {
-			a.done = true
-			return nil, nil
-		}
-		ch, err := decodeChunk(data)
-		if err != nil {
-			return invalid(contentType, data[:min(len(data), wire.ShownBytes)]), nil
-		}
-		if s.Name == "error" && len(ch.Error) == 0 {
-			ch.Error = bytes.Clone(data)
-		}
-		if e := a.add(ch); e != nil {
-			return e, nil
-		}
-	}
-}
-
-func (c *client) readDocument(a *answer, contentType string, r *bufio.Reader) (*llm.Error, error) {
-	data, err := io.ReadAll(io.LimitReader(r, int64(c.maxAnswer)+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > c.maxAnswer {
-		return wire.TooLong("the answer", c.maxAnswer), nil
+// Event takes in one event of a stream.
+func (a *answer) Event(name string, data []byte) (done bool, err error) {
+	if string(bytes.TrimSpace(data)) == "[DONE]" {
+		a.done = true
+		return true, nil
 	}
 	ch, err := decodeChunk(data)
 	if err != nil {
-		return invalid(contentType, data[:min(len(data), wire.ShownBytes)]), nil
+		return false, err
+	}
+	if name == "error" && len(ch.Error) == 0 {
+		ch.Error = bytes.Clone(data)
+	}
+	if e := a.add(ch); e != nil {
+		return false, e
+	}
+	return false, nil
+}
+
+var errNoChoices = errors.New("neither choices nor an error")
+
+// Document takes in a whole answer.
+func (a *answer) Document(data []byte) error {
+	ch, err := decodeChunk(data)
+	if err != nil {
+		return err
 	}
 	if len(ch.Choices) == 0 && !wire.Told(ch.Error) {
-		return invalid(contentType, data[:min(len(data), wire.ShownBytes)]), nil
+		return errNoChoices
 	}
 	a.done = true
-	return a.add(ch), nil
+	if e := a.add(ch); e != nil {
+		return e
+	}
+	return nil
 }
+
+// Begun reports whether anything was taken in.
+func (a *answer) Begun() bool { return a.size > 0 || a.finish != "" }
+
+// Finished reports whether only the end of the stream can be missing.
+func (a *answer) Finished() bool { return a.finish != "" }
 
 // add takes in one event, or a whole answer.
 func (a *answer) add(c *chunk) *llm.Error {
@@ -267,8 +240,4 @@ func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 		m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: call.id, Name: call.name, Arguments: call.args.String()})
 	}
 	return &llm.Reply{Message: m, FinishReason: a.finish, Usage: a.usage, Model: a.model}, nil
-}
-
-func invalid(contentType string, start []byte) *llm.Error {
-	return wire.Invalid("a chat completion", contentType, start)
 }

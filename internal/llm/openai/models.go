@@ -49,7 +49,7 @@ func readModels(contentType string, in io.Reader) (ids []string, e *llm.Error, b
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, invalid(contentType, raw), nil
+		return nil, wire.Invalid("a list of models", contentType, raw), nil
 	}
 	ids = make([]string, 0, len(list.Data))
 	for _, m := range list.Data {

@@ -3,7 +3,9 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -15,9 +17,102 @@ import (
 // ShownBytes is how much of an answer that is not understood errors show.
 const ShownBytes = 120
 
-// FirstByte skips white space and a byte order mark and returns the next byte,
+// Parser puts one answer together from what a Format reads. An error of its
+// methods is an *llm.Error that ends the answer, or any other one where the
+// data are not in the format.
+type Parser interface {
+	// Event takes in the data of one event, valid during the call, and reports
+	// whether the answer is complete.
+	Event(name string, data []byte) (done bool, err error)
+	// Document takes in an answer that came as one JSON document.
+	Document(data []byte) error
+	// Begun reports whether any part of an answer was taken in.
+	Begun() bool
+	// Finished reports whether only the end of the stream can still be missing.
+	Finished() bool
+}
+
+// Format reads answers of one wire format.
+type Format struct {
+	Name      string // what an answer that is none is not, e.g. "a chat completion"
+	MaxEvent  int    // bytes
+	MaxAnswer int    // bytes of a document
+}
+
+// Read reads the body of an answer into p: an event stream or one JSON
+// document, told apart by the first byte, because content types lie. broken is
+// a read error that left the answer unfinished; e is any other failure.
+func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Reader) (e *llm.Error, broken error) {
+	r := bufio.NewReaderSize(in, 16<<10)
+	first, err := firstByte(r)
+	switch {
+	case errors.Is(err, io.EOF):
+		return Cut(), nil
+	case err != nil:
+		return nil, err
+	case first == '{' || first == '[':
+		return f.readDocument(p, contentType, r)
+	case strings.IndexByte(":deir", first) < 0: // no field of an event stream begins so
+		start, _ := r.Peek(min(ShownBytes, r.Buffered()))
+		return Invalid(f.Name, contentType, start), nil
+	}
+	return f.readStream(ctx, p, contentType, r)
+}
+
+func (f Format) readStream(ctx context.Context, p Parser, contentType string, r *bufio.Reader) (*llm.Error, error) {
+	s := NewEvents(r, f.MaxEvent)
+	for {
+		if left(ctx) { // also where all of the answer is here already
+			return nil, ctx.Err()
+		}
+		data, err := s.Read()
+		switch {
+		case errors.Is(err, io.EOF) && !p.Begun() && s.Stray != "":
+			return Invalid(f.Name, contentType, []byte(s.Stray)), nil
+		case errors.Is(err, ErrEventTooLong):
+			return TooLong("one event", f.MaxEvent), nil
+		case err != nil && p.Finished() && !left(ctx): // all there; only the end of the stream is missing
+			return nil, nil
+		case errors.Is(err, io.EOF):
+			return Cut(), nil
+		case err != nil:
+			return nil, err
+		}
+		done, err := p.Event(s.Name, data)
+		if err != nil {
+			return f.refused(err, contentType, data), nil
+		}
+		if done {
+			return nil, nil
+		}
+	}
+}
+
+func (f Format) readDocument(p Parser, contentType string, r *bufio.Reader) (*llm.Error, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(f.MaxAnswer)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > f.MaxAnswer {
+		return TooLong("the answer", f.MaxAnswer), nil
+	}
+	if err := p.Document(data); err != nil {
+		return f.refused(err, contentType, data), nil
+	}
+	return nil, nil
+}
+
+func (f Format) refused(err error, contentType string, data []byte) *llm.Error {
+	var e *llm.Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return Invalid(f.Name, contentType, data)
+}
+
+// firstByte skips white space and a byte order mark and returns the next byte,
 // unread.
-func FirstByte(r *bufio.Reader) (byte, error) {
+func firstByte(r *bufio.Reader) (byte, error) {
 	for {
 		b, err := r.Peek(1)
 		if err != nil {

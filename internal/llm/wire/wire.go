@@ -145,8 +145,8 @@ func (*body) Close() error { return nil }
 
 var errStalled = errors.New("no byte came within the stall timeout")
 
-// Left reports whether the caller gave up, which a stall is not.
-func Left(ctx context.Context) bool {
+// left reports whether the caller gave up, which a stall is not.
+func left(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled)
 }
 
@@ -167,7 +167,7 @@ func (s *steadyReader) Read(p []byte) (int, error) {
 
 // Read reads the whole body of an answer of status 2xx. broken is a read error
 // that left the answer unfinished; e is any other failure. ctx ends also where
-// the answer stalls (see Left).
+// the answer stalls.
 type Read func(ctx context.Context, res *http.Response, in io.Reader) (e *llm.Error, broken error)
 
 // Once makes one call and reads its whole answer. Of the error only Attempts is
