@@ -26,6 +26,7 @@ var floors = map[string]float64{
 	"contextstore":  2.0,
 	"llm":           2.0,
 	"llm/wire":      2.05,
+	"llm/anthropic": 2.1,
 	"llm/openai":    2.1,
 	"llm/ollama":    2.1,
 	"llm/script":    2.1,

@@ -37,6 +37,7 @@ type Message struct {
 	ToolCalls  []ToolCall // of an assistant message
 	ToolCallID string     // of a tool message: the call it answers
 	ToolName   string     // of a tool message
+	Failed     bool       // of a tool message: the call failed; its Content says so as well
 }
 
 // Image is a picture that a model is shown.

@@ -27,6 +27,19 @@ type Rig struct {
 	// Requests returns what the server received; nil where the provider calls
 	// nobody: what only a wire can do is then skipped.
 	Requests func() []Request
+	// Document makes a JSON document of what Serialized returns; nil puts it
+	// in brackets.
+	Document func(serialized []byte) []byte
+	// ReasoningStays says that reasoning goes back with every answer, not only
+	// beside calls.
+	ReasoningStays bool
+}
+
+func (r Rig) document(c llm.Conversation) []byte {
+	if r.Document != nil {
+		return r.Document(c.Serialized())
+	}
+	return []byte("[" + string(c.Serialized()) + "]")
 }
 
 // Factory makes a rig whose server gives these answers, one a call, and the
@@ -128,7 +141,7 @@ func keepsCharacters(t *testing.T, build Factory) {
 	c.Append(m)
 	c.Append(llm.Message{Role: llm.RoleTool, ToolCallID: "call_a", ToolName: "f", Content: text + "\xff\xc3"})
 	send(t, c)
-	if !json.Valid([]byte("["+string(c.Serialized())+"]")) || strings.Contains(string(c.Serialized()), `\u003c`) {
+	if !json.Valid(rig.document(c)) || strings.Contains(string(c.Serialized()), `\u003c`) {
 		t.Errorf("not compact, valid JSON: %s", c.Serialized())
 	}
 	if rig.Requests == nil {

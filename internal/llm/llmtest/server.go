@@ -1,11 +1,13 @@
 // Package llmtest is for tests of what talks to language models: a fake server
-// that speaks the real chat-completions format, with faults on demand, and the
-// suite that every provider must pass (Conformance). It serves loopback only.
+// that speaks the real formats of chat completions and of the Messages API, with
+// faults on demand, and the suite that every provider must pass (Conformance).
+// It serves loopback only.
 package llmtest
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,24 +32,27 @@ type Request struct {
 	Stream   bool
 	Usage    bool // stream_options.include_usage
 	Messages []Message
-	Raw      json.RawMessage // the messages array, byte for byte
+	Raw      json.RawMessage // the messages array, byte for byte; of the Messages API, see ParseMessages
 	Tools    []string        // names, in order
 }
 
 // Message is a message of a request, as far as tests look at it.
 type Message struct {
-	Role       string  `json:"role"`
-	Content    *string `json:"content"`
-	Reasoning  string  `json:"reasoning_content"`
-	ToolCallID string  `json:"tool_call_id"`
-	ToolCalls  []struct {
-		ID       string `json:"id"`
-		Type     string `json:"type"`
-		Function struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-	} `json:"tool_calls"`
+	Role       string     `json:"role"`
+	Content    *string    `json:"content"`
+	Reasoning  string     `json:"reasoning_content"`
+	ToolCallID string     `json:"tool_call_id"`
+	ToolCalls  []ToolCall `json:"tool_calls"`
+}
+
+// ToolCall is a call in a Message.
+type ToolCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
 }
 
 // Turn is the number of answers in the request: 0 in the first of a
@@ -131,10 +136,12 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	if err != nil {
 		return // the client left
 	}
-	r, err := parseRequest(body)
-	if err != nil || !strings.HasSuffix(hr.URL.Path, "/chat/completions") {
+	f := formatOf(hr.URL.Path)
+	r, err := f.parse(body)
+	if err != nil {
 		w.WriteHeader(http.StatusBadRequest)
-		_, _ = fmt.Fprintf(w, `{"error":{"message":%q,"type":"invalid_request_error"}}`, fmt.Sprint("cannot parse ", hr.URL.Path, ": ", err))
+		refused, _ := json.Marshal(f.failed(http.StatusBadRequest, "", fmt.Sprint("cannot parse ", hr.URL.Path, ": ", err))) // plain data
+		_, _ = w.Write(refused)
 		return
 	}
 	r.Header, r.Path, r.Remote = hr.Header.Clone(), hr.URL.Path, hr.RemoteAddr
@@ -143,8 +150,27 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	s.seen = append(s.seen, *r)
 	s.mu.Unlock()
 	a := s.handler(r)
-	out := &writer{w: w, rc: http.NewResponseController(w), request: hr, closed: s.closed, answer: &a}
+	out := &writer{w: w, rc: http.NewResponseController(w), request: hr, closed: s.closed, answer: &a, format: f}
 	out.send(r)
+}
+
+// format is a vendor's way to write requests and answers.
+type format struct {
+	parse  func(body []byte) (*Request, error)
+	failed func(status int, code, text string) object
+	plain  func(*writer, *Request)
+	stream func(*writer, *Request)
+}
+
+func formatOf(path string) format {
+	switch {
+	case strings.HasSuffix(path, "/v1/messages"):
+		return format{ParseMessages, messagesError, (*writer).messagesPlain, (*writer).messagesStream}
+	case strings.HasSuffix(path, "/chat/completions"):
+		return format{parseRequest, chatError, (*writer).plain, (*writer).stream}
+	}
+	unknown := func([]byte) (*Request, error) { return nil, errors.New("nothing is served here") }
+	return format{parse: unknown, failed: chatError}
 }
 
 func parseRequest(body []byte) (*Request, error) {

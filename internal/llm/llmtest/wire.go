@@ -49,6 +49,7 @@ type writer struct {
 	request *http.Request
 	closed  <-chan struct{}
 	answer  *Answer
+	format  format
 	sent    int
 }
 
@@ -89,9 +90,7 @@ func (o *writer) event(v any) bool {
 	return o.raw(fmt.Appendf(nil, "data: %s\n\n", b))
 }
 
-// send answers in the chat-completions format.
-// Source: CreateChatCompletionResponse and CreateChatCompletionStreamResponse
-// of OpenAI's API description.
+// send answers in the format of the request.
 func (o *writer) send(r *Request) {
 	a := o.answer
 	if a.Stall == StallAtOnce {
@@ -112,17 +111,22 @@ func (o *writer) send(r *Request) {
 		o.raw([]byte(a.Body))
 	case a.Status != 0 && a.Status != http.StatusOK:
 		o.w.WriteHeader(a.Status)
-		var code any
-		if a.ErrorCode != "" {
-			code = a.ErrorCode
-		}
-		o.document(object{"error": object{"message": a.ErrorText, "type": "test_error", "param": nil, "code": code}})
+		o.document(o.format.failed(a.Status, a.ErrorCode, a.ErrorText))
 	case !r.Stream || a.Plain:
-		o.plain(r)
+		o.format.plain(o, r)
 	default:
 		h.Set("Content-Type", "text/event-stream; charset=utf-8")
-		o.stream(r)
+		o.format.stream(o, r)
 	}
+}
+
+// chatError is the body of an error of chat completions.
+func chatError(_ int, code, text string) object {
+	var named any
+	if code != "" {
+		named = code
+	}
+	return object{"error": object{"message": text, "type": "test_error", "param": nil, "code": named}}
 }
 
 func (o *writer) document(v any) {
@@ -185,6 +189,9 @@ func (o *writer) plain(r *Request) {
 	o.document(v)
 }
 
+// stream answers in the chat-completions format.
+// Source: CreateChatCompletionResponse and CreateChatCompletionStreamResponse
+// of OpenAI's API description.
 func (o *writer) stream(r *Request) {
 	a := o.answer
 	chunk := func(choices []object, usage any) bool {

@@ -1,0 +1,132 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
+)
+
+// noTools is sent where none are offered but calls were made: the API refuses
+// blocks of tools without any tool.
+const noTools = `,"tools":[{"name":"none","description":"No tool can be called any more.","input_schema":{"type":"object","properties":{}}}]`
+
+const answerDescription = "Gives the final answer. Its input is the whole answer."
+
+// encodeHead returns the request up to where the tape begins. It fails where a
+// tool's schema is not a JSON object. Source: CreateMessageParams of
+// Anthropic's API description.
+func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
+	c := v.client
+	tools := set.Tools
+	forced := len(set.Schema) > 0
+	if forced {
+		tools = append(tools[:len(tools):len(tools)], llm.Tool{Name: "final_answer", Description: answerDescription, Schema: set.Schema})
+	}
+	b := wire.AppendString([]byte(`{"model":`), c.sent)
+	limit := c.maxTokens
+	thinking := ""
+	switch {
+	case forced || c.thinking == 0:
+	case c.thinking == Adaptive:
+		thinking = `,"thinking":{"type":"adaptive"}`
+	default:
+		limit += c.thinking // the API counts both together
+		thinking = `,"thinking":{"type":"enabled","budget_tokens":` + strconv.Itoa(c.thinking) + `}`
+	}
+	b = strconv.AppendInt(append(b, `,"max_tokens":`...), int64(limit), 10)
+	b = append(append(b, `,"stream":true`...), thinking...)
+	if len(tools) == 0 {
+		return append(b, ','), nil
+	}
+	open, name := `,"tools":[`, ""
+	for i, t := range tools {
+		name = v.names.offer(t.Name)
+		b = wire.AppendString(append(b, open+`{"name":`...), name)
+		open = ","
+		if t.Description != "" {
+			b = wire.AppendString(append(b, `,"description":`...), t.Description)
+		}
+		var err error
+		if b, err = appendSchema(append(b, `,"input_schema":`...), t.Schema); err != nil {
+			return b, fmt.Errorf("the schema of the tool %s: %w", t.Name, err)
+		}
+		if i == len(tools)-1 {
+			b = append(b, c.mark...)
+		}
+		b = append(b, '}')
+	}
+	b = append(b, ']')
+	if forced {
+		v.answer = name
+	}
+	switch {
+	case !forced:
+	case len(tools) == 1:
+		b = wire.AppendString(append(b, `,"tool_choice":{"type":"tool","disable_parallel_tool_use":true,"name":`...), v.answer)
+		b = append(b, '}')
+	default: // a step with the other tools, or the answer
+		b = append(b, `,"tool_choice":{"type":"any"}`...)
+	}
+	return append(b, ','), nil
+}
+
+// appendSchema appends an input schema, which the API demands to say that it
+// is of an object.
+func appendSchema(b []byte, schema json.RawMessage) ([]byte, error) {
+	start := len(b)
+	b, err := wire.AppendSchema(b, schema)
+	if err != nil {
+		return b, fmt.Errorf("not JSON: %w", err)
+	}
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(b[start:], &top); err != nil || top == nil {
+		return b, fmt.Errorf("not a JSON object: %.80s", b[start:])
+	}
+	if _, ok := top["type"]; ok {
+		return b, nil
+	}
+	rest := string(b[start+1:])
+	b = append(b[:start], `{"type":"object"`...)
+	if len(top) > 0 {
+		b = append(b, ',')
+	}
+	return append(b, rest...), nil
+}
+
+// names are tools' names as offered and as the API accepts them.
+type names struct{ wire, ours map[string]string }
+
+func (n *names) none() bool { return len(n.ours) == 0 }
+
+// offer returns the name under which a tool is offered: the API accepts 64
+// letters, digits, _ and -, and no name twice.
+func (n *names) offer(name string) string {
+	if n.wire == nil {
+		n.wire, n.ours = map[string]string{}, map[string]string{}
+	}
+	plain := wire.PlainName(name)
+	if _, taken := n.ours[plain]; taken || plain != name {
+		plain = plain[:min(len(plain), 47)] + "_" + hash(name+strconv.Itoa(len(n.ours)))
+	}
+	n.wire[name], n.ours[plain] = plain, name
+	return plain
+}
+
+// sent is the name that a call of a tool is written with.
+func (n *names) sent(name string) string {
+	if plain, ok := n.wire[name]; ok {
+		return plain
+	}
+	return wire.PlainName(name)
+}
+
+// called is the tool that a call names.
+func (n *names) called(plain string) string {
+	if name, ok := n.ours[plain]; ok {
+		return name
+	}
+	return plain
+}
