@@ -139,6 +139,15 @@ func (a *answer) Finished() bool { return a.stop != "" }
 // Event takes in one event. Kinds that are not known are passed over, as the
 // API's versioning demands.
 func (a *answer) Event(name string, data []byte) (done bool, err error) {
+	if name != "error" {
+		if index, d, ok := quickDelta(data); ok {
+			a.grow(index, &d)
+			return false, a.checkSize()
+		}
+		if name == "ping" || name == "content_block_stop" {
+			return false, nil
+		}
+	}
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
 		return false, err
@@ -165,10 +174,17 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 			return false, wire.StreamError(data)
 		}
 	}
-	if err == nil && a.size > a.maxSize {
-		err = wire.TooLong("the answer", a.maxSize)
+	if err == nil {
+		err = a.checkSize()
 	}
 	return a.done, err
+}
+
+func (a *answer) checkSize() error {
+	if a.size > a.maxSize {
+		return wire.TooLong("the answer", a.maxSize)
+	}
+	return nil
 }
 
 var errNoMessage = errors.New("not a message")
@@ -234,16 +250,16 @@ func (a *answer) grow(index int, d *delta) {
 	if b == nil {
 		return
 	}
-	switch d.Type + " " + b.start.Type {
-	case "text_delta text":
+	switch kind := b.start.Type; {
+	case kind == "text" && d.Type == "text_delta":
 		a.say(b, d.Text)
-	case "input_json_delta tool_use":
+	case kind == "tool_use" && d.Type == "input_json_delta":
 		a.input(b, d.JSON)
-	case "thinking_delta thinking":
+	case kind == "thinking" && d.Type == "thinking_delta":
 		b.text.WriteString(d.Thinking)
 		a.size += len(d.Thinking)
 		b.grew = true
-	case "signature_delta thinking":
+	case kind == "thinking" && d.Type == "signature_delta":
 		b.signature.WriteString(d.Signature)
 		a.size += len(d.Signature)
 		b.grew = true

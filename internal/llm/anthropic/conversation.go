@@ -31,7 +31,7 @@ type conversation struct {
 	head   int // length of the part before the tape
 	names  names
 	answer string         // the tool whose input is the answer's text; empty without a schema
-	uses   map[string]int // how often an id was written
+	uses   map[string]int // how often an id was asked for on the wire
 	open   []call         // of the latest answer, without a result so far
 	lastID int            // the highest n of the ids "call_n" appended
 	broken error
@@ -132,15 +132,22 @@ func (v *conversation) appendAnswer(m *llm.Message) {
 
 func (v *conversation) use(c *llm.ToolCall) {
 	v.lastID = max(v.lastID, wire.GeneratedID(c.ID))
-	id := plainID(c.ID)
-	if n := v.uses[id]; n > 0 { // no two calls of a conversation may share one
-		v.uses[id]++
-		id += "_" + strconv.Itoa(n+1)
-	}
-	v.uses[id]++
+	id := v.unused(plainID(c.ID))
 	v.open = append(v.open, call{c.ID, id})
 	v.tape.block()
 	v.tape.use(id, v.names.sent(c.Name), c.Arguments)
+}
+
+// unused returns id, or, since no two calls of a conversation may share one,
+// id with the next number that makes it new.
+func (v *conversation) unused(id string) string {
+	free := id
+	for v.uses[free] > 0 {
+		v.uses[id]++
+		free = id + "_" + strconv.Itoa(v.uses[id])
+	}
+	v.uses[free]++
+	return free
 }
 
 // appendResult writes the result of an open call. One of a call that is not

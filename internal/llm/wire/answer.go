@@ -43,7 +43,7 @@ type Format struct {
 // document, told apart by the first byte, because content types lie. broken is
 // a read error that left the answer unfinished; e is any other failure.
 func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := bufio.NewReaderSize(in, 16<<10)
+	r := bufio.NewReader(in)
 	first, err := firstByte(r)
 	switch {
 	case errors.Is(err, io.EOF):

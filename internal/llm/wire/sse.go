@@ -19,6 +19,8 @@ type Events struct {
 	Name  string // of the event last returned
 	Stray string // the start of the first line that is no field
 
+	latest string // the name that came last
+
 	r    *bufio.Reader
 	max  int
 	data []byte // of the event being read
@@ -81,7 +83,10 @@ func (s *Events) field(line []byte) (data []byte, ok bool) {
 	case string(name) == "data":
 		return value, len(value) > 0
 	case string(name) == "event":
-		s.Name = string(value[:min(len(value), 32)])
+		if value = value[:min(len(value), 32)]; string(value) != s.latest { // most names come again and again
+			s.latest = string(value)
+		}
+		s.Name = s.latest
 	case found && (len(name) == 0 || string(name) == "id" || string(name) == "retry"):
 	case s.Stray == "":
 		s.Stray = string(line[:min(len(line), ShownBytes)])
