@@ -139,14 +139,15 @@ func (a *answer) Finished() bool { return a.stop != "" }
 // Event takes in one event. Kinds that are not known are passed over, as the
 // API's versioning demands.
 func (a *answer) Event(name string, data []byte) (done bool, err error) {
-	if name != "error" {
-		if index, d, ok := quickDelta(data); ok {
-			a.grow(index, &d)
-			return false, a.checkSize()
-		}
-		if name == "ping" || name == "content_block_stop" {
-			return false, nil
-		}
+	switch name {
+	case "error":
+		return false, wire.StreamError(data)
+	case "ping", "content_block_stop":
+		return false, nil
+	}
+	if index, d, ok := quickDelta(data); ok {
+		a.grow(index, &d)
+		return false, a.checkSize()
 	}
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
@@ -170,7 +171,7 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 	case "message_stop":
 		a.done = true
 	default:
-		if ev.Type == "error" || name == "error" || wire.Told(ev.Error) {
+		if ev.Type == "error" || wire.Told(ev.Error) {
 			return false, wire.StreamError(data)
 		}
 	}
