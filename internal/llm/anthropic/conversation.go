@@ -238,7 +238,11 @@ func (v *conversation) call(ctx context.Context, parts [][]byte, onText func(str
 // it. Source: the pattern of id in RequestToolUseBlock.
 func plainID(id string) string {
 	odd := func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-')
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '_', r == '-':
+			return false
+		}
+		return true
 	}
 	if id == "" || strings.ContainsFunc(id, odd) {
 		return "id_" + hash(id)

@@ -72,11 +72,11 @@ func ParseMessages(body []byte) (*Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	var any any
-	if err := json.Unmarshal(body, &any); err != nil {
+	var document any
+	if err := json.Unmarshal(body, &document); err != nil {
 		return nil, err
 	}
-	if err := schema.Validate(any); err != nil {
+	if err := schema.Validate(document); err != nil {
 		return nil, err
 	}
 	var b messagesBody
@@ -165,7 +165,7 @@ func (b *messagesBlock) check(in messagesTurn, n int, tools bool) error {
 	case b.Type != "text" && assistants != (in.Role == llm.RoleAssistant):
 		return fmt.Errorf("%s blocks cannot stand in a turn of the %s", b.Type, in.Role)
 	case b.Type == "thinking" && b.Signature != sign(b.Thinking):
-		return errors.New("Invalid `signature` in `thinking` block")
+		return errors.New("invalid `signature` in `thinking` block")
 	case strings.HasSuffix(b.Type, "thinking") && n == len(in.Content)-1:
 		return errors.New("the final block in an assistant message cannot be `thinking`")
 	case strings.HasPrefix(b.Type, "tool_") && !tools:
@@ -220,7 +220,7 @@ func growing(body []byte) ([]byte, error) {
 	if _, err := dec.Token(); err != nil {
 		return nil, err
 	}
-	start, messages := -1, 0
+	start := -1
 	for dec.More() {
 		key, err := dec.Token()
 		if err != nil {
@@ -237,9 +237,8 @@ func growing(body []byte) ([]byte, error) {
 		if key != "messages" {
 			continue
 		}
-		messages = at
-		turns := bytes.ReplaceAll(body[messages:dec.InputOffset()], []byte(CacheMark), nil)
-		raw := append([]byte{'['}, body[start:messages]...)
+		turns := bytes.ReplaceAll(body[at:dec.InputOffset()], []byte(CacheMark), nil)
+		raw := append([]byte{'['}, body[start:at]...)
 		return append(append(raw, bytes.TrimSuffix(turns, []byte("}]}]"))...), ']'), nil
 	}
 	return nil, errors.New("no messages")

@@ -38,6 +38,9 @@ func NewEvents(r *bufio.Reader, limit int) *Events { return &Events{r: r, max: l
 func (s *Events) Read() ([]byte, error) {
 	s.data, s.Name = s.data[:0], ""
 	if s.held {
+		if len(s.next) > s.max {
+			return nil, ErrEventTooLong
+		}
 		s.data, s.held = append(s.data, s.next...), false
 	}
 	for {

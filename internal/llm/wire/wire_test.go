@@ -1,10 +1,16 @@
 package wire
 
 import (
+	"bufio"
+	"bytes"
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -82,4 +88,88 @@ func TestRetryAfter(t *testing.T) {
 			t.Errorf("%s: %s is %s", c.header, c.value, got)
 		}
 	}
+}
+
+func TestResolve(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{
+		"http://h:1/v1/": "http://h:1/v1/call", "https://h/v1/call?x=1#f": "https://h/v1/call?x=1", " https://u:p@h ": "https://u:p@h/call",
+		"h:1": "", "ftp://h": "", "http://": "", "": "",
+	} {
+		u, err := Resolve("p", base, "call", "/call", "/other")
+		if want == "" && err == nil || want != "" && (err != nil || u.String() != want) {
+			t.Errorf("%q: %v, %v", base, u, err)
+		}
+	}
+}
+
+// TestBody: parts are read as one, by pieces of any size, as often as asked.
+func TestBody(t *testing.T) {
+	t.Parallel()
+	u, err := Resolve("p", "http://h", "call")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(Config{Provider: "p", URL: u})
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOf(rapid.SliceOf(rapid.Byte())).Draw(t, "parts")
+		req, err := c.Post(context.Background(), parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := bytes.Join(parts, nil)
+		again, err := req.GetBody()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(iotest.OneByteReader(req.Body))
+		if err != nil || !bytes.Equal(got, want) || req.ContentLength != int64(len(want)) {
+			t.Fatalf("%v, %q, length %d", err, got, req.ContentLength)
+		}
+		if err := iotest.TestReader(again, want); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestStreamErrors(t *testing.T) {
+	t.Parallel()
+	for body, kind := range map[string]llm.ErrorKind{
+		`{"type":"error","error":{"type":"overloaded_error","message":"m"}}`: llm.KindServer,
+		`{"type":"error","error":{"type":"rate_limit_error","message":"m"}}`: llm.KindRateLimited,
+		`{"error":{"type":"billing_error","message":"m"}}`:                   llm.KindQuota,
+		`{"message":"m","code":"429"}`:                                       llm.KindRateLimited,
+		`{"message":"You have reached your specified API usage limits. You will regain access on 2026-01-01.","type":"invalid_request_error"}`: llm.KindQuota,
+		`"m"`: llm.KindServer,
+	} {
+		if e := StreamError([]byte(body)); e.Kind != kind || e.Message == "" {
+			t.Errorf("%s: %v", body, e)
+		}
+	}
+}
+
+// FuzzEvents: a stream read byte by byte is the same stream, within its limit.
+func FuzzEvents(f *testing.F) {
+	f.Add("event: a\ndata: {\"x\":1}\n\ndata: b\ndata: c\n\n")
+	f.Add("data:{}\ndata:{}\r\n: ping\nid: 1\nstray\n{\"error\":1}")
+	f.Fuzz(func(t *testing.T, stream string) {
+		all := func(r io.Reader) (out []string, err error) {
+			s := NewEvents(bufio.NewReaderSize(r, 16), 64)
+			for {
+				data, err := s.Read()
+				if err != nil {
+					return append(out, s.Stray), err
+				}
+				if len(data) > 64 {
+					t.Fatalf("an event of %d bytes", len(data))
+				}
+				out = append(out, s.Name+" "+string(data))
+			}
+		}
+		one, err := all(strings.NewReader(stream))
+		two, err2 := all(iotest.OneByteReader(strings.NewReader(stream)))
+		if fmt.Sprint(one, err) != fmt.Sprint(two, err2) {
+			t.Fatalf("%q, %v\n%q, %v", one, err, two, err2)
+		}
+	})
 }
