@@ -54,12 +54,13 @@ type ContextStorage struct {
 
 // LLM is the section llm (store-v3 §9).
 type LLM struct {
-	Provider       string `yaml:"provider" default:"openai" check:"enum=openai|ollama|script" doc:"Who answers; script replays a written conversation and calls no model."`
-	TimeoutSeconds int    `yaml:"timeout_seconds" default:"300" check:"min=1,max=604800" doc:"How long to wait for an answer, or for the next part of one, in seconds."`
-	MaxRetries     int    `yaml:"max_retries" default:"5" check:"min=0,max=100" doc:"How often a failed call is made again."`
-	OpenAI         OpenAI `yaml:"openai" doc:"OpenAI, or a server that speaks its protocol."`
-	Ollama         Ollama `yaml:"ollama" doc:"A local Ollama."`
-	Script         Script `yaml:"script" doc:"A written conversation, for demos and tests."`
+	Provider       string    `yaml:"provider" default:"openai" check:"enum=openai|anthropic|ollama|script" doc:"Who answers; script replays a written conversation and calls no model."`
+	TimeoutSeconds int       `yaml:"timeout_seconds" default:"300" check:"min=1,max=604800" doc:"How long to wait for an answer, or for the next part of one, in seconds."`
+	MaxRetries     int       `yaml:"max_retries" default:"5" check:"min=0,max=100" doc:"How often a failed call is made again."`
+	OpenAI         OpenAI    `yaml:"openai" doc:"OpenAI, or a server that speaks its protocol."`
+	Anthropic      Anthropic `yaml:"anthropic" doc:"Anthropic's Messages API."`
+	Ollama         Ollama    `yaml:"ollama" doc:"A local Ollama."`
+	Script         Script    `yaml:"script" doc:"A written conversation, for demos and tests."`
 }
 
 // OpenAI is the section llm.openai.
@@ -70,10 +71,18 @@ type OpenAI struct {
 	BaseURL       string `yaml:"base_url" default:"https://api.openai.com/v1" check:"url" doc:"Address of the API."`
 }
 
+// Anthropic is the section llm.anthropic.
+type Anthropic struct {
+	Model         string `yaml:"model" default:"claude-sonnet-4.5" check:"nonempty" doc:"Name of the model."`
+	ContextLength int    `yaml:"context_length" default:"200000" check:"min=1" doc:"Context length of the model, in tokens."`
+	APIKey        string `yaml:"api_key" default:"${ANTHROPIC_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
+	BaseURL       string `yaml:"base_url" default:"https://api.anthropic.com" check:"url" doc:"Address of the API."`
+}
+
 // Ollama is the section llm.ollama.
 type Ollama struct {
 	Model         string `yaml:"model" default:"qwen3-30b" check:"nonempty" doc:"Name of the model."`
-	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length of the model, in tokens."`
+	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length in tokens, asked of the server with every call (num_ctx)."`
 	Endpoint      string `yaml:"endpoint" default:"http://127.0.0.1:11434" check:"url" doc:"Address of the server."`
 }
 

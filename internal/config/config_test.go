@@ -55,7 +55,7 @@ func defaults() *Config {
 		LLM: LLM{
 			Provider: "openai", TimeoutSeconds: 300, MaxRetries: 5,
 			OpenAI: OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1"},
-			Ollama: Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434"},
+			Anthropic: Anthropic{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"}, Ollama: Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434"},
 		},
 		ChecksTimeoutSeconds: 600,
 		Sandbox:              Sandbox{Mode: "auto", ShellTimeoutSeconds: 120, MemoryMB: 4096, MaxOutputBytes: 30000},
@@ -106,6 +106,7 @@ llm:
   timeout_seconds: 10
   max_retries: 0
   openai: {model: m, context_length: 1000, api_key: "${KEY}", base_url: "http://u:pa55word@h:1/v1"}
+  anthropic: {model: c, context_length: 3000, api_key: key-of-a, base_url: "https://a"}
   ollama:
     model: "q"
     context_length: 2_000
@@ -141,7 +142,7 @@ func TestEveryKey(t *testing.T) {
 		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5},
 		LLM: LLM{
 			Provider: "script", TimeoutSeconds: 10, OpenAI: OpenAI{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1"},
-			Ollama: Ollama{"q", 2000, "https://o"}, Script: Script{"/d/${x}.yaml"},
+			Anthropic: Anthropic{"c", 3000, "key-of-a", "https://a"}, Ollama: Ollama{"q", 2000, "https://o"}, Script: Script{"/d/${x}.yaml"},
 		},
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
 		ChecksTimeoutSeconds: 60,
@@ -161,7 +162,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"pa55word", "s3cret-value"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"key-of-a", "pa55word", "s3cret-value"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -186,7 +187,7 @@ func TestErrors(t *testing.T) {
 		{"negative", "budget: {max_tokens: -1}", `c.yaml:1: budget.max_tokens: expected 0 or more, found -1`},
 		{"too much", "llm: {max_retries: 101}", `c.yaml:1: llm.max_retries: expected 100 or less, found 101`},
 		{"huge", "budget: {max_tokens: 18446744073709551615}", `c.yaml:1: budget.max_tokens: expected a whole number, found 18446744073709551615`},
-		{"enum", "llm:\n  # the one\n  provider: openia\n", `c.yaml:3: llm.provider: expected one of openai, ollama, script, found the text "openia"`},
+		{"enum", "llm:\n  # the one\n  provider: openia\n", `c.yaml:3: llm.provider: expected one of openai, anthropic, ollama, script, found the text "openia"`},
 		{"url", "llm: {ollama: {endpoint: localhost:11434}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found the text "localhost:11434"`},
 		{"url with password", "llm: {ollama: {endpoint: 'ftp://u:p@h'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 		{"secret", "llm: {openai: {api_key: 12345678}}", `c.yaml:1: llm.openai.api_key: expected text, found a value that is not shown`},
@@ -231,7 +232,7 @@ func TestErrors(t *testing.T) {
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
 			"context_storage, llm, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security, access\n" +
-			`c.yaml:2: llm.provider: expected one of openai, ollama, script, found the text "x"` + "\n" +
+			`c.yaml:2: llm.provider: expected one of openai, anthropic, ollama, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
 	} {
@@ -306,7 +307,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		"CONTEXT_STORAGE_MAX_MEMORY": {"many", `environment variable CONTEXT_STORAGE_MAX_MEMORY: context_storage.max_memory_messages: expected a whole number, found the text "many"`},
 		"COMPRESSION_THRESHOLD":      {"70", `environment variable COMPRESSION_THRESHOLD: context_storage.compression_threshold: expected more than 0 and at most 1, found the text "70"`},
 		"CONTEXT_STORAGE_ENABLED":    {"1", `environment variable CONTEXT_STORAGE_ENABLED: context_storage.enabled: expected true or false, found the text "1"`},
-		"TORI_LLM_PROVIDER":          {"x", `environment variable TORI_LLM_PROVIDER: llm.provider: expected one of openai, ollama, script, found the text "x"`},
+		"TORI_LLM_PROVIDER":          {"x", `environment variable TORI_LLM_PROVIDER: llm.provider: expected one of openai, anthropic, ollama, script, found the text "x"`},
 		"TORI_LLM_OPENAI_API_KEY":    {"\xff", `environment variable TORI_LLM_OPENAI_API_KEY: llm.openai.api_key: expected UTF-8 text, found a value that is not shown`},
 		"TORI_LLM_OLLAMA_ENDPOINT":   {"x://u:p@h", `environment variable TORI_LLM_OLLAMA_ENDPOINT: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 	} {
@@ -442,7 +443,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 40 {
+	if len(Keys()) != 44 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

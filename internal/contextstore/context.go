@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
 )
 
@@ -158,6 +159,7 @@ func opaque(s redact.Opaque) redact.Opaque { return redact.Opaque(valid(string(s
 func (c *Context) redact(m Message) Message {
 	m.Content, m.Reasoning = c.clean(m.Content), c.clean(m.Reasoning)
 	m.ToolName, m.FinishReason, m.ToolCallID = c.clean(m.ToolName), c.clean(m.FinishReason), opaque(m.ToolCallID)
+	m.Provider = opaque(m.Provider)
 	if len(m.ToolCalls) > 0 {
 		calls := make([]ToolCall, len(m.ToolCalls))
 		for i, t := range m.ToolCalls {
@@ -302,7 +304,7 @@ func (c *Context) saveState(durable bool) error {
 	if durable {
 		// Only synced lengths may be trusted after a power cut; tools.jsonl is
 		// not synced by a turn.
-		if err := c.syncAll(); err != nil {
+		if err := errors.Join(c.intact(), c.syncAll()); err != nil {
 			return err
 		}
 		c.state.Files = map[string]Mark{
@@ -337,6 +339,18 @@ func (c *Context) saveState(durable bool) error {
 		c.durable = nil
 	}
 	return c.store.FS.Replace(path, b, false)
+}
+
+// intact notices that somebody removed, replaced or cut a log while it is
+// written: what goes on into the open file would be seen by nobody.
+func (c *Context) intact() error {
+	for name, f := range map[string]*logFile{messagesFile: c.messages, toolsFile: c.tools, windowFile: c.window, checksFile: c.checks} {
+		path := filepath.Join(c.dir, name)
+		if st, err := os.Stat(path); err != nil || st.Size() != f.Size() {
+			return i18n.E("contextstore.log_changed", path)
+		}
+	}
+	return nil
 }
 
 func (c *Context) syncAll() error {

@@ -72,7 +72,8 @@ type Message struct {
 	ToolCallID   redact.Opaque `json:"tool_call_id,omitempty"`
 	ToolCalls    []ToolCall    `json:"tool_calls,omitempty"`
 	Reasoning    string        `json:"reasoning_content,omitempty"`
-	FinishReason string        `json:"finish_reason,omitempty"` // where it is not what the message shows: stop, or tool_calls beside calls
+	Provider     redact.Opaque `json:"provider_parts,omitempty"` // what the provider wants back as it was, in its own form
+	FinishReason string        `json:"finish_reason,omitempty"`  // where it is not what the message shows: stop, or tool_calls beside calls
 	Usage        *Usage        `json:"usage,omitempty"`
 	Summarized   bool          `json:"summarized,omitempty"`
 

@@ -71,6 +71,8 @@ func (s *scanner) field(m *Message, key string) bool {
 		return m.ToolCalls == nil && s.calls(m)
 	case "reasoning_content":
 		return s.text(&m.Reasoning)
+	case "provider_parts":
+		return s.text((*string)(&m.Provider))
 	case "finish_reason":
 		return s.text(&m.FinishReason)
 	case "usage":

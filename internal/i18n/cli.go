@@ -49,7 +49,7 @@ var cliTexts = map[string]text{
 	"cli.help.issue":             {"The issue, a Markdown file; its comments lie beside it.", "issue の Markdown ファイル（コメントは隣のファイルに置く）。"},
 	"cli.help.message":           {"The request as a text, instead of an issue.", "issue の代わりの依頼文。"},
 	"cli.help.resume":            {"Go on with an interrupted or paused run (any unique beginning of its uuid).", "中断・一時停止した実行を再開する（uuid の先頭だけでもよい）。"},
-	"cli.help.model":             {"The model, e.g. openai/gpt-4o or ollama/qwen3:8b.", "モデル。例: openai/gpt-4o、ollama/qwen3:8b"},
+	"cli.help.model":             {"The model, e.g. openai/gpt-4o, anthropic/claude-sonnet-4.5 or ollama/qwen3:8b.", "モデル。例: openai/gpt-4o、anthropic/claude-sonnet-4.5、ollama/qwen3:8b"},
 	"cli.help.script":            {"Replay a written or recorded conversation; no model is called.", "書かれた、または記録された会話を再生する（モデルは呼び出さない）。"},
 	"cli.help.allow_unsandboxed": {"Let commands run unconfined where there is no sandbox.", "サンドボックスが無いとき、隔離なしの実行を許可する。"},
 	"cli.help.allow_dirty":       {"Work from the last commit although the checkout has changes.", "チェックアウトに変更があっても、最後のコミットから作業する。"},

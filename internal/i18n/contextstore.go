@@ -21,6 +21,10 @@ var contextstoreTexts = map[string]text{
 		"run %s could not be taken up: %v",
 		"実行 %s を引き受けられませんでした: %v",
 	},
+	"contextstore.log_changed": {
+		"%s was removed, replaced or cut while the run was writing it: put it back, then resume; tori check tells what is missing",
+		"%s は書き込み中に削除・置換・切り詰めされました。元に戻してから再開してください。欠けているものは tori check で分かります",
+	},
 	"contextstore.orphans": {
 		"processes that the former owner of run %s started are still running (%s): wait for them or end them, then try again (%v)",
 		"実行 %s の以前の持ち主が起動したプロセスがまだ動いています（%s）。終わるのを待つか終了させてから、やり直してください（%v）",

@@ -194,7 +194,8 @@ func brief(arguments string) []any {
 }
 
 func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
-	m := contextstore.Message{Role: llm.RoleAssistant, Content: r.Message.Content, Reasoning: r.Message.Reasoning, FinishReason: r.FinishReason}
+	m := contextstore.Message{Role: llm.RoleAssistant, Content: r.Message.Content, Reasoning: r.Message.Reasoning,
+		Provider: redact.Opaque(r.Message.Opaque), FinishReason: r.FinishReason}
 	if r.FinishReason == llm.FinishStop || r.FinishReason == llm.FinishToolCalls && len(r.Message.ToolCalls) > 0 {
 		m.FinishReason = ""
 	}
