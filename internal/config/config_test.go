@@ -54,7 +54,7 @@ func defaults() *Config {
 		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7},
 		LLM: LLM{
 			Provider: "openai", TimeoutSeconds: 300, MaxRetries: 5,
-			OpenAI: OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1"},
+			OpenAI:    OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1"},
 			Anthropic: Anthropic{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"}, Ollama: Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434"},
 		},
 		ChecksTimeoutSeconds: 600,
