@@ -132,6 +132,8 @@ const (
 	KindContext     ErrorKind = "context"      // the request is longer than the model's window
 	KindBadRequest  ErrorKind = "bad_request"  // any other 4xx
 	KindQuota       ErrorKind = "quota"        // 402, insufficient_quota: waiting does not help
+	KindNoTools     ErrorKind = "no_tools"     // the model, or its server, takes no tools
+	KindSuspended   ErrorKind = "suspended"    // not called: the endpoint failed several times and is left alone for a while
 	KindScriptEnded ErrorKind = "script_ended" // the script has no further answer
 )
 
@@ -166,7 +168,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Retryable reports whether the same call may succeed a little later.
 func (e *Error) Retryable() bool {
 	switch e.Kind {
-	case KindUnreachable, KindTimeout, KindRateLimited, KindServer, KindCutStream, KindInvalid:
+	case KindUnreachable, KindTimeout, KindRateLimited, KindServer, KindCutStream, KindInvalid, KindSuspended:
 		return true
 	}
 	return false

@@ -13,7 +13,8 @@ func TestConformance(t *testing.T) {
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
 		c := testClient(t, Config{BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall})
-		return llmtest.Rig{Client: c, Requests: srv.Requests, ReasoningStays: true, Document: document}
+		return llmtest.Rig{Client: c, Requests: srv.Requests, ReasoningStays: true, Document: document, Quiet: srv.Quiet,
+			Lacks: []llmtest.Feature{llmtest.Images, llmtest.Schemas, llmtest.Refusals, llmtest.Thinking, llmtest.Opaque}}
 	})
 }
 

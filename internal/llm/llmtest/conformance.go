@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,28 @@ type Rig struct {
 	// ReasoningStays says that reasoning goes back with every answer, not only
 	// beside calls.
 	ReasoningStays bool
+	// Quiet waits until no answer is in progress at the server (Server.Quiet);
+	// nil skips what needs it.
+	Quiet func(ctx context.Context) error
+	// Lacks names what the provider's format, or the fake that speaks it, has
+	// not; its cases are skipped.
+	Lacks []Feature
 }
+
+// Feature is a part of the contract that not every wire format has.
+type Feature string
+
+// The features.
+const (
+	Images     Feature = "images"
+	Schemas    Feature = "schemas"    // structured output
+	Refusals   Feature = "refusals"   // a refusal that is told from an answer
+	Documents  Feature = "documents"  // an answer that is not streamed although it was asked to be
+	RetryDates Feature = "retry-date" // Retry-After
+	Thinking   Feature = "thinking"   // usage that counts reasoning by itself
+	Opaque     Feature = "opaque"     // Answer.Opaque
+	Megabytes  Feature = "megabytes"  // requests of any length
+)
 
 func (r Rig) document(c llm.Conversation) []byte {
 	if r.Document != nil {
@@ -46,40 +68,48 @@ func (r Rig) document(c llm.Conversation) []byte {
 // last one to all further calls.
 type Factory func(t *testing.T, o Options, answers ...Answer) Rig
 
+// conformanceCase is one thing that a provider must keep.
+type conformanceCase struct {
+	name  string
+	wire  bool // needs one
+	run   func(*testing.T, Factory)
+	needs Feature // "" needs none
+}
+
 // Conformance checks what every provider must keep of the contract in llm.
 func Conformance(t *testing.T, build Factory) {
-	for _, c := range []struct {
-		name string
-		wire bool // needs one
-		run  func(*testing.T, Factory)
-	}{
-		{"streams text", false, streamsText},
-		{"keeps every character", false, keepsCharacters},
-		{"parallel calls", false, parallelCalls},
-		{"loop with a failed tool", false, loopWithFailedTool},
-		{"resumes from the messages", false, resumes},
-		{"resets", false, resets},
-		{"cancel before and during the answer", false, cancels},
-		{"cancel of a stalled stream", true, cancelsStalled},
-		{"prefix is stable", true, prefixStable},
-		{"malformed arguments go back as JSON", true, malformedArguments},
-		{"reasoning goes back beside calls only", true, reasoningGoesBack},
-		{"ids are made where none came", true, makesIDs},
-		{"usage", true, reportsUsage},
-		{"finish reasons", true, finishReasons},
-		{"length inside a call", true, lengthInCall},
-		{"tools are offered in order", true, offersTools},
-		{"document instead of a stream", true, document},
-		{"slow chunks", true, slowChunks},
-		{"errors by kind", true, errorKinds},
-		{"broken answers", true, brokenAnswers},
-		{"repeats with the same bytes", true, repeats},
-		{"connections are reused", true, reuses},
-	} {
+	for _, c := range append([]conformanceCase{
+		{"streams text", false, streamsText, ""},
+		{"keeps every character", false, keepsCharacters, ""},
+		{"parallel calls", false, parallelCalls, ""},
+		{"loop with a failed tool", false, loopWithFailedTool, ""},
+		{"resumes from the messages", false, resumes, ""},
+		{"resets", false, resets, ""},
+		{"cancel before and during the answer", false, cancels, ""},
+		{"cancel of a stalled stream", true, cancelsStalled, ""},
+		{"prefix is stable", true, prefixStable, ""},
+		{"malformed arguments go back as JSON", true, malformedArguments, ""},
+		{"reasoning goes back beside calls only", true, reasoningGoesBack, ""},
+		{"ids are made where none came", true, makesIDs, ""},
+		{"usage", true, reportsUsage, ""},
+		{"finish reasons", true, finishReasons, ""},
+		{"length inside a call", true, lengthInCall, ""},
+		{"tools are offered in order", true, offersTools, ""},
+		{"document instead of a stream", true, document, Documents},
+		{"slow chunks", true, slowChunks, ""},
+		{"errors by kind", true, errorKinds, ""},
+		{"broken answers", true, brokenAnswers, ""},
+		{"repeats with the same bytes", true, repeats, ""},
+		{"connections are reused", true, reuses, ""},
+	}, furtherCases...) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if c.wire && build(t, Options{}, Answer{Text: "probe"}).Requests == nil {
+			probe := build(t, Options{}, Answer{Text: "probe"})
+			if c.wire && probe.Requests == nil {
 				t.Skip("this provider has no wire")
+			}
+			if slices.Contains(probe.Lacks, c.needs) {
+				t.Skip("this provider has none")
 			}
 			c.run(t, build)
 		})

@@ -6,10 +6,12 @@ package llmtest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -34,25 +36,8 @@ type Request struct {
 	Messages []Message
 	Raw      json.RawMessage // the messages array, byte for byte; of the Messages API, see ParseMessages
 	Tools    []string        // names, in order
-}
-
-// Message is a message of a request, as far as tests look at it.
-type Message struct {
-	Role       string     `json:"role"`
-	Content    *string    `json:"content"`
-	Reasoning  string     `json:"reasoning_content"`
-	ToolCallID string     `json:"tool_call_id"`
-	ToolCalls  []ToolCall `json:"tool_calls"`
-}
-
-// ToolCall is a call in a Message.
-type ToolCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
+	Schema   json.RawMessage // of the answers that are asked for; nil asks for none
+	Strict   bool            // the schema is to be kept strictly
 }
 
 // Turn is the number of answers in the request: 0 in the first of a
@@ -99,17 +84,29 @@ type Server struct {
 	closed  chan struct{}
 	mu      sync.Mutex
 	seen    []Request
+	busy    int           // answers in progress
+	quiet   chan struct{} // closed when busy is 0
 }
 
 // NewServer starts a server that is stopped when the test ends. A nil handler
 // is Loop(3, "bash", `{"command":"echo {{turn}}"}`, "done").
 func NewServer(tb testing.TB, h Handler) *Server {
 	tb.Helper()
+	return startServer(tb, h, nil)
+}
+
+func startServer(tb testing.TB, h Handler, l net.Listener) *Server {
+	tb.Helper()
 	if h == nil {
 		h = Loop(3, "bash", `{"command":"echo {{turn}}"}`, "done")
 	}
 	s := &Server{handler: h, closed: make(chan struct{})}
-	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	if l != nil {
+		_ = s.http.Listener.Close() // of the real network, and in use by nobody
+		s.http.Listener = l
+	}
+	s.http.Start()
 	s.URL = s.http.URL + "/v1"
 	tb.Cleanup(func() {
 		close(s.closed) // ends stalled answers, which Close would wait for
@@ -126,7 +123,41 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.seen)
 }
 
+// Quiet waits until no answer is in progress: where one stalls, until its
+// client has closed the connection. It fails when ctx ends before.
+func (s *Server) Quiet(ctx context.Context) error {
+	s.mu.Lock()
+	quiet := s.quiet
+	s.mu.Unlock()
+	if quiet == nil {
+		return nil
+	}
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// enter counts an answer in progress until leave is called.
+func (s *Server) enter() (leave func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy++; s.busy == 1 {
+		s.quiet = make(chan struct{})
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.busy--; s.busy == 0 {
+			close(s.quiet)
+		}
+	}
+}
+
 func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
+	defer s.enter()()
 	if strings.HasSuffix(hr.URL.Path, "/models") {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"model-a","object":"model"},{"id":"model-b","object":"model"}]}`)
@@ -186,11 +217,17 @@ func parseRequest(body []byte) (*Request, error) {
 				Name string `json:"name"`
 			} `json:"function"`
 		} `json:"tools"`
+		Format struct {
+			JSONSchema struct {
+				Schema json.RawMessage `json:"schema"`
+				Strict bool            `json:"strict"`
+			} `json:"json_schema"`
+		} `json:"response_format"`
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, err
 	}
-	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages}
+	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages, Schema: b.Format.JSONSchema.Schema, Strict: b.Format.JSONSchema.Strict}
 	for _, t := range b.Tools {
 		r.Tools = append(r.Tools, t.Function.Name)
 	}

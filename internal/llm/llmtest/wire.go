@@ -15,6 +15,8 @@ type Answer struct {
 	Text      string
 	Reasoning string
 	Calls     []llm.ToolCall
+	Refusal   string     // told instead of Text
+	Opaque    string     // what a provider wants back as it was; the chat-completions format has no such thing
 	Finish    string     // default: tool_calls beside calls, else stop
 	Usage     *llm.Usage // nil reports none
 	Model     string     // default: the request's
@@ -153,7 +155,8 @@ func (a *Answer) usage() any {
 	}
 	return object{
 		"prompt_tokens": a.Usage.PromptTokens, "completion_tokens": a.Usage.CompletionTokens, "total_tokens": a.Usage.TotalTokens,
-		"prompt_tokens_details": object{"cached_tokens": a.Usage.CachedTokens},
+		"prompt_tokens_details":     object{"cached_tokens": a.Usage.CachedTokens},
+		"completion_tokens_details": object{"reasoning_tokens": a.Usage.ReasoningTokens},
 	}
 }
 
@@ -170,6 +173,9 @@ func (o *writer) plain(r *Request) {
 	m := object{"role": "assistant", "content": a.Text, "refusal": nil}
 	if a.Text == "" {
 		m["content"] = nil
+	}
+	if a.Refusal != "" {
+		m["refusal"] = a.Refusal
 	}
 	if a.Reasoning != "" {
 		m["reasoning_content"] = a.Reasoning
@@ -208,6 +214,9 @@ func (o *writer) stream(r *Request) {
 	}
 	for _, p := range pieces(a.Text, a.Piece) {
 		ok = ok && delta(object{"content": p})
+	}
+	for _, p := range pieces(a.Refusal, a.Piece) {
+		ok = ok && delta(object{"refusal": p})
 	}
 	for i, c := range a.Calls {
 		ok = ok && delta(object{"tool_calls": []object{{"index": i, "id": c.ID, "type": "function", "function": object{"name": c.Name, "arguments": ""}}}})

@@ -13,7 +13,8 @@ func TestConformance(t *testing.T) {
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := newFake(t, llmtest.Sequence(answers...))
 		c := testClient(t, Config{Model: "ollama/chat-v1:latest", BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall})
-		return llmtest.Rig{Client: c, Requests: srv.Requests}
+		return llmtest.Rig{Client: c, Requests: srv.Requests,
+			Lacks: []llmtest.Feature{llmtest.Images, llmtest.Schemas, llmtest.Refusals, llmtest.Thinking, llmtest.Megabytes}}
 	})
 }
 

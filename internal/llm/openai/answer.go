@@ -17,12 +17,14 @@ type answer struct {
 	maxSize int
 	onText  func(string)
 
+	thinking        thinking
 	text, reasoning strings.Builder
 	calls           []*partialCall
 	finish, model   string
 	usage           *llm.Usage
 	done            bool // the server said so by [DONE]
-	size            int  // bytes kept
+	refused         bool
+	size            int // bytes kept
 }
 
 type partialCall struct {
@@ -42,6 +44,14 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		a.done = true
 		return true, nil
+	}
+	if name != "error" {
+		if p, ok := readPlain(data); ok {
+			if e := a.addPlain(&p); e != nil {
+				return false, e
+			}
+			return false, nil
+		}
 	}
 	ch, err := decodeChunk(data)
 	if err != nil {
@@ -104,12 +114,11 @@ func (a *answer) add(c *chunk) *llm.Error {
 		} else {
 			a.addDelta(&ch.Delta, false)
 		}
-		switch ch.FinishReason {
-		case "":
-		case "error", "insufficient_system_resource": // OpenRouter, DeepSeek
-			return &llm.Error{Kind: llm.KindServer, Message: "the server gave up: finish_reason " + ch.FinishReason}
-		default:
-			a.finish = ch.FinishReason
+		if u := ch.Usage.report(); u != nil && a.usage == nil {
+			a.usage = u
+		}
+		if e := a.ended(ch.FinishReason); e != nil {
+			return e
 		}
 	}
 	if a.size > a.maxSize {
@@ -118,23 +127,66 @@ func (a *answer) add(c *chunk) *llm.Error {
 	return nil
 }
 
+// addPlain is add for the events that nearly all are.
+func (a *answer) addPlain(p *plainEvent) *llm.Error {
+	if a.model == "" {
+		a.model = string(p.model)
+	}
+	if len(p.text) > 0 {
+		a.addText(string(p.text))
+	}
+	if a.size > a.maxSize {
+		return wire.TooLong("the answer", a.maxSize)
+	}
+	return a.ended(string(p.finish))
+}
+
+// ended notes why the answer ended; "" is no reason.
+func (a *answer) ended(reason string) *llm.Error {
+	switch reason {
+	case "":
+	case "error", "insufficient_system_resource": // OpenRouter, DeepSeek
+		return &llm.Error{Kind: llm.KindServer, Message: "the server gave up: finish_reason " + reason}
+	default:
+		a.finish = reason
+	}
+	return nil
+}
+
 func (a *answer) empty() bool { return a.size == 0 }
+
+// addText takes in a piece of the answer's text.
+func (a *answer) addText(text string) {
+	a.size += len(text)
+	a.take(a.thinking.split(text))
+}
+
+func (a *answer) take(thoughts, text string) {
+	a.reasoning.WriteString(thoughts)
+	if text == "" {
+		return
+	}
+	a.text.WriteString(text)
+	if a.onText != nil {
+		a.onText(text)
+	}
+}
 
 // addDelta takes in a part of the message; whole says that it is all of it, so
 // that every call in it stands for itself.
 func (a *answer) addDelta(d *delta, whole bool) {
 	for _, text := range [...]string{d.Content, d.Refusal} {
-		if text == "" {
-			continue
-		}
-		a.size += len(text)
-		a.text.WriteString(text)
-		if a.onText != nil {
-			a.onText(text)
+		if text != "" {
+			a.addText(text)
 		}
 	}
-	a.size += len(d.Reasoning)
-	a.reasoning.WriteString(d.Reasoning)
+	a.refused = a.refused || d.Refusal != ""
+	reasoning := d.Reasoning
+	if reasoning == "" {
+		reasoning = d.Thoughts
+	}
+	a.size += len(reasoning)
+	a.reasoning.WriteString(reasoning)
 	for i := range d.ToolCalls {
 		a.addCall(&d.ToolCalls[i], whole)
 	}
@@ -208,7 +260,8 @@ func (a *answer) candidate(d *callDelta) *partialCall {
 var finishWords = map[string]string{
 	"function_call": llm.FinishToolCalls, "tool_use": llm.FinishToolCalls,
 	"end_turn": llm.FinishStop, "eos": llm.FinishStop, "eos_token": llm.FinishStop, "stop_sequence": llm.FinishStop, "STOP": llm.FinishStop,
-	"max_tokens": llm.FinishLength, "MAX_TOKENS": llm.FinishLength,
+	"max_tokens": llm.FinishLength, "MAX_TOKENS": llm.FinishLength, "model_length": llm.FinishLength,
+	"refusal": llm.FinishContentFilter, "safety": llm.FinishContentFilter, "SAFETY": llm.FinishContentFilter, "sensitive": llm.FinishContentFilter,
 }
 
 // reply returns the finished answer. Ids that are missing or repeated are made
@@ -220,11 +273,15 @@ func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 		}
 		a.finish = llm.FinishStop // some gateways end with [DONE] alone
 	}
+	a.take(a.thinking.end())
 	if word, ok := finishWords[a.finish]; ok {
 		a.finish = word
 	}
-	if a.finish == llm.FinishStop && len(a.calls) > 0 { // Ollama
+	switch {
+	case a.finish == llm.FinishStop && len(a.calls) > 0: // Ollama
 		a.finish = llm.FinishToolCalls
+	case a.finish == llm.FinishStop && a.refused: // the text is the refusal, not an answer
+		a.finish = llm.FinishContentFilter
 	}
 	m := llm.Message{Role: llm.RoleAssistant, Content: a.text.String(), Reasoning: a.reasoning.String()}
 	seen := make(map[string]bool, len(a.calls))

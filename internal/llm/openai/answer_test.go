@@ -43,7 +43,7 @@ func TestRecordedStreams(t *testing.T) {
 	parallel := said("tool_calls", "", llm.ToolCall{ID: "call_Aa", Name: "add", Arguments: `{"a":2}`}, llm.ToolCall{ID: "call_Bb", Name: "mul", Arguments: `{}`})
 	parallel.Model, parallel.Usage = "gpt-4o-2024-08-06", &llm.Usage{PromptTokens: 100, CompletionTokens: 20, TotalTokens: 120, CachedTokens: 64}
 	ollama := said("tool_calls", "", llm.ToolCall{ID: "call_u1", Name: "add", Arguments: `{"a":1}`}, llm.ToolCall{ID: "call_u2", Name: "add", Arguments: `{"a":2}`})
-	ollama.Model = "qwen3:30b"
+	ollama.Model, ollama.Message.Reasoning = "qwen3:30b", "Two calls."
 	vllm := said("tool_calls", "", llm.ToolCall{ID: "chatcmpl-tool-1", Name: "add", Arguments: `{"a": 1}`}, llm.ToolCall{ID: "chatcmpl-tool-2", Name: "mul", Arguments: `{}`})
 	vllm.Model, vllm.Usage = "m", &llm.Usage{PromptTokens: 7, CompletionTokens: 3, TotalTokens: 10}
 	deepseek := said("stop", "Done")
@@ -116,7 +116,7 @@ func TestAnswersOfOddServers(t *testing.T) {
 		{"function_call of old", event(`"function_call":{"name":"f","arguments":"{\"a\""}`, "") + event(`"function_call":{"arguments":":1}"}`, `,"finish_reason":"function_call"`),
 			said("tool_calls", "", f("call_1", "f", `{"a":1}`))},
 		{"content in parts", event(`"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, stop), said("stop", "ab")},
-		{"refusal", event(`"refusal":"I will not."`, stop), said("stop", "I will not.")},
+		{"refusal", event(`"refusal":"I will not."`, stop), said("content_filter", "I will not.")},
 		{"other choices", `data: {"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"},"finish_reason":"stop"}]}` + "\n\n", said("stop", "yes")},
 		{"DONE without a reason", event(`"content":"a"`, "") + "data: [DONE]\n\n", said("stop", "a")},
 		{"message in the last event", `data: {"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}` + "\n\n", said("stop", "a")},

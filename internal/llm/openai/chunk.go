@@ -24,6 +24,7 @@ type choice struct {
 	Delta        delta           `json:"delta"`
 	Message      *delta          `json:"message"`
 	FinishReason string          `json:"finish_reason"`
+	Usage        *usage          `json:"usage"` // Moonshot
 	Error        json.RawMessage `json:"error"` // OpenRouter
 }
 
@@ -31,6 +32,7 @@ type delta struct {
 	Content      string      `json:"content"`
 	Refusal      string      `json:"refusal"`
 	Reasoning    string      `json:"reasoning_content"`
+	Thoughts     string      `json:"reasoning"` // the same: OpenRouter, Ollama, newer vLLM
 	ToolCalls    []callDelta `json:"tool_calls"`
 	FunctionCall *function   `json:"function_call"` // the form before tool_calls
 }
@@ -51,9 +53,13 @@ type usage struct {
 	Completion int `json:"completion_tokens"`
 	Total      int `json:"total_tokens"`
 	CacheHit   int `json:"prompt_cache_hit_tokens"` // DeepSeek
-	Details    *struct {
+	Cached     int `json:"cached_tokens"`           // Moonshot
+	Details    struct {
 		Cached int `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // report returns u in the common form, nil where it counts nothing.
@@ -61,10 +67,8 @@ func (u *usage) report() *llm.Usage {
 	if u == nil || u.Prompt <= 0 && u.Completion <= 0 {
 		return nil
 	}
-	r := &llm.Usage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Total, CachedTokens: u.CacheHit}
-	if u.Details != nil {
-		r.CachedTokens = max(r.CachedTokens, u.Details.Cached)
-	}
+	r := &llm.Usage{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Total,
+		CachedTokens: max(u.CacheHit, u.Details.Cached, u.Cached), ReasoningTokens: u.CompletionDetails.Reasoning}
 	if r.TotalTokens == 0 {
 		r.TotalTokens = u.Prompt + u.Completion
 	}
@@ -99,6 +103,7 @@ type looseChunk struct {
 		Delta        looseDelta      `json:"delta"`
 		Message      *looseDelta     `json:"message"`
 		FinishReason json.RawMessage `json:"finish_reason"`
+		Usage        json.RawMessage `json:"usage"`
 		Error        json.RawMessage `json:"error"`
 	} `json:"choices"`
 	Usage json.RawMessage `json:"usage"`
@@ -109,6 +114,7 @@ type looseDelta struct {
 	Content   json.RawMessage `json:"content"`
 	Refusal   json.RawMessage `json:"refusal"`
 	Reasoning json.RawMessage `json:"reasoning_content"`
+	Thoughts  json.RawMessage `json:"reasoning"`
 	ToolCalls []struct {
 		Index    json.RawMessage `json:"index"`
 		ID       json.RawMessage `json:"id"`
@@ -123,13 +129,9 @@ type looseFunction struct {
 }
 
 func (l *looseChunk) strict() *chunk {
-	c := &chunk{Model: wire.LooseText(l.Model), Error: l.Error}
-	var u usage
-	if json.Unmarshal(l.Usage, &u) == nil {
-		c.Usage = &u
-	}
+	c := &chunk{Model: wire.LooseText(l.Model), Error: l.Error, Usage: looseUsage(l.Usage)}
 	for _, lc := range l.Choices {
-		ch := choice{Delta: lc.Delta.strict(), FinishReason: wire.LooseText(lc.FinishReason), Error: lc.Error}
+		ch := choice{Delta: lc.Delta.strict(), FinishReason: wire.LooseText(lc.FinishReason), Usage: looseUsage(lc.Usage), Error: lc.Error}
 		if n := looseInt(lc.Index); n != nil {
 			ch.Index = *n
 		}
@@ -143,7 +145,7 @@ func (l *looseChunk) strict() *chunk {
 }
 
 func (l *looseDelta) strict() delta {
-	d := delta{Content: wire.LooseText(l.Content), Refusal: wire.LooseText(l.Refusal), Reasoning: wire.LooseText(l.Reasoning)}
+	d := delta{Content: wire.LooseText(l.Content), Refusal: wire.LooseText(l.Refusal), Reasoning: wire.LooseText(l.Reasoning), Thoughts: wire.LooseText(l.Thoughts)}
 	if l.FunctionCall != nil {
 		f := l.FunctionCall.strict()
 		d.FunctionCall = &f
@@ -156,6 +158,34 @@ func (l *looseDelta) strict() delta {
 
 func (l *looseFunction) strict() function {
 	return function{Name: wire.LooseText(l.Name), Arguments: wire.LooseText(l.Arguments)}
+}
+
+// looseUsage is a usage whose counts may be of any type; those that are no
+// whole numbers count nothing.
+func looseUsage(raw json.RawMessage) *usage {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(raw, &all) != nil || all == nil {
+		return nil
+	}
+	count := func(raw json.RawMessage) int {
+		var n float64
+		if json.Unmarshal(bytes.Trim(bytes.TrimSpace(raw), `"`), &n) != nil || !(0 <= n && n < 1<<50) {
+			return 0
+		}
+		return int(n)
+	}
+	part := func(field, of string) int {
+		var inner map[string]json.RawMessage
+		if json.Unmarshal(all[field], &inner) != nil {
+			return 0
+		}
+		return count(inner[of])
+	}
+	u := &usage{Prompt: count(all["prompt_tokens"]), Completion: count(all["completion_tokens"]), Total: count(all["total_tokens"]),
+		CacheHit: count(all["prompt_cache_hit_tokens"]), Cached: count(all["cached_tokens"])}
+	u.Details.Cached = part("prompt_tokens_details", "cached_tokens")
+	u.CompletionDetails.Reasoning = part("completion_tokens_details", "reasoning_tokens")
+	return u
 }
 
 func looseInt(raw json.RawMessage) *int {

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
 		c := testClient(t, Config{BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall})
-		return llmtest.Rig{Client: c, Requests: srv.Requests}
+		return llmtest.Rig{Client: c, Requests: srv.Requests, Quiet: srv.Quiet}
 	})
 }
 

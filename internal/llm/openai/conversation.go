@@ -25,15 +25,14 @@ type conversation struct {
 }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	tools := set.Tools
-	v := &conversation{client: c, offered: make(map[string]bool, len(tools))}
-	for _, t := range tools {
+	v := &conversation{client: c, offered: make(map[string]bool, len(set.Tools))}
+	for _, t := range set.Tools {
 		v.offered[t.Name] = true
 	}
 	var err error
-	if v.body, err = c.appendHead(nil, tools); err != nil {
+	if v.body, err = c.appendHead(nil, &set); err != nil {
 		v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.provider, Endpoint: c.wire.Endpoint(),
-			Message: "a tool's schema is not JSON: " + err.Error(), Err: err}
+			Message: "a schema is not JSON: " + err.Error(), Err: err}
 	}
 	v.head = len(v.body)
 	return v
@@ -43,7 +42,7 @@ func (v *conversation) Append(m llm.Message) {
 	if len(v.body) > v.head {
 		v.body = append(v.body, ',')
 	}
-	v.body = appendMessage(v.body, &m, v.offered)
+	v.body = v.client.appendMessage(v.body, &m, v.offered)
 	for _, call := range m.ToolCalls {
 		v.lastID = max(v.lastID, wire.GeneratedID(call.ID))
 	}

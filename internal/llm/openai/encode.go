@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"strconv"
 
 	"toritsugi/internal/llm"
@@ -10,13 +12,37 @@ import (
 // appendHead appends the request up to and including the opening of the
 // messages array. It fails where a tool's schema is not JSON.
 // Source: CreateChatCompletionRequest of OpenAI's API description.
-func (c *client) appendHead(b []byte, tools []llm.Tool) ([]byte, error) {
+func (c *client) appendHead(b []byte, set *llm.Settings) ([]byte, error) {
 	b = wire.AppendString(append(b, `{"model":`...), c.model)
 	b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
 	if c.maxTokens > 0 {
-		b = append(b, `,"`+c.maxTokensField+`":`...)
+		b = append(b, `,"`+c.dialect.maxTokens+`":`...)
 		b = strconv.AppendInt(b, int64(c.maxTokens), 10)
 	}
+	if c.temperature != nil {
+		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'g', -1, 64)
+	}
+	var schema json.RawMessage
+	if len(set.Schema) > 0 {
+		var err error
+		if schema, err = wire.AppendSchema(nil, set.Schema); err != nil {
+			return nil, err
+		}
+		b = c.dialect.appendFormat(b, schema)
+	}
+	b, err := appendTools(b, set.Tools)
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, `,"messages":[`...)
+	if schema != nil && c.dialect.jsonObject {
+		b = wire.AppendString(append(b, `{"role":"system","content":`...), schemaWords+string(schema))
+		b = append(b, `},`...)
+	}
+	return b, nil
+}
+
+func appendTools(b []byte, tools []llm.Tool) ([]byte, error) {
 	open := `,"tools":[` // OpenAI refuses an empty array, so none is written for no tools
 	for _, t := range tools {
 		b = append(b, open...)
@@ -35,27 +61,29 @@ func (c *client) appendHead(b []byte, tools []llm.Tool) ([]byte, error) {
 	if len(tools) > 0 {
 		b = append(b, ']')
 	}
-	return append(b, `,"messages":[`...), nil
+	return b, nil
 }
 
 // appendMessage appends m as one element of the messages array. offered are
 // the tools of the conversation.
-func appendMessage(b []byte, m *llm.Message, offered map[string]bool) []byte {
+func (c *client) appendMessage(b []byte, m *llm.Message, offered map[string]bool) []byte {
 	b = wire.AppendString(append(b, `{"role":`...), m.Role)
 	if m.Role == llm.RoleTool {
 		b = wire.AppendString(append(b, `,"tool_call_id":`...), m.ToolCallID)
 	}
-	if b = append(b, `,"content":`...); m.Content == "" && len(m.ToolCalls) > 0 {
+	switch b = append(b, `,"content":`...); {
+	case m.Content == "" && len(m.ToolCalls) > 0:
 		b = append(b, `null`...)
-	} else {
+	case len(m.Images) > 0 && m.Role == llm.RoleUser: // the format has them nowhere else
+		b = appendParts(b, m)
+	default:
 		b = wire.AppendString(b, m.Content)
 	}
 	if len(m.ToolCalls) == 0 {
 		return append(b, '}')
 	}
-	// DeepSeek demands its reasoning back beside tool calls and ignores it
-	// elsewhere; vendors that never sent any never get the field.
-	if m.Reasoning != "" {
+	// Elsewhere DeepSeek ignores it.
+	if r := c.dialect.reasoning; r == reasoningAlways || r == reasoningGiven && m.Reasoning != "" {
 		b = wire.AppendString(append(b, `,"reasoning_content":`...), m.Reasoning)
 	}
 	b = append(b, `,"tool_calls":[`...)
@@ -73,4 +101,22 @@ func appendMessage(b []byte, m *llm.Message, offered map[string]bool) []byte {
 		b = append(b, `}}`...)
 	}
 	return append(b, `]}`...)
+}
+
+// appendParts appends a text and its images as content parts.
+// Source: ChatCompletionRequestMessageContentPartImage of OpenAI's API description.
+func appendParts(b []byte, m *llm.Message) []byte {
+	open := byte('[')
+	if m.Content != "" {
+		b = wire.AppendString(append(b, `[{"type":"text","text":`...), m.Content)
+		b, open = append(b, '}'), ','
+	}
+	for i := range m.Images {
+		b = append(append(b, open), `{"type":"image_url","image_url":{"url":`...)
+		open = ','
+		b = wire.AppendString(b, "data:"+m.Images[i].MediaType+";base64,")
+		b = base64.StdEncoding.AppendEncode(b[:len(b)-1], m.Images[i].Data)
+		b = append(b, `"}}`...)
+	}
+	return append(b, ']')
 }

@@ -28,11 +28,15 @@ type Config struct {
 	// HTTP makes the calls; nil makes a client of its own. It should have no
 	// Timeout, which would end long answers.
 	HTTP *http.Client
-	// StallTimeout is how long no byte may come, before the answer or within
-	// it; 0 is wire.DefaultStallTimeout.
-	StallTimeout time.Duration
-	MaxRetries   int // calls after the first that failed; 0 makes one call only
-	MaxTokens    int // output limit sent with each call; 0 sends none
+	// ConnectTimeout, FirstTokenTimeout and StallTimeout are as in wire.Config;
+	// 0 is wire.DefaultConnectTimeout, no limit, and wire.DefaultStallTimeout.
+	ConnectTimeout, FirstTokenTimeout, StallTimeout time.Duration
+
+	MaxRetries int // calls after the first that failed; 0 makes one call only
+	MaxTokens  int // output limit sent with each call; 0 sends none
+	// Temperature is sent with each call, from 0 to 2; nil sends none, which
+	// some models demand.
+	Temperature *float64
 
 	// OnRetry, if set, is told of each failure that will be repeated after
 	// wait. Text that the failed call streamed is streamed anew.
@@ -56,8 +60,9 @@ func (c Config) GoString() string { return c.String() }
 type client struct {
 	provider, model string
 	wire            *wire.Caller
-	maxTokensField  string
+	dialect         dialect
 	maxTokens       int
+	temperature     *float64
 	maxEvent        int
 	maxAnswer       int
 }
@@ -78,18 +83,16 @@ func newClient(cfg Config) (*client, error) {
 	if strings.TrimSpace(cfg.Model) == "" {
 		return nil, i18n.E("llm.model", cfg.Provider)
 	}
-	c := &client{
+	if t := cfg.Temperature; t != nil && !(0 <= *t && *t <= 2) {
+		return nil, i18n.E("openai.temperature", cfg.Provider, *t)
+	}
+	return &client{
 		provider: cfg.Provider, model: cfg.Model,
 		wire: wire.New(wire.Config{Provider: cfg.Provider, URL: u, Key: key, Header: bearer(key), HTTP: cfg.HTTP,
-			StallTimeout: cfg.StallTimeout, MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
-		maxTokens: cfg.MaxTokens, maxTokensField: "max_tokens",
+			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
+		maxTokens: cfg.MaxTokens, temperature: cfg.Temperature, dialect: dialectOf(u.Hostname()),
 		maxEvent: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
-	}
-	// OpenAI's newer models refuse max_tokens; the other vendors know no other name.
-	if h := u.Hostname(); h == "api.openai.com" || strings.HasSuffix(h, ".openai.azure.com") {
-		c.maxTokensField = "max_completion_tokens"
-	}
-	return c, nil
+	}, nil
 }
 
 func (c *client) Provider() string { return c.provider }

@@ -76,8 +76,8 @@ func TestMaxTokensByHost(t *testing.T) {
 		"https://api.openai.com/v1": "max_completion_tokens", "https://x.openai.azure.com/openai": "max_completion_tokens",
 		"https://api.deepseek.com": "max_tokens", "http://localhost:1234/v1": "max_tokens",
 	} {
-		if c := testClient(t, Config{Provider: "p", Model: "m", BaseURL: url}); c.maxTokensField != field {
-			t.Errorf("%s: %s", url, c.maxTokensField)
+		if c := testClient(t, Config{Provider: "p", Model: "m", BaseURL: url}); c.dialect.maxTokens != field {
+			t.Errorf("%s: %s", url, c.dialect.maxTokens)
 		}
 	}
 }

@@ -51,15 +51,17 @@ func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Re
 	case err != nil:
 		return nil, err
 	case first == '{' || first == '[':
+		begun(in) // a document comes when all of it was thought of
 		return f.readDocument(p, contentType, r)
 	case strings.IndexByte(":deir", first) < 0: // no field of an event stream begins so
 		start, _ := r.Peek(min(ShownBytes, r.Buffered()))
 		return Invalid(f.Name, contentType, start), nil
 	}
-	return f.readStream(ctx, p, contentType, r)
+	return f.readStream(ctx, p, contentType, r, in)
 }
 
-func (f Format) readStream(ctx context.Context, p Parser, contentType string, r *bufio.Reader) (*llm.Error, error) {
+func (f Format) readStream(ctx context.Context, p Parser, contentType string, r *bufio.Reader, in io.Reader) (*llm.Error, error) {
+	told := false
 	s := NewEvents(r, f.MaxEvent)
 	for {
 		if left(ctx) { // also where all of the answer is here already
@@ -84,6 +86,10 @@ func (f Format) readStream(ctx context.Context, p Parser, contentType string, r 
 		}
 		if done {
 			return nil, nil
+		}
+		if !told && p.Begun() {
+			told = true
+			begun(in)
 		}
 	}
 }

@@ -116,7 +116,21 @@ func short(s string) string {
 var contextSigns = []string{
 	"context_length_exceeded", "maximum context length", "context window", "context length", "context size",
 	"exceed_context_size", "exceed context limit", "prompt is too long", "input is too long",
+	"maximum model length", "maximum prompt length", "exceeds the maximum number of tokens", "`max_new_tokens` must be <=", // vLLM, xAI, Gemini, Together
 }
+
+// toolSigns are how endpoints say that a model takes no tools: Ollama, vLLM,
+// llama.cpp, OpenRouter, others.
+var toolSigns = []string{
+	"does not support tools", "does not support tool", "doesn't support tool", "do not support tool",
+	"--enable-auto-tool-choice", "tools param requires --jinja", "endpoints found that support tool use",
+	"does not support function calling", "function calling is not enabled", "function calling is not supported",
+	"tool use is not supported", "tools is not supported", "tools are not supported", "tool calling is not supported",
+	"unsupported parameter: 'tools'", "unrecognized request argument supplied: tools",
+}
+
+// crashSigns are how LM Studio says, with status 400, that the fault is its own.
+var crashSigns = []string{"model has crashed", "model unloaded", "model has unexpectedly stopped"}
 
 var quotaSigns = []string{
 	"insufficient_quota", "exceeded your current quota", "insufficient balance", "insufficient credits",
@@ -136,6 +150,12 @@ func classify(status int, p problem) llm.ErrorKind {
 		return llm.KindRateLimited
 	case status == http.StatusRequestEntityTooLarge, containsAny(words, contextSigns):
 		return llm.KindContext
+	case containsAny(words, toolSigns): // with 400, but also 404 (OpenRouter) and 500 (llama.cpp)
+		return llm.KindNoTools
+	case status == http.StatusBadRequest && containsAny(words, crashSigns):
+		return llm.KindServer
+	case status == http.StatusBadRequest && strings.Contains(words, "no models loaded"): // LM Studio
+		return llm.KindNotFound
 	case status == http.StatusNotFound, status < 400, p.code == "model_not_found":
 		return llm.KindNotFound
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:

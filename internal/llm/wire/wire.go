@@ -7,7 +7,6 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -20,7 +19,8 @@ import (
 
 // Limits of a call.
 const (
-	DefaultStallTimeout = 5 * time.Minute // a local model may read a long prompt for minutes before its first byte
+	DefaultStallTimeout   = 5 * time.Minute // a local model may read a long prompt for minutes before its first byte
+	DefaultConnectTimeout = 15 * time.Second
 
 	MaxEvent  = 16 << 20 // bytes of one event of a stream
 	MaxAnswer = 64 << 20 // bytes of one answer's text, reasoning and arguments
@@ -38,8 +38,17 @@ type Config struct {
 	Key      string            // is taken out of what servers say
 	Header   func(http.Header) // sets what each request needs beside its content type; may be nil
 
-	HTTP         *http.Client                    // nil makes one; no redirect is followed with either
-	StallTimeout time.Duration                   // how long no byte may come; 0 is DefaultStallTimeout
+	HTTP *http.Client // nil makes one; no redirect is followed with either
+	// ConnectTimeout is how long a connection may take, name resolution and TLS
+	// included; 0 is DefaultConnectTimeout. What comes later is unreachable.
+	ConnectTimeout time.Duration
+	// FirstTokenTimeout is how long the first part of the answer may take once
+	// there is a connection, whatever the server sends to keep it open; 0 is no
+	// such limit: any byte within StallTimeout is enough.
+	FirstTokenTimeout time.Duration
+	// StallTimeout is how long no byte may come within the answer, and before it
+	// where FirstTokenTimeout is not set; 0 is DefaultStallTimeout.
+	StallTimeout time.Duration
 	MaxRetries   int                             // calls after the first that failed
 	OnRetry      func(*llm.Error, time.Duration) // is told of each failure that will be repeated after the wait; may be nil
 	Backoff      func() backoff.BackOff          // the waits of one Repeat; nil is exponential with jitter from half a second to 30 seconds
@@ -54,7 +63,7 @@ type Caller struct {
 	header             func(http.Header)
 	scrub              func(string) string // takes the key out of a text
 	http               *http.Client
-	stall              time.Duration
+	limits             limits
 	maxRetries         int
 	onRetry            func(*llm.Error, time.Duration)
 	backoff            func() backoff.BackOff
@@ -66,14 +75,11 @@ func New(cfg Config) *Caller {
 	c := &Caller{
 		provider: cfg.Provider, endpoint: Endpoint(cfg.URL.String()), address: cfg.URL.String,
 		header: cfg.Header, scrub: scrubber(cfg.Key), http: singleHop(cfg.HTTP),
-		stall: cfg.StallTimeout, maxRetries: max(cfg.MaxRetries, 0),
+		limits: limits{cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout}.orDefault(), maxRetries: max(cfg.MaxRetries, 0),
 		onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
 	}
 	if c.header == nil {
 		c.header = func(http.Header) {}
-	}
-	if c.stall <= 0 {
-		c.stall = DefaultStallTimeout
 	}
 	if c.backoff == nil {
 		c.backoff = exponential
@@ -143,43 +149,27 @@ func (b *body) Read(p []byte) (n int, err error) {
 
 func (*body) Close() error { return nil }
 
-var errStalled = errors.New("no byte came within the stall timeout")
-
-// left reports whether the caller gave up, which a stall is not.
+// left reports whether the caller gave up, which a limit reached is not.
 func left(ctx context.Context) bool {
-	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errStalled)
-}
-
-// steadyReader puts the stall timer back with every read that brings something.
-type steadyReader struct {
-	r     io.Reader
-	timer *time.Timer
-	limit time.Duration
-}
-
-func (s *steadyReader) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if n > 0 {
-		s.timer.Reset(s.limit)
-	}
-	return n, err
+	return ctx.Err() != nil && late(ctx) == nil
 }
 
 // Read reads the whole body of an answer of status 2xx. broken is a read error
 // that left the answer unfinished; e is any other failure. ctx ends also where
-// the answer stalls.
+// the answer stalls. in is read by a Format, or what begins an answer is not
+// told from what keeps its connection open.
 type Read func(ctx context.Context, res *http.Response, in io.Reader) (e *llm.Error, broken error)
 
 // Once makes one call and reads its whole answer. Of the error only Attempts is
 // not set.
 func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.Request, error), read Read) *llm.Error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(c.stall, func() { cancel(errStalled) })
+	w := startWatch(c.limits, cancel)
 	defer func() {
-		timer.Stop()
+		w.stop()
 		cancel(nil)
 	}()
-	req, err := request(ctx)
+	req, err := request(w.traced(ctx))
 	if err != nil {
 		return c.fail(&llm.Error{Kind: llm.KindBadRequest, Message: err.Error(), Err: err}, nil)
 	}
@@ -188,7 +178,7 @@ func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.
 		return c.fail(c.transportError(ctx, err, llm.KindUnreachable), nil)
 	}
 	defer func() { _ = res.Body.Close() }() // only read from
-	in := &steadyReader{res.Body, timer, c.stall}
+	in := steadyReader{res.Body, w}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return c.fail(statusError(res, in, c.now()), res)
 	}
@@ -201,7 +191,7 @@ func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.
 	}
 	// What is left is the end of the chunked body; read, it frees the
 	// connection for the next call.
-	timer.Reset(DrainTime)
+	w.drain(DrainTime)
 	_, _ = io.CopyN(io.Discard, res.Body, MaxError)
 	return nil
 }
@@ -223,8 +213,8 @@ func (c *Caller) transportError(ctx context.Context, err error, kind llm.ErrorKi
 	if errors.As(err, &u) {
 		err = u.Err // it repeats the address, with the query
 	}
-	if errors.Is(context.Cause(ctx), errStalled) {
-		return &llm.Error{Kind: llm.KindTimeout, Message: fmt.Sprintf("no byte came for %s", c.stall), Err: errStalled}
+	if e := late(ctx); e != nil {
+		return &llm.Error{Kind: e.kind, Message: e.Error(), Err: e}
 	}
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {

@@ -1,0 +1,229 @@
+package llmtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/llm"
+)
+
+// furtherCases go beyond text and tool calls.
+var furtherCases = []conformanceCase{
+	{"images", true, showsImages, Images},
+	{"structured output", true, structuredOutput, Schemas},
+	{"usage in parts", true, usageInParts, Thinking},
+	{"refusal", true, tellsRefusal, Refusals},
+	{"what a provider wants back", true, opaqueGoesBack, Opaque},
+	{"what another provider wanted back", true, foreignOpaque, ""},
+	{"asked to wait for too long", true, askedToWait, RetryDates},
+	{"broken JSON in a stream", true, brokenJSON, ""},
+	{"cancelled, nothing is left", true, cancelledNothingLeft, ""},
+	{"large messages", true, largeMessages, Megabytes},
+}
+
+var pictures = []llm.Image{
+	{MediaType: "image/png", Data: []byte("\x89PNG\r\n\x1a\n\x00\xff")},
+	{MediaType: "image/jpeg", Data: bytes.Repeat([]byte{0xff, 0xd8, 0}, 1000)},
+}
+
+func showsImages(t *testing.T, build Factory) {
+	rig := build(t, Options{}, Answer{Text: "A fox."})
+	c := rig.start()
+	c.Append(llm.Message{Role: llm.RoleUser, Content: "What is \"this\"? 🦊", Images: pictures})
+	c.Append(send(t, c).Message)
+	c.Append(llm.Message{Role: llm.RoleUser, Images: pictures[:1]})
+	send(t, c)
+	m := rig.Requests()[1].Messages
+	if len(m) != 5 || m[2].Content == nil || *m[2].Content != "What is \"this\"? 🦊" {
+		t.Fatalf("the server got %d messages: %+v", len(m), m)
+	}
+	if diff := cmp.Diff(pictures, m[2].Images); diff != "" {
+		t.Errorf("images (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(pictures[:1], m[4].Images); diff != "" {
+		t.Errorf("image without a text (-want +got):\n%s", diff)
+	}
+	CheckPrefix(t, rig.Requests())
+}
+
+const strictSchema = `{
+	"type": "object", "additionalProperties": false, "required": ["b", "a"],
+	"properties": {"b": {"type": "string"}, "a": {"type": "array", "items": {"type": "object", "additionalProperties": false, "required": [], "properties": {}}}}
+}`
+
+func structuredOutput(t *testing.T, build Factory) {
+	rig := build(t, Options{}, Answer{Text: `{"b":"x","a":[]}`})
+	open := func(schema string) llm.Conversation {
+		c := rig.Client.Open(llm.Settings{Schema: json.RawMessage(schema)})
+		c.Append(user("Go."))
+		return c
+	}
+	c := open(strictSchema)
+	reply := send(t, c)
+	if reply.Message.Content != `{"b":"x","a":[]}` || len(reply.Message.ToolCalls) != 0 || reply.FinishReason != llm.FinishStop {
+		t.Errorf("got %+v", reply)
+	}
+	c.Append(reply.Message)
+	send(t, c)
+	send(t, open(`{"type":"object","properties":{"a":{}}}`))
+	send(t, open(""))
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, []byte(strictSchema)); err != nil {
+		t.Fatal(err)
+	}
+	r := rig.Requests()
+	for i, want := range []string{compact.String(), compact.String(), `{"type":"object","properties":{"a":{}}}`, ""} {
+		if string(r[i].Schema) != want || r[i].Strict != (i < 2) {
+			t.Errorf("call %d: strict %v, schema %s, want %s", i+1, r[i].Strict, r[i].Schema, want)
+		}
+	}
+	CheckPrefix(t, r[:2])
+	var e *llm.Error
+	if _, err := open("{").Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindBadRequest {
+		t.Errorf("a schema that is not JSON: %v", err)
+	}
+}
+
+func usageInParts(t *testing.T, build Factory) {
+	for _, want := range []llm.Usage{
+		{PromptTokens: 2000, CompletionTokens: 300, TotalTokens: 2300, CachedTokens: 1536, ReasoningTokens: 256},
+		{PromptTokens: 1, CompletionTokens: 300, TotalTokens: 301, ReasoningTokens: 300},
+		{PromptTokens: 7, CompletionTokens: 1, TotalTokens: 8, CachedTokens: 7},
+	} {
+		reply := send(t, build(t, Options{}, Answer{Reasoning: "Hm.", Text: "ok", Usage: &want}).start())
+		if diff := cmp.Diff(&want, reply.Usage); diff != "" {
+			t.Errorf("usage (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func tellsRefusal(t *testing.T, build Factory) {
+	for _, plain := range []bool{false, true} {
+		var streamed string
+		reply, err := build(t, Options{}, Answer{Refusal: "I will not do this, whoever asks.", Plain: plain}).start().
+			Send(t.Context(), func(d string) { streamed += d })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reply.FinishReason != llm.FinishContentFilter || reply.Message.Content != "I will not do this, whoever asks." || streamed != reply.Message.Content {
+			t.Errorf("plain %v: finish %q, text %q, streamed %q", plain, reply.FinishReason, reply.Message.Content, streamed)
+		}
+	}
+}
+
+// opaqueGoesBack: what came with an answer goes back as it was, also from
+// another conversation, and only where the provider has such a thing.
+func opaqueGoesBack(t *testing.T, build Factory) {
+	const opaque = `sig/A+b= "<&>"`
+	rig := build(t, Options{}, Answer{Reasoning: "Hm.", Calls: twoCalls[:1], Opaque: opaque}, Answer{Text: "ok"})
+	c := rig.start(llm.Tool{Name: "add"})
+	m := send(t, c).Message
+	if m.Opaque == "" {
+		t.Skip("this provider wants nothing back")
+	}
+	resumed := rig.start(llm.Tool{Name: "add"})
+	for _, v := range []llm.Conversation{c, resumed} {
+		v.Append(m)
+		v.Append(llm.Message{Role: llm.RoleTool, ToolCallID: "call_x", ToolName: "add", Content: "5"})
+	}
+	if !bytes.Equal(c.Serialized(), resumed.Serialized()) {
+		t.Error("a resumed conversation has other bytes")
+	}
+	send(t, c)
+	if got := rig.Requests()[1].Messages[2].Opaque; got != opaque {
+		t.Errorf("went back as %q", got)
+	}
+	CheckPrefix(t, rig.Requests())
+}
+
+// foreignOpaque: a conversation that another provider began can go on here.
+func foreignOpaque(t *testing.T, build Factory) {
+	rig := build(t, Options{}, Answer{Text: "ok"})
+	with, without := rig.start(llm.Tool{Name: "add"}), rig.start(llm.Tool{Name: "add"})
+	m := llm.Message{Role: llm.RoleAssistant, Content: "I add.", ToolCalls: twoCalls[:1]}
+	without.Append(m)
+	m.Opaque = "\x00not of\xffthis provider"
+	with.Append(m)
+	if !bytes.Equal(with.Serialized(), without.Serialized()) {
+		t.Errorf("it is sent: %s", with.Serialized())
+	}
+	with.Append(llm.Message{Role: llm.RoleTool, ToolCallID: "call_x", ToolName: "add", Content: "5"})
+	send(t, with)
+}
+
+func askedToWait(t *testing.T, build Factory) {
+	for _, c := range []struct {
+		value    string
+		min, max time.Duration
+		calls    int
+	}{
+		{"3600", time.Hour, time.Hour, 1}, // longer than any client waits by itself
+		{time.Now().Add(2 * time.Hour).UTC().Format(http.TimeFormat), time.Hour, 2 * time.Hour, 1},
+		{time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat), 0, 0, 3},
+		{"0", 0, 0, 3},
+		{"soon", 0, 0, 3},
+	} {
+		rig := build(t, Options{Retries: 2}, Answer{Status: http.StatusTooManyRequests, RetryAfter: c.value, ErrorText: "slow down"})
+		e := fails(t, rig.start())
+		if e.Kind != llm.KindRateLimited || e.RetryAfter < c.min || e.RetryAfter > c.max {
+			t.Errorf("Retry-After %s: kind %s, wait %s", c.value, e.Kind, e.RetryAfter)
+		}
+		if n := len(rig.Requests()); n != c.calls || e.Attempts != n {
+			t.Errorf("Retry-After %s: %d calls, %d told, want %d", c.value, n, e.Attempts, c.calls)
+		}
+	}
+}
+
+func brokenJSON(t *testing.T, build Factory) {
+	for _, body := range []string{"data: {\"choices\":[\n\ndata: {}\n\n", "data: nonsense\n\n", "event: message\ndata: {]\n\n", "data: {\"a\":\"\x01\"}\n\n"} {
+		rig := build(t, Options{Retries: 1}, Answer{Body: body, ContentType: "text/event-stream"})
+		if e := fails(t, rig.start()); e.Kind != llm.KindInvalid || e.Attempts != 2 {
+			t.Errorf("%q: %v", body, e)
+		}
+	}
+}
+
+func cancelledNothingLeft(t *testing.T, build Factory) {
+	rig := build(t, Options{Retries: 3}, Answer{Text: strings.Repeat("word ", 200), Stall: 900})
+	if rig.Quiet == nil {
+		t.Skip("this server cannot tell")
+	}
+	for range 4 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if _, err := rig.start().Send(ctx, func(string) { cancel() }); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		cancel()
+	}
+	late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := rig.Quiet(late); err != nil {
+		t.Errorf("a connection of a cancelled call is still open: %v", err)
+	}
+	if n := len(rig.Requests()); n != 4 {
+		t.Errorf("%d calls", n)
+	}
+}
+
+// largeMessages: a message of megabytes arrives as it was, also where it is
+// nothing but characters that are escaped.
+func largeMessages(t *testing.T, build Factory) {
+	rig := build(t, Options{}, Answer{Text: strings.Repeat("長い answer ", 20000), Piece: 4096})
+	c := rig.start()
+	big := strings.Repeat("\x00\n\"\\ 日本", 1<<18)
+	c.Append(llm.Message{Role: llm.RoleUser, Content: big})
+	if got := send(t, c).Message.Content; got != strings.Repeat("長い answer ", 20000) {
+		t.Errorf("%d bytes came", len(got))
+	}
+	if got := rig.Requests()[0].Messages[2].Content; got == nil || *got != big {
+		t.Error("the message did not arrive as it was")
+	}
+}

@@ -1,0 +1,134 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+)
+
+// sent is the body of the first call of a conversation at an endpoint.
+func sent(t *testing.T, base string, cfg Config, set llm.Settings, msgs ...llm.Message) string {
+	t.Helper()
+	cfg.Provider, cfg.Model, cfg.BaseURL = "p", "m", base
+	v := testClient(t, cfg).Open(set).(*conversation)
+	for _, m := range msgs {
+		v.Append(m)
+	}
+	if v.broken != nil {
+		t.Fatal(v.broken)
+	}
+	body := string(v.body) + tail
+	if !json.Valid([]byte(body)) {
+		t.Fatalf("not JSON: %s", body)
+	}
+	return body
+}
+
+// TestRequestsByEndpoint: the same conversation in each dialect.
+func TestRequestsByEndpoint(t *testing.T) {
+	t.Parallel()
+	const head = `{"model":"m","stream":true,"stream_options":{"include_usage":true}`
+	const schema = `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
+	half := 0.5
+	msgs := []llm.Message{
+		{Role: llm.RoleUser, Content: "See.", Images: []llm.Image{{MediaType: "image/png", Data: []byte{1, 2, 3, 4}}}},
+		{Role: llm.RoleAssistant, Reasoning: "R", Opaque: "of another", ToolCalls: []llm.ToolCall{{ID: "a", Name: "f"}}},
+		{Role: llm.RoleTool, ToolCallID: "a", Content: "1", Images: []llm.Image{{MediaType: "image/png"}}},
+		{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: "b", Name: "f"}}},
+		{Role: llm.RoleTool, ToolCallID: "b", Content: "2"},
+		{Role: llm.RoleAssistant, Reasoning: "R", Content: "Done."},
+	}
+	messages := func(first, r1, r2 string) string {
+		return `,"messages":[` + first + `{"role":"user","content":[{"type":"text","text":"See."},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQIDBA=="}}]},` +
+			`{"role":"assistant","content":null` + r1 + `,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"1"},` +
+			`{"role":"assistant","content":null` + r2 + `,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"2"},` +
+			`{"role":"assistant","content":"Done."}]}`
+	}
+	const told, format = `,"reasoning_content":"R"`, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":` + schema + `}}`
+	for base, want := range map[string]string{
+		"http://localhost:1234/v1":           head + `,"max_tokens":9,"temperature":0.5` + format + messages("", told, ""),
+		"https://API.openai.com/v1":          head + `,"max_completion_tokens":9,"temperature":0.5` + format + messages("", "", ""),
+		"https://x.openai.azure.com/openai":  head + `,"max_completion_tokens":9,"temperature":0.5` + format + messages("", "", ""),
+		"https://api.groq.com/openai/v1":     head + `,"max_tokens":9,"temperature":0.5` + format + messages("", "", ""),
+		"https://api.mistral.ai/v1":          head + `,"max_tokens":9,"temperature":0.5` + format + messages("", "", ""),
+		"https://notapi.openai.com.evil/v1/": head + `,"max_tokens":9,"temperature":0.5` + format + messages("", told, ""),
+		"https://api.deepseek.com": head + `,"max_tokens":9,"temperature":0.5,"response_format":{"type":"json_object"}` +
+			messages(`{"role":"system","content":"`+schemaWords+strings.ReplaceAll(schema, `"`, `\"`)+`"},`, told, `,"reasoning_content":""`),
+	} {
+		got := sent(t, base, Config{MaxTokens: 9, Temperature: &half}, llm.Settings{Tools: nil, Schema: json.RawMessage(schema)}, msgs...)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", base, diff)
+		}
+	}
+}
+
+func TestTemperature(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []float64{-0.1, 2.01, math.NaN(), math.Inf(1)} {
+		_, err := New(Config{Provider: "p", Model: "m", BaseURL: "http://x", Temperature: &bad})
+		var e *i18n.Error
+		if !errors.As(err, &e) || e.Key != "openai.temperature" {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+	for value, want := range map[float64]string{0: `"temperature":0,`, 2: `"temperature":2,`, 0.2: `"temperature":0.2,`, 1e-7: `"temperature":1e-07,`} {
+		if got := sent(t, "http://x", Config{Temperature: &value}, llm.Settings{}, llm.Message{Role: "user"}); !strings.Contains(got, want) {
+			t.Errorf("%v: %s", value, got)
+		}
+	}
+}
+
+func TestIsStrict(t *testing.T) {
+	t.Parallel()
+	const closed = `"type":"object","additionalProperties":false`
+	deep := strings.Repeat(`{"type":"array","items":`, 40) + `{}` + strings.Repeat(`}`, 40)
+	for schema, want := range map[string]bool{
+		`{` + closed + `,"properties":{}}`:                                                           true,
+		`{` + closed + `,"properties":{"a":{"type":"string"}},"required":["a"]}`:                     true,
+		`{` + closed + `,"properties":{"a":{"type":["object","null"]}},"required":["a"]}`:            false,
+		`{` + closed + `,"properties":{"a":{}},"required":["b"]}`:                                    false,
+		`{` + closed + `,"properties":{"a":{},"b":{}},"required":["a"]}`:                             false,
+		`{"type":"object","properties":{"a":{}},"required":["a"]}`:                                   false,
+		`{"type":"object","properties":{},"additionalProperties":true}`:                              false,
+		`{` + closed + `,"properties":{"a":{"anyOf":[{"type":"object"},{}]}},"required":["a"]}`:      false,
+		`{` + closed + `,"properties":{"a":{"items":{"type":"object"}}},"required":["a"]}`:           false,
+		`{` + closed + `,"properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"],"$defs":{"x":{}}}`: true,
+		`{` + closed + `,"properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"],"$defs":{"x":[]}}`: false,
+		`{` + closed + `,"properties":{"a":{"allOf":[{}]}},"required":["a"]}`:                        false,
+		`{` + closed + `,"properties":{"a":true},"required":["a"]}`:                                  false,
+		`[]`: false, `""`: false, ``: false, `{"required":"a"}`: false, deep: false,
+	} {
+		if got := isStrict(json.RawMessage(schema), 0); got != want {
+			t.Errorf("%s: %v", schema, got)
+		}
+	}
+}
+
+func TestUsageOfOddServers(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]*llm.Usage{
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,"prompt_cache_hit_tokens":4,"prompt_cache_miss_tokens":1}`: {PromptTokens: 5, CompletionTokens: 2, TotalTokens: 7, CachedTokens: 4},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":null,"completion_tokens_details":{}}`:               {PromptTokens: 5, CompletionTokens: 2, TotalTokens: 7},
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,"completion_tokens_details":{"reasoning_tokens":2}}`:       {PromptTokens: 5, CompletionTokens: 2, TotalTokens: 7, ReasoningTokens: 2},
+		`"usage":{"prompt_tokens":"5","completion_tokens":2.0,"total_tokens":7,"prompt_tokens_details":{"cached_tokens":3.0}}`:        {PromptTokens: 5, CompletionTokens: 2, TotalTokens: 7, CachedTokens: 3},
+		`"usage":{"prompt_tokens":-5,"completion_tokens":1e300,"total_tokens":[]}`:                                                    nil,
+		`"usage":"none"`: nil, `"usage":[]`: nil, `"usage":null`: nil, `"usage":{}`: nil, `"usage":{"prompt_tokens":0,"completion_tokens":0}`: nil,
+		`"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7,"cached_tokens":5}`: {PromptTokens: 5, CompletionTokens: 2, TotalTokens: 7, CachedTokens: 5},
+	} {
+		got, e := understand("", `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],`+body+"}\n\n", false)
+		if e != nil || !cmp.Equal(got.Usage, want) || got.Message.Content != "a" {
+			t.Errorf("%s: %v, %+v", body, e, got)
+		}
+	}
+	got, e := understand("", `data: {"choices":[{"delta":{"content":"a"},"finish_reason":"stop","usage":{"prompt_tokens":5,"completion_tokens":2}}]}`+"\n\n", false)
+	if e != nil || got.Usage == nil || got.Usage.TotalTokens != 7 {
+		t.Errorf("in the choice: %v, %+v", e, got)
+	}
+}

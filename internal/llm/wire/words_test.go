@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"testing"
+
+	"toritsugi/internal/llm"
+)
+
+// TestWordsOfServers: what model servers say in their own way.
+func TestWordsOfServers(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		says   string
+		kind   llm.ErrorKind
+	}{
+		{400, `registry.ollama.ai/library/gemma3:4b does not support tools`, llm.KindNoTools},
+		{400, `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`, llm.KindNoTools},
+		{500, `tools param requires --jinja flag`, llm.KindNoTools},
+		{404, `No endpoints found that support tool use. Try disabling "bash".`, llm.KindNoTools},
+		{400, `Invalid schema for function 'f'`, llm.KindBadRequest},
+		{400, `The model has crashed without additional information. (Exit code: 6)`, llm.KindServer},
+		{400, `Model unloaded.`, llm.KindServer},
+		{400, `No models loaded. Please load a model in the developer page`, llm.KindNotFound},
+		{400, `The decoder prompt (length 9000) is longer than the maximum model length of 8192`, llm.KindContext},
+		{400, `The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)`, llm.KindContext},
+		{400, `This model's maximum prompt length is 131072 but the request contains 140000 tokens`, llm.KindContext},
+		{400, `The reasoning_content in the thinking mode must be passed back to the API.`, llm.KindBadRequest},
+		{400, `Error rendering prompt with jinja template`, llm.KindBadRequest},
+	} {
+		if got := classify(c.status, problem{message: c.says}); got != c.kind {
+			t.Errorf("%d %s: %s", c.status, c.says, got)
+		}
+	}
+}
