@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,7 +216,7 @@ type comer struct {
 	priority Priority
 	slots    *Slots
 	cancel   context.CancelFunc
-	slot     *Slot
+	slot     atomic.Pointer[Slot]
 	done     chan struct{}
 }
 
@@ -250,12 +251,12 @@ func play(t *testing.T, limit int, steps []step) (wrong string) {
 			holding, waiting = append(holding, waiting[0]), waiting[1:]
 		}
 		for _, c := range holding {
-			if c.slot == nil {
+			if c.slot.Load() == nil {
 				wrong = fmt.Sprintf("one of priority %d should hold a slot", c.priority)
 			}
 		}
 		for _, c := range waiting {
-			if c.slot != nil {
+			if c.slot.Load() != nil {
 				wrong = fmt.Sprintf("one of priority %d should wait", c.priority)
 			}
 		}
@@ -272,7 +273,7 @@ func play(t *testing.T, limit int, steps []step) (wrong string) {
 			<-c.done
 		}
 	}
-	release := func(c *comer) { c.slot.Release() }
+	release := func(c *comer) { c.slot.Load().Release() }
 	for i, s := range steps {
 		switch s.what {
 		case "come":
@@ -284,7 +285,7 @@ func play(t *testing.T, limit int, steps []step) (wrong string) {
 				if err != nil && !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
-				c.slot = slot
+				c.slot.Store(slot)
 			}()
 			synctest.Wait() // it stands in line
 			waiting = append(waiting, c)
@@ -299,8 +300,8 @@ func play(t *testing.T, limit int, steps []step) (wrong string) {
 	}
 	for _, c := range append(holding, waiting...) {
 		c.cancel()
-		if <-c.done; c.slot != nil {
-			c.slot.Release()
+		if <-c.done; c.slot.Load() != nil {
+			c.slot.Load().Release()
 		}
 	}
 	return wrong
