@@ -55,6 +55,9 @@ const (
 	Thinking   Feature = "thinking"   // usage that counts reasoning by itself
 	Opaque     Feature = "opaque"     // Answer.Opaque
 	Megabytes  Feature = "megabytes"  // requests of any length
+	// NativeTools is a place of their own for tools and calls in the format; what
+	// is said of arguments that are no JSON, or cut off, is of that place.
+	NativeTools Feature = "native-tools"
 )
 
 func (r Rig) document(c llm.Conversation) []byte {
@@ -88,13 +91,13 @@ func Conformance(t *testing.T, build Factory) {
 		{"cancel before and during the answer", false, cancels, ""},
 		{"cancel of a stalled stream", true, cancelsStalled, ""},
 		{"prefix is stable", true, prefixStable, ""},
-		{"malformed arguments go back as JSON", true, malformedArguments, ""},
-		{"reasoning goes back beside calls only", true, reasoningGoesBack, ""},
+		{"malformed arguments go back as JSON", true, malformedArguments, NativeTools},
+		{"reasoning goes back beside calls only", true, reasoningGoesBack, NativeTools},
 		{"ids are made where none came", true, makesIDs, ""},
 		{"usage", true, reportsUsage, ""},
 		{"finish reasons", true, finishReasons, ""},
-		{"length inside a call", true, lengthInCall, ""},
-		{"tools are offered in order", true, offersTools, ""},
+		{"length inside a call", true, lengthInCall, NativeTools},
+		{"tools are offered in order", true, offersTools, NativeTools},
 		{"document instead of a stream", true, document, Documents},
 		{"slow chunks", true, slowChunks, ""},
 		{"errors by kind", true, errorKinds, ""},

@@ -94,7 +94,7 @@ func finishReasons(t *testing.T, build Factory) {
 			t.Errorf("%q arrived as %q", reason, got)
 		}
 	}
-	if got := send(t, build(t, Options{}, Answer{Calls: twoCalls, Finish: llm.FinishStop}).start()).FinishReason; got != llm.FinishToolCalls {
+	if got := send(t, build(t, Options{}, Answer{Calls: twoCalls, Finish: llm.FinishStop}).start(llm.Tool{Name: "add"}, llm.Tool{Name: "multiply"})).FinishReason; got != llm.FinishToolCalls {
 		t.Errorf("calls with the reason stop: %q", got)
 	}
 }
@@ -132,7 +132,7 @@ func offersTools(t *testing.T, build Factory) {
 func document(t *testing.T, build Factory) {
 	a := Answer{Text: "Both.", Calls: twoCalls, Plain: true, Reasoning: "Hm."}
 	var streamed string
-	reply, err := build(t, Options{}, a).start().Send(t.Context(), func(d string) { streamed += d })
+	reply, err := build(t, Options{}, a).start(llm.Tool{Name: "add"}, llm.Tool{Name: "multiply"}).Send(t.Context(), func(d string) { streamed += d })
 	if err != nil {
 		t.Fatal(err)
 	}

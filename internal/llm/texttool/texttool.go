@@ -1,0 +1,242 @@
+// Package texttool lets models without tool calls of their own use tools: it
+// wraps a client, tells the tools in the system text, reads the calls out of
+// the answer's text, and writes calls and results into the conversation as
+// plain messages. It makes no call but those of the client that it wraps.
+//
+// The form is one for both directions. An answer that calls tools ends with
+//
+//	```json
+//	{"comment": "why", "call_tool": [{"tool": "NAME", "args": {…}}]}
+//	```
+//
+// and each result comes as a user's message that begins with a line
+// "Result of ID (NAME):". An answer without such a block is the last one.
+// What is read is more than what is told; see parse.
+package texttool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"toritsugi/internal/llm"
+)
+
+// New returns a client whose conversations carry tools as text.
+func New(inner llm.Client) llm.Client { return &client{inner} }
+
+type client struct{ llm.Client }
+
+func (c *client) Open(set llm.Settings) llm.Conversation {
+	v := &conversation{set: set, offered: make(map[string]bool, len(set.Tools))}
+	inner := llm.Settings{Schema: set.Schema}
+	if len(set.Tools) > 0 {
+		inner.Schema = nil // kept strictly, it would forbid calls; it is told in words
+		var err error
+		if v.manual, err = manual(set); err != nil {
+			v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.Provider(), Message: "a schema is not JSON: " + err.Error(), Err: err}
+		}
+	}
+	for _, t := range set.Tools {
+		v.offered[t.Name] = true
+	}
+	v.inner = c.Client.Open(inner)
+	v.Reset()
+	return v
+}
+
+// conversation translates message by message, so that what the inner one
+// holds only ever grows at its end.
+type conversation struct {
+	inner   llm.Conversation
+	set     llm.Settings
+	offered map[string]bool
+	manual  string // how tools are called; "" where there are none
+	broken  error
+	begun   bool
+	ids     map[string]bool // of the calls in the conversation
+	lastID  int             // the highest n of the ids "call_n"
+}
+
+func (v *conversation) Serialized() []byte { return v.inner.Serialized() }
+
+func (v *conversation) Reset() {
+	v.inner.Reset()
+	v.begun, v.ids, v.lastID = false, map[string]bool{}, 0
+}
+
+func (v *conversation) Append(m llm.Message) {
+	if !v.begun && v.manual != "" {
+		if m.Role == llm.RoleSystem {
+			m.Content += "\n\n" + v.manual
+		} else {
+			v.inner.Append(llm.Message{Role: llm.RoleSystem, Content: v.manual})
+		}
+	}
+	v.begun = true
+	for _, call := range m.ToolCalls {
+		v.known(call.ID)
+	}
+	switch {
+	case m.Role == llm.RoleTool:
+		m = llm.Message{Role: llm.RoleUser, Content: resultHead(m.ToolCallID, m.ToolName) + m.Content}
+	case len(m.ToolCalls) > 0:
+		block := writeCalls(m.ToolCalls)
+		if m.Content != "" {
+			block = m.Content + "\n\n" + block
+		}
+		m = llm.Message{Role: m.Role, Content: block, Reasoning: m.Reasoning, Opaque: m.Opaque}
+	}
+	v.inner.Append(m)
+}
+
+// known notes an id that is in use.
+func (v *conversation) known(id string) {
+	v.ids[id] = true
+	if digits, found := strings.CutPrefix(id, "call_"); found {
+		if n, err := strconv.Atoi(digits); err == nil && 0 < n && n < 1e9 {
+			v.lastID = max(v.lastID, n)
+		}
+	}
+}
+
+func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
+	if v.broken != nil {
+		return nil, v.broken
+	}
+	if len(v.offered) == 0 {
+		return v.inner.Send(ctx, onText)
+	}
+	s := &stream{out: onText}
+	var through func(string)
+	if onText != nil {
+		through = s.add
+	}
+	reply, err := v.inner.Send(ctx, through)
+	if err != nil {
+		return nil, err
+	}
+	m := &reply.Message
+	text, calls := parse(m.Content, v.offered)
+	m.Content = text
+	m.ToolCalls = append(calls, m.ToolCalls...)
+	v.name(m.ToolCalls)
+	if len(m.ToolCalls) > 0 && reply.FinishReason == llm.FinishStop {
+		reply.FinishReason = llm.FinishToolCalls
+	}
+	s.end(text)
+	return reply, nil
+}
+
+// name gives each call an id of its own. One that the model chose stays if it
+// is new.
+func (v *conversation) name(calls []llm.ToolCall) {
+	last := v.lastID
+	seen := map[string]bool{}
+	for i := range calls {
+		id := &calls[i].ID
+		for !plainID(*id) || v.ids[*id] || seen[*id] {
+			last++
+			*id = "call_" + strconv.Itoa(last)
+		}
+		seen[*id] = true
+	}
+}
+
+func plainID(id string) bool {
+	return id != "" && len(id) <= 64 && strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
+}
+
+// manual tells how tools are called, and which there are. It fails where a
+// schema is not JSON.
+func manual(set llm.Settings) (string, error) {
+	var b bytes.Buffer
+	b.WriteString(intro)
+	for _, t := range set.Tools {
+		fmt.Fprintf(&b, "\n\n## %s\n", t.Name)
+		if d := strings.TrimSpace(t.Description); d != "" {
+			b.WriteString(d + "\n")
+		}
+		b.WriteString("args: ")
+		if err := writeSchema(&b, t.Schema); err != nil {
+			return "", err
+		}
+	}
+	if len(set.Schema) > 0 {
+		b.WriteString("\n\n# Your last answer\n\nThe answer that calls no tool must be one JSON object, and nothing around it, that matches this JSON Schema: ")
+		if err := writeSchema(&b, set.Schema); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}
+
+const intro = `# Tools
+
+You use tools by text. To call tools, end your answer with one block of this form, and write nothing after it:
+
+` + "```" + `json
+{"comment": "why, in one sentence", "call_tool": [{"tool": "NAME", "args": {}}]}
+` + "```" + `
+
+- "call_tool" is a list. Several calls are run, and answered, in its order.
+- "args" is an object that matches the schema of the tool.
+- It must be valid JSON: double quotes, line breaks in texts as \n, no comments, no comma behind the last item.
+- Never write a result yourself. Results come in the next messages; each begins with the line "Result of ID (NAME):".
+- When no tool is needed any more, answer in plain text without such a block.
+
+These are the tools, each with the JSON Schema of its args:`
+
+func writeSchema(b *bytes.Buffer, schema json.RawMessage) error {
+	if len(bytes.TrimSpace(schema)) == 0 {
+		b.WriteString(`{"type":"object","properties":{}}`)
+		return nil
+	}
+	return json.Compact(b, schema)
+}
+
+func resultHead(id, name string) string {
+	if name == "" {
+		return "Result of " + id + ":\n"
+	}
+	return "Result of " + id + " (" + name + "):\n"
+}
+
+// writeCalls writes calls in the form in which they are read. The same calls
+// give the same bytes, also after a resume.
+func writeCalls(calls []llm.ToolCall) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	put := func(s string) {
+		_ = enc.Encode(s)       // a string always can be
+		b.Truncate(b.Len() - 1) // its line end
+	}
+	b.WriteString("```json\n{\"call_tool\": [")
+	for i, c := range calls {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(`{"id": `)
+		put(c.ID)
+		b.WriteString(`, "tool": `)
+		put(c.Name)
+		b.WriteString(`, "args": `)
+		switch args := strings.TrimSpace(c.Arguments); {
+		case args == "":
+			b.WriteString("{}")
+		case args[0] == '{' && json.Valid([]byte(args)):
+			b.WriteString(args)
+		default: // what is no object would break the block for good
+			b.WriteString(`{"malformed_arguments": `)
+			put(c.Arguments)
+			b.WriteByte('}')
+		}
+		b.WriteByte('}')
+	}
+	b.WriteString("]}\n```")
+	return b.String()
+}
