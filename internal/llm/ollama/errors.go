@@ -88,6 +88,8 @@ func classify(status int, message string) llm.ErrorKind {
 		return llm.KindRateLimited
 	case status == http.StatusRequestEntityTooLarge, containsAny(words, contextSigns):
 		return llm.KindContext
+	case strings.Contains(words, "does not support tools"):
+		return llm.KindNoTools
 	case status == http.StatusNotFound, status < 400, strings.Contains(words, "try pulling"):
 		return llm.KindNotFound
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:

@@ -195,7 +195,7 @@ func TestErrorsAsOllamaWritesThem(t *testing.T) {
 		says   string
 	}{
 		{404, `{"error":"model \"chat-v1\" not found, try pulling it first"}`, llm.KindNotFound, "try pulling"},
-		{400, `{"error":"\"m\" does not support tools"}`, llm.KindBadRequest, "does not support tools"},
+		{400, `{"error":"\"m\" does not support tools"}`, llm.KindNoTools, "does not support tools"},
 		{400, `{"error":"the prompt is longer than the context length currently available to the model"}`, llm.KindContext, "prompt"},
 		{400, `{"error":"request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"}`, llm.KindContext, "9000"},
 		{500, `{"error":"llama runner process has terminated: exit status 2"}`, llm.KindServer, "terminated"},
