@@ -24,7 +24,7 @@ test: setup
 
 ## race: the concurrent packages under the race detector (needs a C compiler)
 race:
-	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/turn ./internal/tool ./internal/sandbox ./internal/llm/...
+	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool ./internal/sandbox ./internal/llm/...
 
 ## lint: vet, formatting and the linters of .golangci.yaml
 lint:

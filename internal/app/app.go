@@ -267,6 +267,9 @@ func (s *system) open(ctx context.Context) (err error) {
 	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
 		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) { s.log.Warn("tasks.db: " + err.Error()) },
 		Heartbeat: time.Duration(s.cfg.ContextStorage.HeartbeatSeconds) * time.Second, StateLockTimeout: time.Duration(s.cfg.ContextStorage.StateLockTimeout) * time.Second,
+		Reason: func(do contextstore.Action, by string) string {
+			return i18n.Lang(s.cfg.Language).T("agent.asked_"+string(do), by)
+		},
 		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
 		Ended: func(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
 			return s.poster().Ended(ctx, v, o)
@@ -305,6 +308,7 @@ func (s *system) deliver(ctx context.Context) (agent.Report, error) {
 	if s.env.Started != nil {
 		s.env.Started(v.Metadata.UUID)
 	}
+	report.Reason = s.env.Lang.T("app.owed", len(left))
 	if report.Undelivered = s.outbox().Deliver(ctx, v.Metadata.UUID); report.Undelivered == nil {
 		report.Reason = s.env.Lang.T("app.delivered", len(left))
 	}

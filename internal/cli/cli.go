@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
@@ -155,6 +156,11 @@ func (c *console) parse(args []string) (err error) {
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
+	}
+	for _, a := range args {
+		if !utf8.ValidString(a) { // the parser would replace what it cannot read
+			return usage(i18n.E("cli.not_utf8", a))
+		}
 	}
 	k, err := parser.Parse(args)
 	if err != nil {

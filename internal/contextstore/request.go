@@ -179,8 +179,11 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (
 	}
 	c.begin()
 	o := task.Outcome{Status: to, Reason: fmt.Sprintf("%s by %s", to, s.Redact(by))}
-	if to == task.Queued {
+	switch {
+	case to == task.Queued:
 		o.Reason = ""
+	case s.Reason != nil:
+		o.Reason = s.Reason(do, s.Redact(by))
 	}
 	var effects []Effect
 	if to.Final() && s.Ended != nil {

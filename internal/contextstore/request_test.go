@@ -594,3 +594,31 @@ func TestAnOpenerLeavesTheRowOfWhoIsLeaving(t *testing.T) {
 		}
 	}
 }
+
+// What is written into a file that somebody removed or cut would be seen by
+// nobody: the run must not end as if it were there.
+func TestALogThatIsTakenAwayIsNoticed(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(path string) error{
+		"removed": os.Remove,
+		"cut":     func(path string) error { return os.Truncate(path, 10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, Options{})
+			c := begin(t, s)
+			if _, err := c.Append(Message{Role: "user", Content: "hello"}); err != nil {
+				t.Fatal(err)
+			}
+			if err := spoil(filepath.Join(c.Dir(), messagesFile)); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed}); err == nil || !strings.Contains(err.Error(), "was removed, replaced or cut") {
+				t.Errorf("it ended: %v", err)
+			}
+			if v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true}); err != nil || v.Status() != task.Running {
+				t.Errorf("%s %v", v.Status(), err)
+			}
+		})
+	}
+}

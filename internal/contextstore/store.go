@@ -75,6 +75,9 @@ type Options struct {
 	// worked on it, and says what the world must see of that; nil writes one
 	// line from the outcome.
 	Ended func(context.Context, View, task.Outcome) (summary string, effects []Effect, err error)
+	// Reason says why a run that nobody works on was paused or stopped by
+	// somebody; nil says it in English.
+	Reason func(do Action, by string) string
 	// OnRepair hears what the opening of the store finished or mended; may be nil.
 	OnRepair func(string)
 	// OnIndexError hears of errors of tasks.db, which fail nothing; may be nil.

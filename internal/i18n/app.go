@@ -5,6 +5,7 @@ var appTexts = map[string]text{
 	"app.no_storage_resume": {"context_storage.enabled is false, so there is no run to resume", "context_storage.enabled が false のため、再開できる実行はありません"},
 	"app.has_ended":         {"run %s is %s and cannot be resumed: start a new one", "実行 %s は %s で終わっているため再開できません。新しく始めてください"},
 	"app.had_ended":         {"run %s had ended; what its process left undone is done now. See tori show", "実行 %s はすでに終わっていました。やり残された後始末を済ませました。tori show で確認できます"},
+	"app.owed":              {"what is owed is not delivered yet (%d)", "引き渡しが %d 件残っています"},
 	"app.delivered":         {"what was still owed is delivered (%d)", "残っていた引き渡し %d 件を済ませました"},
 	"app.empty_message":     {"the message is empty: say what is to be done with --message TEXT, or name an issue file with --issue", "メッセージが空です。--message で依頼内容を書くか、--issue で issue ファイルを指定してください"},
 	"app.not_included":      {"note: the work starts from the last commit; %d modified and %d untracked files of the checkout are not part of it", "注意: 作業は最後のコミットから始まります。チェックアウト中の変更 %d 件と未追跡 %d 件は含まれません"},

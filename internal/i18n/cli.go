@@ -18,6 +18,7 @@ var cliTexts = map[string]text{
 	"cli.end_stopped":        {"stopped: %s", "停止: %s"},
 	"cli.undelivered":        {"not everything is delivered yet: %v", "引き渡しがまだ終わっていません: %v"},
 	"cli.deliver_with":       {"When that is mended: tori run --resume %s", "原因を取り除いてから: tori run --resume %s"},
+	"cli.not_utf8":           {"argument %q is not UTF-8: name files by a path that is", "引数 %q は UTF-8 ではありません。UTF-8 のパスを指定してください"},
 	"cli.bad_limit":          {"--limit %d: expected a number from 1 to 1000", "--limit %d: 1 から 1000 までの数を指定してください"},
 	"cli.asked":              {"Process %d on %s was asked to %s run %s; it does so within a second or when its present step can be left", "プロセス %d（%s）に %s を依頼しました（実行 %s）。1 秒以内、または今の処理を離れられるときに行います"},
 	"cli.orphans":            {"Processes that a former owner had left running were ended: %v", "以前の持ち主が残したプロセスを終了させました: %v"},
