@@ -53,10 +53,13 @@ type Config struct {
 	// HTTP makes the calls; nil makes a client of its own. It should have no
 	// Timeout, which would end long answers.
 	HTTP *http.Client
-	// StallTimeout is how long no byte may come, before the answer or within
-	// it; 0 is wire.DefaultStallTimeout.
-	StallTimeout time.Duration
-	MaxRetries   int // calls after the first that failed; 0 makes one call only
+	// ConnectTimeout, FirstTokenTimeout and StallTimeout limit the parts of a
+	// call; see wire.Config.
+	ConnectTimeout    time.Duration
+	FirstTokenTimeout time.Duration
+	StallTimeout      time.Duration
+
+	MaxRetries int // calls after the first that failed; 0 makes one call only
 
 	// OnRetry, if set, is told of each failure that will be repeated after
 	// wait. Text that the failed call streamed is streamed anew.
@@ -111,7 +114,8 @@ func newClient(cfg Config) (*client, error) {
 	c := &client{
 		provider: cfg.Provider, model: cfg.Model, sent: modelID(cfg.Model),
 		wire: wire.New(wire.Config{Provider: cfg.Provider, URL: u, Key: key, Header: header(key), HTTP: cfg.HTTP,
-			StallTimeout: cfg.StallTimeout, MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
+			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout,
+			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
 		maxTokens: cfg.MaxTokens, thinking: cfg.Thinking, mark: cacheMark,
 		maxEvent: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
 	}

@@ -38,10 +38,13 @@ func TestConformance(t *testing.T) {
 			t.Parallel()
 			llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 				srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
-				transport := &http.Transport{}
-				t.Cleanup(transport.CloseIdleConnections)
-				inner, err := openai.New(openai.Config{Provider: "p", Model: "m", BaseURL: srv.URL, HTTP: &http.Client{Transport: transport},
-					MaxRetries: o.Retries, StallTimeout: o.Stall, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+				hc := o.HTTP
+				if hc == nil {
+					hc = &http.Client{Transport: &http.Transport{}}
+				}
+				t.Cleanup(hc.CloseIdleConnections)
+				inner, err := openai.New(openai.Config{Provider: "p", Model: "m", BaseURL: srv.URL, HTTP: hc, MaxRetries: o.Retries,
+					ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, StallTimeout: o.Stall, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -53,7 +56,9 @@ func TestConformance(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return llmtest.Rig{Client: refilling{c, moved}, Requests: srv.Requests, Quiet: srv.Quiet}
+				return llmtest.Rig{Client: refilling{c, moved}, Requests: srv.Requests, Quiet: srv.Quiet, Lacks: map[llmtest.Feature]string{
+					llmtest.Opaques: "chat completions have no such field",
+				}}
 			})
 		})
 	}

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +18,11 @@ import (
 // Options are what a client under test is to be made with. It waits (almost)
 // not at all between calls.
 type Options struct {
-	Retries int
-	Stall   time.Duration // 0 is the client's default
+	Retries    int
+	Stall      time.Duration // 0 is the client's default
+	Connect    time.Duration // 0 is the client's default
+	FirstToken time.Duration // 0 is none
+	HTTP       *http.Client  // nil is the client's own
 }
 
 // Rig is a client under test and the server that it talks to.
@@ -37,9 +40,21 @@ type Rig struct {
 	// Quiet waits until no answer is in progress at the server (Server.Quiet);
 	// nil skips what needs it.
 	Quiet func(ctx context.Context) error
-	// Lacks names what the provider's format, or the fake that speaks it, has
-	// not; its cases are skipped.
-	Lacks []Feature
+	// Lacks names what the provider's format has not, and why; the cases are
+	// skipped with that.
+	Lacks map[Feature]string
+}
+
+func (r Rig) document(c llm.Conversation) []byte {
+	if r.Document != nil {
+		return r.Document(c.Serialized())
+	}
+	return []byte("[" + string(c.Serialized()) + "]")
+}
+
+func (r Rig) lacks(f Feature) bool {
+	_, lacks := r.Lacks[f]
+	return lacks
 }
 
 // Feature is a part of the contract that not every wire format has.
@@ -52,20 +67,16 @@ const (
 	Refusals   Feature = "refusals"   // a refusal that is told from an answer
 	Documents  Feature = "documents"  // an answer that is not streamed although it was asked to be
 	RetryDates Feature = "retry-date" // Retry-After
-	Thinking   Feature = "thinking"   // usage that counts reasoning by itself
-	Opaque     Feature = "opaque"     // Answer.Opaque
-	Megabytes  Feature = "megabytes"  // requests of any length
+	// Strictness is a mark of schemas that are kept strictly.
+	Strictness Feature = "strictness"
+	// ReasoningCounts tells the tokens of reasoning from the others.
+	ReasoningCounts Feature = "reasoning counts"
+	Opaques         Feature = "opaque" // what the provider wants back as it was
+	Limits          Feature = "limits" // of their own for the connection and the first token
 	// NativeTools is a place of their own for tools and calls in the format; what
 	// is said of arguments that are no JSON, or cut off, is of that place.
 	NativeTools Feature = "native-tools"
 )
-
-func (r Rig) document(c llm.Conversation) []byte {
-	if r.Document != nil {
-		return r.Document(c.Serialized())
-	}
-	return []byte("[" + string(c.Serialized()) + "]")
-}
 
 // Factory makes a rig whose server gives these answers, one a call, and the
 // last one to all further calls.
@@ -111,8 +122,8 @@ func Conformance(t *testing.T, build Factory) {
 			if c.wire && probe.Requests == nil {
 				t.Skip("this provider has no wire")
 			}
-			if slices.Contains(probe.Lacks, c.needs) {
-				t.Skip("this provider has none")
+			if why, lacks := probe.Lacks[c.needs]; lacks {
+				t.Skip("this provider has none: " + why)
 			}
 			c.run(t, build)
 		})

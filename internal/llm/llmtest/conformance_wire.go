@@ -178,6 +178,7 @@ func errorKinds(t *testing.T, build Factory) {
 		{400, "", "This model's maximum context length is 8192 tokens. However, you requested 9000", llm.KindContext},
 		{413, "", "too large", llm.KindContext},
 		{400, "invalid_value", "bad value", llm.KindBadRequest},
+		{400, "", "registry.ollama.ai/library/gemma3:4b does not support tools", llm.KindNoTools},
 		{422, "", "unprocessable", llm.KindBadRequest},
 		{402, "", "Insufficient Balance", llm.KindQuota},
 		{429, "insufficient_quota", "You exceeded your current quota", llm.KindQuota},

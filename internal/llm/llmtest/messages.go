@@ -36,15 +36,19 @@ var compiled = sync.OnceValues(func() (*jsonschema.Resolved, error) {
 
 // messagesBlock is a content block of a request, any kind of it.
 type messagesBlock struct {
-	Type         string          `json:"type"`
-	Text         string          `json:"text"`
-	Thinking     string          `json:"thinking"`
-	Signature    string          `json:"signature"`
-	ID           string          `json:"id"`
-	Name         string          `json:"name"`
-	Input        json.RawMessage `json:"input"`
-	ToolUseID    string          `json:"tool_use_id"`
-	Content      json.RawMessage `json:"content"`
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	Signature string          `json:"signature"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	Source    struct {
+		MediaType string `json:"media_type"`
+		Data      []byte `json:"data"` // base64
+	} `json:"source"`
 	CacheControl json.RawMessage `json:"cache_control"`
 }
 
@@ -59,8 +63,12 @@ type messagesBody struct {
 	System   []messagesBlock `json:"system"`
 	Messages []messagesTurn  `json:"messages"`
 	Tools    []struct {
-		Name string `json:"name"`
+		Name   string          `json:"name"`
+		Schema json.RawMessage `json:"input_schema"`
 	} `json:"tools"`
+	Choice struct {
+		Name string `json:"name"`
+	} `json:"tool_choice"`
 }
 
 // ParseMessages reads a request of the Messages API and refuses what the API
@@ -89,6 +97,9 @@ func ParseMessages(body []byte) (*Request, error) {
 	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: true, Messages: b.messages()}
 	for _, t := range b.Tools {
 		r.Tools = append(r.Tools, t.Name)
+		if t.Name == b.Choice.Name { // the one way to demand a form of answers
+			r.Schema, r.forced = t.Schema, t.Name
+		}
 	}
 	r.Raw, err = growing(body)
 	return r, err
@@ -158,13 +169,14 @@ func (b *messagesBody) check(body []byte) error {
 }
 
 func (b *messagesBlock) check(in messagesTurn, n int, tools bool) error {
+	_, genuine := signed(b.Thinking, b.Signature)
 	assistants := b.Type == "tool_use" || b.Type == "thinking" || b.Type == "redacted_thinking"
 	switch {
 	case b.Type == "text" && strings.TrimSpace(b.Text) == "":
 		return errors.New("text content blocks must contain non-whitespace text")
 	case b.Type != "text" && assistants != (in.Role == llm.RoleAssistant):
 		return fmt.Errorf("%s blocks cannot stand in a turn of the %s", b.Type, in.Role)
-	case b.Type == "thinking" && b.Signature != sign(b.Thinking):
+	case b.Type == "thinking" && !genuine:
 		return errors.New("invalid `signature` in `thinking` block")
 	case strings.HasSuffix(b.Type, "thinking") && n == len(in.Content)-1:
 		return errors.New("the final block in an assistant message cannot be `thinking`")
@@ -174,9 +186,20 @@ func (b *messagesBlock) check(in messagesTurn, n int, tools bool) error {
 	return nil
 }
 
-// sign is the signature that the server gives its thinking and wants back.
-func sign(thinking string) string {
-	return "sig-" + base64.StdEncoding.EncodeToString([]byte(thinking))
+// sign is the signature that the server gives its thinking and wants back; an
+// Answer's Opaque is the end of it.
+func sign(thinking, opaque string) string {
+	signature := "sig-" + base64.StdEncoding.EncodeToString([]byte(thinking))
+	if opaque != "" {
+		signature += ":" + opaque
+	}
+	return signature
+}
+
+// signed returns the Opaque of a signature and whether it is one of thinking.
+func signed(thinking, signature string) (opaque string, ok bool) {
+	signature, opaque, _ = strings.Cut(signature, ":")
+	return opaque, signature == sign(thinking, "")
 }
 
 // messages are the turns in the form that tests know.
@@ -187,7 +210,7 @@ func (b *messagesBody) messages() []Message {
 	}
 	for _, turn := range b.Messages {
 		answer := Message{Role: turn.Role, Content: new(string)}
-		for _, block := range turn.Content {
+		for n, block := range turn.Content {
 			switch {
 			case block.Type == "tool_result":
 				text := new(string)
@@ -195,12 +218,19 @@ func (b *messagesBody) messages() []Message {
 					*text = string(block.Content)
 				}
 				out = append(out, Message{Role: llm.RoleTool, ToolCallID: block.ToolUseID, Content: text})
+			case block.Type == "image":
+				if n == 0 || out[len(out)-1].Role != llm.RoleUser {
+					out = append(out, Message{Role: llm.RoleUser})
+				}
+				last := &out[len(out)-1]
+				last.Images = append(last.Images, llm.Image{MediaType: block.Source.MediaType, Data: block.Source.Data})
 			case turn.Role == llm.RoleUser:
 				out = append(out, Message{Role: llm.RoleUser, Content: &block.Text})
 			case block.Type == "text":
 				*answer.Content += block.Text
 			case block.Type == "thinking":
 				answer.Reasoning += block.Thinking
+				answer.Opaque, _ = signed(block.Thinking, block.Signature)
 			case block.Type == "tool_use":
 				var call ToolCall
 				call.ID, call.Type, call.Function.Name, call.Function.Arguments = block.ID, "function", block.Name, string(block.Input)
@@ -310,10 +340,22 @@ var stopReasons = map[string]string{
 }
 
 func (a *Answer) stopReason() string {
+	if a.Finish == "" && a.Refusal != "" {
+		return "refusal"
+	}
 	if reason, ok := stopReasons[a.finish()]; ok {
 		return reason
 	}
 	return a.finish()
+}
+
+// said are the text and the calls of an answer: where the form of it was
+// demanded, the text is the input of a call; a refusal is a text.
+func (a *Answer) said(r *Request) (text string, calls []llm.ToolCall) {
+	if r.forced != "" && a.Text != "" {
+		return a.Refusal, append([]llm.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Number), Name: r.forced, Arguments: a.Text}}, a.Calls...)
+	}
+	return a.Text + a.Refusal, a.Calls
 }
 
 // messagesUsage is the usage of an answer, or, of its start, all but the output.
@@ -328,6 +370,9 @@ func (a *Answer) messagesUsage(output bool) object {
 	}
 	if output {
 		v["output_tokens"] = u.CompletionTokens
+		if u.ReasoningTokens > 0 {
+			v["output_tokens_details"] = object{"thinking_tokens": u.ReasoningTokens}
+		}
 	}
 	return v
 }
@@ -346,12 +391,13 @@ func (o *writer) messagesPlain(r *Request) {
 	v["usage"], v["stop_reason"] = a.messagesUsage(true), a.stopReason()
 	content := []object{}
 	if a.Reasoning != "" {
-		content = append(content, object{"type": "thinking", "thinking": a.Reasoning, "signature": sign(a.Reasoning)})
+		content = append(content, object{"type": "thinking", "thinking": a.Reasoning, "signature": sign(a.Reasoning, a.Opaque)})
 	}
-	if a.Text != "" {
-		content = append(content, object{"type": "text", "text": a.Text})
+	text, calls := a.said(r)
+	if text != "" {
+		content = append(content, object{"type": "text", "text": text})
 	}
-	for _, c := range a.Calls {
+	for _, c := range calls {
 		content = append(content, object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": json.RawMessage(c.Arguments)})
 	}
 	v["content"] = content
@@ -381,12 +427,13 @@ func (o *writer) messagesStream(r *Request) {
 	}
 	if a.Reasoning != "" {
 		block(object{"type": "thinking", "thinking": "", "signature": ""}, append(deltas(a.Reasoning, "thinking_delta", "thinking"),
-			object{"type": "signature_delta", "signature": sign(a.Reasoning)})...)
+			object{"type": "signature_delta", "signature": sign(a.Reasoning, a.Opaque)})...)
 	}
-	if a.Text != "" {
-		block(object{"type": "text", "text": ""}, deltas(a.Text, "text_delta", "text")...)
+	text, calls := a.said(r)
+	if text != "" {
+		block(object{"type": "text", "text": ""}, deltas(text, "text_delta", "text")...)
 	}
-	for _, c := range a.Calls {
+	for _, c := range calls {
 		block(object{"type": "tool_use", "id": c.ID, "name": c.Name, "input": object{}}, append([]object{{"type": "input_json_delta", "partial_json": ""}},
 			deltas(c.Arguments, "input_json_delta", "partial_json")...)...)
 	}

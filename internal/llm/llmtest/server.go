@@ -37,7 +37,9 @@ type Request struct {
 	Raw      json.RawMessage // the messages array, byte for byte; of the Messages API, see ParseMessages
 	Tools    []string        // names, in order
 	Schema   json.RawMessage // of the answers that are asked for; nil asks for none
-	Strict   bool            // the schema is to be kept strictly
+	Strict   bool            // the schema is to be kept strictly; not of the Messages API
+
+	forced string // the tool whose input is the answer; of the Messages API
 }
 
 // Turn is the number of answers in the request: 0 in the first of a
@@ -84,8 +86,8 @@ type Server struct {
 	closed  chan struct{}
 	mu      sync.Mutex
 	seen    []Request
-	busy    int           // answers in progress
-	quiet   chan struct{} // closed when busy is 0
+
+	progress Progress
 }
 
 // NewServer starts a server that is stopped when the test ends. A nil handler
@@ -125,39 +127,10 @@ func (s *Server) Requests() []Request {
 
 // Quiet waits until no answer is in progress: where one stalls, until its
 // client has closed the connection. It fails when ctx ends before.
-func (s *Server) Quiet(ctx context.Context) error {
-	s.mu.Lock()
-	quiet := s.quiet
-	s.mu.Unlock()
-	if quiet == nil {
-		return nil
-	}
-	select {
-	case <-quiet:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// enter counts an answer in progress until leave is called.
-func (s *Server) enter() (leave func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.busy++; s.busy == 1 {
-		s.quiet = make(chan struct{})
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.busy--; s.busy == 0 {
-			close(s.quiet)
-		}
-	}
-}
+func (s *Server) Quiet(ctx context.Context) error { return s.progress.Quiet(ctx) }
 
 func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
-	defer s.enter()()
+	defer s.progress.Enter()()
 	if strings.HasSuffix(hr.URL.Path, "/models") {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"model-a","object":"model"},{"id":"model-b","object":"model"}]}`)

@@ -16,7 +16,7 @@ type Answer struct {
 	Reasoning string
 	Calls     []llm.ToolCall
 	Refusal   string     // told instead of Text
-	Opaque    string     // what a provider wants back as it was; the chat-completions format has no such thing
+	Opaque    string     // what a provider wants back as it was: of the Messages API, beside Reasoning; chat completions have no such thing
 	Finish    string     // default: tool_calls beside calls, else stop
 	Usage     *llm.Usage // nil reports none
 	Model     string     // default: the request's

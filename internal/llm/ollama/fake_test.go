@@ -29,6 +29,8 @@ type fake struct {
 	mu   sync.Mutex
 	seen []llmtest.Request
 	bad  []error // requests that were refused
+
+	progress llmtest.Progress
 }
 
 func newFake(tb testing.TB, h llmtest.Handler) *fake {
@@ -54,6 +56,7 @@ func (f *fake) Requests() []llmtest.Request {
 }
 
 func (f *fake) serve(w http.ResponseWriter, hr *http.Request) {
+	defer f.progress.Enter()()
 	body, err := io.ReadAll(hr.Body)
 	if err != nil {
 		return // the client left
@@ -160,7 +163,7 @@ func parseChat(body []byte) (*llmtest.Request, error) {
 	if len(c.Format) > 0 && c.Format[0] != '{' {
 		return nil, fmt.Errorf("format %s", c.Format)
 	}
-	r := &llmtest.Request{Body: body, Model: c.Model, Stream: true, Usage: true, Raw: c.Messages}
+	r := &llmtest.Request{Body: body, Model: c.Model, Stream: true, Usage: true, Raw: c.Messages, Schema: c.Format}
 	for _, t := range c.Tools {
 		if t.Type != "function" || t.Function.Name == "" || t.Function.Parameters["type"] != "object" {
 			return nil, fmt.Errorf("tool %+v", t)
@@ -189,12 +192,19 @@ func parseMessage(raw []byte) (out llmtest.Message, err error) {
 	if !slices.Contains([]string{"system", "user", "assistant", "tool"}, m.Role) || m.Content == nil {
 		return out, errors.New("role or content")
 	}
+	var images []llm.Image
 	for _, img := range m.Images {
-		if _, err := base64.StdEncoding.Strict().DecodeString(img); err != nil || img == "" {
+		raw, err := base64.StdEncoding.Strict().DecodeString(img)
+		if err != nil || img == "" {
 			return out, fmt.Errorf("image: %w", err)
 		}
+		kind := http.DetectContentType(raw) // the format has no types
+		if bytes.HasPrefix(raw, []byte{0xff, 0xd8}) {
+			kind = "image/jpeg"
+		}
+		images = append(images, llm.Image{MediaType: kind, Data: raw})
 	}
-	out = llmtest.Message{Role: m.Role, Content: m.Content, Reasoning: m.Thinking, ToolCallID: m.ToolCallID}
+	out = llmtest.Message{Role: m.Role, Content: m.Content, Images: images, Reasoning: m.Thinking, ToolCallID: m.ToolCallID}
 	for i, call := range m.ToolCalls {
 		var args map[string]json.RawMessage
 		if err := json.Unmarshal(call.Function.Arguments, &args); err != nil || args == nil {
@@ -203,14 +213,7 @@ func parseMessage(raw []byte) (out llmtest.Message, err error) {
 		if call.Function.Index == nil || *call.Function.Index != i {
 			return out, errors.New("index")
 		}
-		out.ToolCalls = append(out.ToolCalls, struct {
-			ID       string `json:"id"`
-			Type     string `json:"type"`
-			Function struct {
-				Name      string `json:"name"`
-				Arguments string `json:"arguments"`
-			} `json:"function"`
-		}{ID: call.ID, Type: "function"})
+		out.ToolCalls = append(out.ToolCalls, llmtest.ToolCall{ID: call.ID, Type: "function"})
 		f := &out.ToolCalls[i].Function
 		f.Name, f.Arguments = call.Function.Name, string(call.Function.Arguments)
 	}

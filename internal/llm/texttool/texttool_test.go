@@ -23,10 +23,13 @@ import (
 
 func over(t *testing.T, srv *llmtest.Server, o llmtest.Options) llm.Client {
 	t.Helper()
-	transport := &http.Transport{}
-	t.Cleanup(transport.CloseIdleConnections)
-	c, err := openai.New(openai.Config{Provider: "p", Model: "m", BaseURL: srv.URL, HTTP: &http.Client{Transport: transport},
-		MaxRetries: o.Retries, StallTimeout: o.Stall, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+	hc := o.HTTP
+	if hc == nil {
+		hc = &http.Client{Transport: &http.Transport{}}
+	}
+	t.Cleanup(hc.CloseIdleConnections)
+	c, err := openai.New(openai.Config{Provider: "p", Model: "m", BaseURL: srv.URL, HTTP: hc,
+		MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +127,10 @@ func TestConformance(t *testing.T) {
 					}
 					return all
 				}
-				return llmtest.Rig{Client: wrap(over(t, srv, o)), Requests: requests, Quiet: srv.Quiet, Lacks: []llmtest.Feature{llmtest.NativeTools}}
+				return llmtest.Rig{Client: wrap(over(t, srv, o)), Requests: requests, Quiet: srv.Quiet, Lacks: map[llmtest.Feature]string{
+					llmtest.NativeTools: "tools and calls are text",
+					llmtest.Opaques:     "chat completions have no such field",
+				}}
 			})
 		})
 	}
@@ -135,7 +141,9 @@ func TestNativeConformance(t *testing.T) {
 	t.Parallel()
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
-		return llmtest.Rig{Client: Detect(over(t, srv, o), func(error) { t.Error("switched") }), Requests: srv.Requests, Quiet: srv.Quiet}
+		return llmtest.Rig{Client: Detect(over(t, srv, o), func(error) { t.Error("switched") }), Requests: srv.Requests, Quiet: srv.Quiet, Lacks: map[llmtest.Feature]string{
+			llmtest.Opaques: "chat completions have no such field",
+		}}
 	})
 }
 
