@@ -93,6 +93,9 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 			return nil, ErrEnded
 		}
 	}
+	if o, ok := s.ownedWithoutLock(dir); ok {
+		return nil, i18n.E("contextstore.busy", uuid, o.ProcessID, o.Hostname, ErrBusy)
+	}
 	l, err := acquire(filepath.Join(dir, lockFile), Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
 	if errors.Is(err, errLocked) {
 		owner, _ := ReadOwner(dir)

@@ -164,25 +164,48 @@ func holders(path string) ([]int, error) {
 // holds reports whether a process has a descriptor of the file that its lock
 // belongs to: not one of its own, as somebody has who copies or reads the file.
 func holds(pid int, file os.FileInfo) bool {
-	dir := filepath.Join("/proc", strconv.Itoa(pid))
-	fds, err := os.ReadDir(filepath.Join(dir, "fd"))
-	if err != nil {
-		return false
-	}
-	for _, fd := range fds {
-		path := filepath.Join(dir, "fd", fd.Name())
-		if to, err := os.Readlink(path); err != nil || !strings.HasSuffix(to, "/"+workLock) {
-			continue
-		}
-		have, err := os.Stat(path)
-		if err != nil || !os.SameFile(file, have) {
-			continue
-		}
+	for _, fd := range descriptors(pid, file, workLock) {
 		// A line for each lock of the descriptor (proc(5), "fdinfo").
-		info, err := os.ReadFile(filepath.Join(dir, "fdinfo", fd.Name()))
+		info, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "fdinfo", fd))
 		if err == nil && strings.Contains(string(info), "\nlock:") {
 			return true
 		}
 	}
 	return false
+}
+
+// descriptors are those that a process has of a file of this name.
+func descriptors(pid int, file os.FileInfo, name string) (found []string) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid), "fd")
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, fd := range fds {
+		path := filepath.Join(dir, fd.Name())
+		if to, err := os.Readlink(path); err != nil || !strings.HasSuffix(to, "/"+name) {
+			continue
+		}
+		if have, err := os.Stat(path); err == nil && os.SameFile(file, have) {
+			found = append(found, fd.Name())
+		}
+	}
+	return found
+}
+
+// ownedWithoutLock returns the owner of a running context whose lock files
+// somebody removed, though it lives and writes; ok is false where there is none.
+func (s *Store) ownedWithoutLock(dir string) (o Owner, ok bool) {
+	if filepath.Base(filepath.Dir(dir)) != dirRunning || locked(dir) {
+		return o, false
+	}
+	st, err := ReadState(dir)
+	if err != nil || st.BootID != s.boot || st.ProcessID == os.Getpid() {
+		return o, false
+	}
+	file, err := os.Stat(filepath.Join(dir, messagesFile))
+	if err != nil {
+		return o, false
+	}
+	return Owner{ProcessID: st.ProcessID, Hostname: st.Hostname}, len(descriptors(st.ProcessID, file, messagesFile)) > 0
 }

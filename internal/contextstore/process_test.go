@@ -110,6 +110,22 @@ func TestAnOrphanedChildKeepsTheNextOwnerOut(t *testing.T) {
 	if _, _, err := s.Claim(t.Context(), id); !errors.Is(err, ErrBusy) {
 		t.Fatalf("claimed from a stopped owner: %v", err)
 	}
+	// Nor does one lose its run to whoever removes its lock files.
+	for _, name := range []string{lockFile, workLock} {
+		path := filepath.Join(s.BaseDir, dirRunning, id, name)
+		if err := os.Rename(path, path+".away"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.Claim(t.Context(), id); !errors.Is(err, ErrBusy) {
+		t.Fatalf("claimed from an owner without lock files: %v", err)
+	}
+	for _, name := range []string{lockFile, workLock} {
+		path := filepath.Join(s.BaseDir, dirRunning, id, name)
+		if err := os.Rename(path+".away", path); err != nil {
+			t.Fatal(err)
+		}
+	}
 	_ = owner.Process.Kill()
 	_ = owner.Wait()
 	var orphans *OrphansError
