@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // Requirement is a model that must stay in a server's memory. Models that the
@@ -127,7 +128,7 @@ func NewCare(cfg CareConfig) (*Care, error) {
 		return nil, i18n.E("ollama.state_dir")
 	}
 	cfg.defaults()
-	c := &Care{api: api, cfg: cfg, endpoint: endpointOf(api.base(""))}
+	c := &Care{api: api, cfg: cfg, endpoint: wire.Endpoint(api.base(""))}
 	if c.loaders, err = loaders(cfg); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // appendHead appends the request up to and including the opening of the
@@ -26,7 +27,7 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 	}
 	var err error
 	if len(bytes.TrimSpace(set.Schema)) > 0 {
-		if b, err = appendSchema(append(b, `,"format":`...), set.Schema); err != nil {
+		if b, err = wire.AppendSchema(append(b, `,"format":`...), set.Schema); err != nil {
 			return nil, err
 		}
 	}
@@ -34,11 +35,11 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 	for _, t := range set.Tools {
 		b = append(b, open...)
 		open = ","
-		b = appendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
+		b = wire.AppendString(append(b, `{"type":"function","function":{"name":`...), t.Name)
 		if t.Description != "" {
-			b = appendString(append(b, `,"description":`...), t.Description)
+			b = wire.AppendString(append(b, `,"description":`...), t.Description)
 		}
-		if b, err = appendSchema(append(b, `,"parameters":`...), t.Schema); err != nil {
+		if b, err = wire.AppendSchema(append(b, `,"parameters":`...), t.Schema); err != nil {
 			return nil, err
 		}
 		b = append(b, `}}`...)
@@ -52,7 +53,7 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 // appendLoad appends the part of a request that decides how the model is
 // loaded. A warm-up sends the same, or the next call would load it anew.
 func (c *client) appendLoad(b []byte) []byte {
-	b = appendString(append(b, `{"model":`...), c.model)
+	b = wire.AppendString(append(b, `{"model":`...), c.model)
 	b = append(append(b, `,"keep_alive":`...), c.keepAlive...)
 	b = append(b, `,"truncate":false,"shift":false,"options":{"num_ctx":`...)
 	b = strconv.AppendInt(b, int64(c.numCtx), 10)
@@ -65,29 +66,18 @@ func (c *client) appendLoad(b []byte) []byte {
 	return append(b, '}')
 }
 
-func appendSchema(b []byte, schema json.RawMessage) ([]byte, error) {
-	if len(bytes.TrimSpace(schema)) == 0 {
-		return append(b, `{"type":"object","properties":{}}`...), nil
-	}
-	compact := bytes.NewBuffer(b)
-	if err := json.Compact(compact, schema); err != nil {
-		return nil, err
-	}
-	return compact.Bytes(), nil
-}
-
 // appendMessage appends m as one element of the messages array. toolName is the
 // tool that a tool message comes from, which templates show to the model.
 // Source: api.Message of Ollama.
 func appendMessage(b []byte, m *llm.Message, toolName string, images []ImageAudit) []byte {
-	b = appendString(append(b, `{"role":`...), m.Role)
-	b = appendString(append(b, `,"content":`...), m.Content+omitted(images))
+	b = wire.AppendString(append(b, `{"role":`...), m.Role)
+	b = wire.AppendString(append(b, `,"content":`...), m.Content+omitted(images))
 	b = appendImages(b, m.Images, images)
 	if m.Role == llm.RoleTool {
 		if toolName != "" {
-			b = appendString(append(b, `,"tool_name":`...), toolName)
+			b = wire.AppendString(append(b, `,"tool_name":`...), toolName)
 		}
-		b = appendString(append(b, `,"tool_call_id":`...), m.ToolCallID)
+		b = wire.AppendString(append(b, `,"tool_call_id":`...), m.ToolCallID)
 	}
 	if len(m.ToolCalls) == 0 {
 		return append(b, '}')
@@ -95,17 +85,17 @@ func appendMessage(b []byte, m *llm.Message, toolName string, images []ImageAudi
 	// Models think on between their calls where they see what they thought;
 	// beside a final text templates drop it.
 	if m.Reasoning != "" {
-		b = appendString(append(b, `,"thinking":`...), m.Reasoning)
+		b = wire.AppendString(append(b, `,"thinking":`...), m.Reasoning)
 	}
 	b = append(b, `,"tool_calls":[`...)
 	for i, call := range m.ToolCalls {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendString(append(b, `{"id":`...), call.ID)
+		b = wire.AppendString(append(b, `{"id":`...), call.ID)
 		b = append(b, `,"function":{"index":`...)
 		b = strconv.AppendInt(b, int64(i), 10)
-		b = appendString(append(b, `,"name":`...), call.Name)
+		b = wire.AppendString(append(b, `,"name":`...), call.Name)
 		b = appendArguments(append(b, `,"arguments":`...), call.Arguments)
 		b = append(b, `}}`...)
 	}
@@ -123,7 +113,7 @@ func appendArguments(b []byte, raw string) []byte {
 	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) {
 		return append(b, validText(raw)...)
 	}
-	return append(appendString(append(b, `{"malformed_arguments":`...), raw), '}')
+	return append(wire.AppendString(append(b, `{"malformed_arguments":`...), raw), '}')
 }
 
 // validText replaces every byte that is not UTF-8 by U+FFFD, as JSON encoders do.

@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // statusError classifies an answer that is no success.
-func (w *wire) statusError(res *http.Response, body io.Reader) *llm.Error {
+func (w *caller) statusError(res *http.Response, body io.Reader) *llm.Error {
 	raw, err := io.ReadAll(io.LimitReader(body, maxError))
 	message := problem(raw)
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
-		message = "the server redirects to " + endpointOf(to) + "; use that as base_url"
+		message = "the server redirects to " + wire.Endpoint(to) + "; use that as base_url"
 	}
 	if message == "" {
 		message = http.StatusText(res.StatusCode)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // Listed is a model that a server has on its disk.
@@ -32,12 +33,12 @@ type Model struct {
 
 // api is one server, for what is not a conversation.
 type api struct {
-	*wire
+	*caller
 	base func(path string) string
 }
 
 func newAPI(cfg Config) (*api, error) {
-	w, base, err := newWire(cfg)
+	w, base, err := newCaller(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func Show(ctx context.Context, cfg Config) (*Model, error) {
 		defer a.http.CloseIdleConnections()
 	}
 	var s shown
-	body := appendString([]byte(`{"model":`), ModelName(cfg.Model))
+	body := wire.AppendString([]byte(`{"model":`), ModelName(cfg.Model))
 	if err := a.ask(ctx, http.MethodPost, "api/show", string(body)+"}", &s); err != nil {
 		return nil, err
 	}

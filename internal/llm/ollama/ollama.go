@@ -17,6 +17,7 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // Defaults and limits of a client.
@@ -73,7 +74,7 @@ type Config struct {
 
 // String shows the configuration without its key.
 func (c Config) String() string {
-	return fmt.Sprintf("%s %s at %s", c.Provider, c.Model, endpointOf(c.BaseURL))
+	return fmt.Sprintf("%s %s at %s", c.Provider, c.Model, wire.Endpoint(c.BaseURL))
 }
 
 // GoString is String, so that %#v shows no key either.
@@ -81,7 +82,7 @@ func (c Config) GoString() string { return c.String() }
 
 // client is one model at one server; safe for concurrent use.
 type client struct {
-	wire
+	caller
 	configured, model string // as configured, and as the server knows it
 	address           string
 	numCtx, maxTokens int
@@ -98,12 +99,12 @@ type client struct {
 func New(cfg Config) (llm.Client, error) { return newClient(cfg) }
 
 func newClient(cfg Config) (*client, error) {
-	w, base, err := newWire(cfg)
+	w, base, err := newCaller(cfg)
 	if err != nil {
 		return nil, err
 	}
 	c := &client{
-		wire: *w, configured: cfg.Model, model: ModelName(cfg.Model), address: base.JoinPath("api/chat").String(),
+		caller: *w, configured: cfg.Model, model: ModelName(cfg.Model), address: base.JoinPath("api/chat").String(),
 		numCtx: cfg.NumCtx, maxTokens: max(cfg.MaxTokens, 0), temperature: cfg.Temperature,
 		onImages: cfg.OnImages, maxLine: maxLine, maxAnswer: maxAnswer,
 	}
@@ -134,7 +135,7 @@ func newClient(cfg Config) (*client, error) {
 const minNumCtx = 64
 
 // newWire makes what all calls of a server have in common, and its address.
-func newWire(cfg Config) (*wire, *url.URL, error) {
+func newCaller(cfg Config) (*caller, *url.URL, error) {
 	if cfg.Provider == "" {
 		cfg.Provider = "ollama"
 	}
@@ -146,15 +147,15 @@ func newWire(cfg Config) (*wire, *url.URL, error) {
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, nil, i18n.E("llm.api_key", cfg.Provider)
 	}
-	w := &wire{
-		provider: cfg.Provider, http: singleHop(cfg.HTTP), authorize: bearer(key), scrub: scrubber(key),
+	w := &caller{
+		provider: cfg.Provider, http: wire.SingleHop(cfg.HTTP), authorize: bearer(key), scrub: wire.Scrubber(key),
 		stall: cfg.StallTimeout, maxRetries: max(cfg.MaxRetries, 0), onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
 	}
 	if w.stall <= 0 {
 		w.stall = DefaultStallTimeout
 	}
 	if w.backoff == nil {
-		w.backoff = exponential
+		w.backoff = wire.Exponential
 	}
 	if w.now == nil {
 		w.now = time.Now
@@ -167,7 +168,7 @@ func (c *client) Model() string    { return c.configured }
 
 // String names the client; it has no key to show.
 func (c *client) String() string {
-	return c.provider + " " + c.configured + " at " + endpointOf(c.address)
+	return c.provider + " " + c.configured + " at " + wire.Endpoint(c.address)
 }
 
 // GoString is String, so that %#v looks into nothing.
@@ -181,7 +182,7 @@ func resolve(base string) (*url.URL, error) {
 	}
 	u, err := url.Parse(strings.TrimSpace(base))
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return nil, i18n.E("ollama.base_url", endpointOf(base))
+		return nil, i18n.E("ollama.base_url", wire.Endpoint(base))
 	}
 	u.Fragment, u.RawPath = "", ""
 	u.Path = strings.TrimSuffix(u.Path, "/")

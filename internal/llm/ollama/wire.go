@@ -17,11 +17,12 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
-// wire makes calls of one endpoint: what any provider's client does, whatever
+// caller makes calls of one endpoint: what any provider's client does, whatever
 // it says. Safe for concurrent use.
-type wire struct {
+type caller struct {
 	provider  string
 	http      *http.Client
 	authorize func(*http.Request) // holds the key; a function, which no printing looks into
@@ -42,56 +43,12 @@ const (
 	lockPoll  = 100 * time.Millisecond // between two tries for a lock of another process
 )
 
-// endpointOf is what may be shown of an address: no credentials, no query.
-func endpointOf(raw string) string {
-	raw, _, _ = strings.Cut(strings.TrimSpace(raw), "#")
-	raw, _, _ = strings.Cut(raw, "?")
-	scheme, rest, found := strings.Cut(raw, "://")
-	if !found {
-		scheme, rest = "", raw
-	} else {
-		scheme += "://"
-	}
-	return scheme + rest[strings.LastIndexByte(rest, '@')+1:]
-}
-
 func bearer(key string) func(*http.Request) {
 	return func(r *http.Request) {
 		if key != "" {
 			r.Header.Set("Authorization", "Bearer "+key)
 		}
 	}
-}
-
-// scrubber removes key from what a server says. Short keys are placeholders
-// ("ollama"), which are words, not secrets.
-func scrubber(key string) func(string) string {
-	if len(key) < 8 {
-		return func(s string) string { return s }
-	}
-	return func(s string) string { return strings.ReplaceAll(s, key, "[api key]") }
-}
-
-// singleHop returns h, or a client of its own, that follows no redirect: a
-// redirected POST loses its body or carries the conversation to another host.
-func singleHop(h *http.Client) *http.Client {
-	var c http.Client
-	if h != nil {
-		c = *h
-	} else if t, ok := http.DefaultTransport.(*http.Transport); ok {
-		t = t.Clone()
-		t.MaxIdleConnsPerHost = 16
-		c.Transport = t
-	}
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &c
-}
-
-func exponential() backoff.BackOff {
-	b := backoff.NewExponentialBackOff()
-	b.Multiplier = 2
-	b.MaxInterval = 30 * time.Second
-	return b
 }
 
 // pacing waits as its BackOff says, but not less than the server asked for.
@@ -110,7 +67,7 @@ func (p *pacing) NextBackOff() time.Duration {
 
 // retry makes the call until it succeeds, fails for good, was made maxRetries
 // times more, or ctx ends, whose error is then returned.
-func (w *wire) retry(ctx context.Context, call func() (*llm.Reply, *llm.Error)) (*llm.Reply, error) {
+func (w *caller) retry(ctx context.Context, call func() (*llm.Reply, *llm.Error)) (*llm.Reply, error) {
 	attempts := 0
 	pace := &pacing{BackOff: w.backoff()}
 	reply, err := backoff.Retry(ctx, func() (*llm.Reply, error) {
@@ -171,7 +128,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 func (*bodyReader) Close() error { return nil }
 
 // request is a call of method at address; with no body and no tail it sends none.
-func (w *wire) request(ctx context.Context, method, address string, body []byte, tail string) (*http.Request, error) {
+func (w *caller) request(ctx context.Context, method, address string, body []byte, tail string) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
@@ -214,7 +171,7 @@ func (s *steadyReader) Read(p []byte) (int, error) {
 
 // exchange makes one call and lets read take the answer of a success. The
 // *llm.Error that read returns is completed; its other error is one of reading.
-func (w *wire) exchange(ctx context.Context, method, address string, body []byte, tail string,
+func (w *caller) exchange(ctx context.Context, method, address string, body []byte, tail string,
 	read func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error)) *llm.Error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(w.stall, func() { cancel(errStalled) })
@@ -250,8 +207,8 @@ func (w *wire) exchange(ctx context.Context, method, address string, body []byte
 }
 
 // fail completes e with where it happened and takes the key out of it.
-func (w *wire) fail(e *llm.Error, address string, res *http.Response) *llm.Error {
-	e.Provider, e.Endpoint = w.provider, endpointOf(address)
+func (w *caller) fail(e *llm.Error, address string, res *http.Response) *llm.Error {
+	e.Provider, e.Endpoint = w.provider, wire.Endpoint(address)
 	if res != nil {
 		e.Status = res.StatusCode
 	}
@@ -261,7 +218,7 @@ func (w *wire) fail(e *llm.Error, address string, res *http.Response) *llm.Error
 
 // transportError classifies a failed connection or read; kind is what it is
 // where nothing more is known.
-func (w *wire) transportError(ctx context.Context, err error, kind llm.ErrorKind) *llm.Error {
+func (w *caller) transportError(ctx context.Context, err error, kind llm.ErrorKind) *llm.Error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err // it repeats the address, with the query
@@ -338,44 +295,4 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		return max(at.Sub(now), 0)
 	}
 	return 0
-}
-
-const hexDigits = "0123456789abcdef"
-
-// appendString appends s as a JSON string: no HTML escaping, every byte that
-// is not UTF-8 replaced by U+FFFD. Source: RFC 8259 §7.
-func appendString(b []byte, s string) []byte {
-	b = append(b, '"')
-	start := 0
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if c >= ' ' && c != '"' && c != '\\' {
-				i++
-				continue
-			}
-			b = append(b, s[start:i]...)
-			switch c {
-			case '"', '\\':
-				b = append(b, '\\', c)
-			case '\n':
-				b = append(b, '\\', 'n')
-			case '\r':
-				b = append(b, '\\', 'r')
-			case '\t':
-				b = append(b, '\\', 't')
-			default:
-				b = append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-			}
-			i++
-			start = i
-			continue
-		}
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && n == 1 {
-			b = append(append(b, s[start:i]...), "\uFFFD"...)
-			start = i + 1
-		}
-		i += n
-	}
-	return append(append(b, s[start:]...), '"')
 }

@@ -52,18 +52,18 @@ func CheckKey(provider, key string) (string, error) {
 	return key, nil
 }
 
-// scrubber removes key from what a server says. Short keys are the
+// Scrubber removes key from what a server says. Short keys are the
 // placeholders of local servers ("ollama"), which are words, not secrets.
-func scrubber(key string) func(string) string {
+func Scrubber(key string) func(string) string {
 	if len(key) < 8 {
 		return func(s string) string { return s }
 	}
 	return func(s string) string { return strings.ReplaceAll(s, key, "[api key]") }
 }
 
-// singleHop returns h, or a client of its own, that follows no redirect: a
+// SingleHop returns h, or a client of its own, that follows no redirect: a
 // redirected POST loses its body or carries the conversation to another host.
-func singleHop(h *http.Client) *http.Client {
+func SingleHop(h *http.Client) *http.Client {
 	var c http.Client
 	if h != nil {
 		c = *h

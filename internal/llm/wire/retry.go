@@ -10,7 +10,9 @@ import (
 	"toritsugi/internal/llm"
 )
 
-func exponential() backoff.BackOff {
+// Exponential is the waits between tries where nobody says otherwise: jittered,
+// doubling, from half a second to 30 seconds.
+func Exponential() backoff.BackOff {
 	b := backoff.NewExponentialBackOff()
 	b.Multiplier = 2
 	b.MaxInterval = 30 * time.Second

@@ -74,7 +74,7 @@ type Caller struct {
 func New(cfg Config) *Caller {
 	c := &Caller{
 		provider: cfg.Provider, endpoint: Endpoint(cfg.URL.String()), address: cfg.URL.String,
-		header: cfg.Header, scrub: scrubber(cfg.Key), http: singleHop(cfg.HTTP),
+		header: cfg.Header, scrub: Scrubber(cfg.Key), http: SingleHop(cfg.HTTP),
 		limits: limits{cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout}.orDefault(), maxRetries: max(cfg.MaxRetries, 0),
 		onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
 	}
@@ -82,7 +82,7 @@ func New(cfg Config) *Caller {
 		c.header = func(http.Header) {}
 	}
 	if c.backoff == nil {
-		c.backoff = exponential
+		c.backoff = Exponential
 	}
 	if c.now == nil {
 		c.now = time.Now
