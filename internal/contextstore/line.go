@@ -75,6 +75,9 @@ type Message struct {
 	Provider     redact.Opaque `json:"provider_parts,omitempty"` // what the provider wants back as it was, in its own form
 	FinishReason string        `json:"finish_reason,omitempty"`  // where it is not what the message shows: stop, or tool_calls beside calls
 	Usage        *Usage        `json:"usage,omitempty"`
+	AnsweredBy   string        `json:"answered_by,omitempty"` // PROVIDER/MODEL, where it is not the one of metadata.json
+	Failed       bool          `json:"failed,omitempty"`      // of a tool message: the call failed
+	Images       []Image       `json:"images,omitempty"`      // of a user message
 	Summarized   bool          `json:"summarized,omitempty"`
 
 	Offset int64 `json:"-"` // where the line begins in messages.jsonl, bytes
@@ -87,12 +90,25 @@ type ToolCall struct {
 	Arguments string        `json:"arguments"`
 }
 
+// Image is a picture of a message. Its content lies beside the logs.
+type Image struct {
+	Path      string `json:"path,omitempty"` // below the context's directory; "" where it was left out
+	MediaType string `json:"media_type,omitempty"`
+	Bytes     int64  `json:"bytes,omitempty"`
+	Source    string `json:"source,omitempty"`  // where it came from, as its owner named it
+	Dropped   string `json:"dropped,omitempty"` // why it was left out: empty_path, read_failed, file_too_large, unsupported_type …
+}
+
 // Usage is what the provider reported for the call that gave a message, in tokens.
 type Usage struct {
 	Prompt     int `json:"prompt_tokens"`
 	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens,omitempty"` // where it is not the sum of the two
-	Cached     int `json:"cached_tokens,omitempty"`
+	Total      int `json:"total_tokens,omitempty"`       // where it is not the sum of the two
+	Cached     int `json:"cached_tokens,omitempty"`      // of the prompt, read from a cache
+	CacheWrite int `json:"cache_write_tokens,omitempty"` // of the prompt, written to a cache
+	Reasoning  int `json:"reasoning_tokens,omitempty"`   // of the completion
+	// Cost is in millionths of a US dollar; nil where no price was known.
+	Cost *int64 `json:"cost_micro_usd,omitempty"`
 
 	Estimated bool `json:"estimated,omitempty"` // ours: the provider reported nothing
 }

@@ -44,6 +44,7 @@ type Message struct {
 type Image struct {
 	MediaType string // image/png, image/jpeg, image/gif or image/webp
 	Data      []byte
+	Source    string // path it was read from, for the audit of what is sent; "" where it came from no file
 }
 
 // ToolCall is a call as the model wrote it. Arguments is the raw text, which
@@ -69,6 +70,10 @@ type Usage struct {
 	CachedTokens     int `json:"cached_tokens,omitempty"`      // of the prompt, read from a cache
 	CacheWriteTokens int `json:"cache_write_tokens,omitempty"` // of the prompt, written to a cache at a price of its own
 	ReasoningTokens  int `json:"reasoning_tokens,omitempty"`   // of the completion
+
+	// Cost is what the call costs by the price table, in millionths of a US
+	// dollar; nil where no price is known. Providers do not set it.
+	Cost *int64 `json:"cost_micro_usd,omitempty"`
 }
 
 // Settings are what a conversation is opened with; they do not change in it.
@@ -85,6 +90,10 @@ type Reply struct {
 	FinishReason string // one of the Finish constants, or the vendor's own word
 	Usage        *Usage // nil where the provider reported none
 	Model        string // as the provider named it
+
+	// By names the client that answered, PROVIDER/MODEL as configured, where
+	// it is not the one that was asked: a fallback. Providers do not set it.
+	By string
 }
 
 // Conversation is an ordered list of messages that a provider holds in its own
@@ -105,6 +114,14 @@ type Conversation interface {
 	// until the next call of any method. What was returned before is a prefix
 	// of what is returned later, until Reset.
 	Serialized() []byte
+}
+
+// Refillable is a conversation that may have to begin anew inside of Send: for
+// another model, or in another form. refill, called on the goroutine of Send
+// once the conversation was emptied, appends the messages again, all or those
+// that still matter; Serialized begins anew then, as after Reset.
+type Refillable interface {
+	OnMove(refill func() error)
 }
 
 // Client opens conversations with one model of one provider.
