@@ -7,15 +7,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"toritsugi/internal/i18n"
 )
+
+// modelProviders are the providers whose models can be named PROVIDER/MODEL.
+var modelProviders = []string{"openai", "anthropic", "deepseek", "ollama", "lmstudio", "vllm"}
 
 // rules are the limits of a setting, from its tags.
 type rules struct {
 	min, max  *float64 // inclusive
 	above     *float64 // exclusive
 	enum      []string
+	optional  bool   // the empty text is none of enum, but allowed
 	named     string // one of the checks of text
 	low, high float64
 	recommend bool // low..high is recommended
@@ -40,6 +45,8 @@ func parseRules(check, warn string) rules {
 			r.above = limit
 		case "enum":
 			r.enum = strings.Split(value, "|")
+			r.optional = r.enum[0] == ""
+			r.enum = slices.DeleteFunc(r.enum, func(s string) bool { return s == "" })
 		default:
 			r.named = name
 		}
@@ -70,6 +77,9 @@ func show(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // text returns what was expected where s breaks the rules, else nil.
 func (r rules) text(s string) error {
+	if r.optional && s == "" {
+		return nil
+	}
 	if len(r.enum) > 0 && !slices.Contains(r.enum, s) {
 		return i18n.E("config.want.enum", strings.Join(r.enum, ", "))
 	}
@@ -80,6 +90,15 @@ func (r rules) text(s string) error {
 	case "url":
 		u, err := url.Parse(s)
 		ok = err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Fragment == ""
+	case "model":
+		provider, model, found := strings.Cut(s, "/")
+		ok = found && strings.TrimSpace(model) != "" && slices.Contains(modelProviders, provider)
+	case "keepalive":
+		_, err := strconv.ParseInt(s, 10, 32)
+		if err != nil {
+			_, err = time.ParseDuration(s)
+		}
+		ok = err == nil
 	case "abs":
 		ok = filepath.IsAbs(s)
 	case "envname":

@@ -23,7 +23,10 @@ import (
 // Sources of keys and defaults: store-v3 §9, spec/config-keys.md.
 type Config struct {
 	ContextStorage       ContextStorage `yaml:"context_storage" doc:"The ledger: where every message of every run is kept."`
-	LLM                  LLM            `yaml:"llm" doc:"The model that does the work."`
+	LLM                  LLM            `yaml:"llm" doc:"The models, and the servers behind them."`
+	Routing              Routing        `yaml:"routing" doc:"Which model answers in which role."`
+	Coder3               Coder3         `yaml:"coder3" doc:"Limits of the role coder3."`
+	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
@@ -52,45 +55,6 @@ type ContextStorage struct {
 	WindowRatio            float64 `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
 }
 
-// LLM is the section llm (store-v3 §9).
-type LLM struct {
-	Provider       string    `yaml:"provider" default:"openai" check:"enum=openai|anthropic|ollama|script" doc:"Who answers; script replays a written conversation and calls no model."`
-	TimeoutSeconds int       `yaml:"timeout_seconds" default:"300" check:"min=1,max=604800" doc:"How long to wait for an answer, or for the next part of one, in seconds."`
-	MaxRetries     int       `yaml:"max_retries" default:"5" check:"min=0,max=100" doc:"How often a failed call is made again."`
-	OpenAI         OpenAI    `yaml:"openai" doc:"OpenAI, or a server that speaks its protocol."`
-	Anthropic      Anthropic `yaml:"anthropic" doc:"Anthropic's Messages API."`
-	Ollama         Ollama    `yaml:"ollama" doc:"A local Ollama."`
-	Script         Script    `yaml:"script" doc:"A written conversation, for demos and tests."`
-}
-
-// OpenAI is the section llm.openai.
-type OpenAI struct {
-	Model         string `yaml:"model" default:"gpt-4o" check:"nonempty" doc:"Name of the model."`
-	ContextLength int    `yaml:"context_length" default:"128000" check:"min=1" doc:"Context length of the model, in tokens."`
-	APIKey        string `yaml:"api_key" default:"${OPENAI_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
-	BaseURL       string `yaml:"base_url" default:"https://api.openai.com/v1" check:"url" doc:"Address of the API."`
-}
-
-// Anthropic is the section llm.anthropic.
-type Anthropic struct {
-	Model         string `yaml:"model" default:"claude-sonnet-4.5" check:"nonempty" doc:"Name of the model."`
-	ContextLength int    `yaml:"context_length" default:"200000" check:"min=1" doc:"Context length of the model, in tokens."`
-	APIKey        string `yaml:"api_key" default:"${ANTHROPIC_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
-	BaseURL       string `yaml:"base_url" default:"https://api.anthropic.com" check:"url" doc:"Address of the API."`
-}
-
-// Ollama is the section llm.ollama.
-type Ollama struct {
-	Model         string `yaml:"model" default:"qwen3-30b" check:"nonempty" doc:"Name of the model."`
-	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length in tokens, asked of the server with every call (num_ctx)."`
-	Endpoint      string `yaml:"endpoint" default:"http://127.0.0.1:11434" check:"url" doc:"Address of the server."`
-}
-
-// Script is the section llm.script.
-type Script struct {
-	File string `yaml:"file" doc:"The conversation; needed where llm.provider is script."`
-}
-
 // Check is one command that judges the work.
 type Check struct {
 	Name           string `yaml:"name"` // unique; the command itself where none is given
@@ -113,6 +77,8 @@ type Budget struct {
 	MaxTurns   int `yaml:"max_turns" default:"500" check:"min=1" doc:"Calls of the model in one run."`
 	MaxTokens  int `yaml:"max_tokens" default:"0" check:"min=0" doc:"Tokens of one run, sent and received; 0 for no limit."`
 	MaxMinutes int `yaml:"max_minutes" default:"0" check:"min=0,max=525600" doc:"Minutes of one run; 0 for no limit."`
+	// MaxCostUSD counts what has a price only.
+	MaxCostUSD float64 `yaml:"max_cost_usd" default:"0" check:"min=0,max=1000000" doc:"US dollars of one run, as far as the prices of its models are known; 0 for no limit."`
 }
 
 // Workspace is the section workspace.
@@ -129,16 +95,16 @@ type Tokens struct {
 
 // Security is the section security.
 type Security struct {
-	RedactPatterns []string `yaml:"redact_patterns" check:"regexp" expand:"no" doc:"Regular expressions (RE2) of further texts to mask as [REDACTED]."`
+	RedactPatterns     []string `yaml:"redact_patterns" check:"regexp" expand:"no" doc:"Regular expressions (RE2) of further texts to mask as [REDACTED]."`
+	LocalOnly          bool     `yaml:"local_only" default:"false" doc:"No model in a cloud is ever called."`
+	CloudAllowedRoutes []string `yaml:"cloud_allowed_routes" default:"CODE|CODE1|CODE2|CODE3" check:"enum=CHAT|PLAN|ANALYZE|OPS|RESEARCH|CODE|CODE1|CODE2|CODE3|CLASSIFY|SUMMARY" doc:"Routes on which a model in a cloud may be called. Issues, pull requests and tori run are CODE."`
+	LocalHosts         []string `yaml:"local_hosts" check:"nonempty" doc:"Hosts that count as local though their address does not show it: names, *.suffix, or networks such as 203.0.113.0/24."`
 }
 
 // Access is the section access (store-v2 §11.2).
 type Access struct {
 	Admins []string `yaml:"admins" check:"nonempty" doc:"Users who may see every task; the others see their own. On this machine the owner of the files and root may always."`
 }
-
-// Timeout is llm.timeout_seconds.
-func (l LLM) Timeout() time.Duration { return time.Duration(l.TimeoutSeconds) * time.Second }
 
 // Timeout is the check's time limit.
 func (c Check) Timeout() time.Duration { return time.Duration(c.TimeoutSeconds) * time.Second }

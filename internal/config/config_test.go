@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -53,10 +54,22 @@ func defaults() *Config {
 	return &Config{
 		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7},
 		LLM: LLM{
-			Provider: "openai", TimeoutSeconds: 300, MaxRetries: 5,
-			OpenAI:    OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1"},
-			Anthropic: Anthropic{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"}, Ollama: Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434"},
+			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
+			OpenAI:    OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
+			Anthropic: Anthropic{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"},
+			DeepSeek:  DeepSeek{Model: "deepseek-chat", ContextLength: 128000, BaseURL: "https://api.deepseek.com"},
+			Ollama:    Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434", "", "auto", 1},
+			LMStudio:  LMStudio{ContextLength: 8192, BaseURL: "http://127.0.0.1:1234/v1", MaxParallel: 1},
+			VLLM:      VLLM{ContextLength: 32768, BaseURL: "http://127.0.0.1:8000/v1"},
 		},
+		Routing: Routing{Roles{
+			Chat: role("Mio", "ollama", "ollama/chat-v1:latest"), Worker: role("Shiro", "ollama", "ollama/worker-v1:latest"),
+			Coder: role("Aka", "deepseek", ""), Coder2: role("Ao", "openai", ""), Coder3: role("Claude", "anthropic", "claude-sonnet-4.5"),
+			Task: role("", "", ""), Summarizer: role("", "", ""),
+		}},
+		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
+		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
+		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}},
 		ChecksTimeoutSeconds: 600,
 		Sandbox:              Sandbox{Mode: "auto", ShellTimeoutSeconds: 120, MemoryMB: 4096, MaxOutputBytes: 30000},
 		Budget:               Budget{MaxTurns: 500},
@@ -64,6 +77,11 @@ func defaults() *Config {
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
 	}
+}
+
+// role is the settings of a role that differs from the others in its names only.
+func role(alias, provider, model string) Role {
+	return Role{Alias: alias, Provider: provider, Model: model, Temperature: -1, FunctionCalling: "auto"}
 }
 
 func TestDefaults(t *testing.T) {
@@ -104,13 +122,25 @@ context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, 
 llm:
   provider: script
   timeout_seconds: 10
+  fallbacks: [openai/m, ollama/library/q:7b]
+  function_calling: false
+  connect_timeout_seconds: 3
+  first_token_timeout_seconds: 4
   max_retries: 0
-  openai: {model: m, context_length: 1000, api_key: "${KEY}", base_url: "http://u:pa55word@h:1/v1"}
-  anthropic: {model: c, context_length: 3000, api_key: key-of-a, base_url: "https://a"}
+  prices_file: p.yaml
+  state_dir: "${DIR}/s"
+  openai: {model: m, context_length: 1000, api_key: "${KEY}", base_url: "http://u:pa55word@h:1/v1", max_parallel: 2}
+  anthropic: {model: c, context_length: 3000, api_key: key-of-a, base_url: "https://a", thinking_tokens: -1, max_parallel: 3}
+  deepseek: {model: d, context_length: 3001, api_key: key-of-d, base_url: "https://d", max_parallel: 4}
+  lmstudio: {model: l, context_length: 3002, api_key: key-of-l, base_url: "https://l", max_parallel: 5}
+  vllm: {model: v, context_length: 3003, api_key: key-of-v, base_url: "https://v", max_parallel: 6}
   ollama:
     model: "q"
     context_length: 2_000
     endpoint: https://o
+    api_key: key-of-o
+    think: false
+    max_parallel: 7
   script: {file: "${DIR}/$${x}.yaml"}
 checks:
   - go test ./... ${NOT}
@@ -127,29 +157,47 @@ sandbox:
   shell_timeout_seconds: 1
   memory_mb: 0
   max_output_bytes: 2048
-budget: {max_turns: 1, max_tokens: 2, max_minutes: 3}
+coder3: {max_tokens: 9, retry_max: 8, timeout_sec: 7}
+providers:
+  ollama_restart_command: restart it
+  ollama: {num_ctx: 4096, keep_alive: 300, max_context: 5000, min_context: 1}
+budget: {max_turns: 1, max_tokens: 2, max_minutes: 3, max_cost_usd: 0.5}
 workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c}
 language: en
 tokens: {estimator: chars4}
-security: {redact_patterns: ["corp-[0-9]+${"]}
+security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], local_hosts: [gpu.example.com]}
 access: {admins: [ken, hanako]}
 `
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	c := parse(t, full, vars{"KEY": "s3cret-value", "DIR": "/d"})
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"routing:\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	for i, name := range RoleNames() {
+		r, _ := roles.Role(name)
+		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
+		text += strings.ReplaceAll(fmt.Sprintf("    R_alias: a-R\n    R_provider: vllm\n    R_model: m-R\n    R_context_length: %d\n    R_max_tokens: %d\n    R_temperature: 0.5\n"+
+			"    R_timeout_seconds: %d\n    R_function_calling: \"true\"\n    R_fallbacks: [vllm/f-R]\n", 100+i, 200+i, 300+i), "R_", name+"_")
+		text = strings.ReplaceAll(text, "-R", "-"+name)
+	}
+	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
 		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5},
 		LLM: LLM{
-			Provider: "script", TimeoutSeconds: 10, OpenAI: OpenAI{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1"},
-			Anthropic: Anthropic{"c", 3000, "key-of-a", "https://a"}, Ollama: Ollama{"q", 2000, "https://o"}, Script: Script{"/d/${x}.yaml"},
+			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
+			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
+			OpenAI: OpenAI{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1", 2}, Anthropic: Anthropic{"c", 3000, "key-of-a", "https://a", -1, 3},
+			DeepSeek: DeepSeek{"d", 3001, "key-of-d", "https://d", 4}, LMStudio: LMStudio{"l", 3002, "key-of-l", "https://l", 5}, VLLM: VLLM{"v", 3003, "key-of-v", "https://v", 6},
+			Ollama: Ollama{"q", 2000, "https://o", "key-of-o", "false", 7}, Script: Script{"/d/${x}.yaml"},
 		},
+		Routing:              Routing{roles},
+		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
+		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
 		ChecksTimeoutSeconds: 60,
 		Sandbox:              Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
-		Budget:               Budget{1, 2, 3},
+		Budget:               Budget{1, 2, 3, 0.5},
 		Workspace:            Workspace{"b/{id}", "鳥", "a@b.c"},
-		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}}, Access: Access{[]string{"ken", "hanako"}},
+		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}}, Access: Access{[]string{"ken", "hanako"}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -162,7 +210,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"key-of-a", "pa55word", "s3cret-value"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "pa55word", "s3cret-value"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -187,7 +235,7 @@ func TestErrors(t *testing.T) {
 		{"negative", "budget: {max_tokens: -1}", `c.yaml:1: budget.max_tokens: expected 0 or more, found -1`},
 		{"too much", "llm: {max_retries: 101}", `c.yaml:1: llm.max_retries: expected 100 or less, found 101`},
 		{"huge", "budget: {max_tokens: 18446744073709551615}", `c.yaml:1: budget.max_tokens: expected a whole number, found 18446744073709551615`},
-		{"enum", "llm:\n  # the one\n  provider: openia\n", `c.yaml:3: llm.provider: expected one of openai, anthropic, ollama, script, found the text "openia"`},
+		{"enum", "llm:\n  # the one\n  provider: openia\n", `c.yaml:3: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "openia"`},
 		{"url", "llm: {ollama: {endpoint: localhost:11434}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found the text "localhost:11434"`},
 		{"url with password", "llm: {ollama: {endpoint: 'ftp://u:p@h'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 		{"secret", "llm: {openai: {api_key: 12345678}}", `c.yaml:1: llm.openai.api_key: expected text, found a value that is not shown`},
@@ -227,12 +275,20 @@ func TestErrors(t *testing.T) {
 		{"check timeout", "checks:\n  - run: x\n    timeout_seconds: 0\n", `c.yaml:3: checks[0].timeout_seconds: expected 1 or more, found 0`},
 		{"check name", "checks: [a, b, {name: a, run: c}]", `c.yaml:1: checks[2]: expected a name of its own, found "a", which checks[0] has already`},
 		{"script", "\nllm: {provider: script}", `c.yaml:2: llm.script.file: expected a file, found nothing; it is needed because llm.provider is script`},
+		{"fallback", "llm: {fallbacks: [gpt-4o]}", `c.yaml:1: llm.fallbacks[0]: expected PROVIDER/MODEL, e.g. openai/gpt-4o, with provider openai, anthropic, deepseek, ollama, lmstudio or vllm, found the text "gpt-4o"`},
+		{"route", "security: {cloud_allowed_routes: [CODE9]}", `c.yaml:1: security.cloud_allowed_routes[0]: expected one of CHAT, PLAN, ANALYZE, OPS, RESEARCH, CODE, CODE1, CODE2, CODE3, CLASSIFY, SUMMARY, found the text "CODE9"`},
+		{"temperature", "routing: {llm: {chat_temperature: 3}}", `c.yaml:1: routing.llm.chat_temperature: expected 2 or less, found 3`},
+		{"keep alive", "providers: {ollama: {keep_alive: soon}}", `c.yaml:1: providers.ollama.keep_alive: expected seconds, a duration such as 30m, or -1, found the text "soon"`},
+		{"num_ctx", "providers:\n  ollama: {num_ctx: 16384}\n", `c.yaml:2: providers.ollama.num_ctx (16384) must lie between providers.ollama.min_context (0) and providers.ollama.max_context (8192, 0 for no limit)`},
+		{"coder3", "coder3: {model: x}", `c.yaml:1: coder3.model is "x", but routing.llm.coder3_model is "claude-sonnet-4.5"; they name the same, so set one of them, or both alike`},
+		{"old name", "routing:\n  llm:\n    code_model: x\n    coder_model: y\n", `c.yaml:3: routing.llm.code_model is "x", but routing.llm.coder_model is "y"; they name the same, so set one of them, or both alike`},
+		{"no such role", "routing: {llm: {coder4_model: x}}", `c.yaml:1: routing.llm.coder4_model: unknown key; did you mean routing.llm.coder_model?`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security, access\n" +
-			`c.yaml:2: llm.provider: expected one of openai, anthropic, ollama, script, found the text "x"` + "\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security, access\n" +
+			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
 	} {
@@ -307,7 +363,7 @@ func TestEnvironmentErrors(t *testing.T) {
 		"CONTEXT_STORAGE_MAX_MEMORY": {"many", `environment variable CONTEXT_STORAGE_MAX_MEMORY: context_storage.max_memory_messages: expected a whole number, found the text "many"`},
 		"COMPRESSION_THRESHOLD":      {"70", `environment variable COMPRESSION_THRESHOLD: context_storage.compression_threshold: expected more than 0 and at most 1, found the text "70"`},
 		"CONTEXT_STORAGE_ENABLED":    {"1", `environment variable CONTEXT_STORAGE_ENABLED: context_storage.enabled: expected true or false, found the text "1"`},
-		"TORI_LLM_PROVIDER":          {"x", `environment variable TORI_LLM_PROVIDER: llm.provider: expected one of openai, anthropic, ollama, script, found the text "x"`},
+		"TORI_LLM_PROVIDER":          {"x", `environment variable TORI_LLM_PROVIDER: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"`},
 		"TORI_LLM_OPENAI_API_KEY":    {"\xff", `environment variable TORI_LLM_OPENAI_API_KEY: llm.openai.api_key: expected UTF-8 text, found a value that is not shown`},
 		"TORI_LLM_OLLAMA_ENDPOINT":   {"x://u:p@h", `environment variable TORI_LLM_OLLAMA_ENDPOINT: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 	} {
@@ -443,7 +499,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 44 {
+	if len(Keys()) != 150 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }
@@ -476,5 +532,30 @@ func TestEnvSecrets(t *testing.T) {
 	})
 	if diff := cmp.Diff([]string{"12345678", "abcdefgh", "longpassword", "ijklmnop", "qrstuvwx", "yzabcdef"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Old names, words that YAML reads as something else, and the empty text where
+// it means that a role takes what the others take.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	c := parse(t, "routing:\n  llm:\n    code_provider: openai\n    code_model: gpt-x\n    chat_provider: ''\n    worker_function_calling: true\nsecurity: {cloud_allowed_routes: []}\n", vars{"TORI_ROUTING_LLM_CODER3_TEMPERATURE": "0"})
+	r := c.Routing.LLM
+	if r.Coder.Provider != "openai" || r.Coder.Model != "gpt-x" || !c.IsSet("routing.llm.coder_model") {
+		t.Errorf("old names: %+v", r.Coder)
+	}
+	if r.Chat.Provider != "" || r.Worker.FunctionCalling != "true" || r.Coder3.Temperature != 0 || r.Coder2.Temperature != -1 {
+		t.Errorf("roles: %+v", r)
+	}
+	if len(c.Security.CloudAllowedRoutes) != 0 {
+		t.Errorf("routes: %q", c.Security.CloudAllowedRoutes)
+	}
+	for _, name := range RoleNames() {
+		if _, ok := r.Role(name); !ok {
+			t.Errorf("no role %s", name)
+		}
+	}
+	if _, ok := r.Role("coder4"); ok {
+		t.Error("a role that is none")
 	}
 }

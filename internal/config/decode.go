@@ -201,18 +201,22 @@ func (p *parser) unknown(line int, where, name string, sc scope) {
 			return
 		}
 	}
+	// Often the key is right and stands on the wrong level.
+	best := ""
+	for _, path := range p.allPaths() {
+		if (path == name || strings.HasSuffix(path, "."+name)) && (best == "" || len(path) < len(best)) {
+			best = path
+		}
+	}
+	if best != "" {
+		p.problem("config.unknown_near", p.line(line), where, best)
+		return
+	}
 	siblings := sc.schema.children[sc.section]
 	near, d := nearest(name, siblings)
 	if d <= max(2, len(name)/3) {
 		p.problem("config.unknown_near", p.line(line), where, sc.show(join(sc.section, near)))
 		return
-	}
-	// Often the key is right and stands on the wrong level.
-	for _, path := range p.allPaths() {
-		if path == name || strings.HasSuffix(path, "."+name) {
-			p.problem("config.unknown_near", p.line(line), where, path)
-			return
-		}
 	}
 	p.problem("config.unknown", p.line(line), where, sc.show(join(sc.section, near)), strings.Join(siblings, ", "))
 }
@@ -260,6 +264,12 @@ func (p *parser) field(f *field, n ast.Node, line int, where string, sc scope) b
 func (p *parser) scalar(f *field, n ast.Node, line int, where string) (reflect.Value, bool) {
 	none := reflect.Value{}
 	v, ok := fromNode(f.kind, n)
+	if b, is := n.(*ast.BoolNode); is && slices.Contains(f.rules.enum, "true") {
+		v, ok = reflect.ValueOf(strconv.FormatBool(b.Value)), true
+	}
+	if n, is := n.(*ast.IntegerNode); is && f.rules.named == "keepalive" {
+		v, ok = reflect.ValueOf(fmt.Sprint(n.Value)), true
+	}
 	if !ok {
 		p.mismatch(line, where, wants(f.kind), found(n, f.secret, f.kind == kindString || f.kind == kindList || f.kind == kindMap), n)
 		return none, false

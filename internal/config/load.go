@@ -143,7 +143,11 @@ func (p *parser) line(n int) string { return fmt.Sprintf("%s:%d", p.name, n) }
 
 func (p *parser) defaults() {
 	for _, f := range p.schema.fields {
-		if !f.kind.scalar() || f.def == "" {
+		if f.def == "" {
+			continue
+		}
+		if f.kind == kindList {
+			p.target.FieldByIndex(f.index).Set(reflect.ValueOf(f.defaultList()))
 			continue
 		}
 		text := f.def
@@ -179,9 +183,50 @@ func (p *parser) finish() {
 	if o := c.meta.origins["llm.provider"]; c.LLM.Provider == "script" && c.LLM.Script.File == "" {
 		p.problem("config.script_file", p.at(o))
 	}
+	p.roles()
 	for i := range c.Checks {
 		if k := &c.Checks[i]; k.TimeoutSeconds == 0 {
 			k.TimeoutSeconds = c.ChecksTimeoutSeconds
 		}
+	}
+}
+
+// roles settles what one role is called by under several names.
+func (p *parser) roles() {
+	c := p.config
+	r := &c.Routing.LLM
+	p.oldName("routing.llm.code_provider", r.CodeProvider, "routing.llm.coder_provider", &r.Coder.Provider)
+	p.oldName("routing.llm.code_model", r.CodeModel, "routing.llm.coder_model", &r.Coder.Model)
+	p.same("coder3.provider", c.Coder3.Provider, "routing.llm.coder3_provider", r.Coder3.Provider)
+	p.same("coder3.model", c.Coder3.Model, "routing.llm.coder3_model", r.Coder3.Model)
+	o := c.Providers.Ollama
+	if o.MinContext > o.NumCtx || o.MaxContext > 0 && o.NumCtx > o.MaxContext {
+		at := c.meta.origins["providers.ollama.num_ctx"]
+		for _, key := range []string{"providers.ollama.max_context", "providers.ollama.min_context"} {
+			if !at.set() {
+				at = c.meta.origins[key]
+			}
+		}
+		p.problem("config.num_ctx", p.at(at), o.NumCtx, o.MinContext, o.MaxContext)
+	}
+}
+
+// oldName takes a value over that was set under a name of former days.
+func (p *parser) oldName(old, value, now string, target *string) {
+	was, is := p.config.meta.origins[old], p.config.meta.origins[now]
+	switch {
+	case !was.set() || value == "":
+	case !is.set():
+		*target = value
+		p.config.meta.origins[now] = was
+	case value != *target:
+		p.problem("config.differs", p.at(was), old, value, now, *target)
+	}
+}
+
+// same complains of a setting that only repeats another, and differs from it.
+func (p *parser) same(key, value, other, is string) {
+	if o := p.config.meta.origins[key]; o.set() && value != is {
+		p.problem("config.differs", p.at(o), key, value, other, is)
 	}
 }

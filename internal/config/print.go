@@ -52,8 +52,11 @@ func (pr *printer) field(f *field, name, indent string) {
 	case f.kind.scalar():
 		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, scalarYAML(f, v), from)
 		return
+	case v.Len() == 0 && f.kind == kindMap:
+		fmt.Fprintf(&pr.out, "%s%s: {}%s", indent, name, from)
+		return
 	case v.Len() == 0:
-		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, f.defaultYAML(), from)
+		fmt.Fprintf(&pr.out, "%s%s: []%s", indent, name, from)
 		return
 	}
 	fmt.Fprintf(&pr.out, "%s%s:%s", indent, name, from)

@@ -81,6 +81,8 @@ func (f *field) defaultYAML() string {
 	switch {
 	case f.kind == kindMap:
 		return "{}"
+	case f.kind == kindList && f.def != "":
+		return "[" + strings.Join(f.defaultList(), ", ") + "]"
 	case !f.kind.scalar():
 		return "[]"
 	case f.kind == kindString:
@@ -88,6 +90,9 @@ func (f *field) defaultYAML() string {
 	}
 	return f.def
 }
+
+// defaultList is the default of a list, whose items stand between bars.
+func (f *field) defaultList() []string { return strings.Split(f.def, "|") }
 
 // schema is the shape of Config.
 type schema struct {
@@ -104,11 +109,28 @@ func newSchema() *schema {
 }
 
 func (s *schema) walk(t reflect.Type, section string, index []int) {
+	s.walkFlat(t, section, index, "", nil)
+}
+
+// walkFlat walks a struct whose keys stand in section with prefix before their
+// names. set are defaults over those of the tags.
+func (s *schema) walkFlat(t reflect.Type, section string, index []int, prefix string, set map[string]string) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
+		if flat := sf.Tag.Get("prefix"); flat != "" {
+			s.walkFlat(sf.Type, section, append(append([]int(nil), index...), i), flat, assignments(sf.Tag.Get("set")))
+			continue
+		}
 		name := sf.Tag.Get("yaml")
 		if name == "" {
 			continue
+		}
+		def, doc := sf.Tag.Get("default"), sf.Tag.Get("doc")
+		if prefix != "" {
+			if d, ok := set[name]; ok {
+				def = d
+			}
+			name, doc = prefix+"_"+name, strings.ReplaceAll(doc, "{role}", prefix)
 		}
 		s.children[section] = append(s.children[section], name)
 		path := join(section, name)
@@ -119,13 +141,24 @@ func (s *schema) walk(t reflect.Type, section string, index []int) {
 			continue
 		}
 		f := &field{
-			path: path, index: at, kind: kindOf(sf.Type), def: sf.Tag.Get("default"), seed: sf.Tag.Get("env"),
+			path: path, index: at, kind: kindOf(sf.Type), def: def, seed: sf.Tag.Get("env"),
 			secret: sf.Tag.Get("secret") == "true", expand: sf.Tag.Get("expand") != "no",
-			rules: parseRules(sf.Tag.Get("check"), sf.Tag.Get("warn")), doc: sf.Tag.Get("doc"),
+			rules: parseRules(sf.Tag.Get("check"), sf.Tag.Get("warn")), doc: doc,
 		}
 		s.fields = append(s.fields, f)
 		s.byPath[path] = f
 	}
+}
+
+// assignments reads "name=value,name=value".
+func assignments(text string) map[string]string {
+	all := map[string]string{}
+	for part := range strings.SplitSeq(text, ",") {
+		if name, value, ok := strings.Cut(part, "="); ok {
+			all[name] = value
+		}
+	}
+	return all
 }
 
 func kindOf(t reflect.Type) kind {
