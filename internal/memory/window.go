@@ -56,7 +56,20 @@ func Open(ledger Ledger, conv llm.Conversation, limit, fixed int) (*Window, erro
 	if err != nil {
 		return nil, fmt.Errorf("read the window's last event: %w", err)
 	}
+	if r, ok := conv.(llm.Refillable); ok {
+		r.OnMove(w.refill)
+	}
 	return w, w.assemble(event)
+}
+
+// refill fills the conversation again, which begins anew in another form or
+// with another model.
+func (w *Window) refill() error {
+	event, err := w.ledger.LastWindow()
+	if err != nil {
+		return fmt.Errorf("read the window's last event: %w", err)
+	}
+	return w.assemble(event)
 }
 
 // assemble fills the window from the ledger. What the provider reported for an

@@ -39,15 +39,11 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Conversation is what Open returns. A move to another member changes the
-// encoding of all messages: Serialized begins anew, as after Reset.
+// Conversation is what Open returns. Without OnMove only one that holds no
+// message moves to another member, since none are kept here.
 type Conversation interface {
 	llm.Conversation
-	// OnMove names what refills the conversation after it was emptied for
-	// another member, on the goroutine of Send: refill appends the messages
-	// again, all or those that still matter. Without it only a conversation
-	// that holds none moves, since none are kept here.
-	OnMove(refill func() error)
+	llm.Refillable
 	// Client is the member that answers at present.
 	Client() llm.Client
 }
@@ -74,7 +70,9 @@ func (c *client) Model() string    { return c.Members[0].Client.Model() }
 
 // Open starts a conversation; it is a Conversation.
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	return &conversation{client: c, set: set, inner: c.Members[0].Client.Open(set)}
+	v := &conversation{client: c, set: set}
+	v.open()
+	return v
 }
 
 type conversation struct {
@@ -97,10 +95,28 @@ func (v *conversation) Reset() {
 	v.held, v.undone = 0, false
 }
 
-func (v *conversation) Serialized() []byte         { return v.inner.Serialized() }
-func (v *conversation) OnMove(refill func() error) { v.refill = refill }
-func (v *conversation) Client() llm.Client         { return v.member().Client }
-func (v *conversation) member() *Member            { return &v.client.Members[v.at] }
+func (v *conversation) Serialized() []byte { return v.inner.Serialized() }
+func (v *conversation) Client() llm.Client { return v.member().Client }
+func (v *conversation) member() *Member    { return &v.client.Members[v.at] }
+
+func (v *conversation) OnMove(refill func() error) {
+	v.refill = refill
+	v.passRefill()
+}
+
+// passRefill tells the member's own conversation, which may begin anew as well,
+// what to do then.
+func (v *conversation) passRefill() {
+	if r, ok := v.inner.(llm.Refillable); ok && v.refill != nil {
+		r.OnMove(v.refill)
+	}
+}
+
+// open begins a conversation of the member that answers now.
+func (v *conversation) open() {
+	v.inner = v.Client().Open(v.set)
+	v.passRefill()
+}
 
 // Send asks the member that answers at present and, where that cannot, each of
 // the others once, in order. If none can, the error is that of the first asked
@@ -115,6 +131,9 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	for asked := 1; ; asked++ {
 		reply, err := v.ask(ctx, onText)
 		var e *llm.Error
+		if err == nil && v.at > 0 && reply.By == "" {
+			reply.By = v.Client().Provider() + "/" + v.Client().Model()
+		}
 		if err == nil || !errors.As(err, &e) {
 			return reply, err
 		}
@@ -173,7 +192,7 @@ func (v *conversation) move(because *llm.Error, left int) (int, error) {
 		v.at = next
 		event.Kind, event.To = Moved, v.Client()
 		c.OnEvent(event)
-		v.inner = v.Client().Open(v.set)
+		v.open()
 		if v.held == 0 {
 			return places, nil
 		}

@@ -169,6 +169,9 @@ func TestFallback(t *testing.T) {
 				t.Errorf("%s: %v", c.name, err)
 			default:
 				got = append(got, reply.Message.Content)
+				if by := map[bool]string{true: "two/m"}[strings.HasPrefix(reply.Message.Content, "two")]; reply.By != by {
+					t.Errorf("%s: answered by %q", c.name, reply.By)
+				}
 			}
 		}
 		if strings.Join(got, " ") != c.want || strings.Join(events, " ") != c.events {

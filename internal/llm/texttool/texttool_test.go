@@ -418,3 +418,51 @@ func TestDetectKeepsNothing(t *testing.T) {
 		t.Error("the next conversation asks again")
 	}
 }
+
+// TestDetectLate: a conversation that can be filled again keeps nothing, and
+// switches at any time; where it could not be filled, no part of it is sent.
+func TestDetectLate(t *testing.T) {
+	t.Parallel()
+	srv := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+		if len(r.Tools) > 0 && r.Turn() > 0 {
+			return llmtest.Answer{Status: 400, ErrorText: "m does not support tools"}
+		}
+		return llmtest.Answer{Text: "ok"}
+	})
+	v := Detect(over(t, srv, llmtest.Options{}), nil).Open(llm.Settings{Tools: []llm.Tool{{Name: "f"}}}).(*undecided)
+	said := []llm.Message{{Role: llm.RoleUser, Content: "a"}}
+	broken := errors.New("disk")
+	v.OnMove(func() error {
+		v.Reset()
+		for _, m := range said {
+			v.Append(m)
+			if broken != nil {
+				return broken
+			}
+		}
+		return nil
+	})
+	v.Append(said[0])
+	if _, err := v.Send(t.Context(), nil); err != nil || v.kept != nil {
+		t.Fatalf("%v, %d kept", err, len(v.kept))
+	}
+	for _, m := range []llm.Message{{Role: llm.RoleAssistant, Content: "ok"}, {Role: llm.RoleUser, Content: "b"}} {
+		said = append(said, m)
+		v.Append(m)
+	}
+	for range 2 {
+		if _, err := v.Send(t.Context(), nil); !errors.Is(err, broken) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(srv.Requests()); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	broken = nil
+	if reply, err := v.Send(t.Context(), nil); err != nil || reply.Message.Content != "ok" {
+		t.Fatalf("%v, %+v", err, reply)
+	}
+	if last := srv.Requests()[2]; len(last.Tools) != 0 || len(last.Messages) != 4 { // the manual, and all that was said
+		t.Errorf("%d tools, %d messages", len(last.Tools), len(last.Messages))
+	}
+}
