@@ -63,7 +63,8 @@ FROM h`
 const fillAt = `1704067200 + i*63072000/?1`
 
 // countersSQL is what the triggers would have made of those rows.
-const countersSQL = `INSERT INTO task_days
+const countersSQL = `INSERT INTO task_days (day, user, status, tasks, llm_calls, tool_calls, tokens, compressions, compression_failures,
+	messages, bytes, timed, duration_ms)
 SELECT substr(completed_at, 1, 10), user, status, count(*), sum(llm_call_count), sum(tool_call_count), sum(total_tokens), sum(compression_count),
 	sum(compression_failures), sum(message_count), sum(bytes), count(*), sum(1000 * (strftime('%s', completed_at) - strftime('%s', started_at)))
 FROM tasks WHERE completed_at IS NOT NULL GROUP BY 1, 2, 3`

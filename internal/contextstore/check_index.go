@@ -112,6 +112,10 @@ func (r Row) differs(want Row, acks bool) (cols []string) {
 	col("llm_call_count", r.LLMCalls == want.LLMCalls)
 	col("tool_call_count", r.ToolCalls == want.ToolCalls)
 	col("total_tokens", r.Tokens == want.Tokens)
+	spent := want.sums()
+	for i, name := range strings.Split(spendingColumns, ", ") {
+		col(name, *r.sums()[i] == *spent[i])
+	}
 	col("compression_count", r.Compressions == want.Compressions)
 	col("error_message", r.Error == want.Error)
 	col("message_count", r.MessageCount == want.MessageCount)

@@ -67,6 +67,7 @@ type messageCheck struct {
 	first    Time
 	answers  int64
 	reported int64 // tokens that the provider reported
+	spent    Spending
 }
 
 func (c *messageCheck) decode(line []byte) (int64, error) {
@@ -93,6 +94,7 @@ func (c *messageCheck) note(at spot) {
 	case "assistant":
 		c.answers++
 		c.reported += m.Usage.Sum()
+		c.spent.plus(m.Usage.spending())
 		c.asked(at)
 	case "tool":
 		c.answered(at)

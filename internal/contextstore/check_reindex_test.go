@@ -48,8 +48,8 @@ func TestReindexGivesTheSameRows(t *testing.T) {
 		if status == task.Running {
 			n = 0 // a row may be behind the files of a run that goes on
 		}
-		for range n {
-			_, err = c.Append(Message{Role: "assistant", Usage: &Usage{Prompt: 1}})
+		for i := range n {
+			_, err = c.Append(Message{Role: "assistant", Usage: spent(i)})
 			must(t, err)
 		}
 		if status == task.Running {
@@ -63,7 +63,7 @@ func TestReindexGivesTheSameRows(t *testing.T) {
 	want := indexed(t, s.BaseDir)
 	for name, spoil := range map[string]func(){
 		"rows deleted":  func() { query(t, s.BaseDir, `DELETE FROM tasks`) },
-		"rows wrong":    func() { query(t, s.BaseDir, `UPDATE tasks SET status='failed', user='x'`) },
+		"rows wrong":    func() { query(t, s.BaseDir, `UPDATE tasks SET status='failed', user='x', cost_micro_usd=7`) },
 		"index deleted": func() { must(t, os.Remove(filepath.Join(s.BaseDir, "tasks.db"))) },
 		"row too many": func() {
 			query(t, s.BaseDir, `INSERT INTO tasks (uuid, task_source, owner, repo, task_type, task_id, status, created_at) VALUES ('x', '', '', '', '', '', '', '')`)

@@ -191,6 +191,7 @@ func (i *inspection) rebuilt() State {
 	status := s.TaskStatus
 	s.UpdatedAt, s.LastActivity, s.Files = i.messages.last.Timestamp, "repaired", map[string]Mark{}
 	s.LLMCallCount, s.TotalTokensUsed, s.CurrentContextTokens = i.messages.answers, i.messages.reported, i.messages.sum
+	s.Spending = i.messages.spent
 	s.ToolCallCount, s.CompressionCount, s.MessageCount = i.logs[toolsFile].lines, i.compressions, i.logs[messagesFile].seq
 	s.Bytes = 0
 	for _, name := range []string{messagesFile, toolsFile, windowFile, checksFile} {

@@ -61,7 +61,7 @@ func makeHealthy(t *testing.T, status task.Status) (files fstest.MapFS, dir stri
 	}
 	for n := range 3 {
 		id := fmt.Sprint("call-", n)
-		if _, err := c.Append(Message{Role: "assistant", Content: "calling again", ToolCalls: []ToolCall{{ID: redact.Opaque(id), Name: "shell"}}, Usage: &Usage{Prompt: 10, Completion: 5}}); err != nil {
+		if _, err := c.Append(Message{Role: "assistant", Content: "calling again", ToolCalls: []ToolCall{{ID: redact.Opaque(id), Name: "shell"}}, Usage: spent(n + 1)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.AppendTools(ToolRun{Tool: "shell", CallID: redact.Opaque(id), Status: "success", Args: json.RawMessage(`{"a":1}`)}); err != nil {

@@ -285,6 +285,7 @@ func (c *Context) recount(m Message) {
 	}
 	c.state.LLMCallCount++
 	c.state.TotalTokensUsed += m.Usage.Sum()
+	c.state.plus(m.Usage.spending())
 }
 
 func jsonObject(b []byte) error {

@@ -178,6 +178,9 @@ func stateKept(s State, b bounds, logs map[string][]byte) error {
 	if got, want := [3]int64{s.LLMCallCount, s.TotalTokensUsed, s.ToolCallCount}, [3]int64{answers, tokens, runs}; got != want {
 		return fmt.Errorf("state.json counts calls, tokens and tool runs as %v, the logs hold %v", got, want)
 	}
+	if want := spentIn(logs[messagesFile]); s.Spending != want {
+		return fmt.Errorf("state.json says %+v was spent, the logs hold %+v", s.Spending, want)
+	}
 	return nil
 }
 

@@ -175,7 +175,7 @@ func turn(n int) []step {
 	return []step{
 		doing("activity before the answer", func(c *Context) error { return c.Activity(Processing, "llm_call") }),
 		doing("append the answer", func(c *Context) error {
-			_, err := c.Append(Message{Role: "assistant", Content: fmt.Sprintf("turn %d: 二つ呼びます", n), Usage: &Usage{Prompt: 100 * n, Completion: n},
+			_, err := c.Append(Message{Role: "assistant", Content: fmt.Sprintf("turn %d: 二つ呼びます", n), Usage: spent(n),
 				ToolCalls: []ToolCall{{call(1), "read_file", `{"path":"a.go"}`}, {call(2), "shell", `{"command":"go test"}`}}})
 			return err
 		}),

@@ -93,10 +93,10 @@ var errEnough = errors.New("enough")
 // index, so the one that does no more than that goes first.
 const (
 	turnSQL = `UPDATE tasks SET started_at=?, completed_at=?, process_id=?, hostname=?, llm_call_count=?, tool_call_count=?, total_tokens=?,
-		compression_count=?, error_message=?, generation=?, heartbeat_at=?, message_count=?, bytes=?, compression_failures=?
+		compression_count=?, error_message=?, generation=?, heartbeat_at=?, message_count=?, bytes=?, compression_failures=?, ` + spendingSet + `
 		WHERE uuid=? AND generation<=? AND status=? AND phase=? AND outbox_pending=?`
 	updateSQL = `UPDATE tasks SET started_at=?, completed_at=?, process_id=?, hostname=?, llm_call_count=?, tool_call_count=?, total_tokens=?,
-		compression_count=?, error_message=?, generation=?, heartbeat_at=?, message_count=?, bytes=?, compression_failures=?,
+		compression_count=?, error_message=?, generation=?, heartbeat_at=?, message_count=?, bytes=?, compression_failures=?, ` + spendingSet + `,
 		status=?, phase=?, outbox_pending=?
 		WHERE uuid=? AND generation<=?`
 	insertSQL = `INSERT INTO tasks (` + columns + `) VALUES (` + marks + `) ON CONFLICT(uuid) DO NOTHING`
@@ -108,10 +108,10 @@ func (i *index) prepare(ctx context.Context, h *handles) error {
 
 // changing are the values of columns that change while a run is under way.
 func (r Row) changing() []any {
-	return []any{
+	return append([]any{
 		null(r.StartedAt.String()), null(r.CompletedAt.String()), r.ProcessID, r.Hostname, r.LLMCalls, r.ToolCalls, r.Tokens,
 		r.Compressions, null(r.Error), r.Generation, null(r.HeartbeatAt.String()), r.MessageCount, r.Bytes, r.Failures,
-	}
+	}, r.Spending.values()...)
 }
 
 func (i *index) close() error {

@@ -3,6 +3,7 @@ package contextstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -41,7 +42,7 @@ func TestTheRowSaysWhatTheFilesSay(t *testing.T) {
 	}
 	st := State{
 		TaskStatus: task.Queued, UpdatedAt: now, LLMCallCount: 1, ToolCallCount: 2, TotalTokensUsed: 3, CompressionCount: 4, Generation: 5,
-		MessageCount: 6, Bytes: 1 << 40, Failures: 8, Phase: "ending", Outbox: []Effect{{Key: "a"}, {Key: "b"}},
+		MessageCount: 6, Bytes: 1 << 40, Failures: 8, Phase: "ending", Outbox: []Effect{{Key: "a"}, {Key: "b"}}, Spending: Spending{1, 2, 3, 4, 5, 1 << 50, 7},
 	}
 	if err := s.index.insert(t.Context(), m, st); err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestTheRowSaysWhatTheFilesSay(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	st.ProcessID, st.Hostname, st.StartedAt, st.TaskStatus, st.Error, st.Outbox, st.Phase = 8, "there", now, task.Failed, &words, nil, ""
-	st.CompletedAt = now
+	st.CompletedAt, st.Spending = now, Spending{10, 20, 30, 40, 50, 60, 70}
 	if err := s.index.put(t.Context(), m, st); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +95,7 @@ func TestATurnTouchesOneRow(t *testing.T) {
 	}
 	before := changes()
 	st.LLMCallCount, st.TotalTokensUsed, st.MessageCount, st.Bytes = 9, 99, 9, 999
+	st.Spending = Spending{1, 2, 3, 4, 5, 6, 7}
 	if err := s.index.put(t.Context(), c.Metadata(), st); err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +252,7 @@ func TestDatabasesThatCannotBeUsed(t *testing.T) {
 	}{
 		"newer": {func(path string) error {
 			return execIn(path, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99, 1)`)
-		}, "schema version 99, this program knows versions up to 2", errNewer},
+		}, "schema version 99, this program knows versions up to 3", errNewer},
 		"no database": {func(path string) error {
 			return os.WriteFile(path, []byte(strings.Repeat("hello ", 2000)), 0o600)
 		}, "tori reindex", errBroken},
@@ -321,9 +323,9 @@ func execIn(path, query string) error {
 	return errors.Join(err, h.close())
 }
 
-// olderIndex makes base's tasks.db as the first version had it, with one row
+// olderIndex makes base's tasks.db as an earlier version had it, with one row
 // that has ended.
-func olderIndex(t *testing.T, base string) {
+func olderIndex(t *testing.T, base string, version int64) {
 	t.Helper()
 	path := filepath.Join(base, "tasks.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -336,7 +338,7 @@ func olderIndex(t *testing.T, base string) {
 	files, _ := fs.Sub(migrations, "migrations")
 	p, err := goose.NewProvider(goose.DialectSQLite3, h.w, files, goose.WithLogger(goose.NopLogger()))
 	if err == nil {
-		_, err = p.UpTo(t.Context(), 1)
+		_, err = p.UpTo(t.Context(), version)
 	}
 	if err == nil {
 		_, err = h.w.Exec(`INSERT INTO tasks (uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, completed_at, total_tokens, user, generation)
@@ -349,8 +351,14 @@ func olderIndex(t *testing.T, base string) {
 
 func TestAnOlderIndexIsMigratedByOneAlone(t *testing.T) {
 	t.Parallel()
+	for version := range int64(2) {
+		t.Run(fmt.Sprint("version ", version+1), func(t *testing.T) { t.Parallel(); migrated(t, version+1) })
+	}
+}
+
+func migrated(t *testing.T, version int64) {
 	base := t.TempDir()
-	olderIndex(t, base)
+	olderIndex(t, base, version)
 	if _, err := openReader(t.Context(), base); !errors.Is(err, errOlder) {
 		t.Errorf("read only: %v", err)
 	}

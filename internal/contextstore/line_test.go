@@ -31,6 +31,9 @@ func FuzzDecodeMessage(f *testing.F) {
 		`{"seq":3,"role":"assistant","function_call":{"name":"f","arguments":"{}"}}`,
 		`{"seq":123456,"role":"assistant","content":"a\nb\u2028\ud800 長い","timestamp":"2024-01-15T10:30:20.123456Z","tokens":11,"sum":12345678,"tool_calls":[{"id":"1","name":"shell","arguments":"{\"a\":\"]}\"}"}],"reasoning_content":"r","finish_reason":"stop","usage":{"prompt_tokens":1,"completion_tokens":2}}`,
 		`{"seq":1,"role":"user","seq":2,"ROLE":"x","usage":{"prompt_tokens":1},"usage":{"total_tokens":3}}`,
+		`{"seq":8,"role":"assistant","content":"","timestamp":"2024-01-15T10:30:20.123456Z","tokens":0,"sum":1,"usage":{"prompt_tokens":1,"completion_tokens":2,"cached_tokens":3,"cache_write_tokens":4,"reasoning_tokens":5,"cost_micro_usd":0,"estimated":true},"answered_by":"openai/gpt-4o","failed":true,"images":[{"path":"a.png","media_type":"image/png","bytes":3,"source":"s","dropped":"read_failed"}]}`,
+		`{"seq":1,"role":"u","failed":truefalse}`, `{"seq":1,"role":"u","failed":null,"images":null,"answered_by":null}`, `{"seq":1,"role":"u","failed":true,"failed":false,"images":[],"images":[{"bytes":1}]}`,
+		`{"seq":1,"role":"u","failed":"true"}`, `{"seq":1,"role":"u","usage":{"cost_micro_usd":1.5}}`, `{"seq":1,"role":"u","usage":{"cost_micro_usd":null}}`, `{"seq":1,"role":"u","failed":tru`,
 		`{"seq":0,"role":"user"}`, `{"seq":1,"role":""}`, `{"seq":01,"role":"u"}`, `{"seq":1.0,"role":"u"}`, `{"seq":1e2,"role":"u"}`,
 		`{"seq":99999999999999999999,"role":"u"}`, `{"seq":-1,"role":"u"}`, `{"seq":1,"role":"u",}`, `{"seq":1,"role":"u"}}`, `{"seq":1,"role":"u"`,
 		`{"seq":1,"role":"u","tool_calls":[{"id":1}]}`, `{"seq":1,"role":"u","tool_calls":[[}]}`, `{"seq":1,"role":"u","content":"` + "\xff\x01" + `"}`,
@@ -76,7 +79,7 @@ func again[T any](t *testing.T, v T, writable bool, decode func([]byte) (T, erro
 		t.Fatalf("what was written cannot be read: %v\n%s", err, line)
 	}
 	same := cmp.Comparer(func(a, b Time) bool { return a.Truncate(time.Microsecond).Equal(b.Truncate(time.Microsecond)) })
-	if d := cmp.Diff(v, got, same, sameArgs, cmp.Comparer(slices.Equal[[]ToolCall])); d != "" {
+	if d := cmp.Diff(v, got, same, sameArgs, cmp.Comparer(slices.Equal[[]ToolCall]), cmp.Comparer(slices.Equal[[]Image])); d != "" {
 		t.Fatalf("written and read again: %s", d)
 	}
 }

@@ -74,10 +74,15 @@ var genMessage = rapid.Custom(func(t *rapid.T) Message {
 	case "assistant":
 		if rapid.Bool().Draw(t, "calls") {
 			m.ToolCalls = []ToolCall{{"c1", "shell", genText.Draw(t, "arguments")}}
-			m.Usage = &Usage{Prompt: 10, Completion: rapid.IntRange(0, 9).Draw(t, "tokens")}
+			m.Usage = spent(rapid.IntRange(0, 9).Draw(t, "tokens"))
+			m.AnsweredBy = rapid.SampledFrom([]string{"", "openai/gpt-4o", "ollama/日本\n"}).Draw(t, "answered by")
 		}
 	case "tool":
-		m.ToolName, m.ToolCallID = "shell", "c1"
+		m.ToolName, m.ToolCallID, m.Failed = "shell", "c1", rapid.Bool().Draw(t, "failed")
+	case "user":
+		if rapid.Bool().Draw(t, "images") {
+			m.Images = []Image{{Path: "images/1.png", MediaType: "image/png", Bytes: rapid.Int64Min(0).Draw(t, "bytes"), Source: "a \"b\""}, {Dropped: "file_too_large"}}
+		}
 	}
 	return m
 })

@@ -110,7 +110,8 @@ func (r Row) view(base string) View {
 			Config: MetadataConfig{Provider: r.Provider, Model: r.Model, ContextLength: int(r.ContextLength)}},
 		State: State{Status: string(r.Status), TaskStatus: r.Status, StartedAt: r.StartedAt, UpdatedAt: r.HeartbeatAt, CompletedAt: r.CompletedAt,
 			LLMCallCount: r.LLMCalls, ToolCallCount: r.ToolCalls, TotalTokensUsed: r.Tokens, CompressionCount: r.Compressions, Failures: r.Failures,
-			Generation: r.Generation, ProcessID: int(r.ProcessID), Hostname: r.Hostname, MessageCount: r.MessageCount, Bytes: r.Bytes, Phase: r.Phase},
+			Generation: r.Generation, ProcessID: int(r.ProcessID), Hostname: r.Hostname, MessageCount: r.MessageCount, Bytes: r.Bytes, Phase: r.Phase,
+			Spending: r.Spending},
 	}
 	if r.Error != "" {
 		v.State.Error = &r.Error

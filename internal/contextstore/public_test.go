@@ -37,7 +37,7 @@ func TestListingIsTheSameWithoutTheIndex(t *testing.T) {
 			t.Fatal(got.Scanned, err)
 		}
 		shown := cmp.Transformer("shown", func(v View) string {
-			return fmt.Sprint(v.Metadata.UUID, v.Metadata.TaskKey, v.Metadata.CreatedAt, v.Status(), v.Interrupted(), v.Dir, v.State.LLMCallCount, v.State.Error)
+			return fmt.Sprint(v.Metadata.UUID, v.Metadata.TaskKey, v.Metadata.CreatedAt, v.Status(), v.Interrupted(), v.Dir, v.State.LLMCallCount, v.State.Spending, v.State.Error)
 		})
 		if d := cmp.Diff(want.Views, got.Views, shown, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("%+v: %s", f, d)

@@ -120,6 +120,7 @@ func someRow(t *rapid.T, n int) (Metadata, State) {
 	st := State{
 		TaskStatus: rapid.SampledFrom(task.Statuses()).Draw(t, "status"), Generation: rapid.Int64Range(0, 2).Draw(t, "generation"),
 		LLMCallCount: rapid.Int64Range(0, 9).Draw(t, "calls"), TotalTokensUsed: rapid.Int64Range(0, 1<<40).Draw(t, "tokens"), Bytes: int64(n), MessageCount: 2, ToolCallCount: 3, CompressionCount: 4, Failures: 1,
+		Spending: Spending{int64(n), 1, 2, 3, 4, rapid.Int64Range(0, 1<<40).Draw(t, "cost"), rapid.Int64Range(0, 2).Draw(t, "unpriced")},
 	}
 	if rapid.Bool().Draw(t, "started") {
 		st.StartedAt = at("start")

@@ -77,11 +77,17 @@ func (s *scanner) field(m *Message, key string) bool {
 		return s.text(&m.FinishReason)
 	case "usage":
 		return m.Usage == nil && s.usage(m)
+	case "answered_by":
+		return s.text(&m.AnsweredBy)
+	case "failed":
+		return s.flag(&m.Failed)
+	case "images":
+		return m.Images == nil && s.images(m)
 	}
 	return false
 }
 
-// calls and usage decode into values of their own, so that a Message without
+// calls, usage and images decode into values of their own, so that a Message without
 // them need not be made on the heap.
 func (s *scanner) calls(m *Message) bool {
 	var v []ToolCall
@@ -94,6 +100,13 @@ func (s *scanner) usage(m *Message) bool {
 	v := new(Usage)
 	m.Usage = v
 	return s.value(v)
+}
+
+func (s *scanner) images(m *Message) bool {
+	var v []Image
+	ok := s.value(&v)
+	m.Images = v
+	return ok
 }
 
 // quoted passes a string and returns it with its quotes; escaped tells whether
@@ -221,6 +234,21 @@ func (s *scanner) integer(to *int64) bool {
 	*to = n
 	digits := s.i - start
 	return digits > 0 && digits <= 18 && (s.b[start] != '0' || digits == 1)
+}
+
+func (s *scanner) flag(to *bool) bool {
+	rest := s.b[s.i:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("true")):
+		*to = true
+		s.i += len("true")
+	case bytes.HasPrefix(rest, []byte("false")):
+		*to = false
+		s.i += len("false")
+	default:
+		return false
+	}
+	return true
 }
 
 func (s *scanner) timestamp(to *Time) bool {

@@ -38,6 +38,8 @@ type Row struct {
 	Failures      int64 // compressions that failed
 	OutboxPending int64 // effects that nobody has acknowledged
 
+	Spending
+
 	id int64 // its rowid, which orders rows of one microsecond
 }
 
@@ -53,6 +55,7 @@ func rowOf(m Metadata, s State) Row {
 		LLMCalls: s.LLMCallCount, ToolCalls: s.ToolCallCount, Tokens: s.TotalTokensUsed, Compressions: s.CompressionCount,
 		User: m.User, Generation: s.Generation, Title: m.Title, HeartbeatAt: s.UpdatedAt.written(), Phase: s.Phase,
 		MessageCount: s.MessageCount, Bytes: s.Bytes, Failures: s.Failures, OutboxPending: int64(len(s.Outbox)),
+		Spending: s.Spending,
 	}
 	if s.Error != nil {
 		r.Error = *s.Error
@@ -66,18 +69,19 @@ func rowOf(m Metadata, s State) Row {
 // columns are what values and scan handle, in the order of the table.
 const columns = `uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, completed_at, process_id, hostname,
 	llm_provider, model, context_length, llm_call_count, tool_call_count, total_tokens, compression_count, error_message, user,
-	generation, title, heartbeat_at, phase, message_count, bytes, compression_failures, outbox_pending`
+	generation, title, heartbeat_at, phase, message_count, bytes, compression_failures, outbox_pending,
+	` + spendingColumns
 
 // marks are the placeholders of columns.
-const marks = `?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?`
+const marks = `?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?`
 
 func (r Row) values() []any {
-	return []any{
+	return append([]any{
 		r.UUID, r.Key.Source, r.Key.Owner, r.Key.Repo, r.Key.Type, r.Key.ID, string(r.Status), r.CreatedAt.String(),
 		null(r.StartedAt.String()), null(r.CompletedAt.String()), r.ProcessID, r.Hostname,
 		r.Provider, r.Model, r.ContextLength, r.LLMCalls, r.ToolCalls, r.Tokens, r.Compressions, null(r.Error), null(r.User),
 		r.Generation, r.Title, null(r.HeartbeatAt.String()), r.Phase, r.MessageCount, r.Bytes, r.Failures, r.OutboxPending,
-	}
+	}, r.Spending.values()...)
 }
 
 func null(s string) any {
@@ -89,14 +93,14 @@ func null(s string) any {
 
 // fields are where rowid and columns are scanned to.
 func (r *Row) fields() []any {
-	return []any{
+	return append([]any{
 		(*anyNumber)(&r.id), (*anyText)(&r.UUID), (*anyText)(&r.Key.Source), (*anyText)(&r.Key.Owner), (*anyText)(&r.Key.Repo), (*anyText)(&r.Key.Type),
 		(*anyText)(&r.Key.ID), (*anyText)(&r.Status), (*moment)(&r.CreatedAt), (*moment)(&r.StartedAt), (*moment)(&r.CompletedAt),
 		(*anyNumber)(&r.ProcessID), (*anyText)(&r.Hostname), (*anyText)(&r.Provider), (*anyText)(&r.Model), (*anyNumber)(&r.ContextLength),
 		(*anyNumber)(&r.LLMCalls), (*anyNumber)(&r.ToolCalls), (*anyNumber)(&r.Tokens), (*anyNumber)(&r.Compressions), (*anyText)(&r.Error), (*anyText)(&r.User),
 		(*anyNumber)(&r.Generation), (*anyText)(&r.Title), (*moment)(&r.HeartbeatAt), (*anyText)(&r.Phase), (*anyNumber)(&r.MessageCount),
 		(*anyNumber)(&r.Bytes), (*anyNumber)(&r.Failures), (*anyNumber)(&r.OutboxPending),
-	}
+	}, r.Spending.fields()...)
 }
 
 // SQLite keeps whatever a person writes into a column. One odd value must not

@@ -153,7 +153,7 @@ func countedRows(rows []Row) map[string]Totals {
 }
 
 func totalsOf(r Row) Totals {
-	t := Totals{Tasks: 1, LLMCalls: r.LLMCalls, ToolCalls: r.ToolCalls, Tokens: r.Tokens, Compressions: r.Compressions, Failures: r.Failures, Messages: r.MessageCount, Bytes: r.Bytes}
+	t := Totals{Tasks: 1, LLMCalls: r.LLMCalls, ToolCalls: r.ToolCalls, Tokens: r.Tokens, Compressions: r.Compressions, Failures: r.Failures, Messages: r.MessageCount, Bytes: r.Bytes, Spending: r.Spending}
 	if r.Status.Final() && !r.StartedAt.IsZero() && !r.CompletedAt.IsZero() {
 		t.Timed = 1
 		t.DurationMS = r.CompletedAt.Truncate(time.Millisecond).Sub(r.StartedAt.Truncate(time.Millisecond)).Milliseconds()
@@ -206,7 +206,7 @@ func countersIn(t fataler, i *index, table string) map[string]Totals {
 	for rows.Next() {
 		var day, user, status string
 		var c Totals
-		if err := rows.Scan(&day, &user, &status, &c.Tasks, &c.LLMCalls, &c.ToolCalls, &c.Tokens, &c.Compressions, &c.Failures, &c.Messages, &c.Bytes, &c.Timed, &c.DurationMS); err != nil {
+		if err := rows.Scan(append([]any{&day, &user, &status, &c.Tasks, &c.LLMCalls, &c.ToolCalls, &c.Tokens, &c.Compressions, &c.Failures, &c.Messages, &c.Bytes, &c.Timed, &c.DurationMS}, c.Spending.fields()...)...); err != nil {
 			t.Fatal(err)
 		}
 		all[day+"|"+user+"|"+status] = c

@@ -92,6 +92,8 @@ type State struct {
 	Phase        string          `json:"phase"`  // "" or "ending" between the commit point and the end of a transition
 	Outbox       []Effect        `json:"outbox"` // what the world must see of transitions; acknowledged in house.db
 	Files        map[string]Mark `json:"files"`
+
+	Spending
 }
 
 // Effect is one outward effect of a transition: it is committed with the

@@ -31,6 +31,8 @@ type Totals struct {
 	Bytes        int64
 	Timed        int64 // runs that DurationMS is the sum of: those with a start and an end
 	DurationMS   int64
+
+	Spending
 }
 
 func (t *Totals) add(o Totals) {
@@ -44,6 +46,7 @@ func (t *Totals) add(o Totals) {
 	t.Bytes += o.Bytes
 	t.Timed += o.Timed
 	t.DurationMS += o.DurationMS
+	t.plus(o.Spending)
 }
 
 // Duration is the average time from start to end, 0 where no run has both.
@@ -71,11 +74,11 @@ type Stats struct {
 
 // sums are the counters' columns in the order of Totals.
 const sums = `sum(tasks), sum(llm_calls), sum(tool_calls), sum(tokens), sum(compressions), sum(compression_failures),
-	sum(messages), sum(bytes), sum(timed), sum(duration_ms)`
+	sum(messages), sum(bytes), sum(timed), sum(duration_ms), ` + spendingSums
 
 // liveSums are the same of rows that have not ended.
 const liveSums = `count(*), sum(coalesce(llm_call_count, 0)), sum(coalesce(tool_call_count, 0)), sum(coalesce(total_tokens, 0)),
-	sum(coalesce(compression_count, 0)), sum(compression_failures), sum(message_count), sum(bytes), 0, 0`
+	sum(coalesce(compression_count, 0)), sum(compression_failures), sum(message_count), sum(bytes), 0, 0, ` + spendingSums
 
 // stats sums up the runs of a filter: those that have ended from the counters,
 // which the database itself keeps, the others from their rows.
@@ -103,7 +106,7 @@ func (i *index) stats(ctx context.Context, f StatsFilter) (Stats, error) {
 	return s, nil
 }
 
-// part is a query of user, status and ten sums.
+// part is a query of user, status and the sums of Totals.
 type part struct {
 	query string
 	args  []any
@@ -174,9 +177,9 @@ func (s *Stats) sum(ctx context.Context, tx *sql.Tx, query string, args ...any) 
 	for rows.Next() {
 		var user, status string
 		var t Totals
-		if err := rows.Scan((*anyText)(&user), (*anyText)(&status), (*anyNumber)(&t.Tasks), (*anyNumber)(&t.LLMCalls), (*anyNumber)(&t.ToolCalls),
+		if err := rows.Scan(append([]any{(*anyText)(&user), (*anyText)(&status), (*anyNumber)(&t.Tasks), (*anyNumber)(&t.LLMCalls), (*anyNumber)(&t.ToolCalls),
 			(*anyNumber)(&t.Tokens), (*anyNumber)(&t.Compressions), (*anyNumber)(&t.Failures), (*anyNumber)(&t.Messages), (*anyNumber)(&t.Bytes),
-			(*anyNumber)(&t.Timed), (*anyNumber)(&t.DurationMS)); err != nil {
+			(*anyNumber)(&t.Timed), (*anyNumber)(&t.DurationMS)}, t.Spending.fields()...)...); err != nil {
 			return err
 		}
 		s.add(t)

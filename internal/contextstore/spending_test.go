@@ -1,0 +1,196 @@
+package contextstore
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"toritsugi/internal/task"
+)
+
+// spent is what a call took, with every figure in it; an odd one has no price.
+func spent(n int) *Usage {
+	u := &Usage{Prompt: 100 * n, Completion: 10 * n, Cached: 7 * n, CacheWrite: 5 * n, Reasoning: 3 * n}
+	if n%2 == 0 {
+		cost := int64(1001 * n)
+		u.Cost = &cost
+	}
+	return u
+}
+
+// spentIn is what the answers of a log took, added up the plain way.
+func spentIn(messages []byte) (s Spending) {
+	for line := range bytes.Lines(messages) {
+		m, err := DecodeMessage(bytes.TrimSuffix(line, []byte("\n")))
+		if err != nil || m.Role != "assistant" || m.Usage == nil {
+			continue
+		}
+		s.PromptTokens += int64(m.Usage.Prompt)
+		s.CachedTokens += int64(m.Usage.Cached)
+		s.CacheWriteTokens += int64(m.Usage.CacheWrite)
+		s.CompletionTokens += int64(m.Usage.Completion)
+		s.ReasoningTokens += int64(m.Usage.Reasoning)
+		if m.Usage.Cost == nil {
+			s.UnpricedCalls++
+		} else {
+			s.CostMicroUSD += *m.Usage.Cost
+		}
+	}
+	return s
+}
+
+// What a run took is the same in state.json, in the row, after a kill, after
+// state.json was lost, and in an index that was made anew.
+func TestSpendingIsCountedOnce(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	free := int64(0)
+	for n, u := range []*Usage{spent(1), spent(2), nil, spent(4), {Prompt: 9, Completion: 1, Estimated: true}, {Prompt: 8, Cost: &free}} {
+		_, err := c.Append(Message{Role: "user", Content: "x", Usage: spent(99)}, Message{Role: "assistant", Content: fmt.Sprint(n), Usage: u})
+		must(t, err)
+		if n == 3 { // the answers after it are known by their lines alone
+			must(t, c.Activity(Processing, "llm_call"))
+		}
+	}
+	want := Spending{PromptTokens: 717, CachedTokens: 49, CacheWriteTokens: 35, CompletionTokens: 71, ReasoningTokens: 21, CostMicroUSD: 6006, UnpricedCalls: 2}
+	same := func(what string, got Spending) {
+		t.Helper()
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: %s", what, d)
+		}
+	}
+	same("live", c.State().Spending)
+	abandon(c)
+	c, _, err := s.Claim(t.Context(), c.UUID())
+	must(t, err)
+	same("after a kill", c.State().Spending)
+	must(t, c.TurnDone(t.Context()))
+	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "s"}))
+	same("row", rowIn(t, s.index, c.UUID()).Spending)
+	st, err := s.index.stats(t.Context(), StatsFilter{})
+	must(t, err)
+	same("statistics", st.Spending)
+	must(t, s.Close())
+	state := filepath.Join(s.BaseDir, dirCompleted, c.UUID(), stateFile)
+	for _, spoil := range []func(){
+		func() { edit(t, state, `{`, `torn`) },
+		func() { query(t, s.BaseDir, `UPDATE tasks SET cost_micro_usd=1, reasoning_tokens=2`) },
+		func() { query(t, s.BaseDir, `DELETE FROM tasks`) },
+	} {
+		spoil()
+		if r := check(t, s.BaseDir, true); r.Mended == 0 || r.Left != 0 {
+			t.Errorf("%+v", r.Findings)
+		}
+		v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
+		must(t, err)
+		same("mended", v.State.Spending)
+		same("mended row", indexed(t, s.BaseDir)[c.UUID()].Spending)
+	}
+	query(t, s.BaseDir, `UPDATE tasks SET prompt_tokens=1`)
+	_, err = Reindex(t.Context(), s.BaseDir, nil)
+	must(t, err)
+	same("reindexed", indexed(t, s.BaseDir)[c.UUID()].Spending)
+	l, err := List(t.Context(), s.BaseDir, Viewer{Admin: true}, Filter{})
+	if err != nil || l.Scanned {
+		t.Fatal(l.Scanned, err)
+	}
+	same("listed by the index", l.Views[0].State.Spending)
+}
+
+// Each column is compared by name: a check says which one is wrong.
+func TestAWrongColumnIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, column := range strings.Split(spendingColumns, ", ") {
+		base, _ := healthy(t, task.Completed)
+		query(t, base, `UPDATE tasks SET `+column+`=`+column+`+1`)
+		r := check(t, base, true)
+		if r.Found != 1 || r.Mended != 1 || r.Findings[0].Kind != "row" || fmt.Sprint(r.Findings[0].Args) != "["+column+"]" {
+			t.Errorf("%s: %+v", column, r.Findings)
+		}
+	}
+}
+
+// The names of the columns are those of the fields, in one order.
+func TestSpendingColumns(t *testing.T) {
+	t.Parallel()
+	var names []string
+	var s Spending
+	v := reflect.ValueOf(&s).Elem()
+	for i, n := range s.sums() {
+		names = append(names, v.Type().Field(i).Tag.Get("json"))
+		if v.Field(i).Addr().Interface() != any(n) {
+			t.Errorf("sum %d is not field %d", i, i)
+		}
+	}
+	if want := strings.Join(names, ", "); want != spendingColumns || v.NumField() != len(s.sums()) ||
+		spendingSet != strings.Join(names, "=?, ")+"=?" || strings.Join(strings.Fields(spendingSums), " ") != "sum("+strings.Join(names, "), sum(")+")" {
+		t.Errorf("%s\n%s\n%s\n%s", want, spendingColumns, spendingSet, spendingSums)
+	}
+}
+
+// Whatever we write is read without encoding/json.
+func TestLinesOfOursAreReadQuickly(t *testing.T) {
+	t.Parallel()
+	var full Message
+	fill(reflect.ValueOf(&full).Elem())
+	full.Seq, full.Failed, full.Usage = 1, true, spent(2)
+	rapid.Check(t, func(rt *rapid.T) {
+		m := full
+		if !rapid.Bool().Draw(rt, "full") {
+			m = genMessage.Draw(rt, "message")
+			m.Seq = 7
+		}
+		m.Timestamp = Time{time.Unix(1e9, 0).UTC()}
+		line, err := appendLine(nil, m)
+		checked(rt, err)
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		got, ok := quickMessage(line)
+		if !ok {
+			rt.Fatalf("left to encoding/json: %s", line)
+		}
+		slow, err := slowMessage(line)
+		checked(rt, err)
+		equal(rt, "quick", []Message{slow}, []Message{got})
+	})
+}
+
+func TestImagesAndWhoAnsweredAreRedacted(t *testing.T) {
+	t.Parallel()
+	c := begin(t, open(t, Options{}))
+	images := []Image{{Path: "images/1.png", MediaType: "image/png", Bytes: 3, Source: "shots/" + canary + ".png"}, {Dropped: "read_failed"}}
+	got, err := c.Append(Message{Role: "user", Content: "look", Images: images}, Message{Role: "assistant", AnsweredBy: "openai/" + canary},
+		Message{Role: "tool", Content: "no", Failed: true})
+	must(t, err)
+	want := []Image{{Path: "images/1.png", MediaType: "image/png", Bytes: 3, Source: "shots/[SECRET].png"}, {Dropped: "read_failed"}}
+	if d := cmp.Diff(want, got[0].Images); d != "" || got[1].AnsweredBy != "openai/[SECRET]" || !got[2].Failed {
+		t.Errorf("%s %+v", d, got)
+	}
+	if images[0].Source != "shots/"+canary+".png" {
+		t.Error("the caller's own message was changed")
+	}
+	if d := cmp.Diff(got, all(t, c), sameMessages, cmpopts.IgnoreFields(Message{}, "Offset")); d != "" {
+		t.Error("read again:", d)
+	}
+}
+
+func TestDollars(t *testing.T) {
+	t.Parallel()
+	for micro, want := range map[int64]string{
+		0: "$0", 1: "$0.000001", 99: "$0.000099", 100: "$0.0001", 12_345: "$0.0123", 12_350: "$0.0124", 999_999: "$1.0000",
+		1_000_000: "$1.0000", 12_345_678: "$12.3457", -2_500_000: "-$2.5000", math.MaxInt64: "$9223372036854.7758", math.MinInt64: "-$9223372036854.7758",
+	} {
+		if got := Dollars(micro); got != want {
+			t.Errorf("%d is %s, want %s", micro, got, want)
+		}
+	}
+}
