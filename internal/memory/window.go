@@ -143,7 +143,7 @@ func (w *Window) calibrate(m contextstore.Message) {
 }
 
 func message(m contextstore.Message) llm.Message {
-	out := llm.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, Opaque: string(m.Provider), ToolCallID: string(m.ToolCallID), ToolName: m.ToolName}
+	out := llm.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, Opaque: string(m.Provider), ToolCallID: string(m.ToolCallID), ToolName: m.ToolName, Failed: m.Failed}
 	for _, c := range m.ToolCalls {
 		out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments})
 	}

@@ -12,6 +12,7 @@ import (
 type Budget struct {
 	Turns  int // calls to the model
 	Tokens int64
+	Cost   int64         // millionths of a US dollar; a call whose price is not known costs nothing here
 	Time   time.Duration // in an owner's hands, pauses not counted
 }
 
@@ -34,6 +35,8 @@ func (b Budget) Check(s contextstore.State) error {
 		return &BudgetError{"budget.max_turns", fmt.Sprint(b.Turns), fmt.Sprint(s.LLMCallCount)}
 	case b.Tokens > 0 && s.TotalTokensUsed >= b.Tokens:
 		return &BudgetError{"budget.max_tokens", fmt.Sprint(b.Tokens), fmt.Sprint(s.TotalTokensUsed)}
+	case b.Cost > 0 && s.CostMicroUSD >= b.Cost:
+		return &BudgetError{"budget.max_cost_usd", contextstore.Dollars(b.Cost), contextstore.Dollars(s.CostMicroUSD)}
 	case b.Time > 0 && active >= b.Time:
 		return &BudgetError{"budget.max_minutes", b.Time.String(), active.Round(time.Second).String()}
 	}

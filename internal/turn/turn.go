@@ -195,7 +195,7 @@ func brief(arguments string) []any {
 
 func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
 	m := contextstore.Message{Role: llm.RoleAssistant, Content: r.Message.Content, Reasoning: r.Message.Reasoning,
-		Provider: redact.Opaque(r.Message.Opaque), FinishReason: r.FinishReason}
+		Provider: redact.Opaque(r.Message.Opaque), FinishReason: r.FinishReason, AnsweredBy: r.By}
 	if r.FinishReason == llm.FinishStop || r.FinishReason == llm.FinishToolCalls && len(r.Message.ToolCalls) > 0 {
 		m.FinishReason = ""
 	}
@@ -203,7 +203,8 @@ func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
 		m.ToolCalls = append(m.ToolCalls, contextstore.ToolCall{ID: redact.Opaque(c.ID), Name: c.Name, Arguments: c.Arguments})
 	}
 	if u := r.Usage; u != nil {
-		m.Usage = &contextstore.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Cached: u.CachedTokens}
+		m.Usage = &contextstore.Usage{Prompt: u.PromptTokens, Completion: u.CompletionTokens, Cached: u.CachedTokens, CacheWrite: u.CacheWriteTokens,
+			Reasoning: u.ReasoningTokens, Cost: u.Cost}
 		if u.TotalTokens != u.PromptTokens+u.CompletionTokens {
 			m.Usage.Total = u.TotalTokens
 		}
@@ -336,7 +337,7 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 		if !d.recorded {
 			runs = append(runs, toolRun(d))
 		}
-		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: redact.Opaque(d.call.ID), Content: d.result.Text})
+		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: redact.Opaque(d.call.ID), Content: d.result.Text, Failed: d.result.IsError})
 	}
 	if len(runs) > 0 {
 		if err := l.Ledger.AppendTools(runs...); err != nil {
@@ -387,7 +388,7 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 	var again []done
 	for _, c := range open {
 		if r, ok := recorded(finished, c, asked); ok {
-			msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID, Content: r.Result + r.Error})
+			msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID, Content: r.Result + r.Error, Failed: r.Status == "error"})
 			continue
 		}
 		call := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}
