@@ -107,6 +107,9 @@ func TestDownLeadsBack(t *testing.T) {
 			}
 			all = append(all, line)
 		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
 		return all
 	}
 	if d := cmp.Diff(made(latest-1), made(latest, latest-1)); d != "" {

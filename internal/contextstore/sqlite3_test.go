@@ -206,7 +206,7 @@ func countersIn(t fataler, i *index, table string) map[string]Totals {
 	for rows.Next() {
 		var day, user, status string
 		var c Totals
-		if err := rows.Scan(append([]any{&day, &user, &status, &c.Tasks, &c.LLMCalls, &c.ToolCalls, &c.Tokens, &c.Compressions, &c.Failures, &c.Messages, &c.Bytes, &c.Timed, &c.DurationMS}, c.Spending.fields()...)...); err != nil {
+		if err := rows.Scan(append([]any{&day, &user, &status, &c.Tasks, &c.LLMCalls, &c.ToolCalls, &c.Tokens, &c.Compressions, &c.Failures, &c.Messages, &c.Bytes, &c.Timed, &c.DurationMS}, c.fields()...)...); err != nil {
 			t.Fatal(err)
 		}
 		all[day+"|"+user+"|"+status] = c

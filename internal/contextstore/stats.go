@@ -179,7 +179,7 @@ func (s *Stats) sum(ctx context.Context, tx *sql.Tx, query string, args ...any) 
 		var t Totals
 		if err := rows.Scan(append([]any{(*anyText)(&user), (*anyText)(&status), (*anyNumber)(&t.Tasks), (*anyNumber)(&t.LLMCalls), (*anyNumber)(&t.ToolCalls),
 			(*anyNumber)(&t.Tokens), (*anyNumber)(&t.Compressions), (*anyNumber)(&t.Failures), (*anyNumber)(&t.Messages), (*anyNumber)(&t.Bytes),
-			(*anyNumber)(&t.Timed), (*anyNumber)(&t.DurationMS)}, t.Spending.fields()...)...); err != nil {
+			(*anyNumber)(&t.Timed), (*anyNumber)(&t.DurationMS)}, t.fields()...)...); err != nil {
 			return err
 		}
 		s.add(t)
