@@ -116,8 +116,12 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 		p.printf("Error: %s\n", clean(*v.State.Error))
 	}
 	p.printf("Files: %s\n", v.Dir)
-	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n  Compressions: %s\n",
-		thousands(v.State.LLMCallCount), thousands(v.State.ToolCallCount), thousands(v.State.TotalTokensUsed), thousands(v.State.CompressionCount))
+	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n",
+		thousands(v.State.LLMCallCount), thousands(v.State.ToolCallCount), thousands(v.State.TotalTokensUsed))
+	for _, s := range spending(v.State, o.Lang) {
+		p.printf("  %s\n", s)
+	}
+	p.printf("  Compressions: %s\n", thousands(v.State.CompressionCount))
 }
 
 func status(v contextstore.View, l i18n.Lang) string {

@@ -88,5 +88,7 @@ func row(v contextstore.View) map[string]any {
 	return map[string]any{"uuid": m.UUID, "task_source": k.Source, "owner": k.Owner, "repo": k.Repo, "task_type": k.Type, "task_id": k.ID,
 		"title": m.Title, "status": v.Status(), "interrupted": v.Interrupted(), "created_at": m.CreatedAt, "started_at": s.StartedAt, "completed_at": s.CompletedAt,
 		"llm_provider": m.Config.Provider, "model": m.Config.Model, "llm_call_count": s.LLMCallCount, "tool_call_count": s.ToolCallCount,
-		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir}
+		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir,
+		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "cache_write_tokens": s.CacheWriteTokens, "completion_tokens": s.CompletionTokens,
+		"reasoning_tokens": s.ReasoningTokens, "cost_micro_usd": s.CostMicroUSD, "unpriced_calls": s.UnpricedCalls}
 }

@@ -12,7 +12,7 @@ import (
 type Budget struct {
 	Turns  int // calls to the model
 	Tokens int64
-	Cost   int64         // millionths of a US dollar; a call whose price is not known costs nothing here
+	Cost   int64         // millionths of a US dollar; a call whose price is not known adds nothing
 	Time   time.Duration // in an owner's hands, pauses not counted
 }
 
