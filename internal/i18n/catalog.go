@@ -4,8 +4,22 @@ import "maps"
 
 // catalog joins the tables of texts; each table is kept beside the room it
 // serves, in a file named after it.
-var catalog = join(contextstoreTexts, agentTexts, opsTexts, appTexts, cliTexts, llmTexts, workspaceTexts, configTexts, ledgerTexts, checkTexts, ollamaTexts, llmclientsTexts,
-	spendingTexts)
+var catalog = join(
+	agentTexts,
+	appTexts,
+	checkTexts,
+	cliTexts,
+	cloudTexts,
+	configTexts,
+	contextstoreTexts,
+	ledgerTexts,
+	llmTexts,
+	llmclientsTexts,
+	ollamaTexts,
+	opsTexts,
+	spendingTexts,
+	workspaceTexts,
+)
 
 func join(tables ...map[string]text) map[string]text {
 	all := map[string]text{}

@@ -152,6 +152,7 @@ const (
 	KindNoTools     ErrorKind = "no_tools"     // the model, or its server, takes no tools
 	KindSuspended   ErrorKind = "suspended"    // not called: the endpoint failed several times and is left alone for a while
 	KindScriptEnded ErrorKind = "script_ended" // the script has no further answer
+	KindForbidden   ErrorKind = "forbidden"    // not called: what is to be sent may not go to this model
 )
 
 // Error is a failed call.

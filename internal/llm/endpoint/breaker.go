@@ -133,7 +133,7 @@ func outcomeOf(err error) outcome {
 	switch e.Kind {
 	case llm.KindUnreachable, llm.KindServer, llm.KindTimeout:
 		return fails
-	case llm.KindCutStream, llm.KindInvalid, llm.KindSuspended, llm.KindScriptEnded:
+	case llm.KindCutStream, llm.KindInvalid, llm.KindSuspended, llm.KindScriptEnded, llm.KindForbidden:
 		return unknown
 	}
 	return works

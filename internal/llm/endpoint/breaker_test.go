@@ -18,7 +18,7 @@ var outcomes = map[outcome][]error{
 	works: {nil, failed(llm.KindAuth), failed(llm.KindRateLimited), failed(llm.KindBadRequest), failed(llm.KindContext), failed(llm.KindQuota), failed(llm.KindNotFound), failed(llm.KindNoTools)},
 	fails: {failed(llm.KindUnreachable), failed(llm.KindServer), failed(llm.KindTimeout)},
 	unknown: {context.Canceled, context.DeadlineExceeded, errors.New("x"), failed(llm.KindCutStream), failed(llm.KindInvalid),
-		failed(llm.KindSuspended), failed(llm.KindScriptEnded)},
+		failed(llm.KindSuspended), failed(llm.KindScriptEnded), failed(llm.KindForbidden)},
 }
 
 // TestBreakerLaws drives a breaker with any sequence of calls, side by side,

@@ -160,7 +160,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 // waiting a little would not help.
 func movable(k llm.ErrorKind) bool {
 	switch k {
-	case llm.KindAuth, llm.KindNotFound, llm.KindUnreachable, llm.KindQuota, llm.KindSuspended:
+	case llm.KindAuth, llm.KindNotFound, llm.KindUnreachable, llm.KindQuota, llm.KindSuspended, llm.KindForbidden:
 		return true
 	}
 	return false

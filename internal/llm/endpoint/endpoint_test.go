@@ -138,6 +138,7 @@ func TestFallback(t *testing.T) {
 		{"no key", always(llm.KindAuth), nil, false, false, "two:a,b two:a,b", "moved"},
 		{"no such model", always(llm.KindNotFound), nil, false, false, "two:a,b two:a,b", "moved"},
 		{"no money", always(llm.KindQuota), nil, false, false, "two:a,b two:a,b", "moved"},
+		{"may not be sent", always(llm.KindForbidden), nil, false, false, "two:a,b two:a,b", "moved"},
 		{"gone", always(llm.KindUnreachable), nil, false, false, "two:a,b two:a,b", "moved"},
 		{"asked for", always(llm.KindAuth), nil, true, false, "auth auth", "declined declined"},
 		{"nobody refills", always(llm.KindAuth), nil, false, true, "auth auth", "declined declined"},
