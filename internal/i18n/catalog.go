@@ -17,6 +17,7 @@ var catalog = join(
 	llmclientsTexts,
 	ollamaTexts,
 	opsTexts,
+	priceTexts,
 	spendingTexts,
 	workspaceTexts,
 )
