@@ -61,8 +61,9 @@ type messageCheck struct {
 	sum      int64
 	sumKnown bool
 	open     map[string]openCall
-	last     Message // its head, without the text
-	answer   int64   // number of the last assistant message
+	last     Message         // its head, without the text
+	images   map[string]bool // by path: those that are whole
+	answer   int64           // number of the last assistant message
 
 	first    Time
 	answers  int64
@@ -90,6 +91,7 @@ func (c *messageCheck) note(at spot) {
 		c.first = m.Timestamp
 	}
 	c.checkSum(at)
+	c.checkImages(at)
 	switch m.Role {
 	case "assistant":
 		c.answers++
@@ -103,7 +105,7 @@ func (c *messageCheck) note(at spot) {
 		c.i.find(c.file, at, "role", m.Role)
 		c.i.logs[c.file].broken = true
 	}
-	m.Content, m.Reasoning, m.ToolCalls = "", "", nil
+	m.Content, m.Reasoning, m.ToolCalls, m.Images = "", "", nil, nil
 	c.last = m
 }
 

@@ -100,6 +100,9 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	buf := c.buf[:0]
 	out := make([]Message, len(msgs))
 	for i, m := range msgs {
+		if err := c.haveImages(m); err != nil {
+			return nil, err
+		}
 		m = c.redact(m)
 		seq++
 		m.Seq, m.Timestamp, m.Tokens = seq, now, CountTokens(m.Content)
@@ -160,6 +163,7 @@ func (c *Context) redact(m Message) Message {
 	m.Content, m.Reasoning = c.clean(m.Content), c.clean(m.Reasoning)
 	m.ToolName, m.FinishReason, m.ToolCallID = c.clean(m.ToolName), c.clean(m.FinishReason), opaque(m.ToolCallID)
 	m.Provider = opaque(m.Provider)
+	m.Images = c.redactImages(m.Images)
 	if len(m.ToolCalls) > 0 {
 		calls := make([]ToolCall, len(m.ToolCalls))
 		for i, t := range m.ToolCalls {

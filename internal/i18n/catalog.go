@@ -12,6 +12,7 @@ var catalog = join(
 	cloudTexts,
 	configTexts,
 	contextstoreTexts,
+	imageTexts,
 	ledgerTexts,
 	llmTexts,
 	llmclientsTexts,
