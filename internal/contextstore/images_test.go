@@ -330,11 +330,15 @@ func TestImagesSurviveCrashes(t *testing.T) {
 	}
 	l.die()
 	total := count.Calls()
+	m := &matrix{}
+	m.empty, err = emptyDatabases(t)
+	must(t, err)
 	each(2*(total-from), func(n int) {
 		s := &disktest.Stopper{At: from + 1 + n/2, Torn: n%2 == 1}
 		f := &disktest.Failer{At: s.At, Err: syscall.EIO, Short: s.Torn}
 		for _, before := range []func(disk.Op) error{s.Before, f.Before} {
 			base := scratch(t)
+			m.seed(t, base, n+1)
 			l := newLife(base, &disk.FS{Before: before, Flush: disktest.NoFlush})
 			at, err := l.run(t.Context(), steps, 0)
 			l.die()
@@ -357,6 +361,7 @@ func TestImagesSurviveCrashes(t *testing.T) {
 		base := scratch(t)
 		defer func() { _ = os.RemoveAll(base) }()
 		err := states[n].Materialize(base)
+		m.seed(t, base, n)
 		var done int64
 		if a := states[n].Acks; len(a) > 0 {
 			done = a[len(a)-1].Value.(int64)
