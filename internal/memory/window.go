@@ -23,6 +23,7 @@ type Ledger interface {
 	Messages(offset int64, f func(contextstore.Message) bool) error
 	LastWindow() (*contextstore.WindowEvent, error)
 	AppendWindow(contextstore.WindowEvent) error
+	ReadImage(contextstore.Image) ([]byte, error)
 }
 
 // Window is the conversation with the model as far as it fits. It is owned by
@@ -36,13 +37,16 @@ type Window struct {
 	open   []contextstore.ToolCall
 	asked  contextstore.Message // the assistant message that open belongs to
 	last   contextstore.Message
-	perTok float64 // bytes per token; 4 until a provider reported usage
+	perTok float64 // bytes of text per token; 4 until a provider reported usage
+
+	content int // bytes that the images take in the conversation
+	images  int // in the conversation
 }
 
 // entry is one message in the window.
 type entry struct {
 	seq, offset int64
-	end         int // of its serialised form in the conversation
+	end         size // of the conversation up to it
 	tool        bool
 }
 
@@ -77,7 +81,7 @@ func (w *Window) refill() error {
 // answer came after the event.
 func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	w.conv.Reset()
-	w.entry = w.entry[:0]
+	w.entry, w.content, w.images = w.entry[:0], 0, 0
 	err := w.ledger.Messages(0, func(m contextstore.Message) bool {
 		if event == nil {
 			w.calibrate(m)
@@ -88,8 +92,8 @@ func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	if err != nil || event == nil {
 		return err
 	}
-	w.conv.Append(llm.Message{Role: llm.RoleUser, Content: notice(*event)})
-	w.entry[len(w.entry)-1].end = len(w.conv.Serialized())
+	w.append(llm.Message{Role: llm.RoleUser, Content: notice(*event)})
+	w.entry[len(w.entry)-1].end = w.size()
 	return w.ledger.Messages(event.Offset, func(m contextstore.Message) bool {
 		if m.Timestamp.After(event.Timestamp.Time) && !event.Timestamp.IsZero() {
 			w.calibrate(m)
@@ -113,8 +117,8 @@ func (w *Window) Add(m contextstore.Message) {
 }
 
 func (w *Window) add(m contextstore.Message) {
-	w.conv.Append(message(m))
-	w.entry = append(w.entry, entry{m.Seq, m.Offset, len(w.conv.Serialized()), m.Role == llm.RoleTool})
+	w.append(w.message(m))
+	w.entry = append(w.entry, entry{m.Seq, m.Offset, w.size(), m.Role == llm.RoleTool})
 	w.last = m
 	switch m.Role {
 	case llm.RoleAssistant:
@@ -136,18 +140,13 @@ func (w *Window) add(m contextstore.Message) {
 // tools. Less than 1.5 or more than 8 is no tokenizer but a server that counts
 // something else.
 func (w *Window) calibrate(m contextstore.Message) {
-	n := w.fixed + len(w.conv.Serialized())
-	if m.Usage != nil && !m.Usage.Estimated && m.Usage.Prompt > 100 && n > 1000 {
-		w.perTok = min(max(float64(n)/float64(m.Usage.Prompt), 1.5), 8)
+	if m.Usage == nil || m.Usage.Estimated {
+		return
 	}
-}
-
-func message(m contextstore.Message) llm.Message {
-	out := llm.Message{Role: m.Role, Content: m.Content, Reasoning: m.Reasoning, Opaque: string(m.Provider), ToolCallID: string(m.ToolCallID), ToolName: m.ToolName, Failed: m.Failed}
-	for _, c := range m.ToolCalls {
-		out.ToolCalls = append(out.ToolCalls, llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments})
+	text, tokens := w.fixed+w.size().text, m.Usage.Prompt-w.images*imageTokens
+	if tokens > 100 && text > 1000 {
+		w.perTok = min(max(float64(text)/float64(tokens), 1.5), 8)
 	}
-	return out
 }
 
 // Conversation is what to send. Add may be called between two sends, Fit before each.
@@ -161,9 +160,11 @@ func (w *Window) Last() contextstore.Message { return w.last }
 func (w *Window) Unanswered() ([]contextstore.ToolCall, contextstore.Message) { return w.open, w.asked }
 
 // Tokens estimates the size of the next request.
-func (w *Window) Tokens() int { return w.tokens(len(w.conv.Serialized())) }
+func (w *Window) Tokens() int { return w.tokens(w.size()) }
 
-func (w *Window) tokens(bytes int) int { return int(float64(w.fixed+bytes) / w.perTok) }
+func (w *Window) tokens(s size) int {
+	return int(float64(w.fixed+s.text)/w.perTok) + s.images*imageTokens
+}
 
 // Fit makes room if the window is over its limit; it is called before a send.
 func (w *Window) Fit() error {
@@ -200,18 +201,18 @@ func (w *Window) shrink(target int, reason string) error {
 	if len(w.entry) <= pinned {
 		return &TooSmallError{w.Tokens(), w.limit}
 	}
-	size := func(i int) int { // tokens left when everything between the pinned messages and i is dropped
-		return w.tokens(w.entry[pinned-1].end + w.entry[len(w.entry)-1].end - w.entry[i-1].end)
+	left := func(i int) int { // tokens left when everything between the pinned messages and i is dropped
+		return w.tokens(w.entry[pinned-1].end.plus(w.entry[len(w.entry)-1].end).minus(w.entry[i-1].end))
 	}
 	most := w.unit(len(w.entry) - keepRecent)
-	if most <= pinned || size(most) > w.limit {
+	if most <= pinned || left(most) > w.limit {
 		most = w.unit(len(w.entry) - 1) // at the least the latest answer and its results stay
 	}
-	if most <= pinned || size(most) > w.limit {
+	if most <= pinned || left(most) > w.limit {
 		return &TooSmallError{w.Tokens(), w.limit}
 	}
 	i := pinned + 1
-	for i < most && (size(i) > target || w.entry[i].tool) {
+	for i < most && (left(i) > target || w.entry[i].tool) {
 		i++
 	}
 	e := contextstore.WindowEvent{Type: "truncate", FromSeq: w.entry[i].seq, Offset: w.entry[i].offset,

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,14 @@ type ledger struct {
 	msgs   []contextstore.Message
 	events []contextstore.WindowEvent
 	read   int
+	images map[string][]byte // by path
+}
+
+func (l *ledger) ReadImage(i contextstore.Image) ([]byte, error) {
+	if b, ok := l.images[i.Path]; ok {
+		return b, nil
+	}
+	return nil, os.ErrNotExist
 }
 
 func (l *ledger) Messages(offset int64, f func(contextstore.Message) bool) error {
