@@ -17,19 +17,24 @@ import (
 // ShownBytes is how much of an answer that is not understood errors show.
 const ShownBytes = 120
 
-// Parser puts one answer together from what a Format reads. An error of its
-// methods is an *llm.Error that ends the answer, or any other one where the
+// EventParser puts one answer together from the events of a stream. An error of
+// its methods is an *llm.Error that ends the answer, or any other one where the
 // data are not in the format.
-type Parser interface {
+type EventParser interface {
 	// Event takes in the data of one event, valid during the call, and reports
 	// whether the answer is complete.
 	Event(name string, data []byte) (done bool, err error)
-	// Document takes in an answer that came as one JSON document.
-	Document(data []byte) error
 	// Begun reports whether any part of an answer was taken in.
 	Begun() bool
 	// Finished reports whether only the end of the stream can still be missing.
 	Finished() bool
+}
+
+// Parser is an EventParser for formats whose answers may come whole as well.
+type Parser interface {
+	EventParser
+	// Document takes in an answer that came as one JSON document.
+	Document(data []byte) error
 }
 
 // Format reads answers of one wire format.
@@ -57,17 +62,36 @@ func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Re
 		start, _ := r.Peek(min(ShownBytes, r.Buffered()))
 		return Invalid(f.Name, contentType, start), nil
 	}
-	return f.readStream(ctx, p, contentType, r, in)
+	return f.readStream(ctx, p, contentType, r, in, false)
 }
 
-func (f Format) readStream(ctx context.Context, p Parser, contentType string, r *bufio.Reader, in io.Reader) (*llm.Error, error) {
+// ReadLines is Read for a body each of whose lines that is not blank is an
+// event without a name (NDJSON). The last line may lack its end; what is no
+// event then was cut.
+func (f Format) ReadLines(ctx context.Context, p EventParser, contentType string, in io.Reader) (e *llm.Error, broken error) {
+	r := bufio.NewReader(in)
+	switch _, err := firstByte(r); {
+	case errors.Is(err, io.EOF):
+		return Cut(), nil
+	case err != nil:
+		return nil, err
+	}
+	return f.readStream(ctx, p, contentType, r, in, true)
+}
+
+// readStream reads the events of r, which is behind in; lines says that each is a line.
+func (f Format) readStream(ctx context.Context, p EventParser, contentType string, r *bufio.Reader, in io.Reader, lines bool) (*llm.Error, error) {
 	told := false
 	s := NewEvents(r, f.MaxEvent)
+	next := s.Read
+	if lines {
+		next = s.Line
+	}
 	for {
 		if left(ctx) { // also where all of the answer is here already
 			return nil, ctx.Err()
 		}
-		data, err := s.Read()
+		data, err := next()
 		switch {
 		case errors.Is(err, io.EOF) && !p.Begun() && s.Stray != "":
 			return Invalid(f.Name, contentType, []byte(s.Stray)), nil
@@ -82,7 +106,7 @@ func (f Format) readStream(ctx context.Context, p Parser, contentType string, r 
 		}
 		done, err := p.Event(s.Name, data)
 		if err != nil {
-			return f.refused(err, contentType, data), nil
+			return f.refused(err, contentType, data, lines && s.openLine && p.Begun()), nil
 		}
 		if done {
 			return nil, nil
@@ -103,15 +127,20 @@ func (f Format) readDocument(p Parser, contentType string, r *bufio.Reader) (*ll
 		return TooLong("the answer", f.MaxAnswer), nil
 	}
 	if err := p.Document(data); err != nil {
-		return f.refused(err, contentType, data), nil
+		return f.refused(err, contentType, data, false), nil
 	}
 	return nil, nil
 }
 
-func (f Format) refused(err error, contentType string, data []byte) *llm.Error {
+// refused is the error of data that a parser did not take; last says that the
+// stream ended within them.
+func (f Format) refused(err error, contentType string, data []byte, last bool) *llm.Error {
 	var e *llm.Error
-	if errors.As(err, &e) {
+	switch {
+	case errors.As(err, &e):
 		return e
+	case last && data[0] == '{':
+		return Cut()
 	}
 	return Invalid(f.Name, contentType, data)
 }

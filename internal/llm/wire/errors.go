@@ -68,20 +68,26 @@ func parseProblem(raw []byte) problem { return parseNested(raw[:min(len(raw), Ma
 func parseNested(raw []byte, depth int) problem {
 	text := strings.TrimSpace(string(raw))
 	if depth == 0 || text == "" {
-		return problem{message: short(text)}
+		return problem{message: Short(text)}
 	}
 	var list []json.RawMessage
 	if text[0] == '[' && json.Unmarshal(raw, &list) == nil && len(list) > 0 {
 		return parseNested(list[0], depth-1)
 	}
-	var body struct{ Error, Message, Detail, Type, Code, Metadata json.RawMessage }
+	var body struct {
+		Error, Message, Detail, Type, Code, Metadata json.RawMessage
+		SigninURL                                    string `json:"signin_url"` // Ollama
+	}
 	if text[0] != '{' || json.Unmarshal(raw, &body) != nil {
-		return problem{message: short(LooseText(raw))}
+		return problem{message: Short(LooseText(raw))}
 	}
 	if Told(body.Error) {
 		p := parseNested(body.Error, depth-1)
 		if p.message == "" {
-			p.message = short(LooseText(body.Message))
+			p.message = Short(LooseText(body.Message))
+		}
+		if body.SigninURL != "" {
+			p.message += " (sign in: " + Short(body.SigninURL) + ")"
 		}
 		return p
 	}
@@ -95,12 +101,12 @@ func parseNested(raw []byte, depth int) problem {
 	if Told(body.Metadata) && json.Unmarshal(body.Metadata, &behind) == nil && Told(behind.Raw) {
 		p.message += ": " + LooseText(behind.Raw)
 	}
-	p.message = short(p.message)
+	p.message = Short(p.message)
 	return p
 }
 
-// short makes a server's words one line of at most 500 bytes.
-func short(s string) string {
+// Short makes a server's words one line of at most 500 bytes.
+func Short(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s[:min(len(s), 4096)]), " "), "\uFFFD")
 	if len(s) <= 500 {
 		return s
@@ -115,7 +121,7 @@ func short(s string) string {
 // contextSigns are how servers say that a request is too long for the model.
 var contextSigns = []string{
 	"context_length_exceeded", "maximum context length", "context window", "context length", "context size",
-	"exceed_context_size", "exceed context limit", "prompt is too long", "input is too long",
+	"exceed_context_size", "exceed context limit", "prompt is too long", "prompt too long", "input is too long",
 	"maximum model length", "maximum prompt length", "exceeds the maximum number of tokens", "`max_new_tokens` must be <=", // vLLM, xAI, Gemini, Together
 }
 
@@ -135,6 +141,7 @@ var crashSigns = []string{"model has crashed", "model unloaded", "model has unex
 var quotaSigns = []string{
 	"insufficient_quota", "exceeded your current quota", "insufficient balance", "insufficient credits",
 	"billing_hard_limit_reached", "credit balance is too low", "billing_error", "reached your specified api usage limits",
+	"reached your usage limit", "session usage limit", "hourly usage limit", "weekly usage limit", // Ollama's cloud
 }
 
 // classify turns a status and the vendor's words into a kind. Words decide
@@ -156,11 +163,11 @@ func classify(status int, p problem) llm.ErrorKind {
 		return llm.KindServer
 	case status == http.StatusBadRequest && strings.Contains(words, "no models loaded"): // LM Studio
 		return llm.KindNotFound
-	case status == http.StatusNotFound, status < 400, p.code == "model_not_found":
+	case status == http.StatusNotFound, status < 400, p.code == "model_not_found", strings.Contains(words, "try pulling"): // Ollama
 		return llm.KindNotFound
 	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
 		return llm.KindTimeout
-	case status >= 500, status == http.StatusConflict, status == http.StatusTooEarly:
+	case status >= 500, status == http.StatusConflict, status == http.StatusTooEarly, status == 499: // Ollama gave the request up, e.g. while it reloads
 		return llm.KindServer
 	case p.code == "tool_use_failed": // Groq: the model wrote a call that Groq could not parse; it may not next time
 		return llm.KindInvalid

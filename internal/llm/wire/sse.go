@@ -19,7 +19,8 @@ type Events struct {
 	Name  string // of the event last returned
 	Stray string // the start of the first line that is no field
 
-	latest string // the name that came last
+	latest   string // the name that came last
+	openLine bool   // the last line had no end
 
 	r    *bufio.Reader
 	max  int
@@ -76,6 +77,23 @@ func (s *Events) Read() ([]byte, error) {
 	}
 }
 
+// Line returns the next line that is not blank, without the white space around
+// it, in place of an event. Its errors are those of Read.
+func (s *Events) Line() ([]byte, error) {
+	for {
+		line, err := s.line()
+		if err != nil {
+			return nil, err
+		}
+		switch line = bytes.TrimSpace(line); {
+		case len(line) > s.max:
+			return nil, ErrEventTooLong
+		case len(line) > 0:
+			return line, nil
+		}
+	}
+}
+
 // field returns a line's data where it has any, and notes an event's name.
 func (s *Events) field(line []byte) (data []byte, ok bool) {
 	name, value, found := bytes.Cut(line, []byte{':'})
@@ -111,7 +129,11 @@ func (s *Events) line() ([]byte, error) {
 		part, err = s.r.ReadSlice('\n')
 		s.long = append(s.long, part...)
 	}
-	if err == nil || err == io.EOF && len(s.long) > 0 {
+	if err == nil {
+		return trimEnd(s.long), nil
+	}
+	if err == io.EOF && len(s.long) > 0 {
+		s.openLine = true
 		return trimEnd(s.long), nil
 	}
 	return nil, err

@@ -5,6 +5,7 @@
 package wire
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -99,14 +100,20 @@ func (c *Caller) CloseIdleConnections() { c.http.CloseIdleConnections() }
 // Get makes a request without a body.
 func (c *Caller) Get(ctx context.Context) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.address(), nil)
-	if err == nil {
-		c.header(req.Header)
+	if err != nil {
+		return nil, err
 	}
-	return req, err
+	req.Header.Set("User-Agent", "toritsugi")
+	c.header(req.Header)
+	return req, nil
 }
 
-// Post makes a request whose body is the parts, one after the other, which are
-// never joined and must not change as long as the transport may read them.
+// smallBody is how many bytes a body may have that is joined: net/http sends a
+// reader that it knows in one packet with its header, and any other one after it.
+const smallBody = 16 << 10
+
+// Post makes a request whose body is the parts, one after the other. Large ones
+// are never joined and must not change as long as the transport may read them.
 func (c *Caller) Post(ctx context.Context, parts ...[]byte) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), nil)
 	if err != nil {
@@ -116,7 +123,13 @@ func (c *Caller) Post(ctx context.Context, parts ...[]byte) (*http.Request, erro
 		req.ContentLength += int64(len(p))
 	}
 	req.GetBody = func() (io.ReadCloser, error) { return &body{parts: parts}, nil }
-	req.Body = &body{parts: parts}
+	if req.ContentLength <= smallBody {
+		joined := bytes.Join(parts, nil)
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(joined)), nil }
+	}
+	if req.Body, err = req.GetBody(); err != nil {
+		return nil, err
+	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "text/event-stream, application/json")
 	req.Header.Set("User-Agent", "toritsugi")
