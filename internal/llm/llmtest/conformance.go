@@ -40,6 +40,9 @@ type Rig struct {
 	// Quiet waits until no answer is in progress at the server (Server.Quiet);
 	// nil skips what needs it.
 	Quiet func(ctx context.Context) error
+	// KeepAlive is what the provider sends to keep a connection open, which is no
+	// part of an answer; "" is a comment of an event stream.
+	KeepAlive string
 	// Lacks names what the provider's format has not, and why; the cases are
 	// skipped with that.
 	Lacks map[Feature]string

@@ -194,7 +194,11 @@ func askedToWait(t *testing.T, build Factory) {
 // longer.
 func limitsFirstToken(t *testing.T, build Factory) {
 	text := strings.Repeat("word ", 100)
-	for _, a := range []Answer{{Text: text, Stall: 10}, {Stall: StallAtOnce}, {Body: ": keep-alive\n\n: keep-alive\n\n", Stall: 20}} {
+	alive := build(t, Options{}, Answer{Text: "probe"}).KeepAlive
+	if alive == "" {
+		alive = ": keep-alive\n\n"
+	}
+	for _, a := range []Answer{{Text: text, Stall: 10}, {Stall: StallAtOnce}, {Body: alive + alive, Stall: len(alive) * 3 / 2}} {
 		e := fails(t, build(t, Options{FirstToken: 50 * time.Millisecond, Stall: 10 * time.Second}, a).start())
 		if e.Kind != llm.KindTimeout || !strings.Contains(e.Message, "no token") {
 			t.Errorf("%+v: %v", a, e)

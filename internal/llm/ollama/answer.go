@@ -1,21 +1,16 @@
 package ollama
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
-
-// shownBytes is how much of an answer that is not understood errors show.
-const shownBytes = 120
 
 // line is one line of an answer: as little of it as is used, because each is
 // decoded into one. Source: api.ChatResponse of Ollama.
@@ -56,51 +51,27 @@ type answer struct {
 	calls           []llm.ToolCall
 	last            line // the one that says done
 	model           string
-	begun           bool // a line was understood
+	understood      bool // a line was
 	size            int  // bytes kept
 }
 
 // read reads the body of an answer into a. broken is a read error that left
 // the answer unfinished; e is any other failure.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	buffer, _ := c.buffers.Get().(*bufio.Reader)
-	if buffer == nil {
-		buffer = bufio.NewReaderSize(nil, 16<<10)
+	f := wire.Format{Name: "an answer of Ollama's /api/chat", MaxEvent: c.maxLine, MaxAnswer: c.maxAnswer}
+	e, broken = f.ReadLines(ctx, a, contentType, in)
+	if e != nil && e.Kind == llm.KindCutStream {
+		e.Message += " (Ollama also ends it so where a model repeats itself)"
 	}
-	buffer.Reset(in)
-	defer func() {
-		buffer.Reset(nil)
-		c.buffers.Put(buffer)
-	}()
-	s := &lines{r: buffer, max: c.maxLine}
-	for !a.last.Done {
-		if left(ctx) { // also where all of the answer is here already
-			return nil, ctx.Err()
-		}
-		data, whole, err := s.read()
-		switch {
-		case errors.Is(err, errLineTooLong):
-			return tooLong("one line", c.maxLine), nil
-		case errors.Is(err, io.EOF):
-			return cut("the stream ended before the answer did (Ollama also ends it so where a model repeats itself)"), nil
-		case err != nil:
-			return nil, err
-		}
-		if data = trimLine(data); len(data) == 0 {
-			continue
-		}
-		if e := a.take(data, whole, contentType); e != nil {
-			return e, nil
-		}
-	}
-	return nil, nil
+	return e, broken
 }
 
-// take takes in one line; whole says that its end came.
-func (a *answer) take(data []byte, whole bool, contentType string) *llm.Error {
+var errNoMessage = errors.New("neither a message nor the end nor an error")
+
+// Event takes in one line.
+func (a *answer) Event(_ string, data []byte) (done bool, err error) {
 	a.last = line{}
-	var err error
-	if a.begun {
+	if a.understood {
 		err = json.Unmarshal(data, &a.last)
 	} else {
 		var first firstLine
@@ -108,40 +79,29 @@ func (a *answer) take(data []byte, whole bool, contentType string) *llm.Error {
 		a.last, a.model = first.line, first.Model
 	}
 	switch {
-	case err != nil && a.begun && !whole && data[0] == '{':
-		return cut("the stream ended within a line")
-	case err == nil && told(a.last.Error):
-		return streamError(data)
-	case err != nil, a.last.Message == nil && !a.last.Done: // JSON of something else
-		return invalid(contentType, data)
+	case err != nil:
+		return false, err
+	case wire.Told(a.last.Error):
+		return false, wire.StreamError(data)
+	case a.last.Message == nil && !a.last.Done: // JSON of something else
+		return false, errNoMessage
 	}
-	a.begun = true
-	if a.last.Message == nil {
-		return nil
+	a.understood = true
+	if a.last.Message != nil {
+		if e := a.add(a.last.Message); e != nil {
+			return false, e
+		}
 	}
-	return a.add(a.last.Message)
+	return a.last.Done, nil
 }
 
-// trimLine takes white space and a byte order mark off.
-func trimLine(data []byte) []byte {
-	return bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\xEF\xBB\xBF")))
-}
+// Begun reports whether any part of the answer came; lines without any, as a
+// server may send to keep a connection open, are none.
+func (a *answer) Begun() bool { return a.size > 0 }
 
-func cut(message string) *llm.Error {
-	return &llm.Error{Kind: llm.KindCutStream, Message: message, Err: io.ErrUnexpectedEOF}
-}
-
-func invalid(contentType string, start []byte) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid,
-		Message: fmt.Sprintf("not an answer of Ollama's /api/chat: content type %q, at %q", contentType, start[:min(len(start), shownBytes)])}
-}
-
-func tooLong(what string, limit int) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid, Message: fmt.Sprintf("%s is longer than %d bytes", what, limit)}
-}
-
-// told reports whether a field is there and not null.
-func told(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// Finished reports whether only the end of the stream can be missing: never,
+// since the line that ends the answer also says so.
+func (a *answer) Finished() bool { return false }
 
 // add takes in a part of the message.
 func (a *answer) add(m *message) *llm.Error {
@@ -160,7 +120,7 @@ func (a *answer) add(m *message) *llm.Error {
 		a.size += len(call.ID) + len(call.Function.Name) + len(args) + 64 // the bookkeeping of a call counts too
 	}
 	if a.size > a.maxSize {
-		return tooLong("the answer", a.maxSize)
+		return wire.TooLong("the answer", a.maxSize)
 	}
 	return nil
 }
@@ -170,7 +130,7 @@ func (a *answer) add(m *message) *llm.Error {
 func argumentsText(raw json.RawMessage) string {
 	var s string
 	switch {
-	case !told(raw):
+	case !wire.Told(raw):
 		return ""
 	case raw[0] == '"' && json.Unmarshal(raw, &s) == nil:
 		return s
@@ -208,12 +168,12 @@ func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 	}
 	seen := make(map[string]bool, len(a.calls))
 	for _, call := range a.calls {
-		lastID = max(lastID, generatedID(call.ID))
+		lastID = max(lastID, wire.GeneratedID(call.ID))
 	}
 	for i := range a.calls {
 		if call := &a.calls[i]; call.ID == "" || seen[call.ID] {
 			lastID++
-			call.ID = "call_" + strconv.Itoa(lastID)
+			call.ID = wire.NewID(lastID)
 		}
 		seen[a.calls[i].ID] = true
 	}

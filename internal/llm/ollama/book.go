@@ -29,7 +29,8 @@ type state struct {
 
 const (
 	stateFormat = 1
-	maxState    = 64 << 10 // bytes; it holds a few times and one error
+	maxState    = 64 << 10               // bytes; it holds a few times and one error
+	lockPoll    = 100 * time.Millisecond // between two tries for a lock of another process
 )
 
 // book keeps a state in a file, and lets one repairer at it at a time. Without

@@ -93,7 +93,7 @@ type Verdict struct {
 // Care looks after one server. Of any number of goroutines and processes one
 // repairs, and the others wait for what comes of it. Safe for concurrent use.
 type Care struct {
-	*api
+	*server
 	cfg      CareConfig
 	endpoint string
 	loaders  []*client // one a required model
@@ -120,19 +120,21 @@ type flight struct {
 // NewCare returns the care of a server, or an i18n error where the
 // configuration cannot work. It calls nobody until asked. Close ends it.
 func NewCare(cfg CareConfig) (*Care, error) {
-	api, err := newAPI(Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, HTTP: cfg.HTTP, Now: cfg.Now})
+	cfg.defaults()
+	srv, err := newServer(Config{BaseURL: cfg.BaseURL, APIKey: cfg.APIKey, HTTP: cfg.HTTP, Now: cfg.Now,
+		StallTimeout: max(cfg.WarmTimeout, wire.DefaultStallTimeout)})
 	if err != nil {
 		return nil, err
 	}
 	if len(cfg.Restart) > 0 && cfg.Dir == "" {
 		return nil, i18n.E("ollama.state_dir")
 	}
-	cfg.defaults()
-	c := &Care{api: api, cfg: cfg, endpoint: wire.Endpoint(api.base(""))}
+	base := srv.base()
+	c := &Care{server: srv, cfg: cfg, endpoint: wire.Endpoint(base)}
 	if c.loaders, err = loaders(cfg); err != nil {
 		return nil, err
 	}
-	c.book = &book{fs: cfg.FS, dir: cfg.Dir, name: stateName(api.base("")), window: cfg.Window}
+	c.book = &book{fs: cfg.FS, dir: cfg.Dir, name: stateName(base), window: cfg.Window}
 	c.last = Health{Endpoint: c.endpoint, RestartLimit: cfg.RestartLimit, Window: cfg.Window}
 	c.life, c.cancel = context.WithCancel(context.Background())
 	return c, nil
@@ -142,7 +144,7 @@ func (cfg *CareConfig) defaults() {
 	cfg.CheckTimeout = cmp.Or(max(cfg.CheckTimeout, 0), 5*time.Second)
 	cfg.RestartTimeout = cmp.Or(max(cfg.RestartTimeout, 0), time.Minute)
 	cfg.StartTimeout = cmp.Or(max(cfg.StartTimeout, 0), time.Minute)
-	cfg.WarmTimeout = cmp.Or(max(cfg.WarmTimeout, 0), DefaultStallTimeout)
+	cfg.WarmTimeout = cmp.Or(max(cfg.WarmTimeout, 0), wire.DefaultStallTimeout)
 	cfg.Window = cmp.Or(max(cfg.Window, 0), 10*time.Minute)
 	cfg.RestartLimit = cmp.Or(max(cfg.RestartLimit, 0), 3)
 	if cfg.Waits == nil {

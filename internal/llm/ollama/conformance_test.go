@@ -12,13 +12,12 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := newFake(t, llmtest.Sequence(answers...))
-		c := testClient(t, Config{Model: "ollama/chat-v1:latest", BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall, HTTP: o.HTTP, NumCtx: 4 << 20})
-		return llmtest.Rig{Client: c, Requests: srv.Requests, Quiet: srv.progress.Quiet, Lacks: map[llmtest.Feature]string{
+		c := testClient(t, Config{Model: "ollama/chat-v1:latest", BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, HTTP: o.HTTP, NumCtx: 4 << 20})
+		return llmtest.Rig{Client: c, Requests: srv.Requests, Quiet: srv.progress.Quiet, KeepAlive: "\n" + waits, Lacks: map[llmtest.Feature]string{
 			llmtest.Strictness:      "Ollama keeps every schema strictly and has no mark for it",
 			llmtest.ReasoningCounts: "Ollama counts what a model thinks as part of the answer",
 			llmtest.Opaques:         "Ollama's format has no such field",
 			llmtest.Refusals:        "Ollama passes on what a model says and cannot tell a refusal",
-			llmtest.Limits:          "a model that is not loaded yet answers nothing for minutes; StallTimeout limits it all",
 		}}
 	})
 }
@@ -36,6 +35,6 @@ func testClient(t testing.TB, cfg Config) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
+	t.Cleanup(c.wire.CloseIdleConnections)
 	return c
 }

@@ -2,14 +2,12 @@ package ollama
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // tail closes what appendHead opened.
@@ -24,7 +22,6 @@ type conversation struct {
 	head   int // length of the part before the first message
 	lastID int // the highest n of the ids "call_n" appended
 	names  map[string]string
-	images []ImageAudit
 	size   gauge
 	broken error
 }
@@ -41,23 +38,21 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 
 // refuse is the error of a call that was not made.
 func (c *client) refuse(kind llm.ErrorKind, message string, err error) *llm.Error {
-	return c.fail(&llm.Error{Kind: kind, Message: message, Err: err}, c.address, nil)
+	return &llm.Error{Kind: kind, Provider: c.provider, Endpoint: c.wire.Endpoint(), Message: message, Err: err}
 }
 
 func (v *conversation) Append(m llm.Message) {
 	if len(v.body) > v.head {
 		v.body = append(v.body, ',')
 	}
-	audit := auditImages(m.Images)
 	before := len(v.body)
-	v.body = appendMessage(v.body, &m, v.toolName(&m), audit)
-	v.size.add(&m, len(v.body)-before, audit)
-	v.images = append(v.images, audit...)
+	v.body = appendMessage(v.body, &m, v.toolName(&m))
+	v.size.add(&m, len(v.body)-before)
 	if m.Role == llm.RoleAssistant {
 		clear(v.names) // results follow the calls that they answer
 	}
 	for _, call := range m.ToolCalls {
-		v.lastID = max(v.lastID, generatedID(call.ID))
+		v.lastID = max(v.lastID, wire.GeneratedID(call.ID))
 		if v.names == nil {
 			v.names = map[string]string{}
 		}
@@ -74,7 +69,7 @@ func (v *conversation) toolName(m *llm.Message) string {
 
 func (v *conversation) Reset() {
 	v.body = v.body[:v.head:v.head] // the next append moves to new memory
-	v.lastID, v.images = 0, nil
+	v.lastID = 0
 	clear(v.names)
 	v.size.reset()
 }
@@ -95,56 +90,49 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		return nil, v.client.refuse(llm.KindContext, fmt.Sprintf(
 			"the request is about %d tokens, more than the %d of num_ctx; Ollama would drop its beginning", n, v.client.numCtx), nil)
 	}
-	return v.client.retry(ctx, func() (*llm.Reply, *llm.Error) {
-		v.audit(BeforeRequest)
-		reply, e := v.call(ctx, onText)
-		if e != nil && (e.Kind == llm.KindTimeout || errors.Is(ctx.Err(), context.DeadlineExceeded)) {
-			v.audit(AfterTimeout)
-		}
-		return reply, e
-	})
-}
-
-func (v *conversation) audit(phase string) {
-	if v.client.onImages != nil && len(v.images) > 0 {
-		v.client.onImages(phase, v.images)
-	}
-}
-
-// call makes one call and reads its whole answer.
-func (v *conversation) call(ctx context.Context, onText func(string)) (*llm.Reply, *llm.Error) {
-	c := v.client
 	var reply *llm.Reply
-	e := c.exchange(ctx, http.MethodPost, c.address, v.body, tail,
-		func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-			a := &answer{maxSize: c.maxAnswer, onText: onText}
-			e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
-			if e != nil || broken != nil {
-				return e, broken
-			}
-			if n := a.promptTokens(); n > 0 && v.size.cut(n, v.head, c.numCtx) {
-				return &llm.Error{Kind: llm.KindContext, Message: fmt.Sprintf(
-					"the server read %d tokens of a request of about %d: it dropped the beginning, which did not fit num_ctx %d",
-					n, v.size.tokens(v.head), c.numCtx)}, nil
-			} else if n > 0 {
-				v.size.learn(n, v.head)
-			}
-			reply, e = a.reply(v.lastID)
-			return e, nil
-		})
-	if e != nil {
-		return nil, e
+	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+		reply, e = v.call(ctx, onText)
+		return e
+	})
+	if err != nil {
+		return nil, err
 	}
 	return reply, nil
 }
 
-// generatedID is the n of an id "call_n" that this package made, else 0.
-// Counting on from the highest keeps ids unique within the window, also after
-// a resume, without any state.
-func generatedID(id string) int {
-	digits, found := strings.CutPrefix(id, "call_")
-	if n, err := strconv.Atoi(digits); found && err == nil && 0 < n && n < 1e9 {
-		return n
+// call makes one call and reads its whole answer.
+func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+	c := v.client
+	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
+		return c.wire.Post(ctx, v.body, []byte(tail))
+	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
+		a := &answer{maxSize: c.maxAnswer, onText: onText}
+		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
+		if e != nil || broken != nil {
+			return e, broken
+		}
+		if e := v.measure(a.promptTokens()); e != nil {
+			return e, nil
+		}
+		reply, e = a.reply(v.lastID)
+		return e, nil
+	})
+	return reply, e
+}
+
+// measure learns from the tokens that the server read, 0 where it did not say,
+// and fails where they were not all that it was sent.
+func (v *conversation) measure(read int) *llm.Error {
+	numCtx := v.client.numCtx
+	switch {
+	case read == 0:
+	case v.size.cut(read, v.head, numCtx):
+		return &llm.Error{Kind: llm.KindContext, Message: fmt.Sprintf(
+			"the server read %d tokens of a request of about %d: it dropped the beginning, which did not fit num_ctx %d",
+			read, v.size.tokens(v.head), numCtx)}
+	default:
+		v.size.learn(read, v.head)
 	}
-	return 0
+	return nil
 }

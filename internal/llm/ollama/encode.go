@@ -3,7 +3,6 @@ package ollama
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -69,10 +68,10 @@ func (c *client) appendLoad(b []byte) []byte {
 // appendMessage appends m as one element of the messages array. toolName is the
 // tool that a tool message comes from, which templates show to the model.
 // Source: api.Message of Ollama.
-func appendMessage(b []byte, m *llm.Message, toolName string, images []ImageAudit) []byte {
+func appendMessage(b []byte, m *llm.Message, toolName string) []byte {
 	b = wire.AppendString(append(b, `{"role":`...), m.Role)
-	b = wire.AppendString(append(b, `,"content":`...), m.Content+omitted(images))
-	b = appendImages(b, m.Images, images)
+	b = wire.AppendString(append(b, `,"content":`...), m.Content+omitted(m.Images))
+	b = appendImages(b, m.Images)
 	if m.Role == llm.RoleTool {
 		if toolName != "" {
 			b = wire.AppendString(append(b, `,"tool_name":`...), toolName)
@@ -96,24 +95,10 @@ func appendMessage(b []byte, m *llm.Message, toolName string, images []ImageAudi
 		b = append(b, `,"function":{"index":`...)
 		b = strconv.AppendInt(b, int64(i), 10)
 		b = wire.AppendString(append(b, `,"name":`...), call.Name)
-		b = appendArguments(append(b, `,"arguments":`...), call.Arguments)
+		b = append(append(b, `,"arguments":`...), validText(wire.Arguments(call.Arguments))...)
 		b = append(b, `}}`...)
 	}
 	return append(b, `]}`...)
-}
-
-// appendArguments appends raw as it is where it is a JSON object. What is none
-// is wrapped in one, because Ollama would refuse the whole conversation from
-// then on; none at all is an empty object.
-func appendArguments(b []byte, raw string) []byte {
-	trimmed := strings.TrimSpace(raw)
-	if trimmed == "" {
-		return append(b, `{}`...)
-	}
-	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) {
-		return append(b, validText(raw)...)
-	}
-	return append(wire.AppendString(append(b, `{"malformed_arguments":`...), raw), '}')
 }
 
 // validText replaces every byte that is not UTF-8 by U+FFFD, as JSON encoders do.
@@ -124,61 +109,31 @@ func validText(s string) string {
 	return string([]rune(s))
 }
 
-// ImageAudit is what is on record of an image of a request: never its content.
-// Source: route §7.3 (image audit). Where the image came from its owner knows.
-type ImageAudit struct {
-	MediaType      string `json:"media_type"`
-	URLType        string `json:"url_type"`         // always "base64": Ollama takes no addresses
-	ImageURL       string `json:"image_url"`        // a summary, without the content
-	ImageURLLength int    `json:"image_url_length"` // of what is sent, in bytes
-	SizeBytes      int    `json:"local_size_before_bytes"`
-	Included       bool   `json:"included"`
-	DropReason     string `json:"drop_reason,omitempty"`
-}
-
-// The phases of an image audit (route §7.3).
-const (
-	BeforeRequest = "before request"
-	AfterTimeout  = "after timeout"
-)
-
 // maxImage is the longest image sent, in bytes.
 const maxImage = 20 << 20
 
-// auditImages decides which images of a message are sent. Ollama fails the
-// whole request for one that it cannot read.
-func auditImages(images []llm.Image) []ImageAudit {
-	if len(images) == 0 {
-		return nil
+// leftOut is why an image is not sent, "" where it is. Ollama fails the whole
+// request for one that it cannot read.
+func leftOut(img *llm.Image) string {
+	switch {
+	case len(img.Data) == 0:
+		return "empty"
+	case len(img.Data) > maxImage:
+		return "file_too_large"
 	}
-	all := make([]ImageAudit, len(images))
-	for i, img := range images {
-		a := ImageAudit{MediaType: img.MediaType, URLType: "base64", ImageURL: "data:" + short(img.MediaType) + ";base64,[omitted]", SizeBytes: len(img.Data)}
-		switch strings.ToLower(img.MediaType) {
-		case "image/png", "image/jpeg", "image/jpg", "image/webp":
-		default:
-			a.DropReason = "unsupported_type"
-		}
-		switch {
-		case len(img.Data) == 0:
-			a.DropReason = "empty"
-		case len(img.Data) > maxImage:
-			a.DropReason = "file_too_large"
-		}
-		if a.Included = a.DropReason == ""; a.Included {
-			a.ImageURLLength = base64.StdEncoding.EncodedLen(len(img.Data))
-		}
-		all[i] = a
+	switch strings.ToLower(img.MediaType) {
+	case "image/png", "image/jpeg", "image/jpg", "image/webp":
+		return ""
 	}
-	return all
+	return "unsupported_type"
 }
 
 // omitted tells the model of the images that it is not shown.
-func omitted(images []ImageAudit) string {
+func omitted(images []llm.Image) string {
 	var b strings.Builder
-	for i, a := range images {
-		if !a.Included {
-			b.WriteString("\n[image " + strconv.Itoa(i+1) + " of this message was left out: " + a.DropReason + "]")
+	for i := range images {
+		if why := leftOut(&images[i]); why != "" {
+			b.WriteString("\n[image " + strconv.Itoa(i+1) + " of this message was left out: " + why + "]")
 		}
 	}
 	return b.String()
@@ -186,11 +141,11 @@ func omitted(images []ImageAudit) string {
 
 // appendImages appends the images as bare base64; a data URI would be taken
 // for broken base64.
-func appendImages(b []byte, images []llm.Image, audit []ImageAudit) []byte {
+func appendImages(b []byte, images []llm.Image) []byte {
 	open := `,"images":["`
-	for i, img := range images {
-		if audit[i].Included {
-			b = base64.StdEncoding.AppendEncode(append(b, open...), img.Data)
+	for i := range images {
+		if leftOut(&images[i]) == "" {
+			b = base64.StdEncoding.AppendEncode(append(b, open...), images[i].Data)
 			open = `","`
 		}
 	}

@@ -1,6 +1,10 @@
 package ollama
 
-import "toritsugi/internal/llm"
+import (
+	"encoding/base64"
+
+	"toritsugi/internal/llm"
+)
 
 // gauge estimates how many tokens a conversation is, from its bytes and from
 // what the server reported of earlier requests of it. Ollama answers a request
@@ -30,11 +34,11 @@ const (
 )
 
 // add takes in a message of size encoded bytes.
-func (g *gauge) add(m *llm.Message, size int, audit []ImageAudit) {
-	for _, a := range audit {
-		if a.Included {
+func (g *gauge) add(m *llm.Message, size int) {
+	for i := range m.Images {
+		if img := &m.Images[i]; leftOut(img) == "" {
 			g.images++
-			size -= a.ImageURLLength
+			size -= base64.StdEncoding.EncodedLen(len(img.Data))
 		}
 	}
 	g.text += size

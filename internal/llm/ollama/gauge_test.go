@@ -110,7 +110,7 @@ func TestGauge(t *testing.T) {
 	t.Parallel()
 	var g gauge
 	const head = 1000
-	add := func(m llm.Message, size int) { g.add(&m, size, auditImages(m.Images)) }
+	add := func(m llm.Message, size int) { g.add(&m, size) }
 	want := func(what string, n int) {
 		t.Helper()
 		if got := g.tokens(head); got < n-1 || got > n+1 {

@@ -3,7 +3,6 @@ package ollama
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
 
 	"toritsugi/internal/i18n"
@@ -124,7 +123,7 @@ func (c *Care) look(ctx context.Context, h *Health) error {
 	short, cancel := context.WithTimeout(ctx, c.cfg.CheckTimeout)
 	defer cancel()
 	var version struct{ Version string }
-	err := c.ask(short, http.MethodGet, "api/version", "", &version)
+	err := c.ask(short, "api/version", nil, &version)
 	if err != nil && !answered(err) {
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -134,7 +133,7 @@ func (c *Care) look(ctx context.Context, h *Health) error {
 	}
 	h.Reachable, h.Version = true, version.Version
 	var ps running
-	switch err := c.ask(short, http.MethodGet, "api/ps", "", &ps); {
+	switch err := c.ask(short, "api/ps", nil, &ps); {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
 
@@ -31,68 +28,36 @@ type Model struct {
 	Thinking      bool
 }
 
-// api is one server, for what is not a conversation.
-type api struct {
-	*caller
-	base func(path string) string
-}
-
-func newAPI(cfg Config) (*api, error) {
-	w, base, err := newCaller(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &api{w, func(path string) string { return base.JoinPath(path).String() }}, nil
-}
-
-// ask makes one call and decodes its whole answer into out.
-func (a *api) ask(ctx context.Context, method, path, body string, out any) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e := a.exchange(ctx, method, a.base(path), []byte(body), "", func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-		raw, err := io.ReadAll(io.LimitReader(in, maxLine+1))
-		if err != nil {
-			return nil, err
-		}
-		if len(raw) > maxLine {
-			return tooLong("the answer", maxLine), nil
-		}
-		if json.Unmarshal(raw, out) != nil {
-			return invalid(res.Header.Get("Content-Type"), raw), nil
-		}
-		return nil, nil
-	})
-	if e == nil {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e.Attempts = 1
-	return e
+// once is cfg for a call that is no conversation: what is a token of one has no
+// meaning in it.
+func once(cfg Config) Config {
+	cfg.FirstTokenTimeout = 0
+	return cfg
 }
 
 // ListModels returns the models that the server of cfg has, in its order; of
-// cfg only the address, key and HTTP client count. It makes one call. It fails
+// cfg only the address, key, HTTP client and limits of time count. It makes one call. It fails
 // with an i18n error for an unusable address or key, ctx's error, or an
 // *llm.Error. Source: GET /api/tags of Ollama.
 func ListModels(ctx context.Context, cfg Config) ([]Listed, error) {
-	a, err := newAPI(cfg)
+	s, err := newServer(once(cfg))
 	if err != nil {
 		return nil, err
 	}
 	if cfg.HTTP == nil {
-		defer a.http.CloseIdleConnections()
+		defer s.http.CloseIdleConnections()
 	}
 	var list struct {
 		Models *[]Listed `json:"models"`
 	}
-	if err := a.ask(ctx, http.MethodGet, "api/tags", "", &list); err != nil {
+	const path = "api/tags"
+	if err := s.ask(ctx, path, nil, &list); err != nil {
 		return nil, err
 	}
 	if list.Models == nil {
-		return nil, a.fail(invalid("application/json", []byte("an object without models")), a.base("api/tags"), nil)
+		e := wire.Invalid("a list of models", "application/json", []byte("an object without models"))
+		e.Provider, e.Endpoint, e.Attempts = s.provider, s.at(path).Endpoint(), 1
+		return nil, e
 	}
 	return *list.Models, nil
 }
@@ -101,19 +66,19 @@ func ListModels(ctx context.Context, cfg Config) ([]Listed, error) {
 // of ListModels; a model that is not there is llm.KindNotFound.
 // Source: POST /api/show of Ollama.
 func Show(ctx context.Context, cfg Config) (*Model, error) {
-	a, err := newAPI(cfg)
+	s, err := newServer(once(cfg))
 	if err != nil {
 		return nil, err
 	}
 	if cfg.HTTP == nil {
-		defer a.http.CloseIdleConnections()
+		defer s.http.CloseIdleConnections()
 	}
-	var s shown
+	var m shown
 	body := wire.AppendString([]byte(`{"model":`), ModelName(cfg.Model))
-	if err := a.ask(ctx, http.MethodPost, "api/show", string(body)+"}", &s); err != nil {
+	if err := s.ask(ctx, "api/show", append(body, '}'), &m); err != nil {
 		return nil, err
 	}
-	return s.model(), nil
+	return m.model(), nil
 }
 
 type shown struct {

@@ -7,10 +7,8 @@ package ollama
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -22,13 +20,9 @@ import (
 
 // Defaults and limits of a client.
 const (
-	DefaultBaseURL      = "http://localhost:11434"
-	DefaultNumCtx       = 8192            // tokens; route §10
-	DefaultKeepAlive    = "-1"            // for ever; route §10
-	DefaultStallTimeout = 5 * time.Minute // a model is loaded, and a long prompt read, before the first byte
-
-	maxLine   = 16 << 20 // bytes of one line of a stream
-	maxAnswer = 64 << 20 // bytes of one answer's text, reasoning and arguments
+	DefaultBaseURL   = "http://localhost:11434"
+	DefaultNumCtx    = 8192 // tokens; route §10
+	DefaultKeepAlive = "-1" // for ever; route §10
 )
 
 // Config says which model to call and how.
@@ -54,17 +48,16 @@ type Config struct {
 	// HTTP makes the calls; nil makes a client of its own. It should have no
 	// Timeout, which would end long answers.
 	HTTP *http.Client
-	// StallTimeout is how long no byte may come, before the answer or within
-	// it; 0 is DefaultStallTimeout.
-	StallTimeout time.Duration
-	MaxRetries   int // calls after the first that failed; 0 makes one call only
+	// ConnectTimeout, FirstTokenTimeout and StallTimeout are as in wire.Config;
+	// 0 is wire.DefaultConnectTimeout, no limit, and wire.DefaultStallTimeout. A
+	// model is loaded, and a long prompt read, before the first token.
+	ConnectTimeout, FirstTokenTimeout, StallTimeout time.Duration
+
+	MaxRetries int // calls after the first that failed; 0 makes one call only
 
 	// OnRetry, if set, is told of each failure that will be repeated after
 	// wait. Text that the failed call streamed is streamed anew.
 	OnRetry func(err *llm.Error, wait time.Duration)
-	// OnImages, if set, is told of the images of a request right before it is
-	// sent, and again where it timed out (route §7.3, image audit).
-	OnImages func(phase string, images []ImageAudit)
 	// Backoff makes the waits of one Send; nil is exponential with jitter from
 	// half a second to 30 seconds.
 	Backoff func() backoff.BackOff
@@ -82,16 +75,14 @@ func (c Config) GoString() string { return c.String() }
 
 // client is one model at one server; safe for concurrent use.
 type client struct {
-	caller
+	provider          string
 	configured, model string // as configured, and as the server knows it
-	address           string
+	wire              *wire.Caller
 	numCtx, maxTokens int
 	keepAlive, think  string // as JSON
 	temperature       *float64
-	onImages          func(string, []ImageAudit)
 	maxLine           int
 	maxAnswer         int
-	buffers           sync.Pool // of *bufio.Reader
 }
 
 // New returns a client, or an i18n error where the configuration cannot work.
@@ -99,17 +90,17 @@ type client struct {
 func New(cfg Config) (llm.Client, error) { return newClient(cfg) }
 
 func newClient(cfg Config) (*client, error) {
-	w, base, err := newCaller(cfg)
+	s, err := newServer(cfg)
 	if err != nil {
 		return nil, err
 	}
 	c := &client{
-		caller: *w, configured: cfg.Model, model: ModelName(cfg.Model), address: base.JoinPath("api/chat").String(),
+		provider: s.provider, configured: cfg.Model, model: ModelName(cfg.Model), wire: s.at("api/chat"),
 		numCtx: cfg.NumCtx, maxTokens: max(cfg.MaxTokens, 0), temperature: cfg.Temperature,
-		onImages: cfg.OnImages, maxLine: maxLine, maxAnswer: maxAnswer,
+		maxLine: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
 	}
 	if c.model == "" {
-		return nil, i18n.E("llm.model", w.provider)
+		return nil, i18n.E("llm.model", c.provider)
 	}
 	if c.numCtx == 0 {
 		c.numCtx = DefaultNumCtx
@@ -134,63 +125,16 @@ func newClient(cfg Config) (*client, error) {
 // minNumCtx is less than any model can work in; Ollama raises smaller ones in silence.
 const minNumCtx = 64
 
-// newWire makes what all calls of a server have in common, and its address.
-func newCaller(cfg Config) (*caller, *url.URL, error) {
-	if cfg.Provider == "" {
-		cfg.Provider = "ollama"
-	}
-	base, err := resolve(cfg.BaseURL)
-	if err != nil {
-		return nil, nil, err
-	}
-	key := strings.TrimSpace(cfg.APIKey)
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, nil, i18n.E("llm.api_key", cfg.Provider)
-	}
-	w := &caller{
-		provider: cfg.Provider, http: wire.SingleHop(cfg.HTTP), authorize: bearer(key), scrub: wire.Scrubber(key),
-		stall: cfg.StallTimeout, maxRetries: max(cfg.MaxRetries, 0), onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
-	}
-	if w.stall <= 0 {
-		w.stall = DefaultStallTimeout
-	}
-	if w.backoff == nil {
-		w.backoff = wire.Exponential
-	}
-	if w.now == nil {
-		w.now = time.Now
-	}
-	return w, base, nil
-}
-
 func (c *client) Provider() string { return c.provider }
 func (c *client) Model() string    { return c.configured }
 
 // String names the client; it has no key to show.
 func (c *client) String() string {
-	return c.provider + " " + c.configured + " at " + wire.Endpoint(c.address)
+	return c.provider + " " + c.configured + " at " + c.wire.Endpoint()
 }
 
 // GoString is String, so that %#v looks into nothing.
 func (c *client) GoString() string { return c.String() }
-
-// resolve returns the address of the server. People paste the address of the
-// OpenAI-compatible half, or of a call.
-func resolve(base string) (*url.URL, error) {
-	if strings.TrimSpace(base) == "" {
-		base = DefaultBaseURL
-	}
-	u, err := url.Parse(strings.TrimSpace(base))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" {
-		return nil, i18n.E("ollama.base_url", wire.Endpoint(base))
-	}
-	u.Fragment, u.RawPath = "", ""
-	u.Path = strings.TrimSuffix(u.Path, "/")
-	for _, end := range []string{"/chat/completions", "/v1", "/api/chat", "/api/generate", "/api"} {
-		u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, end), "/")
-	}
-	return u, nil
-}
 
 // ModelName is a configured model as the server knows it: without the provider
 // that the seeds write before it (route §13.4).

@@ -140,8 +140,9 @@ func TestAddresses(t *testing.T) {
 		"": "http://localhost:11434/api/chat", "http://h:1/v1/": "http://h:1/api/chat", "http://h:1/api/chat": "http://h:1/api/chat",
 		"https://gate.example/ollama/v1/chat/completions?k=1": "https://gate.example/ollama/api/chat?k=1", " http://h/api/ ": "http://h/api/chat",
 	} {
-		if c := testClient(t, Config{BaseURL: base}); c.address != want {
-			t.Errorf("%q: %s", base, c.address)
+		req, err := testClient(t, Config{BaseURL: base}).wire.Get(t.Context())
+		if err != nil || req.URL.String() != want {
+			t.Errorf("%q: %v, %v", base, req, err)
 		}
 	}
 	same := map[string]bool{}
@@ -309,60 +310,24 @@ func TestNothingToSend(t *testing.T) {
 	}
 }
 
+// TestImages: what Ollama cannot read is not sent, and the model told of it.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	picture := bytes.Repeat([]byte{0xFF, 0xD8, 0}, 1000)
-	var phases []string
-	var audit []ImageAudit
-	var body string
-	c := testClient(t, Config{BaseURL: "http://x",
-		OnImages: func(phase string, images []ImageAudit) { phases, audit = append(phases, phase), images },
-		HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-			raw, _ := io.ReadAll(r.Body)
-			body = string(raw)
-			return answerWith(200, said+done), nil
-		})}})
-	if _, err := ask(c, user("no image")); err != nil || phases != nil {
-		t.Errorf("%v, %q", err, phases)
-	}
+	v := testClient(t, Config{}).Open(llm.Settings{})
 	m := user("look")
-	m.Images = []llm.Image{{MediaType: "image/jpeg", Data: picture}, {MediaType: "image/gif", Data: picture}, {MediaType: "image/png"}, {MediaType: "image/png", Data: make([]byte, maxImage+1)}}
-	if _, err := ask(c, m); err != nil {
-		t.Fatal(err)
-	}
+	m.Images = []llm.Image{{MediaType: "image/jpeg", Data: picture}, {MediaType: "image/gif", Data: picture}, {MediaType: "image/png"},
+		{MediaType: "image/png", Data: make([]byte, maxImage+1)}, {MediaType: "IMAGE/PNG", Data: picture}}
+	v.Append(m)
+	m.Images = m.Images[1:2]
+	v.Append(m)
 	sent := base64.StdEncoding.EncodeToString(picture)
-	if !strings.Contains(body, `"images":["`+sent+`"]`) || strings.Contains(body, "data:") ||
-		!strings.Contains(body, `look\n[image 2 of this message was left out: unsupported_type]\n[image 3 of this message was left out: empty]\n[image 4 of this message was left out: file_too_large]`) {
-		t.Errorf("body %.300s", body)
+	want := `{"role":"user","content":"look\n[image 2 of this message was left out: unsupported_type]\n[image 3 of this message was left out: empty]` +
+		`\n[image 4 of this message was left out: file_too_large]","images":["` + sent + `","` + sent + `"]},` +
+		`{"role":"user","content":"look\n[image 1 of this message was left out: unsupported_type]"}`
+	if diff := cmp.Diff(want, string(v.Serialized())); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want := ImageAudit{MediaType: "image/jpeg", URLType: "base64", ImageURL: "data:image/jpeg;base64,[omitted]", ImageURLLength: len(sent), SizeBytes: len(picture), Included: true}
-	if diff := cmp.Diff(want, audit[0]); diff != "" || len(audit) != 4 || audit[1].Included || len(phases) != 1 || phases[0] != BeforeRequest {
-		t.Errorf("phases %q, audit (-want +got):\n%s", phases, diff)
-	}
-}
-
-// TestImageAuditAfterTimeout: what was sent is told again where no answer came.
-func TestImageAuditAfterTimeout(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var phases []string
-		c := testClient(t, Config{BaseURL: "http://x", MaxRetries: 1, StallTimeout: time.Minute,
-			OnImages: func(phase string, _ []ImageAudit) { phases = append(phases, phase) },
-			HTTP: &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				<-r.Context().Done()
-				return nil, r.Context().Err()
-			})}})
-		m := user("look")
-		m.Images = []llm.Image{{MediaType: "image/png", Data: []byte("x")}}
-		_, err := ask(c, m)
-		var e *llm.Error
-		if !errors.As(err, &e) || e.Kind != llm.KindTimeout || e.Attempts != 2 {
-			t.Errorf("got %v", err)
-		}
-		if got := strings.Join(phases, ", "); got != "before request, after timeout, before request, after timeout" {
-			t.Error(got)
-		}
-	})
 }
 
 // TestPrefixLaw: messages of any content only ever add to the end, and stay

@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
 // mend repairs the server if, once nobody else on the machine is at it, it
@@ -74,7 +75,7 @@ func (c *Care) conclude(err error) error {
 		st.LastError, st.HealedAt = "", c.now().UTC()
 		return c.book.save(st)
 	}
-	words := short(err.Error())
+	words := wire.Short(err.Error())
 	if st.LastError == words { // nothing new, and a write for each call that fails
 		return nil
 	}
@@ -195,15 +196,7 @@ func (c *Care) load(ctx context.Context, l *client) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.WarmTimeout)
 	defer cancel()
 	var answer line
-	body := string(l.appendLoad(nil)) + `,"stream":false,"messages":[]}`
-	if err := c.ask(ctx, http.MethodPost, "api/chat", body, &answer); err != nil {
-		return err
-	}
-	if told(answer.Error) {
-		e := c.fail(streamError([]byte(`{"error":`+string(answer.Error)+`}`)), c.base("api/chat"), nil)
-		return e
-	}
-	return nil
+	return c.ask(ctx, "api/chat", append(l.appendLoad(nil), `,"stream":false,"messages":[]}`...), &answer)
 }
 
 // pause waits until the next restart may be made, however the last ones were

@@ -1,0 +1,116 @@
+package ollama
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
+)
+
+// server is what all calls of one server have in common.
+type server struct {
+	provider string
+	http     *http.Client
+	now      func() time.Time
+	// at makes what calls the method at path. It holds the key; it is a function,
+	// which no printing looks into.
+	at   func(path string) *wire.Caller
+	base func() string // the address; with what it has of a key in it
+}
+
+func newServer(cfg Config) (*server, error) {
+	provider := cmp.Or(cfg.Provider, "ollama")
+	base, err := resolve(cfg.BaseURL)
+	if err != nil {
+		return nil, err
+	}
+	key, err := wire.CheckKey(provider, cfg.APIKey)
+	if err != nil {
+		return nil, err
+	}
+	s := &server{provider: provider, http: wire.SingleHop(cfg.HTTP), now: cfg.Now, base: base.String}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	s.at = func(path string) *wire.Caller {
+		return wire.New(wire.Config{Provider: provider, URL: base.JoinPath(path), Key: key, Header: header(key), HTTP: s.http,
+			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout,
+			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: s.now})
+	}
+	return s, nil
+}
+
+// resolve returns the address of the server. People paste the address of the
+// OpenAI-compatible half, or of a call.
+func resolve(base string) (*url.URL, error) {
+	if strings.TrimSpace(base) == "" {
+		base = DefaultBaseURL
+	}
+	u, err := wire.Resolve("", base, "", "/v1/chat/completions", "/chat/completions", "/v1", "/api/chat", "/api/generate", "/api")
+	if err != nil {
+		return nil, i18n.E("ollama.base_url", wire.Endpoint(base))
+	}
+	return u, nil
+}
+
+func header(key string) func(http.Header) {
+	return func(h http.Header) {
+		h.Set("Accept", "application/x-ndjson, application/json")
+		if key != "" {
+			h.Set("Authorization", "Bearer "+key)
+		}
+	}
+}
+
+// ask makes one call, which is not repeated, and decodes its whole answer into
+// out; with no body it is a GET. It fails with ctx's error or an *llm.Error.
+func (s *server) ask(ctx context.Context, path string, body []byte, out any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c := s.at(path)
+	request := c.Get
+	if len(body) > 0 {
+		request = func(ctx context.Context) (*http.Request, error) { return c.Post(ctx, body) }
+	}
+	e := c.Once(ctx, request, func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
+		return readDocument(res.Header.Get("Content-Type"), in, out)
+	})
+	if e == nil {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.Attempts = 1
+	return e
+}
+
+// readDocument decodes an answer that is one document, or the error in it.
+func readDocument(contentType string, in io.Reader, out any) (e *llm.Error, broken error) {
+	raw, err := io.ReadAll(io.LimitReader(in, wire.MaxEvent+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > wire.MaxEvent {
+		return wire.TooLong("the answer", wire.MaxEvent), nil
+	}
+	var failed struct {
+		Error json.RawMessage `json:"error"`
+	}
+	switch {
+	case json.Unmarshal(raw, &failed) == nil && wire.Told(failed.Error):
+		return wire.StreamError(raw), nil
+	case json.Unmarshal(raw, out) != nil:
+		return wire.Invalid("an answer of Ollama", contentType, raw), nil
+	}
+	return nil, nil
+}
