@@ -1,8 +1,8 @@
 // Command bench measures what a turn of tori costs beside the least that a turn
 // can cost, in one run and on one disk, against a server without a model; then
-// the ledger with a long history, beside the naive way. It prints the figures
-// with their budgets and judges nothing by its exit code: it fails only where a
-// run does.
+// the clients of models beside bare net/http, and the ledger with a long history
+// beside the naive way. It prints the figures with their budgets and judges
+// nothing by its exit code: it fails only where a run does.
 package main
 
 import (
@@ -50,56 +50,85 @@ func run(args []string) error {
 		return launch(args[1], args[2:])
 	case len(args) > 1 && args[0] == "ledger":
 		return ledgerMain(ctx, args[1:])
+	case len(args) == 1 && args[0] == "llm-server":
+		return llmServerMain(ctx)
 	}
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	tori := flags.String("tori", "./bin/tori", "the `program` to measure")
-	turns := flags.String("turns", "10,100,1000", "turns of the runs, a `list`")
-	runs := flags.Int("runs", 3, "how often each run is made; medians are printed")
-	dir := flags.String("dir", "", "`directory` on the disk to measure (the system's for temporary files)")
-	window := flags.Bool("window", true, "also measure memory with a full window, 100 against 1,000 turns")
-	ledger := flags.String("ledger", strings.Join(partNames(), ","), "what to measure of the ledger, a `list`; \"\" for nothing")
-	ledgerOnly := flags.Bool("ledger-only", false, "measure the ledger alone, and no runs")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	list, err := parseTurns(*turns)
+	o, err := parseOptions(args)
 	if err != nil {
 		return err
 	}
-	parts, err := parseParts(*ledger)
-	if err != nil {
-		return err
-	}
-	if *runs < 1 || flags.NArg() > 0 {
-		return fmt.Errorf("-runs must be at least 1, and nothing may follow the flags")
-	}
-	if *ledgerOnly {
-		*tori = ""
-	}
-	b, err := newBench(*tori, *dir)
+	b, err := newBench(o.tori, o.dir)
 	if err != nil {
 		return err
 	}
 	defer b.remove()
 	v := &results{pairs: map[int]pair{}, disk: fileSystem(b.dir)}
 	var failed []error
-	if !*ledgerOnly {
-		failed = append(failed, b.all(ctx, v, list, *runs, *window))
+	if o.tori != "" {
+		failed = append(failed, b.all(ctx, v, o.turns, o.runs, o.window))
+	}
+	if ctx.Err() == nil && o.clients {
+		v.llm, err = b.llm(ctx, fullLLM())
+		failed = append(failed, err)
 	}
 	if ctx.Err() == nil {
-		v.ledger, err = b.ledger(ctx, parts)
+		v.ledger, err = b.ledger(ctx, o.parts)
 		failed = append(failed, err)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if v.syncs == nil {
+	if v.syncs == nil && len(o.parts) > 0 {
 		if v.syncs, err = syncCosts(b.dir, syncSamples); err != nil {
 			return err
 		}
 	}
 	(&report{w: os.Stdout}).print(v)
 	return errors.Join(failed...)
+}
+
+// options say what is measured, and of what.
+type options struct {
+	tori    string // the program; "" measures no runs
+	dir     string
+	turns   []int
+	runs    int
+	window  bool
+	clients bool
+	parts   []string // of the ledger
+}
+
+func parseOptions(args []string) (o options, err error) {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.StringVar(&o.tori, "tori", "./bin/tori", "the `program` to measure")
+	turns := flags.String("turns", "10,100,1000", "turns of the runs, a `list`")
+	flags.IntVar(&o.runs, "runs", 3, "how often each run is made; medians are printed")
+	flags.StringVar(&o.dir, "dir", "", "`directory` on the disk to measure (the system's for temporary files)")
+	flags.BoolVar(&o.window, "window", true, "also measure memory with a full window, 100 against 1,000 turns")
+	flags.BoolVar(&o.clients, "llm", true, "also measure the clients of models")
+	ledger := flags.String("ledger", strings.Join(partNames(), ","), "what to measure of the ledger, a `list`; \"\" for nothing")
+	ledgerOnly := flags.Bool("ledger-only", false, "measure the ledger alone, and no runs")
+	llmOnly := flags.Bool("llm-only", false, "measure the clients of models alone, and no runs")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.turns, err = parseTurns(*turns); err != nil {
+		return o, err
+	}
+	if o.parts, err = parseParts(*ledger); err != nil {
+		return o, err
+	}
+	switch {
+	case o.runs < 1 || flags.NArg() > 0:
+		return o, errors.New("-runs must be at least 1, and nothing may follow the flags")
+	case *ledgerOnly && *llmOnly:
+		return o, errors.New("-ledger-only and -llm-only exclude each other")
+	case *ledgerOnly:
+		o.tori, o.clients = "", false
+	case *llmOnly:
+		o.tori, o.clients, o.parts = "", true, nil
+	}
+	return o, nil
 }
 
 // remove removes all that was written. A process that was killed a moment ago

@@ -19,6 +19,7 @@ type results struct {
 	boxed sample       // in the sandbox; nil where there is none
 	hello []sample     // tori version
 
+	llm    map[string]sample // by vendor
 	ledger map[string]sample // by part
 }
 
@@ -89,9 +90,12 @@ func (r *report) verdict(limit float64, unit string, figures ...float64) string 
 }
 
 func (r *report) print(v *results) {
-	sync := v.syncMedian()
-	_, _ = fmt.Fprintf(r.w, "Disk: %s; one fdatasync after an append of 1.5 KB: median %.3f ms (p95 %.3f, of %d)\n",
-		v.disk, sync, quantile(inMS(v.syncs), 0.95), len(v.syncs))
+	sync := math.NaN()
+	if len(v.syncs) > 0 {
+		sync = v.syncMedian()
+		_, _ = fmt.Fprintf(r.w, "Disk: %s; one fdatasync after an append of 1.5 KB: median %.3f ms (p95 %.3f, of %d)\n",
+			v.disk, sync, quantile(inMS(v.syncs), 0.95), len(v.syncs))
+	}
 	if len(v.turns) > 0 && v.start.tori != nil {
 		r.perTurn(v, sync)
 		r.whole(v)
@@ -112,6 +116,7 @@ func (r *report) print(v *results) {
 		r.row("wall time, ms", "%.1f", []float64{quantile(walls, 0), median(walls), quantile(walls, 1)}, r.verdict(maxHello, " ms", median(walls)))
 		r.row("peak memory, MiB", "%.1f", []float64{quantile(peaks, 0), median(peaks), quantile(peaks, 1)}, r.verdict(maxHelloPeak, " MiB", median(peaks)))
 	}
+	r.llm(v.llm)
 	r.ledger(v.ledger)
 	_, _ = fmt.Fprintf(r.w, "\n%d of the budgets are exceeded.\n", r.over)
 }
