@@ -3,7 +3,6 @@ package cloud
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 
@@ -40,7 +39,7 @@ type Rule struct {
 //
 // Each Send that transmits masks or images for the first time logs "Masked for
 // the cloud" with the attributes provider, model, masked (how many masks, also
-// those that stood there before), kinds (how many of each), images, and total
+// those that stood in a message before), kinds (how many of each), images, and total
 // (masks in all that the conversation has sent, in what was appended again also).
 func Guard(inner llm.Client, r Rule) llm.Client {
 	if !r.Cloud {
@@ -167,6 +166,14 @@ func (v *conversation) text(t *tally, s string) string {
 	return s
 }
 
+// setting masks s, and counts what is masked by that: a page may well speak of
+// masks, and the ledger has no part in it.
+func (v *conversation) setting(s string) string {
+	masked := v.client.rule.Redact(s)
+	v.opened.countNew(s, masked, v.client.masks)
+	return masked
+}
+
 // settings are s as they may be sent; where they cannot be, v is broken.
 func (v *conversation) settings(s llm.Settings) llm.Settings {
 	name := v.client.named()
@@ -176,7 +183,7 @@ func (v *conversation) settings(s llm.Settings) llm.Settings {
 		if masked := v.client.rule.Redact(t.Name); masked != t.Name {
 			v.broken = i18n.E("cloud.tool_name", masked, name)
 		}
-		t.Description = v.text(&v.opened, t.Description)
+		t.Description = v.setting(t.Description)
 		schema, ok := v.schema(t.Schema)
 		if !ok {
 			v.broken = i18n.E("cloud.tool_schema", v.client.rule.Redact(t.Name), name)
@@ -211,11 +218,7 @@ func (t *tally) count(s string, masks []string) {
 		width := 1
 		for _, m := range masks {
 			if strings.HasPrefix(s, m) {
-				if t.kinds == nil {
-					t.kinds = map[string]int{}
-				}
-				t.kinds[m]++
-				t.masked++
+				t.put(m, 1)
 				width = len(m)
 				break
 			}
@@ -224,14 +227,32 @@ func (t *tally) count(s string, masks []string) {
 	}
 }
 
-func (t *tally) add(o tally) {
-	t.masked += o.masked
-	t.images += o.images
-	t.kinds = maps.Clone(t.kinds)
-	for m, n := range o.kinds {
-		if t.kinds == nil {
-			t.kinds = map[string]int{}
+// countNew adds the masks that stand in after and not in before.
+func (t *tally) countNew(before, after string, masks []string) {
+	if before == after {
+		return
+	}
+	var old, now tally
+	old.count(before, masks)
+	now.count(after, masks)
+	for m, n := range now.kinds {
+		if n > old.kinds[m] {
+			t.put(m, n-old.kinds[m])
 		}
-		t.kinds[m] += n
+	}
+}
+
+func (t *tally) put(mask string, n int) {
+	if t.kinds == nil {
+		t.kinds = map[string]int{}
+	}
+	t.kinds[mask] += n
+	t.masked += n
+}
+
+func (t *tally) add(o tally) {
+	t.images += o.images
+	for m, n := range o.kinds {
+		t.put(m, n)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/llm/openai"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/tool"
 )
 
 // fake is a model in this process that keeps what it was given.
@@ -78,7 +80,7 @@ func (r *records) logger() *slog.Logger {
 // take returns the lines since the last call.
 func (r *records) take() string {
 	s := r.String()
-	r.Buffer.Reset()
+	r.Reset()
 	return s
 }
 
@@ -171,7 +173,7 @@ func TestGuardMasksSettings(t *testing.T) {
 	if tools[0].Description != "Of "+mail || !bytes.Equal(before, secret) {
 		t.Error("the caller's tools were changed")
 	}
-	if _, err := v.Send(t.Context(), nil); err != nil || !strings.Contains(log.take(), `"masked":6,"kinds":{"[EMAIL]":4,"[OPENAI_KEY]":1,"[REDACTED]":1}`) {
+	if _, err := v.Send(t.Context(), nil); err != nil || !strings.Contains(log.take(), `"masked":5,"kinds":{"[EMAIL]":3,"[OPENAI_KEY]":1,"[REDACTED]":1}`) {
 		t.Error(err)
 	}
 	v.Reset()
@@ -196,10 +198,39 @@ func TestGuardMasksSettings(t *testing.T) {
 	if f.sent != 0 {
 		t.Error("sent")
 	}
+	// A name counts for its value and for the items of a list, and no further.
+	g.Open(llm.Settings{Schema: json.RawMessage(`[{"password":["Tr0ub4dor&3xyz", "Tr0ub4dor&4xyz"],"x":"a"},"Tr0ub4dor&5xyz",{"password":{"type":"Tr0ub4dor&6xyz"}},["Tr0ub4dor&7xyz"],{"password":[]},"Tr0ub4dor&8xyz"]`)})
+	if want := `[{"password":["[REDACTED]", "[REDACTED]"],"x":"a"},"Tr0ub4dor&5xyz",{"password":{"type":"Tr0ub4dor&6xyz"}},["Tr0ub4dor&7xyz"],{"password":[]},"Tr0ub4dor&8xyz"]`; string(f.settings.Schema) != want {
+		t.Errorf("got  %s\nwant %s", f.settings.Schema, want)
+	}
 	// What is no JSON stays none, but is masked.
 	g.Open(llm.Settings{Schema: json.RawMessage(`{"` + mail)})
 	if string(f.settings.Schema) != `{"[EMAIL]` {
 		t.Errorf("%s", f.settings.Schema)
+	}
+}
+
+// TestHouseToolsPass: our own tools are offered to a cloud as they are.
+func TestHouseToolsPass(t *testing.T) {
+	t.Parallel()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	var tools []llm.Tool
+	for _, b := range tool.Builtins(tool.Env{Root: root, Shell: struct{ tool.Shell }{}, Git: struct{ tool.Git }{}}) {
+		d := b.Definition()
+		tools = append(tools, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
+	}
+	var log records
+	f := &fake{name: "openai"}
+	v := Guard(f, Rule{Cloud: true, Redact: sanitize, Log: log.logger()}).Open(llm.Settings{Tools: tools})
+	if _, err := v.Send(t.Context(), nil); err != nil || log.String() != "" || len(tools) < 8 {
+		t.Errorf("%d tools: %v, %s", len(tools), err, log.String())
+	}
+	if diff := cmp.Diff(tools, f.settings.Tools); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -181,5 +181,5 @@ func network(s string) (netip.Prefix, bool) {
 	if n.Addr().Is4In6() {
 		n = netip.PrefixFrom(n.Addr().Unmap(), n.Bits()-96)
 	}
-	return n.Masked(), n.Bits() > 0
+	return n, n.Bits() > 0
 }

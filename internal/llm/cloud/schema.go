@@ -12,15 +12,15 @@ import (
 // masked as a text: the provider's client refuses it anyway.
 func (v *conversation) schema(doc json.RawMessage) (json.RawMessage, bool) {
 	if !json.Valid(doc) {
-		return json.RawMessage(v.text(&v.opened, string(doc))), true
+		return json.RawMessage(v.setting(string(doc))), true
 	}
 	mask := v.client.rule.Redact
 	var out []byte // nil as long as nothing has changed
 	done := 0      // of doc, in out
-	name := ""     // of the value that comes next
+	name := ""     // of the value that comes next, or of the list it stands in
 	for i := 0; i < len(doc); i++ {
 		if doc[i] != '"' {
-			if strings.IndexByte(" \t\r\n:", doc[i]) < 0 {
+			if strings.IndexByte("{}]", doc[i]) >= 0 {
 				name = ""
 			}
 			continue
@@ -50,13 +50,13 @@ func (v *conversation) schema(doc json.RawMessage) (json.RawMessage, bool) {
 			out = append(append(out, doc[done:start]...), quoted...)
 			done = i + 1
 		}
-		name = ""
 	}
-	if out != nil {
-		doc = append(out, doc[done:]...)
+	if out == nil {
+		return doc, true
 	}
-	v.opened.count(string(doc), v.client.masks)
-	return doc, true
+	out = append(out, doc[done:]...)
+	v.opened.countNew(string(doc), string(out), v.client.masks)
+	return out, true
 }
 
 // isName reports whether a string that rest follows names a value.
