@@ -184,7 +184,7 @@ func TestAllowed(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		default:
 			for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
-				want := map[string]string{"cloud.route": "security.cloud_allowed_routes", "cloud.local_only": "/cloud"}[c.want]
+				want := map[string]string{"cloud.route": "security.cloud_allowed_routes", "cloud.local_only": "security.local_only"}[c.want]
 				if s := l.Error(err); !strings.Contains(s, strings.ToUpper(strings.TrimSpace(c.route))) || !strings.Contains(s, want) {
 					t.Errorf("%+v: %s", c, s)
 				}
