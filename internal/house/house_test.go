@@ -35,6 +35,7 @@ var floors = map[string]float64{
 	"llm/texttool":  2.1,
 	"llm/cloud":     2.15,
 	"llm/price":     2.15,
+	"llm/record":    2.15,
 	"llm/image":     2.15,
 	"sandbox":       2.0,
 	"telemetry":     2.0,

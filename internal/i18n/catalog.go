@@ -19,6 +19,7 @@ var catalog = join(
 	ollamaTexts,
 	opsTexts,
 	priceTexts,
+	recordTexts,
 	spendingTexts,
 	workspaceTexts,
 )

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,10 @@ import (
 
 const maxDelay = time.Hour
 
+// finishWords are what a written step may say of its end; a recorded one may
+// hold any word of a vendor.
+var finishWords = []string{llm.FinishStop, llm.FinishToolCalls, llm.FinishLength, llm.FinishContentFilter}
+
 // generatedID is the id of a call whose script gives none.
 func generatedID(step, call int) string { return fmt.Sprintf("call_%d_%d", step+1, call+1) }
 
@@ -30,12 +35,46 @@ func delayOf(ms int64) (time.Duration, bool) {
 type recorded struct {
 	Role      string `json:"role"`
 	Content   string `json:"content"`
+	Reasoning string `json:"reasoning_content"`
+	Opaque    string `json:"provider_parts"`
+	Finish    string `json:"finish_reason"`
+	Usage     *spent `json:"usage"`
+	By        string `json:"answered_by"`
 	DelayMS   int64  `json:"delay_ms"`
 	ToolCalls []struct {
 		ID        string          `json:"id"`
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	} `json:"tool_calls"`
+}
+
+// spent is a usage as the ledger and scripts write it.
+type spent struct {
+	Prompt     int    `json:"prompt_tokens" yaml:"prompt_tokens"`
+	Completion int    `json:"completion_tokens" yaml:"completion_tokens"`
+	Total      *int   `json:"total_tokens" yaml:"total_tokens"` // nil is the sum of the two
+	Cached     int    `json:"cached_tokens" yaml:"cached_tokens"`
+	CacheWrite int    `json:"cache_write_tokens" yaml:"cache_write_tokens"`
+	Reasoning  int    `json:"reasoning_tokens" yaml:"reasoning_tokens"`
+	Cost       *int64 `json:"cost_micro_usd" yaml:"cost_micro_usd"`
+	Estimated  bool   `json:"estimated" yaml:"-"`
+}
+
+// usage is what a provider reported: nil where it reported nothing and the
+// counts are an estimate of ours. It fails where a count is negative.
+func (s *spent) usage() (*llm.Usage, error) {
+	if s == nil || s.Estimated {
+		return nil, nil
+	}
+	u := &llm.Usage{PromptTokens: s.Prompt, CompletionTokens: s.Completion, TotalTokens: s.Prompt + s.Completion,
+		CachedTokens: s.Cached, CacheWriteTokens: s.CacheWrite, ReasoningTokens: s.Reasoning, Cost: s.Cost}
+	if s.Total != nil {
+		u.TotalTokens = *s.Total
+	}
+	if min(s.Prompt, s.Completion, u.TotalTokens, s.Cached, s.CacheWrite, s.Reasoning) < 0 || s.Cost != nil && *s.Cost < 0 {
+		return nil, i18n.E("script.usage")
+	}
+	return u, nil
 }
 
 func parseJSONL(name string, data []byte) ([]step, error) {
@@ -77,7 +116,11 @@ func (m *recorded) step() (step, error) {
 	if !ok {
 		return step{}, i18n.E("script.delay")
 	}
-	s := step{say: m.Content, delay: delay}
+	usage, err := m.Usage.usage()
+	if err != nil {
+		return step{}, err
+	}
+	s := step{say: m.Content, reasoning: m.Reasoning, opaque: m.Opaque, finish: m.Finish, usage: usage, by: m.By, delay: delay}
 	for _, c := range m.ToolCalls {
 		if c.Name == "" {
 			return step{}, i18n.E("script.call_name")
@@ -107,6 +150,8 @@ func (m *recorded) step() (step, error) {
 // written is a step of a YAML script.
 type written struct {
 	Say     string `yaml:"say"`
+	Finish  string `yaml:"finish"`
+	Usage   *spent `yaml:"usage"`
 	DelayMS int64  `yaml:"delay_ms"`
 	Calls   []struct {
 		Tool string        `yaml:"tool"`
@@ -154,10 +199,16 @@ func (w *written) step() (step, error) {
 	switch {
 	case !ok:
 		return step{}, i18n.E("script.delay")
-	case w.Say == "" && len(w.Calls) == 0:
+	case w.Say == "" && len(w.Calls) == 0 && w.Finish == "":
 		return step{}, i18n.E("script.step_empty")
+	case w.Finish != "" && !slices.Contains(finishWords, w.Finish):
+		return step{}, i18n.E("script.finish", strings.Join(finishWords, ", "))
 	}
-	s := step{say: w.Say, delay: delay}
+	usage, err := w.Usage.usage()
+	if err != nil {
+		return step{}, err
+	}
+	s := step{say: w.Say, finish: w.Finish, usage: usage, delay: delay}
 	for _, c := range w.Calls {
 		if c.Tool == "" {
 			return step{}, i18n.E("script.call_name")

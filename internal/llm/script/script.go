@@ -1,6 +1,7 @@
 // Package script is a model provider without a model: it answers with the
 // steps of a recorded or hand-written conversation, for demos and tests. It
-// reads one file and calls nobody; its answers report no usage.
+// reads one file and calls nobody; its answers report the usage that the file
+// holds, if any.
 package script
 
 import (
@@ -9,6 +10,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -22,9 +24,36 @@ const Provider = "script"
 
 // step is one answer.
 type step struct {
-	say   string
-	calls []llm.ToolCall
-	delay time.Duration // before the answer
+	say, reasoning, opaque string
+	calls                  []llm.ToolCall
+	finish                 string     // "" is what the calls imply
+	usage                  *llm.Usage // nil reports none
+	by                     string
+	delay                  time.Duration // before the answer
+}
+
+// reply is the answer as its caller may keep and change it.
+func (s *step) reply(model string) *llm.Reply {
+	r := &llm.Reply{
+		Message:      llm.Message{Role: llm.RoleAssistant, Content: s.say, Reasoning: s.reasoning, Opaque: s.opaque, ToolCalls: slices.Clone(s.calls)},
+		FinishReason: s.finish, Model: model, By: s.by,
+	}
+	switch {
+	case s.finish != "":
+	case len(s.calls) > 0:
+		r.FinishReason = llm.FinishToolCalls
+	default:
+		r.FinishReason = llm.FinishStop
+	}
+	if s.usage != nil {
+		u := *s.usage
+		if u.Cost != nil {
+			cost := *u.Cost
+			u.Cost = &cost
+		}
+		r.Usage = &u
+	}
+	return r
 }
 
 type client struct {
@@ -45,10 +74,14 @@ func Open(path string) (llm.Client, error) {
 // Parse reads a script. The ending of name tells its form:
 //
 //   - .jsonl: messages as the ledger holds them, one JSON object a line. Those
-//     of the assistant are the steps; but what an assistant said before the
-//     first user message is an inherited summary and no answer.
+//     of the assistant are the steps, with their reasoning, provider's parts,
+//     reason of the end, usage and who answered; but what an assistant said
+//     before the first user message is an inherited summary and no answer. A
+//     usage that was estimated was reported by nobody and is left out.
 //   - .yaml, .yml: a list of steps, each with "say", "calls" (a list of "tool",
-//     "args", "id") and "delay_ms", all but one of the first two optional.
+//     "args", "id"), "finish" (why the answer ends, where that is not plain),
+//     "usage" (as in the ledger) and "delay_ms". One of the first three is
+//     needed, the others are optional.
 //
 // The n-th Send of a conversation gives the n-th step. Errors are i18n errors
 // that name the file and the line.
@@ -185,12 +218,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 			return nil, err
 		}
 	}
-	reply := &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: s.say}, FinishReason: llm.FinishStop, Model: c.name}
-	if len(s.calls) > 0 {
-		reply.FinishReason = llm.FinishToolCalls
-		reply.Message.ToolCalls = append([]llm.ToolCall(nil), s.calls...) // the caller's own
-	}
-	return reply, nil
+	return s.reply(c.name), nil
 }
 
 // pieceLen is the length of the first 16 characters of s, a piece as models
