@@ -145,6 +145,55 @@ func TestReplyIsTheCallersOwn(t *testing.T) {
 	}
 }
 
+// TestAnswersAreWhole: all that a file says of an answer is in the reply.
+func TestAnswersAreWhole(t *testing.T) {
+	t.Parallel()
+	cost := int64(7)
+	for _, c := range []struct {
+		name, data string
+		want       llm.Reply
+	}{
+		{"a.jsonl", `{"role":"assistant","content":"a","reasoning_content":"r","provider_parts":"[1]","finish_reason":"length","answered_by":"p/m","usage":{"prompt_tokens":1,"completion_tokens":2,"total_tokens":9,"cached_tokens":3,"cache_write_tokens":4,"reasoning_tokens":5,"cost_micro_usd":7}}`,
+			llm.Reply{Message: llm.Message{Role: "assistant", Content: "a", Reasoning: "r", Opaque: "[1]"}, FinishReason: "length", By: "p/m",
+				Usage: &llm.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 9, CachedTokens: 3, CacheWriteTokens: 4, ReasoningTokens: 5, Cost: &cost}}},
+		{"a.jsonl", `{"role":"assistant","content":"","finish_reason":"sensitive","usage":{"prompt_tokens":1,"completion_tokens":2}}`,
+			llm.Reply{Message: llm.Message{Role: "assistant"}, FinishReason: "sensitive", Usage: &llm.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 3}}},
+		{"a.jsonl", `{"role":"assistant","content":"a","usage":{"prompt_tokens":1,"completion_tokens":2,"estimated":true}}`,
+			llm.Reply{Message: llm.Message{Role: "assistant", Content: "a"}, FinishReason: "stop"}},
+		{"a.jsonl", `{"role":"assistant","content":"a","finish_reason":"","usage":null,"tool_calls":[{"id":"i","name":"f","arguments":""}]}`,
+			llm.Reply{Message: llm.Message{Role: "assistant", Content: "a", ToolCalls: []llm.ToolCall{{ID: "i", Name: "f"}}}, FinishReason: "tool_calls"}},
+		{"a.yaml", "- say: a\n  finish: length\n  usage: {prompt_tokens: 1, completion_tokens: 2, cached_tokens: 1}",
+			llm.Reply{Message: llm.Message{Role: "assistant", Content: "a"}, FinishReason: "length", Usage: &llm.Usage{PromptTokens: 1, CompletionTokens: 2, TotalTokens: 3, CachedTokens: 1}}},
+		{"a.yaml", "- finish: content_filter",
+			llm.Reply{Message: llm.Message{Role: "assistant"}, FinishReason: "content_filter"}},
+		{"a.yaml", "- calls: [{tool: f, id: i}]\n  finish: length",
+			llm.Reply{Message: llm.Message{Role: "assistant", ToolCalls: []llm.ToolCall{{ID: "i", Name: "f", Arguments: "{}"}}}, FinishReason: "length"}},
+	} {
+		client, err := Parse(c.name, []byte(c.data))
+		if err != nil {
+			t.Errorf("%s: %v", c.data, err)
+			continue
+		}
+		c.want.Model = c.name
+		v := client.Open(llm.Settings{})
+		for range 2 { // what its caller changes is changed nowhere else
+			reply, err := v.Send(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&c.want, reply); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", c.data, diff)
+			}
+			if u := reply.Usage; u != nil {
+				u.PromptTokens = 100
+				if u.Cost != nil {
+					*u.Cost = 100
+				}
+			}
+		}
+	}
+}
+
 func TestErrorsNameTheLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, data, key, says string }{
@@ -157,6 +206,13 @@ func TestErrorsNameTheLine(t *testing.T) {
 		{"a.jsonl", `{"role":"assistant","tool_calls":[{"id":"x"}]}`, "script.syntax", "names no tool"},
 		{"a.jsonl", `{"role":"assistant","tool_calls":[{"name":"f","arguments":[1]}]}`, "script.syntax", "arguments of the call of f must be an object"},
 		{"a.jsonl", `{"role":"assistant","content":"a","delay_ms":-1}`, "script.syntax", "delay_ms must be"},
+		{"a.jsonl", `{"role":"assistant","content":"a","usage":{"prompt_tokens":-1}}`, "script.syntax", "line 1: usage must hold numbers from 0"},
+		{"a.jsonl", `{"role":"assistant","content":"a","usage":{"cost_micro_usd":-1}}`, "script.syntax", "usage must hold"},
+		{"a.jsonl", `{"role":"assistant","content":"a","usage":{"prompt_tokens":1.5}}`, "script.syntax", "a JSON object"},
+		{"a.jsonl", `{"role":"assistant","content":"a","usage":{"prompt_tokens":9223372036854775807,"completion_tokens":1}}`, "script.syntax", "usage must hold"},
+		{"a.yaml", "- say: a\n- say: b\n  finish: done\n", "script.syntax", "line 2: finish must be one of stop, tool_calls, length, content_filter"},
+		{"a.yaml", "- say: a\n  usage: {total_tokens: -1}\n", "script.syntax", "line 1: usage must hold"},
+		{"a.yaml", "- say: a\n  usage: {tokens: 1}\n", "script.syntax", "line 2: not the form of a step: unknown field"},
 		{"a.yaml", "", "script.no_answers", "a.yaml"},
 		{"a.yaml", "say: hello", "script.syntax", "a.yaml, line 1: a list of steps"},
 		{"a.yml", "- say: a\n- delay_ms: 5\n", "script.syntax", "a.yml, line 2: the step says nothing"},
