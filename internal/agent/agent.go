@@ -41,6 +41,8 @@ type Job struct {
 	Config           string `json:"config,omitempty"` // path of the config file
 	Model            string `json:"model,omitempty"`  // provider/model as asked for on the command line
 	Script           string `json:"script,omitempty"`
+
+	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
 }
 
 // ParseJob reads the job of a context.
@@ -306,7 +308,12 @@ func (r *run) begin(ctx context.Context) error {
 	if err := r.clear(ctx); err != nil {
 		return err
 	}
-	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window))
+	p, err := r.pictures()
+	if err != nil {
+		return err
+	}
+	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window)) + p.tell()
+	first[1].Images = p.images
 	// A power cut may have left the first of the two alone.
 	_, err = r.ledger.Append(first[r.ledger.LastSeq():]...)
 	return err

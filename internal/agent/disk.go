@@ -4,6 +4,7 @@ import (
 	"errors"
 	"syscall"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 )
 
@@ -14,5 +15,5 @@ func diskTrouble(err error) bool {
 			return true
 		}
 	}
-	return false
+	return errors.As(err, new(*contextstore.NoSpaceError))
 }

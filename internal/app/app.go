@@ -38,6 +38,7 @@ import (
 // one of Issue and Message.
 type RunOptions struct {
 	Repo, Issue, Message string
+	Images               []string // files that the model is shown with the request
 	Resume               string
 	BaseDir, Config      string
 	Model                string // PROVIDER/MODEL
@@ -371,6 +372,9 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 			}
 		}
 	}
+	if job.Images, err = imagePaths(s.opt.Images); err != nil {
+		return job, m, err
+	}
 	if job.Config == "" {
 		if _, err := os.Stat(defaultConfig); err == nil {
 			job.Config, _ = filepath.Abs(defaultConfig)
@@ -386,6 +390,7 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 	} else if strings.TrimSpace(s.opt.Message) == "" {
 		return job, m, i18n.E("app.empty_message")
 	}
+	ignore = append(ignore, job.Images...)
 	src, err := workspace.Inspect(ctx, s.opt.Repo, workspace.InspectOptions{AllowDirty: s.opt.AllowDirty, Ignore: ignore})
 	if err != nil {
 		return job, m, err

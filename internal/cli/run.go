@@ -31,6 +31,8 @@ type runCmd struct {
 	Quiet            bool   `short:"q" help:"${quiet_help}"`
 	Stats            string `hidden:"" placeholder:"FILE" help:"${stats_help}"`
 	place            `embed:""`
+
+	Image []string `placeholder:"FILE" sep:"none" help:"${image_help}"`
 }
 
 // Run carries an issue to its end.
@@ -38,10 +40,12 @@ func (r runCmd) Run(c *console) error {
 	switch {
 	case r.Resume != "" && (r.Repo != "" || r.Issue != "" || r.Message != ""):
 		return usage(i18n.E("cli.resume_alone"))
+	case r.Resume != "" && len(r.Image) > 0:
+		return usage(i18n.E("image.with_resume"))
 	case r.Resume == "" && (r.Repo == "" || r.Issue == "" && r.Message == ""):
 		return usage(i18n.E("cli.run_needs"))
 	}
-	return c.run(app.RunOptions{Repo: r.Repo, Issue: r.Issue, Message: r.Message, Resume: r.Resume, BaseDir: r.BaseDir, Config: r.Config,
+	return c.run(app.RunOptions{Repo: r.Repo, Issue: r.Issue, Message: r.Message, Images: r.Image, Resume: r.Resume, BaseDir: r.BaseDir, Config: r.Config,
 		Model: r.Model, Script: r.Script, AllowUnsandboxed: r.AllowUnsandboxed, AllowDirty: r.AllowDirty, Quiet: r.Quiet}, runHooks{stats: r.Stats})
 }
 
