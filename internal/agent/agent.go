@@ -39,7 +39,9 @@ type Job struct {
 	Base             string `json:"base"` // commit the work starts from
 	AllowUnsandboxed bool   `json:"allow_unsandboxed,omitempty"`
 	Config           string `json:"config,omitempty"` // path of the config file
+	Role             string `json:"role,omitempty"`   // whose model works, as asked for on the command line
 	Model            string `json:"model,omitempty"`  // provider/model as asked for on the command line
+	LocalOnly        bool   `json:"local_only,omitempty"`
 	Script           string `json:"script,omitempty"`
 
 	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended

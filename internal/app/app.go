@@ -4,6 +4,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,8 @@ import (
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/record"
+	"toritsugi/internal/models"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
@@ -41,8 +44,11 @@ type RunOptions struct {
 	Images               []string // files that the model is shown with the request
 	Resume               string
 	BaseDir, Config      string
+	Role                 string // whose model works on it; "" is task
 	Model                string // PROVIDER/MODEL
 	Script               string
+	Record               string // file that gets the answers, as a script
+	LocalOnly            bool   // no model in a cloud
 	AllowUnsandboxed     bool
 	AllowDirty           bool
 	Quiet                bool
@@ -91,6 +97,8 @@ type system struct {
 	log    *slog.Logger
 	store  *contextstore.Store
 	fs     *disk.FS
+	models *models.Models
+	tape   *record.File       // nil records nothing
 	ended  *contextstore.View // the run to be resumed, where it has ended
 	source *workspace.Source  // of a new run
 }
@@ -149,7 +157,11 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if s.ended != nil {
 		return s.deliver(ctx)
 	}
-	client, length, err := s.client(ctx)
+	if err := s.openModels(); err != nil {
+		return report, &ConfigError{err}
+	}
+	defer func() { _ = s.models.Close() }() // what it looked after is no longer called
+	client, spec, err := s.client(ctx, "tori run "+cmp.Or(s.opt.Resume, meta.TaskKey.ID))
 	if err != nil {
 		return report, &ConfigError{err}
 	}
@@ -157,6 +169,11 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err != nil {
 		return report, &ConfigError{err}
 	}
+	if err := s.record(); err != nil {
+		return report, &ConfigError{err}
+	}
+	began := false
+	defer func() { s.recorded(began) }()
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
 	}
@@ -167,7 +184,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		if job.Branch, err = s.branch(ctx, meta); err != nil {
 			return report, &ConfigError{err}
 		}
-		meta.Config = contextstore.MetadataConfig{Provider: client.Provider(), Model: client.Model(), ContextLength: length,
+		meta.Config = contextstore.MetadataConfig{Provider: client.Provider(), Model: client.Model(), ContextLength: spec.Context,
 			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
 		if id, err = s.enqueue(ctx, meta, job); err != nil {
 			return report, err
@@ -182,7 +199,14 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		return report, err
 	}
 	s.audit("claim", id, "")
-	report, err = s.agent(client, length, shell).Execute(ctx, c)
+	if s.tape != nil {
+		began = true
+		if err := s.tape.Seed(record.Answers(func(f func(contextstore.Message) bool) error { return c.Messages(0, f) })); err != nil {
+			return report, errors.Join(&ConfigError{err}, c.Close())
+		}
+		client = record.New(client, s.tape.Writer)
+	}
+	report, err = s.agent(client, &spec, shell).Execute(ctx, c)
 	if s.env.Stats != nil {
 		st := c.State()
 		*s.env.Stats = Stats{Disk: s.fs.Counts(), RowUpdates: s.store.RowUpdates(), LLMCalls: st.LLMCallCount, ToolCalls: st.ToolCallCount,
@@ -355,16 +379,17 @@ func (s *system) readJob() error {
 	if s.opt.Config == "" {
 		s.opt.Config = job.Config
 	}
-	if s.opt.Model == "" && s.opt.Script == "" {
-		s.opt.Model, s.opt.Script = job.Model, job.Script
+	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
+		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role
 	}
+	s.opt.LocalOnly = s.opt.LocalOnly || job.LocalOnly
 	s.opt.AllowUnsandboxed = s.opt.AllowUnsandboxed || job.AllowUnsandboxed
 	return nil
 }
 
 // newJob checks what is asked for and puts together what the run will need.
 func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
-	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowUnsandboxed: s.opt.AllowUnsandboxed, Model: s.opt.Model}
+	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
 	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
 		if *from != "" {
 			if *to, err = filepath.Abs(*from); err != nil {
@@ -470,7 +495,7 @@ func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner,
 }
 
 // agent puts the agent together.
-func (s *system) agent(client llm.Client, length int, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
+func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
 	cfg := s.cfg
 	a := &agent.Agent{
 		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language), Reader: s.env.Lang,
@@ -486,8 +511,9 @@ func (s *system) agent(client llm.Client, length int, shell func(sandbox.Spec) (
 			return slices.Compact(shown)
 		},
 		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
-		Budget:       turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute},
-		Window:       int(float64(length) * cfg.ContextStorage.WindowRatio),
+		Budget: turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute,
+			Cost: int64(cfg.Budget.MaxCostUSD * 1e6), Answers: int64(spec.JobTokens)},
+		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
 		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
 		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
 		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail,

@@ -46,6 +46,8 @@ type commands struct {
 	Tasks   tasksCmd   `cmd:"" help:"${tasks_help}"`
 	Check   checkCmd   `cmd:"" help:"${check_help}"`
 	Reindex reindexCmd `cmd:"" help:"${reindex_help}"`
+	Models  modelsCmd  `cmd:"" help:"${models_help}"`
+	Health  healthCmd  `cmd:"" help:"${health_help}"`
 	Config  configCmd  `cmd:"" help:"${config_help}"`
 	Version versionCmd `cmd:"" help:"${version_help}"`
 }

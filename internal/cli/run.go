@@ -24,8 +24,11 @@ type runCmd struct {
 	Issue            string `placeholder:"ISSUE.md" xor:"what" help:"${issue_help}"`
 	Message          string `placeholder:"TEXT" xor:"what" help:"${message_help}"`
 	Resume           string `placeholder:"UUID" help:"${resume_help}"`
+	Role             string `placeholder:"ROLE" help:"${role_help}"`
 	Model            string `placeholder:"PROVIDER/MODEL" help:"${model_help}"`
+	LocalOnly        bool   `help:"${local_only_help}"`
 	Script           string `placeholder:"FILE" help:"${script_help}"`
+	Record           string `placeholder:"FILE" help:"${record_help}"`
 	AllowUnsandboxed bool   `help:"${allow_unsandboxed_help}"`
 	AllowDirty       bool   `help:"${allow_dirty_help}"`
 	Quiet            bool   `short:"q" help:"${quiet_help}"`
@@ -44,9 +47,13 @@ func (r runCmd) Run(c *console) error {
 		return usage(i18n.E("image.with_resume"))
 	case r.Resume == "" && (r.Repo == "" || r.Issue == "" && r.Message == ""):
 		return usage(i18n.E("cli.run_needs"))
+	case r.Script != "" && (r.Model != "" || r.Role != ""):
+		return usage(i18n.E("app.script_and_model"))
+	case r.Model != "" && r.Role != "":
+		return usage(i18n.E("app.role_and_model"))
 	}
 	return c.run(app.RunOptions{Repo: r.Repo, Issue: r.Issue, Message: r.Message, Images: r.Image, Resume: r.Resume, BaseDir: r.BaseDir, Config: r.Config,
-		Model: r.Model, Script: r.Script, AllowUnsandboxed: r.AllowUnsandboxed, AllowDirty: r.AllowDirty, Quiet: r.Quiet}, runHooks{stats: r.Stats})
+		Role: r.Role, Model: r.Model, LocalOnly: r.LocalOnly, Script: r.Script, Record: r.Record, AllowUnsandboxed: r.AllowUnsandboxed, AllowDirty: r.AllowDirty, Quiet: r.Quiet}, runHooks{stats: r.Stats})
 }
 
 // runHooks are what a verb does around a run.

@@ -37,6 +37,7 @@ var floors = map[string]float64{
 	"llm/price":     2.15,
 	"llm/record":    2.15,
 	"llm/image":     2.15,
+	"models":        3.0,
 	"sandbox":       2.0,
 	"telemetry":     2.0,
 	"workspace":     3.0,

@@ -12,10 +12,9 @@ var appTexts = map[string]text{
 	"app.live":              {"run %s of this issue has not ended (%s, #%s): go on with tori run --resume %s", "この issue の実行 %s がまだ終わっていません（%s、#%s）。tori run --resume %s で続けてください"},
 	"app.sandbox_none":      {"sandbox.mode is none: commands of the model would run unconfined; allow that with --allow-unsandboxed", "sandbox.mode が none のため、モデルのコマンドが隔離なしで実行されます。許可するには --allow-unsandboxed を付けてください"},
 	"app.unsandboxed":       {"warning: no sandbox; commands run unconfined, with your rights and the network", "警告: サンドボックスなし。コマンドはあなたの権限とネットワークで、隔離なしに実行されます"},
-	"app.script_file":       {"the provider is script but there is no script: name one with --script FILE or llm.script.file", "プロバイダーが script ですが台本がありません。--script FILE か llm.script.file で指定してください"},
 	"app.scripted":          {"The answers come from the script %s; no model is called.", "応答は台本 %s によるもので、モデルは呼び出されません。"},
-	"app.script_and_model":  {"--script and --model exclude each other: a script calls no model", "--script と --model は同時に指定できません（台本はモデルを呼び出しません）"},
-	"app.bad_model":         {"--model %q: expected PROVIDER/MODEL with provider openai, anthropic or ollama, e.g. openai/gpt-4o", "--model %q: プロバイダー/モデル の形（プロバイダーは openai、anthropic、ollama のいずれか。例 openai/gpt-4o）で指定してください"},
+	"app.script_and_model":  {"--script excludes --model and --role: a script calls no model", "--script と --model・--role は同時に指定できません（台本はモデルを呼び出しません）"},
+	"app.role_and_model":    {"--role and --model exclude each other: a role has its model by the settings", "--role と --model は同時に指定できません（役割のモデルは設定で決まります）"},
 	"app.no_model":          {"no model is configured. Three ways to go on: set OPENAI_API_KEY or ANTHROPIC_API_KEY; start a local Ollama (none answers at %s); or name a server in config.yaml under llm.openai.base_url. Without any of them tori demo shows a scripted run", "モデルが設定されていません。次の三つの方法があります: OPENAI_API_KEY か ANTHROPIC_API_KEY を設定する、ローカルの Ollama を起動する（%s は応答しません）、config.yaml の llm.openai.base_url でサーバーを指定する。いずれも無ければ tori demo で台本による実行を見られます"},
 	"app.ollama_found":      {"using the local Ollama at %s with model %s", "ローカルの Ollama（%s）のモデル %s を使います"},
 }

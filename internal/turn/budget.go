@@ -12,8 +12,10 @@ import (
 type Budget struct {
 	Turns  int // calls to the model
 	Tokens int64
-	Cost   int64         // millionths of a US dollar; a call whose price is not known adds nothing
-	Time   time.Duration // in an owner's hands, pauses not counted
+	Cost   int64 // millionths of a US dollar; a call whose price is not known adds nothing
+	// Answers is the most tokens of all answers together: coder3.max_tokens.
+	Answers int64
+	Time    time.Duration // in an owner's hands, pauses not counted
 }
 
 // BudgetError says which limit was reached.
@@ -37,8 +39,18 @@ func (b Budget) Check(s contextstore.State) error {
 		return &BudgetError{"budget.max_tokens", fmt.Sprint(b.Tokens), fmt.Sprint(s.TotalTokensUsed)}
 	case b.Cost > 0 && s.CostMicroUSD >= b.Cost:
 		return &BudgetError{"budget.max_cost_usd", contextstore.Dollars(b.Cost), contextstore.Dollars(s.CostMicroUSD)}
+	case b.Answers > 0 && s.CompletionTokens >= b.Answers:
+		return &BudgetError{"coder3.max_tokens", fmt.Sprint(b.Answers), fmt.Sprint(s.CompletionTokens)}
 	case b.Time > 0 && active >= b.Time:
 		return &BudgetError{"budget.max_minutes", b.Time.String(), active.Round(time.Second).String()}
 	}
 	return nil
+}
+
+// next is the most tokens that the next answer may have, 0 for no limit.
+func (b Budget) next(s contextstore.State) int {
+	if b.Answers <= 0 {
+		return 0
+	}
+	return int(b.Answers - s.CompletionTokens)
 }

@@ -148,7 +148,7 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 		return nil, err
 	}
 	for overflows := 0; ; overflows++ {
-		reply, err := l.Window.Conversation().Send(ctx, nil)
+		reply, err := l.Window.Conversation().Send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())), nil)
 		var e *llm.Error
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
 			l.Log.Warn("The provider found the request too long; the window is cut", "error", err)

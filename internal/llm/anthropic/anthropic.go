@@ -42,6 +42,9 @@ type Config struct {
 	// Claude 3.5 and for models of other makers, 16,000 for every later Claude:
 	// the most that each family answers, or ample for one step of an agent.
 	MaxTokens int
+	// Temperature is sent with each call, from 0 to 1; nil sends none. A model
+	// that thinks takes none, so it is left out then.
+	Temperature *float64
 	// Thinking is the budget of a model's thinking, in tokens and at least
 	// 1,024, or Adaptive; 0 asks for none. A conversation with a schema never
 	// asks for any, because the API cannot force its form then.
@@ -58,6 +61,7 @@ type Config struct {
 	ConnectTimeout    time.Duration
 	FirstTokenTimeout time.Duration
 	StallTimeout      time.Duration
+	CallTimeout       time.Duration
 
 	MaxRetries int // calls after the first that failed; 0 makes one call only
 
@@ -86,6 +90,7 @@ type client struct {
 	wire            *wire.Caller
 	maxTokens       int
 	thinking        int
+	temperature     *float64
 	mark            string // of what is to be cached; empty marks nothing
 	maxEvent        int
 	maxAnswer       int
@@ -112,12 +117,15 @@ func newClient(cfg Config) (*client, error) {
 		return nil, i18n.E("llm.model", cfg.Provider)
 	}
 	c := &client{
-		provider: cfg.Provider, model: cfg.Model, sent: modelID(cfg.Model),
+		provider: cfg.Provider, model: cfg.Model, sent: ModelID(cfg.Model),
 		wire: wire.New(wire.Config{Provider: cfg.Provider, URL: u, Key: key, Header: header(key), HTTP: cfg.HTTP,
-			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout,
+			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, CallTimeout: cfg.CallTimeout,
 			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
-		maxTokens: cfg.MaxTokens, thinking: cfg.Thinking, mark: cacheMark,
+		maxTokens: cfg.MaxTokens, thinking: cfg.Thinking, temperature: cfg.Temperature, mark: cacheMark,
 		maxEvent: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
+	}
+	if t := cfg.Temperature; t != nil && !(0 <= *t && *t <= 1) {
+		return nil, i18n.E("anthropic.temperature", cfg.Provider, *t)
 	}
 	if c.maxTokens <= 0 {
 		c.maxTokens = defaultMaxTokens(c.sent)
@@ -146,9 +154,9 @@ func header(key string) func(http.Header) {
 	}
 }
 
-// modelID is how the API writes a model's name. The specification, like
+// ModelID is how the API writes a model's name. The specification, like
 // people, writes claude-sonnet-4.5; only the names of Claude 2 have a dot.
-func modelID(name string) string {
+func ModelID(name string) string {
 	if !strings.HasPrefix(name, "claude-") || strings.HasPrefix(name, "claude-2") || strings.HasPrefix(name, "claude-instant") {
 		return name
 	}

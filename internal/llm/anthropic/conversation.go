@@ -28,7 +28,8 @@ import (
 type conversation struct {
 	client *client
 	tape   tape
-	head   int // length of the part before the tape
+	head   int                    // length of the part before the tape
+	limit  struct{ from, to int } // where in it the output limit stands
 	names  names
 	answer string         // the tool whose input is the answer's text; empty without a schema
 	uses   map[string]int // how often an id was asked for on the wire
@@ -199,6 +200,20 @@ func (v *conversation) parts() [][]byte {
 	return [][]byte{b[:v.tape.prior], []byte(v.tape.mark), b[v.tape.prior:], tail}
 }
 
+// limited are the parts with the output limit of ctx, where it is lower.
+func (v *conversation) limited(ctx context.Context, parts [][]byte) [][]byte {
+	c := v.client
+	n := llm.AnswerLimit(ctx, c.maxTokens)
+	if n == c.maxTokens {
+		return parts
+	}
+	if c.thinking > 0 && v.answer == "" {
+		n += c.thinking // the API counts both together
+	}
+	number := strconv.AppendInt(nil, int64(n), 10)
+	return append([][]byte{parts[0][:v.limit.from], number, parts[0][v.limit.to:]}, parts[1:]...)
+}
+
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	if v.broken != nil {
 		return nil, v.broken
@@ -206,7 +221,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	parts := v.parts()
+	parts := v.limited(ctx, v.parts())
 	var reply *llm.Reply
 	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
 		reply, e = v.call(ctx, parts, onText)

@@ -36,8 +36,14 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 		limit += c.thinking // the API counts both together
 		thinking = `,"thinking":{"type":"enabled","budget_tokens":` + strconv.Itoa(c.thinking) + `}`
 	}
-	b = strconv.AppendInt(append(b, `,"max_tokens":`...), int64(limit), 10)
+	b = append(b, `,"max_tokens":`...)
+	v.limit.from = len(b)
+	b = strconv.AppendInt(b, int64(limit), 10)
+	v.limit.to = len(b)
 	b = append(append(b, `,"stream":true`...), thinking...)
+	if c.temperature != nil && thinking == "" {
+		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'f', -1, 64)
+	}
 	if len(tools) == 0 {
 		return append(b, ','), nil
 	}

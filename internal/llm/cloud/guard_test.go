@@ -309,7 +309,7 @@ func TestGuardedProviderConforms(t *testing.T) {
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		s := llmtest.NewServer(t, llmtest.Sequence(answers...))
 		inner, err := openai.New(openai.Config{Provider: "openai", Model: "m", BaseURL: s.URL, MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect,
-			FirstTokenTimeout: o.FirstToken, HTTP: o.HTTP, Backoff: quick})
+			FirstTokenTimeout: o.FirstToken, CallTimeout: o.Call, MaxTokens: o.MaxTokens, HTTP: o.HTTP, Backoff: quick})
 		if err != nil {
 			t.Fatal(err)
 		}

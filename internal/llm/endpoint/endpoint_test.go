@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 				}
 				t.Cleanup(hc.CloseIdleConnections)
 				inner, err := openai.New(openai.Config{Provider: "p", Model: "m", BaseURL: srv.URL, HTTP: hc, MaxRetries: o.Retries,
-					ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, StallTimeout: o.Stall, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+					ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, CallTimeout: o.Call, MaxTokens: o.MaxTokens, StallTimeout: o.Stall, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 				if err != nil {
 					t.Fatal(err)
 				}

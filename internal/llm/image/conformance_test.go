@@ -16,7 +16,7 @@ func TestConformance(t *testing.T) {
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
 		c, err := openai.New(openai.Config{Provider: "test", Model: "test-model", BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall,
-			ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, HTTP: o.HTTP, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+			ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, CallTimeout: o.Call, MaxTokens: o.MaxTokens, HTTP: o.HTTP, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 		if err != nil {
 			t.Fatal(err)
 		}

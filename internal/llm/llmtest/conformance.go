@@ -22,6 +22,8 @@ type Options struct {
 	Stall      time.Duration // 0 is the client's default
 	Connect    time.Duration // 0 is the client's default
 	FirstToken time.Duration // 0 is none
+	Call       time.Duration // 0 is none
+	MaxTokens  int           // 0 is the client's default
 	HTTP       *http.Client  // nil is the client's own
 }
 

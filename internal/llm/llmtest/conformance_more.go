@@ -27,6 +27,8 @@ var furtherCases = []conformanceCase{
 	{"asked to wait for too long", true, askedToWait, RetryDates},
 	{"limit for the first token", true, limitsFirstToken, Limits},
 	{"limit for the connection", true, limitsConnection, Limits},
+	{"limit for the whole call", true, limitsCall, Limits},
+	{"limit of the answer", true, limitsAnswer, ""},
 	{"broken JSON in a stream", true, brokenJSON, ""},
 	{"cancelled, nothing is left", true, cancelledNothingLeft, ""},
 	{"large messages", true, largeMessages, ""},
@@ -208,6 +210,42 @@ func limitsFirstToken(t *testing.T, build Factory) {
 	rig := build(t, Options{FirstToken: limit}, Answer{Text: strings.Repeat("0123456789abcdef", 48), Delay: 10 * time.Millisecond})
 	if got := send(t, rig.start()).Message.Content; len(got) != 16*48 {
 		t.Errorf("got %d bytes", len(got))
+	}
+}
+
+// limitsCall: an answer that moves all the time may still take too long; each
+// call has the limit anew.
+func limitsCall(t *testing.T, build Factory) {
+	slow := Answer{Text: strings.Repeat("0123456789abcdef", 400), Delay: 10 * time.Millisecond}
+	rig := build(t, Options{Retries: 1, Call: 60 * time.Millisecond, Stall: 10 * time.Second}, slow)
+	e := fails(t, rig.start())
+	if e.Kind != llm.KindTimeout || !strings.Contains(e.Message, "no whole answer came within 60ms") || e.Attempts != 2 {
+		t.Errorf("got %v", e)
+	}
+	if got := send(t, build(t, Options{Call: time.Minute}, Answer{Text: "in time"}).start()).Message.Content; got != "in time" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// limitsAnswer: one call can ask for less than the client's limit, and the next
+// one again for all; the messages stay as they were.
+func limitsAnswer(t *testing.T, build Factory) {
+	rig := build(t, Options{MaxTokens: 100}, Answer{Text: "a"}, Answer{Text: "b"}, Answer{Text: "c"})
+	conv := rig.start()
+	for _, n := range []int{0, 30, 500} {
+		if _, err := conv.Send(llm.LimitAnswer(t.Context(), n), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := rig.Requests()
+	for i, want := range []int{100, 30, 100} {
+		if all[i].Limit != want || !bytes.Equal(all[i].Raw, all[0].Raw) {
+			t.Errorf("call %d: limit %d, want %d", i+1, all[i].Limit, want)
+		}
+	}
+	free := build(t, Options{}, Answer{Text: "a"})
+	if _, err := free.start().Send(llm.LimitAnswer(t.Context(), 7), nil); err != nil || free.Requests()[0].Limit != 7 {
+		t.Errorf("%v, limit %d", err, free.Requests()[0].Limit)
 	}
 }
 

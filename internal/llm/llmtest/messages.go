@@ -60,6 +60,7 @@ type messagesTurn struct {
 type messagesBody struct {
 	Model    string          `json:"model"`
 	Stream   bool            `json:"stream"`
+	Limit    int             `json:"max_tokens"`
 	System   []messagesBlock `json:"system"`
 	Messages []messagesTurn  `json:"messages"`
 	Tools    []struct {
@@ -94,7 +95,7 @@ func ParseMessages(body []byte) (*Request, error) {
 	if err := b.check(body); err != nil {
 		return nil, err
 	}
-	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: true, Messages: b.messages()}
+	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: true, Limit: b.Limit, Messages: b.messages()}
 	for _, t := range b.Tools {
 		r.Tools = append(r.Tools, t.Name)
 		if t.Name == b.Choice.Name { // the one way to demand a form of answers

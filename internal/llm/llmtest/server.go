@@ -37,6 +37,7 @@ type Request struct {
 	Raw      json.RawMessage // the messages array, byte for byte; of the Messages API, see ParseMessages
 	Tools    []string        // names, in order
 	Schema   json.RawMessage // of the answers that are asked for; nil asks for none
+	Limit    int             // of the answer's tokens; 0 where none is asked for
 	Strict   bool            // the schema is to be kept strictly; not of the Messages API
 
 	forced string // the tool whose input is the answer; of the Messages API
@@ -181,6 +182,7 @@ func parseRequest(body []byte) (*Request, error) {
 	var b struct {
 		Model         string          `json:"model"`
 		Stream        bool            `json:"stream"`
+		MaxTokens     int             `json:"max_tokens"`
 		Messages      json.RawMessage `json:"messages"`
 		StreamOptions struct {
 			IncludeUsage bool `json:"include_usage"`
@@ -200,7 +202,7 @@ func parseRequest(body []byte) (*Request, error) {
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, err
 	}
-	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages, Schema: b.Format.JSONSchema.Schema, Strict: b.Format.JSONSchema.Strict}
+	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages, Schema: b.Format.JSONSchema.Schema, Strict: b.Format.JSONSchema.Strict, Limit: b.MaxTokens}
 	for _, t := range b.Tools {
 		r.Tools = append(r.Tools, t.Function.Name)
 	}

@@ -10,9 +10,6 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// tail closes what appendHead opened.
-const tail = "]}"
-
 // conversation is a request body that grows: head, then the messages. Bytes
 // once written are never written again, since the transport may still read
 // them after an early answer.
@@ -105,7 +102,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return c.wire.Post(ctx, v.body, []byte(tail))
+		return c.wire.Post(ctx, v.body, append(c.appendOptions([]byte{']'}, llm.AnswerLimit(ctx, c.maxTokens)), '}'))
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)

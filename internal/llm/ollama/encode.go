@@ -49,15 +49,21 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 	return append(b, `,"messages":[`...), nil
 }
 
-// appendLoad appends the part of a request that decides how the model is
-// loaded. A warm-up sends the same, or the next call would load it anew.
+// appendLoad appends what a request begins with. Together with appendOptions it
+// decides how the model is loaded; a warm-up sends the same, or the next call
+// would load it anew.
 func (c *client) appendLoad(b []byte) []byte {
 	b = wire.AppendString(append(b, `{"model":`...), c.model)
 	b = append(append(b, `,"keep_alive":`...), c.keepAlive...)
-	b = append(b, `,"truncate":false,"shift":false,"options":{"num_ctx":`...)
-	b = strconv.AppendInt(b, int64(c.numCtx), 10)
-	if c.maxTokens > 0 {
-		b = strconv.AppendInt(append(b, `,"num_predict":`...), int64(c.maxTokens), 10)
+	return append(b, `,"truncate":false,"shift":false`...)
+}
+
+// appendOptions appends the options, which stand behind the messages because
+// the output limit can differ from call to call; 0 is none.
+func (c *client) appendOptions(b []byte, limit int) []byte {
+	b = strconv.AppendInt(append(b, `,"options":{"num_ctx":`...), int64(c.numCtx), 10)
+	if limit > 0 {
+		b = strconv.AppendInt(append(b, `,"num_predict":`...), int64(limit), 10)
 	}
 	if c.temperature != nil {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'f', -1, 64)

@@ -163,7 +163,7 @@ func parseChat(body []byte) (*llmtest.Request, error) {
 	if len(c.Format) > 0 && c.Format[0] != '{' {
 		return nil, fmt.Errorf("format %s", c.Format)
 	}
-	r := &llmtest.Request{Body: body, Model: c.Model, Stream: true, Usage: true, Raw: c.Messages, Schema: c.Format}
+	r := &llmtest.Request{Body: body, Model: c.Model, Stream: true, Usage: true, Raw: c.Messages, Schema: c.Format, Limit: c.Options.NumPredict}
 	for _, t := range c.Tools {
 		if t.Type != "function" || t.Function.Name == "" || t.Function.Parameters["type"] != "object" {
 			return nil, fmt.Errorf("tool %+v", t)

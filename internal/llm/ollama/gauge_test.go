@@ -43,7 +43,7 @@ func TestNoSilentTruncation(t *testing.T) {
 			v := c.Open(llm.Settings{}).(*conversation)
 			for round := 1; ; round++ {
 				v.Append(user(strings.Repeat("x", size)))
-				real := (len(v.body) + len(tail)) / perToken
+				real := (len(v.body) + len(`],"options":{"num_ctx":8192}}`)) / perToken
 				_, err := v.Send(t.Context(), nil)
 				var e *llm.Error
 				if errors.As(err, &e) && e.Kind == llm.KindContext && e.Endpoint != "" {

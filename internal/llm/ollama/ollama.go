@@ -52,6 +52,7 @@ type Config struct {
 	// 0 is wire.DefaultConnectTimeout, no limit, and wire.DefaultStallTimeout. A
 	// model is loaded, and a long prompt read, before the first token.
 	ConnectTimeout, FirstTokenTimeout, StallTimeout time.Duration
+	CallTimeout                                     time.Duration // of each call that is made, in all; 0 is no limit
 
 	MaxRetries int // calls after the first that failed; 0 makes one call only
 

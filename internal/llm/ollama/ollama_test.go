@@ -101,13 +101,13 @@ func TestWhatIsAlwaysSent(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		{Config{Model: "m"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"options":{"num_ctx":8192},"stream":true,"messages":[`},
-		{Config{Model: "ollama/m:7b", KeepAlive: "0", NumCtx: 32768, Think: "true"}, `{"model":"m:7b","keep_alive":0,"truncate":false,"shift":false,"options":{"num_ctx":32768},"stream":true,"think":true,"messages":[`},
-		{Config{Model: "m", KeepAlive: " -1 ", Think: "high"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"options":{"num_ctx":8192},"stream":true,"think":"high","messages":[`},
-		{Config{Model: "m", KeepAlive: "1h30m"}, `{"model":"m","keep_alive":"1h30m","truncate":false,"shift":false,"options":{"num_ctx":8192},"stream":true,"messages":[`},
+		{Config{Model: "m"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"stream":true,"messages":[],"options":{"num_ctx":8192}}`},
+		{Config{Model: "ollama/m:7b", KeepAlive: "0", NumCtx: 32768, Think: "true"}, `{"model":"m:7b","keep_alive":0,"truncate":false,"shift":false,"stream":true,"think":true,"messages":[],"options":{"num_ctx":32768}}`},
+		{Config{Model: "m", KeepAlive: " -1 ", Think: "high"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"stream":true,"think":"high","messages":[],"options":{"num_ctx":8192}}`},
+		{Config{Model: "m", KeepAlive: "1h30m"}, `{"model":"m","keep_alive":"1h30m","truncate":false,"shift":false,"stream":true,"messages":[],"options":{"num_ctx":8192}}`},
 	} {
 		v := testClient(t, c.cfg).Open(llm.Settings{}).(*conversation)
-		if got := string(v.body); got != c.want {
+		if got := string(v.client.appendOptions(append(v.body, ']'), 0)) + "}"; got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
@@ -356,7 +356,7 @@ func TestPrefixLaw(t *testing.T) {
 				t.Fatalf("%q does not begin with %q", now, before)
 			}
 			before = bytes.Clone(now)
-			if _, err := parseChat([]byte(string(v.(*conversation).body) + tail)); err != nil {
+			if _, err := parseChat([]byte(string(v.(*conversation).body) + `],"options":{"num_ctx":8192}}`)); err != nil {
 				t.Fatalf("%v: %s", err, now)
 			}
 		}

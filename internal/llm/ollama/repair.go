@@ -196,7 +196,7 @@ func (c *Care) load(ctx context.Context, l *client) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.WarmTimeout)
 	defer cancel()
 	var answer line
-	return c.ask(ctx, "api/chat", append(l.appendLoad(nil), `,"stream":false,"messages":[]}`...), &answer)
+	return c.ask(ctx, "api/chat", append(l.appendOptions(append(l.appendLoad(nil), `,"stream":false,"messages":[]`...), l.maxTokens), '}'), &answer)
 }
 
 // pause waits until the next restart may be made, however the last ones were

@@ -42,7 +42,7 @@ func newServer(cfg Config) (*server, error) {
 	}
 	s.at = func(path string) *wire.Caller {
 		return wire.New(wire.Config{Provider: provider, URL: base.JoinPath(path), Key: key, Header: header(key), HTTP: s.http,
-			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout,
+			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, CallTimeout: cfg.CallTimeout,
 			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: s.now})
 	}
 	return s, nil

@@ -47,7 +47,7 @@ func FuzzAnswer(f *testing.F) {
 			ids[call.ID] = true
 		}
 		v.Append(reply.Message)
-		if _, err := parseChat(append(bytes.Clone(v.(*conversation).body), tail...)); err != nil {
+		if _, err := parseChat(append(bytes.Clone(v.(*conversation).body), `],"options":{"num_ctx":8192}}`...)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -82,7 +82,7 @@ func BenchmarkOverhead(b *testing.B) {
 		}
 		v := c.Open(llm.Settings{})
 		v.Append(llm.Message{Role: llm.RoleUser, Content: strings.Repeat("some text ", 1000)})
-		sent := append([]byte(`{"model":"m","stream":true,"messages":[`), append(v.Serialized(), tail...)...)
+		sent := append([]byte(`{"model":"m","stream":true,"messages":[`), append(v.Serialized(), "]}"...)...)
 		want := strings.Repeat(" some", n)
 		b.Run(fmt.Sprintf("bare-%d", n), func(b *testing.B) {
 			b.ReportAllocs()

@@ -9,9 +9,6 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// tail closes what appendHead opened.
-const tail = "]}"
-
 // conversation is a request body that grows: head, then the messages. Bytes
 // once written are never written again, since the transport may still read
 // them after an early answer.
@@ -76,7 +73,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 // call makes one call with the messages in body and reads its whole answer.
 func (c *client) call(ctx context.Context, body []byte, lastID int, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return c.wire.Post(ctx, body, []byte(tail))
+		return c.wire.Post(ctx, body, c.tail(ctx))
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)

@@ -24,7 +24,7 @@ func sent(t *testing.T, base string, cfg Config, set llm.Settings, msgs ...llm.M
 	if v.broken != nil {
 		t.Fatal(v.broken)
 	}
-	body := string(v.body) + tail
+	body := string(v.body) + string(v.client.tail(t.Context()))
 	if !json.Valid([]byte(body)) {
 		t.Fatalf("not JSON: %s", body)
 	}
@@ -49,18 +49,18 @@ func TestRequestsByEndpoint(t *testing.T) {
 		return `,"messages":[` + first + `{"role":"user","content":[{"type":"text","text":"See."},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQIDBA=="}}]},` +
 			`{"role":"assistant","content":null` + r1 + `,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"1"},` +
 			`{"role":"assistant","content":null` + r2 + `,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"2"},` +
-			`{"role":"assistant","content":"Done."}]}`
+			`{"role":"assistant","content":"Done."}]`
 	}
 	const told, format = `,"reasoning_content":"R"`, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":` + schema + `}}`
 	for base, want := range map[string]string{
-		"http://localhost:1234/v1":           head + `,"max_tokens":9,"temperature":0.5` + format + messages("", told, ""),
-		"https://API.openai.com/v1":          head + `,"max_completion_tokens":9,"temperature":0.5` + format + messages("", "", ""),
-		"https://x.openai.azure.com/openai":  head + `,"max_completion_tokens":9,"temperature":0.5` + format + messages("", "", ""),
-		"https://api.groq.com/openai/v1":     head + `,"max_tokens":9,"temperature":0.5` + format + messages("", "", ""),
-		"https://api.mistral.ai/v1":          head + `,"max_tokens":9,"temperature":0.5` + format + messages("", "", ""),
-		"https://notapi.openai.com.evil/v1/": head + `,"max_tokens":9,"temperature":0.5` + format + messages("", told, ""),
-		"https://api.deepseek.com": head + `,"max_tokens":9,"temperature":0.5,"response_format":{"type":"json_object"}` +
-			messages(`{"role":"system","content":"`+schemaWords+strings.ReplaceAll(schema, `"`, `\"`)+`"},`, told, `,"reasoning_content":""`),
+		"http://localhost:1234/v1":           head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
+		"https://API.openai.com/v1":          head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
+		"https://x.openai.azure.com/openai":  head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
+		"https://api.groq.com/openai/v1":     head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_tokens":9}`,
+		"https://api.mistral.ai/v1":          head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_tokens":9}`,
+		"https://notapi.openai.com.evil/v1/": head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
+		"https://api.deepseek.com": head + `,"temperature":0.5,"response_format":{"type":"json_object"}` +
+			messages(`{"role":"system","content":"`+schemaWords+strings.ReplaceAll(schema, `"`, `\"`)+`"},`, told, `,"reasoning_content":""`) + `,"max_tokens":9}`,
 	} {
 		got := sent(t, base, Config{MaxTokens: 9, Temperature: &half}, llm.Settings{Tools: nil, Schema: json.RawMessage(schema)}, msgs...)
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"strconv"
@@ -15,10 +16,6 @@ import (
 func (c *client) appendHead(b []byte, set *llm.Settings) ([]byte, error) {
 	b = wire.AppendString(append(b, `{"model":`...), c.model)
 	b = append(b, `,"stream":true,"stream_options":{"include_usage":true}`...)
-	if c.maxTokens > 0 {
-		b = append(b, `,"`+c.dialect.maxTokens+`":`...)
-		b = strconv.AppendInt(b, int64(c.maxTokens), 10)
-	}
 	if c.temperature != nil {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'g', -1, 64)
 	}
@@ -40,6 +37,16 @@ func (c *client) appendHead(b []byte, set *llm.Settings) ([]byte, error) {
 		b = append(b, `},`...)
 	}
 	return b, nil
+}
+
+// tail closes what appendHead opened. The output limit stands here because it
+// can differ from call to call.
+func (c *client) tail(ctx context.Context) []byte {
+	b := []byte{']'}
+	if n := llm.AnswerLimit(ctx, c.maxTokens); n > 0 {
+		b = strconv.AppendInt(append(b, `,"`+c.dialect.maxTokens+`":`...), int64(n), 10)
+	}
+	return append(b, '}')
 }
 
 func appendTools(b []byte, tools []llm.Tool) ([]byte, error) {

@@ -10,12 +10,20 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// ListModels returns the ids of the models that the server at baseURL offers,
+// Model is a model that a server offers.
+type Model struct {
+	ID string `json:"id"`
+	// MaxModelLen is the context length in tokens that vLLM runs it with; other
+	// servers say nothing of it.
+	MaxModelLen int `json:"max_model_len"`
+}
+
+// ListModels returns the models that the server at baseURL offers,
 // in its order. It makes one call and waits as long as ctx and hc do, but at
 // most wire.DefaultStallTimeout between two bytes; hc may be nil. It fails with
 // an i18n error for an unusable baseURL or key, ctx's error, or an *llm.Error.
 // Source: GET /models of OpenAI's API description.
-func ListModels(ctx context.Context, baseURL, key string, hc *http.Client) ([]string, error) {
+func ListModels(ctx context.Context, baseURL, key string, hc *http.Client) ([]Model, error) {
 	const provider = "openai"
 	u, err := resolve(provider, baseURL, "models")
 	if err != nil {
@@ -28,32 +36,26 @@ func ListModels(ctx context.Context, baseURL, key string, hc *http.Client) ([]st
 	if hc == nil {
 		defer c.CloseIdleConnections()
 	}
-	var ids []string
+	var models []Model
 	err = c.Repeat(ctx, func() *llm.Error {
 		return c.Once(ctx, c.Get, func(_ context.Context, res *http.Response, in io.Reader) (e *llm.Error, broken error) {
-			ids, e, broken = readModels(res.Header.Get("Content-Type"), in)
+			models, e, broken = readModels(res.Header.Get("Content-Type"), in)
 			return e, broken
 		})
 	})
-	return ids, err
+	return models, err
 }
 
-func readModels(contentType string, in io.Reader) (ids []string, e *llm.Error, broken error) {
+func readModels(contentType string, in io.Reader) (models []Model, e *llm.Error, broken error) {
 	raw, err := io.ReadAll(io.LimitReader(in, wire.MaxEvent))
 	if err != nil {
 		return nil, nil, err
 	}
 	var list struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
+		Data []Model `json:"data"`
 	}
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return nil, wire.Invalid("a list of models", contentType, raw), nil
 	}
-	ids = make([]string, 0, len(list.Data))
-	for _, m := range list.Data {
-		ids = append(ids, m.ID)
-	}
-	return ids, nil, nil
+	return list.Data, nil, nil
 }

@@ -31,9 +31,10 @@ type Config struct {
 	// ConnectTimeout, FirstTokenTimeout and StallTimeout are as in wire.Config;
 	// 0 is wire.DefaultConnectTimeout, no limit, and wire.DefaultStallTimeout.
 	ConnectTimeout, FirstTokenTimeout, StallTimeout time.Duration
+	CallTimeout                                     time.Duration // of each call that is made, in all; 0 is no limit
 
 	MaxRetries int // calls after the first that failed; 0 makes one call only
-	MaxTokens  int // output limit sent with each call; 0 sends none
+	MaxTokens  int // output limit sent with each call, as llm.LimitAnswer lowers it; 0 sends none
 	// Temperature is sent with each call, from 0 to 2; nil sends none, which
 	// some models demand.
 	Temperature *float64
@@ -89,7 +90,7 @@ func newClient(cfg Config) (*client, error) {
 	return &client{
 		provider: cfg.Provider, model: cfg.Model,
 		wire: wire.New(wire.Config{Provider: cfg.Provider, URL: u, Key: key, Header: bearer(key), HTTP: cfg.HTTP,
-			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
+			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, CallTimeout: cfg.CallTimeout, MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
 		maxTokens: cfg.MaxTokens, temperature: cfg.Temperature, dialect: dialectOf(u.Hostname()),
 		maxEvent: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
 	}, nil

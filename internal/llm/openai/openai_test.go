@@ -377,7 +377,7 @@ func TestListModels(t *testing.T) {
 	t.Parallel()
 	srv := llmtest.NewServer(t, nil)
 	ids, err := ListModels(t.Context(), srv.URL, secret, nil)
-	if err != nil || !cmp.Equal(ids, []string{"model-a", "model-b"}) {
+	if err != nil || !cmp.Equal(ids, []Model{{ID: "model-a"}, {ID: "model-b"}}) {
 		t.Errorf("%v, %v", ids, err)
 	}
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))

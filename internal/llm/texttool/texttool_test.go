@@ -29,7 +29,7 @@ func over(t *testing.T, srv *llmtest.Server, o llmtest.Options) llm.Client {
 	}
 	t.Cleanup(hc.CloseIdleConnections)
 	c, err := openai.New(openai.Config{Provider: "p", Model: "m", BaseURL: srv.URL, HTTP: hc,
-		MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+		MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, CallTimeout: o.Call, MaxTokens: o.MaxTokens, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func late(ctx context.Context) *lateError {
 }
 
 // limits are how long the parts of a call may take; see Config.
-type limits struct{ connect, firstToken, stall time.Duration }
+type limits struct{ connect, firstToken, stall, call time.Duration }
 
 // orDefault fills in what is not set.
 func (l limits) orDefault() limits {

@@ -50,10 +50,13 @@ type Config struct {
 	// StallTimeout is how long no byte may come within the answer, and before it
 	// where FirstTokenTimeout is not set; 0 is DefaultStallTimeout.
 	StallTimeout time.Duration
-	MaxRetries   int                             // calls after the first that failed
-	OnRetry      func(*llm.Error, time.Duration) // is told of each failure that will be repeated after the wait; may be nil
-	Backoff      func() backoff.BackOff          // the waits of one Repeat; nil is exponential with jitter from half a second to 30 seconds
-	Now          func() time.Time                // nil is time.Now
+	// CallTimeout is how long a call may take in all, each of those that are
+	// repeated; 0 is no limit.
+	CallTimeout time.Duration
+	MaxRetries  int                             // calls after the first that failed
+	OnRetry     func(*llm.Error, time.Duration) // is told of each failure that will be repeated after the wait; may be nil
+	Backoff     func() backoff.BackOff          // the waits of one Repeat; nil is exponential with jitter from half a second to 30 seconds
+	Now         func() time.Time                // nil is time.Now
 }
 
 // Caller calls one address. It is safe for concurrent use and holds what is
@@ -76,7 +79,7 @@ func New(cfg Config) *Caller {
 	c := &Caller{
 		provider: cfg.Provider, endpoint: Endpoint(cfg.URL.String()), address: cfg.URL.String,
 		header: cfg.Header, scrub: Scrubber(cfg.Key), http: SingleHop(cfg.HTTP),
-		limits: limits{cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout}.orDefault(), maxRetries: max(cfg.MaxRetries, 0),
+		limits: limits{cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout, max(cfg.CallTimeout, 0)}.orDefault(), maxRetries: max(cfg.MaxRetries, 0),
 		onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
 	}
 	if c.header == nil {
@@ -178,6 +181,10 @@ type Read func(ctx context.Context, res *http.Response, in io.Reader) (e *llm.Er
 func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.Request, error), read Read) *llm.Error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := startWatch(c.limits, cancel)
+	if c.limits.call > 0 {
+		whole := &lateError{llm.KindTimeout, "no whole answer came", c.limits.call}
+		defer time.AfterFunc(whole.limit, func() { cancel(whole) }).Stop()
+	}
 	defer func() {
 		w.stop()
 		cancel(nil)

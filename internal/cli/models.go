@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"toritsugi/internal/app"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/models"
+	"toritsugi/internal/ops"
+	"toritsugi/internal/redact"
+)
+
+type modelsCmd struct {
+	List listModelsCmd `cmd:"" default:"withargs" help:"${models_list_help}"`
+	Test testModelCmd  `cmd:"" help:"${models_test_help}"`
+}
+
+// settings is where the models are read from.
+type settings struct {
+	Config string `placeholder:"FILE" help:"${config_file_help}"`
+	JSON   bool   `name:"json" help:"${json_help}"`
+}
+
+type listModelsCmd struct {
+	Prices   bool `help:"${prices_help}"`
+	settings `embed:""`
+}
+
+// Run lists the roles, and what is known of who fills them.
+func (l listModelsCmd) Run(c *console) error {
+	return l.with(c, func(ctx context.Context, m *models.Models) error {
+		if l.Prices {
+			return m.Prices().Write(c.out)
+		}
+		return ops.Models(c.out, m.List(ctx), ops.ModelsOptions{JSON: l.JSON, Lang: c.lang, Mask: c.sanitizer().String})
+	})
+}
+
+type testModelCmd struct {
+	Role      string `arg:"" optional:"" placeholder:"ROLE" help:"${models_role_help}"`
+	Model     string `placeholder:"PROVIDER/MODEL" help:"${model_help}"`
+	LocalOnly bool   `help:"${local_only_help}"`
+	settings  `embed:""`
+}
+
+// Run makes one call of the model that fills a role.
+func (t testModelCmd) Run(c *console) error {
+	return t.with(c, func(ctx context.Context, m *models.Models) error {
+		trial, err := m.Try(ctx, models.Use{Role: t.Role, Model: t.Model, LocalOnly: t.LocalOnly, Who: "tori models test"})
+		if err != nil && !errors.As(err, new(*llm.Error)) {
+			return usage(err)
+		}
+		if err != nil {
+			return err
+		}
+		return ops.Trial(c.out, trial, ops.ModelsOptions{JSON: t.JSON, Lang: c.lang, Mask: c.sanitizer().String})
+	})
+}
+
+type healthCmd struct {
+	settings `embed:""`
+}
+
+// Run shows whether the models in use can be called: exit 0 where all can.
+func (h healthCmd) Run(c *console) error {
+	return h.with(c, func(ctx context.Context, m *models.Models) error {
+		health := m.Health(ctx)
+		if err := ops.Health(c.out, health, ops.ModelsOptions{JSON: h.JSON, Lang: c.lang, Mask: c.sanitizer().String}); err != nil {
+			return err
+		}
+		if !health.Ready {
+			return &exitError{code: exitFailed}
+		}
+		return nil
+	})
+}
+
+// with opens the models of the settings for f. Ctrl-C ends it.
+func (s settings) with(c *console, f func(context.Context, *models.Models) error) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
+		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
+		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, redact.Printable(c.lang.T(key, args...))) }}
+	m, err := app.Models(env, s.Config)
+	var bad *app.ConfigError
+	if errors.As(err, &bad) {
+		return usage(bad.Err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = m.Close() }()
+	err = f(ctx, m)
+	if ctx.Err() != nil && err != nil {
+		return &exitError{code: exitStopped}
+	}
+	return err
+}

@@ -1,0 +1,24 @@
+package llm
+
+import "context"
+
+type limitKey struct{}
+
+// LimitAnswer returns a context in which no answer may have more than n
+// tokens, beside the limit that a client was made with; n < 1 changes nothing.
+func LimitAnswer(ctx context.Context, n int) context.Context {
+	if n < 1 {
+		return ctx
+	}
+	return context.WithValue(ctx, limitKey{}, AnswerLimit(ctx, n))
+}
+
+// AnswerLimit is the most tokens that an answer may have in ctx where the
+// client allows limit, 0 for no limit of either.
+func AnswerLimit(ctx context.Context, limit int) int {
+	n, ok := ctx.Value(limitKey{}).(int)
+	if !ok || limit > 0 && limit < n {
+		return limit
+	}
+	return n
+}

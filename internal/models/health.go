@@ -1,0 +1,113 @@
+package models
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"toritsugi/internal/config"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/endpoint"
+	"toritsugi/internal/llm/ollama"
+)
+
+// Health is what is known at one moment of all that the models in use need.
+type Health struct {
+	Ready  bool             `json:"ready"`
+	Models []Row            `json:"models"` // of the roles in use
+	Ollama []ollama.Health  `json:"ollama"` // a server each
+	Queues []endpoint.Queue `json:"queues"` // who is at which server, of all processes of this machine
+	Err    error            `json:"-"`      // of what could not be looked at
+}
+
+// Health looks at the roles in use: task and summarizer, and those that the
+// settings name. It repairs nothing and takes as long as List does. Ready says
+// that every one of them can be called now, and that every model of a local
+// Ollama is loaded as it must be (route §10).
+func (m *Models) Health(ctx context.Context) Health {
+	h := Health{Ready: true, Models: []Row{}, Ollama: []ollama.Health{}, Queues: []endpoint.Queue{}}
+	for _, r := range m.List(ctx) {
+		if !m.inUse(r.Role) {
+			continue
+		}
+		h.Models = append(h.Models, r)
+		if r.Fallback == 0 && (r.Problem != nil || r.Forbidden != nil || r.Reachable == No || r.Present == No) {
+			h.Ready = false
+		}
+	}
+	servers, err := m.servers(ctx)
+	for _, s := range servers {
+		var seen ollama.Health
+		if seen, err = look1(ctx, s, err); seen.Endpoint != "" {
+			h.Ollama = append(h.Ollama, seen)
+			h.Ready = h.Ready && seen.Ready()
+		}
+	}
+	queues, qerr := endpoint.Queues(m.slotsDir())
+	h.Queues = append(h.Queues, queues...)
+	if h.Err = errors.Join(err, qerr); h.Err != nil {
+		h.Ready = false
+	}
+	return h
+}
+
+// look1 asks one server, and joins its error to those before.
+func look1(ctx context.Context, c *ollama.Care, before error) (ollama.Health, error) {
+	seen, err := c.Check(ctx)
+	if err != nil {
+		seen = ollama.Health{}
+	}
+	return seen, errors.Join(before, err, c.Close())
+}
+
+// inUse reports whether a role will be asked for anything: task always, and a
+// role that the settings name.
+func (m *Models) inUse(role string) bool {
+	if role == Task || role == Summarizer {
+		return true
+	}
+	for _, key := range []string{"_provider", "_model"} {
+		if m.cfg.IsSet("routing.llm." + role + key) {
+			return true
+		}
+	}
+	return false
+}
+
+// servers are the cares of the local servers of Ollama in use, each with all
+// models that must be loaded there.
+func (m *Models) servers(ctx context.Context) ([]*ollama.Care, error) {
+	quiet := m.quiet()
+	models := map[string][]Spec{}
+	var order []string
+	for _, role := range config.RoleNames() {
+		s, err := quiet.Spec(ctx, Use{Role: role, Route: routeOf(role)})
+		if err != nil || !m.inUse(role) || s.Provider != "ollama" || s.Cloud {
+			continue // told of in its row
+		}
+		if models[s.Address] == nil {
+			order = append(order, s.Address)
+		}
+		models[s.Address] = append(models[s.Address], s)
+	}
+	var all []*ollama.Care
+	var errs error
+	for _, address := range order {
+		specs := models[address]
+		cfg := ollama.CareConfig{BaseURL: address, APIKey: specs[0].key, HTTP: m.httpClient(&specs[0]), Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now}
+		for i := range specs {
+			cfg.Models = append(cfg.Models, specs[i].requirement())
+		}
+		c, err := ollama.NewCare(cfg)
+		if errs = errors.Join(errs, err); err == nil {
+			all = append(all, c)
+		}
+	}
+	return all, errs
+}
+
+func asError(err error) (*llm.Error, bool) {
+	var e *llm.Error
+	ok := errors.As(err, &e)
+	return e, ok
+}

@@ -1,0 +1,388 @@
+// Package models turns the configuration into the models of the house: which
+// one fills which role, and a client of it that is kept within its limits,
+// looked after, priced and barred from a cloud where none is allowed. It is the
+// only place that makes clients; what it does beside calls, it logs.
+package models
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/config"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/anthropic"
+	"toritsugi/internal/llm/cloud"
+	"toritsugi/internal/llm/endpoint"
+	"toritsugi/internal/llm/image"
+	"toritsugi/internal/llm/ollama"
+	"toritsugi/internal/llm/openai"
+	"toritsugi/internal/llm/price"
+	"toritsugi/internal/llm/script"
+	"toritsugi/internal/llm/texttool"
+)
+
+// How often an endpoint may fail in a row before it is left alone, and for how
+// long at first. Each of these failures has been repeated as often as
+// llm.max_retries says.
+const (
+	breakerFailures = 3
+	breakerPause    = 30 * time.Second
+)
+
+// Options are what the models are made of.
+type Options struct {
+	Config *config.Config
+	HTTP   *http.Client               // nil makes clients
+	Redact func(string) string        // what is bound for a cloud passes it, on the routes of code
+	Strict func(string) string        // on all others
+	Log    *slog.Logger               // of calls, and what is done about failed ones
+	Lang   i18n.Lang                  // of notices
+	Notice func(key string, a ...any) // tells the user of a choice made for them; nil for nobody
+	Getenv func(string) string
+	FS     *disk.FS // nil writes for real
+	Now    func() time.Time
+}
+
+// Models makes the clients of one process. Safe for concurrent use.
+type Models struct {
+	Options
+	resolver
+	prices *price.Table
+	state  string // directory of what processes share; "" where there is none
+
+	mu       sync.Mutex
+	breakers map[string]*endpoint.Breaker
+	slots    map[string]*endpoint.Slots
+	cares    []*ollama.Care
+	idle     []*http.Client
+}
+
+// Open reads the price table and the lists of hosts. It calls no model.
+// The error is an i18n error of a setting.
+func Open(o Options) (*Models, error) {
+	if o.FS == nil {
+		o.FS = &disk.FS{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Notice == nil {
+		o.Notice = func(string, ...any) {}
+	}
+	policy, err := cloud.New(o.Config.Security.LocalHosts)
+	if err != nil {
+		return nil, err
+	}
+	m := &Models{Options: o, resolver: resolver{o.Config, policy}, prices: price.Builtin(),
+		breakers: map[string]*endpoint.Breaker{}, slots: map[string]*endpoint.Slots{}}
+	if file := o.Config.LLM.PricesFile; file != "" {
+		own, err := price.Load(file)
+		if err != nil {
+			return nil, err
+		}
+		m.prices = price.Merge(own, m.prices)
+	}
+	m.state = stateDir(o.Config.LLM.StateDir, o.Getenv)
+	return m, nil
+}
+
+// stateDir is where the processes of one user find each other.
+func stateDir(set string, getenv func(string) string) string {
+	if set != "" {
+		return set
+	}
+	if base := getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
+		return filepath.Join(base, "tori")
+	}
+	if home := getenv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local", "state", "tori")
+	}
+	return filepath.Join(os.TempDir(), fmt.Sprintf("tori-%d", os.Getuid()))
+}
+
+// Prices is the table in force.
+func (m *Models) Prices() *price.Table { return m.prices }
+
+// Close ends what looks after servers, and closes idle connections.
+func (m *Models) Close() error {
+	m.mu.Lock()
+	cares, idle := m.cares, m.idle
+	m.cares, m.idle = nil, nil
+	m.mu.Unlock()
+	var all []error
+	for _, c := range cares {
+		all = append(all, c.Close())
+	}
+	for _, c := range idle {
+		c.CloseIdleConnections()
+	}
+	return errors.Join(all...)
+}
+
+// Client returns a client for u and what it is. A server of Ollama is asked
+// for the limits of the model; one that does not answer is no error here. The
+// error is an i18n error of a setting, or ctx's.
+func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
+	s, err := m.Spec(ctx, u)
+	if err != nil {
+		return nil, s, err
+	}
+	if s.Provider == script.Provider {
+		c, err := script.Open(s.scriptFile)
+		if err == nil {
+			m.Notice("app.scripted", s.scriptFile)
+		}
+		return c, s, err
+	}
+	if err := m.allowed(&s, u); err != nil { // said before the work begins
+		return nil, s, err
+	}
+	all := append([]Spec{s}, s.Fallbacks...)
+	members := make([]endpoint.Member, len(all))
+	for i := range all {
+		if members[i], err = m.member(ctx, &all[i], u); err != nil {
+			return nil, s, err
+		}
+	}
+	s.Context = all[0].Context
+	c, err := endpoint.New(endpoint.Config{Members: members, Priority: priority(s.Role), Who: u.Who, Explicit: s.Explicit, OnEvent: m.endpointEvent, Now: m.Now})
+	if err != nil {
+		return nil, s, err
+	}
+	return price.Priced(c, func(by string) (price.Price, bool) {
+		for i := range all {
+			if all[i].Name() == by || i == 0 && by == "" {
+				return m.price(&all[i])
+			}
+		}
+		return price.Price{}, false
+	}), s, nil
+}
+
+// Spec settles who answers, without making a client.
+func (m *Models) Spec(ctx context.Context, u Use) (Spec, error) {
+	found, err := m.detect(ctx, u)
+	if err != nil {
+		return Spec{}, err
+	}
+	return m.spec(u, found)
+}
+
+func (m *Models) price(s *Spec) (price.Price, bool) {
+	return m.prices.Price(s.Provider, ollama.ModelName(s.Model), !s.Cloud)
+}
+
+// priority is who goes first at a busy server: chat, where somebody waits.
+func priority(role string) endpoint.Priority {
+	switch role {
+	case Chat:
+		return endpoint.PriorityChat
+	case Worker:
+		return endpoint.PriorityWorker
+	}
+	return endpoint.PriorityCoder
+}
+
+// allowed returns why a model in a cloud may not be called for u, nil where it may.
+func (m *Models) allowed(s *Spec, u Use) error {
+	if !s.Cloud {
+		return nil
+	}
+	return cloud.Allowed(route(u), u.LocalOnly || m.cfg.Security.LocalOnly, m.cfg.Security.CloudAllowedRoutes)
+}
+
+// route of an issue, of a message to tori run, and of all that serves them, is
+// CODE (spec/README "cloud rule").
+func route(u Use) string {
+	if u.Route == "" {
+		return "CODE"
+	}
+	return u.Route
+}
+
+// member makes the client of one model. From the inside: the wire format, the
+// bar to clouds, images, care, tools as text.
+func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, error) {
+	none := endpoint.Member{}
+	hc := m.httpClient(s)
+	var shown *ollama.Model
+	if s.Provider == "ollama" && m.allowed(s, u) == nil {
+		shown = m.show(ctx, s, hc)
+		if err := ctx.Err(); err != nil {
+			return none, err
+		}
+	}
+	c, err := m.provider(s, hc)
+	if err != nil {
+		return none, err
+	}
+	mask := m.Redact
+	if !strings.HasPrefix(route(u), "CODE") {
+		mask = m.Strict
+	}
+	c = cloud.Guard(c, cloud.Rule{Cloud: s.Cloud, Allow: func() error { return m.allowed(s, u) }, Redact: mask, Log: m.Log})
+	urlType := image.Base64
+	if s.openAI() {
+		urlType = image.DataURI
+	}
+	c = image.Audited(c, image.Options{URLType: urlType, Allow: imageRule(s, shown), Log: m.Log})
+	if s.Provider == "ollama" && !s.Cloud {
+		care, err := m.care(s, hc)
+		if err != nil {
+			return none, err
+		}
+		c = care.Watch(c)
+	}
+	switch {
+	case s.TextTools == "false", s.TextTools == "auto" && shown != nil && !shown.Tools:
+		c = texttool.New(c)
+	case s.TextTools == "auto":
+		c = texttool.Detect(c, func(because error) {
+			m.Log.Warn(m.Lang.T("models.text_tools", s.Name(), because))
+		})
+	}
+	return endpoint.Member{Client: c, Slots: m.slotsOf(s), Breaker: m.breakerOf(s)}, nil
+}
+
+// openAI reports whether the model is called by the chat-completions format.
+func (s *Spec) openAI() bool { return s.Provider != "anthropic" && s.Provider != "ollama" }
+
+// httpClient is the client that calls a server: one that cannot leave the
+// local network where the server is local.
+func (m *Models) httpClient(s *Spec) *http.Client {
+	hc := m.policy.HTTPClient(m.HTTP, s.Address)
+	if hc != nil && hc != m.HTTP {
+		m.mu.Lock()
+		m.idle = append(m.idle, hc)
+		m.mu.Unlock()
+	}
+	return hc
+}
+
+func (m *Models) provider(s *Spec, hc *http.Client) (llm.Client, error) {
+	l := &m.cfg.LLM
+	switch s.Provider {
+	case "ollama":
+		think := s.think
+		if think == "auto" {
+			think = ""
+		}
+		return ollama.New(ollama.Config{Provider: s.Provider, Model: s.Model, BaseURL: s.Address, APIKey: s.key, NumCtx: s.NumCtx, KeepAlive: s.KeepAlive, MaxTokens: s.MaxTokens,
+			Temperature: s.Temperature, Think: think, HTTP: hc, ConnectTimeout: l.ConnectTimeout(), FirstTokenTimeout: l.FirstTokenTimeout(), StallTimeout: l.Timeout(),
+			CallTimeout: s.Timeout, MaxRetries: s.Retries, OnRetry: m.retried, Now: m.Now})
+	case "anthropic":
+		return anthropic.New(anthropic.Config{Provider: s.Provider, Model: s.Model, BaseURL: s.Address, APIKey: s.key, MaxTokens: s.MaxTokens,
+			Temperature: s.Temperature, Thinking: s.thinkTokens, HTTP: hc, ConnectTimeout: l.ConnectTimeout(), FirstTokenTimeout: l.FirstTokenTimeout(), StallTimeout: l.Timeout(),
+			CallTimeout: s.Timeout, MaxRetries: s.Retries, OnRetry: m.retried, Now: m.Now})
+	}
+	return openai.New(openai.Config{Provider: s.Provider, Model: s.Model, BaseURL: s.Address, APIKey: s.key, MaxTokens: s.MaxTokens,
+		Temperature: s.Temperature, HTTP: hc, ConnectTimeout: l.ConnectTimeout(), FirstTokenTimeout: l.FirstTokenTimeout(), StallTimeout: l.Timeout(),
+		CallTimeout: s.Timeout, MaxRetries: s.Retries, OnRetry: m.retried, Now: m.Now})
+}
+
+func (m *Models) retried(e *llm.Error, wait time.Duration) {
+	m.Log.Warn("LLM call failed and will be repeated: "+e.Error(), "wait", wait.Round(time.Millisecond))
+}
+
+func (m *Models) endpointEvent(e endpoint.Event) { m.Log.Warn(e.Text(m.Lang)) }
+
+// breakerOf is the breaker of a model's server, one for all its models.
+func (m *Models) breakerOf(s *Spec) *endpoint.Breaker {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	b, ok := m.breakers[s.Address]
+	if !ok {
+		b = endpoint.NewBreaker(breakerFailures, breakerPause, m.Now)
+		m.breakers[s.Address] = b
+	}
+	return b
+}
+
+// slotsOf is how many calls a server gets at once from this machine; nil for
+// any number, and where the directory for it cannot be had.
+func (m *Models) slotsOf(s *Spec) *endpoint.Slots {
+	if s.parallel == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if slots, ok := m.slots[s.Address]; ok {
+		return slots
+	}
+	slots, err := endpoint.OpenSlots(m.FS, m.slotsDir(), serverName(s.Address), s.parallel, m.Now)
+	if err != nil {
+		m.Log.Warn(m.Lang.T("models.no_slots", s.Provider, m.state, err))
+		slots = nil
+	}
+	m.slots[s.Address] = slots
+	return slots
+}
+
+func (m *Models) slotsDir() string { return filepath.Join(m.state, "slots") }
+
+// care looks after the server of one model.
+func (m *Models) care(s *Spec, hc *http.Client) (*ollama.Care, error) {
+	argv, err := ollama.Argv(m.cfg.Providers.OllamaRestartCommand)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ollama.NewCare(ollama.CareConfig{BaseURL: s.Address, APIKey: s.key, HTTP: hc, Restart: argv, Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now,
+		Models:  []ollama.Requirement{s.requirement()},
+		OnEvent: func(e ollama.Event) { m.careEvent(s, e) }})
+	if err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	m.cares = append(m.cares, c)
+	m.mu.Unlock()
+	return c, nil
+}
+
+func (s *Spec) requirement() ollama.Requirement {
+	return ollama.Requirement{Model: s.Model, NumCtx: s.NumCtx, KeepAlive: s.KeepAlive, MinContext: s.MinContext, MaxContext: s.MaxContext}
+}
+
+func (m *Models) careEvent(s *Spec, e ollama.Event) {
+	text := m.Lang.T("models.care_"+string(e.Kind), e.Endpoint)
+	if e.Model != "" {
+		text += ": " + e.Model
+	}
+	if e.Wait > 0 {
+		text += ": " + e.Wait.Round(time.Millisecond).String()
+	}
+	if e.Err != nil {
+		text += ": " + m.Lang.Error(e.Err)
+	}
+	m.Log.Warn(text, "role", s.Role)
+}
+
+// showTimeout is how long a run waits at its start for what a server knows of
+// a model; the first call will find out by itself.
+const showTimeout = 5 * time.Second
+
+// show asks a server of Ollama what it knows of a model, and lowers the
+// context length to what the model was made for. It returns nil where the
+// server does not tell.
+func (m *Models) show(ctx context.Context, s *Spec, hc *http.Client) *ollama.Model {
+	ctx, cancel := context.WithTimeout(ctx, showTimeout)
+	defer cancel()
+	shown, err := ollama.Show(ctx, ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc})
+	if err != nil {
+		return nil
+	}
+	if n := shown.ContextLength; n > 0 && n < s.NumCtx {
+		m.Log.Warn(m.Lang.T("models.context", s.Name(), n, s.NumCtx))
+		s.NumCtx, s.Context = n, n
+	}
+	return shown
+}
