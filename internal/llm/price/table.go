@@ -1,7 +1,7 @@
 package price
 
 import (
-	"bufio"
+	"bytes"
 	_ "embed" // the built-in prices
 	"fmt"
 	"io"
@@ -132,7 +132,7 @@ func canonical(provider, model string) string {
 
 // Write writes the table as Parse reads it, with its comments.
 func (t *Table) Write(w io.Writer) error {
-	b := bufio.NewWriter(w)
+	b := new(bytes.Buffer)
 	for _, line := range t.header {
 		fmt.Fprintln(b, line)
 	}
@@ -160,7 +160,8 @@ func (t *Table) Write(w io.Writer) error {
 	for _, line := range t.footer {
 		fmt.Fprintln(b, "  "+line)
 	}
-	return b.Flush()
+	_, err := w.Write(b.Bytes())
+	return err
 }
 
 // quoted is a name in double quotes. Names hold only what is shown as it is.

@@ -44,7 +44,7 @@ type usage struct {
 func appendLine(b []byte, reply *llm.Reply, redact func(string) string) ([]byte, error) {
 	clean := func(s string) string { return valid(redact(s)) }
 	m := &reply.Message
-	l := line{Role: llm.RoleAssistant, Content: clean(m.Content), Reasoning: clean(m.Reasoning), Opaque: valid(m.Opaque), By: valid(reply.By)}
+	l := line{Role: llm.RoleAssistant, Content: clean(m.Content), Reasoning: clean(m.Reasoning), Opaque: valid(m.Opaque), By: clean(reply.By)}
 	for _, c := range m.ToolCalls {
 		l.ToolCalls = append(l.ToolCalls, call{ID: valid(c.ID), Name: clean(c.Name), Arguments: clean(c.Arguments)})
 	}

@@ -192,13 +192,13 @@ func TestRedaction(t *testing.T) {
 	z := redact.New([]string{secret}, nil)
 	var file bytes.Buffer
 	w := NewWriter(&file, z.String, mustNot(t))
-	w.record(&llm.Reply{FinishReason: secret, By: "p/m", Message: llm.Message{Content: "a " + secret, Reasoning: "b " + secret, Opaque: "c " + secret,
+	w.record(&llm.Reply{FinishReason: secret, By: "p/" + secret, Message: llm.Message{Content: "a " + secret, Reasoning: "b " + secret, Opaque: "c " + secret,
 		ToolCalls: []llm.ToolCall{{ID: "d " + secret, Name: "e" + secret, Arguments: `{"f":"` + secret + `"}`}}}})
 	var l line
 	if err := json.Unmarshal(file.Bytes(), &l); err != nil {
 		t.Fatal(err)
 	}
-	for _, masked := range []string{l.Content, l.Reasoning, l.Finish, l.ToolCalls[0].Name, l.ToolCalls[0].Arguments} {
+	for _, masked := range []string{l.Content, l.Reasoning, l.Finish, l.By, l.ToolCalls[0].Name, l.ToolCalls[0].Arguments} {
 		if strings.Contains(masked, secret) || !strings.Contains(masked, redact.Redacted) {
 			t.Errorf("not masked: %s", masked)
 		}

@@ -18,6 +18,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/llm/openai"
+	"toritsugi/internal/llm/price"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/redact"
@@ -88,7 +89,6 @@ func TestReplayGivesTheSameLedger(t *testing.T) {
 		}
 		all[i].Finish = strings.ReplaceAll(all[i].Finish, llm.FinishContentFilter, llm.FinishLength) // else the run would end there
 	}
-	all[0].Usage.ReasoningTokens = 0 // which counts the loop keeps is its own affair
 	all[0].Text += " password is " + secret
 	all[0].Reasoning += secret
 	all[0].Calls[0].Arguments = `{"command":"login ` + secret + `"}`
@@ -97,11 +97,12 @@ func TestReplayGivesTheSameLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client = price.Priced(client, func(string) (price.Price, bool) { return price.Price{Rates: price.Rates{Input: 3, Output: 15}}, true })
 	mask := redact.New([]string{secret}, nil).String
 	var file, seeded bytes.Buffer
 	live := run(t, New(client, NewWriter(&file, mask, mustNot(t))), mask)
 	want := messages(t, live)
-	if strings.Contains(file.String(), secret) || len(want) < 12 {
+	if strings.Contains(file.String(), secret) || strings.Count(file.String(), "cost_micro_usd") != len(all) || len(want) < 12 {
 		t.Errorf("%d messages, recorded\n%s", len(want), file.Bytes())
 	}
 	if err := NewWriter(&seeded, mask, mustNot(t)).Seed(Answers(func(f func(contextstore.Message) bool) error { return live.Messages(0, f) })); err != nil {
