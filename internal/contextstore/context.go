@@ -172,14 +172,6 @@ func (c *Context) redact(m Message) Message {
 		m.ToolCalls = calls
 	}
 	m.AnsweredBy = c.clean(m.AnsweredBy)
-	if len(m.Images) > 0 {
-		images := make([]Image, len(m.Images))
-		for i, v := range m.Images {
-			v.Path, v.MediaType, v.Source, v.Dropped = c.clean(v.Path), c.clean(v.MediaType), c.clean(v.Source), c.clean(v.Dropped)
-			images[i] = v
-		}
-		m.Images = images
-	}
 	return m
 }
 

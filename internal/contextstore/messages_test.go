@@ -280,7 +280,14 @@ func TestOwnersAnswersAreTheFiles(t *testing.T) {
 				c.rest()
 				c.mu.Unlock()
 			default:
-				out, err := c.Append(rapid.SliceOfN(genMessage, 0, 6).Draw(rt, "messages")...)
+				messages := rapid.SliceOfN(genMessage, 0, 6).Draw(rt, "messages")
+				for _, m := range messages {
+					if len(m.Images) > 0 {
+						m.Images[0], err = c.SaveImage(redPicture, "image/png")
+						checked(rt, err)
+					}
+				}
+				out, err := c.Append(messages...)
 				checked(rt, err)
 				written = append(written, out...)
 			}

@@ -167,11 +167,15 @@ func TestLinesOfOursAreReadQuickly(t *testing.T) {
 func TestImagesAndWhoAnsweredAreRedacted(t *testing.T) {
 	t.Parallel()
 	c := begin(t, open(t, Options{}))
-	images := []Image{{Path: "images/1.png", MediaType: "image/png", Bytes: 3, Source: "shots/" + canary + ".png"}, {Dropped: "read_failed"}}
+	saved, err := c.SaveImage(redPicture, "image/png")
+	must(t, err)
+	saved.Source = "shots/" + canary + ".png"
+	images := []Image{saved, {Dropped: "read_failed"}}
 	got, err := c.Append(Message{Role: "user", Content: "look", Images: images}, Message{Role: "assistant", AnsweredBy: "openai/" + canary},
 		Message{Role: "tool", Content: "no", Failed: true})
 	must(t, err)
-	want := []Image{{Path: "images/1.png", MediaType: "image/png", Bytes: 3, Source: "shots/[SECRET].png"}, {Dropped: "read_failed"}}
+	saved.Source = "shots/[SECRET].png"
+	want := []Image{saved, {Dropped: "read_failed"}}
 	if d := cmp.Diff(want, got[0].Images); d != "" || got[1].AnsweredBy != "openai/[SECRET]" || !got[2].Failed {
 		t.Errorf("%s %+v", d, got)
 	}
