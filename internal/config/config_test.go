@@ -57,7 +57,7 @@ func defaults() *Config {
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
 			OpenAI:    OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
 			Anthropic: Anthropic{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"},
-			DeepSeek:  DeepSeek{Model: "deepseek-chat", ContextLength: 128000, BaseURL: "https://api.deepseek.com"},
+			DeepSeek:  DeepSeek{Model: "deepseek-flash", ContextLength: 128000, BaseURL: "https://api.deepseek.com"},
 			Ollama:    Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434", "", "auto", 1},
 			LMStudio:  LMStudio{ContextLength: 8192, BaseURL: "http://127.0.0.1:1234/v1", MaxParallel: 1},
 			VLLM:      VLLM{ContextLength: 32768, BaseURL: "http://127.0.0.1:8000/v1"},

@@ -43,7 +43,7 @@ type Anthropic struct {
 
 // DeepSeek is the section llm.deepseek.
 type DeepSeek struct {
-	Model         string `yaml:"model" default:"deepseek-chat" check:"nonempty" doc:"Name of the model."`
+	Model         string `yaml:"model" default:"deepseek-flash" check:"nonempty" doc:"Name of the model."`
 	ContextLength int    `yaml:"context_length" default:"128000" check:"min=1" doc:"Context length of the model, in tokens."`
 	APIKey        string `yaml:"api_key" default:"${DEEPSEEK_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
 	BaseURL       string `yaml:"base_url" default:"https://api.deepseek.com" check:"url" doc:"Address of the API."`

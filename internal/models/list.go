@@ -239,13 +239,11 @@ func calls(s *Spec, shown *ollama.Model) Answer {
 	return Unknown
 }
 
-// sees reports whether a model is shown images. DeepSeek's API takes texts only.
+// sees reports whether a model is shown images.
 func sees(s *Spec, shown *ollama.Model) Answer {
 	switch {
 	case shown != nil:
 		return answer(shown.Vision)
-	case s.Provider == "deepseek":
-		return No
 	case s.Provider == "anthropic":
 		return answer(!strings.HasPrefix(s.Model, "claude-2") && !strings.HasPrefix(s.Model, "claude-instant"))
 	}
