@@ -2,8 +2,8 @@ package anthropic
 
 import (
 	"bytes"
-	"encoding/json"
-	"unicode/utf8"
+
+	"toritsugi/internal/llm/wire"
 )
 
 // deltaHead is how the vendor writes the start of nearly every event.
@@ -40,7 +40,7 @@ func quickDelta(data []byte) (index int, d delta, ok bool) {
 		if !found {
 			continue
 		}
-		s, n, ok := quickString(text)
+		s, n, ok := wire.QuickString(text)
 		if !ok || !closesTwo(text[n:]) {
 			return 0, delta{}, false
 		}
@@ -63,33 +63,4 @@ func quickDelta(data []byte) (index int, d delta, ok bool) {
 func closesTwo(b []byte) bool {
 	b, found := bytes.CutPrefix(b, []byte{'}'})
 	return found && string(bytes.TrimSpace(b)) == "}"
-}
-
-// quickString reads the rest of a JSON string, whose opening quote was read,
-// and returns how many bytes it took. ok is false where it has none of the
-// common forms.
-func quickString(b []byte) (s string, n int, ok bool) {
-	for n < len(b) && b[n] != '"' && b[n] != '\\' && b[n] >= ' ' {
-		n++
-	}
-	if n == len(b) || b[n] < ' ' || !utf8.Valid(b[:n]) {
-		return "", 0, false
-	}
-	if b[n] == '"' {
-		return string(b[:n]), n + 1, true
-	}
-	for n < len(b) && b[n] != '"' {
-		if b[n] == '\\' {
-			n++
-		}
-		n++
-	}
-	if n >= len(b) {
-		return "", 0, false
-	}
-	quoted := append(append(make([]byte, 0, n+2), '"'), b[:n+1]...)
-	if json.Unmarshal(quoted, &s) != nil {
-		return "", 0, false
-	}
-	return s, n + 1, true
 }

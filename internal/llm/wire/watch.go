@@ -31,15 +31,28 @@ func late(ctx context.Context) *lateError {
 }
 
 // limits are how long the parts of a call may take; see Config.
-type limits struct{ connect, firstToken, stall, call time.Duration }
+type limits struct {
+	connect, first, stall *lateError
+	call                  *lateError // nil is no limit
+}
 
-// orDefault fills in what is not set.
-func (l limits) orDefault() limits {
-	if l.stall <= 0 {
-		l.stall = DefaultStallTimeout
+func newLimits(connect, firstToken, stall, call time.Duration) limits {
+	if stall <= 0 {
+		stall = DefaultStallTimeout
 	}
-	if l.connect <= 0 {
-		l.connect = DefaultConnectTimeout
+	if connect <= 0 {
+		connect = DefaultConnectTimeout
+	}
+	l := limits{
+		connect: &lateError{llm.KindUnreachable, "no connection", connect},
+		stall:   &lateError{llm.KindTimeout, "no byte came", stall},
+	}
+	l.first = l.stall
+	if firstToken > 0 {
+		l.first = &lateError{llm.KindTimeout, "no token came", firstToken}
+	}
+	if call > 0 {
+		l.call = &lateError{llm.KindTimeout, "no whole answer came", call}
 	}
 	return l
 }
@@ -49,33 +62,52 @@ func (l limits) orDefault() limits {
 //	connecting --GotConn--> waiting --first token--> answering
 //
 // It is safe for concurrent use, since the transport calls from where it likes.
+// Its timer is set anew only to be earlier: a timer that is set wakes another
+// thread, and later times, as with every byte that comes, can wait until it fires.
 type watch struct {
 	limits
+	cancel  context.CancelCauseFunc
 	mu      sync.Mutex
 	timer   *time.Timer
-	now     *lateError // what the timer stands for
+	fires   time.Time  // when the timer does
+	due     time.Time  // when the part ends, not before fires
+	now     *lateError // the part
 	begun   bool       // a token came
 	stopped bool
 }
 
 func startWatch(l limits, cancel context.CancelCauseFunc) *watch {
-	w := &watch{limits: l}
-	w.now = w.waiting()
-	w.timer = time.AfterFunc(w.now.limit, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if !w.stopped {
-			cancel(w.now)
-		}
-	})
+	w := &watch{limits: l, cancel: cancel, now: l.first}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	sooner := min(l.first.limit, l.connect.limit) // what comes next is the connection
+	w.due, w.fires = now.Add(l.first.limit), now.Add(sooner)
+	w.timer = time.AfterFunc(sooner, w.fired)
 	return w
 }
 
-func (w *watch) waiting() *lateError {
-	if w.firstToken > 0 {
-		return &lateError{llm.KindTimeout, "no token came", w.firstToken}
+func (w *watch) fired() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopped {
+		return
 	}
-	return &lateError{llm.KindTimeout, "no byte came", w.stall}
+	if left := time.Until(w.due); left > 0 {
+		w.fires = w.due
+		w.timer.Reset(left)
+		return
+	}
+	w.cancel(w.now)
+}
+
+// endIn sets when the part ends. The caller holds mu.
+func (w *watch) endIn(d time.Duration) {
+	w.due = time.Now().Add(d)
+	if w.due.Before(w.fires) {
+		w.fires = w.due
+		w.timer.Reset(d)
+	}
 }
 
 func (w *watch) enter(part *lateError) {
@@ -83,7 +115,7 @@ func (w *watch) enter(part *lateError) {
 	defer w.mu.Unlock()
 	if !w.stopped && !w.begun {
 		w.now = part
-		w.timer.Reset(part.limit)
+		w.endIn(part.limit)
 	}
 }
 
@@ -91,8 +123,8 @@ func (w *watch) enter(part *lateError) {
 // tells nothing has no limit for it but that of the first byte.
 func (w *watch) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { w.enter(&lateError{llm.KindUnreachable, "no connection", w.connect}) },
-		GotConn: func(httptrace.GotConnInfo) { w.enter(w.waiting()) },
+		GetConn: func(string) { w.enter(w.connect) },
+		GotConn: func(httptrace.GotConnInfo) { w.enter(w.first) },
 	})
 }
 
@@ -103,17 +135,17 @@ func (w *watch) token() {
 	defer w.mu.Unlock()
 	if !w.begun && !w.stopped {
 		w.begun = true
-		w.now = &lateError{llm.KindTimeout, "no byte came", w.stall}
-		w.timer.Reset(w.stall)
+		w.now = w.stall
+		w.endIn(w.stall.limit)
 	}
 }
 
-// moved puts the stall timer back.
+// moved grants another stall limit where that is what is waited for.
 func (w *watch) moved() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if (w.begun || w.firstToken <= 0) && !w.stopped {
-		w.timer.Reset(w.stall)
+	if w.now == w.stall && !w.stopped {
+		w.endIn(w.stall.limit)
 	}
 }
 
@@ -121,7 +153,7 @@ func (w *watch) moved() {
 func (w *watch) drain(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.timer.Reset(d)
+	w.endIn(d)
 }
 
 func (w *watch) stop() {
@@ -133,19 +165,21 @@ func (w *watch) stop() {
 
 // steadyReader tells the watch of every read that brings something.
 type steadyReader struct {
-	r io.Reader
-	w *watch
+	r     io.Reader
+	w     *watch
+	ended bool // the end was read, mostly with the last bytes
 }
 
 // begun tells the watch behind in, if there is one, that the answer has begun.
 func begun(in io.Reader) {
-	if s, ok := in.(steadyReader); ok {
+	if s, ok := in.(*steadyReader); ok {
 		s.w.token()
 	}
 }
 
-func (s steadyReader) Read(p []byte) (int, error) {
+func (s *steadyReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
+	s.ended = err == io.EOF
 	if n > 0 {
 		s.w.moved()
 	}

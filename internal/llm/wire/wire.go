@@ -63,7 +63,7 @@ type Config struct {
 // secret in functions, which no printing looks into.
 type Caller struct {
 	provider, endpoint string
-	address            func() string
+	get, post          func(context.Context) (*http.Request, error)
 	header             func(http.Header)
 	scrub              func(string) string // takes the key out of a text
 	http               *http.Client
@@ -76,10 +76,12 @@ type Caller struct {
 
 // New returns a Caller. It calls nobody.
 func New(cfg Config) *Caller {
+	address := cfg.URL.String()
 	c := &Caller{
-		provider: cfg.Provider, endpoint: Endpoint(cfg.URL.String()), address: cfg.URL.String,
+		provider: cfg.Provider, endpoint: Endpoint(address),
+		get: template(http.MethodGet, address), post: template(http.MethodPost, address),
 		header: cfg.Header, scrub: Scrubber(cfg.Key), http: SingleHop(cfg.HTTP),
-		limits: limits{cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout, max(cfg.CallTimeout, 0)}.orDefault(), maxRetries: max(cfg.MaxRetries, 0),
+		limits: newLimits(cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout, cfg.CallTimeout), maxRetries: max(cfg.MaxRetries, 0),
 		onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
 	}
 	if c.header == nil {
@@ -100,25 +102,41 @@ func (c *Caller) Endpoint() string { return c.endpoint }
 // CloseIdleConnections closes the connections that wait for a next call.
 func (c *Caller) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// Get makes a request without a body.
-func (c *Caller) Get(ctx context.Context) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.address(), nil)
+// template returns what makes requests like one that is put together once.
+func template(method, address string) func(context.Context) (*http.Request, error) {
+	req, err := http.NewRequest(method, address, nil)
 	if err != nil {
-		return nil, err
+		return func(context.Context) (*http.Request, error) { return nil, err }
 	}
 	req.Header.Set("User-Agent", "toritsugi")
-	c.header(req.Header)
-	return req, nil
+	if method == http.MethodPost {
+		req.Header.Set("Accept", "text/event-stream, application/json")
+		req.Header.Set("Content-Type", "application/json")
+		// Present but empty, this is not sent; it lets the transport repeat a call
+		// whose kept-alive connection the server had just closed (net/http Transport).
+		req.Header["X-Idempotency-Key"] = nil
+	}
+	return func(ctx context.Context) (*http.Request, error) { return req.Clone(ctx), nil }
+}
+
+// Get makes a request without a body.
+func (c *Caller) Get(ctx context.Context) (*http.Request, error) {
+	req, err := c.get(ctx)
+	if err == nil {
+		c.header(req.Header)
+	}
+	return req, err
 }
 
 // smallBody is how many bytes a body may have that is joined: net/http sends a
-// reader that it knows in one packet with its header, and any other one after it.
-const smallBody = 16 << 10
+// reader that it knows in one packet with its header, as far as both fit its
+// buffer of 4 KiB, and any other one after it.
+const smallBody = 3 << 10
 
 // Post makes a request whose body is the parts, one after the other. Large ones
 // are never joined and must not change as long as the transport may read them.
 func (c *Caller) Post(ctx context.Context, parts ...[]byte) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.address(), nil)
+	req, err := c.post(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -133,12 +151,6 @@ func (c *Caller) Post(ctx context.Context, parts ...[]byte) (*http.Request, erro
 	if req.Body, err = req.GetBody(); err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream, application/json")
-	req.Header.Set("User-Agent", "toritsugi")
-	// Present but empty, this is not sent; it lets the transport repeat a call
-	// whose kept-alive connection the server had just closed (net/http Transport).
-	req.Header["X-Idempotency-Key"] = nil
 	c.header(req.Header)
 	return req, nil
 }
@@ -181,8 +193,7 @@ type Read func(ctx context.Context, res *http.Response, in io.Reader) (e *llm.Er
 func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.Request, error), read Read) *llm.Error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := startWatch(c.limits, cancel)
-	if c.limits.call > 0 {
-		whole := &lateError{llm.KindTimeout, "no whole answer came", c.limits.call}
+	if whole := c.limits.call; whole != nil {
 		defer time.AfterFunc(whole.limit, func() { cancel(whole) }).Stop()
 	}
 	defer func() {
@@ -198,7 +209,7 @@ func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.
 		return c.fail(c.transportError(ctx, err, llm.KindUnreachable), nil)
 	}
 	defer func() { _ = res.Body.Close() }() // only read from
-	in := steadyReader{res.Body, w}
+	in := &steadyReader{r: res.Body, w: w}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		return c.fail(statusError(res, in, c.now()), res)
 	}
@@ -209,10 +220,12 @@ func (c *Caller) Once(ctx context.Context, request func(context.Context) (*http.
 	if e != nil {
 		return c.fail(e, res)
 	}
-	// What is left is the end of the chunked body; read, it frees the
-	// connection for the next call.
-	w.drain(DrainTime)
-	_, _ = io.CopyN(io.Discard, res.Body, MaxError)
+	if !in.ended {
+		// What is left is the end of the chunked body; read, it frees the
+		// connection for the next call.
+		w.drain(DrainTime)
+		_, _ = io.CopyN(io.Discard, res.Body, MaxError)
+	}
 	return nil
 }
 
