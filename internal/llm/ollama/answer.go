@@ -51,8 +51,9 @@ type answer struct {
 	calls           []llm.ToolCall
 	last            line // the one that says done
 	model           string
-	understood      bool // a line was
-	size            int  // bytes kept
+	head            []byte // of its lines; nil where they are written in another way
+	understood      bool   // a line was
+	size            int    // bytes kept
 }
 
 // read reads the body of an answer into a. broken is a read error that left
@@ -70,6 +71,16 @@ var errNoMessage = errors.New("neither a message nor the end nor an error")
 
 // Event takes in one line.
 func (a *answer) Event(_ string, data []byte) (done bool, err error) {
+	if !a.understood {
+		a.model, a.head = lineHead(data)
+	}
+	if content, thinking, ok := quickLine(data, a.head); ok {
+		a.understood = true
+		if e := a.say(content, thinking); e != nil {
+			return false, e
+		}
+		return false, nil
+	}
 	a.last = line{}
 	if a.understood {
 		err = json.Unmarshal(data, &a.last)
@@ -105,21 +116,25 @@ func (a *answer) Finished() bool { return false }
 
 // add takes in a part of the message.
 func (a *answer) add(m *message) *llm.Error {
-	if m.Content != "" {
-		a.text.WriteString(m.Content)
-		if a.onText != nil {
-			a.onText(m.Content)
-		}
-	}
-	a.reasoning.WriteString(m.Thinking)
-	a.size += len(m.Content) + len(m.Thinking)
 	for i := range m.ToolCalls {
 		call := &m.ToolCalls[i]
 		args := argumentsText(call.Function.Arguments)
 		a.calls = append(a.calls, llm.ToolCall{ID: call.ID, Name: call.Function.Name, Arguments: args})
 		a.size += len(call.ID) + len(call.Function.Name) + len(args) + 64 // the bookkeeping of a call counts too
 	}
-	if a.size > a.maxSize {
+	return a.say(m.Content, m.Thinking)
+}
+
+// say takes in a piece of text and of thoughts, of which either may be empty.
+func (a *answer) say(content, thinking string) *llm.Error {
+	if content != "" {
+		a.text.WriteString(content)
+		if a.onText != nil {
+			a.onText(content)
+		}
+	}
+	a.reasoning.WriteString(thinking)
+	if a.size += len(content) + len(thinking); a.size > a.maxSize {
 		return wire.TooLong("the answer", a.maxSize)
 	}
 	return nil

@@ -1,14 +1,8 @@
 package ollama
 
 import (
-	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,90 +46,3 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
-
-// benchServer answers every call with so many tokens.
-func benchServer(b *testing.B, n int) string {
-	var body bytes.Buffer
-	for i := range n {
-		fmt.Fprintf(&body, `{"model":"qwen3:30b","created_at":"2026-11-21T08:00:00.%09dZ","message":{"role":"assistant","content":" token%d"},"done":false}`+"\n", i, i)
-	}
-	body.WriteString(`{"model":"qwen3:30b","created_at":"2026-11-21T08:00:01Z","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":26,"eval_count":9}` + "\n")
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		w.Header().Set("Content-Type", "application/x-ndjson")
-		_, _ = w.Write(body.Bytes())
-	}))
-	b.Cleanup(srv.Close)
-	return srv.URL
-}
-
-// raw is what a program without this package does: marshal the request, post it,
-// scan the lines, decode each, join the text.
-func raw(ctx context.Context, client *http.Client, url, prompt string) (string, error) {
-	type message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	body, err := json.Marshal(map[string]any{"model": "m", "messages": []message{{"user", prompt}}})
-	if err != nil {
-		return "", err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/chat", bytes.NewReader(body))
-	if err != nil {
-		return "", err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	res, err := client.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = res.Body.Close() }()
-	var text strings.Builder
-	for s := bufio.NewScanner(res.Body); s.Scan(); {
-		var l struct {
-			Model      string  `json:"model"`
-			Message    message `json:"message"`
-			Done       bool    `json:"done"`
-			DoneReason string  `json:"done_reason"`
-			Prompt     int     `json:"prompt_eval_count"`
-			Completion int     `json:"eval_count"`
-			Error      string  `json:"error"`
-		}
-		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
-			return "", err
-		}
-		text.WriteString(l.Message.Content)
-	}
-	return text.String(), nil
-}
-
-func bench(b *testing.B, tokens int) {
-	prompt := strings.Repeat("word ", 200)
-	b.Run("raw", func(b *testing.B) {
-		url, client := benchServer(b, tokens), &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
-		defer client.CloseIdleConnections()
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := raw(b.Context(), client, url, prompt); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("ours", func(b *testing.B) {
-		c := testClient(b, Config{BaseURL: benchServer(b, tokens)})
-		v := c.Open(llm.Settings{})
-		v.Append(user(prompt))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := v.Send(b.Context(), func(string) {}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
-
-// BenchmarkTokens: a streamed answer of 2,000 tokens.
-func BenchmarkTokens(b *testing.B) { bench(b, 2000) }
-
-// BenchmarkCall: an answer of one token.
-func BenchmarkCall(b *testing.B) { bench(b, 1) }
