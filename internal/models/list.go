@@ -208,6 +208,7 @@ func lookOllama(ctx context.Context, s *Spec, r *Row, hc *http.Client) {
 	}
 	r.Reachable, r.Present = Yes, Yes
 	r.Tools, r.Images = calls(s, shown), sees(s, shown)
+	r.Cloud = r.Cloud || shown.RemoteHost != ""
 	if n := shown.ContextLength; n > 0 && n < r.Context {
 		r.Context = n
 	}

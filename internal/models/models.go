@@ -154,7 +154,10 @@ func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 			return nil, s, err
 		}
 	}
-	s.Context = all[0].Context
+	s.Context, s.Cloud = all[0].Context, all[0].Cloud
+	if err := m.allowed(&s, u); err != nil { // its server says that it passes the model on
+		return nil, s, err
+	}
 	c, err := endpoint.New(endpoint.Config{Members: members, Priority: priority(s.Role), Who: u.Who, Explicit: s.Explicit, OnEvent: m.endpointEvent, Now: m.Now})
 	if err != nil {
 		return nil, s, err
@@ -236,6 +239,9 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, e
 		urlType = image.DataURI
 	}
 	c = image.Audited(c, image.Options{URLType: urlType, Allow: imageRule(s, shown), Log: m.Log})
+	if s.Provider == "ollama" && !s.Cloud && shown == nil {
+		c = &seenFirst{Client: c, look: func(ctx context.Context) (*ollama.Model, error) { return ollama.Show(ctx, s.showConfig(hc)) }}
+	}
 	if s.Provider == "ollama" && !s.Cloud {
 		care, err := m.care(s, hc)
 		if err != nil {
@@ -370,16 +376,21 @@ func (m *Models) careEvent(s *Spec, e ollama.Event) {
 // a model; the first call will find out by itself.
 const showTimeout = 5 * time.Second
 
+func (s *Spec) showConfig(hc *http.Client) ollama.Config {
+	return ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc}
+}
+
 // show asks a server of Ollama what it knows of a model, and lowers the
 // context length to what the model was made for. It returns nil where the
 // server does not tell.
 func (m *Models) show(ctx context.Context, s *Spec, hc *http.Client) *ollama.Model {
 	ctx, cancel := context.WithTimeout(ctx, showTimeout)
 	defer cancel()
-	shown, err := ollama.Show(ctx, ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc})
+	shown, err := ollama.Show(ctx, s.showConfig(hc))
 	if err != nil {
 		return nil
 	}
+	s.Cloud = s.Cloud || shown.RemoteHost != ""
 	if n := shown.ContextLength; n > 0 && n < s.NumCtx {
 		m.Log.Warn(m.Lang.T("models.context", s.Name(), n, s.NumCtx))
 		s.NumCtx, s.Context = n, n

@@ -89,8 +89,14 @@ func (p *Policy) checkDial(host, address string) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	return i18n.E("cloud.not_local", host, address)
+	return notLocal{i18n.E("cloud.not_local", host, address)}
 }
+
+// notLocal is a connection that was refused; llm/wire knows it by its method.
+type notLocal struct{ error }
+
+func (notLocal) Forbidden() bool { return true }
+func (n notLocal) Unwrap() error { return n.error }
 
 // unwatchable is a transport whose connections cannot be seen.
 type unwatchable struct{ http.RoundTripper }

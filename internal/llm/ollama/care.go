@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -73,12 +74,15 @@ type EventKind string
 
 // The events.
 const (
-	EventFault   EventKind = "fault"   // the check found one; Err says which
-	EventWait    EventKind = "wait"    // before a restart
-	EventRestart EventKind = "restart" // the command is about to run
-	EventWarmUp  EventKind = "warm_up"
-	EventHealed  EventKind = "healed"
-	EventGaveUp  EventKind = "gave_up" // until the next call
+	EventFault EventKind = "fault" // the check found one; Err says which
+	// EventMismatch is what a restart would not change, such as a context length
+	// that another program has set: it is told once, until it changes.
+	EventMismatch EventKind = "mismatch"
+	EventWait     EventKind = "wait"    // before a restart
+	EventRestart  EventKind = "restart" // the command is about to run
+	EventWarmUp   EventKind = "warm_up"
+	EventHealed   EventKind = "healed"
+	EventGaveUp   EventKind = "gave_up" // until the next call
 )
 
 // Verdict is what came of looking after a call.
@@ -108,6 +112,7 @@ type Care struct {
 	flight   *flight
 	watching bool
 	again    bool
+	told     string // the problems that were last seen after a call
 }
 
 // flight is one repair that any number wait for.
@@ -207,6 +212,7 @@ func stateName(base string) string {
 // Close ends what is under way and waits for it. A restart command that runs
 // is told to end.
 func (c *Care) Close() error {
+	c.settle()
 	c.mu.Lock()
 	c.cancel() // nothing starts after this
 	c.mu.Unlock()
@@ -215,6 +221,30 @@ func (c *Care) Close() error {
 		c.http.CloseIdleConnections()
 	}
 	return nil
+}
+
+// lastLook is how long Close waits for the look after the last call.
+const lastLook = time.Second
+
+// settle lets a look that is under way find its end, but not a repair.
+func (c *Care) settle() {
+	c.mu.Lock()
+	looking := c.watching && c.flight == nil
+	c.mu.Unlock()
+	if !looking {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		c.wg.Wait()
+		close(done)
+	}()
+	t := time.NewTimer(lastLook)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
 }
 
 // Snapshot is what was last seen, without asking anybody. Its CheckedAt is
@@ -306,11 +336,28 @@ func (c *Care) notice() {
 	c.watching = true
 	c.wg.Go(func() {
 		for c.wanted() {
-			if h, err := c.check(c.life); err == nil && h.faulty() {
-				_, _ = c.repair(c.life) // its result is in the snapshot and the events
+			h, err := c.check(c.life)
+			if err == nil && h.faulty() {
+				h, err = c.repair(c.life)
+			}
+			if err == nil {
+				c.tell(&h)
 			}
 		}
 	})
+}
+
+// tell reports what no repair is for, once until it changes.
+func (c *Care) tell(h *Health) {
+	problem := errors.Join(h.Problems()...)
+	text := fmt.Sprint(problem)
+	c.mu.Lock()
+	told := c.told
+	c.told = text
+	c.mu.Unlock()
+	if problem != nil && !h.faulty() && text != told {
+		c.event(Event{Kind: EventMismatch, Err: problem})
+	}
 }
 
 func (c *Care) wanted() bool {

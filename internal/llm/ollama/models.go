@@ -26,6 +26,7 @@ type Model struct {
 	Tools         bool
 	Vision        bool
 	Thinking      bool
+	RemoteHost    string // the cloud that the server passes every call on to; "" where it runs the model itself
 }
 
 // once is cfg for a call that is no conversation: what is a token of one has no
@@ -87,10 +88,11 @@ type shown struct {
 	Capabilities []string                   `json:"capabilities"`
 	ModelInfo    map[string]json.RawMessage `json:"model_info"`
 	Projector    map[string]json.RawMessage `json:"projector_info"`
+	RemoteHost   string                     `json:"remote_host"`
 }
 
 func (s *shown) model() *Model {
-	m := &Model{Capabilities: s.Capabilities, ContextLength: s.contextLength()}
+	m := &Model{Capabilities: s.Capabilities, ContextLength: s.contextLength(), RemoteHost: s.RemoteHost}
 	for line := range strings.Lines(s.Parameters) {
 		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
 			m.NumCtx = max(number([]byte(f[1])), 0)

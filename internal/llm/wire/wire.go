@@ -249,6 +249,13 @@ func (c *Caller) transportError(ctx context.Context, err error, kind llm.ErrorKi
 	if e := late(ctx); e != nil {
 		return &llm.Error{Kind: e.kind, Message: e.Error(), Err: e}
 	}
+	var forbidden interface {
+		error
+		Forbidden() bool
+	}
+	if errors.As(err, &forbidden) && forbidden.Forbidden() { // no further try, and no word about the network
+		return &llm.Error{Kind: llm.KindForbidden, Message: forbidden.Error(), Err: err}
+	}
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		kind = llm.KindTimeout
