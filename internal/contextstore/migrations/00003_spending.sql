@@ -36,37 +36,52 @@ DROP TRIGGER tasks_delete;
 
 -- +goose StatementBegin
 CREATE TRIGGER task_days_insert AFTER INSERT ON task_days BEGIN
-    INSERT INTO task_months VALUES (substr(NEW.day, 1, 7), NEW.user, NEW.status, NEW.tasks, NEW.llm_calls, NEW.tool_calls, NEW.tokens, NEW.compressions, NEW.compression_failures, NEW.messages, NEW.bytes, NEW.timed, NEW.duration_ms,
-        NEW.prompt_tokens, NEW.cached_tokens, NEW.cache_write_tokens, NEW.completion_tokens, NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls)
+    INSERT INTO task_months VALUES (substr(NEW.day, 1, 7), NEW.user, NEW.status,
+        NEW.tasks, NEW.llm_calls, NEW.tool_calls, NEW.tokens, NEW.compressions, NEW.compression_failures, NEW.messages, NEW.bytes,
+        NEW.timed, NEW.duration_ms, NEW.prompt_tokens, NEW.cached_tokens, NEW.cache_write_tokens, NEW.completion_tokens,
+        NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls)
     ON CONFLICT DO UPDATE SET
         tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
+        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
+        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
         cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
 END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE TRIGGER task_days_update AFTER UPDATE ON task_days BEGIN
-    INSERT INTO task_months VALUES (substr(OLD.day, 1, 7), OLD.user, OLD.status, -OLD.tasks, -OLD.llm_calls, -OLD.tool_calls, -OLD.tokens, -OLD.compressions, -OLD.compression_failures, -OLD.messages, -OLD.bytes, -OLD.timed, -OLD.duration_ms,
-        -OLD.prompt_tokens, -OLD.cached_tokens, -OLD.cache_write_tokens, -OLD.completion_tokens, -OLD.reasoning_tokens, -OLD.cost_micro_usd, -OLD.unpriced_calls)
+    INSERT INTO task_months VALUES (substr(OLD.day, 1, 7), OLD.user, OLD.status,
+        -OLD.tasks, -OLD.llm_calls, -OLD.tool_calls, -OLD.tokens, -OLD.compressions, -OLD.compression_failures, -OLD.messages,
+        -OLD.bytes, -OLD.timed, -OLD.duration_ms, -OLD.prompt_tokens, -OLD.cached_tokens, -OLD.cache_write_tokens,
+        -OLD.completion_tokens, -OLD.reasoning_tokens, -OLD.cost_micro_usd, -OLD.unpriced_calls)
     ON CONFLICT DO UPDATE SET
         tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
+        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
+        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
         cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
-    INSERT INTO task_months VALUES (substr(NEW.day, 1, 7), NEW.user, NEW.status, NEW.tasks, NEW.llm_calls, NEW.tool_calls, NEW.tokens, NEW.compressions, NEW.compression_failures, NEW.messages, NEW.bytes, NEW.timed, NEW.duration_ms,
-        NEW.prompt_tokens, NEW.cached_tokens, NEW.cache_write_tokens, NEW.completion_tokens, NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls)
+    INSERT INTO task_months VALUES (substr(NEW.day, 1, 7), NEW.user, NEW.status,
+        NEW.tasks, NEW.llm_calls, NEW.tool_calls, NEW.tokens, NEW.compressions, NEW.compression_failures, NEW.messages, NEW.bytes,
+        NEW.timed, NEW.duration_ms, NEW.prompt_tokens, NEW.cached_tokens, NEW.cache_write_tokens, NEW.completion_tokens,
+        NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls)
     ON CONFLICT DO UPDATE SET
         tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
+        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
+        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
         cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
     DELETE FROM task_months WHERE tasks = 0 AND month = substr(OLD.day, 1, 7) AND user = OLD.user AND status = OLD.status;
 END;
@@ -74,142 +89,98 @@ END;
 
 -- +goose StatementBegin
 CREATE TRIGGER task_days_delete AFTER DELETE ON task_days BEGIN
-    INSERT INTO task_months VALUES (substr(OLD.day, 1, 7), OLD.user, OLD.status, -OLD.tasks, -OLD.llm_calls, -OLD.tool_calls, -OLD.tokens, -OLD.compressions, -OLD.compression_failures, -OLD.messages, -OLD.bytes, -OLD.timed, -OLD.duration_ms,
-        -OLD.prompt_tokens, -OLD.cached_tokens, -OLD.cache_write_tokens, -OLD.completion_tokens, -OLD.reasoning_tokens, -OLD.cost_micro_usd, -OLD.unpriced_calls)
+    INSERT INTO task_months VALUES (substr(OLD.day, 1, 7), OLD.user, OLD.status,
+        -OLD.tasks, -OLD.llm_calls, -OLD.tool_calls, -OLD.tokens, -OLD.compressions, -OLD.compression_failures, -OLD.messages,
+        -OLD.bytes, -OLD.timed, -OLD.duration_ms, -OLD.prompt_tokens, -OLD.cached_tokens, -OLD.cache_write_tokens,
+        -OLD.completion_tokens, -OLD.reasoning_tokens, -OLD.cost_micro_usd, -OLD.unpriced_calls)
     ON CONFLICT DO UPDATE SET
         tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
+        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
+        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
         cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
     DELETE FROM task_months WHERE tasks = 0 AND month = substr(OLD.day, 1, 7) AND user = OLD.user AND status = OLD.status;
 END;
 -- +goose StatementEnd
 
+-- A row that is added to the sums (sign 1) or taken out of them (-1) is put into
+-- this view. SQLite makes room for all that a trigger may do whenever it fires,
+-- also on the row of a run that goes on, for which it does nothing: so little is
+-- in the triggers of tasks themselves.
+CREATE VIEW task_counting AS SELECT 0 AS sign, status, user, started_at, completed_at,
+    llm_call_count, tool_call_count, total_tokens, compression_count, compression_failures, message_count, bytes, prompt_tokens,
+    cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls
+FROM tasks WHERE 0;
+
+-- +goose StatementBegin
+CREATE TRIGGER task_counting_insert INSTEAD OF INSERT ON task_counting BEGIN
+    INSERT INTO task_days VALUES (coalesce(substr(NEW.completed_at, 1, 10), ''), coalesce(NEW.user, ''), NEW.status, NEW.sign,
+        NEW.sign * coalesce(NEW.llm_call_count, 0),
+        NEW.sign * coalesce(NEW.tool_call_count, 0),
+        NEW.sign * coalesce(NEW.total_tokens, 0),
+        NEW.sign * coalesce(NEW.compression_count, 0),
+        NEW.sign * NEW.compression_failures,
+        NEW.sign * NEW.message_count,
+        NEW.sign * NEW.bytes,
+        NEW.sign * (strftime('%s', substr(NEW.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(NEW.completed_at, 1, 19)) IS NOT NULL),
+        NEW.sign * coalesce((strftime('%s', substr(NEW.completed_at, 1, 19)) - strftime('%s', substr(NEW.started_at, 1, 19))) * 1000
+            + substr(NEW.completed_at, 21, 3) - substr(NEW.started_at, 21, 3), 0),
+        NEW.sign * NEW.prompt_tokens, NEW.sign * NEW.cached_tokens, NEW.sign * NEW.cache_write_tokens,
+        NEW.sign * NEW.completion_tokens, NEW.sign * NEW.reasoning_tokens, NEW.sign * NEW.cost_micro_usd,
+        NEW.sign * NEW.unpriced_calls)
+    ON CONFLICT DO UPDATE SET
+        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
+        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions,
+        compression_failures = compression_failures + excluded.compression_failures, messages = messages + excluded.messages,
+        bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
+        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens,
+        cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
+        completion_tokens = completion_tokens + excluded.completion_tokens,
+        reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+    DELETE FROM task_days WHERE tasks = 0 AND day = coalesce(substr(NEW.completed_at, 1, 10), '') AND user = coalesce(NEW.user, '') AND status = NEW.status;
+END;
+-- +goose StatementEnd
+
 -- +goose StatementBegin
 CREATE TRIGGER tasks_insert AFTER INSERT ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_days VALUES (coalesce(substr(NEW.completed_at, 1, 10), ''), coalesce(NEW.user, ''), NEW.status,
-        1,
-        coalesce(NEW.llm_call_count, 0),
-        coalesce(NEW.tool_call_count, 0),
-        coalesce(NEW.total_tokens, 0),
-        coalesce(NEW.compression_count, 0),
-        NEW.compression_failures,
-        NEW.message_count,
-        NEW.bytes,
-        (strftime('%s', substr(NEW.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(NEW.completed_at, 1, 19)) IS NOT NULL),
-        coalesce((strftime('%s', substr(NEW.completed_at, 1, 19)) - strftime('%s', substr(NEW.started_at, 1, 19))) * 1000 + substr(NEW.completed_at, 21, 3) - substr(NEW.started_at, 21, 3), 0),
-        NEW.prompt_tokens,
-        NEW.cached_tokens,
-        NEW.cache_write_tokens,
-        NEW.completion_tokens,
-        NEW.reasoning_tokens,
-        NEW.cost_micro_usd,
-        NEW.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+    INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
+        NEW.compression_count, NEW.compression_failures, NEW.message_count, NEW.bytes, NEW.prompt_tokens, NEW.cached_tokens,
+        NEW.cache_write_tokens, NEW.completion_tokens, NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls);
 END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
-CREATE TRIGGER tasks_update_old AFTER UPDATE OF status, user, started_at, completed_at, llm_call_count, tool_call_count,
-    total_tokens, compression_count, compression_failures, message_count, bytes,
-    prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls ON tasks WHEN OLD.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_days VALUES (coalesce(substr(OLD.completed_at, 1, 10), ''), coalesce(OLD.user, ''), OLD.status,
-        -1,
-        -coalesce(OLD.llm_call_count, 0),
-        -coalesce(OLD.tool_call_count, 0),
-        -coalesce(OLD.total_tokens, 0),
-        -coalesce(OLD.compression_count, 0),
-        -OLD.compression_failures,
-        -OLD.message_count,
-        -OLD.bytes,
-        -(strftime('%s', substr(OLD.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(OLD.completed_at, 1, 19)) IS NOT NULL),
-        -coalesce((strftime('%s', substr(OLD.completed_at, 1, 19)) - strftime('%s', substr(OLD.started_at, 1, 19))) * 1000 + substr(OLD.completed_at, 21, 3) - substr(OLD.started_at, 21, 3), 0),
-        -OLD.prompt_tokens,
-        -OLD.cached_tokens,
-        -OLD.cache_write_tokens,
-        -OLD.completion_tokens,
-        -OLD.reasoning_tokens,
-        -OLD.cost_micro_usd,
-        -OLD.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
-    DELETE FROM task_days WHERE tasks = 0 AND day = coalesce(substr(OLD.completed_at, 1, 10), '') AND user = coalesce(OLD.user, '') AND status = OLD.status;
+CREATE TRIGGER tasks_update_old AFTER UPDATE OF status, user, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count,
+    compression_failures, message_count, bytes, prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens,
+    reasoning_tokens, cost_micro_usd, unpriced_calls
+    ON tasks WHEN OLD.status IN ('completed', 'stopped', 'failed') BEGIN
+    INSERT INTO task_counting VALUES (-1, OLD.status, OLD.user, OLD.started_at, OLD.completed_at, OLD.llm_call_count, OLD.tool_call_count, OLD.total_tokens,
+        OLD.compression_count, OLD.compression_failures, OLD.message_count, OLD.bytes, OLD.prompt_tokens, OLD.cached_tokens,
+        OLD.cache_write_tokens, OLD.completion_tokens, OLD.reasoning_tokens, OLD.cost_micro_usd, OLD.unpriced_calls);
 END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
-CREATE TRIGGER tasks_update_new AFTER UPDATE OF status, user, started_at, completed_at, llm_call_count, tool_call_count,
-    total_tokens, compression_count, compression_failures, message_count, bytes,
-    prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_days VALUES (coalesce(substr(NEW.completed_at, 1, 10), ''), coalesce(NEW.user, ''), NEW.status,
-        1,
-        coalesce(NEW.llm_call_count, 0),
-        coalesce(NEW.tool_call_count, 0),
-        coalesce(NEW.total_tokens, 0),
-        coalesce(NEW.compression_count, 0),
-        NEW.compression_failures,
-        NEW.message_count,
-        NEW.bytes,
-        (strftime('%s', substr(NEW.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(NEW.completed_at, 1, 19)) IS NOT NULL),
-        coalesce((strftime('%s', substr(NEW.completed_at, 1, 19)) - strftime('%s', substr(NEW.started_at, 1, 19))) * 1000 + substr(NEW.completed_at, 21, 3) - substr(NEW.started_at, 21, 3), 0),
-        NEW.prompt_tokens,
-        NEW.cached_tokens,
-        NEW.cache_write_tokens,
-        NEW.completion_tokens,
-        NEW.reasoning_tokens,
-        NEW.cost_micro_usd,
-        NEW.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
+CREATE TRIGGER tasks_update_new AFTER UPDATE OF status, user, started_at, completed_at, llm_call_count, tool_call_count, total_tokens, compression_count,
+    compression_failures, message_count, bytes, prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens,
+    reasoning_tokens, cost_micro_usd, unpriced_calls
+    ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
+    INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
+        NEW.compression_count, NEW.compression_failures, NEW.message_count, NEW.bytes, NEW.prompt_tokens, NEW.cached_tokens,
+        NEW.cache_write_tokens, NEW.completion_tokens, NEW.reasoning_tokens, NEW.cost_micro_usd, NEW.unpriced_calls);
 END;
 -- +goose StatementEnd
 
 -- +goose StatementBegin
 CREATE TRIGGER tasks_delete AFTER DELETE ON tasks WHEN OLD.status IN ('completed', 'stopped', 'failed') BEGIN
-    INSERT INTO task_days VALUES (coalesce(substr(OLD.completed_at, 1, 10), ''), coalesce(OLD.user, ''), OLD.status,
-        -1,
-        -coalesce(OLD.llm_call_count, 0),
-        -coalesce(OLD.tool_call_count, 0),
-        -coalesce(OLD.total_tokens, 0),
-        -coalesce(OLD.compression_count, 0),
-        -OLD.compression_failures,
-        -OLD.message_count,
-        -OLD.bytes,
-        -(strftime('%s', substr(OLD.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(OLD.completed_at, 1, 19)) IS NOT NULL),
-        -coalesce((strftime('%s', substr(OLD.completed_at, 1, 19)) - strftime('%s', substr(OLD.started_at, 1, 19))) * 1000 + substr(OLD.completed_at, 21, 3) - substr(OLD.started_at, 21, 3), 0),
-        -OLD.prompt_tokens,
-        -OLD.cached_tokens,
-        -OLD.cache_write_tokens,
-        -OLD.completion_tokens,
-        -OLD.reasoning_tokens,
-        -OLD.cost_micro_usd,
-        -OLD.unpriced_calls)
-    ON CONFLICT DO UPDATE SET
-        tasks = tasks + excluded.tasks, llm_calls = llm_calls + excluded.llm_calls, tool_calls = tool_calls + excluded.tool_calls,
-        tokens = tokens + excluded.tokens, compressions = compressions + excluded.compressions, compression_failures = compression_failures + excluded.compression_failures,
-        messages = messages + excluded.messages, bytes = bytes + excluded.bytes, timed = timed + excluded.timed, duration_ms = duration_ms + excluded.duration_ms,
-        prompt_tokens = prompt_tokens + excluded.prompt_tokens, cached_tokens = cached_tokens + excluded.cached_tokens, cache_write_tokens = cache_write_tokens + excluded.cache_write_tokens,
-        completion_tokens = completion_tokens + excluded.completion_tokens, reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost_micro_usd = cost_micro_usd + excluded.cost_micro_usd, unpriced_calls = unpriced_calls + excluded.unpriced_calls;
-    DELETE FROM task_days WHERE tasks = 0 AND day = coalesce(substr(OLD.completed_at, 1, 10), '') AND user = coalesce(OLD.user, '') AND status = OLD.status;
+    INSERT INTO task_counting VALUES (-1, OLD.status, OLD.user, OLD.started_at, OLD.completed_at, OLD.llm_call_count, OLD.tool_call_count, OLD.total_tokens,
+        OLD.compression_count, OLD.compression_failures, OLD.message_count, OLD.bytes, OLD.prompt_tokens, OLD.cached_tokens,
+        OLD.cache_write_tokens, OLD.completion_tokens, OLD.reasoning_tokens, OLD.cost_micro_usd, OLD.unpriced_calls);
 END;
 -- +goose StatementEnd
 
@@ -217,10 +188,12 @@ END;
 DROP TRIGGER task_days_insert;
 DROP TRIGGER task_days_update;
 DROP TRIGGER task_days_delete;
+DROP TRIGGER task_counting_insert;
 DROP TRIGGER tasks_insert;
 DROP TRIGGER tasks_update_old;
 DROP TRIGGER tasks_update_new;
 DROP TRIGGER tasks_delete;
+DROP VIEW task_counting;
 ALTER TABLE task_months DROP COLUMN prompt_tokens;
 ALTER TABLE task_months DROP COLUMN cached_tokens;
 ALTER TABLE task_months DROP COLUMN cache_write_tokens;
