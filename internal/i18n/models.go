@@ -13,7 +13,7 @@ var modelsTexts = map[string]text{
 	"models.no_slots":       {"calls of %s are not limited across processes, because %s cannot be used (llm.state_dir): %v", "%s の同時呼び出し数をプロセス間で制限できません。%s を使えないためです（llm.state_dir）: %v"},
 	"models.context":        {"%s was made for a context of %d tokens, not %d; the smaller is used", "%s のコンテキスト長は %d トークンです（設定は %d）。小さい方を使います"},
 
-	"models.remote":         {"the model %s is passed on to %s, a cloud, which was not known when the run began; nothing was sent. Start or resume the run again", "モデル %s は %s（クラウド）に転送されます。実行開始時には不明だったため、何も送信していません。もう一度実行または再開してください"},
+	"models.remote": {"the model %s is passed on to %s, a cloud, which was not known when the run began; nothing was sent. Start or resume the run again", "モデル %s は %s（クラウド）に転送されます。実行開始時には不明だったため、何も送信していません。もう一度実行または再開してください"},
 
 	"models.care_fault":    {"Ollama at %s is not as it must be", "%s の Ollama に異常があります"},
 	"models.care_mismatch": {"Ollama at %s is not as it must be, and a restart would not change it", "%s の Ollama に異常がありますが、再起動では直りません"},
