@@ -270,6 +270,33 @@ func tell(t *testing.T, dir string, story []step, takes time.Duration) (wrong st
 
 // TestOneRepairsForAll: many calls of many processes fail at once; one restart
 // serves them all, and all of them are repeated.
+// TestSlowLoad: a model is given the time that is configured, however long.
+func TestSlowLoad(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limit, takes time.Duration
+		healed       bool
+	}{{0, 4 * time.Minute, true}, {0, 6 * time.Minute, false}, {20 * time.Minute, 19 * time.Minute, true}, {20 * time.Minute, 21 * time.Minute, false}, {time.Minute, 2 * time.Minute, false}} {
+		dir := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(chatModel, workerModel)
+			w.loading = c.takes
+			delete(w.loaded, workerModel)
+			care := w.care(t, dir, func(cfg *CareConfig) { cfg.WarmTimeout, cfg.Restart = c.limit, nil })
+			var warm []error
+			care.cfg.OnEvent = func(e Event) {
+				if e.Kind == EventWarmUp {
+					warm = append(warm, e.Err)
+				}
+			}
+			care.Ensure(t.Context())
+			if len(warm) != 1 || (warm[0] == nil) != c.healed {
+				t.Errorf("%s within %s: %v", c.takes, c.limit, warm)
+			}
+		})
+	}
+}
+
 func TestOneRepairsForAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

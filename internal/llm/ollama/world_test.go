@@ -94,7 +94,11 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	case "/api/ps":
 		return answerWith(200, w.ps()), nil
 	case "/api/chat":
-		return w.load(body), nil
+		res := w.load(body)
+		if err := r.Context().Err(); err != nil { // nobody waits for it any more
+			return nil, err
+		}
+		return res, nil
 	}
 	return answerWith(404, "404 page not found"), nil
 }

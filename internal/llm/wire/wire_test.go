@@ -53,6 +53,7 @@ func TestErrorBodies(t *testing.T) {
 		{422, `{"detail":[{"msg":"field required"}]}`, "field required", llm.KindBadRequest},
 		{422, `{"detail":"wrong"}`, "wrong", llm.KindBadRequest},
 		{400, `[{"error":{"message":"API key not valid","code":"invalid_api_key"}}]`, "API key", llm.KindAuth},
+		{401, `{"error":"unauthorized","signin_url":"https://ollama.com/connect?x"}`, "unauthorized (sign in: https://ollama.com/connect?x)", llm.KindAuth},
 		{402, `{"error":{"message":"Insufficient Balance","type":"unknown_error"}}`, "Insufficient", llm.KindQuota},
 		{403, `{"error":{"message":"credit balance is too low"}}`, "credit", llm.KindQuota},
 		{413, `{"error":{"message":"Request too large for tokens per minute","code":"rate_limit_exceeded"}}`, "Request", llm.KindContext},
@@ -113,6 +114,9 @@ func TestBody(t *testing.T) {
 	c := New(Config{Provider: "p", URL: u})
 	rapid.Check(t, func(t *rapid.T) {
 		parts := rapid.SliceOf(rapid.SliceOf(rapid.Byte())).Draw(t, "parts")
+		if rapid.Bool().Draw(t, "large") {
+			parts = append(parts, bytes.Repeat([]byte("x"), smallBody))
+		}
 		req, err := c.Post(context.Background(), parts...)
 		if err != nil {
 			t.Fatal(err)

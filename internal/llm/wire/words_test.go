@@ -25,6 +25,11 @@ func TestWordsOfServers(t *testing.T) {
 		{400, `The decoder prompt (length 9000) is longer than the maximum model length of 8192`, llm.KindContext},
 		{400, `The input token count (2000000) exceeds the maximum number of tokens allowed (1048576)`, llm.KindContext},
 		{400, `This model's maximum prompt length is 131072 but the request contains 140000 tokens`, llm.KindContext},
+		{500, `model "m" not found, try pulling it first`, llm.KindNotFound},
+		{499, `request canceled`, llm.KindServer},
+		{429, `you (me) have reached your weekly usage limit, upgrade for higher limits`, llm.KindQuota},
+		{429, `Rate limit exceeded: usage limit of 10 requests per minute`, llm.KindRateLimited},
+		{400, `prompt too long; exceeded max context length by 4 tokens`, llm.KindContext},
 		{400, `The reasoning_content in the thinking mode must be passed back to the API.`, llm.KindBadRequest},
 		{400, `Error rendering prompt with jinja template`, llm.KindBadRequest},
 	} {
