@@ -35,7 +35,7 @@ type llmSize struct {
 }
 
 func fullLLM() llmSize {
-	return llmSize{rounds: 15, talks: 8, messages: 40, bytes: 2000, answers: 8, tokens: 5000}
+	return llmSize{rounds: 25, talks: 8, messages: 40, bytes: 2000, answers: 4, tokens: 5000}
 }
 
 // The names of a client's sample: µs of a call or a token, on each side, and
@@ -114,13 +114,15 @@ func (v *vendor) measure(ctx context.Context, base string, size llmSize) (sample
 	var rounds []sample
 	for k := range size.rounds + 1 {
 		s := sample{}
-		for i := range sides {
-			if err := sides[(i+k)%2].round(ctx, size, s); err != nil {
-				return nil, err
+		for _, p := range size.parts() {
+			for i := range sides {
+				if err := p.run(ctx, &sides[(i+k)%2], s); err != nil {
+					return nil, err
+				}
 			}
-		}
-		for _, name := range []string{callCPU, callWall, tokenCPU, tokenWall} {
-			s[timesPrefix+name] = s[oursPrefix+name] / s[rawPrefix+name]
+			for _, name := range []string{p.cpu, p.wall} {
+				s[timesPrefix+name] = s[oursPrefix+name] / s[rawPrefix+name]
+			}
 		}
 		if k > 0 {
 			rounds = append(rounds, s)
@@ -129,36 +131,41 @@ func (v *vendor) measure(ctx context.Context, base string, size llmSize) (sample
 	return medians(rounds), nil
 }
 
-// round adds what a round costs a side.
-func (d *side) round(ctx context.Context, size llmSize, s sample) error {
-	for _, part := range []struct {
-		cpu, wall string
-		n, units  int
-		once      func(context.Context) error
-	}{
-		{callCPU, callWall, size.talks, size.messages / 2, d.talk},
-		{tokenCPU, tokenWall, size.answers, size.tokens, d.long},
-	} {
-		runtime.GC() // nobody pays for what another left
-		before, err := ownCPU()
-		if err != nil {
-			return err
-		}
-		start := time.Now()
-		for range part.n {
-			if err := part.once(ctx); err != nil {
-				return fmt.Errorf("%s: %w", strings.TrimSpace(d.prefix), err)
-			}
-		}
-		took := time.Since(start)
-		after, err := ownCPU()
-		if err != nil {
-			return err
-		}
-		units := float64(part.n * part.units)
-		s[d.prefix+part.cpu] = float64((after.total() - before.total()).Microseconds()) / units
-		s[d.prefix+part.wall] = float64(took.Microseconds()) / units
+// llmPart is a part of a round.
+type llmPart struct {
+	cpu, wall string // names of the figures
+	n, units  int    // how often, and calls or tokens each time
+	once      func(context.Context, *side) error
+}
+
+func (z llmSize) parts() []llmPart {
+	return []llmPart{
+		{callCPU, callWall, z.talks, z.messages / 2, func(ctx context.Context, d *side) error { return d.talk(ctx) }},
+		{tokenCPU, tokenWall, z.answers, z.tokens, func(ctx context.Context, d *side) error { return d.long(ctx) }},
 	}
+}
+
+// run adds what the part costs a side, µs of a unit.
+func (p llmPart) run(ctx context.Context, d *side, s sample) error {
+	runtime.GC() // nobody pays for what another left
+	before, err := ownCPU()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	for range p.n {
+		if err := p.once(ctx, d); err != nil {
+			return fmt.Errorf("%s: %w", strings.TrimSpace(d.prefix), err)
+		}
+	}
+	took := time.Since(start)
+	after, err := ownCPU()
+	if err != nil {
+		return err
+	}
+	units := float64(p.n * p.units)
+	s[d.prefix+p.cpu] = float64((after.total() - before.total()).Microseconds()) / units
+	s[d.prefix+p.wall] = float64(took.Microseconds()) / units
 	return nil
 }
 

@@ -113,6 +113,9 @@ type block struct {
 	grew      bool
 }
 
+// blockSize is what the bookkeeping of a block counts as, in bytes.
+const blockSize = 64
+
 type blockStart struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text"`
@@ -126,7 +129,7 @@ type blockStart struct {
 
 // read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "an answer of the Messages API", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
+	f := wire.Format{Name: "an answer of the Messages API", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
 	return f.Read(ctx, a, contentType, in)
 }
 
@@ -148,6 +151,15 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 	if index, d, ok := quickDelta(data); ok {
 		a.grow(index, &d)
 		return false, a.checkSize()
+	}
+	if index, ok := quickStart(data); ok {
+		a.blocks = append(a.blocks, &block{index: index, start: blockStart{Type: "text"}})
+		a.size += blockSize
+		return false, a.checkSize()
+	}
+	if quickStop(data) {
+		a.done = true
+		return true, a.checkSize()
 	}
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
@@ -219,7 +231,7 @@ func (a *answer) begin(index int, raw json.RawMessage, whole bool) error {
 		return err
 	}
 	a.blocks = append(a.blocks, b)
-	a.size += 64 // the bookkeeping of a block counts too
+	a.size += blockSize
 	switch b.start.Type {
 	case "text":
 		a.say(b, b.start.Text)

@@ -94,6 +94,7 @@ type client struct {
 	mark            string // of what is to be cached; empty marks nothing
 	maxEvent        int
 	maxAnswer       int
+	buffers         wire.Buffers
 }
 
 // New returns a client, or an i18n error where the configuration cannot work.

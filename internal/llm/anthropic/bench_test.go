@@ -67,7 +67,8 @@ func BenchmarkCall(b *testing.B) {
 					}
 				}
 			})
-			body := bytes.Join(v.(*conversation).parts(), nil)
+			v.(*conversation).close()
+			body := bytes.Clone(v.(*conversation).sent)
 			hc := &http.Client{Transport: &http.Transport{}}
 			b.Cleanup(hc.CloseIdleConnections)
 			b.Run(name+"/bare", func(b *testing.B) {

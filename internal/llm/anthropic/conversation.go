@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,9 +14,9 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// conversation is a request body that grows: head, then a tape. Bytes once
-// written are never written again, since the transport may still read them
-// after an early answer.
+// conversation is a request body that grows: head, then a tape. It is sent from
+// where it lies, and moves to new memory where the transport may still read it
+// when it has to change, as after an early answer.
 //
 // What is sent is head, the tape, and what closes the tape's open ends. Two
 // cache marks stand in fixed places, after the tools and after the system
@@ -28,6 +29,8 @@ import (
 type conversation struct {
 	client *client
 	tape   tape
+	sent   []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
+	loan   *wire.Loan             // of sent
 	head   int                    // length of the part before the tape
 	limit  struct{ from, to int } // where in it the output limit stands
 	names  names
@@ -37,6 +40,9 @@ type conversation struct {
 	lastID int            // the highest n of the ids "call_n" appended
 	broken error
 }
+
+// roomBeside is about what a message takes beside its text, in bytes.
+const roomBeside = 256
 
 // call is a call's id as it was appended and as it was written.
 type call struct{ id, sent string }
@@ -53,6 +59,7 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 }
 
 func (v *conversation) Reset() {
+	v.settle()
 	v.tape = tape{b: v.tape.b[:v.head:v.head], mark: v.tape.mark} // the next append moves to new memory
 	clear(v.uses)
 	v.open, v.lastID = nil, 0
@@ -60,9 +67,14 @@ func (v *conversation) Reset() {
 
 // Serialized returns the tape: what was appended as it is transmitted, but for
 // the moving cache marks. Its last array and object are open.
-func (v *conversation) Serialized() []byte { return v.tape.b[v.head:len(v.tape.b):len(v.tape.b)] }
+func (v *conversation) Serialized() []byte {
+	v.settle()
+	return v.tape.b[v.head:len(v.tape.b):len(v.tape.b)]
+}
 
 func (v *conversation) Append(m llm.Message) {
+	v.settle()
+	v.tape.b = wire.Room(v.tape.b, len(m.Content)+len(m.Opaque)+roomBeside)
 	switch m.Role {
 	case llm.RoleAssistant:
 		v.appendAnswer(&m)
@@ -182,36 +194,59 @@ func (v *conversation) missing(t *tape) {
 	}
 }
 
-// parts is the body as it is sent: the parts of the tape with the moving marks
-// between them, and a tail that closes what is open.
-func (v *conversation) parts() [][]byte {
-	b := v.tape.b[:len(v.tape.b):len(v.tape.b)]
-	end := tape{at: v.tape.at, sep: v.tape.sep, mark: v.tape.mark}
+// close makes sent of the tape: the moving marks put in, and closed what is open.
+// Only what came after the older mark is moved for that.
+func (v *conversation) close() {
+	if v.sent != nil {
+		return
+	}
+	tail, t := v.tail(), &v.tape
+	t.b = wire.Room(t.b, len(t.mark)+len(tail))
+	whole := t.b
+	if t.prior > 0 {
+		whole = slices.Insert(whole, t.prior, []byte(t.mark)...)
+	}
+	v.sent, v.loan = append(whole, tail...), &wire.Loan{}
+}
+
+// tail is what closes the tape.
+func (v *conversation) tail() []byte {
+	end := tape{b: make([]byte, 0, roomBeside), at: v.tape.at, sep: v.tape.sep, mark: v.tape.mark}
 	v.missing(&end)
 	end.ask()
 	tail := append(append(end.b, end.mark...), `}]}]`...)
 	if (v.tape.tools || end.tools) && v.names.none() {
 		tail = append(tail, noTools...)
 	}
-	tail = append(tail, '}')
-	if v.tape.prior == 0 || v.tape.mark == "" {
-		return [][]byte{b, tail}
-	}
-	return [][]byte{b[:v.tape.prior], []byte(v.tape.mark), b[v.tape.prior:], tail}
+	return append(tail, '}')
 }
 
-// limited are the parts with the output limit of ctx, where it is lower.
-func (v *conversation) limited(ctx context.Context, parts [][]byte) [][]byte {
+// settle takes out again what close put in.
+func (v *conversation) settle() {
+	if v.sent == nil {
+		return
+	}
+	t := &v.tape
+	if !v.loan.Back() {
+		t.b = append(make([]byte, 0, cap(t.b)), t.b...)
+	}
+	if t.prior > 0 {
+		copy(t.b[t.prior:], v.sent[t.prior+len(t.mark):])
+	}
+	v.sent, v.loan = nil, nil
+}
+
+// limited is a body in parts, with the output limit of ctx where that is lower.
+func (v *conversation) limited(ctx context.Context, body []byte) [][]byte {
 	c := v.client
 	n := llm.AnswerLimit(ctx, c.maxTokens)
 	if n == c.maxTokens {
-		return parts
+		return [][]byte{body}
 	}
 	if c.thinking > 0 && v.answer == "" {
 		n += c.thinking // the API counts both together
 	}
-	number := strconv.AppendInt(nil, int64(n), 10)
-	return append([][]byte{parts[0][:v.limit.from], number, parts[0][v.limit.to:]}, parts[1:]...)
+	return [][]byte{body[:v.limit.from], strconv.AppendInt(nil, int64(n), 10), body[v.limit.to:]}
 }
 
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
@@ -221,10 +256,9 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	parts := v.limited(ctx, v.parts())
 	var reply *llm.Reply
 	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, parts, onText)
+		reply, e = v.call(ctx, onText)
 		return e
 	})
 	if err != nil {
@@ -234,10 +268,11 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 }
 
 // call makes one call and reads its whole answer.
-func (v *conversation) call(ctx context.Context, parts [][]byte, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return c.wire.Post(ctx, parts...)
+		v.close()
+		return c.wire.PostLent(ctx, v.loan, v.limited(ctx, v.sent)...)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText, tool: v.answer}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)

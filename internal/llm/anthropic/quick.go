@@ -22,19 +22,10 @@ var pieceFields = [...]struct{ kind, head string }{
 // than all else that is done for a token. ok is false for every other event
 // and form; those are decoded.
 func quickDelta(data []byte) (index int, d delta, ok bool) {
-	rest, found := bytes.CutPrefix(data, []byte(deltaHead))
-	if !found {
+	index, rest, ok := quickIndex(data, deltaHead)
+	if !ok {
 		return 0, delta{}, false
 	}
-	digits := 0
-	for digits < len(rest) && digits < 6 && '0' <= rest[digits] && rest[digits] <= '9' {
-		index = 10*index + int(rest[digits]-'0')
-		digits++
-	}
-	if digits == 0 || digits > 1 && rest[0] == '0' {
-		return 0, delta{}, false
-	}
-	rest = rest[digits:]
 	for _, f := range pieceFields {
 		text, found := bytes.CutPrefix(rest, []byte(f.head))
 		if !found {
@@ -58,9 +49,47 @@ func quickDelta(data []byte) (index int, d delta, ok bool) {
 	return 0, delta{}, false
 }
 
-// closesTwo reports whether b is two closing braces and white space, of which
-// the vendor writes any amount before the last.
+// The events that begin a text and end an answer, up to the white space before
+// their last brace.
+const (
+	startHead = `{"type":"content_block_start","index":`
+	textHead  = `,"content_block":{"type":"text","text":""}`
+	stopHead  = `{"type":"message_stop"`
+)
+
+// quickStart reads the event that begins a text, as quickDelta does.
+func quickStart(data []byte) (index int, ok bool) {
+	index, rest, ok := quickIndex(data, startHead)
+	if !ok {
+		return 0, false
+	}
+	rest, ok = bytes.CutPrefix(rest, []byte(textHead))
+	return index, ok && closes(rest)
+}
+
+// quickStop reports whether an event is the last one of an answer.
+func quickStop(data []byte) bool {
+	rest, found := bytes.CutPrefix(data, []byte(stopHead))
+	return found && closes(rest)
+}
+
+// quickIndex reads an event that begins with head and the index of a block.
+func quickIndex(data []byte, head string) (index int, rest []byte, ok bool) {
+	rest, ok = bytes.CutPrefix(data, []byte(head))
+	digits := 0
+	for digits < len(rest) && digits < 6 && '0' <= rest[digits] && rest[digits] <= '9' {
+		index = 10*index + int(rest[digits]-'0')
+		digits++
+	}
+	return index, rest[digits:], ok && digits > 0 && (digits == 1 || rest[0] != '0')
+}
+
+// closes reports whether b is a closing brace after white space, of which the
+// vendor writes any amount.
+func closes(b []byte) bool { return string(bytes.Trim(b, " \t\r\n")) == "}" }
+
+// closesTwo reports whether b is two closing braces, white space before the last.
 func closesTwo(b []byte) bool {
 	b, found := bytes.CutPrefix(b, []byte{'}'})
-	return found && string(bytes.TrimSpace(b)) == "}"
+	return found && closes(b)
 }

@@ -35,7 +35,7 @@ type partialCall struct {
 
 // read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
+	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
 	return f.Read(ctx, a, contentType, in)
 }
 
@@ -131,6 +131,9 @@ func (a *answer) add(c *chunk) *llm.Error {
 func (a *answer) addPlain(p *plainEvent) *llm.Error {
 	if a.model == "" {
 		a.model = string(p.model)
+	}
+	if u := p.usage.report(); u != nil {
+		a.usage = u
 	}
 	if len(p.text) > 0 {
 		a.addText(string(p.text))

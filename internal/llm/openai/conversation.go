@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -9,13 +10,18 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// conversation is a request body that grows: head, then the messages. Bytes
-// once written are never written again, since the transport may still read
-// them after an early answer.
+// roomBeside is about what a message takes beside its text, in bytes.
+const roomBeside = 256
+
+// conversation is a request body that grows: head, then the messages. It is
+// sent from where it lies, and moves to new memory where the transport may still
+// read it when it has to grow, as after an early answer.
 type conversation struct {
 	client  *client
 	body    []byte
-	head    int // length of the part before the first message
+	sent    []byte     // the body as it is sent, in its memory; nil where it changed since
+	loan    *wire.Loan // of sent
+	head    int        // length of the part before the first message
 	offered map[string]bool
 	lastID  int // the highest n of the ids "call_n" appended
 	broken  error
@@ -36,6 +42,8 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 }
 
 func (v *conversation) Append(m llm.Message) {
+	v.settle()
+	v.body = wire.Room(v.body, len(m.Content)+len(m.Reasoning)+roomBeside)
 	if len(v.body) > v.head {
 		v.body = append(v.body, ',')
 	}
@@ -46,8 +54,17 @@ func (v *conversation) Append(m llm.Message) {
 }
 
 func (v *conversation) Reset() {
+	v.settle()
 	v.body = v.body[:v.head:v.head] // the next append moves to new memory
 	v.lastID = 0
+}
+
+// settle ends the loan of the body.
+func (v *conversation) settle() {
+	if v.loan != nil && !v.loan.Back() {
+		v.body = append(make([]byte, 0, cap(v.body)), v.body...)
+	}
+	v.sent, v.loan = nil, nil
 }
 
 func (v *conversation) Serialized() []byte { return v.body[v.head:len(v.body):len(v.body)] }
@@ -61,7 +78,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	}
 	var reply *llm.Reply
 	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.client.call(ctx, v.body, v.lastID, onText)
+		reply, e = v.call(ctx, onText)
 		return e
 	})
 	if err != nil {
@@ -70,17 +87,32 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	return reply, nil
 }
 
-// call makes one call with the messages in body and reads its whole answer.
-func (c *client) call(ctx context.Context, body []byte, lastID int, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+// call makes one call and reads its whole answer.
+func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return c.wire.Post(ctx, body, c.tail(ctx))
+		v.close(ctx)
+		return c.wire.PostLent(ctx, v.loan, v.sent)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
 		if e == nil && broken == nil {
-			reply, e = a.reply(lastID)
+			reply, e = a.reply(v.lastID)
 		}
 		return e, broken
 	})
 	return reply, e
+}
+
+// close makes sent of the body: with the tail of a call with ctx.
+func (v *conversation) close(ctx context.Context) {
+	tail := v.client.tail(ctx)
+	if v.loan != nil && !bytes.Equal(v.sent[len(v.body):], tail) {
+		v.settle()
+	}
+	if v.loan == nil {
+		v.body = wire.Room(v.body, len(tail))
+		v.sent, v.loan = v.body, &wire.Loan{}
+		v.sent = append(v.sent, tail...)
+	}
 }

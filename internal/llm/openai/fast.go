@@ -3,12 +3,16 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 	"unicode/utf8"
 )
 
-// plainEvent is an event that adds text or a reason and nothing else, as
-// nearly every event does. Its parts are valid as long as the event's bytes.
-type plainEvent struct{ model, text, finish []byte }
+// plainEvent is an event that adds text, a reason or the usage and nothing else,
+// as nearly every event does. Its parts are valid as long as the event's bytes.
+type plainEvent struct {
+	model, text, finish []byte
+	usage               *usage
+}
 
 // readPlain reads such an event; ok is false for all others, and for what is
 // not plainly written, which then take the long way through decodeChunk. It
@@ -20,8 +24,10 @@ func readPlain(data []byte) (e plainEvent, ok bool) {
 		switch string(key) {
 		case "choices":
 			choices = !choices
-			return choices && p.byte('[') && p.choice(&e) && p.byte(']')
-		case "usage", "error":
+			return choices && p.byte('[') && (p.byte(']') || p.choice(&e) && p.byte(']'))
+		case "usage":
+			return p.null() || p.usage(&e)
+		case "error":
 			return p.null()
 		case "model":
 			var whole bool
@@ -64,6 +70,60 @@ func (p *plain) choice(e *plainEvent) bool {
 		}
 		return p.null()
 	})
+}
+
+// usage reads the counts of a usage.
+func (p *plain) usage(e *plainEvent) bool {
+	if e.usage != nil { // twice
+		return false
+	}
+	u := &usage{}
+	e.usage = u
+	return p.object(func(key []byte) bool {
+		switch string(key) {
+		case "prompt_tokens":
+			return p.count(&u.Prompt)
+		case "completion_tokens":
+			return p.count(&u.Completion)
+		case "total_tokens":
+			return p.count(&u.Total)
+		case "prompt_cache_hit_tokens":
+			return p.count(&u.CacheHit)
+		case "cached_tokens":
+			return p.count(&u.Cached)
+		case "prompt_tokens_details":
+			return p.null() || p.detail("cached_tokens", &u.Details.Cached)
+		case "completion_tokens_details":
+			return p.null() || p.detail("reasoning_tokens", &u.CompletionDetails.Reasoning)
+		}
+		return p.scalar()
+	})
+}
+
+// detail reads an object of which only one count is used.
+func (p *plain) detail(name string, n *int) bool {
+	return p.object(func(key []byte) bool {
+		if string(key) == name {
+			return p.count(n)
+		}
+		return p.scalar()
+	})
+}
+
+// count reads a whole number that is not negative; null leaves n.
+func (p *plain) count(n *int) bool {
+	p.space()
+	before := p.rest
+	if !p.scalar() {
+		return false
+	}
+	digits := string(before[:len(before)-len(p.rest)])
+	if digits == "null" {
+		return true
+	}
+	value, err := strconv.ParseInt(digits, 10, 32)
+	*n = int(value)
+	return err == nil
 }
 
 // object reads an object; member reads the value of a key.
@@ -159,6 +219,9 @@ func (p *plain) scalar() bool {
 	case c == '"':
 		_, ok := p.quoted()
 		return ok
+	case c == '0':
+		p.rest = p.rest[1:]
+		return true
 	case '1' <= c && c <= '9':
 		n := 1
 		for n < len(p.rest) && '0' <= p.rest[n] && p.rest[n] <= '9' {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"toritsugi/internal/llm"
@@ -75,6 +76,8 @@ func FuzzReadPlain(f *testing.F) {
 		`{"choices":[{"delta":{"content":"a"}},{}]}`, `{"choices":[{"delta":{"content":"\ud83e"}}]}`, `{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`,
 		`{"choices":[{"delta":{"content":"a","content":"b"}}]}`, `{"choices":[{"delta":{"content":"a"}}],"usage":{}}`, `{"choices":[{"delta":{"content":"a"}}]}x`,
 		`{"choices":[{"index":1,"delta":{"content":"a"}}]}`, `{"a":01,"choices":[{"delta":{"content":"a"}}]}`, "{\"choices\":[{\"delta\":{\"content\":\"\xff\\\"\"}}]}",
+		`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cached_tokens":3,"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0},"completion_tokens_details":null}}`,
+		`{"choices":[],"usage":{"prompt_tokens":1,"total_tokens":99999999999}}`, `{"choices":[],"usage":{"prompt_tokens":null,"completion_tokens":7,"cost":0.1}}`, `{"choices":[],"usage":{"prompt_tokens":00}}`,
 		`{"choices":[{"delta":{"content":null,"role":"assistant"}}]}`, `{"choices":[{"finish_reason":"stop"}],"model":"m"}`,
 	} {
 		f.Add(s)
@@ -91,9 +94,10 @@ func FuzzReadPlain(f *testing.F) {
 			}
 			t.Fatalf("%q is no JSON: %v", data, err)
 		}
-		if len(c.Choices) != 1 {
+		if len(c.Choices) > 1 {
 			t.Fatalf("%q has %d choices", data, len(c.Choices))
 		}
+		c.Choices = append(c.Choices, choice{}) // none is as much as one that says nothing
 		ch := &c.Choices[0]
 		d := &ch.Delta
 		if d.Refusal+d.Reasoning+d.Thoughts != "" || d.ToolCalls != nil || d.FunctionCall != nil || ch.Message != nil || ch.Usage != nil || ch.Index != 0 || wire.Told(c.Error) || wire.Told(ch.Error) {
@@ -102,10 +106,27 @@ func FuzzReadPlain(f *testing.F) {
 		if strings.Count(strings.ToLower(data), "content") > 1 || strings.Count(strings.ToLower(data), "model") > 1 || strings.Count(strings.ToLower(data), "finish_reason") > 1 {
 			return // of a key that is there twice, or in other letters, either value will do
 		}
+		if strings.Count(strings.ToLower(data), "tokens") == strings.Count(data, "tokens") && !twice(data) && !cmp.Equal(p.usage.report(), c.Usage.report()) {
+			t.Fatalf("%q: usage %+v, quick %+v", data, c.Usage, p.usage)
+		}
 		if d.Content != string(p.text) || ch.FinishReason != string(p.finish) || c.Model != string(p.model) {
 			t.Fatalf("%q: %q %q %q, but it is %+v", data, p.text, p.finish, p.model, c)
 		}
 	})
+}
+
+// twice reports whether a name of a count, or that of the usage, may be there
+// more than once in one object, or in other letters.
+func twice(data string) bool {
+	if strings.Count(strings.ToLower(data), "usage") > 1 || strings.Count(strings.ToLower(data), "cached_tokens") > 2 {
+		return true
+	}
+	for _, name := range []string{"prompt_tokens\"", "completion_tokens\"", "total_tokens\"", "cache_hit_tokens\"", "reasoning_tokens\"", "_details\""} {
+		if strings.Count(strings.ToLower(data), name) > 1+strings.Count(name, "details") {
+			return true
+		}
+	}
+	return false
 }
 
 // TestReadPlainTakesTheCommonEvents: a short way that nobody takes is none.
@@ -113,9 +134,12 @@ func TestReadPlainTakesTheCommonEvents(t *testing.T) {
 	t.Parallel()
 	for i, line := range strings.Split(strings.TrimSpace(stream(1)), "\n\n") {
 		p, ok := readPlain([]byte(strings.TrimPrefix(line, "data: ")))
-		want := i < 3 // the others are the usage and the end
-		if ok != want || ok && (string(p.text) != []string{"", " some", ""}[i] || string(p.finish) != []string{"", "", "stop"}[i] || string(p.model) != "gpt-4o-2024-08-06") {
-			t.Errorf("event %d: %q, %v", i, p, ok)
+		want := i < 4 // then comes the end
+		if ok != want || ok && (string(p.text) != []string{"", " some", "", ""}[i] || string(p.finish) != []string{"", "", "stop", ""}[i] || string(p.model) != "gpt-4o-2024-08-06") {
+			t.Errorf("event %d: %+v, %v", i, p, ok)
+		}
+		if u := p.usage.report(); (u != nil) != (i == 3) || u != nil && *u != (llm.Usage{PromptTokens: 9, CompletionTokens: 7, TotalTokens: 16}) {
+			t.Errorf("event %d: usage %+v", i, u)
 		}
 	}
 }

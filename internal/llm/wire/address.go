@@ -61,6 +61,13 @@ func Scrubber(key string) func(string) string {
 	return func(s string) string { return strings.ReplaceAll(s, key, "[api key]") }
 }
 
+// The buffers of a connection, in bytes. A system call, and what it wakes, costs
+// more than reading or encoding what is in 4 KB, which is the default.
+const (
+	writeBuffer = 64 << 10
+	readBuffer  = 16 << 10
+)
+
 // SingleHop returns h, or a client of its own, that follows no redirect: a
 // redirected POST loses its body or carries the conversation to another host.
 func SingleHop(h *http.Client) *http.Client {
@@ -70,6 +77,7 @@ func SingleHop(h *http.Client) *http.Client {
 	} else if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		t = t.Clone()
 		t.MaxIdleConnsPerHost = 16
+		t.WriteBufferSize, t.ReadBufferSize = writeBuffer, readBuffer
 		c.Transport = t
 	}
 	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -39,16 +39,18 @@ type Parser interface {
 
 // Format reads answers of one wire format.
 type Format struct {
-	Name      string // what an answer that is none is not, e.g. "a chat completion"
-	MaxEvent  int    // bytes
-	MaxAnswer int    // bytes of a document
+	Name      string   // what an answer that is none is not, e.g. "a chat completion"
+	MaxEvent  int      // bytes
+	MaxAnswer int      // bytes of a document
+	Buffers   *Buffers // to read with; nil makes one for each answer
 }
 
 // Read reads the body of an answer into p: an event stream or one JSON
 // document, told apart by the first byte, because content types lie. broken is
 // a read error that left the answer unfinished; e is any other failure.
 func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := bufio.NewReader(in)
+	r := f.Buffers.take(in)
+	defer f.Buffers.give(r)
 	first, err := firstByte(r)
 	switch {
 	case errors.Is(err, io.EOF):

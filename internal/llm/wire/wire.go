@@ -130,7 +130,7 @@ func (c *Caller) Get(ctx context.Context) (*http.Request, error) {
 
 // smallBody is how many bytes a body may have that is joined: net/http sends a
 // reader that it knows in one packet with its header, as far as both fit its
-// buffer of 4 KiB, and any other one after it.
+// buffer, by default of 4 KiB, and any other one after it.
 const smallBody = 3 << 10
 
 // Post makes a request whose body is the parts, one after the other. Large ones
