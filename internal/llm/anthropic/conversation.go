@@ -202,11 +202,11 @@ func (v *conversation) close() {
 	}
 	tail, t := v.tail(), &v.tape
 	t.b = wire.Room(t.b, len(t.mark)+len(tail))
-	whole := t.b
+	v.sent, v.loan = t.b, &wire.Loan{}
 	if t.prior > 0 {
-		whole = slices.Insert(whole, t.prior, []byte(t.mark)...)
+		v.sent = slices.Insert(v.sent, t.prior, []byte(t.mark)...)
 	}
-	v.sent, v.loan = append(whole, tail...), &wire.Loan{}
+	v.sent = append(v.sent, tail...)
 }
 
 // tail is what closes the tape.
