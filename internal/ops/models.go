@@ -55,7 +55,7 @@ func (o ModelsOptions) row(p *printer, r models.Row) {
 		}
 		p.printf("%12s%s, %s, %s\n", "", clean(r.Endpoint), o.Lang.T(where), o.reach(r))
 	}
-	if r.Provider != "" && r.Provider != "script" {
+	if configured := r.Problem == nil || r.Reachable != models.Unknown; configured && r.Provider != "" && r.Provider != "script" {
 		p.printf("%12s%s\n", "", o.Lang.T("models.facts", r.Context, o.Lang.T("models."+string(r.Tools)), o.Lang.T("models."+string(r.Images)), o.price(r.Price)))
 	}
 	for _, err := range []error{r.Forbidden, r.Problem} {
