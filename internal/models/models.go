@@ -342,9 +342,10 @@ func (m *Models) care(s *Spec, hc *http.Client) (*ollama.Care, error) {
 	if err != nil {
 		return nil, err
 	}
+	told := map[ollama.EventKind]string{} // used by the events, which come one after the other
 	c, err := ollama.NewCare(ollama.CareConfig{BaseURL: s.Address, APIKey: s.key, HTTP: hc, Restart: argv, Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now,
 		Models:  []ollama.Requirement{s.requirement()},
-		OnEvent: func(e ollama.Event) { m.careEvent(s, e) }})
+		OnEvent: func(e ollama.Event) { m.careEvent(s, told, e) }})
 	if err != nil {
 		return nil, err
 	}
@@ -358,7 +359,9 @@ func (s *Spec) requirement() ollama.Requirement {
 	return ollama.Requirement{Model: s.Model, NumCtx: s.NumCtx, KeepAlive: s.KeepAlive, MinContext: s.MinContext, MaxContext: s.MaxContext}
 }
 
-func (m *Models) careEvent(s *Spec, e ollama.Event) {
+// careEvent logs what the care of a server does. A fault that stays is told
+// once, not after every call.
+func (m *Models) careEvent(s *Spec, told map[ollama.EventKind]string, e ollama.Event) {
 	text := m.Lang.T("models.care_"+string(e.Kind), e.Endpoint)
 	if e.Model != "" {
 		text += ": " + e.Model
@@ -368,6 +371,14 @@ func (m *Models) careEvent(s *Spec, e ollama.Event) {
 	}
 	if e.Err != nil {
 		text += ": " + m.Lang.Error(e.Err)
+	}
+	switch again := told[e.Kind] == text; e.Kind {
+	case ollama.EventHealed:
+		clear(told)
+	case ollama.EventFault, ollama.EventGaveUp:
+		if told[e.Kind] = text; again {
+			return
+		}
 	}
 	m.Log.Warn(text, "role", s.Role)
 }
