@@ -118,7 +118,7 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 	p.printf("Files: %s\n", v.Dir)
 	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n",
 		thousands(v.State.LLMCallCount), thousands(v.State.ToolCallCount), thousands(v.State.TotalTokensUsed))
-	for _, s := range spending(v.State, o.Lang) {
+	for _, s := range spending(v.State, v.Metadata.Config.Provider == "script", o.Lang) {
 		p.printf("  %s\n", s)
 	}
 	p.printf("  Compressions: %s\n", thousands(v.State.CompressionCount))

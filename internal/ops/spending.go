@@ -7,7 +7,8 @@ import (
 
 // spending says what the calls of a run took and cost, line by line; nothing
 // where no model was called.
-func spending(s contextstore.State, l i18n.Lang) []string {
+// A replay repeats what its recording took, which it does not take again.
+func spending(s contextstore.State, replayed bool, l i18n.Lang) []string {
 	if s.Spending == (contextstore.Spending{}) {
 		return nil
 	}
@@ -18,11 +19,15 @@ func spending(s contextstore.State, l i18n.Lang) []string {
 		}
 		return text
 	}
-	return []string{
+	lines := []string{
 		part("ops.prompt", s.PromptTokens, "ops.cached", s.CachedTokens),
 		part("ops.completion", s.CompletionTokens, "ops.reasoning", s.ReasoningTokens),
 		l.T("ops.cost", cost(s, l)),
 	}
+	if replayed {
+		lines = append(lines, l.T("ops.replayed"))
+	}
+	return lines
 }
 
 // cost is what the calls cost, as far as their prices were known.

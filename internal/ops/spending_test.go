@@ -37,7 +37,7 @@ func TestSpendingIsSaid(t *testing.T) {
 	} {
 		s := contextstore.State{LLMCallCount: c.calls, Spending: c.spent}
 		for l, want := range map[i18n.Lang]string{i18n.English: c.en, i18n.Japanese: c.ja} {
-			if got := strings.Join(spending(s, l), "|"); got != want {
+			if got := strings.Join(spending(s, false, l), "|"); got != want {
 				t.Errorf("%s, %v: %s, want %s", name, l, got, want)
 			}
 		}
@@ -88,5 +88,16 @@ func TestSpendingIsShown(t *testing.T) {
 	var listed contextstore.Spending
 	if err := json.Unmarshal(out.Bytes(), &listed); err != nil || listed != spent {
 		t.Errorf("%+v, %v: %s", listed, err, out.String())
+	}
+}
+
+// TestReplaySpends: what a recording took is not taken again, and that is said.
+func TestReplaySpends(t *testing.T) {
+	t.Parallel()
+	s := contextstore.State{Spending: contextstore.Spending{PromptTokens: 4}}
+	for lang, want := range map[i18n.Lang]string{i18n.English: "called no model", i18n.Japanese: "モデルを呼び出していません"} {
+		if got := strings.Join(spending(s, true, lang), "|"); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", lang, got)
+		}
 	}
 }
