@@ -1,6 +1,18 @@
 -- +goose Up
 -- What the calls of a run took, and what they cost in millionths of a US dollar.
 -- The calls whose price was not known are counted beside it.
+-- The sums over what has ended know them too; they are made anew, which is
+-- quicker than to add one column after the other.
+DROP TRIGGER task_days_insert;
+DROP TRIGGER task_days_update;
+DROP TRIGGER task_days_delete;
+DROP TRIGGER tasks_insert;
+DROP TRIGGER tasks_update_old;
+DROP TRIGGER tasks_update_new;
+DROP TRIGGER tasks_delete;
+DROP TABLE task_days;
+DROP TABLE task_months;
+
 ALTER TABLE tasks ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
@@ -9,30 +21,53 @@ ALTER TABLE tasks ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN cost_micro_usd INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN unpriced_calls INTEGER NOT NULL DEFAULT 0;
 
-ALTER TABLE task_days ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_days ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_days ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_days ADD COLUMN completion_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_days ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_days ADD COLUMN cost_micro_usd INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_days ADD COLUMN unpriced_calls INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE task_days (
+    day TEXT NOT NULL,
+    user TEXT NOT NULL,
+    status TEXT NOT NULL,
+    tasks INTEGER NOT NULL,
+    llm_calls INTEGER NOT NULL,
+    tool_calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    compressions INTEGER NOT NULL,
+    compression_failures INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    timed INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    cost_micro_usd INTEGER NOT NULL,
+    unpriced_calls INTEGER NOT NULL,
+    PRIMARY KEY (day, user, status)
+) WITHOUT ROWID;
 
-ALTER TABLE task_months ADD COLUMN prompt_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_months ADD COLUMN cached_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_months ADD COLUMN cache_write_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_months ADD COLUMN completion_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_months ADD COLUMN reasoning_tokens INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_months ADD COLUMN cost_micro_usd INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE task_months ADD COLUMN unpriced_calls INTEGER NOT NULL DEFAULT 0;
-
--- The sums over what has ended know them too.
-DROP TRIGGER task_days_insert;
-DROP TRIGGER task_days_update;
-DROP TRIGGER task_days_delete;
-DROP TRIGGER tasks_insert;
-DROP TRIGGER tasks_update_old;
-DROP TRIGGER tasks_update_new;
-DROP TRIGGER tasks_delete;
+CREATE TABLE task_months (
+    month TEXT NOT NULL,
+    user TEXT NOT NULL,
+    status TEXT NOT NULL,
+    tasks INTEGER NOT NULL,
+    llm_calls INTEGER NOT NULL,
+    tool_calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    compressions INTEGER NOT NULL,
+    compression_failures INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    timed INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    cost_micro_usd INTEGER NOT NULL,
+    unpriced_calls INTEGER NOT NULL,
+    PRIMARY KEY (month, user, status)
+) WITHOUT ROWID;
 
 -- +goose StatementBegin
 CREATE TRIGGER task_days_insert AFTER INSERT ON task_days BEGIN
@@ -146,6 +181,16 @@ CREATE TRIGGER task_counting_insert INSTEAD OF INSERT ON task_counting BEGIN
 END;
 -- +goose StatementEnd
 
+INSERT INTO task_days
+SELECT coalesce(substr(completed_at, 1, 10), ''), coalesce(user, ''), status, count(*),
+    sum(coalesce(llm_call_count, 0)), sum(coalesce(tool_call_count, 0)), sum(coalesce(total_tokens, 0)), sum(coalesce(compression_count, 0)),
+    sum(compression_failures), sum(message_count), sum(bytes),
+    sum(strftime('%s', substr(tasks.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(tasks.completed_at, 1, 19)) IS NOT NULL),
+    sum(coalesce((strftime('%s', substr(tasks.completed_at, 1, 19)) - strftime('%s', substr(tasks.started_at, 1, 19))) * 1000 + substr(tasks.completed_at, 21, 3) - substr(tasks.started_at, 21, 3), 0)),
+    sum(prompt_tokens), sum(cached_tokens), sum(cache_write_tokens), sum(completion_tokens), sum(reasoning_tokens),
+    sum(cost_micro_usd), sum(unpriced_calls)
+FROM tasks WHERE status IN ('completed', 'stopped', 'failed') GROUP BY 1, 2, 3;
+
 -- +goose StatementBegin
 CREATE TRIGGER tasks_insert AFTER INSERT ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
     INSERT INTO task_counting VALUES (1, NEW.status, NEW.user, NEW.started_at, NEW.completed_at, NEW.llm_call_count, NEW.tool_call_count, NEW.total_tokens,
@@ -194,20 +239,9 @@ DROP TRIGGER tasks_update_old;
 DROP TRIGGER tasks_update_new;
 DROP TRIGGER tasks_delete;
 DROP VIEW task_counting;
-ALTER TABLE task_months DROP COLUMN prompt_tokens;
-ALTER TABLE task_months DROP COLUMN cached_tokens;
-ALTER TABLE task_months DROP COLUMN cache_write_tokens;
-ALTER TABLE task_months DROP COLUMN completion_tokens;
-ALTER TABLE task_months DROP COLUMN reasoning_tokens;
-ALTER TABLE task_months DROP COLUMN cost_micro_usd;
-ALTER TABLE task_months DROP COLUMN unpriced_calls;
-ALTER TABLE task_days DROP COLUMN prompt_tokens;
-ALTER TABLE task_days DROP COLUMN cached_tokens;
-ALTER TABLE task_days DROP COLUMN cache_write_tokens;
-ALTER TABLE task_days DROP COLUMN completion_tokens;
-ALTER TABLE task_days DROP COLUMN reasoning_tokens;
-ALTER TABLE task_days DROP COLUMN cost_micro_usd;
-ALTER TABLE task_days DROP COLUMN unpriced_calls;
+DROP TABLE task_days;
+DROP TABLE task_months;
+
 ALTER TABLE tasks DROP COLUMN prompt_tokens;
 ALTER TABLE tasks DROP COLUMN cached_tokens;
 ALTER TABLE tasks DROP COLUMN cache_write_tokens;
@@ -215,6 +249,40 @@ ALTER TABLE tasks DROP COLUMN completion_tokens;
 ALTER TABLE tasks DROP COLUMN reasoning_tokens;
 ALTER TABLE tasks DROP COLUMN cost_micro_usd;
 ALTER TABLE tasks DROP COLUMN unpriced_calls;
+
+CREATE TABLE task_days (
+    day TEXT NOT NULL,
+    user TEXT NOT NULL,
+    status TEXT NOT NULL,
+    tasks INTEGER NOT NULL,
+    llm_calls INTEGER NOT NULL,
+    tool_calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    compressions INTEGER NOT NULL,
+    compression_failures INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    timed INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    PRIMARY KEY (day, user, status)
+) WITHOUT ROWID;
+
+CREATE TABLE task_months (
+    month TEXT NOT NULL,
+    user TEXT NOT NULL,
+    status TEXT NOT NULL,
+    tasks INTEGER NOT NULL,
+    llm_calls INTEGER NOT NULL,
+    tool_calls INTEGER NOT NULL,
+    tokens INTEGER NOT NULL,
+    compressions INTEGER NOT NULL,
+    compression_failures INTEGER NOT NULL,
+    messages INTEGER NOT NULL,
+    bytes INTEGER NOT NULL,
+    timed INTEGER NOT NULL,
+    duration_ms INTEGER NOT NULL,
+    PRIMARY KEY (month, user, status)
+) WITHOUT ROWID;
 
 -- +goose StatementBegin
 CREATE TRIGGER task_days_insert AFTER INSERT ON task_days BEGIN
@@ -252,6 +320,14 @@ CREATE TRIGGER task_days_delete AFTER DELETE ON task_days BEGIN
     DELETE FROM task_months WHERE tasks = 0 AND month = substr(OLD.day, 1, 7) AND user = OLD.user AND status = OLD.status;
 END;
 -- +goose StatementEnd
+
+INSERT INTO task_days
+SELECT coalesce(substr(completed_at, 1, 10), ''), coalesce(user, ''), status, count(*),
+    sum(coalesce(llm_call_count, 0)), sum(coalesce(tool_call_count, 0)), sum(coalesce(total_tokens, 0)), sum(coalesce(compression_count, 0)),
+    sum(compression_failures), sum(message_count), sum(bytes),
+    sum(strftime('%s', substr(tasks.started_at, 1, 19)) IS NOT NULL AND strftime('%s', substr(tasks.completed_at, 1, 19)) IS NOT NULL),
+    sum(coalesce((strftime('%s', substr(tasks.completed_at, 1, 19)) - strftime('%s', substr(tasks.started_at, 1, 19))) * 1000 + substr(tasks.completed_at, 21, 3) - substr(tasks.started_at, 21, 3), 0))
+FROM tasks WHERE status IN ('completed', 'stopped', 'failed') GROUP BY 1, 2, 3;
 
 -- +goose StatementBegin
 CREATE TRIGGER tasks_insert AFTER INSERT ON tasks WHEN NEW.status IN ('completed', 'stopped', 'failed') BEGIN
