@@ -1,7 +1,7 @@
-// Package llmtest is for tests of what talks to language models: a fake server
-// that speaks the real formats of chat completions and of the Messages API, with
-// faults on demand, and the suite that every provider must pass (Conformance).
-// It serves loopback only.
+// Package llmtest is for tests of what talks to language models: fake servers
+// that speak the real formats of chat completions, the Messages API and Ollama,
+// with faults on demand, and the suite that every provider must pass
+// (Conformance). They serve loopback only.
 package llmtest
 
 import (
@@ -39,6 +39,9 @@ type Request struct {
 	Schema   json.RawMessage // of the answers that are asked for; nil asks for none
 	Limit    int             // of the answer's tokens; 0 where none is asked for
 	Strict   bool            // the schema is to be kept strictly; not of the Messages API
+
+	NumCtx    int             // tokens of context that the model is to be loaded with; of Ollama alone
+	KeepAlive json.RawMessage // how long it is to stay in memory; of Ollama alone
 
 	forced string // the tool whose input is the answer; of the Messages API
 }

@@ -49,6 +49,17 @@ func TestLoopDecidesByTheMessages(t *testing.T) {
 type spy struct {
 	testing.TB
 	failed bool
+	after  []func()
+}
+
+func (s *spy) Cleanup(f func()) { s.after = append(s.after, f) }
+
+// cleaned runs f as a test, with its cleanup.
+func (s *spy) cleaned(f func()) {
+	f()
+	for _, after := range s.after {
+		after()
+	}
 }
 
 func (s *spy) Helper()               {}

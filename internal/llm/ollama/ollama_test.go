@@ -90,7 +90,7 @@ func TestGoldenRequest(t *testing.T) {
 	if diff := cmp.Diff(strings.TrimSpace(string(want)), string(got)); diff != "" {
 		t.Errorf("body (-want +got):\n%s", diff)
 	}
-	if _, err := parseChat(got); err != nil {
+	if _, err := llmtest.ParseOllama(got); err != nil {
 		t.Error(err)
 	}
 }
@@ -356,7 +356,7 @@ func TestPrefixLaw(t *testing.T) {
 				t.Fatalf("%q does not begin with %q", now, before)
 			}
 			before = bytes.Clone(now)
-			if _, err := parseChat([]byte(string(v.(*conversation).body) + `],"options":{"num_ctx":8192}}`)); err != nil {
+			if _, err := llmtest.ParseOllama([]byte(string(v.(*conversation).body) + `],"options":{"num_ctx":8192}}`)); err != nil {
 				t.Fatalf("%v: %s", err, now)
 			}
 		}
@@ -472,7 +472,7 @@ func TestWatch(t *testing.T) {
 // TestRetriesAreTold: OnRetry hears of what is repeated.
 func TestRetriesAreTold(t *testing.T) {
 	t.Parallel()
-	srv := newFake(t, llmtest.Sequence(llmtest.Answer{Status: 503, ErrorText: "server busy"}, llmtest.Answer{Text: "ok"}))
+	srv := llmtest.NewOllama(t, llmtest.Sequence(llmtest.Answer{Status: 503, ErrorText: "server busy"}, llmtest.Answer{Text: "ok"}))
 	var told []string
 	c := testClient(t, Config{BaseURL: srv.URL, MaxRetries: 2, OnRetry: func(e *llm.Error, _ time.Duration) { told = append(told, e.Message) }})
 	if reply, err := ask(c, user("x")); err != nil || reply.Message.Content != "ok" || len(told) != 1 || told[0] != "server busy" {

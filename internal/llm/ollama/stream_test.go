@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
 )
 
 // FuzzAnswer: whatever a server sends is an answer or an error, the same for
@@ -41,7 +42,7 @@ func FuzzAnswer(f *testing.F) {
 			ids[call.ID] = true
 		}
 		v.Append(reply.Message)
-		if _, err := parseChat(append(bytes.Clone(v.(*conversation).body), `],"options":{"num_ctx":8192}}`...)); err != nil {
+		if _, err := llmtest.ParseOllama(append(bytes.Clone(v.(*conversation).body), `],"options":{"num_ctx":8192}}`...)); err != nil {
 			t.Error(err)
 		}
 	})

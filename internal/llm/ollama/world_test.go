@@ -15,6 +15,7 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
 )
 
 // world is an Ollama, the machine it runs on and what happens to both, without
@@ -115,8 +116,8 @@ func (w *world) ps() string {
 
 func (w *world) load(body []byte) *http.Response {
 	w.loads = append(w.loads, string(body))
-	var c chatRequest
-	if err := strictly(body, &c); err != nil || string(c.Messages) != "[]" || c.Options.NumCtx < 1 || string(c.KeepAlive) != "-1" {
+	c, err := llmtest.ParseOllama(body)
+	if err != nil || len(c.Messages) > 0 || string(c.KeepAlive) != "-1" {
 		return answerWith(400, fmt.Sprintf(`{"error":"not a load: %v"}`, err))
 	}
 	name := c.Model
@@ -134,7 +135,7 @@ func (w *world) load(body []byte) *http.Response {
 	w.mu.Unlock()
 	time.Sleep(w.loading)
 	w.mu.Lock()
-	w.loaded[name] = c.Options.NumCtx
+	w.loaded[name] = c.NumCtx
 	return answerWith(200, `{"model":"m","created_at":"2026-11-21T08:00:00Z","message":{"role":"assistant","content":""},"done_reason":"load","done":true}`)
 }
 
