@@ -390,6 +390,10 @@ type watched struct {
 func (w *watched) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	began := w.care.now()
 	reply, err := w.Conversation.Send(ctx, onText)
+	var e *llm.Error
+	if errors.As(err, &e) && e.Kind == llm.KindForbidden {
+		return nil, err // nobody was called, and nobody may be: not to load the model either
+	}
 	if err != nil && ctx.Err() == nil {
 		if !w.care.After(ctx, began, err).Retry {
 			return nil, err
