@@ -26,7 +26,11 @@ type Health struct {
 // Ollama is loaded as it must be (route §10).
 func (m *Models) Health(ctx context.Context) Health {
 	h := Health{Ready: true, Models: []Row{}, Ollama: []ollama.Health{}, Queues: []endpoint.Queue{}}
+	away := map[string]bool{} // roles whose server passes the model on
 	for _, r := range m.List(ctx) {
+		if r.Fallback == 0 && r.Cloud {
+			away[r.Role] = true
+		}
 		if !m.inUse(r.Role) {
 			continue
 		}
@@ -35,7 +39,7 @@ func (m *Models) Health(ctx context.Context) Health {
 			h.Ready = false
 		}
 	}
-	servers, err := m.servers(ctx)
+	servers, err := m.servers(ctx, away)
 	for _, s := range servers {
 		var seen ollama.Health
 		if seen, err = look1(ctx, s, err); seen.Endpoint != "" {
@@ -75,14 +79,14 @@ func (m *Models) inUse(role string) bool {
 }
 
 // servers are the cares of the local servers of Ollama in use, each with all
-// models that must be loaded there.
-func (m *Models) servers(ctx context.Context) ([]*ollama.Care, error) {
+// models that must be loaded there; those of the roles in away never are.
+func (m *Models) servers(ctx context.Context, away map[string]bool) ([]*ollama.Care, error) {
 	quiet := m.quiet()
 	models := map[string][]Spec{}
 	var order []string
 	for _, role := range config.RoleNames() {
 		s, err := quiet.Spec(ctx, Use{Role: role, Route: routeOf(role)})
-		if err != nil || !m.inUse(role) || s.Provider != "ollama" || s.Cloud {
+		if err != nil || !m.inUse(role) || s.Provider != "ollama" || s.Cloud || away[role] {
 			continue // told of in its row
 		}
 		if models[s.Address] == nil {

@@ -115,15 +115,20 @@ func (m *Models) row(s *Spec, place int, u Use, err error) Row {
 	if err != nil {
 		return r
 	}
-	r.Forbidden = m.allowed(s, u)
+	r.Tools, r.Images = calls(s, nil), sees(s, nil)
 	if s.Provider == script.Provider {
 		r.Reachable, r.Present, r.Tools = Yes, Yes, Yes
 	}
-	r.Tools, r.Images = calls(s, nil), sees(s, nil)
+	m.place(s, &r)
+	return r
+}
+
+// place fills in what depends on where a model runs.
+func (m *Models) place(s *Spec, r *Row) {
+	r.Cloud, r.Forbidden, r.Price = s.Cloud, m.allowed(s, Use{Route: routeOf(r.Role)}), nil
 	if p, ok := m.price(s); ok {
 		r.Price = &Prices{p.Input, p.CachedInput, p.Output}
 	}
-	return r
 }
 
 // seen is what a server of the chat-completions or Messages format offers.
@@ -141,7 +146,7 @@ func (m *Models) looker() func(context.Context, *Spec, *Row) {
 	return func(ctx context.Context, s *Spec, r *Row) {
 		hc := m.httpClient(s)
 		if s.Provider == "ollama" {
-			lookOllama(ctx, s, r, hc)
+			m.lookOllama(ctx, s, r, hc)
 			return
 		}
 		mu.Lock()
@@ -197,7 +202,7 @@ func sameModel(provider, id, model string) bool {
 	return anthropic.SameModel(id, model)
 }
 
-func lookOllama(ctx context.Context, s *Spec, r *Row, hc *http.Client) {
+func (m *Models) lookOllama(ctx context.Context, s *Spec, r *Row, hc *http.Client) {
 	shown, err := ollama.Show(ctx, ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc})
 	if err != nil {
 		r.Reachable, r.Problem = answer(answered(err)), err
@@ -208,7 +213,10 @@ func lookOllama(ctx context.Context, s *Spec, r *Row, hc *http.Client) {
 	}
 	r.Reachable, r.Present = Yes, Yes
 	r.Tools, r.Images = calls(s, shown), sees(s, shown)
-	r.Cloud = r.Cloud || shown.RemoteHost != ""
+	if shown.RemoteHost != "" {
+		s.Cloud = true
+		m.place(s, r)
+	}
 	if n := shown.ContextLength; n > 0 && n < r.Context {
 		r.Context = n
 	}
