@@ -25,8 +25,8 @@ type Party struct {
 // Queue is an endpoint and who is there at this moment: those who hold slots,
 // then those who wait, in the order in which they will be served.
 type Queue struct {
-	Endpoint string
-	Parties  []Party
+	Endpoint string  `json:"endpoint"`
+	Parties  []Party `json:"parties"`
 }
 
 // The file holds a header and a record for each seat, all of one size. Who
