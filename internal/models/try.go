@@ -28,15 +28,26 @@ const (
 )
 
 // Try makes one call of the model that fills a role. Errors are those of
-// Client and of llm.Conversation.Send.
+// Client and of llm.Conversation.Send. Where u names no route it is the one that
+// the role is asked on.
 func (m *Models) Try(ctx context.Context, u Use) (Trial, error) {
+	if u.Route == "" {
+		u.Route = routeOf(u.Role)
+	}
 	c, s, err := m.Client(ctx, u)
 	t := Trial{Spec: s, Role: s.Role, Model: s.Name()}
 	if err != nil {
 		return t, err
 	}
 	conv := c.Open(llm.Settings{})
-	conv.Append(llm.Message{Role: llm.RoleUser, Content: tryPrompt})
+	ask := func() error {
+		conv.Append(llm.Message{Role: llm.RoleUser, Content: tryPrompt})
+		return nil
+	}
+	if r, ok := conv.(llm.Refillable); ok { // another may answer in its place
+		r.OnMove(ask)
+	}
+	_ = ask()
 	began := m.Now()
 	var first time.Time
 	reply, err := conv.Send(llm.LimitAnswer(ctx, tryTokens), func(string) {
