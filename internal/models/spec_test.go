@@ -3,41 +3,9 @@ package models
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
-	"strings"
 	"testing"
 	"time"
-
-	"toritsugi/internal/config"
-	"toritsugi/internal/i18n"
 )
-
-// open reads a configuration, with an environment in which nothing else stands.
-func open(t *testing.T, text string, env ...string) *Models {
-	t.Helper()
-	vars := map[string]string{"HOME": t.TempDir()}
-	for _, kv := range env {
-		k, v, _ := strings.Cut(kv, "=")
-		vars[k] = v
-	}
-	getenv := func(k string) string { return vars[k] }
-	cfg, err := config.Parse("c.yaml", []byte(text), getenv, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same := func(s string) string { return s }
-	m, err := Open(Options{Config: cfg, Redact: same, Strict: same, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Lang: i18n.English, Getenv: getenv})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return m
-}
 
 const keys = "llm: {openai: {api_key: k}, anthropic: {api_key: k}, deepseek: {api_key: k}}\n"
 

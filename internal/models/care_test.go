@@ -1,0 +1,154 @@
+package models
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
+)
+
+// A model that has left the memory is loaded again after the call, with the
+// settings of the calls.
+func TestCareWarmsUp(t *testing.T) {
+	t.Parallel()
+	var o *llmtest.Ollama
+	o = llmtest.NewOllama(t, func(r *llmtest.Request) llmtest.Answer {
+		if o.Unload("chat-v1"); r.Number == 1 { // as for a model that needs the memory
+			return llmtest.Answer{Status: 500, ErrorText: "llama runner process has terminated"}
+		}
+		return llmtest.Answer{Text: "fine"}
+	})
+	h := openHouse(t, fmt.Sprintf("llm: {max_retries: 0, ollama: {endpoint: %q}}\nproviders: {ollama: {keep_alive: 30m}}", o.URL), nil)
+	c := h.client(t, Use{Role: Chat, Route: "CHAT"})
+	for n := 1; n <= 2; n++ {
+		if reply, err := say(t.Context(), c, "go"); err != nil || reply.Message.Content != "fine" { // the first time it is made once more
+			t.Fatalf("%v, %v", reply, err)
+		}
+		h.log.await(t, n, "works again")
+	}
+	loads := o.Loads()
+	if len(o.Requests()) != 3 || len(loads) != 2 || loads[1].Model != "chat-v1:latest" || loads[1].NumCtx != 8192 || string(loads[1].KeepAlive) != `"30m"` || loads[1].Stream {
+		t.Errorf("%d calls, loads %+v", len(o.Requests()), loads)
+	}
+	if got := h.log.with("loads a model: chat-v1:latest"); len(got) != 2 {
+		t.Errorf("logged %q", got)
+	}
+}
+
+// mended is a server that goes down before a call and comes back when its
+// restart command has run, which is a small program of its own.
+type mended struct {
+	*llmtest.Ollama
+	marker string // a line for each time that the command ran
+	text   string // settings
+}
+
+func newMended(t *testing.T, answer llmtest.Handler) *mended {
+	t.Helper()
+	dir := t.TempDir()
+	m := &mended{Ollama: llmtest.NewOllama(t, answer), marker: filepath.Join(dir, "marker")}
+	command := filepath.Join(dir, "restart ollama")
+	if err := os.WriteFile(command, []byte("#!/bin/sh\necho \"$1\" >> \"$2\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m.text = fmt.Sprintf("llm: {max_retries: 0, state_dir: %q, ollama: {endpoint: %q}}\nproviders: {ollama_restart_command: '%q again %q'}", filepath.Join(dir, "state"), m.URL, command, m.marker)
+	return m
+}
+
+func (m *mended) restarts() int {
+	raw, _ := os.ReadFile(m.marker)
+	return strings.Count(string(raw), "again\n")
+}
+
+// crash takes the server down until its command has run once more.
+func (m *mended) crash() {
+	n := m.restarts()
+	m.Down(func() bool { return m.restarts() > n })
+}
+
+// A server that is down is restarted, three times within ten minutes by all
+// processes together, and the call is made once more.
+func TestCareRestarts(t *testing.T) {
+	t.Parallel()
+	m := newMended(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}))
+	var clock atomic.Int64 // seconds
+	began := time.Now()
+	at := func(o *Options) {
+		o.Now = func() time.Time { return began.Add(time.Duration(clock.Load()) * time.Second) }
+	}
+	one, two := openHouse(t, m.text, at), openHouse(t, m.text, at)
+	clients := []llm.Client{one.client(t, Use{Role: Chat, Route: "CHAT"}), two.client(t, Use{Role: Worker, Route: "CHAT"})}
+	for n := 1; n <= 3; n++ {
+		m.crash()
+		reply, err := say(t.Context(), clients[n%2], "go")
+		if err != nil || reply.Message.Content != "fine" || m.restarts() != n || len(m.Requests()) != n {
+			t.Fatalf("%v, %v after %d restarts and %d calls", reply, err, m.restarts(), len(m.Requests()))
+		}
+		clock.Add(40) // no wait before the next
+	}
+	m.crash()
+	for i, c := range clients {
+		if _, err := say(t.Context(), c, "go"); kind(err) != llm.KindUnreachable || m.restarts() != 3 {
+			t.Errorf("process %d: %v after %d restarts", i+1, err, m.restarts())
+		}
+	}
+	if got := one.log.with("was restarted 3 times within 10m0s already"); len(got) == 0 {
+		t.Errorf("logged %q", one.log.all)
+	}
+	clock.Add(600)
+	if reply, err := say(t.Context(), clients[0], "go"); err != nil || m.restarts() != 4 {
+		t.Fatalf("%v, %v after %d restarts", reply, err, m.restarts())
+	}
+	if raw, err := os.ReadFile(m.marker); err != nil || string(raw) != strings.Repeat("again\n", 4) {
+		t.Errorf("%q, %v", raw, err)
+	}
+}
+
+// A context length that another program has set is told once, and nobody's
+// model is thrown out for it.
+func TestContextMismatchIsOnlyTold(t *testing.T) {
+	t.Parallel()
+	var m *mended
+	m = newMended(t, func(*llmtest.Request) llmtest.Answer {
+		m.Load("chat-v1:latest", 32768)
+		return llmtest.Answer{Text: "fine"}
+	})
+	h := openHouse(t, m.text, nil)
+	c := h.client(t, Use{Role: Chat, Route: "CHAT"})
+	for range 3 {
+		if _, err := say(t.Context(), c, "go"); err != nil {
+			t.Fatal(err)
+		}
+		h.log.await(t, 1, "a restart would not change it")
+	}
+	if err := h.Close(); err != nil { // the last look is over
+		t.Fatal(err)
+	}
+	got := h.log.with("chat-v1:latest")
+	if len(got) != 1 || !strings.Contains(got[0], "is loaded with a context length of 32768, outside of 0 to 8192") || m.restarts() != 0 || len(m.Loads()) != 0 || len(m.Requests()) != 3 {
+		t.Errorf("%d restarts, %d loads, logged %q", m.restarts(), len(m.Loads()), got)
+	}
+}
+
+// A context longer than the model was made for is not asked for.
+func TestContextOfTheModel(t *testing.T) {
+	t.Parallel()
+	o := llmtest.NewOllama(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}), llmtest.OllamaModel{Name: "m", ContextLength: 4096, Capabilities: []string{"tools"}})
+	h := openHouse(t, fmt.Sprintf("llm: {provider: ollama, ollama: {endpoint: %q, model: m}}", o.URL), nil)
+	c, spec, err := h.Client(t.Context(), Use{})
+	if err != nil || spec.Context != 4096 {
+		t.Fatalf("%+v, %v", spec, err)
+	}
+	if _, err := say(t.Context(), c, "go"); err != nil || o.Requests()[0].NumCtx != 4096 {
+		t.Errorf("%v, %d", err, o.Requests()[0].NumCtx)
+	}
+	if got := h.log.with("ollama/m was made for a context of 4096 tokens, not 32768"); len(got) != 1 {
+		t.Errorf("logged %q", h.log.all)
+	}
+}
