@@ -74,10 +74,13 @@ func Merge(over, under *Table) *Table {
 	if over == nil {
 		over = &Table{}
 	}
-	t := &Table{asOf: over.asOf, header: under.header, footer: append(slices.Clone(under.footer), over.footer...),
+	t := &Table{asOf: over.asOf, header: under.header, footer: slices.Clone(under.footer),
 		entries: make(map[string]entry, len(over.entries)+len(under.entries)), order: slices.Clone(under.order)}
 	if t.asOf == "" {
 		t.asOf = under.asOf
+	}
+	if !slices.Equal(over.footer, under.footer) { // as of a file that began as a print of the other
+		t.footer = append(t.footer, over.footer...)
 	}
 	if len(under.header) == 0 {
 		t.header = over.header

@@ -126,6 +126,10 @@ models:
 	if b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}
+	again := Merge(mustParse(t, want), m) // a print that is used as one's own
+	if b.Reset(); again.Write(&b) != nil || b.String() != want {
+		t.Errorf("got\n%s", b.String())
+	}
 	if under.Len() != 2 || under.entries["p/a"].price.Input != 1 || Merge(nil, under).Len() != 2 || Merge(over, nil).Len() != 3 || Merge(nil, nil).Len() != 0 {
 		t.Error("a table was changed, or lost")
 	}
