@@ -162,6 +162,9 @@ func (m *Models) looker() func(context.Context, *Spec, *Row) {
 				return
 			}
 			server.models, server.err = openai.ListModels(ctx, s.Address, s.key, hc)
+			if e, ok := asError(server.err); ok {
+				e.Provider = s.Provider // of all that speak the format
+			}
 		})
 		look(server, s, r)
 	}

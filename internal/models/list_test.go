@@ -32,7 +32,7 @@ func shown(r *Row) string {
 		s += " forbidden " + key(r.Forbidden)
 	}
 	if e, ok := asError(r.Problem); ok {
-		s += " problem " + string(e.Kind)
+		s += " problem " + string(e.Kind) + " of " + e.Provider
 	} else if r.Problem != nil {
 		s += " problem " + key(r.Problem)
 	}
@@ -70,16 +70,16 @@ security: {local_only: true}
 	rows := h.List(t.Context())
 	want := []string{
 		"chat ollama/ollama/chat-v1:latest reachable yes present yes context 4096 tools no images yes alias Hanako $0/$0",
-		"worker ollama/ollama/worker-v1:latest reachable yes present no context 8192 tools unknown images unknown alias Shiro $0/$0 problem not_found",
+		"worker ollama/ollama/worker-v1:latest reachable yes present no context 8192 tools unknown images unknown alias Shiro $0/$0 problem not_found of ollama",
 		"coder ollama/t reachable yes present yes context 32768 tools yes images no alias Aka $0/$0",
 		"coder2 vllm/model-x reachable yes present no context 9000 tools unknown images unknown alias Ao $0/$0",
 		"coder3 anthropic/claude-sonnet-4.5 reachable unknown present unknown context 200000 tools yes images yes alias Claude cloud $3/$15 forbidden cloud.local_only",
 		"task openai/model-a reachable yes present yes context 128000 tools unknown images unknown $0/$0",
 		"task openai/model-b reachable yes present yes context 128000 tools unknown images unknown fallback 1 $1/$2",
-		"task lmstudio/l reachable no present unknown context 8192 tools unknown images unknown fallback 2 $0/$0 problem unreachable",
+		"task lmstudio/l reachable no present unknown context 8192 tools unknown images unknown fallback 2 $0/$0 problem unreachable of lmstudio",
 		"summarizer openai/model-a reachable yes present yes context 128000 tools unknown images unknown $0/$0",
 		"summarizer openai/model-b reachable yes present yes context 128000 tools unknown images unknown fallback 1 $1/$2",
-		"summarizer lmstudio/l reachable no present unknown context 8192 tools unknown images unknown fallback 2 $0/$0 problem unreachable",
+		"summarizer lmstudio/l reachable no present unknown context 8192 tools unknown images unknown fallback 2 $0/$0 problem unreachable of lmstudio",
 	}
 	for i, r := range rows {
 		if got := shown(&r); i >= len(want) || got != want[i] {
