@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/sandbox"
 )
 
@@ -30,6 +33,9 @@ func TestScripts(t *testing.T) {
 	_, err := sandbox.Detect(t.Context())
 	confined := err == nil
 	cache := goCache(t)
+	both := []string{"completion", "tools"}
+	chat, ollama := llmtest.NewServer(t, greets), llmtest.NewOllama(t, greets, llmtest.OllamaModel{Name: "worker", ContextLength: 40960, Capabilities: both}, llmtest.OllamaModel{Name: "small", Capabilities: both})
+	ollama.Load("worker", 32768)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -41,6 +47,9 @@ func TestScripts(t *testing.T) {
 			e.Setenv("LANG", "C.UTF-8")
 			e.Setenv("GOCACHE", cache)
 			e.Setenv("USER", "ken")
+			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))
+			e.Setenv("CHAT_SERVER", chat.URL) // with model-a and model-b
+			e.Setenv("OLLAMA_SERVER", ollama.URL)
 			if !confined {
 				e.Setenv("BARE", "--allow-unsandboxed")
 			}
@@ -55,8 +64,18 @@ func TestScripts(t *testing.T) {
 			}
 			return false, nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"repo": makeRepo, "exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"repo": makeRepo, "exits": exits, "samemessages": sameMessages},
 	})
+}
+
+// greets is a model that works on an issue in one step. It remembers nothing, so
+// all scripts share its servers.
+func greets(r *llmtest.Request) llmtest.Answer {
+	usage := &llm.Usage{PromptTokens: 1000, CompletionTokens: 100, TotalTokens: 1100}
+	if r.Turn() == 0 && len(r.Tools) > 0 {
+		return llmtest.Answer{Text: "I write it.", Usage: usage, Calls: []llm.ToolCall{{ID: "call_1", Name: "write_file", Arguments: `{"path":"greeting.txt","content":"こんにちは\n"}`}}}
+	}
+	return llmtest.Answer{Text: "The greeting is there.", Usage: usage}
 }
 
 func goCache(t *testing.T) string {
@@ -79,6 +98,24 @@ func makeRepo(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 }
+
+// sameMessages demands that the only runs of two base directories have the same
+// messages, but for times and the ids of the runs.
+func sameMessages(ts *testscript.TestScript, _ bool, args []string) {
+	var all []string
+	for _, base := range args {
+		files, err := filepath.Glob(ts.MkAbs(filepath.Join(base, "completed", "*", "messages.jsonl")))
+		if err != nil || len(files) != 1 {
+			ts.Fatalf("%d runs in %s: %v", len(files), base, err)
+		}
+		all = append(all, unique.ReplaceAllString(ts.ReadFile(files[0]), "…"))
+	}
+	if len(all) != 2 || all[0] != all[1] || strings.Count(all[0], "\n") < 3 {
+		ts.Fatalf("messages:\n%s", strings.Join(all, "\n"))
+	}
+}
+
+var unique = regexp.MustCompile(`"timestamp":"[^"]*"|[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // exits runs tori and demands an exit code: exits 3 run --repo …
 func exits(ts *testscript.TestScript, _ bool, args []string) {
