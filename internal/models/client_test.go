@@ -180,6 +180,16 @@ func TestFallback(t *testing.T) {
 	if got := h.log.with("openai a cannot answer"); len(got) != 1 || !strings.Contains(got[0], "anthropic b answers from now on") {
 		t.Errorf("logged %q", got)
 	}
+	t.Run("the second as the seeds name it", func(t *testing.T) {
+		o := llmtest.NewOllama(t, llmtest.Sequence(llmtest.Answer{Text: "mine", Usage: usage}))
+		h := openHouse(t, fmt.Sprintf("llm: {max_retries: 0, openai: {base_url: %q}, ollama: {endpoint: %q}}\nrouting: {llm: {chat_model: ollama/q, coder2_fallbacks: [ollama/ollama/q]}}", first.URL, o.URL), nil)
+		for _, role := range []string{"coder2", Chat} {
+			reply, err := say(t.Context(), h.client(t, Use{Role: role}), "go")
+			if err != nil || reply.Usage.Cost == nil || *reply.Usage.Cost != 0 {
+				t.Errorf("%s: %+v, %v", role, reply, err)
+			}
+		}
+	})
 	t.Run("never for a model asked for by name", func(t *testing.T) {
 		h := openHouse(t, strings.Replace(text, "llm: {", "llm: {fallbacks: [anthropic/b], ", 1), nil)
 		before := len(second.Requests())

@@ -164,7 +164,7 @@ func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 	}
 	return price.Priced(c, func(by string) (price.Price, bool) {
 		for i := range all {
-			if all[i].Name() == by || i == 0 && by == "" {
+			if asked := members[i].Client; asked.Provider()+"/"+asked.Model() == by { // as configured, as by is
 				return m.price(&all[i])
 			}
 		}
