@@ -74,6 +74,7 @@ func (h *house) start(args ...string) *process {
 	h.t.Helper()
 	p := &process{Cmd: exec.CommandContext(h.t.Context(), "tori", args...)}
 	p.Stdout, p.Stderr = &p.out, &p.out
+	p.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(h.dir, "state"))
 	p.WaitDelay = 5 * time.Second
 	if err := p.Start(); err != nil {
 		h.t.Fatal(err)
