@@ -2,6 +2,8 @@ package openai
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -12,8 +14,43 @@ import (
 type dialect struct {
 	maxTokens  string // the name of the output limit
 	reasoning  reasoningRule
+	ids        idRule
 	jsonObject bool // knows no json_schema: the schema is told in words
 }
+
+// idRule says which ids of calls an endpoint accepts. A conversation that
+// another model began brings others, and each request with one is refused.
+type idRule int
+
+const (
+	// idAny is for all that are lenient, or that may want an id of their own
+	// back as it was, whatever its length.
+	idAny idRule = iota
+	// idShort: OpenAI takes 1 to 40 characters.
+	idShort
+	// idNine: Mistral takes 9 letters and digits.
+	idNine
+)
+
+// callID is an id as the endpoint takes it: as it is, or a name that follows
+// from it.
+func (d dialect) callID(id string) string {
+	switch {
+	case d.ids == idShort && (id == "" || len(id) > 40):
+		sum := sha256.Sum256([]byte(id))
+		return "call_" + hex.EncodeToString(sum[:16])
+	case d.ids == idNine && (len(id) != 9 || strings.Trim(id, letters) != ""):
+		sum := sha256.Sum256([]byte(id))
+		nine := make([]byte, 9)
+		for i := range nine {
+			nine[i] = letters[int(sum[i])%len(letters)]
+		}
+		return string(nine)
+	}
+	return id
+}
+
+const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 // reasoningRule says when an assistant message carries reasoning_content.
 type reasoningRule int
@@ -37,8 +74,10 @@ func dialectOf(host string) dialect {
 	switch host = strings.ToLower(host); {
 	case host == "api.openai.com", strings.HasSuffix(host, ".openai.azure.com"):
 		// The newer models refuse max_tokens; the other vendors know no other name.
-		d.maxTokens, d.reasoning = "max_completion_tokens", reasoningNever
-	case slices.Contains([]string{"api.groq.com", "api.mistral.ai", "api.cerebras.ai"}, host):
+		d.maxTokens, d.reasoning, d.ids = "max_completion_tokens", reasoningNever, idShort
+	case host == "api.mistral.ai":
+		d.reasoning, d.ids = reasoningNever, idNine
+	case slices.Contains([]string{"api.groq.com", "api.cerebras.ai"}, host):
 		d.reasoning = reasoningNever
 	case host == "api.deepseek.com":
 		d.reasoning, d.jsonObject = reasoningAlways, true

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -53,11 +54,12 @@ func TestRequestsByEndpoint(t *testing.T) {
 	}
 	const told, format = `,"reasoning_content":"R"`, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":` + schema + `}}`
 	for base, want := range map[string]string{
-		"http://localhost:1234/v1":           head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
-		"https://API.openai.com/v1":          head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
-		"https://x.openai.azure.com/openai":  head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
-		"https://api.groq.com/openai/v1":     head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_tokens":9}`,
-		"https://api.mistral.ai/v1":          head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_tokens":9}`,
+		"http://localhost:1234/v1":          head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
+		"https://API.openai.com/v1":         head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
+		"https://x.openai.azure.com/openai": head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
+		"https://api.groq.com/openai/v1":    head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_tokens":9}`,
+		"https://api.mistral.ai/v1": head + `,"temperature":0.5` + format +
+			strings.NewReplacer(`"a"`, `"GR5IGR3G2"`, `"b"`, `"0ZkM0vRCp"`).Replace(messages("", "", "")) + `,"max_tokens":9}`,
 		"https://notapi.openai.com.evil/v1/": head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
 		"https://api.deepseek.com": head + `,"temperature":0.5,"response_format":{"type":"json_object"}` +
 			messages(`{"role":"system","content":"`+schemaWords+strings.ReplaceAll(schema, `"`, `\"`)+`"},`, told, `,"reasoning_content":""`) + `,"max_tokens":9}`,
@@ -65,6 +67,51 @@ func TestRequestsByEndpoint(t *testing.T) {
 		got := sent(t, base, Config{MaxTokens: 9, Temperature: &half}, llm.Settings{Tools: nil, Schema: json.RawMessage(schema)}, msgs...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", base, diff)
+		}
+	}
+}
+
+// TestCallIDs: a call and its result have one id, of the form that the endpoint
+// takes, whichever model they come from.
+func TestCallIDs(t *testing.T) {
+	t.Parallel()
+	long := "call_" + strings.Repeat("thought", 20)
+	ids := []string{"abcDEF123", "call_7", "toolu_01A09q90qw90lq917835lq9", "functions.bash:0", strings.Repeat("x", 40), strings.Repeat("x", 41), long, "日本語のID", "", "call_12ab"}
+	for base, want := range map[string]struct {
+		form string
+		same int // of ids
+	}{
+		"https://api.openai.com/v1":             {`^.{1,40}$`, 7},
+		"https://x.openai.azure.com/openai/v1":  {`^.{1,40}$`, 7},
+		"https://api.mistral.ai/v1":             {`^[0-9A-Za-z]{9}$`, 1},
+		"https://openrouter.ai/api/v1":          {``, len(ids)},
+		"http://localhost:4000/v1":              {``, len(ids)},
+		"https://api.deepseek.com":              {``, len(ids)},
+		"https://api.groq.com/openai/v1":        {``, len(ids)},
+		"https://api.mistral.ai.evil.example/v": {``, len(ids)},
+	} {
+		form, same, seen := regexp.MustCompile(want.form), 0, map[string]bool{}
+		for _, id := range ids {
+			body := sent(t, base, Config{}, llm.Settings{}, llm.Message{Role: llm.RoleAssistant, ToolCalls: []llm.ToolCall{{ID: id, Name: "f"}}}, llm.Message{Role: llm.RoleTool, ToolCallID: id})
+			var b struct {
+				Messages []struct {
+					Calls []struct{ ID string } `json:"tool_calls"`
+					Of    string                `json:"tool_call_id"`
+				}
+			}
+			if err := json.Unmarshal([]byte(body), &b); err != nil {
+				t.Fatal(err)
+			}
+			got := b.Messages[0].Calls[0].ID
+			if got != b.Messages[1].Of || !form.MatchString(got) || seen[got] {
+				t.Errorf("%s: %q is %q and %q, among %v", base, id, got, b.Messages[1].Of, seen)
+			}
+			if seen[got] = true; got == id {
+				same++
+			}
+		}
+		if same != want.same {
+			t.Errorf("%s: %d ids of %d as they were, want %d: %v", base, same, len(ids), want.same, seen)
 		}
 	}
 }

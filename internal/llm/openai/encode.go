@@ -76,7 +76,7 @@ func appendTools(b []byte, tools []llm.Tool) ([]byte, error) {
 func (c *client) appendMessage(b []byte, m *llm.Message, offered map[string]bool) []byte {
 	b = wire.AppendString(append(b, `{"role":`...), m.Role)
 	if m.Role == llm.RoleTool {
-		b = wire.AppendString(append(b, `,"tool_call_id":`...), m.ToolCallID)
+		b = wire.AppendString(append(b, `,"tool_call_id":`...), c.dialect.callID(m.ToolCallID))
 	}
 	switch b = append(b, `,"content":`...); {
 	case m.Content == "" && len(m.ToolCalls) > 0:
@@ -98,7 +98,7 @@ func (c *client) appendMessage(b []byte, m *llm.Message, offered map[string]bool
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = wire.AppendString(append(b, `{"id":`...), call.ID)
+		b = wire.AppendString(append(b, `{"id":`...), c.dialect.callID(call.ID))
 		name := call.Name
 		if !offered[name] {
 			name = wire.PlainName(name)
