@@ -59,7 +59,7 @@ type answer struct {
 // read reads the body of an answer into a. broken is a read error that left
 // the answer unfinished; e is any other failure.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "an answer of Ollama's /api/chat", MaxEvent: c.maxLine, MaxAnswer: c.maxAnswer}
+	f := wire.Format{Name: "an answer of Ollama's /api/chat", MaxEvent: c.maxLine, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
 	e, broken = f.ReadLines(ctx, a, contentType, in)
 	if e != nil && e.Kind == llm.KindCutStream {
 		e.Message += " (Ollama also ends it so where a model repeats itself)"

@@ -80,7 +80,8 @@ func BenchmarkOverhead(b *testing.B) {
 			c := testClient(b, Config{BaseURL: srv.URL, HTTP: srv.Client(), NumCtx: 1 << 17})
 			v := c.Open(llm.Settings{}).(*conversation)
 			v.Append(user(strings.Repeat("word ", prompt)))
-			sent := append(c.appendOptions(append(bytes.Clone(v.body), ']'), c.maxTokens), '}')
+			v.close(b.Context())
+			sent := bytes.Clone(v.sent)
 			b.Run(fmt.Sprintf("tokens=%d/words=%d/bare", n, prompt), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

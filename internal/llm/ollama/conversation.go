@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -10,14 +11,19 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// conversation is a request body that grows: head, then the messages. Bytes
-// once written are never written again, since the transport may still read
-// them after an early answer.
+// roomBeside is about what a message takes beside its text, in bytes.
+const roomBeside = 256
+
+// conversation is a request body that grows: head, then the messages. It is
+// sent from where it lies, and moves to new memory where the transport may still
+// read it when it has to grow, as after an early answer.
 type conversation struct {
 	client *client
 	body   []byte
-	head   int // length of the part before the first message
-	lastID int // the highest n of the ids "call_n" appended
+	sent   []byte     // the body as it is sent, in its memory; nil where it changed since
+	loan   *wire.Loan // of sent
+	head   int        // length of the part before the first message
+	lastID int        // the highest n of the ids "call_n" appended
 	names  map[string]string
 	size   gauge
 	broken error
@@ -39,6 +45,8 @@ func (c *client) refuse(kind llm.ErrorKind, message string, err error) *llm.Erro
 }
 
 func (v *conversation) Append(m llm.Message) {
+	v.settle()
+	v.body = wire.Room(v.body, len(m.Content)+len(m.Reasoning)+roomBeside)
 	if len(v.body) > v.head {
 		v.body = append(v.body, ',')
 	}
@@ -65,10 +73,19 @@ func (v *conversation) toolName(m *llm.Message) string {
 }
 
 func (v *conversation) Reset() {
+	v.settle()
 	v.body = v.body[:v.head:v.head] // the next append moves to new memory
 	v.lastID = 0
 	clear(v.names)
 	v.size.reset()
+}
+
+// settle ends the loan of the body.
+func (v *conversation) settle() {
+	if v.loan != nil && !v.loan.Back() {
+		v.body = append(make([]byte, 0, cap(v.body)), v.body...)
+	}
+	v.sent, v.loan = nil, nil
 }
 
 func (v *conversation) Serialized() []byte { return v.body[v.head:len(v.body):len(v.body)] }
@@ -102,7 +119,8 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return c.wire.Post(ctx, v.body, append(c.appendOptions([]byte{']'}, llm.AnswerLimit(ctx, c.maxTokens)), '}'))
+		v.close(ctx)
+		return c.wire.PostLent(ctx, v.loan, v.sent)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
@@ -116,6 +134,25 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 		return e, nil
 	})
 	return reply, e
+}
+
+// close makes sent of the body: with the tail of a call with ctx.
+func (v *conversation) close(ctx context.Context) {
+	tail := v.client.tail(ctx)
+	if v.loan != nil && !bytes.Equal(v.sent[len(v.body):], tail) {
+		v.settle()
+	}
+	if v.loan == nil {
+		v.body = wire.Room(v.body, len(tail))
+		v.sent, v.loan = v.body, &wire.Loan{}
+		v.sent = append(v.sent, tail...)
+	}
+}
+
+// tail is what stands behind the messages, with the output limit of ctx.
+func (c *client) tail(ctx context.Context) []byte {
+	b := append(make([]byte, 0, roomBeside), ']')
+	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}')
 }
 
 // measure learns from the tokens that the server read, 0 where it did not say,

@@ -71,7 +71,8 @@ func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Re
 // event without a name (NDJSON). The last line may lack its end; what is no
 // event then was cut.
 func (f Format) ReadLines(ctx context.Context, p EventParser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := bufio.NewReader(in)
+	r := f.Buffers.take(in)
+	defer f.Buffers.give(r)
 	switch _, err := firstByte(r); {
 	case errors.Is(err, io.EOF):
 		return Cut(), nil
