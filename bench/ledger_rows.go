@@ -45,7 +45,8 @@ WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i+1 FROM n WHERE i+1 < ?1),
 h(i, h, ended, at) AS (SELECT i, (i*2654435761) & 4294967295, i < ?1 - ?2, ` + fillAt + ` FROM n)
 INSERT INTO tasks (uuid, task_source, owner, repo, task_type, task_id, status, created_at, started_at, completed_at, process_id, hostname,
 	llm_provider, model, context_length, llm_call_count, tool_call_count, total_tokens, compression_count, error_message, user,
-	generation, title, heartbeat_at, message_count, bytes)
+	generation, title, heartbeat_at, message_count, bytes,
+	prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls)
 SELECT printf('%08x-0000-4000-8000-%012x', h, i),
 	CASE h>>9 & 3 WHEN 0 THEN 'gitlab' ELSE 'github' END, 'owner' || ((h>>11)%200%20), 'repo' || ((h>>11)%200), 'issue',
 	CASE WHEN ended THEN i/200 ELSE i END,
@@ -56,7 +57,8 @@ SELECT printf('%08x-0000-4000-8000-%012x', h, i),
 	CASE WHEN ended THEN strftime('%Y-%m-%dT%H:%M:%S', at+5+h%3600, 'unixepoch') || '.000000Z' END,
 	4711, 'worker-node-1', 'openai', 'gpt-4o', 128000, h%100, h%200, h%100000, h%3,
 	CASE WHEN ended AND h%1000 < 60 THEN 'the checks failed' END, 'user' || ((h>>5)%50),
-	1, 'Fix the bug in module number ' || i, strftime('%Y-%m-%dT%H:%M:%S', at+5+h%3600, 'unixepoch') || '.000000Z', h%300, h%1000000
+	1, 'Fix the bug in module number ' || i, strftime('%Y-%m-%dT%H:%M:%S', at+5+h%3600, 'unixepoch') || '.000000Z', h%300, h%1000000,
+	h%90000, h%70000, h%10000, h%9000, h%4000, h%500000, h%2
 FROM h`
 
 // fillAt spreads the rows evenly over the time.
@@ -64,9 +66,11 @@ const fillAt = `1704067200 + i*63072000/?1`
 
 // countersSQL is what the triggers would have made of those rows.
 const countersSQL = `INSERT INTO task_days (day, user, status, tasks, llm_calls, tool_calls, tokens, compressions, compression_failures,
-	messages, bytes, timed, duration_ms)
+	messages, bytes, timed, duration_ms,
+	prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls)
 SELECT substr(completed_at, 1, 10), user, status, count(*), sum(llm_call_count), sum(tool_call_count), sum(total_tokens), sum(compression_count),
-	sum(compression_failures), sum(message_count), sum(bytes), count(*), sum(1000 * (strftime('%s', completed_at) - strftime('%s', started_at)))
+	sum(compression_failures), sum(message_count), sum(bytes), count(*), sum(1000 * (strftime('%s', completed_at) - strftime('%s', started_at))),
+	sum(prompt_tokens), sum(cached_tokens), sum(cache_write_tokens), sum(completion_tokens), sum(reasoning_tokens), sum(cost_micro_usd), sum(unpriced_calls)
 FROM tasks WHERE completed_at IS NOT NULL GROUP BY 1, 2, 3`
 
 // seedQueries are those of store-v3 §8.2 and §10.2, word for word.
@@ -291,16 +295,16 @@ func (s sample) addAllRows(ctx context.Context, db *sql.DB, total contextstore.S
 			return err
 		}
 		defer func() { _ = all.Close() }()
-		var tasks, tokens, calls int64
+		var tasks, tokens, calls, cost int64
 		for all.Next() {
 			r, err := decodeRow(all)
 			if err != nil {
 				return err
 			}
-			tasks, tokens, calls = tasks+1, tokens+r.Tokens, calls+r.LLMCalls
+			tasks, tokens, calls, cost = tasks+1, tokens+r.Tokens, calls+r.LLMCalls, cost+r.CostMicroUSD
 		}
-		if tasks != total.Tasks || tokens != total.Tokens || calls != total.LLMCalls {
-			err = fmt.Errorf("the rows hold %d tasks, %d tokens and %d calls, the statistics say %+v", tasks, tokens, calls, total.Totals)
+		if tasks != total.Tasks || tokens != total.Tokens || calls != total.LLMCalls || cost != total.CostMicroUSD {
+			err = fmt.Errorf("the rows hold %d tasks, %d tokens, %d calls and %d µ$, the statistics say %+v", tasks, tokens, calls, cost, total.Totals)
 		}
 		return errors.Join(err, all.Err())
 	})
@@ -313,7 +317,8 @@ func decodeRow(rows *sql.Rows) (r contextstore.Row, err error) {
 	var started, completed, message, user, beat sql.NullString
 	err = rows.Scan(&r.UUID, &r.Key.Source, &r.Key.Owner, &r.Key.Repo, &r.Key.Type, &r.Key.ID, &status, &created, &started, &completed, &r.ProcessID,
 		&r.Hostname, &r.Provider, &r.Model, &r.ContextLength, &r.LLMCalls, &r.ToolCalls, &r.Tokens, &r.Compressions, &message, &user, &r.Generation,
-		&r.Title, &beat, &r.Phase, &r.MessageCount, &r.Bytes, &r.Failures, &r.OutboxPending)
+		&r.Title, &beat, &r.Phase, &r.MessageCount, &r.Bytes, &r.Failures, &r.OutboxPending,
+		&r.PromptTokens, &r.CachedTokens, &r.CacheWriteTokens, &r.CompletionTokens, &r.ReasoningTokens, &r.CostMicroUSD, &r.UnpricedCalls)
 	if err != nil {
 		return r, err
 	}
