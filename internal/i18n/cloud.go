@@ -3,8 +3,8 @@ package i18n
 // cloudTexts are the texts of llm/cloud.
 var cloudTexts = map[string]text{
 	"cloud.local_only": {
-		"Nothing was sent: local-only mode is on, and the route %s would use a cloud model. End the mode (/cloud in a chat, otherwise local_only of the task or security.local_only), or give the route a model that runs locally.",
-		"何も送信していません。ローカル限定モード中ですが、ルート %s はクラウドのモデルを使います。モードを解除する(チャットでは /cloud、それ以外はタスクの local_only または security.local_only)か、このルートにローカルのモデルを割り当ててください。",
+		"Nothing was sent: local-only mode is on, and the route %s would use a cloud model. End the mode (security.local_only, --local-only of the run, /cloud in a chat), or give the route a model that runs locally.",
+		"何も送信していません。ローカル限定モード中ですが、ルート %s はクラウドのモデルを使います。モードを解除する(security.local_only、実行の --local-only、チャットでは /cloud)か、このルートにローカルのモデルを割り当ててください。",
 	},
 	"cloud.route": {
 		"Nothing was sent: the route %s may not use a cloud model, since security.cloud_allowed_routes is %s. Add the route there, or give it a model that runs locally.",

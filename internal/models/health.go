@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 
 	"toritsugi/internal/config"
 	"toritsugi/internal/llm"
@@ -35,7 +36,7 @@ func (m *Models) Health(ctx context.Context) Health {
 			continue
 		}
 		h.Models = append(h.Models, r)
-		if r.Fallback == 0 && (r.Problem != nil || r.Forbidden != nil || r.Reachable == No || r.Present == No) {
+		if r.Fallback == 0 && (r.Problem != nil || r.Forbidden != nil || r.Reachable == No || r.Present == No && sure(r.Provider)) {
 			h.Ready = false
 		}
 	}
@@ -53,6 +54,12 @@ func (m *Models) Health(ctx context.Context) Health {
 		h.Ready = false
 	}
 	return h
+}
+
+// sure reports whether a provider's list of models is all that can be called;
+// gateways know names that they do not list, and LM Studio loads what is asked for.
+func sure(provider string) bool {
+	return provider == "ollama" || provider == "anthropic" || provider == "vllm"
 }
 
 // look1 asks one server, and joins its error to those before.
@@ -100,7 +107,9 @@ func (m *Models) servers(ctx context.Context, away map[string]bool) ([]*ollama.C
 		specs := models[address]
 		cfg := ollama.CareConfig{BaseURL: address, APIKey: specs[0].key, HTTP: m.httpClient(&specs[0]), Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now}
 		for i := range specs {
-			cfg.Models = append(cfg.Models, specs[i].requirement())
+			if r := specs[i].requirement(); !slices.Contains(cfg.Models, r) {
+				cfg.Models = append(cfg.Models, r)
+			}
 		}
 		c, err := ollama.NewCare(cfg)
 		if errs = errors.Join(errs, err); err == nil {

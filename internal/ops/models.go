@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,7 +172,7 @@ func Health(w io.Writer, h models.Health, o ModelsOptions) error {
 			Ollama []any            `json:"ollama"`
 			Queues []endpoint.Queue `json:"queues"`
 			Error  string           `json:"error,omitempty"`
-		}{h.Ready, modelsJSON(h.Models, o), o.servers(h.Ollama), h.Queues, o.text(h.Err)})
+		}{h.Ready, modelsJSON(h.Models, o), o.servers(h.Ollama), o.queues(h.Queues), o.text(h.Err)})
 	}
 	p := &printer{w: w}
 	verdict := "models.health_ready"
@@ -211,6 +212,7 @@ func (o ModelsOptions) text(err error) string {
 func (o ModelsOptions) servers(all []ollama.Health) []any {
 	out := []any{}
 	for _, h := range all {
+		h.Error, h.LastError = o.Mask(h.Error), o.Mask(h.LastError)
 		problems := []string{}
 		for _, err := range h.Problems() {
 			problems = append(problems, o.text(err))
@@ -224,15 +226,28 @@ func (o ModelsOptions) servers(all []ollama.Health) []any {
 	return out
 }
 
+// queues are the queues with what their parties say of themselves masked.
+func (o ModelsOptions) queues(all []endpoint.Queue) []endpoint.Queue {
+	out := make([]endpoint.Queue, len(all))
+	for i, q := range all {
+		q.Parties = slices.Clone(q.Parties)
+		for j := range q.Parties {
+			q.Parties[j].Who = o.Mask(q.Parties[j].Who)
+		}
+		out[i] = q
+	}
+	return out
+}
+
 // server prints what was seen of one Ollama.
 func (o ModelsOptions) server(p *printer, h ollama.Health) {
 	p.printf("Ollama %s %s\n", clean(h.Endpoint), clean(h.Version))
 	for _, m := range h.Models {
-		key := "models.not_loaded"
+		state := o.Lang.T("models.not_loaded")
 		if m.Loaded {
-			key = "models.loaded"
+			state = o.Lang.T("models.loaded", m.ContextLength, m.MinContext, m.MaxContext, m.SizeVRAM>>20)
 		}
-		p.printf("  %-30s  %s\n", clean(ollama.ModelName(m.Model)), o.Lang.T(key, m.ContextLength, m.MinContext, m.MaxContext, m.SizeVRAM>>20))
+		p.printf("  %-30s  %s\n", clean(ollama.ModelName(m.Model)), state)
 	}
 	p.printf("  %s\n", o.Lang.T("models.restarts", h.Restarts, h.RestartLimit, h.Window.String()))
 	for _, err := range h.Problems() {
