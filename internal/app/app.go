@@ -98,6 +98,7 @@ type system struct {
 	store  *contextstore.Store
 	fs     *disk.FS
 	models *models.Models
+	ofRun  func(...any)       // adds attributes to what the models log
 	tape   *record.File       // nil records nothing
 	ended  *contextstore.View // the run to be resumed, where it has ended
 	source *workspace.Source  // of a new run
@@ -191,6 +192,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		}
 	}
 	s.log = s.log.With("uuid", id)
+	s.ofRun("uuid", id)
 	if s.env.Started != nil {
 		s.env.Started(id)
 	}

@@ -3,11 +3,13 @@ package app
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/models"
+	"toritsugi/internal/telemetry"
 )
 
 func asLive(err error) *contextstore.LiveError {
@@ -34,7 +36,9 @@ func Models(env Env, config string) (*models.Models, error) {
 }
 
 func (s *system) openModels() (err error) {
-	s.models, err = models.Open(models.Options{Config: s.cfg, HTTP: s.env.HTTP, Redact: s.redact.String, Strict: s.redact.Strict().String, Log: s.log,
+	var log *slog.Logger
+	log, s.ofRun = telemetry.Later(s.log) // the models are chosen before the run has a uuid
+	s.models, err = models.Open(models.Options{Config: s.cfg, HTTP: s.env.HTTP, Redact: s.redact.String, Strict: s.redact.Strict().String, Log: log,
 		Lang: s.env.Lang, Notice: s.env.Notice, Getenv: s.env.Getenv, FS: s.fs, Now: s.env.Now})
 	return err
 }

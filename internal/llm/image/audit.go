@@ -110,6 +110,7 @@ type conversation struct {
 	llm.Conversation
 	options *Options
 	records []record
+	told    map[record]bool // what was left out, and said
 }
 
 func (v *conversation) Append(m llm.Message) {
@@ -173,7 +174,15 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 func (v *conversation) before(ctx context.Context) {
 	for _, r := range v.records {
 		size, exists := v.options.Stat(r.source)
-		v.options.Log.LogAttrs(ctx, slog.LevelInfo, beforeRequest, slog.String("category", category),
+		level := slog.LevelInfo
+		if r.reason != "" && !v.told[r] { // whoever looks after the run should know, once
+			level = slog.LevelWarn
+			if v.told == nil {
+				v.told = map[record]bool{}
+			}
+			v.told[r] = true
+		}
+		v.options.Log.LogAttrs(ctx, level, beforeRequest, slog.String("category", category),
 			slog.String("source_path", r.source), slog.String("url_type", v.options.URLType), slog.String("image_url", r.url),
 			slog.Int("image_url_length", r.length), slog.Bool("local_exists_before", exists), slog.Int64("local_size_before_bytes", size),
 			slog.Bool("included", r.reason == ""), slog.String("drop_reason", r.reason))
