@@ -32,8 +32,13 @@ func TestCareWarmsUp(t *testing.T) {
 		}
 		h.log.await(t, n, "works again")
 	}
+	for _, r := range append(o.Requests(), o.Loads()...) {
+		if r.NumCtx != 8192 || string(r.KeepAlive) != `"30m"` {
+			t.Errorf("asked for %d tokens and kept for %s", r.NumCtx, r.KeepAlive)
+		}
+	}
 	loads := o.Loads()
-	if len(o.Requests()) != 3 || len(loads) != 2 || loads[1].Model != "chat-v1:latest" || loads[1].NumCtx != 8192 || string(loads[1].KeepAlive) != `"30m"` || loads[1].Stream {
+	if len(o.Requests()) != 3 || len(loads) != 2 || loads[1].Model != "chat-v1:latest" || loads[1].Stream {
 		t.Errorf("%d calls, loads %+v", len(o.Requests()), loads)
 	}
 	if got := h.log.with("loads a model: chat-v1:latest"); len(got) != 2 {

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"toritsugi/internal/config"
 	"toritsugi/internal/i18n"
@@ -60,6 +61,8 @@ func (l *lines) with(text string) []string {
 // await waits until n lines hold text.
 func (l *lines) await(t *testing.T, n int, text string) {
 	t.Helper()
+	tooLong := time.NewTimer(20 * time.Second)
+	defer tooLong.Stop()
 	for {
 		l.mu.Lock()
 		added := l.added
@@ -69,7 +72,7 @@ func (l *lines) await(t *testing.T, n int, text string) {
 		}
 		select {
 		case <-added:
-		case <-t.Context().Done():
+		case <-tooLong.C:
 			t.Fatalf("%q was never logged", text)
 		}
 	}
