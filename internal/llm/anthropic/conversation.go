@@ -32,13 +32,15 @@ type conversation struct {
 	sent   []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
 	loan   *wire.Loan             // of sent
 	head   int                    // length of the part before the tape
-	limit  struct{ from, to int } // where in it the output limit stands
+	pace   struct{ from, to int } // where in it stands what appendPace wrote
 	names  names
 	answer string         // the tool whose input is the answer's text; empty without a schema
 	uses   map[string]int // how often an id was asked for on the wire
 	open   []call         // of the latest answer, without a result so far
 	lastID int            // the highest n of the ids "call_n" appended
 	broken error
+
+	mayThink bool // thinking is asked for wherever the API allows it
 }
 
 // roomBeside is about what a message takes beside its text, in bytes.
@@ -66,7 +68,8 @@ func (v *conversation) Reset() {
 }
 
 // Serialized returns the tape: what was appended as it is transmitted, but for
-// the moving cache marks. Its last array and object are open.
+// the moving cache marks. Its last array and object are open. Where a Send found
+// that the API takes back no thinking, that is gone from it.
 func (v *conversation) Serialized() []byte {
 	v.settle()
 	return v.tape.b[v.head:len(v.tape.b):len(v.tape.b)]
@@ -88,8 +91,7 @@ func (v *conversation) Append(m llm.Message) {
 			v.tape.line(m.Content)
 		}
 		for _, i := range m.Images {
-			v.tape.user()
-			v.tape.image(i)
+			v.tape.picture(i)
 		}
 	}
 }
@@ -176,8 +178,7 @@ func (v *conversation) appendResult(m *llm.Message) {
 	v.closeCalls()
 	v.tape.line(orphanLine + m.ToolName + "]\n" + m.Content)
 	for _, i := range m.Images {
-		v.tape.user()
-		v.tape.image(i)
+		v.tape.picture(i)
 	}
 }
 
@@ -236,17 +237,15 @@ func (v *conversation) settle() {
 	v.sent, v.loan = nil, nil
 }
 
-// limited is a body in parts, with the output limit of ctx where that is lower.
+// limited is a body in parts: with the output limit of ctx where that is lower,
+// and without thinking where the API would refuse it.
 func (v *conversation) limited(ctx context.Context, body []byte) [][]byte {
 	c := v.client
-	n := llm.AnswerLimit(ctx, c.maxTokens)
-	if n == c.maxTokens {
+	n, thinks := llm.AnswerLimit(ctx, c.maxTokens), v.thinks()
+	if n == c.maxTokens && thinks == v.mayThink {
 		return [][]byte{body}
 	}
-	if c.thinking > 0 && v.answer == "" {
-		n += c.thinking // the API counts both together
-	}
-	return [][]byte{body[:v.limit.from], strconv.AppendInt(nil, int64(n), 10), body[v.limit.to:]}
+	return [][]byte{body[:v.pace.from], c.appendPace(nil, n, thinks), body[v.pace.to:]}
 }
 
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
@@ -281,6 +280,11 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 		}
 		return e, broken
 	})
+	if e != nil && refusesThoughts(e) && len(v.tape.thoughts) > 0 {
+		v.settle()
+		v.tape.forget()
+		return v.call(ctx, onText)
+	}
 	return reply, e
 }
 

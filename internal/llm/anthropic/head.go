@@ -26,24 +26,11 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 		tools = append(tools[:len(tools):len(tools)], llm.Tool{Name: "final_answer", Description: answerDescription, Schema: set.Schema})
 	}
 	b := wire.AppendString([]byte(`{"model":`), c.sent)
-	limit := c.maxTokens
-	thinking := ""
-	switch {
-	case forced || c.thinking == 0:
-	case c.thinking == Adaptive:
-		thinking = `,"thinking":{"type":"adaptive"}`
-	default:
-		limit += c.thinking // the API counts both together
-		thinking = `,"thinking":{"type":"enabled","budget_tokens":` + strconv.Itoa(c.thinking) + `}`
-	}
+	v.mayThink = c.thinking != 0 && !forced
 	b = append(b, `,"max_tokens":`...)
-	v.limit.from = len(b)
-	b = strconv.AppendInt(b, int64(limit), 10)
-	v.limit.to = len(b)
-	b = append(append(b, `,"stream":true`...), thinking...)
-	if c.temperature != nil && thinking == "" {
-		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'f', -1, 64)
-	}
+	v.pace.from = len(b)
+	b = c.appendPace(b, c.maxTokens, v.mayThink)
+	v.pace.to = len(b)
 	if len(tools) == 0 {
 		return append(b, ','), nil
 	}
@@ -77,6 +64,25 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 		b = append(b, `,"tool_choice":{"type":"any"}`...)
 	}
 	return append(b, ','), nil
+}
+
+// appendPace appends what can differ from call to call: the output limit, with
+// what stands behind it.
+func (c *client) appendPace(b []byte, limit int, thinks bool) []byte {
+	thinking := ""
+	switch {
+	case !thinks:
+	case c.thinking == Adaptive:
+		thinking = `,"thinking":{"type":"adaptive"}`
+	default:
+		limit += c.thinking // the API counts both together
+		thinking = `,"thinking":{"type":"enabled","budget_tokens":` + strconv.Itoa(c.thinking) + `}`
+	}
+	b = append(append(strconv.AppendInt(b, int64(limit), 10), `,"stream":true`...), thinking...)
+	if c.temperature != nil && !thinks {
+		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'f', -1, 64)
+	}
+	return b
 }
 
 // appendSchema appends an input schema, which the API demands to say that it

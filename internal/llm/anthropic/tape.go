@@ -44,7 +44,15 @@ type tape struct {
 	mark  string // cacheMark, or nothing where nothing is to be cached
 	prior int    // end of the last user turn that was answered, 0 where none was
 	tools bool   // holds a block of a tool
+
+	thoughts []span // where blocks of thinking stand
+	results  bool   // the last user turn holds results of calls
+	said     bool   // it holds something else
+	thought  bool   // an answer began with thinking since a user turn that held something else
 }
+
+// span is a part of a tape, to its end exclusively.
+type span struct{ from, to int }
 
 const openBlock, closedBlock = "},", ","
 
@@ -74,12 +82,21 @@ func (t *tape) user() {
 	}
 	t.b = append(t.b, `{"role":"user","content":[`...)
 	t.at, t.sep = inUser, ""
+	t.results, t.said = false, false
 }
 
 // line writes a user's text block.
 func (t *tape) line(text string) {
 	t.user()
+	t.said = true
 	t.text(text)
+}
+
+// picture writes a user's image block.
+func (t *tape) picture(i llm.Image) {
+	t.user()
+	t.said = true
+	t.image(i)
 }
 
 // ask makes the last turn a user's, which the API demands before each answer:
@@ -98,6 +115,7 @@ func (t *tape) ask() {
 // assistant begins an assistant's turn.
 func (t *tape) assistant() {
 	t.ask()
+	t.thought = t.thought && t.results && !t.said
 	t.prior = len(t.b)
 	t.b = append(t.b, `}]},{"role":"assistant","content":[`...)
 	t.at, t.sep = inAssistant, ""
@@ -115,10 +133,29 @@ func (t *tape) text(s string) {
 	t.sep = openBlock
 }
 
-// raw writes a block as it came from the vendor.
+// raw writes a block of thinking as it came from the vendor.
 func (t *tape) raw(block []byte) {
+	t.thought = t.thought || t.sep == "" // the turn begins with it
+	t.thoughts = append(t.thoughts, span{len(t.b), len(t.b) + len(block)})
 	t.b = append(t.b, block...)
 	t.sep = closedBlock
+}
+
+// forget takes the blocks of thinking out of the tape. Behind each stands a
+// comma, since no turn ends with one.
+func (t *tape) forget() {
+	n, prior := t.thoughts[0].from, t.prior
+	for i, s := range t.thoughts {
+		next := len(t.b)
+		if i+1 < len(t.thoughts) {
+			next = t.thoughts[i+1].from
+		}
+		if s.to < prior {
+			t.prior -= s.to + len(closedBlock) - s.from
+		}
+		n += copy(t.b[n:], t.b[s.to+len(closedBlock):next])
+	}
+	t.b, t.thoughts, t.thought = t.b[:n], nil, false
 }
 
 // image writes an image block, or says that the API knows none of its type.
@@ -169,7 +206,7 @@ func (t *tape) result(id, text string, images []llm.Image, failed bool) {
 	case !blank(text):
 		t.b = wire.AppendString(append(t.b, `,"content":`...), text)
 	}
-	t.sep, t.tools = openBlock, true
+	t.sep, t.tools, t.results = openBlock, true, true
 }
 
 func blank(s string) bool { return strings.TrimSpace(s) == "" }
