@@ -23,16 +23,38 @@ func AppendSchema(b []byte, schema json.RawMessage) ([]byte, error) {
 
 // Arguments is raw where it is a JSON object. What is none is wrapped in one,
 // because servers that parse arguments would refuse the whole conversation
-// from then on; none at all is an empty object.
+// from then on, and so is one with a number out of range; none at all is an
+// empty object.
 func Arguments(raw string) string {
 	trimmed := strings.TrimSpace(raw)
 	if trimmed == "" {
 		return "{}"
 	}
-	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) {
+	if trimmed[0] == '{' && json.Valid([]byte(trimmed)) && !overflows(trimmed) {
 		return raw
 	}
 	return string(append(AppendString([]byte(`{"malformed_arguments":`), raw), '}'))
+}
+
+// overflows reports whether valid JSON holds a number that no double does. Only
+// what looks like one is decoded for that.
+func overflows(s string) bool {
+	digits, exponent := 0, false
+	for i := range len(s) {
+		switch c := s[i]; {
+		case '0' <= c && c <= '9':
+			if digits++; exponent && digits > 2 || digits > 308 {
+				var v any
+				return json.Unmarshal([]byte(s), &v) != nil
+			}
+		case (c == 'e' || c == 'E') && digits > 0:
+			digits, exponent = 0, true
+		case c == '+' && exponent && digits == 0:
+		default:
+			digits, exponent = 0, false
+		}
+	}
+	return false
 }
 
 // PlainName makes a name that a model invented acceptable: OpenAI answers 400
