@@ -56,7 +56,7 @@ type Ollama struct {
 	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length in tokens, asked of the server with every call (num_ctx)."`
 	Endpoint      string `yaml:"endpoint" default:"http://127.0.0.1:11434" check:"url" doc:"Address of the server."`
 	APIKey        string `yaml:"api_key" secret:"true" doc:"Key of a server that asks for one."`
-	Think         string `yaml:"think" default:"auto" check:"enum=auto|true|false|low|medium|high" doc:"Whether a model that can think does so before it answers; auto leaves it to the model."`
+	Think         string `yaml:"think" default:"auto" check:"enum=auto|true|false|low|medium|high|max" doc:"Whether a model that can think does so before it answers; auto leaves it to the model."`
 	MaxParallel   int    `yaml:"max_parallel" default:"1" check:"min=0,max=1024" doc:"Calls at once from this machine, chat before work; 0 for no limit."`
 }
 

@@ -15,8 +15,8 @@ var ollamaTexts = map[string]text{
 		"keep_alive が %q になっています。秒数(-1 で無期限)または 30m のような時間を指定してください。",
 	},
 	"ollama.think": {
-		"think is %q, but it must be true, false, low, medium or high. Correct it.",
-		"think が %q になっています。true、false、low、medium、high のいずれかを指定してください。",
+		"think is %q, but it must be true, false, low, medium, high or max. Correct it.",
+		"think が %q になっています。true、false、low、medium、high、max のいずれかを指定してください。",
 	},
 	"ollama.limits": {
 		"The limits of the model %s do not agree: num_ctx %d, min_context %d, max_context %d. num_ctx must lie between the two (0: no limit).",

@@ -41,8 +41,8 @@ type Config struct {
 	KeepAlive   string
 	MaxTokens   int      // output limit of each call (num_predict); 0 sends none
 	Temperature *float64 // nil leaves it to the model
-	// Think is "true" or "false", or for models that know levels "low", "medium"
-	// or "high"; empty leaves it to the model.
+	// Think is "true" or "false", or for models that know levels "low", "medium",
+	// "high" or, from Ollama 0.22 on, "max"; empty leaves it to the model.
 	Think string
 
 	// HTTP makes the calls; nil makes a client of its own. It should have no
@@ -116,7 +116,7 @@ func newClient(cfg Config) (*client, error) {
 	switch cfg.Think {
 	case "", "true", "false":
 		c.think = cfg.Think
-	case "low", "medium", "high":
+	case "low", "medium", "high", "max":
 		c.think = strconv.Quote(cfg.Think)
 	default:
 		return nil, i18n.E("ollama.think", cfg.Think)
@@ -145,12 +145,13 @@ func ModelName(configured string) string {
 }
 
 // SameModel reports whether two names mean one model: the tag defaults to
-// latest, the registry and the library may be left out, and case does not count.
-// Source: types/model of Ollama (ParseName, EqualFold).
+// latest, the registry and the library may be left out, case does not count, and
+// local at the end says only that it is no cloud's.
+// Source: types/model (ParseName, EqualFold) and internal/modelref of Ollama.
 func SameModel(a, b string) bool { return fullName(a) == fullName(b) }
 
 func fullName(name string) string {
-	name = strings.ToLower(ModelName(name))
+	name = strings.TrimSuffix(strings.ToLower(ModelName(name)), ":local")
 	name = strings.TrimPrefix(name, "registry.ollama.ai/")
 	name = strings.TrimPrefix(name, "library/")
 	if !strings.Contains(name[strings.LastIndexByte(name, '/')+1:], ":") {

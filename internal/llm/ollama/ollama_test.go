@@ -104,6 +104,7 @@ func TestWhatIsAlwaysSent(t *testing.T) {
 		{Config{Model: "m"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"stream":true,"messages":[],"options":{"num_ctx":8192}}`},
 		{Config{Model: "ollama/m:7b", KeepAlive: "0", NumCtx: 32768, Think: "true"}, `{"model":"m:7b","keep_alive":0,"truncate":false,"shift":false,"stream":true,"think":true,"messages":[],"options":{"num_ctx":32768}}`},
 		{Config{Model: "m", KeepAlive: " -1 ", Think: "high"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"stream":true,"think":"high","messages":[],"options":{"num_ctx":8192}}`},
+		{Config{Model: "m", Think: "max"}, `{"model":"m","keep_alive":-1,"truncate":false,"shift":false,"stream":true,"think":"max","messages":[],"options":{"num_ctx":8192}}`},
 		{Config{Model: "m", KeepAlive: "1h30m"}, `{"model":"m","keep_alive":"1h30m","truncate":false,"shift":false,"stream":true,"messages":[],"options":{"num_ctx":8192}}`},
 	} {
 		v := testClient(t, c.cfg).Open(llm.Settings{}).(*conversation)
@@ -162,6 +163,7 @@ func TestSameModel(t *testing.T) {
 	}{
 		{"ollama/chat-v1:latest", "chat-v1", true}, {"chat-v1", "Chat-V1:Latest", true}, {"qwen3:30b", "qwen3", false}, {"me/m", "me/m:latest", true},
 		{"library/m", "m:latest", true}, {"registry.ollama.ai/library/m:1", "m:1", true}, {"host:5000/me/m", "host:5000/me/m:latest", true},
+		{"m:7b:local", "m:7b", true}, {"m:LOCAL", "m", true}, {"m:7b-local", "m:7b", false}, {"local", "m", false},
 		{"me/m", "m", false}, {"chat-v1", "chat-v10", false}, {"hf.co/a/b:Q4", "hf.co/a/b", false},
 	} {
 		if SameModel(c.a, c.b) != c.same || SameModel(c.b, c.a) != c.same {
