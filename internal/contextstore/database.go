@@ -24,13 +24,14 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-//go:embed migrations/*.sql migrations/house/*.sql
+//go:embed migrations/*.sql migrations/whole/*.sql migrations/house/*.sql
 var migrations embed.FS
 
 // schema says what a database of the base directory is.
 type schema struct {
 	file       string // in the base directory
 	migrations string // directory of the embedded files
+	whole      string // embedded file with what all of them lead to; "" where they are quick enough
 	sync       string // PRAGMA synchronous
 	busy       int    // ms to wait for another process's write, once it is open
 	newer      string // texts: written by a newer program
@@ -188,7 +189,9 @@ func (s schema) up(ctx context.Context, db *sql.DB) error {
 }
 
 // lay gives a database with nothing in it the schema that up would bring it to,
-// in one transaction: a start on a new directory takes half the time so.
+// in one transaction: a start on a new directory takes half the time so. For each
+// column that a migration adds, SQLite reads its whole schema again; what they
+// lead to is therefore kept as one file where there is one.
 func (s schema) lay(ctx context.Context, db *sql.DB) error {
 	files, err := fs.Glob(migrations, s.migrations+"/*.sql") // in order
 	if err != nil {
@@ -203,7 +206,12 @@ func (s schema) lay(ctx context.Context, db *sql.DB) error {
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing, after the commit
-	if err := known.CreateVersionTable(ctx, tx); err != nil {
+	if s.whole != "" {
+		err = execFile(ctx, tx, s.whole) // has the table of versions
+	} else {
+		err = known.CreateVersionTable(ctx, tx)
+	}
+	if err != nil {
 		return err
 	}
 	if err := known.Insert(ctx, tx, versions.InsertRequest{Version: 0}); err != nil {
@@ -214,19 +222,29 @@ func (s schema) lay(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return err
 		}
-		text, err := migrations.ReadFile(f)
-		if err != nil {
-			return err
-		}
-		up, _, _ := strings.Cut(string(text), "-- +goose Down") // the other marks are comments
-		if _, err := tx.ExecContext(ctx, up); err != nil {
-			return fmt.Errorf("%s: %w", f, err)
+		if s.whole == "" {
+			if err := execFile(ctx, tx, f); err != nil {
+				return err
+			}
 		}
 		if err := known.Insert(ctx, tx, versions.InsertRequest{Version: v}); err != nil {
 			return err
 		}
 	}
 	return tx.Commit()
+}
+
+// execFile does what an embedded file says, of a migration its way up.
+func execFile(ctx context.Context, tx *sql.Tx, file string) error {
+	text, err := migrations.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	up, _, _ := strings.Cut(string(text), "-- +goose Down") // the other marks are comments
+	if _, err := tx.ExecContext(ctx, up); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
 }
 
 // attach opens the database, makes it where there is none and migrates an older

@@ -33,7 +33,7 @@ type index struct {
 }
 
 var indexSchema = schema{
-	file: "tasks.db", migrations: "migrations", sync: "NORMAL", busy: 250,
+	file: "tasks.db", migrations: "migrations", whole: "migrations/whole/tasks.sql", sync: "NORMAL", busy: 250,
 	newer: "ledger.newer_index", broken: "ledger.broken_index",
 }
 

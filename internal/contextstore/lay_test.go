@@ -2,15 +2,19 @@ package contextstore
 
 import (
 	"database/sql"
+	"flag"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/pressly/goose/v3"
 )
+
+var update = flag.Bool("update", false, "rewrite the files of migrations/whole")
 
 // TestLayIsUp: a database that is made at once is the one that its migrations
 // lead to.
@@ -39,23 +43,19 @@ func TestLayIsUp(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer rows.Close()
-			for rows.Next() {
-				var line string
-				if err := rows.Scan(&line); err != nil {
-					t.Fatal(err)
+			all = texts(t, rows)
+			if s.whole != "" {
+				all = append(all, contents(t, h.w)...)
+				if how == "up" && *update {
+					writeWhole(t, h.w, s.whole)
 				}
-				all = append(all, line)
-			}
-			if err := rows.Err(); err != nil {
-				t.Fatal(err)
 			}
 			return all
 		}
-		laid := made("laid", func(db *sql.DB) error { return s.lay(t.Context(), db) })
 		up := made("up", func(db *sql.DB) error { return s.up(t.Context(), db) })
+		laid := made("laid", func(db *sql.DB) error { return s.lay(t.Context(), db) })
 		if !slices.Equal(laid, up) || len(up) < 5 {
-			t.Errorf("%s made at once:\n%q\nby its migrations:\n%q", s.file, laid, up)
+			t.Errorf("%s made at once (-update rewrites %s, for the next run): %s", s.file, s.whole, cmp.Diff(up, laid))
 		}
 		made("laid, then up", func(db *sql.DB) error {
 			if err := s.lay(t.Context(), db); err != nil {
@@ -66,6 +66,61 @@ func TestLayIsUp(t *testing.T) {
 	}
 }
 
+// contents are the rows that the migrations of the index put into its tables, as
+// statements.
+func contents(t *testing.T, db *sql.DB) (all []string) {
+	t.Helper()
+	var tables string
+	if err := db.QueryRow(`SELECT group_concat(name) FROM (SELECT name FROM sqlite_master
+		WHERE type='table' AND name NOT LIKE 'sqlite_%' AND name<>'goose_db_version' ORDER BY 1)`).Scan(&tables); err != nil {
+		t.Fatal(err)
+	}
+	for table := range strings.SplitSeq(tables, ",") {
+		if table == "index_meta" {
+			continue
+		}
+		var n int
+		if err := db.QueryRow(`SELECT count(*) FROM ` + table).Scan(&n); err != nil || n > 0 {
+			t.Errorf("%s: %d rows, %v; none was known to hold any", table, n, err)
+		}
+	}
+	rows, err := db.Query(`SELECT 'INSERT INTO index_meta VALUES (' || quote(key) || ', ' || quote(value) || ')' FROM index_meta ORDER BY key`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts(t, rows)
+}
+
+// writeWhole writes the file that makes db at once.
+func writeWhole(t *testing.T, db *sql.DB, file string) {
+	t.Helper()
+	rows, err := db.Query(`SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "-- What all migrations of tasks.db lead to. Written by go test -run TestLayIsUp -update.\n\n" +
+		strings.Join(append(texts(t, rows), contents(t, db)...), ";\n\n") + ";\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func texts(t *testing.T, rows *sql.Rows) (all []string) {
+	t.Helper()
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, line)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
 // TestDownLeadsBack: what the latest migration of the index did it can undo.
 func TestDownLeadsBack(t *testing.T) {
 	t.Parallel()
@@ -73,7 +128,7 @@ func TestDownLeadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := func(versions ...int64) (all []string) {
+	made := func(versions ...int64) []string {
 		path := filepath.Join(t.TempDir(), "tasks.db")
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -99,18 +154,7 @@ func TestDownLeadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var line string
-			if err := rows.Scan(&line); err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, line)
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		return all
+		return texts(t, rows)
 	}
 	if d := cmp.Diff(made(latest-1), made(latest, latest-1)); d != "" {
 		t.Error(d)
