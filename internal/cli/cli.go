@@ -144,14 +144,8 @@ func (c *console) parse(args []string) (err error) {
 			err = nil
 		}
 	}()
-	vars := kong.Vars{}
-	for _, k := range i18n.Keys() {
-		if name, ok := helpVar(k); ok {
-			vars[name] = c.lang.T(k)
-		}
-	}
 	var cmd commands
-	parser, err := kong.New(&cmd, kong.Name("tori"), kong.Description(c.lang.T("cli.description")), vars,
+	parser, err := kong.New(&cmd, kong.Name("tori"), kong.Description(c.lang.T("cli.description")), kong.PostBuild(c.explain),
 		kong.Writers(c.out, c.err), kong.Exit(func(int) { panic(helped{}) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}))
 	if err != nil {
 		return err
@@ -171,13 +165,34 @@ func (c *console) parse(args []string) (err error) {
 	return k.Run(c)
 }
 
-// helpVar maps a text "cli.help.x" to the variable x_help of the struct tags.
-func helpVar(key string) (string, bool) {
-	const prefix = "cli.help."
-	if len(key) <= len(prefix) || key[:len(prefix)] != prefix {
-		return "", false
+// explain puts the texts "cli.help.x" where the struct tags say ${x_help}. As
+// kong's variables all of them would be interpolated again for each flag.
+func (c *console) explain(k *kong.Kong) error {
+	return kong.Visit(k.Model.Node, func(v kong.Visitable, next kong.Next) error {
+		switch v := v.(type) {
+		case *kong.Node:
+			v.Help = c.help(v.Help)
+		case *kong.Value:
+			v.Help = c.help(v.Help)
+		}
+		return next(nil)
+	})
+}
+
+// help is the text of a tag, as kong interpolates it; where there is none the
+// tag stays, which kong refuses.
+func (c *console) help(tag string) string {
+	name, isVar := strings.CutPrefix(tag, "${")
+	name, isHelp := strings.CutSuffix(name, "_help}")
+	if !isVar || !isHelp {
+		return tag
 	}
-	return key[len(prefix):] + "_help", true
+	key := "cli.help." + name
+	text := c.lang.T(key)
+	if text == key {
+		return tag
+	}
+	return strings.ReplaceAll(text, "$", "$$")
 }
 
 // exitCode is the exit code of a task's status.
