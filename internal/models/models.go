@@ -57,8 +57,8 @@ type Options struct {
 type Models struct {
 	Options
 	resolver
-	prices *price.Table
-	state  string // directory of what processes share; "" where there is none
+	prices func() *price.Table // asked for when the first price is: the built-in table is parsed then
+	state  string              // directory of what processes share; "" where there is none
 
 	mu       sync.Mutex
 	breakers map[string]*endpoint.Breaker
@@ -67,7 +67,7 @@ type Models struct {
 	idle     []*http.Client
 }
 
-// Open reads the price table and the lists of hosts. It calls no model.
+// Open reads the price table of the settings and the lists of hosts. It calls no model.
 // The error is an i18n error of a setting.
 func Open(o Options) (*Models, error) {
 	if o.FS == nil {
@@ -83,14 +83,14 @@ func Open(o Options) (*Models, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Models{Options: o, resolver: resolver{o.Config, policy}, prices: price.Builtin(),
+	m := &Models{Options: o, resolver: resolver{o.Config, policy}, prices: sync.OnceValue(price.Builtin),
 		breakers: map[string]*endpoint.Breaker{}, slots: map[string]*endpoint.Slots{}}
 	if file := o.Config.LLM.PricesFile; file != "" {
 		own, err := price.Load(file)
 		if err != nil {
 			return nil, err
 		}
-		m.prices = price.Merge(own, m.prices)
+		m.prices = sync.OnceValue(func() *price.Table { return price.Merge(own, price.Builtin()) })
 	}
 	m.state = stateDir(o.Config.LLM.StateDir, o.Getenv)
 	return m, nil
@@ -111,7 +111,7 @@ func stateDir(set string, getenv func(string) string) string {
 }
 
 // Prices is the table in force.
-func (m *Models) Prices() *price.Table { return m.prices }
+func (m *Models) Prices() *price.Table { return m.prices() }
 
 // Close ends what looks after servers, and closes idle connections.
 func (m *Models) Close() error {
@@ -182,7 +182,7 @@ func (m *Models) Spec(ctx context.Context, u Use) (Spec, error) {
 }
 
 func (m *Models) price(s *Spec) (price.Price, bool) {
-	return m.prices.Price(s.Provider, ollama.ModelName(s.Model), !s.Cloud)
+	return m.prices().Price(s.Provider, ollama.ModelName(s.Model), !s.Cloud)
 }
 
 // priority is who goes first at a busy server: chat, where somebody waits.
