@@ -1,82 +1,14 @@
 package openai
 
 import (
-	"bytes"
-	"io"
 	"net/http"
-	"net/http/httptrace"
-	"strings"
 	"testing"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
 )
 
-// keeper is a transport that answers at once; it reads what is sent only where
-// it is prompt.
-type keeper struct {
-	prompt bool
-	bodies []io.ReadCloser
-}
-
-func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
-	body := r.Body
-	if k.prompt {
-		b, err := io.ReadAll(r.Body)
-		if err != nil {
-			return nil, err
-		}
-		body = io.NopCloser(bytes.NewReader(b))
-		httptrace.ContextClientTrace(r.Context()).WroteRequest(httptrace.WroteRequestInfo{})
-	}
-	k.bodies = append(k.bodies, body)
-	answer := stream(1)
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
-}
-
-// TestSentBytesStay: what a transport has not read yet does not change with the
-// conversation, and is what one that reads at once got; where all was read, the
-// conversation grows where it is.
 func TestSentBytesStay(t *testing.T) {
 	t.Parallel()
-	sent := map[bool][]string{}
-	for _, prompt := range []bool{true, false} {
-		k := &keeper{prompt: prompt}
-		v := testClient(t, Config{BaseURL: "http://h", HTTP: &http.Client{Transport: k}}).Open(llm.Settings{}).(*conversation)
-		var serialized []string
-		moved := 0
-		for n := range 12 {
-			v.Append(llm.Message{Role: llm.RoleUser, Content: strings.Repeat("a", 10*n+1)})
-			during := ""
-			if _, err := v.Send(t.Context(), func(string) { during = string(v.Serialized()) }); err != nil {
-				t.Fatal(err)
-			}
-			if after := string(v.Serialized()); during != after {
-				t.Fatalf("serialized within the call:\n%s\nafter it:\n%s", during, after)
-			}
-			serialized = append(serialized, string(v.Serialized()))
-			at := &v.Serialized()[0]
-			v.Append(llm.Message{Role: llm.RoleAssistant, Content: "ok"})
-			if at != &v.Serialized()[0] {
-				moved++
-			}
-		}
-		for n, s := range serialized {
-			if n > 0 && !strings.HasPrefix(s, serialized[n-1]) {
-				t.Errorf("not a prefix:\n%s\n%s", serialized[n-1], s)
-			}
-			b, err := io.ReadAll(k.bodies[n])
-			if err != nil {
-				t.Fatal(err)
-			}
-			sent[prompt] = append(sent[prompt], string(b))
-		}
-		if prompt && moved > 6 {
-			t.Errorf("it moved %d times of 12 although all was read", moved)
-		}
-	}
-	for n, want := range sent[true] {
-		if got := sent[false][n]; got != want {
-			t.Errorf("request %d, read late:\n%s\nread at once:\n%s", n+1, got, want)
-		}
-	}
+	llmtest.SentBytesStay(t, stream(1), func(hc *http.Client) llm.Client { return testClient(t, Config{BaseURL: "http://h", HTTP: hc}) })
 }
