@@ -55,12 +55,12 @@ func defaults() *Config {
 		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7},
 		LLM: LLM{
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
-			OpenAI:    OpenAI{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
-			Anthropic: Anthropic{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"},
-			DeepSeek:  DeepSeek{Model: "deepseek-flash", ContextLength: 128000, BaseURL: "https://api.deepseek.com"},
+			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
+			Anthropic: Anthropic{Server: Server{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"}},
+			DeepSeek:  Server{Model: "deepseek-flash", ContextLength: 128000, BaseURL: "https://api.deepseek.com"},
 			Ollama:    Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434", "", "auto", 1},
-			LMStudio:  LMStudio{ContextLength: 8192, BaseURL: "http://127.0.0.1:1234/v1", MaxParallel: 1},
-			VLLM:      VLLM{ContextLength: 32768, BaseURL: "http://127.0.0.1:8000/v1"},
+			LMStudio:  Server{ContextLength: 8192, BaseURL: "http://127.0.0.1:1234/v1", MaxParallel: 1},
+			VLLM:      Server{ContextLength: 32768, BaseURL: "http://127.0.0.1:8000/v1"},
 		},
 		Routing: Routing{Roles{
 			Chat: role("Mio", "ollama", "ollama/chat-v1:latest"), Worker: role("Shiro", "ollama", "ollama/worker-v1:latest"),
@@ -185,8 +185,8 @@ func TestEveryKey(t *testing.T) {
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
-			OpenAI: OpenAI{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1", 2}, Anthropic: Anthropic{"c", 3000, "key-of-a", "https://a", -1, 3},
-			DeepSeek: DeepSeek{"d", 3001, "key-of-d", "https://d", 4}, LMStudio: LMStudio{"l", 3002, "key-of-l", "https://l", 5}, VLLM: VLLM{"v", 3003, "key-of-v", "https://v", 6},
+			OpenAI: Server{"m", 1000, "s3cret-value", "http://u:pa55word@h:1/v1", 2}, Anthropic: Anthropic{Server{"c", 3000, "key-of-a", "https://a", 3}, -1},
+			DeepSeek: Server{"d", 3001, "key-of-d", "https://d", 4}, LMStudio: Server{"l", 3002, "key-of-l", "https://l", 5}, VLLM: Server{"v", 3003, "key-of-v", "https://v", 6},
 			Ollama: Ollama{"q", 2000, "https://o", "key-of-o", "false", 7}, Script: Script{"/d/${x}.yaml"},
 		},
 		Routing:              Routing{roles},

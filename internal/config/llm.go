@@ -13,41 +13,29 @@ type LLM struct {
 	MaxRetries               int       `yaml:"max_retries" default:"5" check:"min=0,max=100" doc:"How often a failed call is made again."`
 	PricesFile               string    `yaml:"prices_file" doc:"Prices of models, over the built-in ones; tori models --prices prints the form."`
 	StateDir                 string    `yaml:"state_dir" doc:"Directory by which all processes of this machine share the servers of models; in the user's state directory where none is given."`
-	OpenAI                   OpenAI    `yaml:"openai" doc:"OpenAI, or a server that speaks its protocol."`
+	OpenAI                   Server    `yaml:"openai" set:"model=gpt-4o,context_length=128000,api_key=${OPENAI_API_KEY},base_url=https://api.openai.com/v1,max_parallel=0" doc:"OpenAI, or a server that speaks its protocol."`
 	Anthropic                Anthropic `yaml:"anthropic" doc:"Anthropic's Messages API."`
-	DeepSeek                 DeepSeek  `yaml:"deepseek" doc:"DeepSeek."`
+	DeepSeek                 Server    `yaml:"deepseek" set:"model=deepseek-flash,context_length=128000,api_key=${DEEPSEEK_API_KEY},base_url=https://api.deepseek.com,max_parallel=0" doc:"DeepSeek."`
 	Ollama                   Ollama    `yaml:"ollama" doc:"A local Ollama."`
-	LMStudio                 LMStudio  `yaml:"lmstudio" doc:"A local LM Studio."`
-	VLLM                     VLLM      `yaml:"vllm" doc:"A vLLM server."`
+	LMStudio                 Server    `yaml:"lmstudio" set:"context_length=8192,base_url=http://127.0.0.1:1234/v1,max_parallel=1" doc:"A local LM Studio."`
+	VLLM                     Server    `yaml:"vllm" set:"context_length=32768,base_url=http://127.0.0.1:8000/v1,max_parallel=0" doc:"A vLLM server."`
 	Script                   Script    `yaml:"script" doc:"A written conversation, for demos and tests."`
 }
 
-// OpenAI is the section llm.openai.
-type OpenAI struct {
-	Model         string `yaml:"model" default:"gpt-4o" check:"nonempty" doc:"Name of the model."`
-	ContextLength int    `yaml:"context_length" default:"128000" check:"min=1" doc:"Context length of the model, in tokens."`
-	APIKey        string `yaml:"api_key" default:"${OPENAI_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
-	BaseURL       string `yaml:"base_url" default:"https://api.openai.com/v1" check:"url" doc:"Address of the API."`
-	MaxParallel   int    `yaml:"max_parallel" default:"0" check:"min=0,max=1024" doc:"Calls at once from this machine; 0 for no limit."`
+// Server is a section of llm: a server that is called with a key, and the model
+// that answers where a role names none. Its defaults stand in LLM.
+type Server struct {
+	Model         string `yaml:"model" doc:"Name of the model."`
+	ContextLength int    `yaml:"context_length" check:"min=1" doc:"Context length of the model, in tokens."`
+	APIKey        string `yaml:"api_key" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
+	BaseURL       string `yaml:"base_url" check:"url" doc:"Address of the API."`
+	MaxParallel   int    `yaml:"max_parallel" check:"min=0,max=1024" doc:"Calls at once from this machine, chat before work; 0 for no limit."`
 }
 
 // Anthropic is the section llm.anthropic.
 type Anthropic struct {
-	Model          string `yaml:"model" default:"claude-sonnet-4.5" check:"nonempty" doc:"Name of the model."`
-	ContextLength  int    `yaml:"context_length" default:"200000" check:"min=1" doc:"Context length of the model, in tokens."`
-	APIKey         string `yaml:"api_key" default:"${ANTHROPIC_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
-	BaseURL        string `yaml:"base_url" default:"https://api.anthropic.com" check:"url" doc:"Address of the API."`
-	ThinkingTokens int    `yaml:"thinking_tokens" default:"0" check:"min=-1" doc:"Tokens that the model may think for, from 1024; 0 for none, -1 lets it decide."`
-	MaxParallel    int    `yaml:"max_parallel" default:"0" check:"min=0,max=1024" doc:"Calls at once from this machine; 0 for no limit."`
-}
-
-// DeepSeek is the section llm.deepseek.
-type DeepSeek struct {
-	Model         string `yaml:"model" default:"deepseek-flash" check:"nonempty" doc:"Name of the model."`
-	ContextLength int    `yaml:"context_length" default:"128000" check:"min=1" doc:"Context length of the model, in tokens."`
-	APIKey        string `yaml:"api_key" default:"${DEEPSEEK_API_KEY}" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
-	BaseURL       string `yaml:"base_url" default:"https://api.deepseek.com" check:"url" doc:"Address of the API."`
-	MaxParallel   int    `yaml:"max_parallel" default:"0" check:"min=0,max=1024" doc:"Calls at once from this machine; 0 for no limit."`
+	Server         `set:"model=claude-sonnet-4.5,context_length=200000,api_key=${ANTHROPIC_API_KEY},base_url=https://api.anthropic.com,max_parallel=0"`
+	ThinkingTokens int `yaml:"thinking_tokens" default:"0" check:"min=-1" doc:"Tokens that the model may think for, from 1024; 0 for none, -1 lets it decide."`
 }
 
 // Ollama is the section llm.ollama.
@@ -58,24 +46,6 @@ type Ollama struct {
 	APIKey        string `yaml:"api_key" secret:"true" doc:"Key of a server that asks for one."`
 	Think         string `yaml:"think" default:"auto" check:"enum=auto|true|false|low|medium|high|max" doc:"Whether a model that can think does so before it answers; auto leaves it to the model."`
 	MaxParallel   int    `yaml:"max_parallel" default:"1" check:"min=0,max=1024" doc:"Calls at once from this machine, chat before work; 0 for no limit."`
-}
-
-// LMStudio is the section llm.lmstudio.
-type LMStudio struct {
-	Model         string `yaml:"model" doc:"Name of the model; needed where lmstudio is used."`
-	ContextLength int    `yaml:"context_length" default:"8192" check:"min=1" doc:"Context length that the model is loaded with, in tokens."`
-	APIKey        string `yaml:"api_key" secret:"true" doc:"Key of a server that asks for one."`
-	BaseURL       string `yaml:"base_url" default:"http://127.0.0.1:1234/v1" check:"url" doc:"Address of the API."`
-	MaxParallel   int    `yaml:"max_parallel" default:"1" check:"min=0,max=1024" doc:"Calls at once from this machine, chat before work; 0 for no limit."`
-}
-
-// VLLM is the section llm.vllm.
-type VLLM struct {
-	Model         string `yaml:"model" doc:"Name of the model; needed where vllm is used."`
-	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length that the server runs with (max_model_len), in tokens."`
-	APIKey        string `yaml:"api_key" secret:"true" doc:"Key of a server that asks for one."`
-	BaseURL       string `yaml:"base_url" default:"http://127.0.0.1:8000/v1" check:"url" doc:"Address of the API."`
-	MaxParallel   int    `yaml:"max_parallel" default:"0" check:"min=0,max=1024" doc:"Calls at once from this machine; 0 for no limit."`
 }
 
 // Script is the section llm.script.
@@ -101,6 +71,14 @@ type Roles struct {
 
 	CodeProvider string `yaml:"code_provider" check:"enum=|openai|anthropic|deepseek|ollama|lmstudio|vllm|script" doc:"Old name of coder_provider."`
 	CodeModel    string `yaml:"code_model" doc:"Old name of coder_model."`
+}
+
+// Server returns the section of a provider that is called with a key; ok is
+// false where it is none.
+func (l *LLM) Server(provider string) (s *Server, ok bool) {
+	all := map[string]*Server{"openai": &l.OpenAI, "anthropic": &l.Anthropic.Server, "deepseek": &l.DeepSeek, "lmstudio": &l.LMStudio, "vllm": &l.VLLM}
+	s, ok = all[provider]
+	return s, ok
 }
 
 // RoleNames lists the roles in the order of the file.

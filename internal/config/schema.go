@@ -113,31 +113,33 @@ func (s *schema) walk(t reflect.Type, section string, index []int) {
 }
 
 // walkFlat walks a struct whose keys stand in section with prefix before their
-// names. set are defaults over those of the tags.
+// names. set are defaults over those of the tags. A struct without a name of its
+// own, and with a tag set or prefix, has its keys there as well.
 func (s *schema) walkFlat(t reflect.Type, section string, index []int, prefix string, set map[string]string) {
 	for i := range t.NumField() {
 		sf := t.Field(i)
-		if flat := sf.Tag.Get("prefix"); flat != "" {
-			s.walkFlat(sf.Type, section, append(append([]int(nil), index...), i), flat, assignments(sf.Tag.Get("set")))
+		at := append(append([]int(nil), index...), i)
+		own := assignments(sf.Tag.Get("set"))
+		name := sf.Tag.Get("yaml")
+		if flat := sf.Tag.Get("prefix"); name == "" && (flat != "" || sf.Anonymous) {
+			s.walkFlat(sf.Type, section, at, flat, own)
 			continue
 		}
-		name := sf.Tag.Get("yaml")
 		if name == "" {
 			continue
 		}
 		def, doc := sf.Tag.Get("default"), sf.Tag.Get("doc")
+		if d, ok := set[name]; ok {
+			def = d
+		}
 		if prefix != "" {
-			if d, ok := set[name]; ok {
-				def = d
-			}
 			name, doc = prefix+"_"+name, strings.ReplaceAll(doc, "{role}", prefix)
 		}
 		s.children[section] = append(s.children[section], name)
 		path := join(section, name)
-		at := append(append([]int(nil), index...), i)
 		if sf.Type.Kind() == reflect.Struct {
-			s.sections[path] = sf.Tag.Get("doc")
-			s.walk(sf.Type, path, at)
+			s.sections[path] = doc
+			s.walkFlat(sf.Type, path, at, "", own)
 			continue
 		}
 		f := &field{

@@ -57,7 +57,6 @@ type Spec struct {
 	parallel    int
 	local       bool // by its address, whatever the model: a call goes no further than its server
 	needsKey    string
-	needsModel  string
 	scriptFile  string
 	thinkTokens int
 	think       string
@@ -125,38 +124,23 @@ func (r *resolver) spec(u Use, found *Spec) (Spec, error) {
 // named are the providers whose models can be asked for by name.
 var named = []string{"openai", "anthropic", "deepseek", "ollama", "lmstudio", "vllm"}
 
+// keyNames are the variables with the keys of the providers that are hosted
+// where their section does not say otherwise.
+var keyNames = map[string]string{"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY", "deepseek": "DEEPSEEK_API_KEY"}
+
 // member is a model of a provider, with what the provider's section says.
 func (r *resolver) member(role, provider, model string) Spec {
 	l := &r.cfg.LLM
 	s := Spec{Role: role, Provider: provider}
+	if o, ok := l.Server(provider); ok {
+		s.Model, s.Address, s.key, s.Context, s.parallel = cmp.Or(model, o.Model), o.BaseURL, o.APIKey, o.ContextLength, o.MaxParallel
+		if env, hosted := keyNames[provider]; hosted && o.APIKey == "" && !r.cfg.IsSet("llm."+provider+".base_url") {
+			s.needsKey = "llm." + provider + ".api_key (" + env + ")"
+		}
+	}
 	switch provider {
-	case "openai":
-		o := l.OpenAI
-		s.Model, s.Address, s.key, s.Context, s.parallel = cmp.Or(model, o.Model), o.BaseURL, o.APIKey, o.ContextLength, o.MaxParallel
-		if !r.cfg.IsSet("llm.openai.base_url") && o.APIKey == "" {
-			s.needsKey = "llm.openai.api_key (OPENAI_API_KEY)"
-		}
 	case "anthropic":
-		o := l.Anthropic
-		s.Model, s.Address, s.key, s.Context, s.parallel = cmp.Or(model, o.Model), o.BaseURL, o.APIKey, o.ContextLength, o.MaxParallel
-		s.thinkTokens = o.ThinkingTokens
-		if !r.cfg.IsSet("llm.anthropic.base_url") && o.APIKey == "" {
-			s.needsKey = "llm.anthropic.api_key (ANTHROPIC_API_KEY)"
-		}
-	case "deepseek":
-		o := l.DeepSeek
-		s.Model, s.Address, s.key, s.Context, s.parallel = cmp.Or(model, o.Model), o.BaseURL, o.APIKey, o.ContextLength, o.MaxParallel
-		if !r.cfg.IsSet("llm.deepseek.base_url") && o.APIKey == "" {
-			s.needsKey = "llm.deepseek.api_key (DEEPSEEK_API_KEY)"
-		}
-	case "lmstudio":
-		o := l.LMStudio
-		s.Model, s.Address, s.key, s.Context, s.parallel = cmp.Or(model, o.Model), o.BaseURL, o.APIKey, o.ContextLength, o.MaxParallel
-		s.needsModel = "llm.lmstudio.model"
-	case "vllm":
-		o := l.VLLM
-		s.Model, s.Address, s.key, s.Context, s.parallel = cmp.Or(model, o.Model), o.BaseURL, o.APIKey, o.ContextLength, o.MaxParallel
-		s.needsModel = "llm.vllm.model"
+		s.thinkTokens = l.Anthropic.ThinkingTokens
 	case "ollama":
 		r.ollama(&s, role, model)
 	case script.Provider:
@@ -226,8 +210,8 @@ func (s *Spec) usable() error {
 		return i18n.E("models.script_file")
 	case s.needsKey != "":
 		return i18n.E("models.needs_key", s.Provider, s.needsKey)
-	case s.Model == "" && s.needsModel != "":
-		return i18n.E("models.needs_model", s.Provider, s.needsModel)
+	case s.Model == "" && s.Provider != script.Provider:
+		return i18n.E("models.needs_model", s.Provider, "llm."+s.Provider+".model")
 	}
 	return nil
 }
