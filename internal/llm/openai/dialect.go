@@ -35,19 +35,19 @@ const (
 // callID is an id as the endpoint takes it: as it is, or a name that follows
 // from it.
 func (d dialect) callID(id string) string {
-	switch {
-	case d.ids == idShort && (id == "" || len(id) > 40):
-		sum := sha256.Sum256([]byte(id))
-		return "call_" + hex.EncodeToString(sum[:16])
-	case d.ids == idNine && (len(id) != 9 || strings.Trim(id, letters) != ""):
-		sum := sha256.Sum256([]byte(id))
-		nine := make([]byte, 9)
-		for i := range nine {
-			nine[i] = letters[int(sum[i])%len(letters)]
-		}
-		return string(nine)
+	if d.ids == idAny || d.ids == idShort && id != "" && len(id) <= 40 ||
+		d.ids == idNine && len(id) == 9 && strings.Trim(id, letters) == "" {
+		return id
 	}
-	return id
+	sum := sha256.Sum256([]byte(id))
+	if d.ids == idShort {
+		return "call_" + hex.EncodeToString(sum[:16])
+	}
+	nine := make([]byte, 9)
+	for i := range nine {
+		nine[i] = letters[int(sum[i])%len(letters)]
+	}
+	return string(nine)
 }
 
 const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
