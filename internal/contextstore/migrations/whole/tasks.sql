@@ -83,7 +83,14 @@ CREATE TABLE task_days (
     messages INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
     timed INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL DEFAULT 0, cached_tokens INTEGER NOT NULL DEFAULT 0, cache_write_tokens INTEGER NOT NULL DEFAULT 0, completion_tokens INTEGER NOT NULL DEFAULT 0, reasoning_tokens INTEGER NOT NULL DEFAULT 0, cost_micro_usd INTEGER NOT NULL DEFAULT 0, unpriced_calls INTEGER NOT NULL DEFAULT 0,
+    duration_ms INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    cost_micro_usd INTEGER NOT NULL,
+    unpriced_calls INTEGER NOT NULL,
     PRIMARY KEY (day, user, status)
 ) WITHOUT ROWID;
 
@@ -100,7 +107,14 @@ CREATE TABLE task_months (
     messages INTEGER NOT NULL,
     bytes INTEGER NOT NULL,
     timed INTEGER NOT NULL,
-    duration_ms INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL DEFAULT 0, cached_tokens INTEGER NOT NULL DEFAULT 0, cache_write_tokens INTEGER NOT NULL DEFAULT 0, completion_tokens INTEGER NOT NULL DEFAULT 0, reasoning_tokens INTEGER NOT NULL DEFAULT 0, cost_micro_usd INTEGER NOT NULL DEFAULT 0, unpriced_calls INTEGER NOT NULL DEFAULT 0,
+    duration_ms INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    cache_write_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    reasoning_tokens INTEGER NOT NULL,
+    cost_micro_usd INTEGER NOT NULL,
+    unpriced_calls INTEGER NOT NULL,
     PRIMARY KEY (month, user, status)
 ) WITHOUT ROWID;
 
