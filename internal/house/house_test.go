@@ -43,6 +43,7 @@ var floors = map[string]float64{
 	"workspace":     3.0,
 	"forge/folder":  3.0,
 	"tool":          4.0,
+	"tool/mcp":      4.1,
 	"memory":        5.0,
 	"turn":          6.0,
 	"agent":         8.0,

@@ -16,6 +16,7 @@ var catalog = join(
 	ledgerTexts,
 	llmTexts,
 	llmclientsTexts,
+	mcpTexts,
 	modelsTexts,
 	ollamaTexts,
 	opsTexts,

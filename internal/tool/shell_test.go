@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -172,7 +173,7 @@ func TestGit(t *testing.T) {
 		{fakeGit{}, "git_diff", `{"path":"../x"}`, tool.Failf(`../x leads out of the workspace. Use a path relative to the workspace, without "..".`)},
 	} {
 		w := newWorkspace(t, nil, func(e *tool.Env) { e.Git = tc.git })
-		if got := w.call(tc.name, tc.args); got != tc.want {
+		if got := w.call(tc.name, tc.args); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s %s gave %+v", tc.name, tc.args, got)
 		}
 	}

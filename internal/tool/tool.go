@@ -24,7 +24,14 @@ type Definition struct {
 // Result is what a call gave, as the model reads it.
 type Result struct {
 	Text    string
+	Images  []Image // that belong to the text, which says what each is
 	IsError bool
+}
+
+// Image is a picture in a result.
+type Image struct {
+	MediaType string // e.g. "image/png"; judged by the data
+	Data      []byte
 }
 
 // Tool is one tool. Call gets arguments that are valid against the schema, and

@@ -1,0 +1,187 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// legacy is the newest version of the protocol that is agreed on by a
+// handshake. Some servers never answer what newer clients ask first.
+const legacy = "2025-11-25"
+
+// carrier is what a connection runs over.
+type carrier interface {
+	sdk.Transport
+	end(grace time.Duration) // ends it and waits until nothing of it is left
+	abort()                  // makes everything that waits for it fail
+	diagnosis() string       // how it ended, where it knows
+	said() string            // the end of what it said besides the protocol
+}
+
+// link is one connection to a server.
+type link struct {
+	session *sdk.ClientSession
+	carrier carrier
+	done    chan struct{} // closed when the connection is over
+	err     error         // why, once it is; nil where the other side just went
+	changed chan struct{} // holds one note that the tools changed
+}
+
+// dial starts and greets a server. ctx bounds the greeting.
+func (s *server) dial(ctx context.Context) (*link, error) {
+	c, err := s.carry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{carrier: c, done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	client := sdk.NewClient(&sdk.Implementation{Name: "toritsugi", Version: "1"}, &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, no questions to the user
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+			if p, ok := c.(*pipes); ok {
+				p.announced.Store(false)
+			}
+			select {
+			case l.changed <- struct{}{}:
+			default:
+			}
+		},
+		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progress(r.Params) },
+		LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { s.log(r.Params) },
+	})
+	opts := &sdk.ClientSessionOptions{}
+	if s.legacy {
+		opts.ProtocolVersion = legacy
+	}
+	// The SDK does not watch ctx everywhere; what it waits for can be made to fail.
+	watched := context.AfterFunc(ctx, c.abort)
+	l.session, err = connect(ctx, client, c, opts)
+	if !watched() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		c.abort()
+		if l.session != nil {
+			_ = l.session.Close() // it failed already
+		}
+		c.end(s.m.opts.Grace)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			s.legacy = !s.legacy
+			return nil, s.explain(fmt.Errorf("it did not answer the handshake within %s", s.m.opts.Handshake), c)
+		}
+		return nil, s.explain(fmt.Errorf("the handshake failed: %w", err), c)
+	}
+	go func() {
+		l.err = l.session.Wait()
+		close(l.done)
+	}()
+	return l, nil
+}
+
+// connect turns whatever the SDK does with a stranger's bytes into an error.
+func connect(ctx context.Context, client *sdk.Client, t sdk.Transport, opts *sdk.ClientSessionOptions) (cs *sdk.ClientSession, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("it sent what cannot be read: %v", v)
+		}
+	}()
+	return client.Connect(ctx, t, opts)
+}
+
+// carry starts what the connection to the server runs over.
+func (s *server) carry(ctx context.Context) (carrier, error) {
+	o := s.m.opts
+	if s.conf.URL != "" {
+		return newWeb(s.conf, o.HTTP, o.MaxMessage, o.Handshake), nil
+	}
+	home, err := s.m.home(s.conf.Name)
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.Start(ctx, Command{Server: s.conf.Name, Argv: s.conf.Command, Env: s.m.environment(s.conf, home), Dir: s.conf.Dir, Home: home})
+	if err != nil {
+		return nil, fmt.Errorf("it could not be started: %s", s.hide(err.Error()))
+	}
+	return newPipes(p, o.MaxMessage, s), nil
+}
+
+// close ends the connection, and waits until nothing of it is left.
+func (l *link) close(grace time.Duration) {
+	l.carrier.end(grace)
+	l.carrier.abort()
+	_ = l.session.Close() // waits for what runs, all of which fails now
+	<-l.done
+}
+
+// over reports whether the connection is over, or waits until it is where it
+// is known to end.
+func (l *link) over(ctx context.Context) bool {
+	if p, ok := l.carrier.(*pipes); ok && p.broken.Load() {
+		select {
+		case <-l.done:
+		case <-ctx.Done():
+		}
+	}
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// tools lists what the server offers. Its own names that cannot be told apart,
+// or that cannot be shown, are left out.
+func (l *link) tools(ctx context.Context) (map[string]definition, error) {
+	all := map[string]definition{}
+	cursors := map[string]bool{}
+	params := &sdk.ListToolsParams{}
+	for range maxPages {
+		page, err := list(ctx, l.session, params)
+		if err != nil {
+			return nil, fmt.Errorf("it did not list its tools: %w", err)
+		}
+		for _, t := range page.Tools {
+			if t == nil || t.Name == "" || line(t.Name, maxName) != t.Name {
+				continue
+			}
+			if _, twice := all[t.Name]; twice {
+				continue // the first one counts, as its order is the server's own
+			}
+			if len(all) == maxTools {
+				return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+			}
+			d, err := define(t)
+			if err != nil {
+				return nil, err
+			}
+			all[t.Name] = d
+		}
+		if page.NextCursor == "" {
+			return all, nil
+		}
+		if cursors[page.NextCursor] {
+			return nil, errors.New("its list of tools never ends: it repeats a page")
+		}
+		cursors[page.NextCursor] = true
+		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
+	}
+	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
+}
+
+func list(ctx context.Context, cs *sdk.ClientSession, params *sdk.ListToolsParams) (page *sdk.ListToolsResult, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("it sent what cannot be read: %v", v)
+		}
+	}()
+	page, err = cs.ListTools(ctx, params)
+	if err == nil && page == nil {
+		err = errors.New("its answer is empty")
+	}
+	return page, err
+}

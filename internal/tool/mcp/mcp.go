@@ -1,0 +1,354 @@
+// Package mcp lends a run the tools of other programs, spoken to over the Model
+// Context Protocol: one persistent connection per server, restarted when it
+// dies. Whatever a server says is untrusted and is bounded, cleaned and pinned
+// before it reaches a model; a server that fails harms its own calls only.
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/tool"
+)
+
+// Server says how one server is reached: by a Command that speaks the protocol
+// on its standard input and output, or by the URL of its streamable HTTP
+// endpoint.
+type Server struct {
+	Name    string            // unique among the servers of a Manager; the first part of its tools' names
+	Command []string          // argv; no shell reads it
+	Env     map[string]string // besides PATH, LANG and HOME, which it may replace
+	Dir     string            // where the command runs; "" leaves it to Options.Start
+	URL     string            // http or https
+	Header  map[string]string // of every request to URL
+	Timeout time.Duration     // of one call; 0 means DefaultTimeout
+	// Allow and Deny are patterns of the server's own names of tools, in which
+	// * stands for any characters and ? for one. Without Allow every tool is
+	// allowed; Deny wins.
+	Allow, Deny []string
+	// TrustHints takes the server's word on which tools only read. A stranger's
+	// word would let calls be repeated silently.
+	TrustHints bool
+}
+
+// Defaults and bounds.
+const (
+	DefaultTimeout    = 60 * time.Second
+	DefaultHandshake  = 30 * time.Second
+	DefaultGrace      = 2 * time.Second
+	DefaultMaxMessage = 16 << 20
+)
+
+// Restart says how long a server that died, or would not start, is left alone.
+// The pause doubles from First up to Max and is spread over its upper half. A
+// connection that lasted Max clears the count. After Limit failures in a row
+// only a call starts the server again, at most once per Max.
+type Restart struct {
+	First time.Duration // 0 means 500 ms
+	Max   time.Duration // 0 means 30 s
+	Limit int           // 0 means 5
+}
+
+// Options are what the servers of a Manager share. Everything stays the caller's.
+type Options struct {
+	// Dir is a directory that gets pins.json and the homes of the servers;
+	// required, made where missing.
+	Dir string
+	// Start starts the servers that have a Command; required where there is
+	// one, so that a server runs without a sandbox only where somebody chose it.
+	Start StartFunc
+	// Environ is the caller's environment, of which PATH and LANG are passed on.
+	Environ []string
+	// HTTP carries the requests to the servers that have a URL; nil means a
+	// transport of the Manager's own, which asks no proxy.
+	HTTP http.RoundTripper
+
+	Handshake  time.Duration // until a server has answered and listed its tools; 0 means DefaultHandshake
+	Grace      time.Duration // for each step of a server's end: by itself, and after SIGTERM; 0 means DefaultGrace
+	MaxMessage int           // bytes of one message of a server; 0 means DefaultMaxMessage
+	Restart    Restart
+
+	// OnProgress and OnLog hear what servers tell while they work. They are
+	// called one after the other; what comes faster than they take it is
+	// dropped. Either may be nil.
+	OnProgress func(Progress)
+	OnLog      func(Log)
+
+	Disk   *disk.FS       // writes the pins; nil means one that writes for real
+	Logger *slog.Logger   // hears of connections made and lost; nil: nobody does
+	Rand   func() float64 // in [0,1), spreads the pauses; nil means a random one
+}
+
+func (o Options) withDefaults() Options {
+	def := func(d *time.Duration, v time.Duration) {
+		if *d <= 0 {
+			*d = v
+		}
+	}
+	def(&o.Handshake, DefaultHandshake)
+	def(&o.Grace, DefaultGrace)
+	def(&o.Restart.First, 500*time.Millisecond)
+	def(&o.Restart.Max, 30*time.Second)
+	if o.Restart.Limit <= 0 {
+		o.Restart.Limit = 5
+	}
+	if o.MaxMessage <= 0 {
+		o.MaxMessage = DefaultMaxMessage
+	}
+	if o.Disk == nil {
+		o.Disk = new(disk.FS)
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Float64
+	}
+	return o
+}
+
+// Progress is how far a call has come, in the server's words.
+type Progress struct {
+	Server, Tool    string  // Tool as it is offered
+	Progress, Total float64 // Total is 0 where the server does not know
+	Message         string  // cleaned and bounded
+}
+
+// Log is a log message of a server, cleaned and bounded.
+type Log struct {
+	Server, Level, Logger, Text string
+}
+
+// Manager holds the connections to the servers of one run. It is safe for
+// concurrent use.
+type Manager struct {
+	opts    Options
+	servers []*server // sorted by name
+	pins    *pins
+	http    *http.Transport // the Manager's own, or nil
+	events  chan func()
+	told    chan struct{} // closed when every event was told
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	closing sync.Once
+
+	mu    sync.Mutex
+	tools []*remote // as they were at the last Refresh, sorted by name
+}
+
+// Open starts and greets all servers at the same time, and blocks until each
+// has listed its tools or has failed to, or ctx ended. A server that fails is
+// no error: Status tells why, it is tried again, and the tools that are pinned
+// for it are offered and answer with the reason. It fails on servers that are
+// not well described, on pins that cannot be read, and where ctx ended.
+func Open(ctx context.Context, servers []Server, opts Options) (*Manager, error) {
+	opts = opts.withDefaults()
+	if err := check(servers, opts); err != nil {
+		return nil, err
+	}
+	if err := opts.Disk.MkdirAll(opts.Dir); err != nil {
+		return nil, fmt.Errorf("open MCP servers: %w", err)
+	}
+	p, err := openPins(opts.Disk, filepath.Join(opts.Dir, "pins.json"))
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{opts: opts, pins: p, events: make(chan func(), maxEvents), told: make(chan struct{})}
+	if opts.HTTP == nil {
+		m.http = &http.Transport{ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: opts.Handshake}
+		m.opts.HTTP = m.http
+	}
+	for _, c := range servers {
+		m.servers = append(m.servers, newServer(m, c))
+	}
+	slices.SortFunc(m.servers, func(a, b *server) int { return strings.Compare(a.conf.Name, b.conf.Name) })
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	go m.tell()
+	for _, s := range m.servers {
+		m.running.Go(func() { s.run(life) })
+	}
+	for _, s := range m.servers {
+		select {
+		case <-s.tried:
+		case <-ctx.Done():
+			m.Close()
+			return nil, fmt.Errorf("open MCP servers: %w", context.Cause(ctx))
+		}
+	}
+	m.freeze()
+	return m, nil
+}
+
+// check finds what is wrong with a description before anything is started.
+func check(servers []Server, opts Options) error {
+	if opts.Dir == "" {
+		return i18n.E("mcp.dir")
+	}
+	seen := map[string]bool{}
+	for _, s := range servers {
+		switch {
+		case strings.TrimSpace(s.Name) == "" || len(s.Name) > maxName:
+			return i18n.E("mcp.name", s.Name, maxName)
+		case seen[s.Name]:
+			return i18n.E("mcp.twice", s.Name)
+		case (len(s.Command) == 0) == (s.URL == ""):
+			return i18n.E("mcp.how", s.Name)
+		case s.URL == "" && (s.Command[0] == "" || strings.ContainsRune(strings.Join(s.Command, ""), 0)):
+			return i18n.E("mcp.command", s.Name)
+		case s.URL == "" && opts.Start == nil:
+			return i18n.E("mcp.start", s.Name)
+		}
+		seen[s.Name] = true
+		if s.URL != "" {
+			u, err := url.Parse(s.URL)
+			if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+				return i18n.E("mcp.url", s.Name) // an address may hold a token: it is not repeated
+			}
+		}
+		for k, v := range s.Env {
+			if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+				return i18n.E("mcp.env", s.Name, k)
+			}
+		}
+	}
+	return nil
+}
+
+// Close ends every server and waits until all of them, and all that was
+// started for them, have ended: up to three times the grace. Calls that still
+// run end with a result that says so. It may be called again.
+func (m *Manager) Close() {
+	m.closing.Do(func() {
+		m.stop()
+		m.running.Wait()
+		close(m.events)
+		<-m.told
+		if m.http != nil {
+			m.http.CloseIdleConnections()
+		}
+	})
+}
+
+// maxEvents is how many progress and log messages wait to be told.
+const maxEvents = 256
+
+// tell calls the listeners, so that a slow one holds up no connection.
+func (m *Manager) tell() {
+	defer close(m.told)
+	for f := range m.events {
+		f()
+	}
+}
+
+// event queues f; false where too many wait.
+func (m *Manager) event(f func()) bool {
+	select {
+	case m.events <- f:
+		return true
+	default:
+		return false
+	}
+}
+
+// Status is how one server stands, for people.
+type Status struct {
+	Server   string
+	State    State
+	Reason   string // why it is not ready, in one line
+	Stderr   string // the end of what it said there
+	Program  string // name and version that it gives itself
+	Protocol string // version agreed on
+	Tools    int    // that it lists
+	Withheld int    // of them, those whose definition differs from the pinned one
+	Changed  bool   // its tools differ from those offered; Refresh applies it
+	Failures int    // in a row
+	Dropped  int64  // progress and log messages that came too fast
+}
+
+// Status returns how the servers stand, sorted by name.
+func (m *Manager) Status() []Status {
+	m.mu.Lock()
+	offered := m.tools
+	m.mu.Unlock()
+	all := make([]Status, len(m.servers))
+	for i, s := range m.servers {
+		all[i] = s.status(offered)
+	}
+	return all
+}
+
+// home makes the directory that a server gets as its HOME.
+func (m *Manager) home(server string) (string, error) {
+	dir := filepath.Join(m.opts.Dir, "homes", sanitise(server)+"-"+short(server))
+	if err := m.opts.Disk.MkdirAll(dir); err != nil {
+		return "", fmt.Errorf("make the home of MCP server %s: %w", server, err)
+	}
+	return filepath.Abs(dir)
+}
+
+// environment is all that a server gets: nothing of the caller's but PATH and LANG.
+func (m *Manager) environment(c Server, home string) []string {
+	env := map[string]string{"HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin"}
+	for _, kv := range m.opts.Environ {
+		if k, v, ok := strings.Cut(kv, "="); ok && (k == "PATH" || k == "LANG") {
+			env[k] = v
+		}
+	}
+	for k, v := range c.Env {
+		env[k] = v
+	}
+	list := make([]string, 0, len(env))
+	for k, v := range env {
+		list = append(list, k+"="+v)
+	}
+	slices.Sort(list)
+	return list
+}
+
+var _ tool.Tool = (*remote)(nil)
+
+// Unconfined starts a command with all that the user may do: for tests, and
+// for where a person decided so.
+func Unconfined(_ context.Context, c Command) (*Process, error) {
+	path := ""
+	for _, kv := range c.Env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	program, err := look(c.Argv[0], path)
+	if err != nil {
+		return nil, err
+	}
+	return start(program, c)
+}
+
+// look finds a program as a shell would, in path and not in this process's own PATH.
+func look(program, path string) (string, error) {
+	if strings.Contains(program, "/") {
+		return program, nil
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, program)
+		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("there is no program %q in the PATH %s", program, path)
+}

@@ -1,0 +1,76 @@
+package mcp
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// maxToolName is the longest name of a tool that all providers take.
+const maxToolName = 64
+
+var (
+	refused = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	// marked is the end of a name that does not say its origin by itself.
+	marked = regexp.MustCompile(`_x[0-9a-f]{10}$`)
+)
+
+// sanitise puts _ for every character that providers refuse.
+func sanitise(s string) string { return refused.ReplaceAllString(s, "_") }
+
+// short is a hash of s, ten digits long.
+func short(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:5])
+}
+
+// Name returns the name under which a tool of a server is offered:
+// server__tool. It depends on the two alone, so that it is the same whatever
+// else is there. Two that would get the same name this way, or one that would
+// be too long, end in a mark made from both: a name says which tool it means.
+func Name(server, tool string) string {
+	name := sanitise(server) + "__" + sanitise(tool)
+	if name == server+"__"+tool && server != "" && tool != "" && len(name) <= maxToolName &&
+		!strings.Contains(server, "__") && !strings.HasSuffix(server, "_") && !marked.MatchString(name) {
+		return name
+	}
+	mark := "_x" + short(server+"\x00"+tool)
+	return name[:min(len(name), maxToolName-len(mark))] + mark
+}
+
+// matches reports whether name fits one of the patterns, in which * stands for
+// any characters and ? for one.
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, name) })
+}
+
+// match takes time in proportion to both lengths: a star that failed is only
+// ever tried one further on.
+func match(pattern, name string) bool {
+	p, n, star, from := 0, 0, -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, from = p, n
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
+			p, n = p+1, n+1
+		case star >= 0:
+			from++
+			p, n = star+1, from
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}
+
+// Filter says which tools a role or a project may have, by patterns of the
+// names they are offered under. Without Allow every one is allowed; Deny wins.
+type Filter struct{ Allow, Deny []string }
+
+func (f Filter) allows(name string) bool {
+	return (len(f.Allow) == 0 || matches(f.Allow, name)) && !matches(f.Deny, name)
+}

@@ -1,0 +1,228 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+)
+
+// pinsFormat is the format of pins.json that is written.
+const pinsFormat = 1
+
+// pinFile is the content of pins.json: what each server's tools were when they
+// were first seen, or last accepted.
+type pinFile struct {
+	Format  int                              `json:"format"`
+	Servers map[string]map[string]definition `json:"servers"`
+}
+
+// pins is pins.json. Other processes may change it at the same time: it is
+// read and replaced under a lock.
+type pins struct {
+	disk *disk.FS
+	path string
+
+	mu  sync.Mutex
+	now pinFile // as last read or written; its maps are never changed
+}
+
+func openPins(d *disk.FS, path string) (*pins, error) {
+	p := &pins{disk: d, path: path}
+	return p, p.reload()
+}
+
+// reload reads the file again. It fails rather than to take a file that it
+// cannot read for an empty one: everything would be pinned anew, unasked.
+func (p *pins) reload() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.read()
+}
+
+func (p *pins) read() error {
+	raw, err := os.ReadFile(p.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		p.now = pinFile{Format: pinsFormat}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the pinned MCP tools: %w", err)
+	}
+	var f pinFile
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return i18n.E("mcp.pins", p.path, err)
+	}
+	if f.Format > pinsFormat {
+		return i18n.E("mcp.pins_newer", p.path, f.Format, pinsFormat)
+	}
+	p.now = f
+	return nil
+}
+
+// of returns what is pinned for a server, and whether it was ever seen.
+func (p *pins) of(server string) (map[string]definition, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tools, known := p.now.Servers[server]
+	return tools, known
+}
+
+// first pins the tools of a server that was never seen.
+func (p *pins) first(server string, tools map[string]definition) error {
+	if _, known := p.of(server); known {
+		return nil
+	}
+	return p.update(func(servers map[string]map[string]definition) {
+		if _, known := servers[server]; !known { // another process may have been quicker
+			servers[server] = maps.Clone(tools)
+		}
+	})
+}
+
+// update changes the file so that no change of another process is lost, and is
+// on the disk when it returns.
+func (p *pins) update(change func(servers map[string]map[string]definition)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lock, err := os.OpenFile(p.path+".lock", os.O_CREATE|os.O_RDWR, disk.FileMode)
+	if err != nil {
+		return fmt.Errorf("lock the pinned MCP tools: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // which unlocks it
+	for {
+		// Held for the time of one small write.
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lock the pinned MCP tools: %w", err)
+	}
+	if err := p.read(); err != nil {
+		return err
+	}
+	next := pinFile{Format: pinsFormat, Servers: map[string]map[string]definition{}}
+	for name, tools := range p.now.Servers {
+		next.Servers[name] = maps.Clone(tools)
+	}
+	change(next.Servers)
+	raw, err := canonical(next) // schemas are to come back byte for byte
+	if err != nil {
+		return fmt.Errorf("write the pinned MCP tools: %w", err)
+	}
+	if err := p.disk.Replace(p.path, append(raw, '\n'), true); err != nil {
+		return fmt.Errorf("write the pinned MCP tools: %w", err)
+	}
+	p.now = next
+	return nil
+}
+
+// Drift is a tool whose definition is not the pinned one, or that a pinned
+// server did not have. It is withheld until Accept.
+type Drift struct {
+	Server, Tool string   // Tool in the server's own words
+	Old, New     string   // hashes of the definitions; Old is "" of a new tool
+	What         []string // what changed: "new", or of "description", "schema", "hints"
+	Was, Is      Shown
+}
+
+// Shown is a definition as a model would get it, for the person who decides.
+type Shown struct {
+	Description string
+	Schema      json.RawMessage
+	Hints       Hints
+}
+
+func shown(d definition) Shown {
+	return Shown{Description: d.Description, Schema: d.Schema, Hints: d.Hints}
+}
+
+// compare returns how the tools of a server differ from the pinned ones.
+func compare(server string, pinned, live map[string]definition) []Drift {
+	var all []Drift
+	for name, is := range live {
+		was, known := pinned[name]
+		if known && was.Hash == is.Hash {
+			continue
+		}
+		d := Drift{Server: server, Tool: name, Old: was.Hash, New: is.Hash, Was: shown(was), Is: shown(is)}
+		switch {
+		case !known:
+			d.What = []string{"new"}
+		default:
+			if was.DescriptionHash != is.DescriptionHash {
+				d.What = append(d.What, "description")
+			}
+			if was.SchemaHash != is.SchemaHash {
+				d.What = append(d.What, "schema")
+			}
+			if was.Hints != is.Hints {
+				d.What = append(d.What, "hints")
+			}
+		}
+		all = append(all, d)
+	}
+	slices.SortFunc(all, func(a, b Drift) int { return strings.Compare(a.Tool, b.Tool) })
+	return all
+}
+
+// Drift returns the tools that differ from what is pinned for their server,
+// sorted by server and tool; those that the server's Allow and Deny leave out
+// are not among them.
+func (m *Manager) Drift() []Drift {
+	var all []Drift
+	for _, s := range m.servers {
+		live, listed := s.listing()
+		pinned, known := m.pins.of(s.conf.Name)
+		if !listed || !known {
+			continue
+		}
+		for _, d := range compare(s.conf.Name, pinned, live) {
+			if s.allows(d.Tool) {
+				all = append(all, d)
+			}
+		}
+	}
+	return all
+}
+
+// Accept pins the new definitions that a person has agreed to; Refresh then
+// offers them. A drift that is not the present one any more, because the tool
+// changed again, is refused, and with it all of them.
+func (m *Manager) Accept(drift ...Drift) error {
+	present := map[[2]string]definition{}
+	for _, d := range drift {
+		s := m.server(d.Server)
+		if s == nil {
+			return i18n.E("mcp.accept", d.Server, d.Tool)
+		}
+		live, _ := s.listing()
+		is, ok := live[d.Tool]
+		if !ok || is.Hash != d.New {
+			return i18n.E("mcp.accept", d.Server, d.Tool)
+		}
+		present[[2]string{d.Server, d.Tool}] = is
+	}
+	if len(present) == 0 {
+		return nil
+	}
+	return m.pins.update(func(servers map[string]map[string]definition) {
+		for at, is := range present {
+			if servers[at[0]] == nil {
+				servers[at[0]] = map[string]definition{}
+			}
+			servers[at[0]][at[1]] = is
+		}
+	})
+}

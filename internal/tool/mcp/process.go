@@ -1,0 +1,184 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is what a server is to be started with.
+type Command struct {
+	Server string   // its name
+	Argv   []string // not empty; no shell reads it
+	Env    []string // all of its environment, "KEY=value", sorted
+	Dir    string   // working directory; "" where none is set
+	Home   string   // a directory of its own, made, that HOME names
+}
+
+// Process is a started server. Its functions may be called at any time, and
+// again.
+type Process struct {
+	Stdin  io.WriteCloser // Close makes a Write that blocks fail
+	Stdout io.ReadCloser  // Close makes a Read that blocks fail
+	Stderr io.ReadCloser  // likewise; nil where it is not to be had
+
+	Terminate func() error // asks it to end, as by SIGTERM
+	Kill      func() error // ends it and all that it started
+	Wait      func() error // blocks until it has ended; its error says how
+}
+
+// StartFunc starts a command, confined or not. It returns once the process
+// runs; ctx ends the starting only, not the process.
+type StartFunc func(ctx context.Context, c Command) (*Process, error)
+
+func start(program string, c Command) (*Process, error) {
+	dir := c.Dir
+	if dir == "" {
+		dir = c.Home
+	}
+	return StartCmd(&exec.Cmd{Path: program, Args: c.Argv, Env: c.Env, Dir: dir})
+}
+
+// StartCmd starts cmd, whose standard files must be unset, as a Process: in a
+// process group of its own, all of which ends with it. For a server in a
+// sandbox, cmd is the call of the sandbox's program.
+func StartCmd(cmd *exec.Cmd) (*Process, error) {
+	var ours, theirs []*os.File
+	closeAll := func(files []*os.File) {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}
+	for range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			closeAll(append(ours, theirs...))
+			return nil, err
+		}
+		if len(ours) == 0 { // its input
+			r, w = w, r
+		}
+		ours, theirs = append(ours, r), append(theirs, w)
+	}
+	// Files and not Writers: Wait would otherwise wait for whoever holds the pipe.
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
+	if cmd.Env == nil {
+		cmd.Env = []string{} // nil would mean all of this process's
+	}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	err := cmd.Start()
+	closeAll(theirs)
+	if err != nil {
+		closeAll(ours)
+		return nil, err
+	}
+	g := &group{cmd: cmd, ended: make(chan struct{})}
+	go g.reap()
+	return &Process{
+		Stdin: ours[0], Stdout: ours[1], Stderr: ours[2],
+		Terminate: func() error { return g.signal(unix.SIGTERM) },
+		Kill:      func() error { return g.signal(unix.SIGKILL) },
+		Wait:      func() error { <-g.ended; return g.err },
+	}, nil
+}
+
+// group is a process with all that stayed in its process group.
+type group struct {
+	cmd   *exec.Cmd
+	mu    sync.Mutex
+	gone  bool // reaped: its number may be another's
+	ended chan struct{}
+	err   error
+}
+
+func (g *group) signal(sig unix.Signal) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.gone {
+		return os.ErrProcessDone
+	}
+	return unix.Kill(-g.cmd.Process.Pid, sig)
+}
+
+// reap waits for the leader, and ends what it left behind before its number
+// is given back.
+func (g *group) reap() {
+	for {
+		err := unix.Waitid(unix.P_PID, g.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	_ = g.signal(unix.SIGKILL) // usually nobody is left
+	g.mu.Lock()
+	g.gone = true
+	g.err = g.cmd.Wait()
+	g.mu.Unlock()
+	close(g.ended)
+}
+
+// tail keeps the end of a stream in bounded memory.
+type tail struct {
+	mu  sync.Mutex
+	buf []byte
+}
+
+// maxTail is how many bytes of a server's stderr are kept.
+const maxTail = 4096
+
+// Write never fails.
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(p)
+	if len(p) > maxTail {
+		p = p[len(p)-maxTail:]
+	}
+	if over := len(t.buf) + len(p) - maxTail; over > 0 {
+		t.buf = append(t.buf[:0], t.buf[over:]...)
+	}
+	t.buf = append(t.buf, p...)
+	return n, nil
+}
+
+// String returns the end, cleaned: whole lines where there are any.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := string(t.buf)
+	if len(s) == maxTail {
+		if _, rest, ok := strings.Cut(s, "\n"); ok {
+			s = rest
+		}
+	}
+	return strings.TrimSpace(plain(s, maxTail))
+}
+
+// shut ends a process: its input is closed, then it is asked, then it is
+// killed, with grace before each step. It returns how the process ended.
+func shut(p *Process, exited <-chan struct{}, grace time.Duration) {
+	_ = p.Stdin.Close() // the polite way to say it; what follows does not depend on it
+	for _, step := range []func() error{p.Terminate, p.Kill} {
+		timer := time.NewTimer(grace)
+		select {
+		case <-exited:
+			timer.Stop()
+			return
+		case <-timer.C:
+			_ = step() // the next step follows whatever came of it
+		}
+	}
+	<-exited
+}

@@ -1,0 +1,412 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// State is where the connection to a server stands.
+type State string
+
+// The states. A server goes from Starting to Ready or Waiting, from Ready to
+// Waiting when it dies, from Waiting to Starting after a pause, and to Stopped
+// instead of Waiting after too many failures; Closed is the end.
+const (
+	Starting State = "starting"
+	Ready    State = "ready"
+	Waiting  State = "waiting" // for the next attempt
+	Stopped  State = "stopped" // only a call starts it again
+	Closed   State = "closed"
+)
+
+// server keeps one connection up. Everything about it that changes is changed
+// by run, which is its only goroutine, but for what is said otherwise.
+type server struct {
+	m       *Manager
+	conf    Server
+	secrets *strings.Replacer
+	tried   chan struct{} // closed after the first attempt
+	wake    chan struct{} // holds one wish of a caller that a stopped server be started
+	legacy  bool          // greet it as older clients do
+	dropped atomic.Int64  // messages that came too fast; changed by whoever dropped one
+
+	mu       sync.Mutex
+	state    State
+	turned   chan struct{} // closed at the next change of state
+	link     *link         // where Ready
+	reason   string        // why it is not Ready
+	stderr   string        // of the last process
+	failures int
+	live     map[string]definition // as last listed; the map is never changed
+	listed   bool
+
+	tokens  sync.Mutex
+	nextTok int64
+	working map[int64]string // the offered name of the tool behind a progress token
+}
+
+func newServer(m *Manager, c Server) *server {
+	if c.Timeout <= 0 {
+		c.Timeout = DefaultTimeout
+	}
+	return &server{
+		m: m, conf: c, secrets: secrets(c), tried: make(chan struct{}), wake: make(chan struct{}, 1),
+		state: Starting, turned: make(chan struct{}), working: map[int64]string{},
+	}
+}
+
+// secrets hides what the settings of a server hold from errors, which quote
+// addresses and what a program printed.
+func secrets(c Server) *strings.Replacer {
+	var pairs []string
+	add := func(v, instead string) {
+		if len(v) >= 6 {
+			pairs = append(pairs, v, instead)
+		}
+	}
+	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
+		add(c.URL, u.Scheme+"://"+u.Host+u.Path)
+		add(u.RawQuery, "[hidden]")
+		if u.User != nil {
+			pass, _ := u.User.Password()
+			add(pass, "[hidden]")
+		}
+	}
+	for _, m := range []map[string]string{c.Env, c.Header} {
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			v := m[k]
+			add(v, "[hidden]")
+			if _, token, ok := strings.Cut(v, " "); ok { // "Bearer ..."
+				add(token, "[hidden]")
+			}
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+func (s *server) hide(text string) string { return s.secrets.Replace(text) }
+
+// run keeps the connection up until ctx ends.
+func (s *server) run(ctx context.Context) {
+	defer s.turn(Closed, nil, func() { s.reason = "the run has ended" })
+	for first := true; ctx.Err() == nil; first = false {
+		lasted, err := s.attempt(ctx, func() {
+			if first {
+				close(s.tried)
+			}
+		})
+		if ctx.Err() != nil {
+			break
+		}
+		s.mu.Lock()
+		if lasted >= s.m.opts.Restart.Max {
+			s.failures = 0
+		}
+		s.failures++
+		n := s.failures
+		s.mu.Unlock()
+		s.m.opts.Logger.Warn("MCP server lost", "server", s.conf.Name, "failures", n, "reason", err.Error())
+		state := Waiting
+		if n >= s.m.opts.Restart.Limit {
+			state = Stopped
+		}
+		s.turn(state, nil, func() { s.reason = line(err.Error(), maxReason) })
+		if first {
+			select {
+			case <-s.tried:
+			default:
+				close(s.tried)
+			}
+		}
+		s.pause(ctx, n)
+		s.turn(Starting, nil, func() {})
+	}
+}
+
+// attempt makes a connection and keeps it until it is over. It returns how
+// long it lasted, and why it did not last longer.
+func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, error) {
+	hctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
+	defer cancel()
+	l, err := s.dial(hctx)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	defer func() {
+		l.close(s.m.opts.Grace)
+		s.mu.Lock()
+		s.stderr = s.hide(l.carrier.said())
+		s.mu.Unlock()
+	}()
+	stopped := context.AfterFunc(hctx, func() { l.abandon(ctx) })
+	if err := s.relist(hctx, l); err != nil {
+		return 0, s.explain(err, l.carrier)
+	}
+	stopped()
+	s.turn(Ready, l, func() { s.reason = "" })
+	s.m.opts.Logger.Info("MCP server ready", "server", s.conf.Name)
+	ready()
+	for {
+		select {
+		case <-ctx.Done():
+			s.turn(Closed, nil, func() { s.reason = "the run has ended" })
+			return 0, ctx.Err()
+		case <-l.done:
+			return time.Since(began), s.explain(ended(l.err), l.carrier)
+		case <-l.changed:
+			if err := s.noteChange(ctx, l); err != nil {
+				return time.Since(began), err
+			}
+		}
+	}
+}
+
+// abandon ends what waits for a server that does not list its tools in time.
+func (l *link) abandon(ctx context.Context) {
+	if ctx.Err() == nil {
+		l.carrier.abort()
+	}
+}
+
+func ended(err error) error {
+	if err == nil {
+		return errors.New("it ended")
+	}
+	return fmt.Errorf("the connection broke: %w", err)
+}
+
+// listPause is how long after a listing the next change is looked at, so that
+// a server that announces changes without end is listed now and then only.
+const listPause = time.Second
+
+// noteChange lists the tools again. What is offered stays as it is.
+func (s *server) noteChange(ctx context.Context, l *link) error {
+	lctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
+	defer cancel()
+	if err := s.relist(lctx, l); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return s.explain(err, l.carrier)
+	}
+	timer := time.NewTimer(listPause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-l.done:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// relist takes down what the server lists now, and pins it where nothing is.
+func (s *server) relist(ctx context.Context, l *link) error {
+	tools, err := l.tools(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.m.pins.first(s.conf.Name, tools); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live, s.listed = tools, true
+	return nil
+}
+
+// turn changes the state and wakes who waits for that.
+func (s *server) turn(to State, l *link, also func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.link = to, l
+	also()
+	close(s.turned)
+	s.turned = make(chan struct{})
+}
+
+// pause waits before the attempt after n failures.
+func (s *server) pause(ctx context.Context, n int) {
+	r := s.m.opts.Restart
+	wait := r.Max
+	if n < 30 {
+		wait = min(r.Max, r.First<<(n-1))
+	}
+	wait = wait/2 + time.Duration(s.m.opts.Rand()*float64(wait/2))
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return
+	case <-timer.C:
+	}
+	if n < r.Limit {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.wake:
+	}
+}
+
+const (
+	maxReason = 1000 // bytes of the reason why a server is not ready
+	maxSaid   = 500  // of them, from its standard error
+)
+
+// explain adds to err what the process has to say about it.
+func (s *server) explain(err error, c carrier) error {
+	text := strings.ReplaceAll(line(s.hide(err.Error()), maxReason-maxSaid-100), "jsonrpc2: ", "")
+	if d := c.diagnosis(); d != "" {
+		text += " (" + d + ")"
+	}
+	if said := line(lastLines(s.hide(c.said()), maxSaid), maxSaid); said != "" {
+		text += "; it last said: " + said
+	}
+	return errors.New(text)
+}
+
+// lastLines returns the end of s, from the beginning of a line where there is one.
+func lastLines(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	s = s[len(s)-limit:]
+	if _, rest, ok := strings.Cut(s, "\n"); ok {
+		return rest
+	}
+	return s
+}
+
+// listing returns the tools as last listed, and whether they ever were.
+func (s *server) listing() (map[string]definition, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live, s.listed
+}
+
+func (s *server) allows(tool string) bool {
+	return Filter{Allow: s.conf.Allow, Deny: s.conf.Deny}.allows(tool)
+}
+
+// server returns the server of that name, or nil.
+func (m *Manager) server(name string) *server {
+	for _, s := range m.servers {
+		if s.conf.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+func (s *server) status(offered []*remote) Status {
+	live, listed := s.listing()
+	pinned, _ := s.m.pins.of(s.conf.Name)
+	s.mu.Lock()
+	st := Status{
+		Server: s.conf.Name, State: s.state, Reason: s.reason, Stderr: s.stderr, Failures: s.failures,
+		Tools: len(live), Dropped: s.dropped.Load(),
+	}
+	l := s.link
+	s.mu.Unlock()
+	if l != nil {
+		st.Stderr = s.hide(l.carrier.said())
+		if r := l.session.InitializeResult(); r != nil {
+			st.Protocol = line(r.ProtocolVersion, 40)
+			if r.ServerInfo != nil {
+				st.Program = line(r.ServerInfo.Name+" "+r.ServerInfo.Version, 120)
+			}
+		}
+	}
+	was := map[string]string{}
+	for _, t := range offered {
+		if t.server == s {
+			was[t.remote] = t.def.Hash
+		}
+	}
+	is := map[string]string{}
+	for name, d := range live {
+		if pinned[name].Hash != d.Hash {
+			st.Withheld++
+		} else if s.allows(name) {
+			is[name] = d.Hash
+		}
+	}
+	st.Changed = listed && !maps.Equal(was, is)
+	return st
+}
+
+// begin makes a token by which the progress of a call is known.
+func (s *server) begin(tool string) (token int64, end func()) {
+	s.tokens.Lock()
+	defer s.tokens.Unlock()
+	s.nextTok++
+	token = s.nextTok
+	s.working[token] = tool
+	return token, func() {
+		s.tokens.Lock()
+		defer s.tokens.Unlock()
+		delete(s.working, token)
+	}
+}
+
+const maxTold = 1000 // bytes of one progress or log message
+
+// progress tells of the progress of a call that runs.
+func (s *server) progress(p *sdk.ProgressNotificationParams) {
+	listen := s.m.opts.OnProgress
+	token, ok := number(p.ProgressToken)
+	if listen == nil || !ok {
+		return
+	}
+	s.tokens.Lock()
+	tool, ok := s.working[token]
+	s.tokens.Unlock()
+	if !ok {
+		return
+	}
+	told := Progress{Server: s.conf.Name, Tool: tool, Progress: p.Progress, Total: p.Total, Message: line(s.hide(p.Message), maxTold)}
+	if !s.m.event(func() { listen(told) }) {
+		s.dropped.Add(1)
+	}
+}
+
+// number reads a token as JSON brings it back.
+func number(v any) (int64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return int64(v), true
+	case int64:
+		return v, true
+	}
+	return 0, false
+}
+
+func (s *server) log(p *sdk.LoggingMessageParams) {
+	listen := s.m.opts.OnLog
+	if listen == nil {
+		return
+	}
+	text, ok := p.Data.(string)
+	if !ok {
+		b, err := canonical(p.Data)
+		if err != nil {
+			return
+		}
+		text = string(b)
+	}
+	told := Log{Server: s.conf.Name, Level: line(string(p.Level), 20), Logger: line(p.Logger, 80), Text: plain(s.hide(clip(text, 4*maxTold)), maxTold)}
+	if !s.m.event(func() { listen(told) }) {
+		s.dropped.Add(1)
+	}
+}

@@ -1,0 +1,206 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"toritsugi/internal/tool"
+)
+
+// remote is a tool of a server as it is offered to a model.
+type remote struct {
+	server *server
+	remote string // its name in the server's words
+	name   string
+	def    definition
+}
+
+// Tools returns the tools that every filter allows, sorted by name, to be put
+// into a registry. They are those of Open or of the last Refresh, whatever the
+// servers have changed since, so that a running conversation's tools stay as
+// they are.
+func (m *Manager) Tools(filters ...Filter) []tool.Tool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []tool.Tool
+	for _, t := range m.tools {
+		if !slices.ContainsFunc(filters, func(f Filter) bool { return !f.allows(t.name) }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// Refresh makes what the servers list now, and what was accepted, the tools
+// that Tools returns, and reports whether that changed them. It is for when
+// the window of a conversation is rewritten anyway. Tools that were handed out
+// before go on to work as long as their servers still have them unchanged.
+// It fails where the pins cannot be read; the tools stay as they were then.
+func (m *Manager) Refresh() (changed bool, err error) {
+	if err := m.pins.reload(); err != nil {
+		return false, err
+	}
+	return m.freeze(), nil
+}
+
+func (m *Manager) freeze() (changed bool) {
+	var all []*remote
+	for _, s := range m.servers {
+		pinned, _ := m.pins.of(s.conf.Name)
+		live, listed := s.listing()
+		if !listed {
+			live = pinned // it is not up; its tools say so when they are called
+		}
+		for name, d := range live {
+			if pinned[name].Hash == d.Hash && s.allows(name) {
+				all = append(all, &remote{server: s, remote: name, name: Name(s.conf.Name, name), def: d})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *remote) int {
+		if c := strings.Compare(a.name, b.name); c != 0 {
+			return c
+		}
+		// Two marks that are equal: somebody tried for long. One is enough.
+		return strings.Compare(a.server.conf.Name+"\x00"+a.remote, b.server.conf.Name+"\x00"+b.remote)
+	})
+	all = slices.CompactFunc(all, func(a, b *remote) bool { return a.name == b.name })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	changed = !slices.EqualFunc(m.tools, all, func(a, b *remote) bool { return a.name == b.name && a.def.Hash == b.def.Hash })
+	if changed {
+		m.tools = all
+	}
+	return changed
+}
+
+// Info is where an offered tool comes from.
+type Info struct {
+	Server, Tool string // in their own words
+	Hints        Hints
+	Trusted      bool // the hints may decide something
+}
+
+// Info returns where the tool that is offered as name comes from; false where
+// none is.
+func (m *Manager) Info(name string) (Info, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i, ok := slices.BinarySearchFunc(m.tools, name, func(t *remote, n string) int { return strings.Compare(t.name, n) })
+	if !ok {
+		return Info{}, false
+	}
+	t := m.tools[i]
+	return Info{Server: t.server.conf.Name, Tool: t.remote, Hints: t.def.Hints, Trusted: t.server.conf.TrustHints}, true
+}
+
+// Definition implements tool.Tool.
+func (t *remote) Definition() tool.Definition {
+	return tool.Definition{
+		Name: t.name, Description: t.def.Description, Schema: t.def.Schema,
+		ReadOnly: t.def.Hints.ReadOnly && t.server.conf.TrustHints,
+	}
+}
+
+// Call implements tool.Tool. It blocks for at most the server's Timeout and
+// returns at once where ctx ends; the server is told.
+func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
+	s := t.server
+	cctx, cancel := context.WithTimeout(ctx, s.conf.Timeout)
+	defer cancel()
+	l, problem := s.up(cctx)
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	if problem != "" {
+		return tool.Failf("The MCP server %s is not available: %s. Do without it, or try again later.", s.conf.Name, problem), nil
+	}
+	if problem := t.stands(); problem != "" {
+		return tool.Failf("%s", problem), nil
+	}
+	if t.def.Wrapped {
+		var w map[string]json.RawMessage
+		if err := json.Unmarshal(args, &w); err != nil {
+			return tool.Failf("The arguments of %s cannot be read: %v.", t.name, err), nil
+		}
+		args = w[wrapped]
+	}
+	params := &sdk.CallToolParams{Name: t.remote, Arguments: args}
+	if s.m.opts.OnProgress != nil {
+		token, end := s.begin(t.name)
+		defer end()
+		params.Meta = sdk.Meta{}
+		params.SetProgressToken(token)
+	}
+	res, err := l.session.CallTool(cctx, params)
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	if err != nil {
+		return s.failed(cctx, l, err), nil
+	}
+	return render(res), nil
+}
+
+// stands says why the tool cannot be called though its server is up.
+func (t *remote) stands() string {
+	live, _ := t.server.listing()
+	switch d, ok := live[t.remote]; {
+	case !ok:
+		return fmt.Sprintf("The MCP server %s no longer has this tool. Do without it.", t.server.conf.Name)
+	case d.Hash != t.def.Hash:
+		return fmt.Sprintf("The MCP server %s has changed this tool since this conversation began. It is withheld until a person has looked at the change; do without it.", t.server.conf.Name)
+	}
+	return ""
+}
+
+// up returns the connection, or why there is none. It waits while one is being
+// made, and for the first attempt after a server died; a stopped server is
+// asked to be started, for later calls.
+func (s *server) up(ctx context.Context) (*link, string) {
+	for {
+		s.mu.Lock()
+		state, l, reason, failures, turned := s.state, s.link, s.reason, s.failures, s.turned
+		s.mu.Unlock()
+		switch {
+		case state == Ready:
+			return l, ""
+		case state == Stopped:
+			select {
+			case s.wake <- struct{}{}:
+			default:
+			}
+			return nil, reason
+		case state == Closed, state == Waiting && failures > 1, state == Starting && failures > 1:
+			return nil, reason
+		}
+		select {
+		case <-turned:
+		case <-ctx.Done():
+			return nil, "it is not ready yet"
+		}
+	}
+}
+
+// failed says to the model why there is no result.
+func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
+	const unknown = "Whether the call had any effect is not known; look before you repeat it."
+	var refusal *jsonrpc.Error
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return tool.Failf("The MCP server %s did not answer within %s, and the call was cancelled. %s", s.conf.Name, s.conf.Timeout, unknown)
+	case errors.As(err, &refusal):
+		return tool.Failf("The MCP server %s refused the call: %s (code %d).", s.conf.Name, plain(s.hide(refusal.Message), maxReason), refusal.Code)
+	}
+	if l.over(ctx) {
+		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(ended(l.err), l.carrier), unknown)
+	}
+	return tool.Failf("The call of the MCP server %s failed: %s. %s", s.conf.Name, s.explain(err, l.carrier), unknown)
+}
