@@ -192,23 +192,28 @@ func (c *pipes) write() {
 	}
 }
 
-// Read returns the next message that the SDK is to see: answers, requests,
-// and one note at a time that the tools changed. It passes over lines that are
-// no messages, and fails on messages that are too large or broken, which ends
-// the connection.
+// Read returns the next message that the SDK is to see. Where it fails the
+// connection is over, and nothing waits for a write any more.
 func (c *pipes) Read(context.Context) (jsonrpc.Message, error) {
+	msg, err := c.read()
+	if err != nil {
+		c.broken.Store(true)
+		_ = c.Close()
+	}
+	return msg, err
+}
+
+// read returns the next answer, request, or note that the tools changed, of
+// which it passes on one at a time. It passes over lines that are no messages,
+// and fails on messages that are too large or broken.
+func (c *pipes) read() (jsonrpc.Message, error) {
 	for {
 		raw, err := c.next()
 		if err != nil {
-			c.broken.Store(true)
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) {
-				return nil, io.EOF
-			}
 			return nil, err
 		}
 		msg, err := decode(raw)
 		if err != nil {
-			c.broken.Store(true)
 			return nil, fmt.Errorf("it sent a message that is not valid: %w", err)
 		}
 		req, ok := msg.(*jsonrpc.Request)
@@ -217,7 +222,6 @@ func (c *pipes) Read(context.Context) (jsonrpc.Message, error) {
 			return msg, nil
 		case req.IsCall():
 			if c.asked.Add(1) > maxAsked {
-				c.broken.Store(true)
 				return nil, fmt.Errorf("it sent %d requests without reading the answers", maxAsked)
 			}
 			return msg, nil
