@@ -69,6 +69,7 @@ func (w *web) end(grace time.Duration) {
 func (w *web) abort()            { w.stop() }
 func (w *web) diagnosis() string { return "" }
 func (w *web) said() string      { return "" }
+func (w *web) fault() error      { return nil }
 
 // guard bounds what the requests of one connection may take.
 type guard struct {

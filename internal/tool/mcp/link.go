@@ -20,6 +20,7 @@ type carrier interface {
 	abort()                  // makes everything that waits for it fail
 	diagnosis() string       // how it ended, where it knows
 	said() string            // the end of what it said besides the protocol
+	fault() error            // what the server did wrong, where that ended the connection
 }
 
 // link is one connection to a server.
@@ -64,6 +65,9 @@ func (s *server) dial(ctx context.Context) (*link, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
+		if f := c.fault(); f != nil {
+			err = f
+		}
 		c.abort()
 		if l.session != nil {
 			_ = l.session.Close() // it failed already
@@ -132,6 +136,17 @@ func (l *link) over(ctx context.Context) bool {
 	default:
 		return false
 	}
+}
+
+// why says why a connection is over.
+func (l *link) why() error {
+	switch f := l.carrier.fault(); {
+	case f != nil:
+		return f
+	case l.err != nil:
+		return fmt.Errorf("the connection broke: %w", l.err)
+	}
+	return errors.New("it ended")
 }
 
 // tools lists what the server offers. Its own names that cannot be told apart,

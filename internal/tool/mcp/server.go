@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -151,6 +150,9 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 	}()
 	stopped := context.AfterFunc(hctx, func() { l.abandon(ctx) })
 	if err := s.relist(hctx, l); err != nil {
+		if l.carrier.fault() != nil {
+			err = l.why()
+		}
 		return 0, s.explain(err, l.carrier)
 	}
 	stopped()
@@ -163,7 +165,7 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 			s.turn(Closed, nil, func() { s.reason = "the run has ended" })
 			return 0, ctx.Err()
 		case <-l.done:
-			return time.Since(began), s.explain(ended(l.err), l.carrier)
+			return time.Since(began), s.explain(l.why(), l.carrier)
 		case <-l.changed:
 			if err := s.noteChange(ctx, l); err != nil {
 				return time.Since(began), err
@@ -177,13 +179,6 @@ func (l *link) abandon(ctx context.Context) {
 	if ctx.Err() == nil {
 		l.carrier.abort()
 	}
-}
-
-func ended(err error) error {
-	if err == nil {
-		return errors.New("it ended")
-	}
-	return fmt.Errorf("the connection broke: %w", err)
 }
 
 // listPause is how long after a listing the next change is looked at, so that

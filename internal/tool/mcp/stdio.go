@@ -45,6 +45,7 @@ type pipes struct {
 	batch     []json.RawMessage // read, not yet delivered
 	noise     int
 	broken    atomic.Bool // Read has failed: the connection is over, or will be at once
+	wrong     error       // what the server did wrong, if anything; set before broken
 	asked     atomic.Int32
 	announced atomic.Bool // a change of the tools was passed on, and not yet noted
 }
@@ -151,6 +152,13 @@ func (c *pipes) diagnosis() string {
 
 func (c *pipes) said() string { return c.stderr.String() }
 
+func (c *pipes) fault() error {
+	if c.broken.Load() {
+		return c.wrong
+	}
+	return nil
+}
+
 // Write queues a message and waits until the server took it, ctx ended or the
 // connection is closed. A message that ctx overtook is still written whole:
 // the next one must begin on a line of its own.
@@ -197,6 +205,9 @@ func (c *pipes) write() {
 func (c *pipes) Read(context.Context) (jsonrpc.Message, error) {
 	msg, err := c.read()
 	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			c.wrong = err
+		}
 		c.broken.Store(true)
 		_ = c.Close()
 	}

@@ -200,7 +200,7 @@ func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
 		return tool.Failf("The MCP server %s refused the call: %s (code %d).", s.conf.Name, plain(s.hide(refusal.Message), maxReason), refusal.Code)
 	}
 	if l.over(ctx) {
-		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(ended(l.err), l.carrier), unknown)
+		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(l.why(), l.carrier), unknown)
 	}
 	return tool.Failf("The call of the MCP server %s failed: %s. %s", s.conf.Name, s.explain(err, l.carrier), unknown)
 }
