@@ -20,7 +20,7 @@ type carrier interface {
 	abort()                  // makes everything that waits for it fail
 	diagnosis() string       // how it ended, where it knows
 	said() string            // the end of what it said besides the protocol
-	fault() error            // what the server did wrong, where that ended the connection
+	fault() error            // why the connection is over, where the server ended it
 }
 
 // link is one connection to a server.
@@ -73,6 +73,7 @@ func (s *server) dial(ctx context.Context) (*link, error) {
 			_ = l.session.Close() // it failed already
 		}
 		c.end(s.m.opts.Grace)
+		s.keep(c)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			s.legacy = !s.legacy
 			return nil, s.explain(fmt.Errorf("it did not answer the handshake within %s", s.m.opts.Handshake), c)
@@ -124,7 +125,7 @@ func (l *link) close(grace time.Duration) {
 // over reports whether the connection is over, or waits until it is where it
 // is known to end.
 func (l *link) over(ctx context.Context) bool {
-	if p, ok := l.carrier.(*pipes); ok && p.broken.Load() {
+	if l.carrier.fault() != nil {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
@@ -138,6 +139,16 @@ func (l *link) over(ctx context.Context) bool {
 	}
 }
 
+// dying reports whether nothing more comes of the connection.
+func (l *link) dying() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return l.carrier.fault() != nil
+	}
+}
+
 // why says why a connection is over.
 func (l *link) why() error {
 	switch f := l.carrier.fault(); {
@@ -146,7 +157,7 @@ func (l *link) why() error {
 	case l.err != nil:
 		return fmt.Errorf("the connection broke: %w", l.err)
 	}
-	return errors.New("it ended")
+	return errEnded
 }
 
 // tools lists what the server offers. Its own names that cannot be told apart,

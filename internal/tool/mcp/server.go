@@ -52,6 +52,7 @@ type server struct {
 	tokens  sync.Mutex
 	nextTok int64
 	working map[int64]string // the offered name of the tool behind a progress token
+	ended   []int64          // tokens of calls that ended; over HTTP the last progress comes after the result
 }
 
 func newServer(m *Manager, c Server) *server {
@@ -144,9 +145,7 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 	began := time.Now()
 	defer func() {
 		l.close(s.m.opts.Grace)
-		s.mu.Lock()
-		s.stderr = s.hide(l.carrier.said())
-		s.mu.Unlock()
+		s.keep(l.carrier)
 	}()
 	stopped := context.AfterFunc(hctx, func() { l.abandon(ctx) })
 	if err := s.relist(hctx, l); err != nil {
@@ -172,6 +171,13 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 			}
 		}
 	}
+}
+
+// keep keeps the last words of a process that has ended.
+func (s *server) keep(c carrier) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stderr = s.hide(c.said())
 }
 
 // abandon ends what waits for a server that does not list its tools in time.
@@ -351,9 +357,14 @@ func (s *server) begin(tool string) (token int64, end func()) {
 	return token, func() {
 		s.tokens.Lock()
 		defer s.tokens.Unlock()
-		delete(s.working, token)
+		if s.ended = append(s.ended, token); len(s.ended) > maxEnded {
+			delete(s.working, s.ended[0])
+			s.ended = s.ended[1:]
+		}
 	}
 }
+
+const maxEnded = 64
 
 const maxTold = 1000 // bytes of one progress or log message
 

@@ -44,7 +44,7 @@ type pipes struct {
 
 	batch     []json.RawMessage // read, not yet delivered
 	noise     int
-	broken    atomic.Bool // Read has failed: the connection is over, or will be at once
+	broken    atomic.Bool // the server has ended the connection: it is over, or will be at once
 	wrong     error       // what the server did wrong, if anything; set before broken
 	asked     atomic.Int32
 	announced atomic.Bool // a change of the tools was passed on, and not yet noted
@@ -82,7 +82,7 @@ func newPipes(p *Process, maxMessage int, hear listener) *pipes {
 		select {
 		case <-c.closed:
 		case <-timer.C:
-			_ = c.Close()
+			c.breakOff(io.EOF)
 		}
 	}()
 	return c
@@ -96,10 +96,7 @@ func (c *pipes) SessionID() string { return "" }
 
 // Close closes both pipes; it does not wait for the process.
 func (c *pipes) Close() error {
-	c.once.Do(func() {
-		close(c.closed)
-		_, _ = c.proc.Stdin.Close(), c.proc.Stdout.Close() // nothing is lost that was not lost before
-	})
+	c.once.Do(c.close)
 	return nil
 }
 
@@ -153,11 +150,16 @@ func (c *pipes) diagnosis() string {
 func (c *pipes) said() string { return c.stderr.String() }
 
 func (c *pipes) fault() error {
-	if c.broken.Load() {
-		return c.wrong
+	switch {
+	case !c.broken.Load():
+		return nil
+	case c.wrong == nil:
+		return errEnded
 	}
-	return nil
+	return c.wrong
 }
+
+var errEnded = errors.New("it ended")
 
 // Write queues a message and waits until the server took it, ctx ended or the
 // connection is closed. A message that ctx overtook is still written whole:
@@ -205,13 +207,30 @@ func (c *pipes) write() {
 func (c *pipes) Read(context.Context) (jsonrpc.Message, error) {
 	msg, err := c.read()
 	if err != nil {
+		c.breakOff(err)
+	}
+	return msg, err
+}
+
+// breakOff closes the connection because of the server.
+func (c *pipes) breakOff(err error) {
+	select {
+	case <-c.closed: // we closed it before, and this is what came of it
+		return
+	default:
+	}
+	c.once.Do(func() {
 		if !errors.Is(err, io.EOF) {
 			c.wrong = err
 		}
 		c.broken.Store(true)
-		_ = c.Close()
-	}
-	return msg, err
+		c.close()
+	})
+}
+
+func (c *pipes) close() {
+	close(c.closed)
+	_, _ = c.proc.Stdin.Close(), c.proc.Stdout.Close() // nothing is lost that was not lost before
 }
 
 // read returns the next answer, request, or note that the tools changed, of

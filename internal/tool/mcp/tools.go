@@ -170,7 +170,7 @@ func (s *server) up(ctx context.Context) (*link, string) {
 		state, l, reason, failures, turned := s.state, s.link, s.reason, s.failures, s.turned
 		s.mu.Unlock()
 		switch {
-		case state == Ready:
+		case state == Ready && !l.dying():
 			return l, ""
 		case state == Stopped:
 			select {
@@ -189,6 +189,10 @@ func (s *server) up(ctx context.Context) (*link, string) {
 	}
 }
 
+// notSent is the code of the SDK's own error for a request that HTTP did not
+// carry to the server.
+const notSent = -32005
+
 // failed says to the model why there is no result.
 func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
 	const unknown = "Whether the call had any effect is not known; look before you repeat it."
@@ -196,7 +200,7 @@ func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return tool.Failf("The MCP server %s did not answer within %s, and the call was cancelled. %s", s.conf.Name, s.conf.Timeout, unknown)
-	case errors.As(err, &refusal):
+	case errors.As(err, &refusal) && refusal.Code != notSent:
 		return tool.Failf("The MCP server %s refused the call: %s (code %d).", s.conf.Name, plain(s.hide(refusal.Message), maxReason), refusal.Code)
 	}
 	if l.over(ctx) {
