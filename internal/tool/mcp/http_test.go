@@ -133,6 +133,11 @@ func TestHTTPServerIsReplaced(t *testing.T) {
 	t.Parallel()
 	handler := func() *http.Handler {
 		s := webServer(nil)
+		t.Cleanup(func() { // the sessions that nobody took leave of
+			for ss := range s.Sessions() {
+				_ = ss.Close()
+			}
+		})
 		var h http.Handler = sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, nil)
 		return &h
 	}

@@ -195,6 +195,9 @@ func (c *pipes) write() {
 		select {
 		case o := <-c.queue:
 			_, err := c.proc.Stdin.Write(o.data)
+			if err != nil {
+				c.breakOff(io.EOF) // it has ended, or does not read any more
+			}
 			o.done <- err
 		case <-c.closed:
 			return
