@@ -70,6 +70,7 @@ func (w *web) abort()            { w.stop() }
 func (w *web) diagnosis() string { return "" }
 func (w *web) said() string      { return "" }
 func (w *web) fault() error      { return nil }
+func (w *web) dead() bool        { return w.life.Err() != nil }
 
 // guard bounds what the requests of one connection may take.
 type guard struct {

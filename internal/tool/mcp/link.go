@@ -21,6 +21,7 @@ type carrier interface {
 	diagnosis() string       // how it ended, where it knows
 	said() string            // the end of what it said besides the protocol
 	fault() error            // why the connection is over, where the server ended it
+	dead() bool              // the connection is over, or will be at once, whoever ended it
 }
 
 // link is one connection to a server.
@@ -125,7 +126,7 @@ func (l *link) close(grace time.Duration) {
 // over reports whether the connection is over, or waits until it is where it
 // is known to end.
 func (l *link) over(ctx context.Context) bool {
-	if l.carrier.fault() != nil {
+	if l.carrier.dead() {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
@@ -145,7 +146,7 @@ func (l *link) dying() bool {
 	case <-l.done:
 		return true
 	default:
-		return l.carrier.fault() != nil
+		return l.carrier.dead()
 	}
 }
 

@@ -149,6 +149,15 @@ func (c *pipes) diagnosis() string {
 
 func (c *pipes) said() string { return c.stderr.String() }
 
+func (c *pipes) dead() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
+}
+
 func (c *pipes) fault() error {
 	switch {
 	case !c.broken.Load():

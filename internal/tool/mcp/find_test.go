@@ -1,0 +1,146 @@
+package mcp_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/mcp"
+)
+
+// plainTool is a tool that tells its arguments.
+type plainTool tool.Definition
+
+func (p plainTool) Definition() tool.Definition { return tool.Definition(p) }
+
+func (p plainTool) Call(_ context.Context, args json.RawMessage) (tool.Result, error) {
+	return tool.Text(p.Name + " got " + string(args)), nil
+}
+
+const numberSchema = `{"type":"object","properties":{"number":{"type":"integer"}},"required":["number"]}`
+
+func many() []tool.Tool {
+	var all []tool.Tool
+	for _, d := range []tool.Definition{
+		{Name: "gh__get_issue", Description: "Get one issue of a repository.", Schema: json.RawMessage(numberSchema), ReadOnly: true},
+		{Name: "gh__listPullRequests", Description: "List the pull requests of a repository.", Schema: json.RawMessage(`{"type":"object"}`)},
+		{Name: "db__query", Description: "Run a query against the database.", Schema: json.RawMessage(`{"type":"object","properties":{"sql":{"type":"string"}}}`)},
+		{Name: "web__shot", Description: "スクリーンショットを撮る。Takes a screenshot of a page.", Schema: json.RawMessage(`{"type":"object"}`)},
+	} {
+		all = append(all, plainTool(d))
+	}
+	for i := range 30 {
+		all = append(all, plainTool{Name: fmt.Sprintf("misc__tool_%02d", i), Description: "Does something else entirely.", Schema: json.RawMessage(`{"type":"object"}`)})
+	}
+	return all
+}
+
+func deferred(t *testing.T) *tool.Registry {
+	t.Helper()
+	tools, err := mcp.Defer(tool.Limits{}, 100, []string{"misc__tool_0?"}, many())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registry(t, tools)
+}
+
+func ask(t *testing.T, r *tool.Registry, name, args string) tool.Result {
+	t.Helper()
+	res, err := r.Call(t.Context(), name, args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestWithinTheBudgetNothingIsDeferred(t *testing.T) {
+	t.Parallel()
+	tools, err := mcp.Defer(tool.Limits{}, mcp.Tokens(many()), nil, many())
+	if err != nil || len(tools) != len(many()) {
+		t.Errorf("%d tools, %v", len(tools), err)
+	}
+}
+
+func TestDeferredTools(t *testing.T) {
+	t.Parallel()
+	r := deferred(t)
+	var got []string
+	for _, d := range r.Definitions() {
+		got = append(got, d.Name)
+	}
+	want := []string{"call_tool", "find_tools"}
+	for i := range 10 {
+		want = append(want, fmt.Sprintf("misc__tool_%02d", i))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if r.ReadOnly("call_tool") || !r.ReadOnly("find_tools") {
+		t.Error("what only reads is wrong")
+	}
+	says(t, ask(t, r, "call_tool", `{"name":"gh__get_issue","arguments":{"number":7}}`), false, `gh__get_issue got {"number":7}`)
+	says(t, ask(t, r, "call_tool", `{"name":"gh__listPullRequests"}`), false, "gh__listPullRequests got {}")
+	says(t, ask(t, r, "call_tool", `{"name":"gh__get_issue","arguments":{"number":"x"}}`), true, "The arguments of gh__get_issue are not valid")
+	says(t, ask(t, r, "call_tool", `{"name":"gh__get_issues"}`), true, `There is no tool named "gh__get_issues" here`, "find_tools")
+	says(t, ask(t, r, "call_tool", `{"name":"misc__tool_01"}`), true, "called by their own names")
+	says(t, ask(t, r, "call_tool", `{"name":"call_tool"}`), true, "There is no tool")
+}
+
+func TestFindTools(t *testing.T) {
+	t.Parallel()
+	r := deferred(t)
+	for query, first := range map[string]string{
+		"pull requests":            "gh__listPullRequests",
+		"get an issue":             "gh__get_issue",
+		"database sql":             "db__query",
+		"screenshot":               "web__shot",
+		"スクリーンショットを撮る":             "web__shot",
+		"ISSUES":                   "gh__get_issue",
+		"misc__tool_25":            "misc__tool_25",
+		"see db__query, web__shot": "db__query",
+	} {
+		res := ask(t, r, "find_tools", `{"query":"`+query+`"}`)
+		_, list, _ := strings.Cut(res.Text, "\n\n")
+		if !strings.HasPrefix(list, first) {
+			t.Errorf("%s: %s", query, res.Text)
+		}
+		if again := ask(t, r, "find_tools", `{"query":"`+query+`"}`); again.Text != res.Text {
+			t.Errorf("%s: another answer the second time", query)
+		}
+	}
+	want := `20 of 24 tools match; the best 2 are shown. Call one with call_tool.
+
+misc__tool_10
+Does something else entirely.
+Arguments: {"type":"object"}
+
+misc__tool_11
+Does something else entirely.
+Arguments: {"type":"object"}
+`
+	if diff := cmp.Diff(want, ask(t, r, "find_tools", `{"query":"something","limit":2.0}`).Text); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	says(t, ask(t, r, "find_tools", `{"query":"get_issue"}`), false, "gh__get_issue (changes nothing)\nGet one issue", "Arguments: "+numberSchema)
+	says(t, ask(t, r, "find_tools", `{"query":"¿?"}`), false, "No tool matches. The 24 tools are:\ndb__query\n")
+}
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	for _, tc := range [][4]string{
+		{"shell", `{"command":"ls"}`, "shell", `{"command":"ls"}`},
+		{"call_tool", `{"name":"db__query","arguments":{"sql":"drop"}}`, "db__query", `{"sql":"drop"}`},
+		{"call_tool", `{"name":"db__query"}`, "db__query", ""},
+		{"call_tool", `{"name":`, "call_tool", `{"name":`},
+		{"call_tool", `{}`, "call_tool", `{}`},
+	} {
+		if name, args := mcp.Target(tc[0], tc[1]); name != tc[2] || args != tc[3] {
+			t.Errorf("%s %s is %s %s", tc[0], tc[1], name, args)
+		}
+	}
+}
