@@ -14,7 +14,7 @@ demo: build
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "$(LDFLAGS)" -o bin/tori ./cmd/tori
 
-## setup: what the tests use besides Go and git (bubblewrap, sqlite3)
+## setup: what the tests use besides Go and git (bubblewrap, sqlite3, node)
 setup:
 	./scripts/setup.sh
 
@@ -24,7 +24,7 @@ test: setup
 
 ## race: the concurrent packages under the race detector (needs a C compiler)
 race:
-	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool ./internal/sandbox ./internal/llm/...
+	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool/... ./internal/sandbox ./internal/llm/...
 
 ## lint: vet, formatting and the linters of .golangci.yaml
 lint:

@@ -56,7 +56,7 @@ func aTool(name, description string) obj {
 
 // serve runs until the input ends.
 func (f *fake) serve() {
-	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "ask", "rich", "json", "empty", "refuse", "input"} {
+	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input"} {
 		f.tools = append(f.tools, aTool(n, "does "+n))
 	}
 	switch f.mode {
@@ -216,7 +216,7 @@ func (f *fake) call(id any, name string, args, meta obj) {
 		f.note("notifications/message", obj{"level": "warning", "logger": "fake", "data": "nearly\u0007 done"})
 		reply(text("done"))
 	case "flood":
-		for i := range 20_000 {
+		for i := range 2_000 {
 			f.note("notifications/message", obj{"level": "info", "data": obj{"n": i}})
 			if i%10 == 0 {
 				f.note("notifications/tools/list_changed", obj{})
@@ -243,6 +243,9 @@ func (f *fake) call(id any, name string, args, meta obj) {
 			return
 		}
 		reply(text(fmt.Sprint(c.Process.Pid)))
+	case "peek":
+		b, err := os.ReadFile(os.Getenv("GONE"))
+		reply(text(fmt.Sprintf("%s %v", b, err)))
 	case "rich":
 		reply(richResult())
 	case "json":

@@ -203,7 +203,7 @@ func TestHTTPServersThatMisbehave(t *testing.T) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, "data: ")
 			_, _ = io.Copy(w, io.LimitReader(zeros{}, 64<<20))
-		}, "The MCP server web"},
+		}, "MCP server web"},
 		"a page": {func(w http.ResponseWriter, _ *http.Request, _ any) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<h1>Sign in</h1>")

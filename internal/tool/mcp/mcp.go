@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +19,6 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/tool"
 )
 
 // Server says how one server is reached: by a Command that speaks the protocol
@@ -316,39 +314,4 @@ func (m *Manager) environment(c Server, home string) []string {
 	}
 	slices.Sort(list)
 	return list
-}
-
-var _ tool.Tool = (*remote)(nil)
-
-// Unconfined starts a command with all that the user may do: for tests, and
-// for where a person decided so.
-func Unconfined(_ context.Context, c Command) (*Process, error) {
-	path := ""
-	for _, kv := range c.Env {
-		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = v
-		}
-	}
-	program, err := look(c.Argv[0], path)
-	if err != nil {
-		return nil, err
-	}
-	return start(program, c)
-}
-
-// look finds a program as a shell would, in path and not in this process's own PATH.
-func look(program, path string) (string, error) {
-	if strings.Contains(program, "/") {
-		return program, nil
-	}
-	for _, dir := range filepath.SplitList(path) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		file := filepath.Join(dir, program)
-		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
-			return file, nil
-		}
-	}
-	return "", fmt.Errorf("there is no program %q in the PATH %s", program, path)
 }

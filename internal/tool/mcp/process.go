@@ -3,9 +3,11 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -38,6 +40,39 @@ type Process struct {
 // StartFunc starts a command, confined or not. It returns once the process
 // runs; ctx ends the starting only, not the process.
 type StartFunc func(ctx context.Context, c Command) (*Process, error)
+
+// Unconfined starts a command with all that the user may do: for tests, and
+// for where a person decided so.
+func Unconfined(_ context.Context, c Command) (*Process, error) {
+	path := ""
+	for _, kv := range c.Env {
+		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = v
+		}
+	}
+	program, err := look(c.Argv[0], path)
+	if err != nil {
+		return nil, err
+	}
+	return start(program, c)
+}
+
+// look finds a program as a shell would, in path and not in this process's own PATH.
+func look(program, path string) (string, error) {
+	if strings.Contains(program, "/") {
+		return program, nil
+	}
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		file := filepath.Join(dir, program)
+		if st, err := os.Stat(file); err == nil && st.Mode().IsRegular() && st.Mode()&0o111 != 0 {
+			return file, nil
+		}
+	}
+	return "", fmt.Errorf("there is no program %q in the PATH %s", program, path)
+}
 
 func start(program string, c Command) (*Process, error) {
 	dir := c.Dir
@@ -166,19 +201,29 @@ func (t *tail) String() string {
 	return strings.TrimSpace(plain(s, maxTail))
 }
 
+// killWait is how long a killed process may take to be gone. One that hangs in
+// the kernel longer is left to it.
+const killWait = 10 * time.Second
+
 // shut ends a process: its input is closed, then it is asked, then it is
-// killed, with grace before each step. It returns how the process ended.
+// killed, with grace before each step.
 func shut(p *Process, exited <-chan struct{}, grace time.Duration) {
 	_ = p.Stdin.Close() // the polite way to say it; what follows does not depend on it
-	for _, step := range []func() error{p.Terminate, p.Kill} {
-		timer := time.NewTimer(grace)
+	over := func(wait time.Duration) bool {
+		timer := time.NewTimer(wait)
+		defer timer.Stop()
 		select {
 		case <-exited:
-			timer.Stop()
-			return
+			return true
 		case <-timer.C:
-			_ = step() // the next step follows whatever came of it
+			return false
 		}
 	}
-	<-exited
+	for _, step := range []func() error{p.Terminate, p.Kill} {
+		if over(grace) {
+			return
+		}
+		_ = step() // the next step follows whatever came of it
+	}
+	over(killWait)
 }

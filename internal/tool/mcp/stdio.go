@@ -338,16 +338,16 @@ func claims(l []byte) bool {
 	return json.Unmarshal(l, &m) != nil || m.Version != nil
 }
 
-// line returns the next line. It is valid until the next call.
+// line returns the next line, which is the caller's.
 func (c *pipes) line() ([]byte, error) {
 	var long []byte
 	for {
 		part, err := c.in.ReadSlice('\n')
-		if err == nil && long == nil {
-			return bytes.Clone(part), nil // the SDK keeps parts of it
-		}
 		if len(long)+len(part) > c.max {
 			return nil, fmt.Errorf("it sent a message of more than %d bytes", c.max)
+		}
+		if err == nil && long == nil {
+			return bytes.Clone(part), nil // the SDK keeps parts of it
 		}
 		long = append(long, part...)
 		switch {

@@ -22,6 +22,8 @@ type remote struct {
 	def    definition
 }
 
+var _ tool.Tool = (*remote)(nil)
+
 // Tools returns the tools that every filter allows, sorted by name, to be put
 // into a registry. They are those of Open or of the last Refresh, whatever the
 // servers have changed since, so that a running conversation's tools stay as
