@@ -22,7 +22,7 @@ import (
 
 // webServer is a server of the SDK's, with what the tests ask for.
 func webServer(over <-chan struct{}) *sdk.Server {
-	s := sdk.NewServer(&sdk.Implementation{Name: "web", Version: "1"}, &sdk.ServerOptions{HasTools: true})
+	s := sdk.NewServer(&sdk.Implementation{Name: "web", Version: "1"}, nil)
 	type in struct {
 		Text string `json:"text,omitempty"`
 	}
@@ -126,6 +126,31 @@ func TestHTTPCancellation(t *testing.T) {
 		t.Errorf("err %v", err)
 	}
 	<-ended
+}
+
+// TestHTTPLogs come in the stream of a call's answer.
+func TestHTTPLogs(t *testing.T) {
+	t.Parallel()
+	web := serveHTTP(t, answers(func(w http.ResponseWriter, _ *http.Request, id any) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, m := range []obj{
+			{"jsonrpc": "2.0", "method": "notifications/message", "params": obj{"level": "info", "data": obj{"at": 1}}},
+			{"jsonrpc": "2.0", "id": id, "result": text("done")},
+		} {
+			b, err := json.Marshal(m)
+			if err != nil {
+				t.Error(err)
+			}
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", b)
+		}
+	}))
+	var logs []mcp.Log
+	m := mustOpen(t, mcp.Options{OnLog: func(l mcp.Log) { logs = append(logs, l) }}, mcp.Server{Name: "web", URL: web.URL})
+	says(t, call(t, m, "web__echo", ""), false, "done")
+	m.Close()
+	if len(logs) != 1 || logs[0] != (mcp.Log{Server: "web", Level: "info", Text: `{"at":1}`}) {
+		t.Errorf("logs %+v", logs)
+	}
 }
 
 // TestHTTPServerIsReplaced: a session that the server has forgotten is made anew.

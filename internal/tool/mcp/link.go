@@ -53,8 +53,8 @@ func (s *server) dial(ctx context.Context) (*link, error) {
 			}
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progress(r.Params) },
-		LoggingMessageHandler:       func(_ context.Context, r *sdk.LoggingMessageRequest) { s.log(r.Params) },
 	})
+	client.AddReceivingMiddleware(s.logs)
 	opts := &sdk.ClientSessionOptions{}
 	if s.legacy {
 		opts.ProtocolVersion = legacy

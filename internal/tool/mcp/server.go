@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/url"
@@ -398,20 +399,38 @@ func number(v any) (int64, bool) {
 	return 0, false
 }
 
-func (s *server) log(p *sdk.LoggingMessageParams) {
+// logMessage is a log message of a server. Newer versions of the protocol have
+// none, and the SDK is about to forget its type.
+type logMessage struct {
+	Level  string          `json:"level"`
+	Logger string          `json:"logger"`
+	Data   json.RawMessage `json:"data"`
+}
+
+// logs passes on the log messages that come through the SDK, over HTTP.
+func (s *server) logs(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		if method != "notifications/message" {
+			return next(ctx, method, req)
+		}
+		var m logMessage
+		if raw, err := json.Marshal(req.GetParams()); err == nil && json.Unmarshal(raw, &m) == nil {
+			s.log(m)
+		}
+		return nil, nil
+	}
+}
+
+func (s *server) log(m logMessage) {
 	listen := s.m.opts.OnLog
 	if listen == nil {
 		return
 	}
-	text, ok := p.Data.(string)
-	if !ok {
-		b, err := canonical(p.Data)
-		if err != nil {
-			return
-		}
-		text = string(b)
+	var text string
+	if json.Unmarshal(m.Data, &text) != nil {
+		text = string(m.Data)
 	}
-	told := Log{Server: s.conf.Name, Level: line(string(p.Level), 20), Logger: line(p.Logger, 80), Text: plain(s.hide(clip(text, 4*maxTold)), maxTold)}
+	told := Log{Server: s.conf.Name, Level: line(m.Level, 20), Logger: line(m.Logger, 80), Text: plain(s.hide(clip(text, 4*maxTold)), maxTold)}
 	if !s.m.event(func() { listen(told) }) {
 		s.dropped.Add(1)
 	}

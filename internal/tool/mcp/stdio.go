@@ -58,7 +58,7 @@ type outgoing struct {
 // listener hears what a server tells besides its answers.
 type listener interface {
 	progress(p *sdk.ProgressNotificationParams)
-	log(p *sdk.LoggingMessageParams)
+	log(m logMessage)
 }
 
 func newPipes(p *Process, maxMessage int, hear listener) *pipes {
@@ -285,9 +285,9 @@ func (c *pipes) notification(req *jsonrpc.Request) {
 			c.hear.progress(p)
 		}
 	case "notifications/message":
-		p := new(sdk.LoggingMessageParams)
-		if json.Unmarshal(req.Params, p) == nil {
-			c.hear.log(p)
+		var m logMessage
+		if json.Unmarshal(req.Params, &m) == nil {
+			c.hear.log(m)
 		}
 	}
 }

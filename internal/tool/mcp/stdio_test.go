@@ -36,7 +36,7 @@ func (nothing) Close() error                { return nil }
 type counted struct{ progresses, logs int }
 
 func (c *counted) progress(*sdk.ProgressNotificationParams) { c.progresses++ }
-func (c *counted) log(*sdk.LoggingMessageParams)            { c.logs++ }
+func (c *counted) log(logMessage)                           { c.logs++ }
 
 // readAll reads messages until the connection is over.
 func readAll(out []byte, maxMessage int) (msgs []jsonrpc.Message, told counted, c *pipes) {
