@@ -103,6 +103,8 @@ func (r rules) text(s string) error {
 		ok = filepath.IsAbs(s)
 	case "envname":
 		ok = envName(s)
+	case "header":
+		ok = s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 	case "author":
 		ok = strings.TrimSpace(s) != "" && !strings.ContainsAny(s, "<>\r\n\x00")
 	case "branch":

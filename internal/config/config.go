@@ -29,6 +29,7 @@ type Config struct {
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
+	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, timeout_seconds, trusted."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
 	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
 	Workspace            Workspace      `yaml:"workspace" doc:"The branch and the commits of a task."`
@@ -60,6 +61,19 @@ type Check struct {
 	Name           string `yaml:"name"` // unique; the command itself where none is given
 	Run            string `yaml:"run" check:"nonempty"`
 	TimeoutSeconds int    `yaml:"timeout_seconds" check:"min=1,max=604800"` // checks_timeout_seconds where none is given
+}
+
+// MCPServer is one server of tools: a program that is started, or an address.
+type MCPServer struct {
+	Name           string            `yaml:"mcp_server_name" check:"nonempty"`        // unique
+	Command        []string          `yaml:"command" check:"nonempty"`                // program and arguments; no shell
+	Env            map[string]string `yaml:"env" check:"envname"`                     // of the program, beside PATH and a language
+	URL            string            `yaml:"url" check:"url"`                         // of a streamable-HTTP server
+	Headers        map[string]string `yaml:"headers" check:"header"`                  // sent to it; never shown
+	Allow          []string          `yaml:"allow" check:"nonempty"`                  // tools that may be used, * for any part of a name; none: all
+	Deny           []string          `yaml:"deny" check:"nonempty"`                   // tools that may not
+	TimeoutSeconds int               `yaml:"timeout_seconds" check:"min=1,max=86400"` // of a call; 120 where none is given
+	Trusted        bool              `yaml:"trusted"`                                 // what it says of its tools (read-only …) is believed
 }
 
 // Sandbox is the section sandbox.

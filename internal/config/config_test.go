@@ -150,6 +150,17 @@ checks:
       b
     timeout_seconds: 5
 checks_timeout_seconds: 60
+mcp_servers:
+  - mcp_server_name: files
+    command: [npx, "${DIR}"]
+    env: {A_TOKEN: "${KEY}", B: c}
+    allow: [read_*]
+    deny: [write_*]
+    timeout_seconds: 5
+    trusted: true
+  - mcp_server_name: web
+    url: https://w/mcp
+    headers: {Authorization: "Bearer key-of-web"}
 sandbox:
   mode: bwrap
   read_only_paths: [/opt, "${DIR}"]
@@ -194,10 +205,14 @@ func TestEveryKey(t *testing.T) {
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
 		ChecksTimeoutSeconds: 60,
-		Sandbox:              Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
-		Budget:               Budget{1, 2, 3, 0.5},
-		Workspace:            Workspace{"b/{id}", "鳥", "a@b.c"},
-		Language:             "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}}, Access: Access{[]string{"ken", "hanako"}},
+		MCPServers: []MCPServer{
+			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, TimeoutSeconds: 5, Trusted: true},
+			{Name: "web", URL: "https://w/mcp", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
+		},
+		Sandbox:   Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
+		Budget:    Budget{1, 2, 3, 0.5},
+		Workspace: Workspace{"b/{id}", "鳥", "a@b.c"},
+		Language:  "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}}, Access: Access{[]string{"ken", "hanako"}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -210,7 +225,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "pa55word", "s3cret-value"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -283,11 +298,18 @@ func TestErrors(t *testing.T) {
 		{"coder3", "coder3: {model: x}", `c.yaml:1: coder3.model is "x", but routing.llm.coder3_model is "claude-sonnet-4.5"; they name the same, so set one of them, or both alike`},
 		{"old name", "routing:\n  llm:\n    code_model: x\n    coder_model: y\n", `c.yaml:3: routing.llm.code_model is "x", but routing.llm.coder_model is "y"; they name the same, so set one of them, or both alike`},
 		{"no such role", "routing: {llm: {coder4_model: x}}", `c.yaml:1: routing.llm.coder4_model: unknown key; did you mean routing.llm.coder_model?`},
+		{"mcp name", "mcp_servers:\n  - command: [x]\n", `c.yaml:2: mcp_servers[0].mcp_server_name: expected text that is not empty, found nothing (leave the key out to get the default)`},
+		{"mcp how", "mcp_servers: [{mcp_server_name: a}]", `c.yaml:1: mcp_servers[0]: the server "a" needs either a command or a url`},
+		{"mcp both", "mcp_servers: [{mcp_server_name: a, command: [x], url: 'http://h'}]", `c.yaml:1: mcp_servers[0]: the server "a" needs either a command or a url`},
+		{"mcp twice", "mcp_servers: [{mcp_server_name: a, command: [x]}, {mcp_server_name: a, command: [y]}]", `c.yaml:1: mcp_servers[1]: expected a name of its own, found "a", which mcp_servers[0] has already`},
+		{"mcp key", "mcp_servers: [{name: a}]", `c.yaml:1: mcp_servers[0].name: unknown key; the nearest is mcp_servers[0].env. Known here: mcp_server_name, command, env, url, headers, allow, deny, timeout_seconds, trusted`},
+		{"mcp header", "mcp_servers: [{mcp_server_name: a, url: 'http://h', headers: {'A B': c}}]", `c.yaml:1: mcp_servers[0].headers.A B: expected names of HTTP headers, found the text "A B"`},
+		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, sandbox, budget, workspace, language, tokens, security, access\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, sandbox, budget, workspace, language, tokens, security, access\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -499,7 +521,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 150 {
+	if len(Keys()) != 151 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -164,6 +164,19 @@ func (p *parser) secrets(environ []string) []string {
 			}
 		}
 	}
+	for _, s := range p.config.MCPServers {
+		for name, value := range s.Env {
+			environ = append(slices.Clip(environ), name+"="+value)
+		}
+		for _, value := range s.Headers {
+			if _, key, ok := strings.Cut(value, " "); ok && len(key) >= minSecret { // Bearer KEY
+				all = append(all, key)
+			}
+			if len(value) >= minSecret {
+				all = append(all, value)
+			}
+		}
+	}
 	for name, value := range p.config.Sandbox.Env {
 		environ = append(slices.Clip(environ), name+"="+value)
 	}

@@ -184,6 +184,11 @@ func (p *parser) finish() {
 		p.problem("config.script_file", p.at(o))
 	}
 	p.roles()
+	for i := range c.MCPServers {
+		if s := &c.MCPServers[i]; s.TimeoutSeconds == 0 {
+			s.TimeoutSeconds = 120
+		}
+	}
 	for i := range c.Checks {
 		if k := &c.Checks[i]; k.TimeoutSeconds == 0 {
 			k.TimeoutSeconds = c.ChecksTimeoutSeconds

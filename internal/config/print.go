@@ -73,12 +73,54 @@ func (pr *printer) field(f *field, name, indent string) {
 			}
 			fmt.Fprintf(&pr.out, "%s  %s: %s\n", indent, quote(k), text)
 		}
+	case []MCPServer:
+		for _, s := range all {
+			pr.server(s, indent)
+		}
 	case []Check:
 		for _, k := range all {
 			fmt.Fprintf(&pr.out, "%s  - name: %s\n%s    run: %s\n%s    timeout_seconds: %d\n",
 				indent, quote(k.Name), indent, quote(k.Run), indent, k.TimeoutSeconds)
 		}
 	}
+}
+
+// server writes one item of mcp_servers; what it is given to log in with is hidden.
+func (pr *printer) server(s MCPServer, indent string) {
+	out := func(format string, args ...any) { fmt.Fprintf(&pr.out, indent+format, args...) }
+	out("  - mcp_server_name: %s\n", quote(s.Name))
+	lists := func(name string, all []string) {
+		if len(all) == 0 {
+			return
+		}
+		out("    %s:\n", name)
+		for _, a := range all {
+			out("      - %s\n", quote(strings.ReplaceAll(a, "${", "$${")))
+		}
+	}
+	table := func(name string, all map[string]string, hide func(string) bool) {
+		if len(all) == 0 {
+			return
+		}
+		out("    %s:\n", name)
+		for _, k := range slices.Sorted(maps.Keys(all)) {
+			v := quote(strings.ReplaceAll(all[k], "${", "$${"))
+			if hide(k) && all[k] != "" {
+				v = quote(hidden)
+			}
+			out("      %s: %s\n", quote(k), v)
+		}
+	}
+	lists("command", s.Command)
+	table("env", s.Env, secretName)
+	if s.URL != "" {
+		out("    url: %s\n", quote(hideLogin(s.URL)))
+	}
+	table("headers", s.Headers, func(string) bool { return true })
+	lists("allow", s.Allow)
+	lists("deny", s.Deny)
+	out("    timeout_seconds: %d\n", s.TimeoutSeconds)
+	out("    trusted: %t\n", s.Trusted)
 }
 
 // origin is the comment behind a value.

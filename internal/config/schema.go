@@ -10,7 +10,7 @@ import (
 // Key documents one setting.
 type Key struct {
 	Path    string   // dotted, e.g. llm.openai.model
-	Type    string   // text, whole number, number, true or false, list of texts, map of texts, list of checks
+	Type    string   // text, whole number, number, true or false, list of texts, map of texts, list of checks, list of servers
 	Default string   // as YAML
 	Doc     string   // one line
 	Env     []string // variables that set it, the strongest first; none for lists and maps
@@ -41,10 +41,11 @@ const (
 	kindList
 	kindMap
 	kindChecks
+	kindServers
 )
 
 func (k kind) String() string {
-	return [...]string{"text", "whole number", "number", "true or false", "list of texts", "map of texts", "list of checks"}[k]
+	return [...]string{"text", "whole number", "number", "true or false", "list of texts", "map of texts", "list of checks", "list of servers"}[k]
 }
 
 func (k kind) scalar() bool { return k <= kindBool }
@@ -176,6 +177,9 @@ func kindOf(t reflect.Type) kind {
 	case reflect.Slice:
 		if t.Elem() == reflect.TypeFor[Check]() {
 			return kindChecks
+		}
+		if t.Elem() == reflect.TypeFor[MCPServer]() {
+			return kindServers
 		}
 		return kindList
 	}

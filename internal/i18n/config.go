@@ -24,6 +24,7 @@ var configTexts = map[string]text{
 	"config.keep_recent":   {"%s: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (%d), found %d; nothing would be left to summarise", "%s: context_storage.keep_recent_messages: context_storage.min_messages_to_summarize(%d)より小さい値を指定してください(現在は %d)。要約するものが残りません"},
 	"config.differs":       {"%s: %s is %q, but %s is %q; they name the same, so set one of them, or both alike", "%s: %s は %q ですが %s は %q です。同じものを指す設定なので、片方だけにするか、同じ値にしてください"},
 	"config.num_ctx":       {"%s: providers.ollama.num_ctx (%d) must lie between providers.ollama.min_context (%d) and providers.ollama.max_context (%d, 0 for no limit)", "%s: providers.ollama.num_ctx(%d)は providers.ollama.min_context(%d)以上、providers.ollama.max_context(%d。0 は上限なし)以下にしてください"},
+	"config.mcp_how":       {"%s: %s: the server %s needs either a command or a url", "%s: %s: サーバー %s には command か url のどちらか一方が必要です"},
 	"config.check_name":    {"%s: %s: expected a name of its own, found %s, which %s has already", "%s: %s: ほかと重ならない名前を指定してください(%s は %s で使用済み)"},
 	"config.expand_syntax": {"%s: %s: expected ${NAME} or $${ for a literal ${, found %s", "%s: %s: ${変数名} の形で書いてください。文字としての ${ は $${ と書きます(現在は %s)"},
 
@@ -48,6 +49,7 @@ var configTexts = map[string]text{
 	"config.want.keepalive":       {"seconds, a duration such as 30m, or -1", "秒数、30m のような時間、または -1"},
 	"config.want.abs":             {"an absolute path", "絶対パス"},
 	"config.want.envname":         {"variable names of letters, digits and _", "英数字と _ からなる変数名"},
+	"config.want.header":          {"names of HTTP headers", "HTTP ヘッダー名"},
 	"config.want.author":          {"text of one line without < and >", "< と > を含まない 1 行の文字列"},
 	"config.want.branch":          {"a branch name that git accepts, with {id} and, if you like, {slug}", "git が受け付けるブランチ名({id} は必須、{slug} は任意)"},
 	"config.want.regexp":          {"a regular expression (%s)", "正規表現(%s)"},
