@@ -25,6 +25,7 @@ import (
 type Ledger interface {
 	Append(...contextstore.Message) ([]contextstore.Message, error)
 	AppendTools(...contextstore.ToolRun) error
+	SaveImage(data []byte, mediaType string) (contextstore.Image, error)
 	LastTools(n int) ([]contextstore.ToolRun, error)
 	Activity(status, activity string) error
 	TurnDone(context.Context) error
@@ -343,6 +344,13 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 		if err := l.Ledger.AppendTools(runs...); err != nil {
 			return err
 		}
+	}
+	if len(msgs) > 0 && interrupted == nil {
+		shown, err := l.images(results)
+		if err != nil {
+			return err
+		}
+		msgs = append(msgs, shown...)
 	}
 	if len(msgs) > 0 {
 		if _, err := l.append(msgs...); err != nil {
