@@ -20,6 +20,7 @@ var catalog = join(
 	modelsTexts,
 	ollamaTexts,
 	opsTexts,
+	policyTexts,
 	priceTexts,
 	recordTexts,
 	spendingTexts,
