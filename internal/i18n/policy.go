@@ -38,6 +38,7 @@ var policyTexts = map[string]text{
 	"policy.doubtful":       {"%s: it cannot be told whether rule %s is about it: %s Write the words out instead of computing them", "%s: 規則 %s に当てはまるか判断できません: %s 計算で組み立てずに、そのまま書いてください"},
 	"policy.opaque":         {"%s: %s; rule %s: %s", "%s: %s。規則 %s: %s"},
 	"policy.none":           {"%s: no rule is about %s", "%s: %s についての規則がありません"},
+	"policy.unsure":         {"%s: it cannot be told whether a rule allows it, because some of its words are computed; write them out", "%s: 計算で組み立てた部分があり、許可する規則に当てはまるか判断できません。そのまま書いてください"},
 	"policy.more":           {"and %d more", "ほか %d 件"},
 
 	"policy.opaque_name":     {"what command this is cannot be known before it runs", "どのコマンドになるかは実行するまで分かりません"},

@@ -39,8 +39,8 @@ var grammars = map[string]grammar{
 	"terraform": {},
 	"mvn":       {values: []string{"-f", "-pl", "-P", "-s", "-gs", "-t"}, plain: []string{"-q", "-B", "-o", "-am", "-X", "-e", "-ntp", "-U"}},
 
-	"python":    {values: []string{"-W", "-X"}, plain: []string{"-m", "-u", "-B", "-I", "-s", "-S", "-E", "-O", "-OO", "-q", "-v", "-b"}},
-	"make":      {values: []string{"-C", "-f", "-I", "-o", "-W"}, plain: []string{"-s", "-k", "-n", "-B", "-i", "-e", "-j"}},
+	"python": {values: []string{"-W", "-X"}, plain: []string{"-m", "-u", "-B", "-I", "-s", "-S", "-E", "-O", "-OO", "-q", "-v", "-b"}},
+	"make":   {values: []string{"-C", "-f", "-I", "-o", "-W"}, plain: []string{"-s", "-k", "-n", "-B", "-i", "-e", "-j"}},
 
 	"sed": {script: true, unless: "ef"}, "gsed": {script: true, unless: "ef"},
 	"grep": {script: true, unless: "ef"}, "egrep": {script: true, unless: "ef"}, "fgrep": {script: true, unless: "ef"}, "zgrep": {script: true, unless: "ef"},

@@ -12,11 +12,15 @@ const (
 	MaxScripts  = 8         // scripts within scripts: sh -c, eval, watch …
 	MaxCommands = 2000      // simple commands of one script, nested ones included
 
-	maxParsed = 1 << 20 // bytes parsed for one script, nested ones each time they are met
-	maxAlts   = 64      // values that one word may be known to have
-	maxWords  = 4096    // words of one command after brace expansion
-	maxDirs   = 8       // directories that a command may run in
-	maxText   = 200     // bytes of a command in a finding
+	maxParsed = 4 * MaxScript // bytes parsed for one script, nested ones each time they are met
+	maxValue  = 2 * MaxScript // bytes of the values of one word
+	maxValues = 8 << 20       // of all words
+	maxKnown  = 4 << 10       // bytes of a variable's value that is remembered
+	maxAlts   = 64            // values that one word may be known to have
+	maxGroups = 16            // {a,b} in one word
+	maxWords  = 4096          // words of one command after brace expansion
+	maxDirs   = 8             // directories that a command may run in
+	maxText   = 200           // bytes of a command in a finding
 )
 
 // Word is one word of a command line as far as it is known without running it.
@@ -134,6 +138,20 @@ func texts(words []Word) ([]string, bool) {
 		all[i] = s
 	}
 	return all, true
+}
+
+// leading returns the words up to the first that is not known: the part of a
+// joined script that is certain.
+func leading(words []Word) []string {
+	var all []string
+	for _, w := range words {
+		s, ok := w.Text()
+		if !ok {
+			break
+		}
+		all = append(all, s)
+	}
+	return all
 }
 
 // oneLine makes s fit for a finding: one line, at most max bytes, valid UTF-8.

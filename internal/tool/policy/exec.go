@@ -46,7 +46,7 @@ func (w *walker) exec(i invocation) (success []string) {
 	}
 	name, ok := i.argv[0].Text()
 	switch {
-	case !ok:
+	case !ok || i.argv[0].Many || strings.HasPrefix(name, "$"):
 		return w.opaque(i, OpaqueName)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }):
 		return w.opaque(i, OpaqueLooks)
@@ -212,9 +212,6 @@ func (w *walker) shell(i invocation) []string {
 		if strings.HasPrefix(s, "--") {
 			switch s {
 			case "--rcfile", "--init-file":
-				if len(args) == 0 {
-					return w.opaque(i, OpaqueScript)
-				}
 				return w.opaque(i, OpaqueScript)
 			case "--posix":
 				posix = true
@@ -341,7 +338,8 @@ func (w *walker) interpreter(i invocation) []string {
 func (w *walker) eval(i invocation) []string {
 	args, ok := texts(i.argv[1:])
 	if !ok {
-		return w.opaque(i, OpaqueScript)
+		w.opaque(i, OpaqueScript)
+		args = leading(i.argv[1:])
 	}
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]

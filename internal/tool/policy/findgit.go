@@ -79,7 +79,7 @@ func (w *walker) findRoots(i invocation, args []Word) []string {
 	roots := []string{}
 	for _, a := range args {
 		if a.is(func(s string) bool {
-			return s != "" && (s[0] == '-' && !strings.Contains("-H-L-P", s) || s == "(" || s == "!")
+			return s != "" && (s[0] == '-' && !slices.Contains([]string{"-H", "-L", "-P"}, s) || s == "(" || s == "!")
 		}) == yes {
 			break
 		}
@@ -238,11 +238,9 @@ func (w *walker) gitRuns(i invocation, sub string, args []Word) {
 
 func (w *walker) gitScript(i invocation, words []Word, via string) {
 	all, ok := texts(words)
-	switch {
-	case len(words) == 0:
-	case !ok:
+	if !ok {
 		w.opaque(i, OpaqueScript)
-	default:
-		w.runScript(i, strings.Join(all, " "), true, via)
+		all = leading(words)
 	}
+	w.runScript(i, strings.Join(all, " "), true, via)
 }

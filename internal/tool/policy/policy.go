@@ -98,6 +98,7 @@ func (p *Policy) Judge(script string, place Place) Verdict {
 // decide finds the strictest rule for one command.
 func (p *Policy) decide(c *Command, place Place) Finding {
 	best, found := Finding{Command: *c}, false
+	unsure := false // an allow rule may fit
 	for i := range p.rules {
 		r := &p.rules[i]
 		if found && r.Decision < best.Decision {
@@ -106,7 +107,10 @@ func (p *Policy) decide(c *Command, place Place) Finding {
 		t := r.fits(c, place)
 		f := Finding{Decision: r.Decision, Rule: r.Name, Reason: r.Reason, Command: *c}
 		switch {
-		case t == no, t == maybe && r.Decision == Allow:
+		case t == no:
+			continue
+		case t == maybe && r.Decision == Allow:
+			unsure = true
 			continue
 		case t == maybe:
 			f.Decision, f.Doubtful = Ask, true
@@ -116,13 +120,10 @@ func (p *Policy) decide(c *Command, place Place) Finding {
 		}
 	}
 	switch {
-	case found && (best.Decision > Allow || c.Opaque == ""):
+	case found:
 		return best
 	case c.Opaque == "" && (c.Name == "" || c.function):
 		return Finding{Decision: Allow, Rule: RuleShell, Command: *c}
 	}
-	if found { // an allow rule that is about nothing opaque
-		return best
-	}
-	return Finding{Decision: Ask, Rule: RuleNone, Command: *c}
+	return Finding{Decision: Ask, Rule: RuleNone, Doubtful: unsure, Command: *c}
 }

@@ -115,7 +115,7 @@ func (r *Rule) fits(c *Command, p Place) truth {
 		given(r.CodeFrom, func() truth {
 			return known(c.Opaque != "" && slices.ContainsFunc(c.From, func(n string) bool { return matches(r.CodeFrom, n) }))
 		}),
-		given(r.Programs, func() truth { return known(r.program(c, p)) }),
+		given(r.Programs, func() truth { return known(r.program(c)) }),
 		given(r.NotPrograms, func() truth { return known(!matches(r.NotPrograms, c.Name)) }),
 		given(r.From, func() truth {
 			return known(strings.Contains(c.Path, "/") && within(p.classify(lit(c.Path), c.dirs), r.From))
@@ -127,7 +127,9 @@ func (r *Rule) fits(c *Command, p Place) truth {
 		given(r.NoFlags, func() truth { return not(hasFlag(c, r.NoFlags, Forbid)) }),
 		given(r.Args, func() truth { return hasArg(c, r.Args) }),
 		given(r.NoArgs, func() truth { return not(hasArg(c, r.NoArgs)) }),
-		func() truth { return known(r.MaxArgs == nil || len(c.Args) <= *r.MaxArgs && !slices.ContainsFunc(c.Args, func(w Word) bool { return w.Many })) },
+		func() truth {
+			return known(r.MaxArgs == nil || len(c.Args) <= *r.MaxArgs && !slices.ContainsFunc(c.Args, func(w Word) bool { return w.Many }))
+		},
 		given(r.Writes, func() truth { return touches(c.Writes, c, p, r.Writes) }),
 		given(r.Reads, func() truth { return touches(c.Reads, c, p, r.Reads) }),
 		given(r.Paths, func() truth { return touches(operandsWithValues(c), c, p, r.Paths) }),
@@ -148,7 +150,7 @@ var systemDirs = []string{"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/
 
 // program reports a command of the rule's programs. What a rule allows must be
 // the system's program: a path elsewhere is one that only has its name.
-func (r *Rule) program(c *Command, p Place) bool {
+func (r *Rule) program(c *Command) bool {
 	if c.Name == "" {
 		return false
 	}

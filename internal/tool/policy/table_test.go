@@ -166,6 +166,8 @@ var verdicts = []struct {
 	{"bash <<< 'git push'", Forbid, "git-push"},
 	{"eval git push", Forbid, "git-push"},
 	{"eval 'git' \"push\"", Forbid, "git-push"},
+	{"eval git push \"$X\"", Forbid, "git-push"},
+	{"xargs watch git push", Forbid, "git-push"},
 	{"trap 'git push' EXIT", Forbid, "git-push"},
 	{"find . -exec git push \\;", Forbid, "git-push"},
 	{"find . -name x -execdir sh -c 'git push' \\;", Forbid, "git-push"},
@@ -186,7 +188,7 @@ var verdicts = []struct {
 	{"poetry run git push", Forbid, "git-push"},
 	{"echo ok # nothing\ngit push", Forbid, "git-push"},
 	{"git push\n)", Forbid, "git-push"},
-	{"echo $'\\'; git push; echo '", Allow, ""},                  // one word for bash …
+	{"echo $'\\'; git push; echo '", Allow, ""},                        // one word for bash …
 	{"sh -c \"echo \\$'\\\\'; git push; echo '\"", Forbid, "git-push"}, // … and a command for dash
 	{"gi?t push", Ask, "opaque"},
 
@@ -332,16 +334,19 @@ var verdicts = []struct {
 	{"let 'a[$(git push)]=1'", Ask, "opaque"},
 	{"x='a[$(git push)]'; echo $((x))", Ask, "opaque"},
 	{"test -v 'a[`git push`]'", Ask, "opaque"},
-	{"ech\u043e hi", Ask, "opaque"},           // Cyrillic o
-	{"\uff52\uff4d -rf /", Ask, "opaque"},     // full width rm
-	{"ls # \u202e hsup tig", Ask, "opaque"},   // shown backwards
-	{"ls \\\r\ngit push", Ask, "opaque"},      // a carriage return is no line end
-	{"g\x00it push", Ask, "opaque"},           // dropped by shells
-	{"echo \xff\xfe", Ask, "opaque"},          // no text
-	{"if true; then", Ask, "opaque"},          // never ends
-	{"!(git push)", Ask, "opaque"},            // a pattern or a negated subshell
-	{"echo 'unclosed", Ask, "opaque"},         //
-	{"zsh -c 'ls'", Ask, "opaque"},            // another grammar
+	{"ech\u043e hi", Ask, "opaque"},         // Cyrillic o
+	{"\uff52\uff4d -rf /", Ask, "opaque"},   // full width rm
+	{"ls # \u202e hsup tig", Ask, "opaque"}, // shown backwards
+	{"ls \\\r\ngit push", Ask, "opaque"},    // a carriage return is no line end
+	{"g\x00it push", Ask, "opaque"},         // dropped by shells
+	{"echo \xff\xfe", Ask, "opaque"},        // no text
+	{"if true; then", Ask, "opaque"},        // never ends
+	{"!(git push)", Ask, "opaque"},          // a pattern or a negated subshell
+	{"echo 'unclosed", Ask, "opaque"},       //
+	{"echo #\\\ngit push", Ask, "opaque"},   // a comment ends with its line
+	{"# a \\\ngit push", Forbid, "git-push"},
+	{"echo a\\", Ask, "opaque"},
+	{"zsh -c 'ls'", Ask, "opaque"}, // another grammar
 	{"coproc sh; echo x >&${COPROC[1]}", Ask, "opaque"},
 	{"mapfile -C 'git push' -c 1 a", Ask, "opaque"},
 	{"{a..b}{1..99999}{1..99999}", Ask, "opaque"},

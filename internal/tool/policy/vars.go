@@ -106,7 +106,11 @@ func (v *variables) call(c *syntax.CallExpr) {
 
 // set notes the value of an assignment that has just run for certain.
 func (v *variables) set(name string, w Word) {
-	if len(w.Alts) > 0 {
+	size := 0
+	for _, a := range w.Alts {
+		size += len(a)
+	}
+	if len(w.Alts) > 0 && size <= maxKnown {
 		v.known[name] = w
 	}
 }

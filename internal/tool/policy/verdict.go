@@ -34,6 +34,8 @@ func (f Finding) Text(l i18n.Lang) string {
 		reason = f.Reason.Japanese
 	}
 	switch {
+	case f.Rule == RuleNone && f.Doubtful:
+		return l.T("policy.unsure", where)
 	case f.Rule == RuleNone:
 		name := f.Command.Path
 		if f.Command.Opaque != "" {

@@ -34,6 +34,7 @@ type reader struct {
 	out    []Command
 	count  int // commands met, twice where a script was read twice
 	parsed int // bytes
+	values int // bytes of the words that were put together
 	over   bool
 }
 
@@ -80,20 +81,44 @@ func (w *walker) script(text string) {
 	if w.posix {
 		lang = syntax.LangPOSIX
 	}
-	file := &syntax.File{}
-	var failed error
-	for s, err := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
-		if err != nil {
-			failed = err
-			break
-		}
-		file.Stmts = append(file.Stmts, s)
-	}
+	file, ok := parse(text, lang)
 	w.pass(file)
-	if failed != nil {
+	if !ok {
 		// What comes before the error is run all the same.
 		w.add(Command{Opaque: OpaqueSyntax, Text: oneLine(text, maxText)}, nil)
 	}
+}
+
+// parse returns the statements of text up to the first that is not sound. The
+// parser is not ours, and the text anybody's: a panic in it is a text that
+// cannot be read.
+func parse(text string, lang syntax.LangVariant) (file *syntax.File, ok bool) {
+	file, ok = &syntax.File{}, true
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	// The statements before an error are run all the same.
+	f, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	if f != nil {
+		file = f
+	}
+	ok = err == nil
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, isComment := n.(*syntax.Comment); isComment && strings.Contains(c.Text, "\n") {
+			// The parser lets a backslash carry a comment over the end of its
+			// line, and what follows with it; shells do not.
+			ok = false
+		}
+		return true
+	})
+	return file, ok && !endsOpen(text)
+}
+
+// endsOpen reports a text that ends in a backslash that stands for nothing.
+func endsOpen(text string) bool {
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
 func (w *walker) pass(file *syntax.File) {
@@ -313,6 +338,10 @@ func (w *walker) compound(c syntax.Command) {
 			w.stmt(c.Stmt)
 		}
 	case *syntax.CoprocClause:
+		// Readers disagree about which word after coproc is a name.
+		at := w.at(c)
+		at.Opaque = OpaqueSyntax
+		w.add(at, nil)
 		piped := w.piped
 		w.piped = []string{"coproc"} // whatever the script writes to it
 		w.subshell(func() { w.stmt(c.Stmt) })

@@ -15,6 +15,9 @@ func (w *walker) words(all []*syntax.Word) []Word {
 	var out []Word
 	for _, word := range all {
 		for _, one := range w.braces(word) {
+			if w.over {
+				return out
+			}
 			out = append(out, w.word(one))
 		}
 		if len(out) > maxWords {
@@ -34,6 +37,10 @@ func (w *walker) braces(word *syntax.Word) []*syntax.Word {
 	if !syntax.SplitBraces(split) {
 		return []*syntax.Word{word}
 	}
+	if groups(split.Parts) > maxGroups {
+		w.over = true // what they expand to grows with each, as does the time
+		return []*syntax.Word{word}
+	}
 	var out []*syntax.Word
 	for one, err := range expand.BracesSeq(nil, split) {
 		if err != nil || len(out) >= maxWords {
@@ -45,11 +52,37 @@ func (w *walker) braces(word *syntax.Word) []*syntax.Word {
 	return out
 }
 
+// groups counts the brace expansions among parts.
+func groups(parts []syntax.WordPart) int {
+	n := 0
+	for _, p := range parts {
+		if b, ok := p.(*syntax.BraceExp); ok {
+			n++
+			for _, e := range b.Elems {
+				n += groups(e.Parts)
+			}
+		}
+	}
+	return n
+}
+
 // word evaluates one word after brace expansion.
 func (w *walker) word(word *syntax.Word) Word {
 	v := value{Word: lit("")}
 	if word == nil {
 		return v.Word
+	}
+	if len(word.Parts) == 1 {
+		switch p := word.Parts[0].(type) {
+		case *syntax.ProcSubst:
+			if len(p.Stmts) > 0 {
+				return lit("/dev/fd/63")
+			}
+		case *syntax.ParamExp:
+			if p.Short && p.Param != nil && p.Param.Value == "!" {
+				return Word{Alts: []string{lastJob}, Exact: true, Many: true} // or nothing
+			}
+		}
 	}
 	for i, p := range word.Parts {
 		if l, ok := p.(*syntax.Lit); ok && i == 0 && strings.HasPrefix(l.Value, "~") {
@@ -61,8 +94,18 @@ func (w *walker) word(word *syntax.Word) Word {
 	if v.glob {
 		v.Exact, v.Many = false, true
 	}
+	for _, a := range v.Alts {
+		w.values += len(a)
+	}
+	if w.values > maxValues {
+		w.over = true
+		return Word{Many: true}
+	}
 	return v.Word
 }
+
+// lastJob stands for the number of the last process in the background.
+const lastJob = "$!"
 
 // value is a word that is being put together.
 type value struct {
@@ -83,9 +126,13 @@ func (v *value) add(next value) {
 		v.Alts, v.Exact = nil, false
 		return
 	}
-	alts := make([]string, 0, len(v.Alts)*len(next.Alts))
+	alts, size := make([]string, 0, len(v.Alts)*len(next.Alts)), 0
 	for _, a := range v.Alts {
 		for _, b := range next.Alts {
+			if size += len(a) + len(b); size > maxValue {
+				v.Alts, v.Exact = nil, false
+				return
+			}
 			alts = append(alts, a+b)
 		}
 	}
@@ -124,8 +171,6 @@ func (w *walker) part(p syntax.WordPart, inQuotes bool) value {
 		case prints(p, "nproc"):
 			return value{Word: lit("1")} // a number
 		}
-	case *syntax.ProcSubst:
-		return value{Word: lit("/dev/fd/63")}
 	case *syntax.ArithmExp:
 		return unknown(true) // a number
 	}
@@ -148,7 +193,7 @@ func (w *walker) param(p *syntax.ParamExp, inQuotes bool) value {
 		return unknown(inQuotes)
 	}
 	switch name := p.Param.Value; name {
-	case "!", "?", "$", "#": // numbers, whatever they are
+	case "?", "$", "#": // numbers, whatever they are
 		return value{Word: lit("$" + name)}
 	case "HOME":
 		if w.vars.assigned[name] == 0 {

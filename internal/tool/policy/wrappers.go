@@ -14,7 +14,6 @@ type wrapper struct {
 	long    []string // long flags without a value
 	longs   []string // long flags with one, after "=" or in the next word
 	numbers bool     // -10 is a flag
-	single  bool     // long flags have one dash
 	verbs   []string // the word that must come first to run something: poetry run
 	skip    int      // words before the command
 	assigns bool     // NAME=value words before the command
@@ -31,68 +30,68 @@ type wrapper struct {
 
 // wrappers are the programs that run their arguments.
 var wrappers = map[string]*wrapper{
-	"command":         {flags: "p", nothing: "vV", here: true},
-	"builtin":         {here: true},
-	"exec":            {flags: "cl", values: "a", here: true},
-	"env":             {flags: "i0v", values: "uC", long: []string{"--ignore-environment", "--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal", "--list-signal-handling"}, longs: []string{"--unset", "--chdir"}, assigns: true, chdir: []string{"-C", "--chdir"}, idle: true},
-	"timeout":         {flags: "vpf", values: "sk", long: []string{"--foreground", "--preserve-status", "--verbose"}, longs: []string{"--signal", "--kill-after"}, skip: 1},
-	"gtimeout":        {flags: "vpf", values: "sk", long: []string{"--foreground", "--preserve-status", "--verbose"}, longs: []string{"--signal", "--kill-after"}, skip: 1},
-	"nice":            {values: "n", longs: []string{"--adjustment"}, numbers: true, idle: true},
-	"ionice":          {flags: "t", values: "cnpPu", long: []string{"--ignore"}, longs: []string{"--class", "--classdata", "--pid"}, idle: true},
-	"chrt":            {flags: "abdfiorRv", values: "TPD", long: []string{"--batch", "--deadline", "--fifo", "--idle", "--other", "--rr"}, skip: 1},
-	"taskset":         {flags: "ac", long: []string{"--cpu-list", "--all-tasks"}, skip: 1},
-	"numactl":         {values: "NmCilp", longs: []string{"--cpunodebind", "--membind", "--physcpubind", "--interleave", "--preferred"}, long: []string{"--localalloc"}},
-	"prlimit":         {longs: []string{"--cpu", "--as", "--nofile", "--nproc", "--fsize", "--data", "--stack", "--core"}, kept: true},
-	"nohup":           {},
-	"setsid":          {flags: "cfw", long: []string{"--ctty", "--fork", "--wait"}},
-	"setarch":         {flags: "RFLBSTZ3v", skip: 1, long: []string{"--addr-no-randomize"}},
-	"stdbuf":          {values: "ioe", longs: []string{"--input", "--output", "--error"}},
-	"unbuffer":        {flags: "p"},
-	"time":            {flags: "pvaq", values: "fo", long: []string{"--portability", "--verbose", "--append", "--quiet"}, longs: []string{"--format", "--output"}},
-	"strace":          {flags: "fFcCqtTyiknrvxyzZwD", values: "aeEIoOpPsSuXb", long: []string{"--follow-forks"}, longs: []string{"--trace", "--output"}, kept: true},
-	"ltrace":          {flags: "fcCiLrStTV", values: "aADeElnopsuwx", kept: true},
-	"catchsegv":       {},
-	"fakeroot":        {flags: "hv", values: "lisb", long: []string{"--unknown-is-real"}},
-	"eatmydata":       {},
-	"faketime":        {flags: "fm", skip: 1},
-	"xvfb-run":        {flags: "al", values: "efnpsw", long: []string{"--auto-servernum", "--auto-display"}, longs: []string{"--server-args", "--server-num", "--error-file", "--wait"}},
+	"command":          {flags: "p", nothing: "vV", here: true},
+	"builtin":          {here: true},
+	"exec":             {flags: "cl", values: "a", here: true},
+	"env":              {flags: "i0v", values: "uC", long: []string{"--ignore-environment", "--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal", "--list-signal-handling"}, longs: []string{"--unset", "--chdir"}, assigns: true, chdir: []string{"-C", "--chdir"}, idle: true},
+	"timeout":          {flags: "vpf", values: "sk", long: []string{"--foreground", "--preserve-status", "--verbose"}, longs: []string{"--signal", "--kill-after"}, skip: 1},
+	"gtimeout":         {flags: "vpf", values: "sk", long: []string{"--foreground", "--preserve-status", "--verbose"}, longs: []string{"--signal", "--kill-after"}, skip: 1},
+	"nice":             {values: "n", longs: []string{"--adjustment"}, numbers: true, idle: true},
+	"ionice":           {flags: "t", values: "cnpPu", long: []string{"--ignore"}, longs: []string{"--class", "--classdata", "--pid"}, idle: true},
+	"chrt":             {flags: "abdfiorRv", values: "TPD", long: []string{"--batch", "--deadline", "--fifo", "--idle", "--other", "--rr"}, skip: 1},
+	"taskset":          {flags: "ac", long: []string{"--cpu-list", "--all-tasks"}, skip: 1},
+	"numactl":          {values: "NmCilp", longs: []string{"--cpunodebind", "--membind", "--physcpubind", "--interleave", "--preferred"}, long: []string{"--localalloc"}},
+	"prlimit":          {longs: []string{"--cpu", "--as", "--nofile", "--nproc", "--fsize", "--data", "--stack", "--core"}, kept: true},
+	"nohup":            {},
+	"setsid":           {flags: "cfw", long: []string{"--ctty", "--fork", "--wait"}},
+	"setarch":          {flags: "RFLBSTZ3v", skip: 1, long: []string{"--addr-no-randomize"}},
+	"stdbuf":           {values: "ioe", longs: []string{"--input", "--output", "--error"}},
+	"unbuffer":         {flags: "p"},
+	"time":             {flags: "pvaq", values: "fo", long: []string{"--portability", "--verbose", "--append", "--quiet"}, longs: []string{"--format", "--output"}},
+	"strace":           {flags: "fFcCqtTyiknrvxyzZwD", values: "aeEIoOpPsSuXb", long: []string{"--follow-forks"}, longs: []string{"--trace", "--output"}, kept: true},
+	"ltrace":           {flags: "fcCiLrStTV", values: "aADeElnopsuwx", kept: true},
+	"catchsegv":        {},
+	"fakeroot":         {flags: "hv", values: "lisb", long: []string{"--unknown-is-real"}},
+	"eatmydata":        {},
+	"faketime":         {flags: "fm", skip: 1},
+	"xvfb-run":         {flags: "al", values: "efnpsw", long: []string{"--auto-servernum", "--auto-display"}, longs: []string{"--server-args", "--server-num", "--error-file", "--wait"}},
 	"dbus-run-session": {},
-	"flock":           {flags: "esnuFxo", values: "wE", long: []string{"--exclusive", "--shared", "--nonblock", "--unlock", "--close", "--no-fork"}, longs: []string{"--timeout", "--wait", "--conflict-exit-code"}, skip: 1, script: []string{"-c", "--command"}, kept: true},
-	"xargs":           {flags: "0oprtx", values: "adEIiLnPsl", long: []string{"--null", "--no-run-if-empty", "--verbose", "--interactive", "--exit", "--open-tty"}, longs: []string{"--arg-file", "--delimiter", "--max-args", "--max-procs", "--max-lines", "--replace", "--max-chars", "--process-slot-var", "--eof"}, fed: true, replace: "-I"},
-	"parallel":        {flags: "0kquvtX", values: "jnNLIaS", long: []string{"--keep-order", "--verbose", "--null", "--will-cite", "--bar", "--dry-run", "--quote", "--group", "--ungroup", "--line-buffer", "--lb", "--tag"}, longs: []string{"--jobs", "--halt", "--delay", "--timeout", "--joblog", "--results", "--retries", "--max-args", "--colsep", "--arg-file"}, fed: true, joined: true},
-	"watch":           {flags: "bcdegtwx", values: "nq", long: []string{"--beep", "--color", "--differences", "--errexit", "--chgexit", "--no-title", "--exec"}, longs: []string{"--interval"}, joined: true},
-	"entr":            {flags: "acdnprsz", kept: true},
-	"script":          {flags: "aefq", values: "EIoOmtTB", long: []string{"--quiet", "--flush", "--return", "--append"}, longs: []string{"--log-out", "--log-in", "--log-io", "--log-timing"}, script: []string{"-c", "--command"}, kept: true, skip: 1, idle: true},
-	"sudo":            {flags: "AbEHnPSikKsBv", values: "aCcDghprRTtuU", long: []string{"--non-interactive", "--login", "--shell", "--preserve-env", "--set-home", "--stdin", "--background"}, longs: []string{"--user", "--group", "--host", "--chdir", "--prompt", "--chroot"}, assigns: true, kept: true},
-	"doas":            {flags: "Lns", values: "aCu", kept: true},
-	"su":              {flags: "lmpP", values: "gGsw", long: []string{"--login"}, longs: []string{"--shell", "--group"}, script: []string{"-c", "--command"}, skip: 1, kept: true, idle: true},
-	"runuser":         {flags: "lmpP", values: "ugGsw", script: []string{"-c", "--command"}, kept: true, idle: true},
-	"pkexec":          {longs: []string{"--user"}, long: []string{"--disable-internal-agent", "--keep-cwd"}, kept: true},
-	"chroot":          {longs: []string{"--userspec", "--groups"}, long: []string{"--skip-chdir"}, skip: 1, kept: true, idle: true},
-	"unshare":         {flags: "muinpUfrcCT", values: "SGRw", long: []string{"--mount", "--uts", "--ipc", "--net", "--pid", "--user", "--cgroup", "--fork", "--map-root-user", "--mount-proc", "--map-current-user"}, longs: []string{"--root", "--wd"}, kept: true, idle: true},
-	"nsenter":         {flags: "amuinpUCTFZr", values: "tSGw", long: []string{"--all", "--mount", "--uts", "--ipc", "--net", "--pid", "--user"}, longs: []string{"--target"}, kept: true, idle: true},
-	"setpriv":         {long: []string{"--no-new-privs", "--clear-groups", "--init-groups", "--keep-groups"}, longs: []string{"--reuid", "--regid", "--inh-caps", "--bounding-set", "--groups"}, kept: true},
-	"systemd-run":     {flags: "GdtPqS", values: "upEHM", long: []string{"--user", "--scope", "--pty", "--pipe", "--wait", "--quiet"}, longs: []string{"--unit", "--property", "--setenv", "--slice"}, kept: true},
-	"busybox":         {idle: true},
-	"toybox":          {idle: true},
-	"poetry":          {verbs: []string{"run"}, flags: "nqvC", long: []string{"--no-interaction", "--quiet", "--verbose", "--no-ansi"}, longs: []string{"--directory", "--project"}, idle: true},
-	"pipenv":          {verbs: []string{"run"}, flags: "qv", idle: true},
-	"pdm":             {verbs: []string{"run"}, flags: "qv", values: "p", longs: []string{"--project"}, idle: true},
-	"hatch":           {verbs: []string{"run"}, flags: "qv", values: "e", longs: []string{"--env"}, idle: true},
-	"rye":             {verbs: []string{"run"}, idle: true},
-	"uv":              {verbs: []string{"run"}, flags: "qvn", values: "p", long: []string{"--frozen", "--locked", "--offline", "--no-sync", "--no-project", "--isolated", "--quiet", "--all-extras", "--dev", "--no-dev"}, longs: []string{"--python", "--extra", "--group", "--directory", "--project", "--env-file", "--package"}, idle: true},
-	"conda":           {verbs: []string{"run"}, values: "np", long: []string{"--no-capture-output", "--live-stream"}, longs: []string{"--name", "--prefix", "--cwd"}, idle: true},
-	"bundle":          {verbs: []string{"exec"}, long: []string{"--keep-file-descriptors"}, longs: []string{"--gemfile"}, idle: true},
-	"pnpm":            {verbs: []string{"exec"}, flags: "rsw", values: "CF", long: []string{"--recursive", "--silent"}, longs: []string{"--dir", "--filter"}, idle: true},
-	"yarn":            {verbs: []string{"exec"}, flags: "s", long: []string{"--silent"}, longs: []string{"--cwd"}, idle: true},
-	"direnv":          {verbs: []string{"exec"}, skip: 1, kept: true, idle: true},
-	"asdf":            {verbs: []string{"exec"}, idle: true},
-	"mise":            {verbs: []string{"exec", "x"}, idle: true, kept: true},
-	"rbenv":           {verbs: []string{"exec"}, idle: true},
-	"pyenv":           {verbs: []string{"exec"}, idle: true},
-	"opam":            {verbs: []string{"exec"}, idle: true},
-	"dotenv":          {values: "f", flags: "o", idle: true},
-	"cross-env":       {assigns: true},
+	"flock":            {flags: "esnuFxo", values: "wE", long: []string{"--exclusive", "--shared", "--nonblock", "--unlock", "--close", "--no-fork"}, longs: []string{"--timeout", "--wait", "--conflict-exit-code"}, skip: 1, script: []string{"-c", "--command"}, kept: true},
+	"xargs":            {flags: "0oprtx", values: "adEIiLnPsl", long: []string{"--null", "--no-run-if-empty", "--verbose", "--interactive", "--exit", "--open-tty"}, longs: []string{"--arg-file", "--delimiter", "--max-args", "--max-procs", "--max-lines", "--replace", "--max-chars", "--process-slot-var", "--eof"}, fed: true, replace: "-I"},
+	"parallel":         {flags: "0kquvtX", values: "jnNLIaS", long: []string{"--keep-order", "--verbose", "--null", "--will-cite", "--bar", "--dry-run", "--quote", "--group", "--ungroup", "--line-buffer", "--lb", "--tag"}, longs: []string{"--jobs", "--halt", "--delay", "--timeout", "--joblog", "--results", "--retries", "--max-args", "--colsep", "--arg-file"}, fed: true, joined: true},
+	"watch":            {flags: "bcdegtwx", values: "nq", long: []string{"--beep", "--color", "--differences", "--errexit", "--chgexit", "--no-title", "--exec"}, longs: []string{"--interval"}, joined: true},
+	"entr":             {flags: "acdnprsz", kept: true},
+	"script":           {flags: "aefq", values: "EIoOmtTB", long: []string{"--quiet", "--flush", "--return", "--append"}, longs: []string{"--log-out", "--log-in", "--log-io", "--log-timing"}, script: []string{"-c", "--command"}, kept: true, skip: 1, idle: true},
+	"sudo":             {flags: "AbEHnPSikKsBv", values: "aCcDghprRTtuU", long: []string{"--non-interactive", "--login", "--shell", "--preserve-env", "--set-home", "--stdin", "--background"}, longs: []string{"--user", "--group", "--host", "--chdir", "--prompt", "--chroot"}, assigns: true, kept: true},
+	"doas":             {flags: "Lns", values: "aCu", kept: true},
+	"su":               {flags: "lmpP", values: "gGsw", long: []string{"--login"}, longs: []string{"--shell", "--group"}, script: []string{"-c", "--command"}, skip: 1, kept: true, idle: true},
+	"runuser":          {flags: "lmpP", values: "ugGsw", script: []string{"-c", "--command"}, kept: true, idle: true},
+	"pkexec":           {longs: []string{"--user"}, long: []string{"--disable-internal-agent", "--keep-cwd"}, kept: true},
+	"chroot":           {longs: []string{"--userspec", "--groups"}, long: []string{"--skip-chdir"}, skip: 1, kept: true, idle: true},
+	"unshare":          {flags: "muinpUfrcCT", values: "SGRw", long: []string{"--mount", "--uts", "--ipc", "--net", "--pid", "--user", "--cgroup", "--fork", "--map-root-user", "--mount-proc", "--map-current-user"}, longs: []string{"--root", "--wd"}, kept: true, idle: true},
+	"nsenter":          {flags: "amuinpUCTFZr", values: "tSGw", long: []string{"--all", "--mount", "--uts", "--ipc", "--net", "--pid", "--user"}, longs: []string{"--target"}, kept: true, idle: true},
+	"setpriv":          {long: []string{"--no-new-privs", "--clear-groups", "--init-groups", "--keep-groups"}, longs: []string{"--reuid", "--regid", "--inh-caps", "--bounding-set", "--groups"}, kept: true},
+	"systemd-run":      {flags: "GdtPqS", values: "upEHM", long: []string{"--user", "--scope", "--pty", "--pipe", "--wait", "--quiet"}, longs: []string{"--unit", "--property", "--setenv", "--slice"}, kept: true},
+	"busybox":          {idle: true},
+	"toybox":           {idle: true},
+	"poetry":           {verbs: []string{"run"}, flags: "nqvC", long: []string{"--no-interaction", "--quiet", "--verbose", "--no-ansi"}, longs: []string{"--directory", "--project"}, idle: true},
+	"pipenv":           {verbs: []string{"run"}, flags: "qv", idle: true},
+	"pdm":              {verbs: []string{"run"}, flags: "qv", values: "p", longs: []string{"--project"}, idle: true},
+	"hatch":            {verbs: []string{"run"}, flags: "qv", values: "e", longs: []string{"--env"}, idle: true},
+	"rye":              {verbs: []string{"run"}, idle: true},
+	"uv":               {verbs: []string{"run"}, flags: "qvn", values: "p", long: []string{"--frozen", "--locked", "--offline", "--no-sync", "--no-project", "--isolated", "--quiet", "--all-extras", "--dev", "--no-dev"}, longs: []string{"--python", "--extra", "--group", "--directory", "--project", "--env-file", "--package"}, idle: true},
+	"conda":            {verbs: []string{"run"}, values: "np", long: []string{"--no-capture-output", "--live-stream"}, longs: []string{"--name", "--prefix", "--cwd"}, idle: true},
+	"bundle":           {verbs: []string{"exec"}, long: []string{"--keep-file-descriptors"}, longs: []string{"--gemfile"}, idle: true},
+	"pnpm":             {verbs: []string{"exec"}, flags: "rsw", values: "CF", long: []string{"--recursive", "--silent"}, longs: []string{"--dir", "--filter"}, idle: true},
+	"yarn":             {verbs: []string{"exec"}, flags: "s", long: []string{"--silent"}, longs: []string{"--cwd"}, idle: true},
+	"direnv":           {verbs: []string{"exec"}, skip: 1, kept: true, idle: true},
+	"asdf":             {verbs: []string{"exec"}, idle: true},
+	"mise":             {verbs: []string{"exec", "x"}, idle: true, kept: true},
+	"rbenv":            {verbs: []string{"exec"}, idle: true},
+	"pyenv":            {verbs: []string{"exec"}, idle: true},
+	"opam":             {verbs: []string{"exec"}, idle: true},
+	"dotenv":           {values: "f", flags: "o", idle: true},
+	"cross-env":        {assigns: true},
 }
 
 // unwrap records the command that a wrapper runs.
@@ -140,12 +139,13 @@ func (w *walker) joined(i invocation, via string) []string {
 	}
 	all, ok := texts(slices.DeleteFunc(slices.Clone(words), func(a Word) bool { return fed && a.Many && len(a.Alts) == 0 }))
 	if !ok || len(all) == 0 {
-		return w.opaque(i, OpaqueScript)
+		w.opaque(i, OpaqueScript)
+		all = leading(words)
 	}
 	script := strings.Join(all, " ")
 	if fed {
 		if strings.Contains(script, "{") {
-			return w.opaque(i, OpaqueScript)
+			w.opaque(i, OpaqueScript)
 		}
 		script += ` "$@"`
 	}
@@ -203,9 +203,6 @@ func (w *walker) strip(i *invocation, wr *wrapper) (inner []Word, problem bool) 
 		}
 	}
 	if len(p.args) == 0 {
-		if wr.fed { // xargs prints its input
-			return nil, false
-		}
 		return nil, false
 	}
 	if wr.fed {
