@@ -1,16 +1,15 @@
 package agent
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"time"
 
+	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/sandbox"
 )
@@ -40,7 +39,7 @@ func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun
 			return nil, err
 		}
 		r.log.Info("Check started: "+c.Command, "round", round)
-		out := newTestOutput()
+		out := checks.NewParser()
 		masked := r.Filter(out)
 		exit, err := r.shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
 		err = errors.Join(err, masked.Close())
@@ -51,7 +50,8 @@ func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun
 			return nil, err
 		}
 		run := contextstore.CheckRun{Round: round, Command: r.Store.Redact(c.Command), ExitCode: exit.Code, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds()}
-		run.Output, run.Failing = out.result()
+		said := out.Summary()
+		run.Output, run.Failing = said.Text(maxOutput), said.Names()
 		if err := r.ledger.AppendCheck(run); err != nil {
 			return nil, err
 		}
@@ -107,68 +107,8 @@ func judge(before, after []contextstore.CheckRun) verdict {
 }
 
 func newFailure(before, after contextstore.CheckRun) bool {
-	return slices.ContainsFunc(after.Failing, func(name string) bool { return !slices.Contains(before.Failing, name) })
+	return len(checks.Broken(before.Failing, after.Failing)) > 0
 }
 
-// failing finds the names of failing tests and packages in the output of go test.
-var failing = regexp.MustCompile(`^\s*--- FAIL: (\S+)|^FAIL\s+(\S+)`)
-
-const (
-	maxOutput  = 8 << 10 // of a check's output that is kept, from its end
-	maxFailing = 200
-	maxLine    = 4 << 10
-)
-
-// testOutput keeps the end of a check's output and the names of what failed.
-type testOutput struct {
-	tail  []byte
-	cut   bool
-	line  []byte
-	names []string
-}
-
-func newTestOutput() *testOutput { return &testOutput{} }
-
-func (o *testOutput) Write(p []byte) (int, error) {
-	o.tail = append(o.tail, p...)
-	if len(o.tail) > 2*maxOutput {
-		o.tail = append(o.tail[:0], o.tail[len(o.tail)-maxOutput:]...)
-		o.cut = true
-	}
-	for rest := p; len(rest) > 0; {
-		line, after, found := bytes.Cut(rest, []byte("\n"))
-		if len(o.line)+len(line) <= maxLine {
-			o.line = append(o.line, line...)
-		}
-		if found {
-			o.endLine()
-		}
-		rest = after
-	}
-	return len(p), nil
-}
-
-func (o *testOutput) endLine() {
-	if m := failing.FindSubmatch(o.line); m != nil && len(o.names) < maxFailing {
-		name := string(m[1]) + string(m[2])
-		if !slices.Contains(o.names, name) {
-			o.names = append(o.names, name)
-		}
-	}
-	o.line = o.line[:0]
-}
-
-func (o *testOutput) result() (text string, names []string) {
-	o.endLine()
-	tail := o.tail
-	if len(tail) > maxOutput {
-		tail, o.cut = tail[len(tail)-maxOutput:], true
-	}
-	if o.cut {
-		if i := bytes.IndexByte(tail, '\n'); i >= 0 {
-			tail = tail[i+1:]
-		}
-		return "[…]\n" + string(bytes.ToValidUTF8(tail, []byte("\uFFFD"))), o.names
-	}
-	return string(bytes.ToValidUTF8(tail, []byte("\uFFFD"))), o.names
-}
+// maxOutput is the most bytes of what a check's output says that are kept.
+const maxOutput = 8 << 10

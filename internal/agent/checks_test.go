@@ -1,12 +1,9 @@
 package agent
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge/folder"
@@ -47,48 +44,6 @@ func TestJudge(t *testing.T) {
 		if !slices.Equal(names(v.broken), c.broken) || !slices.Equal(names(v.red), c.red) || v.none != c.none {
 			t.Errorf("%s: %+v", name, v)
 		}
-	}
-}
-
-const goTestOutput = `=== RUN   TestA
-    a_test.go:3: wrong
---- FAIL: TestA (0.00s)
-    --- FAIL: TestA/sub_case (0.00s)
-FAIL
-FAIL	example.com/x	0.003s
-ok  	example.com/y	0.002s
-FAIL	example.com/z [build failed]
-FAIL
-`
-
-func TestFailingNamesAreFoundHoweverTheOutputComes(t *testing.T) {
-	t.Parallel()
-	want := []string{"TestA", "TestA/sub_case", "example.com/x", "example.com/z"}
-	for _, size := range []int{1, 7, 1000} {
-		o := newTestOutput()
-		for part := range slices.Chunk([]byte(goTestOutput), size) {
-			if n, err := o.Write(part); n != len(part) || err != nil {
-				t.Fatal(n, err)
-			}
-		}
-		text, names := o.result()
-		if d := cmp.Diff(want, names); d != "" || text != goTestOutput {
-			t.Errorf("in pieces of %d: %s\n%s", size, d, text)
-		}
-	}
-}
-
-func TestOutputIsBounded(t *testing.T) {
-	t.Parallel()
-	o := newTestOutput()
-	for i := range 200_000 {
-		_, _ = fmt.Fprintf(o, "--- FAIL: Test%d\n", i)
-	}
-	_, _ = o.Write([]byte(strings.Repeat("x", 1<<20)))
-	_, _ = o.Write([]byte("\nlast line\n"))
-	text, names := o.result()
-	if len(text) > maxOutput+100 || !strings.HasSuffix(text, "last line\n") || len(names) != maxFailing || cap(o.tail) > 4<<20 {
-		t.Errorf("%d bytes of text, %d names, %d bytes held", len(text), len(names), cap(o.tail))
 	}
 }
 

@@ -42,6 +42,7 @@ var floors = map[string]float64{
 	"telemetry":     2.0,
 	"workspace":     3.0,
 	"forge/folder":  3.0,
+	"checks":        3.9,
 	"tool/policy":   3.9,
 	"tool":          4.0,
 	"tool/mcp":      4.1,

@@ -1,0 +1,269 @@
+// Package checks reads what a check command printed and says which tests
+// failed, where and why: short enough for a model, complete enough to work
+// with. It runs nothing; memory is bounded whatever the output.
+package checks
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// The bounds of a Summary.
+const (
+	MaxFailures = 200     // failures that are kept; more are counted
+	MaxExcerpt  = 2 << 10 // bytes of one excerpt
+	MaxMessage  = 300     // bytes of one message
+
+	maxName    = 300
+	maxLine    = 4 << 10 // bytes of a line that are looked at
+	maxTail    = 8 << 10 // bytes of the output's end that are kept
+	maxTelling = 30      // lines that look like the reason
+	maxOpen    = 512     // tests that run at once, or blocks that wait for their name
+)
+
+// Failure is one test, package or file that failed.
+type Failure struct {
+	Name    string // stable between runs: what sets of failures are compared by
+	File    string // "" where not told
+	Line    int    // 0 where not told
+	Message string // one line, the reason in short
+	Excerpt string // the lines that tell more; may be empty
+}
+
+// Summary is what an output says.
+type Summary struct {
+	Framework string // "go test", "pytest", …; several joined by ", "; "" where none was recognised
+	// Passed, Failed and Skipped count tests. Where go test does not list those
+	// that passed, Passed counts packages.
+	Passed, Failed, Skipped int
+	Failures                []Failure // in the order they were told, at most MaxFailures
+	More                    int       // failures that are not among them
+	Telling                 []string  // of an output without failures: lines that look like the reason
+	Tail                    string    // the end of the output, whole lines, UTF-8
+	Cut                     bool      // Tail is not all of the output
+}
+
+// Names returns the names of the failures, each once.
+func (s Summary) Names() []string {
+	var names []string
+	for _, f := range s.Failures {
+		if !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// Same reports whether the same tests failed in both, by their names in any
+// order. Where failures were left out it can only tell when their number
+// differs.
+func Same(a, b Summary) bool {
+	x, y := a.Names(), b.Names()
+	slices.Sort(x)
+	slices.Sort(y)
+	return slices.Equal(x, y) && a.More == b.More
+}
+
+// Broken returns the failures of after that before does not have: what a change
+// broke. Both are names.
+func Broken(before, after []string) []string {
+	var all []string
+	for _, n := range after {
+		if !slices.Contains(before, n) && !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Parser takes the output of a check command as it comes. It is an io.Writer
+// that never fails and never blocks; it is not for use by several at once.
+type Parser struct {
+	line    []byte
+	long    bool // the line is longer than what is kept of it
+	tail    []byte
+	cut     bool
+	telling []string
+	readers []reader
+	sink    *sink
+}
+
+// reader follows the output of one kind of test runner, line by line, without
+// line ends and colours. The line is valid UTF-8.
+type reader interface {
+	read(line string)
+	end() // the output is over
+}
+
+// NewParser returns a Parser for any output.
+func NewParser() *Parser {
+	s := &sink{}
+	return &Parser{sink: s, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
+}
+
+// Write takes the next part of the output.
+func (p *Parser) Write(b []byte) (int, error) {
+	p.keep(b)
+	for rest := b; len(rest) > 0; {
+		line, after, found := bytes.Cut(rest, []byte("\n"))
+		if room := maxLine - len(p.line); len(line) > room {
+			p.long = true
+			line = line[:max(0, room)]
+		}
+		p.line = append(p.line, line...)
+		if found {
+			p.endLine()
+		}
+		rest = after
+	}
+	return len(b), nil
+}
+
+// keep holds the end of the output.
+func (p *Parser) keep(b []byte) {
+	if len(b) > 2*maxTail {
+		b = b[len(b)-2*maxTail:]
+		p.tail, p.cut = p.tail[:0], true
+	}
+	p.tail = append(p.tail, b...)
+	if len(p.tail) > 2*maxTail {
+		p.tail = append(p.tail[:0], p.tail[len(p.tail)-maxTail:]...)
+		p.cut = true
+	}
+}
+
+// colours are the terminal's escape sequences.
+var colours = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+
+// clean makes a line readable: UTF-8, no colours, of a line that was written
+// over (a progress bar) the last state.
+func clean(b []byte) string {
+	s := strings.ToValidUTF8(string(b), "\uFFFD")
+	if strings.IndexByte(s, 0x1b) >= 0 {
+		s = colours.ReplaceAllString(s, "")
+	}
+	s = strings.TrimRight(s, "\r")
+	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
+		s = s[i+1:]
+	}
+	if strings.ContainsFunc(s, unprintable) {
+		s = strings.Map(func(r rune) rune {
+			if unprintable(r) {
+				return '\uFFFD'
+			}
+			return r
+		}, s)
+	}
+	return strings.TrimRight(s, " \t")
+}
+
+func unprintable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+
+// stems are what lines hold that look like the reason of a failure.
+var stems = []string{"error", "fail", "fatal", "panic", "exception", "traceback", "undefined", "cannot", "could not", "no such", "not found", "denied", "fault", "killed", "abort", "assert", "unable", "missing", "invalid", "***"}
+
+// telling reports a line that looks like the reason of a failure.
+func telling(line string) bool {
+	line = strings.ToLower(line)
+	return slices.ContainsFunc(stems, func(s string) bool { return strings.Contains(line, s) })
+}
+
+func (p *Parser) endLine() {
+	line := clean(p.line)
+	p.line, p.long = p.line[:0], false
+	for _, r := range p.readers {
+		r.read(line)
+	}
+	if line == "" || !telling(line) {
+		return
+	}
+	short := clip(strings.TrimSpace(line), MaxMessage)
+	if slices.Contains(p.telling, short) {
+		return
+	}
+	// The first ones are the causes, the last ones the conclusions.
+	if len(p.telling) == maxTelling {
+		p.telling = append(p.telling[:maxTelling/2], p.telling[maxTelling/2+1:]...)
+	}
+	p.telling = append(p.telling, short)
+}
+
+// Summary ends the output and returns what it says. The Parser takes no more.
+func (p *Parser) Summary() Summary {
+	if len(p.line) > 0 {
+		p.endLine()
+	}
+	for _, r := range p.readers {
+		r.end()
+	}
+	s := p.sink.summary()
+	tail := p.tail
+	if len(tail) > maxTail {
+		tail, p.cut = tail[len(tail)-maxTail:], true
+	}
+	if p.cut {
+		if i := bytes.IndexByte(tail, '\n'); i >= 0 {
+			tail = tail[i+1:]
+		}
+	}
+	s.Tail, s.Cut = colours.ReplaceAllString(strings.ToValidUTF8(string(tail), "\uFFFD"), ""), p.cut
+	if len(s.Failures) == 0 {
+		s.Telling = slices.Clone(p.telling)
+	}
+	return s
+}
+
+// sink gathers what the readers find.
+type sink struct {
+	frameworks              []string
+	passed, failed, skipped int
+	failures                []Failure
+	more                    int
+}
+
+// seen notes that a framework's output was recognised.
+func (s *sink) seen(framework string) {
+	if !slices.Contains(s.frameworks, framework) {
+		s.frameworks = append(s.frameworks, framework)
+	}
+}
+
+// add records a failure. What was told before, by name and file, is kept, and
+// completed with what is new.
+func (s *sink) add(f Failure) {
+	f.Name = clip(strings.TrimSpace(f.Name), maxName)
+	f.Message = clip(oneLine(f.Message), MaxMessage)
+	f.Excerpt = clipLines(f.Excerpt, MaxExcerpt)
+	f.File = clip(f.File, maxName)
+	for i, o := range s.failures {
+		if o.Name == f.Name && (o.File == f.File || o.File == "" || f.File == "") {
+			s.fill(i, f)
+			return
+		}
+	}
+	if len(s.failures) >= MaxFailures {
+		s.more++
+		return
+	}
+	s.failures = append(s.failures, f)
+}
+
+// fill completes the failure at i with what f tells more.
+func (s *sink) fill(i int, f Failure) {
+	o := &s.failures[i]
+	if o.File == "" {
+		o.File, o.Line = f.File, f.Line
+	}
+	if o.Message == "" {
+		o.Message = f.Message
+	}
+	if o.Excerpt == "" {
+		o.Excerpt = f.Excerpt
+	}
+}
+
+func (s *sink) summary() Summary {
+	return Summary{Framework: strings.Join(s.frameworks, ", "), Passed: s.passed, Failed: max(s.failed, len(s.failures)+s.more), Skipped: s.skipped, Failures: slices.Clone(s.failures), More: s.more}
+}

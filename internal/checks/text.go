@@ -1,0 +1,175 @@
+package checks
+
+import (
+	"fmt"
+	"strings"
+)
+
+// minText is the least limit that Text keeps to, in bytes.
+const minText = 256
+
+// Text tells the summary to a model in at most limit bytes (at least 256):
+// every failure with its place and reason as far as there is room, then the
+// excerpts, then what was left out. Without failures it is the lines that look
+// like the reason and the end of the output. The same summary gives the same
+// text.
+func (s Summary) Text(limit int) string {
+	limit = max(limit, minText)
+	if len(s.Failures) == 0 {
+		return s.textOfOutput(limit)
+	}
+	head := s.counts() + "\n"
+	room := limit - len(head) - 60 // for the note about what is left out
+	heads := make([]string, 0, len(s.Failures))
+	used := 0
+	for i, f := range s.Failures {
+		h := fmt.Sprintf("%d. %s\n", i+1, f.head())
+		if used+len(h) > room {
+			break
+		}
+		heads = append(heads, h)
+		used += len(h)
+	}
+	if len(heads) == 0 {
+		heads, used = []string{clip(fmt.Sprintf("1. %s", s.Failures[0].head()), max(room-1, 0)) + "\n"}, max(room, 0)
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	for i, h := range heads {
+		b.WriteString(h)
+		// What is left is shared by those that are still to come.
+		share := (room - used) / (len(heads) - i)
+		if ex := indent(clipLines(s.Failures[i].Excerpt, max(0, share-2*lines(s.Failures[i].Excerpt)*2)), "    "); ex != "" && len(ex)+1 <= share {
+			b.WriteString(ex + "\n")
+			used += len(ex) + 1
+		}
+	}
+	if left := s.More + len(s.Failures) - len(heads); left > 0 {
+		fmt.Fprintf(&b, "[%d more failures are not shown]\n", left)
+	}
+	return b.String()
+}
+
+// counts is the first line: how many failed, of what.
+func (s Summary) counts() string {
+	name := s.Framework
+	if name == "" {
+		name = "tests"
+	}
+	parts := []string{fmt.Sprintf("%d failed", s.Failed)}
+	if s.Passed > 0 {
+		parts = append(parts, fmt.Sprintf("%d passed", s.Passed))
+	}
+	if s.Skipped > 0 {
+		parts = append(parts, fmt.Sprintf("%d skipped", s.Skipped))
+	}
+	return name + ": " + strings.Join(parts, ", ")
+}
+
+func (f Failure) head() string {
+	h := f.Name
+	if f.File != "" && f.Line > 0 {
+		h += fmt.Sprintf(" (%s:%d)", f.File, f.Line)
+	} else if f.File != "" && !strings.Contains(f.Name, f.File) {
+		h += " (" + f.File + ")"
+	}
+	if f.Message != "" && !strings.HasSuffix(f.Name, f.Message) {
+		h += ": " + f.Message
+	}
+	return h
+}
+
+// textOfOutput is for an output without failures: none, or of a kind that is
+// not known.
+func (s Summary) textOfOutput(limit int) string {
+	var b strings.Builder
+	if s.Framework != "" {
+		b.WriteString(s.counts() + "\n")
+	}
+	tail := s.Tail
+	if s.Cut {
+		// What the end does not show may be the reason.
+		var hidden []string
+		size := 0
+		for _, t := range s.Telling {
+			if !strings.Contains(tail, t) && size+len(t) < limit/3 {
+				hidden = append(hidden, t)
+				size += len(t) + 1
+			}
+		}
+		if len(hidden) > 0 {
+			b.WriteString("[lines from before that may be the reason]\n" + strings.Join(hidden, "\n") + "\n")
+		}
+	}
+	room := limit - b.Len() - len("[…]\n")
+	if len(tail) > room {
+		tail = tail[len(tail)-max(0, room):]
+		if i := strings.IndexByte(tail, '\n'); i >= 0 && i+1 < len(tail) {
+			tail = tail[i+1:]
+		}
+		tail = strings.ToValidUTF8(tail, "")
+		b.WriteString("[…]\n")
+	} else if s.Cut {
+		b.WriteString("[…]\n")
+	}
+	return b.String() + tail
+}
+
+func lines(s string) int { return strings.Count(s, "\n") + 1 }
+
+func indent(s, by string) string {
+	if s == "" {
+		return ""
+	}
+	return by + strings.ReplaceAll(s, "\n", "\n"+by)
+}
+
+// clip cuts s to at most n bytes, at a rune.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	n = max(0, n-len("…"))
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}
+
+// clipLines cuts s to at most n bytes of whole lines, of which the first ones
+// and the last ones stay.
+func clipLines(s string, n int) string {
+	s = strings.Trim(s, "\n")
+	if len(s) <= n {
+		return s
+	}
+	const mark = "[…]"
+	if n < len(mark)+40 {
+		return ""
+	}
+	all := strings.Split(s, "\n")
+	first, last, size := 0, 0, len(mark)+1
+	for first+last < len(all) {
+		next := all[first]
+		fromEnd := last*2 < first // two of three from the beginning
+		if fromEnd {
+			next = all[len(all)-1-last]
+		}
+		if size+len(next)+1 > n {
+			break
+		}
+		size += len(next) + 1
+		if fromEnd {
+			last++
+		} else {
+			first++
+		}
+	}
+	if first == 0 {
+		return clip(all[0], n-len(mark)-1) + "\n" + mark
+	}
+	out := append(append(append([]string{}, all[:first]...), mark), all[len(all)-last:]...)
+	return strings.Join(out, "\n")
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
