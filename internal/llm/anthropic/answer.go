@@ -133,6 +133,9 @@ func (c *client) read(ctx context.Context, a *answer, contentType string, in io.
 	return f.Read(ctx, a, contentType, in)
 }
 
+// Size is how much was taken in.
+func (a *answer) Size() int { return a.size }
+
 // Begun reports whether anything was taken in.
 func (a *answer) Begun() bool { return len(a.blocks) > 0 || a.stop != "" }
 

@@ -17,6 +17,7 @@ import (
 
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
+	"toritsugi/internal/llm/wire"
 )
 
 // understand reads an answer's body as a client does; its limits are small.
@@ -331,7 +332,7 @@ func TestStallAndCancelInFakedTime(t *testing.T) {
 		took       time.Duration
 	}{
 		{"stalls", part, 0, nil, llm.KindTimeout, time.Minute},
-		{"stalls after the reason", part + sse(endEvent), 0, nil, "", time.Minute},
+		{"stalls after the reason", part + sse(endEvent), 0, nil, "", wire.TailTime},
 		{"deadline while stalled", part, 10 * time.Second, context.DeadlineExceeded, "", 10 * time.Second},
 		{"finished, but left open", part + sse(endEvent, stopEvent), 0, nil, "", 50 * time.Millisecond},
 	} {

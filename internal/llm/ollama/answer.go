@@ -106,6 +106,9 @@ func (a *answer) Event(_ string, data []byte) (done bool, err error) {
 	return a.last.Done, nil
 }
 
+// Size is how much was taken in.
+func (a *answer) Size() int { return a.size }
+
 // Begun reports whether any part of the answer came; lines without any, as a
 // server may send to keep a connection open, are none.
 func (a *answer) Begun() bool { return a.size > 0 }

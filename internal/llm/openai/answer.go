@@ -84,6 +84,9 @@ func (a *answer) Document(data []byte) error {
 	return nil
 }
 
+// Size is how much was taken in.
+func (a *answer) Size() int { return a.size }
+
 // Begun reports whether anything was taken in.
 func (a *answer) Begun() bool { return a.size > 0 || a.finish != "" }
 

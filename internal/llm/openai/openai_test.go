@@ -290,7 +290,7 @@ func TestStallAndCancelInFakedTime(t *testing.T) {
 		took       time.Duration
 	}{
 		{"stalls", part, 0, nil, llm.KindTimeout, time.Minute},
-		{"stalls after the reason", part + event("", stop), 0, nil, "", time.Minute},
+		{"stalls after the reason", part + event("", stop), 0, nil, "", wire.TailTime},
 		{"deadline while stalled", part, 10 * time.Second, context.DeadlineExceeded, "", 10 * time.Second},
 		{"finished, but left open", part + event("", stop) + "data: [DONE]\n\n", 0, nil, "", wire.DrainTime},
 	} {

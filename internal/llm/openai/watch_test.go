@@ -62,12 +62,13 @@ func TestLimits(t *testing.T) {
 		says    string
 		took    time.Duration
 	}{
-		{"all in time", Config{FirstTokenTimeout: time.Minute, StallTimeout: 10 * time.Second}, 9 * time.Second, whole, 5 * time.Second, "", "", 41 * time.Second},
+		{"all in time", Config{FirstTokenTimeout: time.Minute, StallTimeout: 10 * time.Second}, 9 * time.Second, whole, 5 * time.Second, "", "", 32*time.Second + wire.TailTime},
 		{"no connection", Config{ConnectTimeout: 3 * time.Second}, time.Second, whole, time.Hour, llm.KindUnreachable, "no connection within 3s", 3 * time.Second},
 		{"no connection, by default", Config{}, time.Second, whole, time.Hour, llm.KindUnreachable, "no connection", wire.DefaultConnectTimeout},
 		{"kept open, but no token", Config{FirstTokenTimeout: time.Minute, StallTimeout: 10 * time.Second}, 9 * time.Second, alive(20), 0, llm.KindTimeout, "no token came within 1m0s", time.Minute},
-		{"kept open without that limit", Config{StallTimeout: 10 * time.Second}, 9 * time.Second, append(alive(20), whole...), 0, "", "", 24 * 9 * time.Second},
-		{"first token may be later than a stall", Config{FirstTokenTimeout: time.Minute, StallTimeout: 10 * time.Second}, 9 * time.Second, append(alive(4), whole...), 0, "", "", 8 * 9 * time.Second},
+		{"kept open without that limit", Config{StallTimeout: 10 * time.Second}, 7 * time.Second, append(alive(3), whole...), 0, "", "", 6*7*time.Second + wire.TailTime},
+		{"kept open for too long", Config{StallTimeout: 10 * time.Second}, 9 * time.Second, append(alive(20), whole...), 0, llm.KindTimeout, "no part of the answer came within 30s", 30 * time.Second},
+		{"first token may be later than a stall", Config{FirstTokenTimeout: time.Minute, StallTimeout: 10 * time.Second}, 9 * time.Second, append(alive(4), whole...), 0, "", "", 7*9*time.Second + wire.TailTime},
 		{"stall after the first token", Config{FirstTokenTimeout: time.Minute, StallTimeout: 8 * time.Second}, 9 * time.Second, whole, 0, llm.KindTimeout, "no byte came within 8s", 17 * time.Second},
 		{"no byte at all", Config{StallTimeout: 8 * time.Second}, 9 * time.Second, whole, 0, llm.KindTimeout, "no byte came within 8s", 8 * time.Second},
 	} {

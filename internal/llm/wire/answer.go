@@ -24,6 +24,9 @@ type EventParser interface {
 	// Event takes in the data of one event, valid during the call, and reports
 	// whether the answer is complete.
 	Event(name string, data []byte) (done bool, err error)
+	// Size is how much of the answer was taken in, in bytes: it grows with each
+	// part of it, and with nothing else.
+	Size() int
 	// Begun reports whether any part of an answer was taken in.
 	Begun() bool
 	// Finished reports whether only the end of the stream can still be missing.
@@ -58,7 +61,7 @@ func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Re
 	case err != nil:
 		return nil, err
 	case first == '{' || first == '[':
-		begun(in) // a document comes when all of it was thought of
+		progressOf(in).begin() // a document comes when all of it was thought of
 		return f.readDocument(p, contentType, r)
 	case strings.IndexByte(":deir", first) < 0: // no field of an event stream begins so
 		start, _ := r.Peek(min(ShownBytes, r.Buffered()))
@@ -84,7 +87,7 @@ func (f Format) ReadLines(ctx context.Context, p EventParser, contentType string
 
 // readStream reads the events of r, which is behind in; lines says that each is a line.
 func (f Format) readStream(ctx context.Context, p EventParser, contentType string, r *bufio.Reader, in io.Reader, lines bool) (*llm.Error, error) {
-	told := false
+	far := progressOf(in)
 	s := NewEvents(r, f.MaxEvent)
 	next := s.Read
 	if lines {
@@ -114,10 +117,7 @@ func (f Format) readStream(ctx context.Context, p EventParser, contentType strin
 		if done {
 			return nil, nil
 		}
-		if !told && p.Begun() {
-			told = true
-			begun(in)
-		}
+		far.note(p)
 	}
 }
 

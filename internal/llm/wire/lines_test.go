@@ -32,6 +32,7 @@ func (w *words) Event(name string, data []byte) (bool, error) {
 	return *l.W == "end", nil
 }
 
+func (w *words) Size() int      { return len(strings.Join(*w, "")) }
 func (w *words) Begun() bool    { return len(*w) > 0 }
 func (w *words) Finished() bool { return false }
 

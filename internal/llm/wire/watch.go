@@ -33,8 +33,22 @@ func late(ctx context.Context) *lateError {
 // limits are how long the parts of a call may take; see Config.
 type limits struct {
 	connect, first, stall *lateError
-	call                  *lateError // nil is no limit
+	// alive is how long a server may only keep the connection open: no part of
+	// the answer comes meanwhile, whatever else does.
+	alive *lateError
+	tail  *lateError // is how long the end of an answer may take that is all there
+	call  *lateError // nil is no limit
 }
+
+const (
+	// aliveStalls is how many stall limits a server may stretch by signs of life
+	// alone. Vendors do so while a request waits for its turn: DeepSeek for up to
+	// ten minutes.
+	aliveStalls = 3
+	// TailTime is how long the usage of a finished answer, and its end, are waited
+	// for: they follow at once, or never.
+	TailTime = 5 * time.Second
+)
 
 func newLimits(connect, firstToken, stall, call time.Duration) limits {
 	if stall <= 0 {
@@ -47,6 +61,8 @@ func newLimits(connect, firstToken, stall, call time.Duration) limits {
 		connect: &lateError{llm.KindUnreachable, "no connection", connect},
 		stall:   &lateError{llm.KindTimeout, "no byte came", stall},
 	}
+	l.alive = &lateError{llm.KindTimeout, "no part of the answer came", aliveStalls * stall}
+	l.tail = &lateError{llm.KindTimeout, "no end of the answer came", min(stall, TailTime)}
 	l.first = l.stall
 	if firstToken > 0 {
 		l.first = &lateError{llm.KindTimeout, "no token came", firstToken}
@@ -72,6 +88,7 @@ type watch struct {
 	fires   time.Time  // when the timer does
 	due     time.Time  // when the part ends, not before fires
 	now     *lateError // the part
+	part    time.Time  // when the last part of the answer came, or the wait for the first began
 	begun   bool       // a token came
 	stopped bool
 }
@@ -82,6 +99,7 @@ func startWatch(l limits, cancel context.CancelCauseFunc) *watch {
 	defer w.mu.Unlock()
 	now := time.Now()
 	sooner := min(l.first.limit, l.connect.limit) // what comes next is the connection
+	w.part = now
 	w.due, w.fires = now.Add(l.first.limit), now.Add(sooner)
 	w.timer = time.AfterFunc(sooner, w.fired)
 	return w
@@ -96,6 +114,10 @@ func (w *watch) fired() {
 	if left := time.Until(w.due); left > 0 {
 		w.fires = w.due
 		w.timer.Reset(left)
+		return
+	}
+	if w.now == w.stall && time.Since(w.part) >= w.alive.limit {
+		w.cancel(w.alive)
 		return
 	}
 	w.cancel(w.now)
@@ -114,7 +136,7 @@ func (w *watch) enter(part *lateError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.stopped && !w.begun {
-		w.now = part
+		w.now, w.part = part, time.Now()
 		w.endIn(part.limit)
 	}
 }
@@ -135,17 +157,32 @@ func (w *watch) token() {
 	defer w.mu.Unlock()
 	if !w.begun && !w.stopped {
 		w.begun = true
-		w.now = w.stall
+		w.now, w.part = w.stall, time.Now()
 		w.endIn(w.stall.limit)
 	}
 }
 
-// moved grants another stall limit where that is what is waited for.
-func (w *watch) moved() {
+// moved grants another stall limit where that is what is waited for, as long as
+// the answer itself goes on now and then. part says that it did since the last call.
+func (w *watch) moved(part bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.now == w.stall && !w.stopped {
-		w.endIn(w.stall.limit)
+	if w.now != w.stall || w.stopped {
+		return
+	}
+	if part {
+		w.part = time.Now()
+	}
+	w.endIn(min(w.stall.limit, time.Until(w.part.Add(w.alive.limit))))
+}
+
+// finished notes that the answer is all there.
+func (w *watch) finished() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.now != w.tail && !w.stopped {
+		w.begun, w.now = true, w.tail
+		w.endIn(w.tail.limit)
 	}
 }
 
@@ -167,13 +204,45 @@ func (w *watch) stop() {
 type steadyReader struct {
 	r     io.Reader
 	w     *watch
+	part  bool // a part of the answer was found in what was read last
 	ended bool // the end was read, mostly with the last bytes
 }
 
-// begun tells the watch behind in, if there is one, that the answer has begun.
-func begun(in io.Reader) {
-	if s, ok := in.(*steadyReader); ok {
-		s.w.token()
+// progress tells the watch behind in, if there is one, how far an answer is.
+type progress struct {
+	in       *steadyReader
+	size     int
+	begun    bool
+	finished bool
+}
+
+func progressOf(in io.Reader) *progress {
+	s, _ := in.(*steadyReader)
+	return &progress{in: s}
+}
+
+// begin says that the answer has begun.
+func (p *progress) begin() {
+	if p.in != nil && !p.begun {
+		p.begun = true
+		p.in.w.token()
+	}
+}
+
+// note looks at what has become of the answer with an event.
+func (p *progress) note(a EventParser) {
+	if p.in == nil || p.finished {
+		return
+	}
+	n := a.Size()
+	p.in.part = p.in.part || p.begun && n != p.size
+	p.size = n
+	if a.Begun() {
+		p.begin()
+	}
+	if a.Finished() {
+		p.finished = true
+		p.in.w.finished()
 	}
 }
 
@@ -181,7 +250,8 @@ func (s *steadyReader) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
 	s.ended = err == io.EOF
 	if n > 0 {
-		s.w.moved()
+		s.w.moved(s.part)
+		s.part = false
 	}
 	return n, err
 }

@@ -48,7 +48,8 @@ type Config struct {
 	// such limit: any byte within StallTimeout is enough.
 	FirstTokenTimeout time.Duration
 	// StallTimeout is how long no byte may come within the answer, and before it
-	// where FirstTokenTimeout is not set; 0 is DefaultStallTimeout.
+	// where FirstTokenTimeout is not set; 0 is DefaultStallTimeout. What only keeps
+	// the connection open stretches it to three times as long.
 	StallTimeout time.Duration
 	// CallTimeout is how long a call may take in all, each of those that are
 	// repeated; 0 is no limit.
