@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -44,7 +44,7 @@ func Builtin() *Table {
 
 // Load reads the table at path; see Parse.
 func Load(path string) (*Table, error) {
-	f, err := os.Open(path)
+	f, err := disk.OpenPlain(path)
 	if err != nil {
 		return nil, i18n.E("price.read", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -272,6 +273,9 @@ func TestLoad(t *testing.T) {
 	}
 	if table, err := Load(path); err != nil || table.Len() != Builtin().Len() {
 		t.Errorf("got %v", err)
+	}
+	if _, err := Load("/dev/zero"); !errors.Is(err, disk.ErrNotPlain) || !errors.As(err, &e) || e.Key != "price.read" {
+		t.Errorf("a device: %v", err)
 	}
 	if _, err := Load(t.TempDir()); !errors.As(err, &e) || e.Key != "price.read" {
 		t.Errorf("a directory: %v", err)

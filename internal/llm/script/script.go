@@ -8,13 +8,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"os"
+	"io"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
@@ -64,7 +65,14 @@ type client struct {
 
 // Open reads the script at path; see Parse.
 func Open(path string) (llm.Client, error) {
-	data, err := os.ReadFile(path)
+	f, err := disk.OpenPlain(path)
+	if err != nil {
+		return nil, i18n.E("script.read", err)
+	}
+	data, err := io.ReadAll(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
 	if err != nil {
 		return nil, i18n.E("script.read", err)
 	}

@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
@@ -233,6 +235,17 @@ func TestErrorsNameTheLine(t *testing.T) {
 	}
 	if _, err := Open(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
+	}
+	// Not waited for, and not read for ever.
+	pipe := filepath.Join(t.TempDir(), "pipe.yaml")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{pipe, "/dev/zero"} {
+		var e *i18n.Error
+		if _, err := Open(path); !errors.Is(err, disk.ErrNotPlain) || !errors.As(err, &e) || e.Key != "script.read" {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
