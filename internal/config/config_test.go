@@ -453,6 +453,26 @@ func TestPrint(t *testing.T) {
 	}
 }
 
+// A key may stand in an address: it is a secret, and not printed.
+func TestSecretParameters(t *testing.T) {
+	t.Parallel()
+	const address = "https://u:pa55-word@h/v1?api-version=2024-10-21&key=abc%2Bdefgh&Sig=ijklmnopq&code=short&subscription-key="
+	c := parse(t, "llm: {openai: {base_url: '"+address+"'}}", nil)
+	if diff := cmp.Diff([]string{"abc%2Bdefgh", "abc+defgh", "ijklmnopq", "pa55-word"}, c.Secrets()); diff != "" {
+		t.Error(diff)
+	}
+	var out bytes.Buffer
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if want := "https://u:********@h/v1?api-version=2024-10-21&key=********&Sig=********&code=********&subscription-key="; !strings.Contains(out.String(), want) {
+		t.Errorf("not printed: %s", want)
+	}
+	if c.LLM.OpenAI.BaseURL != address {
+		t.Errorf("the address became %s", c.LLM.OpenAI.BaseURL)
+	}
+}
+
 // What Print writes is read as the same values, secrets aside.
 func TestPrintRoundTrip(t *testing.T) {
 	t.Parallel()

@@ -157,11 +157,7 @@ func (p *parser) secrets(environ []string) []string {
 			all = append(all, text)
 		}
 		if f.rules.named == "url" {
-			if u, err := url.Parse(text); err == nil && u.User != nil {
-				if pass, ok := u.User.Password(); ok {
-					all = append(all, pass)
-				}
-			}
+			all = append(all, addressSecrets(text)...)
 		}
 	}
 	for _, s := range p.config.MCPServers {
@@ -184,6 +180,42 @@ func (p *parser) secrets(environ []string) []string {
 	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// addressSecrets are the password of an address and, from eight bytes on, the
+// values of the parameters whose names say that they hold a secret, each as it
+// is and as it is written: servers answer with either.
+func addressSecrets(address string) []string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	if pass, ok := u.User.Password(); ok {
+		all = append(all, pass)
+	}
+	for parameter := range strings.SplitSeq(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(parameter, "=")
+		if !secretParameter(name) || len(value) < minSecret {
+			continue
+		}
+		all = append(all, value)
+		if plain, err := url.QueryUnescape(value); err == nil {
+			all = append(all, plain)
+		}
+	}
+	return all
+}
+
+// secretParameter reports whether a parameter of an address holds a secret.
+func secretParameter(name string) bool {
+	name = strings.ToLower(name)
+	for _, part := range [...]string{"key", "token", "secret", "pass", "pwd", "sig", "auth", "code", "credential"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // EnvSecrets lists the values of the variables whose names say that they hold a

@@ -158,9 +158,29 @@ func scalarYAML(f *field, v reflect.Value) string {
 		return quote(hidden)
 	}
 	if f.rules.named == "url" {
-		text = hideLogin(text)
+		text = hideParameters(hideLogin(text))
 	}
 	return quote(escape(f, text))
+}
+
+// hideParameters hides the secrets among the parameters of an address.
+func hideParameters(address string) string {
+	head, query, ok := strings.Cut(address, "?")
+	if !ok {
+		return address
+	}
+	query, fragment, marked := strings.Cut(query, "#")
+	all := strings.Split(query, "&")
+	for i, parameter := range all {
+		if name, value, _ := strings.Cut(parameter, "="); value != "" && secretParameter(name) {
+			all[i] = name + "=" + hidden
+		}
+	}
+	head += "?" + strings.Join(all, "&")
+	if marked {
+		head += "#" + fragment
+	}
+	return head
 }
 
 // hideLogin hides the password of an address.
