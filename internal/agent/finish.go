@@ -121,6 +121,9 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 		o.Reason = lang.T("agent.budget", budget.Taken, budget.Limit, budget.Key)
 	case errors.As(err, &small):
 		o.Reason = lang.T("agent.window_too_small", small.Tokens, small.Limit)
+		if small.Refused {
+			o.Reason = lang.T("agent.window_refused", r.Client.Provider()+"/"+r.Client.Model(), small.Tokens)
+		}
 		if r.ledger.State().LLMCallCount > 0 {
 			o.Status = task.Paused // a larger context_length lets it go on
 		}

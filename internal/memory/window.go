@@ -5,6 +5,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 
 	"toritsugi/internal/contextstore"
@@ -176,11 +177,19 @@ func (w *Window) Fit() error {
 
 // Overflowed makes room after the provider said that the request is too long.
 func (w *Window) Overflowed() error {
-	return w.shrink(w.Tokens()/2, "the provider found the request too long")
+	err := w.shrink(w.Tokens()/2, "the provider found the request too long")
+	var small *TooSmallError
+	if errors.As(err, &small) {
+		small.Refused = true
+	}
+	return err
 }
 
 // TooSmallError says that what must stay does not fit.
-type TooSmallError struct{ Tokens, Limit int }
+type TooSmallError struct {
+	Tokens, Limit int
+	Refused       bool // by the provider, whatever the limit is
+}
 
 func (e *TooSmallError) Error() string {
 	return fmt.Sprintf("the request and the latest messages take about %d tokens, the window holds %d", e.Tokens, e.Limit)
@@ -199,7 +208,7 @@ func (w *Window) unit(i int) int {
 // tokens are left. A call and its results leave together.
 func (w *Window) shrink(target int, reason string) error {
 	if len(w.entry) <= pinned {
-		return &TooSmallError{w.Tokens(), w.limit}
+		return &TooSmallError{Tokens: w.Tokens(), Limit: w.limit}
 	}
 	left := func(i int) int { // tokens left when everything between the pinned messages and i is dropped
 		return w.tokens(w.entry[pinned-1].end.plus(w.entry[len(w.entry)-1].end).minus(w.entry[i-1].end))
@@ -209,7 +218,7 @@ func (w *Window) shrink(target int, reason string) error {
 		most = w.unit(len(w.entry) - 1) // at the least the latest answer and its results stay
 	}
 	if most <= pinned || left(most) > w.limit {
-		return &TooSmallError{w.Tokens(), w.limit}
+		return &TooSmallError{Tokens: w.Tokens(), Limit: w.limit}
 	}
 	i := pinned + 1
 	for i < most && (left(i) > target || w.entry[i].tool) {
@@ -224,7 +233,7 @@ func (w *Window) shrink(target int, reason string) error {
 		return err
 	}
 	if w.Tokens() > w.limit {
-		return &TooSmallError{w.Tokens(), w.limit}
+		return &TooSmallError{Tokens: w.Tokens(), Limit: w.limit}
 	}
 	return nil
 }

@@ -286,6 +286,13 @@ func TestTooSmall(t *testing.T) {
 	if len(l.events) != 0 {
 		t.Error("a decision that does not help was recorded")
 	}
+	if small.Refused {
+		t.Error("nobody refused it")
+	}
+	w, _ = Open(&ledger{}, &wire{}, 1_000_000, 0)
+	if err := w.Overflowed(); !errors.As(err, &small) || !small.Refused {
+		t.Errorf("refused by the provider: %v", err)
+	}
 }
 
 func TestOverflowHalvesTheWindow(t *testing.T) {
