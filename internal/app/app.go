@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -514,7 +515,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		},
 		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
 		Budget: turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute,
-			Cost: int64(cfg.Budget.MaxCostUSD * 1e6), Answers: int64(spec.JobTokens)},
+			Cost: microUSD(cfg.Budget.MaxCostUSD), Answers: int64(spec.JobTokens)},
 		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
 		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
 		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
@@ -532,4 +533,13 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		a.Checks = []agent.Check{}
 	}
 	return a
+}
+
+// microUSD is an amount of US dollars in millionths: at least one, since none
+// would be no limit.
+func microUSD(usd float64) int64 {
+	if usd <= 0 {
+		return 0
+	}
+	return max(1, int64(math.Round(usd*1e6)))
 }

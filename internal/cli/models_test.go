@@ -127,6 +127,8 @@ func TestRunEndsAtItsLimits(t *testing.T) {
 	}{
 		{name: "the answers of coder3", role: "coder3", settings: "coder3: {max_tokens: 250, model: m}\nrouting: {llm: {coder3_model: m}}",
 			last: `^failed: the budget is used up: 300 of 250 \(coder3.max_tokens\)$`, shown: `\$0\.009`, limits: []int{250, 150, 50}},
+		{name: "a cost below a millionth", role: "task", settings: "budget: {max_cost_usd: 0.0000001}",
+			last: `^failed: the budget is used up: \$0\.0030? of \$0\.000001 \(budget.max_cost_usd\)$`, shown: `\$0\.003`, limits: []int{0}},
 		{name: "the cost", role: "task", settings: "budget: {max_cost_usd: 0.005}",
 			last: `^failed: the budget is used up: \$0\.0060? of \$0\.0050? \(budget.max_cost_usd\)$`, shown: `\$0\.006`, limits: []int{0, 0}},
 	} {
