@@ -3,6 +3,8 @@ package wire
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -54,6 +56,9 @@ func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 		}
 		e.Attempts = attempts
 		pace.asked = e.RetryAfter
+		if e.Retryable() && e.RetryAfter > maxWait && attempts <= c.maxRetries {
+			e.Message = strings.TrimSpace(fmt.Sprintf("%s (not repeated: the server asks for a wait of %s)", e.Message, e.RetryAfter.Round(time.Second)))
+		}
 		if !e.Retryable() {
 			return struct{}{}, backoff.Permanent(e)
 		}
