@@ -329,7 +329,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter}
 	tools, err := tool.NewRegistry(limits, tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
-		Git: r.ws, Lister: r.ws, Masks: r.Masks, Limits: limits})...)
+		Git: r.ws, Masks: r.Masks, Limits: limits})...)
 	if err != nil {
 		return nil, err
 	}

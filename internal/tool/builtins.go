@@ -14,9 +14,8 @@ type Env struct {
 	Root *os.Root // the task's workspace; required, open for as long as the tools are used
 	Dir  string   // the workspace's absolute path as commands see it; "" for Root.Name()
 
-	Shell  Shell  // runs commands in the sandbox; nil: there is no shell tool
-	Git    Git    // answers for git_status and git_diff; nil: there are none
-	Lister Lister // knows what git ignores; nil: every file but those in .git is listed
+	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
+	Git   Git   // answers for git_status and git_diff; nil: there are none
 
 	// Masks returns the first masking token in s, e.g. "[EMAIL]", if there is
 	// one. Nil: nothing is masked.
@@ -30,7 +29,7 @@ type Env struct {
 // Builtins returns the built-in tools for the workspace of env, sorted by name.
 func Builtins(env Env) []Tool {
 	env.Limits = env.Limits.withDefaults()
-	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, lister: env.Lister, masks: env.Masks, max: env.Limits.MaxOutput}
+	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, max: env.Limits.MaxOutput}
 	if env.Dir != "" {
 		w.dirs = append(w.dirs, env.Dir)
 	}
@@ -38,7 +37,7 @@ func Builtins(env Env) []Tool {
 	if env.Git != nil {
 		tools = append(tools, gitDiffTool(w, env.Git), gitStatusTool(env.Git))
 	}
-	tools = append(tools, listFilesTool(w), readFileTool(w), searchTool(w))
+	tools = append(tools, globTool(w), grepTool(w), listFilesTool(w), readFileTool(w))
 	if env.Shell != nil {
 		tools = append(tools, shellTool(w, env.Shell, env.Limits, env.ShellTimeout))
 	}
@@ -47,12 +46,11 @@ func Builtins(env Env) []Tool {
 
 // space is the workspace as the built-ins share it.
 type space struct {
-	root   *os.Root
-	dirs   []string // absolute paths that mean the root
-	lister Lister
-	masks  func(s string) (string, bool)
-	max    int        // bytes of a result
-	write  sync.Mutex // held from the read to the rename of a change
+	root  *os.Root
+	dirs  []string // absolute paths that mean the root
+	masks func(s string) (string, bool)
+	max   int        // bytes of a result
+	write sync.Mutex // held from the read to the rename of a change
 }
 
 // builtin is a tool whose arguments are a T.

@@ -208,7 +208,8 @@ func TestPathsStayInside(t *testing.T) {
 			"write_file": {"path": p, "content": "gone"},
 			"edit_file":  {"path": p, "old_text": "token", "new_text": "gone"},
 			"list_files": {"path": p},
-			"search":     {"path": p, "pattern": "token"},
+			"glob":       {"path": p, "pattern": "*"},
+			"grep":       {"path": p, "pattern": "token"},
 		} {
 			if res := w.call(name, args); !res.IsError || strings.Contains(res.Text, "token") {
 				t.Errorf("%s %s: %s", name, p, res.Text)
@@ -218,7 +219,7 @@ func TestPathsStayInside(t *testing.T) {
 	if got, err := os.ReadFile(secret); err != nil || string(got) != "token" {
 		t.Errorf("the file outside holds %q, %v", got, err)
 	}
-	if res := w.call("search", obj{"pattern": "token"}); strings.Count(res.Text, "token") != 1 {
+	if res := w.call("grep", obj{"pattern": "token"}); strings.Count(res.Text, "token") != 1 {
 		t.Errorf("search: %s", res.Text)
 	}
 }

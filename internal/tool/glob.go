@@ -12,7 +12,8 @@ import (
 // character that is meant as it is.
 type glob struct {
 	re       *regexp.Regexp
-	nameOnly bool // there was no slash: only the last part of a path is compared
+	suffix   string // of a pattern that is a star and then plain text; "" for others
+	nameOnly bool   // there was no slash: only the last part of a path is compared
 }
 
 // newGlob compiles pattern; the error is a sentence for the model.
@@ -65,7 +66,11 @@ func newGlob(pattern string) (*glob, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the glob %q cannot be used: %w", pattern, err)
 	}
-	return &glob{re: re, nameOnly: !strings.Contains(p, "/")}, nil
+	g := &glob{re: re, nameOnly: !strings.Contains(p, "/")}
+	if g.nameOnly && strings.HasPrefix(p, "*") && !strings.ContainsAny(p[1:], `*?[{}\,`) {
+		g.suffix = p[1:]
+	}
+	return g, nil
 }
 
 // classLen returns the length of the class at the start of p, brackets
@@ -102,6 +107,9 @@ func class(in string) string {
 func (g *glob) match(rel string) bool {
 	if g.nameOnly {
 		rel = path.Base(rel)
+	}
+	if g.suffix != "" {
+		return strings.HasSuffix(rel, g.suffix)
 	}
 	return g.re.MatchString(rel)
 }

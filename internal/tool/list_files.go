@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 )
@@ -18,23 +15,16 @@ var listFilesPage string
 
 const listFilesSchema = `{"type":"object","properties":{` +
 	`"path":{"type":"string","description":"Directory to list, relative to the workspace; the workspace if not given."},` +
-	`"pattern":{"type":"string","description":"Glob that the files must match, e.g. *.go or src/**/*.ts."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Most files to list; 200 if not given."}},` +
+	`"depth":{"type":"integer","minimum":1,"maximum":100,"description":"Levels to list, 1 for the directory's own entries; all if not given."},` +
+	`"ignored":{"type":"boolean","description":"List also what .gitignore and .ignore leave out; false if not given."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Most entries to list; 200 if not given."}},` +
 	`"required":[],"additionalProperties":false}`
 
 type listFilesArgs struct {
 	Path    string `json:"path"`
-	Pattern string `json:"pattern"`
+	Depth   number `json:"depth"`
+	Ignored bool   `json:"ignored"`
 	Limit   number `json:"limit"`
-}
-
-// Lister knows which files of a workspace belong to the project: those that
-// git tracks or would track.
-type Lister interface {
-	// Files calls yield with each such file below dir ("." for all), as a path
-	// with slashes relative to the workspace, in any order, until yield returns
-	// false. It fails where git does, and with ctx's error where ctx ended.
-	Files(ctx context.Context, dir string, yield func(rel string) bool) error
 }
 
 // defaultList is how many files are listed where no limit is given.
@@ -44,91 +34,115 @@ func listFilesTool(w *space) Tool {
 	return builtin[listFilesArgs]{
 		def: describe("list_files", listFilesPage, listFilesSchema, true),
 		call: func(ctx context.Context, a listFilesArgs) (Result, error) {
-			dir, problem := w.rel(cmp.Or(a.Path, "."))
+			dir, problem := w.directory(a.Path)
 			if problem != "" {
 				return Failf("%s", problem), nil
 			}
-			shown := dir
-			dir, err := w.resolve(shown)
-			if err != nil {
-				return Failf("%s", w.explain(shown, err)), nil
+			l := listing{dir: dir, limit: cmp.Or(int(a.Limit), defaultList), below: map[string]int{}}
+			tree, err := w.walk(ctx, dir, walkOptions{ignored: a.Ignored, depth: int(a.Depth)})
+			if tree == nil || ctx.Err() != nil {
+				return ended(ctx, w.explain(dir, err))
 			}
-			info, err := w.root.Stat(dir)
-			if err != nil {
-				return Failf("%s", w.explain(dir, err)), nil
+			tree.entries(func(rel string, kind entryKind) { l.add(rel, kind) })
+			if l.total == 0 {
+				l.b.WriteString(fmt.Sprintf("There are no files below %s.\n", shownName(dir)))
 			}
-			if !info.IsDir() {
-				return Failf("%s is a file of %d bytes, not a directory. Use read_file to see it.", dir, info.Size()), nil
-			}
-			var g *glob
-			if a.Pattern != "" {
-				if g, err = newGlob(a.Pattern); err != nil {
-					return Failf("The pattern cannot be used: %v.", err), nil
-				}
-			}
-			return w.listFiles(ctx, dir, a.Pattern, g, cmp.Or(int(a.Limit), defaultList))
+			return Text(l.text(w.max) + tree.gaps(a.Ignored)), nil
 		},
 	}
 }
 
-func (w *space) listFiles(ctx context.Context, dir, pattern string, g *glob, limit int) (Result, error) {
-	l := listing{dir: dir, limit: limit, below: map[string]int{}}
-	err := w.files(ctx, dir, func(rel string) bool {
-		if g == nil || g.match(below(dir, rel)) {
-			l.add(rel)
-		}
-		return true
-	})
+// directory resolves the path of a directory as a model wrote it, "" for the
+// workspace.
+func (w *space) directory(p string) (dir, problem string) {
+	shown, problem := w.rel(cmp.Or(p, "."))
+	if problem != "" {
+		return "", problem
+	}
+	dir, err := w.resolve(shown)
 	if err != nil {
-		return ended(ctx, "The files cannot be listed: "+err.Error()+".")
+		return "", w.explain(shown, err)
 	}
-	// git lists tracked files that were deleted; only those shown are looked at.
-	known := len(l.first)
-	l.first = slices.DeleteFunc(l.first, func(rel string) bool {
-		_, err := w.root.Lstat(rel)
-		return errors.Is(err, fs.ErrNotExist)
-	})
-	l.total -= known - len(l.first)
-	if l.total == 0 {
-		if g != nil {
-			return Text(fmt.Sprintf("No file below %s matches %s.", dir, pattern)), nil
-		}
-		return Text(fmt.Sprintf("There are no files below %s.", dir)), nil
+	info, err := w.root.Stat(dir)
+	if err != nil {
+		return "", w.explain(shown, err)
 	}
-	return Text(l.text(w.max)), nil
+	if !info.IsDir() {
+		return "", fmt.Sprintf("%s is a file of %d bytes, not a directory. Use read_file to see it.", shown, info.Size())
+	}
+	return dir, ""
 }
 
-// listing keeps the first files in order and counts the others.
+// entries calls f with every file, and every directory whose files were not
+// looked at, in order.
+func (t *walkTree) entries(f func(rel string, kind entryKind)) {
+	var walk func(d *dirNode)
+	walk = func(d *dirNode) {
+		for _, e := range d.entries {
+			if e.sub != nil {
+				walk(e.sub)
+			} else {
+				f(inDir(d.rel, e.name), e.kind)
+			}
+		}
+	}
+	walk(t.root)
+}
+
+// gaps says what of the tree the answer does not know, a line or nothing.
+func (t *walkTree) gaps(all bool) string {
+	var gaps []string
+	if t.ignored > 0 && !all {
+		gaps = append(gaps, counted(t.ignored, "name")+" left out by .gitignore or .ignore; set ignored to see them")
+	}
+	if t.full {
+		gaps = append(gaps, fmt.Sprintf("there are more than %d files, and not all were looked at", maxNames))
+	}
+	if t.closed > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d directories could not be read", t.closed))
+	}
+	if len(gaps) == 0 {
+		return ""
+	}
+	return "[" + strings.Join(gaps, "; ") + "]\n"
+}
+
+// listing keeps the first entries in order and counts the others.
 type listing struct {
 	dir   string
 	limit int
-	first []string // sorted, at most limit
+	first []string // at most limit, as they are shown
 	total int
-	below map[string]int // files by the first directory below dir
+	below map[string]int // entries by the first directory below dir
+	b     strings.Builder
 }
 
 // maxDirs is how many directories a listing counts files of.
 const maxDirs = 1000
 
-func (l *listing) add(rel string) {
+func (l *listing) add(rel string, kind entryKind) {
 	l.total++
-	top, _, deep := strings.Cut(below(l.dir, rel), "/")
-	if deep {
+	if top, _, deep := strings.Cut(below(l.dir, rel), "/"); deep {
 		if _, ok := l.below[top]; ok || len(l.below) < maxDirs {
 			l.below[top]++
 		}
 	}
-	i, found := slices.BinarySearch(l.first, rel)
-	switch {
-	case found:
-		l.total-- // git names a file with a conflict more than once
-	case i == l.limit:
-	default:
-		if len(l.first) == l.limit {
-			l.first = l.first[:l.limit-1]
-		}
-		l.first = slices.Insert(l.first, i, rel)
+	if len(l.first) < l.limit {
+		l.first = append(l.first, shownEntry(rel, kind))
 	}
+}
+
+// shownEntry is a path with a mark of what it is where it is no plain file.
+func shownEntry(rel string, kind entryKind) string {
+	switch kind {
+	case kindDir:
+		return shownName(rel) + "/"
+	case kindLink:
+		return shownName(rel) + " (link)"
+	case kindOther:
+		return shownName(rel) + " (no regular file)"
+	}
+	return shownName(rel)
 }
 
 // shownDirs is how many directories are named where the listing is cut.
@@ -136,32 +150,31 @@ const shownDirs = 20
 
 // text is the listing in at most about room bytes.
 func (l *listing) text(room int) string {
-	var b strings.Builder
-	room -= 100 * shownDirs / 2
+	room -= 100*shownDirs/2 + 300
 	shown := 0
-	for _, rel := range l.first {
-		if shown > 0 && b.Len()+len(rel) >= room {
+	for _, name := range l.first {
+		if shown > 0 && l.b.Len()+len(name) >= room {
 			break
 		}
-		b.WriteString(clean(rel))
-		b.WriteByte('\n')
+		l.b.WriteString(name + "\n")
 		shown++
 	}
 	rest := l.total - shown
 	if rest == 0 {
-		return b.String()
+		return l.b.String()
 	}
-	fmt.Fprintf(&b, "[%s of %d; narrow it with path or pattern]\n", counted(rest, "more file"), l.total)
+	fmt.Fprintf(&l.b, "[%s of %d; narrow it with path or depth, or use glob]\n", counted(rest, "more file"), l.total)
 	if len(l.below) > 0 && len(l.below) < maxDirs {
 		names := slices.SortedFunc(maps.Keys(l.below), func(a, b string) int {
 			return cmp.Or(cmp.Compare(l.below[b], l.below[a]), strings.Compare(a, b))
 		})
-		for i, n := range names[:min(len(names), shownDirs)] {
-			names[i] = fmt.Sprintf("%s (%d)", clip(clean(path.Join(l.dir, n)), 60), l.below[n])
+		names = names[:min(len(names), shownDirs)]
+		for i, n := range names {
+			names[i] = fmt.Sprintf("%s (%d)", clip(shownName(inDir(l.dir, n)), 60), l.below[n])
 		}
-		fmt.Fprintf(&b, "[directories with most files: %s]\n", strings.Join(names[:min(len(names), shownDirs)], ", "))
+		fmt.Fprintf(&l.b, "[directories with most files: %s]\n", strings.Join(names, ", "))
 	}
-	return b.String()
+	return l.b.String()
 }
 
 // below returns rel as seen from dir.
@@ -170,38 +183,4 @@ func below(dir, rel string) string {
 		return rel
 	}
 	return strings.TrimPrefix(rel, dir+"/")
-}
-
-// files calls yield with every file of the project below dir.
-func (w *space) files(ctx context.Context, dir string, yield func(rel string) bool) error {
-	if w.lister != nil && !inGit(dir) {
-		return w.lister.Files(ctx, dir, func(rel string) bool {
-			if inGit(rel) {
-				return true
-			}
-			return yield(rel)
-		})
-	}
-	return fs.WalkDir(w.root.FS(), dir, func(rel string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		switch {
-		case err != nil && rel == dir:
-			return err
-		case err != nil: // a directory that cannot be read hides only itself
-			return fs.SkipDir
-		case d.Name() == ".git" && rel != dir:
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		case d.IsDir():
-			return nil
-		}
-		if !yield(rel) {
-			return fs.SkipAll
-		}
-		return nil
-	})
 }

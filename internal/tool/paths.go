@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -23,6 +24,7 @@ func (w *space) rel(p string) (rel, problem string) {
 	case !utf8.ValidString(p):
 		return "", "The path is not valid UTF-8."
 	}
+	p = w.unquoted(p)
 	rel = p
 	if filepath.IsAbs(p) {
 		inside := false
@@ -41,6 +43,22 @@ func (w *space) rel(p string) (rel, problem string) {
 		return "", fmt.Sprintf("%s leads out of the workspace. Use a path relative to the workspace, without \"..\".", clip(p, 300))
 	}
 	return rel, ""
+}
+
+// unquoted takes p for a name as shownName gives it, unless there is a file
+// whose name has the quotes.
+func (w *space) unquoted(p string) string {
+	if len(p) < 3 || p[0] != '"' || p[len(p)-1] != '"' {
+		return p
+	}
+	name, err := strconv.Unquote(p)
+	if err != nil || strings.IndexByte(name, 0) >= 0 {
+		return p
+	}
+	if _, err := w.root.Lstat(p); err == nil {
+		return p
+	}
+	return name
 }
 
 // maxLinks is how many symbolic links one path may go through, as on Linux.
@@ -201,4 +219,16 @@ func (w *space) open(rel string) (*os.File, fs.FileInfo, string) {
 		return nil, nil, problem
 	}
 	return f, info, ""
+}
+
+// shownName is rel as an answer shows it: as it is, or, where it holds what
+// does not print or is not UTF-8, in double quotes with escapes. A path may be
+// given in that form too.
+func shownName(rel string) string {
+	for _, r := range rel {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			return strconv.Quote(rel)
+		}
+	}
+	return rel
 }

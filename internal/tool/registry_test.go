@@ -112,7 +112,7 @@ func TestRegistryTellsWhatIsWrong(t *testing.T) {
 	c.call("read_file", `{"path": 3}`)
 	c.call("read_file", `{"file": "a.go"}`)
 	c.call("read_file", `{"path": "a.go", "start_line": 0}`)
-	c.call("search", `{"pattern": "x", "limit": "ten"}`)
+	c.call("grep", `{"pattern": "x", "limit": "ten"}`)
 	c.call("write_file", "{\"path\":\"a\",\"content\":\"\xff\"}")
 	golden(t, "registry.golden", strings.ToValidUTF8(c.b.String(), `\xff`))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,21 +14,6 @@ import (
 
 	"toritsugi/internal/tool"
 )
-
-// lister lists what it holds, as git would.
-type lister struct {
-	files []string
-	err   error
-}
-
-func (l lister) Files(_ context.Context, dir string, yield func(string) bool) error {
-	for _, f := range l.files {
-		if (dir == "." || strings.HasPrefix(f, dir+"/")) && !yield(f) {
-			break
-		}
-	}
-	return l.err
-}
 
 var tree = map[string]string{
 	"main.go":            "package main\n\nfunc main() {\n\tprintln(\"hello\")\n}\n",
@@ -51,31 +37,17 @@ func TestListFiles(t *testing.T) {
 	c := conversation{w: w}
 	for _, args := range []string{
 		`{}`, `{"path":"cmd"}`, `{"path":"link"}`, `{"path":"/workspace/cmd/x"}`, `{"path":"main.go"}`, `{"path":"nowhere"}`,
-		`{"pattern":"*.go"}`, `{"pattern":"cmd/**/*.go"}`, `{"pattern":"*/*.go"}`, `{"path":"cmd","pattern":"x/*.{go,md}"}`, `{"pattern":"*.py"}`, `{"pattern":"[a"}`,
-		`{"pattern":"{a"}`, `{"limit":2}`, `{"path":"cmd","limit":1}`,
+		`{"ignored":true}`, `{"depth":1}`, `{"path":"bin"}`, `{"path":"cmd","depth":1}`, `{"limit":2}`, `{"path":"cmd","limit":1}`, `{"depth":0}`,
 	} {
 		c.call("list_files", args)
 	}
+	for _, args := range []string{
+		`{"pattern":"*.go"}`, `{"pattern":"cmd/**/*.go"}`, `{"pattern":"*/*.go"}`, `{"path":"cmd","pattern":"x/*.{go,md}"}`, `{"pattern":"*.py"}`, `{"pattern":"[a"}`,
+		`{"pattern":"{a"}`, `{"pattern":"tool"}`, `{"pattern":"tool","ignored":true}`, `{"pattern":""}`, `{"pattern":"*","limit":1}`, `{"pattern":"link"}`, `{}`,
+	} {
+		c.call("glob", args)
+	}
 	golden(t, "list_files.golden", c.b.String())
-}
-
-func TestListFilesWithLister(t *testing.T) {
-	t.Parallel()
-	w := newWorkspace(t, tree, func(e *tool.Env) {
-		e.Lister = lister{files: []string{"main.go", "main.go", "deleted.go", "a/b.go", ".git/config"}}
-	})
-	if got := w.call("list_files", obj{}).Text; got != "a/b.go\nmain.go\n" {
-		t.Errorf("listed\n%s", got)
-	}
-	if got := w.call("search", obj{"pattern": "(?i)hello"}).Text; got != "main.go:4: \tprintln(\"hello\")\n[1 matching line in 2 files searched]\n" {
-		t.Errorf("found\n%s", got)
-	}
-	w = newWorkspace(t, tree, func(e *tool.Env) { e.Lister = lister{err: errors.New("git ls-files: exit 128")} })
-	for name, args := range map[string]obj{"list_files": {}, "search": {"pattern": "x"}} {
-		if res := w.call(name, args); !res.IsError || !strings.Contains(res.Text, "git ls-files: exit 128") {
-			t.Errorf("%s: %+v", name, res)
-		}
-	}
 }
 
 func TestGlobs(t *testing.T) {
@@ -100,7 +72,7 @@ func TestGlobs(t *testing.T) {
 		"{a,c}.go":  "a.go x/a.go x/y/a.go x/y/c.go",
 		"a.g":       "",
 	} {
-		got := strings.Join(strings.Fields(w.call("list_files", obj{"pattern": pattern}).Text), " ")
+		got := strings.Join(strings.Fields(w.call("glob", obj{"pattern": pattern}).Text), " ")
 		if want == "" {
 			want = "No file below . matches " + pattern + "."
 		}
@@ -110,7 +82,7 @@ func TestGlobs(t *testing.T) {
 	}
 }
 
-func TestSearch(t *testing.T) {
+func TestGrep(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, tree, nil)
 	w.put("many.txt", strings.Repeat("match\nother\n", 5), 0o600)
@@ -132,34 +104,34 @@ func TestSearch(t *testing.T) {
 		`{"pattern":"x","glob":"[a"}`,
 		`{"pattern":"x","path":"nowhere"}`,
 	} {
-		c.call("search", args)
+		c.call("grep", args)
 	}
-	golden(t, "search.golden", c.b.String())
+	golden(t, "grep.golden", c.b.String())
 }
 
-func TestSearchGroups(t *testing.T) {
+func TestGrepGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, map[string]string{"f": "1\n2\nX3\n4\n5\n6\n7\nX8\nX9\n10\n11\n"}, nil)
-	got := w.call("search", obj{"pattern": "X", "context": 1}).Text
+	got := w.call("grep", obj{"pattern": "X", "context": 1}).Text
 	want := "f-2- 2\nf:3: X3\nf-4- 4\n--\nf-7- 7\nf:8: X8\nf:9: X9\nf-10- 10\n[3 matching lines in 1 file searched]\n"
 	if got != want {
 		t.Errorf("got\n%s", got)
 	}
 }
 
-func TestSearchIsBoundedAndStopsWithTheContext(t *testing.T) {
+func TestGrepIsBoundedAndStopsWithTheContext(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, nil, func(e *tool.Env) { e.Limits.MaxOutput = 2000 })
 	for i := range 200 {
 		w.put(fmt.Sprintf("d/%03d", i), strings.Repeat("match match\n", 50), 0o600)
 	}
-	first := w.call("search", obj{"pattern": "match", "limit": 1000, "context": 10})
+	first := w.call("grep", obj{"pattern": "match", "limit": 1000, "context": 10})
 	if len(first.Text) > 2000 || !strings.Contains(first.Text, "there are more") || strings.Contains(first.Text, "cut here") {
 		t.Errorf("%d bytes: %s", len(first.Text), first.Text)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := w.reg.Call(ctx, "search", `{"pattern":"x"}`); !errors.Is(err, context.Canceled) {
+	if _, err := w.reg.Call(ctx, "grep", `{"pattern":"x"}`); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -168,7 +140,7 @@ func TestSearchIsBoundedAndStopsWithTheContext(t *testing.T) {
 func TestReadOnlyToolsRunTogether(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, tree, nil)
-	calls := [][2]string{{"search", `{"pattern":"hello"}`}, {"list_files", `{}`}, {"read_file", `{"path":"main.go"}`}}
+	calls := [][2]string{{"grep", `{"pattern":"hello"}`}, {"list_files", `{}`}, {"read_file", `{"path":"main.go"}`}}
 	var alone []string
 	for _, c := range calls {
 		alone = append(alone, w.call(c[0], c[1]).Text)
@@ -190,7 +162,35 @@ func TestReadOnlyToolsRunTogether(t *testing.T) {
 			names = append(names, d.Name)
 		}
 	}
-	if !slices.Equal(names, []string{"list_files", "read_file", "search"}) {
+	if !slices.Equal(names, []string{"glob", "grep", "list_files", "read_file"}) {
 		t.Errorf("read only: %v", names)
+	}
+}
+
+// What is found, and which files are looked at, is what ripgrep finds.
+func TestGrepAgreesWithRipgrep(t *testing.T) {
+	t.Parallel()
+	rg, err := exec.LookPath("rg")
+	if err != nil {
+		t.Skip("ripgrep is not installed")
+	}
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Limits.MaxOutput = 100_000 })
+	bigTree(t, w.dir, 700)
+	for _, pattern := range []string{"handle", `^\s+return.*nil`, `(?i)\bFUNC\b.*[0-9]`, `range$`, "."} {
+		cmd := exec.Command(rg, "--no-config", "--hidden", "--glob", "!.git", "-c", "-e", pattern, ".")
+		cmd.Dir = w.dir
+		out, _ := cmd.Output() // 1 where nothing is found
+		want := strings.Fields(strings.NewReplacer("./", "", ":", ":_").Replace(string(out)))
+		slices.Sort(want)
+		got := w.call("grep", obj{"pattern": pattern, "output": "count", "limit": 1000}).Text
+		got, _, _ = strings.Cut(got, "[")
+		if strings.HasPrefix(got, "No line") {
+			got = ""
+		}
+		lines := strings.Fields(strings.ReplaceAll(got, ": ", ":_"))
+		slices.Sort(lines)
+		if !slices.Equal(lines, want) {
+			t.Errorf("%s: %d files with ripgrep, %d with grep", pattern, len(want), len(lines))
+		}
 	}
 }

@@ -1,0 +1,333 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+//go:embed grep.md
+var grepPage string
+
+const grepSchema = `{"type":"object","properties":{` +
+	`"pattern":{"type":"string","description":"Regular expression (RE2) that a line must match."},` +
+	`"path":{"type":"string","description":"Directory or file to search, relative to the workspace; the workspace if not given."},` +
+	`"glob":{"type":"string","description":"Glob that the files must match, e.g. *.go."},` +
+	`"output":{"type":"string","enum":["content","files","count"],"description":"content: the matching lines (if not given); files: names of files with a match; count: matching lines of each file."},` +
+	`"ignore_case":{"type":"boolean","description":"Take upper and lower case as the same; false if not given."},` +
+	`"context":{"type":"integer","minimum":0,"maximum":10,"description":"Lines to show before and after each match; 0 if not given."},` +
+	`"ignored":{"type":"boolean","description":"Search also what .gitignore and .ignore leave out; false if not given."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Most matching lines, or files, to show; 100 if not given."}},` +
+	`"required":["pattern"],"additionalProperties":false}`
+
+type grepArgs struct {
+	Pattern    string `json:"pattern"`
+	Path       string `json:"path"`
+	Glob       string `json:"glob"`
+	Output     string `json:"output"`
+	IgnoreCase bool   `json:"ignore_case"`
+	Context    number `json:"context"`
+	Ignored    bool   `json:"ignored"`
+	Limit      number `json:"limit"`
+}
+
+// The bounds of a search.
+const (
+	defaultMatches = 100
+	searchLine     = 1 << 20 // bytes of a line that are searched
+	searchShown    = 300     // bytes of a line that are shown
+	searchTime     = 60 * time.Second
+	searchWorkers  = 4
+	firstWindow    = 128     // files whose answers are held at once, to begin with,
+	lastWindow     = 8192    // and at most
+	windowBytes    = 8 << 20 // of answers; a window that has more is ended early
+)
+
+func grepTool(w *space) Tool {
+	return builtin[grepArgs]{
+		def: describe("grep", grepPage, grepSchema, true),
+		call: func(ctx context.Context, a grepArgs) (Result, error) {
+			if a.Pattern == "" {
+				return Failf("The pattern is empty. To see which files there are use list_files."), nil
+			}
+			expr := a.Pattern
+			if a.IgnoreCase {
+				expr = "(?i)" + expr
+			}
+			re, err := regexp.Compile(expr)
+			if err != nil {
+				return Failf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err), nil
+			}
+			var g *glob
+			if a.Glob != "" {
+				if g, err = newGlob(a.Glob); err != nil {
+					return Failf("The glob cannot be used: %v.", err), nil
+				}
+			}
+			rel, problem := w.rel(cmp.Or(a.Path, "."))
+			if problem != "" {
+				return Failf("%s", problem), nil
+			}
+			s := searcher{w: w, args: a, re: re, limit: cmp.Or(int(a.Limit), defaultMatches), mode: cmp.Or(a.Output, modeContent)}
+			return s.run(ctx, rel, g)
+		},
+	}
+}
+
+// What a search answers with.
+const (
+	modeContent = "content"
+	modeFiles   = "files"
+	modeCount   = "count"
+)
+
+// searcher is one search.
+type searcher struct {
+	w     *space
+	args  grepArgs
+	re    *regexp.Regexp
+	limit int
+	mode  string
+	top   *os.File
+	tree  *walkTree // nil where one file is searched
+
+	b        strings.Builder
+	matches  int // lines, or files
+	searched int
+	closed   int  // files that could not be read
+	part     int  // files of which not all was searched
+	stopped  bool // there are more matches
+}
+
+func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error) {
+	limited, cancel := context.WithTimeout(ctx, searchTime)
+	defer cancel()
+	files, problem := s.files(limited, rel, g)
+	if problem != "" && (limited.Err() == nil || ctx.Err() != nil) {
+		return ended(ctx, problem)
+	}
+	if s.top, problem = s.openTop(); problem != "" {
+		return Failf("%s", problem), nil
+	}
+	defer func() { _ = s.top.Close() }() // it was only read
+	crew := make([]*needle, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2)))
+	for i := range crew {
+		crew[i] = newNeedle(s.re)
+	}
+	size := firstWindow
+	for len(files) > 0 && !s.stopped && limited.Err() == nil {
+		answers := s.window(limited, crew, files[:min(size, len(files))])
+		files = files[len(answers):]
+		size = min(2*size, lastWindow)
+		for i := range answers {
+			if !s.take(&answers[i]) {
+				break
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	s.note(limited.Err() != nil)
+	return Text(s.b.String()), nil
+}
+
+func (s *searcher) openTop() (*os.File, string) {
+	top, err := s.w.root.Open(".")
+	if err != nil {
+		return nil, s.w.explain(".", err)
+	}
+	return top, ""
+}
+
+// files returns the paths to search in their order, so that the answer is
+// always the same.
+func (s *searcher) files(ctx context.Context, rel string, g *glob) ([]string, string) {
+	shown := rel
+	rel, err := s.w.resolve(rel)
+	if err != nil {
+		return nil, s.w.explain(shown, err)
+	}
+	info, err := s.w.root.Stat(rel)
+	if err != nil {
+		return nil, s.w.explain(shown, err)
+	}
+	if !info.IsDir() {
+		f, _, problem := s.w.open(rel)
+		if problem != "" {
+			return nil, problem
+		}
+		_ = f.Close() // it is opened again
+		return []string{rel}, ""
+	}
+	s.tree, err = s.w.walk(ctx, rel, walkOptions{ignored: s.args.Ignored})
+	if s.tree == nil {
+		return nil, s.w.explain(shown, err)
+	}
+	files := make([]string, 0, s.tree.names)
+	s.tree.each(func(f string, kind entryKind) bool {
+		// A link's target is searched where it is.
+		if kind == kindFile && (g == nil || g.match(below(rel, f))) {
+			files = append(files, f)
+		}
+		return true
+	})
+	return files, ""
+}
+
+// answer is what one file gave.
+type answer struct {
+	rel    string
+	groups []group
+	lines  int
+	text   bool // it is no binary file
+	closed bool // it could not be read
+	part   bool
+	more   bool // it has matches beyond the limit
+}
+
+// window searches files at the same time and returns their answers in order.
+// Where the answers grow large it stops before the last file.
+func (s *searcher) window(ctx context.Context, crew []*needle, files []string) []answer {
+	out := make([]answer, len(files))
+	var next, bytes atomic.Int64
+	var wg sync.WaitGroup
+	work := func(n *needle) {
+		for bytes.Load() < windowBytes {
+			i := int(next.Add(1)) - 1
+			if i >= len(files) {
+				return
+			}
+			out[i] = s.file(ctx, n, files[i])
+			for _, g := range out[i].groups {
+				bytes.Add(int64(len(g.text)))
+			}
+		}
+	}
+	for _, n := range crew[:min(len(crew), len(files))] {
+		wg.Go(func() { work(n) })
+	}
+	wg.Wait()
+	return out[:min(int(next.Load()), len(files))]
+}
+
+// file searches one file: once for whether it matches at all, which is quick,
+// and again for the lines.
+func (s *searcher) file(ctx context.Context, n *needle, rel string) (a answer) {
+	a.rel = rel
+	if ctx.Err() != nil {
+		a.closed = true
+		return a
+	}
+	fd, err := openBeneath(s.w, s.top, rel, 0)
+	if err != nil {
+		a.closed = true
+		return a
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only read
+	found, err := n.scan(ctx, fd, s.mode != modeCount)
+	a.text, a.lines, a.part, a.closed = found.text, found.lines, found.part, err != nil
+	if s.mode != modeContent || a.lines == 0 {
+		return a
+	}
+	f, _, problem := s.w.open(rel)
+	if problem != "" {
+		a.closed = true
+		return a
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	m := matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, rel: shownName(rel), room: s.w.max}
+	a.closed = n.show(ctx, f, &m) != nil
+	a.groups, a.more = m.groups, m.more
+	return a
+}
+
+// take adds the answer of a file, and reports whether the next has a place.
+func (s *searcher) take(a *answer) bool {
+	if a.text {
+		s.searched++
+	}
+	if a.closed {
+		s.closed++
+	}
+	if a.part {
+		s.part++
+	}
+	if s.mode != modeContent && a.lines > 0 {
+		name := shownName(a.rel)
+		if s.mode == modeCount {
+			name += fmt.Sprintf(": %d", a.lines)
+		}
+		a.groups = []group{{name + "\n", 1}}
+	}
+	for _, hit := range a.groups {
+		if s.matches+hit.matches > s.limit && s.matches > 0 || s.b.Len()+len(hit.text) > s.w.max-noteRoom && s.b.Len() > 0 {
+			s.stopped = true
+			return false
+		}
+		if s.args.Context > 0 && s.mode == modeContent && s.b.Len() > 0 {
+			s.b.WriteString("--\n")
+		}
+		s.b.WriteString(hit.text)
+		s.matches += hit.matches
+	}
+	s.stopped = a.more
+	return !s.stopped
+}
+
+// noteRoom is more than the notes at the end of an answer take, in bytes.
+const noteRoom = 600
+
+// note says at the end how much was searched and what was not.
+func (s *searcher) note(late bool) {
+	noun := "matching line"
+	if s.mode != modeContent {
+		noun = "matching file"
+	}
+	switch {
+	case s.stopped:
+		fmt.Fprintf(&s.b, "[stopped after %s, there are more; narrow it with path, glob or pattern]\n", counted(s.matches, noun))
+	case s.matches == 0:
+		fmt.Fprintf(&s.b, "No line matches %s in %s searched.", clip(s.args.Pattern, 200), counted(s.searched, "file"))
+		if s.tree != nil && s.tree.ignored > 0 {
+			fmt.Fprintf(&s.b, " What .gitignore and .ignore name was left out; set ignored to search it too.")
+		}
+		if strings.ContainsAny(s.args.Pattern, "\n") || strings.Contains(s.args.Pattern, `\n`) {
+			s.b.WriteString(" The pattern has a line break, and each line is searched by itself.")
+		}
+	default:
+		fmt.Fprintf(&s.b, "[%s in %s searched]\n", counted(s.matches, noun), counted(s.searched, "file"))
+	}
+	var gaps []string
+	if late {
+		gaps = append(gaps, fmt.Sprintf("the search was stopped after %d seconds", int(searchTime.Seconds())))
+	}
+	if s.tree != nil && s.tree.full {
+		gaps = append(gaps, fmt.Sprintf("there are more than %d files", maxNames))
+	}
+	if s.tree != nil && s.tree.closed > 0 {
+		gaps = append(gaps, fmt.Sprintf("%d directories could not be read", s.tree.closed))
+	}
+	if s.closed > 0 && !late {
+		gaps = append(gaps, counted(s.closed, "file")+" could not be read")
+	}
+	if s.part > 0 {
+		gaps = append(gaps, counted(s.part, "file")+" has lines or is longer than what is searched")
+	}
+	if len(gaps) > 0 {
+		if !strings.HasSuffix(s.b.String(), "\n") {
+			s.b.WriteByte('\n')
+		}
+		fmt.Fprintf(&s.b, "[not everything was searched: %s]\n", strings.Join(gaps, "; "))
+	}
+}

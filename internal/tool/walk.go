@@ -1,0 +1,334 @@
+package tool
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// entryKind is what a name in a directory stands for.
+type entryKind uint8
+
+const (
+	kindFile entryKind = iota
+	kindLink
+	kindDir
+	kindOther // pipe, socket, device
+)
+
+// dirEntry is one name of a directory; sub is set where it is one itself.
+type dirEntry struct {
+	name string
+	kind entryKind
+	sub  *dirNode
+}
+
+// dirNode is a directory with those entries that are not left out, in the
+// order of their paths: a directory stands where its files do.
+type dirNode struct {
+	rel     string
+	entries []dirEntry
+	rules   *rules
+}
+
+// walkOptions says what a walk takes in. .git never is.
+type walkOptions struct {
+	ignored bool // also what .gitignore and .ignore leave out
+	depth   int  // levels of directories, 1 for the directory's own entries; 0 for all
+}
+
+// A walk reads at most so many names, and holds directories of several workers
+// at once.
+const (
+	maxNames    = 1_000_000
+	maxWalkers  = 4
+	direntsSize = 32 << 10
+)
+
+// walkTree is what a walk found.
+type walkTree struct {
+	root    *dirNode
+	names   int  // read
+	ignored int  // left out by rules, a directory counted once
+	closed  int  // directories that could not be read
+	full    bool // there are more than maxNames
+}
+
+// each calls yield with every entry that is no directory in the order of the
+// paths, until it returns false.
+func (t *walkTree) each(yield func(rel string, kind entryKind) bool) {
+	var walk func(d *dirNode) bool
+	walk = func(d *dirNode) bool {
+		for _, e := range d.entries {
+			if e.sub != nil {
+				if !walk(e.sub) {
+					return false
+				}
+			} else if e.kind != kindDir && !yield(inDir(d.rel, e.name), e.kind) {
+				return false
+			}
+		}
+		return true
+	}
+	walk(t.root)
+}
+
+// walk reads the directory rel and what is below it. Links are not followed.
+// It fails where rel itself cannot be read and where ctx ended.
+func (w *space) walk(ctx context.Context, rel string, opt walkOptions) (*walkTree, error) {
+	top, err := w.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = top.Close() }() // it was only read
+	p := &walker{w: w, opt: opt, top: top, tree: &walkTree{root: &dirNode{rel: rel}}}
+	p.more.L = &p.mu
+	if !opt.ignored {
+		p.tree.root.rules = w.rulesAbove(rel)
+	}
+	p.buf.New = func() any { b := make([]byte, direntsSize); return &b }
+	if err := p.read(p.tree.root, 1); err != nil {
+		return nil, err
+	}
+	var crew sync.WaitGroup
+	for range maxWalkers {
+		crew.Go(func() { p.work(ctx) })
+	}
+	crew.Wait()
+	return p.tree, ctx.Err()
+}
+
+// rulesAbove are the rules of the directories above rel. That one of them
+// leaves out rel itself does not count: it was asked for by name.
+func (w *space) rulesAbove(rel string) *rules {
+	if rel == "." {
+		return nil
+	}
+	r := (*rules)(nil).with(w, ".", true, true)
+	for i, c := range rel {
+		if c == '/' {
+			r = r.with(w, rel[:i], true, true)
+		}
+	}
+	return r
+}
+
+// walker is a walk under way.
+type walker struct {
+	w   *space
+	opt walkOptions
+	top *os.File
+	buf sync.Pool
+
+	mu   sync.Mutex
+	more sync.Cond
+	todo []todoDir
+	busy int // workers in a directory
+	tree *walkTree
+	over bool
+}
+
+type todoDir struct {
+	node  *dirNode
+	depth int
+}
+
+// work reads directories until none is left and nobody can find another.
+func (p *walker) work(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		for len(p.todo) == 0 && p.busy > 0 && !p.over {
+			p.more.Wait()
+		}
+		if len(p.todo) == 0 || p.over {
+			return
+		}
+		next := p.todo[len(p.todo)-1]
+		p.todo = p.todo[:len(p.todo)-1]
+		p.busy++
+		p.mu.Unlock()
+		err := ctx.Err()
+		over := err != nil
+		if err == nil {
+			err = p.read(next.node, next.depth)
+		}
+		p.mu.Lock()
+		p.busy--
+		p.over = p.over || over
+		if err != nil {
+			p.tree.closed++
+		}
+		p.more.Broadcast()
+	}
+}
+
+// read fills in one directory and puts those in it on the list.
+func (p *walker) read(d *dirNode, depth int) error {
+	fd, err := p.open(d.rel)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // it was only read
+	names, hasGit, hasIgnore, err := p.list(fd)
+	if err != nil && len(names) == 0 {
+		return err
+	}
+	if !p.opt.ignored && (hasGit || hasIgnore) {
+		d.rules = d.rules.with(p.w, d.rel, hasGit, hasIgnore)
+	}
+	read, left := len(names), 0
+	var subs []todoDir
+	names = slices.DeleteFunc(names, func(e dirEntry) bool {
+		if d.rules != nil && d.rules.ignored(inDir(d.rel, e.name), e.name, e.kind == kindDir) {
+			left++
+			return true
+		}
+		return false
+	})
+	for i := range names {
+		if e := &names[i]; e.kind == kindDir && (p.opt.depth == 0 || depth < p.opt.depth) {
+			e.sub = &dirNode{rel: inDir(d.rel, e.name), rules: d.rules}
+			subs = append(subs, todoDir{e.sub, depth + 1})
+		}
+	}
+	slices.SortFunc(names, compareEntries)
+	d.entries = names
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tree.names += read
+	p.tree.ignored += left
+	if p.tree.names > maxNames {
+		p.tree.full, p.over = true, true
+	}
+	p.todo = append(p.todo, subs...)
+	return nil
+}
+
+// compareEntries orders names as the paths below them are: as if that of a
+// directory ended with a slash.
+func compareEntries(a, b dirEntry) int {
+	n := min(len(a.name), len(b.name))
+	if c := strings.Compare(a.name[:n], b.name[:n]); c != 0 {
+		return c
+	}
+	return int(after(a, n)) - int(after(b, n))
+}
+
+func after(e dirEntry, n int) byte {
+	switch {
+	case n < len(e.name):
+		return e.name[n]
+	case e.kind == kindDir:
+		return '/'
+	}
+	return 0
+}
+
+// open opens a directory without following a link anywhere in its path.
+func (p *walker) open(rel string) (int, error) {
+	return openBeneath(p.w, p.top, rel, unix.O_DIRECTORY)
+}
+
+// openBeneath opens rel below the directory top for reading, where no part of
+// it is a link. The descriptor is the caller's.
+func openBeneath(w *space, top *os.File, rel string, flags uint64) (int, error) {
+	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NONBLOCK | unix.O_NOCTTY | flags,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+	for {
+		fd, err := unix.Openat2(int(top.Fd()), rel, &how)
+		switch {
+		case err == nil:
+			return fd, nil
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN): // something was renamed meanwhile
+			continue
+		case !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EPERM): // an old kernel, a strict container
+			return -1, err
+		}
+		return openSlowly(w, rel, flags)
+	}
+}
+
+// openSlowly is openBeneath where the kernel has no openat2.
+func openSlowly(w *space, rel string, flags uint64) (int, error) {
+	real, err := w.resolve(rel)
+	if err != nil {
+		return -1, err
+	}
+	if real != path.Clean(rel) {
+		return -1, unix.ELOOP
+	}
+	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|int(flags), 0)
+	if err != nil {
+		return -1, err
+	}
+	defer func() { _ = f.Close() }() // the copy stays open
+	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// list reads the names of a directory but for .git, and whether files of rules
+// are among them.
+func (p *walker) list(fd int) (entries []dirEntry, hasGit, hasIgnore bool, err error) {
+	buf := p.buf.Get().(*[]byte)
+	defer p.buf.Put(buf)
+	for len(entries) <= maxNames {
+		n, err := unix.ReadDirent(fd, *buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return entries, hasGit, hasIgnore, err
+		}
+		// One string holds the names of the whole buffer.
+		block := string((*buf)[:n])
+		for len(block) > direntName {
+			size := int(binary.NativeEndian.Uint16([]byte(block[16:18])))
+			if size <= direntName || size > len(block) {
+				break
+			}
+			name, _, _ := strings.Cut(block[direntName:size], "\x00")
+			kind := block[18]
+			block = block[size:]
+			switch name {
+			case ".", "..", ".git", "":
+				continue
+			case gitignoreFile:
+				hasGit = true
+			case ignoreFile:
+				hasIgnore = true
+			}
+			entries = append(entries, dirEntry{name: name, kind: kindOfEntry(fd, name, kind)})
+		}
+	}
+	return entries, hasGit, hasIgnore, nil
+}
+
+// direntName is where the name stands in a struct linux_dirent64 (getdents64(2)):
+// after d_ino, d_off, d_reclen at 16 and d_type at 18.
+const direntName = 19
+
+func kindOfEntry(fd int, name string, kind byte) entryKind {
+	if kind == unix.DT_UNKNOWN { // the file system does not say
+		var st unix.Stat_t
+		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			kind = byte(st.Mode >> 12)
+		}
+	}
+	switch kind {
+	case unix.DT_REG:
+		return kindFile
+	case unix.DT_LNK:
+		return kindLink
+	case unix.DT_DIR:
+		return kindDir
+	}
+	return kindOther
+}
