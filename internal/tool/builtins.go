@@ -17,6 +17,14 @@ type Env struct {
 	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
 	Git   Git   // answers for git_status and git_diff; nil: there are none
 
+	// Jobs are the commands in the background; nil: there are none. Whoever made
+	// them closes them at the end of the run.
+	Jobs *Jobs
+	// OnOutput hears of what commands print as it comes, filtered: job is "" for
+	// a command that is waited for, else its number. It must not keep text. Nil:
+	// nobody listens.
+	OnOutput func(job string, text []byte)
+
 	// Masks returns the first masking token in s, e.g. "[EMAIL]", if there is
 	// one. Nil: nothing is masked.
 	Masks func(s string) (token string, ok bool)
@@ -38,8 +46,15 @@ func Builtins(env Env) []Tool {
 		tools = append(tools, gitDiffTool(w, env.Git), gitStatusTool(env.Git))
 	}
 	tools = append(tools, globTool(w), grepTool(w), listFilesTool(w), readFileTool(w))
+	if env.Limits.SpillDir != "" {
+		tools = append(tools, readOutputTool(w, env.Limits.SpillDir))
+	}
 	if env.Shell != nil {
-		tools = append(tools, shellTool(w, env.Shell, env.Limits, env.ShellTimeout))
+		c := newCommands(w, env)
+		tools = append(tools, shellTool(c))
+		if c.jobs != nil {
+			tools = append(tools, shellJobTool(c))
+		}
 	}
 	return append(tools, writeFileTool(w))
 }

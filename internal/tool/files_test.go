@@ -13,7 +13,9 @@ import (
 
 func TestDescriptions(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, nil, func(e *tool.Env) { e.Shell, e.Git = &fakeShell{}, fakeGit{} })
+	w := newWorkspace(t, nil, func(e *tool.Env) {
+		e.Shell, e.Git, e.Jobs, e.Limits.SpillDir = &fakeShell{}, fakeGit{}, tool.NewJobs(), t.TempDir()
+	})
 	var b strings.Builder
 	for _, d := range w.reg.Definitions() {
 		fmt.Fprintf(&b, "# %s (read only: %v)\n%s\n%s\n\n", d.Name, d.ReadOnly, d.Description, d.Schema)

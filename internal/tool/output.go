@@ -16,8 +16,9 @@ import (
 type capture struct {
 	limit Limits
 	spill *spiller
-	in    io.Writer // what Write feeds: keep, or the filter in front of it
-	out   io.Closer // the filter, or nil
+	in    io.Writer    // what Write feeds: keep, or the filter in front of it
+	out   io.Closer    // the filter, or nil
+	on    func([]byte) // hears of what was printed, filtered, as it comes; may be nil
 
 	mu       sync.Mutex
 	head     []byte // the first headCap bytes
@@ -54,6 +55,9 @@ type keeper struct{ c *capture }
 
 func (k keeper) Write(p []byte) (int, error) {
 	c, n := k.c, len(p)
+	if c.on != nil {
+		c.on(p)
+	}
 	c.total += int64(n)
 	c.newlines += int64(bytes.Count(p, []byte{'\n'}))
 	if c.file != nil {
@@ -133,9 +137,9 @@ func (c *capture) Finish(limit int) string {
 		case err != nil:
 			c.spillErr = err
 		case complete:
-			where = "the full output is in " + c.file.name + ", which recall can read"
+			where = "read_output has all of it as " + strings.TrimSuffix(c.file.name, spillExt)
 		default:
-			where = fmt.Sprintf("the first %d bytes are in %s, which recall can read", c.limit.MaxSpill, c.file.name)
+			where = fmt.Sprintf("read_output has the first %d bytes as %s", c.file.f.Size(), strings.TrimSuffix(c.file.name, spillExt))
 		}
 	}
 	if c.spillErr != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -180,7 +181,7 @@ func TestOutputIsCutAndSpilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(res.Text) > 2000 || !strings.HasPrefix(res.Text, "first line\n") || !strings.HasSuffix(res.Text, "last line\n") || !strings.Contains(res.Text, name) || strings.Contains(res.Text, dir) {
+		if len(res.Text) > 2000 || !strings.HasPrefix(res.Text, "first line\n") || !strings.HasSuffix(res.Text, "last line\n") || !strings.Contains(res.Text, "read_output has all of it as "+strings.TrimSuffix(name, ".txt")+" ...") || strings.Contains(res.Text, dir) {
 			t.Errorf("cut to\n%s", res.Text)
 		}
 		if name == "output-000001.txt" {
@@ -202,7 +203,7 @@ func TestOutputIsCutAndSpilled(t *testing.T) {
 	// After a restart the numbers go on.
 	r = registry(t, tool.Limits{MaxOutput: 2000, SpillDir: dir}, saying(full))
 	res, _ := r.Call(t.Context(), "say", "")
-	if !strings.Contains(res.Text, "output-000003.txt") {
+	if !strings.Contains(res.Text, "output-000003 ") {
 		t.Errorf("after a restart: %s", res.Text[:200])
 	}
 }
@@ -241,7 +242,7 @@ func TestSpillIsSyncedBeforeItIsNamed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		named, left := strings.Contains(res.Text, "output-000001.txt"), len(globbed(t, dir))
+		named, left := strings.Contains(res.Text, "output-000001"), len(globbed(t, dir))
 		switch fails {
 		case "":
 			if !named || left != 1 || calls[len(calls)-1] != disk.Sync || fs.Counts().Syncs == 0 {
@@ -270,8 +271,60 @@ func TestSpillIsBounded(t *testing.T) {
 	r := registry(t, tool.Limits{MaxOutput: 1024, SpillDir: dir, MaxSpill: 3000}, saying(strings.Repeat("x", 5000)))
 	res, _ := r.Call(t.Context(), "say", "")
 	info, err := os.Stat(filepath.Join(dir, "output-000001.txt"))
-	if err != nil || info.Size() != 3000 || !strings.Contains(res.Text, "the first 3000 bytes are in output-000001.txt") {
+	if err != nil || info.Size() != 3000 || !strings.Contains(res.Text, "read_output has the first 3000 bytes as output-000001 ") {
 		t.Errorf("%v, %v: %s", info, err, res.Text)
+	}
+}
+
+// All outputs of a run together take no more room than they may, also after a
+// restart.
+func TestSpillsAreBoundedTogether(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	limits := tool.Limits{MaxOutput: 1024, SpillDir: dir, MaxSpillAll: 12_000}
+	var texts []string
+	for range 2 {
+		r := registry(t, limits, saying(strings.Repeat("x", 5000)))
+		for range 2 {
+			res, _ := r.Call(t.Context(), "say", "")
+			texts = append(texts, res.Text)
+		}
+	}
+	for i, want := range []string{"all of it as output-000001 ", "all of it as output-000002 ", "the first 2000 bytes as output-000003 ", "it could not be kept"} {
+		if !strings.Contains(texts[i], want) {
+			t.Errorf("output %d: %s", i+1, texts[i])
+		}
+	}
+}
+
+func TestReadOutput(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Limits.SpillDir, e.Limits.MaxOutput = dir, 4000 })
+	var b strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&b, "line %d\n", i+1)
+	}
+	b.WriteString(strings.Repeat("x", 3000) + "needle" + strings.Repeat("y", 3000) + "\n")
+	for name, text := range map[string]string{"output-000007.txt": b.String(), "output-000008.txt": "bad \xff\n", "state.json": "secret"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("state.json", filepath.Join(dir, "output-000009.txt")); err != nil {
+		t.Fatal(err)
+	}
+	c := conversation{w: w}
+	for _, args := range []string{
+		`{"id":"output-000007","from_line":998,"limit":2}`, `{"id":"output-000007.txt","pattern":"9[0-3]$","from_line":900}`, `{"id":"output-000007","pattern":"line","limit":1}`,
+		`{"id":"output-000007","from_line":1001}`, `{"id":"output-000007","pattern":"needle"}`, `{"id":"output-000007","from_line":1002}`, `{"id":"output-000007","pattern":"nothing"}`,
+		`{"id":"output-000008"}`, `{"id":"output-000009"}`, `{"id":"output-000001"}`, `{"id":"../state.json"}`, `{"id":"state.json"}`, `{"id":"output-000007","pattern":"("}`,
+	} {
+		c.call("read_output", args)
+	}
+	golden(t, "read_output.golden", c.b.String())
+	if res := w.call("read_output", obj{"id": "output-000007", "limit": 2000}); len(res.Text) > 4000 || !strings.HasSuffix(res.Text, "more; continue with from_line=279]\n") {
+		t.Errorf("%d bytes, %s", len(res.Text), res.Text[len(res.Text)-200:])
 	}
 }
 

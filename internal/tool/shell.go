@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -14,15 +15,17 @@ import (
 var shellPage string
 
 const shellSchema = `{"type":"object","properties":{` +
-	`"command":{"type":"string","description":"Script for sh; may have several lines."},` +
-	`"timeout_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"Seconds until it is stopped; 120 if not given."},` +
-	`"dir":{"type":"string","description":"Directory to run in, relative to the workspace; the workspace if not given."}},` +
+	`"command":{"type":"string","description":"Script for bash (sh where there is none); may have several lines."},` +
+	`"timeout_seconds":{"type":"integer","minimum":1,"maximum":3600,"description":"Seconds until it is stopped; 120 if not given, at most 600; in the background 3600."},` +
+	`"dir":{"type":"string","description":"Directory to run in, relative to the workspace; where the last command ended if not given."},` +
+	`"background":{"type":"boolean","description":"Answer at once with the number of a job; see shell_job. False if not given."}},` +
 	`"required":["command"],"additionalProperties":false}`
 
 type shellArgs struct {
-	Command string `json:"command"`
-	Timeout number `json:"timeout_seconds"`
-	Dir     string `json:"dir"`
+	Command    string `json:"command"`
+	Timeout    number `json:"timeout_seconds"`
+	Dir        string `json:"dir"`
+	Background bool   `json:"background"`
 }
 
 // Shell runs commands in the sandbox.
@@ -44,71 +47,186 @@ type ShellExit struct {
 }
 
 const (
-	defaultTimeout = 120 // seconds
-	maxExitNote    = 300 // more than the line about how a command ended, in bytes
+	defaultTimeout = 120  // seconds
+	longestTimeout = 600  // seconds, in the foreground
+	longestJob     = 3600 // seconds
+	maxExitNote    = 1500 // more than what follows the output of a command, in bytes
+	maxCommand     = 48 << 10
 )
 
-func shellTool(w *space, sh Shell, limit Limits, timeout time.Duration) Tool {
-	spill := newSpiller(limit)
+// commands is the shell of one run.
+type commands struct {
+	w       *space
+	sh      Shell
+	limit   Limits
+	timeout time.Duration
+	spill   *spiller
+	session *session
+	jobs    *Jobs
+	on      func(job string, text []byte)
+}
+
+func newCommands(w *space, env Env) *commands {
+	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, on: env.OnOutput}
+}
+
+func shellTool(c *commands) Tool {
 	return builtin[shellArgs]{
 		def: describe("shell", shellPage, shellSchema, false),
 		call: func(ctx context.Context, a shellArgs) (Result, error) {
-			if strings.TrimSpace(a.Command) == "" {
-				return Failf("The command is empty."), nil
-			}
-			if strings.IndexByte(a.Command, 0) >= 0 {
-				return Failf("The command contains a NUL byte."), nil
-			}
-			shown, problem := w.rel(cmp.Or(a.Dir, "."))
+			dir, note, problem := c.check(a)
 			if problem != "" {
 				return Failf("%s", problem), nil
 			}
-			dir, err := w.resolve(shown)
-			if err != nil {
-				return Failf("%s", w.explain(shown, err)), nil
+			if a.Background {
+				return c.startJob(ctx, a, dir, note), nil
 			}
-			info, err := w.root.Stat(dir)
-			if err != nil {
-				return Failf("%s", w.explain(dir, err)), nil
-			}
-			if !info.IsDir() {
-				return Failf("dir must be a directory, and %s is a file.", dir), nil
-			}
-			return runShell(ctx, sh, a.Command, dir, cmp.Or(int(a.Timeout), int(timeout.Seconds()), defaultTimeout), newCapture(limit, spill))
+			return c.run(ctx, a, dir, note)
 		},
 	}
 }
 
-func runShell(ctx context.Context, sh Shell, script, dir string, seconds int, c *capture) (res Result, err error) {
+// room is what the output of a command may take of its result, in bytes.
+func (c *commands) room() int { return c.limit.MaxOutput - min(maxExitNote, c.limit.MaxOutput/2) }
+
+// check says what is wrong with a call, or where it runs.
+func (c *commands) check(a shellArgs) (dir, note, problem string) {
+	switch {
+	case strings.TrimSpace(a.Command) == "":
+		return "", "", "The command is empty."
+	case strings.IndexByte(a.Command, 0) >= 0:
+		return "", "", "The command contains a NUL byte."
+	case len(a.Command) > maxCommand:
+		return "", "", fmt.Sprintf("The command has %d bytes, the most is %d. Write it to a file with write_file and run that.", len(a.Command), maxCommand)
+	case !a.Background && a.Timeout > longestTimeout:
+		return "", "", fmt.Sprintf("timeout_seconds is %d, and %d is the most for a command that is waited for. Set background, or run less at once.", a.Timeout, longestTimeout)
+	case a.Background && c.jobs == nil:
+		return "", "", "There are no background jobs here. Run the command without background."
+	}
+	if a.Dir == "" {
+		dir, gone := c.session.where()
+		if gone != "" {
+			note = "the directory " + clip(shownName(gone), 300) + " is gone; this command ran in the workspace"
+		}
+		return dir, note, ""
+	}
+	shown, problem := c.w.rel(a.Dir)
+	if problem != "" {
+		return "", "", problem
+	}
+	dir, err := c.w.resolve(shown)
+	if err != nil {
+		return "", "", c.w.explain(shown, err)
+	}
+	info, err := c.w.root.Stat(dir)
+	if err != nil {
+		return "", "", c.w.explain(shown, err)
+	}
+	if !info.IsDir() {
+		return "", "", fmt.Sprintf("dir must be a directory, and %s is a file.", shown)
+	}
+	return dir, "", ""
+}
+
+// run runs a command and waits for it.
+func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res Result, err error) {
+	out := newCapture(c.limit, c.spill)
+	if c.on != nil {
+		out.on = func(p []byte) { c.on("", p) }
+	}
 	finished := false
 	defer func() {
 		if !finished {
-			c.Discard()
+			out.Discard()
 		}
 	}()
-	exit, err := sh.Run(ctx, script, dir, time.Duration(seconds)*time.Second, c)
+	seconds := min(cmp.Or(int(a.Timeout), int(c.timeout.Seconds()), defaultTimeout), longestTimeout)
+	script, own := c.session.begin(a.Command, true, out)
+	e, err := c.limited(ctx, script, dir, time.Duration(seconds)*time.Second, own)
 	if err != nil {
 		return ended(ctx, "The command could not be run: "+err.Error()+".")
 	}
 	finished = true
-	text := c.Finish(c.limit.MaxOutput - maxExitNote)
+	text := out.Finish(c.room())
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	return Result{Text: text + exitNote(exit, seconds), IsError: exit.Code != 0 || exit.TimedOut || exit.Signal != ""}, nil
+	note = join(note, c.session.end(own))
+	switch at, gone := c.session.where(); {
+	case gone != "":
+		note = join(note, "the directory "+clip(shownName(gone), 300)+" is gone; the next command runs in the workspace")
+	case at != ".":
+		note = join(note, "now in "+clip(shownName(at), 300))
+	}
+	text += "[" + join(e.note(seconds), note) + "]"
+	if c.jobs != nil {
+		text += c.jobs.news()
+	}
+	return Result{Text: text, IsError: e.failed()}, nil
 }
 
-// exitNote is the last line of a command's result.
-func exitNote(e ShellExit, seconds int) string {
-	switch {
-	case e.TimedOut && seconds < 600:
-		return fmt.Sprintf("[timed out: stopped after %d seconds. Give a larger timeout_seconds (at most 600), or run less at once; a server must not run in the foreground]", seconds)
-	case e.TimedOut:
-		return fmt.Sprintf("[timed out: stopped after %d seconds, the most there is. Run less at once]", seconds)
-	case e.Signal == "SIGKILL":
-		return "[killed by SIGKILL: maybe it needed more memory than the sandbox has]"
-	case e.Signal != "":
-		return fmt.Sprintf("[killed by %s]", clip(e.Signal, 40))
+// ending is how a command ended, seen from here.
+type ending struct {
+	ShellExit
+	flooded bool // it was stopped because it printed too much
+	stopped bool // a job that was told to end
+}
+
+func (e ending) failed() bool {
+	return e.flooded || e.stopped || e.Code != 0 || e.TimedOut || e.Signal != ""
+}
+
+// limited runs a script until it ends, or prints more than it may.
+func (c *commands) limited(ctx context.Context, script, dir string, timeout time.Duration, out *reports) (ending, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	f := &flood{out: out, left: c.limit.MaxPrint, stop: func() { cancel(errFlood) }}
+	exit, err := c.sh.Run(ctx, script, dir, timeout, f)
+	if errors.Is(context.Cause(ctx), errFlood) {
+		return ending{ShellExit: exit, flooded: true}, out.flush()
 	}
-	return fmt.Sprintf("[exit code %d]", e.Code)
+	return ending{ShellExit: exit}, errors.Join(err, out.flush())
+}
+
+// errFlood is the cause of the end of a command that printed too much.
+var errFlood = errors.New("the command printed too much")
+
+// flood passes on at most left bytes, and then stops the command.
+type flood struct {
+	out  io.Writer
+	left int64
+	stop func()
+}
+
+func (f *flood) Write(p []byte) (int, error) {
+	n := min(int64(len(p)), f.left)
+	f.left -= n
+	if n < int64(len(p)) {
+		f.stop()
+	}
+	if n > 0 {
+		if _, err := f.out.Write(p[:n]); err != nil {
+			return 0, err
+		}
+	}
+	return len(p), nil
+}
+
+// note is what the last line of a command's result says of its end.
+func (e ending) note(seconds int) string {
+	switch {
+	case e.flooded:
+		return "stopped: it printed too much. Send the output to a file, or print less"
+	case e.stopped:
+		return "stopped"
+	case e.TimedOut && seconds < longestTimeout:
+		return fmt.Sprintf("timed out: stopped after %d seconds. Give a larger timeout_seconds (at most %d), run less at once, or set background", seconds, longestTimeout)
+	case e.TimedOut:
+		return fmt.Sprintf("timed out: stopped after %d seconds. Run less at once", seconds)
+	case e.Signal == "SIGKILL":
+		return "killed by SIGKILL: maybe it needed more memory than the sandbox has"
+	case e.Signal != "":
+		return "killed by " + clip(e.Signal, 40)
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
 }

@@ -49,8 +49,8 @@ func TestShell(t *testing.T) {
 		"no output":     {"", tool.ShellExit{}, `{"command":"true"}`, "[exit code 0]", false},
 		"no line end":   {"ok", tool.ShellExit{}, `{"command":"printf ok"}`, "ok\n[exit code 0]", false},
 		"failure":       {"FAIL\n", tool.ShellExit{Code: 2}, `{"command":"make"}`, "FAIL\n[exit code 2]", true},
-		"timeout":       {"...\n", tool.ShellExit{Code: -1, TimedOut: true, Signal: "SIGKILL"}, `{"command":"sleep 99","timeout_seconds":5}`, "...\n[timed out: stopped after 5 seconds. Give a larger timeout_seconds (at most 600), or run less at once; a server must not run in the foreground]", true},
-		"longest":       {"", tool.ShellExit{Code: -1, TimedOut: true}, `{"command":"sleep 999","timeout_seconds":600}`, "[timed out: stopped after 600 seconds, the most there is. Run less at once]", true},
+		"timeout":       {"...\n", tool.ShellExit{Code: -1, TimedOut: true, Signal: "SIGKILL"}, `{"command":"sleep 99","timeout_seconds":5}`, "...\n[timed out: stopped after 5 seconds. Give a larger timeout_seconds (at most 600), run less at once, or set background]", true},
+		"longest":       {"", tool.ShellExit{Code: -1, TimedOut: true}, `{"command":"sleep 999","timeout_seconds":600}`, "[timed out: stopped after 600 seconds. Run less at once]", true},
 		"memory":        {"", tool.ShellExit{Code: -1, Signal: "SIGKILL"}, `{"command":"x"}`, "[killed by SIGKILL: maybe it needed more memory than the sandbox has]", true},
 		"crash":         {"", tool.ShellExit{Code: -1, Signal: "SIGSEGV"}, `{"command":"x"}`, "[killed by SIGSEGV]", true},
 		"not UTF-8":     {"\xff\x00\n", tool.ShellExit{}, `{"command":"x"}`, "\uFFFD\uFFFD\n[exit code 0]", false},
@@ -67,7 +67,7 @@ func TestShell(t *testing.T) {
 	}
 	sh.run = prints("", tool.ShellExit{})
 	w.call("shell", `{"command":"cd x\nls","dir":"/workspace/sub"}`)
-	if sh.script != "cd x\nls" || sh.dir != "sub" || sh.timeout != 120*time.Second {
+	if !strings.HasSuffix(sh.script, "eval 'cd x\nls'") || sh.dir != "sub" || sh.timeout != 120*time.Second {
 		t.Errorf("ran %+v", sh)
 	}
 	if res := w.call("shell", `{"command":"x","timeout_seconds":601}`); !res.IsError || !strings.Contains(res.Text, "timeout_seconds") {
@@ -96,7 +96,7 @@ func TestShellOutputIsStreamed(t *testing.T) {
 	if got := allocated(func() { res = w.call("shell", `{"command":"x"}`) }); got > 8<<20 {
 		t.Errorf("an output of %d bytes took %d bytes of memory", lines*100, got)
 	}
-	if len(res.Text) > tool.DefaultMaxOutput || !strings.HasSuffix(res.Text, "the end\n[exit code 1]") || strings.Count(res.Text, "cut here") != 1 || !strings.Contains(res.Text, "output-000001.txt") {
+	if len(res.Text) > tool.DefaultMaxOutput || !strings.HasSuffix(res.Text, "the end\n[exit code 1]") || strings.Count(res.Text, "cut here") != 1 || !strings.Contains(res.Text, "output-000001 ...]") {
 		t.Errorf("%d bytes, the end is %s", len(res.Text), res.Text[max(0, len(res.Text)-300):])
 	}
 	info, err := os.Stat(filepath.Join(dir, "output-000001.txt"))

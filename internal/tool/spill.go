@@ -9,12 +9,17 @@ import (
 	"regexp"
 	"strconv"
 	"sync"
+	"sync/atomic"
+	"syscall"
 
 	"toritsugi/internal/disk"
 )
 
-// spillName is the name of a spilled output; recall takes the same name.
+// spillName is the name of a spilled output; read_output takes it with and
+// without its ending.
 var spillName = regexp.MustCompile(`^output-(\d{6,})\.txt$`)
+
+const spillExt = ".txt"
 
 // OpenSpill opens a spilled output by the name that a result gave, for
 // reading. It fails with an error that wraps fs.ErrNotExist where dir has no
@@ -23,7 +28,7 @@ func OpenSpill(dir, name string) (*os.File, error) {
 	if !spillName.MatchString(name) {
 		return nil, fmt.Errorf("open output %q: not the name of an output: %w", name, fs.ErrNotExist)
 	}
-	f, err := os.Open(filepath.Join(dir, name))
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open output %s: %w", name, err)
 	}
@@ -33,13 +38,21 @@ func OpenSpill(dir, name string) (*os.File, error) {
 // spiller gives out the files of one directory. Several may share a directory:
 // a name is taken by making the file.
 type spiller struct {
-	fs   *disk.FS
-	dir  string
-	mu   sync.Mutex
-	next int // 0 until the directory was read
+	fs     *disk.FS
+	dir    string
+	noSync bool
+	all    int64        // bytes that the directory may hold
+	used   atomic.Int64 // bytes that it holds, as far as this spiller knows
+	mu     sync.Mutex
+	next   int // 0 until the directory was read
 }
 
-func newSpiller(limit Limits) *spiller { return &spiller{fs: limit.Disk, dir: limit.SpillDir} }
+func newSpiller(limit Limits) *spiller {
+	return &spiller{fs: limit.Disk, dir: limit.SpillDir, noSync: limit.NoSync, all: limit.MaxSpillAll}
+}
+
+// errSpillFull says that the outputs of a run take all the room they may.
+var errSpillFull = errors.New("the outputs that were kept take all the room they may")
 
 // create makes the next file, 0600.
 func (s *spiller) create(limit int64) (*spillFile, error) {
@@ -50,8 +63,11 @@ func (s *spiller) create(limit int64) (*spillFile, error) {
 			return nil, err
 		}
 	}
+	if s.used.Load() >= s.all {
+		return nil, errSpillFull
+	}
 	for {
-		name := fmt.Sprintf("output-%06d.txt", s.next)
+		name := fmt.Sprintf("output-%06d"+spillExt, s.next)
 		path := filepath.Join(s.dir, name)
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode)
 		if errors.Is(err, fs.ErrExist) {
@@ -69,7 +85,7 @@ func (s *spiller) create(limit int64) (*spillFile, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open %s: %w", name, err)
 		}
-		return &spillFile{fs: s.fs, f: file, path: path, name: name, room: limit}, nil
+		return &spillFile{of: s, f: file, path: path, name: name, room: min(limit, s.all-s.used.Load())}, nil
 	}
 }
 
@@ -84,6 +100,9 @@ func (s *spiller) scan() error {
 	}
 	s.next = 1
 	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			s.used.Add(info.Size())
+		}
 		if m := spillName.FindStringSubmatch(e.Name()); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
 				s.next = max(s.next, n+1)
@@ -95,7 +114,7 @@ func (s *spiller) scan() error {
 
 // spillFile is one output on its way to the disk.
 type spillFile struct {
-	fs   *disk.FS
+	of   *spiller
 	f    *disk.File
 	path string
 	name string
@@ -112,28 +131,34 @@ func (f *spillFile) write(p []byte) {
 		p, f.full = p[:f.room], true
 	}
 	f.room -= int64(len(p))
+	f.of.used.Add(int64(len(p)))
 	if len(p) > 0 {
 		_, f.err = f.f.Append(p)
 	}
 }
 
-// close brings the file and its name to the disk, and reports whether it holds
-// the whole output. A file that failed is removed.
-func (f *spillFile) close() (complete bool, err error) {
-	if f.err == nil {
-		f.err = f.f.Sync()
-	}
-	if f.err == nil {
-		f.err = f.fs.SyncDir(filepath.Dir(f.path))
+// sync brings the file and its name to the disk. A file that failed is removed.
+func (f *spillFile) sync() error {
+	if f.err == nil && !f.of.noSync {
+		f.err = errors.Join(f.f.Sync(), f.of.fs.SyncDir(filepath.Dir(f.path)))
 	}
 	if f.err != nil {
 		f.discard()
-		return false, f.err
+	}
+	return f.err
+}
+
+// close is sync, lets go of the file, and reports whether it holds the whole
+// output.
+func (f *spillFile) close() (complete bool, err error) {
+	if err := f.sync(); err != nil {
+		return false, err
 	}
 	return !f.full, f.f.Close()
 }
 
 func (f *spillFile) discard() {
-	_ = f.f.Close()         // nothing refers to it
-	_ = f.fs.Remove(f.path) // a file that stays is only litter
+	f.of.used.Add(-f.f.Size())
+	_ = f.f.Close()            // nothing refers to it
+	_ = f.of.fs.Remove(f.path) // a file that stays is only litter
 }

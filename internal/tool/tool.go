@@ -58,11 +58,18 @@ type Limits struct {
 	// cut included; 0 means DefaultMaxOutput, the least is MinMaxOutput.
 	MaxOutput int
 	// SpillDir is the directory that gets the full text of cut results, as
-	// output-NNNNNN.txt; it is made where missing. Empty: what is cut is gone.
+	// output-NNNNNN.txt, for read_output to read; it is made where missing.
+	// Empty: what is cut is gone.
 	SpillDir string
 	// MaxSpill is the most bytes of one spilled output that are kept; 0 means
-	// DefaultMaxSpill.
-	MaxSpill int64
+	// DefaultMaxSpill. MaxSpillAll is the most of all in SpillDir together, those
+	// of an earlier process included; 0 means DefaultMaxSpillAll.
+	MaxSpill, MaxSpillAll int64
+	// NoSync leaves spilled outputs in the page cache (durability "os").
+	NoSync bool
+	// MaxPrint is the most bytes that one command may print before it is
+	// stopped; 0 means DefaultMaxPrint.
+	MaxPrint int64
 	// Disk writes the spilled texts; nil means a new one that writes for real.
 	Disk *disk.FS
 	// Filter wraps the writer of every text that is cut, before it is cut and
@@ -75,9 +82,11 @@ type Limits struct {
 
 // The bounds of Limits where none are given, in bytes.
 const (
-	DefaultMaxOutput = 30_000
-	MinMaxOutput     = 1_024
-	DefaultMaxSpill  = 64 << 20
+	DefaultMaxOutput   = 30_000
+	MinMaxOutput       = 1_024
+	DefaultMaxSpill    = 64 << 20
+	DefaultMaxSpillAll = 1 << 30
+	DefaultMaxPrint    = 256 << 20
 )
 
 // withDefaults returns l with its zero values replaced.
@@ -88,6 +97,12 @@ func (l Limits) withDefaults() Limits {
 	l.MaxOutput = max(l.MaxOutput, MinMaxOutput)
 	if l.MaxSpill <= 0 {
 		l.MaxSpill = DefaultMaxSpill
+	}
+	if l.MaxSpillAll <= 0 {
+		l.MaxSpillAll = DefaultMaxSpillAll
+	}
+	if l.MaxPrint <= 0 {
+		l.MaxPrint = DefaultMaxPrint
 	}
 	if l.Disk == nil {
 		l.Disk = new(disk.FS)

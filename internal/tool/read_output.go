@@ -1,0 +1,120 @@
+package tool
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strings"
+)
+
+//go:embed read_output.md
+var readOutputPage string
+
+const readOutputSchema = `{"type":"object","properties":{` +
+	`"id":{"type":"string","description":"Name of the output as an answer gave it, e.g. output-000001."},` +
+	`"from_line":{"type":"integer","minimum":1,"description":"First line to show; 1 if not given."},` +
+	`"pattern":{"type":"string","description":"Regular expression (RE2): show only lines that match."},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Most lines to show; 200 if not given."}},` +
+	`"required":["id"],"additionalProperties":false}`
+
+type readOutputArgs struct {
+	ID      string `json:"id"`
+	From    number `json:"from_line"`
+	Pattern string `json:"pattern"`
+	Limit   number `json:"limit"`
+}
+
+const defaultOutputLines = 200
+
+func readOutputTool(w *space, dir string) Tool {
+	return builtin[readOutputArgs]{
+		def: describe("read_output", readOutputPage, readOutputSchema, true),
+		call: func(ctx context.Context, a readOutputArgs) (Result, error) {
+			var re *regexp.Regexp
+			if a.Pattern != "" {
+				var err error
+				if re, err = regexp.Compile(a.Pattern); err != nil {
+					return Failf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err), nil
+				}
+			}
+			f, err := OpenSpill(dir, strings.TrimSuffix(a.ID, spillExt)+spillExt)
+			if errors.Is(err, fs.ErrNotExist) {
+				return Failf("There is no output %q. Give the name from the line that said what was cut, e.g. output-000001.", clip(a.ID, 100)), nil
+			}
+			if err != nil {
+				return Failf("The output %s cannot be read: %v.", a.ID, errors.Unwrap(errors.Unwrap(err))), nil
+			}
+			defer func() { _ = f.Close() }() // it was only read
+			v := outputView{from: max(int(a.From), 1), limit: cmp.Or(int(a.Limit), defaultOutputLines), re: re, room: w.max - noteRoom}
+			if err := v.read(ctx, f); err != nil {
+				return ended(ctx, fmt.Sprintf("The output %s cannot be read: %v.", a.ID, err))
+			}
+			return Text(v.text(strings.TrimSuffix(a.ID, spillExt), a.Pattern)), nil
+		},
+	}
+}
+
+// outputView is the part of an output that is shown.
+type outputView struct {
+	from, limit, room int
+	re                *regexp.Regexp // nil for every line
+
+	b     strings.Builder
+	shown int
+	last  int // the last line that is shown
+	total int
+	more  int // lines that match and are not shown
+}
+
+func (v *outputView) read(ctx context.Context, r io.Reader) error {
+	lines := newLineReader(r, searchLine)
+	for {
+		l, err := lines.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if v.total = lines.n; v.total < v.from || v.re != nil && !v.re.Match(l.text) {
+			continue
+		}
+		var where []int
+		most := maxLine
+		if v.re != nil {
+			where, most = v.re.FindIndex(l.text), searchShown
+		}
+		text := fmt.Sprintf("%d\t%s\n", lines.n, shorten(l.text, most, l.size))
+		if where != nil && where[1] > searchShown {
+			text = fmt.Sprintf("%d\t%s\n", lines.n, around(l, where))
+		}
+		if v.more > 0 || v.shown == v.limit || len(text) > v.room && v.shown > 0 {
+			v.more++
+			continue
+		}
+		v.b.WriteString(text)
+		v.room -= len(text)
+		v.shown, v.last = v.shown+1, lines.n
+	}
+}
+
+func (v *outputView) text(id, pattern string) string {
+	what := "line"
+	if v.re != nil {
+		what = "matching line"
+	}
+	switch {
+	case v.total < v.from:
+		return fmt.Sprintf("%s has %s; from_line %d is past its end.", id, counted(v.total, "line"), v.from)
+	case v.shown == 0:
+		return fmt.Sprintf("No line of %s from %d on matches %s; it has %s.", id, v.from, clip(pattern, 200), counted(v.total, "line"))
+	case v.more > 0:
+		return fmt.Sprintf("%s[%s of %s shown, %d more; continue with from_line=%d]\n", v.b.String(), counted(v.shown, what), id, v.more, v.last+1)
+	}
+	return fmt.Sprintf("%s[%s of %s shown, of %d in all]\n", v.b.String(), counted(v.shown, what), id, v.total)
+}
