@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -37,7 +38,7 @@ type Env struct {
 // Builtins returns the built-in tools for the workspace of env, sorted by name.
 func Builtins(env Env) []Tool {
 	env.Limits = env.Limits.withDefaults()
-	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, max: env.Limits.MaxOutput}
+	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, filter: env.Limits.Filter, max: env.Limits.MaxOutput}
 	if env.Dir != "" {
 		w.dirs = append(w.dirs, env.Dir)
 	}
@@ -61,11 +62,12 @@ func Builtins(env Env) []Tool {
 
 // space is the workspace as the built-ins share it.
 type space struct {
-	root  *os.Root
-	dirs  []string // absolute paths that mean the root
-	masks func(s string) (string, bool)
-	max   int        // bytes of a result
-	write sync.Mutex // held from the read to the rename of a change
+	root   *os.Root
+	dirs   []string // absolute paths that mean the root
+	masks  func(s string) (string, bool)
+	filter func(io.Writer) io.WriteCloser // nil: the model sees what the files hold
+	max    int                            // bytes of a result
+	write  sync.Mutex                     // held from the read to the rename of a change
 }
 
 // builtin is a tool whose arguments are a T.

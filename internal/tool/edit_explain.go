@@ -2,7 +2,6 @@ package tool
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,11 +11,9 @@ import (
 // notFound explains to the model why old is not in content, so that the next
 // attempt is a correct one: what differs, and what the file has there.
 func (w *space) notFound(content, old string) string {
-	if w.masks != nil {
-		if token, ok := w.masks(old); ok {
-			return fmt.Sprintf("old_text was not found. It contains %s, which stands for text of the file that was masked before you saw it, "+
-				"so it cannot match. Choose old_text from the lines around it.", token)
-		}
+	if len(w.tokens(old)) > 0 && len(w.tokens(content)) == 0 {
+		return "old_text was not found. It contains " + w.tokens(old)[0].token + ", which stands for text of the file that was masked before you saw it, " +
+			"and there is none now. Choose old_text from the lines around it."
 	}
 	lines, want := splitLines(content), splitLines(old)
 	for _, d := range differences {

@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 )
 
@@ -64,17 +65,52 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 		return Failf("%s is a binary file of %d bytes. It cannot be edited as text.", shown, len(data)), nil
 	}
 	e, problem := matchEdit(content, a)
+	if problem == "" && len(e.places) == 0 && len(w.tokens(a.Old)) > 0 {
+		return w.editMasked(shown, real, content, a, info)
+	}
 	if problem != "" {
 		return Failf("%s: %s", shown, problem), nil
 	}
-	if len(e.at) == 0 {
+	if len(e.places) == 0 {
 		return Failf("%s: %s", shown, w.notFound(content, a.Old)), nil
 	}
-	for _, m := range w.tokens(e.new) {
-		if !strings.Contains(content, m.token) {
-			return w.maskRefused(shown, m.token), nil
-		}
+	// Tokens of old that the file holds as they are stand for themselves.
+	text, problem := w.restore(e.old, e.old, w.tokens(e.old), e.new)
+	if problem != "" {
+		return w.maskRefused(shown, problem), nil
 	}
+	for i := range e.places {
+		e.places[i].text = text
+	}
+	return w.finishEdit(shown, real, content, e, info)
+}
+
+// editMasked makes an edit whose old text has tokens, on the file as the model
+// sees it.
+func (w *space) editMasked(shown, real, content string, a editFileArgs, info fs.FileInfo) (Result, error) {
+	m := w.mask(content)
+	e, problem := matchEdit(m.text, a)
+	if problem != "" {
+		return Failf("%s: %s", shown, problem), nil
+	}
+	if len(e.places) == 0 {
+		return Failf("%s: %s", shown, w.notFound(m.text, a.Old)), nil
+	}
+	for i, p := range e.places {
+		r, ok := m.region(p.from, p.to)
+		if !ok {
+			return Failf("%s: old_text contains a masking token, and it cannot be told which text of the file it stands for. Choose old_text from the lines around it.", shown), nil
+		}
+		text, problem := w.restore(content, e.old, r.marks, e.new)
+		if problem != "" {
+			return w.maskRefused(shown, problem), nil
+		}
+		e.places[i] = place{r.from, r.to, text}
+	}
+	return w.finishEdit(shown, real, content, e, info)
+}
+
+func (w *space) finishEdit(shown, real, content string, e edit, info fs.FileInfo) (Result, error) {
 	if err := w.replace(real, e.apply(content), info.Mode().Perm()); err != nil {
 		return Failf("%s", w.explain(shown, err)), nil
 	}
@@ -83,8 +119,23 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 
 // edit is a replacement that was found in a file.
 type edit struct {
-	old, new string // in the file's line ends
-	at       []int  // where old is, in bytes, ascending, not overlapping
+	old, new string  // in the file's line ends
+	places   []place // ascending, not overlapping
+}
+
+// place is where old is in a file, in bytes, and what is put there.
+type place struct {
+	from, to int
+	text     string
+}
+
+// at are the places' beginnings.
+func (e edit) at() []int {
+	at := make([]int, len(e.places))
+	for i, p := range e.places {
+		at[i] = p.from
+	}
+	return at
 }
 
 // matchEdit finds what a asks for in content. No places and no problem means
@@ -107,15 +158,15 @@ func matchEdit(content string, a editFileArgs) (e edit, problem string) {
 		if i < 0 {
 			break
 		}
-		e.at = append(e.at, from+i)
+		e.places = append(e.places, place{from + i, from + i + len(e.old), e.new})
 		from += i + 1
 		if a.All {
 			from += len(e.old) - 1
 		}
 	}
-	if len(e.at) > 1 && !a.All {
+	if len(e.places) > 1 && !a.All {
 		return e, fmt.Sprintf("old_text is there %d times, at lines %s. Take in more of the lines around the place you mean, or set replace_all.",
-			len(e.at), lineNumbers(content, e.at))
+			len(e.places), lineNumbers(content, e.at()))
 	}
 	return e, ""
 }
@@ -133,12 +184,11 @@ func toCRLF(s string) string {
 // apply returns content with the replacement made at every place.
 func (e edit) apply(content string) string {
 	var b strings.Builder
-	b.Grow(len(content) + len(e.at)*(len(e.new)-len(e.old)))
 	from := 0
-	for _, i := range e.at {
-		b.WriteString(content[from:i])
-		b.WriteString(e.new)
-		from = i + len(e.old)
+	for _, p := range e.places {
+		b.WriteString(content[from:p.from])
+		b.WriteString(p.text)
+		from = p.to
 	}
 	b.WriteString(content[from:])
 	return b.String()
@@ -174,13 +224,13 @@ const (
 
 // report tells what was changed and shows the first changed region.
 func (e edit) report(shown, content string) string {
-	times := counted(len(e.at), "place")
+	times := counted(len(e.places), "place")
 	after := e.apply(content)
-	first := strings.Count(content[:e.at[0]], "\n")
-	last := first + strings.Count(e.new, "\n")
-	head := fmt.Sprintf("Edited %s in 1 place, at line %s. It is now:", shown, lineNumbers(content, e.at))
-	if len(e.at) > 1 {
-		head = fmt.Sprintf("Edited %s in %s, at lines %s. The first is now:", shown, times, lineNumbers(content, e.at))
+	first := strings.Count(content[:e.places[0].from], "\n")
+	last := first + strings.Count(e.places[0].text, "\n")
+	head := fmt.Sprintf("Edited %s in 1 place, at line %s. It is now:", shown, lineNumbers(content, e.at()))
+	if len(e.places) > 1 {
+		head = fmt.Sprintf("Edited %s in %s, at lines %s. The first is now:", shown, times, lineNumbers(content, e.at()))
 	}
 	region := numbered(after, max(0, first-aroundEdit), last+aroundEdit+1, maxRegion)
 	if region == "" {

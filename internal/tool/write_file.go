@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -53,8 +54,9 @@ func (w *space) writeFile(shown, real, content string) Result {
 	default:
 		mode = info.Mode().Perm()
 	}
-	if token := w.newMask(content, real, created); token != "" {
-		return w.maskRefused(shown, token)
+	content, problem := w.ownText(content, real, created)
+	if problem != "" {
+		return w.maskRefused(shown, problem)
 	}
 	if err := w.root.MkdirAll(path.Dir(real), 0o777); err != nil {
 		return Failf("%s", w.explain(shown, err))
@@ -67,6 +69,36 @@ func (w *space) writeFile(shown, real, content string) Result {
 		verb = "Created"
 	}
 	return Text(fmt.Sprintf("%s %s: %s, %s.", verb, shown, counted(len(content), "byte"), counted(countLines(content), "line")))
+}
+
+// ownText returns content with the file's own text for each masking token.
+func (w *space) ownText(content, rel string, created bool) (own, problem string) {
+	if len(w.tokens(content)) == 0 {
+		return content, ""
+	}
+	if created {
+		return w.restore("", "", nil, content)
+	}
+	f, info, problem := w.open(rel)
+	if problem != "" {
+		return "", problem
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxEdit+1))
+	_ = f.Close() // it was only read
+	if err != nil {
+		return "", w.explain(rel, err)
+	}
+	if len(data) > maxEdit {
+		return "", fmt.Sprintf("the new text contains a masking token, and the file has %d bytes, too many to look what it stands for. Use edit_file on a smaller part.", info.Size())
+	}
+	m := w.mask(string(data))
+	sure := m.marks[:0:0]
+	for _, k := range m.marks {
+		if k.sure {
+			sure = append(sure, k)
+		}
+	}
+	return w.restore(string(data), m.text, sure, content)
 }
 
 // maxTemps is how many left-over temporary files a write steps over.
