@@ -113,6 +113,7 @@ type run struct {
 	issue  *folder.Issue
 	ws     *workspace.Workspace
 	shell  sandbox.Runner
+	jobs   *tool.Jobs // commands in the background, which end with the run
 	checks []Check
 	log    *slog.Logger
 	report Report
@@ -128,7 +129,7 @@ const maxRounds = 3
 // and makes the transition. The error says that the transition itself failed;
 // the context can then be claimed again.
 func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, error) {
-	r := &run{Agent: a, ledger: c, log: a.Log}
+	r := &run{Agent: a, ledger: c, log: a.Log, jobs: tool.NewJobs()}
 	r.report = Report{UUID: c.UUID()}
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
 	ctx, cancel := r.limited(ctx)
@@ -213,6 +214,7 @@ func (r *run) work(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	defer r.jobs.Close()
 	loop, err := r.loop(ctx)
 	if err != nil {
 		return err
@@ -327,9 +329,10 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		return nil, err
 	}
 	// A result takes an eighth of the window at most, those of one answer half.
-	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter}
+	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
+		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
 	tools, err := tool.NewRegistry(limits, tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
-		Git: r.ws, Masks: r.Masks, Limits: limits})...)
+		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})...)
 	if err != nil {
 		return nil, err
 	}
@@ -353,6 +356,10 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	}
 	return loop, ctx.Err()
 }
+
+// spillDir holds the outputs that were too long for the conversation, below the
+// directory of the context.
+const spillDir = "spill"
 
 // lostWorkspace tells the model that what it did is gone.
 const lostWorkspace = "The workspace was lost while the run was interrupted and has been made anew from the base commit: every change made so far is gone. Do again what is still needed."
@@ -380,6 +387,10 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 	n := 1
 	for len(r.checks) > 0 && r.complete(round(all, n)) {
 		n++
+	}
+	// What still runs would change the tree under the commit and the checks.
+	if n := r.jobs.Stop(); n > 0 {
+		r.log.Info("Background jobs stopped before the checks", "jobs", n)
 	}
 	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
 		return false, err

@@ -16,7 +16,7 @@ type Env struct {
 	Dir  string   // the workspace's absolute path as commands see it; "" for Root.Name()
 
 	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
-	Git   Git   // answers for git_status and git_diff; nil: there are none
+	Git   Git   // answers for git_status and git_diff, and a GitHistory for git_log and git_blame; nil: there are none
 
 	// Jobs are the commands in the background; nil: there are none. Whoever made
 	// them closes them at the end of the run.
@@ -45,6 +45,9 @@ func Builtins(env Env) []Tool {
 	tools := []Tool{editFileTool(w)}
 	if env.Git != nil {
 		tools = append(tools, gitDiffTool(w, env.Git), gitStatusTool(env.Git))
+		if h, ok := env.Git.(GitHistory); ok {
+			tools = append(tools, gitBlameTool(w, h), gitLogTool(w, h))
+		}
 	}
 	tools = append(tools, globTool(w), grepTool(w), listFilesTool(w), readFileTool(w))
 	if env.Limits.SpillDir != "" {

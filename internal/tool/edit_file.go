@@ -62,7 +62,7 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 	}
 	content := string(data)
 	if isBinary(data) {
-		return Failf("%s is a binary file of %d bytes. It cannot be edited as text.", shown, len(data)), nil
+		return Failf("%s is %s of %d bytes. It cannot be edited as text.", shown, kindOfBinary(data), len(data)), nil
 	}
 	e, problem := matchEdit(content, a)
 	if problem == "" && len(e.places) == 0 && len(w.tokens(a.Old)) > 0 {

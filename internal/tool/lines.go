@@ -23,10 +23,11 @@ func isBinary(head []byte) bool {
 // lineReader gives a file's lines in bounded memory: of a line that is longer
 // than keep bytes, only the first keep.
 type lineReader struct {
-	r    *bufio.Reader
-	keep int
-	buf  []byte
-	n    int // lines given
+	r     *bufio.Reader
+	keep  int
+	buf   []byte
+	n     int   // lines given
+	bytes int64 // read
 }
 
 const readBuffer = 64 << 10
@@ -54,6 +55,7 @@ func (l *lineReader) next(ctx context.Context) (line, error) {
 	for {
 		part, err := l.r.ReadSlice('\n')
 		size += int64(len(part))
+		l.bytes += int64(len(part))
 		if room := l.keep + 2 - len(l.buf); room > 0 {
 			l.buf = append(l.buf, part[:min(room, len(part))]...)
 		}

@@ -46,6 +46,10 @@ func readFileTool(w *space) Tool {
 	}
 }
 
+// maxCounted is how much of a file is read, in bytes, only to say how many lines
+// it has.
+const maxCounted = 256 << 20
+
 // readFile streams the file to its end, since the number of lines is part of
 // the answer; only what is shown is kept.
 func (w *space) readFile(ctx context.Context, rel string, start, end int) (Result, error) {
@@ -54,9 +58,10 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 		return Failf("%s", problem), nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	lines := newLineReader(f, maxLine)
+	// A file that grows while it is read is read as long as it was.
+	lines := newLineReader(io.LimitReader(f, max(info.Size(), 1)), maxLine)
 	if isBinary(lines.peek()) {
-		return Failf("%s is a binary file of %d bytes. It cannot be shown as text.", rel, info.Size()), nil
+		return Failf("%s", binaryNote(rel, lines.peek(), info.Size())), nil
 	}
 	v := view{start: start, end: end, room: w.max - len(rel) - 400}
 	for {
@@ -71,6 +76,13 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 			return Failf("%s", w.explain(rel, err)), nil
 		}
 		v.add(l)
+		if over := v.full || end != 0 && v.total >= end; over && lines.bytes > maxCounted {
+			v.uncounted = true
+			break
+		}
+	}
+	if now, err := f.Stat(); err == nil && now.Size() > info.Size() {
+		v.grew = true
 	}
 	return v.result(rel), nil
 }
@@ -84,6 +96,8 @@ type view struct {
 	full       bool
 	crlf       bool
 	invalid    bool
+	uncounted  bool // there are more than total lines
+	grew       bool
 	b          strings.Builder
 }
 
@@ -120,7 +134,14 @@ func (v *view) result(rel string) Result {
 	if v.invalid {
 		notes.WriteString(", not valid UTF-8: some bytes are shown as \uFFFD")
 	}
-	text := fmt.Sprintf("%s: lines %d-%d of %d%s\n%s", rel, v.start, v.last, v.total, notes.String(), v.b.String())
+	if v.grew {
+		notes.WriteString(", it is growing")
+	}
+	more := ""
+	if v.uncounted {
+		more = "more than "
+	}
+	text := fmt.Sprintf("%s: lines %d-%d of %s%d%s\n%s", rel, v.start, v.last, more, v.total, notes.String(), v.b.String())
 	if v.full {
 		text += fmt.Sprintf("[cut to fit; continue with start_line=%d]\n", v.last+1)
 	}
