@@ -15,9 +15,10 @@ import (
 
 // arguments checks what a model wrote against the schema of a tool.
 type arguments struct {
-	compact  json.RawMessage
-	resolved *jsonschema.Resolved
-	shape    string // the schema as a model reads it in an error, bounded
+	compact    json.RawMessage
+	resolved   *jsonschema.Resolved
+	properties map[string]*jsonschema.Schema
+	shape      string // the schema as a model reads it in an error, bounded
 }
 
 // Bounds of the texts in an error about arguments, in bytes.
@@ -42,7 +43,7 @@ func newArguments(schema json.RawMessage) (*arguments, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &arguments{compact: buf.Bytes(), resolved: resolved, shape: clip(shapeOf(s, 0), maxShape)}, nil
+	return &arguments{compact: buf.Bytes(), resolved: resolved, properties: s.Properties, shape: clip(shapeOf(s, 0), maxShape)}, nil
 }
 
 // check returns what is wrong with raw, or "".
@@ -66,7 +67,22 @@ func (a *arguments) check(raw string) string {
 	if err := a.resolved.Validate(object); err != nil {
 		// The library writes numbers as fractions: "0/1 is less than 1.000000".
 		text := strings.NewReplacer("validating root: ", "", "validating /properties/", "", "/1 is ", " is ", ".000000", "").Replace(err.Error())
-		return clip(text, maxProblem) + "."
+		return clip(text, maxProblem) + "." + a.hint(object)
+	}
+	return ""
+}
+
+// hint names the property that was probably meant by one that is not known.
+func (a *arguments) hint(object map[string]any) string {
+	known := slices.Sorted(maps.Keys(a.properties))
+	for _, k := range slices.Sorted(maps.Keys(object)) {
+		if a.properties[k] != nil {
+			continue
+		}
+		left := slices.DeleteFunc(slices.Clone(known), func(n string) bool { _, given := object[n]; return given })
+		if n := nearest(k, left); n != "" {
+			return fmt.Sprintf(" Did you mean %q by %q?", n, clip(k, 60))
+		}
 	}
 	return ""
 }

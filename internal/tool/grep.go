@@ -316,13 +316,13 @@ func (s *searcher) note(late bool) {
 		gaps = append(gaps, fmt.Sprintf("there are more than %d files", maxNames))
 	}
 	if s.tree != nil && s.tree.closed > 0 {
-		gaps = append(gaps, fmt.Sprintf("%d directories could not be read", s.tree.closed))
+		gaps = append(gaps, directories(s.tree.closed)+" could not be read")
 	}
 	if s.closed > 0 && !late {
 		gaps = append(gaps, counted(s.closed, "file")+" could not be read")
 	}
 	if s.part > 0 {
-		gaps = append(gaps, counted(s.part, "file")+" has lines or is longer than what is searched")
+		gaps = append(gaps, fmt.Sprintf("%s with more than %d bytes in a line or %d in all", counted(s.part, "file"), searchLine, grepFile))
 	}
 	if len(gaps) > 0 {
 		if !strings.HasSuffix(s.b.String(), "\n") {

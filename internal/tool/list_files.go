@@ -99,12 +99,19 @@ func (t *walkTree) gaps(all bool) string {
 		gaps = append(gaps, fmt.Sprintf("there are more than %d files, and not all were looked at", maxNames))
 	}
 	if t.closed > 0 {
-		gaps = append(gaps, fmt.Sprintf("%d directories could not be read", t.closed))
+		gaps = append(gaps, directories(t.closed)+" could not be read")
 	}
 	if len(gaps) == 0 {
 		return ""
 	}
 	return "[" + strings.Join(gaps, "; ") + "]\n"
+}
+
+func directories(n int) string {
+	if n == 1 {
+		return "1 directory"
+	}
+	return fmt.Sprintf("%d directories", n)
 }
 
 // listing keeps the first entries in order and counts the others.

@@ -127,7 +127,7 @@ func (w *space) target(p string) (shown, real, problem string) {
 	if inGit(shown) || inGit(real) {
 		return "", "", fmt.Sprintf("%s belongs to git's own data, which must not be written by hand. Change files of the project instead.", shown)
 	}
-	return shown, real, ""
+	return shownName(shown), real, ""
 }
 
 // inGit reports whether a part of rel names .git, also in the spellings that
@@ -151,12 +151,14 @@ func inGit(rel string) bool {
 
 // explain says why rel could not be used, in a sentence.
 func (w *space) explain(rel string, err error) string {
+	hint := rel
+	rel = shownName(rel)
 	switch {
 	// os does not export this error of Root.
 	case errors.Is(err, errEscapes), strings.Contains(err.Error(), "path escapes"):
 		return fmt.Sprintf("%s leads out of the workspace through a symbolic link. Only files in the workspace can be reached.", rel)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("There is no file or directory %s.%s", rel, w.similar(rel))
+		return fmt.Sprintf("There is no file or directory %s.%s", rel, w.similar(hint))
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Sprintf("Permission denied for %s.", rel)
 	case errors.Is(err, syscall.ENOTDIR):
@@ -210,9 +212,9 @@ func (w *space) open(rel string) (*os.File, fs.FileInfo, string) {
 	case err != nil:
 		problem = w.explain(rel, err)
 	case info.IsDir():
-		problem = fmt.Sprintf("%s is a directory. Use list_files to see what is in it.", rel)
+		problem = fmt.Sprintf("%s is a directory. Use list_files to see what is in it.", shownName(rel))
 	case !info.Mode().IsRegular():
-		problem = fmt.Sprintf("%s is not a regular file (%s).", rel, info.Mode().Type())
+		problem = fmt.Sprintf("%s is not a regular file (%s).", shownName(rel), info.Mode().Type())
 	}
 	if problem != "" {
 		_ = f.Close() // nothing was read

@@ -61,7 +61,7 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 	// A file that grows while it is read is read as long as it was.
 	lines := newLineReader(io.LimitReader(f, max(info.Size(), 1)), maxLine)
 	if isBinary(lines.peek()) {
-		return Failf("%s", binaryNote(rel, lines.peek(), info.Size())), nil
+		return Failf("%s", binaryNote(shownName(rel), lines.peek(), info.Size())), nil
 	}
 	v := view{start: start, end: end, room: w.max - len(rel) - 400}
 	for {
@@ -84,7 +84,7 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 	if now, err := f.Stat(); err == nil && now.Size() > info.Size() {
 		v.grew = true
 	}
-	return v.result(rel), nil
+	return v.result(shownName(rel)), nil
 }
 
 // view is the part of a file that is shown.

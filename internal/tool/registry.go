@@ -20,6 +20,8 @@ type Registry struct {
 	limit   Limits
 	spill   *spiller
 	entries []entry // sorted by name
+
+	withheld map[string]string // tools that may not be used, and why
 }
 
 type entry struct {
@@ -133,6 +135,9 @@ func (r *Registry) find(name string) *entry {
 }
 
 func (r *Registry) unknown(name string) Result {
+	if reason := r.withheld[name]; reason != "" {
+		return Failf("The tool %s may not be used here: %s. Do it another way, or say that it cannot be done.", name, reason)
+	}
 	names := make([]string, len(r.entries))
 	for i, e := range r.entries {
 		names[i] = e.def.Name

@@ -1,0 +1,108 @@
+package tool
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Access says which tools may be used, as one setting has it: that of a role or
+// of a project. A pattern is a name in which * stands for any text, ? for one
+// character and [a-z] for one of several.
+type Access struct {
+	Of    string   // whose setting it is, as the model reads it, e.g. "role coder1"
+	Allow []string // empty allows all
+	Deny  []string // wins over Allow
+}
+
+// Restrict returns the registry without the tools that any of rules keeps away.
+// A call of one of these is answered with which rule that is. The tools are
+// shared with r. It fails on a pattern that cannot be read.
+func (r *Registry) Restrict(rules ...Access) (*Registry, error) {
+	for _, a := range rules {
+		for _, p := range slices.Concat(a.Allow, a.Deny) {
+			if _, err := path.Match(p, ""); err != nil || p == "" {
+				return nil, fmt.Errorf("tools of %s: the pattern %q cannot be read", a.Of, p)
+			}
+		}
+	}
+	out := &Registry{limit: r.limit, spill: r.spill, withheld: map[string]string{}}
+	for name, reason := range r.withheld {
+		out.withheld[name] = reason
+	}
+	for _, e := range r.entries {
+		if reason := refusal(e.def.Name, rules); reason != "" {
+			out.withheld[e.def.Name] = reason
+		} else {
+			out.entries = append(out.entries, e)
+		}
+	}
+	return out, nil
+}
+
+// refusal says which rule keeps a tool away, "" for none.
+func refusal(name string, rules []Access) string {
+	for _, a := range rules {
+		if p := matching(a.Deny, name); p != "" {
+			return fmt.Sprintf("%s denies %s", a.Of, p)
+		}
+		if len(a.Allow) > 0 && matching(a.Allow, name) == "" {
+			return fmt.Sprintf("%s allows only %s", a.Of, strings.Join(a.Allow, ", "))
+		}
+	}
+	return ""
+}
+
+// matching returns the first pattern that matches name.
+func matching(patterns []string, name string) string {
+	for _, p := range patterns {
+		if ok, err := path.Match(p, name); ok && err == nil {
+			return p
+		}
+	}
+	return ""
+}
+
+// Hash is what pins a definition: whatever a model is told of the tool changes
+// it, and how its JSON is written does not. It is 64 hexadecimal digits.
+func (d Definition) Hash() (string, error) {
+	schema, err := canonical(d.Schema)
+	if err != nil {
+		return "", fmt.Errorf("hash tool %s: %w", d.Name, err)
+	}
+	b, err := json.Marshal(map[string]any{"description": d.Description, "name": d.Name, "read_only": d.ReadOnly, "schema": schema})
+	if err != nil {
+		return "", fmt.Errorf("hash tool %s: %w", d.Name, err)
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// canonical is JSON without what means nothing: its keys are sorted, its
+// numbers are as they were written, and there is no space.
+func canonical(raw json.RawMessage) (json.RawMessage, error) {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v) // maps are written in the order of their keys
+}
+
+// Hash pins all definitions together, in their order.
+func (r *Registry) Hash() (string, error) {
+	all := sha256.New()
+	for _, e := range r.entries {
+		h, err := e.def.Hash()
+		if err != nil {
+			return "", err
+		}
+		all.Write([]byte(h))
+	}
+	return hex.EncodeToString(all.Sum(nil)), nil
+}

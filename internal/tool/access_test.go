@@ -1,0 +1,123 @@
+package tool_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/tool"
+)
+
+func names(r *tool.Registry) string {
+	var all []string
+	for _, d := range r.Definitions() {
+		all = append(all, d.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestRestrict(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Git = fakeGit{} })
+	for _, c := range []struct {
+		rules []tool.Access
+		want  string
+	}{
+		{nil, "edit_file git_diff git_status glob grep list_files read_file write_file"},
+		{[]tool.Access{{Of: "x"}}, "edit_file git_diff git_status glob grep list_files read_file write_file"},
+		{[]tool.Access{{Of: "x", Allow: []string{"git_*", "g*"}}}, "git_diff git_status glob grep"},
+		{[]tool.Access{{Of: "x", Allow: []string{"*_file"}, Deny: []string{"write_*"}}}, "edit_file read_file"},
+		{[]tool.Access{{Of: "x", Allow: []string{"git_*"}}, {Of: "y", Deny: []string{"*_diff"}}}, "git_status"},
+		{[]tool.Access{{Of: "x", Allow: []string{"nothing"}}}, ""},
+	} {
+		r, err := w.reg.Restrict(c.rules...)
+		if err != nil || names(r) != c.want {
+			t.Errorf("%v leaves %s (%v)", c.rules, names(r), err)
+		}
+	}
+	r, err := w.reg.Restrict(tool.Access{Of: "role chat", Deny: []string{"write_*"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err = r.Restrict(tool.Access{Of: "the project", Allow: []string{"read_file"}}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"write_file": "The tool write_file may not be used here: role chat denies write_*. Do it another way, or say that it cannot be done.",
+		"grep":       "The tool grep may not be used here: the project allows only read_file. Do it another way, or say that it cannot be done.",
+		"nothing":    `There is no tool named "nothing". Known tools: read_file.`,
+	} {
+		if res, err := r.Call(t.Context(), name, "{}"); err != nil || !res.IsError || res.Text != want {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+		if r.ReadOnly(name) {
+			t.Errorf("%s is said to be read-only", name)
+		}
+	}
+	for _, bad := range []string{"[a", ""} {
+		if _, err := w.reg.Restrict(tool.Access{Of: "x", Deny: []string{bad}}); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+// A hash depends on what is said of a tool, not on how it is written.
+func TestHash(t *testing.T) {
+	t.Parallel()
+	def := tool.Definition{Name: "a", Description: "b", Schema: json.RawMessage(`{"type":"object","properties":{"x":{"maximum":1.50}}}`)}
+	hash := func(change func(*tool.Definition)) string {
+		d := def
+		change(&d)
+		h, err := d.Hash()
+		if err != nil || len(h) != 64 {
+			t.Errorf("%q, %v", h, err)
+		}
+		return h
+	}
+	same := hash(func(*tool.Definition) {})
+	// Pins are kept on disk: another way of hashing is a break with all of them.
+	if same != "ba8cacecafd4269a20220277eb72d107edf1e5e96acf11989910f0642c1a05b0" {
+		t.Errorf("the hash is %s", same)
+	}
+	if hash(func(d *tool.Definition) {
+		d.Schema = json.RawMessage("{ \"properties\" : {\"x\": {\"maximum\":1.50}},\n \"type\":\"object\"}")
+	}) != same {
+		t.Error("spaces and the order of keys change the hash")
+	}
+	for what, change := range map[string]func(*tool.Definition){
+		"name":        func(d *tool.Definition) { d.Name = "b" },
+		"description": func(d *tool.Definition) { d.Description = "b " },
+		"read only":   func(d *tool.Definition) { d.ReadOnly = true },
+		"schema":      func(d *tool.Definition) { d.Schema = json.RawMessage(`{"type":"object"}`) },
+		"a number": func(d *tool.Definition) {
+			d.Schema = json.RawMessage(strings.Replace(string(def.Schema), "1.50", "1.51", 1))
+		},
+	} {
+		if hash(change) == same {
+			t.Errorf("another %s has the same hash", what)
+		}
+	}
+	if _, err := (tool.Definition{Schema: json.RawMessage("{")}).Hash(); err == nil {
+		t.Error("a broken schema has a hash")
+	}
+	w := newWorkspace(t, nil, nil)
+	v := newWorkspace(t, nil, nil)
+	first, err := w.reg.Hash()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := v.reg.Hash(); again != first {
+		t.Error("the same tools have two hashes")
+	}
+	r, err := w.reg.Restrict(tool.Access{Of: "x", Deny: []string{"grep"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if less, _ := r.Hash(); less == first {
+		t.Error("fewer tools have the same hash")
+	}
+	if !slices.IsSortedFunc(w.reg.Definitions(), func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("the order is not by name")
+	}
+}
