@@ -2,7 +2,6 @@ package tool
 
 import (
 	"fmt"
-	"io"
 	"sync"
 )
 
@@ -12,8 +11,7 @@ import (
 type jobLog struct {
 	limit Limits
 	spill *spiller
-	in    io.Writer
-	out   io.Closer // the filter, or nil
+	in    flow
 	on    func([]byte)
 
 	mu    sync.Mutex
@@ -29,11 +27,7 @@ const logTail = 64 << 10
 
 func newJobLog(limit Limits, spill *spiller) *jobLog {
 	l := &jobLog{limit: limit, spill: spill}
-	l.in = logEnd{l}
-	if limit.Filter != nil {
-		f := limit.Filter(l.in)
-		l.in, l.out = f, f
-	}
+	l.in = flow{filter: limit.Filter, out: logEnd{l}}
 	return l
 }
 
@@ -78,9 +72,7 @@ func (e logEnd) Write(p []byte) (int, error) {
 func (l *jobLog) finish() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.out != nil {
-		_ = l.out.Close() // what it cannot flush is lost, as if it had not been printed
-	}
+	_ = l.in.Close() // the end of a log takes all
 	if l.file == nil || l.file.err != nil {
 		return ""
 	}

@@ -45,7 +45,7 @@ func listFilesTool(w *space) Tool {
 			}
 			tree.entries(func(rel string, kind entryKind) { l.add(rel, kind) })
 			if l.total == 0 {
-				l.b.WriteString(fmt.Sprintf("There are no files below %s.\n", shownName(dir)))
+				fmt.Fprintf(&l.b, "There are no files below %s.\n", shownName(dir))
 			}
 			return Text(l.text(w.max) + tree.gaps(a.Ignored)), nil
 		},

@@ -16,9 +16,9 @@ import (
 type capture struct {
 	limit Limits
 	spill *spiller
-	in    io.Writer    // what Write feeds: keep, or the filter in front of it
-	out   io.Closer    // the filter, or nil
-	on    func([]byte) // hears of what was printed, filtered, as it comes; may be nil
+	in    io.Writer // what Write feeds: keep, or the filter in front of it
+	out   io.Closer // the filter, or nil
+	live  *flow     // for who follows the output as it comes, or nil
 
 	mu       sync.Mutex
 	head     []byte // the first headCap bytes
@@ -47,6 +47,11 @@ func (c *capture) tailCap() int { return c.limit.MaxOutput - c.headCap() }
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.live != nil {
+		if _, err := c.live.Write(p); err != nil {
+			return 0, err
+		}
+	}
 	return c.in.Write(p)
 }
 
@@ -55,9 +60,6 @@ type keeper struct{ c *capture }
 
 func (k keeper) Write(p []byte) (int, error) {
 	c, n := k.c, len(p)
-	if c.on != nil {
-		c.on(p)
-	}
 	c.total += int64(n)
 	c.newlines += int64(bytes.Count(p, []byte{'\n'}))
 	if c.file != nil {
@@ -114,6 +116,9 @@ func (c *capture) Discard() {
 func (c *capture) Finish(limit int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.live != nil {
+		_ = c.live.Close() // whoever follows has no say in the result
+	}
 	if c.out != nil {
 		if err := c.out.Close(); err != nil {
 			c.spillErr = err

@@ -132,7 +132,7 @@ func (c *commands) check(a shellArgs) (dir, note, problem string) {
 func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res Result, err error) {
 	out := newCapture(c.limit, c.spill)
 	if c.on != nil {
-		out.on = func(p []byte) { c.on("", p) }
+		out.live = &flow{filter: c.limit.Filter, out: listener{"", c.on}}
 	}
 	finished := false
 	defer func() {
@@ -163,6 +163,17 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 		text += c.jobs.news()
 	}
 	return Result{Text: text, IsError: e.failed()}, nil
+}
+
+// listener tells who follows what a command prints.
+type listener struct {
+	job string
+	on  func(job string, text []byte)
+}
+
+func (l listener) Write(p []byte) (int, error) {
+	l.on(l.job, p)
+	return len(p), nil
 }
 
 // ending is how a command ended, seen from here.
