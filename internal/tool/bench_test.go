@@ -3,13 +3,16 @@ package tool_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 )
 
@@ -138,7 +141,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 	for _, c := range [][2]string{
 		{"read_file", `{"path":"a.go"}`}, {"grep", `{"pattern":"func"}`}, {"list_files", `{}`}, {"glob", `{"pattern":"*.go"}`},
-		{"write_file", `{"path":"d","content":"x\n"}`}, {"edit_file", `{"path":"nowhere","old_text":"a","new_text":"b"}`}, {"unknown", `{}`},
+		{"edit_file", `{"path":"b/c.txt","old_text":"three","new_text":"3"}`}, {"unknown", `{}`},
 	} {
 		b.Run(c[0], func(b *testing.B) {
 			for b.Loop() {
@@ -148,4 +151,74 @@ func BenchmarkCall(b *testing.B) {
 			}
 		})
 	}
+}
+
+// BenchmarkWrite is a change of the disk: a new file, and one that is replaced,
+// beside what the file system takes for the same.
+func BenchmarkWrite(b *testing.B) {
+	dir := b.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	reg, err := tool.NewRegistry(tool.Limits{}, tool.Builtins(tool.Env{Root: root})...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, c := range []struct{ name, path string }{{"new", "new-%d"}, {"replace", "one"}} {
+		name := func(i int, of string) string {
+			if strings.Contains(c.path, "%") {
+				return of + fmt.Sprintf(c.path, i)
+			}
+			return of + c.path
+		}
+		b.Run(c.name+"/tool", func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				if _, err := reg.Call(b.Context(), "write_file", fmt.Sprintf(`{"path":%q,"content":"x\n"}`, name(i, "t"))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(c.name+"/rename", func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				tmp := filepath.Join(dir, "tmp")
+				if err := os.WriteFile(tmp, []byte("x\n"), 0o600); err != nil {
+					b.Fatal(err)
+				}
+				if err := os.Rename(tmp, filepath.Join(dir, name(i, "r"))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkShell is what a session adds to a command.
+func BenchmarkShell(b *testing.B) {
+	dir := b.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	bare := realShell{sandbox.Unconfined(sandbox.Spec{Workspace: dir, Scratch: b.TempDir()})}
+	reg, err := tool.NewRegistry(tool.Limits{}, tool.Builtins(tool.Env{Root: root, Shell: bare})...)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("tool", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := reg.Call(b.Context(), "shell", `{"command":"true"}`); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("bare", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := bare.Run(b.Context(), "true", ".", time.Minute, io.Discard); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

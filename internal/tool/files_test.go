@@ -21,6 +21,11 @@ func TestDescriptions(t *testing.T) {
 		fmt.Fprintf(&b, "# %s (read only: %v)\n%s\n%s\n\n", d.Name, d.ReadOnly, d.Description, d.Schema)
 	}
 	golden(t, "descriptions.golden", b.String())
+	// Every request carries them: about 3,000 tokens, of which a small local
+	// window has 8,000.
+	if b.Len() > 12_000 {
+		t.Errorf("the pages and schemas have %d bytes", b.Len())
+	}
 }
 
 func TestReadFile(t *testing.T) {

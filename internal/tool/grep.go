@@ -120,7 +120,7 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 		return Failf("%s", problem), nil
 	}
 	defer func() { _ = s.top.Close() }() // it was only read
-	crew := make([]*needle, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2)))
+	crew := make([]*needle, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2), len(files)))
 	for i := range crew {
 		crew[i] = newNeedle(s.re)
 	}

@@ -15,8 +15,8 @@ import (
 
 // Bounds of what is read of one file.
 const (
-	grepBuffer = 256 << 10 // bytes read at once
-	grepFile   = 1 << 30   // bytes of a file that are searched
+	grepBuffer = 64 << 10 // bytes read at once, and more for a longer line
+	grepFile   = 1 << 30  // bytes of a file that are searched
 )
 
 // needle is what a search looks for. It is used by one goroutine.

@@ -52,14 +52,30 @@ func (s *session) begin(command string, report bool, out io.Writer) (string, *re
 	fd := freeDescriptor(command)
 	r := &reports{out: out, mark: newMark()}
 	if report && fd != 0 {
-		fmt.Fprintf(&b, "exec %d>&1; { printf '\\000%s<'; command -p env -0; printf '\\000%s>'; } >&%d 2>/dev/null; ", fd, r.mark, r.mark, fd)
+		env := ""
+		fmt.Fprintf(&b, "exec %d>&1; ", fd)
+		if r.variables = mayAssign(command); r.variables {
+			env = "command -p env -0; "
+			fmt.Fprintf(&b, "{ printf '\\000%s<'; %sprintf '\\000%s>'; } >&%d 2>/dev/null; ", r.mark, env, r.mark, fd)
+		}
 		fmt.Fprintf(&b, "trap %s EXIT; ", quoted(fmt.Sprintf("{ set +eux; command cd -P .; command printf '\\000%s<%%s\\000' \"$PWD\"; "+
-			"command -p env -0; command printf '\\000%s>'; } 2>/dev/null >&%d", r.mark, r.mark, fd)))
+			"%scommand printf '\\000%s>'; } 2>/dev/null >&%d", r.mark, env, r.mark, fd)))
 	}
 	// As text for eval the command keeps its own line numbers, and what is wrong
 	// with it is not shown together with what stands before it.
 	b.WriteString("eval " + quoted(command))
 	return b.String(), r
+}
+
+// mayAssign reports whether a command has anything by which sh changes a
+// variable. Most have not, and need not start env twice.
+func mayAssign(command string) bool {
+	for _, word := range []string{"=", "export", "unset", ". ", ".\t", "source", "eval", "declare", "typeset", "read", "for", "select", "getopts", "printf", "mapfile", "let", "((", "coproc", "wait", "set"} {
+		if strings.Contains(command, word) {
+			return true
+		}
+	}
+	return false
 }
 
 // freeDescriptor is one that command does not use by its number, 0 for none.
@@ -85,8 +101,9 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) +
 // reports passes on the output of a command without what it says of itself
 // between NUL mark < and NUL mark >.
 type reports struct {
-	out  io.Writer
-	mark string
+	out       io.Writer
+	mark      string
+	variables bool // the command says its environment, before and after
 
 	held []byte   // may be the beginning of a mark, or is a report under way
 	in   bool     // held is a report
@@ -153,16 +170,19 @@ func (r *reports) flush() error {
 func (s *session) end(r *reports) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(r.all) != 2 {
-		if r.over {
-			return "its variables were too large and are not kept"
-		}
+	if r.over {
+		return "its variables were too large and are not kept"
+	}
+	want := 1
+	if r.variables {
+		want = 2
+	}
+	if len(r.all) != want {
 		return ""
 	}
-	before := variables(r.all[0])
-	pwd, rest, _ := bytes.Cut(r.all[1], []byte{0})
+	pwd, after, _ := bytes.Cut(r.all[want-1], []byte{0})
 	note := s.changeDir(string(pwd))
-	if !s.keep(before, variables(rest)) {
+	if r.variables && !s.keep(variables(r.all[0]), variables(after)) {
 		note = join(note, fmt.Sprintf("the exported variables are longer than %d bytes and are not kept", maxSession))
 	}
 	return note

@@ -278,6 +278,43 @@ func TestStubbornCommands(t *testing.T) {
 	}
 }
 
+// In the sandbox not even what leaves its session stays.
+func TestDaemonsEndInTheSandbox(t *testing.T) {
+	t.Parallel()
+	box, err := sandbox.Detect(t.Context())
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	runner, err := box.Runner(sandbox.Spec{Workspace: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = root.Close() })
+	jobs := tool.NewJobs()
+	t.Cleanup(jobs.Close)
+	reg, err := tool.NewRegistry(tool.Limits{}, tool.Builtins(tool.Env{Root: root, Shell: realShell{runner}, Jobs: jobs})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &workspace{t: t, dir: dir, reg: reg}
+	if got := w.shell("mkdir sub; cd sub; export A=1; setsid sh -c 'setsid sleep 1236 >/dev/null 2>&1 &' & sleep 0.2; echo x"); got != "x\n[exit code 0; now in sub]" {
+		t.Error(got)
+	}
+	if got := w.shell("echo $A; ps ax 2>/dev/null | grep -c '[s]leep 1236'; pwd | sed s,.*/,,"); got != "1\n0\nsub\n[exit code 0; now in sub]" {
+		t.Error(got)
+	}
+	w.call("shell", obj{"command": "setsid setsid sleep 1236", "background": true})
+	jobs.Close()
+	if pid := processWith(t, "sleep\x001236"); pid != "" {
+		t.Errorf("sleep is alive as %s", pid)
+	}
+}
+
 // processWith returns the process whose command line begins like this.
 func processWith(t *testing.T, cmdline string) string {
 	t.Helper()
@@ -312,7 +349,7 @@ func TestReportsAreTakenOut(t *testing.T) {
 			return tool.ShellExit{}, nil
 		}
 		want := "one\ufffdtwo \ufffdtori:\nend\ufffd\n[exit code 0; now in sub]"
-		if got := w.shell("x"); got != want {
+		if got := w.shell("export x"); got != want {
 			t.Errorf("in pieces of %d: %q", size, got)
 		}
 		if w.shell("y"); !strings.HasPrefix(sh.script, fmt.Sprintf("export B='%s'; ", strings.Repeat("é", 50))) {

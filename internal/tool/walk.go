@@ -95,14 +95,10 @@ func (w *space) walk(ctx context.Context, rel string, opt walkOptions) (*walkTre
 		p.tree.root.rules = w.rulesAbove(rel)
 	}
 	p.buf.New = func() any { b := make([]byte, direntsSize); return &b }
-	if err := p.read(p.tree.root, 1); err != nil {
+	if err := p.read(ctx, p.tree.root, 1); err != nil {
 		return nil, err
 	}
-	var crew sync.WaitGroup
-	for range maxWalkers {
-		crew.Go(func() { p.work(ctx) })
-	}
-	crew.Wait()
+	p.crew.Wait()
 	return p.tree, ctx.Err()
 }
 
@@ -131,6 +127,8 @@ type walker struct {
 	mu   sync.Mutex
 	more sync.Cond
 	todo []todoDir
+	crew sync.WaitGroup
+	size int // of the crew
 	busy int // workers in a directory
 	tree *walkTree
 	over bool
@@ -159,7 +157,7 @@ func (p *walker) work(ctx context.Context) {
 		err := ctx.Err()
 		over := err != nil
 		if err == nil {
-			err = p.read(next.node, next.depth)
+			err = p.read(ctx, next.node, next.depth)
 		}
 		p.mu.Lock()
 		p.busy--
@@ -171,8 +169,9 @@ func (p *walker) work(ctx context.Context) {
 	}
 }
 
-// read fills in one directory and puts those in it on the list.
-func (p *walker) read(d *dirNode, depth int) error {
+// read fills in one directory and puts those in it on the list, for which it
+// hires.
+func (p *walker) read(ctx context.Context, d *dirNode, depth int) error {
 	fd, err := p.open(d.rel)
 	if err != nil {
 		return err
@@ -210,6 +209,9 @@ func (p *walker) read(d *dirNode, depth int) error {
 		p.tree.full, p.over = true, true
 	}
 	p.todo = append(p.todo, subs...)
+	for ; p.size < maxWalkers && p.size < len(p.todo); p.size++ {
+		p.crew.Go(func() { p.work(ctx) })
+	}
 	return nil
 }
 
