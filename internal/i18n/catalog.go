@@ -23,6 +23,7 @@ var catalog = join(
 	policyTexts,
 	priceTexts,
 	recordTexts,
+	repositoryTexts,
 	spendingTexts,
 	workspaceTexts,
 )

@@ -1,9 +1,12 @@
 package workspace
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
+
+	"toritsugi/internal/i18n"
 )
 
 // DefaultBranchPattern is the branch of a task where nothing else is configured.
@@ -101,4 +104,38 @@ func refPart(s string) string {
 func shortHash(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	return hex.EncodeToString(sum[:4])
+}
+
+// FreeBranch returns name, or name with -2, -3 … where the source already has
+// such a branch. If a branch stands where name needs a directory ("tori" for
+// "tori/x"), the slashes become dashes. Of the source's branches only those
+// that matter are kept in memory.
+func FreeBranch(ctx context.Context, s *Source, name string) (string, error) {
+	taken := map[string]bool{} // name, name-N and directories of that name
+	flat := strings.ReplaceAll(name, "/", "-")
+	blocked := false
+	err := s.repo().records(ctx, call{args: []string{"for-each-ref", "--format=%(refname)%00", "refs/heads/"}}, func(rec []byte) error {
+		b := strings.TrimPrefix(strings.TrimPrefix(string(rec), "\n"), "refs/heads/")
+		blocked = blocked || strings.HasPrefix(name, b+"/")
+		for _, n := range []string{name, flat} {
+			if rest, ok := strings.CutPrefix(b, n); ok && (rest == "" || rest[0] == '-' || rest[0] == '/') {
+				first, _, _ := strings.Cut(rest, "/")
+				taken[n+first] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", i18n.E("workspace.unreadable", s.Path, err)
+	}
+	// The branch of an unborn or empty HEAD exists only by name.
+	taken[s.Branch] = true
+	if blocked {
+		name = flat
+	}
+	free := name
+	for n := 2; taken[free]; n++ {
+		free = name + "-" + itoa(n)
+	}
+	return free, nil
 }

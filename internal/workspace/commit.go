@@ -170,6 +170,9 @@ func (w *Workspace) CheckDeliver(ctx context.Context) error {
 // deliverable finds the source repository and what its branch of our name is;
 // needed is false where it has our commit already.
 func (w *Workspace) deliverable(ctx context.Context) (bare repo, s *Source, needed bool, err error) {
+	if w.meta.Remote {
+		return bare, nil, false, fmt.Errorf("deliver branch %s: %s is a remote: it is pushed to", w.meta.Branch, w.meta.Source)
+	}
 	if s, err = locate(ctx, w.meta.Source, w.meta.Source); err != nil {
 		return bare, s, false, err
 	}

@@ -26,13 +26,15 @@ var safeConfig = []string{
 	"core.untrackedCache=false",
 	"core.fsync=all",
 	"core.sshCommand=false",
+	"core.askPass=",
+	"core.alternateRefsCommand=true", // a program; this one names no refs
 	"core.editor=false",
 	"core.pager=cat",
 	"core.attributesFile=/dev/null",
 	"core.excludesFile=/dev/null",
 	"core.quotePath=false",
 	"credential.helper=",
-	"protocol.ext.allow=never",
+	"protocol.allow=never", // GIT_ALLOW_PROTOCOL names what each call may speak
 	"submodule.recurse=false",
 	"fetch.recurseSubmodules=false",
 	"fetch.writeCommitGraph=false",
@@ -43,6 +45,12 @@ var safeConfig = []string{
 	"tag.gpgSign=false",
 	"log.showSignature=false",
 	"safe.directory=*", // we name the directories ourselves; nothing in them is executed
+	// Memory does not grow with the repository: large files stream, and packs
+	// are made by one thread with a window of bounded size.
+	"core.bigFileThreshold=32m",
+	"core.deltaBaseCacheLimit=64m",
+	"pack.threads=1",
+	"pack.windowMemory=64m",
 }
 
 // repo is a repository as our git sees it: always by explicit paths, so that
@@ -55,15 +63,24 @@ type repo struct {
 
 // call is one run of git.
 type call struct {
-	args  []string
-	cfg   string   // one more setting, which wins over safeConfig
-	dir   string   // working directory, "" for "/"
-	env   []string // more variables
-	stdin []byte
-	out   io.Writer // nil collects the output
-	write bool      // may take locks that a mere reader leaves alone
-	hold  *os.File  // inherited by git and what it starts
+	args    []string
+	cfg     []string // more settings, which win over safeConfig
+	dir     string   // working directory, "" for "/"
+	env     []string // more variables
+	stdin   []byte
+	out     io.Writer // nil collects the output, at most maxCollected
+	write   bool      // may take locks that a mere reader leaves alone
+	hold    *os.File  // inherited by git and what it starts
+	secret  *os.File  // inherited as descriptor secretFD; see Remote
+	secrets []string  // what must not stand in an error
 }
+
+// secretFD is where the login of a remote is inherited.
+const secretFD = 4
+
+// maxCollected is the most that is kept of what a git prints, in bytes; what
+// may be longer is streamed.
+const maxCollected = 16 << 20
 
 // gitError is a git that ended with a status other than 0.
 type gitError struct {
@@ -115,8 +132,8 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	for _, kv := range safeConfig {
 		args = append(args, "-c", kv)
 	}
-	if c.cfg != "" {
-		args = append(args, "-c", c.cfg)
+	for _, kv := range c.cfg {
+		args = append(args, "-c", kv)
 	}
 	cmd := exec.CommandContext(ctx, "git", append(args, c.args...)...)
 	cmd.Dir = c.dir
@@ -128,18 +145,18 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // lets git remove its lock files
 	cmd.WaitDelay = 5 * time.Second
-	if c.hold != nil {
-		cmd.ExtraFiles = []*os.File{c.hold}
+	if c.hold != nil || c.secret != nil {
+		cmd.ExtraFiles = []*os.File{c.hold, c.secret}[:1+b2i(c.secret != nil)]
 	}
 	if c.stdin != nil {
 		cmd.Stdin = bytes.NewReader(c.stdin)
 	}
-	var out bytes.Buffer
+	var out collected
 	cmd.Stdout = &out
 	if c.out != nil {
 		cmd.Stdout = c.out
 	}
-	complaint := &tail{max: 4 << 10}
+	complaint := &tail{max: maxComplaint + longest(c.secrets)}
 	cmd.Stderr = complaint
 	err := cmd.Run()
 	if ctx.Err() != nil {
@@ -150,7 +167,7 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	case errors.Is(err, exec.ErrNotFound):
 		return "", i18n.E("workspace.no_git")
 	case errors.As(err, &ee):
-		return out.String(), &gitError{verb, ee.ExitCode(), strings.TrimSpace(string(complaint.b))}
+		return out.String(), &gitError{verb, ee.ExitCode(), complaint.text(c.secrets)}
 	case err != nil:
 		return "", fmt.Errorf("git %s: %w", verb, err)
 	}
@@ -167,7 +184,11 @@ func gitEnv(write bool) []string {
 		"GIT_CONFIG_NOSYSTEM=1",
 		"GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_ATTR_NOSYSTEM=1",
+		"GIT_CONFIG_SYSTEM=/dev/null",
 		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=", // set and empty: nothing is asked, nor is core.askPass looked at
+		"GIT_SSH_COMMAND=false",
+		"GIT_ALLOW_PROTOCOL=file",
 		"GIT_NO_REPLACE_OBJECTS=1", // refs/replace must not change what a commit means
 		"GIT_NO_LAZY_FETCH=1",
 	}
@@ -180,6 +201,19 @@ func gitEnv(write bool) []string {
 // line is the one value that a git command printed. Only the line's end goes:
 // a path may end with a space or a newline of its own.
 func line(s string) string { return strings.TrimSuffix(s, "\n") }
+
+// collected is the output of a git that was not streamed.
+type collected struct{ bytes.Buffer }
+
+func (c *collected) Write(p []byte) (int, error) {
+	if c.Len()+len(p) > maxCollected {
+		return 0, fmt.Errorf("more than %d MiB of output", maxCollected>>20)
+	}
+	return c.Buffer.Write(p)
+}
+
+// maxComplaint is how much is kept of what a failing git says, in bytes.
+const maxComplaint = 4 << 10
 
 // tail keeps the last max bytes written to it: git says last why it gave up.
 type tail struct {
@@ -195,8 +229,97 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// text is what was written, without secrets and without what a terminal would
+// act on: a server's words are in it. max holds one secret more than is shown,
+// so that none is cut in two.
+func (t *tail) text(secrets []string) string {
+	s := string(t.b)
+	for _, secret := range secrets {
+		s = strings.ReplaceAll(s, secret, "[REDACTED]")
+	}
+	if over := len(s) - maxComplaint; over > 0 {
+		s = s[over:]
+	}
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+	return strings.TrimSpace(s)
+}
+
+func longest(all []string) (n int) {
+	for _, s := range all {
+		n = max(n, len(s))
+	}
+	return n
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
 // literal makes a pathspec that matches path and what is below it, and nothing else.
 func literal(path string) string { return ":(top,literal)" + filepath.ToSlash(path) }
 
 // exclude is the pathspec that leaves path out.
 func exclude(path string) string { return ":(top,literal,exclude)" + path }
+
+// maxRecord is the longest record that is taken from git, in bytes: a path of
+// the kernel's 4096 and what git says of it.
+const maxRecord = 64 << 10
+
+// errEnough ends a stream of records before its end.
+var errEnough = errors.New("enough")
+
+// records runs git and calls each with every record of its output that ends
+// with a NUL, without it, as they come; the slice is valid during the call. An
+// error of each ends git and is returned, errEnough as nil.
+func (r repo) records(ctx context.Context, c call, each func(rec []byte) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := &recordWriter{each: each, stop: cancel}
+	c.out = w
+	_, err := r.run(ctx, c)
+	switch {
+	case errors.Is(w.err, errEnough):
+		return nil
+	case w.err != nil:
+		return w.err
+	case err == nil && len(bytes.TrimSpace(w.part)) > 0:
+		return fmt.Errorf("git %s: output ends in the middle of %q", c.args[0], w.part[:min(len(w.part), 100)])
+	}
+	return err
+}
+
+type recordWriter struct {
+	each func([]byte) error
+	stop func()
+	part []byte
+	err  error
+}
+
+func (w *recordWriter) Write(p []byte) (int, error) {
+	for rest := p; ; {
+		rec, after, found := bytes.Cut(rest, []byte{0})
+		w.part = append(w.part, rec...)
+		if len(w.part) > maxRecord {
+			w.err = fmt.Errorf("git printed a record of more than %d KiB", maxRecord>>10)
+		}
+		if w.err == nil && !found {
+			return len(p), nil
+		}
+		if w.err == nil {
+			w.err = w.each(w.part)
+		}
+		if w.err != nil {
+			w.stop()
+			return 0, w.err
+		}
+		w.part, rest = w.part[:0], after
+	}
+}

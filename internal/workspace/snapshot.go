@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"toritsugi/internal/i18n"
 )
 
 // nested finds the git repositories inside the tree. Their configuration was
@@ -50,17 +49,14 @@ func (w *Workspace) nested(ctx context.Context) ([]string, error) {
 // gitlinks lists the submodules that the index knows; a model may have put a
 // repository of its own making there.
 func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
-	out, err := w.repo.git(ctx, "ls-files", "--stage", "-z")
-	if err != nil {
-		return nil, err
-	}
 	var all []string
-	for r := range strings.SplitSeq(out, "\x00") {
-		if info, path, ok := strings.Cut(r, "\t"); ok && strings.HasPrefix(info, "160000 ") {
-			all = append(all, path)
+	err := w.repo.records(ctx, call{args: []string{"ls-files", "--stage", "-z"}}, func(rec []byte) error {
+		if info, path, ok := bytes.Cut(rec, []byte("\t")); ok && bytes.HasPrefix(info, []byte("160000 ")) {
+			all = append(all, string(path))
 		}
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
 // snapshot stages the whole tree in a scratch index, which starts as a copy of
@@ -90,12 +86,12 @@ func (w *Workspace) snapshot(ctx context.Context, durable bool) (tree string, er
 	}
 	env := []string{"GIT_INDEX_FILE=" + index}
 	if _, err := w.repo.run(ctx, call{
-		args: []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, cfg: sync, env: env,
+		args: []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, cfg: []string{sync}, env: env,
 		stdin: []byte(strings.Join(specs, "\x00") + "\x00"), write: true,
 	}); err != nil {
 		return "", err
 	}
-	out, err := w.repo.run(ctx, call{args: []string{"write-tree"}, cfg: sync, env: env, write: true})
+	out, err := w.repo.run(ctx, call{args: []string{"write-tree"}, cfg: []string{sync}, env: env, write: true})
 	return line(out), err
 }
 
@@ -136,15 +132,11 @@ func (w *Workspace) Status(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := w.repo.git(ctx, "status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames")
-	if err != nil {
+	var p statusParser
+	if err := w.repo.records(ctx, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"}}, p.record); err != nil {
 		return nil, err
 	}
-	changes, err := parseStatus(out)
-	if err != nil {
-		return nil, err
-	}
-	changes = slices.DeleteFunc(changes, func(c Change) bool {
+	changes := slices.DeleteFunc(p.all, func(c Change) bool {
 		return slices.Contains(nested, strings.TrimSuffix(c.Path, "/"))
 	})
 	for _, p := range nested {
@@ -162,11 +154,14 @@ func (w *Workspace) ChangedFiles(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := w.repo.git(ctx, "diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "--no-renames", w.meta.Base+"^{tree}", tree)
-	if err != nil {
-		return nil, err
-	}
-	return parseNameStatus(out)
+	return w.nameStatus(ctx, w.meta.Base+"^{tree}", tree)
+}
+
+// nameStatus lists what differs between two trees.
+func (w *Workspace) nameStatus(ctx context.Context, a, b string) ([]Change, error) {
+	var p nameStatusParser
+	err := w.repo.records(ctx, call{args: []string{"diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "--no-renames", a, b}}, p.record)
+	return p.all, err
 }
 
 // Patch writes the whole patch since Base, as git apply takes it, binary files
@@ -272,37 +267,4 @@ func (h *head) text() string {
 func (w *Workspace) Head(ctx context.Context) (string, error) {
 	out, err := w.repo.git(ctx, "rev-parse", "--verify", "refs/heads/"+w.meta.Branch+"^{commit}")
 	return line(out), err
-}
-
-// FreeBranch returns name, or name with -2, -3 … where the source already has
-// such a branch. If a branch stands where name needs a directory ("tori" for
-// "tori/x"), the slashes become dashes.
-func FreeBranch(ctx context.Context, s *Source, name string) (string, error) {
-	out, err := s.repo().git(ctx, "for-each-ref", "--format=%(refname)", "refs/heads/")
-	if err != nil {
-		return "", i18n.E("workspace.unreadable", s.Path, err)
-	}
-	taken := map[string]bool{} // branches and their directories
-	leaf := map[string]bool{}
-	for ref := range strings.Lines(out) {
-		b := strings.TrimPrefix(line(ref), "refs/heads/")
-		leaf[b] = true
-		for b != "." && b != "" {
-			taken[b] = true
-			b = filepath.Dir(b)
-		}
-	}
-	// The branch of an unborn or empty HEAD exists only by name.
-	taken[s.Branch] = true
-	for d := filepath.Dir(name); d != "."; d = filepath.Dir(d) {
-		if leaf[d] {
-			name = strings.ReplaceAll(name, "/", "-")
-			break
-		}
-	}
-	free := name
-	for n := 2; taken[free]; n++ {
-		free = name + "-" + itoa(n)
-	}
-	return free, nil
 }

@@ -23,6 +23,9 @@ type Source struct {
 	Branch    string // short name of the current branch, "" where HEAD is detached
 	Modified  []string
 	Untracked int // untracked entries; a wholly untracked directory counts as one
+
+	remote bool     // Path is an address, and GitDir the mirror of it
+	lock   *os.File // on the mirror, until Close
 }
 
 // InspectOptions say what may be in a source's checkout.
@@ -149,20 +152,16 @@ func (s *Source) readHead(ctx context.Context, path string) error {
 }
 
 func (s *Source) readStatus(ctx context.Context, ignore []string) error {
-	out, err := s.repo().git(ctx, "-c", "status.relativePaths=false", "status", "--porcelain=v2", "-z",
-		"--untracked-files=normal", "--ignore-submodules=dirty", "--no-renames")
-	if err != nil {
-		return err
-	}
-	changes, err := parseStatus(out)
-	if err != nil {
+	var p statusParser
+	if err := s.repo().records(ctx, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal",
+		"--ignore-submodules=dirty", "--no-renames"}, cfg: []string{"status.relativePaths=false"}}, p.record); err != nil {
 		return err
 	}
 	skip := make([]string, 0, len(ignore))
 	for _, p := range ignore {
 		skip = append(skip, s.relative(p))
 	}
-	for _, c := range changes {
+	for _, c := range p.all {
 		switch {
 		case c.Kind == Untracked:
 			if !slices.Contains(skip, c.Path) {

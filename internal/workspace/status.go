@@ -29,52 +29,52 @@ type Change struct {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// parseStatus reads git status --porcelain=v2 -z (git-status(1)). Renames are
-// asked not to be found, and are read as what became of the new path.
-func parseStatus(out string) ([]Change, error) {
-	var all []Change
-	records := strings.Split(strings.TrimSuffix(out, "\x00"), "\x00")
-	for i := 0; i < len(records); i++ {
-		r := records[i]
-		if r == "" {
-			continue
-		}
-		var c Change
-		var fields int // before the path
-		switch r[0] {
-		case '#', '!':
-			continue
-		case '?':
-			fields = 1
-		case '1':
-			fields = 8
-		case '2':
-			fields = 9
-			i++ // the path before the rename
-		case 'u':
-			fields = 10
-		default:
-			return nil, fmt.Errorf("git status: record %q", r)
-		}
-		parts := strings.SplitN(r, " ", fields+1)
-		if len(parts) != fields+1 || parts[fields] == "" {
-			return nil, fmt.Errorf("git status: record %q", r)
-		}
-		c.Path = parts[fields]
-		switch r[0] {
-		case '?':
-			c.Kind = Untracked
-		case 'u':
-			c.Kind = Unmerged
-		default:
-			if len(parts[1]) != 2 {
-				return nil, fmt.Errorf("git status: record %q", r)
-			}
-			c.Kind = kindOf(parts[1])
-		}
-		all = append(all, c)
+// statusParser reads git status --porcelain=v2 -z (git-status(1)), record by
+// record. Renames are asked not to be found, and are read as what became of
+// the new path.
+type statusParser struct {
+	all  []Change
+	skip bool // the next record is the path before a rename
+}
+
+func (p *statusParser) record(rec []byte) error {
+	if p.skip || len(rec) == 0 {
+		p.skip = false
+		return nil
 	}
-	return all, nil
+	var fields int // before the path
+	switch rec[0] {
+	case '#', '!':
+		return nil
+	case '?':
+		fields = 1
+	case '1':
+		fields = 8
+	case '2':
+		fields, p.skip = 9, true
+	case 'u':
+		fields = 10
+	default:
+		return fmt.Errorf("git status: record %q", rec)
+	}
+	parts := strings.SplitN(string(rec), " ", fields+1)
+	if len(parts) != fields+1 || parts[fields] == "" {
+		return fmt.Errorf("git status: record %q", rec)
+	}
+	c := Change{Path: parts[fields]}
+	switch rec[0] {
+	case '?':
+		c.Kind = Untracked
+	case 'u':
+		c.Kind = Unmerged
+	default:
+		if len(parts[1]) != 2 {
+			return fmt.Errorf("git status: record %q", rec)
+		}
+		c.Kind = kindOf(parts[1])
+	}
+	p.all = append(p.all, c)
+	return nil
 }
 
 // kindOf joins what the index and what the tree say about one file: the tree
@@ -93,27 +93,32 @@ func kindOf(xy string) Kind {
 	return Modified
 }
 
-// parseNameStatus reads git diff --name-status -z --no-renames.
-func parseNameStatus(out string) ([]Change, error) {
-	var all []Change
-	parts := strings.Split(out, "\x00")
-	for i := 0; i+1 < len(parts); i += 2 {
-		c := Change{Path: parts[i+1]}
-		switch parts[i] {
-		case "A":
-			c.Kind = Added
-		case "D":
-			c.Kind = Deleted
-		case "M":
-			c.Kind = Modified
-		case "T":
-			c.Kind = TypeChange
-		default:
-			return nil, fmt.Errorf("git diff: status %q of %q", parts[i], c.Path)
-		}
-		all = append(all, c)
+// nameStatusParser reads git diff --name-status -z --no-renames: a letter and a
+// path in turn.
+type nameStatusParser struct {
+	all  []Change
+	kind Kind // of the path that follows, "" before a letter
+}
+
+func (p *nameStatusParser) record(rec []byte) error {
+	if p.kind != "" {
+		p.all = append(p.all, Change{Path: string(rec), Kind: p.kind})
+		p.kind = ""
+		return nil
 	}
-	return all, nil
+	switch string(rec) {
+	case "A":
+		p.kind = Added
+	case "D":
+		p.kind = Deleted
+	case "M":
+		p.kind = Modified
+	case "T":
+		p.kind = TypeChange
+	default:
+		return fmt.Errorf("git diff: status %q", rec)
+	}
+	return nil
 }
 
 // maxShown is how many files a short text lists.

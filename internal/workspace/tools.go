@@ -1,10 +1,8 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -31,42 +29,16 @@ func (w *Workspace) DiffText(ctx context.Context, path string, stat bool, maxByt
 // Files calls yield with each file below dir that git does not ignore, as a
 // path with slashes relative to the top level, until yield returns false.
 func (w *Workspace) Files(ctx context.Context, dir string, yield func(rel string) bool) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"}
 	if d := filepath.ToSlash(filepath.Clean(dir)); d != "." {
 		args = append(args, "--", literal(d))
 	}
-	names := &nameWriter{yield: yield, stop: cancel}
-	_, err := w.repo.run(ctx, call{args: args, out: names})
-	if names.stopped {
+	return w.repo.records(ctx, call{args: args}, func(rec []byte) error {
+		if !yield(string(rec)) {
+			return errEnough
+		}
 		return nil
-	}
-	return err
-}
-
-// nameWriter hands on names that end with a NUL as they come.
-type nameWriter struct {
-	yield   func(string) bool
-	stop    func()
-	part    []byte
-	stopped bool
-}
-
-func (n *nameWriter) Write(p []byte) (int, error) {
-	for rest := p; ; {
-		name, after, found := bytes.Cut(rest, []byte{0})
-		n.part = append(n.part, name...)
-		if !found {
-			return len(p), nil
-		}
-		if !n.yield(string(n.part)) {
-			n.stopped = true
-			n.stop()
-			return 0, io.ErrClosedPipe
-		}
-		n.part, rest = n.part[:0], after
-	}
+	})
 }
 
 // Restore makes the tree what the branch's last commit says: changed files are

@@ -14,19 +14,24 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
-// metaName and the two directories are all there is in a workspace:
+// All there is in a workspace:
 //
 //	{dir}/tree            the work tree
 //	{dir}/git             the git directory
 //	{dir}/workspace.json  what Create decided
-//	{dir}/index           scratch index of snapshots
+//	{dir}/lock            shared by who has it open, exclusive to who removes it
+//	{dir}/index           scratch index of what is committed and shown
+//	{dir}/steps           index of the last snapshot
+//	{dir}/push            while a branch is pushed
 const (
 	metaName = "workspace.json"
+	lockName = "lock"
 	format   = 1
 )
 
@@ -34,7 +39,8 @@ const (
 // a command does to its own repository changes what the base is.
 type meta struct {
 	Format int    `json:"format"`
-	Source string `json:"source"` // real path
+	Source string `json:"source"` // real path, or the address of a remote
+	Remote bool   `json:"remote,omitempty"`
 	Base   string `json:"base"`
 	Branch string `json:"branch"`
 }
@@ -45,17 +51,20 @@ type Workspace struct {
 	dir  string
 	meta meta
 	repo repo
-	mu   sync.Mutex // the scratch index and the branch
+	lock *os.File // shared, on {dir}/lock: Clean leaves it alone
+	now  func() time.Time
+	mu   sync.Mutex // the scratch indexes, the branch and the snapshots
 }
 
 // CreateOptions say what to make. All of Source, Dir and Branch are needed.
 type CreateOptions struct {
 	Source *Source
-	Dir    string   // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
-	Branch string   // new, see BranchName and FreeBranch
-	Commit string   // where the branch begins, "" for Source.Head
-	FS     *disk.FS // nil writes without a seam
-	Hold   *os.File // inherited by every git that the workspace starts; may be nil
+	Dir    string           // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
+	Branch string           // new, see BranchName and FreeBranch
+	Commit string           // where the branch begins, "" for Source.Head
+	FS     *disk.FS         // nil writes without a seam
+	Hold   *os.File         // inherited by every git that the workspace starts; may be nil
+	Now    func() time.Time // of snapshots; nil for time.Now
 }
 
 // Create clones Source into Dir and checks Branch out at its commit. It is
@@ -77,7 +86,7 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	}
 	dir := filepath.Clean(opt.Dir)
 	if w, err := Open(dir); err == nil {
-		w.repo.hold = opt.Hold
+		w.adopt(opt)
 		return w, w.unlock()
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -89,6 +98,11 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	if err := opt.FS.MkdirAll(tmp); err != nil {
 		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
 	}
+	lock, err := takeLock(filepath.Join(tmp, lockName), shared) // goes along when tmp becomes dir
+	if err != nil {
+		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
+	}
+	defer func() { _ = lock.Close() }()
 	if err := build(ctx, opt, tmp, dir); err != nil {
 		_ = removeAll(tmp)
 		return nil, fmt.Errorf("create workspace of %s: %w", opt.Source.Path, err)
@@ -98,9 +112,25 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	}
 	w, err := Open(dir)
 	if err == nil {
-		w.repo.hold = opt.Hold
+		w.adopt(opt)
 	}
 	return w, err
+}
+
+// adopt takes what one run says and workspace.json does not.
+func (w *Workspace) adopt(opt CreateOptions) {
+	w.repo.hold = opt.Hold
+	if opt.Now != nil {
+		w.now = opt.Now
+	}
+}
+
+// Close lets the workspace be cleaned away. A process that ends does so too.
+func (w *Workspace) Close() error {
+	if err := w.lock.Close(); !errors.Is(err, fs.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // tempName is where a workspace is built and taken apart.
@@ -149,7 +179,7 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	if err := os.WriteFile(filepath.Join(r.workTree, ".git"), []byte(dotGit), disk.FileMode); err != nil {
 		return err
 	}
-	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Base: opt.Commit, Branch: opt.Branch})
+	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Remote: opt.Source.remote, Base: opt.Commit, Branch: opt.Branch})
 	if err != nil {
 		return err
 	}
@@ -164,22 +194,26 @@ func cloneObjects(ctx context.Context, opt CreateOptions, gitDir, tmp string) er
 	if err := os.WriteFile(trust, []byte("[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n"), disk.FileMode); err != nil {
 		return err
 	}
+	args := []string{"clone", "--quiet", "--bare", "--single-branch", "--template="}
+	if opt.Source.Branch != "" {
+		args = append(args, "--branch="+opt.Source.Branch)
+	}
 	_, err := runGit(ctx, "clone", call{
-		args: []string{"clone", "--quiet", "--bare", "--single-branch", "--template=", "--", opt.Source.GitDir, gitDir},
+		args: append(args, "--", opt.Source.GitDir, gitDir),
 		env:  []string{"GIT_CONFIG_GLOBAL=" + trust}, write: true, hold: opt.Hold,
 	})
 	return errors.Join(err, os.Remove(trust))
 }
 
 // Open opens a workspace that Create has finished. The error wraps
-// fs.ErrNotExist where there is none.
+// fs.ErrNotExist where there is none. The caller closes it.
 func Open(dir string) (*Workspace, error) {
 	dir = filepath.Clean(dir)
 	data, err := os.ReadFile(filepath.Join(dir, metaName))
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	w := &Workspace{dir: dir, repo: repo{gitDir: filepath.Join(dir, "git"), workTree: filepath.Join(dir, "tree")}}
+	w := &Workspace{dir: dir, now: time.Now, repo: repo{gitDir: filepath.Join(dir, "git"), workTree: filepath.Join(dir, "tree")}}
 	if err := json.Unmarshal(data, &w.meta); err != nil {
 		return nil, fmt.Errorf("open workspace: %s: %w", filepath.Join(dir, metaName), err)
 	}
@@ -188,6 +222,13 @@ func Open(dir string) (*Workspace, error) {
 	}
 	if w.meta.Base == "" || w.meta.Branch == "" {
 		return nil, fmt.Errorf("open workspace: %s names no base or branch", filepath.Join(dir, metaName))
+	}
+	w.lock, err = takeLock(filepath.Join(dir, lockName), shared)
+	if errors.Is(err, errBusy) { // only Clean holds it alone, and that never gives back
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	return w, nil
 }
@@ -207,7 +248,8 @@ func (w *Workspace) Base() string { return w.meta.Base }
 // Branch is the task's branch, without refs/heads/.
 func (w *Workspace) Branch() string { return w.meta.Branch }
 
-// Source is the real path of the repository it was made from.
+// Source is the real path of the repository it was made from, or the address of
+// a remote.
 func (w *Workspace) Source() string { return w.meta.Source }
 
 // Root opens the work tree for file access that cannot leave it through links
@@ -219,7 +261,7 @@ func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.repo.workTre
 func (w *Workspace) unlock() error {
 	for _, name := range []string{
 		"git/index.lock", "git/HEAD.lock", "git/config.lock", "git/packed-refs.lock",
-		"git/refs/heads/" + w.meta.Branch + ".lock", "index", "index.lock",
+		"git/refs/heads/" + w.meta.Branch + ".lock", "index", "index.lock", "steps.lock",
 	} {
 		if err := os.Remove(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("open workspace: %w", err)
