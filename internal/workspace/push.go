@@ -92,7 +92,7 @@ func (w *Workspace) objectsOnly(ctx context.Context) (r repo, remove func(), err
 	if _, err := r.run(ctx, call{args: []string{"init", "--quiet", "--bare", "--template=", "--object-format=" + line(kind)}, write: true}); err != nil {
 		return r, nil, err
 	}
-	objects := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(filepath.Join(w.repo.gitDir, "objects")) + `"` + "\n"
+	objects := quotePath(filepath.Join(w.repo.gitDir, "objects")) + "\n"
 	if err := os.MkdirAll(filepath.Join(dir, "objects/info"), disk.DirMode); err != nil {
 		return r, nil, err
 	}

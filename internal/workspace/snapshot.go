@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"toritsugi/internal/disk"
 )
 
 // nested finds the git repositories inside the tree. Their configuration was
@@ -47,9 +49,9 @@ func (w *Workspace) nested(ctx context.Context) ([]string, error) {
 }
 
 // gitlinks lists the submodules that the index knows; a model may have put a
-// repository of its own making there.
+// repository of its own making there. They are the base's: none is ever staged.
 func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
-	var all []string
+	all := []string{}
 	err := w.repo.records(ctx, call{args: []string{"ls-files", "--stage", "-z"}}, func(rec []byte) error {
 		if info, path, ok := bytes.Cut(rec, []byte("\t")); ok && bytes.HasPrefix(info, []byte("160000 ")) {
 			all = append(all, string(path))
@@ -59,39 +61,63 @@ func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
 	return all, err
 }
 
+// scratch is the environment of objects that only a diff needs: they lie apart
+// and are not synced, so that a power cut leaves none half written among those
+// of the branch.
+func (w *Workspace) scratch() []string {
+	return []string{
+		"GIT_OBJECT_DIRECTORY=" + filepath.Join(w.dir, "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quotePath(filepath.Join(w.repo.gitDir, "objects")),
+	}
+}
+
+// quotePath writes a path as lists of object directories take it, whatever it holds.
+func quotePath(path string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
+}
+
 // snapshot stages the whole tree in a scratch index, which starts as a copy of
 // the real one, and returns the id of the git tree. The real index stays, so
 // that git diff in the tree keeps showing what was done. With durable, the
-// objects are synced. The caller holds mu.
+// objects are the branch's and synced; else they are in scratch. The caller
+// holds mu.
 func (w *Workspace) snapshot(ctx context.Context, durable bool) (tree string, err error) {
-	nested, err := w.nested(ctx)
-	if err != nil {
-		return "", err
-	}
-	links, err := w.gitlinks(ctx)
-	if err != nil {
-		return "", err
-	}
 	index := filepath.Join(w.dir, "index")
 	if err := copyFile(filepath.Join(w.repo.gitDir, "index"), index); err != nil {
 		return "", fmt.Errorf("snapshot: %w", err)
 	}
+	if durable {
+		return w.stage(ctx, w.repo, []string{"GIT_INDEX_FILE=" + index}, "core.fsync=all")
+	}
+	if err := os.MkdirAll(filepath.Join(w.dir, "objects"), disk.DirMode); err != nil {
+		return "", fmt.Errorf("snapshot: %w", err)
+	}
+	return w.stage(ctx, w.repo, append(w.scratch(), "GIT_INDEX_FILE="+index), "core.fsync=none")
+}
+
+// stage brings an index of r up to what is in the tree, less repositories
+// inside it and what is ignored, and returns the id of the git tree.
+func (w *Workspace) stage(ctx context.Context, r repo, env []string, cfg ...string) (tree string, err error) {
+	nested, err := w.nested(ctx)
+	if err != nil {
+		return "", err
+	}
+	if w.links == nil {
+		if w.links, err = w.gitlinks(ctx); err != nil {
+			return "", err
+		}
+	}
 	specs := []string{":(top)"}
-	for _, p := range slices.Concat(nested, links) {
+	for _, p := range slices.Concat(nested, w.links) {
 		specs = append(specs, exclude(p))
 	}
-	sync := "core.fsync=none"
-	if durable {
-		sync = "core.fsync=all"
-	}
-	env := []string{"GIT_INDEX_FILE=" + index}
-	if _, err := w.repo.run(ctx, call{
-		args: []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, cfg: []string{sync}, env: env,
+	if _, err := r.run(ctx, call{
+		args: []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, cfg: cfg, env: env,
 		stdin: []byte(strings.Join(specs, "\x00") + "\x00"), write: true,
 	}); err != nil {
 		return "", err
 	}
-	out, err := w.repo.run(ctx, call{args: []string{"write-tree"}, cfg: []string{sync}, env: env, write: true})
+	out, err := r.run(ctx, call{args: []string{"write-tree"}, cfg: cfg, env: env, write: true})
 	return line(out), err
 }
 
@@ -154,13 +180,13 @@ func (w *Workspace) ChangedFiles(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.nameStatus(ctx, w.meta.Base+"^{tree}", tree)
+	return nameStatus(ctx, w.repo, w.scratch(), w.meta.Base+"^{tree}", tree)
 }
 
-// nameStatus lists what differs between two trees.
-func (w *Workspace) nameStatus(ctx context.Context, a, b string) ([]Change, error) {
+// nameStatus lists what differs between two trees of r.
+func nameStatus(ctx context.Context, r repo, env []string, a, b string) ([]Change, error) {
 	var p nameStatusParser
-	err := w.repo.records(ctx, call{args: []string{"diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "--no-renames", a, b}}, p.record)
+	err := r.records(ctx, call{args: []string{"diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "--no-renames", a, b}, env: env}, p.record)
 	return p.all, err
 }
 
@@ -173,7 +199,7 @@ func (w *Workspace) Patch(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--binary", "--full-index", w.meta.Base, tree, "--"), out: to})
+	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--binary", "--full-index", w.meta.Base, tree, "--"), env: w.scratch(), out: to})
 	return err
 }
 
@@ -186,7 +212,7 @@ func (w *Workspace) PatchText(ctx context.Context, to io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--text", "--unified=0", w.meta.Base, tree, "--"), out: to})
+	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--text", "--unified=0", w.meta.Base, tree, "--"), env: w.scratch(), out: to})
 	return err
 }
 
@@ -200,6 +226,8 @@ func diffArgs() []string {
 
 // DiffOptions choose what Diff shows.
 type DiffOptions struct {
+	From     string // id of a snapshot, "" for Base
+	To       string // id of a snapshot, "" for the tree as it is
 	Path     string // a file or directory below the top level, "" for all
 	Stat     bool   // a summary of lines per file instead of the lines
 	MaxBytes int    // of text, default 64 KiB; what is cut is said in one more line
@@ -207,15 +235,16 @@ type DiffOptions struct {
 
 const defaultDiffBytes = 64 << 10
 
-// Diff shows what the task has changed since Base, for a person or a model to
-// read: valid UTF-8, binary files named only, cut at the end of a line.
+// Diff shows what the task has changed since Base, or what changed between two
+// snapshots, for a person or a model to read: valid UTF-8, binary files named
+// only, cut at the end of a line.
 func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
 	if opt.MaxBytes <= 0 {
 		opt.MaxBytes = defaultDiffBytes
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tree, err := w.snapshot(ctx, false)
+	r, env, from, to, err := w.ends(ctx, opt.From, opt.To)
 	if err != nil {
 		return "", err
 	}
@@ -223,12 +252,12 @@ func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
 	if opt.Stat {
 		args = append(args, "--stat=100")
 	}
-	args = append(args, w.meta.Base, tree, "--")
+	args = append(args, from, to, "--")
 	if opt.Path != "" {
 		args = append(args, literal(filepath.Clean(opt.Path)))
 	}
 	head := &head{max: opt.MaxBytes}
-	if _, err := w.repo.run(ctx, call{args: args, out: head}); err != nil {
+	if _, err := r.run(ctx, call{args: args, env: env, out: head}); err != nil {
 		return "", err
 	}
 	return head.text(), nil

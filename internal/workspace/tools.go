@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"toritsugi/internal/disk"
 )
 
 // StatusText is what a model reads of Status: a line per file, "" for none.
@@ -57,8 +55,7 @@ func (w *Workspace) Restore(ctx context.Context) error {
 			return fmt.Errorf("restore work tree: %w", err)
 		}
 	}
-	dotGit := filepath.Join(w.repo.workTree, ".git")
-	return (&disk.FS{}).Replace(dotGit, []byte("gitdir: "+w.repo.gitDir+"\n"), false)
+	return w.dotGit()
 }
 
 // Paths are the paths of changes as people may read them, in their order: what

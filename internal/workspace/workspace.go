@@ -27,7 +27,8 @@ import (
 //	{dir}/workspace.json  what Create decided
 //	{dir}/lock            shared by who has it open, exclusive to who removes it
 //	{dir}/index           scratch index of what is committed and shown
-//	{dir}/steps           index of the last snapshot
+//	{dir}/objects         scratch objects of what was shown
+//	{dir}/steps           git directory of the snapshots
 //	{dir}/push            while a branch is pushed
 const (
 	metaName = "workspace.json"
@@ -53,7 +54,10 @@ type Workspace struct {
 	repo repo
 	lock *os.File // shared, on {dir}/lock: Clean leaves it alone
 	now  func() time.Time
-	mu   sync.Mutex // the scratch indexes, the branch and the snapshots
+	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
+
+	links []string   // submodules of the base; nil before they were looked for
+	steps []Snapshot // the snapshots, oldest first; nil before they were read
 }
 
 // CreateOptions say what to make. All of Source, Dir and Branch are needed.
@@ -261,13 +265,17 @@ func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.repo.workTre
 func (w *Workspace) unlock() error {
 	for _, name := range []string{
 		"git/index.lock", "git/HEAD.lock", "git/config.lock", "git/packed-refs.lock",
-		"git/refs/heads/" + w.meta.Branch + ".lock", "index", "index.lock", "steps.lock",
+		"git/refs/heads/" + w.meta.Branch + ".lock", "index", "index.lock", "steps/index.lock", "steps/packed-refs.lock",
 	} {
 		if err := os.Remove(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("open workspace: %w", err)
 		}
 	}
-	return nil
+	refs, err := filepath.Glob(filepath.Join(escapeGlob(w.dir), "steps", snapshotRefs, "*.lock"))
+	for _, path := range refs {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return errors.Join(err, removeAll(filepath.Join(w.dir, "objects")))
 }
 
 // Remove deletes the workspace. It is renamed first, so that one half removed
