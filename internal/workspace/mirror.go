@@ -80,13 +80,21 @@ func (m *Mirrors) Source(ctx context.Context, remote Remote, branch string) (*So
 // update fetches, unless that was done since the mirror was asked for, and
 // returns the lock that keeps the mirror. The caller holds the lock to fetch.
 func (m *Mirrors) update(ctx context.Context, remote Remote, dir string, asked time.Time) (lock *os.File, err error) {
-	meta, merr := readMirror(dir)
-	kind := shared
-	if merr != nil {
-		kind = exclusive // it is made anew
-	}
-	if lock, err = waitLock(ctx, dir+".lock", kind); err != nil {
-		return nil, fmt.Errorf("mirror of %s: %w", remote.URL, err)
+	var meta mirrorMeta
+	var merr error
+	for {
+		_, before := readMirror(dir)
+		kind := shared
+		if before != nil {
+			kind = exclusive // it is made anew
+		}
+		if lock, err = waitLock(ctx, dir+".lock", kind); err != nil {
+			return nil, fmt.Errorf("mirror of %s: %w", remote.URL, err)
+		}
+		if meta, merr = readMirror(dir); (merr == nil) == (before == nil) {
+			break
+		}
+		_ = lock.Close() // it was removed a moment ago
 	}
 	if merr != nil || meta.Began.Before(asked) {
 		err = m.fetch(ctx, remote, dir, merr == nil)

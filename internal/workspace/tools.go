@@ -46,11 +46,16 @@ func (w *Workspace) Files(ctx context.Context, dir string, yield func(rel string
 func (w *Workspace) Restore(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	ref := "refs/heads/" + w.meta.Branch
-	for _, args := range [][]string{
-		{"reset", "--hard", "--quiet", ref},
-		{"clean", "-d", "--force", "--force", "--quiet", "--exclude=/.git"},
-	} {
+	return w.resetTree(ctx, false)
+}
+
+// resetTree is Restore; with ignored, what is ignored is removed as well.
+func (w *Workspace) resetTree(ctx context.Context, ignored bool) error {
+	clean := []string{"clean", "-d", "--force", "--force", "--quiet", "--exclude=/.git"}
+	if ignored {
+		clean = append(clean, "-x")
+	}
+	for _, args := range [][]string{{"reset", "--hard", "--quiet", "refs/heads/" + w.meta.Branch}, clean} {
 		if _, err := w.repo.run(ctx, call{args: args, write: true}); err != nil {
 			return fmt.Errorf("restore work tree: %w", err)
 		}

@@ -29,6 +29,7 @@ import (
 //	{dir}/index           scratch index of what is committed and shown
 //	{dir}/objects         scratch objects of what was shown
 //	{dir}/steps           git directory of the snapshots
+//	{dir}/setup           key of the setup it was made ready by
 //	{dir}/push            while a branch is pushed
 const (
 	metaName = "workspace.json"
@@ -56,6 +57,7 @@ type Workspace struct {
 	now  func() time.Time
 	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
 
+	held  []*os.File // locks on what the workspace uses, until Close
 	links []string   // submodules of the base; nil before they were looked for
 	steps []Snapshot // the snapshots, oldest first; nil before they were read
 }
@@ -131,15 +133,19 @@ func (w *Workspace) adopt(opt CreateOptions) {
 
 // Close lets the workspace be cleaned away. A process that ends does so too.
 func (w *Workspace) Close() error {
-	if err := w.lock.Close(); !errors.Is(err, fs.ErrClosed) {
-		return err
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var err error
+	for _, f := range w.held {
+		err = errors.Join(err, f.Close())
 	}
-	return nil
+	w.held = nil
+	return err
 }
 
 // tempName is where a workspace is built and taken apart.
 func tempName(dir string) string {
-	return filepath.Join(filepath.Dir(dir), ".tmp-"+filepath.Base(dir))
+	return filepath.Join(filepath.Dir(dir), tempPrefix+filepath.Base(dir))
 }
 
 // build makes in tmp what will be at dir.
@@ -227,13 +233,14 @@ func Open(dir string) (*Workspace, error) {
 	if w.meta.Base == "" || w.meta.Branch == "" {
 		return nil, fmt.Errorf("open workspace: %s names no base or branch", filepath.Join(dir, metaName))
 	}
-	w.lock, err = takeLock(filepath.Join(dir, lockName), shared)
-	if errors.Is(err, errBusy) { // only Clean holds it alone, and that never gives back
+	lock, err := takeLock(filepath.Join(dir, lockName), shared) // Clean leaves it alone
+	if errors.Is(err, errBusy) {                                // only Clean holds it alone, and that never gives back
 		err = fs.ErrNotExist
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
+	w.held = []*os.File{lock}
 	return w, nil
 }
 

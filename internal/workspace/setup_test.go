@@ -1,0 +1,333 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shRun runs setup commands as they are, without a sandbox.
+func shRun(w *Workspace, runs *atomic.Int64) func(context.Context, SetupCommand, string, map[string]string) error {
+	return func(ctx context.Context, c SetupCommand, files string, env map[string]string) error {
+		runs.Add(1)
+		cmd := exec.CommandContext(ctx, "sh", "-c", c.Run)
+		cmd.Dir = w.Tree()
+		cmd.Env = append(os.Environ(), "FILES="+files)
+		for k, v := range env {
+			cmd.Env = append(cmd.Env, k+"="+v)
+		}
+		return cmd.Run()
+	}
+}
+
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	write(t, filepath.Join(path, ".gitignore"), "node_modules/\n")
+	write(t, filepath.Join(path, "package-lock.json"), "{}\n")
+	git(t, path, "add", ".")
+	git(t, path, "commit", "-q", "-m", "lock")
+	house := t.TempDir()
+	var runs atomic.Int64
+	commands := []SetupCommand{{Run: `mkdir -p node_modules/.bin "$CARGO_HOME" "odd name
+[x]" && echo lib > node_modules/lib.js && ln -s ../lib.js node_modules/.bin/lib && ln -s "$PWD/src" node_modules/abs && ln -s /etc/passwd out &&
+		printf '#!%s/.venv/bin/python\n' "$PWD" > run && chmod 755 run && printf 'x\0%s/' "$PWD" > binary && mkfifo fifo && mkdir empty ro && echo x > ro/f && chmod 500 ro &&
+		echo x > "odd name
+[x]/f" && echo crate > "$CARGO_HOME/crate"`}, {Run: "echo changed > README.md; rm package-lock.json", Network: true}}
+	opt := func(w *Workspace) SetupOptions {
+		return SetupOptions{Commands: commands, Dir: filepath.Join(house, "setup/repo"), Run: shRun(w, &runs)}
+	}
+	at := func(name string) *Workspace {
+		return workspaceOf(t, inspect(t, path), filepath.Join(house, "workspaces", name))
+	}
+	w := at("1")
+	s, err := w.Setup(t.Context(), opt(w))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Setup{Files: s.Files, Ran: true, Env: map[string]string{"CARGO_HOME": filepath.Join(s.Files, "cargo"), "CARGO_NET_OFFLINE": "true"}}
+	if d := cmp.Diff(want, s); d != "" || runs.Load() != 2 {
+		t.Errorf("%d runs\n%s", runs.Load(), d)
+	}
+	// It is no part of the change, nor of what restores clear away.
+	for range 2 {
+		if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 0 {
+			t.Errorf("%v, %v", changed, err)
+		}
+		if err := w.Restore(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if st := git(t, w.Tree(), "status", "--porcelain"); st != "" {
+		t.Errorf("%q", st)
+	}
+	if s := snap(t, w, "start"); s.Tree != strings.TrimSpace(git(t, path, "rev-parse", "HEAD^{tree}")) {
+		t.Errorf("%+v", s)
+	}
+
+	// A second workspace has the same without a run, with its own place in it.
+	w2 := at("2")
+	s2, err := w2.Setup(t.Context(), opt(w2))
+	if err != nil || s2.Ran || s2.Files != s.Files || runs.Load() != 2 {
+		t.Fatalf("%+v, %v, %d runs", s2, err, runs.Load())
+	}
+	tree := w2.Tree()
+	for name, want := range map[string]string{"node_modules/lib.js": "lib\n", "run": "#!" + tree + "/.venv/bin/python\n", "binary": "x\x00" + w.Tree() + "/", "odd name\n[x]/f": "x\n", "README.md": "hello\n", "package-lock.json": "{}\n", "ro/f": "x\n"} {
+		if b, err := os.ReadFile(filepath.Join(tree, name)); err != nil || string(b) != want {
+			t.Errorf("%s: %q, %v", name, b, err)
+		}
+	}
+	for name, want := range map[string]string{"node_modules/.bin/lib": "../lib.js", "node_modules/abs": tree + "/src", "out": "/etc/passwd"} {
+		if to, err := os.Readlink(filepath.Join(tree, name)); err != nil || to != want {
+			t.Errorf("%s: %s, %v", name, to, err)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"run": 0o755, "ro": 0o500 | os.ModeDir} {
+		if st, err := os.Lstat(filepath.Join(tree, name)); err != nil || st.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, st, err)
+		}
+	}
+	if changed, err := w2.ChangedFiles(t.Context()); err != nil || len(changed) != 0 {
+		t.Errorf("%v, %v", changed, err)
+	}
+	// It is a copy: what a task does to it stays with the task.
+	write(t, filepath.Join(tree, "node_modules/lib.js"), "poisoned\n")
+	w3 := at("3")
+	if _, err := w3.Setup(t.Context(), opt(w3)); err != nil {
+		t.Fatal(err)
+	}
+	if b, _ := os.ReadFile(filepath.Join(w3.Tree(), "node_modules/lib.js")); string(b) != "lib\n" {
+		t.Errorf("%q", b)
+	}
+
+	// A resumed run finds what it had, and runs nothing.
+	again, err := Open(w2.Dir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := opt(again)
+	late.Late = true
+	if got, err := again.Setup(t.Context(), late); err != nil || got.Files != s.Files || got.Ran {
+		t.Errorf("%+v, %v", got, err)
+	}
+	w4 := at("4")
+	late = opt(w4)
+	late.Late, late.Commands = true, []SetupCommand{{Run: "touch late"}}
+	if got, err := w4.Setup(t.Context(), late); err != nil || got.Ran || got.Files != "" || runs.Load() != 2 {
+		t.Errorf("after the model's first turn: %+v, %v", got, err)
+	}
+
+	// Other packages are another setup.
+	write(t, filepath.Join(path, "package-lock.json"), "{\"a\":1}\n")
+	git(t, path, "commit", "-q", "-a", "-m", "more")
+	w5 := at("5")
+	if got, err := w5.Setup(t.Context(), opt(w5)); err != nil || !got.Ran || got.Files == s.Files {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// The base of a later task may have a link where a product was: nothing is
+// written through it.
+func TestSetupStaysInside(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	house, outside := t.TempDir(), t.TempDir()
+	var runs atomic.Int64
+	commands := []SetupCommand{{Run: "mkdir -p a/b && echo x > a/b/f && mkdir -p src/gen && echo y > src/gen/f"}}
+	w := workspaceOf(t, inspect(t, path), filepath.Join(house, "w/1"))
+	if _, err := w.Setup(t.Context(), SetupOptions{Commands: commands, Dir: filepath.Join(house, "s"), Run: shRun(w, &runs)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(path, "src")); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]string{"a": outside, "src": outside} {
+		if err := os.Symlink(to, filepath.Join(path, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	git(t, path, "add", "-A")
+	git(t, path, "commit", "-q", "-m", "links")
+	w2 := workspaceOf(t, inspect(t, path), filepath.Join(house, "w/2"))
+	_, err := w2.Setup(t.Context(), SetupOptions{Commands: commands, Dir: filepath.Join(house, "s"), Run: shRun(w2, &runs)})
+	if left, _ := os.ReadDir(outside); len(left) != 0 {
+		t.Errorf("written outside: %v (%v)", left, err)
+	}
+	if err == nil || runs.Load() != 1 { // src/gen has no place any more, and that is said
+		t.Errorf("%v, %d runs", err, runs.Load())
+	}
+}
+
+func TestSetupFails(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	house := t.TempDir()
+	w := workspaceOf(t, inspect(t, path), filepath.Join(house, "w"))
+	var runs atomic.Int64
+	opt := SetupOptions{Commands: []SetupCommand{{Run: "echo half > half"}, {Run: "exit 3"}, {Run: "touch never"}}, Dir: filepath.Join(house, "s"), Run: shRun(w, &runs)}
+	var exit *exec.ExitError
+	if _, err := w.Setup(t.Context(), opt); !errors.As(err, &exit) || exit.ExitCode() != 3 || runs.Load() != 2 {
+		t.Errorf("%v, %d runs", err, runs.Load())
+	}
+	if left, _ := filepath.Glob(filepath.Join(house, "s/*/*")); len(left) != 0 {
+		t.Errorf("kept: %v", left)
+	}
+	// The next try begins with a clean tree.
+	opt.Commands = []SetupCommand{{Run: "test ! -e half && echo whole > whole"}}
+	if s, err := w.Setup(t.Context(), opt); err != nil || !s.Ran {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if s, err := w.Setup(t.Context(), SetupOptions{}); err != nil || s.Files != "" {
+		t.Errorf("without commands: %+v, %v", s, err)
+	}
+}
+
+// Two tasks at once: one runs, the other waits and copies.
+func TestSetupAtOnce(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	house := t.TempDir()
+	var runs, ran atomic.Int64
+	var wg sync.WaitGroup
+	for _, name := range []string{"1", "2", "3"} {
+		w := workspaceOf(t, inspect(t, path), filepath.Join(house, "w", name))
+		wg.Go(func() {
+			s, err := w.Setup(t.Context(), SetupOptions{Commands: []SetupCommand{{Run: "echo x > product"}}, Dir: filepath.Join(house, "s"), Run: shRun(w, &runs)})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if s.Ran {
+				ran.Add(1)
+			}
+			if _, err := os.Stat(filepath.Join(w.Tree(), "product")); err != nil {
+				t.Error(err)
+			}
+			_ = w.Close() // lets the next one in
+		})
+	}
+	wg.Wait()
+	if runs.Load() != 1 || ran.Load() != 1 {
+		t.Errorf("%d runs", runs.Load())
+	}
+}
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	house := t.TempDir()
+	var runs atomic.Int64
+	now := time.Now()
+	day := 24 * time.Hour
+	make1 := func(name string, setup string) *Workspace {
+		w := workspaceOf(t, inspect(t, path), filepath.Join(house, "workspaces", name))
+		if setup != "" {
+			if _, err := w.Setup(t.Context(), SetupOptions{Commands: []SetupCommand{{Run: setup}}, Dir: filepath.Join(house, "setup/repo"), Run: shRun(w, &runs)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return w
+	}
+	ended := map[string]time.Time{"old": now.Add(-10 * day), "open": now.Add(-9 * day), "young": now.Add(-day), "younger": now.Add(-time.Hour)}
+	for name := range ended {
+		if w := make1(name, ""); name != "open" {
+			_ = w.Close()
+		}
+	}
+	paused := make1("paused", "echo needed > needed")
+	_ = paused.Close()
+	gone := make1("gone", "echo x > x")
+	_ = gone.Close()
+	if err := gone.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	setups, _ := filepath.Glob(filepath.Join(house, "setup/repo/*/setup.json"))
+	for _, s := range setups {
+		if err := os.Chtimes(s, now.Add(-30*day), now.Add(-30*day)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(t, filepath.Join(house, "workspaces/.tmp-dead/lock"), "")
+	write(t, filepath.Join(house, "workspaces/.tmp-dead/git/HEAD"), "")
+	write(t, filepath.Join(house, "workspaces/.tmp-new/git/HEAD"), "")
+	write(t, filepath.Join(house, "workspaces/.tmp-building/lock"), "")
+	building, err := takeLock(filepath.Join(house, "workspaces/.tmp-building/lock"), shared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = building.Close() }()
+	m := &Mirrors{Dir: filepath.Join(house, "mirrors"), Now: func() time.Time { return now.Add(-20 * day) }}
+	other := newRepo(t, "other")
+	_ = fromMirror(t, m, Remote{URL: "file://" + path}, "") // in use
+	unused := fromMirror(t, m, Remote{URL: "file://" + other}, "")
+	_ = unused.Close()
+
+	opt := CleanOptions{Workspaces: filepath.Join(house, "workspaces"), Mirrors: m.Dir, Setups: filepath.Join(house, "setup"), KeepFor: 7 * day, Now: now,
+		Ended: func(name string) (time.Time, bool) { at, ok := ended[name]; return at, ok }}
+	done, err := Clean(t.Context(), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func(dir string) (all []string) {
+		list, _ := os.ReadDir(filepath.Join(house, dir))
+		for _, e := range list {
+			if e.IsDir() {
+				all = append(all, e.Name())
+			}
+		}
+		return all
+	}
+	if d := cmp.Diff([]string{".tmp-building", ".tmp-new", "open", "paused", "young", "younger"}, names("workspaces")); d != "" {
+		t.Errorf("workspaces:\n%s", d)
+	}
+	if got := names("mirrors"); len(got) != 1 || got[0] != mirrorName("file://"+path) {
+		t.Errorf("mirrors: %v", got)
+	}
+	if got := names("setup/repo"); len(got) != 1 {
+		t.Errorf("setups: %v", got)
+	}
+	if len(done.Removed) != 4 || done.Busy != 3 || done.Freed == 0 {
+		t.Errorf("%+v", done)
+	}
+	if locks, _ := filepath.Glob(filepath.Join(house, "*/*.lock")); len(locks) != 1 {
+		t.Errorf("locks left: %v", locks)
+	}
+	// Removed mirrors come back when they are asked for.
+	_ = fromMirror(t, m, Remote{URL: "file://" + other}, "")
+
+	// By size the oldest go first, and no more than needed.
+	write(t, filepath.Join(house, "workspaces/young/tree/big"), strings.Repeat("x", 1<<20))
+	opt.MaxBytes = 1 << 40
+	if done, err = Clean(t.Context(), opt); err != nil || len(done.Removed) != 0 || done.Left < 1<<20 {
+		t.Errorf("%+v, %v", done, err)
+	}
+	opt.MaxBytes = done.Left - 1
+	if done, err = Clean(t.Context(), opt); err != nil || len(done.Removed) != 1 || !strings.HasSuffix(done.Removed[0], "/young") || done.Left > opt.MaxBytes {
+		t.Errorf("%+v, %v", done, err)
+	}
+	// Whatever the limit, what may go on stays.
+	opt.MaxBytes, opt.KeepFor = 1, 0
+	if _, err = Clean(t.Context(), opt); err != nil {
+		t.Error(err)
+	}
+	if d := cmp.Diff([]string{".tmp-building", ".tmp-new", "open", "paused"}, names("workspaces")); d != "" {
+		t.Errorf("workspaces:\n%s", d)
+	}
+	if w, err := Open(paused.Dir()); err != nil {
+		t.Error(err)
+	} else if s, err := w.Setup(t.Context(), SetupOptions{Commands: []SetupCommand{{Run: "false"}}, Dir: filepath.Join(house, "setup/repo"), Late: true}); err != nil || s.Files == "" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if done, err := Clean(t.Context(), CleanOptions{Workspaces: filepath.Join(house, "nothing"), Now: now}); err != nil || len(done.Removed) != 0 {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
