@@ -72,6 +72,11 @@ type Agent struct {
 
 	Checks       []Check // nil to detect them
 	CheckTimeout time.Duration
+	Setup        []workspace.SetupCommand // run before the model's first turn
+	Registries   []string                 // hosts that they may reach
+	// Online makes a runner whose commands reach these hosts and nothing else;
+	// nil where that cannot be had.
+	Online       func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error)
 	Budget       turn.Budget
 	Window       int // tokens
 	ShellTimeout time.Duration
@@ -120,6 +125,9 @@ type run struct {
 	final  string // the model's last words
 	after  []contextstore.CheckRun
 	before []contextstore.CheckRun
+
+	unready    *contextstore.CheckRun // the setup command that failed
+	unrecorded bool                   // a snapshot failed, and that was logged
 }
 
 // maxRounds is how often failing checks send the model back to work.
@@ -137,6 +145,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	ctx, unwatch := r.watch(ctx)
 	defer unwatch()
 	err := r.work(ctx)
+	defer r.release()
 	if errors.Is(err, contextstore.ErrNotOwner) {
 		// The run is another's now: whatever is said about it, they say.
 		return r.report, errors.Join(err, c.Close())
@@ -153,6 +162,13 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	err = r.end(context.WithoutCancel(ctx))
 	r.report.Dir = c.Dir()
 	return r.report, err
+}
+
+// release lets the workspace be cleaned away, if that is wanted.
+func (r *run) release() {
+	if r.ws != nil {
+		_ = r.ws.Close() // what it holds ends with the process at the latest
+	}
 }
 
 // errOverTime is the cause of a run that used up budget.max_minutes.
@@ -257,15 +273,18 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base, Hold: r.ledger.WorkLock()})
+	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base, Hold: r.ledger.WorkLock(), Now: r.Now})
 	if err != nil {
 		return fmt.Errorf("open workspace: %w", err)
 	}
 	r.report.Tree = r.ws.Tree()
 	key := r.ledger.Metadata().TaskKey
-	r.shell, err = r.Shell(sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Cache: r.Store.CacheDir(key.Owner + "-" + key.Repo),
-		Scratch: filepath.Join(dir, "scratch"), ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()})
-	if err != nil {
+	spec := sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Cache: r.Store.CacheDir(key.Owner + "-" + key.Repo),
+		Scratch: filepath.Join(dir, "scratch"), ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()}
+	if spec, err = r.setup(ctx, spec); err != nil {
+		return err
+	}
+	if r.shell, err = r.Shell(spec); err != nil {
 		return err
 	}
 	r.checks = r.Checks
@@ -316,7 +335,11 @@ func (r *run) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window)) + p.tell()
+	missing, err := r.missing(ctx)
+	if err != nil {
+		return err
+	}
+	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window)) + missing + p.tell()
 	first[1].Images = p.images
 	// A power cut may have left the first of the two alone.
 	_, err = r.ledger.Append(first[r.ledger.LastSeq():]...)
@@ -331,8 +354,8 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	tools, err := tool.NewRegistry(limits, tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
-		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})...)
+	tools, err := tool.NewRegistry(limits, r.steps(tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
+		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits}))...)
 	if err != nil {
 		return nil, err
 	}
@@ -352,8 +375,9 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		return loop, loop.Tell(ctx, lostWorkspace)
 	}
 	if r.ledger.Rebooted() && r.ledger.LastSeq() > 2 {
-		return loop, loop.Tell(ctx, restarted)
+		return loop, loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
 	}
+	r.snapshot(ctx, "before the first step of this owner")
 	return loop, ctx.Err()
 }
 

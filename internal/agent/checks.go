@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"toritsugi/internal/checks"
@@ -35,39 +36,53 @@ func detectChecks(tree string, timeout time.Duration) ([]Check, error) {
 func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun, error) {
 	var runs []contextstore.CheckRun
 	for _, c := range r.checks {
-		if err := r.ledger.Activity(contextstore.Processing, "check"); err != nil {
-			return nil, err
-		}
-		r.log.Info("Check started: "+c.Command, "round", round)
-		out := checks.NewParser()
-		masked := r.Filter(out)
-		exit, err := r.shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
-		err = errors.Join(err, masked.Close())
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+		run, err := r.runCheck(ctx, r.shell, c, contextstore.CheckRun{Round: round})
 		if err != nil {
 			return nil, err
 		}
-		run := contextstore.CheckRun{Round: round, Command: r.Store.Redact(c.Command), ExitCode: exit.Code, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds()}
-		said := out.Summary()
-		run.Output, run.Failing = said.Text(maxOutput), said.Names()
-		if err := r.ledger.AppendCheck(run); err != nil {
-			return nil, err
-		}
-		result := "passed"
-		if !run.Passed() {
-			result = "failed"
-		}
-		r.log.Info("Check "+result+": "+c.Command, "round", round, "exit", exit.Code, "timed_out", exit.TimedOut, "ms", run.DurationMS)
 		runs = append(runs, run)
 	}
 	return runs, nil
 }
 
+// runCheck runs one command and records how it ended in run, which says what
+// it is.
+func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run contextstore.CheckRun) (contextstore.CheckRun, error) {
+	what := "Check"
+	if run.Setup {
+		what = "Setup"
+	}
+	if err := r.ledger.Activity(contextstore.Processing, strings.ToLower(what)); err != nil {
+		return run, err
+	}
+	r.log.Info(what+" started: "+c.Command, "round", run.Round)
+	out := checks.NewParser()
+	masked := r.Filter(out)
+	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
+	err = errors.Join(err, masked.Close())
+	if ctx.Err() != nil {
+		return run, context.Cause(ctx)
+	}
+	if err != nil {
+		return run, err
+	}
+	run.Command, run.ExitCode, run.TimedOut, run.DurationMS = r.Store.Redact(c.Command), exit.Code, exit.TimedOut, exit.Duration.Milliseconds()
+	said := out.Summary()
+	run.Output, run.Failing = said.Text(maxOutput), said.Names()
+	if err := r.ledger.AppendCheck(run); err != nil {
+		return run, err
+	}
+	result := "passed"
+	if !run.Passed() {
+		result = "failed"
+	}
+	r.log.Info(what+" "+result+": "+c.Command, "round", run.Round, "exit", exit.Code, "timed_out", exit.TimedOut, "ms", run.DurationMS)
+	return run, nil
+}
+
 // round returns the recorded runs of one round.
 func round(all []contextstore.CheckRun, n int) []contextstore.CheckRun {
-	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool { return c.Round != n })
+	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool { return c.Round != n || c.Setup })
 }
 
 // complete reports whether every check has a run among runs.

@@ -104,6 +104,7 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 	var small *memory.TooSmallError
 	var checks *checksError
 	var own *taskError
+	var setup *setupError
 	var asked *requestError
 	o := task.Outcome{Status: task.Failed}
 	switch {
@@ -117,6 +118,9 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 		o.Status, o.Reason = task.Paused, lang.T("agent.paused")
 	case errors.As(err, &checks):
 		o.Reason = lang.T(checks.key, commands(checks.runs))
+	case errors.As(err, &setup):
+		o.Reason = setup.reason(lang)
+		r.unready = &setup.run
 	case errors.As(err, &budget):
 		o.Reason = lang.T("agent.budget", budget.Taken, budget.Limit, budget.Key)
 	case errors.As(err, &small):
@@ -249,6 +253,9 @@ func (r *run) comment(l i18n.Lang) string {
 		for _, c := range r.after {
 			b.WriteString("- " + l.T("agent.comment_after", c.Command, result(l, c)) + "\n")
 		}
+	}
+	if r.unready != nil && r.unready.Output != "" {
+		b.WriteString("\n" + l.T("agent.comment_setup") + "\n\n" + fenced(cutFront(r.unready.Output, 4000)))
 	}
 	if r.final != "" {
 		b.WriteString("\n" + l.T("agent.comment_said") + "\n\n" + quote(cut(r.final, 4000)) + "\n")

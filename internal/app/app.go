@@ -220,8 +220,29 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	}
 	if err == nil {
 		report.Undelivered = s.outbox().Deliver(context.WithoutCancel(ctx), id)
+		s.clean(ctx)
 	}
 	return report, err
+}
+
+// cleanTime is how long the end of a run may take to clean up after others.
+const cleanTime = 20 * time.Second
+
+// clean removes what ended runs left and the settings no longer keep.
+func (s *system) clean(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	defer cancel()
+	done, err := workspace.Clean(ctx, workspace.CleanOptions{
+		Workspaces: filepath.Dir(s.store.WorkspaceDir("x")), Mirrors: s.store.MirrorsDir(), Setups: filepath.Dir(s.store.SetupDir("x")),
+		Ended:   func(uuid string) (time.Time, bool) { return s.store.Settled(ctx, uuid) },
+		KeepFor: time.Duration(s.cfg.Workspace.KeepDays) * 24 * time.Hour, MaxBytes: int64(s.cfg.Workspace.MaxGB * 1e9), Now: s.env.Now(),
+	})
+	if len(done.Removed) > 0 {
+		s.log.Info("Cleaned up", "removed", len(done.Removed), "bytes", done.Freed)
+	}
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("Not all could be cleaned up: " + err.Error())
+	}
 }
 
 // stopLate stops a run that was asked to stop just as it paused.
@@ -529,6 +550,14 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		}
 		a.Checks = append(a.Checks, agent.Check{Command: c.Run, Timeout: timeout})
 	}
+	for _, c := range cfg.Setup {
+		timeout := c.Timeout()
+		if timeout == 0 {
+			timeout = time.Duration(cfg.Workspace.SetupTimeoutSeconds) * time.Second
+		}
+		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
+	}
+	a.Registries = cfg.Workspace.Registries
 	if cfg.IsSet("checks") && a.Checks == nil {
 		a.Checks = []agent.Check{}
 	}

@@ -101,6 +101,8 @@ func (r rules) text(s string) error {
 		ok = err == nil
 	case "abs":
 		ok = filepath.IsAbs(s)
+	case "host":
+		ok = hostName(s)
 	case "envname":
 		ok = envName(s)
 	case "header":
@@ -131,6 +133,24 @@ func envName(s string) bool {
 		}
 	}
 	return s != ""
+}
+
+// hostName reports whether s is the name of a host, with nothing around it.
+func hostName(s string) bool {
+	if len(s) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "-") != label {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // branchPattern reports whether s gives every task a branch of its own, with a

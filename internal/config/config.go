@@ -30,6 +30,7 @@ type Config struct {
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
 	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, timeout_seconds, trusted."`
+	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each set of packages of a repository before the model's first turn: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
 	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
 	Workspace            Workspace      `yaml:"workspace" doc:"The branch and the commits of a task."`
@@ -100,6 +101,12 @@ type Workspace struct {
 	BranchPattern string `yaml:"branch_pattern" default:"tori/issue-{id}-{slug}" check:"branch" doc:"Name of a task's branch; {id} is the task's number, {slug} a short form of its title."`
 	AuthorName    string `yaml:"author_name" default:"tori" check:"author" doc:"Author of the commits."`
 	AuthorEmail   string `yaml:"author_email" default:"tori@localhost" check:"author" doc:"Address of that author."`
+
+	SetupTimeoutSeconds int      `yaml:"setup_timeout_seconds" default:"1800" check:"min=1,max=604800" doc:"Time limit of one setup command that names none, in seconds."`
+	SetupNetwork        string   `yaml:"setup_network" default:"registries" check:"enum=registries|none" doc:"What setup commands may reach: registries are the hosts of workspace.registries, none is nothing."`
+	Registries          []string `yaml:"registries" default:"proxy.golang.org|sum.golang.org|registry.npmjs.org|registry.yarnpkg.com|pypi.org|files.pythonhosted.org|index.crates.io|static.crates.io|rubygems.org|index.rubygems.org|repo.maven.apache.org|plugins.gradle.org|api.nuget.org|repo.packagist.org|hex.pm|repo.hex.pm|pub.dev" check:"host" doc:"Hosts of package registries, for setup commands."`
+	KeepDays            int      `yaml:"keep_days" default:"7" check:"min=0,max=3650" doc:"How long the workspace of an ended run, an unused mirror and an unused setup are kept, in days; 0 removes them as soon as they are not in use."`
+	MaxGB               float64  `yaml:"max_gb" default:"20" check:"min=0,max=1000000" doc:"Disk space of all workspaces, mirrors and setups, in GB of 1,000,000,000 bytes: the least recently used of those not in use go first; 0 for no limit."`
 }
 
 // Tokens is the section tokens.

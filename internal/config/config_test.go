@@ -73,7 +73,7 @@ func defaults() *Config {
 		ChecksTimeoutSeconds: 600,
 		Sandbox:              Sandbox{Mode: "auto", ShellTimeoutSeconds: 120, MemoryMB: 4096, MaxOutputBytes: 30000},
 		Budget:               Budget{MaxTurns: 500},
-		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost"},
+		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost", 1800, "registries", registries, 7, 20},
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
 	}
@@ -173,7 +173,8 @@ providers:
   ollama_restart_command: restart it
   ollama: {num_ctx: 4096, keep_alive: 300, max_context: 5000, min_context: 1}
 budget: {max_turns: 1, max_tokens: 2, max_minutes: 3, max_cost_usd: 0.5}
-workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c}
+setup: [npm ci, {name: deps, run: "go mod download", timeout_seconds: 900}]
+workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, setup_timeout_seconds: 60, setup_network: none, registries: [r.example.org], keep_days: 3, max_gb: 1.5}
 language: en
 tokens: {estimator: chars4}
 security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], local_hosts: [gpu.example.com]}
@@ -211,7 +212,8 @@ func TestEveryKey(t *testing.T) {
 		},
 		Sandbox:   Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:    Budget{1, 2, 3, 0.5},
-		Workspace: Workspace{"b/{id}", "鳥", "a@b.c"},
+		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
+		Setup:     []Check{{"npm ci", "npm ci", 0}, {"deps", "go mod download", 900}},
 		Language:  "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}}, Access: Access{[]string{"ken", "hanako"}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
@@ -288,6 +290,9 @@ func TestErrors(t *testing.T) {
 		{"check run", "checks:\n  - name: x\n", `c.yaml:2: checks[0].run: expected text that is not empty, found nothing (leave the key out to get the default)`},
 		{"check key", "checks:\n  - run: x\n    timeout: 5\n", `c.yaml:3: checks[0].timeout: unknown key; the nearest is checks[0].name. Known here: name, run, timeout_seconds`},
 		{"check timeout", "checks:\n  - run: x\n    timeout_seconds: 0\n", `c.yaml:3: checks[0].timeout_seconds: expected 1 or more, found 0`},
+		{"setup type", "setup: [1]", `c.yaml:1: setup[0]: expected a command, or {name, run, timeout_seconds}, found 1, which YAML does not read as text; put it in quotes`},
+		{"registry", "workspace: {registries: ['https://x/']}", `c.yaml:1: workspace.registries[0]: expected the name of a host, without scheme, port or path, found the text "https://x/"`},
+		{"keep days", "workspace: {keep_days: -1}", `c.yaml:1: workspace.keep_days: expected 0 or more, found -1`},
 		{"check name", "checks: [a, b, {name: a, run: c}]", `c.yaml:1: checks[2]: expected a name of its own, found "a", which checks[0] has already`},
 		{"script", "\nllm: {provider: script}", `c.yaml:2: llm.script.file: expected a file, found nothing; it is needed because llm.provider is script`},
 		{"fallback", "llm: {fallbacks: [gpt-4o]}", `c.yaml:1: llm.fallbacks[0]: expected PROVIDER/MODEL, e.g. openai/gpt-4o, with provider openai, anthropic, deepseek, ollama, lmstudio or vllm, found the text "gpt-4o"`},
@@ -309,7 +314,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, sandbox, budget, workspace, language, tokens, security, access\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, setup, sandbox, budget, workspace, language, tokens, security, access\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -541,7 +546,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 151 {
+	if len(Keys()) != 157 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }
@@ -600,4 +605,11 @@ func TestRoles(t *testing.T) {
 	if _, ok := r.Role("coder4"); ok {
 		t.Error("a role that is none")
 	}
+}
+
+// registries are the hosts that setup commands may reach unless the file says
+// otherwise.
+var registries = []string{
+	"proxy.golang.org", "sum.golang.org", "registry.npmjs.org", "registry.yarnpkg.com", "pypi.org", "files.pythonhosted.org", "index.crates.io",
+	"static.crates.io", "rubygems.org", "index.rubygems.org", "repo.maven.apache.org", "plugins.gradle.org", "api.nuget.org", "repo.packagist.org", "hex.pm", "repo.hex.pm", "pub.dev",
 }

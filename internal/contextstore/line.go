@@ -163,7 +163,8 @@ type WindowEvent struct {
 // CheckRun is a line of checks.jsonl: one check command that ran to its end.
 type CheckRun struct {
 	Seq        int64    `json:"seq"`
-	Round      int      `json:"round"` // 0 before the first change, then 1, 2 …
+	Round      int      `json:"round"`           // 0 before the first change, then 1, 2 …
+	Setup      bool     `json:"setup,omitempty"` // no check: it made the workspace ready
 	Command    string   `json:"command"`
 	ExitCode   int      `json:"exit_code"`
 	TimedOut   bool     `json:"timed_out,omitempty"`

@@ -372,3 +372,33 @@ func (s *Store) WorkspaceDir(uuid string) string {
 func (s *Store) CacheDir(repository string) string {
 	return filepath.Join(s.BaseDir, "cache", repository)
 }
+
+// SetupDir is where lies what the setups of a repository left, kept between
+// runs. No command of a model may write to it.
+func (s *Store) SetupDir(repository string) string {
+	return filepath.Join(s.BaseDir, "setup", repository)
+}
+
+// MirrorsDir is where the mirrors of remote repositories lie.
+func (s *Store) MirrorsDir() string { return filepath.Join(s.BaseDir, "mirrors") }
+
+// Settled returns when a run ended, or false while it may go on, or owes the
+// world something, or cannot be read.
+func (s *Store) Settled(ctx context.Context, uuid string) (time.Time, bool) {
+	dir, err := s.dir(uuid)
+	if err != nil {
+		return time.Time{}, errors.Is(err, ErrNotFound)
+	}
+	state, err := ReadState(dir)
+	if err != nil || !state.TaskStatus.Final() || state.Phase != "" {
+		return time.Time{}, false
+	}
+	left, err := s.Undelivered(ctx, uuid)
+	if err != nil || len(left) > 0 {
+		return time.Time{}, false
+	}
+	if state.CompletedAt.IsZero() {
+		return state.UpdatedAt.Time, true
+	}
+	return state.CompletedAt.Time, true
+}

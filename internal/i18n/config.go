@@ -48,6 +48,7 @@ var configTexts = map[string]text{
 	"config.want.model":           {"PROVIDER/MODEL, e.g. openai/gpt-4o, with provider openai, anthropic, deepseek, ollama, lmstudio or vllm", "プロバイダー/モデル(例 openai/gpt-4o。プロバイダーは openai、anthropic、deepseek、ollama、lmstudio、vllm のいずれか)"},
 	"config.want.keepalive":       {"seconds, a duration such as 30m, or -1", "秒数、30m のような時間、または -1"},
 	"config.want.abs":             {"an absolute path", "絶対パス"},
+	"config.want.host":            {"the name of a host, without scheme, port or path", "ホスト名(スキーム・ポート・パスなし)"},
 	"config.want.envname":         {"variable names of letters, digits and _", "英数字と _ からなる変数名"},
 	"config.want.header":          {"names of HTTP headers", "HTTP ヘッダー名"},
 	"config.want.author":          {"text of one line without < and >", "< と > を含まない 1 行の文字列"},

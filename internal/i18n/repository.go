@@ -47,4 +47,16 @@ var repositoryTexts = map[string]text{
 		en: "the workspace could not be taken back to snapshot %s: %d paths still differ, e.g. %s",
 		ja: "作業場所をスナップショット %s に戻せませんでした。%d 個のパスが異なります（例: %s）",
 	},
+	"agent.setup_failed": {
+		en: "the workspace could not be set up: `%s` %s. The model was not called; mend the command or the project (setup in the configuration), then run the task again",
+		ja: "作業場所を準備できませんでした: `%s` が%s。モデルは呼び出していません。設定の setup かプロジェクトを直してから、もう一度実行してください",
+	},
+	"agent.setup_network": {
+		en: "the workspace could not be set up: `%s` may need package registries, and this sandbox cannot open the network to them alone. Install what is needed beforehand, or set workspace.setup_network to none if the command works without network",
+		ja: "作業場所を準備できませんでした: `%s` はパッケージレジストリへの接続が必要かもしれませんが、このサンドボックスではそこだけに接続を許すことができません。必要なものを前もって入れるか、ネットワークなしで動くコマンドなら workspace.setup_network を none にしてください",
+	},
+	"agent.comment_setup": {
+		en: "The end of its output:",
+		ja: "出力の末尾:",
+	},
 }

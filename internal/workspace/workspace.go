@@ -323,3 +323,26 @@ func removeAll(path string) error {
 	})
 	return os.RemoveAll(path)
 }
+
+// Missing is what a clone leaves out on purpose: submodules and LFS files would
+// need the network, and programs and addresses that the repository names.
+type Missing struct {
+	Submodules []string // paths as people may read them
+	LFS        int      // files whose contents are elsewhere
+}
+
+// Missing looks for what is left out of the tree.
+func (w *Workspace) Missing(ctx context.Context) (m Missing, err error) {
+	links, err := w.gitlinks(ctx)
+	if err != nil {
+		return m, err
+	}
+	for _, l := range links {
+		m.Submodules = append(m.Submodules, Paths([]Change{{Path: l}})...)
+	}
+	err = w.repo.records(ctx, call{args: []string{"ls-files", "-z", "--", ":(top,attr:filter=lfs)"}}, func([]byte) error {
+		m.LFS++
+		return nil
+	})
+	return m, err
+}

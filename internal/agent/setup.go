@@ -1,0 +1,163 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/workspace"
+)
+
+// setupError ends a run that could not be set up: not the model's fault, which
+// was never called.
+type setupError struct{ run contextstore.CheckRun }
+
+func (e *setupError) Error() string { return e.reason(i18n.English) }
+
+func (e *setupError) reason(l i18n.Lang) string {
+	return l.T("agent.setup_failed", e.run.Command, result(l, e.run))
+}
+
+// setup makes the workspace ready and returns what later commands see of it.
+// Nothing is run once the model has had a turn, unless the workspace is a new one.
+func (r *run) setup(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
+	key := r.ledger.Metadata().TaskKey
+	done, err := r.ws.Setup(ctx, workspace.SetupOptions{
+		Commands: r.Setup, Dir: r.Store.SetupDir(key.Owner + "-" + key.Repo), Late: r.ledger.LastSeq() > 0 && !r.lost,
+		Run: func(ctx context.Context, c workspace.SetupCommand, files string, env map[string]string) error {
+			return r.runSetup(ctx, spec, c, files, env)
+		},
+	})
+	if ctx.Err() != nil {
+		return spec, context.Cause(ctx)
+	}
+	if err != nil || done.Files == "" {
+		return spec, err
+	}
+	if !done.Ran {
+		r.log.Info("Set up from an earlier run", "files", done.Files)
+	}
+	spec.ReadOnly = append(slices.Clone(spec.ReadOnly), done.Files)
+	spec.Env = merged(done.Env, spec.Env)
+	return spec, nil
+}
+
+// merged joins variables; what the configuration says wins.
+func merged(ours, theirs map[string]string) map[string]string {
+	all := maps.Clone(ours)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, theirs)
+	return all
+}
+
+// runSetup runs one command and records it in the ledger.
+func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.SetupCommand, files string, env map[string]string) error {
+	spec.Cache, spec.Env = files, merged(env, spec.Env)
+	shell, err := r.Shell(spec)
+	if err != nil {
+		return err
+	}
+	if c.Network && shell.Confined() {
+		if r.Online == nil {
+			return &taskError{i18n.E("agent.setup_network", c.Run)}
+		}
+		if shell, err = r.Online(spec, r.Registries); err != nil {
+			return err
+		}
+	}
+	check, err := r.runCheck(ctx, shell, Check{Command: c.Run, Timeout: c.Timeout}, contextstore.CheckRun{Setup: true})
+	if err == nil && !check.Passed() {
+		err = &setupError{check}
+	}
+	return err
+}
+
+// maxNamed is how many submodules the model is told by name.
+const maxNamed = 20
+
+// missing tells the model what a clone leaves out on purpose.
+func (r *run) missing(ctx context.Context) (string, error) {
+	m, err := r.ws.Missing(ctx)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	if n := len(m.Submodules); n > 0 {
+		names := strings.Join(m.Submodules[:min(n, maxNamed)], ", ")
+		if n > maxNamed {
+			names += fmt.Sprintf(" and %d more", n-maxNamed)
+		}
+		fmt.Fprintf(&b, "\nSubmodules are not checked out here: %s. Their directories are empty, and nothing in them becomes part of your change.\n", names)
+	}
+	if m.LFS > 0 {
+		fmt.Fprintf(&b, "\n%d files are kept in Git LFS: here they are short pointer files, not their contents. Do not change them.\n", m.LFS)
+	}
+	return b.String(), nil
+}
+
+// steps records the tree after each call that may have changed it, so that it
+// can be shown and taken back. A failure is the log's: the call itself was done.
+func (r *run) steps(tools []tool.Tool) []tool.Tool {
+	for i, t := range tools {
+		if !t.Definition().ReadOnly {
+			tools[i] = step{t, r}
+		}
+	}
+	return tools
+}
+
+type step struct {
+	tool.Tool
+	run *run
+}
+
+func (s step) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
+	res, err := s.Tool.Call(ctx, args)
+	if err == nil {
+		s.run.snapshot(ctx, s.Definition().Name)
+	}
+	return res, err
+}
+
+func (r *run) snapshot(ctx context.Context, label string) {
+	s, err := r.ws.Snapshot(ctx, label)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil && !r.unrecorded:
+		r.unrecorded = true // once: the reason seldom goes away
+		r.log.Warn("Steps are not recorded as snapshots: " + r.Store.Redact(err.Error()))
+	case err == nil:
+		r.log.Debug("Snapshot", "id", s.ID, "label", s.Label)
+	}
+}
+
+// sinceLastStep tells which files are not as the last step left them, after a
+// power cut: they were not synced, the snapshot was (PROTOCOL "Claim" 5).
+func (r *run) sinceLastStep(ctx context.Context) string {
+	all, err := r.ws.Snapshots(ctx)
+	if err != nil || len(all) == 0 {
+		return ""
+	}
+	changes, err := r.ws.Changes(ctx, all[len(all)-1].ID, "")
+	if err != nil {
+		return ""
+	}
+	if len(changes) == 0 {
+		return " All files are as they were after your last finished call."
+	}
+	names := workspace.Paths(changes)
+	text := " Not as they were after your last finished call: " + strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + "."
+}
