@@ -77,6 +77,7 @@ func (a *Agent) Push(ctx context.Context, uuid string, e contextstore.Effect) (s
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = ws.Close() }()
 	head, err := ws.Head(ctx)
 	if err != nil {
 		return "", err

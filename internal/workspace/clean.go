@@ -99,7 +99,40 @@ func Clean(ctx context.Context, opt CleanOptions) (Cleaned, error) {
 			done.Left -= it.size
 		}
 	}
+	errs = append(errs, sweepLocks(opt.Mirrors))
+	repos, err := entries(opt.Setups)
+	errs = append(errs, err)
+	for _, r := range repos {
+		errs = append(errs, sweepLocks(filepath.Join(opt.Setups, r.Name())))
+	}
 	return done, errors.Join(errs...)
+}
+
+// sweepLocks removes the locks of what is no longer there.
+func sweepLocks(dir string) error {
+	files, err := entries(dir)
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name())
+		ext := filepath.Ext(path)
+		of := strings.TrimSuffix(path, ext)
+		if f.IsDir() || ext != ".lock" && ext != ".fetch" || exists(of) {
+			continue
+		}
+		lock, lerr := takeLock(path, exclusive)
+		if lerr != nil {
+			continue // it is about to be there
+		}
+		if !exists(of) {
+			err = errors.Join(err, (&disk.FS{}).Remove(path))
+		}
+		err = errors.Join(err, lock.Close())
+	}
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 // entries lists a directory; a missing one is empty.

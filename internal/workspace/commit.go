@@ -180,7 +180,7 @@ func (w *Workspace) deliverable(ctx context.Context) (bare repo, s *Source, need
 	if err != nil {
 		return bare, s, false, err
 	}
-	bare = repo{gitDir: s.GitDir, hold: w.repo.hold} // without a work tree, nothing can touch one
+	bare = repo{gitDir: s.GitDir, hold: w.repo.hold, env: s.env} // without a work tree, nothing can touch one
 	there, err := bare.git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+w.meta.Branch)
 	if err != nil && exitCode(err) != 1 {
 		return bare, s, false, err

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -59,6 +60,7 @@ type repo struct {
 	gitDir   string
 	workTree string   // "" for none
 	hold     *os.File // inherited by each git, may be nil; not ours to close
+	env      []string // see disarm
 }
 
 // call is one run of git.
@@ -119,7 +121,7 @@ func (r repo) run(ctx context.Context, c call) (string, error) {
 			c.dir = r.workTree
 		}
 	}
-	c.args, c.hold = append(where, c.args...), r.hold
+	c.args, c.hold, c.env = append(where, c.args...), r.hold, slices.Concat(r.env, c.env)
 	return runGit(ctx, verb, c)
 }
 

@@ -24,6 +24,7 @@ type Source struct {
 	Modified  []string
 	Untracked int // untracked entries; a wholly untracked directory counts as one
 
+	env    []string // what its configuration must not do, see disarm
 	remote bool     // Path is an address, and GitDir the mirror of it
 	lock   *os.File // on the mirror, until Close
 }
@@ -40,8 +41,9 @@ const shownFiles = 3
 // Inspect checks that path is, or is inside, a repository that work can start
 // from. Each of its refusals is an i18n error: nothing there, not a directory,
 // not a git repository, no commit yet, modified tracked files. Submodules are
-// compared by commit only; nothing of the repository is executed, its lfs and
-// other filters are those of its own configuration.
+// compared by commit only. Nothing of the repository is executed, its filters
+// neither: LFS files are compared with their pointers, files of other filters
+// as they are.
 func Inspect(ctx context.Context, path string, opt InspectOptions) (*Source, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -120,11 +122,17 @@ func locate(ctx context.Context, abs, path string) (*Source, error) {
 	if err != nil {
 		return nil, i18n.E("workspace.unreadable", path, err)
 	}
+	if !s.Bare && !inside(abs, s.Path) { // core.worktree leads somewhere else
+		return nil, i18n.E("workspace.not_git", path)
+	}
+	if s.env, err = disarm(ctx, s.GitDir); err != nil {
+		return nil, i18n.E("workspace.unreadable", path, err)
+	}
 	return s, nil
 }
 
 func (s *Source) repo() repo {
-	r := repo{gitDir: s.GitDir}
+	r := repo{gitDir: s.GitDir, env: s.env}
 	if !s.Bare {
 		r.workTree = s.Path
 	}
@@ -161,8 +169,19 @@ func (s *Source) readStatus(ctx context.Context, ignore []string) error {
 	for _, p := range ignore {
 		skip = append(skip, s.relative(p))
 	}
+	var modified []string
+	for _, c := range p.all {
+		if c.Kind == Modified && len(modified) < maxLFS {
+			modified = append(modified, c.Path)
+		}
+	}
+	same, err := s.unchangedLFS(ctx, modified)
+	if err != nil {
+		return err
+	}
 	for _, c := range p.all {
 		switch {
+		case same[c.Path]:
 		case c.Kind == Untracked:
 			if !slices.Contains(skip, c.Path) {
 				s.Untracked++
@@ -173,6 +192,9 @@ func (s *Source) readStatus(ctx context.Context, ignore []string) error {
 	}
 	return nil
 }
+
+// maxLFS is how many modified files are looked at more closely.
+const maxLFS = 1000
 
 // relative gives a file's path below the top level. Only its directory is
 // resolved: the file itself may be a link, and git knows it by its own name.

@@ -1,0 +1,200 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A repository that somebody unpacked: whatever its configuration names to be
+// run, over the whole way of a task nothing of it is.
+func TestHostileSource(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	trace := filepath.Join(t.TempDir(), "trace")
+	run := trap(t, filepath.Join(path, ".git/run"), trace)
+	write(t, filepath.Join(path, ".gitattributes"), "* filter=evil diff=evil merge=evil\n")
+	write(t, filepath.Join(path, ".gitmodules"), "[submodule \"a\"]\n\tpath = a\n\turl = ext::sh -c 'touch "+trace+"'\n\tupdate = !touch "+trace+
+		"\n[submodule \"b\"]\n\tpath = b\n\turl = --upload-pack=touch "+trace+"\n[submodule \"../../x\"]\n\tpath = c\n\turl = file:///etc\n")
+	head := strings.TrimSpace(git(t, path, "rev-parse", "HEAD"))
+	git(t, path, "add", ".")
+	for _, sub := range []string{"a", "b", "c"} {
+		if err := os.Mkdir(filepath.Join(path, sub), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		git(t, path, "update-index", "--add", "--cacheinfo", "160000,"+head+","+sub)
+	}
+	git(t, path, "commit", "-q", "-m", "attributes")
+	for _, hook := range []string{"pre-commit", "post-index-change", "fsmonitor-watchman", "reference-transaction", "post-checkout", "pre-auto-gc", "post-update", "pre-receive", "update", "post-receive", "post-rewrite"} {
+		trap(t, filepath.Join(path, ".git/hooks", hook), trace)
+		trap(t, filepath.Join(path, "hooks", hook), trace)
+	}
+	write(t, filepath.Join(path, ".git/more"), fmt.Sprintf("[filter \"evil\"]\n\tclean = %[1]s\n\tsmudge = %[1]s\n\tprocess = %[1]s\n\trequired = true\n[filter \"a.b = c\"]\n\tclean = %[1]s\n", run))
+	config, err := os.ReadFile(filepath.Join(path, ".git/config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(path, ".git/config"), string(config)+fmt.Sprintf(`
+[include]
+	path = more
+[core]
+	fsmonitor = %[1]s
+	hooksPath = %[2]s
+	sshCommand = %[1]s
+	gitProxy = %[1]s
+	askPass = %[1]s
+	editor = %[1]s
+	pager = %[1]s
+	alternateRefsCommand = %[1]s
+	attributesFile = %[2]s/attributes
+[credential]
+	helper = %[1]s
+[credential "https://example.org"]
+	helper = %[1]s
+[diff]
+	external = %[1]s
+[diff "evil"]
+	command = %[1]s
+	textconv = %[1]s
+[merge "evil"]
+	driver = %[1]s
+[uploadpack]
+	packObjectsHook = %[1]s
+[remote "origin"]
+	url = ext::%[1]s
+	uploadpack = %[1]s
+	receivepack = %[1]s
+[url "ext::%[1]s "]
+	insteadOf = git:
+[hook "evil"]
+	event = reference-transaction
+	command = %[1]s
+[gpg]
+	program = %[1]s
+[commit]
+	gpgSign = true
+[alias]
+	status = !%[1]s
+[submodule]
+	recurse = true
+[submodule "a"]
+	url = ext::%[1]s
+	active = true
+[protocol]
+	allow = always
+`, run, filepath.Join(path, "hooks")))
+	// Stats that the index does not know make git look at the contents.
+	for _, f := range []string{"README.md", "src/main.go"} {
+		if err := os.Chtimes(filepath.Join(path, f), when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The trap works: a user's git springs it.
+	_ = exec.Command("git", "-C", path, "status").Run() // it fails of what it ran
+	if _, err := os.Stat(trace); err != nil {
+		t.Fatal("the trap does not work: the test proves nothing")
+	}
+	if err := os.Remove(trace); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(filepath.Join(path, "README.md"), when, when.AddDate(0, 0, 1)); err != nil {
+		t.Fatal(err)
+	}
+
+	s := inspect(t, path)
+	name, err := FreeBranch(t.Context(), s, "tori/issue-1-x")
+	if err != nil || name != "tori/issue-1-x" {
+		t.Fatalf("%s, %v", name, err)
+	}
+	w := create(t, path)
+	if m, err := w.Missing(t.Context()); err != nil || strings.Join(m.Submodules, " ") != "a b c" {
+		t.Errorf("%+v, %v", m, err)
+	}
+	snap(t, w, "start")
+	write(t, filepath.Join(w.Tree(), "README.md"), "changed\n")
+	snap(t, w, "changed")
+	if text, err := w.Diff(t.Context(), DiffOptions{}); err != nil || !strings.Contains(text, "+changed") {
+		t.Errorf("%s, %v", text, err)
+	}
+	id := commit(t, w, "x")
+	if err := w.CheckDeliver(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := w.Deliver(t.Context()); err != nil {
+		t.Error(err)
+	}
+	// Also where it is mirrored.
+	m := &Mirrors{Dir: filepath.Join(t.TempDir(), "m")}
+	mirrored := fromMirror(t, m, Remote{URL: "file://" + path}, "main")
+	workspaceOf(t, mirrored, filepath.Join(t.TempDir(), "w"))
+	if got, err := os.ReadFile(trace); err == nil {
+		t.Errorf("executed:\n%s", got)
+	}
+	if got := strings.TrimSpace(git(t, path, "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "rev-parse", "refs/heads/tori/issue-1-x")); got != id {
+		t.Errorf("delivered %s", got)
+	}
+}
+
+// A configuration that leads git to another tree is no repository of ours, and
+// a .git that is a link or a file is followed to what it names.
+func TestSourceElsewhere(t *testing.T) {
+	t.Parallel()
+	other := newRepo(t, "other")
+	path := newRepo(t, "repo")
+	git(t, path, "config", "core.worktree", other)
+	if s, err := Inspect(t.Context(), path, InspectOptions{AllowDirty: true}); key(err) != "workspace.not_git" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	linked := newRepo(t, "linked")
+	if err := os.Rename(filepath.Join(linked, ".git"), filepath.Join(filepath.Dir(linked), "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../elsewhere", filepath.Join(linked, ".git")); err != nil {
+		t.Fatal(err)
+	}
+	s := inspect(t, linked)
+	if s.Path != linked || s.GitDir != filepath.Join(filepath.Dir(linked), "elsewhere") {
+		t.Errorf("%+v", s)
+	}
+	w := create(t, linked)
+	write(t, filepath.Join(w.Tree(), "f"), "x\n")
+	commit(t, w, "x")
+	if err := w.Deliver(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Files that LFS keeps elsewhere are not taken for modified, though its filter
+// is not run; and they are, where they were.
+func TestSourceWithLFS(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	big := "a large file\n"
+	write(t, filepath.Join(path, ".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n")
+	pointer := fmt.Sprintf("version https://git-lfs.github.com/spec/v1\noid sha256:%x\nsize %d\n", sha256.Sum256([]byte(big)), len(big))
+	for _, f := range []string{"same.bin", "edited.bin"} {
+		write(t, filepath.Join(path, f), pointer)
+	}
+	git(t, path, "add", ".")
+	git(t, path, "commit", "-q", "-m", "lfs")
+	git(t, path, "config", "filter.lfs.clean", "false")
+	git(t, path, "config", "filter.lfs.required", "true")
+	write(t, filepath.Join(path, "same.bin"), big)
+	write(t, filepath.Join(path, "edited.bin"), "a large FILE\n")
+	s, err := Inspect(t.Context(), path, InspectOptions{AllowDirty: true})
+	if err != nil || strings.Join(s.Modified, " ") != "edited.bin" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	write(t, filepath.Join(path, "edited.bin"), big)
+	w := create(t, path)
+	if m, err := w.Missing(t.Context()); err != nil || m.LFS != 2 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if b, err := os.ReadFile(filepath.Join(w.Tree(), "same.bin")); err != nil || string(b) != pointer {
+		t.Errorf("%q, %v", b, err)
+	}
+}

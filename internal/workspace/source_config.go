@@ -1,0 +1,123 @@
+package workspace
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// disarm returns variables that take the teeth out of a repository's own
+// configuration where git reads it: filters, and hooks that newer versions of
+// git take from there. What has a name of its own is in safeConfig.
+func disarm(ctx context.Context, gitDir string) ([]string, error) {
+	var keys, values []string
+	set := func(key, value string) {
+		if !slices.Contains(keys, key) {
+			keys, values = append(keys, key), append(values, value)
+		}
+	}
+	err := repo{gitDir: gitDir}.records(ctx, call{args: []string{"config", "--includes", "--list", "--name-only", "-z"}}, func(rec []byte) error {
+		key := string(rec)
+		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
+		if first == last {
+			return nil
+		}
+		switch name := key[last+1:]; key[:first] {
+		case "filter":
+			if name == "required" {
+				set(key, "false")
+			} else {
+				set(key, "") // no command
+			}
+		case "hook":
+			set(key[:last]+".command", "true")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(keys))}
+	for i := range keys {
+		n := strconv.Itoa(i)
+		env = append(env, "GIT_CONFIG_KEY_"+n+"="+keys[i], "GIT_CONFIG_VALUE_"+n+"="+values[i])
+	}
+	return env, nil
+}
+
+// unchangedLFS returns which of these modified files are, as LFS sees them,
+// what their pointers say. Its filter is not run; a pointer is easily read.
+func (s *Source) unchangedLFS(ctx context.Context, paths []string) (map[string]bool, error) {
+	same := map[string]bool{}
+	if len(paths) == 0 {
+		return same, nil
+	}
+	var fields []string
+	err := s.repo().records(ctx, call{args: []string{"check-attr", "-z", "--stdin", "filter"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00")}, func(rec []byte) error {
+		if fields = append(fields, string(rec)); len(fields) == 3 { // path, attribute, value
+			if fields[2] == "lfs" {
+				same[fields[0]] = false
+			}
+			fields = nil
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for path := range same {
+		pointer := &head{max: 1 << 10}
+		if _, err := s.repo().run(ctx, call{args: []string{"cat-file", "blob", ":0:" + path}, out: pointer}); err != nil {
+			if ctx.Err() != nil {
+				return nil, ctx.Err()
+			}
+			continue // deleted, or in conflict: modified at any rate
+		}
+		same[path] = pointsTo(pointer.b, filepath.Join(s.Path, path))
+	}
+	return same, nil
+}
+
+// pointsTo reports whether an LFS pointer (git-lfs/docs/spec.md) is that of a file.
+func pointsTo(pointer []byte, path string) bool {
+	var oid string
+	size := int64(-1)
+	for l := range bytes.Lines(pointer) {
+		key, value, _ := strings.Cut(strings.TrimSpace(string(l)), " ")
+		switch key {
+		case "oid":
+			oid, _ = strings.CutPrefix(value, "sha256:")
+		case "size":
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				size = n
+			}
+		}
+	}
+	st, err := os.Lstat(path)
+	if err != nil || !st.Mode().IsRegular() || st.Size() != size {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	sum := sha256.New()
+	if n, err := io.Copy(sum, f); err != nil || n != size {
+		return false
+	}
+	return hex.EncodeToString(sum.Sum(nil)) == oid
+}
+
+// inside reports whether path is dir or below it.
+func inside(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+}
