@@ -111,6 +111,10 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	defer func() { _ = lock.Close() }()
 	if err := build(ctx, opt, tmp, dir); err != nil {
 		_ = removeAll(tmp)
+		promised, _ := filepath.Glob(filepath.Join(escapeGlob(opt.Source.GitDir), "objects/pack/*.promisor"))
+		if exitCode(err) > 0 && len(promised) > 0 {
+			return nil, i18n.E("workspace.partial_clone", opt.Source.Path)
+		}
 		return nil, fmt.Errorf("create workspace of %s: %w", opt.Source.Path, err)
 	}
 	if err := opt.FS.Rename(tmp, dir); err != nil {
