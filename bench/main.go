@@ -1,8 +1,9 @@
 // Command bench measures what a turn of tori costs beside the least that a turn
 // can cost, in one run and on one disk, against a server without a model; then
-// the clients of models beside bare net/http, and the ledger with a long history
-// beside the naive way. It prints the figures with their budgets and judges
-// nothing by its exit code: it fails only where a run does.
+// the clients of models beside bare net/http, clones and snapshots of workspaces,
+// and the ledger with a long history beside the naive way. It prints the figures
+// with their budgets and judges nothing by its exit code: it fails only where a
+// run does.
 package main
 
 import (
@@ -50,6 +51,8 @@ func run(args []string) error {
 		return launch(args[1], args[2:])
 	case len(args) > 1 && args[0] == "ledger":
 		return ledgerMain(ctx, args[1:])
+	case len(args) == 3 && args[0] == "workspace":
+		return workspaceMain(ctx, args[1], args[2])
 	case len(args) == 1 && args[0] == "llm-server":
 		return llmServerMain(ctx)
 	}
@@ -71,6 +74,10 @@ func run(args []string) error {
 		v.llm, err = b.llm(ctx, fullLLM())
 		failed = append(failed, err)
 	}
+	if ctx.Err() == nil && o.workspaces {
+		v.workspace, err = b.workspaces(ctx)
+		failed = append(failed, err)
+	}
 	if ctx.Err() == nil {
 		v.ledger, err = b.ledger(ctx, o.parts)
 		failed = append(failed, err)
@@ -89,13 +96,14 @@ func run(args []string) error {
 
 // options say what is measured, and of what.
 type options struct {
-	tori    string // the program; "" measures no runs
-	dir     string
-	turns   []int
-	runs    int
-	window  bool
-	clients bool
-	parts   []string // of the ledger
+	tori       string // the program; "" measures no runs
+	dir        string
+	turns      []int
+	runs       int
+	window     bool
+	clients    bool
+	workspaces bool
+	parts      []string // of the ledger
 }
 
 func parseOptions(args []string) (o options, err error) {
@@ -108,6 +116,8 @@ func parseOptions(args []string) (o options, err error) {
 	flags.BoolVar(&o.clients, "llm", true, "also measure the clients of models")
 	ledger := flags.String("ledger", strings.Join(partNames(), ","), "what to measure of the ledger, a `list`; \"\" for nothing")
 	ledgerOnly := flags.Bool("ledger-only", false, "measure the ledger alone, and no runs")
+	flags.BoolVar(&o.workspaces, "workspace", true, "also measure clones and snapshots")
+	workspaceOnly := flags.Bool("workspace-only", false, "measure clones and snapshots alone, and no runs")
 	llmOnly := flags.Bool("llm-only", false, "measure the clients of models alone, and no runs")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -121,12 +131,14 @@ func parseOptions(args []string) (o options, err error) {
 	switch {
 	case o.runs < 1 || flags.NArg() > 0:
 		return o, errors.New("-runs must be at least 1, and nothing may follow the flags")
-	case *ledgerOnly && *llmOnly:
-		return o, errors.New("-ledger-only and -llm-only exclude each other")
+	case *ledgerOnly && *llmOnly || *workspaceOnly && (*ledgerOnly || *llmOnly):
+		return o, errors.New("-ledger-only, -llm-only and -workspace-only exclude each other")
 	case *ledgerOnly:
-		o.tori, o.clients = "", false
+		o.tori, o.clients, o.workspaces = "", false, false
 	case *llmOnly:
-		o.tori, o.clients, o.parts = "", true, nil
+		o.tori, o.clients, o.parts, o.workspaces = "", true, nil, false
+	case *workspaceOnly:
+		o.tori, o.clients, o.parts, o.workspaces = "", false, nil, true
 	}
 	return o, nil
 }

@@ -21,6 +21,8 @@ type results struct {
 
 	llm    map[string]sample // by vendor
 	ledger map[string]sample // by part
+
+	workspace []sample // by treeShapes
 }
 
 // pair is the floor's and tori's medians of one plan.
@@ -117,6 +119,7 @@ func (r *report) print(v *results) {
 		r.row("peak memory, MiB", "%.1f", []float64{quantile(peaks, 0), median(peaks), quantile(peaks, 1)}, r.verdict(maxHelloPeak, " MiB", median(peaks)))
 	}
 	r.llm(v.llm)
+	r.workspace(v.workspace)
 	r.ledger(v.ledger)
 	_, _ = fmt.Fprintf(r.w, "\n%d of the budgets are exceeded.\n", r.over)
 }

@@ -49,9 +49,12 @@ var safeConfig = []string{
 	// Memory does not grow with the repository: large files stream, and packs
 	// are made by one thread with a window of bounded size.
 	"core.bigFileThreshold=32m",
+	"core.packedGitLimit=128m",
+	"core.packedGitWindowSize=16m",
 	"core.deltaBaseCacheLimit=64m",
 	"pack.threads=1",
 	"pack.windowMemory=64m",
+	"checkout.workers=0", // as many as there are processors
 }
 
 // repo is a repository as our git sees it: always by explicit paths, so that
