@@ -27,7 +27,7 @@ import (
 //
 // A task's clone shares the mirror's objects by hard links, not by alternates:
 // a mirror may be repacked or removed while tasks of it are paused for months,
-// and nothing of theirs is lost (docs/decisions/011).
+// and nothing of theirs is lost (docs/decisions/012).
 type Mirrors struct {
 	Dir  string           // absolute, on the file system of the workspaces; made where missing
 	Now  func() time.Time // nil for time.Now

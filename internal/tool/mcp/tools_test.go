@@ -152,7 +152,7 @@ func TestLimits(t *testing.T) {
 		if err != nil || len(res.Text) > 2000 {
 			t.Errorf("%d bytes, %v", len(res.Text), err)
 		}
-		says(t, res, false, "output-000001.txt")
+		says(t, res, false, "output-000001")
 	})
 }
 
