@@ -131,10 +131,12 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 		if r.ledger.State().LLMCallCount > 0 {
 			o.Status = task.Paused // a larger context_length lets it go on
 		}
+	case errors.Is(err, turn.ErrCutOff):
+		o.Reason = lang.T("agent.cut_off", r.Client.Provider()+"/"+r.Client.Model())
 	case errors.Is(err, turn.ErrNonsense):
 		o.Reason = lang.T("agent.nonsense", r.Client.Provider()+"/"+r.Client.Model())
 	case errors.As(err, &model):
-		o.Reason = lang.T("agent.model", r.Client.Provider()+"/"+r.Client.Model(), err)
+		o.Reason = lang.T("agent.model", r.Client.Provider()+"/"+r.Client.Model(), model.Explain(lang))
 		if model.Kind != llm.KindScriptEnded && r.ledger.State().LLMCallCount > 0 {
 			o.Status = task.Paused
 		}

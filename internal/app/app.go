@@ -29,6 +29,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/record"
+	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/sandbox"
@@ -166,6 +167,9 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	client, spec, err := s.client(ctx, "tori run "+cmp.Or(s.opt.Resume, meta.TaskKey.ID))
 	if err != nil {
 		return report, &ConfigError{err}
+	}
+	if s.cfg.Budget.MaxCostUSD > 0 && !spec.Priced && spec.Provider != script.Provider {
+		s.env.Notice("app.unpriced", spec.Name())
 	}
 	shell, err := s.shell(ctx)
 	if err != nil {

@@ -53,11 +53,12 @@ type testModelCmd struct {
 func (t testModelCmd) Run(c *console) error {
 	return t.with(c, func(ctx context.Context, m *models.Models) error {
 		trial, err := m.Try(ctx, models.Use{Role: t.Role, Model: t.Model, LocalOnly: t.LocalOnly, Who: "tori models test"})
-		if err != nil && !errors.As(err, new(*llm.Error)) {
+		var e *llm.Error
+		switch {
+		case errors.As(err, &e):
+			return errors.New(e.Explain(c.lang))
+		case err != nil:
 			return usage(err)
-		}
-		if err != nil {
-			return err
 		}
 		return ops.Trial(c.out, trial, ops.ModelsOptions{JSON: t.JSON, Lang: c.lang, Mask: c.sanitizer().String})
 	})

@@ -16,6 +16,7 @@ var catalog = join(
 	ledgerTexts,
 	llmTexts,
 	llmclientsTexts,
+	llmkindsTexts,
 	mcpTexts,
 	modelsTexts,
 	ollamaTexts,

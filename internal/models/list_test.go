@@ -127,7 +127,7 @@ func TestHealth(t *testing.T) {
 		{name: "all is well", ready: true},
 		{name: "another model is loaded as well", change: func(o *llmtest.Ollama) { o.Load("x", 1<<17) }, ready: true},
 		{name: "not loaded", change: func(o *llmtest.Ollama) { o.Unload("m") }, why: "The model m is not in the memory"},
-		{name: "too long a context", change: func(o *llmtest.Ollama) { o.Load("m", 40000) }, why: "is loaded with a context length of 40000, outside of 0 to 32768"},
+		{name: "too long a context", change: func(o *llmtest.Ollama) { o.Load("m", 40000) }, why: "is loaded with a context length of 40000, outside of 32768 to 32768"},
 		{name: "down", change: func(o *llmtest.Ollama) { o.Down(nil) }, why: "does not answer"},
 		{name: "a role in use cannot be called", text: "routing: {llm: {coder_provider: lmstudio, coder_model: l}}\nllm: {provider: ollama, ollama: {endpoint: %q, model: m}, lmstudio: {base_url: 'http://127.0.0.1:1/v1'}}"},
 		{name: "a role in use is not configured", text: "routing: {llm: {coder_provider: openai}}\nllm: {provider: ollama, ollama: {endpoint: %q, model: m}}"},

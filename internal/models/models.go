@@ -162,7 +162,12 @@ func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 	if err != nil {
 		return nil, s, err
 	}
-	return price.Priced(c, func(by string) (price.Price, bool) {
+	s.Priced = true
+	for i := range all {
+		_, known := m.price(&all[i])
+		s.Priced = s.Priced && known
+	}
+	return price.Priced(&cleanIDs{c, m.Redact}, func(by string) (price.Price, bool) {
 		for i := range all {
 			if asked := members[i].Client; asked.Provider()+"/"+asked.Model() == by { // as configured, as by is
 				return m.price(&all[i])
@@ -404,7 +409,7 @@ func (m *Models) show(ctx context.Context, s *Spec, hc *http.Client) *ollama.Mod
 	s.Cloud = s.Cloud || shown.RemoteHost != ""
 	if n := shown.ContextLength; n > 0 && n < s.NumCtx {
 		m.Log.Warn(m.Lang.T("models.context", s.Name(), n, s.NumCtx))
-		s.NumCtx, s.Context = n, n
+		s.NumCtx, s.Context, s.MinContext = n, n, min(s.MinContext, n)
 	}
 	return shown
 }

@@ -42,6 +42,7 @@ type Spec struct {
 	Context         int  // tokens that a conversation may have: the smallest of the limits in force
 	Explicit        bool // somebody asked for this very model: no other answers in its place
 	Fallbacks       []Spec
+	Priced          bool // of a Client: the prices of all that may answer are known
 
 	MaxTokens   int      // of one answer; 0 leaves it to the provider
 	JobTokens   int      // of all answers of one job; 0 is no limit
@@ -177,7 +178,7 @@ func (s *Spec) setContext(n int) {
 	}
 	s.NumCtx = n
 	if s.Role != Chat && s.Role != Worker {
-		s.MaxContext = n
+		s.MinContext, s.MaxContext = n, n // it is checked against what it asks for
 	} else if s.MaxContext > 0 && n > s.MaxContext {
 		s.NumCtx, s.Context = s.MaxContext, s.MaxContext
 	}

@@ -70,8 +70,11 @@ const parallel = 4
 // ErrNonsense ends a run whose model keeps giving empty answers.
 var ErrNonsense = errors.New("the model keeps answering with neither text nor a tool call")
 
+// ErrCutOff ends a run whose model never gets a tool call said within its limit.
+var ErrCutOff = errors.New("the model's answers keep being cut off inside a tool call")
+
 // Run takes turns until the model answers without calling a tool, and returns
-// that answer. An error is ctx's, a *BudgetError, ErrNonsense, an *llm.Error,
+// that answer. An error is ctx's, a *BudgetError, ErrNonsense, ErrCutOff, an *llm.Error,
 // a *memory.TooSmallError, or the ledger's; the ledger is consistent after each.
 func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 	if err := l.closeOpen(ctx); err != nil {
@@ -98,8 +101,12 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 		l.Log.Info(fmt.Sprintf("LLM call #%d: %d tokens", l.Ledger.State().LLMCallCount, answer.Usage.Sum()), said(answer.Content)...)
 		switch {
 		case len(reply.Message.ToolCalls) > 0:
-			nudges = 0
-			err = l.act(ctx, reply, answer)
+			if nudges++; reply.FinishReason != llm.FinishLength || len(reply.Message.ToolCalls) > 1 {
+				nudges = 0 // at least one call was whole
+			}
+			if err = l.act(ctx, reply, answer); err == nil && nudges > maxNudges {
+				return answer, ErrCutOff
+			}
 		case !Final(answer):
 			if nudges++; nudges > maxNudges {
 				return answer, ErrNonsense

@@ -418,3 +418,21 @@ func TestDiskFullStopsBeforeTheToolRuns(t *testing.T) {
 		t.Errorf("messages %s", r)
 	}
 }
+
+// A model whose only call is cut off at its limit again and again gets nowhere,
+// and each such call may cost the whole limit.
+func TestCallsThatAreAlwaysCutOff(t *testing.T) {
+	t.Parallel()
+	cut := func() (*llm.Reply, error) {
+		r, err := say("", call("1", "write"))()
+		r.FinishReason = llm.FinishLength
+		return r, err
+	}
+	b := setup(t, hands{"write": ok("written")}, cut, cut, say("", call("2", "write")), cut, cut, cut, cut, cut)
+	if _, err := b.loop.Run(t.Context()); !errors.Is(err, ErrCutOff) {
+		t.Fatal(err)
+	}
+	if n := b.ctx.State().LLMCallCount; n != 7 { // a whole call begins the count anew
+		t.Errorf("%d calls", n)
+	}
+}
