@@ -125,7 +125,7 @@ func sweepLocks(dir string) error {
 		if !exists(of) {
 			err = errors.Join(err, (&disk.FS{}).Remove(path))
 		}
-		err = errors.Join(err, lock.Close())
+		err = errors.Join(err, release(lock))
 	}
 	return err
 }
@@ -236,7 +236,7 @@ func (it *item) remove() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }()
+	defer func() { _ = release(lock) }()
 	tmp := it.path
 	if !strings.HasPrefix(filepath.Base(tmp), tempPrefix) {
 		tmp = tempName(it.path)

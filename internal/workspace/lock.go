@@ -25,7 +25,7 @@ const (
 )
 
 // takeLock takes the open-file-description lock on path, which it makes where
-// it is missing, or returns errBusy. The lock ends when the file is closed, or
+// it is missing, or returns errBusy. The lock ends with release, or
 // with the process.
 func takeLock(path string, kind lockKind) (*os.File, error) {
 	for {
@@ -47,8 +47,15 @@ func takeLock(path string, kind lockKind) (*os.File, error) {
 				return f, nil
 			}
 		}
-		_ = f.Close()
+		_ = release(f)
 	}
+}
+
+// release gives a lock back. Closing alone would not: a process that is being
+// started at this moment has the file open until it executes its program.
+func release(f *os.File) error {
+	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Whence: 0})
+	return errors.Join(err, f.Close())
 }
 
 // change makes a lock that is held one of another kind, or returns errBusy and

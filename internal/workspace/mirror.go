@@ -65,14 +65,14 @@ func (m *Mirrors) Source(ctx context.Context, remote Remote, branch string) (*So
 	if err != nil {
 		return nil, fmt.Errorf("mirror of %s: %w", remote.URL, err)
 	}
-	defer func() { _ = fetching.Close() }()
+	defer func() { _ = release(fetching) }()
 	lock, err := m.update(ctx, remote, dir, asked)
 	if err != nil {
 		return nil, err
 	}
 	s := &Source{Path: remote.URL, GitDir: filepath.Join(dir, "git"), Bare: true, remote: true, lock: lock}
 	if err := s.at(ctx, branch); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, release(lock))
 	}
 	return s, nil
 }
@@ -94,7 +94,7 @@ func (m *Mirrors) update(ctx context.Context, remote Remote, dir string, asked t
 		if meta, merr = readMirror(dir); (merr == nil) == (before == nil) {
 			break
 		}
-		_ = lock.Close() // it was removed a moment ago
+		_ = release(lock) // it was removed a moment ago
 	}
 	if merr != nil || meta.Began.Before(asked) {
 		err = m.fetch(ctx, remote, dir, merr == nil)
@@ -105,7 +105,7 @@ func (m *Mirrors) update(ctx context.Context, remote Remote, dir string, asked t
 		err = repo{gitDir: filepath.Join(dir, "git"), hold: m.Hold}.tidy(ctx)
 	}
 	if err = errors.Join(err, change(lock, shared)); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, release(lock))
 	}
 	return lock, nil
 }
@@ -263,7 +263,7 @@ func (s *Source) Close() error {
 	if s.lock == nil {
 		return nil
 	}
-	err := s.lock.Close()
+	err := release(s.lock)
 	s.lock = nil
 	return err
 }

@@ -103,7 +103,7 @@ func (m Remote) run(ctx context.Context, r repo, args []string, rest ...string) 
 		c.cfg = append(c.cfg, "credential."+u.Scheme+"://"+u.Host+`.helper=!f() { test "$1" != get || cat /proc/self/fd/`+fd+"; }; f")
 	}
 	out, err := r.run(ctx, c)
-	return out, m.explain(u, err)
+	return out, m.explain(err)
 }
 
 // file is a memory file with the login in the words of git-credential(1).
@@ -138,7 +138,7 @@ func (c Credential) forms() []string {
 }
 
 // explain says what a failure of git with the remote is to people.
-func (m Remote) explain(u *url.URL, err error) error {
+func (m Remote) explain(err error) error {
 	var g *gitError
 	if !errors.As(err, &g) {
 		return err

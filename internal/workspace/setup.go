@@ -128,7 +128,7 @@ func (w *Workspace) Setup(ctx context.Context, opt SetupOptions) (Setup, error) 
 		err = (&disk.FS{}).Replace(mark, []byte(key+"\n"), false)
 	}
 	if err != nil {
-		return Setup{}, errors.Join(err, lock.Close())
+		return Setup{}, errors.Join(err, release(lock))
 	}
 	w.held = append(w.held, lock)
 	return Setup{Files: filepath.Join(dir, "files"), Env: laterEnv(filepath.Join(dir, "files")), Ran: meta == nil}, nil
@@ -190,7 +190,7 @@ func lockSetup(ctx context.Context, dir string) (*os.File, *setupMeta, error) {
 		case err != nil && before != nil:
 			return lock, nil, nil
 		}
-		_ = lock.Close() // made or removed while we waited
+		_ = release(lock) // made or removed while we waited
 	}
 }
 
@@ -367,7 +367,7 @@ func laterEnv(files string) map[string]string {
 			return false
 		}
 		names, _ := f.Readdirnames(1)
-		return errors.Join(f.Close()) == nil && len(names) > 0
+		return f.Close() == nil && len(names) > 0
 	}
 	if has("gomod") {
 		env["GOMODCACHE"] = filepath.Join(files, "gomod")

@@ -264,7 +264,7 @@ func TestSnapshotLaw(t *testing.T) {
 	path := newRepo(t, "repo")
 	rounds := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if rounds++; rounds > 3 { // each is many calls of git
+		if rounds++; rounds > 2 { // each is many calls of git
 			return
 		}
 		w := create(t, path)

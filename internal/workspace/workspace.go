@@ -53,7 +53,6 @@ type Workspace struct {
 	dir  string
 	meta meta
 	repo repo
-	lock *os.File // shared, on {dir}/lock: Clean leaves it alone
 	now  func() time.Time
 	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
 
@@ -108,7 +107,7 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
 	}
-	defer func() { _ = lock.Close() }()
+	defer func() { _ = release(lock) }()
 	if err := build(ctx, opt, tmp, dir); err != nil {
 		_ = removeAll(tmp)
 		promised, _ := filepath.Glob(filepath.Join(escapeGlob(opt.Source.GitDir), "objects/pack/*.promisor"))
@@ -141,7 +140,7 @@ func (w *Workspace) Close() error {
 	defer w.mu.Unlock()
 	var err error
 	for _, f := range w.held {
-		err = errors.Join(err, f.Close())
+		err = errors.Join(err, release(f))
 	}
 	w.held = nil
 	return err
