@@ -296,10 +296,10 @@ func TestModelTrouble(t *testing.T) {
 		code    int
 		last    string
 	}{
-		"wrong key, nothing done yet":   {[]llmtest.Answer{{Status: 401, ErrorText: "bad key"}}, exitFailed, "failed: the model openai/m could not be used: .*auth.*bad key"},
-		"server gone after a while":     {[]llmtest.Answer{call, {Status: 503, ErrorText: "overloaded"}}, exitPaused, "paused: the model openai/m could not be used: .*server.*overloaded"},
-		"no such model":                 {[]llmtest.Answer{{Status: 404, ErrorText: "no model m"}}, exitFailed, "failed: .*not_found.*no model m"},
-		"not the wire format":           {[]llmtest.Answer{{Body: "<html>hello</html>", ContentType: "text/html"}}, exitFailed, "failed: .*invalid"},
+		"wrong key, nothing done yet":   {[]llmtest.Answer{{Status: 401, ErrorText: "bad key"}}, exitFailed, "failed: the model openai/m could not be used: .*refused the key.*HTTP 401.*bad key"},
+		"server gone after a while":     {[]llmtest.Answer{call, {Status: 503, ErrorText: "overloaded"}}, exitPaused, "paused: the model openai/m could not be used: .*HTTP 503.*overloaded"},
+		"no such model":                 {[]llmtest.Answer{{Status: 404, ErrorText: "no model m"}}, exitFailed, "failed: .*no such model.*HTTP 404.*no model m"},
+		"not the wire format":           {[]llmtest.Answer{{Body: "<html>hello</html>", ContentType: "text/html"}}, exitFailed, "failed: .*gave an answer that is none"},
 		"nothing but emptiness":         {[]llmtest.Answer{{Text: ""}}, exitFailed, "failed: the model openai/m keeps answering with neither"},
 		"malformed arguments, then not": {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "read_file", Arguments: `{"path": "REA`}}}, {Text: "Done."}}, exitOK, "completed: no change was made; the project has no checks"},
 		"cut off inside a call":         {[]llmtest.Answer{{Calls: []llm.ToolCall{{ID: "c1", Name: "write_file", Arguments: `{"path":"x","content":"half`}}, Finish: "length"}, {Text: "Done."}}, exitOK, "completed: no change was made; the project has no checks"},
