@@ -13,6 +13,7 @@ require (
 	github.com/pressly/goose/v3 v3.27.3
 	github.com/rogpeppe/go-internal v1.16.0
 	go.uber.org/goleak v1.3.0
+	golang.org/x/net v0.62.0
 	golang.org/x/sys v0.49.0
 	modernc.org/sqlite v1.56.0
 	mvdan.cc/sh/v3 v3.14.1

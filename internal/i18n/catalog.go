@@ -25,6 +25,7 @@ var catalog = join(
 	priceTexts,
 	recordTexts,
 	repositoryTexts,
+	sandboxTexts,
 	spendingTexts,
 	workspaceTexts,
 )

@@ -1,10 +1,10 @@
 package sandbox
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,33 +14,61 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/i18n"
 )
 
-// tmpSize bounds /tmp and /dev/shm, which are memory, in bytes each.
+// tmpSize bounds /tmp and /dev/shm, which are memory, in bytes each, where no
+// limit of memory does.
 const tmpSize = "2147483648"
 
 // confined runs commands under bubblewrap.
 type confined struct {
 	box  *Sandbox
-	spec Spec
 	args []string // the mounts of the task, the same for every command
 }
 
-// Runner returns a Runner whose commands see only what spec gives them.
+// Runner returns a Runner whose commands see only what spec gives them. It
+// fails where this kind of sandbox cannot keep what spec asks for.
 func (s *Sandbox) Runner(spec Spec) (Runner, error) {
 	spec, err := spec.check()
 	if err != nil {
 		return nil, err
 	}
+	r := &runner{kind: s.kind, spec: given(spec)}
+	if spec.Network.open() && s.kind != KindBwrap && s.kind != KindNamespaces {
+		return nil, i18n.E("sandbox.no_allow_list", s.kind)
+	}
+	switch s.kind {
+	case KindBwrap:
+		c := &confined{box: s, args: s.bwrapArgs(spec)}
+		r.prepare = c.prepare
+	case KindContainer:
+		r.prepare = s.contain
+	default:
+		r.prepare = s.reexec
+		if s.kind == KindLandlock {
+			keep, err := keepGitFile(spec)
+			if err != nil {
+				return nil, err
+			}
+			r.after = keep
+		}
+	}
+	return r, nil
+}
+
+// bwrapArgs is what all commands of a task have in common.
+func (s *Sandbox) bwrapArgs(spec Spec) []string {
 	size := ""
 	if slices.Contains(s.extra, "--size") {
-		size = tmpSize
+		size = itoa(int(spec.tmpBytes()))
 	}
-	args := isolation()
-	if slices.Contains(s.extra, "--disable-userns") {
+	args := s.isolation()
+	if slices.Contains(s.extra, "--disable-userns") && !s.without["users"] {
 		args = append(args, "--unshare-user", "--disable-userns")
 	}
-	args = append(args, systemMounts(size)...)
+	args = append(args, s.systemMounts(size)...)
 	args = append(args, "--dir", "/tmp/home")
 	args = append(args, taskMounts(spec, s.tools)...)
 	args = append(args, "--clearenv")
@@ -48,25 +76,33 @@ func (s *Sandbox) Runner(spec Spec) (Runner, error) {
 		k, v, _ := strings.Cut(kv, "=")
 		args = append(args, "--setenv", k, v)
 	}
-	return &confined{box: s, spec: spec, args: args}, nil
+	return args
 }
 
-func (c *confined) Confined() bool { return true }
-
 // isolation is what is taken away from every command.
-func isolation() []string {
-	return []string{
-		"--unshare-all", "--cap-drop", "ALL", "--die-with-parent", "--new-session",
-		"--hostname", "sandbox",
+func (s *Sandbox) isolation() []string {
+	var args []string
+	for _, w := range [][]string{
+		{"users", "--unshare-user-try"}, {"ipc", "--unshare-ipc"}, {"processes", "--unshare-pid"}, {"network", "--unshare-net"},
+		{"names", "--unshare-uts", "--hostname", "sandbox"}, {"groups", "--unshare-cgroup-try"}, {"rights", "--cap-drop", "ALL"},
+		{"session", "--new-session"},
+	} {
+		if !s.without[w[0]] {
+			args = append(args, w[1:]...)
+		}
 	}
+	return append(args, "--die-with-parent")
 }
 
 // systemMounts is the part of the machine that every program needs: its
 // programs and libraries, and those files of /etc that hold no secret.
 // /etc/ssl is not given whole: it may hold private keys.
-func systemMounts(tmpSize string) []string {
+func (s *Sandbox) systemMounts(tmpSize string) []string {
+	if s.without["mounts"] {
+		return []string{"--bind", "/", "/"}
+	}
 	var args []string
-	for _, p := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"} {
+	for _, p := range systemDirs() {
 		st, err := os.Lstat(p)
 		if err != nil {
 			continue
@@ -79,14 +115,15 @@ func systemMounts(tmpSize string) []string {
 		}
 		args = append(args, "--ro-bind", p, p)
 	}
-	for _, p := range []string{
-		"passwd", "group", "hosts", "nsswitch.conf", "protocols", "services", "localtime", "mime.types",
-		"alternatives", "ca-certificates", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted",
-		"ld.so.cache", "ld.so.conf", "ld.so.conf.d",
-	} {
-		args = append(args, "--ro-bind-try", "/etc/"+p, "/etc/"+p)
+	for _, p := range systemFiles() {
+		args = append(args, "--ro-bind-try", p, p)
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	for _, p := range maskedProc() {
+		if _, err := os.Lstat(p); err == nil {
+			args = append(args, "--ro-bind", "/dev/null", p)
+		}
+	}
 	for _, p := range []string{"/dev/shm", "/tmp"} {
 		if tmpSize != "" {
 			args = append(args, "--size", tmpSize)
@@ -100,6 +137,12 @@ func systemMounts(tmpSize string) []string {
 // path inside another comes after it and decides for itself.
 func taskMounts(spec Spec, tools toolchain) []string {
 	how := map[string]string{}
+	for _, p := range hidden(spec, tools) {
+		how[p] = "--tmpfs"
+		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+			how[p] = "" // nothing to be read
+		}
+	}
 	for _, p := range append(tools.paths(), spec.ReadOnly...) {
 		how[p] = "--ro-bind-try"
 	}
@@ -110,36 +153,50 @@ func taskMounts(spec Spec, tools toolchain) []string {
 	if spec.GitDir != "" {
 		how[spec.GitDir] = "--ro-bind"
 	}
-	paths := make([]string, 0, len(how))
-	for p := range how {
-		paths = append(paths, p)
+	var args, sealed []string
+	for _, p := range slices.Sorted(maps.Keys(how)) {
+		switch how[p] {
+		case "":
+			args = append(args, "--ro-bind", "/dev/null", p)
+		case "--tmpfs":
+			args = append(args, "--tmpfs", p)
+			sealed = append(sealed, "--remount-ro", p)
+		default:
+			args = append(args, how[p], p, p)
+		}
 	}
-	slices.Sort(paths)
-	var args []string
-	for _, p := range paths {
-		args = append(args, how[p], p, p)
-	}
-	return args
+	return append(args, sealed...)
 }
 
-// Run implements Runner.
-func (c *confined) Run(ctx context.Context, command Command) (Exit, error) {
-	if err := command.check(); err != nil {
-		return Exit{}, err
+// hidden are the paths of Spec.Hide that would be seen: those inside something
+// that is given.
+func hidden(spec Spec, tools toolchain) []string {
+	shown := append(append(tools.paths(), spec.ReadOnly...), systemDirs()...)
+	shown = append(shown, spec.Workspace)
+	if spec.Cache != "" {
+		shown = append(shown, spec.Cache)
 	}
-	dir, err := c.spec.dir(command)
-	if err != nil {
-		return Exit{}, err
+	var all []string
+	for _, h := range spec.Hide {
+		if _, err := os.Lstat(h); err != nil {
+			continue
+		}
+		if slices.ContainsFunc(shown, func(p string) bool { return within(h, p) && h != p }) {
+			all = append(all, h)
+		}
 	}
-	return run(ctx, command, func(p *process) (*exec.Cmd, error) { return c.prepare(p, command, dir) })
+	return all
 }
+
+// within reports whether path is dir or lies in it; both are clean.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 // prepare builds the bwrap call. The variables travel in a descriptor and not
 // in argv, where every user of the machine could read them; bwrap's own
 // environment is empty because it is /proc/1/environ inside.
-func (c *confined) prepare(p *process, command Command, dir string) (*exec.Cmd, error) {
+func (c *confined) prepare(p *process, spec Spec, command Command, dir string) (*exec.Cmd, error) {
 	args := slices.Clone(c.args)
-	gitFile, err := c.gitFile()
+	gitFile, err := openGitFile(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +209,7 @@ func (c *confined) prepare(p *process, command Command, dir string) (*exec.Cmd, 
 	if gitFile != nil {
 		p.after(func() { _ = gitFile.Close() })
 		n := add(gitFile)
-		args = append(args, "--ro-bind", "/proc/self/fd/"+n, filepath.Join(c.spec.Workspace, ".git"))
+		args = append(args, "--ro-bind", "/proc/self/fd/"+n, filepath.Join(spec.Workspace, ".git"))
 		before = "exec " + n + "<&-; "
 	}
 	info, infoW, err := os.Pipe()
@@ -165,17 +222,35 @@ func (c *confined) prepare(p *process, command Command, dir string) (*exec.Cmd, 
 		return nil, err
 	}
 	p.after(func() { _, _ = blockR.Close(), block.Close() })
-	args = append(args, "--info-fd", add(infoW), "--block-fd", add(blockR), "--remount-ro", "/", "--chdir", dir)
-	if c.spec.Hold != nil {
-		args = append(args, "--sync-fd", add(c.spec.Hold))
+	args = append(args, "--info-fd", add(infoW), "--block-fd", add(blockR), "--chdir", dir)
+	if !c.box.without["mounts"] {
+		args = append(args, "--remount-ro", "/")
+	}
+	if spec.Hold != nil {
+		args = append(args, "--sync-fd", add(spec.Hold))
+	}
+	if len(c.box.filter) > 0 && !c.box.without["calls"] {
+		f, err := memfd(c.box.filter)
+		if err != nil {
+			return nil, err
+		}
+		p.after(func() { _ = f.Close() })
+		args = append(args, "--seccomp", add(f))
+	}
+	run := scriptArgs(spec, command, before, !c.box.without["users"])
+	if spec.Network.open() {
+		more, inside, err := spec.Network.serve(p, add)
+		if err != nil {
+			return nil, err
+		}
+		args, run = append(args, more...), append(inside, run...)
 	}
 	opts, err := memfd([]byte(strings.Join(args, "\x00") + "\x00"))
 	if err != nil {
 		return nil, err
 	}
 	p.after(func() { _ = opts.Close() })
-	cmd := exec.Command(c.box.bwrap, append([]string{"--args", add(opts), "--"},
-		scriptArgs(c.spec, command.Script, before)...)...)
+	cmd := exec.Command(c.box.bwrap, append([]string{"--args", add(opts), "--"}, run...)...)
 	cmd.Env = []string{}
 	cmd.Dir = "/"
 	cmd.ExtraFiles = fds
@@ -190,15 +265,15 @@ func (c *confined) prepare(p *process, command Command, dir string) (*exec.Cmd, 
 	return cmd, nil
 }
 
-// gitFile opens the workspace's .git file, which is mounted over itself
+// openGitFile opens the workspace's .git file, which is mounted over itself
 // read-only: a command that redirects it would have the people who later run
 // git in the tree execute its configuration. Only a plain file is taken, by
 // descriptor, so that a link put there in the meantime is not followed.
-func (c *confined) gitFile() (*os.File, error) {
-	if c.spec.GitDir == "" {
+func openGitFile(spec Spec) (*os.File, error) {
+	if spec.GitDir == "" {
 		return nil, nil
 	}
-	f, err := os.OpenFile(filepath.Join(c.spec.Workspace, ".git"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(filepath.Join(spec.Workspace, ".git"), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ELOOP) {
 			return nil, nil
@@ -230,6 +305,7 @@ func (p *process) findInit(info *os.File) error {
 		return fmt.Errorf("sandbox: watch the sandbox's init: %w", err)
 	}
 	p.after(func() { _ = unix.Close(fd) })
+	p.watch, p.tmp = v.Pid, fmt.Sprintf("/proc/%d/root/tmp", v.Pid)
 	// The init is the leader of the command's session. It does not die of
 	// SIGTERM itself, being a namespace's init without a handler.
 	p.terminate = func() error {

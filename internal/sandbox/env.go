@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -82,6 +81,9 @@ func environment(spec Spec, tools toolchain, tmp string) []string {
 	if tools.modCache != "" {
 		env["GOMODCACHE"] = tools.modCache
 	}
+	if spec.Network.open() {
+		maps.Copy(env, spec.Network.environment())
+	}
 	maps.Copy(env, spec.Env)
 	list := make([]string, 0, len(env))
 	for _, k := range slices.Sorted(maps.Keys(env)) {
@@ -100,25 +102,14 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// scriptArgs is the argument list that runs script behind the limits. The
+// scriptArgs is the argument list that runs a command behind the limits. The
 // outer sh sets them, says on descriptor 3 that it was reached, which tells a
-// sandbox that failed from a command that failed, and becomes the shell.
-func scriptArgs(spec Spec, script string, before string) []string {
-	gate := before + limits(spec.MemoryMB) + `echo >&3; exec 3>&-; exec "$@"`
-	return []string{"/bin/sh", "-c", gate, "sh", shell(), "-c", script}
-}
-
-// limits are set inside, by each command for itself. Core dumps are off and a
-// single file ends at 4 GiB (8 where sh counts in KiB), so that a runaway
-// loop does not fill the disk unseen. Memory is RLIMIT_DATA and not RLIMIT_AS:
-// since Linux 4.7 it counts private writable pages, which bounds a process
-// without counting the address space that Go, the JVM and V8 only reserve. It
-// is a limit of each process, not of their sum. The number of processes is
-// not limited: RLIMIT_NPROC counts the user's other processes as well.
-func limits(memoryMB int) string {
-	l := []string{"ulimit -c 0", "ulimit -f 8388608"}
-	if memoryMB > 0 {
-		l = append(l, "ulimit -d "+itoa(memoryMB*1024))
+// sandbox that failed from a command that failed, and becomes the command.
+func scriptArgs(spec Spec, c Command, before string, ownUsers bool) []string {
+	gate := before + spec.Limits.script(spec.MemoryMB, ownUsers) + `echo >&3; exec 3>&-; exec "$@"`
+	args := []string{"/bin/sh", "-c", gate, "sh"}
+	if c.Args != nil {
+		return append(args, c.Args...)
 	}
-	return strings.Join(l, " 2>/dev/null; ") + " 2>/dev/null; "
+	return append(args, shell(), "-c", c.Script)
 }

@@ -34,6 +34,7 @@ const (
 	byItself reason = iota
 	outOfTime
 	cancelled
+	overLimit
 )
 
 // process is one command on its way: what its kind of runner has to do
@@ -43,15 +44,29 @@ type process struct {
 	started   func(*os.Process) error // right after the start
 	terminate func() error            // asks the whole tree to end
 	end       func() error            // makes sure that the whole tree is gone; called before the last wait
+	watch     int                     // the process above all of the command's, once started; 0 for the child
+	tmp       string                  // see watcher
+	reached   func() bool             // asked at the end where the gate cannot use its descriptor; nil elsewhere
 	cleanup   []func()
 }
 
 func (p *process) after(f func()) { p.cleanup = append(p.cleanup, f) }
 
+// job is a command with what its Runner adds to it.
+type job struct {
+	Command
+	limits  Limits
+	disks   []string // what the command may write to
+	prepare func(*process) (*exec.Cmd, error)
+	pipes   *pipes       // the child's ends of a long-running command, nil otherwise
+	reached chan<- error // told once the command was reached, nil if nobody asks
+	after   func() error // called when all is over, nil for nothing
+}
+
 // run carries a command from start to end. It keeps its thread for as long as
 // the child lives, since Pdeathsig is about the death of the thread that
 // started it, and the Go runtime may end a thread at any time.
-func run(ctx context.Context, c Command, prepare func(*process) (*exec.Cmd, error)) (Exit, error) {
+func run(ctx context.Context, j job) (Exit, error) {
 	if err := ctx.Err(); err != nil {
 		return Exit{}, err
 	}
@@ -71,22 +86,40 @@ func run(ctx context.Context, c Command, prepare func(*process) (*exec.Cmd, erro
 	}
 	p.after(func() { _, _ = ready.Close(), readyW.Close() })
 	p.files = []*os.File{readyW}
-	cmd, err := prepare(p)
+	cmd, err := j.prepare(p)
 	if err != nil {
 		return Exit{}, err
 	}
-	out := &output{w: c.Output}
+	out := &output{w: j.Output, left: j.limits.Output, full: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = out, out
+	if j.pipes != nil {
+		j.pipes.attach(cmd, out)
+	}
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return Exit{}, fmt.Errorf("sandbox: start: %w", err)
 	}
 	_ = readyW.Close()
+	begun := func() bool {
+		if p.reached != nil {
+			return p.reached()
+		}
+		return reached(ready)
+	}
+	if j.pipes != nil {
+		j.pipes.close()
+	}
 	err = p.started(cmd.Process)
-	why, waitErr := p.wait(ctx, cmd, c.Timeout, err != nil)
+	if j.reached != nil && err == nil {
+		// The gate's byte, or the end of the pipe: neither is long in coming.
+		if p.reached != nil || begun() {
+			j.reached <- nil
+		}
+	}
+	why, limit, waitErr := p.wait(ctx, cmd, j, out, err != nil)
 	writeErr := out.close()
 	exit := exitOf(cmd.ProcessState)
-	exit.Duration, exit.TimedOut = time.Since(begin), why == outOfTime
+	exit.Duration, exit.TimedOut, exit.Limit = time.Since(begin), why == outOfTime, limit
 	switch {
 	case why == cancelled:
 		return exit, ctx.Err()
@@ -94,7 +127,7 @@ func run(ctx context.Context, c Command, prepare func(*process) (*exec.Cmd, erro
 		return exit, err
 	case waitErr != nil:
 		return exit, waitErr
-	case why == byItself && !reached(ready):
+	case why == byItself && j.reached == nil && !begun():
 		return exit, fmt.Errorf("sandbox: the command was not reached: %s", bytes.TrimSpace(out.head))
 	case writeErr != nil:
 		return exit, fmt.Errorf("sandbox: write output: %w", writeErr)
@@ -102,15 +135,17 @@ func run(ctx context.Context, c Command, prepare func(*process) (*exec.Cmd, erro
 	return exit, nil
 }
 
-// wait waits for the command and ends its tree: at once with abort, with
-// SIGTERM and a grace period when ctx or the time is over, and in any case
-// once the command itself has ended.
-func (p *process) wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration, abort bool) (why reason, err error) {
+// wait waits for the command and ends its tree: at once with abort or past a
+// limit, with SIGTERM and a grace period when ctx or the time is over, and in
+// any case once the command itself has ended.
+func (p *process) wait(ctx context.Context, cmd *exec.Cmd, j job, out *output, abort bool) (why reason, limit string, err error) {
 	exited := make(chan error, 1)
 	go func() { exited <- waitNoReap(cmd.Process.Pid) }()
+	passed, stop := p.watcher(cmd.Process.Pid, j)
+	defer stop()
 	var expired <-chan time.Time
-	if timeout > 0 {
-		t := time.NewTimer(timeout)
+	if j.Timeout > 0 {
+		t := time.NewTimer(j.Timeout)
 		defer t.Stop()
 		expired = t.C
 	}
@@ -123,9 +158,13 @@ func (p *process) wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration
 			why = outOfTime
 		case <-ctx.Done():
 			why = cancelled
+		case limit = <-passed:
+			why = overLimit
+		case <-out.full:
+			why, limit = overLimit, limitOutput
 		}
 	}
-	if !over && !abort && p.terminate != nil && p.terminate() == nil {
+	if !over && !abort && why != overLimit && p.terminate != nil && p.terminate() == nil {
 		t := time.NewTimer(grace)
 		select {
 		case err = <-exited:
@@ -153,7 +192,26 @@ func (p *process) wait(ctx context.Context, cmd *exec.Cmd, timeout time.Duration
 	// of a pipe that someone outside our reach keeps open.
 	cmd.WaitDelay = grace
 	_ = cmd.Wait()
-	return why, err
+	return why, limit, err
+}
+
+// watcher starts to watch the command's processes. stop ends that and waits.
+func (p *process) watcher(child int, j job) (passed <-chan string, stop func()) {
+	root := p.watch
+	if root == 0 {
+		root = child
+	}
+	w := newWatcher(root, j.limits, j.disks)
+	w.tmp = p.tmp
+	found := make(chan string, 1)
+	end, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		if limit := w.run(end); limit != "" {
+			found <- limit
+		}
+	}()
+	return found, func() { close(end); <-done }
 }
 
 // waitNoReap blocks until the child has ended and leaves it to be reaped, so
@@ -191,17 +249,29 @@ type output struct {
 	mu   sync.Mutex
 	w    io.Writer
 	err  error
-	head []byte // the first maxComplaint bytes
+	head []byte        // the first maxComplaint bytes
+	left int64         // bytes that may still come
+	full chan struct{} // closed when there were more
 }
 
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	n := len(b)
 	o.head = append(o.head, b[:min(len(b), maxComplaint-len(o.head))]...)
-	if o.w != nil && o.err == nil {
+	if o.left < int64(len(b)) {
+		if o.left >= 0 {
+			close(o.full)
+		}
+		b = b[:max(0, o.left)]
+		o.left = -1
+	} else {
+		o.left -= int64(len(b))
+	}
+	if o.w != nil && o.err == nil && len(b) > 0 {
 		_, o.err = o.w.Write(b)
 	}
-	return len(b), nil
+	return n, nil
 }
 
 // close ends the passing on, so that nothing reaches the writer after Run, and

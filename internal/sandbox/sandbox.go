@@ -1,6 +1,7 @@
 // Package sandbox runs commands that nobody vouches for: without network, with
 // nothing of the daemon's environment or home, and only the task's workspace
-// and cache to write to. Bubblewrap is the wall; Unconfined is the stated
+// and cache to write to. The walls are bubblewrap's, or the kernel's by a helper
+// that is this program itself, or a container engine's; Unconfined is the stated
 // absence of one. What a command leaves running ends with it.
 package sandbox
 
@@ -13,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +35,13 @@ type Spec struct {
 	ReadOnly  []string          // more read-only paths; one that does not exist is left out
 	Env       map[string]string // more variables; they win over ours
 	Scratch   string            // HOME and TMPDIR of unconfined commands lie in it; "" for ones that end with each command
-	MemoryMB  int               // data segment of each process in MiB, 0 for no limit; see limits
+	MemoryMB  int               // memory of each process in MiB, and of all of a command's unless Limits say otherwise; 0 for no limit
+	Limits    Limits
+	// Hide are paths that are not to be seen even where they lie inside one
+	// that is given: the daemon's data, a home. The workspace, the cache, the
+	// git directory and ReadOnly are given inside them nonetheless.
+	Hide    []string
+	Network Network
 	// Hold, if set, stays open until the last process of a command is gone,
 	// and is not usable by a confined command: the lock of a task that must
 	// not be taken over while its children live (PROTOCOL "Claim" 4).
@@ -43,9 +51,10 @@ type Spec struct {
 // Command is one script for bash, or for sh where there is no bash.
 type Command struct {
 	Script  string        // at most 128 KiB less one byte (Linux MAX_ARG_STRLEN), without NUL
+	Args    []string      // instead of Script: a program and its arguments, found on PATH of the command's environment
 	Dir     string        // inside the workspace, absolute or relative to it; "" is its root
 	Timeout time.Duration // 0 for none besides ctx
-	Output  io.Writer     // stdout and stderr as they come, from one goroutine; nil discards
+	Output  io.Writer     // stdout and stderr as they come, one Write at a time; nil discards, or with Start makes pipes
 }
 
 // Exit is how a command ended.
@@ -53,19 +62,34 @@ type Exit struct {
 	Code     int           // 0 to 255; 128+n where signal n ended it, as shells say
 	TimedOut bool          // Timeout passed and the command was ended for it
 	Signal   string        // e.g. "SIGKILL" where Code stands for a signal
+	Limit    string        // which limit ended it: "cpu", "memory", "processes", "disk", "files" or "output"; "" for none
 	Duration time.Duration // wall time
 }
 
 // Runner runs commands of one task. It is safe for concurrent use.
 type Runner interface {
 	// Run blocks until c and everything it started are gone. A command that
-	// fails or times out is an Exit, not an error. The error is ctx's where
-	// ctx ended first, *DirError for a bad Dir, and otherwise means that the
-	// command could not be run or Output could not be written.
+	// fails, times out or passes a limit is an Exit, not an error. The error is
+	// ctx's where ctx ended first, *DirError for a bad Dir, and otherwise means
+	// that the command could not be run or Output could not be written.
 	Run(ctx context.Context, c Command) (Exit, error)
+	// Start runs c beside its caller, until it ends, ctx ends, c.Timeout passes
+	// or Process.Kill. It returns once c has begun; errors are as Run's.
+	Start(ctx context.Context, c Command) (*Process, error)
 	// Confined reports whether there is a wall around the commands.
 	Confined() bool
+	// Kind is what the wall is made of, one of the Kind constants.
+	Kind() string
 }
+
+// What a wall is made of, best first.
+const (
+	KindBwrap      = "bwrap"      // bubblewrap: namespaces, and a seccomp filter
+	KindNamespaces = "namespaces" // the same made by our own helper, and Landlock where the kernel has it
+	KindLandlock   = "landlock"   // Landlock and a seccomp filter, where namespaces may not be made
+	KindContainer  = "container"  // a rootless podman or docker
+	KindNone       = "none"       // no wall
+)
 
 // DirError is a Command.Dir that is outside the workspace or not a directory in it.
 type DirError struct{ Dir string }
@@ -77,51 +101,115 @@ func (e *DirError) Error() string {
 // maxScript is Linux's MAX_ARG_STRLEN: one argument of execve, NUL included.
 const maxScript = 128 << 10
 
-// Sandbox is a bubblewrap that was seen to work on this machine.
+// Sandbox is a kind of wall that was seen to work on this machine.
 type Sandbox struct {
-	bwrap string
-	extra []string // options that older versions or kernels lack
-	tools toolchain
+	kind    string
+	bwrap   string
+	engine  engine
+	extra   []string // options of bubblewrap that older versions or kernels lack
+	abi     int      // Landlock's version, 0 for none
+	filter  []byte   // the seccomp program as bubblewrap reads it, nil for none
+	tools   toolchain
+	without map[string]bool // walls left out, by tests that prove what they are for
 }
 
-// Detect finds bubblewrap and proves by a trial run that it can confine a
-// command here. The error tells the user why not and what to do.
-func Detect(ctx context.Context) (*Sandbox, error) {
-	path, err := exec.LookPath("bwrap")
-	if err != nil {
-		return nil, i18n.E("sandbox.missing")
+// Options choose a kind of sandbox.
+type Options struct {
+	Prefer string // the only kind to take; "" for the best one that works
+	Engine string // podman or docker, or the path of one, to be used where no other kind works; "" for none
+}
+
+// Kind is what the wall is made of.
+func (s *Sandbox) Kind() string { return s.kind }
+
+// Detect is Choose without options.
+func Detect(ctx context.Context) (*Sandbox, error) { return Choose(ctx, Options{}) }
+
+// Choose proves by trial runs which kind of sandbox can confine a command here
+// and returns the best, or the preferred one. The error tells the user why none
+// can and what to do: a caller asks or refuses then, and never runs bare unsaid.
+func Choose(ctx context.Context, o Options) (*Sandbox, error) {
+	var why []string
+	for _, kind := range []string{KindBwrap, KindNamespaces, KindLandlock, KindContainer} {
+		if o.Prefer != kind && (o.Prefer != "" || kind == KindContainer && o.Engine == "") {
+			continue
+		}
+		s, err := detectKind(ctx, kind, o.Engine)
+		if err == nil {
+			s.tools = findToolchain(ctx)
+			return s, ctx.Err()
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if o.Prefer != "" {
+			return nil, err
+		}
+		why = append(why, err.Error())
 	}
-	return detectAt(ctx, path)
+	if why == nil {
+		return nil, i18n.E("sandbox.unknown_kind", o.Prefer)
+	}
+	return nil, i18n.E("sandbox.no_kind", strings.Join(why, "; "))
+}
+
+func detectKind(ctx context.Context, kind, engine string) (*Sandbox, error) {
+	switch kind {
+	case KindBwrap:
+		path, err := exec.LookPath("bwrap")
+		if err != nil {
+			return nil, i18n.E("sandbox.missing")
+		}
+		return detectAt(ctx, path)
+	case KindContainer:
+		return detectEngine(ctx, engine)
+	}
+	return detectHelper(ctx, kind)
 }
 
 func detectAt(ctx context.Context, path string) (*Sandbox, error) {
-	if err := tryBwrap(ctx, path); err != nil {
+	s := &Sandbox{kind: KindBwrap, bwrap: path}
+	raw, err := filter(append(commonRules(), networkRules()...))
+	if err != nil && !errors.Is(err, errNoFilter) {
+		return nil, err
+	}
+	s.filter = filterBytes(raw)
+	if err := s.tryBwrap(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		return nil, i18n.E("sandbox.broken", path, err)
 	}
-	s := &Sandbox{bwrap: path}
 	// Each is worth having and none is needed: bubblewrap 0.6 (Ubuntu 22.04)
 	// has neither, and a kernel may refuse the first.
 	for _, opts := range [][]string{
 		{"--unshare-user", "--disable-userns"}, // a nested user namespace is most of the kernel's attack surface
 		{"--size", tmpSize, "--tmpfs", "/tmp"},
 	} {
-		if tryBwrap(ctx, path, opts...) == nil {
+		if s.tryBwrap(ctx, opts...) == nil {
 			s.extra = append(s.extra, opts[:2]...)
 		}
 	}
-	s.tools = findToolchain(ctx)
 	return s, ctx.Err()
 }
 
 // tryBwrap runs true under the options that every command gets.
-func tryBwrap(ctx context.Context, path string, opts ...string) error {
+func (s *Sandbox) tryBwrap(ctx context.Context, opts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	args := append(append(isolation(), systemMounts("")...), opts...)
-	cmd := exec.CommandContext(ctx, path, append(args, "--", "/bin/sh", "-c", ":")...)
+	args := append(append(s.isolation(), s.systemMounts("")...), opts...)
+	var files []*os.File
+	if len(s.filter) > 0 {
+		f, err := memfd(s.filter)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = f.Close() }()
+		files = append(files, f)
+		args = append(args, "--seccomp", "3")
+	}
+	cmd := exec.CommandContext(ctx, s.bwrap, append(args, "--", "/bin/sh", "-c", ":")...)
+	cmd.ExtraFiles = files
 	cmd.Env = []string{"PATH=" + systemPath, "LANG=C.UTF-8"}
 	cmd.Dir = "/"
 	// Ctrl-C in the terminal must not kill one half of bubblewrap, whose other
@@ -143,10 +231,20 @@ func (s Spec) check() (Spec, error) {
 	if s.MemoryMB < 0 {
 		return s, fmt.Errorf("sandbox: memory limit of %d MiB", s.MemoryMB)
 	}
+	var err error
+	if s.Limits, err = s.Limits.check(s.MemoryMB); err != nil {
+		return s, err
+	}
+	if err := s.Network.check(); err != nil {
+		return s, err
+	}
 	paths := []*string{&s.Workspace, &s.GitDir, &s.Cache}
-	s.ReadOnly = append([]string(nil), s.ReadOnly...)
+	s.ReadOnly, s.Hide = slices.Clone(s.ReadOnly), slices.Clone(s.Hide)
 	for i := range s.ReadOnly {
 		paths = append(paths, &s.ReadOnly[i])
+	}
+	for i := range s.Hide {
+		paths = append(paths, &s.Hide[i])
 	}
 	for i, p := range paths {
 		if *p == "" && (i == 1 || i == 2) {
@@ -197,6 +295,14 @@ func (s Spec) dir(c Command) (string, error) {
 }
 
 func (c Command) check() error {
+	for _, a := range c.Args {
+		if len(a) >= maxScript || strings.ContainsRune(a, 0) {
+			return fmt.Errorf("sandbox: argument %.40q is too long or contains a NUL byte", a)
+		}
+	}
+	if c.Args != nil && (c.Script != "" || len(c.Args) == 0) {
+		return errors.New("sandbox: a command is a script or a program with arguments, not both")
+	}
 	if len(c.Script) >= maxScript {
 		return fmt.Errorf("sandbox: script of %d bytes is longer than %d", len(c.Script), maxScript-1)
 	}

@@ -24,6 +24,7 @@ import (
 
 // TestMain lets the test binary be the daemon that is killed.
 func TestMain(m *testing.M) {
+	Helper(os.Args)
 	if ws := os.Getenv("SANDBOX_TEST_DAEMON"); ws != "" {
 		daemon(ws, os.Getenv("SANDBOX_TEST_KIND"))
 		return
@@ -36,8 +37,8 @@ func daemon(ws, kind string) {
 	ctx := context.Background()
 	spec := Spec{Workspace: ws}
 	r := Unconfined(spec)
-	if kind == "bwrap" {
-		s, err := Detect(ctx)
+	if kind != KindNone {
+		s, err := Choose(ctx, Options{Prefer: kind})
 		if err == nil {
 			r, err = s.Runner(spec)
 		}
@@ -52,18 +53,34 @@ func daemon(ws, kind string) {
 
 func box(t *testing.T) *Sandbox {
 	t.Helper()
-	s, err := Detect(t.Context())
+	return boxOf(t, KindBwrap)
+}
+
+func boxOf(t *testing.T, kind string) *Sandbox {
+	t.Helper()
+	s, err := Choose(t.Context(), Options{Prefer: kind})
 	if err != nil {
-		t.Skipf("bubblewrap does not work here: %v", err)
+		t.Skipf("%s does not work here: %v", kind, err)
 	}
 	return s
 }
 
+// walls are the kinds that need no engine.
+func walls() []string { return []string{KindBwrap, KindNamespaces, KindLandlock} }
+
+// boxes runs f with every kind of wall.
+func boxes(t *testing.T, f func(t *testing.T, s *Sandbox)) {
+	for _, kind := range walls() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			f(t, boxOf(t, kind))
+		})
+	}
+}
+
 // kinds runs f with both runners: what holds for any command holds for both.
 func kinds(t *testing.T, f func(t *testing.T, make func(Spec) Runner)) {
-	t.Run("bwrap", func(t *testing.T) {
-		t.Parallel()
-		s := box(t)
+	boxes(t, func(t *testing.T, s *Sandbox) {
 		f(t, func(spec Spec) Runner {
 			r, err := s.Runner(spec)
 			if err != nil {
@@ -72,7 +89,7 @@ func kinds(t *testing.T, f func(t *testing.T, make func(Spec) Runner)) {
 			return r
 		})
 	})
-	t.Run("unconfined", func(t *testing.T) {
+	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		f(t, Unconfined)
 	})

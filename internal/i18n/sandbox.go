@@ -1,0 +1,52 @@
+package i18n
+
+// sandboxTexts are the words of the kinds of sandbox and of tori sandbox.
+var sandboxTexts = map[string]text{
+	"sandbox.unknown_kind": {
+		en: "there is no kind of sandbox called %q; the kinds are bwrap, namespaces, landlock and container (which needs an engine)",
+		ja: "%q という種類のサンドボックスはありません。種類は bwrap、namespaces、landlock、container（エンジンの指定が必要）です",
+	},
+	"sandbox.no_kind": {
+		en: "no sandbox works on this machine: %s",
+		ja: "このマシンで使えるサンドボックスがありません: %s",
+	},
+	"sandbox.no_helper": {
+		en: "the sandbox %s does not work here: %v",
+		ja: "サンドボックス %s がこの環境では動きません: %v",
+	},
+	"sandbox.no_engine": {
+		en: "the container engine %s cannot be used: %v. Set up rootless podman or docker, or leave the engine out",
+		ja: "コンテナエンジン %s を使えません: %v。rootless の podman か docker を用意するか、エンジンの指定を外してください",
+	},
+	"sandbox.no_allow_list": {
+		en: "the sandbox %s has no network at all and cannot be given single hosts; bwrap and namespaces can",
+		ja: "サンドボックス %s はネットワークを一切使えず、特定のホストだけを許可できません。bwrap か namespaces なら可能です",
+	},
+	"sandbox.git_inside": {
+		en: "the git directory %s lies in the workspace %s, where the sandbox landlock cannot protect it; keep it elsewhere",
+		ja: "git ディレクトリ %s がワークスペース %s の中にあり、サンドボックス landlock では保護できません。別の場所に置いてください",
+	},
+	"sandbox.hide_inside": {
+		en: "%s cannot be hidden inside %s by the sandbox landlock; move one of the two, or use another kind",
+		ja: "サンドボックス landlock では %s を %s の中で隠せません。どちらかを移すか、別の種類を使ってください",
+	},
+	"sandbox.check.blocked":     {"blocked", "遮断"},
+	"sandbox.check.contained":   {"contained", "封じ込め"},
+	"sandbox.check.unavailable": {"unavailable", "該当なし"},
+	"sandbox.check.escaped":     {"ESCAPED", "突破"},
+	"sandbox.check.kind":        {"Sandbox: %s", "サンドボックス: %s"},
+	"sandbox.check.none":        {"No command is run without a sandbox unless --allow-unsandboxed says so.", "--allow-unsandboxed がない限り、サンドボックスなしでコマンドは実行されません。"},
+	"sandbox.check.sum": {
+		en: "%d attempts: %d blocked, %d contained, %d not possible here, %d escaped",
+		ja: "試行 %d 件: 遮断 %d、封じ込め %d、この環境では不可能 %d、突破 %d",
+	},
+	"sandbox.check.failed": {
+		en: "%d attempts to break out of the sandbox %s succeeded; do not let it run what nobody vouches for",
+		ja: "サンドボックス %[2]s からの脱出が %[1]d 件成功しました。信頼できないものを実行させないでください",
+	},
+	"cli.help.sandbox":        {"The wall around the commands of models and checks.", "モデルとチェックのコマンドを囲む壁。"},
+	"cli.help.sandbox_check":  {"Try to break out of the sandbox in every known way and say what held.", "既知の方法で脱出を試み、何が防いだかを示す。"},
+	"cli.help.sandbox_kind":   {"The kind to try: bwrap, namespaces, landlock or container; the one in use if left out.", "試す種類: bwrap、namespaces、landlock、container（省略時は使用中のもの）。"},
+	"cli.help.sandbox_engine": {"The container engine, podman or docker; used where nothing else works, or with --kind container.", "コンテナエンジン（podman か docker）。ほかの種類が使えないとき、または --kind container で使う。"},
+	"cli.help.sandbox_all":    {"Show every attempt, also the ones that were blocked.", "遮断されたものも含め、すべての試行を表示する。"},
+}

@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Limits are of one command with all that it starts. A zero takes the default,
+// which lets ordinary builds run; where there is none, there is no limit.
+//
+// CPU, Memory, Processes, Disk and NewFiles are watched from outside and end
+// the command some hundredths of a second after they are passed; Exit.Limit
+// says which. OpenFiles, FileSize and Memory are limits of each process as
+// well, which the kernel keeps at once: what passes those fails in the
+// command's own hands.
+type Limits struct {
+	CPU       time.Duration // processor time of all processes together; none by default
+	Memory    int64         // bytes of memory of all processes together; MemoryMB, if that is set, by default
+	Processes int           // at once; 1024 by default
+	FileSize  int64         // bytes of one file; 4 GiB by default
+	OpenFiles int           // descriptors of each process; what this program has by default
+	Disk      int64         // bytes written to disks; 16 GiB by default
+	NewFiles  int64         // files made; 1,000,000 by default
+	Output    int64         // bytes of stdout and stderr; 1 GiB by default
+}
+
+// What ends a command that passes a limit, as Exit.Limit names it.
+const (
+	limitCPU       = "cpu"
+	limitMemory    = "memory"
+	limitProcesses = "processes"
+	limitDisk      = "disk"
+	limitFiles     = "files"
+	limitOutput    = "output"
+)
+
+// check validates l and fills in the defaults.
+func (l Limits) check(memoryMB int) (Limits, error) {
+	if l.CPU < 0 || l.Memory < 0 || l.Processes < 0 || l.FileSize < 0 || l.OpenFiles < 0 || l.Disk < 0 || l.NewFiles < 0 || l.Output < 0 {
+		return l, fmt.Errorf("sandbox: negative limit in %+v", l)
+	}
+	or := func(v *int64, otherwise int64) {
+		if *v == 0 {
+			*v = otherwise
+		}
+	}
+	or(&l.Memory, int64(memoryMB)<<20)
+	or(&l.FileSize, 4<<30)
+	or(&l.Disk, 16<<30)
+	or(&l.NewFiles, 1_000_000)
+	or(&l.Output, 1<<30)
+	if l.Processes == 0 {
+		l.Processes = 1024
+	}
+	return l, nil
+}
+
+// script sets what the kernel keeps of each process. Core dumps are off and a
+// single file has an end, so that a runaway loop does not fill the disk unseen
+// (sh counts in half KiB, or in KiB, which doubles it). Memory is RLIMIT_DATA
+// and not RLIMIT_AS: since Linux 4.7 it counts private writable pages, which
+// bounds a process without counting the address space that Go, the JVM and V8
+// only reserve. Processes are counted, threads with them, for the user within
+// the sandbox's own user namespace (Linux 5.14), and for root not at all: the
+// watcher is what counts in every case. ownUsers says that there is such a
+// namespace. When memory is short the kernel is to choose the command and not
+// the daemon.
+func (l Limits) script(memoryMB int, ownUsers bool) string {
+	s := []string{"ulimit -c 0", "ulimit -f " + itoa(int((l.FileSize+511)/512))}
+	if memoryMB > 0 {
+		s = append(s, "ulimit -d "+itoa(memoryMB*1024))
+	} else if l.Memory > 0 {
+		s = append(s, "ulimit -d "+itoa(int(l.Memory>>10)))
+	}
+	if l.OpenFiles > 0 {
+		s = append(s, "ulimit -n "+itoa(l.OpenFiles))
+	}
+	if l.CPU > 0 {
+		s = append(s, "ulimit -t "+itoa(int((l.CPU+time.Second-1)/time.Second)))
+	}
+	if n := itoa(4 * l.Processes); ownUsers {
+		s = append(s, "{ ulimit -u "+n+" || ulimit -p "+n+"; }")
+	}
+	s = append(s, "{ echo 500 >/proc/self/oom_score_adj; }")
+	return strings.Join(s, " 2>/dev/null; ") + " 2>/dev/null; "
+}

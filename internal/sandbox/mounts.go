@@ -1,0 +1,184 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount is one entry of the tree that a command of KindNamespaces sees.
+type mount struct {
+	How  string `json:"how"`
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
+	FD   int    `json:"fd,omitempty"` // instead of From, where it is not 0
+}
+
+// Ways to mount.
+const (
+	mountRead   = "read"   // From read-only, with what is mounted below
+	mountWrite  = "write"  // From as it is
+	mountDevice = "device" // a device file
+	mountEmpty  = "empty"  // an empty directory that stays empty
+	mountTmp    = "tmp"    // a file system in memory
+	mountLink   = "link"   // a symbolic link to From
+	mountProc   = "proc"
+	mountPts    = "pts"
+)
+
+// buildRoot makes the tree and turns the process into it. The process has its
+// own mount namespace and is root in its own user namespace, or is root.
+//
+// Sources are opened before the first mount is made, so that none is covered;
+// each is a copy of its own that is attached only when it is as it should be.
+func buildRoot(mounts []mount, tmpBytes, tmpFiles int64) error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make the mounts private: %w", err)
+	}
+	sources := make([]int, len(mounts))
+	for i, m := range mounts {
+		fd, err := cloneMount(m)
+		if err != nil {
+			return err
+		}
+		sources[i] = fd
+	}
+	const base = "/tmp"
+	if err := unix.Mount("tmpfs", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("mount the root: %w", err)
+	}
+	size := "size=" + strconv.FormatInt(tmpBytes, 10) + ",nr_inodes=" + strconv.FormatInt(tmpFiles, 10)
+	var sealed []string
+	for i, m := range mounts {
+		if err := attach(base+m.To, m, sources[i], size); err != nil {
+			return fmt.Errorf("mount %s: %w", m.To, err)
+		}
+		if m.How == mountEmpty {
+			sealed = append(sealed, m.To)
+		}
+	}
+	// The old root comes to lie upon the new one and is taken away.
+	if err := unix.Chdir(base); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return fmt.Errorf("pivot_root: %w", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("leave the old root: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	for _, p := range append(sealed, "/dev", "/") {
+		if err := unix.MountSetattr(unix.AT_FDCWD, p, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make %s read-only: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// cloneMount is a detached copy of what m mounts, or -1 where it mounts nothing
+// of the machine's.
+func cloneMount(m mount) (int, error) {
+	flags := uint64(unix.MOUNT_ATTR_NOSUID)
+	switch m.How {
+	case mountRead:
+		flags |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV
+	case mountWrite:
+		flags |= unix.MOUNT_ATTR_NODEV
+	case mountDevice:
+	default:
+		return -1, nil
+	}
+	from := m.From
+	if m.FD != 0 {
+		from = "/proc/self/fd/" + strconv.Itoa(m.FD)
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	if errors.Is(err, os.ErrNotExist) && m.How != mountWrite {
+		return -1, nil
+	}
+	if err == nil {
+		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: flags})
+	}
+	if err != nil {
+		return -1, fmt.Errorf("take %s: %w", m.From, err)
+	}
+	return fd, nil
+}
+
+// attach puts one mount into its place.
+func attach(to string, m mount, fd int, size string) error {
+	switch m.How {
+	case mountLink:
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		return os.Symlink(m.From, to)
+	case mountEmpty, mountTmp, mountProc, mountPts:
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return err
+		}
+	default:
+		if fd < 0 {
+			return nil
+		}
+		if err := place(to, fd); err != nil {
+			return err
+		}
+	}
+	switch m.How {
+	case mountEmpty:
+		return unix.Mount("tmpfs", to, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=4k")
+	case mountTmp:
+		return unix.Mount("tmpfs", to, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777,"+size)
+	case mountProc:
+		return unix.Mount("proc", to, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	case mountPts:
+		return unix.Mount("devpts", to, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.MoveMount(fd, "", unix.AT_FDCWD, to, unix.MOVE_MOUNT_F_EMPTY_PATH)
+}
+
+// place makes the file or directory that fd is mounted on, unless it is there.
+func place(to string, fd int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.MkdirAll(to, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
+	if err != nil {
+		if _, e := os.Lstat(to); e == nil {
+			return nil
+		}
+		return err
+	}
+	return f.Close()
+}
+
+// loopbackUp starts the only interface of a new network namespace.
+func loopbackUp() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(s) }()
+	r, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, r)
+}

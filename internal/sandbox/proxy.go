@@ -1,0 +1,380 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	maxConnections = 128              // of one command at once; more wait
+	headerTime     = 30 * time.Second // for a request's head to come
+	connectTime    = 30 * time.Second
+	idleTime       = 5 * time.Minute // without a byte either way
+)
+
+// dialer is how the proxy reaches the world.
+type dialer interface {
+	// LookupNetIP is net.Resolver's.
+	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
+	// Dial connects to an address that was looked up.
+	Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error)
+}
+
+type machine struct{ net.Resolver }
+
+// Dial implements dialer.
+func (m *machine) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+	return (&net.Dialer{Timeout: connectTime}).DialContext(ctx, "tcp", address.String())
+}
+
+// pattern is one allowed host.
+type pattern struct {
+	host  string // lower case, without the point that may end it
+	below bool   // names below host
+	port  int    // 0 for 80 and 443
+}
+
+// parsePattern reads an entry of Network.AllowHosts.
+func parsePattern(s string) (pattern, error) {
+	p := pattern{host: strings.ToLower(s)}
+	if host, port, ok := strings.Cut(p.host, ":"); ok {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil || n == 0 {
+			return p, fmt.Errorf("%q has no port between 1 and 65535", s)
+		}
+		p.host, p.port = host, int(n)
+	}
+	p.host, p.below = strings.CutPrefix(p.host, "*.")
+	p.host = strings.TrimSuffix(p.host, ".")
+	if !validHost(p.host) {
+		return p, fmt.Errorf("%q is not a host's name, such as registry.npmjs.org or *.example.org", s)
+	}
+	if _, err := netip.ParseAddr(p.host); err == nil && p.below {
+		return p, fmt.Errorf("%q: nothing lies below an address", s)
+	}
+	return p, nil
+}
+
+// validHost reports whether h is a host's name (RFC 1123) or an IPv4 address.
+func validHost(h string) bool {
+	if h == "" || len(h) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(h, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		for _, c := range []byte(label) {
+			if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p pattern) allows(host string, port int) bool {
+	if p.port != port && (p.port != 0 || port != 80 && port != 443) {
+		return false
+	}
+	if p.below {
+		return strings.HasSuffix(host, "."+p.host)
+	}
+	return host == p.host
+}
+
+// proxy is an HTTP proxy for one command: CONNECT, and requests with a whole
+// address. It looks at names only; what is said inside a connection to an
+// allowed host is that host's affair.
+type proxy struct {
+	allowed []pattern
+	report  func(Asked)
+	dial    dialer
+	ctx     context.Context
+	cancel  context.CancelFunc
+	slots   chan struct{}
+
+	mu    sync.Mutex
+	open  map[io.Closer]struct{}
+	ended bool
+	wg    sync.WaitGroup
+}
+
+func newProxy(n Network) (*proxy, error) {
+	x := &proxy{report: n.Report, dial: n.dial, slots: make(chan struct{}, maxConnections), open: map[io.Closer]struct{}{}}
+	if x.report == nil {
+		x.report = func(Asked) {}
+	}
+	if x.dial == nil {
+		x.dial = &machine{}
+	}
+	for _, h := range n.AllowHosts {
+		p, err := parsePattern(h)
+		if err != nil {
+			return nil, err
+		}
+		x.allowed = append(x.allowed, p)
+	}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	return x, nil
+}
+
+// keep has c closed when the proxy is; false where it was already.
+func (x *proxy) keep(c io.Closer) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		_ = c.Close()
+		return false
+	}
+	x.open[c] = struct{}{}
+	return true
+}
+
+func (x *proxy) drop(c io.Closer) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.open, c)
+	_ = c.Close()
+}
+
+// close ends everything and waits.
+func (x *proxy) close() {
+	x.cancel()
+	x.mu.Lock()
+	x.ended = true
+	for c := range x.open {
+		_ = c.Close()
+	}
+	x.mu.Unlock()
+	x.wg.Wait()
+}
+
+// serve accepts until the proxy is closed.
+func (x *proxy) serve(l net.Listener) {
+	if !x.keep(l) {
+		return
+	}
+	defer x.drop(l)
+	for {
+		select {
+		case x.slots <- struct{}{}:
+		case <-x.ctx.Done():
+			return
+		}
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		if !x.keep(c) {
+			return
+		}
+		x.wg.Go(func() {
+			defer func() { x.drop(c); <-x.slots }()
+			x.answer(c)
+		})
+	}
+}
+
+// answer serves one connection: one request, as a proxy's client expects after
+// "Connection: close".
+func (x *proxy) answer(c net.Conn) {
+	_ = c.SetDeadline(time.Now().Add(headerTime))
+	head := &io.LimitedReader{R: c, N: 64 << 10}
+	r := bufio.NewReader(head)
+	req, err := http.ReadRequest(r)
+	if err != nil {
+		refuse(c, http.StatusBadRequest, "the request cannot be read")
+		return
+	}
+	head.N = 1 << 62 // what follows is the body
+	host, port, err := target(req)
+	if err != nil {
+		refuse(c, http.StatusBadRequest, err.Error())
+		return
+	}
+	up, err := x.connect(host, port)
+	asked := Asked{Host: host, Port: port, Allowed: err == nil}
+	if err != nil {
+		asked.Reason = err.Error()
+	}
+	x.report(asked)
+	if err != nil {
+		refuse(c, http.StatusForbidden, fmt.Sprintf("%s:%d: %v", host, port, err))
+		return
+	}
+	if !x.keep(up) {
+		return
+	}
+	defer x.drop(up)
+	if req.Method == http.MethodConnect {
+		if _, err := io.WriteString(c, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+			return
+		}
+		exchange(c, r, up)
+		return
+	}
+	x.forward(c, up, req)
+}
+
+// target is where a request wants to go.
+func target(req *http.Request) (host string, port int, err error) {
+	address, otherwise := req.URL.Host, "80"
+	if req.Method == http.MethodConnect {
+		address, otherwise = req.Host, ""
+	} else if req.URL.Scheme != "http" || req.URL.Host == "" {
+		return "", 0, errors.New("this is a proxy: it takes CONNECT and whole http:// addresses")
+	}
+	host, text, err := net.SplitHostPort(address)
+	if err != nil && otherwise != "" {
+		host, text, err = strings.Trim(address, "[]"), otherwise, nil
+	}
+	n, e := strconv.ParseUint(text, 10, 16)
+	if err != nil || e != nil || n == 0 {
+		return "", 0, fmt.Errorf("%q is not a host with a port", address)
+	}
+	return strings.TrimSuffix(strings.ToLower(host), "."), int(n), nil
+}
+
+// connect checks the name, looks it up and connects to an address that is
+// public. The address that was checked is the one that is dialled: a name that
+// changes its mind in between gains nothing.
+func (x *proxy) connect(host string, port int) (net.Conn, error) {
+	listed := false
+	for _, p := range x.allowed {
+		listed = listed || p.allows(host, port)
+	}
+	if !listed || !validHost(host) {
+		return nil, errors.New("not on the list of allowed hosts")
+	}
+	ctx, cancel := context.WithTimeout(x.ctx, connectTime)
+	defer cancel()
+	all, err := x.dial.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil, fmt.Errorf("look up: %w", err)
+	}
+	err = errors.New("has no address")
+	for _, a := range all {
+		a = a.Unmap().WithZone("")
+		if !public(a) {
+			return nil, fmt.Errorf("its address %s is not a public one", a)
+		}
+	}
+	for _, a := range all {
+		var c net.Conn
+		if c, err = x.dial.Dial(ctx, netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(port))); err == nil {
+			return c, nil
+		}
+	}
+	return nil, err
+}
+
+// notPublic are the networks of the IANA special-purpose registries that
+// netip.Addr has no method for.
+func notPublic() []netip.Prefix {
+	var all []netip.Prefix
+	for _, s := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
+		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+	} {
+		all = append(all, netip.MustParsePrefix(s))
+	}
+	return all
+}
+
+// public reports whether an address is one of the internet at large: no own,
+// neighbouring, or internal machine.
+func public(a netip.Addr) bool {
+	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() {
+		return false
+	}
+	for _, p := range notPublic() {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// forward sends one plain request on and its answer back.
+func (x *proxy) forward(c, up net.Conn, req *http.Request) {
+	defer func() { _ = req.Body.Close() }()
+	_, _ = c.SetDeadline(time.Time{}), up.SetDeadline(time.Time{})
+	for _, h := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Keep-Alive", "Te", "Upgrade"} {
+		req.Header.Del(h)
+	}
+	req.Host = req.URL.Host // not what a Host header says besides
+	req.Close = true
+	if req.Write(&slow{Conn: up}) != nil {
+		return
+	}
+	_, _ = io.Copy(&slow{Conn: c}, &slow{Conn: up})
+}
+
+// exchange passes bytes both ways until both ends are done. r holds what came
+// from c already.
+func exchange(c net.Conn, r io.Reader, up net.Conn) {
+	_, _ = c.SetDeadline(time.Time{}), up.SetDeadline(time.Time{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(&slow{Conn: up}, &reader{r, c})
+		half(up)
+	}()
+	_, _ = io.Copy(&slow{Conn: c}, &slow{Conn: up})
+	half(c)
+	<-done
+}
+
+// half tells the other side that nothing more comes.
+func half(c net.Conn) {
+	if t, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = t.CloseWrite()
+		return
+	}
+	_ = c.Close()
+}
+
+// slow is a connection that ends when nothing moves on it for idleTime.
+type slow struct{ net.Conn }
+
+// Read implements io.Reader.
+func (s *slow) Read(b []byte) (int, error) {
+	_ = s.SetReadDeadline(time.Now().Add(idleTime))
+	return s.Conn.Read(b)
+}
+
+// Write implements io.Writer.
+func (s *slow) Write(b []byte) (int, error) {
+	_ = s.SetWriteDeadline(time.Now().Add(idleTime))
+	return s.Conn.Write(b)
+}
+
+// reader reads from r, which reads from c.
+type reader struct {
+	r io.Reader
+	c net.Conn
+}
+
+// Read implements io.Reader.
+func (r *reader) Read(b []byte) (int, error) {
+	_ = r.c.SetReadDeadline(time.Now().Add(idleTime))
+	return r.r.Read(b)
+}
+
+func refuse(c net.Conn, status int, why string) {
+	_ = c.SetWriteDeadline(time.Now().Add(headerTime))
+	body := "tori sandbox: " + why + "\n"
+	_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+		status, http.StatusText(status), len(body), body)
+}

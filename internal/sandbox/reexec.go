@@ -1,0 +1,345 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/i18n"
+)
+
+// helperPath is this program, also after its file was replaced.
+const helperPath = "/proc/self/exe"
+
+// detectHelper proves by a trial run that our own helper can confine a command.
+func detectHelper(ctx context.Context, kind string) (*Sandbox, error) {
+	if kind != KindNamespaces && kind != KindLandlock {
+		return nil, i18n.E("sandbox.unknown_kind", kind)
+	}
+	s := &Sandbox{kind: kind, abi: landlockABI()}
+	var err error
+	switch {
+	case !canHelp():
+		err = errNoHelper
+	case nativeArch == 0:
+		err = errNoFilter
+	case kind == KindLandlock && s.abi == 0:
+		err = errors.New("the kernel has no Landlock (5.13 and later have, where it is not switched off)")
+	default:
+		err = s.tryHelper(ctx)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, i18n.E("sandbox.no_helper", kind, err)
+	}
+	return s, nil
+}
+
+func (s *Sandbox) tryHelper(ctx context.Context) error {
+	dir, err := os.MkdirTemp("", "tori-try-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	r, err := s.Runner(Spec{Workspace: dir})
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	exit, err := r.Run(ctx, Command{Script: ":", Output: &out, Timeout: 10 * time.Second})
+	if err == nil && exit.Code != 0 {
+		err = fmt.Errorf("the trial ended with %d", exit.Code)
+	}
+	if text := strings.TrimSpace(string(bytes.ToValidUTF8(out.Bytes(), []byte("?")))); err != nil && text != "" {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return err
+}
+
+// reexec prepares a command behind our helper.
+func (s *Sandbox) reexec(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error) {
+	o := orders{Kind: s.kind, ABI: s.abi, TmpBytes: spec.tmpBytes(), TmpFiles: spec.Limits.NewFiles, Dir: dir, Without: s.without}
+	o.Args = scriptArgs(spec, c, "", s.kind == KindNamespaces && !s.without["users"])
+	fds := slices.Clone(p.files)
+	add := func(f *os.File) int {
+		fds = append(fds, f)
+		return 2 + len(fds)
+	}
+	leashR, leash, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	p.after(func() { _, _ = leashR.Close(), leash.Close() })
+	fds = append(fds, nil, leashR) // the orders come last
+	if spec.Hold != nil {
+		add(spec.Hold) // nothing but open, in the helper only
+	}
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if s.kind == KindNamespaces {
+		if err := s.namespaces(&o, p, spec, add); err != nil {
+			return nil, err
+		}
+		s.cloneInto(attr)
+	} else if err := s.grants(&o, p, spec); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if fds[1], err = memfd(raw); err != nil {
+		return nil, err
+	}
+	p.after(func() { _ = fds[1].Close() })
+	cmd := exec.Command(helperPath, helperArg, "run")
+	cmd.Env = []string{}
+	cmd.Dir = "/"
+	cmd.ExtraFiles = fds
+	cmd.SysProcAttr = attr
+	p.started = func(child *os.Process) error { return p.follow(child.Pid, leash) }
+	return cmd, nil
+}
+
+// follow sets how the helper is told to end: SIGTERM for the command, and the
+// end of the leash for all. The helper of KindLandlock kills what is left and
+// goes; where it is a namespace's first process, it is killed itself.
+func (p *process) follow(pid int, leash *os.File) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return fmt.Errorf("sandbox: watch the helper: %w", err)
+	}
+	p.after(func() { _ = unix.Close(fd) })
+	p.watch = pid
+	p.terminate = func() error {
+		if gone(fd, 0) {
+			return os.ErrProcessDone
+		}
+		return unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0)
+	}
+	p.end = func() error {
+		_ = leash.Close()
+		if !gone(fd, killWait) {
+			_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+			if !gone(fd, grace) {
+				return fmt.Errorf("sandbox: processes of the command are still alive %s after SIGKILL", killWait)
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+// cloneInto has the helper begin in namespaces of its own, with the rights that
+// it needs to furnish them. The user is who they were.
+func (s *Sandbox) cloneInto(attr *syscall.SysProcAttr) {
+	for wall, flag := range map[string]uintptr{
+		"users": unix.CLONE_NEWUSER, "processes": unix.CLONE_NEWPID, "network": unix.CLONE_NEWNET, "ipc": unix.CLONE_NEWIPC,
+		"names": unix.CLONE_NEWUTS, "groups": unix.CLONE_NEWCGROUP,
+	} {
+		if !s.without[wall] {
+			attr.Cloneflags |= flag
+		}
+	}
+	attr.Cloneflags |= unix.CLONE_NEWNS
+	if s.without["users"] {
+		return
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN}
+}
+
+// namespaces fills in the orders of KindNamespaces.
+func (s *Sandbox) namespaces(o *orders, p *process, spec Spec, add func(*os.File) int) error {
+	o.Env = environment(spec, s.tools, "/tmp")
+	o.Mounts = s.mounts(spec)
+	o.Grants = []landGrant{{Path: "/"}}
+	for _, path := range []string{spec.Workspace, spec.Cache, "/tmp", "/dev", "/proc"} {
+		if path != "" {
+			o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
+		}
+	}
+	f, err := openGitFile(spec)
+	if err != nil {
+		return err
+	}
+	if f != nil {
+		p.after(func() { _ = f.Close() })
+		o.Mounts = append(o.Mounts, mount{How: mountRead, To: filepath.Join(spec.Workspace, ".git"), FD: add(f)})
+	}
+	if spec.Network.open() {
+		there, err := spec.Network.proxy(p)
+		if err != nil {
+			return err
+		}
+		o.Proxy = add(there)
+	}
+	return nil
+}
+
+// mounts is what a command of KindNamespaces sees: the same as one of
+// bubblewrap's.
+func (s *Sandbox) mounts(spec Spec) []mount {
+	var all []mount
+	for _, p := range systemDirs() {
+		st, err := os.Lstat(p)
+		if err != nil {
+			continue
+		}
+		if st.Mode()&os.ModeSymlink != 0 { // merged /usr
+			if to, err := os.Readlink(p); err == nil {
+				all = append(all, mount{How: mountLink, From: to, To: p})
+			}
+			continue
+		}
+		all = append(all, mount{How: mountRead, From: p, To: p})
+	}
+	for _, p := range systemFiles() {
+		all = append(all, mount{How: mountRead, From: p, To: p})
+	}
+	all = append(all, mount{How: mountProc, To: "/proc"})
+	for _, p := range writableProc() {
+		all = append(all, mount{How: mountRead, From: p, To: p})
+	}
+	for _, p := range maskedProc() {
+		if _, err := os.Lstat(p); err == nil {
+			all = append(all, mount{How: mountRead, From: "/dev/null", To: p})
+		}
+	}
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		all = append(all, mount{How: mountDevice, From: "/dev/" + name, To: "/dev/" + name})
+	}
+	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}} {
+		all = append(all, mount{How: mountLink, From: l[0], To: "/dev/" + l[1]})
+	}
+	all = append(all, mount{How: mountPts, To: "/dev/pts"}, mount{How: mountTmp, To: "/dev/shm"}, mount{How: mountTmp, To: "/tmp"})
+
+	how := map[string]string{}
+	for _, p := range hidden(spec, s.tools) {
+		how[p] = mountEmpty
+		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+			how[p] = ""
+		}
+	}
+	for _, p := range append(s.tools.paths(), spec.ReadOnly...) {
+		how[p] = mountRead
+	}
+	if spec.Cache != "" {
+		how[spec.Cache] = mountWrite
+	}
+	how[spec.Workspace] = mountWrite
+	if spec.GitDir != "" {
+		how[spec.GitDir] = mountRead
+	}
+	for _, p := range slices.Sorted(maps.Keys(how)) {
+		m := mount{How: how[p], From: p, To: p}
+		if m.How == "" {
+			m = mount{How: mountRead, From: "/dev/null", To: p}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// grants fills in the orders of KindLandlock. There is no /tmp of its own: the
+// command's temporary files go to a directory that is made for it, and what
+// insists on /tmp fails.
+func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
+	tmp, err := os.MkdirTemp(spec.Scratch, "tori-cmd-")
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	p.after(func() { _ = os.RemoveAll(tmp) })
+	if err := os.Mkdir(filepath.Join(tmp, "home"), 0o700); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	o.Env = environment(spec, s.tools, tmp)
+	var read []string
+	read = append(read, systemDirs()...)
+	read = append(read, systemFiles()...)
+	for _, f := range []string{"cpuinfo", "meminfo", "stat", "loadavg", "version", "uptime", "filesystems", "sys"} {
+		read = append(read, "/proc/"+f)
+	}
+	read = append(read, "/sys/devices/system/cpu")
+	read = append(read, s.tools.paths()...)
+	read = append(read, spec.ReadOnly...)
+	write := []string{spec.Workspace, tmp}
+	if spec.Cache != "" {
+		write = append(write, spec.Cache)
+	}
+	for _, w := range write {
+		if real, err := filepath.EvalSymlinks(w); err == nil {
+			o.Writable = append(o.Writable, real)
+		}
+	}
+	if spec.GitDir != "" {
+		if within(spec.GitDir, spec.Workspace) {
+			return i18n.E("sandbox.git_inside", spec.GitDir, spec.Workspace)
+		}
+		read = append(read, spec.GitDir)
+	}
+	for _, path := range read {
+		all, err := except(path, spec.Hide)
+		if err != nil {
+			return err
+		}
+		for _, g := range all {
+			o.Grants = append(o.Grants, landGrant{Path: g})
+		}
+	}
+	for _, path := range write {
+		if i := slices.IndexFunc(spec.Hide, func(h string) bool { return within(h, path) && h != path }); i >= 0 {
+			return i18n.E("sandbox.hide_inside", spec.Hide[i], path)
+		}
+		o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
+	}
+	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		o.Grants = append(o.Grants, landGrant{Path: "/dev/" + d, Write: true})
+	}
+	return nil
+}
+
+// maxSiblings bounds how many entries are granted one by one around a hidden
+// path.
+const maxSiblings = 4096
+
+// except is what of path may be granted so that the hidden paths are not:
+// Landlock only adds, so the neighbours of what is hidden are named one by one.
+func except(path string, hide []string) ([]string, error) {
+	if slices.Contains(hide, path) {
+		return nil, nil
+	}
+	if !slices.ContainsFunc(hide, func(h string) bool { return within(h, path) }) {
+		return []string{path}, nil
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return nil, nil // nothing that could be seen
+	}
+	if len(entries) > maxSiblings {
+		return nil, i18n.E("sandbox.hide_inside", path, path)
+	}
+	var all []string
+	for _, e := range entries {
+		below, err := except(filepath.Join(path, e.Name()), hide)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, below...)
+	}
+	return all, nil
+}

@@ -1,0 +1,234 @@
+package sandbox
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// A watcher looks first after watchFirst and then twice as late each time
+	// up to watchLast: short commands are not looked at, long ones cost little.
+	watchFirst = 10 * time.Millisecond
+	watchLast  = 200 * time.Millisecond
+	// clockTick is USER_HZ, in which /proc counts; it is 100 on every Linux
+	// that Go knows.
+	clockTick = 10 * time.Millisecond
+	// lowDisk is what of a disk's space is kept from the commands, in bytes:
+	// the ledger lies there as well.
+	lowDisk = 256 << 20
+)
+
+// watcher keeps an eye on all processes below one. Where the kernel keeps a
+// limit itself (cgroups), it is the watcher that says which one it was.
+type watcher struct {
+	proc   string // /proc
+	root   int    // the process that all of them descend from, itself not counted
+	limits Limits
+	disks  []string // writable directories
+	begin  []usage
+	tmp    string // the private /tmp seen from here, a file system in memory; "" if there is none
+}
+
+// usage is what is taken of a file system.
+type usage struct{ bytes, files, free int64 }
+
+func newWatcher(root int, l Limits, disks []string) *watcher {
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks}
+	for _, d := range disks {
+		w.begin = append(w.begin, diskUsage(d))
+	}
+	return w
+}
+
+// run looks until stop closes or a limit is passed, which it names.
+func (w *watcher) run(stop <-chan struct{}) string {
+	wait := watchFirst
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	for {
+		select {
+		case <-stop:
+			return ""
+		case <-t.C:
+		}
+		if limit := w.look(); limit != "" {
+			return limit
+		}
+		wait = min(2*wait, watchLast)
+		t.Reset(wait)
+	}
+}
+
+// look measures once.
+func (w *watcher) look() string {
+	var cpu time.Duration
+	var resident, written int64
+	all := w.tree()
+	for _, p := range all {
+		cpu += p.cpu
+		resident += p.resident
+	}
+	switch {
+	case len(all)-1 > w.limits.Processes:
+		return limitProcesses
+	case w.limits.CPU > 0 && cpu > w.limits.CPU:
+		return limitCPU
+	case w.limits.Memory > 0 && resident > w.limits.Memory && w.exact(all) > w.limits.Memory:
+		return limitMemory
+	}
+	if w.tmp != "" && w.limits.NewFiles > 0 && diskUsage(w.tmp).files > w.limits.NewFiles {
+		return limitFiles
+	}
+	for i, d := range w.disks {
+		now := diskUsage(d)
+		if w.limits.NewFiles > 0 && now.files-w.begin[i].files > w.limits.NewFiles {
+			return limitFiles
+		}
+		grown := now.bytes - w.begin[i].bytes
+		if grown <= w.limits.Disk && now.free > lowDisk {
+			continue
+		}
+		// Others write to the disk as well: it was this command only if it
+		// wrote as much.
+		if written == 0 {
+			written = w.written(all)
+		}
+		if written > w.limits.Disk || now.free <= lowDisk && written > lowDisk/4 {
+			return limitDisk
+		}
+	}
+	return ""
+}
+
+// seen is one process as /proc/PID/stat tells of it.
+type seen struct {
+	pid      int
+	cpu      time.Duration // its own and that of children it has waited for
+	resident int64         // bytes, shared ones included
+}
+
+// tree is the root and everything that descends from it.
+func (w *watcher) tree() []seen {
+	var all []seen
+	known := map[int]bool{}
+	for next := []int{w.root}; len(next) > 0; {
+		pid := next[len(next)-1]
+		next = next[:len(next)-1]
+		if known[pid] {
+			continue
+		}
+		known[pid] = true
+		if p, ok := w.stat(pid); ok {
+			all = append(all, p)
+			next = append(next, w.children(pid)...)
+		}
+	}
+	return all
+}
+
+// children are the children of all threads of a process.
+func (w *watcher) children(pid int) []int {
+	tasks := w.proc + "/" + strconv.Itoa(pid) + "/task"
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return nil
+	}
+	var all []int
+	for _, t := range threads {
+		b, err := os.ReadFile(tasks + "/" + t.Name() + "/children")
+		if err != nil {
+			continue
+		}
+		for f := range bytes.FieldsSeq(b) {
+			if n, err := strconv.Atoi(string(f)); err == nil {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+func (w *watcher) stat(pid int) (seen, bool) {
+	b, err := os.ReadFile(w.proc + "/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return seen{}, false
+	}
+	// The name, in brackets, may hold anything (proc(5)).
+	_, rest, ok := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
+	f := strings.Fields(rest)
+	if !ok || len(f) < 22 {
+		return seen{}, false
+	}
+	p := seen{pid: pid}
+	for _, i := range []int{11, 12, 13, 14} { // utime stime cutime cstime, fields 14 to 17
+		n, _ := strconv.ParseInt(f[i], 10, 64)
+		p.cpu += time.Duration(n) * clockTick
+	}
+	pages, _ := strconv.ParseInt(f[21], 10, 64)
+	p.resident = pages * int64(os.Getpagesize())
+	return p, true
+}
+
+// exact counts a page that several processes share once, which costs a walk
+// through their memory and is done when the plain sum is too much. A process
+// that hides its figures is counted in full.
+func (w *watcher) exact(all []seen) int64 {
+	var sum int64
+	for _, p := range all {
+		b, err := os.ReadFile(w.proc + "/" + strconv.Itoa(p.pid) + "/smaps_rollup")
+		if kib, ok := field(b, "Pss:"); err == nil && ok {
+			sum += kib << 10
+			continue
+		}
+		sum += p.resident
+	}
+	return sum
+}
+
+// written is how much these processes, and those that they waited for, had
+// written to disks, in bytes. One that hides its figures counts as one that
+// wrote all it may.
+func (w *watcher) written(all []seen) int64 {
+	var sum int64
+	for _, p := range all {
+		b, err := os.ReadFile(w.proc + "/" + strconv.Itoa(p.pid) + "/io")
+		if os.IsPermission(err) {
+			return w.limits.Disk + 1
+		}
+		n, _ := field(b, "write_bytes:")
+		undone, _ := field(b, "cancelled_write_bytes:")
+		sum += max(0, n-undone)
+	}
+	return sum
+}
+
+// field is the number after a name at the start of a line.
+func field(b []byte, name string) (int64, bool) {
+	for line := range bytes.Lines(b) {
+		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
+			f := bytes.Fields(rest)
+			if len(f) == 0 {
+				return 0, false
+			}
+			n, err := strconv.ParseInt(string(f[0]), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
+// diskUsage is what is taken of the file system that holds path; zeroes where
+// it cannot be learned, and no files where the file system does not count them.
+func diskUsage(path string) usage {
+	var st unix.Statfs_t
+	if unix.Statfs(path, &st) != nil {
+		return usage{free: 1 << 62}
+	}
+	size := int64(st.Bsize)
+	return usage{bytes: int64(st.Blocks-st.Bfree) * size, files: int64(st.Files - st.Ffree), free: int64(st.Bavail) * size}
+}
