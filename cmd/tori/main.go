@@ -5,6 +5,10 @@ import (
 	"os"
 
 	"toritsugi/internal/cli"
+	"toritsugi/internal/sandbox"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:])) }
+func main() {
+	sandbox.Helper(os.Args) // does not return where the program is a sandbox's helper
+	os.Exit(cli.Main(os.Args[1:]))
+}

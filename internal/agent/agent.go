@@ -398,7 +398,7 @@ type shell struct{ runner sandbox.Runner }
 // Run runs one command of the model.
 func (s shell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
 	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Dir: dir, Timeout: timeout, Output: out})
-	return tool.ShellExit(e), err
+	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Signal: e.Signal, Duration: e.Duration}, err
 }
 
 // verify runs the checks and decides: the work is done (false), the model must

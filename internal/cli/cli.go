@@ -49,6 +49,7 @@ type commands struct {
 	Models  modelsCmd  `cmd:"" help:"${models_help}"`
 	Health  healthCmd  `cmd:"" help:"${health_help}"`
 	Config  configCmd  `cmd:"" help:"${config_help}"`
+	Sandbox sandboxCmd `cmd:"" help:"${sandbox_help}"`
 	Version versionCmd `cmd:"" help:"${version_help}"`
 }
 

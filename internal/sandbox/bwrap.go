@@ -119,6 +119,11 @@ func (s *Sandbox) systemMounts(tmpSize string) []string {
 		args = append(args, "--ro-bind-try", p, p)
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
+	// A root that is the machine's own may write these, in its user namespace as
+	// well; bubblewrap covers them for others only.
+	for _, p := range writableProc() {
+		args = append(args, "--ro-bind-try", p, p)
+	}
 	for _, p := range maskedProc() {
 		if _, err := os.Lstat(p); err == nil {
 			args = append(args, "--ro-bind", "/dev/null", p)

@@ -102,9 +102,6 @@ func helperRun([]string) error {
 	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper: %w", err)
 	}
-	if err := o.giveUp(); err != nil {
-		return err
-	}
 	child, err := o.spawn()
 	if err != nil {
 		return err
@@ -144,31 +141,22 @@ func (o *orders) enter() error {
 	return buildRoot(o.Mounts, o.TmpBytes, o.TmpFiles)
 }
 
-// giveUp takes all rights from all threads, for good.
+// giveUp takes all rights from the calling thread and what it starts, for good.
+// What is in the bounding set does not matter any more without new privileges.
 func (o *orders) giveUp() error {
 	if o.Without["rights"] {
 		return nil
 	}
-	all := func(what string, nr, a, b, c uintptr) error {
-		if _, _, e := syscall.AllThreadsSyscall(nr, a, b, c); e != 0 {
-			return fmt.Errorf("%s: %w", what, e)
-		}
-		return nil
-	}
-	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		// EPERM of one who never had CAP_SETPCAP; EINVAL of an older kernel.
-		_, _, _ = syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_CAPBSET_DROP, c, 0)
-	}
-	_, _, _ = syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0)
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
-	err := all("give up capabilities", unix.SYS_CAPSET, uintptr(unsafe.Pointer(&head)), uintptr(unsafe.Pointer(&data[0])), 0)
-	runtime.KeepAlive(&head)
-	runtime.KeepAlive(&data)
-	if err != nil {
-		return err
+	if err := unix.Capset(&head, &data[0]); err != nil {
+		return fmt.Errorf("give up capabilities: %w", err)
 	}
-	return all("set no_new_privs", unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0)
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
 }
 
 // spawn starts the command from a thread of its own, on which alone the walls
@@ -210,6 +198,9 @@ func (o *orders) spawn() (int, error) {
 // wall restricts the calling thread. The descriptor is that of the calls that
 // the other threads decide about, 0 for none.
 func (o *orders) wall() (listener int, err error) {
+	if err := o.giveUp(); err != nil {
+		return 0, err
+	}
 	if o.ABI > 0 && !o.Without["landlock"] {
 		if err := landlock(o.ABI, o.Grants, o.Kind == KindNamespaces); err != nil {
 			return 0, err

@@ -15,12 +15,12 @@ type mount struct {
 	How  string `json:"how"`
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
-	FD   int    `json:"fd,omitempty"` // instead of From, where it is not 0
 }
 
 // Ways to mount.
 const (
 	mountRead   = "read"   // From read-only, with what is mounted below
+	mountFile   = "file"   // From read-only if it is a plain file, not by way of a link
 	mountWrite  = "write"  // From as it is
 	mountDevice = "device" // a device file
 	mountEmpty  = "empty"  // an empty directory that stays empty
@@ -74,7 +74,7 @@ func buildRoot(mounts []mount, tmpBytes, tmpFiles int64) error {
 	if err := unix.Chdir("/"); err != nil {
 		return err
 	}
-	for _, p := range append(sealed, "/dev", "/") {
+	for _, p := range append(sealed, "/") {
 		if err := unix.MountSetattr(unix.AT_FDCWD, p, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 			return fmt.Errorf("make %s read-only: %w", p, err)
 		}
@@ -87,7 +87,7 @@ func buildRoot(mounts []mount, tmpBytes, tmpFiles int64) error {
 func cloneMount(m mount) (int, error) {
 	flags := uint64(unix.MOUNT_ATTR_NOSUID)
 	switch m.How {
-	case mountRead:
+	case mountRead, mountFile:
 		flags |= unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NODEV
 	case mountWrite:
 		flags |= unix.MOUNT_ATTR_NODEV
@@ -95,13 +95,17 @@ func cloneMount(m mount) (int, error) {
 	default:
 		return -1, nil
 	}
-	from := m.From
-	if m.FD != 0 {
-		from = "/proc/self/fd/" + strconv.Itoa(m.FD)
+	how := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_RECURSIVE)
+	if m.How == mountFile {
+		how |= unix.AT_SYMLINK_NOFOLLOW
 	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, m.From, how)
 	if errors.Is(err, os.ErrNotExist) && m.How != mountWrite {
 		return -1, nil
+	}
+	var st unix.Stat_t
+	if m.How == mountFile && err == nil && unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return -1, unix.Close(fd)
 	}
 	if err == nil {
 		err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: flags})

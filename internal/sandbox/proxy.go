@@ -198,7 +198,7 @@ func (x *proxy) answer(c net.Conn) {
 		return
 	}
 	head.N = 1 << 62 // what follows is the body
-	host, port, err := target(req)
+	host, port, err := destination(req)
 	if err != nil {
 		refuse(c, http.StatusBadRequest, err.Error())
 		return
@@ -227,8 +227,8 @@ func (x *proxy) answer(c net.Conn) {
 	x.forward(c, up, req)
 }
 
-// target is where a request wants to go.
-func target(req *http.Request) (host string, port int, err error) {
+// destination is where a request wants to go.
+func destination(req *http.Request) (host string, port int, err error) {
 	address, otherwise := req.URL.Host, "80"
 	if req.Method == http.MethodConnect {
 		address, otherwise = req.Host, ""

@@ -173,13 +173,8 @@ func (s *Sandbox) namespaces(o *orders, p *process, spec Spec, add func(*os.File
 			o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
 		}
 	}
-	f, err := openGitFile(spec)
-	if err != nil {
-		return err
-	}
-	if f != nil {
-		p.after(func() { _ = f.Close() })
-		o.Mounts = append(o.Mounts, mount{How: mountRead, To: filepath.Join(spec.Workspace, ".git"), FD: add(f)})
+	if git := filepath.Join(spec.Workspace, ".git"); spec.GitDir != "" {
+		o.Mounts = append(o.Mounts, mount{How: mountFile, From: git, To: git})
 	}
 	if spec.Network.open() {
 		there, err := spec.Network.proxy(p)

@@ -1,0 +1,201 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+
+// kernelAttempts try what a command has no business to ask of the kernel.
+func kernelAttempts() []attempt {
+	in := func(wall, name string, f func(t *target) error) attempt {
+		return attempt{name: name, wall: wall, inside: f}
+	}
+	// call makes a system call. These errors come from behind the permission
+	// check of calls that are made with nonsense, so that nothing happens.
+	call := func(nr uintptr, through []unix.Errno, args ...uintptr) func(*target) error {
+		return func(*target) error {
+			var a [6]uintptr
+			copy(a[:], args)
+			r, _, e := unix.Syscall6(nr, a[0], a[1], a[2], a[3], a[4], a[5])
+			for _, t := range through {
+				if e == t {
+					return nil
+				}
+			}
+			if e != 0 {
+				return e
+			}
+			if nr == unix.SYS_BPF || nr == unix.SYS_PERF_EVENT_OPEN || nr == unix.SYS_USERFAULTFD || nr == unix.SYS_MEMFD_CREATE ||
+				nr == unix.SYS_FANOTIFY_INIT || nr == unix.SYS_FSOPEN || nr == unix.SYS_OPEN_TREE {
+				_ = unix.Close(int(r))
+			}
+			return nil
+		}
+	}
+	clone := func(flags uintptr) func(*target) error {
+		return func(*target) error {
+			cmd := exec.Command("/bin/true")
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
+			return cmd.Run()
+		}
+	}
+	name := []byte("tori-probe\x00")
+	mapAttr := make([]byte, 64)
+	mapAttr[0], mapAttr[4], mapAttr[8], mapAttr[12] = 2, 4, 4, 1 // an array of one
+	perf := make([]byte, 128)
+	perf[0], perf[4] = 1, 128 // PERF_TYPE_SOFTWARE, its size
+	perf[40] = 1 << 5 & 0xFF  // exclude_kernel
+	all := []attempt{
+		in("kernel", "keyring", call(unix.SYS_KEYCTL, nil, 0, ^uintptr(3), 1)), // KEYCTL_GET_KEYRING_ID, the user's
+		in("kernel", "key-add", call(unix.SYS_ADD_KEY, []unix.Errno{unix.EFAULT, unix.EINVAL}, 0, 0, 0, 0, 0)),
+		in("kernel", "bpf", call(unix.SYS_BPF, []unix.Errno{unix.EINVAL}, 0, addressOf(mapAttr), 64)),
+		in("kernel", "perf", call(unix.SYS_PERF_EVENT_OPEN, []unix.Errno{unix.EINVAL, unix.E2BIG}, addressOf(perf), 0, ^uintptr(0), ^uintptr(0), 0)),
+		in("kernel", "userfaultfd", call(unix.SYS_USERFAULTFD, nil, unix.O_CLOEXEC)),
+		in("kernel", "memfd", call(unix.SYS_MEMFD_CREATE, nil, addressOf(name), unix.MFD_CLOEXEC)),
+		in("kernel", "shared-segment", func(*target) error {
+			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 8<<20, 0o600|unix.IPC_CREAT)
+			if err != nil {
+				return err
+			}
+			_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+			return err
+		}),
+		in("kernel", "module", call(unix.SYS_INIT_MODULE, []unix.Errno{unix.ENOEXEC, unix.EFAULT, unix.EINVAL}, 0, 0, addressOf(name))),
+		in("kernel", "kexec", call(unix.SYS_KEXEC_LOAD, []unix.Errno{unix.EINVAL, unix.EBUSY}, 0, 0, 0, 1<<30)),
+		in("kernel", "reboot", call(unix.SYS_REBOOT, []unix.Errno{unix.EINVAL}, 0, 0, 0)),
+		in("kernel", "swap", call(unix.SYS_SWAPON, []unix.Errno{unix.EINVAL, unix.ENOENT}, addressOf(name), 0)),
+		in("kernel", "accounting", call(unix.SYS_ACCT, []unix.Errno{unix.ENOENT}, addressOf(name))),
+		in("kernel", "log", call(unix.SYS_SYSLOG, nil, 10, 0, 0)),
+		in("kernel", "clock", call(unix.SYS_SETTIMEOFDAY, nil, 0, 0)),
+		in("kernel", "watch-all-files", call(unix.SYS_FANOTIFY_INIT, nil, unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC, 0)),
+		in("kernel", "host-name", call(unix.SYS_SETHOSTNAME, []unix.Errno{unix.EINVAL}, addressOf(name), ^uintptr(0)>>1)),
+		in("kernel", "other-calls", func(*target) error {
+			if nativeArch != unix.AUDIT_ARCH_X86_64 {
+				return unavailable("this processor has one table of calls")
+			}
+			pid, _, e := unix.Syscall(unix.SYS_GETPID|0x40000000, 0, 0, 0)
+			if e != 0 {
+				return e
+			}
+			if int(pid) != os.Getpid() {
+				return errors.New("answered with nonsense")
+			}
+			return nil
+		}),
+		in("kernel", "user-namespace", clone(unix.CLONE_NEWUSER)),
+		in("kernel", "mount-namespace", clone(unix.CLONE_NEWNS)),
+		in("kernel", "process-namespace", clone(unix.CLONE_NEWPID)),
+		in("kernel", "network-namespace", clone(unix.CLONE_NEWNET)),
+		in("kernel", "unshare", func(*target) error { return onThread(func() error { return unix.Unshare(unix.CLONE_NEWUTS) }) }),
+		in("kernel", "mount", func(t *target) error {
+			if err := os.MkdirAll(t.temporary("mnt"), 0o700); err != nil {
+				return err
+			}
+			if err := unix.Mount("tmpfs", t.temporary("mnt"), "tmpfs", 0, "size=4k"); err != nil {
+				return err
+			}
+			return unix.Unmount(t.temporary("mnt"), 0)
+		}),
+		in("kernel", "mount-bind", func(t *target) error {
+			if err := os.MkdirAll(t.temporary("bind"), 0o700); err != nil {
+				return err
+			}
+			if err := unix.Mount(t.Workspace, t.temporary("bind"), "", unix.MS_BIND, ""); err != nil {
+				return err
+			}
+			return unix.Unmount(t.temporary("bind"), 0)
+		}),
+		in("kernel", "mount-new", call(unix.SYS_FSOPEN, nil, addressOf([]byte("tmpfs\x00")), 1)),
+		in("kernel", "mount-copy", call(unix.SYS_OPEN_TREE, nil, 0, addressOf([]byte("/\x00")), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)),
+		in("kernel", "pivot-root", call(unix.SYS_PIVOT_ROOT, []unix.Errno{unix.EINVAL, unix.EBUSY, unix.ENOENT}, addressOf(name), addressOf(name))),
+		in("rights", "capabilities", func(*target) error { return status("Cap", "Prm", "Eff", "Inh", "Amb") }),
+		in("rights", "capability-taken", func(*target) error {
+			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+			data := [2]unix.CapUserData{{Effective: 1 << unix.CAP_SYS_ADMIN, Permitted: 1 << unix.CAP_SYS_ADMIN}}
+			return onThread(func() error { return unix.Capset(&head, &data[0]) })
+		}),
+		in("rights", "programs-of-owners", func(*target) error {
+			on, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+			if err == nil && on == 1 {
+				err = errors.New("no program gives more rights than its caller has")
+			}
+			return err
+		}),
+		in("rights", "become-another", func(*target) error {
+			return onThread(func() error {
+				if _, _, e := unix.Syscall(unix.SYS_SETRESUID, 1, 1, 1); e != 0 {
+					return e
+				}
+				return nil
+			})
+		}),
+		in("rights", "join-group", func(*target) error {
+			return onThread(func() error {
+				group := uint32(1)
+				if _, _, e := unix.Syscall(unix.SYS_SETGROUPS, 1, uintptr(unsafe.Pointer(&group)), 0); e != 0 {
+					return e
+				}
+				return nil
+			})
+		}),
+		in("limits", "raise-limit", func(*target) error {
+			l := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
+			return unix.Setrlimit(unix.RLIMIT_FSIZE, &l)
+		}),
+		in("limits", "priority", func(*target) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }),
+		in("limits", "last-to-be-killed", func(*target) error {
+			return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
+		}),
+		in("limits", "core-dumps", func(*target) error {
+			var l unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_CORE, &l); err != nil {
+				return err
+			}
+			if l.Max == 0 {
+				return errors.New("core files may have no byte")
+			}
+			return nil
+		}),
+	}
+	root := in("kernel", "chroot", func(t *target) error { return unix.Chroot(t.Workspace) })
+	root.alone = true
+	return append(all, root)
+}
+
+// status reports a set of capabilities that is not empty.
+func status(prefix string, sets ...string) error {
+	for _, s := range sets {
+		var v string
+		b, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			// Where /proc is hidden the kernel is asked.
+			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+			var data [2]unix.CapUserData
+			if err := unix.Capget(&head, &data[0]); err != nil {
+				return err
+			}
+			if data != [2]unix.CapUserData{} {
+				return nil
+			}
+			continue
+		}
+		for line := range strings.Lines(string(b)) {
+			if rest, ok := strings.CutPrefix(line, prefix+s+":"); ok {
+				v = strings.Trim(rest, " \t\n0")
+			}
+		}
+		if v != "" {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: all sets are empty", prefix)
+}

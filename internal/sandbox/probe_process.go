@@ -1,0 +1,349 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// processAttempts try to reach processes that are not the command's, above all
+// the daemon, and what they know.
+func processAttempts() []attempt {
+	in := func(wall, name string, f func(t *target) error) attempt {
+		return attempt{name: name, wall: wall, inside: f}
+	}
+	signalled := func(a attempt) attempt {
+		a.check = func(s *stage, p *Probe) {
+			if n, err := s.signals(); err != nil || n > 0 {
+				p.Outcome, p.Detail = OutcomeEscaped, "the signal arrived"
+			} else if p.Outcome == OutcomeEscaped {
+				p.Outcome, p.Detail = OutcomeContained, "sent, but not to that process"
+			}
+		}
+		a.alone = true
+		return a
+	}
+	return []attempt{
+		in("daemon", "environment-of-process", func(t *target) error { return t.read(fmt.Sprintf("/proc/%d/environ", t.Victim)) }),
+		in("daemon", "environment-of-all", func(t *target) error { return t.all("environ") }),
+		in("daemon", "arguments-of-process", func(t *target) error { return t.read(fmt.Sprintf("/proc/%d/cmdline", t.Victim)) }),
+		in("daemon", "arguments-of-all", func(t *target) error { return t.all("cmdline") }),
+		in("daemon", "environment-of-init", func(t *target) error { return t.read("/proc/1/environ") }),
+		in("daemon", "environment-of-parent", func(t *target) error { return t.read(fmt.Sprintf("/proc/%d/environ", os.Getppid())) }),
+		in("daemon", "memory-file", func(t *target) error {
+			return t.at(fmt.Sprintf("/proc/%d/mem", t.Victim))
+		}),
+		in("daemon", "memory-read", func(t *target) error {
+			b := make([]byte, 64)
+			if _, err := readMemory(t.Victim, t.Address, b); err != nil {
+				return err
+			}
+			if !t.canary(b) {
+				return errNoCanary
+			}
+			return nil
+		}),
+		in("daemon", "memory-write", func(t *target) error {
+			b := []byte("x")
+			local := []unix.Iovec{{Base: &b[0], Len: 1}}
+			_, err := unix.ProcessVMWritev(t.Victim, local, []unix.RemoteIovec{{Base: uintptr(t.Address) - 1, Len: 1}}, 0)
+			return err
+		}),
+		in("daemon", "trace", func(t *target) error { return seize(t.Victim) }),
+		in("daemon", "trace-helper", traceInit),
+		in("daemon", "take-descriptor", func(t *target) error {
+			pidfd, err := unix.PidfdOpen(t.Victim, 0)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.Close(pidfd) }()
+			fd, err := unix.PidfdGetfd(pidfd, t.VictimFD, 0)
+			if err == nil {
+				_ = unix.Close(fd)
+			}
+			return err
+		}),
+		in("daemon", "descriptors-inherited", inherited),
+		in("daemon", "limits-of-process", func(t *target) error {
+			var l unix.Rlimit
+			if err := unix.Prlimit(t.Victim, unix.RLIMIT_CORE, nil, &l); err != nil {
+				return err
+			}
+			return unix.Prlimit(t.Victim, unix.RLIMIT_CORE, &l, nil)
+		}),
+		in("daemon", "priority-of-process", func(t *target) error { return unix.Setpriority(unix.PRIO_PROCESS, t.Victim, 1) }),
+		in("daemon", "schedule-of-process", func(t *target) error {
+			var set unix.CPUSet
+			if err := unix.SchedGetaffinity(t.Victim, &set); err != nil {
+				return err
+			}
+			return unix.SchedSetaffinity(t.Victim, &set)
+		}),
+		in("daemon", "segment-of-memory", func(t *target) error {
+			if t.ShmKey == 0 {
+				return unavailable("no System V memory here")
+			}
+			id, err := unix.SysvShmGet(t.ShmKey, 0, 0)
+			if err != nil {
+				return err
+			}
+			b, err := unix.SysvShmAttach(id, 0, unix.SHM_RDONLY)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.SysvShmDetach(b) }()
+			if !t.canary(b) {
+				return errNoCanary
+			}
+			return nil
+		}),
+		signalled(in("processes", "signal", func(t *target) error { return unix.Kill(t.Victim, unix.SIGUSR1) })),
+		signalled(in("processes", "signal-group", func(t *target) error { return unix.Kill(-t.Victim, unix.SIGUSR1) })),
+		signalled(in("processes", "signal-thread", func(t *target) error { return unix.Tgkill(t.Victim, t.Victim, unix.SIGUSR1) })),
+		signalled(in("processes", "signal-by-descriptor", func(t *target) error {
+			fd, err := unix.PidfdOpen(t.Victim, 0)
+			if err != nil {
+				return err
+			}
+			return unix.PidfdSendSignal(fd, unix.SIGUSR1, nil, 0)
+		})),
+		signalled(in("processes", "signal-by-owner", func(t *target) error { return signalByOwner(t.Victim) })),
+		signalled(in("processes", "signal-queued", func(t *target) error {
+			info := [128]byte{}
+			*(*int32)(unsafe.Pointer(&info[0])) = int32(unix.SIGUSR1)
+			*(*int32)(unsafe.Pointer(&info[8])) = -1 // SI_QUEUE
+			if _, _, e := unix.Syscall(unix.SYS_RT_SIGQUEUEINFO, uintptr(t.Victim), uintptr(unix.SIGUSR1), uintptr(unsafe.Pointer(&info))); e != 0 {
+				return e
+			}
+			return nil
+		})),
+		in("processes", "signal-daemon", func(t *target) error { return unix.Kill(t.Daemon, 0) }),
+		in("processes", "list", func(t *target) error {
+			entries, err := os.ReadDir("/proc")
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				if e.Name() != strconv.Itoa(t.Victim) {
+					continue
+				}
+				if err := t.read("/proc/" + e.Name() + "/cmdline"); err == nil {
+					return nil
+				}
+			}
+			return errors.New("only processes of the command's own are listed")
+		}),
+		in("processes", "join-namespace", func(t *target) error {
+			fd, err := unix.Open(fmt.Sprintf("/proc/%d/ns/net", t.Victim), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = unix.Close(fd) }()
+			return onThread(func() error { return unix.Setns(fd, unix.CLONE_NEWNET) })
+		}),
+		in("processes", "terminal", func(*target) error { return opened("/dev/tty", os.O_RDWR) }),
+		in("processes", "terminal-input", func(*target) error {
+			c := byte('x')
+			_, _, e := unix.Syscall(unix.SYS_IOCTL, 0, unix.TIOCSTI, uintptr(unsafe.Pointer(&c)))
+			if e == unix.ENOTTY || e == unix.ENXIO {
+				return contained("the call is not refused, but there is no terminal to put anything into")
+			}
+			if e != 0 {
+				return e
+			}
+			return nil
+		}),
+	}
+}
+
+// all reads a file of every process that can be seen.
+func (t *target) all(file string) error {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err == nil && t.read("/proc/"+e.Name()+"/"+file) == nil {
+			return nil
+		}
+	}
+	return errNoCanary
+}
+
+// at reads the canary from a file that is a memory.
+func (t *target) at(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	b := make([]byte, 64)
+	if _, err := f.ReadAt(b, int64(t.Address)); err != nil {
+		return err
+	}
+	if !t.canary(b) {
+		return errNoCanary
+	}
+	return nil
+}
+
+// onThread runs f on a thread that ends with it.
+func onThread(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		done <- f()
+	}()
+	return <-done
+}
+
+// seize attaches to a process without stopping it. The tracer's end lets go.
+func seize(pid int) error {
+	return onThread(func() error {
+		if _, _, e := unix.Syscall6(unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(pid), 0, 0, 0, 0); e != 0 {
+			return e
+		}
+		return nil
+	})
+}
+
+// traceInit attaches to what stands above the command within the walls; whoever
+// has that process must not have more than the command.
+func traceInit(t *target) error {
+	b, err := os.ReadFile("/proc/1/cmdline")
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(b, []byte("bwrap")) && !bytes.Contains(b, []byte(helperArg)) {
+		return unavailable("the first process is not the sandbox's")
+	}
+	if err := seize(1); err != nil {
+		return err
+	}
+	var status string
+	if b, err := os.ReadFile("/proc/1/status"); err == nil {
+		status = string(b)
+	}
+	if strings.Contains(status, "Seccomp:\t2") && strings.Contains(status, "CapEff:\t0000000000000000") {
+		return contained("it lives behind the same walls")
+	}
+	return nil
+}
+
+// inherited looks for descriptors that somebody left open. The runtime's own
+// close on exec.
+func inherited(*target) error {
+	for fd := 3; fd < 1024; fd++ {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && flags&unix.FD_CLOEXEC == 0 {
+			return nil
+		}
+	}
+	return errors.New("none but the standard three")
+}
+
+// signalByOwner has the kernel send a signal when a pipe can be read.
+func signalByOwner(pid int) error {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer func() { _, _ = r.Close(), w.Close() }()
+	for _, c := range [][2]int{{fSetOwn, pid}, {fSetSig, int(unix.SIGUSR1)}, {unix.F_SETFL, unix.O_ASYNC | unix.O_NONBLOCK}} {
+		if _, err := unix.FcntlInt(r.Fd(), c[0], c[1]); err != nil {
+			return err
+		}
+	}
+	_, err = w.WriteString("x")
+	return err
+}
+
+// victim is a process of the daemon's that holds a canary in its environment,
+// its arguments, its memory and a descriptor. It prints where, and then, for
+// each line that it reads, how many signals it has had since the last one.
+func victim(in io.Reader, out io.Writer) error {
+	canary := os.Getenv("TORI_CANARY")
+	held := make([]byte, 128)
+	copy(held[16:], canary)
+	f, err := os.Open("canary")
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 64)
+	signal.Notify(signals, unix.SIGUSR1, unix.SIGUSR2)
+	if _, err := fmt.Fprintf(out, "%d %d\n", uintptr(unsafe.Pointer(&held[16])), f.Fd()); err != nil {
+		return err
+	}
+	for s := bufio.NewScanner(in); s.Scan(); {
+		// One of its own comes after all that were sent before: the lower
+		// number is delivered first.
+		if err := unix.Kill(os.Getpid(), unix.SIGUSR2); err != nil {
+			return err
+		}
+		count := 0
+		for got := range signals {
+			if got == unix.SIGUSR2 {
+				break
+			}
+			count++
+		}
+		if _, err := fmt.Fprintln(out, count); err != nil {
+			return err
+		}
+	}
+	runtime.KeepAlive(held)
+	runtime.KeepAlive(f)
+	return nil
+}
+
+// survivors are ways to be alive when the command has ended.
+func survivors() []string {
+	return []string{"background", "session", "double-fork", "stubborn", "shell-chain", "reaper", "stopped"}
+}
+
+// survive starts a process that outlives the command if it can: it holds a lock
+// on a file of the workspace, and goes by itself after some seconds.
+func survive(args []string) error {
+	if len(args) != 1 {
+		return errors.New("one way, please")
+	}
+	f, err := os.OpenFile("alive-"+args[0], os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH); err != nil {
+		return err
+	}
+	const linger = "trap '' TERM HUP INT; sleep 5"
+	script := map[string]string{
+		"background": linger, "session": linger, "stubborn": linger, "reaper": linger, "stopped": "kill -STOP $$; " + linger,
+		"double-fork": "(" + linger + ") >/dev/null 2>&1 &",
+		"shell-chain": `sh -c 'sh -c "sh -c \"sleep 5\" &" &' &`,
+	}[args[0]]
+	cmd := exec.Command("/bin/sh", "-c", script)
+	cmd.ExtraFiles = []*os.File{f}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: args[0] == "session" || args[0] == "double-fork" || args[0] == "reaper"}
+	if args[0] == "reaper" {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return err
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_, err = fmt.Println("started", filepath.Base(f.Name()))
+	return err
+}
