@@ -356,23 +356,31 @@ func keepGitFile(spec Spec) (func(Spec) error, error) {
 				return nil
 			}
 		}
-		err := os.RemoveAll(path)
-		if err == nil {
-			err = writeNew(path, want)
-		}
-		if err != nil {
+		if err := putBack(path, want); err != nil {
 			return fmt.Errorf("sandbox: put back %s, which a command changed: %w", path, err)
 		}
 		return nil
 	}, nil
 }
 
-// writeNew writes a file that must not be there yet.
-func writeNew(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// putBack makes path a plain file with this content, whatever is there. Several
+// may do so at once.
+func putBack(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".git-")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(data)
-	return errors.Join(err, f.Close())
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if errors.Is(err, unix.EISDIR) || errors.Is(err, os.ErrExist) { // a directory
+		if err = os.RemoveAll(path); err == nil {
+			err = os.Rename(f.Name(), path)
+		}
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

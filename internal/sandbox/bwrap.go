@@ -217,6 +217,14 @@ func (c *confined) prepare(p *process, spec Spec, command Command, dir string) (
 		args = append(args, "--ro-bind", "/proc/self/fd/"+n, filepath.Join(spec.Workspace, ".git"))
 		before = "exec " + n + "<&-; "
 	}
+	run := scriptArgs(spec, command, before, !c.box.without["users"])
+	if spec.Network.open() {
+		more, inside, err := spec.Network.serve(p, add)
+		if err != nil {
+			return nil, err
+		}
+		args, run = append(args, more...), append(inside, run...)
+	}
 	info, infoW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -241,14 +249,6 @@ func (c *confined) prepare(p *process, spec Spec, command Command, dir string) (
 		}
 		p.after(func() { _ = f.Close() })
 		args = append(args, "--seccomp", add(f))
-	}
-	run := scriptArgs(spec, command, before, !c.box.without["users"])
-	if spec.Network.open() {
-		more, inside, err := spec.Network.serve(p, add)
-		if err != nil {
-			return nil, err
-		}
-		args, run = append(args, more...), append(inside, run...)
 	}
 	opts, err := memfd([]byte(strings.Join(args, "\x00") + "\x00"))
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 // checkAtOnce is how many commands of a check run at the same time.
-const checkAtOnce = 4
+const checkAtOnce = 8
 
 // attempts are all that a check makes, in the order in which it tells of them.
 func attempts() []attempt {

@@ -83,5 +83,5 @@ func (l Limits) script(memoryMB int, ownUsers bool) string {
 		s = append(s, "{ ulimit -u "+n+" || ulimit -p "+n+"; }")
 	}
 	s = append(s, "{ echo 500 >/proc/self/oom_score_adj; }")
-	return strings.Join(s, " 2>/dev/null; ") + " 2>/dev/null; "
+	return strings.Join(s, " 2>&-; ") + " 2>&-; "
 }

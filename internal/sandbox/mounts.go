@@ -15,6 +15,7 @@ type mount struct {
 	How  string `json:"how"`
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
+	Must bool   `json:"must,omitempty"` // From has to be there
 }
 
 // Ways to mount.
@@ -25,6 +26,7 @@ const (
 	mountDevice = "device" // a device file
 	mountEmpty  = "empty"  // an empty directory that stays empty
 	mountTmp    = "tmp"    // a file system in memory
+	mountDir    = "dir"    // a directory in one
 	mountLink   = "link"   // a symbolic link to From
 	mountProc   = "proc"
 	mountPts    = "pts"
@@ -100,7 +102,7 @@ func cloneMount(m mount) (int, error) {
 		how |= unix.AT_SYMLINK_NOFOLLOW
 	}
 	fd, err := unix.OpenTree(unix.AT_FDCWD, m.From, how)
-	if errors.Is(err, os.ErrNotExist) && m.How != mountWrite {
+	if errors.Is(err, os.ErrNotExist) && !m.Must {
 		return -1, nil
 	}
 	var st unix.Stat_t
@@ -124,7 +126,7 @@ func attach(to string, m mount, fd int, size string) error {
 			return err
 		}
 		return os.Symlink(m.From, to)
-	case mountEmpty, mountTmp, mountProc, mountPts:
+	case mountEmpty, mountTmp, mountDir, mountProc, mountPts:
 		if err := os.MkdirAll(to, 0o755); err != nil {
 			return err
 		}
@@ -137,6 +139,8 @@ func attach(to string, m mount, fd int, size string) error {
 		}
 	}
 	switch m.How {
+	case mountDir:
+		return nil
 	case mountEmpty:
 		return unix.Mount("tmpfs", to, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=4k")
 	case mountTmp:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -21,11 +22,19 @@ func kernelAttempts() []attempt {
 	}
 	// call makes a system call. These errors come from behind the permission
 	// check of calls that are made with nonsense, so that nothing happens.
-	call := func(nr uintptr, through []unix.Errno, args ...uintptr) func(*target) error {
+	call := func(nr uintptr, through []unix.Errno, args ...any) func(*target) error {
 		return func(*target) error {
 			var a [6]uintptr
-			copy(a[:], args)
+			for i, arg := range args {
+				switch v := arg.(type) {
+				case int:
+					a[i] = uintptr(v)
+				case []byte:
+					a[i] = addressOf(v)
+				}
+			}
 			r, _, e := unix.Syscall6(nr, a[0], a[1], a[2], a[3], a[4], a[5])
+			runtime.KeepAlive(args)
 			for _, t := range through {
 				if e == t {
 					return nil
@@ -55,12 +64,12 @@ func kernelAttempts() []attempt {
 	perf[0], perf[4] = 1, 128 // PERF_TYPE_SOFTWARE, its size
 	perf[40] = 1 << 5 & 0xFF  // exclude_kernel
 	all := []attempt{
-		in("kernel", "keyring", call(unix.SYS_KEYCTL, nil, 0, ^uintptr(3), 1)), // KEYCTL_GET_KEYRING_ID, the user's
+		in("kernel", "keyring", call(unix.SYS_KEYCTL, nil, 0, -4, 1)), // KEYCTL_GET_KEYRING_ID, the user's
 		in("kernel", "key-add", call(unix.SYS_ADD_KEY, []unix.Errno{unix.EFAULT, unix.EINVAL}, 0, 0, 0, 0, 0)),
-		in("kernel", "bpf", call(unix.SYS_BPF, []unix.Errno{unix.EINVAL}, 0, addressOf(mapAttr), 64)),
-		in("kernel", "perf", call(unix.SYS_PERF_EVENT_OPEN, []unix.Errno{unix.EINVAL, unix.E2BIG}, addressOf(perf), 0, ^uintptr(0), ^uintptr(0), 0)),
+		in("kernel", "bpf", call(unix.SYS_BPF, []unix.Errno{unix.EINVAL}, 0, mapAttr, 64)),
+		in("kernel", "perf", call(unix.SYS_PERF_EVENT_OPEN, []unix.Errno{unix.EINVAL, unix.E2BIG}, perf, 0, -1, -1, 0)),
 		in("kernel", "userfaultfd", call(unix.SYS_USERFAULTFD, nil, unix.O_CLOEXEC)),
-		in("kernel", "memfd", call(unix.SYS_MEMFD_CREATE, nil, addressOf(name), unix.MFD_CLOEXEC)),
+		in("kernel", "memfd", call(unix.SYS_MEMFD_CREATE, nil, name, unix.MFD_CLOEXEC)),
 		in("kernel", "shared-segment", func(*target) error {
 			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 8<<20, 0o600|unix.IPC_CREAT)
 			if err != nil {
@@ -69,15 +78,15 @@ func kernelAttempts() []attempt {
 			_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 			return err
 		}),
-		in("kernel", "module", call(unix.SYS_INIT_MODULE, []unix.Errno{unix.ENOEXEC, unix.EFAULT, unix.EINVAL}, 0, 0, addressOf(name))),
+		in("kernel", "module", call(unix.SYS_INIT_MODULE, []unix.Errno{unix.ENOEXEC, unix.EFAULT, unix.EINVAL}, 0, 0, name)),
 		in("kernel", "kexec", call(unix.SYS_KEXEC_LOAD, []unix.Errno{unix.EINVAL, unix.EBUSY}, 0, 0, 0, 1<<30)),
 		in("kernel", "reboot", call(unix.SYS_REBOOT, []unix.Errno{unix.EINVAL}, 0, 0, 0)),
-		in("kernel", "swap", call(unix.SYS_SWAPON, []unix.Errno{unix.EINVAL, unix.ENOENT}, addressOf(name), 0)),
-		in("kernel", "accounting", call(unix.SYS_ACCT, []unix.Errno{unix.ENOENT}, addressOf(name))),
+		in("kernel", "swap", call(unix.SYS_SWAPON, []unix.Errno{unix.EINVAL, unix.ENOENT}, name, 0)),
+		in("kernel", "accounting", call(unix.SYS_ACCT, []unix.Errno{unix.ENOENT}, name)),
 		in("kernel", "log", call(unix.SYS_SYSLOG, nil, 10, 0, 0)),
 		in("kernel", "clock", call(unix.SYS_SETTIMEOFDAY, nil, 0, 0)),
 		in("kernel", "watch-all-files", call(unix.SYS_FANOTIFY_INIT, nil, unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC, 0)),
-		in("kernel", "host-name", call(unix.SYS_SETHOSTNAME, []unix.Errno{unix.EINVAL}, addressOf(name), ^uintptr(0)>>1)),
+		in("kernel", "host-name", call(unix.SYS_SETHOSTNAME, []unix.Errno{unix.EINVAL}, name, 1<<62)),
 		in("kernel", "other-calls", func(*target) error {
 			if nativeArch != unix.AUDIT_ARCH_X86_64 {
 				return unavailable("this processor has one table of calls")
@@ -114,9 +123,9 @@ func kernelAttempts() []attempt {
 			}
 			return unix.Unmount(t.temporary("bind"), 0)
 		}),
-		in("kernel", "mount-new", call(unix.SYS_FSOPEN, nil, addressOf([]byte("tmpfs\x00")), 1)),
-		in("kernel", "mount-copy", call(unix.SYS_OPEN_TREE, nil, 0, addressOf([]byte("/\x00")), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)),
-		in("kernel", "pivot-root", call(unix.SYS_PIVOT_ROOT, []unix.Errno{unix.EINVAL, unix.EBUSY, unix.ENOENT}, addressOf(name), addressOf(name))),
+		in("kernel", "mount-new", call(unix.SYS_FSOPEN, nil, []byte("tmpfs\x00"), 1)),
+		in("kernel", "mount-copy", call(unix.SYS_OPEN_TREE, nil, 0, []byte("/\x00"), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)),
+		in("kernel", "pivot-root", call(unix.SYS_PIVOT_ROOT, []unix.Errno{unix.EINVAL, unix.EBUSY, unix.ENOENT}, name, name)),
 		in("rights", "capabilities", func(*target) error { return status("Cap", "Prm", "Eff", "Inh", "Amb") }),
 		in("rights", "capability-taken", func(*target) error {
 			head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

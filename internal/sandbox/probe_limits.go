@@ -34,7 +34,7 @@ func bombs() map[string]func(args []string) error {
 					return err
 				}
 			}
-			time.Sleep(2 * time.Second)
+			time.Sleep(time.Second)
 			return nil
 		},
 		"disk": func([]string) error {
@@ -58,11 +58,14 @@ func bombs() map[string]func(args []string) error {
 			return nil
 		},
 		"spin": func([]string) error {
-			for begin := time.Now(); time.Since(begin) < 20*time.Second; {
+			for {
 				for range 1 << 20 {
 				}
+				var u unix.Rusage
+				if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil || u.Utime.Sec >= 2 {
+					return err
+				}
 			}
-			return nil
 		},
 	}
 }
@@ -81,7 +84,7 @@ func eat(args []string) error {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
-	time.Sleep(2 * time.Second)
+	time.Sleep(time.Second)
 	_, err := fmt.Println("ate", len(b))
 	return err
 }

@@ -64,6 +64,7 @@ func processAttempts() []attempt {
 		}),
 		in("daemon", "trace", func(t *target) error { return seize(t.Victim) }),
 		in("daemon", "trace-helper", traceInit),
+		in("processes", "signal-helper", signalHelper),
 		in("daemon", "take-descriptor", func(t *target) error {
 			pidfd, err := unix.PidfdOpen(t.Victim, 0)
 			if err != nil {
@@ -223,6 +224,9 @@ func seize(pid int) error {
 // traceInit attaches to what stands above the command within the walls; whoever
 // has that process must not have more than the command.
 func traceInit(t *target) error {
+	if parent := os.Getppid(); parent != 1 {
+		return eachThread(parent, seize)
+	}
 	b, err := os.ReadFile("/proc/1/cmdline")
 	if err != nil {
 		return err
@@ -241,6 +245,47 @@ func traceInit(t *target) error {
 		return contained("it lives behind the same walls")
 	}
 	return nil
+}
+
+// signalHelper asks whether the helper, or a thread of it, could be sent a
+// signal that ends it.
+func signalHelper(*target) error {
+	parent := os.Getppid()
+	if parent == 1 {
+		if err := unix.Kill(1, unix.SIGKILL); err != nil {
+			return err
+		}
+		return contained("the first process of a namespace is not killed from within")
+	}
+	if err := unix.Kill(parent, 0); err == nil {
+		return nil
+	}
+	if err := eachThread(parent, func(id int) error { return unix.Tgkill(parent, id, 0) }); err == nil {
+		return nil
+	}
+	return eachThread(parent, func(id int) error {
+		if _, _, e := unix.Syscall(unix.SYS_TKILL, uintptr(id), 0, 0); e != 0 {
+			return e
+		}
+		return nil
+	})
+}
+
+// eachThread tries the numbers that the threads of a process have if nothing
+// else was started meanwhile.
+func eachThread(pid int, try func(id int) error) error {
+	var first error
+	for id := pid; id < pid+64; id++ {
+		if id == os.Getpid() {
+			continue
+		}
+		if err := try(id); err == nil {
+			return nil
+		} else if first == nil {
+			first = err
+		}
+	}
+	return first
 }
 
 // inherited looks for descriptors that somebody left open. The runtime's own

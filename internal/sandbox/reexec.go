@@ -221,7 +221,8 @@ func (s *Sandbox) mounts(spec Spec) []mount {
 	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}} {
 		all = append(all, mount{How: mountLink, From: l[0], To: "/dev/" + l[1]})
 	}
-	all = append(all, mount{How: mountPts, To: "/dev/pts"}, mount{How: mountTmp, To: "/dev/shm"}, mount{How: mountTmp, To: "/tmp"})
+	all = append(all, mount{How: mountPts, To: "/dev/pts"}, mount{How: mountTmp, To: "/dev/shm"}, mount{How: mountTmp, To: "/tmp"},
+		mount{How: mountDir, To: "/tmp/home"})
 
 	how := map[string]string{}
 	for _, p := range hidden(spec, s.tools) {
@@ -241,7 +242,7 @@ func (s *Sandbox) mounts(spec Spec) []mount {
 		how[spec.GitDir] = mountRead
 	}
 	for _, p := range slices.Sorted(maps.Keys(how)) {
-		m := mount{How: how[p], From: p, To: p}
+		m := mount{How: how[p], From: p, To: p, Must: p == spec.GitDir || p == spec.Workspace || p == spec.Cache}
 		if m.How == "" {
 			m = mount{How: mountRead, From: "/dev/null", To: p}
 		}

@@ -291,7 +291,7 @@ func TestDescriptors(t *testing.T) {
 	}
 	defer func() { _ = unix.Close(leak) }()
 	kinds(t, func(t *testing.T, make func(Spec) Runner) {
-		out, _ := sh(t, make(newSpec(t)), "for f in /proc/$$/fd/*; do readlink $f; done")
+		out, _ := sh(t, make(newSpec(t)), "for i in $(seq 0 64); do readlink /proc/self/fd/$i; done")
 		for _, target := range strings.Fields(out) {
 			if target != "/dev/null" && !strings.HasPrefix(target, "pipe:") && !strings.HasPrefix(target, "/proc/") {
 				t.Errorf("descriptor %s in\n%s", target, out)
@@ -472,10 +472,9 @@ func TestBackgroundEndsWithCommand(t *testing.T) {
 			t.Error("the background process lives on")
 		}
 	})
-	t.Run("own session", func(t *testing.T) {
-		t.Parallel()
+	boxes(t, func(t *testing.T, s *Sandbox) {
 		spec := newSpec(t)
-		r, err := box(t).Runner(spec)
+		r, err := s.Runner(spec)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -517,11 +516,11 @@ func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
 
 func TestDiesWithDaemon(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"bwrap", "unconfined"} {
+	for _, kind := range append(walls(), KindNone) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			if kind == "bwrap" {
-				box(t)
+			if kind != KindNone {
+				boxOf(t, kind)
 			}
 			ws := newSpec(t).Workspace
 			cmd := exec.Command(os.Args[0])
