@@ -29,6 +29,7 @@ const (
 type landGrant struct {
 	Path  string `json:"path"`
 	Write bool   `json:"write,omitempty"`
+	Must  bool   `json:"must,omitempty"` // it has to be there
 }
 
 // landlockABI is the version that the kernel has, 0 for none.
@@ -58,7 +59,7 @@ func landHandled(abi int) uint64 {
 // landlock restricts the calling thread and its descendants to these grants,
 // to no TCP where network is false, and to signals and abstract sockets among
 // themselves, as far as the version knows of each. Paths that do not exist are
-// left out.
+// left out, unless they must.
 func landlock(abi int, grants []landGrant, network bool) error {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: landHandled(abi)}
 	size := unsafe.Sizeof(attr.Handled_access_fs)
@@ -90,7 +91,7 @@ func landlock(abi int, grants []landGrant, network bool) error {
 
 func landAdd(set int, g landGrant, handled uint64) error {
 	fd, err := unix.Open(g.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) && !g.Must {
 		return nil
 	}
 	if err != nil {

@@ -146,7 +146,7 @@ func fileAttempts() []attempt {
 		outside(in("write-beside", func(t *target) error {
 			return within0(write(filepath.Join(filepath.Dir(t.Workspace), "beside")))
 		}), func(s *stage) string { return filepath.Join(s.root, "beside") }),
-		outside(in("preload-file", func(*target) error { return write("/etc/ld.so.preload.tori-probe") }), func(*stage) string { return "/etc/ld.so.preload.tori-probe" }),
+		outside(in("preload-file", func(t *target) error { return write("/etc/ld.so.preload." + t.ID) }), func(s *stage) string { return "/etc/ld.so.preload." + s.id }),
 		outside(in("write-programs", func(t *target) error { return write("/usr/bin/" + t.ID) }), func(s *stage) string { return "/usr/bin/" + s.id }),
 		outside(in("write-root", func(t *target) error { return write("/" + t.ID) }), func(s *stage) string { return "/" + s.id }),
 		outside(in("write-tmp", func(t *target) error { return within0(write("/tmp/" + t.ID)) }), func(s *stage) string { return "/tmp/" + s.id }),

@@ -294,14 +294,14 @@ func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
 			return err
 		}
 		for _, g := range all {
-			o.Grants = append(o.Grants, landGrant{Path: g})
+			o.Grants = append(o.Grants, landGrant{Path: g, Must: g == spec.GitDir})
 		}
 	}
 	for _, path := range write {
 		if i := slices.IndexFunc(spec.Hide, func(h string) bool { return within(h, path) && h != path }); i >= 0 {
 			return i18n.E("sandbox.hide_inside", spec.Hide[i], path)
 		}
-		o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
+		o.Grants = append(o.Grants, landGrant{Path: path, Write: true, Must: true})
 	}
 	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		o.Grants = append(o.Grants, landGrant{Path: "/dev/" + d, Write: true})

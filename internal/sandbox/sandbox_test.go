@@ -176,79 +176,83 @@ func TestDir(t *testing.T) {
 
 func TestConfinedReach(t *testing.T) {
 	t.Parallel()
-	s := box(t)
-	spec := newSpec(t)
-	base := filepath.Dir(spec.Workspace)
-	secret := filepath.Join(base, "secret")
-	if err := os.WriteFile(secret, []byte("canary"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	spec.Env = map[string]string{"MINE": "a\nb"}
-	r, err := s.Runner(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !r.Confined() {
-		t.Error("not confined")
-	}
-	home, err := os.UserHomeDir()
-	if err != nil || home == "/" {
-		home = "/root"
-	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	for name, script := range map[string]string{
-		"loopback of the machine": "exec 3<>/dev/tcp/127.0.0.1/" + port,
-		"outside":                 "exec 3<>/dev/tcp/192.0.2.1/80",
-		"read secret":             "cat '" + secret + "'",
-		"list base":               "ls '" + base + "' | grep secret",
-		"read shadow":             "cat /etc/shadow",
-		"read private keys":       "ls /etc/ssl/private",
-		"list home":               "ls -a '" + home + "' | grep -v -x -e '\\.' -e '\\.\\.' -e go",
-		"list /home":              "ls /home",
-		"write root":              "echo x > /new",
-		"write /usr":              "echo x > /usr/new",
-		"write /etc":              "echo x > /etc/passwd",
-		"write /dev":              "echo x > /dev/new",
-		"mount":                   "mount -t tmpfs none /tmp",
-		"become someone":          "setpriv --reuid 1 true",
-		"kill outside":            fmt.Sprintf("kill -0 %d", os.Getpid()+1<<20),
-		"see the daemon":          "grep -l sandbox.test /proc/[0-9]*/comm",
-		"host sockets":            "ls /run/dbus /var/run/docker.sock",
-	} {
-		if out, exit := sh(t, r, script); exit.Code == 0 {
-			t.Errorf("%s: allowed\n%s", name, out)
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		if s.Kind() == KindLandlock {
+			t.Skip("it has no /tmp, no loopback and no /proc of its own")
 		}
-	}
-	for name, script := range map[string]string{
-		"workspace": "echo x > f && cat f", "tmp": "echo x > /tmp/f && echo x > $HOME/f", "shm": "echo x > /dev/shm/f",
-		"cache": "mkdir -p $GOCACHE $XDG_CACHE_HOME && echo x > $GOCACHE/f", "null": "echo > /dev/null",
-		"own loopback": "command -v python3 >/dev/null || exit 0; python3 -c 'import socket as s; l=s.create_server((\"127.0.0.1\",0)); s.create_connection(l.getsockname())'",
-		"no caps":      "grep -q 'CapEff:.0000000000000000' /proc/self/status && grep -q 'NoNewPrivs:.1' /proc/self/status",
-		"own session":  "! (echo > /dev/tty) 2>/dev/null",
-	} {
-		if out, exit := sh(t, r, script); exit.Code != 0 {
-			t.Errorf("%s: refused\n%s", name, out)
+		spec := newSpec(t)
+		base := filepath.Dir(spec.Workspace)
+		secret := filepath.Join(base, "secret")
+		if err := os.WriteFile(secret, []byte("canary"), 0o644); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if got, err := os.ReadFile(filepath.Join(spec.Workspace, "f")); err != nil || string(got) != "x\n" {
-		t.Errorf("file of the workspace: %q, %v", got, err)
-	}
-	// The way to the workspace may be made of temporary directories; what is
-	// written there never leaves the sandbox.
-	_, _ = sh(t, r, "echo x > '"+base+"/new'; echo x > '"+base+"/../new'")
-	for _, p := range []string{base + "/new", filepath.Dir(base) + "/new"} {
-		if _, err := os.Stat(p); err == nil {
-			t.Errorf("%s was written from inside", p)
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if out, _ := sh(t, r, "ls -A /tmp $HOME"); strings.Contains(out, "f\n") {
-		t.Errorf("the temporary directory outlives a command:\n%s", out)
-	}
+		defer func() { _ = l.Close() }()
+		spec.Env = map[string]string{"MINE": "a\nb"}
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.Confined() {
+			t.Error("not confined")
+		}
+		home, err := os.UserHomeDir()
+		if err != nil || home == "/" {
+			home = "/root"
+		}
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		for name, script := range map[string]string{
+			"loopback of the machine": "exec 3<>/dev/tcp/127.0.0.1/" + port,
+			"outside":                 "exec 3<>/dev/tcp/192.0.2.1/80",
+			"read secret":             "cat '" + secret + "'",
+			"list base":               "ls '" + base + "' | grep secret",
+			"read shadow":             "cat /etc/shadow",
+			"read private keys":       "ls /etc/ssl/private",
+			"list home":               "ls -a '" + home + "' | grep -v -x -e '\\.' -e '\\.\\.' -e go",
+			"list /home":              "ls /home",
+			"write root":              "echo x > /new",
+			"write /usr":              "echo x > /usr/new",
+			"write /etc":              "echo x > /etc/passwd",
+			"write /dev":              "echo x > /dev/new",
+			"mount":                   "mount -t tmpfs none /tmp",
+			"become someone":          "setpriv --reuid 1 true",
+			"kill outside":            fmt.Sprintf("kill -0 %d", os.Getpid()+1<<20),
+			"see the daemon":          "grep -l sandbox.test /proc/[0-9]*/comm",
+			"host sockets":            "ls /run/dbus /var/run/docker.sock",
+		} {
+			if out, exit := sh(t, r, script); exit.Code == 0 {
+				t.Errorf("%s: allowed\n%s", name, out)
+			}
+		}
+		for name, script := range map[string]string{
+			"workspace": "echo x > f && cat f", "tmp": "echo x > /tmp/f && echo x > $HOME/f", "shm": "echo x > /dev/shm/f",
+			"cache": "mkdir -p $GOCACHE $XDG_CACHE_HOME && echo x > $GOCACHE/f", "null": "echo > /dev/null",
+			"own loopback": "command -v python3 >/dev/null || exit 0; python3 -c 'import socket as s; l=s.create_server((\"127.0.0.1\",0)); s.create_connection(l.getsockname())'",
+			"no caps":      "grep -q 'CapEff:.0000000000000000' /proc/self/status && grep -q 'NoNewPrivs:.1' /proc/self/status",
+			"own session":  "! (echo > /dev/tty) 2>/dev/null",
+		} {
+			if out, exit := sh(t, r, script); exit.Code != 0 {
+				t.Errorf("%s: refused\n%s", name, out)
+			}
+		}
+		if got, err := os.ReadFile(filepath.Join(spec.Workspace, "f")); err != nil || string(got) != "x\n" {
+			t.Errorf("file of the workspace: %q, %v", got, err)
+		}
+		// The way to the workspace may be made of temporary directories; what is
+		// written there never leaves the sandbox.
+		_, _ = sh(t, r, "echo x > '"+base+"/new'; echo x > '"+base+"/../new'")
+		for _, p := range []string{base + "/new", filepath.Dir(base) + "/new"} {
+			if _, err := os.Stat(p); err == nil {
+				t.Errorf("%s was written from inside", p)
+			}
+		}
+		if out, _ := sh(t, r, "ls -A /tmp $HOME"); strings.Contains(out, "f\n") {
+			t.Errorf("the temporary directory outlives a command:\n%s", out)
+		}
+	})
 }
 
 // Not parallel: it sets a variable of the daemon.
@@ -256,18 +260,18 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("TORI_CANARY", "canary-value")
 	t.Setenv("GITHUB_TOKEN", "canary-value")
 	t.Run("kinds", func(t *testing.T) {
-		for _, kind := range []string{"bwrap", "unconfined"} {
+		for _, kind := range append(walls(), KindNone) {
 			spec := newSpec(t)
 			spec.Env = map[string]string{"MINE": "a\nb=c", "TERM": "mine"}
 			r := Unconfined(spec)
-			if kind == "bwrap" {
+			if kind != KindNone {
 				var err error
-				if r, err = box(t).Runner(spec); err != nil {
+				if r, err = boxOf(t, kind).Runner(spec); err != nil {
 					t.Fatal(err)
 				}
 			}
 			out, _ := sh(t, r, "env; cat /proc/self/environ")
-			if kind == "bwrap" {
+			if kind != KindNone {
 				more, _ := sh(t, r, "cat /proc/*/environ /proc/*/cmdline; ls /proc")
 				out += more
 			}
@@ -305,72 +309,77 @@ func TestDescriptors(t *testing.T) {
 
 func TestGitReadOnly(t *testing.T) {
 	t.Parallel()
-	s := box(t)
-	spec := newSpec(t)
-	spec.GitDir = filepath.Join(filepath.Dir(spec.Workspace), "git dir")
-	for _, args := range [][]string{
-		{"init", "-q", "--separate-git-dir", spec.GitDir, spec.Workspace},
-		{"-C", spec.Workspace, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"},
-	} {
-		cmd := exec.Command("git", args...)
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", args, err, out)
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		if s.Kind() == KindLandlock {
+			t.Skip("the .git file is put back afterwards")
 		}
-	}
-	r, err := s.Runner(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, exit := sh(t, r, "echo x > new && git status --porcelain"); exit.Code != 0 || out != "?? new\n" {
-		t.Errorf("git status: %+v\n%s", exit, out)
-	}
-	for _, script := range []string{
-		"git config core.hooksPath /tmp", "git commit --allow-empty -m x", "rm -f .git; test ! -e .git",
-		"echo gitdir: /tmp > .git", "mv .git old", "touch '" + spec.GitDir + "/hooks/pre-commit'",
-	} {
-		if out, exit := sh(t, r, script); exit.Code == 0 {
-			t.Errorf("%s: allowed\n%s", script, out)
+		spec := newSpec(t)
+		spec.GitDir = filepath.Join(filepath.Dir(spec.Workspace), "git dir")
+		for _, args := range [][]string{
+			{"init", "-q", "--separate-git-dir", spec.GitDir, spec.Workspace},
+			{"-C", spec.Workspace, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "--allow-empty", "-m", "x"},
+		} {
+			cmd := exec.Command("git", args...)
+			cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1")
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", args, err, out)
+			}
 		}
-	}
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, exit := sh(t, r, "echo x > new && git status --porcelain"); exit.Code != 0 || out != "?? new\n" {
+			t.Errorf("git status: %+v\n%s", exit, out)
+		}
+		for _, script := range []string{
+			"git config core.hooksPath /tmp", "git commit --allow-empty -m x", "rm -f .git; test ! -e .git",
+			"echo gitdir: /tmp > .git", "mv .git old", "touch '" + spec.GitDir + "/hooks/pre-commit'",
+		} {
+			if out, exit := sh(t, r, script); exit.Code == 0 {
+				t.Errorf("%s: allowed\n%s", script, out)
+			}
+		}
+	})
 }
 
 func TestGoOffline(t *testing.T) {
 	t.Parallel()
-	s := box(t)
-	if s.tools.goRoot == "" {
-		t.Skip("no go on this machine")
-	}
-	spec := newSpec(t)
-	spec.MemoryMB = 2048
-	src := "package x\nimport (\"testing\"; \"github.com/google/uuid\")\nfunc TestX(t *testing.T) { _ = uuid.New(); t.Log(t.TempDir()) }\n"
-	mod := "module x\n\ngo 1.26\n\nrequire github.com/google/uuid v1.6.0\n"
-	sum, err := os.ReadFile("../../go.sum")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range map[string]string{"x_test.go": src, "go.mod": mod, "go.sum": string(sum)} {
-		if err := os.WriteFile(filepath.Join(spec.Workspace, name), []byte(text), 0o600); err != nil {
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		if s.tools.goRoot == "" {
+			t.Skip("no go on this machine")
+		}
+		spec := newSpec(t)
+		spec.MemoryMB = 2048
+		src := "package x\nimport (\"testing\"; \"github.com/google/uuid\")\nfunc TestX(t *testing.T) { _ = uuid.New(); t.Log(t.TempDir()) }\n"
+		mod := "module x\n\ngo 1.26\n\nrequire github.com/google/uuid v1.6.0\n"
+		sum, err := os.ReadFile("../../go.sum")
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	// The build cache of this test spares compiling the standard library.
-	out, err := exec.Command(filepath.Join(s.tools.goRoot, "bin", "go"), "env", "GOCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec.Cache = strings.TrimSpace(string(out))
-	if _, err := os.Stat(spec.Cache); err != nil {
-		t.Skipf("no build cache: %v", err)
-	}
-	spec.Env = map[string]string{"GOCACHE": spec.Cache}
-	r, err := s.Runner(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out, exit := sh(t, r, "go test ./..."); exit.Code != 0 || !strings.Contains(out, "ok ") {
-		t.Errorf("go test: %+v\n%s", exit, out)
-	}
+		for name, text := range map[string]string{"x_test.go": src, "go.mod": mod, "go.sum": string(sum)} {
+			if err := os.WriteFile(filepath.Join(spec.Workspace, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The build cache of this test spares compiling the standard library.
+		out, err := exec.Command(filepath.Join(s.tools.goRoot, "bin", "go"), "env", "GOCACHE").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec.Cache = strings.TrimSpace(string(out))
+		if _, err := os.Stat(spec.Cache); err != nil {
+			t.Skipf("no build cache: %v", err)
+		}
+		spec.Env = map[string]string{"GOCACHE": spec.Cache}
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, exit := sh(t, r, "go test ./..."); exit.Code != 0 || !strings.Contains(out, "ok ") {
+			t.Errorf("go test: %+v\n%s", exit, out)
+		}
+	})
 }
 
 func TestMemoryLimit(t *testing.T) {
@@ -598,50 +607,51 @@ func TestHold(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	s := box(t)
-	ok := newSpec(t)
-	for name, change := range map[string]func(*Spec){
-		"no workspace":       func(s *Spec) { s.Workspace = "" },
-		"relative workspace": func(s *Spec) { s.Workspace = "x" },
-		"missing workspace":  func(s *Spec) { s.Workspace += "x" },
-		"whole disk":         func(s *Spec) { s.Workspace = "/" },
-		"whole disk to read": func(s *Spec) { s.ReadOnly = []string{"/usr/.."} },
-		"relative cache":     func(s *Spec) { s.Cache = "x" },
-		"NUL":                func(s *Spec) { s.GitDir = "/a\x00--bind" },
-		"variable":           func(s *Spec) { s.Env = map[string]string{"A=B": "c"} },
-		"variable's value":   func(s *Spec) { s.Env = map[string]string{"A": "\x00--bind"} },
-		"memory":             func(s *Spec) { s.MemoryMB = -1 },
-	} {
-		spec := ok
-		change(&spec)
-		if _, err := s.Runner(spec); err == nil {
-			t.Errorf("%s: accepted", name)
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		ok := newSpec(t)
+		for name, change := range map[string]func(*Spec){
+			"no workspace":       func(s *Spec) { s.Workspace = "" },
+			"relative workspace": func(s *Spec) { s.Workspace = "x" },
+			"missing workspace":  func(s *Spec) { s.Workspace += "x" },
+			"whole disk":         func(s *Spec) { s.Workspace = "/" },
+			"whole disk to read": func(s *Spec) { s.ReadOnly = []string{"/usr/.."} },
+			"relative cache":     func(s *Spec) { s.Cache = "x" },
+			"NUL":                func(s *Spec) { s.GitDir = "/a\x00--bind" },
+			"variable":           func(s *Spec) { s.Env = map[string]string{"A=B": "c"} },
+			"variable's value":   func(s *Spec) { s.Env = map[string]string{"A": "\x00--bind"} },
+			"memory":             func(s *Spec) { s.MemoryMB = -1 },
+		} {
+			spec := ok
+			change(&spec)
+			if _, err := s.Runner(spec); err == nil {
+				t.Errorf("%s: accepted", name)
+			}
+			if _, err := Unconfined(spec).Run(t.Context(), Command{Script: ":"}); err == nil {
+				t.Errorf("%s: run unconfined", name)
+			}
 		}
-		if _, err := Unconfined(spec).Run(t.Context(), Command{Script: ":"}); err == nil {
-			t.Errorf("%s: run unconfined", name)
+		r, err := s.Runner(ok)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	r, err := s.Runner(ok)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, script := range []string{"a\x00b", strings.Repeat("x", maxScript)} {
-		if _, err := r.Run(t.Context(), Command{Script: script}); err == nil {
-			t.Errorf("script of %d bytes: accepted", len(script))
+		for _, script := range []string{"a\x00b", strings.Repeat("x", maxScript)} {
+			if _, err := r.Run(t.Context(), Command{Script: script}); err == nil {
+				t.Errorf("script of %d bytes: accepted", len(script))
+			}
 		}
-	}
-	if out, exit := sh(t, r, ": "+strings.Repeat("x", maxScript-3)); exit.Code != 0 {
-		t.Errorf("longest script: %+v %s", exit, out)
-	}
-	// A sandbox that cannot be built is an error and not a failed command.
-	gone := ok
-	gone.GitDir = filepath.Join(ok.Cache, "missing")
-	if r, err = s.Runner(gone); err != nil {
-		t.Fatal(err)
-	}
-	if exit, err := r.Run(t.Context(), Command{Script: "true"}); err == nil || !strings.Contains(err.Error(), "missing") {
-		t.Errorf("mount of a missing directory: %+v, %v", exit, err)
-	}
+		if out, exit := sh(t, r, ": "+strings.Repeat("x", maxScript-3)); exit.Code != 0 {
+			t.Errorf("longest script: %+v %s", exit, out)
+		}
+		// A sandbox that cannot be built is an error and not a failed command.
+		gone := ok
+		gone.GitDir = filepath.Join(ok.Cache, "missing")
+		if r, err = s.Runner(gone); err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := r.Run(t.Context(), Command{Script: "true"}); err == nil || !strings.Contains(err.Error(), "missing") {
+			t.Errorf("mount of a missing directory: %+v, %v", exit, err)
+		}
+	})
 }
 
 func TestDetectFailures(t *testing.T) {
