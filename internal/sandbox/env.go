@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"os/exec"
@@ -39,10 +40,14 @@ func findToolchain(ctx context.Context) toolchain {
 	return toolchain{goRoot: v.GOROOT, modCache: v.GOMODCACHE}
 }
 
-// paths lists what the toolchain needs to be seen, wherever it lives.
+// paths lists what the toolchain needs to be seen, wherever it lives, as far as
+// this user may see it.
 func (t toolchain) paths() []string {
 	var all []string
 	for _, p := range []string{t.goRoot, t.modCache} {
+		if _, err := os.Stat(p); errors.Is(err, os.ErrPermission) {
+			continue
+		}
 		if filepath.IsAbs(p) && filepath.Clean(p) != "/" {
 			all = append(all, filepath.Clean(p))
 		}

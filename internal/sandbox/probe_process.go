@@ -276,8 +276,8 @@ func signalHelper(*target) error {
 func eachThread(pid int, try func(id int) error) error {
 	var first error
 	for id := pid; id < pid+64; id++ {
-		if id == os.Getpid() {
-			continue
+		if unix.Tgkill(os.Getpid(), id, 0) == nil {
+			continue // a thread of our own
 		}
 		if err := try(id); err == nil {
 			return nil

@@ -31,6 +31,7 @@ type watcher struct {
 	limits Limits
 	disks  []string // writable directories
 	begin  []usage
+	census census
 	tmp    string // the private /tmp seen from here, a file system in memory; "" if there is none
 }
 
@@ -38,7 +39,7 @@ type watcher struct {
 type usage struct{ bytes, files, free int64 }
 
 func newWatcher(root int, l Limits, disks []string) *watcher {
-	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks}
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, census: census{dirs: disks, most: l.NewFiles, begin: -1}}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
@@ -47,7 +48,7 @@ func newWatcher(root int, l Limits, disks []string) *watcher {
 
 // run looks until stop closes or a limit is passed, which it names.
 func (w *watcher) run(stop <-chan struct{}) string {
-	wait := watchFirst
+	wait, begin := watchFirst, time.Now()
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	for {
@@ -58,6 +59,9 @@ func (w *watcher) run(stop <-chan struct{}) string {
 		}
 		if limit := w.look(); limit != "" {
 			return limit
+		}
+		if w.census.passed(time.Since(begin)) {
+			return limitFiles
 		}
 		wait = min(2*wait, watchLast)
 		t.Reset(wait)
