@@ -35,7 +35,7 @@ func (s *Sandbox) Runner(spec Spec) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{kind: s.kind, spec: given(spec)}
+	r := &runner{kind: s.kind, spec: given(spec), groups: s.groups}
 	if spec.Network.open() && s.kind != KindBwrap && s.kind != KindNamespaces {
 		return nil, i18n.E("sandbox.no_allow_list", s.kind)
 	}

@@ -47,6 +47,7 @@ type process struct {
 	watch     int                     // the process above all of the command's, once started; 0 for the child
 	tmp       string                  // see watcher
 	reached   func() bool             // asked at the end where the gate cannot use its descriptor; nil elsewhere
+	group     *group                  // of all processes of the command, nil for none
 	cleanup   []func()
 }
 
@@ -58,6 +59,7 @@ type job struct {
 	limits  Limits
 	disks   []string // what the command may write to
 	prepare func(*process) (*exec.Cmd, error)
+	groups  *cgroups     // where its control group is made, nil for none
 	pipes   *pipes       // the child's ends of a long-running command, nil otherwise
 	reached chan<- error // told once the command was reached, nil if nobody asks
 	after   func() error // called when all is over, nil for nothing
@@ -90,6 +92,13 @@ func run(ctx context.Context, j job) (Exit, error) {
 	if err != nil {
 		return Exit{}, err
 	}
+	if j.groups != nil {
+		if p.group, err = j.groups.group(j.limits); err != nil {
+			return Exit{}, err
+		}
+		p.after(p.group.remove)
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.dir.Fd())
+	}
 	out := &output{w: j.Output, left: j.limits.Output, full: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = out, out
 	if j.pipes != nil {
@@ -119,6 +128,9 @@ func run(ctx context.Context, j job) (Exit, error) {
 	why, limit, waitErr := p.wait(ctx, cmd, j, out, err != nil)
 	writeErr := out.close()
 	exit := exitOf(cmd.ProcessState)
+	if p.group != nil && limit == "" && p.group.outOfMemory() {
+		limit = limitMemory
+	}
 	exit.Duration, exit.TimedOut, exit.Limit = time.Since(begin), why == outOfTime, limit
 	switch {
 	case why == cancelled:
@@ -172,6 +184,9 @@ func (p *process) wait(ctx context.Context, cmd *exec.Cmd, j job, out *output, a
 		case <-t.C:
 		}
 		t.Stop()
+	}
+	if p.group != nil {
+		p.group.kill()
 	}
 	if p.end != nil {
 		err = errors.Join(err, p.end())

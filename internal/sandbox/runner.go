@@ -9,6 +9,7 @@ import (
 type runner struct {
 	kind    string
 	spec    func() (Spec, error)
+	groups  *cgroups
 	prepare func(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error)
 	// after is called when a command and all of its processes are gone.
 	after func(Spec) error
@@ -63,7 +64,7 @@ func (r *runner) job(c Command) (job, Spec, error) {
 	if err != nil {
 		return job{}, spec, err
 	}
-	j := job{Command: c, limits: spec.Limits, disks: []string{spec.Workspace}}
+	j := job{Command: c, limits: spec.Limits, groups: r.groups, disks: []string{spec.Workspace}}
 	if spec.Cache != "" {
 		j.disks = append(j.disks, spec.Cache)
 	}

@@ -110,6 +110,7 @@ type Sandbox struct {
 	abi     int      // Landlock's version, 0 for none
 	filter  []byte   // the seccomp program as bubblewrap reads it, nil for none
 	tools   toolchain
+	groups  *cgroups        // nil where no control groups may be made
 	without map[string]bool // walls left out, by tests that prove what they are for
 }
 
@@ -137,6 +138,9 @@ func Choose(ctx context.Context, o Options) (*Sandbox, error) {
 		s, err := detectKind(ctx, kind, o.Engine)
 		if err == nil {
 			s.tools = findToolchain(ctx)
+			if own, err := os.ReadFile("/proc/self/cgroup"); err == nil && kind != KindContainer {
+				s.groups = findCgroups(cgroupMounts(), own)
+			}
 			return s, ctx.Err()
 		}
 		if ctx.Err() != nil {
