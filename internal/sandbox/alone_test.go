@@ -1,0 +1,158 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Kernels with an older Landlock are stood in for by using less of this one's.
+func TestOlderLandlock(t *testing.T) {
+	t.Parallel()
+	for _, abi := range []int{1, 2, 3, 4, 5} {
+		t.Run(fmt.Sprint(abi), func(t *testing.T) {
+			t.Parallel()
+			s := boxOf(t, KindLandlock)
+			if abi >= s.abi {
+				t.Skip("the kernel's is not newer")
+			}
+			s.abi = abi
+			for name, p := range outcomes(t, s, s.Runner, []string{"read-data", "write-data", "truncate-data", "chmod-data", "signal", "signal-group", "signal-thread",
+				"signal-queued", "signal-by-descriptor", "signal-by-owner", "signal-daemon", "signal-helper", "trace", "trace-helper", "abstract-socket", "tcp-loopback",
+				"udp-loopback", "unix-socket", "limits-of-process", "survivor-session", "survivor-double-fork"}) {
+				if p.Outcome == OutcomeEscaped || p.Outcome == "" {
+					t.Errorf("%s: %s", name, p.Detail)
+				}
+			}
+			r, err := s.Runner(newSpec(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, exit := sh(t, r, "sleep 1000 & kill %1 && wait %1; (sleep 1000 & kill $! ); kill -0 $$ && echo done"); !strings.Contains(out, "done") {
+				t.Errorf("a command cannot end its own: %+v %s", exit, out)
+			}
+		})
+	}
+}
+
+// What Landlock does not know of is decided file by file.
+func TestChangesOfMode(t *testing.T) {
+	t.Parallel()
+	s := boxOf(t, KindLandlock)
+	spec := newSpec(t)
+	outside := filepath.Join(filepath.Dir(spec.Workspace), "outside")
+	if err := os.WriteFile(outside, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Runner(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, exit := sh(t, r, `set -e
+mkdir -p d/e; touch d/e/f; chmod 755 d/e/f; test -x d/e/f; (cd d && chmod 700 e/f)
+ln -s e/f d/l; chmod 640 d/l; test "$(stat -c %a d/e/f)" = 640
+touch -d 2001-02-03 d/e/f; test "$(stat -c %Y d/e/f)" = "$(date -d 2001-02-03 +%s)"
+touch -h -d 2001-02-03 d/l; cp -p d/e/f copy; test "$(stat -c %a copy)" = 640
+chown $(id -u):$(id -g) copy; install -m 711 copy copy2; test "$(stat -c %a copy2)" = 711
+tar cf a.tar d; mkdir x; tar xf a.tar -C x; chmod 600 "$TMPDIR" && chmod 700 "$TMPDIR"; mv d/e/f moved; echo good`)
+	if exit.Code != 0 || !strings.HasSuffix(out, "good\n") {
+		t.Errorf("%+v\n%s", exit, out)
+	}
+	for _, script := range []string{"chmod 777 '" + outside + "'", "ln -s '" + outside + "' o; chmod 777 o", "chmod 777 ..", "touch -d 2001-01-01 '" + outside + "'",
+		"chmod 4755 copy", "chmod 777 /proc/self/cwd/../outside", "chmod 755 no-such-file", "chmod 777 /usr", "chown 1 copy", "cd ..; chmod 777 outside"} {
+		if out, exit := sh(t, r, script); exit.Code == 0 {
+			t.Errorf("%s: done\n%s", script, out)
+		}
+	}
+	if st, err := os.Stat(outside); err != nil || st.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", st, err)
+	}
+}
+
+func TestHide(t *testing.T) {
+	t.Parallel()
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		spec := newSpec(t)
+		shown := filepath.Join(filepath.Dir(spec.Workspace), "shown")
+		for _, f := range []string{"a/open", "a/secret/key", "a/secret/given/x", "b/key", "token"} {
+			p := filepath.Join(shown, f)
+			if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(p, []byte(f), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		spec.ReadOnly = []string{shown, filepath.Join(shown, "a/secret/given")}
+		spec.Hide = []string{filepath.Join(shown, "a/secret"), filepath.Join(shown, "token"), "/no/such/path"}
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, exit := sh(t, r, "cd '"+shown+"'; cat a/open b/key; echo; cat a/secret/given/x; for f in a/secret/key token; do cat $f && echo seen $f; done; ls a/secret; echo x >a/secret/new && echo written")
+		if !strings.Contains(out, "a/openb/key\n") || strings.Contains(out, "seen a") || strings.Contains(out, "\nkey") || strings.Contains(out, "\ntoken") || strings.Contains(out, "written") {
+			t.Errorf("%+v\n%s", exit, out)
+		}
+		if !strings.Contains(out, "a/secret/given/x") {
+			t.Errorf("%+v: what is given inside is not seen\n%s", exit, out)
+		}
+	})
+}
+
+func TestWatcher(t *testing.T) {
+	t.Parallel()
+	proc := t.TempDir()
+	writeAll(t, filepath.Join(proc, "10"), map[string]string{"stat": "10 (a) b) S 1 1 1 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 5 0 100 0"})
+	writeAll(t, filepath.Join(proc, "10/task/10"), map[string]string{"children": "11 12 "})
+	writeAll(t, filepath.Join(proc, "11"), map[string]string{"stat": "11 (x) S 10 1 1 0 -1 0 0 0 0 0 100 0 0 0 20 0 1 0 5 0 50 0",
+		"io": "write_bytes: 1000\ncancelled_write_bytes: 200\n", "smaps_rollup": "Rss: 10 kB\nPss:    4 kB\n"})
+	writeAll(t, filepath.Join(proc, "11/task/11"), map[string]string{"children": "10"}) // a circle ends
+	writeAll(t, filepath.Join(proc, "12"), map[string]string{"stat": "nonsense"})
+	w := &watcher{proc: proc, root: 10, limits: Limits{Processes: 5}, census: census{begin: -1}}
+	all := w.tree()
+	if len(all) != 2 || all[0].cpu != 10*clockTick || all[1].resident != 50*int64(os.Getpagesize()) {
+		t.Errorf("%+v", all)
+	}
+	if got := w.written(all); got != 800 {
+		t.Errorf("written %d", got)
+	}
+	if got := w.exact(all[1:]); got != 4096 {
+		t.Errorf("exact %d", got)
+	}
+	for want, l := range map[string]Limits{"": {Processes: 1}, limitProcesses: {}, limitCPU: {Processes: 5, CPU: clockTick}, limitMemory: {Processes: 5, Memory: 4096}} {
+		w.limits = l
+		if got := w.look(); got != want {
+			t.Errorf("%+v: %q, want %q", l, got, want)
+		}
+	}
+}
+
+func TestCountFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for i := range 20 {
+		writeAll(t, filepath.Join(dir, fmt.Sprint(i%3)), map[string]string{fmt.Sprint("f", i): ""})
+	}
+	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
+		t.Fatal(err)
+	}
+	if n := countFiles([]string{dir, "/no/such"}, 1<<40); n != 24 {
+		t.Errorf("%d files", n)
+	}
+	if n := countFiles([]string{dir}, 5); n <= 5 {
+		t.Errorf("%d files of many", n)
+	}
+}
+
+func TestLimitsRefused(t *testing.T) {
+	t.Parallel()
+	for _, l := range []Limits{{CPU: -1}, {Memory: -1}, {Processes: -1}, {FileSize: -1}, {OpenFiles: -1}, {Disk: -1}, {NewFiles: -1}, {Output: -1}} {
+		spec := newSpec(t)
+		spec.Limits = l
+		if _, err := spec.check(); err == nil {
+			t.Errorf("%+v", l)
+		}
+	}
+}
