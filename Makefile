@@ -35,7 +35,7 @@ lint:
 fmt:
 	$(LINT) fmt ./...
 
-## bench: our cost per turn beside the bare loop's, model clients beside net/http, and the ledger with millions in it; BENCH=-ledger-only, -llm-only or -workspace-only for a part
+## bench: our cost per turn beside the bare loop's, model clients beside net/http, and the ledger with millions in it; BENCH=-ledger-only, -llm-only, -workspace-only or -sandbox-only for a part
 bench: build
 	$(GO) run ./bench -tori ./bin/tori $(BENCH)
 

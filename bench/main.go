@@ -21,6 +21,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"toritsugi/internal/sandbox"
 )
 
 const (
@@ -35,6 +37,7 @@ const (
 var smallTurns = [2]int{100, 1000}
 
 func main() {
+	sandbox.Helper(os.Args)
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -53,6 +56,8 @@ func run(args []string) error {
 		return ledgerMain(ctx, args[1:])
 	case len(args) == 3 && args[0] == "workspace":
 		return workspaceMain(ctx, args[1], args[2])
+	case len(args) == 1 && args[0] == "-sandbox-only":
+		return sandboxMain(ctx)
 	case len(args) == 1 && args[0] == "llm-server":
 		return llmServerMain(ctx)
 	}

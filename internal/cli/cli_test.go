@@ -21,6 +21,7 @@ import (
 // TestMain lets the test binary be tori itself, for the scripts and for the
 // tests that need a real process to kill.
 func TestMain(m *testing.M) {
+	sandbox.Helper(os.Args)
 	testscript.Main(m, map[string]func(){
 		"tori": func() { os.Exit(Main(os.Args[1:])) },
 	})

@@ -116,13 +116,17 @@ func (s *Sandbox) systemMounts(tmpSize string) []string {
 		args = append(args, "--ro-bind", p, p)
 	}
 	for _, p := range systemFiles() {
-		args = append(args, "--ro-bind-try", p, p)
+		if !small(p) {
+			args = append(args, "--ro-bind-try", p, p)
+		}
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
 	// A root that is the machine's own may write these, in its user namespace as
-	// well; bubblewrap covers them for others only.
-	for _, p := range writableProc() {
-		args = append(args, "--ro-bind-try", p, p)
+	// well; bubblewrap covers them for others only. Others may not anyway.
+	if os.Getuid() == 0 {
+		for _, p := range writableProc() {
+			args = append(args, "--ro-bind-try", p, p)
+		}
 	}
 	for _, p := range maskedProc() {
 		if _, err := os.Lstat(p); err == nil {
@@ -216,6 +220,19 @@ func (c *confined) prepare(p *process, spec Spec, command Command, dir string) (
 		n := add(gitFile)
 		args = append(args, "--ro-bind", "/proc/self/fd/"+n, filepath.Join(spec.Workspace, ".git"))
 		before = "exec " + n + "<&-; "
+	}
+	if !c.box.without["mounts"] {
+		for _, path := range systemFiles() {
+			if !small(path) {
+				continue
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				continue // not there, or not ours to read
+			}
+			p.after(func() { _ = f.Close() })
+			args = append(args, "--file", add(f), path)
+		}
 	}
 	run := scriptArgs(spec, command, before, !c.box.without["users"])
 	if spec.Network.open() {

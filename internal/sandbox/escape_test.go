@@ -80,11 +80,11 @@ var removals = map[string]string{
 		"chmod-by-link touch-data write-data write-by-link write-beside write-tmp write-shm unix-socket unix-datagram unix-pair-datagram " +
 		"? read-home attribute-data mode-of-program write-passwd read-shadow private-keys kernel-settings core-pattern sys-write cgroup-write " +
 		"preload-file write-programs write-root ssh-agent services",
-	"calls":        "own-program own-program-made trace-helper keyring key-add memfd shared-segment other-families ? io-uring host-of-the-machine crypto-socket perf",
+	"calls":        "own-program own-program-made trace-helper keyring key-add memfd shared-segment other-families user-namespace ? io-uring host-of-the-machine crypto-socket perf",
 	"rights":       "capabilities capability-taken",
 	"ipc":          "segment-of-memory",
 	"rights,calls": "mount-namespace process-namespace network-namespace unshare chroot",
-	"users,rights,calls": "? bpf handle make-device raw-socket packet-socket userfaultfd reboot swap accounting log clock watch-all-files host-name user-namespace " +
+	"users,rights,calls": "? bpf handle make-device raw-socket packet-socket userfaultfd reboot swap accounting log clock watch-all-files host-name " +
 		"mount mount-bind mount-new mount-copy pivot-root become-another join-group priority raise-limit module kexec",
 }
 

@@ -20,6 +20,7 @@ const (
 	headerTime     = 30 * time.Second // for a request's head to come
 	connectTime    = 30 * time.Second
 	idleTime       = 5 * time.Minute // without a byte either way
+	lingerTime     = time.Second
 )
 
 // dialer is how the proxy reaches the world.
@@ -377,4 +378,9 @@ func refuse(c net.Conn, status int, why string) {
 	body := "tori sandbox: " + why + "\n"
 	_, _ = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(body), body)
+	// What the client still says is taken for a moment: closed upon it, the
+	// connection would be reset and the answer with it.
+	half(c)
+	_ = c.SetReadDeadline(time.Now().Add(lingerTime))
+	_, _ = io.Copy(io.Discard, io.LimitReader(c, 1<<20))
 }

@@ -186,10 +186,13 @@ func detectAt(ctx context.Context, path string) (*Sandbox, error) {
 	}
 	// Each is worth having and none is needed: bubblewrap 0.6 (Ubuntu 22.04)
 	// has neither, and a kernel may refuse the first.
-	for _, opts := range [][]string{
-		{"--unshare-user", "--disable-userns"}, // a nested user namespace is most of the kernel's attack surface
-		{"--size", tmpSize, "--tmpfs", "/tmp"},
-	} {
+	wanted := [][]string{{"--size", tmpSize, "--tmpfs", "/tmp"}}
+	if len(s.filter) == 0 {
+		// A nested user namespace is most of the kernel's attack surface. The
+		// filter refuses them at less cost.
+		wanted = append(wanted, []string{"--unshare-user", "--disable-userns"})
+	}
+	for _, opts := range wanted {
 		if s.tryBwrap(ctx, opts...) == nil {
 			s.extra = append(s.extra, opts[:2]...)
 		}

@@ -1,6 +1,9 @@
 package sandbox
 
-import "path/filepath"
+import (
+	"os"
+	"path/filepath"
+)
 
 // systemDirs are the programs and libraries that every command needs.
 func systemDirs() []string {
@@ -19,6 +22,13 @@ func systemFiles() []string {
 		all[i] = filepath.Join("/etc", p)
 	}
 	return all
+}
+
+// small reports whether a file is copied into a bubblewrap sandbox, which costs
+// a tenth of a mount.
+func small(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode().IsRegular() && st.Size() <= 64<<10
 }
 
 // maskedProc are files of /proc that tell of the whole machine or reach into
