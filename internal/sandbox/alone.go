@@ -78,13 +78,14 @@ func aloneRules(abi, helper, thread, uid, gid int) []rule {
 	if abi < 3 {
 		when(unix.EPERM, unix.SYS_TRUNCATE)
 	}
-	return append(all, signalRules(abi, helper, thread, when, ask, is)...)
+	signalRules(abi, helper, thread, when, ask, is)
+	return all
 }
 
 // signalRules keep the command's signals from others. The helper's thread is
 // one of the command's own to Landlock, but its end would be the helper's; and
 // before version 6 Landlock knows nothing of signals.
-func signalRules(abi, helper, thread int, when func(unix.Errno, uint32, ...cond), ask func(...uint32), is func(uint32, int) cond) []rule {
+func signalRules(abi, helper, thread int, when func(unix.Errno, uint32, ...cond), ask func(...uint32), is func(uint32, int) cond) {
 	for _, id := range []int{helper, thread} {
 		for _, nr := range []uint32{unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO, unix.SYS_PIDFD_OPEN} {
 			when(unix.EPERM, nr, is(0, id))
@@ -95,13 +96,12 @@ func signalRules(abi, helper, thread int, when func(unix.Errno, uint32, ...cond)
 	}
 	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetSig))
 	if abi >= 6 {
-		return nil
+		return
 	}
 	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwn))
 	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwnEx))
 	when(unix.EPERM, unix.SYS_PIDFD_SEND_SIGNAL)
 	ask(unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO)
-	return nil
 }
 
 // ownRules let a change of owner to the user itself be a success that does

@@ -48,9 +48,7 @@ type verdictError struct{ outcome, detail string }
 
 func (v *verdictError) Error() string { return v.detail }
 
-func contained(format string, args ...any) error {
-	return &verdictError{OutcomeContained, fmt.Sprintf(format, args...)}
-}
+func contained(detail string) error { return &verdictError{OutcomeContained, detail} }
 
 func unavailable(format string, args ...any) error {
 	return &verdictError{OutcomeUnavailable, fmt.Sprintf(format, args...)}

@@ -59,10 +59,10 @@ type job struct {
 	limits  Limits
 	disks   []string // what the command may write to
 	prepare func(*process) (*exec.Cmd, error)
-	groups  *cgroups     // where its control group is made, nil for none
-	pipes   *pipes       // the child's ends of a long-running command, nil otherwise
-	reached chan<- error // told once the command was reached, nil if nobody asks
-	after   func() error // called when all is over, nil for nothing
+	groups  *cgroups        // where its control group is made, nil for none
+	pipes   *pipes          // the child's ends of a long-running command, nil otherwise
+	reached chan<- struct{} // told once the command was reached, nil if nobody asks
+	after   func() error    // called when all is over, nil for nothing
 }
 
 // run carries a command from start to end. It keeps its thread for as long as
@@ -122,7 +122,7 @@ func run(ctx context.Context, j job) (Exit, error) {
 	if j.reached != nil && err == nil {
 		// The gate's byte, or the end of the pipe: neither is long in coming.
 		if p.reached != nil || begun() {
-			j.reached <- nil
+			j.reached <- struct{}{}
 		}
 	}
 	why, limit, waitErr := p.wait(ctx, cmd, j, out, err != nil)

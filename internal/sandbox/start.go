@@ -101,7 +101,7 @@ func start(ctx context.Context, j job) (*Process, error) {
 			*end.child, *end.parent = w, r
 		}
 	}
-	reached := make(chan error, 1)
+	reached := make(chan struct{}, 1)
 	j.pipes, j.reached = ends, reached
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	go func() {

@@ -233,6 +233,6 @@ func diskUsage(path string) usage {
 	if unix.Statfs(path, &st) != nil {
 		return usage{free: 1 << 62}
 	}
-	size := int64(st.Bsize)
-	return usage{bytes: int64(st.Blocks-st.Bfree) * size, files: int64(st.Files - st.Ffree), free: int64(st.Bavail) * size}
+	size := uint64(st.Bsize)
+	return usage{bytes: int64((st.Blocks - st.Bfree) * size), files: int64(st.Files - st.Ffree), free: int64(st.Bavail * size)}
 }
