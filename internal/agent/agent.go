@@ -25,6 +25,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
@@ -77,6 +78,7 @@ type Agent struct {
 	// Online makes a runner whose commands reach these hosts and nothing else;
 	// nil where that cannot be had.
 	Online       func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error)
+	Servers      []Server // of further tools
 	Budget       turn.Budget
 	Window       int // tokens
 	ShellTimeout time.Duration
@@ -118,7 +120,9 @@ type run struct {
 	issue  *folder.Issue
 	ws     *workspace.Workspace
 	shell  sandbox.Runner
-	jobs   *tool.Jobs // commands in the background, which end with the run
+	spec   sandbox.Spec // that shell was made of
+	tools  *mcp.Manager // nil where there are no servers
+	jobs   *tool.Jobs   // commands in the background, which end with the run
 	checks []Check
 	log    *slog.Logger
 	report Report
@@ -231,6 +235,11 @@ func (r *run) work(ctx context.Context) error {
 		return err
 	}
 	defer r.jobs.Close()
+	defer func() {
+		if r.tools != nil {
+			r.tools.Close()
+		}
+	}()
 	loop, err := r.loop(ctx)
 	if err != nil {
 		return err
@@ -284,6 +293,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if spec, err = r.setup(ctx, spec); err != nil {
 		return err
 	}
+	r.spec = spec
 	if r.shell, err = r.Shell(spec); err != nil {
 		return err
 	}
@@ -354,8 +364,13 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	tools, err := tool.NewRegistry(limits, r.steps(tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
-		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits}))...)
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
+		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})
+	all, err := r.withServers(ctx, limits, own)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := tool.NewRegistry(limits, r.steps(all)...)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/telemetry"
+	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
@@ -511,11 +512,15 @@ func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner,
 		s.env.Notice("app.unsandboxed")
 		return bare, nil
 	}
-	box, err := sandbox.Detect(ctx)
+	prefer := s.cfg.Sandbox.Mode
+	if prefer == "auto" {
+		prefer = ""
+	}
+	box, err := sandbox.Choose(ctx, sandbox.Options{Prefer: prefer, Engine: s.cfg.Sandbox.Engine})
 	if err == nil {
 		return box.Runner, nil
 	}
-	if !s.opt.AllowUnsandboxed || s.cfg.Sandbox.Mode == "bwrap" {
+	if !s.opt.AllowUnsandboxed || prefer != "" {
 		return nil, err
 	}
 	s.env.Notice("app.unsandboxed")
@@ -562,6 +567,14 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
 	}
 	a.Registries = cfg.Workspace.Registries
+	a.Online = func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
+		spec.Network = sandbox.Network{AllowHosts: hosts}
+		return shell(spec)
+	}
+	for _, m := range cfg.MCPServers {
+		a.Servers = append(a.Servers, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, URL: m.URL, Header: m.Headers,
+			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted}})
+	}
 	if cfg.IsSet("checks") && a.Checks == nil {
 		a.Checks = []agent.Check{}
 	}

@@ -29,7 +29,7 @@ type Config struct {
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
-	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, timeout_seconds, trusted."`
+	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, allow_hosts, timeout_seconds, trusted. A program runs in the sandbox, without network but to allow_hosts."`
 	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each set of packages of a repository before the model's first turn: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
 	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
@@ -73,13 +73,15 @@ type MCPServer struct {
 	Headers        map[string]string `yaml:"headers" check:"header"`                  // sent to it; never shown
 	Allow          []string          `yaml:"allow" check:"nonempty"`                  // tools that may be used, * for any part of a name; none: all
 	Deny           []string          `yaml:"deny" check:"nonempty"`                   // tools that may not
+	AllowHosts     []string          `yaml:"allow_hosts" check:"host"`                // what the program may reach besides nothing
 	TimeoutSeconds int               `yaml:"timeout_seconds" check:"min=1,max=86400"` // of a call; 120 where none is given
 	Trusted        bool              `yaml:"trusted"`                                 // what it says of its tools (read-only …) is believed
 }
 
 // Sandbox is the section sandbox.
 type Sandbox struct {
-	Mode                string            `yaml:"mode" default:"auto" check:"enum=auto|bwrap|none" doc:"auto uses the best sandbox of this machine; none runs bare, which the flag --allow-unsandboxed must allow as well."`
+	Mode                string            `yaml:"mode" default:"auto" check:"enum=auto|bwrap|namespaces|landlock|container|none" doc:"auto uses the best sandbox of this machine, of bwrap, namespaces and landlock in this order; none runs bare, which the flag --allow-unsandboxed must allow as well."`
+	Engine              string            `yaml:"engine" doc:"podman or docker, or a path to one, for mode container."`
 	ReadOnlyPaths       []string          `yaml:"read_only_paths" check:"abs" doc:"Further directories that commands may read; absolute paths."`
 	Env                 map[string]string `yaml:"env" check:"envname" doc:"Further variables of the commands' environment."`
 	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=600" doc:"Time limit of a command of the model that asks for none, in seconds; it may ask for up to 600."`

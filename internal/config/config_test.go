@@ -156,6 +156,7 @@ mcp_servers:
     env: {A_TOKEN: "${KEY}", B: c}
     allow: [read_*]
     deny: [write_*]
+    allow_hosts: [api.example.com]
     timeout_seconds: 5
     trusted: true
   - mcp_server_name: web
@@ -163,6 +164,7 @@ mcp_servers:
     headers: {Authorization: "Bearer key-of-web"}
 sandbox:
   mode: bwrap
+  engine: podman
   read_only_paths: [/opt, "${DIR}"]
   env: {CI: "true", A_TOKEN: "${KEY}"}
   shell_timeout_seconds: 1
@@ -207,10 +209,10 @@ func TestEveryKey(t *testing.T) {
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
 		ChecksTimeoutSeconds: 60,
 		MCPServers: []MCPServer{
-			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, TimeoutSeconds: 5, Trusted: true},
+			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, AllowHosts: []string{"api.example.com"}, TimeoutSeconds: 5, Trusted: true},
 			{Name: "web", URL: "https://w/mcp", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
 		},
-		Sandbox:   Sandbox{"bwrap", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
+		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:    Budget{1, 2, 3, 0.5},
 		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
 		Setup:     []Check{{"npm ci", "npm ci", 0}, {"deps", "go mod download", 900}},
@@ -307,7 +309,7 @@ func TestErrors(t *testing.T) {
 		{"mcp how", "mcp_servers: [{mcp_server_name: a}]", `c.yaml:1: mcp_servers[0]: the server "a" needs either a command or a url`},
 		{"mcp both", "mcp_servers: [{mcp_server_name: a, command: [x], url: 'http://h'}]", `c.yaml:1: mcp_servers[0]: the server "a" needs either a command or a url`},
 		{"mcp twice", "mcp_servers: [{mcp_server_name: a, command: [x]}, {mcp_server_name: a, command: [y]}]", `c.yaml:1: mcp_servers[1]: expected a name of its own, found "a", which mcp_servers[0] has already`},
-		{"mcp key", "mcp_servers: [{name: a}]", `c.yaml:1: mcp_servers[0].name: unknown key; the nearest is mcp_servers[0].env. Known here: mcp_server_name, command, env, url, headers, allow, deny, timeout_seconds, trusted`},
+		{"mcp key", "mcp_servers: [{name: a}]", `c.yaml:1: mcp_servers[0].name: unknown key; the nearest is mcp_servers[0].env. Known here: mcp_server_name, command, env, url, headers, allow, deny, allow_hosts, timeout_seconds, trusted`},
 		{"mcp header", "mcp_servers: [{mcp_server_name: a, url: 'http://h', headers: {'A B': c}}]", `c.yaml:1: mcp_servers[0].headers.A B: expected names of HTTP headers, found the text "A B"`},
 		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
@@ -546,7 +548,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 157 {
+	if len(Keys()) != 158 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -119,6 +119,7 @@ func (pr *printer) server(s MCPServer, indent string) {
 	table("headers", s.Headers, func(string) bool { return true })
 	lists("allow", s.Allow)
 	lists("deny", s.Deny)
+	lists("allow_hosts", s.AllowHosts)
 	out("    timeout_seconds: %d\n", s.TimeoutSeconds)
 	out("    trusted: %t\n", s.Trusted)
 }
