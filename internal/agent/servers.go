@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -79,7 +80,10 @@ func (r *run) startServer(ctx context.Context, c mcp.Command) (*mcp.Process, err
 	end := func() error { p.Kill(); return nil }
 	return &mcp.Process{Stdin: p.Stdin, Stdout: p.Stdout, Stderr: p.Stderr, Terminate: end, Kill: end,
 		Wait: func() error {
-			_, err := p.Wait()
+			exit, err := p.Wait()
+			if err == nil && exit.Code != 0 {
+				err = fmt.Errorf("exit status %d", exit.Code)
+			}
 			return err
 		}}, nil
 }
