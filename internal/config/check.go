@@ -103,6 +103,8 @@ func (r rules) text(s string) error {
 		ok = filepath.IsAbs(s)
 	case "host":
 		ok = hostName(s)
+	case "hostpattern":
+		ok = hostPattern(s)
 	case "envname":
 		ok = envName(s)
 	case "header":

@@ -37,6 +37,7 @@ type Config struct {
 	Language             string         `yaml:"language" default:"ja" check:"enum=ja|en" doc:"Language of what is posted: comments, summaries, declarations."`
 	Tokens               Tokens         `yaml:"tokens" doc:"How tokens are counted."`
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
+	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, labels, branches, pull requests, messages, web requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
 
 	meta meta

@@ -76,6 +76,7 @@ func defaults() *Config {
 		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost", 1800, "registries", registries, 7, 20},
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
+		Broker:               Broker{Trifecta: "ask", Mentions: "all", Labels: []string{"tori*"}, MaxTextBytes: 60000, MaxPatchMB: 64, MaxComments: 20, MaxLabels: 20, MaxPushes: 20, MaxPullRequests: 3, MaxMessages: 100, MaxWebRequests: 200},
 	}
 }
 
@@ -180,6 +181,7 @@ workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, set
 language: en
 tokens: {estimator: chars4}
 security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], local_hosts: [gpu.example.com]}
+broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, labels: [a, "b*"], web_hosts: [pkg.example.com], max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_labels: 4, max_pushes: 5, max_pull_requests: 6, max_messages: 7, max_web_requests: 8}
 access: {admins: [ken, hanako]}
 `
 
@@ -216,7 +218,8 @@ func TestEveryKey(t *testing.T) {
 		Budget:    Budget{1, 2, 3, 0.5},
 		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
 		Setup:     []Check{{"npm ci", "npm ci", 0}, {"deps", "go mod download", 900}},
-		Language:  "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}}, Access: Access{[]string{"ken", "hanako"}},
+		Language:  "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}},
+		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", []string{"a", "b*"}, []string{"pkg.example.com"}, 1000, 2, 3, 4, 5, 6, 7, 8}, Access: Access{[]string{"ken", "hanako"}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -259,6 +262,8 @@ func TestErrors(t *testing.T) {
 		{"url with password", "llm: {ollama: {endpoint: 'ftp://u:p@h'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 		{"secret", "llm: {openai: {api_key: 12345678}}", `c.yaml:1: llm.openai.api_key: expected text, found a value that is not shown`},
 		{"regexp", "security:\n  redact_patterns:\n    - ok\n    - a(b\n", "c.yaml:4: security.redact_patterns[1]: expected a regular expression (error parsing regexp: missing closing ): `a(b`), found the text \"a(b\""},
+		{"address for a host", "broker: {allowed_hosts: ['https://x.example/']}", `c.yaml:1: broker.allowed_hosts[0]: expected the name of a host such as docs.example.com, or *.example.com, without a scheme and a port, found the text "https://x.example/"`},
+		{"trifecta by another word", "broker: {trifecta: maybe}", `c.yaml:1: broker.trifecta: expected one of ask, refuse, allow, found the text "maybe"`},
 		{"admin without a name", "access: {admins: [ken, '']}", `c.yaml:1: access.admins[1]: expected text that is not empty, found the text ""`},
 		{"empty regexp", "security: {redact_patterns: ['x*']}", `c.yaml:1: security.redact_patterns[0]: expected a regular expression that does not match the empty text, found the text "x*"`},
 		{"path", "sandbox: {read_only_paths: [opt]}", `c.yaml:1: sandbox.read_only_paths[0]: expected an absolute path, found the text "opt"`},
@@ -316,7 +321,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, setup, sandbox, budget, workspace, language, tokens, security, access\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, setup, sandbox, budget, workspace, language, tokens, security, broker, access\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -548,7 +553,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 158 {
+	if len(Keys()) != 172 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -197,7 +197,7 @@ func (i *inspection) checkLogs(plans []string) {
 	i.messages = &messageCheck{numbering: numbering{i: i, file: messagesFile}, sumKnown: true, open: map[string]openCall{}}
 	completed := i.stateErr == nil && i.state.TaskStatus == task.Completed
 	i.scan(messagesFile, i.messages.judge(completed && !i.held))
-	for _, name := range []string{toolsFile, checksFile} {
+	for _, name := range []string{toolsFile, checksFile, effectsFile} {
 		n := &numbering{i: i, file: name}
 		var seq int64
 		i.scan(name, judge{lost: n.lost, note: func(at spot) { n.next(at, seq) }, end: func() {}, decode: func(b []byte) (int64, error) {

@@ -30,6 +30,7 @@ const (
 	toolsFile     = "tools.jsonl"
 	windowFile    = "window.jsonl"
 	checksFile    = "checks.jsonl"
+	effectsFile   = "effects.jsonl" // opened when it is written to; no checkpoint knows of it
 )
 
 // Metadata is metadata.json: written once, never rewritten (store-v3 §3.1).

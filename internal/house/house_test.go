@@ -46,6 +46,7 @@ var floors = map[string]float64{
 	"tool/policy":   3.9,
 	"tool":          4.0,
 	"tool/mcp":      4.1,
+	"broker":        4.6,
 	"memory":        5.0,
 	"turn":          6.0,
 	"agent":         8.0,

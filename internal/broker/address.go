@@ -1,0 +1,185 @@
+package broker
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// hostName reports whether s is a name of a host in ASCII, in lower case.
+func hostName(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for part := range strings.SplitSeq(s, ".") {
+		if part == "" || strings.Trim(part, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || part[0] == '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// hostListed reports whether a host, in lower case, is in a list of names and
+// *.suffixes.
+func hostListed(list []string, host string) bool {
+	return slices.ContainsFunc(list, func(h string) bool {
+		h = strings.ToLower(h)
+		if suffix, ok := strings.CutPrefix(h, "*."); ok {
+			return strings.HasSuffix(host, "."+suffix)
+		}
+		return h == host
+	})
+}
+
+// web splits a web address as strictly as can be: whoever reads it differently
+// than others do is not to be tricked by that.
+var web = regexp.MustCompile(`^(?i:https?)://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:@-]*)?$`)
+
+// allowed reports whether an address leads to a host on the list.
+func (f *Filter) allowed(address string) bool {
+	m := web.FindStringSubmatch(address)
+	if m == nil {
+		return false
+	}
+	host := strings.ToLower(m[1])
+	return hostName(host) && hostListed(f.o.Hosts, host)
+}
+
+var (
+	absolute = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]{0,30})\\?:\\?[/\\]\\?[/\\]`)
+	wwwHost  = regexp.MustCompile(`(?i)www\\?\.`)
+	dataURI  = regexp.MustCompile(`(?i)\b(?:data\s*:\s*(?:[a-z0-9.+-]+/[a-z0-9.+-]+\s*)?[;,]|(?:javascript|vbscript)\s*:\S)`)
+	bareHost = regexp.MustCompile(`(?i)(?:[a-z0-9][a-z0-9-]{0,62}\.)+[a-z]{2,24}[/?]`)
+)
+
+// addresses makes addresses of unknown hosts such that no reader turns them
+// into links: hxxps://host[.]example/path.
+func addresses(f *Filter, format Format, s string) (edits []edit) {
+	code := codeOf(format, s)
+	taken := 0 // up to where an address that may stay reaches
+	for _, m := range absolute.FindAllStringSubmatchIndex(s, -1) {
+		if m[0] < taken || code.has(m[0]) {
+			continue
+		}
+		token := addressToken(s[m[0]:])
+		name := strings.ToLower(s[m[2]:m[3]])
+		switch {
+		case strings.HasSuffix(name, "hxxp") || strings.HasSuffix(name, "hxxps"):
+			continue
+		case f.allowed(trimmed(token)) && plainEnd(s, m[0]+len(trimmed(token))):
+			taken = m[0] + len(token)
+			continue
+		}
+		with := s[m[2]:m[3]] + "[:]//"
+		if i := strings.LastIndex(name, "http"); i >= 0 && (name[i:] == "http" || name[i:] == "https") {
+			with = s[m[2]:m[2]+i] + "hxxp" + name[i+4:] + "://"
+		}
+		edits = append(edits, edit{m[0], m[1], with, FoundLink})
+		edits = append(edits, dots(s, m[1])...)
+	}
+	for _, m := range wwwHost.FindAllStringIndex(s, -1) {
+		if m[0] < taken || code.has(m[0]) || m[0] > 0 && (alnum(s[m[0]-1]) || f.inAllowed(s, m[0])) {
+			continue
+		}
+		if host := strings.ToLower(hostAt(s[m[0]:])); hostName(host) && hostListed(f.o.Hosts, host) {
+			continue
+		}
+		edits = append(edits, edit{m[0], m[1], s[m[0]:m[0]+3] + "[.]", FoundLink})
+		edits = append(edits, dots(s, m[1])...)
+	}
+	for _, m := range dataURI.FindAllStringIndex(s, -1) {
+		if !code.has(m[0]) {
+			i := m[0] + strings.IndexByte(s[m[0]:], ':')
+			edits = append(edits, edit{i, i + 1, "[:]", FoundData})
+		}
+	}
+	if format == Plain {
+		edits = append(edits, f.bare(s)...)
+	}
+	return edits
+}
+
+// bare finds hosts with a path that a chat makes links without a scheme.
+func (f *Filter) bare(s string) (edits []edit) {
+	for _, m := range bareHost.FindAllStringIndex(s, -1) {
+		host := strings.ToLower(s[m[0] : m[1]-1])
+		if m[0] > 0 && strings.IndexByte("./-_@", s[m[0]-1]) >= 0 || hostListed(f.o.Hosts, host) || f.inAllowed(s, m[0]) {
+			continue
+		}
+		i := m[0] + strings.LastIndexByte(s[m[0]:m[1]], '.')
+		edits = append(edits, edit{i, i + 1, "[.]", FoundLink})
+	}
+	return edits
+}
+
+// inAllowed reports whether s[i] is part of an address that may stay.
+func (f *Filter) inAllowed(s string, i int) bool {
+	from := strings.LastIndexAny(s[:i], " \t\n<>\"'`") + 1
+	for _, m := range absolute.FindAllStringIndex(s[from:i], -1) {
+		token := addressToken(s[from+m[0]:])
+		if f.allowed(trimmed(token)) && from+m[0]+len(token) > i {
+			return true
+		}
+	}
+	return false
+}
+
+// addressToken is s up to where every reader ends an address.
+func addressToken(s string) string {
+	if i := strings.IndexAny(s, " \t\n<>\"`"); i >= 0 {
+		s = s[:i]
+	}
+	return cut(s, maxURL)
+}
+
+// trimmed is an address without the punctuation of the sentence it stands in.
+func trimmed(token string) string {
+	for token != "" {
+		last := token[len(token)-1]
+		switch {
+		case strings.IndexByte(".,:;!?*_~'|]", last) >= 0:
+		case last == ')' && strings.Count(token, ")") > strings.Count(token, "("):
+		default:
+			i := strings.IndexFunc(token, func(r rune) bool { return r == '\u3001' || r == '\u3002' || r == '\uff09' || r == '\u300d' })
+			if _, behind, ok := strings.Cut(token[:max(i, 0)], "://"); ok && strings.ContainsAny(behind, "/?#") {
+				return token[:i] // Japanese punctuation ends an address, but for within its host
+			}
+			return token
+		}
+		token = token[:len(token)-1]
+	}
+	return token
+}
+
+// plainEnd reports whether what stands at s[i] cannot belong to the address
+// before it.
+func plainEnd(s string, i int) bool {
+	return i >= len(s) || strings.IndexByte("\\@%", s[i]) < 0
+}
+
+// hostAt is the host's name that s begins with.
+func hostAt(s string) string {
+	i := 0
+	for i < len(s) && (alnum(s[i]) || s[i] == '.' || s[i] == '-') {
+		i++
+	}
+	return strings.TrimRight(s[:i], ".")
+}
+
+func alnum(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// dots breaks the dots of the host at s[i].
+func dots(s string, i int) (edits []edit) {
+	end := i
+	for end < len(s) && end-i < 300 && (alnum(s[end]) || s[end] >= 0x80 || strings.IndexByte(".-_@:%\\", s[end]) >= 0) {
+		end++
+	}
+	for j := i; j < end; j++ {
+		if s[j] == '.' && j+1 < end && (alnum(s[j+1]) || s[j+1] >= 0x80) {
+			edits = append(edits, edit{j, j + 1, "[.]", FoundLink})
+		}
+	}
+	return edits
+}

@@ -1,0 +1,26 @@
+package i18n
+
+var brokerTexts = map[string]text{
+	"broker.record_unreadable": {"the record of what this run sent out cannot be read, so that nothing more may go out: %v; see tori check", "この実行が外部へ送った記録を読めないため、これ以上は何も送れません: %v。tori check を確認してください"},
+	"broker.other_task":        {"a %s was asked for on behalf of task %s by the run of task %s: a run speaks for its own task only", "%s の要求がタスク %s の名で出されましたが、この実行のタスクは %s です。実行は自分のタスクについてだけ発信できます"},
+	"broker.other_target":      {"%s to %q was refused: this task may reach %q only", "%[1]s（宛先 %[2]q）を拒否しました。このタスクの宛先は %[3]q だけです"},
+	"broker.branch_name":       {"%q is no name of a branch: letters, digits, '-', '_', '.' and '/' as git allows them", "%q はブランチ名として使えません。git が許す英数字・'-'・'_'・'.'・'/' を使ってください"},
+	"broker.kind":              {"a request of kind %q is not known: comment, label, push, pull_request, chat or web", "種別 %q の要求は扱えません。comment、label、push、pull_request、chat、web のいずれかにしてください"},
+	"broker.limit":             {"the run has used up its requests of kind %s (%d): raise %s if that is too few", "種別 %s の要求は上限（%d 件）に達しました。足りない場合は %s を増やしてください"},
+	"broker.trifecta_ask":      {"a %s needs a person: the run has read text of strangers and can read what they must not get (%s); look at what it wants to send, then resume it with broker.trifecta: allow, or send it yourself", "%s には人の承認が必要です。この実行は外部の人の文章を読み、見せてはならない情報にも触れられます（%s）。送信内容を確認し、broker.trifecta: allow で再開するか、ご自身で送信してください"},
+	"broker.trifecta_refuse":   {"a %s was refused: the run has read text of strangers and can read what they must not get (%s), and broker.trifecta is refuse", "%s を拒否しました。この実行は外部の人の文章を読み、見せてはならない情報にも触れられ（%s）、broker.trifecta が refuse です"},
+	"broker.method":            {"the method %q of a web request was refused: GET or HEAD only", "Web 要求のメソッド %q を拒否しました。GET と HEAD だけが使えます"},
+	"broker.url":               {"the address %q was refused: https, a host's name, no login and no port of its own are expected", "アドレス %q を拒否しました。https で、ホスト名を用い、ログイン情報やポート番号のないものを指定してください"},
+	"broker.web_host":          {"the host %q is not on the list of broker.web_hosts", "ホスト %q は broker.web_hosts の一覧にありません"},
+	"broker.secret":            {"the %s holds what looks like a secret and was refused", "%s に機密情報らしきものが含まれるため、拒否しました"},
+	"broker.secret_in_patch":   {"the change holds what looks like a secret (%s) and was not handed over: remove it from the workspace or from the task", "変更に機密情報らしきもの（%s）が含まれるため、引き渡しませんでした。ワークスペースまたは依頼から取り除いてください"},
+	"broker.patch_size":        {"the change has %d MiB, of at most %d (%s)", "変更が %d MiB あり、上限の %d MiB（%s）を超えています"},
+	"broker.title":             {"a title of one line with 1 to %d characters is expected", "題名は 1～%d 文字の 1 行にしてください"},
+	"broker.empty":             {"there is nothing in it that could be sent", "送れる内容がありません"},
+	"broker.too_long":          {"the text has %d bytes, of at most %d (%s)", "本文が %d バイトあり、上限の %d バイト（%s）を超えています"},
+	"broker.uncleanable":       {"the text could not be cleaned of what must not be sent: it grows or changes each time", "送ってはならないものを本文から取り除けませんでした（取り除くたびに内容が増えるか変わります）"},
+	"broker.label_name":        {"%q is no name of a label: one line of up to 50 visible characters without commas and quotes is expected", "%q はラベル名として使えません。カンマと引用符を含まない、50 文字までの見える文字の 1 行にしてください"},
+	"broker.label":             {"the label %q may not be set or taken away: broker.labels allows %s", "ラベル %q は付け外しできません。broker.labels で許されているのは %s です"},
+
+	"config.want.hostpattern": {"the name of a host such as docs.example.com, or *.example.com, without a scheme and a port", "docs.example.com や *.example.com のようなホスト名（スキームとポートを除く）"},
+}
