@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
@@ -88,6 +89,7 @@ type Agent struct {
 	MemoryMB     int
 	AuthorName   string
 	AuthorEmail  string
+	Door         Door
 	Scripted     bool // the answers come from a script: said wherever the result is
 	// StopAsked tells, once ctx ended, whether the run is to be stopped for
 	// good and not paused; nil for never.
@@ -124,6 +126,8 @@ type run struct {
 	tools  *mcp.Manager // nil where there are no servers
 	jobs   *tool.Jobs   // commands in the background, which end with the run
 	checks []Check
+	door   *broker.Broker
+	silent bool // the comment on the end may not be posted
 	log    *slog.Logger
 	report Report
 	final  string // the model's last words
@@ -163,7 +167,9 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	r.report.Outcome = posted
 	r.report.Outcome.Reason = a.Store.Redact(posted.Reason)
 	r.report.Reason = a.Store.Redact(read.Reason)
-	err = r.end(context.WithoutCancel(ctx))
+	ctx = context.WithoutCancel(ctx)
+	r.speak(ctx)
+	err = r.end(ctx)
 	r.report.Dir = c.Dir()
 	return r.report, err
 }
@@ -266,6 +272,9 @@ func (r *run) work(ctx context.Context) error {
 // prepare reads the issue and opens the workspace; both survive interruptions.
 func (r *run) prepare(ctx context.Context) (err error) {
 	if r.job, err = ParseJob(r.ledger.Metadata()); err != nil {
+		return err
+	}
+	if err = r.openDoor(); err != nil {
 		return err
 	}
 	if r.issue, err = r.readIssue(); err != nil {

@@ -35,7 +35,7 @@ type commentEffect struct {
 }
 
 // effects are what the world must see of the end of this run, the branch
-// before the comment that speaks of it.
+// before the comment that speaks of it. The broker has allowed both.
 func (r *run) effects() (all []contextstore.Effect, err error) {
 	o := r.report.Outcome
 	if o.Status == task.Completed && r.report.Commit != "" {
@@ -45,7 +45,7 @@ func (r *run) effects() (all []contextstore.Effect, err error) {
 		}
 		all = append(all, e)
 	}
-	if r.job.Issue != "" {
+	if r.job.Issue != "" && !r.silent {
 		e, err := r.commentOn(r.ledger.UUID(), o.Status, r.report.Comment)
 		if err != nil {
 			return nil, err
@@ -107,7 +107,7 @@ func (a *Agent) Comment(_ context.Context, uuid string, e contextstore.Effect) (
 
 // Ended is the final summary and the comment of a run that somebody stopped
 // while no process worked on it.
-func (a *Agent) Ended(_ context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
+func (a *Agent) Ended(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
 	key := v.Metadata.TaskKey
 	summary := fmt.Sprintf("Task: %s (#%s)\nOutcome: %s. %s\n", v.Metadata.Title, key.ID, o.Status, o.Reason)
 	job, err := ParseJob(v.Metadata)
@@ -115,6 +115,13 @@ func (a *Agent) Ended(_ context.Context, v contextstore.View, o task.Outcome) (s
 		return summary, nil, nil // without a job there is nobody to tell
 	}
 	text := a.Lang.T("agent.comment_"+string(o.Status)) + "\n\n" + o.Reason + "\n\n" + a.Lang.T("agent.comment_run", v.Metadata.UUID, v.Metadata.UUID[:8]) + "\n"
-	e, err := a.commentOn(v.Metadata.UUID, o.Status, text)
+	said, err := a.mayComment(ctx, v, o.Status, text)
+	if err == nil {
+		err = said.Reason
+	}
+	if err != nil { // it is stopped all the same
+		return summary + i18n.E("agent.not_told", err).Error() + "\n", nil, nil
+	}
+	e, err := a.commentOn(v.Metadata.UUID, o.Status, said.Text)
 	return summary, []contextstore.Effect{e}, err
 }

@@ -30,8 +30,12 @@ func (r *run) commit(ctx context.Context) (string, error) {
 		return "", &taskError{i18n.E("agent.secret_in_patch", strings.Join(found, ", "))}
 	}
 	id := r.ledger.Metadata().TaskKey.ID
+	message, err := r.message(fmt.Sprintf("%s (#%s)\n\n%s", subject(r.ledger.Metadata().Title), id, cut(strings.TrimSpace(r.final), 4000)))
+	if err != nil {
+		return "", err
+	}
 	hash, err := r.ws.Commit(ctx, workspace.CommitOptions{
-		Message:    fmt.Sprintf("%s (#%s)\n\n%s", subject(r.ledger.Metadata().Title), id, cut(strings.TrimSpace(r.final), 4000)),
+		Message:    message,
 		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: r.ledger.UUID()}},
 		AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: r.Now(),
 	})
@@ -89,7 +93,10 @@ func (r *run) handOver(ctx context.Context) error {
 	if r.report.Commit == "" {
 		return nil
 	}
-	return r.ws.CheckDeliver(ctx)
+	if err := r.ws.CheckDeliver(ctx); err != nil {
+		return err
+	}
+	return r.mayPush(ctx)
 }
 
 // conclude turns how the work ended into the outcome of the task. What was not
@@ -180,15 +187,8 @@ func commands(runs []contextstore.CheckRun) string {
 // end makes the transition; where the task is over, with what people are to see.
 func (r *run) end(ctx context.Context) error {
 	o := &r.report.Outcome
-	if r.ws != nil && r.report.Files == nil && o.Status != task.Completed {
-		// What was done until then is in the tree: say so, if git can tell.
-		if changes, err := r.ws.ChangedFiles(ctx); err == nil {
-			r.report.Files = workspace.Paths(changes)
-		}
-	}
 	var effects []contextstore.Effect
 	if o.Status.Final() {
-		r.report.Comment = r.comment(r.Lang)
 		o.Summary = r.summary()
 		var err error
 		if effects, err = r.effects(); err != nil {

@@ -333,7 +333,7 @@ func (s *system) open(ctx context.Context) (err error) {
 
 // poster is an agent that works on nothing and only delivers.
 func (s *system) poster() *agent.Agent {
-	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName}
+	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, Door: s.door()}
 }
 
 func (s *system) outbox() *dispatch.Outbox {
@@ -549,7 +549,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
 		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
 		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
-		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail,
+		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail, Door: s.door(),
 		Scripted: client.Provider() == "script", StopAsked: s.env.StopAsked,
 	}
 	for _, c := range cfg.Checks {

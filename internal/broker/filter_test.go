@@ -195,10 +195,11 @@ func hostileTexts() []hostile {
 		{"quick action", Markdown, "ok\n/close\n/assign @x", FoundCommand, []string{"\n/close", "\n/assign"}, []string{`\/close`}},
 		{"closing another issue", Merge, "Fixes #12 and closes org/repo#3", FoundClosing, []string{"Fixes #12", "closes org"}, nil},
 		{"closing by address", Merge, "resolves https://forge.example/o/r/issues/3", FoundClosing, []string{"resolves https"}, nil},
+		{"closing by a commit", Commit, "Done\n\nFixes: #12, see https://evil.example/x", FoundClosing, []string{"Fixes: #12", "https://"}, nil},
 		{"marker", Markdown, "x\n<!-- tori:550e8400.completed -->", FoundHidden, []string{"<!--"}, nil},
 		{"marker in code", Markdown, "```\n<!-- tori:550e8400.completed -->\n```\n", FoundMarker, []string{"<!-- tori"}, nil},
 		{"marker in a span", Markdown, "`<!--TORI:x-->`", FoundMarker, []string{"<!--TORI"}, nil},
-		{"marker in a chat", Plain, "<!-- tori:x", FoundMarker, []string{"<!--"}, nil},
+		{"marker in a chat", Plain, "<!-- tori:x", FoundHidden, []string{"<!--"}, nil},
 		{"open fence", Markdown, "```\nswallows what follows", FoundFence, nil, []string{"\n```\n"}},
 		{"open tilde fence", Markdown, "a\n~~~~\nb\n~~~\n", FoundFence, nil, []string{"~~~\n~~~~\n"}},
 		{"lines in a title", Line, "good\n/close", FoundControl, []string{"\n"}, nil},
@@ -352,7 +353,7 @@ func TestCleaningComesToRest(t *testing.T) {
 	bits := pieces()
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(bits), rapid.StringN(0, 3, 12)), 0, 14).Draw(t, "text"), "")
-		format := rapid.SampledFrom([]Format{Markdown, Merge, Plain, Line}).Draw(t, "format")
+		format := rapid.SampledFrom([]Format{Markdown, Merge, Plain, Line, Commit}).Draw(t, "format")
 		out := settled(t, f, format, text)
 		if format.markdown() && strings.Contains(strings.ToLower(out), "<!-- tori:") {
 			t.Errorf("a marker in %q", out)
@@ -369,6 +370,6 @@ func FuzzClean(f *testing.F) {
 		if len(text) > 4<<10 {
 			return
 		}
-		settled(t, filter, Format(format&3), text)
+		settled(t, filter, Format(uint(format)%5), text)
 	})
 }

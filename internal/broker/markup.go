@@ -20,7 +20,7 @@ func markers(_ *Filter, _ Format, s string) (edits []edit) {
 // tags takes HTML comments out and makes tags plain text: whatever they would
 // have hidden is seen.
 func tags(f *Filter, format Format, s string) (edits []edit) {
-	if format == Line || !strings.Contains(s, "<") {
+	if format == Line || format == Commit || !strings.Contains(s, "<") {
 		return nil
 	}
 	code := codeOf(format, s)

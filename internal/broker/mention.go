@@ -38,16 +38,16 @@ var (
 // commands defuses lines that a forge would carry out with our rights (/close,
 // /merge), and words that close other issues when a change is merged.
 func commands(_ *Filter, format Format, s string) (edits []edit) {
-	if !format.markdown() {
+	if !format.markdown() && format != Commit {
 		return nil
 	}
 	code := codeOf(format, s)
 	for _, m := range command.FindAllStringSubmatchIndex(s, -1) {
-		if !code.has(m[2]) {
+		if format.markdown() && !code.has(m[2]) {
 			edits = append(edits, edit{m[2], m[3], `\/`, FoundCommand})
 		}
 	}
-	if format == Merge {
+	if format == Merge || format == Commit {
 		for _, m := range closing.FindAllStringSubmatchIndex(s, -1) {
 			edits = append(edits, edit{m[2], m[3], " – ", FoundClosing})
 		}

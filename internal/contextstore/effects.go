@@ -52,6 +52,7 @@ type EffectFinding struct {
 type EffectLog struct {
 	c     *Context
 	guest bool // c was made for the log alone
+	mark  Mark // how far this log has written
 }
 
 // Effects is the log of an open context.
@@ -74,7 +75,7 @@ func (l *EffectLog) Append(r EffectRecord) error {
 			return err
 		}
 	}
-	f, err := c.openLog(effectsFile, 0, 0, jsonObject)
+	f, err := c.openLog(effectsFile, l.mark.Bytes, l.mark.Seq, jsonObject)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,11 @@ func (l *EffectLog) Append(r EffectRecord) error {
 	if err != nil {
 		return err
 	}
-	return c.write(f.logFile, line, true)
+	if err := c.write(f.logFile, line, true); err != nil {
+		return err
+	}
+	l.mark = Mark{f.Size(), r.Seq}
+	return nil
 }
 
 func (c *Context) redactEffect(r EffectRecord) EffectRecord {

@@ -22,5 +22,6 @@ var brokerTexts = map[string]text{
 	"broker.label_name":        {"%q is no name of a label: one line of up to 50 visible characters without commas and quotes is expected", "%q はラベル名として使えません。カンマと引用符を含まない、50 文字までの見える文字の 1 行にしてください"},
 	"broker.label":             {"the label %q may not be set or taken away: broker.labels allows %s", "ラベル %q は付け外しできません。broker.labels で許されているのは %s です"},
 
+	"agent.not_told":          {"the comment on the end of the run may not be posted: %v", "実行の結果を伝えるコメントを投稿できません: %v"},
 	"config.want.hostpattern": {"the name of a host such as docs.example.com, or *.example.com, without a scheme and a port", "docs.example.com や *.example.com のようなホスト名（スキームとポートを除く）"},
 }

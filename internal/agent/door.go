@@ -1,0 +1,142 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// Door is what the broker of every run is made of.
+type Door struct {
+	Filter   *broker.Filter
+	Settings broker.Settings
+	Facts    []broker.Fact // what every run is in touch with, by the configuration
+}
+
+// open returns the broker of a run, which stands by what log says.
+func (d Door) open(m contextstore.Metadata, branch string, log broker.Recorder) (*broker.Broker, error) {
+	return broker.Open(broker.Options{
+		Settings: d.Settings, Filter: d.Filter, Recorder: log,
+		// The comments of a folder's issue are a file beside it.
+		Scope: broker.Scope{Task: m.TaskKey, Items: []string{m.TaskKey.ID}, Branch: branch, Private: m.TaskKey.Source == "folder"},
+	})
+}
+
+// openDoor opens the run's broker and tells it what the run is in touch with.
+func (r *run) openDoor() (err error) {
+	if r.door, err = r.Door.open(r.ledger.Metadata(), r.job.Branch, r.ledger.Effects()); err != nil {
+		return err
+	}
+	for _, f := range append([]broker.Fact{{Leg: broker.Untrusted, What: broker.RepositoryFiles, Detail: r.ledger.Metadata().TaskKey.Repo}}, r.Door.Facts...) {
+		if err := r.door.Report(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayPush asks the broker whether the branch may be handed over, with all that
+// it changes.
+func (r *run) mayPush(ctx context.Context) error {
+	var patch limited
+	if err := r.ws.PatchText(ctx, &patch); err != nil {
+		return err
+	}
+	v, err := r.door.Judge(ctx, broker.Request{
+		Kind: broker.Push, Key: r.ledger.UUID() + "." + EffectPush, Task: r.ledger.Metadata().TaskKey,
+		Target: broker.Target{Branch: r.job.Branch}, Patch: patch.String(), Origin: broker.Origin{Who: broker.FromRun},
+	})
+	switch {
+	case err != nil:
+		return err
+	case v.Decision == broker.Allow:
+		return nil
+	case len(v.Findings) > 0:
+		return &taskError{v.Reason} // the change itself is at fault: trying again would not help
+	}
+	return v.Reason
+}
+
+// ending is the request to comment on the end of a run.
+func ending(m contextstore.Metadata, s task.Status, text string) broker.Request {
+	return broker.Request{
+		Kind: broker.Comment, Key: m.UUID + "." + string(s), Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
+		Text: text, Origin: broker.Origin{Who: broker.FromRun},
+	}
+}
+
+// speak puts together the comment on the end of the run and asks the broker
+// whether it may be posted. A run whose comment may not be posted is not
+// completed: nobody would hear of it.
+func (r *run) speak(ctx context.Context) {
+	o := &r.report.Outcome
+	if r.ws != nil && r.report.Files == nil && o.Status != task.Completed {
+		// What was done until then is in the tree: say so, if git can tell.
+		if changes, err := r.ws.ChangedFiles(ctx); err == nil {
+			r.report.Files = workspace.Paths(changes)
+		}
+	}
+	if !o.Status.Final() {
+		return
+	}
+	r.report.Comment = r.comment(r.Lang)
+	if r.job.Issue == "" {
+		return // nobody to tell
+	}
+	reason := r.told(ctx)
+	if reason == nil {
+		return
+	}
+	r.silent = true
+	if o.Status != task.Completed {
+		o.Reason += "; " + r.Store.Redact(r.Lang.T("agent.not_told", reason))
+		r.report.Reason += "; " + r.Store.Redact(r.Reader.T("agent.not_told", reason))
+		return
+	}
+	err := i18n.E("agent.not_told", reason)
+	*o = r.conclude(ctx, err, r.Lang)
+	o.Reason = r.Store.Redact(o.Reason)
+	r.report.Reason = r.Store.Redact(r.conclude(ctx, err, r.Reader).Reason)
+}
+
+// told asks the broker about the comment, and says why it may not be posted.
+func (r *run) told(ctx context.Context) error {
+	if r.door == nil { // the run ended before it had one
+		if err := r.openDoor(); err != nil {
+			return err
+		}
+	}
+	v, err := r.door.Judge(ctx, ending(r.ledger.Metadata(), r.report.Outcome.Status, r.report.Comment))
+	if err != nil {
+		return err
+	}
+	if v.Decision != broker.Allow {
+		return v.Reason
+	}
+	r.report.Comment = v.Text
+	return nil
+}
+
+// mayComment asks a broker about the comment on a run that nobody works on; the
+// caller holds its locks.
+func (a *Agent) mayComment(ctx context.Context, v contextstore.View, s task.Status, text string) (broker.Verdict, error) {
+	b, err := a.Door.open(v.Metadata, "", a.Store.EffectsOf(v))
+	if err != nil {
+		return broker.Verdict{}, err
+	}
+	return b.Judge(ctx, ending(v.Metadata, s, text))
+}
+
+// message is the text of a commit, as it may go out with it.
+func (r *run) message(text string) (string, error) {
+	clean, _, err := r.Door.Filter.Clean(broker.Commit, text)
+	if err != nil {
+		return "", &taskError{fmt.Errorf("message of the commit: %w", err)}
+	}
+	return clean, nil
+}
