@@ -37,6 +37,9 @@ var web = regexp.MustCompile(`^(?i:https?)://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:
 
 // allowed reports whether an address leads to a host on the list.
 func (f *Filter) allowed(address string) bool {
+	if _, host, ok := strings.Cut(address[:min(len(address), maxURL)], "://"); !ok || !hostListed(f.o.Hosts, strings.ToLower(hostAt(host))) {
+		return false // most are: the exact look is dear
+	}
 	m := web.FindStringSubmatch(address)
 	if m == nil {
 		return false
@@ -56,18 +59,20 @@ var (
 // into links: hxxps://host[.]example/path.
 func addresses(f *Filter, format Format, s string) (edits []edit) {
 	code := codeOf(format, s)
-	taken := 0 // up to where an address that may stay reaches
-	for _, m := range absolute.FindAllStringSubmatchIndex(s, -1) {
-		if m[0] < taken || code.has(m[0]) {
-			continue
+	stays := f.stays(s)
+	done := 0 // up to where dots were looked for
+	dots := func(i int) {
+		i = max(i, done)
+		done = hostEnd(s, i)
+		for j := i; j < done; j++ {
+			if s[j] == '.' && j+1 < done && (alnum(s[j+1]) || s[j+1] >= 0x80) {
+				edits = append(edits, edit{j, j + 1, "[.]", FoundLink})
+			}
 		}
-		token := addressToken(s[m[0]:])
+	}
+	for _, m := range absolute.FindAllStringSubmatchIndex(s, -1) {
 		name := strings.ToLower(s[m[2]:m[3]])
-		switch {
-		case strings.HasSuffix(name, "hxxp") || strings.HasSuffix(name, "hxxps"):
-			continue
-		case f.allowed(trimmed(token)) && plainEnd(s, m[0]+len(trimmed(token))):
-			taken = m[0] + len(token)
+		if code.has(m[0]) || stays.has(m[0]) || strings.HasSuffix(name, "hxxp") || strings.HasSuffix(name, "hxxps") {
 			continue
 		}
 		with := s[m[2]:m[3]] + "[:]//"
@@ -75,17 +80,18 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 			with = s[m[2]:m[2]+i] + "hxxp" + name[i+4:] + "://"
 		}
 		edits = append(edits, edit{m[0], m[1], with, FoundLink})
-		edits = append(edits, dots(s, m[1])...)
+		dots(m[1])
 	}
+	done = 0
 	for _, m := range wwwHost.FindAllStringIndex(s, -1) {
-		if m[0] < taken || code.has(m[0]) || m[0] > 0 && (alnum(s[m[0]-1]) || f.inAllowed(s, m[0])) {
+		if code.has(m[0]) || stays.has(m[0]) || m[0] > 0 && alnum(s[m[0]-1]) {
 			continue
 		}
 		if host := strings.ToLower(hostAt(s[m[0]:])); hostName(host) && hostListed(f.o.Hosts, host) {
 			continue
 		}
 		edits = append(edits, edit{m[0], m[1], s[m[0]:m[0]+3] + "[.]", FoundLink})
-		edits = append(edits, dots(s, m[1])...)
+		dots(m[1])
 	}
 	for _, m := range dataURI.FindAllStringIndex(s, -1) {
 		if !code.has(m[0]) {
@@ -94,16 +100,16 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 		}
 	}
 	if format == Plain {
-		edits = append(edits, f.bare(s)...)
+		edits = append(edits, f.bare(s, stays)...)
 	}
 	return edits
 }
 
 // bare finds hosts with a path that a chat makes links without a scheme.
-func (f *Filter) bare(s string) (edits []edit) {
+func (f *Filter) bare(s string, stays regions) (edits []edit) {
 	for _, m := range bareHost.FindAllStringIndex(s, -1) {
 		host := strings.ToLower(s[m[0] : m[1]-1])
-		if m[0] > 0 && strings.IndexByte("./-_@", s[m[0]-1]) >= 0 || hostListed(f.o.Hosts, host) || f.inAllowed(s, m[0]) {
+		if m[0] > 0 && strings.IndexByte("./-_@", s[m[0]-1]) >= 0 || hostListed(f.o.Hosts, host) || stays.has(m[0]) {
 			continue
 		}
 		i := m[0] + strings.LastIndexByte(s[m[0]:m[1]], '.')
@@ -112,24 +118,29 @@ func (f *Filter) bare(s string) (edits []edit) {
 	return edits
 }
 
-// inAllowed reports whether s[i] is part of an address that may stay.
-func (f *Filter) inAllowed(s string, i int) bool {
-	from := strings.LastIndexAny(s[:i], " \t\n<>\"'`") + 1
-	for _, m := range absolute.FindAllStringIndex(s[from:i], -1) {
-		token := addressToken(s[from+m[0]:])
-		if f.allowed(trimmed(token)) && from+m[0]+len(token) > i {
-			return true
+// stays lists where addresses stand that are allowed.
+func (f *Filter) stays(s string) (all regions) {
+	end := 0
+	for _, m := range absolute.FindAllStringIndex(s, -1) {
+		if m[0] < end {
+			continue
+		}
+		token := addressToken(s[m[0]:])
+		if address := trimmed(token); f.allowed(address) && plainEnd(s, m[0]+len(address)) {
+			end = m[0] + len(token)
+			all = append(all, [2]int{m[0], end})
 		}
 	}
-	return false
+	return all
 }
 
 // addressToken is s up to where every reader ends an address.
 func addressToken(s string) string {
+	s = s[:min(len(s), maxURL)]
 	if i := strings.IndexAny(s, " \t\n<>\"`"); i >= 0 {
 		s = s[:i]
 	}
-	return cut(s, maxURL)
+	return s
 }
 
 // trimmed is an address without the punctuation of the sentence it stands in.
@@ -160,7 +171,7 @@ func plainEnd(s string, i int) bool {
 // hostAt is the host's name that s begins with.
 func hostAt(s string) string {
 	i := 0
-	for i < len(s) && (alnum(s[i]) || s[i] == '.' || s[i] == '-') {
+	for i < len(s) && i < 255 && (alnum(s[i]) || s[i] == '.' || s[i] == '-') {
 		i++
 	}
 	return strings.TrimRight(s[:i], ".")
@@ -170,16 +181,11 @@ func alnum(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
 }
 
-// dots breaks the dots of the host at s[i].
-func dots(s string, i int) (edits []edit) {
+// hostEnd is where whatever could be a host at s[i] ends.
+func hostEnd(s string, i int) int {
 	end := i
 	for end < len(s) && end-i < 300 && (alnum(s[end]) || s[end] >= 0x80 || strings.IndexByte(".-_@:%\\", s[end]) >= 0) {
 		end++
 	}
-	for j := i; j < end; j++ {
-		if s[j] == '.' && j+1 < end && (alnum(s[j+1]) || s[j+1] >= 0x80) {
-			edits = append(edits, edit{j, j + 1, "[.]", FoundLink})
-		}
-	}
-	return edits
+	return end
 }

@@ -361,6 +361,29 @@ func TestCleaningComesToRest(t *testing.T) {
 	})
 }
 
+// One thing many times over is where a filter forgets to be linear, or to end.
+func TestRepetitions(t *testing.T) {
+	t.Parallel()
+	f := newFilter()
+	for _, p := range []string{"](", "![", "<!--", "<!-- -->", "www.", "https://a.b/", "https://forge.example/www.", "@a", "`", "```\n", "> ", "[a]: x\n", "&#64;", "\u200b", "\x1b]",
+		"%41", "a.b.", "aaaa.bb/", "x", "http://", "\\", "/close\n", "Fixes #1 ", "ghp_", "$\\color", "data:a/b;", "- ```\n", "eyJ", "68", "<a", "a\n", known, github} {
+		settled(t, f, Markdown, strings.Repeat(p, 6000/len(p)))
+		settled(t, f, Plain, strings.Repeat(p, 6000/len(p)))
+	}
+}
+
+func BenchmarkClean(b *testing.B) {
+	f := newFilter()
+	text := strings.Repeat("✅ **Completed**: `go test ./...` passes, see https://forge.example/o/r/1 and README.md\n- internal/a.go\n", 40)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, _, err := f.Clean(Markdown, text); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func FuzzClean(f *testing.F) {
 	for _, h := range hostileTexts() {
 		f.Add(h.in, int(h.format))

@@ -16,9 +16,9 @@ func mentions(f *Filter, format Format, s string) (edits []edit) {
 	if f.o.Mentions == MentionsKeep || format == Line || !strings.Contains(s, "@") {
 		return nil
 	}
-	code := codeOf(format, s)
+	code, stays := codeOf(format, s), f.stays(s)
 	for _, m := range mentioned.FindAllStringIndex(s, -1) {
-		if code.has(m[0]) || m[0] > 0 && (alnum(s[m[0]-1]) || s[m[0]-1] == '/' && f.inAllowed(s, m[0])) {
+		if code.has(m[0]) || m[0] > 0 && (alnum(s[m[0]-1]) || s[m[0]-1] == '/' && stays.has(m[0])) {
 			continue
 		}
 		name := strings.ToLower(s[m[0]+1 : m[1]])
