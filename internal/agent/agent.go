@@ -27,6 +27,7 @@ import (
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/mcp"
+	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
@@ -79,7 +80,9 @@ type Agent struct {
 	// Online makes a runner whose commands reach these hosts and nothing else;
 	// nil where that cannot be had.
 	Online       func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error)
-	Servers      []Server // of further tools
+	Servers      []Server                       // of further tools
+	Commands     func() (*policy.Policy, error) // rules for the shell's commands, asked for with the first; nil judges none
+	RefuseAsked  bool                           // commands that somebody should be asked about are not run
 	Budget       turn.Budget
 	Window       int // tokens
 	ShellTimeout time.Duration
@@ -375,7 +378,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
 		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})
-	all, err := r.withServers(ctx, limits, own)
+	all, err := r.withServers(ctx, limits, r.withPolicy(own))
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -36,6 +37,7 @@ import (
 	"toritsugi/internal/task"
 	"toritsugi/internal/telemetry"
 	"toritsugi/internal/tool/mcp"
+	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
@@ -93,18 +95,19 @@ func LoadConfig(path string, getenv func(string) string) (*config.Config, error)
 
 // system is everything a run is made of.
 type system struct {
-	env    Env
-	opt    RunOptions
-	cfg    *config.Config
-	redact *redact.Sanitizer
-	log    *slog.Logger
-	store  *contextstore.Store
-	fs     *disk.FS
-	models *models.Models
-	ofRun  func(...any)       // adds attributes to what the models log
-	tape   *record.File       // nil records nothing
-	ended  *contextstore.View // the run to be resumed, where it has ended
-	source *workspace.Source  // of a new run
+	env      Env
+	opt      RunOptions
+	cfg      *config.Config
+	redact   *redact.Sanitizer
+	log      *slog.Logger
+	store    *contextstore.Store
+	fs       *disk.FS
+	commands func() (*policy.Policy, error) // rules for what the model may run
+	models   *models.Models
+	ofRun    func(...any)       // adds attributes to what the models log
+	tape     *record.File       // nil records nothing
+	ended    *contextstore.View // the run to be resumed, where it has ended
+	source   *workspace.Source  // of a new run
 }
 
 // Run carries one issue or message to its end, or takes up an interrupted run.
@@ -175,6 +178,12 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	shell, err := s.shell(ctx)
 	if err != nil {
 		return report, &ConfigError{err}
+	}
+	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
+	if s.cfg.Commands.RulesFile != "" { // a mistake in it is told at once; the built-in ones have none
+		if _, err := s.commands(); err != nil {
+			return report, &ConfigError{err}
+		}
 	}
 	if err := s.record(); err != nil {
 		return report, &ConfigError{err}
@@ -566,7 +575,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		}
 		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
 	}
-	a.Registries = cfg.Workspace.Registries
+	a.Registries, a.Commands, a.RefuseAsked = cfg.Workspace.Registries, s.commands, cfg.Commands.OnAsk == "refuse"
 	a.Online = func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
 		spec.Network = sandbox.Network{AllowHosts: hosts}
 		return shell(spec)
@@ -588,4 +597,36 @@ func microUSD(usd float64) int64 {
 		return 0
 	}
 	return max(1, int64(math.Round(usd*1e6)))
+}
+
+// rules are the built-in rules for commands, and those of a file over them.
+func rules(file string) (*policy.Policy, error) {
+	own, err := policy.Default()
+	if err != nil || file == "" {
+		return newPolicy(err, own)
+	}
+	f, err := disk.OpenPlain(file)
+	if err != nil {
+		return nil, i18n.E("app.rules", file, err)
+	}
+	defer func() { _ = f.Close() }() // only read from
+	data, err := io.ReadAll(io.LimitReader(f, maxRules+1))
+	if err == nil && len(data) > maxRules {
+		err = errors.New("too large")
+	}
+	if err != nil {
+		return nil, i18n.E("app.rules", file, err)
+	}
+	more, err := policy.Parse(file, data)
+	return newPolicy(err, own, more)
+}
+
+// maxRules is the most bytes of a file of rules.
+const maxRules = 1 << 20
+
+func newPolicy(err error, sets ...[]policy.Rule) (*policy.Policy, error) {
+	if err != nil {
+		return nil, err
+	}
+	return policy.New(sets...)
 }

@@ -31,6 +31,7 @@ type Config struct {
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
 	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, allow_hosts, timeout_seconds, trusted. A program runs in the sandbox, without network but to allow_hosts."`
 	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each set of packages of a repository before the model's first turn: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
+	Commands             Commands       `yaml:"commands" doc:"Which commands of the model are run."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
 	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
 	Workspace            Workspace      `yaml:"workspace" doc:"The branch and the commits of a task."`
@@ -63,6 +64,12 @@ type Check struct {
 	Name           string `yaml:"name"` // unique; the command itself where none is given
 	Run            string `yaml:"run" check:"nonempty"`
 	TimeoutSeconds int    `yaml:"timeout_seconds" check:"min=1,max=604800"` // checks_timeout_seconds where none is given
+}
+
+// Commands is the section commands.
+type Commands struct {
+	RulesFile string `yaml:"rules_file" doc:"Rules for commands, over the built-in ones: in the form of internal/tool/policy/default.yaml; a rule of the same name replaces a built-in one."`
+	OnAsk     string `yaml:"on_ask" default:"run" check:"enum=run|refuse" doc:"What becomes of a command that somebody should be asked about: run is for a sandbox, refuse does without it."`
 }
 
 // MCPServer is one server of tools: a program that is started, or an address.

@@ -71,6 +71,7 @@ func defaults() *Config {
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
 		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}},
 		ChecksTimeoutSeconds: 600,
+		Commands:             Commands{OnAsk: "run"},
 		Sandbox:              Sandbox{Mode: "auto", ShellTimeoutSeconds: 120, MemoryMB: 4096, MaxOutputBytes: 30000},
 		Budget:               Budget{MaxTurns: 500},
 		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost", 1800, "registries", registries, 7, 20},
@@ -163,6 +164,7 @@ mcp_servers:
   - mcp_server_name: web
     url: https://w/mcp
     headers: {Authorization: "Bearer key-of-web"}
+commands: {rules_file: r.yaml, on_ask: refuse}
 sandbox:
   mode: bwrap
   engine: podman
@@ -214,6 +216,7 @@ func TestEveryKey(t *testing.T) {
 			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, AllowHosts: []string{"api.example.com"}, TimeoutSeconds: 5, Trusted: true},
 			{Name: "web", URL: "https://w/mcp", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
 		},
+		Commands:  Commands{"r.yaml", "refuse"},
 		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:    Budget{1, 2, 3, 0.5},
 		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
@@ -321,7 +324,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, setup, sandbox, budget, workspace, language, tokens, security, broker, access\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -553,7 +556,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 172 {
+	if len(Keys()) != 174 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

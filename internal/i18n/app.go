@@ -14,6 +14,7 @@ var appTexts = map[string]text{
 	"app.unsandboxed":       {"warning: no sandbox; commands run unconfined, with your rights and the network", "警告: サンドボックスなし。コマンドはあなたの権限とネットワークで、隔離なしに実行されます"},
 	"app.scripted":          {"The answers come from the script %s; no model is called.", "応答は台本 %s によるもので、モデルは呼び出されません。"},
 	"app.unpriced":          {"warning: the price of %s (or of a fallback of it) is not known, so its calls do not count towards budget.max_cost_usd; add it to llm.prices_file", "警告: %s（またはその代替モデル）の価格が不明なため、呼び出しは budget.max_cost_usd に数えられません。llm.prices_file に追加してください"},
+	"app.rules":             {"the rules for commands %s cannot be read: %v (commands.rules_file)", "コマンドの規則 %s を読めません: %v（commands.rules_file）"},
 	"app.script_and_model":  {"--script excludes --model and --role: a script calls no model", "--script と --model・--role は同時に指定できません（台本はモデルを呼び出しません）"},
 	"app.role_and_model":    {"--role and --model exclude each other: a role has its model by the settings", "--role と --model は同時に指定できません（役割のモデルは設定で決まります）"},
 	"app.no_model":          {"no model is configured. Three ways to go on: set OPENAI_API_KEY or ANTHROPIC_API_KEY; start a local Ollama (none answers at %s); or name a server in config.yaml under llm.openai.base_url. Without any of them tori demo shows a scripted run", "モデルが設定されていません。次の三つの方法があります: OPENAI_API_KEY か ANTHROPIC_API_KEY を設定する、ローカルの Ollama を起動する（%s は応答しません）、config.yaml の llm.openai.base_url でサーバーを指定する。いずれも無ければ tori demo で台本による実行を見られます"},
