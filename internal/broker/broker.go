@@ -173,17 +173,16 @@ func Open(o Options) (*Broker, error) {
 	return b, nil
 }
 
-// counted counts a request; false where its key was counted before.
-func (b *Broker) counted(k Kind, key string) bool {
-	if key != "" {
-		if b.keys[string(k)+"\x00"+key] {
-			return false
-		}
-		b.keys[string(k)+"\x00"+key] = true
+// counted counts a request, unless its key was counted before.
+func (b *Broker) counted(k Kind, key string) {
+	if b.known(k, key) {
+		return
 	}
+	b.keys[string(k)+"\x00"+key] = true
 	b.count[k]++
-	return true
 }
+
+func (b *Broker) known(k Kind, key string) bool { return key != "" && b.keys[string(k)+"\x00"+key] }
 
 // Judge says what becomes of a request and records it: the same request, with
 // the same history, is always judged alike. What was allowed counts, once for
@@ -222,9 +221,8 @@ func (b *Broker) judge(r Request) Verdict {
 	if err := b.target(r); err != nil {
 		return refuse(err)
 	}
-	limit, known := b.o.Settings.limit(r.Kind)
-	again := r.Key != "" && b.keys[string(r.Kind)+"\x00"+r.Key]
-	if known && !again && b.count[r.Kind] >= limit.n {
+	limit, limited := b.o.Settings.limit(r.Kind)
+	if limited && !b.known(r.Kind, r.Key) && b.count[r.Kind] >= limit.n {
 		return refuse(i18n.E("broker.limit", string(r.Kind), limit.n, limit.key))
 	}
 	if err := b.content(r, &v); err != nil {

@@ -44,10 +44,9 @@ type fence struct {
 
 // layout is what there is to know of a text's code.
 type layout struct {
-	code   regions
-	open   *fence   // at the end of the text
-	infos  [][2]int // what stands behind the opening fences
-	closes bool     // the text ends within a quotation, which ends open with it
+	code  regions
+	open  *fence   // at the end of the text, where nothing else ends it
+	infos [][2]int // what stands behind the opening fences
 }
 
 var doubtful = regexp.MustCompile("^[ \t>*+\\-0-9.):|]*(?:```|~~~)")
@@ -68,12 +67,11 @@ func parse(s string) (l layout) {
 		at += len(line)
 		if open != nil {
 			from, ok := unquote(s[start:end], open.depth)
-			if !ok { // the quotation that it stands in is over
+			closed := ok && closes(s[start+from:end], open.mark)
+			if closed || !ok { // or the quotation that it stands in is over
 				l.code, open = append(l.code, [2]int{open.at, start}), nil
-			} else if closes(s[start+from:end], open.mark) {
-				l.code, open = append(l.code, [2]int{open.at, start}), nil
-				continue
-			} else {
+			}
+			if ok {
 				continue
 			}
 		}

@@ -293,7 +293,7 @@ func TestHarmlessTextsStay(t *testing.T) {
 		"[a](docs/a.md) [b](#part) [c](https://forge.example/x_y) <https://forge.example/>",
 		"[r]: https://forge.example/x\n",
 		"詳細は https://forge.example/o/r/1 を見てください。「はい」と答えました。",
-		"👩‍💻 ❤️ 1️⃣ 🇯🇵 می‌خواهم é ñ",
+		"👩\u200d💻 ❤️ 1️⃣ 🇯🇵 می\u200cخواهم é ñ",
 		"price: 5$, path C:\\Users\\x, 100% sure, e-mail to me, a@b",
 		"/etc/hosts is a file\n- [ ] todo\n- [x] done\n| a | b |\n|---|---|\n| 1 | 2 |",
 		"token budget, the password field, ghp_ is a prefix,\nsk- too and risk-based\nwords",
