@@ -23,13 +23,28 @@ func (s *system) door() agent.Door {
 	}
 }
 
-// facts are the sensitive things that the configuration grants to the tools of
-// every run: secrets, and paths in a home directory.
+// facts are what the configuration puts every run in touch with: secrets and
+// paths in a home directory that it grants to tools, and servers of tools.
 func (s *system) facts() (all []broker.Fact) {
 	strict := s.redact.Strict()
-	for _, name := range slices.Sorted(maps.Keys(s.cfg.Sandbox.Env)) {
-		if line := name + "=" + s.cfg.Sandbox.Env[name]; strict.String(line) != line {
-			all = append(all, broker.Fact{Leg: broker.Sensitive, What: broker.SecretEnvironment, Detail: name})
+	secrets := func(env map[string]string, of string) {
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			if line := name + "=" + env[name]; strict.String(line) != line {
+				all = append(all, broker.Fact{Leg: broker.Sensitive, What: broker.SecretEnvironment, Detail: name + of})
+			}
+		}
+	}
+	secrets(s.cfg.Sandbox.Env, "")
+	for _, m := range s.cfg.MCPServers {
+		if !m.Trusted {
+			all = append(all, broker.Fact{Leg: broker.Untrusted, What: broker.UntrustedServer, Detail: m.Name})
+		}
+		secrets(m.Env, " of "+m.Name)
+		if len(m.Headers) > 0 {
+			all = append(all, broker.Fact{Leg: broker.Sensitive, What: broker.SecretEnvironment, Detail: "headers of " + m.Name})
+		}
+		if m.URL != "" || len(m.AllowHosts) > 0 {
+			all = append(all, broker.Fact{Leg: broker.Outward, What: broker.OpenNetwork, Detail: m.Name})
 		}
 	}
 	home := filepath.Clean(s.env.Getenv("HOME"))
