@@ -27,6 +27,9 @@ const (
 	tryTokens = 400
 )
 
+// leastTimed is how long the rest of an answer must have taken to tell a speed.
+const leastTimed = 10 * time.Millisecond
+
 // Try makes one call of the model that fills a role. Errors are those of
 // Client and of llm.Conversation.Send. Where u names no route it is the one that
 // the role is asked on.
@@ -68,7 +71,7 @@ func (m *Models) Try(ctx context.Context, u Use) (Trial, error) {
 	if t.AnsweredBy == "" {
 		t.AnsweredBy = t.Model
 	}
-	if rest := t.Total - t.First; reply.Usage != nil && rest > 0 {
+	if rest := t.Total - t.First; reply.Usage != nil && rest >= leastTimed {
 		t.PerSecond = float64(reply.Usage.CompletionTokens) / rest.Seconds()
 	}
 	return t, nil
