@@ -54,14 +54,24 @@ func (w *Workspace) Snapshot(ctx context.Context, label string) (Snapshot, error
 	return w.take(ctx, label)
 }
 
-func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
+func (w *Workspace) take(ctx context.Context, label string) (_ Snapshot, err error) {
 	if err := w.readSnapshots(ctx); err != nil {
 		return Snapshot{}, err
+	}
+	// Taken before git looks: what changes meanwhile differs from it next time.
+	seen := w.seen.print(w.Tree(), time.Now())
+	if k := len(w.steps); k > 0 && w.seen.ok && seen.ok && seen.sum == w.seen.sum {
+		return w.steps[k-1], nil
 	}
 	tree, err := w.current(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
+	defer func() {
+		if err == nil {
+			w.seen = seen
+		}
+	}()
 	n := 1
 	if k := len(w.steps); k > 0 {
 		last := w.steps[k-1]

@@ -56,9 +56,10 @@ type Workspace struct {
 	now  func() time.Time
 	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
 
-	held  []*os.File // locks on what the workspace uses, until Close
-	links []string   // submodules of the base; nil before they were looked for
-	steps []Snapshot // the snapshots, oldest first; nil before they were read
+	held  []*os.File  // locks on what the workspace uses, until Close
+	links []string    // submodules of the base; nil before they were looked for
+	seen  fingerprint // of the tree at the last snapshot
+	steps []Snapshot  // the snapshots, oldest first; nil before they were read
 }
 
 // CreateOptions say what to make. All of Source, Dir and Branch are needed.
