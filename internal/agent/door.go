@@ -41,10 +41,11 @@ func (r *run) openDoor() (err error) {
 }
 
 // mayPush asks the broker whether the branch may be handed over, with all that
-// it changes.
+// it changes: what the commit holds is judged, not the tree, which a server of
+// tools may have changed before and after it was committed.
 func (r *run) mayPush(ctx context.Context) error {
 	var patch limited
-	if err := r.ws.PatchText(ctx, &patch); err != nil {
+	if err := r.ws.CommittedText(ctx, r.report.Commit, &patch); err != nil {
 		return err
 	}
 	v, err := r.door.Judge(ctx, broker.Request{

@@ -216,6 +216,13 @@ func (w *Workspace) PatchText(ctx context.Context, to io.Writer) error {
 	return err
 }
 
+// CommittedText is PatchText of what a commit holds, whatever has become of the
+// tree since.
+func (w *Workspace) CommittedText(ctx context.Context, commit string, to io.Writer) error {
+	_, err := w.repo.run(ctx, call{args: append(diffArgs(), "--text", "--unified=0", w.meta.Base, commit, "--"), out: to})
+	return err
+}
+
 // diffArgs is a git diff that runs no driver of anybody's.
 func diffArgs() []string {
 	return []string{

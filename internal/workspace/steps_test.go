@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -299,4 +300,21 @@ func TestSnapshotLaw(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What is judged before a branch goes out is what it holds, not what a process
+// has made of the tree since.
+func TestCommittedText(t *testing.T) {
+	t.Parallel()
+	w := create(t, newRepo(t, "repo"))
+	write(t, filepath.Join(w.Tree(), "a.txt"), "was committed\n")
+	id := commit(t, w, "first")
+	write(t, filepath.Join(w.Tree(), "a.txt"), "came later\n")
+	var tree, committed strings.Builder
+	if err := errors.Join(w.PatchText(t.Context(), &tree), w.CommittedText(t.Context(), id, &committed)); err != nil {
+		t.Fatal(err)
+	}
+	if s := committed.String(); !strings.Contains(s, "+was committed") || strings.Contains(s, "came later") || !strings.Contains(tree.String(), "came later") {
+		t.Errorf("committed: %s\ntree: %s", s, tree.String())
+	}
 }
