@@ -378,19 +378,25 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
 		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})
-	all, err := r.withServers(ctx, limits, r.withPolicy(own))
+	before, err := r.readOffered()
 	if err != nil {
 		return nil, err
 	}
-	tools, err := tool.NewRegistry(limits, r.steps(all)...)
+	all, err := r.withServers(ctx, limits, budget(before), r.withPolicy(own))
 	if err != nil {
 		return nil, err
 	}
-	var offered []llm.Tool
+	tools, err := tool.NewRegistry(limits, r.steps(append(all, absent(before, all)...))...)
+	if err != nil {
+		return nil, err
+	}
+	offered, err := r.offer(before, tools)
+	if err != nil {
+		return nil, err
+	}
 	fixed := 0
-	for _, d := range tools.Definitions() {
+	for _, d := range offered {
 		fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
-		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
 	}
 	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), r.Window, fixed)
 	if err != nil {

@@ -30,8 +30,9 @@ const toolBudget = 12_000
 const serversDir = "mcp"
 
 // withServers returns our own tools and those of the servers. A server that
-// does not come up is no error: its tools say so when they are called.
-func (r *run) withServers(ctx context.Context, limits tool.Limits, own []tool.Tool) ([]tool.Tool, error) {
+// does not come up is no error: its tools say so when they are called. Where the
+// definitions take more than budget tokens those of servers are deferred.
+func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, own []tool.Tool) ([]tool.Tool, error) {
 	if len(r.Servers) == 0 {
 		return own, nil
 	}
@@ -57,7 +58,7 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, own []tool.To
 	for _, t := range own {
 		core = append(core, t.Definition().Name)
 	}
-	return mcp.Defer(limits, toolBudget, core, append(slices.Clone(own), r.tools.Tools()...))
+	return mcp.Defer(limits, budget, core, append(slices.Clone(own), r.tools.Tools()...))
 }
 
 // startServer starts a program as commands of the model are, with the

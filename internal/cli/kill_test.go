@@ -411,3 +411,72 @@ func TestResumeInAChangedWorld(t *testing.T) {
 		}
 	})
 }
+
+// A run is killed, and a server of tools is another when it is taken up again:
+// once it does not come up, once it is there for the first time. The model is
+// shown the tools that it was shown before.
+func TestToolsStayOverAResume(t *testing.T) {
+	t.Parallel()
+	const server = `while read -r line; do
+	id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')
+	case $line in
+	*'"initialize"'*) r='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
+	*'"tools/list"'*) r='{"tools":[{"name":"say","description":"Says <a> word.","inputSchema":{"type":"object","properties":{}}}]}' ;;
+	*'"tools/call"'*) r='{"content":[{"type":"text","text":"said"}]}' ;;
+	*) r= ;;
+	esac
+	if [ -n "$id" ] && [ -n "$r" ]; then printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"; fi
+	if [ -n "$id" ] && [ -z "$r" ]; then printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"unknown"}}\n' "$id"; fi
+done`
+	for name, starts := range map[string][2]string{"goes": {"sh", "no-such-program"}, "comes": {"no-such-program", "sh"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			reached := make(chan int, 100)
+			model := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+				reached <- r.Number
+				switch {
+				case r.Number == 2:
+					return llmtest.Answer{Text: "never comes", Stall: llmtest.StallAtOnce}
+				case r.Turn() == 0:
+					return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "words__say", Arguments: `{}`}}}
+				}
+				return llmtest.Answer{Text: "Done."}
+			})
+			h := newHouse(t, model.URL, "")
+			settings, err := os.ReadFile(h.config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			with := func(program string) {
+				h.write("config.yaml", string(settings)+fmt.Sprintf("mcp_servers: [{mcp_server_name: words, command: [%s, -c, %q]}]\n", program, server))
+			}
+			with(starts[0])
+			p := h.start(h.args...)
+			<-reached
+			<-reached
+			_ = p.Process.Kill()
+			_ = p.code()
+			// As where other runs of the house had not seen the server, or had.
+			if err := os.RemoveAll(filepath.Join(h.base(), "mcp")); err != nil {
+				t.Fatal(err)
+			}
+			with(starts[1])
+			p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
+			if code := p.code(); code != 0 {
+				t.Fatalf("exit code %d:\n%s", code, p.out.String())
+			}
+			llmtest.CheckPrefix(t, model.Requests())
+			var shown []string
+			for _, r := range model.Requests() {
+				var body struct{ Tools json.RawMessage }
+				if err := json.Unmarshal(r.Body, &body); err != nil {
+					t.Fatal(err)
+				}
+				shown = append(shown, string(body.Tools))
+			}
+			if first, last := shown[0], shown[len(shown)-1]; len(shown) < 3 || first != last || strings.Contains(first, "words__say") != (starts[0] == "sh") {
+				t.Errorf("%d requests; first\n%s\nlast\n%s", len(shown), first, last)
+			}
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"toritsugi/internal/llm"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/mcp"
+)
+
+// offeredFile holds the definitions that the model is shown, below the directory
+// of the context: they stand before every message, so they stay what they were
+// at the first request, whatever the servers list when the run is taken up
+// again (DESIGN §3).
+const offeredFile = "offered.json"
+
+// offered is the content of offeredFile.
+type offered struct {
+	Tools []llm.Tool `json:"tools"`
+}
+
+// readOffered returns what the model was shown by an earlier owner; nil where
+// it was shown nothing yet.
+func (r *run) readOffered() ([]llm.Tool, error) {
+	raw, err := os.ReadFile(filepath.Join(r.ledger.Dir(), offeredFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the offered tools: %w", err)
+	}
+	var o offered
+	if err := json.Unmarshal(raw, &o); err != nil {
+		return nil, fmt.Errorf("read the offered tools: %s: %w", offeredFile, err)
+	}
+	return o.Tools, nil
+}
+
+// offer returns the definitions that the model is shown: those that it was shown
+// before, else those of tools, which are kept for the next owner.
+func (r *run) offer(before []llm.Tool, tools *tool.Registry) ([]llm.Tool, error) {
+	if before != nil {
+		return before, nil
+	}
+	var o offered
+	for _, d := range tools.Definitions() {
+		t := llm.Tool{Name: d.Name, Description: r.Store.Redact(d.Description), Schema: d.Schema}
+		if masked := []byte(r.Store.Redact(string(d.Schema))); json.Valid(masked) {
+			t.Schema = masked
+		}
+		o.Tools = append(o.Tools, t)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // schemas are to come back as they are
+	if err := e.Encode(o); err != nil {
+		return nil, fmt.Errorf("keep the offered tools: %w", err)
+	}
+	if err := r.Store.FS.Replace(filepath.Join(r.ledger.Dir(), offeredFile), b.Bytes(), !r.Store.NoSync); err != nil {
+		return nil, fmt.Errorf("keep the offered tools: %w", err)
+	}
+	// As the next owner will read them, to the byte.
+	return r.readOffered()
+}
+
+// budget is what the definitions of all tools may take: what was deferred stays
+// deferred, and what was listed stays listed.
+func budget(before []llm.Tool) int {
+	switch {
+	case before == nil:
+		return toolBudget
+	case slices.ContainsFunc(before, func(t llm.Tool) bool { return t.Name == mcp.FindName }):
+		return -1
+	}
+	return math.MaxInt
+}
+
+// absent are stand-ins for the tools that the model was shown and that are not
+// among those there are now.
+func absent(before []llm.Tool, now []tool.Tool) (all []tool.Tool) {
+	for _, b := range before {
+		if !slices.ContainsFunc(now, func(t tool.Tool) bool { return t.Definition().Name == b.Name }) {
+			all = append(all, gone{b})
+		}
+	}
+	return all
+}
+
+// gone is a tool that is no longer there. A call of it that was interrupted may
+// have had an effect, so it does not count as one that only reads.
+type gone struct{ was llm.Tool }
+
+func (g gone) Definition() tool.Definition {
+	return tool.Definition{Name: g.was.Name, Description: g.was.Description, Schema: g.was.Schema}
+}
+
+func (g gone) Call(context.Context, json.RawMessage) (tool.Result, error) {
+	return tool.Failf("The tool %s is no longer available. Do without it.", g.was.Name), nil
+}
