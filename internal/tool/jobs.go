@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -147,6 +148,20 @@ func (j *Jobs) find(number int) (*job, string) {
 	return j.all[number-1], ""
 }
 
+// unbroken is limited, and turns a panic into an error as the registry does for
+// a call: in a goroutine of its own it would end the whole process.
+func (c *commands) unbroken(ctx context.Context, script, dir string, timeout time.Duration, out *reports) (e ending, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if c.limit.OnPanic != nil {
+				c.limit.OnPanic("shell", v, debug.Stack())
+			}
+			err = fmt.Errorf("it crashed: %s", clip(fmt.Sprint(v), 500))
+		}
+	}()
+	return c.limited(ctx, script, dir, timeout, out)
+}
+
 // startJob starts a command in the background. It sees the session as it is
 // now, and changes nothing in it.
 func (c *commands) startJob(ctx context.Context, a shellArgs, dir, note string) Result {
@@ -165,7 +180,7 @@ func (c *commands) startJob(ctx context.Context, a shellArgs, dir, note string) 
 	script, own := c.session.begin(a.Command, false, one.log)
 	go func() {
 		defer one.stop(nil)
-		e, err := c.limited(ctx, script, dir, time.Duration(one.seconds)*time.Second, own)
+		e, err := c.unbroken(ctx, script, dir, time.Duration(one.seconds)*time.Second, own)
 		if errors.Is(context.Cause(ctx), errJobStopped) {
 			e.stopped, err = true, nil
 		}

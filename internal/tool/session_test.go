@@ -357,3 +357,16 @@ func TestReportsAreTakenOut(t *testing.T) {
 		}
 	}
 }
+
+// A job that crashes is one that could not be run, and no more.
+func TestJobPanics(t *testing.T) {
+	t.Parallel()
+	sh := &fakeShell{run: func(context.Context, io.Writer) (tool.ShellExit, error) { panic("broken") }}
+	jobs := tool.NewJobs()
+	t.Cleanup(jobs.Close)
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Shell, e.Jobs = lockedShell{sh, new(sync.Mutex)}, jobs })
+	w.call("shell", obj{"command": "x", "background": true})
+	if res := w.call("shell_job", obj{"id": 1, "action": "wait"}); !res.IsError || !strings.Contains(res.Text, "it crashed: broken") {
+		t.Error(res.Text)
+	}
+}
