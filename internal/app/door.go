@@ -40,6 +40,9 @@ func (s *system) facts() (all []broker.Fact) {
 			all = append(all, broker.Fact{Leg: broker.Untrusted, What: broker.UntrustedServer, Detail: m.Name})
 		}
 		secrets(m.Env, " of "+m.Name)
+		if slices.ContainsFunc(s.cfg.Secrets(), func(secret string) bool { return strings.Contains(m.URL, secret) }) {
+			all = append(all, broker.Fact{Leg: broker.Sensitive, What: broker.SecretEnvironment, Detail: "address of " + m.Name})
+		}
 		if len(m.Headers) > 0 {
 			all = append(all, broker.Fact{Leg: broker.Sensitive, What: broker.SecretEnvironment, Detail: "headers of " + m.Name})
 		}

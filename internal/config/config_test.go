@@ -162,7 +162,7 @@ mcp_servers:
     timeout_seconds: 5
     trusted: true
   - mcp_server_name: web
-    url: https://w/mcp
+    url: https://w/mcp?api_key=key-in-address
     headers: {Authorization: "Bearer key-of-web"}
 commands: {rules_file: r.yaml, on_ask: refuse}
 sandbox:
@@ -214,7 +214,7 @@ func TestEveryKey(t *testing.T) {
 		ChecksTimeoutSeconds: 60,
 		MCPServers: []MCPServer{
 			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, AllowHosts: []string{"api.example.com"}, TimeoutSeconds: 5, Trusted: true},
-			{Name: "web", URL: "https://w/mcp", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
+			{Name: "web", URL: "https://w/mcp?api_key=key-in-address", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
 		},
 		Commands:  Commands{"r.yaml", "refuse"},
 		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
@@ -235,7 +235,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -461,10 +461,23 @@ func TestPrint(t *testing.T) {
 	if diff := cmp.Diff(string(want), out.String()); diff != "" {
 		t.Error(diff)
 	}
-	for _, secret := range []string{"s3cret-value", "pa55word"} {
+	for _, secret := range []string{"s3cret-value", "pa55word", "key-in-address"} {
 		if strings.Contains(out.String(), secret) {
 			t.Errorf("%q was printed", secret)
 		}
+	}
+}
+
+// Addresses with logins stand in variables, too.
+func TestPrintOfLogins(t *testing.T) {
+	t.Parallel()
+	c := parse(t, "sandbox: {env: {DATABASE_URL: 'postgres://u:pa55-word@h/d'}}\nmcp_servers: [{mcp_server_name: a, command: [x], env: {DATABASE_URL: 'postgres://u:pa55-word@h/d'}}]", nil)
+	var out bytes.Buffer
+	if err := c.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(out.String(), "postgres://u:********@h/d"); n != 2 || strings.Contains(out.String(), "pa55-word") {
+		t.Errorf("%d are hidden:\n%s", n, out.String())
 	}
 }
 

@@ -161,6 +161,7 @@ func (p *parser) secrets(environ []string) []string {
 		}
 	}
 	for _, s := range p.config.MCPServers {
+		all = append(all, addressSecrets(s.URL)...)
 		for name, value := range s.Env {
 			environ = append(slices.Clip(environ), name+"="+value)
 		}

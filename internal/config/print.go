@@ -67,7 +67,7 @@ func (pr *printer) field(f *field, name, indent string) {
 		}
 	case map[string]string:
 		for _, k := range slices.Sorted(maps.Keys(all)) {
-			text := quote(escape(f, all[k]))
+			text := quote(escape(f, hideLogin(all[k]))) // DATABASE_URL and its like
 			if secretName(k) && all[k] != "" {
 				text = quote(hidden)
 			}
@@ -104,7 +104,7 @@ func (pr *printer) server(s MCPServer, indent string) {
 		}
 		out("    %s:\n", name)
 		for _, k := range slices.Sorted(maps.Keys(all)) {
-			v := quote(strings.ReplaceAll(all[k], "${", "$${"))
+			v := quote(strings.ReplaceAll(hideLogin(all[k]), "${", "$${"))
 			if hide(k) && all[k] != "" {
 				v = quote(hidden)
 			}
@@ -114,7 +114,7 @@ func (pr *printer) server(s MCPServer, indent string) {
 	lists("command", s.Command)
 	table("env", s.Env, secretName)
 	if s.URL != "" {
-		out("    url: %s\n", quote(hideLogin(s.URL)))
+		out("    url: %s\n", quote(strings.ReplaceAll(hideParameters(hideLogin(s.URL)), "${", "$${")))
 	}
 	table("headers", s.Headers, func(string) bool { return true })
 	lists("allow", s.Allow)
