@@ -62,7 +62,10 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 }
 
 // startServer starts a program as commands of the model are, with the
-// environment that its settings name; it ends with the run.
+// environment that its settings name; it ends with the run. One that reaches the
+// network does not start in the workspace: npx, python -m and their like would
+// take what lies there, which a stranger or the model wrote, for the program,
+// and give it the server's keys and the way out.
 func (r *run) startServer(ctx context.Context, c mcp.Command) (*mcp.Process, error) {
 	spec, hosts := r.spec, []string(nil)
 	for _, s := range r.Servers {
@@ -73,6 +76,9 @@ func (r *run) startServer(ctx context.Context, c mcp.Command) (*mcp.Process, err
 	runner, err := r.runner(spec, hosts)
 	if err != nil {
 		return nil, err
+	}
+	if len(hosts) > 0 {
+		c.Argv = append([]string{"/bin/sh", "-c", `cd "$HOME" 2>/dev/null || cd /; exec "$@"`, "sh"}, c.Argv...)
 	}
 	p, err := runner.Start(ctx, sandbox.Command{Args: c.Argv})
 	if err != nil {
