@@ -377,12 +377,12 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
-		Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})
+		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})
 	before, err := r.readOffered()
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.withServers(ctx, limits, budget(before), r.withPolicy(own))
+	all, err := r.withServers(ctx, limits, budget(before), own)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,10 @@ type Env struct {
 	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
 	Git   Git   // answers for git_status and git_diff, and a GitHistory for git_log and git_blame; nil: there are none
 
+	// Judge says why a command may not be run in dir, a path with slashes
+	// relative to the workspace; "" where it may. Nil: every one may.
+	Judge func(command, dir string) string
+
 	// Jobs are the commands in the background; nil: there are none. Whoever made
 	// them closes them at the end of the run.
 	Jobs *Jobs

@@ -63,11 +63,12 @@ type commands struct {
 	spill   *spiller
 	session *session
 	jobs    *Jobs
+	judge   func(command, dir string) string
 	on      func(job string, text []byte)
 }
 
 func newCommands(w *space, env Env) *commands {
-	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, on: env.OnOutput}
+	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, judge: env.Judge, on: env.OnOutput}
 }
 
 func shellTool(c *commands) Tool {
@@ -77,6 +78,11 @@ func shellTool(c *commands) Tool {
 			dir, note, problem := c.check(a)
 			if problem != "" {
 				return Failf("%s", problem), nil
+			}
+			if c.judge != nil {
+				if problem := c.judge(a.Command, dir); problem != "" {
+					return Failf("%s", problem), nil
+				}
 			}
 			if a.Background {
 				return c.startJob(ctx, a, dir, note), nil

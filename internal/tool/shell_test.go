@@ -178,3 +178,38 @@ func TestGit(t *testing.T) {
 		}
 	}
 }
+
+// A command is judged for where it is to run, in the background as well, and
+// what is judged unfit does not run.
+func TestShellJudges(t *testing.T) {
+	t.Parallel()
+	var judged []string
+	sh := &fakeShell{run: prints("ran\n", tool.ShellExit{})}
+	jobs := tool.NewJobs()
+	t.Cleanup(jobs.Close)
+	w := newWorkspace(t, map[string]string{"sub/f": "x"}, func(e *tool.Env) {
+		e.Shell, e.Jobs = sh, jobs
+		e.Judge = func(command, dir string) string {
+			judged = append(judged, command+" in "+dir)
+			if dir == "sub" {
+				return "Not run: " + command
+			}
+			return ""
+		}
+	})
+	if res := w.call("shell", `{"command":"a"}`); res.IsError || sh.script == "" {
+		t.Errorf("got %+v", res)
+	}
+	sh.script = ""
+	for _, args := range []string{`{"command":"b","dir":"sub"}`, `{"command":"b","dir":"/workspace/sub","background":true}`} {
+		if res := w.call("shell", args); !res.IsError || res.Text != "Not run: b" || sh.script != "" {
+			t.Errorf("%s gave %+v, ran %q", args, res, sh.script)
+		}
+	}
+	if want := []string{"a in .", "b in sub", "b in sub"}; !reflect.DeepEqual(judged, want) {
+		t.Errorf("judged %q", judged)
+	}
+	if res := w.call("shell_job", `{"action":"list"}`); res.Text != "There are no jobs." {
+		t.Error(res.Text)
+	}
+}
