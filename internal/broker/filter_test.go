@@ -69,6 +69,7 @@ func hostileTexts() []hostile {
 		{"token across a comment", Markdown, "a " + github[:half] + "<!-- x -->" + github[half:], FoundHidden, []string{"<!--"}, nil},
 		{"token as a program's sum", Markdown, `"` + github[:half] + `" + "` + github[half:] + `"`, FoundSecret, []string{github[half:]}, nil},
 		{"token in bold pieces", Markdown, github[:9] + "**" + github[9:14] + "**" + github[14:], FoundSecret, []string{github[14:]}, nil},
+		{"token in pieces between tags", Markdown, github[:9] + "<b></b>" + github[9:14] + "<i class=x>" + github[14:], FoundSecret, []string{github[14:]}, nil},
 		{"token in wide letters", Markdown, wide(github), FoundSecret, []string{wide(github)}, nil},
 		{"token in references", Markdown, each(github, "&#%d;"), FoundSecret, []string{"&#", github}, nil},
 		{"token in references in code", Markdown, "`" + each(github, "&#x%x;") + "`", FoundSecret, []string{"&#x67;"}, nil},
@@ -98,6 +99,7 @@ func hostileTexts() []hostile {
 		{"known in rot13", Markdown, rot13(known), FoundSecret, []string{rot13(known)}, nil},
 		{"known in base32", Markdown, base32.StdEncoding.EncodeToString([]byte(known)), FoundSecret, []string{base32.StdEncoding.EncodeToString([]byte(known))[:20]}, nil},
 		{"known in another case", Markdown, strings.ToUpper(known), FoundSecret, []string{strings.ToUpper(known)}, nil},
+		{"known in pieces between tags", Markdown, known[:5] + "<b></b>" + known[5:9] + "</sub ><i class=x>" + known[9:], FoundSecret, []string{known[9:]}, nil},
 		{"known in HTML", Markdown, html.EscapeString(known), FoundSecret, []string{known}, nil},
 		{"private key", Markdown, "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----", FoundSecret, []string{"MIIEvQ"}, nil},
 

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/base32"
 	"encoding/base64"
@@ -74,6 +75,9 @@ func (f *Filter) disguised(s string, depth int) (found [][2]int) {
 	found = f.locate(found, turned(joined))
 	found = f.locate(found, rotated(joined))
 	found = f.known(found, joined)
+	if bare := untagged(joined); len(bare.b) != len(joined.b) {
+		found = f.known(f.locate(found, unmarked(bare)), bare)
+	}
 	if depth > 0 {
 		found = f.encoded(found, plain, depth)
 		if len(joined.b) != len(plain.b) {
@@ -313,6 +317,25 @@ func unmarked(v *view) *view {
 		}
 		if c == ' ' && (i > 0 && strings.IndexByte(marks, v.b[i-1]) >= 0 || i+1 < len(v.b) && strings.IndexByte(marks, v.b[i+1]) >= 0) {
 			continue
+		}
+		w.copy(v, i)
+	}
+	return w
+}
+
+// maxTag is how long a tag may be, in bytes, that is read as one.
+const maxTag = 200
+
+// untagged is a view without the tags of HTML; its comments are taken out as
+// hidden text.
+func untagged(v *view) *view {
+	w := newView(len(v.b))
+	for i := 0; i < len(v.b); i++ {
+		if v.b[i] == '<' && i+1 < len(v.b) && (v.b[i+1]|0x20 >= 'a' && v.b[i+1]|0x20 <= 'z' || v.b[i+1] == '/') {
+			if n := bytes.IndexByte(v.b[i:min(len(v.b), i+maxTag)], '>'); n > 0 {
+				i += n
+				continue
+			}
 		}
 		w.copy(v, i)
 	}
