@@ -599,6 +599,13 @@ func microUSD(usd float64) int64 {
 	return max(1, int64(math.Round(usd*1e6)))
 }
 
+// CheckRules reads the rules for commands that a configuration names, as a run
+// does, with their examples. It fails with an error that a user reads.
+func CheckRules(cfg *config.Config) error {
+	_, err := rules(cfg.Commands.RulesFile)
+	return err
+}
+
 // rules are the built-in rules for commands, and those of a file over them.
 func rules(file string) (*policy.Policy, error) {
 	own, err := policy.Default()

@@ -28,6 +28,9 @@ func (f configCheckCmd) Run(c *console) error {
 	if err != nil {
 		return usage(err)
 	}
+	if err := app.CheckRules(cfg); err != nil {
+		return usage(err)
+	}
 	for _, w := range cfg.Warnings() {
 		_, _ = fmt.Fprintln(c.out, c.lang.Error(w))
 	}
