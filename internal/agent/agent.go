@@ -479,6 +479,13 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 // that git does not take are gone, so that the checks judge what is handed over.
 func (r *run) settle(ctx context.Context, seq int64) (err error) {
 	st := r.ledger.State()
+	left, err := r.ws.Nested(ctx)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		r.log.Warn("Repositories inside the workspace are not part of the commit", "paths", workspace.Paths(left[:min(len(left), 20)]), "all", len(left))
+	}
 	if st.CommittedSeq == seq {
 		r.report.Commit = st.Commit
 	} else {

@@ -109,6 +109,15 @@ func TestHostileTree(t *testing.T) {
 			t.Errorf("status has no %q:\n%s", want, text)
 		}
 	}
+	told, err := w.StatusText(ctx) // what a model is told: its work in there would be lost unsaid
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"! nested (a git", "! deep/er/nested (a git", "! module (a git", "M README.md\n", "A link\n"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("what the model reads has no %q:\n%s", want, told)
+		}
+	}
 	changed, err := w.ChangedFiles(ctx)
 	if err != nil {
 		t.Fatal(err)
@@ -149,6 +158,16 @@ func TestHostileTree(t *testing.T) {
 	}
 	if a, b := git(t, path, "rev-parse", "main:module"), git(t, path, "rev-parse", id2+":module"); a != b {
 		t.Errorf("the submodule moved from %s to %s", a, b)
+	}
+}
+
+// What a model reads as a name is what the tools for files take.
+func TestShortTextOfOddNames(t *testing.T) {
+	t.Parallel()
+	got := ShortText([]Change{{"a b", Added}, {"x\xff", Modified}, {"\x1b[31m", Deleted}, {"n\nl", Added}, {"\u202eb", Untracked}})
+	want := "A a b\nM \"x\\xff\"\nD \"\\x1b[31m\"\nA \"n\\nl\"\n? \"\\u202eb\"\n"
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
 	}
 }
 

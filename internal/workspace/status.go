@@ -134,11 +134,7 @@ func ShortText(changes []Change) string {
 			fmt.Fprintf(&b, "… and %d more\n", len(changes)-i)
 			break
 		}
-		path := c.Path
-		if strings.ContainsAny(path, "\n\r\t\"") {
-			path = strconv.Quote(path)
-		}
-		b.WriteString(letters[c.Kind] + " " + path)
+		b.WriteString(letters[c.Kind] + " " + readable(c.Path))
 		if c.Kind == Nested {
 			b.WriteString(" (a git repository of its own: not part of the commit)")
 		}

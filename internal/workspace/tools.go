@@ -10,13 +10,28 @@ import (
 )
 
 // StatusText is what a model reads of Status: a line per file, "" for none.
-// It is about everything since Base, as the diff is.
+// It is about everything since Base, as the diff is, and tells of repositories
+// inside the tree, whose files no commit will hold.
 func (w *Workspace) StatusText(ctx context.Context) (string, error) {
 	changes, err := w.ChangedFiles(ctx)
 	if err != nil {
 		return "", err
 	}
-	return ShortText(changes), nil
+	inside, err := w.Nested(ctx)
+	if err != nil {
+		return "", err
+	}
+	return ShortText(append(inside, changes...)), nil
+}
+
+// Nested lists the repositories inside the tree, whose files no commit will hold.
+func (w *Workspace) Nested(ctx context.Context) ([]Change, error) {
+	paths, err := w.nested(ctx)
+	all := make([]Change, len(paths))
+	for i, p := range paths {
+		all[i] = Change{Path: p, Kind: Nested}
+	}
+	return all, err
 }
 
 // DiffText is Diff in the form that the git_diff tool asks for.
@@ -68,10 +83,15 @@ func (w *Workspace) resetTree(ctx context.Context, ignored bool) error {
 func Paths(changes []Change) []string {
 	paths := make([]string, len(changes))
 	for i, c := range changes {
-		paths[i] = c.Path
-		if strings.ContainsFunc(c.Path, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
-			paths[i] = strconv.Quote(c.Path)
-		}
+		paths[i] = readable(c.Path)
 	}
 	return paths
+}
+
+// readable is a path, escaped where it holds what is not printable.
+func readable(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
+		return strconv.Quote(path)
+	}
+	return path
 }
