@@ -95,9 +95,9 @@ func (e engine) call(ctx context.Context, in *bytes.Reader, args ...string) (str
 
 // contain prepares a command in a container of its own.
 func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error) {
-	state, err := os.MkdirTemp(spec.Scratch, "tori-container-")
+	state, err := temporary(spec, "tori-container-")
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
+		return nil, err
 	}
 	p.after(func() { _ = os.RemoveAll(state) })
 	name := filepath.Base(state)

@@ -251,13 +251,28 @@ func (s *Sandbox) mounts(spec Spec) []mount {
 	return all
 }
 
+// temporary makes a directory for one command, in the one that Spec names for
+// such, which is made as well: the caller removes it.
+func temporary(spec Spec, prefix string) (string, error) {
+	if spec.Scratch != "" {
+		if err := os.MkdirAll(spec.Scratch, 0o700); err != nil {
+			return "", fmt.Errorf("sandbox: %w", err)
+		}
+	}
+	tmp, err := os.MkdirTemp(spec.Scratch, prefix)
+	if err != nil {
+		return "", fmt.Errorf("sandbox: %w", err)
+	}
+	return tmp, nil
+}
+
 // grants fills in the orders of KindLandlock. There is no /tmp of its own: the
 // command's temporary files go to a directory that is made for it, and what
 // insists on /tmp fails.
 func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
-	tmp, err := os.MkdirTemp(spec.Scratch, "tori-cmd-")
+	tmp, err := temporary(spec, "tori-cmd-")
 	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+		return err
 	}
 	p.after(func() { _ = os.RemoveAll(tmp) })
 	if err := os.Mkdir(filepath.Join(tmp, "home"), 0o700); err != nil {

@@ -115,6 +115,23 @@ func sh(t *testing.T, r Runner, script string) (string, Exit) {
 	return out.String(), exit
 }
 
+// Nobody makes the directory for temporary files beforehand, and no command
+// leaves anything that fails the next.
+func TestScratchIsMade(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, make func(Spec) Runner) {
+		spec := newSpec(t)
+		spec.Scratch = filepath.Join(t.TempDir(), "not", "yet")
+		r := make(spec)
+		for range 2 {
+			out, exit := sh(t, r, `f=$(mktemp "$TMPDIR/x.XXXXXX") && echo text > "$f" && cat "$f" && echo more > "$HOME/y" && cat "$HOME/y"`)
+			if out != "text\nmore\n" || exit.Code != 0 {
+				t.Errorf("got %q %+v", out, exit)
+			}
+		}
+	})
+}
+
 func TestExit(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, make func(Spec) Runner) {
