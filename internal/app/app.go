@@ -6,39 +6,28 @@ package app
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
-	"math"
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
 	"toritsugi/internal/redact"
-	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/telemetry"
-	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/tool/policy"
-	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
 
@@ -385,255 +374,4 @@ type Stats struct {
 	LLMCalls   int64       `json:"llm_calls"`
 	ToolCalls  int64       `json:"tool_calls"`
 	ToolMicros int64       `json:"tool_us"`
-}
-
-// readJob finds the run to be resumed and fills in what its command line said,
-// where this one does not say otherwise.
-func (s *system) readJob() error {
-	base := s.opt.BaseDir
-	if base == "" {
-		cfg, err := LoadConfig(s.opt.Config, s.env.Getenv)
-		if err != nil {
-			return &ConfigError{err}
-		}
-		base = cfg.ContextStorage.BaseDir
-	}
-	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)
-	if err != nil {
-		return &ConfigError{err}
-	}
-	v, err := contextstore.Find(base, s.opt.Resume, who)
-	if err != nil {
-		return &ConfigError{err}
-	}
-	if v.Status().Final() {
-		s.ended = &v
-	}
-	job, err := agent.ParseJob(v.Metadata)
-	if err != nil {
-		return &ConfigError{err}
-	}
-	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
-	if s.opt.Config == "" {
-		s.opt.Config = job.Config
-	}
-	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
-		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role
-	}
-	s.opt.LocalOnly = s.opt.LocalOnly || job.LocalOnly
-	s.opt.AllowUnsandboxed = s.opt.AllowUnsandboxed || job.AllowUnsandboxed
-	return nil
-}
-
-// newJob checks what is asked for and puts together what the run will need.
-func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
-	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
-	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
-		if *from != "" {
-			if *to, err = filepath.Abs(*from); err != nil {
-				return job, m, err
-			}
-		}
-	}
-	if job.Images, err = imagePaths(s.opt.Images); err != nil {
-		return job, m, err
-	}
-	if job.Config == "" {
-		if _, err := os.Stat(defaultConfig); err == nil {
-			job.Config, _ = filepath.Abs(defaultConfig)
-		}
-	}
-	issue := &folder.Issue{Body: s.opt.Message}
-	var ignore []string
-	if job.Issue != "" {
-		if issue, err = folder.ReadIssue(job.Issue); err != nil {
-			return job, m, err
-		}
-		ignore = []string{job.Issue, folder.CommentsPath(job.Issue)}
-	} else if strings.TrimSpace(s.opt.Message) == "" {
-		return job, m, i18n.E("app.empty_message")
-	}
-	ignore = append(ignore, job.Images...)
-	src, err := workspace.Inspect(ctx, s.opt.Repo, workspace.InspectOptions{AllowDirty: s.opt.AllowDirty, Ignore: ignore})
-	if err != nil {
-		return job, m, err
-	}
-	if src.Untracked > 0 || len(src.Modified) > 0 {
-		s.env.Notice("app.not_included", len(src.Modified), src.Untracked)
-	}
-	job.Repo, job.Base = src.Path, src.Head
-	m.Title, m.User = issue.Title, issue.Author
-	if m.Title == "" {
-		m.Title = firstLine(s.opt.Message)
-	}
-	if m.User == "" {
-		m.User = s.env.Getenv("USER")
-	}
-	m.Title, m.User, issue.ID = s.redact.String(m.Title), s.redact.String(m.User), s.redact.String(issue.ID)
-	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
-	if job.Issue == "" {
-		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
-	}
-	s.source = src
-	return job, m, nil
-}
-
-// branch chooses the branch of a new run: once what earlier runs owe has been
-// delivered, which may be the branch of that name.
-func (s *system) branch(ctx context.Context, m contextstore.Metadata) (string, error) {
-	return workspace.FreeBranch(ctx, s.source, workspace.BranchName(s.cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
-}
-
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return line
-}
-
-// enqueue stores the run, or says which one is in the way.
-func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent.Job) (string, error) {
-	raw, err := json.Marshal(job)
-	if err != nil {
-		return "", err
-	}
-	m.Run = raw
-	id, err := s.store.Enqueue(ctx, m)
-	if live := asLive(err); live != nil {
-		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.where())}
-	}
-	return id, err
-}
-
-// where is the flag that finds a run again, if one is needed.
-func (s *system) where() string {
-	if s.opt.BaseDir == "" {
-		return ""
-	}
-	return " --base-dir " + s.opt.BaseDir
-}
-
-// shell finds how commands are confined.
-func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner, error), error) {
-	bare := func(spec sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(spec), nil }
-	if s.cfg.Sandbox.Mode == "none" {
-		if !s.opt.AllowUnsandboxed {
-			return nil, i18n.E("app.sandbox_none")
-		}
-		s.env.Notice("app.unsandboxed")
-		return bare, nil
-	}
-	prefer := s.cfg.Sandbox.Mode
-	if prefer == "auto" {
-		prefer = ""
-	}
-	box, err := sandbox.Choose(ctx, sandbox.Options{Prefer: prefer, Engine: s.cfg.Sandbox.Engine})
-	if err == nil {
-		return box.Runner, nil
-	}
-	if !s.opt.AllowUnsandboxed || prefer != "" {
-		return nil, err
-	}
-	s.env.Notice("app.unsandboxed")
-	return bare, nil
-}
-
-// agent puts the agent together.
-func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
-	cfg := s.cfg
-	a := &agent.Agent{
-		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language), Reader: s.env.Lang,
-		Secrets: func(text string) []string {
-			var shown []string
-			for _, f := range s.redact.FindSecrets(text) {
-				if f.Token == redact.Redacted {
-					f.Token = f.Kind // says more
-				}
-				shown = append(shown, f.Token)
-			}
-			slices.Sort(shown)
-			return slices.Compact(shown)
-		},
-		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
-		Budget: turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute,
-			Cost: microUSD(cfg.Budget.MaxCostUSD), Answers: int64(spec.JobTokens)},
-		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
-		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
-		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
-		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail, Door: s.door(),
-		Scripted: client.Provider() == "script", StopAsked: s.env.StopAsked,
-	}
-	for _, c := range cfg.Checks {
-		timeout := c.Timeout()
-		if timeout == 0 {
-			timeout = a.CheckTimeout
-		}
-		a.Checks = append(a.Checks, agent.Check{Command: c.Run, Timeout: timeout})
-	}
-	for _, c := range cfg.Setup {
-		timeout := c.Timeout()
-		if timeout == 0 {
-			timeout = time.Duration(cfg.Workspace.SetupTimeoutSeconds) * time.Second
-		}
-		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
-	}
-	a.Registries, a.Commands, a.RefuseAsked = cfg.Workspace.Registries, s.commands, cfg.Commands.OnAsk == "refuse"
-	a.Online = func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
-		spec.Network = sandbox.Network{AllowHosts: hosts}
-		return shell(spec)
-	}
-	for _, m := range cfg.MCPServers {
-		a.Servers = append(a.Servers, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, URL: m.URL, Header: m.Headers,
-			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted}})
-	}
-	if cfg.IsSet("checks") && a.Checks == nil {
-		a.Checks = []agent.Check{}
-	}
-	return a
-}
-
-// microUSD is an amount of US dollars in millionths: at least one, since none
-// would be no limit.
-func microUSD(usd float64) int64 {
-	if usd <= 0 {
-		return 0
-	}
-	return max(1, int64(math.Round(usd*1e6)))
-}
-
-// CheckRules reads the rules for commands that a configuration names, as a run
-// does, with their examples. It fails with an error that a user reads.
-func CheckRules(cfg *config.Config) error {
-	_, err := rules(cfg.Commands.RulesFile)
-	return err
-}
-
-// rules are the built-in rules for commands, and those of a file over them.
-func rules(file string) (*policy.Policy, error) {
-	own, err := policy.Default()
-	if err != nil || file == "" {
-		return newPolicy(err, own)
-	}
-	f, err := disk.OpenPlain(file)
-	if err != nil {
-		return nil, i18n.E("app.rules", file, err)
-	}
-	defer func() { _ = f.Close() }() // only read from
-	data, err := io.ReadAll(io.LimitReader(f, maxRules+1))
-	if err == nil && len(data) > maxRules {
-		err = errors.New("too large")
-	}
-	if err != nil {
-		return nil, i18n.E("app.rules", file, err)
-	}
-	more, err := policy.Parse(file, data)
-	return newPolicy(err, own, more)
-}
-
-// maxRules is the most bytes of a file of rules.
-const maxRules = 1 << 20
-
-func newPolicy(err error, sets ...[]policy.Rule) (*policy.Policy, error) {
-	if err != nil {
-		return nil, err
-	}
-	return policy.New(sets...)
 }

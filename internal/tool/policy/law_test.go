@@ -16,8 +16,8 @@ import (
 // atoms are command lines of plain words whose verdict does not depend on what
 // stands around them.
 var atoms = [][]string{
-	{"ls", "-la"}, {"go", "test", "./..."}, {"cat", "/work/repo/a b"}, {"rm", "-rf", "/work/repo/build"}, {"git", "status"}, {"true"}, {"make", "test"},
-	{"git", "push"}, {"rm", "-rf", "/"}, {"cat", "/home/ken/.ssh/id_rsa"}, {"mount", "/dev/sda", "/mnt"}, {"chmod", "+s", "/work/repo/x"}, {"sudo", "ls"},
+	{"ls", "-la"}, {"go", "test", "./..."}, {"cat", "/w/repo/a b"}, {"rm", "-rf", "/w/repo/build"}, {"git", "status"}, {"true"}, {"make", "test"},
+	{"git", "push"}, {"rm", "-rf", "/"}, {"cat", "/home/ken/.ssh/id_rsa"}, {"mount", "/dev/sda", "/mnt"}, {"chmod", "+s", "/w/repo/x"}, {"sudo", "ls"},
 	{"docker", "ps"}, {"npm", "publish"}, {"rm", "/etc/hosts"}, {"curl", "https://example.com"}, {"unheard-of", "it's"}, {"git", "reset", "--hard"}, {"kill", "1"},
 }
 

@@ -233,7 +233,7 @@ func classNames() string {
 }
 
 // examplePlace is where the examples of rules would run.
-var examplePlace = Place{Workspace: "/srv/work/project", Home: "/home/user"}
+var examplePlace = Place{Workspace: "/srv/project", Home: "/home/user"}
 
 // examples checks that the rule does with its examples what they say.
 func (r *Rule) examples() error {

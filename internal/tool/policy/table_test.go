@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var testPlace = Place{Workspace: "/work/repo", Home: "/home/ken"}
+var testPlace = Place{Workspace: "/w/repo", Home: "/home/ken"}
 
 // verdicts are scripts with the decision that the default rules make. A rule
 // that is named must be among the findings.
@@ -232,7 +232,7 @@ var verdicts = []struct {
 	{"for i in 1 2; do rm -rf x; cd ..; done", Ask, "files-elsewhere"},
 	{"f() { cd ..; }; f; rm -rf x", Ask, "files-elsewhere"},
 	{"cd \"$X\" && rm -rf x", Ask, "files-elsewhere"},
-	{"HOME=/work/repo/x; rm -rf \"$HOME\"", Ask, "files-elsewhere"},
+	{"HOME=/w/repo/x; rm -rf \"$HOME\"", Ask, "files-elsewhere"},
 	{"X=a; X=/etc; rm -rf $X", Ask, "files-elsewhere"},
 	{"X=a; eval \"$Y\"; rm -rf $X", Ask, "files-elsewhere"},
 	{"echo x > /etc/hosts", Ask, "outside-write"},

@@ -1,0 +1,142 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// readJob finds the run to be resumed and fills in what its command line said,
+// where this one does not say otherwise.
+func (s *system) readJob() error {
+	base := s.opt.BaseDir
+	if base == "" {
+		cfg, err := LoadConfig(s.opt.Config, s.env.Getenv)
+		if err != nil {
+			return &ConfigError{err}
+		}
+		base = cfg.ContextStorage.BaseDir
+	}
+	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	v, err := contextstore.Find(base, s.opt.Resume, who)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	if v.Status().Final() {
+		s.ended = &v
+	}
+	job, err := agent.ParseJob(v.Metadata)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
+	if s.opt.Config == "" {
+		s.opt.Config = job.Config
+	}
+	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
+		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role
+	}
+	s.opt.LocalOnly = s.opt.LocalOnly || job.LocalOnly
+	s.opt.AllowUnsandboxed = s.opt.AllowUnsandboxed || job.AllowUnsandboxed
+	return nil
+}
+
+// newJob checks what is asked for and puts together what the run will need.
+func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
+	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
+	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
+		if *from != "" {
+			if *to, err = filepath.Abs(*from); err != nil {
+				return job, m, err
+			}
+		}
+	}
+	if job.Images, err = imagePaths(s.opt.Images); err != nil {
+		return job, m, err
+	}
+	if job.Config == "" {
+		if _, err := os.Stat(defaultConfig); err == nil {
+			job.Config, _ = filepath.Abs(defaultConfig)
+		}
+	}
+	issue := &folder.Issue{Body: s.opt.Message}
+	var ignore []string
+	if job.Issue != "" {
+		if issue, err = folder.ReadIssue(job.Issue); err != nil {
+			return job, m, err
+		}
+		ignore = []string{job.Issue, folder.CommentsPath(job.Issue)}
+	} else if strings.TrimSpace(s.opt.Message) == "" {
+		return job, m, i18n.E("app.empty_message")
+	}
+	ignore = append(ignore, job.Images...)
+	src, err := workspace.Inspect(ctx, s.opt.Repo, workspace.InspectOptions{AllowDirty: s.opt.AllowDirty, Ignore: ignore})
+	if err != nil {
+		return job, m, err
+	}
+	if src.Untracked > 0 || len(src.Modified) > 0 {
+		s.env.Notice("app.not_included", len(src.Modified), src.Untracked)
+	}
+	job.Repo, job.Base = src.Path, src.Head
+	m.Title, m.User = issue.Title, issue.Author
+	if m.Title == "" {
+		m.Title = firstLine(s.opt.Message)
+	}
+	if m.User == "" {
+		m.User = s.env.Getenv("USER")
+	}
+	m.Title, m.User, issue.ID = s.redact.String(m.Title), s.redact.String(m.User), s.redact.String(issue.ID)
+	m.TaskKey = task.Key{Source: "folder", Owner: src.Owner(), Repo: src.Name(), Type: "issue", ID: issue.ID}
+	if job.Issue == "" {
+		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
+	}
+	s.source = src
+	return job, m, nil
+}
+
+// branch chooses the branch of a new run: once what earlier runs owe has been
+// delivered, which may be the branch of that name.
+func (s *system) branch(ctx context.Context, m contextstore.Metadata) (string, error) {
+	return workspace.FreeBranch(ctx, s.source, workspace.BranchName(s.cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// enqueue stores the run, or says which one is in the way.
+func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent.Job) (string, error) {
+	raw, err := json.Marshal(job)
+	if err != nil {
+		return "", err
+	}
+	m.Run = raw
+	id, err := s.store.Enqueue(ctx, m)
+	if live := asLive(err); live != nil {
+		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.where())}
+	}
+	return id, err
+}
+
+// where is the flag that finds a run again, if one is needed.
+func (s *system) where() string {
+	if s.opt.BaseDir == "" {
+		return ""
+	}
+	return " --base-dir " + s.opt.BaseDir
+}
