@@ -88,8 +88,11 @@ func (s *Sandbox) reexec(p *process, spec Spec, c Command, dir string) (*exec.Cm
 	if spec.Hold != nil {
 		add(spec.Hold) // nothing but open, in the helper only
 	}
-	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	// Where no namespace ends with the helper, it has to live on to end the rest
+	// when the daemon dies: the leash tells it.
+	attr := &syscall.SysProcAttr{Setpgid: true}
 	if s.kind == KindNamespaces {
+		attr.Pdeathsig = syscall.SIGKILL
 		if err := s.namespaces(&o, p, spec, add); err != nil {
 			return nil, err
 		}

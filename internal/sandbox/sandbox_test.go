@@ -47,7 +47,13 @@ func daemon(ws, kind string) {
 			os.Exit(1)
 		}
 	}
-	_, err := r.Run(ctx, Command{Script: "exec 9>>alive; flock -s 9; echo up; exec sleep 1000", Output: os.Stdout})
+	script := "exec 9>>alive; flock -s 9; "
+	if kind != KindNone { // walls hold what has left the group as well
+		script += "setsid sh -c 'trap \"\" HUP TERM; echo up; while :; do sleep 1000; done' & "
+	} else {
+		script += "echo up; "
+	}
+	_, err := r.Run(ctx, Command{Script: script + "exec sleep 1000", Output: os.Stdout})
 	fmt.Println("daemon:", err)
 }
 
