@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs what the tests use besides Go and git: bubblewrap, the sandbox;
-# sqlite3, the program people type queries into; and node, for the public MCP
+# sqlite3, the program people type queries into; ripgrep, to compare with; and node, for the public MCP
 # servers that the tests talk to. Says what to do where it may not install; the
 # tests then skip what needs them.
 set -eu
@@ -21,6 +21,7 @@ servers() {
 missing=
 command -v bwrap >/dev/null 2>&1 || missing=bubblewrap
 command -v sqlite3 >/dev/null 2>&1 || missing="$missing sqlite3"
+command -v rg >/dev/null 2>&1 || missing="$missing ripgrep"
 command -v node >/dev/null 2>&1 || missing="$missing nodejs"
 command -v npm >/dev/null 2>&1 || missing="$missing npm"
 [ -n "$missing" ] || { servers; exit 0; }
