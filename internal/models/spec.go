@@ -56,7 +56,6 @@ type Spec struct {
 
 	key         string
 	parallel    int
-	local       bool // by its address, whatever the model: a call goes no further than its server
 	needsKey    string
 	scriptFile  string
 	thinkTokens int
@@ -148,7 +147,6 @@ func (r *resolver) member(role, provider, model string) Spec {
 		s.scriptFile, s.Context = l.Script.File, l.OpenAI.ContextLength
 		s.Model = s.scriptFile
 	}
-	s.local = s.Address == "" || !r.policy.IsCloud(s.Address, "")
 	s.Cloud = s.Address != "" && r.policy.IsCloud(s.Address, s.Model)
 	return s
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -61,7 +62,7 @@ func (o ModelsOptions) row(p *printer, r models.Row) {
 	}
 	for _, err := range []error{r.Forbidden, r.Problem} {
 		if err != nil {
-			p.printf("%12s%s\n", "", clean(o.Mask(o.Lang.Error(err))))
+			p.printf("%12s%s\n", "", clean(o.text(err)))
 		}
 	}
 }
@@ -111,10 +112,10 @@ func modelsJSON(rows []models.Row, o ModelsOptions) []any {
 			Forbidden string `json:"forbidden,omitempty"`
 		}{Row: r}
 		if r.Problem != nil {
-			v.Problem = o.Mask(o.Lang.Error(r.Problem))
+			v.Problem = o.text(r.Problem)
 		}
 		if r.Forbidden != nil {
-			v.Forbidden = o.Mask(o.Lang.Error(r.Forbidden))
+			v.Forbidden = o.text(r.Forbidden)
 		}
 		all = append(all, v)
 	}
@@ -202,8 +203,12 @@ func Health(w io.Writer, h models.Health, o ModelsOptions) error {
 }
 
 func (o ModelsOptions) text(err error) string {
-	if err == nil {
+	var failed *llm.Error
+	switch {
+	case err == nil:
 		return ""
+	case errors.As(err, &failed):
+		return o.Mask(failed.Explain(o.Lang))
 	}
 	return o.Mask(o.Lang.Error(err))
 }
