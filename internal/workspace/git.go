@@ -278,12 +278,9 @@ func exclude(path string) string { return ":(top,literal,exclude)" + path }
 // the kernel's 4096 and what git says of it.
 const maxRecord = 64 << 10
 
-// errEnough ends a stream of records before its end.
-var errEnough = errors.New("enough")
-
 // records runs git and calls each with every record of its output that ends
 // with a NUL, without it, as they come; the slice is valid during the call. An
-// error of each ends git and is returned, errEnough as nil.
+// error of each ends git and is returned.
 func (r repo) records(ctx context.Context, c call, each func(rec []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -291,8 +288,6 @@ func (r repo) records(ctx context.Context, c call, each func(rec []byte) error) 
 	c.out = w
 	_, err := r.run(ctx, c)
 	switch {
-	case errors.Is(w.err, errEnough):
-		return nil
 	case w.err != nil:
 		return w.err
 	case err == nil && len(bytes.TrimSpace(w.part)) > 0:

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -37,21 +36,6 @@ func (w *Workspace) Nested(ctx context.Context) ([]Change, error) {
 // DiffText is Diff in the form that the git_diff tool asks for.
 func (w *Workspace) DiffText(ctx context.Context, path string, stat bool, maxBytes int) (string, error) {
 	return w.Diff(ctx, DiffOptions{Path: path, Stat: stat, MaxBytes: maxBytes})
-}
-
-// Files calls yield with each file below dir that git does not ignore, as a
-// path with slashes relative to the top level, until yield returns false.
-func (w *Workspace) Files(ctx context.Context, dir string, yield func(rel string) bool) error {
-	args := []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"}
-	if d := filepath.ToSlash(filepath.Clean(dir)); d != "." {
-		args = append(args, "--", literal(d))
-	}
-	return w.repo.records(ctx, call{args: args}, func(rec []byte) error {
-		if !yield(string(rec)) {
-			return errEnough
-		}
-		return nil
-	})
 }
 
 // Restore makes the tree what the branch's last commit says: changed files are
