@@ -4,7 +4,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X toritsugi/internal/cli.version=$(VERSION)
 LINT     = $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: demo build test race lint fmt bench fuzz setup clean
+.PHONY: demo build test eval race lint fmt bench fuzz setup clean
 
 ## demo: carry a small issue to a tested commit, offline, with a script instead of a model
 demo: build
@@ -22,6 +22,10 @@ setup:
 test: setup
 	$(GO) test -timeout 10m ./...
 
+## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
+eval: setup
+	TORI_EVAL_ALL=1 $(GO) test -count=1 -timeout 15m ./internal/eval
+
 ## race: the concurrent packages under the race detector (needs a C compiler)
 race:
 	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool/... ./internal/sandbox ./internal/llm/...
@@ -35,9 +39,11 @@ lint:
 fmt:
 	$(LINT) fmt ./...
 
-## bench: our cost per turn beside the bare loop's, model clients beside net/http, and the ledger with millions in it; BENCH=-ledger-only, -llm-only, -workspace-only or -sandbox-only for a part
+## bench: our cost per turn beside the bare loop's, model clients beside net/http, and the ledger with millions in it; BENCH=-ledger-only, -memory-only, -llm-only, -workspace-only (-huge for 1 GB), -dispatch-only or -sandbox-only for a part
 bench: build
 	$(GO) run ./bench -tori ./bin/tori $(BENCH)
+	$(GO) run ./bench -sandbox-only
+	$(GO) test -run '^$$' -bench 'Grep|Call' ./internal/tool ./internal/tool/mcp
 
 clean:
 	rm -rf bin

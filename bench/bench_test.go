@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -239,6 +240,11 @@ func TestMedians(t *testing.T) {
 // TestReport: each budget that is exceeded is marked and counted, and no other.
 func TestReport(t *testing.T) {
 	t.Parallel()
+	full := func(p pair, synced, summaries float64) pair {
+		p.tori = maps.Clone(p.tori)
+		p.tori[syncs], p.tori[summarised] = synced, summaries
+		return p
+	}
 	within := func() *results {
 		f := sample{own: 1, ownLast: 1, ownMean: 1, overhead: 2, p95: 3, tool: 1, cpu: 100, peak: 10, wall: 200, kept: 1, body: 1, written: 0}
 		a := sample{own: 2, ownLast: 2, ownMean: 2, overhead: 3, p95: 4, tool: 1, cpu: 250, peak: 40, wall: 300, kept: 1, body: 1, written: 9,
@@ -252,7 +258,7 @@ func TestReport(t *testing.T) {
 		over   int
 	}{
 		"within":       {func(*results) {}, 0},
-		"syncs":        {func(v *results) { v.pairs[100].tori[syncs] = 203 }, 1},
+		"syncs":        {func(v *results) { v.pairs[100].tori[syncs] = 203 }, 2}, // the samples are shared with the full window
 		"a checkpoint": {func(v *results) { v.pairs[100].tori[syncs] = 201 }, 0},
 		"checkpoints":  {func(v *results) { v.pairs[100].tori[syncs], v.pairs[100].tori[wall] = 209, 61_000 }, 0},
 		"rows":         {func(v *results) { v.pairs[100].tori[rows] = 101 }, 1},
@@ -260,7 +266,9 @@ func TestReport(t *testing.T) {
 		"last tenth":   {func(v *results) { v.pairs[100].tori[ownLast] = 4.1 }, 1},
 		"CPU":          {func(v *results) { v.pairs[100].tori[cpu] = 260 }, 1},
 		"files":        {func(v *results) { v.pairs[100].tori[fileRatio] = 2.6 }, 1},
-		"prefix":       {func(v *results) { v.pairs[100].tori[events] = 1 }, 2}, // the samples are shared with the full window
+		"prefix":       {func(v *results) { v.pairs[100].tori[events] = 1 }, 2}, // likewise
+		"summaries":    {func(v *results) { v.small[1] = full(v.small[1], 1000*2+1+3*4, 3) }, 0},
+		"stubs":        {func(v *results) { v.small[1] = full(v.small[1], 1000*2+60, 3) }, 1},
 		"growth":       {func(v *results) { v.small[0] = pair{v.small[0].floor, sample{peak: 30}} }, 1},
 		"version time": {func(v *results) { v.hello[0][wall] = 21 }, 1},
 		"version size": {func(v *results) { v.hello[0][peak] = 26 }, 1},

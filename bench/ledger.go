@@ -36,6 +36,7 @@ func ledgerParts() []ledgerPart {
 		{partLong, 1_000_000, measureLong},
 		{partRows, 1_000_000, measureRows},
 		{partIdle, 1000, measureIdle},
+		{partMemory, 1000, measureMemory},
 	}
 }
 
@@ -45,6 +46,7 @@ const (
 	partLong   = "long"   // size: messages of one context
 	partRows   = "rows"   // size: rows of tasks.db
 	partIdle   = "idle"   // size: contexts
+	partMemory = "memory" // size: calls of tools of one run
 )
 
 // partPeak is the peak memory of a part's process, MiB.

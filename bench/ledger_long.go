@@ -365,7 +365,7 @@ func (s sample) addWindow(c *contextstore.Context) error {
 	var w *memory.Window
 	read, err := readBy(func() (err error) {
 		start := time.Now()
-		w, err = memory.Open(c, client.Open(llm.Settings{}), largeContext, 0)
+		w, err = memory.Open(c, client.Open(llm.Settings{}), memory.Policy{Limit: largeContext})
 		s[resumeTime] = ms(time.Since(start))
 		return err
 	})

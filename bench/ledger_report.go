@@ -18,6 +18,9 @@ const (
 	maxFace         = 50.0                    // ms, listings, key search and statistics
 	maxSeed         = 2000.0                  // ms, the seeds' queries
 	maxIdle         = 64.0                    // KiB of an idle context
+	maxContextFew   = 1.5                     // MB of a context after 100 calls (store-v2 §7.1)
+	maxContextMany  = 2.0                     // MB after 1,000
+	maxContextShort = 1.0                     // MB after 1,000, of which summaries were written
 )
 
 // ledger prints what was measured of the ledger.
@@ -25,7 +28,7 @@ func (r *report) ledger(parts map[string]sample) {
 	for _, p := range []struct {
 		name  string
 		print func(sample)
-	}{{partAppend, r.ledgerAppend}, {partLong, r.ledgerLong}, {partRows, r.ledgerRows}, {partIdle, r.ledgerIdle}} {
+	}{{partAppend, r.ledgerAppend}, {partLong, r.ledgerLong}, {partRows, r.ledgerRows}, {partIdle, r.ledgerIdle}, {partMemory, r.memory}} {
 		if s, ok := parts[p.name]; ok {
 			p.print(s)
 		}
@@ -94,6 +97,29 @@ func (r *report) ledgerIdle(s sample) {
 	r.row("  of it stacks, KiB", "%.1f", []float64{s[idleStacks]}, "")
 	r.row("goroutines", "%.2f", []float64{s[idleGoroutines]}, "")
 	r.row("descriptors", "%.2f", []float64{s[idleFiles]}, "")
+}
+
+// memory prints what the window of a run takes and sends.
+func (r *report) memory(s sample) {
+	few, many := fmt.Sprint(fewCalls), fmt.Sprintf("%.0f", s[memoryCalls])
+	r.title("Memory: a run with a window of 32k tokens, after calls", few, many, "naive "+few, "naive "+many)
+	none := math.NaN()
+	r.row("a context and its window, MB", "%.2f", []float64{s[memoryFew], none, s[memoryThen]}, r.verdict(maxContextFew, " MB", s[memoryFew]))
+	r.row("", "%.2f", []float64{none, s[memoryMany], none, s[memoryNaive]}, r.verdict(maxContextMany, " MB", s[memoryMany]))
+	r.row("  with summaries", "%.2f", []float64{none, s[memoryShort]}, r.verdict(maxContextShort, " MB", s[memoryShort]))
+	r.row(fmt.Sprintf("the most, where the window (%d tokens) is full", fullWindow), "%.2f", []float64{s[fullFew], s[fullMany], s[memoryThen], s[memoryNaive]}, "")
+	r.row("  growth", "%.2f", []float64{1, s[fullMany] / s[fullFew], 1, s[memoryNaive] / s[memoryThen]}, r.verdict(maxGrowth, " ×", s[fullMany]/s[fullFew]))
+	r.row("  its longest request, KB", "%.1f", []float64{s[sentFew] / 1e3, s[sentMany] / 1e3}, "")
+	r.row("  growth", "%.2f", []float64{1, s[sentMany] / s[sentFew]}, r.verdict(maxGrowth, " ×", s[sentMany]/s[sentFew]))
+	r.row("longest request, KB", "%.0f", []float64{none, s[requestMany] / 1e3, none, s[requestNaive] / 1e3}, "")
+	r.row("all requests together, MB", "%.1f", []float64{none, s[requestSent] / 1e6, none, s[naiveSent] / 1e6}, "")
+	r.row("  of it sent just so before, %", "%.1f", []float64{none, 100 * s[requestKept]}, "")
+	r.row("requests that do not begin with the one before", "%.0f", []float64{none, s[requestCuts]}, r.verdict(s[decisions], " decisions", s[requestCuts]))
+	r.row("a turn: append, fit the window, µs", "%.0f", []float64{s[turnEarly], s[turnLate]}, "")
+	r.row("  bytes read", "%.0f", []float64{none, s[turnRead]}, r.verdict(0, "", s[turnRead]))
+	r.row("assemble it again, cached, ms", "%.2f", []float64{none, s[warmOpen], none, s[warmNaive]}, "")
+	r.row("  bytes read, × those of its messages", "%.2f", []float64{none, s[warmOpened] / s[warmOwn]}, r.verdict(maxReadRatio, " ×", s[warmOpened]/s[warmOwn]))
+	r.row("peak memory of the process, MiB", "%.1f", []float64{none, s[partPeak]}, r.verdict(maxPeak, " MiB", s[partPeak]))
 }
 
 // round keeps three digits of a figure.

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func TestLedgerParts(t *testing.T) {
 	t.Parallel()
 	for _, p := range ledgerParts() {
-		p.size = map[string]int{partAppend: 5, partLong: 3000, partRows: 3000, partIdle: 5}[p.name]
+		p.size = map[string]int{partAppend: 5, partLong: 3000, partRows: 3000, partIdle: 5, partMemory: 200}[p.name]
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			self, err := os.Executable()
@@ -50,6 +50,9 @@ func TestLedgerParts(t *testing.T) {
 				},
 				partRows: func() bool { return s[rowsNaive] > 0 && s[listPrefix+"by key"] > 0 },
 				partIdle: func() bool { return s[idleGoroutines] >= 1 && s[idleFiles] >= 4 },
+				partMemory: func() bool {
+					return s[requestCuts] > 0 && s[requestCuts] <= s[decisions] && s[turnRead] == 0 && s[memoryNaive] > s[memoryThen] && s[requestNaive] > s[requestMany]
+				},
 			}[p.name]
 			if !check() {
 				t.Errorf("%v", s)

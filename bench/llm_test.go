@@ -90,10 +90,12 @@ func TestOptions(t *testing.T) {
 		parts   int
 		fails   bool
 	}{
-		{args: "", runs: true, clients: true, parts: 4},
+		{args: "", runs: true, clients: true, parts: 5},
 		{args: "-llm-only", clients: true},
 		{args: "-ledger-only -ledger idle", parts: 1},
-		{args: "-llm=false", runs: true, parts: 4},
+		{args: "-llm=false", runs: true, parts: 5},
+		{args: "-memory-only", parts: 2},
+		{args: "-memory-only -ledger-only", fails: true},
 		{args: "-llm-only -ledger-only", fails: true},
 		{args: "-runs 0", fails: true},
 		{args: "more", fails: true},

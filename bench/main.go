@@ -56,6 +56,8 @@ func run(args []string) error {
 		return ledgerMain(ctx, args[1:])
 	case len(args) == 3 && args[0] == "workspace":
 		return workspaceMain(ctx, args[1], args[2])
+	case len(args) == 3 && args[0] == "dispatch":
+		return dispatchMain(ctx, args[1], args[2])
 	case len(args) == 1 && args[0] == "-sandbox-only":
 		return sandboxMain(ctx)
 	case len(args) == 1 && args[0] == "llm-server":
@@ -80,7 +82,15 @@ func run(args []string) error {
 		failed = append(failed, err)
 	}
 	if ctx.Err() == nil && o.workspaces {
-		v.workspace, err = b.workspaces(ctx)
+		shapes := treeShapes[:usualShapes]
+		if o.huge {
+			shapes = treeShapes
+		}
+		v.workspace, err = b.workspaces(ctx, shapes)
+		failed = append(failed, err)
+	}
+	if ctx.Err() == nil && o.dispatch {
+		v.dispatch, err = b.dispatch(ctx)
 		failed = append(failed, err)
 	}
 	if ctx.Err() == nil {
@@ -108,6 +118,8 @@ type options struct {
 	window     bool
 	clients    bool
 	workspaces bool
+	dispatch   bool
+	huge       bool
 	parts      []string // of the ledger
 }
 
@@ -123,6 +135,10 @@ func parseOptions(args []string) (o options, err error) {
 	ledgerOnly := flags.Bool("ledger-only", false, "measure the ledger alone, and no runs")
 	flags.BoolVar(&o.workspaces, "workspace", true, "also measure clones and snapshots")
 	workspaceOnly := flags.Bool("workspace-only", false, "measure clones and snapshots alone, and no runs")
+	flags.BoolVar(&o.dispatch, "dispatch", true, "also measure a daemon with many tasks")
+	dispatchOnly := flags.Bool("dispatch-only", false, "measure a daemon with many tasks alone, and no runs")
+	flags.BoolVar(&o.huge, "huge", false, "with workspaces, also a repository of 1 GB in 100,000 files: minutes, and 5 GB of the disk")
+	memoryOnly := flags.Bool("memory-only", false, "measure the window of a run alone: its assembly behind a long history, what it takes and what it sends")
 	llmOnly := flags.Bool("llm-only", false, "measure the clients of models alone, and no runs")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -136,16 +152,27 @@ func parseOptions(args []string) (o options, err error) {
 	switch {
 	case o.runs < 1 || flags.NArg() > 0:
 		return o, errors.New("-runs must be at least 1, and nothing may follow the flags")
-	case *ledgerOnly && *llmOnly || *workspaceOnly && (*ledgerOnly || *llmOnly):
-		return o, errors.New("-ledger-only, -llm-only and -workspace-only exclude each other")
-	case *ledgerOnly:
-		o.tori, o.clients, o.workspaces = "", false, false
-	case *llmOnly:
-		o.tori, o.clients, o.parts, o.workspaces = "", true, nil, false
-	case *workspaceOnly:
-		o.tori, o.clients, o.parts, o.workspaces = "", false, nil, true
+	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly) > 1:
+		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only and -dispatch-only exclude each other")
+	case *memoryOnly:
+		o = options{dir: o.dir, parts: []string{partLong, partMemory}}
+	case *ledgerOnly, *llmOnly, *workspaceOnly, *dispatchOnly:
+		o.tori, o.clients, o.workspaces, o.dispatch = "", *llmOnly, *workspaceOnly, *dispatchOnly
+		if !*ledgerOnly {
+			o.parts = nil
+		}
 	}
 	return o, nil
+}
+
+// only counts the flags that are set.
+func only(flags ...bool) (n int) {
+	for _, f := range flags {
+		if f {
+			n++
+		}
+	}
+	return n
 }
 
 // remove removes all that was written. A process that was killed a moment ago

@@ -23,6 +23,7 @@ type results struct {
 	ledger map[string]sample // by part
 
 	workspace []sample // by treeShapes
+	dispatch  map[string]sample
 }
 
 // pair is the floor's and tori's medians of one plan.
@@ -43,10 +44,11 @@ const (
 )
 
 // What a checkpoint costs: how often there is one, in ms, and its syncs at the
-// most, of two logs, state.json and the copy of that.
+// most, of three logs, state.json and the copy of that.
 const (
 	checkpointEvery = 30_000
-	checkpointSyncs = 4
+	checkpointSyncs = 5
+	summarySyncs    = 4 // the summary, state.json, the copy of that, and the decision
 )
 
 // report prints figures, budgets and verdicts.
@@ -120,6 +122,7 @@ func (r *report) print(v *results) {
 	}
 	r.llm(v.llm)
 	r.workspace(v.workspace)
+	r.dispatch(v.dispatch)
 	r.ledger(v.ledger)
 	_, _ = fmt.Fprintf(r.w, "\n%d of the budgets are exceeded.\n", r.over)
 }
@@ -202,10 +205,14 @@ func (r *report) perTurn(v *results, sync float64) {
 func (r *report) syncVerdict(v *results, each []float64) string {
 	turns := make([]float64, len(each))
 	for i, n := range v.turns {
-		checkpoints := 1 + checkpointSyncs*math.Floor(v.pairs[n].tori[wall]/checkpointEvery)
-		turns[i] = each[i] - checkpoints/float64(n)
+		turns[i] = each[i] - checkpoints(v.pairs[n].tori)/float64(n)
 	}
 	return r.verdict(maxSyncs, ", without checkpoints", turns...)
+}
+
+// checkpoints are the syncs of a run that are not its turns'.
+func checkpoints(run sample) float64 {
+	return 1 + checkpointSyncs*math.Floor(run[wall]/checkpointEvery)
 }
 
 // aboveFloor judges tori's own time by the floor's and the measured sync.
@@ -294,8 +301,19 @@ func (r *report) window(v *results) {
 	r.row("peak memory, MiB", "%.1f", cells(peak), r.verdict(maxPeak, " MiB", a, b))
 	r.row("  ratio", "%.2f", []float64{math.NaN(), 1, math.NaN(), b / a}, r.verdict(maxGrowth, " ×", b/a))
 	r.row("own time in the last tenth, ms", "%.2f", cells(ownLast), "")
+	if v.start.tori != nil {
+		var each, judged []float64
+		for i, p := range v.small {
+			n := float64(smallTurns[i])
+			perTurn := (p.tori[syncs] - v.start.tori[syncs]) / n
+			each, judged = append(each, math.NaN(), perTurn), append(judged, perTurn-(checkpoints(p.tori)+summarySyncs*p.tori[summarised])/n)
+		}
+		r.row("fdatasync per turn", "%.2f", each, r.verdict(maxSyncs, ", without checkpoints and summaries", judged...))
+	}
 	r.row("longest request, MiB", "%.2f", cells(body), "")
 	r.row("decisions that rewrite the window", "%.0f", cells(events), "")
+	r.row("  of them stubs", "%.0f", cells(stubBatches), "")
+	r.row("  of them summaries", "%.0f", cells(summarised), "")
 	note := "only at a decision  ok"
 	for _, p := range v.small {
 		if p.tori[breaks] > p.tori[events] {

@@ -40,6 +40,9 @@ const (
 	rows      = "rows"       // row updates
 	fileRatio = "file ratio" // bytes of the context's files per byte of conversation
 	events    = "events"     // decisions about the window
+
+	stubBatches = "stub batches" // of them, those that made stubs
+	summarised  = "summarised"   // of them, summaries, each of which is a call of a model
 )
 
 const mib = 1 << 20
@@ -210,6 +213,8 @@ func (s sample) addFiles(base string) error {
 		return err
 	}
 	s[events] = float64(bytes.Count(decisions, []byte("\n")))
+	s[stubBatches] = float64(bytes.Count(decisions, []byte(`"type":"mask"`)))
+	s[summarised] = float64(bytes.Count(decisions, []byte(`"type":"summary"`)))
 	return nil
 }
 
@@ -244,6 +249,7 @@ func (p plan) config(base string) []byte {
 	c := object{
 		"llm":    object{"provider": "openai", "openai": object{"base_url": base, "api_key": "dummy", "model": "bench", "context_length": p.context}},
 		"checks": []string{}, "budget": object{"max_turns": 10*p.turns + 100}, "language": "en",
+		"planning": object{"enabled": false}, // the server says what the floor hears, too
 	}
 	if !p.sandboxed {
 		c["sandbox"] = object{"mode": "none"}

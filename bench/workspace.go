@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -18,8 +19,9 @@ import (
 )
 
 // A workspace is measured on two repositories: one of 200 MB, most of it
-// history, and one of 100,000 small files. Both are made here, of random bytes,
-// and go through a mirror as a remote's do.
+// history, and one of 100,000 small files; with -huge on one that is both, 1 GB
+// in 100,000 files. All are made here, of random bytes, and go through a mirror
+// as a remote's do.
 
 // maxClone is how long a clone of the first may take, in ms (DESIGN §9).
 const maxClone = 1000.0
@@ -36,6 +38,7 @@ const (
 	oneStep      = "snapshot, one file changed"
 	restoreTime  = "restore"
 	commitTime   = "commit"
+	mirrorPeak   = "git, mirror"
 	childrenPeak = "git"
 )
 
@@ -45,31 +48,49 @@ type treeShape struct {
 	files    int // in the tree
 	size     int // bytes of each
 	versions int // blobs of 64 KiB that only the history has
+	clones   int // how often it is cloned; the median counts
 }
 
 var treeShapes = []treeShape{
-	{"200 MB", 2000, 16 << 10, 2600},
-	{"100,000 files", 100_000, 200, 0},
+	{"200 MB", 2000, 16 << 10, 2600, 3},
+	{"100k files", 100_000, 200, 0, 3},
+	{"1 GB, 100k", 100_000, 10 << 10, 0, 1}, // takes minutes and 5 GB of the disk
 }
 
-// workspaces measures every shape in a process of its own.
-func (b *bench) workspaces(ctx context.Context) ([]sample, error) {
+// usualShapes is how many of them are measured without -huge.
+const usualShapes = 2
+
+// The parts of a workspace's figures, each measured in a process of its own: the
+// memory of git is that of the largest of all that a process started.
+const (
+	mirrorPart = "mirror"
+	treePart   = "tree"
+)
+
+// workspaces measures shapes.
+func (b *bench) workspaces(ctx context.Context, shapes []treeShape) ([]sample, error) {
 	var all []sample
-	for _, shape := range treeShapes {
+	for _, shape := range shapes {
 		note("workspace: %s", shape.name)
 		dir, err := os.MkdirTemp(b.dir, "workspace-")
 		if err != nil {
 			return nil, err
 		}
-		out, u, err := measure(ctx, b.self, dir, b.self, "workspace", shape.name, dir)
-		if err != nil {
-			return nil, fmt.Errorf("workspace, %s: %w", shape.name, err)
+		if err := shape.make(ctx, filepath.Join(dir, "source.git")); err != nil {
+			return nil, err
 		}
 		s := sample{}
-		if err := json.Unmarshal(out, &s); err != nil {
-			return nil, fmt.Errorf("workspace, %s: its figures: %w", shape.name, err)
+		for _, part := range []string{mirrorPart, treePart} {
+			out, _, err := measure(ctx, b.self, dir, b.self, "workspace", shape.name+"/"+part, dir)
+			if err != nil {
+				return nil, fmt.Errorf("workspace, %s: %w", shape.name, err)
+			}
+			before := s[peak]
+			if err := json.Unmarshal(out, &s); err != nil {
+				return nil, fmt.Errorf("workspace, %s: its figures: %w", shape.name, err)
+			}
+			s[peak] = max(s[peak], before)
 		}
-		s[peak] = float64(u.PeakKiB) / 1024
 		all = append(all, s)
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, err
@@ -78,81 +99,96 @@ func (b *bench) workspaces(ctx context.Context) ([]sample, error) {
 	return all, nil
 }
 
-// workspaceMain is the process of one shape.
+// workspaceMain is the process of one shape's part.
 func workspaceMain(ctx context.Context, name, dir string) error {
 	for _, shape := range treeShapes {
-		if shape.name != name {
+		part, ok := strings.CutPrefix(name, shape.name+"/")
+		if !ok {
 			continue
 		}
-		s, err := measureWorkspace(ctx, shape, dir)
-		if err != nil {
+		do, git := measureTree, childrenPeak
+		if part == mirrorPart {
+			do, git = measureMirror, mirrorPeak
+		}
+		s := sample{}
+		if err := do(ctx, shape, dir, s); err != nil {
 			return err
+		}
+		for figure, who := range map[string]int{peak: syscall.RUSAGE_SELF, git: syscall.RUSAGE_CHILDREN} {
+			var u syscall.Rusage
+			if err := syscall.Getrusage(who, &u); err != nil {
+				return err
+			}
+			s[figure] = float64(u.Maxrss) / 1024
 		}
 		return json.NewEncoder(os.Stdout).Encode(s)
 	}
 	return fmt.Errorf("workspace: no shape named %q", name)
 }
 
-// cloneRuns is how often a clone is made; the median counts. None is removed in
-// between: ext4 is slow to give out the inodes of files just deleted.
-const cloneRuns = 3
-
-func measureWorkspace(ctx context.Context, shape treeShape, dir string) (sample, error) {
-	source := filepath.Join(dir, "source.git")
-	if err := shape.make(ctx, source); err != nil {
-		return nil, err
-	}
-	s := sample{}
-	packs, err := filepath.Glob(filepath.Join(source, "objects/pack/*.pack"))
+// measureMirror makes the mirror, and brings it up to date where it is.
+func measureMirror(ctx context.Context, _ treeShape, dir string, s sample) error {
+	packs, err := filepath.Glob(filepath.Join(dir, "source.git", "objects/pack/*.pack"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, p := range packs {
 		st, err := os.Stat(p)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		s[packBytes] += float64(st.Size())
 	}
-	mirrors := &workspace.Mirrors{Dir: filepath.Join(dir, "mirrors")}
-	remote := workspace.Remote{URL: "file://" + source}
-	var src *workspace.Source
 	for _, figure := range []string{mirrorTime, fetchTime} {
-		if src != nil {
-			if err := src.Close(); err != nil {
-				return nil, err
-			}
+		var src *workspace.Source
+		if s[figure], err = stopwatch(func() (err error) { src, err = mirrored(ctx, dir); return err }); err != nil {
+			return err
 		}
-		if s[figure], err = stopwatch(func() (err error) { src, err = mirrors.Source(ctx, remote, ""); return err }); err != nil {
-			return nil, err
+		if err := src.Close(); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func mirrored(ctx context.Context, dir string) (*workspace.Source, error) {
+	mirrors := &workspace.Mirrors{Dir: filepath.Join(dir, "mirrors")}
+	return mirrors.Source(ctx, workspace.Remote{URL: "file://" + filepath.Join(dir, "source.git")}, "")
+}
+
+// measureTree clones from the mirror and works on a clone. None is removed in
+// between: ext4 is slow to give out the inodes of files just deleted.
+func measureTree(ctx context.Context, shape treeShape, dir string, s sample) error {
+	src, err := mirrored(ctx, dir)
+	if err != nil {
+		return err
 	}
 	defer func() { _ = src.Close() }()
 	var clones []float64
 	var w *workspace.Workspace
-	for i := range cloneRuns {
+	for i := range shape.clones {
 		opt := workspace.CreateOptions{Source: src, Dir: filepath.Join(dir, fmt.Sprint("workspaces/", i)), Branch: "bench"}
 		ms, err := stopwatch(func() (err error) { w, err = workspace.Create(ctx, opt); return err })
 		if err != nil {
-			return nil, err
+			return err
 		}
 		clones = append(clones, ms)
 	}
 	s[cloneTime] = median(clones)
-	if s[naiveTime], err = stopwatch(func() error { // what a task would cost without a mirror on this machine
-		return exec.CommandContext(ctx, "git", "clone", "-q", "--no-hardlinks", source, filepath.Join(dir, "naive")).Run()
-	}); err != nil {
-		return nil, fmt.Errorf("git clone: %w", err)
-	}
 	if err := steps(ctx, w, s); err != nil {
-		return nil, err
+		return err
 	}
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
-		return nil, err
+	if shape.clones == 1 {
+		return nil
 	}
-	s[childrenPeak] = float64(u.Maxrss) / 1024
-	return s, nil
+	// What a task would cost without a mirror on this machine.
+	naive := func() error {
+		return exec.CommandContext(ctx, "git", "clone", "-q", "--no-hardlinks", filepath.Join(dir, "source.git"), filepath.Join(dir, "naive")).Run()
+	}
+	if s[naiveTime], err = stopwatch(naive); err != nil {
+		return fmt.Errorf("git clone: %w", err)
+	}
+	return nil
 }
 
 // steps measures snapshots and what follows from them.
@@ -240,7 +276,7 @@ func (t treeShape) stream(to io.Writer) error {
 
 // workspace prints what was measured of workspaces.
 func (r *report) workspace(all []sample) {
-	if len(all) != len(treeShapes) {
+	if len(all) < usualShapes {
 		return
 	}
 	figures := func(name string) []float64 {
@@ -250,16 +286,27 @@ func (r *report) workspace(all []sample) {
 		}
 		return f
 	}
-	r.title("Workspace", treeShapes[0].name, "100k files")
-	packed := figures(packBytes)
-	r.row("pack, MB", "%.0f", []float64{packed[0] / 1e6, packed[1] / 1e6}, "")
+	var names []string
+	for i := range all {
+		names = append(names, treeShapes[i].name)
+	}
+	r.title("Workspace", names...)
+	packed, naive := figures(packBytes), figures(naiveTime)
+	for i := range all {
+		packed[i] /= 1e6
+		if naive[i] == 0 {
+			naive[i] = math.NaN() // not measured
+		}
+	}
+	r.row("pack, MB", "%.0f", packed, "")
 	r.row("mirror made, ms", "%.0f", figures(mirrorTime), "")
 	r.row("mirror that has all, ms", "%.0f", figures(fetchTime), "")
 	r.row("clone from the mirror, ms", "%.0f", figures(cloneTime), r.verdict(maxClone, " ms", all[0][cloneTime]))
-	r.row("  git clone, copying, ms", "%.0f", figures(naiveTime), "")
+	r.row("  git clone, copying, ms", "%.0f", naive, "")
 	for _, f := range []string{firstStep, sameStep, oneStep, restoreTime, commitTime} {
 		r.row(f+", ms", "%.0f", figures(f), "")
 	}
 	r.row("peak memory of the process, MiB", "%.1f", figures(peak), r.verdict(maxPeak, " MiB", figures(peak)...))
-	r.row("peak memory of git, MiB", "%.1f", append(figures(childrenPeak), math.NaN())[:2], "")
+	r.row("peak memory of git at the mirror, MiB", "%.1f", figures(mirrorPeak), "")
+	r.row("peak memory of git after, MiB", "%.1f", figures(childrenPeak), "")
 }

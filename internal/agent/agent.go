@@ -13,16 +13,19 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
@@ -46,6 +49,8 @@ type Job struct {
 	Model            string `json:"model,omitempty"`  // provider/model as asked for on the command line
 	LocalOnly        bool   `json:"local_only,omitempty"`
 	Script           string `json:"script,omitempty"`
+
+	Ask *Ask `json:"ask,omitempty"` // of a run on a forge, which has none of the paths above
 
 	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
 }
@@ -74,6 +79,7 @@ type Agent struct {
 	Reader  i18n.Lang // of who started the run
 
 	Checks       []Check // nil to detect them
+	Project      project.Options
 	CheckTimeout time.Duration
 	Setup        []workspace.SetupCommand // run before the model's first turn
 	Registries   []string                 // hosts that they may reach
@@ -81,10 +87,12 @@ type Agent struct {
 	// nil where that cannot be had.
 	Online       func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error)
 	Servers      []Server                       // of further tools
+	Access       []tool.Access                  // rules for tools, each of which has to allow one
 	Commands     func() (*policy.Policy, error) // rules for the shell's commands, asked for with the first; nil judges none
 	RefuseAsked  bool                           // commands that somebody should be asked about are not run
 	Budget       turn.Budget
-	Window       int // tokens
+	Window       int           // tokens
+	Memory       memory.Policy // what else decides about the window; what belongs to a run is filled in
 	ShellTimeout time.Duration
 	MaxOutput    int // bytes of a tool result
 	ReadOnly     []string
@@ -93,7 +101,23 @@ type Agent struct {
 	AuthorName   string
 	AuthorEmail  string
 	Door         Door
-	Scripted     bool // the answers come from a script: said wherever the result is
+
+	Hosts         map[string]*Host // the forges, by the source of task keys; none for a folder
+	BranchPattern string
+	// Signals hands out what was said about a task since it was asked the last
+	// time; nil where nobody listens.
+	Signals     func(task.Key) []forge.Comment
+	Progress    time.Duration // between edits of the comment that shows how far a run is; 0 for none
+	Scripted    bool          // the answers come from a script: said wherever the result is
+	Inheritance memory.Inheritance
+	Strict      func(string) string // masks secrets and data of people; nil masks no more than the store does
+	// Notice tells the user of a run on this machine what they should know as it
+	// begins; nil for nobody.
+	Notice func(key string, args ...any)
+	// Summarizer is the model that writes final summaries, with its window in
+	// tokens; nil has them put together from the records.
+	Summarizer func(ctx context.Context) (client llm.Client, window int, err error)
+	Planning   *Planning // nil runs the plain loop of model and tools
 	// StopAsked tells, once ctx ended, whether the run is to be stopped for
 	// good and not paused; nil for never.
 	StopAsked func() bool
@@ -124,18 +148,51 @@ type run struct {
 	lost   bool // the workspace of an earlier owner is gone
 	issue  *folder.Issue
 	ws     *workspace.Workspace
-	shell  sandbox.Runner
-	spec   sandbox.Spec // that shell was made of
-	tools  *mcp.Manager // nil where there are no servers
-	jobs   *tool.Jobs   // commands in the background, which end with the run
+	base   sandbox.Spec   // of all commands, but for their build caches
+	spec   sandbox.Spec   // of the model's
+	shell  sandbox.Runner // made of spec
+	tools  *mcp.Manager   // nil where there are no servers
+	jobs   *tool.Jobs     // commands in the background, which end with the run
 	checks []Check
+	notRun []project.Check // that were detected, and whose programs are not there
+	about  string          // what the model is told of the project as it begins
 	door   *broker.Broker
 	silent bool // the comment on the end may not be posted
+
+	Host      *Host // nil for a folder
+	place     place // where the work goes on
+	asked     *forge.Item
+	trusted   *trust
+	proposal  *pullEffect
+	hide      func()               // ends the showing of the progress; nil where there is none
+	handed    bool                 // the branch goes out
+	barred    bool                 // the forge does not let it
+	known     map[string]time.Time // comments that were heard, in which edition
+	inbox     []forge.Comment      // that are to be judged
+	telling   []forge.Comment      // that the model is being told
+	toldAfter int64                // the message that it is told them after
+	caughtUp  bool                 // with what was said while nobody worked
+	weighty   bool                 // somebody who counts said something
+	strangers int                  // comments that nobody vouches for that were told
+	unheard   []string             // addresses of what was said too late
+
+	deafUntil time.Time                        // the forge is not asked what was said before that
+	front     memory.Beginning                 // how far the first messages are
+	heritage  atomic.Pointer[memory.Inherited] // what an earlier run left
+	askedBy   string                           // who paused or stopped the run
+
 	log    *slog.Logger
 	report Report
 	final  string // the model's last words
+	left   workspace.LeftOut
+	review review
 	after  []contextstore.CheckRun
 	before []contextstore.CheckRun
+
+	history *planning.History             // nil where no plan leads the run
+	lessons *planning.Past                // of earlier runs; nil for none
+	led     atomic.Pointer[planning.Lead] // what leads it, once it does
+	judged  planning.Result               // what the verification came to
 
 	unready    *contextstore.CheckRun // the setup command that failed
 	unrecorded bool                   // a snapshot failed, and that was logged
@@ -150,28 +207,47 @@ const maxRounds = 3
 func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, error) {
 	r := &run{Agent: a, ledger: c, log: a.Log, jobs: tool.NewJobs()}
 	r.report = Report{UUID: c.UUID()}
+	r.Host = a.Hosts[c.Metadata().TaskKey.Source]
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
+	process := ctx
 	ctx, cancel := r.limited(ctx)
 	defer cancel()
 	ctx, unwatch := r.watch(ctx)
 	defer unwatch()
 	err := r.work(ctx)
+	if r.hide != nil {
+		r.hide() // what comes after is said by the outbox
+	}
 	defer r.release()
 	if errors.Is(err, contextstore.ErrNotOwner) {
 		// The run is another's now: whatever is said about it, they say.
 		return r.report, errors.Join(err, c.Close())
 	}
+	if nerr := r.toldLast(); nerr != nil {
+		r.log.Warn("What was told may be told again: " + nerr.Error())
+	}
 	posted, read := r.conclude(ctx, err, a.Lang), r.conclude(ctx, err, a.Reader)
 	if q, ok := c.Request(); ok && q.Action == contextstore.Stop && posted.Status == task.Paused {
 		// Asked while the run was on its way to a pause: the last word counts.
-		posted = task.Outcome{Status: task.Stopped, Reason: a.Lang.T("agent.asked_stop", q.By)}
+		posted, r.askedBy = task.Outcome{Status: task.Stopped, Reason: a.Lang.T("agent.asked_stop", q.By)}, q.By
 		read.Reason = a.Reader.T("agent.asked_stop", q.By)
 	}
+	r.barred = errors.As(err, new(*barredError))
 	r.report.Outcome = posted
 	r.report.Outcome.Reason = a.Store.Redact(posted.Reason)
 	r.report.Reason = a.Store.Redact(read.Reason)
+	ended := errors.Join(err, context.Cause(ctx))
 	ctx = context.WithoutCancel(ctx)
+	if posted.Status == task.Queued {
+		if werr := r.Waiting(ctx, c, r.report.Outcome.Reason); werr != nil {
+			r.log.Warn("Why the run waits is not told: " + r.Store.Redact(werr.Error()))
+		}
+	}
+	r.overheard(ctx)
 	r.speak(ctx)
+	if r.report.Outcome.Status.Final() {
+		r.report.Outcome.Summary = r.finalSummary(process, ended)
+	}
 	err = r.end(ctx)
 	r.report.Dir = c.Dir()
 	return r.report, err
@@ -179,9 +255,15 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 
 // release lets the workspace be cleaned away, if that is wanted.
 func (r *run) release() {
-	if r.ws != nil {
-		_ = r.ws.Close() // what it holds ends with the process at the latest
+	if r.ws == nil {
+		return
 	}
+	if r.report.Outcome.Status.Final() {
+		if err := r.ws.DropCaches(""); err != nil {
+			r.log.Warn("Not all could be cleaned up: " + err.Error())
+		}
+	}
+	_ = r.ws.Close() // what it holds ends with the process at the latest
 }
 
 // errOverTime is the cause of a run that used up budget.max_minutes.
@@ -205,12 +287,21 @@ type requestError struct{ contextstore.Request }
 
 func (e *requestError) Error() string { return string(e.Action) + " was asked by " + e.By }
 
+// PauseFor is the cause of a run's end that pauses it, by who or what asked.
+func PauseFor(by string) error {
+	return &requestError{contextstore.Request{Action: contextstore.Pause, By: by}}
+}
+
 func (e *requestError) status() task.Status {
 	if e.Action == contextstore.Stop {
 		return task.Stopped
 	}
 	return task.Paused
 }
+
+// ErrShutdown is the cause of a run's end that the process ends for: the run goes
+// back into the queue.
+var ErrShutdown = errors.New("the process ends")
 
 // watch ends ctx when the run is asked to pause or to stop.
 func (r *run) watch(ctx context.Context) (context.Context, func()) {
@@ -240,6 +331,16 @@ func (r *run) work(ctx context.Context) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
+	if r.plans() {
+		if err := r.openHistory(); err != nil {
+			return err
+		}
+		defer func() {
+			if err := r.history.Close(); err != nil {
+				r.log.Warn("The planning history: " + err.Error())
+			}
+		}()
+	}
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -254,22 +355,44 @@ func (r *run) work(ctx context.Context) error {
 		return err
 	}
 	defer func() { r.report.ToolTime = loop.ToolTime }()
+	lead, err := r.lead(loop)
+	if err != nil {
+		return err
+	}
 	for {
-		last := loop.Window.Last()
-		if !turn.Final(last) {
-			if last, err = loop.Run(ctx); err != nil {
-				return err
-			}
-		}
-		r.final = last.Content
-		again, err := r.verify(ctx, loop)
-		if err != nil {
+		if r.final, err = lead.Run(ctx); err != nil {
 			return err
 		}
-		if !again {
-			return r.handOver(ctx)
+		if more, err := r.objected(ctx, loop); err != nil {
+			return err
+		} else if more {
+			continue // somebody said something: that is not the last word
+		}
+		if more, err := r.verify(ctx, loop); err != nil {
+			return err
+		} else if more {
+			continue
+		}
+		if r.judged, err = lead.Verify(ctx); err != nil {
+			return err
+		} else if r.judged.Again {
+			continue
+		}
+		if open := r.judged.Open; len(open) > 0 && !r.Planning.Complete {
+			return &openPointsError{open}
+		}
+		if more, err := r.handOver(ctx, loop); err != nil || !more {
+			return err
 		}
 	}
+}
+
+// objected tells the model what was said since its answer, and reports whether
+// any of it keeps the answer from being the last one: strangers' words do not.
+func (r *run) objected(ctx context.Context, loop *turn.Loop) (bool, error) {
+	r.weighty = false
+	_, err := loop.Hear(ctx)
+	return r.weighty && err == nil, err
 }
 
 // prepare reads the issue and opens the workspace; both survive interruptions.
@@ -277,42 +400,55 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if r.job, err = ParseJob(r.ledger.Metadata()); err != nil {
 		return err
 	}
-	if err = r.openDoor(); err != nil {
-		return err
-	}
-	if r.issue, err = r.readIssue(); err != nil {
-		return err
-	}
-	r.report.Branch = r.job.Branch
 	if err := r.ledger.Activity(contextstore.Initializing, "workspace"); err != nil {
+		return err
+	}
+	if err := errors.Join(r.granted(), r.readHeard(), r.begun()); err != nil {
 		return err
 	}
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
 	_, err = os.Stat(dir)
 	r.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
-	src, err := workspace.Inspect(ctx, r.job.Repo, workspace.InspectOptions{AllowDirty: true})
+	switch {
+	case r.job.Ask == nil:
+		err = r.openLocal(ctx, dir)
+	case r.Host == nil:
+		_, err = r.host(r.ledger.Metadata().TaskKey)
+	default:
+		err = r.openHosted(ctx, dir)
+	}
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	r.report.Tree, r.report.Branch = r.ws.Tree(), r.place.Branch
+	if err = r.openDoor(); err != nil {
+		return err
+	}
+	r.hide = r.showProgress(ctx)
+	spec := sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Scratch: filepath.Join(dir, "scratch"),
+		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()}
+	if r.base, err = r.setup(ctx, spec); err != nil {
+		return err
+	}
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return err
+	}
+	r.before = round(all, 0)
+	return r.learn(ctx)
+}
+
+// openLocal opens the workspace of a run on a repository of this machine.
+func (r *run) openLocal(ctx context.Context, dir string) (err error) {
+	r.place = place{Branch: r.job.Branch, Base: r.job.Base}
+	if r.issue, err = r.readIssue(); err != nil {
+		return err
+	}
+	src, err := workspace.Inspect(ctx, r.job.Repo, workspace.InspectOptions{NoStatus: true})
 	if err != nil {
 		return err
 	}
 	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base, Hold: r.ledger.WorkLock(), Now: r.Now})
-	if err != nil {
-		return fmt.Errorf("open workspace: %w", err)
-	}
-	r.report.Tree = r.ws.Tree()
-	key := r.ledger.Metadata().TaskKey
-	spec := sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Cache: r.Store.CacheDir(key.Owner + "-" + key.Repo),
-		Scratch: filepath.Join(dir, "scratch"), ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()}
-	if spec, err = r.setup(ctx, spec); err != nil {
-		return err
-	}
-	r.spec = spec
-	if r.shell, err = r.Shell(spec); err != nil {
-		return err
-	}
-	r.checks = r.Checks
-	if r.checks == nil {
-		r.checks, err = detectChecks(r.ws.Tree(), r.CheckTimeout)
-	}
 	return err
 }
 
@@ -320,7 +456,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 // file is no longer needed.
 func (r *run) readIssue() (*folder.Issue, error) {
 	m := r.ledger.Metadata()
-	if r.job.Issue == "" || r.ledger.LastSeq() > 1 {
+	if r.job.Issue == "" || r.front.Whole {
 		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: r.job.Message, Author: m.User}, nil
 	}
 	return folder.ReadIssue(r.job.Issue)
@@ -328,20 +464,8 @@ func (r *run) readIssue() (*folder.Issue, error) {
 
 // begin runs the checks on the untouched base and appends the first messages,
 // unless an earlier owner did.
-func (r *run) begin(ctx context.Context) error {
-	all, err := r.ledger.Checks()
-	if err != nil {
-		return err
-	}
-	r.before = round(all, 0)
-	first := []contextstore.Message{{Role: llm.RoleSystem, Content: systemPrompt}, {Role: llm.RoleUser}}
-	if r.ledger.LastSeq() >= int64(len(first)) {
-		if r.Checks == nil { // detected on the base; what is in the tree now is the model's
-			r.checks = nil
-			for _, c := range r.before {
-				r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
-			}
-		}
+func (r *run) begin(ctx context.Context) (err error) {
+	if r.front.Whole {
 		return nil
 	}
 	if !r.complete(r.before) {
@@ -361,161 +485,31 @@ func (r *run) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	first[1].Content = request(r.issue, r.before, min(maxIssueText, r.Window)) + missing + p.tell()
-	first[1].Images = p.images
-	// A power cut may have left the first of the two alone.
-	_, err = r.ledger.Append(first[r.ledger.LastSeq():]...)
-	return err
-}
-
-func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
-	root, err := r.ws.Root()
-	if err != nil {
-		return nil, err
-	}
-	// A result takes an eighth of the window at most, those of one answer half.
-	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
-		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
-		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.Masks, Limits: limits})
-	before, err := r.readOffered()
-	if err != nil {
-		return nil, err
-	}
-	all, err := r.withServers(ctx, limits, budget(before), own)
-	if err != nil {
-		return nil, err
-	}
-	tools, err := tool.NewRegistry(limits, r.steps(append(all, absent(before, all)...))...)
-	if err != nil {
-		return nil, err
-	}
-	offered, err := r.offer(before, tools)
-	if err != nil {
-		return nil, err
-	}
-	fixed := 0
-	for _, d := range offered {
-		fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
-	}
-	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), r.Window, fixed)
-	if err != nil {
-		return nil, err
-	}
-	loop := &turn.Loop{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
-	if r.lost {
-		r.log.Warn("The workspace was gone and is made anew from the base")
-		return loop, loop.Tell(ctx, lostWorkspace)
-	}
-	if r.ledger.Rebooted() && r.ledger.LastSeq() > 2 {
-		return loop, loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
-	}
-	r.snapshot(ctx, "before the first step of this owner")
-	return loop, ctx.Err()
-}
-
-// spillDir holds the outputs that were too long for the conversation, below the
-// directory of the context.
-const spillDir = "spill"
-
-// lostWorkspace tells the model that what it did is gone.
-const lostWorkspace = "The workspace was lost while the run was interrupted and has been made anew from the base commit: every change made so far is gone. Do again what is still needed."
-
-// restarted tells the model that the disk may be behind the conversation: the
-// files of the workspace are not synced (PROTOCOL "Claim" 5).
-const restarted = "The machine was restarted while the run was interrupted: files that were changed shortly before may be missing or incomplete. Look at what you changed last before you build on it."
-
-// shell lets the shell tool run commands in the sandbox.
-type shell struct{ runner sandbox.Runner }
-
-// Run runs one command of the model.
-func (s shell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Dir: dir, Timeout: timeout, Output: out})
-	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Signal: e.Signal, Duration: e.Duration}, err
-}
-
-// verify runs the checks and decides: the work is done (false), the model must
-// go on (true), or the run has failed.
-func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err error) {
-	all, err := r.ledger.Checks()
-	if err != nil {
-		return false, err
-	}
-	n := 1
-	for len(r.checks) > 0 && r.complete(round(all, n)) {
-		n++
-	}
-	// What still runs would change the tree under the commit and the checks.
-	if n := r.jobs.Stop(); n > 0 {
-		r.log.Info("Background jobs stopped before the checks", "jobs", n)
-	}
-	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
-		return false, err
-	}
-	if r.after, err = r.runChecks(ctx, n); err != nil {
-		return false, err
-	}
-	if err := r.clear(ctx); err != nil {
-		return false, err
-	}
-	v := judge(r.before, r.after)
-	failed := slices.Concat(v.broken, v.red)
-	switch {
-	case len(failed) == 0:
-		return false, nil
-	case n < maxRounds && (len(v.broken) > 0 || n == 1):
-		return true, loop.Tell(ctx, feedback(failed))
-	case len(v.broken) > 0:
-		return false, &checksError{"agent.checks_failed", v.broken}
-	case len(r.report.Files) == 0:
-		return false, &checksError{"agent.nothing_done", v.red}
-	}
-	return false, nil
-}
-
-// settle commits the work up to an answer before the checks run, so that what
-// they leave behind stays out, also where an earlier owner was interrupted
-// among them. Then the tree is what the commit holds: repositories inside it
-// that git does not take are gone, so that the checks judge what is handed over.
-func (r *run) settle(ctx context.Context, seq int64) (err error) {
-	st := r.ledger.State()
-	left, err := r.ws.Nested(ctx)
+	in, err := r.inherit(ctx)
 	if err != nil {
 		return err
 	}
-	if len(left) > 0 {
-		r.log.Warn("Repositories inside the workspace are not part of the commit", "paths", workspace.Paths(left[:min(len(left), 20)]), "all", len(left))
-	}
-	if st.CommittedSeq == seq {
-		r.report.Commit = st.Commit
-	} else {
-		if r.report.Commit, err = r.commit(ctx); err != nil {
-			return err
-		}
-		if err := r.ledger.Committed(seq, r.report.Commit); err != nil {
-			return err
-		}
-	}
-	if err := r.clear(ctx); err != nil {
+	var m matter
+	before := heardBy(in)
+	if r.Host == nil {
+		m = ofIssue(r.issue)
+		before.since(r.issue, &m)
+	} else if m, err = r.hosted(ctx, before); err != nil {
 		return err
 	}
-	changes, err := r.ws.ChangedFiles(ctx)
-	r.report.Files = workspace.Paths(changes)
-	return err
-}
-
-// clear takes the tree back to the last commit, where checks have been or will be run.
-func (r *run) clear(ctx context.Context) error {
-	if len(r.checks) == 0 {
-		return nil
+	if m.pull != nil && m.pull.Conflicts {
+		if m.conflicts, err = r.merge(ctx); err != nil {
+			return err
+		}
 	}
-	return r.ws.Restore(ctx)
+	r.caughtUp = true
+	m.notRun = r.notRun
+	first := firstMessages(in, r.rules(), contextstore.Message{Role: llm.RoleUser, Images: p.images,
+		Content: request(m, r.before, min(maxIssueText, r.Window)) + missing + p.tell()})
+	// A power cut may have left some of them.
+	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
+		return err
+	}
+	r.front = memory.Beginning{Size: len(first), Heir: in != nil, Whole: true}
+	return nil
 }
-
-// checksError ends a run whose checks do not pass.
-type checksError struct {
-	key  string
-	runs []contextstore.CheckRun
-}
-
-func (e *checksError) Error() string { return i18n.English.T(e.key, commands(e.runs)) }

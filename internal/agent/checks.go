@@ -3,32 +3,23 @@ package agent
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/workspace"
 )
 
 // Check is a command that tells whether the project is sound: exit code 0.
 type Check struct {
 	Command string
 	Timeout time.Duration
-}
-
-// detectChecks finds the checks of a project that configures none: go test
-// where there is a go.mod.
-func detectChecks(tree string, timeout time.Duration) ([]Check, error) {
-	_, err := os.Stat(filepath.Join(tree, "go.mod"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return []Check{{Command: "go test ./...", Timeout: timeout}}, err
+	Reports string // pattern of the JUnit files that it writes into the tree, "" for none
 }
 
 // runChecks runs every check and records each in the ledger as it ends. It
@@ -36,13 +27,66 @@ func detectChecks(tree string, timeout time.Duration) ([]Check, error) {
 func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun, error) {
 	var runs []contextstore.CheckRun
 	for _, c := range r.checks {
-		run, err := r.runCheck(ctx, r.shell, c, contextstore.CheckRun{Round: round})
+		run, err := r.oneCheck(ctx, c, round)
 		if err != nil {
 			return nil, err
 		}
 		runs = append(runs, run)
 	}
 	return runs, nil
+}
+
+// oneCheck runs a check with build caches that the model had no hand in: those
+// of the base are the checks' of the first round to write; later each check has
+// a layer of its own upon them, for it runs what the model wrote.
+func (r *run) oneCheck(ctx context.Context, c Check, round int) (run contextstore.CheckRun, err error) {
+	layer := workspace.LayerBase
+	if round > 0 {
+		layer = workspace.LayerCheck
+	}
+	spec, err := r.withCaches(ctx, layer)
+	if err != nil {
+		return run, err
+	}
+	// Where there is no wall, a home is kept between the commands of one kind.
+	spec.Scratch += "-" + string(layer)
+	if round > 0 {
+		if err := os.RemoveAll(spec.Scratch); err != nil {
+			return run, err
+		}
+	}
+	shell, err := r.Shell(spec)
+	if err != nil {
+		return run, err
+	}
+	return r.runCheck(ctx, shell, c, contextstore.CheckRun{Round: round})
+}
+
+// withCaches is what commands of a layer share.
+func (r *run) withCaches(ctx context.Context, l workspace.Layer) (sandbox.Spec, error) {
+	spec := r.base
+	caches, err := r.ws.Caches(ctx, l)
+	if caches.Cold != nil {
+		r.log.Warn("Build caches begin empty: "+r.Store.Redact(caches.Cold.Error()), "layer", string(l))
+	}
+	spec.Cache, spec.ReadOnly = caches.Dir, append(slices.Clone(spec.ReadOnly), caches.ReadOnly...)
+	return spec, err
+}
+
+// openShell makes the shell of the model's commands. What was built up to now is
+// the base's doing, and closed.
+func (r *run) openShell(ctx context.Context) (err error) {
+	if err = r.ws.SealBase(ctx); err != nil {
+		return err
+	}
+	if err := r.ws.OfferBase(ctx); err != nil && ctx.Err() == nil {
+		r.log.Warn(r.Store.Redact(err.Error()))
+	}
+	if r.spec, err = r.withCaches(ctx, workspace.LayerSteps); err != nil {
+		return err
+	}
+	r.shell, err = r.Shell(r.spec)
+	return err
 }
 
 // runCheck runs one command and records how it ended in run, which says what
@@ -56,6 +100,11 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 		return run, err
 	}
 	r.log.Info(what+" started: "+c.Command, "round", run.Round)
+	reports, done, err := r.reports(c)
+	if err != nil {
+		return run, err
+	}
+	defer done()
 	out := checks.NewParser()
 	masked := r.Filter(out)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
@@ -67,8 +116,20 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 		return run, err
 	}
 	run.Command, run.ExitCode, run.TimedOut, run.DurationMS = r.Store.Redact(c.Command), exit.Code, exit.TimedOut, exit.Duration.Milliseconds()
+	run.Limit, run.Bound = exit.Limit, exit.Bound
 	said := out.Summary()
-	run.Output, run.Failing = said.Text(maxOutput), said.Names()
+	note := ""
+	if reports != nil {
+		said, note = reported(said, reports)
+	}
+	run.Output, run.Failing = said.Text(maxOutput-len(note))+note, said.Names()
+	if note == noReport && !run.Passed() {
+		// Without a name it could not be told from the failures of before.
+		run.Failing = append(run.Failing, "[no JUnit report]")
+	}
+	for i, n := range run.Failing { // as the ledger holds them, to be compared with those of before
+		run.Failing[i] = r.Store.Redact(n)
+	}
 	if err := r.ledger.AppendCheck(run); err != nil {
 		return run, err
 	}
@@ -76,8 +137,40 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	if !run.Passed() {
 		result = "failed"
 	}
-	r.log.Info(what+" "+result+": "+c.Command, "round", run.Round, "exit", exit.Code, "timed_out", exit.TimedOut, "ms", run.DurationMS)
+	r.log.Info(what+" "+result+": "+c.Command, "round", run.Round, "exit", exit.Code, "timed_out", exit.TimedOut, "limit", exit.Limit, "ms", run.DurationMS)
 	return run, nil
+}
+
+// reports notes what lies where a check writes its reports; nil where it writes
+// none. done is called when they were read.
+func (r *run) reports(c Check) (found *checks.Reports, done func(), err error) {
+	if c.Reports == "" {
+		return nil, func() {}, nil
+	}
+	root, err := r.ws.Root()
+	if err != nil {
+		return nil, nil, err
+	}
+	if found, err = checks.FindReports(root, c.Reports); err != nil {
+		return nil, nil, errors.Join(&taskError{i18n.E("agent.reports", c.Reports, err)}, root.Close())
+	}
+	return found, func() { _ = root.Close() }, nil
+}
+
+const noReport = "\n[the command wrote no JUnit report that the configured pattern matches]"
+
+// reported completes what a check printed by what its reports say, and returns
+// what is wrong with those.
+func reported(said checks.Summary, reports *checks.Reports) (checks.Summary, string) {
+	report, n, err := reports.Read()
+	note := ""
+	switch {
+	case err != nil:
+		note = "\n[" + cut(strings.ToValidUTF8(err.Error(), "\uFFFD"), 500) + "]"
+	case n == 0:
+		note = noReport
+	}
+	return said.With(report), note
 }
 
 // round returns the recorded runs of one round.
@@ -98,28 +191,37 @@ func (r *run) complete(runs []contextstore.CheckRun) bool {
 
 // verdict is what two rounds of checks, before and after the change, say.
 type verdict struct {
-	broken []contextstore.CheckRun // fail now and did not before, or fail in new places
-	red    []contextstore.CheckRun // failed before as well: not this run's doing
-	none   bool                    // there are no checks
+	broken   []contextstore.CheckRun // fail now and did not before, or fail in new places
+	red      []contextstore.CheckRun // failed before as well: not this run's doing
+	notFound []contextstore.CheckRun // say nothing, since a program of theirs was never there
+	none     bool                    // nothing was checked
 }
 
 // judge compares the checks after the change with those before it (DESIGN §4:
 // already red is not our failure).
 func judge(before, after []contextstore.CheckRun) verdict {
-	v := verdict{none: len(after) == 0}
+	var v verdict
 	for _, a := range after {
 		if a.Passed() {
 			continue
 		}
 		i := slices.IndexFunc(before, func(b contextstore.CheckRun) bool { return b.Command == a.Command })
-		if i < 0 || before[i].Passed() || newFailure(before[i], a) {
+		switch {
+		case i < 0 || before[i].Passed() || newFailure(before[i], a):
 			v.broken = append(v.broken, a)
-		} else {
+		case a.ExitCode == notFound && before[i].ExitCode == notFound:
+			v.notFound = append(v.notFound, a)
+		default:
 			v.red = append(v.red, a)
 		}
 	}
+	v.none = len(after) == len(v.notFound)
 	return v
 }
+
+// notFound is the exit code of a shell that does not find a program (POSIX sh
+// 2.8.2).
+const notFound = 127
 
 func newFailure(before, after contextstore.CheckRun) bool {
 	return len(checks.Broken(before.Failing, after.Failing)) > 0

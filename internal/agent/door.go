@@ -19,20 +19,25 @@ type Door struct {
 }
 
 // open returns the broker of a run, which stands by what log says.
-func (d Door) open(m contextstore.Metadata, branch string, log broker.Recorder) (*broker.Broker, error) {
+func (d Door) open(m contextstore.Metadata, p place, log broker.Recorder) (*broker.Broker, error) {
 	return broker.Open(broker.Options{
 		Settings: d.Settings, Filter: d.Filter, Recorder: log,
-		// The comments of a folder's issue are a file beside it.
-		Scope: broker.Scope{Task: m.TaskKey, Items: []string{m.TaskKey.ID}, Branch: branch, Private: m.TaskKey.Source == "folder"},
+		// The comments of a folder's issue are a file beside it; those of a private
+		// repository are read by those who may read the repository.
+		Scope: broker.Scope{Task: m.TaskKey, Items: []string{m.TaskKey.ID}, Branch: p.Branch, Base: p.Onto, Private: m.TaskKey.Source == "folder" || p.Private},
 	})
 }
 
 // openDoor opens the run's broker and tells it what the run is in touch with.
 func (r *run) openDoor() (err error) {
-	if r.door, err = r.Door.open(r.ledger.Metadata(), r.job.Branch, r.ledger.Effects()); err != nil {
+	if r.door, err = r.Door.open(r.ledger.Metadata(), r.place, r.ledger.Effects()); err != nil {
 		return err
 	}
-	for _, f := range append([]broker.Fact{{Leg: broker.Untrusted, What: broker.RepositoryFiles, Detail: r.ledger.Metadata().TaskKey.Repo}}, r.Door.Facts...) {
+	facts := append([]broker.Fact{{Leg: broker.Untrusted, What: broker.RepositoryFiles, Detail: r.ledger.Metadata().TaskKey.Repo}}, r.Door.Facts...)
+	if r.place.Private {
+		facts = append(facts, broker.Fact{Leg: broker.Sensitive, What: broker.PrivateRepository, Detail: r.ledger.Metadata().TaskKey.Repo})
+	}
+	for _, f := range facts {
 		if err := r.door.Report(f); err != nil {
 			return err
 		}
@@ -50,7 +55,7 @@ func (r *run) mayPush(ctx context.Context) error {
 	}
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.Push, Key: r.ledger.UUID() + "." + EffectPush, Task: r.ledger.Metadata().TaskKey,
-		Target: broker.Target{Branch: r.job.Branch}, Patch: patch.String(), Origin: broker.Origin{Who: broker.FromRun},
+		Target: broker.Target{Branch: r.place.Branch}, Patch: patch.String(), Origin: broker.Origin{Who: broker.FromRun},
 	})
 	switch {
 	case err != nil:
@@ -82,11 +87,14 @@ func (r *run) speak(ctx context.Context) {
 			r.report.Files = workspace.Paths(changes)
 		}
 	}
-	if !o.Status.Final() {
+	if !o.Status.Final() && (r.Host == nil || o.Status != task.Paused) {
 		return
 	}
+	if r.Host != nil && (o.Status == task.Stopped || o.Status == task.Failed) {
+		r.save(ctx)
+	}
 	r.report.Comment = r.comment(r.Lang)
-	if r.job.Issue == "" {
+	if r.job.Issue == "" && r.Host == nil {
 		return // nobody to tell
 	}
 	reason := r.told(ctx)
@@ -126,7 +134,11 @@ func (r *run) told(ctx context.Context) error {
 // mayComment asks a broker about the comment on a run that nobody works on; the
 // caller holds its locks.
 func (a *Agent) mayComment(ctx context.Context, v contextstore.View, s task.Status, text string) (broker.Verdict, error) {
-	b, err := a.Door.open(v.Metadata, "", a.Store.EffectsOf(v))
+	p, _, err := readPlace(v.Dir)
+	if err != nil {
+		return broker.Verdict{}, err
+	}
+	b, err := a.Door.open(v.Metadata, p, a.Store.EffectsOf(v))
 	if err != nil {
 		return broker.Verdict{}, err
 	}
@@ -134,8 +146,8 @@ func (a *Agent) mayComment(ctx context.Context, v contextstore.View, s task.Stat
 }
 
 // message is the text of a commit, as it may go out with it.
-func (r *run) message(text string) (string, error) {
-	clean, _, err := r.Door.Filter.Clean(broker.Commit, text)
+func (a *Agent) message(text string) (string, error) {
+	clean, _, err := a.Door.Filter.Clean(broker.Commit, text)
 	if err != nil {
 		return "", &taskError{fmt.Errorf("message of the commit: %w", err)}
 	}

@@ -37,6 +37,9 @@ type commentEffect struct {
 // effects are what the world must see of the end of this run, the branch
 // before the comment that speaks of it. The broker has allowed both.
 func (r *run) effects() (all []contextstore.Effect, err error) {
+	if r.Host != nil {
+		return r.hostedEffects()
+	}
 	o := r.report.Outcome
 	if o.Status == task.Completed && r.report.Commit != "" {
 		e, err := effect(r.ledger.UUID()+"."+EffectPush, EffectPush, pushEffect{r.report.Branch, r.report.Commit})
@@ -46,7 +49,7 @@ func (r *run) effects() (all []contextstore.Effect, err error) {
 		all = append(all, e)
 	}
 	if r.job.Issue != "" && !r.silent {
-		e, err := r.commentOn(r.ledger.UUID(), o.Status, r.report.Comment)
+		e, err := r.commentOn(r.ledger.UUID(), string(o.Status), r.report.Comment)
 		if err != nil {
 			return nil, err
 		}
@@ -55,9 +58,10 @@ func (r *run) effects() (all []contextstore.Effect, err error) {
 	return all, nil
 }
 
-// commentOn is the comment about the end of a run. Its key is the marker it leaves.
-func (a *Agent) commentOn(uuid string, s task.Status, text string) (contextstore.Effect, error) {
-	return effect(uuid+"."+string(s), EffectComment,
+// commentOn is the comment about the end of a run, or another stage of it. In a
+// folder its key is the marker it leaves.
+func (a *Agent) commentOn(uuid, stage, text string) (contextstore.Effect, error) {
+	return effect(uuid+"."+stage, EffectComment,
 		commentEffect{a.AuthorName, a.Now().UTC(), redact.Printable(a.Store.Redact(text))})
 }
 
@@ -73,6 +77,14 @@ func (a *Agent) Push(ctx context.Context, uuid string, e contextstore.Effect) (s
 	if err := json.Unmarshal(e.Data, &p); err != nil {
 		return "", fmt.Errorf("effect %s: %w", e.Key, err)
 	}
+	m, err := a.Store.Metadata(uuid)
+	if err != nil {
+		return "", err
+	}
+	job, err := ParseJob(m)
+	if err != nil {
+		return "", fmt.Errorf("effect %s: %w", e.Key, err)
+	}
 	ws, err := workspace.Open(a.Store.WorkspaceDir(uuid))
 	if err != nil {
 		return "", err
@@ -85,11 +97,14 @@ func (a *Agent) Push(ctx context.Context, uuid string, e contextstore.Effect) (s
 	if head != p.Commit {
 		return "", i18n.E("agent.not_the_commit", p.Branch, a.Store.WorkspaceDir(uuid), short(head), short(p.Commit))
 	}
+	if job.Ask != nil {
+		return a.pushHosted(ctx, uuid, ws, p)
+	}
 	return p.Branch + " " + p.Commit, ws.Deliver(ctx)
 }
 
 // Comment delivers a comment, once: the comments file holds its key.
-func (a *Agent) Comment(_ context.Context, uuid string, e contextstore.Effect) (string, error) {
+func (a *Agent) Comment(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
 	var c commentEffect
 	if err := json.Unmarshal(e.Data, &c); err != nil {
 		return "", fmt.Errorf("effect %s: %w", e.Key, err)
@@ -102,26 +117,53 @@ func (a *Agent) Comment(_ context.Context, uuid string, e contextstore.Effect) (
 	if err != nil {
 		return "", fmt.Errorf("effect %s: %w", e.Key, err)
 	}
+	if job.Ask != nil {
+		return a.postHosted(ctx, m, e.Key, c.Body)
+	}
 	return folder.CommentsPath(job.Issue), folder.AppendComment(job.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
 }
 
-// Ended is the final summary and the comment of a run that somebody stopped
-// while no process worked on it.
-func (a *Agent) Ended(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
-	key := v.Metadata.TaskKey
-	summary := fmt.Sprintf("Task: %s (#%s)\nOutcome: %s. %s\n", v.Metadata.Title, key.ID, o.Status, o.Reason)
+// Changed is the final summary of a run that somebody stopped while no process
+// worked on it, and what the world must see of a change that somebody made.
+func (a *Agent) Changed(ctx context.Context, v contextstore.View, o task.Outcome) (summary string, effects []contextstore.Effect, err error) {
+	key, id := v.Metadata.TaskKey, v.Metadata.UUID
+	if o.Status.Final() {
+		reason := o.Reason
+		if o.Status == task.Stopped { // no person is named to later runs
+			reason = a.Lang.T("agent.asked_stop", "somebody")
+		}
+		summary = fmt.Sprintf("Task: %s (#%s)\nOutcome: %s. %s\n", oneLine(v.Metadata.Title), key.ID, o.Status, reason) + a.lastWordsOf(v)
+	}
 	job, err := ParseJob(v.Metadata)
-	if err != nil || job.Issue == "" {
-		return summary, nil, nil // without a job there is nobody to tell
+	if err != nil || job.Issue == "" && job.Ask == nil {
+		return summary, nil, nil //nolint:nilerr // without a job there is nobody to tell
 	}
-	text := a.Lang.T("agent.comment_"+string(o.Status)) + "\n\n" + o.Reason + "\n\n" + a.Lang.T("agent.comment_run", v.Metadata.UUID, v.Metadata.UUID[:8]) + "\n"
-	said, err := a.mayComment(ctx, v, o.Status, text)
-	if err == nil {
-		err = said.Reason
+	if job.Ask == nil && !o.Status.Final() {
+		return summary, nil, nil // a folder hears of ends only
 	}
-	if err != nil { // it is stopped all the same
-		return summary + i18n.E("agent.not_told", err).Error() + "\n", nil, nil
+	at, saved := stage(o.Status, v.State.Generation), ""
+	if job.Ask != nil && o.Status == task.Stopped {
+		e, said, err := a.keep(ctx, v)
+		if err != nil { // it is stopped all the same
+			summary += a.Store.Redact(err.Error()) + "\n"
+		} else if e != nil {
+			effects, saved = append(effects, *e), said
+		}
 	}
-	e, err := a.commentOn(v.Metadata.UUID, o.Status, said.Text)
-	return summary, []contextstore.Effect{e}, err
+	if o.Status != task.Queued {
+		text := a.Lang.T("agent.comment_"+string(o.Status)) + "\n\n" + o.Reason + "\n\n" + saved + a.Lang.T("agent.comment_run", id, id[:8]) + "\n"
+		said, err := a.mayComment(ctx, v, o.Status, text)
+		if err == nil {
+			err = said.Reason
+		}
+		if err != nil { // it is stopped all the same
+			summary += i18n.E("agent.not_told", err).Error() + "\n"
+		} else if e, err := a.commentOn(id, at, said.Text); err == nil {
+			effects = append(effects, e)
+		}
+	}
+	if job.Ask != nil {
+		effects = append(effects, labelsOf(id, at))
+	}
+	return summary, effects, nil
 }

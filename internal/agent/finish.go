@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -19,30 +21,36 @@ import (
 const maxPatch = 64 << 20
 
 // commit records the tree as one commit on the base, with the issue's id, and
-// returns its hash, "" where nothing changed. A patch that holds a secret is
-// refused, never rewritten (DESIGN §2.7).
+// returns its hash, "" where nothing changed.
 func (r *run) commit(ctx context.Context) (string, error) {
+	return r.commitTree(ctx, r.ws, r.ledger.Metadata(), r.final)
+}
+
+// commitTree is commit for a run that need not be worked on; said is what the
+// model says of it. A patch that holds a secret is refused, never rewritten
+// (DESIGN §2.7).
+func (a *Agent) commitTree(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, said string) (string, error) {
 	var patch limited
-	if err := r.ws.PatchText(ctx, &patch); err != nil {
+	if err := ws.PatchText(ctx, &patch); err != nil {
 		return "", err
 	}
-	if found := r.Secrets(addedLines(patch.String())); len(found) > 0 {
+	if found := a.Secrets(addedLines(patch.String())); len(found) > 0 {
 		return "", &taskError{i18n.E("agent.secret_in_patch", strings.Join(found, ", "))}
 	}
-	id := r.ledger.Metadata().TaskKey.ID
-	message, err := r.message(fmt.Sprintf("%s (#%s)\n\n%s", subject(r.ledger.Metadata().Title), id, cut(strings.TrimSpace(r.final), 4000)))
+	id := m.TaskKey.ID
+	message, err := a.message(fmt.Sprintf("%s (#%s)\n\n%s", subject(m.Title), id, cut(strings.TrimSpace(said), 4000)))
 	if err != nil {
 		return "", err
 	}
-	hash, err := r.ws.Commit(ctx, workspace.CommitOptions{
+	hash, err := ws.Commit(ctx, workspace.CommitOptions{
 		Message:    message,
-		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: r.ledger.UUID()}},
-		AuthorName: r.AuthorName, AuthorEmail: r.AuthorEmail, When: r.Now(),
+		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: m.UUID}},
+		AuthorName: a.AuthorName, AuthorEmail: a.AuthorEmail, When: a.Now(),
 	})
 	if errors.Is(err, workspace.ErrNothingToCommit) {
 		err = nil
 	}
-	if hash == r.ws.Base() {
+	if hash == ws.Base() {
 		hash = ""
 	}
 	return hash, err
@@ -85,24 +93,58 @@ type taskError struct{ error }
 func (e *taskError) Unwrap() error { return e.error }
 
 // handOver makes sure that the branch can be put into the user's repository.
-// It is the transition that promises it, and the outbox that does it.
-func (r *run) handOver(ctx context.Context) error {
+// It is the transition that promises it, and the outbox that does it. more
+// reports that somebody said something since the last answer, while the checks
+// ran or the forge was asked: then nothing is handed over yet.
+func (r *run) handOver(ctx context.Context, loop *turn.Loop) (more bool, err error) {
+	if more, err = r.objected(ctx, loop); err != nil || more {
+		return more, err
+	}
 	if err := r.ledger.Activity(contextstore.Completing, "hand_over"); err != nil {
-		return err
+		return false, err
 	}
 	if r.report.Commit == "" {
-		return nil
+		return false, nil
 	}
-	if err := r.ws.CheckDeliver(ctx); err != nil {
-		return err
+	if r.Host == nil {
+		if err := r.ws.CheckDeliver(ctx); err != nil {
+			return false, err
+		}
+		return false, r.mayPush(ctx)
 	}
-	return r.mayPush(ctx)
+	if err := r.mayPush(ctx); err != nil {
+		return false, err
+	}
+	if err := r.mayHand(ctx); err != nil {
+		return false, err
+	}
+	if more, err = r.objected(ctx, loop); err != nil || more {
+		return more, err
+	}
+	r.handed = true
+	return false, r.propose(ctx)
 }
 
 // conclude turns how the work ended into the outcome of the task. What was not
 // the task's own failure (no model, no disk) pauses it where there is something
 // to go on with.
 func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outcome {
+	o := r.ended(ctx, err, lang)
+	if n := r.left.All; n > 0 && (o.Status == task.Completed || o.Status == task.Failed) {
+		names := strings.Join(r.left.Paths[:min(len(r.left.Paths), shownLeft)], ", ")
+		if n > shownLeft {
+			names += ", " + lang.T("agent.comment_more", n-shownLeft)
+		}
+		o.Reason = lang.T("agent.left_out", o.Reason, names)
+	}
+	return o
+}
+
+// shownLeft is how many repositories that were left out the outcome names.
+const shownLeft = 3
+
+// ended is conclude without what the commit is without.
+func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome {
 	if err == nil {
 		return task.Outcome{Status: task.Completed, Reason: r.verification(lang)}
 	}
@@ -111,20 +153,31 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 	var small *memory.TooSmallError
 	var checks *checksError
 	var own *taskError
+	var barred *barredError
 	var setup *setupError
 	var asked *requestError
+	var open *openPointsError
+	var stuck *planning.StuckError
 	o := task.Outcome{Status: task.Failed}
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errOverTime):
 		o.Reason = lang.T("agent.budget", r.Budget.Time, r.Budget.Time, "budget.max_minutes")
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrShutdown):
+		o.Status = task.Queued // no fault of the run: the next process goes on with it
 	case ctx.Err() != nil && errors.As(context.Cause(ctx), &asked):
-		o.Status, o.Reason = asked.status(), lang.T("agent.asked_"+string(asked.Action), asked.By)
+		o.Status, o.Reason, r.askedBy = asked.status(), lang.T("agent.asked_"+string(asked.Action), asked.By), asked.By
 	case ctx.Err() != nil && r.StopAsked != nil && r.StopAsked():
 		o.Status, o.Reason = task.Stopped, lang.T("agent.stopped")
 	case ctx.Err() != nil:
 		o.Status, o.Reason = task.Paused, lang.T("agent.paused")
+	case r.Host != nil && (r.ws == nil || r.ledger.State().LLMCallCount == 0) && later(err):
+		o.Status, o.Reason = task.Queued, lang.Error(err) // nothing was begun that could have failed
 	case errors.As(err, &checks):
 		o.Reason = lang.T(checks.key, commands(checks.runs))
+	case errors.As(err, &open):
+		o.Reason = lang.T("agent.open_points_failed", openPoints(open.points))
+	case errors.As(err, &stuck):
+		o.Reason = lang.T("agent.stuck", stuck.What)
 	case errors.As(err, &setup):
 		o.Reason = setup.reason(lang)
 		r.unready = &setup.run
@@ -147,6 +200,8 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 		if model.Kind != llm.KindScriptEnded && r.ledger.State().LLMCallCount > 0 {
 			o.Status = task.Paused
 		}
+	case errors.As(err, &barred):
+		o.Status, o.Reason = task.Paused, lang.T("agent.barred", lang.Error(barred.error))
 	case diskTrouble(err):
 		o.Status, o.Reason = task.Paused, lang.T("agent.disk", err)
 	case errors.As(err, &own):
@@ -160,10 +215,33 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 	return o
 }
 
-// verification says in one line what the checks showed.
+// verification says in one line what the checks showed, and what they could not.
 func (r *run) verification(l i18n.Lang) string {
 	v := judge(r.before, r.after)
+	text := r.shown(l, v)
+	if len(v.notFound) > 0 {
+		text = l.T("agent.also_not_found", text, commands(v.notFound))
+	}
+	if left := r.notRunText(l); left != "" {
+		text = l.T("agent.also_not_run", text, left)
+	}
+	if len(r.judged.Open) > 0 {
+		text = l.T("agent.also_open", text, openPoints(r.judged.Open))
+	}
+	if r.judged.Unjudged {
+		text = l.T("agent.also_unjudged", text)
+	}
+	return text
+}
+
+// shown is verification for the checks that could be run.
+func (r *run) shown(l i18n.Lang, v verdict) string {
+	able := len(v.notFound)+len(r.notRun) == 0
 	switch {
+	case v.none && !able && r.report.Commit == "":
+		return l.T("agent.no_change_not_run")
+	case v.none && !able:
+		return l.T("agent.unverified_not_run")
 	case v.none && r.report.Commit == "":
 		return l.T("agent.no_change_none")
 	case v.none:
@@ -171,9 +249,16 @@ func (r *run) verification(l i18n.Lang) string {
 	case len(v.red) > 0:
 		return l.T("agent.unverified_red", commands(v.red))
 	case r.report.Commit == "":
-		return l.T("agent.no_change", commands(r.after))
+		return l.T("agent.no_change", commands(ran(r.after, v.notFound)))
 	}
-	return l.T("agent.verified", commands(r.after))
+	return l.T("agent.verified", commands(ran(r.after, v.notFound)))
+}
+
+// ran are the checks that could be run.
+func ran(all, notFound []contextstore.CheckRun) []contextstore.CheckRun {
+	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool {
+		return slices.ContainsFunc(notFound, func(n contextstore.CheckRun) bool { return n.Command == c.Command })
+	})
 }
 
 func commands(runs []contextstore.CheckRun) string {
@@ -188,12 +273,14 @@ func commands(runs []contextstore.CheckRun) string {
 func (r *run) end(ctx context.Context) error {
 	o := &r.report.Outcome
 	var effects []contextstore.Effect
-	if o.Status.Final() {
-		o.Summary = r.summary()
+	if o.Status.Final() || r.Host != nil && o.Status == task.Paused {
 		var err error
 		if effects, err = r.effects(); err != nil {
 			return errors.Join(err, r.ledger.Close())
 		}
+	}
+	if err := r.bar(ctx, r.barred && o.Status == task.Paused); err != nil {
+		r.log.Warn(err.Error())
 	}
 	err := r.ledger.Transition(ctx, *o, effects...)
 	var unfinished *contextstore.UnfinishedError
@@ -234,30 +321,29 @@ func StillOpen(err error) bool {
 func (r *run) comment(l i18n.Lang) string {
 	var b strings.Builder
 	o := r.report.Outcome
-	b.WriteString(l.T("agent.comment_"+string(o.Status)) + "\n\n" + o.Reason + "\n")
-	if r.report.Commit != "" && o.Status == task.Completed {
+	reason := o.Reason
+	if r.Host != nil {
+		reason = r.public(reason)
+	}
+	b.WriteString(l.T("agent.comment_"+string(o.Status)) + "\n\n" + reason + "\n")
+	switch {
+	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", short(r.report.Commit), r.report.Branch) + "\n")
-	} else if r.report.Tree != "" && len(r.report.Files) > 0 {
+	case r.handed && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
+	case r.Host != nil && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
+	case r.report.Tree != "" && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
 	}
-	for i, f := range r.report.Files {
-		if i == 20 {
-			b.WriteString("- " + l.T("agent.comment_more", len(r.report.Files)-i) + "\n")
-			break
-		}
-		b.WriteString("- " + f + "\n")
-	}
-	if len(r.before)+len(r.after) > 0 {
-		b.WriteString("\n" + l.T("agent.comment_checks") + "\n")
-		for _, c := range r.before {
-			b.WriteString("- " + l.T("agent.comment_before", c.Command, result(l, c)) + "\n")
-		}
-		for _, c := range r.after {
-			b.WriteString("- " + l.T("agent.comment_after", c.Command, result(l, c)) + "\n")
-		}
-	}
+	b.WriteString(listed(l, r.report.Files))
+	b.WriteString(r.evidence(l))
+	b.WriteString(r.notes(l))
 	if r.unready != nil && r.unready.Output != "" {
 		b.WriteString("\n" + l.T("agent.comment_setup") + "\n\n" + fenced(cutFront(r.unready.Output, 4000)))
+	}
+	if plan := r.planText(l); plan != "" {
+		b.WriteString("\n" + l.T("agent.comment_plan") + "\n" + plan)
 	}
 	if r.final != "" {
 		b.WriteString("\n" + l.T("agent.comment_said") + "\n\n" + quote(cut(r.final, 4000)) + "\n")
@@ -265,7 +351,27 @@ func (r *run) comment(l i18n.Lang) string {
 	if r.Scripted {
 		b.WriteString("\n" + l.T("agent.scripted") + "\n")
 	}
+	if r.Host != nil && o.Status == task.Paused {
+		b.WriteString("\n" + l.T("agent.comment_resume") + "\n")
+	}
+	if len(r.unheard) > 0 {
+		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + listed(l, r.unheard))
+	}
+	b.WriteString(r.heritageNotice(l))
 	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
+	return b.String()
+}
+
+// listed are the first of some files, as a list.
+func listed(l i18n.Lang, files []string) string {
+	var b strings.Builder
+	for i, f := range files {
+		if i == 20 {
+			b.WriteString("- " + l.T("agent.comment_more", len(files)-i) + "\n")
+			break
+		}
+		b.WriteString("- " + f + "\n")
+	}
 	return b.String()
 }
 
@@ -275,8 +381,21 @@ func result(l i18n.Lang, c contextstore.CheckRun) string {
 		return l.T("agent.passed")
 	case c.TimedOut:
 		return l.T("agent.timed_out")
+	case c.Limit != "":
+		return l.T("agent.over_limit", limitText(l, c.Limit, c.Bound))
 	}
 	return l.T("agent.failed", c.ExitCode)
+}
+
+// limitText names a limit of the sandbox, and how much it allows; "" for none.
+func limitText(l i18n.Lang, limit, bound string) string {
+	switch {
+	case limit == "":
+		return ""
+	case bound == "":
+		return l.T("limit." + limit)
+	}
+	return l.T("limit."+limit, bound)
 }
 
 func quote(s string) string {
@@ -284,27 +403,3 @@ func quote(s string) string {
 }
 
 func short(hash string) string { return hash[:min(10, len(hash))] }
-
-// summary is the final summary: what later runs of the same issue may inherit,
-// put together from the records without a model (store-v2 §4.4).
-func (r *run) summary() string {
-	var b strings.Builder
-	o := r.report.Outcome
-	fmt.Fprintf(&b, "Task: %s (#%s)\nOutcome: %s. %s\n", r.ledger.Metadata().Title, r.ledger.Metadata().TaskKey.ID, o.Status, o.Reason)
-	if r.report.Commit != "" {
-		fmt.Fprintf(&b, "Commit: %s on %s\n", r.report.Commit, r.report.Branch)
-	}
-	if len(r.report.Files) > 0 {
-		fmt.Fprintf(&b, "Changed: %s\n", strings.Join(r.report.Files[:min(50, len(r.report.Files))], ", "))
-	}
-	for _, c := range r.after {
-		fmt.Fprintf(&b, "Check `%s`: exit code %d\n", c.Command, c.ExitCode)
-	}
-	if r.final != "" {
-		fmt.Fprintf(&b, "Last answer: %s\n", cut(r.final, 4000))
-	}
-	if r.Scripted {
-		b.WriteString("The answers came from a script; no model was called.\n")
-	}
-	return b.String()
-}

@@ -6,12 +6,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/mcp"
@@ -30,10 +31,21 @@ type offered struct {
 
 // readOffered returns what the model was shown by an earlier owner; nil where
 // it was shown nothing yet.
-func (r *run) readOffered() ([]llm.Tool, error) {
-	raw, err := os.ReadFile(filepath.Join(r.ledger.Dir(), offeredFile))
+func (r *run) readOffered() ([]llm.Tool, error) { return Offered(r.ledger.Dir()) }
+
+// Offered returns the definitions of tools that the model is shown in the context
+// whose directory it is; nil where none are on record.
+func Offered(dir string) ([]llm.Tool, error) {
+	f, err := disk.OpenPlain(filepath.Join(dir, offeredFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the offered tools: %w", err)
+	}
+	raw, err := io.ReadAll(f)
+	if cerr := f.Close(); err == nil {
+		err = cerr
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the offered tools: %w", err)
@@ -44,6 +56,9 @@ func (r *run) readOffered() ([]llm.Tool, error) {
 	}
 	return o.Tools, nil
 }
+
+// ToolBytes is about how many bytes of a request the definition of a tool takes.
+func ToolBytes(t llm.Tool) int { return len(t.Name) + len(t.Description) + len(t.Schema) + 80 }
 
 // offer returns the definitions that the model is shown: those that it was shown
 // before, else those of tools, which are kept for the next owner.

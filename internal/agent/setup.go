@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +31,7 @@ func (e *setupError) reason(l i18n.Lang) string {
 func (r *run) setup(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
 	key := r.ledger.Metadata().TaskKey
 	done, err := r.ws.Setup(ctx, workspace.SetupOptions{
-		Commands: r.Setup, Dir: r.Store.SetupDir(key.Owner + "-" + key.Repo), Late: r.ledger.LastSeq() > 0 && !r.lost,
+		Commands: r.Setup, Dir: r.Store.SetupDir(key.Owner, key.Repo), Given: given(r.Env), Late: r.ledger.LastSeq() > 0 && !r.lost,
 		Run: func(ctx context.Context, c workspace.SetupCommand, files string, env map[string]string) error {
 			return r.runSetup(ctx, spec, c, files, env)
 		},
@@ -47,6 +48,15 @@ func (r *run) setup(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error
 	spec.ReadOnly = append(slices.Clone(spec.ReadOnly), done.Files)
 	spec.Env = merged(done.Env, spec.Env)
 	return spec, nil
+}
+
+// given are the variables of the configuration, by which a setup is known.
+func given(env map[string]string) []string {
+	all := make([]string, 0, len(env))
+	for _, k := range slices.Sorted(maps.Keys(env)) {
+		all = append(all, k+"="+env[k])
+	}
+	return all
 }
 
 // merged joins variables; what the configuration says wins.
@@ -70,7 +80,9 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 		if r.Online == nil {
 			return &taskError{i18n.E("agent.setup_network", c.Run)}
 		}
-		if shell, err = r.Online(spec, r.Registries); err != nil {
+		if shell, err = r.Online(spec, r.Registries); isKey(err, "sandbox.no_allow_list") {
+			return &taskError{i18n.E("agent.setup_network", c.Run)}
+		} else if err != nil {
 			return err
 		}
 	}
@@ -79,6 +91,12 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 		err = &setupError{check}
 	}
 	return err
+}
+
+// isKey reports an error that is told by the text of a key.
+func isKey(err error, key string) bool {
+	var e *i18n.Error
+	return errors.As(err, &e) && e.Key == key
 }
 
 // maxNamed is how many submodules the model is told by name.

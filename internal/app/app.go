@@ -66,6 +66,8 @@ type Env struct {
 	// Sanitizer, if set, hears what masks the secrets of the settings, before
 	// any error can quote one.
 	Sanitizer func(*redact.Sanitizer)
+	// Adjust, if set, changes the settings once they were read.
+	Adjust func(*config.Config)
 }
 
 // defaultConfig is the file that is read where none is named, if it exists.
@@ -97,6 +99,8 @@ type system struct {
 	tape     *record.File       // nil records nothing
 	ended    *contextstore.View // the run to be resumed, where it has ended
 	source   *workspace.Source  // of a new run
+	hosted   bool               // the run to be resumed lies at a forge
+	hosts    map[string]*agent.Host
 }
 
 // Run carries one issue or message to its end, or takes up an interrupted run.
@@ -111,6 +115,7 @@ func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 	if s.cfg, err = LoadConfig(s.opt.Config, env.Getenv); err != nil {
 		return agent.Report{}, &ConfigError{err}
 	}
+	s.adjust()
 	s.prepare()
 	if !s.cfg.ContextStorage.Enabled {
 		return s.temporary(ctx)
@@ -179,6 +184,11 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	}
 	began := false
 	defer func() { s.recorded(began) }()
+	if s.hosted {
+		if err := s.openHosts(); err != nil {
+			return report, &ConfigError{err}
+		}
+	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
 	}
@@ -205,14 +215,15 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		return report, err
 	}
 	s.audit("claim", id, "")
+	a := s.agent(client, &spec, c.Metadata().TaskKey, shell)
 	if s.tape != nil {
 		began = true
 		if err := s.tape.Seed(record.Answers(func(f func(contextstore.Message) bool) error { return c.Messages(0, f) })); err != nil {
 			return report, errors.Join(&ConfigError{err}, c.Close())
 		}
-		client = record.New(client, s.tape.Writer)
+		a.Client = record.New(client, s.tape.Writer) // what summarises is no part of it
 	}
-	report, err = s.agent(client, &spec, shell).Execute(ctx, c)
+	report, err = a.Execute(ctx, c)
 	if s.env.Stats != nil {
 		st := c.State()
 		*s.env.Stats = Stats{Disk: s.fs.Counts(), RowUpdates: s.store.RowUpdates(), LLMCalls: st.LLMCallCount, ToolCalls: st.ToolCallCount,
@@ -236,7 +247,7 @@ func (s *system) clean(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()
 	done, err := workspace.Clean(ctx, workspace.CleanOptions{
-		Workspaces: filepath.Dir(s.store.WorkspaceDir("x")), Mirrors: s.store.MirrorsDir(), Setups: filepath.Dir(s.store.SetupDir("x")),
+		Workspaces: filepath.Dir(s.store.WorkspaceDir("x")), Mirrors: s.store.MirrorsDir(), Setups: s.store.SetupsDir(), Old: s.store.OldCacheDir(),
 		Ended:   func(uuid string) (time.Time, bool) { return s.store.Settled(ctx, uuid) },
 		KeepFor: time.Duration(s.cfg.Workspace.KeepDays) * 24 * time.Hour, MaxBytes: int64(s.cfg.Workspace.MaxGB * 1e9), Now: s.env.Now(),
 	})
@@ -296,7 +307,7 @@ func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, e
 
 // prepare makes what everything else is told by: the sanitizer and the log.
 func (s *system) prepare() {
-	s.redact = redact.New(s.cfg.Secrets(), s.cfg.Security.Regexps())
+	s.redact = redact.New(s.known(), s.cfg.Security.Regexps())
 	if s.env.Sanitizer != nil {
 		s.env.Sanitizer(s.redact)
 	}
@@ -323,26 +334,41 @@ func (s *system) open(ctx context.Context) (err error) {
 			return i18n.Lang(s.cfg.Language).T("agent.asked_"+string(do), by)
 		},
 		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
-		Ended: func(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
-			return s.poster().Ended(ctx, v, o)
+		Changed: func(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
+			return s.poster().Changed(ctx, v, o)
 		}})
+	if err == nil {
+		for _, h := range s.hosts {
+			h.Mirrors = &workspace.Mirrors{Dir: s.store.MirrorsDir(), Now: s.env.Now, FS: s.fs}
+		}
+	}
 	return err
 }
 
 // poster is an agent that works on nothing and only delivers.
 func (s *system) poster() *agent.Agent {
-	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, Door: s.door()}
+	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets}
 }
 
 func (s *system) outbox() *dispatch.Outbox {
 	a := s.poster()
-	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: map[string]dispatch.Handler{agent.EffectPush: a.Push, agent.EffectComment: a.Comment}}
+	mine := func(source string) bool { return source == "folder" || s.hosts[source] != nil }
+	said := []string{agent.EffectComment, agent.EffectLabels}
+	return &dispatch.Outbox{Store: s.store, Log: s.log, Mine: mine, Lasting: agent.Lasting, Held: agent.Held, Explain: i18n.Lang(s.cfg.Language).Error, Handlers: map[string]dispatch.Handler{agent.EffectPush: a.Push, agent.EffectComment: a.Comment,
+		agent.EffectPull: a.Propose, agent.EffectLabels: a.SetLabels},
+		Apart:     map[string][]string{agent.EffectPush: said, agent.EffectPull: said, agent.EffectComment: said, agent.EffectLabels: said},
+		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{agent.EffectComment: a.CommentMeanwhile}}
 }
 
 // deliver hands over what an ended run still owes.
 func (s *system) deliver(ctx context.Context) (agent.Report, error) {
 	v := s.ended
 	report := agent.Report{UUID: v.Metadata.UUID, Dir: v.Dir, Outcome: task.Outcome{Status: v.Status()}}
+	if s.hosted {
+		if err := s.openHosts(); err != nil {
+			return report, &ConfigError{err}
+		}
+	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
 	}

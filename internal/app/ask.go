@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 )
@@ -35,6 +36,14 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	if err != nil {
 		return "", a, &ConfigError{err}
 	}
+	job, jerr := agent.ParseJob(v.Metadata)
+	hosted := jerr == nil && job.Ask != nil
+	if hosted {
+		// Without a login the daemon delivers what the world is to see.
+		if err := s.openHosts(); err != nil {
+			s.log.Debug(err.Error())
+		}
+	}
 	if err := s.open(ctx); err != nil {
 		return "", a, &ConfigError{err}
 	}
@@ -43,5 +52,16 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		return v.Metadata.UUID, a, &ConfigError{err}
 	}
 	s.audit(string(opt.Action), v.Metadata.UUID, string(a.Status))
+	if hosted {
+		if opt.Action == contextstore.Pause {
+			err = s.poster().Bar(ctx, v.Metadata.UUID, false) // a person's word counts for more
+		}
+		if s.hosts[v.Metadata.TaskKey.Source] == nil {
+			return v.Metadata.UUID, a, err
+		}
+	}
+	if err != nil {
+		return v.Metadata.UUID, a, err
+	}
 	return v.Metadata.UUID, a, s.outbox().Deliver(ctx, v.Metadata.UUID)
 }

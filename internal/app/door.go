@@ -14,7 +14,7 @@ import (
 func (s *system) door() agent.Door {
 	c := s.cfg.Broker
 	return agent.Door{
-		Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: s.redact, Known: s.cfg.Secrets(), Hosts: c.AllowedHosts, Mentions: c.Mentions}),
+		Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: s.redact, Known: s.known(), Hosts: append(forgeHosts(s.cfg.GitHub.URL), c.AllowedHosts...), Mentions: c.Mentions}),
 		Settings: broker.Settings{
 			Trifecta: c.Trifecta, RepositoryUntrusted: c.RepositoryUntrusted, Labels: c.Labels, WebHosts: c.WebHosts, MaxTextBytes: c.MaxTextBytes, MaxPatchMB: c.MaxPatchMB,
 			MaxComments: c.MaxComments, MaxLabels: c.MaxLabels, MaxPushes: c.MaxPushes, MaxPullRequests: c.MaxPullRequests, MaxMessages: c.MaxMessages, MaxWebRequests: c.MaxWebRequests,

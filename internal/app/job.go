@@ -43,7 +43,7 @@ func (s *system) readJob() error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
+	s.opt.Resume, s.opt.BaseDir, s.hosted = v.Metadata.UUID, base, job.Ask != nil
 	if s.opt.Config == "" {
 		s.opt.Config = job.Config
 	}

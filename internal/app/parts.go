@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,12 +14,16 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
 	"toritsugi/internal/models"
+	"toritsugi/internal/planning"
+	repository "toritsugi/internal/project"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/tool/policy"
-	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
 
@@ -48,36 +53,29 @@ func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner,
 }
 
 // agent puts the agent together.
-func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
+func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
 	cfg := s.cfg
 	a := &agent.Agent{
 		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language), Reader: s.env.Lang,
-		Secrets: func(text string) []string {
-			var shown []string
-			for _, f := range s.redact.FindSecrets(text) {
-				if f.Token == redact.Redacted {
-					f.Token = f.Kind // says more
-				}
-				shown = append(shown, f.Token)
-			}
-			slices.Sort(shown)
-			return slices.Compact(shown)
-		},
+		Secrets:      s.secrets,
 		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
-		Budget: turn.Budget{Turns: cfg.Budget.MaxTurns, Tokens: int64(cfg.Budget.MaxTokens), Time: time.Duration(cfg.Budget.MaxMinutes) * time.Minute,
-			Cost: microUSD(cfg.Budget.MaxCostUSD), Answers: int64(spec.JobTokens)},
+		Budget:       budget(cfg, spec),
 		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
 		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
 		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
 		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail, Door: s.door(),
+		BranchPattern: cfg.Workspace.BranchPattern, Hosts: s.hosts,
+		Memory:   s.memory(spec),
 		Scripted: client.Provider() == "script", StopAsked: s.env.StopAsked,
 	}
+	rules, files := cfg.ProjectAgentRules, cfg.FileListContext
+	a.Project = repository.Options{Rules: rules.Enabled, MaxFile: rules.MaxFileSize, MaxTotal: rules.MaxTotalSize, Map: files.Enabled, MaxDepth: files.MaxDepth}
 	for _, c := range cfg.Checks {
 		timeout := c.Timeout()
 		if timeout == 0 {
 			timeout = a.CheckTimeout
 		}
-		a.Checks = append(a.Checks, agent.Check{Command: c.Run, Timeout: timeout})
+		a.Checks = append(a.Checks, agent.Check{Command: c.Run, Timeout: timeout, Reports: c.JUnit})
 	}
 	for _, c := range cfg.Setup {
 		timeout := c.Timeout()
@@ -87,18 +85,66 @@ func (s *system) agent(client llm.Client, spec *models.Spec, shell func(sandbox.
 		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
 	}
 	a.Registries, a.Commands, a.RefuseAsked = cfg.Workspace.Registries, s.commands, cfg.Commands.OnAsk == "refuse"
-	a.Online = func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
-		spec.Network = sandbox.Network{AllowHosts: hosts}
-		return shell(spec)
-	}
-	for _, m := range cfg.MCPServers {
-		a.Servers = append(a.Servers, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, URL: m.URL, Header: m.Headers,
-			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted}})
-	}
+	a.Online = online(shell)
+	a.Servers, a.Access = servers(cfg), access(cfg, cmp.Or(spec.Role, models.Task), project)
+	inherit := cfg.ContextInheritance
+	a.Inheritance = memory.Inheritance{Enabled: inherit.Enabled, Expiry: inherit.Expiry(), MaxTokens: inherit.MaxInheritedTokens, FollowLinks: inherit.FollowLinks,
+		History: func(uuid string) string {
+			return planning.HistoryFile(s.store.BaseDir, cfg.Planning.History.Directory, uuid)
+		}}
+	a.Planning = planned(cfg)
+	a.Strict, a.Notice, a.Summarizer = s.redact.Strict().String, s.env.Notice, s.summarizer(client, spec, project)
 	if cfg.IsSet("checks") && a.Checks == nil {
 		a.Checks = []agent.Check{}
 	}
 	return a
+}
+
+// secrets are what looks like secrets in a text, as people may see it.
+func (s *system) secrets(text string) (shown []string) {
+	for _, f := range s.redact.FindSecrets(text) {
+		if f.Token == redact.Redacted {
+			f.Token = f.Kind // says more
+		}
+		shown = append(shown, f.Token)
+	}
+	slices.Sort(shown)
+	return slices.Compact(shown)
+}
+
+// online lets the commands of a runner reach hosts.
+func online(shell func(sandbox.Spec) (sandbox.Runner, error)) func(sandbox.Spec, []string) (sandbox.Runner, error) {
+	return func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
+		spec.Network = sandbox.Network{AllowHosts: hosts}
+		return shell(spec)
+	}
+}
+
+// servers are the servers of tools of the settings.
+func servers(cfg *config.Config) (all []agent.Server) {
+	for _, m := range cfg.MCPServers {
+		all = append(all, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, URL: m.URL, Header: m.Headers,
+			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted}})
+	}
+	return all
+}
+
+// access are the rules for tools that hold for a role and a project.
+func access(cfg *config.Config, role string, project task.Key) (all []tool.Access) {
+	add := func(of string, allow, deny []string) {
+		if len(allow)+len(deny) > 0 {
+			all = append(all, tool.Access{Of: of, Allow: allow, Deny: deny})
+		}
+	}
+	add("the setting tools", cfg.Tools.Allow, cfg.Tools.Deny)
+	own := cfg.Tools.Roles.Role(role)
+	add("the role "+role, own.Allow, own.Deny)
+	for _, p := range cfg.Tools.Projects {
+		if p.Matches(project.Owner, project.Repo) {
+			add("the project "+p.Project, p.Allow, p.Deny)
+		}
+	}
+	return all
 }
 
 // microUSD is an amount of US dollars in millionths: at least one, since none
@@ -119,9 +165,9 @@ func CheckRules(cfg *config.Config) error {
 
 // rules are the built-in rules for commands, and those of a file over them.
 func rules(file string) (*policy.Policy, error) {
-	own, err := policy.Default()
-	if err != nil || file == "" {
-		return newPolicy(err, own)
+	own := policy.Default()
+	if file == "" {
+		return policy.New(own)
 	}
 	f, err := disk.OpenPlain(file)
 	if err != nil {
@@ -136,14 +182,10 @@ func rules(file string) (*policy.Policy, error) {
 		return nil, i18n.E("app.rules", file, err)
 	}
 	more, err := policy.Parse(file, data)
-	return newPolicy(err, own, more)
-}
-
-func newPolicy(err error, sets ...[]policy.Rule) (*policy.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return policy.New(sets...)
+	return policy.New(own, more)
 }
 
 // maxRules is the most bytes of a file of rules.

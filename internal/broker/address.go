@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -33,14 +32,14 @@ func hostListed(list []string, host string) bool {
 
 // web splits a web address as strictly as can be: whoever reads it differently
 // than others do is not to be tricked by that.
-var web = regexp.MustCompile(`^(?i:https?)://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:@-]*)?$`)
+var web = pattern(`^(?i:https?)://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:@-]*)?$`)
 
 // allowed reports whether an address leads to a host on the list.
 func (f *Filter) allowed(address string) bool {
 	if _, host, ok := strings.Cut(address[:min(len(address), maxURL)], "://"); !ok || !hostListed(f.o.Hosts, strings.ToLower(hostAt(host))) {
 		return false // most are: the exact look is dear
 	}
-	m := web.FindStringSubmatch(address)
+	m := web().FindStringSubmatch(address)
 	if m == nil {
 		return false
 	}
@@ -49,10 +48,10 @@ func (f *Filter) allowed(address string) bool {
 }
 
 var (
-	absolute = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]{0,30})\\?:\\?[/\\]\\?[/\\]`)
-	wwwHost  = regexp.MustCompile(`(?i)www\\?\.`)
-	dataURI  = regexp.MustCompile(`(?i)\b(?:data\s*:\s*(?:[a-z0-9.+-]+/[a-z0-9.+-]+\s*)?[;,]|(?:javascript|vbscript)\s*:\S)`)
-	bareHost = regexp.MustCompile(`(?i)(?:[a-z0-9][a-z0-9-]{0,62}\.)+[a-z]{2,24}[/?]`)
+	absolute = pattern(`(?i)([a-z][a-z0-9+.-]{0,30})\\?:\\?[/\\]\\?[/\\]`)
+	wwwHost  = pattern(`(?i)www\\?\.`)
+	dataURI  = pattern(`(?i)\b(?:data\s*:\s*(?:[a-z0-9.+-]+/[a-z0-9.+-]+\s*)?[;,]|(?:javascript|vbscript)\s*:\S)`)
+	bareHost = pattern(`(?i)(?:[a-z0-9][a-z0-9-]{0,62}\.)+[a-z]{2,24}[/?]`)
 )
 
 // addresses makes addresses of unknown hosts such that no reader turns them
@@ -70,7 +69,7 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 			}
 		}
 	}
-	for _, m := range absolute.FindAllStringSubmatchIndex(s, -1) {
+	for _, m := range absolute().FindAllStringSubmatchIndex(s, -1) {
 		name := strings.ToLower(s[m[2]:m[3]])
 		if code.has(m[0]) || stays.has(m[0]) || strings.HasSuffix(name, "hxxp") || strings.HasSuffix(name, "hxxps") {
 			continue
@@ -83,7 +82,7 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 		dots(m[1])
 	}
 	done = 0
-	for _, m := range wwwHost.FindAllStringIndex(s, -1) {
+	for _, m := range wwwHost().FindAllStringIndex(s, -1) {
 		if code.has(m[0]) || stays.has(m[0]) || m[0] > 0 && alnum(s[m[0]-1]) {
 			continue
 		}
@@ -93,7 +92,7 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 		edits = append(edits, edit{m[0], m[1], s[m[0]:m[0]+3] + "[.]", FoundLink})
 		dots(m[1])
 	}
-	for _, m := range dataURI.FindAllStringIndex(s, -1) {
+	for _, m := range dataURI().FindAllStringIndex(s, -1) {
 		if !code.has(m[0]) {
 			i := m[0] + strings.IndexByte(s[m[0]:], ':')
 			edits = append(edits, edit{i, i + 1, "[:]", FoundData})
@@ -107,7 +106,7 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 
 // bare finds hosts with a path that a chat makes links without a scheme.
 func (f *Filter) bare(s string, stays regions) (edits []edit) {
-	for _, m := range bareHost.FindAllStringIndex(s, -1) {
+	for _, m := range bareHost().FindAllStringIndex(s, -1) {
 		host := strings.ToLower(s[m[0] : m[1]-1])
 		if m[0] > 0 && strings.IndexByte("./-_@", s[m[0]-1]) >= 0 || hostListed(f.o.Hosts, host) || stays.has(m[0]) {
 			continue
@@ -121,7 +120,7 @@ func (f *Filter) bare(s string, stays regions) (edits []edit) {
 // stays lists where addresses stand that are allowed.
 func (f *Filter) stays(s string) (all regions) {
 	end := 0
-	for _, m := range absolute.FindAllStringIndex(s, -1) {
+	for _, m := range absolute().FindAllStringIndex(s, -1) {
 		if m[0] < end {
 			continue
 		}

@@ -123,6 +123,8 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"push of a known secret in hexadecimal with gaps", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "+var k = []byte{" + each(known, "0x%02x, ") + "}\n"}, "broker.secret_in_patch"},
 		{"push of a known secret in lines", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "+a = \"" + known[:9] + "\" +\n+  \"" + known[9:] + "\"\n"}, "broker.secret_in_patch"},
 		{"push that takes a secret away", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "-" + github + "\n+x\n"}, ""},
+		{"push of an empty file with a secret for a name", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "diff --git a/" + github + " b/" + github + "\nnew file mode 100644\nindex 0000000..e69de29\n"}, "broker.secret_in_patch"},
+		{"push that gives a file a secret for a name", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "diff --git a/x b/" + known + "\nsimilarity index 100%\nrename from x\nrename to " + known + "\n"}, "broker.secret_in_patch"},
 		{"push that is too large", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: strings.Repeat("+x\n", 1<<19)}, "broker.patch_size"},
 
 		{"pull request", pr(func(*Request) {}), ""},

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -49,7 +48,7 @@ type layout struct {
 	infos [][2]int // what stands behind the opening fences
 }
 
-var doubtful = regexp.MustCompile("^[ \t>*+\\-0-9.):|]*(?:```|~~~)")
+var doubtful = pattern("^[ \t>*+\\-0-9.):|]*(?:```|~~~)")
 
 func parse(s string) (l layout) {
 	if strings.HasPrefix(s, "---") || strings.HasPrefix(s, "+++") || strings.HasPrefix(s, ";;;") {
@@ -84,7 +83,7 @@ func parse(s string) (l layout) {
 			continue
 		}
 		switch {
-		case doubtful.MatchString(s[start:end]):
+		case doubtful().MatchString(s[start:end]):
 			flush()
 			return l
 		case strings.TrimSpace(rest) == "":
@@ -199,7 +198,7 @@ func run(line string, i int) int {
 	return n
 }
 
-var language = regexp.MustCompile(`^ ?[A-Za-z0-9_+#.-]{0,30} *$`)
+var language = pattern(`^ ?[A-Za-z0-9_+#.-]{0,30} *$`)
 
 // drawn are the languages of blocks that a forge does not show but runs: it
 // draws them, fetches for them or applies them.
@@ -220,9 +219,9 @@ func fences(_ *Filter, format Format, s string) (edits []edit) {
 		switch {
 		case slices.Contains(drawn, known):
 			edits = append(edits, edit{p[0], p[1], "text", FoundStyle})
-		case !language.MatchString(info) && language.MatchString(word):
+		case !language().MatchString(info) && language().MatchString(word):
 			edits = append(edits, edit{p[0], p[1], word, FoundHidden})
-		case !language.MatchString(info):
+		case !language().MatchString(info):
 			edits = append(edits, edit{p[0], p[1], "", FoundHidden})
 		}
 	}

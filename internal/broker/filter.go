@@ -19,10 +19,13 @@ const (
 	Merge                  // Markdown of a pull request, where "fixes #7" closes an issue
 	Plain                  // of a chat: no code is safe from being read as markup
 	Line                   // one line without markup: a title, a name
+	Title                  // Line, of a pull request: a squashed commit takes it over, where "fixes #7" closes an issue
 	Commit                 // the message of a commit: plain text in which "fixes #7" closes an issue
 )
 
 func (f Format) markdown() bool { return f == Markdown || f == Merge }
+
+func (f Format) line() bool { return f == Line || f == Title }
 
 // The kinds of findings.
 const (

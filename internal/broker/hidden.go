@@ -2,7 +2,6 @@ package broker
 
 import (
 	"html"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -77,7 +76,7 @@ func hidden(_ *Filter, format Format, s string) (edits []edit) {
 				drop(i, i+1, "\n", FoundControl)
 			}
 		case r == '\n' || r == '\t':
-			if format == Line {
+			if format.line() {
 				drop(i, i+1, " ", FoundControl)
 			}
 		case r == 0x1b || r == 0x9b:
@@ -116,6 +115,41 @@ func hidden(_ *Filter, format Format, s string) (edits []edit) {
 		i += n
 	}
 	return edits
+}
+
+// Visible is a text that somebody wrote as its readers see it: without
+// invisible characters, escape sequences and HTML comments, in which orders to
+// a model are hidden. Code keeps what looks like a comment in it.
+func Visible(s string) string {
+	for _, find := range []step{hidden, entities, comments} {
+		s = apply(s, settle(find(nil, Markdown, s)))
+	}
+	return s
+}
+
+// comments finds HTML comments outside of code; one without an end goes on to
+// the end of the text, as a browser has it.
+func comments(_ *Filter, format Format, s string) (edits []edit) {
+	if !strings.Contains(s, "<!--") {
+		return nil
+	}
+	code := codeOf(format, s)
+	for i := 0; ; {
+		n := strings.Index(s[i:], "<!--")
+		if n < 0 {
+			return edits
+		}
+		if i += n; code.has(i) {
+			i += len("<!--")
+			continue
+		}
+		end := len(s)
+		if n := strings.Index(s[i:], "-->"); n >= 0 {
+			end = i + n + len("-->")
+		}
+		edits = append(edits, edit{i, end, "", FoundHidden})
+		i = end
+	}
 }
 
 // keycap reports whether a selector stands in 1️⃣ and the like.
@@ -157,7 +191,7 @@ func escape(s string) int {
 	return i
 }
 
-var reference = regexp.MustCompile(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});`)
+var reference = pattern(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});`)
 
 // entities writes out characters that were written as HTML references where
 // they would be part of an address, a mention or markup, or would not be seen.
@@ -167,7 +201,7 @@ func entities(_ *Filter, format Format, s string) (edits []edit) {
 		return nil
 	}
 	code := codeOf(format, s)
-	for _, m := range reference.FindAllStringIndex(s, -1) {
+	for _, m := range reference().FindAllStringIndex(s, -1) {
 		if code.has(m[0]) {
 			continue
 		}
@@ -195,20 +229,20 @@ const (
 )
 
 var (
-	gap    = regexp.MustCompile(`[ \t\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]{81,}`)
-	blanks = regexp.MustCompile(`\n(?:[ \t>]*\n){9,}`)
+	gap    = pattern(`[ \t\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]{81,}`)
+	blanks = pattern(`\n(?:[ \t>]*\n){9,}`)
 )
 
 // lengths breaks lines behind whose visible part something could hide, and
 // closes gaps.
 func lengths(_ *Filter, format Format, s string) (edits []edit) {
-	for _, m := range gap.FindAllStringIndex(s, -1) {
+	for _, m := range gap().FindAllStringIndex(s, -1) {
 		edits = append(edits, edit{m[0], m[1], "  ", FoundGap})
 	}
-	for _, m := range blanks.FindAllStringIndex(s, -1) {
+	for _, m := range blanks().FindAllStringIndex(s, -1) {
 		edits = append(edits, edit{m[0], m[1], "\n\n", FoundGap})
 	}
-	if len(s) <= maxCodeLine || format == Line {
+	if len(s) <= maxCodeLine || format.line() {
 		return edits
 	}
 	code := codeOf(format, s)

@@ -150,7 +150,7 @@ func (b *Broker) content(r Request, v *Verdict) error {
 	case Push:
 		return b.patch(r.Patch, v)
 	case PullRequest:
-		title, found, err := b.o.Filter.Clean(Line, r.Title)
+		title, found, err := b.o.Filter.Clean(Title, r.Title)
 		v.Findings = append(v.Findings, placed("title", found)...)
 		if err != nil {
 			return err

@@ -1,17 +1,16 @@
 package broker
 
 import (
-	"regexp"
 	"strings"
 )
 
-var marker = regexp.MustCompile(`(?i)<!--+\s*tori\s*:`)
+var marker = pattern(`(?i)<!--+\s*tori\s*:`)
 
 // markers keeps a text from holding what looks like our own hidden marker, by
 // which a delivery knows that it was made: in code as well, since who looks for
 // it reads no Markdown.
 func markers(_ *Filter, _ Format, s string) (edits []edit) {
-	for _, m := range marker.FindAllStringIndex(s, -1) {
+	for _, m := range marker().FindAllStringIndex(s, -1) {
 		edits = append(edits, edit{m[0], m[0] + 1, "‹", FoundMarker})
 	}
 	return edits
@@ -20,7 +19,7 @@ func markers(_ *Filter, _ Format, s string) (edits []edit) {
 // tags takes HTML comments out and makes tags plain text: whatever they would
 // have hidden is seen.
 func tags(f *Filter, format Format, s string) (edits []edit) {
-	if format == Line || format == Commit || !strings.Contains(s, "<") {
+	if format.line() || format == Commit || !strings.Contains(s, "<") {
 		return nil
 	}
 	code := codeOf(format, s)
@@ -64,18 +63,18 @@ func lessThan(f Format) string {
 	return "‹"
 }
 
-var angle = regexp.MustCompile(`^<(https?://[A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:-]+)>`)
+var angle = pattern(`^<(https?://[A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:-]+)>`)
 
 // autolink reports whether s begins with a link in angle brackets that may stay.
 func (f *Filter) autolink(s string) bool {
-	m := angle.FindStringSubmatch(s[:min(len(s), maxURL)])
+	m := angle().FindStringSubmatch(s[:min(len(s), maxURL)])
 	return m != nil && f.allowed(m[1])
 }
 
 var (
-	inline     = regexp.MustCompile(`^[ \t]*<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]*)>?[ \t]*\)`)
-	definition = regexp.MustCompile(`^[ \t]+<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]+)>?[ \t]*(?:\n|$)`)
-	scheme     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	inline     = pattern(`^[ \t]*<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]*)>?[ \t]*\)`)
+	definition = pattern(`^[ \t]+<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]+)>?[ \t]*(?:\n|$)`)
+	scheme     = pattern(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 )
 
 // links makes images links, and links to places that are not allowed text, so
@@ -102,9 +101,9 @@ func links(f *Filter, format Format, s string) (edits []edit) {
 			rest := s[i+2 : min(len(s), i+2+maxURL)]
 			switch s[i+1] {
 			case '(':
-				m = inline.FindStringSubmatch(rest)
+				m = inline().FindStringSubmatch(rest)
 			case ':':
-				m = definition.FindStringSubmatch(rest)
+				m = definition().FindStringSubmatch(rest)
 			default:
 				continue
 			}
@@ -119,13 +118,13 @@ func links(f *Filter, format Format, s string) (edits []edit) {
 // destination reports whether a link may lead there: to a host on the list, or
 // to a place beside the text.
 func (f *Filter) destination(d string) bool {
-	if strings.Contains(d, "&") && reference.MatchString(d) {
+	if strings.Contains(d, "&") && reference().MatchString(d) {
 		return false
 	}
 	switch {
 	case f.allowed(d):
 		return true
-	case strings.HasPrefix(d, "//") || scheme.MatchString(d):
+	case strings.HasPrefix(d, "//") || scheme().MatchString(d):
 		return false
 	}
 	before, _, _ := strings.Cut(d, "#")
@@ -133,7 +132,7 @@ func (f *Filter) destination(d string) bool {
 	return !strings.Contains(before, ":") && !strings.Contains(before, "//") && !strings.Contains(before, "%")
 }
 
-var color = regexp.MustCompile(`\\(?:text|f|cell|row)?color(?:box)?\b|\\[hv]?phantom\b|\\(?:href|url|includegraphics|style|class|cssId|html[A-Za-z]*|unicode|require|def|gdef|let|newcommand|renewcommand|tiny|scriptsize|transparent)\b`)
+var color = pattern(`\\(?:text|f|cell|row)?color(?:box)?\b|\\[hv]?phantom\b|\\(?:href|url|includegraphics|style|class|cssId|html[A-Za-z]*|unicode|require|def|gdef|let|newcommand|renewcommand|tiny|scriptsize|transparent)\b`)
 
 // styles takes the power from TeX commands that hide a text, paint it in the
 // colour of the page, or fetch something.
@@ -142,7 +141,7 @@ func styles(_ *Filter, format Format, s string) (edits []edit) {
 		return nil
 	}
 	code := codeOf(format, s)
-	for _, m := range color.FindAllStringIndex(s, -1) {
+	for _, m := range color().FindAllStringIndex(s, -1) {
 		if !code.has(m[0]) {
 			edits = append(edits, edit{m[0], m[0] + 1, "", FoundStyle})
 		}

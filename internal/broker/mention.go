@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -9,15 +8,15 @@ import (
 // crowds are names that call many at once.
 var crowds = []string{"everyone", "here", "channel", "all", "room", "group"}
 
-var mentioned = regexp.MustCompile(`@[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?`)
+var mentioned = pattern(`@[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?`)
 
 // mentions puts a space behind the sign that would call somebody.
 func mentions(f *Filter, format Format, s string) (edits []edit) {
-	if f.o.Mentions == MentionsKeep || format == Line || !strings.Contains(s, "@") {
+	if f.o.Mentions == MentionsKeep || format.line() || !strings.Contains(s, "@") {
 		return nil
 	}
 	code, stays := codeOf(format, s), f.stays(s)
-	for _, m := range mentioned.FindAllStringIndex(s, -1) {
+	for _, m := range mentioned().FindAllStringIndex(s, -1) {
 		if code.has(m[0]) || m[0] > 0 && (alnum(s[m[0]-1]) || s[m[0]-1] == '/' && stays.has(m[0])) {
 			continue
 		}
@@ -31,24 +30,24 @@ func mentions(f *Filter, format Format, s string) (edits []edit) {
 }
 
 var (
-	command = regexp.MustCompile(`(?m)^[ \t]{0,3}(/)[A-Za-z_]+(?:[ \t]|$)`)
-	closing = regexp.MustCompile(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?([ \t]+)(?:(?:issues?|and|,)[ \t]*)*(?:[\w./-]*[#!][0-9]|GH-[0-9]|https?://)`)
+	command = pattern(`(?m)^[ \t]{0,3}(/)[A-Za-z_]+(?:[ \t]|$)`)
+	closing = pattern(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?([ \t]+)(?:(?:issues?|and|,)[ \t]*)*(?:[\w./-]*[#!][0-9]|GH-[0-9]|https?://)`)
 )
 
 // commands defuses lines that a forge would carry out with our rights (/close,
 // /merge), and words that close other issues when a change is merged.
 func commands(_ *Filter, format Format, s string) (edits []edit) {
-	if !format.markdown() && format != Commit {
+	if !format.markdown() && format != Commit && format != Title {
 		return nil
 	}
 	code := codeOf(format, s)
-	for _, m := range command.FindAllStringSubmatchIndex(s, -1) {
+	for _, m := range command().FindAllStringSubmatchIndex(s, -1) {
 		if format.markdown() && !code.has(m[2]) {
 			edits = append(edits, edit{m[2], m[3], `\/`, FoundCommand})
 		}
 	}
-	if format == Merge || format == Commit {
-		for _, m := range closing.FindAllStringSubmatchIndex(s, -1) {
+	if format == Merge || format == Commit || format == Title {
+		for _, m := range closing().FindAllStringSubmatchIndex(s, -1) {
 			edits = append(edits, edit{m[2], m[3], " – ", FoundClosing})
 		}
 	}

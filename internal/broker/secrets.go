@@ -30,6 +30,12 @@ func (v *view) add(c byte, from, to int32) {
 
 func (v *view) copy(o *view, i int) { v.add(o.b[i], o.from[i], o.to[i]) }
 
+// span is where the bytes from start to end stand in the text, also of a view
+// that is turned.
+func (v *view) span(start, end int) [2]int {
+	return [2]int{int(min(v.from[start], v.from[end-1])), int(max(v.to[start], v.to[end-1]))}
+}
+
 func newView(n int) *view {
 	return &view{make([]byte, 0, n), make([]int32, 0, n), make([]int32, 0, n)}
 }
@@ -79,8 +85,12 @@ func (f *Filter) disguised(s string, depth int) (found [][2]int) {
 		found = f.known(f.locate(found, unmarked(bare)), bare)
 	}
 	if depth > 0 {
+		found = f.encoded85(found, verbatim(s), depth)
 		found = f.encoded(found, plain, depth)
+		back := turned(joined)
+		found = f.encoded85(f.encoded(found, back, depth), back, depth)
 		if len(joined.b) != len(plain.b) {
+			found = f.encoded85(found, joined, depth)
 			found = f.encoded(found, joined, depth)
 		}
 	}
@@ -94,8 +104,7 @@ func (f *Filter) disguised(s string, depth int) (found [][2]int) {
 func (f *Filter) locate(found [][2]int, v *view) [][2]int {
 	for _, m := range f.o.Sanitizer.Locate(string(v.b)) {
 		if m.Known || m.Secret && m.End-m.Start >= minGluedToken && strings.ContainsAny(string(v.b[m.Start:m.End]), "0123456789") {
-			last := m.End - 1 // of a view that is turned, the first in the text
-			found = append(found, [2]int{int(min(v.from[m.Start], v.from[last])), int(max(v.to[m.Start], v.to[last]))})
+			found = append(found, v.span(m.Start, m.End))
 		}
 	}
 	return found
@@ -197,6 +206,15 @@ func rot(c byte) byte {
 	return c
 }
 
+// verbatim is a text as it stands: base85 has the letters of escapes.
+func verbatim(s string) *view {
+	v := newView(len(s))
+	for i := range len(s) {
+		v.add(s[i], int32(i), int32(i+1))
+	}
+	return v
+}
+
 // decoded is a text with character references, escapes of addresses, of JSON
 // and of programs, and the look-alikes of ASCII resolved.
 func decoded(s string) *view {
@@ -253,7 +271,7 @@ func unescape(s string) (n int, text string) {
 	case s[0] == '\\' && len(s) > 1 && s[1] == 'u':
 		return digits(2, 4)
 	case s[0] == '&':
-		if m := reference.FindStringIndex(cut(s, 40)); m != nil && m[0] == 0 {
+		if m := reference().FindStringIndex(cut(s, 40)); m != nil && m[0] == 0 {
 			if text := html.UnescapeString(s[:m[1]]); text != s[:m[1]] {
 				return m[1], text
 			}
@@ -372,7 +390,7 @@ func (f *Filter) encoded(found [][2]int, v *view, depth int) [][2]int {
 			end++
 		}
 		if end-i >= minEncoded && f.hides(string(v.b[i:end]), depth) {
-			found = append(found, [2]int{int(v.from[i]), int(v.to[end-1])})
+			found = append(found, v.span(i, end))
 		}
 		i = end
 	}
@@ -436,6 +454,9 @@ const (
 // of its files. Source code is full of words that look like secrets when they
 // are glued together: disguises are looked for of known secrets only.
 func (f *Filter) patchSecrets(patch string) (found []Finding) {
+	if found = f.nameSecrets(patch); len(found) > 0 {
+		return found
+	}
 	var added strings.Builder
 	for line := range strings.Lines(patch) {
 		if strings.HasPrefix(line, "+") {

@@ -1,7 +1,6 @@
 package checks
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -25,20 +24,19 @@ type rustError struct {
 }
 
 var (
-	cargoTest  = regexp.MustCompile(`^test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$`)
-	cargoBlock = regexp.MustCompile(`^---- (\S.*?) (?:stdout|stderr) ----$`)
-	cargoTally = regexp.MustCompile(`^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
-	cargoPanic = regexp.MustCompile(`^thread '.*?' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:][^:]*):(\d+):\d+:?$`)
-	rustErrRe  = regexp.MustCompile(`^error(\[E\d+\])?: (.+)$`)
-	rustPlace  = regexp.MustCompile(`^ *--> ([^:]+):(\d+):\d+$`)
+	cargoTest  = pattern(`^test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$`)
+	cargoBlock = pattern(`^---- (\S.*?) (?:stdout|stderr) ----$`)
+	cargoTally = pattern(`^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
+	cargoPanic = pattern(`^thread '.*?' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:][^:]*):(\d+):\d+:?$`)
+	rustPlace  = pattern(`^ *--> ([^:]+):(\d+):\d+$`)
 )
 
 func (c *cargo) read(line string) {
 	if strings.HasPrefix(line, "error") {
-		if m := rustErrRe.FindStringSubmatch(line); m != nil {
+		if code, message, ok := rustHead(line); ok {
 			c.closeError()
-			if !rustNoise(m[1], m[2]) {
-				c.err = &rustError{code: m[1], message: m[2]}
+			if !rustNoise(code, message) {
+				c.err = &rustError{code: code, message: message}
 				c.err.lines.add(line)
 			}
 			return
@@ -50,7 +48,7 @@ func (c *cargo) read(line string) {
 	case strings.HasPrefix(line, "test result: "):
 		c.tally(line)
 	case strings.HasPrefix(line, "test "):
-		if m := cargoTest.FindStringSubmatch(line); m != nil {
+		if m := cargoTest().FindStringSubmatch(line); m != nil {
 			c.sink.seen("cargo test")
 			if m[2] == "FAILED" && len(c.failed) < MaxFailures+maxOpen {
 				c.failed = append(c.failed, m[1])
@@ -67,20 +65,28 @@ func (c *cargo) read(line string) {
 	}
 }
 
+func (c *cargo) idle() bool {
+	e := c.lines[c.name]
+	return c.err == nil && (e == nil || e.full())
+}
+
 func (c *cargo) errorLine(line string) {
 	if line == "" || strings.HasPrefix(line, "warning: ") {
 		c.closeError()
 		return
 	}
-	if m := rustPlace.FindStringSubmatch(line); m != nil && c.err.file == "" {
+	if m := place(rustPlace, "-->", line); m != nil && c.err.file == "" {
 		c.err.file = m[1]
 		c.err.line, _ = strconv.Atoi(m[2])
 	}
 	c.err.lines.add(line)
+	if c.err.lines.full() {
+		c.closeError()
+	}
 }
 
 func (c *cargo) tally(line string) {
-	m := cargoTally.FindStringSubmatch(line)
+	m := cargoTally().FindStringSubmatch(line)
 	if m == nil {
 		return
 	}
@@ -94,7 +100,7 @@ func (c *cargo) tally(line string) {
 
 // block begins what a test printed.
 func (c *cargo) block(line string) {
-	m := cargoBlock.FindStringSubmatch(line)
+	m := cargoBlock().FindStringSubmatch(line)
 	if m == nil {
 		c.blockLine(line)
 		return
@@ -118,6 +124,21 @@ func (c *cargo) blockLine(line string) {
 func rustNoise(code, message string) bool {
 	return code == "" && (strings.HasPrefix(message, "could not compile") || strings.HasPrefix(message, "aborting due to") || strings.HasPrefix(message, "test failed, to rerun") || strings.Contains(message, "target failed:") || strings.Contains(message, "targets failed:") ||
 		strings.HasPrefix(message, "build failed") || strings.HasPrefix(message, "process didn't exit successfully"))
+}
+
+// rustHead reads the first line of an error: error: message, or with a code
+// error[E0308]: message.
+func rustHead(line string) (code, message string, ok bool) {
+	rest, ok := strings.CutPrefix(line, "error")
+	if ok && strings.HasPrefix(rest, "[E") {
+		end := strings.IndexByte(rest, ']')
+		if end < 3 || strings.Trim(rest[2:end], "0123456789") != "" {
+			return "", "", false
+		}
+		code, rest = rest[:end+1], rest[end+1:]
+	}
+	message, found := strings.CutPrefix(rest, ": ")
+	return code, message, ok && found && message != ""
 }
 
 // closeError records a compiler's error. Errors of that form without a place
@@ -148,7 +169,7 @@ func (c *cargo) flush() {
 // panicked takes place and reason from a thread's last words.
 func (f *Failure) panicked(lines []string) {
 	for i, l := range lines {
-		m := cargoPanic.FindStringSubmatch(l)
+		m := cargoPanic().FindStringSubmatch(l)
 		if m == nil {
 			continue
 		}

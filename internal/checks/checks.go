@@ -5,7 +5,6 @@ package checks
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -86,7 +85,10 @@ type Parser struct {
 	tail    []byte
 	cut     bool
 	telling []string
+	last    string // the last line that was told
 	readers []reader
+	idle    bool // no reader follows anything
+	eager   bool // every line is looked at, for tests
 	sink    *sink
 }
 
@@ -94,27 +96,36 @@ type Parser struct {
 // line ends and colours. The line is valid UTF-8.
 type reader interface {
 	read(line string)
+	// idle reports that lines without marks and stems would change nothing.
+	idle() bool
 	end() // the output is over
 }
 
 // NewParser returns a Parser for any output.
 func NewParser() *Parser {
 	s := &sink{}
-	return &Parser{sink: s, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
+	return &Parser{sink: s, idle: true, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
 }
 
-// Write takes the next part of the output.
+// Write takes the next part of the output. Of most outputs most lines say
+// nothing: they are passed over before anything is made of them.
 func (p *Parser) Write(b []byte) (int, error) {
 	p.keep(b)
 	for rest := b; len(rest) > 0; {
+		if p.idle && !p.eager && len(p.line) == 0 && !p.long {
+			if rest = rest[dullScanner().before(rest):]; len(rest) == 0 {
+				break
+			}
+		}
 		line, after, found := bytes.Cut(rest, []byte("\n"))
 		if room := maxLine - len(p.line); len(line) > room {
 			p.long = true
 			line = line[:max(0, room)]
 		}
-		p.line = append(p.line, line...)
-		if found {
-			p.endLine()
+		if found && len(p.line) == 0 {
+			p.endLine(line)
+		} else if p.line = append(p.line, line...); found {
+			p.endLine(p.line)
 		}
 		rest = after
 	}
@@ -135,14 +146,14 @@ func (p *Parser) keep(b []byte) {
 }
 
 // colours are the terminal's escape sequences.
-var colours = regexp.MustCompile("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+var colours = pattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 
 // clean makes a line readable: UTF-8, no colours, of a line that was written
 // over (a progress bar) the last state.
 func clean(b []byte) string {
 	s := strings.ToValidUTF8(string(b), "\uFFFD")
 	if strings.IndexByte(s, 0x1b) >= 0 {
-		s = colours.ReplaceAllString(s, "")
+		s = colours().ReplaceAllString(s, "")
 	}
 	s = strings.TrimRight(s, "\r")
 	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
@@ -165,20 +176,20 @@ func unprintable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 var stems = []string{"error", "fail", "fatal", "panic", "exception", "traceback", "undefined", "cannot", "could not", "no such", "not found", "denied", "fault", "killed", "abort", "assert", "unable", "missing", "invalid", "***"}
 
 // telling reports a line that looks like the reason of a failure.
-func telling(line string) bool {
-	line = strings.ToLower(line)
-	return slices.ContainsFunc(stems, func(s string) bool { return strings.Contains(line, s) })
-}
+func telling(line string) bool { return tellingScanner().in(line) }
 
-func (p *Parser) endLine() {
-	line := clean(p.line)
+func (p *Parser) endLine(raw []byte) {
+	line := clean(raw)
 	p.line, p.long = p.line[:0], false
+	p.idle = true
 	for _, r := range p.readers {
 		r.read(line)
+		p.idle = p.idle && r.idle()
 	}
-	if line == "" || !telling(line) {
+	if line == "" || line == p.last || !telling(line) {
 		return
 	}
+	p.last = line
 	short := clip(strings.TrimSpace(line), MaxMessage)
 	if slices.Contains(p.telling, short) {
 		return
@@ -193,7 +204,7 @@ func (p *Parser) endLine() {
 // Summary ends the output and returns what it says. The Parser takes no more.
 func (p *Parser) Summary() Summary {
 	if len(p.line) > 0 {
-		p.endLine()
+		p.endLine(p.line)
 	}
 	for _, r := range p.readers {
 		r.end()
@@ -208,7 +219,7 @@ func (p *Parser) Summary() Summary {
 			tail = tail[i+1:]
 		}
 	}
-	s.Tail, s.Cut = colours.ReplaceAllString(strings.ToValidUTF8(string(tail), "\uFFFD"), ""), p.cut
+	s.Tail, s.Cut = colours().ReplaceAllString(strings.ToValidUTF8(string(tail), "\uFFFD"), ""), p.cut
 	if len(s.Failures) == 0 {
 		s.Telling = slices.Clone(p.telling)
 	}

@@ -2,7 +2,6 @@ package checks
 
 import (
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -26,6 +25,7 @@ type goTest struct {
 	okays   int
 	passes  int
 	exit    string // the last "exit status"
+	strays  int    // lines in a row that are not of the header or the test that is open
 	inner   bool   // of -json, which tells of builds itself
 	ended   bool
 }
@@ -42,12 +42,16 @@ type excerpt struct {
 	size  int
 }
 
+// full reports that add changes nothing more. None is not full.
+func (e *excerpt) full() bool {
+	return e != nil && (2*MaxExcerpt-e.size < 10 || len(e.lines) > 200)
+}
+
 func (e *excerpt) add(line string) {
-	room := 2*MaxExcerpt - e.size
-	if room < 10 || len(e.lines) > 200 {
+	if e.full() {
 		return
 	}
-	line = clip(line, room)
+	line = clip(line, 2*MaxExcerpt-e.size)
 	e.lines = append(e.lines, line)
 	e.size += len(line) + 1
 }
@@ -60,14 +64,14 @@ func (e *excerpt) text() string {
 }
 
 var (
-	goEnd     = regexp.MustCompile(`^(\s*)--- (FAIL|PASS|SKIP|BENCH): (\S.*?) \(\d[\d.]*s\)$`)
-	goRun     = regexp.MustCompile(`^=== (RUN|CONT|NAME|PAUSE)\s+(\S.*)$`)
-	goPackage = regexp.MustCompile(`^(FAIL|ok)[ \t]+(\S+)(?:\s+(.*))?$`)
-	goHeader  = regexp.MustCompile(`^# (\S+)(?: \[\S+\])?$`)
-	goPlace   = regexp.MustCompile(`^\s*(?:vet: )?([^\s:][^:]*\.\w+):(\d+)(?::\d+)?:? ?(.*)$`)
-	goFrame   = regexp.MustCompile(`^\t(\S.*\.go):(\d+)(?: \+0x[0-9a-f]+)?$`)
-	goStuck   = regexp.MustCompile(`^\t\t(\S+) \([\d.hms]+\)$`)
-	goCaller  = regexp.MustCompile(`^(\S+)\.(Test\w+|Fuzz\w+|Example\w*)(?:\.func[\d.]+)?\(`)
+	goEnd     = pattern(`^(\s*)--- (FAIL|PASS|SKIP|BENCH): (\S.*?) \(\d[\d.]*s\)$`)
+	goRun     = pattern(`^=== (RUN|CONT|NAME|PAUSE)\s+(\S.*)$`)
+	goPackage = pattern(`^(FAIL|ok)[ \t]+(\S+)(?:\s+(.*))?$`)
+	goHeader  = pattern(`^# (\S+)(?: \[\S+\])?$`)
+	goPlace   = pattern(`^\s*(?:vet: )?([^\s:][^:]*\.\w+):(\d+)(?::\d+)?:? ?(.*)$`)
+	goFrame   = pattern(`^\t(\S.*\.go):(\d+)(?: \+0x[0-9a-f]+)?$`)
+	goStuck   = pattern(`^\t\t(\S+) \([\d.hms]+\)$`)
+	goCaller  = pattern(`^(\S+)\.(Test\w+|Fuzz\w+|Example\w*)(?:\.func[\d.]+)?\(`)
 )
 
 func (g *goTest) read(line string) {
@@ -88,13 +92,13 @@ func (g *goTest) read(line string) {
 		return
 	}
 	if strings.Contains(line, "--- ") {
-		if m := goEnd.FindStringSubmatch(line); m != nil {
+		if m := goEnd().FindStringSubmatch(line); m != nil {
 			g.result(m[2], m[3], len(m[1]))
 			return
 		}
 	}
 	if strings.HasPrefix(line, "=== ") {
-		if m := goRun.FindStringSubmatch(line); m != nil {
+		if m := goRun().FindStringSubmatch(line); m != nil {
 			g.running, g.open = m[2], -1
 			return
 		}
@@ -106,13 +110,13 @@ func (g *goTest) read(line string) {
 		return
 	}
 	if strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "ok") {
-		if m := goPackage.FindStringSubmatch(line); m != nil && (strings.Contains(line, "\t") || m[1] == "FAIL" && strings.HasPrefix(m[3], "[")) {
+		if m := goPackage().FindStringSubmatch(line); m != nil && (strings.Contains(line, "\t") || m[1] == "FAIL" && strings.HasPrefix(m[3], "[")) {
 			g.endPackage(m[1], m[2], m[3])
 			return
 		}
 	}
 	if strings.HasPrefix(line, "# ") && g.panics == nil {
-		if m := goHeader.FindStringSubmatch(line); m != nil {
+		if m := goHeader().FindStringSubmatch(line); m != nil {
 			g.header = m[1]
 			return
 		}
@@ -120,8 +124,23 @@ func (g *goTest) read(line string) {
 	g.other(line)
 }
 
+func (g *goTest) idle() bool {
+	return (!g.inRace || g.race.full()) &&
+		(g.panics == nil || g.panics.full() && !g.timeout) &&
+		(g.header == "" || g.build[g.header].full()) &&
+		(g.open < 0 || g.open >= len(g.tests) || g.tests[g.open].lines.full()) &&
+		(g.running == "" || g.verbose[g.running].full())
+}
+
+// maxStrays is how many lines of something else may come between those of a
+// header or of a test.
+const maxStrays = 200
+
 // other takes a line that belongs to what came before.
 func (g *goTest) other(line string) {
+	if g.strays++; g.strays > maxStrays {
+		g.header, g.open, g.strays = "", -1, 0
+	}
 	switch {
 	case strings.HasPrefix(line, "exit status "):
 		g.exit = line
@@ -129,11 +148,11 @@ func (g *goTest) other(line string) {
 	case line == "FAIL" || line == "PASS" || strings.HasPrefix(line, "coverage: "):
 		g.open, g.running = -1, ""
 	case g.panics != nil:
-		if m := goStuck.FindStringSubmatch(line); m != nil && g.timeout && len(g.stuck) < maxOpen {
+		if m := goStuck().FindStringSubmatch(line); m != nil && g.timeout && len(g.stuck) < maxOpen {
 			g.stuck = append(g.stuck, m[1])
 		}
 		g.panics.add(line)
-	case g.header != "" && (goPlace.MatchString(line) || strings.HasPrefix(line, "\t")):
+	case g.header != "" && (isGoPlace(line) || strings.HasPrefix(line, "\t")):
 		if g.build == nil {
 			g.build = map[string]*excerpt{}
 		}
@@ -143,8 +162,10 @@ func (g *goTest) other(line string) {
 			}
 			g.build[g.header] = &excerpt{}
 		}
+		g.strays = 0
 		g.build[g.header].add(line)
 	case g.open >= 0 && g.open < len(g.tests) && (strings.HasPrefix(line, "    ") || line == ""):
+		g.strays = 0
 		g.tests[g.open].lines.add(trimIndent(line, g.tests[g.open].depth+4))
 	case g.running != "" && line != "":
 		if g.verbose == nil || len(g.verbose) > maxOpen {
@@ -155,6 +176,13 @@ func (g *goTest) other(line string) {
 		}
 		g.verbose[g.running].add(strings.TrimPrefix(line, "    "))
 	}
+}
+
+// isGoPlace is goPlace().MatchString, which is dear, for lines of which most have
+// no place.
+func isGoPlace(line string) bool {
+	i := strings.IndexByte(line, ':')
+	return i >= 0 && strings.IndexByte(line, '.') >= 0 && goPlace().MatchString(line)
 }
 
 func trimIndent(line string, n int) string {
@@ -248,7 +276,7 @@ func (g *goTest) whole(name string, before int) {
 		f := Failure{Name: name + " [panic]"}
 		g.addPanic(&f)
 		for _, l := range g.panics.lines {
-			if m := goCaller.FindStringSubmatch(l); m != nil {
+			if m := goCaller().FindStringSubmatch(l); m != nil {
 				f.Name = name + "." + m[2]
 				break
 			}
@@ -328,7 +356,7 @@ func (f *Failure) locate(e *excerpt, last bool) {
 		return
 	}
 	for i, l := range e.lines {
-		m := goPlace.FindStringSubmatch(l)
+		m := goPlace().FindStringSubmatch(l)
 		if m == nil {
 			continue
 		}
@@ -377,7 +405,7 @@ func testifyReason(lines []string) string {
 
 // frame matches the line of a place in a stack, as panics and races write it.
 func frame(line string) []string {
-	return goFrame.FindStringSubmatch(strings.Replace(line, "      /", "\t/", 1))
+	return goFrame().FindStringSubmatch(strings.Replace(line, "      /", "\t/", 1))
 }
 
 // goOwn reports a file of Go's library that stacks lead through.
@@ -485,6 +513,8 @@ func (g *goJSON) read(line string) {
 		}
 	}
 }
+
+func (g *goJSON) idle() bool { return true }
 
 // of returns the reader of a package's output.
 func (g *goJSON) of(pkg string) *goTest {

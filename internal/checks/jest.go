@@ -2,6 +2,7 @@ package checks
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -23,16 +24,16 @@ type jsBlock struct {
 }
 
 var (
-	jestFile  = regexp.MustCompile(`^(FAIL|PASS) +(?:\S+ +)??(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$`)
-	jestBlock = regexp.MustCompile(`^  ● (.+)$`)
-	jestTally = regexp.MustCompile(`^Tests: +(.*\d+ total)$`)
-	jestCount = regexp.MustCompile(`(\d+) (failed|passed|skipped|todo)`)
-	jsPlace   = regexp.MustCompile(`\(?((?:[A-Za-z]:)?[^\s():]+\.[cm]?[jt]sx?):(\d+):\d+\)?$`)
+	jestFile  = pattern(`^(FAIL|PASS) +(?:\S+ +)??(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$`)
+	jestBlock = pattern(`^  ● (.+)$`)
+	jestTally = pattern(`^Tests: +(.*\d+ total)$`)
+	jestCount = pattern(`(\d+) (failed|passed|skipped|todo)`)
+	jsPlace   = pattern(`\(?((?:[A-Za-z]:)?[^\s():]+\.[cm]?[jt]sx?):(\d+):\d+\)?$`)
 )
 
 func (j *jest) read(line string) {
 	if strings.HasPrefix(line, "FAIL ") || strings.HasPrefix(line, "PASS ") {
-		if m := jestFile.FindStringSubmatch(line); m != nil {
+		if m := jestFile().FindStringSubmatch(line); m != nil {
 			j.close()
 			j.file = ""
 			if m[1] == "FAIL" {
@@ -48,17 +49,17 @@ func (j *jest) read(line string) {
 		return
 	}
 	if strings.HasPrefix(line, "Tests:") {
-		if m := jestTally.FindStringSubmatch(line); m != nil {
+		if m := jestTally().FindStringSubmatch(line); m != nil {
 			j.close()
 			j.sink.seen("jest")
-			count(j.sink, jestCount, m[1])
+			count(j.sink, jestCount(), m[1])
 			return
 		}
 	}
 	if j.file == "" {
 		return
 	}
-	if m := jestBlock.FindStringSubmatch(line); m != nil {
+	if m := place(jestBlock, "●", line); m != nil {
 		j.close()
 		if m[1] != "Console" {
 			j.block = &jsBlock{file: j.file, name: m[1]}
@@ -72,6 +73,17 @@ func (j *jest) read(line string) {
 	if j.block != nil {
 		j.block.add(strings.TrimPrefix(line, "    "))
 	}
+}
+
+func (j *jest) idle() bool { return j.block == nil || j.block.lines.full() }
+
+// place is FindStringSubmatch for lines of which most have none of the parts, one
+// of which all that match have.
+func place(re func() *regexp.Regexp, part, line string, others ...string) []string {
+	if strings.Contains(line, part) || slices.ContainsFunc(others, func(o string) bool { return strings.Contains(line, o) }) {
+		return re().FindStringSubmatch(line)
+	}
+	return nil
 }
 
 // count adds the numbers of a tally.
@@ -93,7 +105,7 @@ func (b *jsBlock) add(line string) {
 	if strings.TrimSpace(line) == "" && len(b.lines.lines) == 0 || strings.Contains(line, "node_modules/") || strings.Contains(line, "(node:internal") {
 		return
 	}
-	if m := jsPlace.FindStringSubmatch(line); m != nil && (b.at == "" || !strings.HasSuffix(b.at, b.file) && strings.HasSuffix(m[1], b.file)) {
+	if m := place(jsPlace, "s:", line, "x:"); m != nil && (b.at == "" || !strings.HasSuffix(b.at, b.file) && strings.HasSuffix(m[1], b.file)) {
 		b.at = m[1] + ":" + m[2]
 	}
 	b.lines.add(line)
@@ -153,15 +165,15 @@ type vitest struct {
 }
 
 var (
-	vitestBlock = regexp.MustCompile(`^ ?(?:FAIL|×) +(?:\|[^|]+\| +)?(\S+\.[cm]?[jt]sx?)(?: > (.+?))?(?: \[ (\S+) \])?$`)
-	vitestTally = regexp.MustCompile(`^ +Tests +(.*\(\d+\))$`)
-	vitestPlace = regexp.MustCompile(`^ ❯ (?:.* )?(\S+\.[cm]?[jt]sx?):(\d+):\d+$`)
-	vitestCount = regexp.MustCompile(`(\d+) (failed|passed|skipped|todo)`)
+	vitestBlock = pattern(`^ ?(?:FAIL|×) +(?:\|[^|]+\| +)?(\S+\.[cm]?[jt]sx?)(?: > (.+?))?(?: \[ (\S+) \])?$`)
+	vitestTally = pattern(`^ +Tests +(.*\(\d+\))$`)
+	vitestPlace = pattern(`^ ❯ (?:.* )?(\S+\.[cm]?[jt]sx?):(\d+):\d+$`)
+	vitestCount = pattern(`(\d+) (failed|passed|skipped|todo)`)
 )
 
 func (v *vitest) read(line string) {
 	if strings.HasPrefix(line, " FAIL ") {
-		if m := vitestBlock.FindStringSubmatch(line); m != nil {
+		if m := vitestBlock().FindStringSubmatch(line); m != nil {
 			v.close()
 			v.sink.seen("vitest")
 			v.block = &jsBlock{file: m[1], name: m[2]}
@@ -172,10 +184,10 @@ func (v *vitest) read(line string) {
 		}
 	}
 	if strings.HasPrefix(line, " ") && strings.Contains(line, " Tests ") {
-		if m := vitestTally.FindStringSubmatch(line); m != nil {
+		if m := vitestTally().FindStringSubmatch(line); m != nil {
 			v.close()
 			v.sink.seen("vitest")
-			count(v.sink, vitestCount, m[1])
+			count(v.sink, vitestCount(), m[1])
 			return
 		}
 	}
@@ -186,11 +198,13 @@ func (v *vitest) read(line string) {
 	if v.block == nil {
 		return
 	}
-	if m := vitestPlace.FindStringSubmatch(line); m != nil && v.block.at == "" && !strings.Contains(m[1], "node_modules/") {
+	if m := place(vitestPlace, "❯", line); m != nil && v.block.at == "" && !strings.Contains(m[1], "node_modules/") {
 		v.block.at = m[1] + ":" + m[2]
 	}
 	v.block.add(line)
 }
+
+func (v *vitest) idle() bool { return v.block == nil || v.block.lines.full() }
 
 func (v *vitest) close() {
 	if v.block != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -147,7 +146,7 @@ func (c *junitCase) open(t xml.StartElement) {
 }
 
 // junitPlace finds a place in a stack trace.
-var junitPlace = regexp.MustCompile(`(?:^|[\s(])([^\s():]+\.\w{1,5}):(\d+)`)
+var junitPlace = pattern(`(?:^|[\s(])([^\s():]+\.\w{1,5}):(\d+)`)
 
 func (c *junitCase) record(s *sink) {
 	switch {
@@ -155,7 +154,7 @@ func (c *junitCase) record(s *sink) {
 	case c.bad:
 		s.failed++
 		f := Failure{Name: strings.TrimPrefix(c.class+"."+c.name, "."), File: c.file, Line: c.line, Message: c.message, Excerpt: c.text.text()}
-		if m := junitPlace.FindStringSubmatch(f.Excerpt); m != nil && f.File == "" {
+		if m := junitPlace().FindStringSubmatch(f.Excerpt); m != nil && f.File == "" {
 			f.File = m[1]
 			f.Line, _ = strconv.Atoi(m[2])
 		}

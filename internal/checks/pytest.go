@@ -1,7 +1,6 @@
 package checks
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -26,22 +25,22 @@ type pyBlock struct {
 }
 
 var (
-	pyStart   = regexp.MustCompile(`^=+ (test session starts|[A-Za-z ]+) =+$`)
-	pyBlockRe = regexp.MustCompile(`^_{3,} (.+?) _{3,}$`)
-	pyPlace   = regexp.MustCompile(`^(\S[^:]*\.py):(\d+): (.*)$`)
-	pySummary = regexp.MustCompile(`^(FAILED|ERROR) (\S.*?)(?: - (.*))?$`)
-	pyVerbose = regexp.MustCompile(`^(\S+\.py::\S.*?) (FAILED|ERROR|PASSED|SKIPPED|XFAIL|XPASS)(?: +\[ *\d+%\])?$`)
-	pyTally   = regexp.MustCompile(`^=* ?((?:\d+ (?:failed|passed|skipped|errors?|xfailed|xpassed|warnings?|deselected|rerun)(?:, )?)+) in [\d.]+s.*$`)
-	pyCount   = regexp.MustCompile(`(\d+) (failed|passed|skipped|errors?|xfailed|xpassed)`)
+	pyStart   = pattern(`^=+ (test session starts|[A-Za-z ]+) =+$`)
+	pyBlockRe = pattern(`^_{3,} (.+?) _{3,}$`)
+	pyPlace   = pattern(`^(\S[^:]*\.py):(\d+): (.*)$`)
+	pySummary = pattern(`^(FAILED|ERROR) (\S.*?)(?: - (.*))?$`)
+	pyVerbose = pattern(`^(\S+\.py::\S.*?) (FAILED|ERROR|PASSED|SKIPPED|XFAIL|XPASS)(?: +\[ *\d+%\])?$`)
+	pyTally   = pattern(`^=* ?((?:\d+ (?:failed|passed|skipped|errors?|xfailed|xpassed|warnings?|deselected|rerun)(?:, )?)+) in [\d.]+s.*$`)
+	pyCount   = pattern(`(\d+) (failed|passed|skipped|errors?|xfailed|xpassed)`)
 )
 
 func (p *pytest) read(line string) {
 	if strings.HasPrefix(line, "===") {
-		if m := pyTally.FindStringSubmatch(line); m != nil {
+		if m := pyTally().FindStringSubmatch(line); m != nil {
 			p.tally(m[1])
 			return
 		}
-		if m := pyStart.FindStringSubmatch(line); m != nil {
+		if m := pyStart().FindStringSubmatch(line); m != nil {
 			p.close()
 			p.section = m[1]
 			if m[1] == "test session starts" || m[1] == "FAILURES" || m[1] == "short test summary info" {
@@ -52,7 +51,7 @@ func (p *pytest) read(line string) {
 	}
 	if !p.on {
 		if line != "" && line[0] >= '0' && line[0] <= '9' && strings.Contains(line, " in ") { // -q
-			if m := pyTally.FindStringSubmatch(line); m != nil {
+			if m := pyTally().FindStringSubmatch(line); m != nil {
 				p.tally(m[1])
 			}
 		}
@@ -60,25 +59,39 @@ func (p *pytest) read(line string) {
 	}
 	switch {
 	case p.section == "short test summary info":
-		if m := pyTally.FindStringSubmatch(line); m != nil {
+		if m := tally(line); m != nil {
 			p.tally(m[1])
-		} else if m := pySummary.FindStringSubmatch(line); m != nil && len(p.summary) < MaxFailures+maxOpen {
+		} else if m := pySummary().FindStringSubmatch(line); m != nil && len(p.summary) < MaxFailures+maxOpen {
 			p.summary = append(p.summary, pyBlock{name: m[2], message: m[3]})
 		}
 	case p.section == "FAILURES" || p.section == "ERRORS":
-		if m := pyBlockRe.FindStringSubmatch(line); m != nil {
-			p.close()
-			p.block = &pyBlock{name: m[1]}
-			return
+		if strings.HasPrefix(line, "___") {
+			if m := pyBlockRe().FindStringSubmatch(line); m != nil {
+				p.close()
+				p.block = &pyBlock{name: m[1]}
+				return
+			}
 		}
 		p.blockLine(line)
 	case strings.Contains(line, "::") || strings.Contains(line, " in "):
-		if m := pyVerbose.FindStringSubmatch(line); m != nil && (m[2] == "FAILED" || m[2] == "ERROR") && len(p.blocks) < MaxFailures+maxOpen {
+		if m := pyVerbose().FindStringSubmatch(line); m != nil && (m[2] == "FAILED" || m[2] == "ERROR") && len(p.blocks) < MaxFailures+maxOpen {
 			p.blocks = append(p.blocks, pyBlock{name: m[1]})
-		} else if m := pyTally.FindStringSubmatch(line); m != nil {
+		} else if m := tally(line); m != nil {
 			p.tally(m[1])
 		}
 	}
+}
+
+// tally matches the line of counts, which has a time.
+func tally(line string) []string {
+	if !strings.Contains(line, " in ") {
+		return nil
+	}
+	return pyTally().FindStringSubmatch(line)
+}
+
+func (p *pytest) idle() bool {
+	return p.block == nil || p.block.lines.full()
 }
 
 // blockLine keeps the lines of a block that tell why.
@@ -87,7 +100,7 @@ func (p *pytest) blockLine(line string) {
 	if b == nil {
 		return
 	}
-	if m := pyPlace.FindStringSubmatch(line); m != nil {
+	if m := place(pyPlace, ".py:", line); m != nil {
 		b.file = m[1]
 		b.line, _ = strconv.Atoi(m[2])
 		b.lines.add(line)
@@ -117,7 +130,7 @@ func (p *pytest) tally(counts string) {
 	p.close()
 	p.section = ""
 	p.sink.seen("pytest")
-	for _, m := range pyCount.FindAllStringSubmatch(counts, -1) {
+	for _, m := range pyCount().FindAllStringSubmatch(counts, -1) {
 		n, _ := strconv.Atoi(m[1])
 		switch m[2] {
 		case "passed", "xpassed":

@@ -39,6 +39,8 @@ var version = "dev"
 type commands struct {
 	Run     runCmd     `cmd:"" help:"${run_help}"`
 	Demo    demoCmd    `cmd:"" help:"${demo_help}"`
+	Eval    evalCmd    `cmd:"" help:"${eval_help}"`
+	Serve   serveCmd   `cmd:"" help:"${serve_help}"`
 	Pause   pauseCmd   `cmd:"" help:"${pause_help}"`
 	Resume  resumeCmd  `cmd:"" help:"${resume_verb_help}"`
 	Stop    stopCmd    `cmd:"" help:"${stop_help}"`
@@ -49,6 +51,8 @@ type commands struct {
 	Models  modelsCmd  `cmd:"" help:"${models_help}"`
 	Health  healthCmd  `cmd:"" help:"${health_help}"`
 	Config  configCmd  `cmd:"" help:"${config_help}"`
+	MCP     mcpCmd     `cmd:"" name:"mcp" help:"${mcp_help}"`
+	Memory  memoryCmd  `cmd:"" help:"${memory_help}"`
 	Sandbox sandboxCmd `cmd:"" help:"${sandbox_help}"`
 	Version versionCmd `cmd:"" help:"${version_help}"`
 }

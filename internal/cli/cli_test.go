@@ -22,6 +22,13 @@ import (
 // tests that need a real process to kill.
 func TestMain(m *testing.M) {
 	sandbox.Helper(os.Args)
+	// The conversations of most tests are those of the plain loop; those of a plan say so.
+	const planned = "TORI_PLANNING_ENABLED"
+	if _, set := os.LookupEnv(planned); !set {
+		if err := os.Setenv(planned, "false"); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(m, map[string]func(){
 		"tori": func() { os.Exit(Main(os.Args[1:])) },
 	})
@@ -46,6 +53,7 @@ func TestScripts(t *testing.T) {
 			e.Setenv("GIT_COMMITTER_NAME", "ken")
 			e.Setenv("GIT_COMMITTER_EMAIL", "ken@example.com")
 			e.Setenv("LANG", "C.UTF-8")
+			e.Setenv("TORI_PLANNING_ENABLED", "false") // the scripts answer the plain loop
 			e.Setenv("GOCACHE", cache)
 			e.Setenv("USER", "ken")
 			e.Setenv("XDG_STATE_HOME", filepath.Join(e.WorkDir, "state"))

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -107,18 +106,7 @@ func (d demoCmd) place() (string, error) {
 	if d.Dir == "" {
 		return os.MkdirTemp("", "tori-demo-")
 	}
-	dir, err := filepath.Abs(d.Dir)
-	if err != nil {
-		return "", err
-	}
-	entries, err := os.ReadDir(dir)
-	if err == nil && len(entries) > 0 {
-		return "", usage(i18n.E("cli.demo_exists", dir))
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", err
-	}
-	return dir, os.MkdirAll(dir, 0o700)
+	return emptyDir(d.Dir)
 }
 
 // quoted makes a path safe to paste into a shell.

@@ -28,6 +28,7 @@ type house struct {
 	config string
 	args   []string
 	bare   []string
+	env    []string // of processes, beside the usual
 }
 
 func newHouse(t *testing.T, model string, checks string) *house {
@@ -74,7 +75,7 @@ func (h *house) start(args ...string) *process {
 	h.t.Helper()
 	p := &process{Cmd: exec.CommandContext(h.t.Context(), "tori", args...)}
 	p.Stdout, p.Stderr = &p.out, &p.out
-	p.Env = append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(h.dir, "state"))
+	p.Env = append(append(os.Environ(), "XDG_STATE_HOME="+filepath.Join(h.dir, "state")), h.env...)
 	p.WaitDelay = 5 * time.Second
 	if err := p.Start(); err != nil {
 		h.t.Fatal(err)
@@ -115,7 +116,8 @@ func (h *house) stored() []byte {
 
 // A run is killed at ten random moments and resumed each time. In the end
 // nothing that was on disk is missing or changed, each call has exactly one
-// result, and the model was never shown another beginning than before.
+// result, and the model was shown another beginning than before only where a
+// decision about the window is on record.
 func TestKilledAtTenRandomMoments(t *testing.T) {
 	t.Parallel()
 	const turns, kills = 100, 10
@@ -155,7 +157,13 @@ func TestKilledAtTenRandomMoments(t *testing.T) {
 	if !bytes.HasPrefix(h.stored(), before) {
 		t.Error("messages that were on disk are gone")
 	}
-	llmtest.CheckPrefix(t, server.Requests())
+	decisions, err := os.ReadFile(filepath.Join(v.Dir, "window.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if breaks, n := llmtest.Breaks(server.Requests()), bytes.Count(decisions, []byte("\n")); breaks > n || n == 0 || n > turns/4 {
+		t.Errorf("the beginning changed %d times, by %d decisions", breaks, n)
+	}
 	checkCalls(t, v, turns)
 }
 

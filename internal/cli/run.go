@@ -66,6 +66,7 @@ type runHooks struct {
 // which of completed, failed, stopped or paused it was, and why.
 func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	start := time.Now()
+	roomyHeap(c.getenv)
 	var stats app.Stats
 	var uuid atomic.Pointer[string]
 	ctx, stopAsked, done := c.interruptible(&uuid)

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 	"toritsugi/internal/sandbox"
@@ -20,6 +22,22 @@ type sandboxCheckCmd struct {
 	Engine string `placeholder:"PROGRAM" help:"${sandbox_engine_help}"`
 	All    bool   `help:"${sandbox_all_help}"`
 	JSON   bool   `name:"json" help:"${json_help}"`
+	Config string `placeholder:"FILE" help:"${config_file_help}"`
+}
+
+// options are what the flags say, else the configuration.
+func (s sandboxCheckCmd) options(c *console) (sandbox.Options, error) {
+	cfg, err := app.LoadConfig(s.Config, c.getenv)
+	if err != nil {
+		return sandbox.Options{}, err
+	}
+	o := sandbox.Options{Prefer: s.Kind, Engine: cmp.Or(s.Engine, cfg.Sandbox.Engine)}
+	if o.Prefer == "" && cfg.Sandbox.Mode != "auto" {
+		if o.Prefer = cfg.Sandbox.Mode; o.Prefer == sandbox.KindNone {
+			return o, i18n.E("sandbox.check.mode_none")
+		}
+	}
+	return o, o.Check()
 }
 
 // Run tries to break out of the sandbox. Whoever has no sandbox, or one that
@@ -27,7 +45,11 @@ type sandboxCheckCmd struct {
 func (s sandboxCheckCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	box, err := sandbox.Choose(ctx, sandbox.Options{Prefer: s.Kind, Engine: s.Engine})
+	o, err := s.options(c)
+	if err != nil {
+		return usage(err)
+	}
+	box, err := sandbox.Choose(ctx, o)
 	if err != nil {
 		if !s.JSON {
 			c.say("sandbox.check.none")

@@ -48,6 +48,7 @@ type showCmd struct {
 	Messages  bool   `help:"${messages_help}"`
 	Summaries bool   `help:"${summaries_help}"`
 	Tools     bool   `help:"${tools_help}"`
+	Effects   bool   `help:"${effects_help}"`
 	Last      int    `default:"-1" placeholder:"N" help:"${last_help}"`
 	JSON      bool   `name:"json" help:"${json_help}"`
 	place     `embed:""`
@@ -63,7 +64,7 @@ func (s showCmd) Run(c *console) error {
 	if err != nil {
 		return usage(err)
 	}
-	opt := ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now(), Stale: s.stale(c)}
+	opt := ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Effects: s.Effects, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now(), Stale: s.stale(c)}
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: opt.What()})
 	return ops.Show(c.out, v, opt)
 }

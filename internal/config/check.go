@@ -1,7 +1,9 @@
 package config
 
 import (
+	"net"
 	"net/url"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -99,6 +101,12 @@ func (r rules) text(s string) error {
 			_, err = time.ParseDuration(s)
 		}
 		ok = err == nil
+	case "tool":
+		return toolPattern(s)
+	case "project":
+		ok = projectPattern(s)
+	case "treepattern":
+		ok = treePattern(s)
 	case "abs":
 		ok = filepath.IsAbs(s)
 	case "host":
@@ -113,6 +121,14 @@ func (r rules) text(s string) error {
 		ok = strings.TrimSpace(s) != "" && !strings.ContainsAny(s, "<>\r\n\x00")
 	case "branch":
 		ok = branchPattern(s)
+	case "repository":
+		ok = repositoryPattern(s)
+	case "label":
+		ok = labelName(s)
+	case "listen":
+		_, port, err := net.SplitHostPort(s)
+		_, perr := strconv.ParseUint(port, 10, 16)
+		ok = s == "" || err == nil && perr == nil
 	case "regexp":
 		re, err := regexp.Compile(s)
 		if err != nil {
@@ -126,6 +142,20 @@ func (r rules) text(s string) error {
 		return i18n.E("config.want." + r.named)
 	}
 	return nil
+}
+
+// treePattern reports whether s is a pattern of paths in a tree: * and ? within
+// a name, ** for any number of directories.
+func treePattern(s string) bool {
+	if s == "" || strings.ContainsAny(s, "\x00\\") || path.Clean(s) != s || path.IsAbs(s) {
+		return false
+	}
+	for part := range strings.SplitSeq(s, "/") {
+		if _, err := path.Match(part, ""); err != nil || part == ".." || part == "." || part == ".git" {
+			return false
+		}
+	}
+	return true
 }
 
 func envName(s string) bool {

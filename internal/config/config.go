@@ -27,10 +27,11 @@ type Config struct {
 	Routing              Routing        `yaml:"routing" doc:"Which model answers in which role."`
 	Coder3               Coder3         `yaml:"coder3" doc:"Limits of the role coder3."`
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
-	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
+	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed; without any, those that the base branch names or lets expect (docs/project.md); [] for none. A command line each, or {name, run, timeout_seconds, junit}: junit is a pattern of the JUnit XML reports that the command writes, relative to the repository (build/**/TEST-*.xml), from which failures are told. The shell expands their variables, not this file."`
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
 	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, allow_hosts, timeout_seconds, trusted. A program runs in the sandbox, without network but to allow_hosts."`
-	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each set of packages of a repository before the model's first turn: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
+	Tools                Tools          `yaml:"tools" doc:"Which tools a model may use."`
+	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each tree that work starts from before the model's first turn: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
 	Commands             Commands       `yaml:"commands" doc:"Which commands of the model are run."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
 	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
@@ -40,6 +41,20 @@ type Config struct {
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
 	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, labels, branches, pull requests, messages, web requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
+	GitHub               GitHub         `yaml:"github" doc:"The door to GitHub: issues and pull requests that tori serve works on."`
+	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the doors are looked at."`
+	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
+	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`
+	Recovery             Recovery       `yaml:"recovery" doc:"Runs whose owner died."`
+	PauseResume          PauseResume    `yaml:"pause_resume" doc:"Pausing everything by a file."`
+	TaskStop             TaskStop       `yaml:"task_stop" doc:"Stopping a run at its issue."`
+	Serve                Serve          `yaml:"serve" doc:"What tori serve shows of itself."`
+	Planning             Planning       `yaml:"planning" doc:"How a task is led."`
+
+	ProjectAgentRules ProjectAgentRules `yaml:"project_agent_rules" doc:"Files in which a project says how agents work in it: AGENTS.md, CLAUDE.md, AGENT.md, always as the base branch has them."`
+	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`
+
+	ContextInheritance ContextInheritance `yaml:"context_inheritance" doc:"What a run takes over from the last one of the same task."`
 
 	meta meta
 }
@@ -57,6 +72,14 @@ type ContextStorage struct {
 	StaleSeconds           int     `yaml:"stale_seconds" default:"60" check:"min=1" doc:"Age of a heartbeat at which a run is reported as hanging, in seconds."`
 	StateLockTimeout       int     `yaml:"state_lock_timeout_seconds" default:"5" check:"min=1" doc:"How long a repair waits for another one of the same run, in seconds."`
 	WindowRatio            float64 `yaml:"window_ratio" default:"0.7" check:"gt=0,le=1" doc:"Share of the model's context length that a request may fill."`
+	Masking                Masking `yaml:"masking" doc:"Old tool output and long arguments become lines of a few words; the model can recall the originals."`
+}
+
+// Masking is the section context_storage.masking: of old tool output, not of secrets.
+type Masking struct {
+	Enabled   bool    `yaml:"enabled" default:"true" doc:"Do it; without it old tool output stays until a summary takes its place."`
+	KeepTurns int     `yaml:"keep_turns" default:"10" check:"min=1,max=10000" doc:"How many of the latest turns keep their tool output."`
+	MinShare  float64 `yaml:"min_share" default:"0.1" check:"gt=0,le=1" doc:"Share of the request that must become free at once: each time, the provider's cache is lost from there on."`
 }
 
 // Check is one command that judges the work.
@@ -64,6 +87,7 @@ type Check struct {
 	Name           string `yaml:"name"` // unique; the command itself where none is given
 	Run            string `yaml:"run" check:"nonempty"`
 	TimeoutSeconds int    `yaml:"timeout_seconds" check:"min=1,max=604800"` // checks_timeout_seconds where none is given
+	JUnit          string `yaml:"junit" check:"treepattern"`                // reports that the command writes; none where empty
 }
 
 // Commands is the section commands.
@@ -121,7 +145,7 @@ type Workspace struct {
 
 // Tokens is the section tokens.
 type Tokens struct {
-	Estimator string `yaml:"estimator" default:"chars4" check:"enum=chars4" doc:"chars4 counts four characters as a token."`
+	Estimator string `yaml:"estimator" default:"chars4" check:"enum=chars4|o200k" doc:"How a request is measured until the provider has reported how many tokens it takes: chars4 by its length, o200k by the tokenizer of OpenAI's newer models. What is stored is always four characters for a token."`
 }
 
 // Security is the section security.

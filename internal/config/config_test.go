@@ -52,7 +52,7 @@ var ignoreMeta = cmpopts.IgnoreUnexported(Config{})
 
 func defaults() *Config {
 	return &Config{
-		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7},
+		ContextStorage: ContextStorage{true, "logs/contexts", 20, 0.7, 10, 5, "fsync", 30, 60, 5, 0.7, Masking{true, 10, 0.1}},
 		LLM: LLM{
 			Provider: "openai", FunctionCalling: "auto", TimeoutSeconds: 300, ConnectTimeoutSeconds: 10, MaxRetries: 5,
 			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
@@ -78,7 +78,44 @@ func defaults() *Config {
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
 		Broker:               Broker{Trifecta: "ask", Mentions: "all", Labels: []string{"tori*"}, MaxTextBytes: 60000, MaxPatchMB: 64, MaxComments: 20, MaxLabels: 20, MaxPushes: 20, MaxPullRequests: 3, MaxMessages: 100, MaxWebRequests: 200},
+		GitHub: GitHub{URL: "https://github.com", WriteSpacingMS: 1000, BotLabel: "coding agent", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
+			PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
+			CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5},
+		Scheduling:  Scheduling{300, 30},
+		Workers:     Workers{4, 2, 0},
+		Monitor:     Monitor{5},
+		Recovery:    Recovery{"resume", 3},
+		PauseResume: PauseResume{true, "contexts/pause_signal"},
+		TaskStop:    TaskStop{true},
+		Serve:       Serve{"127.0.0.1:8420"},
+		Planning:    planningDefaults(),
+
+		ProjectAgentRules: ProjectAgentRules{true, 102400, 512000}, FileListContext: FileListContext{true, -1},
+		ContextInheritance: ContextInheritance{true, 90, 8000, false, InheritedPlanning{true, true, true, 3, true}},
 	}
+}
+
+// planningDefaults are the settings of planning where none is given (plan §4).
+func planningDefaults() Planning {
+	p := Planning{Enabled: true, Strategy: "chain_of_thought", MaxSubtasks: 100, DecompositionLevel: "moderate", Reflection: Reflection{true, true, 3}, Revision: Revision{3},
+		History: History{StorageType: "jsonl"}, Verification: Verification{true, 2, "fail"}, ProgressComment: ProgressComment{true, 30}}
+	r := &p.Replanning
+	r.TaskDecomposition.MaxRedecompositionAttempts, r.ActionSequence.MaxRegenerationAttempts = 3, 3
+	r.Execution.MaxActionRetries, r.Execution.MaxPartialReplans, r.Reflection.MaxPlanRevisions = 3, 2, 2
+	r.Global.MaxTotalReplans, r.Global.InfiniteLoopDetection, r.Global.SameTriggerMaxCount = 10, true, 2
+	r.LLMDecision.MinConfidenceThreshold = 0.5
+	return p
+}
+
+// planningFull is what full sets.
+func planningFull() Planning {
+	p := Planning{false, "direct", 9, "fine", Reflection{false, false, 7}, Revision{6}, History{"jsonl", "planning_history"}, Verification{false, 5, "complete"}, Replanning{}, ProgressComment{false, 5}}
+	r := &p.Replanning
+	r.TaskDecomposition.MaxRedecompositionAttempts, r.ActionSequence.MaxRegenerationAttempts = 4, 5
+	r.Execution.MaxActionRetries, r.Execution.MaxPartialReplans, r.Reflection.MaxPlanRevisions = 6, 7, 8
+	r.Global.MaxTotalReplans, r.Global.SameTriggerMaxCount = 9, 1
+	r.LLMDecision.MinConfidenceThreshold = 0.25
+	return p
 }
 
 // role is the settings of a role that differs from the others in its names only.
@@ -120,7 +157,7 @@ func TestExampleUncommented(t *testing.T) {
 }
 
 const full = `
-context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5}
+context_storage: {enabled: false, base_dir: /var/tori, max_memory_messages: 12, compression_threshold: 1, min_messages_to_summarize: 8, keep_recent_messages: 3, durability: os, heartbeat_seconds: 15, stale_seconds: 45, state_lock_timeout_seconds: 2, window_ratio: 0.5, masking: {enabled: false, keep_turns: 4, min_share: 0.25}}
 llm:
   provider: script
   timeout_seconds: 10
@@ -151,6 +188,7 @@ checks:
       a
       b
     timeout_seconds: 5
+    junit: build/**/TEST-*.xml
 checks_timeout_seconds: 60
 mcp_servers:
   - mcp_server_name: files
@@ -164,6 +202,20 @@ mcp_servers:
   - mcp_server_name: web
     url: https://w/mcp?api_key=key-in-address
     headers: {Authorization: "Bearer key-of-web"}
+tools:
+  allow: [read_*, shell, files__*]
+  deny: [git_log]
+  roles:
+    chat: {allow: [grep], deny: [glob]}
+    worker: {allow: [grep], deny: [glob]}
+    coder: {allow: [grep], deny: [glob]}
+    coder2: {allow: [grep], deny: [glob]}
+    coder3:
+      allow: [grep]
+      deny: [glob]
+    task: {allow: [grep], deny: [glob]}
+    summarizer: {allow: [grep], deny: [glob]}
+  projects: [{project: "acme/*", deny: [shell, "web__[a-z]*"]}, {project: tori, allow: [read_file]}]
 commands: {rules_file: r.yaml, on_ask: refuse}
 sandbox:
   mode: bwrap
@@ -181,10 +233,31 @@ budget: {max_turns: 1, max_tokens: 2, max_minutes: 3, max_cost_usd: 0.5}
 setup: [npm ci, {name: deps, run: "go mod download", timeout_seconds: 900}]
 workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, setup_timeout_seconds: 60, setup_network: none, registries: [r.example.org], keep_days: 3, max_gb: 1.5}
 language: en
-tokens: {estimator: chars4}
+tokens: {estimator: o200k}
 security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], local_hosts: [gpu.example.com]}
 broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, labels: [a, "b*"], web_hosts: [pkg.example.com], max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_labels: 4, max_pushes: 5, max_pull_requests: 6, max_messages: 7, max_web_requests: 8}
 access: {admins: [ken, hanako]}
+github:
+  {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], write_spacing_ms: 10,
+  bot_label: l1, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
+  assignment: false, min_permission: admin, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 9}
+scheduling: {interval: 60, comments_interval: 6}
+workers: {max: 7, per_repository: 8, per_user: 9}
+monitor: {interval_minutes: 3}
+recovery: {mode: fail, max_attempts: 4}
+pause_resume: {enabled: false, signal_file: /run/stop}
+task_stop: {enabled: false}
+serve: {listen: ":1"}
+planning:
+  {enabled: false, strategy: direct, max_subtasks: 9, decomposition_level: fine, reflection: {enabled: false, trigger_on_error: false, trigger_interval: 7}, revision: {max_revisions: 6},
+  history: {storage_type: jsonl, directory: planning_history},
+  verification: {enabled: false, max_rounds: 5, on_open_points: complete}, replanning: {task_decomposition: {max_redecomposition_attempts: 4}, action_sequence: {max_regeneration_attempts: 5}, execution: {max_action_retries: 6, max_partial_replans: 7}, reflection: {max_plan_revisions: 8},
+  global: {max_total_replans: 9, infinite_loop_detection: false, same_trigger_max_count: 1}, llm_decision: {min_confidence_threshold: 0.25}},
+  progress_comment: {enabled: false, interval_seconds: 5}}
+context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tokens: 500, follow_links: true,
+  planning: {inherit_plans: false, inherit_verifications: false, inherit_reflections: false, max_previous_plans: 7, reuse_successful_patterns: false}}
+project_agent_rules: {enabled: false, max_file_size: 1000, max_total_size: 2000}
+file_list_context: {enabled: false, max_depth: 3}
 `
 
 func TestEveryKey(t *testing.T) {
@@ -197,9 +270,10 @@ func TestEveryKey(t *testing.T) {
 			"    R_timeout_seconds: %d\n    R_function_calling: \"true\"\n    R_fallbacks: [vllm/f-R]\n", 100+i, 200+i, 300+i), "R_", name+"_")
 		text = strings.ReplaceAll(text, "-R", "-"+name)
 	}
+	some := ToolRules{[]string{"grep"}, []string{"glob"}}
 	c := parse(t, text, vars{"KEY": "s3cret-value", "DIR": "/d"})
 	want := &Config{
-		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5},
+		ContextStorage: ContextStorage{false, "/var/tori", 12, 1, 8, 3, "os", 15, 45, 2, 0.5, Masking{false, 4, 0.25}}, ContextInheritance: ContextInheritance{false, 30, 500, true, InheritedPlanning{false, false, false, 7, false}}, ProjectAgentRules: ProjectAgentRules{false, 1000, 2000}, FileListContext: FileListContext{false, 3},
 		LLM: LLM{
 			Provider: "script", Fallbacks: []string{"openai/m", "ollama/library/q:7b"}, FunctionCalling: "false", TimeoutSeconds: 10,
 			ConnectTimeoutSeconds: 3, FirstTokenTimeoutSeconds: 4, PricesFile: "p.yaml", StateDir: "/d/s",
@@ -210,19 +284,24 @@ func TestEveryKey(t *testing.T) {
 		Routing:              Routing{roles},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
-		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60}, {"lint", "a\nb\n", 5}},
+		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60, ""}, {"lint", "a\nb\n", 5, "build/**/TEST-*.xml"}},
 		ChecksTimeoutSeconds: 60,
 		MCPServers: []MCPServer{
 			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, AllowHosts: []string{"api.example.com"}, TimeoutSeconds: 5, Trusted: true},
 			{Name: "web", URL: "https://w/mcp?api_key=key-in-address", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
 		},
+		Tools: Tools{ToolRules{[]string{"read_*", "shell", "files__*"}, []string{"git_log"}}, ToolRoles{some, some, some, some, some, some, some},
+			[]ToolProject{{Project: "acme/*", Deny: []string{"shell", "web__[a-z]*"}}, {Project: "tori", Allow: []string{"read_file"}}}},
 		Commands:  Commands{"r.yaml", "refuse"},
 		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:    Budget{1, 2, 3, 0.5},
 		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
-		Setup:     []Check{{"npm ci", "npm ci", 0}, {"deps", "go mod download", 900}},
-		Language:  "en", Tokens: Tokens{"chars4"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}},
+		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
+		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", []string{"a", "b*"}, []string{"pkg.example.com"}, 1000, 2, 3, 4, 5, 6, 7, 8}, Access: Access{[]string{"ken", "hanako"}},
+		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
+		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		TaskStop: TaskStop{false}, Serve: Serve{":1"}, Planning: planningFull(),
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -235,7 +314,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value", "tok-of-git"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -294,15 +373,17 @@ func TestErrors(t *testing.T) {
 		{"encoding", "# \n# \xff\n", `c.yaml:2: the text is not UTF-8; save the file as UTF-8`},
 		{"size", strings.Repeat("#", maxFile+1), `c.yaml: the file is larger than 64 KiB; this is not a configuration`},
 		{"nesting", "a: " + strings.Repeat("[", 1000), `c.yaml:1: the brackets are nested too deeply`},
-		{"check type", "checks: [1]", `c.yaml:1: checks[0]: expected a command, or {name, run, timeout_seconds}, found 1, which YAML does not read as text; put it in quotes`},
+		{"check type", "checks: [1]", `c.yaml:1: checks[0]: expected a command, or {name, run, timeout_seconds, junit}, found 1, which YAML does not read as text; put it in quotes`},
 		{"checks type", "checks: make", `c.yaml:1: checks: expected a list, found the text "make"`},
 		{"check empty", "checks:\n  - ''\n", `c.yaml:2: checks[0]: expected text that is not empty, found the text ""`},
 		{"check run", "checks:\n  - name: x\n", `c.yaml:2: checks[0].run: expected text that is not empty, found nothing (leave the key out to get the default)`},
-		{"check key", "checks:\n  - run: x\n    timeout: 5\n", `c.yaml:3: checks[0].timeout: unknown key; the nearest is checks[0].name. Known here: name, run, timeout_seconds`},
+		{"check key", "checks:\n  - run: x\n    timeout: 5\n", `c.yaml:3: checks[0].timeout: unknown key; the nearest is checks[0].name. Known here: name, run, timeout_seconds, junit`},
 		{"check timeout", "checks:\n  - run: x\n    timeout_seconds: 0\n", `c.yaml:3: checks[0].timeout_seconds: expected 1 or more, found 0`},
 		{"setup type", "setup: [1]", `c.yaml:1: setup[0]: expected a command, or {name, run, timeout_seconds}, found 1, which YAML does not read as text; put it in quotes`},
 		{"registry", "workspace: {registries: ['https://x/']}", `c.yaml:1: workspace.registries[0]: expected the name of a host, without scheme, port or path, found the text "https://x/"`},
 		{"keep days", "workspace: {keep_days: -1}", `c.yaml:1: workspace.keep_days: expected 0 or more, found -1`},
+		{"check junit", "checks:\n  - run: x\n    junit: ../r.xml\n", `c.yaml:3: checks[0].junit: expected a path within the repository, with * and ** as wildcards, such as build/**/TEST-*.xml, found the text "../r.xml"`},
+		{"setup junit", "setup:\n  - run: x\n    junit: r.xml\n", `c.yaml:2: setup[0].junit: only checks have reports; leave the key out`},
 		{"check name", "checks: [a, b, {name: a, run: c}]", `c.yaml:1: checks[2]: expected a name of its own, found "a", which checks[0] has already`},
 		{"script", "\nllm: {provider: script}", `c.yaml:2: llm.script.file: expected a file, found nothing; it is needed because llm.provider is script`},
 		{"fallback", "llm: {fallbacks: [gpt-4o]}", `c.yaml:1: llm.fallbacks[0]: expected PROVIDER/MODEL, e.g. openai/gpt-4o, with provider openai, anthropic, deepseek, ollama, lmstudio or vllm, found the text "gpt-4o"`},
@@ -321,10 +402,15 @@ func TestErrors(t *testing.T) {
 		{"mcp header", "mcp_servers: [{mcp_server_name: a, url: 'http://h', headers: {'A B': c}}]", `c.yaml:1: mcp_servers[0].headers.A B: expected names of HTTP headers, found the text "A B"`},
 		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
+		{"label twice", "github:\n  done_label: Coding Agent\n", `c.yaml:2: github.done_label: expected a label of its own, found "Coding Agent", which github.bot_label has already`},
+		{"label", "github: {bot_label: 'a,b'}", `c.yaml:1: github.bot_label: expected the name of a label: one line of at most 50 characters without a comma, found the text "a,b"`},
+		{"app key", "github: {app_id: 7}", `c.yaml:1: github.app_private_key_file: expected the file with the private key of the app, which github.app_id needs; found nothing`},
+		{"repository", "github: {repositories: [a/b, a/*, a]}", `c.yaml:1: github.repositories[2]: expected a repository as owner/name, or owner/* for all of an owner, found the text "a"`},
+		{"listen", "serve: {listen: 'x'}", `c.yaml:1: serve.listen: expected an address such as 127.0.0.1:8420, or nothing, found the text "x"`},
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, scheduling, workers, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -512,7 +598,7 @@ func TestPrintRoundTrip(t *testing.T) {
 		c.LLM.OpenAI.Model = rapid.SampledFrom([]string{"true", "1", "~", "${X}", "a: b", "a #b", "- x", "x\u0085\u2028", "日本"}).Draw(t, "model")
 		c.Sandbox.Env = map[string]string{"A": rapid.String().Draw(t, "env")}
 		run := word.Draw(t, "run")
-		c.Checks = []Check{{Name: "n", Run: run, TimeoutSeconds: 7}}
+		c.Checks = []Check{{Name: "n", Run: run, TimeoutSeconds: 7, JUnit: rapid.SampledFrom([]string{"", "*.xml", "a b/**/[x].xml", "${X}", "#"}).Draw(t, "junit")}}
 		var out bytes.Buffer
 		if err := c.Print(&out); err != nil {
 			t.Fatal(err)
@@ -569,7 +655,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 174 {
+	if len(Keys()) != 265 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

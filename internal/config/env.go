@@ -143,10 +143,21 @@ func expand(s string, getenv func(string) string) (out string, unset []string, o
 }
 
 // Secrets lists every secret value: the keys marked as such, passwords in
-// addresses, and what EnvSecrets finds in the environment and in sandbox.env.
+// addresses, what EnvSecrets finds in the environment and in sandbox.env, and
+// what the servers of tools are given.
 func (c *Config) Secrets() []string { return slices.Clone(c.meta.secrets) }
 
 func (p *parser) secrets(environ []string) []string {
+	all := append(p.settings(), p.config.serverSecrets()...)
+	all = append(all, EnvSecrets(append(slices.Clip(environ), p.config.environment()...))...)
+	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// settings lists the values of the keys that are secret, and the passwords in
+// addresses.
+func (p *parser) settings() []string {
 	var all []string
 	for _, f := range p.schema.fields {
 		if f.kind != kindString {
@@ -160,27 +171,7 @@ func (p *parser) secrets(environ []string) []string {
 			all = append(all, addressSecrets(text)...)
 		}
 	}
-	for _, s := range p.config.MCPServers {
-		all = append(all, addressSecrets(s.URL)...)
-		for name, value := range s.Env {
-			environ = append(slices.Clip(environ), name+"="+value)
-		}
-		for _, value := range s.Headers {
-			if _, key, ok := strings.Cut(value, " "); ok && len(key) >= minSecret { // Bearer KEY
-				all = append(all, key)
-			}
-			if len(value) >= minSecret {
-				all = append(all, value)
-			}
-		}
-	}
-	for name, value := range p.config.Sandbox.Env {
-		environ = append(slices.Clip(environ), name+"="+value)
-	}
-	all = append(all, EnvSecrets(environ)...)
-	all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
-	slices.Sort(all)
-	return slices.Compact(all)
+	return all
 }
 
 // addressSecrets are the password of an address and, from eight bytes on, the

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/i18n"
@@ -77,6 +78,7 @@ func Parse(name string, data []byte, getenv func(string) string, environ []strin
 	p.environment()
 	p.misspelt(environ)
 	p.finish()
+	p.arguments(append(slices.Clip(environ), c.environment()...))
 	if len(p.problems) > 0 {
 		return nil, joined(p.problems)
 	}
@@ -184,6 +186,8 @@ func (p *parser) finish() {
 		p.problem("config.script_file", p.at(o))
 	}
 	p.roles()
+	p.doors()
+	p.inheritance()
 	for i := range c.MCPServers {
 		if s := &c.MCPServers[i]; s.TimeoutSeconds == 0 {
 			s.TimeoutSeconds = 120

@@ -77,10 +77,19 @@ func (pr *printer) field(f *field, name, indent string) {
 		for _, s := range all {
 			pr.server(s, indent)
 		}
+	case []ToolProject:
+		for _, t := range all {
+			fmt.Fprintf(&pr.out, "%s  - project: %s\n", indent, quote(t.Project))
+			pr.list("allow", t.Allow, indent, false)
+			pr.list("deny", t.Deny, indent, false)
+		}
 	case []Check:
 		for _, k := range all {
 			fmt.Fprintf(&pr.out, "%s  - name: %s\n%s    run: %s\n%s    timeout_seconds: %d\n",
 				indent, quote(k.Name), indent, quote(k.Run), indent, k.TimeoutSeconds)
+			if k.JUnit != "" {
+				fmt.Fprintf(&pr.out, "%s    junit: %s\n", indent, quote(k.JUnit))
+			}
 		}
 	}
 }
@@ -89,39 +98,42 @@ func (pr *printer) field(f *field, name, indent string) {
 func (pr *printer) server(s MCPServer, indent string) {
 	out := func(format string, args ...any) { fmt.Fprintf(&pr.out, indent+format, args...) }
 	out("  - mcp_server_name: %s\n", quote(s.Name))
-	lists := func(name string, all []string) {
-		if len(all) == 0 {
-			return
-		}
-		out("    %s:\n", name)
-		for _, a := range all {
-			out("      - %s\n", quote(strings.ReplaceAll(a, "${", "$${")))
-		}
-	}
-	table := func(name string, all map[string]string, hide func(string) bool) {
+	lists := func(name string, all []string) { pr.list(name, all, indent, true) }
+	table := func(name string, all map[string]string, hide func(name, value string) bool) {
 		if len(all) == 0 {
 			return
 		}
 		out("    %s:\n", name)
 		for _, k := range slices.Sorted(maps.Keys(all)) {
 			v := quote(strings.ReplaceAll(hideLogin(all[k]), "${", "$${"))
-			if hide(k) && all[k] != "" {
+			if hide(k, all[k]) && all[k] != "" {
 				v = quote(hidden)
 			}
 			out("      %s: %s\n", quote(k), v)
 		}
 	}
 	lists("command", s.Command)
-	table("env", s.Env, secretName)
+	table("env", s.Env, func(name, value string) bool { return secretName(name) || secretValue(value) })
 	if s.URL != "" {
 		out("    url: %s\n", quote(strings.ReplaceAll(hideParameters(hideLogin(s.URL)), "${", "$${")))
 	}
-	table("headers", s.Headers, func(string) bool { return true })
+	table("headers", s.Headers, func(string, string) bool { return true })
 	lists("allow", s.Allow)
 	lists("deny", s.Deny)
 	lists("allow_hosts", s.AllowHosts)
 	out("    timeout_seconds: %d\n", s.TimeoutSeconds)
 	out("    trusted: %t\n", s.Trusted)
+}
+
+// list writes a list of an item.
+func (pr *printer) list(name string, all []string, indent string, expand bool) {
+	if len(all) == 0 {
+		return
+	}
+	fmt.Fprintf(&pr.out, "%s    %s:\n", indent, name)
+	for _, a := range all {
+		fmt.Fprintf(&pr.out, "%s      - %s\n", indent, quote(escape(&field{expand: expand}, a)))
+	}
 }
 
 // origin is the comment behind a value.

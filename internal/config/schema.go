@@ -10,7 +10,7 @@ import (
 // Key documents one setting.
 type Key struct {
 	Path    string   // dotted, e.g. llm.openai.model
-	Type    string   // text, whole number, number, true or false, list of texts, map of texts, list of checks, list of servers
+	Type    string   // text, whole number, number, true or false, list of texts, map of texts, list of checks, list of servers, list of projects
 	Default string   // as YAML
 	Doc     string   // one line
 	Env     []string // variables that set it, the strongest first; none for lists and maps
@@ -42,10 +42,11 @@ const (
 	kindMap
 	kindChecks
 	kindServers
+	kindProjects
 )
 
 func (k kind) String() string {
-	return [...]string{"text", "whole number", "number", "true or false", "list of texts", "map of texts", "list of checks", "list of servers"}[k]
+	return [...]string{"text", "whole number", "number", "true or false", "list of texts", "map of texts", "list of checks", "list of servers", "list of projects"}[k]
 }
 
 func (k kind) scalar() bool { return k <= kindBool }
@@ -180,6 +181,9 @@ func kindOf(t reflect.Type) kind {
 		}
 		if t.Elem() == reflect.TypeFor[MCPServer]() {
 			return kindServers
+		}
+		if t.Elem() == reflect.TypeFor[ToolProject]() {
+			return kindProjects
 		}
 		return kindList
 	}

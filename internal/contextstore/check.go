@@ -31,6 +31,9 @@ type CheckOptions struct {
 	// StateLockTimeout is how long to wait for another process that changes a
 	// state.json; 0 means 5 s (store-v2 §5.3).
 	StateLockTimeout time.Duration
+	// Plans is where the histories of planning lie, if not in their contexts
+	// (planning.history.directory, absolute).
+	Plans string
 }
 
 // CheckProgress is how far a check or a reindex is.

@@ -72,8 +72,8 @@ func (i *inspection) entriesOf(sub string, plans *[]string) (n int, err error) {
 				if _, err := i.entriesOf(name, plans); err != nil {
 					return n, err
 				}
-			case sub == "planning" && strings.HasSuffix(name, ".jsonl"):
-				*plans = append(*plans, name)
+			case sub == "planning" && (strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")):
+				*plans = append(*plans, strings.TrimSuffix(name, ".gz"))
 			case name == "approvals.jsonl":
 				*plans = append(*plans, name)
 			}
@@ -85,6 +85,29 @@ func (i *inspection) entriesOf(sub string, plans *[]string) (n int, err error) {
 			return n, err
 		}
 	}
+}
+
+// movedPlan adds the run's history of planning where it lies elsewhere, by its
+// way from the context.
+func (i *inspection) movedPlan(plans []string) []string {
+	if i.c.opt.Plans == "" {
+		return plans
+	}
+	name, err := filepath.Rel(i.dir, filepath.Join(i.c.opt.Plans, i.uuid+".jsonl"))
+	if err != nil {
+		return plans // a relative one, which nobody has
+	}
+	found := false
+	for _, file := range []string{name, name + ".gz"} {
+		if st, err := os.Lstat(filepath.Join(i.dir, file)); err == nil {
+			i.checkEntry(file, st)
+			found = true
+		}
+	}
+	if !found {
+		return plans
+	}
+	return append(plans, name)
 }
 
 func (i *inspection) checkEntry(name string, st os.FileInfo) {

@@ -113,7 +113,7 @@ func (i *inspection) look() {
 	}
 	i.readState()
 	i.readRow()
-	i.checkLogs(plans)
+	i.checkLogs(i.movedPlan(plans))
 	if i.found != nil && i.c.ctx.Err() != nil {
 		return
 	}

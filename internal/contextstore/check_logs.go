@@ -3,6 +3,7 @@ package contextstore
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -94,7 +95,9 @@ func (c *messageCheck) note(at spot) {
 	c.checkImages(at)
 	switch m.Role {
 	case "assistant":
-		c.answers++
+		if m.answer() {
+			c.answers++
+		}
 		c.reported += m.Usage.Sum()
 		c.spent.plus(m.Usage.spending())
 		c.asked(at)
@@ -212,8 +215,25 @@ func (i *inspection) checkLogs(plans []string) {
 	i.scan(summariesFile, i.summaryJudge()) // after messages and tools, which it refers to
 	i.scan(windowFile, i.windowJudge())
 	for _, name := range plans {
-		i.scan(name, judge{lost: func(int64) {}, note: func(spot) {}, end: func() {}, decode: func(b []byte) (int64, error) { return 0, jsonObject(b) }})
+		i.scan(name, judge{lost: func(int64) {}, note: func(spot) {}, end: func() {}, decode: func(b []byte) (int64, error) { return 0, roomLine(name, b) }})
 	}
+}
+
+// roomLine says whether b is a line of a file that another room keeps.
+func roomLine(name string, b []byte) error {
+	if name == "approvals.jsonl" {
+		return jsonObject(b)
+	}
+	var l struct {
+		Type string `json:"type"`
+	}
+	if err := object(b, &l); err != nil {
+		return err
+	}
+	if l.Type == "" {
+		return errors.New("no type")
+	}
+	return nil
 }
 
 // scan reads one log, of a context in use up to its checkpoint; what was not

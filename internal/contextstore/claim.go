@@ -85,21 +85,32 @@ func locked(dir string) bool {
 	return err == nil
 }
 
+func exists(dir string) bool {
+	_, err := os.Lstat(dir)
+	return err == nil
+}
+
 func (s *Store) holdAt(dir string) (*Context, error) {
 	uuid, now := filepath.Base(dir), s.now()
+	flags := os.O_CREATE
 	if filepath.Base(filepath.Dir(dir)) == dirCompleted {
 		// Of what is over no lock is made, which a kill would leave behind.
-		if st, err := ReadState(dir); err == nil && st.TaskStatus.Final() && st.Phase == "" && !locked(dir) {
-			return nil, ErrEnded
+		if st, err := ReadState(dir); err == nil && st.TaskStatus.Final() && st.Phase == "" {
+			if flags = 0; !locked(dir) {
+				return nil, ErrEnded
+			}
 		}
 	}
 	if o, ok := s.ownedWithoutLock(dir); ok {
 		return nil, i18n.E("contextstore.busy", uuid, o.ProcessID, o.Hostname, ErrBusy)
 	}
-	l, err := acquire(filepath.Join(dir, lockFile), Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
+	l, err := acquireAt(filepath.Join(dir, lockFile), flags, Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
 	if errors.Is(err, errLocked) {
 		owner, _ := ReadOwner(dir)
 		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
+	}
+	if flags == 0 && errors.Is(err, os.ErrNotExist) && exists(dir) {
+		return nil, ErrEnded // its owner was just leaving
 	}
 	if err != nil {
 		return nil, i18n.E("contextstore.claim", uuid, err)
@@ -199,6 +210,9 @@ func (c *Context) claim(ctx context.Context, repairs *[]string) error {
 		c.rebooted = true
 		*repairs = append(*repairs, "the machine was restarted since: files of the workspace written shortly before may be missing or incomplete")
 	}
+	if c.state.TaskStatus == task.Running {
+		c.state.Recoveries++
+	}
 	c.state.TaskStatus, c.state.Status, c.state.Phase = task.Running, Processing, ""
 	c.state.LastActivity, c.state.Error, c.state.BootID = "claimed", nil, c.store.boot
 	if c.state.StartedAt.IsZero() {
@@ -280,7 +294,7 @@ func (c *Context) openFiles() (repairs []string, err error) {
 // recount takes into the counters an answer that was appended after state.json
 // was last written, so that a kill refills no budget.
 func (c *Context) recount(m Message) {
-	if m.Seq <= c.state.MessageCount || m.Role != "assistant" {
+	if m.Seq <= c.state.MessageCount || !m.answer() {
 		return
 	}
 	c.state.LLMCallCount++

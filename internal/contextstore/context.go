@@ -56,7 +56,8 @@ type Context struct {
 // logFile is an append-only file of numbered lines.
 type logFile struct {
 	*disk.File
-	seq int64 // of the last line
+	seq      int64 // of the last line
+	unsynced bool  // its last lines are
 }
 
 // UUID is the context's name.
@@ -97,6 +98,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		return nil, err
 	}
 	seq, total, now := c.messages.seq, c.tokens, c.store.now().written()
+	before := total
 	buf := c.buf[:0]
 	out := make([]Message, len(msgs))
 	for i, m := range msgs {
@@ -129,7 +131,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		}
 		c.recent.add(c.meta.Config.MaxMemoryMessages, buf[m.Offset-start:end-start])
 	}
-	c.state.CurrentContextTokens = total
+	c.state.CurrentContextTokens += total - before
 	return out, nil
 }
 
@@ -171,7 +173,7 @@ func (c *Context) redact(m Message) Message {
 		}
 		m.ToolCalls = calls
 	}
-	m.AnsweredBy = c.clean(m.AnsweredBy)
+	m.AnsweredBy, m.Kind = c.clean(m.AnsweredBy), c.clean(m.Kind)
 	return m
 }
 
@@ -182,8 +184,10 @@ func (c *Context) write(f *logFile, lines []byte, durable bool) error {
 		return err
 	}
 	if !durable || c.store.NoSync {
+		f.unsynced = true
 		return nil
 	}
+	f.unsynced = false
 	if err := f.Sync(); err != nil {
 		// Not acknowledged: take the lines back so that the next owner does not
 		// find messages whose writer never knew of them.
@@ -193,12 +197,15 @@ func (c *Context) write(f *logFile, lines []byte, durable bool) error {
 }
 
 // AppendWindow records a decision about the window before a request that
-// follows from it is sent; it is synced.
+// follows from it is sent. It is synced, but for stubs, which are the one kind
+// that comes every few turns: a power cut that takes such a line takes a decision
+// that the next owner makes again of the same messages.
 func (c *Context) AppendWindow(e WindowEvent) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e.ID, e.Timestamp = c.window.seq+1, c.store.now()
-	return c.appendOne(c.window, e)
+	e.ID, e.Timestamp, e.AtSeq = c.window.seq+1, c.store.now(), c.messages.seq
+	e.Reason, e.Note = c.clean(e.Reason), c.clean(e.Note)
+	return c.appendOne(c.window, e, e.Type != WindowMask)
 }
 
 // AppendCheck records a check command that ran to its end; it is synced.
@@ -212,10 +219,10 @@ func (c *Context) AppendCheck(r CheckRun) error {
 		failing[i] = c.store.Redact(name)
 	}
 	r.Failing = failing
-	return c.appendOne(c.checks, r)
+	return c.appendOne(c.checks, r, true)
 }
 
-func (c *Context) appendOne(f *logFile, v any) error {
+func (c *Context) appendOne(f *logFile, v any, durable bool) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
@@ -223,7 +230,7 @@ func (c *Context) appendOne(f *logFile, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := c.write(f, line, true); err != nil {
+	if err := c.write(f, line, durable); err != nil {
 		return err
 	}
 	f.seq++
@@ -362,10 +369,14 @@ func (c *Context) syncAll() error {
 	if c.store.NoSync {
 		return nil
 	}
-	for _, f := range []*logFile{c.messages, c.tools} {
+	for _, f := range []*logFile{c.messages, c.tools, c.window} {
+		if f == c.window && !f.unsynced { // most decisions are synced as they are made
+			continue
+		}
 		if err := f.Sync(); err != nil {
 			return err
 		}
+		f.unsynced = false
 	}
 	return nil
 }
@@ -414,7 +425,7 @@ func (c *Context) Messages(offset int64, f func(m Message) bool) error {
 	end := c.messages.Size()
 	c.mu.Unlock()
 	var derr error
-	err := lines(io.NewSectionReader(c.messages, offset, end-offset), func(at int64, line []byte) bool {
+	err := lines(&gentle{io.NewSectionReader(c.messages, offset, end-offset), firstGentle}, func(at int64, line []byte) bool {
 		m, err := DecodeMessage(line)
 		if err != nil {
 			derr = fmt.Errorf("%s at byte %d: %w", messagesFile, offset+at, err)

@@ -120,6 +120,9 @@ func mended(base, uuid string, b bounds, left map[string][]byte, repairs []strin
 		if name == toolsFile && b.powerCut {
 			need = b.floor.tools
 		}
+		if name == windowFile && b.powerCut {
+			need = b.floor.window
+		}
 		if int64(len(logs[name])) < need {
 			return fmt.Errorf("%s has %d bytes, %d were acknowledged; repairs: %q", name, len(logs[name]), need, repairs)
 		}

@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,11 +43,12 @@ type step struct {
 
 // promise is what must be true of the disk once a step was acknowledged.
 type promise struct {
-	step  string
-	uuid  string
-	sizes map[string]int64 // of each log
-	tools int64            // bytes of tools.jsonl that a checkpoint covers
-	state State
+	step   string
+	uuid   string
+	sizes  map[string]int64 // of each log
+	tools  int64            // bytes of tools.jsonl that a checkpoint covers
+	window int64            // bytes of window.jsonl that are synced: up to the last line that is no mask, or the checkpoint
+	state  State
 }
 
 func newLife(base string, fs *disk.FS) *life { return &life{base: base, fs: fs} }
@@ -107,7 +109,15 @@ func promised(base, uuid string) (promise, error) {
 			p.sizes[filepath.Base(f)] = st.Size()
 		}
 	}
-	p.tools = p.state.Files[toolsFile].Bytes
+	p.tools, p.window = p.state.Files[toolsFile].Bytes, p.state.Files[windowFile].Bytes
+	if events, rerr := os.ReadFile(filepath.Join(dir, windowFile)); rerr == nil {
+		at := int64(0)
+		for line := range bytes.Lines(events) {
+			if at += int64(len(line)); !bytes.Contains(line, []byte(`"type":"mask"`)) {
+				p.window = max(p.window, at)
+			}
+		}
+	}
 	return p, err
 }
 
@@ -203,6 +213,10 @@ var windowing = doing("append a window event", func(c *Context) error {
 	return c.AppendWindow(WindowEvent{Type: "truncate", FromSeq: 3, Offset: 10, Dropped: 2, Reason: "over the cap"})
 })
 
+var masking = doing("append a window event without a sync", func(c *Context) error {
+	return c.AppendWindow(WindowEvent{Type: WindowMask, FromSeq: 3, Offset: 10, MaskSeq: 5, Reason: "a batch"})
+})
+
 func committing(seq int64, commit string) step {
 	return doing("committed", func(c *Context) error { return c.Committed(seq, commit) })
 }
@@ -223,7 +237,7 @@ func wholeLife() []step {
 	steps = append(steps, turn(1)...)
 	steps = append(steps, checking, committing(3, "c0ffee"))
 	steps = append(steps, turn(2)...)
-	steps = append(steps, windowing, doing("checkpoint", (*Context).Checkpoint))
+	steps = append(steps, windowing, masking, doing("checkpoint", (*Context).Checkpoint))
 	steps = append(steps, turn(3)...)
 	told, done := Effect{Key: "told", Kind: "comment", Data: json.RawMessage(`{"n":1}`)}, Effect{Key: "done", Kind: "comment", Data: json.RawMessage(`{"n":2}`)}
 	steps = append(steps, doing("append a summary", func(c *Context) error {
@@ -233,7 +247,7 @@ func wholeLife() []step {
 		ending(task.Outcome{Status: task.Paused, Reason: "asked"}, told, done),
 		step{"acknowledge", func(ctx context.Context, l *life) error { return l.store.Acknowledge(ctx, l.uuid, told, "") }}, claiming)
 	steps = append(steps, turn(4)...)
-	steps = append(steps, windowing, checking, committing(12, "deadbeef"),
+	steps = append(steps, masking, windowing, checking, committing(12, "deadbeef"),
 		doing("activity at the end", func(c *Context) error { return c.Activity(Completing, "summary") }),
 		ending(task.Outcome{Status: task.Completed, Summary: "it works now"}, Effect{Key: "end", Kind: "push", Data: json.RawMessage(`{"n":3}`)}))
 	return steps
@@ -246,5 +260,5 @@ func afterlife() []step {
 		doing("append a message", func(c *Context) error { _, err := c.Append(Message{Role: "user", Content: "go on"}); return err }),
 	}
 	steps = append(steps, turn(9)...)
-	return append(steps, windowing, checking, ending(task.Outcome{Status: task.Completed, Summary: "it works after all"}))
+	return append(steps, masking, checking, ending(task.Outcome{Status: task.Completed, Summary: "it works after all"}))
 }

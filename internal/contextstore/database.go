@@ -33,6 +33,7 @@ type schema struct {
 	migrations string // directory of the embedded files
 	whole      string // embedded file with what all of them lead to; "" where they are quick enough
 	sync       string // PRAGMA synchronous
+	making     bool   // nobody else sees it yet, see create
 	busy       int    // ms to wait for another process's write, once it is open
 	newer      string // texts: written by a newer program
 	broken     string // no database, or a malformed one
@@ -98,8 +99,11 @@ func dsn(path string, query url.Values) string {
 func (s schema) connect(path string) (*handles, error) {
 	busy := fmt.Sprintf("busy_timeout(%d)", openingBusy)
 	// busy_timeout comes first: switching to WAL itself may find the file busy.
-	w, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"},
-		"_pragma": {busy, "journal_mode(WAL)", "synchronous(" + s.sync + ")"}}))
+	pragmas := []string{busy, "journal_mode(WAL)", "synchronous(" + s.sync + ")"}
+	if s.making {
+		pragmas = []string{"journal_mode(MEMORY)", "synchronous(OFF)"}
+	}
+	w, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": pragmas}))
 	if err != nil {
 		return nil, err
 	}
@@ -392,7 +396,7 @@ func (d *database) migrate(ctx context.Context) error {
 func (d *database) create(ctx context.Context) (err error) {
 	base := filepath.Dir(d.path)
 	tmp := filepath.Join(base, "."+d.file+".new")
-	for _, f := range []string{tmp, tmp + "-wal", tmp + "-shm", d.path + "-wal", d.path + "-shm"} {
+	for _, f := range []string{tmp, tmp + "-journal", tmp + "-wal", tmp + "-shm", d.path + "-wal", d.path + "-shm"} {
 		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -405,8 +409,10 @@ func (d *database) create(ctx context.Context) (err error) {
 	if err := f.Close(); err != nil {
 		return err
 	}
+	// It is synced once, when it is whole. Without a log of its own it needs none
+	// of the files, syncs and checkpoints that the switch to WAL costs.
 	making := d.schema
-	making.sync = "OFF" // it is synced once, when it is whole
+	making.making = true
 	h, err := making.connect(tmp)
 	if err != nil {
 		return err
@@ -418,19 +424,23 @@ func (d *database) create(ctx context.Context) (err error) {
 	if err := errors.Join(err, h.close()); err != nil {
 		return err
 	}
-	if err := syncWhole(tmp); err != nil {
+	if err := finishWhole(tmp); err != nil {
 		return err
 	}
 	return (&disk.FS{}).Rename(tmp, d.path)
 }
 
-// syncWhole makes a file durable that others wrote and closed.
-func syncWhole(path string) error {
+// finishWhole marks a database that is written and closed as one with a WAL and
+// makes it durable. The mark is the versions for writing and reading, bytes 18
+// and 19 (SQLite, "Database File Format" 1.3.3); a connection that set it would
+// write it through a journal.
+func finishWhole(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close())
+	_, err = f.WriteAt([]byte{2, 2}, 18)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // check reopens the database if its file was deleted or replaced, and reports

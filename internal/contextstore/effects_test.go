@@ -92,7 +92,7 @@ func TestEffectsAfterACrash(t *testing.T) {
 func TestEffectsOfARunThatNobodyWorksOn(t *testing.T) {
 	t.Parallel()
 	var s *Store
-	s = open(t, Options{Ended: func(_ context.Context, v View, _ task.Outcome) (string, []Effect, error) {
+	s = open(t, Options{Changed: func(_ context.Context, v View, _ task.Outcome) (string, []Effect, error) {
 		return "", nil, s.EffectsOf(v).Append(EffectRecord{Type: EffectRequest, Kind: "comment", Text: "stopped"})
 	}})
 	c := begin(t, s)

@@ -49,7 +49,7 @@ func TestWhatIsDeliveredIsNoLongerPending(t *testing.T) {
 		if err != nil || len(p.Rows) != 1 {
 			t.Fatal(p, err)
 		}
-		err = s.index.pendingOutbox(t.Context(), func(uuid string) error { uuids = append(uuids, uuid); return nil })
+		err = s.index.pendingOutbox(t.Context(), func(o Owing) error { uuids = append(uuids, o.UUID); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -90,17 +90,21 @@ func (c *Context) syncImage(path string) error {
 // error where the file is missing (os.ErrNotExist) or is not the one that was
 // written. It may be called while Messages is reading.
 func (c *Context) ReadImage(i Image) ([]byte, error) {
-	var data []byte
-	err := checkImage(c.Dir(), i, func(h hash.Hash, r io.Reader) error {
+	data, err := readImage(c.Dir(), i)
+	if err != nil {
+		return nil, fmt.Errorf("read an image of %s: %w", c.meta.UUID, err)
+	}
+	return data, nil
+}
+
+func readImage(dir string, i Image) (data []byte, err error) {
+	err = checkImage(dir, i, func(h hash.Hash, r io.Reader) error {
 		data = make([]byte, i.Bytes)
 		_, err := io.ReadFull(r, data)
 		h.Write(data)
 		return err
 	})
-	if err != nil {
-		return nil, fmt.Errorf("read an image of %s: %w", c.meta.UUID, err)
-	}
-	return data, nil
+	return data, err
 }
 
 // checkImage reports whether the image lies in the context's directory as it was

@@ -78,7 +78,9 @@ type Message struct {
 	AnsweredBy   string        `json:"answered_by,omitempty"` // PROVIDER/MODEL, where it is not the one of metadata.json
 	Failed       bool          `json:"failed,omitempty"`      // of a tool message: the call failed
 	Images       []Image       `json:"images,omitempty"`      // of a user message
+	Kind         string        `json:"kind,omitempty"`        // what a user message of the run's own asks for: plan, subtask, reflect …
 	Summarized   bool          `json:"summarized,omitempty"`
+	Pinned       bool          `json:"pinned,omitempty"` // of a user message: what people said who may speak; it stays in the window
 
 	Offset int64 `json:"-"` // where the line begins in messages.jsonl, bytes
 }
@@ -121,8 +123,8 @@ func (u *Usage) Sum() int64 {
 	return int64(max(u.Total, u.Prompt+u.Completion))
 }
 
-// Summary is a line of summaries.jsonl (store-v3 §3.3). Final marks the summary
-// of the whole run, which the window ignores.
+// Summary is a line of summaries.jsonl (store-v3 §3.3), then ours. Final marks the
+// summary of the whole run, which the window ignores.
 type Summary struct {
 	ID             int64   `json:"id"`
 	StartSeq       int64   `json:"start_seq"`
@@ -133,6 +135,10 @@ type Summary struct {
 	Ratio          float64 `json:"ratio"`
 	Timestamp      Time    `json:"timestamp"`
 	Final          bool    `json:"final,omitempty"`
+
+	Extractive bool   `json:"extractive,omitempty"`  // put together from the records, without a model
+	AnsweredBy string `json:"answered_by,omitempty"` // PROVIDER/MODEL that wrote it, where that is on record
+	Usage      *Usage `json:"usage,omitempty"`       // of the call that wrote it
 }
 
 // ToolRun is a line of tools.jsonl: one finished call (store-v3 §3.4).
@@ -148,16 +154,50 @@ type ToolRun struct {
 	CallID     redact.Opaque   `json:"call_id"`
 }
 
+// The types of a WindowEvent.
+const (
+	WindowMask     = "mask"     // old tool output and bulky arguments became stubs
+	WindowSummary  = "summary"  // a summary took the place of messages
+	WindowTruncate = "truncate" // messages left without a summary
+	WindowClip     = "clip"     // messages that are too long are shown in part
+)
+
 // WindowEvent is a line of window.jsonl: a decision about what the model sees,
-// written before the request that follows it (DESIGN §3).
+// written before the request that follows it (DESIGN §3). It holds all that was
+// decided so far, so that the last line alone says what is shown: the messages
+// at the front, the summary, the note, and the messages from FromSeq on. A line
+// with the first seven fields alone, as an earlier version wrote it, is one of
+// type truncate.
 type WindowEvent struct {
 	ID        int64  `json:"id"`
-	Type      string `json:"type"` // truncate
-	FromSeq   int64  `json:"from_seq"`
-	Offset    int64  `json:"offset"` // of message from_seq in messages.jsonl, bytes
-	Dropped   int64  `json:"dropped"`
+	Type      string `json:"type"`
+	FromSeq   int64  `json:"from_seq"` // first message behind the front that is shown
+	Offset    int64  `json:"offset"`   // of message from_seq in messages.jsonl, bytes
+	Dropped   int64  `json:"dropped"`  // messages that are neither shown nor covered by the summary
 	Reason    string `json:"reason"`
 	Timestamp Time   `json:"timestamp"`
+
+	MaskSeq   int64    `json:"mask_seq,omitempty"`        // what is old of the messages up to it is shown as stubs
+	Summary   int64    `json:"summary,omitempty"`         // id of the summary in force, 0 for none
+	Note      string   `json:"note,omitempty"`            // what the model reads of what was dropped
+	Pinned    []string `json:"pinned,omitempty"`          // identifiers that the summary in force had to keep
+	ClipSeq   int64    `json:"clip_seq,omitempty"`        // messages up to it are cut to clip_bytes
+	ClipBytes int      `json:"clip_bytes,omitempty"`      // of a message's text that are shown
+	Tokens    int64    `json:"tokens,omitempty"`          // of the request before the decision, estimated
+	Freed     int64    `json:"freed,omitempty"`           // of them, by the decision
+	Rate      float64  `json:"units_per_token,omitempty"` // of the estimate, as calibrated by then
+	AtSeq     int64    `json:"at_seq,omitempty"`          // the last message when it was decided; later ones were asked for with it
+
+	Kept     []Kept `json:"kept,omitempty"`      // pinned messages before from_seq that are shown, the oldest first
+	KeptLess int64  `json:"kept_less,omitempty"` // pinned messages before those, of which only the number is shown
+}
+
+// Kept is a message that is shown though those around it are not.
+type Kept struct {
+	Seq    int64 `json:"seq"`
+	Offset int64 `json:"offset"`          // of its line in messages.jsonl, bytes
+	Bytes  int   `json:"bytes"`           // of its text
+	Shown  int   `json:"shown,omitempty"` // bytes of its text that are shown; 0 for all
 }
 
 // CheckRun is a line of checks.jsonl: one check command that ran to its end.
@@ -168,14 +208,16 @@ type CheckRun struct {
 	Command    string   `json:"command"`
 	ExitCode   int      `json:"exit_code"`
 	TimedOut   bool     `json:"timed_out,omitempty"`
+	Limit      string   `json:"limit,omitempty"`   // of the sandbox, that the command was ended for (sandbox.Exit)
+	Bound      string   `json:"bound,omitempty"`   // how much it allows
 	Failing    []string `json:"failing,omitempty"` // names of failing tests, where the output tells them
 	Output     string   `json:"output"`            // the last part
 	DurationMS int64    `json:"duration_ms"`
 	Timestamp  Time     `json:"timestamp"`
 }
 
-// Passed reports whether the command ended with exit code 0 in time.
-func (c CheckRun) Passed() bool { return c.ExitCode == 0 && !c.TimedOut }
+// Passed reports whether the command ended with exit code 0 in time and within its limits.
+func (c CheckRun) Passed() bool { return c.ExitCode == 0 && !c.TimedOut && c.Limit == "" }
 
 // CountTokens estimates the tokens of a text: its characters / 4 (store-v3 §4.2).
 func CountTokens(s string) int { return utf8.RuneCountInString(s) / 4 }

@@ -41,6 +41,24 @@ func lines(r io.Reader, f func(offset int64, line []byte) bool) error {
 	}
 }
 
+// gentle reads little at first: who reads on from somewhere often wants no more
+// than a line.
+type gentle struct {
+	r    io.Reader
+	next int // bytes of the next read, at the most
+}
+
+func (g *gentle) Read(p []byte) (int, error) {
+	n, err := g.r.Read(p[:min(len(p), g.next)])
+	if g.next < len(p) {
+		g.next *= 4
+	}
+	return n, err
+}
+
+// firstGentle is how much a gentle reads first, bytes.
+const firstGentle = 4 << 10
+
 // block is how much reverseLines reads at a time, at the least.
 const block = 16 << 10
 

@@ -33,8 +33,11 @@ var errLocked = errors.New("locked")
 
 // acquire takes the lock on path for an owner, whose words are written into
 // the file in place: a replaced lock file would have two owners.
-func acquire(path string, owner Owner) (*lock, error) {
-	f, err := lockFileAt(path)
+func acquire(path string, owner Owner) (*lock, error) { return acquireAt(path, os.O_CREATE, owner) }
+
+// acquireAt is acquire for a file that is opened with more flags.
+func acquireAt(path string, flags int, owner Owner) (*lock, error) {
+	f, err := lockFileWith(path, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -49,9 +52,11 @@ func acquire(path string, owner Owner) (*lock, error) {
 // lockFileAt takes the open-file-description lock on path without waiting,
 // creating the file if it is missing. It returns errLocked while another
 // process, or a descendant of a former owner, holds it.
-func lockFileAt(path string) (*os.File, error) {
+func lockFileAt(path string) (*os.File, error) { return lockFileWith(path, os.O_CREATE) }
+
+func lockFileWith(path string, flags int) (*os.File, error) {
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		f, err := os.OpenFile(path, flags|os.O_RDWR, 0o600)
 		if err != nil {
 			return nil, err
 		}

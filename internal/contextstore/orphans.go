@@ -93,14 +93,21 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 		return nil, err
 	}
 	// The lock keeps a new owner from starting children while we look.
-	f, err := lockFileAt(filepath.Join(dir, lockFile))
+	at := filepath.Join(dir, lockFile)
+	f, err := lockFileAt(at)
 	if errors.Is(err, errLocked) {
 		return nil, fmt.Errorf("%s: %w", uuid, ErrBusy)
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = f.Close() }()
+	defer func() {
+		// It was made here where no owner is named in it: the last one had gone.
+		if st, err := f.Stat(); err == nil && st.Size() == 0 {
+			_ = s.FS.Remove(at) // what stays is nobody's, and told by a check
+		}
+		_ = f.Close()
+	}()
 	path := filepath.Join(dir, workLock)
 	all, err := holders(path)
 	if err != nil {

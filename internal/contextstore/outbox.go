@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"toritsugi/internal/task"
 )
 
 // Undelivered returns the outward effects of a run that were committed and not
@@ -73,15 +75,35 @@ func (s *Store) mendRow(ctx context.Context, uuid string) error {
 	return s.index.put(ctx, v.Metadata, v.State)
 }
 
+// Delivered returns what came of each effect of a run that was acknowledged, by
+// its key.
+func (s *Store) Delivered(ctx context.Context, uuid string) (map[string]string, error) {
+	return s.acked(ctx, uuid)
+}
+
 // acked are the keys of a run's acknowledged effects and their results.
 func (s *Store) acked(ctx context.Context, uuid string) (map[string]string, error) {
 	return s.houseDB.acked(ctx, uuid)
 }
 
+// Owing is a run whose row says that the world has not seen all of it.
+type Owing struct {
+	UUID   string
+	Source string // of its task key
+	Status task.Status
+}
+
+// Owing calls f for each run whose outbox is not empty, as far as the rows know;
+// f may use the store.
+func (s *Store) Owing(ctx context.Context, f func(Owing) error) error {
+	return s.index.pendingOutbox(ctx, f)
+}
+
 // WithUndelivered returns the runs whose outbox is not empty. A row that says
 // so wrongly, because a process died before it could correct it, is mended.
 func (s *Store) WithUndelivered(ctx context.Context) (all []string, err error) {
-	err = s.index.pendingOutbox(ctx, func(uuid string) error {
+	err = s.index.pendingOutbox(ctx, func(o Owing) error {
+		uuid := o.UUID
 		left, err := s.Undelivered(ctx, uuid)
 		if err == nil && len(left) == 0 {
 			s.tell(s.mendRow(ctx, uuid))

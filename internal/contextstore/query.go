@@ -281,9 +281,9 @@ func (i *index) open(ctx context.Context, f func(Row) error) error {
 	}
 }
 
-// pendingOutbox calls f with the uuid of each run that has something to deliver.
+// pendingOutbox calls f for each run that has something to deliver, by uuid.
 // Between the calls it holds nothing, so f may use the index.
-func (i *index) pendingOutbox(ctx context.Context, f func(uuid string) error) error {
+func (i *index) pendingOutbox(ctx context.Context, f func(Owing) error) error {
 	if i == nil {
 		return nil
 	}
@@ -291,33 +291,33 @@ func (i *index) pendingOutbox(ctx context.Context, f func(uuid string) error) er
 		return err
 	}
 	for after := ""; ; {
-		var uuids []string
+		var all []Owing
 		err := i.use(func(h *handles) error {
-			rows, err := h.r.QueryContext(ctx, `SELECT uuid FROM tasks WHERE outbox_pending > 0 AND uuid > ? ORDER BY uuid LIMIT ?`, after, batch)
+			rows, err := h.r.QueryContext(ctx, `SELECT uuid, task_source, status FROM tasks WHERE outbox_pending > 0 AND uuid > ? ORDER BY uuid LIMIT ?`, after, batch)
 			if err != nil {
 				return err
 			}
 			defer func() { _ = rows.Close() }()
 			for rows.Next() {
-				var uuid string
-				if err := rows.Scan(&uuid); err != nil {
+				var o Owing
+				if err := rows.Scan(&o.UUID, &o.Source, &o.Status); err != nil {
 					return err
 				}
-				uuids = append(uuids, uuid)
+				all = append(all, o)
 			}
 			return rows.Err()
 		})
 		if err != nil {
 			return fmt.Errorf("list what is to be delivered: %w", err)
 		}
-		for _, uuid := range uuids {
-			if err := f(uuid); err != nil {
+		for _, o := range all {
+			if err := f(o); err != nil {
 				return err
 			}
 		}
-		if len(uuids) < batch {
+		if len(all) < batch {
 			return nil
 		}
-		after = uuids[batch-1]
+		after = all[batch-1].UUID
 	}
 }

@@ -345,7 +345,7 @@ func TestBatches(t *testing.T) {
 			_, err := i.generation(t.Context(), r.UUID) // the index can be used meanwhile
 			return err
 		}),
-		i.pendingOutbox(t.Context(), func(uuid string) error { pending[uuid] = true; return nil }))
+		i.pendingOutbox(t.Context(), func(o Owing) error { pending[o.UUID] = true; return nil }))
 	if err != nil || len(opened) != want || len(pending) != want || opened["ended"] {
 		t.Error(len(opened), len(pending), err)
 	}

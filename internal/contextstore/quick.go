@@ -2,6 +2,7 @@ package contextstore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"strings"
 	"unicode/utf16"
@@ -81,6 +82,10 @@ func (s *scanner) field(m *Message, key string) bool {
 		return s.text(&m.AnsweredBy)
 	case "failed":
 		return s.flag(&m.Failed)
+	case "pinned":
+		return s.flag(&m.Pinned)
+	case "kind":
+		return s.text(&m.Kind)
 	case "images":
 		return m.Images == nil && s.images(m)
 	}
@@ -90,10 +95,40 @@ func (s *scanner) field(m *Message, key string) bool {
 // calls, usage and images decode into values of their own, so that a Message without
 // them need not be made on the heap.
 func (s *scanner) calls(m *Message) bool {
+	start := s.i
+	if all, ok := s.plainCalls(); ok {
+		m.ToolCalls = all
+		return true
+	}
+	s.i = start
 	var v []ToolCall
 	ok := s.value(&v)
 	m.ToolCalls = v
 	return ok
+}
+
+// plainCalls reads calls with the three members that we write, in our order.
+func (s *scanner) plainCalls() (all []ToolCall, ok bool) {
+	if !s.take('[') {
+		return nil, false
+	}
+	for {
+		var c ToolCall
+		if !s.take('{') || !s.member("id", (*string)(&c.ID)) || !s.take(',') || !s.member("name", &c.Name) || !s.take(',') ||
+			!s.member("arguments", &c.Arguments) || !s.take('}') {
+			return nil, false
+		}
+		all = append(all, c)
+		if !s.take(',') {
+			return all, s.take(']')
+		}
+	}
+}
+
+// member reads a text by its name.
+func (s *scanner) member(name string, to *string) bool {
+	key, ok := s.plain()
+	return ok && string(key) == name && s.take(':') && s.text(to)
 }
 
 func (s *scanner) usage(m *Message) bool {
@@ -116,6 +151,12 @@ func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
 		return nil, false, false
 	}
 	for i := s.i + 1; i < len(s.b); i++ {
+		for i+8 <= len(s.b) && ordinary(binary.LittleEndian.Uint64(s.b[i:])) {
+			i += 8
+		}
+		if i == len(s.b) {
+			break
+		}
 		switch c := s.b[i]; {
 		case c == '\\':
 			escaped = true
@@ -129,6 +170,14 @@ func (s *scanner) quoted() (raw []byte, escaped, ok bool) {
 		}
 	}
 	return nil, false, false
+}
+
+// ordinary reports that none of eight bytes is a quote, a backslash or a control
+// character. Source: "Determine if a word has a byte less than n", Bit Twiddling Hacks.
+func ordinary(v uint64) bool {
+	const each, high = ^uint64(0) / 255, ^uint64(0) / 255 * 128
+	quote, slash := v^each*'"', v^each*'\\'
+	return ((v-each*' ')&^v|(quote-each)&^quote|(slash-each)&^slash)&high == 0
 }
 
 // plain passes a string without escapes and returns what is in it.

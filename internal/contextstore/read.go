@@ -257,7 +257,9 @@ func (o *oldestFirst) Pop() any {
 const (
 	Messages  = messagesFile
 	Summaries = summariesFile
-	Tools     = toolsFile
+	// RequestLog is what was to leave the house, and what the run touched.
+	RequestLog = effectsFile
+	Tools      = toolsFile
 )
 
 // Tail calls f with the last n whole lines of a log, oldest of them first. A

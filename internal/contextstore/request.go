@@ -23,6 +23,8 @@ const (
 	Pause  Action = "pause"
 	Resume Action = "resume"
 	Stop   Action = "stop"
+
+	giveUp Action = "fail" // of the house itself
 )
 
 // Request is request.json: what somebody who does not own the run asks its
@@ -73,8 +75,19 @@ type Answer struct {
 // run's status does not allow is an error wrapping task.ErrIllegalTransition.
 // Processes that a dead owner left behind are ended first.
 func (s *Store) Ask(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
+	return s.ask(ctx, uuid, do, by, "")
+}
+
+// GiveUp fails a run that nobody works on, for a reason that people read.
+// ErrBusy: somebody works on it after all.
+func (s *Store) GiveUp(ctx context.Context, uuid, reason string) error {
+	_, err := s.ask(ctx, uuid, giveUp, "", reason)
+	return err
+}
+
+func (s *Store) ask(ctx context.Context, uuid string, do Action, by, reason string) (Answer, error) {
 	for n := 1; ; n++ {
-		a, err := s.change(ctx, uuid, do, by)
+		a, err := s.change(ctx, uuid, do, by, reason)
 		var orphans *OrphansError
 		switch {
 		case errors.As(err, &orphans):
@@ -82,10 +95,10 @@ func (s *Store) Ask(ctx context.Context, uuid string, do Action, by string) (Ans
 			if err != nil {
 				return Answer{PIDs: pids}, err
 			}
-			a, err = s.change(ctx, uuid, do, by)
+			a, err = s.change(ctx, uuid, do, by, reason)
 			a.PIDs = pids
 			return a, err
-		case !errors.Is(err, ErrBusy):
+		case !errors.Is(err, ErrBusy) || do == giveUp:
 			return a, err
 		}
 		a, err = s.request(uuid, do, by)
@@ -132,12 +145,14 @@ func target(do Action, now task.Status) (to task.Status, there bool) {
 		return task.Paused, now == task.Paused
 	case Resume:
 		return task.Queued, now == task.Queued
+	case giveUp:
+		return task.Failed, now == task.Failed
 	}
 	return task.Stopped, now == task.Stopped
 }
 
 // change makes the transition of a run that has no owner.
-func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
+func (s *Store) change(ctx context.Context, uuid string, do Action, by, reason string) (Answer, error) {
 	c, repairs, err := s.take(ctx, uuid)
 	for _, r := range repairs {
 		s.OnRepair(uuid + ": " + r)
@@ -182,12 +197,17 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by string) (
 	switch {
 	case to == task.Queued:
 		o.Reason = ""
+		if c.state.Recoveries++; from != task.Running {
+			c.state.Recoveries = 0
+		}
+	case do == giveUp:
+		o.Reason = reason
 	case s.Reason != nil:
 		o.Reason = s.Reason(do, s.Redact(by))
 	}
 	var effects []Effect
-	if to.Final() && s.Ended != nil {
-		if o.Summary, effects, err = s.Ended(ctx, View{Dir: c.dir, Metadata: c.meta, State: c.state}, o); err != nil {
+	if s.Changed != nil {
+		if o.Summary, effects, err = s.Changed(ctx, View{Dir: c.dir, Metadata: c.meta, State: c.state}, o); err != nil {
 			return Answer{Status: from}, fmt.Errorf("final summary of %s: %w", uuid, err)
 		}
 	}

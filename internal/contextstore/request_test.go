@@ -166,7 +166,7 @@ func TestWhatADeadOwnerWasAsked(t *testing.T) {
 
 func TestOutbox(t *testing.T) {
 	t.Parallel()
-	s := open(t, Options{Ended: func(_ context.Context, v View, o task.Outcome) (string, []Effect, error) {
+	s := open(t, Options{Changed: func(_ context.Context, v View, o task.Outcome) (string, []Effect, error) {
 		return "stopped " + v.Metadata.TaskKey.ID, []Effect{{Key: "c", Kind: "comment", Data: json.RawMessage(`{"text":"hunter2hunter2"}`)}}, nil
 	}})
 	c := begin(t, s)

@@ -80,11 +80,18 @@ func (s *Store) dependable() error {
 
 // room refuses new work where the disk is about to be full.
 func (s *Store) room() error {
+	_, err := s.Room()
+	return err
+}
+
+// Room is how many bytes may still be written; the error, a *NoSpaceError, says
+// that they are too few for anything to be claimed.
+func (s *Store) Room() (free uint64, err error) {
 	st, err := s.StatFS(s.BaseDir)
 	if err == nil && st.Free < s.MinFree {
-		return &NoSpaceError{i18n.E("contextstore.no_space", s.BaseDir, st.Free>>20, s.MinFree>>20)}
+		return st.Free, &NoSpaceError{i18n.E("contextstore.no_space", s.BaseDir, st.Free>>20, s.MinFree>>20)}
 	}
-	return nil // what cannot be asked is found out by writing
+	return st.Free, nil // what cannot be asked is found out by writing
 }
 
 // NoSpaceError says that the disk is too full to claim anything.

@@ -61,6 +61,7 @@ type MetadataConfig struct {
 const (
 	Initializing = "initializing"
 	Processing   = "processing"
+	Compressing  = "compressing"
 	Completing   = "completing"
 )
 
@@ -88,6 +89,7 @@ type State struct {
 	Bytes        int64           `json:"bytes"`         // of the context's logs
 	Failures     int64           `json:"compression_failures"`
 	ActiveMS     int64           `json:"active_ms"`     // time in an owner's hands, pauses not counted
+	Recoveries   int64           `json:"recoveries"`    // how often an owner of it has died since somebody last set it going
 	CommittedSeq int64           `json:"committed_seq"` // the answer whose work is commit; what is in the tree beyond it is no work
 	Commit       string          `json:"commit"`
 	Phase        string          `json:"phase"`  // "" or "ending" between the commit point and the end of a transition

@@ -6,10 +6,13 @@ package contextstore
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,10 +74,10 @@ type Options struct {
 	MinFree uint64
 	// StatFS tells about the file system of a path; nil asks the kernel.
 	StatFS func(path string) (FileSystem, error)
-	// Ended writes the final summary of a run that was stopped while nobody
-	// worked on it, and says what the world must see of that; nil writes one
-	// line from the outcome.
-	Ended func(context.Context, View, task.Outcome) (summary string, effects []Effect, err error)
+	// Changed hears of the transition of a run that nobody works on, before it is
+	// made: it writes the final summary, where the run ends, and says what the
+	// world must see; nil writes one line from the outcome.
+	Changed func(context.Context, View, task.Outcome) (summary string, effects []Effect, err error)
 	// Reason says why a run that nobody works on was paused or stopped by
 	// somebody; nil says it in English.
 	Reason func(do Action, by string) string
@@ -217,8 +220,10 @@ func (s *Store) tell(err error) {
 
 // Enqueue writes a new context into queued/ and returns its uuid. UUID, format,
 // creation time, process and host of m are filled in. At most one run of a key
-// may be live: a second one is refused with the live one's uuid in the error.
-func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
+// may be live: a second one is refused with the live one's uuid in the error. The
+// effects, if any, are what the world must see of it; they are given the uuid and
+// committed with the context.
+func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid string) Effect) (string, error) {
 	if err := s.room(); err != nil {
 		return "", err
 	}
@@ -238,6 +243,9 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata) (string, error) {
 	m.UUID, m.Format, m.CreatedAt, m.ProcessID, m.Hostname = s.NewUUID(), Format, s.now(), os.Getpid(), s.hostname
 	m.Title = s.Redact(m.Title)
 	st := State{Status: Initializing, UpdatedAt: m.CreatedAt, LastActivity: "queued", TaskStatus: task.Queued, Hostname: s.hostname}
+	for _, e := range effects {
+		st.Outbox = append(st.Outbox, s.redactEffects([]Effect{e(m.UUID)})...)
+	}
 	tmp := filepath.Join(s.BaseDir, dirQueued, ".tmp-"+m.UUID)
 	dir := filepath.Join(s.BaseDir, dirQueued, m.UUID)
 	if err := s.build(tmp, m, st); err != nil {
@@ -368,16 +376,32 @@ func (s *Store) WorkspaceDir(uuid string) string {
 	return filepath.Join(s.BaseDir, "workspaces", uuid)
 }
 
-// CacheDir is where the build cache of a repository lies, kept between runs.
-func (s *Store) CacheDir(repository string) string {
-	return filepath.Join(s.BaseDir, "cache", repository)
-}
+// SetupsDir holds for each repository what its setups left.
+func (s *Store) SetupsDir() string { return filepath.Join(s.BaseDir, "setup") }
 
 // SetupDir is where lies what the setups of a repository left, kept between
-// runs. No command of a model may write to it.
-func (s *Store) SetupDir(repository string) string {
-	return filepath.Join(s.BaseDir, "setup", repository)
+// runs. No command of a model may write to it. Each repository has its own: the
+// name is for people to read, and a hash keeps a-b/c from a/b-c.
+func (s *Store) SetupDir(owner, repository string) string {
+	sum := sha256.Sum256([]byte(owner + "\x00" + repository))
+	return filepath.Join(s.SetupsDir(), plainName(owner)+"-"+plainName(repository)+"-"+hex.EncodeToString(sum[:8]))
 }
+
+// plainName is the beginning of s without what a shell or a file system may take
+// for something else.
+func plainName(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {
+			return r
+		}
+		return '_'
+	}, s)
+	return s[:min(len(s), 40)]
+}
+
+// OldCacheDir is where earlier versions kept build caches that a run's commands
+// and its checks shared. Nothing reads it.
+func (s *Store) OldCacheDir() string { return filepath.Join(s.BaseDir, "cache") }
 
 // MirrorsDir is where the mirrors of remote repositories lie.
 func (s *Store) MirrorsDir() string { return filepath.Join(s.BaseDir, "mirrors") }

@@ -99,7 +99,7 @@ func (c *Context) openSummaries() (*summaryLog, error) {
 
 // putSummary is the one way a summary is written.
 func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
-	s.ID, s.Timestamp, s.Summary = f.last.ID+1, c.store.now().written(), c.clean(s.Summary)
+	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.last.ID+1, c.store.now().written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
 	if s.SummaryTokens == 0 {
 		s.SummaryTokens = int64(CountTokens(s.Summary))
 	}
@@ -126,7 +126,34 @@ func (c *Context) finalSummary(o task.Outcome) error {
 	if f.last.Final && f.last.Summary == c.clean(o.Summary) && f.last.EndSeq == c.messages.seq {
 		return nil
 	}
-	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: o.Summary, OriginalTokens: c.tokens, Final: true})
+	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: o.Summary, OriginalTokens: c.tokens, Final: true, Extractive: true})
+	return err
+}
+
+// AppendFinal writes the summary of the whole run that a model gave, before the
+// Transition whose outcome has the same text: what that finds, it does not write
+// again. What the call took is counted; text, AnsweredBy and Usage of s are
+// taken, the rest is filled in. It is synced. Source: inherit §4.4.
+func (c *Context) AppendFinal(s Summary) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.usable(); err != nil {
+		return err
+	}
+	if strings.TrimSpace(s.Summary) == "" {
+		return fmt.Errorf("append final summary of %s: the text is empty", c.meta.UUID)
+	}
+	f, err := c.openSummaries()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: s.Summary, OriginalTokens: c.tokens, Final: true,
+		AnsweredBy: s.AnsweredBy, Usage: s.Usage})
+	if err == nil {
+		c.state.TotalTokensUsed += s.Usage.Sum()
+		c.state.plus(s.Usage.spending())
+	}
 	return err
 }
 
@@ -137,6 +164,12 @@ func (c *Context) LatestSummary() (*Summary, error) { return c.lastSummary(appli
 
 // LatestSummary is Context.LatestSummary, read from outside.
 func (v View) LatestSummary() (*Summary, error) { return lastSummary(v.Dir, applied) }
+
+// SummaryOf returns the summary with an id, nil where there is none or it cannot
+// be read. It reads back from the end.
+func (c *Context) SummaryOf(id int64) (*Summary, error) {
+	return c.lastSummary(func(s Summary) bool { return s.ID == id })
+}
 
 // FinalSummary returns the summary of the whole run, nil where there is none;
 // it counts once the run has ended. Source: spec/README "final summary".
@@ -178,6 +211,11 @@ func lastSummary(dir string, want func(Summary) bool) (found *Summary, err error
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	return summaryIn(f, want)
+}
+
+// summaryIn is lastSummary of an open file.
+func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -35,19 +35,19 @@ func (c *Context) AppendTools(runs ...ToolRun) error {
 
 func (c *Context) redactRun(r ToolRun) ToolRun {
 	r.Tool, r.Result, r.Error, r.CallID = c.clean(r.Tool), c.clean(r.Result), c.clean(r.Error), opaque(r.CallID)
-	r.Args = c.redactArgs(r.Args)
+	r.Args = c.store.redactArgs(r.Args)
 	return r
 }
 
 // redactArgs keeps args JSON: what is no JSON, or stops being JSON by
 // redaction, is stored as a string.
-func (c *Context) redactArgs(args json.RawMessage) json.RawMessage {
-	clean := c.clean(string(args))
+func (s *Store) redactArgs(args json.RawMessage) json.RawMessage {
+	clean := valid(s.Redact(string(args)))
 	if json.Valid([]byte(clean)) {
 		return json.RawMessage(clean)
 	}
-	s, _ := json.Marshal(clean)
-	return s
+	text, _ := json.Marshal(clean)
+	return text
 }
 
 // LastTools returns up to n of the latest tool runs, latest first. A line that

@@ -63,7 +63,7 @@ func (c *Context) commit(ctx context.Context, o task.Outcome, effects []Effect) 
 		reason := c.store.Redact(o.Reason)
 		c.state.Error = &reason
 	}
-	c.state.Outbox = append(c.undelivered(ctx), c.redactEffects(effects)...)
+	c.state.Outbox = append(c.undelivered(ctx), c.store.redactEffects(effects)...)
 	if err := c.saveState(true); err != nil {
 		c.state = before
 		return fmt.Errorf("commit %s of %s: %w", o.Status, c.meta.UUID, err)
@@ -84,10 +84,10 @@ func (c *Context) undelivered(ctx context.Context) []Effect {
 	return slices.DeleteFunc(slices.Clone(c.state.Outbox), func(e Effect) bool { _, done := acked[e.Key]; return done })
 }
 
-func (c *Context) redactEffects(effects []Effect) []Effect {
+func (s *Store) redactEffects(effects []Effect) []Effect {
 	out := make([]Effect, len(effects))
 	for i, e := range effects {
-		e.Data = c.redactArgs(e.Data)
+		e.Data = s.redactArgs(e.Data)
 		out[i] = e
 	}
 	return out

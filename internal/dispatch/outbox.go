@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
+	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 )
 
@@ -18,16 +20,39 @@ import (
 // effect is there already.
 type Handler func(ctx context.Context, uuid string, e contextstore.Effect) (result string, err error)
 
-// Outbox delivers what transitions have promised. All fields must be set.
+// Outbox delivers what transitions have promised. Store, Handlers and Log must
+// be set.
 type Outbox struct {
 	Store    *contextstore.Store
 	Handlers map[string]Handler // by kind
 	Log      *slog.Logger
+
+	// Lasting reports whether the other side will never take an effect that
+	// failed like this. It is then acknowledged with why, and what is behind it
+	// need not wait; nil for never.
+	Lasting func(error) bool
+	// Explain is why, as people read it; nil for the error's own words.
+	Explain func(error) string
+	// Held reports whether an effect that failed like this is refused for now, so
+	// that others may yet be taken: those of the kinds in Apart are delivered all
+	// the same. Nil for never.
+	Held func(error) bool
+	// Apart are, by kind, the kinds of effects that an effect can be delivered
+	// without.
+	Apart map[string][]string
+	// Meanwhile says, by kind, why an effect before this one is not delivered yet.
+	// What it does is no delivery, and done again at the next attempt.
+	Meanwhile map[string]func(ctx context.Context, uuid string, e contextstore.Effect, why error) error
+	// Mine reports whether DeliverAll is to deliver for tasks of a source; nil
+	// for all.
+	Mine func(source string) bool
+	// Stats counts, may be nil.
+	Stats *Stats
 }
 
 // Deliver delivers the effects of one run in their order. It stops at the first
-// that fails: a comment that speaks of a branch is not posted before the branch
-// is there. What is left is delivered by a later call. While another process
+// that fails, or leaves out what needs that one: a comment that speaks of a branch
+// is not posted before the branch is there. What is left is delivered by a later call. While another process
 // delivers them Deliver waits for it.
 func (o *Outbox) Deliver(ctx context.Context, uuid string) error {
 	return o.deliver(ctx, uuid, patience)
@@ -53,21 +78,68 @@ func (o *Outbox) deliver(ctx context.Context, uuid string, wait time.Duration) e
 	if effects, err = o.Store.Undelivered(ctx, uuid); err != nil { // what is left by now
 		return fmt.Errorf("outbox of %s: %w", uuid, err)
 	}
+	var held []contextstore.Effect
+	var why error // the first of them is
 	for _, e := range effects {
-		h, ok := o.Handlers[e.Kind]
-		if !ok {
-			return fmt.Errorf("outbox of %s: effect %s is of kind %q, which this program cannot deliver", uuid, e.Key, e.Kind)
+		if !o.apart(e, held) {
+			if say := o.Meanwhile[e.Kind]; say != nil {
+				if err := say(ctx, uuid, e, why); err != nil && ctx.Err() == nil {
+					o.Log.Warn("Not said meanwhile: "+err.Error(), "uuid", uuid, "key", e.Key)
+				}
+			}
+			continue
 		}
-		result, err := h(ctx, uuid, e)
+		err := o.one(ctx, uuid, e)
+		if err != nil && (o.Held == nil || !o.Held(err)) {
+			return err
+		}
 		if err != nil {
-			return err
+			held = append(held, e)
+			if why == nil {
+				why = err
+			}
 		}
-		if err := o.Store.Acknowledge(ctx, uuid, e, result); err != nil {
-			return err
-		}
-		o.Log.Info("Delivered: "+e.Kind, "uuid", uuid, "key", e.Key, "result", result)
 	}
+	return why
+}
+
+// apart reports whether an effect can be delivered without the ones that are held.
+func (o *Outbox) apart(e contextstore.Effect, held []contextstore.Effect) bool {
+	for _, h := range held {
+		if !slices.Contains(o.Apart[e.Kind], h.Kind) {
+			return false
+		}
+	}
+	return true
+}
+
+// one delivers one effect and acknowledges it.
+func (o *Outbox) one(ctx context.Context, uuid string, e contextstore.Effect) error {
+	h, ok := o.Handlers[e.Kind]
+	if !ok {
+		return fmt.Errorf("outbox of %s: effect %s is of kind %q, which this program cannot deliver", uuid, e.Key, e.Kind)
+	}
+	result, err := h(ctx, uuid, e)
+	if err != nil && o.Lasting != nil && o.Lasting(err) {
+		o.Log.Error("Will never be taken: "+e.Kind+": "+err.Error(), "uuid", uuid, "key", e.Key)
+		result, err = agent.NotDelivered+o.explain(err), nil
+	}
+	o.Stats.delivered(err)
+	if err != nil {
+		return err
+	}
+	if err := o.Store.Acknowledge(ctx, uuid, e, result); err != nil {
+		return err
+	}
+	o.Log.Info("Delivered: "+e.Kind, "uuid", uuid, "key", e.Key, "result", result)
 	return nil
+}
+
+func (o *Outbox) explain(err error) string {
+	if o.Explain == nil {
+		return err.Error()
+	}
+	return o.Explain(err)
 }
 
 // DeliverAll delivers what earlier runs left. A run whose delivery fails is
@@ -79,6 +151,9 @@ func (o *Outbox) DeliverAll(ctx context.Context) {
 		o.Log.Warn("outbox: " + err.Error())
 	}
 	for _, uuid := range uuids {
+		if m, err := o.Store.Metadata(uuid); err == nil && o.Mine != nil && !o.Mine(m.TaskKey.Source) {
+			continue
+		}
 		if err := o.deliver(ctx, uuid, 0); err != nil && !errors.Is(err, contextstore.ErrDelivering) {
 			o.Log.Warn("Not delivered yet: "+err.Error(), "uuid", uuid)
 		}

@@ -61,6 +61,7 @@ var cliTexts = map[string]text{
 	"cli.help.messages":          {"The messages in full.", "メッセージ全文。"},
 	"cli.help.summaries":         {"The summaries in full.", "要約全文。"},
 	"cli.help.tools":             {"The tool calls with their results.", "ツール呼び出しと結果。"},
+	"cli.help.effects":           {"What left the house or was refused, and why.", "外に出したもの、拒否されたものとその理由。"},
 	"cli.help.last":              {"Only the last N.", "最後の N 件だけ。"},
 	"cli.help.json":              {"JSON for programs.", "プログラム向けの JSON。"},
 	"cli.help.status":            {"Only this status: queued, running, paused, awaiting_approval, completed, stopped, failed.", "この状態だけ（queued, running, paused, awaiting_approval, completed, stopped, failed）。"},

@@ -15,6 +15,7 @@ var llmkindsTexts = map[string]text{
 	"llm.kind.auth":         {"%s refused the key; check the api_key of its section in the settings", "%s が API キーを拒否しました。設定の api_key を確認してください"},
 	"llm.kind.not_found":    {"%s has no such model, or nothing at this address", "%s にこのモデルが無いか、アドレスが違います"},
 	"llm.kind.context":      {"%s found the request longer than the model's context", "%s: リクエストがモデルのコンテキスト長を超えています"},
+	"llm.kind.cut_prompt":   {"%s read only a part of the request, and its answer was not used", "%s がリクエストの一部しか読んでいません。応答は使用しませんでした"},
 	"llm.kind.bad_request":  {"%s did not accept the request", "%s がリクエストを受け付けませんでした"},
 	"llm.kind.quota":        {"the account at %s is used up", "%s の利用枠を使い切りました"},
 	"llm.kind.no_tools":     {"%s takes no tools for this model; set llm.function_calling to false", "%s のこのモデルはツールを受け付けません。llm.function_calling を false にしてください"},

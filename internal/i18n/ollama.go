@@ -46,6 +46,18 @@ var ollamaTexts = map[string]text{
 		"The model %s is not in the memory of Ollama at %s. Check that it was pulled or created (ollama list) and that it fits.",
 		"モデル %s が %s の Ollama に読み込まれていません。モデルの有無(ollama list)とメモリの空きを確認してください。",
 	},
+	"ollama.too_long": {
+		"The request is about %d tokens, more than the %d of num_ctx; Ollama would drop its beginning, so it was not sent. Raise llm.ollama.context_length (providers.ollama.num_ctx for chat and workers) if the memory allows it.",
+		"リクエストが約 %d トークンで num_ctx の %d を超えています。Ollama が先頭を切り捨てるため送信しませんでした。メモリに余裕があれば llm.ollama.context_length(chat と worker では providers.ollama.num_ctx)を大きくしてください。",
+	},
+	"ollama.full": {
+		"Ollama read %d tokens, with a num_ctx of %d, of a request of about %d: it dropped a part in silence. Raise llm.ollama.context_length (providers.ollama.num_ctx for chat and workers), or update Ollama to 0.12.6 or later, which refuses what is too long.",
+		"Ollama が読んだのは %d トークン(num_ctx は %d、リクエストは約 %d)で、一部を黙って切り捨てています。llm.ollama.context_length(chat と worker では providers.ollama.num_ctx)を大きくするか、長すぎる入力を拒否する Ollama 0.12.6 以降に更新してください。",
+	},
+	"ollama.cut": {
+		"Ollama read %d tokens of a request of about %d, far fewer, though num_ctx is %d: it holds less and dropped the rest in silence. Set llm.ollama.context_length (providers.ollama.num_ctx for chat and workers) to what `ollama ps` shows as CONTEXT, or make the server keep what is asked for (memory, OLLAMA_NUM_PARALLEL, Ollama 0.12.6 or later).",
+		"Ollama が読んだのは %d トークンで、リクエスト(約 %d)より大幅に少なく、num_ctx %d も保たれていません。残りは黙って切り捨てられました。llm.ollama.context_length(chat と worker では providers.ollama.num_ctx)を `ollama ps` の CONTEXT に合わせるか、要求した長さを保つよう設定してください(メモリ、OLLAMA_NUM_PARALLEL、Ollama 0.12.6 以降)。",
+	},
 	"ollama.context": {
 		"The model %s at %s is loaded with a context length of %d, outside of %d to %d. Another program loads it with another num_ctx; make them agree.",
 		"モデル %s(%s)のコンテキスト長が %d で、許容範囲 %d〜%d の外です。別のプログラムが異なる num_ctx で読み込んでいます。設定を揃えてください。",

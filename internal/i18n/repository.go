@@ -15,6 +15,10 @@ var repositoryTexts = map[string]text{
 		en: "%s refused the login; check that the token is valid and may read and write this repository",
 		ja: "%s にログインを拒否されました。トークンが有効で、このリポジトリの読み書きが許されているか確認してください",
 	},
+	"workspace.remote_forbidden": {
+		en: "%s does not let this login do that; check that the token or App may read and write the contents of this repository, and that the account is not blocked",
+		ja: "%s はこのログインにその操作を許していません。トークンまたは App がこのリポジトリの内容（contents）を読み書きできるか、アカウントがブロックされていないか確認してください",
+	},
 	"workspace.remote_missing": {
 		en: "there is no repository at %s, or the token may not see it; check the address and the token",
 		ja: "%s にリポジトリがないか、トークンに見る権限がありません。アドレスとトークンを確認してください",
@@ -22,6 +26,10 @@ var repositoryTexts = map[string]text{
 	"workspace.remote_failed": {
 		en: "the repository %s cannot be reached or used: %v",
 		ja: "リポジトリ %s に接続できないか、使えません: %v",
+	},
+	"workspace.merge": {
+		en: "branch %s cannot be merged: %v",
+		ja: "ブランチ %s をマージできません: %v",
 	},
 	"workspace.remote_moved": {
 		en: "branch %s at %s is not at the commit it was expected at: somebody else has changed it. Nothing was overwritten; rename or delete that branch and deliver again",
@@ -52,8 +60,8 @@ var repositoryTexts = map[string]text{
 		ja: "作業場所を準備できませんでした: `%s` が%s。モデルは呼び出していません。設定の setup かプロジェクトを直してから、もう一度実行してください",
 	},
 	"agent.setup_network": {
-		en: "the workspace could not be set up: `%s` may need package registries, and this sandbox cannot open the network to them alone. Install what is needed beforehand, or set workspace.setup_network to none if the command works without network",
-		ja: "作業場所を準備できませんでした: `%s` はパッケージレジストリへの接続が必要かもしれませんが、このサンドボックスではそこだけに接続を許すことができません。必要なものを前もって入れるか、ネットワークなしで動くコマンドなら workspace.setup_network を none にしてください",
+		en: "the workspace could not be set up: `%s` may need package registries, and this sandbox cannot open the network to them alone. Install what is needed beforehand, choose a sandbox that can (sandbox.mode: bwrap or namespaces), or set workspace.setup_network to none if the command works without network",
+		ja: "作業場所を準備できませんでした: `%s` はパッケージレジストリへの接続が必要かもしれませんが、このサンドボックスではそこだけに接続を許すことができません。必要なものを前もって入れるか、許可できるサンドボックス（sandbox.mode: bwrap または namespaces）を選ぶか、ネットワークなしで動くコマンドなら workspace.setup_network を none にしてください",
 	},
 	"agent.comment_setup": {
 		en: "The end of its output:",

@@ -3,8 +3,16 @@ package i18n
 // sandboxTexts are the words of the kinds of sandbox and of tori sandbox.
 var sandboxTexts = map[string]text{
 	"sandbox.unknown_kind": {
-		en: "there is no kind of sandbox called %q; the kinds are bwrap, namespaces, landlock and container (which needs an engine)",
-		ja: "%q という種類のサンドボックスはありません。種類は bwrap、namespaces、landlock、container（エンジンの指定が必要）です",
+		en: "there is no kind of sandbox called %q: --kind, or sandbox.mode of the configuration, is bwrap, namespaces, landlock or container (which needs an engine)",
+		ja: "%q という種類のサンドボックスはありません。--kind（設定では sandbox.mode）は bwrap、namespaces、landlock、container（エンジンの指定が必要）のいずれかです",
+	},
+	"sandbox.needs_engine": {
+		en: "the sandbox container needs an engine: give --engine, or sandbox.engine in the configuration, as podman, docker or the path of one",
+		ja: "サンドボックス container にはエンジンが必要です。--engine（設定では sandbox.engine）に podman、docker、またはそのパスを指定してください",
+	},
+	"sandbox.check.mode_none": {
+		en: "sandbox.mode is none: commands run without a sandbox, and there is nothing to check; give --kind bwrap, namespaces, landlock or container to try one",
+		ja: "sandbox.mode が none のため、コマンドはサンドボックスなしで実行され、検査するものがありません。--kind に bwrap、namespaces、landlock、container のいずれかを指定すると試せます",
 	},
 	"sandbox.no_kind": {
 		en: "no sandbox works on this machine: %s",

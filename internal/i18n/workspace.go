@@ -30,6 +30,22 @@ var workspaceTexts = map[string]text{
 		en: "the repository %s has no commit yet; work starts from a commit, so make a first one",
 		ja: "リポジトリ %s にはまだコミットがありません。作業はコミットから始まります。最初のコミットを作ってください",
 	},
+	"workspace.damaged": {
+		en: "%s looks like a git repository, but git does not take it for one: its HEAD, objects or refs are missing or damaged. Mend it or clone it anew",
+		ja: "%s は git リポジトリのように見えますが、git はリポジトリと認めません。HEAD・objects・refs のいずれかが欠けているか壊れています。修復するか、クローンし直してください",
+	},
+	"workspace.lost_commit": {
+		en: "%s of the repository %s stands at %s, and there is no such commit: the repository is damaged. See what git fsck says, mend it or clone it anew",
+		ja: "リポジトリ %[2]s の %[1]s は %[3]s を指していますが、そのコミットがありません。リポジトリが壊れています。git fsck で確認し、修復するかクローンし直してください",
+	},
+	"workspace.broken_ref": {
+		en: "%s of the repository %s cannot be read: %s holds no commit's id. The repository is damaged; put the id of its last commit there (git reflog), or clone it anew",
+		ja: "リポジトリ %[2]s の %[1]s を読めません。%[3]s にコミットの ID がありません。リポジトリが壊れています。最後のコミットの ID（git reflog）に戻すか、クローンし直してください",
+	},
+	"workspace.head_elsewhere": {
+		en: "HEAD of the repository %[2]s names the branch %[1]s, which does not exist, though there are others, such as %[3]s. Check one out, or in a bare repository: git symbolic-ref HEAD refs/heads/%[3]s",
+		ja: "リポジトリ %[2]s の HEAD はブランチ %[1]s を指していますが、そのブランチはありません（%[3]s などはあります）。ブランチをチェックアウトするか、ベアリポジトリなら git symbolic-ref HEAD refs/heads/%[3]s を実行してください",
+	},
 	"workspace.unreadable": {
 		en: "the repository %s cannot be read: %v",
 		ja: "リポジトリ %s を読めません: %v",

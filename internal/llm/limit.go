@@ -22,3 +22,13 @@ func AnswerLimit(ctx context.Context, limit int) int {
 	}
 	return n
 }
+
+type asideKey struct{}
+
+// Aside returns a context for a call beside the work, as that for a summary: that
+// it fails is no reason to leave the endpoint alone. What the work asks for
+// itself tells whether it answers.
+func Aside(ctx context.Context) context.Context { return context.WithValue(ctx, asideKey{}, true) }
+
+// IsAside reports whether a call is made beside the work.
+func IsAside(ctx context.Context) bool { return ctx.Value(asideKey{}) != nil }

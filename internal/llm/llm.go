@@ -147,6 +147,7 @@ const (
 	KindAuth        ErrorKind = "auth"         // 401, 403
 	KindNotFound    ErrorKind = "not_found"    // 404: no such model or address
 	KindContext     ErrorKind = "context"      // the request is longer than the model's window
+	KindCutPrompt   ErrorKind = "cut_prompt"   // the server dropped a part of the request in silence; its answer is not used
 	KindBadRequest  ErrorKind = "bad_request"  // any other 4xx
 	KindQuota       ErrorKind = "quota"        // 402, insufficient_quota: waiting does not help
 	KindNoTools     ErrorKind = "no_tools"     // the model, or its server, takes no tools

@@ -72,7 +72,7 @@ func TestResumeSendsTheSameImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Open(c, client.Open(llm.Settings{}), 10_000, 0)
+	w, err := Open(c, client.Open(llm.Settings{}), Policy{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestResumeSendsTheSameImages(t *testing.T) {
 	_ = s.Close()
 	s, c, _ = claim(id)
 	defer func() { _, _ = c.Close(), s.Close() }()
-	again, err := Open(c, client.Open(llm.Settings{}), 10_000, 0)
+	again, err := Open(c, client.Open(llm.Settings{}), Policy{Limit: 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestResumeSendsTheSameImages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		again, err = Open(c, client.Open(llm.Settings{}), 10_000, 0)
+		again, err = Open(c, client.Open(llm.Settings{}), Policy{Limit: 10_000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestImagesAreNotCountedAsText(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := &ledger{images: map[string][]byte{"a": picture(1 << 20), "b": picture(300_000)}}
-			w, err := Open(l, client.Open(llm.Settings{}), 8000, 0)
+			w, err := Open(l, client.Open(llm.Settings{}), Policy{Limit: 8000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -147,7 +147,7 @@ func TestImagesAreNotCountedAsText(t *testing.T) {
 			w.Add(l.append(contextstore.Message{Role: "user", Images: shown[:1]}))
 			for range 40 { // until it does not fit
 				story(l, w, 2, 1000)
-				if err := w.Fit(); err != nil {
+				if err := w.Fit(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -158,7 +158,7 @@ func TestImagesAreNotCountedAsText(t *testing.T) {
 			if size.images != 2 || size.text < 8000 || size.text > 40_000 {
 				t.Errorf("%+v", size)
 			}
-			again, err := Open(l, client.Open(llm.Settings{}), 8000, 0)
+			again, err := Open(l, client.Open(llm.Settings{}), Policy{Limit: 8000})
 			if err != nil || again.size() != size || !bytes.Equal(again.Conversation().Serialized(), w.Conversation().Serialized()) {
 				t.Errorf("after a resume %+v, before %+v: %v", again.size(), size, err)
 			}
@@ -171,7 +171,7 @@ func TestCalibrationBesideImages(t *testing.T) {
 	t.Parallel()
 	for _, perImage := range []int{85, imageTokens, 1600} {
 		l := &ledger{images: map[string][]byte{"a": picture(100_000)}}
-		w, err := Open(l, &wire{}, 1_000_000, 0)
+		w, err := Open(l, &wire{}, Policy{Limit: 1_000_000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,10 +188,10 @@ func TestCalibrationBesideImages(t *testing.T) {
 	}
 }
 
-// clipped is a client that shows its model no images.
-type clipped struct{ wire }
+// withoutImages is a client that shows its model no images.
+type withoutImages struct{ wire }
 
-func (c *clipped) Append(m llm.Message) {
+func (c *withoutImages) Append(m llm.Message) {
 	m.Images = nil
 	c.wire.Append(m)
 }
@@ -199,8 +199,8 @@ func (c *clipped) Append(m llm.Message) {
 func TestImagesThatAClientLeavesOut(t *testing.T) {
 	t.Parallel()
 	l := &ledger{images: map[string][]byte{"a": picture(100_000), "empty": nil}}
-	for _, conv := range []llm.Conversation{&clipped{}, &wire{}} {
-		w, err := Open(l, conv, 1_000_000, 0)
+	for _, conv := range []llm.Conversation{&withoutImages{}, &wire{}} {
+		w, err := Open(l, conv, Policy{Limit: 1_000_000})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,43 +17,51 @@ const imageTokens = 1000
 
 // size is how much a part of the conversation takes.
 type size struct {
-	text   int // bytes of its serialised form without the content of images
+	text   int // units of its serialised form without the content of images
 	images int
 }
 
 func (s size) plus(o size) size  { return size{s.text + o.text, s.images + o.images} }
 func (s size) minus(o size) size { return size{s.text - o.text, s.images - o.images} }
 
-// append takes a message into the conversation and notes what of it is images.
-func (w *Window) append(m llm.Message) {
-	if len(m.Images) == 0 {
-		w.conv.Append(m)
-		return
-	}
+// append takes a message into the conversation and returns the units that a
+// byte of it takes.
+func (w *Window) append(m llm.Message) float64 {
 	before := len(w.conv.Serialized())
 	w.conv.Append(m)
 	now := w.conv.Serialized()
-	content, images := shown(now[min(before, len(now)):], m.Images)
-	w.content += content
-	w.images += images
+	now = now[min(before, len(now)):]
+	if len(m.Images) == 0 {
+		units := w.gauge.count(now)
+		w.taken.text += units
+		return float64(units) / float64(max(len(now), 1))
+	}
+	text, images := shown(now, m.Images)
+	units, all := 0, 0
+	for _, t := range text {
+		units += w.gauge.count(t)
+		all += len(t)
+	}
+	w.taken = w.taken.plus(size{units, images})
+	return float64(units) / float64(max(all, 1))
 }
 
 // size is that of the conversation as it stands.
-func (w *Window) size() size { return size{len(w.conv.Serialized()) - w.content, w.images} }
+func (w *Window) size() size { return w.taken }
 
-// shown is how many of a message's images are in its serialised form, and how
-// many bytes they take there: a client may leave some out.
-func shown(serialized []byte, images []llm.Image) (content, n int) {
+// shown is the serialised form of a message around the content of its images,
+// and how many of them are in it: a client may leave some out.
+func shown(serialized []byte, images []llm.Image) (text [][]byte, n int) {
 	var encoded []byte
 	for i := range images {
 		encoded = base64.StdEncoding.AppendEncode(encoded[:0], images[i].Data)
 		if at := bytes.Index(serialized, encoded); at >= 0 && len(encoded) > 0 {
+			text = append(text, serialized[:at])
 			serialized = serialized[at+len(encoded):]
-			content += len(encoded)
 			n++
 		}
 	}
-	return content, n
+	return append(text, serialized), n
 }
 
 // message is a message of the ledger as the model is shown it. It follows from

@@ -5,98 +5,185 @@
 package memory
 
 import (
-	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 )
 
-// pinned is how many messages at the front never leave the window: the system
-// prompt and the request.
-const pinned = 2
-
-// keepRecent is how many of the latest messages always stay (store-v3 §7.2).
-const keepRecent = 5
-
-// Ledger is what the window needs of a context.
-type Ledger interface {
-	Messages(offset int64, f func(contextstore.Message) bool) error
-	LastWindow() (*contextstore.WindowEvent, error)
-	AppendWindow(contextstore.WindowEvent) error
-	ReadImage(contextstore.Image) ([]byte, error)
-}
-
-// Window is the conversation with the model as far as it fits. It is owned by
+// Window is the conversation with the model as far as it fits:
+//
+//	front     the system prompt, what an earlier run left, the request
+//	lead      what people said since, the latest summary, and a note of what was
+//	          dropped without one
+//	recent    the messages behind them, old tool output as stubs
+//
+// What of that is so is told by the last line of window.jsonl. It is owned by
 // one goroutine.
 type Window struct {
 	ledger Ledger
 	conv   llm.Conversation
-	limit  int // tokens of a request
-	fixed  int // bytes of a request before its messages: the tools
-	entry  []entry
-	open   []contextstore.ToolCall
-	asked  contextstore.Message // the assistant message that open belongs to
-	last   contextstore.Message
-	perTok float64 // bytes of text per token; 4 until a provider reported usage
+	policy Policy
+	gauge  gauge
+	log    *slog.Logger
+	cap    int // tokens of a request: the policy's, or what a provider that refused more taught
+	event  contextstore.WindowEvent
 
-	content int // bytes that the images take in the conversation
-	images  int // in the conversation
+	entry []entry
+	lead  size // of what stands between the front and the recent messages
+	taken size // by the conversation
+	rate  float64
+	open  []contextstore.ToolCall
+	asked contextstore.Message // the assistant message that open belongs to
+	last  contextstore.Message
+
+	failures  int   // of the summariser, in a row
+	full      int   // decisions that made room, each soon after the one before
+	fullSeq   int64 // the last message at the latest of them
+	decisions int   // since the window was opened
 }
 
 // entry is one message in the window.
 type entry struct {
 	seq, offset int64
-	end         size // of the conversation up to it
-	tool        bool
+	role        string
+	end         size    // of the conversation up to it
+	saved       size    // that stubs would free, of all messages up to it
+	said        size    // of the pinned messages up to it
+	pinned      bool    // it stays in view when those around it leave
+	bulk        int     // bytes that can be cut
+	thought     int     // bytes of thinking that the provider gets back, which can be left out
+	perCut      float64 // units that a byte of bulk and thought takes: escapes make more of it
 }
 
-// Open assembles the window of a context into an empty conversation. limit is
-// the most tokens that a request may take, fixed the bytes of what precedes its
-// messages (the tools). It reads the pinned messages and what the last window
-// event left, nothing before.
-func Open(ledger Ledger, conv llm.Conversation, limit, fixed int) (*Window, error) {
-	w := &Window{ledger: ledger, conv: conv, limit: limit, fixed: fixed, perTok: 4}
-	event, err := ledger.LastWindow()
+// Open assembles the window of a context into an empty conversation. It reads
+// the messages at the front, the summary in force, and the messages from where
+// the last window event says, nothing before. A summary that a kill kept from
+// taking effect does so now.
+func Open(ledger Ledger, conv llm.Conversation, p Policy) (*Window, error) {
+	w := &Window{ledger: ledger, conv: conv, policy: p, gauge: p.gauge(), log: p.Log, cap: p.Limit}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	event, err := w.lastEvent()
 	if err != nil {
-		return nil, fmt.Errorf("read the window's last event: %w", err)
+		return nil, err
+	}
+	w.rate = w.gauge.usual
+	if event != nil && event.Rate >= w.gauge.least && event.Rate <= w.gauge.most {
+		w.rate = event.Rate
+	}
+	if err := w.assemble(event); err != nil {
+		return nil, err
+	}
+	if err := w.adopt(); err != nil {
+		return nil, err
 	}
 	if r, ok := conv.(llm.Refillable); ok {
 		r.OnMove(w.refill)
 	}
-	return w, w.assemble(event)
+	ledger.ContextTokens(w.Tokens())
+	return w, nil
 }
 
 // refill fills the conversation again, which begins anew in another form or
 // with another model.
 func (w *Window) refill() error {
-	event, err := w.ledger.LastWindow()
+	event, err := w.lastEvent()
 	if err != nil {
-		return fmt.Errorf("read the window's last event: %w", err)
+		return err
 	}
 	return w.assemble(event)
 }
+
+// lastEvent is the latest decision, nil where there is none. One whose messages
+// are not where it says, because the file was damaged, is put right; one whose
+// messages are lost holds no longer: what is left of them is shown.
+func (w *Window) lastEvent() (*contextstore.WindowEvent, error) {
+	e, err := w.ledger.LastWindow()
+	if err != nil {
+		return nil, fmt.Errorf("read the window's last event: %w", err)
+	}
+	if e == nil || e.FromSeq == 0 {
+		return e, nil
+	}
+	there := false
+	if err := w.ledger.Messages(e.Offset, func(m contextstore.Message) bool { there = m.Seq == e.FromSeq; return false }); err == nil && there {
+		return e, nil
+	}
+	places := map[int64]int64{}
+	err = w.ledger.Messages(0, func(m contextstore.Message) bool {
+		if m.Seq == e.FromSeq || slices.ContainsFunc(e.Kept, func(k contextstore.Kept) bool { return k.Seq == m.Seq }) {
+			places[m.Seq] = m.Offset
+		}
+		return m.Seq < e.FromSeq
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for the messages of decision %d about the window: %w", e.ID, err)
+	}
+	if e.Offset, there = places[e.FromSeq]; there {
+		e.Kept = slices.Clone(e.Kept)
+		for i := range e.Kept {
+			e.Kept[i].Offset = places[e.Kept[i].Seq]
+		}
+		w.log.Warn("A decision about the window names another place than its messages have; they were looked for", "decision", e.ID)
+		return e, nil
+	}
+	w.log.Warn("The messages of the latest decision about the window are lost; it holds no longer", "decision", e.ID, "from_seq", e.FromSeq)
+	return &contextstore.WindowEvent{ID: e.ID, Rate: e.Rate}, nil
+}
+
+// pinned is how many messages at the front never leave the window where nothing
+// was inherited: the system prompt and the request. See Front.
+const pinned = 2
+
+// maxFront is the most messages that the front can have.
+const maxFront = pinned + 1
 
 // assemble fills the window from the ledger. What the provider reported for an
 // answer says how big a token is only if the window was then as it is now: the
 // answer came after the event.
 func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	w.conv.Reset()
-	w.entry, w.content, w.images = w.entry[:0], 0, 0
-	err := w.ledger.Messages(0, func(m contextstore.Message) bool {
-		if event == nil {
+	w.entry, w.lead, w.taken = w.entry[:0], size{}, size{}
+	w.open, w.asked, w.last = nil, contextstore.Message{}, contextstore.Message{}
+	w.event = contextstore.WindowEvent{}
+	if event == nil {
+		return w.ledger.Messages(0, func(m contextstore.Message) bool {
 			w.calibrate(m)
+			w.add(m)
+			return true
+		})
+	}
+	w.event = *event
+	var front []contextstore.Message
+	err := w.ledger.Messages(0, func(m contextstore.Message) bool {
+		if m.Seq < event.FromSeq {
+			front = append(front, m)
 		}
-		w.add(m)
-		return event == nil || len(w.entry) < pinned
+		return len(front) < maxFront && m.Seq < event.FromSeq
 	})
-	if err != nil || event == nil {
+	if err != nil {
 		return err
 	}
-	w.append(llm.Message{Role: llm.RoleUser, Content: notice(*event)})
-	w.entry[len(w.entry)-1].end = w.size()
+	n := len(front)
+	if n >= pinned {
+		n = min(n, Front(front[1]))
+	}
+	for _, m := range front[:n] {
+		w.add(m)
+	}
+	if err := w.addLead(); err != nil {
+		return err
+	}
 	return w.ledger.Messages(event.Offset, func(m contextstore.Message) bool {
-		if m.Timestamp.After(event.Timestamp.Time) && !event.Timestamp.IsZero() {
+		later := m.Seq > event.AtSeq
+		if event.AtSeq == 0 { // of an earlier version: the clock tells
+			later = m.Timestamp.After(event.Timestamp.Time) && !event.Timestamp.IsZero()
+		}
+		if later {
 			w.calibrate(m)
 		}
 		w.add(m)
@@ -104,22 +191,45 @@ func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	})
 }
 
-// notice tells the model what it no longer sees. It follows from the event
-// alone, so that a resumed run serialises the same bytes.
-func notice(e contextstore.WindowEvent) string {
-	return fmt.Sprintf("[%d earlier messages (up to number %d) are no longer shown because the conversation outgrew the window. "+
-		"Look at the files and at git_diff again for what was done.]", e.Dropped, e.FromSeq-1)
+// front is how many of the entries are the front.
+func (w *Window) front() int {
+	n := len(w.entry)
+	if n <= pinned {
+		return n
+	}
+	return min(n, Front(contextstore.Message{Role: w.entry[1].role}))
 }
 
-// Add takes a message that was appended to the ledger into the window.
+// Add takes a message that was appended to the ledger into the window. One that
+// is there already, because a decision read the ledger meanwhile, is passed over.
 func (w *Window) Add(m contextstore.Message) {
+	if m.Seq > 0 && m.Seq <= w.last.Seq {
+		return
+	}
 	w.calibrate(m)
 	w.add(m)
 }
 
 func (w *Window) add(m contextstore.Message) {
-	w.append(w.message(m))
-	w.entry = append(w.entry, entry{m.Seq, m.Offset, w.size(), m.Role == llm.RoleTool})
+	view, before, bytes := w.view(m), w.taken, len(w.conv.Serialized())
+	perByte := w.append(w.message(view))
+	e := entry{seq: m.Seq, offset: m.Offset, role: m.Role, end: w.taken, bulk: bulk(view)}
+	own := len(w.conv.Serialized()) - bytes
+	e.thought, e.perCut = min(thinking(view), max(own-e.bulk, 0)), perByte // most clients send only a part of it back
+	if n := e.bulk + e.thought; n > leastClip && own > n && len(view.Images) == 0 {
+		e.perCut *= float64(own) / float64(n)
+	}
+	if n := len(w.entry); n > 0 {
+		e.saved, e.said = w.entry[n-1].saved, w.entry[n-1].said
+	}
+	if e.pinned = m.Pinned && m.Role == llm.RoleUser; e.pinned {
+		e.said = e.said.plus(w.taken.minus(before))
+	}
+	if m.Seq > w.event.MaskSeq && (e.bulk >= bulky || len(view.Images) > 0) {
+		stubs := masked(view)
+		e.saved = e.saved.plus(size{int(float64(bulk(view)-bulk(stubs)) * perByte), len(view.Images) - len(stubs.Images)})
+	}
+	w.entry = append(w.entry, e)
 	w.last = m
 	switch m.Role {
 	case llm.RoleAssistant:
@@ -136,19 +246,32 @@ func (w *Window) add(m contextstore.Message) {
 	}
 }
 
-// calibrate learns how many bytes make a token from what the provider reported
+// view is a message as the decisions so far have it.
+func (w *Window) view(m contextstore.Message) contextstore.Message {
+	if m.Seq <= w.event.MaskSeq {
+		m = masked(m)
+	}
+	if w.event.ClipBytes > 0 && m.Seq <= w.event.ClipSeq {
+		m = clipped(m, w.event.ClipBytes)
+	}
+	return m
+}
+
+// calibrate learns how many units make a token from what the provider reported
 // for the request that m answers: everything in the window before it, and the
-// tools. Less than 1.5 or more than 8 is no tokenizer but a server that counts
-// something else.
+// tools.
 func (w *Window) calibrate(m contextstore.Message) {
 	if m.Usage == nil || m.Usage.Estimated {
 		return
 	}
-	text, tokens := w.fixed+w.size().text, m.Usage.Prompt-w.images*imageTokens
-	if tokens > 100 && text > 1000 {
-		w.perTok = min(max(float64(text)/float64(tokens), 1.5), 8)
+	text, tokens := w.fixed()+w.taken.text, m.Usage.Prompt-w.taken.images*imageTokens
+	if tokens > 100 && float64(text) > 250*w.gauge.usual {
+		w.rate = min(max(float64(text)/float64(tokens), w.gauge.least), w.gauge.most)
 	}
 }
+
+// fixed is what precedes the messages, in units.
+func (w *Window) fixed() int { return int(float64(w.policy.Fixed) / 4 * w.gauge.usual) }
 
 // Conversation is what to send. Add may be called between two sends, Fit before each.
 func (w *Window) Conversation() llm.Conversation { return w.conv }
@@ -160,80 +283,14 @@ func (w *Window) Last() contextstore.Message { return w.last }
 // result yet, and that message.
 func (w *Window) Unanswered() ([]contextstore.ToolCall, contextstore.Message) { return w.open, w.asked }
 
+// Decision returns the latest decision about the window, the zero event where
+// there was none, and how many there were since the window was opened.
+func (w *Window) Decision() (contextstore.WindowEvent, int) { return w.event, w.decisions }
+
 // Tokens estimates the size of the next request.
-func (w *Window) Tokens() int { return w.tokens(w.size()) }
+func (w *Window) Tokens() int { return w.tokens(w.taken.plus(size{text: w.fixed()})) }
 
+// tokens estimates a size.
 func (w *Window) tokens(s size) int {
-	return int(float64(w.fixed+s.text)/w.perTok) + s.images*imageTokens
-}
-
-// Fit makes room if the window is over its limit; it is called before a send.
-func (w *Window) Fit() error {
-	if w.Tokens() <= w.limit {
-		return nil
-	}
-	return w.shrink(w.limit/2, fmt.Sprintf("about %d tokens, the limit is %d", w.Tokens(), w.limit))
-}
-
-// Overflowed makes room after the provider said that the request is too long.
-func (w *Window) Overflowed() error {
-	err := w.shrink(w.Tokens()/2, "the provider found the request too long")
-	var small *TooSmallError
-	if errors.As(err, &small) {
-		small.Refused = true
-	}
-	return err
-}
-
-// TooSmallError says that what must stay does not fit.
-type TooSmallError struct {
-	Tokens, Limit int
-	Refused       bool // by the provider, whatever the limit is
-}
-
-func (e *TooSmallError) Error() string {
-	return fmt.Sprintf("the request and the latest messages take about %d tokens, the window holds %d", e.Tokens, e.Limit)
-}
-
-// unit is the index of the message that i belongs to: itself, or the answer
-// whose call it is the result of.
-func (w *Window) unit(i int) int {
-	for i > pinned && w.entry[i].tool {
-		i--
-	}
-	return i
-}
-
-// shrink drops the oldest messages after the pinned ones until about target
-// tokens are left. A call and its results leave together.
-func (w *Window) shrink(target int, reason string) error {
-	if len(w.entry) <= pinned {
-		return &TooSmallError{Tokens: w.Tokens(), Limit: w.limit}
-	}
-	left := func(i int) int { // tokens left when everything between the pinned messages and i is dropped
-		return w.tokens(w.entry[pinned-1].end.plus(w.entry[len(w.entry)-1].end).minus(w.entry[i-1].end))
-	}
-	most := w.unit(len(w.entry) - keepRecent)
-	if most <= pinned || left(most) > w.limit {
-		most = w.unit(len(w.entry) - 1) // at the least the latest answer and its results stay
-	}
-	if most <= pinned || left(most) > w.limit {
-		return &TooSmallError{Tokens: w.Tokens(), Limit: w.limit}
-	}
-	i := pinned + 1
-	for i < most && (left(i) > target || w.entry[i].tool) {
-		i++
-	}
-	e := contextstore.WindowEvent{Type: "truncate", FromSeq: w.entry[i].seq, Offset: w.entry[i].offset,
-		Dropped: w.entry[i].seq - w.entry[pinned-1].seq - 1, Reason: reason}
-	if err := w.ledger.AppendWindow(e); err != nil {
-		return err
-	}
-	if err := w.assemble(&e); err != nil {
-		return err
-	}
-	if w.Tokens() > w.limit {
-		return &TooSmallError{Tokens: w.Tokens(), Limit: w.limit}
-	}
-	return nil
+	return int(float64(s.text)/w.rate) + s.images*imageTokens
 }

@@ -37,6 +37,13 @@ type ledger struct {
 	events []contextstore.WindowEvent
 	read   int
 	images map[string][]byte // by path
+	now    func() contextstore.Time
+
+	summaries []contextstore.Summary
+	states    []string
+	tokens    int
+	failures  int
+	spent     int64
 }
 
 func (l *ledger) ReadImage(i contextstore.Image) ([]byte, error) {
@@ -67,9 +74,41 @@ func (l *ledger) LastWindow() (*contextstore.WindowEvent, error) {
 }
 
 func (l *ledger) AppendWindow(e contextstore.WindowEvent) error {
+	e.ID = int64(len(l.events) + 1)
+	if l.now != nil {
+		e.Timestamp, e.AtSeq = l.now(), int64(len(l.msgs))
+	}
 	l.events = append(l.events, e)
 	return nil
 }
+
+func (l *ledger) SummaryOf(id int64) (*contextstore.Summary, error) {
+	for _, s := range l.summaries {
+		if s.ID == id {
+			return &s, nil
+		}
+	}
+	return nil, nil
+}
+
+func (l *ledger) LatestSummary() (*contextstore.Summary, error) {
+	return l.SummaryOf(int64(len(l.summaries)))
+}
+
+func (l *ledger) AppendSummary(s contextstore.Summary) (contextstore.Summary, error) {
+	s.ID = int64(len(l.summaries) + 1)
+	l.summaries = append(l.summaries, s)
+	return s, nil
+}
+
+func (l *ledger) Activity(status, _ string) error {
+	l.states = append(l.states, status)
+	return nil
+}
+
+func (l *ledger) ContextTokens(n int)         { l.tokens = n }
+func (l *ledger) CompressionFailed()          { l.failures++ }
+func (l *ledger) Spent(u *contextstore.Usage) { l.spent += u.Sum() }
 
 func (l *ledger) append(m contextstore.Message) contextstore.Message {
 	m.Seq = int64(len(l.msgs) + 1)
@@ -100,7 +139,7 @@ func story(l *ledger, w *Window, n, size int) {
 func TestAppendOnlyUntilFull(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, err := Open(l, &wire{}, 10_000, 0)
+	w, err := Open(l, &wire{}, Policy{Limit: 10_000, Fixed: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +147,7 @@ func TestAppendOnlyUntilFull(t *testing.T) {
 	for range 500 {
 		story(l, w, 1, 300)
 		events := len(l.events)
-		if err := w.Fit(); err != nil {
+		if err := w.Fit(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		now := w.Conversation().Serialized()
@@ -136,25 +175,25 @@ func TestResumeSerialisesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		l := &ledger{}
-		w, err := Open(l, &wire{}, rapid.IntRange(1000, 4000).Draw(t, "limit"), 0)
+		w, err := Open(l, &wire{}, Policy{Limit: rapid.IntRange(1000, 4000).Draw(t, "limit"), Fixed: 0})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			story(l, w, rapid.IntRange(1, 3).Draw(t, "turns"), rapid.IntRange(0, 400).Draw(t, "size"))
-			if err := w.Fit(); err != nil {
+			if err := w.Fit(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		l.read = 0
-		again, err := Open(l, &wire{}, w.limit, 0)
+		again, err := Open(l, &wire{}, Policy{Limit: w.cap, Fixed: 0})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(w.Conversation().Serialized(), again.Conversation().Serialized()) {
 			t.Fatal("resume serialised other bytes")
 		}
-		if l.read > len(w.entry)+1 {
+		if l.read > len(w.entry)+2 { // one to know the front, one to know that the decision holds
 			t.Fatalf("%d messages read for a window of %d", l.read, len(w.entry))
 		}
 		if len(l.events) > 0 && l.msgs[l.events[len(l.events)-1].FromSeq-1].Role == "tool" {
@@ -169,14 +208,14 @@ func TestToolsAreCounted(t *testing.T) {
 	t.Parallel()
 	const fixed = 6600
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 23_000, fixed)
+	w, _ := Open(l, &wire{}, Policy{Limit: 23_000, Fixed: fixed})
 	story(l, w, 0, 0)
 	w.Add(l.append(contextstore.Message{Role: "assistant", Usage: &contextstore.Usage{Prompt: (fixed + len(w.Conversation().Serialized())) / 4}}))
 	w.Add(l.append(contextstore.Message{Role: "user", Content: strings.Repeat("x", 40_000)}))
 	if n := w.Tokens(); n < 11_000 || n > 13_000 {
 		t.Errorf("%d tokens for 40 KB", n)
 	}
-	if err := w.Fit(); err != nil {
+	if err := w.Fit(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
@@ -186,13 +225,13 @@ func TestToolsAreCounted(t *testing.T) {
 func TestOneHugeTurn(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 10_000, 0)
+	w, _ := Open(l, &wire{}, Policy{Limit: 10_000, Fixed: 0})
 	story(l, w, 1, 25_000)
 	story(l, w, 1, 30_000)
-	if err := w.Fit(); err != nil {
+	if err := w.Fit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.entry); n != pinned+2 || w.Tokens() > 10_000 {
+	if n := len(w.entry); n != w.front()+2 || w.Tokens() > 10_000 {
 		t.Errorf("%d messages, %d tokens", n, w.Tokens())
 	}
 }
@@ -200,7 +239,7 @@ func TestOneHugeTurn(t *testing.T) {
 func TestCalibration(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 1_000_000, 0)
+	w, _ := Open(l, &wire{}, Policy{Limit: 1_000_000, Fixed: 0})
 	story(l, w, 10, 1000)
 	if n := w.Tokens(); n != len(w.Conversation().Serialized())/4 {
 		t.Errorf("uncalibrated: %d tokens", n)
@@ -218,14 +257,14 @@ func TestCalibrationSurvivesTruncation(t *testing.T) {
 	t.Parallel()
 	const perToken, limit = 3, 5000
 	l := &ledger{}
-	w, err := Open(l, &wire{}, limit, 0)
+	w, err := Open(l, &wire{}, Policy{Limit: limit, Fixed: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
 	story(l, w, 0, 0)
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := range 400 {
-		if err := w.Fit(); err != nil {
+		if err := w.Fit(t.Context()); err != nil {
 			t.Fatalf("turn %d: %v", i, err)
 		}
 		size := len(w.Conversation().Serialized())
@@ -240,7 +279,7 @@ func TestCalibrationSurvivesTruncation(t *testing.T) {
 		w.Add(l.append(contextstore.Message{Role: "assistant", Timestamp: at, Usage: &contextstore.Usage{Prompt: size / perToken}, ToolCalls: []contextstore.ToolCall{{ID: redact.Opaque(id)}}}))
 		w.Add(l.append(contextstore.Message{Role: "tool", Timestamp: at, ToolCallID: redact.Opaque(id), Content: strings.Repeat("x", 500)}))
 		if i%37 == 0 {
-			again, err := Open(l, &wire{}, limit, 0)
+			again, err := Open(l, &wire{}, Policy{Limit: limit, Fixed: 0})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +299,7 @@ func TestUnansweredCalls(t *testing.T) {
 	story(l, nil, 1, 10)
 	l.append(contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: "a"}, {ID: "b"}, {ID: "c"}}})
 	l.append(contextstore.Message{Role: "tool", ToolCallID: "b"})
-	w, err := Open(l, &wire{}, 1000, 0)
+	w, err := Open(l, &wire{}, Policy{Limit: 1000, Fixed: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,10 +316,10 @@ func TestUnansweredCalls(t *testing.T) {
 func TestTooSmall(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 50, 0)
+	w, _ := Open(l, &wire{}, Policy{Limit: 50, Fixed: 0})
 	story(l, w, 2, 1000)
 	var small *TooSmallError
-	if err := w.Fit(); !errors.As(err, &small) {
+	if err := w.Fit(t.Context()); !errors.As(err, &small) {
 		t.Fatal(err)
 	}
 	if len(l.events) != 0 {
@@ -289,8 +328,8 @@ func TestTooSmall(t *testing.T) {
 	if small.Refused {
 		t.Error("nobody refused it")
 	}
-	w, _ = Open(&ledger{}, &wire{}, 1_000_000, 0)
-	if err := w.Overflowed(); !errors.As(err, &small) || !small.Refused {
+	w, _ = Open(&ledger{}, &wire{}, Policy{Limit: 1_000_000, Fixed: 0})
+	if err := w.Overflowed(t.Context()); !errors.As(err, &small) || !small.Refused {
 		t.Errorf("refused by the provider: %v", err)
 	}
 }
@@ -298,10 +337,10 @@ func TestTooSmall(t *testing.T) {
 func TestOverflowHalvesTheWindow(t *testing.T) {
 	t.Parallel()
 	l := &ledger{}
-	w, _ := Open(l, &wire{}, 1_000_000, 0)
+	w, _ := Open(l, &wire{}, Policy{Limit: 1_000_000, Fixed: 0})
 	story(l, w, 50, 1000)
 	before := w.Tokens()
-	if err := w.Overflowed(); err != nil {
+	if err := w.Overflowed(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if w.Tokens() > before/2+500 {

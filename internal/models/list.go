@@ -70,7 +70,7 @@ const listTimeout = 5 * time.Second
 func (m *Models) List(ctx context.Context) []Row {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	quiet := *m.quiet()
+	quiet := m.quiet()
 	var rows []Row
 	var specs []Spec
 	for _, role := range config.RoleNames() {
@@ -106,7 +106,7 @@ func routeOf(role string) string {
 func (m *Models) quiet() *Models {
 	o := m.Options
 	o.Notice = func(string, ...any) {}
-	return &Models{Options: o, resolver: m.resolver, prices: m.prices, state: m.state}
+	return &Models{Options: o, resolver: m.resolver, prices: m.prices, state: m.state, kept: m.kept}
 }
 
 func (m *Models) row(s *Spec, place int, u Use, err error) Row {

@@ -63,8 +63,7 @@ type Models struct {
 	mu       sync.Mutex
 	breakers map[string]*endpoint.Breaker
 	slots    map[string]*endpoint.Slots
-	cares    []*ollama.Care
-	idle     []*http.Client
+	kept     *kept
 }
 
 // Open reads the price table of the settings and the lists of hosts. It calls no model.
@@ -84,7 +83,7 @@ func Open(o Options) (*Models, error) {
 		return nil, err
 	}
 	m := &Models{Options: o, resolver: resolver{o.Config, policy}, prices: sync.OnceValue(price.Builtin),
-		breakers: map[string]*endpoint.Breaker{}, slots: map[string]*endpoint.Slots{}}
+		breakers: map[string]*endpoint.Breaker{}, slots: map[string]*endpoint.Slots{}, kept: &kept{}}
 	if file := o.Config.LLM.PricesFile; file != "" {
 		own, err := price.Load(file)
 		if err != nil {
@@ -115,16 +114,15 @@ func (m *Models) Prices() *price.Table { return m.prices() }
 
 // Close ends what looks after servers, and closes idle connections.
 func (m *Models) Close() error {
-	m.mu.Lock()
-	cares, idle := m.cares, m.idle
-	m.cares, m.idle = nil, nil
-	m.mu.Unlock()
+	cares, idle := m.kept.take()
 	var all []error
 	for _, c := range cares {
 		all = append(all, c.Close())
 	}
 	for _, c := range idle {
-		c.CloseIdleConnections()
+		if c != nil && c != m.HTTP {
+			c.CloseIdleConnections()
+		}
 	}
 	return errors.Join(all...)
 }
@@ -271,13 +269,7 @@ func (s *Spec) openAI() bool { return s.Provider != "anthropic" && s.Provider !=
 // httpClient is the client that calls a server: one that cannot leave the
 // local network where the server is local.
 func (m *Models) httpClient(s *Spec) *http.Client {
-	hc := m.policy.HTTPClient(m.HTTP, s.Address)
-	if hc != nil && hc != m.HTTP {
-		m.mu.Lock()
-		m.idle = append(m.idle, hc)
-		m.mu.Unlock()
-	}
-	return hc
+	return m.kept.client(s.Address, func() *http.Client { return m.policy.HTTPClient(m.HTTP, s.Address) })
 }
 
 func (m *Models) provider(s *Spec, hc *http.Client) (llm.Client, error) {
@@ -347,16 +339,22 @@ func (m *Models) care(s *Spec, hc *http.Client) (*ollama.Care, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := map[ollama.EventKind]string{} // used by the events, which come one after the other
-	c, err := ollama.NewCare(ollama.CareConfig{BaseURL: s.Address, APIKey: s.key, HTTP: hc, Restart: argv, Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now,
-		Models:  []ollama.Requirement{s.requirement()},
-		OnEvent: func(e ollama.Event) { m.careEvent(s, told, e) }})
+	role := s.Role
+	w := kin{role: role, address: s.Address, key: s.key, need: s.requirement()}
+	c, evicted, err := m.kept.careOf(w, func() (*ollama.Care, error) {
+		told := map[ollama.EventKind]string{} // used by the events, which come one after the other
+		return ollama.NewCare(ollama.CareConfig{BaseURL: w.address, APIKey: w.key, HTTP: hc, Restart: argv, Dir: filepath.Join(m.state, "ollama"), FS: m.FS, Now: m.Now,
+			Models:  []ollama.Requirement{w.need},
+			OnEvent: func(e ollama.Event) { m.careEvent(role, told, e) }})
+	})
 	if err != nil {
 		return nil, err
 	}
-	m.mu.Lock()
-	m.cares = append(m.cares, c)
-	m.mu.Unlock()
+	if evicted != nil {
+		if err := evicted.Close(); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
@@ -366,7 +364,7 @@ func (s *Spec) requirement() ollama.Requirement {
 
 // careEvent logs what the care of a server does. A fault that stays is told
 // once, not after every call.
-func (m *Models) careEvent(s *Spec, told map[ollama.EventKind]string, e ollama.Event) {
+func (m *Models) careEvent(role string, told map[ollama.EventKind]string, e ollama.Event) {
 	text := m.Lang.T("models.care_"+string(e.Kind), e.Endpoint)
 	if e.Model != "" {
 		text += ": " + e.Model
@@ -385,7 +383,7 @@ func (m *Models) careEvent(s *Spec, told map[ollama.EventKind]string, e ollama.E
 			return
 		}
 	}
-	m.Log.Warn(text, "role", s.Role)
+	m.Log.Warn(text, "role", role)
 }
 
 // showTimeout is how long a run waits at its start for what a server knows of

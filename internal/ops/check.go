@@ -18,6 +18,7 @@ type CheckOptions struct {
 	Lang     i18n.Lang
 	Viewer   contextstore.Viewer // who must be an administrator: every context is read
 	Progress func(contextstore.CheckProgress)
+	Plans    string // planning.history.directory, absolute; "" where the histories lie in their contexts
 }
 
 // Check looks at every context below base and prints a line for each finding
@@ -28,7 +29,7 @@ func Check(ctx context.Context, w io.Writer, base string, o CheckOptions) (conte
 		return contextstore.CheckReport{}, i18n.E("check.not_admin", base, o.Viewer.User)
 	}
 	p := &printer{w: w}
-	r, err := contextstore.Check(ctx, base, contextstore.CheckOptions{Repair: o.Repair, Progress: o.Progress, Found: func(f contextstore.Finding) {
+	r, err := contextstore.Check(ctx, base, contextstore.CheckOptions{Repair: o.Repair, Progress: o.Progress, Plans: o.Plans, Found: func(f contextstore.Finding) {
 		if o.JSON {
 			p.json(findingJSON(f))
 			return
@@ -141,7 +142,7 @@ func (o ShowOptions) What() string {
 	for _, log := range []struct {
 		shown bool
 		name  string
-	}{{o.Messages, "messages"}, {o.Summaries, "summaries"}, {o.Tools, "tools"}} {
+	}{{o.Messages, "messages"}, {o.Summaries, "summaries"}, {o.Tools, "tools"}, {o.Effects, "effects"}} {
 		if log.shown {
 			what += "," + log.name
 		}

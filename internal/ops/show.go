@@ -21,7 +21,8 @@ type ShowOptions struct {
 	Messages  bool
 	Summaries bool
 	Tools     bool
-	Last      int // lines of each log; -1 for the default: 10 in the overview, else all
+	Effects   bool // what left the house or was refused, with the reason
+	Last      int  // lines of each log; -1 for the default: 10 in the overview, else all
 	JSON      bool
 	Lang      i18n.Lang
 	Now       time.Time
@@ -35,7 +36,7 @@ const overviewLines = 10
 func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 	out := &printer{w: w}
 	last := o.Last
-	if !o.Messages && !o.Summaries && !o.Tools {
+	if !o.Messages && !o.Summaries && !o.Tools && !o.Effects {
 		if last < 0 {
 			last = overviewLines
 		}
@@ -47,6 +48,7 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 		out.section(v, contextstore.Summaries, "Summaries", last, summaryLine)
 		return out.err
 	}
+	effects := &effectTable{lang: o.Lang}
 	for _, log := range []struct {
 		wanted bool
 		name   string
@@ -55,6 +57,7 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 		{o.Messages, contextstore.Messages, fullMessage},
 		{o.Summaries, contextstore.Summaries, fullSummary},
 		{o.Tools, contextstore.Tools, fullTool},
+		{o.Effects, contextstore.RequestLog, effects.line},
 	} {
 		if !log.wanted {
 			continue
@@ -74,6 +77,9 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 		if err != nil {
 			return err
 		}
+	}
+	if o.Effects && !o.JSON && effects.rows == 0 {
+		out.printf("%s\n", o.Lang.T("ops.no_effects"))
 	}
 	return out.err
 }

@@ -83,6 +83,24 @@ func isPath(v string) bool {
 		v[0] == '/' && (len(v) < 32 || strings.Count(v, "/") > len(v)/12+1)
 }
 
+// directory reports whether a value is the absolute path of a directory, as it
+// stands in an environment, and not a password that begins with a slash.
+func directory(v string) bool {
+	if v == "/" {
+		return true
+	}
+	parts := strings.Split(strings.TrimSuffix(v, "/"), "/")
+	if len(parts) < 2 || parts[0] != "" {
+		return false
+	}
+	for _, p := range parts[1:] {
+		if p == "" || strings.ContainsAny(p, "+=!#^*?$&") || len(p) >= 16 && flips(p, upper)+flips(p, digit) > len(p)/3 {
+			return false
+		}
+	}
+	return len(parts) > 2 || flips(v, digit) < 2
+}
+
 // example reports whether a value says itself that it is none.
 func example(v string) bool {
 	lower := strings.ToLower(v)

@@ -67,7 +67,60 @@ func written(v string) []string {
 	for lead := range 3 {
 		all = append(all, inner(v, lead, base64.RawStdEncoding), inner(v, lead, base64.RawURLEncoding))
 	}
+	all = append(all, backwards(v), backwards(base64.StdEncoding.EncodeToString([]byte(v))))
+	return append(all, written85(v)...)
+}
+
+func backwards(s string) string {
+	b := []byte(s)
+	slices.Reverse(b)
+	return string(b)
+}
+
+// The alphabets of base85: Adobe's and btoa's, that of RFC 1924 (git, Python's
+// b85encode), and that of ZeroMQ.
+var alphabets85 = [...]string{
+	"!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstu",
+	"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
+	"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
+}
+
+// written85 lists v in base85: by itself, and the groups of four bytes of it
+// that stay the same wherever in a longer text it stands.
+func written85(v string) (all []string) {
+	for _, alphabet := range alphabets85 {
+		all = append(all, base85(v, alphabet))
+		for lead := range min(4, len(v)) {
+			whole := v[lead : lead+(len(v)-lead)/4*4]
+			if len(whole) >= MinKnown {
+				all = append(all, base85(whole, alphabet))
+			}
+		}
+	}
 	return all
+}
+
+// base85 writes each four bytes as five digits; of a last group that is shorter,
+// one more than it has bytes.
+func base85(v, alphabet string) string {
+	var b []byte
+	for len(v) > 0 {
+		n := min(4, len(v))
+		value := uint32(0)
+		for i := range 4 {
+			value <<= 8
+			if i < n {
+				value |= uint32(v[i])
+			}
+		}
+		var group [5]byte
+		for i := 4; i >= 0; i-- {
+			group[i] = alphabet[value%85]
+			value /= 85
+		}
+		b, v = append(b, group[:n+1]...), v[n:]
+	}
+	return string(b)
 }
 
 func unquote(s string) string { return s[1 : len(s)-1] }

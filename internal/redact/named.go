@@ -121,6 +121,9 @@ func (c *scanner) named(last, end int) {
 	if string(plain) == "auth" && !v.quoted {
 		return
 	}
+	if (name == "PWD" || name == "OLDPWD") && directory(text) {
+		return // the shell's working directory
+	}
 	c.add(span{v.start, v.end, Redacted, kindNamed})
 }
 

@@ -336,7 +336,11 @@ func readMemory(pid int, at uint64, b []byte) (int, error) {
 
 // keepGitFile remembers the workspace's .git file and gives what puts it back:
 // where it cannot be mounted over itself, a command may write it, and git that
-// a person later runs in the tree would obey what it names.
+// a person runs in the tree would obey what it names. Landlock cannot forbid
+// that: its rules only add, a right on a directory is one on all that is in it,
+// and without the right on the workspace itself nothing could be made there. So
+// it is put back each time the watcher looks and at the end; our own git is told
+// where the git directory is and never reads the file.
 func keepGitFile(spec Spec) (func(Spec) error, error) {
 	f, err := openGitFile(spec)
 	if err != nil || f == nil {

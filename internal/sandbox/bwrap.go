@@ -153,7 +153,9 @@ func taskMounts(spec Spec, tools toolchain) []string {
 		}
 	}
 	for _, p := range append(tools.paths(), spec.ReadOnly...) {
-		how[p] = "--ro-bind-try"
+		if !seenAnyway(p, spec.Hide) {
+			how[p] = "--ro-bind-try"
+		}
 	}
 	if spec.Cache != "" {
 		how[spec.Cache] = "--bind"
@@ -242,12 +244,12 @@ func (c *confined) prepare(p *process, spec Spec, command Command, dir string) (
 		}
 		args, run = append(args, more...), append(inside, run...)
 	}
-	info, infoW, err := os.Pipe()
+	info, infoW, err := pipe(0)
 	if err != nil {
 		return nil, err
 	}
 	p.after(func() { _, _ = info.Close(), infoW.Close() })
-	blockR, block, err := os.Pipe()
+	blockR, block, err := pipe(0)
 	if err != nil {
 		return nil, err
 	}
@@ -365,11 +367,8 @@ func memfd(data []byte) (*os.File, error) {
 		return nil, fmt.Errorf("sandbox: memfd: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "sandbox")
-	if _, err := f.Write(data); err == nil {
-		_, err = f.Seek(0, 0)
-		if err == nil {
-			return f, nil
-		}
+	if _, err := f.WriteAt(data, 0); err == nil {
+		return f, nil
 	}
 	_ = f.Close()
 	return nil, errors.New("sandbox: write options")

@@ -13,32 +13,80 @@ import (
 
 // cgroups is a place where groups of processes may be made (cgroup v2), whose
 // limits the kernel keeps of all processes together. It has to be delegated to
-// us with the controllers memory and pids; with systemd that is Delegate=yes
-// and DelegateSubgroup=, since a group with limits below has no processes of
-// its own. Nothing else is asked of the machine: without it the watcher counts.
-type cgroups struct{ dir string }
+// us with the controllers memory and pids: with systemd by Delegate=yes, for a
+// service or by systemd-run --user --scope. Nothing else is asked of the
+// machine: without it rlimits and the watcher keep the limits. Version 1 is not
+// used: its controllers have a tree each, none of which a process can be born
+// into, and systemd has given it up.
+type cgroups struct {
+	dir   string
+	write func(file, text string) error
+}
+
+// ownLeaf is the group below ours that we move into ourselves: a group with
+// limits below it has no processes of its own.
+const ownLeaf = "tori-daemon"
 
 // findCgroups looks for that place: our own group, or the one above it. mounts
 // are where cgroup v2 may be mounted, own is /proc/self/cgroup.
 func findCgroups(mounts []string, own []byte) *cgroups {
+	return findCgroupsBy(mounts, own, func(file, text string) error { return os.WriteFile(file, []byte(text), 0o600) })
+}
+
+func findCgroupsBy(mounts []string, own []byte, write func(file, text string) error) *cgroups {
 	path := ""
 	for line := range bytes.Lines(own) {
 		if rest, ok := bytes.CutPrefix(line, []byte("0::")); ok {
 			path = strings.TrimSuffix(string(rest), "\n")
 		}
 	}
-	if path == "" {
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path { // /.. is above what we see
 		return nil
 	}
 	for _, m := range mounts {
 		for _, p := range []string{path, filepath.Dir(path)} {
-			c := &cgroups{dir: filepath.Join(m, p)}
+			c := &cgroups{filepath.Join(m, p), write}
 			if c.usable() {
 				return c
 			}
 		}
 	}
+	for _, m := range mounts {
+		c := &cgroups{filepath.Join(m, path), write}
+		if c.moveIn() && c.usable() {
+			return c
+		}
+	}
 	return nil
+}
+
+// moveIn makes room in a group that is ours and holds nobody but us, by going
+// one down; what cannot be done is undone.
+func (c *cgroups) moveIn() bool {
+	procs, err := os.ReadFile(filepath.Join(c.dir, "cgroup.procs"))
+	self := strconv.Itoa(os.Getpid())
+	if err != nil || strings.TrimSpace(string(procs)) != self || !c.controllers("cgroup.controllers") {
+		return false
+	}
+	leaf := filepath.Join(c.dir, ownLeaf)
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return false
+	}
+	if c.write(filepath.Join(leaf, "cgroup.procs"), self) == nil {
+		if c.write(filepath.Join(c.dir, "cgroup.subtree_control"), "+memory +pids") == nil {
+			return true
+		}
+		_ = c.write(filepath.Join(c.dir, "cgroup.procs"), self)
+	}
+	_ = os.Remove(leaf)
+	return false
+}
+
+// controllers reports whether a file names both that we need.
+func (c *cgroups) controllers(file string) bool {
+	b, err := os.ReadFile(filepath.Join(c.dir, file))
+	words := strings.Fields(string(b))
+	return err == nil && slices.Contains(words, "memory") && slices.Contains(words, "pids")
 }
 
 // cgroupMounts are where cgroup v2 is, alone or beside v1.
@@ -46,16 +94,10 @@ func cgroupMounts() []string { return []string{"/sys/fs/cgroup", "/sys/fs/cgroup
 
 // usable proves by a trial that groups with limits can be made.
 func (c *cgroups) usable() bool {
-	has := func(file string) bool {
-		b, err := os.ReadFile(filepath.Join(c.dir, file))
-		words := strings.Fields(string(b))
-		return err == nil && slices.Contains(words, "memory") && slices.Contains(words, "pids")
-	}
-	if !has("cgroup.controllers") {
+	if !c.controllers("cgroup.controllers") {
 		return false
 	}
-	if !has("cgroup.subtree_control") &&
-		os.WriteFile(filepath.Join(c.dir, "cgroup.subtree_control"), []byte("+memory +pids"), 0o600) != nil {
+	if !c.controllers("cgroup.subtree_control") && c.write(filepath.Join(c.dir, "cgroup.subtree_control"), "+memory +pids") != nil {
 		return false // processes live there, or it is not ours
 	}
 	g, err := c.group(Limits{Memory: 64 << 20, Processes: 8})
@@ -86,7 +128,7 @@ func (c *cgroups) group(l Limits) (*group, error) {
 		limits["memory.oom.group"] = "1"
 	}
 	for file, value := range limits {
-		err := os.WriteFile(filepath.Join(path, file), []byte(value), 0o600)
+		err := c.write(filepath.Join(path, file), value)
 		if err != nil && (file != "memory.swap.max" || !errors.Is(err, os.ErrNotExist)) { // a machine without swap
 			g.remove()
 			return nil, fmt.Errorf("sandbox: limit a control group: %w", err)

@@ -1,9 +1,18 @@
 package sandbox
 
 import (
+	"bufio"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func writeAll(t *testing.T, dir string, files map[string]string) {
@@ -18,6 +27,8 @@ func writeAll(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
+func writeFile(file, text string) error { return os.WriteFile(file, []byte(text), 0o600) }
+
 func TestFindCgroups(t *testing.T) {
 	t.Parallel()
 	full := map[string]string{"cgroup.controllers": "cpu memory pids\n", "cgroup.subtree_control": "memory pids\n"}
@@ -31,6 +42,8 @@ func TestFindCgroups(t *testing.T) {
 		"0::/svc/daemon\n":           "svc/daemon",
 		"0::/bare\n":                 "",
 		"4:memory:/x\n":              "",
+		"0::/../svc\n":               "",
+		"0::/..\n":                   "",
 		"":                           "",
 	} {
 		c := findCgroups([]string{filepath.Join(mount, "none"), mount}, []byte(own))
@@ -48,7 +61,7 @@ func TestFindCgroups(t *testing.T) {
 
 func TestGroup(t *testing.T) {
 	t.Parallel()
-	c := &cgroups{dir: t.TempDir()}
+	c := &cgroups{t.TempDir(), writeFile}
 	g, err := c.group(Limits{Memory: 100 << 20, Processes: 10})
 	if err != nil {
 		t.Fatal(err)
@@ -84,4 +97,102 @@ func TestGroupForReal(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(s.groups.dir, "tori-*")); len(left) > 4 {
 		t.Errorf("groups are left: %v", left)
 	}
+}
+
+// A group that is ours alone, such as a scope of the user's systemd, is made
+// room in by going one down; one that others live in is left alone.
+func TestMoveIntoALeaf(t *testing.T) {
+	t.Parallel()
+	self := strconv.Itoa(os.Getpid())
+	for name, c := range map[string]struct {
+		procs string
+		deny  bool // the controllers cannot be switched on even then
+		want  bool
+	}{
+		"alone":       {self + "\n", false, true},
+		"with others": {"1\n" + self + "\n", false, false},
+		"refused":     {self + "\n", true, false},
+	} {
+		mount := t.TempDir()
+		scope := filepath.Join(mount, "app.slice/run.scope")
+		writeAll(t, scope, map[string]string{"cgroup.controllers": "memory pids\n", "cgroup.subtree_control": "", "cgroup.procs": c.procs})
+		lives := c.procs != ""
+		write := func(file, text string) error {
+			switch filepath.Base(file) {
+			case "cgroup.procs": // the kernel takes a process out of where it was
+				lives = filepath.Dir(file) == scope
+				return nil
+			case "cgroup.subtree_control":
+				if lives || c.deny {
+					return unix.EBUSY
+				}
+			}
+			return writeFile(file, text)
+		}
+		got := findCgroupsBy([]string{mount}, []byte("0::/app.slice/run.scope\n"), write)
+		if (got != nil) != c.want || got != nil && got.dir != scope {
+			t.Errorf("%s: %+v", name, got)
+		}
+		_, err := os.Stat(filepath.Join(scope, ownLeaf))
+		if left := err == nil; left != c.want {
+			t.Errorf("%s: a leaf: %v", name, left)
+		}
+		if !c.want && !lives {
+			t.Errorf("%s: we are not back", name)
+		}
+	}
+}
+
+// What needs no controller is tried on the kernel itself, where cgroup v2 may be
+// written: a process is born into its group, and the group's end is its own.
+func TestGroupOfTheKernel(t *testing.T) {
+	t.Parallel()
+	for _, mount := range cgroupMounts() {
+		var st unix.Statfs_t
+		if unix.Statfs(mount, &st) != nil || st.Type != unix.CGROUP2_SUPER_MAGIC {
+			continue
+		}
+		path, err := os.MkdirTemp(mount, "tori-test-")
+		if err != nil {
+			continue
+		}
+		dir, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := &group{path: path, dir: dir}
+		defer g.remove()
+		cmd := exec.Command("/bin/sh", "-c", "cat /proc/self/cgroup; setsid sleep 60 & exec sleep 60")
+		cmd.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for r := bufio.NewReader(out); !strings.Contains(said, "0::"); {
+			line, err := r.ReadString('\n')
+			if said += line; err != nil {
+				break
+			}
+		}
+		if !strings.Contains(said, "/"+filepath.Base(path)+"\n") {
+			t.Errorf("born elsewhere: %s", said)
+		}
+		g.kill()
+		if err := cmd.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+			t.Errorf("%v", err)
+		}
+		for deadline := time.Now().Add(10 * time.Second); ; runtime.Gosched() {
+			if g.remove(); time.Now().After(deadline) {
+				t.Fatal("the group stays")
+			}
+			if _, err := os.Stat(path); err != nil {
+				return
+			}
+		}
+	}
+	t.Skip("cgroup v2 cannot be written here")
 }

@@ -91,7 +91,7 @@ var removals = map[string]string{
 // bare are attempts that must get through where there is no wall at all, if
 // they are root's: several walls at once keep them from it elsewhere.
 const bareOnly = "proc-root proc-cwd proc-fd run-tool hard-link move-in git-hook git-fsmonitor git-attributes git-objects git-head " +
-	"git-file-written git-file-replaced git-file-moved environment-of-process environment-of-all memory-file memory-read memory-write trace take-descriptor " +
+	"git-file-written git-file-replaced git-file-moved git-file-in-background environment-of-process environment-of-all memory-file memory-read memory-write trace take-descriptor " +
 	"priority-of-process schedule-of-process survivor-session survivor-double-fork " +
 	"? own-data device-memory raw-disk kernel-log join-namespace programs-of-owners"
 
@@ -117,6 +117,7 @@ var unproved = map[string]string{
 	"survivor-stopped":      "the same",
 	"shm-filler":            "see tmp-filler",
 	"many-files":            "TestManyFiles",
+	"control-groups":        "tells who keeps the limits that others attack",
 }
 
 func parts(list string) (always, possible []string) {
@@ -136,7 +137,7 @@ func TestEveryWallIsNeeded(t *testing.T) {
 			inside = append(inside, a.name)
 		}
 	}
-	none := outcomes(t, s, func(spec Spec) (Runner, error) { return Unconfined(spec), nil }, append(inside, "survivor-session", "survivor-double-fork"))
+	none := outcomes(t, s, func(spec Spec) (Runner, error) { return Unconfined(spec), nil }, append(inside, "survivor-session", "survivor-double-fork", "git-file-in-background"))
 	proved := unlimited(t, s)
 	demand := func(t *testing.T, got map[string]Probe, list string, all bool) {
 		always, possible := parts(list)

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -33,7 +35,55 @@ const (
 	limitDisk      = "disk"
 	limitFiles     = "files"
 	limitOutput    = "output"
+	limitFileSize  = "file_size"
+	limitSpace     = "space" // of the disk, which is nearly full
 )
+
+// bound says how much a limit allows.
+func (l Limits) bound(limit string) string {
+	switch limit {
+	case limitCPU:
+		return l.CPU.String()
+	case limitMemory:
+		return bytesText(l.Memory)
+	case limitProcesses:
+		return itoa(l.Processes)
+	case limitDisk:
+		return bytesText(l.Disk)
+	case limitFiles:
+		return strconv.FormatInt(l.NewFiles, 10)
+	case limitOutput:
+		return bytesText(l.Output)
+	case limitFileSize:
+		return bytesText(l.FileSize)
+	}
+	return ""
+}
+
+// bytesText is a size as people say it.
+func bytesText(n int64) string {
+	for _, u := range []struct {
+		size int64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if n >= u.size {
+			return strconv.FormatFloat(math.Round(10*float64(n)/float64(u.size))/10, 'f', -1, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
+}
+
+// bySignal is the limit that the kernel itself keeps with a signal, "" where
+// that is not what ended the command.
+func (l Limits) bySignal(signal string) string {
+	switch {
+	case signal == "SIGXCPU" && l.CPU > 0:
+		return limitCPU
+	case signal == "SIGXFSZ":
+		return limitFileSize
+	}
+	return ""
+}
 
 // check validates l and fills in the defaults.
 func (l Limits) check(memoryMB int) (Limits, error) {
@@ -77,7 +127,10 @@ func (l Limits) script(memoryMB int, ownUsers bool) string {
 		s = append(s, "ulimit -n "+itoa(l.OpenFiles))
 	}
 	if l.CPU > 0 {
-		s = append(s, "ulimit -t "+itoa(int((l.CPU+time.Second-1)/time.Second)))
+		// A second between the two, so that the end is by the signal that says
+		// why and not by SIGKILL.
+		n := int((l.CPU + time.Second - 1) / time.Second)
+		s = append(s, "ulimit -S -t "+itoa(n), "ulimit -H -t "+itoa(n+1))
 	}
 	if n := itoa(4 * l.Processes); ownUsers {
 		s = append(s, "{ ulimit -u "+n+" || ulimit -p "+n+"; }")

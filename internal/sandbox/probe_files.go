@@ -1,13 +1,17 @@
 package sandbox
 
 import (
+	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -182,7 +186,7 @@ func gitAttempts() []attempt {
 				if err := f(filepath.Join(t.Workspace, ".git")); err != nil {
 					return err
 				}
-				return contained("changed, and put back when the command ended")
+				return contained("changed: Landlock gives a directory with all that is in it. It was put back; the daemon's git does not read it, but a person's would until then")
 			},
 			check: func(s *stage, p *Probe) {
 				if b, err := os.ReadFile(filepath.Join(s.spec.Workspace, ".git")); err != nil || string(b) != s.gitFile {
@@ -206,7 +210,43 @@ func gitAttempts() []attempt {
 			return os.Symlink("/tmp/evil", p)
 		}),
 		file("git-file-moved", func(p string) error { return os.Rename(p, p+".old") }),
+		{name: "git-file-in-background", wall: "git", outside: gitFileBeside},
 	}
+}
+
+// gitFileBeside has a command change the way to the git directory and stay.
+func gitFileBeside(s *stage) (string, string) {
+	spec := s.spec
+	spec.Workspace = filepath.Join(s.root, "another")
+	path := filepath.Join(spec.Workspace, ".git")
+	if err := errors.Join(os.Mkdir(spec.Workspace, 0o700), os.WriteFile(path, []byte(s.gitFile), 0o600)); err != nil {
+		return OutcomeEscaped, err.Error()
+	}
+	r, err := s.make(spec)
+	if err != nil {
+		return OutcomeEscaped, err.Error()
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
+	defer cancel()
+	p, err := r.Start(ctx, Command{Script: `{ echo "gitdir: /tmp/evil" >.git; } 2>/dev/null && echo changed || echo refused; exec sleep 30`})
+	if err != nil {
+		return OutcomeEscaped, err.Error()
+	}
+	defer func() {
+		p.Kill()
+		_, _ = io.Copy(io.Discard, p.Stdout)
+		_, _ = p.Wait()
+	}()
+	if line, err := bufio.NewReader(p.Stdout).ReadString('\n'); err != nil || line != "changed\n" {
+		return OutcomeBlocked, "it cannot be written: " + strings.TrimSpace(line)
+	}
+	for ctx.Err() == nil {
+		if b, err := os.ReadFile(path); err == nil && string(b) == s.gitFile {
+			return OutcomeContained, "changed, and put back while the command went on; the daemon's git does not read it, but a person's would until then"
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return OutcomeEscaped, "the workspace's .git stays changed while a command runs"
 }
 
 // linked is an attempt to read the canary by way of a symbolic link.

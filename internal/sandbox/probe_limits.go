@@ -132,6 +132,12 @@ func limitAttempts() []attempt {
 		ended("disk-filler", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("disk")),
 		ended("many-files", limitFiles, Limits{NewFiles: 4000}, "exec "+self("files")),
 		ended("output-flood", limitOutput, Limits{Output: 1 << 20}, "head -c 100000000 /dev/zero; sleep 5; echo through"),
+		at("control-groups", func(s *stage) (string, string) {
+			if s.box.groups == nil {
+				return OutcomeUnavailable, "no cgroup v2 with memory and pids is delegated to this process (systemd: Delegate=yes): rlimits of each process, and a watcher of all, keep the limits"
+			}
+			return OutcomeContained, "the kernel keeps memory and number of all processes together, in groups below " + s.box.groups.dir
+		}),
 		at("tmp-filler", func(s *stage) (string, string) { return filled(s, "$TMPDIR") }),
 		at("shm-filler", func(s *stage) (string, string) { return filled(s, "/dev/shm") }),
 		at("wall-time", func(s *stage) (string, string) {

@@ -63,6 +63,7 @@ type job struct {
 	pipes   *pipes          // the child's ends of a long-running command, nil otherwise
 	reached chan<- struct{} // told once the command was reached, nil if nobody asks
 	after   func() error    // called when all is over, nil for nothing
+	mend    func()          // called each time that the watcher looks, nil for nothing
 }
 
 // run carries a command from start to end. It keeps its thread for as long as
@@ -82,9 +83,9 @@ func run(ctx context.Context, j job) (Exit, error) {
 			f()
 		}
 	}()
-	ready, readyW, err := os.Pipe()
+	ready, readyW, err := pipe(0)
 	if err != nil {
-		return Exit{}, fmt.Errorf("sandbox: %w", err)
+		return Exit{}, err
 	}
 	p.after(func() { _, _ = ready.Close(), readyW.Close() })
 	p.files = []*os.File{readyW}
@@ -100,15 +101,43 @@ func run(ctx context.Context, j job) (Exit, error) {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.dir.Fd())
 	}
 	out := &output{w: j.Output, left: j.limits.Output, full: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = out, out
+	var from *os.File // where what it writes arrives, nil where it is not for out
+	if j.pipes == nil || j.pipes.stdout == nil {
+		var to *os.File
+		if from, to, err = pipe(unix.O_NONBLOCK); err != nil {
+			return Exit{}, err
+		}
+		p.after(func() { _, _ = from.Close(), to.Close() })
+		cmd.Stdout, cmd.Stderr = to, to
+	}
+	if j.Input != "" && j.pipes == nil {
+		in, err := memfd([]byte(j.Input))
+		if err != nil {
+			return Exit{}, err
+		}
+		p.after(func() { _ = in.Close() })
+		cmd.Stdin = in
+	}
 	if j.pipes != nil {
-		j.pipes.attach(cmd, out)
+		j.pipes.attach(cmd)
+	}
+	if cmd.Stdin == nil {
+		null, err := devNull()
+		if err != nil {
+			return Exit{}, err
+		}
+		p.after(func() { _ = null.Close() })
+		cmd.Stdin = null
 	}
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return Exit{}, fmt.Errorf("sandbox: start: %w", err)
 	}
 	_ = readyW.Close()
+	if from != nil {
+		_ = cmd.Stdout.(*os.File).Close()
+		out.follow(from)
+	}
 	begun := func() bool {
 		if p.reached != nil {
 			return p.reached()
@@ -131,7 +160,10 @@ func run(ctx context.Context, j job) (Exit, error) {
 	if p.group != nil && limit == "" && p.group.outOfMemory() {
 		limit = limitMemory
 	}
-	exit.Duration, exit.TimedOut, exit.Limit = time.Since(begin), why == outOfTime, limit
+	if limit == "" && why == byItself {
+		limit = j.limits.bySignal(exit.Signal)
+	}
+	exit.Duration, exit.TimedOut, exit.Limit, exit.Bound = time.Since(begin), why == outOfTime, limit, j.limits.bound(limit)
 	switch {
 	case why == cancelled:
 		return exit, ctx.Err()
@@ -149,84 +181,27 @@ func run(ctx context.Context, j job) (Exit, error) {
 
 // wait waits for the command and ends its tree: at once with abort or past a
 // limit, with SIGTERM and a grace period when ctx or the time is over, and in
-// any case once the command itself has ended.
+// any case once the command itself has ended. It waits on the thread that it is
+// called on, which cannot be another goroutine's; what ends a command before
+// its time is the supervisor's.
 func (p *process) wait(ctx context.Context, cmd *exec.Cmd, j job, out *output, abort bool) (why reason, limit string, err error) {
-	exited := make(chan error, 1)
-	go func() { exited <- waitNoReap(cmd.Process.Pid) }()
-	passed, stop := p.watcher(cmd.Process.Pid, j)
-	defer stop()
-	var expired <-chan time.Time
-	if j.Timeout > 0 {
-		t := time.NewTimer(j.Timeout)
-		defer t.Stop()
-		expired = t.C
-	}
-	over := false
-	if !abort {
-		select {
-		case err = <-exited:
-			over = true
-		case <-expired:
-			why = outOfTime
-		case <-ctx.Done():
-			why = cancelled
-		case limit = <-passed:
-			why = overLimit
-		case <-out.full:
-			why, limit = overLimit, limitOutput
+	s := p.supervise(ctx, cmd, j, out, abort)
+	err = waitNoReap(cmd.Process.Pid)
+	if s.over() { // by itself
+		if p.group != nil {
+			p.group.kill()
 		}
-	}
-	if !over && !abort && why != overLimit && p.terminate != nil && p.terminate() == nil {
-		t := time.NewTimer(grace)
-		select {
-		case err = <-exited:
-			over = true
-		case <-t.C:
+		if p.end != nil {
+			err = errors.Join(err, p.end())
 		}
-		t.Stop()
+	} else {
+		<-s.done
+		err = errors.Join(err, s.err)
 	}
-	if p.group != nil {
-		p.group.kill()
-	}
-	if p.end != nil {
-		err = errors.Join(err, p.end())
-	}
-	if !over {
-		// A dead init ends bwrap, which then reports the status; without one
-		// to kill, bwrap itself has to go.
-		t := time.NewTimer(grace)
-		select {
-		case e := <-exited:
-			err = errors.Join(err, e)
-		case <-t.C:
-			err = errors.Join(err, cmd.Process.Kill())
-		}
-		t.Stop()
-	}
-	// The exit status is read from ProcessState; what remains is ErrWaitDelay
-	// of a pipe that someone outside our reach keeps open.
-	cmd.WaitDelay = grace
+	// The exit status is read from ProcessState.
 	_ = cmd.Wait()
-	return why, limit, err
-}
-
-// watcher starts to watch the command's processes. stop ends that and waits.
-func (p *process) watcher(child int, j job) (passed <-chan string, stop func()) {
-	root := p.watch
-	if root == 0 {
-		root = child
-	}
-	w := newWatcher(root, j.limits, j.disks)
-	w.tmp = p.tmp
-	found := make(chan string, 1)
-	end, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		if limit := w.run(end); limit != "" {
-			found <- limit
-		}
-	}()
-	return found, func() { close(end); <-done }
+	out.finish()
+	return s.why, s.limit, err
 }
 
 // waitNoReap blocks until the child has ended and leaves it to be reaped, so
@@ -258,9 +233,38 @@ func reached(ready *os.File) bool {
 	return n == 1
 }
 
+// pipe makes a pipe whose ends are closed in every child that is not given
+// them. flags are of the end that is read: with O_NONBLOCK a read waits without
+// a thread and ends with Close.
+func pipe(flags int) (r, w *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, fmt.Errorf("sandbox: pipe: %w", err)
+	}
+	if flags&unix.O_NONBLOCK != 0 {
+		if err := unix.SetNonblock(fds[0], true); err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("sandbox: pipe: %w", err), unix.Close(fds[0]), unix.Close(fds[1]))
+		}
+	}
+	return os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1"), nil
+}
+
+// devNull is what a command reads that is given nothing. The os package would
+// try first whether the poller takes it.
+func devNull() (*os.File, error) {
+	fd, err := unix.Open(os.DevNull, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: open %s: %w", os.DevNull, err)
+	}
+	return os.NewFile(uintptr(fd), os.DevNull), nil
+}
+
 // output passes on what a command writes. A writer that fails does not block
 // the command: the rest is discarded and the failure is reported at the end.
 type output struct {
+	from *os.File      // see follow
+	done chan struct{} // closed when from has ended
+
 	mu   sync.Mutex
 	w    io.Writer
 	err  error
@@ -287,6 +291,46 @@ func (o *output) Write(b []byte) (int, error) {
 		_, o.err = o.w.Write(b)
 	}
 	return n, nil
+}
+
+// buffers are what outputs are read into: most commands say little, and one
+// buffer after the other would be most of what a step leaves to be collected.
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// follow passes on what arrives at from until that ends. finish must be called
+// then.
+func (o *output) follow(from *os.File) {
+	o.from, o.done = from, make(chan struct{})
+	go func() {
+		defer close(o.done)
+		buf, _ := buffers.Get().(*[32 << 10]byte)
+		defer buffers.Put(buf)
+		for {
+			n, err := from.Read(buf[:])
+			if n > 0 {
+				_, _ = o.Write(buf[:n]) // never fails
+			}
+			if err != nil {
+				return // the end, or closed by finish
+			}
+		}
+	}()
+}
+
+// finish waits for the end of what is followed, for as long as grace: someone
+// outside our reach may keep the pipe open.
+func (o *output) finish() {
+	if o.from == nil {
+		return
+	}
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-o.done:
+	case <-t.C:
+	}
+	_ = o.from.Close()
+	<-o.done
 }
 
 // close ends the passing on, so that nothing reaches the writer after Run, and

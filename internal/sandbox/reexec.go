@@ -25,9 +25,6 @@ const helperPath = "/proc/self/exe"
 
 // detectHelper proves by a trial run that our own helper can confine a command.
 func detectHelper(ctx context.Context, kind string) (*Sandbox, error) {
-	if kind != KindNamespaces && kind != KindLandlock {
-		return nil, i18n.E("sandbox.unknown_kind", kind)
-	}
 	s := &Sandbox{kind: kind, abi: landlockABI()}
 	var err error
 	switch {
@@ -235,7 +232,9 @@ func (s *Sandbox) mounts(spec Spec) []mount {
 		}
 	}
 	for _, p := range append(s.tools.paths(), spec.ReadOnly...) {
-		how[p] = mountRead
+		if !seenAnyway(p, spec.Hide) {
+			how[p] = mountRead
+		}
 	}
 	if spec.Cache != "" {
 		how[spec.Cache] = mountWrite

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"os/exec"
 )
 
@@ -11,7 +12,8 @@ type runner struct {
 	spec    func() (Spec, error)
 	groups  *cgroups
 	prepare func(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error)
-	// after is called when a command and all of its processes are gone.
+	// after is called when a command and all of its processes are gone, and now
+	// and then before.
 	after func(Spec) error
 }
 
@@ -41,6 +43,9 @@ func (r *runner) Run(ctx context.Context, c Command) (Exit, error) {
 
 // Start implements Runner.
 func (r *runner) Start(ctx context.Context, c Command) (*Process, error) {
+	if c.Input != "" {
+		return nil, errors.New("sandbox: a command that is started has a pipe and no other input")
+	}
 	j, spec, err := r.job(c)
 	if err != nil {
 		return nil, err
@@ -67,6 +72,9 @@ func (r *runner) job(c Command) (job, Spec, error) {
 	j := job{Command: c, limits: spec.Limits, groups: r.groups, disks: []string{spec.Workspace}}
 	if spec.Cache != "" {
 		j.disks = append(j.disks, spec.Cache)
+	}
+	if r.after != nil {
+		j.mend = func() { _ = r.after(spec) } // the last time tells what went wrong
 	}
 	j.prepare = func(p *process) (*exec.Cmd, error) { return r.prepare(p, spec, c, dir) }
 	return j, spec, nil

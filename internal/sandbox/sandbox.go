@@ -53,6 +53,7 @@ type Command struct {
 	Script  string        // at most 128 KiB less one byte (Linux MAX_ARG_STRLEN), without NUL
 	Args    []string      // instead of Script: a program and its arguments, found on PATH of the command's environment
 	Dir     string        // inside the workspace, absolute or relative to it; "" is its root
+	Input   string        // all that it reads on stdin, which nobody sees in the list of processes; not with Start, which makes a pipe
 	Timeout time.Duration // 0 for none besides ctx
 	Output  io.Writer     // stdout and stderr as they come, one Write at a time; nil discards, or with Start makes pipes
 }
@@ -62,7 +63,8 @@ type Exit struct {
 	Code     int           // 0 to 255; 128+n where signal n ended it, as shells say
 	TimedOut bool          // Timeout passed and the command was ended for it
 	Signal   string        // e.g. "SIGKILL" where Code stands for a signal
-	Limit    string        // which limit ended it: "cpu", "memory", "processes", "disk", "files" or "output"; "" for none
+	Limit    string        // which limit ended it: "cpu", "memory", "processes", "disk", "space", "files", "file_size" or "output"; "" for none
+	Bound    string        // how much that limit allows, e.g. "2 GiB"; "" for none
 	Duration time.Duration // wall time
 }
 
@@ -120,6 +122,21 @@ type Options struct {
 	Engine string // podman or docker, or the path of one, to be used where no other kind works; "" for none
 }
 
+// kinds are all there are, in the order in which they are tried.
+func allKinds() []string { return []string{KindBwrap, KindNamespaces, KindLandlock, KindContainer} }
+
+// Check says what is wrong with o itself, on whatever machine: an i18n error of
+// a kind that there is not, or that needs an engine.
+func (o Options) Check() error {
+	switch {
+	case o.Prefer != "" && !slices.Contains(allKinds(), o.Prefer):
+		return i18n.E("sandbox.unknown_kind", o.Prefer)
+	case o.Prefer == KindContainer && o.Engine == "":
+		return i18n.E("sandbox.needs_engine")
+	}
+	return nil
+}
+
 // Kind is what the wall is made of.
 func (s *Sandbox) Kind() string { return s.kind }
 
@@ -130,8 +147,11 @@ func Detect(ctx context.Context) (*Sandbox, error) { return Choose(ctx, Options{
 // and returns the best, or the preferred one. The error tells the user why none
 // can and what to do: a caller asks or refuses then, and never runs bare unsaid.
 func Choose(ctx context.Context, o Options) (*Sandbox, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
 	var why []string
-	for _, kind := range []string{KindBwrap, KindNamespaces, KindLandlock, KindContainer} {
+	for _, kind := range allKinds() {
 		if o.Prefer != kind && (o.Prefer != "" || kind == KindContainer && o.Engine == "") {
 			continue
 		}
@@ -150,9 +170,6 @@ func Choose(ctx context.Context, o Options) (*Sandbox, error) {
 			return nil, err
 		}
 		why = append(why, err.Error())
-	}
-	if why == nil {
-		return nil, i18n.E("sandbox.unknown_kind", o.Prefer)
 	}
 	return nil, i18n.E("sandbox.no_kind", strings.Join(why, "; "))
 }
@@ -286,6 +303,11 @@ func (s Spec) dir(c Command) (string, error) {
 	dir := c.Dir
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(s.Workspace, dir)
+	}
+	if dir == s.Workspace { // the usual one needs no look at each part of its path
+		if st, err := os.Stat(dir); err == nil && st.IsDir() {
+			return dir, nil
+		}
 	}
 	root, err := filepath.EvalSymlinks(s.Workspace)
 	if err != nil {

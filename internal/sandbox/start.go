@@ -51,15 +51,12 @@ type pipes struct {
 	stdin, stdout, stderr *os.File
 }
 
-// attach gives the ends to a command; what it writes goes to out where there is
-// no pipe for it.
-func (p *pipes) attach(cmd *exec.Cmd, out *output) {
+// attach gives the ends to a command.
+func (p *pipes) attach(cmd *exec.Cmd) {
 	cmd.Stdin = p.stdin
 	if p.stdout != nil {
-		cmd.Stdout, cmd.Stderr = p.stdout, io.Writer(p.stderr)
-		return
+		cmd.Stdout, cmd.Stderr = p.stdout, p.stderr
 	}
-	cmd.Stdout, cmd.Stderr = out, out
 }
 
 func (p *pipes) close() {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // systemDirs are the programs and libraries that every command needs.
@@ -15,20 +16,32 @@ func systemDirs() []string {
 func systemFiles() []string {
 	all := []string{
 		"passwd", "group", "hosts", "nsswitch.conf", "protocols", "services", "localtime", "mime.types",
-		"alternatives", "ca-certificates", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted",
-		"ld.so.cache", "ld.so.conf", "ld.so.conf.d",
+		"alternatives", "ca-certificates/extracted", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted",
+		"ld.so.cache", "ld.so.conf",
 	}
 	for i, p := range all {
 		all[i] = filepath.Join("/etc", p)
 	}
-	return all
+	more, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
+	return append(all, more...)
 }
 
 // small reports whether a file is copied into a bubblewrap sandbox, which costs
 // a tenth of a mount.
 func small(path string) bool {
 	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular() && st.Size() <= 64<<10
+	return err == nil && st.Mode().IsRegular() && st.Size() <= 128<<10
+}
+
+// seenAnyway reports a read-only path that lies in a directory of the system
+// and so is seen without a mount of its own: nothing between the two is hidden.
+func seenAnyway(path string, hide []string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	return err == nil && real == path && slices.ContainsFunc(systemDirs(), func(d string) bool {
+		st, err := os.Lstat(d)
+		return err == nil && st.IsDir() && within(path, d) && path != d &&
+			!slices.ContainsFunc(hide, func(h string) bool { return within(path, h) && within(h, d) })
+	})
 }
 
 // maskedProc are files of /proc that tell of the whole machine or reach into

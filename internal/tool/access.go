@@ -35,7 +35,7 @@ func (r *Registry) Restrict(rules ...Access) (*Registry, error) {
 		out.withheld[name] = reason
 	}
 	for _, e := range r.entries {
-		if reason := refusal(e.def.Name, rules); reason != "" {
+		if reason := Refusal(e.def.Name, rules); reason != "" {
 			out.withheld[e.def.Name] = reason
 		} else {
 			out.entries = append(out.entries, e)
@@ -44,8 +44,8 @@ func (r *Registry) Restrict(rules ...Access) (*Registry, error) {
 	return out, nil
 }
 
-// refusal says which rule keeps a tool away, "" for none.
-func refusal(name string, rules []Access) string {
+// Refusal says which of rules keeps a tool away, "" for none.
+func Refusal(name string, rules []Access) string {
 	for _, a := range rules {
 		if p := matching(a.Deny, name); p != "" {
 			return fmt.Sprintf("%s denies %s", a.Of, p)
@@ -56,6 +56,9 @@ func refusal(name string, rules []Access) string {
 	}
 	return ""
 }
+
+// Matches reports whether a name fits a pattern of an Access.
+func Matches(pattern, name string) bool { return matching([]string{pattern}, name) != "" }
 
 // matching returns the first pattern that matches name.
 func matching(patterns []string, name string) string {

@@ -216,7 +216,7 @@ func BenchmarkShell(b *testing.B) {
 	})
 	b.Run("bare", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := bare.Run(b.Context(), "true", ".", time.Minute, io.Discard); err != nil {
+			if _, err := bare.Run(b.Context(), "true", "", ".", time.Minute, io.Discard); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -43,7 +43,7 @@ func globTool(w *space) Tool {
 			if tree == nil || ctx.Err() != nil {
 				return ended(ctx, w.explain(dir, err))
 			}
-			l := listing{dir: dir, limit: cmp.Or(int(a.Limit), defaultList), below: map[string]int{}}
+			l := listing{w: w, dir: dir, limit: cmp.Or(int(a.Limit), defaultList), below: map[string]int{}}
 			tree.each(func(rel string, kind entryKind) bool {
 				if g.match(below(dir, rel)) {
 					l.add(rel, kind)

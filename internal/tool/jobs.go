@@ -150,7 +150,7 @@ func (j *Jobs) find(number int) (*job, string) {
 
 // unbroken is limited, and turns a panic into an error as the registry does for
 // a call: in a goroutine of its own it would end the whole process.
-func (c *commands) unbroken(ctx context.Context, script, dir string, timeout time.Duration, out *reports) (e ending, err error) {
+func (c *commands) unbroken(ctx context.Context, cmd begun, dir string, timeout time.Duration) (e ending, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			if c.limit.OnPanic != nil {
@@ -159,7 +159,7 @@ func (c *commands) unbroken(ctx context.Context, script, dir string, timeout tim
 			err = fmt.Errorf("it crashed: %s", clip(fmt.Sprint(v), 500))
 		}
 	}()
-	return c.limited(ctx, script, dir, timeout, out)
+	return c.limited(ctx, cmd, dir, timeout)
 }
 
 // startJob starts a command in the background. It sees the session as it is
@@ -177,10 +177,10 @@ func (c *commands) startJob(ctx context.Context, a shellArgs, dir, note string) 
 		name := strconv.Itoa(one.number)
 		one.log.on = func(p []byte) { c.on(name, p) }
 	}
-	script, own := c.session.begin(a.Command, false, one.log)
+	cmd := c.session.begin(a.Command, false, one.log)
 	go func() {
 		defer one.stop(nil)
-		e, err := c.unbroken(ctx, script, dir, time.Duration(one.seconds)*time.Second, own)
+		e, err := c.unbroken(ctx, cmd, dir, time.Duration(one.seconds)*time.Second)
 		if errors.Is(context.Cause(ctx), errJobStopped) {
 			e.stopped, err = true, nil
 		}

@@ -38,7 +38,7 @@ func listFilesTool(w *space) Tool {
 			if problem != "" {
 				return Failf("%s", problem), nil
 			}
-			l := listing{dir: dir, limit: cmp.Or(int(a.Limit), defaultList), below: map[string]int{}}
+			l := listing{w: w, dir: dir, limit: cmp.Or(int(a.Limit), defaultList), below: map[string]int{}}
 			tree, err := w.walk(ctx, dir, walkOptions{ignored: a.Ignored, depth: int(a.Depth)})
 			if tree == nil || ctx.Err() != nil {
 				return ended(ctx, w.explain(dir, err))
@@ -116,6 +116,7 @@ func directories(n int) string {
 
 // listing keeps the first entries in order and counts the others.
 type listing struct {
+	w     *space
 	dir   string
 	limit int
 	first []string // at most limit, as they are shown
@@ -177,7 +178,7 @@ func (l *listing) text(room int) string {
 		})
 		names = names[:min(len(names), shownDirs)]
 		for i, n := range names {
-			names[i] = fmt.Sprintf("%s (%d)", clip(shownName(inDir(l.dir, n)), 60), l.below[n])
+			names[i] = fmt.Sprintf("%s (%d)", clip(l.w.shown(inDir(l.dir, n)), 60), l.below[n])
 		}
 		fmt.Fprintf(&l.b, "[directories with most files: %s]\n", strings.Join(names, ", "))
 	}

@@ -107,3 +107,34 @@ func TestMaskedEditsAreRightOrRefused(t *testing.T) {
 		t.Error("no masked edit was made: the test tests nothing")
 	}
 }
+
+// A file's name can be a secret as well: none is made, one that is there cannot
+// be reached by what stands for it, and none is shown in part.
+func TestNamesThatHoldSecrets(t *testing.T) {
+	t.Parallel()
+	const secret = "hunter2hunter2"
+	w := newWorkspace(t, map[string]string{"keys/" + secret + ".txt": "x", "odd/[REDACTED].txt": "y", "f": "ann@example.com\n"}, masking)
+	for _, c := range []struct {
+		tool string
+		args obj
+		want string // part of the refusal; "" for success
+	}{
+		{"read_file", obj{"path": "keys/[REDACTED].txt"}, "The path holds [REDACTED], which stands for a part of the real name"},
+		{"list_files", obj{"path": "keys/[REDACTED]"}, "The path holds [REDACTED]"},
+		{"edit_file", obj{"path": "keys/[REDACTED].txt", "old_text": "x", "new_text": "z"}, "The path holds [REDACTED]"},
+		{"write_file", obj{"path": "new/[REDACTED].txt", "content": "z"}, "The path holds [REDACTED]"},
+		{"write_file", obj{"path": "new/" + secret, "content": "z"}, "The path new/[REDACTED] holds what looks like a secret"},
+		{"write_file", obj{"path": "api_key-" + secret + "/x", "content": "z"}, "holds what looks like a secret"},
+		{"read_file", obj{"path": "odd/[REDACTED].txt"}, ""},
+		{"write_file", obj{"path": "keys/" + secret + ".txt", "content": "z"}, ""},
+		{"write_file", obj{"path": "ann@example.com", "content": "z"}, ""},
+	} {
+		res := w.call(c.tool, c.args)
+		if res.IsError != (c.want != "") || !strings.Contains(res.Text, c.want) {
+			t.Errorf("%s %v: %+v", c.tool, c.args, res)
+		}
+		if c.want != "" && strings.Contains(res.Text, secret) {
+			t.Errorf("%s: the secret is in %q", c.tool, res.Text)
+		}
+	}
+}

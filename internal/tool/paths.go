@@ -24,6 +24,9 @@ func (w *space) rel(p string) (rel, problem string) {
 	case !utf8.ValidString(p):
 		return "", "The path is not valid UTF-8."
 	}
+	if problem := w.maskedPath(p); problem != "" {
+		return "", problem
+	}
 	p = w.unquoted(p)
 	rel = p
 	if filepath.IsAbs(p) {
@@ -44,6 +47,40 @@ func (w *space) rel(p string) (rel, problem string) {
 	}
 	return rel, ""
 }
+
+// maskedPath refuses a path that holds a masking token, unless there is such a
+// file: what the model was shown is not the name.
+func (w *space) maskedPath(p string) string {
+	marks := w.tokens(p)
+	if len(marks) == 0 {
+		return ""
+	}
+	if filepath.IsLocal(p) {
+		if _, err := w.root.Lstat(p); err == nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf("The path holds %s, which stands for a part of the real name that was masked before you saw it: a file of this name cannot be reached by it. "+
+		"If it has to be, rename it by a pattern in a shell (mv dir/*.txt dir/name.txt), and say in your answer that a file's name held a secret.", marks[0].token)
+}
+
+// secretName says why no file of this name is made: what looks like a secret in
+// it would be in every list of files. Addresses are none.
+func (w *space) secretName(rel string) string {
+	m := w.mask(rel)
+	for _, k := range m.marks {
+		if k.token != emailToken && m.text != rel {
+			return fmt.Sprintf("The path %s holds what looks like a secret, which would stand in every list of files, in patches and in logs. Choose another name.", shownName(m.text))
+		}
+	}
+	return ""
+}
+
+// emailToken stands for an address, which is masked for privacy and no secret.
+const emailToken = "[EMAIL]"
+
+// shown is shownName of what may be cut: a secret is masked before it is.
+func (w *space) shown(rel string) string { return shownName(w.mask(rel).text) }
 
 // unquoted takes p for a name as shownName gives it, unless there is a file
 // whose name has the quotes.

@@ -35,13 +35,6 @@ func readOutputTool(w *space, dir string) Tool {
 	return builtin[readOutputArgs]{
 		def: describe("read_output", readOutputPage, readOutputSchema, true),
 		call: func(ctx context.Context, a readOutputArgs) (Result, error) {
-			var re *regexp.Regexp
-			if a.Pattern != "" {
-				var err error
-				if re, err = regexp.Compile(a.Pattern); err != nil {
-					return Failf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err), nil
-				}
-			}
 			f, err := OpenSpill(dir, strings.TrimSuffix(a.ID, spillExt)+spillExt)
 			if errors.Is(err, fs.ErrNotExist) {
 				return Failf("There is no output %q. Give the name from the line that said what was cut, e.g. output-000001.", clip(a.ID, 100)), nil
@@ -50,13 +43,28 @@ func readOutputTool(w *space, dir string) Tool {
 				return Failf("The output %s cannot be read: %v.", a.ID, errors.Unwrap(errors.Unwrap(err))), nil
 			}
 			defer func() { _ = f.Close() }() // it was only read
-			v := outputView{from: max(int(a.From), 1), limit: cmp.Or(int(a.Limit), defaultOutputLines), re: re, room: w.max - noteRoom}
-			if err := v.read(ctx, f); err != nil {
-				return ended(ctx, fmt.Sprintf("The output %s cannot be read: %v.", a.ID, err))
-			}
-			return Text(v.text(strings.TrimSuffix(a.ID, spillExt), a.Pattern)), nil
+			return Excerpt(ctx, strings.TrimSuffix(a.ID, spillExt), f, int(a.From), int(a.Limit), a.Pattern, w.max)
 		},
 	}
+}
+
+// Excerpt shows a part of a text, which is named in what the model reads: at
+// most limit of its lines from number from on, and of those that match pattern
+// where there is one, each with its number, in about most bytes. 0 and less are
+// the first line and 200 lines. The error is ctx's.
+func Excerpt(ctx context.Context, name string, in io.Reader, from, limit int, pattern string, most int) (Result, error) {
+	var re *regexp.Regexp
+	if pattern != "" {
+		var err error
+		if re, err = regexp.Compile(pattern); err != nil {
+			return Failf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err), nil
+		}
+	}
+	v := outputView{from: max(from, 1), limit: cmp.Or(max(limit, 0), defaultOutputLines), re: re, room: most - noteRoom}
+	if err := v.read(ctx, in); err != nil {
+		return ended(ctx, fmt.Sprintf("The output %s cannot be read: %v.", name, err))
+	}
+	return Text(v.text(name, pattern)), nil
 }
 
 // outputView is the part of an output that is shown.

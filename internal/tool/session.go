@@ -36,18 +36,29 @@ func newSession(w *space) *session {
 	return &session{w: w, dir: ".", set: map[string]string{}, gone: map[string]bool{}}
 }
 
+// begun is a command as it is to be run.
+type begun struct {
+	script string
+	input  string   // what the script reads
+	own    *reports // takes what it says of itself out of the output
+}
+
 // begin returns the script that runs command in what the session has become,
-// and, with report, says at its end what it leaves; the writer takes the
-// reports out of the output.
-func (s *session) begin(command string, report bool, out io.Writer) (string, *reports) {
+// and, with report, says at its end what it leaves.
+func (s *session) begin(command string, report bool, out io.Writer) begun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b strings.Builder
+	var b, vars strings.Builder
 	for _, k := range slices.Sorted(maps.Keys(s.set)) {
-		fmt.Fprintf(&b, "export %s=%s; ", k, quoted(s.set[k]))
+		fmt.Fprintf(&vars, "export %s=%s\n", k, quoted(s.set[k]))
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.gone)) {
-		fmt.Fprintf(&b, "unset %s; ", k)
+		fmt.Fprintf(&vars, "unset %s\n", k)
+	}
+	if vars.Len() > 0 {
+		// A script is an argument, which everybody on the machine can see in the
+		// list of processes, and a variable may hold a token.
+		b.WriteString(`eval "$(command -p cat)"; exec </dev/null; `)
 	}
 	fd := freeDescriptor(command)
 	r := &reports{out: out, mark: newMark()}
@@ -64,13 +75,13 @@ func (s *session) begin(command string, report bool, out io.Writer) (string, *re
 	// As text for eval the command keeps its own line numbers, and what is wrong
 	// with it is not shown together with what stands before it.
 	b.WriteString("eval " + quoted(command))
-	return b.String(), r
+	return begun{b.String(), vars.String(), r}
 }
 
 // mayAssign reports whether a command has anything by which sh changes a
 // variable. Most have not, and need not start env twice.
 func mayAssign(command string) bool {
-	for _, word := range []string{"=", "export", "unset", ". ", ".\t", "source", "eval", "declare", "typeset", "read", "for", "select", "getopts", "printf", "mapfile", "let", "((", "coproc", "wait", "set"} {
+	for _, word := range []string{"=", "export", "unset", ". ", ".\t", "source", "eval", "declare", "typeset", "read", "for", "select", "getopts", "printf -v", "printf '-v", "printf \"-v", "mapfile", "let", "((", "coproc", "wait", "set"} {
 		if strings.Contains(command, word) {
 			return true
 		}
@@ -191,8 +202,8 @@ func (s *session) end(r *reports) string {
 // changeDir takes over the directory in which a command ended.
 func (s *session) changeDir(pwd string) string {
 	for _, top := range s.w.dirs {
-		for _, top := range []string{top, realPath(top)} {
-			rel, err := filepath.Rel(top, pwd)
+		for _, name := range []func(string) string{filepath.Clean, realPath} { // the first is the usual one
+			rel, err := filepath.Rel(name(top), pwd)
 			if err != nil || !filepath.IsLocal(rel) || !filepath.IsAbs(pwd) {
 				continue
 			}
@@ -201,7 +212,7 @@ func (s *session) changeDir(pwd string) string {
 		}
 	}
 	s.dir = "."
-	return clip(shownName(pwd), 200) + " is outside of the workspace; the next command runs in the workspace"
+	return clip(s.w.shown(pwd), 200) + " is outside of the workspace; the next command runs in the workspace"
 }
 
 func realPath(p string) string {

@@ -18,8 +18,8 @@ import (
 // realShell runs commands for real, without a wall.
 type realShell struct{ runner sandbox.Runner }
 
-func (s realShell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Dir: dir, Timeout: timeout, Output: out})
+func (s realShell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
+	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
 	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Signal: e.Signal, Duration: e.Duration}, err
 }
 
@@ -94,8 +94,8 @@ func TestSessionOfAShellWithoutBash(t *testing.T) {
 		e.Dir, e.Shell = e.Root.Name(), dash{realShell{sandbox.Unconfined(sandbox.Spec{Workspace: e.Root.Name(), Scratch: t.TempDir()})}}
 	})
 	for _, c := range []struct{ command, want string }{
-		{"cd sub; export A=\"it's\"", "[exit code 0; now in sub]"},
-		{"echo $A; cd ..; exit 2", "it's\n[exit code 2]"},
+		{"cd sub; export A=\"it's\" B=\"$(printf '1\\n\\201')\"", "[exit code 0; now in sub]"},
+		{"echo $A; echo \"$B\" | wc -c; cd ..; exit 2", "it's\n4\n[exit code 2]"},
 	} {
 		if got := w.shell(c.command); got != c.want {
 			t.Errorf("%s gave %q, want %q", c.command, got, c.want)
@@ -106,8 +106,8 @@ func TestSessionOfAShellWithoutBash(t *testing.T) {
 // dash runs its scripts with /bin/sh.
 type dash struct{ tool.Shell }
 
-func (d dash) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	return d.Shell.Run(ctx, "exec /bin/sh -c '"+strings.ReplaceAll(script, "'", `'\''`)+"'", dir, timeout, out)
+func (d dash) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
+	return d.Shell.Run(ctx, "exec /bin/sh -c '"+strings.ReplaceAll(script, "'", `'\''`)+"'", input, dir, timeout, out)
 }
 
 func TestJobs(t *testing.T) {
@@ -221,7 +221,7 @@ type lockedShell struct {
 	mu *sync.Mutex
 }
 
-func (l lockedShell) Run(ctx context.Context, _, _ string, _ time.Duration, out io.Writer) (tool.ShellExit, error) {
+func (l lockedShell) Run(ctx context.Context, _, _, _ string, _ time.Duration, out io.Writer) (tool.ShellExit, error) {
 	return l.sh.run(ctx, out)
 }
 
@@ -352,8 +352,8 @@ func TestReportsAreTakenOut(t *testing.T) {
 		if got := w.shell("export x"); got != want {
 			t.Errorf("in pieces of %d: %q", size, got)
 		}
-		if w.shell("y"); !strings.HasPrefix(sh.script, fmt.Sprintf("export B='%s'; ", strings.Repeat("é", 50))) {
-			t.Errorf("the next script is %.100s", sh.script)
+		if w.shell("y"); sh.input != fmt.Sprintf("export B='%s'\n", strings.Repeat("é", 50)) || strings.Contains(sh.script, "é") {
+			t.Errorf("the next script is %.100s, and reads %q", sh.script, sh.input)
 		}
 	}
 }
@@ -368,5 +368,46 @@ func TestJobPanics(t *testing.T) {
 	w.call("shell", obj{"command": "x", "background": true})
 	if res := w.call("shell_job", obj{"id": 1, "action": "wait"}); !res.IsError || !strings.Contains(res.Text, "it crashed: broken") {
 		t.Error(res.Text)
+	}
+}
+
+// TestSecretsOfASession are not among the arguments of its processes, which
+// everybody on the machine can read.
+func TestSecretsOfASession(t *testing.T) {
+	t.Parallel()
+	w := newShell(t, nil)
+	const secret = "lantern-4471-orchid"
+	w.shell("export A_TOKEN=" + secret[:9] + "-orchid-'\n'x")
+	// Its own arguments and those of everything above it, as any user sees them.
+	look := `p=$$; while [ "$p" -gt 1 ]; do tr '\0' ' ' </proc/$p/cmdline; set -- $(cut -d')' -f2 /proc/$p/stat); p=$2; done | grep -c l[a]ntern; printf %s "$A_TOKEN" | tail -c 3`
+	for _, background := range []bool{false, true} {
+		got := w.call("shell", obj{"command": look, "background": background}).Text
+		if background {
+			got = w.call("shell_job", obj{"id": 1, "action": "wait"}).Text
+		}
+		if !strings.Contains(got, "0\n-\nx") {
+			t.Errorf("background %t: %s", background, got)
+		}
+	}
+}
+
+// limitedShell is a shell whose commands all go too far.
+type limitedShell struct{}
+
+func (limitedShell) Run(context.Context, string, string, string, time.Duration, io.Writer) (tool.ShellExit, error) {
+	return tool.ShellExit{Code: 137, Signal: "SIGKILL", Limit: "limit of 64 processes at once"}, nil
+}
+
+// Which limit ended a job is said wherever its end is.
+func TestJobSaysItsLimit(t *testing.T) {
+	t.Parallel()
+	w := newShell(t, func(e *tool.Env) { e.Shell = limitedShell{} })
+	w.call("shell", obj{"command": "x", "background": true})
+	const said = "killed: limit of 64 processes at once"
+	if res := w.call("shell_job", obj{"id": 1, "action": "wait"}); !res.IsError || !strings.Contains(res.Text, "[job 1 ended: "+said+";") {
+		t.Errorf("%+v", res)
+	}
+	if got := w.call("shell_job", obj{"action": "list"}).Text; !strings.Contains(got, "1\tended: "+said+"\t") {
+		t.Error(got)
 	}
 }

@@ -31,17 +31,18 @@ type shellArgs struct {
 // Shell runs commands in the sandbox.
 type Shell interface {
 	// Run runs script with sh in dir, a path with slashes relative to the
-	// workspace ("." for itself), and blocks until it and all that it started
+	// workspace ("." for itself), with input to read, and blocks until it and all that it started
 	// ended. Both outputs go to out as they come. A command that fails, is
 	// killed or takes longer than timeout is a ShellExit; the error is for a
 	// command that could not be run, or ctx's where ctx ended.
-	Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (ShellExit, error)
+	Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (ShellExit, error)
 }
 
 // ShellExit is how a command ended.
 type ShellExit struct {
 	Code     int           // 0 to 255; -1 where it did not exit by itself
 	TimedOut bool          // it was stopped at the timeout
+	Limit    string        // the limit that it was stopped at, in words, e.g. "memory limit of 2 GiB"; "" for none
 	Signal   string        // the signal that killed it, e.g. "SIGKILL"; "" where it exited
 	Duration time.Duration // wall time; not shown, so that results can be reproduced
 }
@@ -112,7 +113,7 @@ func (c *commands) check(a shellArgs) (dir, note, problem string) {
 	if a.Dir == "" {
 		dir, gone := c.session.where()
 		if gone != "" {
-			note = "the directory " + clip(shownName(gone), 300) + " is gone; this command ran in the workspace"
+			note = "the directory " + clip(c.w.shown(gone), 300) + " is gone; this command ran in the workspace"
 		}
 		return dir, note, ""
 	}
@@ -147,8 +148,8 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 		}
 	}()
 	seconds := min(cmp.Or(int(a.Timeout), int(c.timeout.Seconds()), defaultTimeout), longestTimeout)
-	script, own := c.session.begin(a.Command, true, out)
-	e, err := c.limited(ctx, script, dir, time.Duration(seconds)*time.Second, own)
+	cmd := c.session.begin(a.Command, true, out)
+	e, err := c.limited(ctx, cmd, dir, time.Duration(seconds)*time.Second)
 	if err != nil {
 		return ended(ctx, "The command could not be run: "+err.Error()+".")
 	}
@@ -157,12 +158,12 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
-	note = join(note, c.session.end(own))
+	note = join(note, c.session.end(cmd.own))
 	switch at, gone := c.session.where(); {
 	case gone != "":
-		note = join(note, "the directory "+clip(shownName(gone), 300)+" is gone; the next command runs in the workspace")
+		note = join(note, "the directory "+clip(c.w.shown(gone), 300)+" is gone; the next command runs in the workspace")
 	case at != ".":
-		note = join(note, "now in "+clip(shownName(at), 300))
+		note = join(note, "now in "+clip(c.w.shown(at), 300))
 	}
 	text += "[" + join(e.note(seconds), note) + "]"
 	if c.jobs != nil {
@@ -190,19 +191,19 @@ type ending struct {
 }
 
 func (e ending) failed() bool {
-	return e.flooded || e.stopped || e.Code != 0 || e.TimedOut || e.Signal != ""
+	return e.flooded || e.stopped || e.Code != 0 || e.TimedOut || e.Limit != "" || e.Signal != ""
 }
 
 // limited runs a script until it ends, or prints more than it may.
-func (c *commands) limited(ctx context.Context, script, dir string, timeout time.Duration, out *reports) (ending, error) {
+func (c *commands) limited(ctx context.Context, cmd begun, dir string, timeout time.Duration) (ending, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	f := &flood{out: out, left: c.limit.MaxPrint, stop: func() { cancel(errFlood) }}
-	exit, err := c.sh.Run(ctx, script, dir, timeout, f)
+	f := &flood{out: cmd.own, left: c.limit.MaxPrint, stop: func() { cancel(errFlood) }}
+	exit, err := c.sh.Run(ctx, cmd.script, cmd.input, dir, timeout, f)
 	if errors.Is(context.Cause(ctx), errFlood) {
-		return ending{ShellExit: exit, flooded: true}, out.flush()
+		return ending{ShellExit: exit, flooded: true}, cmd.own.flush()
 	}
-	return ending{ShellExit: exit}, errors.Join(err, out.flush())
+	return ending{ShellExit: exit}, errors.Join(err, cmd.own.flush())
 }
 
 // errFlood is the cause of the end of a command that printed too much.
@@ -240,6 +241,8 @@ func (e ending) note(seconds int) string {
 		return fmt.Sprintf("timed out: stopped after %d seconds. Give a larger timeout_seconds (at most %d), run less at once, or set background", seconds, longestTimeout)
 	case e.TimedOut:
 		return fmt.Sprintf("timed out: stopped after %d seconds. Run less at once", seconds)
+	case e.Limit != "":
+		return "killed: " + clip(e.Limit, 100)
 	case e.Signal == "SIGKILL":
 		return "killed by SIGKILL: maybe it needed more memory than the sandbox has"
 	case e.Signal != "":

@@ -18,12 +18,13 @@ import (
 type fakeShell struct {
 	run     func(ctx context.Context, out io.Writer) (tool.ShellExit, error)
 	script  string
+	input   string
 	dir     string
 	timeout time.Duration
 }
 
-func (f *fakeShell) Run(ctx context.Context, script, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	f.script, f.dir, f.timeout = script, dir, timeout
+func (f *fakeShell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
+	f.script, f.input, f.dir, f.timeout = script, input, dir, timeout
 	return f.run(ctx, out)
 }
 
@@ -51,6 +52,7 @@ func TestShell(t *testing.T) {
 		"failure":       {"FAIL\n", tool.ShellExit{Code: 2}, `{"command":"make"}`, "FAIL\n[exit code 2]", true},
 		"timeout":       {"...\n", tool.ShellExit{Code: -1, TimedOut: true, Signal: "SIGKILL"}, `{"command":"sleep 99","timeout_seconds":5}`, "...\n[timed out: stopped after 5 seconds. Give a larger timeout_seconds (at most 600), run less at once, or set background]", true},
 		"longest":       {"", tool.ShellExit{Code: -1, TimedOut: true}, `{"command":"sleep 999","timeout_seconds":600}`, "[timed out: stopped after 600 seconds. Run less at once]", true},
+		"limit":         {"...\n", tool.ShellExit{Code: 137, Limit: "memory limit of 2 GiB", Signal: "SIGKILL"}, `{"command":"x"}`, "...\n[killed: memory limit of 2 GiB]", true},
 		"memory":        {"", tool.ShellExit{Code: -1, Signal: "SIGKILL"}, `{"command":"x"}`, "[killed by SIGKILL: maybe it needed more memory than the sandbox has]", true},
 		"crash":         {"", tool.ShellExit{Code: -1, Signal: "SIGSEGV"}, `{"command":"x"}`, "[killed by SIGSEGV]", true},
 		"not UTF-8":     {"\xff\x00\n", tool.ShellExit{}, `{"command":"x"}`, "\uFFFD\uFFFD\n[exit code 0]", false},

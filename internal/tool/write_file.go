@@ -45,6 +45,9 @@ func (w *space) writeFile(shown, real, content string) Result {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		created = true
+		if problem := w.secretName(real); problem != "" {
+			return Failf("%s", problem)
+		}
 	case err != nil:
 		return Failf("%s", w.explain(shown, err))
 	case info.IsDir():

@@ -138,7 +138,7 @@ func TestAResumedRunSendsTheSameBytes(t *testing.T) {
 		say("", call("6", "bad"), call("7", "write"), call("8", "lookbad"), call("9", "die")), say("done"))
 	window := func() llm.Conversation {
 		v := voice{client.Open(llm.Settings{}), b.model}
-		if b.loop.Window, err = memory.Open(b.ctx, v, 100_000, 0); err != nil {
+		if b.loop.Window, err = memory.Open(b.ctx, v, memory.Policy{Limit: 100_000}); err != nil {
 			t.Fatal(err)
 		}
 		return v

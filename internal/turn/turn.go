@@ -47,19 +47,29 @@ type Loop struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
+	// News returns what the model is to hear before it is asked again, most often
+	// nothing; nil where nobody speaks to a run.
+	News func(ctx context.Context) ([]contextstore.Message, error)
+
+	// Heed is told each message once it is on disk and in the window, in order;
+	// nil where nobody leads the run. Its error ends Run.
+	Heed func(contextstore.Message) error
+
 	Scripted   bool // no model is called, so nothing is estimated
 	MaxResults int  // bytes that all results of one answer may take together; 0 for no limit
 
 	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
+
+	cache cacheWatch
 }
 
 // maxNudges is how often in a row an empty answer is answered with a request
 // to go on before the run is given up.
 const maxNudges = 3
 
-// maxOverflows is how often in a row the window is cut because the provider
-// found a request too long.
-const maxOverflows = 3
+// maxOverflows is how often in a row room is made because the provider found a
+// request too long: what it refuses again will not be accepted.
+const maxOverflows = 1
 
 // maxCalls is how many calls of one answer are run.
 const maxCalls = 64
@@ -88,6 +98,9 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 	}
 	for nudges := 0; ; {
 		if err := l.Budget.Check(l.Ledger.State()); err != nil {
+			return contextstore.Message{}, err
+		}
+		if _, err := l.Hear(ctx); err != nil {
 			return contextstore.Message{}, err
 		}
 		reply, err := l.ask(ctx)
@@ -121,6 +134,19 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 	}
 }
 
+// Hear appends what there is to hear, and reports whether there was anything.
+func (l *Loop) Hear(ctx context.Context) (bool, error) {
+	if l.News == nil {
+		return false, nil
+	}
+	news, err := l.News(ctx)
+	if err != nil || len(news) == 0 {
+		return false, err
+	}
+	_, err = l.append(news...)
+	return err == nil, err
+}
+
 // Final reports whether a message is an answer that ends the work: text that
 // calls nothing and was not cut off.
 func Final(m contextstore.Message) bool {
@@ -144,6 +170,13 @@ func (l *Loop) append(msgs ...contextstore.Message) (contextstore.Message, error
 	for _, m := range written {
 		l.Window.Add(m)
 	}
+	if l.Heed != nil {
+		for _, m := range written {
+			if err := l.Heed(m); err != nil {
+				return m, err
+			}
+		}
+	}
 	return written[len(written)-1], nil
 }
 
@@ -152,18 +185,21 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 	if err := l.Ledger.Activity(contextstore.Processing, "llm_call"); err != nil {
 		return nil, err
 	}
-	if err := l.Window.Fit(); err != nil {
+	if err := l.Window.Fit(ctx); err != nil {
 		return nil, err
 	}
 	for overflows := 0; ; overflows++ {
 		reply, err := l.Window.Conversation().Send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())), nil)
 		var e *llm.Error
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
-			l.Log.Warn("The provider found the request too long; the window is cut", "error", err)
-			if err := l.Window.Overflowed(); err != nil {
+			l.Log.Warn("The provider found the request too long; room is made", "error", err)
+			if err := l.Window.Overflowed(ctx); err != nil {
 				return nil, err
 			}
 			continue
+		}
+		if err == nil {
+			l.watchCache(reply)
 		}
 		return reply, err
 	}
@@ -171,10 +207,36 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 
 // said is the beginning of an answer's text, for whoever watches the log.
 func said(text string) []any {
-	if strings.TrimSpace(text) == "" {
+	if text = words(text); strings.TrimSpace(text) == "" {
 		return nil
 	}
 	return []any{"said", firstLine(text)}
+}
+
+// words is what a text says to people: of one that is an object for programs the
+// comment, or else the summary, in it.
+func words(text string) string {
+	text = strings.TrimSpace(text)
+	object := strings.IndexByte(text, '{')
+	if before := strings.TrimSpace(text[:max(object, 0)]); object < 0 || before != "" && !strings.HasPrefix(before, "```") {
+		return text
+	}
+	found := ""
+	for d := json.NewDecoder(strings.NewReader(text[object:])); ; {
+		var o struct {
+			Comment string
+			Summary json.RawMessage
+		}
+		if d.Decode(&o) != nil {
+			return found
+		}
+		if o.Comment == "" && json.Unmarshal(o.Summary, &o.Comment) != nil {
+			continue // a summary in parts is for programs, too
+		}
+		if o.Comment != "" {
+			found = o.Comment
+		}
+	}
 }
 
 func firstLine(text string) string {
@@ -424,13 +486,20 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 	return l.record(ctx, again)
 }
 
+// Settle closes the calls that an interruption left open, so that what follows
+// begins where the run would have been.
+func (l *Loop) Settle(ctx context.Context) error { return l.closeOpen(ctx) }
+
 // Tell appends a message to the model that the run itself has to say. Calls
 // that an interruption left open are closed first.
-func (l *Loop) Tell(ctx context.Context, text string) error {
+func (l *Loop) Tell(ctx context.Context, text string) error { return l.Ask(ctx, "", text) }
+
+// Ask is Tell for a message that asks for something of a kind.
+func (l *Loop) Ask(ctx context.Context, kind, text string) error {
 	if err := l.closeOpen(ctx); err != nil {
 		return err
 	}
-	_, err := l.append(contextstore.Message{Role: llm.RoleUser, Content: text})
+	_, err := l.append(contextstore.Message{Role: llm.RoleUser, Content: text, Kind: kind})
 	return err
 }
 

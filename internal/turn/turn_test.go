@@ -112,7 +112,7 @@ func (b *bench) claim(t *testing.T, id string, _ hands) {
 func (b *bench) open(t *testing.T, h hands) {
 	t.Helper()
 	b.model.msgs = nil
-	w, err := memory.Open(b.ctx, b.model, 100_000, 0)
+	w, err := memory.Open(b.ctx, b.model, memory.Policy{Limit: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type CleanOptions struct {
 	Workspaces string // holds one workspace for each run, named by it
 	Mirrors    string // Mirrors.Dir
 	Setups     string // holds for each repository what its setups left
+	Old        string // holds what earlier versions left and nobody uses now; goes by age, whatever its size
 	// Ended tells when the run of a workspace was over for good, or false while
 	// it may go on or still owes something: such a workspace is never removed.
 	// A zero time is taken from the workspace.
@@ -103,9 +104,50 @@ func Clean(ctx context.Context, opt CleanOptions) (Cleaned, error) {
 	repos, err := entries(opt.Setups)
 	errs = append(errs, err)
 	for _, r := range repos {
-		errs = append(errs, sweepLocks(filepath.Join(opt.Setups, r.Name())))
+		dir := filepath.Join(opt.Setups, r.Name())
+		errs = append(errs, sweepLocks(dir))
+		if r.IsDir() {
+			_ = os.Remove(dir) // where it is empty
+		}
 	}
+	errs = append(errs, sweepOld(opt))
 	return done, errors.Join(errs...)
+}
+
+// sweepOld removes what earlier versions left once it was not written to for as
+// long as things are kept.
+func sweepOld(opt CleanOptions) error {
+	dirs, err := entries(opt.Old)
+	if opt.Old == "" || err != nil {
+		return err
+	}
+	for _, d := range dirs {
+		path := filepath.Join(opt.Old, d.Name())
+		if opt.Now.Sub(lastWrite(path, 2)) > opt.KeepFor {
+			err = errors.Join(err, removeAll(path))
+		}
+	}
+	if exists(opt.Old) {
+		_ = os.Remove(opt.Old) // where it is empty
+	}
+	return err
+}
+
+// lastWrite is the last change of a path and of what lies at most depth below.
+func lastWrite(path string, depth int) (at time.Time) {
+	if st, err := os.Lstat(path); err == nil {
+		at = st.ModTime()
+	}
+	if depth == 0 {
+		return at
+	}
+	list, _ := entries(path) // what cannot be read is not written to
+	for _, e := range list {
+		if t := lastWrite(filepath.Join(path, e.Name()), depth-1); t.After(at) {
+			at = t
+		}
+	}
+	return at
 }
 
 // sweepLocks removes the locks of what is no longer there.

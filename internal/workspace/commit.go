@@ -45,23 +45,23 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	if err != nil {
 		return "", err
 	}
+	if err := w.noteLeftOut(ctx); err != nil {
+		return "", err
+	}
 	tree, err := w.snapshot(ctx, true)
 	if err != nil {
 		return "", err
 	}
-	trees := map[string]string{}
-	for _, c := range []string{head, w.meta.Base} {
-		out, err := w.repo.git(ctx, "rev-parse", "--verify", c+"^{tree}")
-		if err != nil {
-			return "", err
-		}
-		trees[c] = line(out)
+	out, err := w.repo.git(ctx, "rev-parse", head+"^{tree}", w.meta.Base+"^{tree}")
+	if err != nil {
+		return "", err
 	}
+	headTree, baseTree, _ := strings.Cut(line(out), "\n")
 	commit := w.meta.Base
 	switch tree {
-	case trees[head]:
+	case headTree:
 		return head, ErrNothingToCommit
-	case trees[w.meta.Base]:
+	case baseTree:
 	default:
 		if commit, err = w.commitTree(ctx, tree, opt); err != nil {
 			return "", err
@@ -81,12 +81,16 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	return commit, nil
 }
 
-// commitTree makes a commit on Base.
+// commitTree makes a commit on Base, and on what was merged into it.
 func (w *Workspace) commitTree(ctx context.Context, tree string, opt CommitOptions) (string, error) {
 	name, email := identity(opt.AuthorName, "tori"), identity(opt.AuthorEmail, "tori@localhost")
 	when := strconv.FormatInt(opt.When.Unix(), 10) + " " + opt.When.Format("-0700")
+	args := []string{"commit-tree", tree, "-p", w.meta.Base}
+	if w.meta.Onto != "" {
+		args = append(args, "-p", w.meta.Onto)
+	}
 	out, err := w.repo.run(ctx, call{
-		args:  []string{"commit-tree", tree, "-p", w.meta.Base, "-F", "-"},
+		args:  append(args, "-F", "-"),
 		stdin: []byte(message(opt)), write: true,
 		env: []string{
 			"GIT_AUTHOR_NAME=" + name, "GIT_AUTHOR_EMAIL=" + email, "GIT_AUTHOR_DATE=" + when,

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -42,4 +43,10 @@ func TestGitInsideTheSandbox(t *testing.T) {
 	if out, code := run("git log -1 --format=%H; git status --porcelain"); code != 0 || out != id+"\n" {
 		t.Errorf("%d: %q", code, out)
 	}
+}
+
+// The program of the tests is the helper of its sandboxes.
+func TestMain(m *testing.M) {
+	sandbox.Helper(os.Args)
+	os.Exit(m.Run())
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"toritsugi/internal/disk"
@@ -24,6 +25,30 @@ const maxRewritten = 128 << 10
 type copier struct {
 	from, to *os.Root
 	old, new []byte
+	link     bool    // regular files become hard links to those of from, which nobody writes to any more
+	room     *budget // nil for no bound
+}
+
+// budget is how much may still be copied.
+type budget struct {
+	files int
+	bytes int64
+}
+
+var errTooMuch = errors.New("more than is copied")
+
+// take takes one entry of a size from the budget.
+func (b *budget) take(size int64) error {
+	if b == nil {
+		return nil
+	}
+	if b.files--; b.files < 0 {
+		return fmt.Errorf("%w: too many files", errTooMuch)
+	}
+	if b.bytes -= size; b.bytes < 0 {
+		return fmt.Errorf("%w: too many bytes", errTooMuch)
+	}
+	return nil
 }
 
 // copy copies name and all below it. Devices, pipes and sockets are left out;
@@ -49,6 +74,13 @@ func (c *copier) any(ctx context.Context, p string) error {
 	}
 	info, err := c.from.Lstat(p)
 	if err != nil {
+		return err
+	}
+	size := info.Size()
+	if !info.Mode().IsRegular() || c.link {
+		size = 0
+	}
+	if err := c.room.take(size); err != nil {
 		return err
 	}
 	switch {
@@ -97,6 +129,9 @@ func (c *copier) dir(ctx context.Context, p string, info fs.FileInfo) error {
 }
 
 func (c *copier) file(p string, info fs.FileInfo) (err error) {
+	if c.link { // neither path has a link in it: from was walked, and to is ours
+		return os.Link(filepath.Join(c.from.Name(), p), filepath.Join(c.to.Name(), p))
+	}
 	in, err := c.from.Open(p)
 	if err != nil {
 		return err

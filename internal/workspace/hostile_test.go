@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/sandbox"
 )
 
 // trap writes a script that leaves a trace when it is executed.
@@ -193,5 +196,103 @@ func TestEnvironmentOfTheDaemon(t *testing.T) {
 	}
 	if err := w.Deliver(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A command that runs beside everything else leads .git away, again and again:
+// our git does not follow. Where the sandbox has mounts it cannot even write it.
+func TestGitFileOfABackgroundJob(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{sandbox.KindNone, sandbox.KindLandlock} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w := create(t, newRepo(t, "repo"))
+			trace := filepath.Join(t.TempDir(), "trace")
+			evilRepo(t, filepath.Join(w.Tree(), "nested"), trace)
+			_ = git(t, filepath.Join(w.Tree(), "nested"), "status")
+			if err := os.Remove(trace); err != nil {
+				t.Fatal("the trap does not work: the test proves nothing")
+			}
+			spec := sandbox.Spec{Workspace: w.Tree(), GitDir: w.GitDir()}
+			runner := sandbox.Unconfined(spec)
+			if kind != sandbox.KindNone {
+				box, err := sandbox.Choose(t.Context(), sandbox.Options{Prefer: kind})
+				if err != nil {
+					t.Skip(err)
+				}
+				if runner, err = box.Runner(spec); err != nil {
+					t.Fatal(err)
+				}
+			}
+			job, err := runner.Start(t.Context(), sandbox.Command{Script: `rm -f .git; echo "gitdir: $PWD/nested/.git" >.git; cat .git
+while :; do echo "gitdir: $PWD/nested/.git" >.git; done`})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { job.Kill(); _, _ = job.Wait() }()
+			if line, err := bufio.NewReader(job.Stdout).ReadString('\n'); err != nil || !strings.Contains(line, "nested/.git") {
+				t.Fatalf("%q, %v", line, err)
+			}
+			write(t, filepath.Join(w.Tree(), "README.md"), "mine\n")
+			ctx := t.Context()
+			if told, err := w.StatusText(ctx); err != nil || !strings.Contains(told, "M README.md\n") {
+				t.Errorf("%q, %v", told, err)
+			}
+			snap(t, w, "step")
+			if log, err := w.LogText(ctx, "", "", 5, false, 1000); err != nil || log == "" {
+				t.Errorf("%q, %v", log, err)
+			}
+			if _, err := w.BlameText(ctx, "README.md", 1, 1, 1000); err != nil {
+				t.Error(err)
+			}
+			if _, err := w.Diff(ctx, DiffOptions{}); err != nil {
+				t.Error(err)
+			}
+			id := commit(t, w, "while it runs")
+			if head, err := w.Head(ctx); err != nil || head != id {
+				t.Errorf("%s, %v, want %s", head, err, id)
+			}
+			if _, err := os.Stat(trace); err == nil {
+				t.Error("our git was led away")
+			}
+		})
+	}
+}
+
+// A repository in a place that git ignores, as package managers leave them, is
+// in the way of nothing.
+func TestIgnoredNestedRepository(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	write(t, filepath.Join(path, ".gitignore"), ".venv/\n")
+	git(t, path, "add", ".")
+	git(t, path, "commit", "-q", "-m", "ignore")
+	w := create(t, path)
+	for _, dir := range []string{".venv/src/pkg", "own"} {
+		write(t, filepath.Join(w.Tree(), dir, "f"), "x\n")
+		git(t, filepath.Join(w.Tree(), dir), "init", "-q")
+	}
+	write(t, filepath.Join(w.Tree(), "new"), "x\n")
+	if s := snap(t, w, "step"); s.ID != "1" {
+		t.Errorf("%+v", s)
+	}
+	commit(t, w, "x")
+	if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 1 || changed[0].Path != "new" {
+		t.Errorf("%v, %v", changed, err)
+	}
+	if l, err := w.LeftOut(); err != nil || l.All != 1 || l.Paths[0] != "own" {
+		t.Errorf("%+v, %v", l, err)
+	}
+	// Told until a commit leaves nothing out.
+	if err := w.Restore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if l, err := w.LeftOut(); err != nil || l.All != 1 {
+		t.Errorf("%+v, %v", l, err)
+	}
+	write(t, filepath.Join(w.Tree(), "more"), "x\n")
+	commit(t, w, "y")
+	if l, err := w.LeftOut(); err != nil || l.All != 0 {
+		t.Errorf("%+v, %v", l, err)
 	}
 }

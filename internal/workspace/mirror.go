@@ -251,10 +251,7 @@ func (s *Source) at(ctx context.Context, branch string) error {
 	case exitCode(err) != 1:
 		return i18n.E("workspace.unreadable", s.Path, err)
 	}
-	if any, err := r.git(ctx, "for-each-ref", "--count=1", "refs/heads/"); err == nil && any != "" {
-		return i18n.E("workspace.no_branch", branch, s.Path)
-	}
-	return i18n.E("workspace.no_commits", s.Path)
+	return s.noCommit(ctx, strings.TrimSuffix(rev, "^{commit}"), s.Path)
 }
 
 // Close lets the mirror behind a source be cleaned; of a source that Inspect

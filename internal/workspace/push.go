@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
 )
 
 // PushOptions say where a branch goes.
@@ -20,6 +22,7 @@ type PushOptions struct {
 	// Expect is the commit that the remote's branch must be at, "" for no such
 	// branch. Anything else there is somebody's work and stays.
 	Expect string
+	DryRun bool // only ask the remote whether it would take it
 }
 
 // Push makes the remote's branch the workspace's last commit and returns that.
@@ -54,9 +57,12 @@ func (w *Workspace) Push(ctx context.Context, opt PushOptions) (string, error) {
 		return "", fmt.Errorf("push branch %s: %w", opt.Branch, err)
 	}
 	defer remove()
-	ref := "refs/heads/" + opt.Branch
+	ref, dry := "refs/heads/"+opt.Branch, "--no-dry-run"
+	if opt.DryRun {
+		dry = "--dry-run"
+	}
 	out, err := opt.Remote.run(ctx, r, []string{"push", "--porcelain", "--quiet", "--no-verify", "--no-signed", "--recurse-submodules=no",
-		"--force-with-lease=" + ref + ":" + opt.Expect}, head+":"+ref)
+		dry, "--force-with-lease=" + ref + ":" + opt.Expect}, head+":"+ref)
 	if err == nil {
 		return head, nil
 	}
@@ -65,10 +71,38 @@ func (w *Workspace) Push(ctx context.Context, opt PushOptions) (string, error) {
 	}
 	for l := range strings.Lines(out) {
 		if _, why, ok := strings.Cut(l, "[remote rejected] "); ok {
-			return "", i18n.E("workspace.remote_refused", opt.Branch, opt.Remote.URL, strings.TrimSpace(why))
+			return "", i18n.E("workspace.remote_refused", opt.Branch, opt.Remote.URL, strings.TrimSpace(why)+remoteWords(err))
 		}
 	}
 	return "", err
+}
+
+// mostWords bounds what is repeated of a remote's words, bytes.
+const mostWords = 1000
+
+// remoteWords is what a remote said beside its refusal, in one line: the name of a
+// hook alone tells nobody which rule to mend.
+func remoteWords(err error) string {
+	var g *gitError
+	if !errors.As(err, &g) {
+		return ""
+	}
+	var words []string
+	for l := range strings.Lines(g.stderr) {
+		if said, ok := strings.CutPrefix(l, "remote:"); ok {
+			if said = strings.Join(strings.Fields(redact.Printable(said)), " "); said != "" {
+				words = append(words, said)
+			}
+		}
+	}
+	said := strings.Join(words, "; ")
+	if len(said) > mostWords {
+		said = strings.ToValidUTF8(said[:mostWords], "") + " …"
+	}
+	if said == "" {
+		return ""
+	}
+	return ": " + said
 }
 
 // objectsOnly makes a repository that has the workspace's objects and nothing
@@ -81,7 +115,7 @@ func (w *Workspace) objectsOnly(ctx context.Context) (r repo, remove func(), err
 	remove = func() { _ = removeAll(dir) } // else the next one does it
 	defer func() {
 		if err != nil {
-			remove()
+			_ = removeAll(dir)
 		}
 	}()
 	kind, err := w.repo.git(ctx, "rev-parse", "--show-object-format")
@@ -108,4 +142,27 @@ func (w *Workspace) objectsOnly(ctx context.Context) (r repo, remove func(), err
 		err = os.WriteFile(filepath.Join(dir, "shallow"), shallow, disk.FileMode)
 	}
 	return r, remove, err
+}
+
+// Refused reports whether an error of Push says that the remote will not take
+// the branch, however often it is asked: somebody else moved it, or a rule
+// forbids it.
+func Refused(err error) bool { return keyed(err, "workspace.remote_moved", "workspace.remote_refused") }
+
+// Unreachable reports whether an error says that a remote gave no answer, and
+// may give one later.
+func Unreachable(err error) bool { return keyed(err, "workspace.remote_failed") }
+
+// Denied reports whether an error says that a remote does not take the login.
+func Denied(err error) bool { return keyed(err, "workspace.remote_denied") }
+
+// Barred reports whether an error says that the login, good as it is, does not
+// reach as far as the repository.
+func Barred(err error) bool {
+	return keyed(err, "workspace.remote_forbidden", "workspace.remote_missing")
+}
+
+func keyed(err error, keys ...string) bool {
+	var e *i18n.Error
+	return errors.As(err, &e) && slices.Contains(keys, e.Key)
 }

@@ -85,6 +85,14 @@ func (m Remote) run(ctx context.Context, r repo, args []string, rest ...string) 
 		c.env = append(c.env, "https_proxy="+m.Proxy)
 		c.secrets = append(c.secrets, m.Proxy)
 	}
+	if u.Scheme == "file" {
+		// The other half runs on this machine, and takes no -c from us.
+		if c.secret, err = sealed("limits", otherHalf); err != nil {
+			return "", err
+		}
+		defer func() { _ = c.secret.Close() }()
+		c.env = append(c.env, "GIT_CONFIG_GLOBAL=/proc/self/fd/"+strconv.Itoa(secretFD))
+	}
 	if m.Credential != nil && u.Scheme != "file" {
 		login, err := m.Credential(ctx)
 		if err != nil {
@@ -114,12 +122,21 @@ func (c Credential) file() (*os.File, error) {
 	if c.Password == "" {
 		return nil, errors.New("it is empty")
 	}
-	fd, err := unix.MemfdCreate("login", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	return sealed("login", "username="+c.Username+"\npassword="+c.Password+"\n")
+}
+
+// otherHalf is the configuration of the git that serves a repository on this
+// machine: its memory does not grow with it.
+const otherHalf = "[core]\n\tpackedGitLimit = 128m\n\tpackedGitWindowSize = 16m\n\tdeltaBaseCacheLimit = 64m\n\tbigFileThreshold = 32m\n[pack]\n\tthreads = 1\n\twindowMemory = 64m\n"
+
+// sealed is a memory file that nobody changes.
+func sealed(name, text string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("memory file: %w", err)
 	}
-	f := os.NewFile(uintptr(fd), "login")
-	if _, err := f.WriteString("username=" + c.Username + "\npassword=" + c.Password + "\n"); err != nil {
+	f := os.NewFile(uintptr(fd), name)
+	if _, err := f.WriteString(text); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	const all = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
@@ -152,7 +169,9 @@ func (m Remote) explain(err error) error {
 		return false
 	}
 	switch {
-	case has("Authentication failed", "could not read Username", "could not read Password", "error: 401", "error: 403"):
+	case has("error: 403"):
+		return i18n.E("workspace.remote_forbidden", m.URL)
+	case has("Authentication failed", "could not read Username", "could not read Password", "error: 401"):
 		return i18n.E("workspace.remote_denied", m.URL)
 	case has("not found", "does not appear to be a git repository", "does not exist"):
 		return i18n.E("workspace.remote_missing", m.URL)

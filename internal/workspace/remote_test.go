@@ -220,11 +220,12 @@ func TestPushLease(t *testing.T) {
 	}
 	// A server that refuses says why.
 	git(t, bare, "branch", "-D", "tori/issue-1-x")
-	write(t, filepath.Join(bare, "hooks/pre-receive"), "#!/bin/sh\nexit 1\n")
+	write(t, filepath.Join(bare, "hooks/pre-receive"), "#!/bin/sh\nprintf 'error: GH013: Rule \\033[31mviolations\\n\\n- Signed commits are needed\\n' >&2\nexit 1\n")
 	if err := os.Chmod(filepath.Join(bare, "hooks/pre-receive"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Push(t.Context(), PushOptions{Remote: server.remote(t, "r.git")}); key(err) != "workspace.remote_refused" || !strings.Contains(err.Error(), "pre-receive hook declined") {
+	if _, err := w.Push(t.Context(), PushOptions{Remote: server.remote(t, "r.git")}); key(err) != "workspace.remote_refused" ||
+		!strings.HasSuffix(err.Error(), "(pre-receive hook declined): error: GH013: Rule [31mviolations; - Signed commits are needed") {
 		t.Errorf("%v", err)
 	}
 }
@@ -462,5 +463,22 @@ func TestMirrorLock(t *testing.T) {
 	after, err := readMirror(filepath.Dir(s.GitDir))
 	if err != nil || !after.Began.Equal(began.Began) {
 		t.Errorf("fetched again: %v, %v", after, err)
+	}
+}
+
+// A push that is called off while its repository is made is an error like others.
+func TestPushIsCalledOff(t *testing.T) {
+	t.Parallel()
+	house := t.TempDir()
+	server := newGitServer(t, false)
+	server.add(t, newRepo(t, "repo"), "r.git")
+	w := workspaceOf(t, fromMirror(t, &Mirrors{Dir: filepath.Join(house, "m")}, server.remote(t, "r.git"), ""), filepath.Join(house, "w"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := w.objectsOnly(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(house, "w/push")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("it is left: %v", err)
 	}
 }

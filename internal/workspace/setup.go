@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,6 +32,8 @@ type SetupOptions struct {
 	// system of the workspace; made where missing. No command of the model may
 	// write to it.
 	Dir string
+	// Given is what else decides what the commands do, such as their variables.
+	Given []string
 	// Late says that the model has had a turn: from then on nothing is run,
 	// for the tree is no longer the base's.
 	Late bool
@@ -50,12 +51,14 @@ type Setup struct {
 
 // setupMeta is setup.json, written last.
 //
-//	{Dir}/{key}/files       caches of package managers
+//	{Dir}/{key}/files       caches of package managers, where there are commands
 //	{Dir}/{key}/tree        what the commands left in the work tree
+//	{Dir}/{key}/build       build caches after the checks of the base, see Layer
 //	{Dir}/{key}/setup.json
 //	{Dir}/{key}.lock        exclusive while it is made or removed, shared while used
 type setupMeta struct {
 	Format   int      `json:"format"`
+	Base     string   `json:"base"`     // the commit that it was made at
 	Tree     string   `json:"tree"`     // where the work tree was; a virtualenv knows its place
 	Products [][]byte `json:"products"` // top-level paths below tree/
 	Exclude  [][]byte `json:"exclude"`  // those of them that the project does not ignore
@@ -63,37 +66,21 @@ type setupMeta struct {
 
 const (
 	setupMark   = "setup" // in the workspace: the key that it was set up by
-	setupFormat = 1
+	setupFormat = 2
 	// maxProducts is how many files and directories a setup may leave at the
 	// places where it leaves any; a directory counts as one.
 	maxProducts = 10_000
 )
 
-// lockfiles are the files that say which packages a project needs.
-var lockfiles = map[string]bool{
-	"go.mod": true, "go.sum": true, "go.work": true, "go.work.sum": true,
-	"package.json": true, "package-lock.json": true, "npm-shrinkwrap.json": true, "yarn.lock": true, "pnpm-lock.yaml": true, "bun.lock": true, "bun.lockb": true, "deno.lock": true,
-	"pyproject.toml": true, "setup.py": true, "setup.cfg": true, "Pipfile": true, "Pipfile.lock": true, "poetry.lock": true, "pdm.lock": true, "uv.lock": true, "environment.yml": true,
-	"Cargo.toml": true, "Cargo.lock": true, "Gemfile": true, "Gemfile.lock": true, "composer.json": true, "composer.lock": true, "mix.exs": true, "mix.lock": true,
-	"pom.xml": true, "build.gradle": true, "build.gradle.kts": true, "gradle.lockfile": true, "libs.versions.toml": true,
-	"packages.lock.json": true, "Directory.Packages.props": true, "pubspec.yaml": true, "pubspec.lock": true, "Package.resolved": true, "flake.lock": true,
-}
-
-func lockfile(name string) bool {
-	base := path.Base(name)
-	return lockfiles[base] || strings.HasPrefix(base, "requirements") && strings.HasSuffix(base, ".txt") || strings.HasSuffix(base, ".csproj")
-}
-
 // Setup runs the commands in the fresh tree, once for each set of commands and
-// lock files of the base in a repository: later workspaces get a copy of what
-// the first run left. What the commands left in the tree is no part of the
+// tree of a base in a repository: later workspaces of that base get a copy of
+// what the first run left. A base that is new begins with the packages that were
+// loaded for one of its ancestors (docs/decisions/016). What the commands left in the tree is no part of the
 // task's change: files of the project are put back, and what is new and not
 // ignored is ignored from then on. It blocks while another task runs the same
-// setup. An error of Run is returned as it is, and nothing is kept.
+// setup. An error of Run is returned as it is, and nothing is kept. Without
+// commands there is nothing but a place for the build caches of the base.
 func (w *Workspace) Setup(ctx context.Context, opt SetupOptions) (Setup, error) {
-	if len(opt.Commands) == 0 {
-		return Setup{}, nil
-	}
 	if !filepath.IsAbs(opt.Dir) {
 		return Setup{}, errors.New("set up: needs an absolute directory")
 	}
@@ -108,11 +95,8 @@ func (w *Workspace) Setup(ctx context.Context, opt SetupOptions) (Setup, error) 
 	if opt.Late {
 		return Setup{}, nil
 	}
-	key, err := w.setupKey(ctx, opt.Commands)
+	key, err := w.setupKey(ctx, opt)
 	if err != nil {
-		return Setup{}, fmt.Errorf("set up: %w", err)
-	}
-	if err := (&disk.FS{}).MkdirAll(opt.Dir); err != nil {
 		return Setup{}, fmt.Errorf("set up: %w", err)
 	}
 	dir := filepath.Join(opt.Dir, key)
@@ -130,8 +114,19 @@ func (w *Workspace) Setup(ctx context.Context, opt SetupOptions) (Setup, error) 
 	if err != nil {
 		return Setup{}, errors.Join(err, release(lock))
 	}
-	w.held = append(w.held, lock)
-	return Setup{Files: filepath.Join(dir, "files"), Env: laterEnv(filepath.Join(dir, "files")), Ran: meta == nil}, nil
+	w.held, w.made = append(w.held, lock), dir
+	s := setupAt(dir)
+	s.Ran = meta == nil && len(opt.Commands) > 0
+	return s, nil
+}
+
+// setupAt is what a finished setup left.
+func setupAt(dir string) Setup {
+	files := filepath.Join(dir, "files")
+	if !exists(files) {
+		return Setup{}
+	}
+	return Setup{Files: files, Env: laterEnv(files)}
 }
 
 // setupDone returns what a setup left that was finished before this process.
@@ -147,28 +142,27 @@ func (w *Workspace) setupDone(dir, key string) (Setup, error) {
 		return Setup{}, fmt.Errorf("set up: %w", err)
 	}
 	w.held = append(w.held, lock)
-	files := filepath.Join(dir, key, "files")
-	if _, err := os.Stat(files); err != nil {
+	at := filepath.Join(dir, key)
+	if _, err := readSetup(at); err != nil {
 		return Setup{}, nil // removed since: what is in the tree is there all the same
 	}
-	return Setup{Files: files, Env: laterEnv(files)}, nil
+	w.made = at
+	return setupAt(at), nil
 }
 
 // setupKey is the name of a setup: equal where the same commands meet the same
-// lock files.
-func (w *Workspace) setupKey(ctx context.Context, commands []SetupCommand) (string, error) {
-	sum := sha256.New()
-	for _, c := range commands {
-		_, _ = fmt.Fprintf(sum, "%d %q %t\n", setupFormat, c.Run, c.Network)
+// tree. Nothing less will do: a command may run any file of the tree.
+func (w *Workspace) setupKey(ctx context.Context, opt SetupOptions) (string, error) {
+	tree, err := w.repo.git(ctx, "rev-parse", "--verify", w.meta.Base+"^{tree}")
+	if err != nil {
+		return "", err
 	}
-	err := w.repo.records(ctx, call{args: []string{"ls-tree", "-r", "-z", w.meta.Base}}, func(rec []byte) error {
-		info, name, _ := strings.Cut(string(rec), "\t")
-		if lockfile(name) {
-			_, _ = fmt.Fprintf(sum, "%s %q\n", info, name)
-		}
-		return nil
-	})
-	return hex.EncodeToString(sum.Sum(nil)[:12]), err
+	sum := sha256.New()
+	_, _ = fmt.Fprintf(sum, "%d %s %q\n", setupFormat, line(tree), opt.Given)
+	for _, c := range opt.Commands {
+		_, _ = fmt.Fprintf(sum, "%q %t\n", c.Run, c.Network)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:12]), nil
 }
 
 // lockSetup takes the lock of a setup: shared where it is there to be used, and
@@ -180,7 +174,13 @@ func lockSetup(ctx context.Context, dir string) (*os.File, *setupMeta, error) {
 		if before != nil {
 			kind = exclusive
 		}
+		if err := (&disk.FS{}).MkdirAll(filepath.Dir(dir)); err != nil {
+			return nil, nil, err
+		}
 		lock, err := waitLock(ctx, dir+".lock", kind)
+		if errors.Is(err, fs.ErrNotExist) && ctx.Err() == nil {
+			continue // removed just now, being empty
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -198,11 +198,16 @@ func lockSetup(ctx context.Context, dir string) (*os.File, *setupMeta, error) {
 // the lock of dir.
 func (w *Workspace) setup(ctx context.Context, opt SetupOptions, dir string, meta *setupMeta) (err error) {
 	// The tree is the base's, less what an interrupted setup left.
-	if err := w.resetTree(ctx, true); err != nil {
-		return fmt.Errorf("set up: %w", err)
+	if len(opt.Commands) > 0 {
+		if err := w.resetTree(ctx, true); err != nil {
+			return fmt.Errorf("set up: %w", err)
+		}
 	}
 	if meta != nil {
 		if err := w.loadSetup(ctx, *meta, dir); err != nil {
+			return fmt.Errorf("set up from %s: %w", dir, err)
+		}
+		if err := w.ignore(meta.Exclude); err != nil {
 			return fmt.Errorf("set up from %s: %w", dir, err)
 		}
 		now := time.Now()
@@ -211,8 +216,17 @@ func (w *Workspace) setup(ctx context.Context, opt SetupOptions, dir string, met
 	if err := removeAll(dir); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
+	if err := (&disk.FS{}).MkdirAll(filepath.Join(dir, "tree")); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if len(opt.Commands) == 0 {
+		return noteSetup(dir, setupMeta{Base: w.meta.Base, Tree: w.Tree()})
+	}
 	files := filepath.Join(dir, "files")
 	if err := (&disk.FS{}).MkdirAll(files); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	if err := w.inherit(ctx, dir, files); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
 	for _, c := range opt.Commands {
@@ -243,14 +257,11 @@ func readSetup(dir string) (m setupMeta, err error) {
 // saveSetup copies what the commands left in the tree and takes the project's
 // own files back to the base.
 func (w *Workspace) saveSetup(ctx context.Context, dir string) (err error) {
-	m := setupMeta{Format: setupFormat, Tree: w.Tree()}
+	m := setupMeta{Base: w.meta.Base, Tree: w.Tree()}
 	if m.Products, err = w.others(ctx); err != nil {
 		return err
 	}
 	if m.Exclude, err = w.others(ctx, "--exclude-standard"); err != nil {
-		return err
-	}
-	if err := (&disk.FS{}).MkdirAll(filepath.Join(dir, "tree")); err != nil {
 		return err
 	}
 	from, err := w.Root()
@@ -275,6 +286,11 @@ func (w *Workspace) saveSetup(ctx context.Context, dir string) (err error) {
 	if err := w.resetTree(ctx, false); err != nil {
 		return err
 	}
+	return noteSetup(dir, m)
+}
+
+func noteSetup(dir string, m setupMeta) error {
+	m.Format = setupFormat
 	data, err := json.Marshal(m)
 	if err != nil {
 		return err
@@ -282,7 +298,7 @@ func (w *Workspace) saveSetup(ctx context.Context, dir string) (err error) {
 	return (&disk.FS{}).Replace(filepath.Join(dir, "setup.json"), append(data, '\n'), true)
 }
 
-// loadSetup copies what an earlier setup left into the tree.
+// loadSetup copies what a setup left into the tree.
 func (w *Workspace) loadSetup(ctx context.Context, m setupMeta, dir string) error {
 	from, err := os.OpenRoot(filepath.Join(dir, "tree"))
 	if err != nil {
@@ -296,15 +312,32 @@ func (w *Workspace) loadSetup(ctx context.Context, m setupMeta, dir string) erro
 	defer func() { _ = to.Close() }()
 	c := copier{from: from, to: to, old: []byte(m.Tree), new: []byte(w.Tree())}
 	for _, p := range m.Products {
-		// What this base has itself there is the project's.
-		if _, err := to.Lstat(strings.TrimSuffix(string(p), "/")); err == nil {
+		// What is there is the project's; what stands in its way is as well.
+		if !free(to, strings.TrimSuffix(string(p), "/")) {
 			continue
 		}
 		if err := c.copy(ctx, string(p)); err != nil {
 			return err
 		}
 	}
-	return w.ignore(m.Exclude)
+	return nil
+}
+
+// free reports that there is nothing at p, and that it can be made there without
+// going through a link.
+func free(root *os.Root, p string) bool {
+	for i := range len(p) {
+		if p[i] != '/' {
+			continue
+		}
+		if st, err := root.Lstat(p[:i]); errors.Is(err, fs.ErrNotExist) {
+			return true
+		} else if err != nil || !st.IsDir() {
+			return false
+		}
+	}
+	_, err := root.Lstat(p)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // others lists what is in the tree and not in git, directories as one.

@@ -135,35 +135,39 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// The base of a later task may have a link where a product was: nothing is
-// written through it.
+// What the model left where a product of setup was: nothing is written through
+// a link, and what is the project's now stays.
 func TestSetupStaysInside(t *testing.T) {
 	t.Parallel()
 	path := newRepo(t, "repo")
 	house, outside := t.TempDir(), t.TempDir()
 	var runs atomic.Int64
-	commands := []SetupCommand{{Run: "mkdir -p a/b && echo x > a/b/f && mkdir -p src/gen && echo y > src/gen/f"}}
 	w := workspaceOf(t, inspect(t, path), filepath.Join(house, "w/1"))
+	commands := []SetupCommand{{Run: "mkdir -p a/b c && echo x > a/b/f && mkdir -p src/gen && echo y > src/gen/f && echo z > c/f"}}
 	if _, err := w.Setup(t.Context(), SetupOptions{Commands: commands, Dir: filepath.Join(house, "s"), Run: shRun(w, &runs)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(filepath.Join(path, "src")); err != nil {
-		t.Fatal(err)
-	}
-	for name, to := range map[string]string{"a": outside, "src": outside} {
-		if err := os.Symlink(to, filepath.Join(path, name)); err != nil {
+	for _, name := range []string{"a", "src"} {
+		if err := os.RemoveAll(filepath.Join(w.Tree(), name)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(outside, filepath.Join(w.Tree(), name)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	git(t, path, "add", "-A")
-	git(t, path, "commit", "-q", "-m", "links")
-	w2 := workspaceOf(t, inspect(t, path), filepath.Join(house, "w/2"))
-	_, err := w2.Setup(t.Context(), SetupOptions{Commands: commands, Dir: filepath.Join(house, "s"), Run: shRun(w2, &runs)})
-	if left, _ := os.ReadDir(outside); len(left) != 0 {
-		t.Errorf("written outside: %v (%v)", left, err)
+	write(t, filepath.Join(w.Tree(), "c/f"), "poisoned\n")
+	commit(t, w, "links")
+	if err := w.Pristine(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if err == nil || runs.Load() != 1 { // src/gen has no place any more, and that is said
-		t.Errorf("%v, %d runs", err, runs.Load())
+	if left, _ := os.ReadDir(outside); len(left) != 0 {
+		t.Errorf("written outside: %v", left)
+	}
+	if b, _ := os.ReadFile(filepath.Join(w.Tree(), "c/f")); string(b) != "z\n" {
+		t.Errorf("%q", b)
+	}
+	if to, err := os.Readlink(filepath.Join(w.Tree(), "src")); to != outside {
+		t.Errorf("%s, %v", to, err)
 	}
 }
 
@@ -186,8 +190,67 @@ func TestSetupFails(t *testing.T) {
 	if s, err := w.Setup(t.Context(), opt); err != nil || !s.Ran {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if s, err := w.Setup(t.Context(), SetupOptions{}); err != nil || s.Files != "" {
-		t.Errorf("without commands: %+v, %v", s, err)
+}
+
+// Without commands there is nothing, but a later task has the build caches.
+func TestNoSetup(t *testing.T) {
+	t.Parallel()
+	house := t.TempDir()
+	w := workspaceOf(t, inspect(t, newRepo(t, "repo")), filepath.Join(house, "w"))
+	for range 2 {
+		if s, err := w.Setup(t.Context(), SetupOptions{Dir: filepath.Join(house, "s")}); err != nil || s.Files != "" || s.Ran || s.Env != nil {
+			t.Errorf("%+v, %v", s, err)
+		}
+	}
+	if w.made == "" {
+		t.Error("no place for build caches")
+	}
+}
+
+// The same commands do something else where any file of the tree is another, or
+// a variable; a commit with the same tree is the same.
+func TestSetupRunsAnewWhereItMayDoSomethingElse(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	house := t.TempDir()
+	write(t, filepath.Join(path, "scripts/setup.sh"), "echo one > product\n")
+	git(t, path, "add", ".")
+	git(t, path, "commit", "-q", "-m", "script")
+	var runs atomic.Int64
+	n := 0
+	product := func(given ...string) string {
+		t.Helper()
+		n++
+		w := workspaceOf(t, inspect(t, path), filepath.Join(house, "w", itoa(n)))
+		opt := SetupOptions{Commands: []SetupCommand{{Run: "sh scripts/setup.sh"}}, Dir: filepath.Join(house, "s"), Given: given, Run: shRun(w, &runs)}
+		if _, err := w.Setup(t.Context(), opt); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(w.Tree(), "product"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(b))
+	}
+	for i, c := range []struct {
+		change func()
+		given  []string
+		want   string
+		runs   int64
+	}{
+		{func() {}, nil, "one", 1},
+		{func() {}, nil, "one", 1},
+		{func() { git(t, path, "commit", "-q", "--allow-empty", "-m", "same tree") }, nil, "one", 1},
+		{func() {
+			write(t, filepath.Join(path, "scripts/setup.sh"), "echo two > product\n")
+			git(t, path, "commit", "-q", "-a", "-m", "another script")
+		}, nil, "two", 2},
+		{func() {}, []string{"NODE_ENV=x"}, "two", 3},
+		{func() {}, []string{"NODE_ENV=x"}, "two", 3},
+	} {
+		if c.change(); product(c.given...) != c.want || runs.Load() != c.runs {
+			t.Errorf("step %d: not %s, or %d runs", i, c.want, runs.Load())
+		}
 	}
 }
 
@@ -218,6 +281,44 @@ func TestSetupAtOnce(t *testing.T) {
 	wg.Wait()
 	if runs.Load() != 1 || ran.Load() != 1 {
 		t.Errorf("%d runs", runs.Load())
+	}
+}
+
+// What earlier versions left goes by age, and so do directories that are empty.
+func TestCleanOld(t *testing.T) {
+	t.Parallel()
+	dir, now := t.TempDir(), time.Now()
+	for name, at := range map[string]time.Time{"cache/a-b/go-build/00/x-a": now.Add(-30 * 24 * time.Hour), "cache/c-d/go-build/00/x-a": now.Add(-30 * 24 * time.Hour), "setup/a-b/key/setup.json": now.Add(-30 * 24 * time.Hour)} {
+		p := filepath.Join(dir, name)
+		write(t, p, "{}")
+		for ; p != dir; p = filepath.Dir(p) {
+			if err := os.Chtimes(p, at, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.Chtimes(filepath.Join(dir, "cache/c-d/go-build/00"), now, now); err != nil { // somebody built
+		t.Fatal(err)
+	}
+	opt := CleanOptions{Setups: filepath.Join(dir, "setup"), Old: filepath.Join(dir, "cache"), KeepFor: 7 * 24 * time.Hour, Now: now}
+	for _, want := range [][]string{{"cache/c-d"}, nil} {
+		if _, err := Clean(t.Context(), opt); err != nil {
+			t.Fatal(err)
+		}
+		var left []string
+		for _, p := range []string{"cache/*", "setup/*"} {
+			all, _ := filepath.Glob(filepath.Join(dir, p))
+			for _, f := range all {
+				left = append(left, strings.TrimPrefix(f, dir+"/"))
+			}
+		}
+		if d := cmp.Diff(want, left); d != "" {
+			t.Error(d)
+		}
+		opt.KeepFor, opt.Now = 0, now.Add(time.Hour)
+	}
+	if exists(opt.Old) {
+		t.Error("an empty directory is left")
 	}
 }
 

@@ -48,6 +48,14 @@ func (w *Workspace) nested(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
+// readLinks fills in links; the caller holds mu.
+func (w *Workspace) readLinks(ctx context.Context) (err error) {
+	if w.links == nil {
+		w.links, err = w.gitlinks(ctx)
+	}
+	return err
+}
+
 // gitlinks lists the submodules that the index knows; a model may have put a
 // repository of its own making there. They are the base's: none is ever staged.
 func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
@@ -58,7 +66,10 @@ func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
 		}
 		return nil
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // scratch is the environment of objects that only a diff needs: they lie apart
@@ -102,10 +113,11 @@ func (w *Workspace) stage(ctx context.Context, r repo, env []string, cfg ...stri
 	if err != nil {
 		return "", err
 	}
-	if w.links == nil {
-		if w.links, err = w.gitlinks(ctx); err != nil {
-			return "", err
-		}
+	if err := w.readLinks(ctx); err != nil {
+		return "", err
+	}
+	if nested, err = untold(ctx, r, env, nested); err != nil {
+		return "", err
 	}
 	specs := []string{":(top)"}
 	for _, p := range slices.Concat(nested, w.links) {
@@ -181,6 +193,12 @@ func (w *Workspace) ChangedFiles(ctx context.Context) ([]Change, error) {
 		return nil, err
 	}
 	return nameStatus(ctx, w.repo, w.scratch(), w.meta.Base+"^{tree}", tree)
+}
+
+// CommittedFiles lists what a commit changes since Base, whatever has become of
+// the tree since.
+func (w *Workspace) CommittedFiles(ctx context.Context, commit string) ([]Change, error) {
+	return nameStatus(ctx, w.repo, nil, w.meta.Base+"^{tree}", commit+"^{tree}")
 }
 
 // nameStatus lists what differs between two trees of r.

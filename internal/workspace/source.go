@@ -33,6 +33,7 @@ type Source struct {
 type InspectOptions struct {
 	AllowDirty bool     // modified tracked files are no error; the work starts from the commit all the same
 	Ignore     []string // files that may be modified: absolute, or relative to the top level
+	NoStatus   bool     // the checkout is not looked at: neither what is modified nor what is untracked
 }
 
 // shownFiles is how many modified files an error names.
@@ -69,7 +70,7 @@ func Inspect(ctx context.Context, path string, opt InspectOptions) (*Source, err
 	if err := s.readHead(ctx, path); err != nil {
 		return nil, err
 	}
-	if s.Bare {
+	if s.Bare || opt.NoStatus {
 		return s, nil
 	}
 	if err := s.readStatus(ctx, opt.Ignore); err != nil {
@@ -92,30 +93,19 @@ func fileList(files []string) string {
 
 // locate finds the repository around abs, which users call path.
 func locate(ctx context.Context, abs, path string) (*Source, error) {
-	ask := func(question string) (string, error) {
-		out, err := runGit(ctx, "rev-parse", call{args: []string{"rev-parse", question}, dir: abs})
+	ask := func(questions ...string) (string, error) {
+		out, err := runGit(ctx, "rev-parse", call{args: append([]string{"rev-parse"}, questions...), dir: abs})
 		return line(out), err
 	}
-	gitDir, err := ask("--absolute-git-dir")
-	if err != nil {
-		if exitCode(err) < 0 {
-			return nil, err
-		}
-		if strings.Contains(err.Error(), "not a git repository") {
-			return nil, i18n.E("workspace.not_git", path)
-		}
-		return nil, i18n.E("workspace.unreadable", path, err)
+	s := &Source{}
+	// All at once, where there is a checkout and no path has a line's end in it.
+	all, err := ask("--show-toplevel", "--absolute-git-dir", "--is-bare-repository")
+	if parts := strings.Split(all, "\n"); err == nil && len(parts) == 3 {
+		s.Path, s.GitDir, s.Bare = parts[0], parts[1], parts[2] == "true"
+	} else if err := s.ask(ask, abs, path); err != nil {
+		return nil, err
 	}
-	bare, err := ask("--is-bare-repository")
-	if err != nil {
-		return nil, i18n.E("workspace.unreadable", path, err)
-	}
-	s := &Source{Bare: bare == "true", Path: gitDir}
-	if !s.Bare {
-		if s.Path, err = ask("--show-toplevel"); err != nil {
-			return nil, i18n.E("workspace.not_git", path) // inside a .git directory
-		}
-	}
+	gitDir := s.GitDir
 	if s.Path, err = filepath.EvalSymlinks(s.Path); err == nil {
 		s.GitDir, err = filepath.EvalSymlinks(gitDir)
 	}
@@ -131,6 +121,31 @@ func locate(ctx context.Context, abs, path string) (*Source, error) {
 	return s, nil
 }
 
+// ask asks one question after the other, to say which has no answer.
+func (s *Source) ask(ask func(...string) (string, error), abs, path string) error {
+	gitDir, err := ask("--absolute-git-dir")
+	if err != nil {
+		if exitCode(err) < 0 {
+			return err
+		}
+		if strings.Contains(err.Error(), "not a git repository") {
+			return noRepository(abs, path)
+		}
+		return i18n.E("workspace.unreadable", path, err)
+	}
+	bare, err := ask("--is-bare-repository")
+	if err != nil {
+		return i18n.E("workspace.unreadable", path, err)
+	}
+	s.Path, s.GitDir, s.Bare = gitDir, gitDir, bare == "true"
+	if !s.Bare {
+		if s.Path, err = ask("--show-toplevel"); err != nil {
+			return i18n.E("workspace.not_git", path) // inside a .git directory
+		}
+	}
+	return nil
+}
+
 func (s *Source) repo() repo {
 	r := repo{gitDir: s.GitDir, env: s.env}
 	if !s.Bare {
@@ -142,13 +157,13 @@ func (s *Source) repo() repo {
 func (s *Source) readHead(ctx context.Context, path string) error {
 	out, err := s.repo().git(ctx, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil {
-		if exitCode(err) == 1 {
-			return i18n.E("workspace.no_commits", path)
+		switch exitCode(err) {
+		case 1:
+			return s.noCommit(ctx, "HEAD", path)
+		case -1:
+			return err
 		}
-		if exitCode(err) > 1 {
-			return i18n.E("workspace.unreadable", path, err)
-		}
-		return err
+		return i18n.E("workspace.unreadable", path, err)
 	}
 	s.Head = line(out)
 	out, err = s.repo().git(ctx, "symbolic-ref", "--quiet", "--short", "HEAD")

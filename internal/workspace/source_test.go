@@ -28,6 +28,17 @@ func TestInspectRefusals(t *testing.T) {
 	write(t, filepath.Join(dirty, "README.md"), "changed\n")
 	broken := newRepo(t, "broken")
 	write(t, filepath.Join(broken, ".git/HEAD"), "garbage")
+	// Damage, and a bare repository whose HEAD nobody set, are not "no commit yet".
+	lost, lostDetached, emptyRef := newRepo(t, "lost"), newRepo(t, "detached"), newRepo(t, "ref")
+	head := strings.TrimSpace(git(t, lost, "rev-parse", "HEAD"))
+	if err := os.Remove(filepath.Join(lost, ".git/objects", head[:2], head[2:])); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(lostDetached, ".git/HEAD"), strings.Repeat("1", 40)+"\n")
+	write(t, filepath.Join(emptyRef, ".git/refs/heads/main"), "")
+	elsewhere := filepath.Join(dir, "elsewhere.git")
+	git(t, dir, "clone", "-q", "--bare", repo, elsewhere)
+	git(t, elsewhere, "symbolic-ref", "HEAD", "refs/heads/trunk")
 	for _, c := range []struct{ path, key, text string }{
 		{filepath.Join(dir, "missing"), "workspace.not_found", "missing"},
 		{filepath.Join(dir, "file"), "workspace.not_directory", "file"},
@@ -36,7 +47,12 @@ func TestInspectRefusals(t *testing.T) {
 		{emptyBare, "workspace.no_commits", "no commit"},
 		{filepath.Join(repo, ".git"), "workspace.not_git", ""},
 		{dirty, "workspace.dirty", "README.md, a, b (+2)"},
-		{broken, "workspace.not_git", ""},
+		{broken, "workspace.damaged", filepath.Join(broken, ".git")},
+		{filepath.Join(broken, "src"), "workspace.damaged", filepath.Join(broken, ".git")},
+		{lost, "workspace.lost_commit", "main of the repository"},
+		{lostDetached, "workspace.lost_commit", "HEAD of the repository"},
+		{emptyRef, "workspace.broken_ref", filepath.Join(emptyRef, ".git/refs/heads/main")},
+		{elsewhere, "workspace.head_elsewhere", "refs/heads/main"},
 	} {
 		_, err := Inspect(t.Context(), c.path, InspectOptions{})
 		if key(err) != c.key || !strings.Contains(err.Error(), c.text) {

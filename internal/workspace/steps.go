@@ -130,23 +130,27 @@ const verbatim = "* -text !eol -ident !filter !working-tree-encoding\n"
 
 // openSteps makes the git directory of the snapshots where there is none.
 func (w *Workspace) openSteps(ctx context.Context) error {
-	dir := filepath.Join(w.dir, "steps")
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(w.dir, "steps")); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
+	return w.makeSteps(ctx)
+}
+
+func (w *Workspace) makeSteps(ctx context.Context) error {
+	dir := filepath.Join(w.dir, "steps")
 	tmp := dir + ".new"
 	if err := removeAll(tmp); err != nil {
 		return err
 	}
-	kind, err := w.repo.git(ctx, "rev-parse", "--show-object-format")
-	if err != nil {
-		return err
+	kind := "sha1"
+	if len(w.meta.Base) > 40 {
+		kind = "sha256"
 	}
 	r := repo{gitDir: tmp, hold: w.repo.hold}
-	if _, err := r.run(ctx, call{args: []string{"init", "--quiet", "--bare", "--template=", "--object-format=" + line(kind)}, write: true}); err != nil {
+	if _, err := r.run(ctx, call{args: []string{"init", "--quiet", "--bare", "--template=", "--object-format=" + kind}, write: true}); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, call{args: []string{"config", "core.bare", "false"}, write: true}); err != nil {
+	if err := ownConfig(tmp); err != nil {
 		return err
 	}
 	for _, d := range []string{"info", "objects/info"} {
@@ -214,8 +218,12 @@ func (w *Workspace) readSnapshots(ctx context.Context) error {
 	}
 	all := []Snapshot{}
 	var fields []string
-	if err := w.openSteps(ctx); err != nil {
-		return fmt.Errorf("read snapshots: %w", err)
+	if _, err := os.Stat(filepath.Join(w.dir, "steps")); errors.Is(err, fs.ErrNotExist) {
+		if err := w.makeSteps(ctx); err != nil {
+			return fmt.Errorf("read snapshots: %w", err)
+		}
+		w.steps = all // there are none yet
+		return nil
 	}
 	err := w.stepsRepo().records(ctx, call{args: []string{"for-each-ref", "--sort=version:refname",
 		"--format=%(refname:lstrip=3)%00%(committerdate:unix)%00%(tree)%00%(contents:subject)%00", snapshotRefs}}, func(rec []byte) error {

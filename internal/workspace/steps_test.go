@@ -105,6 +105,10 @@ func TestSnapshots(t *testing.T) {
 	if changed, err := w.Changes(ctx, before.ID, ""); err != nil || len(changed) != 1 {
 		t.Errorf("%v, %v", changed, err)
 	}
+	// They hold whatever the tree held: nobody else reads them, no command is given them.
+	if st, err := os.Stat(w.Dir()); err != nil || st.Mode().Perm() != 0o700 || strings.HasPrefix(w.stepsRepo().gitDir, w.Tree()+"/") || !strings.HasPrefix(w.stepsRepo().gitDir, w.Dir()+"/") {
+		t.Errorf("%v, %v, %s", st, err, w.stepsRepo().gitDir)
+	}
 	// A commit has nothing of them.
 	id := commit(t, w, "x")
 	if tree := git(t, w.GitDir(), "ls-tree", "-r", "--name-only", id); strings.Contains(tree, "later") {

@@ -55,7 +55,12 @@ func (w *Workspace) resetTree(ctx context.Context, ignored bool) error {
 		clean = append(clean, "-x")
 	}
 	for _, args := range [][]string{{"reset", "--hard", "--quiet", "refs/heads/" + w.meta.Branch}, clean} {
-		if _, err := w.repo.run(ctx, call{args: args, write: true}); err != nil {
+		_, err := w.repo.run(ctx, call{args: args, write: true})
+		if exitCode(err) > 0 { // a command may have taken our write permission from a directory
+			unlockDirs(w.repo.workTree)
+			_, err = w.repo.run(ctx, call{args: args, write: true})
+		}
+		if err != nil {
 			return fmt.Errorf("restore work tree: %w", err)
 		}
 	}

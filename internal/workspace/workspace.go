@@ -5,6 +5,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,6 +31,8 @@ import (
 //	{dir}/objects         scratch objects of what was shown
 //	{dir}/steps           git directory of the snapshots
 //	{dir}/setup           key of the setup it was made ready by
+//	{dir}/cache           build caches, see Layer
+//	{dir}/left-out        repositories in the tree that the last commit is without
 //	{dir}/push            while a branch is pushed
 const (
 	metaName = "workspace.json"
@@ -45,6 +48,7 @@ type meta struct {
 	Remote bool   `json:"remote,omitempty"`
 	Base   string `json:"base"`
 	Branch string `json:"branch"`
+	Onto   string `json:"onto,omitempty"` // commit that Merge brought in
 }
 
 // Workspace is the work tree and branch of one task. Its methods may be called
@@ -57,6 +61,7 @@ type Workspace struct {
 	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
 
 	held  []*os.File  // locks on what the workspace uses, until Close
+	made  string      // what its setup left, see SetupOptions.Dir; "" for none
 	links []string    // submodules of the base; nil before they were looked for
 	seen  fingerprint // of the tree at the last snapshot
 	steps []Snapshot  // the snapshots, oldest first; nil before they were read
@@ -66,7 +71,7 @@ type Workspace struct {
 type CreateOptions struct {
 	Source *Source
 	Dir    string           // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
-	Branch string           // new, see BranchName and FreeBranch
+	Branch string           // new, see BranchName and FreeBranch; or Source.Branch, to go on with that
 	Commit string           // where the branch begins, "" for Source.Head
 	FS     *disk.FS         // nil writes without a seam
 	Hold   *os.File         // inherited by every git that the workspace starts; may be nil
@@ -163,27 +168,25 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	}
 	bare := repo{gitDir: r.gitDir, hold: opt.Hold}
 	ref := "refs/heads/" + opt.Branch
-	if _, err := bare.run(ctx, call{args: []string{"check-ref-format", ref}}); err != nil {
-		return fmt.Errorf("branch name %q: %w", opt.Branch, err)
+	if err := ownConfig(r.gitDir); err != nil {
+		return err
 	}
-	for _, args := range [][]string{
-		{"config", "core.bare", "false"},
-		{"config", "core.logAllRefUpdates", "false"},
-		{"remote", "remove", "origin"}, // names a path of the user's, and is nothing to push to
-		{"update-ref", ref, opt.Commit + "^{commit}", strings.Repeat("0", len(opt.Commit))},
-		{"symbolic-ref", "HEAD", ref},
-	} {
-		if args[0] == "update-ref" {
-			id, err := bare.git(ctx, "rev-parse", "--verify", args[2])
-			if err != nil {
-				return err
-			}
-			args[2] = line(id)
-			opt.Commit = args[2]
-		}
-		if _, err := bare.run(ctx, call{args: args, write: true}); err != nil {
+	if !isID(opt.Commit) {
+		id, err := bare.git(ctx, "rev-parse", "--verify", opt.Commit+"^{commit}")
+		if err != nil {
 			return err
 		}
+		opt.Commit = line(id)
+	}
+	update := []string{"update-ref", ref, opt.Commit}
+	if opt.Branch != opt.Source.Branch { // the clone has brought that one
+		update = append(update, strings.Repeat("0", len(opt.Commit)))
+	}
+	if _, err := bare.run(ctx, call{args: update, write: true}); err != nil {
+		return fmt.Errorf("branch %q: %w", opt.Branch, err)
+	}
+	if _, err := bare.run(ctx, call{args: []string{"symbolic-ref", "HEAD", ref}, write: true}); err != nil {
+		return err
 	}
 	if _, err := r.run(ctx, call{args: []string{"reset", "--hard", "--quiet", ref}, write: true}); err != nil {
 		return err
@@ -198,6 +201,34 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 		return err
 	}
 	return opt.FS.Replace(filepath.Join(tmp, metaName), append(data, '\n'), true)
+}
+
+// isID reports the whole id of an object, as git prints it.
+func isID(s string) bool {
+	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
+}
+
+// ownConfig makes the configuration of a bare clone, which git has just written,
+// that of a repository with a work tree. The remote goes: it names a path of the
+// user's, and is nothing to push to. Of a setting that is given twice the last
+// one counts (git-config(1)).
+func ownConfig(gitDir string) error {
+	path := filepath.Join(gitDir, "config")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	kept, remote := []byte{}, false
+	for l := range bytes.Lines(data) {
+		if bytes.HasPrefix(l, []byte("[")) { // git indents all else, and escapes line ends in values
+			remote = bytes.HasPrefix(l, []byte("[remote "))
+		}
+		if !remote {
+			kept = append(kept, l...)
+		}
+	}
+	kept = append(kept, "[core]\n\tbare = false\n\tlogAllRefUpdates = false\n"...)
+	return os.WriteFile(path, kept, disk.FileMode)
 }
 
 // cloneObjects makes a git directory with the history of the source's HEAD.
@@ -311,9 +342,15 @@ func removeAll(path string) error {
 	if err := os.RemoveAll(path); err == nil {
 		return nil
 	}
+	unlockDirs(path)
+	return os.RemoveAll(path)
+}
+
+// unlockDirs makes all directories of a tree writable, as far as they are ours.
+func unlockDirs(path string) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return os.RemoveAll(path)
+		return
 	}
 	defer func() { _ = root.Close() }()
 	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -325,7 +362,6 @@ func removeAll(path string) error {
 		}
 		return nil
 	})
-	return os.RemoveAll(path)
 }
 
 // Missing is what a clone leaves out on purpose: submodules and LFS files would
@@ -337,11 +373,12 @@ type Missing struct {
 
 // Missing looks for what is left out of the tree.
 func (w *Workspace) Missing(ctx context.Context) (m Missing, err error) {
-	links, err := w.gitlinks(ctx)
-	if err != nil {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.readLinks(ctx); err != nil {
 		return m, err
 	}
-	for _, l := range links {
+	for _, l := range w.links {
 		m.Submodules = append(m.Submodules, Paths([]Change{{Path: l}})...)
 	}
 	err = w.repo.records(ctx, call{args: []string{"ls-files", "-z", "--", ":(top,attr:filter=lfs)"}}, func([]byte) error {

@@ -1,6 +1,6 @@
 // Package folder is the forge that needs no server: an issue is a Markdown
 // file, its comments are in the file beside it, and people edit both by hand.
-// It reads them with limits and appends comments; it writes nothing else.
+// It reads them with limits; it writes comments, and labels in front matter.
 package folder
 
 import (
@@ -41,6 +41,19 @@ type Issue struct {
 // file's name and the title from the first heading or line. A byte order mark
 // and CRLF are accepted. Every refusal is an i18n error that names the file.
 func ReadIssue(path string) (*Issue, error) {
+	issue, err := readIssue(path)
+	if err != nil {
+		return nil, err
+	}
+	issue.Comments, issue.CommentsCut, err = readComments(CommentsPath(issue.Path))
+	if err != nil {
+		return nil, err
+	}
+	return issue, nil
+}
+
+// readIssue reads an issue without its comments.
+func readIssue(path string) (*Issue, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -48,10 +61,20 @@ func ReadIssue(path string) (*Issue, error) {
 	if strings.HasSuffix(path, commentsSuffix) {
 		return nil, i18n.E("folder.is_comments", path)
 	}
-	text, err := readText(path)
+	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
+	return parseIssue(path, abs, data)
+}
+
+// parseIssue reads an issue from the bytes of its file; path is for errors.
+func parseIssue(path, abs string, data []byte) (*Issue, error) {
+	data = bytes.TrimPrefix(data, []byte(mark))
+	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
+		return nil, i18n.E("folder.not_utf8", path)
+	}
+	text := lf(string(data))
 	issue := &Issue{Path: abs}
 	body, err := issue.frontMatter(path, text)
 	if err != nil {
@@ -67,43 +90,38 @@ func ReadIssue(path string) (*Issue, error) {
 	if issue.ID == "" {
 		issue.ID = idOfName(filepath.Base(abs))
 	}
-	issue.Comments, issue.CommentsCut, err = readComments(CommentsPath(abs))
-	if err != nil {
-		return nil, err
-	}
 	return issue, nil
 }
 
-// readText reads a whole issue file as valid UTF-8 with LF line ends.
-func readText(path string) (string, error) {
+// mark is what some editors put at the start of a file.
+const mark = "\uFEFF"
+
+// readFile reads a whole issue file.
+func readFile(path string) ([]byte, error) {
 	// O_NONBLOCK: a pipe must be refused, not waited for.
 	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return "", i18n.E("folder.missing", path)
+			return nil, i18n.E("folder.missing", path)
 		}
-		return "", i18n.E("folder.unreadable", path, err)
+		return nil, i18n.E("folder.unreadable", path, err)
 	}
 	defer func() { _ = f.Close() }()
 	st, err := f.Stat()
 	if err != nil {
-		return "", i18n.E("folder.unreadable", path, err)
+		return nil, i18n.E("folder.unreadable", path, err)
 	}
 	if !st.Mode().IsRegular() {
-		return "", i18n.E("folder.not_file", path)
+		return nil, i18n.E("folder.not_file", path)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxIssue+1))
 	if err != nil {
-		return "", i18n.E("folder.unreadable", path, err)
+		return nil, i18n.E("folder.unreadable", path, err)
 	}
 	if len(data) > maxIssue {
-		return "", i18n.E("folder.too_large", path, maxIssue>>20)
+		return nil, i18n.E("folder.too_large", path, maxIssue>>20)
 	}
-	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
-	if !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0 {
-		return "", i18n.E("folder.not_utf8", path)
-	}
-	return lf(string(data)), nil
+	return data, nil
 }
 
 func lf(s string) string {

@@ -254,7 +254,11 @@ func (v *conversation) ask(ctx context.Context, onText func(string)) (*llm.Reply
 	}()
 	reply, err := v.inner.Send(ctx, onText)
 	returned = true
-	switch done(err) {
+	told := err
+	if err != nil && llm.IsAside(ctx) {
+		told = context.Canceled // nothing is learned
+	}
+	switch done(told) {
 	case Opened:
 		c.OnEvent(Event{Kind: Opened, From: m.Client, Until: m.Breaker.OpenUntil(), Err: err})
 	case Closed:

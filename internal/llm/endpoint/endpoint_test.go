@@ -387,3 +387,36 @@ func BenchmarkOverhead(b *testing.B) {
 		})
 	}
 }
+
+// A call beside the work that fails, however often, keeps nobody from the
+// endpoint; one that is answered shows that it works.
+func TestCallsBesideTheWorkOpenNoBreaker(t *testing.T) {
+	t.Parallel()
+	f := &fake{name: "a", fail: always(llm.KindServer)}
+	b := NewBreaker(2, time.Minute, nil)
+	c, err := New(Config{Members: []Member{{Client: f, Breaker: b}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	aside := llm.Aside(t.Context())
+	for range 9 {
+		if _, err := c.Open(llm.Settings{}).Send(aside, nil); err == nil {
+			t.Fatal("it answers")
+		}
+	}
+	if f.sent != 9 || !b.OpenUntil().IsZero() {
+		t.Errorf("%d calls; open until %v", f.sent, b.OpenUntil())
+	}
+	_, _ = c.Open(llm.Settings{}).Send(t.Context(), nil)
+	f.fail = nil
+	if _, err := c.Open(llm.Settings{}).Send(aside, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.fail = always(llm.KindServer)
+	if _, _ = c.Open(llm.Settings{}).Send(t.Context(), nil); !b.OpenUntil().IsZero() {
+		t.Error("an answer was not counted")
+	}
+	if _, _ = c.Open(llm.Settings{}).Send(t.Context(), nil); b.OpenUntil().IsZero() {
+		t.Error("the work's own failures were not counted")
+	}
+}

@@ -47,6 +47,7 @@ type Ollama struct {
 	loads  []Request
 	calls  []OllamaCall
 	bad    []error // calls that were refused
+	finals finals
 
 	progress Progress
 }
@@ -287,10 +288,13 @@ func (o *Ollama) chat(w http.ResponseWriter, hr *http.Request, body []byte) erro
 	if load {
 		kept = &o.loads
 	}
-	o.mu.Lock()
-	r.Number = len(*kept) + 1
-	*kept = append(*kept, *r)
-	o.mu.Unlock()
+	summary, final := o.finals.take(r)
+	if !final {
+		o.mu.Lock()
+		r.Number = len(*kept) + 1
+		*kept = append(*kept, *r)
+		o.mu.Unlock()
+	}
 	m, ok := o.find(r.Model)
 	switch {
 	case !ok:
@@ -304,7 +308,9 @@ func (o *Ollama) chat(w http.ResponseWriter, hr *http.Request, body []byte) erro
 		o.Load(r.Model, r.NumCtx)
 	}
 	a := Answer{Plain: !r.Stream, Finish: "load"}
-	if !load {
+	if final {
+		a = summary
+	} else if !load {
 		a = o.handler(r)
 	}
 	out := &writer{w: w, rc: http.NewResponseController(w), request: hr, closed: o.closed, answer: &a,

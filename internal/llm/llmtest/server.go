@@ -47,16 +47,24 @@ type Request struct {
 }
 
 // Turn is the number of answers in the request: 0 in the first of a
-// conversation. A handler that decides by it needs no memory.
+// conversation. What an assistant said before the first request of a person was
+// inherited, and no answer. A handler that decides by it needs no memory.
 func (r *Request) Turn() int {
-	n := 0
+	n, asked := 0, false
 	for i := range r.Messages {
-		if r.Messages[i].Role == llm.RoleAssistant {
+		m := &r.Messages[i]
+		switch {
+		case m.Role == llm.RoleAssistant && asked:
 			n++
+		case m.Role == llm.RoleUser && (m.Content == nil || *m.Content != opening):
+			asked = true
 		}
 	}
 	return n
 }
+
+// opening is what a client says first where its server demands that a person begins.
+const opening = "(start of the conversation)"
 
 // Handler says how a request is answered. It is called by several goroutines.
 type Handler func(r *Request) Answer
@@ -90,6 +98,7 @@ type Server struct {
 	closed  chan struct{}
 	mu      sync.Mutex
 	seen    []Request
+	finals  finals
 
 	progress Progress
 }
@@ -153,11 +162,14 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 		return
 	}
 	r.Header, r.Path, r.Remote = hr.Header.Clone(), hr.URL.Path, hr.RemoteAddr
-	s.mu.Lock()
-	r.Number = len(s.seen) + 1
-	s.seen = append(s.seen, *r)
-	s.mu.Unlock()
-	a := s.handler(r)
+	a, final := s.finals.take(r)
+	if !final {
+		s.mu.Lock()
+		r.Number = len(s.seen) + 1
+		s.seen = append(s.seen, *r)
+		s.mu.Unlock()
+		a = s.handler(r)
+	}
 	out := &writer{w: w, rc: http.NewResponseController(w), request: hr, closed: s.closed, answer: &a, format: f}
 	out.send(r)
 }
@@ -224,6 +236,17 @@ func CheckPrefix(tb testing.TB, requests []Request) {
 				requests[i].Number, requests[i-1].Number, requests[i-1].Raw, requests[i].Raw)
 		}
 	}
+}
+
+// Breaks counts the requests whose messages are not those of the one before,
+// byte for byte, and more. Requests must be of one conversation.
+func Breaks(requests []Request) (n int) {
+	for i := 1; i < len(requests); i++ {
+		if !bytes.HasPrefix(requests[i].Raw, bytes.TrimSuffix(requests[i-1].Raw, []byte("]"))) {
+			n++
+		}
+	}
+	return n
 }
 
 // wait waits for d, or until the client left or the server stops; it reports

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"time"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -101,8 +103,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		return nil, v.client.refuse(llm.KindBadRequest, "there is no message to send", nil)
 	}
 	if n := v.size.tokens(v.head); n > v.client.numCtx {
-		return nil, v.client.refuse(llm.KindContext, fmt.Sprintf(
-			"the request is about %d tokens, more than the %d of num_ctx; Ollama would drop its beginning", n, v.client.numCtx), nil)
+		return nil, v.client.refused(llm.KindContext, i18n.E("ollama.too_long", n, v.client.numCtx))
 	}
 	var reply *llm.Reply
 	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
@@ -118,6 +119,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 // call makes one call and reads its whole answer.
 func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
+	read := 0
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
 		v.close(ctx)
 		return c.wire.PostLent(ctx, v.loan, v.sent)
@@ -127,13 +129,17 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 		if e != nil || broken != nil {
 			return e, broken
 		}
-		if e := v.measure(a.promptTokens()); e != nil {
-			return e, nil
-		}
 		reply, e = a.reply(v.lastID)
+		read = a.promptTokens()
 		return e, nil
 	})
-	return reply, e
+	if e == nil {
+		e = v.measure(ctx, read)
+	}
+	if e != nil {
+		return nil, e
+	}
+	return reply, nil
 }
 
 // close makes sent of the body: with the tail of a call with ctx.
@@ -155,18 +161,45 @@ func (c *client) tail(ctx context.Context) []byte {
 	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}')
 }
 
-// measure learns from the tokens that the server read, 0 where it did not say,
-// and fails where they were not all that it was sent.
-func (v *conversation) measure(read int) *llm.Error {
+// measure learns from the tokens that the server says it read, 0 where it does
+// not. It fails where they were not all that it was sent: an answer to a part of
+// a conversation is none.
+func (v *conversation) measure(ctx context.Context, read int) *llm.Error {
 	numCtx := v.client.numCtx
-	switch {
-	case read == 0:
-	case v.size.cut(read, v.head, numCtx):
-		return &llm.Error{Kind: llm.KindContext, Message: fmt.Sprintf(
-			"the server read %d tokens of a request of about %d: it dropped the beginning, which did not fit num_ctx %d",
-			read, v.size.tokens(v.head), numCtx)}
-	default:
+	if read == 0 {
+		return nil
+	}
+	switch verdict, sent := v.size.judge(read, v.head, numCtx), v.size.tokens(v.head); {
+	case verdict == credible:
 		v.size.learn(read, v.head)
+	case read < numCtx && v.client.countsNew(ctx):
+	case verdict == full:
+		return v.client.refused(llm.KindContext, i18n.E("ollama.full", read, numCtx, sent))
+	default:
+		return v.client.refused(llm.KindCutPrompt, i18n.E("ollama.cut", read, sent, numCtx))
 	}
 	return nil
+}
+
+// refused is refuse with an error that says in the reader's language what to do.
+func (c *client) refused(kind llm.ErrorKind, err error) *llm.Error {
+	return c.refuse(kind, err.Error(), err)
+}
+
+// versionTime is how long a server may take to tell its version, when it is
+// asked between two calls.
+const versionTime = 5 * time.Second
+
+// countsNew asks whether the server is older than 0.4, which counts of a prompt
+// only what its cache did not have. One that does not tell counts all.
+func (c *client) countsNew(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	var is struct{ Version string }
+	var minor int
+	if c.server.ask(ctx, "api/version", nil, &is) != nil {
+		return false
+	}
+	n, _ := fmt.Sscanf(is.Version, "0.%d.", &minor)
+	return n == 1 && minor < 4
 }

@@ -2,6 +2,7 @@ package ollama
 
 import (
 	"encoding/base64"
+	"unicode/utf8"
 
 	"toritsugi/internal/llm"
 )
@@ -18,6 +19,9 @@ type gauge struct {
 	perByte  float64 // tokens, as last learnt; 0 before
 	reported int     // tokens that the server counted of learntAt bytes; 0 where unknown
 	learntAt int
+
+	firm, firmAt int // bytes of the texts that repeat nothing, and how many when reported was learnt
+	wide         int // bytes of the texts beyond ASCII
 }
 
 // imageTokens is what Ollama itself reckons for an image. Source: chatPrompt.
@@ -42,6 +46,10 @@ func (g *gauge) add(m *llm.Message, size int) {
 		}
 	}
 	g.text += size
+	g.weigh(m.Content)
+	for i := range m.ToolCalls {
+		g.weigh(m.ToolCalls[i].Arguments)
+	}
 	switch {
 	case m.Role == llm.RoleAssistant && len(m.ToolCalls) > 0 && m.Reasoning != "":
 		g.thought += len(m.Reasoning)
@@ -53,18 +61,38 @@ func (g *gauge) add(m *llm.Message, size int) {
 	}
 }
 
+// weigh takes in a text that every template shows. What repeats the byte before
+// hardly counts: a tokenizer has one token for a long line of dashes.
+func (g *gauge) weigh(text string) {
+	var before byte
+	for i := range len(text) {
+		c := text[i]
+		if c != before {
+			g.firm++
+		}
+		if c >= utf8.RuneSelf {
+			g.wide++
+		}
+		before = c
+	}
+}
+
 func (g *gauge) reset() { *g = gauge{perByte: g.perByte} }
 
 // tokens estimates the request with a head of so many bytes.
 func (g *gauge) tokens(head int) int {
-	rate := g.perByte
-	if rate == 0 {
-		rate = usualPerByte
-	}
+	rate := g.rate()
 	if g.reported > 0 {
 		return g.reported + int(float64(head+g.text-g.learntAt)*rate)
 	}
 	return int(float64(head+g.text)*rate) + g.images*imageTokens
+}
+
+func (g *gauge) rate() float64 {
+	if g.perByte == 0 {
+		return usualPerByte
+	}
+	return g.perByte
 }
 
 // learn takes in what the server counted of the whole request.
@@ -74,14 +102,60 @@ func (g *gauge) learn(reported, head int) {
 	if bytes < enoughBytes || rate < leastPerByte || rate > mostPerByte {
 		return
 	}
-	g.perByte, g.reported, g.learntAt = rate, reported, bytes
+	g.perByte, g.reported, g.learntAt, g.firmAt = rate, reported, bytes, g.firm
 }
 
-// cut reports whether the server must have read less than it was sent: all of
-// its window is full, or a request that grew became shorter near the window's end.
-func (g *gauge) cut(reported, head, numCtx int) bool {
-	if reported >= numCtx {
-		return true
+// least is how many tokens the request has at the least, whatever the tokenizer:
+// a prompt never becomes shorter by what is added to it, but for thoughts that a
+// template drops.
+func (g *gauge) least() int {
+	rate := max(leastPerByte, g.perByte/2)
+	if g.reported > 0 {
+		return g.reported - int(float64(g.thought)*g.rate()) + int(float64(g.firm-g.firmAt)*rate)
 	}
-	return !g.thinks && reported < g.reported && g.tokens(head) > numCtx*3/4
+	return int(float64(g.firm)*rate) + g.images*leastImage
+}
+
+// leastImage is the least that a model takes for an image.
+const leastImage = 64
+
+// What remains of a prompt that was cut. Ollama loads no model with less than 2048
+// tokens by itself, and leaves at least half of a window, and a few tokens that
+// it keeps of the beginning; so what is less is the count of a part, by a server
+// that does not count what its cache had. Source: contextShiftPromptLimit, chatPrompt.
+const (
+	leastCut = 2048 / 2
+	keptCut  = 8
+)
+
+// verdict says what is to be thought of a count.
+type verdict int
+
+// The verdicts.
+const (
+	credible  verdict = iota
+	full              // the request filled num_ctx, or more than that
+	shortened         // the server read less than it was sent, though its window should hold it
+)
+
+// judge compares what the server counted with what it was sent.
+func (g *gauge) judge(reported, head, numCtx int) verdict {
+	count := g.tokens(head)
+	half := reported >= numCtx/2 && reported <= numCtx/2+keptCut
+	switch {
+	case reported >= numCtx:
+		return full
+	case half && g.reported == 0 && g.most(head) > numCtx && (g.perByte == 0 || reported < count*4/5):
+		return full // there is no count to compare with, and this is what a cut leaves
+	case reported < leastCut && reported < numCtx/2, reported >= g.least()*9/10:
+		return credible
+	case half || count > numCtx*3/4:
+		return full
+	}
+	return shortened
+}
+
+// most is how many tokens the request may well have.
+func (g *gauge) most(head int) int {
+	return (head+g.text-g.wide)/3 + g.wide/2 + g.images*imageTokens
 }

@@ -79,6 +79,7 @@ type client struct {
 	provider          string
 	configured, model string // as configured, and as the server knows it
 	wire              *wire.Caller
+	server            *server
 	numCtx, maxTokens int
 	keepAlive, think  string // as JSON
 	temperature       *float64
@@ -97,7 +98,7 @@ func newClient(cfg Config) (*client, error) {
 		return nil, err
 	}
 	c := &client{
-		provider: s.provider, configured: cfg.Model, model: ModelName(cfg.Model), wire: s.at("api/chat"),
+		provider: s.provider, configured: cfg.Model, model: ModelName(cfg.Model), wire: s.at("api/chat"), server: s,
 		numCtx: cfg.NumCtx, maxTokens: max(cfg.MaxTokens, 0), temperature: cfg.Temperature,
 		maxLine: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
 	}

@@ -30,6 +30,14 @@ type Price struct {
 	Long  Rates
 }
 
+// At is the prices of a call whose prompt has so many tokens.
+func (p Price) At(prompt int) Rates {
+	if p.Above > 0 && prompt > p.Above {
+		return p.Long
+	}
+	return p.Rates
+}
+
 // Micros is what a call costs, in millionths of a US dollar, rounded to the
 // nearest; what is more than an int64 holds is the highest int64. The prompt's
 // tokens include those read from a cache and written to one, and the
@@ -40,10 +48,7 @@ func (p Price) Micros(u llm.Usage) int64 {
 	prompt := max(u.PromptTokens, 0)
 	cached := min(max(u.CachedTokens, 0), prompt)
 	written := min(max(u.CacheWriteTokens, 0), prompt-cached)
-	r := p.Rates
-	if p.Above > 0 && prompt > p.Above {
-		r = p.Long
-	}
+	r := p.At(prompt)
 	var s sum
 	s.add(prompt-cached-written, r.Input)
 	s.add(cached, r.CachedInput)

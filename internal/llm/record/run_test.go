@@ -56,7 +56,7 @@ func run(t *testing.T, client llm.Client, mask func(string) string) *contextstor
 		contextstore.Message{Role: "user", Content: "U"}); err != nil {
 		t.Fatal(err)
 	}
-	w, err := memory.Open(c, client.Open(llm.Settings{}), 100_000, 0)
+	w, err := memory.Open(c, client.Open(llm.Settings{}), memory.Policy{Limit: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package texttool
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"toritsugi/internal/llm"
@@ -50,7 +49,7 @@ func parse(answer string, offered map[string]bool) (text string, calls []llm.Too
 				at = end
 				continue
 			}
-		case looksLikeCall.MatchString(answer[at:min(len(answer), at+lookAhead)]):
+		case looksLikeCall().MatchString(answer[at:min(len(answer), at+lookAhead)]):
 			end = brokenEnd(answer, at)
 			o.calls = []llm.ToolCall{{Name: brokenName(answer[at:end]), Arguments: strings.TrimSpace(answer[at:end])}}
 		default:
@@ -164,13 +163,13 @@ func (s *single) call() llm.ToolCall {
 }
 
 // looksLikeCall matches the beginning of what was meant to be a call.
-var looksLikeCall = regexp.MustCompile(`^\{\s*"(call_tool|function_call|tool_calls|command"\s*:\s*\{\s*"tool|tool|comment"\s*:[^{]*"(call_tool|function_call|command))"\s*:`)
+var looksLikeCall = pattern(`^\{\s*"(call_tool|function_call|tool_calls|command"\s*:\s*\{\s*"tool|tool|comment"\s*:[^{]*"(call_tool|function_call|command))"\s*:`)
 
-var brokenNamePattern = regexp.MustCompile(`"(?:tool|name)"\s*:\s*"([A-Za-z0-9_.\-]{1,128})"`)
+var brokenNamePattern = pattern(`"(?:tool|name)"\s*:\s*"([A-Za-z0-9_.\-]{1,128})"`)
 
 // brokenName is the tool that broken JSON seems to call.
 func brokenName(s string) string {
-	if m := brokenNamePattern.FindStringSubmatch(s); m != nil {
+	if m := brokenNamePattern().FindStringSubmatch(s); m != nil {
 		return m[1]
 	}
 	return "unreadable_call"
@@ -186,16 +185,16 @@ func brokenEnd(answer string, at int) int {
 }
 
 var (
-	openFence  = regexp.MustCompile("(?:```[A-Za-z]*|<tool_call>)[ \t]*\r?\n?[ \t\r\n]*$")
-	closeFence = regexp.MustCompile("^[ \t\r\n]*(?:```|</tool_call>)")
+	openFence  = pattern("(?:```[A-Za-z]*|<tool_call>)[ \t]*\r?\n?[ \t\r\n]*$")
+	closeFence = pattern("^[ \t\r\n]*(?:```|</tool_call>)")
 )
 
 // widen takes the fence around answer[from:to] into it.
 func widen(answer string, from, to int) (int, int) {
 	before := max(0, from-64)
-	if m := openFence.FindStringIndex(answer[before:from]); m != nil {
+	if m := openFence().FindStringIndex(answer[before:from]); m != nil {
 		from = before + m[0]
-		if m := closeFence.FindStringIndex(answer[to:]); m != nil {
+		if m := closeFence().FindStringIndex(answer[to:]); m != nil {
 			to += m[1]
 		}
 	}

@@ -38,8 +38,9 @@ type definition struct {
 	SchemaHash      string `json:"schema_hash"`
 }
 
-// define bounds and cleans what a server lists, and hashes it as it came.
-func define(t *sdk.Tool) (definition, error) {
+// define bounds and cleans what a server lists, hides in it what mask hides, and
+// hashes it as it came.
+func define(t *sdk.Tool, mask func(string) string) (definition, error) {
 	d := definition{Hints: Hints{Destructive: true}}
 	if a := t.Annotations; a != nil {
 		d.Hints = Hints{ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint, Destructive: a.DestructiveHint == nil || *a.DestructiveHint}
@@ -56,8 +57,13 @@ func define(t *sdk.Tool) (definition, error) {
 		return d, fmt.Errorf("the tool %q: %w", line(t.Name, 80), err)
 	}
 	d.Hash, d.DescriptionHash, d.SchemaHash = hash(whole), hash([]byte(t.Description)), hash(schema)
-	d.Description = plain(t.Description, maxDescription)
+	d.Description = mask(plain(mask(clip(t.Description, 8*maxDescription)), maxDescription))
 	d.Schema, d.Wrapped = offeredSchema(t.InputSchema)
+	if masked := json.RawMessage(mask(string(d.Schema))); json.Valid(masked) && usable(masked) {
+		d.Schema = masked
+	} else {
+		d.Schema = json.RawMessage(openSchema)
+	}
 	return d, nil
 }
 

@@ -92,6 +92,48 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 	})
 }
 
+// TestLook sees everything and pins nothing but what is accepted.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "not", "made")
+		s := mode("hints")
+		s.Deny = []string{"wild"}
+		look := func(s mcp.Server, want string) *mcp.Manager {
+			t.Helper()
+			m := mustOpen(t, mcp.Options{Dir: dir, Homes: t.TempDir(), Start: (&within{}).start, Look: true}, s)
+			got := ""
+			for _, x := range m.States() {
+				got += x.Tool + " " + string(x.State)
+				if x.Excluded {
+					got += " excluded"
+				}
+				got += "; "
+			}
+			if got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+			return m
+		}
+		m := look(s, "look new; put new; wild new excluded; ")
+		defer m.Close()
+		if _, err := os.Stat(dir); !os.IsNotExist(err) || len(m.Tools()) > 0 {
+			t.Errorf("%v, %d tools", err, len(m.Tools()))
+		}
+		if err := m.Accept(m.States()[0].Drift); err != nil {
+			t.Fatal(err)
+		}
+		look(s, "look pinned; put new; wild new excluded; ").Close()
+		s.Command = []string{"odd"}
+		s.Deny = nil
+		if m := look(s, "list new; "+strings.Repeat("long", 30)+" new; look gone; no schema new; twin new; 名前.with/odd chars new; "); m != nil {
+			m.Close()
+		}
+		s.Command = []string{"exit"}
+		look(s, "look pinned; ").Close()
+	})
+}
+
 // TestPinsOfAnotherRun are those of the first one.
 func TestPinsOfAnotherRun(t *testing.T) {
 	t.Parallel()

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -56,7 +57,7 @@ func aTool(name, description string) obj {
 
 // serve runs until the input ends.
 func (f *fake) serve() {
-	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input"} {
+	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input", "future"} {
 		f.tools = append(f.tools, aTool(n, "does "+n))
 	}
 	switch f.mode {
@@ -146,6 +147,14 @@ func (f *fake) message(m obj) {
 	switch {
 	case f.mode == "mute":
 	case method == "server/discover" && f.mode == "old":
+	case method == "initialize" && f.mode == "slow":
+		f.send(obj{"id": id, "error": obj{"code": -32601, "message": "nothing of that kind"}})
+	case method == "server/discover" && f.mode == "slow":
+		select {
+		case <-f.killed:
+		case <-time.After(20 * time.Second):
+			reply(obj{"supportedVersions": []string{"2026-07-28"}, "serverInfo": obj{"name": "slow", "version": "1"}, "capabilities": obj{"tools": obj{}}, "resultType": "complete"})
+		}
 	case method == "initialize":
 		if f.mode == "wrong version" {
 			params["protocolVersion"] = "1999-01-01"
@@ -250,6 +259,8 @@ func (f *fake) call(id any, name string, args, meta obj) {
 		reply(richResult())
 	case "json":
 		reply(obj{"content": []obj{{"type": "text", "text": `{"n": 1, "a":[true]}`}}, "structuredContent": obj{"a": []any{true}, "n": 1}, "isError": true})
+	case "future":
+		reply(futureResult())
 	case "empty":
 		reply(obj{"content": []obj{}})
 	case "input":
@@ -279,12 +290,35 @@ func richResult() obj {
 	}, "structuredContent": obj{"b": 1, "a": "<>"}}
 }
 
+// futureResult has content of kinds that nobody here knows, and broken ones.
+func futureResult() obj {
+	return obj{"content": []any{
+		obj{"type": "text", "text": "before"},
+		obj{"type": "holo\u202egram", "data": "x"},
+		nil,
+		obj{"type": "image", "mimeType": "image/png", "data": "no base64!"},
+		obj{"type": "tool_use", "id": "1", "name": "n", "input": obj{}},
+		obj{"text": "of no type"},
+		7,
+		obj{"type": "image", "mimeType": "image/png", "data": pixel},
+		obj{"type": "text", "text": "after"},
+	}, "isError": true}
+}
+
 // within runs the fakes inside the test's process: over pipes that
 // testing/synctest can see through, so that no test waits for a clock.
 type within struct {
 	mu      sync.Mutex
 	started []string // the modes, in order
+	alive   int
 	fail    func(mode string, n int) error
+}
+
+// running is how many have not ended.
+func (w *within) running() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.alive
 }
 
 func (w *within) count(mode string) int {
@@ -321,10 +355,16 @@ func (w *within) start(_ context.Context, c mcp.Command) (*mcp.Process, error) {
 		once.Do(func() {
 			how = err
 			_, _, _ = inR.Close(), outW.Close(), errW.Close()
+			w.mu.Lock()
+			w.alive--
+			w.mu.Unlock()
 			close(ended)
 		})
 	}
 	var kill sync.Once
+	w.mu.Lock()
+	w.alive++
+	w.mu.Unlock()
 	f := &fake{mode: mode, in: inR, out: outW, err: errW, killed: killed, exit: func(code int) {
 		end(fmt.Errorf("exit status %d", code))
 	}}

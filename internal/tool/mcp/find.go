@@ -46,31 +46,45 @@ func Tokens(tools []tool.Tool) int {
 	return n / 4
 }
 
-// Defer returns what to offer instead of tools where their definitions cost
-// more than budget tokens: those whose names fit a pattern of core, find_tools,
-// which returns the definitions of others, and call_tool, which calls them.
-// Within budget it returns tools as they are. Limits are those of the registry
-// that gets the result. It fails where a registry would.
-func Defer(limits tool.Limits, budget int, core []string, tools []tool.Tool) ([]tool.Tool, error) {
-	if Tokens(tools) <= budget {
+// Defer returns what to offer instead of tools where the definitions of those
+// that rules allow cost more than budget tokens: those whose names fit a pattern
+// of core, find_tools, which returns the definitions of others, and call_tool,
+// which calls them. Within budget it returns tools as they are. What rules keep
+// away is among what it returns, for the registry to refuse with the reason, as
+// call_tool does. Limits are those of the registry that gets the result. It
+// fails where a registry would.
+func Defer(limits tool.Limits, budget int, core []string, tools []tool.Tool, rules ...tool.Access) ([]tool.Tool, error) {
+	allowed := slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool { return tool.Refusal(t.Definition().Name, rules) != "" })
+	if Tokens(allowed) <= budget {
 		return tools, nil
 	}
 	var out, hidden []tool.Tool
+	found := false
 	for _, t := range tools {
-		if matches(core, t.Definition().Name) {
+		name := t.Definition().Name
+		denied := tool.Refusal(name, rules) != ""
+		if matches(core, name) || denied {
 			out = append(out, t)
-		} else {
+		}
+		if !matches(core, name) {
 			hidden = append(hidden, t)
+			found = found || !denied
 		}
 	}
-	if len(hidden) == 0 {
+	if !found {
 		return out, nil
 	}
 	reg, err := tool.NewRegistry(limits, hidden...)
+	if err == nil {
+		reg, err = reg.Restrict(rules...)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return append(out, finder{index(reg.Definitions())}, caller{reg}), nil
+	known := func(name string) bool {
+		return slices.ContainsFunc(hidden, func(t tool.Tool) bool { return t.Definition().Name == name })
+	}
+	return append(out, finder{index(reg.Definitions())}, caller{reg, known}), nil
 }
 
 // Target returns the tool and the arguments that a call means: those inside
@@ -90,7 +104,10 @@ type callArgs struct {
 }
 
 // caller is call_tool.
-type caller struct{ reg *tool.Registry }
+type caller struct {
+	reg   *tool.Registry
+	known func(name string) bool // also those that may not be called
+}
 
 func (c caller) Definition() tool.Definition {
 	return tool.Definition{Name: CallName, Description: strings.TrimSpace(callPage), Schema: json.RawMessage(callSchema)}
@@ -101,7 +118,7 @@ func (c caller) Call(ctx context.Context, raw json.RawMessage) (tool.Result, err
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return tool.Failf("The arguments of %s cannot be read: %v.", CallName, err), nil
 	}
-	if !slices.ContainsFunc(c.reg.Definitions(), func(d tool.Definition) bool { return d.Name == a.Name }) {
+	if !c.known(a.Name) {
 		return tool.Failf("There is no tool named %q here. Look for it with %s; tools that are listed are called by their own names.", clip(a.Name, 100), FindName), nil
 	}
 	return c.reg.Call(ctx, a.Name, string(a.Arguments))

@@ -66,6 +66,37 @@ func TestWithinTheBudgetNothingIsDeferred(t *testing.T) {
 	}
 }
 
+// TestDeferredAndDenied: what may not be used costs nothing, is not found, and
+// is refused with the reason however it is called.
+func TestDeferredAndDenied(t *testing.T) {
+	t.Parallel()
+	rules := tool.Access{Of: "role chat", Deny: []string{"gh__*", "misc__tool_01"}}
+	tools, err := mcp.Defer(tool.Limits{}, 100, []string{"misc__tool_0?"}, many(), rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := registry(t, tools).Restrict(rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const refused = "may not be used here: role chat denies "
+	says(t, ask(t, r, "gh__get_issue", `{"number":1}`), true, refused+"gh__*")
+	says(t, ask(t, r, "misc__tool_01", "{}"), true, refused+"misc__tool_01")
+	says(t, ask(t, r, "call_tool", `{"name":"gh__get_issue","arguments":{"number":1}}`), true, refused+"gh__*")
+	says(t, ask(t, r, "call_tool", `{"name":"db__query","arguments":{}}`), false, "db__query got")
+	if text := ask(t, r, "find_tools", `{"query":"gh__get_issue repository"}`).Text; strings.Contains(text, "gh__") {
+		t.Errorf("found: %s", text)
+	}
+	only := tool.Access{Of: "x", Allow: []string{"db__*", "web__*"}}
+	if tools, err = mcp.Defer(tool.Limits{}, 200, nil, many(), only); err != nil || len(tools) != len(many()) {
+		t.Errorf("%d tools where those allowed are few, %v", len(tools), err)
+	}
+	none := tool.Access{Of: "x", Allow: []string{"misc__tool_00"}}
+	if tools, err = mcp.Defer(tool.Limits{}, 1, []string{"misc__tool_00"}, many(), none); err != nil || len(tools) != len(many()) {
+		t.Errorf("%d tools where nothing is left to defer, %v", len(tools), err)
+	}
+}
+
 func TestDeferredTools(t *testing.T) {
 	t.Parallel()
 	r := deferred(t)

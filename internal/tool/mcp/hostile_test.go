@@ -3,6 +3,9 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,20 +102,103 @@ func TestNoiseOnStandardOutput(t *testing.T) {
 	})
 }
 
-// TestOldServer never answers what newer clients ask first.
+// TestOldServer never answers what newer clients ask first: it is asked
+// otherwise at once, and first the next time.
 func TestOldServer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &within{}
-		m := mustOpen(t, mcp.Options{Dir: t.TempDir(), Start: w.start}, mode("old"))
+		dir, w := t.TempDir(), &within{}
+		var began time.Time
+		for opened, c := range []struct {
+			starts int
+			took   time.Duration
+		}{{2, 5 * time.Second}, {1, 0}} {
+			w.started, began = nil, time.Now()
+			m := mustOpen(t, mcp.Options{Dir: dir, Start: w.start}, mode("old"))
+			if took := time.Since(began); took < c.took || took > c.took+5*time.Second || w.count("old") != c.starts {
+				t.Errorf("opening %d took %s and %d starts", opened, took, w.count("old"))
+			}
+			if s := status(t, m, "old"); s.State != mcp.Ready || s.Protocol != "2025-11-25" || s.Failures != 0 {
+				t.Errorf("status %+v", s)
+			}
+			says(t, call(t, m, "old__echo", ""), false, "echo {}")
+			m.Close()
+		}
+		// Another program under its name is greeted as one that is not known.
+		s := mode("old")
+		s.Command = append(s.Command, "--new")
+		began = time.Now()
+		m := mustOpen(t, mcp.Options{Dir: dir, Start: w.start, FirstWait: time.Second}, s)
+		if took := time.Since(began); took < time.Second || took > 4*time.Second {
+			t.Errorf("another program took %s", took)
+		}
+		m.Close()
+		if b, err := os.ReadFile(filepath.Join(dir, "pins.json")); err != nil || !strings.Contains(string(b), `"older":true`) {
+			t.Errorf("%s, %v", b, err)
+		}
+	})
+}
+
+// TestSlowServer needs longer than the first wait, and knows the newer greeting
+// only: it gets the time that it needs at the next attempt.
+func TestSlowServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := mustOpen(t, mcp.Options{Dir: t.TempDir(), Start: (&within{}).start}, mode("slow"))
 		defer m.Close()
-		time.Sleep(time.Second) // of the test's clock: the pause before the next attempt
-		synctest.Wait()
-		if s := status(t, m, "old"); s.State != mcp.Ready || s.Protocol != "2025-11-25" {
+		if s := status(t, m, "slow"); s.State == mcp.Ready || !strings.Contains(s.Reason, "did not answer the handshake within 5s") || !strings.Contains(s.Reason, "nothing of that kind") {
 			t.Errorf("status %+v", s)
 		}
-		if changed, err := m.Refresh(); !changed || err != nil || !offers(m, "old__echo") {
-			t.Errorf("refresh: %t, %v, %q", changed, err, names(m.Tools()))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if s := status(t, m, "slow"); s.State != mcp.Ready {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+// TestSuspend ends what runs, says nothing of it, starts nothing meanwhile, and
+// is over with Resume.
+func TestSuspend(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var logged strings.Builder
+		w := &within{}
+		m := mustOpen(t, mcp.Options{Dir: t.TempDir(), Start: w.start, Logger: slog.New(slog.NewTextHandler(&logged, nil))}, mode("s"))
+		defer m.Close()
+		m.Suspend()
+		m.Suspend()
+		if w.running() != 0 {
+			t.Errorf("%d run", w.running())
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		says(t, call(t, m, "s__echo", ""), true, "not available: the servers rest")
+		if s := status(t, m, "s"); s.State != mcp.Suspended || w.count("s") != 1 {
+			t.Errorf("status %+v, %d starts", s, w.count("s"))
+		}
+		m.Resume(t.Context())
+		m.Resume(t.Context())
+		says(t, call(t, m, "s__echo", ""), false, "echo {}")
+		if w.count("s") != 2 || w.running() != 1 {
+			t.Errorf("%d starts, %d run", w.count("s"), w.running())
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			says(t, call(t, m, "s__hang", ""), true, "ended during the call")
+		}()
+		synctest.Wait()
+		m.Suspend()
+		<-done
+		m.Close()
+		m.Suspend()
+		m.Resume(t.Context())
+		if s := status(t, m, "s"); s.State != mcp.Closed || w.running() != 0 {
+			t.Errorf("status %+v", s)
+		}
+		if text := logged.String(); strings.Contains(text, "lost") || strings.Count(text, "MCP server ready") != 2 {
+			t.Errorf("logged %s", text)
 		}
 	})
 }

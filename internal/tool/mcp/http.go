@@ -110,10 +110,17 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	limit := g.max
-	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+	events := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
+	if events {
 		limit *= maxStream
 	}
 	resp.Body = &bounded{ReadCloser: resp.Body, left: limit + 1, max: limit, done: func() { unlink(); cancel(nil) }}
+	if events {
+		resp.Body = newEventBody(resp.Body, g.max)
+	} else {
+		resp.Body = &wholeBody{ReadCloser: resp.Body}
+	}
+	resp.ContentLength = -1 // of what was sent, not of what is read
 	return resp, nil
 }
 

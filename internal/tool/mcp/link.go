@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -33,8 +34,12 @@ type link struct {
 	changed chan struct{} // holds one note that the tools changed
 }
 
-// dial starts and greets a server. ctx bounds the greeting.
-func (s *server) dial(ctx context.Context) (*link, error) {
+// errMute is why a greeting failed that was not answered at all.
+var errMute = errors.New("it did not answer the handshake")
+
+// dial starts and greets a server, as older clients do or as newer ones. ctx
+// bounds the greeting, to wait.
+func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*link, error) {
 	c, err := s.carry(ctx)
 	if err != nil {
 		return nil, err
@@ -56,7 +61,7 @@ func (s *server) dial(ctx context.Context) (*link, error) {
 	})
 	client.AddReceivingMiddleware(s.logs)
 	opts := &sdk.ClientSessionOptions{}
-	if s.legacy {
+	if older {
 		opts.ProtocolVersion = legacy
 	}
 	// The SDK does not watch ctx everywhere; what it waits for can be made to fail.
@@ -76,8 +81,7 @@ func (s *server) dial(ctx context.Context) (*link, error) {
 		c.end(s.m.opts.Grace)
 		s.keep(c)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			s.legacy = !s.legacy
-			return nil, s.explain(fmt.Errorf("it did not answer the handshake within %s", s.m.opts.Handshake), c)
+			return nil, muteError{s.explain(fmt.Errorf("%w within %s", errMute, wait), c)}
 		}
 		return nil, s.explain(fmt.Errorf("the handshake failed: %w", err), c)
 	}
@@ -87,6 +91,11 @@ func (s *server) dial(ctx context.Context) (*link, error) {
 	}()
 	return l, nil
 }
+
+// muteError is an explained errMute.
+type muteError struct{ error }
+
+func (muteError) Is(target error) bool { return target == errMute }
 
 // connect turns whatever the SDK does with a stranger's bytes into an error.
 func connect(ctx context.Context, client *sdk.Client, t sdk.Transport, opts *sdk.ClientSessionOptions) (cs *sdk.ClientSession, err error) {
@@ -161,43 +170,62 @@ func (l *link) why() error {
 	return errEnded
 }
 
-// tools lists what the server offers. Its own names that cannot be told apart,
-// or that cannot be shown, are left out.
-func (l *link) tools(ctx context.Context) (map[string]definition, error) {
-	all := map[string]definition{}
+// tools lists what the server offers, each with what mask hides hidden. Those
+// whose own names cannot be told apart, or cannot be shown, are left out, and
+// returned with the reason.
+func (l *link) tools(ctx context.Context, mask func(string) string) (all map[string]definition, leftOut []string, err error) {
+	all = map[string]definition{}
 	cursors := map[string]bool{}
 	params := &sdk.ListToolsParams{}
 	for range maxPages {
 		page, err := list(ctx, l.session, params)
 		if err != nil {
-			return nil, fmt.Errorf("it did not list its tools: %w", err)
+			return nil, nil, fmt.Errorf("it did not list its tools: %w", err)
 		}
 		for _, t := range page.Tools {
-			if t == nil || t.Name == "" || line(t.Name, maxName) != t.Name {
+			if problem := nameless(t); problem != "" {
+				leftOut = append(leftOut, problem)
 				continue
 			}
 			if _, twice := all[t.Name]; twice {
-				continue // the first one counts, as its order is the server's own
+				// The first one counts, as its order is the server's own.
+				leftOut = append(leftOut, strconv.Quote(t.Name)+": another one has this name")
+				continue
 			}
-			if len(all) == maxTools {
-				return nil, fmt.Errorf("it lists more than %d tools", maxTools)
+			if len(all) == maxTools || len(leftOut) > maxTools {
+				return nil, nil, fmt.Errorf("it lists more than %d tools", maxTools)
 			}
-			d, err := define(t)
+			d, err := define(t, mask)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			all[t.Name] = d
 		}
 		if page.NextCursor == "" {
-			return all, nil
+			return all, leftOut, nil
 		}
 		if cursors[page.NextCursor] {
-			return nil, errors.New("its list of tools never ends: it repeats a page")
+			return nil, nil, errors.New("its list of tools never ends: it repeats a page")
 		}
 		cursors[page.NextCursor] = true
 		params = &sdk.ListToolsParams{Cursor: page.NextCursor}
 	}
-	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
+	return nil, nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
+}
+
+// nameless says why a tool cannot be offered under its name, "" where it can.
+func nameless(t *sdk.Tool) string {
+	switch {
+	case t == nil:
+		return "an empty entry"
+	case t.Name == "":
+		return "a tool without a name: " + strconv.Quote(line(t.Description, 80))
+	case len(t.Name) > maxName:
+		return fmt.Sprintf("%q: its name is longer than %d bytes", line(t.Name, 80), maxName)
+	case line(t.Name, maxName) != t.Name:
+		return strconv.QuoteToASCII(clip(t.Name, 200)) + ": its name has characters that cannot be shown"
+	}
+	return ""
 }
 
 func list(ctx context.Context, cs *sdk.ClientSession, params *sdk.ListToolsParams) (page *sdk.ListToolsResult, err error) {

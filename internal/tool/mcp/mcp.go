@@ -45,6 +45,7 @@ type Server struct {
 const (
 	DefaultTimeout    = 60 * time.Second
 	DefaultHandshake  = 30 * time.Second
+	DefaultFirstWait  = 5 * time.Second
 	DefaultGrace      = 2 * time.Second
 	DefaultMaxMessage = 16 << 20
 )
@@ -61,9 +62,11 @@ type Restart struct {
 
 // Options are what the servers of a Manager share. Everything stays the caller's.
 type Options struct {
-	// Dir is a directory that gets pins.json and the homes of the servers;
-	// required, made where missing.
+	// Dir is a directory that gets pins.json; required, made where missing.
 	Dir string
+	// Homes is the directory that gets the homes of the servers; "" means one
+	// in Dir.
+	Homes string
 	// Start starts the servers that have a Command; required where there is
 	// one, so that a server runs without a sandbox only where somebody chose it.
 	Start StartFunc
@@ -73,7 +76,12 @@ type Options struct {
 	// transport of the Manager's own, which asks no proxy.
 	HTTP http.RoundTripper
 
-	Handshake  time.Duration // until a server has answered and listed its tools; 0 means DefaultHandshake
+	// Look leaves the pins as they are but for Accept: a person only looks. Of a
+	// server that was never seen no tool is offered then.
+	Look bool
+
+	Handshake  time.Duration // until a server has answered, and again until it has listed its tools; 0 means DefaultHandshake
+	FirstWait  time.Duration // for the answer to a greeting that it is not known to understand, or no longer does; 0 means DefaultFirstWait
 	Grace      time.Duration // for each step of a server's end: by itself, and after SIGTERM; 0 means DefaultGrace
 	MaxMessage int           // bytes of one message of a server; 0 means DefaultMaxMessage
 	Restart    Restart
@@ -84,6 +92,9 @@ type Options struct {
 	OnProgress func(Progress)
 	OnLog      func(Log)
 
+	// Mask hides what may not be kept or shown in what servers say of their
+	// tools; nil hides nothing.
+	Mask   func(string) string
 	Disk   *disk.FS       // writes the pins; nil means one that writes for real
 	Logger *slog.Logger   // hears of connections made and lost; nil: nobody does
 	Rand   func() float64 // in [0,1), spreads the pauses; nil means a random one
@@ -96,6 +107,8 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	def(&o.Handshake, DefaultHandshake)
+	def(&o.FirstWait, DefaultFirstWait)
+	o.FirstWait = min(o.FirstWait, o.Handshake)
 	def(&o.Grace, DefaultGrace)
 	def(&o.Restart.First, 500*time.Millisecond)
 	def(&o.Restart.Max, 30*time.Second)
@@ -110,6 +123,12 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Homes == "" {
+		o.Homes = filepath.Join(o.Dir, "homes")
+	}
+	if o.Mask == nil {
+		o.Mask = func(s string) string { return s }
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Float64
@@ -138,9 +157,12 @@ type Manager struct {
 	http    *http.Transport // the Manager's own, or nil
 	events  chan func()
 	told    chan struct{} // closed when every event was told
-	stop    context.CancelFunc
+
+	// life is held while the servers are being started or ended.
+	life    sync.Mutex
+	stop    context.CancelFunc // nil while they are suspended
 	running sync.WaitGroup
-	closing sync.Once
+	closed  bool
 
 	mu    sync.Mutex
 	tools []*remote // as they were at the last Refresh, sorted by name
@@ -156,8 +178,10 @@ func Open(ctx context.Context, servers []Server, opts Options) (*Manager, error)
 	if err := check(servers, opts); err != nil {
 		return nil, err
 	}
-	if err := opts.Disk.MkdirAll(opts.Dir); err != nil {
-		return nil, fmt.Errorf("open MCP servers: %w", err)
+	if !opts.Look {
+		if err := opts.Disk.MkdirAll(opts.Dir); err != nil {
+			return nil, fmt.Errorf("open MCP servers: %w", err)
+		}
 	}
 	p, err := openPins(opts.Disk, filepath.Join(opts.Dir, "pins.json"))
 	if err != nil {
@@ -172,12 +196,8 @@ func Open(ctx context.Context, servers []Server, opts Options) (*Manager, error)
 		m.servers = append(m.servers, newServer(m, c))
 	}
 	slices.SortFunc(m.servers, func(a, b *server) int { return strings.Compare(a.conf.Name, b.conf.Name) })
-	life, stop := context.WithCancel(context.WithoutCancel(ctx))
-	m.stop = stop
 	go m.tell()
-	for _, s := range m.servers {
-		m.running.Go(func() { s.run(life) })
-	}
+	m.start(ctx)
 	for _, s := range m.servers {
 		select {
 		case <-s.tried:
@@ -225,19 +245,69 @@ func check(servers []Server, opts Options) error {
 	return nil
 }
 
+// start starts the servers; what ctx ends ends none of them.
+func (m *Manager) start(ctx context.Context) {
+	life, stop := context.WithCancel(context.WithoutCancel(ctx))
+	m.stop = stop
+	for _, s := range m.servers {
+		m.running.Go(func() { s.run(life) })
+	}
+}
+
+// end ends the servers, and waits until nothing of them is left.
+func (m *Manager) end(state State, reason string) {
+	if m.stop != nil {
+		m.stop()
+		m.running.Wait()
+		m.stop = nil
+	}
+	for _, s := range m.servers {
+		s.turn(state, nil, func() { s.reason = reason })
+	}
+}
+
+// Suspend ends every server and waits until all of them, and all that was
+// started for them, have ended, up to three times the grace: nothing of them
+// changes anything until Resume. Calls meanwhile are answered with a result that
+// says so, as are those that still run.
+func (m *Manager) Suspend() {
+	m.life.Lock()
+	defer m.life.Unlock()
+	if !m.closed && m.stop != nil {
+		m.end(Suspended, "the servers rest while the work is looked at")
+	}
+}
+
+// Resume starts the servers that Suspend ended, and does not wait for them: a
+// call does. What they held in their memory is gone.
+func (m *Manager) Resume(ctx context.Context) {
+	m.life.Lock()
+	defer m.life.Unlock()
+	if m.closed || m.stop != nil {
+		return
+	}
+	for _, s := range m.servers {
+		s.turn(Starting, nil, func() { s.reason, s.failures = "", 0 })
+	}
+	m.start(ctx)
+}
+
 // Close ends every server and waits until all of them, and all that was
 // started for them, have ended: up to three times the grace. Calls that still
 // run end with a result that says so. It may be called again.
 func (m *Manager) Close() {
-	m.closing.Do(func() {
-		m.stop()
-		m.running.Wait()
-		close(m.events)
-		<-m.told
-		if m.http != nil {
-			m.http.CloseIdleConnections()
-		}
-	})
+	m.life.Lock()
+	defer m.life.Unlock()
+	if m.closed {
+		return
+	}
+	m.closed = true
+	m.end(Closed, "the run has ended")
+	close(m.events)
+	<-m.told
+	if m.http != nil {
+		m.http.CloseIdleConnections()
+	}
 }
 
 // maxEvents is how many progress and log messages wait to be told.
@@ -290,7 +360,7 @@ func (m *Manager) Status() []Status {
 
 // home makes the directory that a server gets as its HOME.
 func (m *Manager) home(server string) (string, error) {
-	dir := filepath.Join(m.opts.Dir, "homes", sanitise(server)+"-"+short(server))
+	dir := filepath.Join(m.opts.Homes, sanitise(server)+"-"+short(server))
 	if err := m.opts.Disk.MkdirAll(dir); err != nil {
 		return "", fmt.Errorf("make the home of MCP server %s: %w", server, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,10 +22,17 @@ import (
 const pinsFormat = 1
 
 // pinFile is the content of pins.json: what each server's tools were when they
-// were first seen, or last accepted.
+// were first seen, or last accepted, and how each server is best greeted.
 type pinFile struct {
-	Format  int                              `json:"format"`
-	Servers map[string]map[string]definition `json:"servers"`
+	Format    int                              `json:"format"`
+	Servers   map[string]map[string]definition `json:"servers"`
+	Greetings map[string]greeting              `json:"greetings,omitempty"`
+}
+
+// greeting is the way in which a server answered last.
+type greeting struct {
+	Of    string `json:"of"` // a hash of what is started or called
+	Older bool   `json:"older,omitempty"`
 }
 
 // pins is pins.json. Other processes may change it at the same time: it is
@@ -83,18 +91,38 @@ func (p *pins) first(server string, tools map[string]definition) error {
 	if _, known := p.of(server); known {
 		return nil
 	}
-	return p.update(func(servers map[string]map[string]definition) {
-		if _, known := servers[server]; !known { // another process may have been quicker
-			servers[server] = maps.Clone(tools)
+	return p.update(func(f *pinFile) {
+		if _, known := f.Servers[server]; !known { // another process may have been quicker
+			f.Servers[server] = maps.Clone(tools)
 		}
 	})
 }
 
-// update changes the file so that no change of another process is lost, and is
-// on the disk when it returns.
-func (p *pins) update(change func(servers map[string]map[string]definition)) error {
+// greeted returns how a server answered last, and whether it is known.
+func (p *pins) greeted(server, of string) (older, known bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	g, ok := p.now.Greetings[server]
+	known = ok && g.Of == of
+	return known && g.Older, known
+}
+
+// remember keeps how a server answered.
+func (p *pins) remember(server string, g greeting) error {
+	if older, known := p.greeted(server, g.Of); known && older == g.Older {
+		return nil
+	}
+	return p.update(func(f *pinFile) { f.Greetings[server] = g })
+}
+
+// update changes the file so that no change of another process is lost, and is
+// on the disk when it returns.
+func (p *pins) update(change func(*pinFile)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.disk.MkdirAll(filepath.Dir(p.path)); err != nil {
+		return fmt.Errorf("lock the pinned MCP tools: %w", err)
+	}
 	lock, err := os.OpenFile(p.path+".lock", os.O_CREATE|os.O_RDWR, disk.FileMode)
 	if err != nil {
 		return fmt.Errorf("lock the pinned MCP tools: %w", err)
@@ -112,11 +140,12 @@ func (p *pins) update(change func(servers map[string]map[string]definition)) err
 	if err := p.read(); err != nil {
 		return err
 	}
-	next := pinFile{Format: pinsFormat, Servers: map[string]map[string]definition{}}
+	next := pinFile{Format: pinsFormat, Servers: map[string]map[string]definition{}, Greetings: map[string]greeting{}}
+	maps.Copy(next.Greetings, p.now.Greetings)
 	for name, tools := range p.now.Servers {
 		next.Servers[name] = maps.Clone(tools)
 	}
-	change(next.Servers)
+	change(&next)
 	raw, err := canonical(next) // schemas are to come back byte for byte
 	if err != nil {
 		return fmt.Errorf("write the pinned MCP tools: %w", err)
@@ -217,12 +246,12 @@ func (m *Manager) Accept(drift ...Drift) error {
 	if len(present) == 0 {
 		return nil
 	}
-	return m.pins.update(func(servers map[string]map[string]definition) {
+	return m.pins.update(func(f *pinFile) {
 		for at, is := range present {
-			if servers[at[0]] == nil {
-				servers[at[0]] = map[string]definition{}
+			if f.Servers[at[0]] == nil {
+				f.Servers[at[0]] = map[string]definition{}
 			}
-			servers[at[0]][at[1]] = is
+			f.Servers[at[0]][at[1]] = is
 		}
 	})
 }

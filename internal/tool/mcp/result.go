@@ -76,8 +76,9 @@ func (r *renderer) content(c sdk.Content) {
 		r.part(linked(c))
 	case *sdk.EmbeddedResource:
 		r.resource(c.Resource)
-	default:
-		r.part("[content of an unknown kind left out]")
+	default: // of a kind that a result should not hold
+		b, _ := json.Marshal(c) // without one it is of no type
+		r.part(leftOut(b))
 	}
 }
 

@@ -1,9 +1,11 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -20,13 +22,15 @@ type State string
 
 // The states. A server goes from Starting to Ready or Waiting, from Ready to
 // Waiting when it dies, from Waiting to Starting after a pause, and to Stopped
-// instead of Waiting after too many failures; Closed is the end.
+// instead of Waiting after too many failures. From each it goes to Suspended
+// and then to Starting, as it is told; Closed is the end.
 const (
-	Starting State = "starting"
-	Ready    State = "ready"
-	Waiting  State = "waiting" // for the next attempt
-	Stopped  State = "stopped" // only a call starts it again
-	Closed   State = "closed"
+	Starting  State = "starting"
+	Ready     State = "ready"
+	Waiting   State = "waiting"   // for the next attempt
+	Stopped   State = "stopped"   // only a call starts it again
+	Suspended State = "suspended" // until Manager.Resume
+	Closed    State = "closed"
 )
 
 // server keeps one connection up. Everything about it that changes is changed
@@ -36,8 +40,10 @@ type server struct {
 	conf    Server
 	secrets *strings.Replacer
 	tried   chan struct{} // closed after the first attempt
+	first   sync.Once     // closes tried
 	wake    chan struct{} // holds one wish of a caller that a stopped server be started
-	legacy  bool          // greet it as older clients do
+	slow    bool          // it takes longer than the first wait, and does not know the older greeting
+	leftOut string        // tools that cannot be offered, as they were last told
 	dropped atomic.Int64  // messages that came too fast; changed by whoever dropped one
 
 	mu       sync.Mutex
@@ -69,10 +75,10 @@ func newServer(m *Manager, c Server) *server {
 // secrets hides what the settings of a server hold from errors, which quote
 // addresses and what a program printed.
 func secrets(c Server) *strings.Replacer {
-	var pairs []string
+	hidden := map[string]string{}
 	add := func(v, instead string) {
 		if len(v) >= 6 {
-			pairs = append(pairs, v, instead)
+			hidden[v] = instead
 		}
 	}
 	if u, err := url.Parse(c.URL); err == nil && c.URL != "" {
@@ -92,20 +98,24 @@ func secrets(c Server) *strings.Replacer {
 			}
 		}
 	}
+	// The first that matches is replaced: of two that begin alike the longer one,
+	// or its end would stay.
+	var pairs []string
+	for _, v := range slices.SortedFunc(maps.Keys(hidden), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	}) {
+		pairs = append(pairs, v, hidden[v])
+	}
 	return strings.NewReplacer(pairs...)
 }
 
 func (s *server) hide(text string) string { return s.secrets.Replace(text) }
 
-// run keeps the connection up until ctx ends.
+// run keeps the connection up until ctx ends, which is no failure.
 func (s *server) run(ctx context.Context) {
-	defer s.turn(Closed, nil, func() { s.reason = "the run has ended" })
-	for first := true; ctx.Err() == nil; first = false {
-		lasted, err := s.attempt(ctx, func() {
-			if first {
-				close(s.tried)
-			}
-		})
+	told := func() { s.first.Do(func() { close(s.tried) }) }
+	for ctx.Err() == nil {
+		lasted, err := s.attempt(ctx, told)
 		if ctx.Err() != nil {
 			break
 		}
@@ -122,24 +132,18 @@ func (s *server) run(ctx context.Context) {
 			state = Stopped
 		}
 		s.turn(state, nil, func() { s.reason = line(err.Error(), maxReason) })
-		if first {
-			select {
-			case <-s.tried:
-			default:
-				close(s.tried)
-			}
-		}
+		told()
 		s.pause(ctx, n)
-		s.turn(Starting, nil, func() {})
+		if ctx.Err() == nil {
+			s.turn(Starting, nil, func() {})
+		}
 	}
 }
 
 // attempt makes a connection and keeps it until it is over. It returns how
 // long it lasted, and why it did not last longer.
 func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, error) {
-	hctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
-	defer cancel()
-	l, err := s.dial(hctx)
+	l, older, err := s.greet(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -148,21 +152,25 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 		l.close(s.m.opts.Grace)
 		s.keep(l.carrier)
 	}()
-	stopped := context.AfterFunc(hctx, func() { l.abandon(ctx) })
-	if err := s.relist(hctx, l); err != nil {
+	lctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
+	defer cancel()
+	stopped := context.AfterFunc(lctx, func() { l.abandon(ctx) })
+	if err := s.relist(lctx, l); err != nil {
 		if l.carrier.fault() != nil {
 			err = l.why()
 		}
 		return 0, s.explain(err, l.carrier)
 	}
 	stopped()
+	s.remember(older)
 	s.turn(Ready, l, func() { s.reason = "" })
 	s.m.opts.Logger.Info("MCP server ready", "server", s.conf.Name)
 	ready()
 	for {
 		select {
 		case <-ctx.Done():
-			s.turn(Closed, nil, func() { s.reason = "the run has ended" })
+			// Calls that come now are not for a connection that is being closed.
+			s.turn(Suspended, nil, func() { s.reason = "it is being ended" })
 			return 0, ctx.Err()
 		case <-l.done:
 			return time.Since(began), s.explain(l.why(), l.carrier)
@@ -172,6 +180,53 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 			}
 		}
 	}
+}
+
+// remember keeps how the server is greeted. Where that fails the next greeting
+// may take longer, and that is all.
+func (s *server) remember(older bool) {
+	if s.m.opts.Look {
+		return
+	}
+	if err := s.m.pins.remember(s.conf.Name, greeting{Of: s.conf.of(), Older: older}); err != nil {
+		s.m.opts.Logger.Warn("MCP server: how it is greeted is not kept", "server", s.conf.Name, "reason", err.Error())
+	}
+}
+
+// greet connects to the server in the way that it is known to answer; where it
+// stays mute, at once in the other way. It reports which one it was.
+func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
+	o := s.m.opts
+	older, known := s.m.pins.greeted(s.conf.Name, s.conf.of())
+	wait, then := o.FirstWait, o.Handshake
+	if known || s.slow {
+		wait, then = o.Handshake, o.FirstWait
+	}
+	if l, err = s.dialWithin(ctx, older, wait); !errors.Is(err, errMute) {
+		return l, older, err
+	}
+	o.Logger.Info("MCP server is greeted in another way", "server", s.conf.Name, "older", !older, "reason", err.Error())
+	l, again := s.dialWithin(ctx, !older, then)
+	if again == nil {
+		return l, !older, nil
+	}
+	if errors.Is(again, errMute) {
+		return nil, false, again
+	}
+	// It does answer: it needs more time for the first one.
+	s.slow = !older
+	return nil, false, fmt.Errorf("%w; greeted in another way: %w", err, again)
+}
+
+func (s *server) dialWithin(ctx context.Context, older bool, wait time.Duration) (*link, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return s.dial(ctx, older, wait)
+}
+
+// of tells whether a server is still the one that it was.
+func (c Server) of() string {
+	return short(strings.Join(append([]string{c.URL}, c.Command...), "\x00"))
 }
 
 // keep keeps the last words of a process that has ended.
@@ -214,17 +269,38 @@ func (s *server) noteChange(ctx context.Context, l *link) error {
 
 // relist takes down what the server lists now, and pins it where nothing is.
 func (s *server) relist(ctx context.Context, l *link) error {
-	tools, err := l.tools(ctx)
+	tools, leftOut, err := l.tools(ctx, s.m.opts.Mask)
 	if err != nil {
 		return err
 	}
-	if err := s.m.pins.first(s.conf.Name, tools); err != nil {
-		return err
+	s.tellLeftOut(leftOut)
+	if !s.m.opts.Look {
+		if err := s.m.pins.first(s.conf.Name, tools); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live, s.listed = tools, true
 	return nil
+}
+
+// maxLeftOut is how many tools that cannot be offered are told by name.
+const maxLeftOut = 20
+
+// tellLeftOut logs which tools cannot be offered, once.
+func (s *server) tellLeftOut(all []string) {
+	now := strings.Join(all, "\n")
+	if now == s.leftOut {
+		return
+	}
+	s.leftOut = now
+	for _, what := range all[:min(len(all), maxLeftOut)] {
+		s.m.opts.Logger.Warn("MCP tool left out", "server", s.conf.Name, "tool", s.hide(what))
+	}
+	if more := len(all) - maxLeftOut; more > 0 {
+		s.m.opts.Logger.Warn("MCP tools left out", "server", s.conf.Name, "more", more)
+	}
 }
 
 // turn changes the state and wakes who waits for that.

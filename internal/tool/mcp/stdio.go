@@ -261,6 +261,9 @@ func (c *pipes) read() (jsonrpc.Message, error) {
 		req, ok := msg.(*jsonrpc.Request)
 		switch {
 		case !ok:
+			if answer, ok := msg.(*jsonrpc.Response); ok {
+				answer.Result = readable(answer.Result)
+			}
 			return msg, nil
 		case req.IsCall():
 			if c.asked.Add(1) > maxAsked {

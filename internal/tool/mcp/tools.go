@@ -180,7 +180,7 @@ func (s *server) up(ctx context.Context) (*link, string) {
 			default:
 			}
 			return nil, reason
-		case state == Closed, state == Waiting && failures > 1, state == Starting && failures > 1:
+		case state == Closed, state == Suspended, state == Waiting && failures > 1, state == Starting && failures > 1:
 			return nil, reason
 		}
 		select {

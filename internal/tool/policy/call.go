@@ -13,16 +13,18 @@ type input struct {
 	from  []string // the programs that write it; never nil for a pipe
 	file  bool     // it is a file
 	text  *string  // it is this text
+	said  []string // where it is not known: texts that may be in it
+	paths []string // and paths, as findRoots has them
 }
 
 // call walks a simple command.
 func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt) (success []string) {
 	at := w.at(s)
-	from := w.inside(c)
+	from, said := w.inside(c)
 	in, more := w.redirects(s.Redirs, &at)
 	from = append(from, more...)
-	if !in.given && w.piped != nil {
-		in = input{given: true, from: w.piped}
+	if !in.given {
+		in = w.stdin
 	}
 	lasts := len(c.Args) == 0
 	for _, a := range c.Assigns {
@@ -43,7 +45,7 @@ func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt) (success []string) {
 		}
 		w.add(at, w.dirs)
 	}
-	return w.exec(invocation{argv: argv, cmd: at, in: in, from: from, dirs: w.dirs, here: true})
+	return w.exec(invocation{argv: argv, cmd: at, in: in, from: from, said: said, dirs: w.dirs, here: true})
 }
 
 // hides reports a literal text with a command in it that arithmetic, prompts
@@ -70,27 +72,29 @@ func hasExtGlob(n syntax.Node) bool {
 }
 
 // inside walks the commands within the words below n and returns the programs
-// whose output n is made of.
-func (w *walker) inside(n syntax.Node) (from []string) {
+// whose output n is made of, and what of it is known.
+func (w *walker) inside(n syntax.Node) (from, said []string) {
 	if n == nil {
-		return nil
+		return nil, nil
 	}
 	mark := len(w.out)
 	if word, ok := n.(*syntax.Word); ok && word == nil {
-		return nil
+		return nil, nil
 	}
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			w.subshell(func() { w.stmts(n.Stmts) })
+			s, _ := w.listen(func() { w.subshell(func() { w.stmts(n.Stmts) }) })
+			said = append(said, s.said()...)
 			return false
 		case *syntax.ProcSubst:
-			piped := w.piped
+			stdin := w.stdin
 			if n.Op == syntax.CmdOut {
-				w.piped = []string{}
+				w.stdin = input{given: true, from: []string{}}
 			}
-			w.subshell(func() { w.stmts(n.Stmts) })
-			w.piped = piped
+			s, _ := w.listen(func() { w.subshell(func() { w.stmts(n.Stmts) }) })
+			said = append(said, s.said()...)
+			w.stdin = stdin
 			return false
 		case *syntax.ParamExp:
 			if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && n.Exp.Word != nil && n.Exp.Word.Lit() == "P" {
@@ -102,9 +106,9 @@ func (w *walker) inside(n syntax.Node) (from []string) {
 		return true
 	})
 	if len(w.out) <= mark {
-		return nil
+		return nil, said
 	}
-	return programs(w.out[mark:])
+	return programs(w.out[mark:]), said
 }
 
 // expression walks [[ … ]], (( … )) and let.
@@ -128,28 +132,23 @@ func (w *walker) expression(c syntax.Command) {
 // standard input that they make and the programs within their words.
 func (w *walker) redirects(all []*syntax.Redirect, c *Command) (in input, from []string) {
 	for _, r := range all {
-		names := w.inside(r.Word)
+		names, said := w.inside(r.Word)
 		stdin := r.N == nil || r.N.Value == "0"
 		switch r.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			names = append(names, w.inside(r.Hdoc)...)
+			more, _ := w.inside(r.Hdoc)
+			names = append(names, more...)
 			if stdin {
-				in = input{given: true, from: names}
-				if s, ok := w.document(r.Hdoc, isQuoted(r.Word)); ok {
-					in.text = &s
-				}
+				in = input{given: true, from: names}.holding(w.document(r.Hdoc, isQuoted(r.Word)), "")
 			}
 		case syntax.WordHdoc:
 			if stdin {
-				in = input{given: true, from: names}
-				if s, ok := w.word(r.Word).Text(); ok {
-					in.text = &s
-				}
+				in = input{given: true, from: names}.holding(w.word(r.Word), "\n")
 			}
 		case syntax.RdrIn:
 			c.Reads = append(c.Reads, w.words([]*syntax.Word{r.Word})...)
 			if stdin {
-				in = input{given: true, from: names, file: len(names) == 0}
+				in = input{given: true, from: names, file: len(names) == 0, said: said}
 			}
 		case syntax.RdrInOut:
 			file := w.words([]*syntax.Word{r.Word})
@@ -167,10 +166,23 @@ func (w *walker) redirects(all []*syntax.Redirect, c *Command) (in input, from [
 			}
 		default:
 			c.Writes = append(c.Writes, w.words([]*syntax.Word{r.Word})...)
+			out := r.N == nil || r.N.Value == "1" || r.Op == syntax.RdrAll || r.Op == syntax.AppAll
+			c.quiet = c.quiet || out && !strings.HasPrefix(r.Word.Lit(), "/dev/") && !strings.HasPrefix(r.Word.Lit(), "/proc/")
 		}
 		from = append(from, names...)
 	}
 	return in, from
+}
+
+// holding is in with a text that is known, or what is known of it.
+func (in input) holding(v Word, end string) input {
+	if s, ok := v.Text(); ok {
+		s += end
+		in.text = &s
+	} else {
+		in.said = []string{v.raw() + end}
+	}
+	return in
 }
 
 // isQuoted reports a here-document's delimiter with quotes, after which its

@@ -35,6 +35,8 @@ type Word struct {
 	Prefix string
 	// Many says that it may become any number of words.
 	Many bool
+	// rough is a word without a value as a script would have it; see raw.
+	rough string
 }
 
 // lit returns the word of a known text.
@@ -93,6 +95,7 @@ type Command struct {
 	Text   string   // as written, one line, at most 200 bytes
 
 	dirs     []string // the directories it may run in; nil where not known
+	quiet    bool     // its standard output goes to a file
 	function bool     // Name is a function of the script, which was looked into
 }
 

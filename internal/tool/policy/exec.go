@@ -12,8 +12,11 @@ type invocation struct {
 	cmd  Command // where it stands, what is set for it, its redirections
 	in   input
 	from []string // programs whose output is part of argv
+	said []string // what is known of that
 	dirs []string
 	here bool // it runs in the shell's own process
+
+	single [][]Word // what a wrapper may run besides
 }
 
 // meaningful are the commands that this package understands: a script that
@@ -22,6 +25,7 @@ var meaningful = map[string]bool{"cd": true, "pushd": true, "popd": true, "eval"
 
 // opaque records i as a command that cannot be known.
 func (w *walker) opaque(i invocation, why Opaque) []string {
+	w.sink.doubt()
 	c := i.cmd
 	c.Opaque = why
 	c.From = append(slices.Clone(i.from), i.in.from...)
@@ -59,11 +63,13 @@ func (w *walker) exec(i invocation) (success []string) {
 		}
 	}
 	if f := special(i.cmd.Name); f != nil {
+		w.sink.doubt()
 		return f(w, i)
 	}
 	if wr := wrappers[i.cmd.Name]; wr != nil {
 		return w.unwrap(i, wr)
 	}
+	w.speaks(i)
 	w.add(i.cmd, i.dirs)
 	return w.dirs
 }
@@ -104,6 +110,7 @@ func special(name string) func(*walker, invocation) []string {
 
 // nested walks a script within this one, run by another process if apart.
 func (w *walker) nested(i invocation, script, via string, posix, apart bool) {
+	w.sink.doubt()
 	child := *w
 	child.via = append(slices.Clone(i.cmd.Via), via)
 	child.line = i.cmd.Line
@@ -117,7 +124,7 @@ func (w *walker) nested(i invocation, script, via string, posix, apart bool) {
 		child.funcs = map[string]bool{}
 		child.loops = 0
 		if i.in.given {
-			child.piped = append([]string{}, i.in.from...)
+			child.stdin = i.in.shared()
 		}
 	}
 	child.script(script)
@@ -200,7 +207,7 @@ func (w *walker) shell(i invocation) []string {
 	for len(args) > 0 {
 		s, ok := args[0].Text()
 		if !ok {
-			return w.opaque(i, OpaqueScript)
+			return w.unseen(i, OpaqueScript, args[0].raw())
 		}
 		if len(s) < 2 || s[0] != '-' && s[0] != '+' || s == "--" {
 			if s == "-" || s == "--" {
@@ -231,20 +238,20 @@ func (w *walker) shell(i invocation) []string {
 	}
 	if script {
 		if len(args) == 0 {
-			return w.opaque(i, OpaqueScript)
+			return w.unseen(i, OpaqueScript)
 		}
 		text, ok := args[0].Text()
 		if !ok {
-			return w.opaque(i, OpaqueScript)
+			return w.unseen(i, OpaqueScript, args[0].raw())
 		}
 		return w.runScript(i, text, posix, i.cmd.Name+" -c")
 	}
 	if len(args) > 0 && !stdin {
 		switch s, ok := args[0].Text(); {
 		case !ok:
-			return w.opaque(i, OpaqueScript)
+			return w.unseen(i, OpaqueScript)
 		case strings.HasPrefix(s, "/dev/fd/") || strings.HasPrefix(s, "/proc/"):
-			return w.opaque(i, OpaqueInput)
+			return w.unseen(i, OpaqueInput)
 		case s != "/dev/stdin":
 			w.add(i.cmd, i.dirs)
 			return w.dirs
@@ -261,7 +268,7 @@ func (w *walker) fromInput(i invocation, posix bool) []string {
 		i.in = input{}
 		return w.runScript(i, text, posix, i.cmd.Name)
 	case i.in.given && !i.in.file:
-		return w.opaque(i, OpaqueInput)
+		return w.unseen(i, OpaqueInput)
 	}
 	w.add(i.cmd, i.dirs)
 	return w.dirs
@@ -338,7 +345,11 @@ func (w *walker) interpreter(i invocation) []string {
 func (w *walker) eval(i invocation) []string {
 	args, ok := texts(i.argv[1:])
 	if !ok {
-		w.opaque(i, OpaqueScript)
+		all := make([]string, len(i.argv)-1)
+		for k, a := range i.argv[1:] {
+			all[k] = a.raw()
+		}
+		w.unseen(i, OpaqueScript, strings.Join(all, " "))
 		args = leading(i.argv[1:])
 	}
 	if len(args) > 0 && args[0] == "--" {
@@ -353,6 +364,7 @@ func (w *walker) eval(i invocation) []string {
 
 // trap runs its first word later.
 func (w *walker) trap(i invocation) []string {
+	w.trapped = true
 	w.add(i.cmd, i.dirs)
 	if len(i.argv) < 3 {
 		return w.dirs
@@ -385,7 +397,7 @@ func (w *walker) source(i invocation) []string {
 	}
 	s, ok := i.argv[1].Text()
 	if !ok || strings.HasPrefix(s, "/dev/") || strings.HasPrefix(s, "/proc/") {
-		return w.opaque(i, OpaqueInput)
+		return w.unseen(i, OpaqueInput)
 	}
 	w.add(i.cmd, i.dirs)
 	return w.dirs

@@ -7,6 +7,7 @@ import (
 
 // find records find itself and the commands of its actions.
 func (w *walker) find(i invocation) []string {
+	i.cmd.Args = w.startingPoint(i)
 	w.add(i.cmd, i.dirs)
 	actions, ends := []string{"-exec", "-execdir", "-ok", "-okdir"}, []string{";", "+"}
 	if i.cmd.Name != "find" {
@@ -14,6 +15,9 @@ func (w *walker) find(i invocation) []string {
 	}
 	args := i.argv[1:]
 	roots := w.findRoots(i, args)
+	if w.sink != nil && !i.cmd.quiet {
+		w.sink.paths = append(w.sink.paths, roots...)
+	}
 	for len(args) > 0 {
 		flag, ok := args[0].Text()
 		args = args[1:]
@@ -65,6 +69,19 @@ func (w *walker) find(i invocation) []string {
 	return w.dirs
 }
 
+// startingPoint are the words of find with the directory that it begins in
+// where none is named.
+func (w *walker) startingPoint(i invocation) []Word {
+	if i.cmd.Name == "find" && !slices.ContainsFunc(i.cmd.Args, filesFrom) && slices.Equal(w.findRoots(i, i.cmd.Args), []string{"./{}"}) &&
+		!slices.ContainsFunc(i.cmd.Args, func(a Word) bool { s, ok := a.Text(); return ok && s == "." }) {
+		return append([]Word{lit(".")}, i.cmd.Args...)
+	}
+	return i.cmd.Args
+}
+
+// filesFrom reports find's flag for a file with the paths to begin in.
+func filesFrom(a Word) bool { s, ok := a.Text(); return ok && s == "-files0-from" }
+
 // attachedExec reports fd's -x or --exec in a form that is not taken apart.
 func attachedExec(flag string) bool {
 	short := strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--")
@@ -73,7 +90,7 @@ func attachedExec(flag string) bool {
 
 // findRoots are paths that stand for what find finds; nil where not known.
 func (w *walker) findRoots(i invocation, args []Word) []string {
-	if i.cmd.Name != "find" {
+	if i.cmd.Name != "find" || slices.ContainsFunc(args, filesFrom) {
 		return nil
 	}
 	roots := []string{}

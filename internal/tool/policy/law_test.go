@@ -168,11 +168,7 @@ func FuzzJudge(f *testing.F) {
 			f.Add(c.script)
 		}
 	}
-	rules, err := Default()
-	if err != nil {
-		f.Fatal(err)
-	}
-	p, err := New(rules)
+	p, err := New(Default())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -50,6 +50,8 @@ type Rule struct {
 
 	Match    []string // scripts with a command that the rule fits for certain
 	NotMatch []string // scripts with none that it fits, or may fit where it does not allow
+
+	sound bool // one of Default's, checked when the program was made
 }
 
 // Reason says why, to people and to the model.
@@ -108,6 +110,11 @@ func (r *Rule) fits(c *Command, p Place) truth {
 	if c.Opaque != "" && len(r.Opaque)+len(r.CodeFrom) == 0 && (r.Decision == Allow || r.aboutProgram()) {
 		return no // what an opaque command is called says nothing
 	}
+	// Most rules are about other programs, and one claim that does not hold is
+	// enough: the cheapest one is asked first.
+	if len(r.Programs) > 0 && !r.program(c) {
+		return no
+	}
 	return all(
 		given(r.Opaque, func() truth {
 			return known(c.Opaque != "" && (slices.Contains(r.Opaque, "any") || slices.Contains(r.Opaque, string(c.Opaque))))
@@ -115,7 +122,6 @@ func (r *Rule) fits(c *Command, p Place) truth {
 		given(r.CodeFrom, func() truth {
 			return known(c.Opaque != "" && slices.ContainsFunc(c.From, func(n string) bool { return matches(r.CodeFrom, n) }))
 		}),
-		given(r.Programs, func() truth { return known(r.program(c)) }),
 		given(r.NotPrograms, func() truth { return known(!matches(r.NotPrograms, c.Name)) }),
 		given(r.From, func() truth {
 			return known(strings.Contains(c.Path, "/") && within(p.classify(lit(c.Path), c.dirs), r.From))

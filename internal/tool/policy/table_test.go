@@ -153,7 +153,7 @@ var verdicts = []struct {
 	{"builtin command git push", Forbid, "git-push"},
 	{"exec git push", Forbid, "git-push"},
 	{"exec -a x git push", Forbid, "git-push"},
-	{"echo push | xargs git", Ask, "git-push"},
+	{"echo push | xargs git", Forbid, "git-push"},
 	{"echo origin | xargs git push", Forbid, "git-push"},
 	{"echo origin | xargs -n1 -I{} git push {}", Forbid, "git-push"},
 	{"xargs -P4 sh -c 'git push' _", Forbid, "git-push"},
@@ -223,7 +223,8 @@ var verdicts = []struct {
 	{"rm -rf ../.*", Forbid, "delete-root"},
 	{"cd / && rm -rf usr", Forbid, "delete-root"},
 	{"for d in / /etc; do rm -rf $d; done", Forbid, "delete-root"},
-	{"find / -delete", Ask, "find-elsewhere"},
+	{"find / -delete", Forbid, "find-delete-root"},
+	{"find /opt/x/y -name x -delete", Ask, "find-elsewhere"},
 	{"rm -rf .", Ask, "delete-tree"},
 	{"rm -rf *", Ask, "delete-tree"},
 	{"rm -rf \"$DIR/\"", Ask, "files-elsewhere"},
@@ -315,7 +316,8 @@ var verdicts = []struct {
 	{"sh -c \"$X\"", Ask, "opaque"},
 	{"sh -c \"ls $X\"", Ask, "opaque"},
 	{"echo cm0= | base64 -d | sh", Ask, "opaque"},
-	{"printf 'rm' | bash", Ask, "opaque"},
+	{"printf 'rm %d' 3 | bash", Ask, "opaque"},
+	{"printf 'rm' | bash", Allow, ""},
 	{"cat x | sh", Ask, "opaque"},
 	{"bash -s <&3", Ask, "opaque"},
 	{"exec $SHELL", Ask, "opaque"},
@@ -363,10 +365,7 @@ func nestedEval(n int) string {
 
 func defaultPolicy(t testing.TB) *Policy {
 	t.Helper()
-	rules, err := Default()
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := Default()
 	p, err := New(rules)
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -36,6 +35,8 @@ type reader struct {
 	parsed int // bytes
 	values int // bytes of the words that were put together
 	over   bool
+
+	trapped bool // something may run, and print, between any two commands
 }
 
 // walker reads one script: the given one, or one within it.
@@ -52,12 +53,13 @@ type walker struct {
 	src     string
 
 	level   int
-	certain bool     // what is walked now is run once, surely, in this process
-	loops   int      // loops and functions around what is walked now
-	piped   []string // programs whose output is the standard input here; nil: none
-	moves   bool     // a command that changes the directory was met
-	roams   bool     // one was met in a loop or function
-	settled bool     // second pass: moves and roams are known
+	certain bool    // what is walked now is run once, surely, in this process
+	loops   int     // loops and functions around what is walked now
+	stdin   input   // of what is walked now
+	sink    *saying // what the commands here print goes into it; nil: nobody reads it
+	moves   bool    // a command that changes the directory was met
+	roams   bool    // one was met in a loop or function
+	settled bool    // second pass: moves and roams are known
 }
 
 // script walks a whole script, twice where directories change in a way that
@@ -123,6 +125,10 @@ func endsOpen(text string) bool {
 
 func (w *walker) pass(file *syntax.File) {
 	dirs, mark, funcs := w.dirs, len(w.out), w.funcs
+	var said saying
+	if w.sink != nil {
+		said = *w.sink
+	}
 	for range 2 {
 		w.vars, w.certain, w.dirs = newVariables(file), true, dirs
 		w.funcs = map[string]bool{}
@@ -134,6 +140,9 @@ func (w *walker) pass(file *syntax.File) {
 			return
 		}
 		w.settled, w.out = true, w.out[:mark]
+		if w.sink != nil {
+			*w.sink = said
+		}
 	}
 }
 
@@ -213,6 +222,7 @@ func (w *walker) stmt(s *syntax.Stmt) (success []string) {
 	}
 	defer func() { w.level-- }()
 	if s.Background || s.Coprocess {
+		w.sink.doubt()
 		w.subshell(func() { w.command(s) })
 		return w.dirs
 	}
@@ -246,17 +256,25 @@ func (w *walker) command(s *syntax.Stmt) (success []string) {
 	case *syntax.BinaryCmd:
 		return w.binary(c, s)
 	}
-	piped := w.piped
+	stdin, sink := w.stdin, w.sink
 	if len(s.Redirs) > 0 {
 		at := w.at(s)
 		in, _ := w.redirects(s.Redirs, &at)
 		w.add(at, w.dirs)
 		if in.given {
-			w.piped = append([]string{}, in.from...)
+			w.stdin = in.shared()
+		}
+		if at.quiet {
+			w.sink = nil
 		}
 	}
+	switch s.Cmd.(type) {
+	case *syntax.Block, *syntax.Subshell:
+	default:
+		w.sink.doubt()
+	}
 	w.compound(s.Cmd)
-	w.piped = piped
+	w.stdin, w.sink = stdin, sink
 	return w.dirs
 }
 
@@ -266,6 +284,9 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *syntax.Stmt) (success []string) 
 		at := w.at(s)
 		w.redirects(s.Redirs, &at)
 		w.add(at, w.dirs)
+	}
+	if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
+		w.sink.doubt()
 	}
 	switch c.Op {
 	case syntax.AndStmt:
@@ -279,29 +300,11 @@ func (w *walker) binary(c *syntax.BinaryCmd, s *syntax.Stmt) (success []string) 
 		var second []string
 		w.branch(func() { second = w.stmt(c.Y) })
 		success, w.dirs = join(first, second), join(first, w.dirs)
-	default: // pipes: both sides are processes of their own
-		mark := len(w.out)
-		w.subshell(func() { w.stmt(c.X) })
-		piped := w.piped
-		w.piped = programs(w.out[min(mark, len(w.out)):])
-		w.subshell(func() { w.stmt(c.Y) })
-		w.piped, success = piped, w.dirs
+	default:
+		w.pipe(c)
+		success = w.dirs
 	}
 	return success
-}
-
-// programs names the programs of commands, for those who read their output;
-// never nil.
-func programs(all []Command) []string {
-	names := []string{}
-	for _, c := range all {
-		for _, n := range append([]string{c.Name}, c.From...) {
-			if n != "" && len(names) < 50 && !slices.Contains(names, n) {
-				names = append(names, n)
-			}
-		}
-	}
-	return names
 }
 
 // compound walks everything but simple commands and lists.
@@ -342,10 +345,10 @@ func (w *walker) compound(c syntax.Command) {
 		at := w.at(c)
 		at.Opaque = OpaqueSyntax
 		w.add(at, nil)
-		piped := w.piped
-		w.piped = []string{"coproc"} // whatever the script writes to it
+		stdin := w.stdin
+		w.stdin = input{given: true, from: []string{"coproc"}} // whatever the script writes to it
 		w.subshell(func() { w.stmt(c.Stmt) })
-		w.piped = piped
+		w.stdin = stdin
 	case *syntax.DeclClause:
 		w.declare(c)
 	case nil:
@@ -420,14 +423,14 @@ func (w *walker) function(c *syntax.FuncDecl) {
 		at.Opaque = OpaqueAlias
 		w.add(at, nil)
 	}
-	dirs, piped := w.dirs, w.piped
+	dirs, stdin := w.dirs, w.stdin
 	if w.settled && w.moves {
 		w.dirs = nil
 	}
 	w.loops++
 	w.branch(func() { w.stmt(c.Body) })
 	w.loops--
-	w.dirs, w.piped = dirs, piped
+	w.dirs, w.stdin = dirs, stdin
 }
 
 // declare walks export, declare and their like.

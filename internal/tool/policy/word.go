@@ -115,6 +115,17 @@ type value struct {
 
 // add appends what a part is worth.
 func (v *value) add(next value) {
+	before := v.raw()
+	v.join(next)
+	if _, ok := v.Text(); !ok {
+		after := next.raw()
+		if v.rough = ""; len(before)+len(after) <= maxKnown {
+			v.rough = before + after
+		}
+	}
+}
+
+func (v *value) join(next value) {
 	v.glob, v.Many = v.glob || next.glob, v.Many || next.Many
 	if !v.Exact && len(v.Alts) == 0 {
 		return
@@ -348,10 +359,10 @@ func isDigit(c byte, base int) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
 }
 
-// document returns the text of a here-document's body, if it is known.
-func (w *walker) document(body *syntax.Word, quoted bool) (string, bool) {
+// document returns the text of a here-document's body.
+func (w *walker) document(body *syntax.Word, quoted bool) Word {
 	if body == nil {
-		return "", true
+		return lit("")
 	}
 	v := value{Word: lit("")}
 	for _, p := range body.Parts {
@@ -365,7 +376,7 @@ func (w *walker) document(body *syntax.Word, quoted bool) (string, bool) {
 		}
 		v.add(w.part(p, true))
 	}
-	return v.Text()
+	return v.Word
 }
 
 // base returns the program of a command word.

@@ -26,6 +26,7 @@ type wrapper struct {
 	here    bool     // the command runs in the shell's own process
 	script  []string // flags whose value is a script: script -c
 	idle    bool     // without a command it does something of its own
+	split   []string // flags whose value is taken apart into words that stand before the others
 }
 
 // wrappers are the programs that run their arguments.
@@ -33,7 +34,7 @@ var wrappers = map[string]*wrapper{
 	"command":          {flags: "p", nothing: "vV", here: true},
 	"builtin":          {here: true},
 	"exec":             {flags: "cl", values: "a", here: true},
-	"env":              {flags: "i0v", values: "uC", long: []string{"--ignore-environment", "--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal", "--list-signal-handling"}, longs: []string{"--unset", "--chdir"}, assigns: true, chdir: []string{"-C", "--chdir"}, idle: true},
+	"env":              {flags: "i0v", values: "uC", long: []string{"--ignore-environment", "--null", "--debug", "--block-signal", "--default-signal", "--ignore-signal", "--list-signal-handling"}, longs: []string{"--unset", "--chdir"}, assigns: true, chdir: []string{"-C", "--chdir"}, idle: true, split: []string{"-S", "--split-string"}},
 	"timeout":          {flags: "vpf", values: "sk", long: []string{"--foreground", "--preserve-status", "--verbose"}, longs: []string{"--signal", "--kill-after"}, skip: 1},
 	"gtimeout":         {flags: "vpf", values: "sk", long: []string{"--foreground", "--preserve-status", "--verbose"}, longs: []string{"--signal", "--kill-after"}, skip: 1},
 	"nice":             {values: "n", longs: []string{"--adjustment"}, numbers: true, idle: true},
@@ -104,10 +105,11 @@ func (w *walker) unwrap(i invocation, wr *wrapper) []string {
 		}
 		return w.opaque(i, OpaqueName)
 	case inner == nil: // it runs nothing
+		w.sink.doubt()
 		w.add(i.cmd, i.dirs)
 		return w.dirs
 	}
-	next := invocation{argv: inner, cmd: i.cmd, in: i.in, from: i.from, dirs: i.dirs, here: i.here && wr.here}
+	next := invocation{argv: inner, cmd: i.cmd, in: i.in, from: i.from, said: i.said, dirs: i.dirs, here: i.here && wr.here}
 	next.cmd.Via = append(slices.Clone(i.cmd.Via), i.cmd.Name)
 	next.cmd.function = false
 	if wr.kept {
@@ -126,6 +128,11 @@ func (w *walker) unwrap(i invocation, wr *wrapper) []string {
 	if i.cmd.Name == "exec" && i.here && w.certain {
 		defer func() { w.dirs = []string{} }()
 	}
+	for _, argv := range i.single {
+		one := next
+		one.argv, one.here = argv, false
+		w.exec(one)
+	}
 	return w.exec(next)
 }
 
@@ -139,7 +146,11 @@ func (w *walker) joined(i invocation, via string) []string {
 	}
 	all, ok := texts(slices.DeleteFunc(slices.Clone(words), func(a Word) bool { return fed && a.Many && len(a.Alts) == 0 }))
 	if !ok || len(all) == 0 {
-		w.opaque(i, OpaqueScript)
+		rough := make([]string, len(words))
+		for k, a := range words {
+			rough[k] = a.raw()
+		}
+		w.unseen(i, OpaqueScript, strings.Join(rough, " "))
 		all = leading(words)
 	}
 	script := strings.Join(all, " ")
@@ -156,7 +167,7 @@ func (w *walker) joined(i invocation, via string) []string {
 // strip returns the words that a wrapper runs, nil where it runs nothing;
 // problem says that nobody can tell.
 func (w *walker) strip(i *invocation, wr *wrapper) (inner []Word, problem bool) {
-	p := stripper{w: w, i: i, wr: wr, args: i.argv[1:]}
+	p := stripper{w: w, i: i, wr: wr, args: i.argv[1:], plain: true}
 	if len(wr.verbs) > 0 {
 		if stop, problem := p.flags(); stop {
 			return nil, problem
@@ -206,18 +217,21 @@ func (w *walker) strip(i *invocation, wr *wrapper) (inner []Word, problem bool) 
 		return nil, false
 	}
 	if wr.fed {
-		return p.feed(), false
+		inner, i.single = p.feed()
+		return inner, false
 	}
 	return p.args, false
 }
 
 // stripper takes the flags of a wrapper off its command line.
 type stripper struct {
-	w     *walker
-	i     *invocation
-	wr    *wrapper
-	args  []Word
-	token string // of xargs -I
+	w                       *walker
+	i                       *invocation
+	wr                      *wrapper
+	args                    []Word
+	token                   string // of xargs -I
+	nul, batches, elsewhere bool   // xargs -0; -n, -L, -l; -a
+	plain                   bool   // nothing else says how the input is read
 }
 
 // flags takes leading flags off; stop says that there is no command after
@@ -264,6 +278,12 @@ func (p *stripper) longFlag(s string) (stop, problem bool) {
 			v, p.args = p.args[0], p.args[1:]
 		}
 		return p.runValue(v)
+	case slices.Contains(p.wr.split, name) && (attached || len(p.args) > 0):
+		v := lit(value)
+		if !attached {
+			v, p.args = p.args[0], p.args[1:]
+		}
+		return p.splitText(v)
 	case slices.Contains(p.wr.longs, name):
 		v := lit(value)
 		if !attached {
@@ -274,6 +294,7 @@ func (p *stripper) longFlag(s string) (stop, problem bool) {
 		}
 		return p.value(name, v)
 	case slices.Contains(p.wr.long, name):
+		p.reads(name)
 		return false, false
 	case name == "--help" || name == "--version":
 		return true, false
@@ -288,7 +309,7 @@ func (p *stripper) shortFlags(s string) (stop, problem bool) {
 	for k := 1; k < len(s); k++ {
 		letter := s[k : k+1]
 		flag := "-" + letter
-		takes := strings.Contains(p.wr.values, letter) || slices.Contains(p.wr.script, flag)
+		takes := strings.Contains(p.wr.values, letter) || slices.Contains(p.wr.script, flag) || slices.Contains(p.wr.split, flag)
 		switch {
 		case strings.Contains(p.wr.nothing, letter):
 			return true, false
@@ -303,8 +324,12 @@ func (p *stripper) shortFlags(s string) (stop, problem bool) {
 			if slices.Contains(p.wr.script, flag) {
 				return p.runValue(v)
 			}
+			if slices.Contains(p.wr.split, flag) {
+				return p.splitText(v)
+			}
 			return p.value(flag, v)
 		case strings.Contains(p.wr.flags, letter):
+			p.reads(flag)
 		default:
 			return true, true
 		}
@@ -316,6 +341,7 @@ func (p *stripper) shortFlags(s string) (stop, problem bool) {
 func (p *stripper) runValue(v Word) (stop, problem bool) {
 	text, ok := v.Text()
 	if !ok {
+		p.w.fragments(*p.i, v.raw())
 		return true, true
 	}
 	p.w.runScript(*p.i, text, true, p.i.cmd.Name)
@@ -327,6 +353,7 @@ func (p *stripper) value(flag string, v Word) (stop, problem bool) {
 	if v.Many {
 		return true, true
 	}
+	p.reads(flag)
 	if flag == p.wr.replace || flag == "--replace" && p.wr.replace != "" {
 		s, ok := v.Text()
 		if !ok || s == "" {
@@ -344,18 +371,23 @@ func (p *stripper) value(flag string, v Word) (stop, problem bool) {
 	return false, false
 }
 
-// feed adds what comes from the wrapper's input to its command.
-func (p *stripper) feed() []Word {
-	out := slices.Clone(p.args)
-	p.i.from = append(slices.Clone(p.i.from), p.i.in.from...)
-	p.i.in = input{}
-	if p.token != "" {
-		for k, a := range out {
-			out[k] = without(a, p.token, nil)
-		}
-		return out
+// reads notes what a flag of xargs or parallel says of the input.
+func (p *stripper) reads(flag string) {
+	if !p.wr.fed {
+		return
 	}
-	return append(out, Word{Many: true})
+	switch flag {
+	case "-0", "--null":
+		p.nul = true
+	case "-n", "--max-args", "-N", "-s", "--max-chars":
+		p.batches = true
+	case "-L", "-l", "--max-lines":
+		p.batches = true
+	case "-a", "--arg-file":
+		p.elsewhere = true
+	case "-d", "-E", "-e", "--delimiter", "--eof", "--colsep":
+		p.plain = false
+	}
 }
 
 // without returns a with every mention of token replaced by what is not known,

@@ -1,0 +1,437 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// trust tells whose words count. It asks the forge once for each person.
+type trust struct {
+	host *Host
+	repo forge.Repo
+	seen map[int64]forge.Permission
+}
+
+func (r *run) trust() *trust {
+	if r.trusted == nil {
+		r.trusted = &trust{r.Host, forge.RepoOf(r.ledger.Metadata().TaskKey), map[int64]forge.Permission{}}
+	}
+	return r.trusted
+}
+
+// may reports whether a person may ask for work in the repository. Where the
+// forge cannot be asked, the error says so and nobody may.
+func (t *trust) may(ctx context.Context, p forge.Person) (bool, error) {
+	if p.ID == 0 && t.host.Source() != "folder" || p.Bot {
+		return false, nil
+	}
+	have, ok := t.seen[p.ID]
+	if !ok {
+		var err error
+		if have, err = t.host.Permission(ctx, t.repo, p); err != nil {
+			return false, err
+		}
+		t.seen[p.ID] = have
+	}
+	return have >= t.host.Least, nil
+}
+
+// hosted reads what is asked for at the forge and what was said about it, as
+// the model is to see it; before is what an earlier run has heard.
+func (r *run) hosted(ctx context.Context, before *heardBefore) (m matter, err error) {
+	it, err := r.item(ctx)
+	if err != nil {
+		return m, err
+	}
+	ask := r.job.Ask
+	key := r.ledger.Metadata().TaskKey
+	m = matter{id: "#" + it.Key.ID + " of " + forge.RepoOf(key).String(), title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, labels: r.foreign(it.Labels)}
+	if it.Pull != nil {
+		m.pull = it.Pull
+	}
+	if m.outsider, err = r.outsider(ctx, it.Author); err != nil {
+		return m, err
+	}
+	if m.outsider {
+		if err := r.stranger("the author of " + it.Key.ID); err != nil {
+			return m, err
+		}
+	}
+	by := it.Author.Login
+	if m.changed = m.outsider && ask.Text != "" && ask.Text != TextOf(it); ask.EditedBy != "" {
+		m.changed, by = true, ask.EditedBy
+		if err := r.stranger("@" + by); err != nil {
+			return m, err
+		}
+	}
+	if m.changed && r.Host.Omit {
+		return m, &taskError{i18n.E("agent.changed", ref(key), by)}
+	}
+	m.again = r.place.There && it.Pull == nil
+	comments, left, err := r.Host.Comments(ctx, key)
+	if err != nil {
+		return m, err
+	}
+	m.left = left
+	for _, c := range comments {
+		h, err := r.heard(ctx, c)
+		if err != nil {
+			return m, err
+		}
+		if err := r.note(c); err != nil {
+			return m, err
+		}
+		if h == nil {
+			continue
+		}
+		if before.covers(c) {
+			m.earlier++
+			continue
+		}
+		if late := c.Created.After(ask.At) || c.Edited.After(ask.At); late && !h.untrusted {
+			h.untrusted, h.why = true, "written or edited after the work was asked for"
+		}
+		if h.untrusted && r.Host.Omit {
+			m.omitted++
+			continue
+		}
+		m.remarks = append(m.remarks, *h)
+	}
+	if it.Pull != nil {
+		runs, err := r.Host.CheckRuns(ctx, forge.RepoOf(key), it.Pull.Head.Commit)
+		if err != nil && !forge.Is(err, forge.Forbidden) && !forge.Is(err, forge.NotFound) {
+			return m, err
+		}
+		if m.ci = runs; forge.Is(err, forge.Forbidden) {
+			m.ciUnread = true
+			r.log.Warn("Not all checks of the pull request may be read: " + err.Error())
+		}
+		if slices.ContainsFunc(runs, func(c forge.CheckRun) bool { return c.State == forge.CheckFailed }) {
+			if err := r.stranger("the failed checks of " + it.Key.ID); err != nil { // whoever wrote what they ran
+				return m, err
+			}
+		}
+	}
+	return m, nil
+}
+
+// outsider reports whether a person may not ask for work in the repository.
+func (r *run) outsider(ctx context.Context, p forge.Person) (bool, error) {
+	may, err := r.trust().may(ctx, p)
+	return !may, err
+}
+
+// stranger tells the broker that the run reads what a stranger wrote.
+func (r *run) stranger(who string) error {
+	return r.door.Report(broker.Fact{Leg: broker.Untrusted, What: broker.StrangerText, Detail: who})
+}
+
+// heard is a comment as the model is to see it; nil for one that says nothing to
+// it: our own, those of bots, those that only give a command.
+func (r *run) heard(ctx context.Context, c forge.Comment) (*remark, error) {
+	if c.Marker != "" || c.Author.Bot {
+		return nil, nil
+	}
+	self, err := r.Host.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Author.ID == self.ID && c.Author.ID != 0 {
+		return nil, nil
+	}
+	text := strings.TrimSpace(broker.Visible(c.Body))
+	if _, rest, is := Command(text); is {
+		text = rest
+	}
+	if text == "" && (c.Kind != forge.Review || c.Verdict == forge.Commented) {
+		return nil, nil
+	}
+	h := &remark{author: c.Author.Login, text: text, where: where(c)}
+	if h.untrusted, err = r.outsider(ctx, c.Author); err != nil {
+		return nil, err
+	}
+	if h.untrusted {
+		h.why = "by somebody who may not ask for work here"
+		if err := r.stranger("@" + c.Author.Login); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// where says what a comment is about.
+func where(c forge.Comment) string {
+	switch c.Kind {
+	case forge.Review:
+		return "review: " + strings.ReplaceAll(c.Verdict, "_", " ")
+	case forge.Line:
+		if c.Line > 0 {
+			return fmt.Sprintf("on %s:%d", c.Path, c.Line)
+		}
+		return "on " + c.Path
+	}
+	return ""
+}
+
+// foreign are the labels that are not ours.
+func (r *run) foreign(labels []string) (rest []string) {
+	for _, l := range labels {
+		if !r.Host.Labels.ours(l) {
+			rest = append(rest, l)
+		}
+	}
+	return rest
+}
+
+// ours reports whether a label is one of those that show how a task stands.
+func (l Labels) ours(name string) bool {
+	if strings.EqualFold(name, l.Trigger) {
+		return true
+	}
+	for _, own := range l.Status {
+		if strings.EqualFold(name, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// The commands that comments give.
+const (
+	CommandStop   = "stop"
+	CommandPause  = "pause"
+	CommandResume = "resume"
+	CommandRetry  = "retry"
+)
+
+// Command reads the command that a comment begins with, a line "/stop", "/pause",
+// "/resume" or "/retry", and returns what follows that line.
+func Command(body string) (command, rest string, ok bool) {
+	first, rest, _ := strings.Cut(strings.TrimSpace(body), "\n")
+	name, _ := strings.CutPrefix(strings.TrimSpace(first), "/")
+	switch name {
+	case CommandStop, CommandPause, CommandResume, CommandRetry:
+		return name, strings.TrimSpace(rest), strings.HasPrefix(strings.TrimSpace(first), "/")
+	}
+	return "", body, false
+}
+
+// ref names a task for people: owner/repo#12.
+func ref(k task.Key) string { return k.Owner + "/" + k.Repo + "#" + k.ID }
+
+// unreachable tells that the forge cannot be asked now, and may be later.
+func unreachable(err error) bool {
+	var e *forge.Error
+	return errors.As(err, &e) && e.Kind.Passing()
+}
+
+// later tells that what a run on a forge needs at its start cannot be had now,
+// for a reason that passes or that an administrator mends.
+func later(err error) bool {
+	return silent(err) || barred(err) || errors.As(err, new(*owedError))
+}
+
+// silent tells that the forge has nothing to say to anybody now, or not to us.
+func silent(err error) bool {
+	return unreachable(err) || forge.Is(err, forge.Unauthorized) || workspace.Unreachable(err) || workspace.Denied(err)
+}
+
+// barred tells that the forge answers, and refuses what was asked of it for as
+// long as nobody changes what we may do there.
+func barred(err error) bool {
+	return forge.Is(err, forge.Forbidden) || forge.Is(err, forge.NotFound) || workspace.Barred(err)
+}
+
+// heardFile holds which comments a run has heard, and in which edition.
+const heardFile = "heard.jsonl"
+
+// note records that a comment, as it stands, was told or need not be.
+func (r *run) note(c forge.Comment) error {
+	if r.known[c.ID].Equal(c.Edited) {
+		return nil
+	}
+	if r.known == nil {
+		r.known = map[string]time.Time{}
+	}
+	r.known[c.ID] = c.Edited
+	return r.appendTo(heardFile, noted{c.ID, c.Edited})
+}
+
+// appendTo appends v as a line to a file of the context that the agent keeps.
+func (r *run) appendTo(name string, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	f, err := r.Store.FS.OpenAppend(filepath.Join(r.ledger.Dir(), name))
+	if err != nil {
+		return err
+	}
+	_, err = f.Append(append(raw, '\n'))
+	return errors.Join(err, f.Close())
+}
+
+// noted is a line of heardFile.
+type noted struct {
+	ID     string    `json:"id"`
+	Edited time.Time `json:"edited"`
+}
+
+// readHeard reads what earlier owners heard. A line that was torn is as one that
+// was never written: what it says is heard twice.
+func (r *run) readHeard() (err error) {
+	r.known, err = readNoted(r.ledger.Dir())
+	return err
+}
+
+// readNoted reads the heardFile of a context; nil where there is none.
+func readNoted(dir string) (map[string]time.Time, error) {
+	raw, err := os.ReadFile(filepath.Join(dir, heardFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what was heard: %w", err)
+	}
+	known := map[string]time.Time{}
+	for line := range strings.Lines(string(raw)) {
+		var n noted
+		if json.Unmarshal([]byte(line), &n) == nil {
+			known[n.ID] = n.Edited
+		}
+	}
+	return known, nil
+}
+
+// Heard reports whether the run of a context has heard a comment in an edition
+// that is as new.
+func Heard(dir, id string, edited time.Time) (bool, error) {
+	known, err := readNoted(dir)
+	at, ok := known[id]
+	return ok && !edited.After(at), err
+}
+
+// maxStrangers is how many comments that nobody vouches for an owner tells its
+// run while it works.
+const maxStrangers = 50
+
+// deafTime is how long a run goes on without asking what was said, after the
+// forge did not answer.
+const deafTime = time.Minute
+
+// deaf puts off what was said: the work needs no forge, and what was said is
+// there when it answers again.
+func (r *run) deaf(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	r.log.Warn("What was said cannot be heard yet: " + err.Error())
+	r.deafUntil = r.Now().Add(deafTime)
+	return nil
+}
+
+// news is what people have said since the run last looked, for the model.
+// Comments that were handed out are noted the next time: a kill in between
+// tells them twice, never not at all.
+func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
+	for _, c := range r.telling {
+		if err := r.note(c); err != nil {
+			return nil, err
+		}
+	}
+	r.telling = nil
+	key := r.ledger.Metadata().TaskKey
+	if r.Signals != nil {
+		r.inbox = append(r.inbox, r.Signals(key)...)
+	}
+	if r.Now().Before(r.deafUntil) {
+		return nil, nil
+	}
+	if !r.caughtUp { // what was said while nobody worked on it
+		missed, _, err := r.Host.Comments(ctx, key)
+		if err != nil {
+			return nil, r.deaf(ctx, err)
+		}
+		r.caughtUp = true
+		r.inbox = append(r.inbox, missed...)
+	}
+	r.inbox = editions(r.inbox)
+	var said []remark
+	var telling []forge.Comment
+	for _, c := range r.inbox {
+		at, before := r.known[c.ID]
+		if before && !c.Edited.After(at) {
+			continue
+		}
+		h, err := r.heard(ctx, c)
+		if err != nil {
+			return nil, r.deaf(ctx, err) // it stays in the inbox
+		}
+		telling = append(telling, c)
+		if h == nil || h.untrusted && (r.Host.Omit || r.strangers >= maxStrangers) {
+			continue
+		}
+		if h.untrusted {
+			r.strangers++
+		} else {
+			r.weighty = true
+		}
+		if before {
+			h.where = strings.TrimPrefix(h.where+", edited", ", ")
+		}
+		said = append(said, *h)
+	}
+	r.inbox, r.telling, r.toldAfter = nil, telling, r.ledger.LastSeq()
+	if len(said) == 0 {
+		return nil, nil
+	}
+	r.log.Info("Heard while running", "comments", len(said))
+	return newsMessages(said, min(maxIssueText, r.Window)), nil
+}
+
+// toldLast notes, at the end of an owner's work, what it told last: the next owner, or
+// the next run, need not tell it again. What stands in no message yet was not told.
+func (r *run) toldLast() error {
+	if r.ledger.LastSeq() == r.toldAfter {
+		return nil
+	}
+	var err error
+	for _, c := range r.telling {
+		err = errors.Join(err, r.note(c))
+	}
+	r.telling = nil
+	return err
+}
+
+// editions leaves of each comment the newest edition, at the place of the first:
+// one may have come by two ways.
+func editions(all []forge.Comment) []forge.Comment {
+	var kept []forge.Comment
+	at := map[string]int{}
+	for _, c := range all {
+		n, ok := at[c.ID]
+		switch {
+		case !ok:
+			at[c.ID] = len(kept)
+			kept = append(kept, c)
+		case c.Edited.After(kept[n].Edited):
+			kept[n] = c
+		}
+	}
+	return kept
+}

@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/scan"
+	"toritsugi/internal/turn"
+)
+
+// Planning is how runs are led: by a plan.
+type Planning struct {
+	Settings  planning.Settings
+	Prompts   planning.Prompts
+	Directory string               // of the histories; "" keeps each in its context
+	Inherit   planning.Inheritance // what is taken over from earlier runs
+	Complete  bool                 // a run that leaves points open completes with them, and does not fail
+}
+
+// leader takes a run to the model's last word.
+type leader interface {
+	// Run works until the model says that all is done.
+	Run(ctx context.Context) (words string, err error)
+	// Verify has the result judged.
+	Verify(ctx context.Context) (planning.Result, error)
+}
+
+// plain is the loop of model and tools, without a plan.
+type plain struct{ *turn.Loop }
+
+// Run implements leader.
+func (p plain) Run(ctx context.Context) (string, error) {
+	last := p.Window.Last()
+	if turn.Final(last) {
+		return last.Content, nil
+	}
+	last, err := p.Loop.Run(ctx)
+	return last.Content, err
+}
+
+// Verify implements leader.
+func (plain) Verify(context.Context) (planning.Result, error) { return planning.Result{}, nil }
+
+// planned is a run that a plan leads.
+type planned struct {
+	*planning.Lead
+	r *run
+}
+
+// Run implements leader.
+func (p planned) Run(ctx context.Context) (string, error) {
+	_, err := p.Lead.Run(ctx)
+	return p.Words(), err
+}
+
+// Verify implements leader.
+func (p planned) Verify(ctx context.Context) (planning.Result, error) {
+	return p.Lead.Verify(ctx, p.r.proof())
+}
+
+// plans reports whether a plan leads the run: decided when it begins, for the
+// system prompt says so.
+func (r *run) plans() bool {
+	if r.Planning == nil {
+		return false
+	}
+	if !r.front.Whole {
+		return true
+	}
+	_, err := os.Stat(r.historyPath())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// historyFile is where the planning history lies, relative to the context.
+func (r *run) historyFile() string {
+	return planning.HistoryFile(r.Store.BaseDir, r.Planning.Directory, r.ledger.UUID())
+}
+
+func (r *run) historyPath() string {
+	file := r.historyFile()
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(r.ledger.Dir(), file)
+}
+
+// openHistory opens the planning history, before the first message tells the
+// model of planning.
+func (r *run) openHistory() error {
+	h, mended, err := planning.OpenHistory(r.ledger, planning.HistoryOptions{File: r.historyFile(), Now: r.Now, Lazy: true,
+		Warn: func(d planning.Damage) { r.log.Warn("The planning history: " + r.Store.Redact(d.String())) }})
+	for _, m := range mended {
+		r.log.Warn("The planning history was mended: " + r.Store.Redact(m))
+	}
+	r.history = h
+	return err
+}
+
+// rules are what the system prompt says beside what it says in every run.
+func (r *run) rules() string {
+	if r.history == nil {
+		return r.about
+	}
+	return "\n" + r.Planning.Prompts.System() + r.about
+}
+
+// lead opens what leads the run.
+func (r *run) lead(loop *turn.Loop) (leader, error) {
+	if r.history == nil {
+		return plain{loop}, nil
+	}
+	s := r.Planning.Settings
+	s.Past = r.lessons
+	l, err := planning.Open(r.ledger, r.history, loop, r.Planning.Prompts, s, oneLine(r.ledger.Metadata().Title), r.log)
+	if err != nil {
+		return nil, err
+	}
+	r.led.Store(l)
+	return planned{l, r}, nil
+}
+
+// proof is what is known of the work from others than the model.
+func (r *run) proof() planning.Evidence {
+	var e planning.Evidence
+	for _, c := range r.after {
+		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output}
+		for _, b := range r.before {
+			if b.Command == c.Command {
+				p.HasBase, p.BaseExitCode = true, b.ExitCode
+			}
+		}
+		e.Checks = append(e.Checks, p)
+	}
+	e.Changed = r.report.Files
+	for _, k := range scan.Kinds() {
+		for _, f := range r.review.Findings {
+			if f.Kind == k {
+				e.Findings = append(e.Findings, r.finding(i18n.English, f))
+			}
+		}
+	}
+	return e
+}
+
+// openPointsError ends a run whose result does not pass.
+type openPointsError struct{ points []string }
+
+func (e *openPointsError) Error() string {
+	return "the verification leaves points open: " + strings.Join(e.points, "; ")
+}
+
+// openPoints are those in a sentence.
+func openPoints(points []string) string {
+	var all []string
+	for _, p := range points[:min(len(points), shownPoints)] {
+		all = append(all, cutLine(oneLine(p)))
+	}
+	if more := len(points) - shownPoints; more > 0 {
+		all = append(all, "…")
+	}
+	return strings.Join(all, "; ")
+}
+
+// shownPoints is how many open points a reason names.
+const shownPoints = 5
+
+var _ planning.Ledger = (*contextstore.Context)(nil)

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"toritsugi/internal/memory"
+	"toritsugi/internal/planning"
+)
+
+// lessonsFile is what a run with planning was told of earlier ones, part by part
+// (inherit §10): settled as it begins, for the runs it comes from may be gone when
+// it is taken up.
+const lessonsFile = "lessons.json"
+
+// past is a memory.Heir's Plans: it reads what earlier runs left of their
+// planning.
+func (r *run) past(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
+	o := r.Planning.Inherit
+	o.File = r.Inheritance.HistoryOf
+	o.Warn = func(uuid string, err error) {
+		r.log.Warn("The planning of an earlier run is not wholly read", "earlier", uuid, "error", r.Store.Redact(err.Error()))
+	}
+	var used []memory.Ancestor
+	r.lessons, used = planning.ReadPast(ctx, runs, o)
+	return r.lessons.Sections(), used
+}
+
+// keepLessons settles what is told of earlier runs, once it is known what there
+// was room for.
+func (r *run) keepLessons(ctx context.Context, in *memory.Inherited) error {
+	p := r.lessons
+	if p == nil {
+		return nil
+	}
+	p.Held = p.Commit != "" && r.ws.Contains(ctx, p.Commit)
+	p.Hidden = slices.Contains(in.LeftOut, memory.LeftPlans)
+	return r.noteWhole(lessonsFile, p)
+}
+
+// readLessons reads what an earlier owner of the run settled. Without it the run
+// has its past all the same: it stands in the conversation.
+func (r *run) readLessons() {
+	raw, err := os.ReadFile(filepath.Join(r.ledger.Dir(), lessonsFile))
+	p := new(planning.Past)
+	if err == nil {
+		err = json.Unmarshal(raw, p)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		r.log.Warn("What earlier runs showed cannot be told: "+lessonsFile, "error", err)
+	default:
+		r.lessons = p
+	}
+}
+
+// noteWhole writes a file of the context that is written once.
+func (r *run) noteWhole(name string, v any) error {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = r.Store.FS.Replace(filepath.Join(r.ledger.Dir(), name), append(raw, '\n'), !r.Store.NoSync)
+	}
+	return err
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/task"
+)
+
+// Who takes a run up is told what its first owner settled; a damaged file is told
+// and does without.
+func TestLessonsAreSettled(t *testing.T) {
+	t.Parallel()
+	s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, Redact: func(s string) string { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	id, err := s.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{ID: "7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := s.Claim(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	owner := func() *run {
+		return &run{Agent: &Agent{Store: s}, ledger: c, log: slog.New(slog.NewTextHandler(&log, nil))}
+	}
+	r := owner()
+	if err := r.keepLessons(t.Context(), &memory.Inherited{}); err != nil {
+		t.Fatal(err)
+	}
+	if r.readLessons(); r.lessons != nil || log.Len() > 0 {
+		t.Errorf("out of nothing: %+v %s", r.lessons, log.String())
+	}
+	r.lessons = &planning.Past{Runs: []planning.PastRun{{UUID: "u", Goal: "G", Subtasks: []planning.PastSubtask{{ID: "a", Description: "d"}}}}}
+	want := r.lessons.Sections()
+	if err := r.keepLessons(t.Context(), &memory.Inherited{LeftOut: []string{memory.LeftPlans}}); err != nil {
+		t.Fatal(err)
+	}
+	next := owner()
+	if next.readLessons(); next.lessons == nil || next.lessons.Sections() != want || !next.lessons.Hidden || next.lessons.Held {
+		t.Errorf("%+v", next.lessons)
+	}
+	if err := os.WriteFile(filepath.Join(c.Dir(), lessonsFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	last := owner()
+	if last.readLessons(); last.lessons != nil || !strings.Contains(log.String(), "lessons.json") {
+		t.Errorf("%+v %s", last.lessons, log.String())
+	}
+}

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/turn"
+)
+
+func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
+	if err := r.openShell(ctx); err != nil {
+		return nil, err
+	}
+	root, err := r.ws.Root()
+	if err != nil {
+		return nil, err
+	}
+	// A result takes an eighth of the window at most, those of one answer half.
+	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
+		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
+		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
+	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
+	before, err := r.readOffered()
+	if err != nil {
+		return nil, err
+	}
+	all, err := r.withServers(ctx, limits, budget(before), own)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := tool.NewRegistry(limits, r.steps(append(all, absent(before, all)...))...)
+	if err == nil {
+		tools, err = r.restricted(tools)
+	}
+	if err != nil {
+		return nil, err
+	}
+	offered, err := r.offer(before, tools)
+	if err != nil {
+		return nil, err
+	}
+	fixed := 0
+	for _, d := range offered {
+		fixed += ToolBytes(d)
+	}
+	policy := r.Memory
+	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window, fixed, r.log, r.summaries()
+	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), policy)
+	if err != nil {
+		return nil, err
+	}
+	var news func(context.Context) ([]contextstore.Message, error)
+	if r.Host != nil {
+		news = r.news
+	}
+	loop := &turn.Loop{News: news, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	if r.lost {
+		r.log.Warn("The workspace was gone and is made anew from the base")
+		if r.place.Merge {
+			if _, err := r.merge(ctx); err != nil {
+				return nil, err
+			}
+		}
+		return loop, loop.Tell(ctx, lostWorkspace)
+	}
+	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.front.Size) {
+		return loop, loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
+	}
+	r.snapshot(ctx, "before the first step of this owner")
+	return loop, ctx.Err()
+}
+
+// spillDir holds the outputs that were too long for the conversation, below the
+// directory of the context.
+const spillDir = "spill"
+
+// lostWorkspace tells the model that what it did is gone.
+const lostWorkspace = "The workspace was lost while the run was interrupted and has been made anew from the base commit: every change made so far is gone. Do again what is still needed."
+
+// restarted tells the model that the disk may be behind the conversation: the
+// files of the workspace are not synced (PROTOCOL "Claim" 5).
+const restarted = "The machine was restarted while the run was interrupted: files that were changed shortly before may be missing or incomplete. Look at what you changed last before you build on it."
+
+// shell lets the shell tool run commands in the sandbox.
+type shell struct{ runner sandbox.Runner }
+
+// Run runs one command of the model.
+func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
+	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
+	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Limit: limitText(i18n.English, e.Limit, e.Bound), Signal: e.Signal, Duration: e.Duration}, err
+}

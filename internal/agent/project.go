@@ -1,0 +1,229 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/project"
+	"toritsugi/internal/sandbox"
+)
+
+// projectFile is what was found out about the machine before the model's first
+// turn, below the directory of the context: decided once, for what the model
+// installs must not change which checks judge it.
+const projectFile = "project.json"
+
+// installed is the content of projectFile.
+type installed struct {
+	Commit  string   `json:"commit"`            // that the checks are read from
+	Without []string `json:"without,omitempty"` // probes of programs that are not there
+}
+
+const (
+	learnTime = 2 * time.Minute // to read a project
+	probeTime = time.Minute     // to look for programs
+)
+
+// learn reads what the project says about itself: how it is checked where nothing
+// is configured, and, for a run that begins, what the model is told of it. All of
+// it comes from the commit of the base branch, never from the tree, which may be
+// the head of a pull request or what a model left.
+func (r *run) learn(ctx context.Context) error {
+	r.checks = r.Checks
+	o := r.Project
+	if r.front.Whole {
+		o = project.Options{} // the model was told
+	}
+	if r.Checks != nil && !o.Rules && !o.Map {
+		return nil
+	}
+	commit := r.ruling()
+	if commit == "" {
+		r.log.Warn("Rules and checks of the project are not read: the branch has no commit in common with " + r.place.Onto)
+		return nil
+	}
+	reading, cancel := context.WithTimeout(ctx, learnTime)
+	defer cancel()
+	p, err := project.Read(reading, r.ws, commit, o)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case reading.Err() != nil:
+		r.log.Warn("Rules and checks of the project are not read: that took too long", "limit", learnTime)
+		return nil
+	case err != nil:
+		return err
+	}
+	for _, n := range p.Notes {
+		r.log.Warn("The project: " + r.Store.Redact(n))
+	}
+	if r.Checks == nil {
+		if err := r.detected(ctx, commit, p.Checks); err != nil {
+			return err
+		}
+	}
+	if len(r.Setup) > 0 {
+		p.Setup = nil // somebody decided on that
+	} else if len(p.Setup) > 0 && !r.front.Whole {
+		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.Setup, "; "))
+	}
+	if o.Rules || o.Map {
+		r.about = p.Prompt(r.Window / 4 * 3)
+	}
+	return nil
+}
+
+// ruling is the commit whose word counts on how the project is checked and
+// worked in: what the work starts from, or, where that is somebody's branch, what
+// the branch that it is for had when it was left. "" is none.
+func (r *run) ruling() string {
+	if r.place.There {
+		return r.place.Trusted
+	}
+	return r.ws.Base()
+}
+
+// detected makes those checks the run's whose programs are there.
+func (r *run) detected(ctx context.Context, commit string, all []project.Check) error {
+	file := filepath.Join(r.ledger.Dir(), projectFile)
+	var known installed
+	raw, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(raw, &known)
+	}
+	switch {
+	case err == nil && known.Commit == commit:
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read what was found out about the project: %w", err)
+	case r.front.Whole: // those that were run on the base
+		for _, c := range r.before {
+			r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
+		}
+		return nil
+	default:
+		known.Commit = commit
+		if known.Without, err = r.without(ctx, probes(all)); err != nil {
+			return err
+		}
+		if raw, err = json.Marshal(known); err == nil {
+			err = r.Store.FS.Replace(file, append(raw, '\n'), !r.Store.NoSync)
+		}
+		if err != nil {
+			return fmt.Errorf("note what was found out about the project: %w", err)
+		}
+	}
+	chosen, notRun := choose(all, known.Without)
+	r.notRun = notRun
+	for _, c := range chosen {
+		r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
+	}
+	for _, c := range notRun {
+		r.log.Warn("Check left out: "+r.Store.Redact(c.Command)+", since "+c.Program+" is not installed where checks run", "from", c.Source)
+	}
+	return nil
+}
+
+// probes are those of all checks and of what stands for them.
+func probes(all []project.Check) (list []string) {
+	for _, c := range all {
+		if c.Probe != "" {
+			list = append(list, c.Probe)
+		}
+		list = append(list, probes(c.Else)...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// choose takes the checks whose programs are there; notRun are the others that
+// nothing stands for.
+func choose(all []project.Check, without []string) (chosen, notRun []project.Check) {
+	for _, c := range all {
+		switch {
+		case c.Probe == "" || !slices.Contains(without, c.Probe):
+			chosen = append(chosen, c)
+		case len(c.Else) > 0:
+			instead, none := choose(c.Else, without)
+			chosen, notRun = append(chosen, instead...), append(notRun, none...)
+		default:
+			notRun = append(notRun, c)
+		}
+	}
+	return chosen, notRun
+}
+
+// without runs probes as checks are run, and returns those that fail.
+func (r *run) without(ctx context.Context, all []string) (failed []string, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	spec := r.base
+	spec.Scratch += "-look"
+	shell, err := r.Shell(spec)
+	if err != nil {
+		return nil, err
+	}
+	var script strings.Builder
+	for i, p := range all {
+		fmt.Fprintf(&script, "if (%s) >/dev/null 2>&1 </dev/null; then echo has-%d; fi\n", p, i)
+	}
+	out := &limitedBuffer{most: 64 << 10}
+	_, err = shell.Run(ctx, sandbox.Command{Script: script.String(), Dir: r.ws.Tree(), Timeout: probeTime, Output: out})
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for programs of checks: %w", err)
+	}
+	there := strings.Fields(out.String())
+	for i, p := range all {
+		if !slices.Contains(there, "has-"+strconv.Itoa(i)) {
+			failed = append(failed, p)
+		}
+	}
+	return failed, nil
+}
+
+// limitedBuffer keeps the first most bytes.
+type limitedBuffer struct {
+	bytes.Buffer
+	most int
+}
+
+// Write implements io.Writer; it takes all, and keeps what there is room for.
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
+	return len(p), nil
+}
+
+// notRunText tells people which checks were left out, "" for none.
+func (r *run) notRunText(l i18n.Lang) string {
+	var all []string
+	for _, c := range r.notRun {
+		all = append(all, l.T("agent.not_run", "`"+c.Command+"`", c.Program))
+	}
+	return strings.Join(all, ", ")
+}
+
+// notRunTold tells it the model.
+func notRunTold(all []project.Check) string {
+	var b strings.Builder
+	for i, c := range all {
+		if i == 0 {
+			b.WriteString("Checks that were left out, since what they need is not installed here; nobody will run them:\n")
+		}
+		fmt.Fprintf(&b, "- `%s` (%s)\n", c.Command, c.Program)
+	}
+	return b.String()
+}

@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"testing"
+
+	"toritsugi/internal/contextstore"
+)
+
+// Rounds of checks that ended well, and after which somebody said something, cost
+// no attempt, whichever owner of the run saw them.
+func TestAttempt(t *testing.T) {
+	t.Parallel()
+	const green, red, broken = "green", "red", "broken"
+	at := func(n int, how string) []contextstore.CheckRun {
+		code := func(failed bool) int {
+			if failed {
+				return 1
+			}
+			return 0
+		}
+		return []contextstore.CheckRun{{Round: n, Command: "old", ExitCode: code(how != green)}, {Round: n, Command: "new", ExitCode: code(how == broken)}}
+	}
+	before := at(0, red)
+	for _, c := range []struct {
+		rounds []string
+		want   int // of the next one
+	}{
+		{nil, 1},
+		{[]string{green}, 1},
+		{[]string{green, green, green, green}, 1},
+		{[]string{broken}, 2},
+		{[]string{broken, green, broken}, 3},
+		{[]string{red}, 2},
+		{[]string{red, red, red}, 2}, // once it is sent back; then it is handed over as it is
+		{[]string{green, broken, red}, 2},
+	} {
+		all := before
+		for i, how := range c.rounds {
+			all = append(all, at(i+1, how)...)
+		}
+		if got := attempt(before, all, len(c.rounds)+1); got != c.want {
+			t.Errorf("%v: %d, not %d", c.rounds, got, c.want)
+		}
+	}
+}

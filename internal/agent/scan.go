@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/scan"
+)
+
+// around is how many unchanged lines the scan sees beside a change: enough for
+// most functions and the class they stand in.
+const around = 25
+
+// shownFindings is how many findings a report lists.
+const shownFindings = 15
+
+// review is what a reviewer has to know about the commit besides the checks.
+type review struct {
+	scan.Report
+	failed bool // not all of the commit could be read
+}
+
+// lookThrough notes what a reviewer would object to in the commit. It decides
+// nothing: what cannot be read is said, and does not fail the run.
+func (r *run) lookThrough(ctx context.Context) error {
+	r.review = review{}
+	if r.report.Commit == "" {
+		return nil
+	}
+	var files []string
+	for _, c := range r.checks {
+		files = append(files, scan.Named(c.Command)...)
+	}
+	in, out := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := r.ws.Review(ctx, r.report.Commit, around, out)
+		written <- errors.Join(err, out.CloseWithError(err))
+	}()
+	found, err := scan.Patch(in, scan.Options{CheckFiles: files})
+	if err != nil {
+		_ = in.CloseWithError(err) // git need not go on
+	}
+	err = errors.Join(err, <-written)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err != nil {
+		r.log.Warn("The commit cannot be looked through for a reviewer: " + r.Store.Redact(err.Error()))
+	}
+	r.review = review{found, err != nil}
+	return nil
+}
+
+// notes lists what a reviewer should look at, the gravest first; "" for nothing.
+func (r *run) notes(l i18n.Lang) string {
+	var b strings.Builder
+	shown, all := 0, 0
+	for _, k := range scan.Kinds() {
+		all += r.review.Counts[k]
+		for _, f := range r.review.Findings {
+			if f.Kind == k && shown < shownFindings {
+				b.WriteString("- " + r.finding(l, f) + "\n")
+				shown++
+			}
+		}
+	}
+	if all > shown {
+		b.WriteString("- " + l.T("agent.comment_more", all-shown) + "\n")
+	}
+	if r.review.failed {
+		b.WriteString("- " + l.T("scan.failed") + "\n")
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + l.T("scan.heading") + "\n" + b.String()
+}
+
+// finding is one of them in a line.
+func (r *run) finding(l i18n.Lang, f scan.Finding) string {
+	where := f.Path
+	if f.Line > 0 && !f.Old {
+		where += ":" + strconv.Itoa(f.Line)
+	}
+	s := span(r.Store.Redact(where)) + ": " + l.T("scan."+string(f.Why))
+	if f.Lost > 0 {
+		s += l.T("scan.lost_"+string(f.Why), f.Lost)
+	}
+	if text := cutLine(f.Text); text != "" && f.Why != scan.FileDeleted && r.harmless(text) {
+		s += " " + span(text)
+	}
+	return s
+}
+
+// harmless reports whether a line of the patch may be repeated where people read:
+// lines that were removed may hold what a report must not, or call somebody.
+func (r *run) harmless(text string) bool {
+	for i := range len(text) - 1 {
+		if text[i] == '#' && text[i+1] >= '0' && text[i+1] <= '9' { // an issue
+			return false
+		}
+	}
+	return !strings.Contains(text, "@") && !strings.Contains(text, "://") && r.Store.Redact(text) == text && len(r.Secrets(text)) == 0
+}
+
+// cutLine is a line that is short enough for a list.
+func cutLine(s string) string {
+	const most = 100 // characters
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
+}
+
+// span shows a text as it is, on one line.
+func span(s string) string {
+	s = oneLine(s)
+	if !strings.Contains(s, "`") {
+		return "`" + s + "`"
+	}
+	runs := strings.FieldsFunc(s, func(c rune) bool { return c != '`' })
+	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
+	fence := runs[0] + "`"
+	return fence + " " + s + " " + fence
+}

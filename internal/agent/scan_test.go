@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/scan"
+)
+
+// reviewed is a run whose commit was found to hold something.
+func reviewed(t *testing.T, r scan.Report) *run {
+	t.Helper()
+	store, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), Redact: func(s string) string { return strings.ReplaceAll(s, "secret", "[REDACTED]") }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return &run{Agent: &Agent{Store: store, Secrets: func(s string) []string {
+		if strings.Contains(s, "token") {
+			return []string{"a token"}
+		}
+		return nil
+	}}, review: review{Report: r}}
+}
+
+func TestNotesForTheReviewer(t *testing.T) {
+	t.Parallel()
+	r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{scan.Placeholder: 40, scan.TestWeakened: 2, scan.CITouched: 1}, Findings: []scan.Finding{
+		{Kind: scan.CITouched, Why: scan.CI, Path: ".github/workflows/a`b.yml"},
+		{Kind: scan.Placeholder, Why: scan.Marker, Path: "a.go", Line: 3, Text: "// TODO: use `x`"},
+		{Kind: scan.Placeholder, Why: scan.Marker, Path: "b.go", Line: 4, Text: "// TODO: ask @hanako"},
+		{Kind: scan.TestWeakened, Why: scan.FewerAssertions, Path: "b_test.go", Line: 5, Old: true, Text: `want("token")`, Lost: 2},
+		{Kind: scan.TestWeakened, Why: scan.FileDeleted, Path: "c_test.go", Line: 1, Old: true, Text: "package a", Lost: 3},
+	}})
+	const want = `
+For the reviewer, found in the change:
+- ` + "`b_test.go`: asserts less than before (2 fewer)" + `
+- ` + "`c_test.go`: a file of tests was deleted (tests: 3)" + `
+- ` + "`a.go:3`: marks work that is left to do `` // TODO: use `x` ``" + `
+- ` + "`b.go:4`: marks work that is left to do" + `
+- ` + "`` .github/workflows/a`b.yml ``: configuration of CI was changed" + `
+- and 38 more
+`
+	if got := r.notes(i18n.English); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r.review = review{failed: true}
+	if s := r.notes(i18n.Japanese); !strings.Contains(s, "全体を確認してください") {
+		t.Error(s)
+	}
+	r.review = review{}
+	if s := r.notes(i18n.English); s != "" {
+		t.Errorf("%q", s)
+	}
+}
+
+func TestNotesAreFew(t *testing.T) {
+	t.Parallel()
+	var all scan.Report
+	for i := range 100 {
+		all.Findings = append(all.Findings, scan.Finding{Kind: scan.Placeholder, Why: scan.Marker, Path: "a.go", Line: i + 1, Text: strings.Repeat("長", 60) + " secret"})
+	}
+	all.Counts = map[scan.Kind]int{scan.Placeholder: 1000}
+	s := reviewed(t, all).notes(i18n.Japanese)
+	if n := strings.Count(s, "\n- "); n != shownFindings+1 || !strings.Contains(s, fmt.Sprint(1000-shownFindings)) || strings.Contains(s, "secret") {
+		t.Errorf("%d lines\n%s", n, s)
+	}
+}
+
+// Every reason has its words.
+func TestEveryFindingIsNamed(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, k := range i18n.Keys() {
+		known[k] = true
+	}
+	for _, why := range scan.Whys() {
+		if !known["scan."+string(why)] {
+			t.Errorf("scan.%s has no text", why)
+		}
+	}
+	for _, why := range []scan.Why{scan.FileDeleted, scan.FewerAssertions} {
+		if !known["scan.lost_"+string(why)] {
+			t.Errorf("scan.lost_%s has no text", why)
+		}
+	}
+}

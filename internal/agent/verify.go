@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/turn"
+	"toritsugi/internal/workspace"
+)
+
+// verify runs the checks and decides: the work is done (false), the model must
+// go on (true), or the run has failed.
+func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err error) {
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return false, err
+	}
+	n := 1
+	for len(r.checks) > 0 && r.complete(round(all, n)) {
+		n++
+	}
+	// What still runs would change the tree under the commit and the checks.
+	if n := r.jobs.Stop(); n > 0 {
+		r.log.Info("Background jobs stopped before the checks", "jobs", n)
+	}
+	r.rest()
+	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
+		return false, err
+	}
+	if r.after, err = r.runChecks(ctx, n); err != nil {
+		return false, err
+	}
+	if err := r.clear(ctx); err != nil {
+		return false, err
+	}
+	v := judge(r.before, r.after)
+	failed := slices.Concat(v.broken, v.red)
+	switch {
+	case len(failed) == 0:
+		return false, nil
+	case sendsBack(v, attempt(r.before, all, n)):
+		return true, loop.Ask(ctx, planning.AskRemark, feedback(failed)+r.wake(ctx))
+	case len(v.broken) > 0:
+		return false, &checksError{"agent.checks_failed", v.broken}
+	case len(r.report.Files) == 0:
+		return false, &checksError{"agent.nothing_done", v.red}
+	}
+	return false, nil
+}
+
+// sendsBack reports whether checks send the model back to work, at its attempt.
+func sendsBack(v verdict, attempt int) bool {
+	return attempt < maxRounds && (len(v.broken) > 0 || len(v.red) > 0 && attempt == 1)
+}
+
+// attempt is how many rounds of checks the work has had with round n, without
+// those that were to be the last: after them somebody said something.
+func attempt(before, all []contextstore.CheckRun, n int) int {
+	last := 0
+	for k := 1; k < n; k++ {
+		if !sendsBack(judge(before, round(all, k)), k-last) {
+			last++
+		}
+	}
+	return n - last
+}
+
+// settle commits the work up to an answer before the checks run, so that what
+// they leave behind stays out, also where an earlier owner was interrupted
+// among them. Then the tree is what the commit holds: repositories inside it
+// that git does not take are gone, so that the checks judge what is handed over.
+func (r *run) settle(ctx context.Context, seq int64) (err error) {
+	st := r.ledger.State()
+	if st.CommittedSeq == seq {
+		r.report.Commit = st.Commit
+	} else {
+		if r.report.Commit, err = r.commit(ctx); err != nil {
+			return err
+		}
+		if err := r.ledger.Committed(seq, r.report.Commit); err != nil {
+			return err
+		}
+	}
+	if r.left, err = r.ws.LeftOut(); err != nil {
+		return err
+	}
+	if r.left.All > 0 {
+		r.log.Warn("Repositories inside the workspace are not part of the commit", "paths", r.left.Paths, "all", r.left.All)
+	}
+	if len(r.checks) > 0 {
+		if err := r.ws.Pristine(ctx); err != nil {
+			return err
+		}
+	}
+	r.report.Files = nil
+	if r.report.Commit == "" {
+		return r.lookThrough(ctx)
+	}
+	changes, err := r.ws.CommittedFiles(ctx, r.report.Commit)
+	r.report.Files = workspace.Paths(changes)
+	if err != nil {
+		return err
+	}
+	return r.lookThrough(ctx)
+}
+
+// clear takes the tree back to the last commit, where checks have been or will be run.
+func (r *run) clear(ctx context.Context) error {
+	if len(r.checks) == 0 {
+		return nil
+	}
+	return r.ws.Restore(ctx)
+}
+
+// checksError ends a run whose checks do not pass.
+type checksError struct {
+	key  string
+	runs []contextstore.CheckRun
+}
+
+func (e *checksError) Error() string { return i18n.English.T(e.key, commands(e.runs)) }

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"context"
+	"strconv"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+)
+
+// startsMark counts how often a run could not begin.
+const startsMark = "starts"
+
+// tellAfter is the failed start at which people are told: the first may be a
+// passing trouble.
+const tellAfter = 2
+
+// Waiting says on the item of a run that cannot begin why it does not; the
+// caller has claimed the run, and puts it back into the queue. The comment is the
+// run's one comment, so that what comes of it takes its place.
+func (a *Agent) Waiting(ctx context.Context, c *contextstore.Context, reason string) error {
+	m := c.Metadata()
+	h := a.Hosts[m.TaskKey.Source]
+	if h == nil || reason == "" {
+		return nil
+	}
+	mark, err := a.Store.Mark(ctx, m.UUID, startsMark)
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.Atoi(mark) // what cannot be read counts for none
+	if n++; n <= tellAfter {
+		if err := a.Store.SetMark(ctx, m.UUID, startsMark, strconv.Itoa(n)); err != nil {
+			return err
+		}
+	}
+	if n < tellAfter {
+		return nil
+	}
+	p, _, err := readPlace(c.Dir())
+	if err != nil {
+		return err
+	}
+	door, err := a.Door.open(m, p, c.Effects())
+	if err != nil {
+		return err
+	}
+	text, _, err := a.Door.Filter.Clean(broker.Markdown, a.Store.Redact(a.Lang.T("agent.comment_waits", a.public(reason), m.UUID, m.UUID[:8]))+"\n")
+	if err != nil {
+		return err
+	}
+	v, err := door.Judge(ctx, broker.Request{
+		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
+		Text: text, Origin: broker.Origin{Who: broker.FromRun},
+	})
+	if err != nil || v.Decision != broker.Allow {
+		return err
+	}
+	_, err = h.Post(ctx, m.TaskKey, m.UUID, text)
+	return err
+}

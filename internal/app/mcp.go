@@ -1,0 +1,143 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/spelling"
+	"toritsugi/internal/tool/mcp"
+	"toritsugi/internal/workspace"
+)
+
+// MCPOptions are what tori mcp is asked for.
+type MCPOptions struct {
+	Config, BaseDir  string
+	Repo             string // whose files the servers see, as a run's do; "" for none
+	Server           string // the only one that is started; "" for all
+	AllowUnsandboxed bool
+}
+
+// MCP are the servers of tools of the settings, for a person who looks at what
+// they offer. Nothing is pinned but what is accepted.
+type MCP struct {
+	*mcp.Manager
+	system *system
+	base   string
+	dir    string // of the time being
+}
+
+// OpenMCP starts the servers in a workspace that is thrown away by Close. It
+// fails on a server that is not in the settings; one that does not come up is
+// told by Status.
+func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
+	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{Config: o.Config, BaseDir: o.BaseDir, AllowUnsandboxed: o.AllowUnsandboxed, Quiet: true}}
+	if s.cfg, err = LoadConfig(o.Config, env.Getenv); err != nil {
+		return nil, &ConfigError{err}
+	}
+	s.prepare()
+	m = &MCP{system: s, base: o.BaseDir}
+	if m.base == "" {
+		m.base = s.cfg.ContextStorage.BaseDir
+	}
+	all, err := chosen(servers(s.cfg), o.Server)
+	if err != nil {
+		return nil, &ConfigError{err}
+	}
+	if m.dir, err = os.MkdirTemp("", "tori-mcp-"); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.RemoveAll(m.dir)
+		}
+	}()
+	opts := agent.ServerOptions{Servers: all, BaseDir: m.base, Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Log: s.log, Disk: s.fs, Look: true}
+	if slices.ContainsFunc(all, func(a agent.Server) bool { return a.URL == "" }) {
+		if opts.Shell, err = s.shell(ctx); err != nil {
+			return nil, &ConfigError{err}
+		}
+		opts.Online = online(opts.Shell)
+		if opts.Spec, err = m.spec(ctx, o.Repo); err != nil {
+			return nil, &ConfigError{err}
+		}
+	}
+	m.Manager, err = agent.OpenServers(ctx, opts)
+	return m, err
+}
+
+// chosen is the one server of that name, or all.
+func chosen(all []agent.Server, name string) ([]agent.Server, error) {
+	if name == "" {
+		return all, nil
+	}
+	names := make([]string, len(all))
+	for i, s := range all {
+		names[i] = s.Name
+	}
+	i := slices.Index(names, name)
+	switch {
+	case i >= 0:
+		return all[i : i+1], nil
+	case len(all) == 0:
+		return nil, i18n.E("mcpverbs.no_servers", name)
+	}
+	return nil, i18n.E("mcpverbs.no_server", name, Nearest(name, names), strings.Join(names, ", "))
+}
+
+// Nearest is the one of names that is most like a name.
+func Nearest(name string, names []string) string {
+	name = name[:min(len(name), 100)]
+	return slices.MinFunc(names, func(a, b string) int {
+		return spelling.Distance(name, a[:min(len(a), 300)]) - spelling.Distance(name, b[:min(len(b), 300)])
+	})
+}
+
+// spec is what the servers see: a clone of a repository, or nothing.
+func (m *MCP) spec(ctx context.Context, repo string) (sandbox.Spec, error) {
+	cfg := m.system.cfg.Sandbox
+	spec := sandbox.Spec{Workspace: filepath.Join(m.dir, "tree"), Scratch: filepath.Join(m.dir, "scratch"), ReadOnly: cfg.ReadOnlyPaths, MemoryMB: cfg.MemoryMB}
+	if repo == "" {
+		return spec, os.Mkdir(spec.Workspace, 0o700)
+	}
+	src, err := workspace.Inspect(ctx, repo, workspace.InspectOptions{AllowDirty: true})
+	if err != nil {
+		return spec, err
+	}
+	ws, err := workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: filepath.Join(m.dir, "clone"), Branch: "tori/mcp"})
+	if err != nil {
+		return spec, err
+	}
+	spec.Workspace, spec.GitDir = ws.Tree(), ws.GitDir()
+	return spec, ws.Close()
+}
+
+// Accept pins what a person has agreed to, and puts on record who did.
+func (m *MCP) Accept(drift ...mcp.Drift) error {
+	if err := m.Manager.Accept(drift...); err != nil {
+		return err
+	}
+	s := m.system
+	for _, d := range drift {
+		e := contextstore.AuditEntry{Actor: LocalUser(), Action: "accept_tool", Detail: d.Server + "/" + d.Tool + " " + d.New}
+		if err := contextstore.Audit(s.fs, m.base, s.env.Now(), s.redact.String, e); err != nil {
+			s.log.Warn("audit.jsonl: " + err.Error())
+		}
+	}
+	return nil
+}
+
+// Close ends the servers and removes what they left.
+func (m *MCP) Close() {
+	m.Manager.Close()
+	if err := os.RemoveAll(m.dir); err != nil {
+		m.system.log.Warn("Not removed: " + err.Error())
+	}
+}

@@ -1,0 +1,47 @@
+package app
+
+import (
+	"toritsugi/internal/agent"
+	"toritsugi/internal/config"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+)
+
+// planned is how runs are led by the settings of planning; nil for the plain
+// loop.
+func planned(cfg *config.Config) *agent.Planning {
+	p := cfg.Planning
+	if !p.Enabled {
+		return nil
+	}
+	interval := p.Reflection.TriggerInterval
+	if !p.Reflection.Enabled {
+		interval = 0
+	}
+	r, in := p.Replanning, cfg.ContextInheritance.Planning
+	return &agent.Planning{
+		Settings: planning.Settings{
+			MaxSubtasks: p.MaxSubtasks, Reflect: p.Reflection.Enabled, ReflectOnError: p.Reflection.TriggerOnError, ReflectionInterval: interval,
+			MaxRevisions: p.Revision.MaxRevisions, Verify: p.Verification.Enabled, MaxRounds: p.Verification.MaxRounds,
+			Guard: guard(r.Global.InfiniteLoopDetection),
+			Replan: planning.ReplanLimits{
+				MaxRedecompositions: r.TaskDecomposition.MaxRedecompositionAttempts, MaxRegenerations: r.ActionSequence.MaxRegenerationAttempts,
+				MaxActionRetries: r.Execution.MaxActionRetries, MaxPartialReplans: r.Execution.MaxPartialReplans, MaxPlanRevisions: r.Reflection.MaxPlanRevisions,
+				MaxTotal: r.Global.MaxTotalReplans, DetectLoops: r.Global.InfiniteLoopDetection, SameTrigger: r.Global.SameTriggerMaxCount,
+				MinConfidence: r.LLMDecision.MinConfidenceThreshold,
+			},
+		},
+		Prompts: planning.Prompts{Lang: i18n.Lang(cfg.Language), Strategy: p.Strategy, Level: p.DecompositionLevel, MaxSubtasks: p.MaxSubtasks, ReflectionInterval: interval},
+		Inherit: planning.Inheritance{Plans: in.InheritPlans, Verifications: in.InheritVerifications, Reflections: in.InheritReflections,
+			MaxPlans: in.MaxPreviousPlans, Patterns: in.ReuseSuccessfulPatterns},
+		Directory: p.History.Directory, Complete: p.Verification.OnOpenPoints == "complete",
+	}
+}
+
+// guard is when a run counts as going round in circles.
+func guard(detect bool) planning.GuardLimits {
+	if !detect {
+		return planning.GuardLimits{}
+	}
+	return planning.DefaultGuardLimits()
+}

@@ -1,0 +1,487 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/dispatch"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/models"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool/policy"
+	"toritsugi/internal/web"
+)
+
+// ServeOptions are what tori serve is asked for.
+type ServeOptions struct {
+	BaseDir, Config  string
+	Role             string // whose model works; "" is task
+	Model            string // PROVIDER/MODEL
+	Script           string
+	LocalOnly        bool
+	AllowUnsandboxed bool
+	Quiet            bool
+	// Once looks at the doors once, works until nothing is left to do, and returns.
+	Once bool
+}
+
+// ServeStarted is what a daemon is when it begins to work.
+type ServeStarted struct {
+	Sources  []string // of tasks
+	Patterns []string // of repositories
+	Listen   string   // address that it answers at, "" for none
+}
+
+// shutdownTime is how long a daemon may take to put down what it works on.
+const shutdownTime = 25 * time.Second
+
+// daemon is a system that works for as long as it is let.
+type daemon struct {
+	*system
+	doors   []*dispatch.Door
+	sources map[string]bool
+	shell   func(sandbox.Spec) (sandbox.Runner, error)
+	desk    *dispatch.Desk
+	stats   *dispatch.Stats
+	pool    *dispatch.Pool
+	courier *dispatch.Courier
+	intake  *dispatch.Intake
+	monitor *dispatch.Monitor
+}
+
+// Serve takes work from the doors that are set up until ctx ends. started is
+// called when it begins.
+func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeStarted)) error {
+	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
+		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
+	d := &daemon{system: s, sources: map[string]bool{}, desk: &dispatch.Desk{}, stats: &dispatch.Stats{}}
+	if err := d.prepareDaemon(ctx); err != nil {
+		return &ConfigError{err}
+	}
+	defer func() { _ = s.models.Close() }()
+	defer func() { _ = s.store.Close() }()
+	release, err := s.store.Alone("serve")
+	if err != nil {
+		return &ConfigError{err}
+	}
+	defer release()
+	if opt.Once {
+		started(d.started(""))
+		return d.once(ctx)
+	}
+	l, err := d.listen(ctx)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	at := ""
+	if l != nil {
+		at = l.Addr().String()
+	}
+	started(d.started(at))
+	return d.serve(ctx, l)
+}
+
+// prepareDaemon makes everything that the daemon is made of, or says which
+// setting keeps it from working.
+func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
+	s := d.system
+	s.fs = &disk.FS{}
+	if s.cfg, err = LoadConfig(s.opt.Config, s.env.Getenv); err != nil {
+		return err
+	}
+	s.prepare()
+	if !s.cfg.ContextStorage.Enabled {
+		return i18n.E("app.serve_storage")
+	}
+	if err := d.openDoors(); err != nil {
+		return err
+	}
+	if err := s.openModels(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = s.models.Close()
+		}
+	}()
+	_, spec, err := s.client(ctx, "tori serve")
+	if err != nil {
+		return err
+	}
+	if d.shell, err = s.shell(ctx); err != nil {
+		return err
+	}
+	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
+	if _, err := s.commands(); err != nil {
+		return err
+	}
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	for _, door := range d.doors {
+		door.Config = contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
+			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
+	}
+	d.assemble()
+	return nil
+}
+
+// openDoors makes the forges that the settings name, and the doors to them.
+func (d *daemon) openDoors() error {
+	if err := d.openHosts(); err != nil {
+		return err
+	}
+	g := d.cfg.GitHub
+	if len(g.Repositories) == 0 {
+		return i18n.E("app.no_repositories")
+	}
+	for source, h := range d.hosts {
+		d.sources[source] = true
+		d.doors = append(d.doors, &dispatch.Door{Host: h, Patterns: g.Repositories, Label: g.BotLabel, Assignment: g.Assignment, FollowUp: g.FollowUp,
+			StopRemoved: d.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour})
+	}
+	return nil
+}
+
+// assemble puts the engines together.
+func (d *daemon) assemble() {
+	s, cfg := d.system, d.cfg
+	doors := map[string]*dispatch.Door{}
+	for _, door := range d.doors {
+		doors[door.Host.Source()] = door
+		door.Bar = s.poster().Bar
+	}
+	lang := i18n.Lang(cfg.Language)
+	box := s.outbox()
+	box.Stats = d.stats
+	d.courier = dispatch.NewCourier(dispatch.Courier{Outbox: box, Store: s.store, Sources: d.sources, Doors: doors, Log: s.log, Now: s.env.Now})
+	d.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: d.sources, Log: s.log, Now: s.env.Now, Stats: d.stats,
+		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
+		Work:   d.work, Claim: s.claim,
+		Ended: func(task.Key, agent.Report, error) { d.courier.Wake() }})
+	wake := func() { d.pool.Wake(); d.courier.Wake() }
+	d.intake = &dispatch.Intake{Store: s.store, Doors: d.doors, Desk: d.desk, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
+		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
+	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
+		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred}
+}
+
+func (d *daemon) started(at string) ServeStarted {
+	st := ServeStarted{Listen: at}
+	for _, door := range d.doors {
+		st.Sources = append(st.Sources, door.Host.Source())
+		st.Patterns = append(st.Patterns, door.Patterns...)
+	}
+	return st
+}
+
+// work works on one claimed run with a system of its own.
+func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Report, error) {
+	one := *d.system
+	one.log = d.log.With("uuid", c.UUID())
+	one.audit("claim", c.UUID(), "")
+	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + c.UUID()[:8]})
+	if err != nil {
+		// It is no fault of the run: it waits until the model is there.
+		one.log.Error("No model for the run: " + d.env.Lang.Error(err))
+		o := task.Outcome{Status: task.Queued, Reason: err.Error()}
+		if werr := one.poster().Waiting(ctx, c, i18n.Lang(d.cfg.Language).Error(err)); werr != nil {
+			one.log.Warn("Why the run waits is not told: " + werr.Error())
+		}
+		return agent.Report{UUID: c.UUID(), Outcome: o}, c.Transition(context.WithoutCancel(ctx), o)
+	}
+	a := one.agent(client, &spec, c.Metadata().TaskKey, d.shell)
+	a.Signals = d.desk.Take
+	if cfg := d.cfg.Planning.ProgressComment; cfg.Enabled {
+		a.Progress = time.Duration(cfg.IntervalSeconds) * time.Second
+	}
+	return a.Execute(ctx, c)
+}
+
+// once does all there is to do and returns.
+func (d *daemon) once(ctx context.Context) error {
+	if err := d.signalled(ctx); err != nil {
+		return err
+	}
+	if err := d.monitor.Look(ctx); err != nil {
+		return err
+	}
+	var all error
+	for _, door := range d.doors {
+		if err := d.intake.Poll(ctx, door, true); ctx.Err() == nil { // who is told to end has no trouble
+			all = errors.Join(all, err)
+		}
+	}
+	working, stop := context.WithCancel(ctx)
+	var done sync.WaitGroup
+	done.Go(func() { d.pool.Run(working) })
+	heard := d.env.Now()
+	for idle := 0; idle < 2 && ctx.Err() == nil; {
+		d.courier.Sweep(ctx)
+		if d.pool.Busy() > 0 && d.env.Now().Sub(heard) >= d.intake.CommentsEvery {
+			d.intake.Listen(ctx)
+			heard = d.env.Now()
+		}
+		waiting := false
+		if err := d.store.Live(ctx, func(r contextstore.Row) error {
+			waiting = waiting || d.sources[r.Key.Source] && r.Status == task.Queued && !d.pool.Waits(r.UUID)
+			return nil
+		}); err != nil && ctx.Err() == nil {
+			all = errors.Join(all, err)
+		}
+		if idle++; waiting || d.pool.Busy() > 0 {
+			idle = 0
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(onceLook):
+		}
+	}
+	stop()
+	d.pooled(done.Wait)
+	if ctx.Err() != nil { // what is owed, the next start delivers
+		return all
+	}
+	d.courier.Sweep(ctx)
+	d.clean(ctx)
+	owing := 0
+	uuids, err := d.store.WithUndelivered(ctx)
+	for _, uuid := range uuids {
+		if m, merr := d.store.Metadata(uuid); merr != nil || d.sources[m.TaskKey.Source] {
+			owing++
+		}
+	}
+	if err == nil && owing > 0 {
+		err = &OwingError{i18n.E("app.once_owes", owing)}
+	}
+	return errors.Join(all, err)
+}
+
+// OwingError says that everything is done that can be, and not all of it could be
+// delivered.
+type OwingError struct{ error }
+
+func (e *OwingError) Unwrap() error { return e.error }
+
+// pooled waits until the pool has put down what it works on, for as long as that
+// may take.
+func (d *daemon) pooled(wait func()) {
+	ended := make(chan struct{})
+	go func() { wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(shutdownTime):
+		d.log.Error("Not all runs ended in time; the next start takes them up", "runs", d.pool.Busy())
+	}
+}
+
+const onceLook = 50 * time.Millisecond
+
+// serve runs the engines until ctx ends; what is worked on then goes back into
+// the queue.
+func (d *daemon) serve(ctx context.Context, l net.Listener) error {
+	var engines sync.WaitGroup
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if err := d.signalled(ctx); err != nil { // before anything is begun
+		d.log.Error("pause_resume.signal_file: " + err.Error())
+	}
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.courier.Run, d.pauses, d.cleaning} {
+		engines.Go(func() { run(ctx) })
+	}
+	var failed error
+	if l != nil {
+		srv := &http.Server{Handler: web.New(d), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
+		engines.Go(func() {
+			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+				failed = fmt.Errorf("serve %s: %w", l.Addr(), err)
+				stop()
+			}
+		})
+		engines.Go(func() {
+			<-ctx.Done()
+			_ = srv.Close()
+		})
+	}
+	var pool sync.WaitGroup
+	pool.Go(func() { d.pool.Run(ctx) })
+	<-ctx.Done()
+	d.pooled(pool.Wait)
+	engines.Wait()
+	return failed
+}
+
+// pauseLook is how often the signal file is looked for.
+const pauseLook = 2 * time.Second
+
+// The mark of the runs that the signal file paused.
+const signalScope, signalName = "house", "paused_by_signal_file"
+
+// pauses pauses everything while the signal file is there, and lets what it
+// paused go on when it is gone (ancestor pause_resume).
+func (d *daemon) pauses(ctx context.Context) {
+	t := time.NewTicker(pauseLook)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if err := d.signalled(ctx); err != nil && ctx.Err() == nil {
+			d.log.Error("pause_resume.signal_file: " + err.Error())
+		}
+	}
+}
+
+// signalled looks for the signal file and does what its presence asks for.
+func (d *daemon) signalled(ctx context.Context) error {
+	if !d.cfg.PauseResume.Enabled {
+		return nil
+	}
+	_, err := os.Stat(d.cfg.PauseResume.SignalFile)
+	mark, merr := d.store.Mark(ctx, signalScope, signalName)
+	switch {
+	case merr != nil:
+		return merr
+	case err == nil:
+		return d.hold(ctx, mark)
+	case errors.Is(err, fs.ErrNotExist):
+		return d.release(ctx, mark)
+	}
+	return err // it cannot be told: what was so stays so
+}
+
+// hold pauses what is worked on. Which runs that are is kept first: one that is
+// paused and not known for it would never go on.
+func (d *daemon) hold(ctx context.Context, mark string) error {
+	cause := agent.PauseFor(i18n.Lang(d.cfg.Language).T("dispatch.signal"))
+	known := strings.Fields(mark)
+	all := known
+	for _, uuid := range d.pool.Close(cause) {
+		if !slices.Contains(known, uuid) {
+			all = append(all, uuid)
+		}
+	}
+	if len(all) > len(known) {
+		if err := d.store.SetMark(ctx, signalScope, signalName, strings.Join(all, " ")); err != nil {
+			return err
+		}
+	}
+	d.pool.Hold(cause)
+	return nil
+}
+
+// release lets the pool begin again, and what was paused go on.
+func (d *daemon) release(ctx context.Context, mark string) error {
+	d.pool.Release()
+	if mark == "" {
+		return nil
+	}
+	var pausing []string // still on their way
+	for _, uuid := range strings.Fields(mark) {
+		if d.pool.Ending(uuid) {
+			pausing = append(pausing, uuid)
+			continue
+		}
+		v, err := d.store.View(uuid)
+		if err != nil || v.Status() != task.Paused {
+			continue
+		}
+		if _, err := d.store.Ask(ctx, uuid, contextstore.Resume, "pause_resume.signal_file"); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
+			return err
+		}
+	}
+	d.pool.Wake()
+	d.courier.Wake()
+	return d.store.SetMark(ctx, signalScope, signalName, strings.Join(pausing, " "))
+}
+
+// cleanEvery is how often a daemon removes what the settings no longer keep.
+const cleanEvery = time.Hour
+
+func (d *daemon) cleaning(ctx context.Context) {
+	t := time.NewTicker(cleanEvery)
+	defer t.Stop()
+	for {
+		d.clean(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
+	if d.cfg.Serve.Listen == "" {
+		return nil, nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", d.cfg.Serve.Listen)
+	if err != nil {
+		return nil, i18n.E("app.listen", d.cfg.Serve.Listen, err)
+	}
+	return l, nil
+}
+
+// Counts implements web.Daemon.
+func (d *daemon) Counts() dispatch.Counts { return d.stats.Counts() }
+
+// Busy implements web.Daemon.
+func (d *daemon) Busy() int { return d.pool.Busy() }
+
+// Tasks implements web.Daemon: how many runs have not ended, by status.
+func (d *daemon) Tasks(ctx context.Context) (map[task.Status]int, error) {
+	all := map[task.Status]int{}
+	err := d.store.Live(ctx, func(r contextstore.Row) error { all[r.Status]++; return nil })
+	return all, err
+}
+
+// Ready implements web.Daemon: why no work is taken now, "" where it is.
+func (d *daemon) Ready() (why []string) {
+	c := d.stats.Counts()
+	if c.NoSpace {
+		why = append(why, "disk: no space")
+	}
+	patience := 3*max(d.intake.Interval, d.intake.CommentsEvery) + time.Minute
+	for _, door := range d.doors {
+		source := door.Host.Source()
+		if c.Refused[source] {
+			why = append(why, source+": the login is refused; "+d.renewal())
+		}
+		if at, ok := c.PolledAt[source]; !ok {
+			why = append(why, source+": not reached yet")
+		} else if d.env.Now().Sub(at) > patience {
+			why = append(why, source+": not reached since "+at.UTC().Format(time.RFC3339))
+		}
+	}
+	return why
+}
+
+// renewal is how another login reaches the daemon.
+func (d *daemon) renewal() string {
+	switch g := d.cfg.GitHub; {
+	case g.AppID != 0:
+		return "another key in github.app_private_key_file is used without a restart"
+	case g.TokenFile != "":
+		return "another token in github.token_file is used without a restart"
+	}
+	return "another token (github.token, GITHUB_TOKEN) needs a restart"
+}
+
+var _ web.Daemon = (*daemon)(nil)

@@ -1,0 +1,158 @@
+package checks
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// The bounds of reports on disk.
+const (
+	maxReports = 5000     // files that are reports
+	maxLooked  = 200_000  // files and directories that are looked at for them
+	maxReport  = 64 << 20 // bytes of one that are read
+)
+
+// Reports are the JUnit files that a check writes, found by a pattern.
+type Reports struct {
+	root    *os.Root
+	pattern []string
+	before  map[string]reportState
+}
+
+// reportState tells a file from what it was. The change time is the kernel's.
+type reportState struct {
+	inode          uint64
+	size           int64
+	mtime, changed syscall.Timespec
+}
+
+// FindReports notes which files of a tree match the pattern before a check runs:
+// what lies there already is none of its reports. A pattern is a path relative
+// to the tree, with * and ? within a name, and ** for any number of directories.
+// The caller keeps root open.
+func FindReports(root *os.Root, pattern string) (*Reports, error) {
+	if _, err := path.Match(pattern, ""); err != nil || !fs.ValidPath(pattern) || pattern == "." {
+		return nil, fmt.Errorf("look for reports: %q is no pattern for them", pattern)
+	}
+	r := &Reports{root: root, pattern: strings.Split(pattern, "/")}
+	var err error
+	r.before, err = r.find()
+	return r, err
+}
+
+// Read returns what the reports say that were written or changed since
+// FindReports, and how many there are; Summary holds what could be read also
+// where the error tells what could not.
+func (r *Reports) Read() (Summary, int, error) {
+	now, err := r.find()
+	if err != nil {
+		return Summary{}, 0, err
+	}
+	var names []string
+	for _, name := range sorted(now) {
+		if old, ok := r.before[name]; !ok || old != now[name] {
+			names = append(names, name)
+		}
+	}
+	s, err := JUnit(names, r.open)
+	return s, len(names), err
+}
+
+// open opens a report. Only a plain file was found, and whoever might have put
+// something else there has ended.
+func (r *Reports) open(name string) (io.ReadCloser, error) {
+	f, err := r.root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(f, maxReport), f}, nil
+}
+
+// find lists the plain files that match, by their paths.
+func (r *Reports) find() (map[string]reportState, error) {
+	all, looked := map[string]reportState{}, 0
+	from, pattern := ".", r.pattern // the directory that every match is in, and what follows
+	for len(pattern) > 1 && !strings.ContainsAny(pattern[0], "*?[") {
+		from, pattern = path.Join(from, pattern[0]), pattern[1:]
+	}
+	err := fs.WalkDir(r.root.FS(), from, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) || d != nil {
+				return nil // gone, or not to be read
+			}
+			return err
+		}
+		if looked++; looked > maxLooked {
+			return fmt.Errorf("more than %d files: name a directory", maxLooked)
+		}
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if !d.Type().IsRegular() || !matches(pattern, strings.Split(strings.TrimPrefix(name, from+"/"), "/")) {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		if len(all) == maxReports {
+			return fmt.Errorf("more than %d files match", maxReports)
+		}
+		s := reportState{size: info.Size()}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			s.inode, s.mtime, s.changed = st.Ino, st.Mtim, st.Ctim
+		}
+		all[name] = s
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for reports: %w", err)
+	}
+	return all, nil
+}
+
+// matches reports whether the parts of a path match those of a pattern.
+func matches(pattern, parts []string) bool {
+	for len(pattern) > 0 && pattern[0] != "**" {
+		if len(parts) == 0 {
+			return false
+		}
+		if ok, err := path.Match(pattern[0], parts[0]); !ok || err != nil {
+			return false
+		}
+		pattern, parts = pattern[1:], parts[1:]
+	}
+	if len(pattern) == 0 {
+		return len(parts) == 0
+	}
+	for len(pattern) > 1 && pattern[1] == "**" {
+		pattern = pattern[1:]
+	}
+	for skip := range len(parts) + 1 {
+		if matches(pattern[1:], parts[skip:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// With is s, of an output, with the failures and counts of the reports that the
+// same check wrote: they know more than what was printed.
+func (s Summary) With(report Summary) Summary {
+	if len(report.Failures) == 0 {
+		return s
+	}
+	report.Tail, report.Cut = s.Tail, s.Cut
+	report.Failures = slices.Clone(report.Failures)
+	return report
+}

@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What a verification leaves open, where the run is to complete all the same,
+// stands in the pull request, which stays a draft; and in the comment.
+func TestOpenPointsKeepAPullRequestADraft(t *testing.T) {
+	t.Parallel()
+	for name, passes := range map[string]bool{"open": false, "passed": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t, "planning: {verification: {on_open_points: complete, max_rounds: 1}}\n")
+			w.env = []string{"TORI_PLANNING_ENABLED=true"}
+			met := "false"
+			if passes {
+				met = "true"
+			}
+			write(t, filepath.Join(w.dir, "script.yaml"), `
+- say: '{"phase":"planning","goal_understanding":{"main_objective":"The answer is 42","success_criteria":["it is documented"],"constraints":[]},"task_decomposition":{"reasoning":"r","subtasks":[{"id":"write","description":"Write 42","dependencies":[]}]},"action_plan":{"execution_order":[],"actions":[]}}'
+- calls: [{tool: write_file, args: {path: answer.txt, content: "42\n"}}]
+- say: '{"task_id":"write","status":"done","summary":"answer.txt says 42"}'
+- say: '{"phase":"verification","verification_passed":`+met+`,"criteria":[{"criterion":"it is documented","met":`+met+`,"evidence":"README.md:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.4}'
+`)
+			n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+			w.repo.Label(n, "coding agent", "hanako")
+			log := w.once()
+			pulls := w.repo.Pulls()
+			_, ours := w.shown(n)
+			if len(pulls) != 1 || len(ours) != 1 {
+				t.Fatalf("%d pull requests, %d comments\n%s", len(pulls), len(ours), log)
+			}
+			const point = "not met: it is documented"
+			if p := pulls[0]; p.Pull.Draft == passes || strings.Contains(p.Body, point) == passes || strings.Contains(ours[0], point) == passes {
+				t.Errorf("draft %t, text\n%s\ncomment\n%s\n%s", p.Pull.Draft, p.Body, ours[0], log)
+			}
+		})
+	}
+}

@@ -1,0 +1,168 @@
+package contextstore
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"modernc.org/sqlite"
+
+	"toritsugi/internal/task"
+)
+
+// ErrUnreachable marks an error of a database that may be gone a moment later:
+// the file is locked, cannot be opened or read now.
+var ErrUnreachable = errors.New("the database cannot be reached")
+
+// endedSQL is the query of inherit §4.1.2, for more than one. Times are of fixed width, so
+// their texts compare as they do.
+const endedSQL = `SELECT rowid, ` + columns + ` FROM tasks INDEXED BY idx_tasks_id_created
+	WHERE task_id=? AND task_source=? AND owner=? AND repo=? AND task_type=? AND status IN ('completed', 'stopped') AND completed_at>=?
+	ORDER BY completed_at DESC, rowid DESC LIMIT ?`
+
+// LastEnded returns the run of a key that was completed or stopped last, at or
+// after a time; false where there is none. The view is that of its directory,
+// which may tell otherwise than the row that named it: an error where the
+// directory is missing or cannot be read. An error of tasks.db wraps
+// ErrUnreachable where trying again may help. Where tasks.db does not hold every
+// context the directories tell. Source: inherit §4.1.
+func (s *Store) LastEnded(ctx context.Context, k task.Key, since time.Time) (View, bool, error) {
+	if s.index != nil {
+		rows, err := s.index.ended(ctx, k, since, 1)
+		if err != nil {
+			return View{}, false, err
+		}
+		if len(rows) > 0 {
+			v, err := s.View(rows[0].UUID)
+			return v, true, err
+		}
+		if whole, err := s.index.complete(ctx); err != nil || whole {
+			return View{}, false, unreachable(err)
+		}
+	}
+	all, err := s.scanEnded(k, since, 1)
+	if len(all) == 0 {
+		return View{}, false, err
+	}
+	return all[0], true, err
+}
+
+// Ended returns the runs of a key that were completed or stopped at or after a
+// time, as their directories tell, the latest first, at most so many; see
+// LastEnded. Those that cannot be read are left out.
+func (s *Store) Ended(ctx context.Context, k task.Key, since time.Time, most int) (all []View, err error) {
+	if s.index != nil {
+		rows, err := s.index.ended(ctx, k, since, most)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if v, err := s.View(r.UUID); err == nil {
+				all = append(all, v)
+			}
+		}
+		if whole, err := s.index.complete(ctx); err != nil || whole {
+			return all, unreachable(err)
+		}
+	}
+	return s.scanEnded(k, since, most)
+}
+
+func (i *index) ended(ctx context.Context, k task.Key, since time.Time, most int) (rows []Row, err error) {
+	if err := i.refresh(ctx); err != nil {
+		return nil, unreachable(err)
+	}
+	err = i.use(func(h *handles) (err error) {
+		rows, err = rowsOf(ctx, h.r, endedSQL, k.ID, k.Source, k.Owner, k.Repo, k.Type, Time{since}.String(), most)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for the last ended runs of %s: %w", k, unreachable(err))
+	}
+	return rows, nil
+}
+
+// scanEnded is Ended by the directories alone.
+func (s *Store) scanEnded(k task.Key, since time.Time, most int) (all []View, err error) {
+	err = walkIn(s.BaseDir, []string{dirCompleted}, func(dir string) error {
+		v, err := view(dir)
+		if err != nil || v.Metadata.TaskKey != k {
+			return nil //nolint:nilerr // whose it is nobody can tell
+		}
+		if st := v.Status(); st != task.Completed && st != task.Stopped || v.State.CompletedAt.Before(since) {
+			return nil
+		}
+		at, _ := slices.BinarySearchFunc(all, v, func(a, b View) int { return b.State.CompletedAt.Compare(a.State.CompletedAt.Time) })
+		if all = slices.Insert(all, at, v); len(all) > most {
+			all = all[:most]
+		}
+		return nil
+	})
+	return all, err
+}
+
+// unreachable marks the errors of a connection: SQLite's BUSY, LOCKED, IOERR,
+// CANTOPEN and PROTOCOL.
+func unreachable(err error) error {
+	var e *sqlite.Error
+	if errors.Is(err, errClosed) {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case 5, 6, 10, 14, 15:
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+	}
+	return err
+}
+
+// maxFinal is the longest line of a final summary that is read, in bytes.
+const maxFinal = 1 << 20
+
+// ErrDamaged says that a file of a run that is over does not end as it was written.
+var ErrDamaged = errors.New("damaged")
+
+// LastFinal returns the final summary of a run that is over: the last line of
+// summaries.jsonl, nil where there is no such line or where it is not final. A
+// last line that is torn, no summary or longer than 1 MiB is an error that wraps
+// ErrDamaged: what stands before it may be of an attempt to end that failed.
+func (v View) LastFinal() (*Summary, error) {
+	f, err := openExisting(v.Dir, summariesFile)
+	if f == nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	st, err := f.Stat()
+	if err != nil || st.Size() == 0 {
+		return nil, err
+	}
+	buf := make([]byte, min(st.Size(), maxFinal))
+	if _, err := f.ReadAt(buf, st.Size()-int64(len(buf))); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	line, whole := bytes.CutSuffix(buf, []byte("\n"))
+	at := bytes.LastIndexByte(line, '\n')
+	if !whole || at < 0 && st.Size() > int64(len(buf)) {
+		return nil, fmt.Errorf("the last line of %s is torn or too long: %w", f.Name(), ErrDamaged)
+	}
+	s, err := DecodeSummary(line[at+1:])
+	if err != nil {
+		return nil, fmt.Errorf("the last line of %s: %w: %w", f.Name(), ErrDamaged, err)
+	}
+	if !s.Final {
+		return nil, nil
+	}
+	return &s, nil
+}
+
+// answer reports whether a message is the answer to a call of a model. What an
+// assistant says as second message, before anybody asked, was inherited (inherit
+// §4.3).
+func (m *Message) answer() bool {
+	return m.Role == "assistant" && (m.Seq != 2 || m.Usage != nil || len(m.ToolCalls) > 0)
+}

@@ -1,0 +1,58 @@
+package contextstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"toritsugi/internal/i18n"
+)
+
+// Mark returns what SetMark kept under a scope and a name, "" where nothing was.
+func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err error) {
+	_, err = s.houseDB.check(ctx)
+	if err == nil {
+		err = s.houseDB.use(func(h *handles) error {
+			return h.r.QueryRowContext(ctx, `SELECT value FROM marks WHERE scope=? AND name=?`, scope, name).Scan(&value)
+		})
+	}
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("read the mark %s of %s: %w", name, scope, err)
+	}
+	return value, nil
+}
+
+// SetMark keeps a short value durably in house.db: what a door must remember
+// and no directory can tell, as how far the comments of a repository were read.
+func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
+	_, err := s.houseDB.check(ctx)
+	if err == nil {
+		err = s.houseDB.use(func(h *handles) error {
+			return retry(ctx, func() error {
+				_, err := h.w.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
+					ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
+				return err
+			})
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("keep the mark %s of %s: %w", name, scope, err)
+	}
+	return nil
+}
+
+// Alone makes the caller the only one of its kind in the base directory, until
+// release is called or the process ends. ErrBusy: there is one.
+func (s *Store) Alone(kind string) (release func(), err error) {
+	path := filepath.Join(s.BaseDir, "."+kind+".lock")
+	f, err := lockFileAt(path)
+	if errors.Is(err, errLocked) {
+		return nil, i18n.E("contextstore.alone", kind, s.BaseDir, ErrBusy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = f.Close() }, nil
+}

@@ -1,0 +1,334 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/task"
+)
+
+// heardUntil is the mark of how far the comments of a repository were read.
+const heardUntil = "comments"
+
+const (
+	// firstLook is how far before the first look at a repository comments are read.
+	firstLook = 10 * time.Minute
+	// overlap is how far the mark trails behind the forge's clock. A forge has
+	// several lists, read one after the other, and may show what was said a
+	// moment late: what one list did not show yet is older than what the next
+	// one shows.
+	overlap = time.Minute
+	// markStep is how far the mark moves at least where nothing was said: as
+	// long as the same is asked for the forge can answer that nothing changed,
+	// which it does not count. It is to be many looks long.
+	markStep = time.Hour
+)
+
+// heard is a mark: all that was last edited before until was heard, and of what
+// came later these comments, in these editions. A command is not to be carried
+// out twice.
+type heard struct {
+	until    time.Time
+	editions map[string]time.Time // by id
+}
+
+// parseHeard reads a mark: a time, and "id@edition" for each comment. Ids
+// without an edition are of that very time.
+func parseHeard(mark string) (h heard, ok bool) {
+	parts := strings.Fields(mark)
+	if len(parts) == 0 {
+		return h, false
+	}
+	at, err := time.Parse(time.RFC3339Nano, parts[0])
+	h = heard{at, map[string]time.Time{}}
+	for _, p := range parts[1:] {
+		edited := at
+		if n := strings.LastIndexByte(p, '@'); n >= 0 {
+			if ns, err := strconv.ParseInt(p[n+1:], 10, 64); err == nil {
+				p, edited = p[:n], time.Unix(0, ns)
+			}
+		}
+		h.editions[p] = edited
+	}
+	return h, err == nil
+}
+
+func (h heard) String() string {
+	parts := []string{h.until.UTC().Format(time.RFC3339Nano)}
+	for _, id := range slices.Sorted(maps.Keys(h.editions)) {
+		parts = append(parts, id+"@"+strconv.FormatInt(h.editions[id].UnixNano(), 10))
+	}
+	return strings.Join(parts, " ")
+}
+
+// has reports whether a comment, in this edition, was heard.
+func (h heard) has(c forge.Comment) bool {
+	edited, ok := h.editions[c.ID]
+	return c.Edited.Before(h.until) || ok && !c.Edited.After(edited)
+}
+
+// add takes a comment for heard.
+func (h *heard) add(c forge.Comment) {
+	if h.editions == nil {
+		h.editions = map[string]time.Time{}
+	}
+	h.editions[c.ID] = c.Edited
+}
+
+// move takes everything before a time for heard; a mark never moves back.
+func (h *heard) move(until time.Time) {
+	if until = until.Truncate(time.Second); !until.After(h.until) {
+		return
+	}
+	h.until = until
+	maps.DeleteFunc(h.editions, func(_ string, edited time.Time) bool { return edited.Before(until) })
+}
+
+// clock is the forge's time, as comments are dated by it, where it tells.
+func (i *Intake) clock(d *Door) time.Time {
+	if c, ok := d.Host.Forge.(forge.Clock); ok {
+		return c.ServerTime()
+	}
+	return i.Now()
+}
+
+// comments reads what was said in a repository since the last look: commands
+// are carried out, the rest goes to the runs. The mark moves once all is done, so
+// that a kill repeats and loses nothing; each step can be done again.
+func (i *Intake) comments(ctx context.Context, d *Door, r forge.Repo) error {
+	scope := d.Host.Source() + "/" + lower(r).String()
+	mark, err := i.Store.Mark(ctx, scope, heardUntil)
+	if err != nil {
+		return err
+	}
+	at := i.clock(d) // before the first list is read
+	now, ok := parseHeard(mark)
+	if !ok {
+		// What was said before the first look is read with the item itself.
+		return i.Store.SetMark(ctx, scope, heardUntil, heard{until: at.Add(-firstLook).Truncate(time.Second)}.String())
+	}
+	if now.until.After(at) {
+		now.until = at.Add(-overlap).Truncate(time.Second) // a clock was wrong
+	}
+	said, err := d.Host.CommentsSince(ctx, r, now.until)
+	if err != nil {
+		return err
+	}
+	until := at.Add(-overlap)
+	if n := len(said); n >= forge.MaxComments {
+		until = earlier(until, said[n-1].Edited) // there may be more
+	}
+	heard, left, err := i.hearAll(ctx, d, r, said, &now)
+	if !left.IsZero() {
+		until = earlier(until, left)
+	}
+	if !heard && until.Sub(now.until) < markStep {
+		return err
+	}
+	now.move(until)
+	return errors.Join(err, i.Store.SetMark(ctx, scope, heardUntil, now.String()))
+}
+
+// hearAll does what comments ask for and notes those that are done with. One
+// that cannot be heard now is left, with what follows it on its item; left is the
+// time of the first, and where it tells of the forge rather than of the one
+// comment that is an error.
+func (i *Intake) hearAll(ctx context.Context, d *Door, r forge.Repo, said []forge.Comment, now *heard) (heard bool, left time.Time, err error) {
+	var t trouble
+	behind := map[string]bool{} // items
+	for _, c := range said {
+		if now.has(c) || behind[c.Item] {
+			continue
+		}
+		err := i.hear(ctx, d, r, c)
+		switch ends := t.ends(err); {
+		case ends || passing(err) || kept(err, i.clock(d).Sub(c.Edited)):
+			behind[c.Item] = true
+			if left.IsZero() {
+				left = c.Edited
+			}
+			if ends {
+				return heard, left, err
+			}
+			i.Log.Warn("A comment cannot be heard yet: "+err.Error(), "repository", r.String(), "item", c.Item, "comment", c.ID, "by", c.Author.Login)
+			continue
+		case err != nil:
+			i.Log.Warn("A comment is passed over: "+err.Error(), "repository", r.String(), "item", c.Item, "comment", c.ID, "by", c.Author.Login)
+		}
+		now.add(c)
+		heard = true
+	}
+	return heard, left, nil
+}
+
+// keepFor is how long a comment on a run that cannot be read waits for somebody
+// to mend that.
+const keepFor = time.Hour
+
+// kept reports whether a comment that is so old waits because of an error.
+func kept(err error, age time.Duration) bool {
+	var u *unreadable
+	return errors.As(err, &u) && age < keepFor
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// hear does what one comment asks for.
+func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Comment) error {
+	if c.Marker != "" || c.Author.Bot || c.Author.ID == d.self.ID && c.Author.ID != 0 {
+		return nil // ourselves, and other programs
+	}
+	key, last, ok, err := i.about(ctx, d, r, c)
+	if err != nil {
+		return err
+	}
+	command, _, is := agent.Command(c.Body)
+	switch {
+	case is && ok:
+		return i.command(ctx, d, key, last, c, command)
+	case is && command == agent.CommandStop:
+		may, err := i.may(ctx, d, key, c.Author)
+		if err != nil || !may {
+			return err
+		}
+		return i.stopBefore(ctx, key, c)
+	case is:
+		return nil // on something that never was a task
+	case ok && !last.Status().Final():
+		if err := i.remember(ctx, d, r, key, c); err != nil {
+			return err
+		}
+		if last.Status() == task.Running {
+			i.Desk.put(key, c)
+		}
+		return nil // a run that is taken up reads what was said meanwhile from the item
+	case d.FollowUp && c.WantsChanges():
+		return i.followUp(ctx, d, key, c)
+	}
+	return nil
+}
+
+// about finds the task that a comment is about, and its newest run. A note does
+// not say whether it is on an issue or a pull request.
+func (i *Intake) about(ctx context.Context, d *Door, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
+	k = task.Key{Source: d.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
+	for _, k.Type = range []string{TypeIssue, TypePull} {
+		if k.Type == TypeIssue && c.Kind != forge.Note {
+			continue
+		}
+		if last, ok, err = i.latest(ctx, k); ok || err != nil {
+			return k, last, ok, err
+		}
+	}
+	return k, last, false, nil
+}
+
+// The types of tasks at a forge (inherit §2).
+const (
+	TypeIssue = "issue"
+	TypePull  = "pull_request"
+)
+
+// command carries out what a comment commands. One by somebody who may not is
+// passed over: an answer would let strangers make us talk.
+func (i *Intake) command(ctx context.Context, d *Door, k task.Key, last contextstore.View, c forge.Comment, name string) error {
+	may, err := i.may(ctx, d, k, c.Author)
+	if err != nil {
+		return err
+	}
+	if !may {
+		i.Log.Warn("Command of somebody who may not give any", "task", k.String(), "by", c.Author.Login, "command", name)
+		return nil
+	}
+	if name == agent.CommandRetry {
+		return i.retry(ctx, d, k, last, c)
+	}
+	if since := begun(last); c.Edited.Before(since.Truncate(time.Second)) {
+		return nil // it was meant for an earlier run
+	}
+	do := map[string]contextstore.Action{agent.CommandStop: contextstore.Stop, agent.CommandPause: contextstore.Pause, agent.CommandResume: contextstore.Resume}[name]
+	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, "@"+c.Author.Login)
+	if errors.Is(err, task.ErrIllegalTransition) {
+		i.Log.Info("Command that comes too late", "task", k.String(), "by", c.Author.Login, "command", name, "status", last.Status())
+		if do == contextstore.Stop {
+			return i.stopBefore(ctx, k, c)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if do == contextstore.Pause && d.Bar != nil {
+		if err := d.Bar(ctx, last.Metadata.UUID, false); err != nil {
+			return err // a person's word counts for more than the forge's
+		}
+	}
+	i.Log.Info("Command carried out", "task", k.String(), "by", c.Author.Login, "command", name, "status", a.Status)
+	i.Wake()
+	return nil
+}
+
+// stopMark is until when what was asked for on an item is no longer wanted.
+const stopMark = "stop"
+
+// stopBefore remembers a /stop that finds nothing to stop: what was asked for
+// before it and is not begun yet is not begun at all.
+func (i *Intake) stopBefore(ctx context.Context, k task.Key, c forge.Comment) error {
+	return i.Store.SetMark(ctx, k.String(), stopMark, c.Edited.UTC().Format(time.RFC3339))
+}
+
+// stopped reports whether an act was taken back by a later /stop.
+func (i *Intake) stopped(ctx context.Context, a act) (bool, error) {
+	mark, err := i.Store.Mark(ctx, a.key.String(), stopMark)
+	if err != nil || mark == "" {
+		return false, err
+	}
+	at, err := time.Parse(time.RFC3339, mark)
+	return err == nil && a.ask.At.Before(at), nil
+}
+
+// begun is when a run was asked for, by the clock that its comments go by.
+func begun(v contextstore.View) time.Time {
+	job, err := agent.ParseJob(v.Metadata)
+	if err != nil || job.Ask == nil || job.Ask.At.IsZero() {
+		return v.Metadata.CreatedAt.Time
+	}
+	return job.Ask.At
+}
+
+// retry begins a run anew that has ended.
+func (i *Intake) retry(ctx context.Context, d *Door, k task.Key, last contextstore.View, c forge.Comment) error {
+	if !last.Status().Final() {
+		return nil
+	}
+	it, err := d.Host.Item(ctx, k)
+	if err != nil || !it.Open {
+		return err
+	}
+	_, err = i.consider(ctx, d, act{k, it, agent.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: agent.AskedByComment}})
+	return err
+}
+
+// followUp begins a run on a pull request of ours that a reviewer wants changed.
+// The account may be a person's, who opens others: ours bear the marker.
+func (i *Intake) followUp(ctx context.Context, d *Door, k task.Key, c forge.Comment) error {
+	it, err := d.Host.Item(ctx, k)
+	if err != nil || !it.Open || it.Pull == nil || it.Pull.Marker == "" || it.Author.ID != d.self.ID {
+		return err
+	}
+	_, err = i.consider(ctx, d, act{k, it, agent.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: agent.AskedByReview}})
+	return err
+}

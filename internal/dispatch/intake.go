@@ -1,0 +1,459 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Intake looks at the doors: for work that is asked for, for what people say of
+// the work that goes on, and for work that is no longer wanted. It is run by one
+// process at a time for a base directory; a second one would find everything
+// begun already.
+type Intake struct {
+	Store         *contextstore.Store
+	Doors         []*Door
+	Desk          *Desk
+	Interval      time.Duration // between two looks for work
+	CommentsEvery time.Duration // between two looks at the comments on runs
+	Lang          i18n.Lang     // of what is posted
+	Log           *slog.Logger
+	Now           func() time.Time
+	Wake          func() // there is something to claim or to deliver
+	Stats         *Stats
+}
+
+// Run looks until ctx ends. Trouble with a forge is logged and tried again.
+func (i *Intake) Run(ctx context.Context) {
+	t := time.NewTimer(0)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		for _, d := range i.Doors {
+			i.look(ctx, d)
+		}
+		t.Reset(min(i.Interval, i.CommentsEvery))
+	}
+}
+
+// look goes once around a door: all of it where that is due, or only what goes on
+// behind it. A look for work that did not come about stays due; only one that
+// did says that the forge was reached, as the other may have asked for nothing.
+func (i *Intake) look(ctx context.Context, d *Door) {
+	began := i.Now()
+	if began.Before(d.heldUntil()) {
+		return
+	}
+	all := d.looked.IsZero() || began.Sub(d.looked) >= i.Interval
+	err := i.Poll(ctx, d, all)
+	if ctx.Err() != nil {
+		return
+	}
+	if all && err == nil {
+		d.looked = began
+	}
+	if all || err != nil {
+		i.Stats.polled(d.Host.Source(), i.Now().Sub(began), err)
+	}
+	if err != nil {
+		i.Log.Warn("Cannot look for work at " + d.Host.Source() + ": " + err.Error())
+	}
+}
+
+// Listen looks once at what goes on behind the doors, and begins nothing new but
+// what is asked for there.
+func (i *Intake) Listen(ctx context.Context) {
+	for _, d := range i.Doors {
+		if i.Now().Before(d.heldUntil()) {
+			continue
+		}
+		if err := i.Poll(ctx, d, false); err != nil && ctx.Err() == nil {
+			i.Log.Warn("Cannot hear what is said at " + d.Host.Source() + ": " + err.Error())
+		}
+	}
+}
+
+// inRow is how many repositories, or items of one, may fail one after the other
+// before it is the forge that seems to be down.
+const inRow = 3
+
+// Poll goes once around a door: with all, also for new work in every repository.
+// It returns the first error that concerns the door as a whole; what concerns
+// one repository is logged. A round begins where the last one broke off.
+func (i *Intake) Poll(ctx context.Context, d *Door, all bool) error {
+	repos, err := d.repositories(ctx, i.Now(), i.Log)
+	if err != nil {
+		d.leave(err, i.Now())
+		return err
+	}
+	live, err := i.live(ctx, d)
+	if err != nil {
+		return err
+	}
+	i.late(ctx, d)
+	named := repos
+	repos, others := withOthers(repos, live)
+	first := max(0, slices.IndexFunc(repos, func(r forge.Repository) bool { return lower(r.Repo) == d.next }))
+	d.next = forge.Repo{}
+	looked, row := 0, 0
+	var down error
+	if all {
+		d.due(live)
+	}
+	for n := range repos {
+		r := repos[(first+n)%len(repos)].Repo
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		runs := live[lower(r)]
+		if !all && !running(runs) || d.rests(r.String(), i.Now()) {
+			continue
+		}
+		looked++
+		err := i.repository(ctx, d, r, runs, all, all && !others[lower(r)])
+		if err == nil {
+			d.well(r.String())
+			row = 0
+			continue
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if refused(err) {
+			d.leave(err, i.Now())
+			d.next = lower(r)
+			return err
+		}
+		i.Log.Warn("Cannot look at "+r.String()+": "+err.Error(), "repository", r.String(), "next_try_in", d.ails(r.String(), i.Now()))
+		if !passing(err) && !atLarge(err) {
+			continue
+		}
+		down = err
+		if row++; row >= inRow {
+			d.next = lower(repos[(first+n+1)%len(repos)].Repo)
+			break
+		}
+	}
+	if row < inRow && row < looked || row == 0 {
+		if all {
+			i.label(ctx, d, named)
+		}
+		return nil
+	}
+	if row == looked { // not one of them answers: it is no fault of theirs
+		d.sick = nil
+	}
+	d.leave(down, i.Now())
+	return down
+}
+
+// withOthers adds the repositories that only runs know: one that was renamed or
+// given away while it is worked on, or left out of the settings, is answered for
+// by its former name, but no work is begun there.
+func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row) (all []forge.Repository, others map[forge.Repo]bool) {
+	known := map[forge.Repo]bool{}
+	for _, r := range repos {
+		known[lower(r.Repo)] = true
+	}
+	all, others = slices.Clone(repos), map[forge.Repo]bool{}
+	for name, runs := range live {
+		if !known[name] {
+			others[name] = true
+			all = append(all, forge.Repository{Repo: forge.RepoOf(runs[0].Key)})
+		}
+	}
+	slices.SortFunc(all[len(repos):], func(a, b forge.Repository) int { return strings.Compare(a.String(), b.String()) })
+	return all, others
+}
+
+// repository looks at one repository: commands and comments before new work, so
+// that a /stop is not overtaken. Without fresh no new work is looked for.
+func (i *Intake) repository(ctx context.Context, d *Door, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
+	if err := i.comments(ctx, d, r); err != nil {
+		return err
+	}
+	if err := i.unheard(ctx, d, r); err != nil {
+		return err
+	}
+	var t trouble
+	for _, run := range runs {
+		if run.Status != task.Running && (!all || !d.wants[run.UUID]) {
+			continue
+		}
+		err := i.wanted(ctx, d, run)
+		if t.ends(err) {
+			return err
+		}
+		if err != nil {
+			i.Log.Warn("Cannot tell whether a run is still wanted: "+err.Error(), "uuid", run.UUID, "task", run.Key.String())
+		}
+	}
+	if !fresh {
+		return nil
+	}
+	items, err := d.Host.Triggered(ctx, r, d.trigger())
+	if err != nil {
+		return err
+	}
+	for _, it := range items {
+		if d.rests(it.Key.String(), i.Now()) {
+			continue
+		}
+		err := i.asked(ctx, d, it)
+		if t.ends(err) {
+			return err
+		}
+		if err != nil {
+			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", d.ails(it.Key.String(), i.Now()))
+			continue
+		}
+		d.well(it.Key.String())
+	}
+	return nil
+}
+
+// trouble counts the items of a repository that fail in a row.
+type trouble struct{ row int }
+
+// ends reports whether an item's error keeps the others from being looked at.
+func (t *trouble) ends(err error) bool {
+	if err == nil || !passing(err) {
+		t.row = 0
+		return err != nil && atLarge(err)
+	}
+	t.row++
+	return t.row >= inRow
+}
+
+// asked looks into an item that bears the trigger.
+func (i *Intake) asked(ctx context.Context, d *Door, it forge.Item) error {
+	if last, ok, err := i.latest(ctx, it.Key); err != nil {
+		return err
+	} else if ok && !last.Status().Final() && last.Status() != task.Paused {
+		return nil // in hand
+	}
+	asks, err := i.asks(ctx, d, it)
+	if err != nil {
+		return err
+	}
+	// The last one first; who may not ask takes nothing from who may.
+	if len(asks) == 2 && asks[0].Before(asks[1]) {
+		slices.Reverse(asks)
+	}
+	for _, a := range asks {
+		if done, err := i.consider(ctx, d, act{it.Key, it, a}); done || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asks are the acts that an item's label and its assignment come from.
+func (i *Intake) asks(ctx context.Context, d *Door, it forge.Item) (all []agent.Ask, err error) {
+	for _, how := range []string{agent.AskedByLabel, agent.AskedByAssignment} {
+		t, on := forge.Trigger{Label: d.Label}, it.Has(d.Label)
+		if how == agent.AskedByAssignment {
+			t, on = forge.Trigger{Assignee: d.self}, d.Assignment && it.AssignedTo(d.self)
+		}
+		if !on {
+			continue
+		}
+		who, err := d.Host.Asked(ctx, it.Key, t)
+		if errors.Is(err, forge.ErrNotAsked) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, agent.Ask{By: who.By, At: who.At, Event: who.Event, How: how})
+	}
+	return all, nil
+}
+
+// atLarge reports whether an error is about more than the one item: about the
+// forge as a whole, or the house.
+func atLarge(err error) bool {
+	var e *forge.Error
+	var u *unreadable
+	return !errors.As(err, &u) && (!errors.As(err, &e) || refused(err))
+}
+
+// unreadable is the error of one context that cannot be read. It says nothing of
+// others, and somebody may mend it.
+type unreadable struct{ error }
+
+func (u *unreadable) Unwrap() error { return u.error }
+
+// latest is the newest run of a task; its errors are of that task alone.
+func (i *Intake) latest(ctx context.Context, k task.Key) (contextstore.View, bool, error) {
+	v, ok, err := i.Store.Latest(ctx, k)
+	if err != nil && ctx.Err() == nil {
+		err = &unreadable{fmt.Errorf("the newest run of %s cannot be read: %w", k, err)}
+	}
+	return v, ok, err
+}
+
+// refused reports whether the forge as a whole wants to hear nothing now.
+func refused(err error) bool {
+	return forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized)
+}
+
+// passing reports whether an error may be of this one item, or of a forge that
+// is down: what comes next tells.
+func passing(err error) bool {
+	var e *forge.Error
+	return errors.As(err, &e) && e.Kind.Passing() && e.Kind != forge.RateLimited
+}
+
+// live lists the runs of a door that have not ended, by repository.
+func (i *Intake) live(ctx context.Context, d *Door) (map[forge.Repo][]contextstore.Row, error) {
+	all := map[forge.Repo][]contextstore.Row{}
+	err := i.Store.Live(ctx, func(r contextstore.Row) error {
+		if r.Key.Source == d.Host.Source() {
+			repo := lower(forge.RepoOf(r.Key))
+			all[repo] = append(all[repo], r)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func running(rows []contextstore.Row) bool {
+	for _, r := range rows {
+		if r.Status == task.Running {
+			return true
+		}
+	}
+	return false
+}
+
+// lower is a repository as it is compared: its names are the same in any case.
+func lower(r forge.Repo) forge.Repo {
+	return forge.Repo{Owner: strings.ToLower(r.Owner), Name: strings.ToLower(r.Name)}
+}
+
+// mostQueued bounds the queued runs that a look for work asks the forge about.
+const mostQueued = 20
+
+// due chooses the queued runs whose items the next look reads, in turn: those
+// that are worked on are looked at each time, what waits is only to be gone by
+// its turn, and what is paused is for people to stop.
+func (d *Door) due(live map[forge.Repo][]contextstore.Row) {
+	var queued []string
+	for _, rows := range live {
+		for _, r := range rows {
+			if r.Status == task.Queued {
+				queued = append(queued, r.UUID)
+			}
+		}
+	}
+	slices.Sort(queued)
+	n, found := slices.BinarySearch(queued, d.lastWanted)
+	if found {
+		n++
+	}
+	d.wants = map[string]bool{}
+	for range min(len(queued), mostQueued) {
+		d.lastWanted = queued[n%len(queued)]
+		d.wants[d.lastWanted] = true
+		n++
+	}
+}
+
+// wanted stops a run whose item was closed, or whose label or assignment
+// somebody took away.
+func (i *Intake) wanted(ctx context.Context, d *Door, r contextstore.Row) error {
+	if !d.StopRemoved {
+		return nil
+	}
+	// Asked before the item is read: only a label that was there by then can be
+	// missing on it.
+	before, err := i.Store.View(r.UUID)
+	if err != nil {
+		return nil //nolint:nilerr // it moved on meanwhile
+	}
+	labelled, err := i.labelled(ctx, r.UUID)
+	if err != nil {
+		return err
+	}
+	it, err := d.Host.Item(ctx, r.Key)
+	if forge.Is(err, forge.Gone) {
+		return i.stop(ctx, r, "dispatch.closed")
+	}
+	if forge.Is(err, forge.NotFound) {
+		// Where the repository cannot be seen either, that says nothing of the item.
+		repo := forge.RepoOf(r.Key).String()
+		if _, rerr := d.Host.Repositories(ctx, []string{repo}); rerr != nil {
+			return rerr
+		}
+		return i.stop(ctx, r, "dispatch.closed")
+	}
+	if err != nil {
+		return err
+	}
+	v, err := i.Store.View(r.UUID)
+	if err != nil || v.Status() != before.Status() || v.State.Generation != before.State.Generation {
+		return nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
+	}
+	job, err := agent.ParseJob(v.Metadata)
+	if err != nil || job.Ask == nil {
+		return nil //nolint:nilerr // not ours to judge
+	}
+	processing := d.Host.Labels.Status[task.Running]
+	switch {
+	case !it.Open:
+		return i.stop(ctx, r, "dispatch.closed")
+	case job.Ask.How == agent.AskedByAssignment && !it.AssignedTo(d.self):
+		return i.stop(ctx, r, "dispatch.unassigned")
+	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
+		return nil
+	}
+	// The item may have been read as it was a moment ago, and a label may have
+	// been given another name: only that somebody took it off stops the run.
+	_, err = d.Host.Asked(ctx, r.Key, forge.Trigger{Label: processing})
+	var taken *forge.TakenAway
+	if !errors.As(err, &taken) || taken.At.Before(begun(v).Truncate(time.Second)) || taken.By.ID == d.self.ID && taken.By.ID != 0 {
+		if errors.Is(err, forge.ErrNotAsked) {
+			return nil
+		}
+		return err
+	}
+	return i.stop(ctx, r, "dispatch.label_gone")
+}
+
+// labelled reports whether all labels that a run has called for are on its item.
+func (i *Intake) labelled(ctx context.Context, uuid string) (bool, error) {
+	left, err := i.Store.Undelivered(ctx, uuid)
+	if err != nil || len(left) > 0 {
+		return false, err
+	}
+	done, err := i.Store.Delivered(ctx, uuid)
+	return done[agent.QueuedLabels(uuid).Key] != "", err
+}
+
+// stop stops a run because of what somebody did to its item.
+func (i *Intake) stop(ctx context.Context, r contextstore.Row, why string) error {
+	_, err := i.Store.Ask(ctx, r.UUID, contextstore.Stop, i.Lang.T(why))
+	if errors.Is(err, task.ErrIllegalTransition) {
+		return nil // it ended by itself
+	}
+	i.Log.Info("Stopped: "+i18n.English.T(why), "uuid", r.UUID, "task", r.Key.String())
+	i.Wake()
+	return err
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,138 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Monitor looks after runs whose owner is gone (store-v2 §5.4). Its fields are
+// set once.
+type Monitor struct {
+	Store       *contextstore.Store
+	Sources     map[string]bool // of tasks that are looked after
+	Every       time.Duration
+	Stale       time.Duration // age of a heartbeat at which an owner seems to hang
+	MaxAttempts int           // deaths of owners after which a run fails
+	Fail        bool          // at the first death (recovery.mode: fail)
+	Lang        i18n.Lang
+	Log         *slog.Logger
+	Now         func() time.Time
+	Wake        func() // there is something to claim or to deliver
+	Stats       *Stats
+	// Unbarred reports whether a paused run waited for its forge to let it hand
+	// over, and can now; nil where none does.
+	Unbarred func(ctx context.Context, v contextstore.View) (bool, error)
+}
+
+// Run looks at once and then every so often, until ctx ends.
+func (m *Monitor) Run(ctx context.Context) {
+	t := time.NewTicker(m.Every)
+	defer t.Stop()
+	for {
+		if err := m.Look(ctx); err != nil && ctx.Err() == nil {
+			m.Log.Error("Cannot look after the runs: " + err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// Look puts runs whose owner died back into the queue, and fails those whose
+// owners died too often: it is what they do that kills them.
+func (m *Monitor) Look(ctx context.Context) error {
+	var dead []string
+	stale := 0
+	err := m.Store.Running(func(uuid string, o contextstore.Owner, alive bool) {
+		if !alive {
+			dead = append(dead, uuid)
+			return
+		}
+		if age := m.Now().Sub(o.HeartbeatAt.Time); age > m.Stale {
+			stale++
+			m.Log.Warn("The owner of a run lives and shows no sign of it", "uuid", uuid, "pid", o.ProcessID, "heartbeat_age", age.Round(time.Second))
+		}
+	})
+	m.Stats.staled(stale)
+	for _, uuid := range dead {
+		err = errors.Join(err, m.recover(ctx, uuid))
+	}
+	err = errors.Join(err, m.unbar(ctx))
+	if free, ferr := m.Store.Room(); ferr != nil {
+		m.Stats.space(free, true)
+		m.Log.Error("Nothing is claimed: " + ferr.Error())
+	} else {
+		m.Stats.space(free, false)
+	}
+	return err
+}
+
+func (m *Monitor) recover(ctx context.Context, uuid string) error {
+	v, err := m.Store.View(uuid)
+	if errors.Is(err, contextstore.ErrNotFound) {
+		return nil // it moved on meanwhile
+	}
+	if err != nil || !m.Sources[v.Metadata.TaskKey.Source] {
+		return err
+	}
+	deaths := v.State.Recoveries + 1
+	switch {
+	case m.Fail:
+		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.died"))
+	case deaths > int64(m.MaxAttempts):
+		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.poisoned", deaths))
+	default:
+		_, err = m.Store.Ask(ctx, uuid, contextstore.Resume, "monitor")
+	}
+	if errors.Is(err, contextstore.ErrBusy) || errors.Is(err, contextstore.ErrEnded) {
+		return nil
+	}
+	if err == nil {
+		m.Stats.recovered()
+		m.Log.Warn("The owner of a run died", "uuid", uuid, "task", v.Metadata.TaskKey.String(), "deaths", deaths)
+		m.Wake()
+	}
+	return err
+}
+
+// unbar lets runs go on that were paused because they might not hand over.
+func (m *Monitor) unbar(ctx context.Context) error {
+	if m.Unbarred == nil {
+		return nil
+	}
+	var paused []string
+	err := m.Store.Live(ctx, func(r contextstore.Row) error {
+		if r.Status == task.Paused && m.Sources[r.Key.Source] {
+			paused = append(paused, r.UUID)
+		}
+		return nil
+	})
+	for _, uuid := range paused {
+		v, verr := m.Store.View(uuid)
+		if verr != nil || v.Status() != task.Paused {
+			continue
+		}
+		can, uerr := m.Unbarred(ctx, v)
+		if uerr != nil {
+			m.Log.Warn("Cannot tell whether a paused run can go on: "+uerr.Error(), "uuid", uuid)
+		}
+		if !can {
+			continue
+		}
+		if _, aerr := m.Store.Ask(ctx, uuid, contextstore.Resume, "monitor"); aerr != nil {
+			err = errors.Join(err, aerr)
+			continue
+		}
+		m.Log.Info("The forge takes the branch now; the run goes on", "uuid", uuid, "task", v.Metadata.TaskKey.String())
+		m.Wake()
+	}
+	return err
+}

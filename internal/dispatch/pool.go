@@ -1,0 +1,318 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/task"
+)
+
+// PoolOptions are what a Pool is made of. All but Stats must be set.
+type PoolOptions struct {
+	Store   *contextstore.Store
+	Sources map[string]bool // of tasks that are claimed
+	Limits  Limits
+	// Work works on a claimed run until it ends or ctx does; the context is its to
+	// close.
+	Work func(ctx context.Context, c *contextstore.Context) (agent.Report, error)
+	// Claim takes a run that waits; see contextstore.Store.Claim.
+	Claim func(ctx context.Context, uuid string) (*contextstore.Context, error)
+	// Ended hears of each run that was given up.
+	Ended func(k task.Key, r agent.Report, err error)
+	Log   *slog.Logger
+	Now   func() time.Time
+	Stats *Stats
+}
+
+// Pool claims what waits, the oldest first, and has it worked on, so many at a
+// time.
+type Pool struct {
+	PoolOptions
+
+	wake    chan struct{}
+	mu      sync.Mutex
+	busy    map[string]*slot
+	after   map[string]rest // runs that wait for a time before they are claimed again
+	closed  error           // why nothing is begun, nil where something is
+	running sync.WaitGroup
+}
+
+// Limits are how much is worked on at once; 0 for no limit.
+type Limits struct{ Max, PerRepository, PerUser int }
+
+// rest is until when a run in the queue is left alone, and for how long that is.
+type rest struct {
+	until time.Time
+	pause time.Duration
+}
+
+// slot is a run that is being worked on.
+type slot struct {
+	waiting contextstore.Waiting
+	cancel  context.CancelCauseFunc
+	ending  bool // because of Hold
+}
+
+// NewPool returns a pool that Run sets going.
+func NewPool(o PoolOptions) *Pool {
+	return &Pool{PoolOptions: o, wake: make(chan struct{}, 1), busy: map[string]*slot{}, after: map[string]rest{}}
+}
+
+// Wake makes the pool look for work at once.
+func (p *Pool) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// look is how often a pool looks for work that nobody woke it for: what another
+// process put into the queue.
+const look = 5 * time.Second
+
+// Run claims and works until ctx ends, then ends what it works on with
+// agent.ErrShutdown, which puts it back into the queue, and waits for that.
+func (p *Pool) Run(ctx context.Context) {
+	t := time.NewTicker(look)
+	defer t.Stop()
+	// Runs outlive ctx for as long as they need to put down what they hold.
+	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	for {
+		if err := p.fill(ctx, work); err != nil && ctx.Err() == nil {
+			p.Log.Error("Cannot look for work: " + err.Error())
+		}
+		select {
+		case <-ctx.Done():
+			stop(agent.ErrShutdown)
+			p.running.Wait()
+			return
+		case <-p.wake:
+		case <-t.C:
+		}
+	}
+}
+
+// Close begins nothing until Release, for a reason. What is worked on goes on; the
+// uuids are those.
+func (p *Pool) Close(cause error) (busy []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = cause
+	for uuid := range p.busy {
+		busy = append(busy, uuid)
+	}
+	return busy
+}
+
+// Hold ends what is worked on for a reason, and begins nothing until Release. It
+// returns at once; the uuids are those that it ends.
+func (p *Pool) Hold(cause error) (ended []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = cause
+	for uuid, s := range p.busy {
+		s.cancel(cause)
+		s.ending = true
+		ended = append(ended, uuid)
+	}
+	return ended
+}
+
+// Ending reports whether a run that Hold ended is still on its way.
+func (p *Pool) Ending(uuid string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.busy[uuid]
+	return s != nil && s.ending
+}
+
+// Release lets the pool begin again.
+func (p *Pool) Release() {
+	p.mu.Lock()
+	held := p.closed != nil
+	p.closed = nil
+	p.mu.Unlock()
+	if held {
+		p.Wake()
+	}
+}
+
+// Busy is how many runs are worked on.
+func (p *Pool) Busy() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.busy)
+}
+
+// Waits reports whether a run that is in the queue is left alone for a while,
+// because it could not be begun.
+func (p *Pool) Waits(uuid string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.after[uuid]
+	return ok && p.Now().Before(r.until) || p.closed != nil
+}
+
+// page is how many waiting runs are read at once.
+const page = 200
+
+// fill begins work on what may begin now. It reads the queue only as far as
+// there is room, or until its end where limits keep what is first back.
+func (p *Pool) fill(ctx, work context.Context) error {
+	for after := ""; ; {
+		if p.full() || ctx.Err() != nil {
+			return nil
+		}
+		waiting, err := p.Store.Queued(ctx, after, page)
+		if err != nil {
+			return err
+		}
+		for _, w := range waiting {
+			after = w.Cursor
+			if run, ok := p.reserve(work, w); ok {
+				p.begin(run, w)
+			}
+			if p.full() || ctx.Err() != nil {
+				return nil
+			}
+		}
+		if len(waiting) < page {
+			return nil
+		}
+	}
+}
+
+func (p *Pool) full() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed != nil || p.Limits.Max > 0 && len(p.busy) >= p.Limits.Max
+}
+
+// reserve takes a place for a run, if the limits leave one.
+func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Context, bool) {
+	if !p.Sources[w.Key.Source] {
+		return nil, false // somebody's own, on this machine
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed != nil || p.busy[w.UUID] != nil {
+		return nil, false
+	}
+	if r, ok := p.after[w.UUID]; ok && p.Now().Before(r.until) {
+		return nil, false
+	}
+	repository, user := 0, 0
+	for _, s := range p.busy {
+		k := s.waiting.Key
+		if k.Source == w.Key.Source && k.Owner == w.Key.Owner && k.Repo == w.Key.Repo {
+			repository++
+		}
+		if s.waiting.User == w.User {
+			user++
+		}
+	}
+	if l := p.Limits; l.PerRepository > 0 && repository >= l.PerRepository || l.PerUser > 0 && user >= l.PerUser {
+		return nil, false
+	}
+	run, cancel := context.WithCancelCause(work)
+	p.busy[w.UUID] = &slot{waiting: w, cancel: cancel}
+	return run, true
+}
+
+// begin claims a run and has it worked on.
+func (p *Pool) begin(ctx context.Context, w contextstore.Waiting) {
+	p.running.Go(func() {
+		report, err := p.one(ctx, w)
+		gone := errors.Is(err, contextstore.ErrEnded) || errors.Is(err, contextstore.ErrNotFound)
+		again := pause(ctx, report, err)
+		if gone {
+			again = 0 // it ended between the look at the queue and the claim
+		}
+		p.mu.Lock()
+		p.busy[w.UUID].cancel(nil)
+		delete(p.busy, w.UUID)
+		p.rest(w.UUID, again)
+		p.mu.Unlock()
+		if !gone {
+			p.Ended(w.Key, report, err)
+		}
+		p.Wake()
+	})
+}
+
+// The pauses before a run is claimed again that could not be begun.
+const (
+	retryClaim = 10 * time.Second
+	retryStart = time.Minute
+	mostRetry  = 15 * time.Minute
+)
+
+// mostResting bounds what is remembered of runs that rest.
+const mostResting = 10_000
+
+// rest leaves a run alone for a while, each time for longer; the caller holds mu.
+func (p *Pool) rest(uuid string, first time.Duration) {
+	last, again := p.after[uuid]
+	if first == 0 {
+		delete(p.after, uuid)
+		return
+	}
+	if again {
+		first = min(max(2*last.pause, first), mostRetry)
+	}
+	if len(p.after) >= mostResting { // they were stopped, or another process took them
+		clear(p.after)
+	}
+	p.after[uuid] = rest{p.Now().Add(first), first}
+}
+
+// pause is how long a run that is still in the queue is left alone.
+func pause(ctx context.Context, r agent.Report, err error) time.Duration {
+	switch {
+	case ctx.Err() != nil:
+		return 0
+	case err != nil:
+		return retryClaim
+	case r.Outcome.Status == task.Queued:
+		return retryStart // what it needs at its start cannot be had now
+	}
+	return 0
+}
+
+func (p *Pool) one(ctx context.Context, w contextstore.Waiting) (agent.Report, error) {
+	log := p.Log.With("uuid", w.UUID)
+	c, err := p.Claim(ctx, w.UUID)
+	switch {
+	case errors.Is(err, contextstore.ErrBusy) || errors.Is(err, contextstore.ErrEnded) || errors.Is(err, contextstore.ErrNotFound):
+		return agent.Report{}, err // another process was quicker
+	case err != nil:
+		log.Error("Cannot be claimed: " + err.Error())
+		return agent.Report{}, err
+	}
+	p.Stats.began()
+	report, err := p.work(ctx, c)
+	p.Stats.ended(report.Outcome.Status)
+	if err != nil {
+		log.Error("Not closed: " + err.Error())
+	}
+	return report, err
+}
+
+// work has a run worked on. One that panics takes no other one with it: it is left
+// as a dead owner leaves it, and counted like that.
+func (p *Pool) work(ctx context.Context, c *contextstore.Context) (report agent.Report, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = errors.Join(fmt.Errorf("panic: %v\n%s", v, debug.Stack()), c.Close())
+		}
+	}()
+	return p.Work(ctx, c)
+}

@@ -1,0 +1,122 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/task"
+)
+
+// reviewsMark is the mark of the reviews of a repository that asked for changes
+// while a run had not ended: it may end without having heard them.
+const reviewsMark = "reviews"
+
+// mostReviews bounds what is remembered of one repository; the oldest go first.
+const mostReviews = 100
+
+// review is one that a run may end without having heard.
+type review struct {
+	Item string       `json:"item"`
+	ID   string       `json:"id"`
+	By   forge.Person `json:"by"`
+	At   time.Time    `json:"at"`
+}
+
+func (w review) key(d *Door, r forge.Repo) task.Key {
+	return task.Key{Source: d.Host.Source(), Owner: r.Owner, Repo: r.Name, Type: TypePull, ID: w.Item}
+}
+
+func reviewsOf(d *Door, r forge.Repo) (scope string) {
+	return d.Host.Source() + "/" + lower(r).String()
+}
+
+func (i *Intake) reviews(ctx context.Context, d *Door, r forge.Repo) (all []review, err error) {
+	mark, err := i.Store.Mark(ctx, reviewsOf(d, r), reviewsMark)
+	if err == nil && mark != "" && json.Unmarshal([]byte(mark), &all) != nil {
+		i.Log.Warn("What is remembered of reviews cannot be read", "repository", r.String())
+	}
+	return all, err
+}
+
+func (i *Intake) setReviews(ctx context.Context, d *Door, r forge.Repo, all []review) error {
+	raw, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	return i.Store.SetMark(ctx, reviewsOf(d, r), reviewsMark, string(raw))
+}
+
+// remember keeps a review by somebody who may ask, durably and before it is
+// taken for heard.
+func (i *Intake) remember(ctx context.Context, d *Door, r forge.Repo, k task.Key, c forge.Comment) error {
+	if !d.FollowUp || !c.WantsChanges() {
+		return nil
+	}
+	if may, err := i.may(ctx, d, k, c.Author); err != nil || !may {
+		return err
+	}
+	all, err := i.reviews(ctx, d, r)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(w review) bool { return w.ID == c.ID })
+	all = append(all, review{c.Item, c.ID, c.Author, c.Edited})
+	return i.setReviews(ctx, d, r, all[max(0, len(all)-mostReviews):])
+}
+
+// unheard follows up the reviews whose runs have ended without hearing them, as
+// if they had come right after. What cannot be told now is looked at again; the
+// error is about more than one of them.
+func (i *Intake) unheard(ctx context.Context, d *Door, r forge.Repo) error {
+	all, err := i.reviews(ctx, d, r)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	var left []review
+	var t trouble
+	for _, w := range all {
+		over, err := i.overdue(ctx, d, w.key(d, r), w)
+		if !over {
+			left = append(left, w)
+		}
+		if t.ends(err) {
+			// What was followed up already is followed up again, which begins nothing twice.
+			return err
+		}
+		if err != nil {
+			i.Log.Warn("A review cannot be followed up: "+err.Error(), "repository", r.String(), "item", w.Item, "review", w.ID, "again", !over)
+		}
+	}
+	if len(left) == len(all) {
+		return nil
+	}
+	return i.setReviews(ctx, d, r, left)
+}
+
+// overdue follows one review up where it is time to; over tells that there is
+// nothing more to be done about it.
+func (i *Intake) overdue(ctx context.Context, d *Door, k task.Key, w review) (over bool, err error) {
+	last, ok, err := i.latest(ctx, k)
+	switch {
+	case err != nil:
+		return !kept(err, i.clock(d).Sub(w.At)), err
+	case !ok || last.Status() == task.Stopped: // who stopped it wanted no more of it
+		return true, nil
+	case !last.Status().Final():
+		return false, nil
+	}
+	heard, err := agent.Heard(last.Dir, w.ID, w.At)
+	if err != nil {
+		err = &unreadable{err}
+		return !kept(err, i.clock(d).Sub(w.At)), err
+	}
+	if heard {
+		return true, nil
+	}
+	err = i.followUp(ctx, d, k, forge.Comment{ID: w.ID, Author: w.By, Edited: w.At})
+	return err == nil || !passing(err) && !atLarge(err), err
+}

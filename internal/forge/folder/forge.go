@@ -1,0 +1,327 @@
+package folder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Options say which folder is the forge.
+type Options struct {
+	// Dir holds the issues: its *.md files, hidden ones, links and directories
+	// apart.
+	Dir    string
+	Repo   forge.Repo       // that the issues are about
+	Branch string           // the repository's default branch
+	Now    func() time.Time // nil is time.Now
+}
+
+// Forge is a folder of issues. Who can write to the files may do everything, so
+// everybody is an admin here; an issue is open as long as its file is there.
+type Forge struct {
+	o Options
+
+	mu    sync.Mutex
+	files map[string]*entry // by path, as of the last look
+	said  map[string]*said  // what was seen of comments files, by path
+	now   func() time.Time
+}
+
+var _ forge.Forge = (*Forge)(nil)
+
+// entry is what is kept of an issue's file; the body is read again when asked for.
+type entry struct {
+	path   string
+	id     string
+	labels []string
+	stamp  stamp
+	err    error // why it cannot be read
+}
+
+// stamp tells that a file is still the one it was.
+type stamp struct {
+	inode uint64
+	size  int64
+	mtime time.Time
+}
+
+func stampOf(st fs.FileInfo) stamp {
+	s := stamp{size: st.Size(), mtime: st.ModTime()}
+	if sys, ok := st.Sys().(*syscall.Stat_t); ok {
+		s.inode = sys.Ino
+	}
+	return s
+}
+
+// login is the name under which we write comments.
+const login = "tori"
+
+// Open returns the forge of a folder, which must be there.
+func Open(o Options) (*Forge, error) {
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	st, err := os.Stat(dir)
+	if err != nil || !st.IsDir() {
+		return nil, i18n.E("folder.no_dir", dir)
+	}
+	o.Dir = dir
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Forge{o: o, now: o.Now, files: map[string]*entry{}, said: map[string]*said{}}, nil
+}
+
+// Source is "folder".
+func (f *Forge) Source() string { return "folder" }
+
+// Self is "tori", a name without a number.
+func (f *Forge) Self(context.Context) (forge.Person, error) {
+	return forge.Person{Login: login, Bot: true}, nil
+}
+
+// failed is the error of a call about something.
+func failed(kind forge.Kind, err error) error { return &forge.Error{Kind: kind, Err: err} }
+
+// Repositories implements forge.Forge: there is one.
+func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Repository, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var found []forge.Repository
+	var unseen []string
+	for _, p := range patterns {
+		r, ok := forge.ParseRepo(p)
+		switch {
+		case !ok || r.Owner != f.o.Repo.Owner || r.Name != f.o.Repo.Name && r.Name != "*":
+			unseen = append(unseen, p)
+		case found == nil:
+			found = append(found, f.repository())
+		}
+	}
+	if unseen != nil {
+		return found, failed(forge.NotFound, i18n.E("folder.no_repo", f.o.Repo, strings.Join(unseen, ", ")))
+	}
+	return found, nil
+}
+
+func (f *Forge) repository() forge.Repository {
+	return forge.Repository{Repo: f.o.Repo, DefaultBranch: f.o.Branch, Private: true}
+}
+
+// at checks the repository and the context of a call.
+func (f *Forge) at(ctx context.Context, r forge.Repo) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("folder of %s: %w", f.o.Repo, err)
+	}
+	if r != f.o.Repo {
+		return failed(forge.NotFound, i18n.E("folder.no_repo", f.o.Repo, r))
+	}
+	return nil
+}
+
+// look lists the issues by name; only what changed since the last look is read.
+// The caller holds mu.
+func (f *Forge) look() ([]*entry, error) {
+	names, err := os.ReadDir(f.o.Dir)
+	if err != nil {
+		return nil, failed(forge.Unavailable, i18n.E("folder.unreadable", f.o.Dir, err))
+	}
+	all := make([]*entry, 0, len(names))
+	files := make(map[string]*entry, len(names))
+	byID := map[string]string{}
+	for _, n := range names {
+		if !n.Type().IsRegular() || strings.HasPrefix(n.Name(), ".") || !strings.HasSuffix(n.Name(), ".md") || strings.HasSuffix(n.Name(), commentsSuffix) {
+			continue
+		}
+		st, err := n.Info()
+		if err != nil {
+			continue // it is gone by now
+		}
+		path := filepath.Join(f.o.Dir, n.Name())
+		e := f.files[path]
+		if e == nil || e.stamp != stampOf(st) {
+			e = readEntry(path, stampOf(st))
+		}
+		files[path] = e
+		if other, taken := byID[e.id]; taken && e.err == nil {
+			e = &entry{path: path, id: e.id, err: i18n.E("folder.same_id", other, path, e.id)}
+		} else if e.err == nil {
+			byID[e.id] = path
+		}
+		all = append(all, e)
+	}
+	f.files = files
+	return all, nil
+}
+
+func readEntry(path string, s stamp) *entry {
+	issue, err := readIssue(path)
+	if err != nil {
+		return &entry{path: path, stamp: s, err: err}
+	}
+	return &entry{path: path, id: issue.ID, labels: issue.Labels, stamp: s}
+}
+
+// find returns the file of an item.
+func (f *Forge) find(ctx context.Context, k task.Key) (*entry, error) {
+	if err := f.at(ctx, forge.RepoOf(k)); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all, err := f.look()
+	if err != nil {
+		return nil, err
+	}
+	var bad error
+	for _, e := range all {
+		if e.id == k.ID && e.err == nil {
+			return e, nil
+		}
+		if e.err != nil && (e.id == k.ID || idOfName(filepath.Base(e.path)) == k.ID) {
+			bad = e.err
+		}
+	}
+	if bad != nil {
+		return nil, failed(forge.Invalid, bad)
+	}
+	return nil, failed(forge.NotFound, i18n.E("folder.no_issue", f.o.Dir, k.ID))
+}
+
+// Triggered implements forge.Forge: the trigger is a label of the front matter.
+func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([]forge.Item, error) {
+	if err := f.at(ctx, r); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	all, err := f.look()
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var items []forge.Item
+	var bad []error
+	for _, e := range all {
+		if e.err != nil {
+			bad = append(bad, e.err)
+			continue
+		}
+		if t.Label == "" || !(forge.Item{Labels: e.labels}).Has(t.Label) {
+			continue
+		}
+		i, err := f.item(e)
+		if err != nil {
+			bad = append(bad, err)
+			continue
+		}
+		items = append(items, i)
+	}
+	slices.SortStableFunc(items, func(a, b forge.Item) int {
+		return cmp.Or(a.Updated.Compare(b.Updated), strings.Compare(a.Key.ID, b.Key.ID))
+	})
+	if bad != nil {
+		e := i18n.E("folder.some_unreadable", len(bad), f.o.Dir, bad[0])
+		e.Err = errors.Join(bad...)
+		return items, failed(forge.Invalid, e)
+	}
+	return items, nil
+}
+
+func (f *Forge) item(e *entry) (forge.Item, error) {
+	issue, err := readIssue(e.path)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	return forge.Item{
+		Key:   task.Key{Source: "folder", Owner: f.o.Repo.Owner, Repo: f.o.Repo.Name, Type: "issue", ID: e.id},
+		Title: issue.Title, Body: issue.Body, Author: forge.Person{Login: issue.Author}, Labels: issue.Labels,
+		Open: true, Created: e.stamp.mtime, Updated: e.stamp.mtime, URL: e.path,
+	}, nil
+}
+
+// Item implements forge.Forge.
+func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
+	e, err := f.find(ctx, k)
+	if err != nil {
+		return forge.Item{}, err
+	}
+	i, err := f.item(e)
+	if err != nil {
+		return forge.Item{}, failed(forge.Invalid, err)
+	}
+	i.Repository = f.repository()
+	return i, nil
+}
+
+// Asked implements forge.Forge: a file does not tell who put a label in it, so
+// it was its author, when the file was written last.
+func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.Asked, error) {
+	e, err := f.find(ctx, k)
+	if err != nil {
+		return forge.Asked{}, err
+	}
+	i, err := f.item(e)
+	if err != nil {
+		return forge.Asked{}, failed(forge.Invalid, err)
+	}
+	if t.Label == "" || !i.Has(t.Label) {
+		return forge.Asked{}, forge.ErrNotAsked
+	}
+	return forge.Asked{By: i.Author, At: i.Updated, Event: strconv.FormatInt(i.Updated.UnixNano(), 10)}, nil
+}
+
+// Permission is Admin for everyone: the files' own permissions decide.
+func (f *Forge) Permission(ctx context.Context, r forge.Repo, _ forge.Person) (forge.Permission, error) {
+	if err := f.at(ctx, r); err != nil {
+		return forge.None, err
+	}
+	return forge.Admin, nil
+}
+
+// EnsureLabels has nothing to do: a label is there when a file names it.
+func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, _ []forge.Label) error {
+	return f.at(ctx, r)
+}
+
+func unsupported(what string) error {
+	return failed(forge.Unsupported, i18n.E("folder.unsupported", i18n.E(what)))
+}
+
+// Propose is Unsupported.
+func (f *Forge) Propose(context.Context, forge.Repo, forge.Proposal) (forge.Item, error) {
+	return forge.Item{}, unsupported("folder.what_pulls")
+}
+
+// Ready is Unsupported.
+func (f *Forge) Ready(context.Context, task.Key) error { return unsupported("folder.what_pulls") }
+
+// RequestReview is Unsupported.
+func (f *Forge) RequestReview(context.Context, task.Key, []forge.Person) error {
+	return unsupported("folder.what_pulls")
+}
+
+// CheckRuns is Unsupported.
+func (f *Forge) CheckRuns(context.Context, forge.Repo, string) ([]forge.CheckRun, error) {
+	return nil, unsupported("folder.what_checks")
+}
+
+// Remote is Unsupported.
+func (f *Forge) Remote(context.Context, forge.Repo) (forge.Remote, error) {
+	return forge.Remote{}, unsupported("folder.what_remote")
+}

@@ -1,0 +1,318 @@
+package folder
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Post implements forge.Forge. Our entry is the one with the marker under our
+// name; where its text is another one it is written anew in its place.
+func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
+	e, err := f.find(ctx, k)
+	if err != nil {
+		return forge.Comment{}, err
+	}
+	c := Comment{Author: login, Time: f.now().Truncate(time.Second), Body: cleanBody(body), Marker: marker}
+	if _, err := format(c); marker == "" || err != nil {
+		return forge.Comment{}, failed(forge.Invalid, i18n.E("folder.marker", marker))
+	}
+	path := CommentsPath(e.path)
+	file, err := openLocked(path, lockTimeout)
+	if err != nil {
+		return forge.Comment{}, failed(forge.Unavailable, i18n.E("folder.unwritable", path, err))
+	}
+	err = put(file, path, &c)
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = syncDir(filepath.Dir(path))
+	}
+	if err != nil {
+		return forge.Comment{}, failed(forge.Unavailable, i18n.E("folder.unwritable", path, err))
+	}
+	return f.comment(e, c, 0, f.now()), nil
+}
+
+// put makes sure that a comments file has c once; of an entry that is there c
+// takes the time.
+func put(f *os.File, path string, c *Comment) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	start, end, err := entryOf(f, c.Marker)
+	if err != nil {
+		return err
+	}
+	if end == 0 {
+		return appendNew(f, *c)
+	}
+	old := make([]byte, end-start)
+	if _, err := f.ReadAt(old, start); err != nil {
+		return err
+	}
+	there := parseComments(lf(strings.ToValidUTF8(strings.TrimPrefix(string(old), mark), "\uFFFD")))
+	if len(there) == 0 {
+		return errors.New("an entry changed while it was read")
+	}
+	was := there[len(there)-1]
+	c.Time = was.Time
+	if was.Body == c.Body {
+		return f.Sync() // it may be ours from before a crash, not yet on disk
+	}
+	entry, err := format(*c)
+	if err != nil {
+		return err
+	}
+	return splice(f, path, start, end, entry)
+}
+
+// appendNew adds an entry whose marker, as far as it is ours, is not there.
+func appendNew(f *os.File, c Comment) error {
+	entry, err := format(c)
+	if err != nil {
+		return err
+	}
+	return appendEntry(f, entry, "")
+}
+
+// entryOf finds our entry with a marker, from its heading to the end of its last
+// line; end is 0 where there is none. The file is read through without holding it.
+func entryOf(f *os.File, marker string) (start, end int64, err error) {
+	r := bufio.NewReaderSize(f, 64<<10)
+	var at int64
+	whole, ours := true, false // the buffer begins at a line's start; under our heading
+	for {
+		l, err := r.ReadSlice('\n')
+		here := at
+		at += int64(len(l))
+		if whole {
+			text := string(bytes.TrimRight(bytes.TrimPrefix(l, []byte(mark)), "\r\n"))
+			if author, _, ok := heading(text); ok {
+				start, ours = here, author == login
+			} else if m := markerLine.FindStringSubmatch(text); m != nil {
+				if ours && m[1] == marker {
+					return start, at, nil
+				}
+				ours = false
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0, 0, nil
+		case errors.Is(err, bufio.ErrBufferFull):
+			whole = false
+		case err != nil:
+			return 0, 0, err
+		default:
+			whole = true
+		}
+	}
+}
+
+// splice puts a file in the place of path that has entry instead of the bytes
+// from start to end. The caller holds the lock on f; who waits for it finds
+// another file there and opens that.
+func splice(f *os.File, path string, start, end int64, entry []byte) error {
+	st, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tori-*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // where it was not renamed
+	_, err = io.Copy(tmp, io.NewSectionReader(f, 0, start))
+	if err == nil {
+		_, err = tmp.Write(entry)
+	}
+	if err == nil {
+		_, err = io.Copy(tmp, io.NewSectionReader(f, end, st.Size()-end))
+	}
+	if err == nil {
+		err = tmp.Chmod(st.Mode().Perm())
+	}
+	if err == nil {
+		err = tmp.Sync()
+	}
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	if now, err := os.Stat(path); err != nil || !os.SameFile(now, st) || now.Size() != st.Size() || !now.ModTime().Equal(st.ModTime()) {
+		return errors.New("it changed while a comment was edited")
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// said is what was seen of a comments file: a file has no times of edits, so
+// they are told by comparing.
+type said struct {
+	stamp stamp
+	cut   bool
+	all   []forge.Comment // bodies are left out
+	texts map[string]text // by id
+}
+
+// text is what is remembered of a comment's text.
+type text struct {
+	sum             uint64
+	created, edited time.Time
+}
+
+// comment is an entry as a forge's; nth counts those of the same author and
+// second before it, and seen is when its text was first seen.
+func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comment {
+	out := forge.Comment{Kind: forge.Note, Item: e.id, Author: forge.Person{Login: c.Author}, Body: c.Body, Created: c.Time, URL: e.path}
+	if out.Created.IsZero() {
+		out.Created = seen
+	}
+	out.Edited = out.Created
+	name := c.Marker
+	if c.Marker != "" && c.Author == login {
+		out.Marker, out.Author.Bot = c.Marker, true
+	} else {
+		h := fnv.New64a()
+		_, _ = fmt.Fprintf(h, "%s\x00%d\x00%d", c.Author, c.Time.Unix(), nth) // a hash takes everything
+		name = hex.EncodeToString(h.Sum(nil))
+	}
+	out.ID = "note/" + e.id + "." + name
+	return out
+}
+
+// heard reads the comments of an issue and learns which of them were edited
+// since it was last read; without bodies where the file did not change.
+func (f *Forge) heard(e *entry, bodies bool) (*said, error) {
+	path := CommentsPath(e.path)
+	st, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		delete(f.said, path)
+		return &said{}, nil
+	}
+	if err != nil {
+		return nil, failed(forge.Unavailable, i18n.E("folder.unreadable", path, err))
+	}
+	old := f.said[path]
+	if old != nil && old.stamp == stampOf(st) && !bodies {
+		return old, nil
+	}
+	entries, cut, err := readComments(path)
+	if err != nil {
+		return nil, failed(forge.Unavailable, err)
+	}
+	now := &said{stamp: stampOf(st), cut: cut > 0, texts: map[string]text{}}
+	nth := map[string]int{}
+	kept := &said{stamp: now.stamp, cut: now.cut, texts: now.texts}
+	for _, c := range entries {
+		key := c.Author + "\x00" + c.Time.String()
+		out := f.comment(e, c, nth[key], st.ModTime())
+		nth[key]++
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(c.Body)) // a hash takes everything
+		if old != nil {
+			out = old.edited(out, h.Sum64(), st.ModTime())
+		}
+		now.texts[out.ID] = text{h.Sum64(), out.Created, out.Edited}
+		now.all = append(now.all, out)
+		out.Body = ""
+		kept.all = append(kept.all, out)
+	}
+	f.said[path] = kept
+	return now, nil
+}
+
+// edited gives a comment the time of its last edit, by what was seen before.
+func (s *said) edited(c forge.Comment, sum uint64, now time.Time) forge.Comment {
+	before, known := s.texts[c.ID]
+	if !known {
+		return c
+	}
+	c.Created, c.Edited = before.created, before.edited
+	if before.sum != sum && now.After(c.Edited) {
+		c.Edited = now
+	}
+	return c
+}
+
+// Comments implements forge.Forge. That an entry was edited is known only of
+// edits made while the Forge is open.
+func (f *Forge) Comments(ctx context.Context, k task.Key) (all []forge.Comment, cut int, err error) {
+	e, err := f.find(ctx, k)
+	if err != nil {
+		return nil, 0, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, err := f.heard(e, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	cut = max(0, len(s.all)-forge.MaxComments)
+	all = s.all[cut:]
+	if s.cut { // how many they are was not read
+		cut++
+	}
+	return all, cut, nil
+}
+
+// CommentsSince implements forge.Forge.
+func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, since time.Time) ([]forge.Comment, error) {
+	if err := f.at(ctx, r); err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	entries, err := f.look()
+	if err != nil {
+		return nil, err
+	}
+	var all []forge.Comment
+	for _, e := range entries {
+		if e.err != nil {
+			continue // Triggered tells of it
+		}
+		s, err := f.heard(e, false)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(s.all, func(c forge.Comment) bool { return !c.Edited.Before(since) }) {
+			continue
+		}
+		if s, err = f.heard(e, true); err != nil {
+			return nil, err
+		}
+		for _, c := range s.all {
+			if !c.Edited.Before(since) {
+				all = append(all, c)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b forge.Comment) int {
+		return cmp.Or(a.Edited.Compare(b.Edited), strings.Compare(a.Item, b.Item))
+	})
+	return all[:min(len(all), forge.MaxComments)], nil
+}

@@ -1,0 +1,315 @@
+// Package forge says what a door to issues and pull requests can do. Its members
+// (folder, github) speak to one kind of server each and decide nothing: who may
+// ask, what is done and what is said about it is decided above.
+package forge
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"toritsugi/internal/task"
+)
+
+// Forge is a server of repositories, issues and pull requests. Members are safe
+// for concurrent use; every call may block for as long as ctx allows, and every
+// error that the server itself answered with is an *Error.
+//
+// All that a Forge returns was written by others: titles, bodies, names and
+// paths are data of people who need not be trusted.
+type Forge interface {
+	// Source is the first word of the task keys: "github", "folder".
+	Source() string
+	// Self is the account that the forge is spoken to as.
+	Self(ctx context.Context) (Person, error)
+	// Repositories lists the repositories that the patterns name ("owner/name",
+	// "owner/*") and this account can see; archived ones are left out. A name
+	// that cannot be seen is an *Error of kind NotFound that names it, returned
+	// beside the others, as are the errors of patterns that could not be asked
+	// for; several are joined.
+	Repositories(ctx context.Context, patterns []string) ([]Repository, error)
+	// Triggered lists the open issues and pull requests of a repository that
+	// bear the trigger, the least recently updated first. It costs the server
+	// little where nothing changed since the last call. Items that cannot be read
+	// as such are an error of kind Invalid, returned beside the others.
+	Triggered(ctx context.Context, r Repo, t Trigger) ([]Item, error)
+	// Item reads one issue or pull request as it is now.
+	Item(ctx context.Context, k task.Key) (Item, error)
+	// Comments lists what was said on an item, oldest first: notes, reviews and
+	// the comments of reviews on lines. Of more than MaxComments the oldest are
+	// left out; cut tells how many.
+	Comments(ctx context.Context, k task.Key) (all []Comment, cut int, err error)
+	// CommentsSince lists what was said or edited on any item of a repository
+	// at or after since, oldest edit first, and at most MaxComments of it: what
+	// is left comes with a later since. An edit that the server gives no time for
+	// may be missing: GitHub has none for the text of a review.
+	CommentsSince(ctx context.Context, r Repo, since time.Time) ([]Comment, error)
+	// Asked tells who put the trigger on an item last and when; ErrNotAsked
+	// where nobody did, or it was taken away again: a *TakenAway where the forge
+	// tells by whom.
+	Asked(ctx context.Context, k task.Key, t Trigger) (Asked, error)
+	// Permission tells what the person may do to a repository, looked up by
+	// name and confirmed by number: a name that belongs to another number by
+	// now has no permission.
+	Permission(ctx context.Context, r Repo, p Person) (Permission, error)
+	// EnsureLabels creates the labels that a repository lacks; others are left alone.
+	EnsureLabels(ctx context.Context, r Repo, labels []Label) error
+	// SetLabels puts labels on an item and takes others away; to do so again
+	// changes nothing. One that both lists name stays; labels that neither names
+	// are left alone.
+	SetLabels(ctx context.Context, k task.Key, add, remove []string) error
+	// Post makes sure that the item has exactly one comment of ours with the
+	// marker, whose text is body: it is written or, where it exists with
+	// another text, edited. The marker is hidden from readers.
+	Post(ctx context.Context, k task.Key, marker, body string) (Comment, error)
+	// Propose makes sure that there is one pull request of ours from p.Head to
+	// p.Base, with the marker in its body, and returns it: it is opened as a
+	// draft (where the repository can) or, where it is there and open, given p's
+	// title and body. One of ours that people have pointed at another base stays
+	// there; what they wrote below the marker stays; one with the same marker that
+	// was closed or merged, and one without a marker any more, is returned as it is.
+	// Those of others are never touched.
+	Propose(ctx context.Context, r Repo, p Proposal) (Item, error)
+	// Ready takes the mark of a draft off a pull request; nothing happens to one without.
+	Ready(ctx context.Context, k task.Key) error
+	// RequestReview asks people to review; its author and people the forge
+	// refuses as reviewers are passed over.
+	RequestReview(ctx context.Context, k task.Key, of []Person) error
+	// CheckRuns lists what the forge's own checks (CI) said about a commit,
+	// those that failed with what they print in short. Beside a Forbidden error
+	// it returns those that may be read.
+	CheckRuns(ctx context.Context, r Repo, commit string) ([]CheckRun, error)
+	// Remote is where git finds a repository, with a credential that is valid
+	// for some minutes at least.
+	Remote(ctx context.Context, r Repo) (Remote, error)
+}
+
+// Clock is a Forge whose server has a clock of its own.
+type Clock interface {
+	// ServerTime is the time by the server's clock, as it dates what is said and
+	// done there: not later than it is there, and the machine's own as long as
+	// the server has not answered.
+	ServerTime() time.Time
+}
+
+// Editors is a Forge that remembers who changed what an item asks for.
+type Editors interface {
+	// EditedSince tells who changed the title or the text of an item after a time,
+	// each of them once. One whom the server does not tell has no number.
+	EditedSince(ctx context.Context, k task.Key, since time.Time) ([]Person, error)
+}
+
+// MaxComments bounds what Comments and CommentsSince return.
+const MaxComments = 1000
+
+// Repo names a repository. For GitLab Owner is the full path of the group.
+type Repo struct{ Owner, Name string }
+
+// ParseRepo splits "owner/name"; the name is what follows the last slash.
+func ParseRepo(s string) (Repo, bool) {
+	i := strings.LastIndexByte(s, '/')
+	if i <= 0 || i == len(s)-1 {
+		return Repo{}, false
+	}
+	return Repo{Owner: s[:i], Name: s[i+1:]}, true
+}
+
+// String is "owner/name".
+func (r Repo) String() string { return r.Owner + "/" + r.Name }
+
+// RepoOf is the repository that a task is about.
+func RepoOf(k task.Key) Repo { return Repo{Owner: k.Owner, Name: k.Repo} }
+
+// Repository is what is to be known of a repository.
+type Repository struct {
+	Repo
+	DefaultBranch string
+	Private       bool
+}
+
+// Person is an account.
+type Person struct {
+	ID    int64  `json:"id,omitempty"` // the forge's own number, which stays when the name changes; 0 where it has none
+	Login string `json:"login"`
+	Bot   bool   `json:"bot,omitempty"` // an app, as the forge says; its name proves nothing
+}
+
+// Permission is what a person may do to a repository.
+type Permission int
+
+// The permissions, weakest first.
+const (
+	None Permission = iota
+	Read
+	Triage
+	Write
+	Maintain
+	Admin
+)
+
+// String is the permission's name in settings and texts.
+func (p Permission) String() string { return permissions[min(max(p, None), Admin)] }
+
+var permissions = [...]string{"none", "read", "triage", "write", "maintain", "admin"}
+
+// ParsePermission is the permission of that name.
+func ParsePermission(name string) (Permission, bool) {
+	for i, n := range permissions {
+		if n == name {
+			return Permission(i), true
+		}
+	}
+	return None, false
+}
+
+// Item is an issue or a pull request.
+type Item struct {
+	Key       task.Key
+	Title     string
+	Body      string // Markdown
+	Author    Person
+	Labels    []string
+	Assignees []Person
+	Open      bool
+	Locked    bool // only people with write permission may comment
+	Created   time.Time
+	Updated   time.Time
+	URL       string // for people
+	Pull      *Pull  // nil for an issue
+	// Repository is filled in by Item alone.
+	Repository Repository
+}
+
+// Has reports whether the item bears a label; case does not matter.
+func (i Item) Has(label string) bool {
+	for _, l := range i.Labels {
+		if strings.EqualFold(l, label) {
+			return true
+		}
+	}
+	return false
+}
+
+// AssignedTo reports whether the person is among the item's assignees.
+func (i Item) AssignedTo(p Person) bool {
+	for _, a := range i.Assignees {
+		if a.ID == p.ID && (p.ID != 0 || strings.EqualFold(a.Login, p.Login)) {
+			return true
+		}
+	}
+	return false
+}
+
+// Pull is what a pull request has beyond an issue. Lists of items leave it empty
+// but not nil; Item fills it in.
+type Pull struct {
+	Draft, Merged bool
+	Head, Base    Branch
+	// Conflicts tells that the head cannot be merged into the base as it is;
+	// false also where the forge does not know yet.
+	Conflicts bool
+	// Marker is the one of ours in its text, "" where there is none.
+	Marker string
+	// Editable tells that a head in somebody's own copy of the repository may be pushed to.
+	Editable bool
+}
+
+// Branch is a branch at a commit.
+type Branch struct {
+	Repo   Repo // zero where the copy of the repository is gone
+	Name   string
+	Commit string
+}
+
+// CommentKind says where something was said.
+type CommentKind string
+
+// The kinds of comments.
+const (
+	Note   CommentKind = "note"   // below the item
+	Review CommentKind = "review" // the text of a whole review
+	Line   CommentKind = "line"   // a review's remark on a line
+)
+
+// What a review came to.
+const (
+	Approved         = "approved"
+	ChangesRequested = "changes_requested"
+	Commented        = "commented"
+	Dismissed        = "dismissed"
+)
+
+// Comment is something that was said on an item.
+type Comment struct {
+	ID      string // unique in the repository: "note/12", "review/5", "line/7"
+	Kind    CommentKind
+	Item    string // number of the item it belongs to
+	Author  Person
+	Body    string // Markdown, without our marker
+	Marker  string // of our own comments, else ""
+	Created time.Time
+	Edited  time.Time // of the last edit; Created where there was none
+	URL     string
+
+	Verdict string // of a Review
+
+	Path    string // of a Line
+	Line    int    // of a Line, 0 where it is outdated or about the file
+	ReplyTo string // id of the Line that it answers, "" for none
+}
+
+// WantsChanges reports whether it is a review that asks for changes.
+func (c Comment) WantsChanges() bool { return c.Kind == Review && c.Verdict == ChangesRequested }
+
+// Trigger is what sets an item before us. Both may be given: either is enough.
+type Trigger struct {
+	Label    string // "" for none
+	Assignee Person // zero for none
+}
+
+// Asked is who set an item before us.
+type Asked struct {
+	By Person
+	At time.Time
+	// Event identifies the act itself: asking again is another one.
+	Event string
+}
+
+// Label is a label that we use.
+type Label struct {
+	Name        string
+	Color       string // six hexadecimal digits
+	Description string // one line, at most 100 characters
+}
+
+// Proposal is a pull request that is to be there.
+type Proposal struct {
+	Head, Base string // branches of the one repository
+	Title      string
+	Body       string // Markdown, without the marker
+	Marker     string
+	Draft      bool
+}
+
+// CheckRun is what one of the forge's checks said about a commit.
+type CheckRun struct {
+	Name   string
+	State  string // one of the constants below
+	Output string // summary of one that failed, at most 8 KiB
+	URL    string
+}
+
+// The states of a CheckRun.
+const (
+	CheckPending = "pending"
+	CheckPassed  = "passed"
+	CheckFailed  = "failed"
+	CheckSkipped = "skipped"
+)
+
+// Remote is where git finds a repository.
+type Remote struct {
+	URL      string // without a login in it
+	User     string // "" where none is needed
+	Password string // a token; never written, logged or sent anywhere but to the host of URL
+}

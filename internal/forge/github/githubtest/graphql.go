@@ -1,0 +1,137 @@
+package githubtest
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"strings"
+)
+
+const graphqlPattern = "POST /graphql"
+
+var graphqlRoutes = []route{{graphqlPattern, "user", (*call).graphql}}
+
+// The mutations that the server knows, and whether they make a draft.
+var mutations = map[string]bool{"markPullRequestReadyForReview": false, "convertPullRequestToDraft": true}
+
+// graphql does one mutation, or answers one query about an item.
+func (c *call) graphql() *answer {
+	var in struct {
+		Query     string
+		Variables map[string]any
+	}
+	if a := c.read(&in); a != nil {
+		return a
+	}
+	op, err := parseGraphQL(in.Query)
+	if err != nil {
+		return graphqlError("", "", fmt.Sprintf("Parse error: %v", err), nil)
+	}
+	if op.kind == "query" && op.field.name == "repository" {
+		return c.query(op.field, in.Variables)
+	}
+	draft, known := mutations[op.field.name]
+	if op.kind != "mutation" || !known {
+		if !c.s.o.Loose {
+			c.s.t.Errorf("githubtest: GraphQL knows no %s %s", op.kind, op.field.name)
+		}
+		return graphqlError("undefinedField", "", fmt.Sprintf("Field '%s' doesn't exist on type 'Mutation'", op.field.name), nil)
+	}
+	id := c.pullRequestID(op.field.args, in.Variables)
+	i := c.s.node(id)
+	if i == nil || c.who.role(i.repo) < roleRead {
+		return graphqlError("NOT_FOUND", op.field.name, fmt.Sprintf("Could not resolve to a node with the global id of '%s'", id), object{op.field.name: nil})
+	}
+	if c.who.role(i.repo) < roleWrite && i.author != c.me() {
+		return graphqlError("FORBIDDEN", op.field.name, fmt.Sprintf("%s does not have the correct permissions to execute `%s`", c.login(), op.field.name), object{op.field.name: nil})
+	}
+	payload := strings.ToUpper(op.field.name[:1]) + op.field.name[1:] + "Payload"
+	// What is asked for is looked at before anything is done.
+	if _, bad := op.field.render(payload, object{"clientMutationId": nil, "pullRequest": pullNode{i}}); bad != "" {
+		return graphqlError("undefinedField", "", bad, nil)
+	}
+	i.setDraft(draft, c.me())
+	out, _ := op.field.render(payload, object{"clientMutationId": nil, "pullRequest": pullNode{i}})
+	return ok(object{"data": object{op.field.key(): out}})
+}
+
+// setDraft does nothing where the pull request is what it is to be.
+func (i *issue) setDraft(draft bool, by *account) {
+	if i.pull.draft == draft {
+		return
+	}
+	i.pull.draft = draft
+	kind := "ready_for_review"
+	if draft {
+		kind = "convert_to_draft"
+	}
+	i.happened(kind, by)
+	i.touch()
+}
+
+func graphqlError(kind, path, message string, data object) *answer {
+	e := object{"message": message, "locations": []any{object{"line": 1, "column": 1}}}
+	if kind != "" {
+		e["type"] = kind
+	}
+	if path != "" {
+		e["path"] = []any{path}
+	}
+	o := object{"errors": []any{e}}
+	if data != nil {
+		o["data"] = data
+	}
+	return &answer{status: http.StatusOK, body: o}
+}
+
+// node is the pull request with a global id.
+func (s *Server) node(id string) *issue {
+	for _, r := range s.repos {
+		for _, i := range r.issues {
+			if i.pull != nil && !i.deleted && nodeID("PullRequest", i.id) == id {
+				return i
+			}
+		}
+	}
+	return nil
+}
+
+var idArgument = regexp.MustCompile(`pullRequestId\s*:\s*(?:"([^"]*)"|\$\s*(\w+))`)
+
+// pullRequestID takes the id out of the arguments: written there, or in a
+// variable for it or for the whole input.
+func (c *call) pullRequestID(args string, variables map[string]any) string {
+	if m := idArgument.FindStringSubmatch(args); m != nil {
+		if m[2] == "" {
+			return m[1]
+		}
+		id, _ := variables[m[2]].(string)
+		return id
+	}
+	if _, name, found := strings.Cut(args, "$"); found {
+		if in, is := variables[strings.Trim(name, " )\n\t")].(map[string]any); is {
+			id, _ := in["pullRequestId"].(string)
+			return id
+		}
+	}
+	return ""
+}
+
+// pullNode answers the fields of a pull request that were selected.
+type pullNode struct{ i *issue }
+
+func (n pullNode) kind() string { return "PullRequest" }
+
+func (n pullNode) fields() object {
+	i := n.i
+	state := strings.ToUpper(i.state())
+	if !i.pull.merged.IsZero() {
+		state = "MERGED"
+	}
+	o := object{"__typename": "PullRequest", "id": nodeID("PullRequest", i.id), "databaseId": i.id, "fullDatabaseId": fmt.Sprint(i.id), "number": i.number,
+		"isDraft": i.pull.draft, "state": state, "title": i.title, "url": i.page(), "updatedAt": stamp(i.updated), "merged": !i.pull.merged.IsZero(),
+		"headRefName": i.pull.head, "baseRefName": i.pull.base, "headRefOid": i.pull.headSHA}
+	maps.Copy(o, i.history())
+	return o
+}

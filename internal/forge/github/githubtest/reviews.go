@@ -1,0 +1,93 @@
+package githubtest
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+var reviewRoutes = []route{
+	{"GET /repos/{owner}/{repo}/pulls/{pull_number}/reviews", "anyone", withPull(func(c *call, i *issue) *answer {
+		return c.list(len(i.pull.reviews), func(n int) object { return c.s.review(i, i.pull.reviews[n]) })
+	})},
+	{"POST /repos/{owner}/{repo}/pulls/{pull_number}/reviews", "user", withPull((*call).createReview)},
+	{"GET /repos/{owner}/{repo}/pulls/{pull_number}/comments", "anyone", withPull(func(c *call, i *issue) *answer {
+		return c.listLines(i.pull.lines)
+	})},
+	{"GET /repos/{owner}/{repo}/pulls/comments", "anyone", func(c *call) *answer {
+		var all []*lineComment
+		for _, i := range c.repo.issues {
+			if i.pull != nil && !i.deleted {
+				all = append(all, i.pull.lines...)
+			}
+		}
+		return c.listLines(all)
+	}},
+}
+
+func (c *call) listLines(of []*lineComment) *answer {
+	since, a := c.since()
+	if a != nil {
+		return a
+	}
+	all := slices.DeleteFunc(slices.Clone(of), func(l *lineComment) bool { return l.updated.Before(since) })
+	c.byDate(len(all), func(less func(a, b dated) int) {
+		slices.SortStableFunc(all, func(x, y *lineComment) int {
+			return less(dated{x.id, x.created, x.updated}, dated{y.id, y.created, y.updated})
+		})
+	})
+	return c.list(len(all), func(n int) object { return c.s.line(all[n]) })
+}
+
+// The verdicts as they are asked for and as they are told.
+var verdicts = map[string]string{"APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED", "COMMENT": "COMMENTED"}
+
+func (c *call) createReview(i *issue) *answer {
+	var in struct {
+		Body, Event string
+		Commit      string `json:"commit_id"`
+		Comments    []struct {
+			Path, Body string
+			Line       int
+		}
+	}
+	if a := c.read(&in); a != nil {
+		return a
+	}
+	refuse := func(why string) *answer {
+		a := failed(http.StatusUnprocessableEntity, "Unprocessable Entity")
+		a.body.(object)["errors"] = []any{why}
+		return a
+	}
+	switch {
+	case in.Event == "":
+		return refuse("reviews that are pending are not part of this server")
+	case in.Event != "COMMENT" && i.author == c.me():
+		return refuse("Can not " + strings.ToLower(strings.ReplaceAll(in.Event, "_", " ")) + " your own pull request")
+	case in.Event != "APPROVE" && strings.TrimSpace(in.Body) == "" && len(in.Comments) == 0:
+		return refuse("Body can't be blank")
+	}
+	v := i.review(c.me(), verdicts[in.Event], in.Body, in.Commit)
+	for _, l := range in.Comments {
+		i.line(v, c.me(), Line{Path: l.Path, Line: l.Line, Body: l.Body})
+	}
+	return ok(c.s.review(i, v))
+}
+
+func (i *issue) review(by *account, state, body, commit string) *review {
+	v := &review{id: i.repo.s.id(), author: by, state: state, body: body, commit: cmp.Or(commit, i.pull.headSHA), at: i.repo.s.now()}
+	i.pull.reviews = append(i.pull.reviews, v)
+	i.pull.reviewers = slices.DeleteFunc(slices.Clone(i.pull.reviewers), func(a *account) bool { return a == by })
+	i.touch()
+	return v
+}
+
+func (i *issue) line(v *review, by *account, l Line) *lineComment {
+	now := i.repo.s.now()
+	c := &lineComment{id: i.repo.s.id(), issue: i, review: v, author: by, body: l.Body, path: l.Path, line: l.Line,
+		commit: v.commit, original: v.commit, replyTo: l.ReplyTo, created: now, updated: now}
+	i.pull.lines = append(i.pull.lines, c)
+	i.touch()
+	return c
+}

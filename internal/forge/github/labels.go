@@ -1,0 +1,77 @@
+package github
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/go-github/v88/github"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// EnsureLabels implements forge.Forge.
+func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.Label) error {
+	d, err := f.at(ctx, r, i18n.E("github.do_labels"))
+	if err != nil {
+		return err
+	}
+	have, err := pages[github.Label](ctx, d, below(r, "labels"), nil)
+	if err != nil {
+		return err
+	}
+	names := labels(have)
+	for _, l := range wanted {
+		if contains(names, l.Name) {
+			continue
+		}
+		_, err := d.send(ctx, http.MethodPost, below(r, "labels"), &github.Label{Name: &l.Name, Color: &l.Color, Description: &l.Description}, nil)
+		if err != nil && !said(err, http.StatusUnprocessableEntity, "already_exists") {
+			return err
+		}
+		names = append(names, l.Name)
+	}
+	return nil
+}
+
+func contains(names []string, name string) bool {
+	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
+}
+
+// SetLabels implements forge.Forge. It adds before it takes away, so that an
+// item is never seen without any; a label in both lists stays.
+func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string) error {
+	d, n, err := f.on(ctx, k, "github.do_set_labels")
+	if err != nil {
+		return err
+	}
+	r := forge.RepoOf(k)
+	on, err := pages[github.Label](ctx, d, below(r, "issues", n, "labels"), nil)
+	if err != nil {
+		return err
+	}
+	have := labels(on)
+	var missing []string
+	for _, l := range add {
+		if !contains(have, l) && !contains(missing, l) {
+			missing = append(missing, l)
+		}
+	}
+	if missing != nil {
+		if _, err := d.send(ctx, http.MethodPost, below(r, "issues", n, "labels"), map[string]any{"labels": missing}, nil); err != nil {
+			return err
+		}
+	}
+	for _, l := range have {
+		if !contains(remove, l) || contains(add, l) {
+			continue
+		}
+		if _, err := d.send(ctx, http.MethodDelete, below(r, "issues", n, "labels", l), nil, nil); err != nil && !forge.Is(err, forge.NotFound) {
+			return err // 404: somebody else took it away
+		}
+	}
+	return nil
+}

@@ -1,0 +1,237 @@
+package github
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v88/github"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// door is one thing that is asked of one repository; its errors say which.
+type door struct {
+	client *github.Client
+	repo   string      // for errors
+	what   *i18n.Error // for errors: "reading issue #12"
+	lost   func()      // called where the App's installation is gone; may be nil
+}
+
+// at opens a door to a repository.
+func (f *Forge) at(ctx context.Context, r forge.Repo, what *i18n.Error) (*door, error) {
+	d := &door{repo: r.String(), what: what}
+	if r.Owner == "" || r.Name == "" || r.Name == "." || r.Name == ".." || strings.Contains(r.String(), "//") {
+		return nil, d.failed(forge.NotFound, 0, i18n.E("github.said_nothing"), i18n.E("github.advice_not_found"), nil)
+	}
+	var err error
+	if d.client, err = f.access.client(ctx, r.Owner, r.Name); err != nil {
+		return nil, err
+	}
+	if a, ok := f.access.(*appAccess); ok {
+		d.lost = func() { a.forget(r.Owner) }
+	}
+	return d, nil
+}
+
+// on opens a door to an item, whose number it returns.
+func (f *Forge) on(ctx context.Context, k task.Key, what string) (d *door, number int, err error) {
+	r := forge.RepoOf(k)
+	number, err = strconv.Atoi(k.ID)
+	if err != nil || number < 1 || strconv.Itoa(number) != k.ID {
+		d = &door{repo: r.String(), what: i18n.E(what, k.ID)}
+		return nil, 0, d.failed(forge.NotFound, 0, i18n.E("github.said_no_number"), i18n.E("github.advice_not_found"), nil)
+	}
+	d, err = f.at(ctx, r, i18n.E(what, number))
+	return d, number, err
+}
+
+// path joins the parts of a path, each escaped as one segment: names of labels
+// have spaces and slashes.
+func path(parts ...any) string {
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(url.PathEscape(fmt.Sprint(p)))
+	}
+	return b.String()
+}
+
+func below(r forge.Repo, parts ...any) string {
+	return path(append([]any{"repos", r.Owner, r.Name}, parts...)...)
+}
+
+// query makes a query of names and values.
+func query(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		q.Set(pairs[i], pairs[i+1])
+	}
+	return q
+}
+
+// get reads; the answer is decoded into v.
+func (d *door) get(ctx context.Context, path string, q url.Values, v any) (*github.Response, error) {
+	if len(q) > 0 {
+		path += "?" + q.Encode()
+	}
+	return d.send(ctx, http.MethodGet, path, nil, v)
+}
+
+// send writes once; v may be nil.
+func (d *door) send(ctx context.Context, method, path string, body, v any) (*github.Response, error) {
+	req, err := d.client.NewRequest(ctx, method, path, body)
+	if err != nil {
+		return nil, d.explain(ctx, err)
+	}
+	resp, err := d.client.Do(req, v)
+	if err != nil {
+		return resp, d.explain(ctx, err)
+	}
+	return resp, nil
+}
+
+const (
+	perPage = 100
+	// mostPages bounds a list that a broken server never ends.
+	mostPages = 10_000
+)
+
+func page(q url.Values, n int) url.Values {
+	p := url.Values{"per_page": {strconv.Itoa(perPage)}}
+	for k, v := range q {
+		p[k] = v
+	}
+	if n > 1 {
+		p.Set("page", strconv.Itoa(n))
+	}
+	return p
+}
+
+// eachPage reads a list page by page. What leaves a list between two pages moves
+// the rest up by one, so this is for lists that hardly ever shrink.
+func eachPage[T any](ctx context.Context, d *door, path string, q url.Values, use func(*T)) error {
+	for n := 1; n <= mostPages; {
+		var v T
+		resp, err := d.get(ctx, path, page(q, n), &v)
+		if err != nil {
+			return err
+		}
+		use(&v)
+		if n = resp.NextPage; n == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+func pages[T any](ctx context.Context, d *door, path string, q url.Values) ([]*T, error) {
+	var all []*T
+	err := eachPage(ctx, d, path, q, func(p *[]*T) { all = append(all, present(*p)...) })
+	return all, err
+}
+
+// present leaves out what a broken answer has for nothing.
+func present[T any](all []*T) []*T {
+	return slices.DeleteFunc(all, func(e *T) bool { return e == nil })
+}
+
+// backward reads a list that grows at its end from there, page by page, until
+// use returns false; within a page the order stays. Nothing is lost where
+// something is taken out meanwhile: what moves up goes where is read next. It
+// returns how long the list is.
+func backward[T any](ctx context.Context, d *door, path string, q url.Values, use func([]*T) bool) (length int, err error) {
+	var first []*T
+	resp, err := d.get(ctx, path, page(q, 1), &first)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case resp.LastPage <= 1 && !further(resp):
+		use(present(first))
+		return len(first), nil
+	case resp.LastPage <= 1: // a server that does not tell where the end is
+		all, err := pages[T](ctx, d, path, q)
+		if err == nil {
+			use(all)
+		}
+		return len(all), err
+	}
+	more := true
+	for n := min(resp.LastPage, mostPages); n >= 1 && more; n-- {
+		var v []*T
+		if _, err := d.get(ctx, path, page(q, n), &v); err != nil {
+			return 0, err
+		}
+		if length == 0 {
+			// What is added meanwhile comes after: it is read with the next look.
+			length = (n-1)*perPage + len(v)
+		}
+		more = use(present(v))
+	}
+	return length, nil
+}
+
+// further reports whether a list goes on, by a page's number or a cursor.
+func further(r *github.Response) bool {
+	return r.NextPage != 0 || r.NextPageToken != "" || r.After != ""
+}
+
+// since reads a list ordered by the time of the last change, from a time on, each
+// element once. It goes on from the last time seen, not from the last place:
+// what changes or leaves meanwhile moves no other one out of sight. It stops
+// after most.
+func since[T any](ctx context.Context, d *door, path string, q url.Values, from time.Time, most int, id func(*T) int64, at func(*T) time.Time) ([]*T, error) {
+	var all []*T
+	seen := map[int64]bool{}
+	if q = page(q, 1); !from.IsZero() {
+		q.Set("since", stamp(from))
+	}
+	q.Set("sort", "updated")
+	q.Set("direction", "asc")
+	for n := 1; ; {
+		var v []*T
+		resp, err := d.get(ctx, path, page(q, n), &v)
+		if err != nil {
+			return nil, err
+		}
+		v = present(v)
+		for _, e := range v {
+			if !seen[id(e)] {
+				seen[id(e)] = true
+				all = append(all, e)
+			}
+		}
+		if !further(resp) || len(v) == 0 || len(all) >= most || n > mostPages {
+			return all, nil
+		}
+		// A second back, for those of the same second.
+		if next := at(v[len(v)-1]).Add(-time.Second); next.After(from) {
+			from, n = next, 1
+			q.Set("since", stamp(from))
+		} else {
+			n++
+		}
+	}
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// reversed calls f with the elements from the last on until it returns false.
+func reversed[T any](all []T, f func(T) bool) bool {
+	for _, e := range slices.Backward(all) {
+		if !f(e) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,9 @@
+package i18n
+
+var doorTexts = map[string]text{
+	"config.want.repository": {"a repository as owner/name, or owner/* for all of an owner", "owner/name の形のリポジトリ(owner/* はその所有者のすべて)"},
+	"config.want.label":      {"the name of a label: one line of at most 50 characters without a comma", "ラベル名(1 行、50 文字以内、カンマなし)"},
+	"config.want.listen":     {"an address such as 127.0.0.1:8420, or nothing", "127.0.0.1:8420 のようなアドレス(空も可)"},
+	"config.same_label":      {"%s: %s: expected a label of its own, found %q, which %s has already", "%s: %s: ほかと重ならないラベルが必要ですが、%q は %s と同じです"},
+	"config.app_key":         {"%s: github.app_private_key_file: expected the file with the private key of the app, which github.app_id needs; found nothing", "%s: github.app_private_key_file: github.app_id にはアプリの秘密鍵のファイルが必要ですが、設定されていません"},
+}

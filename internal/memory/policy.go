@@ -1,0 +1,93 @@
+package memory
+
+import (
+	"context"
+	"log/slog"
+
+	"toritsugi/internal/contextstore"
+)
+
+// Policy is how a window is kept: the settings in force and what they need. It
+// does not change while the window is open; a resumed run may come with another.
+type Policy struct {
+	Limit int // tokens that a request may take: context_length × window_ratio
+	Fixed int // bytes of a request before its messages: the tools
+
+	// Context, Threshold and MinMessages are store-v3 §7.1's rule: messages
+	// without a summary are summarised where they take more than Threshold of
+	// Context, in tokens, and are at least MinMessages. A Context of 0 leaves it
+	// to Limit alone.
+	Context     int
+	Threshold   float64
+	MinMessages int
+	KeepRecent  int // of the latest messages that no summary takes in (store-v3 §7.2)
+
+	Masking Masking
+
+	// Summarizer opens the model that writes summaries, when the first is
+	// needed; nil where there is none: then messages are dropped, and that is said.
+	Summarizer func(context.Context) (Summarizer, error)
+
+	// Count returns the tokens of a text as a tokenizer counts them; nil
+	// estimates them by their bytes. Usage that the provider reports corrects both.
+	Count func([]byte) int
+
+	Log *slog.Logger // nil for none
+}
+
+// Masking is when old tool output and bulky old arguments become stubs.
+type Masking struct {
+	Enabled   bool
+	KeepTurns int     // of the latest turns that stay as they are
+	MinShare  float64 // of the request that a batch must free; each batch costs the provider's cache
+}
+
+// Summarizer is a model that writes summaries. It has no tools.
+type Summarizer struct {
+	Name   string // PROVIDER/MODEL, for the log
+	Window int    // tokens that a request and its answer may have together; 0 where unknown
+	// Ask returns the model's answer to a prompt, whose text may have limit tokens.
+	Ask func(ctx context.Context, prompt string, limit int) (Answer, error)
+}
+
+// Answer is what a Summarizer wrote.
+type Answer struct {
+	Text  string
+	Cut   bool                // it ended at the limit
+	Usage *contextstore.Usage // nil where the provider reported none
+}
+
+// Ledger is what the window needs of a context. *contextstore.Context is one.
+type Ledger interface {
+	Messages(offset int64, f func(contextstore.Message) bool) error
+	ReadImage(contextstore.Image) ([]byte, error)
+
+	LastWindow() (*contextstore.WindowEvent, error)
+	AppendWindow(contextstore.WindowEvent) error
+
+	LatestSummary() (*contextstore.Summary, error)
+	SummaryOf(id int64) (*contextstore.Summary, error)
+	AppendSummary(contextstore.Summary) (contextstore.Summary, error)
+
+	Activity(status, activity string) error
+	ContextTokens(n int)
+	CompressionFailed()
+	Spent(*contextstore.Usage)
+}
+
+// gauge is how a text is measured before a provider has counted it: in units,
+// of which usual are a token until reports correct that.
+type gauge struct {
+	count              func([]byte) int
+	usual, least, most float64
+}
+
+// bytesPerToken: less than 1.5 or more than 8 is no tokenizer but a server that
+// counts something else. The same holds for half and twice of another
+// tokenizer's tokens, roughly.
+func (p *Policy) gauge() gauge {
+	if p.Count == nil {
+		return gauge{func(b []byte) int { return len(b) }, 4, 1.5, 8}
+	}
+	return gauge{p.Count, 1, 0.4, 2.5}
+}

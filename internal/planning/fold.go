@@ -1,0 +1,408 @@
+package planning
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/turn"
+)
+
+// Heed takes a message of the run into what is known, once, in order: when it is
+// on disk, and again with those behind the last decision when the run is taken up.
+func (l *Lead) Heed(m contextstore.Message) error {
+	s := &l.s
+	if m.Role == llm.RoleAssistant {
+		l.calls = map[string]contextstore.ToolCall{}
+		for _, c := range m.ToolCalls {
+			l.calls[string(c.ID)] = c
+		}
+	}
+	if m.Seq <= s.Seq {
+		return nil
+	}
+	s.Seq, s.Offset = m.Seq, m.Offset
+	var err error
+	switch {
+	case m.Role == llm.RoleTool:
+		l.acted(m)
+	case m.Role == llm.RoleAssistant:
+		s.Answer = m.Seq
+		err = l.answered(m)
+	case m.Role == llm.RoleUser && m.Kind != "":
+		l.asked(m.Kind)
+	case m.Role == llm.RoleUser && s.Asked == "" && (s.Want == "" || s.Want == askVerify) && l.plan != nil:
+		l.asked(askRemark)
+	}
+	if err == nil && m.Role == llm.RoleAssistant && s.Seq-s.Noted >= stride && l.wrong == nil {
+		err = l.record(m) // where long nothing is decided, a resumed run would read it all again
+	}
+	l.show()
+	return err
+}
+
+// stride is how many messages there are at most between two lines of the
+// history that a resumed run can start from, and a few more.
+const stride = 200
+
+// asked notes what the model owes an answer to.
+func (l *Lead) asked(kind string) {
+	s := &l.s
+	kind, id, _ := strings.Cut(kind, "/")
+	switch kind {
+	case askNudge: // it still owes what it owed
+		s.Actions, s.Loop = 0, Found{}
+		return
+	case askReflect, askReplan, askRevise, askPlan:
+		if s.Asked == askSubtask {
+			s.Under = s.Asked
+		}
+	case askSubtask:
+		if s.Current != id {
+			s.Current, s.Tried = id, 0
+		}
+		s.Under = ""
+	case askRemark:
+		// What is done about it is judged, too, however often that was done before.
+		s.Rounds = min(s.Rounds, max(l.settings.MaxRounds-1, 0))
+		s.Tried = 0
+	}
+	if l.wrong == nil {
+		s.For = s.Why
+	}
+	s.Judged = false
+	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
+	s.Asked, s.Want, s.Why, l.wrong = kind, "", "", nil
+}
+
+// acted counts what was done.
+func (l *Lead) acted(m contextstore.Message) {
+	s := &l.s
+	s.Actions++
+	if m.Failed {
+		s.Erred = m.ToolName
+		if s.Errors = append(s.Errors, line(m.Content)); len(s.Errors) > 3 {
+			s.Errors = s.Errors[1:]
+		}
+	}
+	f := s.Guard.Observe(s.Answer, m.ToolName, []byte(l.calls[string(m.ToolCallID)].Arguments), HashText(m.Content), m.Failed, l.settings.Guard)
+	if f.Stage != StageNone {
+		s.Loop = f
+	}
+}
+
+// answered takes an answer of the model.
+func (l *Lead) answered(m contextstore.Message) error {
+	s := &l.s
+	final := turn.Final(m)
+	if !final && len(m.ToolCalls) == 0 {
+		return nil // empty or cut off: the loop asks on
+	}
+	if s.Under != "" {
+		return l.interjected(m, final)
+	}
+	if !final {
+		if s.Asked == askRevise {
+			if _, err := Parse[PlanRevision](KindRevision, m.Content); err == nil {
+				return l.revised(m) // beside the next calls
+			}
+		}
+		return nil
+	}
+	switch s.Asked {
+	case askPlan:
+		return l.planned(m)
+	case askRevise:
+		return l.revised(m)
+	case askReplan:
+		s.Asked = ""
+		return l.decided(m)
+	case askSubtask:
+		return l.worked(m)
+	case askVerify:
+		return l.judged(m)
+	case askRemark:
+		s.Asked, s.Said = "", cut(m.Content)
+		return l.record(m)
+	}
+	return nil
+}
+
+// interjected takes an answer to what was asked in the middle of a subtask. One
+// with calls goes on with the subtask at once; where it says nothing of what was
+// asked, that is passed over.
+func (l *Lead) interjected(m contextstore.Message, final bool) error {
+	s := &l.s
+	asked := s.Asked
+	switch asked {
+	case askRevise, askPlan:
+		if _, err := Parse[PlanRevision](KindRevision, m.Content); !final && (asked == askPlan || err != nil) {
+			return nil // it looks things up first
+		}
+		s.Under = ""
+		if asked == askPlan {
+			return l.planned(m)
+		}
+		return l.revised(m)
+	}
+	s.Asked, s.Under = s.Under, ""
+	if final {
+		if r, err := l.result(m.Content); err == nil {
+			entries := []Entry{l.end(r)}
+			if asked == askReflect {
+				entries = append(entries, l.reflect(m)...)
+			}
+			return l.record(m, entries...)
+		}
+		s.Asked, s.Want = "", askSubtask // it stopped to think, and is told to go on
+	}
+	switch asked {
+	case askReflect:
+		if entries := l.reflect(m); entries != nil {
+			return l.record(m, entries...)
+		}
+	case askReplan:
+		return l.decided(m)
+	}
+	return nil
+}
+
+// again asks once more for an answer that cannot be used; false where that was
+// done already.
+func (l *Lead) again(kind string, err error) bool {
+	s := &l.s
+	if s.Tried >= maxTries || !errors.As(err, &l.wrong) {
+		l.wrong = nil
+		s.Tried = 0
+		return false
+	}
+	s.Tried++
+	s.Asked, s.Want = "", kind
+	return true
+}
+
+// planned takes the plan, or the one that replaces what is left of it.
+func (l *Lead) planned(m contextstore.Message) error {
+	s := &l.s
+	p, err := Parse[Plan](KindPlan, m.Content)
+	if err == nil {
+		err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
+	}
+	if err == nil && l.plan != nil {
+		p.Goal.keep(l.plan.Goal)
+		p, err = l.plan.Replace(p, l.done())
+	}
+	if err != nil && l.again(askPlan, err) {
+		return nil
+	}
+	s.Asked, s.Tried = "", 0
+	switch {
+	case err != nil && l.plan != nil:
+		l.log.Warn("No usable plan came; the old one stays", "error", err)
+		return l.record(m)
+	case err != nil:
+		l.log.Warn("The model gives no usable plan: the whole request is one subtask", "error", err)
+		p = Single(l.request)
+	}
+	s.Current = ""
+	entries := []Entry{{Plan: &p}}
+	if l.plan == nil {
+		for _, r := range l.settings.Past.take(&p) {
+			s.Results[r.ID] = r
+			entries = append(entries, Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
+		}
+	} else {
+		entries = []Entry{{Revision: &Revision{Reason: s.For, Changes: []Change{}, Plan: &p}}}
+	}
+	for _, a := range p.Goal.Assumptions {
+		entries = append(entries, Entry{Assumption: &a})
+	}
+	l.hold(p)
+	l.forget()
+	l.log.Info("Plan: "+firstLine(p.Goal.MainObjective), "subtasks", len(l.order))
+	return l.record(m, entries...)
+}
+
+// keep takes over what a new understanding of the goal does not say.
+func (g *Goal) keep(old Goal) {
+	if strings.TrimSpace(g.MainObjective) == "" {
+		g.MainObjective = old.MainObjective
+	}
+	if len(g.SuccessCriteria) == 0 {
+		g.SuccessCriteria = old.SuccessCriteria
+	}
+}
+
+// forget drops the results of subtasks that are to be done anew, and of those
+// that the plan no longer has.
+func (l *Lead) forget() {
+	for id, r := range l.s.Results {
+		if _, there := l.plan.Subtask(id); !there || r.Status != Done && r.Status != Skipped {
+			delete(l.s.Results, id)
+		}
+	}
+}
+
+// reflect takes a reflection, and does what it says of the plan; nil where the
+// answer holds none. What has to be decided first goes before it.
+func (l *Lead) reflect(m contextstore.Message) []Entry {
+	s := &l.s
+	r, err := Parse[Reflection](KindReflection, m.Content)
+	if err != nil {
+		l.log.Debug("No reflection came", "error", err)
+		return nil
+	}
+	entries := []Entry{{Reflection: &r}}
+	switch {
+	case !r.Judged.Revise || s.Want == askReplan:
+	case s.Revisions >= l.settings.MaxRevisions:
+		if l.settings.Replan.MaxTotal > 0 {
+			s.Want, s.Why = askReplan, "the revisions of the plan are spent, and it needs another one: "+firstLine(r.Judged.Evaluation)
+		}
+	case r.Revision == nil:
+		s.Want, s.Why = askRevise, firstLine(r.Judged.Evaluation)
+	default:
+		p, err := l.changed(*r.Revision)
+		if err != nil {
+			s.Want, s.Why = askRevise, firstLine(err.Error())
+			break
+		}
+		entries = append(entries, l.revise(*r.Revision, p))
+	}
+	return entries
+}
+
+// changed is the plan after a revision.
+func (l *Lead) changed(rev PlanRevision) (Plan, error) {
+	p, err := l.plan.Apply(rev, l.done())
+	if err == nil {
+		err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
+	}
+	var wrong *ContractError
+	if errors.As(err, &wrong) {
+		wrong.Kind = KindRevision // whose form is to be kept where it is asked for again
+	}
+	return p, err
+}
+
+// revised takes the revision that was asked for; some answer with a whole plan.
+func (l *Lead) revised(m contextstore.Message) error {
+	s := &l.s
+	rev, err := Parse[PlanRevision](KindRevision, m.Content)
+	var p Plan
+	if err == nil {
+		p, err = l.changed(rev)
+	} else if whole, perr := Parse[Plan](KindPlan, m.Content); perr == nil {
+		rev = PlanRevision{Reason: s.For, Changes: []Change{}}
+		if p, err = l.plan.Replace(whole, l.done()); err == nil {
+			err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
+		}
+	}
+	if err != nil && s.Current != "" {
+		if r, rerr := l.result(m.Content); rerr == nil {
+			return l.record(m, l.end(r)) // it is done with it as the plan is
+		}
+	}
+	if err != nil && l.again(askRevise, err) {
+		return nil
+	}
+	s.Asked, s.Tried = "", 0
+	if len(m.ToolCalls) > 0 {
+		s.Want = askSubtask // once these calls have their results
+	}
+	if err != nil {
+		l.log.Warn("No usable revision came; the plan stays as it is", "error", err)
+		return l.record(m)
+	}
+	return l.record(m, l.revise(rev, p))
+}
+
+// revise makes a revised plan the one in force.
+func (l *Lead) revise(rev PlanRevision, p Plan) Entry {
+	s := &l.s
+	s.Revisions++
+	l.hold(p)
+	l.forget()
+	if _, there := p.Subtask(s.Current); s.Current != "" && (!there || l.blockedBy(s.Current) != "") {
+		// Something else comes first, or in its place.
+		s.Current = ""
+		if s.Asked == askSubtask {
+			s.Asked, s.Want, s.Why = "", askSubtask, ""
+		}
+	}
+	l.log.Info("The plan is revised: "+firstLine(rev.Reason), "revision", s.Revisions, "left", l.left())
+	if rev.Changes == nil {
+		rev.Changes = []Change{}
+	}
+	return Entry{Revision: &Revision{Reason: rev.Reason, Changes: rev.Changes, Plan: &p}}
+}
+
+// decided takes the model's word on what went wrong, and does what the rules
+// make of it.
+func (l *Lead) decided(m contextstore.Message) error {
+	s := &l.s
+	d, err := Parse[ReplanDecision](KindReplan, m.Content)
+	if err != nil {
+		if s.Asked == "" && l.again(askReplan, err) {
+			return nil
+		}
+		l.log.Warn("No decision about what went wrong came; the run goes on", "error", err)
+		s.Where = ""
+		return l.record(m)
+	}
+	at := s.Where
+	if at == "" {
+		at = s.Current
+	}
+	v := Decide(d.Decision, at, s.Counts, l.settings.Replan)
+	s.Counts, s.Tried, s.Where = v.Counts, 0, ""
+	l.log.Info("Replan decision: "+string(v.Do), "level", v.Level, "confidence", d.Decision.Confidence, "wanted", d.Decision.Type, "override", v.Override())
+	why := line(strings.Join(append([]string{d.Decision.Reasoning}, d.Decision.Recommended...), "; "))
+	want := ""
+	switch v.Do {
+	case DoRetry, DoRegenerate:
+		delete(s.Results, at)
+		want, s.Current = askSubtask, at
+	case DoPartial, DoRevise:
+		want = askRevise
+	case DoRedecompose, DoRestart:
+		want = askPlan
+	case DoAssume:
+		want, why = askSubtask, "Nobody can be asked. Go on with these assumptions, and state them: "+strings.Join(d.Decision.Assume, "; ")
+		delete(s.Results, at)
+		s.Current = at
+	case DoStop:
+		s.Stuck = v.Why(i18n.English)
+	}
+	if want != "" {
+		s.Want, s.Why = want, why
+		if want != askSubtask || s.Asked != askSubtask {
+			s.Asked = ""
+		}
+	}
+	return l.record(m, Entry{Replan: v.Record(PhaseExecution, d)})
+}
+
+// record writes what follows from an answer, and what is known now.
+func (l *Lead) record(m contextstore.Message, entries ...Entry) error {
+	if l.plan != nil && l.s.Asked == "" && (l.s.Want == "" || l.s.Want == askSubtask) {
+		entries = append(entries, l.block()...)
+	}
+	l.s.Noted, l.s.Ends = m.Seq, map[string]string{}
+	for id, r := range l.s.Results {
+		l.s.Ends[id] = r.Status
+	}
+	raw, err := json.Marshal(l.s)
+	if err != nil {
+		return err
+	}
+	entries = append(entries, Entry{Checkpoint: raw})
+	for i := range entries {
+		entries[i].Seq = m.Seq
+	}
+	_, err = l.history.Append(entries...)
+	return err
+}

@@ -1,0 +1,207 @@
+package planning
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/turn"
+)
+
+// feed makes messages as a ledger would have them and has them heeded.
+type feed struct {
+	tb   testing.TB
+	lead *Lead
+	h    *History
+	seq  int64
+	all  []contextstore.Message
+	keep bool
+}
+
+func (f *feed) Messages(offset int64, see func(contextstore.Message) bool) error {
+	for _, m := range f.all[offset:] { // a message's offset is its place
+		if !see(m) {
+			break
+		}
+	}
+	return nil
+}
+
+func newFeed(tb testing.TB, h *History, s Settings) *feed {
+	f := &feed{tb: tb, h: h}
+	f.open(s)
+	return f
+}
+
+func (f *feed) open(s Settings) {
+	var err error
+	if f.lead, err = Open(f, f.h, &turn.Loop{}, Prompts{}, s, "Do it.", slog.New(slog.DiscardHandler)); err != nil {
+		f.tb.Fatal(err)
+	}
+}
+
+func (f *feed) add(m contextstore.Message) {
+	m.Seq, m.Offset = f.seq+1, f.seq
+	f.seq++
+	if f.keep {
+		f.all = append(f.all, m)
+	}
+	if err := f.lead.Heed(m); err != nil {
+		f.tb.Fatal(err)
+	}
+}
+
+func (f *feed) ask(kind string) { f.add(contextstore.Message{Role: llm.RoleUser, Kind: kind}) }
+func (f *feed) say(text string) {
+	f.add(contextstore.Message{Role: llm.RoleAssistant, Content: text})
+}
+
+// step is a call, its result, and what the run says then; the model reflects on it
+// where it is asked to.
+func (f *feed) step(reflect bool) {
+	n := f.seq
+	text := ""
+	if f.lead.s.Asked == askReflect && reflect {
+		text = fine
+	}
+	f.add(contextstore.Message{Role: llm.RoleAssistant, Content: text, ToolCalls: []contextstore.ToolCall{{ID: "c", Name: "do", Arguments: fmt.Sprintf(`{"n":%d}`, n)}}})
+	f.add(contextstore.Message{Role: llm.RoleTool, ToolName: "do", ToolCallID: "c", Content: fmt.Sprint("result ", n)})
+	kind, _, err := f.lead.between()
+	if err != nil {
+		f.tb.Fatal(err)
+	}
+	if kind != "" {
+		f.ask(kind)
+	}
+}
+
+// chain is a plan of n subtasks with long ids, each after the one before it.
+func chain(n int) string {
+	var all []string
+	before := ""
+	for i := range n {
+		id := fmt.Sprintf("%s_%d", strings.Repeat("x", 50), i)
+		all = append(all, id+before)
+		before = "<" + id
+	}
+	return plans(all...)
+}
+
+// What a step costs does not depend on how many there were, nor does what a line
+// of the history holds.
+func BenchmarkStep(b *testing.B) {
+	for _, at := range []int64{100, 10_000, 100_000} {
+		b.Run(fmt.Sprint("message ", at), func(b *testing.B) {
+			store, err := contextstore.Open(b.Context(), contextstore.Options{BaseDir: b.TempDir(), NoSync: true, Now: clock, Redact: func(s string) string { return s }})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() { _ = store.Close() }()
+			id, err := store.Enqueue(b.Context(), contextstore.Metadata{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c, _, err := store.Claim(b.Context(), id)
+			if err != nil {
+				b.Fatal(err)
+			}
+			h, _, err := OpenHistory(c, HistoryOptions{File: HistoryFile("", "", id), Now: clock, Lazy: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			s := defaults()
+			s.MaxSubtasks = 100
+			f := newFeed(b, h, s)
+			f.ask(askPlan)
+			f.say(chain(20))
+			first := f.lead.order[0]
+			f.ask(askSubtask + "/" + first)
+			for f.seq < at {
+				f.step(true)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				f.step(true)
+			}
+			b.StopTimer()
+			e, err := h.Latest(func(e *Entry) bool { return e.Checkpoint != nil })
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(len(e.Raw)), "B/line")
+			if err := h.Close(); err != nil {
+				b.Fatal(err)
+			}
+			_ = c.Close()
+		})
+	}
+}
+
+// Lines that say how far a run is stay small with a hundred subtasks and with a
+// model that has much to say; a run that is taken up reads back a bounded way also
+// where nothing was decided, and knows what it knew.
+func TestLinesStaySmallAndResumeReadsFewMessages(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	c := begin(t, store)
+	h := history(t, c, nil)
+	s := defaults()
+	s.MaxSubtasks, s.Reflect = 100, true
+	f := newFeed(t, h, s)
+	f.keep = true
+	f.ask(askPlan)
+	f.say(chain(90))
+	long := strings.Repeat("長い話 ", 2000)
+	for _, id := range f.lead.order[:89] {
+		f.ask(askSubtask + "/" + id)
+		f.say(fmt.Sprintf(`{"task_id":%q,"status":"done","summary":%q}`, id, long))
+	}
+	f.ask(askSubtask + "/" + f.lead.order[89])
+	for range 1000 { // without a word, whatever is asked
+		f.step(false)
+	}
+	read := 0
+	before := f.lead.s
+	words := f.lead.Words()
+	l, err := Open(counted{f, &read}, h, &turn.Loop{}, Prompts{}, s, "Do it.", slog.New(slog.DiscardHandler))
+	must(t, err)
+	if read > stride+10 {
+		t.Errorf("%d of %d messages were read again", read, len(f.all))
+	}
+	if l.s.Seq != before.Seq || l.s.Asked != before.Asked || l.s.Current != before.Current || l.Words() != words || l.left() != 1 {
+		t.Errorf("found %+v\nwas %+v", l.s, before)
+	}
+	f.say(done(f.lead.order[89]))
+	f.ask(askVerify)
+	var issues []string
+	for range 20 {
+		issues = append(issues, long)
+	}
+	f.say(strings.Replace(fail("Mend it"), `["it does not work"]`, encode(issues), 1))
+	largest := 0
+	must(t, h.Each(func(e Entry) bool {
+		if e.Checkpoint != nil {
+			largest = max(largest, len(e.Raw))
+		}
+		return true
+	}))
+	t.Logf("the largest line has %d bytes", largest)
+	if largest > 24<<10 {
+		t.Errorf("a line of %d bytes", largest)
+	}
+	if f.lead.left() != 1 {
+		t.Errorf("%d left", f.lead.left())
+	}
+}
+
+type counted struct {
+	*feed
+	n *int
+}
+
+func (c counted) Messages(offset int64, f func(contextstore.Message) bool) error {
+	return c.feed.Messages(offset, func(m contextstore.Message) bool { *c.n++; return f(m) })
+}

@@ -1,0 +1,319 @@
+package planning
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// scenes are all ways that a run can take.
+func scenes() map[string]scene {
+	none := func(s *Settings) { s.Reflect = false }
+	return map[string]scene{
+		"straight, dependencies before the order of execution": {
+			answers: []answer{do("look"), say(strings.Replace(plans("b<a", "a"), `"execution_order":[]`, `"execution_order":["b","a"]`, 1)), do("1"), say(done("a")), say(done("b") + `{"phase":"completion","done":true,"comment":"All done."}`), say(pass)},
+			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", words: "All done."},
+		"a call fails, the reflection comes beside the next call": {
+			answers: []answer{say(plans("a")), do("!1"), sayDo(fine, "2"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed", prompts: []string{"did !1"}},
+		"a reflection every three actions, answered without a call": {
+			answers: []answer{say(plans("a")), do("1", "2"), do("3"), say(fine), do("4"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect subtask/a verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed"},
+		"a reflection that is passed over": {
+			answers: []answer{say(plans("a")), do("!1"), do("2"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"a reflection with the result": {
+			answers: []answer{say(plans("a", "b")), do("!1"), say(revise(add("c", "")) + done("a")), say(done("b")), say(done("c")), say(pass)},
+			asks:    "plan subtask/a reflect subtask/b subtask/c verify", lines: "plan:a,b a=done reflection:failure revision:a,b,c b=done c=done verification:true", end: "passed"},
+		"a revision in the reflection, beside calls": {
+			answers: []answer{say(plans("a", "b")), do("!1"), sayDo(revise(add("c", `,"after":"a"`)), "2"), say(done("a")), say(done("c")), say(done("b")), say(pass)},
+			asks:    "plan subtask/a reflect subtask/c subtask/b verify", lines: "plan:a,b reflection:failure revision:a,c,b a=done c=done b=done verification:true", end: "passed"},
+		"a revision that is asked for, beside calls": {
+			answers: []answer{say(plans("a", "b")), do("!1"), sayDo(revise(""), "2"), do("3"), say(`{"reason":"r","changes":[{"type":"remove","task_id":"b"}]}`), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect revise subtask/a verify", lines: "plan:a,b reflection:failure revision:a a=done verification:true", end: "passed"},
+		"a revision that is asked for comes beside calls, too": {
+			answers: []answer{say(plans("a", "b")), do("!1"), sayDo(revise(""), "2"), sayDo(`{"reason":"r","changes":[{"type":"remove","task_id":"b"}]}`, "3"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect revise subtask/a verify", lines: "plan:a,b reflection:failure revision:a a=done verification:true", end: "passed"},
+		"a revision that is asked for, and the result comes": {
+			answers: []answer{say(plans("a", "b")), do("!1"), sayDo(revise(""), "2"), say(done("a")), say(done("b")), say(pass)},
+			asks:    "plan subtask/a reflect revise subtask/b verify", lines: "plan:a,b reflection:failure a=done b=done verification:true", end: "passed"},
+		"a revision that is asked for, said at the top": {
+			answers: []answer{say(plans("a", "b")), do("!1"), say(`{"phase":"reflection","reflection":{"status":"failure","evaluation":"e"},"plan_revision_needed":true}`), say(`{"reason":"r","changes":[` + add("c", "") + `]}`), say(done("a")), say(done("b")), say(done("c")), say(pass)},
+			asks:    "plan subtask/a reflect revise subtask/a subtask/b subtask/c verify", lines: "plan:a,b reflection:failure revision:a,b,c a=done b=done c=done verification:true", end: "passed"},
+		"a revision removes the subtask at hand, beside calls": {
+			answers: []answer{say(plans("a", "b")), do("!1"), sayDo(revise(`{"type":"remove","task_id":"a"}`), "2"), say(done("b")), say(pass)},
+			asks:    "plan subtask/a reflect subtask/b verify", lines: "plan:a,b reflection:failure revision:b b=done verification:true", end: "passed"},
+		"a revision puts something before the subtask at hand, beside calls": {
+			answers: []answer{say(plans("a")), do("!1"), sayDo(revise(add("c", "")+`,{"type":"modify","task_id":"a","subtask":{"dependencies":["c"]}}`), "2"), say(done("c")), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect subtask/c subtask/a verify", lines: "plan:a reflection:failure revision:c,a c=done a=done verification:true", end: "passed"},
+		"a revision is refused, asked for again, and given": {
+			answers: []answer{say(plans("a")), do("!1"), say(revise(`{"type":"remove","task_id":"zz"}`)), say(`{"reason":"r","changes":[{"type":"remove","task_id":"a"}]}`), say(`{"reason":"r","changes":[` + add("b", "") + `]}`), say(done("a")), say(done("b")), say(pass)},
+			asks:    "plan subtask/a reflect revise revise subtask/a subtask/b verify", lines: "plan:a reflection:failure revision:a,b a=done b=done verification:true", end: "passed", prompts: []string{`no subtask has the id "zz"`, `"changes"`}},
+		"a plan is never emptied": {
+			answers: []answer{say(plans("a")), do("!1"), say(revise(`{"type":"remove","task_id":"a"}`)), say(`{"reason":"r","changes":[{"type":"remove","task_id":"a"}]}`), say("no"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect revise revise subtask/a verify", lines: "plan:a reflection:failure a=done verification:true", end: "passed"},
+		"revisions are spent": {
+			settings: func(s *Settings) { s.MaxRevisions = 1 },
+			answers:  []answer{say(plans("a")), do("!1"), sayDo(revise(add("b", "")), "2"), do("!3"), sayDo(revise(add("c", "")), "4"), say(replan(TypeRedecomposition, 4, 0.9)), say(plans("d")), say(done("d")), say(pass)},
+			asks:     "plan subtask/a reflect reflect replan plan subtask/d verify", lines: "plan:a reflection:failure revision:a,b reflection:failure replan:task_redecomposition revision:d d=done verification:true", end: "passed", prompts: []string{"the revisions of the plan are spent"}},
+		"a subtask failed: retry": {
+			settings: none, answers: []answer{say(plans("a", "b<a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9)), do("1"), say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan subtask/a subtask/b verify", lines: "plan:a,b a=failed replan:retry a=done b=done verification:true", end: "passed"},
+		"a subtask failed: the rest is changed": {
+			settings: none, answers: []answer{say(plans("a", "b<a")), say(ended("a", "failed")), say(replan(TypePartialReplan, 2, 0.9)), say(`{"reason":"r","changes":[` + add("c", "") + `,{"type":"remove","task_id":"a"},{"type":"modify","task_id":"b","subtask":{"dependencies":["c"]}}]}`), say(done("c")), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan revise subtask/c subtask/b verify", lines: "plan:a,b a=failed replan:partial_replan revision:c,b c=done b=done verification:true", end: "passed"},
+		"a subtask failed: the rest is changed, beside calls": {
+			settings: none, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypePartialReplan, 2, 0.9)), sayDo(`{"reason":"r","changes":[`+add("c", "")+`,{"type":"remove","task_id":"a"}]}`, "1"), say(done("c")), say(pass)},
+			asks: "plan subtask/a replan revise subtask/c verify", lines: "plan:a a=failed replan:partial_replan revision:c c=done verification:true", end: "passed"},
+		"a subtask failed: other actions": {
+			settings: none, answers: []answer{say(plans("a")), say(ended("a", "blocked")), say(replan(TypeRegeneration, 3, 0.6)), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=blocked replan:action_regeneration a=done verification:true", end: "passed"},
+		"a subtask failed: cut anew, with ids that were used for other work": {
+			settings: none, answers: []answer{say(plans("a", "b")), say(done("a")), say(ended("b", "failed")), say(replan(TypeRedecomposition, 4, 0.9)), say(plans("a:Something else", "b:And another<a", "c")), say(done("task_3")), say(done("task_4")), say(done("c")), say(pass)},
+			asks: "plan subtask/a subtask/b replan plan subtask/task_3 subtask/task_4 subtask/c verify", lines: "plan:a,b a=done b=failed replan:task_redecomposition revision:a,task_3,task_4,c task_3=done task_4=done c=done verification:true", end: "passed"},
+		"a subtask failed: from the goal on": {
+			settings: none, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeGoalRevision, 5, 0.9)), say(plans("a", "b")), say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan plan subtask/a subtask/b verify", lines: "plan:a a=failed replan:goal_revision revision:a,b a=done b=done verification:true", end: "passed"},
+		"a subtask failed: the run goes on without, and what depends on it is blocked": {
+			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a", "b<a", "c<b", "d")), say(ended("a", "failed")), say(replan(TypeNone, 0, 0.9)), say(done("d")), say(pass)},
+			asks: "plan subtask/a replan subtask/d verify", lines: "plan:a,b,c,d a=failed replan:nothing b=blocked c=blocked d=done verification:false",
+			end: "open: a is failed: a is failed; b is blocked: a is failed; c is blocked: b is blocked"},
+		"what is not needed stands in nobody's way": {
+			answers: []answer{say(plans("a", "b<a")), say(ended("a", "skipped")), say(done("b")), say(pass)},
+			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=skipped b=done verification:true", end: "passed"},
+		"low confidence: nothing is done about it": {
+			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.2)), say(pass)},
+			asks: "plan subtask/a replan verify", lines: "plan:a a=failed replan:nothing verification:false", end: "open: a is failed: a is failed"},
+		"retries are spent: one level higher, then stop": {
+			settings: func(s *Settings) { s.Replan.MaxActionRetries, s.Replan.MaxTotal = 1, 2 },
+			answers:  []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9)), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9)), say(`{"reason":"r","changes":[]}`), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9))},
+			asks:     "plan subtask/a replan subtask/a replan revise subtask/a replan", lines: "plan:a a=failed replan:retry a=failed replan:partial_replan revision:a a=failed replan:stop", end: "the run is stuck: …"},
+		"no decision comes": {
+			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a", "b")), say(ended("a", "failed")), say("hm"), say("hm"), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan replan subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: a is failed: a is failed"},
+		"no replanning at all": {
+			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 }, answers: []answer{say(plans("a", "b<a")), say(ended("a", "failed")), say(pass)},
+			asks: "plan subtask/a verify", lines: "plan:a,b a=failed b=blocked verification:false", end: "open: a is failed: a is failed; b is blocked: a is failed"},
+		"no usable plan": {
+			answers: []answer{say("I will do it."), say(plans("a<b", "b<a")), say("I have done it."), say("Really."), say("fine"), say("fine")},
+			asks:    "plan plan subtask/task_1 subtask/task_1 verify verify", lines: "plan:task_1 task_1=done", end: "unjudged"},
+		"a plan that is mended": {
+			answers: []answer{say(plans("a<b", "b<a")), say(plans("a")), say(done("a")), say(pass)},
+			asks:    "plan plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"the dependencies go in a circle"}},
+		"a result that cannot be read is no success": {
+			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
+			answers:  []answer{say(plans("a")), say(ended("a", "half")), say(ended("a", "half")), say(pass)},
+			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: its result could not be read…"},
+		"completion is claimed early": {
+			answers: []answer{say(plans("a", "b", "c")), say(`{"done":true,"comment":"All done."}`), say(`{"done":true,"comment":"All of it."}`), say(done("c")), say(pass)},
+			asks:    "plan subtask/a subtask/b subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed", words: "- a: All done.\n- b: All of it.\n- c: c is done\n"},
+		"completion names the subtask as failed": {
+			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
+			answers:  []answer{say(plans("a")), say(`{"done":true,"summary":{"goal_achieved":false,"tasks_failed":["a"]},"comment":"Not all."}`), say(pass)},
+			asks:     "plan subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: Not all."},
+		"the result of another subtask": {
+			answers: []answer{say(plans("a", "b")), say(done("b")), say(done("a")), say(done("b")), say(pass)},
+			asks:    "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"That was the result of b; the subtask at hand is a."}},
+		"the result of another subtask, again": {
+			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
+			answers:  []answer{say(plans("a", "b")), say(done("b")), say(done("b")), say(done("b")), say(pass)},
+			asks:     "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: a is failed: no result was given for it, but one for b: b is done"},
+		"round and round: nudge, replan, stop": {
+			settings: func(s *Settings) { s.Reflect = false },
+			answers:  []answer{say(plans("a")), do("x"), do("x"), do("x"), do("x"), do("x"), sayDo(replan(TypeNone, 0, 0.9), "x"), do("x"), do("x"), do("x")},
+			asks:     "plan subtask/a nudge replan", lines: "plan:a replan:nothing", end: "the run is stuck: …"},
+		"round and round, and out of it": {
+			settings: func(s *Settings) { s.Reflect = false },
+			answers:  []answer{say(plans("a")), do("x"), do("x"), do("x"), do("y"), say(done("a")), say(pass)},
+			asks:     "plan subtask/a nudge verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"round and round before there is a plan": {
+			answers: []answer{do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x")},
+			asks:    "plan nudge nudge", lines: "", end: "the run is stuck: …"},
+		"a verification does not pass, its fix does": {
+			answers: []answer{say(plans("a")), say(done("a")), say(fail("Mend it")), do("1"), say(done("verification_fix_2")), say(pass)},
+			asks:    "plan subtask/a verify subtask/verification_fix_2 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_2 verification_fix_2=done verification:true", end: "passed"},
+		"a verification does not pass to the end": {
+			answers: []answer{say(plans("a")), say(done("a")), say(fail()), say(done("verification_fix_2")), say(fail("Mend it"))},
+			asks:    "plan subtask/a verify subtask/verification_fix_2 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_2 verification_fix_2=done verification:false", end: "open: it does not work"},
+		"a failed subtask is mended in verification": {
+			answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeNone, 0, 0.9)), say(pass), say(done("verification_fix_2")), say(pass)},
+			asks:    "plan subtask/a replan verify subtask/verification_fix_2 verify", lines: "plan:a a=failed replan:nothing verification:false revision:a,verification_fix_2 verification_fix_2=done verification:true", end: "passed"},
+		"a verification without its criteria is asked for again": {
+			answers: []answer{say(plans("a")), say(done("a")), say(`{"phase":"verification","verification_passed":true,"issues_found":[]}`), say(pass)},
+			asks:    "plan subtask/a verify verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"expected each of the 1 criteria, found 0"}},
+		"a criterion without evidence is not met": {
+			settings: func(s *Settings) { s.MaxRounds = 1 },
+			answers:  []answer{say(plans("a")), say(done("a")), say(strings.Replace(pass, "a.go:1", "", 1))},
+			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:false", end: "open: no evidence is given for: it works"},
+		"the checks fail when the plan is done": {
+			red: 1, answers: []answer{say(plans("a")), say(done("a")), do("1"), say("Mended."), say(pass)},
+			asks: "plan subtask/a remark verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mended."},
+		"somebody says something in the middle": {
+			comments: map[int]string{2: "And please also that."}, answers: []answer{say(plans("a")), do("1"), do("2"), say(done("a")), say(pass)},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"And please also that."}},
+		"somebody says something after the last subtask": {
+			complain: map[int]string{2: "Not so."}, answers: []answer{say(plans("a")), say(done("a")), do("1"), say("Done otherwise."), say(pass)},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Done otherwise."},
+		"the checks fail twice": {
+			red: 2, answers: []answer{say(plans("a")), say(done("a")), say("One."), say("Two."), say(pass)},
+			asks: "plan subtask/a remark remark verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"what is done about a remark is judged, though the rounds are used up": {
+			settings: func(s *Settings) { s.MaxRounds = 1 }, object: map[int]string{3: "Not so."},
+			answers: []answer{say(plans("a")), say(done("a")), say(pass), say("Otherwise."), say(fail("Mend it"))},
+			asks:    "plan subtask/a verify verify", lines: "plan:a a=done verification:true verification:false", end: "open: it does not work"},
+		"somebody says something as a revision is due": {
+			comments: map[int]string{3: "And please also that."}, answers: []answer{say(plans("a")), do("!1"), sayDo(revise(""), "2"), say(`{"reason":"r","changes":[` + add("b", "") + `]}`), say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a reflect revise subtask/a subtask/b verify", lines: "plan:a reflection:failure revision:a,b a=done b=done verification:true", end: "passed"},
+		"an empty answer is no end": {
+			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+	}
+}
+
+// Every way that a run can take: what the model is asked, what is recorded, and
+// how it ends agree.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for name, sc := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, store, sc)
+			s.open()
+			defer s.close()
+			end, _ := s.drive()
+			messages, asks := s.messages()
+			_, lines := s.entries()
+			if got := strings.Join(asks, " "); got != sc.asks {
+				t.Errorf("asked %s\nwant  %s", got, sc.asks)
+			}
+			if got := strings.Join(lines, " "); got != sc.lines {
+				t.Errorf("recorded %s\nwant     %s", got, sc.lines)
+			}
+			if begins, long := strings.CutSuffix(sc.end, "…"); end != sc.end && (!long || !strings.HasPrefix(end, begins)) {
+				t.Errorf("end %q, want %q", end, sc.end)
+			}
+			if sc.words != "" && s.lead.Words() != sc.words {
+				t.Errorf("words %q, want %q", s.lead.Words(), sc.words)
+			}
+			for _, p := range sc.prompts {
+				if !slices.ContainsFunc(messages, func(m string) bool { return strings.HasPrefix(m, "user/") && strings.Contains(m, p) }) {
+					t.Errorf("the model was never told %q", p)
+				}
+			}
+			if t.Failed() {
+				t.Log(s.log.String())
+			}
+		})
+	}
+}
+
+// A run that is cut after each of its messages, before or after what is recorded
+// of it, is the same run.
+func TestCutAfterEveryMessage(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	for name, sc := range scenes() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			whole := newStage(t, store, sc)
+			whole.open()
+			defer whole.close()
+			wantEnd, _ := whole.drive()
+			wantMessages, _ := whole.messages()
+			wantEntries, _ := whole.entries()
+			for _, early := range []bool{true, false} {
+				s := newStage(t, store, sc)
+				s.early = &early
+				end, cuts := "", 0
+				for cut := true; cut; cuts++ {
+					s.open()
+					if end, cut = s.drive(); cut {
+						s.close()
+					}
+				}
+				messages, _ := s.messages()
+				entries, _ := s.entries()
+				s.close()
+				if end != wantEnd {
+					t.Errorf("early %t: end %q, want %q", early, end, wantEnd)
+				}
+				differ(t, "message", messages, wantMessages)
+				differ(t, "line", entries, wantEntries)
+				if cuts < len(wantMessages)-2 {
+					t.Errorf("%d cuts for %d messages", cuts, len(wantMessages))
+				}
+			}
+		})
+	}
+}
+
+// differ tells the first difference.
+func differ(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		g, w := "(none)", "(none)"
+		if i < len(got) {
+			g = got[i]
+		}
+		if i < len(want) {
+			w = want[i]
+		}
+		if g != w {
+			t.Errorf("%s %d is\n%s\nwant\n%s", what, i, g, w)
+			return
+		}
+	}
+}
+
+// Whatever a model answers, in whatever order: a run that is cut after each of its
+// messages is the same run, it ends, and what it calls passed was judged.
+func TestCutWhateverIsAnswered(t *testing.T) {
+	t.Parallel()
+	store := newStore(t)
+	texts := []string{"", "Well.", plans("a", "b<a"), plans("a", "b", "c<a,b"), plans("a<a"), done("a"), done("b"), done("c"), ended("a", "failed"), ended("b", "blocked"), ended("a", "half"), ended("c", "skipped"),
+		`{"done":true,"comment":"All."}`, fine, revise(""), revise(add("d", `,"after":"a"`)), revise(`{"type":"remove","task_id":"a"}`), `{"reason":"r","changes":[` + add("e", "") + `]}`,
+		replan(TypeRetry, 1, 0.9), replan(TypePartialReplan, 2, 0.9), replan(TypeRedecomposition, 4, 0.9), replan(TypeGoalRevision, 5, 0.7), replan(TypeNone, 0, 0.9), replan(TypeClarification, 2, 0.9), pass, fail("Mend"), fail(), done("verification_fix_3")}
+	answers := rapid.Custom(func(rt *rapid.T) answer {
+		a := answer{rapid.SampledFrom(texts).Draw(rt, "text"), rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "!x", "z"}), 0, 2).Draw(rt, "calls")}
+		if a.text == "" && len(a.calls) == 0 {
+			a.text = "Nothing." // how many empty answers in a row are too many is the loop's to count
+		}
+		return a
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		sc := scene{answers: rapid.SliceOfN(answers, 1, 12).Draw(rt, "answers"), red: rapid.IntRange(0, 2).Draw(rt, "red")}
+		if rapid.Bool().Draw(rt, "begins with a plan") {
+			sc.answers = slices.Insert(sc.answers, 0, say(plans("a", "b<a")))
+		}
+		whole := newStage(t, store, sc)
+		whole.open()
+		wantEnd, _ := whole.drive()
+		wantMessages, _ := whole.messages()
+		wantEntries, short := whole.entries()
+		whole.close()
+		if wantEnd == "passed" && !slices.Contains(short, "verification:true") {
+			rt.Errorf("passed, recorded %v", short)
+		}
+		early := rapid.Bool().Draw(rt, "early")
+		s := newStage(t, store, sc)
+		s.early = &early
+		end, cut := "", true
+		for cut {
+			s.open()
+			if end, cut = s.drive(); cut {
+				s.close()
+			}
+		}
+		messages, _ := s.messages()
+		entries, _ := s.entries()
+		s.close()
+		if end != wantEnd || !slices.Equal(messages, wantMessages) || !slices.Equal(entries, wantEntries) {
+			differ(t, "message", messages, wantMessages)
+			differ(t, "line", entries, wantEntries)
+			rt.Errorf("end %q, want %q\n%v", end, wantEnd, short)
+		}
+	})
+}

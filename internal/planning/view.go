@@ -1,0 +1,69 @@
+package planning
+
+import "sync/atomic"
+
+// View is how far a run is, for those who watch it. It is not changed any more.
+type View struct {
+	Goal      string
+	Phase     string // one of the phases; "" before the plan is asked for
+	Current   string // id of the subtask that is worked on
+	Items     []Item
+	Revisions int
+	Rounds    int // of verification
+	Passed    bool
+	Issues    []string // of the last verification
+	Replans   int
+	Plan      *Plan // in force; nil where there is none yet
+}
+
+// Item is a line of the checklist, ticked by what became of it.
+type Item struct {
+	ID, Text, Status string // Status is "" while it is open
+}
+
+type viewer struct{ latest atomic.Pointer[View] }
+
+// View is how far the run is. It may be called from any goroutine.
+func (l *Lead) View() View {
+	if v := l.watched.latest.Load(); v != nil {
+		return *v
+	}
+	return View{}
+}
+
+// show makes what is known the latest view.
+func (l *Lead) show() {
+	s := &l.s
+	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan}
+	switch {
+	case s.Asked == askVerify:
+		v.Phase = PhaseVerification
+	case s.Asked == askReflect || s.Asked == askRevise:
+		v.Phase = PhaseReflection
+	case s.Asked == askReplan:
+		v.Phase = PhaseReplan
+	case s.Asked == askPlan:
+		v.Phase = PhasePlanning
+	case l.plan != nil && l.left() == 0 && s.Found != nil && !s.Found.Passed:
+		v.Phase = PhaseVerification
+	case l.plan != nil && l.left() == 0:
+		v.Phase = PhaseCompletion
+	case l.plan != nil:
+		v.Phase = PhaseExecution
+	}
+	if s.Found != nil {
+		v.Passed, v.Issues = s.Found.Passed, s.Found.Issues
+	}
+	if l.plan != nil {
+		v.Goal = l.plan.Goal.MainObjective
+		for _, id := range l.order {
+			v.Items = append(v.Items, Item{ID: id, Text: text(l.plan, id), Status: s.Results[id].Status})
+		}
+	}
+	l.watched.latest.Store(v)
+}
+
+func text(p *Plan, id string) string {
+	t, _ := p.Subtask(id)
+	return t.Description
+}

@@ -1,0 +1,225 @@
+package project
+
+import (
+	"cmp"
+	"container/heap"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// legend says how the map is read.
+const legend = "A directory stands with a slash, its files behind the colon, its directories below it; +N is N files that are not named, and (N) how many are below a directory that is not opened."
+
+// Text is the map in at most budget bytes: a line for each directory, indented by
+// how deep it is. Where not all fits, what lies high up and takes little is
+// named first, what is made or binary last, and of somebody else's code only how
+// much it is. It is "" where nothing fits. The same map has the same text.
+func (m *FileMap) Text(budget int) string {
+	head := fmt.Sprintf("%d files in %d directories. %s\n", m.Files, m.Dirs, legend)
+	r := &rendering{left: budget - len(head) - len("./: +1000000000\n"), most: budget / 4, maxDepth: m.maxDepth, of: map[*dir]*opened{}}
+	if r.left < 0 {
+		return ""
+	}
+	if _, r.fits = r.whole(m.root, 0, r.left); r.fits {
+		r.most = budget
+	}
+	r.push(m.root, 0)
+	for r.queue.Len() > 0 {
+		r.take(heap.Pop(&r.queue).(step)) //nolint:errcheck,forcetypeassert // of a heap of steps
+	}
+	for _, d := range r.partly { // what nobody else needed
+		o := r.of[d]
+		o.files += r.names(d.files[o.files:], r.left)
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	r.write(&b, m.root, 0)
+	return b.String()
+}
+
+// rendering decides what a map shows.
+type rendering struct {
+	left     int  // bytes
+	fits     bool // all of it does
+	order    int  // of steps that were thought of
+	most     int  // bytes that the names of one directory may take
+	maxDepth int
+	of       map[*dir]*opened
+	queue    steps
+	partly   []*dir // of whose files not all are named
+}
+
+// opened is how a directory is shown that is not a mere count.
+type opened struct {
+	files, dull int // how many names
+	dirs        int // how many of its directories have lines
+}
+
+// step is one more thing that could be shown: a directory, or its dull files.
+type step struct {
+	dir   *dir
+	level int // how far it is indented
+	dull  bool
+	class class
+	cost  int
+	order int // in which they were thought of: makes the order of steps whole
+}
+
+// steps is a heap: what is shown first comes first.
+type steps []step
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (s steps) Len() int { return len(s) }
+
+// Less orders by class, then by depth, by cost, and by age.
+func (s steps) Less(i, j int) bool {
+	a, b := s[i], s[j]
+	return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.level, b.level), cmp.Compare(a.cost, b.cost), cmp.Compare(a.order, b.order)) < 0
+}
+func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+
+// Push adds a step.
+func (s *steps) Push(x any) { *s = append(*s, x.(step)) } //nolint:errcheck,forcetypeassert // of a heap of steps
+
+// Pop takes the last step.
+func (s *steps) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// push puts the opening of a directory on the queue.
+func (r *rendering) push(d *dir, level int) {
+	if r.maxDepth >= 0 && d.depth > r.maxDepth || d.class == foreign && !r.fits {
+		return
+	}
+	r.order++
+	heap.Push(&r.queue, step{dir: d, level: level, class: d.class, cost: namesCost(d.files) + dirsCost(d.dirs, level), order: r.order})
+}
+
+// take shows what a step is about, as far as there is room.
+func (r *rendering) take(s step) {
+	d := s.dir
+	if s.dull {
+		o := r.of[d]
+		o.dull = r.names(d.dull, min(r.left, r.most))
+		return
+	}
+	o := &opened{dirs: len(d.dirs)}
+	if cost := dirsCost(d.dirs, s.level); cost <= r.left {
+		r.left -= cost
+	} else if d.depth > 0 {
+		return
+	} else { // of the root a part is better than nothing
+		for o.dirs = 0; dirsCost(d.dirs[o.dirs:o.dirs+1], s.level) <= r.left; o.dirs++ {
+			r.left -= dirsCost(d.dirs[o.dirs:o.dirs+1], s.level)
+		}
+	}
+	r.of[d] = o
+	room := min(r.left, r.most)
+	if namesCost(d.files) > room {
+		room = min(room, r.left/4) // leave something for the others
+	}
+	if o.files = r.names(d.files, room); o.files < len(d.files) {
+		r.partly = append(r.partly, d)
+	}
+	if len(d.dull) > 0 {
+		heap.Push(&r.queue, step{dir: d, level: s.level, dull: true, class: max(d.class, bulk), cost: namesCost(d.dull), order: s.order})
+	}
+	for _, sub := range d.dirs[:o.dirs] {
+		r.push(sub, s.level+1)
+	}
+}
+
+// names takes room for as many names as there is room for.
+func (r *rendering) names(all []string, room int) (n int) {
+	for _, name := range all {
+		c := 1 + len(shown(name))
+		if c > room {
+			break
+		}
+		room -= c
+		r.left -= c
+		n++
+	}
+	return n
+}
+
+// dirsCost is what the lines of directories take while they are counts.
+func dirsCost(dirs []*dir, level int) (n int) {
+	for _, s := range dirs {
+		n += level + len(shown(s.name)) + len("/ ()\n") + max(digits(s.all), 4)
+	}
+	return n
+}
+
+func namesCost(all []string) (n int) {
+	for _, name := range all {
+		n += 1 + len(shown(name))
+	}
+	return n
+}
+
+// whole reports whether all of a directory fits in left bytes, and what is left
+// of them then.
+func (r *rendering) whole(d *dir, level, left int) (int, bool) {
+	left -= namesCost(d.files) + namesCost(d.dull)
+	if left -= dirsCost(d.dirs, level); left < 0 || len(d.files)+len(d.dull) < d.own || d.deep > 0 {
+		return left, false
+	}
+	for _, s := range d.dirs {
+		var ok bool
+		if left, ok = r.whole(s, level+1, left); !ok {
+			return left, false
+		}
+	}
+	return left, true
+}
+
+// write writes the line of a directory and of what is shown below it.
+func (r *rendering) write(b *strings.Builder, d *dir, level int) {
+	name := shown(d.name)
+	if level == 0 {
+		name = "."
+	}
+	b.WriteString(strings.Repeat(" ", max(level-1, 0)) + name + "/")
+	o := r.of[d]
+	if o == nil {
+		fmt.Fprintf(b, " (%d)\n", d.all)
+		return
+	}
+	names := slices.Concat(d.files[:o.files], d.dull[:o.dull])
+	rest := d.all - len(names)
+	for _, s := range d.dirs[:o.dirs] {
+		rest -= s.all
+	}
+	if len(names) > 0 || rest > 0 {
+		b.WriteByte(':')
+	}
+	for _, n := range names {
+		b.WriteString(" " + shown(n))
+	}
+	if rest > 0 {
+		b.WriteString(" +" + strconv.Itoa(rest))
+	}
+	b.WriteByte('\n')
+	for _, s := range d.dirs[:o.dirs] {
+		r.write(b, s, level+1)
+	}
+}
+
+// shown is a name as it can stand in a line without being taken for another.
+func shown(name string) string {
+	odd := func(c rune) bool {
+		return !strconv.IsPrint(c) || c == utf8.RuneError || strings.ContainsRune(" \":()<`", c)
+	}
+	if name != "" && name[0] != '+' && !strings.ContainsFunc(name, odd) {
+		return name
+	}
+	return strings.ReplaceAll(strconv.Quote(name), "<", `\x3c`) // nor for a tag
+}
+
+func digits(n int) int { return len(strconv.Itoa(n)) }

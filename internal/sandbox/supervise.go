@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// supervisor ends a command that does not end by itself.
+type supervisor struct {
+	p      *process
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the command has ended
+	done   chan struct{} // closed when the supervisor has ended what it ended
+
+	mu    sync.Mutex // held while it looks; decides between over and act
+	ended bool       // the command has ended by itself
+	acts  bool       // the supervisor ends it
+	why   reason
+	limit string
+	err   error // of ending it; read after done
+}
+
+// supervise starts to watch a command and, with abort, ends it at once. The
+// caller waits for the command and then calls over.
+func (p *process) supervise(ctx context.Context, cmd *exec.Cmd, j job, out *output, abort bool) *supervisor {
+	s := &supervisor{p: p, cmd: cmd, exited: make(chan struct{}), done: make(chan struct{}), acts: abort}
+	root := p.watch
+	if root == 0 {
+		root = cmd.Process.Pid
+	}
+	w := newWatcher(root, j.limits, j.disks)
+	w.tmp, w.mend = p.tmp, j.mend
+	go func() {
+		defer close(s.done)
+		if abort || s.watch(ctx, j.Timeout, w, out) {
+			s.end()
+		}
+	}()
+	return s
+}
+
+// over tells that the command has ended, and reports whether that was by
+// itself. Then the supervisor does nothing any more; else it is at work, and
+// done is waited for.
+func (s *supervisor) over() bool {
+	s.mu.Lock() // a look that is under way comes to its end
+	defer s.mu.Unlock()
+	s.ended = true
+	close(s.exited)
+	return !s.acts
+}
+
+// act makes the supervisor the one who ends the command, unless it has ended.
+func (s *supervisor) act(why reason, limit string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.acts, s.why, s.limit = true, why, limit
+	return true
+}
+
+// watch looks now and then, and reports that something else than the command
+// decides that it ends.
+func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watcher, out *output) bool {
+	look := time.NewTimer(watchFirst)
+	defer look.Stop()
+	var expired <-chan time.Time
+	if timeout > 0 {
+		t := time.NewTimer(timeout)
+		defer t.Stop()
+		expired = t.C
+	}
+	wait, begin := watchFirst, time.Now()
+	for {
+		select {
+		case <-s.exited:
+			return false
+		case <-expired:
+			return s.act(outOfTime, "")
+		case <-ctx.Done():
+			return s.act(cancelled, "")
+		case <-out.full:
+			return s.act(overLimit, limitOutput)
+		case <-look.C:
+		}
+		limit := ""
+		s.mu.Lock()
+		if !s.ended {
+			limit = w.once(time.Since(begin))
+		}
+		s.mu.Unlock()
+		if limit != "" {
+			return s.act(overLimit, limit)
+		}
+		wait = min(2*wait, watchLast)
+		look.Reset(wait)
+	}
+}
+
+// end ends the command and its tree: at once past a limit, else with SIGTERM
+// and a grace period before.
+func (s *supervisor) end() {
+	over := false
+	if p := s.p; (s.why == outOfTime || s.why == cancelled) && p.terminate != nil && p.terminate() == nil {
+		over = s.within(grace)
+	}
+	if s.p.group != nil {
+		s.p.group.kill()
+	}
+	if s.p.end != nil {
+		s.err = s.p.end()
+	}
+	// A dead init ends bwrap, which then reports the status; without one to kill,
+	// bwrap itself has to go.
+	if !over && !s.within(grace) {
+		s.err = errors.Join(s.err, s.cmd.Process.Kill())
+	}
+}
+
+// within waits for the command's end, for so long.
+func (s *supervisor) within(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-s.exited:
+		return true
+	case <-t.C:
+		return false
+	}
+}

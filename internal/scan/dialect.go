@@ -1,0 +1,135 @@
+package scan
+
+import "regexp"
+
+// dialect is how a language writes tests.
+type dialect struct {
+	declare func() *regexp.Regexp // a test; its last group that matched is the name
+	mark    func() *regexp.Regexp // the next function is a test; nil where names tell
+	marked  func() *regexp.Regexp // that function
+	skip    func() *regexp.Regexp
+	focus   func() *regexp.Regexp
+	assert  func() *regexp.Regexp
+	trivial func() *regexp.Regexp
+	other   func() *regexp.Regexp // another function: what follows is not the test's before
+}
+
+var (
+	goDialect = dialect{
+		declare: pattern(`^func ((?:Test|Fuzz|Example)\w*)\(`),
+		skip:    pattern(`\b[a-z]+\.(Skip|Skipf|SkipNow)\(`),
+		assert:  pattern(`\b(t|b|f|tb|rt)\.(Errorf?|Fatalf?|Fail|FailNow)\(|\b(assert|require|is|qt|must)\.\w+\(|\b(assert|require|must|check|expect|want|verify|equal|same|diff)\w*\((t|rt|tb)\b`),
+		trivial: pattern(`\b(assert|require)\.(True\(\s*t\s*,\s*true|False\(\s*t\s*,\s*false|Equal\(\s*t\s*,\s*(true\s*,\s*true|1\s*,\s*1)|Nil\(\s*t\s*,\s*nil)\s*[,)]`),
+		other:   pattern(`^func `),
+	}
+	pythonDialect = dialect{
+		declare: pattern(`^\s*(?:async\s+)?def\s+(test\w*)\s*\(`),
+		skip:    pattern(`@?pytest\.mark\.(skip|skipif|xfail)\b|\bpytest\.(skip|xfail)\(|@(unittest\.)?(skip|skipIf|skipUnless|expectedFailure)\b|\bself\.skipTest\(|\braise\s+(unittest\.)?SkipTest\b`),
+		assert:  pattern(`^\s*assert\b|\bself\.(assert|fail)\w*\(|\bpytest\.(raises|warns|fail)\b|\.assert_(called|not_called|any_call|has_calls|awaited)\w*|\bnp\.testing\.assert|\bassert_\w+\(`),
+		trivial: pattern(`^\s*assert\s+(True|1|not\s+False|1\s*==\s*1|"[^"]*"|\(.*,\s*["'].*\))\s*(,.*)?(#.*)?$|\bself\.assertTrue\(\s*True\s*[,)]|\bself\.assertFalse\(\s*False\s*[,)]|\bself\.assertEqual\(\s*(1\s*,\s*1|True\s*,\s*True)\s*[,)]`),
+		other:   pattern(`^\s*(?:async\s+)?(def|class)\s`),
+	}
+	jsDialect = dialect{
+		declare: pattern("^\\s*(?:x?it|x?test|x?specify|fit|Deno\\.test)(?:\\.(?:each|concurrent|skip|only|failing|todo|fixme)\\b(?:\\([^\"'`]*\\)|`[^`]*`)?)*\\s*\\(\\s*(\"[^\"]*\"|'[^']*'|`[^`]*`)"),
+		skip:    pattern("\\b(?:it|test|describe|context|suite|specify)\\.(?:skip|todo|failing|fixme)\\b|\\b(?:xit|xtest|xdescribe|xcontext|xspecify)\\s*\\(|\\bthis\\.skip\\(\\)|\\bt\\.skip\\(|\\bignore:\\s*true\\b"),
+		focus:   pattern("\\b(?:it|test|describe|context|suite|specify)\\.only\\b|\\b(?:fit|fdescribe)\\s*\\(\\s*[\"'`]|\\bonly:\\s*true\\b"),
+		assert:  pattern(`\bexpect\w*\s*\(|\bassert\w*(\.\w+)*\s*\(|\.should\b|\bt\.(is|not|true|false|truthy|falsy|deepEqual|throws\w*|equal|ok|same|match)\b`),
+		trivial: pattern(`\bexpect\(\s*(true|1)\s*\)\.(toBe\w*|toEqual|to\.(be|equal|eq)\w*)\b(\.true|\(\s*(true|1)?\s*\))?|\bassert(\.ok|\.equal|\.strictEqual)?\(\s*(true|1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+	}
+	rustDialect = dialect{
+		mark:    pattern(`^\s*#\[\s*(?:[\w:]+::)?(?:test|rstest|test_case|proptest|wasm_bindgen_test)\b`),
+		marked:  pattern(`\bfn\s+(\w+)`),
+		skip:    pattern(`^\s*#\[\s*ignore\b`),
+		assert:  pattern(`\b(debug_|prop_)?assert(_\w+)?!|\bpanic!`),
+		trivial: pattern(`\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+		other:   pattern(`^\s*(pub\s+)?(async\s+)?fn\s`),
+	}
+	javaDialect = dialect{
+		declare: pattern("^\\s*(?:it|test|should|scenario|Scenario|feature)\\s*\\(\\s*(\"[^\"]+\")"),
+		mark:    pattern(`^\s*@(Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b|^\s*\[\s*(Fact|Theory|Test|TestMethod|TestCase)\b`),
+		marked:  pattern("(?:\\bfun\\s+(`[^`]+`|\\w+)|\\b(\\w+))\\s*\\("),
+		skip:    pattern(`^\s*@(Disabled|Ignore)\b|^\s*\[\s*(Ignore|Explicit)\b|\[\s*(Fact|Theory)\s*\(.*\bSkip\s*=|\bAssume\.|\bassume(True|False|That)\(|\bAssert\.(Ignore|Inconclusive)\(`),
+		assert:  pattern(`\b(assert\w*|verify\w*|fail|expect\w*|should\w*)\s*(\(|\{)|\bAssert\.\w+|\bAssertions?\.\w+|\.Should\(\)`),
+		trivial: pattern(`\b(assertTrue|Assert\.(True|IsTrue)|Assertions\.assertTrue)\(\s*true\s*[,)]|\b(assertFalse|Assert\.(False|IsFalse))\(\s*false\s*[,)]|\b(assertEquals|Assert\.(Equal|AreEqual))\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+	}
+	rubyDialect = dialect{
+		declare: pattern(`^\s*def\s+(test_\w+)|^\s*(?:[xf]?it|x?test|[xf]?specify|scenario|example)\s*\(?\s*("[^"]*"|'[^']*')`),
+		skip:    pattern(`^\s*(xit|xtest|xspecify|xdescribe|xcontext|skip|pending)\b|,\s*:?(skip|pending)\b(:|\s*=>|\s+do)`),
+		focus:   pattern(`^\s*(fit|fdescribe|fcontext)\b|,\s*(:focus\b|focus:\s*true)`),
+		assert:  pattern(`\b(assert\w*|refute\w*|expect|flunk)\b|\.(must|wont|should)(_\w+)?\b`),
+		trivial: pattern(`^\s*assert\s*\(?\s*true\s*\)?\s*$|\bassert_equal\s*\(?\s*(1\s*,\s*1|true\s*,\s*true)|\bexpect\(\s*true\s*\)\.to\s+(be\(?\s*true|eq\(?\s*true|be_truthy)`),
+	}
+	phpDialect = dialect{
+		declare: pattern(`\bfunction\s+(test\w+)\s*\(|^\s*(?:it|test)\s*\(\s*("[^"]*"|'[^']*')`),
+		mark:    pattern(`^\s*#\[\s*Test\b|^\s*\*\s*@test\b`),
+		marked:  pattern(`\bfunction\s+(\w+)`),
+		skip:    pattern(`\bmarkTest(Skipped|Incomplete)\(|->(skip|todo)\(|@doesNotPerformAssertions`),
+		focus:   pattern(`->only\(\)`),
+		assert:  pattern(`(\$this->|self::|static::)(assert|expect|fail)\w*\(|\bexpect\(|\bassert\(`),
+		trivial: pattern(`(\$this->|self::|static::)assertTrue\(\s*true\s*[,)]|\bexpect\(\s*true\s*\)->toBeTrue`),
+	}
+	cDialect = dialect{
+		declare: pattern(`^\s*(?:TEST(?:_F|_P|_CASE|_METHOD)?|TYPED_TEST|BOOST_AUTO_TEST_CASE|SCENARIO)\s*\(\s*([^)]*)`),
+		skip:    pattern(`\bGTEST_SKIP\(\)|\bTEST\w*\(\s*\w+\s*,\s*DISABLED_|\[\.\w*\]|\bSKIP\(|\bTEST_IGNORE\w*\(`),
+		assert:  pattern(`\b(EXPECT|ASSERT|CHECK|REQUIRE|BOOST_(CHECK|REQUIRE|TEST)|TEST_ASSERT|FAIL)(_\w+)?\s*\(|\bassert\s*\(|\bck_assert\w*\(`),
+		trivial: pattern(`\b(EXPECT_TRUE|ASSERT_TRUE|CHECK|REQUIRE|TEST_ASSERT_TRUE)\(\s*(true|1)\s*\)|\bassert\(\s*(true|1)\s*\)`),
+	}
+	swiftDialect = dialect{
+		declare: pattern(`^\s*(?:override\s+)?func\s+(test\w*)\s*\(`),
+		mark:    pattern(`^\s*@Test\b`),
+		marked:  pattern(`\bfunc\s+(\w+)`),
+		skip:    pattern(`\bthrow\s+XCTSkip\b|\.disabled\(`),
+		assert:  pattern(`\bXCT(Assert|Fail|Unwrap)\w*|#expect\(|#require\(`),
+		trivial: pattern(`\bXCTAssert(True)?\(\s*true\s*[,)]|#expect\(\s*true\s*\)`),
+	}
+	dartDialect = dialect{
+		declare: pattern(`^\s*(?:test|testWidgets|group)\s*\(\s*("[^"]*"|'[^']*')`),
+		skip:    pattern(`\bskip:\s*(true|'|")`),
+		focus:   pattern(`\bsolo:\s*true`),
+		assert:  pattern(`\bexpect(Later)?\s*\(|\bfail\(`),
+		trivial: pattern(`\bexpect\(\s*true\s*,\s*(true|isTrue)\s*\)`),
+	}
+	elixirDialect = dialect{
+		declare: pattern(`^\s*(?:test|property)\s+("[^"]*")`),
+		skip:    pattern(`^\s*@(module)?tag\s+:?skip\b`),
+		assert:  pattern(`\b(assert|refute)\w*\b`),
+		trivial: pattern(`^\s*assert\s+true\s*$`),
+	}
+	shellDialect = dialect{
+		declare: pattern(`^\s*@test\s+("[^"]*"|'[^']*')|^\s*(?:function\s+)?(test_\w+)\s*\(\)`),
+		skip:    pattern(`^\s*skip\b`),
+		assert:  pattern(`\b(assert|refute)\w*\b|^\s*(\[|\[\[|test)\s`),
+		trivial: pattern(`^\s*(\[ 1 -eq 1 \]|\[\[ true \]\])`),
+	}
+)
+
+// dialectOf finds how a family of languages writes tests, nil for none.
+func dialectOf(family string) *dialect {
+	switch family {
+	case "go":
+		return &goDialect
+	case "python":
+		return &pythonDialect
+	case "js":
+		return &jsDialect
+	case "rust":
+		return &rustDialect
+	case "java", "cs":
+		return &javaDialect
+	case "ruby":
+		return &rubyDialect
+	case "php":
+		return &phpDialect
+	case "c":
+		return &cDialect
+	case "swift":
+		return &swiftDialect
+	case "dart":
+		return &dartDialect
+	case "elixir":
+		return &elixirDialect
+	case "shell":
+		return &shellDialect
+	}
+	return nil
+}

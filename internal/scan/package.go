@@ -1,0 +1,68 @@
+package scan
+
+import (
+	"strings"
+)
+
+// packageFile finds out whether the scripts in a package.json change, or how its
+// tools are set; versions are nothing to look at.
+type packageFile struct {
+	watched bool
+	named   bool   // by Options.CheckFiles
+	told    bool   // once is enough
+	section string // of two levels at most, "" where it is not known
+	level   int    // indentation of its name
+}
+
+var (
+	member  = pattern(`^(\s*)"([^"]+)"\s*:\s*(.*)$`)
+	version = pattern(`^"([\^~<>=v]*\d[\w.*-]*( .*)?|\*|latest|next|workspace:.*|npm:.*|file:.*|link:.*|git.*|https?:.*)",?$`)
+)
+
+func (p *packageFile) begin(b *block) {
+	if p.watched && b.first {
+		p.section = ""
+	}
+}
+
+func (p *packageFile) line(f *fileScan, l *line) {
+	if !p.watched || p.told || l.op == 0 {
+		return
+	}
+	m := member().FindStringSubmatch(l.text)
+	if m == nil {
+		if strings.HasPrefix(strings.TrimSpace(l.text), "}") && p.section != "" && indentOf(l.text) <= p.level {
+			p.section = ""
+		}
+		return
+	}
+	indent, name, value := len(m[1]), m[2], m[3]
+	if strings.HasPrefix(value, "{") && (p.section == "" || indent <= p.level) {
+		p.section, p.level = name, indent
+	}
+	if l.op == ' ' || !p.matters(name, value) {
+		return
+	}
+	p.told = true
+	c := candidate{Finding: f.at(BuildTouched, Scripts, l)}
+	if p.named {
+		c.Kind, c.Why = ChecksConfig, CheckFile
+	}
+	f.s.add(c)
+}
+
+// matters reports whether a member decides what is run.
+func (p *packageFile) matters(name, value string) bool {
+	switch p.section {
+	case "scripts", "jest", "mocha", "ava", "vitest", "nyc", "c8", "husky", "lint-staged", "eslintConfig", "simple-git-hooks", "pre-commit":
+		return true
+	case "":
+	default:
+		return false
+	}
+	switch name {
+	case "test", "build", "lint", "check", "ci", "typecheck", "start", "prepare", "install", "postinstall", "preinstall", "pretest", "posttest", "prebuild", "postbuild":
+		return strings.HasPrefix(value, `"`) && !version().MatchString(strings.TrimSpace(value))
+	}
+	return strings.HasPrefix(name, "test:") || strings.HasPrefix(name, "build:") || strings.HasPrefix(name, "lint:")
+}

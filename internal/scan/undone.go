@@ -1,0 +1,84 @@
+package scan
+
+import (
+	"regexp"
+	"strings"
+)
+
+// notDone is how code says that it is not there yet.
+const notDone = `(not[ -](yet[ -])?implemented|unimplemented|implement me|\btodo\b|未実装|実装予定)`
+
+var (
+	goPanic  = pattern(`(?i)\bpanic\(\s*(fmt\.(Sprintf|Sprint|Errorf)\(\s*|errors\.New\(\s*)?["` + "`" + `][^"` + "`" + `]*` + notDone)
+	goError  = pattern(`(?i)\breturn\b.*\b(errors\.New|fmt\.Errorf)\(\s*"\s*` + notDone + `( yet)?[.!]?"\s*\)`)
+	rustTodo = pattern(`\b(todo|unimplemented)!\s*[(\[{]|\bpanic!\s*\(\s*"(?i:[^"]*` + notDone + `)`)
+	jsThrow  = pattern(`(?i)\bthrow\s+(new\s+)?([\w.]*(Error|Exception)\s*\(\s*)?["'` + "`" + `][^"'` + "`" + `]*` + notDone + `|\bthrow\s+new\s+\w*NotImplemented\w*\s*\(`)
+	javaTodo = pattern(`(?i:\bthrow\s+(new\s+)?[\w.\\]*(Error|Exception)\s*\(\s*["'][^"']*` + notDone + `)|\bthrow\s+(new\s+)?[\w.\\]*NotImplemented\w*\s*\(|^\s*TODO\(\s*("[^"]*")?\s*\)|=\s*TODO\(`)
+	scalaTo  = pattern(`=\s*\?\?\?\s*$`)
+	swiftTo  = pattern(`(?i)\b(fatalError|preconditionFailure)\(\s*"[^"]*` + notDone)
+	dartTo   = pattern(`\bthrow\s+UnimplementedError\s*\(`)
+	cAssert  = pattern(`(?i)\b(assert|abort_msg)\s*\(\s*((0|false|!)\s*&&\s*)?!?"[^"]*` + notDone + `|^\s*#\s*error\b.*` + notDone + `|\bthrow\s+std::(runtime_error|logic_error)\s*\(\s*"[^"]*` + notDone)
+	notImpl  = pattern(`^\s*raise\s+NotImplementedError\b(.*)`)
+	dotsOnly = pattern(`^\s*(\.{3}|…)\s*$`)
+	excused  = pattern(`(?i)subclass|sub-class|derived|child class|overrid|abstract|must (be )?implement|should (be )?implement|implemented (by|in)|unsupported|not supported|does(n't| not) support|サブクラス|派生|継承|オーバーライド|対応してい`)
+	promises = pattern(`(?i)\byet\b|todo|not (yet )?implemented|実装`)
+)
+
+// undone finds code of a family that only says that it is not written yet; at
+// least its first byte has to be code by class.
+func undone(family string, s string, class []byte) bool {
+	if !hopeful(s) {
+		return false
+	}
+	var all []func() *regexp.Regexp
+	switch family {
+	case "go":
+		all = append(all, goPanic, goError)
+	case "rust":
+		all = append(all, rustTodo)
+	case "js", "html":
+		all = append(all, jsThrow)
+	case "java", "cs", "php":
+		all = append(all, javaTodo, scalaTo)
+	case "swift":
+		all = append(all, swiftTo)
+	case "dart":
+		all = append(all, dartTo, jsThrow)
+	case "c":
+		all = append(all, cAssert)
+	}
+	for _, p := range all {
+		if found(p(), s, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// hopeful sorts out most lines before any expression is tried.
+func hopeful(s string) bool {
+	for _, w := range []string{"mplement", "odo", "TODO", "MPLEMENT", "実装", "???"} {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// found reports whether p matches s from a byte of code on.
+func found(p *regexp.Regexp, s string, class []byte) bool {
+	for _, m := range p.FindAllStringIndex(s, 8) {
+		at := m[0]
+		for at < m[1]-1 && (s[at] == ' ' || s[at] == '\t') {
+			at++
+		}
+		if class[at] == code {
+			return true
+		}
+	}
+	return false
+}
+
+// standsIn matches names of what does nothing on purpose, or is there to be
+// derived from.
+var standsIn = pattern(`(?i)(^|[_\W])(base|abstract|null|no_?op|dummy|fake|stub|mock|unimplemented|interface)|(base|mixin|protocol|interface|abc|noop)$|^I[A-Z]|Abstract|Unimplemented|Base[A-Z]|Null[A-Z]|Fake|Stub|Mock`)

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"toritsugi/internal/task"
+)
+
+// metrics are the figures in the text format of Prometheus.
+func metrics(d Daemon) http.Handler {
+	r := prometheus.NewRegistry()
+	r.MustRegister(&collector{d}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return promhttp.HandlerFor(r, promhttp.HandlerOpts{})
+}
+
+// collector reads the figures when they are asked for.
+type collector struct{ d Daemon }
+
+var (
+	tasks      = prometheus.NewDesc("tori_tasks", "Runs that have not ended, by status.", []string{"status"}, nil)
+	busy       = prometheus.NewDesc("tori_workers_busy", "Runs that are worked on by this process.", nil, nil)
+	began      = prometheus.NewDesc("tori_runs_begun_total", "Runs that this process took up.", nil, nil)
+	ended      = prometheus.NewDesc("tori_runs_ended_total", "Runs that this process put down, by the status they left with.", []string{"status"}, nil)
+	recovered  = prometheus.NewDesc("tori_runs_recovered_total", "Runs whose owner had died.", nil, nil)
+	delivered  = prometheus.NewDesc("tori_effects_delivered_total", "Effects that are in the world.", nil, nil)
+	undeliv    = prometheus.NewDesc("tori_effects_failed_total", "Attempts to deliver an effect that failed.", nil, nil)
+	polls      = prometheus.NewDesc("tori_polls_total", "Looks for work, by door.", []string{"source"}, nil)
+	pollErrors = prometheus.NewDesc("tori_poll_errors_total", "Looks for work that failed, by door.", []string{"source"}, nil)
+	pollTime   = prometheus.NewDesc("tori_poll_seconds", "How long the last look for work took, by door.", []string{"source"}, nil)
+	polledAt   = prometheus.NewDesc("tori_poll_success_timestamp_seconds", "When a look for work last succeeded, by door.", []string{"source"}, nil)
+	stale      = prometheus.NewDesc("tori_owners_stale", "Owners that live and show no sign of it.", nil, nil)
+	free       = prometheus.NewDesc("tori_disk_free_bytes", "Free space where the contexts lie.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{tasks, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, free} {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	count := func(d *prometheus.Desc, v int64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
+	}
+	n := c.d.Counts()
+	gauge(busy, float64(c.d.Busy()))
+	count(began, n.Began)
+	for _, s := range task.Statuses() {
+		if v, ok := n.Ended[s]; ok {
+			count(ended, v, string(s))
+		}
+	}
+	count(recovered, n.Recovered)
+	count(delivered, n.Delivered)
+	count(undeliv, n.Failed)
+	for source, v := range n.Polls {
+		count(polls, v, source)
+		count(pollErrors, n.PollErrors[source], source)
+		gauge(pollTime, n.PollTime[source].Seconds(), source)
+		if at := n.PolledAt[source]; !at.IsZero() {
+			gauge(polledAt, float64(at.UnixMilli())/1000, source)
+		}
+	}
+	gauge(stale, float64(n.Stale))
+	gauge(free, float64(n.Free))
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the interface of collectors has none
+	defer cancel()
+	all, err := c.d.Tasks(ctx)
+	if err != nil {
+		out <- prometheus.NewInvalidMetric(tasks, err)
+		return
+	}
+	for _, s := range []task.Status{task.Queued, task.Running, task.Paused, task.AwaitingApproval} {
+		gauge(tasks, float64(all[s]), string(s))
+	}
+}

@@ -1,0 +1,45 @@
+// Package web is what a daemon shows of itself over HTTP: that it lives, that it
+// can take work, and its figures. It reads and changes nothing.
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"toritsugi/internal/dispatch"
+	"toritsugi/internal/task"
+)
+
+// Daemon is who is shown.
+type Daemon interface {
+	Counts() dispatch.Counts
+	Busy() int
+	// Tasks counts the runs that have not ended by their status.
+	Tasks(ctx context.Context) (map[task.Status]int, error)
+	// Ready says why no work can be taken now, nothing where it can.
+	Ready() []string
+}
+
+// New returns the pages of a daemon: /healthz, /readyz and /metrics.
+func New(d Daemon) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if why := d.Ready(); len(why) > 0 {
+			say(w, http.StatusServiceUnavailable, strings.Join(why, "\n"))
+			return
+		}
+		say(w, http.StatusOK, "ok")
+	})
+	mux.Handle("GET /metrics", metrics(d))
+	return mux
+}
+
+func say(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprintln(w, text) // who asked is gone
+}

@@ -1,0 +1,71 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/dispatch"
+	"toritsugi/internal/task"
+)
+
+type stub struct{ why []string }
+
+func (stub) Busy() int { return 3 }
+func (stub) Counts() dispatch.Counts {
+	return dispatch.Counts{Began: 7, Ended: map[task.Status]int64{task.Completed: 5}, Polls: map[string]int64{"github": 9},
+		PolledAt: map[string]time.Time{"github": time.Unix(1_800_000_000, 0)}, Free: 1 << 30}
+}
+func (stub) Tasks(context.Context) (map[task.Status]int, error) {
+	return map[task.Status]int{task.Queued: 11}, nil
+}
+func (s stub) Ready() []string { return s.why }
+
+func TestPages(t *testing.T) {
+	t.Parallel()
+	get := func(d Daemon, method, path string) (int, string) {
+		srv := httptest.NewServer(New(d))
+		defer srv.Close()
+		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = a.Body.Close() }()
+		b, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, string(b)
+	}
+	for _, c := range []struct {
+		d            Daemon
+		method, path string
+		code         int
+		want         string
+	}{
+		{stub{}, "GET", "/healthz", 200, "ok"},
+		{stub{}, "GET", "/readyz", 200, "ok"},
+		{stub{[]string{"github: not reached yet"}}, "GET", "/readyz", 503, "github: not reached yet"},
+		{stub{}, "POST", "/healthz", 405, ""},
+		{stub{}, "GET", "/", 404, ""},
+	} {
+		if code, body := get(c.d, c.method, c.path); code != c.code || !strings.Contains(body, c.want) {
+			t.Errorf("%s %s: %d %q", c.method, c.path, code, body)
+		}
+	}
+	_, body := get(stub{}, "GET", "/metrics")
+	for _, want := range []string{`tori_tasks{status="queued"} 11`, `tori_tasks{status="running"} 0`, "tori_workers_busy 3", "tori_runs_begun_total 7", `tori_runs_ended_total{status="completed"} 5`,
+		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
+		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {
+			t.Errorf("%q is missing", want)
+		}
+	}
+}
