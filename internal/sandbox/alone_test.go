@@ -1,11 +1,15 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Kernels with an older Landlock are stood in for by using less of this one's.
@@ -35,6 +39,28 @@ func TestOlderLandlock(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What others remove meanwhile does not hide what a command writes.
+func TestDiskLimitBesideRemovals(t *testing.T) {
+	t.Parallel()
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		neighbour := filepath.Join(t.TempDir(), "neighbour")
+		f, err := os.Create(neighbour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, 400<<20), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		runner := func(spec Spec) (Runner, error) {
+			time.AfterFunc(100*time.Millisecond, func() { _ = os.Remove(neighbour) })
+			return s.Runner(spec)
+		}
+		if p := outcomes(t, s, runner, []string{"disk-filler"})["disk-filler"]; p.Outcome != OutcomeContained {
+			t.Errorf("%s: %s", p.Outcome, p.Detail)
+		}
+	})
 }
 
 // What Landlock does not know of is decided file by file.

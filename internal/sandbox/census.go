@@ -3,6 +3,8 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 )
 
@@ -42,31 +44,79 @@ func (c *census) passed(age time.Duration) bool {
 	return n > limit
 }
 
-// countFiles counts until there are more than limit. Links are not followed;
-// what cannot be read counts as empty. Directories are read in parts, since one
-// may have millions of entries.
+// countFiles counts what lies below dirs until it is more than limit. Links
+// are not followed; what cannot be read counts as empty.
 func countFiles(dirs []string, limit int64) int64 {
 	var n int64
-	for next := append([]string(nil), dirs...); len(next) > 0 && n <= limit; {
+	walk(dirs, func(os.DirEntry) bool { n++; return n <= limit })
+	return n
+}
+
+// walk shows every entry below dirs until the answer is false. Directories are
+// read in parts, since one may have millions of entries.
+func walk(dirs []string, see func(e os.DirEntry) bool) {
+	for next := slices.Clone(dirs); len(next) > 0; {
 		dir := next[len(next)-1]
 		next = next[:len(next)-1]
 		f, err := os.Open(dir)
 		if err != nil {
 			continue
 		}
-		for n <= limit {
-			entries, err := f.ReadDir(1024)
-			n += int64(len(entries))
+		for err == nil {
+			var entries []os.DirEntry
+			entries, err = f.ReadDir(1024)
 			for _, e := range entries {
+				if !see(e) {
+					_ = f.Close()
+					return
+				}
 				if e.IsDir() {
 					next = append(next, filepath.Join(dir, e.Name()))
 				}
 			}
-			if err != nil {
-				break
-			}
 		}
 		_ = f.Close()
 	}
-	return n
+}
+
+// weighing adds up what a command's files take. The file system's own figure is
+// of everybody's files: what others remove hides what a command writes.
+type weighing struct {
+	dirs  []string
+	most  int64     // bytes that may be taken
+	since time.Time // files that were changed from then on count
+	next  time.Duration
+}
+
+// due reports whether it is time for a weighing. age is that of the command.
+func (w *weighing) due(age time.Duration) bool { return age >= censusFirst && age >= w.next }
+
+// passed weighs and reports whether it is more than allowed.
+func (w *weighing) passed(age time.Duration) bool {
+	start := time.Now()
+	heavy := weigh(w.dirs, w.since, w.most) > w.most
+	w.next = age + censusShare*time.Since(start)
+	return heavy
+}
+
+// weigh adds up what the regular files below dirs that were changed since a
+// time take of the disk, in bytes, until it is more than limit. A file with
+// several names counts once for each. Links are not followed; what cannot be
+// read counts as empty.
+func weigh(dirs []string, since time.Time, limit int64) int64 {
+	var sum int64
+	walk(dirs, func(e os.DirEntry) bool {
+		if !e.Type().IsRegular() {
+			return true
+		}
+		info, err := e.Info()
+		if err != nil {
+			return true
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && !time.Unix(st.Ctim.Unix()).Before(since) {
+			sum += st.Blocks * 512 // stat(2)
+		}
+		return sum <= limit
+	})
+	return sum
 }

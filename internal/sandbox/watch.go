@@ -32,6 +32,8 @@ type watcher struct {
 	disks  []string // writable directories
 	begin  []usage
 	census census
+	weighs weighing
+	mend   func() // called at each look, nil for nothing
 	tmp    string // the private /tmp seen from here, a file system in memory; "" if there is none
 }
 
@@ -40,32 +42,28 @@ type usage struct{ bytes, files, free int64 }
 
 func newWatcher(root int, l Limits, disks []string) *watcher {
 	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, census: census{dirs: disks, most: l.NewFiles, begin: -1}}
+	w.weighs = weighing{dirs: disks, most: l.Disk, since: time.Now()}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
 	return w
 }
 
-// run looks until stop closes or a limit is passed, which it names.
-func (w *watcher) run(stop <-chan struct{}) string {
-	wait, begin := watchFirst, time.Now()
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	for {
-		select {
-		case <-stop:
-			return ""
-		case <-t.C:
-		}
-		if limit := w.look(); limit != "" {
-			return limit
-		}
-		if w.census.passed(time.Since(begin)) {
-			return limitFiles
-		}
-		wait = min(2*wait, watchLast)
-		t.Reset(wait)
+// once looks, and names the limit that was passed. age is that of the command.
+func (w *watcher) once(age time.Duration) string {
+	if w.mend != nil {
+		w.mend()
 	}
+	if limit := w.look(); limit != "" {
+		return limit
+	}
+	if w.census.passed(age) {
+		return limitFiles
+	}
+	if w.weighs.due(age) && w.written(w.tree()) > w.limits.Disk && w.weighs.passed(age) {
+		return limitDisk
+	}
+	return ""
 }
 
 // look measures once.
@@ -102,8 +100,11 @@ func (w *watcher) look() string {
 		if written == 0 {
 			written = w.written(all)
 		}
-		if written > w.limits.Disk || now.free <= lowDisk && written > lowDisk/4 {
+		switch {
+		case written > w.limits.Disk:
 			return limitDisk
+		case now.free <= lowDisk && written > lowDisk/4:
+			return limitSpace
 		}
 	}
 	return ""
