@@ -118,6 +118,7 @@ type Agent struct {
 	// tokens; nil has them put together from the records.
 	Summarizer func(ctx context.Context) (client llm.Client, window int, err error)
 	Planning   *Planning // nil runs the plain loop of model and tools
+	Asking     *Asking   // nil where nobody can be asked
 	// StopAsked tells, once ctx ended, whether the run is to be stopped for
 	// good and not paused; nil for never.
 	StopAsked func() bool
@@ -134,6 +135,8 @@ type Report struct {
 	Dir     string // of the context, as the outcome left it
 	Tree    string // of the workspace
 	Comment string // the text that is posted, or would be
+
+	Question *planning.Question // that people owe an answer to; nil where none is waited for
 
 	ToolTime time.Duration
 	// Undelivered is why not all of what the outcome promises is delivered yet.
@@ -193,6 +196,9 @@ type run struct {
 	lessons *planning.Past                // of earlier runs; nil for none
 	led     atomic.Pointer[planning.Lead] // what leads it, once it does
 	judged  planning.Result               // what the verification came to
+
+	questions questions            // that people were asked
+	asking    *contextstore.Effect // the comment that asks the open one
 
 	unready    *contextstore.CheckRun // the setup command that failed
 	unrecorded bool                   // a snapshot failed, and that was logged
@@ -402,6 +408,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	}
 	if err := r.ledger.Activity(contextstore.Initializing, "workspace"); err != nil {
 		return err
+	}
+	if r.questions, err = readQuestions(r.ledger.Dir()); err != nil {
+		return fmt.Errorf("read what was asked: %w", err)
 	}
 	if err := errors.Join(r.granted(), r.readHeard(), r.begun()); err != nil {
 		return err

@@ -87,11 +87,18 @@ func (r *run) speak(ctx context.Context) {
 			r.report.Files = workspace.Paths(changes)
 		}
 	}
-	if !o.Status.Final() && (r.Host == nil || o.Status != task.Paused) {
+	if !r.tells() {
 		return
 	}
 	if r.Host != nil && (o.Status == task.Stopped || o.Status == task.Failed) {
 		r.save(ctx)
+	}
+	if o.Status == task.AwaitingApproval {
+		if err := r.put(ctx); err != nil {
+			o.Status = task.Paused
+			o.Reason += "; " + r.Store.Redact(r.Lang.T("agent.not_told", err))
+			r.report.Reason += "; " + r.Store.Redact(r.Reader.T("agent.not_told", err))
+		}
 	}
 	r.report.Comment = r.comment(r.Lang)
 	if r.job.Issue == "" && r.Host == nil {
@@ -111,6 +118,16 @@ func (r *run) speak(ctx context.Context) {
 	*o = r.conclude(ctx, err, r.Lang)
 	o.Reason = r.Store.Redact(o.Reason)
 	r.report.Reason = r.Store.Redact(r.conclude(ctx, err, r.Reader).Reason)
+}
+
+// tells reports whether the world hears of how the run stands.
+func (r *run) tells() bool {
+	switch s := r.report.Outcome.Status; {
+	case s.Final(), s == task.AwaitingApproval:
+		return true
+	default:
+		return r.Host != nil && s == task.Paused
+	}
 }
 
 // told asks the broker about the comment, and says why it may not be posted.

@@ -48,6 +48,12 @@ func (r *run) effects() (all []contextstore.Effect, err error) {
 		}
 		all = append(all, e)
 	}
+	if o.Status == task.AwaitingApproval {
+		if r.asking != nil {
+			all = append(all, *r.asking)
+		}
+		return all, nil
+	}
 	if r.job.Issue != "" && !r.silent {
 		e, err := r.commentOn(r.ledger.UUID(), string(o.Status), r.report.Comment)
 		if err != nil {

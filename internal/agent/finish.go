@@ -13,6 +13,7 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
+	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
 )
@@ -158,6 +159,7 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 	var asked *requestError
 	var open *openPointsError
 	var stuck *planning.StuckError
+	var waiting *tool.WaitError
 	o := task.Outcome{Status: task.Failed}
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errOverTime):
@@ -172,6 +174,8 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 		o.Status, o.Reason = task.Paused, lang.T("agent.paused")
 	case r.Host != nil && (r.ws == nil || r.ledger.State().LLMCallCount == 0) && later(err):
 		o.Status, o.Reason = task.Queued, lang.Error(err) // nothing was begun that could have failed
+	case errors.As(err, &waiting):
+		o.Status, o.Reason = task.AwaitingApproval, lang.T("agent.waits_for_answer", cutLine(oneLine(waiting.For)))
 	case errors.As(err, &checks):
 		o.Reason = lang.T(checks.key, commands(checks.runs))
 	case errors.As(err, &open):
@@ -273,7 +277,7 @@ func commands(runs []contextstore.CheckRun) string {
 func (r *run) end(ctx context.Context) error {
 	o := &r.report.Outcome
 	var effects []contextstore.Effect
-	if o.Status.Final() || r.Host != nil && o.Status == task.Paused {
+	if r.tells() {
 		var err error
 		if effects, err = r.effects(); err != nil {
 			return errors.Join(err, r.ledger.Close())
@@ -336,6 +340,7 @@ func (r *run) comment(l i18n.Lang) string {
 	case r.report.Tree != "" && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
 	}
+	b.WriteString(r.askedText(l))
 	b.WriteString(listed(l, r.report.Files))
 	b.WriteString(r.evidence(l))
 	b.WriteString(r.notes(l))

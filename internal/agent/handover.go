@@ -62,6 +62,9 @@ func (r *run) hostedEffects() (all []contextstore.Effect, err error) {
 		}
 		all = append(all, e)
 	}
+	if r.asking != nil {
+		all = append(all, *r.asking)
+	}
 	return append(all, labelsOf(id, at)), err
 }
 
@@ -505,8 +508,17 @@ func (a *Agent) postHosted(ctx context.Context, m contextstore.Metadata, key, te
 	if err != nil {
 		return "", err
 	}
-	if stage := strings.TrimPrefix(key, m.UUID+"."); !strings.HasPrefix(stage, string(v.Status())) {
+	stage, marker := strings.TrimPrefix(key, m.UUID+"."), m.UUID
+	is := strings.HasPrefix(stage, string(v.Status()))
+	if strings.HasPrefix(stage, questionStage) { // a comment of its own, so that people are notified
+		is, marker = v.Status() == task.AwaitingApproval, key
+	}
+	if !is {
 		return "what came after says more", nil
+	}
+	if marker == key {
+		c, err := h.Post(ctx, m.TaskKey, marker, text)
+		return c.URL, err
 	}
 	done, err := a.Store.Delivered(ctx, m.UUID)
 	if err != nil {

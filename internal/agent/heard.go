@@ -144,6 +144,9 @@ func (r *run) stranger(who string) error {
 // heard is a comment as the model is to see it; nil for one that says nothing to
 // it: our own, those of bots, those that only give a command.
 func (r *run) heard(ctx context.Context, c forge.Comment) (*remark, error) {
+	if r.Host == nil || strings.HasPrefix(c.ID, localAnswer) { // whoever can write there may ask for work
+		return &remark{author: c.Author.Login, text: strings.TrimSpace(broker.Visible(c.Body))}, nil
+	}
 	if c.Marker != "" || c.Author.Bot {
 		return nil, nil
 	}
@@ -362,7 +365,7 @@ func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
 	if r.Now().Before(r.deafUntil) {
 		return nil, nil
 	}
-	if !r.caughtUp { // what was said while nobody worked on it
+	if !r.caughtUp && r.Host != nil { // what was said while nobody worked on it
 		missed, _, err := r.Host.Comments(ctx, key)
 		if err != nil {
 			return nil, r.deaf(ctx, err)
@@ -383,7 +386,7 @@ func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
 			return nil, r.deaf(ctx, err) // it stays in the inbox
 		}
 		telling = append(telling, c)
-		if h == nil || h.untrusted && (r.Host.Omit || r.strangers >= maxStrangers) {
+		if h == nil || h.untrusted && (r.Host.Omit || r.strangers >= maxStrangers) { // only a forge has strangers
 			continue
 		}
 		if h.untrusted {

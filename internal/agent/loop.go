@@ -29,6 +29,9 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
 		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
+	if r.Asking != nil {
+		own = append(own, askUser{r})
+	}
 	before, err := r.readOffered()
 	if err != nil {
 		return nil, err
@@ -59,7 +62,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		return nil, err
 	}
 	var news func(context.Context) ([]contextstore.Message, error)
-	if r.Host != nil {
+	if r.Host != nil || r.Asking != nil {
 		news = r.news
 	}
 	loop := &turn.Loop{News: news, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}

@@ -6,12 +6,15 @@ import (
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
 )
 
 // AskOptions say what is asked of which run.
 type AskOptions struct {
 	UUID            string // or the beginning of it
 	Action          contextstore.Action
+	Answer          string // to the question that the run waits for; "" for none
 	BaseDir, Config string
 }
 
@@ -48,6 +51,18 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		return "", a, &ConfigError{err}
 	}
 	defer func() { _ = s.store.Close() }()
+	if opt.Answer != "" {
+		ok := v.Status() == task.AwaitingApproval
+		if ok {
+			_, ok, err = agent.Answer(s.store, v.Metadata.UUID, LocalUser(), opt.Answer, env.Now())
+		}
+		if err == nil && !ok {
+			err = i18n.E("cli.not_asked", v.Metadata.UUID[:8], v.Status(), v.Metadata.UUID[:8])
+		}
+		if err != nil {
+			return v.Metadata.UUID, a, &ConfigError{err}
+		}
+	}
 	if a, err = s.store.Ask(ctx, v.Metadata.UUID, opt.Action, LocalUser()); err != nil {
 		return v.Metadata.UUID, a, &ConfigError{err}
 	}

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"time"
+
 	"toritsugi/internal/agent"
 	"toritsugi/internal/config"
 	"toritsugi/internal/i18n"
@@ -23,19 +25,37 @@ func planned(cfg *config.Config) *agent.Planning {
 		Settings: planning.Settings{
 			MaxSubtasks: p.MaxSubtasks, Reflect: p.Reflection.Enabled, ReflectOnError: p.Reflection.TriggerOnError, ReflectionInterval: interval,
 			MaxRevisions: p.Revision.MaxRevisions, Verify: p.Verification.Enabled, MaxRounds: p.Verification.MaxRounds,
-			Guard: guard(r.Global.InfiniteLoopDetection),
+			Guard:    guard(r.Global.InfiniteLoopDetection),
+			SureFrom: 0.7,
 			Replan: planning.ReplanLimits{
+				MaxClarifications: r.GoalUnderstanding.MaxClarificationRequests, AssumeOnNoResponse: r.GoalUnderstanding.AutoAssumeOnNoResponse,
+				AssumeTimeout: time.Duration(r.GoalUnderstanding.AutoAssumeTimeoutMinutes) * time.Minute,
+				ConfirmLow:    r.LLMDecision.RequireUserConfirmationOnLowConfidence, ConfirmFrom: r.LLMDecision.UserConfirmationThreshold,
 				MaxRedecompositions: r.TaskDecomposition.MaxRedecompositionAttempts, MaxRegenerations: r.ActionSequence.MaxRegenerationAttempts,
 				MaxActionRetries: r.Execution.MaxActionRetries, MaxPartialReplans: r.Execution.MaxPartialReplans, MaxPlanRevisions: r.Reflection.MaxPlanRevisions,
 				MaxTotal: r.Global.MaxTotalReplans, DetectLoops: r.Global.InfiniteLoopDetection, SameTrigger: r.Global.SameTriggerMaxCount,
 				MinConfidence: r.LLMDecision.MinConfidenceThreshold,
 			},
 		},
-		Prompts: planning.Prompts{Lang: i18n.Lang(cfg.Language), Strategy: p.Strategy, Level: p.DecompositionLevel, MaxSubtasks: p.MaxSubtasks, ReflectionInterval: interval},
+		Prompts: planning.Prompts{Lang: i18n.Lang(cfg.Language), Strategy: p.Strategy, Level: p.DecompositionLevel, MaxSubtasks: p.MaxSubtasks, ReflectionInterval: interval,
+			MayAsk: r.GoalUnderstanding.MaxClarificationRequests > 0},
 		Inherit: planning.Inheritance{Plans: in.InheritPlans, Verifications: in.InheritVerifications, Reflections: in.InheritReflections,
 			MaxPlans: in.MaxPreviousPlans, Patterns: in.ReuseSuccessfulPatterns},
 		Directory: p.History.Directory, Complete: p.Verification.OnOpenPoints == "complete",
 	}
+}
+
+// asking is how runs ask people; nil where they ask nobody.
+func asking(cfg *config.Config) *agent.Asking {
+	g := cfg.Planning.Replanning.GoalUnderstanding
+	if g.MaxClarificationRequests == 0 {
+		return nil
+	}
+	a := &agent.Asking{Most: g.MaxClarificationRequests}
+	if g.AutoAssumeOnNoResponse {
+		a.Timeout = time.Duration(g.AutoAssumeTimeoutMinutes) * time.Minute
+	}
+	return a
 }
 
 // guard is when a run counts as going round in circles.

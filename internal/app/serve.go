@@ -177,7 +177,7 @@ func (d *daemon) assemble() {
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred}
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue}
 }
 
 func (d *daemon) started(at string) ServeStarted {

@@ -16,6 +16,8 @@ import (
 type askCmd struct {
 	UUID  string `arg:"" help:"${uuid_help}"`
 	place `embed:""`
+
+	answer string // to the question that the run waits for; "" for none
 }
 
 type (
@@ -41,7 +43,7 @@ func (s stopCmd) Run(c *console) error { return s.ask(c, contextstore.Stop) }
 
 func (a askCmd) ask(c *console, do contextstore.Action) error {
 	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, Sanitizer: func(z *redact.Sanitizer) { c.redact = z }}
-	uuid, answer, err := app.Ask(context.Background(), env, app.AskOptions{UUID: a.UUID, Action: do, BaseDir: a.BaseDir, Config: a.Config})
+	uuid, answer, err := app.Ask(context.Background(), env, app.AskOptions{UUID: a.UUID, Action: do, Answer: a.answer, BaseDir: a.BaseDir, Config: a.Config})
 	if len(answer.PIDs) > 0 {
 		c.say("cli.orphans", answer.PIDs)
 	}
@@ -51,6 +53,8 @@ func (a askCmd) ask(c *console, do contextstore.Action) error {
 		return usage(bad.Err)
 	case answer.Status == "":
 		return err
+	case a.answer != "":
+		c.say("cli.answered", uuid[:8])
 	case answer.Asked && do != contextstore.Resume:
 		c.say("cli.asked", answer.Owner.ProcessID, answer.Owner.Hostname, string(do), uuid[:8])
 	default:

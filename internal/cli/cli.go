@@ -43,6 +43,7 @@ type commands struct {
 	Serve   serveCmd   `cmd:"" help:"${serve_help}"`
 	Pause   pauseCmd   `cmd:"" help:"${pause_help}"`
 	Resume  resumeCmd  `cmd:"" help:"${resume_verb_help}"`
+	Answer  answerCmd  `cmd:"" help:"${answer_help}"`
 	Stop    stopCmd    `cmd:"" help:"${stop_help}"`
 	Show    showCmd    `cmd:"" help:"${show_help}"`
 	Tasks   tasksCmd   `cmd:"" help:"${tasks_help}"`

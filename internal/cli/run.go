@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -133,6 +134,13 @@ func (c *console) conclusion(r agent.Report, where string) {
 		return
 	}
 	c.say("cli.files_at", r.Dir, r.UUID[:8]+where)
+	if q := r.Question; q != nil && r.Outcome.Status == task.AwaitingApproval {
+		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(strings.Join(q.Questions, "\n")), "\n", "\n  "))
+		c.say("cli.answer_with", r.UUID[:8]+where, r.UUID[:8]+where)
+		if !q.Deadline.IsZero() {
+			c.say("cli.answer_until", q.Deadline.Format(time.RFC3339))
+		}
+	}
 	if r.Outcome.Status == task.Paused {
 		c.say("cli.resume_with", r.UUID[:8]+where)
 	}

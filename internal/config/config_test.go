@@ -104,6 +104,8 @@ func planningDefaults() Planning {
 	r.Execution.MaxActionRetries, r.Execution.MaxPartialReplans, r.Reflection.MaxPlanRevisions = 3, 2, 2
 	r.Global.MaxTotalReplans, r.Global.InfiniteLoopDetection, r.Global.SameTriggerMaxCount = 10, true, 2
 	r.LLMDecision.MinConfidenceThreshold = 0.5
+	r.GoalUnderstanding.MaxClarificationRequests, r.GoalUnderstanding.AutoAssumeOnNoResponse, r.GoalUnderstanding.AutoAssumeTimeoutMinutes = 2, true, 30
+	r.LLMDecision.RequireUserConfirmationOnLowConfidence, r.LLMDecision.UserConfirmationThreshold = true, 0.3
 	return p
 }
 
@@ -115,6 +117,8 @@ func planningFull() Planning {
 	r.Execution.MaxActionRetries, r.Execution.MaxPartialReplans, r.Reflection.MaxPlanRevisions = 6, 7, 8
 	r.Global.MaxTotalReplans, r.Global.SameTriggerMaxCount = 9, 1
 	r.LLMDecision.MinConfidenceThreshold = 0.25
+	r.GoalUnderstanding.MaxClarificationRequests, r.GoalUnderstanding.AutoAssumeTimeoutMinutes = 3, 11
+	r.LLMDecision.UserConfirmationThreshold = 0.125
 	return p
 }
 
@@ -251,8 +255,8 @@ serve: {listen: ":1"}
 planning:
   {enabled: false, strategy: direct, max_subtasks: 9, decomposition_level: fine, reflection: {enabled: false, trigger_on_error: false, trigger_interval: 7}, revision: {max_revisions: 6},
   history: {storage_type: jsonl, directory: planning_history},
-  verification: {enabled: false, max_rounds: 5, on_open_points: complete}, replanning: {task_decomposition: {max_redecomposition_attempts: 4}, action_sequence: {max_regeneration_attempts: 5}, execution: {max_action_retries: 6, max_partial_replans: 7}, reflection: {max_plan_revisions: 8},
-  global: {max_total_replans: 9, infinite_loop_detection: false, same_trigger_max_count: 1}, llm_decision: {min_confidence_threshold: 0.25}},
+  verification: {enabled: false, max_rounds: 5, on_open_points: complete}, replanning: {goal_understanding: {max_clarification_requests: 3, auto_assume_on_no_response: false, auto_assume_timeout_minutes: 11}, task_decomposition: {max_redecomposition_attempts: 4}, action_sequence: {max_regeneration_attempts: 5}, execution: {max_action_retries: 6, max_partial_replans: 7}, reflection: {max_plan_revisions: 8},
+  global: {max_total_replans: 9, infinite_loop_detection: false, same_trigger_max_count: 1}, llm_decision: {min_confidence_threshold: 0.25, require_user_confirmation_on_low_confidence: false, user_confirmation_threshold: 0.125}},
   progress_comment: {enabled: false, interval_seconds: 5}}
 context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tokens: 500, follow_links: true,
   planning: {inherit_plans: false, inherit_verifications: false, inherit_reflections: false, max_previous_plans: 7, reuse_successful_patterns: false}}
@@ -655,7 +659,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 265 {
+	if len(Keys()) != 270 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -42,6 +42,11 @@ type Verification struct {
 
 // Replanning is the section planning.replanning.
 type Replanning struct {
+	GoalUnderstanding struct {
+		MaxClarificationRequests int  `yaml:"max_clarification_requests" default:"2" check:"min=0,max=100" doc:"How often a run asks people about its plan or what went wrong, and at most so many questions it asks while it works; 0 asks nobody."`
+		AutoAssumeOnNoResponse   bool `yaml:"auto_assume_on_no_response" default:"true" doc:"Go on with a stated assumption where nobody answers; false waits for as long as it takes."`
+		AutoAssumeTimeoutMinutes int  `yaml:"auto_assume_timeout_minutes" default:"30" check:"min=1,max=525600" doc:"How long an answer is waited for, in minutes."`
+	} `yaml:"goal_understanding" doc:"When people must be asked."`
 	TaskDecomposition struct {
 		MaxRedecompositionAttempts int `yaml:"max_redecomposition_attempts" default:"3" check:"min=0,max=100" doc:"How often the rest of the work is cut anew."`
 	} `yaml:"task_decomposition" doc:"When the subtasks do not fit."`
@@ -62,6 +67,9 @@ type Replanning struct {
 	} `yaml:"global" doc:"Limits of all replans."`
 	LLMDecision struct {
 		MinConfidenceThreshold float64 `yaml:"min_confidence_threshold" default:"0.5" check:"min=0,max=1" doc:"From here on the model's decision is followed."`
+
+		RequireUserConfirmationOnLowConfidence bool    `yaml:"require_user_confirmation_on_low_confidence" default:"true" doc:"Ask people about one that is less sure."`
+		UserConfirmationThreshold              float64 `yaml:"user_confirmation_threshold" default:"0.3" check:"min=0,max=1" doc:"Below this it is not even asked about."`
 	} `yaml:"llm_decision" doc:"How sure the model must be."`
 }
 

@@ -211,14 +211,35 @@ func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Commen
 		if err := i.remember(ctx, d, r, key, c); err != nil {
 			return err
 		}
-		if last.Status() == task.Running {
+		switch last.Status() {
+		case task.Running:
 			i.Desk.put(key, c)
+		case task.AwaitingApproval:
+			return i.answered(ctx, d, key, last, c)
 		}
 		return nil // a run that is taken up reads what was said meanwhile from the item
 	case d.FollowUp && c.WantsChanges():
 		return i.followUp(ctx, d, key, c)
 	}
 	return nil
+}
+
+// answered lets a run go on that waits for an answer, when somebody who may ask
+// for work says something: whether that is an answer the run finds out.
+func (i *Intake) answered(ctx context.Context, d *Door, k task.Key, last contextstore.View, c forge.Comment) error {
+	may, err := i.may(ctx, d, k, c.Author)
+	if err != nil || !may {
+		return err
+	}
+	_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, "@"+c.Author.Login)
+	if errors.Is(err, task.ErrIllegalTransition) {
+		return nil // it goes on already
+	}
+	if err == nil {
+		i.Log.Info("An answer; the run goes on", "task", k.String(), "by", c.Author.Login)
+		i.Wake()
+	}
+	return err
 }
 
 // about finds the task that a comment is about, and its newest run. A note does

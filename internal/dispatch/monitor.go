@@ -28,6 +28,9 @@ type Monitor struct {
 	// Unbarred reports whether a paused run waited for its forge to let it hand
 	// over, and can now; nil where none does.
 	Unbarred func(ctx context.Context, v contextstore.View) (bool, error)
+	// Overdue reports whether a run that waits for an answer is to go on without;
+	// nil where none does.
+	Overdue func(ctx context.Context, v contextstore.View) (bool, error)
 }
 
 // Run looks at once and then every so often, until ctx ends.
@@ -65,7 +68,7 @@ func (m *Monitor) Look(ctx context.Context) error {
 	for _, uuid := range dead {
 		err = errors.Join(err, m.recover(ctx, uuid))
 	}
-	err = errors.Join(err, m.unbar(ctx))
+	err = errors.Join(err, m.goOn(ctx))
 	if free, ferr := m.Store.Room(); ferr != nil {
 		m.Stats.space(free, true)
 		m.Log.Error("Nothing is claimed: " + ferr.Error())
@@ -103,26 +106,26 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 	return err
 }
 
-// unbar lets runs go on that were paused because they might not hand over.
-func (m *Monitor) unbar(ctx context.Context) error {
-	if m.Unbarred == nil {
-		return nil
-	}
-	var paused []string
+// goOn lets runs go on whose waiting is over: those that were paused because they
+// might not hand over, and those that nobody answers.
+func (m *Monitor) goOn(ctx context.Context) error {
+	waiting := map[task.Status]func(context.Context, contextstore.View) (bool, error){task.Paused: m.Unbarred, task.AwaitingApproval: m.Overdue}
+	said := map[task.Status]string{task.Paused: "The forge takes the branch now; the run goes on", task.AwaitingApproval: "Nobody answered in time; the run goes on"}
+	var all []string
 	err := m.Store.Live(ctx, func(r contextstore.Row) error {
-		if r.Status == task.Paused && m.Sources[r.Key.Source] {
-			paused = append(paused, r.UUID)
+		if waiting[r.Status] != nil && m.Sources[r.Key.Source] {
+			all = append(all, r.UUID)
 		}
 		return nil
 	})
-	for _, uuid := range paused {
+	for _, uuid := range all {
 		v, verr := m.Store.View(uuid)
-		if verr != nil || v.Status() != task.Paused {
+		if verr != nil || waiting[v.Status()] == nil {
 			continue
 		}
-		can, uerr := m.Unbarred(ctx, v)
+		can, uerr := waiting[v.Status()](ctx, v)
 		if uerr != nil {
-			m.Log.Warn("Cannot tell whether a paused run can go on: "+uerr.Error(), "uuid", uuid)
+			m.Log.Warn("Cannot tell whether a waiting run can go on: "+uerr.Error(), "uuid", uuid)
 		}
 		if !can {
 			continue
@@ -131,7 +134,7 @@ func (m *Monitor) unbar(ctx context.Context) error {
 			err = errors.Join(err, aerr)
 			continue
 		}
-		m.Log.Info("The forge takes the branch now; the run goes on", "uuid", uuid, "task", v.Metadata.TaskKey.String())
+		m.Log.Info(said[v.Status()], "uuid", uuid, "task", v.Metadata.TaskKey.String())
 		m.Wake()
 	}
 	return err

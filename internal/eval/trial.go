@@ -122,6 +122,7 @@ func (t *trial) house(ctx context.Context, res *Result, script, tree string) err
 
 // adjust takes back what the settings say of repositories that are not this one.
 func (t *trial) adjust(cfg *config.Config) {
+	cfg.Planning.Replanning.GoalUnderstanding.MaxClarificationRequests = 0 // nobody is there to answer
 	cfg.ContextStorage.Enabled = true
 	cfg.ChecksTimeoutSeconds = max(1, min(cfg.ChecksTimeoutSeconds, int(t.c.Timeout/time.Second)))
 	cfg.Checks = nil

@@ -34,6 +34,7 @@ var catalog = join(
 	ollamaTexts,
 	opsTexts,
 	planningTexts,
+	askingTexts,
 	planningReplanTexts,
 	policyTexts,
 	priceTexts,

@@ -75,7 +75,7 @@ func (l *Lead) asked(kind string) {
 	}
 	s.Judged = false
 	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
-	s.Asked, s.Want, s.Why, l.wrong = kind, "", "", nil
+	s.Asked, s.Want, s.Why, s.Told, l.wrong = kind, "", "", "", nil
 }
 
 // acted counts what was done.
@@ -199,6 +199,10 @@ func (l *Lead) planned(m contextstore.Message) error {
 		return nil
 	}
 	s.Asked, s.Tried = "", 0
+	if err == nil && l.plan == nil && l.uncertain(p.Goal) {
+		s.Counts.Clarifications++
+		return l.record(m, l.inquires(inquiry{About: aboutPlan}, p.Goal.Questions))
+	}
 	switch {
 	case err != nil && l.plan != nil:
 		l.log.Warn("No usable plan came; the old one stays", "error", err)
@@ -258,8 +262,13 @@ func (l *Lead) reflect(m contextstore.Message) []Entry {
 	entries := []Entry{{Reflection: &r}}
 	switch {
 	case !r.Judged.Revise || s.Want == askReplan:
-	case s.Revisions >= l.settings.MaxRevisions:
-		if l.settings.Replan.MaxTotal > 0 {
+	case s.Revisions >= l.settings.MaxRevisions+s.Granted:
+		switch {
+		case l.mayAsk():
+			s.Counts.Clarifications++
+			why := firstLine(r.Judged.Evaluation)
+			entries = append(entries, l.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{l.moreRevisions(s.Revisions, why)}))
+		case l.settings.Replan.MaxTotal > 0:
 			s.Want, s.Why = askReplan, "the revisions of the plan are spent, and it needs another one: "+firstLine(r.Judged.Evaluation)
 		}
 	case r.Revision == nil:
@@ -357,10 +366,16 @@ func (l *Lead) decided(m contextstore.Message) error {
 	if at == "" {
 		at = s.Current
 	}
-	v := Decide(d.Decision, at, s.Counts, l.settings.Replan)
+	v := Decide(d.Decision, at, s.Counts, l.limits())
+	return l.record(m, append([]Entry{{Replan: v.Record(PhaseExecution, d)}}, l.carryOut(v, d.Decision, at)...)...)
+}
+
+// carryOut does what was decided about what went wrong at a subtask.
+func (l *Lead) carryOut(v Verdict, r Replan, at string) (entries []Entry) {
+	s := &l.s
 	s.Counts, s.Tried, s.Where = v.Counts, 0, ""
-	l.log.Info("Replan decision: "+string(v.Do), "level", v.Level, "confidence", d.Decision.Confidence, "wanted", d.Decision.Type, "override", v.Override())
-	why := line(strings.Join(append([]string{d.Decision.Reasoning}, d.Decision.Recommended...), "; "))
+	l.log.Info("Replan decision: "+string(v.Do), "level", v.Level, "confidence", r.Confidence, "wanted", r.Type, "override", v.Override())
+	why := line(strings.Join(append([]string{r.Reasoning}, r.Recommended...), "; "))
 	want := ""
 	switch v.Do {
 	case DoRetry, DoRegenerate:
@@ -370,8 +385,10 @@ func (l *Lead) decided(m contextstore.Message) error {
 		want = askRevise
 	case DoRedecompose, DoRestart:
 		want = askPlan
+	case DoAsk:
+		return []Entry{l.asksFor(v, r, at)}
 	case DoAssume:
-		want, why = askSubtask, "Nobody can be asked. Go on with these assumptions, and state them: "+strings.Join(d.Decision.Assume, "; ")
+		want, why = askSubtask, "Nobody can be asked. Go on with these assumptions, and state them: "+strings.Join(r.Assume, "; ")
 		delete(s.Results, at)
 		s.Current = at
 	case DoStop:
@@ -383,15 +400,20 @@ func (l *Lead) decided(m contextstore.Message) error {
 			s.Asked = ""
 		}
 	}
-	return l.record(m, Entry{Replan: v.Record(PhaseExecution, d)})
+	return nil
 }
 
 // record writes what follows from an answer, and what is known now.
 func (l *Lead) record(m contextstore.Message, entries ...Entry) error {
+	return l.note(m.Seq, entries...)
+}
+
+// note writes what follows from the messages up to one, and what is known now.
+func (l *Lead) note(seq int64, entries ...Entry) error {
 	if l.plan != nil && l.s.Asked == "" && (l.s.Want == "" || l.s.Want == askSubtask) {
 		entries = append(entries, l.block()...)
 	}
-	l.s.Noted, l.s.Ends = m.Seq, map[string]string{}
+	l.s.Noted, l.s.Ends = seq, map[string]string{}
 	for id, r := range l.s.Results {
 		l.s.Ends[id] = r.Status
 	}
@@ -401,7 +423,7 @@ func (l *Lead) record(m contextstore.Message, entries ...Entry) error {
 	}
 	entries = append(entries, Entry{Checkpoint: raw})
 	for i := range entries {
-		entries[i].Seq = m.Seq
+		entries[i].Seq = seq
 	}
 	_, err = l.history.Append(entries...)
 	return err

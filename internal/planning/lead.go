@@ -42,6 +42,12 @@ type Settings struct {
 	Guard              GuardLimits
 	Facts              []string // what is known of the repository
 	Past               *Past    // what earlier runs left; nil for nothing
+	SureFrom           float64  // confidence of the understanding from which a plan's questions are not asked
+
+	// Ask puts a question to people and returns what became of it. It does not
+	// wait: while they owe the answer the error is a *tool.WaitError, and it is
+	// called again when the run is taken up. nil where nobody can be asked.
+	Ask func(ctx context.Context, q Question) (Answer, error)
 }
 
 // Ledger is where the messages of a run are read again. *contextstore.Context is
@@ -100,6 +106,11 @@ type state struct {
 	Unjudged bool      `json:"unjudged,omitempty"` // the last one could not be read
 	Redone   bool      `json:"redone,omitempty"`   // what did not end well was to be mended by later subtasks
 
+	Inquiry   *inquiry `json:"inquiry,omitempty"`   // what people are asked, while askPeople is wanted
+	Inquiries int      `json:"inquiries,omitempty"` // how often they were
+	Granted   int      `json:"granted,omitempty"`   // revisions that they allowed beyond the limits
+	Told      string   `json:"told,omitempty"`      // what came of it, until the model is told
+
 	Want  string `json:"want,omitempty"`  // what is to be asked next, out of turn
 	Why   string `json:"why,omitempty"`   // for its text
 	For   string `json:"for,omitempty"`   // why what is asked was asked
@@ -144,6 +155,9 @@ func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, req
 	loop.Heed = l.Heed
 	news := loop.News
 	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
+		if err := l.inquire(ctx); err != nil { // the answer is among the news
+			return nil, err
+		}
 		if news != nil {
 			if all, err = news(ctx); err != nil {
 				return nil, err
@@ -207,6 +221,11 @@ func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 				return contextstore.Message{}, err
 			}
 		}
+		if l.s.Want == askPeople {
+			if _, err := l.loop.Hear(ctx); err != nil {
+				return contextstore.Message{}, err
+			}
+		}
 		kind, text, err := l.next()
 		if err != nil {
 			return contextstore.Message{}, err
@@ -262,7 +281,7 @@ func (l *Lead) start(why string) (kind, text string, err error) {
 	if why != "" {
 		text = line(why) + "\n\n" + text
 	}
-	return askSubtask + "/" + id, text, nil
+	return askSubtask + "/" + id, l.told(text), nil
 }
 
 // wanted is what is to be asked out of turn.
@@ -275,6 +294,9 @@ func (l *Lead) wanted() (kind, text string, err error) {
 		}
 		return kind, l.prompts.Retry(l.wrong), nil
 	}
+	if kind == askPlan && l.plan == nil {
+		return kind, l.told(l.prompts.Plan(PlanAsk{Facts: l.settings.Facts})), nil
+	}
 	done, open := l.parts()
 	switch kind {
 	case askPlan:
@@ -282,11 +304,11 @@ func (l *Lead) wanted() (kind, text string, err error) {
 		for _, t := range done {
 			lessons = append(lessons, fmt.Sprintf("%s is done and stays so: %s", t.ID, l.s.Results[t.ID].Summary))
 		}
-		return kind, l.prompts.Plan(PlanAsk{Facts: l.settings.Facts, Lessons: lessons}), nil
+		return kind, l.told(l.prompts.Plan(PlanAsk{Facts: l.settings.Facts, Lessons: lessons})), nil
 	case askRevise:
-		return kind, l.prompts.Revision(RevisionAsk{Reason: s.Why, Done: done, Open: open, Left: max(l.settings.MaxRevisions-s.Revisions-1, 0)}), nil
+		return kind, l.told(l.prompts.Revision(RevisionAsk{Reason: s.Why, Done: done, Open: open, Left: max(l.settings.MaxRevisions+s.Granted-s.Revisions-1, 0)})), nil
 	case askReplan:
-		return kind, l.replanAsk(s.Why), nil
+		return kind, l.told(l.replanAsk(s.Why)), nil
 	case askSubtask:
 		return l.start(s.Why)
 	}

@@ -166,6 +166,56 @@ func scenes() map[string]scene {
 		"somebody says something as a revision is due": {
 			comments: map[int]string{3: "And please also that."}, answers: []answer{say(plans("a")), do("!1"), sayDo(revise(""), "2"), say(`{"reason":"r","changes":[` + add("b", "") + `]}`), say(done("a")), say(done("b")), say(pass)},
 			asks: "plan subtask/a reflect revise subtask/a subtask/b verify", lines: "plan:a reflection:failure revision:a,b a=done b=done verification:true", end: "passed"},
+		"a plan asks, and people answer": {
+			people: []string{"The red one."}, answers: []answer{do("look"), say(asking("Which one?", 0.4, "a")), say(plans("b")), say(done("b")), say(pass)},
+			asks: "plan plan subtask/b verify", lines: "question:q1 answer:q1(false) plan:b b=done verification:true", end: "passed", prompts: []string{"Which one?", "The red one."}},
+		"a plan asks, and nobody answers": {
+			people: []string{""}, answers: []answer{say(asking("Which one?", 0.4, "a")), say(asking("Which one?", 0.8, "a")), say(done("a")), say(pass)},
+			asks: "plan plan subtask/a verify", lines: "question:q1 answer:q1(true) plan:a a=done verification:true", end: "passed", prompts: []string{"Nobody answered in time. Take the reading"}},
+		"a plan asks as often as it may": {
+			people: []string{"", ""}, answers: []answer{say(asking("Which?", 0.1, "a")), say(asking("Which?", 0.1, "a")), say(asking("Which?", 0.1, "a")), say(done("a")), say(pass)},
+			asks: "plan plan plan subtask/a verify", lines: "question:q1 answer:q1(true) question:q2 answer:q2(true) plan:a a=done verification:true", end: "passed"},
+		"a plan that is sure asks nobody": {
+			people: []string{}, answers: []answer{say(asking("Which?", 0.7, "a")), say(done("a")), say(pass)},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"nobody can be asked": {
+			answers: []answer{say(asking("Which?", 0.1, "a")), say(ended("a", "failed")), say(clarify(TypeClarification, "How?")), say(done("a")), say(pass)},
+			asks:    "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:assume a=done verification:true", end: "passed", prompts: []string{"the small one"}},
+		"a failed subtask asks, and goes on with the answer": {
+			people: []string{"By hand."}, answers: []answer{say(plans("a", "b<a")), say(ended("a", "blocked")), say(clarify(TypeClarification, "How?")), do("1"), say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan subtask/a subtask/b verify", lines: "plan:a,b a=blocked replan:ask question:q1 answer:q1(false) a=done b=done verification:true", end: "passed", prompts: []string{"By hand."}},
+		"a failed subtask asks, and nobody answers": {
+			people: []string{""}, answers: []answer{say(plans("a")), say(ended("a", "blocked")), say(clarify(TypeClarification, "How?")), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=blocked replan:ask question:q1 answer:q1(true) a=done verification:true", end: "passed", prompts: []string{"the small one"}},
+		"questions first, then the model decides again": {
+			people: []string{"Anew."}, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(clarify(TypeRedecomposition, "How?")), say(replan(TypeRedecomposition, 4, 0.9)), say(plans("c")), say(done("c")), say(pass)},
+			asks: "plan subtask/a replan replan plan subtask/c verify", lines: "plan:a a=failed replan:ask question:q1 answer:q1(false) replan:task_redecomposition revision:c c=done verification:true", end: "passed", prompts: []string{"Anew."}},
+		"a doubtful wish that people confirm": {
+			people: []string{"Yes, please"}, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.4)), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:ask question:q1 answer:q1(false) replan:retry a=done verification:true", end: "passed"},
+		"a doubtful wish that people do not confirm": {
+			people: []string{"No, do it otherwise."}, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.4)), say(replan(TypeRegeneration, 3, 0.9)), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan replan subtask/a verify", lines: "plan:a a=failed replan:ask question:q1 answer:q1(false) replan:action_regeneration a=done verification:true", end: "passed", prompts: []string{"No, do it otherwise."}},
+		"a doubtful wish, and nobody answers": {
+			settings: func(s *Settings) { s.MaxRounds = 1 },
+			people:   []string{""}, answers: []answer{say(plans("a", "b")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.4)), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan subtask/b verify", lines: "plan:a,b a=failed replan:ask question:q1 answer:q1(true) b=done verification:false", end: "open: a is failed: a is failed", prompts: []string{"so it is not done"}},
+		"a doubtful wish in the middle of a subtask, beside calls": {
+			settings: func(s *Settings) { s.Reflect = false },
+			people:   []string{""}, answers: []answer{say(plans("a")), do("x"), do("x"), do("x"), do("x"), do("x"), sayDo(replan(TypeRetry, 1, 0.4), "y"), do("z"), say(done("a")), say(pass)},
+			asks: "plan subtask/a nudge replan verify", lines: "plan:a replan:ask question:q1 answer:q1(true) a=done verification:true", end: "passed"},
+		"revisions are spent, and people allow another": {
+			settings: func(s *Settings) { s.MaxRevisions = 1 },
+			people:   []string{"はい"}, answers: []answer{say(plans("a")), do("!1"), sayDo(revise(add("b", "")), "2"), do("!3"), sayDo(revise(add("c", "")), "4"), say(`{"reason":"r","changes":[` + add("c", "") + `]}`), say(done("a")), say(done("b")), say(done("c")), say(pass)},
+			asks: "plan subtask/a reflect reflect revise subtask/a subtask/b subtask/c verify", lines: "plan:a reflection:failure revision:a,b reflection:failure question:q1 answer:q1(false) revision:a,b,c a=done b=done c=done verification:true", end: "passed"},
+		"revisions are spent, and people want something else": {
+			settings: func(s *Settings) { s.MaxRevisions = 0 },
+			people:   []string{"Give it up."}, answers: []answer{say(plans("a")), do("!3"), sayDo(revise(add("c", "")), "4"), say(replan(TypeNone, 0, 0.9)), say(done("a")), say(pass)},
+			asks: "plan subtask/a reflect replan subtask/a verify", lines: "plan:a reflection:failure question:q1 answer:q1(false) replan:nothing a=done verification:true", end: "passed", prompts: []string{"Give it up."}},
+		"revisions of replanning are spent, and people allow another": {
+			settings: func(s *Settings) { s.Replan.MaxPlanRevisions = 0 },
+			people:   []string{"ok"}, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypePlanRevision, 2, 0.9)), say(`{"reason":"r","changes":[` + add("b", "") + `,{"type":"remove","task_id":"a"}]}`), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan revise subtask/b verify", lines: "plan:a a=failed replan:ask question:q1 answer:q1(false) replan:plan_revision revision:b b=done verification:true", end: "passed"},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
@@ -181,9 +231,8 @@ func TestPaths(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, store, sc)
-			s.open()
+			end := s.live()
 			defer s.close()
-			end, _ := s.drive()
 			messages, asks := s.messages()
 			_, lines := s.entries()
 			if got := strings.Join(asks, " "); got != sc.asks {
@@ -219,9 +268,8 @@ func TestCutAfterEveryMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			whole := newStage(t, store, sc)
-			whole.open()
+			wantEnd := whole.live()
 			defer whole.close()
-			wantEnd, _ := whole.drive()
 			wantMessages, _ := whole.messages()
 			wantEntries, _ := whole.entries()
 			for _, early := range []bool{true, false} {
@@ -275,7 +323,7 @@ func TestCutWhateverIsAnswered(t *testing.T) {
 	store := newStore(t)
 	texts := []string{"", "Well.", plans("a", "b<a"), plans("a", "b", "c<a,b"), plans("a<a"), done("a"), done("b"), done("c"), ended("a", "failed"), ended("b", "blocked"), ended("a", "half"), ended("c", "skipped"),
 		`{"done":true,"comment":"All."}`, fine, revise(""), revise(add("d", `,"after":"a"`)), revise(`{"type":"remove","task_id":"a"}`), `{"reason":"r","changes":[` + add("e", "") + `]}`,
-		replan(TypeRetry, 1, 0.9), replan(TypePartialReplan, 2, 0.9), replan(TypeRedecomposition, 4, 0.9), replan(TypeGoalRevision, 5, 0.7), replan(TypeNone, 0, 0.9), replan(TypeClarification, 2, 0.9), pass, fail("Mend"), fail(), done("verification_fix_3")}
+		replan(TypeRetry, 1, 0.9), replan(TypePartialReplan, 2, 0.9), replan(TypeRedecomposition, 4, 0.9), replan(TypeGoalRevision, 5, 0.7), replan(TypeNone, 0, 0.9), replan(TypeClarification, 2, 0.9), replan(TypeRetry, 1, 0.4), clarify(TypeClarification, "How?"), clarify(TypeFullReplan, "Why?"), asking("Which?", 0.2, "a", "b"), pass, fail("Mend"), fail(), done("verification_fix_3")}
 	answers := rapid.Custom(func(rt *rapid.T) answer {
 		a := answer{rapid.SampledFrom(texts).Draw(rt, "text"), rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "!x", "z"}), 0, 2).Draw(rt, "calls")}
 		if a.text == "" && len(a.calls) == 0 {
@@ -284,13 +332,12 @@ func TestCutWhateverIsAnswered(t *testing.T) {
 		return a
 	})
 	rapid.Check(t, func(rt *rapid.T) {
-		sc := scene{answers: rapid.SliceOfN(answers, 1, 12).Draw(rt, "answers"), red: rapid.IntRange(0, 2).Draw(rt, "red")}
+		sc := scene{people: rapid.SliceOfN(rapid.SampledFrom([]string{"", "yes", "Otherwise."}), 0, 3).Draw(rt, "people"), answers: rapid.SliceOfN(answers, 1, 12).Draw(rt, "answers"), red: rapid.IntRange(0, 2).Draw(rt, "red")}
 		if rapid.Bool().Draw(rt, "begins with a plan") {
 			sc.answers = slices.Insert(sc.answers, 0, say(plans("a", "b<a")))
 		}
 		whole := newStage(t, store, sc)
-		whole.open()
-		wantEnd, _ := whole.drive()
+		wantEnd := whole.live()
 		wantMessages, _ := whole.messages()
 		wantEntries, short := whole.entries()
 		whole.close()

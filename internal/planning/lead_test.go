@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,6 +66,7 @@ func (m *model) Send(context.Context, func(string)) (*llm.Reply, error) {
 type hands struct{}
 
 func (hands) ReadOnly(string) bool { return true }
+func (hands) Waits(string) bool    { return false }
 func (hands) Call(_ context.Context, _, args string) (tool.Result, error) {
 	var a struct{ N string }
 	err := json.Unmarshal([]byte(args), &a)
@@ -79,6 +81,7 @@ type scene struct {
 	comments map[int]string // what people say before the nth answer, from 0
 	complain map[int]string // what people say after the nth answer, when all seems done
 	object   map[int]string // and when it is about to be handed over
+	people   []string       // what they answer to each question, "" for nothing in time; one more is never answered
 	asks     string         // kinds of what the model was asked, in order
 	lines    string         // of the history, in short
 	end      string         // "passed", "unjudged", "open: …", or the error
@@ -115,7 +118,8 @@ type stage struct {
 	id    string
 	m     *model
 	log   bytes.Buffer
-	early *bool // nil for a run that is not cut
+	early *bool           // nil for a run that is not cut
+	asked map[string]bool // questions that wait for an answer
 
 	c    *contextstore.Context
 	h    *History
@@ -166,6 +170,10 @@ func (s *stage) open() {
 	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock}
 	s.loop.News = func(context.Context) ([]contextstore.Message, error) { return s.heard(s.sc.comments), nil }
 	set := defaults()
+	if s.sc.people != nil {
+		set.Ask, set.SureFrom, set.Replan.ConfirmLow = s.people, 0.7, true
+		set.Replan.MaxClarifications = 2
+	}
 	if s.sc.settings != nil {
 		s.sc.settings(&set)
 	}
@@ -174,6 +182,25 @@ func (s *stage) open() {
 	if s.early != nil {
 		s.loop.Heed = func(m contextstore.Message) error { return errors.Join(s.lead.Heed(m), errCut) }
 	}
+}
+
+// people answer when a question is put to them once more.
+func (s *stage) people(_ context.Context, q Question) (Answer, error) {
+	n, err := strconv.Atoi(strings.TrimPrefix(q.ID, "q"))
+	must(s.t, err)
+	switch {
+	case n > len(s.sc.people):
+		return Answer{}, errors.New("waiting for good")
+	case !s.asked[q.ID]:
+		if s.asked == nil {
+			s.asked = map[string]bool{}
+		}
+		s.asked[q.ID] = true
+		return Answer{}, &tool.WaitError{For: strings.Join(q.Questions, "; ")}
+	}
+	a := Answer{By: "hanako", Text: s.sc.people[n-1]}
+	a.TimedOut = a.Text == ""
+	return a, nil
 }
 
 // close ends what a process would have held but the lock, which is the ledger's
@@ -203,13 +230,26 @@ func (s *stage) heard(all map[int]string) []contextstore.Message {
 func (s *stage) drive() (end string, cut bool) {
 	s.t.Helper()
 	end, err := s.work()
-	if errors.Is(err, errCut) {
+	if errors.Is(err, errCut) || errors.As(err, new(*tool.WaitError)) {
 		return "", true
 	}
 	if err != nil {
 		return err.Error(), false
 	}
 	return end, false
+}
+
+// live takes the run up as often as it waits for people, to its end.
+func (s *stage) live() string {
+	s.t.Helper()
+	for {
+		s.open()
+		end, waits := s.drive()
+		if !waits {
+			return end
+		}
+		s.close()
+	}
 }
 
 func (s *stage) work() (string, error) {
@@ -305,6 +345,10 @@ func (s *stage) entries() (all []string, short []string) {
 			short = append(short, "replan:"+string(e.Replan.Do))
 		case e.Verification != nil:
 			short = append(short, fmt.Sprint("verification:", e.Verification.Passed))
+		case e.Question != nil:
+			short = append(short, "question:"+e.Question.ID)
+		case e.Answer != nil:
+			short = append(short, fmt.Sprintf("answer:%s(%t)", e.Answer.ID, e.Answer.TimedOut))
 		case e.Assumption != nil:
 			short = append(short, "assumption:"+e.Assumption.Value)
 		}
@@ -345,6 +389,16 @@ func encode(v any) string {
 func done(id string) string { return ended(id, "done") }
 func ended(id, status string) string {
 	return fmt.Sprintf(`{"phase":"execution","task_id":%q,"status":%q,"summary":"%s is %s"}`, id, status, id, status)
+}
+
+// asking is a plan with a question, by a model that is so sure of the task.
+func asking(question string, confidence float64, subtasks ...string) string {
+	return strings.Replace(plans(subtasks...), `"constraints":[]`, fmt.Sprintf(`"constraints":[],"clarification_questions":[%q],"understanding_confidence":%v`, question, confidence), 1)
+}
+
+// clarify is a decision that asks first.
+func clarify(kind, question string) string {
+	return strings.Replace(replan(kind, 2, 0.9), `"replan_level"`, fmt.Sprintf(`"clarification_needed":true,"clarification_questions":[%q],"assumptions_to_make":["the small one"],"replan_level"`, question), 1)
 }
 
 const fine = `{"phase":"reflection","reflection":{"status":"partial","evaluation":"it goes on","plan_revision_needed":false}}`

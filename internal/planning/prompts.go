@@ -160,6 +160,16 @@ func (p Prompts) Retry(err *ContractError) string {
 	return p.render("retry", struct{ Kind, Problems string }{string(err.Kind), err.Retry()})
 }
 
+// AnswerAsk is a question to people, and what became of it.
+type AnswerAsk struct {
+	Question Question
+	Answer   Answer
+}
+
+// Answer tells the model what became of a question to people. What they said
+// stands in the conversation besides, in their own words.
+func (p Prompts) Answer(ask AnswerAsk) string { return p.render("answer", ask) }
+
 // NudgeAsk is what is done again and again.
 type NudgeAsk struct {
 	What  string

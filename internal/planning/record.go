@@ -307,7 +307,9 @@ func (e *Entry) key() uint64 {
 func (e *Entry) about() []string {
 	switch {
 	case e.Replan != nil:
-		return []string{e.Replan.Phase}
+		return []string{e.Replan.Phase, string(e.Replan.Do)}
+	case e.Checkpoint != nil:
+		return asksOf(e.Checkpoint)
 	case e.Subtask != nil:
 		return []string{e.Subtask.ID, e.Subtask.Status}
 	case e.Question != nil:

@@ -3,6 +3,7 @@ package tool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"runtime/debug"
@@ -81,9 +82,16 @@ func (r *Registry) ReadOnly(name string) bool {
 	return e != nil && e.def.ReadOnly
 }
 
+// Waits reports whether the named tool may have to wait for people.
+func (r *Registry) Waits(name string) bool {
+	e := r.find(name)
+	return e != nil && e.def.Waits
+}
+
 // Call runs the named tool with the arguments as the model wrote them and
 // blocks until it ends. The result's text is valid UTF-8 without NULs and at
-// most MaxOutput bytes long. The error is not nil only where ctx ended.
+// most MaxOutput bytes long. The error is not nil only where ctx ended, or is a
+// *WaitError.
 func (r *Registry) Call(ctx context.Context, name, rawArgs string) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, fmt.Errorf("call tool %s: %w", name, err)
@@ -92,6 +100,9 @@ func (r *Registry) Call(ctx context.Context, name, rawArgs string) (Result, erro
 	if err != nil {
 		if ctx.Err() != nil {
 			return Result{}, fmt.Errorf("call tool %s: %w", name, ctx.Err())
+		}
+		if errors.As(err, new(*WaitError)) {
+			return Result{}, err
 		}
 		res = Failf("The tool %s failed: %v", name, err)
 	}

@@ -19,7 +19,14 @@ type Definition struct {
 	Description string
 	Schema      json.RawMessage // JSON Schema of the arguments, an object
 	ReadOnly    bool            // changes nothing: may run in parallel, and again after a crash
+	Waits       bool            // for people: may end in a *WaitError, and is called after the other calls of an answer
 }
+
+// WaitError ends a call whose result people owe. The run is put aside; when it is
+// taken up the call is made again, as one that only reads.
+type WaitError struct{ For string } // what is waited for, for people
+
+func (e *WaitError) Error() string { return "waiting for people: " + e.For }
 
 // Result is what a call gave, as the model reads it.
 type Result struct {
@@ -35,8 +42,8 @@ type Image struct {
 }
 
 // Tool is one tool. Call gets arguments that are valid against the schema, and
-// returns an error only where ctx ended; every other failure is a Result with
-// IsError, whose text says what to do.
+// returns an error only where ctx ended, or a *WaitError; every other failure is a
+// Result with IsError, whose text says what to do.
 type Tool interface {
 	Definition() Definition
 	Call(ctx context.Context, args json.RawMessage) (Result, error)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type Ledger interface {
 type Tools interface {
 	Call(ctx context.Context, name, args string) (tool.Result, error)
 	ReadOnly(name string) bool
+	Waits(name string) bool
 }
 
 // Loop works on one task. It is used by one goroutine.
@@ -85,7 +87,8 @@ var ErrCutOff = errors.New("the model's answers keep being cut off inside a tool
 
 // Run takes turns until the model answers without calling a tool, and returns
 // that answer. An error is ctx's, a *BudgetError, ErrNonsense, ErrCutOff, an *llm.Error,
-// a *memory.TooSmallError, or the ledger's; the ledger is consistent after each.
+// a *memory.TooSmallError, a *tool.WaitError, or the ledger's; the ledger is
+// consistent after each.
 func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 	if err := l.closeOpen(ctx); err != nil {
 		return contextstore.Message{}, err
@@ -289,13 +292,13 @@ func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
 type done struct {
 	call     llm.ToolCall
 	result   tool.Result
-	err      error // ctx ended: there is no result
+	err      error // ctx ended, or people are waited for: there is no result
 	duration time.Duration
 	recorded bool // in tools.jsonl
 }
 
 // act runs the calls of an answer and appends their results. Calls that only
-// read run side by side, others in order.
+// read run side by side, others in order, and last those that wait for people.
 func (l *Loop) act(ctx context.Context, reply *llm.Reply, answer contextstore.Message) error {
 	if err := l.Ledger.Activity(contextstore.Processing, "tool_execution"); err != nil {
 		return err
@@ -321,10 +324,11 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply, answer contextstore.Me
 		}
 		return l.record(ctx, results)
 	}
-	for i := range calls {
+	var ran []done
+	for _, i := range l.order(calls) {
 		run(i)
 		if results[i].err != nil {
-			return l.record(ctx, results[:i+1])
+			return l.record(ctx, append(ran, results[i]))
 		}
 		room = l.share(&results[i], room)
 		// On record before the next one begins, so that a kill in the middle
@@ -333,8 +337,30 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply, answer contextstore.Me
 			return err
 		}
 		results[i].recorded = true
+		ran = append(ran, results[i])
 	}
-	return l.record(ctx, results)
+	return l.record(ctx, ran)
+}
+
+// order is that in which the calls of an answer are made.
+func (l *Loop) order(calls []llm.ToolCall) []int {
+	order := make([]int, len(calls))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return l.later(calls[a].Name, calls[b].Name) })
+	return order
+}
+
+// later compares two tools by whether they wait for people.
+func (l *Loop) later(a, b string) int {
+	switch first, second := l.Tools.Waits(a), l.Tools.Waits(b); {
+	case first == second:
+		return 0
+	case first:
+		return 1
+	}
+	return -1
 }
 
 // share cuts a result to what the results before it have left of MaxResults
@@ -355,7 +381,7 @@ func (l *Loop) share(d *done, room int) int {
 
 func (l *Loop) allReadOnly(calls []llm.ToolCall) bool {
 	for _, c := range calls {
-		if !l.Tools.ReadOnly(c.Name) {
+		if !l.Tools.ReadOnly(c.Name) || l.Tools.Waits(c.Name) {
 			return false
 		}
 	}
@@ -382,7 +408,9 @@ func (l *Loop) call(ctx context.Context, c llm.ToolCall, shown contextstore.Tool
 	r, err := l.Tools.Call(ctx, c.Name, c.Arguments)
 	d := done{call: c, result: r, err: err, duration: l.Now().Sub(start)}
 	status := "success"
-	if err != nil {
+	if errors.As(err, new(*tool.WaitError)) {
+		status = "waiting"
+	} else if err != nil {
 		status = "interrupted"
 	} else if r.IsError {
 		status = "error"
@@ -463,6 +491,9 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 	}
 	var msgs []contextstore.Message
 	var again []done
+	var waited error
+	open = slices.Clone(open)
+	slices.SortStableFunc(open, func(a, b contextstore.ToolCall) int { return l.later(a.Name, b.Name) })
 	for _, c := range open {
 		if r, ok := recorded(finished, c, asked); ok {
 			msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID, Content: r.Result + r.Error, Failed: r.Status == "error"})
@@ -472,7 +503,8 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 		d := done{call: call, result: tool.Result{Text: unknownOutcome, IsError: true}}
 		if l.Tools.ReadOnly(c.Name) {
 			if d = l.call(ctx, call, c); d.err != nil {
-				return d.err
+				waited = d.err
+				break
 			}
 		}
 		l.Log.Info("Open tool call closed: "+c.Name, "rerun", l.Tools.ReadOnly(c.Name))
@@ -483,7 +515,10 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.record(ctx, again)
+	if waited != nil && len(again) == 0 {
+		return waited
+	}
+	return errors.Join(l.record(ctx, again), waited)
 }
 
 // Settle closes the calls that an interruption left open, so that what follows

@@ -59,7 +59,7 @@ func say(text string, calls ...llm.ToolCall) func() (*llm.Reply, error) {
 
 func call(id, name string) llm.ToolCall { return llm.ToolCall{ID: id, Name: name, Arguments: `{}`} }
 
-// hands are tools by name; those called look… only read.
+// hands are tools by name; those called look… only read, those called ask… wait for people.
 type hands map[string]func(ctx context.Context, args string) (tool.Result, error)
 
 func (h hands) Call(ctx context.Context, name, args string) (tool.Result, error) {
@@ -69,7 +69,8 @@ func (h hands) Call(ctx context.Context, name, args string) (tool.Result, error)
 	}
 	return f(ctx, args)
 }
-func (h hands) ReadOnly(name string) bool { return strings.HasPrefix(name, "look") }
+func (h hands) ReadOnly(name string) bool { return strings.HasPrefix(name, "look") || h.Waits(name) }
+func (h hands) Waits(name string) bool    { return strings.HasPrefix(name, "ask") }
 
 type bench struct {
 	store *contextstore.Store

@@ -34,6 +34,7 @@ func (hands) Call(_ context.Context, name, _ string) (tool.Result, error) {
 	return tool.Result{Text: "result of " + name}, nil
 }
 func (hands) ReadOnly(string) bool { return false }
+func (hands) Waits(string) bool    { return false }
 
 // run is a run of the loop on client; it returns its ledger.
 func run(t *testing.T, client llm.Client, mask func(string) string) *contextstore.Context {

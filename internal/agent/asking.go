@@ -1,0 +1,357 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/tool"
+)
+
+// Asking is how a run asks people. While they owe an answer the run waits in
+// status awaiting_approval, without a process.
+type Asking struct {
+	Timeout time.Duration // after which a run goes on without an answer; 0 waits for as long as it takes
+	Most    int           // questions of the tool ask_user in one run
+}
+
+// Files of a context: what a run asked and what came of it, and what people
+// answered by tori answer.
+const (
+	questionsFile = "questions.jsonl"
+	answersFile   = "answers.jsonl"
+)
+
+// askedLine is a line of questionsFile: a question, or what came of one.
+type askedLine struct {
+	Question *planning.Question `json:"question,omitempty"`
+	Answer   *planning.Answer   `json:"answer,omitempty"`
+}
+
+// reply is a line of answersFile.
+type reply struct {
+	ID   string            `json:"question_id"`
+	By   string            `json:"by"`
+	At   contextstore.Time `json:"at"`
+	Text string            `json:"text"`
+}
+
+// questions are what a run asked people, oldest first.
+type questions struct {
+	all     []planning.Question
+	answers map[string]planning.Answer // by question
+}
+
+// readQuestions reads what the run of a context asked. A line that was torn is as
+// one that was never written: the question is put once more.
+func readQuestions(dir string) (q questions, err error) {
+	q.answers = map[string]planning.Answer{}
+	err = eachLine(filepath.Join(dir, questionsFile), func(l askedLine) {
+		if l.Question != nil {
+			q.all = append(q.all, *l.Question)
+		}
+		if l.Answer != nil {
+			q.answers[l.Answer.ID] = *l.Answer
+		}
+	})
+	return q, err
+}
+
+// eachLine reads the lines of a small file of ours; a missing one has none.
+func eachLine[T any](path string, f func(T)) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(string(raw)) {
+		var v T
+		if json.Unmarshal([]byte(line), &v) == nil {
+			f(v)
+		}
+	}
+	return nil
+}
+
+// find is the question with the same words, or the id.
+func (q questions) find(id string, texts []string) (planning.Question, bool) {
+	for _, known := range q.all {
+		if id != "" && known.ID == id || id == "" && slices.Equal(known.Questions, texts) {
+			return known, true
+		}
+	}
+	return planning.Question{}, false
+}
+
+// open is the question that people owe an answer to.
+func (q questions) open() (planning.Question, bool) {
+	for _, known := range slices.Backward(q.all) {
+		if _, over := q.answers[known.ID]; !over {
+			return known, true
+		}
+	}
+	return planning.Question{}, false
+}
+
+// ask puts a question to people and returns what came of it. Where they owe the
+// answer it is a *tool.WaitError: the run is to wait without a process, and to ask
+// again when it is taken up.
+func (r *run) ask(ctx context.Context, q planning.Question) (planning.Answer, error) {
+	if a, ok := r.questions.answers[q.ID]; ok {
+		return a, nil
+	}
+	known, before := r.questions.find(q.ID, nil)
+	if !before {
+		for i, text := range q.Questions {
+			q.Questions[i] = r.Store.Redact(text)
+		}
+		if err := r.appendTo(questionsFile, askedLine{Question: &q}); err != nil {
+			return planning.Answer{}, err
+		}
+		r.questions.all = append(r.questions.all, q)
+		return planning.Answer{}, &tool.WaitError{For: strings.Join(q.Questions, " / ")}
+	}
+	replies, err := r.replies(ctx, known)
+	if err != nil {
+		return planning.Answer{}, fmt.Errorf("look for an answer: %w", err)
+	}
+	a := planning.Answer{ID: known.ID}
+	switch {
+	case len(replies) > 0:
+		var texts []string
+		for _, c := range replies {
+			texts = append(texts, strings.TrimSpace(c.Body))
+		}
+		a.By, a.Text = replies[0].Author.Login, r.Store.Redact(cut(strings.Join(texts, "\n\n"), maxAnswer))
+		r.inbox = append(r.inbox, replies...) // the model reads them in people's own words
+	case !known.Deadline.IsZero() && !r.Now().Before(known.Deadline.Time):
+		a.TimedOut = true
+	default:
+		return planning.Answer{}, &tool.WaitError{For: strings.Join(known.Questions, " / ")}
+	}
+	if err := r.appendTo(questionsFile, askedLine{Answer: &a}); err != nil {
+		return planning.Answer{}, err
+	}
+	r.questions.answers[a.ID] = a
+	return a, nil
+}
+
+// localAnswer begins the ids of what was answered by tori answer.
+const localAnswer = "answer-"
+
+// maxAnswer is how much of an answer is on record, in bytes.
+const maxAnswer = 4000
+
+// replies are what people who may speak said since a question was put to them.
+func (r *run) replies(ctx context.Context, q planning.Question) (all []forge.Comment, err error) {
+	n := 0
+	err = eachLine(filepath.Join(r.ledger.Dir(), answersFile), func(a reply) {
+		n++
+		if a.ID == q.ID {
+			all = append(all, forge.Comment{ID: fmt.Sprintf("%s%d", localAnswer, n), Body: a.Text, Author: forge.Person{Login: a.By}, Created: a.At.Time, Edited: a.At.Time})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var said []forge.Comment
+	switch {
+	case r.Host != nil:
+		said, err = r.repliesAt(ctx, q)
+	case r.job.Issue != "":
+		said, err = r.repliesIn(q)
+	}
+	return append(all, said...), err
+}
+
+// repliesAt are those at the forge.
+func (r *run) repliesAt(ctx context.Context, q planning.Question) (said []forge.Comment, err error) {
+	all, _, err := r.Host.Comments(ctx, r.ledger.Metadata().TaskKey)
+	if err != nil {
+		return nil, err
+	}
+	since := q.AskedAt.Time
+	for _, c := range all {
+		if c.Marker == r.questionKey(q.ID) {
+			since = c.Created // by the clock that the others go by
+		}
+	}
+	for _, c := range all {
+		if c.Edited.Before(since) {
+			continue
+		}
+		h, err := r.heard(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if h != nil && !h.untrusted {
+			said = append(said, c)
+		}
+	}
+	return said, nil
+}
+
+// repliesIn are those in the comments file of the issue, behind the question.
+func (r *run) repliesIn(q planning.Question) (said []forge.Comment, err error) {
+	is, err := folder.ReadIssue(r.job.Issue)
+	if err != nil {
+		return nil, err
+	}
+	behind := false
+	for _, c := range is.Comments {
+		switch {
+		case c.Marker == r.questionKey(q.ID):
+			behind = true
+		case behind && c.Marker == "":
+			said = append(said, forge.Comment{ID: fmt.Sprintf("%s-%d", q.ID, len(said)), Body: c.Body, Author: forge.Person{Login: c.Author}, Created: c.Time, Edited: c.Time})
+		}
+	}
+	return said, nil
+}
+
+// questionKey is the marker of the comment that puts a question to people.
+func (r *run) questionKey(id string) string { return questionKey(r.ledger.UUID(), id) }
+
+func questionKey(uuid, id string) string { return uuid + "." + questionStage + id }
+
+const questionStage = "question."
+
+// questionText is the comment that puts a question to people.
+func (r *run) questionText(l i18n.Lang, q planning.Question) string {
+	var b strings.Builder
+	b.WriteString(l.T("agent.question_title") + "\n\n")
+	for _, text := range q.Questions {
+		b.WriteString(quote(r.public(text)) + "\n\n")
+	}
+	for _, text := range q.Assume {
+		b.WriteString("- " + l.T("agent.question_assume", r.plainLine(text)) + "\n")
+	}
+	if len(q.Assume) > 0 {
+		b.WriteString("\n")
+	}
+	how := "agent.question_how"
+	if r.Host == nil {
+		how = "agent.question_how_here"
+	}
+	b.WriteString(l.T(how, r.ledger.UUID()[:8]) + " ")
+	switch {
+	case q.Deadline.IsZero():
+		b.WriteString(l.T("agent.question_waits"))
+	case q.Confirm:
+		b.WriteString(l.T("agent.question_until_not", clock(q.Deadline.Time)))
+	default:
+		b.WriteString(l.T("agent.question_until", clock(q.Deadline.Time)))
+	}
+	return b.String() + "\n\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n"
+}
+
+// asked tells what people were asked and what came of it, for the report.
+func (r *run) askedText(l i18n.Lang) string {
+	if len(r.questions.all) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n" + l.T("agent.comment_asked") + "\n\n")
+	for _, q := range r.questions.all {
+		for _, text := range q.Questions {
+			b.WriteString("- ❓ " + r.plainLine(text) + "\n")
+		}
+		switch a, over := r.questions.answers[q.ID]; {
+		case !over:
+			b.WriteString("  - " + l.T("agent.asked_open") + "\n")
+		case a.TimedOut:
+			b.WriteString("  - " + l.T("agent.asked_timed_out") + "\n")
+		default:
+			b.WriteString("  - " + l.T("agent.asked_answered", cmp.Or(r.plainLine(a.By), l.T("agent.somebody")), r.plainLine(a.Text)) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// Pending is the question that the run of a context waits for an answer to, as it
+// stands in its directory.
+func Pending(dir string) (planning.Question, bool, error) {
+	q, err := readQuestions(dir)
+	if err != nil {
+		return planning.Question{}, false, fmt.Errorf("read what was asked: %w", err)
+	}
+	open, ok := q.open()
+	return open, ok, nil
+}
+
+// Overdue reports whether a run that waits for an answer is to go on without.
+func (a *Agent) Overdue(_ context.Context, v contextstore.View) (bool, error) {
+	q, ok, err := Pending(v.Dir)
+	return ok && !q.Deadline.IsZero() && !a.Now().Before(q.Deadline.Time), err
+}
+
+// Answer puts down what somebody answers to the question that a run waits for; it
+// is on disk when it returns. ok is false where the run waits for none.
+func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q planning.Question, ok bool, err error) {
+	v, err := store.View(uuid)
+	if err != nil {
+		return q, false, err
+	}
+	if q, ok, err = Pending(v.Dir); err != nil || !ok {
+		return q, ok, err
+	}
+	line, err := json.Marshal(reply{ID: q.ID, By: store.Redact(by), At: contextstore.Time{Time: at}, Text: store.Redact(text)})
+	if err != nil {
+		return q, true, err
+	}
+	return q, true, appendLine(store.FS, filepath.Join(v.Dir, answersFile), line)
+}
+
+// appendLine puts a line down for good.
+func appendLine(d *disk.FS, path string, line []byte) error {
+	f, err := d.OpenAppend(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Append(append(line, '\n'))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// put puts the question that the run waits for an answer to into its report, and
+// has the broker judge the comment that asks it, where there is a place for one.
+func (r *run) put(ctx context.Context) error {
+	q, ok := r.questions.open()
+	if !ok {
+		return errors.New("the run waits, and asked nothing")
+	}
+	r.report.Question = &q
+	if r.job.Issue == "" && r.Host == nil {
+		return nil
+	}
+	key := r.questionKey(q.ID)
+	v, err := r.door.Judge(ctx, broker.Request{
+		Kind: broker.Comment, Key: key, Task: r.ledger.Metadata().TaskKey, Target: broker.Target{Item: r.ledger.Metadata().TaskKey.ID},
+		Text: r.questionText(r.Lang, q), Origin: broker.Origin{Who: broker.FromRun},
+	})
+	if err == nil && v.Decision != broker.Allow {
+		err = v.Reason
+	}
+	if err != nil {
+		return err
+	}
+	e, err := r.commentOn(r.ledger.UUID(), questionStage+q.ID, v.Text)
+	r.asking = &e
+	return err
+}
