@@ -388,7 +388,7 @@ func (l *Lead) carryOut(v Verdict, r Replan, at string) (entries []Entry) {
 	case DoAsk:
 		return []Entry{l.asksFor(v, r, at)}
 	case DoAssume:
-		want, why = askSubtask, "Nobody can be asked. Go on with these assumptions, and state them: "+strings.Join(r.Assume, "; ")
+		want, why = askSubtask, "No more questions can be asked. Go on with these assumptions, and state them: "+strings.Join(r.Assume, "; ")
 		delete(s.Results, at)
 		s.Current = at
 	case DoStop:

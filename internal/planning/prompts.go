@@ -334,7 +334,7 @@ func asData(tag, text string) string {
 
 // dataTag finds the beginning of what reads like one of our tags.
 var dataTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check)\b)`)
+	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)
 })
 
 func (p Prompts) describeSubtasks(all []Subtask) []string {

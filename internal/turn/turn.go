@@ -408,11 +408,12 @@ func (l *Loop) call(ctx context.Context, c llm.ToolCall, shown contextstore.Tool
 	r, err := l.Tools.Call(ctx, c.Name, c.Arguments)
 	d := done{call: c, result: r, err: err, duration: l.Now().Sub(start)}
 	status := "success"
-	if errors.As(err, new(*tool.WaitError)) {
+	switch {
+	case errors.As(err, new(*tool.WaitError)):
 		status = "waiting"
-	} else if err != nil {
+	case err != nil:
 		status = "interrupted"
-	} else if r.IsError {
+	case r.IsError:
 		status = "error"
 	}
 	l.Log.Info("Tool execution: "+c.Name, append([]any{"status", status, "ms", d.duration.Milliseconds()}, brief(shown.Arguments)...)...)

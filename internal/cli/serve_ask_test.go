@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/task"
+)
+
+const asksFirst = `- calls: [{tool: ask_user, args: {question: "Which number, @stranger?", assumption: "42"}}]
+- calls: [{tool: write_file, args: {path: answer.txt, content: "42\n"}}]
+- say: The answer is 42.
+`
+
+// question is the comment that asks people, as they see it.
+func (w *town) question(n int) (text string) {
+	_, ours := w.shown(n)
+	for _, c := range ours {
+		if strings.Contains(c, "A question before the work can go on") {
+			text += c
+		}
+	}
+	return text
+}
+
+// asking is a town in which a run waits for an answer.
+func asking(t *testing.T) (w *town, n int) {
+	t.Helper()
+	w = newTown(t, "")
+	write(t, filepath.Join(w.dir, "script.yaml"), asksFirst)
+	n = w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	log := w.once()
+	_, ours := w.shown(n)
+	if v := w.of(n); v.Status() != task.AwaitingApproval || w.labels(n) != "coding agent waiting" || len(ours) != 2 || !strings.Contains(ours[0], "Waiting for an answer") {
+		t.Fatalf("%s, labels %s, comments %q\n%s", w.of(n).Status(), w.labels(n), ours, log)
+	}
+	if q := w.question(n); !strings.Contains(q, "> Which number") || strings.Contains(q, "@stranger") || !strings.Contains(q, "without an answer it is assumed: 42") {
+		t.Errorf("question %q", q)
+	}
+	return w, n
+}
+
+// A question is a comment of its own; the run waits without a process, until
+// somebody who may ask for work says something below it.
+func TestAQuestionIsAnswered(t *testing.T) {
+	t.Parallel()
+	w, n := asking(t)
+	w.later(time.Minute)
+	w.repo.Comment(n, "stranger", "A STRANGE answer.")
+	log := w.once()
+	if v := w.of(n); v.Status() != task.AwaitingApproval || v.State.Generation != 1 {
+		t.Fatalf("a stranger's word: %s, taken up %d times\n%s", v.Status(), v.State.Generation, log)
+	}
+	w.later(time.Minute)
+	w.repo.Comment(n, "hanako", "Take 42.")
+	log = w.once()
+	_, ours := w.shown(n)
+	if w.of(n).Status() != task.Completed || w.labels(n) != "coding agent done" || len(ours) != 2 {
+		t.Fatalf("%s, labels %s, comments %q\n%s", w.of(n).Status(), w.labels(n), ours, log)
+	}
+	if !strings.Contains(ours[0], "❓ Which number") || !strings.Contains(ours[0], "hanako: Take 42.") {
+		t.Errorf("report %s", ours[0])
+	}
+	raw, err := os.ReadFile(filepath.Join(w.of(n).Dir, "messages.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	vouched, rest, _ := strings.Cut(string(raw), "<untrusted_comments>")
+	if !strings.Contains(vouched, "hanako answered: Take 42.") || strings.Contains(vouched, "STRANGE") || strings.Count(vouched, "hanako:\\nTake 42.") != 1 || !strings.Contains(rest, "A STRANGE answer.") {
+		t.Errorf("told:\n%s", raw)
+	}
+	w.sound()
+}
+
+// Where nobody answers in time the run goes on with an assumption, and says so.
+func TestAQuestionIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	w, n := asking(t)
+	if log := w.once(); w.of(n).State.Generation != 1 {
+		t.Fatalf("taken up before its time\n%s", log)
+	}
+	path := filepath.Join(w.of(n).Dir, "questions.jsonl")
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, strings.Replace(string(raw), `"deadline":"2`, `"deadline":"1`, 1))
+	log := w.once()
+	_, ours := w.shown(n)
+	if w.of(n).Status() != task.Completed || w.labels(n) != "coding agent done" || !strings.Contains(ours[0], "nobody answered in time") {
+		t.Errorf("%s, labels %s, comments %q\n%s", w.of(n).Status(), w.labels(n), ours, log)
+	}
+}
+
+// tori answer and /stop reach a run that waits, too.
+func TestAQuestionByOtherWays(t *testing.T) {
+	t.Parallel()
+	t.Run("answer", func(t *testing.T) {
+		t.Parallel()
+		w, n := asking(t)
+		w.tori("answer", w.of(n).Metadata.UUID, "By hand: 42.")
+		if log := w.once(); w.of(n).Status() != task.Completed {
+			t.Errorf("%s\n%s", w.of(n).Status(), log)
+		}
+		if _, ours := w.shown(n); !strings.Contains(ours[0], "By hand: 42.") {
+			t.Errorf("report %s", ours[0])
+		}
+	})
+	t.Run("stop", func(t *testing.T) {
+		t.Parallel()
+		w, n := asking(t)
+		w.later(time.Minute)
+		w.repo.Comment(n, "hanako", "/stop")
+		if log := w.once(); w.of(n).Status() != task.Stopped || w.labels(n) != "coding agent stopped" {
+			t.Errorf("%s, labels %s\n%s", w.of(n).Status(), w.labels(n), log)
+		}
+	})
+}
