@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/task"
 )
 
 // ShowOptions choose what Show prints of a context.
@@ -119,7 +120,11 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 		p.printf("Duration: %s\n", duration(o.Lang, end.Sub(v.State.StartedAt.Time)))
 	}
 	if v.State.Error != nil {
-		p.printf("Error: %s\n", clean(*v.State.Error))
+		label := "Error"
+		if v.Status() == task.AwaitingApproval {
+			label = "Waiting"
+		}
+		p.printf("%s: %s\n", label, clean(*v.State.Error))
 	}
 	p.printf("Files: %s\n", v.Dir)
 	p.printf("\nStatistics:\n  LLM calls: %s\n  Tool calls: %s\n  Total tokens: %s\n",
