@@ -312,6 +312,7 @@ func (l *Lead) revised(m contextstore.Message) error {
 	}
 	if err != nil && s.Current != "" {
 		if r, rerr := l.result(m.Content); rerr == nil {
+			s.Replanned = false
 			return l.record(m, l.end(r)) // it is done with it as the plan is
 		}
 	}
@@ -323,6 +324,7 @@ func (l *Lead) revised(m contextstore.Message) error {
 		s.Want = askSubtask // once these calls have their results
 	}
 	if err != nil {
+		s.Replanned = false
 		l.log.Warn("No usable revision came; the plan stays as it is", "error", err)
 		return l.record(m)
 	}
@@ -332,7 +334,10 @@ func (l *Lead) revised(m contextstore.Message) error {
 // revise makes a revised plan the one in force.
 func (l *Lead) revise(rev PlanRevision, p Plan) Entry {
 	s := &l.s
-	s.Revisions++
+	if !s.Replanned {
+		s.Revisions++
+	}
+	s.Replanned = false
 	l.hold(p)
 	l.forget()
 	if _, there := p.Subtask(s.Current); s.Current != "" && (!there || l.blockedBy(s.Current) != "") {
@@ -382,7 +387,7 @@ func (l *Lead) carryOut(v Verdict, r Replan, at string) (entries []Entry) {
 		delete(s.Results, at)
 		want, s.Current = askSubtask, at
 	case DoPartial, DoRevise:
-		want = askRevise
+		want, s.Replanned = askRevise, true
 	case DoRedecompose, DoRestart:
 		want = askPlan
 	case DoAsk:

@@ -95,7 +95,8 @@ type state struct {
 	Actions   int      `json:"actions,omitempty"` // since the last reflection
 	Erred     string   `json:"erred,omitempty"`   // the tool that failed last since then
 	Errors    []string `json:"errors,omitempty"`  // what it said
-	Revisions int      `json:"revisions,omitempty"`
+	Revisions int      `json:"revisions,omitempty"` // that reflections asked for
+	Replanned bool     `json:"replanned,omitempty"` // the revision that comes next follows from a replan decision, which has limits of its own
 	Counts    Counts   `json:"replans"`
 	Guard     Guard    `json:"guard"`
 	Loop      Found    `json:"loop"` // found, and not yet told
@@ -306,7 +307,11 @@ func (l *Lead) wanted() (kind, text string, err error) {
 		}
 		return kind, l.told(l.prompts.Plan(PlanAsk{Facts: l.settings.Facts, Lessons: lessons})), nil
 	case askRevise:
-		return kind, l.told(l.prompts.Revision(RevisionAsk{Reason: s.Why, Done: done, Open: open, Left: max(l.settings.MaxRevisions+s.Granted-s.Revisions-1, 0)})), nil
+		left := l.settings.MaxRevisions + s.Granted - s.Revisions - 1
+		if s.Replanned {
+			left = l.settings.Replan.MaxTotal - s.Counts.Total
+		}
+		return kind, l.told(l.prompts.Revision(RevisionAsk{Reason: s.Why, Done: done, Open: open, Left: max(left, 0)})), nil
 	case askReplan:
 		return kind, l.told(l.replanAsk(s.Why)), nil
 	case askSubtask:

@@ -216,6 +216,10 @@ func scenes() map[string]scene {
 			settings: func(s *Settings) { s.Replan.MaxPlanRevisions = 0 },
 			people:   []string{"ok"}, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypePlanRevision, 2, 0.9)), say(`{"reason":"r","changes":[` + add("b", "") + `,{"type":"remove","task_id":"a"}]}`), say(done("b")), say(pass)},
 			asks: "plan subtask/a replan revise subtask/b verify", lines: "plan:a a=failed replan:ask question:q1 answer:q1(false) replan:plan_revision revision:b b=done verification:true", end: "passed"},
+		"what a replan decision revises is not counted as a reflection's": {
+			settings: func(s *Settings) { s.MaxRevisions = 1 },
+			answers:  []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypePartialReplan, 2, 0.9)), say(`{"reason":"r","changes":[` + add("c", "") + `,{"type":"remove","task_id":"a"}]}`), do("!1"), sayDo(revise(add("d", "")), "2"), say(done("c")), say(done("d")), say(pass)},
+			asks:     "plan subtask/a replan revise subtask/c reflect subtask/d verify", lines: "plan:a a=failed replan:partial_replan revision:c reflection:failure revision:c,d c=done d=done verification:true", end: "passed"},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
