@@ -168,7 +168,7 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	}
 	bare := repo{gitDir: r.gitDir, hold: opt.Hold}
 	ref := "refs/heads/" + opt.Branch
-	if err := ownConfig(r.gitDir); err != nil {
+	if err := errors.Join(ownConfig(r.gitDir), passOver(r.gitDir)); err != nil {
 		return err
 	}
 	if !isID(opt.Commit) {
@@ -229,6 +229,16 @@ func ownConfig(gitDir string) error {
 	}
 	kept = append(kept, "[core]\n\tbare = false\n\tlogAllRefUpdates = false\n"...)
 	return os.WriteFile(path, kept, disk.FileMode)
+}
+
+// passOver makes git look over what a killed process leaves of a file that the
+// tools were writing: it is no part of a change.
+func passOver(gitDir string) error {
+	dir := filepath.Join(gitDir, "info")
+	if err := os.MkdirAll(dir, disk.DirMode); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "exclude"), []byte(".tori-write-*.tmp\n"), disk.FileMode)
 }
 
 // cloneObjects makes a git directory with the history of the source's HEAD.

@@ -411,6 +411,10 @@ func TestCommit(t *testing.T) {
 	if id, err := w.Commit(ctx, opt); !errors.Is(err, ErrNothingToCommit) || id != w.Base() {
 		t.Errorf("empty: %s, %v", id, err)
 	}
+	write(t, filepath.Join(w.Tree(), ".tori-write-0.tmp"), "left by a kill")
+	if id, err := w.Commit(ctx, opt); !errors.Is(err, ErrNothingToCommit) {
+		t.Errorf("what a kill left: %s, %v", id, err)
+	}
 	write(t, filepath.Join(w.Tree(), "f"), "x\n")
 	id, err := w.Commit(ctx, opt)
 	if err != nil {
