@@ -130,7 +130,7 @@ func (r *run) ask(ctx context.Context, q planning.Question) (planning.Answer, er
 	}
 	replies, err := r.replies(ctx, known)
 	if err != nil {
-		return planning.Answer{}, fmt.Errorf("look for an answer: %w", err)
+		return planning.Answer{}, &tool.WaitError{For: strings.Join(known.Questions, " / "), Cause: fmt.Errorf("look for an answer: %w", err)}
 	}
 	a := planning.Answer{ID: known.ID}
 	switch {

@@ -174,8 +174,13 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 		o.Status, o.Reason = task.Paused, lang.T("agent.paused")
 	case r.Host != nil && (r.ws == nil || r.ledger.State().LLMCallCount == 0) && later(err):
 		o.Status, o.Reason = task.Queued, lang.Error(err) // nothing was begun that could have failed
+	case errors.As(err, &waiting) && waiting.Cause != nil && later(waiting.Cause):
+		o.Status, o.Reason = task.Queued, lang.Error(waiting.Cause) // somebody said something, and it is still to be read
 	case errors.As(err, &waiting):
 		o.Status, o.Reason = task.AwaitingApproval, lang.T("agent.waits_for_answer", cutLine(oneLine(waiting.For)))
+		if waiting.Cause != nil {
+			o.Reason += "; " + lang.Error(waiting.Cause)
+		}
 	case errors.As(err, &checks):
 		o.Reason = lang.T(checks.key, commands(checks.runs))
 	case errors.As(err, &open):

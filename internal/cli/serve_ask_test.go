@@ -4,9 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"toritsugi/internal/forge/github/githubtest"
 	"toritsugi/internal/task"
 )
 
@@ -74,6 +76,33 @@ func TestAQuestionIsAnswered(t *testing.T) {
 		t.Errorf("told:\n%s", raw)
 	}
 	w.sound()
+}
+
+// An answer is not lost where the forge cannot be asked for it at once.
+func TestAnAnswerInAnOutage(t *testing.T) {
+	t.Parallel()
+	w, n := asking(t)
+	w.later(time.Minute)
+	w.repo.Comment(n, "hanako", "Take 42.")
+	var up atomic.Bool
+	w.hub.OnRequest(func(q *githubtest.Request) *githubtest.Fault {
+		if !up.Load() && strings.HasSuffix(q.Pattern, "/issues/{issue_number}/comments") {
+			return &githubtest.Fault{Status: 401, Message: "Bad credentials"}
+		}
+		return nil
+	})
+	log := w.look()
+	if s := w.of(n).Status(); s != task.Queued {
+		t.Fatalf("%s\n%s", s, log)
+	}
+	up.Store(true)
+	log = w.once()
+	if s := w.of(n).Status(); s != task.Completed {
+		t.Errorf("%s\n%s", s, log)
+	}
+	if _, ours := w.shown(n); !strings.Contains(strings.Join(ours, ""), "hanako: Take 42.") {
+		t.Errorf("comments %q", ours)
+	}
 }
 
 // Where nobody answers in time the run goes on with an assumption, and says so.

@@ -24,9 +24,19 @@ type Definition struct {
 
 // WaitError ends a call whose result people owe. The run is put aside; when it is
 // taken up the call is made again, as one that only reads.
-type WaitError struct{ For string } // what is waited for, for people
+type WaitError struct {
+	For   string // what is waited for, for people
+	Cause error  // why it cannot be found out whether it came; nil where it did not
+}
 
-func (e *WaitError) Error() string { return "waiting for people: " + e.For }
+func (e *WaitError) Error() string {
+	if e.Cause != nil {
+		return fmt.Sprintf("waiting for people: %s: %v", e.For, e.Cause)
+	}
+	return "waiting for people: " + e.For
+}
+
+func (e *WaitError) Unwrap() error { return e.Cause }
 
 // Result is what a call gave, as the model reads it.
 type Result struct {
