@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -27,18 +28,19 @@ import (
 // alone, so that a resumed conversation sends the same bytes.
 // Source: "Prompt caching" of Anthropic's documentation.
 type conversation struct {
-	client *client
-	tape   tape
-	sent   []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
-	loan   *wire.Loan             // of sent
-	head   int                    // length of the part before the tape
-	pace   struct{ from, to int } // where in it stands what appendPace wrote
-	names  names
-	answer string         // the tool whose input is the answer's text; empty without a schema
-	uses   map[string]int // how often an id was asked for on the wire
-	open   []call         // of the latest answer, without a result so far
-	lastID int            // the highest n of the ids "call_n" appended
-	broken error
+	client  *client
+	tape    tape
+	sent    []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
+	loan    *wire.Loan             // of sent
+	head    int                    // length of the part before the tape
+	pace    struct{ from, to int } // where in it stands what appendPace wrote
+	names   names
+	offered int            // where in it the list of tools ends; 0 where none are offered
+	answer  string         // the tool whose input is the answer's text; empty without a schema
+	uses    map[string]int // how often an id was asked for on the wire
+	open    []call         // of the latest answer, without a result so far
+	lastID  int            // the highest n of the ids "call_n" appended
+	broken  error
 
 	mayThink bool // thinking is asked for wherever the API allows it
 }
@@ -255,9 +257,13 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	f, err := v.form(ctx)
+	if err != nil {
+		return nil, &llm.Error{Kind: llm.KindBadRequest, Provider: v.client.provider, Endpoint: v.client.wire.Endpoint(), Message: err.Error(), Err: err}
+	}
 	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, onText)
+	err = v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+		reply, e = v.call(ctx, f, onText)
 		return e
 	})
 	if err != nil {
@@ -267,13 +273,13 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 }
 
 // call makes one call and reads its whole answer.
-func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+func (v *conversation) call(ctx context.Context, f form, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
 		v.close()
-		return c.wire.PostLent(ctx, v.loan, v.limited(ctx, v.sent)...)
+		return c.wire.PostLent(ctx, v.loan, v.shaped(f, v.limited(ctx, v.sent))...)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-		a := &answer{maxSize: c.maxAnswer, onText: onText, tool: v.answer}
+		a := &answer{maxSize: c.maxAnswer, onText: onText, tool: cmp.Or(f.name, v.answer)}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
 		if e == nil && broken == nil {
 			reply, e = a.reply(v.lastID, v.names)
@@ -283,7 +289,7 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 	if e != nil && refusesThoughts(e) && len(v.tape.thoughts) > 0 {
 		v.settle()
 		v.tape.forget()
-		return v.call(ctx, onText)
+		return v.call(ctx, f, onText)
 	}
 	return reply, e
 }

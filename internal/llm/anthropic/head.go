@@ -51,6 +51,7 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 		}
 		b = append(b, '}')
 	}
+	v.offered = len(b)
 	b = append(b, ']')
 	if forced {
 		v.answer = name
@@ -58,12 +59,17 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 	switch {
 	case !forced:
 	case len(tools) == 1:
-		b = wire.AppendString(append(b, `,"tool_choice":{"type":"tool","disable_parallel_tool_use":true,"name":`...), v.answer)
-		b = append(b, '}')
+		b = appendForced(b, v.answer)
 	default: // a step with the other tools, or the answer
 		b = append(b, `,"tool_choice":{"type":"any"}`...)
 	}
 	return append(b, ','), nil
+}
+
+// appendForced appends that a tool, and no other, must be called.
+func appendForced(b []byte, name string) []byte {
+	b = wire.AppendString(append(b, `,"tool_choice":{"type":"tool","disable_parallel_tool_use":true,"name":`...), name)
+	return append(b, '}')
 }
 
 // appendPace appends what can differ from call to call: the output limit, with
@@ -125,6 +131,14 @@ func (n *names) offer(name string) string {
 	}
 	n.wire[name], n.ours[plain] = plain, name
 	return plain
+}
+
+// free is name, or one like it that no tool is offered under.
+func (n *names) free(name string) string {
+	for _, taken := n.ours[name]; taken; _, taken = n.ours[name] {
+		name += "_"
+	}
+	return name
 }
 
 // sent is the name that a call of a tool is written with.

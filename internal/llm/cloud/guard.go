@@ -105,6 +105,13 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := v.forbidden(); err != nil {
 		return nil, &llm.Error{Kind: llm.KindForbidden, Provider: v.client.Provider(), Message: err.Error(), Err: err}
 	}
+	if form := llm.Form(ctx); form != nil {
+		schema, ok := v.schema(form)
+		if !ok {
+			schema = nil // what is asked for stands in the messages
+		}
+		ctx = llm.WithForm(ctx, schema)
+	}
 	v.report(ctx)
 	reply, err := v.Conversation.Send(ctx, onText)
 	v.report(ctx) // of what was appended again within the call

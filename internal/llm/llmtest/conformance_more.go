@@ -20,6 +20,8 @@ import (
 var furtherCases = []conformanceCase{
 	{"images", true, showsImages, Images},
 	{"structured output", true, structuredOutput, Schemas},
+	{"form of one answer", false, formOfOne, ""},
+	{"form on the wire", true, formOnWire, Schemas},
 	{"usage in parts", true, usageInParts, ""},
 	{"refusal", true, tellsRefusal, Refusals},
 	{"what a provider wants back", true, opaqueGoesBack, Opaques},

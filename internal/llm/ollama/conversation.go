@@ -28,17 +28,22 @@ type conversation struct {
 	lastID int        // the highest n of the ids "call_n" appended
 	names  map[string]string
 	size   gauge
+	formed bool // each answer has a form that was set with the conversation
 	broken error
 }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{client: c}
+	v := &conversation{client: c, formed: len(bytes.TrimSpace(set.Schema)) > 0}
 	var err error
 	if v.body, err = c.appendHead(nil, set); err != nil {
-		v.broken = c.refuse(llm.KindBadRequest, "a tool's schema or the schema of the answer is not JSON: "+err.Error(), err)
+		v.broken = c.badSchema(err)
 	}
 	v.head = len(v.body)
 	return v
+}
+
+func (c *client) badSchema(err error) *llm.Error {
+	return c.refuse(llm.KindBadRequest, "a tool's schema or the schema of the answer is not JSON: "+err.Error(), err)
 }
 
 // refuse is the error of a call that was not made.
@@ -105,9 +110,13 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if n := v.size.tokens(v.head); n > v.client.numCtx {
 		return nil, v.client.refused(llm.KindContext, i18n.E("ollama.too_long", n, v.client.numCtx))
 	}
+	tail, err := v.tail(ctx)
+	if err != nil {
+		return nil, v.client.badSchema(err)
+	}
 	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, onText)
+	err = v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+		reply, e = v.call(ctx, tail, onText)
 		return e
 	})
 	if err != nil {
@@ -117,11 +126,11 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 }
 
 // call makes one call and reads its whole answer.
-func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+func (v *conversation) call(ctx context.Context, tail []byte, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	read := 0
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		v.close(ctx)
+		v.close(tail)
 		return c.wire.PostLent(ctx, v.loan, v.sent)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
@@ -142,9 +151,8 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 	return reply, nil
 }
 
-// close makes sent of the body: with the tail of a call with ctx.
-func (v *conversation) close(ctx context.Context) {
-	tail := v.client.tail(ctx)
+// close makes sent of the body: with the tail of a call.
+func (v *conversation) close(tail []byte) {
 	if v.loan != nil && !bytes.Equal(v.sent[len(v.body):], tail) {
 		v.settle()
 	}
@@ -155,10 +163,17 @@ func (v *conversation) close(ctx context.Context) {
 	}
 }
 
-// tail is what stands behind the messages, with the output limit of ctx.
-func (c *client) tail(ctx context.Context) []byte {
-	b := append(make([]byte, 0, roomBeside), ']')
-	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}')
+// tail is what stands behind the messages, with the output limit and the form of
+// the answer of ctx. It fails where the form is not JSON.
+func (v *conversation) tail(ctx context.Context) (b []byte, err error) {
+	c := v.client
+	b = append(make([]byte, 0, roomBeside), ']')
+	if form := llm.Form(ctx); form != nil && !v.formed {
+		if b, err = wire.AppendSchema(append(b, `,"format":`...), form); err != nil {
+			return nil, err
+		}
+	}
+	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}'), nil
 }
 
 // measure learns from the tokens that the server says it read, 0 where it does

@@ -23,22 +23,26 @@ type conversation struct {
 	loan    *wire.Loan // of sent
 	head    int        // length of the part before the first message
 	offered map[string]bool
-	lastID  int // the highest n of the ids "call_n" appended
+	lastID  int  // the highest n of the ids "call_n" appended
+	formed  bool // each answer has a form that was set with the conversation
 	broken  error
 }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{client: c, offered: make(map[string]bool, len(set.Tools))}
+	v := &conversation{client: c, offered: make(map[string]bool, len(set.Tools)), formed: len(set.Schema) > 0}
 	for _, t := range set.Tools {
 		v.offered[t.Name] = true
 	}
 	var err error
 	if v.body, err = c.appendHead(nil, &set); err != nil {
-		v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.provider, Endpoint: c.wire.Endpoint(),
-			Message: "a schema is not JSON: " + err.Error(), Err: err}
+		v.broken = c.badSchema(err)
 	}
 	v.head = len(v.body)
 	return v
+}
+
+func (c *client) badSchema(err error) *llm.Error {
+	return &llm.Error{Kind: llm.KindBadRequest, Provider: c.provider, Endpoint: c.wire.Endpoint(), Message: "a schema is not JSON: " + err.Error(), Err: err}
 }
 
 func (v *conversation) Append(m llm.Message) {
@@ -76,9 +80,13 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	tail, err := v.tail(ctx)
+	if err != nil {
+		return nil, v.client.badSchema(err)
+	}
 	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, onText)
+	err = v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+		reply, e = v.call(ctx, tail, onText)
 		return e
 	})
 	if err != nil {
@@ -88,10 +96,10 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 }
 
 // call makes one call and reads its whole answer.
-func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+func (v *conversation) call(ctx context.Context, tail []byte, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		v.close(ctx)
+		v.close(tail)
 		return c.wire.PostLent(ctx, v.loan, v.sent)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
@@ -104,9 +112,8 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 	return reply, e
 }
 
-// close makes sent of the body: with the tail of a call with ctx.
-func (v *conversation) close(ctx context.Context) {
-	tail := v.client.tail(ctx)
+// close makes sent of the body: with the tail of a call.
+func (v *conversation) close(tail []byte) {
 	if v.loan != nil && !bytes.Equal(v.sent[len(v.body):], tail) {
 		v.settle()
 	}

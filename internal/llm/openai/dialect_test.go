@@ -25,7 +25,11 @@ func sent(t *testing.T, base string, cfg Config, set llm.Settings, msgs ...llm.M
 	if v.broken != nil {
 		t.Fatal(v.broken)
 	}
-	body := string(v.body) + string(v.client.tail(t.Context()))
+	tail, err := v.tail(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(v.body) + string(tail)
 	if !json.Valid([]byte(body)) {
 		t.Fatalf("not JSON: %s", body)
 	}

@@ -39,14 +39,22 @@ func (c *client) appendHead(b []byte, set *llm.Settings) ([]byte, error) {
 	return b, nil
 }
 
-// tail closes what appendHead opened. The output limit stands here because it
-// can differ from call to call.
-func (c *client) tail(ctx context.Context) []byte {
-	b := []byte{']'}
+// tail closes what appendHead opened. The output limit, and the form of a single
+// answer, stand here because they can differ from call to call. It fails where
+// the form is not JSON.
+func (v *conversation) tail(ctx context.Context) ([]byte, error) {
+	c, b := v.client, []byte{']'}
 	if n := llm.AnswerLimit(ctx, c.maxTokens); n > 0 {
 		b = strconv.AppendInt(append(b, `,"`+c.dialect.maxTokens+`":`...), int64(n), 10)
 	}
-	return append(b, '}')
+	if form := llm.Form(ctx); form != nil && !v.formed {
+		schema, err := wire.AppendSchema(nil, form)
+		if err != nil {
+			return nil, err
+		}
+		b = c.dialect.appendFormat(b, schema)
+	}
+	return append(b, '}'), nil
 }
 
 func appendTools(b []byte, tools []llm.Tool) ([]byte, error) {
