@@ -30,7 +30,7 @@ func (l *Lead) Heed(m contextstore.Message) error {
 	case m.Role == llm.RoleTool:
 		l.acted(m)
 	case m.Role == llm.RoleAssistant:
-		s.Answer = m.Seq
+		s.Answer, s.Form = m.Seq, "" // it is asked for once
 		err = l.answered(m)
 	case m.Role == llm.RoleUser && m.Kind != "":
 		l.asked(m.Kind)
@@ -73,7 +73,7 @@ func (l *Lead) asked(kind string) {
 	if l.wrong == nil {
 		s.For = s.Why
 	}
-	s.Judged = false
+	s.Judged, s.Form = false, l.formed(kind)
 	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
 	s.Asked, s.Want, s.Why, s.Told, l.wrong = kind, "", "", "", nil
 }

@@ -89,6 +89,7 @@ type state struct {
 	Under   string                   `json:"under,omitempty"` // what it is in the middle of, where that is asked in between
 	Current string                   `json:"current,omitempty"`
 	Tried   int                      `json:"tried,omitempty"` // answers in a row that could not be used
+	Form    AnswerKind               `json:"form,omitempty"`  // that the next answer must have
 	Ends    map[string]string        `json:"ends,omitempty"`  // status of each subtask that ended
 	Results map[string]SubtaskResult `json:"-"`               // with the words, which are lines of their own
 
@@ -153,7 +154,7 @@ func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, req
 		return nil, fmt.Errorf("read how far the plan is: %w", err)
 	}
 	l.show()
-	loop.Heed = l.Heed
+	loop.Heed, loop.Form = l.Heed, l.form
 	news := loop.News
 	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
 		if err := l.inquire(ctx); err != nil { // the answer is among the news

@@ -50,7 +50,7 @@ func scenes() map[string]scene {
 			asks:    "plan subtask/a reflect subtask/c subtask/a verify", lines: "plan:a reflection:failure revision:c,a c=done a=done verification:true", end: "passed"},
 		"a revision is refused, asked for again, and given": {
 			answers: []answer{say(plans("a")), do("!1"), say(revise(`{"type":"remove","task_id":"zz"}`)), say(`{"reason":"r","changes":[{"type":"remove","task_id":"a"}]}`), say(`{"reason":"r","changes":[` + add("b", "") + `]}`), say(done("a")), say(done("b")), say(pass)},
-			asks:    "plan subtask/a reflect revise revise subtask/a subtask/b verify", lines: "plan:a reflection:failure revision:a,b a=done b=done verification:true", end: "passed", prompts: []string{`no subtask has the id "zz"`, `"changes"`}},
+			asks:    "plan subtask/a reflect revise revise subtask/a subtask/b verify", lines: "plan:a reflection:failure revision:a,b a=done b=done verification:true", end: "passed", prompts: []string{`no subtask has the id "zz"`, `"changes"`}, forms: []string{"Revision"}},
 		"a plan is never emptied": {
 			answers: []answer{say(plans("a")), do("!1"), say(revise(`{"type":"remove","task_id":"a"}`)), say(`{"reason":"r","changes":[{"type":"remove","task_id":"a"}]}`), say("no"), say(done("a")), say(pass)},
 			asks:    "plan subtask/a reflect revise revise subtask/a verify", lines: "plan:a reflection:failure a=done verification:true", end: "passed"},
@@ -92,16 +92,16 @@ func scenes() map[string]scene {
 			asks:     "plan subtask/a replan subtask/a replan revise subtask/a replan", lines: "plan:a a=failed replan:retry a=failed replan:partial_replan revision:a a=failed replan:stop", end: "the run is stuck: …"},
 		"no decision comes": {
 			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a", "b")), say(ended("a", "failed")), say("hm"), say("hm"), say(done("b")), say(pass)},
-			asks: "plan subtask/a replan replan subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: a is failed: a is failed"},
+			asks: "plan subtask/a replan replan subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: a is failed: a is failed", forms: []string{"Replan decision"}},
 		"no replanning at all": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 }, answers: []answer{say(plans("a", "b<a")), say(ended("a", "failed")), say(pass)},
 			asks: "plan subtask/a verify", lines: "plan:a,b a=failed b=blocked verification:false", end: "open: a is failed: a is failed; b is blocked: a is failed"},
 		"no usable plan": {
 			answers: []answer{say("I will do it."), say(plans("a<b", "b<a")), say("I have done it."), say("Really."), say("fine"), say("fine")},
-			asks:    "plan plan subtask/task_1 subtask/task_1 verify verify", lines: "plan:task_1 task_1=done", end: "unjudged"},
+			asks:    "plan plan subtask/task_1 subtask/task_1 verify verify", lines: "plan:task_1 task_1=done", end: "unjudged", forms: []string{"Plan", "Subtask result", "Verification"}},
 		"a plan that is mended": {
 			answers: []answer{say(plans("a<b", "b<a")), say(plans("a")), say(done("a")), say(pass)},
-			asks:    "plan plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"the dependencies go in a circle"}},
+			asks:    "plan plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"the dependencies go in a circle"}, forms: []string{"Plan"}},
 		"a result that cannot be read is no success": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(ended("a", "half")), say(ended("a", "half")), say(pass)},
@@ -115,7 +115,7 @@ func scenes() map[string]scene {
 			asks:     "plan subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: Not all."},
 		"the result of another subtask": {
 			answers: []answer{say(plans("a", "b")), say(done("b")), say(done("a")), say(done("b")), say(pass)},
-			asks:    "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"That was the result of b; the subtask at hand is a."}},
+			asks:    "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"That was the result of b; the subtask at hand is a."}, forms: []string{}},
 		"the result of another subtask, again": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a", "b")), say(done("b")), say(done("b")), say(done("b")), say(pass)},
@@ -142,7 +142,7 @@ func scenes() map[string]scene {
 			asks:    "plan subtask/a replan verify subtask/verification_fix_2 verify", lines: "plan:a a=failed replan:nothing verification:false revision:a,verification_fix_2 verification_fix_2=done verification:true", end: "passed"},
 		"a verification without its criteria is asked for again": {
 			answers: []answer{say(plans("a")), say(done("a")), say(`{"phase":"verification","verification_passed":true,"issues_found":[]}`), say(pass)},
-			asks:    "plan subtask/a verify verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"expected each of the 1 criteria, found 0"}},
+			asks:    "plan subtask/a verify verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"expected each of the 1 criteria, found 0"}, forms: []string{"Verification"}},
 		"a criterion without evidence is not met": {
 			settings: func(s *Settings) { s.MaxRounds = 1 },
 			answers:  []answer{say(plans("a")), say(done("a")), say(strings.Replace(pass, "a.go:1", "", 1))},
@@ -251,6 +251,9 @@ func TestPaths(t *testing.T) {
 			if sc.words != "" && s.lead.Words() != sc.words {
 				t.Errorf("words %q, want %q", s.lead.Words(), sc.words)
 			}
+			if given := slices.DeleteFunc(slices.Clone(s.forms), func(f string) bool { return f == "" }); sc.forms != nil && !slices.Equal(given, sc.forms) {
+				t.Errorf("forms %q of %q, want %q", given, s.forms, sc.forms)
+			}
 			for _, p := range sc.prompts {
 				if !slices.ContainsFunc(messages, func(m string) bool { return strings.HasPrefix(m, "user/") && strings.Contains(m, p) }) {
 					t.Errorf("the model was never told %q", p)
@@ -294,6 +297,7 @@ func TestCutAfterEveryMessage(t *testing.T) {
 				}
 				differ(t, "message", messages, wantMessages)
 				differ(t, "line", entries, wantEntries)
+				differ(t, "form", s.forms, whole.forms)
 				if cuts < len(wantMessages)-2 {
 					t.Errorf("%d cuts for %d messages", cuts, len(wantMessages))
 				}
@@ -361,9 +365,10 @@ func TestCutWhateverIsAnswered(t *testing.T) {
 		messages, _ := s.messages()
 		entries, _ := s.entries()
 		s.close()
-		if end != wantEnd || !slices.Equal(messages, wantMessages) || !slices.Equal(entries, wantEntries) {
+		if end != wantEnd || !slices.Equal(messages, wantMessages) || !slices.Equal(s.forms, whole.forms) || !slices.Equal(entries, wantEntries) {
 			differ(t, "message", messages, wantMessages)
 			differ(t, "line", entries, wantEntries)
+			differ(t, "form", s.forms, whole.forms)
 			rt.Errorf("end %q, want %q\n%v", end, wantEnd, short)
 		}
 	})

@@ -36,13 +36,17 @@ type model struct {
 	answers []answer
 	msgs    []llm.Message
 	sent    [][]llm.Message
+	forms   *[]string // titles of the schemas of the answers, "" for none
 }
 
 func (m *model) Append(x llm.Message) { m.msgs = append(m.msgs, x) }
 func (m *model) Reset()               { m.msgs = nil }
 func (m *model) Serialized() []byte   { b, _ := json.Marshal(m.msgs); return b }
-func (m *model) Send(context.Context, func(string)) (*llm.Reply, error) {
+func (m *model) Send(ctx context.Context, _ func(string)) (*llm.Reply, error) {
 	n := 0
+	var form struct{ Title string }
+	_ = json.Unmarshal(llm.Form(ctx), &form) // none has no title
+	*m.forms = append(*m.forms, form.Title)
 	for _, x := range m.msgs {
 		if x.Role == llm.RoleAssistant {
 			n++
@@ -87,6 +91,7 @@ type scene struct {
 	end      string         // "passed", "unjudged", "open: …", or the error
 	words    string         // that are said to people; "" is not looked at
 	prompts  []string       // what the model was told, somewhere
+	forms    []string       // of the answers, as far as they had any; nil is not looked at
 }
 
 // runs numbers the tasks, of which one has one run at a time.
@@ -120,6 +125,7 @@ type stage struct {
 	log   bytes.Buffer
 	early *bool           // nil for a run that is not cut
 	asked map[string]bool // questions that wait for an answer
+	forms []string
 
 	c    *contextstore.Context
 	h    *History
@@ -164,7 +170,7 @@ func (s *stage) open() {
 	}
 	s.h, _, err = OpenHistory(s.c, HistoryOptions{File: HistoryFile("", "", s.id), Now: clock, Lazy: true, Warn: func(d Damage) { s.t.Error(d) }})
 	must(s.t, err)
-	s.m = &model{answers: s.sc.answers}
+	s.m = &model{answers: s.sc.answers, forms: &s.forms}
 	w, err := memory.Open(s.c, s.m, memory.Policy{Limit: 10_000_000})
 	must(s.t, err)
 	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock}

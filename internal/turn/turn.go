@@ -57,12 +57,17 @@ type Loop struct {
 	// nil where nobody leads the run. Its error ends Run.
 	Heed func(contextstore.Message) error
 
+	// Form is the JSON Schema that the next answer is to match, nil for none: asked
+	// before each request. nil where no answer has a form.
+	Form func() json.RawMessage
+
 	Scripted   bool // no model is called, so nothing is estimated
 	MaxResults int  // bytes that all results of one answer may take together; 0 for no limit
 
 	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
 
-	cache cacheWatch
+	cache    cacheWatch
+	formless bool // the provider refused a form
 }
 
 // maxNudges is how often in a row an empty answer is answered with a request
@@ -192,7 +197,7 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 		return nil, err
 	}
 	for overflows := 0; ; overflows++ {
-		reply, err := l.Window.Conversation().Send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())), nil)
+		reply, err := l.send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())))
 		var e *llm.Error
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
 			l.Log.Warn("The provider found the request too long; room is made", "error", err)
