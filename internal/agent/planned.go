@@ -33,6 +33,9 @@ func (r *run) planText(l i18n.Lang) string {
 	if v.Goal != "" {
 		b.WriteString("\n🎯 " + r.plainLine(v.Goal) + "\n")
 	}
+	if v.Uncertain {
+		b.WriteString("\n⚠️ " + l.T("agent.plan_uncertain", int(100**v.Plan.Goal.Confidence)) + "\n")
+	}
 	b.WriteString("\n" + r.checklist(v))
 	if more := len(v.Items) - shownSubtasks; more > 0 {
 		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")

@@ -40,3 +40,32 @@ func TestOpenPointsKeepAPullRequestADraft(t *testing.T) {
 		})
 	}
 }
+
+// People see that the task may be understood wrongly, and what is not known: also
+// what the model wanted to assume and may not.
+func TestAnUncertainUnderstandingIsShown(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	w.env = []string{"TORI_PLANNING_ENABLED=true"}
+	write(t, filepath.Join(w.dir, "script.yaml"), `
+- say: '{"phase":"planning","goal_understanding":{"main_objective":"The answer is 42","success_criteria":["it is documented"],"constraints":[],"understanding_confidence":0.5,"assumptions":[{"info_id":"unit","assumed_value":"Metres","confidence":0.9},{"info_id":"api_key","assumed_value":"sesame","confidence":0.9}]},"task_decomposition":{"reasoning":"r","subtasks":[{"id":"write","description":"Write 42","dependencies":[]}]},"action_plan":{"execution_order":[],"actions":[]}}'
+- calls: [{tool: write_file, args: {path: answer.txt, content: "42\n"}}]
+- say: '{"task_id":"write","status":"done","summary":"answer.txt says 42"}'
+- say: '{"phase":"verification","verification_passed":true,"criteria":[{"criterion":"it is documented","met":true,"evidence":"README.md:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.9}'
+`)
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	log := w.once()
+	_, ours := w.shown(n)
+	if len(ours) != 1 {
+		t.Fatalf("%d comments\n%s", len(ours), log)
+	}
+	for _, part := range []string{"is uncertain (50 %)", "assumed: Metres", "not known: api_key: nothing about api_key may be assumed"} {
+		if !strings.Contains(ours[0], part) {
+			t.Errorf("%q is missing in\n%s", part, ours[0])
+		}
+	}
+	if strings.Contains(ours[0], "sesame") {
+		t.Errorf("what may not be assumed is shown:\n%s", ours[0])
+	}
+}

@@ -99,6 +99,9 @@ func defaults() *Config {
 func planningDefaults() Planning {
 	p := Planning{Enabled: true, Strategy: "chain_of_thought", MaxSubtasks: 100, DecompositionLevel: "moderate", Reflection: Reflection{true, true, 3}, Revision: Revision{3},
 		History: History{StorageType: "jsonl"}, Verification: Verification{true, 2, "fail"}, ProgressComment: ProgressComment{true, 30}}
+	b := &p.PrePlanning
+	b.Enabled, b.Collection.Enabled, b.Assumption.Enabled = true, true, true
+	b.Understanding.ConfidenceThreshold, b.Collection.MaxRetriesPerTool, b.Assumption.ConfidenceThreshold = 0.7, 2, 0.5
 	r := &p.Replanning
 	r.TaskDecomposition.MaxRedecompositionAttempts, r.ActionSequence.MaxRegenerationAttempts = 3, 3
 	r.Execution.MaxActionRetries, r.Execution.MaxPartialReplans, r.Reflection.MaxPlanRevisions = 3, 2, 2
@@ -111,7 +114,9 @@ func planningDefaults() Planning {
 
 // planningFull is what full sets.
 func planningFull() Planning {
-	p := Planning{false, "direct", 9, "fine", Reflection{false, false, 7}, Revision{6}, History{"jsonl", "planning_history"}, Verification{false, 5, "complete"}, Replanning{}, ProgressComment{false, 5}}
+	p := Planning{false, "direct", 9, "fine", PrePlanning{}, Reflection{false, false, 7}, Revision{6}, History{"jsonl", "planning_history"}, Verification{false, 5, "complete"}, Replanning{}, ProgressComment{false, 5}}
+	b := &p.PrePlanning
+	b.Understanding.ConfidenceThreshold, b.Collection.MaxRetriesPerTool, b.Assumption.ConfidenceThreshold = 0.75, 4, 0.25
 	r := &p.Replanning
 	r.TaskDecomposition.MaxRedecompositionAttempts, r.ActionSequence.MaxRegenerationAttempts = 4, 5
 	r.Execution.MaxActionRetries, r.Execution.MaxPartialReplans, r.Reflection.MaxPlanRevisions = 6, 7, 8
@@ -254,6 +259,7 @@ task_stop: {enabled: false}
 serve: {listen: ":1"}
 planning:
   {enabled: false, strategy: direct, max_subtasks: 9, decomposition_level: fine, reflection: {enabled: false, trigger_on_error: false, trigger_interval: 7}, revision: {max_revisions: 6},
+  pre_planning: {enabled: false, understanding: {confidence_threshold: 0.75}, collection: {enabled: false, max_retries_per_tool: 4}, assumption: {enabled: false, confidence_threshold: 0.25}},
   history: {storage_type: jsonl, directory: planning_history},
   verification: {enabled: false, max_rounds: 5, on_open_points: complete}, replanning: {goal_understanding: {max_clarification_requests: 3, auto_assume_on_no_response: false, auto_assume_timeout_minutes: 11}, task_decomposition: {max_redecomposition_attempts: 4}, action_sequence: {max_regeneration_attempts: 5}, execution: {max_action_retries: 6, max_partial_replans: 7}, reflection: {max_plan_revisions: 8},
   global: {max_total_replans: 9, infinite_loop_detection: false, same_trigger_max_count: 1}, llm_decision: {min_confidence_threshold: 0.25, require_user_confirmation_on_low_confidence: false, user_confirmation_threshold: 0.125}},
@@ -659,7 +665,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 270 {
+	if len(Keys()) != 276 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

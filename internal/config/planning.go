@@ -7,12 +7,29 @@ type Planning struct {
 	MaxSubtasks        int    `yaml:"max_subtasks" default:"100" check:"min=1,max=1000" doc:"Most subtasks of a plan, revisions included."`
 	DecompositionLevel string `yaml:"decomposition_level" default:"moderate" check:"enum=coarse|moderate|fine" doc:"How finely a task is cut into subtasks."`
 
+	PrePlanning     PrePlanning     `yaml:"pre_planning" doc:"What comes before the plan."`
 	Reflection      Reflection      `yaml:"reflection" doc:"Looking back while the work goes on."`
 	Revision        Revision        `yaml:"revision" doc:"Changing the plan after a reflection."`
 	History         History         `yaml:"history" doc:"Where plans and what became of them are kept."`
 	Verification    Verification    `yaml:"verification" doc:"Judging the result before it counts as done."`
 	Replanning      Replanning      `yaml:"replanning" doc:"What is done where the work is stuck."`
 	ProgressComment ProgressComment `yaml:"progress_comment" doc:"The one comment that shows how far a run is."`
+}
+
+// PrePlanning is the section planning.pre_planning.
+type PrePlanning struct {
+	Enabled       bool `yaml:"enabled" default:"true" doc:"Have the model understand the task and look things up before it plans; false asks for the plan alone."`
+	Understanding struct {
+		ConfidenceThreshold float64 `yaml:"confidence_threshold" default:"0.7" check:"min=0,max=1" doc:"Below it, an understanding is shown as uncertain, and the model is told to look before it changes anything."`
+	} `yaml:"understanding" doc:"How the task is understood."`
+	Collection struct {
+		Enabled           bool `yaml:"enabled" default:"true" doc:"Look things up with the tools before the plan; false has the model plan from what it was given."`
+		MaxRetriesPerTool int  `yaml:"max_retries_per_tool" default:"2" check:"min=0,max=100" doc:"Failed calls of one tool beyond the first, before the plan, after which the model is told to go on without it."`
+	} `yaml:"collection" doc:"Looking things up."`
+	Assumption struct {
+		Enabled             bool    `yaml:"enabled" default:"true" doc:"Let the plan assume what is not known; false makes an information gap of each assumption."`
+		ConfidenceThreshold float64 `yaml:"confidence_threshold" default:"0.5" check:"min=0,max=1" doc:"Below it, an assumption is an information gap."`
+	} `yaml:"assumption" doc:"What is taken to be so."`
 }
 
 // Reflection is the section planning.reflection.

@@ -7,6 +7,7 @@ var planningTexts = map[string]text{
 	"agent.comment_plan":          {"The plan:", "計画:"},
 	"agent.plan_changes":          {"Revisions of the plan: %d, plans made anew: %d", "計画の修正: %d 回、再計画: %d 回"},
 	"agent.plan_assumed":          {"assumed: %s", "仮定: %s"},
+	"agent.plan_uncertain":        {"The understanding of the task is uncertain (%d %%).", "タスクの理解は確かではありません(%d%%)。"},
 	"agent.plan_gap":              {"not known: %s", "不明: %s"},
 	"agent.phase_planning":        {"Plan", "計画"},
 	"agent.phase_execution":       {"Work", "実行"},

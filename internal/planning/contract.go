@@ -60,10 +60,10 @@ type Ambiguity struct {
 
 // Assumption is what is taken to be so, because nobody said it.
 type Assumption struct {
-	ID         string  `json:"info_id,omitempty"`
-	Value      string  `json:"assumed_value"`
-	Reasoning  string  `json:"reasoning,omitempty"`
-	Confidence float64 `json:"confidence,omitempty"` // 0 to 1
+	ID         string   `json:"info_id,omitempty"`
+	Value      string   `json:"assumed_value"`
+	Reasoning  string   `json:"reasoning,omitempty"`
+	Confidence *float64 `json:"confidence,omitempty"` // 0 to 1; nil was not said
 }
 
 // Gap is what is not known and may not be assumed.

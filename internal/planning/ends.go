@@ -68,7 +68,7 @@ func (l *Lead) end(r SubtaskResult) Entry {
 	s := &l.s
 	r.Summary = line(r.Summary)
 	s.Results[r.ID] = r
-	s.Asked, s.Under, s.Current, s.Want, s.Why, s.Tried = "", "", "", "", "", 0
+	s.Asked, s.Under, s.Current, s.Want, s.Why, s.Tried, s.Fresh = "", "", "", "", "", 0, false
 	s.Guard = Guard{Turn: s.Guard.Turn}
 	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
 	switch r.Status {

@@ -54,6 +54,9 @@ func (l *Lead) asked(kind string) {
 	kind, id, _ := strings.Cut(kind, "/")
 	switch kind {
 	case askNudge: // it still owes what it owed
+		if s.Loop.Stage == StageNone {
+			s.Without = ""
+		}
 		s.Actions, s.Loop = 0, Found{}
 		return
 	case askReflect, askReplan, askRevise, askPlan:
@@ -84,6 +87,7 @@ func (l *Lead) acted(m contextstore.Message) {
 	s.Actions++
 	if m.Failed {
 		s.Erred = m.ToolName
+		l.missed(m.ToolName)
 		if s.Errors = append(s.Errors, line(m.Content)); len(s.Errors) > 3 {
 			s.Errors = s.Errors[1:]
 		}
@@ -191,6 +195,7 @@ func (l *Lead) planned(m contextstore.Message) error {
 	if err == nil {
 		err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
 	}
+	l.settings.Pre.settle(&p.Goal)
 	if err == nil && l.plan != nil {
 		p.Goal.keep(l.plan.Goal)
 		p, err = l.plan.Replace(p, l.done())
@@ -211,7 +216,7 @@ func (l *Lead) planned(m contextstore.Message) error {
 		l.log.Warn("The model gives no usable plan: the whole request is one subtask", "error", err)
 		p = Single(l.request)
 	}
-	s.Current = ""
+	s.Current, s.Fresh, s.Missed, s.Without = "", true, nil, ""
 	entries := []Entry{{Plan: &p}}
 	if l.plan == nil {
 		for _, r := range l.settings.Past.take(&p) {
@@ -227,6 +232,9 @@ func (l *Lead) planned(m contextstore.Message) error {
 	l.hold(p)
 	l.forget()
 	l.log.Info("Plan: "+firstLine(p.Goal.MainObjective), "subtasks", len(l.order))
+	if l.settings.Pre.uncertain(&p.Goal) {
+		l.log.Warn("The task is not surely understood", "confidence", *p.Goal.Confidence, "threshold", l.settings.Pre.Sure)
+	}
 	return l.record(m, entries...)
 }
 

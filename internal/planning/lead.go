@@ -39,6 +39,7 @@ type Settings struct {
 	Verify             bool
 	MaxRounds          int // of verification
 	Replan             ReplanLimits
+	Pre                PrePlanning
 	Guard              GuardLimits
 	Facts              []string // what is known of the repository
 	Past               *Past    // what earlier runs left; nil for nothing
@@ -93,14 +94,18 @@ type state struct {
 	Ends    map[string]string        `json:"ends,omitempty"`  // status of each subtask that ended
 	Results map[string]SubtaskResult `json:"-"`               // with the words, which are lines of their own
 
-	Actions   int      `json:"actions,omitempty"` // since the last reflection
-	Erred     string   `json:"erred,omitempty"`   // the tool that failed last since then
-	Errors    []string `json:"errors,omitempty"`  // what it said
+	Actions   int      `json:"actions,omitempty"`   // since the last reflection
+	Erred     string   `json:"erred,omitempty"`     // the tool that failed last since then
+	Errors    []string `json:"errors,omitempty"`    // what it said
 	Revisions int      `json:"revisions,omitempty"` // that reflections asked for
 	Replanned bool     `json:"replanned,omitempty"` // the revision that comes next follows from a replan decision, which has limits of its own
 	Counts    Counts   `json:"replans"`
 	Guard     Guard    `json:"guard"`
 	Loop      Found    `json:"loop"` // found, and not yet told
+
+	Missed  map[string]int `json:"missed,omitempty"`  // failed calls before the plan, by tool
+	Without string         `json:"without,omitempty"` // the tool to be done without, not yet told
+	Fresh   bool           `json:"fresh,omitempty"`   // no subtask ended since the plan was made
 
 	Rounds   int       `json:"rounds,omitempty"` // of verification
 	Judged   bool      `json:"judged,omitempty"` // the answer of the last round has come
@@ -258,7 +263,7 @@ func (l *Lead) next() (kind, text string, err error) {
 	case s.Asked != "":
 		return "", "", nil
 	case l.plan == nil:
-		return askPlan, l.prompts.Plan(PlanAsk{Facts: l.settings.Facts, Earlier: l.settings.Past.earlier(), Held: l.settings.Past.holds(), Lessons: l.settings.Past.forPlan()}), nil
+		return askPlan, l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Earlier: l.settings.Past.earlier(), Held: l.settings.Past.holds(), Lessons: l.settings.Past.forPlan()})), nil
 	}
 	return l.start("")
 }
@@ -274,6 +279,9 @@ func (l *Lead) start(why string) (kind, text string, err error) {
 	t, _ := l.plan.Subtask(id)
 	ask := SubtaskAsk{K: len(l.order) - l.left() + 1, N: len(l.order), Subtask: t, Actions: l.plan.ActionsOf(id), Last: l.left() == 1}
 	ask.Lessons = l.settings.Past.forSubtask(t, ask.Actions)
+	if l.s.Fresh {
+		ask.Uncertain, ask.Gaps = l.settings.Pre.uncertain(&l.plan.Goal), l.gaps()
+	}
 	for _, dep := range t.Dependencies {
 		if r, ok := l.s.Results[dep]; ok {
 			ask.Before = append(ask.Before, r)
@@ -306,7 +314,7 @@ func (l *Lead) wanted() (kind, text string, err error) {
 		for _, t := range done {
 			lessons = append(lessons, fmt.Sprintf("%s is done and stays so: %s", t.ID, l.s.Results[t.ID].Summary))
 		}
-		return kind, l.told(l.prompts.Plan(PlanAsk{Facts: l.settings.Facts, Lessons: lessons})), nil
+		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Lessons: lessons}))), nil
 	case askRevise:
 		left := l.settings.MaxRevisions + s.Granted - s.Revisions - 1
 		if s.Replanned {
@@ -352,6 +360,9 @@ func (l *Lead) between() (kind, text string, err error) {
 			return askReplan, l.replanAsk(what), nil
 		}
 		return askNudge, l.prompts.Nudge(NudgeAsk{What: what, Times: f.Count}), nil
+	}
+	if s.Without != "" {
+		return askNudge, l.prompts.Without(WithoutAsk{Tool: s.Without, Times: s.Missed[s.Without]}), nil
 	}
 	erred := s.Erred != "" && l.settings.ReflectOnError
 	due := l.settings.ReflectionInterval > 0 && s.Actions >= l.settings.ReflectionInterval

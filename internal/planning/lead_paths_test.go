@@ -220,6 +220,29 @@ func scenes() map[string]scene {
 			settings: func(s *Settings) { s.MaxRevisions = 1 },
 			answers:  []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypePartialReplan, 2, 0.9)), say(`{"reason":"r","changes":[` + add("c", "") + `,{"type":"remove","task_id":"a"}]}`), do("!1"), sayDo(revise(add("d", "")), "2"), say(done("c")), say(done("d")), say(pass)},
 			asks:     "plan subtask/a replan revise subtask/c reflect subtask/d verify", lines: "plan:a a=failed replan:partial_replan revision:c reflection:failure revision:c,d c=done d=done verification:true", end: "passed"},
+		"what may not be assumed, or is unlikely, is a gap": {
+			answers: []answer{say(goal(plans("a", "b"), `"assumptions":[{"info_id":"port","assumed_value":"8080","confidence":0.8},{"info_id":"os","assumed_value":"BeOS","confidence":0.2},{"info_id":"db_password","assumed_value":"hunter2"}],"information_gaps":[{"description":"who reads it"}]`)),
+				say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a subtask/b verify", lines: "plan:a,b assumption:8080 a=done b=done verification:true", end: "passed",
+			prompts: []string{"- who reads it\n- too unlikely to be assumed (0.2): BeOS\n- db_password: nothing about password may be assumed"}},
+		"nothing is to be assumed": {
+			settings: func(s *Settings) { s.Pre.Assume = false },
+			answers:  []answer{say(goal(plans("a"), `"assumptions":[{"info_id":"port","assumed_value":"8080","confidence":1}]`)), say(done("a")), say(pass)},
+			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"Assume nothing", "- not assumed: 8080"}},
+		"an uncertain understanding is told with the first subtask": {
+			answers: []answer{say(goal(plans("a", "b"), `"understanding_confidence":0.6`)), do("1"), say(done("a")), say(done("b")), say(pass)},
+			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"Do a\n\nThe understanding is uncertain", "Do b\n\nWork on"}},
+		"a tool fails while things are looked up": {
+			answers: []answer{do("!1"), do("!2", "3"), do("!4"), do("!5"), do("!6"), say(plans("a")), do("!7"), sayDo(fine, "8"), say(done("a")), say(pass)},
+			asks:    "plan nudge subtask/a reflect verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed", prompts: []string{"do failed 4 times"}},
+		"a tool fails, and nothing was to be looked up": {
+			settings: func(s *Settings) { s.Pre.Collect = false },
+			answers:  []answer{do("!1"), do("!2"), do("!4"), do("!5"), do("!6"), say(plans("a")), say(done("a")), say(pass)},
+			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"from what you were given"}},
+		"the plan alone": {
+			settings: func(s *Settings) { s.Pre = PrePlanning{} },
+			answers:  []answer{say(goal(plans("a"), `"understanding_confidence":0.1,"assumptions":[{"assumed_value":"8080","confidence":0.1},{"assumed_value":"The APIトークン is x"}]`)), say(done("a")), say(pass)},
+			asks:     "plan subtask/a verify", lines: "plan:a assumption:8080 a=done verification:true", end: "passed", prompts: []string{"with the plan alone", "Do a\n\nNot known, and not to be assumed:\n- nothing about token may be assumed\n\nWork"}},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},

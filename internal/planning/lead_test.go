@@ -152,7 +152,8 @@ func newStage(t *testing.T, store *contextstore.Store, sc scene) *stage {
 func defaults() Settings {
 	r := DefaultReplanLimits()
 	r.MaxClarifications, r.ConfirmLow = 0, false
-	return Settings{MaxSubtasks: 10, Reflect: true, ReflectOnError: true, ReflectionInterval: 3, MaxRevisions: 2, Verify: true, MaxRounds: 2, Replan: r, Guard: DefaultGuardLimits()}
+	return Settings{MaxSubtasks: 10, Reflect: true, ReflectOnError: true, ReflectionInterval: 3, MaxRevisions: 2, Verify: true, MaxRounds: 2, Replan: r, Guard: DefaultGuardLimits(),
+		Pre: PrePlanning{Enabled: true, Sure: 0.7, Collect: true, MaxRetries: 2, Assume: true, Likely: 0.5}}
 }
 
 // open takes the run up as a process does.
@@ -382,6 +383,11 @@ func plans(subtasks ...string) string {
 	}
 	return encode(map[string]any{"phase": "planning", "goal_understanding": map[string]any{"main_objective": "All is done", "success_criteria": []string{"it works"}, "constraints": []string{}},
 		"task_decomposition": map[string]any{"reasoning": "r", "subtasks": all}, "action_plan": map[string]any{"execution_order": []string{}, "actions": []string{}}})
+}
+
+// goal is a plan that says more of the goal.
+func goal(plan, fields string) string {
+	return strings.Replace(plan, `"main_objective"`, fields+`,"main_objective"`, 1)
 }
 
 func encode(v any) string {

@@ -77,6 +77,10 @@ type PlanAsk struct {
 	Held    bool     // and the files hold what that run committed
 	Facts   []string // what is known of the repository: languages, commands
 	Lessons []string // what earlier runs showed
+
+	Bare          bool // for the plan alone, without how the task is understood
+	Given         bool // from what the model was given: nothing is to be looked up
+	NoAssumptions bool // what is not known is an information gap
 }
 
 // Plan asks for the plan.
@@ -90,6 +94,9 @@ type SubtaskAsk struct {
 	Actions []Action        // that the plan thinks of
 	Lessons []string        // how the like went before
 	Last    bool            // no other is left
+
+	Uncertain bool     // the task may be understood wrongly
+	Gaps      []string // what is not known and may not be assumed
 }
 
 // Subtask starts the work on a subtask.
@@ -178,6 +185,15 @@ type NudgeAsk struct {
 
 // Nudge tells the model that it is stuck.
 func (p Prompts) Nudge(ask NudgeAsk) string { return p.render("nudge", ask) }
+
+// WithoutAsk is a tool that fails while things are looked up for the plan.
+type WithoutAsk struct {
+	Tool  string
+	Times int
+}
+
+// Without tells the model to plan without a tool.
+func (p Prompts) Without(ask WithoutAsk) string { return p.render("without", ask) }
 
 // The budgets that a run can use up.
 const (

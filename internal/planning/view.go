@@ -14,6 +14,7 @@ type View struct {
 	Issues    []string // of the last verification
 	Replans   int
 	Plan      *Plan // in force; nil where there is none yet
+	Uncertain bool  // the model is not sure that it understands the task
 }
 
 // Item is a line of the checklist, ticked by what became of it.
@@ -55,7 +56,7 @@ func (l *Lead) show() {
 		v.Passed, v.Issues = s.Found.Passed, s.Found.Issues
 	}
 	if l.plan != nil {
-		v.Goal = l.plan.Goal.MainObjective
+		v.Goal, v.Uncertain = l.plan.Goal.MainObjective, l.settings.Pre.uncertain(&l.plan.Goal)
 		for _, id := range l.order {
 			v.Items = append(v.Items, Item{ID: id, Text: text(l.plan, id), Status: s.Results[id].Status})
 		}
