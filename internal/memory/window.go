@@ -287,6 +287,9 @@ func (w *Window) Unanswered() ([]contextstore.ToolCall, contextstore.Message) { 
 // there was none, and how many there were since the window was opened.
 func (w *Window) Decision() (contextstore.WindowEvent, int) { return w.event, w.decisions }
 
+// Limit is how many tokens a request may have at present.
+func (w *Window) Limit() int { return w.cap }
+
 // Tokens estimates the size of the next request.
 func (w *Window) Tokens() int { return w.tokens(w.taken.plus(size{text: w.fixed()})) }
 

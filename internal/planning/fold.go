@@ -59,6 +59,9 @@ func (l *Lead) asked(kind string) {
 		}
 		s.Actions, s.Loop = 0, Found{}
 		return
+	case askState:
+		s.Shown = s.Seq
+		return
 	case askReflect, askReplan, askRevise, askPlan:
 		if s.Asked == askSubtask {
 			s.Under = s.Asked
@@ -76,7 +79,7 @@ func (l *Lead) asked(kind string) {
 	if l.wrong == nil {
 		s.For = s.Why
 	}
-	s.Judged, s.Form = false, l.formed(kind)
+	s.Judged, s.Form, s.Posed = false, l.formed(kind), s.Seq
 	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
 	s.Asked, s.Want, s.Why, s.Told, l.wrong = kind, "", "", "", nil
 }
@@ -216,7 +219,7 @@ func (l *Lead) planned(m contextstore.Message) error {
 		l.log.Warn("The model gives no usable plan: the whole request is one subtask", "error", err)
 		p = Single(l.request)
 	}
-	s.Current, s.Fresh, s.Missed, s.Without = "", true, nil, ""
+	s.Current, s.Fresh, s.Missed, s.Without, s.Shown = "", true, nil, "", m.Seq
 	entries := []Entry{{Plan: &p}}
 	if l.plan == nil {
 		for _, r := range l.settings.Past.take(&p) {

@@ -86,6 +86,9 @@ type state struct {
 
 	Noted int64 `json:"noted"` // Seq of the last decision
 
+	Shown int64 `json:"shown,omitempty"` // the last message that shows the whole plan
+	Posed int64 `json:"posed,omitempty"` // the message that asks for what is owed
+
 	Asked   string                   `json:"asked,omitempty"` // what the model owes an answer to
 	Under   string                   `json:"under,omitempty"` // what it is in the middle of, where that is asked in between
 	Current string                   `json:"current,omitempty"`
@@ -159,7 +162,7 @@ func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, req
 		return nil, fmt.Errorf("read how far the plan is: %w", err)
 	}
 	l.show()
-	loop.Heed, loop.Form = l.Heed, l.form
+	loop.Heed, loop.Form, loop.Remind = l.Heed, l.form, l.remind
 	news := loop.News
 	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
 		if err := l.inquire(ctx); err != nil { // the answer is among the news

@@ -243,6 +243,11 @@ func scenes() map[string]scene {
 			settings: func(s *Settings) { s.Pre = PrePlanning{} },
 			answers:  []answer{say(goal(plans("a"), `"understanding_confidence":0.1,"assumptions":[{"assumed_value":"8080","confidence":0.1},{"assumed_value":"The APIトークン is x"}]`)), say(done("a")), say(pass)},
 			asks:     "plan subtask/a verify", lines: "plan:a assumption:8080 a=done verification:true", end: "passed", prompts: []string{"with the plan alone", "Do a\n\nNot known, and not to be assumed:\n- nothing about token may be assumed\n\nWork"}},
+		"the plan left the view, twice, and is shown again": {
+			window: 5000, settings: none,
+			answers: []answer{say(goal(plans("a", "b<a", "c"), `"constraints":["no new dependency"],"information_gaps":[{"description":"which port"}]`)), say(done("a")), do(bulk("1")), do(bulk("2")), do(bulk("3")), do(bulk("4")), do(bulk("5")), do(bulk("6")), do(bulk("7")), do(bulk("8")), do(bulk("9")), say(done("b")), say(done("c")), say(pass)},
+			asks:    "plan subtask/a subtask/b plan_state plan_state subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed",
+			prompts: []string{"Goal: All is done\n\nAt hand: b: Do b\n\nThe goal is reached when:\n- it works\n\nConstraints:\n- no new dependency\n\nNot known, and not to be assumed:\n- which port\n\nOpen, in this order:\n- b: Do b (after a)\n- c: Do c\n\nEnded, with the results:\n- a (done): a is done\n\nWhat you were asked last left the view, too. When the work on it is done, answer without a tool call:\n\n```json\n{\"phase\": \"execution\""}},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
@@ -321,6 +326,7 @@ func TestCutAfterEveryMessage(t *testing.T) {
 				differ(t, "message", messages, wantMessages)
 				differ(t, "line", entries, wantEntries)
 				differ(t, "form", s.forms, whole.forms)
+				differ(t, "request", s.requests, whole.requests)
 				if cuts < len(wantMessages)-2 {
 					t.Errorf("%d cuts for %d messages", cuts, len(wantMessages))
 				}

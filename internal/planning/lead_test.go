@@ -2,6 +2,7 @@ package planning
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,27 +32,26 @@ func say(text string) answer                    { return answer{text: text} }
 func do(calls ...string) answer                 { return answer{calls: calls} }
 func sayDo(text string, calls ...string) answer { return answer{text, calls} }
 
-// model answers by the conversation alone: the nth answer is the nth of its list.
+// model answers by what is on record alone: the nth answer is the nth of its list.
 type model struct {
 	answers []answer
 	msgs    []llm.Message
 	sent    [][]llm.Message
 	forms   *[]string // titles of the schemas of the answers, "" for none
+
+	requests *[]string  // as they are sent
+	given    func() int // how many answers there are on record
 }
 
 func (m *model) Append(x llm.Message) { m.msgs = append(m.msgs, x) }
 func (m *model) Reset()               { m.msgs = nil }
 func (m *model) Serialized() []byte   { b, _ := json.Marshal(m.msgs); return b }
 func (m *model) Send(ctx context.Context, _ func(string)) (*llm.Reply, error) {
-	n := 0
+	n := m.given()
 	var form struct{ Title string }
 	_ = json.Unmarshal(llm.Form(ctx), &form) // none has no title
 	*m.forms = append(*m.forms, form.Title)
-	for _, x := range m.msgs {
-		if x.Role == llm.RoleAssistant {
-			n++
-		}
-	}
+	*m.requests = append(*m.requests, string(m.Serialized()))
 	m.sent = append(m.sent, append([]llm.Message(nil), m.msgs...))
 	if n >= len(m.answers) {
 		return nil, &llm.Error{Kind: llm.KindScriptEnded}
@@ -91,6 +91,7 @@ type scene struct {
 	end      string         // "passed", "unjudged", "open: …", or the error
 	words    string         // that are said to people; "" is not looked at
 	prompts  []string       // what the model was told, somewhere
+	window   int            // tokens; 0 is plenty
 	forms    []string       // of the answers, as far as they had any; nil is not looked at
 }
 
@@ -126,6 +127,8 @@ type stage struct {
 	early *bool           // nil for a run that is not cut
 	asked map[string]bool // questions that wait for an answer
 	forms []string
+
+	requests []string
 
 	c    *contextstore.Context
 	h    *History
@@ -171,8 +174,8 @@ func (s *stage) open() {
 	}
 	s.h, _, err = OpenHistory(s.c, HistoryOptions{File: HistoryFile("", "", s.id), Now: clock, Lazy: true, Warn: func(d Damage) { s.t.Error(d) }})
 	must(s.t, err)
-	s.m = &model{answers: s.sc.answers, forms: &s.forms}
-	w, err := memory.Open(s.c, s.m, memory.Policy{Limit: 10_000_000})
+	s.m = &model{answers: s.sc.answers, forms: &s.forms, requests: &s.requests, given: s.answered}
+	w, err := memory.Open(s.c, s.m, memory.Policy{Limit: cmp.Or(s.sc.window, 10_000_000)})
 	must(s.t, err)
 	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock}
 	s.loop.News = func(context.Context) ([]contextstore.Message, error) { return s.heard(s.sc.comments), nil }
@@ -217,17 +220,25 @@ func (s *stage) close() {
 	must(s.t, s.h.Close())
 }
 
-// heard is what people say now and did not say before.
-func (s *stage) heard(all map[int]string) []contextstore.Message {
-	answers, said := 0, map[string]bool{}
+// answered is how many answers there are on record.
+func (s *stage) answered() (n int) {
 	must(s.t, s.c.Messages(0, func(m contextstore.Message) bool {
 		if m.Role == llm.RoleAssistant {
-			answers++
+			n++
 		}
+		return true
+	}))
+	return n
+}
+
+// heard is what people say now and did not say before.
+func (s *stage) heard(all map[int]string) []contextstore.Message {
+	said := map[string]bool{}
+	must(s.t, s.c.Messages(0, func(m contextstore.Message) bool {
 		said[m.Content] = true
 		return true
 	}))
-	if text := all[answers]; text != "" && !said[text] {
+	if text := all[s.answered()]; text != "" && !said[text] {
 		return []contextstore.Message{{Role: llm.RoleUser, Content: text}}
 	}
 	return nil
@@ -384,6 +395,9 @@ func plans(subtasks ...string) string {
 	return encode(map[string]any{"phase": "planning", "goal_understanding": map[string]any{"main_objective": "All is done", "success_criteria": []string{"it works"}, "constraints": []string{}},
 		"task_decomposition": map[string]any{"reasoning": "r", "subtasks": all}, "action_plan": map[string]any{"execution_order": []string{}, "actions": []string{}}})
 }
+
+// bulk is a call of which there is much to see.
+func bulk(name string) string { return name + strings.Repeat(" and so on", 150) }
 
 // goal is a plan that says more of the goal.
 func goal(plan, fields string) string {

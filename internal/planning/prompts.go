@@ -195,6 +195,20 @@ type WithoutAsk struct {
 // Without tells the model to plan without a tool.
 func (p Prompts) Without(ask WithoutAsk) string { return p.render("without", ask) }
 
+// StateAsk is the plan as it stands.
+type StateAsk struct {
+	Goal        string
+	Criteria    []string
+	Constraints []string
+	Gaps        []string   // what is not known and may not be assumed
+	Current     string     // the subtask at hand, "" for none
+	Owed        AnswerKind // what was asked last, where that is not in view either
+	Open, Ended []string   // subtasks, in their order
+}
+
+// State shows the plan again, where it left the view.
+func (p Prompts) State(ask StateAsk) string { return p.render("state", ask) }
+
 // The budgets that a run can use up.
 const (
 	BudgetTokens = "tokens"
@@ -304,8 +318,8 @@ func (p Prompts) funcs() template.FuncMap {
 }
 
 // shapeOf returns the form of an answer, in a fence.
-func shapeOf(kind string) (string, error) {
-	data, err := promptFiles.ReadFile("prompts/shape/" + kind + ".json")
+func shapeOf(kind any) (string, error) {
+	data, err := promptFiles.ReadFile(fmt.Sprintf("prompts/shape/%s.json", kind))
 	if err != nil {
 		return "", err
 	}

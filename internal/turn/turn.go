@@ -61,6 +61,12 @@ type Loop struct {
 	// before each request. nil where no answer has a form.
 	Form func() json.RawMessage
 
+	// Remind returns what the model must see and does not any more, in at most so
+	// many bytes, "" for nothing: from is the number of the first message in view
+	// behind the beginning. It is asked before each request of a window that was
+	// rewritten; nil where nothing is said again.
+	Remind func(from int64, room int) (kind, text string)
+
 	Scripted   bool // no model is called, so nothing is estimated
 	MaxResults int  // bytes that all results of one answer may take together; 0 for no limit
 
@@ -193,7 +199,7 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 	if err := l.Ledger.Activity(contextstore.Processing, "llm_call"); err != nil {
 		return nil, err
 	}
-	if err := l.Window.Fit(ctx); err != nil {
+	if err := l.fit(ctx); err != nil {
 		return nil, err
 	}
 	for overflows := 0; ; overflows++ {
@@ -202,6 +208,9 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
 			l.Log.Warn("The provider found the request too long; room is made", "error", err)
 			if err := l.Window.Overflowed(ctx); err != nil {
+				return nil, err
+			}
+			if _, err := l.remind(); err != nil {
 				return nil, err
 			}
 			continue
