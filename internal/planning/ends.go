@@ -41,6 +41,10 @@ func (l *Lead) result(text string) (SubtaskResult, error) {
 func (l *Lead) worked(m contextstore.Message) error {
 	s := &l.s
 	r, err := l.result(m.Content)
+	if err != nil && !errors.Is(err, errOther) {
+		l.talked(m)
+	}
+	silent, guard := l.silent(err), s.Guard
 	switch {
 	case err == nil:
 	case errors.Is(err, errOther):
@@ -59,7 +63,11 @@ func (l *Lead) worked(m contextstore.Message) error {
 	default: // it does not say it in our words: its own count
 		r = SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content}
 	}
-	return l.record(m, l.end(r))
+	e := l.end(r)
+	if silent {
+		s.Guard = guard
+	}
+	return l.record(m, e)
 }
 
 // end notes how the subtask at hand ended, and has the model decide about one

@@ -171,6 +171,9 @@ func (l *Lead) interjected(m contextstore.Message, final bool) error {
 		if entries := l.reflect(m); entries != nil {
 			return l.record(m, entries...)
 		}
+		if final {
+			l.talked(m)
+		}
 	case askReplan:
 		return l.decided(m)
 	}

@@ -258,9 +258,13 @@ func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 // all is done.
 func (l *Lead) next() (kind, text string, err error) {
 	s := &l.s
-	switch {
-	case s.Stuck != "":
+	if s.Stuck != "" {
 		return "", "", &StuckError{s.Stuck}
+	}
+	if kind, text, err = l.circled(); kind != "" || err != nil {
+		return kind, text, err
+	}
+	switch {
 	case s.Want != "" && s.Want != askVerify:
 		return l.wanted()
 	case s.Asked != "":

@@ -248,6 +248,16 @@ func scenes() map[string]scene {
 			answers: []answer{say(goal(plans("a", "b<a", "c"), `"constraints":["no new dependency"],"information_gaps":[{"description":"which port"}]`)), say(done("a")), do(bulk("1")), do(bulk("2")), do(bulk("3")), do(bulk("4")), do(bulk("5")), do(bulk("6")), do(bulk("7")), do(bulk("8")), do(bulk("9")), say(done("b")), say(done("c")), say(pass)},
 			asks:    "plan subtask/a subtask/b plan_state plan_state subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed",
 			prompts: []string{"Goal: All is done\n\nAt hand: b: Do b\n\nThe goal is reached when:\n- it works\n\nConstraints:\n- no new dependency\n\nNot known, and not to be assumed:\n- which port\n\nOpen, in this order:\n- b: Do b (after a)\n- c: Do c\n\nEnded, with the results:\n- a (done): a is done\n\nWhat you were asked last left the view, too. When the work on it is done, answer without a tool call:\n\n```json\n{\"phase\": \"execution\""}},
+		"talk in the place of work: nudge, replan, stop": {
+			answers: []answer{say(plans("a", "b", "c")), say("Hm."), say("Well."), say("So."), say("Then."), say("Now."), say(replan(TypeNone, 0, 0.9)), say("Yes."), say("No.")},
+			asks:    "plan subtask/a subtask/a subtask/b subtask/b subtask/c replan subtask/c subtask/c", lines: "plan:a,b,c a=done b=done replan:nothing c=done", end: "the run is stuck: answers came without a call…",
+			prompts: []string{"going round in circles: answers came without a call where work was to be done (3 times)", "Stop and think", "Phase 2: subtask 2 of 3, b."}, forms: []string{"Subtask result", "Subtask result"}},
+		"the same talk, and out of it": {
+			answers: []answer{say(plans("a", "b")), say("Done."), say("Done."), say("Done."), do("1"), say("Done."), say(pass)},
+			asks:    "plan subtask/a subtask/a subtask/b subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed"},
+		"talk is no circle where work is done": {
+			answers: []answer{say(plans("a", "b", "c")), do("1"), say("Done."), say("Done."), do("2"), say("Done."), say("Done."), do("3"), say("Done."), say("Done."), say(pass)},
+			asks:    "plan subtask/a subtask/a subtask/b subtask/b subtask/c subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed"},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
