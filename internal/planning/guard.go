@@ -91,6 +91,7 @@ type Guard struct {
 	Since  int  `json:"since,omitempty"`  // calls since then
 
 	Stage Stage `json:"stage,omitempty"` // reached for what is found now
+	Talk  bool  `json:"talk,omitempty"`  // which is answers without a call
 	Told  int64 `json:"told,omitempty"`  // Turn at that time
 }
 
@@ -228,6 +229,10 @@ func (g *Guard) judge(l GuardLimits) Found {
 	if worst.Stage == StageNone {
 		g.Stage = StageNone // it has ceased
 		return Found{}
+	}
+	// What begins while the other has not ceased is told from its first stage on.
+	if talk := worst.Kind == LoopMonologue || worst.Kind == LoopEcho; talk != g.Talk {
+		g.Stage, g.Talk = StageNone, talk
 	}
 	if worst.Stage <= g.Stage || g.Stage != StageNone && g.Turn <= g.Told {
 		return Found{}

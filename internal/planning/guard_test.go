@@ -139,6 +139,24 @@ func TestGuardWithoutLimitsFindsNothing(t *testing.T) {
 	}
 }
 
+// Calls in circles are told from the first stage on, though talk in circles was
+// told before and has not ceased.
+func TestCirclesAfterTalk(t *testing.T) {
+	t.Parallel()
+	var g Guard
+	talk := story(&g, 1, times(8, act{said: "done"})...)
+	calls := story(&g, 9, times(10, act{tool: "a", result: "1"})...)
+	stages := func(all []string) (s string) {
+		for _, f := range all {
+			s += f[strings.LastIndexByte(f, ' '):]
+		}
+		return s
+	}
+	if stages(talk) != " nudge replan stop" || stages(calls) != " nudge replan stop" {
+		t.Errorf("%q, then %q", talk, calls)
+	}
+}
+
 // The guard is what is persisted of it: a run that is resumed after any answer,
 // and takes that answer once more, finds the same. It stays small, and it comes
 // to a stop whatever is repeated.
