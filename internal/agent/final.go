@@ -28,7 +28,7 @@ const (
 func (r *run) finalSummary(ctx context.Context, ended error) string {
 	facts := r.facts()
 	if told, err := r.tell(ctx, facts, ended); err == nil && told != nil {
-		text := facts + "\n" + told.Text + "\n"
+		text := facts + "\n" + told.Text + "\n" + r.learned()
 		err := r.ledger.AppendFinal(contextstore.Summary{Summary: text, AnsweredBy: told.By, Usage: told.Usage})
 		if err == nil {
 			return text
@@ -37,7 +37,7 @@ func (r *run) finalSummary(ctx context.Context, ended error) string {
 	} else if err != nil {
 		r.log.Warn("The model gives no final summary; it is put together from the records", "error", r.Store.Redact(err.Error()))
 	}
-	return facts + r.lastWords()
+	return facts + r.lastWords() + r.learned()
 }
 
 // tell asks the summarizer's model; nil, nil where it is not to be asked.

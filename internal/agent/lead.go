@@ -146,6 +146,9 @@ func (r *run) proof() planning.Evidence {
 		for _, f := range r.review.Findings {
 			if f.Kind == k {
 				e.Findings = append(e.Findings, r.finding(i18n.English, f))
+				if k == scan.Placeholder {
+					e.Placeholders = append(e.Placeholders, r.finding(i18n.English, f))
+				}
 			}
 		}
 	}

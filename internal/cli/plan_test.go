@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -67,5 +69,32 @@ func TestAnUncertainUnderstandingIsShown(t *testing.T) {
 	}
 	if strings.Contains(ours[0], "sesame") {
 		t.Errorf("what may not be assumed is shown:\n%s", ours[0])
+	}
+}
+
+// What the model says it learned stands in the final summary, which later runs
+// take over.
+func TestLessonsStandInTheFinalSummary(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	w.env = []string{"TORI_PLANNING_ENABLED=true"}
+	write(t, filepath.Join(w.dir, "script.yaml"), `
+- say: '{"phase":"planning","goal_understanding":{"main_objective":"The answer is 42","success_criteria":["it is documented"],"constraints":[]},"task_decomposition":{"reasoning":"r","subtasks":[{"id":"write","description":"Write 42","dependencies":[]}]},"action_plan":{"execution_order":[],"actions":[]}}'
+- calls: [{tool: write_file, args: {path: answer.txt, content: "42\n"}}]
+- say: '{"task_id":"write","status":"done","summary":"answer.txt says 42"} {"phase":"completion","done":true,"comment":"It says 42.","summary":{"goal_achieved":true,"lessons_learned":["the answer stands in answer.txt alone"]}}'
+- say: '{"phase":"verification","verification_passed":true,"criteria":[{"criterion":"it is documented","met":true,"evidence":"README.md:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.9}'
+`)
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	log := w.once()
+	const lesson = `Lessons that the model drew:\n- the answer stands in answer.txt alone`
+	all := ""
+	files, err := filepath.Glob(filepath.Join(w.dir, "base", "completed", "*", "summaries.jsonl"))
+	for _, f := range files {
+		raw, rerr := os.ReadFile(f)
+		all, err = all+string(raw), errors.Join(err, rerr)
+	}
+	if err != nil || !strings.Contains(all, lesson) {
+		t.Errorf("%v: %s\n%s", err, all, log)
 	}
 }

@@ -31,6 +31,9 @@ func (l *Lead) result(text string) (SubtaskResult, error) {
 			r.Status = Failed
 		}
 	}
+	if l.drawn = nil; done && c.Summary != nil {
+		l.drawn = lessonsOf(c.Summary.Lessons)
+	}
 	if r.ID = s.Current; done && l.left() == 1 {
 		s.Said = c.words()
 	}
@@ -89,7 +92,8 @@ func (l *Lead) end(r SubtaskResult) Entry {
 			s.Want, s.Where, s.Why = askReplan, r.ID, fmt.Sprintf("subtask %s ended as %s: %s", r.ID, r.Status, r.Summary)
 		}
 	}
-	return Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}}
+	l.learn(l.drawn)
+	return Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: l.drawn}}
 }
 
 // words are what a completion tells people.

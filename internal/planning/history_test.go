@@ -102,6 +102,8 @@ func TestLinesOfAHistory(t *testing.T) {
 		{Seq: 11, Answer: &Answer{ID: "q1", By: "ken", Text: "this"}},
 		{Seq: 11, Assumption: &Assumption{ID: "i1", Value: "x"}},
 		{Seq: 13, Verification: &Verification{Phase: PhaseVerification, Issues: []string{"open"}, Placeholder: PlaceholderReport{Locations: []string{}}}},
+		{Seq: 15, Subtask: &SubtaskRecord{ID: "task_2", Status: "done", Summary: "s", Lessons: []string{"not again"}}},
+		{Seq: 15, Scan: &ScanRecord{Placeholders: []string{"a.go:1: TODO"}}},
 		{Checkpoint: json.RawMessage(`{"actions": 3}`)},
 	}
 	record(t, h, len(entries), entries...)
@@ -124,6 +126,8 @@ func TestLinesOfAHistory(t *testing.T) {
 		head("answer") + `"question_id":"q1","by":"ken","answer":"this","seq":11}`,
 		head("assumption") + `"assumption":{"info_id":"i1","assumed_value":"x"},"seq":11}`,
 		head("verification") + `"verification_result":{"phase":"verification","verification_passed":false,"issues_found":["open"],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0},"seq":13}`,
+		head("subtask") + `"task_id":"task_2","status":"done","summary":"s","lessons_learned":["not again"],"seq":15}`,
+		head("scan") + `"placeholders_found":["a.go:1: TODO"],"seq":15}`,
 		head("checkpoint") + `"state":{"actions":3}}`,
 	}
 	if lines := strings.Split(strings.TrimSpace(string(got)), "\n"); !slices.Equal(lines, want) {
@@ -138,7 +142,7 @@ func TestLinesOfAHistory(t *testing.T) {
 	i := 0
 	must(t, h.Each(func(e Entry) bool {
 		in := entries[i]
-		if in.Subtask != nil {
+		if in.Subtask != nil && in.Subtask.ID == "task_1" {
 			in.Subtask.Summary = "uses [SECRET]"
 		}
 		if in.Checkpoint != nil {

@@ -75,6 +75,7 @@ type Lead struct {
 	plan  *Plan
 	order []string
 	calls map[string]contextstore.ToolCall // of the last answer
+	drawn []string                         // lessons of the last answer
 	wrong *ContractError                   // why the last answer could not be used
 }
 
@@ -127,6 +128,8 @@ type state struct {
 	Where string `json:"where,omitempty"` // the subtask that a decision is about
 	Stuck string `json:"stuck,omitempty"` // the run has to end
 	Said  string `json:"said,omitempty"`  // the model's last words to people
+
+	Lessons []string `json:"lessons,omitempty"` // that the model draws from the run
 }
 
 // The ends of a subtask.

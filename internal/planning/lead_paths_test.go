@@ -258,6 +258,12 @@ func scenes() map[string]scene {
 		"talk is no circle where work is done": {
 			answers: []answer{say(plans("a", "b", "c")), do("1"), say("Done."), say("Done."), do("2"), say("Done."), say("Done."), do("3"), say("Done."), say("Done."), say(pass)},
 			asks:    "plan subtask/a subtask/a subtask/b subtask/b subtask/c subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed"},
+		"lessons of the completion, and what a scan finds": {
+			scan: []string{"a.go:1:TODO"},
+			answers: []answer{say(plans("a", "b")), say(`{"done":true,"summary":{"goal_achieved":true,"lessons_learned":["early"]}}`),
+				say(done("b") + `{"phase":"completion","done":true,"comment":"All done.","summary":{"goal_achieved":true,"lessons_learned":["use-make"," ","use-make"]}}`), say(fail("Mend it")), say(done("verification_fix_3")), say(pass)},
+			asks:  "plan subtask/a subtask/b verify subtask/verification_fix_3 verify",
+			lines: "plan:a,b a=done+early b=done+use-make scan:a.go:1:TODO verification:false revision:a,b,verification_fix_3 verification_fix_3=done scan:a.go:1:TODO verification:true", end: "passed", words: "All done."},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},

@@ -91,6 +91,7 @@ type scene struct {
 	end      string         // "passed", "unjudged", "open: …", or the error
 	words    string         // that are said to people; "" is not looked at
 	prompts  []string       // what the model was told, somewhere
+	scan     []string       // placeholders that it finds
 	window   int            // tokens; 0 is plenty
 	forms    []string       // of the answers, as far as they had any; nil is not looked at
 }
@@ -297,7 +298,7 @@ func (s *stage) work() (string, error) {
 			}
 			continue
 		}
-		r, err := s.lead.Verify(ctx, Evidence{})
+		r, err := s.lead.Verify(ctx, Evidence{Placeholders: s.sc.scan})
 		switch {
 		case err != nil:
 			return "", err
@@ -358,7 +359,9 @@ func (s *stage) entries() (all []string, short []string) {
 		case e.Reflection != nil:
 			short = append(short, "reflection:"+e.Reflection.Judged.Status)
 		case e.Subtask != nil:
-			short = append(short, e.Subtask.ID+"="+e.Subtask.Status)
+			short = append(short, strings.Join(append([]string{e.Subtask.ID + "=" + e.Subtask.Status}, e.Subtask.Lessons...), "+"))
+		case e.Scan != nil:
+			short = append(short, "scan:"+strings.Join(e.Scan.Placeholders, ","))
 		case e.Replan != nil:
 			short = append(short, "replan:"+string(e.Replan.Do))
 		case e.Verification != nil:

@@ -67,6 +67,7 @@ func (p *Past) forPlan() (all []string) {
 		}
 	}
 	add("worked: ", p.worked(), shownAdvice)
+	add("lesson: ", p.lessons(), shownAdvice)
 	add("dependency: ", p.dependencies(), shownAdvice)
 	add("complexity: ", p.complexities(), shownAdvice)
 	add("avoid: ", p.failed(), shownAdvice)

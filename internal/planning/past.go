@@ -31,6 +31,7 @@ type Inheritance struct {
 type Past struct {
 	Runs     []PastRun   `json:"runs,omitempty"`     // that planned, the latest first
 	Verified []PastRound `json:"verified,omitempty"` // of all runs of the task, the latest first
+	Scanned  []string    `json:"scanned,omitempty"`  // placeholders that a scan found in them
 	Patterns bool        `json:"patterns,omitempty"`
 
 	// Commit is where the work of the latest of Runs ended, Held whether the work
@@ -52,6 +53,7 @@ type PastRun struct {
 	Changes  []PastChange      `json:"changes,omitempty"`  // of the plan, and what was found about it, the oldest first
 	Uses     []PastUse         `json:"uses,omitempty"`     // of tools, each kind once, the latest last
 	Totals   []PastTotal       `json:"totals,omitempty"`   // by tool
+	Lessons  []string          `json:"lessons,omitempty"`  // that the model drew at its end
 }
 
 // PastSubtask is a subtask of an earlier plan and what became of it.
@@ -120,6 +122,9 @@ func ReadPast(ctx context.Context, runs []memory.Ancestor, o Inheritance) (p *Pa
 			p.Verified = append(p.Verified, r.rounds[:min(len(r.rounds), pastRounds-len(p.Verified))]...)
 			took = len(r.rounds) > 0
 		}
+		if o.Verifications && len(r.scanned) > 0 {
+			p.Scanned, took = append(p.Scanned, r.scanned[:min(len(r.scanned), pastRounds-min(len(p.Scanned), pastRounds))]...), true
+		}
 		if (o.Plans || o.Reflections) && r.plan != nil && len(p.Runs) < o.MaxPlans {
 			if err := r.finish(ctx); err != nil {
 				warn(err)
@@ -149,6 +154,7 @@ type pastReader struct {
 	ends    []pastEnd         // of subtasks, in time
 	pending []int             // changes since the last end of a subtask
 	rounds  []PastRound
+	scanned []string
 }
 
 type pastEnd struct {
@@ -181,12 +187,21 @@ func (r *pastReader) take(e Entry) {
 		r.changed(PastChange{Kind: RecordReplan, Why: r.text(d.Reasoning), Issues: r.texts(d.Issues), Did: r.text(strings.Join(append([]string{string(e.Replan.Do)}, d.Recommended...), "; "))})
 	case e.Verification != nil:
 		r.verified(e.Verification)
+	case e.Scan != nil:
+		for _, s := range r.texts(e.Scan.Placeholders) {
+			r.scanned = appendNew(r.scanned, s)
+		}
 	}
 }
 
 func (r *pastReader) ended(e Entry) {
 	if len(r.ends) < 4*pastSubtasks {
 		r.ends = append(r.ends, pastEnd{e.Timestamp, *e.Subtask})
+	}
+	for _, s := range r.texts(e.Subtask.Lessons) {
+		if r.o.Reflections && len(r.run.Lessons) < pastList {
+			r.run.Lessons = appendNew(r.run.Lessons, s)
+		}
 	}
 	if e.Subtask.Status == Done {
 		for _, i := range r.pending {

@@ -134,7 +134,7 @@ func (p *Past) doneText() string {
 // verifiedText is the section on verifications.
 func (p *Past) verifiedText() string {
 	if len(p.Verified) == 0 {
-		return ""
+		return section("Verification History", listed("Placeholders were found at", p.places(), shownIssues))
 	}
 	runs := map[string]bool{}
 	for _, v := range p.Verified {
@@ -158,6 +158,7 @@ func (p *Past) verifiedText() string {
 func (p *Past) adviceText() string {
 	lines := listed("Use first what worked", p.worked(), shownAdvice)
 	lines = append(lines, listed("Avoid what is known to fail", append(p.failed(), p.missed()...), shownAdvice)...)
+	lines = append(lines, listed("Lessons learned", p.lessons(), shownAdvice)...)
 	open, _ := p.issues()
 	if len(p.Runs) > 0 {
 		for _, s := range p.Runs[0].Subtasks {
@@ -336,6 +337,19 @@ func (p *Past) criteria() (all []string) {
 func (p *Past) places() (all []string) {
 	for _, v := range p.Verified {
 		for _, s := range v.Places {
+			all = appendNew(all, s)
+		}
+	}
+	for _, s := range p.Scanned {
+		all = appendNew(all, s)
+	}
+	return all
+}
+
+// lessons are what earlier runs said they learned.
+func (p *Past) lessons() (all []string) {
+	for _, r := range p.Runs {
+		for _, s := range r.Lessons {
 			all = appendNew(all, s)
 		}
 	}

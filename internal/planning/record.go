@@ -24,6 +24,7 @@ const (
 	RecordQuestion   = "question"
 	RecordAnswer     = "answer"
 	RecordAssumption = "assumption"
+	RecordScan       = "scan"
 	RecordCheckpoint = "checkpoint"
 )
 
@@ -46,6 +47,7 @@ type Entry struct {
 	Question     *Question
 	Answer       *Answer
 	Assumption   *Assumption
+	Scan         *ScanRecord
 	Checkpoint   json.RawMessage // what the coordinator wants to find again, an object
 
 	// Raw is the line as it was read; it is valid as long as the entry is.
@@ -78,6 +80,13 @@ type SubtaskRecord struct {
 	ID      string `json:"task_id"`
 	Status  string `json:"status"` // started, or that of a SubtaskResult
 	Summary string `json:"summary"`
+
+	Lessons []string `json:"lessons_learned,omitempty"` // of the completion that came with it
+}
+
+// ScanRecord is what a scan of the change found that the model is not asked about.
+type ScanRecord struct {
+	Placeholders []string `json:"placeholders_found"` // where, and the line
 }
 
 // Question is something that people were asked.
@@ -127,6 +136,7 @@ func (e *Entry) payload() (kind string, v any, err error) {
 	set(RecordQuestion, e.Question, e.Question != nil)
 	set(RecordAnswer, e.Answer, e.Answer != nil)
 	set(RecordAssumption, assumed{e.Assumption}, e.Assumption != nil)
+	set(RecordScan, e.Scan, e.Scan != nil)
 	set(RecordCheckpoint, struct {
 		State json.RawMessage `json:"state"`
 	}{e.Checkpoint}, e.Checkpoint != nil)
@@ -243,6 +253,8 @@ func (e *Entry) read(f fields) (err error) {
 		e.Answer, err = decode[Answer](whole)
 	case RecordAssumption:
 		e.Assumption, err = decode[Assumption](f["assumption"])
+	case RecordScan:
+		e.Scan, err = decode[ScanRecord](whole)
 	case RecordCheckpoint:
 		e.Checkpoint = f["state"]
 	}

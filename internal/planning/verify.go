@@ -15,6 +15,8 @@ type Evidence struct {
 	Checks   []CheckEvidence
 	Changed  []string // files
 	Findings []string // of the scan of the change
+
+	Placeholders []string // of Findings, those of work that was not done
 }
 
 // Result is what a verification comes to.
@@ -28,6 +30,9 @@ type Result struct {
 // checks have passed. The errors are those of turn.Loop.
 func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 	s := &l.s
+	if err := l.noteScan(e); err != nil {
+		return Result{}, err
+	}
 	for l.settings.Verify && !s.Judged && (s.Asked == askVerify || s.Rounds < l.settings.MaxRounds) {
 		if s.Asked != askVerify {
 			if err := l.loop.Ask(ctx, askVerify, l.verification(e)); err != nil {
