@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -13,6 +14,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
+	"toritsugi/internal/planning"
 )
 
 // place is where contexts are looked for.
@@ -49,6 +51,7 @@ type showCmd struct {
 	Summaries bool   `help:"${summaries_help}"`
 	Tools     bool   `help:"${tools_help}"`
 	Effects   bool   `help:"${effects_help}"`
+	Plan      bool   `help:"${plan_help}"`
 	Last      int    `default:"-1" placeholder:"N" help:"${last_help}"`
 	JSON      bool   `name:"json" help:"${json_help}"`
 	place     `embed:""`
@@ -64,9 +67,25 @@ func (s showCmd) Run(c *console) error {
 	if err != nil {
 		return usage(err)
 	}
-	opt := ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Effects: s.Effects, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now(), Stale: s.stale(c)}
+	opt := ops.ShowOptions{Messages: s.Messages, Summaries: s.Summaries, Tools: s.Tools, Effects: s.Effects, Plan: s.Plan, Last: s.Last, JSON: s.JSON, Lang: c.lang, Now: time.Now(), Stale: s.stale(c)}
+	if s.Plan {
+		opt.History = s.history(c, base, v.Metadata.UUID)
+	}
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: opt.What()})
 	return ops.Show(c.out, v, opt)
+}
+
+// history is where the planning history of a run lies. A configuration that
+// cannot be read is no reason not to look where it lies by default.
+func (p place) history(c *console, base, uuid string) string {
+	directory := ""
+	if cfg, err := app.LoadConfig(p.Config, c.getenv); err == nil {
+		directory = cfg.Planning.History.Directory
+	}
+	if whole, err := filepath.Abs(base); err == nil {
+		base = whole
+	}
+	return planning.HistoryFile(base, directory, uuid)
 }
 
 // width is the columns of the terminal that w is, or plenty where it is none.

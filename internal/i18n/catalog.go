@@ -18,6 +18,7 @@ var catalog = join(
 	githubTexts,
 	hostedTexts,
 	effectsTexts,
+	planViewTexts,
 	evalTexts,
 	imageTexts,
 	inheritTexts,

@@ -142,7 +142,7 @@ func (o ShowOptions) What() string {
 	for _, log := range []struct {
 		shown bool
 		name  string
-	}{{o.Messages, "messages"}, {o.Summaries, "summaries"}, {o.Tools, "tools"}, {o.Effects, "effects"}} {
+	}{{o.Messages, "messages"}, {o.Summaries, "summaries"}, {o.Tools, "tools"}, {o.Effects, "effects"}, {o.Plan, "plan"}} {
 		if log.shown {
 			what += "," + log.name
 		}

@@ -23,7 +23,9 @@ type ShowOptions struct {
 	Summaries bool
 	Tools     bool
 	Effects   bool // what left the house or was refused, with the reason
-	Last      int  // lines of each log; -1 for the default: 10 in the overview, else all
+	Plan      bool
+	History   string // planning.HistoryFile's answer for the run
+	Last      int    // lines of each log; -1 for the default: 10 in the overview, else all
 	JSON      bool
 	Lang      i18n.Lang
 	Now       time.Time
@@ -37,6 +39,11 @@ const overviewLines = 10
 func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 	out := &printer{w: w}
 	last := o.Last
+	if o.Plan {
+		if err := plan(out, v, o); err != nil || !o.Messages && !o.Summaries && !o.Tools && !o.Effects {
+			return err
+		}
+	}
 	if !o.Messages && !o.Summaries && !o.Tools && !o.Effects {
 		if last < 0 {
 			last = overviewLines

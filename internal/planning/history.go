@@ -160,26 +160,6 @@ func (h *History) LastSeq() int64 {
 	return h.last
 }
 
-// LatestPlan is the plan in force, nil where there is none: that of the latest
-// plan or revision that has one. Source: plan §2.2 get_latest_plan.
-func (h *History) LatestPlan() (*Plan, error) {
-	e, err := h.Latest(func(e *Entry) bool { return e.plan() != nil })
-	if e == nil {
-		return nil, err
-	}
-	return e.plan(), nil
-}
-
-// LatestCounts are those of the latest decision about a replanning; none have
-// been made where there is none.
-func (h *History) LatestCounts() (Counts, error) {
-	e, err := h.Latest(func(e *Entry) bool { return e.Replan != nil })
-	if e == nil {
-		return Counts{}, err
-	}
-	return e.Replan.Counts, nil
-}
-
 // Latest is the last entry that is wanted, nil where there is none. It reads
 // back from the end.
 func (h *History) Latest(want func(*Entry) bool) (found *Entry, err error) {
@@ -193,36 +173,6 @@ func (h *History) Latest(want func(*Entry) bool) (found *Entry, err error) {
 		return nil, fmt.Errorf("planning history of %s: %w", h.meta.UUID, err)
 	}
 	return found, nil
-}
-
-// MaxRevisions bounds what RevisionHistory holds in memory; the limits of a run
-// are far lower.
-const MaxRevisions = 100
-
-// RevisionHistory are the revisions so far, oldest first, of more than
-// MaxRevisions the latest. Source: plan §2.2 get_revision_history.
-func (h *History) RevisionHistory() ([]Entry, error) {
-	return h.Tail(MaxRevisions, func(e *Entry) bool { return e.Revision != nil })
-}
-
-// Tail returns the last n entries that are wanted, oldest of them first; a nil
-// want wants all. It reads no further back than it must.
-func (h *History) Tail(n int, want func(*Entry) bool) ([]Entry, error) {
-	var all []Entry
-	if n <= 0 {
-		return nil, nil
-	}
-	err := h.j.Back(func(line []byte) bool {
-		if e, ok := h.decode(line, 0, 0); ok && (want == nil || want(&e)) {
-			all = append(all, e)
-		}
-		return len(all) < n
-	})
-	if err != nil {
-		return nil, fmt.Errorf("planning history of %s: %w", h.meta.UUID, err)
-	}
-	slices.Reverse(all)
-	return all, nil
 }
 
 // Each calls f for every entry, oldest first, until f returns false. Damaged
@@ -278,16 +228,4 @@ func ReadHistory(ctx context.Context, dir, file string, f func(Entry) bool, warn
 		return fmt.Errorf("planning history: %w", err)
 	}
 	return nil
-}
-
-// LatestPlanOf is the plan that was in force when a run ended, nil where it had
-// none; see ReadHistory.
-func LatestPlanOf(ctx context.Context, dir, file string, warn func(Damage)) (latest *Plan, err error) {
-	err = ReadHistory(ctx, dir, file, func(e Entry) bool {
-		if p := e.plan(); p != nil {
-			latest = p
-		}
-		return true
-	}, warn)
-	return latest, err
 }

@@ -212,51 +212,6 @@ func TestRecordingIsIdempotent(t *testing.T) {
 	}
 }
 
-func TestLatestPlanAndRevisions(t *testing.T) {
-	t.Parallel()
-	h := history(t, begin(t, ledger(t, t.TempDir(), &disk.FS{})), nil)
-	ids := func() (ids []string) {
-		p, err := h.LatestPlan()
-		must(t, err)
-		if p == nil {
-			return nil
-		}
-		for _, s := range p.Decomposition.Subtasks {
-			ids = append(ids, s.ID)
-		}
-		return ids
-	}
-	if ids() != nil {
-		t.Error("a plan of nothing")
-	}
-	if c, err := h.LatestCounts(); err != nil || !reflect.DeepEqual(c, Counts{}) {
-		t.Errorf("%+v %v", c, err)
-	}
-	record(t, h, 1, Entry{Seq: 1, Plan: plan("a")})
-	record(t, h, 1, Entry{Seq: 2, Revision: &Revision{Reason: "1", Plan: plan("a", "b")}})
-	record(t, h, 1, Entry{Seq: 3, Revision: &Revision{Reason: "2", Plan: plan()}}) // a plan of nothing is none
-	record(t, h, 1, Entry{Seq: 4, Revision: &Revision{Reason: "3"}})
-	record(t, h, 2, Entry{Seq: 5, Replan: &ReplanRecord{Counts: Counts{Total: 1}}}, Entry{Seq: 6, Replan: &ReplanRecord{Counts: Counts{Total: 2, Retries: map[string]int{"a": 1}}}})
-	record(t, h, 1, Entry{Seq: 7, Reflection: &Reflection{}})
-	if got := ids(); !slices.Equal(got, []string{"a", "b"}) {
-		t.Errorf("%q", got)
-	}
-	if c, err := h.LatestCounts(); err != nil || c.Total != 2 || c.Retries["a"] != 1 {
-		t.Errorf("%+v %v", c, err)
-	}
-	all, err := h.RevisionHistory()
-	var reasons []string
-	for _, e := range all {
-		reasons = append(reasons, e.Revision.Reason)
-	}
-	if err != nil || !slices.Equal(reasons, []string{"1", "2", "3"}) {
-		t.Errorf("%q %v", reasons, err)
-	}
-	if last, err := h.Tail(2, nil); err != nil || len(last) != 2 || last[0].Seq != 6 || last[1].Seq != 7 {
-		t.Errorf("%+v %v", last, err)
-	}
-}
-
 // What opening, recording and looking back costs does not grow with the history.
 func TestALongHistory(t *testing.T) {
 	t.Parallel()
@@ -281,8 +236,8 @@ func TestALongHistory(t *testing.T) {
 	if n := len(h.seen); n != openLines {
 		t.Errorf("%d entries are kept", n)
 	}
-	if last, err := h.Tail(3, nil); err != nil || len(last) != 3 || last[2].Seq != 2*openLines+4 {
-		t.Errorf("%d entries: %v", len(last), err)
+	if last, err := h.Latest(func(*Entry) bool { return true }); err != nil || last == nil || last.Seq != 2*openLines+4 {
+		t.Errorf("%+v: %v", last, err)
 	}
 }
 
@@ -321,7 +276,8 @@ func TestADamagedHistory(t *testing.T) {
 	record(t, h, 1, Entry{Seq: 3, Reflection: &Reflection{}})
 	kinds = nil
 	must(t, h.Each(func(e Entry) bool { kinds = append(kinds, e.Type); return true }))
-	if p, err := h.LatestPlan(); err != nil || p.Decomposition.Subtasks[0].ID != "b" || !slices.Equal(kinds, []string{"plan", "later", "plan", "reflection"}) {
+	a, err := ReadAccount(t.Context(), c.Dir(), HistoryFile("", "", c.UUID()), nil)
+	if err != nil || a.Subtasks[0].ID != "b" || !slices.Equal(kinds, []string{"plan", "later", "plan", "reflection"}) {
 		t.Errorf("%q %v", kinds, err)
 	}
 }
@@ -369,13 +325,13 @@ func TestAnAncestorsHistory(t *testing.T) {
 		if e := all[5]; e.Verification.Placeholder.Count != 1 {
 			t.Errorf("%+v", e.Verification)
 		}
-		p, err := LatestPlanOf(t.Context(), dir, HistoryFile("", "", "u"), nil)
-		if err != nil || len(p.Actions.Actions) != 1 || p.Actions.Actions[0].Tool != "u" {
-			t.Errorf("%+v %v", p, err)
+		a, err := ReadAccount(t.Context(), dir, HistoryFile("", "", "u"), nil)
+		if p := a.Plan; err != nil || len(p.Actions.Actions) != 1 || p.Actions.Actions[0].Tool != "u" {
+			t.Errorf("%+v %v", a, err)
 		}
 	}
-	if p, err := LatestPlanOf(t.Context(), t.TempDir(), HistoryFile("", "", "u"), nil); p != nil || err != nil {
-		t.Errorf("of a run that never planned: %v %v", p, err)
+	if a, err := ReadAccount(t.Context(), t.TempDir(), HistoryFile("", "", "u"), nil); a.Plan != nil || err != nil {
+		t.Errorf("of a run that never planned: %v %v", a, err)
 	}
 	if err := ReadHistory(t.Context(), filepath.Join(t.TempDir(), "gone"), HistoryFile("", "", "u"), nil, nil); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("of a run that is gone: %v", err)
@@ -401,8 +357,8 @@ func TestWhereAHistoryLies(t *testing.T) {
 		must(t, h.Close())
 		v, err := contextstore.Find(base, c.UUID(), contextstore.Viewer{Admin: true})
 		must(t, err)
-		if p, err := LatestPlanOf(t.Context(), v.Dir, file, nil); err != nil || p == nil || p.Decomposition.Subtasks[0].ID != "a" {
-			t.Errorf("%q: %+v %v", directory, p, err)
+		if a, err := ReadAccount(t.Context(), v.Dir, file, nil); err != nil || a.Plan == nil || a.Subtasks[0].ID != "a" {
+			t.Errorf("%q: %+v %v", directory, a, err)
 		}
 		must(t, s.Close())
 		o := contextstore.CheckOptions{}

@@ -1,0 +1,17 @@
+package i18n
+
+// planViewTexts are the words of tori show --plan.
+var planViewTexts = map[string]text{
+	"cli.help.plan":          {"The latest plan with what became of it, its revisions, and the verifications.", "最新の計画とその結果、改訂の履歴、検証。"},
+	"ops.plan_none":          {"No plan leads this run.", "この実行に計画はありません。"},
+	"ops.plan_goal":          {"Goal", "目標"},
+	"ops.plan_criteria":      {"Success criteria", "達成条件"},
+	"ops.plan_constraints":   {"Constraints", "制約"},
+	"ops.plan_assumed":       {"Assumed", "仮定"},
+	"ops.plan_unknown":       {"Not known", "不明"},
+	"ops.plan_subtasks":      {"Subtasks", "サブタスク"},
+	"ops.plan_revisions":     {"Revisions", "改訂"},
+	"ops.plan_verifications": {"Verifications", "検証"},
+	"ops.plan_passed":        {"passed", "合格"},
+	"ops.plan_not_passed":    {"not passed", "不合格"},
+}

@@ -1,0 +1,114 @@
+package ops
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/planning"
+)
+
+// marks tick a subtask by what became of it.
+var marks = map[string]string{planning.Done: "[x]", planning.Failed: "[!]", planning.Blocked: "[!]", planning.Skipped: "[-]", "": "[ ]"}
+
+// plan prints the latest plan of a run with what became of it, how it was
+// changed, and how the result was judged (plan §2.2).
+func plan(p *printer, v contextstore.View, o ShowOptions) error {
+	var damaged []planning.Damage
+	a, err := planning.ReadAccount(context.Background(), v.Dir, o.History, func(d planning.Damage) { damaged = append(damaged, d) })
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		b, err := json.Marshal(a)
+		if err != nil {
+			return fmt.Errorf("the plan of %s: %w", v.Metadata.UUID, err)
+		}
+		p.printf("%s\n", b)
+		return p.err
+	}
+	for _, d := range damaged {
+		p.printf("%s\n", clean(d.String()))
+	}
+	if a.Plan == nil {
+		p.printf("%s\n", o.Lang.T("ops.plan_none"))
+		return p.err
+	}
+	g := a.Plan.Goal
+	p.printf("%s: %s\n", o.Lang.T("ops.plan_goal"), clean(g.MainObjective))
+	p.lines(o.Lang.T("ops.plan_criteria"), g.SuccessCriteria)
+	p.lines(o.Lang.T("ops.plan_constraints"), g.Constraints)
+	var assumed, unknown []string
+	for _, s := range g.Assumptions {
+		assumed = append(assumed, s.Value)
+	}
+	for _, s := range g.Gaps {
+		unknown = append(unknown, s.Description)
+	}
+	p.lines(o.Lang.T("ops.plan_assumed"), assumed)
+	p.lines(o.Lang.T("ops.plan_unknown"), unknown)
+	p.printf("\n%s:\n", o.Lang.T("ops.plan_subtasks"))
+	for _, s := range a.Subtasks {
+		t, _ := a.Plan.Subtask(s.ID)
+		mark, known := marks[s.Status]
+		if !known {
+			mark = "[?]"
+		}
+		p.printf("  %s %s: %s\n", mark, clean(s.ID), clean(t.Description))
+		if s.Status != "" {
+			p.printf("      %s\n", strings.TrimSuffix(clean(s.Status+": "+s.Summary), ":"))
+		}
+	}
+	revisions(p, a.Revisions, o)
+	verifications(p, a.Verifications, o)
+	return p.err
+}
+
+// lines prints a list below a word; nothing where there is none.
+func (p *printer) lines(head string, all []string) {
+	if len(all) == 0 {
+		return
+	}
+	p.printf("%s:\n", head)
+	for _, s := range all {
+		p.printf("  - %s\n", clean(s))
+	}
+}
+
+func revisions(p *printer, all []planning.Entry, o ShowOptions) {
+	p.printf("\n%s: %d\n", o.Lang.T("ops.plan_revisions"), len(all))
+	for _, e := range all {
+		p.printf("  %s  %s\n", stamp(e.Timestamp), clean(e.Revision.Reason))
+		for _, c := range e.Revision.Changes {
+			id := c.ID
+			if c.Subtask != nil && id == "" {
+				id = c.Subtask.ID
+			}
+			p.printf("    %s\n", clean(c.Type+" "+id+" "+c.Details))
+		}
+	}
+}
+
+func verifications(p *printer, all []planning.Entry, o ShowOptions) {
+	p.printf("\n%s: %d\n", o.Lang.T("ops.plan_verifications"), len(all))
+	for _, e := range all {
+		v := e.Verification
+		end := o.Lang.T("ops.plan_not_passed")
+		if v.Passed {
+			end = o.Lang.T("ops.plan_passed")
+		}
+		p.printf("  %s  %s\n", stamp(e.Timestamp), end)
+		for _, c := range v.Criteria {
+			mark := "[ ]"
+			if c.Met {
+				mark = "[x]"
+			}
+			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(c.Criterion+" — "+c.Evidence), " —"))
+		}
+		for _, s := range v.Issues {
+			p.printf("    ! %s\n", clean(s))
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package planning
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+)
+
+// Account is what a planning history says of a run as a whole.
+type Account struct {
+	Plan          *Plan           `json:"plan"`          // the latest one, revisions taken in; nil where there is none
+	Subtasks      []SubtaskRecord `json:"subtasks"`      // of it, in their order, with what became of each; a Status of "" is open
+	Revisions     []Entry         `json:"revisions"`     // oldest first, of more than MaxRevisions the latest
+	Verifications []Entry         `json:"verifications"` // rounds, likewise
+}
+
+// MaxRevisions bounds what an Account holds of revisions and of verifications; the
+// limits of a run are far lower.
+const MaxRevisions = 100
+
+// ReadAccount reads the planning history of a run once, from its beginning; see
+// ReadHistory. Source: plan §2.2 get_latest_plan, get_revision_history.
+func ReadAccount(ctx context.Context, dir, file string, warn func(Damage)) (Account, error) {
+	a := Account{Subtasks: []SubtaskRecord{}, Revisions: []Entry{}, Verifications: []Entry{}}
+	ends := map[string]SubtaskRecord{}
+	var now struct{ Ends map[string]string }
+	known := false // what ended is told by a state; what was tried again has not
+	latest := func(all []Entry, e Entry) []Entry {
+		if len(all) == MaxRevisions {
+			all = slices.Delete(all, 0, 1)
+		}
+		return append(all, e)
+	}
+	err := ReadHistory(ctx, dir, file, func(e Entry) bool {
+		if p := e.plan(); p != nil {
+			a.Plan = p
+		}
+		switch {
+		case e.Revision != nil:
+			a.Revisions = latest(a.Revisions, e)
+		case e.Verification != nil:
+			a.Verifications = latest(a.Verifications, e)
+		case e.Subtask != nil:
+			ends[e.Subtask.ID] = *e.Subtask
+		case e.Checkpoint != nil:
+			now = struct{ Ends map[string]string }{}
+			known = json.Unmarshal(e.Checkpoint, &now) == nil
+		}
+		return true
+	}, warn)
+	if a.Plan == nil {
+		return a, err
+	}
+	for _, id := range a.Plan.Order() {
+		end := ends[id]
+		if known && now.Ends[id] != end.Status || end.Status == "started" {
+			end = SubtaskRecord{Status: now.Ends[id]}
+		}
+		end.ID = id
+		a.Subtasks = append(a.Subtasks, end)
+	}
+	return a, err
+}
