@@ -1,6 +1,7 @@
 // Command bench measures what a turn of tori costs beside the least that a turn
 // can cost, in one run and on one disk, against a server without a model; then
-// the clients of models beside bare net/http, clones and snapshots of workspaces,
+// the same led by a plan beside itself without, the clients of models beside bare
+// net/http, clones and snapshots of workspaces,
 // and the ledger with a long history beside the naive way. It prints the figures
 // with their budgets and judges nothing by its exit code: it fails only where a
 // run does.
@@ -72,7 +73,7 @@ func run(args []string) error {
 		return err
 	}
 	defer b.remove()
-	v := &results{pairs: map[int]pair{}, disk: fileSystem(b.dir)}
+	v := &results{pairs: map[int]pair{}, planned: map[int]sample{}, disk: fileSystem(b.dir)}
 	var failed []error
 	if o.tori != "" {
 		failed = append(failed, b.all(ctx, v, o.turns, o.runs, o.window))
@@ -245,7 +246,8 @@ func (b *bench) all(ctx context.Context, v *results, turns []int, runs int, wind
 		}
 	}
 	floors, toris := make([][]sample, len(plans)), make([][]sample, len(plans))
-	failed := make([]error, len(plans))
+	planned := map[int][]sample{}
+	failed, ledFailed := make([]error, len(plans)), error(nil)
 	for k := range runs {
 		costs, err := syncCosts(b.dir, max(1, syncSamples/runs))
 		if err != nil {
@@ -258,6 +260,9 @@ func (b *bench) all(ctx context.Context, v *results, turns []int, runs int, wind
 			}
 			note("round %d of %d: %d turns, context of %d tokens", k+1, runs, p.turns, p.context)
 			failed[i] = b.once(ctx, p, k%2 == 1, &floors[i], &toris[i])
+			if failed[i] == nil && ledFailed == nil && p.context == largeContext && slices.Contains(plannedTurns, p.turns) {
+				ledFailed = b.led(ctx, p, planned)
+			}
 			if ctx.Err() != nil {
 				return failed[i]
 			}
@@ -284,11 +289,14 @@ func (b *bench) all(ctx context.Context, v *results, turns []int, runs int, wind
 		case p.context == largeContext:
 			v.turns = append(v.turns, p.turns)
 			v.pairs[p.turns] = m
+			if all := planned[p.turns]; len(all) > 0 {
+				v.planned[p.turns] = medians(all)
+			}
 		default:
 			v.small = append(v.small, m)
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(append(failed, ledFailed)...)
 }
 
 // once makes one run of each side, tori first where swapped.

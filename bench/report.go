@@ -10,14 +10,15 @@ import (
 
 // results is everything that was measured; the report is made of it alone.
 type results struct {
-	disk  string // where, and which file system
-	syncs []time.Duration
-	start pair         // runs without a turn
-	turns []int        // ascending
-	pairs map[int]pair // by turns
-	small []pair       // with a window that is full, by smallTurns
-	boxed sample       // in the sandbox; nil where there is none
-	hello []sample     // tori version
+	disk    string // where, and which file system
+	syncs   []time.Duration
+	start   pair           // runs without a turn
+	turns   []int          // ascending
+	pairs   map[int]pair   // by turns
+	small   []pair         // with a window that is full, by smallTurns
+	planned map[int]sample // by turns: tori led by a plan
+	boxed   sample         // in the sandbox; nil where there is none
+	hello   []sample       // tori version
 
 	llm    map[string]sample // by vendor
 	ledger map[string]sample // by part
@@ -103,6 +104,7 @@ func (r *report) print(v *results) {
 	if len(v.turns) > 0 && v.start.tori != nil {
 		r.perTurn(v, sync)
 		r.whole(v)
+		r.ledByPlan(v)
 	}
 	if len(v.small) == len(smallTurns) {
 		r.window(v)

@@ -59,6 +59,7 @@ type plan struct {
 	turns     int
 	context   int  // context_length, tokens
 	sandboxed bool // tori only
+	planned   bool // tori only
 }
 
 // floor makes one run of the floor.
@@ -140,6 +141,7 @@ func (b *bench) against(ctx context.Context, p plan, run func(dir, base string) 
 	if err != nil {
 		return nil, err
 	}
+	srv.planned = p.planned
 	s, err := run(dir, srv.base)
 	f, cerr := srv.close()
 	if err != nil {
@@ -249,7 +251,7 @@ func (p plan) config(base string) []byte {
 	c := object{
 		"llm":    object{"provider": "openai", "openai": object{"base_url": base, "api_key": "dummy", "model": "bench", "context_length": p.context}},
 		"checks": []string{}, "budget": object{"max_turns": 10*p.turns + 100}, "language": "en",
-		"planning": object{"enabled": false}, // the server says what the floor hears, too
+		"planning": object{"enabled": p.planned}, // without, the server says what the floor hears, too
 	}
 	if !p.sandboxed {
 		c["sandbox"] = object{"mode": "none"}

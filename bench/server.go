@@ -27,13 +27,16 @@ const (
 // keeps what each turn cost the client. It speaks the streaming form of chat
 // completions (platform.openai.com/docs/api-reference/chat).
 type server struct {
-	turns int
-	http  *http.Server
-	base  string // what clients take for base_url
-	done  chan error
+	turns   int
+	planned bool // the client is led by a plan; set before it begins
+	http    *http.Server
+	base    string // what clients take for base_url
+	done    chan error
 
 	mu       sync.Mutex // one request at a time; also makes the figures safe to read
 	talk     conversation
+	called   bool      // the latest answer called the tool
+	resulted bool      // the result of the plan's subtask was given
 	answered time.Time // just before the last event of the latest answer; zero before the first
 	figures  figures
 }
@@ -98,16 +101,14 @@ func (s *server) complete(w http.ResponseWriter, r *http.Request) {
 			f.Kept++
 		}
 	}
-	if 0 < f.Requests && len(f.Overheads) < s.turns {
+	if s.called && len(f.Overheads) < s.turns {
 		f.Overheads = append(f.Overheads, now.Sub(s.answered))
 	}
 	f.Requests++
 	f.Body = max(f.Body, len(body))
-	if k := s.talk.turn + 1; k <= s.turns {
-		s.stream(w, callOf(s.talk.tool, k), true)
-	} else {
-		s.stream(w, answer{text: finalText}, true)
-	}
+	var a answer
+	a, s.called = s.next()
+	s.stream(w, a, true)
 }
 
 func refuse(w http.ResponseWriter, err error) {
@@ -116,7 +117,7 @@ func refuse(w http.ResponseWriter, err error) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": err.Error(), "type": "invalid_request_error"}}) // the client left
 }
 
-// answer is a text, or a call where id is set.
+// answer is a text, and a call where id is set.
 type answer struct{ text, id, name, args string }
 
 // callOf is the call of turn k: about 1 KB of output, another each turn, with
