@@ -69,7 +69,7 @@ func (l *loop) run(ctx context.Context, issue string, lang i18n.Lang) (ending, e
 	l.conv.Append(llm.Message{Role: llm.RoleUser, Content: issue})
 	for nudges := 0; ; {
 		var spent *turn.BudgetError
-		if err := l.budget.Check(l.taken); errors.As(err, &spent) {
+		if err := l.budget.Check(l.taken, contextstore.Amount{}); errors.As(err, &spent) {
 			return ending{task.Failed, lang.T("agent.budget", spent.Taken, spent.Limit, spent.Key)}, nil
 		}
 		reply, err := l.ask(ctx)

@@ -104,9 +104,12 @@ func (c Completion) words() string {
 	return cut(strings.TrimSpace(c.Comment + "\n\n" + strings.Join(c.Summary.KeyOutcomes, "\n")))
 }
 
-// Words are what the model told people of the result: at its end, or of each
-// subtask.
+// Words are what the model told people of the result: at its end, where a budget
+// ended it to whoever goes on, or of each subtask.
 func (l *Lead) Words() string {
+	if l.s.Left != "" {
+		return l.s.Left
+	}
 	if l.s.Said != "" {
 		return l.s.Said
 	}

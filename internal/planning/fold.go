@@ -53,6 +53,9 @@ func (l *Lead) asked(kind string) {
 	s := &l.s
 	kind, id, _ := strings.Cut(kind, "/")
 	switch kind {
+	case askHandover:
+		s.Handover, s.Asked, s.Under, s.Want = id, kind, "", ""
+		return
 	case askNudge: // it still owes what it owed
 		if s.Loop.Stage == StageNone {
 			s.Without = ""
@@ -104,6 +107,9 @@ func (l *Lead) acted(m contextstore.Message) {
 // answered takes an answer of the model.
 func (l *Lead) answered(m contextstore.Message) error {
 	s := &l.s
+	if s.Handover != "" {
+		return l.handedOver(m)
+	}
 	final := turn.Final(m)
 	if !final && len(m.ToolCalls) == 0 {
 		return nil // empty or cut off: the loop asks on

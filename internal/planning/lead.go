@@ -23,6 +23,8 @@ const (
 	askNudge   = "nudge"
 	askVerify  = "verify"
 	askRemark  = AskRemark
+
+	askHandover = "handover" // handover/BUDGET in a message
 )
 
 // AskRemark is the kind of what a run tells the model when nothing of the plan
@@ -129,7 +131,10 @@ type state struct {
 	Stuck string `json:"stuck,omitempty"` // the run has to end
 	Said  string `json:"said,omitempty"`  // the model's last words to people
 
-	Lessons []string `json:"lessons,omitempty"` // that the model draws from the run
+	Lessons    []string `json:"lessons,omitempty"`     // that the model draws from the run
+	Handover   string   `json:"handover,omitempty"`    // the budget that is used up, once the words to whoever goes on are asked for
+	HandedOver bool     `json:"handed_over,omitempty"` // the answer has come
+	Left       string   `json:"left,omitempty"`        // those words
 }
 
 // The ends of a subtask.
@@ -165,7 +170,7 @@ func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, req
 		return nil, fmt.Errorf("read how far the plan is: %w", err)
 	}
 	l.show()
-	loop.Heed, loop.Form, loop.Remind = l.Heed, l.form, l.remind
+	loop.Heed, loop.Form, loop.Remind, loop.KeepLast = l.Heed, l.form, l.remind, true
 	news := loop.News
 	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
 		if err := l.inquire(ctx); err != nil { // the answer is among the news
@@ -224,13 +229,16 @@ func (l *Lead) recall() error {
 // Run leads the work until nothing of the plan is left to do, and returns the
 // model's last answer. The errors are those of turn.Loop and *StuckError.
 func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
+	if l.s.Handover != "" { // an earlier owner was interrupted at it
+		return contextstore.Message{}, l.handOver(ctx)
+	}
 	for {
 		if err := l.loop.Settle(ctx); err != nil {
 			return contextstore.Message{}, err
 		}
 		if l.loop.Window.Last().Role == llm.RoleTool {
 			// In the middle of an answer's calls, where between is what is next.
-			if _, err := l.loop.Run(ctx); err != nil {
+			if err := l.turns(ctx); err != nil {
 				return contextstore.Message{}, err
 			}
 		}
@@ -251,7 +259,7 @@ func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 				return contextstore.Message{}, err
 			}
 		}
-		if _, err := l.loop.Run(ctx); err != nil {
+		if err := l.turns(ctx); err != nil {
 			return contextstore.Message{}, err
 		}
 	}

@@ -6,12 +6,35 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/turn"
 )
 
 // scenes are all ways that a run can take.
 func scenes() map[string]scene {
 	none := func(s *Settings) { s.Reflect = false }
 	return map[string]scene{
+		"the last turn is the handover": {
+			budget:  turn.Budget{Turns: 4},
+			answers: []answer{say(plans("a", "b")), say(done("a")), do("1"), sayDo("a is done, b is not.", "2", "3"), say("too many")},
+			asks:    "plan subtask/a subtask/b handover/turns", lines: "plan:a,b a=done", end: "the budget is used up: 4 of 4 (budget.max_turns)", words: "a is done, b is not.",
+			prompts: []string{"its budget of turns is used up", "Done:\n- a", "Not done:\n- b"}},
+		"the last turn of a verification is the handover": {
+			budget:  turn.Budget{Turns: 3},
+			answers: []answer{say(plans("a")), say(done("a")), say("It is not verified."), say("too many")},
+			asks:    "plan subtask/a verify handover/turns", lines: "plan:a a=done", end: "the budget is used up: 3 of 3 (budget.max_turns)", words: "It is not verified."},
+		"the last turn is the handover, not a reflection, and says nothing": {
+			budget:  turn.Budget{Turns: 3},
+			answers: []answer{say(plans("a")), do("!1"), do("2"), say("too many")},
+			asks:    "plan subtask/a handover/turns", lines: "plan:a", end: "the budget is used up: 3 of 3 (budget.max_turns)"},
+		"the last tokens are the handover": {
+			budget:  turn.Budget{Tokens: 4000},
+			answers: []answer{say(plans("a", "b")), say("Nothing is done."), say("too many")},
+			asks:    "plan subtask/a handover/tokens", lines: "plan:a,b", end: "the budget leaves no room for another call: 20 of 4000 are taken, and one takes about …", words: "Nothing is done.", prompts: []string{"its budget of tokens is used up"}},
+		"one turn is no handover": {
+			budget:  turn.Budget{Turns: 1},
+			answers: []answer{say(plans("a")), say("too many")},
+			asks:    "plan subtask/a", lines: "plan:a", end: "the budget is used up: 1 of 1 (budget.max_turns)"},
 		"straight, dependencies before the order of execution": {
 			answers: []answer{do("look"), say(strings.Replace(plans("b<a", "a"), `"execution_order":[]`, `"execution_order":["b","a"]`, 1)), do("1"), say(done("a")), say(done("b") + `{"phase":"completion","done":true,"comment":"All done."}`), say(pass)},
 			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", words: "All done."},

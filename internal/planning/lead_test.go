@@ -80,6 +80,7 @@ func (hands) Call(_ context.Context, _, args string) (tool.Result, error) {
 // case of a run that is led.
 type scene struct {
 	settings func(*Settings)
+	budget   turn.Budget
 	answers  []answer
 	red      int            // how often the checks fail when the work seems done
 	comments map[int]string // what people say before the nth answer, from 0
@@ -178,7 +179,7 @@ func (s *stage) open() {
 	s.m = &model{answers: s.sc.answers, forms: &s.forms, requests: &s.requests, given: s.answered}
 	w, err := memory.Open(s.c, s.m, memory.Policy{Limit: cmp.Or(s.sc.window, 10_000_000)})
 	must(s.t, err)
-	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock}
+	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock, Budget: s.sc.budget}
 	s.loop.News = func(context.Context) ([]contextstore.Message, error) { return s.heard(s.sc.comments), nil }
 	set := defaults()
 	if s.sc.people != nil {

@@ -39,7 +39,7 @@ func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 				return Result{}, err
 			}
 		}
-		if _, err := l.loop.Run(ctx); err != nil {
+		if err := l.turns(ctx); err != nil {
 			return Result{}, err
 		}
 	}

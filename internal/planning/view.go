@@ -13,13 +13,16 @@ type View struct {
 	Passed    bool
 	Issues    []string // of the last verification
 	Replans   int
-	Plan      *Plan // in force; nil where there is none yet
-	Uncertain bool  // the model is not sure that it understands the task
+	Plan      *Plan  // in force; nil where there is none yet
+	Uncertain bool   // the model is not sure that it understands the task
+	Failed    string // what a tool said that failed last, since the last reflection
+	Handover  string // the model's words to whoever goes on, where a budget ended the run
 }
 
 // Item is a line of the checklist, ticked by what became of it.
 type Item struct {
 	ID, Text, Status string // Status is "" while it is open
+	Summary          string // of how it ended
 }
 
 type viewer struct{ latest atomic.Pointer[View] }
@@ -35,7 +38,10 @@ func (l *Lead) View() View {
 // show makes what is known the latest view.
 func (l *Lead) show() {
 	s := &l.s
-	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan}
+	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan, Handover: s.Left}
+	if n := len(s.Errors); n > 0 {
+		v.Failed = s.Erred + ": " + s.Errors[n-1]
+	}
 	switch {
 	case s.Asked == askVerify:
 		v.Phase = PhaseVerification
@@ -58,7 +64,7 @@ func (l *Lead) show() {
 	if l.plan != nil {
 		v.Goal, v.Uncertain = l.plan.Goal.MainObjective, l.settings.Pre.uncertain(&l.plan.Goal)
 		for _, id := range l.order {
-			v.Items = append(v.Items, Item{ID: id, Text: text(l.plan, id), Status: s.Results[id].Status})
+			v.Items = append(v.Items, Item{ID: id, Text: text(l.plan, id), Status: s.Results[id].Status, Summary: s.Results[id].Summary})
 		}
 	}
 	l.watched.latest.Store(v)

@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -18,33 +20,104 @@ type Budget struct {
 	Time    time.Duration // in an owner's hands, pauses not counted
 }
 
-// BudgetError says which limit was reached.
+// The settings that limit one run.
+const (
+	KeyTurns   = "budget.max_turns"
+	KeyTokens  = "budget.max_tokens"
+	KeyCost    = "budget.max_cost_usd"
+	KeyAnswers = "coder3.max_tokens"
+	KeyTime    = "budget.max_minutes"
+)
+
+// BudgetError says which limit leaves no room for another call.
 type BudgetError struct {
 	Key   string // the setting
 	Limit string
 	Taken string
+	Next  string // what the call is thought to take; "" where the limit is reached without it
+	// Last says that there is room for one call, and for none after it: Loop.KeepLast.
+	Last bool
 }
 
 func (e *BudgetError) Error() string {
+	if e.Next != "" {
+		return fmt.Sprintf("the budget leaves no room for another call: %s of %s are taken, and one takes about %s (%s)", e.Taken, e.Limit, e.Next, e.Key)
+	}
 	return fmt.Sprintf("the budget is used up: %s of %s (%s)", e.Taken, e.Limit, e.Key)
 }
 
-// Check returns a *BudgetError if another call to the model is not allowed.
-func (b Budget) Check(s contextstore.State) error {
-	active := time.Duration(s.ActiveMS) * time.Millisecond
+// Check returns a *BudgetError if there is no room for a call to the model that is
+// thought to take so much.
+func (b Budget) Check(s contextstore.State, next contextstore.Amount) error {
+	over := func(limit, taken, next int64) bool { return limit > 0 && taken+max(next, 1) > limit }
 	switch {
-	case b.Turns > 0 && s.LLMCallCount >= int64(b.Turns):
-		return &BudgetError{"budget.max_turns", fmt.Sprint(b.Turns), fmt.Sprint(s.LLMCallCount)}
-	case b.Tokens > 0 && s.TotalTokensUsed >= b.Tokens:
-		return &BudgetError{"budget.max_tokens", fmt.Sprint(b.Tokens), fmt.Sprint(s.TotalTokensUsed)}
-	case b.Cost > 0 && s.CostMicroUSD >= b.Cost:
-		return &BudgetError{"budget.max_cost_usd", contextstore.Dollars(b.Cost), contextstore.Dollars(s.CostMicroUSD)}
-	case b.Answers > 0 && s.CompletionTokens >= b.Answers:
-		return &BudgetError{"coder3.max_tokens", fmt.Sprint(b.Answers), fmt.Sprint(s.CompletionTokens)}
-	case b.Time > 0 && active >= b.Time:
-		return &BudgetError{"budget.max_minutes", b.Time.String(), active.Round(time.Second).String()}
+	case over(int64(b.Turns), s.LLMCallCount, 1):
+		return b.spent(KeyTurns, s, next)
+	case over(b.Tokens, s.TotalTokensUsed, next.Tokens):
+		return b.spent(KeyTokens, s, next)
+	case over(b.Cost, s.CostMicroUSD, next.MicroUSD):
+		return b.spent(KeyCost, s, next)
+	case over(b.Answers, s.CompletionTokens, 1):
+		return b.spent(KeyAnswers, s, next)
+	case over(b.Time.Milliseconds(), s.ActiveMS, 1):
+		return b.spent(KeyTime, s, next)
 	}
 	return nil
+}
+
+// spent is the error of a limit, by its setting.
+func (b Budget) spent(key string, s contextstore.State, next contextstore.Amount) *BudgetError {
+	e := &BudgetError{Key: key}
+	switch key {
+	case KeyTurns:
+		e.Limit, e.Taken = fmt.Sprint(b.Turns), fmt.Sprint(s.LLMCallCount)
+	case KeyTokens:
+		e.Limit, e.Taken = fmt.Sprint(b.Tokens), fmt.Sprint(s.TotalTokensUsed)
+		if s.TotalTokensUsed < b.Tokens {
+			e.Next = fmt.Sprint(next.Tokens)
+		}
+	case KeyCost:
+		e.Limit, e.Taken = contextstore.Dollars(b.Cost), contextstore.Dollars(s.CostMicroUSD)
+		if s.CostMicroUSD < b.Cost {
+			e.Next = contextstore.Dollars(next.MicroUSD)
+		}
+	case KeyAnswers:
+		e.Limit, e.Taken = fmt.Sprint(b.Answers), fmt.Sprint(s.CompletionTokens)
+	default:
+		active := time.Duration(s.ActiveMS) * time.Millisecond
+		e.Limit, e.Taken = b.Time.String(), active.Round(time.Second).String()
+	}
+	return e
+}
+
+// Spent is the error that a limit, by its setting, ends the run with now.
+func (l *Loop) Spent(key string) *BudgetError {
+	s := l.Ledger.State()
+	return l.Budget.spent(key, s, l.estimate(s))
+}
+
+// handoverTokens is what the words to whoever goes on take beyond a call as usual:
+// what they are asked with, and that they are longer than most answers.
+const handoverTokens = 1500
+
+// last returns a *BudgetError if a call leaves no room for the handover after it.
+// The time is none that a call is known to take.
+func (b Budget) last(s contextstore.State, next contextstore.Amount) error {
+	b.Answers, b.Time = 0, 0
+	after := s
+	after.LLMCallCount++
+	after.TotalTokensUsed += next.Tokens
+	after.CostMicroUSD += next.MicroUSD
+	if next.Tokens > 0 {
+		next.Tokens += handoverTokens
+	}
+	var spent *BudgetError
+	if !errors.As(b.Check(after, next), &spent) {
+		return nil
+	}
+	e := b.spent(spent.Key, s, next)
+	e.Last = true
+	return e
 }
 
 // next is the most tokens that the next answer may have, 0 for no limit.
@@ -54,3 +127,72 @@ func (b Budget) next(s contextstore.State) int {
 	}
 	return int(b.Answers - s.CompletionTokens)
 }
+
+// usualAnswer is how many tokens an answer is thought to have at least.
+const usualAnswer = 500
+
+// estimate is what the next call is thought to take: what the window holds, and
+// an answer and a price like the last ones.
+func (l *Loop) estimate(s contextstore.State) contextstore.Amount {
+	next := contextstore.Amount{Turns: 1}
+	if l.Scripted {
+		return next
+	}
+	answer := int64(0)
+	if priced := s.LLMCallCount - s.UnpricedCalls; priced > 0 {
+		next.MicroUSD = s.CostMicroUSD / priced
+	}
+	if l.last != nil {
+		answer = int64(l.last.Completion)
+		if l.last.Cost != nil {
+			next.MicroUSD = *l.last.Cost
+		}
+	}
+	next.Tokens = int64(l.Window.Tokens()) + max(answer, usualAnswer)
+	return next
+}
+
+// afford reserves what the next call is thought to take; the errors are
+// *BudgetError and those of Days. keep leaves the last call for the handover.
+func (l *Loop) afford(ctx context.Context, keep bool) error {
+	s := l.Ledger.State()
+	next := l.estimate(s)
+	if err := l.Budget.Check(s, next); err != nil {
+		return err
+	}
+	if keep && s.LLMCallCount > 0 {
+		if err := l.Budget.last(s, next); err != nil {
+			return err
+		}
+	}
+	if l.Days == nil {
+		return nil
+	}
+	return l.Days.Reserve(ctx, s, next)
+}
+
+// Once asks the model for the last time: none of the calls in its answer is run,
+// each gets the result that says so. The errors are those of Run.
+func (l *Loop) Once(ctx context.Context) (contextstore.Message, error) {
+	if err := l.afford(ctx, false); err != nil {
+		return contextstore.Message{}, err
+	}
+	reply, err := l.ask(ctx)
+	if err != nil {
+		return contextstore.Message{}, err
+	}
+	answer, err := l.append(l.fromReply(reply))
+	if err != nil {
+		return contextstore.Message{}, err
+	}
+	if err := l.Refuse(ctx); err != nil {
+		return contextstore.Message{}, err
+	}
+	return answer, l.Ledger.TurnDone(ctx)
+}
+
+// notRun is the result of calls that come with the last answer.
+const notRun = "Not run: the budget is used up, and the run ends here."
+
+// Refuse closes the calls that the last answer left open, none of which is run.
+func (l *Loop) Refuse(ctx context.Context) error { return l.closeOpen(ctx, notRun) }

@@ -88,9 +88,10 @@ func TestBudgetOfMoney(t *testing.T) {
 		_, err := b.loop.Run(t.Context())
 		return err
 	}
-	want := BudgetError{Key: "budget.max_cost_usd", Limit: "$1.0000", Taken: "$1.2000"}
+	// A second call like the first would take more than is left.
+	want := BudgetError{Key: "budget.max_cost_usd", Limit: "$1.0000", Taken: "$0.6000", Next: "$0.6000"}
 	var over *BudgetError
-	if err := limit(); !errors.As(err, &over) || *over != want || b.ctx.State().LLMCallCount != 2 {
+	if err := limit(); !errors.As(err, &over) || *over != want || b.ctx.State().LLMCallCount != 1 {
 		t.Errorf("%v after %d calls", err, b.ctx.State().LLMCallCount)
 	}
 	// A restart does not refill it.
@@ -98,15 +99,15 @@ func TestBudgetOfMoney(t *testing.T) {
 	_ = b.ctx.Close()
 	b.claim(t, id, nil)
 	b.open(t, hands{"write": ok("w")})
-	if err := limit(); !errors.As(err, &over) || *over != want || b.ctx.State().LLMCallCount != 2 {
+	if err := limit(); !errors.As(err, &over) || *over != want || b.ctx.State().LLMCallCount != 1 {
 		t.Errorf("%v after %d calls", err, b.ctx.State().LLMCallCount)
 	}
 	for _, c := range []struct {
-		limit, taken int64
-		over         bool
-	}{{0, 1 << 50, false}, {1, 0, false}, {10, 9, false}, {10, 10, true}} {
+		limit, taken, next int64
+		over               bool
+	}{{0, 1 << 50, 1 << 50, false}, {1, 0, 0, false}, {10, 9, 0, false}, {10, 10, 0, true}, {10, 7, 3, false}, {10, 7, 4, true}} {
 		s := contextstore.State{Spending: contextstore.Spending{CostMicroUSD: c.taken, UnpricedCalls: 99}}
-		if err := (Budget{Cost: c.limit}).Check(s); (err != nil) != c.over {
+		if err := (Budget{Cost: c.limit}).Check(s, contextstore.Amount{MicroUSD: c.next}); (err != nil) != c.over {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}

@@ -4,6 +4,7 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,6 +47,7 @@ type Loop struct {
 	Window *memory.Window
 	Tools  Tools
 	Budget Budget
+	Days   Days // of all runs together; nil where no day has a limit
 	Log    *slog.Logger
 	Now    func() time.Time
 
@@ -66,6 +68,9 @@ type Loop struct {
 	// behind the beginning. It is asked before each request of a window that was
 	// rewritten; nil where nothing is said again.
 	Remind func(from int64, room int) (kind, text string)
+	// KeepLast ends Run before the last call that the budget has room for, with a
+	// *BudgetError that says so: whoever leads the run uses it for Once.
+	KeepLast bool
 
 	Scripted   bool // no model is called, so nothing is estimated
 	MaxResults int  // bytes that all results of one answer may take together; 0 for no limit
@@ -73,7 +78,8 @@ type Loop struct {
 	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
 
 	cache    cacheWatch
-	formless bool // the provider refused a form
+	formless bool                // the provider refused a form
+	last     *contextstore.Usage // of the latest answer of this owner
 }
 
 // maxNudges is how often in a row an empty answer is answered with a request
@@ -97,11 +103,11 @@ var ErrNonsense = errors.New("the model keeps answering with neither text nor a 
 var ErrCutOff = errors.New("the model's answers keep being cut off inside a tool call")
 
 // Run takes turns until the model answers without calling a tool, and returns
-// that answer. An error is ctx's, a *BudgetError, ErrNonsense, ErrCutOff, an *llm.Error,
-// a *memory.TooSmallError, a *tool.WaitError, or the ledger's; the ledger is
-// consistent after each.
+// that answer. An error is ctx's, a *BudgetError, one of Days, ErrNonsense, ErrCutOff,
+// an *llm.Error, a *memory.TooSmallError, a *tool.WaitError, or the ledger's; the
+// ledger is consistent after each.
 func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
-	if err := l.closeOpen(ctx); err != nil {
+	if err := l.closeOpen(ctx, ""); err != nil {
 		return contextstore.Message{}, err
 	}
 	if last := l.Window.Last(); last.Role == llm.RoleAssistant && len(last.ToolCalls) == 0 {
@@ -111,7 +117,7 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 		}
 	}
 	for nudges := 0; ; {
-		if err := l.Budget.Check(l.Ledger.State()); err != nil {
+		if err := l.afford(ctx, l.KeepLast); err != nil {
 			return contextstore.Message{}, err
 		}
 		if _, err := l.Hear(ctx); err != nil {
@@ -299,6 +305,7 @@ func (l *Loop) fromReply(r *llm.Reply) contextstore.Message {
 		// A server that reports nothing must not get around the budget.
 		m.Usage = &contextstore.Usage{Prompt: l.Window.Tokens(), Completion: contextstore.CountTokens(m.Content), Estimated: true}
 	}
+	l.last = m.Usage
 	return m
 }
 
@@ -494,8 +501,9 @@ const unknownOutcome = "Interrupted, outcome unknown: the run stopped while this
 
 // closeOpen gives every call that an interruption left without a result one:
 // the recorded one if the call had finished, a new one if it only reads, else
-// the statement that nobody knows.
-func (l *Loop) closeOpen(ctx context.Context) error {
+// the statement that nobody knows. refused is the result of all that had not
+// finished where none is to be run, "" else.
+func (l *Loop) closeOpen(ctx context.Context, refused string) error {
 	open, asked := l.Window.Unanswered()
 	if len(open) == 0 {
 		return nil
@@ -505,7 +513,7 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 		return err
 	}
 	var msgs []contextstore.Message
-	var again []done
+	var closed []done
 	var waited error
 	open = slices.Clone(open)
 	slices.SortStableFunc(open, func(a, b contextstore.ToolCall) int { return l.later(a.Name, b.Name) })
@@ -515,30 +523,30 @@ func (l *Loop) closeOpen(ctx context.Context) error {
 			continue
 		}
 		call := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}
-		d := done{call: call, result: tool.Result{Text: unknownOutcome, IsError: true}}
-		if l.Tools.ReadOnly(c.Name) {
+		d, again := done{call: call, result: tool.Result{Text: cmp.Or(refused, unknownOutcome), IsError: true}}, refused == "" && l.Tools.ReadOnly(c.Name)
+		if again {
 			if d = l.call(ctx, call, c); d.err != nil {
 				waited = d.err
 				break
 			}
 		}
-		l.Log.Info("Open tool call closed: "+c.Name, "rerun", l.Tools.ReadOnly(c.Name))
-		again = append(again, d)
+		l.Log.Info("Open tool call closed: "+c.Name, "rerun", again)
+		closed = append(closed, d)
 	}
 	if len(msgs) > 0 {
 		if _, err := l.append(msgs...); err != nil {
 			return err
 		}
 	}
-	if waited != nil && len(again) == 0 {
+	if waited != nil && len(closed) == 0 {
 		return waited
 	}
-	return errors.Join(l.record(ctx, again), waited)
+	return errors.Join(l.record(ctx, closed), waited)
 }
 
 // Settle closes the calls that an interruption left open, so that what follows
 // begins where the run would have been.
-func (l *Loop) Settle(ctx context.Context) error { return l.closeOpen(ctx) }
+func (l *Loop) Settle(ctx context.Context) error { return l.closeOpen(ctx, "") }
 
 // Tell appends a message to the model that the run itself has to say. Calls
 // that an interruption left open are closed first.
@@ -546,7 +554,7 @@ func (l *Loop) Tell(ctx context.Context, text string) error { return l.Ask(ctx, 
 
 // Ask is Tell for a message that asks for something of a kind.
 func (l *Loop) Ask(ctx context.Context, kind, text string) error {
-	if err := l.closeOpen(ctx); err != nil {
+	if err := l.closeOpen(ctx, ""); err != nil {
 		return err
 	}
 	_, err := l.append(contextstore.Message{Role: llm.RoleUser, Content: text, Kind: kind})

@@ -1,0 +1,63 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/turn"
+)
+
+// handoverKeys are the settings of the budgets that leave room for a last call.
+var handoverKeys = map[string]string{BudgetTurns: turn.KeyTurns, BudgetTokens: turn.KeyTokens, BudgetMoney: turn.KeyCost}
+
+// turns lets the model work until it answers without a call. Where the budget of
+// the run has room for one call only, that is the handover.
+func (l *Lead) turns(ctx context.Context) error {
+	_, err := l.loop.Run(ctx)
+	var spent *turn.BudgetError
+	if !errors.As(err, &spent) || !spent.Last {
+		return err
+	}
+	ask := HandoverAsk{}
+	for _, b := range slices.Sorted(maps.Keys(handoverKeys)) {
+		if handoverKeys[b] == spent.Key {
+			ask.Budget = b
+		}
+	}
+	if l.plan != nil {
+		ask.Done, ask.Open = l.parts()
+	}
+	l.log.Warn("The budget has room for one more call, which is the handover: " + spent.Error())
+	if err := l.loop.Ask(ctx, askHandover+"/"+ask.Budget, l.prompts.Handover(ask)); err != nil {
+		return err
+	}
+	return l.handOver(ctx)
+}
+
+// handOver asks for the words to whoever goes on, unless they were given, and
+// returns the error that ends the run: a *turn.BudgetError, where nothing worse
+// happened. It goes on wherever it was interrupted.
+func (l *Lead) handOver(ctx context.Context) error {
+	if !l.s.HandedOver {
+		if _, err := l.loop.Once(ctx); err != nil {
+			return err
+		}
+	} else if err := l.loop.Refuse(ctx); err != nil {
+		return err
+	}
+	key, known := handoverKeys[l.s.Handover]
+	if !known {
+		return fmt.Errorf("a handover was asked for because of %q", l.s.Handover)
+	}
+	return l.loop.Spent(key)
+}
+
+// handedOver takes the words to whoever goes on, whatever calls come with them.
+func (l *Lead) handedOver(m contextstore.Message) error {
+	l.s.HandedOver, l.s.Left = true, cut(m.Content)
+	return l.record(m)
+}
