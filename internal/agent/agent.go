@@ -91,8 +91,9 @@ type Agent struct {
 	Commands     func() (*policy.Policy, error) // rules for the shell's commands, asked for with the first; nil judges none
 	RefuseAsked  bool                           // commands that somebody should be asked about are not run
 	Budget       turn.Budget
-	Window       int           // tokens
-	Memory       memory.Policy // what else decides about the window; what belongs to a run is filled in
+	DayLimits    contextstore.DayLimits // of all runs together
+	Window       int                    // tokens
+	Memory       memory.Policy          // what else decides about the window; what belongs to a run is filled in
 	ShellTimeout time.Duration
 	MaxOutput    int // bytes of a tool result
 	ReadOnly     []string
@@ -186,7 +187,10 @@ type run struct {
 
 	log    *slog.Logger
 	report Report
-	final  string // the model's last words
+	final  string          // the model's last words
+	days   *turn.DayBudget // nil where no day has a limit
+	rests  bool            // a limit of the day pauses the run
+	cutOff bool            // a budget ended the run, and the model wrote no handover
 	left   workspace.LeftOut
 	review review
 	after  []contextstore.CheckRun
@@ -250,10 +254,12 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		}
 	}
 	r.overheard(ctx)
+	r.noteHandover(ended)
 	r.speak(ctx)
 	if r.report.Outcome.Status.Final() {
 		r.report.Outcome.Summary = r.finalSummary(process, ended)
 	}
+	r.settleDay(ctx)
 	err = r.end(ctx)
 	r.report.Dir = c.Dir()
 	return r.report, err
@@ -413,6 +419,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return fmt.Errorf("read what was asked: %w", err)
 	}
 	if err := errors.Join(r.granted(), r.readHeard(), r.begun()); err != nil {
+		return err
+	}
+	if err := r.openDay(ctx); err != nil {
 		return err
 	}
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())

@@ -133,6 +133,11 @@ func (a *Agent) Comment(ctx context.Context, uuid string, e contextstore.Effect)
 // worked on it, and what the world must see of a change that somebody made.
 func (a *Agent) Changed(ctx context.Context, v contextstore.View, o task.Outcome) (summary string, effects []contextstore.Effect, err error) {
 	key, id := v.Metadata.TaskKey, v.Metadata.UUID
+	if !a.DayLimits.None() { // what its owner held, who may have died, is free again
+		if err := a.Store.SettleDay(ctx, contextstore.DayRun{UUID: id}, v.State.Taken(), nil); err != nil {
+			return "", nil, err
+		}
+	}
 	if o.Status.Final() {
 		reason := o.Reason
 		if o.Status == task.Stopped { // no person is named to later runs

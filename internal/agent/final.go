@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/task"
@@ -47,7 +48,7 @@ func (r *run) tell(ctx context.Context, facts string, ended error) (*memory.Fina
 	switch {
 	case r.Summarizer == nil || r.Scripted || st.LLMCallCount == 0 || ctx.Err() != nil:
 		return nil, nil
-	case r.Budget.Check(st) != nil || errors.Is(ended, errOverTime):
+	case r.spent(ctx, st, ended):
 		return nil, nil // the run may take no more
 	}
 	most := finalTime
@@ -104,7 +105,9 @@ func (r *run) facts() string {
 // lastWords stand for a summary where no model gives one.
 func (r *run) lastWords() string {
 	text := ""
-	if r.final != "" {
+	if r.cutOff {
+		text = r.standing(i18n.English)
+	} else if r.final != "" {
 		text = "Last answer: " + cut(r.final, 4000) + "\n"
 	}
 	last, err := r.ledger.LatestSummary()

@@ -151,6 +151,7 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 	}
 	var model *llm.Error
 	var budget *turn.BudgetError
+	var day *contextstore.DayError
 	var small *memory.TooSmallError
 	var checks *checksError
 	var own *taskError
@@ -172,6 +173,8 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 		o.Status, o.Reason = task.Stopped, lang.T("agent.stopped")
 	case ctx.Err() != nil:
 		o.Status, o.Reason = task.Paused, lang.T("agent.paused")
+	case errors.As(err, &day):
+		o.Status, o.Reason, r.rests = task.Paused, r.dayReason(lang, day), true
 	case r.Host != nil && (r.ws == nil || r.ledger.State().LLMCallCount == 0) && later(err):
 		o.Status, o.Reason = task.Queued, lang.Error(err) // nothing was begun that could have failed
 	case errors.As(err, &waiting) && waiting.Cause != nil && later(waiting.Cause):
@@ -191,7 +194,7 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 		o.Reason = setup.reason(lang)
 		r.unready = &setup.run
 	case errors.As(err, &budget):
-		o.Reason = lang.T("agent.budget", budget.Taken, budget.Limit, budget.Key)
+		o.Reason = budgetReason(lang, budget)
 	case errors.As(err, &small):
 		o.Reason = lang.T("agent.window_too_small", small.Tokens, small.Limit)
 		if small.Refused {
@@ -355,7 +358,9 @@ func (r *run) comment(l i18n.Lang) string {
 	if plan := r.planText(l); plan != "" {
 		b.WriteString("\n" + l.T("agent.comment_plan") + "\n" + plan)
 	}
-	if r.final != "" {
+	if stands := r.composed(l); stands != "" {
+		b.WriteString("\n" + l.T("agent.handover") + "\n\n" + stands)
+	} else if r.final != "" {
 		b.WriteString("\n" + l.T("agent.comment_said") + "\n\n" + quote(cut(r.final, 4000)) + "\n")
 	}
 	if r.Scripted {

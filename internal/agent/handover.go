@@ -209,12 +209,18 @@ func (r *run) bar(ctx context.Context, yes bool) error {
 	if r.Host == nil {
 		return nil
 	}
-	return r.Bar(ctx, r.ledger.UUID(), yes)
+	return r.mark(ctx, r.ledger.UUID(), yes)
 }
 
-// Bar remembers, or forgets, that a paused run waits for what we may do at its
+// StayPaused forgets what a paused run waits for to go on by itself: somebody
+// wants it paused.
+func (a *Agent) StayPaused(ctx context.Context, uuid string) error {
+	return errors.Join(a.mark(ctx, uuid, false), a.Store.StayPaused(ctx, uuid))
+}
+
+// mark remembers, or forgets, that a paused run waits for what we may do at its
 // forge, so that it goes on by itself.
-func (a *Agent) Bar(ctx context.Context, uuid string, yes bool) error {
+func (a *Agent) mark(ctx context.Context, uuid string, yes bool) error {
 	was, err := a.Store.Mark(ctx, uuid, barredMark)
 	if err != nil || (was != "") == yes {
 		return err

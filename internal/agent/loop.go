@@ -66,6 +66,9 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		news = r.news
 	}
 	loop := &turn.Loop{News: news, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	if r.days != nil {
+		loop.Days = r.days
+	}
 	if r.lost {
 		r.log.Warn("The workspace was gone and is made anew from the base")
 		if r.place.Merge {

@@ -166,7 +166,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	if err != nil {
 		return report, &ConfigError{err}
 	}
-	if s.cfg.Budget.MaxCostUSD > 0 && !spec.Priced && spec.Provider != script.Provider {
+	if b := s.cfg.Budget; max(b.MaxCostUSD, b.UserDay.MaxCostUSD, b.Day.MaxCostUSD) > 0 && !spec.Priced && spec.Provider != script.Provider {
 		s.env.Notice("app.unpriced", spec.Name())
 	}
 	shell, err := s.shell(ctx)
@@ -347,7 +347,8 @@ func (s *system) open(ctx context.Context) (err error) {
 
 // poster is an agent that works on nothing and only delivers.
 func (s *system) poster() *agent.Agent {
-	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets}
+	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets,
+		DayLimits: dayLimits(s.cfg)}
 }
 
 func (s *system) outbox() *dispatch.Outbox {

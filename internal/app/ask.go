@@ -69,7 +69,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	s.audit(string(opt.Action), v.Metadata.UUID, string(a.Status))
 	if hosted {
 		if opt.Action == contextstore.Pause {
-			err = s.poster().Bar(ctx, v.Metadata.UUID, false) // a person's word counts for more
+			err = s.poster().StayPaused(ctx, v.Metadata.UUID) // a person's word counts for more
 		}
 		if s.hosts[v.Metadata.TaskKey.Source] == nil {
 			return v.Metadata.UUID, a, err

@@ -11,6 +11,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/config"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -60,6 +61,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		Secrets:      s.secrets,
 		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
 		Budget:       budget(cfg, spec),
+		DayLimits:    dayLimits(cfg),
 		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
 		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
 		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
@@ -145,6 +147,15 @@ func access(cfg *config.Config, role string, project task.Key) (all []tool.Acces
 		}
 	}
 	return all
+}
+
+// dayLimits are what the settings let all runs of a day take.
+func dayLimits(cfg *config.Config) contextstore.DayLimits {
+	of := func(b config.DayBudget) contextstore.Amount {
+		return contextstore.Amount{Turns: int64(b.MaxTurns), Tokens: int64(b.MaxTokens), MicroUSD: microUSD(b.MaxCostUSD),
+			MS: (time.Duration(b.MaxMinutes) * time.Minute).Milliseconds()}
+	}
+	return contextstore.DayLimits{User: of(cfg.Budget.UserDay), All: of(cfg.Budget.Day)}
 }
 
 // microUSD is an amount of US dollars in millionths: at least one, since none

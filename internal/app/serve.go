@@ -162,7 +162,7 @@ func (d *daemon) assemble() {
 	doors := map[string]*dispatch.Door{}
 	for _, door := range d.doors {
 		doors[door.Host.Source()] = door
-		door.Bar = s.poster().Bar
+		door.StayPaused = s.poster().StayPaused
 	}
 	lang := i18n.Lang(cfg.Language)
 	box := s.outbox()
@@ -177,7 +177,7 @@ func (d *daemon) assemble() {
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue}
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue, Renewed: s.poster().Renewed}
 }
 
 func (d *daemon) started(at string) ServeStarted {

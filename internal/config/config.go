@@ -128,6 +128,17 @@ type Budget struct {
 	MaxMinutes int `yaml:"max_minutes" default:"0" check:"min=0,max=525600" doc:"Minutes of one run; 0 for no limit."`
 	// MaxCostUSD counts what has a price only.
 	MaxCostUSD float64 `yaml:"max_cost_usd" default:"0" check:"min=0,max=1000000" doc:"US dollars of one run, as far as the prices of its models are known; 0 for no limit."`
+
+	UserDay DayBudget `yaml:"user_day" doc:"What all runs of one user may take together on one day, of the universal time; a run that it leaves no room for is paused until the next day."`
+	Day     DayBudget `yaml:"day" doc:"What all runs may take together on one day, of the universal time; a run that it leaves no room for is paused until the next day."`
+}
+
+// DayBudget is a part of the section budget that holds for a day.
+type DayBudget struct {
+	MaxTurns   int     `yaml:"max_turns" default:"0" check:"min=0" doc:"Calls of models on one day; 0 for no limit."`
+	MaxTokens  int     `yaml:"max_tokens" default:"0" check:"min=0" doc:"Tokens on one day, sent and received; 0 for no limit."`
+	MaxMinutes int     `yaml:"max_minutes" default:"0" check:"min=0,max=5256000" doc:"Minutes on one day, those of runs side by side added up; 0 for no limit."`
+	MaxCostUSD float64 `yaml:"max_cost_usd" default:"0" check:"min=0,max=1000000" doc:"US dollars on one day, as far as the prices of the models are known; 0 for no limit."`
 }
 
 // Workspace is the section workspace.

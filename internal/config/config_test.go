@@ -238,7 +238,7 @@ coder3: {max_tokens: 9, retry_max: 8, timeout_sec: 7}
 providers:
   ollama_restart_command: restart it
   ollama: {num_ctx: 4096, keep_alive: 300, max_context: 5000, min_context: 1}
-budget: {max_turns: 1, max_tokens: 2, max_minutes: 3, max_cost_usd: 0.5}
+budget: {max_turns: 1, max_tokens: 2, max_minutes: 3, max_cost_usd: 0.5, user_day: {max_turns: 4, max_tokens: 5, max_minutes: 6, max_cost_usd: 0.7}, day: {max_turns: 8, max_tokens: 9, max_minutes: 10, max_cost_usd: 1.1}}
 setup: [npm ci, {name: deps, run: "go mod download", timeout_seconds: 900}]
 workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, setup_timeout_seconds: 60, setup_network: none, registries: [r.example.org], keep_days: 3, max_gb: 1.5}
 language: en
@@ -304,7 +304,7 @@ func TestEveryKey(t *testing.T) {
 			[]ToolProject{{Project: "acme/*", Deny: []string{"shell", "web__[a-z]*"}}, {Project: "tori", Allow: []string{"read_file"}}}},
 		Commands:  Commands{"r.yaml", "refuse"},
 		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
-		Budget:    Budget{1, 2, 3, 0.5},
+		Budget:    Budget{1, 2, 3, 0.5, DayBudget{4, 5, 6, 0.7}, DayBudget{8, 9, 10, 1.1}},
 		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
 		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}},
@@ -665,7 +665,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 276 {
+	if len(Keys()) != 284 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

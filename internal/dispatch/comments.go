@@ -292,9 +292,9 @@ func (i *Intake) command(ctx context.Context, d *Door, k task.Key, last contexts
 	if err != nil {
 		return err
 	}
-	if do == contextstore.Pause && d.Bar != nil {
-		if err := d.Bar(ctx, last.Metadata.UUID, false); err != nil {
-			return err // a person's word counts for more than the forge's
+	if do == contextstore.Pause && d.StayPaused != nil {
+		if err := d.StayPaused(ctx, last.Metadata.UUID); err != nil {
+			return err // a person's word counts for more
 		}
 	}
 	i.Log.Info("Command carried out", "task", k.String(), "by", c.Author.Login, "command", name, "status", a.Status)

@@ -26,9 +26,8 @@ type Door struct {
 	StopRemoved bool     // taking either away stops the run
 	MaxPerHour  int      // runs of one task
 	Config      contextstore.MetadataConfig
-	// Bar forgets, where yes is false, that a run waits for its forge to let it
-	// hand over; may be nil.
-	Bar func(ctx context.Context, uuid string, yes bool) error
+	// StayPaused forgets what a paused run waits for to go on by itself; may be nil.
+	StayPaused func(ctx context.Context, uuid string) error
 
 	mu       sync.Mutex
 	self     forge.Person

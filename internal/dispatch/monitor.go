@@ -31,6 +31,9 @@ type Monitor struct {
 	// Overdue reports whether a run that waits for an answer is to go on without;
 	// nil where none does.
 	Overdue func(ctx context.Context, v contextstore.View) (bool, error)
+	// Renewed reports whether a paused run waited for the budget of another day, and
+	// can go on; nil where none does.
+	Renewed func(ctx context.Context, v contextstore.View) (bool, error)
 }
 
 // Run looks at once and then every so often, until ctx ends.
@@ -106,11 +109,20 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 	return err
 }
 
+// wait is something that a run may wait for, and what is logged when that is over.
+type wait struct {
+	over func(context.Context, contextstore.View) (bool, error) // nil where nothing waits for it
+	says string
+}
+
 // goOn lets runs go on whose waiting is over: those that were paused because they
-// might not hand over, and those that nobody answers.
+// might not hand over or because a day's budget was used up, and those that nobody
+// answers.
 func (m *Monitor) goOn(ctx context.Context) error {
-	waiting := map[task.Status]func(context.Context, contextstore.View) (bool, error){task.Paused: m.Unbarred, task.AwaitingApproval: m.Overdue}
-	said := map[task.Status]string{task.Paused: "The forge takes the branch now; the run goes on", task.AwaitingApproval: "Nobody answered in time; the run goes on"}
+	waiting := map[task.Status][]wait{
+		task.Paused:           {{m.Unbarred, "The forge takes the branch now; the run goes on"}, {m.Renewed, "There is a new budget; the run goes on"}},
+		task.AwaitingApproval: {{m.Overdue, "Nobody answered in time; the run goes on"}},
+	}
 	var all []string
 	err := m.Store.Live(ctx, func(r contextstore.Row) error {
 		if waiting[r.Status] != nil && m.Sources[r.Key.Source] {
@@ -120,22 +132,37 @@ func (m *Monitor) goOn(ctx context.Context) error {
 	})
 	for _, uuid := range all {
 		v, verr := m.Store.View(uuid)
-		if verr != nil || waiting[v.Status()] == nil {
+		if verr != nil {
 			continue
 		}
-		can, uerr := waiting[v.Status()](ctx, v)
-		if uerr != nil {
-			m.Log.Warn("Cannot tell whether a waiting run can go on: "+uerr.Error(), "uuid", uuid)
-		}
-		if !can {
+		says := m.over(ctx, v, waiting[v.Status()])
+		if says == "" {
 			continue
 		}
 		if _, aerr := m.Store.Ask(ctx, uuid, contextstore.Resume, "monitor"); aerr != nil {
 			err = errors.Join(err, aerr)
 			continue
 		}
-		m.Log.Info(said[v.Status()], "uuid", uuid, "task", v.Metadata.TaskKey.String())
+		m.Log.Info(says, "uuid", uuid, "task", v.Metadata.TaskKey.String())
 		m.Wake()
 	}
 	return err
+}
+
+// over is what to say of the first of the things that a run may wait for and that
+// is over; "" for none.
+func (m *Monitor) over(ctx context.Context, v contextstore.View, waits []wait) string {
+	for _, w := range waits {
+		if w.over == nil {
+			continue
+		}
+		over, err := w.over(ctx, v)
+		if err != nil {
+			m.Log.Warn("Cannot tell whether a waiting run can go on: "+err.Error(), "uuid", v.Metadata.UUID)
+		}
+		if over {
+			return w.says
+		}
+	}
+	return ""
 }

@@ -10,7 +10,6 @@ var agentTexts = map[string]text{
 	"agent.asked_pause":      {"paused on request of %s", "%s の要求により一時停止しました"},
 	"agent.asked_stop":       {"stopped on request of %s", "%s の要求により停止しました"},
 	"agent.paused":           {"paused on request", "要求により一時停止しました"},
-	"agent.budget":           {"the budget is used up: %s of %s (%s)", "予算を使い切りました: %s / %s（%s）"},
 	"agent.window_refused":   {"the server of %s finds a request of about %d tokens too long, and nothing more can be left out: load the model with a longer context, or use another one, and set context_length to what it takes", "%s のサーバーが、約 %d トークンの依頼を長すぎると拒みました。これ以上は省けません。モデルのコンテキストを長くして読み込むか別のモデルを使い、context_length をその長さに合わせてください"},
 	"agent.window_too_small": {"the request and the latest messages take about %d tokens, the model's window holds %d: use a model with a larger context_length", "依頼と直近のメッセージで約 %d トークンになり、モデルの窓（%d）に収まりません。context_length の大きいモデルを使ってください"},
 	"agent.cut_off":          {"the answers of the model %s keep being cut off inside a tool call: raise max_tokens of its role, or try another model", "モデル %s の応答がツール呼び出しの途中で切れ続けています。役割の max_tokens を増やすか、別のモデルを試してください"},

@@ -13,7 +13,7 @@ var appTexts = map[string]text{
 	"app.sandbox_none":      {"sandbox.mode is none: commands of the model would run unconfined; allow that with --allow-unsandboxed", "sandbox.mode が none のため、モデルのコマンドが隔離なしで実行されます。許可するには --allow-unsandboxed を付けてください"},
 	"app.unsandboxed":       {"warning: no sandbox; commands run unconfined, with your rights and the network", "警告: サンドボックスなし。コマンドはあなたの権限とネットワークで、隔離なしに実行されます"},
 	"app.scripted":          {"The answers come from the script %s; no model is called.", "応答は台本 %s によるもので、モデルは呼び出されません。"},
-	"app.unpriced":          {"warning: the price of %s (or of a fallback of it) is not known, so its calls do not count towards budget.max_cost_usd; add it to llm.prices_file", "警告: %s（またはその代替モデル）の価格が不明なため、呼び出しは budget.max_cost_usd に数えられません。llm.prices_file に追加してください"},
+	"app.unpriced":          {"warning: the price of %s (or of a fallback of it) is not known, so its calls do not count towards the limits max_cost_usd of budget; add it to llm.prices_file", "警告: %s（またはその代替モデル）の価格が不明なため、呼び出しは budget の max_cost_usd に数えられません。llm.prices_file に追加してください"},
 	"app.rules":             {"the rules for commands %s cannot be read: %v (commands.rules_file)", "コマンドの規則 %s を読めません: %v（commands.rules_file）"},
 	"app.script_and_model":  {"--script excludes --model and --role: a script calls no model", "--script と --model・--role は同時に指定できません（台本はモデルを呼び出しません）"},
 	"app.role_and_model":    {"--role and --model exclude each other: a role has its model by the settings", "--role と --model は同時に指定できません（役割のモデルは設定で決まります）"},

@@ -8,6 +8,7 @@ var catalog = join(
 	agentTexts,
 	appTexts,
 	brokerTexts,
+	budgetTexts,
 	checkTexts,
 	cliTexts,
 	cloudTexts,

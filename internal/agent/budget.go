@@ -1,0 +1,164 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/task"
+	"toritsugi/internal/turn"
+)
+
+// openDay opens the ledger of days where there are limits, and refuses to begin
+// where they leave no room: before anything is cloned or set up.
+func (r *run) openDay(ctx context.Context) error {
+	if r.DayLimits.None() {
+		return nil
+	}
+	m, st := r.ledger.Metadata(), r.ledger.State()
+	user := m.User
+	if user == "" && r.job.Ask != nil {
+		user = r.job.Ask.By.Login
+	}
+	r.days = &turn.DayBudget{Store: r.Store, Limits: r.DayLimits, Now: r.Now, Run: contextstore.DayRun{UUID: m.UUID, User: user, Settled: st.Taken()}}
+	return r.days.Reserve(ctx, st, contextstore.Amount{})
+}
+
+// settleDay counts what the run took, and gives back what it holds, before it is
+// given up. Where that fails both are made up for by the next owner, or with the
+// end of the day.
+func (r *run) settleDay(ctx context.Context) {
+	if r.days == nil {
+		return
+	}
+	if err := r.days.Settle(ctx, r.ledger.State(), r.rests && r.report.Outcome.Status == task.Paused); err != nil {
+		r.log.Warn("What the run took is not counted for its day yet: " + r.Store.Redact(err.Error()))
+	}
+}
+
+// Renewed reports whether a run that was paused by a limit of a day may try again.
+func (a *Agent) Renewed(ctx context.Context, v contextstore.View) (bool, error) {
+	return a.Store.DayOver(ctx, v.Metadata.UUID, a.DayLimits)
+}
+
+// spent reports whether a run that ends may not even have its end summarised.
+func (r *run) spent(ctx context.Context, st contextstore.State, ended error) bool {
+	if byBudget(ended) || r.Budget.Check(st, contextstore.Amount{}) != nil {
+		return true
+	}
+	return r.days != nil && r.days.Reserve(ctx, st, contextstore.Amount{}) != nil
+}
+
+// byBudget reports whether a budget ended a run, or paused it.
+func byBudget(err error) bool {
+	return errors.As(err, new(*turn.BudgetError)) || errors.As(err, new(*contextstore.DayError)) || errors.Is(err, errOverTime)
+}
+
+// budgetReason is why a budget of its own ends a run.
+func budgetReason(l i18n.Lang, e *turn.BudgetError) string {
+	if e.Next != "" {
+		return l.T("agent.budget_next", e.Taken, e.Limit, e.Next, e.Key)
+	}
+	return l.T("agent.budget", e.Taken, e.Limit, e.Key)
+}
+
+// dayReason is why a limit of the day pauses a run.
+func (r *run) dayReason(l i18n.Lang, e *contextstore.DayError) string {
+	taken := e.Taken
+	if e.Held != "" {
+		taken = l.T("agent.day_held", e.Taken, e.Held)
+	}
+	reason := l.T("agent.day", taken, e.Limit, e.Key, e.Until.UTC().Format("2006-01-02 15:04 UTC"))
+	if e.Needs != "" {
+		reason += l.T("agent.day_needs", e.Needs)
+	}
+	if r.Host != nil {
+		reason += l.T("agent.day_goes_on")
+	}
+	return reason
+}
+
+// noteHandover finds out what whoever goes on after a budget ended the run is
+// told: the model's words, or what is put together from the records.
+func (r *run) noteHandover(ended error) {
+	if !byBudget(ended) {
+		return
+	}
+	if lead := r.led.Load(); lead != nil {
+		if words := lead.View().Handover; words != "" {
+			r.final = words
+			return
+		}
+	}
+	r.cutOff = true
+}
+
+// composed is the handover where no model wrote one, for a comment: what was
+// changed is told beside it.
+func (r *run) composed(l i18n.Lang) string {
+	if !r.cutOff {
+		return ""
+	}
+	return r.standing(l) + r.saidLast(l)
+}
+
+// standing is how far the plan is, for whoever goes on: "" where no plan leads
+// the run.
+func (r *run) standing(l i18n.Lang) string {
+	lead := r.led.Load()
+	if lead == nil {
+		return ""
+	}
+	var b strings.Builder
+	line := func(key string, args ...string) {
+		all := make([]any, len(args))
+		for i, a := range args {
+			all[i] = r.plainLine(a)
+		}
+		b.WriteString("- " + l.T(key, all...) + "\n")
+	}
+	v := lead.View()
+	if v.Goal != "" {
+		line("agent.handover_goal", v.Goal)
+	}
+	for _, it := range v.Items[:min(len(v.Items), shownSubtasks)] {
+		switch it.Status {
+		case planning.Skipped:
+		case planning.Done:
+			line("agent.handover_done", it.ID, it.Summary)
+		case "":
+			line("agent.handover_open", it.ID, it.Text)
+		default:
+			line("agent.handover_ended", it.ID, it.Status, it.Summary)
+		}
+	}
+	if v.Failed != "" {
+		line("agent.handover_failed", v.Failed)
+	}
+	return b.String()
+}
+
+// saidLast are the model's latest words in a run without a plan.
+func (r *run) saidLast(l i18n.Lang) string {
+	if r.led.Load() != nil {
+		return ""
+	}
+	said := ""
+	err := r.ledger.MessageLog().Tail(saidWithin, func(m contextstore.Message, _ []byte) bool {
+		if text := strings.TrimSpace(m.Content); m.Role == llm.RoleAssistant && m.Seq > int64(r.front.Size) && text != "" {
+			said = text
+		}
+		return true
+	})
+	if err != nil || said == "" {
+		return ""
+	}
+	return "\n" + l.T("agent.handover_said") + "\n\n" + quote(cut(said, 4000)) + "\n"
+}
+
+// saidWithin is among how many messages the latest words are looked for.
+const saidWithin = 50
