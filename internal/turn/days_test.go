@@ -81,20 +81,31 @@ func TestALimitOfTheDayStopsTheLoopBeforeACall(t *testing.T) {
 	}
 }
 
-// At midnight what was taken is settled for the day that ends, and there is a new
-// budget.
+// At midnight, in the middle of a grant, what was taken is settled for the day that
+// ends, and there is a new budget.
 func TestMidnightBringsANewBudget(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 5, 30, 23, 59, 0, 0, time.UTC)
-	answers := working(9)
-	third := answers[2]
-	answers[2] = func() (*llm.Reply, error) { now = now.Add(time.Hour); return third() }
-	b := setup(t, hands{"write": ok("w")}, answers...)
-	b.store.Now = func() time.Time { return now }
-	b.limited(contextstore.DayLimits{All: contextstore.Amount{Turns: 4}}).Now = b.store.Now
-	_, err := b.loop.Run(t.Context())
-	if !errors.As(err, new(*contextstore.DayError)) || b.ctx.State().LLMCallCount != 7 { // 3, of which one ends late, and 4
-		t.Errorf("%v after %d calls", err, b.ctx.State().LLMCallCount)
+	for limit, calls := range map[int64]int64{4: 7, 1000: 10} { // 3, of which one ends late, and what the next day has
+		now := time.Date(2026, 5, 30, 23, 59, 0, 0, time.UTC)
+		answers := append(working(9), say("done"))
+		third := answers[2]
+		answers[2] = func() (*llm.Reply, error) { now = now.Add(time.Hour); return third() }
+		b := setup(t, hands{"write": ok("w")}, answers...)
+		b.store.Now = func() time.Time { return now }
+		days := b.limited(contextstore.DayLimits{All: contextstore.Amount{Turns: limit}})
+		days.Now = b.store.Now
+		_, err := b.loop.Run(t.Context())
+		if paused := errors.As(err, new(*contextstore.DayError)); paused != (limit == 4) || b.ctx.State().LLMCallCount != calls {
+			t.Errorf("%v after %d calls", err, b.ctx.State().LLMCallCount)
+		}
+		if err := days.Settle(t.Context(), b.ctx.State(), false); err != nil {
+			t.Fatal(err)
+		}
+		left := limit - (calls - 3)
+		g, err := b.store.ReserveDay(t.Context(), contextstore.DayRun{UUID: "b"}, days.Limits, contextstore.Amount{}, contextstore.Amount{}, contextstore.Amount{Turns: 1 << 40})
+		if g.Most.Turns != left || (err != nil) != (left == 0) {
+			t.Errorf("%d of %d are left, want %d: %v", g.Most.Turns, limit, left, err)
+		}
 	}
 }
 
