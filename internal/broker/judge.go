@@ -142,7 +142,11 @@ func (b *Broker) address(raw, method string) error {
 func (b *Broker) content(r Request, v *Verdict) error {
 	switch r.Kind {
 	case Comment:
-		return b.text(v, Markdown, r.Text, true)
+		if err := b.text(v, Markdown, r.Text, true); err != nil || r.Fold == nil {
+			return err
+		}
+		b.fold(v, *r.Fold)
+		return nil
 	case Chat:
 		return b.text(v, Plain, r.Text, true)
 	case Label:
@@ -181,6 +185,17 @@ func (b *Broker) text(v *Verdict, f Format, text string, needed bool) error {
 	}
 	v.Text = clean
 	return nil
+}
+
+// fold puts a fold below the text, as much of it as there is room for. One that
+// cannot be cleaned is left out: the text is what has to be said.
+func (b *Broker) fold(v *Verdict, x Fold) {
+	above := strings.TrimRight(v.Text, "\n") + "\n\n"
+	fold, found, err := b.o.Filter.Fold(x, b.o.Settings.MaxTextBytes-len(above))
+	v.Findings = append(v.Findings, placed("history", found)...)
+	if err == nil && fold != "" {
+		v.Text = above + fold
+	}
 }
 
 func placed(field string, found []Finding) []Finding {
