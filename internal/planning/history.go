@@ -34,6 +34,8 @@ type HistoryOptions struct {
 	// Lazy leaves the syncing to Close: what is recorded follows from messages
 	// that are on disk, and is recorded once more where it is missing.
 	Lazy bool
+	// Heard is told each new entry once it is written, in order; may be nil.
+	Heard func(Entry)
 	// Warn hears of lines that are passed over because they are damaged; may be nil.
 	Warn func(Damage)
 }
@@ -148,6 +150,9 @@ func (h *History) Append(entries ...Entry) (written int, err error) {
 	}
 	for _, e := range fresh {
 		h.note(e)
+		if h.o.Heard != nil {
+			h.o.Heard(e)
+		}
 	}
 	return len(fresh), nil
 }

@@ -1,6 +1,9 @@
 package planning
 
-import "sync/atomic"
+import (
+	"strings"
+	"sync/atomic"
+)
 
 // View is how far a run is, for those who watch it. It is not changed any more.
 type View struct {
@@ -17,6 +20,24 @@ type View struct {
 	Uncertain bool   // the model is not sure that it understands the task
 	Failed    string // what a tool said that failed last, since the last reflection
 	Handover  string // the model's words to whoever goes on, where a budget ended the run
+}
+
+// PhaseOf is the phase that a message of a kind begins, and the subtask that it is
+// about, "" for none; phase is "" where it begins none.
+func PhaseOf(kind string) (phase, subtask string) {
+	switch kind, id, _ := strings.Cut(kind, "/"); kind {
+	case askPlan:
+		return PhasePlanning, ""
+	case askSubtask:
+		return PhaseExecution, id
+	case askReflect, askRevise:
+		return PhaseReflection, ""
+	case askReplan:
+		return PhaseReplan, ""
+	case askVerify:
+		return PhaseVerification, ""
+	}
+	return "", ""
 }
 
 // Item is a line of the checklist, ticked by what became of it.

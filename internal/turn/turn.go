@@ -230,15 +230,15 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 
 // said is the beginning of an answer's text, for whoever watches the log.
 func said(text string) []any {
-	if text = words(text); strings.TrimSpace(text) == "" {
+	if text = Words(text); strings.TrimSpace(text) == "" {
 		return nil
 	}
 	return []any{"said", firstLine(text)}
 }
 
-// words is what a text says to people: of one that is an object for programs the
+// Words is what a text says to people: of one that is an object for programs the
 // comment, or else the summary, in it.
-func words(text string) string {
+func Words(text string) string {
 	text = strings.TrimSpace(text)
 	object := strings.IndexByte(text, '{')
 	if before := strings.TrimSpace(text[:max(object, 0)]); object < 0 || before != "" && !strings.HasPrefix(before, "```") {
