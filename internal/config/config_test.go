@@ -98,8 +98,9 @@ func defaults() *Config {
 // planningDefaults are the settings of planning where none is given (plan §4).
 func planningDefaults() Planning {
 	p := Planning{Enabled: true, Strategy: "chain_of_thought", MaxSubtasks: 100, DecompositionLevel: "moderate", Reflection: Reflection{true, true, 3}, Revision: Revision{3},
-		History: History{StorageType: "jsonl"}, Verification: Verification{true, 2, "fail"}, ProgressComment: ProgressComment{true, 30}}
+		History: History{StorageType: "jsonl"}, Verification: Verification{true, 2, "fail"}, ProgressComment: ProgressComment{true, 30, 100}}
 	b := &p.PrePlanning
+	b.Notification = Notification{true, true, true, false}
 	b.Enabled, b.Collection.Enabled, b.Assumption.Enabled = true, true, true
 	b.Understanding.ConfidenceThreshold, b.Collection.MaxRetriesPerTool, b.Assumption.ConfidenceThreshold = 0.7, 2, 0.5
 	r := &p.Replanning
@@ -114,8 +115,9 @@ func planningDefaults() Planning {
 
 // planningFull is what full sets.
 func planningFull() Planning {
-	p := Planning{false, "direct", 9, "fine", PrePlanning{}, Reflection{false, false, 7}, Revision{6}, History{"jsonl", "planning_history"}, Verification{false, 5, "complete"}, Replanning{}, ProgressComment{false, 5}}
+	p := Planning{false, "direct", 9, "fine", PrePlanning{}, Reflection{false, false, 7}, Revision{6}, History{"jsonl", "planning_history"}, Verification{false, 5, "complete"}, Replanning{}, ProgressComment{false, 5, 6}}
 	b := &p.PrePlanning
+	b.Notification = Notification{false, false, false, true}
 	b.Understanding.ConfidenceThreshold, b.Collection.MaxRetriesPerTool, b.Assumption.ConfidenceThreshold = 0.75, 4, 0.25
 	r := &p.Replanning
 	r.TaskDecomposition.MaxRedecompositionAttempts, r.ActionSequence.MaxRegenerationAttempts = 4, 5
@@ -259,11 +261,12 @@ task_stop: {enabled: false}
 serve: {listen: ":1"}
 planning:
   {enabled: false, strategy: direct, max_subtasks: 9, decomposition_level: fine, reflection: {enabled: false, trigger_on_error: false, trigger_interval: 7}, revision: {max_revisions: 6},
-  pre_planning: {enabled: false, understanding: {confidence_threshold: 0.75}, collection: {enabled: false, max_retries_per_tool: 4}, assumption: {enabled: false, confidence_threshold: 0.25}},
+  pre_planning: {enabled: false, understanding: {confidence_threshold: 0.75}, collection: {enabled: false, max_retries_per_tool: 4}, assumption: {enabled: false, confidence_threshold: 0.25},
+    notification: {notify_on_start: false, notify_on_understanding_complete: false, notify_on_collection_complete: false, notify_on_assumption: true}},
   history: {storage_type: jsonl, directory: planning_history},
   verification: {enabled: false, max_rounds: 5, on_open_points: complete}, replanning: {goal_understanding: {max_clarification_requests: 3, auto_assume_on_no_response: false, auto_assume_timeout_minutes: 11}, task_decomposition: {max_redecomposition_attempts: 4}, action_sequence: {max_regeneration_attempts: 5}, execution: {max_action_retries: 6, max_partial_replans: 7}, reflection: {max_plan_revisions: 8},
   global: {max_total_replans: 9, infinite_loop_detection: false, same_trigger_max_count: 1}, llm_decision: {min_confidence_threshold: 0.25, require_user_confirmation_on_low_confidence: false, user_confirmation_threshold: 0.125}},
-  progress_comment: {enabled: false, interval_seconds: 5}}
+  progress_comment: {enabled: false, interval_seconds: 5, max_history_entries: 6}}
 context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tokens: 500, follow_links: true,
   planning: {inherit_plans: false, inherit_verifications: false, inherit_reflections: false, max_previous_plans: 7, reuse_successful_patterns: false}}
 project_agent_rules: {enabled: false, max_file_size: 1000, max_total_size: 2000}
@@ -665,7 +668,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 284 {
+	if len(Keys()) != 289 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -30,6 +30,7 @@ type PrePlanning struct {
 		Enabled             bool    `yaml:"enabled" default:"true" doc:"Let the plan assume what is not known; false makes an information gap of each assumption."`
 		ConfidenceThreshold float64 `yaml:"confidence_threshold" default:"0.5" check:"min=0,max=1" doc:"Below it, an assumption is an information gap."`
 	} `yaml:"assumption" doc:"What is taken to be so."`
+	Notification Notification `yaml:"notification" doc:"What of it stands in the history of the progress."`
 }
 
 // Reflection is the section planning.reflection.
@@ -94,4 +95,14 @@ type Replanning struct {
 type ProgressComment struct {
 	Enabled         bool `yaml:"enabled" default:"true" doc:"Show the progress in a comment while the run goes on; its end is told there in any case."`
 	IntervalSeconds int  `yaml:"interval_seconds" default:"30" check:"min=5,max=3600" doc:"How often it is edited at most, in seconds."`
+
+	MaxHistoryEntries int `yaml:"max_history_entries" default:"100" check:"min=1,max=1000" doc:"Most entries of its history; the oldest go first, and their number is said."`
+}
+
+// Notification is the section planning.pre_planning.notification.
+type Notification struct {
+	OnStart                 bool `yaml:"notify_on_start" default:"true" doc:"That the plan is being made."`
+	OnUnderstandingComplete bool `yaml:"notify_on_understanding_complete" default:"true" doc:"How the task is understood."`
+	OnCollectionComplete    bool `yaml:"notify_on_collection_complete" default:"true" doc:"How much was looked at before the plan."`
+	OnAssumption            bool `yaml:"notify_on_assumption" default:"false" doc:"Each thing that is assumed."`
 }
