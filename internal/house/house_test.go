@@ -56,6 +56,7 @@ var floors = map[string]float64{
 	"memory":                  5.0,
 	"turn":                    6.0,
 	"planning":                7.0,
+	"progress":                7.5,
 	"agent":                   8.0,
 	"dispatch":                9.0,
 	"ops":                     10.0,

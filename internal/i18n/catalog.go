@@ -40,6 +40,7 @@ var catalog = join(
 	planningReplanTexts,
 	policyTexts,
 	priceTexts,
+	progressTexts,
 	projectTexts,
 	recordTexts,
 	repositoryTexts,

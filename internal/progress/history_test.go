@@ -1,0 +1,212 @@
+package progress
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/planning"
+)
+
+func same(s string) string { return s }
+
+// life is what a run with a plan tells, in the order in which it happens: messages,
+// lines of the planning history, checks.
+func life() []any {
+	n := 0
+	at := func() contextstore.Time {
+		n++
+		return contextstore.Time{Time: noon.Add(time.Duration(n) * time.Second)}
+	}
+	asks := func(kind string) contextstore.Message {
+		return contextstore.Message{Role: llm.RoleUser, Kind: kind, Timestamp: at()}
+	}
+	says := func(text string, calls ...contextstore.ToolCall) contextstore.Message {
+		return contextstore.Message{Role: llm.RoleAssistant, Content: text, ToolCalls: calls, Timestamp: at()}
+	}
+	gives := func(name, text string, failed bool) contextstore.Message {
+		return contextstore.Message{Role: llm.RoleTool, ToolName: name, ToolCallID: "1", Content: text, Failed: failed, Timestamp: at()}
+	}
+	call := func(name, args string) contextstore.ToolCall {
+		return contextstore.ToolCall{ID: "1", Name: name, Arguments: args}
+	}
+	sure := 0.8
+	plan := planning.Plan{Goal: planning.Goal{MainObjective: "The answer is 42", TaskType: "bug_fix", Confidence: &sure}}
+	return []any{
+		contextstore.Message{Role: llm.RoleSystem, Content: "rules", Timestamp: at()},
+		contextstore.Message{Role: llm.RoleUser, Content: "the request", Timestamp: at()},
+		contextstore.CheckRun{Setup: true, Command: "setup", Timestamp: at()},
+		contextstore.CheckRun{Command: "make test", ExitCode: 1, Timestamp: at()},
+		asks("plan"),
+		says("I look.", call("read_file", `{"path":"`+strings.Repeat("長", 50)+`"}`)),
+		gives("read_file", "41", false),
+		says(`{"phase":"planning","comment":"Two steps."}`),
+		planning.Entry{Timestamp: at(), Plan: &plan},
+		planning.Entry{Timestamp: at(), Assumption: &planning.Assumption{Value: "decimal"}},
+		asks("subtask/one"),
+		says("", call("shell", `{"command":"make"}`)),
+		gives("shell", "exit code 2\nno rule", true),
+		asks("reflect"),
+		says(`{"phase":"reflection","reflection":{}}`),
+		planning.Entry{Timestamp: at(), Revision: &planning.Revision{Reason: "a step more", Changes: []planning.Change{{}}}},
+		planning.Entry{Timestamp: at(), Replan: &planning.ReplanRecord{Do: "retry", Level: 1, Decision: planning.ReplanDecision{Decision: planning.Replan{Reasoning: "once more"}}}},
+		asks("subtask/one"),
+		asks("subtask/one"),
+		says(`{"task_id":"one","status":"done","summary":"it is 42"}`),
+		planning.Entry{Timestamp: at(), Subtask: &planning.SubtaskRecord{ID: "one", Status: planning.Done, Summary: "it is 42"}},
+		contextstore.CheckRun{Command: "make test", Round: 1, Timestamp: at()},
+		asks("verify"),
+		says(`{"verification_passed":false}`),
+		planning.Entry{Timestamp: at(), Verification: &planning.Verification{Issues: []string{"a", "b"}}},
+		planning.Entry{Timestamp: at(), Question: &planning.Question{Questions: []string{"Which?"}}},
+		planning.Entry{Timestamp: at(), Answer: &planning.Answer{By: "hanako", Text: "That."}},
+		says(strings.Repeat("話", 300)),
+	}
+}
+
+// follow tells a tracker a life as it happens.
+func follow(t *Tracker, all []any) {
+	for _, x := range all {
+		switch x := x.(type) {
+		case contextstore.Message:
+			t.Message(x)
+		case planning.Entry:
+			t.Recorded(x)
+		case contextstore.CheckRun:
+			if !x.Setup {
+				t.Checked(x, x.Timestamp.Time)
+			}
+		}
+	}
+}
+
+// past is what is read again of a life: of the last n messages.
+func past(all []any, n int) *Past {
+	p := &Past{}
+	var msgs []contextstore.Message
+	for _, x := range all {
+		switch x := x.(type) {
+		case contextstore.Message:
+			msgs = append(msgs, x)
+		case planning.Entry:
+			p.Entries = append(p.Entries, x)
+		case contextstore.CheckRun:
+			p.Checks = append(p.Checks, x)
+		}
+	}
+	p.More = len(msgs) > n
+	msgs = msgs[max(len(msgs)-n, 0):]
+	p.Messages = func(f func(contextstore.Message)) error {
+		for _, m := range msgs {
+			f(m)
+		}
+		return nil
+	}
+	return p
+}
+
+// told is a history in short.
+func told(h History) (all []string) {
+	for _, e := range h.Entries {
+		s := fmt.Sprintf("%s|%s|%s|%s|%d", e.Kind, e.Name, e.Result, e.Text, e.N)
+		all = append(all, s)
+	}
+	return all
+}
+
+// Every kind of entry comes from what the run writes, as it happens; a run that is
+// taken up has the same history.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"check|make test|failed||0",
+		"phase||planning||0",
+		"said|||I look.|0",
+		"tool|read_file|ok|" + strings.Repeat("長", maxArgs) + "…|0",
+		"said|||Two steps.|0",
+		"collected||||1",
+		"understood|bug_fix||The answer is 42|80",
+		"assumption|||decimal|0",
+		"phase|one|execution||0",
+		"tool|shell|failed|make|0",
+		"error|shell||exit code 2 no rule|0",
+		"phase||reflection||0",
+		"revision|||a step more|1",
+		"replan|retry||once more|1",
+		"phase|one|execution||0",
+		"summary|one|done|it is 42|0", // in the place of what the model said with it
+		"check|make test|ok||1",
+		"phase||verification||0",
+		"verification||failed|a; b|0",
+		"question|||Which?|0",
+		"answer|hanako||That.|0",
+		"said|||" + strings.Repeat("話", maxSaid) + "…|0",
+	}
+	all := Notify{true, true, true, true}
+	live, again := NewTracker(100, all, same), NewTracker(100, all, same)
+	follow(live, life())
+	if got := told(live.History()); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if err := again.Resume(past(life(), 100)); err != nil {
+		t.Fatal(err)
+	}
+	if got := told(again.History()); !slices.Equal(got, want) || again.History().More {
+		t.Errorf("taken up, more %t\n%s", again.History().More, strings.Join(got, "\n"))
+	}
+}
+
+// The oldest go, and are counted; of a run that is taken up nobody knows how many
+// there were.
+func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	all := Notify{true, true, true, true}
+	live := NewTracker(5, all, same)
+	follow(live, life())
+	h := live.History()
+	if len(h.Entries) != 5 || h.Dropped != 22-5 || h.More || h.Entries[0].Kind != KindPhase {
+		t.Errorf("%d entries, %d dropped: %v", len(h.Entries), h.Dropped, told(h))
+	}
+	again := NewTracker(5, all, same)
+	if err := again.Resume(past(life(), 3)); err != nil {
+		t.Fatal(err)
+	}
+	if h := again.History(); len(h.Entries) != 5 || !h.More || h.Entries[4].Kind != KindSaid {
+		t.Errorf("more %t: %v", h.More, told(h))
+	}
+	broken := errors.New("unreadable")
+	p := past(nil, 0)
+	p.Messages = func(func(contextstore.Message)) error { return broken }
+	if err := again.Resume(p); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+}
+
+// The settings take away what people do not want to hear of the time before the
+// plan, and nothing else.
+func TestNotify(t *testing.T) {
+	t.Parallel()
+	for name, n := range map[string]Notify{"phase||planning": {false, true, true, true}, "understood": {true, false, true, true}, "collected": {true, true, false, true}, "assumption": {true, true, true, false}} {
+		tr := NewTracker(100, n, same)
+		follow(tr, life())
+		got := told(tr.History())
+		if slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, name) }) || len(got) != 21 {
+			t.Errorf("%s: %d entries\n%s", name, len(got), strings.Join(got, "\n"))
+		}
+	}
+}
+
+// What must not be seen is masked before it is cut.
+func TestHistoryIsMasked(t *testing.T) {
+	t.Parallel()
+	tr := NewTracker(9, Notify{}, func(s string) string { return strings.ReplaceAll(s, strings.Repeat("s", 250), "*") })
+	tr.Message(contextstore.Message{Role: llm.RoleAssistant, Content: "it is " + strings.Repeat("s", 250)})
+	if got := told(tr.History()); len(got) != 1 || got[0] != "said|||it is *|0" {
+		t.Error(got)
+	}
+}

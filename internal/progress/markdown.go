@@ -1,0 +1,295 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+)
+
+// maxItems is how many subtasks a checklist shows.
+const maxItems = 30
+
+// Size is the most bytes of a whole report as Markdown. GitHub takes 65,536
+// characters; there is room for what is put below a comment later.
+const Size = 60_000
+
+// Markdown is the whole report, cleaned by f, in at most most bytes where that can
+// be: the oldest of the history goes first, then all of it, then the checklist is
+// told in numbers.
+func (r *Report) Markdown(l i18n.Lang, f *broker.Filter, most int) (string, error) {
+	text, _, err := f.Clean(broker.Markdown, r.Head(l, false))
+	if err == nil && len(text) > most {
+		text, _, err = f.Clean(broker.Markdown, r.Head(l, true))
+	}
+	if err != nil {
+		return "", err
+	}
+	text = strings.TrimRight(text, "\n") + "\n"
+	if fold, _, err := f.Fold(r.Fold(l), most-len(text)-1); err == nil && fold != "" { // else the rest is worth showing
+		text += "\n" + fold
+	}
+	return text, nil
+}
+
+// Head is what a report says above its history. What is others' text in it is
+// nothing but text; secrets are the caller's business.
+func (r *Report) Head(l i18n.Lang, short bool) string {
+	var b strings.Builder
+	b.WriteString(r.title(l) + "\n\n")
+	if r.Reason != "" {
+		b.WriteString(Plain(r.Reason) + "\n\n")
+	}
+	by := l.T("progress.model", Plain(r.Model))
+	if r.By != "" {
+		by = l.T("progress.asked", Plain(r.By), Plain(r.Model))
+	}
+	b.WriteString("- " + by + "\n")
+	if r.Ended == "" {
+		b.WriteString("- " + l.T("progress.stage", r.stage(l)) + "\n")
+	}
+	cost := ""
+	if r.MicroUSD > 0 {
+		cost = ", " + contextstore.Dollars(r.MicroUSD)
+	}
+	b.WriteString("- " + l.T("progress.counts", r.Calls, r.Tools, r.Tokens, cost) + "\n")
+	b.WriteString("- " + l.T("progress.since", minute(r.Started), minute(r.Updated)) + "\n")
+	b.WriteString(r.PlanText(l, short))
+	for _, note := range r.Notes {
+		if note = strings.Trim(note, "\n"); note != "" {
+			b.WriteString("\n" + note + "\n")
+		}
+	}
+	if r.Scripted {
+		b.WriteString("\n" + l.T("agent.scripted") + "\n")
+	}
+	return b.String()
+}
+
+func (r *Report) title(l i18n.Lang) string {
+	if r.Ended == "" {
+		return l.T("progress.title")
+	}
+	return l.T("agent.comment_" + string(r.Ended))
+}
+
+func (r *Report) stage(l i18n.Lang) string {
+	if r.Stage == Working {
+		return l.T("progress.working", Plain(r.Branch))
+	}
+	return l.T("progress." + string(r.Stage))
+}
+
+func minute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
+
+// PlanText is how far the plan is: the phases, how the task is understood, and the
+// checklist with what became of each subtask, or of their number where it is to be
+// short. "" where no plan leads the run.
+func (r *Report) PlanText(l i18n.Lang, short bool) string {
+	if r.Phase == "" {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n" + r.Chain(l) + "\n")
+	if r.Understood == nil {
+		return b.String()
+	}
+	if r.Goal != "" {
+		b.WriteString("\n🎯 " + Plain(r.Goal) + "\n")
+	}
+	if u := r.Understood.text(l); u != "" {
+		b.WriteString("\n" + u + "\n")
+	}
+	b.WriteString("\n" + r.checklist(l, short))
+	if r.Revisions+r.Replans > 0 {
+		b.WriteString("\n" + l.T("agent.plan_changes", r.Revisions, r.Replans) + "\n")
+	}
+	b.WriteString(r.notes(l))
+	return b.String()
+}
+
+// notes are what the verification found, what is assumed and what is not known.
+func (r *Report) notes(l i18n.Lang) string {
+	var all []string
+	if v := r.Verified; v != nil && v.Passed {
+		all = append(all, l.T("progress.verified", v.Round))
+	} else if v != nil {
+		all = append(all, l.T("progress.unverified", v.Round))
+		for _, issue := range v.Issues {
+			all = append(all, "⚠️ "+Plain(issue))
+		}
+	}
+	for _, a := range r.Assumptions {
+		all = append(all, l.T("agent.plan_assumed", Plain(a)))
+	}
+	for _, g := range r.Gaps {
+		all = append(all, l.T("agent.plan_gap", Plain(g)))
+	}
+	if all == nil {
+		return ""
+	}
+	return "\n- " + strings.Join(all, "\n- ") + "\n"
+}
+
+// text is an understanding in one line, "" where nothing was said of it.
+func (u *Understanding) text(l i18n.Lang) string {
+	var all []string
+	if u.Type != "" {
+		all = append(all, l.T("progress.type", Plain(u.Type)))
+	}
+	if u.Percent >= 0 {
+		all = append(all, l.T("progress.confidence", u.Percent))
+	}
+	if len(u.In) > 0 {
+		all = append(all, l.T("progress.in_scope", Plain(strings.Join(u.In, "; "))))
+	}
+	if len(u.Out) > 0 {
+		all = append(all, l.T("progress.out_of_scope", Plain(strings.Join(u.Out, "; "))))
+	}
+	return strings.Join(all, l.T("progress.comma"))
+}
+
+// checklist ticks each subtask by its result.
+func (r *Report) checklist(l i18n.Lang, short bool) string {
+	over, bad := r.done()
+	if short {
+		return l.T("progress.checked", over, len(r.Items), bad) + "\n"
+	}
+	var b strings.Builder
+	for _, it := range r.Items[:min(len(r.Items), maxItems)] {
+		box, mark := "[ ]", ""
+		switch it.Status {
+		case planning.Done:
+			box = "[x]"
+		case planning.Failed, planning.Blocked:
+			mark = "❌ "
+		case planning.Skipped:
+			mark = "⏭️ "
+		default:
+			if it.ID == r.Current {
+				mark = "▶️ "
+			}
+		}
+		b.WriteString("- " + box + " " + mark + "**" + Plain(it.ID) + "**: " + Plain(it.Text) + "\n")
+	}
+	if more := len(r.Items) - maxItems; more > 0 {
+		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")
+	}
+	return b.String()
+}
+
+// phases are those of a plan, in order; the others come up in between.
+var phases = []string{planning.PhasePlanning, planning.PhaseExecution, planning.PhaseVerification, planning.PhaseCompletion}
+
+// at is where in the phases the run is, -1 before the first.
+func (r *Report) at() int {
+	if r.Phase == planning.PhaseReflection || r.Phase == planning.PhaseReplan {
+		return 1
+	}
+	for i, p := range phases {
+		if p == r.Phase {
+			return i
+		}
+	}
+	return -1
+}
+
+// Chain are the phases, with where the run is.
+func (r *Report) Chain(l i18n.Lang) string {
+	var all []string
+	for i, p := range phases {
+		text := l.T("agent.phase_" + p)
+		switch {
+		case i < r.at() || r.Phase == planning.PhaseCompletion:
+			text = "✅ " + text
+		case i == r.at():
+			text = "▶️ " + text
+			if r.Phase != p {
+				text += " (" + l.T("agent.phase_"+r.Phase) + ")"
+			}
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " → ")
+}
+
+// Fold is the history, for what stands closed below a comment.
+func (r *Report) Fold(l i18n.Lang) broker.Fold {
+	h := r.History
+	x := broker.Fold{Title: l.T("progress.history", int64(len(h.Entries))+h.Dropped)}
+	if h.More {
+		x.Title = l.T("progress.history_since", int64(len(h.Entries))+h.Dropped)
+	}
+	x.Dropped = func(n int) string {
+		if int64(n)+h.Dropped == 0 {
+			return ""
+		}
+		return l.T("progress.dropped", int64(n)+h.Dropped)
+	}
+	day := r.Started.UTC().Format(time.DateOnly)
+	for _, e := range h.Entries {
+		at := e.At.UTC().Format(time.TimeOnly)
+		if d := e.At.UTC().Format(time.DateOnly); d != day {
+			at, day = d+" "+at, d
+		}
+		x.Lines = append(x.Lines, at+" "+e.markdown(l))
+	}
+	return x
+}
+
+// markdown is an entry in words.
+func (e Entry) markdown(l i18n.Lang) string {
+	name, text := Plain(e.Name), Plain(e.Text)
+	switch e.Kind {
+	case KindPhase:
+		return "▶️ " + joined(": ", l.T("agent.phase_"+e.Result), name)
+	case KindSaid:
+		return "💬 " + text
+	case KindTool:
+		return "🔧 " + joined(" ", "**"+name+"**", text) + " → " + l.T("progress."+e.Result)
+	case KindError:
+		return "⚠️ " + joined(": ", name, text)
+	case KindUnderstood:
+		how := name
+		if e.N >= 0 {
+			how = joined(", ", name, fmt.Sprintf("%d %%", e.N))
+		}
+		return "🎯 " + joined(": ", l.T("progress.understood"), joined(" — ", how, text))
+	case KindCollected:
+		return "🔍 " + l.T("progress.collected", e.N)
+	case KindRevision:
+		return "📝 " + joined(": ", l.T("progress.revised", e.N), text)
+	case KindReplan:
+		return "🔁 " + joined(": ", l.T("progress.replanned", name, e.N), text)
+	case KindVerification:
+		return "🔎 " + joined(": ", l.T("progress.verification_"+e.Result), text)
+	case KindCheck:
+		return "🧪 **" + name + "** → " + l.T("progress."+e.Result)
+	case KindAssumption:
+		return "💡 " + l.T("agent.plan_assumed", text)
+	case KindSummary:
+		return "🏁 " + joined(": ", "**"+name+"** "+Plain(e.Result), text)
+	case KindQuestion:
+		return "❓ " + text
+	case KindAnswer:
+		return "↩️ " + joined(": ", name, text)
+	}
+	return text
+}
+
+// joined puts a mark between two texts, where both are there.
+func joined(mark, a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + mark + b
+}
+
+var noMarkup = strings.NewReplacer("<", "‹", ">", "›", "`", "'", "*", "∗", "[", "［", "]", "］", "\\", "＼")
+
+// Plain is a text of others with nothing in it that would be more than text.
+func Plain(s string) string { return noMarkup.Replace(oneLine(s)) }

@@ -1,0 +1,121 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/redact"
+)
+
+// Lines is the report for a terminal: at most height lines of at most width
+// columns, the most important ones where there is little room. It has no escape
+// sequences in it, whatever its texts hold.
+func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
+	if width < 1 || height < 1 {
+		return nil
+	}
+	at := r.stageShown(l)
+	if r.Phase != "" {
+		at = r.chainShown(l)
+	}
+	if k := r.place(); k > 0 {
+		at += "  " + l.T("progress.subtask", k, len(r.Items))
+	}
+	cost := ""
+	if r.MicroUSD > 0 {
+		cost = ", " + contextstore.Dollars(r.MicroUSD)
+	}
+	counts := l.T("progress.live_counts", r.Calls, r.Tools, r.Tokens, cost, elapsed(now.Sub(r.Started)))
+	lines := []string{at}
+	if height > 1 {
+		lines = append(lines, r.listShown(l, height-2)...)
+		lines = append(lines, counts)
+	}
+	for i := range lines {
+		lines[i] = Fit(redact.Printable(oneLine(lines[i])), width)
+	}
+	return lines
+}
+
+func (r *Report) stageShown(l i18n.Lang) string {
+	if r.Stage == Working {
+		return strings.ReplaceAll(l.T("progress.working", r.Branch), "`", "")
+	}
+	return l.T("progress." + string(r.Stage))
+}
+
+// chainShown are the phases in characters that are one column wide everywhere.
+func (r *Report) chainShown(l i18n.Lang) string {
+	var all []string
+	for i, p := range phases {
+		text := l.T("agent.phase_" + p)
+		switch {
+		case i < r.at() || r.Phase == planning.PhaseCompletion:
+			text = "[x] " + text
+		case i == r.at() && r.Phase != p:
+			text = "[>] " + text + " (" + l.T("agent.phase_"+r.Phase) + ")"
+		case i == r.at():
+			text = "[>] " + text
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " > ")
+}
+
+// place is the number of the subtask at hand, from 1; 0 for none.
+func (r *Report) place() int {
+	for i, it := range r.Items {
+		if it.ID == r.Current {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// listShown is the part of the checklist around the subtask at hand that goes into
+// height lines.
+func (r *Report) listShown(l i18n.Lang, height int) (lines []string) {
+	n := len(r.Items)
+	if n == 0 || height < 1 {
+		return nil
+	}
+	from, to := 0, n
+	if n > height {
+		room := max(height-1, 1) // one line tells of the rest
+		from = max(0, min(max(r.place()-1, 0)-room/2, n-room))
+		to = from + room
+	}
+	for _, it := range r.Items[from:to] {
+		mark := "[ ]"
+		switch it.Status {
+		case planning.Done:
+			mark = "[x]"
+		case planning.Failed, planning.Blocked:
+			mark = "[!]"
+		case planning.Skipped:
+			mark = "[-]"
+		default:
+			if it.ID == r.Current {
+				mark = "[>]"
+			}
+		}
+		lines = append(lines, mark+" "+it.ID+": "+it.Text)
+	}
+	if n > height && height > 1 {
+		lines = append(lines, l.T("progress.live_more", n-(to-from)))
+	}
+	return lines
+}
+
+// elapsed is a duration as m:ss, or h:mm:ss.
+func elapsed(d time.Duration) string {
+	s := int(max(d, 0).Seconds())
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
