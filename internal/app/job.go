@@ -79,7 +79,7 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 		if issue, err = folder.ReadIssue(job.Issue); err != nil {
 			return job, m, err
 		}
-		ignore = []string{job.Issue, folder.CommentsPath(job.Issue)}
+		ignore = []string{job.Issue, folder.CommentsPath(job.Issue), folder.ProgressPath(job.Issue)}
 	} else if strings.TrimSpace(s.opt.Message) == "" {
 		return job, m, i18n.E("app.empty_message")
 	}

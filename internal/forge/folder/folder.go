@@ -61,6 +61,9 @@ func readIssue(path string) (*Issue, error) {
 	if strings.HasSuffix(path, commentsSuffix) {
 		return nil, i18n.E("folder.is_comments", path)
 	}
+	if strings.HasSuffix(path, progressSuffix) {
+		return nil, i18n.E("folder.is_progress", path)
+	}
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func (f *Forge) look() ([]*entry, error) {
 	files := make(map[string]*entry, len(names))
 	byID := map[string]string{}
 	for _, n := range names {
-		if !n.Type().IsRegular() || strings.HasPrefix(n.Name(), ".") || !strings.HasSuffix(n.Name(), ".md") || strings.HasSuffix(n.Name(), commentsSuffix) {
+		if !n.Type().IsRegular() || strings.HasPrefix(n.Name(), ".") || !strings.HasSuffix(n.Name(), ".md") || strings.HasSuffix(n.Name(), commentsSuffix) || strings.HasSuffix(n.Name(), progressSuffix) {
 			continue
 		}
 		st, err := n.Info()

@@ -1,0 +1,97 @@
+package folder
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/forge"
+)
+
+// The progress file is replaced whole, is no issue of the folder, and no issue to
+// be named.
+func TestWriteProgress(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	issue := filepath.Join(dir, "7-greet.md")
+	if err := os.WriteFile(issue, []byte("# Greet\n\nPlease.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one\r\n", "two\x00\n\n", "two"} {
+		if err := WriteProgress(issue, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "7-greet.progress.md")
+	if got, err := os.ReadFile(path); err != nil || string(got) != progressMark+"\ntwo\n" || ProgressPath(issue) != path {
+		t.Errorf("%q %v", got, err)
+	}
+	if err := os.Truncate(path, 0); err != nil { // as a power cut may leave it
+		t.Fatal(err)
+	}
+	if err := WriteProgress(issue, "three"); err != nil {
+		t.Error(err)
+	}
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) != 2 {
+		t.Errorf("%v %v", names, err)
+	}
+	f, err := Open(Options{Dir: dir, Repo: forge.Repo{Owner: "a", Name: "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := f.look(); err != nil || len(all) != 1 || all[0].id != "7" {
+		t.Errorf("%d issues, %v", len(all), err)
+	}
+	if _, err := ReadIssue(path); err == nil || !strings.Contains(err.Error(), "shows the progress") {
+		t.Error(err)
+	}
+}
+
+// What we did not write stays as it is, and nothing is written through a link.
+func TestWriteProgressLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(path string) error{
+		"a file of people's": func(p string) error { return os.WriteFile(p, []byte("# My own notes\n"), 0o600) },
+		"a short one":        func(p string) error { return os.WriteFile(p, []byte("<!-"), 0o600) },
+		"a directory":        func(p string) error { return os.Mkdir(p, 0o700) },
+		"a pipe":             func(p string) error { return unix.Mkfifo(p, 0o600) },
+		"a link":             func(p string) error { return os.Symlink(p+".target", p) },
+		"a link to ours": func(p string) error {
+			return os.Symlink(filepath.Join(filepath.Dir(p), "other.progress.md"), p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			issue := filepath.Join(dir, "7.md")
+			other := filepath.Join(dir, "other.md")
+			if err := WriteProgress(other, "other"); err != nil {
+				t.Fatal(err)
+			}
+			if err := put(ProgressPath(issue)); err != nil {
+				t.Fatal(err)
+			}
+			before, err := os.Lstat(ProgressPath(issue))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := WriteProgress(issue, "ours"); err == nil || !strings.Contains(err.Error(), "7.progress.md") {
+				t.Errorf("error %v", err)
+			}
+			after, err := os.Lstat(ProgressPath(issue))
+			if err != nil || !os.SameFile(before, after) || before.Size() != after.Size() {
+				t.Errorf("it was replaced: %v", err)
+			}
+			if got, err := os.ReadFile(ProgressPath(other)); err != nil || string(got) != progressMark+"\nother\n" {
+				t.Errorf("%q %v", got, err)
+			}
+			if _, err := os.Lstat(ProgressPath(issue) + ".target"); err == nil {
+				t.Error("the link was followed")
+			}
+		})
+	}
+}
