@@ -25,6 +25,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
@@ -108,8 +109,8 @@ type Agent struct {
 	// Signals hands out what was said about a task since it was asked the last
 	// time; nil where nobody listens.
 	Signals     func(task.Key) []forge.Comment
-	Progress    time.Duration // between edits of the comment that shows how far a run is; 0 for none
-	Scripted    bool          // the answers come from a script: said wherever the result is
+	Progress    Progress
+	Scripted    bool // the answers come from a script: said wherever the result is
 	Inheritance memory.Inheritance
 	Strict      func(string) string // masks secrets and data of people; nil masks no more than the store does
 	// Notice tells the user of a run on this machine what they should know as it
@@ -169,6 +170,7 @@ type run struct {
 	trusted   *trust
 	proposal  *pullEffect
 	hide      func()               // ends the showing of the progress; nil where there is none
+	tracker   *progress.Tracker    // what happened, for who watches; nil before prepare is done
 	handed    bool                 // the branch goes out
 	barred    bool                 // the forge does not let it
 	known     map[string]time.Time // comments that were heard, in which edition
@@ -260,7 +262,9 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		r.report.Outcome.Summary = r.finalSummary(process, ended)
 	}
 	r.settleDay(ctx)
-	err = r.end(ctx)
+	if err = r.end(ctx); err == nil {
+		r.showEnd(ctx)
+	}
 	r.report.Dir = c.Dir()
 	return r.report, err
 }
@@ -353,6 +357,15 @@ func (r *run) work(ctx context.Context) error {
 			}
 		}()
 	}
+	if err := r.track(); err != nil {
+		return err
+	}
+	if !r.front.Whole { // else what was shown stays until the plan is known again
+		r.hide = r.showProgress(ctx)
+	}
+	if err := r.equip(ctx); err != nil {
+		return err
+	}
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
@@ -370,6 +383,10 @@ func (r *run) work(ctx context.Context) error {
 	lead, err := r.lead(loop)
 	if err != nil {
 		return err
+	}
+	r.heed(loop)
+	if r.hide == nil {
+		r.hide = r.showProgress(ctx)
 	}
 	for {
 		if r.final, err = lead.Run(ctx); err != nil {
@@ -442,7 +459,12 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err = r.openDoor(); err != nil {
 		return err
 	}
-	r.hide = r.showProgress(ctx)
+	return nil
+}
+
+// equip sets up the workspace, and reads what the checks and the project say.
+func (r *run) equip(ctx context.Context) (err error) {
+	dir := r.Store.WorkspaceDir(r.ledger.UUID())
 	spec := sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Scratch: filepath.Join(dir, "scratch"),
 		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()}
 	if r.base, err = r.setup(ctx, spec); err != nil {

@@ -133,6 +133,9 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	if err := r.ledger.AppendCheck(run); err != nil {
 		return run, err
 	}
+	if !run.Setup {
+		r.tracker.Checked(run, r.Now())
+	}
 	result := "passed"
 	if !run.Passed() {
 		result = "failed"

@@ -137,7 +137,9 @@ func (r *run) told(ctx context.Context) error {
 			return err
 		}
 	}
-	v, err := r.door.Judge(ctx, ending(r.ledger.Metadata(), r.report.Outcome.Status, r.report.Comment))
+	req := ending(r.ledger.Metadata(), r.report.Outcome.Status, r.report.Comment)
+	req.Fold = r.folded()
+	v, err := r.door.Judge(ctx, req)
 	if err != nil {
 		return err
 	}

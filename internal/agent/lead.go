@@ -95,7 +95,8 @@ func (r *run) historyPath() string {
 // model of planning.
 func (r *run) openHistory() error {
 	h, mended, err := planning.OpenHistory(r.ledger, planning.HistoryOptions{File: r.historyFile(), Now: r.Now, Lazy: true,
-		Warn: func(d planning.Damage) { r.log.Warn("The planning history: " + r.Store.Redact(d.String())) }})
+		Heard: func(e planning.Entry) { r.tracker.Recorded(e) },
+		Warn:  func(d planning.Damage) { r.log.Warn("The planning history: " + r.Store.Redact(d.String())) }})
 	for _, m := range mended {
 		r.log.Warn("The planning history was mended: " + r.Store.Redact(m))
 	}

@@ -2,44 +2,151 @@ package agent
 
 import (
 	"context"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
+	"toritsugi/internal/task"
+	"toritsugi/internal/turn"
 )
 
-// showProgress keeps the run's one comment current while it goes on, until stop
-// is called; nothing is posted after that. What cannot be posted is left out:
-// the next edit says more.
+// Progress is how the progress of runs is shown.
+type Progress struct {
+	Interval   time.Duration // between edits of the comment or the file; 0 for neither
+	MaxHistory int           // entries
+	Notify     progress.Notify
+	// Watch shows a run on this machine until stop is called: report tells how far
+	// it is, and may be called from any goroutine. nil for nobody.
+	Watch func(report func() progress.Report) (stop func())
+}
+
+// track begins the history of the run: with what was kept of it, where it is taken
+// up. What that reads does not grow with the length of the run.
+func (r *run) track() error {
+	entries := r.Progress.MaxHistory
+	r.tracker = progress.NewTracker(entries, r.Progress.Notify, r.shownText)
+	if !r.front.Whole {
+		return nil
+	}
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return err
+	}
+	past := progress.Past{Checks: all[max(len(all)-entries, 0):]}
+	past.Messages = func(f func(contextstore.Message)) error {
+		left := entries // each gives about one
+		return r.ledger.MessageLog().Tail(entries, func(m contextstore.Message, _ []byte) bool {
+			past.More = past.More || left == entries && m.Seq > int64(r.front.Size)+1
+			left--
+			f(m)
+			return left > 0
+		})
+	}
+	if r.history != nil {
+		if past.Entries, err = lastEntries(r.history); err != nil {
+			return err
+		}
+	}
+	return r.tracker.Resume(&past)
+}
+
+// How much of a planning history is read again for the history of a run.
+const (
+	pastLines = 256
+	pastBytes = 1 << 20
+)
+
+// lastEntries are the last lines of a planning history that say something to
+// people, oldest first.
+func lastEntries(h *planning.History) (all []planning.Entry, err error) {
+	lines, size := 0, 0
+	_, err = h.Latest(func(e *planning.Entry) bool {
+		lines++
+		if size += len(e.Raw); e.Checkpoint == nil {
+			all = append(all, *e)
+		}
+		return lines >= pastLines || size >= pastBytes
+	})
+	slices.Reverse(all)
+	return all, err
+}
+
+// heed has the history hear each message of the run before who leads it does.
+func (r *run) heed(loop *turn.Loop) {
+	lead := loop.Heed
+	loop.Heed = func(m contextstore.Message) error {
+		r.tracker.Message(m)
+		if lead == nil {
+			return nil
+		}
+		return lead(m)
+	}
+}
+
+// shownText is a text of others as those who watch the run may see it.
+func (r *run) shownText(s string) string {
+	s = r.Store.Redact(s)
+	if r.Host != nil {
+		s = r.public(s)
+	}
+	return s
+}
+
+// reported is how far the run is.
+func (r *run) reported() progress.Report {
+	m := r.ledger.Metadata()
+	rep := progress.Report{UUID: m.UUID, Model: r.Client.Provider() + "/" + r.Client.Model(), Scripted: r.Scripted, Branch: r.place.Branch, Updated: r.Now()}
+	rep.State(r.ledger.State())
+	if rep.By = m.User; r.job.Ask != nil {
+		rep.By = "@" + r.job.Ask.By.Login
+	}
+	if lead := r.led.Load(); lead != nil {
+		rep.Plan(lead.View(), r.shownText)
+	}
+	if r.tracker != nil {
+		rep.History = r.tracker.History()
+	}
+	return rep
+}
+
+// markdown is a report as it is shown beside the issue, with what people can do.
+func (r *run) markdown(rep progress.Report) (string, error) {
+	l := r.Lang
+	if r.Host != nil {
+		rep.Notes = append(rep.Notes, l.T("progress.how"))
+	}
+	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.heritageNotice(l))
+	return rep.Markdown(l, r.Door.Filter, min(progress.Size, r.Door.Settings.MaxTextBytes))
+}
+
+// shows reports whether the run's progress is shown beside what it is about.
+func (r *run) shows() bool { return r.Progress.Interval > 0 && (r.Host != nil || r.job.Issue != "") }
+
+// showProgress keeps the run's one comment, or its file, current while it goes on,
+// until stop is called; nothing is posted after that. What cannot be shown is left
+// out: the next edit says more.
 func (r *run) showProgress(ctx context.Context) (stop func()) {
-	if r.Host == nil || r.Progress <= 0 {
-		return func() {}
+	unwatch := func() {}
+	if r.Progress.Watch != nil {
+		unwatch = r.Progress.Watch(r.reported)
+	}
+	if !r.shows() {
+		return unwatch
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() {
-		allowed, last, failing := false, "", false
-		t := time.NewTicker(r.Progress)
+		t := time.NewTicker(r.Progress.Interval)
 		defer t.Stop()
+		s := &showing{r: r}
 		for {
-			text := r.progress(r.Lang)
-			if !allowed {
-				allowed = r.mayShow(ctx, text)
-			}
-			if core := changing(text); allowed && core != last {
-				err := r.post(ctx, text)
-				if err == nil {
-					last = core
-				}
-				if (err != nil) != failing && ctx.Err() == nil {
-					if failing = err != nil; failing {
-						r.log.Warn("The progress is not shown: " + r.Store.Redact(err.Error()))
-					}
-				}
-			}
+			s.look(ctx)
 			select {
 			case <-ctx.Done():
 				return
@@ -47,70 +154,118 @@ func (r *run) showProgress(ctx context.Context) (stop func()) {
 			}
 		}
 	})
-	return func() { cancel(); done.Wait() }
+	return func() { cancel(); done.Wait(); unwatch() }
 }
 
-// mayShow asks the broker about the comment, once: its later editions are counted
-// with it, and filtered like it.
-func (r *run) mayShow(ctx context.Context, text string) bool {
-	m := r.ledger.Metadata()
-	v, err := r.door.Judge(ctx, broker.Request{
-		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: text, Origin: broker.Origin{Who: broker.FromRun},
-	})
-	return err == nil && v.Decision == broker.Allow
+// showing is what was shown of a run.
+type showing struct {
+	r       *run
+	last    string // without the time
+	failing bool
+	judged  bool
+	allowed bool
+	legs    []broker.Leg
 }
 
-func (r *run) post(ctx context.Context, text string) error {
-	clean, _, err := r.Door.Filter.Clean(broker.Markdown, r.Store.Redact(text))
+// look shows how far the run is, where that changed.
+func (s *showing) look(ctx context.Context) {
+	r := s.r
+	rep := r.reported()
+	still := rep
+	still.Updated = time.Time{}
+	core, err := r.markdown(still)
+	if err == nil && core == s.last || !s.may(ctx, rep) {
+		return
+	}
+	if err == nil {
+		err = r.show(ctx, rep)
+	}
+	if err == nil {
+		s.last = core
+	}
+	if (err != nil) != s.failing && ctx.Err() == nil {
+		if s.failing = err != nil; s.failing {
+			r.log.Warn("The progress is not shown: " + r.Store.Redact(r.Reader.Error(err)))
+		}
+	}
+}
+
+// show puts a report where the run is asked for.
+func (r *run) show(ctx context.Context, rep progress.Report) error {
+	text, err := r.markdown(rep)
 	if err != nil {
 		return err
 	}
+	if r.Host == nil {
+		return folder.WriteProgress(r.job.Issue, text)
+	}
 	m := r.ledger.Metadata()
-	_, err = r.Host.Post(ctx, m.TaskKey, m.UUID, clean)
+	_, err = r.Host.Post(ctx, m.TaskKey, m.UUID, text)
 	return err
 }
 
-// progress is the comment while the run goes on.
-func (r *run) progress(l i18n.Lang) string {
-	st, m := r.ledger.State(), r.ledger.Metadata()
-	stage := l.T("agent.progress_preparing")
-	switch {
-	case st.LastActivity == "check":
-		stage = l.T("agent.progress_checking")
-	case st.LLMCallCount > 0:
-		stage = l.T("agent.progress_working", r.place.Branch)
+// may asks the broker about the comment, and again when the run has come into touch
+// with more since: the editions in between are counted with it, and filtered like
+// it. A file beside an issue stays in the house.
+func (s *showing) may(ctx context.Context, rep progress.Report) bool {
+	r := s.r
+	if r.Host == nil {
+		return true
 	}
-	cost := ""
-	if st.CostMicroUSD > 0 {
-		cost = ", $" + contextstore.Dollars(st.CostMicroUSD)
+	legs := r.door.Exposure()
+	if s.judged && slices.Equal(legs, s.legs) {
+		return s.allowed
 	}
-	lines := []string{
-		l.T("agent.progress_title"), "",
-		"- " + l.T("agent.progress_asked", r.job.Ask.By.Login, r.Client.Provider()+"/"+r.Client.Model()),
-		"- " + l.T("agent.progress_stage", stage),
-		"- " + l.T("agent.progress_counts", st.LLMCallCount, st.ToolCallCount, st.TotalTokensUsed, cost),
-		"- " + l.T("agent.progress_since", clock(st.StartedAt.Time), clock(r.Now())),
-		r.planText(l),
-		l.T("agent.progress_how"), "",
-		l.T("agent.comment_run", m.UUID, m.UUID[:8]),
-	}
-	if notice := r.heritageNotice(l); notice != "" {
-		lines = append(lines, strings.TrimSuffix(notice, "\n"))
-	}
-	if r.Scripted {
-		lines = append(lines, "", l.T("agent.scripted"))
-	}
-	return strings.Join(lines, "\n")
+	m := r.ledger.Metadata()
+	fold := rep.Fold(r.Lang)
+	v, err := r.door.Judge(ctx, broker.Request{
+		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
+		Text: r.Store.Redact(rep.Head(r.Lang, false)), Fold: &fold, Origin: broker.Origin{Who: broker.FromRun},
+	})
+	s.judged, s.legs, s.allowed = err == nil, legs, err == nil && v.Decision == broker.Allow
+	return s.allowed
 }
+
+// showEnd is the last edition of a progress file: how the run ended. A forge's
+// comment says that itself.
+func (r *run) showEnd(ctx context.Context) {
+	if r.Host != nil || !r.shows() {
+		return
+	}
+	rep := r.reported()
+	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
+		rep.Ended, rep.Reason = o.Status, o.Reason
+	}
+	if err := r.show(ctx, rep); err != nil {
+		r.log.Warn("The progress is not shown: " + r.Store.Redact(r.Reader.Error(err)))
+	}
+}
+
+// folded is the history below the comment on the end of the run, nil where none is
+// shown: a folder has it in its file.
+func (r *run) folded() *broker.Fold {
+	if r.Host == nil || !r.shows() || r.tracker == nil {
+		return nil
+	}
+	rep := r.reported()
+	if len(rep.History.Entries) == 0 {
+		return nil
+	}
+	fold := rep.Fold(r.Lang)
+	return &fold
+}
+
+// planText is how far the plan is, for a comment; "" where no plan leads the run.
+func (r *run) planText(l i18n.Lang) string {
+	rep := r.reported()
+	return rep.PlanText(l, false)
+}
+
+// plainLine is a text of the model on one line, with nothing in it that would be more
+// than text.
+func (r *run) plainLine(s string) string { return cutLine(progress.Plain(r.Store.Redact(s))) }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
-
-// changing is a comment without its clock: what is worth an edit.
-func changing(text string) string {
-	lines := strings.Split(text, "\n")
-	return strings.Join(append(lines[:5:5], lines[6:]...), "\n")
-}
 
 // InheritanceNotice is the comment on a run that takes over what an earlier one
 // of the same task left (inherit §6).

@@ -24,6 +24,7 @@ import (
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 	"toritsugi/internal/telemetry"
@@ -61,6 +62,8 @@ type Env struct {
 	Notice func(key string, args ...any)
 	// Stats, if set, is filled in with what the run cost.
 	Stats *Stats
+	// Watch shows the run while it goes on; see agent.Progress. nil for nobody.
+	Watch func(report func() progress.Report) (stop func())
 	// Started hears the uuid as soon as the run can be resumed.
 	Started func(uuid string)
 	// Sanitizer, if set, hears what masks the secrets of the settings, before

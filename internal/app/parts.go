@@ -94,7 +94,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		History: func(uuid string) string {
 			return planning.HistoryFile(s.store.BaseDir, cfg.Planning.History.Directory, uuid)
 		}}
-	a.Planning, a.Asking = planned(cfg), asking(cfg)
+	a.Planning, a.Asking, a.Progress = planned(cfg), asking(cfg), s.progress()
 	a.Strict, a.Notice, a.Summarizer = s.redact.Strict().String, s.env.Notice, s.summarizer(client, spec, project)
 	if cfg.IsSet("checks") && a.Checks == nil {
 		a.Checks = []agent.Check{}

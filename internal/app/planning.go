@@ -7,6 +7,7 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 )
 
 // planned is how runs are led by the settings of planning; nil for the plain
@@ -59,6 +60,17 @@ func asking(cfg *config.Config) *agent.Asking {
 		a.Timeout = time.Duration(g.AutoAssumeTimeoutMinutes) * time.Minute
 	}
 	return a
+}
+
+// progress is how the progress of runs is shown by the settings.
+func (s *system) progress() agent.Progress {
+	c, n := s.cfg.Planning.ProgressComment, s.cfg.Planning.PrePlanning.Notification
+	p := agent.Progress{MaxHistory: c.MaxHistoryEntries, Watch: s.env.Watch,
+		Notify: progress.Notify{Start: n.OnStart, Understanding: n.OnUnderstandingComplete, Collection: n.OnCollectionComplete, Assumption: n.OnAssumption}}
+	if c.Enabled {
+		p.Interval = time.Duration(c.IntervalSeconds) * time.Second
+	}
+	return p
 }
 
 // guard is when a run counts as going round in circles.

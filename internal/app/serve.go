@@ -206,9 +206,6 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	}
 	a := one.agent(client, &spec, c.Metadata().TaskKey, d.shell)
 	a.Signals = d.desk.Take
-	if cfg := d.cfg.Planning.ProgressComment; cfg.Enabled {
-		a.Progress = time.Duration(cfg.IntervalSeconds) * time.Second
-	}
 	return a.Execute(ctx, c)
 }
 

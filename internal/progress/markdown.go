@@ -101,6 +101,9 @@ func (r *Report) PlanText(l i18n.Lang, short bool) string {
 	if r.Goal != "" {
 		b.WriteString("\n🎯 " + Plain(r.Goal) + "\n")
 	}
+	if u := r.Understood; u.Uncertain {
+		b.WriteString("\n⚠️ " + l.T("agent.plan_uncertain", max(u.Percent, 0)) + "\n")
+	}
 	if u := r.Understood.text(l); u != "" {
 		b.WriteString("\n" + u + "\n")
 	}
@@ -141,7 +144,7 @@ func (u *Understanding) text(l i18n.Lang) string {
 	if u.Type != "" {
 		all = append(all, l.T("progress.type", Plain(u.Type)))
 	}
-	if u.Percent >= 0 {
+	if u.Percent >= 0 && !u.Uncertain { // else it is said above
 		all = append(all, l.T("progress.confidence", u.Percent))
 	}
 	if len(u.In) > 0 {

@@ -88,6 +88,7 @@ func TestMarkdown(t *testing.T) {
 		golden(t, "running."+string(l)+".md", markdown(t, r, l, Size))
 		r.Ended, r.Reason, r.Phase, r.Scripted = task.Completed, "checks passed: `make test`", planning.PhaseCompletion, true
 		r.Verified = &Verified{Round: 2, Passed: true}
+		r.Understood.Percent, r.Understood.Uncertain = 40, true
 		golden(t, "completed."+string(l)+".md", markdown(t, r, l, Size))
 		golden(t, "begun."+string(l)+".md", markdown(t, &Report{Model: "openai/m", Stage: Preparing, Started: noon, Updated: noon, History: History{More: true, Entries: full().History.Entries[:1]}}, l, Size))
 	}

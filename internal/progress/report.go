@@ -59,6 +59,8 @@ type Understanding struct {
 	Type    string // bug_fix, feature … as the model says
 	Percent int    // how sure it is; -1 where it does not say
 	In, Out []string
+
+	Uncertain bool // it may be understood wrongly
 }
 
 // Verified is what a verification came to.
@@ -107,7 +109,7 @@ func (r *Report) Plan(v planning.View, clean func(string) string) {
 		return
 	}
 	g := v.Plan.Goal
-	if r.Understood = (&Understanding{Type: short(g.TaskType), Percent: percent(g.Confidence)}); g.Scope != nil {
+	if r.Understood = (&Understanding{Type: short(g.TaskType), Percent: percent(g.Confidence), Uncertain: v.Uncertain}); g.Scope != nil {
 		r.Understood.In, r.Understood.Out = list(g.Scope.In), list(g.Scope.Out)
 	}
 	for _, a := range g.Assumptions[:min(len(g.Assumptions), maxList)] {
