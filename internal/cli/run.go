@@ -70,9 +70,10 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	roomyHeap(c.getenv)
 	var stats app.Stats
 	var uuid atomic.Pointer[string]
+	watch := c.live(opt.Quiet)
 	ctx, stopAsked, done := c.interruptible(&uuid)
 	defer done()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats,
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats, Watch: watch,
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
 		Notice:    func(key string, args ...any) { c.say(key, args...) },
 		Started:   func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
