@@ -106,6 +106,9 @@ func (r *run) composed(l i18n.Lang) string {
 	return r.standing(l) + r.saidLast(l)
 }
 
+// shownSubtasks is how many subtasks a handover lists.
+const shownSubtasks = 30
+
 // standing is how far the plan is, for whoever goes on: "" where no plan leads
 // the run.
 func (r *run) standing(l i18n.Lang) string {
