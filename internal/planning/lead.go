@@ -323,7 +323,7 @@ func (l *Lead) wanted() (kind, text string, err error) {
 		return kind, l.prompts.Retry(l.wrong), nil
 	}
 	if kind == askPlan && l.plan == nil {
-		return kind, l.told(l.prompts.Plan(PlanAsk{Facts: l.settings.Facts})), nil
+		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts}))), nil
 	}
 	done, open := l.parts()
 	switch kind {

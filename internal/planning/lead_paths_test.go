@@ -192,6 +192,10 @@ func scenes() map[string]scene {
 		"a plan asks, and people answer": {
 			people: []string{"The red one."}, answers: []answer{do("look"), say(asking("Which one?", 0.4, "a")), say(plans("b")), say(done("b")), say(pass)},
 			asks: "plan plan subtask/b verify", lines: "question:q1 answer:q1(false) plan:b b=done verification:true", end: "passed", prompts: []string{"Which one?", "The red one."}},
+		"a plan alone asks, and is asked for alone again": {
+			settings: func(s *Settings) { s.Pre = PrePlanning{} },
+			people:   []string{"The red one."}, answers: []answer{say(asking("Which one?", 0.4, "a")), say(plans("b")), say(done("b")), say(pass)},
+			asks: "plan plan subtask/b verify", lines: "question:q1 answer:q1(false) plan:b b=done verification:true", end: "passed", prompts: []string{"The red one.\n</answer>\n\nPhase 1: make the plan for the task above.\n\nAnswer without a tool call, with the plan alone"}},
 		"a plan asks, and nobody answers": {
 			people: []string{""}, answers: []answer{say(asking("Which one?", 0.4, "a")), say(asking("Which one?", 0.8, "a")), say(done("a")), say(pass)},
 			asks: "plan plan subtask/a verify", lines: "question:q1 answer:q1(true) plan:a a=done verification:true", end: "passed", prompts: []string{"Nobody answered in time. Take the reading"}},

@@ -33,7 +33,7 @@ func (l *Lead) circled() (kind, text string, err error) {
 	case l.plan == nil || s.Asked != "" || s.Want != "" && s.Want != askSubtask:
 		return "", "", nil
 	case f.Stage == StageReplan && s.Current != "" && l.settings.Replan.MaxTotal > 0:
-		return askReplan, l.replanAsk(f.What()), nil
+		return askReplan, l.told(l.replanAsk(f.What())), nil
 	}
 	if kind, text, err = l.start(""); kind == "" {
 		return "", "", err
