@@ -27,7 +27,6 @@ func planned(cfg *config.Config) *agent.Planning {
 			MaxSubtasks: p.MaxSubtasks, Reflect: p.Reflection.Enabled, ReflectOnError: p.Reflection.TriggerOnError, ReflectionInterval: interval,
 			MaxRevisions: p.Revision.MaxRevisions, Verify: p.Verification.Enabled, MaxRounds: p.Verification.MaxRounds,
 			Guard:    guard(r.Global.InfiniteLoopDetection),
-			SureFrom: p.PrePlanning.Understanding.ConfidenceThreshold,
 			Pre: planning.PrePlanning{Enabled: p.PrePlanning.Enabled, Sure: p.PrePlanning.Understanding.ConfidenceThreshold,
 				Collect: p.PrePlanning.Collection.Enabled, MaxRetries: p.PrePlanning.Collection.MaxRetriesPerTool,
 				Assume: p.PrePlanning.Assumption.Enabled, Likely: p.PrePlanning.Assumption.ConfidenceThreshold},

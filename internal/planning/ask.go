@@ -75,7 +75,7 @@ const maxQuestions = 10
 // on. One that is sure of what is asked goes on.
 func (l *Lead) uncertain(g Goal) bool {
 	asks := slices.ContainsFunc(g.Questions, func(q string) bool { return strings.TrimSpace(q) != "" })
-	return asks && l.mayAsk() && (g.Confidence == nil || *g.Confidence < l.settings.SureFrom)
+	return asks && l.mayAsk() && (g.Confidence == nil || *g.Confidence < l.settings.Pre.Sure)
 }
 
 // asksFor has people answer what a decision about what went wrong leaves to them.

@@ -45,7 +45,6 @@ type Settings struct {
 	Guard              GuardLimits
 	Facts              []string // what is known of the repository
 	Past               *Past    // what earlier runs left; nil for nothing
-	SureFrom           float64  // confidence of the understanding from which a plan's questions are not asked
 
 	// Ask puts a question to people and returns what became of it. It does not
 	// wait: while they owe the answer the error is a *tool.WaitError, and it is

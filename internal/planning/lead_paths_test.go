@@ -193,7 +193,7 @@ func scenes() map[string]scene {
 			people: []string{"The red one."}, answers: []answer{do("look"), say(asking("Which one?", 0.4, "a")), say(plans("b")), say(done("b")), say(pass)},
 			asks: "plan plan subtask/b verify", lines: "question:q1 answer:q1(false) plan:b b=done verification:true", end: "passed", prompts: []string{"Which one?", "The red one."}},
 		"a plan alone asks, and is asked for alone again": {
-			settings: func(s *Settings) { s.Pre = PrePlanning{} },
+			settings: func(s *Settings) { s.Pre = PrePlanning{Sure: 0.7} },
 			people:   []string{"The red one."}, answers: []answer{say(asking("Which one?", 0.4, "a")), say(plans("b")), say(done("b")), say(pass)},
 			asks: "plan plan subtask/b verify", lines: "question:q1 answer:q1(false) plan:b b=done verification:true", end: "passed", prompts: []string{"The red one.\n</answer>\n\nPhase 1: make the plan for the task above.\n\nAnswer without a tool call, with the plan alone"}},
 		"a plan asks, and nobody answers": {
@@ -267,7 +267,7 @@ func scenes() map[string]scene {
 			answers:  []answer{do("!1"), do("!2"), do("!4"), do("!5"), do("!6"), say(plans("a")), say(done("a")), say(pass)},
 			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"from what you were given"}},
 		"the plan alone": {
-			settings: func(s *Settings) { s.Pre = PrePlanning{} },
+			settings: func(s *Settings) { s.Pre = PrePlanning{Sure: 0.7} },
 			answers:  []answer{say(goal(plans("a"), `"understanding_confidence":0.1,"assumptions":[{"assumed_value":"8080","confidence":0.1},{"assumed_value":"The APIトークン is x"}]`)), say(done("a")), say(pass)},
 			asks:     "plan subtask/a verify", lines: "plan:a assumption:8080 a=done verification:true", end: "passed", prompts: []string{"with the plan alone", "Do a\n\nNot known, and not to be assumed:\n- nothing about token may be assumed\n\nWork"}},
 		"the plan left the view, twice, and is shown again": {

@@ -183,7 +183,7 @@ func (s *stage) open() {
 	s.loop.News = func(context.Context) ([]contextstore.Message, error) { return s.heard(s.sc.comments), nil }
 	set := defaults()
 	if s.sc.people != nil {
-		set.Ask, set.SureFrom, set.Replan.ConfirmLow = s.people, 0.7, true
+		set.Ask, set.Replan.ConfirmLow = s.people, true
 		set.Replan.MaxClarifications = 2
 	}
 	if s.sc.settings != nil {
