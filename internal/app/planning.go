@@ -26,7 +26,7 @@ func planned(cfg *config.Config) *agent.Planning {
 		Settings: planning.Settings{
 			MaxSubtasks: p.MaxSubtasks, Reflect: p.Reflection.Enabled, ReflectOnError: p.Reflection.TriggerOnError, ReflectionInterval: interval,
 			MaxRevisions: p.Revision.MaxRevisions, Verify: p.Verification.Enabled, MaxRounds: p.Verification.MaxRounds,
-			Guard:    guard(r.Global.InfiniteLoopDetection),
+			Guard: guard(r.Global.InfiniteLoopDetection),
 			Pre: planning.PrePlanning{Enabled: p.PrePlanning.Enabled, Sure: p.PrePlanning.Understanding.ConfidenceThreshold,
 				Collect: p.PrePlanning.Collection.Enabled, MaxRetries: p.PrePlanning.Collection.MaxRetriesPerTool,
 				Assume: p.PrePlanning.Assumption.Enabled, Likely: p.PrePlanning.Assumption.ConfidenceThreshold},
