@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -24,6 +25,7 @@ func TestARunGoesOnUponBadInput(t *testing.T) {
 	t.Parallel()
 	const turns, killedAt = 50, 30
 	gate, reached := make(chan struct{}), make(chan struct{})
+	var once sync.Once
 	var asked atomic.Int64 // of the summariser
 	bad := []llmtest.Answer{{Text: " \n"}, {Text: "[LLM error: request failed]"}, {Status: 500, Text: "boom"}, {Text: strings.Repeat("Ошибка исправлена в файле. ", 9)}, {Text: strings.Repeat("longer ", 30_000)}}
 	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
@@ -33,8 +35,8 @@ func TestARunGoesOnUponBadInput(t *testing.T) {
 			}
 			return llmtest.Answer{Text: "Work went on in " + strings.Join(kept(*r.Messages[0].Content), " ")}
 		}
-		if r.Number == killedAt {
-			close(reached)
+		if r.Number >= killedAt { // whichever of them is not the summariser's
+			once.Do(func() { close(reached) })
 			<-gate
 		}
 		if r.Number == 1 || r.Number >= turns {
@@ -53,9 +55,15 @@ func TestARunGoesOnUponBadInput(t *testing.T) {
 	h.ends(exitOK, "^completed: ", h.args...)
 	tear(t, filepath.Join(h.only().Dir, "summaries.jsonl"))
 	p := h.start(h.args...)
-	<-reached
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	select {
+	case <-reached:
+	case err := <-ended:
+		t.Fatalf("the run ended before it was to be killed: %v\n%s", err, p.out.String())
+	}
 	_ = p.Process.Kill()
-	_ = p.Wait()
+	<-ended
 	close(gate)
 	v := runs(t, h.base())[1]
 	if second := first(t, v, 2)[1]; second.Role != llm.RoleUser {
