@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -91,6 +92,10 @@ func (c *Context) LastSeq() int64 {
 // written: numbered, timed, redacted. They are on disk when it returns (in the
 // page cache with durability "os"); on an error none of them is. Their Seq,
 // Timestamp, Tokens and Sum are filled in. Source: store-v3 §4.2.
+//
+// What the run itself asks of its model (a user's message with a Kind) is on disk
+// with the next message or decision that is: it follows from what is there, and a
+// power cut that takes it has it asked again.
 func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +124,8 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	}
 	c.keep(buf)
 	start := c.messages.Size()
-	if err := c.write(c.messages, buf, true); err != nil {
+	durable := slices.ContainsFunc(msgs, func(m Message) bool { return m.Role != "user" || m.Kind == "" })
+	if err := c.write(c.messages, buf, durable); err != nil {
 		return nil, err
 	}
 	c.messages.seq, c.tokens = seq, total
@@ -205,6 +211,12 @@ func (c *Context) AppendWindow(e WindowEvent) error {
 	defer c.mu.Unlock()
 	e.ID, e.Timestamp, e.AtSeq = c.window.seq+1, c.store.now(), c.messages.seq
 	e.Reason, e.Note = c.clean(e.Reason), c.clean(e.Note)
+	if e.Type != WindowMask && c.messages.unsynced && !c.store.NoSync {
+		if err := c.messages.Sync(); err != nil { // the decision names them
+			return err
+		}
+		c.messages.unsynced = false
+	}
 	return c.appendOne(c.window, e, e.Type != WindowMask)
 }
 

@@ -123,6 +123,9 @@ func mended(base, uuid string, b bounds, left map[string][]byte, repairs []strin
 		if name == windowFile && b.powerCut {
 			need = b.floor.window
 		}
+		if name == messagesFile && b.powerCut {
+			need = b.floor.messages
+		}
 		if int64(len(logs[name])) < need {
 			return fmt.Errorf("%s has %d bytes, %d were acknowledged; repairs: %q", name, len(logs[name]), need, repairs)
 		}

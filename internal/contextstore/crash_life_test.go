@@ -43,12 +43,13 @@ type step struct {
 
 // promise is what must be true of the disk once a step was acknowledged.
 type promise struct {
-	step   string
-	uuid   string
-	sizes  map[string]int64 // of each log
-	tools  int64            // bytes of tools.jsonl that a checkpoint covers
-	window int64            // bytes of window.jsonl that are synced: up to the last line that is no mask, or the checkpoint
-	state  State
+	step     string
+	uuid     string
+	sizes    map[string]int64 // of each log
+	tools    int64            // bytes of tools.jsonl that a checkpoint covers
+	messages int64            // bytes of messages.jsonl that are synced: up to the last line that is not asked by the run itself, or the checkpoint
+	window   int64            // bytes of window.jsonl that are synced: up to the last line that is no mask, or the checkpoint
+	state    State
 }
 
 func newLife(base string, fs *disk.FS) *life { return &life{base: base, fs: fs} }
@@ -110,6 +111,15 @@ func promised(base, uuid string) (promise, error) {
 		}
 	}
 	p.tools, p.window = p.state.Files[toolsFile].Bytes, p.state.Files[windowFile].Bytes
+	p.messages = p.state.Files[messagesFile].Bytes
+	if lines, rerr := os.ReadFile(filepath.Join(dir, messagesFile)); rerr == nil {
+		at := int64(0)
+		for line := range bytes.Lines(lines) {
+			if at += int64(len(line)); !bytes.Contains(line, []byte(`"kind":`)) {
+				p.messages = max(p.messages, at)
+			}
+		}
+	}
 	if events, rerr := os.ReadFile(filepath.Join(dir, windowFile)); rerr == nil {
 		at := int64(0)
 		for line := range bytes.Lines(events) {
@@ -236,8 +246,14 @@ func wholeLife() []step {
 	}
 	steps = append(steps, turn(1)...)
 	steps = append(steps, checking, committing(3, "c0ffee"))
+	asking := doing("append what is asked", func(c *Context) error {
+		_, err := c.Append(Message{Role: "user", Kind: "reflect", Content: "how does it go?"})
+		return err
+	})
 	steps = append(steps, turn(2)...)
-	steps = append(steps, windowing, masking, doing("checkpoint", (*Context).Checkpoint))
+	steps = append(steps, asking)
+	steps = append(steps, turn(5)...)
+	steps = append(steps, asking, windowing, masking, doing("checkpoint", (*Context).Checkpoint))
 	steps = append(steps, turn(3)...)
 	told, done := Effect{Key: "told", Kind: "comment", Data: json.RawMessage(`{"n":1}`)}, Effect{Key: "done", Kind: "comment", Data: json.RawMessage(`{"n":2}`)}
 	steps = append(steps, doing("append a summary", func(c *Context) error {
