@@ -130,7 +130,7 @@ func TestRunEndsAtItsLimits(t *testing.T) {
 		{name: "a cost below a millionth", role: "task", settings: "budget: {max_cost_usd: 0.0000001}",
 			last: `^failed: the budget is used up: \$0\.0030? of \$0\.000001 \(budget.max_cost_usd\)$`, shown: `\$0\.003`, limits: []int{0}},
 		{name: "the cost", role: "task", settings: "budget: {max_cost_usd: 0.005}",
-			last: `^failed: the budget is used up: \$0\.0060? of \$0\.0050? \(budget.max_cost_usd\)$`, shown: `\$0\.006`, limits: []int{0, 0}},
+			last: `^failed: the budget leaves no room for another call: \$0\.0030? of \$0\.0050? are taken, and one takes about \$0\.0030? \(budget.max_cost_usd\)$`, shown: `\$0\.003`, limits: []int{0}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
