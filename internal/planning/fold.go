@@ -54,7 +54,7 @@ func (l *Lead) asked(kind string) {
 	kind, id, _ := strings.Cut(kind, "/")
 	switch kind {
 	case askHandover:
-		s.Handover, s.Asked, s.Under, s.Want = id, kind, "", ""
+		s.Handover, s.Asked, s.Under, s.Want, s.Form, s.Posed = id, kind, "", "", "", s.Seq
 		return
 	case askNudge: // it still owes what it owed
 		if s.Loop.Stage == StageNone {

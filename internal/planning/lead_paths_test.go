@@ -31,6 +31,10 @@ func scenes() map[string]scene {
 			budget:  turn.Budget{Tokens: 4000},
 			answers: []answer{say(plans("a", "b")), say("Nothing is done."), say("too many")},
 			asks:    "plan subtask/a handover/tokens", lines: "plan:a,b", end: "the budget leaves no room for another call: 20 of 4000 are taken, and one takes about …", words: "Nothing is done.", prompts: []string{"its budget of tokens is used up"}},
+		"the last turn is the handover, not the plan in its form": {
+			budget:  turn.Budget{Turns: 2},
+			answers: []answer{say("I will do it."), say("Nothing is planned.")},
+			asks:    "plan plan handover/turns", end: "the budget is used up: 2 of 2 (budget.max_turns)", words: "Nothing is planned.", forms: []string{}},
 		"one turn is no handover": {
 			budget:  turn.Budget{Turns: 1},
 			answers: []answer{say(plans("a")), say("too many")},
