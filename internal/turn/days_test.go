@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,7 +41,7 @@ func working(n int) (all []func() (*llm.Reply, error)) {
 
 // limited gives a bench's loop a ledger of days.
 func (b *bench) limited(l contextstore.DayLimits) *noting {
-	n := &noting{DayBudget: &DayBudget{Store: b.store, Limits: l, Now: time.Now, Run: contextstore.DayRun{UUID: b.ctx.UUID(), User: "ken"}}}
+	n := &noting{DayBudget: &DayBudget{Store: b.store, Limits: l, Now: b.store.Now, Run: contextstore.DayRun{UUID: b.ctx.UUID(), User: "ken"}}}
 	b.loop.Days = n
 	return n
 }
@@ -49,10 +50,9 @@ func (b *bench) limited(l contextstore.DayLimits) *noting {
 // one and at the end.
 func TestAGrantCoversSeveralCalls(t *testing.T) {
 	t.Parallel()
-	b := setup(t, hands{"write": ok("w")}, append(working(39), say("done"))...)
-	b.store.Now = func() time.Time { return time.Date(2026, 5, 30, 12, 0, 0, 0, time.UTC) }
+	noon := func() time.Time { return time.Date(2026, 5, 30, 12, 0, 0, 0, time.UTC) }
+	b := setupAt(t, noon, hands{"write": ok("w")}, append(working(39), say("done"))...)
 	days := b.limited(contextstore.DayLimits{User: contextstore.Amount{Turns: 10_000, Tokens: 10_000_000}})
-	days.Now = b.store.Now
 	if _, err := b.loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,8 @@ func TestAGrantCoversSeveralCalls(t *testing.T) {
 
 func TestALimitOfTheDayStopsTheLoopBeforeACall(t *testing.T) {
 	t.Parallel()
-	b := setup(t, hands{"write": ok("w")}, working(9)...)
+	noon := func() time.Time { return time.Date(2026, 5, 30, 12, 0, 0, 0, time.UTC) }
+	b := setupAt(t, noon, hands{"write": ok("w")}, working(9)...)
 	b.limited(contextstore.DayLimits{All: contextstore.Amount{Turns: 4}})
 	_, err := b.loop.Run(t.Context())
 	var over *contextstore.DayError
@@ -86,14 +87,15 @@ func TestALimitOfTheDayStopsTheLoopBeforeACall(t *testing.T) {
 func TestMidnightBringsANewBudget(t *testing.T) {
 	t.Parallel()
 	for limit, calls := range map[int64]int64{4: 7, 1000: 10} { // 3, of which one ends late, and what the next day has
-		now := time.Date(2026, 5, 30, 23, 59, 0, 0, time.UTC)
+		var late atomic.Int64
+		now := func() time.Time {
+			return time.Date(2026, 5, 30, 23, 59, 0, 0, time.UTC).Add(time.Duration(late.Load()))
+		}
 		answers := append(working(9), say("done"))
 		third := answers[2]
-		answers[2] = func() (*llm.Reply, error) { now = now.Add(time.Hour); return third() }
-		b := setup(t, hands{"write": ok("w")}, answers...)
-		b.store.Now = func() time.Time { return now }
+		answers[2] = func() (*llm.Reply, error) { late.Store(int64(time.Hour)); return third() }
+		b := setupAt(t, now, hands{"write": ok("w")}, answers...)
 		days := b.limited(contextstore.DayLimits{All: contextstore.Amount{Turns: limit}})
-		days.Now = b.store.Now
 		_, err := b.loop.Run(t.Context())
 		if paused := errors.As(err, new(*contextstore.DayError)); paused != (limit == 4) || b.ctx.State().LLMCallCount != calls {
 			t.Errorf("%v after %d calls", err, b.ctx.State().LLMCallCount)

@@ -82,9 +82,15 @@ type bench struct {
 
 func setup(t *testing.T, h hands, answers ...func() (*llm.Reply, error)) *bench {
 	t.Helper()
+	return setupAt(t, nil, h, answers...)
+}
+
+// setupAt is setup with a clock of its own.
+func setupAt(t *testing.T, now func() time.Time, h hands, answers ...func() (*llm.Reply, error)) *bench {
+	t.Helper()
 	b := &bench{model: &model{answers: answers}, fs: &disk.FS{}}
 	var err error
-	b.store, err = contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, FS: b.fs, Redact: func(s string) string { return s }})
+	b.store, err = contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, FS: b.fs, Now: now, Redact: func(s string) string { return s }})
 	if err != nil {
 		t.Fatal(err)
 	}
