@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/tool"
@@ -34,27 +35,25 @@ func (t askUser) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	if err := json.Unmarshal(args, &in); err != nil {
 		return tool.Failf("The arguments cannot be read: %v", err), nil
 	}
-	text := strings.TrimSpace(in.Question)
+	text := strings.TrimSpace(broker.Visible(in.Question))
 	if text == "" {
 		return tool.Failf("The question is empty."), nil
 	}
 	for _, o := range in.Options {
 		text += "\n- " + oneLine(o)
 	}
-	q := planning.Question{Questions: []string{t.r.Store.Redact(cut(text, maxAnswer))}}
-	if a := oneLine(in.Assumption); a != "" {
-		q.Assume = []string{t.r.Store.Redact(cutLine(a))}
+	// Masked before it is cut: half a secret is none that anybody knows.
+	q := planning.Question{Questions: []string{cut(t.r.Store.Redact(text), maxAnswer)}}
+	if a := oneLine(t.r.Store.Redact(in.Assumption)); a != "" {
+		q.Assume = []string{cutLine(a)}
 	}
 	if known, ok := t.r.questions.find("", q.Questions); ok {
 		q = known
-	} else if n := t.r.ownQuestions(); n >= t.r.Asking.Most {
+	} else if n := t.r.ownQuestions(); t.r.Asking == nil || n >= t.r.Asking.Most {
 		return tool.Text(fmt.Sprintf("Not asked: %d questions were asked in this run, which is as many as there may be. Take the reading that does the least harm, and state it as an assumption.", n)), nil
 	} else {
 		q.ID = fmt.Sprintf("%s%d", ownQuestion, n+1)
 		q.AskedAt = contextstore.Time{Time: t.r.Now()}
-		if t.r.Asking.Timeout > 0 {
-			q.Deadline = contextstore.Time{Time: t.r.Now().Add(t.r.Asking.Timeout)}
-		}
 		if err := t.r.chronicle(planning.Entry{Question: &q}); err != nil {
 			return tool.Result{}, err
 		}
@@ -69,7 +68,7 @@ func (t askUser) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	if a.TimedOut {
 		return tool.Text("Nobody answered in time. Take the reading that does the least harm" + assumed(q) + ", go on, and state it as an assumption in your result."), nil
 	}
-	return tool.Text(fmt.Sprintf("%s answered: %s\nThe answer follows in full.", cmp.Or(a.By, "Somebody"), cutLine(oneLine(a.Text)))), nil
+	return tool.Text(fmt.Sprintf("%s answered:\n%s", cmp.Or(a.By, "Somebody"), a.Text)), nil
 }
 
 // chronicle puts a line into the planning history, where there is one.

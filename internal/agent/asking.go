@@ -112,45 +112,87 @@ func (q questions) open() (planning.Question, bool) {
 
 // ask puts a question to people and returns what came of it. Where they owe the
 // answer it is a *tool.WaitError: the run is to wait without a process, and to ask
-// again when it is taken up.
+// again when it is taken up. The time for an answer begins when it is put.
 func (r *run) ask(ctx context.Context, q planning.Question) (planning.Answer, error) {
-	if a, ok := r.questions.answers[q.ID]; ok {
-		return a, nil
-	}
 	known, before := r.questions.find(q.ID, nil)
+	if a, ok := r.questions.answers[q.ID]; ok {
+		return a, r.heardAgain(ctx, known)
+	}
+	waits := &tool.WaitError{For: strings.Join(q.Questions, " / ")}
 	if !before {
-		for i, text := range q.Questions {
-			q.Questions[i] = r.Store.Redact(text)
-		}
-		if err := r.appendTo(questionsFile, askedLine{Question: &q}); err != nil {
+		if err := r.asks(q); err != nil {
 			return planning.Answer{}, err
 		}
-		r.questions.all = append(r.questions.all, q)
-		return planning.Answer{}, &tool.WaitError{For: strings.Join(q.Questions, " / ")}
+		return planning.Answer{}, waits
 	}
-	replies, err := r.replies(ctx, known)
-	if err != nil {
-		return planning.Answer{}, &tool.WaitError{For: strings.Join(known.Questions, " / "), Cause: fmt.Errorf("look for an answer: %w", err)}
+	replies, put, err := r.replies(ctx, known)
+	if err != nil && (r.Host != nil || known.Deadline.IsZero() || r.Now().Before(known.Deadline.Time)) {
+		waits.Cause = fmt.Errorf("look for an answer: %w", err)
+		return planning.Answer{}, waits
 	}
 	a := planning.Answer{ID: known.ID}
-	switch {
+	switch until := known.Deadline.Add(max(put.Sub(known.AskedAt.Time), 0)); {
 	case len(replies) > 0:
-		var texts []string
-		for _, c := range replies {
-			texts = append(texts, strings.TrimSpace(c.Body))
-		}
-		a.By, a.Text = replies[0].Author.Login, r.Store.Redact(cut(strings.Join(texts, "\n\n"), maxAnswer))
+		a.By, a.Text = joined(replies)
+		a.Text = cut(r.Store.Redact(a.Text), maxAnswer)
 		r.inbox = append(r.inbox, replies...) // the model reads them in people's own words
-	case !known.Deadline.IsZero() && !r.Now().Before(known.Deadline.Time):
+	case r.Asking == nil, !known.Deadline.IsZero() && !r.Now().Before(until):
 		a.TimedOut = true
 	default:
-		return planning.Answer{}, &tool.WaitError{For: strings.Join(known.Questions, " / ")}
+		return planning.Answer{}, waits
 	}
-	if err := r.appendTo(questionsFile, askedLine{Answer: &a}); err != nil {
+	if err := r.putDown(questionsFile, askedLine{Answer: &a}); err != nil {
 		return planning.Answer{}, err
 	}
 	r.questions.answers[a.ID] = a
 	return a, nil
+}
+
+// asks records a question; nobody is asked twice.
+func (r *run) asks(q planning.Question) error {
+	q.AskedAt, q.Deadline = contextstore.Time{Time: r.Now()}, contextstore.Time{}
+	if r.Asking != nil && r.Asking.Timeout > 0 {
+		q.Deadline = contextstore.Time{Time: r.Now().Add(r.Asking.Timeout)}
+	}
+	for i, text := range q.Questions {
+		q.Questions[i] = r.Store.Redact(text)
+	}
+	if err := r.putDown(questionsFile, askedLine{Question: &q}); err != nil {
+		return err
+	}
+	r.questions.all = append(r.questions.all, q)
+	return nil
+}
+
+// heardAgain has the model told what people answered where an interruption came
+// before it was. What it was told already it is not told again; a forge is read
+// as a whole when a run is taken up.
+func (r *run) heardAgain(ctx context.Context, q planning.Question) error {
+	replies, _, err := r.replies(ctx, q)
+	if err != nil {
+		r.log.Warn("What people answered is known in short only: " + r.Store.Redact(err.Error()))
+		return nil
+	}
+	r.inbox = append(r.inbox, replies...)
+	return nil
+}
+
+// joined are replies as one, and who gave them: where these are several, each
+// is named with what they said.
+func joined(replies []forge.Comment) (by, text string) {
+	var who, texts []string
+	for _, c := range replies {
+		if !slices.Contains(who, c.Author.Login) {
+			who = append(who, c.Author.Login)
+		}
+	}
+	for _, c := range replies {
+		if text = strings.TrimSpace(c.Body); len(who) > 1 {
+			text = cmp.Or(c.Author.Login, "somebody") + ": " + text
+		}
+		texts = append(texts, text)
+	}
+	return strings.Join(slices.DeleteFunc(who, func(w string) bool { return w == "" }), ", "), strings.Join(texts, "\n\n")
 }
 
 // localAnswer begins the ids of what was answered by tori answer.
@@ -159,8 +201,10 @@ const localAnswer = "answer-"
 // maxAnswer is how much of an answer is on record, in bytes.
 const maxAnswer = 4000
 
-// replies are what people who may speak said since a question was put to them.
-func (r *run) replies(ctx context.Context, q planning.Question) (all []forge.Comment, err error) {
+// replies are what people who may speak said since a question was put to them,
+// and when it was put, by the clock of where it was; their text is what the model
+// may read.
+func (r *run) replies(ctx context.Context, q planning.Question) (all []forge.Comment, put time.Time, err error) {
 	n := 0
 	err = eachLine(filepath.Join(r.ledger.Dir(), answersFile), func(a reply) {
 		n++
@@ -169,43 +213,48 @@ func (r *run) replies(ctx context.Context, q planning.Question) (all []forge.Com
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, put, err
 	}
 	var said []forge.Comment
 	switch {
 	case r.Host != nil:
-		said, err = r.repliesAt(ctx, q)
+		said, put, err = r.repliesAt(ctx, q)
 	case r.job.Issue != "":
 		said, err = r.repliesIn(q)
 	}
-	return append(all, said...), err
+	if err != nil && len(all) > 0 { // one answer is enough to go on with
+		r.log.Warn("What else was answered cannot be read: " + r.Store.Redact(err.Error()))
+		err = nil
+	}
+	return append(all, said...), put, err
 }
 
 // repliesAt are those at the forge.
-func (r *run) repliesAt(ctx context.Context, q planning.Question) (said []forge.Comment, err error) {
+func (r *run) repliesAt(ctx context.Context, q planning.Question) (said []forge.Comment, put time.Time, err error) {
 	all, _, err := r.Host.Comments(ctx, r.ledger.Metadata().TaskKey)
 	if err != nil {
-		return nil, err
+		return nil, put, err
 	}
-	since := q.AskedAt.Time
-	for _, c := range all {
+	since, after := q.AskedAt.Time, -1
+	for i, c := range all { // the oldest first
 		if c.Marker == r.questionKey(q.ID) {
-			since = c.Created // by the clock that the others go by
+			since, put, after = c.Created, c.Created, i
 		}
 	}
-	for _, c := range all {
-		if c.Edited.Before(since) {
+	for i, c := range all {
+		if i <= after || c.Created.Before(since) {
 			continue
 		}
 		h, err := r.heard(ctx, c)
 		if err != nil {
-			return nil, err
+			return nil, put, err
 		}
-		if h != nil && !h.untrusted {
+		if h != nil && !h.untrusted && h.text != "" {
+			c.Body = h.text
 			said = append(said, c)
 		}
 	}
-	return said, nil
+	return said, put, nil
 }
 
 // repliesIn are those in the comments file of the issue, behind the question.
@@ -216,12 +265,16 @@ func (r *run) repliesIn(q planning.Question) (said []forge.Comment, err error) {
 	}
 	behind := false
 	for _, c := range is.Comments {
+		c.Body = strings.TrimSpace(broker.Visible(c.Body))
 		switch {
 		case c.Marker == r.questionKey(q.ID):
 			behind = true
-		case behind && c.Marker == "":
+		case behind && c.Marker == "" && c.Body != "":
 			said = append(said, forge.Comment{ID: fmt.Sprintf("%s-%d", q.ID, len(said)), Body: c.Body, Author: forge.Person{Login: c.Author}, Created: c.Time, Edited: c.Time})
 		}
+	}
+	if !behind {
+		r.log.Warn("The question is not in the comments file as it was put there; answer with tori answer", "file", folder.CommentsPath(r.job.Issue))
 	}
 	return said, nil
 }
@@ -240,10 +293,10 @@ func (r *run) questionText(l i18n.Lang, q planning.Question) string {
 	for _, text := range q.Questions {
 		b.WriteString(quote(r.public(text)) + "\n\n")
 	}
-	for _, text := range q.Assume {
-		b.WriteString("- " + l.T("agent.question_assume", r.plainLine(text)) + "\n")
-	}
-	if len(q.Assume) > 0 {
+	if !q.Deadline.IsZero() && len(q.Assume) > 0 {
+		for _, text := range q.Assume {
+			b.WriteString("- " + l.T("agent.question_assume", r.plainLine(text)) + "\n")
+		}
 		b.WriteString("\n")
 	}
 	how := "agent.question_how"
@@ -276,6 +329,8 @@ func (r *run) askedText(l i18n.Lang) string {
 		switch a, over := r.questions.answers[q.ID]; {
 		case !over:
 			b.WriteString("  - " + l.T("agent.asked_open") + "\n")
+		case a.TimedOut && q.Confirm:
+			b.WriteString("  - " + l.T("agent.asked_not_done") + "\n")
 		case a.TimedOut:
 			b.WriteString("  - " + l.T("agent.asked_timed_out") + "\n")
 		default:
@@ -297,9 +352,22 @@ func Pending(dir string) (planning.Question, bool, error) {
 }
 
 // Overdue reports whether a run that waits for an answer is to go on without.
-func (a *Agent) Overdue(_ context.Context, v contextstore.View) (bool, error) {
+// While its question is not delivered nobody can answer it.
+func (a *Agent) Overdue(ctx context.Context, v contextstore.View) (bool, error) {
 	q, ok, err := Pending(v.Dir)
-	return ok && !q.Deadline.IsZero() && !a.Now().Before(q.Deadline.Time), err
+	answered := false
+	if ok && err == nil { // by tori answer, while the run was on its way to wait
+		err = eachLine(filepath.Join(v.Dir, answersFile), func(a reply) { answered = answered || a.ID == q.ID })
+	}
+	if answered {
+		return true, err
+	}
+	if err != nil || !ok || q.Deadline.IsZero() || a.Now().Before(q.Deadline.Time) {
+		return false, err
+	}
+	owed, err := a.Store.Undelivered(ctx, v.Metadata.UUID)
+	asking := func(e contextstore.Effect) bool { return strings.HasPrefix(e.Key, questionKey(v.Metadata.UUID, q.ID)) }
+	return !slices.ContainsFunc(owed, asking), err
 }
 
 // Answer puts down what somebody answers to the question that a run waits for; it
@@ -319,14 +387,38 @@ func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q p
 	return q, true, appendLine(store.FS, filepath.Join(v.Dir, answersFile), line)
 }
 
-// appendLine puts a line down for good.
+// putDown appends v for good as a line to a file of the context.
+func (r *run) putDown(name string, v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return appendLine(r.Store.FS, filepath.Join(r.ledger.Dir(), name), line)
+}
+
+// appendLine puts a line down for good. One that was torn before it stays one.
 func appendLine(d *disk.FS, path string, line []byte) error {
 	f, err := d.OpenAppend(path)
 	if err != nil {
 		return err
 	}
+	if torn(path, f.Size()) {
+		line = append([]byte{'\n'}, line...)
+	}
 	_, err = f.Append(append(line, '\n'))
 	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// torn reports whether a file of so many bytes does not end in a line.
+func torn(path string, size int64) bool {
+	f, err := os.Open(path)
+	if err != nil || size == 0 {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, size-1)
+	return err == nil && last[0] != '\n'
 }
 
 // put puts the question that the run waits for an answer to into its report, and
@@ -351,7 +443,11 @@ func (r *run) put(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := r.commentOn(r.ledger.UUID(), questionStage+q.ID, v.Text)
+	stage := questionStage + q.ID
+	if r.Host != nil { // one that came too late for its wait must not count for the next
+		stage += fmt.Sprintf(".%d", r.ledger.State().Generation)
+	}
+	e, err := r.commentOn(r.ledger.UUID(), stage, v.Text)
 	r.asking = &e
 	return err
 }

@@ -348,8 +348,8 @@ func (r *run) comment(l i18n.Lang) string {
 	case r.report.Tree != "" && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
 	}
-	b.WriteString(r.askedText(l))
 	b.WriteString(listed(l, r.report.Files))
+	b.WriteString(r.askedText(l))
 	b.WriteString(r.evidence(l))
 	b.WriteString(r.notes(l))
 	if r.unready != nil && r.unready.Output != "" {

@@ -517,12 +517,12 @@ func (a *Agent) postHosted(ctx context.Context, m contextstore.Metadata, key, te
 	stage, marker := strings.TrimPrefix(key, m.UUID+"."), m.UUID
 	is := strings.HasPrefix(stage, string(v.Status()))
 	if strings.HasPrefix(stage, questionStage) { // a comment of its own, so that people are notified
-		is, marker = v.Status() == task.AwaitingApproval, key
+		is, marker = v.Status() == task.AwaitingApproval, key[:strings.LastIndexByte(key, '.')]
 	}
 	if !is {
 		return "what came after says more", nil
 	}
-	if marker == key {
+	if marker != m.UUID {
 		c, err := h.Post(ctx, m.TaskKey, marker, text)
 		return c.URL, err
 	}

@@ -265,7 +265,7 @@ const heardFile = "heard.jsonl"
 
 // note records that a comment, as it stands, was told or need not be.
 func (r *run) note(c forge.Comment) error {
-	if r.known[c.ID].Equal(c.Edited) {
+	if at, ok := r.known[c.ID]; ok && at.Equal(c.Edited) {
 		return nil
 	}
 	if r.known == nil {
@@ -284,6 +284,9 @@ func (r *run) appendTo(name string, v any) error {
 	f, err := r.Store.FS.OpenAppend(filepath.Join(r.ledger.Dir(), name))
 	if err != nil {
 		return err
+	}
+	if torn(filepath.Join(r.ledger.Dir(), name), f.Size()) {
+		raw = append([]byte{'\n'}, raw...)
 	}
 	_, err = f.Append(append(raw, '\n'))
 	return errors.Join(err, f.Close())

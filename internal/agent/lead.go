@@ -119,9 +119,7 @@ func (r *run) lead(loop *turn.Loop) (leader, error) {
 	}
 	s := r.Planning.Settings
 	s.Past = r.lessons
-	if r.Asking != nil {
-		s.Ask = r.ask
-	}
+	s.Ask = r.ask
 	l, err := planning.Open(r.ledger, r.history, loop, r.Planning.Prompts, s, oneLine(r.ledger.Metadata().Title), r.log)
 	if err != nil {
 		return nil, err

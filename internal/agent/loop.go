@@ -29,7 +29,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
 		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
-	if r.Asking != nil {
+	if r.Asking != nil || r.ownQuestions() > 0 {
 		own = append(own, askUser{r})
 	}
 	before, err := r.readOffered()

@@ -52,7 +52,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	}
 	defer func() { _ = s.store.Close() }()
 	if opt.Answer != "" {
-		ok := v.Status() == task.AwaitingApproval
+		ok := !v.Status().Final()
 		if ok {
 			_, ok, err = agent.Answer(s.store, v.Metadata.UUID, LocalUser(), opt.Answer, env.Now())
 		}
@@ -62,6 +62,9 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		if err != nil {
 			return v.Metadata.UUID, a, &ConfigError{err}
 		}
+	}
+	if opt.Answer != "" && v.Status() != task.AwaitingApproval { // it reads the answer when it goes on
+		return v.Metadata.UUID, contextstore.Answer{Status: v.Status()}, nil
 	}
 	if a, err = s.store.Ask(ctx, v.Metadata.UUID, opt.Action, LocalUser()); err != nil {
 		return v.Metadata.UUID, a, &ConfigError{err}

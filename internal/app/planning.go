@@ -31,9 +31,7 @@ func planned(cfg *config.Config) *agent.Planning {
 				Collect: p.PrePlanning.Collection.Enabled, MaxRetries: p.PrePlanning.Collection.MaxRetriesPerTool,
 				Assume: p.PrePlanning.Assumption.Enabled, Likely: p.PrePlanning.Assumption.ConfidenceThreshold},
 			Replan: planning.ReplanLimits{
-				MaxClarifications: r.GoalUnderstanding.MaxClarificationRequests, AssumeOnNoResponse: r.GoalUnderstanding.AutoAssumeOnNoResponse,
-				AssumeTimeout: time.Duration(r.GoalUnderstanding.AutoAssumeTimeoutMinutes) * time.Minute,
-				ConfirmLow:    r.LLMDecision.RequireUserConfirmationOnLowConfidence, ConfirmFrom: r.LLMDecision.UserConfirmationThreshold,
+				MaxClarifications: r.GoalUnderstanding.MaxClarificationRequests, ConfirmLow: r.LLMDecision.RequireUserConfirmationOnLowConfidence, ConfirmFrom: r.LLMDecision.UserConfirmationThreshold,
 				MaxRedecompositions: r.TaskDecomposition.MaxRedecompositionAttempts, MaxRegenerations: r.ActionSequence.MaxRegenerationAttempts,
 				MaxActionRetries: r.Execution.MaxActionRetries, MaxPartialReplans: r.Execution.MaxPartialReplans, MaxPlanRevisions: r.Reflection.MaxPlanRevisions,
 				MaxTotal: r.Global.MaxTotalReplans, DetectLoops: r.Global.InfiniteLoopDetection, SameTrigger: r.Global.SameTriggerMaxCount,

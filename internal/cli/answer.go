@@ -22,9 +22,12 @@ type answerCmd struct {
 func (a answerCmd) Run(c *console) error {
 	text := strings.TrimSpace(strings.Join(a.Text, " "))
 	if text == "-" {
-		raw, err := io.ReadAll(io.LimitReader(os.Stdin, maxAnswer))
+		raw, err := io.ReadAll(io.LimitReader(os.Stdin, maxAnswer+1))
 		if err != nil {
 			return err
+		}
+		if len(raw) > maxAnswer {
+			return usage(i18n.E("cli.long_answer", maxAnswer>>10))
 		}
 		text = strings.TrimSpace(strings.ToValidUTF8(string(raw), "�"))
 	}

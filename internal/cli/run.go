@@ -139,7 +139,11 @@ func (c *console) conclusion(r agent.Report, where string) {
 		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(strings.Join(q.Questions, "\n")), "\n", "\n  "))
 		c.say("cli.answer_with", r.UUID[:8]+where, r.UUID[:8]+where)
 		if !q.Deadline.IsZero() {
-			c.say("cli.answer_until", q.Deadline.Format(time.RFC3339))
+			until := "cli.answer_until"
+			if q.Confirm {
+				until = "cli.answer_until_not"
+			}
+			c.say(until, q.Deadline.Format(time.RFC3339))
 		}
 	}
 	if r.Outcome.Status == task.Paused {

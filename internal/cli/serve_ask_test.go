@@ -72,7 +72,7 @@ func TestAQuestionIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	vouched, rest, _ := strings.Cut(string(raw), "<untrusted_comments>")
-	if !strings.Contains(vouched, "hanako answered: Take 42.") || strings.Contains(vouched, "STRANGE") || strings.Count(vouched, "hanako:\\nTake 42.") != 1 || !strings.Contains(rest, "A STRANGE answer.") {
+	if !strings.Contains(vouched, "hanako answered:\\nTake 42.") || strings.Contains(vouched, "STRANGE") || strings.Count(vouched, "hanako:\\nTake 42.") != 1 || !strings.Contains(rest, "A STRANGE answer.") {
 		t.Errorf("told:\n%s", raw)
 	}
 	w.sound()
@@ -102,6 +102,32 @@ func TestAnAnswerInAnOutage(t *testing.T) {
 	}
 	if _, ours := w.shown(n); !strings.Contains(strings.Join(ours, ""), "hanako: Take 42.") {
 		t.Errorf("comments %q", ours)
+	}
+}
+
+// A question that could not be put before the run was taken up is put when it
+// waits again, once.
+func TestAQuestionThatWasNotPut(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	write(t, filepath.Join(w.dir, "script.yaml"), asksFirst)
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	w.hub.OnRequest(func(q *githubtest.Request) *githubtest.Fault {
+		if strings.HasPrefix(q.Pattern, "POST ") && strings.HasSuffix(q.Pattern, "/issues/{issue_number}/comments") {
+			return &githubtest.Fault{Status: 401, Message: "Bad credentials"}
+		}
+		return nil
+	})
+	log := w.look()
+	if w.of(n).Status() != task.AwaitingApproval || w.question(n) != "" {
+		t.Fatalf("%s, %q\n%s", w.of(n).Status(), w.question(n), log)
+	}
+	w.tori("resume", w.of(n).Metadata.UUID)
+	w.hub.OnRequest(nil)
+	log = w.once() + w.once()
+	if w.of(n).Status() != task.AwaitingApproval || strings.Count(w.question(n), "> Which number") != 1 {
+		t.Errorf("%s, %q\n%s", w.of(n).Status(), w.question(n), log)
 	}
 }
 

@@ -193,12 +193,12 @@ func (c *Context) write(f *logFile, lines []byte, durable bool) error {
 		f.unsynced = true
 		return nil
 	}
-	f.unsynced = false
 	if err := f.Sync(); err != nil {
 		// Not acknowledged: take the lines back so that the next owner does not
 		// find messages whose writer never knew of them.
 		return errors.Join(err, f.Truncate(before))
 	}
+	f.unsynced = false
 	return nil
 }
 

@@ -61,6 +61,12 @@ func (i *Intake) late(ctx context.Context, d *Door) {
 			continue
 		}
 		for _, c := range i.Desk.Take(k) {
+			if ok && last.Status() == task.AwaitingApproval { // said while it was on its way to wait
+				if err := i.answered(ctx, d, k, last, c); err != nil {
+					i.Log.Warn("An answer is not heard yet: "+err.Error(), "uuid", last.Metadata.UUID, "task", k.String(), "comment", c.URL)
+				}
+				continue
+			}
 			if !ok || last.Status().Final() {
 				i.Log.Warn("Said too late for the run", "uuid", last.Metadata.UUID, "task", k.String(), "comment", c.URL)
 			}

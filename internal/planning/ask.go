@@ -41,7 +41,7 @@ func (l *Lead) mayAsk() bool {
 // limits are those of replanning, with what people allowed beyond them.
 func (l *Lead) limits() ReplanLimits {
 	r := l.settings.Replan
-	r.MaxPlanRevisions += l.s.Granted
+	r.MaxPlanRevisions += l.s.Replans
 	if l.settings.Ask == nil {
 		r.MaxClarifications, r.ConfirmLow = 0, false
 	}
@@ -60,9 +60,6 @@ func (l *Lead) inquires(q inquiry, questions []string) Entry {
 		}
 	}
 	q.Question.AskedAt = contextstore.Time{Time: l.history.o.Now()}
-	if r := l.settings.Replan; r.AssumeOnNoResponse {
-		q.Question.Deadline = contextstore.Time{Time: q.Question.AskedAt.Add(r.AssumeTimeout)}
-	}
 	s.Inquiry, s.Want, s.Why, s.Where = &q, askPeople, "", ""
 	l.log.Info("People are asked: "+line(strings.Join(q.Question.Questions, " / ")), "question", q.Question.ID)
 	return Entry{Question: &q.Question}
@@ -110,9 +107,12 @@ func (l *Lead) inquire(ctx context.Context) error {
 		return nil
 	}
 	q := *s.Inquiry
-	a, err := l.settings.Ask(ctx, q.Question)
-	if err != nil {
-		return err
+	a := Answer{TimedOut: true} // where nobody can be asked any more
+	if l.settings.Ask != nil {
+		var err error
+		if a, err = l.settings.Ask(ctx, q.Question); err != nil {
+			return err
+		}
 	}
 	a.ID = q.Question.ID
 	l.log.Info("An answer", "question", a.ID, "by", a.By, "timed_out", a.TimedOut)
@@ -127,7 +127,7 @@ func (l *Lead) inquire(ctx context.Context) error {
 		s.Want, s.Current = askSubtask, q.At
 	case yes && q.Wish != nil:
 		if q.About == aboutRevised {
-			s.Granted++
+			s.Replans++
 		}
 		sure := q.Wish.Confirmed()
 		v := Decide(sure, q.At, s.Counts, l.limits())
@@ -170,11 +170,18 @@ func asksOf(state json.RawMessage) []string {
 }
 
 // agrees reports whether an answer is a plain yes to whether something shall be
-// done. All else is for the model: people say what they want instead.
+// done, and nothing else. All else is for the model: people say what they want
+// instead, or that they will look into it.
 func agrees(text string) bool {
 	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("+👍", r)
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("+👍?？", r)
 	})
-	return len(words) > 0 && slices.Contains([]string{"yes", "y", "yep", "ok", "okay", "sure", "approve", "approved", "+1", "👍",
-		"はい", "ええ", "うん", "了解", "了解です", "了解しました", "承認", "承認します", "お願いします", "どうぞ", "良いです", "いいです", "いいですよ", "進めて", "進めてください"}, words[0])
+	yes := func(w string) bool {
+		return slices.Contains([]string{"yes", "y", "yep", "ok", "okay", "sure", "approve", "approved", "+1", "👍",
+			"はい", "ええ", "うん", "了解", "了解です", "了解しました", "承認", "承認します", "お願いします", "どうぞ", "良いです", "いいです", "いいですよ", "進めて", "進めてください"}, w)
+	}
+	polite := func(w string) bool {
+		return slices.Contains([]string{"please", "thanks", "thank", "you", "go", "ahead", "do", "it", "that", "this", "do it", "ありがとう", "ありがとうございます", "それで"}, w)
+	}
+	return len(words) > 0 && yes(words[0]) && !slices.ContainsFunc(words, func(w string) bool { return !yes(w) && !polite(w) })
 }

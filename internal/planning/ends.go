@@ -61,7 +61,7 @@ func (l *Lead) worked(m contextstore.Message) error {
 		r.ID = s.Current
 	case l.again(askSubtask, err):
 		return nil
-	case slices.Contains(Detect(m.Content), KindSubtask):
+	case slices.Contains(Detect(m.Content), KindSubtask), isObject(m.Content):
 		r = SubtaskResult{ID: s.Current, Status: Failed, Summary: "its result could not be read: " + err.Error()}
 	default: // it does not say it in our words: its own count
 		r = SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content}
@@ -71,6 +71,16 @@ func (l *Lead) worked(m contextstore.Message) error {
 		s.Guard = guard
 	}
 	return l.record(m, e)
+}
+
+// isObject reports whether a text begins as an object, in a fence or not: then it
+// is no report in words.
+func isObject(text string) bool {
+	text = strings.TrimSpace(text)
+	if fence, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(fence, "```") {
+		text = strings.TrimSpace(rest)
+	}
+	return strings.HasPrefix(text, "{")
 }
 
 // end notes how the subtask at hand ended, and has the model decide about one

@@ -84,7 +84,10 @@ func (l *Lead) asked(kind string) {
 	}
 	s.Judged, s.Form, s.Posed = false, l.formed(kind), s.Seq
 	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
-	s.Asked, s.Want, s.Why, s.Told, l.wrong = kind, "", "", "", nil
+	if kind != askRemark {
+		s.Told = "" // it was said with this
+	}
+	s.Asked, s.Want, s.Why, l.wrong = kind, "", "", nil
 }
 
 // acted counts what was done.

@@ -118,10 +118,11 @@ type state struct {
 	Unjudged bool      `json:"unjudged,omitempty"` // the last one could not be read
 	Redone   bool      `json:"redone,omitempty"`   // what did not end well was to be mended by later subtasks
 
-	Inquiry   *inquiry `json:"inquiry,omitempty"`   // what people are asked, while askPeople is wanted
-	Inquiries int      `json:"inquiries,omitempty"` // how often they were
-	Granted   int      `json:"granted,omitempty"`   // revisions that they allowed beyond the limits
-	Told      string   `json:"told,omitempty"`      // what came of it, until the model is told
+	Inquiry   *inquiry `json:"inquiry,omitempty"`         // what people are asked, while askPeople is wanted
+	Inquiries int      `json:"inquiries,omitempty"`       // how often they were
+	Granted   int      `json:"granted,omitempty"`         // revisions for reflections that they allowed beyond the limit
+	Replans   int      `json:"granted_replans,omitempty"` // and for replan decisions
+	Told      string   `json:"told,omitempty"`            // what came of it, until the model is told
 
 	Want  string `json:"want,omitempty"`  // what is to be asked next, out of turn
 	Why   string `json:"why,omitempty"`   // for its text
@@ -374,7 +375,7 @@ func (l *Lead) between() (kind, text string, err error) {
 	if f := s.Loop; f.Stage != StageNone {
 		what := f.What()
 		if f.Stage == StageReplan && s.Asked == askSubtask && l.settings.Replan.MaxTotal > 0 {
-			return askReplan, l.replanAsk(what), nil
+			return askReplan, l.told(l.replanAsk(what)), nil
 		}
 		return askNudge, l.prompts.Nudge(NudgeAsk{What: what, Times: f.Count}), nil
 	}
@@ -392,7 +393,7 @@ func (l *Lead) between() (kind, text string, err error) {
 		for _, t := range open {
 			ask.Open = append(ask.Open, t.ID)
 		}
-		return askReflect, l.prompts.Reflection(ask), nil
+		return askReflect, l.told(l.prompts.Reflection(ask)), nil
 	}
 	return "", "", nil
 }

@@ -133,6 +133,10 @@ func scenes() map[string]scene {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(ended("a", "half")), say(ended("a", "half")), say(pass)},
 			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: its result could not be read…"},
+		"an object that is no result is no success": {
+			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
+			answers:  []answer{say(plans("a")), say(fail("Mend it")), say("```json\n{\"foo\":\"bar\"}\n```"), say(pass)},
+			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: its result could not be read…"},
 		"completion is claimed early": {
 			answers: []answer{say(plans("a", "b", "c")), say(`{"done":true,"comment":"All done."}`), say(`{"done":true,"comment":"All of it."}`), say(done("c")), say(pass)},
 			asks:    "plan subtask/a subtask/b subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed", words: "- a: All done.\n- b: All of it.\n- c: c is done\n"},
@@ -295,6 +299,14 @@ func scenes() map[string]scene {
 				say(done("b") + `{"phase":"completion","done":true,"comment":"All done.","summary":{"goal_achieved":true,"lessons_learned":["use-make"," ","use-make"]}}`), say(fail("Mend it")), say(done("verification_fix_3")), say(pass)},
 			asks:  "plan subtask/a subtask/b verify subtask/verification_fix_3 verify",
 			lines: "plan:a,b a=done+early b=done+use-make scan:a.go:1:TODO verification:false revision:a,b,verification_fix_3 verification_fix_3=done scan:a.go:1:TODO verification:true", end: "passed", words: "All done."},
+		"a yes for a reflection's revision lifts no other limit": {
+			settings: func(s *Settings) { s.MaxRevisions, s.Replan.MaxPlanRevisions, s.Replan.MaxClarifications = 0, 0, 1 },
+			people:   []string{"yes, please do it"}, answers: []answer{say(plans("a")), do("!1"), sayDo(revise(add("b", "")), "2"), say(`{"reason":"r","changes":[` + add("b", "") + `]}`), say(ended("a", "failed")), say(replan(TypePlanRevision, 2, 0.9)), say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a reflect revise subtask/a replan subtask/a subtask/b verify", lines: "plan:a reflection:failure question:q1 answer:q1(false) revision:a,b a=failed replan:action_regeneration a=done b=done verification:true", end: "passed"},
+		"that nobody answered is said with what is asked next, be it a reflection": {
+			settings: func(s *Settings) { s.ReflectOnError = false },
+			people:   []string{""}, answers: []answer{say(plans("a")), do("x"), do("x"), do("x"), do("x"), do("x"), sayDo(replan(TypeRetry, 1, 0.4), "y", "z", "w"), sayDo(fine, "v"), say(done("a")), say(pass)},
+			asks: "plan subtask/a nudge replan reflect verify", lines: "plan:a replan:ask question:q1 answer:q1(true) reflection:partial a=done verification:true", end: "passed", prompts: []string{"so it is not done. Go on without it.\n\nPhase 3: reflection"}},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},

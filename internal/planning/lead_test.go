@@ -461,3 +461,35 @@ func fail(work ...string) string {
 	return encode(map[string]any{"phase": "verification", "verification_passed": false, "criteria": []any{map[string]any{"criterion": "it works", "met": false, "evidence": "a.go:1"}},
 		"issues_found": []string{"it does not work"}, "placeholder_detected": map[string]any{"count": 0, "locations": []string{}}, "additional_work_needed": true, "additional_actions": more, "completion_confidence": 0.2})
 }
+
+// Only a plain yes is one; what says more is for the model.
+func TestAgrees(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"yes", "Yes, please.", "OK", "ok, go ahead", "👍", "はい", "はい、お願いします。", "+1 thanks", "\n> yes\n"} {
+		if !agrees(text) {
+			t.Errorf("%q is no yes", text)
+		}
+	}
+	for _, text := range []string{"", "no", "Yes?", "ok, let me look", "sure? no", "yes but not the tests", "はい？", "いいえ", "ok\n\nNo, don't", "いいですか", "not yes"} {
+		if agrees(text) {
+			t.Errorf("%q is a yes", text)
+		}
+	}
+}
+
+// Where asking is switched off while a run waits, it goes on without an answer.
+func TestAskingIsSwitchedOff(t *testing.T) {
+	t.Parallel()
+	sc := scenes()["a plan asks, and nobody answers"]
+	s := newStage(t, newStore(t), sc)
+	s.open()
+	if _, waits := s.drive(); !waits {
+		t.Fatal("it does not wait")
+	}
+	s.close()
+	s.sc.people = nil
+	if end := s.live(); end != "passed" {
+		t.Error(end)
+	}
+	s.close()
+}

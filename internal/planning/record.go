@@ -96,7 +96,7 @@ type Question struct {
 	Assume    []string          `json:"assumptions_to_make,omitempty"` // what holds without an answer
 	Confirm   bool              `json:"confirm,omitempty"`             // whether a replanning shall be done
 	AskedAt   contextstore.Time `json:"asked_at"`
-	Deadline  contextstore.Time `json:"deadline"` // null where an answer is waited for without end
+	Deadline  contextstore.Time `json:"deadline"` // null where an answer is waited for without end, or the question is not put yet
 }
 
 // Answer is what became of a Question.

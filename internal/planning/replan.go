@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"toritsugi/internal/i18n"
 )
@@ -64,26 +63,24 @@ const (
 // ReplanLimits bound replanning: the section replanning (reference §6). A limit
 // of 0 forbids what it limits.
 type ReplanLimits struct {
-	MaxClarifications   int           // goal_understanding.max_clarification_requests
-	AssumeOnNoResponse  bool          // goal_understanding.auto_assume_on_no_response
-	AssumeTimeout       time.Duration // goal_understanding.auto_assume_timeout_minutes
-	MaxRedecompositions int           // task_decomposition.max_redecomposition_attempts
-	MaxRegenerations    int           // action_sequence.max_regeneration_attempts
-	MaxActionRetries    int           // execution.max_action_retries, of each action until it is done
-	MaxPartialReplans   int           // execution.max_partial_replans
-	MaxPlanRevisions    int           // reflection.max_plan_revisions
-	MaxTotal            int           // global.max_total_replans: of everything that changes the course, retries included
-	DetectLoops         bool          // global.infinite_loop_detection
-	SameTrigger         int           // global.same_trigger_max_count: of one wish without progress
-	MinConfidence       float64       // llm_decision.min_confidence_threshold
-	ConfirmLow          bool          // llm_decision.require_user_confirmation_on_low_confidence
-	ConfirmFrom         float64       // llm_decision.user_confirmation_threshold
+	MaxClarifications   int     // goal_understanding.max_clarification_requests
+	MaxRedecompositions int     // task_decomposition.max_redecomposition_attempts
+	MaxRegenerations    int     // action_sequence.max_regeneration_attempts
+	MaxActionRetries    int     // execution.max_action_retries, of each action until it is done
+	MaxPartialReplans   int     // execution.max_partial_replans
+	MaxPlanRevisions    int     // reflection.max_plan_revisions
+	MaxTotal            int     // global.max_total_replans: of everything that changes the course, retries included
+	DetectLoops         bool    // global.infinite_loop_detection
+	SameTrigger         int     // global.same_trigger_max_count: of one wish without progress
+	MinConfidence       float64 // llm_decision.min_confidence_threshold
+	ConfirmLow          bool    // llm_decision.require_user_confirmation_on_low_confidence
+	ConfirmFrom         float64 // llm_decision.user_confirmation_threshold
 }
 
 // DefaultReplanLimits are those of the reference (§6).
 func DefaultReplanLimits() ReplanLimits {
 	return ReplanLimits{
-		MaxClarifications: 2, AssumeOnNoResponse: true, AssumeTimeout: 30 * time.Minute,
+		MaxClarifications:   2,
 		MaxRedecompositions: 3, MaxRegenerations: 3, MaxActionRetries: 3, MaxPartialReplans: 2, MaxPlanRevisions: 2,
 		MaxTotal: 10, DetectLoops: true, SameTrigger: 2,
 		MinConfidence: 0.5, ConfirmLow: true, ConfirmFrom: 0.3,

@@ -176,7 +176,7 @@ func TestReplansAreBounded(t *testing.T) {
 	t.Parallel()
 	small := rapid.IntRange(0, 4)
 	rapid.Check(t, func(t *rapid.T) {
-		l := ReplanLimits{small.Draw(t, "clarifications"), true, 0, small.Draw(t, "redecompositions"), small.Draw(t, "regenerations"), small.Draw(t, "retries"), small.Draw(t, "partials"),
+		l := ReplanLimits{small.Draw(t, "clarifications"), small.Draw(t, "redecompositions"), small.Draw(t, "regenerations"), small.Draw(t, "retries"), small.Draw(t, "partials"),
 			small.Draw(t, "revisions"), rapid.IntRange(0, 12).Draw(t, "total"), rapid.Bool().Draw(t, "loops"), small.Draw(t, "same"), 0.5, rapid.Bool().Draw(t, "confirm"), 0.3}
 		types := []string{TypeRetry, TypePartialReplan, TypePlanRevision, TypeRegeneration, TypeRedecomposition, TypeGoalRevision, TypeFullReplan, TypeClarification, TypeNone, "", "x"}
 		did := map[Do]int{}

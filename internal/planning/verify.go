@@ -60,7 +60,7 @@ func (l *Lead) verification(e Evidence) string {
 		ask.Earlier = l.s.Found.Issues
 	}
 	ask.Earlier = append(slices.Clip(ask.Earlier), l.settings.Past.forVerification()...)
-	return l.prompts.Verification(ask)
+	return l.told(l.prompts.Verification(ask))
 }
 
 // criteria are what the result is judged by.
