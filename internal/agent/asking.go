@@ -116,7 +116,8 @@ func (q questions) open() (planning.Question, bool) {
 func (r *run) ask(ctx context.Context, q planning.Question) (planning.Answer, error) {
 	known, before := r.questions.find(q.ID, nil)
 	if a, ok := r.questions.answers[q.ID]; ok {
-		return a, r.heardAgain(ctx, known)
+		r.heardAgain(ctx, known)
+		return a, nil
 	}
 	waits := &tool.WaitError{For: strings.Join(q.Questions, " / ")}
 	if !before {
@@ -167,14 +168,13 @@ func (r *run) asks(q planning.Question) error {
 // heardAgain has the model told what people answered where an interruption came
 // before it was. What it was told already it is not told again; a forge is read
 // as a whole when a run is taken up.
-func (r *run) heardAgain(ctx context.Context, q planning.Question) error {
+func (r *run) heardAgain(ctx context.Context, q planning.Question) {
 	replies, _, err := r.replies(ctx, q)
 	if err != nil {
 		r.log.Warn("What people answered is known in short only: " + r.Store.Redact(err.Error()))
-		return nil
+		return
 	}
 	r.inbox = append(r.inbox, replies...)
-	return nil
 }
 
 // joined are replies as one, and who gave them: where these are several, each
