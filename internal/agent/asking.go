@@ -15,7 +15,6 @@ import (
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
@@ -384,41 +383,7 @@ func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q p
 	if err != nil {
 		return q, true, err
 	}
-	return q, true, appendLine(store.FS, filepath.Join(v.Dir, answersFile), line)
-}
-
-// putDown appends v for good as a line to a file of the context.
-func (r *run) putDown(name string, v any) error {
-	line, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return appendLine(r.Store.FS, filepath.Join(r.ledger.Dir(), name), line)
-}
-
-// appendLine puts a line down for good. One that was torn before it stays one.
-func appendLine(d *disk.FS, path string, line []byte) error {
-	f, err := d.OpenAppend(path)
-	if err != nil {
-		return err
-	}
-	if torn(path, f.Size()) {
-		line = append([]byte{'\n'}, line...)
-	}
-	_, err = f.Append(append(line, '\n'))
-	return errors.Join(err, f.Sync(), f.Close())
-}
-
-// torn reports whether a file of so many bytes does not end in a line.
-func torn(path string, size int64) bool {
-	f, err := os.Open(path)
-	if err != nil || size == 0 {
-		return false
-	}
-	defer func() { _ = f.Close() }()
-	last := make([]byte, 1)
-	_, err = f.ReadAt(last, size-1)
-	return err == nil && last[0] != '\n'
+	return q, true, appendLine(store.FS, filepath.Join(v.Dir, answersFile), line, true)
 }
 
 // put puts the question that the run waits for an answer to into its report, and

@@ -14,6 +14,7 @@ import (
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -276,20 +277,44 @@ func (r *run) note(c forge.Comment) error {
 }
 
 // appendTo appends v as a line to a file of the context that the agent keeps.
-func (r *run) appendTo(name string, v any) error {
+func (r *run) appendTo(name string, v any) error { return r.appendLine(name, v, false) }
+
+// putDown is appendTo for what must survive a power cut.
+func (r *run) putDown(name string, v any) error { return r.appendLine(name, v, true) }
+
+func (r *run) appendLine(name string, v any, durable bool) error {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	f, err := r.Store.FS.OpenAppend(filepath.Join(r.ledger.Dir(), name))
+	return appendLine(r.Store.FS, filepath.Join(r.ledger.Dir(), name), raw, durable)
+}
+
+// appendLine appends a line to a file. One that was torn before it stays one.
+func appendLine(d *disk.FS, path string, line []byte, durable bool) error {
+	f, err := d.OpenAppend(path)
 	if err != nil {
 		return err
 	}
-	if torn(filepath.Join(r.ledger.Dir(), name), f.Size()) {
-		raw = append([]byte{'\n'}, raw...)
+	if torn(path, f.Size()) {
+		line = append([]byte{'\n'}, line...)
 	}
-	_, err = f.Append(append(raw, '\n'))
+	if _, err = f.Append(append(line, '\n')); err == nil && durable {
+		err = f.Sync()
+	}
 	return errors.Join(err, f.Close())
+}
+
+// torn reports whether a file of so many bytes does not end in a line.
+func torn(path string, size int64) bool {
+	f, err := os.Open(path)
+	if err != nil || size == 0 {
+		return false
+	}
+	defer func() { _ = f.Close() }()
+	last := make([]byte, 1)
+	_, err = f.ReadAt(last, size-1)
+	return err == nil && last[0] != '\n'
 }
 
 // noted is a line of heardFile.
