@@ -307,8 +307,11 @@ func appendLine(d *disk.FS, path string, line []byte, durable bool) error {
 
 // torn reports whether a file of so many bytes does not end in a line.
 func torn(path string, size int64) bool {
+	if size == 0 {
+		return false
+	}
 	f, err := os.Open(path)
-	if err != nil || size == 0 {
+	if err != nil {
 		return false
 	}
 	defer func() { _ = f.Close() }()
