@@ -266,14 +266,14 @@ func (t *Tracker) ofCheck(c contextstore.CheckRun, at time.Time) Entry {
 // text is a text of others as an entry holds it: masked before it is cut, so that
 // no piece of a secret is left.
 func (t *Tracker) text(s string, n int) string {
-	if len(s) > maxRead {
+	if s = t.clean(s); len(s) > maxRead {
 		s = strings.ToValidUTF8(s[:maxRead], "")
 	}
-	return cut(oneLine(t.clean(s)), n)
+	return cut(oneLine(s), n)
 }
 
-// maxRead is how much of a text is looked at, in bytes: what is shown of it is
-// far less.
+// maxRead is how much of a masked text is looked at, in bytes: what is shown of it
+// is far less.
 const maxRead = 4 << 10
 
 // brief is what tells most of the arguments of a call.

@@ -201,12 +201,19 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// What must not be seen is masked before it is cut.
+// What must not be seen is masked before it is cut, wherever the cut falls: blanks
+// may bring what lies far behind into the little that is shown.
 func TestHistoryIsMasked(t *testing.T) {
 	t.Parallel()
-	tr := NewTracker(9, Notify{}, func(s string) string { return strings.ReplaceAll(s, strings.Repeat("s", 250), "*") })
-	tr.Message(contextstore.Message{Role: llm.RoleAssistant, Content: "it is " + strings.Repeat("s", 250)})
-	if got := told(tr.History()); len(got) != 1 || got[0] != "said|||it is *|0" {
-		t.Error(got)
+	secret := strings.Repeat("s", 250)
+	for name, c := range map[string]struct{ text, want string }{
+		"where little is shown": {"it is " + secret, "it is *"},
+		"where little is read":  {"it is " + strings.Repeat(" ", maxRead-16) + secret, "it is *"},
+	} {
+		tr := NewTracker(9, Notify{}, func(s string) string { return strings.ReplaceAll(s, secret, "*") })
+		tr.Message(contextstore.Message{Role: llm.RoleAssistant, Content: c.text})
+		if got := told(tr.History()); len(got) != 1 || got[0] != "said|||"+c.want+"|0" {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
