@@ -37,4 +37,11 @@ var progressTexts = map[string]text{
 	"progress.live_more":           {"… +%d", "… 他 %d 件"},
 	"folder.is_progress":           {"%s shows the progress of an issue; name the issue's own file", "%s は課題の進捗のファイルです。課題そのもののファイルを指定してください"},
 	"folder.not_progress":          {"it was not written by tori; move it away, or set planning.progress_comment.enabled: false", "tori が書いたファイルではありません。移動するか、planning.progress_comment.enabled: false を設定してください"},
+	"folder.is_link":               {"it is a symbolic link", "シンボリックリンクです"},
+	"folder.not_regular":           {"it is not a regular file", "通常のファイルではありません"},
+	"folder.in_the_way":            {"%s is in the way, and no regular file; move it away", "%s が邪魔になっています（通常のファイルではありません）。移動してください"},
+	"progress.subtask_done":        {"done", "完了"},
+	"progress.subtask_failed":      {"failed", "失敗"},
+	"progress.subtask_blocked":     {"blocked", "着手できず"},
+	"progress.subtask_skipped":     {"skipped", "省略"},
 }

@@ -275,13 +275,22 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindAssumption:
 		return "💡 " + l.T("agent.plan_assumed", text)
 	case KindSummary:
-		return "🏁 " + joined(": ", "**"+name+"** "+Plain(e.Result), text)
+		return "🏁 " + joined(": ", "**"+name+"** "+ended(l, e.Result), text)
 	case KindQuestion:
 		return "❓ " + text
 	case KindAnswer:
 		return "↩️ " + joined(": ", name, text)
 	}
 	return text
+}
+
+// ended is how a subtask ended, in words: a status that we do not know as it is.
+func ended(l i18n.Lang, status string) string {
+	switch status {
+	case planning.Done, planning.Failed, planning.Blocked, planning.Skipped:
+		return l.T("progress.subtask_" + status)
+	}
+	return Plain(status)
 }
 
 // joined puts a mark between two texts, where both are there.
