@@ -3,6 +3,8 @@ package folder
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"hash/fnv"
 	"io"
 	"io/fs"
 	"os"
@@ -52,7 +54,7 @@ func ours(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case errors.Is(err, unix.ELOOP):
-		return errors.New("it is a symbolic link")
+		return i18n.E("folder.is_link")
 	case err != nil:
 		return err
 	}
@@ -62,7 +64,7 @@ func ours(path string) error {
 		return err
 	}
 	if !st.Mode().IsRegular() {
-		return errors.New("not a regular file")
+		return i18n.E("folder.not_regular")
 	}
 	head := make([]byte, len(progressMark))
 	n, err := io.ReadFull(f, head)
@@ -72,22 +74,48 @@ func ours(path string) error {
 	return nil
 }
 
-// swap puts a file with a text in the place of path.
+// swap puts a file with a text in the place of path. Until then it has one name
+// beside it, so that what a kill leaves goes with the next write. Of two processes
+// that write at once one fails.
 func swap(path, text string) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tori-*.tmp")
+	tmp := temporary(path)
+	switch st, err := os.Lstat(tmp); {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case !st.Mode().IsRegular(): // not ours
+		return i18n.E("folder.in_the_way", tmp)
+	default:
+		if err := os.Remove(tmp); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // where it was not renamed
-	_, err = tmp.WriteString(text)
+	_, err = f.WriteString(text)
 	if err == nil {
-		err = tmp.Chmod(0o644) // as comments files are
+		err = f.Chmod(0o644) // as comments files are
 	}
-	if cerr := tmp.Close(); err == nil {
+	if err == nil && !atPath(f, tmp) { // else what another process has begun would be shown
+		err = fs.ErrExist
+	}
+	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(tmp, path)
 	}
-	return os.Rename(tmp.Name(), path)
+	if err != nil {
+		_ = os.Remove(tmp) // else the next write does
+	}
+	return err
+}
+
+// temporary is the name of what is on its way to path: short, however long that is.
+func temporary(path string) string {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(filepath.Base(path))) // never fails
+	return filepath.Join(filepath.Dir(path), fmt.Sprintf(".tori-%016x.tmp", h.Sum64()))
 }

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
 )
 
 // The progress file is replaced whole, is no issue of the folder, and no issue to
@@ -79,8 +80,12 @@ func TestWriteProgressLeavesOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := WriteProgress(issue, "ours"); err == nil || !strings.Contains(err.Error(), "7.progress.md") {
+			err = WriteProgress(issue, "ours")
+			if err == nil || !strings.Contains(err.Error(), "7.progress.md") {
 				t.Errorf("error %v", err)
+			}
+			if ja := i18n.Japanese.Error(err); strings.Contains(ja, " is ") || strings.Contains(ja, "regular") {
+				t.Errorf("in Japanese: %s", ja)
 			}
 			after, err := os.Lstat(ProgressPath(issue))
 			if err != nil || !os.SameFile(before, after) || before.Size() != after.Size() {
@@ -93,5 +98,42 @@ func TestWriteProgressLeavesOthersAlone(t *testing.T) {
 				t.Error("the link was followed")
 			}
 		})
+	}
+}
+
+// What a kill leaves on the way goes with the next write; what is no file of ours
+// stays, and nothing is written through it.
+func TestWriteProgressAfterAKill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	issue := filepath.Join(dir, strings.Repeat("長", 75)+".md") // there is no room for more in a name
+	tmp, target := temporary(ProgressPath(issue)), filepath.Join(dir, "notes")
+	if err := os.WriteFile(tmp, []byte("half a te"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteProgress(issue, "whole"); err != nil {
+		t.Fatal(err)
+	}
+	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
+		t.Errorf("%v %v", names, err)
+	}
+	if err := os.WriteFile(target, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(target, tmp); err != nil {
+		t.Fatal(err)
+	}
+	err := WriteProgress(issue, "new")
+	if err == nil || !strings.Contains(err.Error(), tmp+" is in the way") {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(target); err != nil || string(got) != "mine" {
+		t.Errorf("%q %v", got, err)
+	}
+	if got, err := os.ReadFile(ProgressPath(issue)); err != nil || !strings.Contains(string(got), "whole") {
+		t.Errorf("%q %v", got, err)
+	}
+	if _, err := os.Lstat(tmp); err != nil {
+		t.Error(err)
 	}
 }
