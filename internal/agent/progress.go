@@ -44,7 +44,9 @@ func (r *run) track() error {
 		return r.ledger.MessageLog().Tail(entries, func(m contextstore.Message, _ []byte) bool {
 			past.More = past.More || left == entries && m.Seq > int64(r.front.Size)+1
 			left--
-			f(m)
+			if m.Seq > int64(r.front.Size) { // what was inherited was said in another run
+				f(m)
+			}
 			return left > 0
 		})
 	}
