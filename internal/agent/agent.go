@@ -201,6 +201,7 @@ type run struct {
 	history *planning.History             // nil where no plan leads the run
 	lessons *planning.Past                // of earlier runs; nil for none
 	led     atomic.Pointer[planning.Lead] // what leads it, once it does
+	was     *planning.View                // how far an earlier owner came; nil where led says it, or nobody knows
 	judged  planning.Result               // what the verification came to
 
 	questions questions            // that people were asked
@@ -235,6 +236,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		// The run is another's now: whatever is said about it, they say.
 		return r.report, errors.Join(err, c.Close())
 	}
+	r.recount()
 	if nerr := r.toldLast(); nerr != nil {
 		r.log.Warn("What was told may be told again: " + nerr.Error())
 	}

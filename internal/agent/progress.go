@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -58,6 +59,36 @@ func (r *run) track() error {
 	return r.tracker.Resume(&past)
 }
 
+// recount reads what is known of a run that was taken up and refused before it went
+// on: a limit of the day, a workspace that does not open. What people read of it
+// then keeps plan and history. What cannot be read is left out.
+func (r *run) recount() {
+	if !r.front.Whole || r.led.Load() != nil {
+		return
+	}
+	if err := r.reread(); err != nil {
+		r.log.Warn("How far the run was is not shown: " + r.Store.Redact(r.Reader.Error(err)))
+	}
+}
+
+func (r *run) reread() (err error) {
+	if r.plans() {
+		if err := r.openHistory(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, r.history.Close()) }()
+		v, err := planning.LastView(r.ledger, r.history, r.Planning.Settings)
+		if err != nil {
+			return err
+		}
+		r.was = &v
+	}
+	if r.tracker != nil { // it knows more
+		return nil
+	}
+	return r.track()
+}
+
 // How much of a planning history is read again for the history of a run.
 const (
 	pastLines = 256
@@ -110,6 +141,8 @@ func (r *run) reported() progress.Report {
 	}
 	if lead := r.led.Load(); lead != nil {
 		rep.Plan(lead.View(), r.shownText)
+	} else if r.was != nil {
+		rep.Plan(*r.was, r.shownText)
 	}
 	if r.tracker != nil {
 		rep.History = r.tracker.History()

@@ -75,7 +75,8 @@ func TestHistoryInTheComment(t *testing.T) {
 }
 
 // A run that is paused and taken up goes on with the history that it had, in the
-// file beside the issue, which says how the run stands when nobody works on it.
+// file beside the issue, which says how the run stands when nobody works on it. One
+// that is refused before it goes on changes nothing in it but that.
 func TestHistoryOfARunThatIsTakenUp(t *testing.T) {
 	t.Parallel()
 	answers := planned()
@@ -120,7 +121,22 @@ func TestHistoryOfARunThatIsTakenUp(t *testing.T) {
 		t.Errorf("%s", paused)
 	}
 	before := history(paused)
-	p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base(), "--config", h.config}, h.bare...)...)
+	again := append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base(), "--config", h.config}, h.bare...)
+	repo := filepath.Join(h.dir, "repo")
+	if err := os.Rename(repo, repo+".away"); err != nil {
+		t.Fatal(err)
+	}
+	p = h.start(again...)
+	p.code()
+	refused := read()
+	_, plan, _ := strings.Cut(paused, "\n✅ ")
+	if _, got, _ := strings.Cut(refused, "\n✅ "); refused == paused || plan == "" || got != plan || !strings.Contains(refused, "Paused") || !strings.Contains(refused, "open workspace") {
+		t.Errorf("%s\n-- paused with\n%s\n%s", refused, paused, p.out.String())
+	}
+	if err := os.Rename(repo+".away", repo); err != nil {
+		t.Fatal(err)
+	}
+	p = h.start(again...)
 	code := p.code()
 	after := read()
 	if code != exitOK && code != exitFailed || !strings.HasPrefix(history(after), before) || len(history(after)) < len(before)+100 {
@@ -200,5 +216,32 @@ func TestRunOnATerminal(t *testing.T) {
 		if !strings.Contains(raw, " calls, ") || strings.Contains(got, " calls, ") {
 			t.Errorf("the view was drawn: %t, and is still there:\n%s", strings.Contains(raw, " calls, "), got)
 		}
+	}
+}
+
+// A run that is taken up while the day has no room left says so in its one comment,
+// which keeps plan and history.
+func TestACommentKeepsThePlanOfARunThatIsRefused(t *testing.T) {
+	t.Parallel()
+	oneDay(t)
+	answers := planned()
+	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer { return answers[min(r.Turn(), len(answers)-1)] })
+	w := newTown(t, "budget: {day: {max_turns: 6}}\n")
+	w.env = []string{"TORI_PLANNING_ENABLED=true"}
+	w.asks(server.URL)
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	for _, what := range []string{"paused", "refused"} {
+		log := w.once()
+		labels, ours := w.shown(n)
+		if len(ours) != 1 || labels != "coding agent paused" {
+			t.Fatalf("%s: %s %q\n%s", what, labels, ours, log)
+		}
+		for _, want := range []string{"the budget of the day is used up", "- [x] **one**: Write 1", "<summary>History (", "🏁 **two** failed: no ink"} {
+			if !strings.Contains(ours[0], want) {
+				t.Errorf("%s: %q is missing in\n%s", what, want, ours[0])
+			}
+		}
+		w.repo.Label(n, "coding agent", "hanako")
 	}
 }

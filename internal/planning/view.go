@@ -1,8 +1,12 @@
 package planning
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
 )
 
 // View is how far a run is, for those who watch it. It is not changed any more.
@@ -54,6 +58,27 @@ func (l *Lead) View() View {
 		return *v
 	}
 	return View{}
+}
+
+// LastView is how far a run is, for those who tell of it while nobody leads it: what
+// its history holds, and what the model was asked since then. What it reads does not
+// grow with the length of the run.
+func LastView(ledger Ledger, h *History, s Settings) (View, error) {
+	l := &Lead{settings: s, history: h}
+	if err := l.recall(); err != nil {
+		return View{}, err
+	}
+	err := ledger.Messages(l.s.Offset, func(m contextstore.Message) bool {
+		if m.Seq > l.s.Seq && m.Role == llm.RoleUser && m.Kind != "" {
+			l.asked(m.Kind)
+		}
+		return true
+	})
+	if err != nil {
+		return View{}, fmt.Errorf("read how far the plan is: %w", err)
+	}
+	l.show()
+	return l.View(), nil
 }
 
 // show makes what is known the latest view.
