@@ -27,11 +27,14 @@ type DayBudget struct {
 
 // How much a run is granted: so many calls like the next one, or so much time; of
 // each limit no more than one part in grantShare, so that what a dead run holds
-// keeps few others back.
+// keeps few others back. Where that is less than fewCalls, those, but no more than
+// one part in fewShare: each grant is a synced write of house.db.
 const (
 	grantCalls = 8
 	grantTime  = 5 * time.Minute
 	grantShare = 50
+	fewCalls   = 4
+	fewShare   = 10
 )
 
 // Reserve implements Days. What the run took since the last grant is settled with
@@ -75,10 +78,11 @@ func (d *DayBudget) wants(needs contextstore.Amount) contextstore.Amount {
 	wants.MS = grantTime.Milliseconds() / grantCalls
 	need := needs.Parts()
 	for i, n := range wants.Parts() {
+		few := *n * fewCalls
 		*n *= grantCalls
 		for _, limits := range []contextstore.Amount{d.Limits.User, d.Limits.All} {
 			if limit := *limits.Parts()[i]; limit > 0 {
-				*n = max(min(*n, limit/grantShare), *need[i])
+				*n = max(min(*n, max(limit/grantShare, min(few, limit/fewShare))), *need[i])
 			}
 		}
 	}

@@ -70,6 +70,27 @@ func TestAGrantCoversSeveralCalls(t *testing.T) {
 	}
 }
 
+// Where a fiftieth of a limit is less than a few calls, these are granted while
+// they are no more than a tenth of it; one call is granted in any case.
+func TestAGrantOfASmallLimitCoversAFewCalls(t *testing.T) {
+	t.Parallel()
+	type amount = contextstore.Amount
+	call := amount{Turns: 1, Tokens: 100_000, MicroUSD: 200_000, MS: 1}
+	minute := time.Minute.Milliseconds()
+	for name, c := range map[string]struct{ limit, want amount }{
+		"large":  {amount{Turns: 10_000, Tokens: 1e9, MicroUSD: 1e9, MS: 600 * minute}, amount{Turns: 8, Tokens: 800_000, MicroUSD: 1_600_000, MS: 5 * minute}},
+		"modest": {amount{Turns: 99, Tokens: 5_000_000, MicroUSD: 10_000_000, MS: 60 * minute}, amount{Turns: 4, Tokens: 400_000, MicroUSD: 800_000, MS: 5 * minute / 2}},
+		"small":  {amount{Turns: 20, Tokens: 2_000_000, MicroUSD: 3_000_000, MS: 10 * minute}, amount{Turns: 2, Tokens: 200_000, MicroUSD: 300_000, MS: minute}},
+		"tiny":   {amount{Turns: 2, Tokens: 100_000, MicroUSD: 200_000, MS: 1}, call},
+	} {
+		for _, limits := range []contextstore.DayLimits{{User: c.limit}, {All: c.limit}} {
+			if got := (&DayBudget{Limits: limits}).wants(call); got != c.want {
+				t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			}
+		}
+	}
+}
+
 func TestALimitOfTheDayStopsTheLoopBeforeACall(t *testing.T) {
 	t.Parallel()
 	noon := func() time.Time { return time.Date(2026, 5, 30, 12, 0, 0, 0, time.UTC) }
