@@ -30,7 +30,7 @@ func (r *run) openDay(ctx context.Context) error {
 
 // settleDay counts what the run took, and gives back what it holds, before it is
 // given up. Where that fails both are made up for by the next owner, or with the
-// end of the day.
+// end of the day; that it waits is noted since it was refused.
 func (r *run) settleDay(ctx context.Context) {
 	if r.days == nil {
 		return

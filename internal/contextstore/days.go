@@ -118,8 +118,9 @@ const keepDays = 35
 
 // ReserveDay settles what a run took, and reserves what it may take from now on:
 // as much as it wants where the limits leave room for that, at least what it
-// needs. A *DayError says that they do not; the run then holds nothing. taken are
-// its totals. It is one transaction, and durable: however many processes ask at
+// needs. A *DayError says that they do not; the run then holds nothing, and is
+// noted as one that waits (see DayOver), whatever becomes of it. taken are its
+// totals. It is one transaction, and durable: however many processes ask at
 // once, what is taken and what is held stay within the limits together.
 func (s *Store) ReserveDay(ctx context.Context, r DayRun, l DayLimits, taken, needs, wants Amount) (g Grant, err error) {
 	now := s.now()
@@ -137,8 +138,9 @@ func (s *Store) ReserveDay(ctx context.Context, r DayRun, l DayLimits, taken, ne
 		if rolled, err = firstOf(ctx, tx, now.Time); err != nil {
 			return err
 		}
-		if refused != nil {
-			return nil // what was settled stays so
+		if refused != nil { // what was settled stays so
+			_, err = tx.ExecContext(ctx, `UPDATE day_runs SET waits=? WHERE uuid=?`, waiting{l, needs}.String(), r.UUID)
+			return err
 		}
 		m := g.Most
 		_, err = tx.ExecContext(ctx, `UPDATE day_runs SET held_turns=?, held_tokens=?, held_cost_micro_usd=?, held_active_ms=? WHERE uuid=?`, m.Turns, m.Tokens, m.MicroUSD, m.MS, r.UUID)
@@ -168,12 +170,13 @@ func firstOf(ctx context.Context, tx *sql.Tx, now time.Time) (first bool, err er
 
 // SettleDay counts what a run took since it was last settled for the day that
 // this was reserved on, and gives back what it holds. Done again it changes
-// nothing. waits are the limits that it is paused by, nil where it is not.
+// nothing. waits are the limits that it is paused by, nil where it is not; what was
+// noted as ReserveDay refused it goes before them, and the day stays that one.
 func (s *Store) SettleDay(ctx context.Context, r DayRun, taken Amount, waits *DayLimits) error {
 	err := s.inDays(ctx, func(tx *sql.Tx) error {
-		_, err := settleDay(ctx, tx, r, taken, "")
+		was, err := settleDay(ctx, tx, r, taken, "")
 		if err == nil && waits != nil {
-			_, err = tx.ExecContext(ctx, `UPDATE day_runs SET day=?, waits=? WHERE uuid=?`, DayOf(s.Now()), fmt.Sprint(*waits), r.UUID)
+			_, err = tx.ExecContext(ctx, `UPDATE day_runs SET waits=? WHERE uuid=?`, cmp.Or(was.waits, waiting{Limits: *waits}.String()), r.UUID)
 		}
 		return err
 	})
@@ -183,22 +186,64 @@ func (s *Store) SettleDay(ctx context.Context, r DayRun, taken Amount, waits *Da
 	return nil
 }
 
-// DayOver reports whether a run that SettleDay says is paused by limits may try
-// again: on another day, or where the limits are others.
+// waiting is what a run waits for: room for what it needs within the limits.
+type waiting struct {
+	Limits DayLimits
+	Needs  Amount
+}
+
+// String is how it stands in house.db.
+func (w waiting) String() string { return fmt.Sprint(w.Limits, w.Needs) }
+
+// parseWaiting reads what String wrote.
+func parseWaiting(text string) (w waiting, ok bool) {
+	var at []any
+	for _, a := range []*Amount{&w.Limits.User, &w.Limits.All, &w.Needs} {
+		for _, n := range a.Parts() {
+			at = append(at, n)
+		}
+	}
+	_, err := fmt.Sscanf(text, "{{%d %d %d %d} {%d %d %d %d}} {%d %d %d %d}", at...)
+	return w, err == nil
+}
+
+// DayOver reports whether a run that limits of a day paused may try again: on
+// another day, where the limits are others, or where they leave room now for what
+// it needed, because others gave back what they held.
 func (s *Store) DayOver(ctx context.Context, uuid string, l DayLimits) (over bool, err error) {
-	var day, waits string
 	if _, err = s.houseDB.check(ctx); err == nil {
 		err = s.houseDB.use(func(h *handles) error {
-			return h.r.QueryRowContext(ctx, `SELECT day, waits FROM day_runs WHERE uuid=?`, uuid).Scan(&day, &waits)
+			tx, err := h.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+			if err != nil {
+				return err
+			}
+			over, err = s.waited(ctx, tx, uuid, l)
+			return errors.Join(err, tx.Rollback())
 		})
-	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
 	}
 	if err != nil {
 		return false, fmt.Errorf("read what %s waits for: %w", uuid, err)
 	}
-	return waits != "" && (day != DayOf(s.Now()) || waits != fmt.Sprint(l)), nil
+	return over, nil
+}
+
+// waited is DayOver in a transaction that only reads.
+func (s *Store) waited(ctx context.Context, tx *sql.Tx, uuid string, l DayLimits) (over bool, err error) {
+	var user, day, waits string
+	err = tx.QueryRowContext(ctx, `SELECT user, day, waits FROM day_runs WHERE uuid=?`, uuid).Scan(&user, &day, &waits)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && waits == "" {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	now := s.now().Time
+	w, known := parseWaiting(waits)
+	if !known || day != DayOf(now) || w.Limits != l {
+		return true, nil
+	}
+	_, refused, err := room(ctx, tx, user, l, w.Needs, w.Needs, now)
+	return err == nil && refused == nil, err
 }
 
 // StayPaused forgets that a run waits for another day: somebody wants it paused.
@@ -233,16 +278,16 @@ func (s *Store) inDays(ctx context.Context, f func(tx *sql.Tx) error) error {
 }
 
 // settled is what was known of a run before it was settled.
-type settled struct{ user, day string }
+type settled struct{ user, day, waits string }
 
 // settleDay counts what a run took since it was last settled for the day that is
 // noted with it, and notes another one for what it takes from now on; "" leaves
 // the day as it is. The run holds nothing, and waits for nothing, after that.
 func settleDay(ctx context.Context, tx *sql.Tx, r DayRun, taken Amount, day string) (was settled, err error) {
 	known := r.Settled
-	was = settled{r.User, day}
-	err = tx.QueryRowContext(ctx, `SELECT user, day, turns, tokens, cost_micro_usd, active_ms FROM day_runs WHERE uuid=?`, r.UUID).
-		Scan(&was.user, &was.day, &known.Turns, &known.Tokens, &known.MicroUSD, &known.MS)
+	was = settled{user: r.User, day: day}
+	err = tx.QueryRowContext(ctx, `SELECT user, day, waits, turns, tokens, cost_micro_usd, active_ms FROM day_runs WHERE uuid=?`, r.UUID).
+		Scan(&was.user, &was.day, &was.waits, &known.Turns, &known.Tokens, &known.MicroUSD, &known.MS)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 		if day == "" {

@@ -243,6 +243,10 @@ func TestAPausedRunWaitsForADayOrAnotherLimit(t *testing.T) {
 	if over(l) {
 		t.Error("a run that nothing is known of")
 	}
+	reserve(t, s, "b", "ken", l, Amount{}, 100)
+	if err := s.SettleDay(t.Context(), DayRun{UUID: "b", User: "ken"}, tokens(1, 100), nil); err != nil {
+		t.Fatal(err)
+	}
 	pause := func(waits *DayLimits) {
 		reserve(t, s, "a", "ken", l, Amount{}, 1)
 		if err := s.SettleDay(t.Context(), run, Amount{}, waits); err != nil {
@@ -268,6 +272,76 @@ func TestAPausedRunWaitsForADayOrAnotherLimit(t *testing.T) {
 	pause(&l)
 	if err := s.StayPaused(t.Context(), "a"); err != nil || over(DayLimits{}) {
 		t.Error("somebody wants it paused", err)
+	}
+}
+
+// A run that was refused before midnight and settled after it waits for the day
+// that began meanwhile, which is here already.
+func TestARunRefusedBeforeMidnightDoesNotWaitForAnotherOne(t *testing.T) {
+	t.Parallel()
+	clock := &calendar{now: time.Date(2026, 5, 30, 23, 59, 58, 0, time.UTC)}
+	s := open(t, Options{Now: clock.Now})
+	l := DayLimits{All: Amount{Tokens: 100}}
+	if _, refused := reserve(t, s, "a", "ken", l, tokens(1, 7), 100); refused != nil {
+		t.Fatal(refused)
+	}
+	if _, refused := reserve(t, s, "a", "ken", l, tokens(2, 107), 100); refused == nil {
+		t.Fatal("there is room")
+	}
+	clock.set(clock.Now().Add(4 * time.Second))
+	// The new day is as full, so that only its being another one counts.
+	reserve(t, s, "b", "ken", l, Amount{}, 100)
+	if err := s.SettleDay(t.Context(), DayRun{UUID: "a", User: "ken"}, tokens(2, 107), &l); err != nil {
+		t.Fatal(err)
+	}
+	if over, err := s.DayOver(t.Context(), "a", l); err != nil || !over {
+		t.Error("it waits a day too long", err)
+	}
+}
+
+// What others held and gave back is room for a run that was refused for it: for
+// what it needed, and not for less.
+func TestARunWaitsForWhatOthersHold(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{Now: (&calendar{now: evening}).Now})
+	l, run := DayLimits{User: Amount{Tokens: 100}}, DayRun{UUID: "a", User: "ken"}
+	reserve(t, s, "b", "ken", l, Amount{}, 90)
+	if _, err := s.ReserveDay(t.Context(), run, l, Amount{}, tokens(1, 40), tokens(1, 80)); !errors.As(err, new(*DayError)) {
+		t.Fatal(err)
+	}
+	if err := s.SettleDay(t.Context(), run, Amount{}, &l); err != nil {
+		t.Fatal(err)
+	}
+	over := func(want bool) {
+		t.Helper()
+		if over, err := s.DayOver(t.Context(), "a", l); err != nil || over != want {
+			t.Error(over, err)
+		}
+	}
+	over(false)
+	reserve(t, s, "b", "ken", l, tokens(1, 50), 11) // 61 are taken or held
+	over(false)
+	reserve(t, s, "b", "ken", l, tokens(1, 50), 10)
+	over(true)
+	reserve(t, s, "b", "ken", l, tokens(1, 61), 1)
+	over(false)
+}
+
+// That a run waits is known since it was refused, whether it was settled or not.
+func TestARefusedRunWaitsBeforeItIsSettled(t *testing.T) {
+	t.Parallel()
+	clock := &calendar{now: evening}
+	s := open(t, Options{Now: clock.Now})
+	l := DayLimits{All: Amount{Tokens: 100}}
+	reserve(t, s, "b", "ken", l, Amount{}, 100)
+	if _, refused := reserve(t, s, "a", "ken", l, Amount{}, 1); refused == nil {
+		t.Fatal("there is room")
+	}
+	for _, want := range []bool{false, true} {
+		if over, err := s.DayOver(t.Context(), "a", l); err != nil || over != want {
+			t.Error(over, err)
+		}
+		clock.set(evening.Add(time.Hour))
 	}
 }
 
