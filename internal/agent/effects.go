@@ -135,7 +135,7 @@ func (a *Agent) Changed(ctx context.Context, v contextstore.View, o task.Outcome
 	key, id := v.Metadata.TaskKey, v.Metadata.UUID
 	if !a.DayLimits.None() { // what its owner held, who may have died, is free again
 		if err := a.Store.SettleDay(ctx, contextstore.DayRun{UUID: id}, v.State.Taken(), nil); err != nil {
-			return "", nil, err
+			a.Log.Warn("What a run held of its day stays held until the day is over: "+a.Store.Redact(err.Error()), "uuid", id) // the change is made all the same
 		}
 	}
 	if o.Status.Final() {

@@ -351,7 +351,7 @@ func (s *system) open(ctx context.Context) (err error) {
 // poster is an agent that works on nothing and only delivers.
 func (s *system) poster() *agent.Agent {
 	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets,
-		DayLimits: dayLimits(s.cfg)}
+		DayLimits: dayLimits(s.cfg), Log: s.log}
 }
 
 func (s *system) outbox() *dispatch.Outbox {
