@@ -45,12 +45,18 @@ func (a *Agent) Renewed(ctx context.Context, v contextstore.View) (bool, error) 
 	return a.Store.DayOver(ctx, v.Metadata.UUID, a.DayLimits)
 }
 
-// spent reports whether a run that ends may not even have its end summarised.
-func (r *run) spent(ctx context.Context, st contextstore.State, ended error) bool {
-	if byBudget(ended) || r.Budget.Check(st, contextstore.Amount{}) != nil {
-		return true
+// affordEnd reserves what the final summary of a run is thought to take: so many
+// tokens, at the price of its calls on average. The errors are those of Budget and
+// of Days.
+func (r *run) affordEnd(ctx context.Context, st contextstore.State, tokens int64) error {
+	next := contextstore.Amount{Turns: 1, Tokens: tokens}
+	if priced := st.LLMCallCount - st.UnpricedCalls; priced > 0 {
+		next.MicroUSD = st.CostMicroUSD / priced
 	}
-	return r.days != nil && r.days.Reserve(ctx, st, contextstore.Amount{}) != nil
+	if err := r.Budget.Check(st, next); err != nil || r.days == nil {
+		return err
+	}
+	return r.days.Reserve(ctx, st, next)
 }
 
 // byBudget reports whether a budget ended a run, or paused it.

@@ -48,7 +48,7 @@ func (r *run) tell(ctx context.Context, facts string, ended error) (*memory.Fina
 	switch {
 	case r.Summarizer == nil || r.Scripted || st.LLMCallCount == 0 || ctx.Err() != nil:
 		return nil, nil
-	case r.spent(ctx, st, ended):
+	case byBudget(ended):
 		return nil, nil // the run may take no more
 	}
 	most := finalTime
@@ -67,7 +67,7 @@ func (r *run) tell(ctx context.Context, facts string, ended error) (*memory.Fina
 	if errors.As(ended, &failed) && client.Provider() == r.Client.Provider() && client.Model() == r.Client.Model() {
 		return nil, nil // it has just failed
 	}
-	told, err := memory.Summarise(ctx, client, window, r.ledger, facts)
+	told, err := memory.Summarise(ctx, client, window, r.ledger, facts, func(tokens int64) error { return r.affordEnd(ctx, st, tokens) })
 	if err != nil {
 		return nil, err
 	}

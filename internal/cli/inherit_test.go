@@ -285,6 +285,26 @@ func TestNoSummaryBeyondTheBudget(t *testing.T) {
 	}
 }
 
+// A run that is done asks no model for a summary that its budget is not thought to
+// have room for.
+func TestNoSummaryThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	for budget, finals := range map[string]int{"max_tokens: 60000": 0, "day: {max_tokens: 60000}": 0, "max_tokens: 90000": 1} {
+		t.Run(budget, func(t *testing.T) {
+			t.Parallel()
+			server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer {
+				return llmtest.Answer{Text: "LAST WORDS.", Usage: &llm.Usage{PromptTokens: 59_000, CompletionTokens: 10}}
+			})
+			h := newHouse(t, server.URL, "")
+			h.spends(server, budget)
+			h.ends(exitOK, "^completed", h.args...)
+			if s := lastSummary(t, h.only()); s.Extractive != (finals == 0) || len(server.Finals()) != finals {
+				t.Errorf("asked %d times: %+v", len(server.Finals()), s)
+			}
+		})
+	}
+}
+
 // Ctrl-C while the model writes the final summary: nobody waits for it, and the
 // run ends as it had ended.
 func TestInterruptedAtTheFinalSummary(t *testing.T) {

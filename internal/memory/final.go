@@ -63,8 +63,9 @@ func (e *UnfitError) Error() string { return "no summary: " + e.Why }
 // latest summary and the latest messages as far as they fit into half of window,
 // in tokens. facts are what is certain about the end. What is empty, longer than
 // what it sums up, cut off, in another language, or an error's text is an *UnfitError; the other errors
-// are those of the ledger, of the call, and ctx's. Source: inherit §4.4.
-func Summarise(ctx context.Context, client llm.Client, window int, ledger FinalLedger, facts string) (Final, error) {
+// are those of the ledger, of the call, of afford, and ctx's. afford is asked before
+// the call whether there is room for so many tokens. Source: inherit §4.4.
+func Summarise(ctx context.Context, client llm.Client, window int, ledger FinalLedger, facts string, afford func(tokens int64) error) (Final, error) {
 	room := 4 * min(finalSource, max(window/2-quarterBytes(finalPrompt)-quarterBytes(facts), 0))
 	log, err := finalLog(ledger, room)
 	if err != nil {
@@ -72,6 +73,9 @@ func Summarise(ctx context.Context, client llm.Client, window int, ledger FinalL
 	}
 	if log == "" {
 		return Final{}, &UnfitError{"there is nothing to sum up"}
+	}
+	if err := afford(int64(quarterBytes(finalPrompt) + quarterBytes(facts) + quarterBytes(log) + finalAnswer)); err != nil {
+		return Final{}, err
 	}
 	conv := client.Open(llm.Settings{})
 	conv.Append(llm.Message{Role: llm.RoleSystem, Content: finalPrompt})

@@ -69,6 +69,9 @@ func calls(id string, tool, args, result string) []contextstore.Message {
 	return []contextstore.Message{{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: redact.Opaque("c" + id), Name: tool, Arguments: args}}}, {Role: "tool", ToolName: tool, ToolCallID: redact.Opaque("c" + id), Content: result}}
 }
 
+// free is an afford that has room for everything.
+func free(int64) error { return nil }
+
 const certain = "Task: T (#7)\nOutcome: completed. fine\n"
 
 func TestSummarise(t *testing.T) {
@@ -80,7 +83,7 @@ func TestSummarise(t *testing.T) {
 	msgs = append(msgs, contextstore.Message{Role: "assistant", Content: "LAST WORDS"})
 	run := begun(t, msgs...)
 	c := says("  It was summed up.\n")
-	got, err := Summarise(t.Context(), c, 40_000, run, certain)
+	got, err := Summarise(t.Context(), c, 40_000, run, certain, free)
 	if err != nil || got.Text != "It was summed up." || got.By != "openai/m" || got.Usage.Prompt != 10 || got.Usage.Total != 0 {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -100,7 +103,7 @@ func TestSummarise(t *testing.T) {
 		t.Error("too much is told")
 	}
 	// A model with a small window is told the beginning and the end.
-	if _, err := Summarise(t.Context(), c, 4000, run, certain); err != nil {
+	if _, err := Summarise(t.Context(), c, 4000, run, certain, free); err != nil {
 		t.Fatal(err)
 	}
 	small := c.sent[len(c.sent)-1].Content
@@ -111,7 +114,7 @@ func TestSummarise(t *testing.T) {
 	if _, err := run.AppendSummary(contextstore.Summary{StartSeq: 4, EndSeq: 61, Summary: "THE MIDDLE"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Summarise(t.Context(), c, 40_000, run, certain); err != nil {
+	if _, err := Summarise(t.Context(), c, 40_000, run, certain, free); err != nil {
 		t.Fatal(err)
 	}
 	if asked := c.sent[len(c.sent)-1].Content; !strings.Contains(asked, "[SUMMARY of what came before]: THE MIDDLE") || strings.Contains(asked, "RESULT 28") || !strings.Contains(asked, "RESULT 29") {
@@ -148,7 +151,7 @@ func TestUnfitSummaries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Summarise(t.Context(), tc.c, 40_000, run, certain)
+			_, err := Summarise(t.Context(), tc.c, 40_000, run, certain, free)
 			if Unfit(err) == tc.fit || (err == nil) != tc.fit {
 				t.Error(err)
 			}
@@ -157,17 +160,17 @@ func TestUnfitSummaries(t *testing.T) {
 	gone := says("")
 	gone.err = &llm.Error{Kind: llm.KindUnreachable}
 	var e *llm.Error
-	if _, err := Summarise(t.Context(), gone, 40_000, run, certain); !errors.As(err, &e) {
+	if _, err := Summarise(t.Context(), gone, 40_000, run, certain, free); !errors.As(err, &e) {
 		t.Errorf("unreachable: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Summarise(ctx, says("x"), 40_000, run, certain); !errors.Is(err, context.Canceled) {
+	if _, err := Summarise(ctx, says("x"), 40_000, run, certain, free); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	unsaid := begun(t, contextstore.Message{Role: "user", Content: "REQUEST"})
 	c := says("x")
-	if _, err := Summarise(t.Context(), c, 40_000, unsaid, certain); !Unfit(err) || c.sent != nil {
+	if _, err := Summarise(t.Context(), c, 40_000, unsaid, certain, free); !Unfit(err) || c.sent != nil {
 		t.Errorf("nothing was said, and yet it is asked: %v", err)
 	}
 }
@@ -220,5 +223,31 @@ func TestSummariseTellsWhatPeopleSaid(t *testing.T) {
 	}
 	if len(log) > 22_000 {
 		t.Errorf("%d bytes", len(log))
+	}
+}
+
+// A final summary that there is no room for is not asked for; what is asked about
+// is what is sent, and an answer.
+func TestAFinalSummaryThatDoesNotFitIsNotAskedFor(t *testing.T) {
+	t.Parallel()
+	run := begun(t, append([]contextstore.Message{{Role: "user", Content: "THE REQUEST"}}, append(calls("1", "shell", `{}`, strings.Repeat("o", 900)), contextstore.Message{Role: "assistant", Content: "LAST WORDS"})...)...)
+	none := errors.New("no room")
+	var asked int64
+	afford := func(err error) func(int64) error {
+		return func(n int64) error { asked = n; return err }
+	}
+	c := says("x")
+	if _, err := Summarise(t.Context(), c, 40_000, run, certain, afford(none)); !errors.Is(err, none) || c.sent != nil {
+		t.Error(err, len(c.sent))
+	}
+	if _, err := Summarise(t.Context(), c, 40_000, run, certain, afford(nil)); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for _, m := range c.sent {
+		sent += len(m.Content)
+	}
+	if tokens := int64(sent/4) + finalAnswer; asked < tokens-30 || asked > tokens {
+		t.Errorf("asked about %d tokens, %d are sent and may come", asked, tokens)
 	}
 }
