@@ -289,6 +289,7 @@ func TestNoSummaryBeyondTheBudget(t *testing.T) {
 // have room for.
 func TestNoSummaryThatDoesNotFit(t *testing.T) {
 	t.Parallel()
+	oneDay(t)
 	for budget, finals := range map[string]int{"max_tokens: 60000": 0, "day: {max_tokens: 60000}": 0, "max_tokens: 90000": 1} {
 		t.Run(budget, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,14 @@ func (l *Lead) asked(kind string) {
 	kind, id, _ := strings.Cut(kind, "/")
 	switch kind {
 	case askHandover:
+		s.Put = &put{s.Asked, s.Under, s.Want, s.Form, s.Posed}
 		s.Handover, s.Asked, s.Under, s.Want, s.Form, s.Posed = id, kind, "", "", "", s.Seq
+		return
+	case askOnward:
+		if p := s.Put; p != nil {
+			s.Asked, s.Under, s.Want, s.Form, s.Posed = p.Asked, p.Under, p.Want, p.Form, p.Posed
+		}
+		s.Handover, s.Put = "", nil
 		return
 	case askNudge: // it still owes what it owed
 		if s.Loop.Stage == StageNone {

@@ -38,6 +38,25 @@ func (l *Lead) turns(ctx context.Context) error {
 	return l.handOver(ctx)
 }
 
+// put is what a model owes, put aside for the handover.
+type put struct {
+	Asked string     `json:"asked,omitempty"`
+	Under string     `json:"under,omitempty"`
+	Want  string     `json:"want,omitempty"`
+	Form  AnswerKind `json:"form,omitempty"`
+	Posed int64      `json:"posed,omitempty"`
+}
+
+// takeBack lets the run go on with what was owed before the handover, where the
+// budget was raised before that was given; else it ends with it, as handOver does.
+func (l *Lead) takeBack(ctx context.Context) error {
+	if l.s.HandedOver || !l.loop.HasRoom() {
+		return l.handOver(ctx)
+	}
+	l.log.Info("The budget has room again: the run goes on without the handover")
+	return l.loop.Ask(ctx, askOnward, l.prompts.Onward())
+}
+
 // handOver asks for the words to whoever goes on, unless they were given, and
 // returns the error that ends the run: a *turn.BudgetError, where nothing worse
 // happened. It goes on wherever it was interrupted.
@@ -58,6 +77,6 @@ func (l *Lead) handOver(ctx context.Context) error {
 
 // handedOver takes the words to whoever goes on, whatever calls come with them.
 func (l *Lead) handedOver(m contextstore.Message) error {
-	l.s.HandedOver, l.s.Left = true, cut(m.Content)
+	l.s.HandedOver, l.s.Left, l.s.Put = true, cut(m.Content), nil
 	return l.record(m)
 }

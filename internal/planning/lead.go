@@ -25,6 +25,7 @@ const (
 	askRemark  = AskRemark
 
 	askHandover = "handover" // handover/BUDGET in a message
+	askOnward   = "onward"   // takes that back
 )
 
 // AskRemark is the kind of what a run tells the model when nothing of the plan
@@ -135,6 +136,7 @@ type state struct {
 	Handover   string   `json:"handover,omitempty"`    // the budget that is used up, once the words to whoever goes on are asked for
 	HandedOver bool     `json:"handed_over,omitempty"` // the answer has come
 	Left       string   `json:"left,omitempty"`        // those words
+	Put        *put     `json:"put,omitempty"`         // what was owed as they were asked for
 }
 
 // The ends of a subtask.
@@ -230,7 +232,9 @@ func (l *Lead) recall() error {
 // model's last answer. The errors are those of turn.Loop and *StuckError.
 func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 	if l.s.Handover != "" { // an earlier owner was interrupted at it
-		return contextstore.Message{}, l.handOver(ctx)
+		if err := l.takeBack(ctx); err != nil {
+			return contextstore.Message{}, err
+		}
 	}
 	for {
 		if err := l.loop.Settle(ctx); err != nil {

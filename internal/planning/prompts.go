@@ -226,6 +226,10 @@ type HandoverAsk struct {
 // Handover asks for the words to whoever goes on, where the budget is used up.
 func (p Prompts) Handover(ask HandoverAsk) string { return p.render("handover", ask) }
 
+// Onward takes a handover back that was asked for and not given: the budget was
+// raised meanwhile.
+func (p Prompts) Onward() string { return p.render("onward", nil) }
+
 // filling is what templates are filled with.
 type filling struct {
 	Prompts

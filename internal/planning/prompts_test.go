@@ -58,6 +58,7 @@ func filled(p Prompts) map[string]string {
 		"answer_none":       p.Answer(AnswerAsk{Question: Question{Questions: []string{"Which one?", "And how?"}, Assume: []string{"the small one"}}, Answer: Answer{TimedOut: true}}),
 		"answer_no_yes":     p.Answer(AnswerAsk{Question: Question{Questions: []string{"Shall I?"}, Confirm: true}, Answer: Answer{TimedOut: true}}),
 		"handover":          p.Handover(HandoverAsk{Budget: BudgetTokens, Done: done, Open: open}),
+		"onward":            p.Onward(),
 	}
 }
 

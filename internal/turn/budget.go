@@ -120,6 +120,16 @@ func (b Budget) last(s contextstore.State, next contextstore.Amount) error {
 	return e
 }
 
+// HasRoom reports whether the budget of the run has room for a call and the
+// handover after it. An owner that made no call yet knows less of what one takes,
+// so that counts twice.
+func (l *Loop) HasRoom() bool {
+	s := l.Ledger.State()
+	next := l.estimate(s)
+	next.Tokens, next.MicroUSD = 2*next.Tokens, 2*next.MicroUSD
+	return l.Budget.Check(s, next) == nil && l.Budget.last(s, next) == nil
+}
+
 // next is the most tokens that the next answer may have, 0 for no limit.
 func (b Budget) next(s contextstore.State) int {
 	if b.Answers <= 0 {
