@@ -20,7 +20,7 @@ setup:
 
 ## test: all tests
 test: setup
-	$(GO) test -timeout 10m ./...
+	$(GO) test -timeout 20m ./...
 
 ## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
 eval: setup
