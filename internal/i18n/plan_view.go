@@ -3,7 +3,7 @@ package i18n
 // planViewTexts are the words of tori show --plan.
 var planViewTexts = map[string]text{
 	"cli.help.plan":          {"The latest plan with what became of it, its revisions, and the verifications.", "最新の計画とその結果、改訂の履歴、検証。"},
-	"ops.plan_none":          {"No plan leads this run.", "この実行に計画はありません。"},
+	"ops.plan_none":          {"This run has no plan, or none yet.", "この実行に計画はありません（またはまだありません）。"},
 	"ops.plan_goal":          {"Goal", "目標"},
 	"ops.plan_criteria":      {"Success criteria", "達成条件"},
 	"ops.plan_constraints":   {"Constraints", "制約"},
