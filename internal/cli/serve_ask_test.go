@@ -131,6 +131,28 @@ func TestAQuestionThatWasNotPut(t *testing.T) {
 	}
 }
 
+// What was written before a question is no answer to it, however late it is edited.
+func TestAnOldCommentIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	w := newTown(t, "")
+	write(t, filepath.Join(w.dir, "script.yaml"), asksFirst)
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	before := w.repo.Comment(n, "hanako", "It is odd.")
+	w.repo.Label(n, "coding agent", "hanako")
+	w.once()
+	w.later(time.Minute)
+	w.repo.EditComment(before, "It is odd, I mean even.")
+	log := w.once()
+	if s := w.of(n).Status(); s != task.AwaitingApproval {
+		t.Errorf("%s\n%s", s, log)
+	}
+	w.repo.Comment(n, "hanako", "Take 42.")
+	log = w.once()
+	if _, ours := w.shown(n); w.of(n).Status() != task.Completed || !strings.Contains(ours[0], "hanako: Take 42.") {
+		t.Errorf("%s, %q\n%s", w.of(n).Status(), ours, log)
+	}
+}
+
 // Where nobody answers in time the run goes on with an assumption, and says so.
 func TestAQuestionIsNotAnswered(t *testing.T) {
 	t.Parallel()
