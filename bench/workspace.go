@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/workspace"
 )
 
@@ -164,10 +165,15 @@ func measureTree(ctx context.Context, shape treeShape, dir string, s sample) err
 		return err
 	}
 	defer func() { _ = src.Close() }()
+	walls, err := sandbox.Detect(ctx)
+	if err != nil {
+		return err
+	}
+	box := workspace.Box{Shell: walls.Runner}
 	var clones []float64
 	var w *workspace.Workspace
 	for i := range shape.clones {
-		opt := workspace.CreateOptions{Source: src, Dir: filepath.Join(dir, fmt.Sprint("workspaces/", i)), Branch: "bench"}
+		opt := workspace.CreateOptions{Box: box, Source: src, Dir: filepath.Join(dir, fmt.Sprint("workspaces/", i)), Branch: "bench"}
 		ms, err := stopwatch(func() (err error) { w, err = workspace.Create(ctx, opt); return err })
 		if err != nil {
 			return err

@@ -100,6 +100,7 @@ type Agent struct {
 	ReadOnly     []string
 	Env          map[string]string
 	MemoryMB     int
+	MaxFileMB    int // of a file that is committed; 0 for the default of workspace.Box
 	AuthorName   string
 	AuthorEmail  string
 	Door         Door
@@ -156,8 +157,9 @@ type run struct {
 	base   sandbox.Spec   // of all commands, but for their build caches
 	spec   sandbox.Spec   // of the model's
 	shell  sandbox.Runner // made of spec
-	tools  *mcp.Manager   // nil where there are no servers
-	jobs   *tool.Jobs     // commands in the background, which end with the run
+	beside beside
+	tools  *mcp.Manager // nil where there are no servers
+	jobs   *tool.Jobs   // commands in the background, which end with the run
 	checks []Check
 	notRun []project.Check // that were detected, and whose programs are not there
 	about  string          // what the model is told of the project as it begins
@@ -178,6 +180,7 @@ type run struct {
 	telling   []forge.Comment      // that the model is being told
 	toldAfter int64                // the message that it is told them after
 	caughtUp  bool                 // with what was said while nobody worked
+	ear       folder.Ear           // where people speak of an issue in a folder
 	weighty   bool                 // somebody who counts said something
 	strangers int                  // comments that nobody vouches for that were told
 	unheard   []string             // addresses of what was said too late
@@ -186,6 +189,7 @@ type run struct {
 	front     memory.Beginning                 // how far the first messages are
 	heritage  atomic.Pointer[memory.Inherited] // what an earlier run left
 	askedBy   string                           // who paused or stopped the run
+	recorded  string                           // why it ended, as the record says it
 
 	log    *slog.Logger
 	report Report
@@ -240,19 +244,18 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	if nerr := r.toldLast(); nerr != nil {
 		r.log.Warn("What was told may be told again: " + nerr.Error())
 	}
-	posted, read := r.conclude(ctx, err, a.Lang), r.conclude(ctx, err, a.Reader)
-	if q, ok := c.Request(); ok && q.Action == contextstore.Stop && posted.Status == task.Paused {
+	r.concludes(func(l i18n.Lang) task.Outcome { return r.conclude(ctx, err, l) })
+	if q, ok := c.Request(); ok && q.Action == contextstore.Stop && r.report.Outcome.Status == task.Paused {
 		// Asked while the run was on its way to a pause: the last word counts.
-		posted, r.askedBy = task.Outcome{Status: task.Stopped, Reason: a.Lang.T("agent.asked_stop", q.By)}, q.By
-		read.Reason = a.Reader.T("agent.asked_stop", q.By)
+		r.askedBy = q.By
+		r.concludes(func(l i18n.Lang) task.Outcome {
+			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.asked_stop", q.By)}
+		})
 	}
 	r.barred = errors.As(err, new(*barredError))
-	r.report.Outcome = posted
-	r.report.Outcome.Reason = a.Store.Redact(posted.Reason)
-	r.report.Reason = a.Store.Redact(read.Reason)
 	ended := errors.Join(err, context.Cause(ctx))
 	ctx = context.WithoutCancel(ctx)
-	if posted.Status == task.Queued {
+	if r.report.Outcome.Status == task.Queued {
 		if werr := r.Waiting(ctx, c, r.report.Outcome.Reason); werr != nil {
 			r.log.Warn("Why the run waits is not told: " + r.Store.Redact(werr.Error()))
 		}
@@ -371,6 +374,11 @@ func (r *run) work(ctx context.Context) error {
 	if err := r.begin(ctx); err != nil {
 		return err
 	}
+	defer func() {
+		if r.shell != nil {
+			_ = r.shell.Close() // what the model's commands left
+		}
+	}()
 	defer r.jobs.Close()
 	defer func() {
 		if r.tools != nil {
@@ -468,7 +476,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 func (r *run) equip(ctx context.Context) (err error) {
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
 	spec := sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Scratch: filepath.Join(dir, "scratch"),
-		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Hold: r.ledger.WorkLock()}
+		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Together: &sandbox.Together{}, Hold: r.ledger.WorkLock()}
 	if r.base, err = r.setup(ctx, spec); err != nil {
 		return err
 	}
@@ -490,8 +498,13 @@ func (r *run) openLocal(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base, Hold: r.ledger.WorkLock(), Now: r.Now})
+	r.ws, err = workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: dir, Branch: r.job.Branch, Commit: r.job.Base, Box: r.box(), Rest: r.beside.still, Hold: r.ledger.WorkLock(), Now: r.Now})
 	return err
+}
+
+// box is where git looks at the tree of a workspace.
+func (a *Agent) box() workspace.Box {
+	return workspace.Box{Shell: a.Shell, MemoryMB: a.MemoryMB, MaxFileMB: a.MaxFileMB}
 }
 
 // readIssue reads what is asked for; once it stands in the conversation the
@@ -533,10 +546,15 @@ func (r *run) begin(ctx context.Context) (err error) {
 	}
 	var m matter
 	before := heardBy(in)
+	if err = r.hears(); err != nil {
+		return err
+	}
 	if r.Host == nil {
-		m = ofIssue(r.issue)
-		before.since(r.issue, &m)
-	} else if m, err = r.hosted(ctx, before); err != nil {
+		m, err = r.local(before)
+	} else {
+		m, err = r.hosted(ctx, before)
+	}
+	if err != nil {
 		return err
 	}
 	if m.pull != nil && m.pull.Conflicts {

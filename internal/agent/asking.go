@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
@@ -73,7 +73,7 @@ func readQuestions(dir string) (q questions, err error) {
 
 // eachLine reads the lines of a small file of ours; a missing one has none.
 func eachLine[T any](path string, f func(T)) error {
-	raw, err := os.ReadFile(path)
+	raw, err := disk.Read(path, disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (r *run) ask(ctx context.Context, q planning.Question) (planning.Answer, er
 	a := planning.Answer{ID: known.ID}
 	switch until := known.Deadline.Add(max(put.Sub(known.AskedAt.Time), 0)); {
 	case len(replies) > 0:
-		a.By, a.Text = joined(replies)
+		a.By, a.Text = joined(r.Lang, replies)
 		a.Text = cut(r.Store.Redact(a.Text), maxAnswer)
 		r.inbox = append(r.inbox, replies...) // the model reads them in people's own words
 	case r.Asking == nil, !known.Deadline.IsZero() && !r.Now().Before(until):
@@ -178,7 +178,7 @@ func (r *run) heardAgain(ctx context.Context, q planning.Question) {
 
 // joined are replies as one, and who gave them: where these are several, each
 // is named with what they said.
-func joined(replies []forge.Comment) (by, text string) {
+func joined(l i18n.Lang, replies []forge.Comment) (by, text string) {
 	var who, texts []string
 	for _, c := range replies {
 		if !slices.Contains(who, c.Author.Login) {
@@ -187,7 +187,7 @@ func joined(replies []forge.Comment) (by, text string) {
 	}
 	for _, c := range replies {
 		if text = strings.TrimSpace(c.Body); len(who) > 1 {
-			text = cmp.Or(c.Author.Login, "somebody") + ": " + text
+			text = cmp.Or(c.Author.Login, l.T("agent.somebody")) + ": " + text
 		}
 		texts = append(texts, text)
 	}
@@ -262,18 +262,16 @@ func (r *run) repliesIn(q planning.Question) (said []forge.Comment, err error) {
 	if err != nil {
 		return nil, err
 	}
-	behind := false
-	for _, c := range is.Comments {
-		c.Body = strings.TrimSpace(broker.Visible(c.Body))
-		switch {
-		case c.Marker == r.questionKey(q.ID):
-			behind = true
-		case behind && c.Marker == "" && c.Body != "":
-			said = append(said, forge.Comment{ID: fmt.Sprintf("%s-%d", q.ID, len(said)), Body: c.Body, Author: forge.Person{Login: c.Author}, Created: c.Time, Edited: c.Time})
-		}
-	}
-	if !behind {
+	at := slices.IndexFunc(is.Comments, func(c folder.Comment) bool { return c.Marker == r.questionKey(q.ID) })
+	if at < 0 {
 		r.log.Warn("The question is not in the comments file as it was put there; answer with tori answer", "file", folder.CommentsPath(r.job.Issue))
+		return nil, nil
+	}
+	for _, c := range folder.People(is.Comments[at+1:]) {
+		note := ofNote(c)
+		if note.Body = strings.TrimSpace(broker.Visible(c.Body)); note.Body != "" {
+			said = append(said, note)
+		}
 	}
 	return said, nil
 }
@@ -290,7 +288,7 @@ func (r *run) questionText(l i18n.Lang, q planning.Question) string {
 	var b strings.Builder
 	b.WriteString(l.T("agent.question_title") + "\n\n")
 	for _, text := range q.Questions {
-		b.WriteString(quote(r.public(text)) + "\n\n")
+		b.WriteString(quote(r.public(l.Retold(text))) + "\n\n")
 	}
 	if !q.Deadline.IsZero() && len(q.Assume) > 0 {
 		for _, text := range q.Assume {
@@ -323,7 +321,7 @@ func (r *run) askedText(l i18n.Lang) string {
 	b.WriteString("\n" + l.T("agent.comment_asked") + "\n\n")
 	for _, q := range r.questions.all {
 		for _, text := range q.Questions {
-			b.WriteString("- ❓ " + r.plainLine(text) + "\n")
+			b.WriteString("- ❓ " + r.plainLine(l.Retold(text)) + "\n")
 		}
 		switch a, over := r.questions.answers[q.ID]; {
 		case !over:

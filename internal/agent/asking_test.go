@@ -8,6 +8,7 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
 )
 
 // Each of several people is named with their own words.
@@ -26,7 +27,7 @@ func TestJoined(t *testing.T) {
 		{[]forge.Comment{of("", "43")}, "", "43"},
 		{[]forge.Comment{of("", "43"), of("taro", "no")}, "taro", "somebody: 43\n\ntaro: no"},
 	} {
-		if by, text := joined(c.replies); by != c.by || text != c.text {
+		if by, text := joined(i18n.English, c.replies); by != c.by || text != c.text {
 			t.Errorf("%q, %q, want %q, %q", by, text, c.by, c.text)
 		}
 	}

@@ -138,11 +138,11 @@ func (r *run) standing(l i18n.Lang) string {
 		switch it.Status {
 		case planning.Skipped:
 		case planning.Done:
-			line("agent.handover_done", it.ID, it.Summary)
+			line("agent.handover_done", it.ID, l.Retold(it.Summary))
 		case "":
-			line("agent.handover_open", it.ID, it.Text)
+			line("agent.handover_open", it.ID, l.Retold(it.Text))
 		default:
-			line("agent.handover_ended", it.ID, it.Status, it.Summary)
+			line("agent.handover_ended", it.ID, l.T("progress.subtask_"+it.Status), l.Retold(it.Summary))
 		}
 	}
 	if v.Failed != "" {

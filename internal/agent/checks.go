@@ -59,6 +59,7 @@ func (r *run) oneCheck(ctx context.Context, c Check, round int) (run contextstor
 	if err != nil {
 		return run, err
 	}
+	defer func() { _ = shell.Close() }()
 	return r.runCheck(ctx, shell, c, contextstore.CheckRun{Round: round})
 }
 
@@ -85,7 +86,10 @@ func (r *run) openShell(ctx context.Context) (err error) {
 	if r.spec, err = r.withCaches(ctx, workspace.LayerSteps); err != nil {
 		return err
 	}
-	r.shell, err = r.Shell(r.spec)
+	if r.shell != nil {
+		_ = r.shell.Close()
+	}
+	r.shell, err = r.beside.noting(r.Shell)(r.spec)
 	return err
 }
 

@@ -51,7 +51,7 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 	t.Parallel()
 	is := &folder.Issue{ID: "7", Title: "Fix it", Author: "hanako", Labels: []string{"bug"}, Body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
 		Comments: []folder.Comment{{Author: "ken", Body: "me too"}, {Body: "anonymous"}}}
-	got := request(ofIssue(is), []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
+	got := request(ofIssue(is, is.Comments), []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
 		{Command: "eat", ExitCode: 137, Limit: "memory", Bound: "2 GiB"}}, maxIssueText)
 	for _, want := range []string{"# Task: Fix it", "Issue 7, opened by hanako, labels: bug.", "<issue>\nIt is broken.", "more bytes are not shown]\n</issue>",
 		"<comments>\nken:\nme too", "unknown:\nanonymous", "- `true` passed", "- `false` failed with exit code 1\n````\n```\nboom\n````\n", "- `sleep` did not end in time", "- `eat` was killed: memory limit of 2 GiB\n"} {

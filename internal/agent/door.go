@@ -96,8 +96,7 @@ func (r *run) speak(ctx context.Context) {
 	if o.Status == task.AwaitingApproval {
 		if err := r.put(ctx); err != nil {
 			o.Status = task.Paused
-			o.Reason += "; " + r.Store.Redact(r.Lang.T("agent.not_told", err))
-			r.report.Reason += "; " + r.Store.Redact(r.Reader.T("agent.not_told", err))
+			r.adds("agent.not_told", err)
 		}
 	}
 	r.report.Comment = r.comment(r.Lang)
@@ -110,14 +109,11 @@ func (r *run) speak(ctx context.Context) {
 	}
 	r.silent = true
 	if o.Status != task.Completed {
-		o.Reason += "; " + r.Store.Redact(r.Lang.T("agent.not_told", reason))
-		r.report.Reason += "; " + r.Store.Redact(r.Reader.T("agent.not_told", reason))
+		r.adds("agent.not_told", reason)
 		return
 	}
 	err := i18n.E("agent.not_told", reason)
-	*o = r.conclude(ctx, err, r.Lang)
-	o.Reason = r.Store.Redact(o.Reason)
-	r.report.Reason = r.Store.Redact(r.conclude(ctx, err, r.Reader).Reason)
+	r.concludes(func(l i18n.Lang) task.Outcome { return r.conclude(ctx, err, l) })
 }
 
 // tells reports whether the world hears of how the run stands.

@@ -91,7 +91,7 @@ func (a *Agent) Push(ctx context.Context, uuid string, e contextstore.Effect) (s
 	if err != nil {
 		return "", fmt.Errorf("effect %s: %w", e.Key, err)
 	}
-	ws, err := workspace.Open(a.Store.WorkspaceDir(uuid))
+	ws, err := workspace.Open(a.Store.WorkspaceDir(uuid), a.box())
 	if err != nil {
 		return "", err
 	}
@@ -139,11 +139,11 @@ func (a *Agent) Changed(ctx context.Context, v contextstore.View, o task.Outcome
 		}
 	}
 	if o.Status.Final() {
-		reason := o.Reason
+		reason := ""                  // of a failure: that stands in the state, in the language of the comments
 		if o.Status == task.Stopped { // no person is named to later runs
-			reason = a.Lang.T("agent.asked_stop", "somebody")
+			reason = " " + i18n.English.T("agent.asked_stop", i18n.English.T("agent.somebody"))
 		}
-		summary = fmt.Sprintf("Task: %s (#%s)\nOutcome: %s. %s\n", oneLine(v.Metadata.Title), key.ID, o.Status, reason) + a.lastWordsOf(v)
+		summary = fmt.Sprintf("Task: %s (#%s)\nOutcome: %s.%s\n", oneLine(v.Metadata.Title), key.ID, o.Status, reason) + a.lastWordsOf(v)
 	}
 	job, err := ParseJob(v.Metadata)
 	if err != nil || job.Issue == "" && job.Ask == nil {

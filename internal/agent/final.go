@@ -69,19 +69,20 @@ func (r *run) tell(ctx context.Context, facts string, ended error) (*memory.Fina
 	}
 	told, err := memory.Summarise(ctx, client, window, r.ledger, facts, func(tokens int64) error { return r.affordEnd(ctx, st, tokens) })
 	if err != nil {
+		r.ledger.Spent(told.Usage)
 		return nil, err
 	}
 	return &told, nil
 }
 
-// facts are what is certain about the end of a run. No person is named: they
-// would be with every later run (inherit §8.1).
+// facts are what is certain about the end of a run, in the language of the record. No
+// person is named: they would be with every later run (inherit §8.1).
 func (r *run) facts() string {
 	var b strings.Builder
 	o, m := r.report.Outcome, r.ledger.Metadata()
-	reason := o.Reason
+	reason := r.recorded
 	if q := r.askedBy; q != "" {
-		reason = strings.ReplaceAll(reason, r.Store.Redact(q), "somebody")
+		reason = strings.ReplaceAll(reason, r.Store.Redact(q), i18n.English.T("agent.somebody"))
 	}
 	fmt.Fprintf(&b, "Task: %s (#%s)\nOutcome: %s. %s\n", oneLine(m.Title), m.TaskKey.ID, o.Status, reason)
 	if r.report.Commit != "" {

@@ -126,6 +126,22 @@ func (r *run) handOver(ctx context.Context, loop *turn.Loop) (more bool, err err
 	return false, r.propose(ctx)
 }
 
+// concludes makes how the work ended the outcome: in the language of the comments,
+// in that of who started the run, and in that of the record.
+func (r *run) concludes(end func(l i18n.Lang) task.Outcome) {
+	r.report.Outcome = end(r.Lang)
+	r.report.Outcome.Reason = r.Store.Redact(r.report.Outcome.Reason)
+	r.report.Reason = r.Store.Redact(end(r.Reader).Reason)
+	r.recorded = r.Store.Redact(end(i18n.English).Reason)
+}
+
+// adds says something more about how the run ended.
+func (r *run) adds(key string, args ...any) {
+	r.report.Outcome.Reason += "; " + r.Store.Redact(r.Lang.T(key, args...))
+	r.report.Reason += "; " + r.Store.Redact(r.Reader.T(key, args...))
+	r.recorded += "; " + r.Store.Redact(i18n.English.T(key, args...))
+}
+
 // conclude turns how the work ended into the outcome of the task. What was not
 // the task's own failure (no model, no disk) pauses it where there is something
 // to go on with.
@@ -141,7 +157,7 @@ func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outc
 	return o
 }
 
-// shownLeft is how many repositories that were left out the outcome names.
+// shownLeft is how many paths that were left out the outcome names.
 const shownLeft = 3
 
 // ended is conclude without what the commit is without.
@@ -164,7 +180,7 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 	o := task.Outcome{Status: task.Failed}
 	switch {
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errOverTime):
-		o.Reason = lang.T("agent.budget", r.Budget.Time, r.Budget.Time, "budget.max_minutes")
+		o.Reason, o.TimedOut = lang.T("agent.budget", r.Budget.Time, r.Budget.Time, turn.KeyTime), true
 	case ctx.Err() != nil && errors.Is(context.Cause(ctx), ErrShutdown):
 		o.Status = task.Queued // no fault of the run: the next process goes on with it
 	case ctx.Err() != nil && errors.As(context.Cause(ctx), &asked):
@@ -180,21 +196,21 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 	case errors.As(err, &waiting) && waiting.Cause != nil && later(waiting.Cause):
 		o.Status, o.Reason = task.Queued, lang.Error(waiting.Cause) // somebody said something, and it is still to be read
 	case errors.As(err, &waiting):
-		o.Status, o.Reason = task.AwaitingApproval, lang.T("agent.waits_for_answer", cutLine(oneLine(waiting.For)))
+		o.Status, o.Reason = task.AwaitingApproval, lang.T("agent.waits_for_answer", cutLine(oneLine(lang.Retold(waiting.For))))
 		if waiting.Cause != nil {
 			o.Reason += "; " + lang.Error(waiting.Cause)
 		}
 	case errors.As(err, &checks):
 		o.Reason = lang.T(checks.key, commands(checks.runs))
 	case errors.As(err, &open):
-		o.Reason = lang.T("agent.open_points_failed", openPoints(open.points))
+		o.Reason = lang.T("agent.open_points_failed", openPoints(lang, open.points))
 	case errors.As(err, &stuck):
-		o.Reason = lang.T("agent.stuck", stuck.What)
+		o.Reason = lang.T("agent.stuck", stuck.What(lang))
 	case errors.As(err, &setup):
 		o.Reason = setup.reason(lang)
 		r.unready = &setup.run
 	case errors.As(err, &budget):
-		o.Reason = budgetReason(lang, budget)
+		o.Reason, o.TimedOut = budgetReason(lang, budget), budget.Key == turn.KeyTime
 	case errors.As(err, &small):
 		o.Reason = lang.T("agent.window_too_small", small.Tokens, small.Limit)
 		if small.Refused {
@@ -238,10 +254,7 @@ func (r *run) verification(l i18n.Lang) string {
 		text = l.T("agent.also_not_run", text, left)
 	}
 	if len(r.judged.Open) > 0 {
-		text = l.T("agent.also_open", text, openPoints(r.judged.Open))
-	}
-	if r.judged.Unjudged {
-		text = l.T("agent.also_unjudged", text)
+		text = l.T("agent.also_open", text, openPoints(l, r.judged.Open))
 	}
 	return text
 }
@@ -260,6 +273,8 @@ func (r *run) shown(l i18n.Lang, v verdict) string {
 		return l.T("agent.unverified_none")
 	case len(v.red) > 0:
 		return l.T("agent.unverified_red", commands(v.red))
+	case r.decided() != "":
+		return l.T("scan.unverified", commands(ran(r.after, v.notFound)), r.decided())
 	case r.report.Commit == "":
 		return l.T("agent.no_change", commands(ran(r.after, v.notFound)))
 	}
@@ -361,7 +376,7 @@ func (r *run) comment(l i18n.Lang) string {
 	if stands := r.composed(l); stands != "" {
 		b.WriteString("\n" + l.T("agent.handover") + "\n\n" + stands)
 	} else if r.final != "" {
-		b.WriteString("\n" + l.T("agent.comment_said") + "\n\n" + quote(cut(r.final, 4000)) + "\n")
+		b.WriteString("\n" + l.T("agent.comment_said") + "\n\n" + quote(cut(r.words(l), 4000)) + "\n")
 	}
 	if r.Scripted {
 		b.WriteString("\n" + l.T("agent.scripted") + "\n")
@@ -375,6 +390,14 @@ func (r *run) comment(l i18n.Lang) string {
 	b.WriteString(r.heritageNotice(l))
 	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
 	return b.String()
+}
+
+// words are the model's last ones for readers of a language.
+func (r *run) words(l i18n.Lang) string {
+	if lead := r.led.Load(); lead != nil && r.final != "" {
+		return lead.Words(l)
+	}
+	return r.final
 }
 
 // listed are the first of some files, as a list.

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 )
 
 // grantsFile holds who approved what of a run (route §7.3).
@@ -37,7 +37,7 @@ func (r *run) granted() error {
 	if a == nil || r.ledger.LastSeq() > 0 {
 		return nil
 	}
-	if kept, err := os.ReadFile(filepath.Join(r.ledger.Dir(), grantsFile)); err == nil && bytes.Contains(kept, []byte(grantedEvent)) {
+	if kept, err := disk.Read(filepath.Join(r.ledger.Dir(), grantsFile), disk.MaxWhole); err == nil && bytes.Contains(kept, []byte(grantedEvent)) {
 		return nil // an earlier start, that came no further, has recorded it
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -102,7 +102,7 @@ func (r *run) propose(ctx context.Context) error {
 	}
 	verdict := judge(r.before, r.after)
 	r.proposal = &pullEffect{Head: r.place.Branch, Base: r.place.Onto, Title: v.Title, Body: "Closes #" + m.TaskKey.ID + "\n\n" + v.Text,
-		Ready: !verdict.none && len(verdict.red)+len(verdict.notFound)+len(r.notRun)+len(r.judged.Open) == 0 && !r.judged.Unjudged, Reviewer: r.job.Ask.By}
+		Ready: !verdict.none && len(verdict.red)+len(verdict.notFound)+len(r.notRun)+len(r.judged.Open) == 0 && r.decided() == "", Reviewer: r.job.Ask.By}
 	return nil
 }
 
@@ -111,7 +111,7 @@ func (r *run) propose(ctx context.Context) error {
 func (r *run) description(l i18n.Lang) string {
 	var b strings.Builder
 	if r.final != "" {
-		b.WriteString(l.T("agent.comment_said") + "\n\n" + quote(cut(r.final, 8000)) + "\n\n")
+		b.WriteString(l.T("agent.comment_said") + "\n\n" + quote(cut(r.words(l), 8000)) + "\n\n")
 	}
 	b.WriteString("**" + r.verification(l) + "**\n")
 	b.WriteString(r.evidence(l))
@@ -152,8 +152,11 @@ func (r *run) openPoints(l i18n.Lang) string {
 	case v.none:
 		b.WriteString("- " + l.T("agent.open_unverified") + "\n")
 	}
+	if names := r.decided(); names != "" && !v.none && len(v.red) == 0 {
+		b.WriteString("- " + l.T("scan.open", names) + "\n")
+	}
 	for _, p := range r.judged.Open {
-		b.WriteString("- " + cutLine(oneLine(r.Store.Redact(p))) + "\n")
+		b.WriteString("- " + cutLine(oneLine(l.Retold(r.Store.Redact(p)))) + "\n")
 	}
 	for _, c := range v.notFound {
 		b.WriteString("- " + l.T("agent.open_not_found", "`"+c.Command+"`") + "\n")
@@ -244,7 +247,7 @@ func (a *Agent) Unbarred(ctx context.Context, v contextstore.View) (bool, error)
 	if err != nil || !ok {
 		return false, err
 	}
-	ws, err := workspace.Open(a.Store.WorkspaceDir(v.Metadata.UUID))
+	ws, err := workspace.Open(a.Store.WorkspaceDir(v.Metadata.UUID), a.box())
 	if err != nil {
 		return false, err
 	}
@@ -552,7 +555,7 @@ func (a *Agent) undelivered(kind, why, text string) (string, error) {
 	if kind == EffectPull {
 		key = "agent.comment_not_proposed"
 	}
-	said, _, err := a.Door.Filter.Clean(broker.Markdown, a.Store.Redact(a.Lang.T(key, a.public(why)))) // a stranger's words
+	said, _, err := a.Door.Filter.Clean(broker.Markdown, a.Lang.T(key, a.public(why))) // a stranger's words
 	return said + "\n\n" + text, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
@@ -146,7 +147,11 @@ func (r *run) stranger(who string) error {
 // it: our own, those of bots, those that only give a command.
 func (r *run) heard(ctx context.Context, c forge.Comment) (*remark, error) {
 	if r.Host == nil || strings.HasPrefix(c.ID, localAnswer) { // whoever can write there may ask for work
-		return &remark{author: c.Author.Login, text: strings.TrimSpace(broker.Visible(c.Body))}, nil
+		text := strings.TrimSpace(broker.Visible(c.Body))
+		if text == "" {
+			return nil, nil
+		}
+		return &remark{author: c.Author.Login, text: text}, nil
 	}
 	if c.Marker != "" || c.Author.Bot {
 		return nil, nil
@@ -264,6 +269,16 @@ func barred(err error) bool {
 // heardFile holds which comments a run has heard, and in which edition.
 const heardFile = "heard.jsonl"
 
+// hears has it on record from the beginning of a run which comments it heard, also
+// where these are none: its heirs know then what is news.
+func (r *run) hears() error {
+	f, err := r.Store.FS.OpenAppend(filepath.Join(r.ledger.Dir(), heardFile))
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // note records that a comment, as it stands, was told or need not be.
 func (r *run) note(c forge.Comment) error {
 	if at, ok := r.known[c.ID]; ok && at.Equal(c.Edited) {
@@ -335,7 +350,7 @@ func (r *run) readHeard() (err error) {
 
 // readNoted reads the heardFile of a context; nil where there is none.
 func readNoted(dir string) (map[string]time.Time, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, heardFile))
+	raw, err := disk.Read(filepath.Join(dir, heardFile), disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -403,6 +418,16 @@ func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
 		}
 		r.caughtUp = true
 		r.inbox = append(r.inbox, missed...)
+	}
+	if r.Host == nil && r.job.Issue != "" {
+		r.ear.Issue = r.job.Issue
+		all, err := r.ear.Listen()
+		if err != nil {
+			return nil, r.deaf(ctx, err)
+		}
+		for _, c := range folder.People(all) {
+			r.inbox = append(r.inbox, ofNote(c))
+		}
 	}
 	r.inbox = editions(r.inbox)
 	var said []remark

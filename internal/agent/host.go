@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -134,7 +135,7 @@ type place struct {
 const placeFile = "work.json"
 
 func readPlace(dir string) (p place, ok bool, err error) {
-	raw, err := os.ReadFile(filepath.Join(dir, placeFile))
+	raw, err := disk.Read(filepath.Join(dir, placeFile), disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, false, nil
 	}
@@ -180,7 +181,7 @@ func (r *run) openHosted(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	create := workspace.CreateOptions{Dir: dir, Hold: r.ledger.WorkLock(), Now: r.Now}
+	create := workspace.CreateOptions{Dir: dir, Box: r.box(), Rest: r.beside.still, Hold: r.ledger.WorkLock(), Now: r.Now}
 	if _, serr := os.Stat(dir); serr == nil && decided {
 		create.Source, create.Branch, create.Commit = &workspace.Source{}, p.Branch, p.Base
 		r.ws, err = workspace.Create(ctx, create)

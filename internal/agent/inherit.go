@@ -4,14 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
@@ -105,7 +104,7 @@ func (r *run) readHeritage() {
 
 // heritageOf reads the inheritedFile of a context.
 func heritageOf(dir string) (*memory.Inherited, error) {
-	raw, err := os.ReadFile(filepath.Join(dir, inheritedFile))
+	raw, err := disk.Read(filepath.Join(dir, inheritedFile), disk.MaxWhole)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +173,6 @@ func (r *run) ownBranch(v contextstore.View) bool {
 // since is news (inherit §4.3.2).
 type heardBefore struct {
 	ended time.Time
-	uuid  string
 	known map[string]time.Time // by id of the comment, in which edition; nil where that is not on record
 }
 
@@ -184,20 +182,12 @@ func heardBy(in *memory.Inherited) *heardBefore {
 	if in == nil {
 		return nil
 	}
-	h := &heardBefore{ended: in.CompletedAt.Time, uuid: in.UUID}
+	h := &heardBefore{ended: in.CompletedAt.Time}
 	if in.View.Dir == "" || in.View.Metadata.TaskKey != in.Key {
 		return h
 	}
-	raw, err := os.ReadFile(filepath.Join(in.View.Dir, heardFile))
-	if err != nil {
-		return h // it was dropped, or there was none: the time tells
-	}
-	h.known = map[string]time.Time{}
-	for line := range strings.Lines(string(raw)) {
-		var n noted
-		if json.Unmarshal([]byte(line), &n) == nil {
-			h.known[n.ID] = n.Edited
-		}
+	if known, err := readNoted(in.View.Dir); err == nil { // else the time tells
+		h.known = known
 	}
 	return h
 }
@@ -213,34 +203,35 @@ func (h *heardBefore) covers(c forge.Comment) bool {
 		at, ok := h.known[c.ID]
 		return ok && !c.Edited.After(at)
 	}
-	return h.past(c.Created) && h.past(c.Edited)
-}
-
-// coversNote is covers of a comment in a folder. One without a date may be new.
-func (h *heardBefore) coversNote(c folder.Comment) bool {
-	if h == nil {
-		return false
-	}
-	return strings.HasPrefix(c.Marker, h.uuid) || !c.Time.IsZero() && h.past(c.Time)
+	return !c.Created.IsZero() && h.past(c.Created) && h.past(c.Edited) // one without a date may be new
 }
 
 // past reports whether a time, known to the second, was before the end.
 func (h *heardBefore) past(at time.Time) bool { return at.Before(h.ended.Truncate(time.Second)) }
 
-// since leaves out of an issue in a folder what was said before the end of the run
-// that is inherited from.
-func (h *heardBefore) since(is *folder.Issue, m *matter) {
-	if h == nil {
-		return
-	}
-	m.remarks = nil
-	for _, c := range is.Comments {
-		if h.coversNote(c) {
-			m.earlier++
+// local is what is asked for in a folder, and what people said about it there;
+// before is what an earlier run has heard.
+func (r *run) local(before *heardBefore) (matter, error) {
+	var told []folder.Comment
+	earlier := 0
+	for _, c := range folder.People(r.issue.Comments) {
+		if err := r.note(ofNote(c)); err != nil {
+			return matter{}, err
+		}
+		if before.covers(ofNote(c)) {
+			earlier++
 			continue
 		}
-		m.remarks = append(m.remarks, remark{author: c.Author, text: c.Body})
+		told = append(told, c)
 	}
+	m := ofIssue(r.issue, told)
+	m.earlier = earlier
+	return m, nil
+}
+
+// ofNote is a comment of a folder as one of a forge.
+func ofNote(c folder.Comment) forge.Comment {
+	return forge.Comment{ID: c.ID(), Body: c.Body, Author: forge.Person{Login: c.Author}, Created: c.Time, Edited: c.Time}
 }
 
 // heritageNotice is what people are told of the past of a run, "" where it has

@@ -19,7 +19,7 @@ func (a *Agent) keep(ctx context.Context, v contextstore.View) (e *contextstore.
 	if err != nil || !ok || a.Secrets == nil {
 		return nil, "", err
 	}
-	ws, err := workspace.Open(a.Store.WorkspaceDir(m.UUID))
+	ws, err := workspace.Open(a.Store.WorkspaceDir(m.UUID), a.box())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, "", nil
 	}

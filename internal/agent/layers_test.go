@@ -111,11 +111,11 @@ func goWorkspace(t *testing.T) *workspace.Workspace {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
-	src, err := workspace.Inspect(t.Context(), filepath.Join(dir, "repo"), workspace.InspectOptions{})
+	src, err := workspace.Inspect(t.Context(), filepath.Join(dir, "repo"), workspace.InspectOptions{NoStatus: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := workspace.Create(t.Context(), workspace.CreateOptions{Source: src, Dir: filepath.Join(dir, "workspace"), Branch: "work"})
+	w, err := workspace.Create(t.Context(), workspace.CreateOptions{Box: workspace.Box{Shell: func(s sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(s), nil }}, Source: src, Dir: filepath.Join(dir, "workspace"), Branch: "work"})
 	if err != nil {
 		t.Fatal(err)
 	}

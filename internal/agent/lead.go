@@ -57,7 +57,7 @@ type planned struct {
 // Run implements leader.
 func (p planned) Run(ctx context.Context) (string, error) {
 	_, err := p.Lead.Run(ctx)
-	return p.Words(), err
+	return p.Words(i18n.English), err
 }
 
 // Verify implements leader.
@@ -162,10 +162,10 @@ func (e *openPointsError) Error() string {
 }
 
 // openPoints are those in a sentence.
-func openPoints(points []string) string {
+func openPoints(l i18n.Lang, points []string) string {
 	var all []string
 	for _, p := range points[:min(len(points), shownPoints)] {
-		all = append(all, cutLine(oneLine(p)))
+		all = append(all, cutLine(oneLine(l.Retold(p))))
 	}
 	if more := len(points) - shownPoints; more > 0 {
 		all = append(all, "…")

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
 )
@@ -46,7 +46,7 @@ func (r *run) keepLessons(ctx context.Context, in *memory.Inherited) error {
 // readLessons reads what an earlier owner of the run settled. Without it the run
 // has its past all the same: it stands in the conversation.
 func (r *run) readLessons() {
-	raw, err := os.ReadFile(filepath.Join(r.ledger.Dir(), lessonsFile))
+	raw, err := disk.Read(filepath.Join(r.ledger.Dir(), lessonsFile), disk.MaxWhole)
 	p := new(planning.Past)
 	if err == nil {
 		err = json.Unmarshal(raw, p)

@@ -62,7 +62,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 		return nil, err
 	}
 	var news func(context.Context) ([]contextstore.Message, error)
-	if r.Host != nil || r.Asking != nil {
+	if r.Host != nil || r.Asking != nil || r.job.Issue != "" {
 		news = r.news
 	}
 	loop := &turn.Loop{News: news, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"math"
 	"path/filepath"
@@ -36,16 +35,9 @@ func (r *run) readOffered() ([]llm.Tool, error) { return Offered(r.ledger.Dir())
 // Offered returns the definitions of tools that the model is shown in the context
 // whose directory it is; nil where none are on record.
 func Offered(dir string) ([]llm.Tool, error) {
-	f, err := disk.OpenPlain(filepath.Join(dir, offeredFile))
+	raw, err := disk.Read(filepath.Join(dir, offeredFile), disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read the offered tools: %w", err)
-	}
-	raw, err := io.ReadAll(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the offered tools: %w", err)

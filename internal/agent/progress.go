@@ -31,7 +31,7 @@ type Progress struct {
 // up. What that reads does not grow with the length of the run.
 func (r *run) track() error {
 	entries := r.Progress.MaxHistory
-	r.tracker = progress.NewTracker(entries, r.Progress.Notify, r.shownText)
+	r.tracker = progress.NewTracker(entries, r.Progress.Notify, r.shownText, r.Lang)
 	if !r.front.Whole {
 		return nil
 	}
@@ -136,6 +136,9 @@ func (r *run) reported() progress.Report {
 	m := r.ledger.Metadata()
 	rep := progress.Report{UUID: m.UUID, Model: r.Client.Provider() + "/" + r.Client.Model(), Scripted: r.Scripted, Branch: r.place.Branch, Updated: r.Now()}
 	rep.State(r.ledger.State())
+	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
+		rep.Ended = o.Status
+	}
 	if rep.By = m.User; r.job.Ask != nil {
 		rep.By = "@" + r.job.Ask.By.Login
 	}
@@ -255,7 +258,7 @@ func (s *showing) may(ctx context.Context, rep progress.Report) bool {
 	fold := rep.Fold(r.Lang)
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: r.Store.Redact(rep.Head(r.Lang, false)), Fold: &fold, Origin: broker.Origin{Who: broker.FromRun},
+		Text: rep.Head(r.Lang, false), Fold: &fold, Origin: broker.Origin{Who: broker.FromRun},
 	})
 	s.judged, s.legs, s.allowed = err == nil, legs, err == nil && v.Decision == broker.Allow
 	return s.allowed
@@ -268,8 +271,8 @@ func (r *run) showEnd(ctx context.Context) {
 		return
 	}
 	rep := r.reported()
-	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
-		rep.Ended, rep.Reason = o.Status, o.Reason
+	if rep.Ended != "" {
+		rep.Reason = r.report.Outcome.Reason
 	}
 	if err := r.show(ctx, rep); err != nil {
 		r.log.Warn("The progress is not shown: " + r.Store.Redact(r.Reader.Error(err)))

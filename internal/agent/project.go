@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
@@ -98,7 +98,7 @@ func (r *run) ruling() string {
 func (r *run) detected(ctx context.Context, commit string, all []project.Check) error {
 	file := filepath.Join(r.ledger.Dir(), projectFile)
 	var known installed
-	raw, err := os.ReadFile(file)
+	raw, err := disk.Read(file, disk.MaxWhole)
 	if err == nil {
 		err = json.Unmarshal(raw, &known)
 	}
@@ -174,6 +174,7 @@ func (r *run) without(ctx context.Context, all []string) (failed []string, err e
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = shell.Close() }()
 	var script strings.Builder
 	for i, p := range all {
 		fmt.Fprintf(&script, "if (%s) >/dev/null 2>&1 </dev/null; then echo has-%d; fi\n", p, i)

@@ -3,9 +3,7 @@ package agent
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"toritsugi/internal/broker"
@@ -52,10 +50,11 @@ type remark struct {
 	why                 string // it is untrusted
 }
 
-// ofIssue is the matter of an issue in a folder: who can write there may ask.
-func ofIssue(is *folder.Issue) matter {
+// ofIssue is the matter of an issue in a folder, with what of its comments is told:
+// who can write there may ask.
+func ofIssue(is *folder.Issue, told []folder.Comment) matter {
 	m := matter{id: is.ID, title: is.Title, body: is.Body, author: is.Author, labels: is.Labels}
-	for _, c := range is.Comments {
+	for _, c := range told {
 		m.remarks = append(m.remarks, remark{author: c.Author, text: c.Body})
 	}
 	return m
@@ -69,15 +68,15 @@ func request(m matter, checks []contextstore.CheckRun, most int) string {
 	if m.pull != nil {
 		what, tag = "Pull request", "pull_request"
 	}
-	fmt.Fprintf(&b, "# Task: %s\n\n%s %s", untagged(strings.ReplaceAll(m.title, "\n", " ")), what, m.id)
+	fmt.Fprintf(&b, "# Task: %s\n\n%s %s", llm.Untagged(strings.ReplaceAll(m.title, "\n", " ")), what, m.id)
 	if m.author != "" {
-		fmt.Fprintf(&b, ", opened by %s", m.author)
+		fmt.Fprintf(&b, ", opened by %s", llm.Untagged(m.author))
 	}
 	if m.outsider {
 		b.WriteString(" (who may not write to the repository; somebody who may asked for work on it)")
 	}
 	if len(m.labels) > 0 {
-		fmt.Fprintf(&b, ", labels: %s", untagged(strings.Join(m.labels, ", ")))
+		fmt.Fprintf(&b, ", labels: %s", llm.Untagged(strings.Join(m.labels, ", ")))
 	}
 	fmt.Fprintf(&b, ".\n\n%s", tagged(tag, cut(strings.TrimSpace(m.body), most)))
 	if m.changed {
@@ -113,19 +112,8 @@ func request(m matter, checks []contextstore.CheckRun, most int) string {
 	return b.String()
 }
 
-// tagged puts a text between tags. It can neither close them itself nor open or
-// close any other of ours, in whatever spelling a model would take for one.
-func tagged(tag, text string) string {
-	return "<" + tag + ">\n" + untagged(text) + "\n</" + tag + ">\n"
-}
-
-// untagged is a text that forges none of our tags.
-func untagged(text string) string { return ownTag().ReplaceAllString(text, "<\\${1}") }
-
-// ownTag finds the beginning of what reads like one of our tags.
-var ownTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:issue|pull_request|comments|untrusted_comments|failed_check|` + project.Tags + `)\b)`)
-})
+// tagged is a paragraph of a text of others.
+func tagged(tag, text string) string { return llm.Tagged(tag, text) + "\n" }
 
 // said lists the remarks that are trusted, or those that are not.
 func said(all []remark, untrusted bool) string {

@@ -25,16 +25,16 @@ type review struct {
 	failed bool // not all of the commit could be read
 }
 
-// lookThrough notes what a reviewer would object to in the commit. It decides
-// nothing: what cannot be read is said, and does not fail the run.
+// lookThrough notes what a reviewer would object to in the commit. It fails no
+// run: what cannot be read is said.
 func (r *run) lookThrough(ctx context.Context) error {
 	r.review = review{}
 	if r.report.Commit == "" {
 		return nil
 	}
-	var files []string
+	var commands []string
 	for _, c := range r.checks {
-		files = append(files, scan.Named(c.Command)...)
+		commands = append(commands, c.Command)
 	}
 	in, out := io.Pipe()
 	written := make(chan error, 1)
@@ -42,7 +42,7 @@ func (r *run) lookThrough(ctx context.Context) error {
 		err := r.ws.Review(ctx, r.report.Commit, around, out)
 		written <- errors.Join(err, out.CloseWithError(err))
 	}()
-	found, err := scan.Patch(in, scan.Options{CheckFiles: files})
+	found, err := scan.Patch(in, scan.Options{Checks: commands})
 	if err != nil {
 		_ = in.CloseWithError(err) // git need not go on
 	}
@@ -55,6 +55,21 @@ func (r *run) lookThrough(ctx context.Context) error {
 	}
 	r.review = review{found, err != nil}
 	return nil
+}
+
+// decided names what the change touches that may have made the checks pass, ""
+// for nothing.
+func (r *run) decided() string {
+	var names []string
+	for _, f := range r.review.Findings {
+		if name := span(r.Store.Redact(f.Path)); f.Decides() && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > shownPoints {
+		names = append(names[:shownPoints], "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 // notes lists what a reviewer should look at, the gravest first; "" for nothing.

@@ -57,6 +57,37 @@ For the reviewer, found in the change:
 	}
 }
 
+// What the change itself decides is no proof of it.
+func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
+	t.Parallel()
+	passed := []contextstore.CheckRun{{Command: "pytest"}}
+	for _, c := range []struct {
+		finding  scan.Finding
+		en, ja   string
+		verified bool
+	}{
+		{scan.Finding{Kind: scan.ChecksConfig, Why: scan.TestConfig, Path: "conftest.py"}, "unverified: `pytest` passed, but the change touches what decides over that: `conftest.py`", "未検証です: `pytest` は合格しましたが、その合否を左右するものをこの変更が変えています: `conftest.py`", false},
+		{scan.Finding{Kind: scan.TestWeakened, Why: scan.TestMain, Path: "a_test.go", Line: 3}, "unverified: `pytest` passed, but the change touches what decides over that: `a_test.go`", "", false},
+		{scan.Finding{Kind: scan.TestWeakened, Why: scan.FewerAssertions, Path: "a_test.go"}, "checks passed: `pytest`", "", true},
+		{scan.Finding{Kind: scan.BuildTouched, Why: scan.Dependencies, Path: "go.mod"}, "checks passed: `pytest`", "", true},
+	} {
+		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}})
+		r.before, r.after, r.report.Commit = passed, passed, "x"
+		if got := r.verification(i18n.English); got != c.en {
+			t.Errorf("got  %s\nwant %s", got, c.en)
+		}
+		if got := r.verification(i18n.Japanese); c.ja != "" && got != c.ja {
+			t.Errorf("got  %s\nwant %s", got, c.ja)
+		}
+		if open := r.openPoints(i18n.English); (open == "") != c.verified {
+			t.Errorf("%s: open points %q", c.finding.Path, open)
+		}
+		if said := strings.Join(r.proof().Findings, "\n"); !strings.Contains(said, c.finding.Path) {
+			t.Errorf("the model is not told: %q", said)
+		}
+	}
+}
+
 func TestNotesAreFew(t *testing.T) {
 	t.Parallel()
 	var all scan.Report

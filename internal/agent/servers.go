@@ -97,6 +97,7 @@ func (o ServerOptions) start(ctx context.Context, c mcp.Command) (*mcp.Process, 
 	}
 	if err != nil {
 		end()
+		_ = runner.Close()
 		return nil, err
 	}
 	stop := func() error { p.Kill(); return nil }
@@ -104,6 +105,7 @@ func (o ServerOptions) start(ctx context.Context, c mcp.Command) (*mcp.Process, 
 		Wait: func() error {
 			defer end()
 			exit, err := p.Wait()
+			_ = runner.Close() // nothing of it is left
 			if err == nil && exit.Code != 0 {
 				err = fmt.Errorf("exit status %d", exit.Code)
 			}
@@ -147,7 +149,7 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 	if len(r.Servers) > 0 {
 		var err error
 		r.tools, err = OpenServers(ctx, ServerOptions{Servers: r.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
-			Spec: r.spec, Shell: r.Shell, Online: r.Online, Mask: r.Store.Redact, Log: r.log, Disk: r.Store.FS})
+			Spec: r.spec, Shell: r.beside.noting(r.Shell), Online: r.onlineBeside(), Mask: r.Store.Redact, Log: r.log, Disk: r.Store.FS})
 		if err != nil {
 			return nil, err
 		}
@@ -170,6 +172,16 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 		core = append(core, t.Definition().Name)
 	}
 	return mcp.Defer(limits, budget, core, all, r.Access...)
+}
+
+// onlineBeside is Online, whose sandboxes are noted; nil where there is none.
+func (r *run) onlineBeside() func(sandbox.Spec, []string) (sandbox.Runner, error) {
+	if r.Online == nil {
+		return nil
+	}
+	return func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
+		return r.beside.noting(func(s sandbox.Spec) (sandbox.Runner, error) { return r.Online(s, hosts) })(spec)
+	}
 }
 
 // warnOfRules names the rules about tools that no tool fits. Those about our

@@ -86,6 +86,7 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 			return err
 		}
 	}
+	defer func() { _ = shell.Close() }()
 	check, err := r.runCheck(ctx, shell, Check{Command: c.Run, Timeout: c.Timeout}, contextstore.CheckRun{Setup: true})
 	if err == nil && !check.Passed() {
 		err = &setupError{check}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"os"
 	"strings"
@@ -60,4 +61,6 @@ func TestSetupWithoutAnAllowList(t *testing.T) {
 // wall is a runner that says that it confines.
 type wall struct{ sandbox.Runner }
 
-func (wall) Confined() bool { return true }
+func (wall) Confined() bool                       { return true }
+func (wall) Close() error                         { return nil }
+func (wall) Rest(context.Context) (func(), error) { return func() {}, nil }

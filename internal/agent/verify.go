@@ -88,7 +88,7 @@ func (r *run) settle(ctx context.Context, seq int64) (err error) {
 		return err
 	}
 	if r.left.All > 0 {
-		r.log.Warn("Repositories inside the workspace are not part of the commit", "paths", r.left.Paths, "all", r.left.All)
+		r.log.Warn("Repositories inside the workspace, or files that are too large, are not part of the commit", "paths", r.left.Paths, "all", r.left.All)
 	}
 	if len(r.checks) > 0 {
 		if err := r.ws.Pristine(ctx); err != nil {

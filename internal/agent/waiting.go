@@ -45,7 +45,7 @@ func (a *Agent) Waiting(ctx context.Context, c *contextstore.Context, reason str
 	if err != nil {
 		return err
 	}
-	text, _, err := a.Door.Filter.Clean(broker.Markdown, a.Store.Redact(a.Lang.T("agent.comment_waits", a.public(reason), m.UUID, m.UUID[:8]))+"\n")
+	text, _, err := a.Door.Filter.Clean(broker.Markdown, a.Lang.T("agent.comment_waits", a.public(reason), m.UUID, m.UUID[:8])+"\n")
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"toritsugi/internal/models"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/telemetry"
 	"toritsugi/internal/tool/policy"
@@ -69,22 +70,17 @@ type Env struct {
 	// Sanitizer, if set, hears what masks the secrets of the settings, before
 	// any error can quote one.
 	Sanitizer func(*redact.Sanitizer)
+	// Unset, if set, takes a variable out of the environment of the process: those
+	// that hold a secret, once the settings were read.
+	Unset func(name string) error
 	// Adjust, if set, changes the settings once they were read.
 	Adjust func(*config.Config)
 }
 
-// defaultConfig is the file that is read where none is named, if it exists.
-const defaultConfig = "config.yaml"
-
-// LoadConfig loads the named file, or config.yaml of the working directory if
-// there is one, or the defaults; the environment overrides each.
+// LoadConfig loads the named file, or the one that is in force where none is
+// named.
 func LoadConfig(path string, getenv func(string) string) (*config.Config, error) {
-	if path == "" {
-		if _, err := os.Stat(defaultConfig); err == nil {
-			path = defaultConfig
-		}
-	}
-	return config.Load(path, getenv, os.Environ())
+	return config.Find(config.Search{Named: path, Dir: ".", Getenv: getenv, Environ: os.Environ()})
 }
 
 // system is everything a run is made of.
@@ -102,8 +98,10 @@ type system struct {
 	tape     *record.File       // nil records nothing
 	ended    *contextstore.View // the run to be resumed, where it has ended
 	source   *workspace.Source  // of a new run
+	kept     string             // the configuration of the run to be resumed
 	hosted   bool               // the run to be resumed lies at a forge
 	hosts    map[string]*agent.Host
+	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
 }
 
 // Run carries one issue or message to its end, or takes up an interrupted run.
@@ -115,11 +113,12 @@ func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 			return agent.Report{}, err
 		}
 	}
-	if s.cfg, err = LoadConfig(s.opt.Config, env.Getenv); err != nil {
+	if s.cfg, err = config.Find(config.Search{Named: s.opt.Config, Kept: s.kept, Dir: ".", Getenv: env.Getenv, Environ: os.Environ()}); err != nil {
 		return agent.Report{}, &ConfigError{err}
 	}
 	s.adjust()
 	s.prepare()
+	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return s.temporary(ctx)
 	}
@@ -196,6 +195,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		return report, &ConfigError{err}
 	}
 	defer func() { _ = s.store.Close() }()
+	s.lookAfter(ctx)
 	s.outbox().DeliverAll(ctx)
 	id := s.opt.Resume
 	if id == "" {
@@ -240,6 +240,19 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		s.clean(ctx)
 	}
 	return report, err
+}
+
+// lookAfter says which runs were left by processes that died, and does with them
+// what recovery.* wants, as the monitor of tori serve does.
+func (s *system) lookAfter(ctx context.Context) {
+	m := dispatch.Monitor{Store: s.store, Lang: i18n.Lang(s.cfg.Language), Log: s.log, Now: s.env.Now, Wake: func() {},
+		Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second, MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail",
+		Left: func(v contextstore.View) {
+			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, v.Metadata.UUID[:8]+s.where())
+		}}
+	if err := m.Dead(ctx, s.opt.Resume); err != nil {
+		s.log.Warn("Cannot look after the runs: " + err.Error())
+	}
 }
 
 // cleanTime is how long the end of a run may take to clean up after others.
@@ -314,9 +327,15 @@ func (s *system) prepare() {
 	if s.env.Sanitizer != nil {
 		s.env.Sanitizer(s.redact)
 	}
+	if s.env.Unset != nil {
+		for _, name := range s.cfg.SecretVariables() {
+			_ = s.env.Unset(name) // it is there, so it has a name
+		}
+	}
 	level := slog.LevelInfo
+	_ = level.UnmarshalText([]byte(s.cfg.Logging.Level)) // the settings allow no other than it knows
 	if s.opt.Quiet {
-		level = slog.LevelWarn
+		level = max(level, slog.LevelWarn)
 	}
 	s.log = telemetry.NewLogger(s.env.Log, level, s.redact.Strict().String)
 	for _, w := range s.cfg.Warnings() {
@@ -326,9 +345,9 @@ func (s *system) prepare() {
 
 // open opens the store below the base directory.
 func (s *system) open(ctx context.Context) (err error) {
-	base := s.opt.BaseDir
-	if base == "" {
-		base = s.cfg.ContextStorage.BaseDir
+	base, err := s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
+	if err != nil {
+		return err
 	}
 	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
 		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) { s.log.Warn("tasks.db: " + err.Error()) },
@@ -348,9 +367,18 @@ func (s *system) open(ctx context.Context) (err error) {
 	return err
 }
 
-// poster is an agent that works on nothing and only delivers.
+// poster is an agent that works on nothing and only delivers. It finds a sandbox
+// where a workspace must be committed.
 func (s *system) poster() *agent.Agent {
-	return &agent.Agent{Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets,
+	choose := sync.OnceValues(func() (func(sandbox.Spec) (sandbox.Runner, error), error) { return s.chooseShell(context.Background()) })
+	shell := func(spec sandbox.Spec) (sandbox.Runner, error) {
+		walls, err := choose()
+		if err != nil {
+			return nil, err
+		}
+		return walls(spec)
+	}
+	return &agent.Agent{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: s.cfg.Workspace.MaxFileMB, Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets,
 		DayLimits: dayLimits(s.cfg), Log: s.log}
 }
 

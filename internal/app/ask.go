@@ -28,8 +28,8 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		return "", a, &ConfigError{err}
 	}
 	s.prepare()
-	if s.opt.BaseDir == "" {
-		s.opt.BaseDir = s.cfg.ContextStorage.BaseDir
+	if s.opt.BaseDir, err = s.cfg.Base(opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) }); err != nil {
+		return "", a, &ConfigError{err}
 	}
 	who, err := LocalViewer(s.opt.BaseDir, opt.Config, env.Getenv)
 	if err != nil {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"io"
 	"sync"
 
 	"toritsugi/internal/disk"
@@ -13,12 +12,7 @@ const mostCredential = 64 << 10
 
 // readCredential reads a file that holds a token or a key.
 func readCredential(path string) ([]byte, error) {
-	f, err := disk.OpenPlain(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	b, err := io.ReadAll(io.LimitReader(f, mostCredential))
+	b, err := disk.Read(path, mostCredential)
 	return bytes.TrimSpace(b), err
 }
 

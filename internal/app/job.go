@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -23,10 +22,12 @@ func (s *system) readJob() error {
 	base := s.opt.BaseDir
 	if base == "" {
 		cfg, err := LoadConfig(s.opt.Config, s.env.Getenv)
+		if err == nil {
+			base, err = cfg.Base("", func(left *i18n.Error) { s.env.Notice(left.Key, left.Args...) })
+		}
 		if err != nil {
 			return &ConfigError{err}
 		}
-		base = cfg.ContextStorage.BaseDir
 	}
 	who, err := LocalViewer(base, s.opt.Config, s.env.Getenv)
 	if err != nil {
@@ -44,9 +45,7 @@ func (s *system) readJob() error {
 		return &ConfigError{err}
 	}
 	s.opt.Resume, s.opt.BaseDir, s.hosted = v.Metadata.UUID, base, job.Ask != nil
-	if s.opt.Config == "" {
-		s.opt.Config = job.Config
-	}
+	s.kept = job.Config
 	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
 		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role
 	}
@@ -57,8 +56,8 @@ func (s *system) readJob() error {
 
 // newJob checks what is asked for and puts together what the run will need.
 func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
-	job = agent.Job{Message: s.redact.String(s.opt.Message), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
-	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Config: &job.Config, &s.opt.Script: &job.Script} {
+	job = agent.Job{Message: s.redact.String(s.opt.Message), Config: s.cfg.File(), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
+	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Script: &job.Script} {
 		if *from != "" {
 			if *to, err = filepath.Abs(*from); err != nil {
 				return job, m, err
@@ -67,11 +66,6 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 	}
 	if job.Images, err = imagePaths(s.opt.Images); err != nil {
 		return job, m, err
-	}
-	if job.Config == "" {
-		if _, err := os.Stat(defaultConfig); err == nil {
-			job.Config, _ = filepath.Abs(defaultConfig)
-		}
 	}
 	issue := &folder.Issue{Body: s.opt.Message}
 	var ignore []string
@@ -84,7 +78,12 @@ func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Meta
 		return job, m, i18n.E("app.empty_message")
 	}
 	ignore = append(ignore, job.Images...)
-	src, err := workspace.Inspect(ctx, s.opt.Repo, workspace.InspectOptions{AllowDirty: s.opt.AllowDirty, Ignore: ignore})
+	shell, err := s.shell(ctx)
+	if err != nil {
+		return job, m, err
+	}
+	box := workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB}
+	src, err := workspace.Inspect(ctx, s.opt.Repo, workspace.InspectOptions{AllowDirty: s.opt.AllowDirty, Ignore: ignore, Box: box})
 	if err != nil {
 		return job, m, err
 	}
@@ -128,6 +127,10 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent
 	m.Run = raw
 	id, err := s.store.Enqueue(ctx, m)
 	if live := asLive(err); live != nil {
+		if v, verr := s.store.View(live.UUID); verr == nil && v.Held {
+			short := live.UUID[:8] + s.where()
+			return "", &ConfigError{i18n.E("app.live_held", live.UUID, live.Key.ID, v.Owner.ProcessID, v.Owner.Hostname, short, short)}
+		}
 		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.where())}
 	}
 	return id, err

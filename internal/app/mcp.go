@@ -43,9 +43,9 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 		return nil, &ConfigError{err}
 	}
 	s.prepare()
-	m = &MCP{system: s, base: o.BaseDir}
-	if m.base == "" {
-		m.base = s.cfg.ContextStorage.BaseDir
+	m = &MCP{system: s}
+	if m.base, err = s.cfg.Base(o.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) }); err != nil {
+		return nil, &ConfigError{err}
 	}
 	all, err := chosen(servers(s.cfg), o.Server)
 	if err != nil {
@@ -65,7 +65,7 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 			return nil, &ConfigError{err}
 		}
 		opts.Online = online(opts.Shell)
-		if opts.Spec, err = m.spec(ctx, o.Repo); err != nil {
+		if opts.Spec, err = m.spec(ctx, o.Repo, opts.Shell); err != nil {
 			return nil, &ConfigError{err}
 		}
 	}
@@ -101,17 +101,17 @@ func Nearest(name string, names []string) string {
 }
 
 // spec is what the servers see: a clone of a repository, or nothing.
-func (m *MCP) spec(ctx context.Context, repo string) (sandbox.Spec, error) {
+func (m *MCP) spec(ctx context.Context, repo string, shell func(sandbox.Spec) (sandbox.Runner, error)) (sandbox.Spec, error) {
 	cfg := m.system.cfg.Sandbox
 	spec := sandbox.Spec{Workspace: filepath.Join(m.dir, "tree"), Scratch: filepath.Join(m.dir, "scratch"), ReadOnly: cfg.ReadOnlyPaths, MemoryMB: cfg.MemoryMB}
 	if repo == "" {
 		return spec, os.Mkdir(spec.Workspace, 0o700)
 	}
-	src, err := workspace.Inspect(ctx, repo, workspace.InspectOptions{AllowDirty: true})
+	src, err := workspace.Inspect(ctx, repo, workspace.InspectOptions{NoStatus: true})
 	if err != nil {
 		return spec, err
 	}
-	ws, err := workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: filepath.Join(m.dir, "clone"), Branch: "tori/mcp"})
+	ws, err := workspace.Create(ctx, workspace.CreateOptions{Box: workspace.Box{Shell: shell, MemoryMB: cfg.MemoryMB}, Source: src, Dir: filepath.Join(m.dir, "clone"), Branch: "tori/mcp"})
 	if err != nil {
 		return spec, err
 	}

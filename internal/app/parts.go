@@ -3,8 +3,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -29,7 +27,14 @@ import (
 )
 
 // shell finds how commands are confined.
-func (s *system) shell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner, error), error) {
+func (s *system) shell(ctx context.Context) (_ func(sandbox.Spec) (sandbox.Runner, error), err error) {
+	if s.walls == nil {
+		s.walls, err = s.chooseShell(ctx)
+	}
+	return s.walls, err
+}
+
+func (s *system) chooseShell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner, error), error) {
 	bare := func(spec sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(spec), nil }
 	if s.cfg.Sandbox.Mode == "none" {
 		if !s.opt.AllowUnsandboxed {
@@ -64,7 +69,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		DayLimits:    dayLimits(cfg),
 		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
 		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
-		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
+		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, MaxFileMB: cfg.Workspace.MaxFileMB,
 		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail, Door: s.door(),
 		BranchPattern: cfg.Workspace.BranchPattern, Hosts: s.hosts,
 		Memory:   s.memory(spec),
@@ -180,15 +185,7 @@ func rules(file string) (*policy.Policy, error) {
 	if file == "" {
 		return policy.New(own)
 	}
-	f, err := disk.OpenPlain(file)
-	if err != nil {
-		return nil, i18n.E("app.rules", file, err)
-	}
-	defer func() { _ = f.Close() }() // only read from
-	data, err := io.ReadAll(io.LimitReader(f, maxRules+1))
-	if err == nil && len(data) > maxRules {
-		err = errors.New("too large")
-	}
+	data, err := disk.Read(file, maxRules)
 	if err != nil {
 		return nil, i18n.E("app.rules", file, err)
 	}

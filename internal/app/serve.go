@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -103,6 +102,7 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 		return err
 	}
 	s.prepare()
+	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return i18n.E("app.serve_storage")
 	}
@@ -177,7 +177,10 @@ func (d *daemon) assemble() {
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue, Renewed: s.poster().Renewed}
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue, Renewed: s.poster().Renewed,
+		Left: func(v contextstore.View) {
+			s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
+		}}
 }
 
 func (d *daemon) started(at string) ServeStarted {
@@ -302,16 +305,11 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	}
 	var failed error
 	if l != nil {
-		srv := &http.Server{Handler: web.New(d), ReadHeaderTimeout: 10 * time.Second, ErrorLog: nil}
 		engines.Go(func() {
-			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			if err := web.Serve(ctx, l, web.New(d, d.cfg.Serve.Names()...)); err != nil {
 				failed = fmt.Errorf("serve %s: %w", l.Addr(), err)
 				stop()
 			}
-		})
-		engines.Go(func() {
-			<-ctx.Done()
-			_ = srv.Close()
 		})
 	}
 	var pool sync.WaitGroup

@@ -84,6 +84,12 @@ func TestWhatMayBeReached(t *testing.T) {
 	other.ID = "8"
 	patch := "+++ b/a.go\n+x := 1\n"
 	push := func(branch string) Request { return Request{Kind: Push, Target: Target{Branch: branch}, Patch: patch} }
+	content := func(patch string) Request {
+		return Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: patch}
+	}
+	created := func(name string) string {
+		return "diff --git a/" + name + " b/" + name + "\nnew file mode 100644\nindex 0000000..e69de29\n"
+	}
 	pr := func(change func(*Request)) Request {
 		r := Request{Kind: PullRequest, Target: Target{Branch: "tori/issue-7-x", Base: "main"}, Title: "Add x", Text: "It adds x.", Patch: patch, Fields: map[string]string{FieldDraft: "true"}}
 		change(&r)
@@ -125,6 +131,19 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"push that takes a secret away", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "-" + github + "\n+x\n"}, ""},
 		{"push of an empty file with a secret for a name", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "diff --git a/" + github + " b/" + github + "\nnew file mode 100644\nindex 0000000..e69de29\n"}, "broker.secret_in_patch"},
 		{"push that gives a file a secret for a name", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "diff --git a/x b/" + known + "\nsimilarity index 100%\nrename from x\nrename to " + known + "\n"}, "broker.secret_in_patch"},
+		{"push of a token as a sum", content("+t := \"" + github[:4] + "\" +\n+\t\"" + github[4:] + "\"\n"), "broker.secret_in_patch"},
+		{"push of a token whose first letters stand alone", content("+$t = '" + github[:2] + "'.'" + github[2:9] + "'.'" + github[9:] + "';\n"), "broker.secret_in_patch"},
+		{"push of a token as strings side by side", content("+t = (\"" + github[:3] + "\"\n+     b\"" + github[3:] + "\")\n"), "broker.secret_in_patch"},
+		{"push of a token that grows", content("+t = \"" + github[:3] + "\"\n+t += \"" + github[3:] + "\"\n"), "broker.secret_in_patch"},
+		{"push of a token over lines", content("+t: >-\n+  " + github[:3] + "\n+  " + github[3:] + "\n"), "broker.secret_in_patch"},
+		{"push of a token over a continued line", content("+t=" + github[:3] + "\\\n+" + github[3:] + "\n"), "broker.secret_in_patch"},
+		{"push of a token in directories", content(created("k/" + github[:3] + "/" + github[3:] + "/x.go")), "broker.secret_in_patch"},
+		{"push of a token in the names of two files", content(created("k/"+github[:3]) + created("k/"+github[3:])), "broker.secret_in_patch"},
+		{"push of a known secret in directories", content(created(known[:9] + "/" + known[9:])), "broker.secret_in_patch"},
+		{"push of a known secret in the names of two files", content(created("k/"+known[:19]) + created("k/"+known[20:])), "broker.secret_in_patch"},
+		{"push of a secret in a quoted name", content("diff --git \"a/\\343\\201\\202 " + github + "\" \"b/\\343\\201\\202 " + github + "\"\nnew file mode 100644\n"), "broker.secret_in_patch"},
+		{"push of prefixes", content("+for _, p := range []string{\"ghp_\", \"gho_\", \"sk-\"} {\n+\treturn p + \"x9\" + random(36)\n+}\n"), ""},
+		{"push of a file", content(created("internal/ghp/abcdefghijklmnopqrstuvwxyz0123456789.go")), ""},
 		{"push that is too large", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: strings.Repeat("+x\n", 1<<19)}, "broker.patch_size"},
 
 		{"pull request", pr(func(*Request) {}), ""},

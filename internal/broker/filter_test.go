@@ -85,6 +85,8 @@ func hostileTexts() []hostile {
 		{"token across a list", Markdown, "- " + github[:half] + "\n- " + github[half:], FoundSecret, []string{github[half:]}, nil},
 		{"token across a comment", Markdown, "a " + github[:half] + "<!-- x -->" + github[half:], FoundHidden, []string{"<!--"}, nil},
 		{"token as a program's sum", Markdown, `"` + github[:half] + `" + "` + github[half:] + `"`, FoundSecret, []string{github[half:]}, nil},
+		{"token as a sum in another language", Markdown, `$t = '` + github[:2] + `' . '` + github[2:half] + `' . '` + github[half:] + `'`, FoundSecret, []string{github[half:]}, nil},
+		{"token as a sum in a commit", Commit, "Add t\n\nt = \"" + github[:2] + "\" ..\n  \"" + github[2:] + "\"", FoundSecret, []string{github[2:]}, nil},
 		{"token in bold pieces", Markdown, github[:9] + "**" + github[9:14] + "**" + github[14:], FoundSecret, []string{github[14:]}, nil},
 		{"token in pieces between tags", Markdown, github[:9] + "<b></b>" + github[9:14] + "<i class=x>" + github[14:], FoundSecret, []string{github[14:]}, nil},
 		{"token in wide letters", Markdown, wide(github), FoundSecret, []string{wide(github)}, nil},

@@ -1,6 +1,10 @@
 package broker
 
-import "strings"
+import (
+	"strings"
+
+	"toritsugi/internal/redact"
+)
 
 // Fold is the part of a comment that stays closed until a reader opens it. Its
 // tags are written here, around what was cleaned line by line: no text of others
@@ -22,7 +26,8 @@ const (
 )
 
 // Fold returns a fold as it may go out in Markdown, at most most bytes long; of
-// what does not fit the first lines go. It is "" where not one line fits.
+// what does not fit the first lines go. It is "" where not one line fits, and where
+// its lines together hold a secret.
 func (f *Filter) Fold(x Fold, most int) (string, []Finding, error) {
 	title, found, err := f.line(x.Title)
 	title = noTags.Replace(title) // no Markdown is read where it stands
@@ -69,7 +74,10 @@ func (f *Filter) Fold(x Fold, most int) (string, []Finding, error) {
 		b.WriteString("- " + lines[i] + "\n")
 	}
 	b.WriteString(foldClose)
-	return b.String(), found, nil
+	if whole := b.String(); len(f.disguised(whole, 0)) == 0 {
+		return whole, found, nil
+	}
+	return "", append(found, Finding{FoundSecret, redact.Redacted, "line 1"}), nil
 }
 
 var noTags = strings.NewReplacer("<", "&lt;", ">", "&gt;")

@@ -85,3 +85,15 @@ func TestCommentWithFold(t *testing.T) {
 		t.Errorf("%s %.100q", v.Decision, v.Text)
 	}
 }
+
+// Each line may be harmless, and the whole not.
+func TestFoldHoldsNoSecretInPieces(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{github, known} {
+		r := comment("It is done.")
+		r.Fold = &Fold{Title: "History", Lines: []string{"read a.go", secret[:3], secret[3:], "done"}}
+		if v := judge(t, open(t, &notes{}), r); v.Decision != Allow || strings.Contains(v.Text, secret[3:]) || !strings.Contains(v.Text, "It is done.") {
+			t.Errorf("%+v", v)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (f *Filter) secrets(_ Format, s string) (edits []edit) {
 func (f *Filter) disguised(s string, depth int) (found [][2]int) {
 	plain := decoded(s)
 	joined := joinedLines(plain)
-	for _, v := range []*view{plain, joined, unmarked(joined)} {
+	for _, v := range []*view{plain, joined, seamless(plain), unmarked(joined)} {
 		found = f.locate(found, v)
 	}
 	found = f.locate(found, turned(joined))
@@ -341,6 +341,22 @@ func unmarked(v *view) *view {
 	return w
 }
 
+// seamless is a view without what stands between the pieces of one text.
+func seamless(v *view) *view {
+	s, w := string(v.b), newView(len(v.b))
+	for i := 0; i < len(s); {
+		if strings.IndexByte("\"'`\\\n\r", s[i]) >= 0 {
+			if next, _ := redact.Seam(s, i); next > 0 {
+				i = next
+				continue
+			}
+		}
+		w.copy(v, i)
+		i++
+	}
+	return w
+}
+
 // maxTag is how long a tag may be, in bytes, that is read as one.
 const maxTag = 200
 
@@ -451,10 +467,9 @@ const (
 )
 
 // patchSecrets lists the secrets in the lines that a patch adds and in the names
-// of its files. Source code is full of words that look like secrets when they
-// are glued together: disguises are looked for of known secrets only.
-func (f *Filter) patchSecrets(patch string) (found []Finding) {
-	if found = f.nameSecrets(patch); len(found) > 0 {
+// of its files.
+func (f *Filter) patchSecrets(patch string) []Finding {
+	if found := f.nameSecrets(patch); len(found) > 0 {
 		return found
 	}
 	var added strings.Builder
@@ -463,26 +478,46 @@ func (f *Filter) patchSecrets(patch string) (found []Finding) {
 			added.WriteString(line[1:])
 		}
 	}
-	text := added.String()
+	found := f.codeSecrets(added.String())
+	for i := range found {
+		found[i].Place = "added " + found[i].Place
+	}
+	return found
+}
+
+// codeSecrets lists the secrets in a text that is never rewritten. Source code is
+// full of words that look like secrets when they are glued together: in pieces
+// only tokens are looked for, and in disguise only known secrets.
+func (f *Filter) codeSecrets(text string) (found []Finding) {
 	for _, m := range f.o.Sanitizer.FindSecrets(text) {
 		if len(found) == maxFindings {
 			return found
 		}
-		name := m.Token
-		if name == redact.Redacted {
-			name = m.Kind // says more
-		}
-		found = append(found, Finding{FoundSecret, name, fmt.Sprintf("added line %d", m.Line)})
+		found = append(found, Finding{FoundSecret, named(m.Token, m.Kind), fmt.Sprintf("line %d", m.Line)})
 	}
-	if len(found) > 0 || len(f.bones) == 0 {
-		return found
-	}
-	for at := 0; at < len(text); at += patchChunk {
+	for at := 0; at < len(text) && len(found) == 0; at += patchChunk {
 		part := text[at:min(len(text), at+patchChunk+patchOverlap)]
-		if m := f.known(nil, joinedLines(decoded(part))); len(m) > 0 {
-			line := 1 + strings.Count(text[:at+m[0][0]], "\n")
-			return append(found, Finding{FoundSecret, redact.Redacted, fmt.Sprintf("added line %d", line)})
+		tell := func(name string, i int) {
+			found = append(found, Finding{FoundSecret, name, fmt.Sprintf("line %d", 1+strings.Count(text[:at+i], "\n"))})
+		}
+		v := seamless(verbatim(part))
+		for _, m := range f.o.Sanitizer.Locate(string(v.b)) {
+			if m.Known || m.Kind == redact.KindToken {
+				tell(named(m.Token, m.Kind), v.span(m.Start, m.End)[0])
+				break
+			}
+		}
+		if m := f.known(nil, joinedLines(decoded(part))); len(m) > 0 && len(found) == 0 {
+			tell(redact.Redacted, m[0][0])
 		}
 	}
 	return found
+}
+
+// named is what a secret is called whose mask says little.
+func named(mask, kind string) string {
+	if mask == redact.Redacted {
+		return kind
+	}
+	return mask
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 func TestSameAndBroken(t *testing.T) {
@@ -245,6 +247,7 @@ func FuzzParser(f *testing.F) {
 		f.Add(data, 50)
 	}
 	f.Fuzz(func(t *testing.T, data []byte, size int) {
+		defer disktest.Bounded(t, len(data))()
 		whole := parse(data, max(1, len(data)))
 		if d := cmp.Diff(whole, parse(data, max(1, size%5000))); d != "" {
 			t.Fatal(d)
@@ -268,6 +271,7 @@ func FuzzJUnit(f *testing.F) {
 	f.Add(string(data))
 	f.Add("<testsuite><testcase><failure><![CDATA[]]></failure></testcase></testsuite>")
 	f.Fuzz(func(t *testing.T, data string) {
+		defer disktest.Bounded(t, len(data))()
 		s, err := JUnit([]string{"r"}, openText(map[string]string{"r": data}))
 		if err == nil && s.Passed+s.Failed+s.Skipped < len(s.Failures) {
 			t.Fatalf("%+v", s)

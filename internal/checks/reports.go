@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"toritsugi/internal/disk"
 )
 
 // The bounds of reports on disk.
@@ -68,7 +70,7 @@ func (r *Reports) Read() (Summary, int, error) {
 // open opens a report. Only a plain file was found, and whoever might have put
 // something else there has ended.
 func (r *Reports) open(name string) (io.ReadCloser, error) {
-	f, err := r.root.Open(name)
+	f, err := disk.OpenIn(r.root, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +79,10 @@ func (r *Reports) open(name string) (io.ReadCloser, error) {
 		io.Closer
 	}{io.LimitReader(f, maxReport), f}, nil
 }
+
+// maxReportDepth is how deep reports are looked for: each directory is opened by
+// way of all above it.
+const maxReportDepth = 64
 
 // find lists the plain files that match, by their paths.
 func (r *Reports) find() (map[string]reportState, error) {
@@ -95,7 +101,7 @@ func (r *Reports) find() (map[string]reportState, error) {
 		if looked++; looked > maxLooked {
 			return fmt.Errorf("more than %d files: name a directory", maxLooked)
 		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules") {
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || strings.Count(name, "/") > maxReportDepth) {
 			return fs.SkipDir
 		}
 		if !d.Type().IsRegular() || !matches(pattern, strings.Split(strings.TrimPrefix(name, from+"/"), "/")) {

@@ -82,7 +82,7 @@ func (c *console) record(base string, e contextstore.AuditEntry) {
 // progress tells a person at a terminal how far a long look at the files is;
 // done clears the line.
 func (c *console) progress() (tell func(contextstore.CheckProgress), done func()) {
-	f, ok := c.err.(*os.File)
+	f, ok := file(c.err)
 	if ok {
 		_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 		ok = err == nil

@@ -68,7 +68,7 @@ type console struct {
 }
 
 func (c *console) say(key string, args ...any) {
-	_, _ = fmt.Fprintln(c.out, redact.Printable(c.lang.T(key, args...)))
+	_, _ = fmt.Fprintln(c.out, c.lang.T(key, args...))
 }
 
 // exitError ends the program with a code; its error, if any, is printed.
@@ -105,6 +105,7 @@ func Main(args []string) int {
 }
 
 func (c *console) main(args []string) int {
+	c.out, c.err = onDisplay(c.out), onDisplay(c.err)
 	err := c.parse(args)
 	var exit *exitError
 	switch {
@@ -122,7 +123,7 @@ func (c *console) main(args []string) int {
 
 func (c *console) complain(err error) {
 	for line := range strings.SplitSeq(strings.TrimSpace(c.masked(err)), "\n") {
-		_, _ = fmt.Fprintf(c.err, "tori: %s\n", redact.Printable(line))
+		_, _ = fmt.Fprintf(c.err, "tori: %s\n", line)
 	}
 }
 
@@ -167,6 +168,11 @@ func (c *console) parse(args []string) (err error) {
 	k, err := parser.Parse(args)
 	if err != nil {
 		return usage(i18n.E("cli.usage", err))
+	}
+	for _, f := range k.Flags() {
+		if s, ok := c.out.(*display); ok && f.Name == "json" {
+			s.json = f.Target.Bool()
+		}
 	}
 	return k.Run(c)
 }

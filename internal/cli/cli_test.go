@@ -22,11 +22,13 @@ import (
 // tests that need a real process to kill.
 func TestMain(m *testing.M) {
 	sandbox.Helper(os.Args)
-	// The conversations of most tests are those of the plain loop; those of a plan say so.
-	const planned = "TORI_PLANNING_ENABLED"
-	if _, set := os.LookupEnv(planned); !set {
-		if err := os.Setenv(planned, "false"); err != nil {
-			panic(err)
+	// The conversations of most tests are those of the plain loop; those of a plan say
+	// so. The settings of whoever runs the tests do not count.
+	for name, value := range map[string]string{"TORI_PLANNING_ENABLED": "false", "XDG_CONFIG_HOME": os.DevNull} {
+		if _, set := os.LookupEnv(name); !set {
+			if err := os.Setenv(name, value); err != nil {
+				panic(err)
+			}
 		}
 	}
 	testscript.Main(m, map[string]func(){

@@ -120,7 +120,7 @@ func (e evalCmd) list(c *console, cases []eval.Case) error {
 		if needs == "" {
 			needs = "-"
 		}
-		if _, err := fmt.Fprintf(c.out, "%-24s %-10s %s\n", k.Name, needs, redact.Printable(k.About)); err != nil {
+		if _, err := fmt.Fprintf(c.out, "%-24s %-10s %s\n", k.Name, needs, k.About); err != nil {
 			return err
 		}
 	}
@@ -169,7 +169,7 @@ func (e evalCmd) options(c *console, dir string) eval.Options {
 		Run: app.RunOptions{Config: e.Config, Role: e.Role, Model: e.Model, LocalOnly: e.LocalOnly, AllowUnsandboxed: e.AllowUnsandboxed},
 		Env: app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
 			Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-			Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, redact.Printable(c.lang.T(key, args...))) }}}
+			Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, c.lang.T(key, args...)) }}}
 	switch {
 	case e.Bare:
 		o.Modes = []eval.Mode{eval.Bare}

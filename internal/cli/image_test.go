@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -55,6 +56,14 @@ func TestRunWithImages(t *testing.T) {
 	p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
 	if code := p.code(); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, p.out.String())
+	}
+	// Each one is on record of the requests, also of those after it was taken up.
+	for _, want := range []string{`missing.png.* drop_reason=read_failed`, `secret.png.* drop_reason=outside_directory`, `shots/notes.png.* local_size_before_bytes=9 included=false drop_reason=unsupported_type`} {
+		for name, out := range map[string]string{"begun": told, "taken up": p.out.String()} {
+			if !regexp.MustCompile(`LLM image audit before request.* source_path=\S*` + want).MatchString(out) {
+				t.Errorf("%s: %q is not on record:\n%s", name, want, out)
+			}
+		}
 	}
 	requests := server.Requests()
 	llmtest.CheckPrefix(t, requests)

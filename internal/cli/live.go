@@ -52,14 +52,14 @@ func watchable(f *os.File, getenv func(string) string) bool {
 // live lets what is printed from here on go above a live view, where the terminal
 // can show one; watch is nil where it cannot, and nothing is changed.
 func (c *console) live(quiet bool) (watch func(func() progress.Report) func()) {
-	f, ok := c.err.(*os.File)
+	f, ok := file(c.err)
 	if !ok || quiet || !watchable(f, c.getenv) {
 		return nil
 	}
 	v := newLive(f, c.lang)
-	c.err = v
-	if out, ok := c.out.(*os.File); ok && terminal(out) {
-		c.out = v.beside(out)
+	c.err = onDisplay(v)
+	if out, ok := file(c.out); ok && terminal(out) {
+		c.out = onDisplay(v.beside(out))
 	}
 	return v.watch
 }

@@ -134,7 +134,7 @@ func liveOn(s *screen) *live {
 }
 
 func working() *liveRun {
-	return &liveRun{rep: progress.Report{Stage: progress.Working, Phase: planning.PhaseExecution, Current: "two", Started: time.Now(), Calls: 3,
+	return &liveRun{rep: progress.Report{Stage: progress.Working, Phase: planning.PhaseExecution, Understood: &progress.Understanding{}, Current: "two", Started: time.Now(), Calls: 3,
 		Items: []planning.Item{{ID: "one", Text: "Look", Status: planning.Done}, {ID: "two", Text: "答えを書く"}}}}
 }
 
@@ -177,7 +177,7 @@ func TestLiveView(t *testing.T) {
 			t.Errorf("%d redraws where only the seconds change", n)
 		}
 		r.is(func(r *progress.Report) {
-			r.Items[1].Status, r.Phase, r.Current = planning.Done, planning.PhaseVerification, ""
+			r.Items[1].Status, r.Phase, r.Current, r.Worked = planning.Done, planning.PhaseVerification, "", true
 		})
 		time.Sleep(liveEvery)
 		is("later", "before\na log line\n"+strings.Repeat("long ", 16)[:79]+"\nlong long long long\n[x] Plan > [x] Work > [>] Verification > Done\n[x] one: Look\n[x] two: 答えを書く\n1003 calls, 0 tools, 0 tokens, 0:02")

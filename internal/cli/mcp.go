@@ -122,7 +122,7 @@ func (f serversFlags) with(c *console, server string, fn func(*app.MCP) error) e
 	defer stop()
 	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, redact.Printable(c.lang.T(key, args...))) }}
+		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, c.lang.T(key, args...)) }}
 	m, err := app.OpenMCP(ctx, env, app.MCPOptions{Config: f.Config, BaseDir: f.BaseDir, Repo: f.Repo, Server: server, AllowUnsandboxed: f.AllowUnsandboxed})
 	var bad *app.ConfigError
 	switch {

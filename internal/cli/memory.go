@@ -80,7 +80,7 @@ type replayCmd struct {
 // they have a table and can be read, else the built-in one.
 func (r replayCmd) price(c *console) (p price.Price, asOf string, err error) {
 	table := price.Builtin()
-	cfg, err := app.LoadConfig(r.Config, c.getenv)
+	cfg, err := c.load(r.Config)
 	if err != nil && r.Config != "" {
 		return p, "", err
 	}

@@ -88,7 +88,7 @@ func (s settings) with(c *console, f func(context.Context, *models.Models) error
 	defer stop()
 	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, redact.Printable(c.lang.T(key, args...))) }}
+		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, c.lang.T(key, args...)) }}
 	m, err := app.Models(env, s.Config)
 	var bad *app.ConfigError
 	if errors.As(err, &bad) {

@@ -43,7 +43,7 @@ func planned() []llmtest.Answer {
 		say(`{"task_id":"three","status":"done","summary":"forgot"}`),
 		say(`{"phase":"verification","verification_passed":false,"criteria":[{"criterion":"count.txt says 3","met":false,"evidence":"count.txt:1"}],"issues_found":["it says 2"],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":true,"additional_actions":[{"task_id":"verification_fix_1","purpose":"Write 3"}],"completion_confidence":0.1}`),
 		run("", "printf 3 > count.txt"),
-		say(`{"task_id":"verification_fix_4","status":"done","summary":"3"}`),
+		say(`{"task_id":"verification_fix_1","status":"done","summary":"3"}`),
 		say(`{"phase":"verification","verification_passed":true,"criteria":[{"criterion":"count.txt says 3","met":true,"evidence":"count.txt:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.9}`),
 	}
 }

@@ -70,7 +70,7 @@ func TestHistoryInTheComment(t *testing.T) {
 		t.Fatalf("%d comments", len(all))
 	}
 	ours = all[0]
-	check("at the end", "🔁 Planned anew: retry (level 1): there is ink now", "🏁 **two** done: 2", "🔎 Verification passed")
+	check("at the end", "🔁 Planned anew: try the same again (level 1): there is ink now", "🏁 **two** done: 2", "🔎 Verification passed")
 	w.end(d)
 }
 
@@ -142,7 +142,7 @@ func TestHistoryOfARunThatIsTakenUp(t *testing.T) {
 	if code != exitOK && code != exitFailed || !strings.HasPrefix(history(after), before) || len(history(after)) < len(before)+100 {
 		t.Errorf("exit code %d\n%s\n-- paused with\n%s\n%s", code, after, before, p.out.String())
 	}
-	for _, want := range []string{"🔁 Planned anew: retry", "🔎 Verification passed"} {
+	for _, want := range []string{"🔁 Planned anew: try the same again", "🔎 Verification passed"} {
 		if !strings.Contains(after, want) {
 			t.Errorf("%q is missing in\n%s", want, after)
 		}

@@ -15,8 +15,8 @@ type reindexCmd struct {
 	place `embed:""`
 }
 
-// Run rebuilds the index: exit 0 where every context is in it, 1 where some
-// could not be taken, 2 where nothing was done.
+// Run rebuilds the index: exit 0 where every context is in it, 2 where damage
+// keeps some out, as tori check finds it, or nothing was done.
 func (k reindexCmd) Run(c *console) error {
 	base, who, err := k.look(c)
 	if err != nil {
@@ -32,7 +32,7 @@ func (k reindexCmd) Run(c *console) error {
 	}
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "reindex", Detail: fmt.Sprintf("contexts %d, rows %d", r.Contexts, r.Rows)})
 	if r.Rows < r.Contexts {
-		return &exitError{code: exitFailed}
+		return &exitError{code: exitDamage}
 	}
 	return nil
 }

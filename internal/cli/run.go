@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 )
 
@@ -67,13 +68,16 @@ type runHooks struct {
 // which of completed, failed, stopped or paused it was, and why.
 func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	start := time.Now()
+	if err := sandbox.Hide(); err != nil {
+		return err
+	}
 	roomyHeap(c.getenv)
 	var stats app.Stats
 	var uuid atomic.Pointer[string]
 	watch := c.live(opt.Quiet)
 	ctx, stopAsked, done := c.interruptible(&uuid)
 	defer done()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats, Watch: watch,
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats, Watch: watch,
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
 		Notice:    func(key string, args ...any) { c.say(key, args...) },
 		Started:   func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
@@ -136,7 +140,7 @@ func (c *console) conclusion(r agent.Report, where string) {
 	}
 	c.say("cli.files_at", r.Dir, r.UUID[:8]+where)
 	if q := r.Question; q != nil && r.Outcome.Status == task.AwaitingApproval {
-		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(strings.Join(q.Questions, "\n")), "\n", "\n  "))
+		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(c.lang.Retold(strings.Join(q.Questions, "\n"))), "\n", "\n  "))
 		c.say("cli.answer_with", r.UUID[:8]+where, r.UUID[:8]+where)
 		if !q.Deadline.IsZero() {
 			until := "cli.answer_until"

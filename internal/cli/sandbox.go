@@ -7,7 +7,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
 	"toritsugi/internal/sandbox"
@@ -27,7 +26,7 @@ type sandboxCheckCmd struct {
 
 // options are what the flags say, else the configuration.
 func (s sandboxCheckCmd) options(c *console) (sandbox.Options, error) {
-	cfg, err := app.LoadConfig(s.Config, c.getenv)
+	cfg, err := c.load(s.Config)
 	if err != nil {
 		return sandbox.Options{}, err
 	}
@@ -60,7 +59,7 @@ func (s sandboxCheckCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	escaped, err := ops.SandboxCheck(c.out, box.Kind(), probes, ops.SandboxOptions{JSON: s.JSON, All: s.All, Lang: c.lang})
+	escaped, err := ops.SandboxCheck(c.out, box.Kind(), probes, ops.SandboxOptions{Watched: box.Watched(), JSON: s.JSON, All: s.All, Lang: c.lang})
 	if err != nil {
 		return err
 	}

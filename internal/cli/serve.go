@@ -13,6 +13,7 @@ import (
 	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
 )
 
 type serveCmd struct {
@@ -34,9 +35,12 @@ func (r serveCmd) Run(c *console) error {
 	case r.Model != "" && r.Role != "":
 		return usage(i18n.E("app.role_and_model"))
 	}
+	if err := sandbox.Hide(); err != nil {
+		return err
+	}
 	ctx, done := c.ended()
 	defer done()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
+	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now,
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
 		Notice:    func(key string, args ...any) { c.say(key, args...) }}
 	err := app.Serve(ctx, env, app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script,

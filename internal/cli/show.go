@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -28,11 +27,12 @@ func (p place) base(c *console) (string, error) {
 	if p.BaseDir != "" {
 		return p.BaseDir, nil
 	}
-	cfg, err := app.LoadConfig(p.Config, c.getenv)
+	cfg, err := c.load(p.Config)
 	if err != nil {
 		return "", usage(err)
 	}
-	return cfg.ContextStorage.BaseDir, nil
+	base, err := cfg.Base("", func(left *i18n.Error) { c.complain(left) })
+	return base, usage(err)
 }
 
 // stale is the age at which a heartbeat is reported. A configuration that
@@ -90,7 +90,7 @@ func (p place) history(c *console, base, uuid string) string {
 
 // width is the columns of the terminal that w is, or plenty where it is none.
 func width(w io.Writer) int {
-	if f, ok := w.(*os.File); ok {
+	if f, ok := file(w); ok {
 		if size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
 			return int(size.Col)
 		}

@@ -44,6 +44,7 @@ type Config struct {
 	GitHub               GitHub         `yaml:"github" doc:"The door to GitHub: issues and pull requests that tori serve works on."`
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the doors are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
+	Logging              Logging        `yaml:"logging" doc:"What is logged."`
 	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`
 	Recovery             Recovery       `yaml:"recovery" doc:"Runs whose owner died."`
 	PauseResume          PauseResume    `yaml:"pause_resume" doc:"Pausing everything by a file."`
@@ -62,7 +63,7 @@ type Config struct {
 // ContextStorage is the section context_storage (store-v3 §9).
 type ContextStorage struct {
 	Enabled                bool    `yaml:"enabled" default:"true" env:"CONTEXT_STORAGE_ENABLED" doc:"Keep contexts in files."`
-	BaseDir                string  `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts."`
+	BaseDir                string  `yaml:"base_dir" default:"logs/contexts" check:"nonempty" doc:"Directory of the contexts; where nothing sets it and no configuration file is named or of the working directory, or that is a checkout, contexts in the user's state directory (~/.local/state/tori)."`
 	MaxMemoryMessages      int     `yaml:"max_memory_messages" default:"20" check:"min=1" warn:"10..30" env:"CONTEXT_STORAGE_MAX_MEMORY" doc:"How many of the latest messages are kept in memory."`
 	CompressionThreshold   float64 `yaml:"compression_threshold" default:"0.7" check:"gt=0,le=1" env:"COMPRESSION_THRESHOLD" doc:"Share of the model's context length at which older messages are summarised."`
 	MinMessagesToSummarize int     `yaml:"min_messages_to_summarize" default:"10" check:"min=1" doc:"How many messages must wait before a summary is worth its call."`
@@ -117,7 +118,7 @@ type Sandbox struct {
 	ReadOnlyPaths       []string          `yaml:"read_only_paths" check:"abs" doc:"Further directories that commands may read; absolute paths."`
 	Env                 map[string]string `yaml:"env" check:"envname" doc:"Further variables of the commands' environment."`
 	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=600" doc:"Time limit of a command of the model that asks for none, in seconds; it may ask for up to 600."`
-	MemoryMB            int               `yaml:"memory_mb" default:"4096" check:"min=0,max=16777216" doc:"Memory limit of one command, in MiB; 0 for none."`
+	MemoryMB            int               `yaml:"memory_mb" default:"4096" check:"min=0,max=16777216" doc:"Memory limit of all commands of a run together, MCP servers and files in /tmp among it, in MiB; 0 for none."`
 	MaxOutputBytes      int               `yaml:"max_output_bytes" default:"30000" check:"min=1024" doc:"How much of a command's output the model is shown, in bytes."`
 }
 
@@ -150,6 +151,7 @@ type Workspace struct {
 	SetupTimeoutSeconds int      `yaml:"setup_timeout_seconds" default:"1800" check:"min=1,max=604800" doc:"Time limit of one setup command that names none, in seconds."`
 	SetupNetwork        string   `yaml:"setup_network" default:"registries" check:"enum=registries|none" doc:"What setup commands may reach: registries are the hosts of workspace.registries, none is nothing."`
 	Registries          []string `yaml:"registries" default:"proxy.golang.org|sum.golang.org|registry.npmjs.org|registry.yarnpkg.com|pypi.org|files.pythonhosted.org|index.crates.io|static.crates.io|rubygems.org|index.rubygems.org|repo.maven.apache.org|plugins.gradle.org|api.nuget.org|repo.packagist.org|hex.pm|repo.hex.pm|pub.dev" check:"host" doc:"Hosts of package registries, for setup commands."`
+	MaxFileMB           int      `yaml:"max_file_mb" default:"256" check:"min=1,max=4096" doc:"Size of a file, in MiB, above which it is in no snapshot and no commit; which files that are is told."`
 	KeepDays            int      `yaml:"keep_days" default:"7" check:"min=0,max=3650" doc:"How long the workspace of an ended run, an unused mirror and an unused setup are kept, in days; 0 removes them as soon as they are not in use."`
 	MaxGB               float64  `yaml:"max_gb" default:"20" check:"min=0,max=1000000" doc:"Disk space of all workspaces, mirrors and setups, in GB of 1,000,000,000 bytes: the least recently used of those not in use go first; 0 for no limit."`
 }
@@ -164,6 +166,7 @@ type Security struct {
 	RedactPatterns     []string `yaml:"redact_patterns" check:"regexp" expand:"no" doc:"Regular expressions (RE2) of further texts to mask as [REDACTED]."`
 	LocalOnly          bool     `yaml:"local_only" default:"false" doc:"No model in a cloud is ever called."`
 	CloudAllowedRoutes []string `yaml:"cloud_allowed_routes" default:"CODE|CODE1|CODE2|CODE3" check:"enum=CHAT|PLAN|ANALYZE|OPS|RESEARCH|CODE|CODE1|CODE2|CODE3|CLASSIFY|SUMMARY" doc:"Routes on which a model in a cloud may be called. Issues, pull requests and tori run are CODE."`
+	MaskPIIOnCode      bool     `yaml:"mask_pii_on_code" default:"true" doc:"Mask telephone and card numbers in what goes to a model in a cloud on the routes of code, too; secrets and e-mail addresses always are. A line with a masked number cannot be edited by that model."`
 	LocalHosts         []string `yaml:"local_hosts" check:"nonempty" doc:"Hosts that count as local though their address does not show it: names, *.suffix, or networks such as 203.0.113.0/24."`
 }
 

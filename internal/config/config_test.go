@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
 
@@ -69,12 +72,12 @@ func defaults() *Config {
 		}},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
-		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}},
+		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}, MaskPIIOnCode: true},
 		ChecksTimeoutSeconds: 600,
 		Commands:             Commands{OnAsk: "run"},
 		Sandbox:              Sandbox{Mode: "auto", ShellTimeoutSeconds: 120, MemoryMB: 4096, MaxOutputBytes: 30000},
 		Budget:               Budget{MaxTurns: 500},
-		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost", 1800, "registries", registries, 7, 20},
+		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost", 1800, "registries", registries, 256, 7, 20},
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
 		Broker:               Broker{Trifecta: "ask", Mentions: "all", Labels: []string{"tori*"}, MaxTextBytes: 60000, MaxPatchMB: 64, MaxComments: 20, MaxLabels: 20, MaxPushes: 20, MaxPullRequests: 3, MaxMessages: 100, MaxWebRequests: 200},
@@ -83,11 +86,12 @@ func defaults() *Config {
 			CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5},
 		Scheduling:  Scheduling{300, 30},
 		Workers:     Workers{4, 2, 0},
+		Logging:     Logging{"info"},
 		Monitor:     Monitor{5},
 		Recovery:    Recovery{"resume", 3},
 		PauseResume: PauseResume{true, "contexts/pause_signal"},
 		TaskStop:    TaskStop{true},
-		Serve:       Serve{"127.0.0.1:8420"},
+		Serve:       Serve{Listen: "127.0.0.1:8420"},
 		Planning:    planningDefaults(),
 
 		ProjectAgentRules: ProjectAgentRules{true, 102400, 512000}, FileListContext: FileListContext{true, -1},
@@ -242,10 +246,10 @@ providers:
   ollama: {num_ctx: 4096, keep_alive: 300, max_context: 5000, min_context: 1}
 budget: {max_turns: 1, max_tokens: 2, max_minutes: 3, max_cost_usd: 0.5, user_day: {max_turns: 4, max_tokens: 5, max_minutes: 6, max_cost_usd: 0.7}, day: {max_turns: 8, max_tokens: 9, max_minutes: 10, max_cost_usd: 1.1}}
 setup: [npm ci, {name: deps, run: "go mod download", timeout_seconds: 900}]
-workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, setup_timeout_seconds: 60, setup_network: none, registries: [r.example.org], keep_days: 3, max_gb: 1.5}
+workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, setup_timeout_seconds: 60, setup_network: none, registries: [r.example.org], max_file_mb: 5, keep_days: 3, max_gb: 1.5}
 language: en
 tokens: {estimator: o200k}
-security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], local_hosts: [gpu.example.com]}
+security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], mask_pii_on_code: false, local_hosts: [gpu.example.com]}
 broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, labels: [a, "b*"], web_hosts: [pkg.example.com], max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_labels: 4, max_pushes: 5, max_pull_requests: 6, max_messages: 7, max_web_requests: 8}
 access: {admins: [ken, hanako]}
 github:
@@ -258,7 +262,7 @@ monitor: {interval_minutes: 3}
 recovery: {mode: fail, max_attempts: 4}
 pause_resume: {enabled: false, signal_file: /run/stop}
 task_stop: {enabled: false}
-serve: {listen: ":1"}
+serve: {listen: ":1", hosts: [tori.example]}
 planning:
   {enabled: false, strategy: direct, max_subtasks: 9, decomposition_level: fine, reflection: {enabled: false, trigger_on_error: false, trigger_interval: 7}, revision: {max_revisions: 6},
   pre_planning: {enabled: false, understanding: {confidence_threshold: 0.75}, collection: {enabled: false, max_retries_per_tool: 4}, assumption: {enabled: false, confidence_threshold: 0.25},
@@ -271,6 +275,7 @@ context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tok
   planning: {inherit_plans: false, inherit_verifications: false, inherit_reflections: false, max_previous_plans: 7, reuse_successful_patterns: false}}
 project_agent_rules: {enabled: false, max_file_size: 1000, max_total_size: 2000}
 file_list_context: {enabled: false, max_depth: 3}
+logging: {level: debug}
 `
 
 func TestEveryKey(t *testing.T) {
@@ -308,13 +313,13 @@ func TestEveryKey(t *testing.T) {
 		Commands:  Commands{"r.yaml", "refuse"},
 		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
 		Budget:    Budget{1, 2, 3, 0.5, DayBudget{4, 5, 6, 0.7}, DayBudget{8, 9, 10, 1.1}},
-		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 3, 1.5},
+		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 5, 3, 1.5},
 		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
-		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, []string{"gpu.example.com"}},
+		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", []string{"a", "b*"}, []string{"pkg.example.com"}, 1000, 2, 3, 4, 5, 6, 7, 8}, Access: Access{[]string{"ken", "hanako"}},
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
-		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
-		TaskStop: TaskStop{false}, Serve: Serve{":1"}, Planning: planningFull(),
+		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
+		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}}, Planning: planningFull(),
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -385,7 +390,7 @@ func TestErrors(t *testing.T) {
 		{"documents", "language: ja\n---\nlanguage: en\n", `c.yaml:3: a second YAML document begins here; a configuration is one document`},
 		{"encoding", "# \n# \xff\n", `c.yaml:2: the text is not UTF-8; save the file as UTF-8`},
 		{"size", strings.Repeat("#", maxFile+1), `c.yaml: the file is larger than 64 KiB; this is not a configuration`},
-		{"nesting", "a: " + strings.Repeat("[", 1000), `c.yaml:1: the brackets are nested too deeply`},
+		{"nesting", "a: " + strings.Repeat("[", 1000), `c.yaml:1: not valid YAML: what stands here is nested too deeply or has too many keys`},
 		{"check type", "checks: [1]", `c.yaml:1: checks[0]: expected a command, or {name, run, timeout_seconds, junit}, found 1, which YAML does not read as text; put it in quotes`},
 		{"checks type", "checks: make", `c.yaml:1: checks: expected a list, found the text "make"`},
 		{"check empty", "checks:\n  - ''\n", `c.yaml:2: checks[0]: expected text that is not empty, found the text ""`},
@@ -403,6 +408,8 @@ func TestErrors(t *testing.T) {
 		{"route", "security: {cloud_allowed_routes: [CODE9]}", `c.yaml:1: security.cloud_allowed_routes[0]: expected one of CHAT, PLAN, ANALYZE, OPS, RESEARCH, CODE, CODE1, CODE2, CODE3, CLASSIFY, SUMMARY, found the text "CODE9"`},
 		{"temperature", "routing: {llm: {chat_temperature: 3}}", `c.yaml:1: routing.llm.chat_temperature: expected 2 or less, found 3`},
 		{"keep alive", "providers: {ollama: {keep_alive: soon}}", `c.yaml:1: providers.ollama.keep_alive: expected seconds, a duration such as 30m, or -1, found the text "soon"`},
+		{"nothing is asked about", "planning:\n  replanning:\n    llm_decision:\n      user_confirmation_threshold: 0.6\n", `c.yaml:4: planning.replanning.llm_decision.user_confirmation_threshold is 0.6 and must not be above planning.replanning.llm_decision.min_confidence_threshold, which is 0.5: people are asked between the two`},
+		{"nothing is asked about, by the other", "planning: {replanning: {llm_decision: {min_confidence_threshold: 0.2}}}\n", `c.yaml:1: planning.replanning.llm_decision.user_confirmation_threshold is 0.3 and must not be above planning.replanning.llm_decision.min_confidence_threshold, which is 0.2: people are asked between the two`},
 		{"num_ctx", "providers:\n  ollama: {num_ctx: 16384}\n", `c.yaml:2: providers.ollama.num_ctx (16384) must lie between providers.ollama.min_context (0) and providers.ollama.max_context (8192, 0 for no limit)`},
 		{"coder3", "coder3: {model: x}", `c.yaml:1: coder3.model is "x", but routing.llm.coder3_model is "claude-sonnet-4.5"; they name the same, so set one of them, or both alike`},
 		{"old name", "routing:\n  llm:\n    code_model: x\n    coder_model: y\n", `c.yaml:3: routing.llm.code_model is "x", but routing.llm.coder_model is "y"; they name the same, so set one of them, or both alike`},
@@ -423,7 +430,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, scheduling, workers, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -668,8 +675,26 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 289 {
+	if len(Keys()) != 293 {
 		t.Errorf("%d keys", len(Keys()))
+	}
+}
+
+// What is no plain file is refused and not waited for, and what is no configuration
+// is not read to its end.
+func TestLoadReadsPlainFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pipe, long := filepath.Join(dir, "pipe"), filepath.Join(dir, "long")
+	if err := errors.Join(unix.Mkfifo(pipe, 0o600), os.WriteFile(long, nil, 0o600), os.Truncate(long, 1<<40)); err != nil {
+		t.Fatal(err)
+	}
+	for path, key := range map[string]string{pipe: "config.read", "/dev/zero": "config.read", dir: "config.read", long: "config.too_large", filepath.Join(dir, "none"): "config.missing"} {
+		_, err := Load(path, func(string) string { return "" }, nil)
+		var e *i18n.Error
+		if !errors.As(err, &e) || e.Key != key {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
@@ -680,6 +705,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer disktest.Bounded(t, len(data))()
 		c, err := Parse("c.yaml", data, vars{"A": "b"}.get, nil)
 		if err != nil {
 			if err.Error() == "" || !bytes.Contains(data, []byte("%")) && strings.Contains(i18n.Japanese.Error(err), "%!") {
@@ -734,4 +760,67 @@ func TestRoles(t *testing.T) {
 var registries = []string{
 	"proxy.golang.org", "sum.golang.org", "registry.npmjs.org", "registry.yarnpkg.com", "pypi.org", "files.pythonhosted.org", "index.crates.io",
 	"static.crates.io", "rubygems.org", "index.rubygems.org", "repo.maven.apache.org", "plugins.gradle.org", "api.nuget.org", "repo.packagist.org", "hex.pm", "repo.hex.pm", "pub.dev",
+}
+
+// TestSecretVariables: which variables a daemon takes out of its environment once
+// the settings were read, and which it leaves.
+func TestSecretVariables(t *testing.T) {
+	t.Parallel()
+	const text = `
+llm: {openai: {api_key: "${MY_OPENAI}"}}
+github: {token: "${PIN}"}
+context_storage: {base_dir: "${STATE_OF_US}"}
+mcp_servers: [{mcp_server_name: db, url: "https://h.example/", headers: {Authorization: "Bearer ${GUARD}"}}, {mcp_server_name: own, command: [x], env: {WHO: "${USER}", PLACE: "sqlite://${HOME}/data"}}]
+`
+	env := vars{"MY_OPENAI": "sk-of-openai", "PIN": "12345", "GUARD": "guard-of-the-server", "STATE_OF_US": "/srv/tori", "USER": "hanako-yamada", "HOME": "/home/hanako", "OTHERS_TOKEN": "not-ours",
+		"TORI_LLM_ANTHROPIC_API_KEY": "sk-of-anthropic", "TORI_LLM_DEEPSEEK_BASE_URL": "https://u:swordfish@h.example/v1", "TORI_BUDGET_MAX_TURNS": "5", "DATABASE": "postgres://u:swordfish@db/x",
+		"HTTPS_PROXY": "http://u:swordfish@proxy:3128", "XDG_RUNTIME_DIR": "/run/user/1000", "EMPTY_TOKEN": ""}
+	c, err := Parse("c.yaml", []byte(text), env.get, env.list())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.SecretVariables()
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"DATABASE", "GUARD", "MY_OPENAI", "OTHERS_TOKEN", "PIN", "TORI_LLM_ANTHROPIC_API_KEY", "TORI_LLM_DEEPSEEK_BASE_URL"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A secret that is known is hidden wherever in a value it stands, and however it is
+// written there; so is what only looks like one.
+func TestPrintHidesSecretsWithinValues(t *testing.T) {
+	t.Parallel()
+	const known, shaped = "tok/5ecret+value", "ghp_0123456789abcdefghijABCDEFGHIJ012345"
+	for _, c := range []struct{ name, text string }{
+		{"path of an address", "llm: {openai: {base_url: 'https://h/${APP_TOKEN}/v1'}}"},
+		{"escaped in an address", "llm: {openai: {base_url: 'https://h/tok%2F5ecret%2Bvalue/v1'}}"},
+		{"scalar", "llm: {prices_file: 'https://x:${APP_TOKEN}'}"},
+		{"within a scalar", "workspace: {author_name: 'bot ${APP_TOKEN} bot'}"},
+		{"command line", "checks: ['curl -H \"X-Key: " + known + "\" http://h', {name: '" + shaped + "', run: make, junit: '" + known + "/*.xml'}]"},
+		{"setup", "setup: ['npm login --otp " + shaped + "']"},
+		{"list", "llm: {fallbacks: ['openai/${APP_TOKEN}']}"},
+		{"paths", "sandbox: {read_only_paths: ['/x/${APP_TOKEN}/y']}"},
+		{"variable of a plain name", "sandbox: {env: {OPTS: '-Dkey=${APP_TOKEN} -x', LIST: '[\"" + shaped + "\"]'}}"},
+		{"variable of a server", "mcp_servers: [{mcp_server_name: a, command: [x], env: {OPTS: '-Dkey=${APP_TOKEN} -x', HOME: /home/" + shaped + "}}]"},
+		{"base64", "sandbox: {env: {OPTS: 'Basic dG9rLzVlY3JldCt2YWx1ZQ=='}}"},
+		{"server", "mcp_servers: [{mcp_server_name: b, url: 'https://h/${APP_TOKEN}/mcp', allow: ['${APP_TOKEN}'], deny: ['" + shaped + "']}]"},
+		{"project", "tools: {projects: [{project: 'o/" + shaped + "', allow: [shell]}]}"},
+	} {
+		cfg := parse(t, c.text, vars{"APP_TOKEN": known})
+		var out bytes.Buffer
+		if err := cfg.Print(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{known, shaped, "5ecret", "dG9rLzVl", "0123456789abcdefghij"} {
+			if strings.Contains(out.String(), part) {
+				t.Errorf("%s: %q is shown", c.name, part)
+			}
+		}
+		if !strings.Contains(out.String(), hidden) {
+			t.Errorf("%s: nothing is hidden", c.name)
+		}
+		if strings.Contains(out.String(), "EMAIL") || !strings.Contains(out.String(), "tori@localhost") {
+			t.Errorf("%s: an address is no secret", c.name)
+		}
+	}
 }

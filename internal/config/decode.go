@@ -11,10 +11,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	yaml "github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	yamlparser "github.com/goccy/go-yaml/parser"
 
+	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 )
 
@@ -29,23 +29,11 @@ func (p *parser) file(data []byte) {
 		p.problem("config.encoding", p.name, invalidLine(data))
 		return
 	}
-	if line := tooDeep(data); line > 0 {
-		p.problem("config.nesting", p.name, line)
-		return
-	}
 	// The parser's line numbers are wrong after a carriage return.
 	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	file, err := parseYAML(data)
-	if err != nil {
-		line, message := 1, err.Error()
-		var at yaml.Error
-		if errors.As(err, &at) {
-			message = at.GetMessage()
-			if tk := at.GetToken(); tk != nil && tk.Position != nil {
-				line = tk.Position.Line
-			}
-		}
-		p.problem("config.syntax", p.name, line, message)
+	file, err := document.Parse(data, yamlparser.AllowDuplicateMapKey())
+	if at := new(document.Error); errors.As(err, &at) {
+		p.problem("config.syntax", p.name, at.Line, at.Why)
 		return
 	}
 	first := true
@@ -80,41 +68,6 @@ func invalidLine(data []byte) int {
 		n++
 		if !utf8.Valid(line) {
 			return n
-		}
-	}
-	return 0
-}
-
-// parseYAML turns a panic of the YAML parser into an error: a broken file must
-// not end the program.
-func parseYAML(data []byte) (file *ast.File, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the parser gave up: %v", r)
-		}
-	}()
-	return yamlparser.ParseBytes(data, 0, yamlparser.AllowDuplicateMapKey())
-}
-
-// tooDeep returns the first line on which more brackets or list signs are open
-// than any configuration needs, or 0: the YAML parser is recursive.
-func tooDeep(data []byte) int {
-	const limit = 200
-	line, open, signs := 1, 0, 0
-	for _, c := range data {
-		switch c {
-		case '\n':
-			line++
-			signs = 0
-		case '[', '{':
-			open++
-		case ']', '}':
-			open = max(open-1, 0)
-		case '-', '?', ':', '&', '!':
-			signs++
-		}
-		if open > limit || signs > 20*limit {
-			return line
 		}
 	}
 	return 0

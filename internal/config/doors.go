@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"net"
+	"strings"
+)
 
 // GitHub is the section github.
 type GitHub struct {
@@ -43,6 +46,11 @@ type Workers struct {
 	PerUser       int `yaml:"per_user" default:"0" check:"min=0" doc:"Of those, how many that one person asked for; 0 for no limit."`
 }
 
+// Logging is the section logging (store-v2 §9.3).
+type Logging struct {
+	Level string `yaml:"level" default:"info" check:"enum=debug|info|warn|error" doc:"The least level of what is logged. --quiet leaves out what is below warn."`
+}
+
 // Monitor is the section monitor (store-v2 §5.4).
 type Monitor struct {
 	IntervalMinutes int `yaml:"interval_minutes" default:"5" check:"min=1,max=1440" doc:"How often runs without a live owner are looked for, in minutes."`
@@ -67,7 +75,14 @@ type TaskStop struct {
 
 // Serve is the section serve.
 type Serve struct {
-	Listen string `yaml:"listen" default:"127.0.0.1:8420" check:"listen" doc:"Address of /healthz, /readyz and /metrics; empty for none."`
+	Listen string   `yaml:"listen" default:"127.0.0.1:8420" check:"listen" doc:"Address of /healthz, /readyz and /metrics; empty for none."`
+	Hosts  []string `yaml:"hosts" check:"host" doc:"Names that it answers to, besides addresses, localhost and the name in listen."`
+}
+
+// Names are the names that tori serve answers to, in lower case.
+func (s Serve) Names() []string {
+	listen, _, _ := net.SplitHostPort(s.Listen) // was checked
+	return strings.Fields(strings.ToLower(strings.Join(s.Hosts, " ") + " " + listen))
 }
 
 // repositoryPattern reports whether s is owner/name or owner/*.

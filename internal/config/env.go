@@ -82,7 +82,7 @@ func (p *parser) misspelt(environ []string) {
 	}
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, envPrefix) || value == "" {
+		if !strings.HasPrefix(name, envPrefix) || value == "" || name == fileVar {
 			continue
 		}
 		if f, ok := known[name]; ok {
@@ -228,6 +228,38 @@ func EnvSecrets(environ []string) []string {
 		}
 	}
 	return all
+}
+
+// SecretVariables names the variables of the environment that hold a secret, of
+// ours or of others: nobody needs them once the settings were read. Addresses of
+// proxies are not among them: they are looked up when they are used.
+func (c *Config) SecretVariables() []string { return slices.Clone(c.meta.hold) }
+
+// holders are the variables that hold a secret: by their names, by a password in
+// an address, or since one that was read went into a setting that is secret.
+func holders(environ []string, read map[string]bool, secrets []string) (all []string) {
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		within := func(secret string) bool {
+			return secret == value || len(value) >= minSecret && strings.Contains(secret, value)
+		}
+		switch {
+		case value == "" || everyday(name):
+		case secretName(name), len(addressSecrets(value)) > 0, read[name] && slices.ContainsFunc(secrets, within):
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// everyday reports whether a variable is one that programs need to find their
+// way, whatever a setting makes of it.
+func everyday(name string) bool {
+	switch name {
+	case "HOME", "PATH", "USER", "LOGNAME", "LANG", "SHELL", "PWD", "TMPDIR", "TERM", "SSL_CERT_FILE":
+		return true
+	}
+	return strings.HasPrefix(name, "XDG_") || strings.HasSuffix(strings.ToUpper(name), "_PROXY")
 }
 
 // secretName reports whether a variable of that name holds a secret.

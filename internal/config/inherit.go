@@ -16,7 +16,7 @@ type ContextInheritance struct {
 
 // InheritedPlanning is the section context_inheritance.planning (inherit §10.9).
 type InheritedPlanning struct {
-	InheritPlans            bool `yaml:"inherit_plans" default:"true" doc:"Earlier plans, what became of them, and which calls of tools worked and failed."`
+	InheritPlans            bool `yaml:"inherit_plans" default:"true" doc:"Earlier plans and what became of them. Which calls of tools worked and failed is told as long as one of the three inherit_ keys is true."`
 	InheritVerifications    bool `yaml:"inherit_verifications" default:"true" doc:"What earlier verifications found, of all runs that may be inherited from."`
 	InheritReflections      bool `yaml:"inherit_reflections" default:"true" doc:"Earlier reflections, revisions and decisions to plan anew."`
 	MaxPreviousPlans        int  `yaml:"max_previous_plans" default:"3" check:"min=1,max=20" doc:"How many earlier plans are looked at, the latest first."`

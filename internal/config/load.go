@@ -3,13 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -34,6 +33,12 @@ type meta struct {
 	origins  map[string]origin // by path; no entry is the default
 	warnings []error
 	secrets  []string
+	hold     []string // names of the variables that hold secrets
+
+	path, by string      // of the file in force, see Find
+	ignored  error       // see Ignored
+	left     *i18n.Error // a base directory that is passed over
+	base     error       // what keeps base_dir from being used
 }
 
 // Load reads the configuration at path; with path "" there is no file, only
@@ -44,26 +49,23 @@ func Load(path string, getenv func(string) string, environ []string) (*Config, e
 	if path == "" {
 		return Parse("", nil, getenv, environ)
 	}
-	data, err := read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, i18n.E("config.missing", path, err)
-	}
+	data, err := contents(path)
 	if err != nil {
-		return nil, i18n.E("config.read", path, err)
+		return nil, err
 	}
 	return Parse(path, data, getenv, environ)
 }
 
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open: %w", err)
-	}
-	defer func() { _ = f.Close() }()
-	// One byte more than allowed, so that Parse sees that it is too much.
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("read: %w", err)
+// contents is what the file at path holds.
+func contents(path string) ([]byte, error) {
+	data, err := disk.Read(path, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, i18n.E("config.missing", path, err)
+	case errors.As(err, new(*disk.TooLargeError)):
+		return nil, i18n.E("config.too_large", path, maxFile>>10)
+	case err != nil:
+		return nil, i18n.E("config.read", path, err)
 	}
 	return data, nil
 }
@@ -72,7 +74,11 @@ func read(path string) ([]byte, error) {
 // An empty file gives the defaults. An empty variable counts as not set.
 func Parse(name string, data []byte, getenv func(string) string, environ []string) (*Config, error) {
 	c := &Config{meta: meta{file: name, origins: map[string]origin{}}}
-	p := &parser{name: name, schema: newSchema(), config: c, target: reflect.ValueOf(c).Elem(), getenv: getenv}
+	read := map[string]bool{}
+	p := &parser{name: name, schema: newSchema(), config: c, target: reflect.ValueOf(c).Elem(), getenv: func(name string) string {
+		read[name] = true
+		return getenv(name)
+	}}
 	p.defaults()
 	p.file(data)
 	p.environment()
@@ -83,6 +89,7 @@ func Parse(name string, data []byte, getenv func(string) string, environ []strin
 		return nil, joined(p.problems)
 	}
 	c.meta.secrets = p.secrets(environ)
+	c.meta.hold = holders(environ, read, c.meta.secrets)
 	return c, nil
 }
 
@@ -188,6 +195,7 @@ func (p *parser) finish() {
 	p.roles()
 	p.doors()
 	p.inheritance()
+	p.confidences()
 	for i := range c.MCPServers {
 		if s := &c.MCPServers[i]; s.TimeoutSeconds == 0 {
 			s.TimeoutSeconds = 120
@@ -218,6 +226,20 @@ func (p *parser) roles() {
 		}
 		p.problem("config.num_ctx", p.at(at), o.NumCtx, o.MinContext, o.MaxContext)
 	}
+}
+
+// confidences refuses a range in which people would be asked that is none.
+func (p *parser) confidences() {
+	const section = "planning.replanning.llm_decision."
+	d := p.config.Planning.Replanning.LLMDecision
+	if d.UserConfirmationThreshold <= d.MinConfidenceThreshold {
+		return
+	}
+	at := p.config.meta.origins[section+"user_confirmation_threshold"]
+	if !at.set() {
+		at = p.config.meta.origins[section+"min_confidence_threshold"]
+	}
+	p.problem("config.confidences", p.at(at), section+"user_confirmation_threshold", show(d.UserConfirmationThreshold), section+"min_confidence_threshold", show(d.MinConfidenceThreshold))
 }
 
 // oldName takes a value over that was set under a name of former days.

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/redact"
 )
 
 // hidden stands where a secret would.
@@ -18,7 +20,7 @@ const hidden = "********"
 // each with the place its value came from. Secrets are hidden; all else, read
 // by Parse, gives the same values again.
 func (c *Config) Print(w io.Writer) error {
-	pr := &printer{schema: newSchema(), config: c}
+	pr := &printer{schema: newSchema(), config: c, secrets: redact.New(c.meta.secrets, c.Security.Regexps())}
 	pr.section("", 0)
 	if _, err := w.Write(pr.out.Bytes()); err != nil {
 		return fmt.Errorf("print configuration: %w", err)
@@ -27,9 +29,20 @@ func (c *Config) Print(w io.Writer) error {
 }
 
 type printer struct {
-	schema *schema
-	config *Config
-	out    bytes.Buffer
+	schema  *schema
+	config  *Config
+	secrets *redact.Sanitizer
+	out     bytes.Buffer
+}
+
+// text is a text of the settings as YAML, without the secrets that are known, or
+// look like one, wherever in it they stand; expand undoes what reading it would do.
+func (pr *printer) text(s string, expand bool) string {
+	s = pr.secrets.Hide(s, hidden)
+	if expand {
+		s = strings.ReplaceAll(s, "${", "$${")
+	}
+	return quote(s)
 }
 
 func (pr *printer) section(section string, depth int) {
@@ -50,7 +63,7 @@ func (pr *printer) field(f *field, name, indent string) {
 	from := "  # " + pr.origin(f.path) + "\n"
 	switch {
 	case f.kind.scalar():
-		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, scalarYAML(f, v), from)
+		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, pr.scalar(f, v), from)
 		return
 	case v.Len() == 0 && f.kind == kindMap:
 		fmt.Fprintf(&pr.out, "%s%s: {}%s", indent, name, from)
@@ -63,15 +76,15 @@ func (pr *printer) field(f *field, name, indent string) {
 	switch all := v.Interface().(type) {
 	case []string:
 		for _, s := range all {
-			fmt.Fprintf(&pr.out, "%s  - %s\n", indent, quote(escape(f, s)))
+			fmt.Fprintf(&pr.out, "%s  - %s\n", indent, pr.text(s, f.expand))
 		}
 	case map[string]string:
 		for _, k := range slices.Sorted(maps.Keys(all)) {
-			text := quote(escape(f, hideLogin(all[k]))) // DATABASE_URL and its like
+			text := pr.text(hideLogin(all[k]), f.expand) // DATABASE_URL and its like
 			if secretName(k) && all[k] != "" {
 				text = quote(hidden)
 			}
-			fmt.Fprintf(&pr.out, "%s  %s: %s\n", indent, quote(k), text)
+			fmt.Fprintf(&pr.out, "%s  %s: %s\n", indent, pr.text(k, false), text)
 		}
 	case []MCPServer:
 		for _, s := range all {
@@ -79,16 +92,16 @@ func (pr *printer) field(f *field, name, indent string) {
 		}
 	case []ToolProject:
 		for _, t := range all {
-			fmt.Fprintf(&pr.out, "%s  - project: %s\n", indent, quote(t.Project))
+			fmt.Fprintf(&pr.out, "%s  - project: %s\n", indent, pr.text(t.Project, false))
 			pr.list("allow", t.Allow, indent, false)
 			pr.list("deny", t.Deny, indent, false)
 		}
 	case []Check:
 		for _, k := range all {
 			fmt.Fprintf(&pr.out, "%s  - name: %s\n%s    run: %s\n%s    timeout_seconds: %d\n",
-				indent, quote(k.Name), indent, quote(k.Run), indent, k.TimeoutSeconds)
+				indent, pr.text(k.Name, false), indent, pr.text(k.Run, false), indent, k.TimeoutSeconds)
 			if k.JUnit != "" {
-				fmt.Fprintf(&pr.out, "%s    junit: %s\n", indent, quote(k.JUnit))
+				fmt.Fprintf(&pr.out, "%s    junit: %s\n", indent, pr.text(k.JUnit, false))
 			}
 		}
 	}
@@ -97,7 +110,7 @@ func (pr *printer) field(f *field, name, indent string) {
 // server writes one item of mcp_servers; what it is given to log in with is hidden.
 func (pr *printer) server(s MCPServer, indent string) {
 	out := func(format string, args ...any) { fmt.Fprintf(&pr.out, indent+format, args...) }
-	out("  - mcp_server_name: %s\n", quote(s.Name))
+	out("  - mcp_server_name: %s\n", pr.text(s.Name, false))
 	lists := func(name string, all []string) { pr.list(name, all, indent, true) }
 	table := func(name string, all map[string]string, hide func(name, value string) bool) {
 		if len(all) == 0 {
@@ -105,17 +118,17 @@ func (pr *printer) server(s MCPServer, indent string) {
 		}
 		out("    %s:\n", name)
 		for _, k := range slices.Sorted(maps.Keys(all)) {
-			v := quote(strings.ReplaceAll(hideLogin(all[k]), "${", "$${"))
+			v := pr.text(hideLogin(all[k]), true)
 			if hide(k, all[k]) && all[k] != "" {
 				v = quote(hidden)
 			}
-			out("      %s: %s\n", quote(k), v)
+			out("      %s: %s\n", pr.text(k, false), v)
 		}
 	}
 	lists("command", s.Command)
 	table("env", s.Env, func(name, value string) bool { return secretName(name) || secretValue(value) })
 	if s.URL != "" {
-		out("    url: %s\n", quote(strings.ReplaceAll(hideParameters(hideLogin(s.URL)), "${", "$${")))
+		out("    url: %s\n", pr.text(hideParameters(hideLogin(s.URL)), true))
 	}
 	table("headers", s.Headers, func(string, string) bool { return true })
 	lists("allow", s.Allow)
@@ -132,7 +145,7 @@ func (pr *printer) list(name string, all []string, indent string, expand bool) {
 	}
 	fmt.Fprintf(&pr.out, "%s    %s:\n", indent, name)
 	for _, a := range all {
-		fmt.Fprintf(&pr.out, "%s      - %s\n", indent, quote(escape(&field{expand: expand}, a)))
+		fmt.Fprintf(&pr.out, "%s      - %s\n", indent, pr.text(a, expand))
 	}
 }
 
@@ -156,7 +169,7 @@ func oneLine(c rune) rune {
 	return c
 }
 
-func scalarYAML(f *field, v reflect.Value) string {
+func (pr *printer) scalar(f *field, v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Int:
 		return strconv.FormatInt(v.Int(), 10)
@@ -173,7 +186,7 @@ func scalarYAML(f *field, v reflect.Value) string {
 	if f.rules.named == "url" {
 		text = hideParameters(hideLogin(text))
 	}
-	return quote(escape(f, text))
+	return pr.text(text, f.expand)
 }
 
 // hideParameters hides the secrets among the parameters of an address.
@@ -212,14 +225,6 @@ func hideLogin(address string) string {
 		return address
 	}
 	return scheme + "://" + user + ":" + hidden + rest[at:]
-}
-
-// escape undoes what expand would do on reading.
-func escape(f *field, s string) string {
-	if !f.expand {
-		return s
-	}
-	return strings.ReplaceAll(s, "${", "$${")
 }
 
 // quote writes a text as YAML: plain where every reader takes it for a text,

@@ -46,7 +46,7 @@ func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 // directories, databases, and the files of locks and of the audit.
 func ownFiles(base string) []string {
 	all := slices.Clone(statusDirs)
-	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house"} {
+	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house", unindexedDir} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
 		for _, f := range found {
 			all = append(all, filepath.Base(f))

@@ -118,18 +118,18 @@ func Check(ctx context.Context, base string, o CheckOptions) (CheckReport, error
 		f.Kind, f.Args = "house_unreadable", []any{err}
 		c.tell(f)
 	}
-	if err := c.openRows(); err != nil && ctx.Err() == nil {
-		f := c.newFinding("tasks.db")
-		f.Kind, f.Args = "rows_unreadable", []any{err}
-		c.tell(f)
-	}
+	c.openRows()
 	defer c.closeRows()
 	for _, d := range statusDirs {
 		if err := c.statusDir(d); err != nil {
 			return c.report, err
 		}
 	}
-	if err := c.strayRows(); err != nil && ctx.Err() == nil {
+	err = c.strayRows()
+	if err == nil {
+		err = c.wholeIndex()
+	}
+	if err != nil && ctx.Err() == nil {
 		f := c.newFinding("tasks.db")
 		f.Kind, f.Args = "rows_unreadable", []any{err}
 		c.tell(f)
@@ -146,6 +146,8 @@ type checker struct {
 	now     func() time.Time
 	uid     int // owner of the status directory at hand, and so of everything in it
 	rows    *checkRows
+	marks   []string // runs that the index could not be told of, before the check
+	rowless int      // contexts that have no row, nor got one
 	report  CheckReport
 	live    map[uint64]uuid.UUID // hash of a live run's key -> its uuid
 	maxLine int
@@ -315,6 +317,9 @@ func (c *checker) context(d, id string) {
 	}
 	if len(places) > 1 && d == places[0] {
 		i.find("", spot{}, "twice", strings.Join(places, ", "))
+	}
+	if c.rows != nil && !i.hasRow && !i.newer && i.meta.UUID == i.uuid {
+		c.rowless++
 	}
 	if i.held {
 		c.report.InUse++

@@ -1,9 +1,11 @@
 package contextstore
 
 import (
+	"errors"
 	"strings"
 	"time"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
@@ -12,14 +14,70 @@ import (
 const settling = time.Minute
 
 // openRows opens the index for the check. Without one there are no rows to
-// compare: it may be deleted at any time.
-func (c *checker) openRows() error {
-	r, err := openCheckRows(c.ctx, c.base, c.opt.Repair)
-	if err != nil && c.opt.Repair { // on a disk that cannot be written it can be read
-		r, err = openCheckRows(c.ctx, c.base, false)
+// compare: it may be deleted at any time. One that lacks something or cannot be
+// read is made anew; an older one is brought up to date by whoever opens it.
+func (c *checker) openRows() {
+	var err error
+	c.marks, _ = unindexed(c.base, -1)
+	c.rows, err = openCheckRows(c.ctx, c.base, false)
+	if err != nil && c.ctx.Err() != nil {
+		return
 	}
-	c.rows = r
-	return err
+	if err != nil && !errors.Is(err, errOlder) {
+		f := c.newFinding(indexSchema.file)
+		f.Kind, f.Args = "rows_unreadable", []any{err}
+		if said := (*i18n.Error)(nil); errors.As(err, &said) {
+			f.Args = []any{said} // in the reader's language
+		}
+		if errors.Is(err, errLacks) || errors.Is(err, errBroken) {
+			f.Action, f.mend = "index", c.renewRows
+		}
+		if c.fix(f); !f.Mended {
+			return
+		}
+	}
+	if c.opt.Repair {
+		if w, err := openCheckRows(c.ctx, c.base, true); err == nil { // else it can be read, on a disk that cannot be written
+			c.closeRows()
+			c.rows = w
+		}
+	}
+}
+
+// renewRows makes the index anew: who opens one that lacks a part does, also
+// beside others; of one that is no index they must not be there.
+func (c *checker) renewRows() error {
+	r, err := openCheckRows(c.ctx, c.base, true)
+	if errors.Is(err, errBroken) {
+		_, err = Reindex(c.ctx, c.base, nil)
+	}
+	return errors.Join(err, r.close())
+}
+
+// wholeIndex finds that the index does not hold every run, or was not told of
+// one. Where each has its row now, that is all that is left to note.
+func (c *checker) wholeIndex() error {
+	if c.rows == nil {
+		return nil
+	}
+	if whole, err := c.rows.complete(c.ctx); err != nil || whole {
+		return err
+	}
+	f := c.newFinding(indexSchema.file)
+	f.Kind, f.Action = "incomplete", "whole"
+	f.mend = func() error {
+		if c.rowless > 0 {
+			return i18n.E("check.rowless", c.rowless)
+		}
+		for _, id := range c.marks {
+			if err := c.fs.Remove(unindexedMark(c.base, id)); err != nil {
+				return err
+			}
+		}
+		return c.rows.setComplete(c.ctx, true)
+	}
+	c.fix(f)
+	return nil
 }
 
 func (c *checker) closeRows() { _ = c.rows.close() }

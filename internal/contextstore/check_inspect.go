@@ -30,6 +30,7 @@ type inspection struct {
 
 	messages     *messageCheck
 	compressions int64
+	asides       asides // of summaries.jsonl
 	reader       *os.File
 	own          *ownLock // of a context under repair
 	toldLive     bool

@@ -266,6 +266,9 @@ func (i *inspection) summaryJudge() judge {
 		if !s.Final {
 			i.compressions++
 		}
+		a := asidesOf(&s)
+		i.asides.calls, i.asides.tokens = i.asides.calls+a.calls, i.asides.tokens+a.tokens
+		i.asides.plus(a.Spending)
 		if s.ID <= last {
 			i.find(summariesFile, at, "again", s.ID, last)
 			i.logs[summariesFile].broken = true

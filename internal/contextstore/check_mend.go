@@ -107,7 +107,7 @@ func (i *inspection) changeState(change func(*State)) error {
 	}
 	defer unlock()
 	path := filepath.Join(i.dir, stateFile)
-	old, err := os.ReadFile(path)
+	old, err := disk.Read(path, disk.MaxWhole)
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,9 @@ func reindex(ctx context.Context, base string, to *index, progress func(CheckPro
 	if err == nil {
 		err = to.setComplete(ctx, len(r.SecondLive) == 0)
 	}
+	if err == nil { // nothing of it is unknown to the index any more
+		err = os.RemoveAll(filepath.Join(base, unindexedDir))
+	}
 	if err != nil {
 		return ReindexReport{}, err
 	}

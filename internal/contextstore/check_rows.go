@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"modernc.org/sqlite"
 )
 
 // checkRows are the rows of tasks.db as a check reads and mends them.
@@ -25,6 +27,13 @@ func openCheckRows(ctx context.Context, base string, write bool) (r *checkRows, 
 	if !write {
 		if r.index, err = openReader(ctx, base); err != nil {
 			return nil, err
+		}
+		_, _, err = r.row(ctx, "")
+		if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 { // a table is not as we make it
+			err = r.explain(errors.Join(errBroken, err))
+		}
+		if err != nil {
+			return nil, errors.Join(err, r.close())
 		}
 		return r, nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // The values that state.json's status may have besides those of the row
 // (store-v2 §3.2).
-var fineStatuses = []string{Initializing, Processing, "compressing", Completing, "timeout"}
+var fineStatuses = []string{Initializing, Processing, Compressing, Completing, Timeout}
 
 // checkedFiles are the logs that a checkpoint knows of, in the order of their checks.
 var checkedFiles = []string{messagesFile, toolsFile, windowFile, checksFile, summariesFile}
@@ -27,8 +27,11 @@ func (i *inspection) checkState() {
 			kind, args = "no_state", nil
 		}
 		f := i.find(stateFile, spot{}, kind, args...)
-		if i.rawState == nil || i.rawState.Mode().IsRegular() {
+		switch {
+		case i.rawState == nil: // nothing stood there
 			i.mends(f, "rebuild").mend = i.rebuildState
+		case i.rawState.Mode().IsRegular():
+			i.mends(f, "rebuild_cut").mend = i.rebuildState
 		}
 		return
 	}
@@ -190,15 +193,16 @@ func (i *inspection) rebuilt() State {
 	}
 	status := s.TaskStatus
 	s.UpdatedAt, s.LastActivity, s.Files = i.messages.last.Timestamp, "repaired", map[string]Mark{}
-	s.LLMCallCount, s.TotalTokensUsed, s.CurrentContextTokens = i.messages.answers, i.messages.reported, i.messages.sum
+	s.LLMCallCount, s.TotalTokensUsed, s.CurrentContextTokens = i.messages.answers+i.asides.calls, i.messages.reported+i.asides.tokens, i.messages.sum
 	s.Spending = i.messages.spent
+	s.plus(i.asides.Spending)
 	s.ToolCallCount, s.CompressionCount, s.MessageCount = i.logs[toolsFile].lines, i.compressions, i.logs[messagesFile].seq
 	s.Bytes = 0
 	for _, name := range []string{messagesFile, toolsFile, windowFile, checksFile} {
 		s.Bytes += i.logs[name].good
 	}
 	if i.hasRow && !kept {
-		s.Generation = i.row.Generation
+		s.Generation, s.Failures = i.row.Generation, i.row.Failures
 		if !i.row.StartedAt.IsZero() {
 			s.StartedAt = i.row.StartedAt
 		}

@@ -385,7 +385,7 @@ var damages = []struct {
 	}, "", true},
 	{"an index that is none", task.Completed, func(t *testing.T, base, _ string) {
 		must(t, os.WriteFile(filepath.Join(base, "tasks.db"), []byte(strings.Repeat("no database", 1000)), 0o600))
-	}, "rows_unreadable", false},
+	}, "rows_unreadable", true},
 	{"a row of nothing", task.Completed, func(t *testing.T, base, _ string) {
 		query(t, base, `INSERT INTO tasks (uuid, task_source, owner, repo, task_type, task_id, status, created_at)
 			VALUES ('00000000-0000-4000-8000-000000000000', 's', 'o', 'r', 't', 'i', 'completed', '2024-01-15T10:32:00.000000Z')`)

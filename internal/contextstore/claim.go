@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -261,19 +262,31 @@ func (c *Context) openFiles() (repairs []string, err error) {
 			err = oerr
 			return nil
 		}
+		if f.bad > 0 {
+			report(fmt.Sprintf("%s: %d lines cannot be read; what follows them is kept; see tori check", name, f.bad))
+		}
 		if f.cut > 0 {
 			report(fmt.Sprintf("%s: %d bytes that are no whole line were cut off after line %d and kept in %s.cut", name, f.cut, f.seq, name))
 		}
 		return f.logFile
 	}
 	last := mark[messagesFile].Seq
+	var nul, cut bool
 	c.messages = open(messagesFile, func(b []byte) error {
 		m, err := DecodeMessage(b)
-		if err == nil {
-			c.tokens, last = m.Sum, max(last, m.Seq)
-			c.recount(m)
+		if err != nil {
+			nul = len(bytes.Trim(b, "\x00")) == 0
+			return err
 		}
-		return err
+		// NULs that are in no message's place are what a power cut leaves of a write
+		// that was never acknowledged, nor was what follows.
+		if cut = cut || nul && m.Seq == last+1; cut {
+			return errUnacknowledged
+		}
+		nul = false
+		c.tokens, last = m.Sum, max(last, m.Seq)
+		c.recount(m)
+		return nil
 	})
 	c.tools = open(toolsFile, jsonObject)
 	c.window = open(windowFile, jsonObject)
@@ -302,6 +315,8 @@ func (c *Context) recount(m Message) {
 	c.state.plus(m.Usage.spending())
 }
 
+var errUnacknowledged = errors.New("it follows a write that was never acknowledged")
+
 func jsonObject(b []byte) error {
 	if !json.Valid(b) || len(b) == 0 || b[0] != '{' {
 		return fmt.Errorf("not a JSON object")
@@ -328,14 +343,19 @@ func (c *Context) lastTokens(m Mark) error {
 	return err
 }
 
-// openedLog is a log with the bytes that were cut off its end.
+// openedLog is a log with the bytes that were cut off its end, and how many lines
+// within it cannot be read.
 type openedLog struct {
 	*logFile
 	cut int64
+	bad int64
 }
 
 // openLog opens a log for appending. From the mark on, every line is checked
-// by ok; the file is cut at the first that is torn, NUL or no longer a line.
+// by ok; the file is cut at the first that is torn, NUL or no longer a line: it
+// was never acknowledged, nor was what follows. Messages are synced one after the
+// other, so that one which others follow was: it was damaged later, and stays
+// where it is. It counts as the line that it was.
 func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (*openedLog, error) {
 	f, err := c.store.FS.OpenAppend(filepath.Join(c.dir, name))
 	if err != nil {
@@ -345,13 +365,15 @@ func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (
 	if from > f.Size() {
 		from, l.seq = 0, 0 // the file is shorter than the checkpoint says: check all of it
 	}
-	good := from
+	good, bad := from, int64(0)
 	err = lines(io.NewSectionReader(f, from, f.Size()-from), func(at int64, b []byte) bool {
 		if ok != nil && ok(b) != nil {
-			return false
+			bad++
+			return name == messagesFile
 		}
 		good = from + at + int64(len(b)) + 1
-		l.seq++
+		l.seq += 1 + bad
+		l.bad, bad = l.bad+bad, 0
 		return good <= f.Size() // the last line may lack its newline
 	})
 	switch {

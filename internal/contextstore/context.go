@@ -46,6 +46,7 @@ type Context struct {
 	checks    *logFile
 	tokens    int64 // running total of the last message
 	buf       []byte
+	asides    asides  // that no line of summaries.jsonl has yet
 	recent    recent  // the latest messages, at hand
 	backlog   backlog // what the latest summary does not cover
 	rested    int64   // the last message at the latest heartbeat
@@ -299,12 +300,11 @@ func (c *Context) TurnDone(ctx context.Context) error {
 
 func (c *Context) putRow(ctx context.Context) error {
 	c.rowAt, c.rowBehind = c.store.Now(), false
-	err := c.store.index.put(ctx, c.meta, c.state)
+	err := c.store.putRow(ctx, c.meta, c.state)
 	if errors.Is(err, ErrNotOwner) {
 		c.lost = err
 		return err
 	}
-	c.store.tell(err)
 	return nil
 }
 
@@ -431,34 +431,35 @@ func (c *Context) beat(every time.Duration) {
 }
 
 // Messages reads the messages from a byte offset of messages.jsonl on and calls
-// f for each, until f returns false.
+// f for each, until f returns false. A line that is no message is passed over:
+// the numbers of those around it tell that something is lost.
 func (c *Context) Messages(offset int64, f func(m Message) bool) error {
 	c.mu.Lock()
 	end := c.messages.Size()
 	c.mu.Unlock()
-	var derr error
-	err := lines(&gentle{io.NewSectionReader(c.messages, offset, end-offset), firstGentle}, func(at int64, line []byte) bool {
+	return lines(&gentle{io.NewSectionReader(c.messages, offset, end-offset), firstGentle}, func(at int64, line []byte) bool {
 		m, err := DecodeMessage(line)
 		if err != nil {
-			derr = fmt.Errorf("%s at byte %d: %w", messagesFile, offset+at, err)
-			return false
+			return true
 		}
 		m.Offset = offset + at
 		return f(m)
 	})
-	return errors.Join(err, derr)
 }
 
-// LastWindow returns the latest window event, nil where there is none.
-func (c *Context) LastWindow() (*WindowEvent, error) {
+// LastWindow returns the latest window event that can be read, nil where there is
+// none.
+func (c *Context) LastWindow() (last *WindowEvent, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var e WindowEvent
-	ok, err := lastLine(c.window, c.window.Size(), func(b []byte) error { return json.Unmarshal(b, &e) })
-	if !ok || err != nil {
-		return nil, err
-	}
-	return &e, nil
+	err = reverseLines(c.window, c.window.Size(), func(b []byte) bool {
+		var e WindowEvent
+		if json.Unmarshal(b, &e) == nil {
+			last = &e
+		}
+		return last == nil
+	})
+	return last, err
 }
 
 // Checks returns the check runs so far, oldest first. There are a few per run.

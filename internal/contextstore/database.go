@@ -10,9 +10,12 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -48,6 +51,7 @@ var (
 	errNewer  = errors.New("newer schema")
 	errOlder  = errors.New("older schema")
 	errBroken = errors.New("unreadable")
+	errLacks  = errors.New("a part is missing") // of what is derived: it is made anew
 	errClosed = errors.New("the store is closed")
 
 	errReadOnly = errors.New("opened for reading only")
@@ -65,8 +69,9 @@ type database struct {
 	// ready prepares what the owner needs of newly opened handles.
 	ready func(ctx context.Context, h *handles) error
 
-	mu sync.RWMutex // held for reading by whoever uses h, for writing by who swaps it
-	h  *handles
+	mu    sync.RWMutex // held for reading by whoever uses h, for writing by who swaps it
+	h     *handles
+	lacks atomic.Bool // a part of the schema was missed since h was opened
 }
 
 // handles are the connections to one file.
@@ -163,19 +168,44 @@ func versionOf(file string) (int64, error) {
 	return strconv.ParseInt(number, 10, 64)
 }
 
-// version returns a database's schema version, 0 for one with nothing in it.
-// Tables that no migration of ours made are errBroken.
-func version(ctx context.Context, db *sql.DB) (v int64, err error) {
-	var tables, ours int
-	err = db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(name='goose_db_version'), 0) FROM sqlite_master`).Scan(&tables, &ours)
-	if err != nil || tables == 0 {
+// partOf finds what a statement of a schema makes.
+var partOf = regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER|VIEW) "?(\w+)`)
+
+// version returns a database's schema version. One with nothing in it, and one of
+// this program's version that somebody dropped a part of, is errLacks where all
+// of it can be derived; else the first has version 0. Tables that no migration of
+// ours made are errBroken.
+func (s schema) version(ctx context.Context, db *sql.DB) (v int64, err error) {
+	var parts, ours string
+	err = db.QueryRowContext(ctx, `SELECT coalesce(group_concat(name), ''), coalesce(max(CASE name WHEN 'goose_db_version' THEN name END), '') FROM sqlite_master`).Scan(&parts, &ours)
+	if err != nil {
 		return 0, err
 	}
-	if ours == 0 {
-		return 0, fmt.Errorf("its tables were made by another program: %w", errBroken)
+	if parts != "" {
+		if ours == "" {
+			return 0, fmt.Errorf("its tables were made by another program: %w", errBroken)
+		}
+		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v); err != nil {
+			return 0, err
+		}
 	}
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v)
-	return v, err
+	if s.whole == "" {
+		return v, nil
+	}
+	if want, err := s.latest(); err != nil || v != want && parts != "" {
+		return v, err
+	}
+	whole, err := migrations.ReadFile(s.whole)
+	if err != nil {
+		return v, err
+	}
+	there := strings.Split(parts, ",")
+	for _, m := range partOf.FindAllSubmatch(whole, -1) {
+		if !slices.Contains(there, string(m[1])) {
+			return v, fmt.Errorf("%s is not in it: %w", m[1], errLacks)
+		}
+	}
+	return v, nil
 }
 
 // up brings the schema up to date.
@@ -300,16 +330,17 @@ func (d *database) takeTurn(ctx context.Context) (*handles, error) {
 		return nil, err
 	}
 	h, v, err := d.inspect(ctx)
-	if err != nil {
-		return nil, err
+	if err == nil && v == 0 { // a database with nothing in it
+		err = errors.Join(errLacks, h.close())
 	}
-	if v == 0 { // a database with nothing in it
-		if err := errors.Join(h.close(), d.create(ctx)); err != nil {
+	if errors.Is(err, errLacks) {
+		if err := d.create(ctx); err != nil {
 			return nil, fmt.Errorf("create %s: %w", d.path, err)
 		}
-		if h, v, err = d.inspect(ctx); err != nil {
-			return nil, err
-		}
+		h, v, err = d.inspect(ctx)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if err := d.settle(ctx, h, v); err != nil {
 		return nil, errors.Join(err, h.close())
@@ -323,7 +354,7 @@ func (d *database) inspect(ctx context.Context) (*handles, int64, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	v, err := version(ctx, h.w)
+	v, err := d.version(ctx, h.w)
 	if err == nil {
 		h.id, err = fileIDOf(d.path)
 	}
@@ -343,7 +374,11 @@ func (d *database) settle(ctx context.Context, h *handles, v int64) error {
 	if _, err := h.w.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout=%d", d.busy)); err != nil {
 		return err
 	}
-	return d.explain(d.ready(ctx, h))
+	err := d.ready(ctx, h)
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 { // SQLITE_ERROR: a table is not as we make it
+		err = errors.Join(errBroken, err)
+	}
+	return d.explain(err)
 }
 
 // expect returns an error for any schema version but this program's.
@@ -360,12 +395,15 @@ func (d *database) expect(v int64) error {
 	return nil
 }
 
-// explain gives an error that says that the file is no database, or a malformed
-// one, the text that says what to do.
+// explain gives an error that says that the file is no database, a malformed one
+// or one that lacks a part, the text that says what to do.
 func (d *database) explain(err error) error {
 	var e *sqlite.Error
 	if errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) || errors.Is(err, errBroken) {
 		return because(errBroken, d.broken, d.path, err)
+	}
+	if errors.Is(err, errLacks) {
+		return because(errLacks, d.broken, d.path, err)
 	}
 	return err
 }
@@ -443,8 +481,8 @@ func finishWhole(path string) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
-// check reopens the database if its file was deleted or replaced, and reports
-// that it did: what was written since is then lost. It costs one stat where
+// check reopens the database if its file was deleted or replaced or lacks a part,
+// and reports that it did: what was written since is then lost. It costs one stat where
 // nothing happened. On an error the file that is open stays in use.
 func (d *database) check(ctx context.Context) (reopened bool, err error) {
 	if d.house == nil || d.current() {
@@ -474,6 +512,7 @@ func (d *database) swap(h *handles) error {
 		return errors.Join(errClosed, h.close())
 	}
 	d.h = h
+	d.lacks.Store(false)
 	d.mu.Unlock()
 	_ = old.close() // of a file that is gone
 	return nil
@@ -486,7 +525,7 @@ func (d *database) current() bool {
 		return true
 	}
 	id, err := fileIDOf(d.path)
-	return err == nil && id == d.h.id
+	return err == nil && id == d.h.id && !d.lacks.Load()
 }
 
 // use calls f with the handles, which stay open until f returns. f must not use
@@ -497,7 +536,11 @@ func (d *database) use(f func(h *handles) error) error {
 	if d.h == nil {
 		return errClosed
 	}
-	return d.explain(f(d.h))
+	err := f(d.h)
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 && strings.Contains(err.Error(), "no such ") {
+		d.lacks.Store(true) // somebody dropped it: check makes it anew
+	}
+	return d.explain(err)
 }
 
 // write is use for those who need the writing connection, which a reader lacks.

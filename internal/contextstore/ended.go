@@ -31,7 +31,7 @@ const endedSQL = `SELECT rowid, ` + columns + ` FROM tasks INDEXED BY idx_tasks_
 // ErrUnreachable where trying again may help. Where tasks.db does not hold every
 // context the directories tell. Source: inherit §4.1.
 func (s *Store) LastEnded(ctx context.Context, k task.Key, since time.Time) (View, bool, error) {
-	if s.index != nil {
+	if s.indexed() {
 		rows, err := s.index.ended(ctx, k, since, 1)
 		if err != nil {
 			return View{}, false, err
@@ -55,7 +55,7 @@ func (s *Store) LastEnded(ctx context.Context, k task.Key, since time.Time) (Vie
 // time, as their directories tell, the latest first, at most so many; see
 // LastEnded. Those that cannot be read are left out.
 func (s *Store) Ended(ctx context.Context, k task.Key, since time.Time, most int) (all []View, err error) {
-	if s.index != nil {
+	if s.indexed() {
 		rows, err := s.index.ended(ctx, k, since, most)
 		if err != nil {
 			return nil, err

@@ -215,7 +215,7 @@ func TestFinalSummaryByAModel(t *testing.T) {
 		if err != nil || bytes.Count(b, []byte("\n")) != 1 || !bytes.Contains(b, []byte(want)) || bytes.Contains(b, []byte("secret")) {
 			t.Errorf("%s %v", b, err)
 		}
-		if by != "" && (v.State.TotalTokensUsed != 120 || v.State.CostMicroUSD != 7 || v.State.LLMCallCount != 0) {
+		if by != "" && (v.State.TotalTokensUsed != 120 || v.State.CostMicroUSD != 7 || v.State.LLMCallCount != 1) {
 			t.Errorf("%+v", v.State)
 		}
 	}

@@ -300,9 +300,10 @@ func (i *index) refresh(ctx context.Context) error {
 }
 
 // complete reports whether the index holds every context that the directories
-// hold. One that was made anew beside existing contexts does not, until reindex.
+// hold. One that was made anew beside more contexts than it takes in does not,
+// until reindex, nor does one that could not be told of a run.
 func (i *index) complete(ctx context.Context) (yes bool, err error) {
-	if i == nil {
+	if i == nil || i.behind() {
 		return false, nil
 	}
 	err = i.use(func(h *handles) error {

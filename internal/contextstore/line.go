@@ -138,7 +138,10 @@ type Summary struct {
 
 	Extractive bool   `json:"extractive,omitempty"`  // put together from the records, without a model
 	AnsweredBy string `json:"answered_by,omitempty"` // PROVIDER/MODEL that wrote it, where that is on record
-	Usage      *Usage `json:"usage,omitempty"`       // of the call that wrote it
+	Usage      *Usage `json:"usage,omitempty"`       // of the calls for it, and of those before it that gave no summary
+	// Calls is how many those were, where it is not the one of a usage.
+	Calls    int64 `json:"calls,omitempty"`
+	Unpriced int64 `json:"unpriced_calls,omitempty"` // of them, where the price of others was known
 }
 
 // ToolRun is a line of tools.jsonl: one finished call (store-v3 §3.4).

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // slowMessage is DecodeMessage by encoding/json alone: a blank before the line
@@ -43,6 +45,7 @@ func FuzzDecodeMessage(f *testing.F) {
 		f.Add([]byte(line))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
+		defer disktest.Bounded(t, len(line))()
 		m, err := DecodeMessage(line)
 		slow, slowErr := slowMessage(line)
 		if (err == nil) != (slowErr == nil) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -14,13 +15,19 @@ import (
 // Undelivered returns the outward effects of a run that were committed and not
 // yet acknowledged, in the order in which they are to be delivered.
 func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) {
-	dir, err := s.dir(uuid)
-	if err != nil {
-		return nil, err
-	}
-	st, err := ReadState(dir)
-	if err != nil || len(st.Outbox) == 0 {
-		return nil, err
+	var st State
+	for n := 1; ; n++ {
+		dir, err := s.dir(uuid)
+		if err != nil {
+			return nil, err
+		}
+		if st, err = ReadState(dir); errors.Is(err, os.ErrNotExist) && n < moves {
+			continue // it was moved meanwhile
+		}
+		if err != nil || len(st.Outbox) == 0 {
+			return nil, err
+		}
+		break
 	}
 	acked, err := s.acked(ctx, uuid)
 	if err != nil {
@@ -72,7 +79,10 @@ func (s *Store) mendRow(ctx context.Context, uuid string) error {
 		return err
 	}
 	v.State.TaskStatus = v.Status()
-	return s.index.put(ctx, v.Metadata, v.State)
+	if err = s.putRow(ctx, v.Metadata, v.State); !errors.Is(err, ErrNotOwner) {
+		return nil // was told
+	}
+	return err
 }
 
 // Delivered returns what came of each effect of a run that was acknowledged, by
@@ -93,16 +103,29 @@ type Owing struct {
 	Status task.Status
 }
 
-// Owing calls f for each run whose outbox is not empty, as far as the rows know;
-// f may use the store.
+// Owing calls f for each run whose outbox is not empty, as far as the rows know,
+// and for those that the index could not be told of; f may use the store.
 func (s *Store) Owing(ctx context.Context, f func(Owing) error) error {
-	return s.index.pendingOutbox(ctx, f)
+	if err := s.index.pendingOutbox(ctx, f); err != nil {
+		return err
+	}
+	uuids, err := unindexed(s.BaseDir, -1)
+	for _, id := range uuids {
+		v, verr := s.View(id)
+		if verr != nil || len(v.State.Outbox) == 0 {
+			continue
+		}
+		if err := f(Owing{id, v.Metadata.TaskKey.Source, v.Status()}); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // WithUndelivered returns the runs whose outbox is not empty. A row that says
 // so wrongly, because a process died before it could correct it, is mended.
 func (s *Store) WithUndelivered(ctx context.Context) (all []string, err error) {
-	err = s.index.pendingOutbox(ctx, func(o Owing) error {
+	err = s.Owing(ctx, func(o Owing) error {
 		uuid := o.UUID
 		left, err := s.Undelivered(ctx, uuid)
 		if err == nil && len(left) == 0 {

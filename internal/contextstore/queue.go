@@ -23,7 +23,7 @@ type Waiting struct {
 // Queued lists runs that wait to be claimed, the oldest first: at most limit
 // behind a cursor, "" for the start. Where there is no index the directories tell.
 func (s *Store) Queued(ctx context.Context, after string, limit int) ([]Waiting, error) {
-	if s.index != nil {
+	if s.indexed() {
 		all, err := s.index.queued(ctx, after, limit)
 		if err == nil {
 			return all, nil
@@ -93,7 +93,7 @@ func (s *Store) Running(f func(uuid string, o Owner, alive bool)) error {
 // there is none.
 func (s *Store) Latest(ctx context.Context, k task.Key) (View, bool, error) {
 	f := Filter{Source: k.Source, Owner: k.Owner, Repo: k.Repo, Type: k.Type, ID: k.ID, Limit: 1}
-	if s.index != nil {
+	if s.indexed() {
 		p, err := s.index.list(ctx, f)
 		if err == nil && len(p.Rows) > 0 {
 			v, err := s.View(p.Rows[0].UUID)
@@ -142,7 +142,7 @@ func (s *Store) View(uuid string) (View, error) {
 // Live calls f for the row of each run that has not ended, by uuid. Without an
 // index the directories tell.
 func (s *Store) Live(ctx context.Context, f func(Row) error) error {
-	if s.index != nil {
+	if s.indexed() {
 		err := s.index.open(ctx, func(r Row) error {
 			if r.Status.Final() {
 				return nil // only the end of its transition is missing
@@ -165,7 +165,7 @@ func (s *Store) Live(ctx context.Context, f func(Row) error) error {
 // to most.
 func (s *Store) CountSince(ctx context.Context, k task.Key, since time.Time, most int) (int, error) {
 	f := Filter{Source: k.Source, Owner: k.Owner, Repo: k.Repo, Type: k.Type, ID: k.ID, Since: since, Limit: most}
-	if s.index != nil {
+	if s.indexed() {
 		p, err := s.index.list(ctx, f)
 		if err == nil {
 			return len(p.Rows), nil

@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"bytes"
 	"container/heap"
 	"context"
 	"errors"
@@ -35,7 +36,7 @@ func (v View) Status() task.Status {
 	switch v.State.Status { // a tree of store-v2 has no more than this
 	case "completed":
 		return task.Completed
-	case "failed", "timeout":
+	case "failed", Timeout:
 		return task.Failed
 	}
 	switch filepath.Base(filepath.Dir(v.Dir)) {
@@ -253,22 +254,24 @@ func (o *oldestFirst) Pop() any {
 	return last
 }
 
-// The logs of a context that Tail and Count read.
+// The logs of a context that others read.
 const (
 	Messages  = messagesFile
 	Summaries = summariesFile
 	// RequestLog is what was to leave the house, and what the run touched.
 	RequestLog = effectsFile
 	Tools      = toolsFile
+	Checks     = checksFile
 )
 
 // Tail calls f with the last n whole lines of a log, oldest of them first. A
 // missing log reads as empty (store-v3 §11.2). It reads back from the end only
-// as far as it must and holds n lines in memory; n < 0 streams the whole log.
+// as far as it must and holds n lines in memory; n < 0 streams the whole log. A
+// compressed one is read from its beginning.
 func (v View) Tail(log string, n int, f func(line []byte) error) error {
 	h, err := openPlain(filepath.Join(v.Dir, log))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return v.tailGz(log, n, f)
 	}
 	if err != nil {
 		return err
@@ -300,6 +303,35 @@ func (v View) Tail(log string, n int, f func(line []byte) error) error {
 		return err
 	}
 	err = lines(io.NewSectionReader(h, max(start, 0), st.Size()-max(start, 0)), func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+	return errors.Join(err, ferr)
+}
+
+// tailGz is Tail of a log that retention compressed (store-v2 §7.2).
+func (v View) tailGz(log string, n int, f func(line []byte) error) error {
+	r, _, err := openCheckedLog(v.Dir, log)
+	if r == nil || err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	var last [][]byte
+	var ferr error
+	err = lines(r, func(_ int64, b []byte) bool {
+		switch {
+		case n < 0:
+			ferr = f(b)
+		case n > 0:
+			if len(last) == n {
+				last = last[1:]
+			}
+			last = append(last, bytes.Clone(b))
+		}
+		return ferr == nil
+	})
+	for _, b := range last {
+		if ferr == nil {
+			ferr = f(b)
+		}
+	}
 	return errors.Join(err, ferr)
 }
 

@@ -30,7 +30,7 @@ func openReader(ctx context.Context, base string) (*index, error) {
 // openToRead opens the file, which must exist, for reading only.
 func (d *database) openToRead(ctx context.Context) (*handles, error) {
 	h, err := d.connectReader(ctx, "mode", "ro")
-	if err != nil && !errors.Is(err, errBroken) && !errors.Is(err, errNewer) && !errors.Is(err, errOlder) {
+	if err != nil && !errors.Is(err, errBroken) && !errors.Is(err, errLacks) && !errors.Is(err, errNewer) && !errors.Is(err, errOlder) {
 		// A WAL needs a file beside it that can be written. Without a WAL the file
 		// can be read as it is.
 		if st, serr := os.Stat(d.path + "-wal"); serr == nil && st.Size() > 0 {
@@ -49,7 +49,7 @@ func (d *database) connectReader(ctx context.Context, key, value string) (*handl
 	}
 	r.SetMaxOpenConns(4)
 	h := &handles{r: r}
-	v, err := version(ctx, r)
+	v, err := d.version(ctx, r)
 	if err == nil {
 		err = d.expect(v)
 	}

@@ -43,6 +43,53 @@ func (u *Usage) spending() (s Spending) {
 	return s
 }
 
+// asides are calls to a model whose answers are no messages, as those that write
+// summaries: what they took goes with the next line of summaries.jsonl, so that
+// the files tell the totals.
+type asides struct {
+	calls, tokens int64
+	estimated     bool
+	Spending
+}
+
+func (a *asides) add(u *Usage) {
+	a.calls, a.tokens, a.estimated = a.calls+1, a.tokens+u.Sum(), a.estimated || u.Estimated
+	a.plus(u.spending())
+}
+
+// put notes the calls in a summary.
+func (a *asides) put(s *Summary) {
+	s.Usage, s.Calls, s.Unpriced = nil, 0, 0
+	if a.calls > 0 {
+		s.Usage = &Usage{Prompt: int(a.PromptTokens), Completion: int(a.CompletionTokens), Cached: int(a.CachedTokens),
+			CacheWrite: int(a.CacheWriteTokens), Reasoning: int(a.ReasoningTokens), Estimated: a.estimated}
+		if a.tokens != s.Usage.Sum() {
+			s.Usage.Total = int(a.tokens)
+		}
+		if a.UnpricedCalls < a.calls {
+			cost := a.CostMicroUSD
+			s.Usage.Cost, s.Unpriced = &cost, a.UnpricedCalls
+		}
+	}
+	if a.calls > 1 {
+		s.Calls = a.calls
+	}
+}
+
+// asidesOf are the calls that a summary notes.
+func asidesOf(s *Summary) asides {
+	a := asides{calls: s.Calls, tokens: s.Usage.Sum(), Spending: s.Usage.spending()}
+	if a.calls == 0 && s.Usage != nil {
+		a.calls = 1
+	}
+	if s.Usage != nil && s.Usage.Cost == nil {
+		a.UnpricedCalls = a.calls
+	} else {
+		a.UnpricedCalls = s.Unpriced
+	}
+	return a
+}
+
 // values are the sums as a statement takes them.
 func (s *Spending) values() (all []any) {
 	for _, n := range s.sums() {

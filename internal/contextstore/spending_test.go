@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
 
@@ -105,6 +107,66 @@ func TestSpendingIsCountedOnce(t *testing.T) {
 		t.Fatal(l.Scanned, err)
 	}
 	same("listed by the index", l.Views[0].State.Spending)
+}
+
+// Calls that wrote summaries, or were to, are calls: the files tell what all of
+// them took, so that a state.json that is made anew has the same totals.
+func TestARebuiltStateHasTheSameTotals(t *testing.T) {
+	t.Parallel()
+	cost := int64(11)
+	aside := []*Usage{{Prompt: 100, Completion: 10, Cost: &cost}, {Prompt: 50, Completion: 5, Total: 60, Cached: 7}, nil, spent(3)}
+	for n := range len(aside) + 1 {
+		for name, gone := range map[string]func(t *testing.T, base, state string){
+			"missing":              func(t *testing.T, _, state string) { must(t, os.Remove(state)) },
+			"torn":                 func(t *testing.T, _, state string) { edit(t, state, `{`, `torn`) },
+			"missing, and the row": func(t *testing.T, base, state string) { must(t, os.Remove(state)); query(t, base, `DELETE FROM tasks`) },
+		} {
+			s := open(t, Options{})
+			c := begin(t, s)
+			for k := range 3 {
+				_, err := c.Append(Message{Role: "user", Content: "please go on with it"}, Message{Role: "assistant", Content: "it goes on, it is going on", Usage: spent(k + 1)})
+				must(t, err)
+			}
+			for _, u := range aside[:n] {
+				c.Spent(u)
+			}
+			_, err := c.AppendSummary(Summary{StartSeq: 2, EndSeq: 4, Summary: "short"})
+			must(t, err)
+			c.Spent(&Usage{Prompt: 9, Completion: 9}) // one that gave nothing
+			must(t, c.AppendFinal(Summary{Summary: "Outcome: completed. It is over.", AnsweredBy: "p/m", Usage: spent(5)}))
+			must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "Outcome: completed. It is over."}))
+			must(t, s.Close())
+			dir := filepath.Join(s.BaseDir, dirCompleted, c.UUID())
+			want, err := ReadState(dir)
+			must(t, err)
+			calls := int64(3 + 2)
+			for _, u := range aside[:n] {
+				if u != nil { // what one took of which nothing is known counts nowhere
+					calls++
+				}
+			}
+			if want.LLMCallCount != calls {
+				t.Errorf("%d calls are counted, there were %d", want.LLMCallCount, calls)
+			}
+			gone(t, s.BaseDir, filepath.Join(dir, stateFile))
+			r := check(t, s.BaseDir, true)
+			if r.Left > 0 || r.Mended == 0 {
+				t.Errorf("%s: %+v", name, r.Findings)
+			}
+			_, err = os.Stat(filepath.Join(dir, stateFile+".cut"))
+			if said := r.Findings[0].Does(i18n.English); strings.Contains(said, "state.json.cut") != (err == nil) {
+				t.Errorf("%s: it says %q: %v", name, said, err)
+			}
+			got, err := ReadState(dir)
+			must(t, err)
+			totals := func(s State) []any {
+				return []any{s.LLMCallCount, s.TotalTokensUsed, s.Spending, s.ToolCallCount, s.CompressionCount, s.MessageCount, s.Bytes, s.Status, s.TaskStatus}
+			}
+			if d := cmp.Diff(totals(want), totals(got)); d != "" {
+				t.Errorf("%s, %d calls aside: %s", name, n, d)
+			}
+		}
+	}
 }
 
 // Each column is compared by name: a check says which one is wrong.

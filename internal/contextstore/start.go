@@ -122,7 +122,7 @@ func (s *Store) recover(ctx context.Context) error {
 		if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, os.ErrNotExist) && indexed && dirOf(status) == filepath.Base(filepath.Dir(dir)) {
 			return nil
 		}
-		s.recoverOne(ctx, dir, indexed)
+		_ = s.recoverOne(ctx, dir)
 		return nil
 	})
 	if err != nil {
@@ -133,40 +133,37 @@ func (s *Store) recover(ctx context.Context) error {
 		if errors.Is(err, ErrNotFound) {
 			s.tell(s.index.drop(ctx, uuid))
 		} else if err == nil {
-			s.recoverOne(ctx, dir, true)
+			_ = s.recoverOne(ctx, dir)
 		}
 	}
+	s.tell(s.catchUp(ctx))
+	s.tell(s.fillIndex(ctx))
 	return nil
 }
 
 // recoverOne looks at one context and finishes its transition, if one is half
-// done; else it mends the row. What it cannot do here the next owner of the
-// context, or tori check, does.
-func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
+// done; else it mends the row, whose error it returns. What it cannot do here the
+// next owner of the context, or tori check, does.
+func (s *Store) recoverOne(ctx context.Context, dir string) error {
 	v, err := unowned(dir)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // who owns it sees to it
 	}
 	inPlace := v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status())
 	if inPlace && (!v.Status().Final() || !locked(dir)) {
 		v.State.TaskStatus = v.Status()
-		if indexed {
-			s.tell(s.index.put(ctx, v.Metadata, v.State))
-		} else {
-			s.tell(s.index.insert(ctx, v.Metadata, v.State))
-		}
-		return
+		return s.putRow(ctx, v.Metadata, v.State)
 	}
 	c, err := s.hold(v.Metadata.UUID)
 	if err != nil {
-		return
+		return nil //nolint:nilerr // as above
 	}
 	defer c.shut()
 	if c.meta, err = ReadMetadata(c.dir); err != nil {
-		return
+		return nil //nolint:nilerr // tori check tells of it
 	}
 	if c.state, err = ReadState(c.dir); err != nil || !c.state.TaskStatus.Valid() {
-		return
+		return nil //nolint:nilerr // as above
 	}
 	did, err := c.finishHalf(ctx)
 	if err == nil && (did || c.state.TaskStatus != task.Running) {
@@ -177,6 +174,7 @@ func (s *Store) recoverOne(ctx context.Context, dir string, indexed bool) {
 	} else if did {
 		s.OnRepair(fmt.Sprintf("%s: its transition to %s was half done and is finished", v.Metadata.UUID, c.state.TaskStatus))
 	}
+	return nil
 }
 
 // unowned is the view of a context that has no owner; ErrBusy. That is asked

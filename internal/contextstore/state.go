@@ -1,14 +1,12 @@
 package contextstore
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -63,6 +61,7 @@ const (
 	Processing   = "processing"
 	Compressing  = "compressing"
 	Completing   = "completing"
+	Timeout      = "timeout" // of a run that failed because its time was up
 )
 
 // State is state.json: store-v2 §3.2's keys, always present, then ours. With
@@ -155,35 +154,8 @@ func readJSON(path string, v any) error {
 }
 
 // readPlain reads a whole plain file.
-func readPlain(path string) ([]byte, error) {
-	f, err := openPlain(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }()
-	st, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	b := bytes.NewBuffer(make([]byte, 0, st.Size()+bytes.MinRead))
-	_, err = b.ReadFrom(f)
-	return b.Bytes(), err
-}
+func readPlain(path string) ([]byte, error) { return disk.Read(path, disk.MaxWhole) }
 
 // openPlain opens a file for reading. One that is no plain file is refused: a
 // pipe would be waited for without end.
-func openPlain(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	st, err := f.Stat()
-	if err == nil && !st.Mode().IsRegular() {
-		err = fmt.Errorf("%s is no plain file", path)
-	}
-	if err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return f, nil
-}
+func openPlain(path string) (*os.File, error) { return disk.OpenPlain(path) }

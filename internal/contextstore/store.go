@@ -202,12 +202,15 @@ func (s *Store) Close() error {
 func (s *Store) now() Time { return Time{s.Now().UTC()} }
 
 // checkIndex notices that tasks.db was deleted or replaced while it is open,
-// and gives the new one the runs that have not ended. It costs one stat.
+// and gives the new one the runs that have not ended; and it tells the index what
+// it could not be told before. It costs two stats where nothing happened.
 func (s *Store) checkIndex(ctx context.Context) {
 	reopened, err := s.index.check(ctx)
 	s.tell(err)
 	if reopened {
 		s.tell(s.recover(ctx))
+	} else {
+		s.tell(s.catchUp(ctx))
 	}
 }
 
@@ -257,14 +260,17 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 	}
 	if err := s.index.insert(ctx, m, st); err != nil {
 		if !isUnique(err) {
-			s.tell(err)
+			s.rowDone(m.UUID, err)
 			return m.UUID, nil
 		}
 		// Another process enqueued the same key since we looked.
 		if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
 			return "", errors.Join(err, s.FS.RemoveAll(dir))
 		}
-		s.tell(s.index.insert(ctx, m, st)) // which has ended meanwhile
+		err = s.index.insert(ctx, m, st) // which has ended meanwhile
+		s.rowDone(m.UUID, err)
+	} else if s.index == nil {
+		s.rowDone(m.UUID, nil)
 	}
 	return m.UUID, nil
 }
@@ -291,7 +297,7 @@ func (s *Store) build(dir string, m Metadata, st State) error {
 // refuseSecond returns an error if a run of the key is live. A row that the
 // directories contradict is mended first.
 func (s *Store) refuseSecond(ctx context.Context, k task.Key) error {
-	if s.index == nil {
+	if !s.indexed() {
 		return s.refuseBeside(k)
 	}
 	id, err := s.index.live(ctx, k)
@@ -311,7 +317,7 @@ func (s *Store) refuseSecond(ctx context.Context, k task.Key) error {
 	if err == nil && st.TaskStatus.Final() {
 		m, merr := ReadMetadata(dir)
 		if merr == nil {
-			s.tell(s.index.put(ctx, m, st))
+			_ = s.putRow(ctx, m, st)
 			return nil
 		}
 	}

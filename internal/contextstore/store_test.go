@@ -661,3 +661,27 @@ func TestAContextIsFoundWhileItMoves(t *testing.T) {
 	cancel()
 	done.Wait()
 }
+
+// A run that failed because its time was up is a timeout in state.json and failed
+// everywhere else (store-v2 §3.2, spec/README "status").
+func TestATimeout(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	c := begin(t, s)
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Failed, Reason: "the time is up", TimedOut: true}); err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.View(c.UUID())
+	if err != nil || v.State.Status != "timeout" || v.Status() != task.Failed || v.State.Error == nil {
+		t.Errorf("%+v %v", v.State, err)
+	}
+	if r := rowIn(t, s.index, c.UUID()); r.Status != task.Failed || r.Error != "the time is up" {
+		t.Errorf("%+v", r)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r := check(t, s.BaseDir, false); r.Found > 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+}

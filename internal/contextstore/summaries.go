@@ -107,11 +107,15 @@ func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
 	if s.OriginalTokens > 0 {
 		s.Ratio = math.Round(1000*float64(s.SummaryTokens)/float64(s.OriginalTokens)) / 1000
 	}
+	c.asides.put(&s)
 	line, err := appendLine(nil, s)
-	if err != nil {
-		return s, err
+	if err == nil {
+		err = c.write(f.logFile, line, true)
 	}
-	return s, c.write(f.logFile, line, true)
+	if err == nil {
+		c.asides = asides{}
+	}
+	return s, err
 }
 
 // finalSummary appends the summary of the whole run, unless an earlier attempt
@@ -132,8 +136,8 @@ func (c *Context) finalSummary(o task.Outcome) error {
 
 // AppendFinal writes the summary of the whole run that a model gave, before the
 // Transition whose outcome has the same text: what that finds, it does not write
-// again. What the call took is counted; text, AnsweredBy and Usage of s are
-// taken, the rest is filled in. It is synced. Source: inherit §4.4.
+// again. The call is counted; text, AnsweredBy and Usage of s are taken, the rest
+// is filled in. It is synced. Source: inherit §4.4.
 func (c *Context) AppendFinal(s Summary) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -148,12 +152,9 @@ func (c *Context) AppendFinal(s Summary) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
+	c.spent(s.Usage)
 	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: s.Summary, OriginalTokens: c.tokens, Final: true,
-		AnsweredBy: s.AnsweredBy, Usage: s.Usage})
-	if err == nil {
-		c.state.TotalTokensUsed += s.Usage.Sum()
-		c.state.plus(s.Usage.spending())
-	}
+		AnsweredBy: s.AnsweredBy})
 	return err
 }
 

@@ -58,6 +58,9 @@ func (c *Context) commit(ctx context.Context, o task.Outcome, effects []Effect) 
 		}
 	}
 	c.state.TaskStatus, c.state.Status, c.state.Phase = o.Status, string(o.Status), phaseEnding
+	if o.TimedOut && o.Status == task.Failed {
+		c.state.Status = Timeout
+	}
 	c.state.LastActivity, c.state.Error = "transition", nil // an earlier reason is over
 	if o.Status != task.Completed && o.Reason != "" {
 		reason := c.store.Redact(o.Reason)

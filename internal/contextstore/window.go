@@ -17,10 +17,21 @@ func (c *Context) CompressionFailed() {
 }
 
 // Spent counts a call to a model whose answer is no message, as one that writes
-// a summary: its tokens and its cost. It is on disk with the next state.json.
+// a summary: the call, its tokens and its cost. It is on disk with the next
+// state.json, and with the next line of summaries.jsonl. One of which nobody
+// knows what it took (nil) counts nowhere.
 func (c *Context) Spent(u *Usage) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.spent(u)
+}
+
+func (c *Context) spent(u *Usage) {
+	if u == nil {
+		return
+	}
+	c.state.LLMCallCount++
 	c.state.TotalTokensUsed += u.Sum()
 	c.state.plus(u.spending())
+	c.asides.add(u)
 }

@@ -184,7 +184,9 @@ func (f *FS) writeTemp(tmp string, data []byte, durable bool) error {
 	h, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, FileMode)
 	if errors.Is(err, os.ErrExist) {
 		e.Kind = Truncated
-		h, err = os.OpenFile(tmp, os.O_TRUNC|os.O_WRONLY, FileMode)
+		// Not what a link leads to, and not a pipe: where others write as well, they
+		// may have put one there.
+		h, err = os.OpenFile(tmp, os.O_TRUNC|os.O_WRONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, FileMode)
 	}
 	if err != nil {
 		return err

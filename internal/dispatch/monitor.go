@@ -15,7 +15,7 @@ import (
 // set once.
 type Monitor struct {
 	Store       *contextstore.Store
-	Sources     map[string]bool // of tasks that are looked after
+	Sources     map[string]bool // of tasks that go on here, once their owner died
 	Every       time.Duration
 	Stale       time.Duration // age of a heartbeat at which an owner seems to hang
 	MaxAttempts int           // deaths of owners after which a run fails
@@ -25,6 +25,9 @@ type Monitor struct {
 	Now         func() time.Time
 	Wake        func() // there is something to claim or to deliver
 	Stats       *Stats
+	// Left hears once of each run whose owner died and that nobody takes up unless a
+	// person does; nil where nobody listens.
+	Left func(v contextstore.View)
 	// Unbarred reports whether a paused run waited for its forge to let it hand
 	// over, and can now; nil where none does.
 	Unbarred func(ctx context.Context, v contextstore.View) (bool, error)
@@ -34,6 +37,8 @@ type Monitor struct {
 	// Renewed reports whether a paused run waited for the budget of another day, and
 	// can go on; nil where none does.
 	Renewed func(ctx context.Context, v contextstore.View) (bool, error)
+
+	left map[string]bool // uuids that Left heard of
 }
 
 // Run looks at once and then every so often, until ctx ends.
@@ -55,6 +60,19 @@ func (m *Monitor) Run(ctx context.Context) {
 // Look puts runs whose owner died back into the queue, and fails those whose
 // owners died too often: it is what they do that kills them.
 func (m *Monitor) Look(ctx context.Context) error {
+	err := errors.Join(m.Dead(ctx, ""), m.goOn(ctx))
+	if free, ferr := m.Store.Room(); ferr != nil {
+		m.Stats.space(free, true)
+		m.Log.Error("Nothing is claimed: " + ferr.Error())
+	} else {
+		m.Stats.space(free, false)
+	}
+	return err
+}
+
+// Dead looks after the runs of every source whose owner died, but for one that
+// its caller sees to.
+func (m *Monitor) Dead(ctx context.Context, but string) error {
 	var dead []string
 	stale := 0
 	err := m.Store.Running(func(uuid string, o contextstore.Owner, alive bool) {
@@ -69,14 +87,9 @@ func (m *Monitor) Look(ctx context.Context) error {
 	})
 	m.Stats.staled(stale)
 	for _, uuid := range dead {
-		err = errors.Join(err, m.recover(ctx, uuid))
-	}
-	err = errors.Join(err, m.goOn(ctx))
-	if free, ferr := m.Store.Room(); ferr != nil {
-		m.Stats.space(free, true)
-		m.Log.Error("Nothing is claimed: " + ferr.Error())
-	} else {
-		m.Stats.space(free, false)
+		if uuid != but {
+			err = errors.Join(err, m.recover(ctx, uuid))
+		}
 	}
 	return err
 }
@@ -86,7 +99,7 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 	if errors.Is(err, contextstore.ErrNotFound) {
 		return nil // it moved on meanwhile
 	}
-	if err != nil || !m.Sources[v.Metadata.TaskKey.Source] {
+	if err != nil {
 		return err
 	}
 	deaths := v.State.Recoveries + 1
@@ -95,6 +108,9 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.died"))
 	case deaths > int64(m.MaxAttempts):
 		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.poisoned", deaths))
+	case !m.Sources[v.Metadata.TaskKey.Source]:
+		m.leave(v)
+		return nil
 	default:
 		_, err = m.Store.Ask(ctx, uuid, contextstore.Resume, "monitor")
 	}
@@ -107,6 +123,20 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 		m.Wake()
 	}
 	return err
+}
+
+// leave tells that a run waits for somebody to take it up.
+func (m *Monitor) leave(v contextstore.View) {
+	if m.left[v.Metadata.UUID] {
+		return
+	}
+	if m.left == nil {
+		m.left = map[string]bool{}
+	}
+	m.left[v.Metadata.UUID] = true
+	if m.Left != nil {
+		m.Left(v)
+	}
 }
 
 // wait is something that a run may wait for, and what is logged when that is over.

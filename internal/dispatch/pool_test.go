@@ -203,26 +203,40 @@ func TestMonitor(t *testing.T) {
 			id, mine := enqueue(t, s, "github", "a", "ken", 1), enqueue(t, s, "folder", "a", "ken", 1)
 			for range c.deaths {
 				die(t, base, id)
+				die(t, base, mine)
 			}
-			die(t, base, mine)
-			woken := 0
+			woken, failed := 0, 0
+			if c.want == task.Failed {
+				failed = 1
+			}
+			var left []string
 			m := Monitor{Store: s, Sources: map[string]bool{"github": true}, Every: time.Hour, Stale: time.Minute, MaxAttempts: 3, Fail: c.fail,
-				Lang: i18n.English, Log: slog.New(slog.DiscardHandler), Now: time.Now, Wake: func() { woken++ }, Stats: &Stats{}}
+				Lang: i18n.English, Log: slog.New(slog.DiscardHandler), Now: time.Now, Wake: func() { woken++ }, Stats: &Stats{},
+				Left: func(v contextstore.View) { left = append(left, v.Metadata.UUID) }}
 			if err := m.Look(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			v, err := s.View(id)
-			if err != nil || v.Status() != c.want || woken != 1 {
+			if err != nil || v.Status() != c.want || woken != 1+failed {
 				t.Errorf("%s after %d deaths, woken %d, %v", v.Status(), c.deaths, woken, err)
 			}
 			if c.want == task.Failed && (v.State.Error == nil || *v.State.Error == "") {
 				t.Error("it does not say why")
 			}
-			if v, err := s.View(mine); err != nil || v.Status() != task.Running {
+			// A run that no source here takes up fails as others do; else it waits for
+			// its person, who hears of it once.
+			want := task.Running
+			if failed == 1 {
+				want = task.Failed
+			}
+			if v, err := s.View(mine); err != nil || v.Status() != want {
 				t.Errorf("somebody's own run is %s, %v", v.Status(), err)
 			}
-			if err := m.Look(t.Context()); err != nil || woken != 1 {
+			if err := m.Look(t.Context()); err != nil || woken != 1+failed {
 				t.Errorf("a second look: %v, woken %d", err, woken)
+			}
+			if len(left) != 1-failed {
+				t.Errorf("told of %v", left)
 			}
 		})
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/rogpeppe/go-internal/txtar"
 
+	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 )
 
@@ -257,9 +258,14 @@ func plainPath(p string) bool {
 
 func (c *Case) set(data []byte) error {
 	var s settings
-	if err := yaml.UnmarshalWithOptions(data, &s, yaml.Strict()); err != nil && !errors.Is(err, io.EOF) {
-		line, _, _ := strings.Cut(err.Error(), "\n")
-		return i18n.E("eval.settings", line)
+	file, err := document.Parse(data)
+	if err == nil && len(file.Docs) > 0 && file.Docs[0].Body != nil {
+		if err = yaml.NodeToValue(file.Docs[0].Body, &s, yaml.Strict()); err != nil {
+			err = document.Explain(err)
+		}
+	}
+	if at := new(document.Error); errors.As(err, &at) {
+		return i18n.E("eval.settings", at.Line, at.Why)
 	}
 	for _, n := range s.Needs {
 		if n == "" || strings.Trim(n, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-_.") != "" || strings.HasPrefix(n, "-") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm/script"
 )
 
@@ -205,6 +206,7 @@ func FuzzCase(f *testing.F) {
 	f.Add(archive(small()))
 	f.Add([]byte("-- repo/../../x --\n-- issue.md --\nx\n-- check.sh --\ntrue\n-- repo/a\x00b --\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer disktest.Bounded(t, len(data))()
 		c, err := newCase("x", parseArchive(data))
 		if err != nil {
 			return

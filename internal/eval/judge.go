@@ -39,6 +39,7 @@ func (r *runner) judge(ctx context.Context, c *Case, dir, tree string) (v Verdic
 	if err != nil {
 		return v, err
 	}
+	defer func() { _ = shell.Close() }()
 	var out tail
 	e, err := shell.Run(ctx, sandbox.Command{Script: c.Check, Timeout: c.Timeout, Output: &out})
 	if err != nil {
@@ -109,6 +110,7 @@ func (r *runner) missing(ctx context.Context, cases []Case) (map[string]bool, er
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = shell.Close() }()
 	var out tail
 	if _, err := shell.Run(ctx, sandbox.Command{Script: script.String(), Timeout: defaultTimeout, Output: &out}); err != nil {
 		return nil, fmt.Errorf("look for %s: %w", strings.Join(all, ", "), err)

@@ -39,6 +39,7 @@ func (r *runner) seed(ctx context.Context, cases []Case) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = shell.Close() }()
 	e, err := shell.Run(ctx, sandbox.Command{Script: "go test ./...", Timeout: seedTimeout, Output: &tail{}})
 	if err == nil && e.Code == 0 && !e.TimedOut {
 		r.seeded = filepath.Join(spec.Cache, "go-build")

@@ -11,7 +11,6 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/redact"
 )
 
 // Table prints results for people: a line for each case, or for each case the
@@ -31,7 +30,7 @@ func Table(w io.Writer, all []Result, by Model, modes []Mode, asked int, lang i1
 	p.printf("\n")
 	for _, m := range modes {
 		t := Sum(all, m, by)
-		name := string(m) + " (" + redact.Printable(by.Name) + ")"
+		name := string(m) + " (" + by.Name + ")"
 		if t.Ran == asked {
 			p.printf("%s\n", lang.T("eval.total", name, t.Resolved, t.Ran))
 		} else {
@@ -181,9 +180,9 @@ func reasons(p *printer, all []Result, lang i18n.Lang) {
 				head = true
 				p.printf("\n%s\n", lang.T(group.head))
 			}
-			p.printf("  %s (%s): %s\n", r.Case, r.Mode, redact.Printable(r.why(lang)))
+			p.printf("  %s (%s): %s\n", r.Case, r.Mode, r.why(lang))
 			for _, line := range lastLines(r.Verdict) {
-				p.printf("    %s\n", redact.Printable(line))
+				p.printf("    %s\n", line)
 			}
 			if r.Dir != "" {
 				p.printf("    %s\n", r.Dir)

@@ -141,7 +141,7 @@ func (t *trial) recorded(res *Result, base string) {
 	}
 	res.Turns, res.ToolCalls, res.Spending = v.State.LLMCallCount, v.State.ToolCallCount, v.State.Spending
 	last := 0
-	_ = v.Tail("checks.jsonl", -1, func(line []byte) error { // what cannot be read was not run
+	_ = v.Tail(contextstore.Checks, -1, func(line []byte) error { // what cannot be read was not run
 		var c contextstore.CheckRun
 		if json.Unmarshal(line, &c) != nil || c.Setup || c.Round == 0 {
 			return nil
@@ -175,6 +175,7 @@ func (t *trial) bare(ctx context.Context, res *Result, script, tree string) erro
 	if err != nil {
 		return err
 	}
+	defer func() { _ = runner.Close() }()
 	root, err := os.OpenRoot(workspace)
 	if err != nil {
 		return err

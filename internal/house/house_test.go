@@ -3,11 +3,13 @@
 package house
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,6 +24,7 @@ var floors = map[string]float64{
 	"redact":                  1.1,
 	"disk":                    1.2,
 	"disk/disktest":           1.25,
+	"document":                1.25,
 	"config":                  1.3,
 	"contextstore":            2.0,
 	"llm":                     2.0,
@@ -152,6 +155,60 @@ func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
 			t.Errorf("package %s has %d package comments (%v), want one", name, len(docs), docs)
 		}
 	})
+}
+
+// whole are files that may read something whole without saying how much of it: what
+// the kernel tells, what is bounded before, and doubles that tests speak to.
+var whole = []string{"sandbox/", "disk/plain.go", "tool/mcp/unknown.go", "llm/llmtest/", "forge/github/githubtest/", "contextstore/lock.go", "contextstore/orphans.go"}
+
+// What is read whole is bounded (disk.Read, io.LimitReader), and YAML is parsed where
+// its cost is known (document.Parse).
+func TestInputsAreBounded(t *testing.T) {
+	t.Parallel()
+	eachPackage(t, func(name, dir string) {
+		files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
+		for _, file := range files {
+			at := name + "/" + filepath.Base(file)
+			if strings.HasSuffix(file, "_test.go") || slices.ContainsFunc(whole, func(w string) bool { return strings.HasPrefix(at, w) }) {
+				continue
+			}
+			set := token.NewFileSet()
+			tree, err := parser.ParseFile(set, file, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(tree, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					return true
+				}
+				switch f := called(call); f {
+				case "os.ReadFile":
+					t.Errorf("%s: %s has no bound; disk.Read has", set.Position(n.Pos()), f)
+				case "io.ReadAll":
+					if inner, ok := call.Args[0].(*ast.CallExpr); !ok || called(inner) != "io.LimitReader" && called(inner) != "io.NewSectionReader" {
+						t.Errorf("%s: %s has no bound; disk.ReadAll and io.LimitReader have", set.Position(n.Pos()), f)
+					}
+				case "yaml.Unmarshal", "yaml.UnmarshalWithOptions", "yaml.NewDecoder", "parser.ParseBytes", "yamlparser.ParseBytes", "parser.ParseFile":
+					t.Errorf("%s: %s has no bound; document.Parse has", set.Position(n.Pos()), f)
+				}
+				return true
+			})
+		}
+	})
+}
+
+// called is the name of a function of a package, as it is called.
+func called(c *ast.CallExpr) string {
+	f, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	p, ok := f.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return p.Name + "." + f.Sel.Name
 }
 
 func TestNoRoomIsEmpty(t *testing.T) {

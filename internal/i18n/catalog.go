@@ -43,6 +43,7 @@ var catalog = join(
 	progressTexts,
 	projectTexts,
 	recordTexts,
+	recordedTexts,
 	repositoryTexts,
 	sandboxTexts,
 	scanTexts,

@@ -14,7 +14,7 @@ var evalTexts = map[string]text{
 	"eval.bad_path":     {"%s is no path of a file in a repository", "%s はリポジトリ内のファイルのパスではありません"},
 	"eval.unknown_file": {"%s is no file of a case: there are issue.md, case.yaml, check.sh, script*.yaml, other *.md, repo/ and hidden/", "%s は課題のファイルではありません。issue.md、case.yaml、check.sh、script*.yaml、その他の *.md、repo/、hidden/ があります"},
 	"eval.lacks":        {"%s is missing or empty", "%s が無いか、空です"},
-	"eval.settings":     {"case.yaml: %s; it may have about, needs, checks and timeout_seconds", "case.yaml: %s。書けるのは about、needs、checks、timeout_seconds です"},
+	"eval.settings":     {"case.yaml:%d: %s; it may have about, needs, checks and timeout_seconds", "case.yaml:%d: %s。書けるのは about、needs、checks、timeout_seconds です"},
 	"eval.bad_need":     {"case.yaml: needs: %q is no name of a program", "case.yaml: needs: %q はプログラムの名前ではありません"},
 	"eval.bad_timeout":  {"case.yaml: timeout_seconds is %d; 1 to %d are possible", "case.yaml: timeout_seconds が %d です。1 から %d までを指定してください"},
 	"eval.no_case":      {"no case is named %s; tori eval --list names all", "%s という課題はありません。tori eval --list で一覧を表示します"},

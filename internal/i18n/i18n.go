@@ -91,8 +91,9 @@ func (e *Error) Error() string { return English.T(e.Key, e.Args...) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Error renders err in l. Of a chain, the outermost Error speaks; what was
-// wrapped around it, and an error that holds none, keeps its own words.
+// Error renders err in l. Of a chain, the outermost Error speaks. What was wrapped
+// around it is English and stands before it there; in another language it speaks
+// alone. An error that holds none keeps its own words.
 func (l Lang) Error(err error) string {
 	if err == nil {
 		return ""
@@ -104,5 +105,9 @@ func (l Lang) Error(err error) string {
 	case error(e) == err: //nolint:errorlint // identity: a long chain is rendered once, not twice at each link
 		return l.T(e.Key, e.Args...)
 	}
-	return strings.Replace(err.Error(), e.Error(), l.T(e.Key, e.Args...), 1)
+	text, own := err.Error(), e.Error()
+	if around, alone := strings.CutSuffix(text, own); alone && l != English && !strings.Contains(around, "\n") {
+		return l.T(e.Key, e.Args...)
+	}
+	return strings.Replace(text, own, l.T(e.Key, e.Args...), 1)
 }

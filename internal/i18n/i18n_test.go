@@ -86,7 +86,48 @@ func TestLongChains(t *testing.T) {
 	if s := Japanese.Error(err); strings.Count(s, "tori --help") != 200 {
 		t.Errorf("%d links", strings.Count(s, "tori --help"))
 	}
-	if s := Japanese.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "open: 実行") {
+	if s := Japanese.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "実行") {
 		t.Error(s[:50])
+	}
+	if s := English.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "open: interrupted") {
+		t.Error(s[:50])
+	}
+	if s := Japanese.Error(errors.Join(errors.New("first"), err)); !strings.HasPrefix(s, "first\n実行") {
+		t.Error(s[:50])
+	}
+}
+
+// What the program wrote into a record is told in the reader's language, whole, cut
+// and within itself; what others wrote stays as it is.
+func TestRetold(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"":                          "",
+		"the answer is not met":     "the answer is not met",
+		Recorded("unmet", "κ"):      "未達成: κ",
+		Recorded("unread"):          "モデルの検証結果を読み取れませんでした",
+		"not met: a rather long c…": "未達成: a rather long c…",
+		Recorded("failed", "α", Recorded("other_result", "β", "γ")):   "サブタスク α は失敗しました: 結果がなく、β の結果が返されました: γ",
+		"κ; " + Recorded("unmet", "α; "+Recorded("no_evidence", "β")): "κ; 未達成: α; 根拠が示されていません: β",
+		Recorded("unsure", Recorded("do_retry"), "α: β. γ\nδ"):        "同じ作業をやり直すべきか確信が持てません: α: β. γ\nδ。実行してよいですか？「はい」か、代わりにすることを答えてください。",
+	} {
+		if got := Japanese.Retold(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+		if got := English.Retold(in); got != in {
+			t.Errorf("%q: %q", in, got)
+		}
+	}
+	for key, text := range recordedTexts {
+		args := make([]any, strings.Count(text.en, "%s"))
+		for i := range args {
+			args[i] = "α"
+		}
+		if got, want := Japanese.Retold(English.T(key, args...)), Japanese.T(key, args...); got != want {
+			t.Errorf("%s: %q, want %q", key, got, want)
+		}
+		if strings.Count(text.en, "%") != len(args) {
+			t.Errorf("%s: takes other arguments than texts", key)
+		}
 	}
 }

@@ -34,6 +34,14 @@ var llmTexts = map[string]text{
 		"a list of steps is expected, each \"- say: text\" and/or \"calls:\"",
 		"手順のリスト(\"- say: テキスト\" や \"calls:\")が必要です",
 	},
+	"script.arguments": {
+		"the arguments of all calls are longer than %d MiB together",
+		"呼び出しの引数が合わせて %d MiB を超えています",
+	},
+	"script.key": {
+		"a list or a mapping is no key of an argument",
+		"リストやマッピングは引数のキーにできません",
+	},
 	"script.yaml": {
 		"not the form of a step: %s",
 		"手順の書き方が正しくありません: %s",

@@ -33,7 +33,7 @@ var memoryshowTexts = map[string]text{
 	"memoryshow.part": {"PART", "部分"}, "memoryshow.seq": {"SEQ", "SEQ"}, "memoryshow.role": {"ROLE", "役割"},
 	"memoryshow.stored": {"STORED", "記録"}, "memoryshow.shown": {"SHOWN", "表示"}, "memoryshow.text": {"TEXT", "内容"}, "memoryshow.estimate": {"TOKENS", "推定"},
 	"memoryshow.part_system": {"system", "システム"}, "memoryshow.part_inherited": {"inherited", "引き継ぎ"}, "memoryshow.part_request": {"request", "依頼"},
-	"memoryshow.part_said": {"said", "発言"}, "memoryshow.part_summary": {"summary", "要約"}, "memoryshow.part_note": {"note", "注記"}, "memoryshow.part_recent": {"recent", "直近"},
+	"memoryshow.part_said": {"said", "発言"}, "memoryshow.part_summary": {"summary", "要約"}, "memoryshow.part_note": {"note", "注記"}, "memoryshow.part_lost": {"lost", "欠落"}, "memoryshow.part_recent": {"recent", "直近"},
 	"memoryshow.masked": {"stub", "省略"}, "memoryshow.clipped": {"part", "一部"}, "memoryshow.both": {"stub", "省略"},
 	"memoryshow.images": {"[images: %d]", "[画像: %d]"},
 	"memoryshow.legend": {"TOKENS: estimate of what was sent. STORED: tokens field of messages.jsonl, of the whole text (4 characters each). SHOWN: stub = old output or arguments as one line; part = cut; else whole. The recall tool and tori show have the originals.",

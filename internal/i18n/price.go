@@ -18,10 +18,6 @@ var priceTexts = map[string]text{
 		"the line is not UTF-8",
 		"UTF-8 ではありません",
 	},
-	"price.nesting": {
-		"the brackets are nested too deeply",
-		"括弧の入れ子が深すぎます",
-	},
 	"price.yaml": {
 		"this is not YAML: %s",
 		"YAML として読めません: %s",

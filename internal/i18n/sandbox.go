@@ -44,6 +44,20 @@ var sandboxTexts = map[string]text{
 	"sandbox.check.escaped":     {"ESCAPED", "突破"},
 	"sandbox.check.kind":        {"Sandbox: %s", "サンドボックス: %s"},
 	"sandbox.check.none":        {"No command is run without a sandbox unless --allow-unsandboxed says so.", "--allow-unsandboxed がない限り、サンドボックスなしでコマンドは実行されません。"},
+	"sandbox.check.comma":       {", ", "、"},
+	"sandbox.check.watched": {
+		en: "Limits that are watched and not kept by the kernel (they end a command up to 0.2 s late; disk and files later in large trees): %s.",
+		ja: "カーネルではなく監視で守られる制限（超過から最大 0.2 秒後にコマンドを終了。ディスクとファイル数は大きなツリーではさらに遅れます）: %s。",
+	},
+	"sandbox.check.delegate": {
+		en: "For memory and processes the kernel can keep them: delegate cgroup v2 to tori (systemd: Delegate=yes).",
+		ja: "メモリとプロセス数はカーネルに任せられます: cgroup v2 を tori に委譲してください（systemd: Delegate=yes）。",
+	},
+	"sandbox.limit.cpu":       {"processor time", "CPU 時間"},
+	"sandbox.limit.disk":      {"disk", "ディスク"},
+	"sandbox.limit.files":     {"number of files", "ファイル数"},
+	"sandbox.limit.memory":    {"memory of all commands together", "全コマンドの合計メモリ"},
+	"sandbox.limit.processes": {"number of processes", "プロセス数"},
 	"sandbox.check.sum": {
 		en: "%d attempts: %d blocked, %d contained, %d not possible here, %d escaped",
 		ja: "試行 %d 件: 遮断 %d、封じ込め %d、この環境では不可能 %d、突破 %d",

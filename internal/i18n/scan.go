@@ -2,8 +2,10 @@ package i18n
 
 // scanTexts are the words for what a reviewer should look at in a change.
 var scanTexts = map[string]text{
-	"scan.heading": {"For the reviewer, found in the change:", "レビュー時に確認してほしい点（変更内容から検出）:"},
-	"scan.failed":  {"Not all of the change could be looked through; please look at it as a whole.", "変更の一部を読み取れませんでした。全体を確認してください。"},
+	"scan.heading":    {"For the reviewer, found in the change:", "レビュー時に確認してほしい点（変更内容から検出）:"},
+	"scan.unverified": {"unverified: %s passed, but the change touches what decides over that: %s", "未検証です: %s は合格しましたが、その合否を左右するものをこの変更が変えています: %s"},
+	"scan.open":       {"The checks passed, but the change touches what decides over that: %s. Please look at it.", "チェックには合格しましたが、その合否を左右するものをこの変更が変えています: %s。確認してください。"},
+	"scan.failed":     {"Not all of the change could be looked through; please look at it as a whole.", "変更の一部を読み取れませんでした。全体を確認してください。"},
 
 	"scan.marker":          {"marks work that is left to do", "やり残しの印があります"},
 	"scan.promise":         {"says that code is still to be written", "これから実装すると書かれた箇所があります"},
@@ -16,6 +18,8 @@ var scanTexts = map[string]text{
 	"scan.skip_added":        {"a test is skipped now", "テストが飛ばされるようになりました"},
 	"scan.focus_added":       {"only this test is run, all others are left out", "このテストだけが実行され、ほかは実行されません"},
 	"scan.fewer_assertions":  {"asserts less than before", "検証（アサーション）が減りました"},
+	"scan.test_main":         {"changes what runs the tests of its package, or does not run them", "パッケージのテスト全体を実行する（または実行しない）関数が変更されました"},
+	"scan.ends_tests":        {"ends the tests without an error", "テストをエラーなしで終了させます"},
 	"scan.trivial_assertion": {"an assertion that is always true", "常に成り立つ検証（アサーション）です"},
 
 	"scan.lost_test_file_deleted": {" (tests: %d)", "（テスト %d 件）"},
@@ -29,5 +33,7 @@ var scanTexts = map[string]text{
 	"scan.test_config":  {"configuration of the tests was changed", "テストの設定が変更されました"},
 	"scan.lint_config":  {"configuration of a linter was changed", "リンターの設定が変更されました"},
 	"scan.hooks":        {"hooks or attributes of the repository were changed", "リポジトリのフックや属性が変更されました"},
+	"scan.runner":       {"decides which program runs the checks, and was changed", "チェックを実行するプログラムを決める設定が変更されました"},
+	"scan.environment":  {"sets a variable that the tools of the checks take orders from", "チェックのツールを左右する変数が設定されました"},
 	"scan.check_file":   {"decides what the checks check, and was changed", "チェックの内容を決めるファイルが変更されました"},
 }

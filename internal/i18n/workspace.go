@@ -14,6 +14,22 @@ var workspaceTexts = map[string]text{
 		en: "git was not found; install git and make sure that it is on PATH",
 		ja: "git が見つかりません。git をインストールし、PATH に入れてください",
 	},
+	"workspace.linked": {
+		en: "%s is a symbolic link: a branch delivered there would be written elsewhere. Put what it leads to in its place, or clone the repository anew",
+		ja: "%s はシンボリックリンクです。ブランチを渡すと別の場所に書き込まれます。リンク先の実体に置き換えるか、リポジトリを clone し直してください",
+	},
+	"workspace.no_objects": {
+		en: "the repository borrows objects from %s, which is no directory of git objects (%s lies there): clone it anew without objects/info/alternates",
+		ja: "リポジトリが借用しているオブジェクトの場所 %s は git のオブジェクトディレクトリではありません（%s があります）。objects/info/alternates のない形で clone し直してください",
+	},
+	"workspace.gitlink": {
+		en: "%s is a git repository of its own, which somebody makes and takes away while the work is recorded: end what does, or remove it",
+		ja: "%s は独立した git リポジトリで、作業を記録している間に作られたり消されたりしています。その処理を止めるか、リポジトリを削除してください",
+	},
+	"workspace.unreadable_dir": {
+		en: "%s in the workspace cannot be read: %v. What is in it would be missing from the work unsaid: make it readable (chmod u+rwx) or remove it",
+		ja: "作業場所の %s を読めません: %v。このままでは中身が成果から黙って抜け落ちます。読めるようにするか（chmod u+rwx）、削除してください",
+	},
 	"workspace.not_found": {
 		en: "%s does not exist; check the path of the repository",
 		ja: "%s は存在しません。リポジトリのパスを確認してください",
@@ -109,6 +125,10 @@ var workspaceTexts = map[string]text{
 	"folder.fm_yaml": {
 		en: "not valid YAML: %s",
 		ja: "YAML として正しくありません: %s",
+	},
+	"folder.fm_large": {
+		en: "it is longer than %d KiB; it holds id, title, author and labels, and the text comes below it",
+		ja: "%d KiB を超えています。書けるのは id、title、author、labels です。本文はその下に書いてください",
 	},
 	"folder.fm_mapping": {
 		en: "expected lines of the form key: value",

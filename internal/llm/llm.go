@@ -32,6 +32,7 @@ type Message struct {
 	Role       string
 	Content    string
 	Images     []Image    // of a user message, after its text
+	Dropped    []Dropped  `json:"-"` // images that could not be made part of it, which its Content says; never sent, for the audit of what is
 	Reasoning  string     // reasoning_content of an assistant message; returned unchanged beside its tool calls
 	Opaque     string     // of an assistant message: what its provider wants back as it was, in the provider's own form
 	ToolCalls  []ToolCall // of an assistant message
@@ -46,6 +47,9 @@ type Image struct {
 	Data      []byte
 	Source    string // path it was read from, for the audit of what is sent; "" where it came from no file
 }
+
+// Dropped is an image that is not shown, and why.
+type Dropped struct{ Source, Reason string }
 
 // ToolCall is a call as the model wrote it. Arguments is the raw text, which
 // need not be valid JSON.

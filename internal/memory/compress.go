@@ -37,11 +37,16 @@ type material struct {
 }
 
 // compress lets a summary take the place of all messages behind the front but
-// the latest KeepRecent; a call and its results stay together. The error is a
-// *failedError, errNothing, ctx's or the ledger's.
+// the latest KeepRecent; a call and its results stay together. Where those alone
+// are over the cap, only the latest answer and its results stay: the others would
+// be dropped else (decisions/027). The error is a *failedError, errNothing, ctx's
+// or the ledger's.
 // Source: store-v3 §4.5 compress, §7.2, §7.4.
 func (w *Window) compress(ctx context.Context, reason string) error {
 	from, to := w.front(), w.unit(len(w.entry)-max(w.policy.KeepRecent, 1))
+	if to <= from && w.Tokens() > w.cap {
+		to = w.unit(len(w.entry) - 1)
+	}
 	if to <= from {
 		return errNothing
 	}
@@ -56,6 +61,7 @@ func (w *Window) compress(ctx context.Context, reason string) error {
 	if err := w.ledger.Activity(contextstore.Compressing, "compression"); err != nil {
 		return err
 	}
+	w.log.Info("Context compression triggered", "reason", reason) // store-v2 §9.3
 	text, by, err := w.write(ctx, m)
 	if aerr := w.ledger.Activity(contextstore.Processing, "llm_call"); err == nil {
 		err = aerr
@@ -70,7 +76,11 @@ func (w *Window) compress(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
-	return w.apply(s, m, reason)
+	if err := w.apply(s, m, reason); err != nil {
+		return err
+	}
+	w.log.Info(fmt.Sprintf("Compression completed: %d -> %d tokens", s.OriginalTokens, s.SummaryTokens))
+	return nil
 }
 
 // apply makes a summary that is on disk the one in force.

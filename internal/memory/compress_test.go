@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,6 +90,38 @@ func TestWhatIsSummarisedAndWhen(t *testing.T) {
 	story(l, w, 26, 1000)
 	if err := w.Fit(t.Context()); err != nil || asked != 2 || !strings.Contains(seen, "[SUMMARY]: Tests were written.") || l.summaries[1].StartSeq != 49 {
 		t.Errorf("%v, asked %d times, %+v", err, asked, l.summaries[len(l.summaries)-1])
+	}
+}
+
+// A few messages can be over the threshold and never become ten: below the cap
+// they stay as they are, over it a summary takes in what does not fit, and nothing
+// is dropped without one (decisions/027).
+func TestFewMessagesThatAreLarge(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		turns, size, want, from int
+	}{
+		{3, 11_000, 0, 0}, // 8,250 tokens: over the threshold of 7,000, below the cap of 20,000
+		{3, 30_000, 1, 7}, // 22,500: the last five alone are over the cap, so the latest turn stays
+		{4, 22_000, 1, 5}, // 22,000 in ten: the last five and the call of the first of them
+	} {
+		asked := 0
+		var log bytes.Buffer
+		p := rule(writes(&asked, func(string, int) (Answer, error) { return Answer{Text: "Tests were written."}, nil }))
+		p.Log = slog.New(slog.NewTextHandler(&log, nil))
+		l := &ledger{}
+		w := window(t, l, p)
+		story(l, w, c.turns, c.size)
+		if err := w.Fit(t.Context()); err != nil || asked != c.want || len(l.summaries) != c.want {
+			t.Errorf("%+v: asked %d times, %v", c, asked, err)
+		}
+		if c.want > 0 && (l.events[0].Type != contextstore.WindowSummary || l.events[0].FromSeq != int64(c.from) || len(l.events) != 1 || w.Tokens() > p.Limit) {
+			t.Errorf("%+v: %+v, %d tokens", c, l.events, w.Tokens())
+		}
+		// The log's lines are store-v2 §9.3's.
+		if triggered := strings.Contains(log.String(), `msg="Context compression triggered"`); triggered != (c.want > 0) || triggered != strings.Contains(log.String(), `msg="Compression completed: `) {
+			t.Errorf("%+v: %s", c, log.String())
+		}
 	}
 }
 

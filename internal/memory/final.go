@@ -79,7 +79,7 @@ func Summarise(ctx context.Context, client llm.Client, window int, ledger FinalL
 	}
 	conv := client.Open(llm.Settings{})
 	conv.Append(llm.Message{Role: llm.RoleSystem, Content: finalPrompt})
-	conv.Append(llm.Message{Role: llm.RoleUser, Content: inTag("facts", facts) + "\n" + inTag("log", log) + "\nWrite the final summary."})
+	conv.Append(llm.Message{Role: llm.RoleUser, Content: llm.Around("facts", facts) + "\n\n" + llm.Around("log", log) + "\n\nWrite the final summary."})
 	reply, err := conv.Send(llm.LimitAnswer(ctx, withThought(finalAnswer, window*2/5)), nil) // the log takes half
 	if err != nil {
 		return Final{}, fmt.Errorf("ask for the final summary: %w", err)
@@ -239,11 +239,6 @@ func middle(s string, most int) string {
 		tail++
 	}
 	return fmt.Sprintf("%s\n[… %d bytes …]\n%s", s[:head], tail-head, s[tail:])
-}
-
-// inTag puts a text between tags that it cannot close itself.
-func inTag(tag, text string) string {
-	return "<" + tag + ">\n" + strings.ReplaceAll(text, "</"+tag, "<\\/"+tag) + "\n</" + tag + ">\n"
 }
 
 // Unfit reports whether a model gave something that is no summary.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/anthropic"
@@ -114,6 +116,10 @@ func TestResumeSendsTheSameImages(t *testing.T) {
 		if bytes.Count(b, []byte(`"url":"data:image/`)) != 2 || !bytes.Contains(b, []byte(`look at the [X]\n[image 1 of this message was left out: its file is missing or damaged]`)) {
 			t.Errorf("%.400s", b)
 		}
+	}
+	m := again.message(contextstore.Message{Role: "user", Images: []contextstore.Image{one, {Source: "b.bmp", Dropped: "unsupported_type"}, two}})
+	if diff := cmp.Diff([]llm.Dropped{{Source: one.Source, Reason: "read_failed"}, {Source: "b.bmp", Reason: "unsupported_type"}}, m.Dropped); diff != "" || len(m.Images) != 1 {
+		t.Errorf("for the audit: %s", diff)
 	}
 }
 

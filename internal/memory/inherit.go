@@ -122,6 +122,7 @@ func (h *Heir) Find(ctx context.Context, keys ...task.Key) (*Inherited, error) {
 		}
 		h.Log.Debug("Looked for an earlier run", "task", k.String(), "since", contextstore.Time{Time: since}.String(), "found", ok)
 		if ok && i > 0 && h.Linked != nil && !h.Linked(v) {
+			h.filtered(v, "nothing links it to this task")
 			continue
 		}
 		if ok && !h.own(v, k, since) {
@@ -215,11 +216,18 @@ func (h *Heir) own(v contextstore.View, k task.Key, since time.Time) bool {
 		why = "nothing says when it ended"
 	case at.Before(since):
 		why = "it has expired"
-	default:
-		return true
 	}
-	h.Log.Warn("An earlier run is passed over: "+why, "earlier", v.Metadata.UUID)
-	return false
+	h.filtered(v, why)
+	if why != "" {
+		h.Log.Warn("An earlier run is passed over: "+why, "earlier", v.Metadata.UUID)
+	}
+	return why == ""
+}
+
+// filtered logs what the filter made of an earlier run; why is "" where it is
+// taken (inherit §9.1).
+func (h *Heir) filtered(v contextstore.View, why string) {
+	h.Log.Debug("Filtered the earlier runs", "earlier", v.Metadata.UUID, "status", string(v.Status()), "completed_at", v.State.CompletedAt.String(), "taken", why == "", "why_not", why)
 }
 
 // from reads what a run left, and what runs did of their planning.

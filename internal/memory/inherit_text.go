@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
 )
 
 // InheritedPrefix begins the assistant message that carries what was inherited
@@ -18,7 +19,6 @@ const InheritedPrefix = "前回の処理要約: "
 // the final summary alone.
 type Parts struct {
 	Final string
-	Older []string // summaries before it, the oldest first
 	Sections
 }
 
@@ -30,11 +30,15 @@ type Sections struct {
 	Tools    string // what was done, and with what success
 	Verified string // what verifications found
 	Advice   string // what follows from all that
+
+	// Fewer are the same of one run less, of which the oldest is missing; nil
+	// where they are of one run alone.
+	Fewer *Sections
 }
 
 // write makes the message out of the parts, reduced in the order of inherit
-// §4.2.2 until it takes no more than most tokens: older summaries go first, then
-// the details of plans, then the tools; then the rest of planning mode's sections,
+// §4.2.2 until it takes no more than most tokens: what older runs left goes first,
+// the oldest of them before the others, then the details of plans, then the tools; then the rest of planning mode's sections,
 // the advice last. At last the final summary is cut, which the text says. false:
 // not even a beginning of it fits.
 func (in *Inherited) write(p Parts, most int, count func(string) int) bool {
@@ -42,7 +46,7 @@ func (in *Inherited) write(p Parts, most int, count func(string) int) bool {
 		count = quarterBytes
 	}
 	text := func() string {
-		return InheritedPrefix + p.join() + in.provenance()
+		return InheritedPrefix + llm.Untagged(p.join()) + in.provenance()
 	}
 	over := func() bool { return most > 0 && count(text()) > most }
 	for _, reduce := range []struct {
@@ -50,7 +54,7 @@ func (in *Inherited) write(p Parts, most int, count func(string) int) bool {
 		left func() bool
 		do   func()
 	}{
-		{"older summaries", func() bool { return len(p.Older) > 0 }, func() { p.Older = p.Older[1:] }},
+		{"older runs", func() bool { return p.Fewer != nil }, func() { p.Sections = *p.Fewer }},
 		{"details of plans", func() bool { return p.Plan != "" && p.Plan != p.Outline }, func() { p.Plan = p.Outline }},
 		{"tools", func() bool { return p.Tools != "" }, func() { p.Tools = "" }},
 		{"verifications", func() bool { return p.Verified != "" }, func() { p.Verified = "" }},
@@ -109,7 +113,7 @@ func shortened(s string, n int) string {
 }
 
 func (p *Parts) join() string {
-	all := append(slices.Clone(p.Older), p.Final, p.Plan, p.Tools, p.Verified, p.Advice)
+	all := []string{p.Final, p.Plan, p.Tools, p.Verified, p.Advice}
 	return strings.Join(slices.DeleteFunc(all, func(s string) bool { return s == "" }), "\n\n")
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/image"
 )
 
 // imageTokens is what an image counts as, whatever its size in bytes: models
@@ -75,12 +76,14 @@ func (w *Window) message(m contextstore.Message) llm.Message {
 	n := 0
 	for _, i := range m.Images {
 		if i.Path == "" { // the text says why
+			out.Dropped = append(out.Dropped, llm.Dropped{Source: i.Source, Reason: i.Dropped})
 			continue
 		}
 		n++
 		data, err := w.ledger.ReadImage(i)
 		if err != nil {
 			out.Content += fmt.Sprintf("\n[image %d of this message was left out: its file is missing or damaged]", n)
+			out.Dropped = append(out.Dropped, llm.Dropped{Source: i.Source, Reason: image.ReadFailed})
 			continue
 		}
 		out.Images = append(out.Images, llm.Image{MediaType: i.MediaType, Data: data, Source: i.Source})

@@ -43,7 +43,7 @@ func prompt(pieces, keep []string, limit int) string {
 		}
 	}
 	b.WriteString(promptData)
-	b.WriteString(tagged("messages", strings.TrimRight(strings.Join(pieces, ""), "\n")))
+	b.WriteString(llm.Around("messages", strings.TrimRight(strings.Join(pieces, ""), "\n")))
 	b.WriteString("\n" + promptTail)
 	return b.String()
 }

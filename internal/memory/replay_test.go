@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm/price"
 )
 
@@ -174,6 +175,7 @@ func TestReadTrajectoriesRefuses(t *testing.T) {
 func FuzzReplay(f *testing.F) {
 	f.Add(`{"opening":[{"role":"user","content":"x"}],"turns":[{"text":"a","tool_calls":[{"name":"write","arguments":"{"}],"observations":[{"content":"b"},{"content":"c"}]},{}]}`)
 	f.Fuzz(func(t *testing.T, line string) {
+		defer disktest.Bounded(t, len(line))()
 		all, err := ReadTrajectories(strings.NewReader(line))
 		if err != nil {
 			return

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"slices"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -20,6 +19,7 @@ const (
 	PartSaid      = "said"    // by people during the run, in messages that are not shown any more
 	PartSummary   = "summary" // the one in force
 	PartNote      = "note"    // of what was dropped without a summary
+	PartLost      = "lost"    // stands for messages whose lines cannot be read
 	PartRecent    = "recent"
 )
 
@@ -171,27 +171,31 @@ func (r *Request) assemble(p Policy) (err error) {
 	r.Tokens, r.Tools, r.Rate = w.Tokens(), w.tokens(size{text: w.fixed()}), w.rate
 	r.Calibrated = w.rate != w.gauge.usual
 	r.Shown = make([]Shown, 0, len(scr.all))
-	lead := len(scr.all) - len(w.entry)
-	front := len(w.entry)
-	if r.Event != nil {
-		front = slices.IndexFunc(w.entry, func(e entry) bool { return e.seq >= r.Event.FromSeq })
-		if front < 0 {
-			front = len(w.entry)
-		}
-	}
-	for i, m := range scr.all {
-		s := Shown{}
-		switch {
-		case i >= front && i < front+lead:
-			s.Part = leadParts(r.Event)[i-front]
-			s.Tokens = w.tokens(size{text: w.gauge.count(scr.wire(i))})
-		case i < front:
-			s = r.entry(w, rec, i)
-		default:
-			s = r.entry(w, rec, i-lead)
-		}
-		s.Message = m
+	show := func(s Shown) {
+		s.Message = scr.all[len(r.Shown)]
 		r.Shown = append(r.Shown, s)
+	}
+	ours := func(part string) {
+		show(Shown{Part: part, Tokens: w.tokens(size{text: w.gauge.count(scr.wire(len(r.Shown)))})})
+	}
+	lead := len(scr.all) - len(w.entry) - w.notes
+	for _, e := range w.entry {
+		lead -= e.notes
+	}
+	for i, e := range w.entry {
+		if r.Event != nil && e.seq >= r.Event.FromSeq {
+			for ; lead > 0; lead-- {
+				parts := leadParts(r.Event)
+				ours(parts[len(parts)-lead])
+			}
+		}
+		for range e.notes {
+			ours(PartLost)
+		}
+		show(r.entry(w, rec, i))
+	}
+	for len(r.Shown) < len(scr.all) {
+		ours(PartLost)
 	}
 	return nil
 }
@@ -205,7 +209,10 @@ func leadParts(e *contextstore.WindowEvent) (all []string) {
 	if e.Summary > 0 {
 		all = append(all, PartSummary)
 	}
-	return append(all, PartNote)
+	if e.Dropped > 0 {
+		all = append(all, PartNote)
+	}
+	return all
 }
 
 // entry is what is told of the i-th entry of the window.
@@ -214,7 +221,7 @@ func (r *Request) entry(w *Window, rec *screening, i int) Shown {
 	if i > 0 {
 		before = w.entry[i-1].end
 	}
-	own := e.end.minus(before)
+	own := e.end.minus(before).minus(e.noted)
 	if r.Event != nil && e.seq >= r.Event.FromSeq && (i == 0 || w.entry[i-1].seq < r.Event.FromSeq) {
 		own = own.minus(w.lead)
 	}

@@ -32,8 +32,14 @@ type Window struct {
 	event  contextstore.WindowEvent
 
 	entry []entry
-	lead  size // of what stands between the front and the recent messages
-	taken size // by the conversation
+	lead  size  // of what stands between the front and the recent messages
+	taken size  // by the conversation
+	after int64 // the message before the next one, in the file; -1 where that is not known
+	torn  bool  // the answer whose calls the next results are of is lost
+	holes []hole
+	notes int   // messages about holes since the last entry
+	noted size  // of them
+	told  int64 // the last lost message that the log tells of
 	rate  float64
 	open  []contextstore.ToolCall
 	asked contextstore.Message // the assistant message that open belongs to
@@ -48,6 +54,8 @@ type Window struct {
 // entry is one message in the window.
 type entry struct {
 	seq, offset int64
+	notes       int  // messages about holes right before it
+	noted       size // of them
 	role        string
 	end         size    // of the conversation up to it
 	saved       size    // that stubs would free, of all messages up to it
@@ -148,6 +156,7 @@ const maxFront = pinned + 1
 func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	w.conv.Reset()
 	w.entry, w.lead, w.taken = w.entry[:0], size{}, size{}
+	w.after, w.torn, w.holes, w.notes, w.noted = 0, false, nil, 0, size{}
 	w.open, w.asked, w.last = nil, contextstore.Message{}, contextstore.Message{}
 	w.event = contextstore.WindowEvent{}
 	if event == nil {
@@ -178,6 +187,7 @@ func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	if err := w.addLead(); err != nil {
 		return err
 	}
+	w.after = -1
 	return w.ledger.Messages(event.Offset, func(m contextstore.Message) bool {
 		later := m.Seq > event.AtSeq
 		if event.AtSeq == 0 { // of an earlier version: the clock tells
@@ -211,9 +221,10 @@ func (w *Window) Add(m contextstore.Message) {
 }
 
 func (w *Window) add(m contextstore.Message) {
-	view, before, bytes := w.view(m), w.taken, len(w.conv.Serialized())
+	view := w.meet(m)
+	before, bytes := w.taken, len(w.conv.Serialized())
 	perByte := w.append(w.message(view))
-	e := entry{seq: m.Seq, offset: m.Offset, role: m.Role, end: w.taken, bulk: bulk(view)}
+	e := entry{seq: m.Seq, offset: m.Offset, notes: w.notes, noted: w.noted, role: view.Role, end: w.taken, bulk: bulk(view)}
 	own := len(w.conv.Serialized()) - bytes
 	e.thought, e.perCut = min(thinking(view), max(own-e.bulk, 0)), perByte // most clients send only a part of it back
 	if n := e.bulk + e.thought; n > leastClip && own > n && len(view.Images) == 0 {
@@ -229,7 +240,7 @@ func (w *Window) add(m contextstore.Message) {
 		stubs := masked(view)
 		e.saved = e.saved.plus(size{int(float64(bulk(view)-bulk(stubs)) * perByte), len(view.Images) - len(stubs.Images)})
 	}
-	w.entry = append(w.entry, e)
+	w.entry, w.notes, w.noted = append(w.entry, e), 0, size{}
 	w.last = m
 	switch m.Role {
 	case llm.RoleAssistant:
@@ -243,6 +254,9 @@ func (w *Window) add(m contextstore.Message) {
 		}
 	default:
 		w.open = nil
+	}
+	if len(w.holes) > 0 && len(w.open) == 0 {
+		w.tellHoles()
 	}
 }
 

@@ -77,6 +77,23 @@ func (m *mended) crash() {
 	m.Down(func() bool { return m.restarts() > n })
 }
 
+// The server is looked after when a call has failed, and not only when the last
+// of its repetitions has (route §13.6: the health check comes after each call).
+func TestCareAfterEachFailedCall(t *testing.T) {
+	t.Parallel()
+	m := newMended(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}))
+	h := openHouse(t, strings.Replace(m.text, "max_retries: 0", "max_retries: 3", 1), nil)
+	c := h.client(t, Use{Role: Chat, Route: "CHAT"})
+	m.crash()
+	reply, err := say(t.Context(), c, "go")
+	if err != nil || reply.Message.Content != "fine" || m.restarts() != 1 {
+		t.Fatalf("%v, %v after %d restarts", reply, err, m.restarts())
+	}
+	if failed := h.log.with("will be repeated"); len(failed) != 1 {
+		t.Errorf("%d calls had failed when the server was restarted:\n%s", len(failed), strings.Join(failed, "\n"))
+	}
+}
+
 // A server that is down is restarted, three times within ten minutes by all
 // processes together, and the call is made once more.
 func TestCareRestarts(t *testing.T) {

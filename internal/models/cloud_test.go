@@ -107,6 +107,37 @@ func TestRemoteModel(t *testing.T) {
 	}
 }
 
+// security.mask_pii_on_code: numbers of people leave on the routes of code only
+// where the setting says so, and on no other (route §7). What is near stays whole.
+func TestPersonalDataOnCode(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}))
+	const text, masked = "call 090-1234-5678, pay with 4111 1111 1111 1111; password: hunter", "call [REDACTED], pay with [REDACTED]; password: hunter"
+	for name, c := range map[string]struct {
+		settings string
+		use      Use
+		want     string
+	}{
+		"code":                  {"", Use{Role: "coder2"}, masked},
+		"code, switched off":    {"security: {mask_pii_on_code: false}", Use{Role: "coder2"}, text},
+		"CODE3, switched off":   {"security: {mask_pii_on_code: false}", Use{Role: "coder2", Route: "CODE3"}, text},
+		"another, switched off": {"security: {mask_pii_on_code: false, cloud_allowed_routes: [CHAT]}", Use{Role: "coder2", Route: "CHAT"}, "call [REDACTED], pay with [REDACTED]; password: [REDACTED]"},
+		"near":                  {"security: {local_hosts: [api.example.com]}", Use{Role: "coder2"}, text},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hc, _ := elsewhere(t, s.URL)
+			h := openHouse(t, away+c.settings, func(o *Options) { o.HTTP = hc })
+			if _, err := say(t.Context(), h.client(t, c.use), text); err != nil {
+				t.Fatal(err)
+			}
+			all := s.Requests()
+			if got := *all[len(all)-1].Messages[0].Content; got != c.want {
+				t.Errorf("sent %q, expected %q", got, c.want)
+			}
+		})
+	}
+}
+
 // What is sent to a cloud is masked, and that is counted in the log.
 func TestMasksAreCounted(t *testing.T) {
 	t.Parallel()

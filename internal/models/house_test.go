@@ -94,7 +94,7 @@ func openHouse(t *testing.T, text string, change func(*Options), env ...string) 
 	}
 	h := &house{log: &lines{added: make(chan struct{})}}
 	masks := redact.New(nil, nil)
-	o := Options{Config: cfg, Redact: masks.String, Strict: masks.Strict().String, Log: slog.New(slog.NewTextHandler(h.log, nil)), Lang: i18n.English, Getenv: getenv,
+	o := Options{Config: cfg, Redact: masks.String, Personal: masks.Personal().String, Strict: masks.Strict().String, Log: slog.New(slog.NewTextHandler(h.log, nil)), Lang: i18n.English, Getenv: getenv,
 		Notice: func(key string, a ...any) { h.notices = append(h.notices, i18n.English.T(key, a...)) }}
 	if change != nil {
 		change(&o)

@@ -7,10 +7,8 @@ package models
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -42,15 +40,17 @@ const (
 // Options are what the models are made of.
 type Options struct {
 	Config *config.Config
-	HTTP   *http.Client               // nil makes clients
-	Redact func(string) string        // what is bound for a cloud passes it, on the routes of code
-	Strict func(string) string        // on all others
-	Log    *slog.Logger               // of calls, and what is done about failed ones
-	Lang   i18n.Lang                  // of notices
-	Notice func(key string, a ...any) // tells the user of a choice made for them; nil for nobody
-	Getenv func(string) string
-	FS     *disk.FS // nil writes for real
-	Now    func() time.Time
+	HTTP   *http.Client        // nil makes clients
+	Redact func(string) string // masks secrets and addresses, and what is bound for a cloud on the routes of code
+	// Personal masks numbers of people, too: what is bound there with security.mask_pii_on_code.
+	Personal func(string) string
+	Strict   func(string) string        // what is bound there on all other routes
+	Log      *slog.Logger               // of calls, and what is done about failed ones
+	Lang     i18n.Lang                  // of notices
+	Notice   func(key string, a ...any) // tells the user of a choice made for them; nil for nobody
+	Getenv   func(string) string
+	FS       *disk.FS // nil writes for real
+	Now      func() time.Time
 }
 
 // Models makes the clients of one process. Safe for concurrent use.
@@ -91,22 +91,10 @@ func Open(o Options) (*Models, error) {
 		}
 		m.prices = sync.OnceValue(func() *price.Table { return price.Merge(own, price.Builtin()) })
 	}
-	m.state = stateDir(o.Config.LLM.StateDir, o.Getenv)
+	if m.state = o.Config.LLM.StateDir; m.state == "" {
+		m.state = config.StateDir(o.Getenv)
+	}
 	return m, nil
-}
-
-// stateDir is where the processes of one user find each other.
-func stateDir(set string, getenv func(string) string) string {
-	if set != "" {
-		return set
-	}
-	if base := getenv("XDG_STATE_HOME"); filepath.IsAbs(base) {
-		return filepath.Join(base, "tori")
-	}
-	if home := getenv("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "tori")
-	}
-	return filepath.Join(os.TempDir(), fmt.Sprintf("tori-%d", os.Getuid()))
 }
 
 // Prices is the table in force.
@@ -228,13 +216,22 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, e
 			return none, err
 		}
 	}
-	c, err := m.provider(s, hc)
+	var care *ollama.Care
+	var err error
+	if s.Provider == "ollama" && !s.Cloud {
+		if care, err = m.care(s, hc); err != nil {
+			return none, err
+		}
+	}
+	c, err := m.provider(s, hc, care)
 	if err != nil {
 		return none, err
 	}
-	mask := m.Redact
-	if !strings.HasPrefix(route(u), "CODE") {
-		mask = m.Strict
+	mask := m.Strict
+	if strings.HasPrefix(route(u), "CODE") {
+		if mask = m.Redact; m.cfg.Security.MaskPIIOnCode {
+			mask = m.Personal
+		}
 	}
 	c = cloud.Guard(c, cloud.Rule{Cloud: s.Cloud, Allow: func() error { return m.allowed(s, u) }, Redact: mask, Log: m.Log})
 	urlType := image.Base64
@@ -245,11 +242,7 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, e
 	if s.Provider == "ollama" && !s.Cloud && shown == nil {
 		c = &seenFirst{Client: c, look: func(ctx context.Context) (*ollama.Model, error) { return ollama.Show(ctx, s.showConfig(hc)) }}
 	}
-	if s.Provider == "ollama" && !s.Cloud {
-		care, err := m.care(s, hc)
-		if err != nil {
-			return none, err
-		}
+	if care != nil {
 		c = care.Watch(c)
 	}
 	switch {
@@ -272,7 +265,7 @@ func (m *Models) httpClient(s *Spec) *http.Client {
 	return m.kept.client(s.Address, func() *http.Client { return m.policy.HTTPClient(m.HTTP, s.Address) })
 }
 
-func (m *Models) provider(s *Spec, hc *http.Client) (llm.Client, error) {
+func (m *Models) provider(s *Spec, hc *http.Client, care *ollama.Care) (llm.Client, error) {
 	l := &m.cfg.LLM
 	switch s.Provider {
 	case "ollama":
@@ -282,7 +275,7 @@ func (m *Models) provider(s *Spec, hc *http.Client) (llm.Client, error) {
 		}
 		return ollama.New(ollama.Config{Provider: s.Provider, Model: s.Model, BaseURL: s.Address, APIKey: s.key, NumCtx: s.NumCtx, KeepAlive: s.KeepAlive, MaxTokens: s.MaxTokens,
 			Temperature: s.Temperature, Think: think, HTTP: hc, ConnectTimeout: l.ConnectTimeout(), FirstTokenTimeout: l.FirstTokenTimeout(), StallTimeout: l.Timeout(),
-			CallTimeout: s.Timeout, MaxRetries: s.Retries, OnRetry: m.retried, Now: m.Now})
+			CallTimeout: s.Timeout, MaxRetries: s.Retries, OnRetry: m.retried, Care: care, Now: m.Now})
 	case "anthropic":
 		return anthropic.New(anthropic.Config{Provider: s.Provider, Model: s.Model, BaseURL: s.Address, APIKey: s.key, MaxTokens: s.MaxTokens,
 			Temperature: s.Temperature, Thinking: s.thinkTokens, HTTP: hc, ConnectTimeout: l.ConnectTimeout(), FirstTokenTimeout: l.FirstTokenTimeout(), StallTimeout: l.Timeout(),

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,7 +37,7 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 		p.printf("%s\n", o.Lang.T("ops.plan_none"))
 		return p.err
 	}
-	g := a.Plan.Goal
+	g, l := a.Plan.Goal, o.Lang
 	p.printf("%s: %s\n", o.Lang.T("ops.plan_goal"), clean(g.MainObjective))
 	p.lines(o.Lang.T("ops.plan_criteria"), g.SuccessCriteria)
 	p.lines(o.Lang.T("ops.plan_constraints"), g.Constraints)
@@ -45,9 +46,15 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 		assumed = append(assumed, s.Value)
 	}
 	for _, s := range g.Gaps {
-		unknown = append(unknown, s.Description)
+		unknown = append(unknown, l.Retold(s.Description))
 	}
-	p.lines(o.Lang.T("ops.plan_assumed"), assumed)
+	var ambiguous []string
+	for _, s := range g.Ambiguities {
+		ambiguous = append(ambiguous, l.T("ops.plan_taken_as", s.Item, s.Selected))
+	}
+	p.lines(l.T("ops.plan_deliverables"), g.Deliverables)
+	p.lines(l.T("ops.plan_ambiguous"), ambiguous)
+	p.lines(l.T("ops.plan_assumed"), assumed)
 	p.lines(o.Lang.T("ops.plan_unknown"), unknown)
 	p.printf("\n%s:\n", o.Lang.T("ops.plan_subtasks"))
 	for _, s := range a.Subtasks {
@@ -56,12 +63,13 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 		if !known {
 			mark = "[?]"
 		}
-		p.printf("  %s %s: %s\n", mark, clean(s.ID), clean(t.Description))
+		p.printf("  %s %s: %s\n", mark, clean(s.ID), clean(l.Retold(t.Description)))
 		if s.Status != "" {
-			p.printf("      %s\n", strings.TrimSuffix(clean(s.Status+": "+s.Summary), ":"))
+			p.printf("      %s\n", strings.TrimSuffix(clean(l.T("progress.subtask_"+s.Status)+": "+l.Retold(s.Summary)), ":"))
 		}
 	}
 	revisions(p, a.Revisions, o)
+	decisions(p, a.Replans, o)
 	verifications(p, a.Verifications, o)
 	return p.err
 }
@@ -80,14 +88,39 @@ func (p *printer) lines(head string, all []string) {
 func revisions(p *printer, all []planning.Entry, o ShowOptions) {
 	p.printf("\n%s: %d\n", o.Lang.T("ops.plan_revisions"), len(all))
 	for _, e := range all {
-		p.printf("  %s  %s\n", stamp(e.Timestamp), clean(e.Revision.Reason))
+		p.printf("  %s  %s\n", stamp(e.Timestamp), clean(o.Lang.Retold(e.Revision.Reason)))
 		for _, c := range e.Revision.Changes {
-			id := c.ID
-			if c.Subtask != nil && id == "" {
-				id = c.Subtask.ID
+			id, what := c.ID, c.Details
+			if c.Subtask != nil {
+				id, what = cmp.Or(id, c.Subtask.ID), cmp.Or(what, c.Subtask.Description)
 			}
-			p.printf("    %s\n", clean(c.Type+" "+id+" "+c.Details))
+			how := c.Type
+			switch how {
+			case "add", "remove", "modify":
+				how = o.Lang.T("ops.plan_" + how)
+			}
+			p.printf("    %s\n", clean(how+" "+id+" "+o.Lang.Retold(what)))
 		}
+	}
+}
+
+// decisions prints what was decided about what went wrong.
+func decisions(p *printer, all []planning.Entry, o ShowOptions) {
+	if len(all) == 0 {
+		return
+	}
+	l := o.Lang
+	p.printf("\n%s: %d\n", l.T("ops.plan_decisions"), len(all))
+	for _, e := range all {
+		r := e.Replan
+		p.printf("  %s  %s (%d %%)\n", stamp(e.Timestamp), clean(l.Retold(planning.Doing(r.Do))), r.Percent())
+		if why := r.Why(l); why != "" {
+			p.printf("    %s\n", clean(l.T("progress.overridden", l.Retold(planning.Doing(r.Wished())), why)))
+		}
+		if r.Doubtful() {
+			p.printf("    ! %s\n", l.T("progress.doubtful", r.Percent()))
+		}
+		p.printf("    %s\n", clean(r.Decision.Decision.Reasoning))
 	}
 }
 
@@ -105,10 +138,10 @@ func verifications(p *printer, all []planning.Entry, o ShowOptions) {
 			if c.Met {
 				mark = "[x]"
 			}
-			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(c.Criterion+" — "+c.Evidence), " —"))
+			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(o.Lang.Retold(c.Criterion)+" — "+c.Evidence), " —"))
 		}
 		for _, s := range v.Issues {
-			p.printf("    ! %s\n", clean(s))
+			p.printf("    ! %s\n", clean(o.Lang.Retold(s)))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package ops
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -37,6 +38,39 @@ func example(t *testing.T) (base, uuid string) {
 		}
 	}
 	return base, uuid
+}
+
+// What retention compressed is shown as it was (store-v2 §7.2).
+func TestShowOpensCompressedLogs(t *testing.T) {
+	t.Parallel()
+	for _, o := range []ShowOptions{{Last: 2, Lang: i18n.English}, {Last: -1, Messages: true}, {Last: 1, Messages: true, JSON: true}, {Last: 0}, {JSON: true}} {
+		base, uuid := example(t)
+		shown := func() string {
+			var b bytes.Buffer
+			v, err := contextstore.Find(base, uuid, contextstore.Viewer{Admin: true})
+			if err == nil {
+				err = Show(&b, v, o)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b.String()
+		}
+		want := shown()
+		path := filepath.Join(base, "completed", uuid, "messages.jsonl")
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var z bytes.Buffer
+		w := gzip.NewWriter(&z)
+		if _, err := w.Write(text); err != nil || w.Close() != nil || os.WriteFile(path+".gz", z.Bytes(), 0o600) != nil || os.Remove(path) != nil {
+			t.Fatal(err)
+		}
+		if got := shown(); got != want || !strings.Contains(want, "150") && o.Last != 0 {
+			t.Errorf("%+v:\n%s\nwant\n%s", o, got, want)
+		}
+	}
 }
 
 const want = `Task UUID: 550e8400-e29b-41d4-a716-446655440000

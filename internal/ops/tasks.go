@@ -70,6 +70,11 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 			p.printf("%s\n", o.Lang.T("ops.stale", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
 		}
 	}
+	for _, v := range l.Views {
+		if v.Interrupted() {
+			p.printf("%s\n", o.Lang.T("ops.left_behind", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.State.ProcessID, clean(v.State.Hostname)))
+		}
+	}
 	if l.Total > len(l.Views) {
 		p.printf("%s\n", o.Lang.T("ops.more", len(l.Views), l.Total))
 	}

@@ -12,16 +12,17 @@ type Account struct {
 	Subtasks      []SubtaskRecord `json:"subtasks"`      // of it, in their order, with what became of each; a Status of "" is open
 	Revisions     []Entry         `json:"revisions"`     // oldest first, of more than MaxRevisions the latest
 	Verifications []Entry         `json:"verifications"` // rounds, likewise
+	Replans       []Entry         `json:"replan_decisions"`
 }
 
-// MaxRevisions bounds what an Account holds of revisions and of verifications; the
+// MaxRevisions bounds what an Account holds of revisions, decisions and verifications; the
 // limits of a run are far lower.
 const MaxRevisions = 100
 
 // ReadAccount reads the planning history of a run once, from its beginning; see
 // ReadHistory. Source: plan §2.2 get_latest_plan, get_revision_history.
 func ReadAccount(ctx context.Context, dir, file string, warn func(Damage)) (Account, error) {
-	a := Account{Subtasks: []SubtaskRecord{}, Revisions: []Entry{}, Verifications: []Entry{}}
+	a := Account{Subtasks: []SubtaskRecord{}, Revisions: []Entry{}, Replans: []Entry{}, Verifications: []Entry{}}
 	ends := map[string]SubtaskRecord{}
 	var now struct{ Ends map[string]string }
 	known := false // what ended is told by a state; what was tried again has not
@@ -38,6 +39,8 @@ func ReadAccount(ctx context.Context, dir, file string, warn func(Damage)) (Acco
 		switch {
 		case e.Revision != nil:
 			a.Revisions = latest(a.Revisions, e)
+		case e.Replan != nil:
+			a.Replans = latest(a.Replans, e)
 		case e.Verification != nil:
 			a.Verifications = latest(a.Verifications, e)
 		case e.Subtask != nil:

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 )
 
 // askPeople is wanted where people owe an answer, and not the model.
@@ -65,6 +66,9 @@ func (l *Lead) inquires(q inquiry, questions []string) Entry {
 	return Entry{Question: &q.Question}
 }
 
+// maxReason is how much of the model's reasons stands in a question of ours, in runes.
+const maxReason = 300
+
 // maxQuestions is how many questions people are asked at once.
 const maxQuestions = 10
 
@@ -82,11 +86,10 @@ func (l *Lead) asksFor(v Verdict, r Replan, at string) Entry {
 	switch {
 	case slices.Contains(v.Overrides, OverrideRevisions):
 		q.About, q.Wish, q.Question.Confirm = aboutRevised, &r, true
-		questions = []string{l.moreRevisions(l.limits().MaxPlanRevisions, r.Reasoning)}
+		questions = []string{moreRevisions(l.limits().MaxPlanRevisions, r.Reasoning)}
 	case v.Confirm:
 		q.About, q.Wish, q.Question.Confirm = aboutWish, &r, true
-		questions = []string{fmt.Sprintf(l.prompts.word("I am not sure of this: %s (%s). Shall I do it? Answer yes, or say what to do.", "確信が持てません: %s（%s）。実行してよいですか？「はい」か、代わりにすることを答えてください。"),
-			line(r.Reasoning), r.Type)}
+		questions = []string{i18n.Recorded("unsure", Doing(r.Type), brief(r.Reasoning, maxReason))}
 	case r.Type == TypeClarification:
 		q.About = aboutWork
 	}
@@ -94,9 +97,8 @@ func (l *Lead) asksFor(v Verdict, r Replan, at string) Entry {
 }
 
 // moreRevisions asks for one revision beyond the limit.
-func (l *Lead) moreRevisions(limit int, why string) string {
-	return fmt.Sprintf(l.prompts.word("The plan was revised %d times, which is as often as it may be, and it needs another change: %s. Shall I change it again? Answer yes, or say what to do.",
-		"計画の修正が上限の %d 回に達しましたが、さらに変更が必要です: %s。もう一度修正してよいですか？「はい」か、代わりにすることを答えてください。"), limit, line(why))
+func moreRevisions(limit int, why string) string {
+	return i18n.Recorded("revisions_spent", strconv.Itoa(limit), brief(why, maxReason))
 }
 
 // inquire asks people where that is wanted, and goes by their answer. The error

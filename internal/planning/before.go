@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"toritsugi/internal/i18n"
 )
 
 // PrePlanning is what comes before the plan: understanding the task, looking
@@ -40,13 +42,13 @@ func (p PrePlanning) settle(g *Goal) {
 		gap := Gap{ID: a.ID, Impact: a.Reasoning}
 		switch forbidden := forbiddenIn(a.ID + " " + a.Value); {
 		case forbidden != "" && strings.TrimSpace(a.ID) != "":
-			gap.Description, gap.Impact = fmt.Sprintf("%s: nothing about %s may be assumed", a.ID, forbidden), ""
+			gap.Description, gap.Impact = i18n.Recorded("forbidden_id", a.ID, forbidden), ""
 		case forbidden != "":
-			gap.Description, gap.Impact = fmt.Sprintf("nothing about %s may be assumed", forbidden), ""
+			gap.Description, gap.Impact = i18n.Recorded("forbidden", forbidden), ""
 		case p.Enabled && !p.Assume:
-			gap.Description = "not assumed: " + a.Value
+			gap.Description = i18n.Recorded("not_assumed", a.Value)
 		case p.Enabled && a.Confidence != nil && *a.Confidence < p.Likely:
-			gap.Description = fmt.Sprintf("too unlikely to be assumed (%.2g): %s", *a.Confidence, a.Value)
+			gap.Description = i18n.Recorded("unlikely", fmt.Sprintf("%.2g", *a.Confidence), a.Value)
 		default:
 			return false
 		}

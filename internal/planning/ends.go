@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 )
 
 // errOther says that a result is of another subtask than the one at hand.
@@ -52,17 +53,18 @@ func (l *Lead) worked(m contextstore.Message) error {
 	case err == nil:
 	case errors.Is(err, errOther):
 		if s.Tried++; s.Tried <= maxTries {
-			s.Asked, s.Want, s.Why = "", askSubtask, fmt.Sprintf("That was the result of %s; the subtask at hand is %s.", line(r.ID), s.Current)
+			s.Asked, s.Want, s.Why = "", askSubtask, fmt.Sprintf(l.prompts.word("That was the result of %s; the subtask at hand is %s.", "それは %s の結果です。手元のサブタスクは %s です。"), line(r.ID), s.Current)
 			return nil
 		}
 		if _, other := l.plan.Subtask(r.ID); other {
-			r.Status, r.Summary = Failed, fmt.Sprintf("no result was given for it, but one for %s: %s", r.ID, r.Summary)
+			r.Status, r.Summary = Failed, i18n.Recorded("other_result", r.ID, r.Summary)
 		}
 		r.ID = s.Current
 	case l.again(askSubtask, err):
 		return nil
 	case slices.Contains(Detect(m.Content), KindSubtask), isObject(m.Content):
-		r = SubtaskResult{ID: s.Current, Status: Failed, Summary: "its result could not be read: " + err.Error()}
+		l.log.Warn("The result of "+s.Current+" cannot be read", "error", err)
+		r = SubtaskResult{ID: s.Current, Status: Failed, Summary: i18n.Recorded("no_result")}
 	default: // it does not say it in our words: its own count
 		r = SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content}
 	}
@@ -99,7 +101,7 @@ func (l *Lead) end(r SubtaskResult) Entry {
 	default:
 		s.Redone = false
 		if l.settings.Replan.MaxTotal > 0 {
-			s.Want, s.Where, s.Why = askReplan, r.ID, fmt.Sprintf("subtask %s ended as %s: %s", r.ID, r.Status, r.Summary)
+			s.Want, s.Where, s.Why = askReplan, r.ID, l.prompts.Lang.Retold(i18n.Recorded(r.Status, r.ID, r.Summary))
 		}
 	}
 	l.learn(l.drawn)
@@ -115,8 +117,9 @@ func (c Completion) words() string {
 }
 
 // Words are what the model told people of the result: at its end, where a budget
-// ended it to whoever goes on, or of each subtask.
-func (l *Lead) Words() string {
+// ended it to whoever goes on, or of each subtask; for readers of a language where
+// the program says it for the model.
+func (l *Lead) Words(lang i18n.Lang) string {
 	if l.s.Left != "" {
 		return l.s.Left
 	}
@@ -126,7 +129,7 @@ func (l *Lead) Words() string {
 	var b strings.Builder
 	for _, id := range l.order {
 		if r := l.s.Results[id]; r.Summary != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", id, r.Summary)
+			fmt.Fprintf(&b, "- %s: %s\n", id, lang.Retold(r.Summary))
 		}
 	}
 	return b.String()

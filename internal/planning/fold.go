@@ -3,10 +3,11 @@ package planning
 import (
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/turn"
 )
@@ -76,6 +77,9 @@ func (l *Lead) asked(kind string) {
 		if s.Asked == askSubtask {
 			s.Under = s.Asked
 		}
+		if kind == askReflect {
+			s.Since = 0
+		}
 	case askSubtask:
 		if s.Current != id {
 			s.Current, s.Tried = id, 0
@@ -89,7 +93,7 @@ func (l *Lead) asked(kind string) {
 	if l.wrong == nil {
 		s.For = s.Why
 	}
-	s.Judged, s.Form, s.Posed = false, l.formed(kind), s.Seq
+	s.Judged, s.Verified, s.Form, s.Posed = false, false, l.formed(kind), s.Seq
 	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
 	if kind != askRemark {
 		s.Told = "" // it was said with this
@@ -101,6 +105,9 @@ func (l *Lead) asked(kind string) {
 func (l *Lead) acted(m contextstore.Message) {
 	s := &l.s
 	s.Actions++
+	if s.Asked == askSubtask || s.Under == askSubtask {
+		s.Since++
+	}
 	if m.Failed {
 		s.Erred = m.ToolName
 		l.missed(m.ToolName)
@@ -149,6 +156,9 @@ func (l *Lead) answered(m contextstore.Message) error {
 		return l.judged(m)
 	case askRemark:
 		s.Asked, s.Said = "", cut(m.Content)
+		if c, err := Parse[Completion](KindCompletion, m.Content); err == nil && c.words() != "" {
+			s.Said = c.words()
+		}
 		return l.record(m)
 	}
 	return nil
@@ -246,7 +256,7 @@ func (l *Lead) planned(m contextstore.Message) error {
 			entries = append(entries, Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
 		}
 	} else {
-		entries = []Entry{{Revision: &Revision{Reason: s.For, Changes: []Change{}, Plan: &p}}}
+		entries = []Entry{l.altered(s.For, p, nil)}
 	}
 	for _, a := range p.Goal.Assumptions {
 		entries = append(entries, Entry{Assumption: &a})
@@ -297,9 +307,9 @@ func (l *Lead) reflect(m contextstore.Message) []Entry {
 		case l.mayAsk():
 			s.Counts.Clarifications++
 			why := firstLine(r.Judged.Evaluation)
-			entries = append(entries, l.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{l.moreRevisions(s.Revisions, why)}))
+			entries = append(entries, l.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{moreRevisions(s.Revisions, why)}))
 		case l.settings.Replan.MaxTotal > 0:
-			s.Want, s.Why = askReplan, "the revisions of the plan are spent, and it needs another one: "+firstLine(r.Judged.Evaluation)
+			s.Want, s.Why = askReplan, l.prompts.word("the revisions of the plan are spent, and it needs another one: ", "計画の修正の上限に達しましたが、さらに修正が必要です: ")+firstLine(r.Judged.Evaluation)
 		}
 	case r.Revision == nil:
 		s.Want, s.Why = askRevise, firstLine(r.Judged.Evaluation)
@@ -335,7 +345,7 @@ func (l *Lead) revised(m contextstore.Message) error {
 	if err == nil {
 		p, err = l.changed(rev)
 	} else if whole, perr := Parse[Plan](KindPlan, m.Content); perr == nil {
-		rev = PlanRevision{Reason: s.For, Changes: []Change{}}
+		rev = PlanRevision{Reason: s.For}
 		if p, err = l.plan.Replace(whole, l.done()); err == nil {
 			err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
 		}
@@ -368,7 +378,7 @@ func (l *Lead) revise(rev PlanRevision, p Plan) Entry {
 		s.Revisions++
 	}
 	s.Replanned = false
-	l.hold(p)
+	e := l.altered(rev.Reason, p, rev.Changes)
 	l.forget()
 	if _, there := p.Subtask(s.Current); s.Current != "" && (!there || l.blockedBy(s.Current) != "") {
 		// Something else comes first, or in its place.
@@ -378,10 +388,15 @@ func (l *Lead) revise(rev PlanRevision, p Plan) Entry {
 		}
 	}
 	l.log.Info("The plan is revised: "+firstLine(rev.Reason), "revision", s.Revisions, "left", l.left())
-	if rev.Changes == nil {
-		rev.Changes = []Change{}
-	}
-	return Entry{Revision: &Revision{Reason: rev.Reason, Changes: rev.Changes, Plan: &p}}
+	return e
+}
+
+// altered makes another plan the one in force, and is the line of the history that
+// says how it differs; said is what the model said of that.
+func (l *Lead) altered(reason string, p Plan, said []Change) Entry {
+	changes := l.plan.changes(&p, said)
+	l.hold(p)
+	return Entry{Revision: &Revision{Reason: reason, Changes: changes, Plan: &p}}
 }
 
 // decided takes the model's word on what went wrong, and does what the rules
@@ -409,33 +424,91 @@ func (l *Lead) decided(m contextstore.Message) error {
 func (l *Lead) carryOut(v Verdict, r Replan, at string) (entries []Entry) {
 	s := &l.s
 	s.Counts, s.Tried, s.Where = v.Counts, 0, ""
-	l.log.Info("Replan decision: "+string(v.Do), "level", v.Level, "confidence", r.Confidence, "wanted", r.Type, "override", v.Override())
-	why := line(strings.Join(append([]string{r.Reasoning}, r.Recommended...), "; "))
+	told := l.log.Info
+	if v.Warn {
+		told = l.log.Warn
+	}
+	told("Replan decision: "+string(v.Do), "level", v.Level, "confidence", r.Confidence, "wanted", r.Type, "override", v.Override())
+	why := r.why()
 	want := ""
 	switch v.Do {
-	case DoRetry, DoRegenerate:
-		delete(s.Results, at)
+	case DoRetry:
 		want, s.Current = askSubtask, at
+		why = l.prompts.word("Do it once more as it was planned. ", "計画どおりもう一度行います。") + why
+	case DoRegenerate:
+		want, s.Current = askSubtask, at
+		why = l.prompts.word("Use other actions than before; those that the plan thought of are dropped. ", "これまでとは別のアクションを使います。計画にあったものは取り下げました。") + why
 	case DoPartial, DoRevise:
 		want, s.Replanned = askRevise, true
 	case DoRedecompose, DoRestart:
-		want = askPlan
+		want, why = askPlan, strings.Join(append([]string{why}, purposesOf(r.Additional)...), "; ")
 	case DoAsk:
 		return []Entry{l.asksFor(v, r, at)}
 	case DoAssume:
-		want, why = askSubtask, "No more questions can be asked. Go on with these assumptions, and state them: "+strings.Join(r.Assume, "; ")
-		delete(s.Results, at)
-		s.Current = at
+		want, s.Current = askSubtask, at
+		why = l.prompts.word("No more questions can be asked. Go on with these assumptions, and state them: ", "これ以上は質問できません。次の仮定を明示して続けます: ") + strings.Join(r.Assume, "; ")
 	case DoStop:
-		s.Stuck = v.Why(i18n.English)
+		s.Stuck = v.Overrides
 	}
+	entries = l.amend(v.Do, r, at)
+	why = line(why)
 	if want != "" {
 		s.Want, s.Why = want, why
 		if want != askSubtask || s.Asked != askSubtask {
 			s.Asked = ""
 		}
 	}
-	return nil
+	return entries
+}
+
+// amend does what a decision says of the plan itself: what it concerns and did not
+// end well is open again, its actions give way where others are to be used, and
+// additional ones join. Where the model is asked for the rest of the plan it sees them.
+func (l *Lead) amend(do Do, r Replan, at string) []Entry {
+	next := l.plan.clone()
+	concerned := append(slices.Clone(r.Affected), at)
+	switch do {
+	case DoRetry, DoRegenerate, DoAssume:
+		maps.DeleteFunc(l.s.Results, func(id string, end SubtaskResult) bool {
+			return slices.Contains(concerned, id) && end.Status != Done && end.Status != Skipped
+		})
+		if do == DoRegenerate {
+			done := l.done()
+			next.Actions.Actions = slices.DeleteFunc(next.Actions.Actions, func(a Action) bool { return slices.Contains(concerned, a.TaskID) && !done[a.TaskID] })
+		}
+	case DoPartial, DoRevise:
+	default:
+		return nil
+	}
+	next = next.Extend(l.fitting(r.Additional), l.done())
+	if len(l.plan.changes(&next, nil)) == 0 {
+		return nil
+	}
+	return []Entry{l.altered(line(r.Reasoning), next, nil)}
+}
+
+// room is how many further subtasks the plan may have.
+func (l *Lead) room() int {
+	if l.settings.MaxSubtasks == 0 {
+		return maxChanges
+	}
+	return max(l.settings.MaxSubtasks-len(l.order), 0)
+}
+
+// fitting are the first actions that a plan has room for: those of subtasks that it
+// has, and of as many new ones as it may have.
+func (l *Lead) fitting(all []Action) (some []Action) {
+	room, fresh := l.room(), map[string]bool{}
+	for _, a := range all[:min(len(all), maxEntries)] {
+		if _, known := l.plan.Subtask(a.TaskID); (!known || l.done()[a.TaskID]) && (a.TaskID == "" || !fresh[a.TaskID]) {
+			if room--; room < 0 {
+				break
+			}
+			fresh[a.TaskID] = true
+		}
+		some = append(some, a)
+	}
+	return some
 }
 
 // record writes what follows from an answer, and what is known now.

@@ -3,11 +3,12 @@ package planning
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"io"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/i18n"
 )
 
 // Kind is a way in which a run goes round in circles.
@@ -110,20 +111,13 @@ type Found struct {
 	Tools []string `json:"tools"` // that are called in turn; none of an answer without calls
 }
 
-// What says what was found, in English.
-func (f Found) What() string {
-	tools := strings.Join(f.Tools, ", ")
-	switch f.Kind {
-	case LoopRepeat:
-		return fmt.Sprintf("the same call of %s gave the same result", tools)
-	case LoopFailing:
-		return fmt.Sprintf("the same call of %s failed", tools)
-	case LoopCycle:
-		return fmt.Sprintf("the calls of %s go round in a circle with the same results", tools)
-	case LoopMonologue:
-		return "answers came without a call where work was to be done"
-	case LoopEcho:
-		return "the same answer came without a call"
+// What says what was found; "" for nothing.
+func (f Found) What(l i18n.Lang) string {
+	switch key := "planning.loop." + string(f.Kind); f.Kind {
+	case LoopRepeat, LoopFailing, LoopCycle:
+		return l.T(key, strings.Join(f.Tools, ", "))
+	case LoopMonologue, LoopEcho:
+		return l.T(key)
 	}
 	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/turn"
 )
 
@@ -71,8 +72,8 @@ func TestARaisedBudgetTakesTheHandoverBack(t *testing.T) {
 				if begins, _ := strings.CutSuffix(c.end, "…"); strings.Join(asks, " ") != c.asks || strings.Join(lines, " ") != c.lines || !strings.HasPrefix(end, begins) {
 					t.Errorf("asked %s\nrecorded %s\nend %q", asks, lines, end)
 				}
-				if c.words != "" && s.lead.Words() != c.words {
-					t.Errorf("words %q", s.lead.Words())
+				if c.words != "" && s.lead.Words(i18n.English) != c.words {
+					t.Errorf("words %q", s.lead.Words(i18n.English))
 				}
 				if given := slices.DeleteFunc(s.forms, func(f string) bool { return f == "" }); c.forms != nil && !slices.Equal(given, c.forms) {
 					t.Errorf("forms %q, want %q", given, c.forms)

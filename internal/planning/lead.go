@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/turn"
 )
@@ -100,7 +101,8 @@ type state struct {
 	Ends    map[string]string        `json:"ends,omitempty"`  // status of each subtask that ended
 	Results map[string]SubtaskResult `json:"-"`               // with the words, which are lines of their own
 
-	Actions   int      `json:"actions,omitempty"`   // since the last reflection
+	Actions   int      `json:"actions,omitempty"`   // since the model was last asked something
+	Since     int      `json:"since,omitempty"`     // actions of subtasks since the last reflection
 	Erred     string   `json:"erred,omitempty"`     // the tool that failed last since then
 	Errors    []string `json:"errors,omitempty"`    // what it said
 	Revisions int      `json:"revisions,omitempty"` // that reflections asked for
@@ -116,7 +118,7 @@ type state struct {
 	Rounds   int       `json:"rounds,omitempty"` // of verification
 	Judged   bool      `json:"judged,omitempty"` // the answer of the last round has come
 	Found    *findings `json:"found,omitempty"`
-	Unjudged bool      `json:"unjudged,omitempty"` // the last one could not be read
+	Verified bool      `json:"verified,omitempty"` // the last one passed, and nothing was to be done since
 	Redone   bool      `json:"redone,omitempty"`   // what did not end well was to be mended by later subtasks
 
 	Inquiry   *inquiry `json:"inquiry,omitempty"`         // what people are asked, while askPeople is wanted
@@ -125,12 +127,12 @@ type state struct {
 	Replans   int      `json:"granted_replans,omitempty"` // and for replan decisions
 	Told      string   `json:"told,omitempty"`            // what came of it, until the model is told
 
-	Want  string `json:"want,omitempty"`  // what is to be asked next, out of turn
-	Why   string `json:"why,omitempty"`   // for its text
-	For   string `json:"for,omitempty"`   // why what is asked was asked
-	Where string `json:"where,omitempty"` // the subtask that a decision is about
-	Stuck string `json:"stuck,omitempty"` // the run has to end
-	Said  string `json:"said,omitempty"`  // the model's last words to people
+	Want  string     `json:"want,omitempty"`  // what is to be asked next, out of turn
+	Why   string     `json:"why,omitempty"`   // for its text
+	For   string     `json:"for,omitempty"`   // why what is asked was asked
+	Where string     `json:"where,omitempty"` // the subtask that a decision is about
+	Stuck []Override `json:"spent,omitempty"` // why the run has to end; none where it goes on
+	Said  string     `json:"said,omitempty"`  // the model's last words to people
 
 	Lessons    []string `json:"lessons,omitempty"`     // that the model draws from the run
 	Handover   string   `json:"handover,omitempty"`    // the budget that is used up, once the words to whoever goes on are asked for
@@ -152,9 +154,20 @@ const maxTries = 1
 
 // StuckError ends a run that tries the same things again and again, or has spent
 // every way to plan anew.
-type StuckError struct{ What string }
+type StuckError struct {
+	Loop  Found      // what it tries
+	Spent []Override // or what it has spent
+}
 
-func (e *StuckError) Error() string { return "the run is stuck: " + e.What }
+// What says why, for people.
+func (e *StuckError) What(l i18n.Lang) string {
+	if e.Spent != nil {
+		return why(l, e.Spent)
+	}
+	return e.Loop.What(l)
+}
+
+func (e *StuckError) Error() string { return "the run is stuck: " + e.What(i18n.English) }
 
 // Open prepares to lead a run: it reads the latest lines of the history and the
 // messages behind them. request is what the run is about, in short.
@@ -273,8 +286,8 @@ func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 // all is done.
 func (l *Lead) next() (kind, text string, err error) {
 	s := &l.s
-	if s.Stuck != "" {
-		return "", "", &StuckError{s.Stuck}
+	if s.Stuck != nil {
+		return "", "", &StuckError{Spent: s.Stuck}
 	}
 	if kind, text, err = l.circled(); kind != "" || err != nil {
 		return kind, text, err
@@ -332,9 +345,9 @@ func (l *Lead) wanted() (kind, text string, err error) {
 	done, open := l.parts()
 	switch kind {
 	case askPlan:
-		lessons := []string{"why a new plan is asked for: " + s.Why}
+		lessons := []string{l.prompts.word("why a new plan is asked for: ", "新しい計画を求める理由: ") + s.Why}
 		for _, t := range done {
-			lessons = append(lessons, fmt.Sprintf("%s is done and stays so: %s", t.ID, l.s.Results[t.ID].Summary))
+			lessons = append(lessons, fmt.Sprintf(l.prompts.word("%s is done and stays so: %s", "%s は完了しており、そのまま残ります: %s"), t.ID, l.prompts.Lang.Retold(l.s.Results[t.ID].Summary)))
 		}
 		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Lessons: lessons}))), nil
 	case askRevise:
@@ -365,10 +378,10 @@ func (l *Lead) replanAsk(what string) string {
 func (l *Lead) between() (kind, text string, err error) {
 	s := &l.s
 	switch {
-	case s.Stuck != "":
-		return "", "", &StuckError{s.Stuck}
+	case s.Stuck != nil:
+		return "", "", &StuckError{Spent: s.Stuck}
 	case s.Loop.Stage == StageStop:
-		return "", "", &StuckError{s.Loop.What()}
+		return "", "", &StuckError{Loop: s.Loop}
 	case s.Actions == 0:
 		return "", "", nil
 	case s.Want != "" && s.Want != askVerify:
@@ -377,7 +390,7 @@ func (l *Lead) between() (kind, text string, err error) {
 		return "", "", nil
 	}
 	if f := s.Loop; f.Stage != StageNone {
-		what := f.What()
+		what := f.What(l.prompts.Lang)
 		if f.Stage == StageReplan && s.Asked == askSubtask && l.settings.Replan.MaxTotal > 0 {
 			return askReplan, l.told(l.replanAsk(what)), nil
 		}
@@ -387,9 +400,9 @@ func (l *Lead) between() (kind, text string, err error) {
 		return askNudge, l.prompts.Without(WithoutAsk{Tool: s.Without, Times: s.Missed[s.Without]}), nil
 	}
 	erred := s.Erred != "" && l.settings.ReflectOnError
-	due := l.settings.ReflectionInterval > 0 && s.Actions >= l.settings.ReflectionInterval
+	due := l.settings.ReflectionInterval > 0 && s.Since >= l.settings.ReflectionInterval
 	if l.settings.Reflect && s.Asked == askSubtask && (erred || due) {
-		ask := ReflectionAsk{Subtask: s.Current, OnError: erred, Actions: s.Actions, Lessons: l.settings.Past.forReflection()}
+		ask := ReflectionAsk{Subtask: s.Current, OnError: erred, Actions: s.Since, Lessons: l.settings.Past.forReflection()}
 		if erred {
 			ask.Action, ask.Errors = s.Erred, s.Errors
 		}
@@ -435,7 +448,7 @@ func (l *Lead) block() (entries []Entry) {
 		if _, over := l.s.Results[by]; !over {
 			continue
 		}
-		r := SubtaskResult{ID: id, Status: Blocked, Summary: by + " is " + l.s.Results[by].Status}
+		r := SubtaskResult{ID: id, Status: Blocked, Summary: i18n.Recorded("needs_"+l.s.Results[by].Status, by)}
 		l.s.Results[id] = r
 		l.log.Info("Subtask "+id+": blocked", "by", by)
 		entries = append(entries, Entry{Subtask: &SubtaskRecord{ID: id, Status: Blocked, Summary: r.Summary}})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/turn"
 )
@@ -165,13 +166,13 @@ func TestLinesStaySmallAndResumeReadsFewMessages(t *testing.T) {
 	}
 	read := 0
 	before := f.lead.s
-	words := f.lead.Words()
+	words := f.lead.Words(i18n.English)
 	l, err := Open(counted{f, &read}, h, &turn.Loop{}, Prompts{}, s, "Do it.", slog.New(slog.DiscardHandler))
 	must(t, err)
 	if read > stride+10 {
 		t.Errorf("%d of %d messages were read again", read, len(f.all))
 	}
-	if l.s.Seq != before.Seq || l.s.Asked != before.Asked || l.s.Current != before.Current || l.Words() != words || l.left() != 1 {
+	if l.s.Seq != before.Seq || l.s.Asked != before.Asked || l.s.Current != before.Current || l.Words(i18n.English) != words || l.left() != 1 {
 		t.Errorf("found %+v\nwas %+v", l.s, before)
 	}
 	f.say(done(f.lead.order[89]))

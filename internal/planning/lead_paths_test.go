@@ -1,12 +1,14 @@
 package planning
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/turn"
 )
 
@@ -48,6 +50,36 @@ func scenes() map[string]scene {
 		"a reflection every three actions, answered without a call": {
 			answers: []answer{say(plans("a")), do("1", "2"), do("3"), say(fine), do("4"), say(done("a")), say(pass)},
 			asks:    "plan subtask/a reflect subtask/a verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed"},
+		"a reflection every three actions, over the end of a subtask": {
+			answers: []answer{say(plans("a", "b")), do("1", "2"), say(done("a")), do("3"), sayDo(fine, "4"), say(done("b")), say(pass)},
+			asks:    "plan subtask/a subtask/b reflect verify", lines: "plan:a,b a=done reflection:partial b=done verification:true", end: "passed", prompts: []string{"3 actions were done since"}},
+		"a reflection every three actions, over a question": {
+			people: []string{"By hand."}, answers: []answer{say(plans("a")), do("1", "2"), say(ended("a", "blocked")), say(clarify(TypeClarification, "How?")), do("3"), sayDo(fine, "4"), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan subtask/a reflect verify", lines: "plan:a a=blocked replan:ask question:q1 answer:q1(false) reflection:partial a=done verification:true", end: "passed", prompts: []string{"3 actions were done since"}},
+		"a verification that cannot be read is none, also after one that passed": {
+			object: map[int]string{3: "Not so."}, answers: []answer{say(plans("a")), say(done("a")), say(pass), say("Otherwise."), say("fine"), say("fine")},
+			asks: "plan subtask/a verify verify verify", lines: "plan:a a=done verification:true verification:false", end: "open: the model gave no verification that can be read"},
+		"a verification that cannot be read resolves nothing": {
+			answers: []answer{say(plans("a")), say(done("a")), say(fail("Mend it")), say(done("verification_fix_1")), say("fine"), say("fine")},
+			asks:    "plan subtask/a verify subtask/verification_fix_1 verify verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:false",
+			end: "open: the model gave no verification that can be read; it does not work"},
+		"other actions: those of the plan go, additional ones and what they concern come": {
+			settings: none, answers: []answer{say(acts(plans("a", "b", "c"), `{"task_id":"a","tool":"do","purpose":"the old way"},{"task_id":"b","tool":"do","purpose":"stays"}`)), say(ended("a", "failed")), say(replan(TypeNone, 0, 0.9)), say(ended("b", "failed")),
+				say(wants(TypeRegeneration, 3, `"affected_actions":["a"],"additional_actions":[{"task_id":"b","tool":"do","purpose":"the new way"},{"task_id":"fix","purpose":"Clean up"}]`)), say(done("b")), say(done("a")), say(done("c")), say(done("fix")), say(pass)},
+			asks: "plan subtask/a replan subtask/b replan subtask/b subtask/a subtask/c subtask/fix verify", lines: "plan:a,b,c a=failed replan:nothing b=failed replan:action_regeneration revision:a,b,c,fix b=done a=done c=done fix=done verification:true", end: "passed",
+			prompts: []string{"Use other actions than before", "the new way", "Clean up"}},
+		"the same actions once more": {
+			settings: none, answers: []answer{say(acts(plans("a"), `{"task_id":"a","tool":"do","purpose":"the old way"}`)), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9)), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:retry a=done verification:true", end: "passed", prompts: []string{"Do it once more as it was planned. because"}},
+		"additional actions stand in the plan before the rest is changed": {
+			settings: none, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(wants(TypePartialReplan, 2, `"additional_actions":[{"task_id":"fix","purpose":"Clean up"}]`)), say(`{"reason":"r","changes":[{"type":"remove","task_id":"a"}]}`), say(done("fix")), say(pass)},
+			asks: "plan subtask/a replan revise subtask/fix verify", lines: "plan:a a=failed replan:partial_replan revision:a,fix revision:fix fix=done verification:true", end: "passed", prompts: []string{"- fix: Clean up"}},
+		"additional actions are told with a plan that is made anew": {
+			settings: none, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(wants(TypeRedecomposition, 4, `"additional_actions":[{"purpose":"Clean up"}]`)), say(plans("b")), say(done("b")), say(pass)},
+			asks: "plan subtask/a replan plan subtask/b verify", lines: "plan:a a=failed replan:task_redecomposition revision:b b=done verification:true", end: "passed", prompts: []string{"because; Clean up"}},
+		"a plan grows by additional actions as far as it may": {
+			settings: func(s *Settings) { s.Reflect, s.MaxSubtasks = false, 2 }, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(wants(TypeRegeneration, 3, `"additional_actions":[{"task_id":"x","purpose":"X"},{"task_id":"y","purpose":"Y"}]`)), say(done("a")), say(done("x")), say(pass)},
+			asks: "plan subtask/a replan subtask/a subtask/x verify", lines: "plan:a a=failed replan:action_regeneration revision:a,x a=done x=done verification:true", end: "passed"},
 		"a reflection that is passed over": {
 			answers: []answer{say(plans("a")), do("!1"), do("2"), say(done("a")), say(pass)},
 			asks:    "plan subtask/a reflect verify", lines: "plan:a a=done verification:true", end: "passed"},
@@ -106,51 +138,51 @@ func scenes() map[string]scene {
 		"a subtask failed: the run goes on without, and what depends on it is blocked": {
 			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a", "b<a", "c<b", "d")), say(ended("a", "failed")), say(replan(TypeNone, 0, 0.9)), say(done("d")), say(pass)},
 			asks: "plan subtask/a replan subtask/d verify", lines: "plan:a,b,c,d a=failed replan:nothing b=blocked c=blocked d=done verification:false",
-			end: "open: a is failed: a is failed; b is blocked: a is failed; c is blocked: b is blocked"},
+			end: "open: subtask a failed: a is failed; subtask b is blocked: it needs a, which failed; subtask c is blocked: it needs b, which is blocked"},
 		"what is not needed stands in nobody's way": {
 			answers: []answer{say(plans("a", "b<a")), say(ended("a", "skipped")), say(done("b")), say(pass)},
 			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=skipped b=done verification:true", end: "passed"},
 		"low confidence: nothing is done about it": {
 			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.2)), say(pass)},
-			asks: "plan subtask/a replan verify", lines: "plan:a a=failed replan:nothing verification:false", end: "open: a is failed: a is failed"},
+			asks: "plan subtask/a replan verify", lines: "plan:a a=failed replan:nothing verification:false", end: "open: subtask a failed: a is failed"},
 		"retries are spent: one level higher, then stop": {
 			settings: func(s *Settings) { s.Replan.MaxActionRetries, s.Replan.MaxTotal = 1, 2 },
 			answers:  []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9)), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9)), say(`{"reason":"r","changes":[]}`), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.9))},
 			asks:     "plan subtask/a replan subtask/a replan revise subtask/a replan", lines: "plan:a a=failed replan:retry a=failed replan:partial_replan revision:a a=failed replan:stop", end: "the run is stuck: …"},
 		"no decision comes": {
 			settings: func(s *Settings) { s.MaxRounds = 1 }, answers: []answer{say(plans("a", "b")), say(ended("a", "failed")), say("hm"), say("hm"), say(done("b")), say(pass)},
-			asks: "plan subtask/a replan replan subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: a is failed: a is failed", forms: []string{"Replan decision"}},
+			asks: "plan subtask/a replan replan subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: subtask a failed: a is failed", forms: []string{"Replan decision"}},
 		"no replanning at all": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 }, answers: []answer{say(plans("a", "b<a")), say(ended("a", "failed")), say(pass)},
-			asks: "plan subtask/a verify", lines: "plan:a,b a=failed b=blocked verification:false", end: "open: a is failed: a is failed; b is blocked: a is failed"},
+			asks: "plan subtask/a verify", lines: "plan:a,b a=failed b=blocked verification:false", end: "open: subtask a failed: a is failed; subtask b is blocked: it needs a, which failed"},
 		"no usable plan": {
 			answers: []answer{say("I will do it."), say(plans("a<b", "b<a")), say("I have done it."), say("Really."), say("fine"), say("fine")},
-			asks:    "plan plan subtask/task_1 subtask/task_1 verify verify", lines: "plan:task_1 task_1=done", end: "unjudged", forms: []string{"Plan", "Subtask result", "Verification"}},
+			asks:    "plan plan subtask/task_1 subtask/task_1 verify verify", lines: "plan:task_1 task_1=done verification:false", end: "open: the model gave no verification that can be read", forms: []string{"Plan", "Subtask result", "Verification"}},
 		"a plan that is mended": {
 			answers: []answer{say(plans("a<b", "b<a")), say(plans("a")), say(done("a")), say(pass)},
 			asks:    "plan plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"the dependencies go in a circle"}, forms: []string{"Plan"}},
 		"a result that cannot be read is no success": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(ended("a", "half")), say(ended("a", "half")), say(pass)},
-			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: its result could not be read…"},
+			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: subtask a failed: its result could not be read"},
 		"an object that is no result is no success": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(fail("Mend it")), say("```json\n{\"foo\":\"bar\"}\n```"), say(pass)},
-			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: its result could not be read…"},
+			asks:     "plan subtask/a subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: subtask a failed: its result could not be read"},
 		"completion is claimed early": {
 			answers: []answer{say(plans("a", "b", "c")), say(`{"done":true,"comment":"All done."}`), say(`{"done":true,"comment":"All of it."}`), say(done("c")), say(pass)},
 			asks:    "plan subtask/a subtask/b subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed", words: "- a: All done.\n- b: All of it.\n- c: c is done\n"},
 		"completion names the subtask as failed": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(`{"done":true,"summary":{"goal_achieved":false,"tasks_failed":["a"]},"comment":"Not all."}`), say(pass)},
-			asks:     "plan subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: a is failed: Not all."},
+			asks:     "plan subtask/a verify", lines: "plan:a a=failed verification:false", end: "open: subtask a failed: Not all."},
 		"the result of another subtask": {
 			answers: []answer{say(plans("a", "b")), say(done("b")), say(done("a")), say(done("b")), say(pass)},
 			asks:    "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"That was the result of b; the subtask at hand is a."}, forms: []string{}},
 		"the result of another subtask, again": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a", "b")), say(done("b")), say(done("b")), say(done("b")), say(pass)},
-			asks:     "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: a is failed: no result was given for it, but one for b: b is done"},
+			asks:     "plan subtask/a subtask/a subtask/b verify", lines: "plan:a,b a=failed b=done verification:false", end: "open: subtask a failed: no result was given for it, but one for b: b is done"},
 		"round and round: nudge, replan, stop": {
 			settings: func(s *Settings) { s.Reflect = false },
 			answers:  []answer{say(plans("a")), do("x"), do("x"), do("x"), do("x"), do("x"), sayDo(replan(TypeNone, 0, 0.9), "x"), do("x"), do("x"), do("x")},
@@ -163,14 +195,14 @@ func scenes() map[string]scene {
 			answers: []answer{do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x"), do("x")},
 			asks:    "plan nudge nudge", lines: "", end: "the run is stuck: …"},
 		"a verification does not pass, its fix does": {
-			answers: []answer{say(plans("a")), say(done("a")), say(fail("Mend it")), do("1"), say(done("verification_fix_2")), say(pass)},
-			asks:    "plan subtask/a verify subtask/verification_fix_2 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_2 verification_fix_2=done verification:true", end: "passed"},
+			answers: []answer{say(plans("a")), say(done("a")), say(fail("Mend it")), do("1"), say(done("verification_fix_1")), say(pass)},
+			asks:    "plan subtask/a verify subtask/verification_fix_1 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:true", end: "passed"},
 		"a verification does not pass to the end": {
-			answers: []answer{say(plans("a")), say(done("a")), say(fail()), say(done("verification_fix_2")), say(fail("Mend it"))},
-			asks:    "plan subtask/a verify subtask/verification_fix_2 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_2 verification_fix_2=done verification:false", end: "open: it does not work"},
+			answers: []answer{say(plans("a")), say(done("a")), say(fail()), say(done("verification_fix_1")), say(fail("Mend it"))},
+			asks:    "plan subtask/a verify subtask/verification_fix_1 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:false", end: "open: it does not work"},
 		"a failed subtask is mended in verification": {
-			answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeNone, 0, 0.9)), say(pass), say(done("verification_fix_2")), say(pass)},
-			asks:    "plan subtask/a replan verify subtask/verification_fix_2 verify", lines: "plan:a a=failed replan:nothing verification:false revision:a,verification_fix_2 verification_fix_2=done verification:true", end: "passed"},
+			answers: []answer{say(plans("a")), say(ended("a", "failed")), say(replan(TypeNone, 0, 0.9)), say(pass), say(done("verification_fix_1")), say(pass)},
+			asks:    "plan subtask/a replan verify subtask/verification_fix_1 verify", lines: "plan:a a=failed replan:nothing verification:false revision:a,verification_fix_1 verification_fix_1=done verification:true", end: "passed"},
 		"a verification without its criteria is asked for again": {
 			answers: []answer{say(plans("a")), say(done("a")), say(`{"phase":"verification","verification_passed":true,"issues_found":[]}`), say(pass)},
 			asks:    "plan subtask/a verify verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"expected each of the 1 criteria, found 0"}, forms: []string{"Verification"}},
@@ -180,6 +212,9 @@ func scenes() map[string]scene {
 			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:false", end: "open: no evidence is given for: it works"},
 		"the checks fail when the plan is done": {
 			red: 1, answers: []answer{say(plans("a")), say(done("a")), do("1"), say("Mended."), say(pass)},
+			asks: "plan subtask/a remark verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mended."},
+		"the end is told as an object after the checks have failed": {
+			red: 1, answers: []answer{say(plans("a")), say(done("a")), do("1"), say(`{"phase": "completion", "done": true, "summary": {"goal_achieved": true}, "comment": "Mended."}`), say(pass)},
 			asks: "plan subtask/a remark verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mended."},
 		"somebody says something in the middle": {
 			comments: map[int]string{2: "And please also that."}, answers: []answer{say(plans("a")), do("1"), do("2"), say(done("a")), say(pass)},
@@ -234,7 +269,7 @@ func scenes() map[string]scene {
 		"a doubtful wish, and nobody answers": {
 			settings: func(s *Settings) { s.MaxRounds = 1 },
 			people:   []string{""}, answers: []answer{say(plans("a", "b")), say(ended("a", "failed")), say(replan(TypeRetry, 1, 0.4)), say(done("b")), say(pass)},
-			asks: "plan subtask/a replan subtask/b verify", lines: "plan:a,b a=failed replan:ask question:q1 answer:q1(true) b=done verification:false", end: "open: a is failed: a is failed", prompts: []string{"so it is not done"}},
+			asks: "plan subtask/a replan subtask/b verify", lines: "plan:a,b a=failed replan:ask question:q1 answer:q1(true) b=done verification:false", end: "open: subtask a failed: a is failed", prompts: []string{"so it is not done"}},
 		"a doubtful wish in the middle of a subtask, beside calls": {
 			settings: func(s *Settings) { s.Reflect = false },
 			people:   []string{""}, answers: []answer{say(plans("a")), do("x"), do("x"), do("x"), do("x"), do("x"), sayDo(replan(TypeRetry, 1, 0.4), "y"), do("z"), say(done("a")), say(pass)},
@@ -291,20 +326,20 @@ func scenes() map[string]scene {
 			answers: []answer{say(plans("a", "b")), say("Done."), say("Done."), say("Done."), do("1"), say("Done."), say(pass)},
 			asks:    "plan subtask/a subtask/a subtask/b subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed"},
 		"talk is no circle where work is done": {
-			answers: []answer{say(plans("a", "b", "c")), do("1"), say("Done."), say("Done."), do("2"), say("Done."), say("Done."), do("3"), say("Done."), say("Done."), say(pass)},
-			asks:    "plan subtask/a subtask/a subtask/b subtask/b subtask/c subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed"},
+			settings: none, answers: []answer{say(plans("a", "b", "c")), do("1"), say("Done."), say("Done."), do("2"), say("Done."), say("Done."), do("3"), say("Done."), say("Done."), say(pass)},
+			asks: "plan subtask/a subtask/a subtask/b subtask/b subtask/c subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed"},
 		"lessons of the completion, and what a scan finds": {
 			scan: []string{"a.go:1:TODO"},
 			answers: []answer{say(plans("a", "b")), say(`{"done":true,"summary":{"goal_achieved":true,"lessons_learned":["early"]}}`),
-				say(done("b") + `{"phase":"completion","done":true,"comment":"All done.","summary":{"goal_achieved":true,"lessons_learned":["use-make"," ","use-make"]}}`), say(fail("Mend it")), say(done("verification_fix_3")), say(pass)},
-			asks:  "plan subtask/a subtask/b verify subtask/verification_fix_3 verify",
-			lines: "plan:a,b a=done+early b=done+use-make scan:a.go:1:TODO verification:false revision:a,b,verification_fix_3 verification_fix_3=done scan:a.go:1:TODO verification:true", end: "passed", words: "All done."},
+				say(done("b") + `{"phase":"completion","done":true,"comment":"All done.","summary":{"goal_achieved":true,"lessons_learned":["use-make"," ","use-make"]}}`), say(fail("Mend it")), say(done("verification_fix_1")), say(pass)},
+			asks:  "plan subtask/a subtask/b verify subtask/verification_fix_1 verify",
+			lines: "plan:a,b a=done+early b=done+use-make scan:a.go:1:TODO verification:false revision:a,b,verification_fix_1 verification_fix_1=done scan:a.go:1:TODO verification:true", end: "passed", words: "All done."},
 		"a yes for a reflection's revision lifts no other limit": {
 			settings: func(s *Settings) { s.MaxRevisions, s.Replan.MaxPlanRevisions, s.Replan.MaxClarifications = 0, 0, 1 },
 			people:   []string{"yes, please do it"}, answers: []answer{say(plans("a")), do("!1"), sayDo(revise(add("b", "")), "2"), say(`{"reason":"r","changes":[` + add("b", "") + `]}`), say(ended("a", "failed")), say(replan(TypePlanRevision, 2, 0.9)), say(done("a")), say(done("b")), say(pass)},
 			asks: "plan subtask/a reflect revise subtask/a replan subtask/a subtask/b verify", lines: "plan:a reflection:failure question:q1 answer:q1(false) revision:a,b a=failed replan:action_regeneration a=done b=done verification:true", end: "passed"},
 		"that nobody answered is said with what is asked next, be it a reflection": {
-			settings: func(s *Settings) { s.ReflectOnError = false },
+			settings: func(s *Settings) { s.ReflectOnError, s.ReflectionInterval = false, 8 },
 			people:   []string{""}, answers: []answer{say(plans("a")), do("x"), do("x"), do("x"), do("x"), do("x"), sayDo(replan(TypeRetry, 1, 0.4), "y", "z", "w"), sayDo(fine, "v"), say(done("a")), say(pass)},
 			asks: "plan subtask/a nudge replan reflect verify", lines: "plan:a replan:ask question:q1 answer:q1(true) reflection:partial a=done verification:true", end: "passed", prompts: []string{"so it is not done. Go on without it.\n\nPhase 3: reflection"}},
 		"an empty answer is no end": {
@@ -335,8 +370,8 @@ func TestPaths(t *testing.T) {
 			if begins, long := strings.CutSuffix(sc.end, "…"); end != sc.end && (!long || !strings.HasPrefix(end, begins)) {
 				t.Errorf("end %q, want %q", end, sc.end)
 			}
-			if sc.words != "" && s.lead.Words() != sc.words {
-				t.Errorf("words %q, want %q", s.lead.Words(), sc.words)
+			if sc.words != "" && s.lead.Words(i18n.English) != sc.words {
+				t.Errorf("words %q, want %q", s.lead.Words(i18n.English), sc.words)
 			}
 			if given := slices.DeleteFunc(slices.Clone(s.forms), func(f string) bool { return f == "" }); sc.forms != nil && !slices.Equal(given, sc.forms) {
 				t.Errorf("forms %q of %q, want %q", given, s.forms, sc.forms)
@@ -419,7 +454,7 @@ func TestCutWhateverIsAnswered(t *testing.T) {
 	store := newStore(t)
 	texts := []string{"", "Well.", plans("a", "b<a"), plans("a", "b", "c<a,b"), plans("a<a"), done("a"), done("b"), done("c"), ended("a", "failed"), ended("b", "blocked"), ended("a", "half"), ended("c", "skipped"),
 		`{"done":true,"comment":"All."}`, fine, revise(""), revise(add("d", `,"after":"a"`)), revise(`{"type":"remove","task_id":"a"}`), `{"reason":"r","changes":[` + add("e", "") + `]}`,
-		replan(TypeRetry, 1, 0.9), replan(TypePartialReplan, 2, 0.9), replan(TypeRedecomposition, 4, 0.9), replan(TypeGoalRevision, 5, 0.7), replan(TypeNone, 0, 0.9), replan(TypeClarification, 2, 0.9), replan(TypeRetry, 1, 0.4), clarify(TypeClarification, "How?"), clarify(TypeFullReplan, "Why?"), asking("Which?", 0.2, "a", "b"), pass, fail("Mend"), fail(), done("verification_fix_3")}
+		replan(TypeRetry, 1, 0.9), replan(TypePartialReplan, 2, 0.9), replan(TypeRedecomposition, 4, 0.9), replan(TypeGoalRevision, 5, 0.7), replan(TypeNone, 0, 0.9), replan(TypeClarification, 2, 0.9), replan(TypeRetry, 1, 0.4), clarify(TypeClarification, "How?"), clarify(TypeFullReplan, "Why?"), asking("Which?", 0.2, "a", "b"), pass, fail("Mend"), fail(), done("verification_fix_1")}
 	answers := rapid.Custom(func(rt *rapid.T) answer {
 		a := answer{rapid.SampledFrom(texts).Draw(rt, "text"), rapid.SliceOfN(rapid.SampledFrom([]string{"x", "y", "!x", "z"}), 0, 2).Draw(rt, "calls")}
 		if a.text == "" && len(a.calls) == 0 {
@@ -460,4 +495,57 @@ func TestCutWhateverIsAnswered(t *testing.T) {
 			rt.Errorf("end %q, want %q\n%v", end, wantEnd, short)
 		}
 	})
+}
+
+// A line of the history that revises the plan says what changed, whoever changed it:
+// a reflection, a new plan, a decision, a verification.
+func TestARevisionSaysWhatChanged(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"a revision in the reflection, beside calls":                                      "add c after a",
+		"a revision is refused, asked for again, and given":                               "add b",
+		"a subtask failed: the rest is changed":                                           "remove a, add c after , modify b",
+		"a subtask failed: cut anew, with ids that were used for other work":              "remove b, add task_3 after a, add task_4 after task_3, add c",
+		"other actions: those of the plan go, additional ones and what they concern come": "modify a (the calls that are thought of for it are others now), modify b (the calls that are thought of for it are others now), add fix",
+		"additional actions stand in the plan before the rest is changed":                 "add fix; remove a",
+		"a verification does not pass, its fix does":                                      "add verification_fix_1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, newStore(t), scenes()[name])
+			s.live()
+			defer s.close()
+			var got []string
+			must(t, s.h.Each(func(e Entry) bool {
+				if e.Revision == nil {
+					return true
+				}
+				var all []string
+				for _, c := range e.Revision.Changes {
+					text := c.Type + " " + c.about()
+					if c.After != "" || c.Type == "add" && e.Revision.Plan.Order()[0] == c.about() {
+						text += " after " + c.After
+					}
+					if c.Details != "" {
+						text += " (" + c.Details + ")"
+					}
+					all = append(all, text)
+				}
+				got = append(got, strings.Join(all, ", "))
+				return true
+			}))
+			if got := strings.Join(got, "; "); got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		})
+	}
+	p, err := Parse[Plan](KindPlan, plans("a", "b", "c"))
+	must(t, err)
+	next, err := p.Apply(PlanRevision{Changes: []Change{{Type: "modify", Details: "the last one first"}, {Type: "modify", ID: "b", Details: "and twice"}}, Actions: &ActionPlan{ExecutionOrder: []string{"c", "a", "b"}}}, nil)
+	must(t, err)
+	got, err := json.Marshal(p.changes(&next, []Change{{Type: "modify", Details: "the last one first"}, {Type: "modify", ID: "b", Details: "and twice"}}))
+	must(t, err)
+	if want := `[{"type":"modify","task_id":"b","subtask":{"id":"b","description":"Do b\nand twice","dependencies":[],"complexity":"medium"},"details":"and twice"},{"type":"modify","details":"the order is now c, a, b"}]`; string(got) != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
 }

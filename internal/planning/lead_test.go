@@ -89,7 +89,7 @@ type scene struct {
 	people   []string       // what they answer to each question, "" for nothing in time; one more is never answered
 	asks     string         // kinds of what the model was asked, in order
 	lines    string         // of the history, in short
-	end      string         // "passed", "unjudged", "open: …", or the error
+	end      string         // "passed", "open: …", or the error
 	words    string         // that are said to people; "" is not looked at
 	prompts  []string       // what the model was told, somewhere
 	scan     []string       // placeholders that it finds
@@ -131,6 +131,8 @@ type stage struct {
 	forms []string
 
 	requests []string
+	watch    bool     // what people see where nobody works on the plan is kept
+	seen     []string // that
 
 	c    *contextstore.Context
 	h    *History
@@ -250,6 +252,7 @@ func (s *stage) heard(all map[int]string) []contextstore.Message {
 func (s *stage) drive() (end string, cut bool) {
 	s.t.Helper()
 	end, err := s.work()
+	s.look()
 	if errors.Is(err, errCut) || errors.As(err, new(*tool.WaitError)) {
 		return "", true
 	}
@@ -278,6 +281,7 @@ func (s *stage) work() (string, error) {
 		if _, err := s.lead.Run(ctx); err != nil {
 			return "", err
 		}
+		s.look()
 		for _, m := range s.heard(s.sc.complain) {
 			if err := s.loop.Tell(ctx, m.Content); err != nil {
 				return "", err
@@ -297,6 +301,7 @@ func (s *stage) work() (string, error) {
 			if err := s.loop.Ask(ctx, AskRemark, fmt.Sprint("check failed, round ", failed+1)); err != nil {
 				return "", err
 			}
+			s.look()
 			continue
 		}
 		r, err := s.lead.Verify(ctx, Evidence{Placeholders: s.sc.scan})
@@ -306,8 +311,6 @@ func (s *stage) work() (string, error) {
 		case r.Again:
 		case len(r.Open) > 0:
 			return "open: " + strings.Join(r.Open, "; "), nil
-		case r.Unjudged:
-			return "unjudged", nil
 		default:
 			said := s.heard(s.sc.object)
 			if len(said) == 0 {
@@ -318,6 +321,22 @@ func (s *stage) work() (string, error) {
 			}
 		}
 	}
+}
+
+// look keeps what people see now.
+func (s *stage) look() {
+	if !s.watch {
+		return
+	}
+	v := s.lead.View()
+	text := v.Phase
+	if v.Worked {
+		text += " worked"
+	}
+	if v.Verified {
+		text += " verified"
+	}
+	s.seen = append(s.seen, text)
 }
 
 // messages are the messages in short, and what the model was asked.
@@ -448,6 +467,16 @@ func add(id, rest string) string {
 
 func replan(kind string, level int, confidence float64) string {
 	return fmt.Sprintf(`{"replan_decision":{"replan_needed":%t,"confidence":%v,"reasoning":"because","replan_type":%q,"target_phase":"execution","replan_level":%d}}`, kind != TypeNone, confidence, kind, level)
+}
+
+// wants is a decision that says more.
+func wants(kind string, level int, fields string) string {
+	return strings.Replace(replan(kind, level, 0.9), `"replan_level"`, fields+`,"replan_level"`, 1)
+}
+
+// acts is a plan that thinks of actions.
+func acts(plan, actions string) string {
+	return strings.Replace(plan, `"actions":[]`, `"actions":[`+actions+`]`, 1)
 }
 
 const pass = `{"phase":"verification","verification_passed":true,"criteria":[{"criterion":"it works","met":true,"evidence":"a.go:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.9}`

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 func TestLenient(t *testing.T) {
@@ -79,6 +81,7 @@ func FuzzLenient(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
+		defer disktest.Bounded(t, len(in))()
 		at := strings.IndexByte(in, '{')
 		if at < 0 {
 			return

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"toritsugi/internal/i18n"
 )
 
 // earlier reports whether a plan of an earlier run stands in the conversation.
@@ -37,7 +39,7 @@ func (p *Past) take(plan *Plan) (done []SubtaskResult) {
 	for _, s := range last.Subtasks {
 		t, ok := plan.Subtask(s.ID)
 		if ok && s.Status == Done && slices.Contains(plan.Previous.Done, s.ID) && same(t.Description, s.Description) {
-			done = append(done, SubtaskResult{ID: s.ID, Status: Done, Summary: brief("done by run "+last.UUID[:min(8, len(last.UUID))]+": "+s.Summary, pastLine)})
+			done = append(done, SubtaskResult{ID: s.ID, Status: Done, Summary: brief(i18n.Recorded("earlier_result", last.UUID[:min(8, len(last.UUID))], s.Summary), pastLine)})
 		}
 	}
 	return done
@@ -156,6 +158,7 @@ func (p *Past) forSubtask(t Subtask, actions []Action) []string {
 				n++
 			}
 			switch {
+			case u.Check && !u.Last:
 			case n == 0 && (!tools[u.Tool] || u.Failed == 0): // errors of a tool that is to be used are worth a word
 			case u.Failed > 0:
 				head := ""

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // parseAny is Parse for a kind that is known when the test runs.
@@ -197,6 +199,7 @@ func FuzzParse(f *testing.F) {
 	}
 	full := strict(f)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer disktest.Bounded(t, len(text))()
 		Detect(text)
 		for _, kind := range AnswerKinds() {
 			answer, err := parseAny(kind, text)

@@ -14,7 +14,7 @@ import (
 // Inheritance are the settings of context_inheritance.planning (inherit §10.9),
 // and where the histories are.
 type Inheritance struct {
-	Plans         bool
+	Plans         bool // the plans alone: what was done stays while anything is inherited
 	Verifications bool
 	Reflections   bool
 	MaxPlans      int  // how many earlier plans are looked at, the latest first
@@ -125,7 +125,7 @@ func ReadPast(ctx context.Context, runs []memory.Ancestor, o Inheritance) (p *Pa
 		if o.Verifications && len(r.scanned) > 0 {
 			p.Scanned, took = append(p.Scanned, r.scanned[:min(len(r.scanned), pastRounds-min(len(p.Scanned), pastRounds))]...), true
 		}
-		if (o.Plans || o.Reflections) && r.plan != nil && len(p.Runs) < o.MaxPlans {
+		if (o.Plans || o.Verifications || o.Reflections) && r.plan != nil && len(p.Runs) < o.MaxPlans {
 			if err := r.finish(ctx); err != nil {
 				warn(err)
 			}
@@ -176,7 +176,7 @@ func (r *pastReader) take(e Entry) {
 	case e.Revision != nil && e.Revision.Reason != "verification" && e.Revision.Reason != "":
 		var did []string
 		for _, c := range e.Revision.Changes {
-			did = append(did, strings.TrimSpace(c.Type+" "+cmp.Or(c.Details, c.ID)))
+			did = append(did, strings.TrimSpace(c.Type+" "+cmp.Or(c.Details, c.about())))
 		}
 		r.changed(PastChange{Kind: RecordRevision, Why: r.text(e.Revision.Reason), Did: r.text(strings.Join(did, "; "))})
 	case e.Reflection != nil && (e.Reflection.Judged.Revise || len(e.Reflection.Judged.Issues) > 0):
@@ -236,11 +236,22 @@ func (r *pastReader) verified(v *Verification) {
 
 // finish makes the run of what was read, and reads its calls of tools.
 func (r *pastReader) finish(ctx context.Context) error {
-	if !r.o.Plans {
-		return nil
-	}
-	r.run.Goal = r.text(r.plan.Goal.MainObjective)
 	at := map[string]int{}
+	if r.o.Plans {
+		r.planned(at)
+	}
+	return r.used(ctx, func(id string) *PastSubtask {
+		if i, ok := at[id]; ok {
+			return &r.run.Subtasks[i]
+		}
+		return nil
+	})
+}
+
+// planned takes the plan over, and what became of it; at is filled with where
+// each subtask stands.
+func (r *pastReader) planned(at map[string]int) {
+	r.run.Goal = r.text(r.plan.Goal.MainObjective)
 	for _, id := range r.plan.Order() {
 		t, ok := r.plan.Subtask(id)
 		if !ok || len(r.run.Subtasks) == pastSubtasks {
@@ -260,12 +271,6 @@ func (r *pastReader) finish(ctx context.Context) error {
 			s.Missed++
 		}
 	}
-	return r.used(ctx, func(id string) *PastSubtask {
-		if i, ok := at[id]; ok {
-			return &r.run.Subtasks[i]
-		}
-		return nil
-	})
 }
 
 // text is one of another run as it may be repeated: cleaned whole, then cut.

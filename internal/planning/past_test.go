@@ -72,6 +72,8 @@ func (l *lineage) ends(k task.Key, s task.Status, did ...any) contextstore.View 
 			err = c.AppendTools(d)
 		case contextstore.EffectRecord:
 			err = c.Effects().Append(d)
+		case contextstore.CheckRun:
+			err = c.AppendCheck(d)
 		}
 		must(err)
 	}
@@ -215,6 +217,38 @@ func TestLessonsOfEarlierRuns(t *testing.T) {
 	}
 }
 
+// inherit §10.4.2: a check that was red before the work is what the work was
+// about, and no approach that failed: neither one of the run's own nor a call of
+// the model that shows which tests fail. What cannot be run is one still.
+func TestRedCheckIsNoFailedApproach(t *testing.T) {
+	t.Parallel()
+	l := newLineage(t)
+	fix := Subtask{ID: "task_1", Description: "Fix calc with make test and go test", Dependencies: []string{}, RequiredTools: []string{"shell"}}
+	l.ends(pastKey, task.Completed, planFor("Sums are right", fix),
+		contextstore.CheckRun{Setup: true, Command: "npm ci", ExitCode: 1},
+		contextstore.CheckRun{Command: "make test", ExitCode: 2, Output: "make: *** [test] Error 1"},
+		called("shell", `{"command":"cd . &&  make test 2>&1"}`, false, "make: *** [test] Error 1\n[exit code 2]"),
+		called("shell", `{"command":"go test ./calc"}`, false, "--- FAIL: TestSum (0.00s)\n    calc_test.go:9: 3, not 4\nFAIL\nFAIL\texample/calc\t0.01s\n[exit code 1]"),
+		called("shell", `{"command":"npm ci"}`, false, "npm: not found\n[exit code 127]"),
+		called("edit_file", `{"path":"calc.go"}`, true, "edited"),
+		contextstore.CheckRun{Round: 1, Command: "make test"},
+		endedAs("task_1", Done, "calc.go:3"))
+	in, p := l.heir(pastKey, 0, allPast)
+	for name, told := range map[string]string{"the message": in.Content, "the plan": strings.Join(p.forPlan(), "\n"), "a subtask": strings.Join(p.forSubtask(fix, nil), "\n")} {
+		for _, red := range []string{"make test 2>&1 failed", "go test ./calc failed"} {
+			if strings.Contains(told, red) {
+				t.Errorf("%s: %q is told:\n%s", name, red, told)
+			}
+		}
+		if !strings.Contains(told, "npm ci failed: npm: not found") {
+			t.Errorf("%s: what cannot be run is missing:\n%s", name, told)
+		}
+	}
+	if !strings.Contains(in.Content, "Calls: shell 0 ok, 3 failed") {
+		t.Errorf("calls are not counted:\n%s", in.Content)
+	}
+}
+
 // inherit §10.9: each setting takes its part away, and the sections go in their
 // order where there is no room.
 func TestPlanningInheritanceSettings(t *testing.T) {
@@ -226,7 +260,7 @@ func TestPlanningInheritanceSettings(t *testing.T) {
 		has, not string
 	}{
 		"all":              {func(*Inheritance) {}, "Previous Plan Summary|Execution History|Verification History|Recommendations|Before that|revised|Use first", "nothing at all"},
-		"no plans":         {func(o *Inheritance) { o.Plans = false }, "Verification History|revised", "Previous Plan Summary|npm test|Use first"},
+		"no plans":         {func(o *Inheritance) { o.Plans = false }, "Execution History|npm test failed|Use first|Verification History|go test passes|revised|planned anew|run go test first", "Previous Plan Summary|Goal: |task_2|came after|was estimated|ended as"},
 		"no verifications": {func(o *Inheritance) { o.Verifications = false }, "Previous Plan Summary|npm test", "Verification|README is silent|go test passes"},
 		"no reflections":   {func(o *Inheritance) { o.Reflections = false }, "Previous Plan Summary|npm test", "revised|planned anew|sign is lost"},
 		"one plan":         {func(o *Inheritance) { o.MaxPlans = 1 }, "Signs are documented|README is silent", "Before that|npm test|revised"},
@@ -248,12 +282,46 @@ func TestPlanningInheritanceSettings(t *testing.T) {
 			}
 		}
 	}
+	o := allPast
+	o.Plans = false
+	if _, p := l.heir(pastKey, 0, o); p.earlier() || len(p.Runs) != 2 || len(p.Runs[0].Subtasks) > 0 || !strings.Contains(strings.Join(p.forSubtask(Subtask{Description: "npm test"}, nil), "\n"), "npm test failed") {
+		t.Errorf("without plans: %+v", p)
+	}
 	whole, _ := l.heir(pastKey, 0, allPast)
 	for _, less := range []int{1, 100, 200, 400, 450} {
 		in, _ := l.heir(pastKey, whole.Tokens-less, allPast)
 		if in == nil || in.Tokens > whole.Tokens-less || len(in.LeftOut) == 0 || !strings.Contains(in.Content, "Summary of completed") {
 			t.Errorf("%d less: %+v", less, in)
 		}
+	}
+}
+
+// inherit §4.2.2: where there is no room, what the oldest run left goes before
+// anything of the latest one.
+func TestOlderRunsGoFirst(t *testing.T) {
+	t.Parallel()
+	l := newLineage(t)
+	runs := threeRuns(l)
+	whole, _ := l.heir(pastKey, 0, allPast)
+	in, _ := l.heir(pastKey, whole.Tokens-1, allPast)
+	if diff := cmp.Diff([]string{"older runs"}, in.LeftOut); diff != "" {
+		t.Errorf("%s\n%s", diff, in.Content)
+	}
+	for _, s := range []string{"- task_2 [done] (after task_1): Document signs in README.md → docs/signs.md", "Calls: shell 1 ok, 0 failed", "Verification rounds: 1 in 1 runs; the last one passed", "Use first what worked:\n- shell make docs"} {
+		if !strings.Contains(in.Content, s) {
+			t.Errorf("%q of the latest run is missing:\n%s", s, in.Content)
+		}
+	}
+	for _, s := range []string{runs[0].Metadata.UUID[:8], "Signs are kept", "npm test", "planned anew", "README is silent", "Lessons"} {
+		if strings.Contains(in.Content, s) {
+			t.Errorf("%q of the older run is there:\n%s", s, in.Content)
+		}
+	}
+	// Three of them go one by one.
+	l.ends(pastKey, task.Completed, planFor("Signs are pretty", Subtask{ID: "task_9", Description: "Pretty", Dependencies: []string{}}), called("shell", `{"command":"make pretty"}`, true, "done"), endedAs("task_9", Done, "x"))
+	whole, _ = l.heir(pastKey, 0, allPast)
+	if in, _ = l.heir(pastKey, whole.Tokens-1, allPast); strings.Contains(in.Content, "Signs are kept") || !strings.Contains(in.Content, "Before that, run "+runs[1].Metadata.UUID[:8]) || !strings.Contains(in.Content, "Signs are pretty") {
+		t.Errorf("%s", in.Content)
 	}
 }
 

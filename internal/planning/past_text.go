@@ -23,7 +23,32 @@ func (p *Past) Sections() memory.Sections {
 	if p == nil {
 		return memory.Sections{}
 	}
-	return memory.Sections{Plan: p.planText(true), Outline: p.planText(false), Tools: p.doneText(), Verified: p.verifiedText(), Advice: p.adviceText()}
+	s := memory.Sections{Plan: p.planText(true), Outline: p.planText(false), Tools: p.doneText(), Verified: p.verifiedText(), Advice: p.adviceText()}
+	if q := p.withoutOldest(); q != nil {
+		fewer := q.Sections()
+		s.Fewer = &fewer
+	}
+	return s
+}
+
+// withoutOldest is p without what the oldest of its runs left, nil where there is
+// one run alone. Placeholders of scans are of no run, and stay.
+func (p *Past) withoutOldest() *Past {
+	var runs []string
+	for _, r := range p.Runs {
+		runs = appendNew(runs, r.UUID)
+	}
+	for _, v := range p.Verified { // further back than Runs go
+		runs = appendNew(runs, v.UUID)
+	}
+	if len(runs) < 2 {
+		return nil
+	}
+	oldest := runs[len(runs)-1]
+	q := *p
+	q.Runs = slices.DeleteFunc(slices.Clone(p.Runs), func(r PastRun) bool { return r.UUID == oldest })
+	q.Verified = slices.DeleteFunc(slices.Clone(p.Verified), func(v PastRound) bool { return v.UUID == oldest })
+	return &q
 }
 
 // section writes a heading and lines; nothing where there are no lines.
@@ -196,6 +221,7 @@ func (p *Past) worked() (all []string) {
 }
 
 // failed are the actions that did not work in the end, with what worked instead.
+// A check that was red is none of them: what was wrong is what it looked at.
 func (p *Past) failed() []string { return p.trouble(false) }
 
 // recovered are the actions that failed and were got to work, with what was done
@@ -205,7 +231,7 @@ func (p *Past) recovered() []string { return p.trouble(true) }
 func (p *Past) trouble(mended bool) (all []string) {
 	for _, r := range p.Runs {
 		for _, u := range r.Uses {
-			if u.Failed > 0 && u.Last == mended && !p.better(u) {
+			if u.Failed > 0 && u.Last == mended && (mended || !u.Check) && !p.better(u) {
 				all = appendNew(all, u.trouble())
 			}
 		}

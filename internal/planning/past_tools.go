@@ -5,10 +5,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"slices"
 	"sort"
 	"strings"
 
+	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
 )
 
@@ -22,6 +25,7 @@ type PastUse struct {
 	Error   string `json:"error,omitempty"`   // the same of the last failure
 	Instead string `json:"instead,omitempty"` // what worked after it had failed
 	Last    bool   `json:"last,omitempty"`    // the last call worked
+	Check   bool   `json:"check,omitempty"`   // its failures were of a check: they tell of the files as they were, not of the call
 }
 
 // PastTotal counts the calls of a tool.
@@ -47,6 +51,7 @@ type pastTally struct {
 	at     map[string]int // by tool and subject, into r.run.Uses
 	total  map[string]int // by tool, into r.run.Totals
 	failed []pastFailure  // that nothing followed yet
+	checks []string       // the commands that the run was checked by
 }
 
 // pastFailure is a failed call and what came after it.
@@ -60,7 +65,14 @@ type pastFailure struct {
 // came before its end, by the clock, and after that of the one before.
 func (r *pastReader) used(ctx context.Context, find func(id string) *PastSubtask) error {
 	t := &pastTally{r: r, at: map[string]int{}, total: map[string]int{}}
-	err := contextstore.ReadJournal(ctx, r.a.Dir, contextstore.Tools, func(l contextstore.JournalLine) bool {
+	err := contextstore.ReadJournal(ctx, r.a.Dir, contextstore.Checks, func(l contextstore.JournalLine) bool {
+		var c contextstore.CheckRun
+		if json.Unmarshal(l.Text, &c) == nil && !c.Setup {
+			t.checks = appendNew(t.checks, r.text(c.Command))
+		}
+		return len(t.checks) < pastUses
+	})
+	err = errors.Join(err, contextstore.ReadJournal(ctx, r.a.Dir, contextstore.Tools, func(l contextstore.JournalLine) bool {
 		if run, err := contextstore.DecodeToolRun(l.Text); err == nil {
 			t.count(run)
 			if s := r.during(run.Timestamp, find); s != nil {
@@ -68,7 +80,7 @@ func (r *pastReader) used(ctx context.Context, find func(id string) *PastSubtask
 			}
 		}
 		return true
-	})
+	}))
 	t.keep()
 	return err
 }
@@ -125,11 +137,23 @@ func (t *pastTally) count(run contextstore.ToolRun) {
 	if failed {
 		u.Failed++
 		u.Error = t.r.gist(cmp.Or(run.Error, run.Result))
+		u.Check = t.check(subject, cmp.Or(run.Error, run.Result))
 	} else {
 		u.OK++
 		u.Result = t.r.gist(run.Result)
 	}
 	t.follow(i, failed)
+}
+
+// check reports whether a failed call was one of a check: it ran a command that
+// the run was checked by, or its output names tests that failed.
+func (t *pastTally) check(subject, said string) bool {
+	if slices.ContainsFunc(t.checks, func(c string) bool { return strings.Contains(subject, c) }) {
+		return true
+	}
+	out := checks.NewParser()
+	_, _ = io.WriteString(out, said) // never fails
+	return len(out.Summary().Failures) > 0
 }
 
 // follow looks what worked after failures: the same call again after something

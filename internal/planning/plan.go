@@ -5,7 +5,10 @@ import (
 	"container/heap"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"toritsugi/internal/i18n"
 )
 
 // Limits bounds a plan.
@@ -234,7 +237,7 @@ func Single(request string) Plan {
 		Phase: PhasePlanning,
 		Goal:  Goal{MainObjective: title, SuccessCriteria: []string{}, Constraints: []string{}},
 		Decomposition: Decomposition{Subtasks: []Subtask{{
-			ID: "task_1", Description: cmp.Or(request, "Do what the task asks for."), Dependencies: []string{}, Complexity: "medium",
+			ID: "task_1", Description: cmp.Or(request, i18n.Recorded("request")), Dependencies: []string{}, Complexity: "medium",
 		}}},
 		Actions: ActionPlan{ExecutionOrder: []string{"task_1"}, Actions: []Action{}},
 	}
@@ -250,13 +253,15 @@ func (p *Plan) clone() Plan {
 }
 
 // freeID returns an id like the given one that no subtask of the plan has, and
-// none that is taken: task_4 where there are three.
+// none that is taken: the given one or the next number of it, or, where it has no
+// number, task_4 where there are three.
 func (p *Plan) freeID(like string, taken map[string]bool) string {
 	stem := strings.TrimRight(like, "0123456789")
-	if stem == "" || stem == like {
-		stem = "task_"
+	n, err := strconv.Atoi(like[len(stem):])
+	if err != nil || stem == "" {
+		stem, n = "task_", len(p.Decomposition.Subtasks)+1
 	}
-	for n := len(p.Decomposition.Subtasks) + 1; ; n++ {
+	for ; ; n++ {
 		if id := fmt.Sprintf("%s%d", stem, n); !taken[id] && p.index(id) < 0 {
 			return id
 		}

@@ -224,13 +224,13 @@ func TestExtend(t *testing.T) {
 		{TaskID: "verification_fix_1", Purpose: "mend x", ExpectedOutcome: "x works"}, {TaskID: "verification_fix_1", Purpose: "test x"}, {Purpose: "more"},
 		{TaskID: "a", Purpose: "again"}, {TaskID: "empty"},
 	}, map[string]bool{"verification_fix_1": true})
-	if order := strings.Join(got.Actions.ExecutionOrder, " "); order != "a verification_fix_1 verification_fix_3 task_4" {
+	if order := strings.Join(got.Actions.ExecutionOrder, " "); order != "a verification_fix_1 verification_fix_2 task_4" {
 		t.Errorf("the order is %q", order)
 	}
-	if s, _ := got.Subtask("verification_fix_3"); s.Description != "mend x\nx works" {
+	if s, _ := got.Subtask("verification_fix_2"); s.Description != "mend x\nx works" {
 		t.Errorf("it says %q", s.Description)
 	}
-	if n := len(got.ActionsOf("verification_fix_3")); n != 2 {
+	if n := len(got.ActionsOf("verification_fix_2")); n != 2 {
 		t.Errorf("it has %d actions", n)
 	}
 	if n := len(got.ActionsOf("a")); n != 2 {

@@ -352,7 +352,7 @@ func longText(text string) string {
 func (p Prompts) bullets(all []string) string {
 	var b strings.Builder
 	for _, entry := range all[:min(len(all), maxEntries)] {
-		b.WriteString("- " + line(entry) + "\n")
+		b.WriteString("- " + line(p.Lang.Retold(entry)) + "\n")
 	}
 	if more := len(all) - maxEntries; more > 0 {
 		fmt.Fprintf(&b, p.word("- (%d more)\n", "- (ほか%d件)\n"), more)

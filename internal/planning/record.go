@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strconv"
+	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 )
 
 // The types of the lines of a planning history: those of plan §2.2 and inherit
@@ -74,6 +76,33 @@ type ReplanRecord struct {
 	Do    Do  `json:"executed_type,omitempty"` // what is done
 	Level int `json:"executed_level,omitempty"`
 }
+
+// Doubtful reports whether something was done although the model was not sure of
+// it, so that people are warned.
+func (r *ReplanRecord) Doubtful() bool { return r.Executed && r.Do != DoAsk && r.Confidence < sure }
+
+// Wished is what the model wished, where something else was done or nothing; ""
+// where its wish was done.
+func (r *ReplanRecord) Wished() string {
+	if r.Override == "" {
+		return ""
+	}
+	return r.Decision.Decision.Type
+}
+
+// Why is why something else was done than the model wished, for people.
+func (r *ReplanRecord) Why(l i18n.Lang) string {
+	var all []Override
+	for word := range strings.SplitSeq(r.Override, ", ") {
+		if word != "" {
+			all = append(all, Override(word))
+		}
+	}
+	return why(l, all)
+}
+
+// Percent is how sure the model was.
+func (r *ReplanRecord) Percent() int { return int(max(0, min(r.Confidence, 1))*100 + 0.5) }
 
 // SubtaskRecord is how far a subtask is.
 type SubtaskRecord struct {

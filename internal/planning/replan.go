@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -38,6 +39,15 @@ const (
 	DoNothing     Do = "nothing"              // go on, without what failed
 	DoStop        Do = "stop"                 // no limit is left: the run ends, and not as a success
 )
+
+// Doing is what is done about a wish, or the type of one, as a record says it to
+// people; one that there is not as it is.
+func Doing[T ~string](what T) string {
+	if key := "do_" + string(what); i18n.Named(key) {
+		return i18n.Recorded(key)
+	}
+	return string(what)
+}
 
 // Override is why something else is done than the model wished.
 type Override string
@@ -148,9 +158,11 @@ func (v Verdict) Override() string {
 }
 
 // Why is the reasons for people, "" where the model's wish is done.
-func (v Verdict) Why(l i18n.Lang) string {
-	words := make([]string, len(v.Overrides))
-	for i, o := range v.Overrides {
+func (v Verdict) Why(l i18n.Lang) string { return why(l, v.Overrides) }
+
+func why(l i18n.Lang, all []Override) string {
+	words := make([]string, len(all))
+	for i, o := range all {
 		words[i] = l.T("planning.override." + string(o))
 	}
 	return strings.Join(words, l.T("planning.override.join"))
@@ -165,6 +177,25 @@ func (v Verdict) Record(phase string, d ReplanDecision) *ReplanRecord {
 func (r Replan) Confirmed() Replan {
 	r.Confidence, r.Clarify = 1, false
 	return r
+}
+
+// why is what is told to the model with what is done about its wish.
+func (r Replan) why() string {
+	all := append([]string{r.Reasoning}, r.Recommended...)
+	if r.Strategy != "" {
+		all = append(all, r.Strategy)
+	}
+	return strings.Join(all, "; ")
+}
+
+// purposesOf are what actions are for, in a line each.
+func purposesOf(all []Action) (list []string) {
+	for _, a := range all[:min(len(all), maxEntries)] {
+		if s := cmp.Or(a.Purpose, a.ExpectedOutcome); strings.TrimSpace(s) != "" {
+			list = append(list, line(s))
+		}
+	}
+	return list
 }
 
 // step is one way to plan anew, with its limit.

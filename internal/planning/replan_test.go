@@ -1,15 +1,19 @@
 package planning
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/goccy/go-yaml"
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/config"
 	"toritsugi/internal/i18n"
 )
 
@@ -242,5 +246,39 @@ func TestARecordSaysWhatIsDone(t *testing.T) {
 	r = Decide(d.Decision, "a", Counts{}, DefaultReplanLimits()).Record(PhaseExecution, d)
 	if r.Executed || r.Override != "low_confidence" || !slices.Equal([]Do{r.Do}, []Do{DoNothing}) {
 		t.Errorf("%+v", r)
+	}
+}
+
+// What people are told of a decision that was overridden names settings that there
+// are, by their whole names.
+func TestOverridesNameSettings(t *testing.T) {
+	t.Parallel()
+	cfg, err := config.Parse("", nil, func(string) string { return "" }, nil)
+	must(t, err)
+	var printed bytes.Buffer
+	must(t, cfg.Print(&printed))
+	var settings map[string]any
+	must(t, yaml.Unmarshal(printed.Bytes(), &settings))
+	named := 0
+	for _, key := range i18n.Keys() {
+		if !strings.HasPrefix(key, "planning.override.") {
+			continue
+		}
+		for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
+			for _, setting := range regexp.MustCompile(`[a-z_]+(\.[a-z_]+)+`).FindAllString(l.T(key), -1) {
+				named++
+				var at any = settings
+				for part := range strings.SplitSeq(setting, ".") {
+					section, _ := at.(map[string]any)
+					at = section[part]
+				}
+				if at == nil {
+					t.Errorf("%s: there is no setting %s", key, setting)
+				}
+			}
+		}
+	}
+	if named < 20 {
+		t.Errorf("%d settings are named", named)
 	}
 }

@@ -1,9 +1,13 @@
 package planning
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/i18n"
 )
 
 // maxChanges is how many changes, or actions, one answer may bring to a plan:
@@ -171,10 +175,7 @@ func (r *revising) open(id, verb string) *Subtask {
 }
 
 func (r *revising) remove(c Change) {
-	id := c.ID
-	if id == "" && c.Subtask != nil {
-		id = c.Subtask.ID
-	}
+	id := c.about()
 	if r.open(id, "remove") == nil {
 		return
 	}
@@ -187,10 +188,7 @@ func (r *revising) remove(c Change) {
 // modify changes the fields of a subtask that are given. Words alone are added
 // to what it says, or are a remark where they name no subtask.
 func (r *revising) modify(c Change) {
-	id := c.ID
-	if id == "" && c.Subtask != nil {
-		id = c.Subtask.ID
-	}
+	id := c.about()
 	if id == "" && c.Subtask == nil {
 		return
 	}
@@ -270,6 +268,73 @@ func (r *revising) replaceActions(updated []Action) {
 		}
 	}
 	r.plan.Actions.Actions = next
+}
+
+// changes are how next differs from p, whoever made it: subtasks that come, go or
+// are others, then the order and the actions of those that stay. said is what the
+// model said of it, whose details are kept where there is such a change.
+func (p *Plan) changes(next *Plan, said []Change) []Change {
+	all := []Change{}
+	add := func(kind, id string, c Change) {
+		for _, s := range said {
+			if s.Type == kind && s.about() == id && c.Details == "" {
+				c.Details = s.Details
+			}
+		}
+		c.Type = kind
+		all = append(all, c)
+	}
+	order := next.Order()
+	stays := func(id string) bool { return p.index(id) >= 0 && next.index(id) >= 0 }
+	for _, s := range p.Decomposition.Subtasks {
+		if next.index(s.ID) < 0 {
+			add("remove", s.ID, Change{ID: s.ID})
+		}
+	}
+	for i, id := range order {
+		s, _ := next.Subtask(id)
+		was, known := p.Subtask(id)
+		switch {
+		case !known:
+			c := Change{Subtask: &s}
+			if i > 0 && i < len(order)-1 {
+				c.After = order[i-1]
+			}
+			add("add", id, c)
+		case !was.equal(s):
+			add("modify", id, Change{ID: id, Subtask: &s})
+		case !sameActions(p.ActionsOf(id), next.ActionsOf(id)):
+			add("modify", id, Change{ID: id, Details: i18n.Recorded("actions")})
+		}
+	}
+	if !slices.Equal(kept(p.Order(), stays), kept(order, stays)) {
+		add("modify", "", Change{Details: i18n.Recorded("order", strings.Join(order, ", "))})
+	}
+	return all
+}
+
+func (s Subtask) equal(o Subtask) bool {
+	return s.ID == o.ID && s.Description == o.Description && s.Complexity == o.Complexity && slices.Equal(s.Dependencies, o.Dependencies) && slices.Equal(s.RequiredTools, o.RequiredTools)
+}
+
+// sameActions compares actions as they are written: space in parameters does not
+// make them others.
+func sameActions(a, b []Action) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+func kept(all []string, keep func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !keep(id) })
+}
+
+// about is the subtask that a change is about, "" for none.
+func (c Change) about() string {
+	if c.ID == "" && c.Subtask != nil {
+		return c.Subtask.ID
+	}
+	return c.ID
 }
 
 // Replace returns next as the plan that goes on where p is given up: what is

@@ -29,14 +29,14 @@ func (l *Lead) circled() (kind, text string, err error) {
 	case f.Stage == StageNone:
 		return "", "", nil
 	case f.Stage == StageStop:
-		return "", "", &StuckError{f.What()}
+		return "", "", &StuckError{Loop: f}
 	case l.plan == nil || s.Asked != "" || s.Want != "" && s.Want != askSubtask:
 		return "", "", nil
 	case f.Stage == StageReplan && s.Current != "" && l.settings.Replan.MaxTotal > 0:
-		return askReplan, l.told(l.replanAsk(f.What())), nil
+		return askReplan, l.told(l.replanAsk(f.What(l.prompts.Lang))), nil
 	}
 	if kind, text, err = l.start(""); kind == "" {
 		return "", "", err
 	}
-	return kind, l.prompts.Nudge(NudgeAsk{What: f.What(), Times: f.Count}) + "\n" + text, err
+	return kind, l.prompts.Nudge(NudgeAsk{What: f.What(l.prompts.Lang), Times: f.Count}) + "\n" + text, err
 }

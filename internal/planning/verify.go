@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 )
 
 // Evidence is what is known about the work from others than the model.
@@ -21,9 +22,8 @@ type Evidence struct {
 
 // Result is what a verification comes to.
 type Result struct {
-	Again    bool     // there is more work, which Run leads
-	Open     []string // what remains open; nothing where all is met
-	Unjudged bool     // the model gave no verification that could be read
+	Again bool     // there is more work, which Run leads
+	Open  []string // what remains open, also that nothing was judged; nothing where all is met
 }
 
 // Verify has the model judge each success criterion by evidence, once the
@@ -47,7 +47,7 @@ func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 	if l.left() > 0 {
 		return Result{Again: true}, nil
 	}
-	return Result{Open: l.open(), Unjudged: s.Unjudged}, nil
+	return Result{Open: l.open()}, nil
 }
 
 func (l *Lead) verification(e Evidence) string {
@@ -69,13 +69,14 @@ func (l *Lead) criteria() []string {
 	if len(g.SuccessCriteria) > 0 {
 		return g.SuccessCriteria[:min(len(g.SuccessCriteria), maxEntries)]
 	}
-	return []string{cmp.Or(strings.TrimSpace(g.MainObjective), l.request, "what the task asks for is done")}
+	return []string{cmp.Or(strings.TrimSpace(g.MainObjective), l.request, i18n.Recorded("criterion"))}
 }
 
 // findings are what the last verification came to, in short: the history has all
 // of it.
 type findings struct {
 	Passed bool     `json:"passed"`
+	Unread bool     `json:"unread,omitempty"` // no verification could be read; the issues are those of the one before
 	Issues []string `json:"issues,omitempty"` // at most maxIssues
 }
 
@@ -98,12 +99,17 @@ func (l *Lead) judged(m contextstore.Message) error {
 	}
 	s.Asked, s.Want, s.Why, s.Tried, s.Judged = "", "", "", 0, true
 	s.Rounds++
-	if s.Unjudged = err != nil; err != nil {
+	if err != nil {
 		l.log.Warn("No verification came: the result is not judged", "error", err)
-		return l.record(m)
+		f := &findings{Unread: true}
+		if s.Found != nil && !s.Found.Passed {
+			f.Issues = s.Found.Issues
+		}
+		s.Found = f
+		return l.record(m, Entry{Verification: &Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}}})
 	}
 	l.strict(&v)
-	s.Found = &findings{Passed: v.Passed}
+	s.Found, s.Verified = &findings{Passed: v.Passed}, v.Passed
 	for _, issue := range v.Issues[:min(len(v.Issues), maxIssues)] {
 		issue = line(issue)
 		if r := []rune(issue); len(r) > maxIssue {
@@ -114,9 +120,8 @@ func (l *Lead) judged(m contextstore.Message) error {
 	entries := []Entry{{Verification: &v}}
 	if !v.Passed && s.Rounds < l.settings.MaxRounds {
 		if p, more := l.extended(v); more {
-			l.hold(p)
+			entries = append(entries, l.altered(i18n.Recorded("verification"), p, nil))
 			s.Redone = true
-			entries = append(entries, Entry{Revision: &Revision{Reason: "verification", Changes: []Change{}, Plan: &p}})
 		}
 	}
 	l.log.Info("Verification", "round", s.Rounds, "passed", v.Passed, "issues", len(v.Issues), "more", l.left())
@@ -132,16 +137,16 @@ func (l *Lead) strict(v *Verification) {
 		switch {
 		case !c.Met && !passed && len(v.Issues) > 0: // among what it says
 		case !c.Met:
-			object("not met: " + line(c.Criterion))
+			object(i18n.Recorded("unmet", line(c.Criterion)))
 		case strings.TrimSpace(c.Evidence) == "":
-			object("no evidence is given for: " + line(c.Criterion))
+			object(i18n.Recorded("no_evidence", line(c.Criterion)))
 		}
 	}
 	if passed && v.More && v.Passed {
-		object("the verification passes it and wants further work")
+		object(i18n.Recorded("wants_more"))
 	}
 	if passed && v.Placeholder.Count > 0 {
-		object("placeholders: " + line(strings.Join(v.Placeholder.Locations, ", ")))
+		object(i18n.Recorded("placeholders", line(strings.Join(v.Placeholder.Locations, ", "))))
 	}
 	for _, open := range l.unfinished() {
 		object(open)
@@ -156,7 +161,7 @@ func (l *Lead) unfinished() (all []string) {
 	}
 	for _, id := range l.order {
 		if r, over := l.s.Results[id]; over && r.Status != Done && r.Status != Skipped {
-			all = append(all, fmt.Sprintf("%s is %s: %s", id, r.Status, r.Summary))
+			all = append(all, i18n.Recorded(r.Status, id, r.Summary))
 		}
 	}
 	return all
@@ -164,14 +169,11 @@ func (l *Lead) unfinished() (all []string) {
 
 // extended is the plan with what the verification still wants done.
 func (l *Lead) extended(v Verification) (Plan, bool) {
-	room := maxFixes
-	if l.settings.MaxSubtasks > 0 {
-		room = max(min(room, l.settings.MaxSubtasks-len(l.order)), 0)
-	}
+	room := min(l.room(), maxFixes)
 	todo := slices.DeleteFunc(slices.Clone(v.Additional), func(a Action) bool { return strings.TrimSpace(a.Purpose+a.ExpectedOutcome) == "" })
 	todo = todo[:min(len(todo), room)]
 	if len(todo) == 0 && room > 0 {
-		todo = []Action{{Purpose: "Resolve what the verification found: " + line(strings.Join(v.Issues, "; "))}}
+		todo = []Action{{Purpose: i18n.Recorded("resolve", line(strings.Join(v.Issues, "; ")))}}
 	}
 	taken := map[string]bool{}
 	for i := range todo {
@@ -189,11 +191,13 @@ const maxFixes = 10
 func (l *Lead) open() []string {
 	all := l.unfinished()
 	v := l.s.Found
-	if v == nil || v.Passed {
+	switch {
+	case v == nil || v.Passed:
 		return all
-	}
-	if len(v.Issues) == 0 {
-		return append(all, "the verification did not pass")
+	case v.Unread:
+		all = append(all, i18n.Recorded("unread"))
+	case len(v.Issues) == 0:
+		return append(all, i18n.Recorded("not_passed"))
 	}
 	for _, issue := range v.Issues {
 		if !slices.ContainsFunc(all, func(known string) bool { return strings.HasPrefix(known, strings.TrimSuffix(issue, "…")) }) {

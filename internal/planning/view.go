@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -12,13 +13,16 @@ import (
 // View is how far a run is, for those who watch it. It is not changed any more.
 type View struct {
 	Goal      string
-	Phase     string // one of the phases; "" before the plan is asked for
+	Phase     string // that the run is in; "" before the plan is asked for
 	Current   string // id of the subtask that is worked on
 	Items     []Item
 	Revisions int
 	Rounds    int // of verification
 	Passed    bool
+	Unread    bool     // the last verification could not be read
 	Issues    []string // of the last verification
+	Worked    bool     // all subtasks are over, and nothing is to be done about them
+	Verified  bool     // the last verification passed, and nothing was to be done since
 	Replans   int
 	Plan      *Plan  // in force; nil where there is none yet
 	Uncertain bool   // the model is not sure that it understands the task
@@ -84,28 +88,31 @@ func LastView(ledger Ledger, h *History, s Settings) (View, error) {
 // show makes what is known the latest view.
 func (l *Lead) show() {
 	s := &l.s
-	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan, Handover: s.Left}
+	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan, Handover: s.Left, Verified: s.Verified}
 	if n := len(s.Errors); n > 0 {
 		v.Failed = s.Erred + ": " + s.Errors[n-1]
 	}
+	at := cmp.Or(s.Asked, s.Want) // what the model is at, or is asked next
+	if at == askHandover {
+		at = "" // and owes nothing of the plan any more
+	}
+	v.Worked = l.plan != nil && l.left() == 0 && (at == "" || at == askVerify) && s.Stuck == nil
 	switch {
-	case s.Asked == askVerify:
-		v.Phase = PhaseVerification
-	case s.Asked == askReflect || s.Asked == askRevise:
+	case at == askReflect || at == askRevise:
 		v.Phase = PhaseReflection
-	case s.Asked == askReplan:
+	case at == askReplan:
 		v.Phase = PhaseReplan
-	case s.Asked == askPlan:
+	case at == askPlan, l.plan == nil && s.Asked+s.Want != "":
 		v.Phase = PhasePlanning
-	case l.plan != nil && l.left() == 0 && s.Found != nil && !s.Found.Passed:
-		v.Phase = PhaseVerification
-	case l.plan != nil && l.left() == 0:
+	case v.Worked && s.Verified:
 		v.Phase = PhaseCompletion
+	case v.Worked:
+		v.Phase = PhaseVerification // by the checks, then by the model
 	case l.plan != nil:
 		v.Phase = PhaseExecution
 	}
-	if s.Found != nil {
-		v.Passed, v.Issues = s.Found.Passed, s.Found.Issues
+	if f := s.Found; f != nil {
+		v.Passed, v.Unread, v.Issues = f.Passed, f.Unread, f.Issues
 	}
 	if l.plan != nil {
 		v.Goal, v.Uncertain = l.plan.Goal.MainObjective, l.settings.Pre.uncertain(&l.plan.Goal)

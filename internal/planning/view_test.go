@@ -2,6 +2,7 @@ package planning
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -33,5 +34,36 @@ func TestPhaseOf(t *testing.T) {
 		if phase, id := PhaseOf(kind); !slices.Equal([]string{phase, id}, want) {
 			t.Errorf("%s: %s, %s", kind, phase, id)
 		}
+	}
+}
+
+// The phase is what the run is in: nothing counts as verified, or as the end, that
+// no verification said.
+func TestPhases(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"straight, dependencies before the order of execution": "verification worked; completion worked verified",
+		"a verification does not pass to the end":              "verification worked; verification worked; verification worked",
+		"no usable plan": "verification worked; verification worked",
+		"a verification that cannot be read is none, also after one that passed": "verification worked; verification worked; verification worked",
+		"the checks fail when the plan is done":                                  "verification worked; execution; verification worked; completion worked verified",
+		"a failed subtask asks, and goes on with the answer":                     "execution; verification worked; completion worked verified",
+		"a plan asks, and people answer":                                         "planning; verification worked; completion worked verified",
+		"no replanning at all":                                                   "verification worked; verification worked",
+		"retries are spent: one level higher, then stop":                         "execution",
+		"the last turn is the handover":                                          "execution",
+		"the last turn of a verification is the handover":                        "verification worked; verification worked",
+		"round and round: nudge, replan, stop":                                   "execution",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, newStore(t), scenes()[name])
+			s.watch = true
+			s.live()
+			defer s.close()
+			if got := strings.Join(s.seen, "; "); got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+		})
 	}
 }

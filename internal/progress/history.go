@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/turn"
@@ -49,6 +50,11 @@ type Entry struct {
 	Result string // OK, Failed, or the status of a subtask
 	Text   string
 	N      int
+
+	// Of a decision: what was wished and why it is not what is done; the percent of
+	// confidence where that is reason for a warning.
+	Wished, Why string
+	Doubt       int
 }
 
 // History is what happened last in a run.
@@ -75,6 +81,7 @@ type Tracker struct {
 	max    int
 	notify Notify
 	clean  func(string) string
+	lang   i18n.Lang
 
 	mu     sync.Mutex
 	h      History
@@ -82,10 +89,10 @@ type Tracker struct {
 	before int                              // calls since the plan was asked for; -1 where nobody saw that
 }
 
-// NewTracker returns a tracker that keeps at most entries entries; clean masks
-// what must not be seen.
-func NewTracker(entries int, n Notify, clean func(string) string) *Tracker {
-	return &Tracker{max: max(entries, 1), notify: n, clean: clean, before: -1}
+// NewTracker returns a tracker that keeps at most entries entries, for readers of a
+// language; clean masks what must not be seen.
+func NewTracker(entries int, n Notify, clean func(string) string, l i18n.Lang) *Tracker {
+	return &Tracker{max: max(entries, 1), notify: n, clean: clean, lang: l, before: -1}
 }
 
 // History is what happened last.
@@ -236,7 +243,15 @@ func (t *Tracker) ofEntry(e planning.Entry) (all []Entry) {
 	case e.Revision != nil:
 		add(Entry{Kind: KindRevision, N: len(e.Revision.Changes), Text: t.text(e.Revision.Reason, maxSaid)})
 	case e.Replan != nil:
-		add(Entry{Kind: KindReplan, Name: t.text(string(e.Replan.Do), maxName), N: e.Replan.Level, Text: t.text(e.Replan.Decision.Decision.Reasoning, maxSaid)})
+		r := e.Replan
+		x := Entry{Kind: KindReplan, Name: t.text(planning.Doing(r.Do), maxName), N: r.Level, Text: t.text(r.Decision.Decision.Reasoning, maxSaid), Why: r.Why(t.lang)}
+		if x.Why != "" {
+			x.Wished = t.text(planning.Doing(r.Wished()), maxName)
+		}
+		if r.Doubtful() {
+			x.Doubt = max(r.Percent(), 1)
+		}
+		add(x)
 	case e.Verification != nil:
 		v := Entry{Kind: KindVerification, Result: OK}
 		if !e.Verification.Passed {
@@ -266,7 +281,7 @@ func (t *Tracker) ofCheck(c contextstore.CheckRun, at time.Time) Entry {
 // text is a text of others as an entry holds it: masked before it is cut, so that
 // no piece of a secret is left.
 func (t *Tracker) text(s string, n int) string {
-	if s = t.clean(s); len(s) > maxRead {
+	if s = t.lang.Retold(t.clean(s)); len(s) > maxRead {
 		s = strings.ToValidUTF8(s[:maxRead], "")
 	}
 	return cut(oneLine(s), n)

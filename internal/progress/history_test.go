@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/planning"
 )
@@ -137,7 +138,7 @@ func TestHistory(t *testing.T) {
 		"error|shell||exit code 2 no rule|0",
 		"phase||reflection||0",
 		"revision|||a step more|1",
-		"replan|retry||once more|1",
+		"replan|try the same again||once more|1",
 		"phase|one|execution||0",
 		"summary|one|done|it is 42|0", // in the place of what the model said with it
 		"check|make test|ok||1",
@@ -148,7 +149,7 @@ func TestHistory(t *testing.T) {
 		"said|||" + strings.Repeat("話", maxSaid) + "…|0",
 	}
 	all := Notify{true, true, true, true}
-	live, again := NewTracker(100, all, same), NewTracker(100, all, same)
+	live, again := NewTracker(100, all, same, i18n.English), NewTracker(100, all, same, i18n.English)
 	follow(live, life())
 	if got := told(live.History()); !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -166,13 +167,13 @@ func TestHistory(t *testing.T) {
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	all := Notify{true, true, true, true}
-	live := NewTracker(5, all, same)
+	live := NewTracker(5, all, same, i18n.English)
 	follow(live, life())
 	h := live.History()
 	if len(h.Entries) != 5 || h.Dropped != 22-5 || h.More || h.Entries[0].Kind != KindPhase {
 		t.Errorf("%d entries, %d dropped: %v", len(h.Entries), h.Dropped, told(h))
 	}
-	again := NewTracker(5, all, same)
+	again := NewTracker(5, all, same, i18n.English)
 	if err := again.Resume(past(life(), 3)); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +193,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestNotify(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]Notify{"phase||planning": {false, true, true, true}, "understood": {true, false, true, true}, "collected": {true, true, false, true}, "assumption": {true, true, true, false}} {
-		tr := NewTracker(100, n, same)
+		tr := NewTracker(100, n, same, i18n.English)
 		follow(tr, life())
 		got := told(tr.History())
 		if slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, name) }) || len(got) != 21 {
@@ -210,10 +211,38 @@ func TestHistoryIsMasked(t *testing.T) {
 		"where little is shown": {"it is " + secret, "it is *"},
 		"where little is read":  {"it is " + strings.Repeat(" ", maxRead-16) + secret, "it is *"},
 	} {
-		tr := NewTracker(9, Notify{}, func(s string) string { return strings.ReplaceAll(s, secret, "*") })
+		tr := NewTracker(9, Notify{}, func(s string) string { return strings.ReplaceAll(s, secret, "*") }, i18n.English)
 		tr.Message(contextstore.Message{Role: llm.RoleAssistant, Content: c.text})
 		if got := told(tr.History()); len(got) != 1 || got[0] != "said|||"+c.want+"|0" {
 			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// A decision is told by what is done, with what was wished and why that was not, and
+// with a warning where the model was not sure.
+func TestADecisionIsTold(t *testing.T) {
+	t.Parallel()
+	decision := func(kind string, confidence float64, do planning.Do, level int, override string) planning.Entry {
+		return planning.Entry{Replan: &planning.ReplanRecord{Decision: planning.ReplanDecision{Decision: planning.Replan{Type: kind, Reasoning: "ρ"}}, Confidence: confidence,
+			Executed: do != planning.DoNothing && do != planning.DoStop, Do: do, Level: level, Override: override}}
+	}
+	for name, c := range map[string]struct {
+		e      planning.Entry
+		en, ja string
+	}{
+		"sure":       {decision(planning.TypeRetry, 0.8, planning.DoRetry, 1, ""), "🔁 Planned anew: try the same again (level 1): ρ", "🔁 再計画: 同じ作業をやり直す（レベル 1）: ρ"},
+		"not sure":   {decision(planning.TypeRetry, 0.5, planning.DoRetry, 1, ""), "🔁 ⚠️ Planned anew: try the same again (level 1) — the model is only 50 % sure: ρ", "🔁 ⚠️ 再計画: 同じ作業をやり直す（レベル 1） — モデルの確信度は 50 % です: ρ"},
+		"too unsure": {decision(planning.TypeRetry, 0.2, planning.DoNothing, 0, "low_confidence"), "🔁 What went wrong: go on without it — wished: try the same again; not done because: the model was too unsure of it (planning.replanning.llm_decision): ρ", "🔁 問題への対応: そのまま続ける — モデルの希望: 同じ作業をやり直す。そうしなかった理由: モデルの確信度が低すぎます（planning.replanning.llm_decision）: ρ"},
+		"overridden": {decision(planning.TypeRetry, 0.9, planning.DoPartial, 2, "action_retries_spent, loop"), "🔁 Planned anew: do the rest in another way (level 2) — wished: try the same again; not done because: it was tried as often as it may be (planning.replanning.execution.max_action_retries); the same was wished again and again without progress (planning.replanning.global.same_trigger_max_count): ρ", ""},
+		"asked":      {decision(planning.TypeRetry, 0.4, planning.DoAsk, 0, "needs_confirmation"), "🔁 What went wrong: ask people — wished: try the same again; not done because: the model was not sure enough to go on without a person's yes (planning.replanning.llm_decision.min_confidence_threshold): ρ", ""},
+	} {
+		for l, want := range map[i18n.Lang]string{i18n.English: c.en, i18n.Japanese: c.ja} {
+			tr := NewTracker(9, Notify{}, same, l)
+			tr.Recorded(c.e)
+			if got := tr.History().Entries[0].markdown(l); want != "" && got != want {
+				t.Errorf("%s, %s:\n%s\nwant\n%s", name, l, got, want)
+			}
 		}
 	}
 }

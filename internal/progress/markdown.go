@@ -9,6 +9,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/task"
 )
 
 // maxItems is how many subtasks a checklist shows.
@@ -118,19 +119,27 @@ func (r *Report) PlanText(l i18n.Lang, short bool) string {
 // notes are what the verification found, what is assumed and what is not known.
 func (r *Report) notes(l i18n.Lang) string {
 	var all []string
-	if v := r.Verified; v != nil && v.Passed {
-		all = append(all, l.T("progress.verified", v.Round))
-	} else if v != nil {
-		all = append(all, l.T("progress.unverified", v.Round))
-		for _, issue := range v.Issues {
-			all = append(all, "⚠️ "+Plain(issue))
+	if v := r.Verified; v != nil {
+		how := "progress.unverified"
+		switch {
+		case v.Passed:
+			how = "progress.verified"
+		case v.Unread:
+			how = "progress.verification_unread"
 		}
+		all = append(all, l.T(how, v.Round))
+		for _, issue := range v.Issues {
+			all = append(all, "⚠️ "+Plain(l.Retold(issue)))
+		}
+	}
+	for _, a := range r.Ambiguities {
+		all = append(all, l.T("agent.plan_ambiguous", Plain(a.Item), Plain(a.Selected)))
 	}
 	for _, a := range r.Assumptions {
 		all = append(all, l.T("agent.plan_assumed", Plain(a)))
 	}
 	for _, g := range r.Gaps {
-		all = append(all, l.T("agent.plan_gap", Plain(g)))
+		all = append(all, l.T("agent.plan_gap", Plain(l.Retold(g))))
 	}
 	if all == nil {
 		return ""
@@ -146,6 +155,9 @@ func (u *Understanding) text(l i18n.Lang) string {
 	}
 	if u.Percent >= 0 && !u.Uncertain { // else it is said above
 		all = append(all, l.T("progress.confidence", u.Percent))
+	}
+	if len(u.Deliverables) > 0 {
+		all = append(all, l.T("progress.deliverables", Plain(strings.Join(u.Deliverables, "; "))))
 	}
 	if len(u.In) > 0 {
 		all = append(all, l.T("progress.in_scope", Plain(strings.Join(u.In, "; "))))
@@ -177,7 +189,7 @@ func (r *Report) checklist(l i18n.Lang, short bool) string {
 				mark = "▶️ "
 			}
 		}
-		b.WriteString("- " + box + " " + mark + "**" + Plain(it.ID) + "**: " + Plain(it.Text) + "\n")
+		b.WriteString("- " + box + " " + mark + "**" + Plain(it.ID) + "**: " + Plain(l.Retold(it.Text)) + "\n")
 	}
 	if more := len(r.Items) - maxItems; more > 0 {
 		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")
@@ -188,36 +200,67 @@ func (r *Report) checklist(l i18n.Lang, short bool) string {
 // phases are those of a plan, in order; the others come up in between.
 var phases = []string{planning.PhasePlanning, planning.PhaseExecution, planning.PhaseVerification, planning.PhaseCompletion}
 
-// at is where in the phases the run is, -1 before the first.
-func (r *Report) at() int {
-	if r.Phase == planning.PhaseReflection || r.Phase == planning.PhaseReplan {
-		return 1
+// stand is how a phase stands.
+type stand int
+
+const (
+	ahead   stand = iota // not reached, or to be done again
+	current              // the run is in it, or ended or waits in it
+	over                 // it happened, as it should
+	amiss                // it happened, and not as it should
+	without              // the run is completed without it
+)
+
+// stands is how each of the phases stands, by what happened: nothing is over since
+// something else came after it.
+func (r *Report) stands() (all [4]stand) {
+	at := r.Phase
+	switch {
+	case r.Ended == task.Completed:
+		at = ""
+	case at == planning.PhaseReflection || at == planning.PhaseReplan:
+		at = planning.PhaseExecution
 	}
+	_, bad := r.done()
+	done := []bool{r.Understood != nil, r.Worked && bad == 0, r.Passed, r.Ended == task.Completed}
+	failed := []bool{false, r.Worked && bad > 0, r.Verified != nil && !r.Passed && r.Ended == task.Completed, false}
 	for i, p := range phases {
-		if p == r.Phase {
-			return i
+		switch {
+		case p == at:
+			all[i] = current
+		case done[i]:
+			all[i] = over
+		case failed[i]:
+			all[i] = amiss
+		case r.Ended == task.Completed:
+			all[i] = without
 		}
 	}
-	return -1
+	return all
 }
 
-// Chain are the phases, with where the run is.
+// Chain are the phases, with where the run is or how it ended there.
 func (r *Report) Chain(l i18n.Lang) string {
+	return r.chain(l, " → ", map[stand]string{over: "✅ ", amiss: "⚠️ ", without: "⏭️ "}, map[task.Status]string{
+		"": "▶️ ", task.Failed: "❌ ", task.Stopped: "⏹️ ", task.Paused: "⏸️ ", task.AwaitingApproval: "❓ "})
+}
+
+// chain joins the phases, each behind the mark of how it stands; here is that of the
+// one that the run is in, by how the run ended.
+func (r *Report) chain(l i18n.Lang, join string, marks map[stand]string, here map[task.Status]string) string {
 	var all []string
-	for i, p := range phases {
-		text := l.T("agent.phase_" + p)
-		switch {
-		case i < r.at() || r.Phase == planning.PhaseCompletion:
-			text = "✅ " + text
-		case i == r.at():
-			text = "▶️ " + text
-			if r.Phase != p {
-				text += " (" + l.T("agent.phase_"+r.Phase) + ")"
-			}
+	for i, s := range r.stands() {
+		text := l.T("agent.phase_" + phases[i])
+		if s != current {
+			all = append(all, marks[s]+text)
+			continue
 		}
-		all = append(all, text)
+		if r.Phase != phases[i] {
+			text += " (" + l.T("agent.phase_"+r.Phase) + ")"
+		}
+		all = append(all, here[r.Ended]+text)
 	}
-	return strings.Join(all, " → ")
+	return strings.Join(all, join)
 }
 
 // Fold is the history, for what stands closed below a comment.
@@ -267,7 +310,17 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindRevision:
 		return "📝 " + joined(": ", l.T("progress.revised", e.N), text)
 	case KindReplan:
-		return "🔁 " + joined(": ", l.T("progress.replanned", name, e.N), text)
+		how := l.T("progress.replanned", name, e.N)
+		if e.N == 0 {
+			how = l.T("progress.decided", name)
+		}
+		if e.Why != "" {
+			how += " — " + l.T("progress.overridden", Plain(e.Wished), Plain(e.Why))
+		}
+		if e.Doubt > 0 {
+			how = "⚠️ " + how + " — " + l.T("progress.doubtful", e.Doubt)
+		}
+		return "🔁 " + joined(": ", how, text)
 	case KindVerification:
 		return "🔎 " + joined(": ", l.T("progress.verification_"+e.Result), text)
 	case KindCheck:

@@ -25,10 +25,10 @@ func full() *Report {
 	return &Report{
 		UUID: "0123456789", Model: "openai/m", By: "@hanako", Stage: Working, Branch: "tori/issue-1",
 		Phase: planning.PhaseReflection, Current: "three", Goal: "The answer is 42",
-		Understood: &Understanding{Type: "bug_fix", Percent: 85, In: []string{"answer.txt", "README"}, Out: []string{"the build"}},
+		Understood: &Understanding{Type: "bug_fix", Percent: 85, Deliverables: []string{"answer.txt"}, In: []string{"answer.txt", "README"}, Out: []string{"the build"}},
 		Items: []planning.Item{{ID: "one", Text: "Look", Status: planning.Done}, {ID: "two", Text: "Ask", Status: planning.Skipped},
 			{ID: "three", Text: "Write", Status: ""}, {ID: "four", Text: "Say so", Status: planning.Failed}, {ID: "five", Text: "Rest", Status: ""}},
-		Verified: &Verified{Round: 1, Issues: []string{"it says 41"}}, Assumptions: []string{"decimal"}, Gaps: []string{"who reads it"},
+		Verified: &Verified{Round: 1, Issues: []string{"it says 41"}}, Assumptions: []string{"decimal"}, Gaps: []string{"who reads it"}, Ambiguities: []planning.Ambiguity{{Item: "the answer", Selected: "that of answer.txt"}},
 		Revisions: 1, Replans: 2, Calls: 12, Tools: 34, Tokens: 56789, MicroUSD: 120000, Started: noon, Updated: noon.Add(time.Hour),
 		Notes: []string{"Run `0123456789`"},
 		History: History{Dropped: 3, Entries: []Entry{
@@ -44,6 +44,8 @@ func full() *Report {
 			{At: at(8), Kind: KindSummary, Name: "one", Result: planning.Done, Text: "looked"},
 			{At: at(9), Kind: KindRevision, N: 2, Text: "a step more"},
 			{At: at(10), Kind: KindReplan, Name: "retry", N: 1, Text: "once more"},
+			{At: at(10), Kind: KindReplan, Name: "use other actions", N: 3, Text: "that fails", Wished: "try the same again", Why: "it was tried often", Doubt: 60},
+			{At: at(10), Kind: KindReplan, Name: "go on without it", Text: "no matter"},
 			{At: at(11), Kind: KindCheck, Name: "make test", Result: Failed},
 			{At: at(12), Kind: KindVerification, Result: Failed, Text: "it says 41"},
 			{At: at(86400), Kind: KindVerification, Result: OK},
@@ -86,7 +88,7 @@ func TestMarkdown(t *testing.T) {
 	for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
 		r := full()
 		golden(t, "running."+string(l)+".md", markdown(t, r, l, Size))
-		r.Ended, r.Reason, r.Phase, r.Scripted = task.Completed, "checks passed: `make test`", planning.PhaseCompletion, true
+		r.Ended, r.Reason, r.Phase, r.Scripted, r.Worked, r.Passed = task.Completed, "checks passed: `make test`", planning.PhaseCompletion, true, true, true
 		r.Verified = &Verified{Round: 2, Passed: true}
 		r.Understood.Percent, r.Understood.Uncertain = 40, true
 		golden(t, "completed."+string(l)+".md", markdown(t, r, l, Size))

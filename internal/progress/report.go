@@ -36,6 +36,8 @@ type Report struct {
 	Reason string      // why it ended so
 
 	Phase       string // of planning; "" where no plan leads
+	Worked      bool   // all subtasks are over
+	Passed      bool   // the result was verified, as it is now
 	Current     string // id of the subtask at hand
 	Goal        string
 	Understood  *Understanding // nil before the plan
@@ -43,6 +45,7 @@ type Report struct {
 	Verified    *Verified // the latest verification; nil before the first
 	Assumptions []string
 	Gaps        []string
+	Ambiguities []planning.Ambiguity
 	Revisions   int
 	Replans     int
 
@@ -60,6 +63,8 @@ type Understanding struct {
 	Percent int    // how sure it is; -1 where it does not say
 	In, Out []string
 
+	Deliverables []string
+
 	Uncertain bool // it may be understood wrongly
 }
 
@@ -67,6 +72,7 @@ type Understanding struct {
 type Verified struct {
 	Round  int
 	Passed bool
+	Unread bool // it could not be read
 	Issues []string
 }
 
@@ -98,12 +104,12 @@ func (r *Report) Plan(v planning.View, clean func(string) string) {
 		}
 		return some
 	}
-	r.Phase, r.Current, r.Goal, r.Revisions, r.Replans = v.Phase, short(v.Current), short(v.Goal), v.Revisions, v.Replans
+	r.Phase, r.Current, r.Goal, r.Revisions, r.Replans, r.Worked, r.Passed = v.Phase, short(v.Current), short(v.Goal), v.Revisions, v.Replans, v.Worked, v.Verified
 	for _, it := range v.Items {
 		r.Items = append(r.Items, planning.Item{ID: short(it.ID), Text: short(it.Text), Status: it.Status})
 	}
 	if v.Rounds > 0 {
-		r.Verified = &Verified{Round: v.Rounds, Passed: v.Passed, Issues: list(v.Issues)}
+		r.Verified = &Verified{Round: v.Rounds, Passed: v.Passed, Unread: v.Unread, Issues: list(v.Issues)}
 	}
 	if v.Plan == nil {
 		return
@@ -111,6 +117,10 @@ func (r *Report) Plan(v planning.View, clean func(string) string) {
 	g := v.Plan.Goal
 	if r.Understood = (&Understanding{Type: short(g.TaskType), Percent: percent(g.Confidence), Uncertain: v.Uncertain}); g.Scope != nil {
 		r.Understood.In, r.Understood.Out = list(g.Scope.In), list(g.Scope.Out)
+	}
+	r.Understood.Deliverables = list(g.Deliverables)
+	for _, a := range g.Ambiguities[:min(len(g.Ambiguities), maxList)] {
+		r.Ambiguities = append(r.Ambiguities, planning.Ambiguity{Item: short(a.Item), Selected: short(a.Selected)})
 	}
 	for _, a := range g.Assumptions[:min(len(g.Assumptions), maxList)] {
 		r.Assumptions = append(r.Assumptions, short(a.Value))

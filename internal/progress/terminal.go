@@ -9,6 +9,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/task"
 )
 
 // Lines is the report for a terminal: at most height lines of at most width
@@ -50,20 +51,7 @@ func (r *Report) stageShown(l i18n.Lang) string {
 
 // chainShown are the phases in characters that are one column wide everywhere.
 func (r *Report) chainShown(l i18n.Lang) string {
-	var all []string
-	for i, p := range phases {
-		text := l.T("agent.phase_" + p)
-		switch {
-		case i < r.at() || r.Phase == planning.PhaseCompletion:
-			text = "[x] " + text
-		case i == r.at() && r.Phase != p:
-			text = "[>] " + text + " (" + l.T("agent.phase_"+r.Phase) + ")"
-		case i == r.at():
-			text = "[>] " + text
-		}
-		all = append(all, text)
-	}
-	return strings.Join(all, " > ")
+	return r.chain(l, " > ", map[stand]string{over: "[x] ", amiss: "[!] ", without: "[-] "}, map[task.Status]string{"": "[>] "})
 }
 
 // place is the number of the subtask at hand, from 1; 0 for none.
@@ -103,7 +91,7 @@ func (r *Report) listShown(l i18n.Lang, height int) (lines []string) {
 				mark = "[>]"
 			}
 		}
-		lines = append(lines, mark+" "+it.ID+": "+it.Text)
+		lines = append(lines, mark+" "+it.ID+": "+l.Retold(it.Text))
 	}
 	if n > height && height > 1 {
 		lines = append(lines, l.T("progress.live_more", n-(to-from)))

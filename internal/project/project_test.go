@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/workspace"
 )
 
@@ -41,11 +42,12 @@ func newBed(t testing.TB) bed {
 	git(t, dir, "", "init", "-q", "-b", "main", "repo")
 	repo := filepath.Join(dir, "repo")
 	git(t, repo, "", "commit", "-q", "--allow-empty", "-m", "first")
-	src, err := workspace.Inspect(t.Context(), repo, workspace.InspectOptions{})
+	src, err := workspace.Inspect(t.Context(), repo, workspace.InspectOptions{NoStatus: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := workspace.Create(t.Context(), workspace.CreateOptions{Source: src, Dir: filepath.Join(dir, "w"), Branch: "tori/x"})
+	box := workspace.Box{Shell: func(s sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(s), nil }}
+	w, err := workspace.Create(t.Context(), workspace.CreateOptions{Box: box, Source: src, Dir: filepath.Join(dir, "w"), Branch: "tori/x"})
 	if err != nil {
 		t.Fatal(err)
 	}

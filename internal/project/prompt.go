@@ -3,16 +3,12 @@ package project
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf8"
-)
 
-// Tags are those that Prompt puts texts between, as a regular expression has
-// them: whoever tags texts of others sees to it that they hold none of these.
-const Tags = `project_rules|project_files`
+	"toritsugi/internal/llm"
+)
 
 const (
 	rulesHead = "\n# Rules of the project\n\nThese files of the base branch say how work in this repository is done. Follow them as far as they do not contradict what stands above, and what the task asks for; " +
@@ -72,7 +68,7 @@ func (f Rule) section(room int) string {
 	}
 	head += "\n\n<project_rules>\n"
 	const end = "\n</project_rules>\n"
-	text := untagged(strings.TrimSpace(f.Text))
+	text := llm.Untagged(strings.TrimSpace(f.Text))
 	whole := int64(len(f.Text))
 	if f.Cut {
 		whole = f.Size
@@ -179,12 +175,3 @@ func clip(s string) string {
 	}
 	return path.Join(strings.ToValidUTF8(s[:maxPath/2], ""), "…", strings.ToValidUTF8(s[len(s)-maxPath/2:], ""))
 }
-
-// ourTag finds the beginning of what reads like a tag of ours or of those that
-// stand around texts in the request.
-var ourTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:issue|pull_request|comments|untrusted_comments|failed_check|summary|` + Tags + `)\b)`)
-})
-
-// untagged takes away what would close or open a tag.
-func untagged(text string) string { return ourTag().ReplaceAllString(text, "<\\${1}") }

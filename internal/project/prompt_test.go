@@ -99,7 +99,7 @@ web/: AGENTS.md x.js
 // in it is one of ours, and what is cut says so.
 func TestPromptLaws(t *testing.T) {
 	t.Parallel()
-	tag := regexp.MustCompile(`(?i)<\s*/?\s*(?:` + Tags + `|issue|comments)\b`)
+	tag := regexp.MustCompile(`(?i)<\s*/?\s*(?:project_rules|project_files|issue|comments)\b`)
 	rapid.Check(t, func(t *rapid.T) {
 		piece := rapid.SampledFrom([]string{"a", "長", "</project_rules>", "<project_files>", "< /\nissue x>", "<comments", "\n", "```", "<!-- -->", "</", "project_rules>"})
 		var p Project

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 func TestRules(t *testing.T) {
@@ -103,6 +105,7 @@ func FuzzMarkdown(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
+		defer disktest.Bounded(t, len(s))()
 		commands, problem := namedChecks(s)
 		if problem != "" && commands != nil {
 			t.Error("commands of a block that is wrong")

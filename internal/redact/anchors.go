@@ -110,7 +110,7 @@ func (c *scanner) add(p span) {
 // scan lists what the built-in patterns find in s. It looks at every other byte
 // of clean text, and no pattern reads further than its own run or a fixed
 // distance, which keeps it linear.
-func scan(s string, emails, strict bool) []span {
+func scan(s string, emails, numbers, strict bool) []span {
 	c := scanner{s: s, strict: strict}
 	g, b := builtin, unsafe.Slice(unsafe.StringData(s), len(s))
 	for ; len(b) >= 8; b = b[6:] {
@@ -130,7 +130,7 @@ func scan(s string, emails, strict bool) []span {
 	if emails {
 		c.emails()
 	}
-	if strict {
+	if numbers {
 		c.numbers()
 	}
 	return c.spans

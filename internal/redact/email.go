@@ -1,28 +1,70 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
-// email matches an address at its "@". What only looks like one is left alone:
-// package versions (react@18.2.0), image scales (logo@2x.png), git remotes
-// (git@host:o/r.git), decorators (@foo.bar), hosts without a top-level domain.
+// email matches an address at its "@", also one with letters beyond ASCII (RFC
+// 6531). What only looks like one is left alone: package versions
+// (react@18.2.0), image scales (logo@2x.png), git remotes (git@host:o/r.git),
+// decorators (@foo.bar), hosts without a top-level domain.
 func email(s string, at int) span {
 	start := localStart(s, at)
 	if start == at || s[start:at] == "git" {
 		return span{}
 	}
 	end := domainEnd(s, at+1)
-	if end == 0 {
+	if end == 0 || s[at-1] >= utf8.RuneSelf && !clearly(s[:at], s[at+1:end]) {
 		return span{}
 	}
 	return span{start, end, Email, kindEmail}
 }
 
+// clearly reports whether what follows a text and an "@" can be nothing but a
+// domain: where words are not set apart, a decorator follows them directly.
+func clearly(before, domain string) bool {
+	if r, _ := utf8.DecodeLastRuneInString(before); apart(r) || strings.IndexFunc(domain, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0 {
+		return true
+	}
+	switch top := domain[strings.LastIndexByte(domain, '.')+1:]; top {
+	case "com", "net", "org", "edu", "gov", "info", "example", "test":
+		return true
+	default:
+		return len(top) == 2
+	}
+}
+
+// wide reports whether a character beyond ASCII can be part of a name.
+func wide(r rune) bool {
+	return r >= utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r))
+}
+
+// apart reports whether such a character is of a script that sets words apart,
+// so that it belongs to the ASCII letters beside it.
+func apart(r rune) bool { return wide(r) && r < 0x0e00 }
+
+// maxLocal is how long a local part can be, in bytes (RFC 5321 §4.5.3.1.1).
+const maxLocal = 64
+
 // localStart returns where the local part that ends at s[at] starts; at where
 // there is none.
 func localStart(s string, at int) int {
-	start := at
-	for start > 0 && is(s[start-1], token|local) {
-		start--
+	start, goes := at, apart
+	if at > 0 && s[at-1] >= utf8.RuneSelf {
+		goes = wide
+	}
+	for start > 0 {
+		if is(s[start-1], token|local) {
+			start--
+			continue
+		}
+		r, n := utf8.DecodeLastRuneInString(s[:start])
+		if !goes(r) || at-start+n > maxLocal {
+			break
+		}
+		start -= n
 	}
 	// Within a JSON string the n of "\nme@example.org" is no part of the name.
 	if start > 0 && start < at && s[start-1] == '\\' {
@@ -34,7 +76,7 @@ func localStart(s string, at int) int {
 		}
 	}
 	// The sign of a diff line is none either, nor the dot of a sentence.
-	for start < at && !is(s[start], word) {
+	for start < at && s[start] < utf8.RuneSelf && !is(s[start], word) {
 		start++
 	}
 	return start
@@ -45,7 +87,7 @@ func localStart(s string, at int) int {
 func domainEnd(s string, i int) int {
 	end, numbers := 0, true
 	for n, at := 0, i; ; n++ {
-		stop := run(s, at, alnum|dash)
+		stop := labelEnd(s, at)
 		if stop == at || s[at] == '-' {
 			break
 		}
@@ -75,6 +117,22 @@ func domainEnd(s string, i int) int {
 	return end
 }
 
+// labelEnd returns where the label ends that starts at s[i].
+func labelEnd(s string, i int) int {
+	goes := apart
+	if i < len(s) && s[i] >= utf8.RuneSelf {
+		goes = wide
+	}
+	for i = run(s, i, alnum|dash); i < len(s) && s[i] >= utf8.RuneSelf; i = run(s, i, alnum|dash) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if !goes(r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
 // number reports whether a label is one of a version: 18, v0.
 func number(label string) bool {
 	label = strings.TrimPrefix(label, "v")
@@ -90,7 +148,7 @@ func scale(label string) bool {
 // topLevel reports whether a label can be a top-level domain: 2 to 24 letters,
 // and no common ending of a file or a systemd unit that is not one.
 func topLevel(label string) bool {
-	if len(label) < 2 || len(label) > 24 || run(label, 0, upper|lower) != len(label) {
+	if n := utf8.RuneCountInString(label); n < 2 || n > 24 || strings.IndexFunc(label, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) }) >= 0 {
 		return false
 	}
 	switch label {

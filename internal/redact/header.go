@@ -26,12 +26,12 @@ func (c *scanner) authorization(at int) {
 		}
 		end = run(s, start, token|b64)
 		if scheme == "bearer" || scheme == "basic" || secretLike(s[start:end], true, false) {
-			c.add(span{start, end, Redacted, kindLogin})
+			c.add(span{start, grow(s, start, end, token|b64, 0), Redacted, kindLogin})
 		}
 		return
 	}
 	if end := run(s, i, token|b64); end-i >= 16 && secretLike(s[i:end], true, false) {
-		c.add(span{i, end, Redacted, kindLogin})
+		c.add(span{i, grow(s, i, end, token|b64, 0), Redacted, kindLogin})
 	}
 }
 
@@ -44,7 +44,7 @@ func (c *scanner) bearer(at int) {
 	}
 	end := run(s, start, token|b64)
 	if end-start >= 16 && secretLike(s[start:end], true, false) {
-		c.add(span{start, end, Redacted, kindLogin})
+		c.add(span{start, grow(s, start, end, token|b64, 0), Redacted, kindLogin})
 	}
 }
 

@@ -90,7 +90,7 @@ func TestHeadersAddressesAndNamedValues(t *testing.T) {
 		{"redis://:s3cr3tZZ@h:6379/0", "redis://[REDACTED]@h:6379/0"},
 	} {
 		for _, pad := range []string{"", " "} {
-			for _, z := range []*Sanitizer{new(Sanitizer), new(Sanitizer).Strict()} {
+			for _, z := range []*Sanitizer{new(Sanitizer), new(Sanitizer).Personal(), new(Sanitizer).Strict()} {
 				if got := z.String(pad + tc.in); got != pad+tc.want {
 					t.Errorf("String(%q)\n got %q\nwant %q", pad+tc.in, got, pad+tc.want)
 				}
@@ -277,7 +277,7 @@ func TestNoKnownValueIsLeft(t *testing.T) {
 // of their length.
 func TestRoundsAreFew(t *testing.T) {
 	t.Parallel()
-	for _, z := range []*Sanitizer{New([]string{"aaaaaaaa", "known-value"}, nil), new(Sanitizer).Strict()} {
+	for _, z := range []*Sanitizer{New([]string{"aaaaaaaa", "known-value"}, nil), new(Sanitizer).Personal(), new(Sanitizer).Strict()} {
 		for _, a := range fragments {
 			for _, b := range fragments {
 				s := strings.Repeat(a+b, 40)

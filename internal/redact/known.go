@@ -29,7 +29,7 @@ func forms(known []string) []string {
 		if len(trimmed) < MinKnown {
 			continue
 		}
-		all = append(all, written(trimmed)...)
+		all = append(all, encoded(trimmed)...)
 		for line := range strings.Lines(trimmed) {
 			if line = strings.TrimSpace(line); len(line) >= minLine && len(line) < len(trimmed) && run(line, 0, alnum|b64) == len(line) {
 				all = append(all, line)
@@ -44,8 +44,8 @@ func forms(known []string) []string {
 	return slices.Compact(all)
 }
 
-// written lists the forms of one value.
-func written(v string) []string {
+// encoded lists the forms of one value.
+func encoded(v string) []string {
 	all := []string{
 		v,
 		hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))),
@@ -224,10 +224,13 @@ func (m *matcher) find(s string, spans []span) []span {
 		}
 		for _, r := range m.refs[h] {
 			start := i - int(r.offset)
-			if start < 0 || !strings.HasPrefix(s[start:], m.values[r.value]) {
+			if start < 0 {
 				continue
 			}
-			end := start + len(m.values[r.value])
+			end := written(s, start, m.values[r.value])
+			if end == 0 {
+				continue
+			}
 			if n := len(spans); n > first && start < spans[n-1].end && end > spans[n-1].start {
 				spans[n-1].start, spans[n-1].end = min(start, spans[n-1].start), max(end, spans[n-1].end)
 			} else {
@@ -236,4 +239,24 @@ func (m *matcher) find(s string, spans []span) []span {
 		}
 	}
 	return spans
+}
+
+// written returns where the value v ends that begins at s[start], in one piece or
+// in several of which the first has four bytes; 0 where it does not stand there.
+func written(s string, start int, v string) int {
+	at := start
+	for i := range len(v) {
+		if at < len(s) && s[at] == v[i] {
+			at++
+			continue
+		}
+		if i < quad || at-start > len(v)+maxPieces {
+			return 0
+		}
+		if at, _ = Seam(s, at); at == 0 || at == len(s) || s[at] != v[i] {
+			return 0
+		}
+		at++
+	}
+	return at
 }

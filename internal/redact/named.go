@@ -86,24 +86,38 @@ func (c *scanner) named(last, end int) {
 		start--
 	}
 	name := s[start:end]
-	if quoted := strings.IndexByte("\"'`", s[end]) >= 0 || s[end] == '\\'; quoted && (start == 0 || strings.IndexByte("\"'`", s[start-1]) < 0) {
+	if quoted := isQuote(s[end]) || s[end] == '\\'; quoted && (start == 0 || !isQuote(s[start-1])) {
 		return // the end of a longer text
 	}
 	if v.cli && !strings.HasPrefix(name, "--") || v.xml && (start == 0 || s[start-1] != '<') {
 		return
 	}
+	if len(name) > 2 && name[0] == '-' && name[1] != '-' && is(name[2], upper) {
+		name = name[2:] // of -eNAME=value, -DNAME=value
+	}
 	env := v.tight && run(name, 0, upper|digit|under) == len(name)
-	v.read(c.s, c.strict)
+	whole := env && v.fill(s, end-len(name))
+	if !whole {
+		v.read(c.s, c.strict)
+	}
 	if v.nested {
 		c.inside(v.start)
 		return
 	}
 	text := s[v.start:v.end]
-	if text == "" || !v.quoted && v.end < len(s) && strings.IndexByte("([{$\"'`", s[v.end]) >= 0 {
+	if text == "" || !v.quoted && !whole && v.end < len(s) && strings.IndexByte("([{$", s[v.end]) >= 0 {
 		return
 	}
-	secret := secretLike(text, v.quoted || v.xml, env) || c.strict && v.stated(s[last:end], text)
-	if !secret {
+	secret := func(text string) bool {
+		return secretLike(text, v.quoted || v.xml, env) || c.strict && v.stated(s[last:end], text)
+	}
+	found := secret(text)
+	if v.quoted {
+		if all, stop := sum(s, v.start, v.end); stop > v.end && secret(all) {
+			text, v.end, found = all, stop, true
+		}
+	}
+	if !found {
 		return
 	}
 	var buf [maxName]byte
@@ -163,7 +177,7 @@ func assignment(s string, last, end int) (v value, ok bool) {
 	for i < len(s) && s[i] == '\\' {
 		i++
 	}
-	quotedName := i < len(s) && strings.IndexByte("\"'`", s[i]) >= 0
+	quotedName := i < len(s) && isQuote(s[i])
 	if quotedName {
 		if i++; i < len(s) && s[i] == ']' {
 			i++
@@ -238,7 +252,7 @@ func (v *value) read(s string, strict bool) {
 	for i < len(s) && s[i] == '\\' {
 		i++
 	}
-	if i < len(s) && strings.IndexByte("\"'`", s[i]) >= 0 {
+	if i < len(s) && isQuote(s[i]) {
 		if end := closing(s, i+1, s[i], i-open); end > 0 {
 			v.start, v.end, v.quoted = i+1, end, true
 		}
@@ -253,6 +267,24 @@ func (v *value) read(s string, strict bool) {
 	for v.end > v.start && strings.IndexByte(".!?", s[v.end-1]) >= 0 {
 		v.end-- // of the sentence
 	}
+}
+
+// fill reports whether the value fills the rest of the quotes in which its name,
+// at s[name], stands first, as in ["NAME=value"], and ends it there.
+func (v *value) fill(s string, name int) bool {
+	if name == 0 || !isQuote(s[name-1]) {
+		return false
+	}
+	open := name - 1
+	for open > 0 && s[open-1] == '\\' {
+		open--
+	}
+	end := closing(s, v.start, s[name-1], name-1-open)
+	if end == 0 || strings.ContainsAny(s[v.start:end], " \t\\") {
+		return false
+	}
+	v.end = end
+	return true
 }
 
 // closing returns where the string ends whose body begins at s[i] and whose

@@ -2,9 +2,11 @@ package redact
 
 import "strings"
 
-// The kinds of a Finding.
+// KindToken is the kind of what is known by how it begins.
+const KindToken = "token"
+
+// The other kinds of a Finding.
 const (
-	kindToken   = "token"
 	kindKey     = "private key"
 	kindLogin   = "login"
 	kindJWT     = "JWT"
@@ -214,8 +216,12 @@ func (c *scanner) prefix(p *pattern, at int) {
 		return
 	}
 	if end-start >= p.body {
-		c.seen = end
-		c.add(span{at, end, mask, kindToken})
+		full := 36
+		if mask == GitLabToken {
+			full = 20
+		}
+		c.seen = grow(s, start, end, class, full)
+		c.add(span{at, c.seen, mask, KindToken})
 	}
 }
 
@@ -229,9 +235,12 @@ func mixed(s string) bool {
 	return kinds&digit != 0 || kinds&(upper|lower) == upper|lower
 }
 
+// minLetters is how many small letters in one run no word behind "sk-" has.
+const minLetters = 18
+
 // openAI matches sk-, sk-ant-, sk-proj- and so on at their start. Words such as
-// "risk-based" and "sk-learn" are told apart by what stands on the left and by
-// the want of a digit.
+// "risk-based" and "sk-learn" are told apart by what stands on the left, and by
+// the want of digits, of capitals among them and of letters in one run.
 func (c *scanner) openAI(start int) {
 	s := c.s
 	if start < c.seen || s[start] != 's' || s[start+1] != 'k' {
@@ -243,13 +252,18 @@ func (c *scanner) openAI(start int) {
 		return
 	}
 	end, kinds := start+3, uint8(0)
+	letters, longest := 0, 0
 	for ; end < len(s) && is(s[end], token); end++ {
 		kinds |= classes[s[end]]
+		if letters++; !is(s[end], upper|lower) {
+			letters = 0
+		}
+		longest = max(longest, letters)
 	}
 	n := end - start - 3
-	if n >= 8 && kinds&digit != 0 || n >= 16 && kinds&upper != 0 {
-		c.seen = end
-		c.add(span{start, end, OpenAIKey, kindToken})
+	if n >= 8 && (kinds&digit != 0 || flips(s[start+3:end], upper) > 3) || n >= 16 && kinds&upper != 0 || longest >= minLetters {
+		c.seen = grow(s, start, end, token, 48)
+		c.add(span{start, c.seen, OpenAIKey, KindToken})
 	}
 }
 
@@ -261,7 +275,7 @@ func (c *scanner) aws(start int) {
 		return
 	}
 	if end := run(s, start+4, upper|digit); end-start-4 >= length {
-		c.add(span{start, end, Redacted, kindToken})
+		c.add(span{start, end, Redacted, KindToken})
 	}
 }
 
@@ -301,7 +315,7 @@ func (c *scanner) hook(text string, at int) {
 		end++
 	}
 	if end-start >= 20 && mixed(c.s[start:end]) {
-		c.add(span{start, end, Redacted, kindToken})
+		c.add(span{start, end, Redacted, KindToken})
 	}
 }
 
@@ -323,6 +337,6 @@ func (c *scanner) signature(at int) {
 		end++
 	}
 	if end-start >= 20 && mixed(s[start:end]) {
-		c.add(span{start, end, Redacted, kindToken})
+		c.add(span{start, end, Redacted, KindToken})
 	}
 }

@@ -1,14 +1,22 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
-// Printable drops what could steer a terminal: control characters, line breaks
-// and tabs excepted, and marks of text direction.
+// Printable drops what could steer a terminal.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\n' && r != '\t' || r == 0x7f || r >= 0x80 && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
+		if Steers(r) {
 			return -1
 		}
 		return r
 	}, s)
+}
+
+// Steers reports whether a character could steer a terminal: control characters,
+// line breaks and tabs excepted, and marks of text direction.
+func Steers(r rune) bool {
+	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }

@@ -3,14 +3,15 @@
 // reads and replaces text; it does no I/O, keeps no state between calls and
 // imports nothing of ours.
 //
-// There are two measures. What [New] returns is for the ledger, through which
+// There are three measures. What [New] returns is for the ledger, through which
 // the files of a repository pass: it masks what has the form of a secret, known
 // values, e-mail addresses (store-v2 §3.3 asks for them), and the value of a
 // name such as api_key where that value looks random. A number or a word in
 // source code stays, since a text that was masked cannot be edited any more.
 // [Sanitizer.Strict] is for conversations and logs: it also masks whatever
 // stands under such a name, telephone numbers and the numbers of payment cards
-// (route §7).
+// (route §7). [Sanitizer.Personal] lies between them, for what leaves the house:
+// the ledger's measure and these numbers.
 package redact
 
 import (
@@ -45,9 +46,10 @@ type Opaque string
 // Sanitizer masks secrets. It is immutable: any number of goroutines may use
 // it. The zero value knows the built-in patterns only.
 type Sanitizer struct {
-	known  *matcher // nil where no values are known
-	extra  []*regexp.Regexp
-	strict bool
+	known   *matcher // nil where no values are known
+	extra   []*regexp.Regexp
+	numbers bool // telephone and card numbers are masked
+	strict  bool // and whatever stands under the name of a secret
 }
 
 // New returns a Sanitizer that masks, besides the built-in patterns, every
@@ -58,10 +60,16 @@ func New(known []string, extra []*regexp.Regexp) *Sanitizer {
 	return &Sanitizer{known: newMatcher(forms(known)), extra: slices.Clone(extra)}
 }
 
-// Strict returns a Sanitizer that masks, besides what z does, telephone and
-// card numbers and everything that stands under the name of a secret.
+// Personal returns a Sanitizer that masks, besides what z does, telephone and
+// card numbers.
+func (z *Sanitizer) Personal() *Sanitizer {
+	return &Sanitizer{known: z.known, extra: z.extra, numbers: true, strict: z.strict}
+}
+
+// Strict returns a Sanitizer that masks, besides what z and Personal do,
+// everything that stands under the name of a secret.
 func (z *Sanitizer) Strict() *Sanitizer {
-	return &Sanitizer{known: z.known, extra: z.extra, strict: true}
+	return &Sanitizer{known: z.known, extra: z.extra, numbers: true, strict: true}
 }
 
 // String returns s with every secret replaced by its mask, and s itself,
@@ -115,19 +123,32 @@ type Finding struct {
 // (e-mail addresses, numbers), or only because of the name beside it, is none:
 // a patch may well hold an address, or a password made up for a test.
 func (z *Sanitizer) FindSecrets(s string) []Finding {
-	spans := z.find(s, false)
-	spans = slices.DeleteFunc(spans, func(p span) bool { return p.kind == kindNamed })
-	if len(spans) == 0 {
-		return nil
-	}
 	var found []Finding
 	line, at := 1, 0
-	for _, p := range settle(spans, s) {
+	for _, p := range z.secrets(s) {
 		line += strings.Count(s[at:p.start], "\n")
 		at = p.start
 		found = append(found, Finding{Token: p.token, Kind: p.kind, Offset: p.start, Line: line})
 	}
 	return found
+}
+
+// Hide returns s with mask in the place of each of its secrets, as FindSecrets
+// lists them.
+func (z *Sanitizer) Hide(s, mask string) string {
+	for _, p := range slices.Backward(z.secrets(s)) {
+		s = s[:p.start] + mask + s[p.end:]
+	}
+	return s
+}
+
+func (z *Sanitizer) secrets(s string) []span {
+	spans := z.find(s, false)
+	spans = slices.DeleteFunc(spans, func(p span) bool { return p.kind == kindNamed })
+	if len(spans) == 0 {
+		return nil
+	}
+	return settle(spans, s)
 }
 
 // ContainsMask returns the first mask that stands in s.
@@ -169,7 +190,7 @@ type span struct {
 // find lists everything in s that looks like a secret, in no order and perhaps
 // overlapping.
 func (z *Sanitizer) find(s string, emails bool) []span {
-	spans := scan(s, emails, z.strict && emails)
+	spans := scan(s, emails, z.numbers && emails, z.strict && emails)
 	if z.known != nil {
 		spans = z.known.find(s, spans)
 	}

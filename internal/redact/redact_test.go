@@ -216,7 +216,7 @@ var fragments = []string{
 	"Authorization: ", "Bearer ", "Basic ", "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----", "PRIVATE KEY",
 	"MIIEpAIBAAKCAQEA1234567890abcdef", "known-value", "known-", "value", "[", "]", "[EMAIL", "EMAIL]", "[REDACTED]", "\x1b[1m",
 	"token", "password", "=", "api_key", `"`, "'", "cookie: a=", "x9y8z7w6", "090-1234-5678", "4242424242424242", "+81", "sig=", "<", ">", "--", "secret\":[", "xapp-", "npm_",
-	"日本", "\xff", "$", "{", "}", "(", "2x", "v0", "corp-", "9", "m",
+	"日本", "\xff", `" + "`, "\n> ", "\" +\n\t\"", "読者", "ü", ".jp", "Env\": [\"A_TOKEN=", "$", "{", "}", "(", "2x", "v0", "corp-", "9", "m",
 }
 
 func hostile() *Sanitizer {
@@ -259,7 +259,7 @@ func checkLaws(t rapid.TB, z *Sanitizer, s string) {
 
 func TestLaws(t *testing.T) {
 	t.Parallel()
-	for _, z := range []*Sanitizer{new(Sanitizer), new(Sanitizer).Strict(), hostile(), hostile().Strict()} {
+	for _, z := range []*Sanitizer{new(Sanitizer), new(Sanitizer).Personal(), new(Sanitizer).Strict(), hostile(), hostile().Strict()} {
 		rapid.Check(t, func(t *rapid.T) { checkLaws(t, z, text().Draw(t, "s")) })
 	}
 }
@@ -271,6 +271,7 @@ func FuzzLaws(f *testing.F) {
 	plain, z := new(Sanitizer), hostile()
 	f.Fuzz(func(t *testing.T, s string) {
 		checkLaws(t, plain, s)
+		checkLaws(t, plain.Personal(), s)
 		checkLaws(t, plain.Strict(), s)
 		checkLaws(t, z, s)
 	})

@@ -42,8 +42,10 @@ func aloneRules(abi, helper, thread, uid, gid int) []rule {
 		}
 	}
 	when(unix.EACCES, unix.SYS_SOCKET)
-	// A pair of datagram sockets can be sent from to any other socket.
-	when(unix.EACCES, unix.SYS_SOCKETPAIR, cond{arg: 1, mask: 0xF, test: bpf.JumpEqual, val: unix.SOCK_DGRAM})
+	// A pair that is not connected for good (SOCK_DGRAM, and SOCK_RAW, which is the
+	// same) can be sent from to any other socket.
+	when(unix.EACCES, unix.SYS_SOCKETPAIR, cond{arg: 1, mask: 0xF, test: bpf.JumpNotEqual, val: unix.SOCK_STREAM},
+		cond{arg: 1, mask: 0xF, test: bpf.JumpNotEqual, val: unix.SOCK_SEQPACKET})
 	when(unix.EACCES, unix.SYS_SOCKETPAIR, not(0, unix.AF_UNIX))
 	for _, nr := range []uint32{unix.SYS_SHMGET, unix.SYS_SHMAT, unix.SYS_SHMCTL, unix.SYS_SEMGET, unix.SYS_SEMOP, unix.SYS_SEMCTL,
 		unix.SYS_MSGGET, unix.SYS_MSGSND, unix.SYS_MSGRCV, unix.SYS_MSGCTL, unix.SYS_MQ_OPEN, unix.SYS_MQ_UNLINK} {
@@ -56,8 +58,9 @@ func aloneRules(abi, helper, thread, uid, gid int) []rule {
 	for _, nr := range []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
 		when(unix.EPERM, nr, not(0, 0))
 	}
-	for _, nr := range []uint32{unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET} {
+	for nr, process := range map[uint32]int{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: 1} { // IOPRIO_WHO_PROCESS
 		when(unix.EPERM, nr, not(1, 0))
+		when(unix.EPERM, nr, not(0, process)) // 0 is also all of the user
 	}
 	for _, nr := range []uint32{unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR,
 		unix.SYS_FREMOVEXATTR, unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR} {

@@ -136,7 +136,7 @@ func TestWatcher(t *testing.T) {
 		"io": "write_bytes: 1000\ncancelled_write_bytes: 200\n", "smaps_rollup": "Rss: 10 kB\nPss:    4 kB\n"})
 	writeAll(t, filepath.Join(proc, "11/task/11"), map[string]string{"children": "10"}) // a circle ends
 	writeAll(t, filepath.Join(proc, "12"), map[string]string{"stat": "nonsense"})
-	w := &watcher{proc: proc, root: 10, limits: Limits{Processes: 5}, census: census{begin: -1}}
+	w := &watcher{sum: &Together{}, proc: proc, root: 10, limits: Limits{Processes: 5}, census: census{begin: -1}}
 	all := w.tree()
 	if len(all) != 2 || all[0].cpu != 10*clockTick || all[1].resident != 50*int64(os.Getpagesize()) {
 		t.Errorf("%+v", all)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -18,15 +19,8 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// tmpSize bounds /tmp and /dev/shm, which are memory, in bytes each, where no
-// limit of memory does.
-const tmpSize = "2147483648"
-
-// confined runs commands under bubblewrap.
-type confined struct {
-	box  *Sandbox
-	args []string // the mounts of the task, the same for every command
-}
+// insideHelper is where our program stands in a bubblewrap sandbox.
+const insideHelper = "/run/tori-helper"
 
 // Runner returns a Runner whose commands see only what spec gives them. It
 // fails where this kind of sandbox cannot keep what spec asks for.
@@ -35,30 +29,106 @@ func (s *Sandbox) Runner(spec Spec) (Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{kind: s.kind, spec: given(spec), groups: s.groups}
+	r := &runner{kind: s.kind, spec: given(spec)}
 	if spec.Network.open() && s.kind != KindBwrap && s.kind != KindNamespaces {
 		return nil, i18n.E("sandbox.no_allow_list", s.kind)
 	}
 	switch s.kind {
-	case KindBwrap:
-		c := &confined{box: s, args: s.bwrapArgs(spec)}
-		r.prepare = c.prepare
+	case KindBwrap, KindNamespaces:
+		if !canHelp() {
+			return nil, errNoHelper
+		}
+		r.instances = &instances{groups: s.groups, limits: spec.Limits, together: spec.Together, open: func(x *instance) (*exec.Cmd, error) { return s.openInstance(x, spec) }}
+		r.prepare = s.inInstance(r.instances)
+		runtime.AddCleanup(r, func(b *instances) { go func() { _ = b.close() }() }, r.instances) // for who does not close it
 	case KindContainer:
 		r.prepare = s.contain
 	default:
 		r.prepare = s.reexec
-		if s.kind == KindLandlock {
-			keep, err := keepGitFile(spec)
-			if err != nil {
-				return nil, err
-			}
-			r.after = keep
+		if r.after, err = keepGitFile(spec); err != nil {
+			return nil, err
 		}
 	}
 	return r, nil
 }
 
-// bwrapArgs is what all commands of a task have in common.
+// inInstance prepares a command for the init of an instance.
+func (s *Sandbox) inInstance(b *instances) func(*process, Spec, Command, string) (child, error) {
+	return func(p *process, spec Spec, c Command, dir string) (child, error) {
+		x, err := b.get()
+		if err != nil {
+			return nil, err
+		}
+		args := c.Args
+		if args == nil {
+			args = []string{shell(), "-c", c.Script}
+		}
+		return &remoteChild{p: p, inst: x, hold: spec.Hold, order: order{Args: args, Env: environment(spec, s.tools, "/tmp"), Dir: dir,
+			Limits: spec.Limits.kernel(spec.MemoryMB, !s.without["users"])}}, nil
+	}
+}
+
+// openInstance prepares the init of an instance.
+func (s *Sandbox) openInstance(x *instance, spec Spec) (*exec.Cmd, error) {
+	o := orders{Kind: s.kind, ABI: s.abi, TmpBytes: spec.tmpBytes(), TmpFiles: spec.Limits.NewFiles, Threads: max(301, threadsPerProcess*spec.Limits.Processes+100), Without: s.without}
+	fds := []*os.File{nil, nil} // the control socket, and the orders, which come last
+	add := func(f *os.File) int {
+		fds = append(fds, f)
+		return 2 + len(fds)
+	}
+	if spec.Network.open() {
+		there, stop, err := spec.Network.proxy()
+		if err != nil {
+			return nil, err
+		}
+		x.cleanup = append(x.cleanup, stop)
+		o.Proxy = add(there)
+	}
+	var cmd *exec.Cmd
+	if s.kind == KindBwrap {
+		args := s.bwrapArgs(spec)
+		self, err := os.Open(helperPath)
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+		x.opened = append(x.opened, self)
+		args = append(args, "--dir", filepath.Dir(insideHelper), "--ro-bind", "/proc/self/fd/"+itoa(add(self)), insideHelper)
+		gitFile, err := openGitFile(spec)
+		if err != nil {
+			return nil, err
+		}
+		if gitFile != nil {
+			x.opened = append(x.opened, gitFile)
+			args = append(args, "--ro-bind", "/proc/self/fd/"+itoa(add(gitFile)), filepath.Join(spec.Workspace, ".git"))
+		}
+		if !s.without["mounts"] {
+			args = append(args, "--remount-ro", "/")
+		}
+		cmd = exec.Command(s.bwrap, append(args, "--", insideHelper, helperArg, "init")...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	} else {
+		s.namespaces(&o, spec)
+		cmd = exec.Command(helperPath, helperArg, "init")
+		cmd.SysProcAttr = s.cloneInto()
+	}
+	// A group of its own: Ctrl-C in the terminal is for the daemon to act on.
+	cmd.SysProcAttr.Setpgid = true
+	raw, err := json.Marshal(o)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	if fds[fdOrders-3], err = memfd(raw); err != nil {
+		return nil, err
+	}
+	x.opened = append(x.opened, fds[fdOrders-3])
+	cmd.Env = []string{}
+	cmd.Dir = "/"
+	cmd.ExtraFiles = fds
+	return cmd, nil
+}
+
+// bwrapArgs is what the init and the commands see. What it may do itself the
+// init takes from the commands.
 func (s *Sandbox) bwrapArgs(spec Spec) []string {
 	size := ""
 	if slices.Contains(s.extra, "--size") {
@@ -70,28 +140,22 @@ func (s *Sandbox) bwrapArgs(spec Spec) []string {
 	}
 	args = append(args, s.systemMounts(size)...)
 	args = append(args, "--dir", "/tmp/home")
-	args = append(args, taskMounts(spec, s.tools)...)
-	args = append(args, "--clearenv")
-	for _, kv := range environment(spec, s.tools, "/tmp") {
-		k, v, _ := strings.Cut(kv, "=")
-		args = append(args, "--setenv", k, v)
-	}
-	return args
+	return append(append(args, taskMounts(spec, s.tools)...), "--clearenv")
 }
 
 // isolation is what is taken away from every command.
 func (s *Sandbox) isolation() []string {
 	var args []string
 	for _, w := range [][]string{
-		{"users", "--unshare-user-try"}, {"ipc", "--unshare-ipc"}, {"processes", "--unshare-pid"}, {"network", "--unshare-net"},
-		{"names", "--unshare-uts", "--hostname", "sandbox"}, {"groups", "--unshare-cgroup-try"}, {"rights", "--cap-drop", "ALL"},
-		{"session", "--new-session"},
+		{"users", "--unshare-user-try"}, {"ipc", "--unshare-ipc"}, {"processes", "--unshare-pid", "--as-pid-1"}, {"network", "--unshare-net"},
+		{"names", "--unshare-uts", "--hostname", "sandbox"}, {"groups", "--unshare-cgroup-try"},
+		{"rights", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"},
 	} {
 		if !s.without[w[0]] {
 			args = append(args, w[1:]...)
 		}
 	}
-	return append(args, "--die-with-parent")
+	return args
 }
 
 // systemMounts is the part of the machine that every program needs: its
@@ -116,23 +180,9 @@ func (s *Sandbox) systemMounts(tmpSize string) []string {
 		args = append(args, "--ro-bind", p, p)
 	}
 	for _, p := range systemFiles() {
-		if !small(p) {
-			args = append(args, "--ro-bind-try", p, p)
-		}
+		args = append(args, "--ro-bind-try", p, p)
 	}
 	args = append(args, "--proc", "/proc", "--dev", "/dev")
-	// A root that is the machine's own may write these, in its user namespace as
-	// well; bubblewrap covers them for others only. Others may not anyway.
-	if os.Getuid() == 0 {
-		for _, p := range writableProc() {
-			args = append(args, "--ro-bind-try", p, p)
-		}
-	}
-	for _, p := range maskedProc() {
-		if _, err := os.Lstat(p); err == nil {
-			args = append(args, "--ro-bind", "/dev/null", p)
-		}
-	}
 	for _, p := range []string{"/dev/shm", "/tmp"} {
 		if tmpSize != "" {
 			args = append(args, "--size", tmpSize)
@@ -157,10 +207,9 @@ func taskMounts(spec Spec, tools toolchain) []string {
 			how[p] = "--ro-bind-try"
 		}
 	}
-	if spec.Cache != "" {
-		how[spec.Cache] = "--bind"
+	for _, p := range spec.writable() {
+		how[p] = "--bind"
 	}
-	how[spec.Workspace] = "--bind"
 	if spec.GitDir != "" {
 		how[spec.GitDir] = "--ro-bind"
 	}
@@ -183,10 +232,7 @@ func taskMounts(spec Spec, tools toolchain) []string {
 // that is given.
 func hidden(spec Spec, tools toolchain) []string {
 	shown := append(append(tools.paths(), spec.ReadOnly...), systemDirs()...)
-	shown = append(shown, spec.Workspace)
-	if spec.Cache != "" {
-		shown = append(shown, spec.Cache)
-	}
+	shown = append(shown, spec.writable()...)
 	var all []string
 	for _, h := range spec.Hide {
 		if _, err := os.Lstat(h); err != nil {
@@ -201,93 +247,6 @@ func hidden(spec Spec, tools toolchain) []string {
 
 // within reports whether path is dir or lies in it; both are clean.
 func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
-
-// prepare builds the bwrap call. The variables travel in a descriptor and not
-// in argv, where every user of the machine could read them; bwrap's own
-// environment is empty because it is /proc/1/environ inside.
-func (c *confined) prepare(p *process, spec Spec, command Command, dir string) (*exec.Cmd, error) {
-	args := slices.Clone(c.args)
-	gitFile, err := openGitFile(spec)
-	if err != nil {
-		return nil, err
-	}
-	before := ""
-	fds := p.files // 3 is the gate's, the rest as numbered here
-	add := func(f *os.File) string {
-		fds = append(fds, f)
-		return itoa(2 + len(fds))
-	}
-	if gitFile != nil {
-		p.after(func() { _ = gitFile.Close() })
-		n := add(gitFile)
-		args = append(args, "--ro-bind", "/proc/self/fd/"+n, filepath.Join(spec.Workspace, ".git"))
-		before = "exec " + n + "<&-; "
-	}
-	if !c.box.without["mounts"] {
-		for _, path := range systemFiles() {
-			if !small(path) {
-				continue
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				continue // not there, or not ours to read
-			}
-			p.after(func() { _ = f.Close() })
-			args = append(args, "--file", add(f), path)
-		}
-	}
-	run := scriptArgs(spec, command, before, !c.box.without["users"])
-	if spec.Network.open() {
-		more, inside, err := spec.Network.serve(p, add)
-		if err != nil {
-			return nil, err
-		}
-		args, run = append(args, more...), append(inside, run...)
-	}
-	info, infoW, err := pipe(0)
-	if err != nil {
-		return nil, err
-	}
-	p.after(func() { _, _ = info.Close(), infoW.Close() })
-	blockR, block, err := pipe(0)
-	if err != nil {
-		return nil, err
-	}
-	p.after(func() { _, _ = blockR.Close(), block.Close() })
-	args = append(args, "--info-fd", add(infoW), "--block-fd", add(blockR), "--chdir", dir)
-	if !c.box.without["mounts"] {
-		args = append(args, "--remount-ro", "/")
-	}
-	if spec.Hold != nil {
-		args = append(args, "--sync-fd", add(spec.Hold))
-	}
-	if len(c.box.filter) > 0 && !c.box.without["calls"] {
-		f, err := memfd(c.box.filter)
-		if err != nil {
-			return nil, err
-		}
-		p.after(func() { _ = f.Close() })
-		args = append(args, "--seccomp", add(f))
-	}
-	opts, err := memfd([]byte(strings.Join(args, "\x00") + "\x00"))
-	if err != nil {
-		return nil, err
-	}
-	p.after(func() { _ = opts.Close() })
-	cmd := exec.Command(c.box.bwrap, append([]string{"--args", add(opts), "--"}, run...)...)
-	cmd.Env = []string{}
-	cmd.Dir = "/"
-	cmd.ExtraFiles = fds
-	// A group of its own: Ctrl-C in the terminal is for the daemon to act on.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p.started = func(*os.Process) error {
-		_, _ = infoW.Close(), blockR.Close()
-		err := p.findInit(info)
-		_ = block.Close() // lets the command begin
-		return err
-	}
-	return cmd, nil
-}
 
 // openGitFile opens the workspace's .git file, which is mounted over itself
 // read-only: a command that redirects it would have the people who later run
@@ -309,43 +268,6 @@ func openGitFile(spec Spec) (*os.File, error) {
 		return nil, nil
 	}
 	return f, nil
-}
-
-// findInit learns the process that is pid 1 inside, before the command
-// begins: when it is gone, so is everything in the sandbox. bwrap that says
-// nothing has failed, and its exit tells.
-func (p *process) findInit(info *os.File) error {
-	var v struct {
-		Pid int `json:"child-pid"`
-	}
-	if json.NewDecoder(info).Decode(&v) != nil || v.Pid <= 0 {
-		return nil
-	}
-	fd, err := unix.PidfdOpen(v.Pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("sandbox: watch the sandbox's init: %w", err)
-	}
-	p.after(func() { _ = unix.Close(fd) })
-	p.watch, p.tmp = v.Pid, fmt.Sprintf("/proc/%d/root/tmp", v.Pid)
-	// The init is the leader of the command's session. It does not die of
-	// SIGTERM itself, being a namespace's init without a handler.
-	p.terminate = func() error {
-		if gone(fd, 0) {
-			return os.ErrProcessDone
-		}
-		return unix.Kill(-v.Pid, unix.SIGTERM)
-	}
-	p.end = func() error {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-		if !gone(fd, killWait) {
-			return fmt.Errorf("sandbox: processes of the command are still alive %s after SIGKILL", killWait)
-		}
-		return nil
-	}
-	return nil
 }
 
 // gone waits until the process of a pidfd, and with it its namespace, has ended.

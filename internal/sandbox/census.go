@@ -3,9 +3,10 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -53,29 +54,38 @@ func countFiles(dirs []string, limit int64) int64 {
 }
 
 // walk shows every entry below dirs until the answer is false. Directories are
-// read in parts, since one may have millions of entries.
+// read in parts, since one may have millions of entries. What a command puts in
+// the place of a directory meanwhile, a link or a pipe, is not entered.
 func walk(dirs []string, see func(e os.DirEntry) bool) {
-	for next := slices.Clone(dirs); len(next) > 0; {
-		dir := next[len(next)-1]
-		next = next[:len(next)-1]
-		f, err := os.Open(dir)
+	how := &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	for _, top := range dirs {
+		real, err := filepath.EvalSymlinks(top)
 		if err != nil {
 			continue
 		}
-		for err == nil {
-			var entries []os.DirEntry
-			entries, err = f.ReadDir(1024)
-			for _, e := range entries {
-				if !see(e) {
-					_ = f.Close()
-					return
-				}
-				if e.IsDir() {
-					next = append(next, filepath.Join(dir, e.Name()))
+		for next := []string{real}; len(next) > 0; {
+			dir := next[len(next)-1]
+			next = next[:len(next)-1]
+			fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
+			if err != nil {
+				continue
+			}
+			f := os.NewFile(uintptr(fd), dir)
+			for err == nil {
+				var entries []os.DirEntry
+				entries, err = f.ReadDir(1024)
+				for _, e := range entries {
+					if !see(e) {
+						_ = f.Close()
+						return
+					}
+					if e.IsDir() {
+						next = append(next, filepath.Join(dir, e.Name()))
+					}
 				}
 			}
+			_ = f.Close()
 		}
-		_ = f.Close()
 	}
 }
 
@@ -88,11 +98,12 @@ type weighing struct {
 	next  time.Duration
 }
 
-// due reports whether it is time for a weighing. age is that of the command.
-func (w *weighing) due(age time.Duration) bool { return age >= censusFirst && age >= w.next }
-
-// passed weighs and reports whether it is more than allowed.
+// passed weighs where it is time and reports whether it is more than allowed.
+// age is that of the command.
 func (w *weighing) passed(age time.Duration) bool {
+	if age < censusFirst || age < w.next {
+		return false
+	}
 	start := time.Now()
 	heavy := weigh(w.dirs, w.since, w.most) > w.most
 	w.next = age + censusShare*time.Since(start)

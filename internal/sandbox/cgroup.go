@@ -100,7 +100,7 @@ func (c *cgroups) usable() bool {
 	if !c.controllers("cgroup.subtree_control") && c.write(filepath.Join(c.dir, "cgroup.subtree_control"), "+memory +pids") != nil {
 		return false // processes live there, or it is not ours
 	}
-	g, err := c.group(Limits{Memory: 64 << 20, Processes: 8})
+	g, err := c.group(Limits{Memory: 64 << 20, Processes: 8}, true)
 	if err != nil {
 		return false
 	}
@@ -115,17 +115,20 @@ type group struct {
 }
 
 // group makes one with these limits. A process counts four times over, since
-// threads are counted.
-func (c *cgroups) group(l Limits) (*group, error) {
+// threads are counted. With together, all of its processes end when memory is
+// short.
+func (c *cgroups) group(l Limits, together bool) (*group, error) {
 	path, err := os.MkdirTemp(c.dir, "tori-")
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: make a control group: %w", err)
 	}
 	g := &group{path: path}
-	limits := map[string]string{"pids.max": strconv.Itoa(4 * l.Processes)}
+	limits := map[string]string{"pids.max": strconv.Itoa(threadsPerProcess * l.Processes)}
 	if l.Memory > 0 {
 		limits["memory.max"], limits["memory.swap.max"] = strconv.FormatInt(l.Memory, 10), "0"
-		limits["memory.oom.group"] = "1"
+		if together {
+			limits["memory.oom.group"] = "1"
+		}
 	}
 	for file, value := range limits {
 		err := c.write(filepath.Join(path, file), value)
@@ -147,10 +150,13 @@ func (g *group) kill() { _ = os.WriteFile(filepath.Join(g.path, "cgroup.kill"), 
 
 // outOfMemory reports whether the kernel ended a process of the group for want
 // of memory.
-func (g *group) outOfMemory() bool {
-	b, err := os.ReadFile(filepath.Join(g.path, "memory.events"))
-	n, ok := field(b, "oom_kill ")
-	return err == nil && ok && n > 0
+func (g *group) outOfMemory() bool { return g.starved() > 0 }
+
+// starved counts the processes that the kernel ended for want of memory.
+func (g *group) starved() int64 {
+	b, _ := os.ReadFile(filepath.Join(g.path, "memory.events"))
+	n, _ := field(b, "oom_kill ")
+	return n
 }
 
 // remove takes the group away once it is empty. The files in it are the

@@ -62,7 +62,7 @@ func TestFindCgroups(t *testing.T) {
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	c := &cgroups{t.TempDir(), writeFile}
-	g, err := c.group(Limits{Memory: 100 << 20, Processes: 10})
+	g, err := c.group(Limits{Memory: 100 << 20, Processes: 10}, true)
 	if err != nil {
 		t.Fatal(err)
 	}

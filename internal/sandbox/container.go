@@ -94,7 +94,10 @@ func (e engine) call(ctx context.Context, in *bytes.Reader, args ...string) (str
 }
 
 // contain prepares a command in a container of its own.
-func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error) {
+func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (child, error) {
+	if err := p.gate(); err != nil {
+		return nil, err
+	}
 	state, err := temporary(spec, "tori-container-")
 	if err != nil {
 		return nil, err
@@ -111,7 +114,7 @@ func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (*exec.C
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	args := s.containerArgs(spec, name, envFile, gate, dir)
-	run := scriptArgs(spec, c, "exec 3>/run/reached; ", false)
+	run := scriptArgs(spec, c, "exec 3>/run/reached; ", -1)
 	cmd := exec.Command(s.engine.path, append(args, run...)...)
 	cmd.ExtraFiles = p.files
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -124,13 +127,13 @@ func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (*exec.C
 			_ = unix.Kill(-child.Pid, unix.SIGKILL)
 			return nil
 		}
-		p.reached = func() bool {
+		p.begun = func() bool {
 			st, err := os.Stat(gate)
 			return err == nil && st.Size() > 0
 		}
 		return nil
 	}
-	return cmd, nil
+	return &program{Cmd: cmd, p: p}, nil
 }
 
 func (e engine) signal(name, signal string) error {
@@ -172,10 +175,8 @@ func (s *Sandbox) containerArgs(spec Spec, name, envFile, gate, dir string) []st
 			how[p] = ",readonly"
 		}
 	}
-	for _, p := range []string{spec.Workspace, spec.Cache} {
-		if p != "" {
-			how[p] = ""
-		}
+	for _, p := range spec.writable() {
+		how[p] = ""
 	}
 	if spec.GitDir != "" {
 		how[spec.GitDir] = ",readonly"

@@ -109,9 +109,10 @@ func shell() string {
 
 // scriptArgs is the argument list that runs a command behind the limits. The
 // outer sh sets them, says on descriptor 3 that it was reached, which tells a
-// sandbox that failed from a command that failed, and becomes the command.
-func scriptArgs(spec Spec, c Command, before string, ownUsers bool) []string {
-	gate := before + spec.Limits.script(spec.MemoryMB, ownUsers) + `echo >&3; exec 3>&-; exec "$@"`
+// sandbox that failed from a command that failed, and becomes the command. others
+// are threads of the same user that are not the command's, -1 for unknown ones.
+func scriptArgs(spec Spec, c Command, before string, others int) []string {
+	gate := before + spec.Limits.script(spec.MemoryMB, others) + `echo >&3; exec 3>&-; exec "$@"`
 	args := []string{"/bin/sh", "-c", gate, "sh"}
 	if c.Args != nil {
 		return append(args, c.Args...)

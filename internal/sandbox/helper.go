@@ -1,10 +1,8 @@
 package sandbox
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -13,7 +11,6 @@ import (
 	"time"
 	"unsafe"
 
-	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,9 +37,9 @@ func Helper(args []string) {
 	var err error
 	switch args[2] {
 	case "run":
-		err = helperRun(args[3:])
-	case "listen":
-		err = listenInside(args[3:])
+		err = helperRun()
+	case "init":
+		err = initRun()
 	case "probe":
 		err = probeInside(args[3:], os.Stdout)
 	case "victim":
@@ -65,41 +62,37 @@ type orders struct {
 	Mounts   []mount         `json:"mounts"`
 	TmpBytes int64           `json:"tmp_bytes"`
 	TmpFiles int64           `json:"tmp_files"`
+	Threads  int             `json:"threads"`  // of all commands together
 	Writable []string        `json:"writable"` // where modes and times may be changed, for KindLandlock
 	Args     []string        `json:"args"`
 	Env      []string        `json:"env"`
 	Dir      string          `json:"dir"`
-	Proxy    int             `json:"proxy"` // where to send the listening socket, 0 for nowhere
+	User     *[2]int         `json:"user,omitempty"` // uid and gid of who we are, to be the same in a namespace of users
+	Proxy    int             `json:"proxy"`          // where to send the listening socket, 0 for nowhere
 	Without  map[string]bool `json:"without,omitempty"`
 }
 
 // Descriptors of the helper; 0 to 2 are the command's.
 const (
-	fdReady  = 3 // the command's gate
-	fdOrders = 4
-	fdLeash  = 5 // ends when the daemon does, or wants the command's end
-	fdFirst  = 6 // what orders name
+	fdReady   = 3 // the command's gate
+	fdControl = 3 // of an init: where commands come from
+	fdOrders  = 4
+	fdLeash   = 5 // ends when the daemon does, or wants the command's end
+	fdFirst   = 6 // what orders name
 )
 
-// helperRun walls itself in, runs the command, waits for it and ends all that
-// it left behind. Its exit code is the command's, 128+n for a signal.
-func helperRun([]string) error {
-	raw, err := io.ReadAll(os.NewFile(fdOrders, "orders"))
+// helperRun, of KindLandlock, walls itself in, runs the command, waits for it
+// and ends all that it left behind. Its exit code is the command's, 128+n for a
+// signal.
+func helperRun() error {
+	o, err := readOrders()
 	if err != nil {
-		return err
-	}
-	var o orders
-	if err := json.Unmarshal(raw, &o); err != nil {
 		return err
 	}
 	closeOnExec()
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGCHLD)
-	if o.Kind == KindNamespaces {
-		if err := o.enter(); err != nil {
-			return err
-		}
-	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper: %w", err)
 	}
 	child, err := o.spawn()
@@ -117,8 +110,13 @@ func helperRun([]string) error {
 	return nil
 }
 
-// enter makes the namespaces' inside: file system, network, name.
+// enter makes the namespaces' inside: users, file system, network, name.
 func (o *orders) enter() error {
+	if o.User != nil {
+		if err := mapUser(o.User[0], o.User[1]); err != nil {
+			return err
+		}
+	}
 	if !o.Without["network"] {
 		if err := loopbackUp(); err != nil {
 			return fmt.Errorf("start the loopback: %w", err)
@@ -129,16 +127,45 @@ func (o *orders) enter() error {
 			return fmt.Errorf("set the host name: %w", err)
 		}
 	}
-	if o.Proxy != 0 {
-		if err := sendListener(o.Proxy); err != nil {
-			return fmt.Errorf("listen for the proxy: %w", err)
-		}
-		_ = unix.Close(o.Proxy)
+	if err := o.listen(); err != nil {
+		return err
 	}
 	if o.Without["mounts"] {
 		return nil
 	}
 	return buildRoot(o.Mounts, o.TmpBytes, o.TmpFiles)
+}
+
+// listen listens for the proxy, where there is one.
+func (o *orders) listen() error {
+	if o.Proxy == 0 {
+		return nil
+	}
+	if err := sendListener(o.Proxy); err != nil {
+		return fmt.Errorf("listen for the proxy: %w", err)
+	}
+	return unix.Close(o.Proxy)
+}
+
+// mapUser makes whoever began a namespace of users the same in it. The daemon
+// cannot: it is hidden, and what it forks is until it runs another program.
+func mapUser(uid, gid int) error {
+	for _, f := range [][2]string{{"setgroups", "deny"}, {"uid_map", fmt.Sprintf("%[1]d %[1]d 1", uid)}, {"gid_map", fmt.Sprintf("%[1]d %[1]d 1", gid)}} {
+		if err := os.WriteFile("/proc/self/"+f[0], []byte(f[1]), 0); err != nil {
+			return fmt.Errorf("stay who we are: %w", err)
+		}
+	}
+	return nil
+}
+
+// Hide puts the memory, the environment and the descriptors of this process out
+// of the reach of other processes of the same user, and of core dumps. A program
+// that it starts is not hidden by that.
+func Hide() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("hide this process (PR_SET_DUMPABLE): %w", err)
+	}
+	return nil
 }
 
 // giveUp takes all rights from the calling thread and what it starts, for good.
@@ -165,8 +192,8 @@ func (o *orders) giveUp() error {
 // the command could take a thread without walls.
 func (o *orders) spawn() (int, error) {
 	runtime.LockOSThread() // the first thread is the process to others, and stays outside
-	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return 0, fmt.Errorf("hide the helper: %w", err)
+	if err := Hide(); err != nil {
+		return 0, err
 	}
 	type result struct {
 		pid, listener int
@@ -202,36 +229,20 @@ func (o *orders) wall() (listener int, err error) {
 		return 0, err
 	}
 	if o.ABI > 0 && !o.Without["landlock"] {
-		if err := landlock(o.ABI, o.Grants, o.Kind == KindNamespaces); err != nil {
+		if err := landlock(o.ABI, o.Grants, false); err != nil {
 			return 0, err
 		}
 	}
 	if o.Without["calls"] {
 		return 0, nil
 	}
-	rules := commonRules()
-	flags := 0
-	if o.Kind == KindNamespaces {
-		rules = append(rules, networkRules()...)
-	} else {
-		rules = append(aloneRules(o.ABI, os.Getpid(), unix.Gettid(), os.Getuid(), os.Getgid()), rules...)
-		flags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
-	}
-	raw, err := filter(rules)
+	raw, err := filter(append(aloneRules(o.ABI, os.Getpid(), unix.Gettid(), os.Getuid(), os.Getgid()), commonRules()...))
 	if err != nil {
 		return 0, err
 	}
-	return setFilter(raw, flags)
-}
-
-// setFilter sets a filter on the calling thread.
-func setFilter(raw []bpf.RawInstruction, flags int) (int, error) {
-	code := make([]unix.SockFilter, len(raw))
-	for i, in := range raw {
-		code[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
-	}
+	code := sockFilter(raw)
 	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
-	fd, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, uintptr(flags), uintptr(unsafe.Pointer(&program)))
+	fd, _, e := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&program)))
 	runtime.KeepAlive(code)
 	if e != 0 {
 		return 0, fmt.Errorf("set the seccomp filter: %w", e)
@@ -240,10 +251,8 @@ func setFilter(raw []bpf.RawInstruction, flags int) (int, error) {
 }
 
 // supervise waits for the command, passes SIGTERM on to its group, and in the
-// end sees to it that nothing of it is left. In a process namespace the kernel
-// does that when the helper, its first process, goes.
+// end sees to it that nothing of it is left.
 func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan struct{}) int {
-	alone := o.Kind != KindNamespaces || o.Without["processes"]
 	for {
 		select {
 		case s := <-signals:
@@ -252,9 +261,7 @@ func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan str
 				continue
 			}
 		case <-leash:
-			if alone {
-				endAll(os.Getpid())
-			}
+			endAll(os.Getpid())
 			return 128 + int(unix.SIGKILL)
 		}
 		for {
@@ -269,9 +276,7 @@ func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan str
 			if pid != child {
 				continue
 			}
-			if alone {
-				endAll(os.Getpid())
-			}
+			endAll(os.Getpid())
 			if st.Signaled() {
 				return 128 + int(st.Signal())
 			}

@@ -56,11 +56,24 @@ func landHandled(abi int) uint64 {
 	return fs
 }
 
-// landlock restricts the calling thread and its descendants to these grants,
-// to no TCP where network is false, and to signals and abstract sockets among
-// themselves, as far as the version knows of each. Paths that do not exist are
-// left out, unless they must.
+// landlock restricts the calling thread and its descendants to a ruleset.
 func landlock(abi int, grants []landGrant, network bool) error {
+	set, err := landRuleset(abi, grants, network)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(set) }()
+	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0); e != 0 {
+		return fmt.Errorf("landlock: restrict: %w", e)
+	}
+	return nil
+}
+
+// landRuleset is a descriptor of the rules that leave these grants, no TCP
+// where network is false, and signals and abstract sockets among those that it
+// restricts, as far as the version knows of each. Paths that do not exist are
+// left out, unless they must. The caller closes it.
+func landRuleset(abi int, grants []landGrant, network bool) (int, error) {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: landHandled(abi)}
 	size := unsafe.Sizeof(attr.Handled_access_fs)
 	if abi >= 4 {
@@ -75,18 +88,15 @@ func landlock(abi int, grants []landGrant, network bool) error {
 	}
 	set, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), size, 0)
 	if e != 0 {
-		return fmt.Errorf("landlock: make a ruleset: %w", e)
+		return -1, fmt.Errorf("landlock: make a ruleset: %w", e)
 	}
-	defer func() { _ = unix.Close(int(set)) }()
 	for _, g := range grants {
 		if err := landAdd(int(set), g, attr.Handled_access_fs); err != nil {
-			return fmt.Errorf("landlock: %s: %w", g.Path, err)
+			return -1, errors.Join(fmt.Errorf("landlock: %s: %w", g.Path, err), unix.Close(int(set)))
 		}
 	}
-	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, set, 0, 0); e != 0 {
-		return fmt.Errorf("landlock: restrict: %w", e)
-	}
-	return nil
+	unix.CloseOnExec(int(set))
+	return int(set), nil
 }
 
 func landAdd(set int, g landGrant, handled uint64) error {

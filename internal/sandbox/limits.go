@@ -6,10 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// Limits are of one command with all that it starts. A zero takes the default,
-// which lets ordinary builds run; where there is none, there is no limit.
+// Limits are of one command with all that it starts, Memory and Disk of all
+// commands of Spec.Together. A zero takes the default, which lets ordinary
+// builds run; where there is none, there is no limit.
 //
 // CPU, Memory, Processes, Disk and NewFiles are watched from outside and end
 // the command some hundredths of a second after they are passed; Exit.Limit
@@ -18,11 +21,11 @@ import (
 // command's own hands.
 type Limits struct {
 	CPU       time.Duration // processor time of all processes together; none by default
-	Memory    int64         // bytes of memory of all processes together; MemoryMB, if that is set, by default
+	Memory    int64         // bytes of memory of all processes together, files in memory (/tmp, /dev/shm) among it; MemoryMB, if that is set, by default
 	Processes int           // at once; 1024 by default
 	FileSize  int64         // bytes of one file; 4 GiB by default
 	OpenFiles int           // descriptors of each process; what this program has by default
-	Disk      int64         // bytes written to disks; 16 GiB by default
+	Disk      int64         // bytes written to disks: by one command, and in files since the first; 16 GiB by default
 	NewFiles  int64         // files made; 1,000,000 by default
 	Output    int64         // bytes of stdout and stderr; 1 GiB by default
 }
@@ -106,6 +109,27 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 	return l, nil
 }
 
+// kernel is what the kernel keeps of each process, as script sets it.
+func (l Limits) kernel(memoryMB int, ownUsers bool) []rlimits {
+	same := func(what int, n int64) rlimits { return rlimits{what, uint64(n), uint64(n)} }
+	all := []rlimits{same(unix.RLIMIT_CORE, 0), same(unix.RLIMIT_FSIZE, l.FileSize)}
+	if memoryMB > 0 {
+		all = append(all, same(unix.RLIMIT_DATA, int64(memoryMB)<<20))
+	} else if l.Memory > 0 {
+		all = append(all, same(unix.RLIMIT_DATA, l.Memory))
+	}
+	if l.OpenFiles > 0 {
+		all = append(all, same(unix.RLIMIT_NOFILE, int64(l.OpenFiles)))
+	}
+	if n := uint64((l.CPU + time.Second - 1) / time.Second); n > 0 {
+		all = append(all, rlimits{unix.RLIMIT_CPU, n, n + 1})
+	}
+	if ownUsers {
+		all = append(all, same(unix.RLIMIT_NPROC, int64(threadsPerProcess*l.Processes)))
+	}
+	return all
+}
+
 // script sets what the kernel keeps of each process. Core dumps are off and a
 // single file has an end, so that a runaway loop does not fill the disk unseen
 // (sh counts in half KiB, or in KiB, which doubles it). Memory is RLIMIT_DATA
@@ -113,10 +137,10 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 // bounds a process without counting the address space that Go, the JVM and V8
 // only reserve. Processes are counted, threads with them, for the user within
 // the sandbox's own user namespace (Linux 5.14), and for root not at all: the
-// watcher is what counts in every case. ownUsers says that there is such a
-// namespace. When memory is short the kernel is to choose the command and not
+// watcher is what counts in every case. others is how many there are besides the
+// command's, -1 for no limit. When memory is short the kernel is to choose the command and not
 // the daemon.
-func (l Limits) script(memoryMB int, ownUsers bool) string {
+func (l Limits) script(memoryMB, others int) string {
 	s := []string{"ulimit -c 0", "ulimit -f " + itoa(int((l.FileSize+511)/512))}
 	if memoryMB > 0 {
 		s = append(s, "ulimit -d "+itoa(memoryMB*1024))
@@ -132,7 +156,7 @@ func (l Limits) script(memoryMB int, ownUsers bool) string {
 		n := int((l.CPU + time.Second - 1) / time.Second)
 		s = append(s, "ulimit -S -t "+itoa(n), "ulimit -H -t "+itoa(n+1))
 	}
-	if n := itoa(4 * l.Processes); ownUsers {
+	if n := itoa(others + threadsPerProcess*l.Processes); others >= 0 {
 		s = append(s, "{ ulimit -u "+n+" || ulimit -p "+n+"; }")
 	}
 	s = append(s, "{ echo 500 >/proc/self/oom_score_adj; }")

@@ -94,6 +94,7 @@ func cloneMount(m mount) (int, error) {
 	case mountWrite:
 		flags |= unix.MOUNT_ATTR_NODEV
 	case mountDevice:
+		flags |= unix.MOUNT_ATTR_RDONLY // of its mode, not of what is written to it
 	default:
 		return -1, nil
 	}

@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,43 +63,23 @@ func (n Network) environment() map[string]string {
 	return env
 }
 
-// insideHelper is where the helper stands in a bubblewrap sandbox.
-const insideHelper = "/run/tori-helper"
-
-// serve makes the way out of a bubblewrap sandbox: our helper runs first
-// inside, listens there, and hands the listening socket to the proxy here
-// before it becomes the command. A socket belongs to the namespace that it was
-// made in, whoever accepts from it.
-func (n Network) serve(p *process, add func(*os.File) string) (mounts, run []string, err error) {
-	self, err := os.Open("/proc/self/exe")
-	if err != nil {
-		return nil, nil, fmt.Errorf("sandbox: %w", err)
-	}
-	p.after(func() { _ = self.Close() })
-	there, err := n.proxy(p)
-	if err != nil {
-		return nil, nil, err
-	}
-	exe, sock := add(self), add(there)
-	return []string{"--dir", filepath.Dir(insideHelper), "--ro-bind", "/proc/self/fd/" + exe, insideHelper},
-		[]string{insideHelper, helperArg, "listen", sock, exe}, nil
-}
-
 // proxy starts a proxy that serves the listening socket that is sent to the
-// returned end, until the command is over.
-func (n Network) proxy(p *process) (*os.File, error) {
+// returned end. A socket belongs to the namespace that it was made in, whoever
+// accepts from it. stop ends the proxy.
+func (n Network) proxy() (there *os.File, stop func(), err error) {
 	if !canHelp() {
-		return nil, errNoHelper
+		return nil, nil, errNoHelper
 	}
 	x, err := newProxy(n)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: socketpair: %w", err)
+		return nil, nil, fmt.Errorf("sandbox: socketpair: %w", err)
 	}
-	here, there := os.NewFile(uintptr(pair[0]), "proxy"), os.NewFile(uintptr(pair[1]), "proxy")
+	here := os.NewFile(uintptr(pair[0]), "proxy")
+	there = os.NewFile(uintptr(pair[1]), "proxy")
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -112,13 +89,12 @@ func (n Network) proxy(p *process) (*os.File, error) {
 		}
 		x.serve(l)
 	}()
-	p.after(func() {
+	return there, func() {
 		_ = unix.Shutdown(pair[0], unix.SHUT_RDWR) // the copy that is waited at, too
 		_, _ = here.Close(), there.Close()
 		x.close()
 		<-done
-	})
-	return there, nil
+	}, nil
 }
 
 // receiveListener waits for the socket that the helper sends.
@@ -168,25 +144,4 @@ func sendListener(fd int) error {
 	}
 	defer func() { _ = f.Close() }()
 	return unix.Sendmsg(fd, []byte{0}, unix.UnixRights(int(f.Fd())), nil, 0)
-}
-
-// listenInside is the helper in a bubblewrap sandbox: args are the descriptor
-// of the socketpair, one to close, and the command.
-func listenInside(args []string) error {
-	if len(args) < 3 {
-		return errors.New("too few arguments")
-	}
-	sock, err := strconv.Atoi(args[0])
-	if err != nil {
-		return err
-	}
-	exe, err := strconv.Atoi(args[1])
-	if err != nil {
-		return err
-	}
-	if err := sendListener(sock); err != nil {
-		return fmt.Errorf("listen for the proxy: %w", err)
-	}
-	_, _ = unix.Close(sock), unix.Close(exe)
-	return syscall.Exec(args[2], args[2:], os.Environ())
 }

@@ -126,6 +126,22 @@ func fileAttempts() []attempt {
 			}
 			return setuid(t.temporary("suid2"), err)
 		}),
+		in("own-program-nameless", func(t *target) error {
+			fd, err := unix.Open(filepath.Dir(t.temporary("x")), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o4755)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return err
+		}),
+		in("mode-of-device", func(*target) error {
+			return each([]string{"/dev/full", "/dev/null"}, func(p string) error {
+				st, err := os.Stat(p)
+				if err != nil {
+					return err
+				}
+				return os.Chmod(p, st.Mode().Perm())
+			})
+		}),
 		in("core-pattern", func(*target) error { return opened("/proc/sys/kernel/core_pattern", os.O_WRONLY) }),
 		in("kernel-settings", func(*target) error {
 			return each([]string{"/proc/sys/kernel/modprobe", "/proc/sys/vm/drop_caches", "/proc/sys/fs/suid_dumpable"}, func(p string) error { return opened(p, os.O_WRONLY) })

@@ -70,6 +70,44 @@ func kernelAttempts() []attempt {
 		in("kernel", "perf", call(unix.SYS_PERF_EVENT_OPEN, []unix.Errno{unix.EINVAL, unix.E2BIG}, perf, 0, -1, -1, 0)),
 		in("kernel", "userfaultfd", call(unix.SYS_USERFAULTFD, nil, unix.O_CLOEXEC)),
 		in("kernel", "memfd", call(unix.SYS_MEMFD_CREATE, nil, name, unix.MFD_CLOEXEC)),
+		in("kernel", "file-lease", func(t *target) error {
+			path := t.temporary("leased")
+			if err := os.WriteFile(path, nil, 0o600); err != nil {
+				return err
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = f.Close() }()
+			_, err = unix.FcntlInt(f.Fd(), fSetLease, unix.F_WRLCK)
+			return err
+		}),
+		in("kernel", "asynchronous-io", func(*target) error {
+			var aio uintptr
+			_, _, e := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&aio)), 0)
+			if e != 0 {
+				return e
+			}
+			_, _, _ = unix.Syscall(unix.SYS_IO_DESTROY, aio, 0, 0)
+			return nil
+		}),
+		in("kernel", "semaphores", func(*target) error {
+			id, _, e := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1000, 0o600|unix.IPC_CREAT)
+			if e != 0 {
+				return e
+			}
+			_, _, _ = unix.Syscall6(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID, 0, 0, 0)
+			return nil
+		}),
+		in("kernel", "space-without-a-name", func(t *target) error {
+			f, err := os.Create(t.temporary("allocated"))
+			if err != nil {
+				return err
+			}
+			defer func() { _, _ = f.Close(), os.Remove(f.Name()) }()
+			return unix.Fallocate(int(f.Fd()), 0, 0, 1<<20)
+		}),
 		in("kernel", "shared-segment", func(*target) error {
 			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 8<<20, 0o600|unix.IPC_CREAT)
 			if err != nil {
@@ -86,7 +124,8 @@ func kernelAttempts() []attempt {
 		in("kernel", "log", call(unix.SYS_SYSLOG, nil, 10, 0, 0)),
 		in("kernel", "clock", call(unix.SYS_SETTIMEOFDAY, nil, 0, 0)),
 		in("kernel", "watch-all-files", call(unix.SYS_FANOTIFY_INIT, nil, unix.FAN_CLASS_CONTENT|unix.FAN_CLOEXEC, 0)),
-		in("kernel", "host-name", call(unix.SYS_SETHOSTNAME, []unix.Errno{unix.EINVAL}, name, 1<<62)),
+		// The kernel takes 32 bits of the length: more would be a name, of no letters.
+		in("kernel", "host-name", call(unix.SYS_SETHOSTNAME, []unix.Errno{unix.EINVAL}, name, -1)),
 		in("kernel", "other-calls", func(*target) error {
 			if nativeArch != unix.AUDIT_ARCH_X86_64 {
 				return unavailable("this processor has one table of calls")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -20,6 +21,16 @@ func bombs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"survive": survive,
 		"memory":  eat,
+		"threads": func([]string) error {
+			for range 400 {
+				go func() {
+					runtime.LockOSThread()
+					select {}
+				}()
+			}
+			time.Sleep(time.Second)
+			return nil
+		},
 		"descriptors": func([]string) error {
 			for i := range 4096 {
 				if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
@@ -122,6 +133,7 @@ func limitAttempts() []attempt {
 			"i=0; while [ $i -lt 120 ]; do sleep 1 & i=$((i+1)); done; wait; echo through"),
 		ended("fork-bomb-sessions", limitProcesses, Limits{Processes: 24},
 			"i=0; while [ $i -lt 120 ]; do (setsid sleep 1 &) ; i=$((i+1)); done; sleep 0.8; echo through"),
+		ended("threads", limitProcesses, Limits{Processes: 24}, "exec "+self("threads")),
 		ended("memory-of-one", limitMemory, Limits{Memory: 64 << 20}, "exec "+self("memory")),
 		ended("memory-of-many", limitMemory, Limits{Memory: 192 << 20}, "exec "+self("memory xxxx")),
 		ended("processor", limitCPU, Limits{CPU: 300 * time.Millisecond}, "exec "+self("spin")),
@@ -155,9 +167,9 @@ func limitAttempts() []attempt {
 			}
 			out, _, err := s.run(Limits{}, 0, `ls -A "$HOME" "$TMPDIR" | grep -e bashrc -e gitconfig -e left`)
 			if err != nil || strings.TrimSpace(out) != "" {
-				return OutcomeEscaped, "what one command left is there for the next: " + lastLine(out)
+				return OutcomeEscaped, "what was left in one sandbox is there in the next: " + lastLine(out)
 			}
-			return OutcomeContained, "home and temporary files go with the command"
+			return OutcomeContained, "home and temporary files belong to the commands of one sandbox"
 		}),
 		{name: "environment", wall: "daemon", outside: environmentProbe},
 		{name: "preload", wall: "daemon", outside: func(s *stage) (string, string) {

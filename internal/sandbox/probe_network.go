@@ -97,6 +97,14 @@ func networkAttempts() []attempt {
 			defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
 			return unix.Sendto(pair[0], []byte("x"), 0, &unix.SockaddrUnix{Name: filepath.Join(t.Data, "gram")})
 		}),
+		in("unix-pair-raw", func(t *target) error { // the kernel makes it a datagram socket
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			defer func() { _, _ = unix.Close(pair[0]), unix.Close(pair[1]) }()
+			return unix.Sendto(pair[0], []byte("x"), 0, &unix.SockaddrUnix{Name: filepath.Join(t.Data, "gram")})
+		}),
 		in("abstract-socket", dial("unix", func(t *target) string { return t.Abstract })),
 		in("ssh-agent", func(t *target) error {
 			if p := os.Getenv("SSH_AUTH_SOCK"); p != "" {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -37,18 +38,27 @@ const (
 	overLimit
 )
 
-// process is one command on its way: what its kind of runner has to do
-// besides os/exec. The hooks are set before the process starts or in started.
+// process is one command on its way: what its kind of runner has to do. The
+// hooks are set before the process starts or by its start.
 type process struct {
-	files     []*os.File
-	started   func(*os.Process) error // right after the start
+	files     []*os.File              // of a program: its descriptors from 3 on
+	started   func(*os.Process) error // of a program: right after the start
 	terminate func() error            // asks the whole tree to end
 	end       func() error            // makes sure that the whole tree is gone; called before the last wait
-	watch     int                     // the process above all of the command's, once started; 0 for the child
-	tmp       string                  // see watcher
-	reached   func() bool             // asked at the end where the gate cannot use its descriptor; nil elsewhere
+	watch     int                     // the process above all of the command's, once started
+	memory    []string                // see watcher
+	begun     func() bool             // whether the command was reached; nil where it was once started
+	starved   func() bool             // whether the kernel ended one of its processes for want of memory; may be nil
 	group     *group                  // of all processes of the command, nil for none
 	cleanup   []func()
+}
+
+// child is how a command is started and waited for.
+type child interface {
+	start(stdin, stdout, stderr *os.File) error
+	await() error // blocks until it has ended
+	exit() Exit   // how, after await; only Code and Signal
+	kill() error  // ends what await waits for, at once
 }
 
 func (p *process) after(f func()) { p.cleanup = append(p.cleanup, f) }
@@ -56,108 +66,68 @@ func (p *process) after(f func()) { p.cleanup = append(p.cleanup, f) }
 // job is a command with what its Runner adds to it.
 type job struct {
 	Command
-	limits  Limits
-	disks   []string // what the command may write to
-	prepare func(*process) (*exec.Cmd, error)
-	groups  *cgroups        // where its control group is made, nil for none
-	pipes   *pipes          // the child's ends of a long-running command, nil otherwise
-	reached chan<- struct{} // told once the command was reached, nil if nobody asks
-	after   func() error    // called when all is over, nil for nothing
-	mend    func()          // called each time that the watcher looks, nil for nothing
+	limits   Limits
+	together *Together
+	disks    []string // what the command may write to
+	prepare  func(*process) (child, error)
+	pipes    *pipes          // the child's ends of a long-running command, nil otherwise
+	reached  chan<- struct{} // told once the command was reached, nil if nobody asks
+	after    func() error    // called when all is over, nil for nothing
+	mend     func()          // called each time that the watcher looks, nil for nothing
 }
 
-// run carries a command from start to end. It keeps its thread for as long as
-// the child lives, since Pdeathsig is about the death of the thread that
-// started it, and the Go runtime may end a thread at any time.
+// run carries a command from start to end.
 func run(ctx context.Context, j job) (Exit, error) {
 	if err := ctx.Err(); err != nil {
 		return Exit{}, err
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	closeOnExec()
-
 	p := &process{}
 	defer func() {
-		for _, f := range p.cleanup {
+		for _, f := range slices.Backward(p.cleanup) {
 			f()
 		}
 	}()
-	ready, readyW, err := pipe(0)
+	c, err := j.prepare(p)
 	if err != nil {
 		return Exit{}, err
-	}
-	p.after(func() { _, _ = ready.Close(), readyW.Close() })
-	p.files = []*os.File{readyW}
-	cmd, err := j.prepare(p)
-	if err != nil {
-		return Exit{}, err
-	}
-	if j.groups != nil {
-		if p.group, err = j.groups.group(j.limits); err != nil {
-			return Exit{}, err
-		}
-		p.after(p.group.remove)
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(p.group.dir.Fd())
 	}
 	out := &output{w: j.Output, left: j.limits.Output, full: make(chan struct{})}
 	var from *os.File // where what it writes arrives, nil where it is not for out
-	if j.pipes == nil || j.pipes.stdout == nil {
-		var to *os.File
-		if from, to, err = pipe(unix.O_NONBLOCK); err != nil {
-			return Exit{}, err
-		}
-		p.after(func() { _, _ = from.Close(), to.Close() })
-		cmd.Stdout, cmd.Stderr = to, to
-	}
-	if j.Input != "" && j.pipes == nil {
-		in, err := memfd([]byte(j.Input))
-		if err != nil {
-			return Exit{}, err
-		}
-		p.after(func() { _ = in.Close() })
-		cmd.Stdin = in
-	}
+	var stdin, stdout, stderr *os.File
 	if j.pipes != nil {
-		j.pipes.attach(cmd)
+		stdin, stdout, stderr = j.pipes.stdin, j.pipes.stdout, j.pipes.stderr
 	}
-	if cmd.Stdin == nil {
-		null, err := devNull()
-		if err != nil {
+	if stdout == nil {
+		if from, stdout, err = pipe(unix.O_NONBLOCK); err != nil {
 			return Exit{}, err
 		}
-		p.after(func() { _ = null.Close() })
-		cmd.Stdin = null
+		p.after(func() { _, _ = from.Close(), stdout.Close() })
+		stderr = stdout
+	}
+	if stdin == nil {
+		if stdin, err = input(j.Input); err != nil {
+			return Exit{}, err
+		}
+		p.after(func() { _ = stdin.Close() })
 	}
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
+	if err := c.start(stdin, stdout, stderr); err != nil {
 		return Exit{}, fmt.Errorf("sandbox: start: %w", err)
 	}
-	_ = readyW.Close()
 	if from != nil {
-		_ = cmd.Stdout.(*os.File).Close()
+		_ = stdout.Close()
 		out.follow(from)
-	}
-	begun := func() bool {
-		if p.reached != nil {
-			return p.reached()
-		}
-		return reached(ready)
 	}
 	if j.pipes != nil {
 		j.pipes.close()
 	}
-	err = p.started(cmd.Process)
-	if j.reached != nil && err == nil {
-		// The gate's byte, or the end of the pipe: neither is long in coming.
-		if p.reached != nil || begun() {
-			j.reached <- struct{}{}
-		}
+	if j.reached != nil && (p.begun == nil || p.begun()) {
+		j.reached <- struct{}{}
 	}
-	why, limit, waitErr := p.wait(ctx, cmd, j, out, err != nil)
+	why, limit, waitErr := p.wait(ctx, c, j, out)
 	writeErr := out.close()
-	exit := exitOf(cmd.ProcessState)
-	if p.group != nil && limit == "" && p.group.outOfMemory() {
+	exit := c.exit()
+	if p.starved != nil && limit == "" && p.starved() {
 		limit = limitMemory
 	}
 	if limit == "" && why == byItself {
@@ -167,11 +137,9 @@ func run(ctx context.Context, j job) (Exit, error) {
 	switch {
 	case why == cancelled:
 		return exit, ctx.Err()
-	case err != nil:
-		return exit, err
 	case waitErr != nil:
 		return exit, waitErr
-	case why == byItself && j.reached == nil && !begun():
+	case why == byItself && j.reached == nil && p.begun != nil && !p.begun():
 		return exit, fmt.Errorf("sandbox: the command was not reached: %s", bytes.TrimSpace(out.head))
 	case writeErr != nil:
 		return exit, fmt.Errorf("sandbox: write output: %w", writeErr)
@@ -179,14 +147,20 @@ func run(ctx context.Context, j job) (Exit, error) {
 	return exit, nil
 }
 
-// wait waits for the command and ends its tree: at once with abort or past a
-// limit, with SIGTERM and a grace period when ctx or the time is over, and in
-// any case once the command itself has ended. It waits on the thread that it is
-// called on, which cannot be another goroutine's; what ends a command before
-// its time is the supervisor's.
-func (p *process) wait(ctx context.Context, cmd *exec.Cmd, j job, out *output, abort bool) (why reason, limit string, err error) {
-	s := p.supervise(ctx, cmd, j, out, abort)
-	err = waitNoReap(cmd.Process.Pid)
+// input is what a command reads that has no pipe.
+func input(text string) (*os.File, error) {
+	if text == "" {
+		return devNull()
+	}
+	return memfd([]byte(text))
+}
+
+// wait waits for the command and ends its tree: at once past a limit, with
+// SIGTERM and a grace period when ctx or the time is over, and in any case once
+// the command itself has ended.
+func (p *process) wait(ctx context.Context, c child, j job, out *output) (why reason, limit string, err error) {
+	s := p.supervise(ctx, c, j, out)
+	err = c.await()
 	if s.over() { // by itself
 		if p.group != nil {
 			p.group.kill()
@@ -198,10 +172,69 @@ func (p *process) wait(ctx context.Context, cmd *exec.Cmd, j job, out *output, a
 		<-s.done
 		err = errors.Join(err, s.err)
 	}
-	// The exit status is read from ProcessState.
-	_ = cmd.Wait()
 	out.finish()
 	return s.why, s.limit, err
+}
+
+// program is a command that is a child of this process.
+type program struct {
+	*exec.Cmd
+	p      *process
+	groups *cgroups // where its control group is made, nil for none
+	limits Limits
+}
+
+// start starts the program. The goroutine keeps its thread until exit, since
+// Pdeathsig is about the death of the thread that started it, and the Go
+// runtime may end a thread at any time.
+func (c *program) start(stdin, stdout, stderr *os.File) (err error) {
+	closeOnExec()
+	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
+	if c.groups != nil {
+		if c.p.group, err = c.groups.group(c.limits, true); err != nil {
+			return err
+		}
+		c.p.after(c.p.group.remove)
+		c.p.starved = c.p.group.outOfMemory
+		c.SysProcAttr.UseCgroupFD, c.SysProcAttr.CgroupFD = true, int(c.p.group.dir.Fd())
+	}
+	runtime.LockOSThread()
+	if err := c.Start(); err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	c.p.watch = c.Process.Pid
+	_ = c.p.files[0].Close() // our end of the gate
+	if err := c.p.started(c.Process); err != nil {
+		_ = c.Process.Kill()
+		_ = c.exit()
+		return err
+	}
+	return nil
+}
+
+// await implements child: on the thread of start.
+func (c *program) await() error { return waitNoReap(c.Process.Pid) }
+
+func (c *program) exit() Exit {
+	_ = c.Wait() // the status is read from ProcessState
+	runtime.UnlockOSThread()
+	return exitOf(c.ProcessState)
+}
+
+func (c *program) kill() error { return c.Process.Kill() }
+
+// gate makes the pipe by which the outer shell of a program says that it was
+// reached, which is the first of its descriptors.
+func (p *process) gate() error {
+	ready, readyW, err := pipe(0)
+	if err != nil {
+		return err
+	}
+	p.after(func() { _, _ = ready.Close(), readyW.Close() })
+	p.files = []*os.File{readyW}
+	p.begun = sync.OnceValue(func() bool { return reached(ready) })
+	return nil
 }
 
 // waitNoReap blocks until the child has ended and leaves it to be reaped, so
@@ -215,12 +248,18 @@ func waitNoReap(pid int) error {
 	}
 }
 
-// exitOf reads a status; bwrap and shells report a signal n as 128+n.
+// exitOf reads a status.
 func exitOf(st *os.ProcessState) Exit {
-	e := Exit{Code: st.ExitCode()}
+	code := st.ExitCode()
 	if ws, ok := st.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		e.Code = 128 + int(ws.Signal())
+		code = 128 + int(ws.Signal())
 	}
+	return exitCode(code)
+}
+
+// exitCode reads what shells report of a signal n, which is 128+n.
+func exitCode(code int) Exit {
+	e := Exit{Code: code}
 	if e.Code > 128 && e.Code < 128+65 {
 		e.Signal = unix.SignalName(syscall.Signal(e.Code - 128))
 	}

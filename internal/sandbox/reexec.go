@@ -37,13 +37,7 @@ func detectHelper(ctx context.Context, kind string) (*Sandbox, error) {
 	default:
 		err = s.tryHelper(ctx)
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return nil, i18n.E("sandbox.no_helper", kind, err)
-	}
-	return s, nil
+	return s, s.proved(ctx, err)
 }
 
 func (s *Sandbox) tryHelper(ctx context.Context) error {
@@ -56,6 +50,7 @@ func (s *Sandbox) tryHelper(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer func() { _ = r.Close() }()
 	var out bytes.Buffer
 	exit, err := r.Run(ctx, Command{Script: ":", Output: &out, Timeout: 10 * time.Second})
 	if err == nil && exit.Code != 0 {
@@ -67,63 +62,52 @@ func (s *Sandbox) tryHelper(ctx context.Context) error {
 	return err
 }
 
-// reexec prepares a command behind our helper.
-func (s *Sandbox) reexec(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error) {
-	o := orders{Kind: s.kind, ABI: s.abi, TmpBytes: spec.tmpBytes(), TmpFiles: spec.Limits.NewFiles, Dir: dir, Without: s.without}
-	o.Args = scriptArgs(spec, c, "", s.kind == KindNamespaces && !s.without["users"])
-	fds := slices.Clone(p.files)
-	add := func(f *os.File) int {
-		fds = append(fds, f)
-		return 2 + len(fds)
+// reexec prepares a command of KindLandlock behind our helper.
+func (s *Sandbox) reexec(p *process, spec Spec, c Command, dir string) (child, error) {
+	if err := p.gate(); err != nil {
+		return nil, err
+	}
+	o := orders{Kind: s.kind, ABI: s.abi, Dir: dir, Without: s.without, Args: scriptArgs(spec, c, "", running())}
+	if err := s.grants(&o, p, spec); err != nil {
+		return nil, err
 	}
 	leashR, leash, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	p.after(func() { _, _ = leashR.Close(), leash.Close() })
-	fds = append(fds, nil, leashR) // the orders come last
-	if spec.Hold != nil {
-		add(spec.Hold) // nothing but open, in the helper only
-	}
-	// Where no namespace ends with the helper, it has to live on to end the rest
-	// when the daemon dies: the leash tells it.
-	attr := &syscall.SysProcAttr{Setpgid: true}
-	if s.kind == KindNamespaces {
-		attr.Pdeathsig = syscall.SIGKILL
-		if err := s.namespaces(&o, p, spec, add); err != nil {
-			return nil, err
-		}
-		s.cloneInto(attr)
-	} else if err := s.grants(&o, p, spec); err != nil {
-		return nil, err
-	}
 	raw, err := json.Marshal(o)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	if fds[1], err = memfd(raw); err != nil {
+	given, err := memfd(raw)
+	if err != nil {
 		return nil, err
 	}
-	p.after(func() { _ = fds[1].Close() })
+	p.after(func() { _ = given.Close() })
+	p.files = append(p.files, given, leashR)
+	if spec.Hold != nil {
+		p.files = append(p.files, spec.Hold) // nothing but open, in the helper only
+	}
+	// No namespace ends with the helper: it lives on to end the rest when the
+	// daemon dies. The leash tells it.
 	cmd := exec.Command(helperPath, helperArg, "run")
 	cmd.Env = []string{}
 	cmd.Dir = "/"
-	cmd.ExtraFiles = fds
-	cmd.SysProcAttr = attr
+	cmd.ExtraFiles = p.files
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	p.started = func(child *os.Process) error { return p.follow(child.Pid, leash) }
-	return cmd, nil
+	return &program{Cmd: cmd, p: p, groups: s.groups, limits: spec.Limits}, nil
 }
 
 // follow sets how the helper is told to end: SIGTERM for the command, and the
-// end of the leash for all. The helper of KindLandlock kills what is left and
-// goes; where it is a namespace's first process, it is killed itself.
+// end of the leash for all: it kills what is left and goes.
 func (p *process) follow(pid int, leash *os.File) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return fmt.Errorf("sandbox: watch the helper: %w", err)
 	}
 	p.after(func() { _ = unix.Close(fd) })
-	p.watch = pid
 	p.terminate = func() error {
 		if gone(fd, 0) {
 			return os.ErrProcessDone
@@ -143,9 +127,10 @@ func (p *process) follow(pid int, leash *os.File) error {
 	return nil
 }
 
-// cloneInto has the helper begin in namespaces of its own, with the rights that
+// cloneInto has the init begin in namespaces of its own, with the rights that
 // it needs to furnish them. The user is who they were.
-func (s *Sandbox) cloneInto(attr *syscall.SysProcAttr) {
+func (s *Sandbox) cloneInto() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
 	for wall, flag := range map[string]uintptr{
 		"users": unix.CLONE_NEWUSER, "processes": unix.CLONE_NEWPID, "network": unix.CLONE_NEWNET, "ipc": unix.CLONE_NEWIPC,
 		"names": unix.CLONE_NEWUTS, "groups": unix.CLONE_NEWCGROUP,
@@ -154,36 +139,26 @@ func (s *Sandbox) cloneInto(attr *syscall.SysProcAttr) {
 			attr.Cloneflags |= flag
 		}
 	}
-	attr.Cloneflags |= unix.CLONE_NEWNS
 	if s.without["users"] {
-		return
+		return attr
 	}
-	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
-	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
-	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN}
+	attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+	return attr
 }
 
 // namespaces fills in the orders of KindNamespaces.
-func (s *Sandbox) namespaces(o *orders, p *process, spec Spec, add func(*os.File) int) error {
-	o.Env = environment(spec, s.tools, "/tmp")
+func (s *Sandbox) namespaces(o *orders, spec Spec) {
+	if !s.without["users"] {
+		o.User = &[2]int{os.Getuid(), os.Getgid()}
+	}
 	o.Mounts = s.mounts(spec)
 	o.Grants = []landGrant{{Path: "/"}}
-	for _, path := range []string{spec.Workspace, spec.Cache, "/tmp", "/dev", "/proc"} {
-		if path != "" {
-			o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
-		}
+	for _, path := range append(spec.writable(), "/tmp", "/dev", "/proc") {
+		o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
 	}
 	if git := filepath.Join(spec.Workspace, ".git"); spec.GitDir != "" {
 		o.Mounts = append(o.Mounts, mount{How: mountFile, From: git, To: git})
 	}
-	if spec.Network.open() {
-		there, err := spec.Network.proxy(p)
-		if err != nil {
-			return err
-		}
-		o.Proxy = add(there)
-	}
-	return nil
 }
 
 // mounts is what a command of KindNamespaces sees: the same as one of
@@ -207,15 +182,7 @@ func (s *Sandbox) mounts(spec Spec) []mount {
 		all = append(all, mount{How: mountRead, From: p, To: p})
 	}
 	all = append(all, mount{How: mountProc, To: "/proc"})
-	for _, p := range writableProc() {
-		all = append(all, mount{How: mountRead, From: p, To: p})
-	}
-	for _, p := range maskedProc() {
-		if _, err := os.Lstat(p); err == nil {
-			all = append(all, mount{How: mountRead, From: "/dev/null", To: p})
-		}
-	}
-	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+	for _, name := range devices() {
 		all = append(all, mount{How: mountDevice, From: "/dev/" + name, To: "/dev/" + name})
 	}
 	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}} {
@@ -236,15 +203,14 @@ func (s *Sandbox) mounts(spec Spec) []mount {
 			how[p] = mountRead
 		}
 	}
-	if spec.Cache != "" {
-		how[spec.Cache] = mountWrite
+	for _, p := range spec.writable() {
+		how[p] = mountWrite
 	}
-	how[spec.Workspace] = mountWrite
 	if spec.GitDir != "" {
 		how[spec.GitDir] = mountRead
 	}
 	for _, p := range slices.Sorted(maps.Keys(how)) {
-		m := mount{How: how[p], From: p, To: p, Must: p == spec.GitDir || p == spec.Workspace || p == spec.Cache}
+		m := mount{How: how[p], From: p, To: p, Must: p == spec.GitDir || how[p] == mountWrite}
 		if m.How == "" {
 			m = mount{How: mountRead, From: "/dev/null", To: p}
 		}
@@ -290,10 +256,7 @@ func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
 	read = append(read, "/sys/devices/system/cpu")
 	read = append(read, s.tools.paths()...)
 	read = append(read, spec.ReadOnly...)
-	write := []string{spec.Workspace, tmp}
-	if spec.Cache != "" {
-		write = append(write, spec.Cache)
-	}
+	write := append(spec.writable(), tmp)
 	for _, w := range write {
 		if real, err := filepath.EvalSymlinks(w); err == nil {
 			o.Writable = append(o.Writable, real)
@@ -320,7 +283,7 @@ func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
 		}
 		o.Grants = append(o.Grants, landGrant{Path: path, Write: true, Must: true})
 	}
-	for _, d := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+	for _, d := range devices() {
 		o.Grants = append(o.Grants, landGrant{Path: "/dev/" + d, Write: true})
 	}
 	return nil
@@ -355,4 +318,14 @@ func except(path string, hide []string) ([]string, error) {
 		all = append(all, below...)
 	}
 	return all, nil
+}
+
+// running are the threads of the machine, of which the user's are some; -1 where
+// that cannot be learned.
+func running() int {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return -1
+	}
+	return int(info.Procs)
 }

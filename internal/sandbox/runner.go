@@ -3,15 +3,14 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os/exec"
 )
 
 // runner is what the kinds share: they differ in how a command is prepared.
 type runner struct {
-	kind    string
-	spec    func() (Spec, error)
-	groups  *cgroups
-	prepare func(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error)
+	kind      string
+	spec      func() (Spec, error)
+	prepare   func(p *process, spec Spec, c Command, dir string) (child, error)
+	instances *instances // where its commands share one, nil where each has its own walls
 	// after is called when a command and all of its processes are gone, and now
 	// and then before.
 	after func(Spec) error
@@ -25,6 +24,27 @@ func (r *runner) Kind() string { return r.kind }
 
 // Confined implements Runner.
 func (r *runner) Confined() bool { return r.kind != KindNone }
+
+// Close implements Runner.
+func (r *runner) Close() error {
+	if r.instances == nil {
+		return nil
+	}
+	return r.instances.close()
+}
+
+// Rest implements Runner.
+func (r *runner) Rest(ctx context.Context) (resume func(), err error) {
+	if r.instances != nil {
+		if x := r.instances.running(); x != nil {
+			resume, err := x.rest()
+			if err == nil || !x.ending() {
+				return resume, err
+			}
+		}
+	}
+	return func() {}, ctx.Err()
+}
 
 // Run implements Runner.
 func (r *runner) Run(ctx context.Context, c Command) (Exit, error) {
@@ -69,13 +89,10 @@ func (r *runner) job(c Command) (job, Spec, error) {
 	if err != nil {
 		return job{}, spec, err
 	}
-	j := job{Command: c, limits: spec.Limits, groups: r.groups, disks: []string{spec.Workspace}}
-	if spec.Cache != "" {
-		j.disks = append(j.disks, spec.Cache)
-	}
+	j := job{Command: c, limits: spec.Limits, together: spec.Together, disks: spec.writable()}
 	if r.after != nil {
 		j.mend = func() { _ = r.after(spec) } // the last time tells what went wrong
 	}
-	j.prepare = func(p *process) (*exec.Cmd, error) { return r.prepare(p, spec, c, dir) }
+	j.prepare = func(p *process) (child, error) { return r.prepare(p, spec, c, dir) }
 	return j, spec, nil
 }

@@ -32,14 +32,16 @@ type Spec struct {
 	Workspace string            // writable, must exist
 	GitDir    string            // read-only, "" for none
 	Cache     string            // writable build caches; created; "" for caches that end with each command
+	Writable  []string          // more writable paths, which must exist
 	ReadOnly  []string          // more read-only paths; one that does not exist is left out
 	Env       map[string]string // more variables; they win over ours
 	Scratch   string            // HOME and TMPDIR of unconfined commands lie in it; "" for ones that end with each command
-	MemoryMB  int               // memory of each process in MiB, and of all of a command's unless Limits say otherwise; 0 for no limit
+	MemoryMB  int               // memory of each process in MiB, and of all together unless Limits say otherwise; 0 for no limit
 	Limits    Limits
+	Together  *Together // with whom Limits are shared; nil for the Runner's own commands
 	// Hide are paths that are not to be seen even where they lie inside one
 	// that is given: the daemon's data, a home. The workspace, the cache, the
-	// git directory and ReadOnly are given inside them nonetheless.
+	// git directory, Writable and ReadOnly are given inside them nonetheless.
 	Hide    []string
 	Network Network
 	// Hold, if set, stays open until the last process of a command is gone,
@@ -80,6 +82,12 @@ type Runner interface {
 	Start(ctx context.Context, c Command) (*Process, error)
 	// Confined reports whether there is a wall around the commands.
 	Confined() bool
+	// Rest has all that runs in it stand still until resume is called. Where
+	// each command has walls of its own (KindLandlock, KindContainer, KindNone)
+	// nothing stops.
+	Rest(ctx context.Context) (resume func(), err error)
+	// Close ends what still runs and waits for it. A closed Runner runs nothing.
+	Close() error
 	// Kind is what the wall is made of, one of the Kind constants.
 	Kind() string
 }
@@ -110,7 +118,6 @@ type Sandbox struct {
 	engine  engine
 	extra   []string // options of bubblewrap that older versions or kernels lack
 	abi     int      // Landlock's version, 0 for none
-	filter  []byte   // the seccomp program as bubblewrap reads it, nil for none
 	tools   toolchain
 	groups  *cgroups        // nil where no control groups may be made
 	without map[string]bool // walls left out, by tests that prove what they are for
@@ -139,6 +146,16 @@ func (o Options) Check() error {
 
 // Kind is what the wall is made of.
 func (s *Sandbox) Kind() string { return s.kind }
+
+// Watched are the limits that the kernel does not keep here: a watcher looks
+// after them from outside, up to a fifth of a second late.
+func (s *Sandbox) Watched() []string {
+	all := []string{limitCPU, limitDisk, limitFiles}
+	if s.groups == nil {
+		all = append(all, limitMemory, limitProcesses)
+	}
+	return all
+}
 
 // Detect is Choose without options.
 func Detect(ctx context.Context) (*Sandbox, error) { return Choose(ctx, Options{}) }
@@ -190,11 +207,6 @@ func detectKind(ctx context.Context, kind, engine string) (*Sandbox, error) {
 
 func detectAt(ctx context.Context, path string) (*Sandbox, error) {
 	s := &Sandbox{kind: KindBwrap, bwrap: path}
-	raw, err := filter(append(commonRules(), networkRules()...))
-	if err != nil && !errors.Is(err, errNoFilter) {
-		return nil, err
-	}
-	s.filter = filterBytes(raw)
 	if err := s.tryBwrap(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -203,9 +215,9 @@ func detectAt(ctx context.Context, path string) (*Sandbox, error) {
 	}
 	// Each is worth having and none is needed: bubblewrap 0.6 (Ubuntu 22.04)
 	// has neither, and a kernel may refuse the first.
-	wanted := [][]string{{"--size", tmpSize, "--tmpfs", "/tmp"}}
-	if len(s.filter) == 0 {
-		// A nested user namespace is most of the kernel's attack surface. The
+	wanted := [][]string{{"--size", "1048576", "--tmpfs", "/tmp"}}
+	if nativeArch == 0 {
+		// A nested user namespace is most of the kernel's attack surface. Our
 		// filter refuses them at less cost.
 		wanted = append(wanted, []string{"--unshare-user", "--disable-userns"})
 	}
@@ -214,26 +226,26 @@ func detectAt(ctx context.Context, path string) (*Sandbox, error) {
 			s.extra = append(s.extra, opts[:2]...)
 		}
 	}
-	return s, ctx.Err()
+	return s, s.proved(ctx, s.tryHelper(ctx))
 }
 
-// tryBwrap runs true under the options that every command gets.
+// proved is what comes of a trial run.
+func (s *Sandbox) proved(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return i18n.E("sandbox.no_helper", s.kind, err)
+	}
+	return nil
+}
+
+// tryBwrap runs true under the options that every init gets.
 func (s *Sandbox) tryBwrap(ctx context.Context, opts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	args := append(append(s.isolation(), s.systemMounts("")...), opts...)
-	var files []*os.File
-	if len(s.filter) > 0 {
-		f, err := memfd(s.filter)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = f.Close() }()
-		files = append(files, f)
-		args = append(args, "--seccomp", "3")
-	}
 	cmd := exec.CommandContext(ctx, s.bwrap, append(args, "--", "/bin/sh", "-c", ":")...)
-	cmd.ExtraFiles = files
 	cmd.Env = []string{"PATH=" + systemPath, "LANG=C.UTF-8"}
 	cmd.Dir = "/"
 	// Ctrl-C in the terminal must not kill one half of bubblewrap, whose other
@@ -259,11 +271,17 @@ func (s Spec) check() (Spec, error) {
 	if s.Limits, err = s.Limits.check(s.MemoryMB); err != nil {
 		return s, err
 	}
+	if s.Together == nil {
+		s.Together = &Together{}
+	}
 	if err := s.Network.check(); err != nil {
 		return s, err
 	}
 	paths := []*string{&s.Workspace, &s.GitDir, &s.Cache}
-	s.ReadOnly, s.Hide = slices.Clone(s.ReadOnly), slices.Clone(s.Hide)
+	s.Writable, s.ReadOnly, s.Hide = slices.Clone(s.Writable), slices.Clone(s.ReadOnly), slices.Clone(s.Hide)
+	for i := range s.Writable {
+		paths = append(paths, &s.Writable[i])
+	}
 	for i := range s.ReadOnly {
 		paths = append(paths, &s.ReadOnly[i])
 	}
@@ -295,6 +313,15 @@ func (s Spec) check() (Spec, error) {
 		}
 	}
 	return s, nil
+}
+
+// writable are all paths that a command may write to.
+func (s Spec) writable() []string {
+	all := append([]string{s.Workspace}, s.Writable...)
+	if s.Cache != "" {
+		all = append(all, s.Cache)
+	}
+	return all
 }
 
 // dir resolves c.Dir against the workspace. Symbolic links are followed, so

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -27,6 +28,16 @@ func TestMain(m *testing.M) {
 	Helper(os.Args)
 	if ws := os.Getenv("SANDBOX_TEST_DAEMON"); ws != "" {
 		daemon(ws, os.Getenv("SANDBOX_TEST_KIND"))
+		return
+	}
+	if os.Getenv(apartVariable) != "" {
+		if err := furnish(); err != nil {
+			fmt.Println("apart:", err)
+			os.Exit(1)
+		}
+	}
+	if order := os.Getenv(hiddenVariable); order != "" {
+		actHidden(order)
 		return
 	}
 	os.Exit(m.Run())
@@ -272,8 +283,16 @@ func TestConfinedReach(t *testing.T) {
 				t.Errorf("%s was written from inside", p)
 			}
 		}
-		if out, _ := sh(t, r, "ls -A /tmp $HOME"); strings.Contains(out, "f\n") {
-			t.Errorf("the temporary directory outlives a command:\n%s", out)
+		// What is temporary belongs to the commands of one Runner.
+		if out, _ := sh(t, r, "cat /tmp/f"); out != "x\n" {
+			t.Errorf("a file in /tmp is gone with its command: %q", out)
+		}
+		other, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, exit := sh(t, other, "ls -A /tmp $HOME /dev/shm"); exit.Code != 0 || strings.Contains(out, "f\n") {
+			t.Errorf("temporary files of another Runner:\n%s", out)
 		}
 	})
 }
@@ -624,6 +643,174 @@ func TestHold(t *testing.T) {
 		}
 		if flocked(t, path) {
 			t.Error("the lock is held after the command")
+		}
+	})
+}
+
+// What a command sees of other processes leads to no descriptor that it was
+// not given, least of all to the lock of the task.
+func TestHoldOutOfReach(t *testing.T) {
+	t.Parallel()
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		spec := newSpec(t)
+		path := filepath.Join(filepath.Dir(spec.Workspace), "work.lock")
+		if err := os.WriteFile(path, []byte("lock"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		hold, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = hold.Close() }()
+		if err := unix.Flock(int(hold.Fd()), unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		spec.Hold = hold
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Close() }()
+		out, _ := sh(t, r, `sleep 5 & for f in /proc/[0-9]*/fd/*; do
+			case $(readlink "$f") in *work.lock*) echo "seen: $f"; esac
+			[ -f "$f" ] && { chmod 777 "$f"; echo x > "$f"; flock -u 9 9<>"$f"; } 2>/dev/null
+		done; true`)
+		if strings.Contains(out, "seen") {
+			t.Error(out)
+		}
+		st, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "lock" || st.Mode().Perm() != 0o600 {
+			t.Errorf("the lock was changed: %q, %v, %v", got, st.Mode(), err)
+		}
+		if !flocked(t, path) {
+			t.Error("the lock was let go")
+		}
+	})
+}
+
+// Everything that runs stands still from Rest to resume.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{KindBwrap, KindNamespaces} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			spec := newSpec(t)
+			r, err := boxOf(t, kind).Runner(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			p, err := r.Start(t.Context(), Command{Script: `trap "" TERM HUP; echo up; while :; do echo x >> busy; (setsid sh -c 'echo y >> busy' &); done`})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(p.Stdout, make([]byte, 3)); err != nil {
+				t.Fatal(err)
+			}
+			size := func() int64 {
+				st, err := os.Stat(filepath.Join(spec.Workspace, "busy"))
+				if err != nil {
+					return 0
+				}
+				return st.Size()
+			}
+			for range 20 {
+				resume, err := r.Rest(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				before := size()
+				for range 50 {
+					runtime.Gosched()
+				}
+				if out, exit := sh(t, Unconfined(spec), "sleep 0.05"); exit.Code != 0 {
+					t.Error(out)
+				}
+				if after := size(); after != before {
+					t.Fatalf("it wrote %d bytes while it rested", after-before)
+				}
+				resume()
+			}
+			before := size()
+			for size() == before {
+				runtime.Gosched() // it goes on, or the test times out
+			}
+			p.Kill()
+			if _, err := p.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Memory is counted of all commands together, of several Runners and of files in
+// memory; who takes the most of it is ended.
+func TestMemoryTogether(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("perl"); err != nil {
+		t.Skip("needs perl")
+	}
+	kinds(t, func(t *testing.T, of func(Spec) Runner) {
+		spec := newSpec(t)
+		spec.Limits.Memory, spec.Together = 160<<20, &Together{}
+		one, two := of(spec), of(spec)
+		var ended []Exit
+		var processes []*Process
+		for i, r := range []Runner{one, two, one, two} {
+			// Each alone may: the last and largest is too much.
+			p, err := r.Start(t.Context(), Command{Script: fmt.Sprintf("exec perl -e '$x = \"a\" x (%d<<20); $| = 1; print \"up\"; sleep 100'", 8+i), Output: nil})
+			if err != nil {
+				t.Fatal(err)
+			}
+			processes = append(processes, p)
+			if i < 3 {
+				if _, err := io.ReadFull(p.Stdout, make([]byte, 2)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			go func() { _, _ = io.Copy(io.Discard, p.Stderr) }()
+		}
+		big, err := one.Start(t.Context(), Command{Script: "exec perl -e '$x = \"a\" x (60<<20); sleep 100'", Output: io.Discard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exit, err := big.Wait()
+		if err != nil || exit.Limit != "memory" {
+			t.Errorf("the largest: %+v, %v", exit, err)
+		}
+		for _, p := range processes {
+			p.Kill()
+			exit, _ := p.Wait()
+			ended = append(ended, exit)
+		}
+		for i, e := range ended {
+			if e.Limit != "" {
+				t.Errorf("command %d was ended by %s", i, e.Limit)
+			}
+		}
+	})
+}
+
+// What commands leave on the disk counts for the next ones.
+func TestDiskTogether(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, make func(Spec) Runner) {
+		spec := newSpec(t)
+		spec.Limits.Disk, spec.Together = 64<<20, &Together{}
+		r := make(spec)
+		for i := range 2 {
+			if out, exit := sh(t, r, fmt.Sprintf("head -c 40000000 /dev/zero > big-%d", i)); exit.Code != 0 {
+				t.Fatalf("%d: %+v\n%s", i, exit, out)
+			}
+		}
+		if out, exit := sh(t, r, "sleep 10"); exit.Limit != "disk" {
+			t.Errorf("80 MB of 64 MiB: %+v\n%s", exit, out)
+		}
+		if out, exit := sh(t, r, "rm big-*; sleep 1"); exit.Code != 0 {
+			t.Errorf("tidied up: %+v\n%s", exit, out)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -69,7 +68,11 @@ func commonRules() []rule {
 	// io_uring does what it is asked past this filter. Memory of a memfd is in
 	// no process, where the watcher would see it.
 	deny(unix.ENOSYS, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
-		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_CLONE3)
+		unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET, unix.SYS_CLONE3,
+		unix.SYS_IO_SETUP) // of which the machine has few
+	// Space that is taken without being written is not seen where the file has
+	// no name. Programs write zeroes instead.
+	deny(unix.EOPNOTSUPP, unix.SYS_FALLOCATE)
 	deny(unix.EPERM, nativeDenied()...)
 	for _, nr := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
 		mask := uint32(namespaceFlags)
@@ -82,21 +85,34 @@ func commonRules() []rule {
 	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX} {
 		all = append(all, rule{unix.SYS_IOCTL, []cond{{arg: 1, test: bpf.JumpEqual, val: request}}, errno(unix.EPERM)})
 	}
+	// A lease on a file that may only be read keeps everybody on the machine from
+	// opening it.
+	for _, command := range []uint32{fSetLease, fSetDeleg} {
+		all = append(all, rule{unix.SYS_FCNTL, []cond{{arg: 1, test: bpf.JumpEqual, val: command}}, errno(unix.EINVAL)})
+	}
 	all = append(all, ownerRules()...)
 	// Segments of System V lie in no process either: small ones stay, which is
 	// what PostgreSQL asks for.
 	all = append(all,
 		rule{unix.SYS_SHMGET, []cond{{arg: 1, test: bpf.JumpGreaterThan, val: 1 << 20}}, errno(unix.ENOSPC)},
-		rule{unix.SYS_SHMGET, []cond{{arg: 1, high: true, test: bpf.JumpNotEqual}}, errno(unix.ENOSPC)})
+		rule{unix.SYS_SHMGET, []cond{{arg: 1, high: true, test: bpf.JumpNotEqual}}, errno(unix.ENOSPC)},
+		rule{unix.SYS_SEMGET, []cond{{arg: 1, test: bpf.JumpGreaterThan, val: 250}}, errno(unix.ENOSPC)})
 	return all
 }
+
+// Commands of fcntl(2) and file flags that x/sys does not name.
+const (
+	fSetLease = 1024
+	fSetDeleg = 1040
+	tmpFile   = 0o20000000 // __O_TMPFILE, the same on both processors
+)
 
 // ownerRules keep programs that run as their owner from being made: a file of
 // the workspace outlives the sandbox, and others of the machine may run it.
 // openat2 hides its mode from a filter.
 func ownerRules() []rule {
 	own := func(arg uint32) cond { return cond{arg: arg, mask: unix.S_ISUID, test: bpf.JumpNotEqual} }
-	create := func(arg uint32) cond { return cond{arg: arg, mask: unix.O_CREAT, test: bpf.JumpNotEqual} }
+	create := func(arg uint32) cond { return cond{arg: arg, mask: unix.O_CREAT | tmpFile, test: bpf.JumpNotEqual} }
 	all := []rule{
 		{unix.SYS_FCHMOD, []cond{own(1)}, errno(unix.EPERM)},
 		{unix.SYS_FCHMODAT, []cond{own(2)}, errno(unix.EPERM)},
@@ -172,15 +188,4 @@ func filter(rules []rule) ([]bpf.RawInstruction, error) {
 		return nil, fmt.Errorf("sandbox: assemble filter: %w", err)
 	}
 	return raw, nil
-}
-
-// filterBytes is a filter as bubblewrap reads it.
-func filterBytes(raw []bpf.RawInstruction) []byte {
-	b := make([]byte, 0, 8*len(raw))
-	for _, in := range raw {
-		b = binary.NativeEndian.AppendUint16(b, in.Op)
-		b = append(b, in.Jt, in.Jf)
-		b = binary.NativeEndian.AppendUint32(b, in.K)
-	}
-	return b
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"sync"
 )
 
@@ -49,14 +48,6 @@ func (p *Process) Kill() { p.cancel(errKilled) }
 type pipes struct {
 	once                  sync.Once
 	stdin, stdout, stderr *os.File
-}
-
-// attach gives the ends to a command.
-func (p *pipes) attach(cmd *exec.Cmd) {
-	cmd.Stdin = p.stdin
-	if p.stdout != nil {
-		cmd.Stdout, cmd.Stderr = p.stdout, p.stderr
-	}
 }
 
 func (p *pipes) close() {

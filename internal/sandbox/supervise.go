@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os/exec"
 	"sync"
 	"time"
 )
@@ -11,7 +10,7 @@ import (
 // supervisor ends a command that does not end by itself.
 type supervisor struct {
 	p      *process
-	cmd    *exec.Cmd
+	child  child
 	exited chan struct{} // closed when the command has ended
 	done   chan struct{} // closed when the supervisor has ended what it ended
 
@@ -23,19 +22,16 @@ type supervisor struct {
 	err   error // of ending it; read after done
 }
 
-// supervise starts to watch a command and, with abort, ends it at once. The
-// caller waits for the command and then calls over.
-func (p *process) supervise(ctx context.Context, cmd *exec.Cmd, j job, out *output, abort bool) *supervisor {
-	s := &supervisor{p: p, cmd: cmd, exited: make(chan struct{}), done: make(chan struct{}), acts: abort}
-	root := p.watch
-	if root == 0 {
-		root = cmd.Process.Pid
-	}
-	w := newWatcher(root, j.limits, j.disks)
-	w.tmp, w.mend = p.tmp, j.mend
+// supervise starts to watch a command. The caller waits for the command and
+// then calls over.
+func (p *process) supervise(ctx context.Context, c child, j job, out *output) *supervisor {
+	s := &supervisor{p: p, child: c, exited: make(chan struct{}), done: make(chan struct{})}
+	w := newWatcher(p.watch, j.limits, j.disks, j.together)
+	w.memory, w.mend = p.memory, j.mend
 	go func() {
 		defer close(s.done)
-		if abort || s.watch(ctx, j.Timeout, w, out) {
+		defer j.together.drop(w)
+		if s.watch(ctx, j.Timeout, w, out) {
 			s.end()
 		}
 	}()
@@ -115,10 +111,8 @@ func (s *supervisor) end() {
 	if s.p.end != nil {
 		s.err = s.p.end()
 	}
-	// A dead init ends bwrap, which then reports the status; without one to kill,
-	// bwrap itself has to go.
 	if !over && !s.within(grace) {
-		s.err = errors.Join(s.err, s.cmd.Process.Kill())
+		s.err = errors.Join(s.err, s.child.kill())
 	}
 }
 

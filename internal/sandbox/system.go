@@ -26,12 +26,8 @@ func systemFiles() []string {
 	return append(all, more...)
 }
 
-// small reports whether a file is copied into a bubblewrap sandbox, which costs
-// a tenth of a mount.
-func small(path string) bool {
-	st, err := os.Stat(path)
-	return err == nil && st.Mode().IsRegular() && st.Size() <= 128<<10
-}
+// devices are the files of /dev that every program may use.
+func devices() []string { return []string{"null", "zero", "full", "random", "urandom", "tty"} }
 
 // seenAnyway reports a read-only path that lies in a directory of the system
 // and so is seen without a mount of its own: nothing between the two is hidden.
@@ -54,11 +50,11 @@ func writableProc() []string {
 	return []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}
 }
 
-// tmpBytes is the size of each file system in memory that a command has: half
-// of its memory.
+// tmpBytes is the size of each file system in memory that the commands of a
+// Runner share: a quarter of their memory, of which it is taken.
 func (s Spec) tmpBytes() int64 {
 	if s.Limits.Memory > 0 {
-		return max(1<<20, s.Limits.Memory/2)
+		return max(1<<20, s.Limits.Memory/4)
 	}
-	return 2 << 30
+	return 1 << 30
 }

@@ -19,22 +19,28 @@ import (
 // that the daemon can, and escapes the end of its group by making its own.
 // A bad spec is the error of each Run.
 func Unconfined(spec Spec) Runner {
+	if spec.Together == nil {
+		spec.Together = &Together{}
+	}
 	tools := sync.OnceValue(func() toolchain {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		return findToolchain(ctx)
 	})
-	return &runner{kind: KindNone, spec: spec.check, prepare: func(p *process, spec Spec, c Command, dir string) (*exec.Cmd, error) {
+	return &runner{kind: KindNone, spec: spec.check, prepare: func(p *process, spec Spec, c Command, dir string) (child, error) {
 		return bare(p, spec, c, dir, tools())
 	}}
 }
 
-func bare(p *process, spec Spec, c Command, dir string, tools toolchain) (*exec.Cmd, error) {
+func bare(p *process, spec Spec, c Command, dir string, tools toolchain) (child, error) {
 	tmp, err := scratch(p, spec)
 	if err != nil {
 		return nil, err
 	}
-	args := scriptArgs(spec, c, "", false)
+	if err := p.gate(); err != nil {
+		return nil, err
+	}
+	args := scriptArgs(spec, c, "", -1)
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = environment(spec, tools, tmp)
 	cmd.Dir = dir
@@ -51,7 +57,7 @@ func bare(p *process, spec Spec, c Command, dir string, tools toolchain) (*exec.
 		}
 		return nil
 	}
-	return cmd, nil
+	return &program{Cmd: cmd, p: p}, nil
 }
 
 // scratch is a directory for temporary files with a home in it; one that Spec

@@ -21,6 +21,11 @@ const (
 	// lowDisk is what of a disk's space is kept from the commands, in bytes:
 	// the ledger lies there as well.
 	lowDisk = 256 << 20
+	// lowMemory is what of the machine's memory is kept from the commands, in
+	// bytes, where it has plenty.
+	lowMemory = 512 << 20
+	// threadsPerProcess is how many threads count as a process.
+	threadsPerProcess = 4
 )
 
 // watcher keeps an eye on all processes below one. Where the kernel keeps a
@@ -33,16 +38,17 @@ type watcher struct {
 	begin  []usage
 	census census
 	weighs weighing
-	mend   func() // called at each look, nil for nothing
-	tmp    string // the private /tmp seen from here, a file system in memory; "" if there is none
+	sum    *Together
+	mend   func()   // called at each look, nil for nothing
+	memory []string // the command's file systems in memory, seen from here
 }
 
 // usage is what is taken of a file system.
 type usage struct{ bytes, files, free int64 }
 
-func newWatcher(root int, l Limits, disks []string) *watcher {
-	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, census: census{dirs: disks, most: l.NewFiles, begin: -1}}
-	w.weighs = weighing{dirs: disks, most: l.Disk, since: time.Now()}
+func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum, census: census{dirs: disks, most: l.NewFiles, begin: -1}}
+	w.weighs = weighing{dirs: disks, most: l.Disk, since: sum.begin()}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
@@ -60,31 +66,74 @@ func (w *watcher) once(age time.Duration) string {
 	if w.census.passed(age) {
 		return limitFiles
 	}
-	if w.weighs.due(age) && w.written(w.tree()) > w.limits.Disk && w.weighs.passed(age) {
+	if w.weighs.passed(age) {
 		return limitDisk
 	}
 	return ""
+}
+
+// scarce reports that the machine has next to no memory left. What commands take
+// may be in no process: the kernel's tables, buffers of sockets, shared pages. All
+// of them end then, before the kernel ends something else.
+func scarce(proc string) bool {
+	b, err := os.ReadFile(proc + "/meminfo")
+	total, ok := field(b, "MemTotal:")
+	left, known := field(b, "MemAvailable:")
+	return err == nil && ok && known && left < min(lowMemory>>10, total/32)
+}
+
+// crowded reports that all commands together take more memory than they may,
+// and this one the most of it. Pages that processes share are counted once where
+// the plain sum is too much.
+func (w *watcher) crowded(all []seen, resident int64) bool {
+	if w.limits.Memory <= 0 {
+		return false
+	}
+	var files int64
+	for _, dir := range w.memory {
+		files += max(0, diskUsage(dir).bytes)
+	}
+	if len(w.memory) > 0 {
+		_, _ = w.sum.put(w.memory[0], files)
+	}
+	sum, _ := w.sum.put(w, resident)
+	if sum <= w.limits.Memory {
+		return scarce(w.proc)
+	}
+	sum, most := w.sum.put(w, w.exact(all))
+	return most && sum > w.limits.Memory
 }
 
 // look measures once.
 func (w *watcher) look() string {
 	var cpu time.Duration
 	var resident, written int64
+	threads := 0
 	all := w.tree()
-	for _, p := range all {
+	for i, p := range all {
+		if dir := w.memoryOf(p); p.state == 'Z' && p.threads > 1 {
+			b, _ := os.ReadFile(dir + "/statm")
+			if f := bytes.Fields(b); len(f) > 1 {
+				pages, _ := strconv.ParseInt(string(f[1]), 10, 64)
+				all[i].resident = pages * int64(os.Getpagesize())
+			}
+		}
 		cpu += p.cpu
-		resident += p.resident
+		resident += all[i].resident
+		threads += p.threads
 	}
 	switch {
-	case len(all)-1 > w.limits.Processes:
+	case len(all)-1 > w.limits.Processes, threads > threadsPerProcess*w.limits.Processes:
 		return limitProcesses
 	case w.limits.CPU > 0 && cpu > w.limits.CPU:
 		return limitCPU
-	case w.limits.Memory > 0 && resident > w.limits.Memory && w.exact(all) > w.limits.Memory:
+	case w.crowded(all, resident):
 		return limitMemory
 	}
-	if w.tmp != "" && w.limits.NewFiles > 0 && diskUsage(w.tmp).files > w.limits.NewFiles {
-		return limitFiles
+	for _, dir := range w.memory {
+		if w.limits.NewFiles > 0 && diskUsage(dir).files > w.limits.NewFiles {
+			return limitFiles
+		}
 	}
 	for i, d := range w.disks {
 		now := diskUsage(d)
@@ -113,6 +162,8 @@ func (w *watcher) look() string {
 // seen is one process as /proc/PID/stat tells of it.
 type seen struct {
 	pid      int
+	state    byte // R, S, D, T …, see proc_pid_stat(5)
+	threads  int
 	cpu      time.Duration // its own and that of children it has waited for
 	resident int64         // bytes, shared ones included
 }
@@ -169,26 +220,46 @@ func (w *watcher) stat(pid int) (seen, bool) {
 	if !ok || len(f) < 22 {
 		return seen{}, false
 	}
-	p := seen{pid: pid}
+	p := seen{pid: pid, state: f[0][0]}
 	for _, i := range []int{11, 12, 13, 14} { // utime stime cutime cstime, fields 14 to 17
 		n, _ := strconv.ParseInt(f[i], 10, 64)
 		p.cpu += time.Duration(n) * clockTick
 	}
+	p.threads, _ = strconv.Atoi(f[17])
 	pages, _ := strconv.ParseInt(f[21], 10, 64)
 	p.resident = pages * int64(os.Getpagesize())
 	return p, true
 }
 
+// memoryOf is where the figures of a process's memory are: its first thread may
+// have ended, and with it what is told in its name.
+func (w *watcher) memoryOf(p seen) string {
+	dir := w.proc + "/" + strconv.Itoa(p.pid)
+	if p.state != 'Z' || p.threads < 2 {
+		return dir
+	}
+	threads, _ := os.ReadDir(dir + "/task")
+	for _, t := range threads {
+		if b, err := os.ReadFile(dir + "/task/" + t.Name() + "/statm"); err == nil && !bytes.HasPrefix(b, []byte("0 ")) {
+			return dir + "/task/" + t.Name()
+		}
+	}
+	return dir
+}
+
 // exact counts a page that several processes share once, which costs a walk
 // through their memory and is done when the plain sum is too much. A process
-// that hides its figures is counted in full.
+// that hides its figures is counted in full, unless it is the one above them all.
 func (w *watcher) exact(all []seen) int64 {
 	var sum int64
 	for _, p := range all {
-		b, err := os.ReadFile(w.proc + "/" + strconv.Itoa(p.pid) + "/smaps_rollup")
+		b, err := os.ReadFile(w.memoryOf(p) + "/smaps_rollup")
 		if kib, ok := field(b, "Pss:"); err == nil && ok {
 			sum += kib << 10
 			continue
+		}
+		if os.IsPermission(err) && p.pid == w.root {
+			continue // ours
 		}
 		sum += p.resident
 	}
@@ -202,6 +273,9 @@ func (w *watcher) written(all []seen) int64 {
 	var sum int64
 	for _, p := range all {
 		b, err := os.ReadFile(w.proc + "/" + strconv.Itoa(p.pid) + "/io")
+		if os.IsPermission(err) && p.pid == w.root {
+			continue // ours
+		}
 		if os.IsPermission(err) {
 			return w.limits.Disk + 1
 		}

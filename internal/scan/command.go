@@ -8,26 +8,33 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Named lists the files that a check command names, or that decide what it does
-// by being where its tool looks: for Options.CheckFiles, sorted. Paths are as
-// they would be in the top directory; whether they exist is not looked at. A
-// command that is no shell script names its words.
-func Named(command string) []string {
-	var all []string
+// calls lists the words of each call in a command; one that is no shell script is
+// a call as it stands.
+func calls(command string) (all [][]string) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
 	if err != nil {
-		all = named(strings.Fields(command))
-	} else {
-		syntax.Walk(file, func(n syntax.Node) bool {
-			if call, ok := n.(*syntax.CallExpr); ok {
-				var words []string
-				for _, w := range call.Args {
-					words = append(words, plain(w))
-				}
-				all = append(all, named(words)...)
+		return [][]string{strings.Fields(command)}
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if call, ok := n.(*syntax.CallExpr); ok && len(call.Args) > 0 {
+			var words []string
+			for _, w := range call.Args {
+				words = append(words, plain(w))
 			}
-			return true
-		})
+			all = append(all, words)
+		}
+		return true
+	})
+	return all
+}
+
+// named lists the files that a check command names, or that its tools take their
+// orders from, sorted. Paths are as they would be in the top directory; whether
+// they exist is not looked at.
+func named(command string) []string {
+	var all []string
+	for _, words := range calls(command) {
+		all = append(all, filesOf(words)...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -57,9 +64,16 @@ func plain(w *syntax.Word) string {
 	return b.String()
 }
 
-// named are the files of one call.
-func named(words []string) []string {
+// filesOf are the files of one call. What a command only looks at decides
+// nothing, and tests are judged as such.
+func filesOf(words []string) []string {
 	var all []string
+	if len(words) == 0 {
+		return nil
+	}
+	if tool, _ := toolOf(path.Base(words[0])); tool == nobody {
+		return nil
+	}
 	for _, w := range words {
 		if _, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
 			w = value
@@ -67,53 +81,9 @@ func named(words []string) []string {
 		if w == "" || strings.HasPrefix(w, "-") || strings.HasPrefix(w, "/") || strings.ContainsAny(w, "*?\x00\n") || strings.HasSuffix(w, "...") {
 			continue
 		}
-		if p := path.Clean(w); p != "." && !strings.HasPrefix(p, "..") && (strings.Contains(p, "/") || strings.Contains(p, ".")) {
+		if p := path.Clean(w); p != "." && !strings.HasPrefix(p, "..") && (strings.Contains(p, "/") || strings.Contains(p, ".")) && !testPath(p) {
 			all = append(all, p)
 		}
 	}
-	for i, w := range words {
-		if i < 4 { // npx jest, uv run pytest, python -m pytest
-			all = append(all, reads(path.Base(w))...)
-		}
-	}
 	return all
-}
-
-// reads are the files that a program takes its orders from.
-func reads(program string) []string {
-	switch program {
-	case "make", "gmake":
-		return []string{"Makefile", "GNUmakefile", "makefile"}
-	case "just":
-		return []string{"justfile"}
-	case "task":
-		return []string{"Taskfile.yml", "Taskfile.yaml"}
-	case "npm", "pnpm", "yarn", "bun":
-		return []string{"package.json"}
-	case "pytest", "py.test":
-		return []string{"pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg", "conftest.py"}
-	case "tox":
-		return []string{"tox.ini", "pyproject.toml", "setup.cfg"}
-	case "nox":
-		return []string{"noxfile.py"}
-	case "jest":
-		return []string{"package.json", "jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json"}
-	case "vitest":
-		return []string{"vitest.config.ts", "vitest.config.js", "vitest.config.mts", "vite.config.ts", "vite.config.js"}
-	case "golangci-lint":
-		return []string{".golangci.yml", ".golangci.yaml", ".golangci.toml"}
-	case "mvn":
-		return []string{"pom.xml"}
-	case "gradle", "gradlew":
-		return []string{"build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"}
-	case "rake":
-		return []string{"Rakefile"}
-	case "rspec":
-		return []string{".rspec"}
-	case "phpunit":
-		return []string{"phpunit.xml", "phpunit.xml.dist"}
-	case "cmake", "ctest":
-		return []string{"CMakeLists.txt"}
-	}
-	return nil
 }

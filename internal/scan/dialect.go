@@ -12,6 +12,7 @@ type dialect struct {
 	assert  func() *regexp.Regexp
 	trivial func() *regexp.Regexp
 	other   func() *regexp.Regexp // another function: what follows is not the test's before
+	ends    func() *regexp.Regexp // the program, without an error; nil where no test can
 }
 
 var (
@@ -21,6 +22,7 @@ var (
 		assert:  pattern(`\b(t|b|f|tb|rt)\.(Errorf?|Fatalf?|Fail|FailNow)\(|\b(assert|require|is|qt|must)\.\w+\(|\b(assert|require|must|check|expect|want|verify|equal|same|diff)\w*\((t|rt|tb)\b`),
 		trivial: pattern(`\b(assert|require)\.(True\(\s*t\s*,\s*true|False\(\s*t\s*,\s*false|Equal\(\s*t\s*,\s*(true\s*,\s*true|1\s*,\s*1)|Nil\(\s*t\s*,\s*nil)\s*[,)]`),
 		other:   pattern(`^func `),
+		ends:    pattern(`\b(os|syscall)\.Exit\(\s*0\s*\)`),
 	}
 	pythonDialect = dialect{
 		declare: pattern(`^\s*(?:async\s+)?def\s+(test\w*)\s*\(`),
@@ -28,6 +30,7 @@ var (
 		assert:  pattern(`^\s*assert\b|\bself\.(assert|fail)\w*\(|\bpytest\.(raises|warns|fail)\b|\.assert_(called|not_called|any_call|has_calls|awaited)\w*|\bnp\.testing\.assert|\bassert_\w+\(`),
 		trivial: pattern(`^\s*assert\s+(True|1|not\s+False|1\s*==\s*1|"[^"]*"|\(.*,\s*["'].*\))\s*(,.*)?(#.*)?$|\bself\.assertTrue\(\s*True\s*[,)]|\bself\.assertFalse\(\s*False\s*[,)]|\bself\.assertEqual\(\s*(1\s*,\s*1|True\s*,\s*True)\s*[,)]`),
 		other:   pattern(`^\s*(?:async\s+)?(def|class)\s`),
+		ends:    pattern(`\b(os\._exit|sys\.exit|exit|quit|SystemExit)\(\s*(0|None)?\s*\)|\braise\s+SystemExit\s*$`),
 	}
 	jsDialect = dialect{
 		declare: pattern("^\\s*(?:x?it|x?test|x?specify|fit|Deno\\.test)(?:\\.(?:each|concurrent|skip|only|failing|todo|fixme)\\b(?:\\([^\"'`]*\\)|`[^`]*`)?)*\\s*\\(\\s*(\"[^\"]*\"|'[^']*'|`[^`]*`)"),
@@ -35,6 +38,7 @@ var (
 		focus:   pattern("\\b(?:it|test|describe|context|suite|specify)\\.only\\b|\\b(?:fit|fdescribe)\\s*\\(\\s*[\"'`]|\\bonly:\\s*true\\b"),
 		assert:  pattern(`\bexpect\w*\s*\(|\bassert\w*(\.\w+)*\s*\(|\.should\b|\bt\.(is|not|true|false|truthy|falsy|deepEqual|throws\w*|equal|ok|same|match)\b`),
 		trivial: pattern(`\bexpect\(\s*(true|1)\s*\)\.(toBe\w*|toEqual|to\.(be|equal|eq)\w*)\b(\.true|\(\s*(true|1)?\s*\))?|\bassert(\.ok|\.equal|\.strictEqual)?\(\s*(true|1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+		ends:    pattern(`\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b|\bDeno\.exit\(\s*0?\s*\)`),
 	}
 	rustDialect = dialect{
 		mark:    pattern(`^\s*#\[\s*(?:[\w:]+::)?(?:test|rstest|test_case|proptest|wasm_bindgen_test)\b`),
@@ -43,6 +47,7 @@ var (
 		assert:  pattern(`\b(debug_|prop_)?assert(_\w+)?!|\bpanic!`),
 		trivial: pattern(`\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
 		other:   pattern(`^\s*(pub\s+)?(async\s+)?fn\s`),
+		ends:    pattern(`\bprocess::exit\(\s*0\s*\)`),
 	}
 	javaDialect = dialect{
 		declare: pattern("^\\s*(?:it|test|should|scenario|Scenario|feature)\\s*\\(\\s*(\"[^\"]+\")"),
@@ -51,12 +56,14 @@ var (
 		skip:    pattern(`^\s*@(Disabled|Ignore)\b|^\s*\[\s*(Ignore|Explicit)\b|\[\s*(Fact|Theory)\s*\(.*\bSkip\s*=|\bAssume\.|\bassume(True|False|That)\(|\bAssert\.(Ignore|Inconclusive)\(`),
 		assert:  pattern(`\b(assert\w*|verify\w*|fail|expect\w*|should\w*)\s*(\(|\{)|\bAssert\.\w+|\bAssertions?\.\w+|\.Should\(\)`),
 		trivial: pattern(`\b(assertTrue|Assert\.(True|IsTrue)|Assertions\.assertTrue)\(\s*true\s*[,)]|\b(assertFalse|Assert\.(False|IsFalse))\(\s*false\s*[,)]|\b(assertEquals|Assert\.(Equal|AreEqual))\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+		ends:    pattern(`\b(System|Environment)\.[eE]xit\(\s*0\s*\)|\bhalt\(\s*0\s*\)|\bexitProcess\(\s*0\s*\)`),
 	}
 	rubyDialect = dialect{
 		declare: pattern(`^\s*def\s+(test_\w+)|^\s*(?:[xf]?it|x?test|[xf]?specify|scenario|example)\s*\(?\s*("[^"]*"|'[^']*')`),
 		skip:    pattern(`^\s*(xit|xtest|xspecify|xdescribe|xcontext|skip|pending)\b|,\s*:?(skip|pending)\b(:|\s*=>|\s+do)`),
 		focus:   pattern(`^\s*(fit|fdescribe|fcontext)\b|,\s*(:focus\b|focus:\s*true)`),
 		assert:  pattern(`\b(assert\w*|refute\w*|expect|flunk)\b|\.(must|wont|should)(_\w+)?\b`),
+		ends:    pattern(`^\s*(Kernel\.)?exit!?(\s*\(?\s*(0|true)\s*\)?)?\s*$`),
 		trivial: pattern(`^\s*assert\s*\(?\s*true\s*\)?\s*$|\bassert_equal\s*\(?\s*(1\s*,\s*1|true\s*,\s*true)|\bexpect\(\s*true\s*\)\.to\s+(be\(?\s*true|eq\(?\s*true|be_truthy)`),
 	}
 	phpDialect = dialect{
@@ -65,6 +72,7 @@ var (
 		marked:  pattern(`\bfunction\s+(\w+)`),
 		skip:    pattern(`\bmarkTest(Skipped|Incomplete)\(|->(skip|todo)\(|@doesNotPerformAssertions`),
 		focus:   pattern(`->only\(\)`),
+		ends:    pattern(`\b(exit|die)\s*(\(\s*0?\s*\))?\s*;`),
 		assert:  pattern(`(\$this->|self::|static::)(assert|expect|fail)\w*\(|\bexpect\(|\bassert\(`),
 		trivial: pattern(`(\$this->|self::|static::)assertTrue\(\s*true\s*[,)]|\bexpect\(\s*true\s*\)->toBeTrue`),
 	}
@@ -72,6 +80,7 @@ var (
 		declare: pattern(`^\s*(?:TEST(?:_F|_P|_CASE|_METHOD)?|TYPED_TEST|BOOST_AUTO_TEST_CASE|SCENARIO)\s*\(\s*([^)]*)`),
 		skip:    pattern(`\bGTEST_SKIP\(\)|\bTEST\w*\(\s*\w+\s*,\s*DISABLED_|\[\.\w*\]|\bSKIP\(|\bTEST_IGNORE\w*\(`),
 		assert:  pattern(`\b(EXPECT|ASSERT|CHECK|REQUIRE|BOOST_(CHECK|REQUIRE|TEST)|TEST_ASSERT|FAIL)(_\w+)?\s*\(|\bassert\s*\(|\bck_assert\w*\(`),
+		ends:    pattern(`\b_?[eE]xit\(\s*(0|EXIT_SUCCESS)\s*\)`),
 		trivial: pattern(`\b(EXPECT_TRUE|ASSERT_TRUE|CHECK|REQUIRE|TEST_ASSERT_TRUE)\(\s*(true|1)\s*\)|\bassert\(\s*(true|1)\s*\)`),
 	}
 	swiftDialect = dialect{

@@ -7,20 +7,22 @@ import (
 
 // fileScan looks at what a patch does to one file.
 type fileScan struct {
-	s      *scanner
-	c      change
-	name   string
-	lang   *language // nil where its comments are not known
-	test   bool      // code of tests
-	theirs bool      // generated, or copied from elsewhere: nobody here wrote it
-	now    side
-	was    side
-	python *pythonScan // nil for other languages
-	tests  *testScan   // nil where there can be no tests
-	pack   packageFile
-	first  *line  // that was removed and is not blank
-	wasSum uint64 // of the removed lines of a test
-	nowSum uint64 // of the added ones
+	s       *scanner
+	c       change
+	name    string
+	lang    *language // nil where its comments are not known
+	test    bool      // code of tests
+	theirs  bool      // generated, or copied from elsewhere: nobody here wrote it
+	now     side
+	was     side
+	python  *pythonScan // nil for other languages
+	tests   *testScan   // nil where there can be no tests
+	pack    packageFile
+	decider *decider // whose lines are watched, nil for none
+	section string   // of its file, "" where it is not known
+	first   *line    // that was removed and is not blank
+	wasSum  uint64   // of the removed lines of a test
+	nowSum  uint64   // of the added ones
 }
 
 // side is a file before or after the change.
@@ -71,12 +73,16 @@ func foreign(name string) bool {
 // block looks at a piece of a hunk.
 func (f *fileScan) block(b *block) {
 	f.pack.begin(b)
+	if b.first {
+		f.section = ""
+	}
 	if f.lang != nil && b.first {
 		f.place(b)
 	}
 	for i := range b.lines {
 		l := &b.lines[i]
 		f.pack.line(f, l)
+		f.decide(l)
 		f.sum(l)
 		if f.lang == nil {
 			f.unknown(l)

@@ -8,7 +8,7 @@ import (
 // tools are set; versions are nothing to look at.
 type packageFile struct {
 	watched bool
-	named   bool   // by Options.CheckFiles
+	decides bool   // a check runs them
 	told    bool   // once is enough
 	section string // of two levels at most, "" where it is not known
 	level   int    // indentation of its name
@@ -44,11 +44,11 @@ func (p *packageFile) line(f *fileScan, l *line) {
 		return
 	}
 	p.told = true
-	c := candidate{Finding: f.at(BuildTouched, Scripts, l)}
-	if p.named {
-		c.Kind, c.Why = ChecksConfig, CheckFile
+	kind := BuildTouched
+	if p.decides {
+		kind = ChecksConfig
 	}
-	f.s.add(c)
+	f.s.add(candidate{Finding: f.at(kind, Scripts, l)})
 }
 
 // matters reports whether a member decides what is run.

@@ -11,7 +11,7 @@ func (f *fileScan) path() {
 	c := f.c
 	for _, name := range f.names() {
 		if base := path.Base(name); base == "package.json" { // its lines tell
-			f.pack.watched, f.pack.named = true, slices.Contains(f.s.opts.CheckFiles, name)
+			f.pack.watched, f.pack.decides = true, f.s.runs("node")
 			continue
 		}
 		if k, why, ok := f.judge(name); ok {
@@ -33,8 +33,11 @@ func (f *fileScan) names() []string {
 }
 
 func (f *fileScan) judge(name string) (Kind, Why, bool) {
-	if slices.Contains(f.s.opts.CheckFiles, name) {
+	if slices.Contains(f.s.files, name) {
 		return ChecksConfig, CheckFile, true
+	}
+	if why, ok := f.deciding(name); ok {
+		return ChecksConfig, why, true
 	}
 	if continuous(name) {
 		return CITouched, CI, true

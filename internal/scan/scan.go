@@ -21,12 +21,12 @@ const (
 	GoldenChanged Kind = "golden_changed" // what tests compare with is another; for information
 	CITouched     Kind = "ci_touched"     // what a build service does
 	BuildTouched  Kind = "build_touched"  // how the project is built, linted or tested
-	ChecksConfig  Kind = "checks_config"  // a file that Options.CheckFiles names
+	ChecksConfig  Kind = "checks_config"  // what decides over the checks of Options.Checks
 )
 
 // Kinds lists all kinds, the gravest first.
 func Kinds() []Kind {
-	return []Kind{TestWeakened, Placeholder, ChecksConfig, CITouched, BuildTouched, GoldenChanged}
+	return []Kind{ChecksConfig, TestWeakened, Placeholder, CITouched, BuildTouched, GoldenChanged}
 }
 
 // Why says within its kind what a finding is about; callers have the words.
@@ -48,6 +48,8 @@ const (
 	FocusAdded       Why = "focus_added" // .only: all others are left out
 	FewerAssertions  Why = "fewer_assertions"
 	TrivialAssertion Why = "trivial_assertion"
+	TestMain         Why = "test_main"  // Go: what runs the tests of a package, or does not
+	EndsTests        Why = "ends_tests" // the program of the tests ends, without an error
 
 	// The others.
 	Golden       Why = "golden"
@@ -58,13 +60,16 @@ const (
 	TestConfig   Why = "test_config"
 	LintConfig   Why = "lint_config"
 	Hooks        Why = "hooks"
-	CheckFile    Why = "check_file"
+	CheckFile    Why = "check_file"  // that a check names
+	Runner       Why = "runner"      // which program runs the checks
+	Environment  Why = "environment" // a variable that its tools take orders from
 )
 
 // Whys lists all reasons.
 func Whys() []Why {
 	return []Why{Marker, Promise, Elision, NotImplemented, EmptyBody, FileDeleted, TestRemoved, SkipAdded, FocusAdded,
-		FewerAssertions, TrivialAssertion, Golden, CI, Build, Dependencies, Scripts, TestConfig, LintConfig, Hooks, CheckFile}
+		FewerAssertions, TrivialAssertion, TestMain, EndsTests, Golden, CI, Build, Dependencies, Scripts, TestConfig, LintConfig, Hooks,
+		CheckFile, Runner, Environment}
 }
 
 // Finding is one thing to look at.
@@ -92,8 +97,8 @@ type Report struct {
 
 // Options say what is looked for.
 type Options struct {
-	Max        int      // most findings, default 200
-	CheckFiles []string // paths of files that decide what the checks check; see Named
+	Max    int      // most findings, default 200
+	Checks []string // the commands that check the project
 }
 
 const (
@@ -123,13 +128,15 @@ type candidate struct {
 // scanner collects what a patch holds, file by file.
 type scanner struct {
 	opts      Options
+	files     []string // that Options.Checks name
+	tools     []string // whose tests they run
 	kept      map[Kind][]candidate
 	counts    map[Kind]int
 	removed   bag             // placeholders that went, by candidate.moved
 	bases     map[string]bool // classes that something extends
 	truncated bool
 	long      int
-	files     int
+	read      int // files
 	history   testHistory
 	file      *fileScan
 }
@@ -143,11 +150,14 @@ const (
 func newScanner(opts Options) *scanner {
 	s := &scanner{opts: opts, kept: map[Kind][]candidate{}, counts: map[Kind]int{}, bases: map[string]bool{}}
 	s.removed, s.history = newBag(&s.truncated), newTestHistory(&s.truncated)
+	for _, c := range opts.Checks {
+		s.files, s.tools = append(s.files, named(c)...), append(s.tools, toolsOf(c)...)
+	}
 	return s
 }
 
 func (s *scanner) begin(c change) {
-	s.files++
+	s.read++
 	s.file = newFileScan(s, c)
 	s.file.path()
 }
@@ -186,7 +196,7 @@ func (s *scanner) report() Report {
 		}
 		s.kept[Placeholder] = append(s.kept[Placeholder], c)
 	}
-	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, LongLines: s.long, Files: s.files}
+	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, LongLines: s.long, Files: s.read}
 	for _, k := range Kinds() {
 		if s.counts[k] > 0 {
 			r.Counts[k] = s.counts[k]

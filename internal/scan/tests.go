@@ -13,7 +13,8 @@ type testScan struct {
 
 	removed, added int // assertions; those of removed tests count elsewhere
 	lost           []lostLine
-	declared       int // tests that were removed
+	declared       int  // tests that were removed
+	mainTold       bool // that what runs the tests changed; once is enough
 }
 
 // reading is where one side of a file is.
@@ -24,6 +25,7 @@ type reading struct {
 	fresh   bool   // and was added
 	above   string // the last line that is not blank
 	skipped *candidate
+	main    bool // the function around is the one that runs the tests of a Go package
 }
 
 // lostLine is an assertion that went.
@@ -36,7 +38,8 @@ type lostLine struct {
 func newTestScan(f *fileScan, d *dialect) *testScan { return &testScan{f: f, dialect: d} }
 
 func (t *testScan) beginHunk(b *block) {
-	t.was, t.now = reading{}, reading{}
+	main := strings.HasPrefix(b.heading, testMain)
+	t.was, t.now = reading{main: main}, reading{main: main}
 	if b.new <= 1 && t.f.c.created {
 		t.now.known, t.now.fresh = true, true
 	}
@@ -44,9 +47,30 @@ func (t *testScan) beginHunk(b *block) {
 
 func (t *testScan) endHunk() { t.decideSkip(false) }
 
+const testMain = "func TestMain("
+
+// runsAll tells of a change to what runs all tests of a package: each is reported,
+// for no rule could tell the ones that run fewer.
+func (t *testScan) runsAll(r *reading, l *line) {
+	switch {
+	case t.dialect != &goDialect:
+		return
+	case strings.HasPrefix(l.text, "func "):
+		r.main = strings.HasPrefix(l.text, testMain)
+	}
+	if r.main && l.op != ' ' && strings.TrimSpace(l.text) != "" && !t.mainTold {
+		t.mainTold = true
+		t.f.s.add(candidate{Finding: t.f.at(TestWeakened, TestMain, l)})
+	}
+	if l.text == "}" {
+		r.main = false
+	}
+}
+
 // before takes a line of the file as it was.
 func (t *testScan) before(l *line, class []byte) {
 	r := &t.was
+	t.runsAll(r, l)
 	if name, at := t.declares(r, l, class); at != nil {
 		r.test = nil
 		if at.op == '-' {
@@ -72,6 +96,7 @@ func (t *testScan) before(l *line, class []byte) {
 // after takes a line of the file as it is now.
 func (t *testScan) after(l *line, class []byte) {
 	r := &t.now
+	t.runsAll(r, l)
 	if name, at := t.declares(r, l, class); at != nil {
 		t.decideSkip(l.op == '+')
 		r.test, r.known, r.fresh = nil, true, l.op == '+'
@@ -172,6 +197,9 @@ func (t *testScan) asserts(s string, class []byte) bool {
 // judge finds what makes tests prove less on an added line.
 func (t *testScan) judge(l *line, class []byte, asserts bool) {
 	s := l.text
+	if t.ends != nil && t.f.test && found(t.ends(), s, class) {
+		t.f.s.add(candidate{Finding: t.f.at(TestWeakened, EndsTests, l)})
+	}
 	switch {
 	case !hinted(s):
 	case t.focus != nil && found(t.focus(), s, class):

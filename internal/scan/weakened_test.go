@@ -173,7 +173,7 @@ func TestPaths(t *testing.T) {
 		".github/ISSUE_TEMPLATE/bug.md":   "",
 		"internal/scan/testdata/in.patch": "",
 	} {
-		r := scanned(t, Options{CheckFiles: []string{"scripts/check.sh"}}, file{name, "a\n", "b\n"})
+		r := scanned(t, Options{Checks: []string{"go run scripts/check.sh"}}, file{name, "a\n", "b\n"})
 		got := ""
 		for _, f := range r.Findings {
 			got += string(f.Kind) + " " + string(f.Why)
@@ -210,14 +210,15 @@ func TestNamed(t *testing.T) {
 	for command, want := range map[string][]string{
 		"go test ./...":                       nil,
 		"./scripts/check.sh --fast":           {"scripts/check.sh"},
-		"make test && bash 'ci/run it.sh'":    {"GNUmakefile", "Makefile", "ci/run it.sh", "makefile"},
-		"npm test":                            {"package.json"},
+		"make test && bash 'ci/run it.sh'":    {"ci/run it.sh"},
 		"ruff check --config=lint/ruff.toml":  {"lint/ruff.toml"},
-		"cd x; python -m nox -s \"$SESSION\"": {"noxfile.py"},
+		"cd x; python -m nox -s \"$SESSION\"": nil,
 		"broken ( ./a.sh":                     {"a.sh"},
-		"cat /etc/passwd ../up.txt":           nil,
+		"./a.sh /etc/passwd ../up.txt":        {"a.sh"},
+		"test -f a.txt && grep -q b c.txt":    nil,
+		"pytest tests/test_a.py":              nil,
 	} {
-		if diff := cmp.Diff(want, Named(command)); diff != "" {
+		if diff := cmp.Diff(want, named(command)); diff != "" {
 			t.Errorf("%s: %s", command, diff)
 		}
 	}

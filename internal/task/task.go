@@ -80,4 +80,6 @@ type Outcome struct {
 	Status  Status
 	Reason  string // one line; the row's error_message where the status is failed
 	Summary string // the final summary's text; empty while the task is not final
+
+	TimedOut bool // it failed because its time was up (store-v2 §3.2)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"unicode/utf8"
+
+	"toritsugi/internal/disk"
 )
 
 // rel makes p, as a model wrote it, relative to the workspace, with slashes.
@@ -221,7 +223,7 @@ const maxSimilar = 1000
 // similar names the entry of rel's directory that was probably meant.
 func (w *space) similar(rel string) string {
 	dir, base := path.Split(rel)
-	f, err := w.root.Open(path.Clean(dir))
+	f, err := disk.OpenDir(w.root, path.Clean(dir))
 	if err != nil {
 		if dir == "" {
 			return ""

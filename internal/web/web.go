@@ -22,8 +22,9 @@ type Daemon interface {
 	Ready() []string
 }
 
-// New returns the pages of a daemon: /healthz, /readyz and /metrics.
-func New(d Daemon) http.Handler {
+// New returns the pages of a daemon, /healthz, /readyz and /metrics, for who calls
+// it by an address, by localhost or by one of names, in lower case.
+func New(d Daemon, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -34,7 +35,7 @@ func New(d Daemon) http.Handler {
 		say(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", metrics(d))
-	return mux
+	return called(names, mux)
 }
 
 func say(w http.ResponseWriter, code int, text string) {

@@ -114,7 +114,7 @@ func FreeBranch(ctx context.Context, s *Source, name string) (string, error) {
 	taken := map[string]bool{} // name, name-N and directories of that name
 	flat := strings.ReplaceAll(name, "/", "-")
 	blocked := false
-	err := s.repo().records(ctx, call{args: []string{"for-each-ref", "--format=%(refname)%00", "refs/heads/"}}, func(rec []byte) error {
+	err := records(ctx, s.repo(), call{args: []string{"for-each-ref", "--format=%(refname)%00", "refs/heads/"}}, func(rec []byte) error {
 		b := strings.TrimPrefix(strings.TrimPrefix(string(rec), "\n"), "refs/heads/")
 		blocked = blocked || strings.HasPrefix(name, b+"/")
 		for _, n := range []string{name, flat} {

@@ -218,7 +218,7 @@ func workspaceItems(opt CleanOptions) (all []item, keys map[string]bool, err err
 		at, ended := opt.Ended(d.Name())
 		if it.live = !ended; it.live {
 			it.static = false
-			if key, err := os.ReadFile(filepath.Join(it.path, setupMark)); err == nil {
+			if key, err := disk.Read(filepath.Join(it.path, setupMark), disk.MaxWhole); err == nil {
 				keys[strings.TrimSpace(string(key))] = true
 			}
 		}
@@ -303,7 +303,7 @@ func (it *item) remove() error {
 func (it *item) measure() {
 	note := filepath.Join(it.path, "size")
 	if it.static {
-		if data, err := os.ReadFile(note); err == nil {
+		if data, err := disk.Read(note, disk.MaxWhole); err == nil {
 			if n, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64); err == nil && n >= 0 {
 				it.size = n
 				return

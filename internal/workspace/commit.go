@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -48,7 +50,7 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	if err := w.noteLeftOut(ctx); err != nil {
 		return "", err
 	}
-	tree, err := w.snapshot(ctx, true)
+	tree, _, err := w.snapshot(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -63,22 +65,72 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 		return head, ErrNothingToCommit
 	case baseTree:
 	default:
-		if commit, err = w.commitTree(ctx, tree, opt); err != nil {
-			return "", err
+		if err = w.receive(ctx, tree); err == nil {
+			commit, err = w.commitTree(ctx, tree, opt)
+		}
+		if err != nil {
+			return "", fmt.Errorf("commit: %w", err)
 		}
 	}
 	if _, err := w.repo.run(ctx, call{args: []string{"update-ref", "refs/heads/" + w.meta.Branch, commit, head}, write: true}); err != nil {
 		return "", err
 	}
-	// The scratch index is that commit's. Lost here, git status in the tree is
+	// The index of scratch is that commit's. Lost here, git status in the tree is
 	// confused until the next commit; no commit is wrong for it.
-	if err := os.Rename(filepath.Join(w.dir, "index"), filepath.Join(w.repo.gitDir, "index")); err != nil {
+	if err := w.takeIndex(); err != nil {
 		return "", fmt.Errorf("commit: %w", err)
 	}
 	if commit == w.meta.Base {
 		return commit, ErrNothingToCommit
 	}
 	return commit, nil
+}
+
+// receive brings over the tree of a commit to be, which must have no submodule
+// that the work did not start with.
+func (w *Workspace) receive(ctx context.Context, id string) error {
+	have := []string{w.meta.Base}
+	if w.meta.Onto != "" {
+		have = append(have, w.meta.Onto)
+	}
+	if err := w.bring(ctx, id, have...); err != nil {
+		return err
+	}
+	var p rawParser
+	if err := diffTrees(ctx, w.repo, w.meta.Base, id, &p); err != nil {
+		return err
+	}
+	if links := w.newLinks(p.links); len(links) > 0 {
+		return i18n.E("workspace.gitlink", readable(links[0]))
+	}
+	return nil
+}
+
+// packing writes the objects of $1 that are in none of the others. Those are named
+// as trees: of a commit, git takes nothing away from a tree.
+const packing = `want=$1
+shift
+{ echo "$want"; for have; do echo "^$have^{tree}"; done; } | exec git pack-objects --revs --stdout --quiet --delta-base-offset
+`
+
+// strict lets no malformed object in. What .gitmodules say is for those who read
+// them, and ours never does.
+const strict = "--strict=gitmodulesBlob=ignore,gitmodulesLarge=ignore,gitmodulesMissing=ignore,gitmodulesName=ignore," +
+	"gitmodulesParse=ignore,gitmodulesPath=ignore,gitmodulesSymlink=ignore,gitmodulesUpdate=ignore,gitmodulesUrl=ignore"
+
+// bring takes the objects of a tree from the sandbox, less those of other commits
+// or trees, as from a stranger: whole, well-formed, with everything that they name.
+func (w *Workspace) bring(ctx context.Context, id string, have ...string) error {
+	r, to := io.Pipe()
+	sent := make(chan error, 1)
+	go func() {
+		_, err := w.scratch().script(ctx, "pack-objects", packing, call{args: append([]string{id}, have...), out: to})
+		_ = to.CloseWithError(err)
+		sent <- err
+	}()
+	_, err := w.repo.run(ctx, call{args: []string{"index-pack", "--stdin", strict}, in: r, write: true})
+	_ = r.CloseWithError(err)
+	return errors.Join(<-sent, err)
 }
 
 // commitTree makes a commit on Base, and on what was merged into it.
@@ -139,7 +191,11 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 		return err
 	}
 	ref := "refs/heads/" + w.meta.Branch
-	_, err = bare.run(ctx, call{write: true, args: []string{
+	if err := noLinks(ctx, bare, ref); err != nil {
+		return err
+	}
+	// Who is named in the log of refs is not the repository's word.
+	_, err = bare.run(ctx, call{write: true, env: []string{"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost"}, args: []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune",
 		"--no-show-forced-updates", "--", w.repo.gitDir, ref + ":" + ref,
 	}})
@@ -148,6 +204,32 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
+	}
+	return nil
+}
+
+// noLinks refuses to write where links in a git directory, which a stranger may
+// have made, would lead elsewhere. Nobody of ours can make one meanwhile.
+func noLinks(ctx context.Context, to repo, ref string) error {
+	common, err := to.git(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return err
+	}
+	written := []string{"packed-refs", "packed-refs.lock", "packed-refs.new", "objects", "objects/info", "objects/pack", ref + ".lock", "logs/" + ref + ".lock"}
+	for p := ref; p != "."; p = path.Dir(p) {
+		written = append(written, p, "logs/"+p)
+	}
+	written = append(written, "logs")
+	for i := range 256 {
+		written = append(written, fmt.Sprintf("objects/%02x", i))
+	}
+	for _, dir := range []string{line(common), to.gitDir} {
+		for _, name := range written {
+			p := filepath.Join(dir, name)
+			if st, err := os.Lstat(p); err == nil && st.Mode()&os.ModeSymlink != 0 {
+				return i18n.E("workspace.linked", readable(p))
+			}
+		}
 	}
 	return nil
 }
@@ -184,7 +266,8 @@ func (w *Workspace) deliverable(ctx context.Context) (bare repo, s *Source, need
 	if err != nil {
 		return bare, s, false, err
 	}
-	bare = repo{gitDir: s.GitDir, hold: w.repo.hold, env: s.env} // without a work tree, nothing can touch one
+	bare = s.repo()
+	bare.hold = w.repo.hold
 	there, err := bare.git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+w.meta.Branch)
 	if err != nil && exitCode(err) != 1 {
 		return bare, s, false, err

@@ -2,8 +2,10 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"toritsugi/internal/sandbox"
@@ -44,6 +46,19 @@ func TestGitInsideTheSandbox(t *testing.T) {
 		t.Errorf("%d: %q", code, out)
 	}
 }
+
+// walls is where git runs in tests: confined where this machine can.
+func walls() Box { return Box{Shell: shell()} }
+
+var shell = sync.OnceValue(func() func(sandbox.Spec) (sandbox.Runner, error) {
+	box, err := sandbox.Detect(context.Background())
+	if err != nil {
+		return bare
+	}
+	return box.Runner
+})
+
+func bare(spec sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(spec), nil }
 
 // The program of the tests is the helper of its sandboxes.
 func TestMain(m *testing.M) {

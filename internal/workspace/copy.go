@@ -106,7 +106,7 @@ func (c *copier) dir(ctx context.Context, p string, info fs.FileInfo) error {
 	if err := c.to.Mkdir(p, disk.DirMode); err != nil {
 		return err
 	}
-	f, err := c.from.Open(p)
+	f, err := disk.OpenDir(c.from, p)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (c *copier) file(p string, info fs.FileInfo) (err error) {
 	if c.link { // neither path has a link in it: from was walked, and to is ours
 		return os.Link(filepath.Join(c.from.Name(), p), filepath.Join(c.to.Name(), p))
 	}
-	in, err := c.from.Open(p)
+	in, err := disk.OpenIn(c.from, p, os.O_RDONLY)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c *copier) file(p string, info fs.FileInfo) (err error) {
 	}
 	if c.old != nil && info.Size() <= maxRewritten {
 		var data []byte
-		if data, err = io.ReadAll(in); err == nil {
+		if data, err = disk.ReadAll(in, p, maxRewritten); err == nil {
 			if bytes.Contains(data, c.old) && bytes.IndexByte(data, 0) < 0 {
 				data = bytes.ReplaceAll(data, c.old, c.new)
 			}

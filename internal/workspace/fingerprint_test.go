@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"hash/maphash"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,12 +24,19 @@ func TestFingerprint(t *testing.T) {
 	write("a", "one")
 	write("b", "two")
 	later := func() time.Time { return time.Now().Add(time.Minute) }
-	var p fingerprint
-	p = p.print(dir, later())
-	if again := p.print(dir, later()); !p.ok || again.sum != p.sum {
+	seed := maphash.MakeSeed()
+	see := func(now time.Time) fingerprint {
+		l, err := lookAt(t.Context(), dir, seed, 1<<20, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l.print
+	}
+	p := see(later())
+	if again := see(later()); !p.ok || again.sum != p.sum {
 		t.Fatal("the same tree has another print")
 	}
-	if p.print(dir, time.Now()).ok {
+	if see(time.Now()).ok {
 		t.Error("a tree that has just been changed counts as settled")
 	}
 	st, err := os.Stat(path("a"))
@@ -44,29 +52,29 @@ func TestFingerprint(t *testing.T) {
 		"new":  func() error { write("c", ""); return nil },
 		"link": func() error { return os.Symlink("a", path("l")) },
 	} {
-		before := p.print(dir, later())
+		before := see(later())
 		if err := change(); err != nil {
 			t.Fatal(name, err)
 		}
-		if p.print(dir, later()).sum == before.sum {
+		if see(later()).sum == before.sum {
 			t.Errorf("%s: not seen", name)
 		}
 	}
-	before := p.print(dir, later())
+	before := see(later())
 	if err := os.Rename(path("c"), path("d")); err != nil {
 		t.Fatal(err)
 	}
-	renamed := p.print(dir, later())
+	renamed := see(later())
 	if err := os.Remove(path("b")); err != nil {
 		t.Fatal(err)
 	}
-	if gone := p.print(dir, later()); renamed.sum == before.sum || gone.sum == renamed.sum {
+	if gone := see(later()); renamed.sum == before.sum || gone.sum == renamed.sum {
 		t.Error("a name that changed or went is not seen")
 	}
 	for i := range maxPrinted {
 		write("many"+string(rune('a'+i%26))+time.Duration(i).String(), "")
 	}
-	if p.print(dir, later()).ok {
+	if see(later()).ok {
 		t.Error("a large tree is looked at whole")
 	}
 }

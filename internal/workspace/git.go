@@ -11,16 +11,19 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"toritsugi/internal/i18n"
 )
 
-// safeConfig is given with every call and wins over the repository's own
-// configuration: nothing that a repository or a tree says may start a program,
-// reach the network, or leave a process behind.
+// safeConfig is given with every call, of repo and of tree, and wins over the
+// repository's own configuration: nothing that a repository or a tree says may
+// start a program, reach the network, or leave a process behind.
 var safeConfig = []string{
 	"core.hooksPath=/dev/null",
 	"core.fsmonitor=false",
@@ -57,27 +60,29 @@ var safeConfig = []string{
 	"checkout.workers=0", // as many as there are processors
 }
 
-// repo is a repository as our git sees it: always by explicit paths, so that
-// no .git in the tree decides where git looks.
+// repo is a git directory as git outside the sandbox sees it: objects, refs and
+// configuration, by an explicit path. It never has a work tree or reads an
+// index, for those hold what others wrote; git on these is of type tree.
 type repo struct {
-	gitDir   string
-	workTree string   // "" for none
-	hold     *os.File // inherited by each git, may be nil; not ours to close
-	env      []string // see disarm
+	gitDir string
+	hold   *os.File  // inherited by each git, may be nil; not ours to close
+	cfg    []setting // see disarm
 }
 
 // call is one run of git.
 type call struct {
 	args    []string
 	cfg     []string // more settings, which win over safeConfig
-	dir     string   // working directory, "" for "/"
+	dir     string   // working directory, "" for "/"; of repo only
 	env     []string // more variables
 	stdin   []byte
+	in      io.Reader // instead of stdin; of repo only
 	out     io.Writer // nil collects the output, at most maxCollected
 	write   bool      // may take locks that a mere reader leaves alone
 	hold    *os.File  // inherited by git and what it starts
 	secret  *os.File  // inherited as descriptor secretFD; see Remote
 	secrets []string  // what must not stand in an error
+	remote  bool      // it waits for another machine
 }
 
 // secretFD is where the login of a remote is inherited.
@@ -86,6 +91,15 @@ const secretFD = 4
 // maxCollected is the most that is kept of what a git prints, in bytes; what
 // may be longer is streamed.
 const maxCollected = 16 << 20
+
+// What git may take outside the sandbox: objects are strangers' as well. The
+// figures are of each process, far above what a large repository needs.
+const (
+	maxMemory  = 4 << 30  // bytes of its own
+	maxFile    = 64 << 30 // bytes of a file that it writes, such as a pack
+	maxTime    = time.Hour
+	remoteTime = 6 * time.Hour // of one that waits for a network
+)
 
 // gitError is a git that ended with a status other than 0.
 type gitError struct {
@@ -117,15 +131,25 @@ func (r repo) git(ctx context.Context, args ...string) (string, error) {
 // run runs git on r.
 func (r repo) run(ctx context.Context, c call) (string, error) {
 	verb := c.args[0]
-	where := []string{"--git-dir=" + r.gitDir}
-	if r.workTree != "" {
-		where = append(where, "--work-tree="+r.workTree)
-		if c.dir == "" {
-			c.dir = r.workTree
+	c.args, c.hold, c.env = append([]string{"--git-dir=" + r.gitDir}, c.args...), r.hold, slices.Concat(settings(0, r.cfg), c.env)
+	return runGit(ctx, verb, c)
+}
+
+// alternates are the object directories of others that r borrows from.
+func (r repo) alternates(ctx context.Context) (dirs []string, err error) {
+	if !exists(filepath.Join(r.gitDir, "objects/info/alternates")) {
+		return nil, nil
+	}
+	out, err := r.git(ctx, "count-objects", "-v")
+	for l := range strings.Lines(out) {
+		if dir, ok := strings.CutPrefix(line(l), "alternate: "); ok {
+			if unquoted, err := strconv.Unquote(dir); err == nil {
+				dir = unquoted
+			}
+			dirs = append(dirs, dir)
 		}
 	}
-	c.args, c.hold, c.env = append(where, c.args...), r.hold, slices.Concat(r.env, c.env)
-	return runGit(ctx, verb, c)
+	return dirs, err
 }
 
 // runGit executes git with an environment of its own. The goroutine keeps its
@@ -133,6 +157,12 @@ func (r repo) run(ctx context.Context, c call) (string, error) {
 func runGit(ctx context.Context, verb string, c call) (string, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	most := maxTime
+	if c.remote {
+		most = remoteTime
+	}
+	limited, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	args := make([]string, 0, 2*len(safeConfig)+len(c.args)+1)
 	for _, kv := range safeConfig {
 		args = append(args, "-c", kv)
@@ -140,7 +170,7 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	for _, kv := range c.cfg {
 		args = append(args, "-c", kv)
 	}
-	cmd := exec.CommandContext(ctx, "git", append(args, c.args...)...)
+	cmd := exec.CommandContext(limited, "git", append(args, c.args...)...)
 	cmd.Dir = c.dir
 	if cmd.Dir == "" {
 		cmd.Dir = "/"
@@ -153,7 +183,7 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	if c.hold != nil || c.secret != nil {
 		cmd.ExtraFiles = []*os.File{c.hold, c.secret}[:1+b2i(c.secret != nil)]
 	}
-	if c.stdin != nil {
+	if cmd.Stdin = c.in; c.stdin != nil {
 		cmd.Stdin = bytes.NewReader(c.stdin)
 	}
 	var out collected
@@ -163,9 +193,15 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	}
 	complaint := &tail{max: maxComplaint + longest(c.secrets)}
 	cmd.Stderr = complaint
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		err = errors.Join(confine(cmd.Process.Pid), cmd.Wait())
+	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()
+	}
+	if limited.Err() != nil {
+		return "", fmt.Errorf("git %s: ended after %s", verb, most)
 	}
 	var ee *exec.ExitError
 	switch {
@@ -179,11 +215,35 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	return out.String(), nil
 }
 
-// gitEnv is everything git knows of the world. HOME is nowhere, so that no
-// file of the user's is read.
+// confine bounds what a git outside the sandbox may take.
+func confine(pid int) error {
+	for what, most := range map[int]uint64{unix.RLIMIT_DATA: maxMemory, unix.RLIMIT_FSIZE: maxFile, unix.RLIMIT_CORE: 0} {
+		var old unix.Rlimit
+		err := unix.Prlimit(pid, what, nil, &old)
+		if err == nil {
+			most = min(most, old.Max)
+			err = unix.Prlimit(pid, what, &unix.Rlimit{Cur: most, Max: most}, nil)
+		}
+		if err != nil && !errors.Is(err, unix.ESRCH) { // it has ended
+			return fmt.Errorf("bound git: %w", err)
+		}
+	}
+	return nil
+}
+
+// gitEnv is everything git outside the sandbox knows of the world.
 func gitEnv(write bool) []string {
-	env := []string{
-		"PATH=" + os.Getenv("PATH"),
+	env := append([]string{"PATH=" + os.Getenv("PATH"), "GIT_IMPLICIT_WORK_TREE=0"}, neutralEnv()...)
+	if !write {
+		env = append(env, "GIT_OPTIONAL_LOCKS=0")
+	}
+	return env
+}
+
+// neutralEnv keeps git from what is not the repository's. HOME is nowhere, so
+// that no file of the user's is read.
+func neutralEnv() []string {
+	return []string{
 		"HOME=/nonexistent",
 		"LC_ALL=C",
 		"GIT_CONFIG_NOSYSTEM=1",
@@ -197,10 +257,6 @@ func gitEnv(write bool) []string {
 		"GIT_NO_REPLACE_OBJECTS=1", // refs/replace must not change what a commit means
 		"GIT_NO_LAZY_FETCH=1",
 	}
-	if !write {
-		env = append(env, "GIT_OPTIONAL_LOCKS=0")
-	}
-	return env
 }
 
 // line is the one value that a git command printed. Only the line's end goes:
@@ -278,10 +334,15 @@ func exclude(path string) string { return ":(top,literal,exclude)" + path }
 // the kernel's 4096 and what git says of it.
 const maxRecord = 64 << 10
 
+// gitter is a repo or a tree.
+type gitter interface {
+	run(ctx context.Context, c call) (string, error)
+}
+
 // records runs git and calls each with every record of its output that ends
 // with a NUL, without it, as they come; the slice is valid during the call. An
 // error of each ends git and is returned.
-func (r repo) records(ctx context.Context, c call, each func(rec []byte) error) error {
+func records(ctx context.Context, r gitter, c call, each func(rec []byte) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := &recordWriter{each: each, stop: cancel}

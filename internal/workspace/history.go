@@ -42,10 +42,17 @@ func (w *Workspace) BlameText(ctx context.Context, path string, from, to, maxByt
 // first runs git and returns the beginning of its output, ended at a line. Git
 // is stopped once there is more.
 func (w *Workspace) first(ctx context.Context, args []string, maxBytes int) (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	resume, err := w.still(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer resume()
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	out := &cutoff{max: maxBytes, stop: cancel}
-	_, err := w.repo.run(limited, call{args: args, out: out})
+	_, err = w.onTree().run(limited, call{args: args, out: out})
 	if err != nil && (ctx.Err() != nil || !out.over) {
 		return "", gitComplaint(err)
 	}

@@ -146,7 +146,7 @@ func TestSourceElsewhere(t *testing.T) {
 	other := newRepo(t, "other")
 	path := newRepo(t, "repo")
 	git(t, path, "config", "core.worktree", other)
-	if s, err := Inspect(t.Context(), path, InspectOptions{AllowDirty: true}); key(err) != "workspace.not_git" {
+	if s, err := Inspect(t.Context(), path, InspectOptions{Box: walls(), AllowDirty: true}); key(err) != "workspace.not_git" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	linked := newRepo(t, "linked")
@@ -185,7 +185,7 @@ func TestSourceWithLFS(t *testing.T) {
 	git(t, path, "config", "filter.lfs.required", "true")
 	write(t, filepath.Join(path, "same.bin"), big)
 	write(t, filepath.Join(path, "edited.bin"), "a large FILE\n")
-	s, err := Inspect(t.Context(), path, InspectOptions{AllowDirty: true})
+	s, err := Inspect(t.Context(), path, InspectOptions{Box: walls(), AllowDirty: true})
 	if err != nil || strings.Join(s.Modified, " ") != "edited.bin" {
 		t.Errorf("%+v, %v", s, err)
 	}

@@ -163,7 +163,7 @@ func sameEntry(from, to *os.Root, d, is fs.DirEntry) bool {
 const maxIndex = 16 << 10
 
 func readIndex(dir *os.Root, name string) ([]byte, error) {
-	f, err := dir.Open(name)
+	f, err := disk.OpenIn(dir, name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +209,7 @@ func layParts(ctx context.Context, base, top *os.Root, b *budget) error {
 
 // eachEntry calls each with what is in a directory; one that is missing is empty.
 func eachEntry(root *os.Root, name string, each func(fs.DirEntry) error) error {
-	f, err := root.Open(name)
+	f, err := disk.OpenDir(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

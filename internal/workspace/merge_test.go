@@ -31,7 +31,7 @@ func TestMerge(t *testing.T) {
 	m := &Mirrors{Dir: filepath.Join(house, "m")}
 	remote := Remote{URL: "file://" + path}
 	src := fromMirror(t, m, remote, "work")
-	w, err := Create(t.Context(), CreateOptions{Source: src, Dir: filepath.Join(house, "w"), Branch: "work"})
+	w, err := Create(t.Context(), CreateOptions{Box: walls(), Source: src, Dir: filepath.Join(house, "w"), Branch: "work"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("%q", both)
 	}
 	write(t, filepath.Join(w.Tree(), "both"), "one\nmine and theirs\nthree\n")
-	if w, err = Open(w.Dir()); err != nil { // another process goes on
+	if w, err = Open(w.Dir(), walls()); err != nil { // another process goes on
 		t.Fatal(err)
 	}
 	id := commit(t, w, "resolved")

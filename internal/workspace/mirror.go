@@ -132,7 +132,7 @@ func mirrorName(address string) string {
 }
 
 func readMirror(dir string) (meta mirrorMeta, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, "mirror.json"))
+	data, err := disk.Read(filepath.Join(dir, "mirror.json"), disk.MaxWhole)
 	if err != nil {
 		return meta, err
 	}

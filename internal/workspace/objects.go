@@ -34,7 +34,7 @@ func (w *Workspace) Files(ctx context.Context, commit string, each func(Entry) e
 	if !isID(commit) {
 		return fmt.Errorf("list files of %q: not a commit", commit)
 	}
-	err := w.repo.records(ctx, call{args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}}, asEntries(each))
+	err := records(ctx, w.repo, call{args: []string{"ls-tree", "-r", "-z", "--full-tree", commit}}, asEntries(each))
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("list files of %s: %w", commit, err)
 	}
@@ -60,7 +60,7 @@ func (w *Workspace) Find(ctx context.Context, commit string, paths []string) (ma
 	if len(args) == 5 {
 		return found, nil
 	}
-	err := w.repo.records(ctx, call{args: args}, asEntries(func(e Entry) error {
+	err := records(ctx, w.repo, call{args: args}, asEntries(func(e Entry) error {
 		if e.Mode != modeDir && slices.Contains(args[5:], e.Path) {
 			found[e.Path] = e
 		}

@@ -149,9 +149,9 @@ func TestPartialClone(t *testing.T) {
 	git(t, full, "config", "uploadpack.allowFilter", "true")
 	path := filepath.Join(t.TempDir(), "partial")
 	git(t, full, "clone", "-q", "--filter=blob:none", "--no-checkout", "file://"+full, path)
-	s, err := Inspect(t.Context(), path, InspectOptions{AllowDirty: true})
+	s, err := Inspect(t.Context(), path, InspectOptions{Box: walls(), AllowDirty: true})
 	if err == nil {
-		_, err = Create(t.Context(), CreateOptions{Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: "b"})
+		_, err = Create(t.Context(), CreateOptions{Box: walls(), Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: "b"})
 	}
 	if key(err) != "workspace.partial_clone" {
 		t.Errorf("%v", err)

@@ -33,7 +33,7 @@ func (w *Workspace) Pristine(ctx context.Context) error {
 
 // touchChanged gives the files that the last commit changed the time of now.
 func (w *Workspace) touchChanged(ctx context.Context) error {
-	changes, err := nameStatus(ctx, w.repo, nil, w.meta.Base+"^{tree}", "refs/heads/"+w.meta.Branch+"^{tree}")
+	changes, err := changed(ctx, w.repo, w.meta.Base, "refs/heads/"+w.meta.Branch)
 	if err != nil {
 		return err
 	}

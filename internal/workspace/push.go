@@ -134,7 +134,7 @@ func (w *Workspace) objectsOnly(ctx context.Context) (r repo, remove func(), err
 		return r, nil, err
 	}
 	// Where the source was shallow, so is what can be sent.
-	shallow, err := os.ReadFile(filepath.Join(w.repo.gitDir, "shallow"))
+	shallow, err := disk.Read(filepath.Join(w.repo.gitDir, "shallow"), disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, remove, nil
 	}

@@ -74,7 +74,7 @@ func (m Remote) run(ctx context.Context, r repo, args []string, rest ...string) 
 	if err != nil {
 		return "", err
 	}
-	c := call{write: true, args: append(append(args, "--", m.URL), rest...)}
+	c := call{write: true, remote: true, args: append(append(args, "--", m.URL), rest...)}
 	c.env = []string{"GIT_ALLOW_PROTOCOL=" + u.Scheme}
 	// A server that no longer says anything does not hold the run for ever.
 	c.cfg = []string{"http.lowSpeedLimit=100", "http.lowSpeedTime=120", "push.negotiate=true"}

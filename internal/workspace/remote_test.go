@@ -96,7 +96,7 @@ func fromMirror(t testing.TB, m *Mirrors, r Remote, branch string) *Source {
 
 func workspaceOf(t testing.TB, s *Source, dir string) *Workspace {
 	t.Helper()
-	w, err := Create(t.Context(), CreateOptions{Source: s, Dir: dir, Branch: "tori/issue-1-x", Now: func() time.Time { return when }})
+	w, err := Create(t.Context(), CreateOptions{Box: walls(), Source: s, Dir: dir, Branch: "tori/issue-1-x", Now: func() time.Time { return when }})
 	if err != nil {
 		t.Fatal(err)
 	}

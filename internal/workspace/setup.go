@@ -87,7 +87,7 @@ func (w *Workspace) Setup(ctx context.Context, opt SetupOptions) (Setup, error) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	mark := filepath.Join(w.dir, setupMark)
-	if key, err := os.ReadFile(mark); err == nil {
+	if key, err := disk.Read(mark, disk.MaxWhole); err == nil {
 		return w.setupDone(opt.Dir, strings.TrimSpace(string(key)))
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return Setup{}, fmt.Errorf("set up: %w", err)
@@ -241,7 +241,7 @@ func (w *Workspace) setup(ctx context.Context, opt SetupOptions, dir string, met
 }
 
 func readSetup(dir string) (m setupMeta, err error) {
-	data, err := os.ReadFile(filepath.Join(dir, "setup.json"))
+	data, err := disk.Read(filepath.Join(dir, "setup.json"), disk.MaxWhole)
 	if err != nil {
 		return m, err
 	}
@@ -343,7 +343,7 @@ func free(root *os.Root, p string) bool {
 // others lists what is in the tree and not in git, directories as one.
 func (w *Workspace) others(ctx context.Context, flags ...string) (all [][]byte, err error) {
 	args := append([]string{"ls-files", "-z", "--others", "--directory", "--no-empty-directory"}, flags...)
-	err = w.repo.records(ctx, call{args: args}, func(rec []byte) error {
+	err = records(ctx, w.onTree(), call{args: args}, func(rec []byte) error {
 		if len(all) == maxProducts {
 			return fmt.Errorf("setup leaves more than %d files and directories beside those of the project", maxProducts)
 		}
@@ -359,7 +359,7 @@ func (w *Workspace) ignore(paths [][]byte) error {
 		return nil
 	}
 	file := filepath.Join(w.repo.gitDir, "info/exclude")
-	old, err := os.ReadFile(file)
+	old, err := disk.Read(file, disk.MaxWhole)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -394,8 +394,16 @@ func setupEnv(files string, network bool) map[string]string {
 // laterEnv leads those that can read a cache they may not write to it.
 func laterEnv(files string) map[string]string {
 	env := map[string]string{}
+	root, err := os.OpenRoot(files)
+	if err != nil {
+		return env // there is none
+	}
+	defer func() { _ = root.Close() }()
 	has := func(dir string) bool {
-		f, err := os.Open(filepath.Join(files, dir))
+		if st, err := root.Lstat(dir); err != nil || !st.IsDir() {
+			return false
+		}
+		f, err := disk.OpenDir(root, dir)
 		if err != nil {
 			return false
 		}

@@ -110,7 +110,7 @@ func TestSetup(t *testing.T) {
 	}
 
 	// A resumed run finds what it had, and runs nothing.
-	again, err := Open(w2.Dir())
+	again, err := Open(w2.Dir(), walls())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +425,7 @@ func TestClean(t *testing.T) {
 	if d := cmp.Diff([]string{".tmp-building", ".tmp-new", "open", "paused"}, names("workspaces")); d != "" {
 		t.Errorf("workspaces:\n%s", d)
 	}
-	if w, err := Open(paused.Dir()); err != nil {
+	if w, err := Open(paused.Dir(), walls()); err != nil {
 		t.Error(err)
 	} else if s, err := w.Setup(t.Context(), SetupOptions{Commands: []SetupCommand{{Run: "false"}}, Dir: filepath.Join(house, "setup/repo"), Late: true}); err != nil || s.Files == "" {
 		t.Errorf("%+v, %v", s, err)

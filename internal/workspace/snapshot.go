@@ -1,12 +1,12 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,72 +14,93 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sys/unix"
+
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
 )
 
-// nested finds the git repositories inside the tree. Their configuration was
-// written by whoever made them, and git enters a repository that it stages
-// (for its status), so they are kept out of its sight.
-func (w *Workspace) nested(ctx context.Context) ([]string, error) {
-	var all []string
-	err := filepath.WalkDir(w.repo.workTree, func(path string, d fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return nil // unreadable: git add says so if it matters
-		}
-		if d.Name() != ".git" || path == filepath.Join(w.repo.workTree, ".git") {
-			if d.IsDir() && path == filepath.Join(w.repo.workTree, ".git") {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		rel, err := filepath.Rel(w.repo.workTree, filepath.Dir(path))
-		if err != nil {
-			return err
-		}
-		all = append(all, rel)
-		return fs.SkipDir // the rest of that repository as well
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for nested repositories: %w", err)
-	}
-	return all, nil
+// look looks at the tree: at what git must not see, for the configuration of a
+// repository inside it was written by whoever made that, and git enters one that
+// it stages; and at what no snapshot and no commit holds for its size.
+func (w *Workspace) look(ctx context.Context) (look, error) {
+	return lookAt(ctx, w.Tree(), w.seed, w.box.maxFile(), time.Now())
 }
 
-// readLinks fills in links; the caller holds mu.
-func (w *Workspace) readLinks(ctx context.Context) (err error) {
-	if w.links == nil {
-		w.links, err = w.gitlinks(ctx)
+// readLinks fills in links, the submodules of what the work starts from; none
+// other is ever staged. The caller holds mu.
+func (w *Workspace) readLinks(ctx context.Context) error {
+	if w.links != nil {
+		return nil
+	}
+	links := map[string][]string{}
+	for _, commit := range []string{w.meta.Base, w.meta.Onto} {
+		if commit == "" {
+			continue
+		}
+		if err := w.Files(ctx, commit, func(e Entry) error {
+			if e.Mode == ModeSubmodule {
+				links[e.Path] = append(links[e.Path], e.ID)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	w.links = links
+	return nil
+}
+
+// newLinks are those of submodules that the work did not start with.
+func (w *Workspace) newLinks(links []Entry) (paths []string) {
+	for _, l := range links {
+		if !slices.Contains(w.links[l.Path], l.ID) {
+			paths = append(paths, l.Path)
+		}
+	}
+	return paths
+}
+
+func (w *Workspace) scratchDir() string { return filepath.Join(w.dir, "scratch") }
+
+// onTree is git on the work tree, to look at it: the index is the branch's.
+func (w *Workspace) onTree() tree {
+	return tree{box: w.box, gitDir: w.repo.gitDir, workTree: w.Tree()}
+}
+
+// scratch is git on the work tree with an index and objects of its own. No more
+// of them than a commit holds comes to the branch's; see bring.
+func (w *Workspace) scratch() tree {
+	t := w.onTree()
+	t.env = []string{
+		"GIT_INDEX_FILE=" + filepath.Join(w.scratchDir(), "index"),
+		"GIT_OBJECT_DIRECTORY=" + filepath.Join(w.scratchDir(), "objects"),
+		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quotePath(filepath.Join(w.repo.gitDir, "objects")),
+	}
+	return t
+}
+
+// lendIndex makes the index of scratch a copy of the branch's, which may have none.
+func (w *Workspace) lendIndex() error {
+	to, tmp := filepath.Join(w.scratchDir(), "index"), filepath.Join(w.dir, "index.new")
+	err := copyIndex(filepath.Join(w.repo.gitDir, "index"), tmp)
+	if errors.Is(err, fs.ErrNotExist) {
+		return (&disk.FS{}).Remove(to)
+	}
+	if err == nil {
+		err = os.Rename(tmp, to)
 	}
 	return err
 }
 
-// gitlinks lists the submodules that the index knows; a model may have put a
-// repository of its own making there. They are the base's: none is ever staged.
-func (w *Workspace) gitlinks(ctx context.Context) ([]string, error) {
-	all := []string{}
-	err := w.repo.records(ctx, call{args: []string{"ls-files", "--stage", "-z"}}, func(rec []byte) error {
-		if info, path, ok := bytes.Cut(rec, []byte("\t")); ok && bytes.HasPrefix(info, []byte("160000 ")) {
-			all = append(all, string(path))
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
+// takeIndex makes the branch's index a copy of that of scratch. People's git
+// reads it, and the sandbox; ours outside never does.
+func (w *Workspace) takeIndex() error {
+	to := filepath.Join(w.repo.gitDir, "index")
+	if err := copyIndex(filepath.Join(w.scratchDir(), "index"), to+".new"); err != nil {
+		return err
 	}
-	return all, nil
-}
-
-// scratch is the environment of objects that only a diff needs: they lie apart
-// and are not synced, so that a power cut leaves none half written among those
-// of the branch.
-func (w *Workspace) scratch() []string {
-	return []string{
-		"GIT_OBJECT_DIRECTORY=" + filepath.Join(w.dir, "objects"),
-		"GIT_ALTERNATE_OBJECT_DIRECTORIES=" + quotePath(filepath.Join(w.repo.gitDir, "objects")),
-	}
+	return os.Rename(to+".new", to)
 }
 
 // quotePath writes a path as lists of object directories take it, whatever it holds.
@@ -87,100 +108,115 @@ func quotePath(path string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(path) + `"`
 }
 
-// snapshot stages the whole tree in a scratch index, which starts as a copy of
-// the real one, and returns the id of the git tree. The real index stays, so
-// that git diff in the tree keeps showing what was done. With durable, the
-// objects are the branch's and synced; else they are in scratch. The caller
-// holds mu.
-func (w *Workspace) snapshot(ctx context.Context, durable bool) (tree string, err error) {
-	index := filepath.Join(w.dir, "index")
-	if err := copyFile(filepath.Join(w.repo.gitDir, "index"), index); err != nil {
-		return "", fmt.Errorf("snapshot: %w", err)
+// snapshot stages the whole tree in the index of scratch, which starts as a copy
+// of the branch's, and returns the id of the git tree and what differs from Base.
+// The branch's index stays, so that git diff in the tree keeps showing what was
+// done. The caller holds mu.
+func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, err error) {
+	resume, err := w.still(ctx)
+	if err != nil {
+		return "", nil, err
 	}
-	if durable {
-		return w.stage(ctx, w.repo, []string{"GIT_INDEX_FILE=" + index}, "core.fsync=all")
+	defer resume()
+	if err := w.lendIndex(); err != nil {
+		return "", nil, fmt.Errorf("snapshot: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(w.dir, "objects"), disk.DirMode); err != nil {
-		return "", fmt.Errorf("snapshot: %w", err)
+	l, err := w.look(ctx)
+	if err != nil {
+		return "", nil, err
 	}
-	return w.stage(ctx, w.repo, append(w.scratch(), "GIT_INDEX_FILE="+index), "core.fsync=none")
+	return w.stage(ctx, w.scratch(), l, w.meta.Base, "core.fsync=none")
 }
 
-// stage brings an index of r up to what is in the tree, less repositories
-// inside it and what is ignored, and returns the id of the git tree.
-func (w *Workspace) stage(ctx context.Context, r repo, env []string, cfg ...string) (tree string, err error) {
-	nested, err := w.nested(ctx)
-	if err != nil {
-		return "", err
-	}
+// staging adds what is in the tree to the index, and tells the id of the git
+// tree and what it has else than $1. Status 1 of git add says that it ignores a
+// path which it was told to leave out.
+const staging = `git add --all --pathspec-from-file=- --pathspec-file-nul || { s=$?; [ $s = 1 ] || exit $s; }
+id=$(git write-tree) || exit
+printf '%s\0' "$id"
+exec git diff-tree -r -z --raw --no-abbrev --no-renames "$1" "$id"
+`
+
+// stage brings an index up to what is in the tree, as it was looked at, less
+// repositories inside it, files that are too large, and what is ignored. It returns
+// the id of the git tree and what it has else than another one.
+func (w *Workspace) stage(ctx context.Context, t tree, l look, other string, cfg ...string) (id string, changes []Change, err error) {
 	if err := w.readLinks(ctx); err != nil {
-		return "", err
-	}
-	if nested, err = untold(ctx, r, env, nested); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	specs := []string{":(top)"}
-	for _, p := range slices.Concat(nested, w.links) {
+	for _, p := range slices.Concat(l.nested, l.large, slices.Collect(maps.Keys(w.links))) {
 		specs = append(specs, exclude(p))
 	}
-	if _, err := r.run(ctx, call{
-		args: []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, cfg: cfg, env: env,
-		stdin: []byte(strings.Join(specs, "\x00") + "\x00"), write: true,
-	}); err != nil {
-		return "", err
+	var p rawParser
+	err = records(ctx, scripted{t, "add", staging}, call{args: []string{other}, cfg: cfg, stdin: []byte(strings.Join(specs, "\x00") + "\x00")}, func(rec []byte) error {
+		if id == "" {
+			if id = string(rec); !isID(id) {
+				return fmt.Errorf("git write-tree: %q is no id", id)
+			}
+			return nil
+		}
+		return p.record(rec)
+	})
+	if err != nil {
+		return "", nil, err
 	}
-	out, err := r.run(ctx, call{args: []string{"write-tree"}, cfg: cfg, env: env, write: true})
-	return line(out), err
+	if links := w.newLinks(p.links); len(links) > 0 {
+		_, err := t.run(ctx, call{args: []string{"update-index", "--force-remove", "-z", "--stdin"}, cfg: cfg, stdin: []byte(strings.Join(links, "\x00") + "\x00")})
+		return "", nil, errors.Join(i18n.E("workspace.gitlink", readable(links[0])), err)
+	}
+	return id, p.all, nil
 }
 
-// copyFile copies an index with its modification time: git looks again at a
+// maxIndexFile is the largest index that is taken from the sandbox, in bytes.
+const maxIndexFile = 4 << 30
+
+// copyIndex copies an index with its modification time: git looks again at a
 // file that was changed in the same instant as the index was written, and tells
-// that by the index's time (git's racy-git.txt).
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
+// that by the index's time (git's racy-git.txt). to is not followed where it is
+// a link, and from may be none: the sandbox may write to its directory.
+func copyIndex(from, to string) error {
+	if err := (&disk.FS{}).Remove(to); err != nil {
+		return err
+	}
+	in, err := os.OpenFile(from, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) { // an empty repository has no index
-			err = os.Remove(to)
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil
-			}
-		}
 		return err
 	}
 	defer func() { _ = in.Close() }()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	if err = errors.Join(err, out.Close()); err != nil {
-		return err
-	}
 	st, err := in.Stat()
 	if err != nil {
+		return err
+	}
+	if !st.Mode().IsRegular() || st.Size() > maxIndexFile {
+		return fmt.Errorf("%s is no index: it is a file of %d bytes, of mode %s", from, st.Size(), st.Mode())
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, maxIndexFile))
+	if err = errors.Join(err, out.Close()); err != nil {
 		return err
 	}
 	return os.Chtimes(to, time.Time{}, st.ModTime())
 }
 
-// Status lists what differs from the branch's last commit, and repositories
-// inside the tree, which no commit will hold.
+// Status lists what differs from the branch's last commit, and what no commit will
+// hold.
 func (w *Workspace) Status(ctx context.Context) ([]Change, error) {
-	nested, err := w.nested(ctx)
+	left, err := w.NotHeld(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var p statusParser
-	if err := w.repo.records(ctx, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"}}, p.record); err != nil {
+	if err := records(ctx, w.onTree(), call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"}}, p.record); err != nil {
 		return nil, err
 	}
 	changes := slices.DeleteFunc(p.all, func(c Change) bool {
-		return slices.Contains(nested, strings.TrimSuffix(c.Path, "/"))
+		return slices.ContainsFunc(left, func(l Change) bool { return l.Path == strings.TrimSuffix(c.Path, "/") })
 	})
-	for _, p := range nested {
-		changes = append(changes, Change{Path: p, Kind: Nested})
-	}
-	return changes, nil
+	return append(changes, left...), nil
 }
 
 // ChangedFiles lists what the task has changed since Base: committed or not,
@@ -188,24 +224,25 @@ func (w *Workspace) Status(ctx context.Context) ([]Change, error) {
 func (w *Workspace) ChangedFiles(ctx context.Context) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tree, err := w.snapshot(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	return nameStatus(ctx, w.repo, w.scratch(), w.meta.Base+"^{tree}", tree)
+	_, changes, err := w.snapshot(ctx)
+	return changes, err
 }
 
 // CommittedFiles lists what a commit changes since Base, whatever has become of
 // the tree since.
 func (w *Workspace) CommittedFiles(ctx context.Context, commit string) ([]Change, error) {
-	return nameStatus(ctx, w.repo, nil, w.meta.Base+"^{tree}", commit+"^{tree}")
+	return changed(ctx, w.repo, w.meta.Base, commit)
 }
 
-// nameStatus lists what differs between two trees of r.
-func nameStatus(ctx context.Context, r repo, env []string, a, b string) ([]Change, error) {
-	var p nameStatusParser
-	err := r.records(ctx, call{args: []string{"diff-tree", "-r", "-z", "--no-commit-id", "--name-status", "--no-renames", a, b}, env: env}, p.record)
+// changed lists what differs between two trees of r.
+func changed(ctx context.Context, r gitter, a, b string) ([]Change, error) {
+	var p rawParser
+	err := diffTrees(ctx, r, a, b, &p)
 	return p.all, err
+}
+
+func diffTrees(ctx context.Context, r gitter, a, b string, p *rawParser) error {
+	return records(ctx, r, call{args: []string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", a + "^{tree}", b + "^{tree}"}}, p.record)
 }
 
 // Patch writes the whole patch since Base, as git apply takes it, binary files
@@ -213,11 +250,11 @@ func nameStatus(ctx context.Context, r repo, env []string, a, b string) ([]Chang
 func (w *Workspace) Patch(ctx context.Context, to io.Writer) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tree, err := w.snapshot(ctx, false)
+	id, _, err := w.snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--binary", "--full-index", w.meta.Base, tree, "--"), env: w.scratch(), out: to})
+	_, err = w.scratch().run(ctx, call{args: append(diffArgs(), "--binary", "--full-index", w.meta.Base, id, "--"), out: to})
 	return err
 }
 
@@ -226,11 +263,11 @@ func (w *Workspace) Patch(ctx context.Context, to io.Writer) error {
 func (w *Workspace) PatchText(ctx context.Context, to io.Writer) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	tree, err := w.snapshot(ctx, false)
+	id, _, err := w.snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = w.repo.run(ctx, call{args: append(diffArgs(), "--text", "--unified=0", w.meta.Base, tree, "--"), env: w.scratch(), out: to})
+	_, err = w.scratch().run(ctx, call{args: append(diffArgs(), "--text", "--unified=0", w.meta.Base, id, "--"), out: to})
 	return err
 }
 
@@ -269,7 +306,7 @@ func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r, env, from, to, err := w.ends(ctx, opt.From, opt.To)
+	t, from, to, err := w.ends(ctx, opt.From, opt.To)
 	if err != nil {
 		return "", err
 	}
@@ -282,7 +319,7 @@ func (w *Workspace) Diff(ctx context.Context, opt DiffOptions) (string, error) {
 		args = append(args, literal(filepath.Clean(opt.Path)))
 	}
 	head := &head{max: opt.MaxBytes}
-	if _, err := r.run(ctx, call{args: args, env: env, out: head}); err != nil {
+	if _, err := t.run(ctx, call{args: args, out: head}); err != nil {
 		return "", err
 	}
 	return head.text(), nil

@@ -24,9 +24,9 @@ type Source struct {
 	Modified  []string
 	Untracked int // untracked entries; a wholly untracked directory counts as one
 
-	env    []string // what its configuration must not do, see disarm
-	remote bool     // Path is an address, and GitDir the mirror of it
-	lock   *os.File // on the mirror, until Close
+	cfg    []setting // what its configuration must not do, see disarm
+	remote bool      // Path is an address, and GitDir the mirror of it
+	lock   *os.File  // on the mirror, until Close
 }
 
 // InspectOptions say what may be in a source's checkout.
@@ -34,6 +34,7 @@ type InspectOptions struct {
 	AllowDirty bool     // modified tracked files are no error; the work starts from the commit all the same
 	Ignore     []string // files that may be modified: absolute, or relative to the top level
 	NoStatus   bool     // the checkout is not looked at: neither what is modified nor what is untracked
+	Box        Box      // where git looks at the checkout; not needed with NoStatus
 }
 
 // shownFiles is how many modified files an error names.
@@ -73,7 +74,7 @@ func Inspect(ctx context.Context, path string, opt InspectOptions) (*Source, err
 	if s.Bare || opt.NoStatus {
 		return s, nil
 	}
-	if err := s.readStatus(ctx, opt.Ignore); err != nil {
+	if err := s.readStatus(ctx, opt); err != nil {
 		return nil, i18n.E("workspace.unreadable", path, err)
 	}
 	if len(s.Modified) > 0 && !opt.AllowDirty {
@@ -115,7 +116,7 @@ func locate(ctx context.Context, abs, path string) (*Source, error) {
 	if !s.Bare && !inside(abs, s.Path) { // core.worktree leads somewhere else
 		return nil, i18n.E("workspace.not_git", path)
 	}
-	if s.env, err = disarm(ctx, s.GitDir); err != nil {
+	if s.cfg, err = disarm(ctx, s.GitDir); err != nil {
 		return nil, i18n.E("workspace.unreadable", path, err)
 	}
 	return s, nil
@@ -147,11 +148,7 @@ func (s *Source) ask(ask func(...string) (string, error), abs, path string) erro
 }
 
 func (s *Source) repo() repo {
-	r := repo{gitDir: s.GitDir, env: s.env}
-	if !s.Bare {
-		r.workTree = s.Path
-	}
-	return r
+	return repo{gitDir: s.GitDir, cfg: s.cfg}
 }
 
 func (s *Source) readHead(ctx context.Context, path string) error {
@@ -174,14 +171,36 @@ func (s *Source) readHead(ctx context.Context, path string) error {
 	return nil
 }
 
-func (s *Source) readStatus(ctx context.Context, ignore []string) error {
+// readStatus compares the checkout with its commit, in a sandbox that can only
+// read it: its files may be a stranger's. So the index is a copy.
+func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error) {
+	common, err := s.repo().git(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "tori-status-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	index := filepath.Join(dir, "index")
+	if err := copyIndex(filepath.Join(s.GitDir, "index"), index); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	r := s.repo()
+	r.gitDir = line(common)
+	b := newBox(opt.Box, r, dir)
+	b.spec.ReadOnly = append(b.spec.ReadOnly, s.GitDir, s.Path)
+	defer func() { err = errors.Join(err, b.close()) }()
+	t := tree{box: b, gitDir: s.GitDir, workTree: s.Path, cfg: s.cfg, env: []string{"GIT_INDEX_FILE=" + index}}
+
 	var p statusParser
-	if err := s.repo().records(ctx, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal",
+	if err := records(ctx, t, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty", "--no-renames"}, cfg: []string{"status.relativePaths=false"}}, p.record); err != nil {
 		return err
 	}
-	skip := make([]string, 0, len(ignore))
-	for _, p := range ignore {
+	skip := make([]string, 0, len(opt.Ignore))
+	for _, p := range opt.Ignore {
 		skip = append(skip, s.relative(p))
 	}
 	var modified []string
@@ -190,7 +209,7 @@ func (s *Source) readStatus(ctx context.Context, ignore []string) error {
 			modified = append(modified, c.Path)
 		}
 	}
-	same, err := s.unchangedLFS(ctx, modified)
+	same, err := s.unchangedLFS(ctx, t, modified)
 	if err != nil {
 		return err
 	}

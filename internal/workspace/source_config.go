@@ -8,22 +8,24 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// disarm returns variables that take the teeth out of a repository's own
+// disarm returns settings that take the teeth out of a repository's own
 // configuration where git reads it: filters, and hooks that newer versions of
 // git take from there. What has a name of its own is in safeConfig.
-func disarm(ctx context.Context, gitDir string) ([]string, error) {
-	var keys, values []string
+func disarm(ctx context.Context, gitDir string) (cfg []setting, err error) {
+	known := map[setting]bool{}
 	set := func(key, value string) {
-		if !slices.Contains(keys, key) {
-			keys, values = append(keys, key), append(values, value)
+		if s := (setting{key, value}); !known[s] {
+			known[s] = true
+			cfg = append(cfg, s)
 		}
 	}
-	err := repo{gitDir: gitDir}.records(ctx, call{args: []string{"config", "--includes", "--list", "--name-only", "-z"}}, func(rec []byte) error {
+	err = records(ctx, repo{gitDir: gitDir}, call{args: []string{"config", "--includes", "--list", "--name-only", "-z"}}, func(rec []byte) error {
 		key := string(rec)
 		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
 		if first == last {
@@ -41,26 +43,18 @@ func disarm(ctx context.Context, gitDir string) ([]string, error) {
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(keys))}
-	for i := range keys {
-		n := strconv.Itoa(i)
-		env = append(env, "GIT_CONFIG_KEY_"+n+"="+keys[i], "GIT_CONFIG_VALUE_"+n+"="+values[i])
-	}
-	return env, nil
+	return cfg, err
 }
 
 // unchangedLFS returns which of these modified files are, as LFS sees them,
 // what their pointers say. Its filter is not run; a pointer is easily read.
-func (s *Source) unchangedLFS(ctx context.Context, paths []string) (map[string]bool, error) {
+func (s *Source) unchangedLFS(ctx context.Context, t tree, paths []string) (map[string]bool, error) {
 	same := map[string]bool{}
 	if len(paths) == 0 {
 		return same, nil
 	}
 	var fields []string
-	err := s.repo().records(ctx, call{args: []string{"check-attr", "-z", "--stdin", "filter"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00")}, func(rec []byte) error {
+	err := records(ctx, t, call{args: []string{"check-attr", "-z", "--stdin", "filter"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00")}, func(rec []byte) error {
 		if fields = append(fields, string(rec)); len(fields) == 3 { // path, attribute, value
 			if fields[2] == "lfs" {
 				same[fields[0]] = false
@@ -72,21 +66,26 @@ func (s *Source) unchangedLFS(ctx context.Context, paths []string) (map[string]b
 	if err != nil {
 		return nil, err
 	}
+	root, err := os.OpenRoot(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
 	for path := range same {
 		pointer := &head{max: 1 << 10}
-		if _, err := s.repo().run(ctx, call{args: []string{"cat-file", "blob", ":0:" + path}, out: pointer}); err != nil {
+		if _, err := t.run(ctx, call{args: []string{"cat-file", "blob", ":0:" + path}, out: pointer}); err != nil {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
 			}
 			continue // deleted, or in conflict: modified at any rate
 		}
-		same[path] = pointsTo(pointer.b, filepath.Join(s.Path, path))
+		same[path] = pointsTo(pointer.b, root, path)
 	}
 	return same, nil
 }
 
 // pointsTo reports whether an LFS pointer (git-lfs/docs/spec.md) is that of a file.
-func pointsTo(pointer []byte, path string) bool {
+func pointsTo(pointer []byte, root *os.Root, path string) bool {
 	var oid string
 	size := int64(-1)
 	for l := range bytes.Lines(pointer) {
@@ -100,15 +99,14 @@ func pointsTo(pointer []byte, path string) bool {
 			}
 		}
 	}
-	st, err := os.Lstat(path)
-	if err != nil || !st.Mode().IsRegular() || st.Size() != size {
-		return false
-	}
-	f, err := os.Open(path)
+	f, err := root.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return false
 	}
 	defer func() { _ = f.Close() }()
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() != size {
+		return false
+	}
 	sum := sha256.New()
 	if n, err := io.Copy(sum, f); err != nil || n != size {
 		return false

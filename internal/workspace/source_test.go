@@ -54,14 +54,14 @@ func TestInspectRefusals(t *testing.T) {
 		{emptyRef, "workspace.broken_ref", filepath.Join(emptyRef, ".git/refs/heads/main")},
 		{elsewhere, "workspace.head_elsewhere", "refs/heads/main"},
 	} {
-		_, err := Inspect(t.Context(), c.path, InspectOptions{})
+		_, err := Inspect(t.Context(), c.path, InspectOptions{Box: walls()})
 		if key(err) != c.key || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", c.path, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Inspect(ctx, repo, InspectOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Inspect(ctx, repo, InspectOptions{Box: walls()}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -147,21 +147,21 @@ func TestInspectDirty(t *testing.T) {
 	write(t, filepath.Join(path, "dir/new2"), "")
 	write(t, filepath.Join(path, "dir/new3"), "")
 	ignore := []string{filepath.Join(path, "docs/12-fix.md"), "docs/12-fix.comments.md"}
-	s, err := Inspect(t.Context(), path, InspectOptions{Ignore: ignore})
+	s, err := Inspect(t.Context(), path, InspectOptions{Box: walls(), Ignore: ignore})
 	if err != nil || s.Untracked != 2 || len(s.Modified) != 0 {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err = Inspect(t.Context(), path, InspectOptions{}); key(err) != "workspace.dirty" {
+	if _, err = Inspect(t.Context(), path, InspectOptions{Box: walls()}); key(err) != "workspace.dirty" {
 		t.Errorf("without ignore: %v", err)
 	}
-	s, err = Inspect(t.Context(), path, InspectOptions{AllowDirty: true})
+	s, err = Inspect(t.Context(), path, InspectOptions{Box: walls(), AllowDirty: true})
 	if err != nil || !slices.Equal(s.Modified, []string{"docs/12-fix.md"}) {
 		t.Errorf("allowed: %+v, %v", s, err)
 	}
 	if err := os.Remove(filepath.Join(path, "README.md")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Inspect(t.Context(), path, InspectOptions{Ignore: ignore}); key(err) != "workspace.dirty" || !strings.Contains(err.Error(), "README.md.") {
+	if _, err = Inspect(t.Context(), path, InspectOptions{Box: walls(), Ignore: ignore}); key(err) != "workspace.dirty" || !strings.Contains(err.Error(), "README.md.") {
 		t.Errorf("deleted file: %v", err)
 	}
 }

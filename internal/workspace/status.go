@@ -18,6 +18,7 @@ const (
 	Unmerged   Kind = "unmerged"
 	Untracked  Kind = "untracked"
 	Nested     Kind = "nested" // a git repository inside the tree: not part of what is committed
+	Large      Kind = "large"  // a file that is too large: not part of what is committed
 )
 
 // Change is one changed file. Path is relative to the top level, with slashes,
@@ -93,20 +94,30 @@ func kindOf(xy string) Kind {
 	return Modified
 }
 
-// nameStatusParser reads git diff --name-status -z --no-renames: a letter and a
-// path in turn.
-type nameStatusParser struct {
-	all  []Change
-	kind Kind // of the path that follows, "" before a letter
+// rawParser reads git diff-tree -r -z --raw --no-abbrev --no-renames: modes, ids
+// and a letter, and a path, in turn (gitformat "raw output format").
+type rawParser struct {
+	all   []Change
+	links []Entry // those that are submodules now
+	kind  Kind    // of the path that follows, "" before its modes
+	link  string  // the commit where it is a submodule
 }
 
-func (p *nameStatusParser) record(rec []byte) error {
+func (p *rawParser) record(rec []byte) error {
 	if p.kind != "" {
-		p.all = append(p.all, Change{Path: string(rec), Kind: p.kind})
-		p.kind = ""
+		path := string(rec)
+		p.all = append(p.all, Change{path, p.kind})
+		if p.link != "" {
+			p.links = append(p.links, Entry{ModeSubmodule, p.link, path})
+		}
+		p.kind, p.link = "", ""
 		return nil
 	}
-	switch string(rec) {
+	fields := strings.Split(string(rec), " ") // :mode mode id id letter
+	if len(fields) != 5 || !strings.HasPrefix(fields[0], ":") {
+		return fmt.Errorf("git diff-tree: record %.200q", rec)
+	}
+	switch fields[4] {
 	case "A":
 		p.kind = Added
 	case "D":
@@ -116,7 +127,10 @@ func (p *nameStatusParser) record(rec []byte) error {
 	case "T":
 		p.kind = TypeChange
 	default:
-		return fmt.Errorf("git diff: status %q", rec)
+		return fmt.Errorf("git diff-tree: status %.200q", fields[4])
+	}
+	if fields[1] == ModeSubmodule {
+		p.link = fields[3]
 	}
 	return nil
 }
@@ -127,7 +141,7 @@ const maxShown = 200
 // ShortText lists changes one per line for a person or a model, with a letter
 // as git status --short has it, and says how many were left out.
 func ShortText(changes []Change) string {
-	letters := map[Kind]string{Added: "A", Modified: "M", Deleted: "D", TypeChange: "T", Unmerged: "U", Untracked: "?", Nested: "!"}
+	letters := map[Kind]string{Added: "A", Modified: "M", Deleted: "D", TypeChange: "T", Unmerged: "U", Untracked: "?", Nested: "!", Large: "!"}
 	var b strings.Builder
 	for i, c := range changes {
 		if i == maxShown {
@@ -135,8 +149,11 @@ func ShortText(changes []Change) string {
 			break
 		}
 		b.WriteString(letters[c.Kind] + " " + readable(c.Path))
-		if c.Kind == Nested {
+		switch c.Kind {
+		case Nested:
 			b.WriteString(" (a git repository of its own: not part of the commit)")
+		case Large:
+			b.WriteString(" (too large: not part of the commit)")
 		}
 		b.WriteByte('\n')
 	}

@@ -1,9 +1,11 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -55,137 +57,156 @@ func (w *Workspace) Snapshot(ctx context.Context, label string) (Snapshot, error
 }
 
 func (w *Workspace) take(ctx context.Context, label string) (_ Snapshot, err error) {
-	if err := w.readSnapshots(ctx); err != nil {
+	if err = w.readSnapshots(ctx); err != nil {
 		return Snapshot{}, err
 	}
+	resume, err := w.still(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer resume()
 	// Taken before git looks: what changes meanwhile differs from it next time.
-	seen := w.seen.print(w.Tree(), time.Now())
-	if k := len(w.steps); k > 0 && w.seen.ok && seen.ok && seen.sum == w.seen.sum {
+	l, err := w.look(ctx)
+	if err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
+	}
+	if k := len(w.steps); k > 0 && w.seen.ok && l.print == w.seen {
 		return w.steps[k-1], nil
 	}
-	tree, err := w.current(ctx)
+	last := Snapshot{Tree: w.meta.Base}
+	if k := len(w.steps); k > 0 {
+		last = w.steps[k-1]
+	}
+	tree, _, err := w.stageStep(ctx, l, last.Tree)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
 	defer func() {
 		if err == nil {
-			w.seen = seen
+			w.seen = l.print
 		}
 	}()
-	n := 1
-	if k := len(w.steps); k > 0 {
-		last := w.steps[k-1]
-		if last.Tree == tree {
-			return last, nil
-		}
-		n, _ = strconv.Atoi(last.ID)
-		n++
+	if last.Tree == tree {
+		return last, nil
 	}
-	s := Snapshot{ID: strconv.Itoa(n), Label: oneLine(label), Time: w.now().UTC().Truncate(time.Second), Tree: tree}
-	when := strconv.FormatInt(s.Time.Unix(), 10) + " +0000"
-	out, err := w.stepsRepo().run(ctx, call{args: []string{"commit-tree", tree, "-F", "-"}, stdin: []byte(s.Label + "\n"), write: true, env: []string{
-		"GIT_AUTHOR_NAME=tori", "GIT_AUTHOR_EMAIL=tori@localhost", "GIT_AUTHOR_DATE=" + when,
-		"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost", "GIT_COMMITTER_DATE=" + when,
-	}})
-	if err != nil {
-		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
-	}
+	n, _ := strconv.Atoi(last.ID)
+	s := Snapshot{ID: strconv.Itoa(n + 1), Label: oneLine(label), Time: w.now().UTC().Truncate(time.Second), Tree: tree}
 	// One transaction: the new one in, the ones that make room out.
-	var refs strings.Builder
-	fmt.Fprintf(&refs, "create %s%s %s\n", snapshotRefs, s.ID, line(out))
+	var drop strings.Builder
 	old := max(0, len(w.steps)+1-maxSnapshots)
 	for _, o := range w.steps[:old] {
-		fmt.Fprintf(&refs, "delete %s%s\n", snapshotRefs, o.ID)
+		fmt.Fprintf(&drop, "delete %s%s\n", snapshotRefs, o.ID)
 	}
-	if _, err := w.stepsRepo().run(ctx, call{args: []string{"update-ref", "--stdin"}, stdin: []byte(refs.String()), write: true}); err != nil {
+	when := strconv.FormatInt(s.Time.Unix(), 10) + " +0000"
+	if _, err := w.onSteps().script(ctx, "commit-tree", noting, call{args: []string{tree, s.Label, snapshotRefs + s.ID, drop.String()}, cfg: stepsCfg(), env: []string{
+		"GIT_AUTHOR_NAME=tori", "GIT_AUTHOR_EMAIL=tori@localhost", "GIT_AUTHOR_DATE=" + when,
+		"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost", "GIT_COMMITTER_DATE=" + when,
+	}}); err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
 	w.steps = append(slices.Clone(w.steps[old:]), s)
 	return s, nil
 }
 
+// noting makes the snapshot $3 of the tree $1, with the label $2, and drops others.
+const noting = `id=$(git commit-tree "$1" -m "$2") || exit
+printf 'create %s %s\n%s' "$3" "$id" "$4" | git update-ref --stdin
+`
+
+// stepsCfg are settings of a git that writes snapshots. The index itself need
+// not last; what is lost of it is read again.
+func stepsCfg() []string { return []string{"core.fsync=all,-index", "core.fsyncMethod=batch"} }
+
 // current stages the tree in the index of the snapshots. That one is kept, so
-// that a file is read again only where its state on the disk differs.
-func (w *Workspace) current(ctx context.Context) (string, error) {
-	var st unix.Statfs_t
-	if err := unix.Statfs(w.dir, &st); err != nil {
-		return "", err
+// that a file is read again only where its state on the disk differs. It tells
+// what differs from another tree, too.
+func (w *Workspace) current(ctx context.Context, other string) (id string, changes []Change, err error) {
+	resume, err := w.still(ctx)
+	if err != nil {
+		return "", nil, err
 	}
-	if st.Bavail*uint64(st.Bsize) < minFree { //nolint:unconvert // its type differs between machines
-		return "", ErrNoRoom
+	defer resume()
+	l, err := w.look(ctx)
+	if err != nil {
+		return "", nil, err
 	}
-	if err := w.openSteps(ctx); err != nil {
-		return "", err
-	}
-	// The index itself need not last; what is lost of it is read again.
-	return w.stage(ctx, w.stepsRepo(), nil, "core.fsync=all,-index", "core.fsyncMethod=batch")
+	return w.stageStep(ctx, l, other)
 }
 
-func (w *Workspace) stepsRepo() repo {
-	return repo{gitDir: filepath.Join(w.dir, "steps"), workTree: w.repo.workTree, hold: w.repo.hold}
+func (w *Workspace) stageStep(ctx context.Context, l look, other string) (id string, changes []Change, err error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(w.dir, &st); err != nil {
+		return "", nil, err
+	}
+	if st.Bavail*uint64(st.Bsize) < minFree { //nolint:unconvert // its type differs between machines
+		return "", nil, ErrNoRoom
+	}
+	if err := w.readSnapshots(ctx); err != nil { // which makes their git directory
+		return "", nil, err
+	}
+	return w.stage(ctx, w.onSteps(), l, other, stepsCfg()...)
+}
+
+func (w *Workspace) stepsDir() string { return filepath.Join(w.dir, "steps") }
+
+// onSteps is git on the work tree with the git directory of the snapshots, which
+// only the sandbox reads and writes.
+func (w *Workspace) onSteps() tree {
+	return tree{box: w.box, gitDir: w.stepsDir(), workTree: w.Tree()}
 }
 
 // verbatim are attributes that win over every other: nothing is converted.
 const verbatim = "* -text !eol -ident !filter !working-tree-encoding\n"
 
-// openSteps makes the git directory of the snapshots where there is none.
-func (w *Workspace) openSteps(ctx context.Context) error {
-	if _, err := os.Stat(filepath.Join(w.dir, "steps")); !errors.Is(err, fs.ErrNotExist) {
+// beginning makes the git directory of the snapshots in $1, from that of the task,
+// $2, with objects of kind $3, attributes $4 and alternates $5. HEAD is there last.
+// Unless attributes of the base may have made files differ from what git stores of
+// them, the index knows the files as they are: none needs to be read.
+const beginning = `unset GIT_DIR GIT_WORK_TREE
+set -e
+cd "$1"
+rm -rf -- ./*
+git init --quiet --bare --template= --object-format="$3" new
+cd new
+printf '[core]\n\tbare = false\n\tlogAllRefUpdates = false\n' >>config
+mkdir -p info objects/info
+printf %s "$4" >info/attributes
+printf '%s\n' "$5" >objects/info/alternates
+ln -s "$2/info/exclude" info/exclude
+s=0
+git --git-dir="$2" grep --quiet --cached -E -e 'eol=crlf|ident|working-tree-encoding' -- ':(top,glob)**/.gitattributes' || s=$?
+[ $s != 1 ] || cp -p "$2/index" index
+cd ..
+mv new/HEAD new.HEAD
+mv new/* .
+rmdir new
+mv new.HEAD HEAD
+`
+
+// refreshing has an index know files that were written in the same second as
+// itself (git's racy-git.txt). git add would find out, too, but store each of
+// them anew where it may not touch the objects that are there.
+const refreshing = `[ ! -f "$GIT_INDEX_FILE" ] || git update-index -q --refresh --force-write-index || :`
+
+// makeSteps makes the git directory of the snapshots.
+func (w *Workspace) makeSteps(ctx context.Context) error {
+	if err := w.lendIndex(); err != nil {
 		return err
 	}
-	return w.makeSteps(ctx)
-}
-
-func (w *Workspace) makeSteps(ctx context.Context) error {
-	dir := filepath.Join(w.dir, "steps")
-	tmp := dir + ".new"
-	if err := removeAll(tmp); err != nil {
+	if _, err := w.scratch().script(ctx, "update-index", refreshing, call{cfg: []string{"core.fsync=none"}}); err != nil {
+		return err
+	}
+	if err := w.takeIndex(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	kind := "sha1"
 	if len(w.meta.Base) > 40 {
 		kind = "sha256"
 	}
-	r := repo{gitDir: tmp, hold: w.repo.hold}
-	if _, err := r.run(ctx, call{args: []string{"init", "--quiet", "--bare", "--template=", "--object-format=" + kind}, write: true}); err != nil {
-		return err
-	}
-	if err := ownConfig(tmp); err != nil {
-		return err
-	}
-	for _, d := range []string{"info", "objects/info"} {
-		if err := os.MkdirAll(filepath.Join(tmp, d), disk.DirMode); err != nil {
-			return err
-		}
-	}
-	for name, text := range map[string]string{"info/attributes": verbatim, "objects/info/alternates": quotePath(filepath.Join(w.repo.gitDir, "objects")) + "\n"} {
-		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), disk.FileMode); err != nil {
-			return err
-		}
-	}
-	if err := os.Symlink(filepath.Join(w.repo.gitDir, "info/exclude"), filepath.Join(tmp, "info/exclude")); err != nil {
-		return err
-	}
-	converts, err := w.converts(ctx)
-	if err != nil {
-		return err
-	}
-	if !converts { // the index knows the files as they are: none needs to be read
-		if err := copyFile(filepath.Join(w.repo.gitDir, "index"), filepath.Join(tmp, "index")); err != nil {
-			return err
-		}
-	}
-	return os.Rename(tmp, dir)
-}
-
-// converts reports whether attributes of the base may have made files in the
-// tree differ from what git stores of them.
-func (w *Workspace) converts(ctx context.Context) (bool, error) {
-	_, err := w.repo.git(ctx, "grep", "--quiet", "--cached", "-E", "-e", "eol=crlf|ident|working-tree-encoding", "--", ":(top,glob)**/.gitattributes")
-	if exitCode(err) == 1 {
-		return false, nil
-	}
-	return true, err
+	_, err := w.onSteps().script(ctx, "init", beginning, call{args: []string{
+		w.stepsDir(), w.repo.gitDir, kind, verbatim, quotePath(filepath.Join(w.repo.gitDir, "objects")),
+	}})
+	return err
 }
 
 // oneLine makes a label that git keeps as it is.
@@ -218,14 +239,14 @@ func (w *Workspace) readSnapshots(ctx context.Context) error {
 	}
 	all := []Snapshot{}
 	var fields []string
-	if _, err := os.Stat(filepath.Join(w.dir, "steps")); errors.Is(err, fs.ErrNotExist) {
+	if !exists(filepath.Join(w.stepsDir(), "HEAD")) {
 		if err := w.makeSteps(ctx); err != nil {
 			return fmt.Errorf("read snapshots: %w", err)
 		}
 		w.steps = all // there are none yet
 		return nil
 	}
-	err := w.stepsRepo().records(ctx, call{args: []string{"for-each-ref", "--sort=version:refname",
+	err := records(ctx, w.onSteps(), call{args: []string{"for-each-ref", "--sort=version:refname",
 		"--format=%(refname:lstrip=3)%00%(committerdate:unix)%00%(tree)%00%(contents:subject)%00", snapshotRefs}}, func(rec []byte) error {
 		if fields = append(fields, string(rec)); len(fields) < 4 {
 			return nil
@@ -258,24 +279,23 @@ func (w *Workspace) treeOf(ctx context.Context, id string) (string, error) {
 	return "", i18n.E("workspace.no_snapshot", id)
 }
 
-// ends finds the two trees of a diff, and how the repository is called in which
-// both are. The tree as it is, beside a snapshot, is what a snapshot now would
-// hold.
-func (w *Workspace) ends(ctx context.Context, from, to string) (r repo, env []string, a, b string, err error) {
+// ends finds the two trees of a diff, and the git that knows both. The tree as it
+// is, beside a snapshot, is what a snapshot now would hold.
+func (w *Workspace) ends(ctx context.Context, from, to string) (t tree, a, b string, err error) {
 	if from == "" && to == "" {
-		b, err = w.snapshot(ctx, false)
-		return w.repo, w.scratch(), w.meta.Base + "^{tree}", b, err
+		b, _, err = w.snapshot(ctx)
+		return w.scratch(), w.meta.Base, b, err
 	}
-	r, a = w.stepsRepo(), w.meta.Base+"^{tree}"
+	t, a = w.onSteps(), w.meta.Base
 	if from != "" {
 		a, err = w.treeOf(ctx, from)
 	}
 	if err == nil && to != "" {
 		b, err = w.treeOf(ctx, to)
 	} else if err == nil {
-		b, err = w.current(ctx)
+		b, _, err = w.current(ctx, a)
 	}
-	return r, nil, a, b, err
+	return t, a, b, err
 }
 
 // Changes lists what differs between two snapshots, "" being Base for the first
@@ -283,11 +303,11 @@ func (w *Workspace) ends(ctx context.Context, from, to string) (r repo, env []st
 func (w *Workspace) Changes(ctx context.Context, from, to string) ([]Change, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r, env, a, b, err := w.ends(ctx, from, to)
+	t, a, b, err := w.ends(ctx, from, to)
 	if err != nil {
 		return nil, err
 	}
-	return nameStatus(ctx, r, env, a, b)
+	return changed(ctx, t, a, b)
 }
 
 // RestoreTo takes the tree back to a snapshot. Files that differ are written,
@@ -301,37 +321,55 @@ func (w *Workspace) RestoreTo(ctx context.Context, id string) (before Snapshot, 
 	if err != nil {
 		return before, err
 	}
+	resume, err := w.still(ctx)
+	if err != nil {
+		return before, err
+	}
+	defer resume()
 	if before, err = w.take(ctx, "before the restore of "+id); err != nil {
 		return before, err
 	}
-	_, runErr := w.stepsRepo().run(ctx, call{args: []string{"read-tree", "--reset", "-u", tree}, write: true})
+	_, runErr := w.onSteps().run(ctx, call{args: []string{"read-tree", "--reset", "-u", tree}, cfg: stepsCfg()})
 	if ctx.Err() != nil {
 		return before, ctx.Err()
 	}
 	if err := w.dotGit(); err != nil {
 		return before, fmt.Errorf("restore snapshot %s: %w", id, err)
 	}
-	now, err := w.current(ctx)
+	_, left, err := w.current(ctx, tree)
 	if err != nil {
 		return before, errors.Join(runErr, fmt.Errorf("restore snapshot %s: %w", id, err))
 	}
-	if now != tree {
-		left, err := nameStatus(ctx, w.stepsRepo(), nil, tree, now)
-		if err != nil {
-			return before, err
-		}
+	if len(left) > 0 {
 		return before, errors.Join(i18n.E("workspace.not_restored", id, len(left), fileList(Paths(left))), runErr)
 	}
 	return before, nil
 }
 
 // dotGit puts back the .git file, for people and models who run git in the tree.
+// One that says so already stays the same file, for a sandbox may have it mounted.
 func (w *Workspace) dotGit() error {
-	path := filepath.Join(w.repo.workTree, ".git")
-	if st, err := os.Lstat(path); err == nil && st.IsDir() {
-		if err := removeAll(path); err != nil { // somebody's repository over ours
+	root, err := w.Root()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	want := []byte("gitdir: " + w.repo.gitDir + "\n")
+	switch st, err := root.Lstat(".git"); {
+	case err != nil:
+	case st.IsDir():
+		if err := removeAll(filepath.Join(w.Tree(), ".git")); err != nil { // somebody's repository over ours
 			return err
 		}
+	case st.Mode().IsRegular() && st.Size() == int64(len(want)):
+		f, err := root.OpenFile(".git", os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err != nil {
+			break
+		}
+		is, err := io.ReadAll(io.LimitReader(f, st.Size()+1))
+		if err = errors.Join(err, f.Close()); err == nil && bytes.Equal(is, want) {
+			return nil
+		}
 	}
-	return (&disk.FS{}).Replace(path, []byte("gitdir: "+w.repo.gitDir+"\n"), false)
+	return (&disk.FS{}).Replace(filepath.Join(w.Tree(), ".git"), want, false)
 }

@@ -60,7 +60,7 @@ func TestSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err = Open(w.Dir())
+	w, err = Open(w.Dir(), walls())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,8 +106,8 @@ func TestSnapshots(t *testing.T) {
 		t.Errorf("%v, %v", changed, err)
 	}
 	// They hold whatever the tree held: nobody else reads them, no command is given them.
-	if st, err := os.Stat(w.Dir()); err != nil || st.Mode().Perm() != 0o700 || strings.HasPrefix(w.stepsRepo().gitDir, w.Tree()+"/") || !strings.HasPrefix(w.stepsRepo().gitDir, w.Dir()+"/") {
-		t.Errorf("%v, %v, %s", st, err, w.stepsRepo().gitDir)
+	if st, err := os.Stat(w.Dir()); err != nil || st.Mode().Perm() != 0o700 || strings.HasPrefix(w.onSteps().gitDir, w.Tree()+"/") || !strings.HasPrefix(w.onSteps().gitDir, w.Dir()+"/") {
+		t.Errorf("%v, %v, %s", st, err, w.onSteps().gitDir)
 	}
 	// A commit has nothing of them.
 	id := commit(t, w, "x")

@@ -16,21 +16,50 @@ func (w *Workspace) StatusText(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	inside, err := w.Nested(ctx)
+	left, err := w.NotHeld(ctx)
 	if err != nil {
 		return "", err
 	}
-	return ShortText(append(inside, changes...)), nil
+	return ShortText(append(left, changes...)), nil
 }
 
-// Nested lists the repositories inside the tree, whose files no commit will hold.
-func (w *Workspace) Nested(ctx context.Context) ([]Change, error) {
-	paths, err := w.nested(ctx)
-	all := make([]Change, len(paths))
-	for i, p := range paths {
+// NotHeld lists what no commit will hold: the repositories inside the tree, and
+// changed files that are too large.
+func (w *Workspace) NotHeld(ctx context.Context) ([]Change, error) {
+	l, err := w.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Change, len(l.nested))
+	for i, p := range l.nested {
 		all[i] = Change{Path: p, Kind: Nested}
 	}
+	large, err := w.changedAmong(ctx, l.large)
+	for _, p := range large {
+		all = append(all, Change{Path: p, Kind: Large})
+	}
 	return all, err
+}
+
+// findChanged lists those of the paths that differ from the index, by their state
+// on the disk alone, or that are new and not ignored.
+const findChanged = `git diff-files --name-only -z -- "$@" && exec git ls-files --others --exclude-standard -z -- "$@"
+`
+
+// changedAmong are those of the first maxShown paths that are not as git has them.
+func (w *Workspace) changedAmong(ctx context.Context, paths []string) (changed []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil
+	}
+	var args []string
+	for _, p := range paths[:min(len(paths), maxShown)] {
+		args = append(args, literal(p))
+	}
+	err = records(ctx, scripted{w.onTree(), "diff-files", findChanged}, call{args: args}, func(rec []byte) error {
+		changed = append(changed, string(rec))
+		return nil
+	})
+	return changed, err
 }
 
 // DiffText is Diff in the form that the git_diff tool asks for.
@@ -50,21 +79,53 @@ func (w *Workspace) Restore(ctx context.Context) error {
 
 // resetTree is Restore; with ignored, what is ignored is removed as well.
 func (w *Workspace) resetTree(ctx context.Context, ignored bool) error {
-	clean := []string{"clean", "-d", "--force", "--force", "--quiet", "--exclude=/.git"}
+	flags := []string{"-d", "--force", "--force", "--quiet", "--exclude=/.git"}
 	if ignored {
-		clean = append(clean, "-x")
+		flags = append(flags, "-x")
 	}
-	for _, args := range [][]string{{"reset", "--hard", "--quiet", "refs/heads/" + w.meta.Branch}, clean} {
-		_, err := w.repo.run(ctx, call{args: args, write: true})
-		if exitCode(err) > 0 { // a command may have taken our write permission from a directory
-			unlockDirs(w.repo.workTree)
-			_, err = w.repo.run(ctx, call{args: args, write: true})
-		}
-		if err != nil {
-			return fmt.Errorf("restore work tree: %w", err)
-		}
+	id, err := w.Head(ctx)
+	if err == nil {
+		err = w.checkOut(ctx, id, flags...)
+	}
+	if err != nil {
+		return fmt.Errorf("restore work tree: %w", err)
 	}
 	return w.dotGit()
+}
+
+// checkingOut makes index and tree those of $1, and removes what git does not
+// know where it is told how.
+const checkingOut = `git read-tree --reset -u "$1" || exit
+shift
+[ $# = 0 ] || exec git clean "$@"
+`
+
+// checkOut makes the tree, and the branch's index, what a commit or tree has.
+// With flags of git clean, what is not in it goes.
+func (w *Workspace) checkOut(ctx context.Context, id string, clean ...string) error {
+	resume, err := w.still(ctx)
+	if err != nil {
+		return err
+	}
+	defer resume()
+	run := func() error {
+		if err := w.lendIndex(); err != nil {
+			return err
+		}
+		_, err := w.scratch().script(ctx, "read-tree", checkingOut, call{args: append([]string{id}, clean...), cfg: []string{"core.fsync=none"}})
+		return err
+	}
+	err = run()
+	if exitCode(err) > 0 { // a command may have taken our write permission from a directory
+		if err := unlockDirs(ctx, w.Tree()); err != nil {
+			return fmt.Errorf("make the work tree ours to write: %w", err)
+		}
+		err = run()
+	}
+	if err != nil {
+		return err
+	}
+	return w.takeIndex()
 }
 
 // Paths are the paths of changes as people may read them, in their order: what

@@ -10,9 +10,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -27,13 +30,15 @@ import (
 //	{dir}/git             the git directory
 //	{dir}/workspace.json  what Create decided
 //	{dir}/lock            shared by who has it open, exclusive to who removes it
-//	{dir}/index           scratch index of what is committed and shown
-//	{dir}/objects         scratch objects of what was shown
+//	{dir}/scratch         index and objects of what is committed and shown
 //	{dir}/steps           git directory of the snapshots
 //	{dir}/setup           key of the setup it was made ready by
 //	{dir}/cache           build caches, see Layer
 //	{dir}/left-out        repositories in the tree that the last commit is without
 //	{dir}/push            while a branch is pushed
+//
+// Git outside the sandbox uses git and push, and never what is in tree, scratch
+// or steps: these are the sandbox's to write.
 const (
 	metaName = "workspace.json"
 	lockName = "lock"
@@ -57,25 +62,33 @@ type Workspace struct {
 	dir  string
 	meta meta
 	repo repo
+	box  *box
 	now  func() time.Time
+	rest func(context.Context) (resume func(), err error)
 	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
 
-	held  []*os.File  // locks on what the workspace uses, until Close
-	made  string      // what its setup left, see SetupOptions.Dir; "" for none
-	links []string    // submodules of the base; nil before they were looked for
-	seen  fingerprint // of the tree at the last snapshot
-	steps []Snapshot  // the snapshots, oldest first; nil before they were read
+	held    []*os.File          // locks on what the workspace uses, until Close
+	made    string              // what its setup left, see SetupOptions.Dir; "" for none
+	links   map[string][]string // commits of submodules, by path; nil before they were looked for
+	resting bool                // see still
+	seed    maphash.Seed
+	seen    fingerprint // of the tree at the last snapshot
+	steps   []Snapshot  // the snapshots, oldest first; nil before they were read
 }
 
 // CreateOptions say what to make. All of Source, Dir and Branch are needed.
 type CreateOptions struct {
 	Source *Source
-	Dir    string           // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
-	Branch string           // new, see BranchName and FreeBranch; or Source.Branch, to go on with that
-	Commit string           // where the branch begins, "" for Source.Head
-	FS     *disk.FS         // nil writes without a seam
-	Hold   *os.File         // inherited by every git that the workspace starts; may be nil
-	Now    func() time.Time // of snapshots; nil for time.Now
+	Dir    string // absolute; the workspace's own directory, e.g. …/workspaces/{uuid}
+	Branch string // new, see BranchName and FreeBranch; or Source.Branch, to go on with that
+	Commit string // where the branch begins, "" for Source.Head
+	Box    Box    // where git on the tree runs
+	// Rest makes what else may write to the tree stand still while git looks at it
+	// or writes it; nil for nothing.
+	Rest func(context.Context) (resume func(), err error)
+	FS   *disk.FS         // nil writes without a seam
+	Hold *os.File         // inherited by every git that the workspace starts; may be nil
+	Now  func() time.Time // of snapshots; nil for time.Now
 }
 
 // Create clones Source into Dir and checks Branch out at its commit. It is
@@ -96,7 +109,7 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 		opt.Commit = opt.Source.Head
 	}
 	dir := filepath.Clean(opt.Dir)
-	if w, err := Open(dir); err == nil {
+	if w, err := Open(dir, opt.Box); err == nil {
 		w.adopt(opt)
 		return w, w.unlock()
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +138,7 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	if err := opt.FS.Rename(tmp, dir); err != nil {
 		return nil, fmt.Errorf("create workspace %s: %w", dir, err)
 	}
-	w, err := Open(dir)
+	w, err := Open(dir, opt.Box)
 	if err == nil {
 		w.adopt(opt)
 	}
@@ -134,17 +147,32 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 
 // adopt takes what one run says and workspace.json does not.
 func (w *Workspace) adopt(opt CreateOptions) {
-	w.repo.hold = opt.Hold
+	w.repo.hold, w.box.spec.Hold = opt.Hold, opt.Hold
+	w.rest = opt.Rest
 	if opt.Now != nil {
 		w.now = opt.Now
 	}
+}
+
+// still makes what else may write to the tree stand still until resume; the
+// caller holds mu.
+func (w *Workspace) still(ctx context.Context) (resume func(), err error) {
+	if w.rest == nil || w.resting {
+		return func() {}, nil
+	}
+	end, err := w.rest(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("let the tree rest: %w", err)
+	}
+	w.resting = true
+	return func() { w.resting = false; end() }, nil
 }
 
 // Close lets the workspace be cleaned away. A process that ends does so too.
 func (w *Workspace) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var err error
+	err := w.box.close()
 	for _, f := range w.held {
 		err = errors.Join(err, release(f))
 	}
@@ -159,16 +187,18 @@ func tempName(dir string) string {
 
 // build makes in tmp what will be at dir.
 func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
-	r := repo{gitDir: filepath.Join(tmp, "git"), workTree: filepath.Join(tmp, "tree"), hold: opt.Hold}
-	if err := cloneObjects(ctx, opt, r.gitDir, tmp); err != nil {
+	w := at(tmp, opt.Box)
+	w.adopt(opt)
+	defer func() { _ = w.box.close() }()
+	bare := w.repo
+	if err := cloneObjects(ctx, opt, bare.gitDir, tmp); err != nil {
 		return err
 	}
-	if err := os.Mkdir(r.workTree, disk.DirMode); err != nil {
+	if err := errors.Join(os.Mkdir(w.Tree(), disk.DirMode), w.makeDirs()); err != nil {
 		return err
 	}
-	bare := repo{gitDir: r.gitDir, hold: opt.Hold}
 	ref := "refs/heads/" + opt.Branch
-	if err := errors.Join(ownConfig(r.gitDir), passOver(r.gitDir)); err != nil {
+	if err := errors.Join(ownConfig(bare.gitDir), passOver(bare.gitDir)); err != nil {
 		return err
 	}
 	if !isID(opt.Commit) {
@@ -188,12 +218,12 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	if _, err := bare.run(ctx, call{args: []string{"symbolic-ref", "HEAD", ref}, write: true}); err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, call{args: []string{"reset", "--hard", "--quiet", ref}, write: true}); err != nil {
+	if err := w.checkOut(ctx, opt.Commit); err != nil {
 		return err
 	}
 	// For people and models who run git in the tree; ours never reads it.
 	dotGit := "gitdir: " + filepath.Join(dir, "git") + "\n"
-	if err := os.WriteFile(filepath.Join(r.workTree, ".git"), []byte(dotGit), disk.FileMode); err != nil {
+	if err := os.WriteFile(filepath.Join(w.Tree(), ".git"), []byte(dotGit), disk.FileMode); err != nil {
 		return err
 	}
 	data, err := json.Marshal(meta{Format: format, Source: opt.Source.Path, Remote: opt.Source.remote, Base: opt.Commit, Branch: opt.Branch})
@@ -214,7 +244,7 @@ func isID(s string) bool {
 // one counts (git-config(1)).
 func ownConfig(gitDir string) error {
 	path := filepath.Join(gitDir, "config")
-	data, err := os.ReadFile(path)
+	data, err := disk.Read(path, disk.MaxWhole)
 	if err != nil {
 		return err
 	}
@@ -262,13 +292,13 @@ func cloneObjects(ctx context.Context, opt CreateOptions, gitDir, tmp string) er
 
 // Open opens a workspace that Create has finished. The error wraps
 // fs.ErrNotExist where there is none. The caller closes it.
-func Open(dir string) (*Workspace, error) {
+func Open(dir string, b Box) (*Workspace, error) {
 	dir = filepath.Clean(dir)
-	data, err := os.ReadFile(filepath.Join(dir, metaName))
+	data, err := disk.Read(filepath.Join(dir, metaName), disk.MaxWhole)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
-	w := &Workspace{dir: dir, now: time.Now, repo: repo{gitDir: filepath.Join(dir, "git"), workTree: filepath.Join(dir, "tree")}}
+	w := at(dir, b)
 	if err := json.Unmarshal(data, &w.meta); err != nil {
 		return nil, fmt.Errorf("open workspace: %s: %w", filepath.Join(dir, metaName), err)
 	}
@@ -286,14 +316,34 @@ func Open(dir string) (*Workspace, error) {
 		return nil, fmt.Errorf("open workspace: %w", err)
 	}
 	w.held = []*os.File{lock}
+	if err := w.makeDirs(); err != nil { // an earlier version made none of them
+		return nil, errors.Join(fmt.Errorf("open workspace: %w", err), w.Close())
+	}
 	return w, nil
+}
+
+// at is the workspace of a directory, before anything is read of it.
+func at(dir string, b Box) *Workspace {
+	w := &Workspace{dir: dir, now: time.Now, seed: maphash.MakeSeed(), repo: repo{gitDir: filepath.Join(dir, "git")}}
+	w.box = newBox(b, w.repo, w.Tree(), w.stepsDir(), w.scratchDir())
+	return w
+}
+
+// makeDirs makes the directories beside the tree that the sandbox writes to.
+func (w *Workspace) makeDirs() error {
+	for _, dir := range []string{w.stepsDir(), filepath.Join(w.scratchDir(), "objects")} {
+		if err := (&disk.FS{}).MkdirAll(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Dir is the workspace's own directory.
 func (w *Workspace) Dir() string { return w.dir }
 
 // Tree is the work tree, the only part that commands may write.
-func (w *Workspace) Tree() string { return w.repo.workTree }
+func (w *Workspace) Tree() string { return filepath.Join(w.dir, "tree") }
 
 // GitDir is the git directory, outside the tree.
 func (w *Workspace) GitDir() string { return w.repo.gitDir }
@@ -310,24 +360,27 @@ func (w *Workspace) Source() string { return w.meta.Source }
 
 // Root opens the work tree for file access that cannot leave it through links
 // or "..". The caller closes it.
-func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.repo.workTree) }
+func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.Tree()) }
 
-// unlock removes the lock files of a git that was killed. The caller owns the
-// task, so no other git of ours can be running.
+// unlock removes the lock files of a git that was killed, and what it left
+// half made. The caller owns the task, so no other git of ours can be running.
 func (w *Workspace) unlock() error {
-	for _, name := range []string{
+	root, err := os.OpenRoot(w.dir) // the sandbox may have put links on the way
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	locks := []string{
 		"git/index.lock", "git/HEAD.lock", "git/config.lock", "git/packed-refs.lock",
-		"git/refs/heads/" + w.meta.Branch + ".lock", "index", "index.lock", "steps/index.lock", "steps/packed-refs.lock",
-	} {
-		if err := os.Remove(filepath.Join(w.dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("open workspace: %w", err)
+		"git/refs/heads/" + w.meta.Branch + ".lock", "steps/index.lock", "steps/packed-refs.lock",
+	}
+	refs, err := fs.Glob(root.FS(), "steps/"+snapshotRefs+"*.lock")
+	for _, name := range append(locks, refs...) {
+		if rerr := root.Remove(name); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+			err = errors.Join(err, fmt.Errorf("open workspace: %w", rerr))
 		}
 	}
-	refs, err := filepath.Glob(filepath.Join(escapeGlob(w.dir), "steps", snapshotRefs, "*.lock"))
-	for _, path := range refs {
-		err = errors.Join(err, os.Remove(path))
-	}
-	return errors.Join(err, removeAll(filepath.Join(w.dir, "objects")))
+	return errors.Join(err, removeAll(w.scratchDir()), w.makeDirs())
 }
 
 // Remove deletes the workspace. It is renamed first, so that one half removed
@@ -346,34 +399,6 @@ func (w *Workspace) Remove() error {
 	return nil
 }
 
-// removeAll deletes a tree, also where a program has taken our write
-// permission from a directory in it, as go does with its module cache.
-func removeAll(path string) error {
-	if err := os.RemoveAll(path); err == nil {
-		return nil
-	}
-	unlockDirs(path)
-	return os.RemoveAll(path)
-}
-
-// unlockDirs makes all directories of a tree writable, as far as they are ours.
-func unlockDirs(path string) {
-	root, err := os.OpenRoot(path)
-	if err != nil {
-		return
-	}
-	defer func() { _ = root.Close() }()
-	_ = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = root.Chmod(name, disk.DirMode)
-			if err != nil { // it could not be read before
-				return nil
-			}
-		}
-		return nil
-	})
-}
-
 // Missing is what a clone leaves out on purpose: submodules and LFS files would
 // need the network, and programs and addresses that the repository names.
 type Missing struct {
@@ -388,10 +413,10 @@ func (w *Workspace) Missing(ctx context.Context) (m Missing, err error) {
 	if err := w.readLinks(ctx); err != nil {
 		return m, err
 	}
-	for _, l := range w.links {
-		m.Submodules = append(m.Submodules, Paths([]Change{{Path: l}})...)
+	for _, l := range slices.Sorted(maps.Keys(w.links)) {
+		m.Submodules = append(m.Submodules, readable(l))
 	}
-	err = w.repo.records(ctx, call{args: []string{"ls-files", "-z", "--", ":(top,attr:filter=lfs)"}}, func([]byte) error {
+	err = records(ctx, w.onTree(), call{args: []string{"ls-files", "-z", "--", ":(top,attr:filter=lfs)"}}, func([]byte) error {
 		m.LFS++
 		return nil
 	})

@@ -61,7 +61,7 @@ func newRepo(t testing.TB, name string) string {
 
 func inspect(t testing.TB, path string) *Source {
 	t.Helper()
-	s, err := Inspect(t.Context(), path, InspectOptions{})
+	s, err := Inspect(t.Context(), path, InspectOptions{Box: walls()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func inspect(t testing.TB, path string) *Source {
 
 func create(t testing.TB, path string) *Workspace {
 	t.Helper()
-	w, err := Create(t.Context(), CreateOptions{
+	w, err := Create(t.Context(), CreateOptions{Box: walls(),
 		Source: inspect(t, path), Dir: filepath.Join(t.TempDir(), "workspaces", "1234"), Branch: "tori/issue-1-x",
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func TestUsersCheckoutStaysAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := picture(t, path)
-	s, err := Inspect(t.Context(), path, InspectOptions{AllowDirty: true})
+	s, err := Inspect(t.Context(), path, InspectOptions{Box: walls(), AllowDirty: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestUsersCheckoutStaysAsItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Create(t.Context(), CreateOptions{Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: branch})
+	w, err := Create(t.Context(), CreateOptions{Box: walls(), Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: branch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestCreate(t *testing.T) {
 	path := newRepo(t, "repo")
 	s := inspect(t, path)
 	dir := filepath.Join(t.TempDir(), "a b", "workspaces", "1234")
-	opt := CreateOptions{Source: s, Dir: dir, Branch: "tori/issue-1"}
+	opt := CreateOptions{Box: walls(), Source: s, Dir: dir, Branch: "tori/issue-1"}
 	// What a killed Create leaves behind is in the way of nobody.
 	write(t, filepath.Join(filepath.Dir(dir), ".tmp-1234", "git", "HEAD"), "half")
 	w, err := Create(t.Context(), opt)
@@ -229,7 +229,7 @@ func TestCreate(t *testing.T) {
 	if left, _ := os.ReadDir(filepath.Dir(dir)); len(left) != 0 {
 		t.Errorf("left: %v", left)
 	}
-	if _, err := Open(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(dir, walls()); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("open after remove: %v", err)
 	}
 	opt.Branch = "-x..y"
@@ -247,7 +247,7 @@ func TestCreateStopped(t *testing.T) {
 	s := inspect(t, newRepo(t, "repo"))
 	stop := errors.New("stop")
 	for n := range 20 {
-		opt := CreateOptions{Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: "b"}
+		opt := CreateOptions{Box: walls(), Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: "b"}
 		calls := 0
 		opt.FS = &disk.FS{Before: func(disk.Op) error {
 			if calls++; calls == n+1 {
@@ -284,7 +284,7 @@ func TestOpenRefusals(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, metaName), text)
-		if _, err := Open(dir); err == nil || errors.Is(err, fs.ErrNotExist) || key(err) != want {
+		if _, err := Open(dir, walls()); err == nil || errors.Is(err, fs.ErrNotExist) || key(err) != want {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

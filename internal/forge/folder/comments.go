@@ -3,13 +3,15 @@ package folder
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +22,6 @@ import (
 
 const (
 	commentsSuffix = ".comments.md"
-	nonblock       = unix.O_NONBLOCK
 	// maxComments is how much of a comments file is read, in bytes from its end.
 	maxComments = 4 << 20
 )
@@ -108,10 +109,65 @@ func parseComments(text string) []Comment {
 	return all
 }
 
+// People are the comments that people wrote, which ours are not. What a crash left
+// of one of ours has no marker; it bears the name and the time of the whole one.
+func People(all []Comment) (said []Comment) {
+	for _, c := range all {
+		ours := func(o Comment) bool { return o.Marker != "" && o.Author == c.Author && o.Time.Equal(c.Time) }
+		if c.Marker == "" && (c.Author == "" || !slices.ContainsFunc(all, ours)) {
+			said = append(said, c)
+		}
+	}
+	return said
+}
+
+// ID names a comment by what it says: one that was edited is another one.
+func (c Comment) ID() string {
+	sum := sha256.Sum256([]byte(c.Author + "\x00" + c.Time.UTC().Format(time.RFC3339) + "\x00" + c.Body))
+	return "note-" + hex.EncodeToString(sum[:12])
+}
+
+// Ear hears what is written into the comments file of an issue.
+type Ear struct {
+	Issue string // its path
+	heard stamp
+}
+
+// Listen returns the comments, as many as ReadIssue does, if their file is not the
+// one that was read last; else none. Where there is no file there are none.
+func (e *Ear) Listen() ([]Comment, error) {
+	path := CommentsPath(e.Issue)
+	st, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		e.heard = stamp{}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, i18n.E("folder.unreadable", path, err)
+	}
+	now := stampOf(st)
+	if now == e.heard {
+		return nil, nil
+	}
+	all, _, err := readComments(path)
+	if err == nil {
+		e.heard = now
+	}
+	return all, err
+}
+
 // readComments reads at most the last maxComments bytes of a comments file and
 // says how many bytes before them it left out. A missing file has none.
 func readComments(path string) (all []Comment, cut int64, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+	b, err := besideOf(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, i18n.E("folder.unreadable", path, err)
+	}
+	defer b.close()
+	f, err := b.open(os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
 	}
@@ -122,9 +178,6 @@ func readComments(path string) (all []Comment, cut int64, err error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, 0, i18n.E("folder.unreadable", path, err)
-	}
-	if !st.Mode().IsRegular() {
-		return nil, 0, i18n.E("folder.not_file", path)
 	}
 	cut = max(0, st.Size()-maxComments)
 	data, err := io.ReadAll(io.NewSectionReader(f, cut, maxComments))
@@ -163,18 +216,32 @@ func AppendComment(path string, c Comment) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
-	f, err := openLocked(path, lockTimeout)
+	return changeComments(path, func(f *os.File, _ beside) error { return appendEntry(f, entry, c.Marker) })
+}
+
+// changeComments has a comments file, which is made where there is none, changed
+// by one process at a time, and returns once that is on disk.
+func changeComments(path string, change func(*os.File, beside) error) error {
+	b, err := besideOf(path)
 	if err != nil {
 		return i18n.E("folder.unwritable", path, err)
 	}
-	err = appendEntry(f, entry, c.Marker)
+	defer b.close()
+	f, err := b.openLocked(lockTimeout)
+	if err != nil {
+		return i18n.E("folder.unwritable", path, err)
+	}
+	err = change(f, b)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
+	if err == nil {
+		err = b.sync()
+	}
 	if err != nil {
 		return i18n.E("folder.unwritable", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }
 
 // lockTimeout is how long a comment waits for those of other processes.
@@ -182,35 +249,25 @@ const lockTimeout = 10 * time.Second
 
 // openLocked opens a comments file, or makes it, and locks it until it is
 // closed: between the look for a marker and the writing nobody else may write.
-func openLocked(path string, timeout time.Duration) (*os.File, error) {
+func (b beside) openLocked(timeout time.Duration) (*os.File, error) {
 	for end := time.Now().Add(timeout); ; time.Sleep(5 * time.Millisecond) {
-		f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE|nonblock, 0o644)
-		if err != nil {
+		f, err := b.open(os.O_RDWR | os.O_APPEND | os.O_CREATE)
+		if err != nil && !errors.Is(err, fs.ErrExist) { // else another process made it just now
 			return nil, err
 		}
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil && atPath(f, path) {
-			return f, nil
+		if err == nil {
+			if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil && b.is(f) {
+				return f, nil
+			}
+			_ = f.Close()
 		}
-		_ = f.Close()
-		if err != nil && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+		if err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return nil, err
 		}
 		if time.Now().After(end) {
 			return nil, errors.New("another process holds its lock")
 		}
 	}
-}
-
-// atPath reports that f is still the file at path: an editor may have put
-// another one in its place.
-func atPath(f *os.File, path string) bool {
-	a, err := f.Stat()
-	if err != nil {
-		return false
-	}
-	b, err := os.Stat(path)
-	return err == nil && os.SameFile(a, b)
 }
 
 // format writes c as an entry of the file.
@@ -248,9 +305,6 @@ func appendEntry(f *os.File, entry []byte, marker string) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
-	}
-	if !st.Mode().IsRegular() {
-		return errors.New("not a regular file")
 	}
 	size := st.Size()
 	if size > 0 {
@@ -300,19 +354,4 @@ func hasMarker(f *os.File, marker string) (bool, error) {
 			whole = true
 		}
 	}
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return i18n.E("folder.unwritable", dir, err)
-	}
-	err = d.Sync()
-	if cerr := d.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return i18n.E("folder.unwritable", dir, err)
-	}
-	return nil
 }

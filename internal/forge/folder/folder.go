@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -64,7 +64,7 @@ func readIssue(path string) (*Issue, error) {
 	if strings.HasSuffix(path, progressSuffix) {
 		return nil, i18n.E("folder.is_progress", path)
 	}
-	data, err := readFile(path)
+	data, err := readIn(path)
 	if err != nil {
 		return nil, err
 	}
@@ -99,32 +99,36 @@ func parseIssue(path, abs string, data []byte) (*Issue, error) {
 // mark is what some editors put at the start of a file.
 const mark = "\uFEFF"
 
-// readFile reads a whole issue file.
-func readFile(path string) ([]byte, error) {
-	// O_NONBLOCK: a pipe must be refused, not waited for.
-	f, err := os.OpenFile(path, os.O_RDONLY|nonblock, 0)
+// readIn reads a whole issue file. A link is none, whoever named it: in a checkout
+// a stranger made it, and what it leads to would be sent to a model.
+func readIn(path string) ([]byte, error) {
+	b, err := besideOf(path)
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, i18n.E("folder.missing", path)
-		}
-		return nil, i18n.E("folder.unreadable", path, err)
+		return nil, unread(path, err)
 	}
-	defer func() { _ = f.Close() }()
-	st, err := f.Stat()
+	defer b.close()
+	f, err := disk.OpenIn(b.dir, b.name, os.O_RDONLY)
 	if err != nil {
-		return nil, i18n.E("folder.unreadable", path, err)
+		return nil, unread(path, err)
 	}
-	if !st.Mode().IsRegular() {
-		return nil, i18n.E("folder.not_file", path)
+	defer func() { _ = f.Close() }() // only read from
+	data, err := disk.ReadAll(f, path, maxIssue)
+	return data, unread(path, err)
+}
+
+// unread is the error of an issue file that cannot be read.
+func unread(path string, err error) error {
+	switch large := new(disk.TooLargeError); {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return i18n.E("folder.missing", path)
+	case errors.Is(err, disk.ErrNotPlain), errors.Is(err, disk.ErrLink):
+		return i18n.E("folder.not_file", path)
+	case errors.As(err, &large):
+		return i18n.E("folder.too_large", path, large.Most>>20)
 	}
-	data, err := io.ReadAll(io.LimitReader(f, maxIssue+1))
-	if err != nil {
-		return nil, i18n.E("folder.unreadable", path, err)
-	}
-	if len(data) > maxIssue {
-		return nil, i18n.E("folder.too_large", path, maxIssue>>20)
-	}
-	return data, nil
+	return i18n.E("folder.unreadable", path, err)
 }
 
 func lf(s string) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
 
@@ -100,7 +102,7 @@ func TestReadIssueRefusals(t *testing.T) {
 		{file(t, "a.md", "\x83e\x83X\x83g"), "folder.not_utf8", ""},
 		{file(t, "a.md", "a\x00b"), "folder.not_utf8", ""},
 		{file(t, "a.md", strings.Repeat("x", maxIssue+1)), "folder.too_large", "1 MiB"},
-		{withComments, "folder.not_file", "b.comments.md"},
+		{withComments, "folder.unreadable", "b.comments.md"},
 	}
 	for text, want := range map[string]string{
 		"---\nid: 5\nlable: x\n---\nx":           `line 3: unknown key "lable"`,
@@ -250,6 +252,74 @@ func TestAppendComment(t *testing.T) {
 	}
 }
 
+// Ours are no people's, also where a crash left one without its marker and the
+// whole one follows.
+func TestPeople(t *testing.T) {
+	t.Parallel()
+	all := parseComments(`an unknown person
+## ken — 2026-01-02T03:04:05Z
+hello
+## tori — 2026-01-02T04:00:00Z
+half a com
+
+## tori — 2026-01-02T04:00:00Z
+
+half a comment
+<!-- tori:u-1 -->
+
+## tori — 2026-01-02T05:00:00Z
+somebody of that name
+`)
+	var said []string
+	for _, c := range People(all) {
+		said = append(said, c.Body)
+	}
+	if d := cmp.Diff([]string{"an unknown person", "hello", "somebody of that name"}, said); d != "" {
+		t.Error(d)
+	}
+	a, b := all[1], all[1]
+	if b.Body += "!"; a.ID() == b.ID() || a.ID() != all[1].ID() {
+		t.Errorf("%s, %s", a.ID(), b.ID())
+	}
+}
+
+// A file is heard again when it changed, and not before.
+func TestEar(t *testing.T) {
+	t.Parallel()
+	e := &Ear{Issue: file(t, "7.md", "# x")}
+	path := CommentsPath(e.Issue)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listen := func(n int) {
+		t.Helper()
+		if all, err := e.Listen(); err != nil || len(all) != n {
+			t.Errorf("%d comments, not %d: %v", len(all), n, err)
+		}
+	}
+	listen(0)
+	write("one")
+	listen(1)
+	listen(0)
+	write("one\n## ken — 2026-01-02T03:04:05Z\ntwo")
+	listen(2)
+	if err := errors.Join(os.Remove(path), os.Symlink("/etc/passwd", path)); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := e.Listen(); err == nil || all != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	listen(0)
+	write("one")
+	listen(1)
+}
+
 func TestManyComments(t *testing.T) {
 	t.Parallel()
 	issue := file(t, "a.md", "x")
@@ -326,6 +396,7 @@ func TestCommentsLaw(t *testing.T) {
 func FuzzComments(f *testing.F) {
 	f.Add("## a — 2026-01-02T03:04:05Z\nx\n<!-- tori:a -->\n", "## a — 2026-01-02T03:04:05Z")
 	f.Fuzz(func(t *testing.T, before, body string) {
+		defer disktest.Bounded(t, len(before))()
 		before = strings.ReplaceAll(before, "\r", "")
 		n := len(parseComments(before))
 		entry, err := format(Comment{Author: "tori", Time: when, Body: body, Marker: "end"})
@@ -339,12 +410,32 @@ func FuzzComments(f *testing.F) {
 	})
 }
 
+// A quarter of a megabyte of maps in maps took five gigabytes.
+func TestFrontMatterIsBounded(t *testing.T) { // not parallel: it measures
+	for _, text := range []string{strings.Repeat("{a: ", 60_000), strings.Repeat("{a: ", 3000) + strings.Repeat("}", 3000), "title: x\n" + strings.Repeat("# x\n", 5000),
+		"labels: [" + strings.Repeat("k", 7000) + ": [" + strings.Repeat("1,", 4000) + "]]"} {
+		path := file(t, "1.md", "---\n"+text+"\n---\nx")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := ReadIssue(path)
+		runtime.ReadMemStats(&after)
+		var e *i18n.Error
+		if !errors.As(err, &e) || e.Key != "folder.front_matter" {
+			t.Errorf("%.20q: %v", text, err)
+		}
+		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 64 {
+			t.Errorf("%.20q: %d MB for %d bytes", text, took, len(text))
+		}
+	}
+}
+
 func FuzzFrontMatter(f *testing.F) {
 	f.Add("---\nid: 5\ntitle: x\nlabels: [a]\n---\nbody")
 	f.Add("---\n? a\n: b\n---\n")
 	f.Add("---\na: *b\n<<: {id: 1}\n---\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		var i Issue
+		defer disktest.Bounded(t, len(text))()
 		body, err := i.frontMatter("a.md", lf(text))
 		if err == nil && !strings.HasSuffix(lf(text), body) {
 			t.Errorf("body %q of %q", body, text)
@@ -360,7 +451,12 @@ func TestAppendCommentAtOnce(t *testing.T) {
 	t.Parallel()
 	issue := file(t, "x.md", "# x")
 	c := Comment{Time: when, Body: "done", Marker: "m1"}
-	other, err := openLocked(CommentsPath(issue), time.Second)
+	b, err := besideOf(CommentsPath(issue))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	other, err := b.openLocked(time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}

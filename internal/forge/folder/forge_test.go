@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/forgetest"
 	"toritsugi/internal/task"
@@ -201,6 +203,7 @@ func FuzzLabels(f *testing.F) {
 	f.Add("---\nlabels: [a, \"b\"]\n---\nbody", "c", "a")
 	f.Add("---\nlabels:\n- a\n  # x\n- 'b'\n---\nbody", "c d", "b")
 	f.Fuzz(func(t *testing.T, text, add, remove string) {
+		defer disktest.Bounded(t, len(text))()
 		before, err := parseIssue("x.md", "x.md", []byte(text))
 		if err != nil {
 			return
@@ -222,9 +225,8 @@ func TestLabelsWhileSomebodyWrites(t *testing.T) {
 	id := w.Open(forge.Person{Login: "ken"}, "x", "x", "agent")
 	data := []byte(read(t, w.path(id)))
 	w.write(w.path(id), "the other's text")
-	done, err := replace(w.path(id), data, func() bool { return read(t, w.path(id)) == string(data) })
-	if done || err != nil || read(t, w.path(id)) != "the other's text" {
-		t.Errorf("%v, %v: %q", done, err, read(t, w.path(id)))
+	if err := replace(w.path(id), data, func() error { return errChanged }); !errors.Is(err, errChanged) || read(t, w.path(id)) != "the other's text" {
+		t.Errorf("%v: %q", err, read(t, w.path(id)))
 	}
 	left, err := filepath.Glob(filepath.Join(w.dir, ".tori-*"))
 	if err != nil || left != nil {

@@ -4,10 +4,9 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
+	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 )
 
@@ -58,20 +57,18 @@ func looksLikeRule(block []string) bool {
 	return true
 }
 
+// maxFrontMatter is the longest front matter, in bytes.
+const maxFrontMatter = 16 << 10
+
 // readYAML fills i from a mapping. Line numbers count from the file's first
 // line, which is the "---" above.
 func (i *Issue) readYAML(path, text string) error {
-	file, err := parser.ParseBytes([]byte(text), 0)
-	if err != nil {
-		at, msg := 1, err.Error()
-		var ye yaml.Error
-		if errors.As(err, &ye) {
-			msg = ye.GetMessage()
-			if t := ye.GetToken(); t != nil && t.Position != nil {
-				at += t.Position.Line
-			}
-		}
-		return problem(path, at, "folder.fm_yaml", msg)
+	if len(text) > maxFrontMatter {
+		return problem(path, 1, "folder.fm_large", maxFrontMatter>>10)
+	}
+	file, err := document.Parse([]byte(text))
+	if at := new(document.Error); errors.As(err, &at) {
+		return problem(path, at.Line+1, "folder.fm_yaml", at.Why)
 	}
 	if len(file.Docs) != 1 {
 		return problem(path, 2, "folder.fm_mapping")

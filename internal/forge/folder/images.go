@@ -52,7 +52,7 @@ func (i *Issue) Images(repository string) (all []Image, more int) {
 	}
 	seen := map[string]bool{}
 	texts := []string{i.Body}
-	for _, c := range i.Comments {
+	for _, c := range People(i.Comments) {
 		texts = append(texts, c.Body)
 	}
 	for _, text := range texts {

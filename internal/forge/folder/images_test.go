@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm/image"
 )
 
@@ -102,6 +103,7 @@ func FuzzImageTargets(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
+		defer disktest.Bounded(t, len(text))()
 		for _, target := range targets(text) {
 			if target == "" && !strings.Contains(text, "&") || len(target) > 4*maxTarget {
 				t.Errorf("target %q of %q", target, text)

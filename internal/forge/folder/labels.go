@@ -3,8 +3,8 @@ package folder
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -33,7 +33,7 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 	defer unlock()
 	const tries = 5
 	for range tries {
-		data, err := readFile(e.path)
+		data, err := readIn(e.path)
 		if err != nil {
 			return failed(forge.Unavailable, err)
 		}
@@ -44,15 +44,17 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 		if bytes.Equal(now, data) {
 			return nil
 		}
-		done, err := replace(e.path, now, func() bool {
-			again, err := readFile(e.path)
-			return err == nil && bytes.Equal(again, data)
-		})
-		if err != nil {
-			return failed(forge.Unavailable, i18n.E("folder.unwritable", e.path, err))
-		}
-		if done {
+		err = replace(e.path, now, func() error {
+			if again, err := readIn(e.path); err != nil || !bytes.Equal(again, data) {
+				return errors.Join(errChanged, err)
+			}
 			return nil
+		})
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, errChanged) {
+			return failed(forge.Unavailable, i18n.E("folder.unwritable", e.path, err))
 		}
 	}
 	return failed(forge.Conflict, i18n.E("folder.changing", e.path))
@@ -79,35 +81,26 @@ func lockDir(ctx context.Context, dir string) (unlock func(), err error) {
 	}
 }
 
+// errChanged says that somebody else wrote to a file meanwhile.
+var errChanged = errors.New("it changed meanwhile")
+
 // replace puts a file with that content in the place of path, whole and with the
 // same mode, where still says so at the last moment.
-func replace(path string, data []byte, still func() bool) (bool, error) {
-	st, err := os.Stat(path)
+func replace(path string, data []byte, still func() error) error {
+	b, err := besideOf(path)
 	if err != nil {
-		return false, err
+		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tori-*.tmp")
+	defer b.close()
+	st, err := b.dir.Lstat(b.name)
 	if err != nil {
-		return false, err
+		return err
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // where it was not renamed
-	_, err = tmp.Write(data)
-	if err == nil {
-		err = tmp.Chmod(st.Mode().Perm())
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil || !still() {
-		return false, err
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
-		return false, err
-	}
-	return true, syncDir(filepath.Dir(path))
+	err = b.swap(st.Mode().Perm(), func(f *os.File) error {
+		_, err := f.Write(data)
+		return errors.Join(err, f.Sync())
+	}, still)
+	return errors.Join(err, b.sync())
 }
 
 // editLabels returns the file with some labels added and others taken out. What

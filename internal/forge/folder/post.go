@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -34,33 +33,15 @@ func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forg
 		return forge.Comment{}, failed(forge.Invalid, i18n.E("folder.marker", marker))
 	}
 	path := CommentsPath(e.path)
-	file, err := openLocked(path, lockTimeout)
-	if err != nil {
-		return forge.Comment{}, failed(forge.Unavailable, i18n.E("folder.unwritable", path, err))
-	}
-	err = put(file, path, &c)
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = syncDir(filepath.Dir(path))
-	}
-	if err != nil {
-		return forge.Comment{}, failed(forge.Unavailable, i18n.E("folder.unwritable", path, err))
+	if err := changeComments(path, func(file *os.File, b beside) error { return put(file, b, &c) }); err != nil {
+		return forge.Comment{}, failed(forge.Unavailable, err)
 	}
 	return f.comment(e, c, 0, f.now()), nil
 }
 
 // put makes sure that a comments file has c once; of an entry that is there c
 // takes the time.
-func put(f *os.File, path string, c *Comment) error {
-	st, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	if !st.Mode().IsRegular() {
-		return errors.New("not a regular file")
-	}
+func put(f *os.File, b beside, c *Comment) error {
 	start, end, err := entryOf(f, c.Marker)
 	if err != nil {
 		return err
@@ -85,7 +66,7 @@ func put(f *os.File, path string, c *Comment) error {
 	if err != nil {
 		return err
 	}
-	return splice(f, path, start, end, entry)
+	return splice(f, b, start, end, entry)
 }
 
 // appendNew adds an entry whose marker, as far as it is ours, is not there.
@@ -131,42 +112,26 @@ func entryOf(f *os.File, marker string) (start, end int64, err error) {
 	}
 }
 
-// splice puts a file in the place of path that has entry instead of the bytes
-// from start to end. The caller holds the lock on f; who waits for it finds
-// another file there and opens that.
-func splice(f *os.File, path string, start, end int64, entry []byte) error {
+// splice puts a file in the place of f that has entry instead of the bytes from
+// start to end. The caller holds the lock on f; who waits for it finds another
+// file there and opens that.
+func splice(f *os.File, b beside, start, end int64, entry []byte) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".tori-*.tmp")
-	if err != nil {
+	return b.swap(st.Mode().Perm(), func(tmp *os.File) error {
+		_, err := io.Copy(tmp, io.MultiReader(io.NewSectionReader(f, 0, start), bytes.NewReader(entry), io.NewSectionReader(f, end, st.Size()-end)))
+		if err == nil {
+			err = tmp.Sync()
+		}
 		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // where it was not renamed
-	_, err = io.Copy(tmp, io.NewSectionReader(f, 0, start))
-	if err == nil {
-		_, err = tmp.Write(entry)
-	}
-	if err == nil {
-		_, err = io.Copy(tmp, io.NewSectionReader(f, end, st.Size()-end))
-	}
-	if err == nil {
-		err = tmp.Chmod(st.Mode().Perm())
-	}
-	if err == nil {
-		err = tmp.Sync()
-	}
-	if cerr := tmp.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		return err
-	}
-	if now, err := os.Stat(path); err != nil || !os.SameFile(now, st) || now.Size() != st.Size() || !now.ModTime().Equal(st.ModTime()) {
-		return errors.New("it changed while a comment was edited")
-	}
-	return os.Rename(tmp.Name(), path)
+	}, func() error {
+		if now, err := b.dir.Lstat(b.name); err != nil || !os.SameFile(now, st) || now.Size() != st.Size() || !now.ModTime().Equal(st.ModTime()) {
+			return errors.New("it changed while a comment was edited")
+		}
+		return nil
+	})
 }
 
 // said is what was seen of a comments file: a file has no times of edits, so
@@ -208,7 +173,7 @@ func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comm
 // since it was last read; without bodies where the file did not change.
 func (f *Forge) heard(e *entry, bodies bool) (*said, error) {
 	path := CommentsPath(e.path)
-	st, err := os.Stat(path)
+	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		delete(f.said, path)
 		return &said{}, nil

@@ -107,7 +107,7 @@ func TestWriteProgressAfterAKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	issue := filepath.Join(dir, strings.Repeat("長", 75)+".md") // there is no room for more in a name
-	tmp, target := temporary(ProgressPath(issue)), filepath.Join(dir, "notes")
+	tmp, target := filepath.Join(dir, temporary(filepath.Base(ProgressPath(issue)))), filepath.Join(dir, "notes")
 	if err := os.WriteFile(tmp, []byte("half a te"), 0o400); err != nil {
 		t.Fatal(err)
 	}

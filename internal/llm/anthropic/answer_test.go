@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/llm/wire"
@@ -371,6 +372,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"type":"message","content":[{"type":"tool_use","id":"x","name":"f","input":{}}],"stop_reason":"end_turn"}`)
 	f.Add(`{"error":{"error":{"error":[{}]}}}`)
 	f.Fuzz(func(t *testing.T, body string) {
+		defer disktest.Bounded(t, len(body))()
 		got, streamed, e := understand(body, "", false)
 		again, _, e2 := understand(body, "", true)
 		if (e == nil) != (e2 == nil) || e != nil && e.Kind != e2.Kind || e == nil && !cmp.Equal(got, again) {

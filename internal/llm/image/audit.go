@@ -55,8 +55,9 @@ func Only(longest int, types ...string) func(llm.Image) string {
 // None is the Allow of a model that takes no images.
 func None(llm.Image) string { return NoImages }
 
-// Audited returns a client that keeps a record of each image that goes to inner:
-// before each request that carries images, and again where the request timed out.
+// Audited returns a client that keeps a record of each image that goes to inner,
+// or that was dropped before: before each request that carries its message, and,
+// of those that went, again where the request timed out.
 // Images that o.Allow refuses are taken out of their message, which says so
 // instead. It wraps a client that speaks a vendor's format, not one that chooses
 // among several.
@@ -114,6 +115,9 @@ type conversation struct {
 }
 
 func (v *conversation) Append(m llm.Message) {
+	for _, d := range m.Dropped {
+		v.records = append(v.records, record{source: d.Source, reason: d.Reason})
+	}
 	if len(m.Images) > 0 {
 		m = v.allowed(m)
 	}

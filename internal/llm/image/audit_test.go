@@ -108,6 +108,33 @@ func picture(t *testing.T, name string, n int) llm.Image {
 	return img
 }
 
+// route §7.3: an image that was dropped before it became part of a message is on
+// record of each request of the message, as one that the model does not take is.
+func TestAuditOfWhatWasDroppedBefore(t *testing.T) {
+	t.Parallel()
+	big := write(t, t.TempDir(), "big.png", png)
+	for _, moves := range []bool{false, true} {
+		b := &bench{fake: &fake{moves: moves}}
+		b.open(Options{URLType: DataURI})
+		b.Append(llm.Message{Role: llm.RoleUser, Content: "C", Dropped: []llm.Dropped{{Source: big, Reason: FileTooLarge}, {Source: "gone.png", Reason: ReadFailed}}})
+		for _, level := range []string{"WARN", "INFO"} { // whoever looks after the run is told once
+			if _, err := b.Send(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			record := func(source, reason string, exists bool, size float64) map[string]any {
+				return map[string]any{"level": level, "msg": beforeRequest, "category": "provider.http", "source_path": source, "url_type": "data_uri", "image_url": "", "image_url_length": 0.0,
+					"local_exists_before": exists, "local_size_before_bytes": size, "included": false, "drop_reason": reason}
+			}
+			if diff := cmp.Diff([]map[string]any{record(big, FileTooLarge, true, float64(len(png))), record("gone.png", ReadFailed, false, 0)}, b.records(t)); diff != "" {
+				t.Error(diff)
+			}
+		}
+		if m := b.convs[0].msgs[0]; m.Content != "C" || len(m.Images) > 0 {
+			t.Errorf("the message was changed: %+v", m)
+		}
+	}
+}
+
 func TestAuditBeforeARequest(t *testing.T) {
 	t.Parallel()
 	a, gone := picture(t, "a.png", 30), picture(t, "gone.png", 31)

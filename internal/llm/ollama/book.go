@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -95,9 +94,9 @@ func (b *book) load(now time.Time) (state, error) {
 	defer b.mu.Unlock()
 	st := b.mem
 	if b.dir != "" {
-		raw, err := readSmall(b.path(".json"))
+		raw, err := disk.Read(b.path(".json"), maxState)
 		switch {
-		case errors.Is(err, os.ErrNotExist):
+		case errors.Is(err, os.ErrNotExist), errors.As(err, new(*disk.TooLargeError)): // the latter is none of ours
 			st = state{}
 		case err != nil:
 			return state{}, err
@@ -113,15 +112,6 @@ func (b *book) load(now time.Time) (state, error) {
 	}
 	st.Restarts, st.Warmups = b.recent(st.Restarts, now), b.recent(st.Warmups, now)
 	return st, nil
-}
-
-func readSmall(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = f.Close() }() // only read from
-	return io.ReadAll(io.LimitReader(f, maxState))
 }
 
 // recent are the times that count: those within the window, and none that lie

@@ -59,6 +59,9 @@ type Config struct {
 	// OnRetry, if set, is told of each failure that will be repeated after
 	// wait. Text that the failed call streamed is streamed anew.
 	OnRetry func(err *llm.Error, wait time.Duration)
+	// Care looks after the server after each failed call that will be repeated;
+	// nil for nobody. What it does after the last one is Care.Watch's.
+	Care *Care
 	// Backoff makes the waits of one Send; nil is exponential with jitter from
 	// half a second to 30 seconds.
 	Backoff func() backoff.BackOff

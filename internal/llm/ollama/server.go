@@ -40,10 +40,14 @@ func newServer(cfg Config) (*server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	var failed func(context.Context, time.Time, *llm.Error)
+	if cfg.Care != nil {
+		failed = func(ctx context.Context, began time.Time, e *llm.Error) { cfg.Care.After(ctx, began, e) }
+	}
 	s.at = func(path string) *wire.Caller {
 		return wire.New(wire.Config{Provider: provider, URL: base.JoinPath(path), Key: key, Header: header(key), HTTP: s.http,
 			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, CallTimeout: cfg.CallTimeout,
-			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: s.now})
+			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Failed: failed, Backoff: cfg.Backoff, Now: s.now})
 	}
 	return s, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 )
@@ -20,6 +21,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte("{\"model\":\"m\",\"message\":{\"content\":\"\xff\x00\"},\"done\":true,\"prompt_eval_count\":-1,\"eval_count\":1e3}"))
 	f.Add([]byte("\r\n \xEF\xBB\xBF{}"))
 	f.Fuzz(func(t *testing.T, body []byte) {
+		defer disktest.Bounded(t, len(body))()
 		c := answering(t, Config{}, string(body))
 		var streamed strings.Builder
 		v := c.Open(llm.Settings{})

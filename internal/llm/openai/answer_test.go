@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 )
 
@@ -204,6 +205,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(`{"choices":[{"message":{"content":[{"text":1}]}}]}`)
 	f.Add("data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":\"1\",\"function\":{}}]}}]}\n\ndata: [DONE]")
 	f.Fuzz(func(t *testing.T, body string) {
+		defer disktest.Bounded(t, len(body))()
 		got, e := understand("", body, false)
 		again, e2 := understand("", body, true)
 		if fmt.Sprint(e) != fmt.Sprint(e2) && (e == nil || e2 == nil || e.Kind != e2.Kind) || e == nil && !cmp.Equal(got, again) {

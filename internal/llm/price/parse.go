@@ -3,7 +3,6 @@ package price
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -11,10 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
+	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 )
 
@@ -90,21 +89,9 @@ func (p *parse) document(data []byte) (ast.Node, error) {
 			return nil, p.fail(i+1, "price.encoding")
 		}
 	}
-	if line := tooDeep(data); line > 0 {
-		return nil, p.fail(line, "price.nesting")
-	}
-	file, err := parseYAML(data)
-	if err != nil {
-		line, what := 1, err.Error()
-		var at yaml.Error
-		if errors.As(err, &at) {
-			what = at.GetMessage()
-			if t := at.GetToken(); t != nil && t.Position != nil {
-				line = t.Position.Line
-			}
-		}
-		what, _, _ = strings.Cut(what, "\n")
-		return nil, p.fail(line, "price.yaml", what)
+	file, err := document.Parse(data, parser.AllowDuplicateMapKey())
+	if at := new(document.Error); errors.As(err, &at) {
+		return nil, p.fail(at.Line, "price.yaml", at.Why)
 	}
 	var body ast.Node
 	for _, doc := range file.Docs {
@@ -117,51 +104,6 @@ func (p *parse) document(data []byte) (ast.Node, error) {
 		body = doc.Body
 	}
 	return body, nil
-}
-
-// parseYAML turns a panic of the YAML parser into an error: a broken file must
-// not end the program.
-func parseYAML(data []byte) (file *ast.File, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the parser gave up: %v", r)
-		}
-	}()
-	return parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
-}
-
-// tooDeep returns the first line on which more brackets are open, or more signs
-// of nesting stand in a row, than any table needs, or 0: the YAML parser is
-// recursive.
-func tooDeep(data []byte) int {
-	const limit = 50
-	line, open, signs := 0, 0, 0
-	for text := range bytes.Lines(data) {
-		line++
-		signs = 0
-		if bytes.HasPrefix(bytes.TrimLeft(text, " \t"), []byte("#")) {
-			continue
-		}
-		for i, c := range text {
-			switch c {
-			case '[', '{':
-				open++
-			case ']', '}':
-				open = max(open-1, 0)
-			case '-', '?':
-				if i+1 < len(text) && (text[i+1] == ' ' || text[i+1] == '\t') {
-					signs++
-				}
-			case ' ', '\t':
-			default:
-				signs = 0
-			}
-			if open > limit || signs > limit {
-				return line
-			}
-		}
-	}
-	return 0
 }
 
 func isNothing(n ast.Node) bool {

@@ -3,6 +3,7 @@ package price
 import (
 	"bytes"
 	_ "embed" // the built-in prices
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -44,13 +45,9 @@ func Builtin() *Table {
 
 // Load reads the table at path; see Parse.
 func Load(path string) (*Table, error) {
-	f, err := disk.OpenPlain(path)
-	if err != nil {
-		return nil, i18n.E("price.read", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if cerr := f.Close(); err == nil {
-		err = cerr
+	data, err := disk.Read(path, maxFile)
+	if errors.As(err, new(*disk.TooLargeError)) {
+		return nil, i18n.E("price.too_large", path, maxFile>>10)
 	}
 	if err != nil {
 		return nil, i18n.E("price.read", err)

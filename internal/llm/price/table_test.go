@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
 
@@ -186,8 +187,8 @@ func TestErrorsNameFileLineAndKey(t *testing.T) {
 		{"\xff", "t.yaml, line 1: the line is not UTF-8"},
 		{"as_of: \"2026-01-01\"\n# \xff\n", "line 2: the line is not UTF-8"},
 		{"models:\n  a: [\n", "line 2: this is not YAML"},
-		{strings.Repeat("[", 100_000), "line 1: the brackets are nested too deeply"},
-		{"\n" + strings.Repeat("- ", 100_000), "line 2: the brackets are nested too deeply"},
+		{strings.Repeat("[", 100_000), "line 1: this is not YAML: what stands here is nested too deeply"},
+		{"\n" + strings.Repeat("- ", 100_000), "line 2: this is not YAML: what stands here is nested too deeply"},
 		{"- a", "line 1: one mapping"},
 		{"models: {}\n---\nmodels: {}", "line 3: one mapping"},
 		{"modles: {}", "line 1: the key modles is not known; these are: as_of, models"},
@@ -290,6 +291,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("as_of: 2026-01-01\nmodels: {\"a/b\": {input: 0x10, output: 1_000}}\n"))
 	f.Add([]byte("models:\n  ? \"a/b\"\n  : {input: &x 1, output: *x}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		defer disktest.Bounded(t, len(data))()
 		table, err := Parse("fuzz.yaml", data)
 		if err != nil {
 			var e *i18n.Error

@@ -12,8 +12,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
+	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
@@ -161,11 +161,12 @@ type written struct {
 }
 
 func parseYAML(name string, data []byte) ([]step, error) {
-	file, err := parser.ParseBytes(data, 0)
+	file, err := document.Parse(data)
 	if err != nil {
 		return nil, yamlError(name, err)
 	}
 	var lines []int
+	var all []written
 	if len(file.Docs) > 0 && file.Docs[0].Body != nil {
 		list, ok := file.Docs[0].Body.(*ast.SequenceNode)
 		if !ok {
@@ -174,14 +175,17 @@ func parseYAML(name string, data []byte) ([]step, error) {
 		for _, v := range list.Values {
 			lines = append(lines, lineOf(v))
 		}
-	}
-	var all []written
-	if err := yaml.UnmarshalWithOptions(data, &all, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
-		return nil, yamlError(name, err)
+		if err := yaml.NodeToValue(list, &all, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
+			return nil, yamlError(name, err)
+		}
 	}
 	steps := make([]step, 0, len(all))
+	left := maxArguments
 	for i, w := range all {
-		s, err := w.step()
+		s, err := w.step(left)
+		for _, c := range s.calls {
+			left -= len(c.Arguments)
+		}
 		if err != nil {
 			n := 1
 			if i < len(lines) {
@@ -194,7 +198,11 @@ func parseYAML(name string, data []byte) ([]step, error) {
 	return steps, nil
 }
 
-func (w *written) step() (step, error) {
+// maxArguments is how long the arguments of all calls of a script of YAML may be
+// together, in bytes of JSON: names for lists of names are as many as one likes.
+const maxArguments = 16 << 20
+
+func (w *written) step(left int) (step, error) {
 	delay, ok := delayOf(w.DelayMS)
 	switch {
 	case !ok:
@@ -213,17 +221,22 @@ func (w *written) step() (step, error) {
 		if c.Tool == "" {
 			return step{}, i18n.E("script.call_name")
 		}
-		args, err := appendJSON(nil, c.Args)
+		args, err := appendJSON(nil, c.Args, left)
 		if err != nil {
 			return step{}, i18n.E("script.yaml", err)
 		}
+		left -= len(args)
 		s.calls = append(s.calls, llm.ToolCall{ID: c.ID, Name: c.Tool, Arguments: string(args)})
 	}
 	return s, nil
 }
 
-// appendJSON appends a YAML value as JSON, with its keys in the order written.
-func appendJSON(b []byte, v any) ([]byte, error) {
+// appendJSON appends a YAML value as JSON, with its keys in the order written, to
+// at most most bytes.
+func appendJSON(b []byte, v any, most int) ([]byte, error) {
+	if len(b) > most {
+		return nil, i18n.E("script.arguments", maxArguments>>20)
+	}
 	var err error
 	switch v := v.(type) {
 	case yaml.MapSlice:
@@ -232,10 +245,14 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			if b, err = appendJSON(b, fmt.Sprint(item.Key)); err != nil {
+			switch item.Key.(type) {
+			case yaml.MapSlice, []any:
+				return nil, i18n.E("script.key")
+			}
+			if b, err = appendJSON(b, fmt.Sprint(item.Key), most); err != nil {
 				return nil, err
 			}
-			if b, err = appendJSON(append(b, ':'), item.Value); err != nil {
+			if b, err = appendJSON(append(b, ':'), item.Value, most); err != nil {
 				return nil, err
 			}
 		}
@@ -246,7 +263,7 @@ func appendJSON(b []byte, v any) ([]byte, error) {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			if b, err = appendJSON(b, e); err != nil {
+			if b, err = appendJSON(b, e, most); err != nil {
 				return nil, err
 			}
 		}
@@ -272,16 +289,11 @@ func lineOf(n ast.Node) int {
 	return n.GetToken().Position.Line
 }
 
-// yamlError turns the library's error into one line with the line's number.
+// yamlError names the file and the line.
 func yamlError(name string, err error) error {
-	line, what := 1, err.Error()
-	var at yaml.Error
-	if errors.As(err, &at) {
-		what = at.GetMessage()
-		if t := at.GetToken(); t != nil && t.Position != nil {
-			line = t.Position.Line
-		}
+	at := new(document.Error)
+	if !errors.As(err, &at) {
+		at = document.Explain(err)
 	}
-	what, _, _ = strings.Cut(what, "\n")
-	return i18n.E("script.syntax", name, line, i18n.E("script.yaml", what))
+	return i18n.E("script.syntax", name, at.Line, i18n.E("script.yaml", at.Why))
 }

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,16 +62,13 @@ type client struct {
 	stepOf map[string]int // call id -> index of the step that makes the call
 }
 
+// maxFile is the longest script, in bytes: the messages of a long run. One of YAML
+// is a document, which is far shorter.
+const maxFile = 64 << 20
+
 // Open reads the script at path; see Parse.
 func Open(path string) (llm.Client, error) {
-	f, err := disk.OpenPlain(path)
-	if err != nil {
-		return nil, i18n.E("script.read", err)
-	}
-	data, err := io.ReadAll(f)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
+	data, err := disk.Read(path, maxFile)
 	if err != nil {
 		return nil, i18n.E("script.read", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
@@ -249,6 +251,25 @@ func TestErrorsNameTheLine(t *testing.T) {
 	}
 }
 
+// A few lines of names for lists of names are as many arguments as one likes.
+func TestArgumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	text := "- say: x\n  calls:\n  - tool: a\n    args:\n      l0: &l0 xxxxxxxxxx\n"
+	for i := range 9 {
+		text += fmt.Sprintf("      l%d: &l%d [%s]\n", i+1, i+1, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*l%d,", i), 9), ","))
+	}
+	if _, err := Parse("x.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), "MiB") {
+		t.Error(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.jsonl")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxFile+1)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(path); !errors.As(err, new(*disk.TooLargeError)) {
+		t.Error(err)
+	}
+}
+
 // FuzzParse: no input breaks the parser, and what it takes replays with
 // arguments that are JSON objects where YAML wrote them.
 func FuzzParse(f *testing.F) {
@@ -261,6 +282,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(".yaml", []byte("- &a {say: x}\n- *a\n- calls: [{tool: f, args: {1: 2, [a]: b, <<: {c: d}}}]"))
 	f.Fuzz(func(t *testing.T, ext string, data []byte) {
+		defer disktest.Bounded(t, len(data))()
 		opened, err := Parse("fuzz"+ext, data)
 		if err != nil {
 			return

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/llm/openai"
@@ -218,6 +219,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, answer string) {
+		defer disktest.Bounded(t, len(answer))()
 		text, calls := parse(answer, map[string]bool{"f": true})
 		for _, c := range calls {
 			if c.Name == "" {

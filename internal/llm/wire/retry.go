@@ -47,6 +47,7 @@ func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 	pace := &pacing{BackOff: c.backoff()}
 	_, err := backoff.Retry(ctx, func() (struct{}, error) {
 		attempts++
+		began := c.now()
 		e := call()
 		if e == nil {
 			return struct{}{}, nil
@@ -61,6 +62,9 @@ func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 		}
 		if !e.Retryable() {
 			return struct{}{}, backoff.Permanent(e)
+		}
+		if c.failed != nil && attempts <= c.maxRetries && e.RetryAfter <= maxWait {
+			c.failed(ctx, began, e)
 		}
 		return struct{}{}, e
 	},

@@ -56,8 +56,11 @@ type Config struct {
 	CallTimeout time.Duration
 	MaxRetries  int                             // calls after the first that failed
 	OnRetry     func(*llm.Error, time.Duration) // is told of each failure that will be repeated after the wait; may be nil
-	Backoff     func() backoff.BackOff          // the waits of one Repeat; nil is exponential with jitter from half a second to 30 seconds
-	Now         func() time.Time                // nil is time.Now
+	// Failed is called after each failed call that will be repeated, before the
+	// wait, with the time when the call began; it may take its time. May be nil.
+	Failed  func(ctx context.Context, began time.Time, e *llm.Error)
+	Backoff func() backoff.BackOff // the waits of one Repeat; nil is exponential with jitter from half a second to 30 seconds
+	Now     func() time.Time       // nil is time.Now
 }
 
 // Caller calls one address. It is safe for concurrent use and holds what is
@@ -71,6 +74,7 @@ type Caller struct {
 	limits             limits
 	maxRetries         int
 	onRetry            func(*llm.Error, time.Duration)
+	failed             func(context.Context, time.Time, *llm.Error)
 	backoff            func() backoff.BackOff
 	now                func() time.Time
 }
@@ -83,7 +87,7 @@ func New(cfg Config) *Caller {
 		get: template(http.MethodGet, address), post: template(http.MethodPost, address),
 		header: cfg.Header, scrub: Scrubber(cfg.Key), http: SingleHop(cfg.HTTP),
 		limits: newLimits(cfg.ConnectTimeout, cfg.FirstTokenTimeout, cfg.StallTimeout, cfg.CallTimeout), maxRetries: max(cfg.MaxRetries, 0),
-		onRetry: cfg.OnRetry, backoff: cfg.Backoff, now: cfg.Now,
+		onRetry: cfg.OnRetry, failed: cfg.Failed, backoff: cfg.Backoff, now: cfg.Now,
 	}
 	if c.header == nil {
 		c.header = func(http.Header) {}

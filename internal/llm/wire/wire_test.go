@@ -16,6 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 )
 
@@ -157,6 +158,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add("event: a\ndata: {\"x\":1}\n\ndata: b\ndata: c\n\n")
 	f.Add("data:{}\ndata:{}\r\n: ping\nid: 1\nstray\n{\"error\":1}")
 	f.Fuzz(func(t *testing.T, stream string) {
+		defer disktest.Bounded(t, len(stream))()
 		all := func(r io.Reader) (out []string, err error) {
 			s := NewEvents(bufio.NewReaderSize(r, 16), 64)
 			for {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 func TestName(t *testing.T) {
@@ -191,6 +193,7 @@ func FuzzOfferedSchema(f *testing.F) {
 		f.Add(s, `{"a":{"a":[1,"x",null]}}`)
 	}
 	f.Fuzz(func(t *testing.T, schema, instance string) {
+		defer disktest.Bounded(t, len(schema))()
 		var v any
 		if json.Unmarshal([]byte(schema), &v) != nil {
 			return

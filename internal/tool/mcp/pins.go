@@ -59,7 +59,7 @@ func (p *pins) reload() error {
 }
 
 func (p *pins) read() error {
-	raw, err := os.ReadFile(p.path)
+	raw, err := disk.Read(p.path, disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
 		p.now = pinFile{Format: pinsFormat}
 		return nil

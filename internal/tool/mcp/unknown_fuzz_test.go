@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // FuzzUnknownContent: what holds no content passes as it came, however it
@@ -17,6 +19,7 @@ func FuzzUnknownContent(f *testing.F) {
 	f.Add([]byte(`{"result":{"content":[null,{"type":"image","data":"?"}]}}`))
 	f.Add([]byte("data:{\"result\":\ndata:{\"content\":[7]}}\n\n" + strings.Repeat("x", 5000)))
 	f.Fuzz(func(t *testing.T, in []byte) {
+		defer disktest.Bounded(t, len(in))()
 		const limit = 1000
 		var first []byte
 		for i, r := range []io.Reader{bytes.NewReader(in), iotest.OneByteReader(bytes.NewReader(in))} {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -9,8 +10,8 @@ import (
 
 	yaml "github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
+	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
 )
 
@@ -68,12 +69,10 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		return nil, i18n.E("policy.too_large", name, maxFile>>10)
 	case !utf8.Valid(data):
 		return nil, i18n.E("policy.syntax", name, 1, "not UTF-8")
-	case deep(data):
-		return nil, i18n.E("policy.syntax", name, 1, "nested too deep")
 	}
-	file, err := parser.ParseBytes(data, 0)
-	if err != nil {
-		return nil, syntaxError(name, 1, err)
+	file, err := document.Parse(data)
+	if at := new(document.Error); errors.As(err, &at) {
+		return nil, i18n.E("policy.syntax", name, at.Line, at.Why)
 	}
 	var rules []Rule
 	for _, doc := range file.Docs {
@@ -98,40 +97,11 @@ func Parse(name string, data []byte) ([]Rule, error) {
 	return rules, nil
 }
 
-// deep reports brackets or indentation that the YAML parser, which recurses,
-// should not be given.
-func deep(data []byte) bool {
-	depth := 0
-	for _, c := range data {
-		switch c {
-		case '[', '{':
-			if depth++; depth > 1000 {
-				return true
-			}
-		case ']', '}', '\n':
-			depth = 0
-		}
-	}
-	return strings.Contains(string(data), strings.Repeat("- ", 200)) || strings.Contains(string(data), strings.Repeat(" ", 4000))
-}
-
 func line(n ast.Node) int {
 	if tk := n.GetToken(); tk != nil && tk.Position != nil {
 		return tk.Position.Line
 	}
 	return 1
-}
-
-func syntaxError(name string, at int, err error) error {
-	message := err.Error()
-	var y yaml.Error
-	if errors.As(err, &y) {
-		message = y.GetMessage()
-		if tk := y.GetToken(); tk != nil && tk.Position != nil {
-			at = tk.Position.Line
-		}
-	}
-	return i18n.E("policy.syntax", name, at, oneLine(message, maxText))
 }
 
 func parseRule(name string, node ast.Node) (Rule, error) {
@@ -141,7 +111,8 @@ func parseRule(name string, node ast.Node) (Rule, error) {
 	}
 	at := line(node)
 	if err := yaml.NodeToValue(node, &y, yaml.Strict()); err != nil {
-		return Rule{}, syntaxError(name, at, err)
+		why := document.Explain(err)
+		return Rule{}, i18n.E("policy.syntax", name, max(at, why.Line), oneLine(fmt.Sprint(why.Why), maxText))
 	}
 	r := Rule{Name: y.Name, File: name, Line: at, Programs: y.Programs, NotPrograms: y.NotPrograms, From: y.From, Words: y.Words, Flags: y.Flags, NoFlags: y.NoFlags,
 		Args: y.Args, NoArgs: y.NoArgs, MaxArgs: y.MaxArgs, Paths: y.Paths, OnlyPaths: y.OnlyPaths, Writes: y.Writes, Reads: y.Reads, Env: y.Env, Config: y.Config,

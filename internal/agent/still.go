@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"toritsugi/internal/sandbox"
+)
+
+// beside are the sandboxes of what runs beside the model: its jobs in the
+// background and the servers of its tools.
+type beside struct {
+	mu  sync.Mutex
+	all []sandbox.Runner
+}
+
+// noting is shell, whose sandboxes are noted.
+func (b *beside) noting(shell func(sandbox.Spec) (sandbox.Runner, error)) func(sandbox.Spec) (sandbox.Runner, error) {
+	return func(spec sandbox.Spec) (sandbox.Runner, error) {
+		r, err := shell(spec)
+		if err == nil {
+			b.mu.Lock()
+			b.all = append(b.all, r)
+			b.mu.Unlock()
+		}
+		return r, err
+	}
+}
+
+// still makes all of them stand still while git looks at the tree.
+func (b *beside) still(ctx context.Context) (resume func(), err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var done []func()
+	resume = func() {
+		for _, f := range slices.Backward(done) {
+			f()
+		}
+	}
+	for _, r := range b.all {
+		f, err := r.Rest(ctx)
+		if err != nil {
+			resume()
+			return nil, err
+		}
+		done = append(done, f)
+	}
+	return resume, nil
+}

@@ -1,0 +1,98 @@
+package contextstore
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/task"
+)
+
+// A line that cannot be read takes no other one with it, wherever it stands: what
+// follows it is there for the next owner, and its numbers go on.
+func TestALineThatIsDamagedWithinAFile(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(line string) string{
+		"garbage": func(line string) string { return strings.Repeat("#", len(line)-1) + "\n" },
+		"NUL":     func(line string) string { return strings.Repeat("\x00", len(line)-1) + "\n" },
+		"half": func(line string) string {
+			return line[:len(line)/2] + strings.Repeat(" ", len(line)-len(line)/2-1) + "\n"
+		},
+	} {
+		for at := 2; at <= 7; at++ {
+			base, dir := healthy(t, task.Running)
+			forget := at%2 == 0 // the checkpoint: all of it is behind that
+			if forget {
+				edit(t, filepath.Join(dir, stateFile), `"messages.jsonl":{"bytes":`, `"messages.jsonl":{"bytes":0,"seq":0},"x":{"bytes":`)
+			}
+			path := filepath.Join(dir, messagesFile)
+			b, err := os.ReadFile(path)
+			must(t, err)
+			all := strings.SplitAfter(strings.TrimSuffix(string(b), "\n")+"\n", "\n")
+			all = all[:len(all)-1]
+			all[at-1] = spoil(all[at-1])
+			must(t, os.WriteFile(path, []byte(strings.Join(all, "")), 0o600))
+			s := open(t, Options{BaseDir: base})
+			c, repairs, err := s.Claim(t.Context(), filepath.Base(dir))
+			must(t, err)
+			m, err := c.Append(Message{Role: "user", Content: "go on"})
+			must(t, err)
+			var seqs, want []int64
+			must(t, c.Messages(0, func(m Message) bool { seqs = append(seqs, m.Seq); return true }))
+			for n := range int64(len(all)) + 1 {
+				if n+1 != int64(at) {
+					want = append(want, n+1)
+				}
+			}
+			if !slices.Equal(seqs, want) || m[0].Seq != int64(len(all))+1 {
+				t.Errorf("%s in line %d: the messages are %v, the next is %d", name, at, seqs, m[0].Seq)
+			}
+			if _, err := os.Stat(path + ".cut"); err == nil {
+				t.Errorf("%s in line %d: something was cut off", name, at)
+			}
+			if forget != strings.Contains(strings.Join(repairs, "\n"), "1 lines cannot be read; what follows them is kept") {
+				t.Errorf("%s in line %d: %q", name, at, repairs)
+			}
+			must(t, c.Close())
+			must(t, s.Close())
+			if got := kinds(check(t, base, false)); !slices.Contains(got, "garbage") && !slices.Contains(got, "nul") {
+				t.Errorf("%s in line %d: tori check finds %v", name, at, got)
+			}
+		}
+	}
+}
+
+// A line that somebody put between two messages takes none with it either.
+func TestALineThatIsPutBetween(t *testing.T) {
+	t.Parallel()
+	base, dir := healthy(t, task.Running)
+	path := filepath.Join(dir, messagesFile)
+	edit(t, path, `{"seq":4,`, "not JSON\n"+`{"seq":4,`)
+	must(t, os.Remove(filepath.Join(dir, stateFile)))
+	s := open(t, Options{BaseDir: base})
+	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
+	must(t, err)
+	m, err := c.Append(Message{Role: "user", Content: "go on"})
+	must(t, err)
+	if n := len(all(t, c)); n != 9 || m[0].Seq != 9 {
+		t.Errorf("%d messages, the last is %d", n, m[0].Seq)
+	}
+	must(t, c.Close())
+}
+
+// A decision about the window that cannot be read is none: the one before it holds.
+func TestALatestDecisionThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	base, dir := healthy(t, task.Running)
+	path := filepath.Join(dir, windowFile)
+	must(t, os.WriteFile(path, []byte(strings.Repeat("#", len(lineOf(t, path, 1)))+"\n"), 0o600))
+	s := open(t, Options{BaseDir: base})
+	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
+	must(t, err)
+	if e, err := c.LastWindow(); err != nil || e != nil {
+		t.Errorf("%+v %v", e, err)
+	}
+	must(t, c.Close())
+}

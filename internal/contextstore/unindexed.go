@@ -1,0 +1,148 @@
+package contextstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// unindexedDir holds an empty file, row-{uuid}, for each run whose row tasks.db
+// could not be given. While there is one the directories tell, not the index; the
+// next opening, and each check of the index, write the rows that are missing.
+const unindexedDir = "unindexed"
+
+func unindexedMark(base, uuid string) string { return filepath.Join(base, unindexedDir, "row-"+uuid) }
+
+// unindexed lists the runs that the index could not be told of, at most so many;
+// n < 0 lists all.
+func unindexed(base string, n int) (uuids []string, err error) {
+	h, err := os.Open(filepath.Join(base, unindexedDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = h.Close() }()
+	names, err := h.Readdirnames(n)
+	for _, name := range names {
+		uuids = append(uuids, strings.TrimPrefix(name, "row-"))
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return uuids, err
+}
+
+// behind reports that there is a run that the index could not be told of.
+func (i *index) behind() bool {
+	some, err := unindexed(i.base, 1)
+	return err != nil || len(some) > 0
+}
+
+// indexed reports whether the index can be asked: there is one, and it was told
+// of every run since it was made.
+func (s *Store) indexed() bool { return s.index != nil && !s.index.behind() }
+
+// putRow brings the row of a context in line with its state. An error other than
+// ErrNotOwner was told, and left a mark.
+func (s *Store) putRow(ctx context.Context, m Metadata, st State) error {
+	err := s.index.put(ctx, m, st)
+	if !errors.Is(err, ErrNotOwner) {
+		s.rowDone(m.UUID, err)
+	}
+	return err
+}
+
+// rowDone tells of an error of the index with a run's row and marks the run, or
+// removes the mark that an earlier one left. Of a second live run of a key it
+// tells once.
+func (s *Store) rowDone(uuid string, err error) {
+	mark := unindexedMark(s.BaseDir, uuid)
+	if !isUnique(err) || !exists(mark) {
+		s.tell(err)
+	}
+	switch {
+	case (err != nil || s.index == nil) == exists(mark):
+		return
+	case exists(mark):
+		err = s.FS.Remove(mark)
+	default:
+		if err = s.FS.MkdirAll(filepath.Dir(mark)); err == nil {
+			err = s.FS.Replace(mark, nil, !s.NoSync)
+		}
+	}
+	s.tell(err)
+}
+
+// catchUp tells the index of the runs that it could not be told of, until it
+// cannot again. Those that have an owner are the owner's to tell.
+func (s *Store) catchUp(ctx context.Context) error {
+	if s.index == nil {
+		return nil
+	}
+	uuids, err := unindexed(s.BaseDir, -1)
+	for _, id := range uuids {
+		if err != nil {
+			break
+		}
+		dir, gone := s.dir(id)
+		if gone == nil {
+			if _, verr := view(dir); verr == nil || !exists(dir) { // or it was moved just now
+				if err = s.recoverOne(ctx, dir); isUnique(err) {
+					err = nil // the other live run of its key has the place
+				}
+				continue
+			}
+		} else {
+			err = s.index.drop(ctx, id)
+		}
+		if err == nil { // it can have no row
+			err = s.FS.Remove(unindexedMark(s.BaseDir, id))
+		}
+	}
+	return err
+}
+
+// fillIndex gives an index that does not hold every run the rows of those that
+// have ended, if they are not too many (beginEnded); else it is left to tori
+// reindex. The rows of the others are there.
+func (s *Store) fillIndex(ctx context.Context) error {
+	if !s.indexed() {
+		return nil
+	}
+	if whole, err := s.index.complete(ctx); err != nil || whole {
+		return err
+	}
+	var dirs []string
+	err := walkIn(s.BaseDir, []string{dirCompleted}, func(dir string) error {
+		if dirs = append(dirs, dir); len(dirs) > beginEnded {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	for _, dir := range dirs {
+		if err != nil {
+			return err
+		}
+		err = s.recoverOne(ctx, dir)
+	}
+	if err != nil {
+		return err
+	}
+	return s.index.write(func(h *handles) error {
+		var ended int
+		err := h.w.QueryRowContext(ctx, `SELECT coalesce(sum(tasks), 0) FROM task_months`).Scan(&ended)
+		if err != nil || ended > len(dirs) { // rows that have no directory, which tori check finds
+			return err
+		}
+		return setComplete(ctx, h.w, true)
+	})
+}

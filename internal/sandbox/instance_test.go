@@ -1,0 +1,93 @@
+package sandbox
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+// withInstances runs f with each kind whose commands share an instance.
+func withInstances(t *testing.T, f func(t *testing.T, r *runner)) {
+	for _, kind := range []string{KindBwrap, KindNamespaces} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			made, err := boxOf(t, kind).Runner(newSpec(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = made.Close() })
+			r, ok := made.(*runner)
+			if !ok {
+				t.Fatalf("%T", made)
+			}
+			f(t, r)
+		})
+	}
+}
+
+// begin starts a command that says when it runs and does not end.
+func begin(t *testing.T, r Runner) *Process {
+	t.Helper()
+	p, err := r.Start(t.Context(), Command{Script: "echo up; exec sleep 100"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(p.Stdout, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// A command whose sandbox is killed has an error, and the next one a new sandbox.
+func TestInstanceIsKilled(t *testing.T) {
+	t.Parallel()
+	withInstances(t, func(t *testing.T, r *runner) {
+		p := begin(t, r)
+		x := r.instances.running()
+		if err := x.kill(); err != nil {
+			t.Fatal(err)
+		}
+		if exit, err := p.Wait(); err == nil || !strings.Contains(err.Error(), "ended before the command") {
+			t.Errorf("%+v, %v", exit, err)
+		}
+		<-x.gone
+		if out, exit := sh(t, r, "echo again"); out != "again\n" || exit.Code != 0 {
+			t.Errorf("%q, %+v", out, exit)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	withInstances(t, func(t *testing.T, r *runner) {
+		p := begin(t, r)
+		for range 2 {
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := p.Wait(); err == nil {
+			t.Error("a command outlived its Runner without a word")
+		}
+		if _, err := r.Run(t.Context(), Command{Script: ":"}); err == nil {
+			t.Error("a closed Runner ran a command")
+		}
+	})
+}
+
+// What cannot be executed ends as in a shell, and says so where its errors go.
+func TestNoProgram(t *testing.T) {
+	t.Parallel()
+	withInstances(t, func(t *testing.T, r *runner) {
+		for _, c := range []struct {
+			args []string
+			code int
+		}{{[]string{"no-such-program"}, 127}, {[]string{"/no/such"}, 127}, {[]string{"/etc"}, 126}, {[]string{"/etc/passwd"}, 126}} {
+			out := &tail{}
+			exit, err := r.Run(t.Context(), Command{Args: c.args, Output: out})
+			if err != nil || exit.Code != c.code || !strings.Contains(string(out.b), c.args[0]+": ") {
+				t.Errorf("%v: %+v, %v, %q", c.args, exit, err, out.b)
+			}
+		}
+	})
+}

@@ -1,0 +1,51 @@
+package sandbox
+
+import (
+	"sync"
+	"time"
+)
+
+// Together is what the commands of several Runners take in sum: those of one
+// run, its checks and its servers. Spec.Limits bound it: memory at any time, and
+// the files that were written since its first command. The zero value is ready.
+type Together struct {
+	mu     sync.Mutex
+	since  time.Time
+	memory map[any]int64 // bytes, by command and by instance
+}
+
+// begin returns when the first command began.
+func (t *Together) begin() time.Time {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since.IsZero() {
+		t.since = time.Now()
+	}
+	return t.since
+}
+
+// put says how much memory somebody takes, in bytes, and returns the sum of all
+// and whether nobody takes more.
+func (t *Together) put(who any, bytes int64) (sum int64, most bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.memory == nil {
+		t.memory = map[any]int64{}
+	}
+	t.memory[who] = bytes
+	most = true
+	for other, n := range t.memory {
+		sum += n
+		if _, command := other.(*watcher); command && n > bytes {
+			most = false
+		}
+	}
+	return sum, most
+}
+
+// drop forgets who has ended.
+func (t *Together) drop(who any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.memory, who)
+}

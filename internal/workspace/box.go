@@ -1,0 +1,228 @@
+package workspace
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/sandbox"
+)
+
+// Box says how git is confined that looks at files which others wrote: in a
+// sandbox of its own, which the commands of the task do not see (docs/decisions/023).
+type Box struct {
+	Shell    func(sandbox.Spec) (sandbox.Runner, error)
+	MemoryMB int // of each process and of all together; 0 for defaultMemory
+	// MaxFileMB is the size, in MiB, above which a file is in no snapshot and no
+	// commit; 0 for defaultMaxFile.
+	MaxFileMB int
+}
+
+func (b Box) maxFile() int64 { return int64(cmp.Or(b.MaxFileMB, defaultMaxFile)) << 20 }
+
+// What git may take in the sandbox; a checkout may be large.
+const (
+	defaultMemory  = 2 << 10 // MiB
+	defaultMaxFile = 256     // MiB
+	maxWritten     = 64 << 30
+	maxMade        = 10_000_000
+)
+
+// box is the sandbox of git, made when it is first needed.
+type box struct {
+	Box
+	spec sandbox.Spec
+	repo repo // read in it, with what that borrows from
+
+	mu     sync.Mutex
+	runner sandbox.Runner
+	closed bool
+}
+
+// newBox prepares the sandbox of a git that may write to dirs, the first of
+// which is where it stands, and read a repository.
+func newBox(b Box, r repo, dirs ...string) *box {
+	env := map[string]string{"GIT_OPTIONAL_LOCKS": "0"}
+	for _, kv := range slices.Concat(neutralEnv(), settings(0, split(safeConfig))) {
+		k, v, _ := strings.Cut(kv, "=")
+		env[k] = v
+	}
+	if b.MemoryMB == 0 {
+		b.MemoryMB = defaultMemory
+	}
+	return &box{Box: b, repo: r, spec: sandbox.Spec{
+		Workspace: dirs[0], Writable: dirs[1:], ReadOnly: []string{r.gitDir}, Env: env, MemoryMB: b.MemoryMB,
+		Limits: sandbox.Limits{Disk: maxWritten, NewFiles: maxMade},
+	}}
+}
+
+// setting is one of git's.
+type setting struct{ key, value string }
+
+// split makes settings of words as git -c takes them.
+func split(all []string) []setting {
+	cfg := make([]setting, len(all))
+	for i, kv := range all {
+		cfg[i].key, cfg[i].value, _ = strings.Cut(kv, "=")
+	}
+	return cfg
+}
+
+// settings are variables that give git settings, the first of which is number n.
+func settings(n int, cfg []setting) []string {
+	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(n+len(cfg))}
+	for i, s := range cfg {
+		at := strconv.Itoa(n + i)
+		env = append(env, "GIT_CONFIG_KEY_"+at+"="+s.key, "GIT_CONFIG_VALUE_"+at+"="+s.value)
+	}
+	return env
+}
+
+// open returns the sandbox.
+func (b *box) open(ctx context.Context) (sandbox.Runner, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.closed:
+		return nil, errors.New("the workspace is closed")
+	case b.Shell == nil:
+		return nil, errors.New("git on a work tree needs a sandbox")
+	case b.runner != nil:
+		return b.runner, nil
+	}
+	lenders, err := b.repo.alternates(ctx)
+	for _, dir := range lenders {
+		err = errors.Join(err, holdsObjects(dir))
+	}
+	if err != nil {
+		return nil, err
+	}
+	spec := b.spec
+	spec.ReadOnly = slices.Concat(spec.ReadOnly, lenders)
+	r, err := b.Shell(spec)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox of git: %w", err)
+	}
+	b.runner = r
+	return r, nil
+}
+
+// holdsObjects proves that a directory which a repository names as its lender
+// holds objects and nothing else: it is shown to git in the sandbox, with all
+// that is in it.
+func holdsObjects(dir string) error {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("borrowed objects: %w", err)
+	}
+	for _, e := range list {
+		name := e.Name()
+		if fan := len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""; !e.IsDir() && !strings.HasPrefix(name, "tmp_obj_") || e.IsDir() && !fan && name != "pack" && name != "info" {
+			return i18n.E("workspace.no_objects", dir, readable(name))
+		}
+	}
+	return nil
+}
+
+// close ends the sandbox and what is in it.
+func (b *box) close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	if b.runner == nil {
+		return nil
+	}
+	err := b.runner.Close()
+	b.runner = nil
+	return err
+}
+
+// tree is a repository with a work tree. Whatever reads or writes files in one,
+// an index, or a git directory that such a git has written, runs in the sandbox.
+type tree struct {
+	box      *box
+	gitDir   string
+	workTree string
+	env      []string
+	cfg      []setting // see disarm
+}
+
+// run runs git on t.
+func (t tree) run(ctx context.Context, c call) (string, error) {
+	return t.script(ctx, c.args[0], `exec git "$@"`, c)
+}
+
+// scripted is a script as a gitter.
+type scripted struct {
+	tree
+	verb, text string
+}
+
+func (s scripted) run(ctx context.Context, c call) (string, error) {
+	return s.script(ctx, s.verb, s.text, c)
+}
+
+// exports makes variables of the arguments before "--".
+const exports = `until [ "$1" = -- ]; do export "$1"; shift; done; shift; `
+
+// script runs a script of sh, in which each git is on t, and c.args are its
+// arguments. verb names it in errors.
+func (t tree) script(ctx context.Context, verb, script string, c call) (string, error) {
+	runner, err := t.box.open(ctx)
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", verb, err)
+	}
+	limited, cancel := context.WithCancel(ctx)
+	defer cancel()
+	args := slices.Concat([]string{"/bin/sh", "-c", exports + script, "sh", "GIT_DIR=" + t.gitDir, "GIT_WORK_TREE=" + t.workTree},
+		t.env, c.env, settings(len(safeConfig), slices.Concat(t.cfg, split(c.cfg))), []string{"--"}, c.args)
+	p, err := runner.Start(limited, sandbox.Command{Args: args, Timeout: maxTime})
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", verb, err)
+	}
+	var out collected
+	if c.out == nil {
+		c.out = &out
+	}
+	complaint := &tail{max: maxComplaint}
+	var pipes sync.WaitGroup
+	pipes.Go(func() {
+		_, _ = io.Copy(p.Stdin, bytes.NewReader(c.stdin)) // git says what it misses
+		_ = p.Stdin.Close()
+	})
+	pipes.Go(func() { _, _ = io.Copy(complaint, p.Stderr) })
+	_, werr := io.Copy(c.out, p.Stdout)
+	if werr != nil {
+		cancel()
+	}
+	exit, err := p.Wait()
+	_ = p.Stdin.Close()
+	pipes.Wait()
+	_ = errors.Join(p.Stdout.Close(), p.Stderr.Close())
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case werr != nil:
+		return "", fmt.Errorf("git %s: %w", verb, werr)
+	case err != nil:
+		return "", fmt.Errorf("git %s: %w", verb, err)
+	case exit.TimedOut:
+		return "", fmt.Errorf("git %s: ended after %s", verb, maxTime)
+	case exit.Limit != "":
+		return "", &gitError{verb, exit.Code, fmt.Sprintf("it went past the limit of the sandbox on %s: %s", exit.Limit, exit.Bound)}
+	case exit.Code == 127:
+		return "", i18n.E("workspace.no_git")
+	case exit.Code != 0:
+		return out.String(), &gitError{verb, exit.Code, complaint.text(nil)}
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,189 @@
+package workspace
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/i18n"
+)
+
+// Bounds of a fingerprint: of a larger tree git's own look is as quick.
+const (
+	maxPrinted = 5000
+	// racy is how close the last change may be: two changes within one tick of
+	// the file system's clock look the same.
+	racy = 50 * time.Millisecond
+)
+
+// maxPath is the longest path in the tree, in bytes: the kernel's, less ours.
+const maxPath = 3 << 10
+
+// fingerprint is what tells a tree from what it was: the state of each file and
+// directory, without their contents. A change that leaves all of it as it was
+// would have to set the kernel's change time.
+type fingerprint struct {
+	sum uint64
+	ok  bool // seen whole, and settled
+}
+
+// look is what there is to know of a tree before git looks at it.
+type look struct {
+	nested []string // git repositories inside it, in order
+	large  []string // files of more than most bytes, in order
+	print  fingerprint
+}
+
+// looker walks over a tree by descriptors, so that no link and no directory that
+// is moved meanwhile leads it anywhere else.
+type looker struct {
+	look
+	seed   maphash.Seed
+	most   int64
+	n      int
+	newest time.Time
+}
+
+// lookAt looks at every entry below dir, which holds no repository of its own
+// that counts. A directory that its owner may not read is made readable, for git
+// would pass over it; where that cannot be done, it is an error. now is the time
+// of the look.
+func lookAt(ctx context.Context, dir string, seed maphash.Seed, most int64, now time.Time) (look, error) {
+	l := &looker{seed: seed, most: most}
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = l.dir(ctx, fd, "")
+	}
+	if err != nil {
+		return look{}, fmt.Errorf("look at the work tree: %w", err)
+	}
+	slices.Sort(l.nested)
+	slices.Sort(l.large)
+	l.print.ok = l.n <= maxPrinted && now.Sub(l.newest) > racy
+	return l.look, nil
+}
+
+// dir looks at a directory, which it closes. path is what it is called, with a
+// slash behind it unless it is the top.
+func (l *looker) dir(ctx context.Context, fd int, path string) error {
+	f := os.NewFile(uintptr(fd), path)
+	defer func() { _ = f.Close() }()
+	if path != "" {
+		var st unix.Stat_t
+		if unix.Fstatat(fd, ".git", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			l.nested = append(l.nested, path[:len(path)-1])
+			return nil // the rest of that repository as well
+		}
+	}
+	for {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		list, err := f.ReadDir(1000)
+		for _, e := range list {
+			if err := l.entry(ctx, fd, path, e); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return unreadable(path, err)
+		}
+	}
+}
+
+// entry looks at one entry of a directory.
+func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntry) error {
+	l.n++
+	kind := e.Type()
+	if l.n > maxPrinted && !kind.IsRegular() && !kind.IsDir() && kind&fs.ModeIrregular == 0 {
+		return nil
+	}
+	var st unix.Stat_t
+	switch err := unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); {
+	case errors.Is(err, unix.ENOENT):
+		return nil // removed meanwhile
+	case err != nil:
+		return unreadable(parent+e.Name(), err)
+	}
+	l.add(parent, e.Name(), &st)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		if st.Size > l.most {
+			l.large = append(l.large, parent+e.Name())
+		}
+	case unix.S_IFDIR:
+		if parent == "" && e.Name() == ".git" {
+			return nil // somebody's repository over ours; git does not go there
+		}
+		return l.below(ctx, dir, parent+e.Name(), e.Name(), &st)
+	}
+	return nil
+}
+
+// below looks at a directory in another one.
+func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix.Stat_t) error {
+	if len(path) > maxPath {
+		return unreadable(path, unix.ENAMETOOLONG)
+	}
+	if st.Mode&0o500 != 0o500 {
+		if err := readableDir(dir, name, st.Mode&0o7777|0o700); err != nil {
+			return unreadable(path, err)
+		}
+	}
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
+		return nil // it is something else by now
+	case err != nil:
+		return unreadable(path, err)
+	}
+	return l.dir(ctx, fd, path+"/")
+}
+
+// readableDir gives a directory, and nothing that a link leads to, a mode.
+func readableDir(dir int, name string, mode uint32) error {
+	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }()
+	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+}
+
+// unreadable is the error for what git would pass over without a word.
+func unreadable(path string, err error) error {
+	return i18n.E("workspace.unreadable_dir", readable(path), err)
+}
+
+// add adds an entry to the fingerprint, in whatever order they come.
+func (l *looker) add(parent, name string, st *unix.Stat_t) {
+	if l.n > maxPrinted {
+		return
+	}
+	var h maphash.Hash
+	h.SetSeed(l.seed)
+	var b [48]byte
+	for i, v := range []uint64{st.Ino, uint64(st.Mode), uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano()), uint64(len(parent) + len(name))} { //nolint:gosec // bits, not numbers
+		binary.LittleEndian.PutUint64(b[8*i:], v)
+	}
+	_, _ = h.Write(b[:]) // never fails
+	_, _ = h.WriteString(parent)
+	_, _ = h.WriteString(name)
+	l.print.sum += h.Sum64()
+	if c := time.Unix(0, st.Ctim.Nano()); c.After(l.newest) {
+		l.newest = c
+	}
+}
