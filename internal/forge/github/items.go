@@ -176,8 +176,17 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	if _, err := d.get(ctx, below(r), nil, &at); err != nil {
 		return forge.Item{}, err
 	}
+	moved := func() bool {
+		return g.GetNumber() != n || !strings.HasSuffix(strings.ToLower(g.GetRepositoryURL()), "/repos/"+strings.ToLower(at.GetFullName()))
+	}
+	if moved() { // unless the repository was renamed between the two answers
+		g = github.Issue{}
+		if _, err := d.get(ctx, below(r, "issues", n), nil, &g); err != nil {
+			return forge.Item{}, err
+		}
+	}
 	// What was moved to another repository is answered from there.
-	if g.GetNumber() != n || !strings.HasSuffix(strings.ToLower(g.GetRepositoryURL()), "/repos/"+strings.ToLower(at.GetFullName())) {
+	if moved() {
 		return forge.Item{}, d.failed(forge.Gone, http.StatusMovedPermanently, i18n.E("github.said_moved", g.GetHTMLURL()), i18n.E("github.advice_gone"), nil)
 	}
 	i := item(r, &g)
