@@ -22,6 +22,10 @@ var workspaceTexts = map[string]text{
 		en: "the repository borrows objects from %s, which is no directory of git objects (%s lies there): clone it anew without objects/info/alternates",
 		ja: "リポジトリが借用しているオブジェクトの場所 %s は git のオブジェクトディレクトリではありません（%s があります）。objects/info/alternates のない形で clone し直してください",
 	},
+	"workspace.no_index": {
+		en: "%s is no index of git's: it is a file of mode %s and %d bytes, where a plain one without holes of at most %d is expected. Remove it and run git reset",
+		ja: "%s は git のインデックスではありません。モード %s、%d バイトのファイルですが、穴のない最大 %d バイトの通常ファイルのはずです。削除して git reset を実行してください",
+	},
 	"workspace.gitlink": {
 		en: "%s is a git repository of its own, which somebody makes and takes away while the work is recorded: end what does, or remove it",
 		ja: "%s は独立した git リポジトリで、作業を記録している間に作られたり消されたりしています。その処理を止めるか、リポジトリを削除してください",

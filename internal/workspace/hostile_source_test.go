@@ -198,3 +198,17 @@ func TestSourceWithLFS(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 }
+
+// An index that fills the disk when it is copied is none.
+func TestSparseIndex(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	for _, size := range []int64{1 << 20, 40 << 30} { // within and past what is copied
+		if err := os.Truncate(filepath.Join(path, ".git/index"), size); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Inspect(t.Context(), path, InspectOptions{Box: walls()}); err == nil || !strings.Contains(err.Error(), "no index of git's") {
+			t.Errorf("%d bytes: %v", size, err)
+		}
+	}
+}

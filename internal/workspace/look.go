@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -60,7 +61,7 @@ type looker struct {
 // of the look.
 func lookAt(ctx context.Context, dir string, seed maphash.Seed, most int64, now time.Time) (look, error) {
 	l := &looker{seed: seed, most: most}
-	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	fd, err := openDir(unix.AT_FDCWD, dir, uint32(disk.DirMode))
 	if err == nil {
 		err = l.dir(ctx, fd, "")
 	}
@@ -138,12 +139,7 @@ func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix
 	if len(path) > maxPath {
 		return unreadable(path, unix.ENAMETOOLONG)
 	}
-	if st.Mode&0o500 != 0o500 {
-		if err := readableDir(dir, name, st.Mode&0o7777|0o700); err != nil {
-			return unreadable(path, err)
-		}
-	}
-	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := openDir(dir, name, st.Mode)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
 		return nil // it is something else by now
@@ -153,14 +149,19 @@ func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix
 	return l.dir(ctx, fd, path+"/")
 }
 
-// readableDir gives a directory, and nothing that a link leads to, a mode.
-func readableDir(dir int, name string, mode uint32) error {
-	fd, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
+// openDir opens a directory, and nothing else that has its name. One that its
+// owner may not list or enter, as its mode says, becomes ours to list, enter and
+// write: any less, and the next look would do it again.
+func openDir(dir int, name string, mode uint32) (int, error) {
+	if mode&0o500 != 0o500 {
+		at, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return -1, err
+		}
+		_ = unix.Chmod("/proc/self/fd/"+strconv.Itoa(at), mode&0o7777|0o700) // the open tells
+		_ = unix.Close(at)
 	}
-	defer func() { _ = unix.Close(fd) }()
-	return unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), mode)
+	return unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 }
 
 // unreadable is the error for what git would pass over without a word.

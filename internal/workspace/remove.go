@@ -1,7 +1,6 @@
 package workspace
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,8 +8,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"toritsugi/internal/disk"
 )
 
 // removeAll deletes a tree, also where a program has taken our write permission
@@ -21,7 +18,7 @@ func removeAll(path string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	top, operr := openDir(unix.AT_FDCWD, path)
+	top, operr := openDir(unix.AT_FDCWD, path, 0)
 	if operr != nil {
 		return err
 	}
@@ -30,19 +27,6 @@ func removeAll(path string) error {
 		return fmt.Errorf("remove %s: %w", path, err)
 	}
 	return os.RemoveAll(path)
-}
-
-// openDir opens a directory, and nothing else that has its name, and makes it
-// ours to read and write.
-func openDir(dir int, name string) (int, error) {
-	at, err := unix.Openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Close(at) }()
-	self := "/proc/self/fd/" + strconv.Itoa(at)
-	_ = unix.Chmod(self, uint32(disk.DirMode)) // the open tells
-	return unix.Open(self, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
 // flatten empties the directories of a directory, by moving up what they hold:
@@ -58,7 +42,7 @@ func flatten(top int) error {
 			if unix.Unlinkat(top, name, 0) == nil {
 				continue
 			}
-			dir, err := openDir(top, name)
+			dir, err := openDir(top, name, 0)
 			if err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
@@ -68,7 +52,7 @@ func flatten(top int) error {
 					continue
 				}
 				var fd int
-				if fd, err = openDir(dir, below); err == nil { // to be moved it must be ours to write
+				if fd, err = openDir(dir, below, 0); err == nil { // to be moved it must be ours to write
 					moved++
 					err = errors.Join(unix.Close(fd), unix.Renameat(dir, below, top, ".tori-removed-"+strconv.Itoa(moved)))
 				}
@@ -79,49 +63,6 @@ func flatten(top int) error {
 			if err != nil && !errors.Is(err, unix.ENOTEMPTY) { // a large one takes several turns
 				return fmt.Errorf("%s: %w", name, err)
 			}
-		}
-	}
-}
-
-// maxDepth is how deep a tree may be that a repository holds: git's paths end there.
-const maxDepth = 2048
-
-// unlockDirs makes all directories of a tree readable and writable, as far as
-// they are ours.
-func unlockDirs(ctx context.Context, path string) error {
-	top, err := openDir(unix.AT_FDCWD, path)
-	if err != nil {
-		return err
-	}
-	return unlockBelow(ctx, top, maxDepth)
-}
-
-// unlockBelow closes dir.
-func unlockBelow(ctx context.Context, dir, depth int) error {
-	f := os.NewFile(uintptr(dir), ".")
-	defer func() { _ = f.Close() }()
-	if depth == 0 {
-		return unix.ENAMETOOLONG
-	}
-	for {
-		list, err := f.ReadDir(1000)
-		for _, e := range list {
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if !e.IsDir() {
-				continue
-			}
-			below, err := openDir(dir, e.Name())
-			if err != nil {
-				continue // not ours, or something else by now: git says so
-			}
-			if err := unlockBelow(ctx, below, depth-1); err != nil {
-				return err
-			}
-		}
-		if err != nil {
-			return nil //nolint:nilerror // io.EOF
 		}
 	}
 }

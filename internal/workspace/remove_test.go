@@ -45,7 +45,7 @@ func TestRemoveAll(t *testing.T) {
 		at = next
 	}
 	_ = unix.Close(at)
-	fd, err := openDir(unix.AT_FDCWD, top)
+	fd, err := openDir(unix.AT_FDCWD, top, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -125,22 +125,28 @@ func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, 
 	if err != nil {
 		return "", nil, err
 	}
-	return w.stage(ctx, w.scratch(), l, w.meta.Base, "core.fsync=none")
+	return w.stage(ctx, w.scratch(), l, call{args: []string{w.meta.Base}, cfg: []string{"core.fsync=none"}})
 }
 
 // staging adds what is in the tree to the index, and tells the id of the git
-// tree and what it has else than $1. Status 1 of git add says that it ignores a
-// path which it was told to leave out.
+// tree and what it has else than $1. With more arguments, a tree that is another
+// one than $1 becomes the snapshot $3, with the label $2, and others are dropped.
+// Status 1 of git add says that it ignores a path which it was told to leave out.
 const staging = `git add --all --pathspec-from-file=- --pathspec-file-nul || { s=$?; [ $s = 1 ] || exit $s; }
 id=$(git write-tree) || exit
+[ $# = 1 ] || [ "$id" = "$1" ] || { made=$(git commit-tree "$id" -m "$2") && printf 'create %s %s\n%s' "$3" "$made" "$4" | git update-ref --stdin; } || exit
 printf '%s\0' "$id"
 exec git diff-tree -r -z --raw --no-abbrev --no-renames "$1" "$id"
 `
 
+// refusing takes paths out of the index, and back the snapshot that staging made.
+const refusing = `git update-index --force-remove -z --stdin && { [ $# = 1 ] || exec git update-ref -d "$3"; }`
+
 // stage brings an index up to what is in the tree, as it was looked at, less
 // repositories inside it, files that are too large, and what is ignored. It returns
-// the id of the git tree and what it has else than another one.
-func (w *Workspace) stage(ctx context.Context, t tree, l look, other string, cfg ...string) (id string, changes []Change, err error) {
+// the id of the git tree and what it has else than another one. c has the arguments
+// of staging, settings and variables.
+func (w *Workspace) stage(ctx context.Context, t tree, l look, c call) (id string, changes []Change, err error) {
 	if err := w.readLinks(ctx); err != nil {
 		return "", nil, err
 	}
@@ -149,7 +155,8 @@ func (w *Workspace) stage(ctx context.Context, t tree, l look, other string, cfg
 		specs = append(specs, exclude(p))
 	}
 	var p rawParser
-	err = records(ctx, scripted{t, "add", staging}, call{args: []string{other}, cfg: cfg, stdin: []byte(strings.Join(specs, "\x00") + "\x00")}, func(rec []byte) error {
+	c.stdin = []byte(strings.Join(specs, "\x00") + "\x00")
+	err = records(ctx, scripted{t, "add", staging}, c, func(rec []byte) error {
 		if id == "" {
 			if id = string(rec); !isID(id) {
 				return fmt.Errorf("git write-tree: %q is no id", id)
@@ -162,14 +169,15 @@ func (w *Workspace) stage(ctx context.Context, t tree, l look, other string, cfg
 		return "", nil, err
 	}
 	if links := w.newLinks(p.links); len(links) > 0 {
-		_, err := t.run(ctx, call{args: []string{"update-index", "--force-remove", "-z", "--stdin"}, cfg: cfg, stdin: []byte(strings.Join(links, "\x00") + "\x00")})
+		_, err := t.script(ctx, "update-index", refusing, call{args: c.args, cfg: c.cfg, stdin: []byte(strings.Join(links, "\x00") + "\x00")})
 		return "", nil, errors.Join(i18n.E("workspace.gitlink", readable(links[0])), err)
 	}
 	return id, p.all, nil
 }
 
-// maxIndexFile is the largest index that is taken from the sandbox, in bytes.
-const maxIndexFile = 4 << 30
+// maxIndexFile is the size of the largest index that is taken from a sandbox or a
+// stranger, in bytes: that of some five million files.
+const maxIndexFile = 512 << 20
 
 // copyIndex copies an index with its modification time: git looks again at a
 // file that was changed in the same instant as the index was written, and tells
@@ -188,8 +196,12 @@ func copyIndex(from, to string) error {
 	if err != nil {
 		return err
 	}
-	if !st.Mode().IsRegular() || st.Size() > maxIndexFile {
-		return fmt.Errorf("%s is no index: it is a file of %d bytes, of mode %s", from, st.Size(), st.Mode())
+	hole, err := in.Seek(0, unix.SEEK_HOLE) // a file that git wrote has none before its end
+	if !st.Mode().IsRegular() || st.Size() > maxIndexFile || err == nil && hole < st.Size() {
+		return i18n.E("workspace.no_index", from, st.Mode(), st.Size(), maxIndexFile)
+	}
+	if _, err := in.Seek(0, io.SeekStart); err != nil {
+		return err
 	}
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode)
 	if err != nil {

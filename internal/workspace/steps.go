@@ -56,8 +56,8 @@ func (w *Workspace) Snapshot(ctx context.Context, label string) (Snapshot, error
 	return w.take(ctx, label)
 }
 
-func (w *Workspace) take(ctx context.Context, label string) (_ Snapshot, err error) {
-	if err = w.readSnapshots(ctx); err != nil {
+func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
+	if err := w.readSnapshots(ctx); err != nil {
 		return Snapshot{}, err
 	}
 	resume, err := w.still(ctx)
@@ -77,20 +77,8 @@ func (w *Workspace) take(ctx context.Context, label string) (_ Snapshot, err err
 	if k := len(w.steps); k > 0 {
 		last = w.steps[k-1]
 	}
-	tree, _, err := w.stageStep(ctx, l, last.Tree)
-	if err != nil {
-		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
-	}
-	defer func() {
-		if err == nil {
-			w.seen = l.print
-		}
-	}()
-	if last.Tree == tree {
-		return last, nil
-	}
 	n, _ := strconv.Atoi(last.ID)
-	s := Snapshot{ID: strconv.Itoa(n + 1), Label: oneLine(label), Time: w.now().UTC().Truncate(time.Second), Tree: tree}
+	s := Snapshot{ID: strconv.Itoa(n + 1), Label: oneLine(label), Time: w.now().UTC().Truncate(time.Second)}
 	// One transaction: the new one in, the ones that make room out.
 	var drop strings.Builder
 	old := max(0, len(w.steps)+1-maxSnapshots)
@@ -98,20 +86,21 @@ func (w *Workspace) take(ctx context.Context, label string) (_ Snapshot, err err
 		fmt.Fprintf(&drop, "delete %s%s\n", snapshotRefs, o.ID)
 	}
 	when := strconv.FormatInt(s.Time.Unix(), 10) + " +0000"
-	if _, err := w.onSteps().script(ctx, "commit-tree", noting, call{args: []string{tree, s.Label, snapshotRefs + s.ID, drop.String()}, cfg: stepsCfg(), env: []string{
+	s.Tree, _, err = w.stageStep(ctx, l, call{args: []string{last.Tree, s.Label, snapshotRefs + s.ID, drop.String()}, env: []string{
 		"GIT_AUTHOR_NAME=tori", "GIT_AUTHOR_EMAIL=tori@localhost", "GIT_AUTHOR_DATE=" + when,
 		"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost", "GIT_COMMITTER_DATE=" + when,
-	}}); err != nil {
+	}})
+	if err != nil {
+		w.steps = nil // it may have been made all the same
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
+	}
+	w.seen = l.print
+	if last.Tree == s.Tree {
+		return last, nil
 	}
 	w.steps = append(slices.Clone(w.steps[old:]), s)
 	return s, nil
 }
-
-// noting makes the snapshot $3 of the tree $1, with the label $2, and drops others.
-const noting = `id=$(git commit-tree "$1" -m "$2") || exit
-printf 'create %s %s\n%s' "$3" "$id" "$4" | git update-ref --stdin
-`
 
 // stepsCfg are settings of a git that writes snapshots. The index itself need
 // not last; what is lost of it is read again.
@@ -130,10 +119,11 @@ func (w *Workspace) current(ctx context.Context, other string) (id string, chang
 	if err != nil {
 		return "", nil, err
 	}
-	return w.stageStep(ctx, l, other)
+	return w.stageStep(ctx, l, call{args: []string{other}})
 }
 
-func (w *Workspace) stageStep(ctx context.Context, l look, other string) (id string, changes []Change, err error) {
+// stageStep is stage with the index of the snapshots.
+func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, changes []Change, err error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(w.dir, &st); err != nil {
 		return "", nil, err
@@ -144,7 +134,8 @@ func (w *Workspace) stageStep(ctx context.Context, l look, other string) (id str
 	if err := w.readSnapshots(ctx); err != nil { // which makes their git directory
 		return "", nil, err
 	}
-	return w.stage(ctx, w.onSteps(), l, other, stepsCfg()...)
+	c.cfg = stepsCfg()
+	return w.stage(ctx, w.onSteps(), l, c)
 }
 
 func (w *Workspace) stepsDir() string { return filepath.Join(w.dir, "steps") }

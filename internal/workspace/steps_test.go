@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/sandbox"
 )
 
 func snap(t testing.TB, w *Workspace, label string) Snapshot {
@@ -320,5 +323,41 @@ func TestCommittedText(t *testing.T) {
 	}
 	if s := committed.String(); !strings.Contains(s, "+was committed") || strings.Contains(s, "came later") || !strings.Contains(tree.String(), "came later") {
 		t.Errorf("committed: %s\ntree: %s", s, tree.String())
+	}
+}
+
+// counted are runners that count the commands which they start.
+type counted struct {
+	sandbox.Runner
+	n *int
+}
+
+func (c counted) Start(ctx context.Context, cmd sandbox.Command) (*sandbox.Process, error) {
+	*c.n++
+	return c.Runner.Start(ctx, cmd)
+}
+
+// A step that changes something takes one call of the sandbox.
+func TestCallsOfAStep(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	w := createIn(t, newRepo(t, "repo"), Box{Shell: func(spec sandbox.Spec) (sandbox.Runner, error) {
+		r, err := shell()(spec)
+		return counted{r, &calls}, err
+	}})
+	snap(t, w, "first")
+	for i := range 3 {
+		write(t, filepath.Join(w.Tree(), "new"), strings.Repeat("x", i+1))
+		if before := calls; snap(t, w, "step").ID != itoa(i+2) || calls-before != 1 {
+			t.Errorf("step %d: %d calls", i+2, calls-before)
+		}
+	}
+	again, err := Open(w.Dir(), walls())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = again.Close() }()
+	if all, err := again.Snapshots(t.Context()); err != nil || len(all) != 4 {
+		t.Errorf("%v, %v", all, err)
 	}
 }

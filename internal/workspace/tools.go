@@ -100,6 +100,11 @@ shift
 [ $# = 0 ] || exec git clean "$@"
 `
 
+// unlocking gives back what a command took of our rights to directories. What
+// cannot be given git complains of.
+const unlocking = `find . -type d ! -perm -700 -exec chmod u+rwx {} \;
+`
+
 // checkOut makes the tree, and the branch's index, what a commit or tree has.
 // With flags of git clean, what is not in it goes.
 func (w *Workspace) checkOut(ctx context.Context, id string, clean ...string) error {
@@ -108,19 +113,14 @@ func (w *Workspace) checkOut(ctx context.Context, id string, clean ...string) er
 		return err
 	}
 	defer resume()
-	run := func() error {
+	for _, before := range []string{"", unlocking} {
 		if err := w.lendIndex(); err != nil {
 			return err
 		}
-		_, err := w.scratch().script(ctx, "read-tree", checkingOut, call{args: append([]string{id}, clean...), cfg: []string{"core.fsync=none"}})
-		return err
-	}
-	err = run()
-	if exitCode(err) > 0 { // a command may have taken our write permission from a directory
-		if err := unlockDirs(ctx, w.Tree()); err != nil {
-			return fmt.Errorf("make the work tree ours to write: %w", err)
+		_, err = w.scratch().script(ctx, "read-tree", before+checkingOut, call{args: append([]string{id}, clean...), cfg: []string{"core.fsync=none"}})
+		if exitCode(err) <= 0 {
+			break
 		}
-		err = run()
 	}
 	if err != nil {
 		return err
