@@ -199,6 +199,10 @@ func TestStrangeReports(t *testing.T) {
 		"a long attribute":  {suite("<testcase name='" + strings.Repeat("x&quot;", 100_000) + "'><failure/></testcase>"), 1, "", false},
 		"long comments":     {bad("why") + "<!--" + strings.Repeat("-x>", 100_000) + "-->", 1, "why", false},
 		"a tag without end": {"<testsuite " + strings.Repeat("a", 200_000), 0, "", true},
+		"many attributes":   {bad("why") + "<testsuite" + strings.Repeat(" a=''", 200_000) + "/>", 1, "why", true},
+		"name spaces":       {"<testsuite xmlns:a='b'><a:testcase name='a'><failure>why</failure></a:testcase></testsuite>", 1, "why", false},
+		"another end":       {bad("why") + "<testsuite></testsuites>", 1, "why", true},
+		"an end too many":   {bad("why") + "</testsuite>", 1, "why", true},
 		"too deep":          {strings.Repeat("<testsuite>", 5000), 0, "", true},
 		"torn":              {"<testsuite><testcase name='a'><failure>x</failure></testcase><testcase", 1, "x", true},
 		"HTML":              {"<html><body>no</body></html>", 0, "", true},
@@ -222,6 +226,38 @@ func TestStrangeReports(t *testing.T) {
 	if len(s.Failures) != 1 || !errors.Is(err, os.ErrNotExist) || !errors.Is(err, errNoReport) {
 		t.Errorf("%d failures, %v", len(s.Failures), err)
 	}
+}
+
+// An element of many attributes is not given to the decoder, which would keep them.
+func TestAttributesTakeLittleMemory(t *testing.T) { // not parallel: it measures
+	text := map[string]string{"r": "<testsuite" + strings.Repeat(" a=''", 10_000_000) + "/>"}
+	defer disktest.Bounded(t, 0)()
+	if _, err := JUnit([]string{"r"}, openText(text)); err == nil {
+		t.Error("no error")
+	}
+}
+
+// The name spaces of elements that are open are not kept.
+func TestNameSpacesTakeLittleMemory(t *testing.T) { // not parallel: it measures
+	element := "<testsuite" + strings.Repeat(" xmlns:a='b'", 40_000) + ">"
+	_, err := JUnit([]string{"r"}, func(string) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat(element, 100)), heapReader{t})), nil
+	})
+	if err == nil {
+		t.Error("no error")
+	}
+}
+
+// heapReader is the end of a text, at which no more than 128 MiB may be held.
+type heapReader struct{ t *testing.T }
+
+func (h heapReader) Read([]byte) (int, error) {
+	var m runtime.MemStats
+	runtime.GC()
+	if runtime.ReadMemStats(&m); m.HeapAlloc > 128<<20 {
+		h.t.Errorf("%d MB are held", m.HeapAlloc>>20)
+	}
+	return 0, io.EOF
 }
 
 // However a section's length falls on the limit, the document stays whole.

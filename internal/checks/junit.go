@@ -12,8 +12,9 @@ import (
 
 // The bounds of JUnit files.
 const (
-	maxText   = 64 << 10 // bytes of one text or attribute that are read
-	maxDepth  = 200      // elements within each other
+	maxText   = 64 << 10    // bytes of one text or attribute that are read
+	maxTag    = 8 * maxText // and of one tag: the decoder keeps all of its attributes
+	maxDepth  = 200         // elements within each other
 	maxTokens = 5_000_000
 )
 
@@ -55,27 +56,29 @@ func readJUnit(r io.Reader, s *sink) error {
 	// The text is made UTF-8 before it comes here, whatever it says of itself.
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
 	var at *junitCase
-	suites, root := []string{}, false
-	for n, depth := 0, 0; ; n++ {
+	var open, suites []string // elements by name; suites by their attribute
+	for n, root := 0, false; ; n++ {
 		if n > maxTokens {
 			return fmt.Errorf("more than %d elements", maxTokens)
 		}
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) && root && depth == 0 {
-			return nil
-		}
-		if errors.Is(err, io.EOF) && !root {
-			return errNoReport
-		}
-		if err != nil {
+		token, err := d.RawToken() // Token keeps each name space of all open elements
+		switch {
+		case err == nil:
+		case !errors.Is(err, io.EOF):
 			return err
+		case !root:
+			return errNoReport
+		case len(open) > 0:
+			return fmt.Errorf("it ends within %s", open[len(open)-1])
+		default:
+			return nil
 		}
 		switch t := token.(type) {
 		case xml.StartElement:
-			if depth++; depth > maxDepth {
+			if open = append(open, t.Name.Local); len(open) > maxDepth {
 				return fmt.Errorf("more than %d elements within each other", maxDepth)
 			}
-			if depth == 1 && t.Name.Local != "testsuites" && t.Name.Local != "testsuite" {
+			if len(open) == 1 && t.Name.Local != "testsuites" && t.Name.Local != "testsuite" {
 				return errNoReport
 			}
 			root = true
@@ -93,7 +96,10 @@ func readJUnit(r io.Reader, s *sink) error {
 				at.open(t)
 			}
 		case xml.EndElement:
-			depth--
+			if len(open) == 0 || open[len(open)-1] != t.Name.Local {
+				return fmt.Errorf("%s ends where it is not open", t.Name.Local)
+			}
+			open = open[:len(open)-1]
 			switch t.Name.Local {
 			case "testsuite":
 				suites = suites[:max(0, len(suites)-1)]
@@ -178,6 +184,7 @@ type plainXML struct {
 	state xmlState
 	quote rune
 	size  int    // of the current text or attribute
+	tagN  int    // of the current tag, as it is passed on
 	match string // the last characters, to find the end of a section
 	err   error
 	skip  int // square brackets open in a document type
@@ -264,7 +271,7 @@ func (p *plainXML) text(r rune) {
 	case strings.HasPrefix(string(next), "!"):
 		p.state, p.quote, p.skip = inDoctype, 0, 0
 	default:
-		p.state, p.quote, p.size, p.ref = inTag, 0, 0, false
+		p.state, p.quote, p.size, p.tagN, p.ref = inTag, 0, 0, 0, false
 		p.out = append(p.out, '<')
 	}
 }
@@ -287,6 +294,12 @@ func (p *plainXML) keep(r rune) {
 func appendRune(b []byte, r rune) []byte { return append(b, string(r)...) }
 
 func (p *plainXML) tag(r rune) {
+	before := len(p.out)
+	defer func() {
+		if p.tagN += len(p.out) - before; p.tagN > maxTag {
+			p.err = fmt.Errorf("a tag of more than %d bytes", maxTag)
+		}
+	}()
 	switch {
 	case p.quote != 0 && r == p.quote:
 		p.quote, p.ref = 0, false
