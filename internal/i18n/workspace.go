@@ -114,6 +114,10 @@ var workspaceTexts = map[string]text{
 		en: "%s is not UTF-8 text; save it as UTF-8",
 		ja: "%s は UTF-8 のテキストではありません。UTF-8 で保存し直してください",
 	},
+	"folder.comments_too_large": {
+		en: "it is larger than %d MiB; move what is old out of it",
+		ja: "%d MiB を超えています。古い内容を別のファイルに移してください",
+	},
 	"folder.too_large": {
 		en: "%s is larger than %d MiB; shorten it or move the details into files of the repository",
 		ja: "%s が %d MiB を超えています。短くするか、詳細をリポジトリ内のファイルに移してください",

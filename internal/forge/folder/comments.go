@@ -1,8 +1,8 @@
 package folder
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -205,8 +206,8 @@ func fromHeading(text string, cut int64) (string, int64) {
 }
 
 // AppendComment adds c to the comments of the issue at path and returns once
-// it is on disk. It is idempotent: with a Marker that the file already holds,
-// nothing is written. The marker comes last, so that a comment cut off by a
+// it is on disk. It is idempotent: with a Marker that an entry of the same author
+// already has, nothing is written. The marker comes last, so that a comment cut off by a
 // crash lacks it and is written again. An unknown author is written as "tori",
 // a zero time is refused. Processes that append at once do so one after the
 // other.
@@ -216,11 +217,21 @@ func AppendComment(path string, c Comment) error {
 	if err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
-	return changeComments(path, func(f *os.File, _ beside) error { return appendEntry(f, entry, c.Marker) })
+	return changeComments(path, func(f *os.File, _ beside) error {
+		_, end, err := entryOf(f, c.author(), c.Marker)
+		switch {
+		case err != nil:
+			return err
+		case end > 0:
+			return f.Sync() // it may be ours from before a crash, not yet on disk
+		}
+		return appendEntry(f, entry)
+	})
 }
 
 // changeComments has a comments file, which is made where there is none, changed
-// by one process at a time, and returns once that is on disk.
+// by one process at a time, and returns once that is on disk. One that is larger
+// than disk.MaxWhole stays as it is, which is an error.
 func changeComments(path string, change func(*os.File, beside) error) error {
 	b, err := besideOf(path)
 	if err != nil {
@@ -231,7 +242,13 @@ func changeComments(path string, change func(*os.File, beside) error) error {
 	if err != nil {
 		return i18n.E("folder.unwritable", path, err)
 	}
-	err = change(f, b)
+	if st, serr := f.Stat(); serr != nil {
+		err = serr
+	} else if st.Size() > disk.MaxWhole { // all of it is looked through, and some of it moved
+		err = i18n.E("folder.comments_too_large", disk.MaxWhole>>20)
+	} else {
+		err = change(f, b)
+	}
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -270,15 +287,17 @@ func (b beside) openLocked(timeout time.Duration) (*os.File, error) {
 	}
 }
 
+// author is how c's author stands in a heading.
+func (c Comment) author() string {
+	return cmp.Or(strings.Join(strings.Fields(strings.ToValidUTF8(c.Author, "\uFFFD")), " "), login)
+}
+
 // format writes c as an entry of the file.
 func format(c Comment) ([]byte, error) {
 	if c.Marker != "" && !markerLine.MatchString("<!-- tori:"+c.Marker+" -->") {
 		return nil, fmt.Errorf("marker %q: letters, digits, '.', '_' and '-' only", c.Marker)
 	}
-	author := strings.Join(strings.Fields(strings.ToValidUTF8(c.Author, "\uFFFD")), " ")
-	if author == "" {
-		author = "tori"
-	}
+	author := c.author()
 	head := "## " + author + " — " + c.Time.Format(time.RFC3339)
 	if got, _, ok := heading(head); !ok || got != author || c.Time.IsZero() {
 		return nil, fmt.Errorf("author %q and time %s make no heading", author, c.Time)
@@ -301,20 +320,13 @@ func cleanBody(s string) string {
 
 // appendEntry writes entry at the end of f in one write, on a new line. A
 // write that fails halfway is taken back.
-func appendEntry(f *os.File, entry []byte, marker string) error {
+func appendEntry(f *os.File, entry []byte) error {
 	st, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	size := st.Size()
 	if size > 0 {
-		there, err := hasMarker(f, marker)
-		if err != nil {
-			return err
-		}
-		if there {
-			return f.Sync() // it may be ours from before a crash, not yet on disk
-		}
 		last := make([]byte, 1)
 		if _, err := f.ReadAt(last, size-1); err != nil {
 			return err
@@ -329,29 +341,4 @@ func appendEntry(f *os.File, entry []byte, marker string) error {
 		return errors.Join(err, f.Truncate(size))
 	}
 	return f.Sync()
-}
-
-// hasMarker looks through the whole file, however long, without holding it.
-func hasMarker(f *os.File, marker string) (bool, error) {
-	if marker == "" {
-		return false, nil
-	}
-	r := bufio.NewReaderSize(f, 64<<10)
-	whole := true // the buffer begins at a line's start
-	for {
-		l, err := r.ReadSlice('\n')
-		if m := markerLine.FindSubmatch(bytes.TrimRight(l, "\r\n")); whole && m != nil && string(m[1]) == marker {
-			return true, nil
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return false, nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			whole = false
-		case err != nil:
-			return false, err
-		default:
-			whole = true
-		}
-	}
 }

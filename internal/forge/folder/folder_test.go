@@ -447,6 +447,48 @@ func FuzzFrontMatter(f *testing.F) {
 	})
 }
 
+// A comments file that is far too large, as one with a hole takes no disk for, is
+// neither read through nor copied, and stays as it is: the comment is refused in words
+// that say what to do, and goes into the file that somebody then leaves there.
+func TestHugeCommentsFile(t *testing.T) {
+	t.Parallel()
+	issue := file(t, "x.md", "# x")
+	path := CommentsPath(issue)
+	c := Comment{Time: when, Body: "done", Marker: "m1"}
+	if err := errors.Join(AppendComment(issue, c), os.Truncate(path, 40<<30)); err != nil {
+		t.Fatal(err)
+	}
+	c.Marker = "m2"
+	if err := AppendComment(issue, c); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+		t.Error(err)
+	}
+	if st, err := os.Stat(path); err != nil || st.Size() != 40<<30 {
+		t.Errorf("%v, %v", st.Size(), err)
+	}
+	if _, err := ReadIssue(issue); err != nil {
+		t.Error(err)
+	}
+	if err := errors.Join(os.Truncate(path, 0), AppendComment(issue, c), AppendComment(issue, c)); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(read(t, path), "<!-- tori:m2 -->"); got != 1 {
+		t.Errorf("written %d times", got)
+	}
+}
+
+// A line that somebody else wrote is no mark of ours.
+func TestMarkerOfAnother(t *testing.T) {
+	t.Parallel()
+	issue := file(t, "x.md", "# x")
+	c := Comment{Time: when, Body: "done", Marker: "m1"}
+	if err := errors.Join(os.WriteFile(CommentsPath(issue), []byte("## ken — 2026-01-02T03:04:05Z\n<!-- tori:m1 -->\n"), 0o600), AppendComment(issue, c)); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, CommentsPath(issue)); !strings.Contains(got, "done") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestAppendCommentAtOnce(t *testing.T) {
 	t.Parallel()
 	issue := file(t, "x.md", "# x")
@@ -469,7 +511,7 @@ func TestAppendCommentAtOnce(t *testing.T) {
 	}
 	entry, err := format(c)
 	if err == nil {
-		err = appendEntry(other, entry, c.Marker)
+		err = appendEntry(other, entry)
 	}
 	if err := errors.Join(err, other.Close(), <-done); err != nil {
 		t.Fatal(err)

@@ -42,12 +42,16 @@ func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forg
 // put makes sure that a comments file has c once; of an entry that is there c
 // takes the time.
 func put(f *os.File, b beside, c *Comment) error {
-	start, end, err := entryOf(f, c.Marker)
+	start, end, err := entryOf(f, login, c.Marker)
 	if err != nil {
 		return err
 	}
 	if end == 0 {
-		return appendNew(f, *c)
+		entry, err := format(*c)
+		if err != nil {
+			return err
+		}
+		return appendEntry(f, entry)
 	}
 	old := make([]byte, end-start)
 	if _, err := f.ReadAt(old, start); err != nil {
@@ -69,34 +73,26 @@ func put(f *os.File, b beside, c *Comment) error {
 	return splice(f, b, start, end, entry)
 }
 
-// appendNew adds an entry whose marker, as far as it is ours, is not there.
-func appendNew(f *os.File, c Comment) error {
-	entry, err := format(c)
-	if err != nil {
-		return err
-	}
-	return appendEntry(f, entry, "")
-}
-
-// entryOf finds our entry with a marker, from its heading to the end of its last
-// line; end is 0 where there is none. The file is read through without holding it.
-func entryOf(f *os.File, marker string) (start, end int64, err error) {
+// entryOf finds the entry of an author with a marker, from its heading to the end of
+// its last line; end is 0 where there is none. The file is read through without
+// holding it.
+func entryOf(f *os.File, author, marker string) (start, end int64, err error) {
 	r := bufio.NewReaderSize(f, 64<<10)
 	var at int64
-	whole, ours := true, false // the buffer begins at a line's start; under our heading
+	whole, under := true, false // the buffer begins at a line's start; the heading is the author's
 	for {
 		l, err := r.ReadSlice('\n')
 		here := at
 		at += int64(len(l))
 		if whole {
 			text := string(bytes.TrimRight(bytes.TrimPrefix(l, []byte(mark)), "\r\n"))
-			if author, _, ok := heading(text); ok {
-				start, ours = here, author == login
+			if who, _, ok := heading(text); ok {
+				start, under = here, who == author
 			} else if m := markerLine.FindStringSubmatch(text); m != nil {
-				if ours && m[1] == marker {
+				if under && m[1] == marker {
 					return start, at, nil
 				}
-				ours = false
+				under = false
 			}
 		}
 		switch {
