@@ -252,12 +252,12 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		report(err.Error())
 		mark = nil
 	}
-	open := func(name string, line func([]byte) error) *logFile {
+	open := func(name string, number func([]byte) (int64, error), took func()) *logFile {
 		if err != nil {
 			return nil
 		}
 		m := mark[name]
-		f, oerr := c.openLog(name, m.Bytes, m.Seq, line)
+		f, oerr := c.openLog(name, m.Bytes, m.Seq, number, took)
 		if oerr != nil {
 			err = oerr
 			return nil
@@ -270,34 +270,19 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		}
 		return f.logFile
 	}
-	last := mark[messagesFile].Seq
-	var nul, cut bool
-	c.messages = open(messagesFile, func(b []byte) error {
-		m, err := DecodeMessage(b)
-		if err != nil {
-			nul = len(bytes.Trim(b, "\x00")) == 0
-			return err
-		}
-		// NULs that are in no message's place are what a power cut leaves of a write
-		// that was never acknowledged, nor was what follows.
-		if cut = cut || nul && m.Seq == last+1; cut {
-			return errUnacknowledged
-		}
-		nul = false
-		c.tokens, last = m.Sum, max(last, m.Seq)
+	var m Message
+	c.messages = open(messagesFile, func(b []byte) (seq int64, err error) {
+		m, err = DecodeMessage(b)
+		return m.Seq, err
+	}, func() {
+		c.tokens = m.Sum
 		c.recount(m)
-		return nil
 	})
-	c.tools = open(toolsFile, jsonObject)
-	c.window = open(windowFile, jsonObject)
-	c.checks = open(checksFile, jsonObject)
+	c.tools = open(toolsFile, numbered, nil)
+	c.window = open(windowFile, numbered, nil)
+	c.checks = open(checksFile, numbered, nil)
 	if err != nil {
 		return repairs, err
-	}
-	if last != c.messages.seq {
-		// Another writer's file: numbers go on from the last one, lines do not count.
-		report(fmt.Sprintf("%s: %d lines end with number %d; see tori check", messagesFile, c.messages.seq, last))
-		c.messages.seq = last
 	}
 	c.state.ToolCallCount = c.tools.seq
 	c.state.CurrentContextTokens = c.tokens
@@ -315,7 +300,12 @@ func (c *Context) recount(m Message) {
 	c.state.plus(m.Usage.spending())
 }
 
-var errUnacknowledged = errors.New("it follows a write that was never acknowledged")
+// numbered decodes the number of a line: seq, or the id of a decision.
+func numbered(b []byte) (int64, error) {
+	var l struct{ Seq, ID int64 }
+	err := object(b, &l)
+	return max(l.Seq, l.ID), err
+}
 
 func jsonObject(b []byte) error {
 	if !json.Valid(b) || len(b) == 0 || b[0] != '{' {
@@ -351,12 +341,13 @@ type openedLog struct {
 	bad int64
 }
 
-// openLog opens a log for appending. From the mark on, every line is checked
-// by ok; the file is cut at the first that is torn, NUL or no longer a line: it
-// was never acknowledged, nor was what follows. Messages are synced one after the
-// other, so that one which others follow was: it was damaged later, and stays
-// where it is. It counts as the line that it was.
-func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (*openedLog, error) {
+// openLog opens a log for appending. From the mark on, number decodes each line and
+// returns its number, 0 for one without; took, which may be nil, hears that it stays.
+// What no whole line follows is cut off: it was never acknowledged. A bad line which
+// others follow was damaged later: it stays where it is and counts as the line that it
+// was. NULs that are in no line's place, as the number behind them tells, are what a
+// power cut leaves of a write that was never acknowledged, nor was what follows.
+func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int64, error), took func()) (*openedLog, error) {
 	f, err := c.store.FS.OpenAppend(filepath.Join(c.dir, name))
 	if err != nil {
 		return nil, err
@@ -365,15 +356,26 @@ func (c *Context) openLog(name string, from, seq int64, ok func([]byte) error) (
 	if from > f.Size() {
 		from, l.seq = 0, 0 // the file is shorter than the checkpoint says: check all of it
 	}
-	good, bad := from, int64(0)
+	good, bad, nul := from, int64(0), false
 	err = lines(io.NewSectionReader(f, from, f.Size()-from), func(at int64, b []byte) bool {
-		if ok != nil && ok(b) != nil {
+		n, err := number(b)
+		if err != nil {
 			bad++
-			return name == messagesFile
+			nul = len(bytes.Trim(b, "\x00")) == 0
+			return true
+		}
+		if nul && n == l.seq+1 {
+			return false
 		}
 		good = from + at + int64(len(b)) + 1
-		l.seq += 1 + bad
-		l.bad, bad = l.bad+bad, 0
+		if n == 0 {
+			n = l.seq + 1 + bad
+		}
+		l.seq = max(l.seq, n) // another writer's lines may bear any
+		l.bad, bad, nul = l.bad+bad, 0, false
+		if took != nil {
+			took()
+		}
 		return good <= f.Size() // the last line may lack its newline
 	})
 	switch {

@@ -462,20 +462,20 @@ func (c *Context) LastWindow() (last *WindowEvent, err error) {
 	return last, err
 }
 
-// Checks returns the check runs so far, oldest first. There are a few per run.
+// Checks returns the check runs so far that can be read, oldest first. There are a
+// few per run.
 func (c *Context) Checks() ([]CheckRun, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []CheckRun
-	var derr error
 	err := lines(io.NewSectionReader(c.checks, 0, c.checks.Size()), func(_ int64, b []byte) bool {
 		var r CheckRun
-		if derr = json.Unmarshal(b, &r); derr == nil {
+		if json.Unmarshal(b, &r) == nil {
 			all = append(all, r)
 		}
-		return derr == nil
+		return true
 	})
-	return all, errors.Join(err, derr)
+	return all, err
 }
 
 // Close gives a context up without ending it: the next owner may claim it.

@@ -75,7 +75,7 @@ func (l *EffectLog) Append(r EffectRecord) error {
 			return err
 		}
 	}
-	f, err := c.openLog(effectsFile, l.mark.Bytes, l.mark.Seq, jsonObject)
+	f, err := c.openLog(effectsFile, l.mark.Bytes, l.mark.Seq, numbered, nil)
 	if err != nil {
 		return err
 	}

@@ -64,6 +64,97 @@ func TestALineThatIsDamagedWithinAFile(t *testing.T) {
 	}
 }
 
+// The other logs of a run lose no more than the line that is damaged either: the next
+// owner reads what follows it, and goes on with the next number.
+func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
+	t.Parallel()
+	logs := map[string]struct {
+		write func(c *Context) error
+		count func(c *Context) (n int, next int64, err error) // what can be read, and the last number
+	}{
+		toolsFile: {func(c *Context) error {
+			return c.AppendTools(ToolRun{Tool: "shell", Status: "success", Args: []byte("{}")})
+		}, func(c *Context) (int, int64, error) {
+			all, err := c.LastTools(9)
+			return len(all), c.CountToolCalls(), err
+		}},
+		checksFile: {func(c *Context) error { return c.AppendCheck(CheckRun{Command: "true"}) }, func(c *Context) (int, int64, error) {
+			all, err := c.Checks()
+			return len(all), all[len(all)-1].Seq, err
+		}},
+		summariesFile: {func(c *Context) error {
+			_, err := c.AppendSummary(Summary{StartSeq: 1, EndSeq: 2, Summary: "they began"})
+			return err
+		}, func(c *Context) (n int, last int64, err error) {
+			last, err = c.CountSummaries()
+			for id := range last {
+				s, _ := c.SummaryOf(id + 1)
+				n += map[bool]int{true: 1}[s != nil]
+			}
+			return n, last, err
+		}},
+		windowFile: {func(c *Context) error { return c.AppendWindow(WindowEvent{Type: WindowTruncate, FromSeq: 2}) }, func(c *Context) (int, int64, error) {
+			e, err := c.LastWindow()
+			return 4, e.ID, err // it is read from its end alone
+		}},
+		effectsFile: {func(c *Context) error { return c.Effects().Append(EffectRecord{Type: EffectFact}) }, func(c *Context) (n int, last int64, err error) {
+			v := View{Dir: c.Dir()}
+			last, err = v.Last(effectsFile, func(b []byte) int64 { seq, _ := numbered(b); return seq })
+			return 4, last, err // a reader of it refuses: TestEffectsAfterACrash
+		}},
+	}
+	for name, log := range logs {
+		for how, put := range map[string]string{"garbage": "not JSON", "half": `{"seq":2,"id":2,"to`, "NUL": "\x00\x00"} {
+			t.Run(name+" "+how, func(t *testing.T) {
+				t.Parallel()
+				base, dir := healthy(t, task.Running)
+				path := filepath.Join(dir, name)
+				must(t, os.RemoveAll(path))
+				s := open(t, Options{BaseDir: base})
+				claim := func() *Context {
+					must(t, os.Remove(filepath.Join(dir, stateFile))) // with the checkpoint
+					c, _, err := s.Claim(t.Context(), filepath.Base(dir))
+					must(t, err)
+					return c
+				}
+				c := claim()
+				for range 3 {
+					must(t, log.write(c))
+				}
+				must(t, c.Close())
+				edit(t, path, lineOf(t, path, 1), put+"\n")
+				c = claim()
+				must(t, log.write(c))
+				if n, last, err := log.count(c); err != nil || last != 4 || n != 3 && n != 4 {
+					t.Errorf("%d lines, the last is %d: %v", n, last, err)
+				}
+				must(t, c.Close())
+			})
+		}
+	}
+}
+
+// NULs in the place of a write that was never acknowledged are cut off with what
+// follows it; that is told by the number.
+func TestNULsInNoLinesPlace(t *testing.T) {
+	t.Parallel()
+	base, dir := healthy(t, task.Running)
+	path := filepath.Join(dir, toolsFile)
+	last := lineOf(t, path, 2)
+	edit(t, path, last, "\x00\x00\n"+last)
+	must(t, os.Remove(filepath.Join(dir, stateFile)))
+	s := open(t, Options{BaseDir: base})
+	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
+	must(t, err)
+	if n := c.CountToolCalls(); n != 2 {
+		t.Errorf("%d calls", n)
+	}
+	if cut, err := os.ReadFile(path + ".cut"); err != nil || string(cut) != "\x00\x00\n"+last {
+		t.Errorf("%q, %v", cut, err)
+	}
+	must(t, c.Close())
+}
+
 // A line that somebody put between two messages takes none with it either.
 func TestALineThatIsPutBetween(t *testing.T) {
 	t.Parallel()

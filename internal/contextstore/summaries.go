@@ -75,16 +75,15 @@ type summaryLog struct {
 // short. Its end is mended like that of the other logs.
 func (c *Context) openSummaries() (*summaryLog, error) {
 	var log summaryLog
-	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) error {
-		s, err := DecodeSummary(b)
-		if err != nil {
-			return err
-		}
+	var s Summary
+	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) (id int64, err error) {
+		s, err = DecodeSummary(b)
+		return s.ID, err
+	}, func() {
 		log.last = s
 		if !s.Final {
 			log.applied++
 		}
-		return nil
 	})
 	log.openedLog = f
 	if err == nil && f.Size() == 0 && !c.store.NoSync {
@@ -99,7 +98,7 @@ func (c *Context) openSummaries() (*summaryLog, error) {
 
 // putSummary is the one way a summary is written.
 func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
-	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.last.ID+1, c.store.now().written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
+	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.seq+1, c.store.now().written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
 	if s.SummaryTokens == 0 {
 		s.SummaryTokens = int64(CountTokens(s.Summary))
 	}
