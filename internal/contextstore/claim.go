@@ -265,6 +265,9 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		if f.bad > 0 {
 			report(fmt.Sprintf("%s: %d lines cannot be read; what follows them is kept; see tori check", name, f.bad))
 		}
+		if f.astray {
+			report(fmt.Sprintf("%s: its lines are not numbered one after the other; the next is %d; see tori check", name, f.seq+1))
+		}
 		if f.cut > 0 {
 			report(fmt.Sprintf("%s: %d bytes that are no whole line were cut off after line %d and kept in %s.cut", name, f.cut, f.seq, name))
 		}
@@ -333,12 +336,12 @@ func (c *Context) lastTokens(m Mark) error {
 	return err
 }
 
-// openedLog is a log with the bytes that were cut off its end, and how many lines
-// within it cannot be read.
+// openedLog is a log as it was found behind its mark.
 type openedLog struct {
 	*logFile
-	cut int64
-	bad int64
+	cut    int64 // bytes that were cut off its end
+	bad    int64 // lines within it that cannot be read
+	astray bool  // a number does not follow the one before it: another writer's
 }
 
 // openLog opens a log for appending. From the mark on, number decodes each line and
@@ -346,7 +349,8 @@ type openedLog struct {
 // What no whole line follows is cut off: it was never acknowledged. A bad line which
 // others follow was damaged later: it stays where it is and counts as the line that it
 // was. NULs that are in no line's place, as the number behind them tells, are what a
-// power cut leaves of a write that was never acknowledged, nor was what follows.
+// power cut leaves of a write that was never acknowledged, nor was what follows; in
+// tools.jsonl, whose lines are not synced one after the other, any NUL is.
 func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int64, error), took func()) (*openedLog, error) {
 	f, err := c.store.FS.OpenAppend(filepath.Join(c.dir, name))
 	if err != nil {
@@ -362,16 +366,18 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 		if err != nil {
 			bad++
 			nul = len(bytes.Trim(b, "\x00")) == 0
-			return true
+			return name != toolsFile || bytes.IndexByte(b, 0) < 0
 		}
 		if nul && n == l.seq+1 {
 			return false
 		}
 		good = from + at + int64(len(b)) + 1
+		follows := l.seq + 1 + bad
 		if n == 0 {
-			n = l.seq + 1 + bad
+			n = follows
 		}
-		l.seq = max(l.seq, n) // another writer's lines may bear any
+		l.astray = l.astray || n != follows
+		l.seq = max(l.seq, n)
 		l.bad, bad, nul = l.bad+bad, 0, false
 		if took != nil {
 			took()

@@ -105,6 +105,9 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 	}
 	for name, log := range logs {
 		for how, put := range map[string]string{"garbage": "not JSON", "half": `{"seq":2,"id":2,"to`, "NUL": "\x00\x00"} {
+			if name == toolsFile && how == "NUL" {
+				continue // see TestNULsOfAWriteThatWasNotSynced
+			}
 			t.Run(name+" "+how, func(t *testing.T) {
 				t.Parallel()
 				base, dir := healthy(t, task.Running)
@@ -135,24 +138,24 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 }
 
 // NULs in the place of a write that was never acknowledged are cut off with what
-// follows it; that is told by the number.
-func TestNULsInNoLinesPlace(t *testing.T) {
+// follows it: that is told by the number, and of the calls by the NULs alone.
+func TestNULsOfAWriteThatWasNotSynced(t *testing.T) {
 	t.Parallel()
-	base, dir := healthy(t, task.Running)
-	path := filepath.Join(dir, toolsFile)
-	last := lineOf(t, path, 2)
-	edit(t, path, last, "\x00\x00\n"+last)
-	must(t, os.Remove(filepath.Join(dir, stateFile)))
-	s := open(t, Options{BaseDir: base})
-	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
-	must(t, err)
-	if n := c.CountToolCalls(); n != 2 {
-		t.Errorf("%d calls", n)
+	for name, second := range map[string]string{
+		checksFile: `{"seq":2,"command":"true"}`, windowFile: `{"id":2,"type":"truncate"}`, toolsFile: `{"seq":3,"tool":"shell"}`,
+	} {
+		base, dir := healthy(t, task.Running)
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(lineOf(t, path, 0)+"\x00\x00\n"+second+"\n"), 0o600))
+		must(t, os.Remove(filepath.Join(dir, stateFile)))
+		s := open(t, Options{BaseDir: base})
+		c, _, err := s.Claim(t.Context(), filepath.Base(dir))
+		must(t, err)
+		if cut, err := os.ReadFile(path + ".cut"); err != nil || string(cut) != "\x00\x00\n"+second+"\n" {
+			t.Errorf("%s: %q, %v", name, cut, err)
+		}
+		must(t, c.Close())
 	}
-	if cut, err := os.ReadFile(path + ".cut"); err != nil || string(cut) != "\x00\x00\n"+last {
-		t.Errorf("%q, %v", cut, err)
-	}
-	must(t, c.Close())
 }
 
 // A line that somebody put between two messages takes none with it either.

@@ -113,6 +113,9 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 func (c *Context) finish(ctx context.Context) error {
 	to := filepath.Join(c.store.BaseDir, dirOf(c.state.TaskStatus), c.meta.UUID)
 	if c.dir != to {
+		if c.state.TaskStatus.Final() {
+			c.store.syncRows()
+		}
 		if err := c.store.FS.Rename(c.dir, to); err != nil {
 			return fmt.Errorf("move %s to %s: %w", c.meta.UUID, filepath.Dir(to), err)
 		}

@@ -79,6 +79,18 @@ func (s *Store) rowDone(uuid string, err error) {
 	s.tell(err)
 }
 
+// syncRows makes the rows so far durable, before a run leaves the directories that
+// recover walks: where a power cut takes the row of its end, there is one from before
+// it that names the run, and recover mends that.
+func (s *Store) syncRows() {
+	if s.index == nil || s.NoSync {
+		return
+	}
+	if err := s.FS.SyncFile(s.index.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+		s.tell(err)
+	}
+}
+
 // catchUp tells the index of the runs that it could not be told of, until it
 // cannot again. Those that have an owner are the owner's to tell.
 func (s *Store) catchUp(ctx context.Context) error {

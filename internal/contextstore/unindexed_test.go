@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 )
 
@@ -170,5 +171,39 @@ func TestAnIncompleteIndexIsFilled(t *testing.T) {
 	s = open(t, Options{BaseDir: s.BaseDir})
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{id}) || scanned {
 		t.Errorf("%v, scanned %v", uuids, scanned)
+	}
+}
+
+// A power cut takes what SQLite has not synced. The row of a run that was made and
+// ended since is found again all the same.
+func TestRowsThatAPowerCutTakes(t *testing.T) {
+	t.Parallel()
+	base := filepath.Join(t.TempDir(), "base")
+	durable := map[string][]byte{}
+	keep := func() {
+		for _, name := range []string{"tasks.db", "tasks.db-wal"} {
+			b, err := os.ReadFile(filepath.Join(base, name))
+			must(t, err)
+			durable[name] = b
+		}
+	}
+	s := open(t, Options{BaseDir: base, FS: &disk.FS{Before: func(op disk.Op) error {
+		if op.Kind == disk.Sync && filepath.Base(op.Path) == "tasks.db-wal" {
+			keep()
+		}
+		return nil
+	}}})
+	keep()
+	c := begin(t, s)
+	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "done"}))
+	must(t, s.Close())
+	must(t, errors.Join(os.RemoveAll(filepath.Join(base, "tasks.db-shm")), os.RemoveAll(filepath.Join(base, "tasks.db-wal"))))
+	for name, b := range durable {
+		must(t, os.WriteFile(filepath.Join(base, name), b, 0o600))
+	}
+	s = open(t, Options{BaseDir: base})
+	p, err := s.index.list(t.Context(), Filter{Limit: 9})
+	if err != nil || len(p.Rows) != 1 || p.Rows[0].Status != task.Completed {
+		t.Errorf("%+v, %v", p.Rows, err)
 	}
 }

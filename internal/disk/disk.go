@@ -301,3 +301,16 @@ func (f *FS) SyncDir(path string) error {
 	}
 	return errors.Join(err, d.Close())
 }
+
+// SyncFile makes the content of a file durable that another library writes. It is in
+// no trace.
+func (f *FS) SyncFile(path string) error {
+	if err := f.before(Op{Kind: Sync, Path: path}); err != nil {
+		return fmt.Errorf("sync %s: %w", path, err)
+	}
+	h, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.flush(h), h.Close())
+}
