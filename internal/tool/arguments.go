@@ -5,31 +5,39 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"toritsugi/internal/loosejson"
 )
 
-// arguments checks what a model wrote against the schema of a tool.
-type arguments struct {
-	compact    json.RawMessage
-	resolved   *jsonschema.Resolved
-	properties map[string]*jsonschema.Schema
-	shape      string // the schema as a model reads it in an error, bounded
+// Arguments reads what a model wrote as the arguments of a tool. It is safe for
+// concurrent use.
+type Arguments struct {
+	compact  json.RawMessage
+	schema   *jsonschema.Schema
+	resolved *jsonschema.Resolved
+	aliases  map[string]string
+	readOnly bool
+	shape    string // the schema as a model reads it in an error, bounded
 }
 
-// Bounds of the texts in an error about arguments, in bytes.
+// Bounds of the texts in an error about arguments, in bytes, and how many
+// mistakes one names.
 const (
-	maxShape   = 1500
-	maxProblem = 600
+	maxShape    = 1500
+	maxProblem  = 400
+	maxMistakes = 20
 )
 
-func newArguments(schema json.RawMessage) (*arguments, error) {
+// NewArguments reads the schema, the aliases and ReadOnly of def. It fails on a
+// schema that is not a valid JSON Schema of an object.
+func NewArguments(def Definition) (*Arguments, error) {
 	var buf bytes.Buffer
-	if err := json.Compact(&buf, schema); err != nil {
+	if err := json.Compact(&buf, def.Schema); err != nil {
 		return nil, err
 	}
 	s := new(jsonschema.Schema)
@@ -43,48 +51,99 @@ func newArguments(schema json.RawMessage) (*arguments, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &arguments{compact: buf.Bytes(), resolved: resolved, properties: s.Properties, shape: clip(shapeOf(s, 0), maxShape)}, nil
+	return &Arguments{buf.Bytes(), s, resolved, def.Aliases, def.ReadOnly, clip(shapeOf(s, 0), maxShape)}, nil
 }
 
-// check returns what is wrong with raw, or "".
-func (a *arguments) check(raw string) string {
+// Read returns the arguments that raw means, which are valid: raw itself where it
+// is, else what was plainly meant by it. notes are what was changed so that the
+// model should know. problem names all that is wrong, and what is expected, where
+// that cannot be told; it is "" else.
+func (a *Arguments) Read(raw string) (args json.RawMessage, notes []string, problem string) {
+	defer func() {
+		if problem != "" {
+			problem += "\nExpected: " + a.shape
+		}
+	}()
 	// encoding/json would put U+FFFD in place of such bytes, and a file would get them.
 	if !utf8.ValidString(raw) {
-		return "they are not valid UTF-8."
+		return nil, nil, "they are not valid UTF-8."
 	}
-	var v any
-	if err := json.Unmarshal([]byte(raw), &v); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
-			return fmt.Sprintf("they are not JSON (%v, at byte %d of %d, after %q).", err, syntax.Offset, len(raw), before(raw, syntax.Offset))
+	if strings.TrimSpace(raw) == "" {
+		raw = "{}"
+	}
+	text := raw
+	if err := json.Unmarshal([]byte(raw), new(any)); err != nil {
+		fixed, whole, ok := loosejson.Repair(raw)
+		// Half of a text is as good as another for who looks, and not for who writes.
+		if !ok || !whole && !a.readOnly {
+			return nil, nil, notJSON(raw, err)
 		}
-		return fmt.Sprintf("they are not JSON (%v).", err)
+		text = fixed
+		if !a.readOnly {
+			notes = append(notes, "the arguments were not valid JSON and were read as "+clip(fixed, maxProblem))
+		}
 	}
-	object, ok := v.(map[string]any)
+	var plain any
+	_ = json.Unmarshal([]byte(text), &plain) // it was read before
+	if _, ok := plain.(map[string]any); ok && a.resolved.Validate(plain) == nil {
+		return json.RawMessage(text), notes, ""
+	}
+	v := decode(text)
+	m := meant{a: a, notes: notes}
+	object, ok := m.unwrap(v).(map[string]any)
 	if !ok {
-		return fmt.Sprintf("they must be a JSON object, not %s.", kindOf(v))
+		return nil, nil, fmt.Sprintf("they must be a JSON object, not %s.", shownKind(v))
 	}
-	if err := a.resolved.Validate(object); err != nil {
-		// The library writes numbers as fractions: "0/1 is less than 1.000000".
-		text := strings.NewReplacer("validating root: ", "", "validating /properties/", "", "/1 is ", " is ", ".000000", "").Replace(err.Error())
-		return clip(text, maxProblem) + "." + a.hint(object)
+	object = m.object(a.schema, object, "")
+	args, err := encode(object)
+	if err == nil {
+		err = validate(a.resolved, args)
 	}
-	return ""
+	if err != nil {
+		wrong := a.mistakes(nil, a.schema, object, "")
+		if len(wrong) == 0 {
+			wrong = []string{said(err)}
+		}
+		if n := len(wrong) - maxMistakes; n > 0 {
+			wrong = append(wrong[:maxMistakes], fmt.Sprintf("%d more", n))
+		}
+		return nil, nil, strings.Join(wrong, "; ") + "."
+	}
+	return args, m.notes, ""
 }
 
-// hint names the property that was probably meant by one that is not known.
-func (a *arguments) hint(object map[string]any) string {
-	known := slices.Sorted(maps.Keys(a.properties))
-	for _, k := range slices.Sorted(maps.Keys(object)) {
-		if a.properties[k] != nil {
-			continue
-		}
-		left := slices.DeleteFunc(slices.Clone(known), func(n string) bool { _, given := object[n]; return given })
-		if n := nearest(k, left); n != "" {
-			return fmt.Sprintf(" Did you mean %q by %q?", n, clip(k, 60))
-		}
+// validate checks JSON by a schema.
+func validate(s *jsonschema.Resolved, raw json.RawMessage) error {
+	var plain any // the library knows numbers only as such
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return err
 	}
-	return ""
+	return s.Validate(plain)
+}
+
+// decode is a JSON text with its numbers as they were written.
+func decode(text string) (v any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&v) // it was read before
+	return v
+}
+
+// encode is a value as compact JSON.
+func encode(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSpace(b.Bytes()), err
+}
+
+func notJSON(raw string, err error) string {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return fmt.Sprintf("they are not JSON (%v, at byte %d of %d, after %q).", err, syntax.Offset, len(raw), before(raw, syntax.Offset))
+	}
+	return fmt.Sprintf("they are not JSON (%v).", err)
 }
 
 // before returns the few characters of raw that end at offset.
@@ -93,18 +152,94 @@ func before(raw string, offset int64) string {
 	return strings.ToValidUTF8(raw[max(0, end-30):end], "")
 }
 
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "a boolean"
-	case float64:
-		return "a number"
-	case string:
-		return "a string"
+// mistakes adds to found all that is wrong with a value at a place.
+func (a *Arguments) mistakes(found []string, s *jsonschema.Schema, v any, at string) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		if s := branch(s, kindObject); s != nil && len(s.Properties) > 0 {
+			return a.objectMistakes(found, s, v, at)
+		}
+	case []any:
+		if s := branch(s, kindArray); s != nil && s.Items != nil && len(v) > 0 && a.valid(&jsonschema.Schema{Type: s.Type, Types: s.Types, MinItems: s.MinItems, MaxItems: s.MaxItems}, v) == nil {
+			for i, e := range v {
+				found = a.mistakes(found, s.Items, e, fmt.Sprintf("%s[%d]", at, i))
+			}
+			return found
+		}
 	}
-	return "an array"
+	err := a.valid(s, v)
+	if err == nil {
+		return found
+	}
+	value, jsonErr := encode(v)
+	kinds := kindsOf(s)
+	if jsonErr == nil && (len(s.Enum) > 0 || s.Minimum != nil || s.Maximum != nil || len(kinds) > 0 && !slices.Contains(kinds, kindOf(v))) {
+		return append(found, fmt.Sprintf("%s must be %s, not %s", at, shapeOf(s, 1), clip(string(value), 60)))
+	}
+	return append(found, at+": "+said(err))
+}
+
+func (a *Arguments) objectMistakes(found []string, s *jsonschema.Schema, v map[string]any, at string) []string {
+	for _, k := range s.Required {
+		if _, given := v[k]; !given {
+			found = append(found, fmt.Sprintf("%s is missing (%s)", within(at, k), shapeOf(s.Properties[k], 1)))
+		}
+	}
+	for _, k := range sortedKeys(v) {
+		if p := s.Properties[k]; p != nil {
+			found = a.mistakes(found, p, v[k], within(at, k))
+			continue
+		}
+		if !forbids(s.AdditionalProperties) {
+			continue
+		}
+		hint := ""
+		left := slices.DeleteFunc(sortedKeys(s.Properties), func(n string) bool { _, given := v[n]; return given })
+		if n := nearest(k, left); n != "" {
+			hint = fmt.Sprintf(" (did you mean %s?)", n)
+		}
+		found = append(found, fmt.Sprintf("there is no %s%s", within(at, clip(k, 60)), hint))
+	}
+	return found
+}
+
+// valid checks a value by a part of the schema; what cannot be checked by itself
+// is valid.
+func (a *Arguments) valid(s *jsonschema.Schema, v any) error {
+	whole := s.CloneSchemas()
+	if whole.Defs == nil && whole.Definitions == nil { // for references
+		whole.Defs, whole.Definitions = a.schema.CloneSchemas().Defs, a.schema.CloneSchemas().Definitions
+	}
+	resolved, err := whole.Resolve(nil)
+	if err != nil {
+		return nil
+	}
+	raw, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return validate(resolved, raw)
+}
+
+// said is an error of the library as a model reads it: it writes numbers as
+// fractions, "0/1 is less than 1.000000".
+func said(err error) string {
+	text := err.Error()
+	for strings.HasPrefix(text, "validating ") {
+		_, rest, found := strings.Cut(text, ": ")
+		if !found {
+			break
+		}
+		text = rest
+	}
+	return clip(strings.NewReplacer("/1 is ", " is ", ".000000", "").Replace(text), maxProblem)
+}
+
+func within(at, name string) string {
+	if at == "" {
+		return name
+	}
+	return at + "." + name
 }
 
 // shapeOf renders s shorter than its JSON: {"path": string, "limit"?: integer 1..10}.
@@ -124,11 +259,14 @@ func shapeOf(s *jsonschema.Schema, depth int) string {
 		return strings.Join(words, "|")
 	}
 	switch kind := strings.Join(append(slices.Clone(s.Types), s.Type), ""); kind {
-	case "object":
+	case kindObject:
 		return objectShape(s, depth)
-	case "array":
+	case kindArray:
 		return "array of " + shapeOf(s.Items, depth+1)
 	case "":
+		if kinds := kindsOf(s); len(kinds) > 0 {
+			return strings.Join(kinds, "|")
+		}
 		return "any"
 	default:
 		if s.Type == "" {
@@ -143,10 +281,10 @@ func objectShape(s *jsonschema.Schema, depth int) string {
 		return "{}"
 	}
 	if depth > 2 {
-		return "object"
+		return kindObject
 	}
 	names := slices.Clone(s.Required)
-	for _, n := range slices.Sorted(maps.Keys(s.Properties)) {
+	for _, n := range sortedKeys(s.Properties) {
 		if !slices.Contains(names, n) {
 			names = append(names, n)
 		}

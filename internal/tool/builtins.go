@@ -93,10 +93,23 @@ func (b builtin[T]) Call(ctx context.Context, raw json.RawMessage) (Result, erro
 	return b.call(ctx, args)
 }
 
-// describe makes the definition of a built-in from its page.
-func describe(name, page, schema string, readOnly bool) Definition {
-	return Definition{Name: name, Description: strings.TrimSpace(page), Schema: json.RawMessage(schema), ReadOnly: readOnly}
+// describe makes the definition of a built-in from its page. aliases are pairs of
+// a name that models use and the one that is meant.
+func describe(name, page, schema string, readOnly bool, aliases ...string) Definition {
+	d := Definition{Name: name, Description: strings.TrimSpace(page), Schema: json.RawMessage(schema), ReadOnly: readOnly,
+		Aliases: map[string]string{"explanation": saysNothing, "reason": saysNothing, "thought": saysNothing}}
+	for i := 0; i < len(aliases); i += 2 {
+		d.Aliases[aliases[i]] = aliases[i+1]
+	}
+	return d
 }
+
+// Names by which models know what some arguments of several tools are.
+var (
+	fileAliases   = []string{"file_path", "path", "filename", "path", "file", "path", "target_file", "path", "filepath", "path"}
+	dirAliases    = []string{"directory", "path", "dir", "path", "folder", "path", "dir_path", "path"}
+	searchAliases = append([]string{"max_results", "limit", "head_limit", "limit"}, dirAliases...)
+)
 
 // number is an integer that may be written as 10.0, which JSON Schema calls an
 // integer (draft 2020-12 §4.2.3) and encoding/json does not.

@@ -268,3 +268,31 @@ func FuzzPath(f *testing.F) {
 		}
 	})
 }
+
+// Models call the workspace /workspace or /, wherever it is.
+func TestPathsFromTheRoot(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, map[string]string{"src/a.go": "package src\n", "etc/x": "x\n"}, func(e *tool.Env) { e.Dir = "/srv/run" })
+	for path, want := range map[string]string{
+		"/workspace/src/a.go": "src/a.go: lines", "/src/a.go": "src/a.go: lines", "/srv/run/src/a.go": "src/a.go: lines", "/workspace//etc/../etc/x": "etc/x: lines",
+		"/workspace/src/b.go": "There is no file or directory src/b.go", "/etc/passwd.d/x": "outside of the workspace", "/proc/self/environ": "outside of the workspace",
+		"/workspace/../etc/hosts": "There is no file or directory etc/hosts", "/workspace/../../srv/x": "outside of the workspace",
+	} {
+		if res := w.call("read_file", obj{"path": path}); !strings.Contains(res.Text, want) {
+			t.Errorf("%s: %s", path, res.Text)
+		}
+	}
+	for path, want := range map[string]string{"/workspace/new.txt": "new.txt", "/src/new.go": "src/new.go", "/workspace/a/b/c": "a/b/c"} {
+		if res := w.call("write_file", obj{"path": path, "content": "x"}); res.IsError || w.get(want) != "x" {
+			t.Errorf("%s: %s", path, res.Text)
+		}
+	}
+	for _, path := range []string{"/tmp/new.txt", "/other.txt"} {
+		if res := w.call("write_file", obj{"path": path, "content": "x"}); !res.IsError {
+			t.Errorf("%s: %s", path, res.Text)
+		}
+	}
+	if res := w.call("list_files", obj{"path": "/workspace"}); res.IsError || !strings.Contains(res.Text, "src/a.go") {
+		t.Errorf("/workspace: %s", res.Text)
+	}
+}

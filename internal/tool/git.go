@@ -88,7 +88,7 @@ const gitTime = 60 * time.Second
 
 func gitLogTool(w *space, git GitHistory) Tool {
 	return builtin[gitLogArgs]{
-		def: describe("git_log", gitLogPage, gitLogSchema, true),
+		def: describe("git_log", gitLogPage, gitLogSchema, true, append(fileAliases, "max_count", "limit", "n", "limit", "rev", "revision", "commit", "revision", "ref", "revision")...),
 		call: func(ctx context.Context, a gitLogArgs) (Result, error) {
 			rel, problem := w.tracked(a.Path)
 			if problem != "" {
@@ -110,7 +110,7 @@ func gitLogTool(w *space, git GitHistory) Tool {
 
 func gitBlameTool(w *space, git GitHistory) Tool {
 	return builtin[gitBlameArgs]{
-		def: describe("git_blame", gitBlamePage, gitBlameSchema, true),
+		def: describe("git_blame", gitBlamePage, gitBlameSchema, true, fileAliases...),
 		call: func(ctx context.Context, a gitBlameArgs) (Result, error) {
 			rel, problem := w.tracked(a.Path)
 			if problem != "" {
@@ -215,7 +215,7 @@ func gitStatusTool(git Git) Tool {
 
 func gitDiffTool(w *space, git Git) Tool {
 	return builtin[gitDiffArgs]{
-		def: describe("git_diff", gitDiffPage, gitDiffSchema, true),
+		def: describe("git_diff", gitDiffPage, gitDiffSchema, true, fileAliases...),
 		call: func(ctx context.Context, a gitDiffArgs) (Result, error) {
 			rel, none := "", "There are no changes."
 			if a.Path != "" {

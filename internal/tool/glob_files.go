@@ -26,7 +26,7 @@ type globArgs struct {
 
 func globTool(w *space) Tool {
 	return builtin[globArgs]{
-		def: describe("glob", globPage, globSchema, true),
+		def: describe("glob", globPage, globSchema, true, append(searchAliases, "glob", "pattern", "query", "pattern", "name", "pattern", "file_pattern", "pattern")...),
 		call: func(ctx context.Context, a globArgs) (Result, error) {
 			dir, problem := w.directory(a.Path)
 			if problem != "" {

@@ -55,7 +55,8 @@ const (
 
 func grepTool(w *space) Tool {
 	return builtin[grepArgs]{
-		def: describe("grep", grepPage, grepSchema, true),
+		def: describe("grep", grepPage, grepSchema, true, append(searchAliases, "query", "pattern", "regex", "pattern", "search", "pattern", "include", "glob", "file_pattern", "glob",
+			"output_mode", "output", "mode", "output", "-i", "ignore_case", "case_insensitive", "ignore_case", "-C", "context", "context_lines", "context", "file", "path", "file_path", "path")...),
 		call: func(ctx context.Context, a grepArgs) (Result, error) {
 			if a.Pattern == "" {
 				return Failf("The pattern is empty. To see which files there are use list_files."), nil

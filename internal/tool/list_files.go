@@ -32,7 +32,7 @@ const defaultList = 200
 
 func listFilesTool(w *space) Tool {
 	return builtin[listFilesArgs]{
-		def: describe("list_files", listFilesPage, listFilesSchema, true),
+		def: describe("list_files", listFilesPage, listFilesSchema, true, append(searchAliases, "max_depth", "depth")...),
 		call: func(ctx context.Context, a listFilesArgs) (Result, error) {
 			dir, problem := w.directory(a.Path)
 			if problem != "" {

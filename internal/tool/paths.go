@@ -40,6 +40,9 @@ func (w *space) rel(p string) (rel, problem string) {
 			}
 		}
 		if !inside {
+			rel, inside = w.rooted(p)
+		}
+		if !inside {
 			return "", fmt.Sprintf("%s is outside of the workspace. Only files in the workspace can be reached; use a path relative to it.", clip(p, 300))
 		}
 	}
@@ -48,6 +51,26 @@ func (w *space) rel(p string) (rel, problem string) {
 		return "", fmt.Sprintf("%s leads out of the workspace. Use a path relative to the workspace, without \"..\".", clip(p, 300))
 	}
 	return rel, ""
+}
+
+// rooted takes an absolute path for one of the workspace, which models call
+// /workspace or /, where its file, or the directory that gets it, is there.
+func (w *space) rooted(p string) (rel string, ok bool) {
+	p = path.Clean(filepath.ToSlash(p))
+	for _, top := range []string{"/workspace/", "/"} {
+		rel, ok := strings.CutPrefix(p, top)
+		if !ok || !filepath.IsLocal(rel) {
+			continue
+		}
+		if _, err := w.root.Lstat(rel); err == nil {
+			return rel, true
+		}
+		if info, err := w.root.Stat(path.Dir(rel)); err == nil && info.IsDir() && path.Dir(rel) != "." {
+			return rel, true
+		}
+	}
+	rel, ok = strings.CutPrefix(p+"/", "/workspace/")
+	return rel, ok
 }
 
 // maskedPath refuses a path that holds a masking token, unless there is such a

@@ -32,7 +32,7 @@ func lineCut(size int64) string { return fmt.Sprintf(" [line cut, %d bytes long]
 
 func readFileTool(w *space) Tool {
 	return builtin[readFileArgs]{
-		def: describe("read_file", readFilePage, readFileSchema, true),
+		def: describe("read_file", readFilePage, readFileSchema, true, append(fileAliases, "offset", "start_line", "from_line", "start_line", "line", "start_line", "to_line", "end_line")...),
 		call: func(ctx context.Context, a readFileArgs) (Result, error) {
 			rel, problem := w.rel(a.Path)
 			if problem != "" {

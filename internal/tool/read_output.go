@@ -33,7 +33,7 @@ const defaultOutputLines = 200
 
 func readOutputTool(w *space, dir string) Tool {
 	return builtin[readOutputArgs]{
-		def: describe("read_output", readOutputPage, readOutputSchema, true),
+		def: describe("read_output", readOutputPage, readOutputSchema, true, "name", "id", "ref", "id", "output", "id"),
 		call: func(ctx context.Context, a readOutputArgs) (Result, error) {
 			f, err := OpenSpill(dir, strings.TrimSuffix(a.ID, spillExt)+spillExt)
 			if errors.Is(err, fs.ErrNotExist) {

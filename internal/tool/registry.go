@@ -28,7 +28,7 @@ type Registry struct {
 type entry struct {
 	tool Tool
 	def  Definition
-	args *arguments
+	args *Arguments
 }
 
 // toolName is what every provider accepts as a function's name (OpenAI and
@@ -49,7 +49,7 @@ func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
 		if !toolName.MatchString(def.Name) {
 			return nil, fmt.Errorf("tool registry: %q is no valid name of a tool: use 1 to 64 of a-z A-Z 0-9 _ -", def.Name)
 		}
-		args, err := newArguments(def.Schema)
+		args, err := NewArguments(def)
 		if err != nil {
 			return nil, fmt.Errorf("tool registry: schema of %s: %w", def.Name, err)
 		}
@@ -114,13 +114,16 @@ func (r *Registry) dispatch(ctx context.Context, name, rawArgs string) (Result, 
 	if e == nil {
 		return r.unknown(name), nil
 	}
-	if strings.TrimSpace(rawArgs) == "" {
-		rawArgs = "{}"
+	args, notes, problem := e.args.Read(rawArgs)
+	if problem != "" {
+		return Failf("The arguments of %s are not valid: %s", name, problem), nil
 	}
-	if problem := e.args.check(rawArgs); problem != "" {
-		return Failf("The arguments of %s are not valid: %s\nExpected: %s", name, problem, e.args.shape), nil
+	res, err := r.protected(ctx, e, args)
+	res.Args = args
+	if len(notes) > 0 {
+		res.Text = strings.TrimSuffix(res.Text, "\n") + "\n[" + strings.Join(notes, "; ") + "]"
 	}
-	return r.protected(ctx, e, json.RawMessage(rawArgs))
+	return res, err
 }
 
 // protected calls the tool and turns a panic into a result: one broken tool

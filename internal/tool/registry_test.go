@@ -114,6 +114,9 @@ func TestRegistryTellsWhatIsWrong(t *testing.T) {
 	c.call("read_file", `{"file": "a.go"}`)
 	c.call("read_file", `{"path": "a.go", "start_line": 0}`)
 	c.call("grep", `{"pattern": "x", "limit": "ten"}`)
+	c.call("grep", `{"limit": "ten", "output": 7, "context": [1, 2], "globs": 1}`)
+	c.call("write_file", `{"paht": "a", "append": true}`)
+	c.call("write_file", `{"path": "a", "content": "package a`)
 	c.call("write_file", "{\"path\":\"a\",\"content\":\"\xff\"}")
 	golden(t, "registry.golden", strings.ToValidUTF8(c.b.String(), `\xff`))
 }

@@ -74,7 +74,8 @@ func newCommands(w *space, env Env) *commands {
 
 func shellTool(c *commands) Tool {
 	return builtin[shellArgs]{
-		def: describe("shell", shellPage, shellSchema, false),
+		def: describe("shell", shellPage, shellSchema, false, "cmd", "command", "script", "command", "timeout", "timeout_seconds", "cwd", "dir", "workdir", "dir", "working_directory", "dir",
+			"run_in_background", "background", "description", saysNothing),
 		call: func(ctx context.Context, a shellArgs) (Result, error) {
 			dir, note, problem := c.check(a)
 			if problem != "" {
@@ -105,8 +106,6 @@ func (c *commands) check(a shellArgs) (dir, note, problem string) {
 		return "", "", "The command contains a NUL byte."
 	case len(a.Command) > maxCommand:
 		return "", "", fmt.Sprintf("The command has %d bytes, the most is %d. Write it to a file with write_file and run that.", len(a.Command), maxCommand)
-	case !a.Background && a.Timeout > longestTimeout:
-		return "", "", fmt.Sprintf("timeout_seconds is %d, and %d is the most for a command that is waited for. Set background, or run less at once.", a.Timeout, longestTimeout)
 	case a.Background && c.jobs == nil:
 		return "", "", "There are no background jobs here. Run the command without background."
 	}
@@ -164,6 +163,9 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 		note = join(note, "the directory "+clip(c.w.shown(gone), 300)+" is gone; the next command runs in the workspace")
 	case at != ".":
 		note = join(note, "now in "+clip(c.w.shown(at), 300))
+	}
+	if a.Timeout > longestTimeout {
+		note = join(note, fmt.Sprintf("timeout_seconds %d was too large for a command that is waited for; %d was used", a.Timeout, longestTimeout))
 	}
 	text += "[" + join(e.note(seconds), note) + "]"
 	if c.jobs != nil {

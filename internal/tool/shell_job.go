@@ -29,7 +29,7 @@ const defaultWait = 60 // seconds
 
 func shellJobTool(c *commands) Tool {
 	return builtin[shellJobArgs]{
-		def: describe("shell_job", shellJobPage, shellJobSchema, false),
+		def: describe("shell_job", shellJobPage, shellJobSchema, false, "job", "id", "job_id", "id", "timeout_seconds", "wait_seconds", "timeout", "wait_seconds"),
 		call: func(ctx context.Context, a shellJobArgs) (Result, error) {
 			if a.Action == "list" {
 				return Text(c.jobs.list()), nil

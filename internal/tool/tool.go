@@ -17,9 +17,10 @@ import (
 type Definition struct {
 	Name        string
 	Description string
-	Schema      json.RawMessage // JSON Schema of the arguments, an object
-	ReadOnly    bool            // changes nothing: may run in parallel, and again after a crash
-	Waits       bool            // for people: may end in a *WaitError, and is called after the other calls of an answer
+	Schema      json.RawMessage   // JSON Schema of the arguments, an object
+	ReadOnly    bool              // changes nothing: may run in parallel, and again after a crash
+	Aliases     map[string]string // other names that models give to arguments, "-" for those that say nothing; not told
+	Waits       bool              // for people: may end in a *WaitError, and is called after the other calls of an answer
 }
 
 // WaitError ends a call whose result people owe. The run is put aside; when it is
@@ -43,6 +44,10 @@ type Result struct {
 	Text    string
 	Images  []Image // that belong to the text, which says what each is
 	IsError bool
+
+	// Args are the arguments with which the registry made the call, where they were
+	// valid or could be made so; nil else.
+	Args json.RawMessage
 }
 
 // Image is a picture in a result.

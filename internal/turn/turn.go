@@ -483,9 +483,9 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 }
 
 func toolRun(d done) contextstore.ToolRun {
-	r := contextstore.ToolRun{Tool: d.call.Name, Args: json.RawMessage(d.call.Arguments), Status: "success", CallID: redact.Opaque(d.call.ID), DurationMS: d.duration.Milliseconds()}
-	if strings.TrimSpace(d.call.Arguments) == "" {
-		r.Args = json.RawMessage("{}")
+	r := contextstore.ToolRun{Tool: d.call.Name, Args: d.result.Args, Status: "success", CallID: redact.Opaque(d.call.ID), DurationMS: d.duration.Milliseconds()}
+	if r.Args == nil {
+		r.Args = json.RawMessage(cmp.Or(strings.TrimSpace(d.call.Arguments), "{}"))
 	}
 	if d.result.IsError {
 		r.Status, r.Error = "error", d.result.Text

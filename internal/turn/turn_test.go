@@ -443,3 +443,22 @@ func TestCallsThatAreAlwaysCutOff(t *testing.T) {
 		t.Errorf("%d calls", n)
 	}
 }
+
+// What was done is on record as it was done; what the model said, as it was said.
+func TestArgumentsAreRecordedAsUsed(t *testing.T) {
+	t.Parallel()
+	h := hands{"look": func(context.Context, string) (tool.Result, error) {
+		return tool.Result{Text: "seen", Args: json.RawMessage(`{"limit":3}`)}, nil
+	}, "lost": func(context.Context, string) (tool.Result, error) { return tool.Failf("not valid"), nil }}
+	b := setup(t, h, say("", llm.ToolCall{ID: "1", Name: "look", Arguments: `{"limit": "3"}`}, llm.ToolCall{ID: "2", Name: "lost", Arguments: `{"limit": `}), say("done"))
+	if _, err := b.loop.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runs, err := b.ctx.LastTools(2)
+	if err != nil || len(runs) != 2 || string(runs[1].Args) != `{"limit":3}` || !strings.Contains(string(runs[0].Args), "limit") {
+		t.Errorf("%+v, %v", runs, err)
+	}
+	if m := b.model.msgs[2]; m.ToolCalls[0].Arguments != `{"limit": "3"}` || m.ToolCalls[1].Arguments != `{"limit": ` {
+		t.Errorf("the answer became %v", m.ToolCalls)
+	}
+}
