@@ -15,8 +15,16 @@ var workspaceTexts = map[string]text{
 		ja: "git が見つかりません。git をインストールし、PATH に入れてください",
 	},
 	"workspace.linked": {
-		en: "%s is a symbolic link: a branch delivered there would be written elsewhere. Put what it leads to in its place, or clone the repository anew",
-		ja: "%s はシンボリックリンクです。ブランチを渡すと別の場所に書き込まれます。リンク先の実体に置き換えるか、リポジトリを clone し直してください",
+		en: "%s is no plain file or directory: git would read, write or wait elsewhere. Put what it leads to in its place, or clone the repository anew",
+		ja: "%s は通常のファイルやディレクトリではありません。git が別の場所を読み書きしたり、待ち続けたりします。リンク先の実体に置き換えるか、リポジトリを clone し直してください",
+	},
+	"workspace.foreign_git": {
+		en: "the .git of %s leads to %s, which does not name this checkout back, and may be another one's history. If it is yours, run git worktree repair, or say so there: git --git-dir=%[2]s config core.worktree %[3]s",
+		ja: "%s の .git は %s を指していますが、そのリポジトリはこのチェックアウトを記録しておらず、別の履歴かもしれません。正しければ git worktree repair を実行するか、git --git-dir=%[2]s config core.worktree %[3]s と記録してください",
+	},
+	"workspace.foreign_include": {
+		en: "%s includes %s, which lies outside of the repository: nothing else of this machine is read for it. Move it into the repository, or take the line out",
+		ja: "%s は、リポジトリの外にある %s を取り込んでいます。リポジトリのためにこのマシンのほかのファイルは読みません。リポジトリの中に移すか、その行を削除してください",
 	},
 	"workspace.no_objects": {
 		en: "the repository borrows objects from %s, which is no directory of git objects (%s lies there): clone it anew without objects/info/alternates",

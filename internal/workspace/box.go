@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,38 +99,18 @@ func (b *box) open(ctx context.Context) (sandbox.Runner, error) {
 	case b.runner != nil:
 		return b.runner, nil
 	}
-	lenders, err := b.repo.alternates(ctx)
-	for _, dir := range lenders {
-		err = errors.Join(err, holdsObjects(dir))
-	}
+	borrowed, err := lenders(ctx, filepath.Join(b.repo.gitDir, "objects"))
 	if err != nil {
 		return nil, err
 	}
 	spec := b.spec
-	spec.ReadOnly = slices.Concat(spec.ReadOnly, lenders)
+	spec.ReadOnly = slices.Concat(spec.ReadOnly, borrowed)
 	r, err := b.Shell(spec)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox of git: %w", err)
 	}
 	b.runner = r
 	return r, nil
-}
-
-// holdsObjects proves that a directory which a repository names as its lender
-// holds objects and nothing else: it is shown to git in the sandbox, with all
-// that is in it.
-func holdsObjects(dir string) error {
-	list, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("borrowed objects: %w", err)
-	}
-	for _, e := range list {
-		name := e.Name()
-		if fan := len(name) == 2 && strings.Trim(name, "0123456789abcdef") == ""; !e.IsDir() && !strings.HasPrefix(name, "tmp_obj_") || e.IsDir() && !fan && name != "pack" && name != "info" {
-			return i18n.E("workspace.no_objects", dir, readable(name))
-		}
-	}
-	return nil
 }
 
 // close ends the sandbox and what is in it.
@@ -153,7 +133,7 @@ type tree struct {
 	gitDir   string
 	workTree string
 	env      []string
-	cfg      []setting // see disarm
+	cfg      []setting // of Source.cfg
 }
 
 // run runs git on t.

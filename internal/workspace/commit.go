@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -191,9 +188,6 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 		return err
 	}
 	ref := "refs/heads/" + w.meta.Branch
-	if err := noLinks(ctx, bare, ref); err != nil {
-		return err
-	}
 	// Who is named in the log of refs is not the repository's word.
 	_, err = bare.run(ctx, call{write: true, env: []string{"GIT_COMMITTER_NAME=tori", "GIT_COMMITTER_EMAIL=tori@localhost"}, args: []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune",
@@ -204,32 +198,6 @@ func (w *Workspace) Deliver(ctx context.Context) error {
 	}
 	if err != nil {
 		return fmt.Errorf("deliver branch %s to %s: %w", w.meta.Branch, s.Path, err)
-	}
-	return nil
-}
-
-// noLinks refuses to write where links in a git directory, which a stranger may
-// have made, would lead elsewhere. Nobody of ours can make one meanwhile.
-func noLinks(ctx context.Context, to repo, ref string) error {
-	common, err := to.git(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
-	if err != nil {
-		return err
-	}
-	written := []string{"packed-refs", "packed-refs.lock", "packed-refs.new", "objects", "objects/info", "objects/pack", ref + ".lock", "logs/" + ref + ".lock"}
-	for p := ref; p != "."; p = path.Dir(p) {
-		written = append(written, p, "logs/"+p)
-	}
-	written = append(written, "logs")
-	for i := range 256 {
-		written = append(written, fmt.Sprintf("objects/%02x", i))
-	}
-	for _, dir := range []string{line(common), to.gitDir} {
-		for _, name := range written {
-			p := filepath.Join(dir, name)
-			if st, err := os.Lstat(p); err == nil && st.Mode()&os.ModeSymlink != 0 {
-				return i18n.E("workspace.linked", readable(p))
-			}
-		}
 	}
 	return nil
 }

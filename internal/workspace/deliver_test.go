@@ -64,7 +64,7 @@ func TestDeliverFollowsNoLink(t *testing.T) {
 func TestLendersHoldObjects(t *testing.T) {
 	t.Parallel()
 	repo := newRepo(t, "repo")
-	if err := holdsObjects(filepath.Join(repo, ".git", "objects")); err != nil {
+	if err := holdsObjects(t.Context(), filepath.Join(repo, ".git", "objects")); err != nil {
 		t.Error(err)
 	}
 	for name, make := range map[string]func(dir string) error{
@@ -76,7 +76,7 @@ func TestLendersHoldObjects(t *testing.T) {
 		if err := make(dir); err != nil {
 			t.Fatal(err)
 		}
-		if err := holdsObjects(dir); key(err) != "workspace.no_objects" {
+		if err := holdsObjects(t.Context(), dir); key(err) != "workspace.no_objects" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

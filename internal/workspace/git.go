@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -48,7 +47,6 @@ var safeConfig = []string{
 	"commit.gpgSign=false",
 	"tag.gpgSign=false",
 	"log.showSignature=false",
-	"safe.directory=*", // we name the directories ourselves; nothing in them is executed
 	// Memory does not grow with the repository: large files stream, and packs
 	// are made by one thread with a window of bounded size.
 	"core.bigFileThreshold=32m",
@@ -66,7 +64,7 @@ var safeConfig = []string{
 type repo struct {
 	gitDir string
 	hold   *os.File  // inherited by each git, may be nil; not ours to close
-	cfg    []setting // see disarm
+	cfg    []setting // of Source.cfg
 }
 
 // call is one run of git.
@@ -84,6 +82,10 @@ type call struct {
 	secrets []string  // what must not stand in an error
 	remote  bool      // it waits for another machine
 }
+
+// uploadPack is the other half of a clone or fetch from a directory, which takes
+// no settings from this one: whoever that belongs to, it was looked at, see locate.
+const uploadPack = "--upload-pack=git -c safe.directory=* -c core.hooksPath=/dev/null -c core.fsmonitor=false upload-pack"
 
 // secretFD is where the login of a remote is inherited.
 const secretFD = 4
@@ -133,23 +135,6 @@ func (r repo) run(ctx context.Context, c call) (string, error) {
 	verb := c.args[0]
 	c.args, c.hold, c.env = append([]string{"--git-dir=" + r.gitDir}, c.args...), r.hold, slices.Concat(settings(0, r.cfg), c.env)
 	return runGit(ctx, verb, c)
-}
-
-// alternates are the object directories of others that r borrows from.
-func (r repo) alternates(ctx context.Context) (dirs []string, err error) {
-	if !exists(filepath.Join(r.gitDir, "objects/info/alternates")) {
-		return nil, nil
-	}
-	out, err := r.git(ctx, "count-objects", "-v")
-	for l := range strings.Lines(out) {
-		if dir, ok := strings.CutPrefix(line(l), "alternate: "); ok {
-			if unquoted, err := strconv.Unquote(dir); err == nil {
-				dir = unquoted
-			}
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs, err
 }
 
 // runGit executes git with an environment of its own. The goroutine keeps its

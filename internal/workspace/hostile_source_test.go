@@ -2,12 +2,15 @@ package workspace
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // A repository that somebody unpacked: whatever its configuration names to be
@@ -150,14 +153,19 @@ func TestSourceElsewhere(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	linked := newRepo(t, "linked")
-	if err := os.Rename(filepath.Join(linked, ".git"), filepath.Join(filepath.Dir(linked), "elsewhere")); err != nil {
+	elsewhere := filepath.Join(filepath.Dir(linked), "elsewhere")
+	if err := os.Rename(filepath.Join(linked, ".git"), elsewhere); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("../elsewhere", filepath.Join(linked, ".git")); err != nil {
 		t.Fatal(err)
 	}
+	if s, err := Inspect(t.Context(), linked, InspectOptions{Box: walls()}); key(err) != "workspace.foreign_git" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	git(t, linked, "--git-dir="+elsewhere, "config", "core.worktree", linked) // as the error says
 	s := inspect(t, linked)
-	if s.Path != linked || s.GitDir != filepath.Join(filepath.Dir(linked), "elsewhere") {
+	if s.Path != linked || s.GitDir != elsewhere {
 		t.Errorf("%+v", s)
 	}
 	w := create(t, linked)
@@ -165,6 +173,104 @@ func TestSourceElsewhere(t *testing.T) {
 	commit(t, w, "x")
 	if err := w.Deliver(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A .git that somebody packed up leads git to no other repository of the user and
+// to no file of theirs, and has it wait nowhere.
+func TestStrangersGitDir(t *testing.T) {
+	t.Parallel()
+	private := newRepo(t, "private")
+	const secret = "ff00aa private words"
+	write(t, filepath.Join(private, "secret"), secret)
+	git(t, private, "add", ".")
+	git(t, private, "commit", "-q", "-m", secret)
+	theirs, bare := filepath.Join(private, ".git"), filepath.Join(t.TempDir(), "bare")
+	git(t, private, "clone", "-q", "--bare", private, bare)
+	file := filepath.Join(t.TempDir(), "credentials")
+	write(t, file, secret+"\n[default]\n\tkey = "+secret+"\n")
+	anew := func(path, to string) error { return errors.Join(os.RemoveAll(path), os.Symlink(to, path)) }
+	more := func(path, text string) error {
+		f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err == nil {
+			_, err = f.WriteString(text)
+			err = errors.Join(err, f.Close())
+		}
+		return err
+	}
+	for name, c := range map[string]struct {
+		plant func(git string) error
+		key   string
+	}{
+		"a file names it": {func(git string) error {
+			return errors.Join(os.RemoveAll(git), os.WriteFile(git, []byte("gitdir: "+theirs+"\n"), 0o600))
+		}, "workspace.foreign_git"},
+		"a file names one without a checkout": {func(git string) error {
+			return errors.Join(os.RemoveAll(git), os.WriteFile(git, []byte("gitdir: "+bare+"\n"), 0o600))
+		}, "workspace.foreign_git"},
+		"a file as its common part": {func(git string) error { return anew(git+"/commondir", file) }, "workspace.linked"},
+		"a link to it":              {func(git string) error { return anew(git, theirs) }, "workspace.foreign_git"},
+		"its common part":           {func(git string) error { return os.WriteFile(git+"/commondir", []byte(theirs), 0o600) }, "workspace.foreign_git"},
+		"its objects":               {func(git string) error { return anew(git+"/objects", theirs+"/objects") }, "workspace.linked"},
+		"its branch":                {func(git string) error { return anew(git+"/refs/heads/main", theirs+"/refs/heads/main") }, "workspace.linked"},
+		"its branches":              {func(git string) error { return anew(git+"/refs", theirs+"/refs") }, "workspace.linked"},
+		"a file as HEAD":            {func(git string) error { return anew(git+"/HEAD", file) }, "workspace.linked"},
+		"a file as refs":            {func(git string) error { return anew(git+"/packed-refs", file) }, "workspace.linked"},
+		"a file as shallow":         {func(git string) error { return anew(git+"/shallow", file) }, "workspace.linked"},
+		"a file as settings":        {func(git string) error { return anew(git+"/config", file) }, "workspace.linked"},
+		"a file as log": {func(git string) error {
+			return errors.Join(os.MkdirAll(git+"/logs", 0o700), anew(git+"/logs/HEAD", file))
+		}, "workspace.linked"},
+		"a file included": {func(git string) error { return more(git+"/config", "[include]\n\tpath = "+file+"\n") }, "workspace.foreign_include"},
+		"a file included by a file, if": {func(git string) error {
+			return errors.Join(more(git+"/config", "[include]\n\tpath = more\n"), more(git+"/more", "[includeIf \"gitdir:/nowhere\"]\n\tpath = "+file+"\n"))
+		}, "workspace.foreign_include"},
+		"an endless file included": {func(git string) error { return more(git+"/config", "[include]\n\tpath = /dev/zero\n") }, "workspace.foreign_include"},
+		"it includes itself":       {func(git string) error { return more(git+"/config", "[include]\n\tpath = config\n") }, "workspace.unreadable"},
+		"a pipe included": {func(git string) error {
+			return errors.Join(more(git+"/config", "[include]\n\tpath = more\n"), unix.Mkfifo(git+"/more", 0o600))
+		}, "workspace.linked"},
+		"a pipe as refs": {func(git string) error { return unix.Mkfifo(git+"/packed-refs", 0o600) }, "workspace.linked"},
+		"files as objects": {func(git string) error {
+			return more(git+"/objects/info/alternates", filepath.Dir(file)+"\n")
+		}, "workspace.no_objects"},
+		"links in what it borrows": {func(git string) error {
+			lent := filepath.Join(filepath.Dir(git), "lent")
+			return errors.Join(os.Mkdir(lent, 0o700), os.Symlink("/etc", lent+"/pack"), more(git+"/objects/info/alternates", lent+"\n"))
+		}, "workspace.no_objects"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newRepo(t, "repo")
+			if err := c.plant(filepath.Join(path, ".git")); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Inspect(t.Context(), path, InspectOptions{Box: walls(), AllowDirty: true})
+			if key(err) != c.key {
+				t.Errorf("%v", err)
+			}
+			if err != nil && strings.Contains(err.Error(), secret[:6]) {
+				t.Errorf("it quotes the file: %v", err)
+			}
+		})
+	}
+}
+
+// Of what a repository borrows a workspace has only what its branch leads to.
+func TestBorrowedHistory(t *testing.T) {
+	t.Parallel()
+	private := newRepo(t, "private")
+	path := filepath.Join(t.TempDir(), "repo")
+	git(t, "/", "clone", "-q", "--shared", private, path)
+	write(t, filepath.Join(private, "secret"), "private words")
+	git(t, private, "add", ".")
+	git(t, private, "commit", "-q", "-m", "later")
+	w := create(t, path)
+	if all := objects(t, w.GitDir()); strings.Contains(all, "private words") || !strings.Contains(all, "README.md") {
+		t.Errorf("%q", all)
+	}
+	if _, err := w.LogText(t.Context(), strings.TrimSpace(git(t, private, "rev-parse", "HEAD")), "", 1, true, 1000); err == nil {
+		t.Error("a commit of the lender is shown")
 	}
 }
 
@@ -190,6 +296,15 @@ func TestSourceWithLFS(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	write(t, filepath.Join(path, "edited.bin"), big)
+	left := int64(len(pointer))
+	root, err := os.OpenRoot(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	if !pointsTo([]byte(pointer), root, "same.bin", &left) || pointsTo([]byte(pointer), root, "same.bin", new(int64)) {
+		t.Error("what is left to read is not counted")
+	}
 	w := create(t, path)
 	if m, err := w.Missing(t.Context()); err != nil || m.LFS != 2 {
 		t.Errorf("%+v, %v", m, err)

@@ -24,7 +24,7 @@ func (w *Workspace) Merge(ctx context.Context, src *Source, branch string) (conf
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, err := w.repo.run(ctx, call{args: []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
-		"--force", "--", src.GitDir, "refs/heads/" + branch + ":" + ontoRef}, write: true}); err != nil {
+		"--force", uploadPack, "--", src.GitDir, "refs/heads/" + branch + ":" + ontoRef}, write: true}); err != nil {
 		return nil, fmt.Errorf("merge %s: %w", branch, err)
 	}
 	out, err := w.repo.git(ctx, "rev-parse", "--verify", ontoRef+"^{commit}")

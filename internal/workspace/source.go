@@ -24,9 +24,11 @@ type Source struct {
 	Modified  []string
 	Untracked int // untracked entries; a wholly untracked directory counts as one
 
-	cfg    []setting // what its configuration must not do, see disarm
-	remote bool      // Path is an address, and GitDir the mirror of it
-	lock   *os.File  // on the mirror, until Close
+	common  string    // GitDir, or of a linked work tree the repository's that it belongs to
+	lenders []string  // object directories that it borrows from
+	cfg     []setting // what its configuration must not do
+	remote  bool      // Path is an address, and GitDir the mirror of it
+	lock    *os.File  // on the mirror, until Close
 }
 
 // InspectOptions say what may be in a source's checkout.
@@ -92,61 +94,6 @@ func fileList(files []string) string {
 	return shown
 }
 
-// locate finds the repository around abs, which users call path.
-func locate(ctx context.Context, abs, path string) (*Source, error) {
-	ask := func(questions ...string) (string, error) {
-		out, err := runGit(ctx, "rev-parse", call{args: append([]string{"rev-parse"}, questions...), dir: abs})
-		return line(out), err
-	}
-	s := &Source{}
-	// All at once, where there is a checkout and no path has a line's end in it.
-	all, err := ask("--show-toplevel", "--absolute-git-dir", "--is-bare-repository")
-	if parts := strings.Split(all, "\n"); err == nil && len(parts) == 3 {
-		s.Path, s.GitDir, s.Bare = parts[0], parts[1], parts[2] == "true"
-	} else if err := s.ask(ask, abs, path); err != nil {
-		return nil, err
-	}
-	gitDir := s.GitDir
-	if s.Path, err = filepath.EvalSymlinks(s.Path); err == nil {
-		s.GitDir, err = filepath.EvalSymlinks(gitDir)
-	}
-	if err != nil {
-		return nil, i18n.E("workspace.unreadable", path, err)
-	}
-	if !s.Bare && !inside(abs, s.Path) { // core.worktree leads somewhere else
-		return nil, i18n.E("workspace.not_git", path)
-	}
-	if s.cfg, err = disarm(ctx, s.GitDir); err != nil {
-		return nil, i18n.E("workspace.unreadable", path, err)
-	}
-	return s, nil
-}
-
-// ask asks one question after the other, to say which has no answer.
-func (s *Source) ask(ask func(...string) (string, error), abs, path string) error {
-	gitDir, err := ask("--absolute-git-dir")
-	if err != nil {
-		if exitCode(err) < 0 {
-			return err
-		}
-		if strings.Contains(err.Error(), "not a git repository") {
-			return noRepository(abs, path)
-		}
-		return i18n.E("workspace.unreadable", path, err)
-	}
-	bare, err := ask("--is-bare-repository")
-	if err != nil {
-		return i18n.E("workspace.unreadable", path, err)
-	}
-	s.Path, s.GitDir, s.Bare = gitDir, gitDir, bare == "true"
-	if !s.Bare {
-		if s.Path, err = ask("--show-toplevel"); err != nil {
-			return i18n.E("workspace.not_git", path) // inside a .git directory
-		}
-	}
-	return nil
-}
-
 func (s *Source) repo() repo {
 	return repo{gitDir: s.GitDir, cfg: s.cfg}
 }
@@ -159,6 +106,9 @@ func (s *Source) readHead(ctx context.Context, path string) error {
 			return s.noCommit(ctx, "HEAD", path)
 		case -1:
 			return err
+		}
+		if strings.Contains(err.Error(), "not a git repository") {
+			return i18n.E("workspace.damaged", s.GitDir)
 		}
 		return i18n.E("workspace.unreadable", path, err)
 	}
@@ -174,10 +124,6 @@ func (s *Source) readHead(ctx context.Context, path string) error {
 // readStatus compares the checkout with its commit, in a sandbox that can only
 // read it: its files may be a stranger's. So the index is a copy.
 func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error) {
-	common, err := s.repo().git(ctx, "rev-parse", "--path-format=absolute", "--git-common-dir")
-	if err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "tori-status-")
 	if err != nil {
 		return err
@@ -188,7 +134,7 @@ func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error)
 		return err
 	}
 	r := s.repo()
-	r.gitDir = line(common)
+	r.gitDir = s.common
 	b := newBox(opt.Box, r, dir)
 	b.spec.ReadOnly = append(b.spec.ReadOnly, s.GitDir, s.Path)
 	defer func() { err = errors.Join(err, b.close()) }()

@@ -14,38 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// disarm returns settings that take the teeth out of a repository's own
-// configuration where git reads it: filters, and hooks that newer versions of
-// git take from there. What has a name of its own is in safeConfig.
-func disarm(ctx context.Context, gitDir string) (cfg []setting, err error) {
-	known := map[setting]bool{}
-	set := func(key, value string) {
-		if s := (setting{key, value}); !known[s] {
-			known[s] = true
-			cfg = append(cfg, s)
-		}
-	}
-	err = records(ctx, repo{gitDir: gitDir}, call{args: []string{"config", "--includes", "--list", "--name-only", "-z"}}, func(rec []byte) error {
-		key := string(rec)
-		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
-		if first == last {
-			return nil
-		}
-		switch name := key[last+1:]; key[:first] {
-		case "filter":
-			if name == "required" {
-				set(key, "false")
-			} else {
-				set(key, "") // no command
-			}
-		case "hook":
-			set(key[:last]+".command", "true")
-		}
-		return nil
-	})
-	return cfg, err
-}
-
 // unchangedLFS returns which of these modified files are, as LFS sees them,
 // what their pointers say. Its filter is not run; a pointer is easily read.
 func (s *Source) unchangedLFS(ctx context.Context, t tree, paths []string) (map[string]bool, error) {
@@ -71,6 +39,7 @@ func (s *Source) unchangedLFS(ctx context.Context, t tree, paths []string) (map[
 		return nil, err
 	}
 	defer func() { _ = root.Close() }()
+	left := int64(maxHashed)
 	for path := range same {
 		pointer := &head{max: 1 << 10}
 		if _, err := t.run(ctx, call{args: []string{"cat-file", "blob", ":0:" + path}, out: pointer}); err != nil {
@@ -79,13 +48,18 @@ func (s *Source) unchangedLFS(ctx context.Context, t tree, paths []string) (map[
 			}
 			continue // deleted, or in conflict: modified at any rate
 		}
-		same[path] = pointsTo(pointer.b, root, path)
+		same[path] = pointsTo(pointer.b, root, path, &left)
 	}
-	return same, nil
+	return same, ctx.Err()
 }
 
-// pointsTo reports whether an LFS pointer (git-lfs/docs/spec.md) is that of a file.
-func pointsTo(pointer []byte, root *os.Root, path string) bool {
+// maxHashed is how much is read of files that LFS keeps, in bytes together; those
+// past it count as modified. A stranger's may be as large as they like, and empty.
+const maxHashed = 16 << 30
+
+// pointsTo reports whether an LFS pointer (git-lfs/docs/spec.md) is that of a file,
+// the size of which it takes from what is left.
+func pointsTo(pointer []byte, root *os.Root, path string, left *int64) bool {
 	var oid string
 	size := int64(-1)
 	for l := range bytes.Lines(pointer) {
@@ -104,9 +78,10 @@ func pointsTo(pointer []byte, root *os.Root, path string) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }()
-	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() != size {
+	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() != size || size > *left {
 		return false
 	}
+	*left -= size
 	sum := sha256.New()
 	if n, err := io.Copy(sum, f); err != nil || n != size {
 		return false

@@ -191,7 +191,7 @@ func build(ctx context.Context, opt CreateOptions, tmp, dir string) error {
 	w.adopt(opt)
 	defer func() { _ = w.box.close() }()
 	bare := w.repo
-	if err := cloneObjects(ctx, opt, bare.gitDir, tmp); err != nil {
+	if err := cloneObjects(ctx, opt, bare.gitDir); err != nil {
 		return err
 	}
 	if err := errors.Join(os.Mkdir(w.Tree(), disk.DirMode), w.makeDirs()); err != nil {
@@ -271,23 +271,21 @@ func passOver(gitDir string) error {
 	return os.WriteFile(filepath.Join(dir, "exclude"), []byte(".tori-write-*.tmp\n"), disk.FileMode)
 }
 
-// cloneObjects makes a git directory with the history of the source's HEAD.
-// The clone's other half, upload-pack, runs in the source and takes no -c from
-// us; that the source may belong to somebody else is told it by a file.
-func cloneObjects(ctx context.Context, opt CreateOptions, gitDir, tmp string) error {
-	trust := filepath.Join(tmp, "gitconfig")
-	if err := os.WriteFile(trust, []byte("[safe]\n\tdirectory = *\n[core]\n\thooksPath = /dev/null\n\tfsmonitor = false\n"), disk.FileMode); err != nil {
-		return err
-	}
-	args := []string{"clone", "--quiet", "--bare", "--single-branch", "--template="}
+// cloneObjects makes a git directory with the history of the source's HEAD. Of
+// objects that the source borrows only those are copied that its refs lead to: who
+// made it may not know more of the lender.
+func cloneObjects(ctx context.Context, opt CreateOptions, gitDir string) error {
+	args := []string{"clone", "--quiet", "--bare", "--single-branch", "--template=", uploadPack}
 	if opt.Source.Branch != "" {
 		args = append(args, "--branch="+opt.Source.Branch)
 	}
+	if len(opt.Source.lenders) > 0 {
+		args = append(args, "--no-local")
+	}
 	_, err := runGit(ctx, "clone", call{
-		args: append(args, "--", opt.Source.GitDir, gitDir),
-		env:  []string{"GIT_CONFIG_GLOBAL=" + trust}, write: true, hold: opt.Hold,
+		args: append(args, "--", opt.Source.GitDir, gitDir), cfg: []string{"safe.directory=" + opt.Source.GitDir}, write: true, hold: opt.Hold,
 	})
-	return errors.Join(err, os.Remove(trust))
+	return err
 }
 
 // Open opens a workspace that Create has finished. The error wraps
