@@ -161,8 +161,8 @@ type run struct {
 	tools  *mcp.Manager // nil where there are no servers
 	jobs   *tool.Jobs   // commands in the background, which end with the run
 	checks []Check
-	notRun []project.Check // that were detected, and whose programs are not there
-	about  string          // what the model is told of the project as it begins
+	notRun []project.Check          // that were detected, and whose programs are not there
+	about  func(task string) string // what the model is told of the project as it begins; nil for nothing
 	door   *broker.Broker
 	silent bool // the comment on the end may not be posted
 
@@ -564,7 +564,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	}
 	r.caughtUp = true
 	m.notRun = r.notRun
-	first := firstMessages(in, r.rules(), contextstore.Message{Role: llm.RoleUser, Images: p.images,
+	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
 		Content: request(m, r.before, min(maxIssueText, r.Window)) + missing + p.tell()})
 	// A power cut may have left some of them.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {

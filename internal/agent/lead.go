@@ -104,12 +104,16 @@ func (r *run) openHistory() error {
 	return err
 }
 
-// rules are what the system prompt says beside what it says in every run.
-func (r *run) rules() string {
-	if r.history == nil {
-		return r.about
+// rules are what the system prompt says beside what it says in every run: what is
+// the same for each task first, so that providers have it cached.
+func (r *run) rules(task string) (text string) {
+	if r.history != nil {
+		text = "\n" + r.Planning.Prompts.System()
 	}
-	return "\n" + r.Planning.Prompts.System() + r.about
+	if r.about != nil {
+		text += r.about(task)
+	}
+	return text
 }
 
 // lead opens what leads the run.

@@ -79,7 +79,7 @@ func (r *run) learn(ctx context.Context) error {
 		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.Setup, "; "))
 	}
 	if o.Rules || o.Map {
-		r.about = p.Prompt(r.Window / 4 * 3)
+		r.about = func(task string) string { return p.Prompt(r.Window/4*3, task) }
 	}
 	return nil
 }

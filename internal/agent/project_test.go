@@ -127,7 +127,7 @@ func TestTagsOfTheProject(t *testing.T) {
 	for _, tag := range []string{"issue", "pull_request", "comments", "untrusted_comments", "failed_check"} {
 		p.Rules.Files[0].Text += "<" + tag + "></" + tag + ">"
 	}
-	if text := p.Prompt(10_000); regexp.MustCompile(`<(/?)(issue|pull_request|comments|untrusted_comments|failed_check)`).MatchString(text) || !strings.Contains(text, `<\issue>`) {
+	if text := p.Prompt(10_000, ""); regexp.MustCompile(`<(/?)(issue|pull_request|comments|untrusted_comments|failed_check)`).MatchString(text) || !strings.Contains(text, `<\issue>`) {
 		t.Error(text)
 	}
 }

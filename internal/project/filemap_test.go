@@ -26,8 +26,8 @@ func mapOf(depth int, paths ...string) *FileMap {
 }
 
 func body(m *FileMap, budget int) string {
-	_, text, _ := strings.Cut(m.Text(budget), "\n")
-	return text
+	text := m.Text(budget, "")
+	return text[max(strings.Index(text, "\n./")+1, 0):]
 }
 
 func TestMap(t *testing.T) {
@@ -45,12 +45,13 @@ func TestMap(t *testing.T) {
 		want   string
 	}{
 		"nothing":           {nil, -1, 1000, "./\n"},
-		"all of it":         {[]string{"go.mod", "go.sum", "cmd/tori/main.go", "internal/a/a.go", "internal/a/a_test.go", "internal/b/x/b.go", "vendor/q/q.go"}, -1, 1000, "./: go.mod go.sum\ncmd/tori/: main.go\ninternal/\n a/: a.go a_test.go\n b/x/: b.go\nvendor/q/: q.go\n"},
+		"all of it":         {[]string{"go.mod", "go.sum", "cmd/tori/main.go", "internal/a/a.go", "internal/a/a_test.go", "internal/b/x/b.go", "vendor/q/q.go"}, -1, 1000, "./: go.mod go.sum\ncmd/tori/: main.go\ninternal/\n a/: a.go a_test.go\n b/x/: b.go\nvendor/q/ (1)\n"},
+		"data is counted":   {[]string{"a.go", "a/testdata/x/y.json", "a/testdata/z.json", "a/a.go", "locales/de.json", "web/node_modules/q/q.js", "web/w.ts"}, -1, 1000, "./: a.go\na/: a.go\n testdata/ (2)\nlocales/ (1)\nweb/: w.ts\n node_modules/q/ (1)\n"},
 		"odd names":         {[]string{"a b", "new\nline", "<x>", "d (1)/+3", "\xff", "長い"}, -1, 1000, "./: \"\\x3cx>\" \"a b\" \"new\\nline\" 長い \"\\xff\"\n\"d (1)\"/: \"+3\"\n"},
 		"the root only":     {[]string{"a", "b/c", "b/d/e"}, 0, 1000, "./: a\nb/ (2)\n"},
 		"two deep":          {[]string{"a", "b/c", "b/d/e"}, 1, 1000, "./: a\nb/: c\n d/ (1)\n"},
-		"foreign code last": {slices.Concat(many("node_modules/", 30, ".js"), many("src/", 30, ".js")), -1, 580, "./\nnode_modules/ (30)\nsrc/: *f0029.js\n"},
-		"binaries last":     {slices.Concat(many("", 40, ".png"), []string{"main.c", "zlib.c"}), -1, 400, "./: main.c zlib.c f0000.png*+3*\n"},
+		"foreign code last": {slices.Concat(many("node_modules/", 30, ".js"), many("src/", 30, ".js")), -1, 500, "./\nnode_modules/ (30)\nsrc/: *f0029.js\n"},
+		"binaries last":     {slices.Concat(many("", 40, ".png"), []string{"main.c", "zlib.c"}), -1, 320, "./: main.c zlib.c f0000.png*+3*\n"},
 	} {
 		got := body(mapOf(c.depth, c.paths...), c.budget)
 		want := "^" + strings.ReplaceAll(regexp.QuoteMeta(c.want), `\*`, `[^\n]*`) + "$"
@@ -62,7 +63,7 @@ func TestMap(t *testing.T) {
 	if text := body(m, 2000); !strings.Contains(text, "small/: a.go b.go\n") || !regexp.MustCompile(`\nbig/: f0000.go .* \+\d+\n`).MatchString(text) || len(text) < 1500 {
 		t.Errorf("a large directory leaves no room, or takes none:\n%s", text)
 	}
-	if m.Text(50) != "" {
+	if m.Text(50, "") != "" {
 		t.Error("a map in no room")
 	}
 }
@@ -87,11 +88,12 @@ func TestMapLaws(t *testing.T) {
 		}
 		// git's order: a directory counts as its name with a slash.
 		budget, depth := rapid.IntRange(0, 3000).Draw(t, "budget"), rapid.IntRange(-1, 3).Draw(t, "depth")
-		text := mapOf(depth, slices.Clone(paths)...).Text(budget)
+		about := strings.Join(rapid.SliceOfN(part, 0, 4).Draw(t, "about"), rapid.SampledFrom([]string{" ", "/"}).Draw(t, "between"))
+		text := mapOf(depth, slices.Clone(paths)...).Text(budget, about)
 		if len(text) > budget {
 			t.Fatalf("%d bytes of %d:\n%s", len(text), budget, text)
 		}
-		if text != mapOf(depth, slices.Clone(paths)...).Text(budget) {
+		if text != mapOf(depth, slices.Clone(paths)...).Text(budget, about) {
 			t.Fatal("two texts of one map")
 		}
 		if text == "" {
@@ -103,9 +105,36 @@ func TestMapLaws(t *testing.T) {
 	})
 }
 
+// What a task names comes first: by path, as traces write it, or by rare words of
+// identifiers and names; what many names have tells nothing, and data is named
+// only where the task does it by path.
+func TestWhatTheTaskNames(t *testing.T) {
+	t.Parallel()
+	paths := []string{"README.md", "cmd/tool/main.go", "internal/decode/block_scalar.go", "internal/decode/block_scalar_test.go", "internal/decode/decode.go", "internal/emit/emitter.go",
+		"testdata/scalar.yaml", "web/src/LoginForm.tsx", "docs/parser.md"}
+	for i := range 60 {
+		paths = append(paths, fmt.Sprintf("gen%02d/value_%c.go", i, 'a'+i%26))
+	}
+	for about, want := range map[string]string{
+		"Block scalars keep CR characters":                      "Named by the task: internal/decode/block_scalar.go internal/decode/block_scalar_test.go",
+		"panic in /home/me/x/internal/emit/emitter.go:12":       "Named by the task: internal/emit/emitter.go",
+		"`blockScalar` is read twice, see testdata/scalar.yaml": "Named by the task: testdata/scalar.yaml internal/decode/block_scalar.go internal/decode/block_scalar_test.go",
+		"loginForm ignores Enter":                               "Named by the task: web/src/LoginForm.tsx",
+		"ログインできない（LoginForm）":                                   "Named by the task: web/src/LoginForm.tsx",
+		"a value is wrong":                                      "",
+		"":                                                      "",
+	} {
+		text := mapOf(-1, slices.Clone(paths)...).Text(900, about)
+		_, got, _ := strings.Cut(text, "\n")
+		if !strings.HasPrefix(got, strings.TrimPrefix(want+"\n", "\n")+"Entry points: cmd/tool/main.go\n./") {
+			t.Errorf("%q:\n%.300s", about, got)
+		}
+	}
+}
+
 // accounted adds up what the lines of a map say.
 func accounted(text string) (n int) {
-	_, lines, _ := strings.Cut(text, "\n")
+	lines := text[strings.Index(text, "\n./")+1:]
 	number := func(s string) int { k, _ := strconv.Atoi(s); return k }
 	count := regexp.MustCompile(`^ *(?:"(?:[^"\\]|\\.)*"|[^":() ]+)/ \((\d+)\)$`)
 	word := regexp.MustCompile(`^"(?:[^"\\]|\\.)*"|^[^ ]+`)
@@ -152,7 +181,7 @@ func TestMapIsBounded(t *testing.T) {
 	if m.root.cost() > maxKept+maxKept/8 || m.root.all != n || m.Files != n {
 		t.Errorf("%d bytes are kept, %d files of %d", m.root.cost(), m.root.all, n)
 	}
-	if text := m.Text(20_000); !strings.Contains(text, "zz/: last.go\n") || accounted(text) != n {
+	if text := m.Text(20_000, ""); !strings.Contains(text, "zz/: last.go\n") || accounted(text) != n {
 		t.Errorf("%d: %.2000s", accounted(text), text)
 	}
 }
@@ -186,7 +215,7 @@ func BenchmarkRead100k(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			return p.Prompt(60_000)
+			return p.Prompt(60_000, "")
 		},
 		"names-alone": func() string { return drain(b, w, commit) },
 	} {

@@ -13,7 +13,7 @@ type class int
 
 const (
 	own     class = iota
-	bulk          // made, or there to be read by tests: shown last
+	bulk          // made, or there to be read by tests
 	foreign       // somebody else's code: its rules and its tests are not the project's
 )
 
@@ -23,7 +23,7 @@ var dirClasses = map[string]class{
 	"thirdparty": foreign, "pods": foreign, "carthage": foreign, "site-packages": foreign, ".venv": foreign, "venv": foreign, ".yarn": foreign,
 	"dist": bulk, "build": bulk, "out": bulk, "target": bulk, "coverage": bulk, "generated": bulk, "gen": bulk, "__generated__": bulk, "__pycache__": bulk,
 	"__snapshots__": bulk, "testdata": bulk, "test-data": bulk, "test_data": bulk, "fixtures": bulk, "__fixtures__": bulk, "snapshots": bulk,
-	"golden": bulk, "cassettes": bulk, "locales": bulk, ".next": bulk, ".idea": bulk, ".vscode": bulk,
+	"golden": bulk, "goldens": bulk, "cassettes": bulk, "locales": bulk, "locale": bulk, "translations": bulk, "__mocks__": bulk, ".next": bulk, ".idea": bulk, ".vscode": bulk,
 }
 
 // classOf is that of a path's most foreign directory.

@@ -122,7 +122,7 @@ func TestTheTreeIsNotAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := p.Prompt(10_000); !strings.Contains(text, "Write tests.") || strings.Contains(text, "Delete") || strings.Contains(text, "secrets") || strings.Contains(text, "package.json") {
+	if text := p.Prompt(10_000, ""); !strings.Contains(text, "Write tests.") || strings.Contains(text, "Delete") || strings.Contains(text, "secrets") || strings.Contains(text, "package.json") {
 		t.Error(text)
 	}
 	if len(p.Checks) != 1 || p.Checks[0].Command != "go test ./..." {
@@ -136,7 +136,7 @@ func TestOptionsAndErrors(t *testing.T) {
 	b := newBed(t)
 	files := map[string]string{"AGENTS.md": "Rules.", "go.mod": "module x\n"}
 	p := b.read(files, Options{})
-	if len(p.Rules.Files) != 0 || p.Map != nil || len(p.Checks) != 1 || p.Prompt(5000) != "" {
+	if len(p.Rules.Files) != 0 || p.Map != nil || len(p.Checks) != 1 || p.Prompt(5000, "") != "" {
 		t.Errorf("%+v", p)
 	}
 	if _, err := Read(t.Context(), b, strings.Repeat("0", 40), all); err == nil {
@@ -147,7 +147,7 @@ func TestOptionsAndErrors(t *testing.T) {
 	if _, err := Read(ctx, b, b.commit(files), all); err == nil {
 		t.Error("a context that ended")
 	}
-	if p := b.read(nil, all); p.Prompt(5000) == "" || len(p.Checks) != 0 || p.Map.Files != 0 {
-		t.Errorf("an empty commit: %+v %q", p, p.Prompt(5000))
+	if p := b.read(nil, all); p.Prompt(5000, "") == "" || len(p.Checks) != 0 || p.Map.Files != 0 {
+		t.Errorf("an empty commit: %+v %q", p, p.Prompt(5000, ""))
 	}
 }

@@ -20,11 +20,11 @@ const (
 
 // Prompt is what a model is told about the project as its work begins, in at
 // most budget bytes: two thirds of them for the rules, the rest, and what these
-// leave, for the map. It is the same whenever the project is, and "" where there
-// is nothing to tell.
-func (p *Project) Prompt(budget int) string {
+// leave, for the map, which begins with what the words of task name. It is the same
+// whenever project and task are, and "" where there is nothing to tell.
+func (p *Project) Prompt(budget int, task string) string {
 	rules := p.Rules.text(budget / 3 * 2)
-	return rules + p.about(budget-len(rules))
+	return rules + p.about(budget-len(rules), task)
 }
 
 // text is the rules: those of the root and of the directories nearest to it, as
@@ -131,7 +131,7 @@ func list(lines []string, r Rules, room int) string {
 }
 
 // about is what was not installed, the languages, and the map.
-func (p *Project) about(budget int) string {
+func (p *Project) about(budget int, task string) string {
 	about := ""
 	if len(p.Setup) > 0 {
 		about = "\nNo command was run that installs what the project depends on. Where something of it is missing, these would load it, but there is no network: `" + strings.Join(p.Setup, "`, `") + "`.\n"
@@ -152,7 +152,7 @@ func (p *Project) about(budget int) string {
 		fmt.Fprintf(&b, "%s%s %d", sep, l.Name, l.Files)
 	}
 	b.WriteString("\n" + start)
-	text := p.Map.Text(min(budget-len(about)-b.Len()-len(end), maxMap))
+	text := p.Map.Text(min(budget-len(about), maxMap)-b.Len()-len(end), task)
 	if text == "" {
 		return about
 	}
@@ -166,7 +166,7 @@ const (
 
 const (
 	maxLanguages = 8
-	maxMap       = 16 << 10 // bytes of the map: every request carries it
+	maxMap       = 2400 // bytes of the map with its heading, about 600 tokens: every request carries it
 )
 
 func clip(s string) string {

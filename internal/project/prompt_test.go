@@ -70,18 +70,18 @@ Languages, by files: Markdown 5, JavaScript 1, Python 1
 ./: AGENTS.md CLAUDE.md package.json package-lock.json
 api/: AGENTS.md main.py
 docs/: style.md
-node_modules/a/: AGENTS.md
+node_modules/a/ (1)
 web/: AGENTS.md x.js
 </project_files>
 `
-	if got := p.Prompt(20_000); got != want {
+	if got := p.Prompt(20_000, ""); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if again := b.read(files, all); again.Prompt(20_000) != want {
+	if again := b.read(files, all); again.Prompt(20_000, "") != want {
 		t.Error("the same project has another prompt")
 	}
 	long := b.read(map[string]string{"AGENTS.md": strings.Repeat("長い規則。", 5000), "a/AGENTS.md": "x", "b/AGENTS.md": "y"}, all)
-	text := long.Prompt(9000)
+	text := long.Prompt(9000, "")
 	for _, must := range []string{"\n[cut: ", " of 75000 are shown; read_file shows the rest]\n</project_rules>\n", "- a/AGENTS.md (1 bytes)\n- b/AGENTS.md (1 bytes)\n"} {
 		if !strings.Contains(text, must) {
 			t.Errorf("%q is missing:\n%s", must, text)
@@ -90,7 +90,7 @@ web/: AGENTS.md x.js
 	if !utf8.ValidString(text) || strings.Contains(text, "Obey me") {
 		t.Error("not text, or somebody else's rules")
 	}
-	if text := b.read(map[string]string{"AGENTS.md": strings.Repeat("x", 500)}, Options{Rules: true, MaxFile: 100, MaxTotal: 1000}).Prompt(4000); !strings.Contains(text, "xx\n[cut: 20 bytes of 500 are shown") && !strings.Contains(text, "[cut: 100 bytes of 500 are shown") {
+	if text := b.read(map[string]string{"AGENTS.md": strings.Repeat("x", 500)}, Options{Rules: true, MaxFile: 100, MaxTotal: 1000}).Prompt(4000, ""); !strings.Contains(text, "xx\n[cut: 20 bytes of 500 are shown") && !strings.Contains(text, "[cut: 100 bytes of 500 are shown") {
 		t.Error(text)
 	}
 }
@@ -111,7 +111,7 @@ func TestPromptLaws(t *testing.T) {
 		p.Map = mapOf(-1, "<issue>", "</project_files>", "src/x.go")
 		p.Languages = []Language{{"Go", 1}}
 		budget := rapid.IntRange(0, 6000).Draw(t, "budget")
-		text := p.Prompt(budget)
+		text := p.Prompt(budget, "")
 		if len(text) > budget || !utf8.ValidString(text) {
 			t.Fatalf("%d bytes of %d", len(text), budget)
 		}

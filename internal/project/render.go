@@ -11,16 +11,20 @@ import (
 )
 
 // legend says how the map is read.
-const legend = "A directory stands with a slash, its files behind the colon, its directories below it; +N is N files that are not named, and (N) how many are below a directory that is not opened."
+const legend = "A directory ends in a slash, its files stand behind the colon; +N: N more files; (N): N files below it."
 
-// Text is the map in at most budget bytes: a line for each directory, indented by
-// how deep it is. Where not all fits, what lies high up and takes little is
-// named first, what is made or binary last, and of somebody else's code only how
-// much it is. It is "" where nothing fits. The same map has the same text.
-func (m *FileMap) Text(budget int) string {
+// Text is the map in at most budget bytes: the files that the task is likely to
+// be about, going by the words of about; where programs begin, unless all of it
+// fits; then a line for each directory, indented by how deep it is. Where not all fits, what lies high
+// up and takes little is named first and what is binary last; of what is made,
+// what only tests read and somebody else's code only how much it is. It is ""
+// where nothing fits. The same map and words have the same text.
+func (m *FileMap) Text(budget int, about string) string {
 	head := fmt.Sprintf("%d files in %d directories. %s\n", m.Files, m.Dirs, legend)
 	r := &rendering{left: budget - len(head) - len("./: +1000000000\n"), most: budget / 4, maxDepth: m.maxDepth, of: map[*dir]*opened{}}
-	if r.left < 0 {
+	_, r.fits = r.whole(m.root, 0, r.left)
+	likely := m.likely(about, r.left/3, !r.fits)
+	if head, r.left = head+likely, r.left-len(likely); r.left < 0 {
 		return ""
 	}
 	if _, r.fits = r.whole(m.root, 0, r.left); r.fits {
@@ -93,7 +97,7 @@ func (s *steps) Pop() any {
 
 // push puts the opening of a directory on the queue.
 func (r *rendering) push(d *dir, level int) {
-	if r.maxDepth >= 0 && d.depth > r.maxDepth || d.class == foreign && !r.fits {
+	if r.maxDepth >= 0 && d.depth > r.maxDepth || d.class != own {
 		return
 	}
 	r.order++
@@ -166,6 +170,9 @@ func namesCost(all []string) (n int) {
 // whole reports whether all of a directory fits in left bytes, and what is left
 // of them then.
 func (r *rendering) whole(d *dir, level, left int) (int, bool) {
+	if d.class != own {
+		return left, true
+	}
 	left -= namesCost(d.files) + namesCost(d.dull)
 	if left -= dirsCost(d.dirs, level); left < 0 || len(d.files)+len(d.dull) < d.own || d.deep > 0 {
 		return left, false

@@ -94,7 +94,7 @@ func TestManyRules(t *testing.T) {
 		t.Errorf("%d files, %d left, last %s", n, p.Rules.Left, p.Rules.Files[n-1].Path)
 	}
 	for _, budget := range []int{2000, 5000, 50_000} {
-		if text := p.Prompt(budget); len(text) > budget || !strings.Contains(text, "- and ") {
+		if text := p.Prompt(budget, ""); len(text) > budget || !strings.Contains(text, "- and ") {
 			t.Errorf("%d bytes of %d: %s", len(text), budget, text)
 		}
 	}

@@ -1,0 +1,173 @@
+package project
+
+import (
+	"cmp"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Bounds of the files that a map begins with.
+const (
+	maxLikely  = 12
+	maxEntries = 4
+	maxAbout   = 32 << 10 // bytes of the task that are read
+)
+
+// likely names the files that a task is likely to be about, the likeliest first,
+// and with them, where that is wanted, where programs begin, in at most budget bytes.
+func (m *FileMap) likely(about string, budget int, begin bool) string {
+	q := newQuery(about)
+	m.root.each("", func(f file) { q.count(f) })
+	var found, entries []file
+	m.root.each("", func(f file) {
+		switch f.score = q.score(f, m.Files); {
+		case f.score > 0:
+			found = append(found, f)
+		case begin && f.class == own && entryNames[strings.ToLower(f.name)]:
+			entries = append(entries, f)
+		}
+	})
+	order := func(a, b file) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
+	}
+	slices.SortFunc(found, order)
+	slices.SortFunc(entries, order)
+	var b strings.Builder
+	for _, l := range []struct {
+		head string
+		all  []file
+		most int
+	}{{"Named by the task:", found, maxLikely}, {"Entry points:", entries, maxEntries}} {
+		line := l.head
+		for _, f := range l.all[:min(len(l.all), l.most)] {
+			if next := line + " " + shown(f.path); b.Len()+len(next)+1 <= budget {
+				line = next
+			}
+		}
+		if line != l.head {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// entryNames are where programs and packages begin, in lower case.
+var entryNames = set("main.go", "main.py", "__main__.py", "app.py", "cli.py", "manage.py", "main.rs", "lib.rs", "index.ts", "index.js", "index.tsx", "main.ts", "main.js",
+	"main.c", "main.cc", "main.cpp", "main.java", "program.cs", "main.swift", "main.kt")
+
+// file is one whose name is kept.
+type file struct {
+	path, dir, name string
+	class           class
+	score           int
+}
+
+// each calls f for each file that people read and whose name is kept, in order.
+func (d *dir) each(at string, f func(file)) {
+	for _, name := range d.files {
+		f(file{path: path.Join(at, name), dir: at, name: name, class: d.class})
+	}
+	for _, s := range d.dirs {
+		s.each(path.Join(at, s.name), f)
+	}
+}
+
+// query is what a task says: the files that it names, and its words.
+type query struct {
+	paths []string
+	words map[string]int // by stem: how many files have it in their name
+}
+
+// aPath is what names a file: it has a slash or an ending.
+var aPath = regexp.MustCompile(`[\pL\pN_@+-]*(?:[./\\][\pL\pN_@+-]+)+`)
+
+func newQuery(about string) *query {
+	about = strings.ToValidUTF8(about[:min(len(about), maxAbout)], "")
+	q := &query{words: map[string]int{}}
+	for _, p := range aPath.FindAllString(about, 1000) {
+		if p = strings.Trim(strings.ReplaceAll(p, `\`, "/"), "./"); len(p) > 2 && !slices.Contains(q.paths, p) {
+			q.paths = append(q.paths, p)
+		}
+	}
+	for _, w := range words(about) {
+		q.words[w] = 0
+	}
+	return q
+}
+
+// names reports whether the task names a file by the end of its path, or a
+// longer path ends in it, as those of traces do.
+func (q *query) names(f file) bool {
+	return slices.ContainsFunc(q.paths, func(p string) bool {
+		return strings.HasSuffix("/"+f.path, "/"+p) || f.dir != "" && strings.HasSuffix(p, "/"+f.path)
+	})
+}
+
+func (q *query) count(f file) {
+	for _, w := range words(stem(f.name)) {
+		if _, asked := q.words[w]; asked {
+			q.words[w]++
+		}
+	}
+}
+
+// score is how likely a task is about a file, 0 for not at all, of a repository
+// with so many files: that it is named tells most, then rare words of its name. A
+// word that many names have tells nothing.
+func (q *query) score(f file, files int) (n int) {
+	if q.names(f) {
+		n += 100
+	}
+	if f.class != own {
+		return n
+	}
+	parts := words(stem(f.name))
+	for _, w := range parts {
+		if df := q.words[w]; df > 0 && df <= max(6, files/50) {
+			n += 12 / max(len(parts), min(df, 4))
+		}
+	}
+	for _, w := range words(path.Base(f.dir)) {
+		if _, asked := q.words[w]; asked && n > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// stem is a name without its ending.
+func stem(name string) string { return strings.TrimSuffix(name, path.Ext(name)) }
+
+// words are those of a text that may tell a file, each once, in lower case and
+// without the ends that grammar gives them: also those within identifiers.
+func words(text string) (all []string) {
+	var w []rune
+	flush := func() {
+		s := strings.ToLower(string(w))
+		for _, end := range [...]string{"ing", "ion", "ers", "er", "ed", "es", "s", "e"} {
+			if cut, ok := strings.CutSuffix(s, end); ok && len(cut) >= 3 {
+				s = cut
+				break
+			}
+		}
+		if len(s) >= 3 && !slices.Contains(all, s) && s != "test" {
+			all = append(all, s)
+		}
+		w = w[:0]
+	}
+	for _, r := range text {
+		switch {
+		case !unicode.IsLetter(r):
+			flush()
+			continue
+		case unicode.IsUpper(r) && len(w) > 0 && unicode.IsLower(w[len(w)-1]):
+			flush()
+		}
+		w = append(w, r)
+	}
+	flush()
+	return all
+}
