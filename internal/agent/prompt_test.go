@@ -16,6 +16,22 @@ func TestTitleForgesNothing(t *testing.T) {
 	}
 }
 
+// A title that was taken from the text stands in it alone.
+func TestTheTextStandsOnce(t *testing.T) {
+	t.Parallel()
+	for _, m := range []matter{
+		{id: "message-1", title: "Add a --verbose flag", body: "Add a --verbose flag\n\nIt prints more."},
+		{id: "1", title: "Add a --verbose flag", body: "Seen today.\n# Add a --verbose flag\nIt prints more."},
+	} {
+		if got := request(m, nil, 1000); strings.Count(got, "verbose") != 1 || !strings.HasPrefix(got, "# Task\n\nIssue "+m.id) {
+			t.Error(got)
+		}
+	}
+	if got := request(matter{title: "Add a --verbose flag", body: "It prints more."}, nil, 1000); !strings.HasPrefix(got, "# Task: Add a --verbose flag\n") {
+		t.Error(got)
+	}
+}
+
 // What a forge's checks print is shown as it is seen, and as nobody's word.
 func TestFailedChecksAreNobodysWord(t *testing.T) {
 	t.Parallel()

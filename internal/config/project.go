@@ -9,6 +9,6 @@ type ProjectAgentRules struct {
 
 // FileListContext is the section file_list_context.
 type FileListContext struct {
-	Enabled  bool `yaml:"enabled" default:"true" doc:"Show the map: at most 16 KiB of it, less where the model's window is small."`
+	Enabled  bool `yaml:"enabled" default:"true" doc:"Show the map: about 600 tokens, less where the model's window is small."`
 	MaxDepth int  `yaml:"max_depth" default:"-1" check:"min=-1,max=4096" doc:"How deep directories are opened in it; 0 opens the root only, -1 is without a limit."`
 }

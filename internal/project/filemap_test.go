@@ -2,6 +2,8 @@ package project
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
@@ -65,6 +67,34 @@ func TestMap(t *testing.T) {
 	}
 	if m.Text(50, "") != "" {
 		t.Error("a map in no room")
+	}
+}
+
+// The map of a large repository, as a model sees it; UPDATE_GOLDEN=1 writes it anew.
+func TestMapGolden(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for i := range 40 {
+		for j := range 25 {
+			paths = append(paths, fmt.Sprintf("services/team%02d/handler%02d.go", i, j))
+		}
+		paths = append(paths, fmt.Sprintf("services/team%02d/testdata/case.json", i), fmt.Sprintf("web/locales/l%02d.json", i), fmt.Sprintf("vendor/lib%02d/lib.go", i))
+	}
+	paths = append(paths, "README.md", "LICENSE", "go.mod", "go.sum", ".golangci.yml", ".github/workflows/ci.yml", "cmd/server/main.go", "cmd/server/flags.go", "internal/auth/token_refresh.go", "internal/auth/token_refresh_test.go", "internal/auth/login.go",
+		"docs/auth.md", "web/src/index.tsx", "web/src/Login.tsx", "web/dist/app.js")
+	p := &Project{Languages: []Language{{"Go", 1004}, {"TypeScript", 2}}, Map: mapOf(-1, paths...)}
+	got := p.Prompt(20_000, "Tokens are not refreshed after login\nSince 1.4 the session ends; auth/token_refresh.go sets no timer.")
+	golden := filepath.Join("testdata", "map.golden")
+	if os.Getenv("UPDATE_GOLDEN") != "" {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(golden); err != nil || got != string(want) {
+		t.Errorf("%v; got\n%s\nwant\n%s", err, got, want)
+	}
+	if len(got) > maxMap {
+		t.Errorf("%d bytes", len(got))
 	}
 }
 

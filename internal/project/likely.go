@@ -11,7 +11,7 @@ import (
 
 // Bounds of the files that a map begins with.
 const (
-	maxLikely  = 12
+	maxLikely  = 8
 	maxEntries = 4
 	maxAbout   = 32 << 10 // bytes of the task that are read
 )
@@ -34,6 +34,7 @@ func (m *FileMap) likely(about string, budget int, begin bool) string {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
 	}
 	slices.SortFunc(found, order)
+	found = slices.DeleteFunc(found, func(f file) bool { return 3*f.score < found[0].score })
 	slices.SortFunc(entries, order)
 	var b strings.Builder
 	for _, l := range []struct {
@@ -119,7 +120,7 @@ func (q *query) count(f file) {
 // word that many names have tells nothing.
 func (q *query) score(f file, files int) (n int) {
 	if q.names(f) {
-		n += 100
+		n += 24
 	}
 	if f.class != own {
 		return n

@@ -36,12 +36,12 @@ func classOf(dir string) (c class) {
 
 func dirClass(name string) class { return dirClasses[strings.ToLower(name)] }
 
-// dullNames and dullEnds tell files that nobody reads: locks, binaries, what
-// programs wrote.
+// dullNames and dullEnds tell files that hardly anybody reads: locks, binaries, what
+// programs wrote, settings of tools.
 var (
 	dullNames = set("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "deno.lock", "cargo.lock", "go.sum", "go.work.sum",
 		"poetry.lock", "uv.lock", "pdm.lock", "pipfile.lock", "composer.lock", "gemfile.lock", "mix.lock", "pubspec.lock", "flake.lock", "packages.lock.json", "podfile.lock",
-		".ds_store")
+		"license")
 	dullEnds = set("png", "jpg", "jpeg", "gif", "webp", "bmp", "ico", "icns", "svg", "pdf", "psd", "ttf", "otf", "woff", "woff2", "eot", "mp3", "mp4", "wav", "ogg", "webm", "mov", "avi",
 		"zip", "gz", "tgz", "bz2", "xz", "zst", "7z", "rar", "tar", "jar", "war", "class", "dex", "apk", "exe", "dll", "so", "dylib", "a", "o", "obj", "lib", "pyc", "wasm", "bin",
 		"dat", "db", "sqlite", "sqlite3", "parquet", "npy", "npz", "pt", "pth", "onnx", "safetensors", "gguf", "pickle", "pkl", "h5", "map", "snap", "golden", "keystore", "p12")
@@ -50,7 +50,7 @@ var (
 
 func dull(name string) bool {
 	low := strings.ToLower(name)
-	return dullNames[low] || dullEnds[strings.TrimPrefix(path.Ext(low), ".")] || slices.ContainsFunc(dullTails, func(t string) bool { return strings.HasSuffix(low, t) })
+	return strings.HasPrefix(low, ".") || dullNames[low] || dullEnds[strings.TrimPrefix(path.Ext(low), ".")] || slices.ContainsFunc(dullTails, func(t string) bool { return strings.HasSuffix(low, t) })
 }
 
 func set(all ...string) map[string]bool {

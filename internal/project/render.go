@@ -97,12 +97,16 @@ func (s *steps) Pop() any {
 
 // push puts the opening of a directory on the queue.
 func (r *rendering) push(d *dir, level int) {
-	if r.maxDepth >= 0 && d.depth > r.maxDepth || d.class != own {
+	if r.maxDepth >= 0 && d.depth > r.maxDepth || d.counted() {
 		return
 	}
 	r.order++
 	heap.Push(&r.queue, step{dir: d, level: level, class: d.class, cost: namesCost(d.files) + dirsCost(d.dirs, level), order: r.order})
 }
+
+// counted reports whether of a directory no more is shown than how much it is:
+// data, what is made, somebody else's code, settings of tools.
+func (d *dir) counted() bool { return d.class != own || strings.HasPrefix(d.name, ".") }
 
 // take shows what a step is about, as far as there is room.
 func (r *rendering) take(s step) {
@@ -170,7 +174,7 @@ func namesCost(all []string) (n int) {
 // whole reports whether all of a directory fits in left bytes, and what is left
 // of them then.
 func (r *rendering) whole(d *dir, level, left int) (int, bool) {
-	if d.class != own {
+	if d.counted() {
 		return left, true
 	}
 	left -= namesCost(d.files) + namesCost(d.dull)
