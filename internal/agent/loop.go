@@ -51,12 +51,8 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	fixed := 0
-	for _, d := range offered {
-		fixed += ToolBytes(d)
-	}
 	policy := r.Memory
-	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window, fixed, r.log, r.summaries()
+	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window, ToolsBytes(offered), r.log, r.summaries()
 	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -26,6 +27,7 @@ type evalCmd struct {
 	LocalOnly        bool     `help:"${local_only_help}"`
 	Bare             bool     `help:"${eval_bare_help}"`
 	Compare          bool     `help:"${eval_compare_help}"`
+	Modes            []string `enum:"house,plan,plain,bare" placeholder:"MODE,…" help:"${eval_modes_help}"`
 	Jobs             int      `short:"j" default:"1" placeholder:"N" help:"${eval_jobs_help}"`
 	MinResolved      int      `placeholder:"N" help:"${eval_min_resolved_help}"`
 	Keep             bool     `help:"${eval_keep_help}"`
@@ -39,7 +41,7 @@ type evalCmd struct {
 // check says what does not go together, before anything is done.
 func (e evalCmd) check() error {
 	switch {
-	case e.Bare && e.Compare:
+	case e.Bare && e.Compare, len(e.Modes) > 0 && (e.Bare || e.Compare):
 		return i18n.E("eval.both_modes")
 	case e.Model != "" && e.Role != "":
 		return i18n.E("app.role_and_model")
@@ -175,6 +177,14 @@ func (e evalCmd) options(c *console, dir string) eval.Options {
 		o.Modes = []eval.Mode{eval.Bare}
 	case e.Compare:
 		o.Modes = []eval.Mode{eval.House, eval.Bare}
+	}
+	if len(e.Modes) > 0 {
+		o.Modes = nil
+	}
+	for _, m := range e.Modes {
+		if !slices.Contains(o.Modes, eval.Mode(m)) {
+			o.Modes = append(o.Modes, eval.Mode(m))
+		}
 	}
 	switch e.Model {
 	case "script":

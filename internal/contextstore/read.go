@@ -258,6 +258,7 @@ func (o *oldestFirst) Pop() any {
 const (
 	Messages  = messagesFile
 	Summaries = summariesFile
+	Window    = windowFile
 	// RequestLog is what was to leave the house, and what the run touched.
 	RequestLog = effectsFile
 	Tools      = toolsFile

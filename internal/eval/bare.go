@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
@@ -38,6 +39,7 @@ type loop struct {
 	tools    *tool.Registry
 	budget   turn.Budget
 	scripted bool
+	tally    *memory.Tally // what the requests take by estimate
 	log      *slog.Logger
 	taken    contextstore.State // calls and tokens, as a budget reads them
 }
@@ -65,8 +67,8 @@ func (l *loop) within(ctx context.Context, issue string, lang i18n.Lang) (ending
 
 // run carries on until the model answers without a call. The error is ctx's.
 func (l *loop) run(ctx context.Context, issue string, lang i18n.Lang) (ending, error) {
-	l.conv.Append(llm.Message{Role: llm.RoleSystem, Content: barePrompt})
-	l.conv.Append(llm.Message{Role: llm.RoleUser, Content: issue})
+	l.show(llm.Message{Role: llm.RoleSystem, Content: barePrompt}, memory.PartSystem)
+	l.show(llm.Message{Role: llm.RoleUser, Content: issue}, memory.PartRequest)
 	for nudges := 0; ; {
 		var spent *turn.BudgetError
 		if err := l.budget.Check(l.taken, contextstore.Amount{}); errors.As(err, &spent) {
@@ -90,7 +92,7 @@ func (l *loop) run(ctx context.Context, issue string, lang i18n.Lang) (ending, e
 			if nudges++; nudges > maxNudges {
 				return ending{task.Failed, lang.T("eval.nonsense")}, nil
 			}
-			l.conv.Append(llm.Message{Role: llm.RoleUser, Content: "Go on."})
+			l.show(llm.Message{Role: llm.RoleUser, Content: "Go on."}, memory.PartRecent)
 		}
 	}
 }
@@ -102,7 +104,8 @@ func (l *loop) ask(ctx context.Context) (*llm.Reply, error) {
 		return nil, err
 	}
 	sent := len(l.conv.Serialized())
-	l.conv.Append(reply.Message)
+	l.tally.Asked(reply.Message)
+	l.show(reply.Message, memory.PartRecent)
 	l.taken.LLMCallCount++
 	l.log.Info("Answer", "said", reply.Message.Content, "calls", len(reply.Message.ToolCalls))
 	u := reply.Usage
@@ -128,6 +131,12 @@ func (l *loop) ask(ctx context.Context) (*llm.Reply, error) {
 	return reply, nil
 }
 
+// show appends a message to the conversation.
+func (l *loop) show(m llm.Message, part string) {
+	l.conv.Append(m)
+	l.tally.Show(m, part, "")
+}
+
 // act runs calls one after the other and appends what they gave.
 func (l *loop) act(ctx context.Context, calls []llm.ToolCall) error {
 	for _, c := range calls {
@@ -137,7 +146,7 @@ func (l *loop) act(ctx context.Context, calls []llm.ToolCall) error {
 		}
 		l.taken.ToolCallCount++
 		l.log.Info("Call", "tool", c.Name, "arguments", c.Arguments, "result", res.Text)
-		l.conv.Append(llm.Message{Role: llm.RoleTool, Content: res.Text, ToolCallID: c.ID, ToolName: c.Name, Failed: res.IsError})
+		l.show(llm.Message{Role: llm.RoleTool, Content: res.Text, ToolCallID: c.ID, ToolName: c.Name, Failed: res.IsError}, memory.PartRecent)
 	}
 	return nil
 }

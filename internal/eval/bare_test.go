@@ -11,6 +11,7 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
@@ -71,7 +72,7 @@ func bareLoop(t *testing.T, s *spoken, b turn.Budget) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &loop{conv: s, tools: tools, budget: b, log: slog.New(slog.DiscardHandler)}
+	return &loop{conv: s, tools: tools, tally: memory.NewTally(0), budget: b, log: slog.New(slog.DiscardHandler)}
 }
 
 func TestTheLoop(t *testing.T) {

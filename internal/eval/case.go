@@ -60,6 +60,8 @@ type Case struct {
 	// without planning, script-plan.yaml in one with, script-bare.yaml with only a
 	// shell; script-bad.yaml does not answer well.
 	Scripts map[string][]byte
+
+	RepoOf string // the case of the same directory that has the base commit
 }
 
 // Bounds of a case.
@@ -77,6 +79,7 @@ type settings struct {
 	Needs   []string `yaml:"needs"`
 	Checks  []string `yaml:"checks"`
 	Timeout int      `yaml:"timeout_seconds"`
+	RepoOf  string   `yaml:"repo_of"`
 }
 
 // Shipped returns the cases of our own, sorted by name.
@@ -135,10 +138,19 @@ func Load(dir fs.FS, of string) ([]Case, error) {
 		return nil, i18n.E("eval.no_cases", of)
 	}
 	slices.SortFunc(all, func(a, b Case) int { return strings.Compare(a.Name, b.Name) })
-	for i := 1; i < len(all); i++ {
-		if all[i].Name == all[i-1].Name {
-			return nil, i18n.E("eval.twice", of, all[i].Name)
+	for i := range all {
+		c := &all[i]
+		if i > 0 && c.Name == all[i-1].Name {
+			return nil, i18n.E("eval.twice", of, c.Name)
 		}
+		if c.RepoOf == "" {
+			continue
+		}
+		from := slices.IndexFunc(all, func(o Case) bool { return o.Name == c.RepoOf && o.RepoOf == "" })
+		if from < 0 {
+			return nil, i18n.E("eval.case", of, i18n.E("eval.repo_of", c.Name, c.RepoOf))
+		}
+		c.Repo = all[from].Repo
 	}
 	return all, nil
 }
@@ -226,6 +238,10 @@ func newCase(name string, files []File) (Case, error) {
 			if err := c.set(f.Data); err != nil {
 				return c, err
 			}
+		case f.Path == stepsFile:
+			if err := c.setSteps(f.Data); err != nil {
+				return c, err
+			}
 		case top == "repo":
 			c.Repo = append(c.Repo, File{rest, f.Data})
 		case top == "hidden":
@@ -242,7 +258,7 @@ func newCase(name string, files []File) (Case, error) {
 		return c, i18n.E("eval.lacks", "issue.md")
 	case strings.TrimSpace(c.Check) == "":
 		return c, i18n.E("eval.lacks", "check.sh")
-	case len(c.Repo) == 0:
+	case (len(c.Repo) == 0) == (c.RepoOf == ""):
 		return c, i18n.E("eval.lacks", "repo/")
 	}
 	return c, nil
@@ -256,15 +272,24 @@ func plainPath(p string) bool {
 	return !slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
 }
 
-func (c *Case) set(data []byte) error {
-	var s settings
+// decode reads a document of a case.
+func decode(data []byte, into any) *document.Error {
 	file, err := document.Parse(data)
 	if err == nil && len(file.Docs) > 0 && file.Docs[0].Body != nil {
-		if err = yaml.NodeToValue(file.Docs[0].Body, &s, yaml.Strict()); err != nil {
+		if err = yaml.NodeToValue(file.Docs[0].Body, into, yaml.Strict()); err != nil {
 			err = document.Explain(err)
 		}
 	}
-	if at := new(document.Error); errors.As(err, &at) {
+	at := new(document.Error)
+	if errors.As(err, &at) {
+		return at
+	}
+	return nil
+}
+
+func (c *Case) set(data []byte) error {
+	var s settings
+	if at := decode(data, &s); at != nil {
 		return i18n.E("eval.settings", at.Line, at.Why)
 	}
 	for _, n := range s.Needs {
@@ -275,7 +300,7 @@ func (c *Case) set(data []byte) error {
 	if s.Timeout < 0 || s.Timeout > int(maxTimeout/time.Second) {
 		return i18n.E("eval.bad_timeout", s.Timeout, int(maxTimeout/time.Second))
 	}
-	c.About, c.Needs, c.Checks = s.About, s.Needs, s.Checks
+	c.About, c.Needs, c.Checks, c.RepoOf = s.About, s.Needs, s.Checks, s.RepoOf
 	if s.Timeout > 0 {
 		c.Timeout = time.Duration(s.Timeout) * time.Second
 	}
@@ -286,11 +311,9 @@ func (c *Case) set(data []byte) error {
 // none. The minimal loop has no tools but a shell, and the house may be led by a
 // plan, so that each may have a script of its own.
 func (c *Case) answers(kind string, m Mode) (name string, data []byte) {
-	own := plannedScript
-	if m == Bare {
-		own = bareScript
-	}
-	for _, name = range []string{own + strings.TrimPrefix(kind, Answers) + ".yaml", kind + ".yaml"} {
+	own := strings.TrimPrefix(kind, Answers) + ".yaml"
+	names := map[Mode][]string{House: {plannedScript + own, kind + ".yaml"}, Plan: {plannedScript + own}, Plain: {kind + ".yaml"}, Bare: {bareScript + own, kind + ".yaml"}}
+	for _, name = range names[m] {
 		if data = c.Scripts[name]; data != nil {
 			break
 		}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/memory"
 )
 
 // Mode is what works on a case.
@@ -11,7 +12,9 @@ type Mode string
 
 // The modes.
 const (
-	House Mode = "house" // everything that a run has
+	House Mode = "house" // everything that a run has, with a plan or without as the settings or the answers say
+	Plan  Mode = "plan"  // the house, led by a plan
+	Plain Mode = "plain" // the house without one
 	Bare  Mode = "bare"  // a loop with a shell, on the same model
 )
 
@@ -62,7 +65,9 @@ type Taken struct {
 	Turns     int64 `json:"turns"` // calls of the model
 	ToolCalls int64 `json:"tool_calls"`
 	contextstore.Spending
-	Millis int64 `json:"ms"` // wall time, without the hidden check
+	// Estimated is what the requests took, which a script reports nothing of.
+	Estimated memory.Bill `json:"estimated"`
+	Millis    int64       `json:"ms"` // wall time, without the hidden check
 }
 
 func (t *Taken) add(o Taken) {
@@ -76,6 +81,7 @@ func (t *Taken) add(o Taken) {
 	t.CostMicroUSD += o.CostMicroUSD
 	t.UnpricedCalls += o.UnpricedCalls
 	t.Millis += o.Millis
+	t.Estimated.Add(o.Estimated)
 }
 
 // Total sums up one mode. What was skipped or interrupted is in Cases and in

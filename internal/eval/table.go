@@ -118,8 +118,8 @@ func (r *Result) word() string {
 
 func (r *Result) began() bool { return r.Outcome != Skipped }
 
-// numbers are the columns of numberHeads. What is not known is a dash: a script
-// takes no tokens, and a price may be missing.
+// numbers are the columns of numberHeads. A script reports no tokens, so they are
+// estimates, marked by ~. What is not known is a dash: a price may be missing.
 func numbers(t Taken, began, scripted bool) string {
 	if !began {
 		return strings.Repeat(" ", len(numberHeads)-1) + "-"
@@ -127,7 +127,8 @@ func numbers(t Taken, began, scripted bool) string {
 	in, out, cached, cost := count(t.PromptTokens), count(t.CompletionTokens), count(t.CachedTokens), contextstore.Dollars(t.CostMicroUSD)
 	switch {
 	case scripted && t.PromptTokens == 0:
-		in, out, cached, cost = "-", "-", "-", "-"
+		e := t.Estimated
+		in, out, cached, cost = "~"+count(e.Sent), "~"+count(e.Answered), "~"+count(e.Cached), "-"
 	case t.UnpricedCalls > 0 && t.CostMicroUSD == 0:
 		cost = "?"
 	case t.UnpricedCalls > 0:

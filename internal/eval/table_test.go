@@ -8,6 +8,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/memory"
 )
 
 func results() []Result {
@@ -16,7 +17,7 @@ func results() []Result {
 			Taken: Taken{Turns: 4, ToolCalls: 7, Millis: 12_340, Spending: contextstore.Spending{PromptTokens: 12_345, CompletionTokens: 678, CachedTokens: 9000, CostMicroUSD: 12_300}}},
 		{Case: "first", Mode: Bare, Outcome: "completed", Verdict: Verdict{Ran: true, ExitCode: 1, Output: "one\ntwo\nthree\nfour [31mred\n"},
 			Taken: Taken{Turns: 2, ToolCalls: 1, Millis: 700, Spending: contextstore.Spending{PromptTokens: 1_234_567, CompletionTokens: 5, UnpricedCalls: 2}}},
-		{Case: "second-one", Mode: House, Outcome: "failed", Reason: "the budget is used up", Taken: Taken{Turns: 1, Millis: 1_800_000}},
+		{Case: "second-one", Mode: House, Outcome: "failed", Reason: "the budget is used up", Taken: Taken{Turns: 1, Millis: 1_800_000, Estimated: memory.Bill{Calls: memory.Calls{Requests: 1, Sent: 2400, Answered: 60}}}},
 		{Case: "second-one", Mode: Bare, Outcome: Skipped, Reason: "needs go"},
 	}
 }
@@ -71,8 +72,8 @@ Skipped:
 `},
 		"a script": {only(House)[1:], []Mode{House}, Model{"script", true}, `
 CASE        OUTCOME     RESOLVED CHECKS TURNS TOOLS      IN     OUT  CACHED      COST    TIME
-second-one  failed      no            -     1     0       -       -       -         -     30m
-                        0/1                 1     0       -       -       -         -     30m
+second-one  failed      no            -     1     0   ~2400     ~60      ~0         -     30m
+                        0/1                 1     0   ~2400     ~60      ~0         -     30m
 
 house (script): 0 of 1 resolved; 0 skipped, 0 could not be run, 1 interrupted or not begun
 

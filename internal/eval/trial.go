@@ -11,12 +11,14 @@ import (
 	"strings"
 	"time"
 
+	"toritsugi/internal/agent"
 	"toritsugi/internal/app"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 )
@@ -90,10 +92,11 @@ func (t *trial) house(ctx context.Context, res *Result, script, tree string) err
 	opt.Repo, opt.Issue, opt.BaseDir, opt.Quiet = t.repo(), t.issue(), filepath.Join(t.dir, "contexts"), true
 	if opt.Script = script; script != "" {
 		opt.Role, opt.Model = "", ""
-		planned := strings.HasPrefix(filepath.Base(script), plannedScript)
+	}
+	if planned, known := t.planned(script); known {
 		env.Adjust = func(cfg *config.Config) {
 			t.adjust(cfg)
-			cfg.Planning.Enabled = planned // what is written speaks one of the two
+			cfg.Planning.Enabled = planned
 		}
 	}
 	report, err := app.Run(ctx, env, opt)
@@ -120,6 +123,15 @@ func (t *trial) house(ctx context.Context, res *Result, script, tree string) err
 	return os.RemoveAll(filepath.Join(tree, ".git"))
 }
 
+// planned is whether a plan leads the run, where that is not left to the settings:
+// what is written speaks one of the two.
+func (t *trial) planned(script string) (yes, known bool) {
+	if t.mode == House {
+		return strings.HasPrefix(filepath.Base(script), plannedScript), script != ""
+	}
+	return t.mode == Plan, true
+}
+
 // adjust takes back what the settings say of repositories that are not this one.
 func (t *trial) adjust(cfg *config.Config) {
 	cfg.Planning.Replanning.GoalUnderstanding.MaxClarificationRequests = 0 // nobody is there to answer
@@ -140,6 +152,9 @@ func (t *trial) recorded(res *Result, base string) {
 		return // it never came so far
 	}
 	res.Turns, res.ToolCalls, res.Spending = v.State.LLMCallCount, v.State.ToolCallCount, v.State.Spending
+	if offered, err := agent.Offered(v.Dir); err == nil { // else it never asked
+		res.Estimated, _, _ = memory.ReadBill(v, agent.ToolsBytes(offered)) // what cannot be read was not sent
+	}
 	last := 0
 	_ = v.Tail(contextstore.Checks, -1, func(line []byte) error { // what cannot be read was not run
 		var c contextstore.CheckRun
@@ -187,6 +202,7 @@ func (t *trial) bare(ctx context.Context, res *Result, script, tree string) erro
 	}
 	end, err := l.within(ctx, fmt.Sprintf("# %s\n\n%s", issue.Title, issue.Body), t.o.Env.Lang)
 	res.Turns, res.ToolCalls, res.Spending = l.taken.LLMCallCount, l.taken.ToolCallCount, l.taken.Spending
+	res.Estimated = l.tally.Bill()
 	if err != nil {
 		return err
 	}
@@ -207,7 +223,8 @@ func (t *trial) loop(ctx context.Context, script string, root *os.Root, runner s
 	if err != nil {
 		return nil, err
 	}
-	return &loop{conv: client.Open(llm.Settings{Tools: offered(tools)}), tools: tools, scripted: t.by.Scripted,
+	shell := offered(tools)
+	return &loop{conv: client.Open(llm.Settings{Tools: shell}), tools: tools, scripted: t.by.Scripted, tally: memory.NewTally(agent.ToolsBytes(shell)),
 		log: slog.New(slog.NewTextHandler(t.log, nil)), budget: t.bench.Budget(&spec)}, nil
 }
 

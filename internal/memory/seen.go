@@ -72,7 +72,7 @@ func OpenRequest(v contextstore.View, at int64, p Policy) (*Request, error) {
 	if r.past, err = v.Past(before, r.written); err != nil {
 		return nil, err
 	}
-	if err := r.assemble(p); err != nil {
+	if _, _, err := r.assemble(r.past, p); err != nil {
 		return nil, errors.Join(err, r.past.Close())
 	}
 	return r, nil
@@ -157,16 +157,15 @@ func (r *Request) first(log *contextstore.MessageLog, at int64) error {
 	return i18n.E("memoryshow.front", at, answer)
 }
 
-// assemble makes the window of the moment.
-func (r *Request) assemble(p Policy) (err error) {
-	if r.Event, err = r.past.LastWindow(); err != nil {
-		return err
+// assemble makes the window of the moment of what from holds.
+func (r *Request) assemble(from reader, p Policy) (w *Window, scr *screen, err error) {
+	if r.Event, err = from.LastWindow(); err != nil {
+		return nil, nil, err
 	}
-	rec := &screening{reader: r.past, event: r.Event, stored: map[int64]Shown{}}
-	scr := &screen{}
-	w, err := Open(rec, scr, p)
-	if err != nil {
-		return err
+	rec := &screening{reader: from, event: r.Event, stored: map[int64]Shown{}}
+	scr = &screen{}
+	if w, err = Open(rec, scr, p); err != nil {
+		return nil, nil, err
 	}
 	r.Tokens, r.Tools, r.Rate = w.Tokens(), w.tokens(size{text: w.fixed()}), w.rate
 	r.Calibrated = w.rate != w.gauge.usual
@@ -197,7 +196,7 @@ func (r *Request) assemble(p Policy) (err error) {
 	for len(r.Shown) < len(scr.all) {
 		ours(PartLost)
 	}
-	return nil
+	return w, scr, nil
 }
 
 // leadParts are the parts that addLead puts between the front and the recent
@@ -226,17 +225,21 @@ func (r *Request) entry(w *Window, rec *screening, i int) Shown {
 		own = own.minus(w.lead)
 	}
 	s := rec.stored[e.seq]
-	s.Seq, s.Tokens, s.Part = e.seq, w.tokens(own), PartRecent
-	switch {
-	case e.seq > r.front:
-	case e.role == llm.RoleSystem:
-		s.Part = PartSystem
-	case e.role == llm.RoleAssistant:
-		s.Part = PartInherited
-	default:
-		s.Part = PartRequest
-	}
+	s.Seq, s.Tokens, s.Part = e.seq, w.tokens(own), partOf(e.seq, e.role, r.front)
 	return s
+}
+
+// partOf is the part of a message of the ledger, of which front are the beginning.
+func partOf(seq int64, role string, front int64) string {
+	switch {
+	case seq > front:
+		return PartRecent
+	case role == llm.RoleSystem:
+		return PartSystem
+	case role == llm.RoleAssistant:
+		return PartInherited
+	}
+	return PartRequest
 }
 
 // Decision is a decision about the window, and which messages it changed.

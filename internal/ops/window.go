@@ -48,11 +48,7 @@ func Window(w io.Writer, v contextstore.View, o WindowOptions) error {
 	if win.tools, err = agent.Offered(v.Dir); err != nil {
 		win.damaged = append(win.damaged, contextstore.Damage{File: "offered.json", Offset: -1, Why: err})
 	}
-	fixed := 0
-	for _, t := range win.tools {
-		fixed += agent.ToolBytes(t)
-	}
-	if win.Request, err = memory.OpenRequest(v, o.At, memory.Policy{Fixed: fixed, Count: o.Count}); err != nil {
+	if win.Request, err = memory.OpenRequest(v, o.At, memory.Policy{Fixed: agent.ToolsBytes(win.tools), Count: o.Count}); err != nil {
 		return err
 	}
 	defer func() { _ = win.Close() }() // only read from
@@ -263,11 +259,7 @@ func (w *window) offered(p *printer) {
 // tokens is about what a tool's definition takes.
 func (w *window) tokens(t llm.Tool) int {
 	if w.opt.Count != nil { // its units are no bytes; the share of all bytes tells
-		all := 0
-		for _, t := range w.tools {
-			all += agent.ToolBytes(t)
-		}
-		return w.Tools * agent.ToolBytes(t) / max(all, 1)
+		return w.Tools * agent.ToolBytes(t) / max(agent.ToolsBytes(w.tools), 1)
 	}
 	return int(float64(agent.ToolBytes(t)) / w.Rate)
 }
