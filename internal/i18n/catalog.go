@@ -30,6 +30,7 @@ var catalog = join(
 	llmkindsTexts,
 	mcpTexts,
 	mcpverbsTexts,
+	memoryTexts,
 	memoryshowTexts,
 	memoryverbsTexts,
 	modelsTexts,

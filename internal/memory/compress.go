@@ -9,16 +9,21 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/redact"
 )
 
 // failedError says why a summary was not applied. It changes nothing.
-type failedError struct{ why error }
+type failedError struct {
+	why     error
+	refused bool // there was one, and it was not fit: the next is told why
+}
 
 func (e *failedError) Error() string { return e.why.Error() }
 func (e *failedError) Unwrap() error { return e.why }
 
-func rejected(format string, args ...any) error { return &failedError{fmt.Errorf(format, args...)} }
+func rejected(key string, args ...any) error { return &failedError{i18n.E(key, args...), true} }
 
 // errNothing says that no message may be summarised: all are to stay.
 var errNothing = errors.New("no message to summarise")
@@ -112,7 +117,7 @@ func (w *Window) holds(m *material, before *contextstore.Summary) error {
 	}
 	i := slices.IndexFunc(w.entry, func(e entry) bool { return e.seq == m.keep.seq })
 	if event != nil && event.ID != w.event.ID || id(after) != id(before) || i < 1 || w.entry[i-1].seq != m.end || w.entry[w.front()].seq != m.start {
-		return rejected("what it was made of changed meanwhile")
+		return &failedError{why: errors.New("what it was made of changed meanwhile")}
 	}
 	return nil
 }
@@ -121,8 +126,14 @@ func (w *Window) holds(m *material, before *contextstore.Summary) error {
 // made of.
 func (w *Window) material(from, to int) (*material, error) {
 	m := &material{start: w.entry[from].seq, end: w.entry[to-1].seq, keep: w.entry[to], old: w.entry[to-1].end.minus(w.entry[from-1].end)}
-	var pins, named pinList
-	pins.add(w.event.Pinned...)
+	var pins, ran, named pinList
+	for _, id := range w.event.Pinned {
+		if strings.Contains(id, " ") { // else it is no command
+			ran.add(id)
+		} else {
+			pins.add(id)
+		}
+	}
 	after := w.event
 	w.keep(&after, from, to)
 	kept, err := w.kept(after)
@@ -145,6 +156,14 @@ func (w *Window) material(from, to int) (*material, error) {
 		visible.WriteString(rendered(c))
 	}
 	var mentioned []string
+	name := func(text string) { // of what the request names, what a text does
+		for _, id := range mentioned {
+			if strings.Contains(text, id) {
+				named.add(id)
+			}
+		}
+	}
+	asked := map[redact.Opaque]contextstore.ToolCall{} // whose results are to come
 	read := func(c contextstore.Message) bool {
 		if last := w.entry[from-1].seq; c.Seq <= last { // the front
 			see(c)
@@ -157,15 +176,19 @@ func (w *Window) material(from, to int) (*material, error) {
 			see(w.view(c))
 			return c.Seq < w.last.Seq
 		}
-		piece := rendered(w.view(c))
-		m.pieces = append(m.pieces, piece)
+		view := w.view(c)
+		m.pieces = append(m.pieces, rendered(view))
 		for _, call := range c.ToolCalls {
-			pins.add(editedPath(call))
+			asked[call.ID] = call
 		}
-		for _, id := range mentioned {
-			if strings.Contains(piece, id) {
-				named.add(id)
-			}
+		switch call := asked[c.ToolCallID]; {
+		case c.Role == llm.RoleTool && c.Failed: // what was tried in vain need not be kept
+		case c.Role == llm.RoleTool:
+			name(view.Content + call.Arguments)
+			pins.add(editedPath(call))
+			ran.add(passed(call))
+		default:
+			name(view.Content)
 		}
 		return true
 	}
@@ -175,7 +198,8 @@ func (w *Window) material(from, to int) (*material, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read what is summarised: %w", err)
 	}
-	// What was changed goes before what was only named: there is room for so many.
+	// What was changed and run goes before what was only named: there is room for so many.
+	named.add(ran.list[max(0, len(ran.list)-maxRan):]...)
 	named.add(pins.list...)
 	m.pins, m.visible = named.list, visible.String()
 	return m, nil
@@ -195,7 +219,7 @@ func (w *Window) write(ctx context.Context, m *material) (text, by string, err e
 		return "", "", err
 	}
 	if now := w.gauge.count([]byte(summaryText(1, &contextstore.Summary{Summary: text}, 0))); float64(now) > (1-leastShrink)*float64(m.old.text) {
-		return "", "", rejected("it would take %d of the %d tokens that it stands for", w.tokens(size{text: now}), w.tokens(m.old))
+		return "", "", rejected("memory.refused_large", w.tokens(size{text: now}), w.tokens(m.old))
 	}
 	return text, model.Name, nil
 }
@@ -205,7 +229,11 @@ func (w *Window) because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return &failedError{err}
+	var failed *failedError
+	if errors.As(err, &failed) {
+		return err
+	}
+	return &failedError{why: err}
 }
 
 // judge says why a text cannot be the summary.
@@ -215,7 +243,7 @@ func (m *material) judge(text string) error {
 		return err
 	}
 	if missing := m.missing(text); len(missing) > 0 {
-		return rejected("it lost %s: %s", counted(len(missing), "identifier"), strings.Join(missing[:min(len(missing), noteNames)], ", "))
+		return rejected("memory.refused_lost", len(missing), strings.Join(missing[:min(len(missing), noteNames)], ", "))
 	}
 	return nil
 }
@@ -235,13 +263,13 @@ func (m *material) missing(text string) (all []string) {
 func plausible(text, source string) error {
 	switch {
 	case strings.TrimSpace(text) == "":
-		return rejected("it is empty")
+		return rejected("memory.refused_empty")
 	case float64(utf8.RuneCountInString(text)) > (1-leastShrink)*float64(utf8.RuneCountInString(source)):
-		return rejected("it has %d characters, its source %d", utf8.RuneCountInString(text), utf8.RuneCountInString(source))
+		return rejected("memory.refused_long", utf8.RuneCountInString(text), utf8.RuneCountInString(source))
 	case looksLikeError(text):
-		return rejected("it looks like an error: %s", short(strings.TrimSpace(text)))
+		return rejected("memory.refused_error", short(strings.TrimSpace(text)))
 	case foreign(text, source):
-		return rejected("it is in another language than what it is made of")
+		return rejected("memory.refused_language")
 	}
 	return nil
 }
@@ -269,7 +297,7 @@ func (w *Window) shorten(ctx context.Context, model Summarizer, pieces, keep []s
 		length += len(p)
 	}
 	limit := max(min(length/bytesPerToken/2, w.cap/4, window/4), leastAnswer)
-	room := (window-limit)*9/10*bytesPerToken - len(prompt(nil, keep, limit))
+	room := (window-limit)*9/10*bytesPerToken - len(prompt(w.policy.Lang, nil, keep, limit, w.refused))
 	if room < 4*leastAnswer {
 		return "", fmt.Errorf("the window of %s, %d tokens, is too small for it", model.Name, window)
 	}
@@ -302,7 +330,7 @@ func (w *Window) shorten(ctx context.Context, model Summarizer, pieces, keep []s
 }
 
 func (w *Window) ask(ctx context.Context, model Summarizer, pieces, keep []string, limit int) (string, error) {
-	a, err := model.Ask(ctx, prompt(pieces, keep, limit), limit)
+	a, err := model.Ask(ctx, prompt(w.policy.Lang, pieces, keep, limit, w.refused), limit)
 	w.ledger.Spent(a.Usage)
 	switch {
 	case err != nil:
@@ -310,9 +338,9 @@ func (w *Window) ask(ctx context.Context, model Summarizer, pieces, keep []strin
 	case ctx.Err() != nil:
 		return "", ctx.Err()
 	case a.Cut:
-		return "", errors.New("it was cut off at the limit of an answer")
+		return "", rejected("memory.refused_cut")
 	case len(a.Text) > 2*bytesPerToken*limit:
-		return "", fmt.Errorf("it has %d bytes, %d tokens were asked for", len(a.Text), limit)
+		return "", rejected("memory.refused_tokens", len(a.Text)/bytesPerToken, limit)
 	}
 	return strings.TrimSpace(a.Text), nil
 }

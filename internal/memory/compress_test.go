@@ -8,10 +8,14 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/redact"
 )
@@ -564,5 +568,154 @@ func TestInheritedSummaryStays(t *testing.T) {
 	b := string(window(t, l, rule(nil)).Conversation().Serialized())
 	if i, j, k := strings.Index(b, "INHERITED"), strings.Index(b, "REQUEST"), strings.Index(b, "Work went on."); i < 0 || j < i || k < j {
 		t.Errorf("%.500s", b)
+	}
+}
+
+// The prompt is in the language of the settings, the seed's text word for word in
+// Japanese, and the one that follows a refusal says what was wrong.
+func TestPromptSpeaksTheLanguage(t *testing.T) {
+	t.Parallel()
+	for lang, c := range map[i18n.Lang]struct{ head, refused, tail string }{
+		i18n.Japanese: {"あなたは会話履歴を要約するアシスタントです。\n", "前回の要約は採用されませんでした。理由：残すべき識別子 1 個が失われました（pkg/a.go）。その点を直してください。\n", "\n要約のみを出力してください。"},
+		i18n.English:  {"You are an assistant that summarises the history of a conversation.\n", "An earlier summary was refused: it left out identifiers that it was to keep, 1 of them: pkg/a.go. Mend that.\n", "\nOutput the summary alone."},
+	} {
+		asked := 0
+		var prompts []string
+		p := rule(writes(&asked, func(p string, _ int) (Answer, error) {
+			prompts = append(prompts, p)
+			if asked == 1 {
+				return Answer{Text: "A file was written."}, nil
+			}
+			return Answer{Text: "pkg/a.go was written."}, nil
+		}))
+		p.Lang, p.Limit = lang, 7000
+		l := &ledger{}
+		w := window(t, l, p)
+		story(l, w, 0, 0)
+		did(l, w, "write_file", `{"path":"pkg/a.go","content":"x"}`, false)
+		story(l, w, 26, 1000)
+		if err := w.Fit(t.Context()); err != nil || len(prompts) != 2 || len(l.summaries) != 1 {
+			t.Fatalf("%v, asked %d times", err, len(prompts))
+		}
+		if !strings.HasPrefix(prompts[0], c.head) || !strings.HasSuffix(prompts[0], c.tail) || strings.Contains(prompts[0], "refused") || !strings.Contains(prompts[1], c.refused) {
+			t.Errorf("%s: %.700s", lang, prompts[1])
+		}
+		story(l, w, 26, 1000)
+		if err := w.Fit(t.Context()); err != nil || len(prompts) < 3 || strings.Contains(prompts[2], c.refused) {
+			t.Errorf("%v: the refusal is over: %.700s", err, prompts[len(prompts)-1])
+		}
+		english := strings.ContainsFunc(prompts[1], func(r rune) bool { return r > 0x3000 })
+		if english == (lang == i18n.English) {
+			t.Errorf("%s: two languages in one text: %.700s", lang, prompts[1])
+		}
+	}
+}
+
+// did appends a call and its result.
+func did(l *ledger, w *Window, name, args string, failed bool) {
+	id := redact.Opaque(fmt.Sprintf("d%d", len(l.msgs)))
+	w.Add(l.append(contextstore.Message{Role: "assistant", ToolCalls: []contextstore.ToolCall{{ID: id, Name: name, Arguments: args}}}))
+	w.Add(l.append(contextstore.Message{Role: "tool", ToolCallID: id, ToolName: name, Content: "result", Failed: failed}))
+}
+
+// Whatever is tried: of what succeeded the paths and the latest commands are in
+// view after a compression, or nothing was compressed; of what failed alone
+// nothing is asked for.
+func TestPinsAreOfWhatSucceeded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		l := &ledger{}
+		asked, forgets := 0, rapid.Bool().Draw(t, "forgets")
+		prompt := ""
+		p := rule(writes(&asked, func(p string, _ int) (Answer, error) {
+			prompt = p
+			_, list, _ := strings.Cut(p, "letter by letter:\n")
+			keep, _, _ := strings.Cut(list, "\n=== ")
+			if forgets && asked%2 == 1 {
+				keep = ""
+			}
+			return Answer{Text: "Work went on with\n" + keep}, nil
+		}))
+		p.Lang = i18n.English
+		w, err := Open(l, &wire{}, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		story(l, w, 0, 0)
+		good, bad, ran := map[string]bool{}, map[string]bool{}, []string{}
+		for i := range rapid.IntRange(1, 15).Draw(t, "steps") {
+			failed := rapid.Bool().Draw(t, "failed")
+			if rapid.Bool().Draw(t, "edit") {
+				path := fmt.Sprintf("pkg/f%d.go", rapid.IntRange(0, 9).Draw(t, "file"))
+				did(l, w, "edit_file", fmt.Sprintf(`{"path":%q}`, path), failed)
+				good[path], bad[path] = good[path] || !failed, true
+			} else {
+				command := fmt.Sprintf("go test ./pkg%d", i)
+				did(l, w, "shell", fmt.Sprintf(`{"command":%q}`, command), failed)
+				if bad[command] = true; !failed {
+					good[command], ran = true, append(ran, command)
+				}
+			}
+		}
+		for range 3 {
+			story(l, w, 26, 1000)
+			for range 2 {
+				if err := w.Fit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		view := string(w.Conversation().Serialized())
+		if len(l.summaries) == 0 {
+			t.Fatal("nothing was compressed")
+		}
+		for id := range bad {
+			old := strings.HasPrefix(id, "go test") && !slices.Contains(ran[max(0, len(ran)-maxRan):], id)
+			switch {
+			case good[id] && !old && !strings.Contains(view, id):
+				t.Fatalf("%s is lost: %.900s", id, view)
+			case !good[id] && strings.Contains(prompt, "- "+id+"\n"):
+				t.Fatalf("%s, which failed, is to be kept", id)
+			}
+		}
+	})
+}
+
+// Before anything is summarised, what is old becomes stubs: where that is enough,
+// no model is asked. Of a small window fewer turns stay whole.
+func TestStubsBeforeASummary(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	p := rule(writes(&asked, func(string, int) (Answer, error) { return Answer{Text: "Work went on."}, nil }))
+	p.Masking = Masking{Enabled: true, KeepTurns: 10, MinShare: 2} // no batch pays
+	l := &ledger{}
+	w := window(t, l, p)
+	story(l, w, 30, 1000)
+	if err := w.Fit(t.Context()); err != nil || asked != 0 || len(l.events) != 1 || l.events[0].Type != contextstore.WindowMask || l.events[0].MaskSeq != l.msgs[len(l.msgs)-2*10-1].Seq {
+		t.Errorf("%v, asked %d times: %+v", err, asked, l.events)
+	}
+	p.Limit, p.Context = 2000, 0
+	l = &ledger{}
+	w = window(t, l, p)
+	story(l, w, 30, 1000)
+	if err := w.Fit(t.Context()); err != nil || l.events[0].Type != contextstore.WindowMask || l.events[0].MaskSeq < l.msgs[len(l.msgs)-2*5].Seq || l.events[0].MaskSeq > l.msgs[len(l.msgs)-2].Seq {
+		t.Errorf("%v: %+v of %d", err, l.events[0], len(l.msgs))
+	}
+}
+
+// The forms of a plan's phases do not stand in what is summarised: what was
+// written into them does.
+func TestFormsAreNotSummarised(t *testing.T) {
+	t.Parallel()
+	ask := contextstore.Message{Role: "user", Kind: "plan", Content: `{"phase": "planning", "goal_understanding": {}}`}
+	answer := contextstore.Message{Role: "assistant", Content: "```json\n" + `{"phase":"planning","goal_understanding":{"main_objective":"Keep the line ends","success_criteria":["go test passes"]},"ok":true}` + "\n```"}
+	for _, got := range []string{rendered(ask) + rendered(answer), shownAs(ask, false, 1000) + shownAs(answer, false, 1000)} {
+		if strings.ContainsAny(got, "{}\"`") || strings.Contains(got, "goal_understanding") || !strings.Contains(got, "Keep the line ends\ngo test passes") || !strings.Contains(got, "plan") {
+			t.Error(got)
+		}
+	}
+	said := contextstore.Message{Role: "assistant", Content: "I call f({}) next."}
+	if got := rendered(said); !strings.Contains(got, said.Content) {
+		t.Error(got)
 	}
 }

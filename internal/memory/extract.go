@@ -40,7 +40,7 @@ func Extract(log *contextstore.MessageLog, latest *contextstore.Summary, except 
 		for _, c := range m.ToolCalls {
 			changed.add(editedPath(c))
 		}
-		if s := strings.TrimSpace(m.Content); s != "" && s != strings.TrimSpace(except) {
+		if s := strings.TrimSpace(unformed(m)); s != "" && s != strings.TrimSpace(except) {
 			texts = append(texts[max(0, len(texts)+1-extractTexts):], middle(s, extractText))
 		}
 		return true

@@ -212,6 +212,7 @@ func latest(log *contextstore.MessageLog, after int64, room int) (all []string, 
 
 // shownAs is one message as text.
 func shownAs(m contextstore.Message, inherited bool, most int) string {
+	m.Content = unformed(m)
 	switch {
 	case inherited:
 		return "[LEFT BY AN EARLIER RUN]: " + middle(m.Content, most)

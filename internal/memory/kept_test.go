@@ -60,7 +60,9 @@ func TestWhatPeopleSayStays(t *testing.T) {
 				if len(l.events) == events {
 					continue
 				}
-				kinds[l.events[events].Type] = true
+				for _, e := range l.events[events:] {
+					kinds[e.Type] = true
+				}
 				b := string(w.Conversation().Serialized())
 				for _, s := range []string{`alice:\nNever touch pkg/legacy/ — 触らないで \u003cb\u003e.`, `bob:\nUse PostgreSQL 16.`} {
 					if n := strings.Count(b, s); n != 1 {

@@ -11,12 +11,14 @@ import (
 )
 
 // Pinned identifiers are what a summary must not lose: the paths that calls
-// changed, and the paths, numbers of issues, commits and quoted names of the
+// changed and the latest commands that passed, nothing of calls that failed, and the paths, numbers of issues, commits and quoted names of the
 // request as far as the summarised messages mention them. The latest maxPins
 // count; those of the summary before are among them.
 const (
 	maxPins     = 40
 	maxPinBytes = 200
+	maxRan      = 3  // commands
+	maxRanBytes = 80 // of one
 )
 
 // pinList collects identifiers, the latest last.
@@ -86,6 +88,26 @@ func editedPath(c contextstore.ToolCall) (path string) {
 		}
 	})
 	return path
+}
+
+// looking is a command that shows something and proves nothing.
+var looking = regexp.MustCompile(`^\s*(cd \S+ *(&&|;) *)?(ls|cat|head|tail|grep|rg|find|sed|awk|wc|pwd|echo|git|which|stat|tree|file|diff|true)\b`)
+
+// passed is the command of a call that succeeded, "" where it is no command, a
+// long one, or one that only looks.
+func passed(c contextstore.ToolCall) (command string) {
+	if strings.ToLower(c.Name) != "shell" {
+		return ""
+	}
+	_ = members(c.Arguments, func(member string, value json.RawMessage) {
+		if member == "command" && json.Unmarshal(value, &command) != nil {
+			command = ""
+		}
+	})
+	if command = strings.TrimSpace(command); len(command) > maxRanBytes || strings.Contains(command, "\n") || looking.MatchString(command) {
+		return ""
+	}
+	return command
 }
 
 // looksLikeError reports that a text is rather what a server or a client says

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 )
 
 // Policy is how a window is kept: the settings in force and what they need. It
@@ -23,6 +24,7 @@ type Policy struct {
 	KeepRecent  int // of the latest messages that no summary takes in (store-v3 §7.2)
 
 	Masking Masking
+	Lang    i18n.Lang // in which summaries are asked for; Japanese, as store-v3 has it, where it is none
 
 	// Summarizer opens the model that writes summaries, when the first is
 	// needed; nil where there is none: then messages are dropped, and that is said.
@@ -38,7 +40,7 @@ type Policy struct {
 // Masking is when old tool output and bulky old arguments become stubs.
 type Masking struct {
 	Enabled   bool
-	KeepTurns int     // of the latest turns that stay as they are
+	KeepTurns int     // of the latest turns that stay as they are: fewer where they take more than half of what the window has room for
 	MinShare  float64 // of the request that a batch must free; each batch costs the provider's cache
 }
 

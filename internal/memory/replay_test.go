@@ -128,7 +128,7 @@ func TestReplayOfOurOwnRun(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	o := ReplayOptions{System: 3000, Price: tenth, Policy: Policy{Limit: 14_000, Context: 20_000, Threshold: 0.7, MinMessages: 10, KeepRecent: 5, Masking: Masking{KeepTurns: 10, MinShare: 0.1}}}
-	tr := recorded(t, 200)
+	tr := recorded(t, 300)
 	all, err := Replay(t.Context(), tr, o)
 	if err != nil {
 		t.Fatal(err)

@@ -90,24 +90,18 @@ func (w *Window) due() int {
 
 // makeRoom brings the window below its cap, by what loses least.
 func (w *Window) makeRoom(ctx context.Context, reason string) error {
-	if w.Tokens() > w.cap {
-		if w.giant() {
-			if err := w.clip(reason); err != nil {
-				return err
-			}
-		}
-		// Stubs that do not suffice would only cost the cache once more, unless
-		// what follows is that messages are dropped.
-		enough := 0.0
-		if w.policy.Summarizer != nil {
-			enough = 1 - 0.9*float64(w.cap)/float64(w.Tokens())
-		}
-		if err := w.mask(enough, true, reason); err != nil {
+	before := w.decisions
+	if w.Tokens() > w.cap && w.giant() {
+		if err := w.clip(reason); err != nil {
 			return err
 		}
-		if w.Tokens() <= w.cap && w.due() == 0 {
-			return nil
-		}
+	}
+	// Before anything is summarised or dropped, which costs the cache as well.
+	if err := w.mask(0, true, reason); err != nil {
+		return err
+	}
+	if w.decisions > before && w.Tokens() <= w.cap && w.due() == 0 {
+		return nil
 	}
 	if done, err := w.compressOrNot(ctx, &reason); done || err != nil {
 		return err
@@ -130,7 +124,7 @@ func (w *Window) compressOrNot(ctx context.Context, reason *string) (done bool, 
 		var failed *failedError
 		switch {
 		case err == nil:
-			w.failures = 0
+			w.failures, w.refused = 0, nil
 			if w.Tokens() <= w.cap {
 				return true, nil
 			}
@@ -144,7 +138,9 @@ func (w *Window) compressOrNot(ctx context.Context, reason *string) (done bool, 
 		case !errors.As(err, &failed):
 			return false, err
 		}
-		w.failures++
+		if w.failures++; failed.refused {
+			w.refused = failed.why
+		}
 		w.ledger.CompressionFailed()
 		w.log.Warn("A summary failed and changes nothing", "failures", w.failures, "reason", failed.Error())
 		if w.failures >= maxFailures {
@@ -223,13 +219,8 @@ func (w *Window) mask(share float64, must bool, reason string) error {
 	if !p.Enabled {
 		return nil
 	}
-	i, turns := len(w.entry), 0
-	for i > front && turns < p.KeepTurns {
-		if i--; w.entry[i].role == llm.RoleAssistant {
-			turns++
-		}
-	}
-	if i <= front || turns < p.KeepTurns || w.entry[i-1].seq <= w.event.MaskSeq {
+	i := w.whole(p.KeepTurns)
+	if i <= front || w.entry[i-1].seq <= w.event.MaskSeq {
 		return nil
 	}
 	freed := w.entry[i-1].saved
@@ -243,6 +234,30 @@ func (w *Window) mask(share float64, must bool, reason string) error {
 	e := w.next(contextstore.WindowMask, reason, freed)
 	e.MaskSeq = w.entry[i-1].seq
 	return w.decide(e)
+}
+
+// whole is the index of the first entry that stays as it is: of the latest turns
+// so many as the policy says, but no more than fill half of what the window has
+// room for beside its front, and one at the least.
+func (w *Window) whole(turns int) int {
+	front := w.front()
+	if len(w.entry) <= front {
+		return front
+	}
+	room := (w.cap - w.tokens(size{text: w.fixed()}.plus(w.entry[front-1].end))) / 2
+	first := len(w.entry)
+	for i, n := first-1, 0; i >= front && n < turns; i-- {
+		if w.entry[i].role != llm.RoleAssistant {
+			continue
+		}
+		if n++; n > 1 && w.tokens(w.taken.minus(w.entry[i-1].end)) > room {
+			return first
+		}
+		if first = i; n == turns {
+			return first
+		}
+	}
+	return front
 }
 
 // unit is the index of the message that i belongs to: itself, or the answer

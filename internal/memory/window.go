@@ -46,6 +46,7 @@ type Window struct {
 	last  contextstore.Message
 
 	failures  int   // of the summariser, in a row
+	refused   error // why its last summary was not taken, nil where it was
 	full      int   // decisions that made room, each soon after the one before
 	fullSeq   int64 // the last message at the latest of them
 	decisions int   // since the window was opened
