@@ -563,9 +563,8 @@ func (r *run) begin(ctx context.Context) (err error) {
 		}
 	}
 	r.caughtUp = true
-	m.notRun = r.notRun
 	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
-		Content: request(m, r.before, min(maxIssueText, r.Window)) + missing + p.tell()})
+		Content: request(m, r.checksTold(), min(maxIssueText, r.Window)) + missing + p.tell()})
 	// A power cut may have left some of them.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err

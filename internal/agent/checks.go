@@ -60,7 +60,11 @@ func (r *run) oneCheck(ctx context.Context, c Check, round int) (run contextstor
 		return run, err
 	}
 	defer func() { _ = shell.Close() }()
-	return r.runCheck(ctx, shell, c, contextstore.CheckRun{Round: round})
+	run = contextstore.CheckRun{Round: round}
+	if round > 0 {
+		run.Commit = r.report.Commit
+	}
+	return r.runCheck(ctx, shell, c, run)
 }
 
 // withCaches is what commands of a layer share.
@@ -109,7 +113,12 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 		return run, err
 	}
 	defer done()
-	out := checks.NewParser()
+	var base contextstore.CheckRun
+	shown := r.Store.Redact(c.Command)
+	if i := slices.IndexFunc(r.before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
+		base = r.before[i]
+	}
+	out := checks.Against(failed(base))
 	masked := r.Filter(out)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
 	err = errors.Join(err, masked.Close())
@@ -119,24 +128,26 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	if err != nil {
 		return run, err
 	}
-	run.Command, run.ExitCode, run.TimedOut, run.DurationMS = r.Store.Redact(c.Command), exit.Code, exit.TimedOut, exit.Duration.Milliseconds()
+	run.Command, run.ExitCode, run.TimedOut, run.DurationMS = shown, exit.Code, exit.TimedOut, exit.Duration.Milliseconds()
 	run.Limit, run.Bound = exit.Limit, exit.Bound
 	said := out.Summary()
 	note := ""
 	if reports != nil {
-		said, note = reported(said, reports)
+		said, note = reported(said, failed(base), reports)
 	}
-	run.Output, run.Failing = said.Text(maxOutput-len(note))+note, said.Names()
+	run.Output, run.Failing, run.FailedSet = said.Text(maxOutput-len(note))+note, said.Names(), said.Set
+	run.Ran, run.Packages, run.Missing = said.Ran, said.Packages, said.Missing
 	if note == noReport && !run.Passed() {
 		// Without a name it could not be told from the failures of before.
-		run.Failing = append(run.Failing, "[no JUnit report]")
+		run.Failing, run.FailedSet = append(run.Failing, noReportName), said.Set.With(noReportName)
 	}
-	for i, n := range run.Failing { // as the ledger holds them, to be compared with those of before
-		run.Failing[i] = r.Store.Redact(n)
+	if run.Excused, err = r.excused(ctx, base, said); err != nil {
+		return run, err
 	}
 	if err := r.ledger.AppendCheck(run); err != nil {
 		return run, err
 	}
+	run.Output = r.Store.Redact(run.Output)
 	if !run.Setup {
 		r.tracker.Checked(run, r.Now())
 	}
@@ -164,12 +175,15 @@ func (r *run) reports(c Check) (found *checks.Reports, done func(), err error) {
 	return found, func() { _ = root.Close() }, nil
 }
 
+// noReportName stands for a test that failed.
+const noReportName = "[no JUnit report]"
+
 const noReport = "\n[the command wrote no JUnit report that the configured pattern matches]"
 
 // reported completes what a check printed by what its reports say, and returns
 // what is wrong with those.
-func reported(said checks.Summary, reports *checks.Reports) (checks.Summary, string) {
-	report, n, err := reports.Read()
+func reported(said checks.Summary, known checks.Set, reports *checks.Reports) (checks.Summary, string) {
+	report, n, err := reports.Read(known)
 	note := ""
 	switch {
 	case err != nil:
@@ -194,44 +208,6 @@ func (r *run) complete(runs []contextstore.CheckRun) bool {
 		}
 	}
 	return true
-}
-
-// verdict is what two rounds of checks, before and after the change, say.
-type verdict struct {
-	broken   []contextstore.CheckRun // fail now and did not before, or fail in new places
-	red      []contextstore.CheckRun // failed before as well: not this run's doing
-	notFound []contextstore.CheckRun // say nothing, since a program of theirs was never there
-	none     bool                    // nothing was checked
-}
-
-// judge compares the checks after the change with those before it (DESIGN §4:
-// already red is not our failure).
-func judge(before, after []contextstore.CheckRun) verdict {
-	var v verdict
-	for _, a := range after {
-		if a.Passed() {
-			continue
-		}
-		i := slices.IndexFunc(before, func(b contextstore.CheckRun) bool { return b.Command == a.Command })
-		switch {
-		case i < 0 || before[i].Passed() || newFailure(before[i], a):
-			v.broken = append(v.broken, a)
-		case a.ExitCode == notFound && before[i].ExitCode == notFound:
-			v.notFound = append(v.notFound, a)
-		default:
-			v.red = append(v.red, a)
-		}
-	}
-	v.none = len(after) == len(v.notFound)
-	return v
-}
-
-// notFound is the exit code of a shell that does not find a program (POSIX sh
-// 2.8.2).
-const notFound = 127
-
-func newFailure(before, after contextstore.CheckRun) bool {
-	return len(checks.Broken(before.Failing, after.Failing)) > 0
 }
 
 // maxOutput is the most bytes of what a check's output says that are kept.

@@ -7,6 +7,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
 )
 
 func TestJudge(t *testing.T) {
@@ -51,15 +52,16 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 	t.Parallel()
 	is := &folder.Issue{ID: "7", Title: "Fix it", Author: "hanako", Labels: []string{"bug"}, Body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
 		Comments: []folder.Comment{{Author: "ken", Body: "me too"}, {Body: "anonymous"}}}
-	got := request(ofIssue(is, is.Comments), []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
-		{Command: "eat", ExitCode: 137, Limit: "memory", Bound: "2 GiB"}}, maxIssueText)
+	r := &run{Agent: &Agent{Lang: i18n.English}}
+	got := request(ofIssue(is, is.Comments), r.checkReport("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
+		{Command: "eat", ExitCode: 137, Limit: "memory", Bound: "2 GiB"}}), maxIssueText)
 	for _, want := range []string{"# Task: Fix it", "Issue 7, opened by hanako, labels: bug.", "<issue>\nIt is broken.", "more bytes are not shown]\n</issue>",
 		"<comments>\nken:\nme too", "unknown:\nanonymous", "- `true` passed", "- `false` failed with exit code 1\n````\n```\nboom\n````\n", "- `sleep` did not end in time", "- `eat` was killed: memory limit of 2 GiB\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if !strings.Contains(request(matter{}, nil, 100), "the project has none") {
+	if !strings.Contains(request(matter{}, r.checksTold(), 100), "the project has none") {
 		t.Error("no word about missing checks")
 	}
 }

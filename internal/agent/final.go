@@ -95,7 +95,11 @@ func (r *run) facts() string {
 		}
 	}
 	for _, c := range r.after {
-		fmt.Fprintf(&b, "Check `%s`: exit code %d\n", oneLine(c.Command), c.ExitCode)
+		fmt.Fprintf(&b, "Check `%s`: exit code %d", oneLine(c.Command), c.ExitCode)
+		if text := compare(r.before, c).text(i18n.English, cutLine); text != "" {
+			b.WriteString("; " + text)
+		}
+		b.WriteByte('\n')
 	}
 	if r.Scripted {
 		b.WriteString("The answers came from a script; no model was called.\n")

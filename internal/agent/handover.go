@@ -137,10 +137,17 @@ func (r *run) evidence(l i18n.Lang) string {
 		b.WriteString("- " + l.T("agent.comment_before", c.Command, result(l, c)) + "\n")
 	}
 	for _, c := range r.after {
-		b.WriteString("- " + l.T("agent.comment_after", c.Command, result(l, c)) + "\n")
+		line := l.T("agent.comment_after", c.Command, result(l, c))
+		if text := compare(r.before, c).text(l, r.testSpan); text != "" {
+			line += "; " + text
+		}
+		b.WriteString("- " + line + "\n")
 	}
 	return b.String()
 }
+
+// testSpan is the name of a test where people read it.
+func (r *run) testSpan(name string) string { return span(cutLine(oneLine(r.Store.Redact(name)))) }
 
 // openPoints lists what a reviewer has to know is not settled.
 func (r *run) openPoints(l i18n.Lang) string {

@@ -142,6 +142,7 @@ func (r *run) proof() planning.Evidence {
 				p.HasBase, p.BaseExitCode = true, b.ExitCode
 			}
 		}
+		p.Compared = compare(r.before, c).text(r.Lang, plainly)
 		e.Checks = append(e.Checks, p)
 	}
 	e.Changed = r.report.Files

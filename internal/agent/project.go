@@ -217,12 +217,15 @@ func (r *run) notRunText(l i18n.Lang) string {
 	return strings.Join(all, ", ")
 }
 
-// notRunTold tells it the model.
-func notRunTold(all []project.Check) string {
+// checksTold is what the model is told of the checks as it begins.
+func (r *run) checksTold() string {
 	var b strings.Builder
-	for i, c := range all {
+	if len(r.before) > 0 || len(r.notRun) == 0 {
+		b.WriteString(r.checkReport(r.Lang.T("checks.before"), nil, r.before))
+	}
+	for i, c := range r.notRun {
 		if i == 0 {
-			b.WriteString("Checks that were left out, since what they need is not installed here; nobody will run them:\n")
+			b.WriteString(r.Lang.T("checks.left_out") + "\n")
 		}
 		fmt.Fprintf(&b, "- `%s` (%s)\n", c.Command, c.Program)
 	}

@@ -99,7 +99,7 @@ func TestChecksThatCouldNotBeRun(t *testing.T) {
 	if v := judge(runs{end("a", 0)}, runs{end("a", 127)}); len(v.broken) != 1 || v.none {
 		t.Errorf("a change that takes a program away breaks the check: %+v", v)
 	}
-	text := request(matter{notRun: []project.Check{{Command: "npm test", Program: "npm"}}}, nil, 1000)
+	text := (&run{Agent: &Agent{Lang: i18n.English}, notRun: []project.Check{{Command: "npm test", Program: "npm"}}}).checksTold()
 	if !strings.Contains(text, "- `npm test` (npm)") || strings.Contains(text, "the project has none") {
 		t.Error(text)
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	_ "embed"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -10,9 +11,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
-	"toritsugi/internal/project"
 )
 
 // systemPrompt is the same for every run: no clock, no counters, no names, so
@@ -39,8 +38,7 @@ type matter struct {
 	pull                    *forge.Pull // nil for an issue
 	conflicts               []string    // files with conflict markers
 	ci                      []forge.CheckRun
-	ciUnread                bool            // there may be others, which may not be read
-	notRun                  []project.Check // for want of a program
+	ciUnread                bool // there may be others, which may not be read
 }
 
 // remark is a comment as the model is to see it.
@@ -60,9 +58,9 @@ func ofIssue(is *folder.Issue, told []folder.Comment) matter {
 	return m
 }
 
-// request is the first user message: what is asked for as data, and what the
-// checks said before any change.
-func request(m matter, checks []contextstore.CheckRun, most int) string {
+// request is the first user message: what is asked for as data, and what is to
+// be known of the checks.
+func request(m matter, checks string, most int) string {
 	var b strings.Builder
 	what, tag := "Issue", "issue"
 	if m.pull != nil {
@@ -110,11 +108,7 @@ func request(m matter, checks []contextstore.CheckRun, most int) string {
 		fmt.Fprintf(&b, "\n%d comments that nobody vouches for are left out.\n", m.omitted)
 	}
 	b.WriteByte('\n')
-	if len(checks) > 0 || len(m.notRun) == 0 {
-		b.WriteString(checkReport("Checks, run before any change", checks))
-	}
-	b.WriteString(notRunTold(m.notRun))
-	return b.String()
+	return b.String() + checks
 }
 
 // states reports whether a line of a text is the title that was taken from it.
@@ -201,32 +195,47 @@ func pullText(m matter) string {
 // maxCI is how many failed checks of a forge the model is shown.
 const maxCI = 10
 
-// checkReport tells the model how the checks ended.
-func checkReport(title string, checks []contextstore.CheckRun) string {
+// checkReport tells the model how checks ended; before are those of the base, for
+// checks of after the change.
+func (r *run) checkReport(title string, before, checks []contextstore.CheckRun) string {
+	l := r.Lang
 	if len(checks) == 0 {
-		return title + ": the project has none.\n"
+		return l.T("checks.none", title) + "\n"
 	}
 	var b strings.Builder
 	b.WriteString(title + ":\n")
 	for _, c := range checks {
+		said, output := l.T("checks.failed", c.Command, c.ExitCode), fenced(c.Output)
 		switch {
 		case c.Passed():
-			fmt.Fprintf(&b, "- `%s` passed\n", c.Command)
+			said, output = l.T("checks.passed", c.Command), ""
 		case c.TimedOut:
-			fmt.Fprintf(&b, "- `%s` did not end in time\n%s", c.Command, fenced(c.Output))
+			said = l.T("checks.timed_out", c.Command)
 		case c.Limit != "":
-			fmt.Fprintf(&b, "- `%s` was killed: %s\n%s", c.Command, limitText(i18n.English, c.Limit, c.Bound), fenced(c.Output))
-		default:
-			fmt.Fprintf(&b, "- `%s` failed with exit code %d\n%s", c.Command, c.ExitCode, fenced(c.Output))
+			said = l.T("checks.limit", c.Command, limitText(l, c.Limit, c.Bound))
 		}
+		shown := compare(before, c)
+		if !c.Passed() && shown.red && shown.fresh == 0 { // what it prints the model was told
+			said, output = said+"; "+l.T("checks.red"), ""
+		}
+		if text := shown.text(l, plainly); text != "" {
+			said += "; " + text
+		}
+		b.WriteString("- " + said + "\n" + output)
 	}
 	return b.String()
 }
 
-// feedback asks for another attempt after the checks failed.
-func feedback(checks []contextstore.CheckRun) string {
-	return checkReport("You said the work is done, so the checks were run on what your change will be: files that git ignores were removed, and what setup had made was put back", checks) +
-		"\nA check that fails because of your change must pass. One that failed before your change and has nothing to do with the task may stay as it is; say so in your final answer.\n"
+func plainly(name string) string { return name }
+
+// feedback asks for another attempt after the checks.
+func (r *run) feedback(v verdict) string {
+	end := "checks.feedback_end"
+	all := slices.Concat(v.broken, v.red)
+	if len(all) == 0 {
+		all, end = v.fewer, "checks.feedback_fewer"
+	}
+	return r.checkReport(r.Lang.T("checks.feedback"), r.before, all) + "\n" + r.Lang.T(end) + "\n"
 }
 
 func fenced(s string) string {

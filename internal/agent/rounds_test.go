@@ -10,7 +10,7 @@ import (
 // no attempt, whichever owner of the run saw them.
 func TestAttempt(t *testing.T) {
 	t.Parallel()
-	const green, red, broken = "green", "red", "broken"
+	const green, red, broken, idle = "green", "red", "broken", "idle"
 	at := func(n int, how string) []contextstore.CheckRun {
 		code := func(failed bool) int {
 			if failed {
@@ -18,7 +18,11 @@ func TestAttempt(t *testing.T) {
 			}
 			return 0
 		}
-		return []contextstore.CheckRun{{Round: n, Command: "old", ExitCode: code(how != green)}, {Round: n, Command: "new", ExitCode: code(how == broken)}}
+		commit := "c"
+		if how == idle {
+			commit = ""
+		}
+		return []contextstore.CheckRun{{Round: n, Command: "old", ExitCode: code(how != green), Commit: commit}, {Round: n, Command: "new", ExitCode: code(how == broken), Commit: commit}}
 	}
 	before := at(0, red)
 	for _, c := range []struct {
@@ -30,8 +34,10 @@ func TestAttempt(t *testing.T) {
 		{[]string{green, green, green, green}, 1},
 		{[]string{broken}, 2},
 		{[]string{broken, green, broken}, 3},
-		{[]string{red}, 2},
-		{[]string{red, red, red}, 2}, // once it is sent back; then it is handed over as it is
+		{[]string{red}, 1}, // it was red: that is handed over as it is
+		{[]string{red, red, red}, 1},
+		{[]string{idle}, 2}, // nothing was changed: it is sent back once
+		{[]string{idle, idle, idle}, 2},
 		{[]string{green, broken, red}, 2},
 	} {
 		all := before

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"slices"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -37,23 +36,22 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 		return false, err
 	}
 	v := judge(r.before, r.after)
-	failed := slices.Concat(v.broken, v.red)
 	switch {
-	case len(failed) == 0:
-		return false, nil
 	case sendsBack(v, attempt(r.before, all, n)):
-		return true, loop.Ask(ctx, planning.AskRemark, feedback(failed)+r.wake(ctx))
+		return true, loop.Ask(ctx, planning.AskRemark, r.feedback(v)+r.wake(ctx))
 	case len(v.broken) > 0:
 		return false, &checksError{"agent.checks_failed", v.broken}
-	case len(r.report.Files) == 0:
+	case len(v.red) > 0 && len(r.report.Files) == 0:
 		return false, &checksError{"agent.nothing_done", v.red}
 	}
 	return false, nil
 }
 
-// sendsBack reports whether checks send the model back to work, at its attempt.
+// sendsBack reports whether checks send the model back to work, at its attempt:
+// those that the change breaks, and once where nothing was changed while some are
+// red, or where most tests do not run any more. What was red and stays so does not.
 func sendsBack(v verdict, attempt int) bool {
-	return attempt < maxRounds && (len(v.broken) > 0 || len(v.red) > 0 && attempt == 1)
+	return attempt < maxRounds && (len(v.broken) > 0 || attempt == 1 && (v.idle && len(v.red) > 0 || len(v.fewer) > 0))
 }
 
 // attempt is how many rounds of checks the work has had with round n, without

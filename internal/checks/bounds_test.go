@@ -19,32 +19,12 @@ import (
 	"toritsugi/internal/disk/disktest"
 )
 
-func TestSameAndBroken(t *testing.T) {
+// Where a test stands and how long it took say nothing about which it is.
+func TestTheSameTests(t *testing.T) {
 	t.Parallel()
-	of := func(names ...string) (s Summary) {
-		for _, n := range names {
-			s.Failures = append(s.Failures, Failure{Name: n})
-		}
-		return s
-	}
-	for _, c := range []struct {
-		a, b Summary
-		want bool
-	}{
-		{of(), of(), true}, {of("a", "b"), of("b", "a"), true}, {of("a", "a"), of("a"), true}, {of("a"), of("b"), false}, {of("a"), of("a", "b"), false},
-		{Summary{More: 1}, Summary{}, false},
-	} {
-		if Same(c.a, c.b) != c.want || Same(c.b, c.a) != c.want {
-			t.Errorf("%v and %v: not %v", c.a.Names(), c.b.Names(), c.want)
-		}
-	}
-	if d := cmp.Diff([]string{"c", "d"}, Broken([]string{"a", "b"}, []string{"b", "c", "d", "c"})); d != "" {
-		t.Error(d)
-	}
-	// Where a test stands and how long it took say nothing about which it is.
 	one := "--- FAIL: TestA (0.00s)\n    a_test.go:3: x\nFAIL\nFAIL\tm/p\t0.1s\n"
 	two := "--- FAIL: TestA (1.20s)\n    a_test.go:9: y\nFAIL\nFAIL\tm/p\t2.1s\n"
-	if !Same(parse([]byte(one), 99), parse([]byte(two), 99)) {
+	if a, b := parse([]byte(one), 99), parse([]byte(two), 99); !a.Set.Equal(b.Set) || a.Set.Len() != 1 {
 		t.Error("the same test is another one")
 	}
 }
@@ -113,12 +93,12 @@ func TestTextKeepsItsLimit(t *testing.T) {
 	// Every failure is named before any is explained at length.
 	var s Summary
 	for i := range 20 {
-		s.Failures = append(s.Failures, Failure{Name: fmt.Sprint("Test", i), Message: "wrong", Excerpt: strings.Repeat("a line of an excerpt\n", 90)})
+		s.Failures = append(s.Failures, Failure{Name: fmt.Sprint("Test", i), Message: fmt.Sprint("wrong ", i), Excerpt: strings.Repeat("a line of an excerpt\n", 90)})
 	}
 	s.Failed = 20
 	text := s.Text(4000)
 	for i := range 20 {
-		if !strings.Contains(text, fmt.Sprintf("%d. Test%d: wrong\n", i+1, i)) {
+		if !strings.Contains(text, fmt.Sprintf("%d. Test%d: wrong %d\n", i+1, i, i)) {
 			t.Errorf("Test%d is missing", i)
 		}
 	}
@@ -160,11 +140,11 @@ func openText(files map[string]string) func(string) (io.ReadCloser, error) {
 
 func TestJUnit(t *testing.T) {
 	t.Parallel()
-	s, err := JUnit([]string{filepath.Join("testdata", "junit.xml")}, func(name string) (io.ReadCloser, error) { return os.Open(name) })
+	s, err := JUnit(Set{}, []string{filepath.Join("testdata", "junit.xml")}, func(name string) (io.ReadCloser, error) { return os.Open(name) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Summary{Framework: "JUnit", Passed: 2, Failed: 2, Skipped: 1, Failures: []Failure{
+	want := Summary{Framework: "JUnit", Passed: 2, Failed: 2, Skipped: 1, Ran: 4, Set: SetOf("shop.CartTest.total", "shop.CartTest.crash"), Failures: []Failure{
 		{Name: "shop.CartTest.total", File: "CartTest.java", Line: 14, Message: "expected: <3> but was: <2>", Excerpt: "org.opentest4j.AssertionFailedError: expected: <3> but was: <2>\n\tat shop.CartTest.total(CartTest.java:14)"},
 		{Name: "shop.CartTest.crash", File: "Cart.java", Line: 9, Message: "java.lang.NullPointerException", Excerpt: "java.lang.NullPointerException\n\tat shop.Cart.add(Cart.java:9)"},
 	}}
@@ -209,7 +189,7 @@ func TestStrangeReports(t *testing.T) {
 		"empty":             {"", 0, "", true},
 		"text":              {"no report", 0, "", true},
 	} {
-		s, err := JUnit([]string{"r.xml"}, openText(map[string]string{"r.xml": c.xml}))
+		s, err := JUnit(Set{}, []string{"r.xml"}, openText(map[string]string{"r.xml": c.xml}))
 		if (err != nil) != c.err || len(s.Failures) != c.failed {
 			t.Errorf("%s: %d failures, %v", name, len(s.Failures), err)
 			continue
@@ -222,7 +202,7 @@ func TestStrangeReports(t *testing.T) {
 		}
 	}
 	// What cannot be read does not hide the rest.
-	s, err := JUnit([]string{"none.xml", "a.xml", "b.xml"}, openText(map[string]string{"a.xml": "<html/>", "b.xml": bad("why")}))
+	s, err := JUnit(Set{}, []string{"none.xml", "a.xml", "b.xml"}, openText(map[string]string{"a.xml": "<html/>", "b.xml": bad("why")}))
 	if len(s.Failures) != 1 || !errors.Is(err, os.ErrNotExist) || !errors.Is(err, errNoReport) {
 		t.Errorf("%d failures, %v", len(s.Failures), err)
 	}
@@ -265,7 +245,7 @@ func TestLongSectionsStaySound(t *testing.T) {
 	t.Parallel()
 	for n := maxText - 6; n < maxText+6; n++ {
 		for _, body := range []string{"<![CDATA[" + strings.Repeat("x", n) + "]]>", "<![CDATA[" + strings.Repeat("]", n) + "]]>", strings.Repeat("x", n) + "&amp;&lt;", "<!--" + strings.Repeat("x", n) + "-->"} {
-			s, err := JUnit([]string{"r"}, openText(map[string]string{"r": "<testsuite><testcase name='a'><failure>" + body + "</failure></testcase><testcase name='b'/></testsuite>"}))
+			s, err := JUnit(Set{}, []string{"r"}, openText(map[string]string{"r": "<testsuite><testcase name='a'><failure>" + body + "</failure></testcase><testcase name='b'/></testsuite>"}))
 			if err != nil || s.Passed != 1 || s.Failed != 1 {
 				t.Fatalf("%d: %.20s: %v %+v", n, body, err, s.Passed)
 			}
@@ -293,7 +273,7 @@ func FuzzParser(f *testing.F) {
 				t.Fatalf("limit %d: %q", limit, text)
 			}
 		}
-		if whole.Failed < len(whole.Failures) || !Same(whole, whole) || slices.Contains(whole.Names(), "") {
+		if whole.Failed < len(whole.Failures) || whole.Set.Less(SetOf(whole.Names()...)) != whole.More || slices.Contains(whole.Names(), "") {
 			t.Fatalf("%+v", whole)
 		}
 	})
@@ -308,7 +288,7 @@ func FuzzJUnit(f *testing.F) {
 	f.Add("<testsuite><testcase><failure><![CDATA[]]></failure></testcase></testsuite>")
 	f.Fuzz(func(t *testing.T, data string) {
 		defer disktest.Bounded(t, len(data))()
-		s, err := JUnit([]string{"r"}, openText(map[string]string{"r": data}))
+		s, err := JUnit(Set{}, []string{"r"}, openText(map[string]string{"r": data}))
 		if err == nil && s.Passed+s.Failed+s.Skipped < len(s.Failures) {
 			t.Fatalf("%+v", s)
 		}

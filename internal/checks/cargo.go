@@ -10,6 +10,7 @@ import (
 type cargo struct {
 	sink   *sink
 	failed []string // tests that failed, in the order they ran
+	rest   rest     // those that had no room there
 	name   string   // of the block of output that is told
 	lines  map[string]*excerpt
 	err    *rustError
@@ -50,8 +51,12 @@ func (c *cargo) read(line string) {
 	case strings.HasPrefix(line, "test "):
 		if m := cargoTest().FindStringSubmatch(line); m != nil {
 			c.sink.seen("cargo test")
-			if m[2] == "FAILED" && len(c.failed) < MaxFailures+maxOpen {
+			switch {
+			case m[2] != "FAILED":
+			case len(c.failed) < MaxFailures+maxOpen:
 				c.failed = append(c.failed, m[1])
+			default:
+				c.rest.add(m[1])
 			}
 			return
 		}
@@ -163,6 +168,7 @@ func (c *cargo) flush() {
 		}
 		c.sink.add(f)
 	}
+	c.rest.tell(c.sink, "")
 	c.failed, c.lines, c.name = nil, nil, ""
 }
 

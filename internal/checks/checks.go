@@ -11,7 +11,7 @@ import (
 
 // The bounds of a Summary.
 const (
-	MaxFailures = 200     // failures that are kept; more are counted
+	MaxFailures = 200     // failures that are kept; of more there is the number, and Summary.Set
 	MaxExcerpt  = 2 << 10 // bytes of one excerpt
 	MaxMessage  = 300     // bytes of one message
 
@@ -29,6 +29,7 @@ type Failure struct {
 	Line    int    // 0 where not told
 	Message string // one line, the reason in short
 	Excerpt string // the lines that tell more; may be empty
+	Known   bool   `json:",omitempty"` // it failed before as well
 }
 
 // Summary is what an output says.
@@ -37,8 +38,12 @@ type Summary struct {
 	// Passed, Failed and Skipped count tests. Where go test does not list those
 	// that passed, Passed counts packages.
 	Passed, Failed, Skipped int
-	Failures                []Failure // in the order they were told, at most MaxFailures
-	More                    int       // failures that are not among them
+	Ran                     int       // tests, or where those that passed are not listed, packages
+	Packages                bool      // Ran counts packages
+	Failures                []Failure // in the order they were told, at most MaxFailures: those that are not known first
+	Set                     Set       `json:",omitzero"` // of all that failed
+	Missing                 []string  // what failures, or an output without any, say is not there: programs, modules, the network; in order
+	More                    int       // failures that are not among Failures
 	Telling                 []string  // of an output without failures: lines that look like the reason
 	Tail                    string    // the end of the output, whole lines, UTF-8
 	Cut                     bool      // Tail is not all of the output
@@ -53,28 +58,6 @@ func (s Summary) Names() []string {
 		}
 	}
 	return names
-}
-
-// Same reports whether the same tests failed in both, by their names in any
-// order. Where failures were left out it can only tell when their number
-// differs.
-func Same(a, b Summary) bool {
-	x, y := a.Names(), b.Names()
-	slices.Sort(x)
-	slices.Sort(y)
-	return slices.Equal(x, y) && a.More == b.More
-}
-
-// Broken returns the failures of after that before does not have: what a change
-// broke. Both are names.
-func Broken(before, after []string) []string {
-	var all []string
-	for _, n := range after {
-		if !slices.Contains(before, n) && !slices.Contains(all, n) {
-			all = append(all, n)
-		}
-	}
-	return all
 }
 
 // Parser takes the output of a check command as it comes. It is an io.Writer
@@ -102,8 +85,12 @@ type reader interface {
 }
 
 // NewParser returns a Parser for any output.
-func NewParser() *Parser {
-	s := &sink{}
+func NewParser() *Parser { return Against(Set{}) }
+
+// Against returns a Parser for the output of a check whose failures of before are
+// known: others are told first, and kept where there is no room for all.
+func Against(known Set) *Parser {
+	s := &sink{known: known}
 	return &Parser{sink: s, idle: true, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
 }
 
@@ -222,16 +209,24 @@ func (p *Parser) Summary() Summary {
 	s.Tail, s.Cut = colours().ReplaceAllString(strings.ToValidUTF8(string(tail), "\uFFFD"), ""), p.cut
 	if len(s.Failures) == 0 {
 		s.Telling = slices.Clone(p.telling)
+		for _, line := range s.Telling {
+			s.Missing = addMissing(s.Missing, Missing(line))
+		}
 	}
 	return s
 }
 
 // sink gathers what the readers find.
 type sink struct {
+	known                   Set
 	frameworks              []string
 	passed, failed, skipped int
+	packages                int // of go test, whose passed tests are not listed: those that ran
+	listed                  bool
 	failures                []Failure
-	more                    int
+	set                     setBuilder
+	missing                 []string
+	told                    int // failures that came, also twice
 }
 
 // seen notes that a framework's output was recognised.
@@ -242,12 +237,16 @@ func (s *sink) seen(framework string) {
 }
 
 // add records a failure. What was told before, by name and file, is kept, and
-// completed with what is new.
+// completed with what is new. Where there is no room one that was known makes it.
 func (s *sink) add(f Failure) {
 	f.Name = clip(strings.TrimSpace(f.Name), maxName)
 	f.Message = clip(oneLine(f.Message), MaxMessage)
 	f.Excerpt = clipLines(f.Excerpt, MaxExcerpt)
 	f.File = clip(f.File, maxName)
+	f.Known = s.known.Has(f.Name)
+	s.told++
+	s.set.add(f.Name)
+	s.missing = addMissing(s.missing, f.Missing())
 	for i, o := range s.failures {
 		if o.Name == f.Name && (o.File == f.File || o.File == "" || f.File == "") {
 			s.fill(i, f)
@@ -255,8 +254,11 @@ func (s *sink) add(f Failure) {
 		}
 	}
 	if len(s.failures) >= MaxFailures {
-		s.more++
-		return
+		i := slices.IndexFunc(s.failures, func(o Failure) bool { return o.Known })
+		if i < 0 || f.Known {
+			return
+		}
+		s.failures = slices.Delete(s.failures, i, i+1)
 	}
 	s.failures = append(s.failures, f)
 }
@@ -276,5 +278,20 @@ func (s *sink) fill(i int, f Failure) {
 }
 
 func (s *sink) summary() Summary {
-	return Summary{Framework: strings.Join(s.frameworks, ", "), Passed: s.passed, Failed: max(s.failed, len(s.failures)+s.more), Skipped: s.skipped, Failures: slices.Clone(s.failures), More: s.more}
+	sum := Summary{Framework: strings.Join(s.frameworks, ", "), Passed: s.passed, Skipped: s.skipped, Failures: slices.Clone(s.failures), Set: s.set.set(), Missing: s.missing}
+	slices.SortStableFunc(sum.Failures, func(a, b Failure) int {
+		switch {
+		case a.Known == b.Known:
+			return 0
+		case b.Known:
+			return -1
+		}
+		return 1
+	})
+	sum.More = max(0, sum.Set.Len()-len(sum.Names()))
+	sum.Failed = max(s.failed, len(sum.Failures)+sum.More)
+	if sum.Ran = sum.Passed + sum.Failed; s.packages > 0 && !s.listed {
+		sum.Ran, sum.Packages = s.packages, true
+	}
+	return sum
 }

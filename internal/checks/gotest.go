@@ -2,6 +2,7 @@ package checks
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -22,6 +23,7 @@ type goTest struct {
 	inRace  bool
 	timeout bool
 	stuck   []string
+	rest    rest // failed tests beside tests
 	okays   int
 	passes  int
 	exit    string // the last "exit status"
@@ -203,21 +205,25 @@ func (g *goTest) result(what, name string, depth int) {
 	switch what {
 	case "PASS":
 		g.passes++
+		g.sink.listed = true
 	case "SKIP":
 		g.sink.skipped++
 	case "FAIL":
 		if lines == nil {
 			lines = &excerpt{}
 		}
-		if len(g.tests) >= MaxFailures+maxOpen {
-			g.sink.more++
-			return
-		}
 		if g.race != nil {
 			lines.add(own(g.race.lines))
 			g.race = nil
 		}
 		g.tests = append(g.tests, goResult{name: name, lines: lines, depth: depth})
+		// Of those past the bound that were told whole, no more than the name is kept.
+		if i := len(g.tests) - 2; i >= MaxFailures+maxOpen {
+			if !g.parent(i) {
+				g.rest.add(g.tests[i].name)
+			}
+			g.tests = slices.Delete(g.tests, i, i+1)
+		}
 		g.open = len(g.tests) - 1
 	}
 }
@@ -225,12 +231,15 @@ func (g *goTest) result(what, name string, depth int) {
 // endPackage is the line of a package: what came before was its own.
 func (g *goTest) endPackage(what, name, rest string) {
 	g.sink.seen("go test")
+	if !strings.Contains(rest, "[no tests to run]") && !strings.HasPrefix(rest, "[") {
+		g.sink.packages++
+	}
 	if what == "ok" {
 		g.okays++
 		g.reset()
 		return
 	}
-	before := len(g.sink.failures) + g.sink.more
+	before := g.sink.told
 	if strings.HasPrefix(rest, "[build failed]") || strings.HasPrefix(rest, "[setup failed]") {
 		e := g.build[name]
 		delete(g.build, name)
@@ -256,6 +265,7 @@ func (g *goTest) endPackage(what, name, rest string) {
 		}
 		g.sink.add(f)
 	}
+	g.rest.tell(g.sink, name+".")
 	g.whole(name, before)
 	g.reset()
 }
@@ -286,7 +296,7 @@ func (g *goTest) whole(name string, before int) {
 		f := Failure{Name: name + " [race]", Message: "data race", Excerpt: own(g.race.lines)}
 		f.locateFrame(g.race.lines)
 		g.sink.add(f)
-	case len(g.sink.failures)+g.sink.more == before:
+	case g.sink.told == before:
 		g.sink.add(Failure{Name: name + " [package]", Message: strings.TrimSuffix("the package failed, no test did: "+g.exit, ": ")})
 	}
 }
@@ -302,7 +312,8 @@ func (g *goTest) parent(i int) bool {
 			return true
 		}
 	}
-	return false
+	n := len(g.rest.names) // -json tells them before it
+	return n > 0 && strings.HasPrefix(g.rest.names[n-1], t.name+"/")
 }
 
 func (g *goTest) addPanic(f *Failure) {
@@ -314,6 +325,7 @@ func (g *goTest) addPanic(f *Failure) {
 
 func (g *goTest) reset() {
 	g.tests, g.open, g.running, g.verbose = nil, -1, "", nil
+	g.rest = rest{}
 	g.panics, g.race, g.inRace, g.timeout, g.stuck, g.header, g.exit = nil, nil, false, false, nil, "", ""
 }
 

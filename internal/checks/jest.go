@@ -11,7 +11,6 @@ import (
 type jest struct {
 	sink  *sink
 	file  string
-	again bool // "Summary of all failing tests": told before
 	block *jsBlock
 	ended bool
 }
@@ -45,7 +44,6 @@ func (j *jest) read(line string) {
 	}
 	if line == "Summary of all failing tests" {
 		j.close()
-		j.again = true
 		return
 	}
 	if strings.HasPrefix(line, "Tests:") {
@@ -139,13 +137,8 @@ func jsReason(lines []string) string {
 }
 
 func (j *jest) close() {
-	if j.block != nil && !j.again {
+	if j.block != nil { // also one that was told before: it may have been cut from there
 		j.sink.add(j.block.failure())
-	} else if j.block != nil {
-		// Told before, unless it was cut from there.
-		if f := j.block.failure(); len(j.sink.failures) < MaxFailures {
-			j.sink.add(f)
-		}
 	}
 	j.block = nil
 }

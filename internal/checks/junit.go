@@ -22,9 +22,10 @@ const (
 // open give them, and returns what they say together. It reads as a stream in
 // bounded memory; entities and document types are not expanded. A file that
 // cannot be opened or read whole makes an error that names it; what was read
-// before, and of the other files, is in the Summary all the same.
-func JUnit(names []string, open func(name string) (io.ReadCloser, error)) (Summary, error) {
-	s := &sink{}
+// before, and of the other files, is in the Summary all the same. Failures that
+// are not in known are told first, as by Against.
+func JUnit(known Set, names []string, open func(name string) (io.ReadCloser, error)) (Summary, error) {
+	s := &sink{known: known}
 	var errs []error
 	for _, name := range names {
 		f, err := open(name)

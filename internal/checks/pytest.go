@@ -12,6 +12,7 @@ type pytest struct {
 	block   *pyBlock
 	blocks  []pyBlock
 	summary []pyBlock // of the short test summary
+	rest    rest      // what had no room there
 	on      bool
 	ended   bool
 }
@@ -63,6 +64,8 @@ func (p *pytest) read(line string) {
 			p.tally(m[1])
 		} else if m := pySummary().FindStringSubmatch(line); m != nil && len(p.summary) < MaxFailures+maxOpen {
 			p.summary = append(p.summary, pyBlock{name: m[2], message: m[3]})
+		} else if m != nil {
+			p.rest.add(m[2])
 		}
 	case p.section == "FAILURES" || p.section == "ERRORS":
 		if strings.HasPrefix(line, "___") {
@@ -177,6 +180,7 @@ func (p *pytest) flush() {
 		}
 		p.sink.add(f)
 	}
+	p.rest.tell(p.sink, "")
 	p.blocks, p.summary, p.on = nil, nil, false
 }
 

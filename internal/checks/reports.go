@@ -52,7 +52,7 @@ func FindReports(root *os.Root, pattern string) (*Reports, error) {
 // Read returns what the reports say that were written or changed since
 // FindReports, and how many there are; Summary holds what could be read also
 // where the error tells what could not.
-func (r *Reports) Read() (Summary, int, error) {
+func (r *Reports) Read(known Set) (Summary, int, error) {
 	now, err := r.find()
 	if err != nil {
 		return Summary{}, 0, err
@@ -63,7 +63,7 @@ func (r *Reports) Read() (Summary, int, error) {
 			names = append(names, name)
 		}
 	}
-	s, err := JUnit(names, r.open)
+	s, err := JUnit(known, names, r.open)
 	return s, len(names), err
 }
 
@@ -156,6 +156,9 @@ func matches(pattern, parts []string) bool {
 // same check wrote: they know more than what was printed.
 func (s Summary) With(report Summary) Summary {
 	if len(report.Failures) == 0 {
+		if report.Ran > 0 {
+			s.Ran, s.Packages = report.Ran, false
+		}
 		return s
 	}
 	report.Tail, report.Cut = s.Tail, s.Cut

@@ -58,17 +58,17 @@ func TestReports(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(dir, "out/pipe.xml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, n, err := r.Read()
+	s, n, err := r.Read(Set{})
 	if d := cmp.Diff([]string{"s.again, now", "s.new"}, s.Names()); d != "" || n != 2 || err != nil || s.Failed != 2 {
 		t.Errorf("%d, %v\n%s", n, err, d)
 	}
 	// One that cannot be read is told, and hides nothing.
 	put(t, dir, "out/torn.xml", "<testsuite><testcase")
-	s, n, err = r.Read()
+	s, n, err = r.Read(Set{})
 	if len(s.Failures) != 2 || n != 3 || err == nil || !strings.Contains(err.Error(), "out/torn.xml") {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, n, err := find("none/*.xml").Read(); n != 0 || err != nil {
+	if _, n, err := find("none/*.xml").Read(Set{}); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
 }

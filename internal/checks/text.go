@@ -9,10 +9,10 @@ import (
 const minText = 256
 
 // Text tells the summary to a model in at most limit bytes (at least 256):
-// every failure with its place and reason as far as there is room, then the
-// excerpts, then what was left out. Without failures it is the lines that look
-// like the reason and the end of the output. The same summary gives the same
-// text.
+// every failure with its place and reason as far as there is room, those of one
+// reason together, then the excerpts, then what was left out; of those that are
+// known only their names. Without failures it is the lines that look like the
+// reason and the end of the output. The same summary gives the same text.
 func (s Summary) Text(limit int) string {
 	limit = max(limit, minText)
 	if len(s.Failures) == 0 {
@@ -20,34 +20,97 @@ func (s Summary) Text(limit int) string {
 	}
 	head := s.counts() + "\n"
 	room := limit - len(head) - 60 // for the note about what is left out
-	heads := make([]string, 0, len(s.Failures))
+	groups, known := s.groups()
+	last, shown := "", 0
+	if len(known) > 0 {
+		before := fmt.Sprintf("%d failed before as well", len(known))
+		if last = names(before+": ", known, room/4); last == "" {
+			last = before + "\n"
+		}
+		room, shown = room-len(last), len(known)
+	}
+	heads := make([]string, 0, len(groups))
 	used := 0
-	for i, f := range s.Failures {
-		h := fmt.Sprintf("%d. %s\n", i+1, f.head())
+	for i, g := range groups {
+		h := fmt.Sprintf("%d. %s\n", i+1, g.head())
 		if used+len(h) > room {
 			break
 		}
 		heads = append(heads, h)
-		used += len(h)
+		used, shown = used+len(h), shown+len(g)
 	}
-	if len(heads) == 0 {
-		heads, used = []string{clip(fmt.Sprintf("1. %s", s.Failures[0].head()), max(room-1, 0)) + "\n"}, max(room, 0)
+	if len(heads) == 0 && len(groups) > 0 {
+		heads, used, shown = []string{clip("1. "+groups[0][0].head(), max(room-1, 0)) + "\n"}, max(room, 0), shown+1
 	}
 	var b strings.Builder
 	b.WriteString(head)
 	for i, h := range heads {
 		b.WriteString(h)
 		// What is left is shared by those that are still to come.
-		share := (room - used) / (len(heads) - i)
-		if ex := indent(clipLines(s.Failures[i].Excerpt, max(0, share-2*lines(s.Failures[i].Excerpt)*2)), "    "); ex != "" && len(ex)+1 <= share {
+		share, excerpt := (room-used)/(len(heads)-i), groups[i][0].Excerpt
+		if ex := indent(clipLines(excerpt, max(0, share-2*lines(excerpt)*2)), "    "); ex != "" && len(ex)+1 <= share {
 			b.WriteString(ex + "\n")
 			used += len(ex) + 1
 		}
 	}
-	if left := s.More + len(s.Failures) - len(heads); left > 0 {
+	b.WriteString(last)
+	if left := s.More + len(s.Failures) - shown; left > 0 {
 		fmt.Fprintf(&b, "[%d more failures are not shown]\n", left)
 	}
 	return b.String()
+}
+
+// group is failures of one reason.
+type group []Failure
+
+// groups are the failures that are not known, those of one reason together in
+// the place of the first, and the names of the others.
+func (s Summary) groups() (all []group, known []string) {
+	at := map[string]int{}
+	for _, f := range s.Failures {
+		i, there := at[f.Message]
+		switch {
+		case f.Known:
+			known = append(known, f.Name)
+		case there && f.Message != "":
+			all[i] = append(all[i], f)
+		default:
+			at[f.Message] = len(all)
+			all = append(all, group{f})
+		}
+	}
+	return all, known
+}
+
+// head is the first failure, and the names of others.
+func (g group) head() string {
+	if len(g) == 1 {
+		return g[0].head()
+	}
+	var others []string
+	for _, f := range g[1:] {
+		others = append(others, f.Name)
+	}
+	return g[0].head() + "\n   " + strings.TrimSuffix(names(fmt.Sprintf("and %d more for the same reason: ", len(others)), others, 2*maxName), "\n")
+}
+
+// names is a line of as many names as there is room for in so many bytes, "" for
+// none.
+func names(line string, all []string, room int) string {
+	const more = ", …\n"
+	for i, name := range all {
+		if i > 0 {
+			name = ", " + name
+		}
+		if len(line)+len(name)+len(more) > room {
+			if i == 0 {
+				return ""
+			}
+			return line + more
+		}
+		line += name
+	}
+	return line + "\n"
 }
 
 // counts is the first line: how many failed, of what.

@@ -227,11 +227,12 @@ func (c *Context) AppendCheck(r CheckRun) error {
 	defer c.mu.Unlock()
 	r.Seq, r.Timestamp = c.checks.seq+1, c.store.now()
 	r.Output, r.Command = c.store.Redact(r.Output), c.store.Redact(r.Command)
-	failing := make([]string, len(r.Failing))
-	for i, name := range r.Failing {
-		failing[i] = c.store.Redact(name)
+	for _, list := range []*[]string{&r.Failing, &r.Missing, &r.Excused} {
+		*list = slices.Clone(*list)
+		for i, name := range *list {
+			(*list)[i] = c.store.Redact(name)
+		}
 	}
-	r.Failing = failing
 	return c.appendOne(c.checks, r, true)
 }
 

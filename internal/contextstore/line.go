@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"toritsugi/internal/checks"
 	"toritsugi/internal/redact"
 )
 
@@ -213,10 +214,17 @@ type CheckRun struct {
 	TimedOut   bool     `json:"timed_out,omitempty"`
 	Limit      string   `json:"limit,omitempty"`   // of the sandbox, that the command was ended for (sandbox.Exit)
 	Bound      string   `json:"bound,omitempty"`   // how much it allows
-	Failing    []string `json:"failing,omitempty"` // names of failing tests, where the output tells them
+	Commit     string   `json:"commit,omitempty"`  // that the tree had, "" for the base
+	Failing    []string `json:"failing,omitempty"` // names of failing tests, where the output tells them: the first ones
 	Output     string   `json:"output"`            // the last part
 	DurationMS int64    `json:"duration_ms"`
 	Timestamp  Time     `json:"timestamp"`
+
+	FailedSet checks.Set `json:"failed_set,omitzero"` // of all failing tests
+	Ran       int        `json:"ran,omitempty"`       // tests, where the output tells
+	Packages  bool       `json:"packages,omitempty"`  // Ran counts packages
+	Missing   []string   `json:"missing,omitempty"`   // what failures say is not there: a program, a module, the network
+	Excused   []string   `json:"excused,omitempty"`   // tests that the change adds and that fail for one of those of the base
 }
 
 // Passed reports whether the command ended with exit code 0 in time and within its limits.

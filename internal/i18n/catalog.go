@@ -18,6 +18,7 @@ var catalog = join(
 	folderTexts,
 	githubTexts,
 	hostedTexts,
+	comparedTexts,
 	effectsTexts,
 	planViewTexts,
 	evalTexts,

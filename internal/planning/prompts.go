@@ -146,6 +146,7 @@ type CheckEvidence struct {
 	TimedOut      bool
 	HasBase       bool   // it was run before any change, too
 	BaseExitCode  int    // and ended so
+	Compared      string // what is new of that, what is fixed, in the language of the prompts; "" for nothing
 	Output        string // the end of it
 }
 
@@ -421,6 +422,9 @@ func (p Prompts) describeChecks(all []CheckEvidence) string {
 		}
 		if c.HasBase {
 			fmt.Fprintf(&b, p.word(" (before any change: exit %d)", "(変更前: exit %d)"), c.BaseExitCode)
+		}
+		if c.Compared != "" {
+			b.WriteString("; " + longText(c.Compared))
 		}
 		b.WriteString("\n")
 		if output := strings.TrimSpace(c.Output); output != "" && (c.ExitCode != 0 || c.TimedOut) {

@@ -130,6 +130,13 @@ var tomlSection = pattern(`^\s*\[+\s*([^\]]+?)\s*\]`)
 
 // decide looks at a line of a file of which some lines decide.
 func (f *fileScan) decide(l *line) {
+	if f.whole > 0 && (l.op == '+' || l.op == '-') && strings.TrimSpace(l.text) != "" {
+		told := &f.s.kept[ChecksConfig][f.whole-1].Finding
+		if path := told.Path; told.Line == 0 || told.Old && l.op == '+' { // what was added tells more
+			*told = f.at(ChecksConfig, told.Why, l)
+			told.Path = path
+		}
+	}
 	d := f.decider
 	if d == nil || l.op == 0 {
 		return

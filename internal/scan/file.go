@@ -19,6 +19,7 @@ type fileScan struct {
 	tests   *testScan   // nil where there can be no tests
 	pack    packageFile
 	decider *decider // whose lines are watched, nil for none
+	whole   int      // number of the finding among those of ChecksConfig that is about the file, whatever its lines are; 0 for none
 	section string   // of its file, "" where it is not known
 	first   *line    // that was removed and is not blank
 	wasSum  uint64   // of the removed lines of a test

@@ -15,7 +15,11 @@ func (f *fileScan) path() {
 			continue
 		}
 		if k, why, ok := f.judge(name); ok {
+			n := len(f.s.kept[k])
 			f.s.add(candidate{Finding: Finding{Kind: k, Why: why, Path: name}})
+			if k == ChecksConfig && len(f.s.kept[k]) > n {
+				f.whole = n + 1
+			}
 			return
 		}
 	}
