@@ -23,11 +23,11 @@ func TestTheTextStandsOnce(t *testing.T) {
 		{id: "message-1", title: "Add a --verbose flag", body: "Add a --verbose flag\n\nIt prints more."},
 		{id: "1", title: "Add a --verbose flag", body: "Seen today.\n# Add a --verbose flag\nIt prints more."},
 	} {
-		if got := request(m, nil, 1000); strings.Count(got, "verbose") != 1 || !strings.HasPrefix(got, "# Task\n\nIssue "+m.id) {
+		if got := request(m, "", 1000); strings.Count(got, "verbose") != 1 || !strings.HasPrefix(got, "# Task\n\nIssue "+m.id) {
 			t.Error(got)
 		}
 	}
-	if got := request(matter{title: "Add a --verbose flag", body: "It prints more."}, nil, 1000); !strings.HasPrefix(got, "# Task: Add a --verbose flag\n") {
+	if got := request(matter{title: "Add a --verbose flag", body: "It prints more."}, "", 1000); !strings.HasPrefix(got, "# Task: Add a --verbose flag\n") {
 		t.Error(got)
 	}
 }

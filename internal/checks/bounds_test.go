@@ -212,7 +212,7 @@ func TestStrangeReports(t *testing.T) {
 func TestAttributesTakeLittleMemory(t *testing.T) { // not parallel: it measures
 	text := map[string]string{"r": "<testsuite" + strings.Repeat(" a=''", 10_000_000) + "/>"}
 	defer disktest.Bounded(t, 0)()
-	if _, err := JUnit([]string{"r"}, openText(text)); err == nil {
+	if _, err := JUnit(Set{}, []string{"r"}, openText(text)); err == nil {
 		t.Error("no error")
 	}
 }
@@ -220,7 +220,7 @@ func TestAttributesTakeLittleMemory(t *testing.T) { // not parallel: it measures
 // The name spaces of elements that are open are not kept.
 func TestNameSpacesTakeLittleMemory(t *testing.T) { // not parallel: it measures
 	element := "<testsuite" + strings.Repeat(" xmlns:a='b'", 40_000) + ">"
-	_, err := JUnit([]string{"r"}, func(string) (io.ReadCloser, error) {
+	_, err := JUnit(Set{}, []string{"r"}, func(string) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat(element, 100)), heapReader{t})), nil
 	})
 	if err == nil {
