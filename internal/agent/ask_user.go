@@ -20,10 +20,11 @@ type askUser struct{ r *run }
 // Definition implements tool.Tool.
 func (askUser) Definition() tool.Definition {
 	return tool.Definition{Name: "ask_user", ReadOnly: true, Waits: true,
-		Description: "Asks the people who wait for your work one question, and waits for their answer, which can take long. Ask only where a wrong guess would spoil the work and neither the code nor the task tells. Say in the question what you found out and which choices you see.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string","description":"The question, complete in itself, in the language of the task."},` +
-			`"options":{"type":"array","items":{"type":"string"},"maxItems":10,"description":"Choices to pick from."},` +
-			`"assumption":{"type":"string","description":"What you will take to be so if nobody answers."}},"required":["question"],"additionalProperties":false}`)}
+		Description: "Ask the people who wait for your work one question, and wait for their answer, which can take long. Only where a wrong guess would spoil the work and neither the code nor the task tells.",
+		Help:        "question is complete in itself, in the language of the task: what you found out, and which choices you see. options are choices to pick from, assumption what you will take to be so if nobody answers.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},` +
+			`"options":{"type":"array","items":{"type":"string"},"maxItems":10},` +
+			`"assumption":{"type":"string"}},"required":["question"],"additionalProperties":false}`)}
 }
 
 // Call implements tool.Tool.

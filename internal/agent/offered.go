@@ -103,11 +103,17 @@ func budget(before []llm.Tool) int {
 // among those there are now.
 func absent(before []llm.Tool, now []tool.Tool) (all []tool.Tool) {
 	for _, b := range before {
-		if !slices.ContainsFunc(now, func(t tool.Tool) bool { return t.Definition().Name == b.Name }) {
+		if !slices.ContainsFunc(now, func(t tool.Tool) bool { return known(t.Definition(), b.Name) }) {
 			all = append(all, gone{b})
 		}
 	}
 	return all
+}
+
+// known reports whether calls by a name are those of a tool.
+func known(d tool.Definition, name string) bool {
+	_, other := d.Names[name]
+	return other || d.Name == name
 }
 
 // gone is a tool that is no longer there. A call of it that was interrupted may

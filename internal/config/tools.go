@@ -61,10 +61,11 @@ func (p ToolProject) Matches(owner, repo string) bool {
 	return ok && err == nil
 }
 
-// ToolNames lists the tools that are always known, sorted; those of servers are
-// known once they run.
+// ToolNames lists the tools that are always known, and what parts of them are called
+// in rules, sorted; those of servers are known once they run.
 func ToolNames() []string {
-	return []string{"call_tool", "edit_file", "find_tools", "git_blame", "git_diff", "git_log", "git_status", "glob", "grep", "list_files", "read_file", "read_output", "shell", "shell_job", "write_file"}
+	return []string{"ask_user", "call_tool", "edit_file", "find_tools", "git", "git_blame", "git_diff", "git_log", "git_status", "glob", "grep", "list_files", "read_file", "read_output", "recall",
+		"shell", "shell_job", "write_file"}
 }
 
 // toolPattern returns what was expected where s can name no tool, else nil.

@@ -61,7 +61,7 @@ func (w *Window) tellHoles() {
 		}
 	}
 	w.remark(llm.Message{Role: llm.RoleUser, Content: "[Messages of this run are lost here, " + strings.Join(lost, ", ") + ": their lines in its files are damaged. " +
-		"What was done stands in the workspace: look at the files and at git_diff before you go on, and do not take for done what you do not find.]"})
+		"What was done stands in the workspace: look at the files and at git diff before you go on, and do not take for done what you do not find.]"})
 	w.holes = nil
 }
 

@@ -51,7 +51,7 @@ func notice(e contextstore.WindowEvent) string {
 		return e.Note
 	}
 	return fmt.Sprintf("[%d earlier messages (up to number %d) are no longer shown because the conversation outgrew the window. "+
-		"Look at the files and at git_diff again for what was done.]", e.Dropped, e.FromSeq-1)
+		"Look at the files and at git diff again for what was done.]", e.Dropped, e.FromSeq-1)
 }
 
 // Bounds of a note.
@@ -112,7 +112,7 @@ func (w *Window) note(from, to int, all int64) (string, error) {
 	if len(what) > 0 {
 		b.WriteString(" Calls in them: " + strings.Join(what, ", ") + ".")
 	}
-	b.WriteString(" The recall tool shows any of them by its reference. Look at the files and at git_diff for what was done.]")
+	b.WriteString(" The recall tool shows any of them by its reference. Look at the files and at git diff for what was done.]")
 	return b.String(), nil
 }
 

@@ -20,12 +20,8 @@ import (
 //go:embed recall.md
 var recallPage string
 
-const recallSchema = `{"type":"object","properties":{` +
-	`"ref":{"type":"string","description":"What to show: m-123 is message 123; or the id of a call, or the name of an output, e.g. output-000001."},` +
-	`"from_line":{"type":"integer","minimum":1,"description":"First line to show; 1 if not given."},` +
-	`"pattern":{"type":"string","description":"Regular expression (RE2): show only lines that match."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Most lines to show; 200 if not given."}},` +
-	`"required":["ref"],"additionalProperties":false}`
+const recallSchema = `{"type":"object","properties":{"ref":{"type":"string"},"from_line":{"type":"integer","minimum":1},"pattern":{"type":"string"},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":2000}},"required":["ref"],"additionalProperties":false}`
 
 // Record is what recall reads of a run. *contextstore.MessageLog has it, beside
 // the images.
@@ -59,7 +55,19 @@ var (
 
 // Definition is what the model is told.
 func (*Recall) Definition() tool.Definition {
-	return tool.Definition{Name: "recall", Description: strings.TrimSpace(recallPage), Schema: json.RawMessage(recallSchema), ReadOnly: true}
+	description, help, _ := strings.Cut(strings.TrimSpace(recallPage), "\n\n")
+	return tool.Definition{Name: "recall", Description: description, Help: help, Schema: json.RawMessage(recallSchema), ReadOnly: true,
+		Aliases: map[string]string{"id": "ref", "name": "ref", "output": "ref", "start_line": "from_line"},
+		Names:   map[string]string{"read_output": ""}, Was: wasRecall}
+}
+
+// wasRecall tells outputs, which a tool of their own read once, from messages.
+func wasRecall(args json.RawMessage) string {
+	var a recallArgs
+	if json.Unmarshal(args, &a) == nil && outputRef.MatchString(a.Ref) {
+		return "read_output"
+	}
+	return "recall"
 }
 
 type recallArgs struct {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -30,12 +31,13 @@ func (r *Registry) Restrict(rules ...Access) (*Registry, error) {
 			}
 		}
 	}
-	out := &Registry{limit: r.limit, spill: r.spill, withheld: map[string]string{}}
-	for name, reason := range r.withheld {
-		out.withheld[name] = reason
+	out := &Registry{limit: r.limit, spill: r.spill, others: r.others, withheld: maps.Clone(r.withheld)}
+	if out.withheld == nil {
+		out.withheld = map[string]string{}
 	}
 	for _, e := range r.entries {
-		if reason := Refusal(e.def.Name, rules); reason != "" {
+		e.rules = slices.Concat(e.rules, rules)
+		if reason := Refusal(e.def, e.rules); reason != "" {
 			out.withheld[e.def.Name] = reason
 		} else {
 			out.entries = append(out.entries, e)
@@ -44,13 +46,31 @@ func (r *Registry) Restrict(rules ...Access) (*Registry, error) {
 	return out, nil
 }
 
-// Refusal says which of rules keeps a tool away, "" for none.
-func Refusal(name string, rules []Access) string {
-	for _, a := range rules {
-		if p := matching(a.Deny, name); p != "" {
-			return fmt.Sprintf("%s denies %s", a.Of, p)
+// Refusal says which of rules keeps a tool away, "" for none. A tool that took the
+// place of others is there as long as one of these would be.
+func Refusal(d Definition, rules []Access) string {
+	reason := refusal(rules, d.Name)
+	if d.Was == nil {
+		return reason
+	}
+	for _, name := range append(slices.Sorted(maps.Keys(d.Names)), d.Was(json.RawMessage("{}"))) {
+		if refusal(rules, d.Name, name) == "" {
+			return ""
 		}
-		if len(a.Allow) > 0 && matching(a.Allow, name) == "" {
+		reason = refusal(rules, d.Name, name)
+	}
+	return reason
+}
+
+// refusal says which of rules keeps away what goes by any of names.
+func refusal(rules []Access, names ...string) string {
+	for _, a := range rules {
+		for _, n := range names {
+			if p := matching(a.Deny, n); p != "" {
+				return fmt.Sprintf("%s denies %s", a.Of, p)
+			}
+		}
+		if len(a.Allow) > 0 && !slices.ContainsFunc(names, func(n string) bool { return matching(a.Allow, n) != "" }) {
 			return fmt.Sprintf("%s allows only %s", a.Of, strings.Join(a.Allow, ", "))
 		}
 	}

@@ -24,11 +24,11 @@ func TestRestrict(t *testing.T) {
 		rules []tool.Access
 		want  string
 	}{
-		{nil, "edit_file git_diff git_status glob grep list_files read_file write_file"},
-		{[]tool.Access{{Of: "x"}}, "edit_file git_diff git_status glob grep list_files read_file write_file"},
-		{[]tool.Access{{Of: "x", Allow: []string{"git_*", "g*"}}}, "git_diff git_status glob grep"},
+		{nil, "edit_file git grep list_files read_file write_file"},
+		{[]tool.Access{{Of: "x"}}, "edit_file git grep list_files read_file write_file"},
+		{[]tool.Access{{Of: "x", Allow: []string{"git_*", "g*"}}}, "git grep list_files"},
 		{[]tool.Access{{Of: "x", Allow: []string{"*_file"}, Deny: []string{"write_*"}}}, "edit_file read_file"},
-		{[]tool.Access{{Of: "x", Allow: []string{"git_*"}}, {Of: "y", Deny: []string{"*_diff"}}}, "git_status"},
+		{[]tool.Access{{Of: "x", Allow: []string{"git_*"}}, {Of: "y", Deny: []string{"*_diff"}}}, "git"},
 		{[]tool.Access{{Of: "x", Allow: []string{"nothing"}}}, ""},
 	} {
 		r, err := w.reg.Restrict(c.rules...)
@@ -119,5 +119,44 @@ func TestHash(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(w.reg.Definitions(), func(a, b tool.Definition) int { return strings.Compare(a.Name, b.Name) }) {
 		t.Error("the order is not by name")
+	}
+}
+
+// Rules that name what was a tool of its own mean that part of the tool that took
+// its place, by whatever name it is called.
+func TestRulesForPartsOfATool(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, map[string]string{"a.go": "x"}, func(e *tool.Env) { e.Git, e.Limits.SpillDir = fakeHistory{}, t.TempDir() })
+	const refused = "may not be used here"
+	for _, c := range []struct {
+		rule             tool.Access
+		name, args, want string
+	}{
+		{tool.Access{Of: "x", Deny: []string{"git_log"}}, "git", `{"command":"log"}`, "The tool git_log " + refused + ": x denies git_log"},
+		{tool.Access{Of: "x", Deny: []string{"git_log"}}, "git", `{"command":"show","revision":"HEAD"}`, "The tool git_log " + refused},
+		{tool.Access{Of: "x", Deny: []string{"git_log"}}, "git_log", `{}`, refused},
+		{tool.Access{Of: "x", Deny: []string{"git_log"}}, "git_diff", `{}`, "diff of"},
+		{tool.Access{Of: "x", Deny: []string{"git_*"}}, "git_diff", `{}`, "The tool git_diff " + refused + ": x denies git_*"},
+		{tool.Access{Of: "x", Deny: []string{"git_*"}}, "git", `{"command":"diff"}`, "The tool git " + refused},
+		{tool.Access{Of: "x", Deny: []string{"git"}}, "git_status", `{}`, refused},
+		{tool.Access{Of: "x", Allow: []string{"git_status"}}, "git", `{"command":"status"}`, "Nothing is changed."},
+		{tool.Access{Of: "x", Allow: []string{"git_status"}}, "git", `{"command":"blame","path":"a.go"}`, "x allows only git_status"},
+		{tool.Access{Of: "x", Allow: []string{"git"}}, "git", `{"command":"log"}`, "log"},
+		{tool.Access{Of: "x", Deny: []string{"glob"}}, "list_files", `{"pattern":"*.go"}`, "The tool glob " + refused},
+		{tool.Access{Of: "x", Deny: []string{"glob"}}, "list_files", `{}`, "a.go"},
+		{tool.Access{Of: "x", Allow: []string{"glob"}}, "list_files", `{}`, "The tool list_files " + refused},
+		{tool.Access{Of: "x", Allow: []string{"glob"}}, "glob", `{"pattern":"*.go"}`, "a.go"},
+		{tool.Access{Of: "x", Deny: []string{"read_output"}}, "recall", `{"ref":"output-000001"}`, "The tool read_output " + refused},
+		{tool.Access{Of: "x", Deny: []string{"read_output"}}, "recall", `{"ref":"m-1"}`, "There is nothing by the reference"},
+		{tool.Access{Of: "x", Deny: []string{"shell"}}, "bash", `{"command":"ls"}`, `There is no tool named "bash"`},
+		{tool.Access{Of: "x", Deny: []string{"read_file"}}, "open_file", `{"path":"a.go"}`, "The tool open_file " + refused},
+	} {
+		r, err := w.reg.Restrict(c.rule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if res, err := r.Call(t.Context(), c.name, c.args); err != nil || !strings.Contains(res.Text, c.want) {
+			t.Errorf("%+v: %s %s: %s, %v", c.rule, c.name, c.args, res.Text, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -59,6 +60,11 @@ func NewArguments(def Definition) (*Arguments, error) {
 // model should know. problem names all that is wrong, and what is expected, where
 // that cannot be told; it is "" else.
 func (a *Arguments) Read(raw string) (args json.RawMessage, notes []string, problem string) {
+	return a.read(raw, nil)
+}
+
+// read is Read of arguments that stand beside others, which are fixed.
+func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage, notes []string, problem string) {
 	defer func() {
 		if problem != "" {
 			problem += "\nExpected: " + a.shape
@@ -85,7 +91,7 @@ func (a *Arguments) Read(raw string) (args json.RawMessage, notes []string, prob
 	}
 	var plain any
 	_ = json.Unmarshal([]byte(text), &plain) // it was read before
-	if _, ok := plain.(map[string]any); ok && a.resolved.Validate(plain) == nil {
+	if _, ok := plain.(map[string]any); ok && len(fixed) == 0 && a.resolved.Validate(plain) == nil {
 		return json.RawMessage(text), notes, ""
 	}
 	v := decode(text)
@@ -95,6 +101,7 @@ func (a *Arguments) Read(raw string) (args json.RawMessage, notes []string, prob
 		return nil, nil, fmt.Sprintf("they must be a JSON object, not %s.", shownKind(v))
 	}
 	object = m.object(a.schema, object, "")
+	maps.Copy(object, fixed)
 	args, err := encode(object)
 	if err == nil {
 		err = validate(a.resolved, args)

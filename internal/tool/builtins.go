@@ -16,7 +16,7 @@ type Env struct {
 	Dir  string   // the workspace's absolute path as commands see it; "" for Root.Name()
 
 	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
-	Git   Git   // answers for git_status and git_diff, and a GitHistory for git_log and git_blame; nil: there are none
+	Git   Git   // answers for the tool git, about what was where it is a GitHistory; nil: there is none
 
 	// Judge says why a command may not be run in dir, a path with slashes
 	// relative to the workspace; "" where it may. Nil: every one may.
@@ -48,15 +48,9 @@ func Builtins(env Env) []Tool {
 	}
 	tools := []Tool{editFileTool(w)}
 	if env.Git != nil {
-		tools = append(tools, gitDiffTool(w, env.Git), gitStatusTool(env.Git))
-		if h, ok := env.Git.(GitHistory); ok {
-			tools = append(tools, gitBlameTool(w, h), gitLogTool(w, h))
-		}
+		tools = append(tools, gitTool(w, env.Git))
 	}
-	tools = append(tools, globTool(w), grepTool(w), listFilesTool(w), readFileTool(w))
-	if env.Limits.SpillDir != "" {
-		tools = append(tools, readOutputTool(w, env.Limits.SpillDir))
-	}
+	tools = append(tools, grepTool(w), listFilesTool(w), readFileTool(w))
 	if env.Shell != nil {
 		c := newCommands(w, env)
 		tools = append(tools, shellTool(c))
@@ -93,15 +87,31 @@ func (b builtin[T]) Call(ctx context.Context, raw json.RawMessage) (Result, erro
 	return b.call(ctx, args)
 }
 
-// describe makes the definition of a built-in from its page. aliases are pairs of
-// a name that models use and the one that is meant.
+// describe makes the definition of a built-in from its page, whose first paragraph
+// is the description and whose rest is the help. aliases are pairs of a name that
+// models use and the one that is meant.
 func describe(name, page, schema string, readOnly bool, aliases ...string) Definition {
-	d := Definition{Name: name, Description: strings.TrimSpace(page), Schema: json.RawMessage(schema), ReadOnly: readOnly,
+	description, help, _ := strings.Cut(strings.TrimSpace(page), "\n\n")
+	d := Definition{Name: name, Description: description, Help: help, Schema: json.RawMessage(schema), ReadOnly: readOnly,
+		Names:   map[string]string{},
 		Aliases: map[string]string{"explanation": saysNothing, "reason": saysNothing, "thought": saysNothing}}
+	for _, n := range callNames[name] {
+		d.Names[n] = ""
+	}
 	for i := 0; i < len(aliases); i += 2 {
 		d.Aliases[aliases[i]] = aliases[i+1]
 	}
 	return d
+}
+
+// callNames are names by which models know the tools.
+var callNames = map[string][]string{
+	"read_file":  {"open_file", "view_file", "view", "read", "cat"},
+	"edit_file":  {"edit", "str_replace", "replace_in_file", "search_replace"},
+	"write_file": {"create_file", "write", "save_file"},
+	"list_files": {"glob", "find_files", "list_dir", "list_directory", "ls"},
+	"grep":       {"search", "search_files", "grep_search", "rg"},
+	"shell":      {"bash", "sh", "run_command", "execute_command", "run_shell_command", "terminal"},
 }
 
 // Names by which models know what some arguments of several tools are.

@@ -12,12 +12,8 @@ import (
 //go:embed edit_file.md
 var editFilePage string
 
-const editFileSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"File to change, relative to the workspace."},` +
-	`"old_text":{"type":"string","description":"Text to replace, exactly as in the file."},` +
-	`"new_text":{"type":"string","description":"Text to put in its place."},` +
-	`"replace_all":{"type":"boolean","description":"Replace every occurrence; false if not given."}},` +
-	`"required":["path","old_text","new_text"],"additionalProperties":false}`
+const editFileSchema = `{"type":"object","properties":{"path":{"type":"string"},"old_text":{"type":"string"},"new_text":{"type":"string"},` +
+	`"replace_all":{"type":"boolean"}},"required":["path","old_text","new_text"],"additionalProperties":false}`
 
 type editFileArgs struct {
 	Path string `json:"path"`

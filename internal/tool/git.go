@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,37 +13,24 @@ import (
 	"time"
 )
 
-//go:embed git_status.md
-var gitStatusPage string
+//go:embed git.md
+var gitPage string
 
-//go:embed git_diff.md
-var gitDiffPage string
+// gitSchema has a place for the commands that there are.
+const gitSchema = `{"type":"object","properties":{"command":{"type":"string","enum":[%s]},"path":{"type":"string"},"revision":{"type":"string"},` +
+	`"stat":{"type":"boolean"},"patch":{"type":"boolean"},"start_line":{"type":"integer","minimum":1},"end_line":{"type":"integer","minimum":1},` +
+	`"limit":{"type":"integer","minimum":1,"maximum":200}},"required":["command"],"additionalProperties":false}`
 
-//go:embed git_log.md
-var gitLogPage string
-
-//go:embed git_blame.md
-var gitBlamePage string
-
-const gitStatusSchema = `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
-
-const gitDiffSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"File or directory whose changes to show; all if not given."},` +
-	`"stat":{"type":"boolean","description":"Show only how many lines changed; false if not given."}},` +
-	`"required":[],"additionalProperties":false}`
-
-const gitLogSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"File or directory whose commits to show; all if not given."},` +
-	`"revision":{"type":"string","description":"Commit to begin with, e.g. a1b2c3d or HEAD~3; the last if not given."},` +
-	`"patch":{"type":"boolean","description":"Show the whole message and the changes of each; false if not given."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":200,"description":"Most commits to show; 20 if not given, 1 with patch."}},` +
-	`"required":[],"additionalProperties":false}`
-
-const gitBlameSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"File whose lines to explain, relative to the workspace."},` +
-	`"start_line":{"type":"integer","minimum":1,"description":"First line; 1 if not given."},` +
-	`"end_line":{"type":"integer","minimum":1,"description":"Last line; 100 after the first if not given, at most 1000 after it."}},` +
-	`"required":["path"],"additionalProperties":false}`
+type gitArgs struct {
+	Command  string `json:"command"`
+	Path     string `json:"path"`
+	Revision string `json:"revision"`
+	Stat     bool   `json:"stat"`
+	Patch    bool   `json:"patch"`
+	Start    number `json:"start_line"`
+	End      number `json:"end_line"`
+	Limit    number `json:"limit"`
+}
 
 // Git answers for the workspace's repository, whose git directory is outside.
 type Git interface {
@@ -53,8 +41,7 @@ type Git interface {
 	DiffText(ctx context.Context, path string, stat bool, max int) (string, error)
 }
 
-// GitHistory is a Git that also answers for what was; git_log and git_blame are
-// there where Env.Git is one.
+// GitHistory is a Git that also answers for what was.
 type GitHistory interface {
 	Git
 	// LogText returns the n latest commits that revision ("" for the branch)
@@ -64,19 +51,8 @@ type GitHistory interface {
 	// BlameText returns lines from to to of the file at path, each with the
 	// commit it comes from, about max bytes at most.
 	BlameText(ctx context.Context, path string, from, to, max int) (string, error)
-}
-
-type gitLogArgs struct {
-	Path     string `json:"path"`
-	Revision string `json:"revision"`
-	Patch    bool   `json:"patch"`
-	Limit    number `json:"limit"`
-}
-
-type gitBlameArgs struct {
-	Path  string `json:"path"`
-	Start number `json:"start_line"`
-	End   number `json:"end_line"`
+	// FileText returns the file at path as revision has it, about max bytes at most.
+	FileText(ctx context.Context, revision, path string, max int) (string, error)
 }
 
 // revisionName is what a model may name a commit by: not an option, no range,
@@ -86,65 +62,114 @@ var revisionName = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_./~^@{}+-]*$`)
 // gitTime is how long git may look for an answer.
 const gitTime = 60 * time.Second
 
-func gitLogTool(w *space, git GitHistory) Tool {
-	return builtin[gitLogArgs]{
-		def: describe("git_log", gitLogPage, gitLogSchema, true, append(fileAliases, "max_count", "limit", "n", "limit", "rev", "revision", "commit", "revision", "ref", "revision")...),
-		call: func(ctx context.Context, a gitLogArgs) (Result, error) {
-			rel, problem := w.tracked(a.Path)
-			if problem != "" {
-				return Failf("%s", problem), nil
-			}
-			if a.Revision != "" && (!revisionName.MatchString(a.Revision) || strings.Contains(a.Revision, "..")) {
-				return Failf("%q is not the name of a commit. Give a hash, a branch, a tag, or one of these with ~N.", clip(a.Revision, 100)), nil
-			}
-			n := 20
-			if a.Patch {
-				n = 1
-			}
-			return askGit(ctx, "The history", "There are no such commits.", func(ctx context.Context) (string, error) {
-				return git.LogText(ctx, a.Revision, rel, cmp.Or(int(a.Limit), n), a.Patch, w.max-noteRoom)
-			})
-		},
+func gitTool(w *space, git Git) Tool {
+	history, _ := git.(GitHistory)
+	commands := `"status","diff"`
+	if history != nil {
+		commands += `,"log","blame","show"`
 	}
+	def := describe("git", gitPage, fmt.Sprintf(gitSchema, commands), true, append(fileAliases, "subcommand", "command", "cmd", "command", "max_count", "limit", "n", "limit",
+		"rev", "revision", "commit", "revision", "ref", "revision")...)
+	for _, c := range []string{"status", "diff", "log", "blame", "show"} {
+		def.Names["git_"+c] = `{"command":"` + c + `"}`
+	}
+	def.Was = func(args json.RawMessage) string {
+		var a gitArgs
+		if json.Unmarshal(args, &a) == nil && a.Command == "show" {
+			return "git_log" // which showed commits
+		}
+		return "git_" + a.Command
+	}
+	return builtin[gitArgs]{def: def, call: func(ctx context.Context, a gitArgs) (Result, error) {
+		rel, problem := w.tracked(a.Path)
+		if problem != "" {
+			return Failf("%s", problem), nil
+		}
+		if a.Revision != "" && (!revisionName.MatchString(a.Revision) || strings.Contains(a.Revision, "..")) {
+			return Failf("%q is not the name of a commit. Give a hash, a branch, a tag, or one of these with ~N.", clip(a.Revision, 100)), nil
+		}
+		switch a.Command {
+		case "status":
+			return askGit(ctx, "The status", "Nothing is changed.", git.StatusText)
+		case "diff":
+			none := "There are no changes."
+			if rel != "" {
+				none = "There are no changes in " + rel + "."
+			}
+			return askGit(ctx, "The changes", none, func(ctx context.Context) (string, error) { return git.DiffText(ctx, rel, a.Stat, w.max) })
+		case "blame":
+			return w.blame(ctx, history, rel, a)
+		case "show":
+			if rel != "" {
+				return w.fileAt(ctx, history, rel, a)
+			}
+			a.Patch, a.Limit = true, 1
+		}
+		n := 20
+		if a.Patch {
+			n = 1
+		}
+		return askGit(ctx, "The history", "There are no such commits.", func(ctx context.Context) (string, error) {
+			return history.LogText(ctx, a.Revision, rel, cmp.Or(int(a.Limit), n), a.Patch, w.max-noteRoom)
+		})
+	}}
 }
 
-func gitBlameTool(w *space, git GitHistory) Tool {
-	return builtin[gitBlameArgs]{
-		def: describe("git_blame", gitBlamePage, gitBlameSchema, true, fileAliases...),
-		call: func(ctx context.Context, a gitBlameArgs) (Result, error) {
-			rel, problem := w.tracked(a.Path)
-			if problem != "" {
-				return Failf("%s", problem), nil
-			}
-			from := max(int(a.Start), 1)
-			if a.End != 0 && int(a.End) < from {
-				return Failf("end_line %d is before start_line %d.", a.End, from), nil
-			}
-			f, _, problem := w.open(rel)
-			if problem != "" {
-				return Failf("%s", problem), nil
-			}
-			lines, err := countTo(ctx, f, from+maxBlame)
-			_ = f.Close() // it was only read
-			if err != nil {
-				return ended(ctx, w.explain(rel, err))
-			}
-			if lines < from {
-				return Failf("%s has %s; start_line %d is past its end.", rel, counted(lines, "line"), from), nil
-			}
-			to := min(cmp.Or(int(a.End), from+defaultBlame-1), from+maxBlame, lines)
-			return askGit(ctx, "The history of "+rel, "There is nothing to show.", func(ctx context.Context) (string, error) {
-				text, err := git.BlameText(ctx, rel, from, to, w.max-noteRoom)
-				if err == nil && to < lines && (a.End == 0 || to < int(a.End)) {
-					text += fmt.Sprintf("[lines %d-%d shown; continue with start_line=%d]\n", from, to, to+1)
-				}
-				return text, err
-			})
-		},
+// blame is which commits the lines of a file come from.
+func (w *space) blame(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
+	if rel == "" {
+		return Failf("blame needs path: the file whose lines to explain."), nil
 	}
+	from := max(int(a.Start), 1)
+	if a.End != 0 && int(a.End) < from {
+		return Failf("end_line %d is before start_line %d.", a.End, from), nil
+	}
+	f, _, problem := w.open(rel)
+	if problem != "" {
+		return Failf("%s", problem), nil
+	}
+	lines, err := countTo(ctx, f, from+maxBlame)
+	_ = f.Close() // it was only read
+	if err != nil {
+		return ended(ctx, w.explain(rel, err))
+	}
+	if lines < from {
+		return Failf("%s has %s; start_line %d is past its end.", rel, counted(lines, "line"), from), nil
+	}
+	to := min(cmp.Or(int(a.End), from+defaultBlame-1), from+maxBlame, lines)
+	return askGit(ctx, "The history of "+rel, "There is nothing to show.", func(ctx context.Context) (string, error) {
+		text, err := git.BlameText(ctx, rel, from, to, w.max-noteRoom)
+		if err == nil && to < lines && (a.End == 0 || to < int(a.End)) {
+			text += fmt.Sprintf("[lines %d-%d shown; continue with start_line=%d]\n", from, to, to+1)
+		}
+		return text, err
+	})
 }
 
-// How many lines git_blame explains where none are named, and at most.
+// fileAt shows a file as a revision has it, as read_file shows files.
+func (w *space) fileAt(ctx context.Context, git GitHistory, rel string, a gitArgs) (Result, error) {
+	revision := cmp.Or(a.Revision, "HEAD")
+	text := ""
+	res, err := askGit(ctx, rel+" at "+revision, rel+" is empty at "+revision+".", func(ctx context.Context) (_ string, err error) {
+		text, err = git.FileText(ctx, revision, rel, maxEdit)
+		return text, err
+	})
+	if err != nil || res.IsError || strings.TrimSpace(text) == "" {
+		return res, err
+	}
+	lines := newLineReader(strings.NewReader(text), maxLine)
+	shown := shownName(rel) + " at " + revision
+	if isBinary(lines.peek()) {
+		return Failf("%s", binaryNote(shown, lines.peek(), int64(len(text)))), nil
+	}
+	v := view{start: max(int(a.Start), 1), end: int(a.End), room: w.max - len(shown) - 400}
+	if err := v.read(ctx, lines); err != nil {
+		return Result{}, err
+	}
+	return v.result(shown), nil
+}
+
+// How many lines blame explains where none are named, and at most.
 const (
 	defaultBlame = 100
 	maxBlame     = 1000
@@ -193,45 +218,6 @@ func askGit(ctx context.Context, what, none string, ask func(context.Context) (s
 		return ended(ctx, what+" cannot be read: "+clip(err.Error(), 500)+".")
 	}
 	return Text(orElse(text, none)), nil
-}
-
-type gitDiffArgs struct {
-	Path string `json:"path"`
-	Stat bool   `json:"stat"`
-}
-
-func gitStatusTool(git Git) Tool {
-	return builtin[struct{}]{
-		def: describe("git_status", gitStatusPage, gitStatusSchema, true),
-		call: func(ctx context.Context, _ struct{}) (Result, error) {
-			text, err := git.StatusText(ctx)
-			if err != nil {
-				return ended(ctx, "The status cannot be read: "+err.Error()+".")
-			}
-			return Text(orElse(text, "Nothing is changed.")), nil
-		},
-	}
-}
-
-func gitDiffTool(w *space, git Git) Tool {
-	return builtin[gitDiffArgs]{
-		def: describe("git_diff", gitDiffPage, gitDiffSchema, true, fileAliases...),
-		call: func(ctx context.Context, a gitDiffArgs) (Result, error) {
-			rel, none := "", "There are no changes."
-			if a.Path != "" {
-				var problem string
-				if rel, problem = w.rel(a.Path); problem != "" {
-					return Failf("%s", problem), nil
-				}
-				none = "There are no changes in " + rel + "."
-			}
-			text, err := git.DiffText(ctx, rel, a.Stat, w.max)
-			if err != nil {
-				return ended(ctx, "The changes cannot be read: "+err.Error()+".")
-			}
-			return Text(orElse(text, none)), nil
-		},
-	}
 }
 
 // orElse returns text, or other where text is blank.

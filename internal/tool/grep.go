@@ -19,16 +19,9 @@ import (
 //go:embed grep.md
 var grepPage string
 
-const grepSchema = `{"type":"object","properties":{` +
-	`"pattern":{"type":"string","description":"Regular expression (RE2) that a line must match."},` +
-	`"path":{"type":"string","description":"Directory or file to search, relative to the workspace; the workspace if not given."},` +
-	`"glob":{"type":"string","description":"Glob that the files must match, e.g. *.go."},` +
-	`"output":{"type":"string","enum":["content","files","count"],"description":"content: the matching lines (if not given); files: names of files with a match; count: matching lines of each file."},` +
-	`"ignore_case":{"type":"boolean","description":"Take upper and lower case as the same; false if not given."},` +
-	`"context":{"type":"integer","minimum":0,"maximum":10,"description":"Lines to show before and after each match; 0 if not given."},` +
-	`"ignored":{"type":"boolean","description":"Search also what .gitignore and .ignore leave out; false if not given."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":1000,"description":"Most matching lines, or files, to show; 100 if not given."}},` +
-	`"required":["pattern"],"additionalProperties":false}`
+const grepSchema = `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},"glob":{"type":"string"},` +
+	`"output":{"type":"string","enum":["content","files","count"]},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":10},` +
+	`"ignored":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":1000}},"required":["pattern"],"additionalProperties":false}`
 
 type grepArgs struct {
 	Pattern    string `json:"pattern"`

@@ -162,7 +162,7 @@ func TestReadOnlyToolsRunTogether(t *testing.T) {
 			names = append(names, d.Name)
 		}
 	}
-	if !slices.Equal(names, []string{"glob", "grep", "list_files", "read_file"}) {
+	if !slices.Equal(names, []string{"grep", "list_files", "read_file"}) {
 		t.Errorf("read only: %v", names)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/memory"
 	"toritsugi/internal/tool"
 )
 
@@ -61,12 +63,22 @@ func newWorkspace(t *testing.T, files map[string]string, set func(*tool.Env)) *w
 	if set != nil {
 		set(&env)
 	}
-	w.reg, err = tool.NewRegistry(env.Limits, tool.Builtins(env)...)
+	tools := tool.Builtins(env)
+	if env.Limits.SpillDir != "" {
+		tools = append(tools, &memory.Recall{Record: noRecord{}, SpillDir: env.Limits.SpillDir, MaxOutput: env.Limits.MaxOutput})
+	}
+	w.reg, err = tool.NewRegistry(env.Limits, tools...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
+
+// noRecord is the record of a run that said nothing.
+type noRecord struct{}
+
+func (noRecord) Range(int64, int64, func(contextstore.Message, []byte) bool) error { return nil }
+func (noRecord) Tail(int, func(contextstore.Message, []byte) bool) error           { return nil }
 
 func (w *workspace) put(name, content string, mode os.FileMode) {
 	w.t.Helper()

@@ -165,8 +165,8 @@ func TestManyFilesInADirectory(t *testing.T) {
 		args obj
 		want string
 	}{
-		"list_files": {obj{"limit": 1}, fmt.Sprintf("f000000\n[%d more files of %d; narrow it with path or depth, or use glob]\n", n-1, n)},
-		"glob":       {obj{"pattern": "*99", "limit": 1}, fmt.Sprintf("f000099\n[%d more files of %d; narrow it with path or depth, or use glob]\n", n/100-1, n/100)},
+		"list_files": {obj{"limit": 1}, fmt.Sprintf("f000000\n[%d more files of %d; narrow it with path, pattern or depth]\n", n-1, n)},
+		"glob":       {obj{"pattern": "*99", "limit": 1}, fmt.Sprintf("f000099\n[%d more files of %d; narrow it with path, pattern or depth]\n", n/100-1, n/100)},
 		"grep":       {obj{"pattern": "needle"}, fmt.Sprintf("f%06d:1: needle\n[1 matching line in %d files searched]\n", n-1, n)},
 	} {
 		if got := w.call(name, c.args).Text; got != c.want {

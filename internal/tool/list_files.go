@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,15 +14,12 @@ import (
 //go:embed list_files.md
 var listFilesPage string
 
-const listFilesSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"Directory to list, relative to the workspace; the workspace if not given."},` +
-	`"depth":{"type":"integer","minimum":1,"maximum":100,"description":"Levels to list, 1 for the directory's own entries; all if not given."},` +
-	`"ignored":{"type":"boolean","description":"List also what .gitignore and .ignore leave out; false if not given."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Most entries to list; 200 if not given."}},` +
-	`"required":[],"additionalProperties":false}`
+const listFilesSchema = `{"type":"object","properties":{"path":{"type":"string"},"pattern":{"type":"string"},"depth":{"type":"integer","minimum":1,"maximum":100},` +
+	`"ignored":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":2000}},"additionalProperties":false}`
 
 type listFilesArgs struct {
 	Path    string `json:"path"`
+	Pattern string `json:"pattern"`
 	Depth   number `json:"depth"`
 	Ignored bool   `json:"ignored"`
 	Limit   number `json:"limit"`
@@ -31,23 +29,46 @@ type listFilesArgs struct {
 const defaultList = 200
 
 func listFilesTool(w *space) Tool {
+	def := describe("list_files", listFilesPage, listFilesSchema, true, append(searchAliases, "max_depth", "depth", "glob", "pattern", "query", "pattern", "name", "pattern", "file_pattern", "pattern")...)
+	def.Was = func(args json.RawMessage) string {
+		var a listFilesArgs
+		if json.Unmarshal(args, &a) == nil && a.Pattern != "" {
+			return "glob"
+		}
+		return def.Name
+	}
 	return builtin[listFilesArgs]{
-		def: describe("list_files", listFilesPage, listFilesSchema, true, append(searchAliases, "max_depth", "depth")...),
+		def: def,
 		call: func(ctx context.Context, a listFilesArgs) (Result, error) {
 			dir, problem := w.directory(a.Path)
 			if problem != "" {
 				return Failf("%s", problem), nil
+			}
+			var g *glob
+			if a.Pattern != "" {
+				var err error
+				if g, err = newGlob(a.Pattern); err != nil {
+					return Failf("The pattern cannot be used: %v.", err), nil
+				}
 			}
 			l := listing{w: w, dir: dir, limit: cmp.Or(int(a.Limit), defaultList), below: map[string]int{}}
 			tree, err := w.walk(ctx, dir, walkOptions{ignored: a.Ignored, depth: int(a.Depth)})
 			if tree == nil || ctx.Err() != nil {
 				return ended(ctx, w.explain(dir, err))
 			}
-			tree.entries(func(rel string, kind entryKind) { l.add(rel, kind) })
-			if l.total == 0 {
+			tree.entries(func(rel string, kind entryKind) {
+				if g == nil || kind != kindDir && g.match(below(dir, rel)) {
+					l.add(rel, kind)
+				}
+			})
+			switch {
+			case l.total > 0:
+			case g == nil:
 				fmt.Fprintf(&l.b, "There are no files below %s.\n", shownName(dir))
+			default:
+				fmt.Fprintf(&l.b, "No file below %s matches %s.\n", shownName(dir), clip(a.Pattern, 200))
 			}
-			return Text(l.text(w.max) + tree.gaps(a.Ignored)), nil
+			return Text(l.text(w.max) + tree.gaps(a.Ignored || g != nil && l.total > 0)), nil
 		},
 	}
 }
@@ -171,7 +192,7 @@ func (l *listing) text(room int) string {
 	if rest == 0 {
 		return l.b.String()
 	}
-	fmt.Fprintf(&l.b, "[%s of %d; narrow it with path or depth, or use glob]\n", counted(rest, "more file"), l.total)
+	fmt.Fprintf(&l.b, "[%s of %d; narrow it with path, pattern or depth]\n", counted(rest, "more file"), l.total)
 	if len(l.below) > 0 && len(l.below) < maxDirs {
 		names := slices.SortedFunc(maps.Keys(l.below), func(a, b string) int {
 			return cmp.Or(cmp.Compare(l.below[b], l.below[a]), strings.Compare(a, b))

@@ -1,6 +1,7 @@
 package tool_test
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -16,7 +17,14 @@ func TestKnownNames(t *testing.T) {
 	w := newWorkspace(t, nil, func(e *tool.Env) {
 		e.Git, e.Shell, e.Jobs, e.Limits.SpillDir = struct{ tool.GitHistory }{}, &fakeShell{}, tool.NewJobs(), t.TempDir()
 	})
-	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName)
+	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName, "ask_user")
+	// What was a tool of its own is still named so in rules.
+	for name, args := range map[string]string{"git": `{"command":"status"} {"command":"diff"} {"command":"log"} {"command":"blame"}`, "list_files": `{"pattern":"x"}`, "recall": `{"ref":"output-000001"}`} {
+		i := slices.IndexFunc(w.reg.Definitions(), func(d tool.Definition) bool { return d.Name == name })
+		for _, raw := range strings.Fields(args) {
+			all = append(all, w.reg.Definitions()[i].Was(json.RawMessage(raw)))
+		}
+	}
 	slices.Sort(all)
 	if known := config.ToolNames(); !slices.Equal(all, known) {
 		t.Errorf("the settings know %q, there are %q", known, all)

@@ -142,9 +142,9 @@ func (c *capture) Finish(limit int) string {
 		case err != nil:
 			c.spillErr = err
 		case complete:
-			where = "read_output has all of it as " + strings.TrimSuffix(c.file.name, spillExt)
+			where = "recall has all of it as " + strings.TrimSuffix(c.file.name, spillExt)
 		default:
-			where = fmt.Sprintf("read_output has the first %d bytes as %s", c.file.f.Size(), strings.TrimSuffix(c.file.name, spillExt))
+			where = fmt.Sprintf("recall has the first %d bytes as %s", c.file.f.Size(), strings.TrimSuffix(c.file.name, spillExt))
 		}
 	}
 	if c.spillErr != nil {

@@ -13,11 +13,8 @@ import (
 //go:embed read_file.md
 var readFilePage string
 
-const readFileSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"File to read, relative to the workspace."},` +
-	`"start_line":{"type":"integer","minimum":1,"description":"First line to show; 1 if not given."},` +
-	`"end_line":{"type":"integer","minimum":1,"description":"Last line to show; the end of the file if not given."}},` +
-	`"required":["path"],"additionalProperties":false}`
+const readFileSchema = `{"type":"object","properties":{"path":{"type":"string"},` +
+	`"start_line":{"type":"integer","minimum":1},"end_line":{"type":"integer","minimum":1}},"required":["path"],"additionalProperties":false}`
 
 type readFileArgs struct {
 	Path  string `json:"path"`
@@ -64,22 +61,8 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 		return Failf("%s", binaryNote(shownName(rel), lines.peek(), info.Size())), nil
 	}
 	v := view{start: start, end: end, room: w.max - len(rel) - 400}
-	for {
-		l, err := lines.next(ctx)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return Result{}, ctx.Err()
-			}
-			return Failf("%s", w.explain(rel, err)), nil
-		}
-		v.add(l)
-		if over := v.full || end != 0 && v.total >= end; over && lines.bytes > maxCounted {
-			v.uncounted = true
-			break
-		}
+	if err := v.read(ctx, lines); err != nil {
+		return ended(ctx, w.explain(rel, err))
 	}
 	if now, err := f.Stat(); err == nil && now.Size() > info.Size() {
 		v.grew = true
@@ -99,6 +82,24 @@ type view struct {
 	uncounted  bool // there are more than total lines
 	grew       bool
 	b          strings.Builder
+}
+
+// read takes in all lines, or as many as are worth counting.
+func (v *view) read(ctx context.Context, lines *lineReader) error {
+	for {
+		l, err := lines.next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		v.add(l)
+		if over := v.full || v.end != 0 && v.total >= v.end; over && lines.bytes > maxCounted {
+			v.uncounted = true
+			return nil
+		}
+	}
 }
 
 func (v *view) add(l line) {

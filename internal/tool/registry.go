@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"toritsugi/internal/spelling"
@@ -22,13 +24,22 @@ type Registry struct {
 	spill   *spiller
 	entries []entry // sorted by name
 
+	others   map[string]other  // further names of the tools
 	withheld map[string]string // tools that may not be used, and why
 }
 
 type entry struct {
-	tool Tool
-	def  Definition
-	args *Arguments
+	tool    Tool
+	def     Definition
+	args    *Arguments
+	rules   []Access     // for the uses that were tools of their own
+	advised *atomic.Bool // the model had the help
+}
+
+// other is what a further name of a tool stands for.
+type other struct {
+	name string
+	args map[string]any
 }
 
 // toolName is what every provider accepts as a function's name (OpenAI and
@@ -43,7 +54,7 @@ func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
 		return nil, fmt.Errorf("tool registry: MaxOutput is %d bytes, the least is %d", limit.MaxOutput, MinMaxOutput)
 	}
 	limit = limit.withDefaults()
-	r := &Registry{limit: limit, spill: newSpiller(limit)}
+	r := &Registry{limit: limit, spill: newSpiller(limit), others: map[string]other{}}
 	for _, t := range tools {
 		def := t.Definition()
 		if !toolName.MatchString(def.Name) {
@@ -54,7 +65,14 @@ func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
 			return nil, fmt.Errorf("tool registry: schema of %s: %w", def.Name, err)
 		}
 		def.Schema = args.compact
-		r.entries = append(r.entries, entry{tool: t, def: def, args: args})
+		r.entries = append(r.entries, entry{tool: t, def: def, args: args, advised: new(atomic.Bool)})
+		for name, fixed := range def.Names {
+			o := other{name: def.Name}
+			if err := json.Unmarshal([]byte(cmp.Or(fixed, "{}")), &o.args); err != nil {
+				return nil, fmt.Errorf("tool registry: %s as %s: %w", def.Name, name, err)
+			}
+			r.others[name] = o
+		}
 	}
 	slices.SortFunc(r.entries, func(a, b entry) int { return strings.Compare(a.def.Name, b.def.Name) })
 	for i := 1; i < len(r.entries); i++ {
@@ -114,9 +132,21 @@ func (r *Registry) dispatch(ctx context.Context, name, rawArgs string) (Result, 
 	if e == nil {
 		return r.unknown(name), nil
 	}
-	args, notes, problem := e.args.Read(rawArgs)
+	var fixed map[string]any
+	if e.def.Name != name {
+		fixed = r.others[name].args
+	}
+	args, notes, problem := e.args.read(rawArgs, fixed)
 	if problem != "" {
+		if e.def.Help != "" && !e.advised.Swap(true) {
+			problem += "\n\n" + e.def.Help
+		}
 		return Failf("The arguments of %s are not valid: %s", name, problem), nil
+	}
+	if e.def.Was != nil {
+		if was := e.def.Was(args); refusal(e.rules, e.def.Name, was) != "" {
+			return withheld(was, refusal(e.rules, e.def.Name, was)), nil
+		}
 	}
 	res, err := r.protected(ctx, e, args)
 	res.Args = args
@@ -140,27 +170,47 @@ func (r *Registry) protected(ctx context.Context, e *entry, args json.RawMessage
 	return e.tool.Call(ctx, args)
 }
 
+// find returns the tool of a name, its own or another, nil for none.
 func (r *Registry) find(name string) *entry {
-	i, ok := slices.BinarySearchFunc(r.entries, name, func(e entry, n string) int { return strings.Compare(e.def.Name, n) })
-	if !ok {
-		return nil
+	own := func(name string) *entry {
+		i, ok := slices.BinarySearchFunc(r.entries, name, func(e entry, n string) int { return strings.Compare(e.def.Name, n) })
+		if !ok {
+			return nil
+		}
+		return &r.entries[i]
 	}
-	return &r.entries[i]
+	if e := own(name); e != nil || r.withheld[name] != "" {
+		return e
+	}
+	return own(r.others[name].name)
+}
+
+func withheld(name, reason string) Result {
+	return Failf("The tool %s may not be used here: %s. Do it another way, or say that it cannot be done.", name, reason)
 }
 
 func (r *Registry) unknown(name string) Result {
-	if reason := r.withheld[name]; reason != "" {
-		return Failf("The tool %s may not be used here: %s. Do it another way, or say that it cannot be done.", name, reason)
+	for _, n := range []string{name, r.others[name].name} {
+		if reason := r.withheld[n]; reason != "" {
+			return withheld(name, reason)
+		}
 	}
-	names := make([]string, len(r.entries))
+	known := make([]string, len(r.entries))
 	for i, e := range r.entries {
-		names[i] = e.def.Name
+		known[i] = e.def.Name
 	}
+	names := slices.Clone(known)
+	for n, o := range r.others {
+		if r.withheld[o.name] == "" {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
 	hint := ""
 	if n := nearest(name, names); n != "" {
-		hint = fmt.Sprintf(" Did you mean %s?", n)
+		hint = fmt.Sprintf(" Did you mean %s?", cmp.Or(r.others[n].name, n))
 	}
-	return Failf("There is no tool named %q.%s Known tools: %s.", clip(name, 100), hint, strings.Join(names, ", "))
+	return Failf("There is no tool named %q.%s Known tools: %s.", clip(name, 100), hint, strings.Join(known, ", "))
 }
 
 // bounded makes the text of res fit for the conversation.

@@ -184,7 +184,7 @@ func TestOutputIsCutAndSpilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(res.Text) > 2000 || !strings.HasPrefix(res.Text, "first line\n") || !strings.HasSuffix(res.Text, "last line\n") || !strings.Contains(res.Text, "read_output has all of it as "+strings.TrimSuffix(name, ".txt")+" ...") || strings.Contains(res.Text, dir) {
+		if len(res.Text) > 2000 || !strings.HasPrefix(res.Text, "first line\n") || !strings.HasSuffix(res.Text, "last line\n") || !strings.Contains(res.Text, "recall has all of it as "+strings.TrimSuffix(name, ".txt")+" ...") || strings.Contains(res.Text, dir) {
 			t.Errorf("cut to\n%s", res.Text)
 		}
 		if name == "output-000001.txt" {
@@ -274,7 +274,7 @@ func TestSpillIsBounded(t *testing.T) {
 	r := registry(t, tool.Limits{MaxOutput: 1024, SpillDir: dir, MaxSpill: 3000}, saying(strings.Repeat("x", 5000)))
 	res, _ := r.Call(t.Context(), "say", "")
 	info, err := os.Stat(filepath.Join(dir, "output-000001.txt"))
-	if err != nil || info.Size() != 3000 || !strings.Contains(res.Text, "read_output has the first 3000 bytes as output-000001 ") {
+	if err != nil || info.Size() != 3000 || !strings.Contains(res.Text, "recall has the first 3000 bytes as output-000001 ") {
 		t.Errorf("%v, %v: %s", info, err, res.Text)
 	}
 }

@@ -243,7 +243,7 @@ func TestJobOutputIsBounded(t *testing.T) {
 		t.Errorf("%d bytes: %.200s", len(res.Text), res.Text)
 	}
 	res = w.call("shell_job", obj{"id": 1, "offset": 4_999_990})
-	if !strings.Contains(res.Text, "this is the end of 5000000 bytes; read_output has it as output-000001]") {
+	if !strings.Contains(res.Text, "this is the end of 5000000 bytes; recall has it as output-000001]") {
 		t.Error(res.Text)
 	}
 	res = w.call("read_output", obj{"id": "output-000001", "from_line": 17000, "limit": 1})
@@ -251,7 +251,7 @@ func TestJobOutputIsBounded(t *testing.T) {
 		t.Error(res.Text)
 	}
 	res = w.call("shell", obj{"command": "yes"})
-	if !strings.HasSuffix(res.Text, "[stopped: it printed too much. Send the output to a file, or print less]") || !res.IsError || !strings.Contains(res.Text, "read_output has the first 100000 bytes as output-000002 ...]") {
+	if !strings.HasSuffix(res.Text, "[stopped: it printed too much. Send the output to a file, or print less]") || !res.IsError || !strings.Contains(res.Text, "recall has the first 100000 bytes as output-000002 ...]") {
 		t.Error(res.Text[max(0, len(res.Text)-300):])
 	}
 }

@@ -14,12 +14,8 @@ import (
 //go:embed shell.md
 var shellPage string
 
-const shellSchema = `{"type":"object","properties":{` +
-	`"command":{"type":"string","description":"Script for bash (sh where there is none); may have several lines."},` +
-	`"timeout_seconds":{"type":"integer","minimum":1,"maximum":3600,"description":"Seconds until it is stopped; 120 if not given, at most 600; in the background 3600."},` +
-	`"dir":{"type":"string","description":"Directory to run in, relative to the workspace; where the last command ended if not given."},` +
-	`"background":{"type":"boolean","description":"Answer at once with the number of a job; see shell_job. False if not given."}},` +
-	`"required":["command"],"additionalProperties":false}`
+const shellSchema = `{"type":"object","properties":{"command":{"type":"string"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":3600},` +
+	`"dir":{"type":"string"},"background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}`
 
 type shellArgs struct {
 	Command    string `json:"command"`

@@ -11,12 +11,8 @@ import (
 //go:embed shell_job.md
 var shellJobPage string
 
-const shellJobSchema = `{"type":"object","properties":{` +
-	`"id":{"type":"integer","minimum":1,"description":"Number of the job; not needed for list."},` +
-	`"action":{"type":"string","enum":["output","wait","kill","list"],"description":"output: what it printed (if not given); wait: the same once it ended or wait_seconds passed; kill: end it; list: all jobs."},` +
-	`"offset":{"type":"integer","minimum":0,"description":"Byte of the output to begin with; 0 if not given."},` +
-	`"wait_seconds":{"type":"integer","minimum":1,"maximum":600,"description":"Seconds to wait at most; 60 if not given."}},` +
-	`"required":[],"additionalProperties":false}`
+const shellJobSchema = `{"type":"object","properties":{"id":{"type":"integer","minimum":1},"action":{"type":"string","enum":["output","wait","kill","list"]},` +
+	`"offset":{"type":"integer","minimum":0},"wait_seconds":{"type":"integer","minimum":1,"maximum":600}},"additionalProperties":false}`
 
 type shellJobArgs struct {
 	ID     number `json:"id"`
@@ -128,7 +124,7 @@ func (j *Jobs) output(one *job, offset int64, most int) Result {
 		fmt.Fprintf(&b, "this is the end of %d bytes", total)
 	}
 	if kept != "" && total > int64(most) {
-		fmt.Fprintf(&b, "; read_output has it as %s", strings.TrimSuffix(kept, spillExt))
+		fmt.Fprintf(&b, "; recall has it as %s", strings.TrimSuffix(kept, spillExt))
 	}
 	b.WriteString("]")
 	return Result{Text: b.String(), IsError: failed}

@@ -3,6 +3,7 @@ package tool_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -214,5 +215,46 @@ func TestShellJudges(t *testing.T) {
 	}
 	if res := w.call("shell_job", `{"action":"list"}`); res.Text != "There are no jobs." {
 		t.Error(res.Text)
+	}
+}
+
+// fakeHistory says what it is asked.
+type fakeHistory struct{ fakeGit }
+
+func (fakeHistory) LogText(_ context.Context, revision, path string, n int, patch bool, _ int) (string, error) {
+	return fmt.Sprintf("log %q %q %d %v", revision, path, n, patch), nil
+}
+
+func (fakeHistory) BlameText(_ context.Context, path string, from, to, _ int) (string, error) {
+	return fmt.Sprintf("blame %s %d %d", path, from, to), nil
+}
+
+func (fakeHistory) FileText(_ context.Context, revision, path string, _ int) (string, error) {
+	if path == "gone" {
+		return "", errors.New("path 'gone' does not exist in 'HEAD'")
+	}
+	return "one\ntwo " + revision + "\nthree\n", nil
+}
+
+func TestGitHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, map[string]string{"a.go": "x\ny\n"}, func(e *tool.Env) { e.Git = fakeHistory{} })
+	for _, c := range []struct{ name, args, want string }{
+		{"git", `{"command":"log"}`, `log "" "" 20 false`},
+		{"git", `{"command":"log","path":"a.go","n":"3","rev":"HEAD~2"}`, `log "HEAD~2" "a.go" 3 false`},
+		{"git_log", `{"revision":"a1b2","patch":true}`, `log "a1b2" "" 1 true`},
+		{"git", `{"command":"show","revision":"a1b2"}`, `log "a1b2" "" 1 true`},
+		{"git", `{"command":"show","path":"a.go"}`, "a.go at HEAD: lines 1-3 of 3\n1\tone\n2\ttwo HEAD\n3\tthree\n"},
+		{"git", `{"command":"show","path":"a.go","revision":"v1","start_line":2,"end_line":2}`, "a.go at v1: lines 2-2 of 3\n2\ttwo v1\n"},
+		{"git", `{"command":"show","path":"gone"}`, "gone at HEAD cannot be read: path 'gone' does not exist in 'HEAD'."},
+		{"git", `{"command":"show","revision":"a..b"}`, `"a..b" is not the name of a commit.`},
+		{"git", `{"command":"blame","path":"a.go"}`, "blame a.go 1 2"},
+		{"git", `{"command":"blame"}`, "blame needs path"},
+		{"git_blame", `{"path":"a.go","start_line":2}`, "blame a.go 2 2"},
+		{"git", `{"command":"stash"}`, `command must be "status"|"diff"|"log"|"blame"|"show", not "stash"`},
+	} {
+		if res := w.call(c.name, c.args); !strings.HasPrefix(res.Text, c.want) && !strings.Contains(res.Text, "not valid: "+c.want) {
+			t.Errorf("%s %s: %s", c.name, c.args, res.Text)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"toritsugi/internal/disk"
 )
 
-// spillName is the name of a spilled output; read_output takes it with and
+// spillName is the name of a spilled output; recall takes it with and
 // without its ending.
 var spillName = regexp.MustCompile(`^output-(\d{6,})\.txt$`)
 

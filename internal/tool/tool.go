@@ -13,14 +13,28 @@ import (
 	"toritsugi/internal/disk"
 )
 
-// Definition is what the model is told about a tool.
+// Definition is what the model is told about a tool, and how its calls are read.
 type Definition struct {
 	Name        string
 	Description string
-	Schema      json.RawMessage   // JSON Schema of the arguments, an object
-	ReadOnly    bool              // changes nothing: may run in parallel, and again after a crash
-	Aliases     map[string]string // other names that models give to arguments, "-" for those that say nothing; not told
-	Waits       bool              // for people: may end in a *WaitError, and is called after the other calls of an answer
+	Schema      json.RawMessage // JSON Schema of the arguments, an object
+	ReadOnly    bool            // changes nothing: may run in parallel, and again after a crash
+	Waits       bool            // for people: may end in a *WaitError, and is called after the other calls of an answer
+
+	// What follows is not told, and no part of the hash.
+
+	// Help is told the first time that the arguments of a call cannot be read.
+	Help string
+	// Aliases are other names that models give to arguments, with the name that is
+	// meant, or "-" for those that say nothing to the tool.
+	Aliases map[string]string
+	// Names are further names of the tool: those of tools that it took the place of,
+	// and what models call it. Each has the arguments that it stands for besides
+	// those of the call, as a JSON object, or "".
+	Names map[string]string
+	// Was is the name of the tool that once did what a call does: rules for tools may
+	// say that. nil: the tool's own.
+	Was func(args json.RawMessage) string
 }
 
 // WaitError ends a call whose result people owe. The run is put aside; when it is
@@ -80,7 +94,7 @@ type Limits struct {
 	// cut included; 0 means DefaultMaxOutput, the least is MinMaxOutput.
 	MaxOutput int
 	// SpillDir is the directory that gets the full text of cut results, as
-	// output-NNNNNN.txt, for read_output to read; it is made where missing.
+	// output-NNNNNN.txt, for recall to read; it is made where missing.
 	// Empty: what is cut is gone.
 	SpillDir string
 	// MaxSpill is the most bytes of one spilled output that are kept; 0 means

@@ -14,10 +14,7 @@ import (
 //go:embed write_file.md
 var writeFilePage string
 
-const writeFileSchema = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"File to write, relative to the workspace."},` +
-	`"content":{"type":"string","description":"The whole new content of the file."}},` +
-	`"required":["path","content"],"additionalProperties":false}`
+const writeFileSchema = `{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"],"additionalProperties":false}`
 
 type writeFileArgs struct {
 	Path    string `json:"path"`

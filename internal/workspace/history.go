@@ -39,6 +39,12 @@ func (w *Workspace) BlameText(ctx context.Context, path string, from, to, maxByt
 	return w.first(ctx, args, maxBytes)
 }
 
+// FileText is the file at path as a commit has it, about maxBytes at most; what
+// is left out is said.
+func (w *Workspace) FileText(ctx context.Context, revision, path string, maxBytes int) (string, error) {
+	return w.first(ctx, []string{"cat-file", "blob", revision + ":" + filepath.ToSlash(filepath.Clean(path))}, maxBytes)
+}
+
 // first runs git and returns the beginning of its output, ended at a line. Git
 // is stopped once there is more.
 func (w *Workspace) first(ctx context.Context, args []string, maxBytes int) (string, error) {

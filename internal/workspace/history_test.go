@@ -55,6 +55,17 @@ func TestLogAndBlame(t *testing.T) {
 	if s := text(w.BlameText(ctx, "big", 1, 50_000, 1000)); len(s) > 1100 || !strings.HasSuffix(s, "[cut here; ask for less]\n") {
 		t.Error(s)
 	}
+	if s := text(w.FileText(ctx, "HEAD", "src/main.go", 1000)); s != "package main\n\nfunc main() {}\n" {
+		t.Error(s)
+	}
+	if s := text(w.FileText(ctx, "HEAD", "-f [x]", 1000)); s != "odd\n" {
+		t.Error(s)
+	}
+	for _, path := range []string{"nowhere", "src", "../x"} {
+		if s, err := w.FileText(ctx, "HEAD", path, 1000); err == nil {
+			t.Errorf("%s: %s", path, s)
+		}
+	}
 	for _, revision := range []string{"nothing", "--output=x", "-p", "HEAD^{tree}:x"} {
 		if s, err := w.LogText(ctx, revision, "", 10, false, 1000); err == nil {
 			t.Errorf("%s: %s", revision, s)

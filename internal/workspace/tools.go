@@ -62,7 +62,7 @@ func (w *Workspace) changedAmong(ctx context.Context, paths []string) (changed [
 	return changed, err
 }
 
-// DiffText is Diff in the form that the git_diff tool asks for.
+// DiffText is Diff in the form that the tool git asks for.
 func (w *Workspace) DiffText(ctx context.Context, path string, stat bool, maxBytes int) (string, error) {
 	return w.Diff(ctx, DiffOptions{Path: path, Stat: stat, MaxBytes: maxBytes})
 }

@@ -54,7 +54,7 @@ func Tokens(tools []tool.Tool) int {
 // call_tool does. Limits are those of the registry that gets the result. It
 // fails where a registry would.
 func Defer(limits tool.Limits, budget int, core []string, tools []tool.Tool, rules ...tool.Access) ([]tool.Tool, error) {
-	allowed := slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool { return tool.Refusal(t.Definition().Name, rules) != "" })
+	allowed := slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool { return tool.Refusal(t.Definition(), rules) != "" })
 	if Tokens(allowed) <= budget {
 		return tools, nil
 	}
@@ -62,7 +62,7 @@ func Defer(limits tool.Limits, budget int, core []string, tools []tool.Tool, rul
 	found := false
 	for _, t := range tools {
 		name := t.Definition().Name
-		denied := tool.Refusal(name, rules) != ""
+		denied := tool.Refusal(t.Definition(), rules) != ""
 		if matches(core, name) || denied {
 			out = append(out, t)
 		}

@@ -3,50 +3,14 @@ package tool
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"regexp"
 	"strings"
 )
 
-//go:embed read_output.md
-var readOutputPage string
-
-const readOutputSchema = `{"type":"object","properties":{` +
-	`"id":{"type":"string","description":"Name of the output as an answer gave it, e.g. output-000001."},` +
-	`"from_line":{"type":"integer","minimum":1,"description":"First line to show; 1 if not given."},` +
-	`"pattern":{"type":"string","description":"Regular expression (RE2): show only lines that match."},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"Most lines to show; 200 if not given."}},` +
-	`"required":["id"],"additionalProperties":false}`
-
-type readOutputArgs struct {
-	ID      string `json:"id"`
-	From    number `json:"from_line"`
-	Pattern string `json:"pattern"`
-	Limit   number `json:"limit"`
-}
-
 const defaultOutputLines = 200
-
-func readOutputTool(w *space, dir string) Tool {
-	return builtin[readOutputArgs]{
-		def: describe("read_output", readOutputPage, readOutputSchema, true, "name", "id", "ref", "id", "output", "id"),
-		call: func(ctx context.Context, a readOutputArgs) (Result, error) {
-			f, err := OpenSpill(dir, strings.TrimSuffix(a.ID, spillExt)+spillExt)
-			if errors.Is(err, fs.ErrNotExist) {
-				return Failf("There is no output %q. Give the name from the line that said what was cut, e.g. output-000001.", clip(a.ID, 100)), nil
-			}
-			if err != nil {
-				return Failf("The output %s cannot be read: %v.", a.ID, errors.Unwrap(errors.Unwrap(err))), nil
-			}
-			defer func() { _ = f.Close() }() // it was only read
-			return Excerpt(ctx, strings.TrimSuffix(a.ID, spillExt), f, int(a.From), int(a.Limit), a.Pattern, w.max)
-		},
-	}
-}
 
 // Excerpt shows a part of a text, which is named in what the model reads: at
 // most limit of its lines from number from on, and of those that match pattern
