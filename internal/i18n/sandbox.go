@@ -50,8 +50,8 @@ var sandboxTexts = map[string]text{
 		ja: "カーネルではなく監視で守られる制限（超過から最大 0.2 秒後にコマンドを終了。ディスクとファイル数は大きなツリーではさらに遅れます）: %s。",
 	},
 	"sandbox.check.delegate": {
-		en: "For memory and processes the kernel can keep them: delegate cgroup v2 to tori (systemd: Delegate=yes).",
-		ja: "メモリとプロセス数はカーネルに任せられます: cgroup v2 を tori に委譲してください（systemd: Delegate=yes）。",
+		en: "For memory and processes the kernel can keep them: delegate cgroup v2 to tori (systemd: Delegate=yes). Until then, memory that is in no process (buffers of sockets and pipes) has no limit of its own: all commands end when that of the machine is nearly taken.",
+		ja: "メモリとプロセス数はカーネルに任せられます: cgroup v2 を tori に委譲してください（systemd: Delegate=yes）。委譲しない間、プロセスに属さないメモリ（ソケットやパイプのバッファ）には個別の制限がなく、マシンのメモリが残り少なくなると全コマンドを終了します。",
 	},
 	"sandbox.limit.cpu":       {"processor time", "CPU 時間"},
 	"sandbox.limit.disk":      {"disk", "ディスク"},

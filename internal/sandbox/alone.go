@@ -192,14 +192,14 @@ func (o *orders) decide(listener int, n *notification) error {
 	return unix.ENOSYS
 }
 
-// change is chmod. The bit that makes a program run as its owner is not given.
+// change is chmod. The bits that make a program run as another are not given.
 func (o *orders) change(listener int, n *notification, dir int32, path uint64, flags int, mode uint32) error {
 	f, err := o.open(listener, n, dir, path, flags)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(f) }()
-	if mode&unix.S_ISUID != 0 {
+	if mode&asOwner != 0 {
 		return unix.EPERM
 	}
 	return unix.Fchmodat(unix.AT_FDCWD, "/proc/self/fd/"+strconv.Itoa(f), mode, 0)

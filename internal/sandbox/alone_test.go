@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -130,27 +131,43 @@ func TestHide(t *testing.T) {
 func TestWatcher(t *testing.T) {
 	t.Parallel()
 	proc := t.TempDir()
-	writeAll(t, filepath.Join(proc, "10"), map[string]string{"stat": "10 (a) b) S 1 1 1 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 5 0 100 0"})
+	writeAll(t, filepath.Join(proc, "10"), map[string]string{"stat": "10 (a) b) S 1 1 1 0 -1 0 0 0 0 0 1 2 3 4 20 0 1 0 5 0 100 0", "status": "VmRSS:\t400 kB\n"})
 	writeAll(t, filepath.Join(proc, "10/task/10"), map[string]string{"children": "11 12 "})
 	writeAll(t, filepath.Join(proc, "11"), map[string]string{"stat": "11 (x) S 10 1 1 0 -1 0 0 0 0 0 100 0 0 0 20 0 1 0 5 0 50 0",
-		"io": "write_bytes: 1000\ncancelled_write_bytes: 200\n", "smaps_rollup": "Rss: 10 kB\nPss:    4 kB\n"})
+		"io": "write_bytes: 1000\ncancelled_write_bytes: 200\n", "status": "VmRSS:\t 200 kB\nVmPTE:\t 3 kB\nVmSwap:\t 8 kB\n", "smaps_rollup": "Rss: 10 kB\nPss:    4 kB\nSwapPss: 1 kB\n"})
 	writeAll(t, filepath.Join(proc, "11/task/11"), map[string]string{"children": "10"}) // a circle ends
 	writeAll(t, filepath.Join(proc, "12"), map[string]string{"stat": "nonsense"})
-	w := &watcher{sum: &Together{}, proc: proc, root: 10, limits: Limits{Processes: 5}, census: census{begin: -1}}
+	w := &watcher{sum: &Together{}, proc: proc, root: 10, limits: Limits{Processes: 5}}
 	all := w.tree()
-	if len(all) != 2 || all[0].cpu != 10*clockTick || all[1].resident != 50*int64(os.Getpagesize()) {
+	if len(all) != 2 || all[0].cpu != 10*clockTick {
 		t.Errorf("%+v", all)
 	}
 	if got := w.written(all); got != 800 {
 		t.Errorf("written %d", got)
 	}
-	if got := w.exact(all[1:]); got != 4096 {
+	all[1].memory, all[1].tables = w.memoryOf(all[1])
+	if all[1].memory != 208<<10 {
+		t.Errorf("%+v", all[1])
+	}
+	if got := w.exact(all[1:]); got != 8<<10 { // with the tables
 		t.Errorf("exact %d", got)
 	}
-	for want, l := range map[string]Limits{"": {Processes: 1}, limitProcesses: {}, limitCPU: {Processes: 5, CPU: clockTick}, limitMemory: {Processes: 5, Memory: 4096}} {
+	for want, l := range map[string]Limits{"": {Processes: 1}, limitProcesses: {}, limitCPU: {Processes: 5, CPU: clockTick}, limitMemory: {Processes: 5, Memory: 4096}, limitMachine: {Processes: 5, CPU: time.Hour}} {
 		w.limits = l
+		free := map[bool]string{true: "1", false: "900000"}[want == limitMachine]
+		writeAll(t, proc, map[string]string{"meminfo": "MemTotal: 1000000 kB\nMemAvailable: " + free + " kB\n"})
 		if got := w.look(); got != want {
 			t.Errorf("%+v: %q, want %q", l, got, want)
+		}
+	}
+}
+
+// A setting of the machine is not taken for one of the sandbox.
+func TestAtLeast(t *testing.T) {
+	t.Parallel()
+	for release, want := range map[string]bool{"6.14.0": true, "6.14-rc1": true, "7.0.1": true, "6.8.0-45-generic": false, "5.15.0": false, "6": false, "": false} {
+		if got := atLeast(release, 6, 14); got != want {
+			t.Errorf("%q: %v", release, got)
 		}
 	}
 }
@@ -164,11 +181,17 @@ func TestCountFiles(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	if n := countFiles([]string{dir, "/no/such"}, 1<<40); n != 24 {
+	c := census{dirs: []string{dir, "/no/such"}, files: 0, bytes: 1 << 40}
+	if n, _ := c.count(t.Context(), 1<<40); n != 24 {
 		t.Errorf("%d files", n)
 	}
-	if n := countFiles([]string{dir}, 5); n <= 5 {
+	if n, _ := c.count(t.Context(), 5); n != 6 {
 		t.Errorf("%d files of many", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	walk(ctx, []string{dir}, func(int, os.DirEntry) bool { cancel(); return true })
+	if n, _ := c.count(ctx, 1<<40); n >= 24 {
+		t.Errorf("%d files were counted when nobody waited any more", n)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,8 +62,12 @@ func (s *Sandbox) inInstance(b *instances) func(*process, Spec, Command, string)
 		if args == nil {
 			args = []string{shell(), "-c", c.Script}
 		}
+		others := 0
+		if s.without["users"] {
+			others = -1
+		}
 		return &remoteChild{p: p, inst: x, hold: spec.Hold, order: order{Args: args, Env: environment(spec, s.tools, "/tmp"), Dir: dir,
-			Limits: spec.Limits.kernel(spec.MemoryMB, !s.without["users"])}}, nil
+			Limits: spec.Limits.kernel(spec.MemoryMB, others)}}, nil
 	}
 }
 
@@ -130,17 +133,11 @@ func (s *Sandbox) openInstance(x *instance, spec Spec) (*exec.Cmd, error) {
 // bwrapArgs is what the init and the commands see. What it may do itself the
 // init takes from the commands.
 func (s *Sandbox) bwrapArgs(spec Spec) []string {
-	size := ""
-	if slices.Contains(s.extra, "--size") {
-		size = itoa(int(spec.tmpBytes()))
-	}
 	args := s.isolation()
 	if slices.Contains(s.extra, "--disable-userns") && !s.without["users"] {
 		args = append(args, "--unshare-user", "--disable-userns")
 	}
-	args = append(args, s.systemMounts(size)...)
-	args = append(args, "--dir", "/tmp/home")
-	return append(append(args, taskMounts(spec, s.tools)...), "--clearenv")
+	return append(append(args, s.bwrapMounts(s.mounts(spec), spec.tmpBytes())...), "--clearenv")
 }
 
 // isolation is what is taken away from every command.
@@ -158,71 +155,32 @@ func (s *Sandbox) isolation() []string {
 	return args
 }
 
-// systemMounts is the part of the machine that every program needs: its
-// programs and libraries, and those files of /etc that hold no secret.
-// /etc/ssl is not given whole: it may hold private keys.
-func (s *Sandbox) systemMounts(tmpSize string) []string {
-	if s.without["mounts"] {
-		return []string{"--bind", "/", "/"}
-	}
-	var args []string
-	for _, p := range systemDirs() {
-		st, err := os.Lstat(p)
-		if err != nil {
-			continue
-		}
-		if st.Mode()&os.ModeSymlink != 0 { // merged /usr
-			if to, err := os.Readlink(p); err == nil {
-				args = append(args, "--symlink", to, p)
-			}
-			continue
-		}
-		args = append(args, "--ro-bind", p, p)
-	}
-	for _, p := range systemFiles() {
-		args = append(args, "--ro-bind-try", p, p)
-	}
-	args = append(args, "--proc", "/proc", "--dev", "/dev")
-	for _, p := range []string{"/dev/shm", "/tmp"} {
-		if tmpSize != "" {
-			args = append(args, "--size", tmpSize)
-		}
-		args = append(args, "--tmpfs", p)
-	}
-	return append(args, "--remount-ro", "/dev")
-}
-
-// taskMounts lays the task's paths over the system. They are sorted so that a
-// path inside another comes after it and decides for itself.
-func taskMounts(spec Spec, tools toolchain) []string {
-	how := map[string]string{}
-	for _, p := range hidden(spec, tools) {
-		how[p] = "--tmpfs"
-		if st, err := os.Stat(p); err == nil && !st.IsDir() {
-			how[p] = "" // nothing to be read
-		}
-	}
-	for _, p := range append(tools.paths(), spec.ReadOnly...) {
-		if !seenAnyway(p, spec.Hide) {
-			how[p] = "--ro-bind-try"
-		}
-	}
-	for _, p := range spec.writable() {
-		how[p] = "--bind"
-	}
-	if spec.GitDir != "" {
-		how[spec.GitDir] = "--ro-bind"
-	}
+// bwrapMounts are bubblewrap's options for a tree.
+func (s *Sandbox) bwrapMounts(all []mount, tmpSize int64) []string {
 	var args, sealed []string
-	for _, p := range slices.Sorted(maps.Keys(how)) {
-		switch how[p] {
-		case "":
-			args = append(args, "--ro-bind", "/dev/null", p)
-		case "--tmpfs":
-			args = append(args, "--tmpfs", p)
-			sealed = append(sealed, "--remount-ro", p)
+	for _, m := range all {
+		switch m.How {
+		case mountLink:
+			args = append(args, "--symlink", m.From, m.To)
+		case mountProc:
+			args = append(args, "--proc", m.To)
+		case mountDev:
+			args, sealed = append(args, "--dev", m.To), append(sealed, "--remount-ro", m.To)
+		case mountDir:
+			args = append(args, "--dir", m.To)
+		case mountTmp:
+			if slices.Contains(s.extra, "--size") {
+				args = append(args, "--size", itoa(int(tmpSize)))
+			}
+			args = append(args, "--tmpfs", m.To)
+		case mountEmpty:
+			args, sealed = append(args, "--tmpfs", m.To), append(sealed, "--remount-ro", m.To)
 		default:
-			args = append(args, how[p], p, p)
+			how := map[string]string{mountRead: "--ro-bind", mountWrite: "--bind"}[m.How]
+			if !m.Must {
+				how += "-try"
+			}
+			args = append(args, how, m.From, m.To)
 		}
 	}
 	return append(args, sealed...)

@@ -1,9 +1,9 @@
 package sandbox
 
 import (
+	"context"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,48 +16,90 @@ const (
 	censusShare = 20
 )
 
-// census counts the files below some directories. The file system's own count
-// is of everybody's files: what others remove hides what a command makes.
+// census counts the files below some directories, and what they take. The file
+// system's own figures are of everybody's files: what others remove hides what a
+// command makes.
 type census struct {
 	dirs  []string
-	most  int64 // what may come to be
-	begin int64 // files that were there, -1 until they were counted
-	next  time.Duration
+	files int64     // how many may come to be after the first count
+	bytes int64     // what those may take that were changed since then
+	since time.Time // of the changes
 }
 
-// passed counts where it is time and reports whether more files than allowed
-// have come to be since the first count. age is that of the command.
-func (c *census) passed(age time.Duration) bool {
-	if age < c.next || age < censusFirst {
-		return false
+// watch counts again and again until there is more than allowed, and names the
+// limit, or until ctx ends.
+func (c census) watch(ctx context.Context) string {
+	begin := int64(-1) // files that were there
+	for wait := time.Duration(0); ; {
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(wait):
+		}
+		start, most := time.Now(), int64(1)<<62
+		if begin >= 0 {
+			most = begin + c.files
+		}
+		n, bytes := c.count(ctx, most)
+		switch {
+		case ctx.Err() != nil:
+			return ""
+		case n > most:
+			return limitFiles
+		case bytes > c.bytes:
+			return limitDisk
+		case begin < 0:
+			begin = n
+		}
+		wait = censusShare * time.Since(start)
 	}
-	limit := int64(1) << 62
-	if c.begin >= 0 {
-		limit = c.begin + c.most
-	}
-	start := time.Now()
-	n := countFiles(c.dirs, limit)
-	c.next = age + censusShare*time.Since(start)
-	if c.begin < 0 {
-		c.begin = n
-		return false
-	}
-	return n > limit
 }
 
-// countFiles counts what lies below dirs until it is more than limit. Links
-// are not followed; what cannot be read counts as empty.
-func countFiles(dirs []string, limit int64) int64 {
-	var n int64
-	walk(dirs, func(os.DirEntry) bool { n++; return n <= limit })
-	return n
+// count adds up until there are more files than most, or more bytes than
+// allowed. Only regular files weigh, each as often as it has names. Links are not
+// followed; what cannot be read counts as empty.
+func (c census) count(ctx context.Context, most int64) (files, bytes int64) {
+	walk(ctx, c.dirs, func(dir int, e os.DirEntry) bool {
+		files++
+		var st unix.Stat_t
+		if e.Type().IsRegular() && unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && !time.Unix(st.Ctim.Unix()).Before(c.since) {
+			bytes += st.Blocks * 512 // stat(2)
+		}
+		return files <= most && bytes <= c.bytes
+	})
+	return files, bytes
 }
 
-// walk shows every entry below dirs until the answer is false. Directories are
-// read in parts, since one may have millions of entries. What a command puts in
-// the place of a directory meanwhile, a link or a pipe, is not entered.
-func walk(dirs []string, see func(e os.DirEntry) bool) {
+// walk shows every entry below dirs, with its open directory, until the answer is
+// false or ctx ends. Directories are read in parts, since one may have millions of
+// entries. What a command puts in the place of a directory meanwhile, a link or a
+// pipe, is not entered.
+func walk(ctx context.Context, dirs []string, see func(dir int, e os.DirEntry) bool) {
 	how := &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	enter := func(dir string, found func(string)) bool {
+		fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
+		if err != nil {
+			return true
+		}
+		f := os.NewFile(uintptr(fd), dir)
+		defer func() { _ = f.Close() }()
+		for err == nil {
+			var entries []os.DirEntry
+			entries, err = f.ReadDir(1024)
+			for _, e := range entries {
+				if !see(fd, e) {
+					return false
+				}
+				if e.IsDir() {
+					found(filepath.Join(dir, e.Name()))
+				}
+			}
+			if ctx.Err() != nil {
+				return false
+			}
+		}
+		return true
+	}
 	for _, top := range dirs {
 		real, err := filepath.EvalSymlinks(top)
 		if err != nil {
@@ -66,68 +108,9 @@ func walk(dirs []string, see func(e os.DirEntry) bool) {
 		for next := []string{real}; len(next) > 0; {
 			dir := next[len(next)-1]
 			next = next[:len(next)-1]
-			fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
-			if err != nil {
-				continue
+			if !enter(dir, func(below string) { next = append(next, below) }) {
+				return
 			}
-			f := os.NewFile(uintptr(fd), dir)
-			for err == nil {
-				var entries []os.DirEntry
-				entries, err = f.ReadDir(1024)
-				for _, e := range entries {
-					if !see(e) {
-						_ = f.Close()
-						return
-					}
-					if e.IsDir() {
-						next = append(next, filepath.Join(dir, e.Name()))
-					}
-				}
-			}
-			_ = f.Close()
 		}
 	}
-}
-
-// weighing adds up what a command's files take. The file system's own figure is
-// of everybody's files: what others remove hides what a command writes.
-type weighing struct {
-	dirs  []string
-	most  int64     // bytes that may be taken
-	since time.Time // files that were changed from then on count
-	next  time.Duration
-}
-
-// passed weighs where it is time and reports whether it is more than allowed.
-// age is that of the command.
-func (w *weighing) passed(age time.Duration) bool {
-	if age < censusFirst || age < w.next {
-		return false
-	}
-	start := time.Now()
-	heavy := weigh(w.dirs, w.since, w.most) > w.most
-	w.next = age + censusShare*time.Since(start)
-	return heavy
-}
-
-// weigh adds up what the regular files below dirs that were changed since a
-// time take of the disk, in bytes, until it is more than limit. A file with
-// several names counts once for each. Links are not followed; what cannot be
-// read counts as empty.
-func weigh(dirs []string, since time.Time, limit int64) int64 {
-	var sum int64
-	walk(dirs, func(e os.DirEntry) bool {
-		if !e.Type().IsRegular() {
-			return true
-		}
-		info, err := e.Info()
-		if err != nil {
-			return true
-		}
-		if st, ok := info.Sys().(*syscall.Stat_t); ok && !time.Unix(st.Ctim.Unix()).Before(since) {
-			sum += st.Blocks * 512 // stat(2)
-		}
-		return sum <= limit
-	})
-	return sum
 }

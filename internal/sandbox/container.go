@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -169,31 +167,29 @@ func (s *Sandbox) containerArgs(spec Spec, name, envFile, gate, dir string) []st
 	size := "size=" + strconv.FormatInt(spec.tmpBytes(), 10)
 	args = append(args, "--tmpfs", "/tmp:rw,exec,nosuid,nodev,"+size, "--shm-size", strconv.FormatInt(spec.tmpBytes(), 10))
 	args = append(args, "--mount", "type=bind,source="+gate+",target=/run/reached")
-	how := map[string]string{}
-	for _, p := range append(append(systemDirs(), systemFiles()...), append(s.tools.paths(), spec.ReadOnly...)...) {
-		if _, err := os.Stat(p); err == nil {
-			how[p] = ",readonly"
+	all := s.mounts(spec)
+	if git := filepath.Join(spec.Workspace, ".git"); spec.GitDir != "" {
+		if st, err := os.Lstat(git); err == nil && st.Mode().IsRegular() {
+			all = append(all, mount{How: mountRead, From: git, To: git})
 		}
 	}
-	for _, p := range spec.writable() {
-		how[p] = ""
-	}
-	if spec.GitDir != "" {
-		how[spec.GitDir] = ",readonly"
-		if st, err := os.Lstat(filepath.Join(spec.Workspace, ".git")); err == nil && st.Mode().IsRegular() {
-			how[filepath.Join(spec.Workspace, ".git")] = ",readonly"
-		}
-	}
-	hide := hidden(spec, s.tools)
-	for _, p := range hide {
-		how[p] = "hide"
-	}
-	for _, p := range slices.Sorted(maps.Keys(how)) {
-		if how[p] == "hide" {
-			args = append(args, "--tmpfs", p+":ro,size=4k")
+	for _, m := range all {
+		option := ",readonly"
+		switch m.How {
+		case mountEmpty:
+			args = append(args, "--tmpfs", m.To+":ro,size=4k")
+			continue
+		case mountLink:
+			m.From = m.To
+		case mountWrite:
+			option = ""
+		case mountRead:
+		default: // the engine makes them
 			continue
 		}
-		args = append(args, "--mount", "type=bind,source="+p+",target="+p+how[p])
+		if _, err := os.Stat(m.From); err == nil {
+			args = append(args, "--mount", "type=bind,source="+m.From+",target="+m.To+option)
+		}
 	}
 	return append(args, emptyImage)
 }

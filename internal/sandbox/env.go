@@ -112,7 +112,7 @@ func shell() string {
 // sandbox that failed from a command that failed, and becomes the command. others
 // are threads of the same user that are not the command's, -1 for unknown ones.
 func scriptArgs(spec Spec, c Command, before string, others int) []string {
-	gate := before + spec.Limits.script(spec.MemoryMB, others) + `echo >&3; exec 3>&-; exec "$@"`
+	gate := before + script(spec.Limits.kernel(spec.MemoryMB, others)) + `echo >&3; exec 3>&-; exec "$@"`
 	args := []string{"/bin/sh", "-c", gate, "sh"}
 	if c.Args != nil {
 		return append(args, c.Args...)

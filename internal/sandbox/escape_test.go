@@ -82,12 +82,12 @@ func TestManyFiles(t *testing.T) {
 var removals = map[string]string{
 	"network": "tcp-loopback udp-loopback ? tcp6-loopback route-outside route6-outside tcp-outside metadata-service dns interfaces abstract-socket",
 	"processes": "arguments-of-process arguments-of-all signal signal-group signal-thread signal-by-descriptor signal-by-owner signal-queued signal-daemon " +
-		"signal-helper limits-of-process list survivor-session survivor-double-fork survivor-reaper survivor-shell-chain",
+		"signal-helper limits-of-process list survivor-session survivor-double-fork survivor-reaper survivor-shell-chain survivor-comets",
 	"mounts": "read-data list-data symlink-to-file symlink-to-directory symlink-chain dot-dot read-tmp watch-data truncate-data remove-data chmod-data " +
 		"chmod-by-link touch-data write-data write-by-link write-beside write-tmp write-shm unix-socket unix-datagram unix-pair-datagram unix-pair-raw mode-of-device " +
 		"? read-home attribute-data mode-of-program write-passwd read-shadow private-keys kernel-settings core-pattern sys-write cgroup-write " +
-		"preload-file write-programs write-root ssh-agent services",
-	"calls":        "own-program own-program-made own-program-nameless file-lease asynchronous-io semaphores space-without-a-name keyring key-add memfd shared-segment other-families user-namespace ? io-uring host-of-the-machine crypto-socket perf",
+		"preload-file write-programs write-root ssh-agent services kernel-tables last-to-be-killed",
+	"calls":        "own-program own-program-made group-program own-program-nameless file-lease asynchronous-io semaphores space-without-a-name keyring key-add memfd shared-segment other-families user-namespace ? io-uring host-of-the-machine crypto-socket perf",
 	"rights":       "capabilities capability-taken",
 	"ipc":          "segment-of-memory",
 	"rights,calls": "mount-namespace process-namespace network-namespace unshare chroot",
@@ -116,7 +116,6 @@ var unproved = map[string]string{
 	"terminal-input":        "tests have no terminal",
 	"name-lookup":           "needs a server that answers; dns is the same way",
 	"other-calls":           "not in every kernel",
-	"last-to-be-killed":     "needs a right that not every root has",
 	"core-dumps":            "whoever starts the tests may have switched them off",
 	"wall-time":             "TestTimeoutKillsTree",
 	"time-of-check":         "a race that is rarely won",
@@ -187,7 +186,7 @@ func TestEveryWallIsNeeded(t *testing.T) {
 func unlimited(t *testing.T, s *Sandbox) map[string]bool {
 	t.Helper()
 	huge := Limits{CPU: time.Hour, Memory: 1 << 40, Processes: 1 << 20, FileSize: 1 << 40, OpenFiles: 8192, Disk: 1 << 40, NewFiles: 1 << 40, Output: 1 << 40}
-	names := []string{"fork-bomb", "fork-bomb-sessions", "threads", "memory-of-one", "memory-of-many", "processor", "processor-of-many", "descriptors", "big-file",
+	names := []string{"fork-bomb", "fork-bomb-sessions", "threads", "memory-of-one", "memory-of-many", "memory-of-tables", "processor", "processor-of-many", "descriptors", "big-file",
 		"sparse-file", "disk-filler", "output-flood", "tmp-filler"}
 	proved := map[string]bool{}
 	demand := func(got map[string]Probe) {

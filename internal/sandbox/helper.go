@@ -90,12 +90,13 @@ func helperRun() error {
 		return err
 	}
 	closeOnExec()
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // the command cannot
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGCHLD)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become the reaper: %w", err)
 	}
-	child, err := o.spawn()
+	child, kill, err := o.spawn()
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func helperRun() error {
 		_, _ = os.NewFile(fdLeash, "leash").Read(make([]byte, 1))
 		close(leash)
 	}()
-	code := o.supervise(child, signals, leash)
+	code := supervise(child, kill, signals, leash)
 	os.Exit(code)
 	return nil
 }
@@ -190,16 +191,20 @@ func (o *orders) giveUp() error {
 // stand: the other threads wait and look after it. The thread stays, since the
 // command ends with it. The helper's memory is out of the command's reach, or
 // the command could take a thread without walls.
-func (o *orders) spawn() (int, error) {
+//
+// kill ends all that lives behind the walls, as far as the kernel can tell.
+func (o *orders) spawn() (child int, kill func(), err error) {
 	runtime.LockOSThread() // the first thread is the process to others, and stays outside
 	if err := Hide(); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	type result struct {
 		pid, listener int
 		err           error
 	}
-	born := make(chan result)
+	born, strike, struck := make(chan result), make(chan bool), make(chan error)
+	scoped := o.ABI >= 6 && !o.Without["landlock"]
+	daemon := os.Getppid()
 	go func() {
 		runtime.LockOSThread()
 		listener, err := o.wall()
@@ -210,16 +215,32 @@ func (o *orders) spawn() (int, error) {
 		pid, err := syscall.ForkExec(o.Args[0], o.Args, &syscall.ProcAttr{Dir: o.Dir, Env: o.Env, Files: []uintptr{0, 1, 2, fdReady},
 			Sys: &syscall.SysProcAttr{Setsid: !o.Without["session"], Pdeathsig: syscall.SIGKILL}})
 		born <- result{pid, listener, err}
-		select {}
+		for range strike {
+			// All, to a thread whose signals Landlock keeps in: nothing else dies,
+			// and no fork outruns it, for the kernel makes no process meanwhile.
+			if err := unix.Kill(daemon, 0); !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ESRCH) {
+				struck <- errors.New("signals are not kept in")
+				continue
+			}
+			struck <- unix.Kill(-1, unix.SIGKILL)
+		}
 	}()
 	r := <-born
 	if r.err != nil {
-		return 0, r.err
+		return 0, nil, r.err
 	}
 	if r.listener > 0 {
 		go o.judge(r.listener)
 	}
-	return r.pid, nil
+	kill = func() { killBelow(os.Getpid()) }
+	if scoped {
+		kill = func() {
+			if strike <- true; <-struck != nil {
+				killBelow(os.Getpid())
+			}
+		}
+	}
+	return r.pid, kill, nil
 }
 
 // wall restricts the calling thread. The descriptor is that of the calls that
@@ -229,8 +250,13 @@ func (o *orders) wall() (listener int, err error) {
 		return 0, err
 	}
 	if o.ABI > 0 && !o.Without["landlock"] {
-		if err := landlock(o.ABI, o.Grants, false); err != nil {
+		set, err := landRuleset(o.ABI, o.Grants, false)
+		if err != nil {
 			return 0, err
+		}
+		_, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0)
+		if _ = unix.Close(set); e != 0 {
+			return 0, fmt.Errorf("landlock: restrict: %w", e)
 		}
 	}
 	if o.Without["calls"] {
@@ -252,7 +278,7 @@ func (o *orders) wall() (listener int, err error) {
 
 // supervise waits for the command, passes SIGTERM on to its group, and in the
 // end sees to it that nothing of it is left.
-func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan struct{}) int {
+func supervise(child int, kill func(), signals <-chan os.Signal, leash <-chan struct{}) int {
 	for {
 		select {
 		case s := <-signals:
@@ -261,7 +287,7 @@ func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan str
 				continue
 			}
 		case <-leash:
-			endAll(os.Getpid())
+			endAll(kill)
 			return 128 + int(unix.SIGKILL)
 		}
 		for {
@@ -276,7 +302,7 @@ func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan str
 			if pid != child {
 				continue
 			}
-			endAll(os.Getpid())
+			endAll(kill)
 			if st.Signaled() {
 				return 128 + int(st.Signal())
 			}
@@ -285,16 +311,22 @@ func (o *orders) supervise(child int, signals <-chan os.Signal, leash <-chan str
 	}
 }
 
-// endAll kills everything below the reaper until there is nothing. What is
-// killed leaves its children to the reaper, so that they are found next time.
-func endAll(reaper int) {
+// killBelow kills what it finds below a reaper: processes that fork and end all
+// the time are not found (decisions/031).
+func killBelow(reaper int) {
 	w := &watcher{proc: "/proc", root: reaper}
-	for {
-		for _, p := range w.tree() {
-			if p.pid != reaper {
-				_ = unix.Kill(p.pid, unix.SIGKILL)
-			}
+	for _, p := range w.tree() {
+		if p.pid != reaper {
+			_ = unix.Kill(p.pid, unix.SIGKILL)
 		}
+	}
+}
+
+// endAll kills until there is nothing. What is killed leaves its children to this
+// process, the reaper, so that they are waited for here.
+func endAll(kill func()) {
+	for {
+		kill()
 		for {
 			var st unix.WaitStatus
 			pid, err := unix.Wait4(-1, &st, unix.WNOHANG, nil)

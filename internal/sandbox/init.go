@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,15 +119,27 @@ func initRun() error {
 	}
 }
 
-// tighten has the kernel keep what it can for this namespace alone, where it lets
-// us: a machine has few processes and watches to give.
+// tighten has the kernel keep what it can for these namespaces alone, where it
+// lets us: a machine has few processes and watches to give.
 func (o *orders) tighten() {
 	if o.Without["processes"] || o.Without["users"] || o.Without["mounts"] {
 		return
 	}
-	for file, most := range map[string]int{"kernel/pid_max": o.Threads, "user/max_inotify_instances": 64} {
-		_ = os.WriteFile("/proc/sys/"+file, []byte(strconv.Itoa(most)), 0)
+	most := map[string]int{"user/max_inotify_instances": 64}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil && atLeast(unix.ByteSliceToString(u.Release[:]), 6, 14) { // before, it is the machine's
+		most["kernel/pid_max"] = o.Threads
 	}
+	for file, n := range most {
+		_ = os.WriteFile("/proc/sys/"+file, []byte(strconv.Itoa(n)), 0)
+	}
+}
+
+// atLeast reports whether a release of the kernel is this one or a later one.
+func atLeast(release string, major, minor int) bool {
+	var a, b int
+	_, err := fmt.Sscanf(release, "%d.%d", &a, &b)
+	return err == nil && (a > major || a == major && b >= minor)
 }
 
 // rights are the descriptors that came with a message.
@@ -162,14 +175,20 @@ func (in *inside) prepare() error {
 				in.devices = append(in.devices, "/dev/"+name)
 			}
 		}
-		for _, p := range writableProc() {
-			if _, err := os.Lstat(p); err == nil {
-				in.cover = append(in.cover, cover{p, p})
-			}
+		// What the kernel shows of the machine, to its root above all, is not for
+		// commands, whatever files of the kind it comes to have.
+		entries, err := os.ReadDir("/proc")
+		if err != nil {
+			return err
 		}
-		for _, p := range maskedProc() {
-			if _, err := os.Lstat(p); err == nil {
-				in.cover = append(in.cover, cover{"/dev/null", p})
+		for _, e := range entries {
+			_, err := strconv.Atoi(e.Name())
+			switch {
+			case err == nil || e.Type()&os.ModeSymlink != 0 || slices.Contains(procFiles(), e.Name()):
+			case e.IsDir():
+				in.cover = append(in.cover, cover{emptyDir, "/proc/" + e.Name()})
+			default:
+				in.cover = append(in.cover, cover{"/dev/null", "/proc/" + e.Name()})
 			}
 		}
 	}
@@ -223,10 +242,11 @@ func (in *inside) serve(what byte, fds []int) {
 			in.resting.Lock() // nothing begins meanwhile
 		}
 		err := unix.Kill(-1, signal)
-		if what == sayResume {
+		refused := err != nil && !errors.Is(err, unix.ESRCH)
+		if what == sayResume || refused {
 			in.resting.Unlock()
 		}
-		if err != nil && !errors.Is(err, unix.ESRCH) {
+		if refused {
 			refuse(err)
 			return
 		}
@@ -354,15 +374,18 @@ func (in *inside) walls(l *launch, c order, stdio [3]int) {
 	if in.nested() {
 		// Not before: the init of an ordinary user's bubblewrap does not own its mounts.
 		l.add(unix.SYS_MOUNT, 0, l.text("/"), 0, unix.MS_REC|unix.MS_PRIVATE)
-		proc := l.text("proc")
-		l.add(unix.SYS_MOUNT, proc, l.text("/proc"), proc, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
+		// Read-only: what is written there changes the machine, or whom the kernel
+		// ends first when memory is short.
+		proc, flags := l.text("proc"), uintptr(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
+		if !in.Without["mounts"] {
+			flags |= unix.MS_RDONLY
+		}
+		l.add(unix.SYS_MOUNT, proc, l.text("/proc"), proc, flags)
 		for _, path := range in.devices { // they can be written to all the same, and their modes not be changed
 			l.add(unix.SYS_MOUNT, 0, l.text(path), 0, unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NOEXEC)
 		}
-		for _, m := range in.cover {
-			to := l.text(m.to)
-			l.add(unix.SYS_MOUNT, l.text(m.from), to, 0, unix.MS_BIND|unix.MS_REC)
-			l.add(unix.SYS_MOUNT, 0, to, 0, unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC)
+		for _, m := range in.cover { // with mounts that are read-only themselves
+			l.add(unix.SYS_MOUNT, l.text(m.from), l.text(m.to), 0, unix.MS_BIND)
 		}
 	}
 	l.add(unix.SYS_CHDIR, l.text(c.Dir))

@@ -19,8 +19,8 @@ import (
 type instance struct {
 	mu      sync.Mutex // held while control and init are used or closed
 	control *os.File
-	init    *os.File // pidfd, nil once it has ended
-	memory  []string // the commands' file systems in memory, seen from here
+	init    *os.File   // pidfd, nil once it has ended
+	memory  []*os.File // the commands' file systems in memory
 	opened  []*os.File
 	group   *group        // of all processes, nil for none
 	gone    chan struct{} // closed when it has ended
@@ -133,7 +133,6 @@ func (b *instances) start() (_ *instance, err error) {
 	}
 	if err != nil {
 		closeAll(fds)
-		_ = here.Close()
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		return nil, fmt.Errorf("sandbox: it does not start: %w: %s", err, bytes.TrimSpace(complaint.b))
@@ -144,13 +143,13 @@ func (b *instances) start() (_ *instance, err error) {
 	}
 	x.opened = append(x.opened, x.init)
 	for i, fd := range fds[1:] {
-		x.opened = append(x.opened, os.NewFile(uintptr(fd), memoryDirs()[i]))
-		x.memory = append(x.memory, "/proc/self/fd/"+strconv.Itoa(fd))
+		x.memory = append(x.memory, os.NewFile(uintptr(fd), memoryDirs()[i]))
 	}
+	x.opened = append(x.opened, x.memory...)
 	go func() {
 		_ = cmd.Wait()
-		b.together.drop(x.memory[0])
 		x.release()
+		b.together.drop(x) // inMemory counts nothing from now on
 		close(x.gone)
 	}()
 	return x, nil
@@ -162,14 +161,38 @@ func (x *instance) release() {
 		x.group.kill()
 	}
 	x.mu.Lock()
+	if x.control != nil {
+		_ = x.control.Close()
+	}
 	for _, f := range x.opened {
 		_ = f.Close()
 	}
-	x.init = nil
+	x.init, x.memory = nil, nil
 	x.mu.Unlock()
 	for _, f := range x.cleanup {
 		f()
 	}
+}
+
+// inMemory counts what lies in the commands' file systems in memory among what
+// they take together, and returns how much that is. x may be nil.
+func (x *instance) inMemory(sum *Together) (u usage) {
+	if x == nil {
+		return u
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, f := range x.memory {
+		var st unix.Statfs_t
+		if unix.Fstatfs(int(f.Fd()), &st) == nil {
+			one := usageOf(&st)
+			u.bytes, u.files = u.bytes+one.bytes, u.files+one.files
+		}
+	}
+	if x.memory != nil {
+		sum.put(x, u.bytes)
+	}
+	return u
 }
 
 // close ends the instance and all in it, and waits for that.
@@ -236,7 +259,7 @@ func (x *instance) rest() (resume func(), err error) {
 	if err := x.tell(sayRest); err != nil {
 		return nil, err
 	}
-	return func() { _ = x.tell(sayResume) }, nil
+	return sync.OnceFunc(func() { _ = x.tell(sayResume) }), nil
 }
 
 func (x *instance) tell(what byte) error {
@@ -288,7 +311,7 @@ func (c *remoteChild) start(stdin, stdout, stderr *os.File) error {
 	case err != nil:
 	case len(said) > 0 && said[0] == saidExit && len(said) == 2:
 		c.code, c.ended = int(said[1]), true
-		c.p.watch = os.Getpid() // nothing of it is left to be watched
+		c.p.watch = -1 // nothing of it is left to be watched
 		return nil
 	case len(said) > 0 && said[0] == saidStarted && len(fds) == 1:
 		c.pidfd = fds[0]
@@ -310,7 +333,7 @@ func (c *remoteChild) follow() error {
 	if pid <= 0 { // it has ended already
 		pid = -1
 	}
-	c.p.watch, c.p.memory = pid, c.inst.memory
+	c.p.watch, c.p.inst = pid, c.inst
 	// It leads the command's session, and does not die of SIGTERM itself, being
 	// the first of its namespace without a handler.
 	c.p.terminate = func() error {

@@ -91,3 +91,48 @@ func TestNoProgram(t *testing.T) {
 		}
 	})
 }
+
+// Each Rest has one end, whoever calls it how often: the sandbox goes on.
+func TestRestEndsOnce(t *testing.T) {
+	t.Parallel()
+	withInstances(t, func(t *testing.T, r *runner) {
+		p := begin(t, r)
+		for range 2 {
+			resume, err := r.Rest(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			resume()
+			resume()
+		}
+		if out, exit := sh(t, r, "echo on"); out != "on\n" || exit.Code != 0 {
+			t.Errorf("%q, %+v", out, exit)
+		}
+		p.Kill()
+		if _, err := p.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What lies in the memory of an instance that has ended counts no more, also for
+// who looks after it.
+func TestMemoryOfTheEnded(t *testing.T) {
+	t.Parallel()
+	withInstances(t, func(t *testing.T, r *runner) {
+		if _, exit := sh(t, r, "head -c 3000000 /dev/zero >/tmp/big"); exit.Code != 0 {
+			t.Fatalf("%+v", exit)
+		}
+		x, sum := r.instances.running(), r.instances.together
+		if u := x.inMemory(sum); u.bytes < 3000000 || u.files < 1 {
+			t.Errorf("%+v", u)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		u := x.inMemory(sum)
+		if all, _ := sum.put("nobody", 0); u != (usage{}) || all != 0 {
+			t.Errorf("%+v, %d bytes of an instance that has ended", u, all)
+		}
+	})
+}

@@ -56,19 +56,6 @@ func landHandled(abi int) uint64 {
 	return fs
 }
 
-// landlock restricts the calling thread and its descendants to a ruleset.
-func landlock(abi int, grants []landGrant, network bool) error {
-	set, err := landRuleset(abi, grants, network)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = unix.Close(set) }()
-	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0); e != 0 {
-		return fmt.Errorf("landlock: restrict: %w", e)
-	}
-	return nil
-}
-
 // landRuleset is a descriptor of the rules that leave these grants, no TCP
 // where network is false, and signals and abstract sockets among those that it
 // restricts, as far as the version knows of each. Paths that do not exist are

@@ -39,7 +39,8 @@ const (
 	limitFiles     = "files"
 	limitOutput    = "output"
 	limitFileSize  = "file_size"
-	limitSpace     = "space" // of the disk, which is nearly full
+	limitSpace     = "space"   // of the disk, which is nearly full
+	limitMachine   = "machine" // its memory is nearly all taken
 )
 
 // bound says how much a limit allows.
@@ -109,8 +110,15 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 	return l, nil
 }
 
-// kernel is what the kernel keeps of each process, as script sets it.
-func (l Limits) kernel(memoryMB int, ownUsers bool) []rlimits {
+// kernel is what the kernel keeps of each process. Core dumps are off and a
+// single file has an end, so that a runaway loop does not fill the disk unseen.
+// Memory is RLIMIT_DATA and not RLIMIT_AS: since Linux 4.7 it counts private
+// writable pages, which bounds a process without counting the address space that
+// Go, the JVM and V8 only reserve. Processes are counted, threads with them, for
+// the user within their user namespace (Linux 5.14), and for root not at all:
+// the watcher is what counts in every case. others is how many there are besides
+// the command's, -1 for no limit.
+func (l Limits) kernel(memoryMB, others int) []rlimits {
 	same := func(what int, n int64) rlimits { return rlimits{what, uint64(n), uint64(n)} }
 	all := []rlimits{same(unix.RLIMIT_CORE, 0), same(unix.RLIMIT_FSIZE, l.FileSize)}
 	if memoryMB > 0 {
@@ -122,43 +130,37 @@ func (l Limits) kernel(memoryMB int, ownUsers bool) []rlimits {
 		all = append(all, same(unix.RLIMIT_NOFILE, int64(l.OpenFiles)))
 	}
 	if n := uint64((l.CPU + time.Second - 1) / time.Second); n > 0 {
+		// A second between the two, so that the end is by the signal that says why
+		// and not by SIGKILL.
 		all = append(all, rlimits{unix.RLIMIT_CPU, n, n + 1})
 	}
-	if ownUsers {
-		all = append(all, same(unix.RLIMIT_NPROC, int64(threadsPerProcess*l.Processes)))
+	if others >= 0 {
+		all = append(all, same(unix.RLIMIT_NPROC, int64(others+threadsPerProcess*l.Processes)))
 	}
 	return all
 }
 
-// script sets what the kernel keeps of each process. Core dumps are off and a
-// single file has an end, so that a runaway loop does not fill the disk unseen
-// (sh counts in half KiB, or in KiB, which doubles it). Memory is RLIMIT_DATA
-// and not RLIMIT_AS: since Linux 4.7 it counts private writable pages, which
-// bounds a process without counting the address space that Go, the JVM and V8
-// only reserve. Processes are counted, threads with them, for the user within
-// the sandbox's own user namespace (Linux 5.14), and for root not at all: the
-// watcher is what counts in every case. others is how many there are besides the
-// command's, -1 for no limit. When memory is short the kernel is to choose the command and not
-// the daemon.
-func (l Limits) script(memoryMB, others int) string {
-	s := []string{"ulimit -c 0", "ulimit -f " + itoa(int((l.FileSize+511)/512))}
-	if memoryMB > 0 {
-		s = append(s, "ulimit -d "+itoa(memoryMB*1024))
-	} else if l.Memory > 0 {
-		s = append(s, "ulimit -d "+itoa(int(l.Memory>>10)))
+// script has sh set these limits, and have the kernel choose the command and not
+// the daemon when memory is short. sh counts files in half KiB, or in KiB, which
+// doubles them.
+func script(limits []rlimits) string {
+	var s strings.Builder
+	for _, r := range limits {
+		opt := map[int]struct {
+			letter string
+			unit   uint64
+		}{unix.RLIMIT_CORE: {"c", 512}, unix.RLIMIT_FSIZE: {"f", 512}, unix.RLIMIT_DATA: {"d", 1024}, unix.RLIMIT_NOFILE: {"n", 1},
+			unix.RLIMIT_CPU: {"t", 1}, unix.RLIMIT_NPROC: {"u", 1}}[r.What]
+		for _, one := range []struct {
+			which string
+			n     uint64
+		}{{"-S", r.Soft}, {"-H", r.Hard}} {
+			set := fmt.Sprintf("ulimit %s -%s %d", one.which, opt.letter, (one.n+opt.unit-1)/opt.unit)
+			if r.What == unix.RLIMIT_NPROC { // dash has another letter for it
+				set = "{ " + set + " || " + strings.Replace(set, "-u", "-p", 1) + "; }"
+			}
+			s.WriteString(set + " 2>&-; ")
+		}
 	}
-	if l.OpenFiles > 0 {
-		s = append(s, "ulimit -n "+itoa(l.OpenFiles))
-	}
-	if l.CPU > 0 {
-		// A second between the two, so that the end is by the signal that says
-		// why and not by SIGKILL.
-		n := int((l.CPU + time.Second - 1) / time.Second)
-		s = append(s, "ulimit -S -t "+itoa(n), "ulimit -H -t "+itoa(n+1))
-	}
-	if n := itoa(others + threadsPerProcess*l.Processes); others >= 0 {
-		s = append(s, "{ ulimit -u "+n+" || ulimit -p "+n+"; }")
-	}
-	s = append(s, "{ echo 500 >/proc/self/oom_score_adj; }")
-	return strings.Join(s, " 2>&-; ") + " 2>&-; "
+	return s.String() + "{ echo " + oomScore + " >/proc/self/oom_score_adj; } 2>&-; "
 }

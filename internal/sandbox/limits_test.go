@@ -1,6 +1,10 @@
 package sandbox
 
 import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -15,6 +19,7 @@ func TestBound(t *testing.T) {
 		limitCPU: "processor time limit of 1m30s", limitMemory: "memory limit of 2 GiB", limitProcesses: "limit of 64 processes at once",
 		limitDisk: "limit of 1.5 GiB written to disk", limitFiles: "limit of 4000 new files", limitOutput: "output limit of 1 KiB",
 		limitFileSize: "limit of 5 bytes for one file", limitSpace: "the disk is nearly full",
+		limitMachine: "the memory of the machine is nearly all taken",
 	} {
 		var args []any
 		if b := l.bound(limit); b != "" {
@@ -52,4 +57,50 @@ func TestExitTellsTheLimit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The kernel keeps the same of each process in every kind.
+func TestSameLimits(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, of func(Spec) Runner) {
+		spec := newSpec(t)
+		spec.Limits = Limits{CPU: 90 * time.Second, FileSize: 64 << 20, OpenFiles: 99, Memory: 512 << 20}
+		r := of(spec)
+		for _, limit := range [][2]string{{"-c", "0"}, {"-f", "65536"}, {"-d", "524288"}, {"-n", "99"}, {"-S -t", "90"}, {"-H -t", "91"}} {
+			if out, _ := sh(t, r, "ulimit "+limit[0]); out != limit[1]+"\n" {
+				t.Errorf("%s: %q, want %s", limit[0], out, limit[1])
+			}
+		}
+	})
+}
+
+// When memory is short the kernel chooses a command and not the daemon.
+func TestFirstToBeEnded(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, of func(Spec) Runner) {
+		spec := newSpec(t)
+		p, err := of(spec).Start(t.Context(), Command{Script: "echo up; exec tail -f /dev/null '" + spec.Workspace + "'", Timeout: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Kill()
+		if _, err := io.ReadFull(p.Stdout, make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, file := range all {
+			b, _ := os.ReadFile(file)
+			if !bytes.Contains(b, []byte("'"+spec.Workspace+"'")) && !bytes.HasSuffix(b, []byte("\x00"+spec.Workspace+"\x00")) {
+				continue
+			}
+			found++
+			if score, err := os.ReadFile(filepath.Join(filepath.Dir(file), "oom_score_adj")); err != nil || string(score) != oomScore+"\n" {
+				t.Errorf("%q: %q, %v", b, score, err)
+			}
+		}
+		if found == 0 {
+			t.Error("the command is not in the list of processes")
+		}
+	})
 }

@@ -3,14 +3,16 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
 )
 
-// mount is one entry of the tree that a command of KindNamespaces sees.
+// mount is one entry of the tree that a command sees.
 type mount struct {
 	How  string `json:"how"`
 	From string `json:"from,omitempty"`
@@ -24,6 +26,7 @@ const (
 	mountFile   = "file"   // From read-only if it is a plain file, not by way of a link
 	mountWrite  = "write"  // From as it is
 	mountDevice = "device" // a device file
+	mountDev    = "dev"    // a directory of device files, see withDevices
 	mountEmpty  = "empty"  // an empty directory that stays empty
 	mountTmp    = "tmp"    // a file system in memory
 	mountDir    = "dir"    // a directory in one
@@ -31,6 +34,82 @@ const (
 	mountProc   = "proc"
 	mountPts    = "pts"
 )
+
+// mounts is the tree that the commands of a Runner see.
+func (s *Sandbox) mounts(spec Spec) []mount {
+	return append(s.systemMounts(), s.taskMounts(spec)...)
+}
+
+// systemMounts is the part of the machine that every program needs: its
+// programs and libraries, and those files of /etc that hold no secret.
+// /etc/ssl is not given whole: it may hold private keys.
+func (s *Sandbox) systemMounts() []mount {
+	if s.without["mounts"] {
+		return []mount{{How: mountWrite, From: "/", To: "/", Must: true}}
+	}
+	var all []mount
+	for _, p := range systemDirs() {
+		if to, err := os.Readlink(p); err == nil { // merged /usr
+			all = append(all, mount{How: mountLink, From: to, To: p})
+		} else if _, err := os.Lstat(p); err == nil {
+			all = append(all, mount{How: mountRead, From: p, To: p, Must: true})
+		}
+	}
+	for _, p := range systemFiles() {
+		all = append(all, mount{How: mountRead, From: p, To: p})
+	}
+	all = append(all, mount{How: mountProc, To: "/proc"}, mount{How: mountDev, To: "/dev"})
+	for _, dir := range memoryDirs() {
+		all = append(all, mount{How: mountTmp, To: dir})
+	}
+	return append(all, mount{How: mountDir, To: emptyDir}, mount{How: mountDir, To: "/tmp/home"})
+}
+
+// taskMounts are the task's paths, to be laid over the system. They are sorted
+// so that a path inside another comes after it and decides for itself.
+func (s *Sandbox) taskMounts(spec Spec) []mount {
+	how := map[string]mount{}
+	for _, p := range hidden(spec, s.tools) {
+		how[p] = mount{How: mountEmpty}
+		if st, err := os.Stat(p); err == nil && !st.IsDir() {
+			how[p] = mount{How: mountRead, From: os.DevNull} // nothing to be read
+		}
+	}
+	for _, p := range append(s.tools.paths(), spec.ReadOnly...) {
+		if !seenAnyway(p, spec.Hide) {
+			how[p] = mount{How: mountRead, From: p}
+		}
+	}
+	for _, p := range spec.writable() {
+		how[p] = mount{How: mountWrite, From: p, Must: true}
+	}
+	if spec.GitDir != "" {
+		how[spec.GitDir] = mount{How: mountRead, From: spec.GitDir, Must: true}
+	}
+	var all []mount
+	for _, p := range slices.Sorted(maps.Keys(how)) {
+		m := how[p]
+		m.To = p
+		all = append(all, m)
+	}
+	return all
+}
+
+// withDevices is a tree whose device files are named one by one.
+func withDevices(all []mount) []mount {
+	i := slices.IndexFunc(all, func(m mount) bool { return m.How == mountDev })
+	if i < 0 {
+		return all
+	}
+	var dev []mount
+	for _, name := range devices() {
+		dev = append(dev, mount{How: mountDevice, From: "/dev/" + name, To: "/dev/" + name})
+	}
+	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}} {
+		dev = append(dev, mount{How: mountLink, From: l[0], To: "/dev/" + l[1]})
+	}
+	return slices.Replace(all, i, i+1, append(dev, mount{How: mountPts, To: "/dev/pts"})...)
+}
 
 // buildRoot makes the tree and turns the process into it. The process has its
 // own mount namespace and is root in its own user namespace, or is root.

@@ -126,6 +126,12 @@ func fileAttempts() []attempt {
 			}
 			return setuid(t.temporary("suid2"), err)
 		}),
+		in("group-program", func(t *target) error {
+			if err := write(t.temporary("sgid")); err != nil {
+				return err
+			}
+			return setuid(t.temporary("sgid"), unix.Chmod(t.temporary("sgid"), 0o2755))
+		}),
 		in("own-program-nameless", func(t *target) error {
 			fd, err := unix.Open(filepath.Dir(t.temporary("x")), unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o4755)
 			if err == nil {
@@ -148,6 +154,21 @@ func fileAttempts() []attempt {
 		}),
 		in("sysrq", func(*target) error { return opened("/proc/sysrq-trigger", os.O_WRONLY) }),
 		in("kernel-memory", func(*target) error { return opened("/proc/kcore", os.O_RDONLY) }),
+		in("kernel-tables", func(*target) error {
+			return each([]string{"/proc/kpageflags", "/proc/kpagecount", "/proc/slabinfo", "/proc/vmallocinfo", "/proc/pagetypeinfo", "/proc/timer_list", "/proc/kallsyms", "/proc/iomem", "/proc/keys", "/proc/bus/input/devices"},
+				func(p string) error {
+					b := make([]byte, 64)
+					f, err := os.Open(p)
+					if err != nil {
+						return err
+					}
+					defer func() { _ = f.Close() }()
+					if n, err := f.Read(b); n == 0 {
+						return errors.Join(errors.New("nothing in it"), err)
+					}
+					return nil
+				})
+		}),
 		in("sys-write", func(*target) error {
 			return each([]string{"/sys/kernel/uevent_helper", "/sys/kernel/mm/ksm/run", "/sys/kernel/profiling", "/sys/module/kernel/parameters/panic"},
 				func(p string) error { return opened(p, os.O_WRONLY) })
@@ -336,11 +357,11 @@ func openHandle(t *target) error {
 	return errors.Join(err, errNoCanary)
 }
 
-// setuid looks whether a file was made one that runs as its owner.
+// setuid looks whether a file was made one that runs as its owner or group.
 func setuid(path string, err error) error {
 	defer func() { _ = os.Remove(path) }()
 	st, e := os.Stat(path)
-	if e == nil && st.Mode()&fs.ModeSetuid != 0 {
+	if e == nil && st.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
 		return nil
 	}
 	if err == nil {

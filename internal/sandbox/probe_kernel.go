@@ -201,7 +201,7 @@ func kernelAttempts() []attempt {
 		}),
 		in("limits", "priority", func(*target) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }),
 		in("limits", "last-to-be-killed", func(*target) error {
-			return os.WriteFile("/proc/self/oom_score_adj", []byte("-1000"), 0)
+			return os.WriteFile("/proc/self/oom_score_adj", []byte("499"), 0)
 		}),
 		in("limits", "core-dumps", func(*target) error {
 			var l unix.Rlimit

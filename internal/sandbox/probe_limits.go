@@ -20,7 +20,24 @@ import (
 func bombs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"survive": survive,
+		"comets":  comets,
 		"memory":  eat,
+		"tables": func([]string) error {
+			// A page that is only read is the kernel's one page of zeroes: it is in
+			// nobody's memory, but in a table of 4 KiB for every 2 MiB.
+			const size, step = 192 << 30, 2 << 20
+			b, err := unix.Mmap(-1, 0, size, unix.PROT_READ, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_NORESERVE)
+			if err != nil {
+				return err
+			}
+			sum := byte(0)
+			for i := 0; i < size; i += step {
+				sum += b[i]
+			}
+			time.Sleep(time.Second)
+			_, err = fmt.Println("mapped", sum)
+			return err
+		},
 		"threads": func([]string) error {
 			for range 400 {
 				go func() {
@@ -136,6 +153,7 @@ func limitAttempts() []attempt {
 		ended("threads", limitProcesses, Limits{Processes: 24}, "exec "+self("threads")),
 		ended("memory-of-one", limitMemory, Limits{Memory: 64 << 20}, "exec "+self("memory")),
 		ended("memory-of-many", limitMemory, Limits{Memory: 192 << 20}, "exec "+self("memory xxxx")),
+		ended("memory-of-tables", limitMemory, Limits{Memory: 256 << 20}, "exec "+self("tables")),
 		ended("processor", limitCPU, Limits{CPU: 300 * time.Millisecond}, "exec "+self("spin")),
 		ended("processor-of-many", limitCPU, Limits{CPU: 1500 * time.Millisecond}, "for i in 1 2 3; do "+self("spin")+" & done; wait"),
 		ended("descriptors", "", Limits{OpenFiles: 64}, "exec "+self("descriptors")),

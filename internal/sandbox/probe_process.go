@@ -356,7 +356,7 @@ func victim(in io.Reader, out io.Writer) error {
 
 // survivors are ways to be alive when the command has ended.
 func survivors() []string {
-	return []string{"background", "session", "double-fork", "stubborn", "shell-chain", "reaper", "stopped"}
+	return []string{"background", "session", "double-fork", "stubborn", "shell-chain", "reaper", "stopped", "comets"}
 }
 
 // survive starts a process that outlives the command if it can: it holds a lock
@@ -379,6 +379,9 @@ func survive(args []string) error {
 		"shell-chain": `sh -c 'sh -c "sh -c \"sleep 5\" &" &' &`,
 	}[args[0]]
 	cmd := exec.Command("/bin/sh", "-c", script)
+	if args[0] == "comets" {
+		cmd = exec.Command(helperPath, helperArg, "probe", args[0])
+	}
 	cmd.ExtraFiles = []*os.File{f}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: args[0] == "session" || args[0] == "double-fork" || args[0] == "reaper"}
 	if args[0] == "reaper" {
@@ -391,4 +394,40 @@ func survive(args []string) error {
 	}
 	_, err = fmt.Println("started", filepath.Base(f.Name()))
 	return err
+}
+
+// comets are processes that each fork the next one and end at once: they are gone
+// before anybody who looks through the list of processes comes to them.
+func comets([]string) error {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	for range 16 {
+		fly(now.Sec + 20)
+	}
+	return nil
+}
+
+// fly starts one. Nothing of the Go runtime may be used in the copies.
+//
+//go:noinline
+//go:norace
+//go:nosplit
+func fly(until int64) {
+	now := unix.Timespec{}
+	pid, _, _ := syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if pid != 0 {
+		return
+	}
+	for now.Sec < until {
+		if pid, _, _ = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid != 0 {
+			break
+		}
+		_, _, _ = syscall.RawSyscall6(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0, 0, 0, 0)
+	}
+	for {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+	}
 }

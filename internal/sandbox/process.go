@@ -46,7 +46,7 @@ type process struct {
 	terminate func() error            // asks the whole tree to end
 	end       func() error            // makes sure that the whole tree is gone; called before the last wait
 	watch     int                     // the process above all of the command's, once started
-	memory    []string                // see watcher
+	inst      *instance               // in which it runs, nil where it has walls of its own
 	begun     func() bool             // whether the command was reached; nil where it was once started
 	starved   func() bool             // whether the kernel ended one of its processes for want of memory; may be nil
 	group     *group                  // of all processes of the command, nil for none

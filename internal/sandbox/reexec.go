@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,72 +150,14 @@ func (s *Sandbox) namespaces(o *orders, spec Spec) {
 	if !s.without["users"] {
 		o.User = &[2]int{os.Getuid(), os.Getgid()}
 	}
-	o.Mounts = s.mounts(spec)
+	o.Mounts = withDevices(s.mounts(spec))
 	o.Grants = []landGrant{{Path: "/"}}
-	for _, path := range append(spec.writable(), "/tmp", "/dev", "/proc") {
+	for _, path := range append(spec.writable(), "/tmp", "/dev") {
 		o.Grants = append(o.Grants, landGrant{Path: path, Write: true})
 	}
 	if git := filepath.Join(spec.Workspace, ".git"); spec.GitDir != "" {
 		o.Mounts = append(o.Mounts, mount{How: mountFile, From: git, To: git})
 	}
-}
-
-// mounts is what a command of KindNamespaces sees: the same as one of
-// bubblewrap's.
-func (s *Sandbox) mounts(spec Spec) []mount {
-	var all []mount
-	for _, p := range systemDirs() {
-		st, err := os.Lstat(p)
-		if err != nil {
-			continue
-		}
-		if st.Mode()&os.ModeSymlink != 0 { // merged /usr
-			if to, err := os.Readlink(p); err == nil {
-				all = append(all, mount{How: mountLink, From: to, To: p})
-			}
-			continue
-		}
-		all = append(all, mount{How: mountRead, From: p, To: p})
-	}
-	for _, p := range systemFiles() {
-		all = append(all, mount{How: mountRead, From: p, To: p})
-	}
-	all = append(all, mount{How: mountProc, To: "/proc"})
-	for _, name := range devices() {
-		all = append(all, mount{How: mountDevice, From: "/dev/" + name, To: "/dev/" + name})
-	}
-	for _, l := range [][2]string{{"/proc/self/fd", "fd"}, {"/proc/self/fd/0", "stdin"}, {"/proc/self/fd/1", "stdout"}, {"/proc/self/fd/2", "stderr"}, {"pts/ptmx", "ptmx"}} {
-		all = append(all, mount{How: mountLink, From: l[0], To: "/dev/" + l[1]})
-	}
-	all = append(all, mount{How: mountPts, To: "/dev/pts"}, mount{How: mountTmp, To: "/dev/shm"}, mount{How: mountTmp, To: "/tmp"},
-		mount{How: mountDir, To: "/tmp/home"})
-
-	how := map[string]string{}
-	for _, p := range hidden(spec, s.tools) {
-		how[p] = mountEmpty
-		if st, err := os.Stat(p); err == nil && !st.IsDir() {
-			how[p] = ""
-		}
-	}
-	for _, p := range append(s.tools.paths(), spec.ReadOnly...) {
-		if !seenAnyway(p, spec.Hide) {
-			how[p] = mountRead
-		}
-	}
-	for _, p := range spec.writable() {
-		how[p] = mountWrite
-	}
-	if spec.GitDir != "" {
-		how[spec.GitDir] = mountRead
-	}
-	for _, p := range slices.Sorted(maps.Keys(how)) {
-		m := mount{How: how[p], From: p, To: p, Must: p == spec.GitDir || how[p] == mountWrite}
-		if m.How == "" {
-			m = mount{How: mountRead, From: "/dev/null", To: p}
-		}
-		all = append(all, m)
-	}
-	return all
 }
 
 // temporary makes a directory for one command, in the one that Spec names for
@@ -250,7 +191,7 @@ func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
 	var read []string
 	read = append(read, systemDirs()...)
 	read = append(read, systemFiles()...)
-	for _, f := range []string{"cpuinfo", "meminfo", "stat", "loadavg", "version", "uptime", "filesystems", "sys"} {
+	for _, f := range procFiles() {
 		read = append(read, "/proc/"+f)
 	}
 	read = append(read, "/sys/devices/system/cpu")

@@ -33,7 +33,7 @@ type Spec struct {
 	GitDir    string            // read-only, "" for none
 	Cache     string            // writable build caches; created; "" for caches that end with each command
 	Writable  []string          // more writable paths, which must exist
-	ReadOnly  []string          // more read-only paths; one that does not exist is left out
+	ReadOnly  []string          // more read-only paths, in which sockets answer and files can be locked; one that does not exist is left out
 	Env       map[string]string // more variables; they win over ours
 	Scratch   string            // HOME and TMPDIR of unconfined commands lie in it; "" for ones that end with each command
 	MemoryMB  int               // memory of each process in MiB, and of all together unless Limits say otherwise; 0 for no limit
@@ -65,7 +65,7 @@ type Exit struct {
 	Code     int           // 0 to 255; 128+n where signal n ended it, as shells say
 	TimedOut bool          // Timeout passed and the command was ended for it
 	Signal   string        // e.g. "SIGKILL" where Code stands for a signal
-	Limit    string        // which limit ended it: "cpu", "memory", "processes", "disk", "space", "files", "file_size" or "output"; "" for none
+	Limit    string        // which limit ended it: "cpu", "memory", "processes", "disk", "space", "machine", "files", "file_size" or "output"; "" for none
 	Bound    string        // how much that limit allows, e.g. "2 GiB"; "" for none
 	Duration time.Duration // wall time
 }
@@ -82,9 +82,11 @@ type Runner interface {
 	Start(ctx context.Context, c Command) (*Process, error)
 	// Confined reports whether there is a wall around the commands.
 	Confined() bool
-	// Rest has all that runs in it stand still until resume is called. Where
-	// each command has walls of its own (KindLandlock, KindContainer, KindNone)
-	// nothing stops.
+	// Rest has all that runs in it stand still until resume is called. It is a
+	// courtesy and no wall: where each command has walls of its own (KindLandlock,
+	// KindContainer, KindNone) nothing stops, and a process can be sent SIGCONT by
+	// a timer that it set before. Who looks at the workspace meanwhile must expect
+	// that it changes.
 	Rest(ctx context.Context) (resume func(), err error)
 	// Close ends what still runs and waits for it. A closed Runner runs nothing.
 	Close() error
@@ -244,7 +246,7 @@ func (s *Sandbox) proved(ctx context.Context, err error) error {
 func (s *Sandbox) tryBwrap(ctx context.Context, opts ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	args := append(append(s.isolation(), s.systemMounts("")...), opts...)
+	args := append(append(s.isolation(), s.bwrapMounts(s.systemMounts(), 1<<20)...), opts...)
 	cmd := exec.CommandContext(ctx, s.bwrap, append(args, "--", "/bin/sh", "-c", ":")...)
 	cmd.Env = []string{"PATH=" + systemPath, "LANG=C.UTF-8"}
 	cmd.Dir = "/"

@@ -884,7 +884,8 @@ func TestDetectFailures(t *testing.T) {
 
 func TestMountOrder(t *testing.T) {
 	t.Parallel()
-	got := taskMounts(Spec{Workspace: "/b/tree", GitDir: "/b/tree/git", Cache: "/b/cache", ReadOnly: []string{"/b", "/b/tree/sub"}}, toolchain{})
+	s := &Sandbox{}
+	got := s.bwrapMounts(s.taskMounts(Spec{Workspace: "/b/tree", GitDir: "/b/tree/git", Cache: "/b/cache", ReadOnly: []string{"/b", "/b/tree/sub"}}), 0)
 	want := []string{
 		"--ro-bind-try", "/b", "/b", "--bind", "/b/cache", "/b/cache", "--bind", "/b/tree", "/b/tree",
 		"--ro-bind", "/b/tree/git", "/b/tree/git", "--ro-bind-try", "/b/tree/sub", "/b/tree/sub",

@@ -107,11 +107,15 @@ const (
 	tmpFile   = 0o20000000 // __O_TMPFILE, the same on both processors
 )
 
-// ownerRules keep programs that run as their owner from being made: a file of
-// the workspace outlives the sandbox, and others of the machine may run it.
-// openat2 hides its mode from a filter.
+// asOwner are the bits of a mode that make a program run as its owner or group. A
+// directory takes the second from the one that it is made in, if at all.
+const asOwner = unix.S_ISUID | unix.S_ISGID
+
+// ownerRules keep programs that run as their owner or group from being made: a
+// file of the workspace outlives the sandbox, and others of the machine may run
+// it. openat2 hides its mode from a filter.
 func ownerRules() []rule {
-	own := func(arg uint32) cond { return cond{arg: arg, mask: unix.S_ISUID, test: bpf.JumpNotEqual} }
+	own := func(arg uint32) cond { return cond{arg: arg, mask: asOwner, test: bpf.JumpNotEqual} }
 	create := func(arg uint32) cond { return cond{arg: arg, mask: unix.O_CREAT | tmpFile, test: bpf.JumpNotEqual} }
 	all := []rule{
 		{unix.SYS_FCHMOD, []cond{own(1)}, errno(unix.EPERM)},

@@ -27,7 +27,7 @@ type supervisor struct {
 func (p *process) supervise(ctx context.Context, c child, j job, out *output) *supervisor {
 	s := &supervisor{p: p, child: c, exited: make(chan struct{}), done: make(chan struct{})}
 	w := newWatcher(p.watch, j.limits, j.disks, j.together)
-	w.memory, w.mend = p.memory, j.mend
+	w.inst, w.mend = p.inst, j.mend
 	go func() {
 		defer close(s.done)
 		defer j.together.drop(w)
@@ -71,6 +71,13 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 		defer t.Stop()
 		expired = t.C
 	}
+	// A tree of millions of files takes a while to be counted, which nobody waits
+	// for: neither the command's end nor its being ended.
+	ctx, cancel := context.WithCancel(ctx)
+	var counting sync.WaitGroup
+	defer counting.Wait()
+	defer cancel()
+	var counted chan string
 	wait, begin := watchFirst, time.Now()
 	for {
 		select {
@@ -82,12 +89,23 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 			return s.act(cancelled, "")
 		case <-out.full:
 			return s.act(overLimit, limitOutput)
+		case limit := <-counted:
+			return s.act(overLimit, limit)
 		case <-look.C:
+		}
+		if counted == nil && time.Since(begin) >= censusFirst {
+			counted = make(chan string, 1)
+			count := census{w.disks, w.limits.NewFiles, w.limits.Disk, w.since}
+			counting.Go(func() {
+				if limit := count.watch(ctx); limit != "" {
+					counted <- limit
+				}
+			})
 		}
 		limit := ""
 		s.mu.Lock()
 		if !s.ended {
-			limit = w.once(time.Since(begin))
+			limit = w.look()
 		}
 		s.mu.Unlock()
 		if limit != "" {

@@ -40,15 +40,13 @@ func seenAnyway(path string, hide []string) bool {
 	})
 }
 
-// maskedProc are files of /proc that tell of the whole machine or reach into
-// it, and that no namespace changes.
-func maskedProc() []string { return []string{"/proc/kcore", "/proc/keys", "/proc/timer_list"} }
-
-// writableProc are directories and files of /proc that change the machine when
-// they are written by the machine's own root, who is that in its sandbox, too.
-func writableProc() []string {
-	return []string{"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"}
+// procFiles are what programs read of the machine in /proc, beside processes.
+func procFiles() []string {
+	return []string{"cgroups", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "swaps", "sys", "uptime", "version", "vmstat"}
 }
+
+// emptyDir is an empty directory in the tree that commands in namespaces see.
+const emptyDir = "/run/empty"
 
 // tmpBytes is the size of each file system in memory that the commands of a
 // Runner share: a quarter of their memory, of which it is taken.

@@ -24,8 +24,8 @@ func (t *Together) begin() time.Time {
 	return t.since
 }
 
-// put says how much memory somebody takes, in bytes, and returns the sum of all
-// and whether nobody takes more.
+// put says how much memory a command or an instance takes, in bytes, and
+// returns the sum of all and whether no command takes more.
 func (t *Together) put(who any, bytes int64) (sum int64, most bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

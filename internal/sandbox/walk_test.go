@@ -20,7 +20,7 @@ func TestWalkEntersDirectoriesOnly(t *testing.T) {
 		}
 	}
 	var seen []string
-	walk([]string{pipe, inner, filepath.Join(inner, "missing")}, func(e os.DirEntry) bool {
+	walk(t.Context(), []string{pipe, inner, filepath.Join(inner, "missing")}, func(_ int, e os.DirEntry) bool {
 		seen = append(seen, e.Name())
 		return true
 	})

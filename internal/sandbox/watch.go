@@ -36,40 +36,21 @@ type watcher struct {
 	limits Limits
 	disks  []string // writable directories
 	begin  []usage
-	census census
-	weighs weighing
 	sum    *Together
-	mend   func()   // called at each look, nil for nothing
-	memory []string // the command's file systems in memory, seen from here
+	since  time.Time // see Together
+	mend   func()    // called at each look, nil for nothing
+	inst   *instance // in which the command runs, nil for none
 }
 
 // usage is what is taken of a file system.
 type usage struct{ bytes, files, free int64 }
 
 func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
-	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum, census: census{dirs: disks, most: l.NewFiles, begin: -1}}
-	w.weighs = weighing{dirs: disks, most: l.Disk, since: sum.begin()}
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum, since: sum.begin()}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
 	return w
-}
-
-// once looks, and names the limit that was passed. age is that of the command.
-func (w *watcher) once(age time.Duration) string {
-	if w.mend != nil {
-		w.mend()
-	}
-	if limit := w.look(); limit != "" {
-		return limit
-	}
-	if w.census.passed(age) {
-		return limitFiles
-	}
-	if w.weighs.passed(age) {
-		return limitDisk
-	}
-	return ""
 }
 
 // scarce reports that the machine has next to no memory left. What commands take
@@ -89,39 +70,29 @@ func (w *watcher) crowded(all []seen, resident int64) bool {
 	if w.limits.Memory <= 0 {
 		return false
 	}
-	var files int64
-	for _, dir := range w.memory {
-		files += max(0, diskUsage(dir).bytes)
-	}
-	if len(w.memory) > 0 {
-		_, _ = w.sum.put(w.memory[0], files)
-	}
-	sum, _ := w.sum.put(w, resident)
-	if sum <= w.limits.Memory {
-		return scarce(w.proc)
+	if sum, _ := w.sum.put(w, resident); sum <= w.limits.Memory {
+		return false
 	}
 	sum, most := w.sum.put(w, w.exact(all))
 	return most && sum > w.limits.Memory
 }
 
-// look measures once.
+// look measures once, and names the limit that was passed.
 func (w *watcher) look() string {
+	if w.mend != nil {
+		w.mend()
+	}
 	var cpu time.Duration
 	var resident, written int64
 	threads := 0
 	all := w.tree()
 	for i, p := range all {
-		if dir := w.memoryOf(p); p.state == 'Z' && p.threads > 1 {
-			b, _ := os.ReadFile(dir + "/statm")
-			if f := bytes.Fields(b); len(f) > 1 {
-				pages, _ := strconv.ParseInt(string(f[1]), 10, 64)
-				all[i].resident = pages * int64(os.Getpagesize())
-			}
-		}
+		all[i].memory, all[i].tables = w.memoryOf(p)
 		cpu += p.cpu
-		resident += all[i].resident
+		resident += all[i].memory + all[i].tables
 		threads += p.threads
 	}
+	files := w.inst.inMemory(w.sum)
 	switch {
 	case len(all)-1 > w.limits.Processes, threads > threadsPerProcess*w.limits.Processes:
 		return limitProcesses
@@ -129,11 +100,10 @@ func (w *watcher) look() string {
 		return limitCPU
 	case w.crowded(all, resident):
 		return limitMemory
-	}
-	for _, dir := range w.memory {
-		if w.limits.NewFiles > 0 && diskUsage(dir).files > w.limits.NewFiles {
-			return limitFiles
-		}
+	case scarce(w.proc):
+		return limitMachine
+	case w.limits.NewFiles > 0 && files.files > w.limits.NewFiles:
+		return limitFiles
 	}
 	for i, d := range w.disks {
 		now := diskUsage(d)
@@ -161,11 +131,12 @@ func (w *watcher) look() string {
 
 // seen is one process as /proc/PID/stat tells of it.
 type seen struct {
-	pid      int
-	state    byte // R, S, D, T …, see proc_pid_stat(5)
-	threads  int
-	cpu      time.Duration // its own and that of children it has waited for
-	resident int64         // bytes, shared ones included
+	pid     int
+	state   byte // R, S, D, T …, see proc_pid_stat(5)
+	threads int
+	cpu     time.Duration // its own and that of children it has waited for
+	memory  int64         // bytes, shared ones and those in swap included; see memoryOf
+	tables  int64         // bytes of page tables
 }
 
 // tree is the root and everything that descends from it.
@@ -217,7 +188,7 @@ func (w *watcher) stat(pid int) (seen, bool) {
 	// The name, in brackets, may hold anything (proc(5)).
 	_, rest, ok := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
 	f := strings.Fields(rest)
-	if !ok || len(f) < 22 {
+	if !ok || len(f) < 18 {
 		return seen{}, false
 	}
 	p := seen{pid: pid, state: f[0][0]}
@@ -226,14 +197,23 @@ func (w *watcher) stat(pid int) (seen, bool) {
 		p.cpu += time.Duration(n) * clockTick
 	}
 	p.threads, _ = strconv.Atoi(f[17])
-	pages, _ := strconv.ParseInt(f[21], 10, 64)
-	p.resident = pages * int64(os.Getpagesize())
 	return p, true
 }
 
-// memoryOf is where the figures of a process's memory are: its first thread may
-// have ended, and with it what is told in its name.
-func (w *watcher) memoryOf(p seen) string {
+// memoryOf is what a process takes, and what the kernel does to map it: a
+// program can have gigabytes of page tables for pages that are nowhere.
+func (w *watcher) memoryOf(p seen) (memory, tables int64) {
+	b, _ := os.ReadFile(w.figures(p) + "/status")
+	var kib [3]int64
+	for i, name := range []string{"VmRSS:", "VmSwap:", "VmPTE:"} {
+		kib[i], _ = field(b, name)
+	}
+	return (kib[0] + kib[1]) << 10, kib[2] << 10
+}
+
+// figures is where those of a process's memory are: its first thread may have
+// ended, and with it what is told in its name.
+func (w *watcher) figures(p seen) string {
 	dir := w.proc + "/" + strconv.Itoa(p.pid)
 	if p.state != 'Z' || p.threads < 2 {
 		return dir
@@ -251,17 +231,24 @@ func (w *watcher) memoryOf(p seen) string {
 // through their memory and is done when the plain sum is too much. A process
 // that hides its figures is counted in full, unless it is the one above them all.
 func (w *watcher) exact(all []seen) int64 {
-	var sum int64
+	var sum, plain int64
 	for _, p := range all {
-		b, err := os.ReadFile(w.memoryOf(p) + "/smaps_rollup")
-		if kib, ok := field(b, "Pss:"); err == nil && ok {
-			sum += kib << 10
-			continue
-		}
+		sum, plain = sum+p.tables, plain+p.tables+p.memory
+	}
+	if sum > max(1<<20, w.limits.Memory/8) { // some hundred times as many as memory needs: the walk would take seconds
+		return plain
+	}
+	for _, p := range all {
+		b, err := os.ReadFile(w.figures(p) + "/smaps_rollup")
 		if os.IsPermission(err) && p.pid == w.root {
 			continue // ours
 		}
-		sum += p.resident
+		if kib, ok := field(b, "Pss:"); err == nil && ok {
+			swapped, _ := field(b, "SwapPss:")
+			sum += (kib + swapped) << 10
+		} else {
+			sum += p.memory
+		}
 	}
 	return sum
 }
@@ -308,6 +295,10 @@ func diskUsage(path string) usage {
 	if unix.Statfs(path, &st) != nil {
 		return usage{free: 1 << 62}
 	}
+	return usageOf(&st)
+}
+
+func usageOf(st *unix.Statfs_t) usage {
 	size := uint64(st.Bsize)
 	return usage{bytes: int64((st.Blocks - st.Bfree) * size), files: int64(st.Files - st.Ffree), free: int64(st.Bavail * size)}
 }
