@@ -371,7 +371,8 @@ func keepGitFile(spec Spec) (func(Spec) error, error) {
 }
 
 // putBack makes path a plain file with this content, whatever is there. Several
-// may do so at once.
+// may do so at once. A directory that is not empty comes to lie beside it: to
+// remove it could take as long as a command likes.
 func putBack(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".git-")
 	if err != nil {
@@ -382,12 +383,8 @@ func putBack(path string, data []byte) error {
 		err = os.Rename(f.Name(), path)
 	}
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, os.ErrExist) { // a directory
-		if err = os.RemoveAll(path); err == nil {
-			err = os.Rename(f.Name(), path)
-		}
+		err = unix.Renameat2(unix.AT_FDCWD, f.Name(), unix.AT_FDCWD, path, unix.RENAME_EXCHANGE)
 	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
+	_ = os.Remove(f.Name()) // what was in the way, or could not be put there
 	return err
 }

@@ -205,3 +205,26 @@ func TestLimitsRefused(t *testing.T) {
 		}
 	}
 }
+
+// To put a file back takes one step, whatever lies in its place: a command fills a
+// directory faster than anybody empties it, and is not ended meanwhile.
+func TestPutBackOverADirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, ".git")
+	for range 2 {
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		writeAll(t, path, map[string]string{"config": "x"})
+		if err := putBack(path, []byte("gitdir: /g\n")); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(path); err != nil || string(b) != "gitdir: /g\n" {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".git-*", "config")); len(left) != 2 {
+		t.Errorf("%q: what was in the way was walked through", left)
+	}
+}

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroups is a place where groups of processes may be made (cgroup v2), whose
@@ -166,5 +169,10 @@ func (g *group) remove() {
 		_ = g.dir.Close()
 	}
 	g.kill()
-	_ = os.Remove(g.path)
+	for range 100 { // what is killed takes a moment to be gone
+		if !errors.Is(os.Remove(g.path), unix.EBUSY) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }

@@ -178,6 +178,7 @@ func (s *stage) run(l Limits, timeout time.Duration, script string) (string, Exi
 	if err != nil {
 		return "", Exit{}, err
 	}
+	defer func() { _ = r.Close() }()
 	if timeout == 0 {
 		timeout = 30 * time.Second
 	}
@@ -245,7 +246,9 @@ func (s *stage) build(o CheckOptions) error {
 	if s.spec, err = s.spec.check(); err != nil {
 		return err
 	}
-	s.runner, err = s.make(s.spec)
+	if s.runner, err = s.make(s.spec); err == nil {
+		s.later(func() { _ = s.runner.Close() })
+	}
 	return err
 }
 

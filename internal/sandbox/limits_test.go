@@ -71,6 +71,10 @@ func TestSameLimits(t *testing.T) {
 				t.Errorf("%s: %q, want %s", limit[0], out, limit[1])
 			}
 		}
+		spec.Limits = Limits{}
+		if out, _ := sh(t, of(spec), "ulimit -S -n"); out != "1024\n" {
+			t.Errorf("%q descriptors by default", out)
+		}
 	})
 }
 

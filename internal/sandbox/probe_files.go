@@ -263,6 +263,7 @@ func gitFileBeside(s *stage) (string, string) {
 	if err != nil {
 		return OutcomeEscaped, err.Error()
 	}
+	defer func() { _ = r.Close() }()
 	ctx, cancel := context.WithTimeout(s.ctx, 5*time.Second)
 	defer cancel()
 	p, err := r.Start(ctx, Command{Script: `{ echo "gitdir: /tmp/evil" >.git; } 2>/dev/null && echo changed || echo refused; exec sleep 30`})
