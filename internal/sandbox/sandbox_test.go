@@ -801,12 +801,10 @@ func TestDiskTogether(t *testing.T) {
 		spec := newSpec(t)
 		spec.Limits.Disk, spec.Together = 64<<20, &Together{}
 		r := make(spec)
-		for i := range 2 {
-			if out, exit := sh(t, r, fmt.Sprintf("head -c 40000000 /dev/zero > big-%d", i)); exit.Code != 0 {
-				t.Fatalf("%d: %+v\n%s", i, exit, out)
-			}
+		if out, exit := sh(t, r, "head -c 40000000 /dev/zero > big-0"); exit.Code != 0 {
+			t.Fatalf("%+v\n%s", exit, out)
 		}
-		if out, exit := sh(t, r, "sleep 10"); exit.Limit != "disk" {
+		if out, exit := sh(t, r, "head -c 40000000 /dev/zero > big-1; sleep 10"); exit.Limit != "disk" {
 			t.Errorf("80 MB of 64 MiB: %+v\n%s", exit, out)
 		}
 		if out, exit := sh(t, r, "rm big-*; sleep 1"); exit.Code != 0 {
