@@ -134,7 +134,7 @@ func (r *run) told(ctx context.Context) error {
 		}
 	}
 	req := ending(r.ledger.Metadata(), r.report.Outcome.Status, r.report.Comment)
-	req.Fold = r.folded()
+	req.Folds = r.folded()
 	v, err := r.door.Judge(ctx, req)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
@@ -38,13 +39,16 @@ func (a *Agent) commitTree(ctx context.Context, ws *workspace.Workspace, m conte
 	if found := a.Secrets(addedLines(patch.String())); len(found) > 0 {
 		return "", &taskError{i18n.E("agent.secret_in_patch", strings.Join(found, ", "))}
 	}
-	id := m.TaskKey.ID
-	message, err := a.message(fmt.Sprintf("%s (#%s)\n\n%s", subject(m.Title), id, cut(strings.TrimSpace(said), 4000)))
+	id, w := m.TaskKey.ID, wordsOf(said)
+	if w.subject == "" {
+		w.subject = fmt.Sprintf("%s (#%s)", subject(m.Title), id)
+	}
+	message, err := a.message(w.subject + "\n\n" + wrapped(cut(w.body, 4000)))
 	if err != nil {
 		return "", err
 	}
 	hash, err := ws.Commit(ctx, workspace.CommitOptions{
-		Message:    message,
+		Message: message, Reword: said != "",
 		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: m.UUID}},
 		AuthorName: a.AuthorName, AuthorEmail: a.AuthorEmail, When: a.Now(),
 	})
@@ -57,7 +61,7 @@ func (a *Agent) commitTree(ctx context.Context, ws *workspace.Workspace, m conte
 	return hash, err
 }
 
-// subject is a commit's first line: one line, not too long.
+// subject is the first line of a commit whose words have none: what was asked for.
 func subject(title string) string {
 	title = strings.Join(strings.Fields(title), " ")
 	if runes := []rune(title); len(runes) > 60 {
@@ -344,15 +348,30 @@ func StillOpen(err error) bool {
 	return errors.As(err, &e)
 }
 
-// comment is the text that people read under the issue.
+// comment is the text that people read under the issue: how the run ended, what was
+// changed and why, how that was verified, what is open, and the rest.
 func (r *run) comment(l i18n.Lang) string {
 	var b strings.Builder
 	o := r.report.Outcome
-	reason := o.Reason
-	if r.Host != nil {
-		reason = r.public(reason)
+	done := o.Status == task.Completed && r.report.Commit != ""
+	title := "agent.comment_" + string(o.Status)
+	if done && !r.settled() {
+		title = "agent.comment_unverified"
 	}
-	b.WriteString(l.T("agent.comment_"+string(o.Status)) + "\n\n" + reason + "\n")
+	b.WriteString(l.T(title) + "\n")
+	if !done { // else it is what the rest says
+		reason := o.Reason
+		if r.Host != nil {
+			reason = r.public(reason)
+		}
+		b.WriteString("\n" + reason + "\n")
+	}
+	if stands := r.composed(l); stands != "" {
+		b.WriteString("\n" + l.T("agent.handover") + "\n\n" + stands)
+	} else {
+		b.WriteString(r.said(l))
+	}
+	b.WriteString(r.account(l))
 	switch {
 	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", short(r.report.Commit), r.report.Branch) + "\n")
@@ -363,20 +382,16 @@ func (r *run) comment(l i18n.Lang) string {
 	case r.report.Tree != "" && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
 	}
-	b.WriteString(listed(l, r.report.Files))
+	if r.Host == nil { // else what is folded has them
+		b.WriteString(listed(l, r.report.Files))
+	}
 	b.WriteString(r.askedText(l))
-	b.WriteString(r.evidence(l))
-	b.WriteString(r.notes(l))
 	if r.unready != nil && r.unready.Output != "" {
 		b.WriteString("\n" + l.T("agent.comment_setup") + "\n\n" + fenced(cutFront(r.unready.Output, 4000)))
 	}
-	if plan := r.planText(l); plan != "" {
-		b.WriteString("\n" + l.T("agent.comment_plan") + "\n" + plan)
-	}
-	if stands := r.composed(l); stands != "" {
-		b.WriteString("\n" + l.T("agent.handover") + "\n\n" + stands)
-	} else if r.final != "" {
-		b.WriteString("\n" + l.T("agent.comment_said") + "\n\n" + quote(cut(r.words(l), 4000)) + "\n")
+	if r.Host == nil {
+		rep := r.reported()
+		b.WriteString(rep.PlanText(l, false))
 	}
 	if r.Scripted {
 		b.WriteString("\n" + l.T("agent.scripted") + "\n")
@@ -392,19 +407,31 @@ func (r *run) comment(l i18n.Lang) string {
 	return b.String()
 }
 
-// words are the model's last ones for readers of a language.
-func (r *run) words(l i18n.Lang) string {
-	if lead := r.led.Load(); lead != nil && r.final != "" {
-		return lead.Words(l)
+// said is what the model says of its work, for readers of a language; quoted, for it
+// is its word and not ours. "" where it said nothing.
+func (r *run) said(l i18n.Lang) string {
+	text := r.final
+	if lead := r.led.Load(); lead != nil && text != "" {
+		text = lead.Words(l)
 	}
-	return r.final
+	w := wordsOf(text)
+	if text = cut(w.body, 4000); w.subject != "" {
+		text = "**" + progress.Plain(w.subject) + "**\n\n" + text
+	}
+	if text == "" {
+		return ""
+	}
+	return "\n" + quote(text) + "\n"
 }
+
+// shownFiles is how many files a comment lists.
+const shownFiles = 20
 
 // listed are the first of some files, as a list.
 func listed(l i18n.Lang, files []string) string {
 	var b strings.Builder
 	for i, f := range files {
-		if i == 20 {
+		if i == shownFiles {
 			b.WriteString("- " + l.T("agent.comment_more", len(files)-i) + "\n")
 			break
 		}

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,7 +91,7 @@ func (r *run) propose(ctx context.Context) error {
 	l, m := r.Lang, r.ledger.Metadata()
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.PullRequest, Key: m.UUID + "." + EffectPull, Task: m.TaskKey, Target: broker.Target{Branch: r.place.Branch, Base: r.place.Onto},
-		Title: m.Title, Text: r.description(l), Patch: patch.String(), Fields: map[string]string{broker.FieldDraft: "true"}, Origin: broker.Origin{Who: broker.FromRun},
+		Title: cmp.Or(wordsOf(r.final).subject, m.Title), Text: r.description(l), Patch: patch.String(), Fields: map[string]string{broker.FieldDraft: "true"}, Origin: broker.Origin{Who: broker.FromRun},
 	})
 	if err != nil {
 		return err
@@ -100,57 +102,90 @@ func (r *run) propose(ctx context.Context) error {
 		}
 		return v.Reason
 	}
-	verdict := judge(r.before, r.after)
 	r.proposal = &pullEffect{Head: r.place.Branch, Base: r.place.Onto, Title: v.Title, Body: "Closes #" + m.TaskKey.ID + "\n\n" + v.Text,
-		Ready: !verdict.none && len(verdict.red)+len(verdict.notFound)+len(r.notRun)+len(r.judged.Open) == 0 && r.decided() == "", Reviewer: r.job.Ask.By}
+		Ready: r.settled(), Reviewer: r.job.Ask.By}
 	return nil
 }
 
-// description is the text of the pull request: what was done, by whose word, the
-// evidence, and what is left open.
-func (r *run) description(l i18n.Lang) string {
-	var b strings.Builder
-	if r.final != "" {
-		b.WriteString(l.T("agent.comment_said") + "\n\n" + quote(cut(r.words(l), 8000)) + "\n\n")
-	}
-	b.WriteString("**" + r.verification(l) + "**\n")
-	b.WriteString(r.evidence(l))
-	if open := r.openPoints(l); open != "" {
-		b.WriteString("\n" + l.T("agent.open_points") + "\n" + open)
-	}
-	b.WriteString(r.notes(l))
-	if r.Scripted {
-		b.WriteString("\n" + l.T("agent.scripted") + "\n")
-	}
-	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
-	return b.String()
+// settled reports whether all was verified: no check is red or was left out, and
+// nothing is open.
+func (r *run) settled() bool {
+	v := judge(r.before, r.after)
+	return !v.none && len(v.red)+len(v.notFound)+len(r.notRun)+len(r.judged.Open) == 0 && r.decided() == ""
 }
 
-// evidence lists the checks and how they ended.
+// description is the text of the pull request: what was changed and why, how that
+// was verified, and what is left open.
+func (r *run) description(l i18n.Lang) string {
+	text := r.said(l) + r.account(l)
+	if r.Scripted {
+		text += "\n" + l.T("agent.scripted") + "\n"
+	}
+	return strings.TrimLeft(text, "\n") + "\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n"
+}
+
+// account is what we say of the work: how it was verified, what is open, and what a
+// reviewer should look at.
+func (r *run) account(l i18n.Lang) string {
+	return r.evidence(l) + r.openPoints(l) + r.notes(l)
+}
+
+// evidence is how the work was verified: each check before the change and after it,
+// and each criterion with what shows that it is met.
 func (r *run) evidence(l i18n.Lang) string {
-	if len(r.before)+len(r.after) == 0 {
+	var b strings.Builder
+	if len(r.before)+len(r.after) > 0 {
+		b.WriteString("\n" + l.T("agent.table_checks") + "\n|---|---|---|\n")
+		for _, c := range r.before {
+			b.WriteString("| " + cell(span(c.Command)) + " | " + result(l, c) + " | " + r.now(l, c.Command) + " |\n")
+		}
+		for _, c := range r.after {
+			if !slices.ContainsFunc(r.before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
+				b.WriteString("| " + cell(span(c.Command)) + " | | " + r.now(l, c.Command) + " |\n")
+			}
+		}
+	}
+	for i, c := range r.judged.Criteria {
+		if i == 0 {
+			b.WriteString("\n" + l.T("agent.table_criteria") + "\n|---|---|---|\n")
+		}
+		met := "❌"
+		if c.Met {
+			met = "✅"
+		}
+		b.WriteString("| " + cell(r.plainLine(l.Retold(c.Criterion))) + " | " + met + " | " + cell(r.plainLine(c.Evidence)) + " |\n")
+	}
+	if b.Len() == 0 {
 		return ""
 	}
-	var b strings.Builder
-	b.WriteString("\n" + l.T("agent.comment_checks") + "\n")
-	for _, c := range r.before {
-		b.WriteString("- " + l.T("agent.comment_before", c.Command, result(l, c)) + "\n")
+	return "\n" + l.T("agent.how_verified") + "\n" + b.String()
+}
+
+// now is how the check of a command ended after the change, and what is other than
+// before; "" where it did not run.
+func (r *run) now(l i18n.Lang, command string) string {
+	i := slices.IndexFunc(r.after, func(c contextstore.CheckRun) bool { return c.Command == command })
+	if i < 0 {
+		return ""
 	}
-	for _, c := range r.after {
-		line := l.T("agent.comment_after", c.Command, result(l, c))
-		if text := compare(r.before, c).text(l, r.testSpan); text != "" {
-			line += "; " + text
-		}
-		b.WriteString("- " + line + "\n")
+	text := result(l, r.after[i])
+	if news := compare(r.before, r.after[i]).text(l, r.testSpan); news != "" {
+		text += "; " + cell(news)
 	}
-	return b.String()
+	return text
 }
 
 // testSpan is the name of a test where people read it.
 func (r *run) testSpan(name string) string { return span(cutLine(oneLine(r.Store.Redact(name)))) }
 
+// cell is a text as it stands in a table of Markdown.
+func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
+
 // openPoints lists what a reviewer has to know is not settled.
 func (r *run) openPoints(l i18n.Lang) string {
+	if s := r.report.Outcome.Status; s != "" && s != task.Completed { // its reason says more
+		return ""
+	}
 	var b strings.Builder
 	v := judge(r.before, r.after)
 	switch {
@@ -174,7 +209,10 @@ func (r *run) openPoints(l i18n.Lang) string {
 	for _, c := range v.red {
 		b.WriteString("- " + l.T("agent.open_red", "`"+c.Command+"`") + "\n")
 	}
-	return b.String()
+	if b.Len() == 0 {
+		return ""
+	}
+	return "\n" + l.T("agent.open_points") + "\n\n" + b.String()
 }
 
 // mayHand asks the forge whether it would take the branch, so that a run whose

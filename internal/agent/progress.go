@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -255,10 +256,9 @@ func (s *showing) may(ctx context.Context, rep progress.Report) bool {
 		return s.allowed
 	}
 	m := r.ledger.Metadata()
-	fold := rep.Fold(r.Lang)
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: rep.Head(r.Lang, false), Fold: &fold, Origin: broker.Origin{Who: broker.FromRun},
+		Text: rep.Head(r.Lang, false), Folds: []broker.Fold{rep.Fold(r.Lang)}, Origin: broker.Origin{Who: broker.FromRun},
 	})
 	s.judged, s.legs, s.allowed = err == nil, legs, err == nil && v.Decision == broker.Allow
 	return s.allowed
@@ -279,24 +279,36 @@ func (r *run) showEnd(ctx context.Context) {
 	}
 }
 
-// folded is the history below the comment on the end of the run, nil where none is
-// shown: a folder has it in its file.
-func (r *run) folded() *broker.Fold {
-	if r.Host == nil || !r.shows() || r.tracker == nil {
+// folded is what stands closed below the comment on the end of the run: the files, the
+// plan and the history. A folder has them in its comment and in its file of progress.
+func (r *run) folded() (all []broker.Fold) {
+	if r.Host == nil {
 		return nil
 	}
-	rep := r.reported()
-	if len(rep.History.Entries) == 0 {
-		return nil
+	l, rep := r.Lang, r.reported()
+	if files := r.report.Files; len(files) > 0 {
+		x := broker.Fold{Title: l.T("agent.fold_files", len(files))}
+		for _, f := range files[:min(len(files), shownFiles)] {
+			x.Lines = append(x.Lines, span(f))
+		}
+		if more := len(files) - shownFiles; more > 0 {
+			x.Lines = append(x.Lines, l.T("agent.comment_more", more))
+		}
+		all = append(all, x)
 	}
-	fold := rep.Fold(r.Lang)
-	return &fold
-}
-
-// planText is how far the plan is, for a comment; "" where no plan leads the run.
-func (r *run) planText(l i18n.Lang) string {
-	rep := r.reported()
-	return rep.PlanText(l, false)
+	if plan := strings.TrimSpace(rep.PlanText(l, false)); plan != "" {
+		x := broker.Fold{Title: l.T("agent.fold_plan")}
+		for line := range strings.Lines(plan) {
+			if line = strings.TrimPrefix(strings.TrimSpace(line), "- "); line != "" {
+				x.Lines = append(x.Lines, line)
+			}
+		}
+		all = append(all, x)
+	}
+	if r.shows() && r.tracker != nil && len(rep.History.Entries) > 0 {
+		all = append(all, rep.Fold(l))
+	}
+	return all
 }
 
 // plainLine is a text of the model on one line, with nothing in it that would be more

@@ -94,7 +94,7 @@ func (r *run) notes(l i18n.Lang) string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "\n" + l.T("scan.heading") + "\n" + b.String()
+	return "\n" + l.T("scan.heading") + "\n\n" + b.String()
 }
 
 // finding is one of them in a line.

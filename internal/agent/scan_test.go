@@ -36,7 +36,8 @@ func TestNotesForTheReviewer(t *testing.T) {
 		{Kind: scan.TestWeakened, Why: scan.FileDeleted, Path: "c_test.go", Line: 1, Old: true, Text: "package a", Lost: 3},
 	}})
 	const want = `
-For the reviewer, found in the change:
+**For the reviewer, found in the change**
+
 - ` + "`b_test.go`: asserts less than before (2 fewer)" + `
 - ` + "`c_test.go`: a file of tests was deleted (tests: 3)" + `
 - ` + "`a.go:3`: marks work that is left to do `` // TODO: use `x` ``" + `

@@ -63,7 +63,7 @@ type Request struct {
 	Target Target
 	Title  string            // of a pull request
 	Text   string            // of a comment, chat message or pull request: Markdown, or plain text
-	Fold   *Fold             // of a comment: what stands below its text; nil for none
+	Folds  []Fold            // of a comment: what stands below its text
 	Patch  string            // of a push or pull request, as git diff prints it
 	Fields map[string]string // label: add, remove; pull_request: draft; web: method
 	Origin Origin

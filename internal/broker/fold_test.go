@@ -75,12 +75,12 @@ func TestCommentWithFold(t *testing.T) {
 	r := comment("Done.")
 	b := open(t, &notes{})
 	plain := judge(t, b, r)
-	r.Fold = &Fold{Title: "History", Lines: []string{strings.Repeat("long ", 100), "last </details>"}}
+	r.Folds = []Fold{{Title: "History", Lines: []string{strings.Repeat("long ", 100), "last </details>"}}}
 	v := judge(t, b, r)
 	if v.Decision != Allow || !strings.HasPrefix(v.Text, "Done.\n\n<details>\n<summary>History</summary>\n") || !strings.Contains(v.Text, "- last &lt;/details>") || v.Digest == plain.Digest {
 		t.Errorf("%s %q", v.Decision, v.Text)
 	}
-	r.Fold.Lines = []string{strings.Repeat("x", maxInput+1)} // which nobody can clean
+	r.Folds[0].Lines = []string{strings.Repeat("x", maxInput+1)} // which nobody can clean
 	if v := judge(t, b, r); v.Decision != Allow || v.Text != plain.Text {
 		t.Errorf("%s %.100q", v.Decision, v.Text)
 	}
@@ -91,7 +91,7 @@ func TestFoldHoldsNoSecretInPieces(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{github, known} {
 		r := comment("It is done.")
-		r.Fold = &Fold{Title: "History", Lines: []string{"read a.go", secret[:3], secret[3:], "done"}}
+		r.Folds = []Fold{{Title: "History", Lines: []string{"read a.go", secret[:3], secret[3:], "done"}}}
 		if v := judge(t, open(t, &notes{}), r); v.Decision != Allow || strings.Contains(v.Text, secret[3:]) || !strings.Contains(v.Text, "It is done.") {
 			t.Errorf("%+v", v)
 		}

@@ -142,10 +142,12 @@ func (b *Broker) address(raw, method string) error {
 func (b *Broker) content(r Request, v *Verdict) error {
 	switch r.Kind {
 	case Comment:
-		if err := b.text(v, Markdown, r.Text, true); err != nil || r.Fold == nil {
+		if err := b.text(v, Markdown, r.Text, true); err != nil {
 			return err
 		}
-		b.fold(v, *r.Fold)
+		for _, x := range r.Folds {
+			b.fold(v, x)
+		}
 		return nil
 	case Chat:
 		return b.text(v, Plain, r.Text, true)

@@ -28,7 +28,7 @@ func TestPullRequestsNameWhatToReview(t *testing.T) {
 				t.Fatalf("%d pull requests\n%s", len(pulls), log)
 			}
 			body := pulls[0].Body
-			for _, want := range []string{"For the reviewer, found in the change:\n", "- `" + c.file + ":2`: marks work that is left to do `# TODO: build`\n", "- `" + c.file + "`: configuration of the build was changed\n"} {
+			for _, want := range []string{"**For the reviewer, found in the change**\n", "- `" + c.file + ":2`: marks work that is left to do `# TODO: build`\n", "- `" + c.file + "`: configuration of the build was changed\n"} {
 				if !strings.Contains(body, want) {
 					t.Errorf("%q is missing in\n%s", want, body)
 				}
@@ -37,7 +37,7 @@ func TestPullRequestsNameWhatToReview(t *testing.T) {
 			if first := strings.Index(body, "TODO: build") < strings.Index(body, "configuration of the build"); first == c.draft || pulls[0].Pull.Draft != c.draft {
 				t.Errorf("draft %v, or out of order:\n%s", pulls[0].Pull.Draft, body)
 			}
-			if strings.Contains(body, "**checks passed:") == c.draft {
+			if strings.Contains(body, "**Open points**") != c.draft {
 				t.Errorf("how it was verified:\n%s", body)
 			}
 		})

@@ -125,7 +125,7 @@ func TestALabelBecomesAPullRequest(t *testing.T) {
 	if text, _ := w.repo.File(p.Pull.Head, "answer.txt"); text != "42" {
 		t.Errorf("%q on the branch %s", text, p.Pull.Head)
 	}
-	for _, want := range []string{"Completed", fmt.Sprintf("/acme/widgets/pull/%d", p.Number), "checks passed"} {
+	for _, want := range []string{"Completed", fmt.Sprintf("/acme/widgets/pull/%d", p.Number), "| `sh check.sh` | failed (exit code 1) | passed |"} {
 		if len(ours) > 0 && !strings.Contains(ours[0], want) {
 			t.Errorf("%q is missing in\n%s", want, ours[0])
 		}

@@ -3,7 +3,6 @@ package i18n
 var planningTexts = map[string]text{
 	"agent.open_points_failed":    {"the verification leaves points open, so that this run counts as failed and no later run takes over from it: %s", "検証で未解決の点が残ったため、この実行は失敗とし、後の実行には引き継ぎません: %s"},
 	"agent.also_open":             {"%s; open points: %s", "%s。未解決の点: %s"},
-	"agent.comment_plan":          {"The plan:", "計画:"},
 	"agent.plan_changes":          {"Revisions of the plan: %d, plans made anew: %d", "計画の修正: %d 回、再計画: %d 回"},
 	"agent.plan_assumed":          {"assumed: %s", "仮定: %s"},
 	"agent.plan_uncertain":        {"The understanding of the task is uncertain (%d %%).", "タスクの理解は確かではありません(%d%%)。"},

@@ -2,7 +2,7 @@ package i18n
 
 // scanTexts are the words for what a reviewer should look at in a change.
 var scanTexts = map[string]text{
-	"scan.heading":    {"For the reviewer, found in the change:", "レビュー時に確認してほしい点（変更内容から検出）:"},
+	"scan.heading":    {"**For the reviewer, found in the change**", "**レビュー時に確認してほしい点（変更内容から検出）**"},
 	"scan.unverified": {"unverified: %s passed, but the change touches what decides over that: %s", "未検証です: %s は合格しましたが、その合否を左右するものをこの変更が変えています: %s"},
 	"scan.open":       {"The checks passed, but the change touches what decides over that: %s. Please look at it.", "チェックには合格しましたが、その合否を左右するものをこの変更が変えています: %s。確認してください。"},
 	"scan.failed":     {"Not all of the change could be looked through; please look at it as a whole.", "変更の一部を読み取れませんでした。全体を確認してください。"},

@@ -24,6 +24,8 @@ type Evidence struct {
 type Result struct {
 	Again bool     // there is more work, which Run leads
 	Open  []string // what remains open, also that nothing was judged; nothing where all is met
+
+	Criteria []Criterion // as the last verification judged them
 }
 
 // Verify has the model judge each success criterion by evidence, once the
@@ -47,7 +49,11 @@ func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 	if l.left() > 0 {
 		return Result{Again: true}, nil
 	}
-	return Result{Open: l.open()}, nil
+	last, err := l.history.Latest(func(e *Entry) bool { return e.Verification != nil })
+	if err != nil || last == nil {
+		return Result{Open: l.open()}, err
+	}
+	return Result{Open: l.open(), Criteria: last.Verification.Criteria}, nil
 }
 
 func (l *Lead) verification(e Evidence) string {

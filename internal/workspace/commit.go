@@ -23,6 +23,7 @@ type CommitOptions struct {
 	AuthorEmail string
 	Trailers    []Trailer // appended in order, git-interpret-trailers(1)
 	When        time.Time // of author and committer
+	Reword      bool      // also where the tree is committed already, with other words
 }
 
 // Trailer is one line at the end of a message, e.g. Co-authored-by.
@@ -59,7 +60,16 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	commit := w.meta.Base
 	switch tree {
 	case headTree:
-		return head, ErrNothingToCommit
+		same, err := w.says(ctx, head, opt)
+		if err != nil {
+			return "", err
+		}
+		if same || head == w.meta.Base {
+			return head, ErrNothingToCommit
+		}
+		if commit, err = w.commitTree(ctx, tree, opt); err != nil {
+			return "", fmt.Errorf("commit: %w", err)
+		}
 	case baseTree:
 	default:
 		if err = w.receive(ctx, tree); err == nil {
@@ -81,6 +91,15 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 		return commit, ErrNothingToCommit
 	}
 	return commit, nil
+}
+
+// says reports whether a commit needs no other words.
+func (w *Workspace) says(ctx context.Context, commit string, opt CommitOptions) (bool, error) {
+	if !opt.Reword {
+		return true, nil
+	}
+	out, err := w.repo.git(ctx, "log", "-1", "--format=%B", commit)
+	return strings.TrimSpace(out) == strings.TrimSpace(message(opt)), err
 }
 
 // receive brings over the tree of a commit to be, which must have no submodule

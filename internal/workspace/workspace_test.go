@@ -431,6 +431,19 @@ func TestCommit(t *testing.T) {
 	if again, err := w.Commit(ctx, opt); !errors.Is(err, ErrNothingToCommit) || again != id {
 		t.Errorf("again: %s, %v", again, err)
 	}
+	reworded := opt
+	reworded.Message, reworded.When = "fix: other words", when.Add(time.Hour)
+	if same, err := w.Commit(ctx, reworded); !errors.Is(err, ErrNothingToCommit) || same != id {
+		t.Errorf("other words that nobody asked for: %s, %v", same, err)
+	}
+	reworded.Reword = true
+	said, err := w.Commit(ctx, reworded)
+	if err != nil || said == id || !strings.HasPrefix(git(t, w.Tree(), "log", "-1", "--format=%P|%s|%T", said), w.Base()+"|fix: other words|"+strings.TrimSpace(git(t, w.Tree(), "rev-parse", id+"^{tree}"))) {
+		t.Errorf("other words: %s, %v", said, err)
+	}
+	if same, err := w.Commit(ctx, reworded); !errors.Is(err, ErrNothingToCommit) || same != said {
+		t.Errorf("the same words: %s, %v", same, err)
+	}
 	if _, err := w.Commit(ctx, CommitOptions{Message: " \n"}); err == nil || errors.Is(err, ErrNothingToCommit) {
 		t.Errorf("empty message: %v", err)
 	}

@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"toritsugi/internal/progress"
+)
+
+// words are what a model says of its work at the end, as a commit message has it.
+type words struct {
+	subject string // one line of at most maxSubject characters; "" where it gave none
+	body    string // Markdown
+}
+
+// maxSubject is how long the first line of a commit may be, in characters, and
+// wrapAt where its other lines are wrapped, in columns (git-commit(1)).
+const (
+	maxSubject = 72
+	wrapAt     = 72
+)
+
+// wordsOf reads them from a last answer: a subject, an empty line and a body, in a
+// block of code or not. An answer of another shape is body alone; JSON is no words
+// for people.
+func wordsOf(said string) words {
+	said = strings.TrimSpace(strings.ReplaceAll(said, "\r\n", "\n"))
+	if m := fencedWhole.FindStringSubmatch(said); m != nil && !strings.Contains(m[1], "\n```") {
+		said = strings.TrimSpace(m[1])
+	}
+	if (strings.HasPrefix(said, "{") || strings.HasPrefix(said, "[")) && json.Valid([]byte(said)) {
+		return words{}
+	}
+	head, rest, _ := strings.Cut(said, "\n")
+	next, _, _ := strings.Cut(rest, "\n")
+	subject := strings.TrimRight(strings.Trim(decorated.ReplaceAllString(strings.TrimSpace(head), ""), "*_ "), ".。 ")
+	body := strings.TrimSpace(rest)
+	if body == "" || strings.TrimSpace(next) != "" || subject == "" || utf8.RuneCountInString(subject) > maxSubject || strings.HasSuffix(subject, ":") {
+		return words{body: said}
+	}
+	return words{subject: subject, body: strings.TrimSpace(strings.TrimPrefix(body, head))}
+}
+
+var (
+	fencedWhole = regexp.MustCompile("(?s)^```[a-z]*\n(.*)\n```$")
+	// decorated is what stands before a subject and is none of it.
+	decorated = regexp.MustCompile(`^(?:#+[ \t]+|[*_]{2}|(?i:(?:commit message|subject|title|件名)[ \t]*[:：][ \t]*))+`)
+)
+
+// wrapped is a text with no line wider than wrapAt where that can be: what is
+// indented by four columns, a table or a block of code stays as it is.
+func wrapped(text string) string {
+	var all []string
+	code := false
+	for line := range strings.SplitSeq(text, "\n") {
+		line = strings.TrimRightFunc(line, unicode.IsSpace)
+		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
+		if code = code != fence; code || fence || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "|") {
+			all = append(all, line)
+			continue
+		}
+		all = append(all, wrapLine(line)...)
+	}
+	return strings.Join(all, "\n")
+}
+
+var bullet = regexp.MustCompile(`^[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]+`)
+
+// wrapLine is a line in several, each after the first as far in as its text begins.
+// Characters that are two columns wide may stand apart, as Japanese is written.
+func wrapLine(line string) (all []string) {
+	in := strings.Repeat(" ", progress.Width(bullet.FindString(line)))
+	for progress.Width(line) > wrapAt {
+		at, columns := 0, 0 // where the line may end
+		for i, r := range line {
+			w := progress.Width(string(r))
+			if columns += w; columns > wrapAt && at > 0 {
+				break
+			}
+			switch {
+			case r == ' ' && i > len(in):
+				at = i
+			case w == 2 && i > len(in) && !strings.ContainsRune("、。，．）」』】!?！？", r) && columns <= wrapAt:
+				at = i
+			}
+		}
+		if at == 0 {
+			break
+		}
+		all = append(all, strings.TrimRight(line[:at], " "))
+		line = in + strings.TrimLeft(line[at:], " ")
+	}
+	return append(all, line)
+}
