@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -174,22 +173,8 @@ rmdir new
 mv new.HEAD HEAD
 `
 
-// refreshing has an index know files that were written in the same second as
-// itself (git's racy-git.txt). git add would find out, too, but store each of
-// them anew where it may not touch the objects that are there.
-const refreshing = `[ ! -f "$GIT_INDEX_FILE" ] || git update-index -q --refresh --force-write-index || :`
-
 // makeSteps makes the git directory of the snapshots.
 func (w *Workspace) makeSteps(ctx context.Context) error {
-	if err := w.lendIndex(); err != nil {
-		return err
-	}
-	if _, err := w.scratch().script(ctx, "update-index", refreshing, call{cfg: []string{"core.fsync=none"}}); err != nil {
-		return err
-	}
-	if err := w.takeIndex(); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	kind := "sha1"
 	if len(w.meta.Base) > 40 {
 		kind = "sha256"

@@ -361,3 +361,31 @@ func TestCallsOfAStep(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// The first snapshot of a new tree stores nothing that the clone has: no file, and
+// of what changed no more than that.
+func TestFirstSnapshotStoresNothingAnew(t *testing.T) {
+	t.Parallel()
+	w := create(t, newRepo(t, "repo"))
+	stored := func() string { return git(t, w.Dir(), "--git-dir="+w.stepsDir(), "count-objects") }
+	snap(t, w, "first")
+	if got := stored(); !strings.HasPrefix(got, "1 objects") { // its commit
+		t.Error(got)
+	}
+	st, err := os.Stat(filepath.Join(w.Tree(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(filepath.Join(w.Tree(), "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(w.Tree(), "README.md"), strings.Repeat("x", len(before))) // of the same size, at once
+	if changes, err := w.ChangedFiles(t.Context()); err != nil || len(changes) != 1 {
+		t.Errorf("%v, %v; %v", changes, err, st.ModTime())
+	}
+	snap(t, w, "second")
+	if got := stored(); !strings.HasPrefix(got, "4 objects") { // file, tree, commit
+		t.Error(got)
+	}
+}
