@@ -167,7 +167,8 @@ const shownLeft = 3
 // ended is conclude without what the commit is without.
 func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome {
 	if err == nil {
-		return task.Outcome{Status: task.Completed, Reason: r.verification(lang)}
+		text, proven := r.verification(lang)
+		return task.Outcome{Status: task.Completed, Reason: text, Unverified: !proven}
 	}
 	var model *llm.Error
 	var budget *turn.BudgetError
@@ -247,10 +248,11 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 	return o
 }
 
-// verification says in one line what the checks showed, and what they could not.
-func (r *run) verification(l i18n.Lang) string {
+// verification says in one line what the checks showed, and what they could not;
+// proven is false where it says that the work is unverified.
+func (r *run) verification(l i18n.Lang) (text string, proven bool) {
 	v := judge(r.before, r.after)
-	text := r.shown(l, v)
+	text, proven = r.shown(l, v)
 	if len(v.notFound) > 0 {
 		text = l.T("agent.also_not_found", text, commands(v.notFound))
 	}
@@ -260,29 +262,29 @@ func (r *run) verification(l i18n.Lang) string {
 	if len(r.judged.Open) > 0 {
 		text = l.T("agent.also_open", text, openPoints(l, r.judged.Open))
 	}
-	return text
+	return text, proven
 }
 
 // shown is verification for the checks that could be run.
-func (r *run) shown(l i18n.Lang, v verdict) string {
+func (r *run) shown(l i18n.Lang, v verdict) (text string, proven bool) {
 	able := len(v.notFound)+len(r.notRun) == 0
 	switch {
 	case v.none && !able && r.report.Commit == "":
-		return l.T("agent.no_change_not_run")
+		return l.T("agent.no_change_not_run"), true
 	case v.none && !able:
-		return l.T("agent.unverified_not_run")
+		return l.T("agent.unverified_not_run"), false
 	case v.none && r.report.Commit == "":
-		return l.T("agent.no_change_none")
+		return l.T("agent.no_change_none"), true
 	case v.none:
-		return l.T("agent.unverified_none")
+		return l.T("agent.unverified_none"), false
 	case len(v.red) > 0:
-		return l.T("agent.unverified_red", commands(v.red))
+		return l.T("agent.unverified_red", commands(v.red)), false
 	case r.decided() != "":
-		return l.T("scan.unverified", commands(ran(r.after, v.notFound)), r.decided())
+		return l.T("scan.unverified", commands(ran(r.after, v.notFound)), r.decided()), false
 	case r.report.Commit == "":
-		return l.T("agent.no_change", commands(ran(r.after, v.notFound)))
+		return l.T("agent.no_change", commands(ran(r.after, v.notFound))), true
 	}
-	return l.T("agent.verified", commands(ran(r.after, v.notFound)))
+	return l.T("agent.verified", commands(ran(r.after, v.notFound))), true
 }
 
 // ran are the checks that could be run.

@@ -138,7 +138,7 @@ func (r *run) reported() progress.Report {
 	rep := progress.Report{UUID: m.UUID, Model: r.Client.Provider() + "/" + r.Client.Model(), Scripted: r.Scripted, Branch: r.place.Branch, Updated: r.Now()}
 	rep.State(r.ledger.State())
 	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
-		rep.Ended = o.Status
+		rep.Ended, rep.Unverified = o.Status, o.Unverified
 	}
 	if rep.By = m.User; r.job.Ask != nil {
 		rep.By = "@" + r.job.Ask.By.Login

@@ -58,6 +58,7 @@ func (c *Context) commit(ctx context.Context, o task.Outcome, effects []Effect) 
 		}
 	}
 	c.state.TaskStatus, c.state.Status, c.state.Phase = o.Status, string(o.Status), phaseEnding
+	c.state.Unverified = o.Unverified && o.Status == task.Completed
 	if o.TimedOut && o.Status == task.Failed {
 		c.state.Status = Timeout
 	}

@@ -70,7 +70,7 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 	}
 	revisions(p, a.Revisions, o)
 	decisions(p, a.Replans, o)
-	verifications(p, a.Verifications, o)
+	verifications(p, a.Verifications, v.State.Unverified, o)
 	return p.err
 }
 
@@ -124,12 +124,17 @@ func decisions(p *printer, all []planning.Entry, o ShowOptions) {
 	}
 }
 
-func verifications(p *printer, all []planning.Entry, o ShowOptions) {
+// verifications prints what the model judged; where no check shows it, the run is
+// unverified, whatever that says.
+func verifications(p *printer, all []planning.Entry, unverified bool, o ShowOptions) {
 	p.printf("\n%s: %d\n", o.Lang.T("ops.plan_verifications"), len(all))
 	for _, e := range all {
 		v := e.Verification
 		end := o.Lang.T("ops.plan_not_passed")
-		if v.Passed {
+		switch {
+		case v.Passed && unverified:
+			end = o.Lang.T("ops.plan_judged")
+		case v.Passed:
 			end = o.Lang.T("ops.plan_passed")
 		}
 		p.printf("  %s  %s\n", stamp(e.Timestamp), end)

@@ -149,6 +149,8 @@ func status(v contextstore.View, l i18n.Lang) string {
 		return s + " (" + l.T("ops.interrupted", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))]) + ")"
 	case v.Held:
 		return s + fmt.Sprintf(" (pid %d, %s)", v.Owner.ProcessID, clean(v.Owner.Hostname))
+	case v.State.Unverified:
+		return s + " (" + l.T("ops.unverified") + ")"
 	}
 	return s
 }

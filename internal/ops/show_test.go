@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -172,6 +173,37 @@ func TestFit(t *testing.T) {
 	} {
 		if got := fit(c.s, c.n); got != c.want {
 			t.Errorf("fit(%q, %d) = %q, want %q", c.s, c.n, got, c.want)
+		}
+	}
+}
+
+// Where no check shows that the work is right, no text calls the run completed
+// without saying so.
+func TestUnverifiedIsSaid(t *testing.T) {
+	t.Parallel()
+	base, uuid := example(t)
+	path := filepath.Join(base, "completed", uuid, "state.json")
+	b, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.Replace(string(b), `"generation":1`, `"unverified":true,"generation":1`, 1)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := contextstore.Find(base, uuid, contextstore.Viewer{Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var show, tasks, rows bytes.Buffer
+	o := TasksOptions{Limit: 10, Width: 80, Viewer: contextstore.Viewer{Admin: true}}
+	err = errors.Join(Show(&show, v, ShowOptions{Last: 2, Now: time.Now()}), Tasks(t.Context(), &tasks, base, o))
+	o.JSON = true
+	if err = errors.Join(err, Tasks(t.Context(), &rows, base, o)); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{show.String(): "Status: completed (unverified: ", tasks.String(): "550e8400  unverified ", rows.String(): `"status":"completed"`} {
+		if !strings.Contains(text, want) || !strings.Contains(text, "unverified") {
+			t.Errorf("%q is not in\n%s", want, text)
 		}
 	}
 }

@@ -44,6 +44,11 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 	if err != nil {
 		return err
 	}
+	for i, v := range l.Views { // a row does not tell
+		if st, err := contextstore.ReadState(v.Dir); err == nil && v.Status() == task.Completed {
+			l.Views[i].State.Unverified = st.Unverified
+		}
+	}
 	p := &printer{w: w}
 	if o.JSON {
 		e := json.NewEncoder(w)
@@ -58,8 +63,11 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 	p.printf("%-8s  %-11s %-16s %6s %5s  %s\n", "UUID", "STATUS", "CREATED", "CALLS", "TOOLS", "TASK")
 	for _, v := range l.Views {
 		s := string(v.Status())
-		if v.Interrupted() {
+		switch {
+		case v.Interrupted():
 			s = "interrupted"
+		case v.State.Unverified:
+			s = "unverified"
 		}
 		k := v.Metadata.TaskKey
 		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
@@ -91,7 +99,7 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 func row(v contextstore.View) map[string]any {
 	m, s, k := v.Metadata, v.State, v.Metadata.TaskKey
 	return map[string]any{"uuid": m.UUID, "task_source": k.Source, "owner": k.Owner, "repo": k.Repo, "task_type": k.Type, "task_id": k.ID,
-		"title": m.Title, "status": v.Status(), "interrupted": v.Interrupted(), "created_at": m.CreatedAt, "started_at": s.StartedAt, "completed_at": s.CompletedAt,
+		"title": m.Title, "status": v.Status(), "interrupted": v.Interrupted(), "unverified": s.Unverified, "created_at": m.CreatedAt, "started_at": s.StartedAt, "completed_at": s.CompletedAt,
 		"llm_provider": m.Config.Provider, "model": m.Config.Model, "llm_call_count": s.LLMCallCount, "tool_call_count": s.ToolCallCount,
 		"total_tokens": s.TotalTokensUsed, "compression_count": s.CompressionCount, "error_message": s.Error, "user": m.User, "directory": v.Dir,
 		"prompt_tokens": s.PromptTokens, "cached_tokens": s.CachedTokens, "cache_write_tokens": s.CacheWriteTokens, "completion_tokens": s.CompletionTokens,

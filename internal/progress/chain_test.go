@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"strings"
 	"testing"
 
 	"toritsugi/internal/i18n"
@@ -47,5 +48,23 @@ func TestChain(t *testing.T) {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// What a model judged to be done is not called verified where no check shows it.
+func TestJudgedAndUnverified(t *testing.T) {
+	t.Parallel()
+	r := &Report{Ended: task.Completed, Unverified: true}
+	r.Plan(planning.View{Phase: planning.PhaseCompletion, Plan: &planning.Plan{Goal: planning.Goal{TaskType: "bug_fix"}}, Worked: true, Verified: true, Rounds: 1, Passed: true}, same)
+	for l, want := range map[i18n.Lang][]string{
+		i18n.English:  {"⚠️ Verification", "unverified by checks", "bug fix"},
+		i18n.Japanese: {"⚠️ 検証", "チェックでは未検証", "不具合の修正"},
+	} {
+		text := r.PlanText(l, false)
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("%q is not in\n%s", w, text)
+			}
+		}
 	}
 }

@@ -122,6 +122,8 @@ func (r *Report) notes(l i18n.Lang) string {
 	if v := r.Verified; v != nil {
 		how := "progress.unverified"
 		switch {
+		case v.Passed && r.Unverified:
+			how = "progress.judged"
 		case v.Passed:
 			how = "progress.verified"
 		case v.Unread:
@@ -151,7 +153,7 @@ func (r *Report) notes(l i18n.Lang) string {
 func (u *Understanding) text(l i18n.Lang) string {
 	var all []string
 	if u.Type != "" {
-		all = append(all, l.T("progress.type", Plain(u.Type)))
+		all = append(all, l.T("progress.type", Plain(kind(l, u.Type))))
 	}
 	if u.Percent >= 0 && !u.Uncertain { // else it is said above
 		all = append(all, l.T("progress.confidence", u.Percent))
@@ -222,8 +224,8 @@ func (r *Report) stands() (all [4]stand) {
 		at = planning.PhaseExecution
 	}
 	_, bad := r.done()
-	done := []bool{r.Understood != nil, r.Worked && bad == 0, r.Passed, r.Ended == task.Completed}
-	failed := []bool{false, r.Worked && bad > 0, r.Verified != nil && !r.Passed && r.Ended == task.Completed, false}
+	done := []bool{r.Understood != nil, r.Worked && bad == 0, r.Passed && !r.Unverified, r.Ended == task.Completed}
+	failed := []bool{false, r.Worked && bad > 0, r.Verified != nil && (!r.Passed || r.Unverified) && r.Ended == task.Completed, false}
 	for i, p := range phases {
 		switch {
 		case p == at:
@@ -300,9 +302,9 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindError:
 		return "⚠️ " + joined(": ", name, text)
 	case KindUnderstood:
-		how := name
+		how := Plain(kind(l, e.Name))
 		if e.N >= 0 {
-			how = joined(", ", name, fmt.Sprintf("%d %%", e.N))
+			how = joined(", ", how, fmt.Sprintf("%d %%", e.N))
 		}
 		return "🎯 " + joined(": ", l.T("progress.understood"), joined(" — ", how, text))
 	case KindCollected:
@@ -335,6 +337,16 @@ func (e Entry) markdown(l i18n.Lang) string {
 		return "↩️ " + joined(": ", name, text)
 	}
 	return text
+}
+
+// kind is a type of task, as a plan names it, in words: one that we do not know as
+// it is.
+func kind(l i18n.Lang, name string) string {
+	switch name {
+	case "bug_fix", "feature", "refactoring", "documentation", "test", "question", "other":
+		return l.T("progress.type_" + name)
+	}
+	return name
 }
 
 // ended is how a subtask ended, in words: a status that we do not know as it is.

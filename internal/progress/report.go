@@ -35,6 +35,8 @@ type Report struct {
 	Ended  task.Status // "" while it goes on
 	Reason string      // why it ended so
 
+	Unverified bool // it is completed, and no check shows that its work is right
+
 	Phase       string // of planning; "" where no plan leads
 	Worked      bool   // all subtasks are over
 	Passed      bool   // the result was verified, as it is now

@@ -81,5 +81,6 @@ type Outcome struct {
 	Reason  string // one line; the row's error_message where the status is failed
 	Summary string // the final summary's text; empty while the task is not final
 
-	TimedOut bool // it failed because its time was up (store-v2 §3.2)
+	TimedOut   bool // it failed because its time was up (store-v2 §3.2)
+	Unverified bool // it is completed, and no check shows that its work is right
 }
