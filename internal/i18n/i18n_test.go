@@ -131,3 +131,14 @@ func TestRetold(t *testing.T) {
 		}
 	}
 }
+
+// A text of others that looks like ours within ours, thousands of times, is told as
+// far as ours go: each level reads the rest of it.
+func TestRetoldHasAnEnd(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"", "; and more"} {
+		if got := Japanese.Retold(strings.Repeat("not met: ", 50_000) + end); strings.Count(got, "未達成: ") != maxWithin || strings.Count(got, "not met: ") != 50_000-maxWithin {
+			t.Errorf("%d levels are told", strings.Count(got, "未達成: "))
+		}
+	}
+}

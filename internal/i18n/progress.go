@@ -28,7 +28,7 @@ var progressTexts = map[string]text{
 	"progress.checked":             {"%d of %d subtasks are over, %d of them without success", "サブタスク %d / %d 件が終了（うち失敗 %d 件）"},
 	"progress.judged":              {"Verification, round %d: judged to be done, unverified by checks", "検証 %d 回目: 完了と判断（チェックでは未検証）"},
 	"progress.verified":            {"Verification, round %d: passed", "検証 %d 回目: 合格"},
-	"progress.unverified":          {"Verification, round %d: not passed", "検証 %d 回目: 不合格"},
+	"progress.not_passed":          {"Verification, round %d: not passed", "検証 %d 回目: 不合格"},
 	"progress.verification_unread": {"Verification, round %d: no result that can be read", "検証 %d 回目: 結果を読み取れず"},
 	"progress.history":             {"History (%d)", "履歴（%d 件）"},
 	"progress.history_since":       {"History (latest %d)", "履歴（最近の %d 件）"},

@@ -69,8 +69,14 @@ func Named(key string) bool { _, ok := recordedTexts["recorded."+key]; return ok
 // Retold is a text of a record for a reader of l: what the program wrote there
 // itself is in their language, and so are its arguments; what others said is as
 // they said it. Lists whose entries stand behind semicolons are told entry by entry.
-func (l Lang) Retold(s string) string {
-	if l != Japanese || s == "" {
+func (l Lang) Retold(s string) string { return l.retold(s, maxWithin) }
+
+// maxWithin is how many of our texts stand within each other; a text of others that
+// looks like more of them would take the square of its length.
+const maxWithin = 5
+
+func (l Lang) retold(s string, within int) string {
+	if l != Japanese || s == "" || within == 0 {
 		return s
 	}
 	for _, p := range recordedPatterns() {
@@ -80,7 +86,7 @@ func (l Lang) Retold(s string) string {
 		}
 		args := make([]any, len(m)-1)
 		for i, a := range m[1:] {
-			args[i] = l.Retold(a)
+			args[i] = l.retold(a, within-1)
 		}
 		return l.T(p.key, args...)
 	}
@@ -89,7 +95,7 @@ func (l Lang) Retold(s string) string {
 	}
 	all := strings.Split(s, "; ")
 	for i := range all {
-		all[i] = l.Retold(all[i])
+		all[i] = l.retold(all[i], within-1)
 	}
 	return strings.Join(all, "; ")
 }

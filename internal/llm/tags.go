@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Tags are the names of what a prompt puts around texts of others, to tell them
+// tags are the names of what a prompt puts around texts of others, to tell them
 // from its own words and from one another.
 var tags = []string{"issue", "pull_request", "comments", "untrusted_comments", "failed_check", "summary", "project_rules", "project_files", "messages", "facts", "log"}
 

@@ -120,7 +120,7 @@ func (r *Report) PlanText(l i18n.Lang, short bool) string {
 func (r *Report) notes(l i18n.Lang) string {
 	var all []string
 	if v := r.Verified; v != nil {
-		how := "progress.unverified"
+		how := "progress.not_passed"
 		switch {
 		case v.Passed && r.Unverified:
 			how = "progress.judged"
