@@ -14,6 +14,9 @@ var policyTexts = map[string]text{
 		en: "%s:%d: cannot be read as command rules: %s. Write a YAML list of rules with name, decision, reason, what they are about, match and not_match",
 		ja: "%s:%d: コマンド規則として読めません: %s。name, decision, reason, 対象, match, not_match を持つ規則の YAML リストを書いてください",
 	},
+	"policy.not_utf8":   {"the text is not UTF-8", "UTF-8 ではありません"},
+	"policy.not_list":   {"a list of rules is expected", "規則のリストが必要です"},
+	"policy.empty_rule": {"the rule is empty", "規則が空です"},
 	"policy.twice": {
 		en: "%s:%d: there are two command rules named %s; rename or remove one",
 		ja: "%s:%d: %s という名前のコマンド規則が 2 つあります。どちらかの名前を変えるか削除してください",

@@ -68,7 +68,7 @@ func Parse(name string, data []byte) ([]Rule, error) {
 	case len(data) > maxFile:
 		return nil, i18n.E("policy.too_large", name, maxFile>>10)
 	case !utf8.Valid(data):
-		return nil, i18n.E("policy.syntax", name, 1, "not UTF-8")
+		return nil, i18n.E("policy.syntax", name, 1, i18n.E("policy.not_utf8"))
 	}
 	file, err := document.Parse(data)
 	if at := new(document.Error); errors.As(err, &at) {
@@ -81,7 +81,7 @@ func Parse(name string, data []byte) ([]Rule, error) {
 		}
 		list, ok := doc.Body.(*ast.SequenceNode)
 		if !ok {
-			return nil, i18n.E("policy.syntax", name, line(doc.Body), "a list of rules is expected")
+			return nil, i18n.E("policy.syntax", name, line(doc.Body), i18n.E("policy.not_list"))
 		}
 		for _, node := range list.Values {
 			if len(rules) == maxRules {
@@ -107,7 +107,7 @@ func line(n ast.Node) int {
 func parseRule(name string, node ast.Node) (Rule, error) {
 	var y rule
 	if node == nil || node.Type() == ast.NullType {
-		return Rule{}, i18n.E("policy.syntax", name, 1, "an empty rule")
+		return Rule{}, i18n.E("policy.syntax", name, 1, i18n.E("policy.empty_rule"))
 	}
 	at := line(node)
 	if err := yaml.NodeToValue(node, &y, yaml.Strict()); err != nil {
