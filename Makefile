@@ -19,8 +19,9 @@ setup:
 	./scripts/setup.sh
 
 ## test: all tests
+# Half the time of those of the command line is waiting for the disk, so four run at once.
 test: setup
-	$(GO) test -timeout 20m ./...
+	$(GO) test -timeout 20m -parallel 4 ./...
 
 ## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
 eval: setup
