@@ -151,18 +151,27 @@ func (r *run) adds(key string, args ...any) {
 // to go on with.
 func (r *run) conclude(ctx context.Context, err error, lang i18n.Lang) task.Outcome {
 	o := r.ended(ctx, err, lang)
-	if n := r.left.All; n > 0 && (o.Status == task.Completed || o.Status == task.Failed) {
-		names := strings.Join(r.left.Paths[:min(len(r.left.Paths), shownLeft)], ", ")
-		if n > shownLeft {
-			names += ", " + lang.T("agent.comment_more", n-shownLeft)
-		}
-		o.Reason = lang.T("agent.left_out", o.Reason, names)
+	if left := r.leftOut(lang); left != "" && (o.Status == task.Completed || o.Status == task.Failed) {
+		o.Reason = lang.T("agent.but", o.Reason, left)
 	}
 	return o
 }
 
-// shownLeft is how many paths that were left out the outcome names.
+// shownLeft is how many paths that were left out are named.
 const shownLeft = 3
+
+// leftOut says what the commit is without, "" for nothing.
+func (r *run) leftOut(lang i18n.Lang) string {
+	n := r.left.All
+	if n == 0 {
+		return ""
+	}
+	names := strings.Join(r.left.Paths[:min(len(r.left.Paths), shownLeft)], ", ")
+	if n > shownLeft {
+		names += ", " + lang.T("agent.comment_more", n-shownLeft)
+	}
+	return lang.T("agent.left_out", names)
+}
 
 // ended is conclude without what the commit is without.
 func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome {

@@ -206,6 +206,9 @@ func (r *run) openPoints(l i18n.Lang) string {
 	if left := r.notRunText(l); left != "" {
 		b.WriteString("- " + l.T("agent.open_left_out", left) + "\n")
 	}
+	if left := r.leftOut(l); left != "" {
+		b.WriteString("- " + r.Store.Redact(left) + "\n")
+	}
 	for _, c := range v.red {
 		b.WriteString("- " + l.T("agent.open_red", "`"+c.Command+"`") + "\n")
 	}
