@@ -26,6 +26,7 @@ type windowCmd struct {
 	UUID    string `arg:"" help:"${uuid_help}"`
 	At      *int64 `placeholder:"SEQ" help:"${memory_at_help}"`
 	Request bool   `help:"${memory_request_help}"`
+	Cost    bool   `help:"${memory_cost_help}"`
 	JSON    bool   `name:"json" help:"${json_help}"`
 	place   `embed:""`
 }
@@ -35,6 +36,9 @@ func (w windowCmd) Run(c *console) error {
 	base, who, err := w.look(c)
 	if err != nil {
 		return err
+	}
+	if w.Cost && (w.Request || w.At != nil) {
+		return usage(i18n.E("memorycost.alone"))
 	}
 	opt := ops.WindowOptions{Request: w.Request, JSON: w.JSON, Lang: c.lang}
 	if w.At != nil {
@@ -62,6 +66,9 @@ func (w windowCmd) show(c *console, base string, who contextstore.Viewer, opt op
 		return err
 	}
 	c.record(base, contextstore.AuditEntry{Actor: who.User, Action: "read", UUID: v.Metadata.UUID, What: "window"})
+	if w.Cost {
+		return ops.Bill(c.out, v, opt.JSON, c.lang)
+	}
 	return ops.Window(c.out, v, opt)
 }
 

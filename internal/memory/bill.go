@@ -45,7 +45,7 @@ func (c *Calls) add(o Calls) {
 
 // tokens is c of bytes in tokens.
 func (c Calls) tokens() Calls {
-	return Calls{c.Requests, c.Sent / bytesPerToken, c.Cached / bytesPerToken, c.Answered / bytesPerToken}
+	return Calls{c.Requests, c.Sent / billed, c.Cached / billed, c.Answered / billed}
 }
 
 // Bill is what all requests of a run took, in tokens as estimated: a fourth of
@@ -79,6 +79,9 @@ const askVerify = "verify"
 
 var askAside = []string{"", "nudge", "remark", "plan_state"}
 
+// billed is how many bytes count as a token: a text of code and English.
+const billed = 4
+
 // sizes are bytes by billParts.
 type sizes [9]int64
 
@@ -98,7 +101,7 @@ func (s *sizes) sum() (n int64) {
 func (s *sizes) tokens() map[string]int64 {
 	all := map[string]int64{}
 	for i, p := range billParts {
-		all[p] = s[i] / bytesPerToken
+		all[p] = s[i] / billed
 	}
 	return all
 }
@@ -151,7 +154,7 @@ func (t *Tally) size(m llm.Message, part, kind string) (s sizes) {
 	e := json.NewEncoder(&t.buf)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(Form(m, false)) // texts and numbers always encode
-	all := t.buf.Len() + len(m.Images)*imageTokens*bytesPerToken
+	all := t.buf.Len() + len(m.Images)*imageTokens*billed
 	split := func(name string, text int, rest string) { // escapes are shared out
 		n := all * text / max(len(bulkOf(m)), 1)
 		s.put(name, min(n, all))

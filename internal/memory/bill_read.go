@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -16,31 +17,36 @@ import (
 // requests in the run. It holds what one request held, and no more. Damaged lines
 // are passed over and returned. Requests that were not answered are not counted.
 func ReadBill(v contextstore.View, tools int) (Bill, []contextstore.Damage, error) {
-	b := &billing{view: v, tally: NewTally(tools), front: pinned, kinds: map[int64]string{}}
+	b := newBilling(v, tools)
+	if err := b.read(func() {}); err != nil {
+		return Bill{}, b.damaged, fmt.Errorf("add up the requests of %s: %w", v.Metadata.UUID, err)
+	}
+	bill := b.tally.Bill()
+	err := b.asides(&bill)
+	return bill, b.damaged, err
+}
+
+// read goes through the run; each is called after every message.
+func (b *billing) read(each func()) error {
 	decisions, stop := iter.Pull(b.decisions())
 	defer stop()
 	b.next, b.more = decisions()
-	at := int64(0)
-	err := v.Tail(contextstore.Messages, -1, func(line []byte) error {
+	err := b.lines(contextstore.Messages, func(at int64, line []byte) (damaged, err error) {
 		m, err := contextstore.DecodeMessage(line)
-		m.Offset, at = at, at+int64(len(line))+1
 		if err != nil {
-			b.damage(contextstore.Messages, m.Offset, err)
-			return nil
+			return err, nil
 		}
+		m.Offset = at
 		for b.more && decided(b.next, m) {
 			e := b.next
 			b.event, b.stale = &e, true
 			b.next, b.more = decisions()
 		}
-		return b.take(m)
+		err = b.take(m)
+		each()
+		return nil, err
 	})
-	if err = errors.Join(err, b.failed); err != nil {
-		return Bill{}, b.damaged, fmt.Errorf("add up the requests of %s: %w", v.Metadata.UUID, err)
-	}
-	bill := b.tally.Bill()
-	err = b.asides(&bill)
-	return bill, b.damaged, err
+	return errors.Join(err, b.failed)
 }
 
 // billing is a run as it is read, message by message. It is what the window is
@@ -61,10 +67,33 @@ type billing struct {
 	failed  error // of reading the decisions
 }
 
+func newBilling(v contextstore.View, tools int) *billing {
+	return &billing{view: v, tally: NewTally(tools), front: pinned, kinds: map[int64]string{}}
+}
+
 func (b *billing) damage(file string, at int64, why error) {
-	if len(b.damaged) < maxDamage {
+	known := slices.ContainsFunc(b.damaged, func(d contextstore.Damage) bool {
+		return d.File == file && d.Offset == at && d.Why.Error() == why.Error()
+	})
+	if len(b.damaged) < maxDamage && !known {
 		b.damaged = append(b.damaged, contextstore.Damage{File: file, Offset: at, Why: why})
 	}
+}
+
+// lines calls f for each line of a log, with where it begins. A line of which f
+// says that it is damaged is noted where another one follows: the last one may be
+// about to be written.
+func (b *billing) lines(log string, f func(at int64, line []byte) (damaged, err error)) error {
+	next, begin := int64(0), int64(0)
+	var torn error
+	return b.view.Tail(log, -1, func(line []byte) (err error) {
+		if torn != nil {
+			b.damage(log, begin, torn)
+		}
+		begin, next = next, next+int64(len(line))+1
+		torn, err = f(begin, line)
+		return err
+	})
 }
 
 // maxDamage is how many damaged lines are told.
@@ -73,18 +102,16 @@ const maxDamage = 100
 // decisions are those about the window, oldest first.
 func (b *billing) decisions() iter.Seq[contextstore.WindowEvent] {
 	return func(yield func(contextstore.WindowEvent) bool) {
-		at, enough := int64(0), errors.New("enough")
-		err := b.view.Tail(contextstore.Window, -1, func(line []byte) error {
+		enough := errors.New("enough")
+		err := b.lines(contextstore.Window, func(_ int64, line []byte) (damaged, err error) {
 			var e contextstore.WindowEvent
-			err := json.Unmarshal(line, &e)
-			if err != nil {
-				b.damage(contextstore.Window, at, err)
+			if err := json.Unmarshal(line, &e); err != nil {
+				return err, nil
 			}
-			at += int64(len(line)) + 1
-			if err == nil && !yield(e) {
-				return enough
+			if !yield(e) {
+				return nil, enough
 			}
-			return nil
+			return nil, nil
 		})
 		if !errors.Is(err, enough) {
 			b.failed = err
@@ -182,25 +209,19 @@ func (b *billing) SummaryOf(id int64) (found *contextstore.Summary, err error) {
 		}
 	})
 	if found == nil && err == nil {
-		b.damage(contextstore.Summaries, -1, fmt.Errorf("summary %d is missing", id))
+		b.damage(contextstore.Summaries, -1, i18n.E("contextstore.past_summary", id))
 	}
 	return found, err
 }
 
 // summaries calls f for each summary that can be read.
 func (b *billing) summaries(f func(contextstore.Summary)) error {
-	at := int64(0)
-	return b.view.Tail(contextstore.Summaries, -1, func(line []byte) error {
-		s, err := contextstore.DecodeSummary(line)
-		known := slices.ContainsFunc(b.damaged, func(d contextstore.Damage) bool { return d.File == contextstore.Summaries && d.Offset == at })
-		switch {
-		case err == nil:
+	return b.lines(contextstore.Summaries, func(_ int64, line []byte) (damaged, err error) {
+		s, damaged := contextstore.DecodeSummary(line)
+		if damaged == nil {
 			f(s)
-		case !known:
-			b.damage(contextstore.Summaries, at, err)
 		}
-		at += int64(len(line)) + 1
-		return nil
+		return damaged, nil
 	})
 }
 

@@ -300,23 +300,21 @@ func (w *window) marks(p *printer) {
 	w.say(p, "memoryshow.marks", strings.Join(places, ", "))
 }
 
-func (w *window) damage(p *printer) {
-	if len(w.damaged) == 0 {
+func (w *window) damage(p *printer) { printDamage(p, w.damaged, w.opt.Lang) }
+
+// printDamage tells what could not be read.
+func printDamage(p *printer, all []contextstore.Damage, lang i18n.Lang) {
+	if len(all) == 0 {
 		return
 	}
-	p.printf("\n")
-	w.say(p, "memoryshow.damaged")
-	for _, d := range w.damaged {
-		p.printf("%s", detailAt(2, w.where(d)+": "+w.opt.Lang.Error(d.Why)))
+	p.printf("\n%s", detailAt(0, lang.T("memoryshow.damaged")))
+	for _, d := range all {
+		where := d.File
+		if d.Offset >= 0 {
+			where = lang.T("memoryshow.at_byte", d.File, d.Offset)
+		}
+		p.printf("%s", detailAt(2, where+": "+lang.Error(d.Why)))
 	}
-}
-
-// where is where damage is.
-func (w *window) where(d contextstore.Damage) string {
-	if d.Offset < 0 {
-		return d.File
-	}
-	return w.opt.Lang.T("memoryshow.at_byte", d.File, d.Offset)
 }
 
 // texts prints the messages whole, for people.

@@ -6,6 +6,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/memory"
 )
 
@@ -76,7 +77,7 @@ type windowDecision struct {
 // json prints all of it as one object.
 func (w *window) json(p *printer) error {
 	head := windowHead{UUID: w.view.Metadata.UUID, Status: string(w.view.Status()), LastSeq: w.Last, Model: w.model, Tokens: w.Tokens, ToolTokens: w.Tools,
-		Rate: w.Rate, Calibrated: w.Calibrated, Pinned: []string{}, Tools: []windowTool{}, Damaged: []windowDamage{}}
+		Rate: w.Rate, Calibrated: w.Calibrated, Pinned: []string{}, Tools: []windowTool{}}
 	if a := w.Answer; a != nil {
 		head.Answer = &windowAnswer{a.Seq, a.Timestamp, a.Usage}
 	}
@@ -90,13 +91,7 @@ func (w *window) json(p *printer) error {
 	if seqs, _, known := w.breakpoints(); known {
 		head.Breakpoints = &windowMarks{len(w.tools) > 0, seqs}
 	}
-	for _, d := range w.damaged {
-		shown := windowDamage{File: d.File, What: w.opt.Lang.Error(d.Why)}
-		if d.Offset >= 0 {
-			shown.Offset = &d.Offset
-		}
-		head.Damaged = append(head.Damaged, shown)
-	}
+	head.Damaged = shownDamage(w.damaged, w.opt.Lang)
 	b := encoded(p, head)
 	if p.err != nil {
 		return p.err
@@ -114,6 +109,17 @@ func (w *window) json(p *printer) error {
 	})
 	p.printf("]}\n")
 	return err
+}
+
+func shownDamage(all []contextstore.Damage, lang i18n.Lang) []windowDamage {
+	out := make([]windowDamage, len(all))
+	for i, d := range all {
+		out[i] = windowDamage{File: d.File, What: lang.Error(d.Why)}
+		if d.Offset >= 0 {
+			out[i].Offset = &d.Offset
+		}
+	}
+	return out
 }
 
 // lines prints the messages alone, one object to a line.
