@@ -75,8 +75,12 @@ func run(args []string) error {
 	defer b.remove()
 	v := &results{pairs: map[int]pair{}, planned: map[int]sample{}, disk: fileSystem(b.dir)}
 	var failed []error
-	if o.tori != "" {
+	if o.tori != "" && o.runs > 0 { // -tokens-only makes none
 		failed = append(failed, b.all(ctx, v, o.turns, o.runs, o.window))
+	}
+	if ctx.Err() == nil && o.tokens {
+		v.tokens, err = b.tokens(ctx)
+		failed = append(failed, err)
 	}
 	if ctx.Err() == nil && o.clients {
 		v.llm, err = b.llm(ctx, fullLLM())
@@ -121,6 +125,7 @@ type options struct {
 	workspaces bool
 	dispatch   bool
 	huge       bool
+	tokens     bool     // what the pairs of tori eval take
 	parts      []string // of the ledger
 }
 
@@ -139,6 +144,8 @@ func parseOptions(args []string) (o options, err error) {
 	flags.BoolVar(&o.dispatch, "dispatch", true, "also measure a daemon with many tasks")
 	dispatchOnly := flags.Bool("dispatch-only", false, "measure a daemon with many tasks alone, and no runs")
 	flags.BoolVar(&o.huge, "huge", false, "with workspaces, also a repository of 1 GB in 100,000 files: minutes, and 5 GB of the disk")
+	flags.BoolVar(&o.tokens, "tokens", true, "also count the tokens of the same edits with a plan, without, and in the minimal loop")
+	tokensOnly := flags.Bool("tokens-only", false, "count those tokens alone")
 	memoryOnly := flags.Bool("memory-only", false, "measure the window of a run alone: its assembly behind a long history, what it takes and what it sends")
 	llmOnly := flags.Bool("llm-only", false, "measure the clients of models alone, and no runs")
 	if err := flags.Parse(args); err != nil {
@@ -153,12 +160,14 @@ func parseOptions(args []string) (o options, err error) {
 	switch {
 	case o.runs < 1 || flags.NArg() > 0:
 		return o, errors.New("-runs must be at least 1, and nothing may follow the flags")
-	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly) > 1:
-		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only and -dispatch-only exclude each other")
+	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly, *tokensOnly) > 1:
+		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only, -dispatch-only and -tokens-only exclude each other")
+	case *tokensOnly:
+		o = options{tori: o.tori, dir: o.dir, tokens: true}
 	case *memoryOnly:
 		o = options{dir: o.dir, parts: []string{partLong, partMemory}}
 	case *ledgerOnly, *llmOnly, *workspaceOnly, *dispatchOnly:
-		o.tori, o.clients, o.workspaces, o.dispatch = "", *llmOnly, *workspaceOnly, *dispatchOnly
+		o.tori, o.tokens, o.clients, o.workspaces, o.dispatch = "", false, *llmOnly, *workspaceOnly, *dispatchOnly
 		if !*ledgerOnly {
 			o.parts = nil
 		}

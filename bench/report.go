@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"toritsugi/internal/memory"
 )
 
 // results is everything that was measured; the report is made of it alone.
@@ -25,6 +27,7 @@ type results struct {
 
 	workspace []sample // by treeShapes
 	dispatch  map[string]sample
+	tokens    map[string]memory.Bill // of the pairs, by case and mode
 }
 
 // pair is the floor's and tori's medians of one plan.
@@ -122,6 +125,7 @@ func (r *report) print(v *results) {
 		r.row("wall time, ms", "%.1f", []float64{quantile(walls, 0), median(walls), quantile(walls, 1)}, r.verdict(maxHello, " ms", median(walls)))
 		r.row("peak memory, MiB", "%.1f", []float64{quantile(peaks, 0), median(peaks), quantile(peaks, 1)}, r.verdict(maxHelloPeak, " MiB", median(peaks)))
 	}
+	r.tokens(v.tokens)
 	r.llm(v.llm)
 	r.workspace(v.workspace)
 	r.dispatch(v.dispatch)
