@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -22,8 +23,9 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 		n++
 	}
 	// What still runs would change the tree under the commit and the checks.
-	if n := r.jobs.Stop(); n > 0 {
-		r.log.Info("Background jobs stopped before the checks", "jobs", n)
+	stopped := r.jobs.Stop()
+	if stopped > 0 {
+		r.log.Info("Background jobs stopped before the checks", "jobs", stopped)
 	}
 	r.rest()
 	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
@@ -38,7 +40,7 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 	v := judge(r.before, r.after)
 	switch {
 	case sendsBack(v, attempt(r.before, all, n)):
-		return true, loop.Ask(ctx, planning.AskRemark, r.feedback(v)+r.wake(ctx))
+		return true, loop.Ask(ctx, planning.AskRemark, r.feedback(v)+jobsStopped(stopped)+r.wake(ctx))
 	case len(v.broken) > 0:
 		return false, &checksError{"agent.checks_failed", v.broken}
 	case len(v.red) > 0 && len(r.report.Files) == 0:
@@ -120,3 +122,11 @@ type checksError struct {
 }
 
 func (e *checksError) Error() string { return i18n.English.T(e.key, commands(e.runs)) }
+
+// jobsStopped tells the model which of its work ended for the checks.
+func jobsStopped(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nBefore the checks what still ran in the background was stopped: %d of your jobs. Start again what you need.\n", n)
+}

@@ -135,10 +135,9 @@ func (p *Parser) keep(b []byte) {
 // colours are the terminal's escape sequences.
 var colours = pattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 
-// clean makes a line readable: UTF-8, no colours, of a line that was written
-// over (a progress bar) the last state.
-func clean(b []byte) string {
-	s := strings.ToValidUTF8(string(b), "\uFFFD")
+// Plain is a line without its end as a terminal shows it last: without colours, and
+// of what was written over (a progress bar) the last state.
+func Plain(s string) string {
 	if strings.IndexByte(s, 0x1b) >= 0 {
 		s = colours().ReplaceAllString(s, "")
 	}
@@ -146,6 +145,12 @@ func clean(b []byte) string {
 	if i := strings.LastIndexByte(s, '\r'); i >= 0 {
 		s = s[i+1:]
 	}
+	return s
+}
+
+// clean makes a line readable.
+func clean(b []byte) string {
+	s := Plain(strings.ToValidUTF8(string(b), "\uFFFD"))
 	if strings.ContainsFunc(s, unprintable) {
 		s = strings.Map(func(r rune) rune {
 			if unprintable(r) {

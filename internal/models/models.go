@@ -249,9 +249,11 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, e
 	case s.TextTools == "false", s.TextTools == "auto" && shown != nil && !shown.Tools:
 		c = texttool.New(c)
 	case s.TextTools == "auto":
-		c = texttool.Detect(c, func(because error) {
+		c = texttool.Detect(texttool.Lift(c), func(because error) {
 			m.Log.Warn(m.Lang.T("models.text_tools", s.Name(), because))
 		})
+	default:
+		c = texttool.Lift(c)
 	}
 	return endpoint.Member{Client: c, Slots: m.slotsOf(s), Breaker: m.breakerOf(s)}, nil
 }

@@ -61,12 +61,16 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 	if isBinary(data) {
 		return Failf("%s is %s of %d bytes. It cannot be edited as text.", shown, kindOfBinary(data), len(data)), nil
 	}
+	a = unnumbered(content, a)
 	e, problem := matchEdit(content, a)
 	if problem == "" && len(e.places) == 0 && len(w.tokens(a.Old)) > 0 {
 		return w.editMasked(shown, real, content, a, info)
 	}
 	if problem != "" {
 		return Failf("%s: %s", shown, problem), nil
+	}
+	if at, there := e.done(content); len(e.places) == 0 && there {
+		return Text(fmt.Sprintf("%s: nothing was changed: old_text is not in the file, and new_text is, once, at line %s. If that is not the edit you mean, read the file again.", shown, lineNumbers(content, []int{at}))), nil
 	}
 	if len(e.places) == 0 {
 		return Failf("%s: %s", shown, w.notFound(content, a.Old)), nil
@@ -112,6 +116,48 @@ func (w *space) finishEdit(shown, real, content string, e edit, info fs.FileInfo
 		return Failf("%s", w.explain(shown, err)), nil
 	}
 	return Text(e.report(shown, content)), nil
+}
+
+// unnumbered is an edit without the numbers that read_file puts in front of lines,
+// where each line of its old text has one and the file has no such text.
+func unnumbered(content string, a editFileArgs) editFileArgs {
+	if strings.Contains(content, a.Old) || strings.Contains(content, toCRLF(a.Old)) {
+		return a
+	}
+	old, all, _ := withoutNumbers(a.Old)
+	text, every, some := withoutNumbers(a.New)
+	if !all || some && !every {
+		return a
+	}
+	a.Old, a.New = old, text
+	return a
+}
+
+// withoutNumbers is a text without the numbers of its lines, and whether all of them
+// have one, and any.
+func withoutNumbers(s string) (text string, all, some bool) {
+	lines := strings.Split(s, "\n")
+	all = true
+	for i, l := range lines {
+		bare := linePrefix.ReplaceAllString(l, "")
+		numbered := bare != l
+		some = some || numbered
+		all = all && (numbered || i == len(lines)-1 && l == "")
+		lines[i] = bare
+	}
+	return strings.Join(lines, "\n"), all && some, some
+}
+
+// leastDone is how long a new text must be, in bytes, to be known again.
+const leastDone = 12
+
+// done is where the new text stands, if it is there once and says enough to be no
+// coincidence.
+func (e edit) done(content string) (at int, there bool) {
+	if len(strings.TrimSpace(e.new)) < leastDone || strings.Count(content, e.new) != 1 {
+		return 0, false
+	}
+	return strings.Index(content, e.new), true
 }
 
 // edit is a replacement that was found in a file.

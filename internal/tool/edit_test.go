@@ -29,7 +29,7 @@ func TestEditFileMessages(t *testing.T) {
 		`{"path":"long","old_text":"x = 1","new_text":"x = 2"}`,
 		`{"path":"a.go","old_text":"func One() {\n    if true {\n        return","new_text":"x"}`,
 		`{"path":"a.go","old_text":"func One() {  \n\tif true {","new_text":"x"}`,
-		`{"path":"a.go","old_text":"3\tfunc One() {\n4\t\tif true {","new_text":"x"}`,
+		`{"path":"a.go","old_text":"3\tfunc One() {\n\tif true {","new_text":"x"}`,
 		`{"path":"a.go","old_text":"func  One( ) {","new_text":"x"}`,
 		`{"path":"a.go","old_text":"FUNC one() {","new_text":"x"}`,
 		`{"path":"quotes.md","old_text":"it's \"here\"","new_text":"x"}`,
@@ -152,4 +152,31 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("%q lost more than %q: %q", content, old, got)
 		}
 	})
+}
+
+// Numbers of lines that were copied from read_file are left out where that is
+// plainly meant; an edit that was made already is said to be.
+func TestEditsAsMeant(t *testing.T) {
+	t.Parallel()
+	const file = "one line\ntwo lines\n3\tnumbered\ntwo lines\n"
+	for args, want := range map[string]string{
+		`{"old_text":"1\tone line\n","new_text":"1\tfirst line\n"}`:            "first line\ntwo lines\n3\tnumbered\ntwo lines\n",
+		`{"old_text":"  1\tone line\n  2\ttwo lines","new_text":"first line"}`: "first line\n3\tnumbered\ntwo lines\n",
+		`{"old_text":"3\tnumbered","new_text":"4\tnumbered"}`:                  "one line\ntwo lines\n4\tnumbered\ntwo lines\n", // it stands so in the file
+		`{"old_text":"2\ttwo lines","new_text":"2\tlines"}`:                    "",                                              // which of the two?
+		`{"old_text":"1\tone line\ntwo lines","new_text":"x"}`:                 "",
+		`{"old_text":"1\tone line","new_text":"1\tfirst line\nsecond"}`:        "", // the number would be written
+		`{"old_text":"something else","new_text":"one line\ntwo lines"}`:       "nothing was changed: old_text is not in the file, and new_text is, once, at line 1.",
+		`{"old_text":"something else","new_text":"two lines"}`:                 "",
+		`{"old_text":"something else","new_text":"one"}`:                       "",
+	} {
+		w := newWorkspace(t, map[string]string{"a": file}, nil)
+		res := w.call("edit_file", `{"path":"a",`+args[1:])
+		switch got := w.get("a"); {
+		case want == "" && (!res.IsError || got != file), want != "" && res.IsError:
+			t.Errorf("%s: %s", args, res.Text)
+		case strings.HasPrefix(want, "nothing") && (got != file || !strings.Contains(res.Text, want)), want != "" && !strings.HasPrefix(want, "nothing") && got != want:
+			t.Errorf("%s: %s\n%s", args, res.Text, got)
+		}
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -118,7 +119,7 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 	for i := range crew {
 		crew[i] = newNeedle(s.re)
 	}
-	size := firstWindow
+	size, all := firstWindow, files
 	for len(files) > 0 && !s.stopped && limited.Err() == nil {
 		answers := s.window(limited, crew, files[:min(size, len(files))])
 		files = files[len(answers):]
@@ -133,7 +134,10 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 		return Result{}, err
 	}
 	s.note(limited.Err() != nil)
-	return Text(s.b.String()), nil
+	if s.stopped && s.mode == modeContent && len(all) > 1 {
+		s.perFile(limited, crew, all)
+	}
+	return Text(s.b.String()), ctx.Err()
 }
 
 func (s *searcher) openTop() (*os.File, string) {
@@ -277,6 +281,42 @@ func (s *searcher) take(a *answer) bool {
 	}
 	s.stopped = a.more
 	return !s.stopped
+}
+
+// countedFiles is how many files are named where a search was stopped.
+const countedFiles = 20
+
+// perFile says how many lines match in which files, those with most first.
+func (s *searcher) perFile(ctx context.Context, crew []*needle, files []string) {
+	counts := searcher{w: s.w, args: s.args, re: s.re, limit: s.limit, mode: modeCount, top: s.top}
+	var hits []answer
+	lines := 0
+	for len(files) > 0 && ctx.Err() == nil {
+		answers := counts.window(ctx, crew, files[:min(lastWindow, len(files))])
+		files = files[len(answers):]
+		for _, a := range answers {
+			if a.lines > 0 {
+				hits = append(hits, a)
+				lines += a.lines
+			}
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b answer) int { return cmp.Compare(b.lines, a.lines) })
+	more := ""
+	if len(files) > 0 {
+		more = " at least"
+	}
+	fmt.Fprintf(&s.b, "[matching lines:%s %d in %s: ", more, lines, counted(len(hits), "file"))
+	for i, a := range hits[:min(len(hits), countedFiles)] {
+		if i > 0 {
+			s.b.WriteString(", ")
+		}
+		fmt.Fprintf(&s.b, "%s %d", clip(s.w.shown(a.rel), 100), a.lines)
+	}
+	if len(hits) > countedFiles {
+		s.b.WriteString(", ...")
+	}
+	s.b.WriteString("]\n")
 }
 
 // noteRoom is more than the notes at the end of an answer take, in bytes.

@@ -194,3 +194,23 @@ func TestGrepAgreesWithRipgrep(t *testing.T) {
 		}
 	}
 }
+
+// A search that is stopped says how many lines match where.
+func TestStoppedSearchCounts(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprintf("d/f%02d.txt", i)] = strings.Repeat("match\n", i+1)
+	}
+	w := newWorkspace(t, files, nil)
+	res := w.call("grep", obj{"pattern": "match", "limit": 3})
+	if want := "[stopped after 3 matching lines, there are more; narrow it with path, glob or pattern]\n[matching lines: 465 in 30 files: d/f29.txt 30, d/f28.txt 29, "; !strings.Contains(res.Text, want) || !strings.HasSuffix(res.Text, "d/f10.txt 11, ...]\n") {
+		t.Error(res.Text)
+	}
+	if res := w.call("grep", obj{"pattern": "match"}); strings.Count(res.Text, "[matching lines") != 1 {
+		t.Error(res.Text)
+	}
+	if res := w.call("grep", obj{"pattern": "match", "path": "d/f00.txt"}); strings.Contains(res.Text, "[matching lines") {
+		t.Error(res.Text)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"toritsugi/internal/checks"
 )
 
 // capture takes an output of any length in bounded memory: its beginning, its
@@ -16,9 +18,10 @@ import (
 type capture struct {
 	limit Limits
 	spill *spiller
-	in    io.Writer // what Write feeds: keep, or the filter in front of it
-	out   io.Closer // the filter, or nil
-	live  *flow     // for who follows the output as it comes, or nil
+	in    io.Writer      // what Write feeds: keep, or the filter in front of it
+	out   io.Closer      // the filter, or nil
+	live  *flow          // for who follows the output as it comes, or nil
+	tests *checks.Parser // reads a long output of tests, to be told instead of it; or nil
 
 	mu       sync.Mutex
 	head     []byte // the first headCap bytes
@@ -60,6 +63,9 @@ type keeper struct{ c *capture }
 
 func (k keeper) Write(p []byte) (int, error) {
 	c, n := k.c, len(p)
+	if c.tests != nil {
+		_, _ = c.tests.Write(p) // never fails
+	}
 	c.total += int64(n)
 	c.newlines += int64(bytes.Count(p, []byte{'\n'}))
 	if c.file != nil {
@@ -124,8 +130,9 @@ func (c *capture) Finish(limit int) string {
 			c.spillErr = err
 		}
 	}
+	digest := c.digest(limit)
 	if int64(len(c.head)+len(c.tail)) == c.total {
-		if s := clean(string(c.head) + string(c.tail)); len(s) <= limit {
+		if s := clean(string(c.head) + string(c.tail)); len(s) <= limit && digest == "" {
 			if c.file != nil {
 				c.file.discard()
 			}
@@ -150,7 +157,30 @@ func (c *capture) Finish(limit int) string {
 	if c.spillErr != nil {
 		where = "it could not be kept; ask for less"
 	}
+	if digest != "" {
+		return fmt.Sprintf("%s[shortened from %d bytes (%d lines); %s]\n", digest, c.total, c.newlines, where)
+	}
 	return c.cut(limit, where)
+}
+
+// The least output of tests that is told by what failed, and the most of that, in
+// bytes.
+const (
+	leastTests = 4 << 10
+	mostTests  = 8 << 10
+)
+
+// digest is which tests failed and why, "" where that cannot be told or the output
+// is short, or kept nowhere else.
+func (c *capture) digest(limit int) string {
+	if c.tests == nil || c.total < leastTests || c.spill.dir == "" {
+		return ""
+	}
+	s := c.tests.Summary()
+	if len(s.Failures) == 0 {
+		return ""
+	}
+	return clean(s.Text(min(limit-maxNote, mostTests, int(c.total)/2)))
 }
 
 // maxNote is more than the longest line that says what was cut.

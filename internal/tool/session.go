@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -61,7 +62,7 @@ func (s *session) begin(command string, report bool, out io.Writer) begun {
 		b.WriteString(`eval "$(command -p cat)"; exec </dev/null; `)
 	}
 	fd := freeDescriptor(command)
-	r := &reports{out: out, mark: newMark()}
+	r := &reports{out: &terminal{out: out}, mark: newMark()}
 	if report && fd != 0 {
 		env := ""
 		fmt.Fprintf(&b, "exec %d>&1; ", fd)
@@ -71,6 +72,9 @@ func (s *session) begin(command string, report bool, out io.Writer) begun {
 		}
 		fmt.Fprintf(&b, "trap %s EXIT; ", quoted(fmt.Sprintf("{ set +eux; command cd -P .; command printf '\\000%s<%%s\\000' \"$PWD\"; "+
 			"%scommand printf '\\000%s>'; } 2>/dev/null >&%d", r.mark, env, r.mark, fd)))
+	}
+	if strings.Contains(command, "|") {
+		b.WriteString("case $BASH_VERSION in ?*) set -o pipefail; esac; ")
 	}
 	// As text for eval the command keeps its own line numbers, and what is wrong
 	// with it is not shown together with what stands before it.
@@ -112,7 +116,7 @@ func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) +
 // reports passes on the output of a command without what it says of itself
 // between NUL mark < and NUL mark >.
 type reports struct {
-	out       io.Writer
+	out       *terminal
 	mark      string
 	variables bool // the command says its environment, before and after
 
@@ -171,9 +175,9 @@ func (r *reports) pass(n int) error {
 // off is dropped.
 func (r *reports) flush() error {
 	if r.in {
-		return nil
+		return r.out.flush()
 	}
-	return r.pass(len(r.held))
+	return errors.Join(r.pass(len(r.held)), r.out.flush())
 }
 
 // end takes over what a command left, where it said so, and returns what the

@@ -411,3 +411,66 @@ func TestJobSaysItsLimit(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What a command prints is shown as a terminal would have it, and a failure within
+// a pipe is one.
+func TestOutputAsItIsRead(t *testing.T) {
+	t.Parallel()
+	w := newShell(t, nil)
+	for _, c := range []struct{ command, want string }{
+		{`printf '\033[31mred\033[0m and \033]0;title\007plain\n'`, "red and plain\n[exit code 0]"},
+		{`printf '10%%\r50%%\r100%%\ndone\n'`, "100%\ndone\n[exit code 0]"},
+		{`printf 'a\r\nb\r\n'`, "a\r\nb\r\n[exit code 0]"},
+		{`printf '\033[1m'; printf 'cut'; printf '\033[0m'`, "cut\n[exit code 0]"},
+		{"(exit 3) | cat", "[exit code 3]"},
+		{"false | true || echo caught", "caught\n[exit code 0]"},
+		{"seq 100000 | head -n 1", "1\n[exit code 0; a command in the pipe had more to say than was read]"},
+		{"yes | head -n 1; true", "y\n[exit code 0]"},
+	} {
+		if got := w.shell(c.command); got != c.want {
+			t.Errorf("%s\ngave %q\nwant %q", c.command, got, c.want)
+		}
+	}
+}
+
+// A long output of tests that fail is told by what failed; the whole can be
+// recalled.
+func TestOutputOfTests(t *testing.T) {
+	t.Parallel()
+	recorded, err := os.ReadFile("../checks/testdata/go-verbose.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("=== RUN   TestFine\n--- PASS: TestFine (0.00s)\n", 400) + string(recorded)
+	w := newShell(t, func(e *tool.Env) { e.Limits.SpillDir = t.TempDir() })
+	w.put("out", long, 0o644)
+	res := w.call("shell", obj{"command": "cat out; exit 1"})
+	if !res.IsError || len(res.Text) > 9000 || !strings.Contains(res.Text, "go test: ") || !strings.Contains(res.Text, "; recall has all of it as output-000001]\n[exit code 1]") {
+		t.Errorf("%d bytes: %s", len(res.Text), res.Text)
+	}
+	if res := w.call("shell", obj{"command": "cat out"}); !strings.HasPrefix(res.Text, "=== RUN") {
+		t.Errorf("of a command that did not fail: %.200s", res.Text)
+	}
+	w.put("out", string(recorded[:min(len(recorded), 2000)]), 0o644)
+	if res := w.call("shell", obj{"command": "cat out; exit 1"}); strings.Contains(res.Text, "shortened") {
+		t.Errorf("a short one: %s", res.Text)
+	}
+}
+
+// Where git cannot write, the model is told how to compare instead.
+func TestGitThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	sh := &fakeShell{}
+	w := newWorkspace(t, nil, func(e *tool.Env) { e.Shell = sh })
+	for said, want := range map[string]bool{
+		"fatal: Unable to create '/run/1/git/index.lock': Read-only file system\n":                  true,
+		"error: insufficient permission for adding an object to repository database .git/objects\n": true,
+		"fatal: cannot lock ref 'HEAD': Unable to create '/x/.git/HEAD.lock': Permission denied\n":  true,
+		"open /usr/x: Read-only file system\n":                                                      false,
+	} {
+		sh.run = prints(said, tool.ShellExit{Code: 128})
+		if res := w.call("shell", obj{"command": "git stash"}); strings.Contains(res.Text, `use the tool git: {"command":"diff"}`) != want {
+			t.Errorf("%s", res.Text)
+		}
+	}
+}

@@ -7,8 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
+
+	"toritsugi/internal/checks"
 )
 
 //go:embed shell.md
@@ -136,6 +141,7 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	if c.on != nil {
 		out.live = &flow{filter: c.limit.Filter, out: listener{"", c.on}}
 	}
+	out.tests = checks.NewParser()
 	finished := false
 	defer func() {
 		if !finished {
@@ -149,11 +155,21 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 		return ended(ctx, "The command could not be run: "+err.Error()+".")
 	}
 	finished = true
+	if !e.failed() {
+		out.tests = nil
+	}
 	text := out.Finish(c.room())
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
 	note = join(note, c.session.end(cmd.own))
+	if e.failed() && gitLocked().MatchString(text) {
+		note = join(note, `the data of git is read-only here: to compare with the last commit, use the tool git: {"command":"diff"}, or {"command":"show","path":P} for a file as it was`)
+	}
+	if e.brokenPipe(a.Command) {
+		e.Code, e.Signal = 0, ""
+		note = join(note, "a command in the pipe had more to say than was read")
+	}
 	switch at, gone := c.session.where(); {
 	case gone != "":
 		note = join(note, "the directory "+clip(c.w.shown(gone), 300)+" is gone; the next command runs in the workspace")
@@ -169,6 +185,11 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	}
 	return Result{Text: text, IsError: e.failed()}, nil
 }
+
+// gitLocked matches what git says where it cannot write its data.
+var gitLocked = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(?:fatal|error): .*(?:\.lock'?|\.git|object|repository|index|ref).*(?:Read-only file system|Permission denied|insufficient permission)|insufficient permission for adding an object`)
+})
 
 // listener tells who follows what a command prints.
 type listener struct {
@@ -190,6 +211,12 @@ type ending struct {
 
 func (e ending) failed() bool {
 	return e.flooded || e.stopped || e.Code != 0 || e.TimedOut || e.Limit != "" || e.Signal != ""
+}
+
+// brokenPipe reports the end of a pipe of which only a part was read, as by head:
+// with pipefail the shell takes the signal that ended the writer for a failure.
+func (e ending) brokenPipe(command string) bool {
+	return (e.Signal == "SIGPIPE" || e.Code == 128+int(syscall.SIGPIPE)) && strings.Contains(command, "|")
 }
 
 // limited runs a script until it ends, or prints more than it may.

@@ -18,6 +18,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/texttool"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/tool"
@@ -116,6 +117,7 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 			return contextstore.Message{}, err
 		}
 	}
+	unread := false // the model was told of a call that it wrote as text
 	for nudges := 0; ; {
 		if err := l.afford(ctx, l.KeepLast); err != nil {
 			return contextstore.Message{}, err
@@ -145,6 +147,9 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 				return answer, ErrNonsense
 			}
 			_, err = l.append(contextstore.Message{Role: llm.RoleUser, Content: nudge(reply.FinishReason)})
+		case !unread && texttool.Unread(answer.Content):
+			unread = true
+			_, err = l.append(contextstore.Message{Role: llm.RoleUser, Content: unreadCall})
 		default:
 			return answer, l.Ledger.TurnDone(ctx)
 		}
@@ -179,6 +184,10 @@ func nudge(finish string) string {
 	}
 	return "Your answer was empty. Call a tool to go on, or say in a sentence what was done if the work is finished."
 }
+
+// unreadCall asks once for a call that was not made, so that a run does not end with
+// what the model believes it did.
+const unreadCall = "Your answer holds a tool call as text, and it was not run. If it was meant, make the call again, by itself and with valid JSON. If it was not, or the work is finished, say so in words."
 
 // append writes messages to the ledger and takes them into the window; it
 // returns the last of them as it was written.

@@ -118,12 +118,18 @@ func (b *bench) claim(t *testing.T, id string, _ hands) {
 
 func (b *bench) open(t *testing.T, h hands) {
 	t.Helper()
+	b.openWith(t, b.model, h)
+}
+
+// openWith is open with a conversation that speaks to the model.
+func (b *bench) openWith(t *testing.T, conv llm.Conversation, tools Tools) {
+	t.Helper()
 	b.model.msgs = nil
-	w, err := memory.Open(b.ctx, b.model, memory.Policy{Limit: 100_000})
+	w, err := memory.Open(b.ctx, conv, memory.Policy{Limit: 100_000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.loop = &Loop{Ledger: b.ctx, Window: w, Tools: h, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}
+	b.loop = &Loop{Ledger: b.ctx, Window: w, Tools: tools, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}
 }
 
 // roles is the ledger in short: one letter per message.

@@ -28,6 +28,9 @@ const lookAhead = 4096
 // the comment where nothing does; without calls it is the answer unchanged,
 // but for a mere {"done": true, "comment": "…"}.
 func parse(answer string, offered map[string]bool) (text string, calls []llm.ToolCall) {
+	if text, calls = lift(answer, offered); len(calls) > 0 {
+		return text, calls
+	}
 	var prose strings.Builder
 	comment, kept, tries := "", 0, 0
 	for at := 0; tries < maxTries; {

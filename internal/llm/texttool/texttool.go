@@ -31,7 +31,7 @@ func New(inner llm.Client) llm.Client { return &client{inner} }
 type client struct{ llm.Client }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{set: set, offered: make(map[string]bool, len(set.Tools))}
+	v := &conversation{set: set, offered: names(set.Tools)}
 	inner := llm.Settings{Schema: set.Schema}
 	if len(set.Tools) > 0 {
 		inner.Schema = nil // kept strictly, it would forbid calls; it is told in words
@@ -39,9 +39,6 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 		if v.manual, err = manual(set); err != nil {
 			v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.Provider(), Message: "a schema is not JSON: " + err.Error(), Err: err}
 		}
-	}
-	for _, t := range set.Tools {
-		v.offered[t.Name] = true
 	}
 	v.inner = c.Client.Open(inner)
 	v.Reset()
@@ -57,15 +54,22 @@ type conversation struct {
 	manual  string // how tools are called; "" where there are none
 	broken  error
 	begun   bool
-	ids     map[string]bool // of the calls in the conversation
-	lastID  int             // the highest n of the ids "call_n"
+	ids     ids
+}
+
+func names(tools []llm.Tool) map[string]bool {
+	offered := make(map[string]bool, len(tools))
+	for _, t := range tools {
+		offered[t.Name] = true
+	}
+	return offered
 }
 
 func (v *conversation) Serialized() []byte { return v.inner.Serialized() }
 
 func (v *conversation) Reset() {
 	v.inner.Reset()
-	v.begun, v.ids, v.lastID = false, map[string]bool{}, 0
+	v.begun, v.ids = false, ids{}
 }
 
 func (v *conversation) Append(m llm.Message) {
@@ -77,9 +81,7 @@ func (v *conversation) Append(m llm.Message) {
 		}
 	}
 	v.begun = true
-	for _, call := range m.ToolCalls {
-		v.known(call.ID)
-	}
+	v.ids.note(m.ToolCalls)
 	switch {
 	case m.Role == llm.RoleTool:
 		m = llm.Message{Role: llm.RoleUser, Content: resultHead(m.ToolCallID, m.ToolName) + m.Content}
@@ -91,16 +93,6 @@ func (v *conversation) Append(m llm.Message) {
 		m = llm.Message{Role: m.Role, Content: block, Reasoning: m.Reasoning, Opaque: m.Opaque}
 	}
 	v.inner.Append(m)
-}
-
-// known notes an id that is in use.
-func (v *conversation) known(id string) {
-	v.ids[id] = true
-	if digits, found := strings.CutPrefix(id, "call_"); found {
-		if n, err := strconv.Atoi(digits); err == nil && 0 < n && n < 1e9 {
-			v.lastID = max(v.lastID, n)
-		}
-	}
 }
 
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
@@ -123,7 +115,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	text, calls := parse(m.Content, v.offered)
 	m.Content = text
 	m.ToolCalls = append(calls, m.ToolCalls...)
-	v.name(m.ToolCalls)
+	v.ids.name(m.ToolCalls)
 	if len(m.ToolCalls) > 0 && reply.FinishReason == llm.FinishStop {
 		reply.FinishReason = llm.FinishToolCalls
 	}
@@ -131,14 +123,35 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	return reply, nil
 }
 
+// ids are those of the calls in a conversation.
+type ids struct {
+	used map[string]bool
+	last int // the highest n of the ids "call_n"
+}
+
+// note takes in the ids of calls.
+func (s *ids) note(calls []llm.ToolCall) {
+	for _, c := range calls {
+		if s.used == nil {
+			s.used = map[string]bool{}
+		}
+		s.used[c.ID] = true
+		if digits, found := strings.CutPrefix(c.ID, "call_"); found {
+			if n, err := strconv.Atoi(digits); err == nil && 0 < n && n < 1e9 {
+				s.last = max(s.last, n)
+			}
+		}
+	}
+}
+
 // name gives each call an id of its own. One that the model chose stays if it
 // is new.
-func (v *conversation) name(calls []llm.ToolCall) {
-	last := v.lastID
+func (s *ids) name(calls []llm.ToolCall) {
+	last := s.last
 	seen := map[string]bool{}
 	for i := range calls {
 		id := &calls[i].ID
-		for !plainID(*id) || v.ids[*id] || seen[*id] {
+		for !plainID(*id) || s.used[*id] || seen[*id] {
 			last++
 			*id = "call_" + strconv.Itoa(last)
 		}
