@@ -2,7 +2,6 @@ package tool_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -197,7 +196,7 @@ func TestWordsOfOthers(t *testing.T) {
 		}
 	}
 	res := w.call("grep", obj{"pattern": "x", "limit": 5000})
-	if want := "\n[limit 5000 was too large; 1000 was used]"; !strings.HasSuffix(res.Text, want) || fmt.Sprintf("%s", res.Args) != `{"limit":1000,"pattern":"x"}` {
+	if want := "\n[limit 5000 was too large; 1000 was used]"; !strings.HasSuffix(res.Text, want) || string(res.Args) != `{"limit":1000,"pattern":"x"}` {
 		t.Errorf("%s with %s", res.Text, res.Args)
 	}
 }
