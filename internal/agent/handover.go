@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -137,11 +138,11 @@ func (r *run) evidence(l i18n.Lang) string {
 	if len(r.before)+len(r.after) > 0 {
 		b.WriteString("\n" + l.T("agent.table_checks") + "\n|---|---|---|\n")
 		for _, c := range r.before {
-			b.WriteString("| " + cell(span(c.Command)) + " | " + result(l, c) + " | " + r.now(l, c.Command) + " |\n")
+			b.WriteString("| " + cell(progress.Span(c.Command)) + " | " + result(l, c) + " | " + r.now(l, c.Command) + " |\n")
 		}
 		for _, c := range r.after {
 			if !slices.ContainsFunc(r.before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
-				b.WriteString("| " + cell(span(c.Command)) + " | | " + r.now(l, c.Command) + " |\n")
+				b.WriteString("| " + cell(progress.Span(c.Command)) + " | | " + r.now(l, c.Command) + " |\n")
 			}
 		}
 	}
@@ -176,7 +177,9 @@ func (r *run) now(l i18n.Lang, command string) string {
 }
 
 // testSpan is the name of a test where people read it.
-func (r *run) testSpan(name string) string { return span(cutLine(oneLine(r.Store.Redact(name)))) }
+func (r *run) testSpan(name string) string {
+	return progress.Span(cutLine(oneLine(r.Store.Redact(name))))
+}
 
 // cell is a text as it stands in a table of Markdown.
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }

@@ -289,7 +289,7 @@ func (r *run) folded() (all []broker.Fold) {
 	if files := r.report.Files; len(files) > 0 {
 		x := broker.Fold{Title: l.T("agent.fold_files", len(files))}
 		for _, f := range files[:min(len(files), shownFiles)] {
-			x.Lines = append(x.Lines, span(f))
+			x.Lines = append(x.Lines, progress.Span(f))
 		}
 		if more := len(files) - shownFiles; more > 0 {
 			x.Lines = append(x.Lines, l.T("agent.comment_more", more))
@@ -313,7 +313,7 @@ func (r *run) folded() (all []broker.Fold) {
 
 // plainLine is a text of the model on one line, with nothing in it that would be more
 // than text.
-func (r *run) plainLine(s string) string { return cutLine(progress.Plain(r.Store.Redact(s))) }
+func (r *run) plainLine(s string) string { return progress.Plain(cutLine(oneLine(r.Store.Redact(s)))) }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 

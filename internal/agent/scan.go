@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/scan"
 )
 
@@ -62,7 +63,7 @@ func (r *run) lookThrough(ctx context.Context) error {
 func (r *run) decided() string {
 	var names []string
 	for _, f := range r.review.Findings {
-		if name := span(r.Store.Redact(f.Path)); f.Decides() && !slices.Contains(names, name) {
+		if name := progress.Span(r.Store.Redact(f.Path)); f.Decides() && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -103,12 +104,12 @@ func (r *run) finding(l i18n.Lang, f scan.Finding) string {
 	if f.Line > 0 && !f.Old {
 		where += ":" + strconv.Itoa(f.Line)
 	}
-	s := span(r.Store.Redact(where)) + ": " + l.T("scan."+string(f.Why))
+	s := progress.Span(r.Store.Redact(where)) + ": " + l.T("scan."+string(f.Why))
 	if f.Lost > 0 {
 		s += l.T("scan.lost_"+string(f.Why), f.Lost)
 	}
 	if text := cutLine(f.Text); text != "" && f.Why != scan.FileDeleted && r.harmless(text) {
-		s += " " + span(text)
+		s += " " + progress.Span(text)
 	}
 	return s
 }
@@ -131,16 +132,4 @@ func cutLine(s string) string {
 		return string(runes[:most]) + "…"
 	}
 	return s
-}
-
-// span shows a text as it is, on one line.
-func span(s string) string {
-	s = oneLine(s)
-	if !strings.Contains(s, "`") {
-		return "`" + s + "`"
-	}
-	runs := strings.FieldsFunc(s, func(c rune) bool { return c != '`' })
-	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
-	fence := runs[0] + "`"
-	return fence + " " + s + " " + fence
 }

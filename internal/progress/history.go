@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -51,6 +52,8 @@ type Entry struct {
 	Text   string
 	N      int
 
+	Parts []string // of a call: of which lines of Text it is; N calls in a row
+
 	// Of a decision: what was wished and why it is not what is done; the percent of
 	// confidence where that is reason for a warning.
 	Wished, Why string
@@ -67,7 +70,7 @@ type History struct {
 // How long the texts of an entry may be, in characters.
 const (
 	maxSaid = 200
-	maxArgs = 40
+	maxArgs = 80
 	maxName = 60
 )
 
@@ -182,6 +185,15 @@ func (t *Tracker) add(e Entry) {
 		if t.before >= 0 {
 			t.before++
 		}
+		if last.Kind == KindTool && last.Result == OK && e.Result == OK && last.Name == e.Name && last.Text == e.Text {
+			last.N = max(last.N, 1) + 1
+			for _, p := range e.Parts {
+				if len(last.Parts) < maxParts && !slices.Contains(last.Parts, p) {
+					last.Parts = append(last.Parts, p)
+				}
+			}
+			return
+		}
 	case KindCollected:
 		if e.N = t.before; e.N <= 0 {
 			return
@@ -213,7 +225,11 @@ func (t *Tracker) ofMessage(m contextstore.Message) (all []Entry) {
 			all = append(all, Entry{At: at, Kind: KindSaid, Text: text})
 		}
 	case llm.RoleTool:
-		e := Entry{At: at, Kind: KindTool, Name: t.text(m.ToolName, maxName), Result: OK, Text: t.text(brief(t.calls[string(m.ToolCallID)].Arguments), maxArgs)}
+		on, part := brief(t.calls[string(m.ToolCallID)].Arguments)
+		e := Entry{At: at, Kind: KindTool, Name: t.text(m.ToolName, maxName), Result: OK, Text: t.text(on, maxArgs)}
+		if part != "" {
+			e.Parts = []string{part}
+		}
 		if !m.Failed {
 			return append(all, e)
 		}
@@ -291,19 +307,33 @@ func (t *Tracker) text(s string, n int) string {
 // is far less.
 const maxRead = 4 << 10
 
-// brief is what tells most of the arguments of a call.
-func brief(arguments string) string {
+// maxParts is how many ranges of lines one line of the history names.
+const maxParts = 5
+
+// brief is what tells most of the arguments of a call, and of which lines it is.
+func brief(arguments string) (on, part string) {
 	var args map[string]any
 	if json.Unmarshal([]byte(arguments), &args) != nil {
-		return arguments
+		return arguments, ""
 	}
-	for _, k := range []string{"command", "path", "pattern"} {
+	var all []string
+	for _, k := range []string{"command", "pattern", "path", "glob"} {
 		if s, ok := args[k].(string); ok && strings.TrimSpace(s) != "" {
-			return s
+			all = append(all, s)
 		}
 	}
-	if len(args) == 0 {
-		return ""
+	if args["start_line"] != nil || args["end_line"] != nil {
+		part = number(args["start_line"]) + "-" + number(args["end_line"])
 	}
-	return arguments
+	if all == nil && len(args) > 0 {
+		return arguments, ""
+	}
+	return strings.Join(all, " "), part
+}
+
+func number(v any) string {
+	if n, ok := v.(float64); ok {
+		return strconv.FormatInt(int64(n), 10)
+	}
+	return ""
 }

@@ -44,7 +44,7 @@ func life() []any {
 		contextstore.CheckRun{Setup: true, Command: "setup", Timestamp: at()},
 		contextstore.CheckRun{Command: "make test", ExitCode: 1, Timestamp: at()},
 		asks("plan"),
-		says("I look.", call("read_file", `{"path":"`+strings.Repeat("長", 50)+`"}`)),
+		says("I look.", call("read_file", `{"path":"`+strings.Repeat("長", 100)+`"}`)),
 		gives("read_file", "41", false),
 		says(`{"phase":"planning","comment":"Two steps."}`),
 		planning.Entry{Timestamp: at(), Plan: &plan},
@@ -244,5 +244,46 @@ func TestADecisionIsTold(t *testing.T) {
 				t.Errorf("%s, %s:\n%s\nwant\n%s", name, l, got, want)
 			}
 		}
+	}
+}
+
+// One line for what is looked at again and again, with which lines of it; what is
+// looked for is seen.
+func TestRepeatedCalls(t *testing.T) {
+	t.Parallel()
+	tr := NewTracker(100, Notify{}, same, i18n.English)
+	for _, c := range []struct{ name, args string }{
+		{"read_file", `{"path":"a.go","start_line":1,"end_line":40}`},
+		{"read_file", `{"path":"a.go","start_line":41}`},
+		{"read_file", `{"path":"a.go","start_line":41}`},
+		{"read_file", `{"path":"b.go"}`},
+		{"grep", `{"pattern":"a*[b]","path":"internal"}`},
+		{"git", `{"command":"log","path":"a.go"}`},
+		{"list_files", `{}`},
+	} {
+		tr.Message(contextstore.Message{Role: llm.RoleAssistant, ToolCalls: []contextstore.ToolCall{{ID: "1", Name: c.name, Arguments: c.args}}})
+		tr.Message(contextstore.Message{Role: llm.RoleTool, ToolName: c.name, ToolCallID: "1"})
+	}
+	var got []string
+	for _, e := range tr.History().Entries {
+		got = append(got, e.markdown(i18n.English))
+	}
+	want := []string{"🔧 **read_file** `a.go:1-40,41-` → ok (×3)", "🔧 **read_file** `b.go` → ok", "🔧 **grep** `a*[b] internal` → ok", "🔧 **git** `log a.go` → ok", "🔧 **list_files** → ok"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestCost(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]Report{
+		"": {}, ", $0.1200": {MicroUSD: 120_000}, ", cost unknown": {Unpriced: 2}, ", cost $0.1200 or more": {Unpriced: 2, MicroUSD: 120_000},
+	} {
+		if got := r.cost(i18n.English); got != want {
+			t.Errorf("%+v: %q, want %q", r, got, want)
+		}
+	}
+	if got := (&Report{Unpriced: 2, Scripted: true}).cost(i18n.English); got != "" {
+		t.Errorf("a script: %q", got)
 	}
 }

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -43,21 +44,17 @@ func (r *Report) Head(l i18n.Lang, short bool) string {
 	var b strings.Builder
 	b.WriteString(r.title(l) + "\n\n")
 	if r.Reason != "" {
-		b.WriteString(Plain(r.Reason) + "\n\n")
+		b.WriteString(strings.ReplaceAll(Plain(r.Reason), "\\`", "`") + "\n\n") // our words, with commands as code
 	}
-	by := l.T("progress.model", Plain(r.Model))
+	by := l.T("progress.model", Span(r.Model))
 	if r.By != "" {
-		by = l.T("progress.asked", Plain(r.By), Plain(r.Model))
+		by = l.T("progress.asked", Plain(r.By), Span(r.Model))
 	}
 	b.WriteString("- " + by + "\n")
 	if r.Ended == "" {
 		b.WriteString("- " + l.T("progress.stage", r.stage(l)) + "\n")
 	}
-	cost := ""
-	if r.MicroUSD > 0 {
-		cost = ", " + contextstore.Dollars(r.MicroUSD)
-	}
-	b.WriteString("- " + l.T("progress.counts", r.Calls, r.Tools, r.Tokens, cost) + "\n")
+	b.WriteString("- " + l.T("progress.counts", r.Calls, r.Tools, r.Tokens, r.cost(l)) + "\n")
 	b.WriteString("- " + l.T("progress.since", minute(r.Started), minute(r.Updated)) + "\n")
 	b.WriteString(r.PlanText(l, short))
 	for _, note := range r.Notes {
@@ -71,6 +68,19 @@ func (r *Report) Head(l i18n.Lang, short bool) string {
 	return b.String()
 }
 
+// cost is what the calls took, behind a comma; "" where they cost nothing.
+func (r *Report) cost(l i18n.Lang) string {
+	switch {
+	case r.Unpriced > 0 && r.MicroUSD > 0 && !r.Scripted:
+		return l.T("progress.comma") + l.T("progress.cost_at_least", contextstore.Dollars(r.MicroUSD))
+	case r.Unpriced > 0 && !r.Scripted:
+		return l.T("progress.comma") + l.T("progress.cost_unknown")
+	case r.MicroUSD > 0:
+		return l.T("progress.comma") + contextstore.Dollars(r.MicroUSD)
+	}
+	return ""
+}
+
 func (r *Report) title(l i18n.Lang) string {
 	if r.Ended == "" {
 		return l.T("progress.title")
@@ -80,7 +90,7 @@ func (r *Report) title(l i18n.Lang) string {
 
 func (r *Report) stage(l i18n.Lang) string {
 	if r.Stage == Working {
-		return l.T("progress.working", Plain(r.Branch))
+		return l.T("progress.working", Span(r.Branch))
 	}
 	return l.T("progress." + string(r.Stage))
 }
@@ -298,7 +308,15 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindSaid:
 		return "💬 " + text
 	case KindTool:
-		return "🔧 " + joined(" ", "**"+name+"**", text) + " → " + l.T("progress."+e.Result)
+		on := joined(":", e.Text, strings.Join(e.Parts, ","))
+		if on != "" {
+			on = Span(on)
+		}
+		how := l.T("progress." + e.Result)
+		if e.N > 1 {
+			how += fmt.Sprintf(" (×%d)", e.N)
+		}
+		return "🔧 " + joined(" ", "**"+name+"**", on) + " → " + how
 	case KindError:
 		return "⚠️ " + joined(": ", name, text)
 	case KindUnderstood:
@@ -326,7 +344,7 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindVerification:
 		return "🔎 " + joined(": ", l.T("progress.verification_"+e.Result), text)
 	case KindCheck:
-		return "🧪 **" + name + "** → " + l.T("progress."+e.Result)
+		return "🧪 " + Span(e.Name) + " → " + l.T("progress."+e.Result)
 	case KindAssumption:
 		return "💡 " + l.T("agent.plan_assumed", text)
 	case KindSummary:
@@ -366,7 +384,20 @@ func joined(mark, a, b string) string {
 	return a + mark + b
 }
 
-var noMarkup = strings.NewReplacer("<", "‹", ">", "›", "`", "'", "*", "∗", "[", "［", "]", "］", "\\", "＼")
+var noMarkup = strings.NewReplacer("<", "&lt;", "`", "\\`", "*", `\*`, "[", `\[`, "]", `\]`, `\`, `\\`)
 
-// Plain is a text of others with nothing in it that would be more than text.
+// Plain is a text of others as Markdown with nothing in it that would be more than
+// text (CommonMark 0.31 §2.4).
 func Plain(s string) string { return noMarkup.Replace(oneLine(s)) }
+
+// Span is a text on one line as code, whatever it holds (CommonMark 0.31 §6.1).
+func Span(s string) string {
+	s = oneLine(s)
+	if !strings.Contains(s, "`") {
+		return "`" + s + "`"
+	}
+	runs := strings.FieldsFunc(s, func(c rune) bool { return c != '`' })
+	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
+	fence := runs[0] + "`"
+	return fence + " " + s + " " + fence
+}

@@ -53,6 +53,7 @@ type Report struct {
 
 	Calls, Tools, Tokens int64 // of models, of tools, of both ways
 	MicroUSD             int64
+	Unpriced             int64 // of Calls, those whose price nobody knows
 	Started, Updated     time.Time
 
 	Notes   []string // of the house, as Markdown: what to do with the run, where it comes from
@@ -87,7 +88,7 @@ const (
 
 // State takes over the counts of a run, and the stage that follows from them.
 func (r *Report) State(st contextstore.State) {
-	r.Calls, r.Tools, r.Tokens, r.MicroUSD = st.LLMCallCount, st.ToolCallCount, st.TotalTokensUsed, st.CostMicroUSD
+	r.Calls, r.Tools, r.Tokens, r.MicroUSD, r.Unpriced = st.LLMCallCount, st.ToolCallCount, st.TotalTokensUsed, st.CostMicroUSD, st.UnpricedCalls
 	r.Started, r.Stage = st.StartedAt.Time, Preparing
 	switch {
 	case st.LastActivity == "check":

@@ -2,10 +2,8 @@ package progress
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/redact"
@@ -26,11 +24,7 @@ func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
 	if k := r.place(); k > 0 {
 		at += "  " + l.T("progress.subtask", k, len(r.Items))
 	}
-	cost := ""
-	if r.MicroUSD > 0 {
-		cost = ", " + contextstore.Dollars(r.MicroUSD)
-	}
-	counts := l.T("progress.live_counts", r.Calls, r.Tools, r.Tokens, cost, elapsed(now.Sub(r.Started)))
+	counts := l.T("progress.live_counts", r.Calls, r.Tools, r.Tokens, r.cost(l), elapsed(now.Sub(r.Started)))
 	lines := []string{at}
 	if height > 1 {
 		lines = append(lines, r.listShown(l, height-2)...)
@@ -44,7 +38,7 @@ func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
 
 func (r *Report) stageShown(l i18n.Lang) string {
 	if r.Stage == Working {
-		return strings.ReplaceAll(l.T("progress.working", r.Branch), "`", "")
+		return l.T("progress.working", r.Branch)
 	}
 	return l.T("progress." + string(r.Stage))
 }
