@@ -176,8 +176,7 @@ func (r *run) leftOut(lang i18n.Lang) string {
 // ended is conclude without what the commit is without.
 func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome {
 	if err == nil {
-		text, proven := r.verification(lang)
-		return task.Outcome{Status: task.Completed, Reason: text, Unverified: !proven}
+		return task.Outcome{Status: task.Completed, Reason: r.verification(lang), Unverified: r.report.Commit != "" && !r.settled()}
 	}
 	var model *llm.Error
 	var budget *turn.BudgetError
@@ -257,11 +256,10 @@ func (r *run) ended(ctx context.Context, err error, lang i18n.Lang) task.Outcome
 	return o
 }
 
-// verification says in one line what the checks showed, and what they could not;
-// proven is false where it says that the work is unverified.
-func (r *run) verification(l i18n.Lang) (text string, proven bool) {
+// verification says in one line what the checks showed, and what they could not.
+func (r *run) verification(l i18n.Lang) string {
 	v := judge(r.before, r.after)
-	text, proven = r.shown(l, v)
+	text := r.shown(l, v)
 	if len(v.notFound) > 0 {
 		text = l.T("agent.also_not_found", text, commands(v.notFound))
 	}
@@ -271,29 +269,29 @@ func (r *run) verification(l i18n.Lang) (text string, proven bool) {
 	if len(r.judged.Open) > 0 {
 		text = l.T("agent.also_open", text, openPoints(l, r.judged.Open))
 	}
-	return text, proven
+	return text
 }
 
 // shown is verification for the checks that could be run.
-func (r *run) shown(l i18n.Lang, v verdict) (text string, proven bool) {
+func (r *run) shown(l i18n.Lang, v verdict) string {
 	able := len(v.notFound)+len(r.notRun) == 0
 	switch {
 	case v.none && !able && r.report.Commit == "":
-		return l.T("agent.no_change_not_run"), true
+		return l.T("agent.no_change_not_run")
 	case v.none && !able:
-		return l.T("agent.unverified_not_run"), false
+		return l.T("agent.unverified_not_run")
 	case v.none && r.report.Commit == "":
-		return l.T("agent.no_change_none"), true
+		return l.T("agent.no_change_none")
 	case v.none:
-		return l.T("agent.unverified_none"), false
+		return l.T("agent.unverified_none")
 	case len(v.red) > 0:
-		return l.T("agent.unverified_red", commands(v.red)), false
+		return l.T("agent.unverified_red", commands(v.red))
 	case r.decided() != "":
-		return l.T("scan.unverified", commands(ran(r.after, v.notFound)), r.decided()), false
+		return l.T("scan.unverified", commands(ran(r.after, v.notFound)), r.decided())
 	case r.report.Commit == "":
-		return l.T("agent.no_change", commands(ran(r.after, v.notFound))), true
+		return l.T("agent.no_change", commands(ran(r.after, v.notFound)))
 	}
-	return l.T("agent.verified", commands(ran(r.after, v.notFound))), true
+	return l.T("agent.verified", commands(ran(r.after, v.notFound)))
 }
 
 // ran are the checks that could be run.
@@ -366,7 +364,7 @@ func (r *run) comment(l i18n.Lang) string {
 	o := r.report.Outcome
 	done := o.Status == task.Completed && r.report.Commit != ""
 	title := "agent.comment_" + string(o.Status)
-	if done && !r.settled() {
+	if o.Unverified {
 		title = "agent.comment_unverified"
 	}
 	b.WriteString(l.T(title) + "\n")

@@ -86,7 +86,7 @@ func TestChecksThatCouldNotBeRun(t *testing.T) {
 		{nil, nil, nil, "unverified: the project has no checks"},
 	} {
 		r := &run{before: c.before, after: c.after, notRun: c.notRun, report: Report{Commit: "x"}}
-		if got, _ := r.verification(i18n.English); got != c.want {
+		if got := r.verification(i18n.English); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 		if r.openPoints(i18n.Japanese) == "" {

@@ -74,10 +74,10 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 	} {
 		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}})
 		r.before, r.after, r.report.Commit = passed, passed, "x"
-		if got, _ := r.verification(i18n.English); got != c.en {
+		if got := r.verification(i18n.English); got != c.en {
 			t.Errorf("got  %s\nwant %s", got, c.en)
 		}
-		if got, _ := r.verification(i18n.Japanese); c.ja != "" && got != c.ja {
+		if got := r.verification(i18n.Japanese); c.ja != "" && got != c.ja {
 			t.Errorf("got  %s\nwant %s", got, c.ja)
 		}
 		if open := r.openPoints(i18n.English); (open == "") != c.verified {

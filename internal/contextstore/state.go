@@ -91,7 +91,7 @@ type State struct {
 	Recoveries   int64           `json:"recoveries"`    // how often an owner of it has died since somebody last set it going
 	CommittedSeq int64           `json:"committed_seq"` // the answer whose work is commit; what is in the tree beyond it is no work
 	Commit       string          `json:"commit"`
-	Unverified   bool            `json:"unverified,omitempty"` // completed, and no check shows that its work is right
+	Unverified   bool            `json:"unverified,omitempty"` // completed, and not all that it did is verified
 	Phase        string          `json:"phase"`                // "" or "ending" between the commit point and the end of a transition
 	Outbox       []Effect        `json:"outbox"`               // what the world must see of transitions; acknowledged in house.db
 	Files        map[string]Mark `json:"files"`

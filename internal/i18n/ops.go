@@ -1,7 +1,7 @@
 package i18n
 
 var opsTexts = map[string]text{
-	"ops.unverified":  {"unverified: no check shows that the work is right", "未検証: 変更が正しいことを示すチェックがありません"},
+	"ops.unverified":  {"unverified", "未検証"},
 	"ops.interrupted": {"interrupted; go on with tori run --resume %s", "中断されています。tori run --resume %s で再開できます"},
 	"ops.left_behind": {"Run %[1]s: process %[2]d on %[3]s, which worked on it, is gone; tori run --resume %[1]s goes on with it",
 		"実行 %[1]s: 処理していたプロセス %[2]d（%[3]s）はもうありません。tori run --resume %[1]s で続けられます"},

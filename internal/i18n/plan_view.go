@@ -19,7 +19,7 @@ var planViewTexts = map[string]text{
 	"ops.plan_subtasks":      {"Subtasks", "サブタスク"},
 	"ops.plan_revisions":     {"Revisions", "改訂"},
 	"ops.plan_verifications": {"Verifications", "検証"},
-	"ops.plan_judged":        {"judged to be done, unverified by checks", "完了と判断（チェックでは未検証）"},
+	"ops.plan_judged":        {"judged to be done; the run is unverified", "完了と判断（実行は未検証）"},
 	"ops.plan_passed":        {"passed", "合格"},
 	"ops.plan_not_passed":    {"not passed", "不合格"},
 }

@@ -28,7 +28,7 @@ var progressTexts = map[string]text{
 	"progress.in_scope":            {"in scope: %s", "対象: %s"},
 	"progress.out_of_scope":        {"out of scope: %s", "対象外: %s"},
 	"progress.checked":             {"%d of %d subtasks are over, %d of them without success", "サブタスク %d / %d 件が終了（うち失敗 %d 件）"},
-	"progress.judged":              {"Verification, round %d: judged to be done, unverified by checks", "検証 %d 回目: 完了と判断（チェックでは未検証）"},
+	"progress.judged":              {"Verification, round %d: judged to be done; the run is unverified", "検証 %d 回目: 完了と判断（実行は未検証）"},
 	"progress.verified":            {"Verification, round %d: passed", "検証 %d 回目: 合格"},
 	"progress.not_passed":          {"Verification, round %d: not passed", "検証 %d 回目: 不合格"},
 	"progress.verification_unread": {"Verification, round %d: no result that can be read", "検証 %d 回目: 結果を読み取れず"},

@@ -124,8 +124,8 @@ func decisions(p *printer, all []planning.Entry, o ShowOptions) {
 	}
 }
 
-// verifications prints what the model judged; where no check shows it, the run is
-// unverified, whatever that says.
+// verifications prints what the model judged; the run may be unverified all
+// the same.
 func verifications(p *printer, all []planning.Entry, unverified bool, o ShowOptions) {
 	p.printf("\n%s: %d\n", o.Lang.T("ops.plan_verifications"), len(all))
 	for _, e := range all {

@@ -177,8 +177,7 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// Where no check shows that the work is right, no text calls the run completed
-// without saying so.
+// Where not all is verified, no text calls the run completed without saying so.
 func TestUnverifiedIsSaid(t *testing.T) {
 	t.Parallel()
 	base, uuid := example(t)
@@ -201,7 +200,7 @@ func TestUnverifiedIsSaid(t *testing.T) {
 	if err = errors.Join(err, Tasks(t.Context(), &rows, base, o)); err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]string{show.String(): "Status: completed (unverified: ", tasks.String(): "550e8400  unverified ", rows.String(): `"status":"completed"`} {
+	for text, want := range map[string]string{show.String(): "Status: completed (unverified)", tasks.String(): "550e8400  unverified ", rows.String(): `"status":"completed"`} {
 		if !strings.Contains(text, want) || !strings.Contains(text, "unverified") {
 			t.Errorf("%q is not in\n%s", want, text)
 		}

@@ -51,14 +51,14 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// What a model judged to be done is not called verified where no check shows it.
+// What a model judged to be done is not called verified where the run is not.
 func TestJudgedAndUnverified(t *testing.T) {
 	t.Parallel()
 	r := &Report{Ended: task.Completed, Unverified: true}
 	r.Plan(planning.View{Phase: planning.PhaseCompletion, Plan: &planning.Plan{Goal: planning.Goal{TaskType: "bug_fix"}}, Worked: true, Verified: true, Rounds: 1, Passed: true}, same)
 	for l, want := range map[i18n.Lang][]string{
-		i18n.English:  {"⚠️ Verification", "unverified by checks", "bug fix"},
-		i18n.Japanese: {"⚠️ 検証", "チェックでは未検証", "不具合の修正"},
+		i18n.English:  {"⚠️ Verification", "the run is unverified", "bug fix"},
+		i18n.Japanese: {"⚠️ 検証", "実行は未検証", "不具合の修正"},
 	} {
 		text := r.PlanText(l, false)
 		for _, w := range want {

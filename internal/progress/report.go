@@ -35,7 +35,7 @@ type Report struct {
 	Ended  task.Status // "" while it goes on
 	Reason string      // why it ended so
 
-	Unverified bool // it is completed, and no check shows that its work is right
+	Unverified bool // it is completed, and not all that it did is verified
 
 	Phase       string // of planning; "" where no plan leads
 	Worked      bool   // all subtasks are over

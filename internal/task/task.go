@@ -82,5 +82,5 @@ type Outcome struct {
 	Summary string // the final summary's text; empty while the task is not final
 
 	TimedOut   bool // it failed because its time was up (store-v2 §3.2)
-	Unverified bool // it is completed, and no check shows that its work is right
+	Unverified bool // it is completed, and not all that it did is verified
 }
