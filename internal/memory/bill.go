@@ -69,6 +69,10 @@ var planCalls = []string{"submit_plan", "report_subtask", "reflect", "decide_rep
 // planForm marks an answer to planning that is a text.
 const planForm = `"phase"`
 
+// planAsks stands between the result of a call and what planning asks with it
+// (turn).
+const planAsks = "\n[plan]\n"
+
 // mapHead is where in the system prompt the map of the project begins
 // (project.Prompt).
 const mapHead = "\n# Files of the project\n"
@@ -168,6 +172,9 @@ func (t *Tally) size(m llm.Message, part, kind string) (s sizes) {
 		s.put(BillTask, all)
 	case part != PartRecent:
 		s.put(BillCarried, all)
+	case m.Role == llm.RoleTool && kind != "" && !slices.Contains(planCalls, m.ToolName):
+		_, question, _ := strings.Cut(m.Content, planAsks)
+		split(BillPlan, len(question), BillResults)
 	case kind != "", slices.Contains(planCalls, m.ToolName):
 		s.put(BillPlan, all)
 	case m.Role == llm.RoleTool:
