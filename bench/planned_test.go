@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
 	"testing"
@@ -39,12 +40,17 @@ func TestServerLeadsThroughAPlan(t *testing.T) {
 	if f := end(); calls != 4 || len(f.Overheads) != 4 || len(texts) != 4 {
 		t.Fatalf("%d calls, %d turns, said %q", calls, len(f.Overheads), texts)
 	}
-	_, plan := planning.Parse[planning.Plan](planning.KindPlan, texts[0])
-	_, reflection := planning.Parse[planning.Reflection](planning.KindReflection, texts[1])
-	_, result := planning.Parse[planning.SubtaskResult](planning.KindSubtask, texts[2])
-	v, verification := planning.Parse[planning.Verification](planning.KindVerification, texts[3])
-	if plan != nil || reflection != nil || result != nil || verification != nil || !v.Passed {
-		t.Errorf("%v\n%v\n%v\n%v", plan, reflection, result, verification)
+	var plan planning.Plan
+	var reflection planning.Reflection
+	var result planning.SubtaskResult
+	var v planning.Verification
+	for i, answer := range []any{&plan, &reflection, &result, &v} {
+		if err := json.Unmarshal([]byte(texts[i]), answer); err != nil {
+			t.Fatalf("%s: %v", texts[i], err)
+		}
+	}
+	if plan.Check(planning.Limits{}) != nil || reflection.Judged.Status == "" || result.Status != planning.Done || !v.Passed {
+		t.Errorf("%q", texts)
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -62,7 +63,7 @@ func (p planned) Run(ctx context.Context) (string, error) {
 
 // Verify implements leader.
 func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	return p.Lead.Verify(ctx, p.r.proof())
+	return p.Lead.Verify(ctx, p.r.proof(ctx))
 }
 
 // plans reports whether a plan leads the run: decided when it begins, for the
@@ -124,7 +125,7 @@ func (r *run) lead(loop *turn.Loop) (leader, error) {
 	s := r.Planning.Settings
 	s.Past = r.lessons
 	s.Ask = r.ask
-	l, err := planning.Open(r.ledger, r.history, loop, r.Planning.Prompts, s, oneLine(r.ledger.Metadata().Title), r.log)
+	l, err := planning.Open(r.ledger, r.history, loop, r.Planning.Prompts, s, r.log)
 	if err != nil {
 		return nil, err
 	}
@@ -133,13 +134,13 @@ func (r *run) lead(loop *turn.Loop) (leader, error) {
 }
 
 // proof is what is known of the work from others than the model.
-func (r *run) proof() planning.Evidence {
-	var e planning.Evidence
+func (r *run) proof(ctx context.Context) planning.Evidence {
+	e := planning.Evidence{Diff: r.shownDiff(ctx)}
 	for _, c := range r.after {
-		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output}
+		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output, Ran: c.Ran}
 		for _, b := range r.before {
 			if b.Command == c.Command {
-				p.HasBase, p.BaseExitCode = true, b.ExitCode
+				p.HasBase, p.BaseExitCode, p.BaseRan = true, b.ExitCode, b.Ran
 			}
 		}
 		p.Compared = compare(r.before, c).text(r.Lang, plainly)
@@ -157,6 +158,49 @@ func (r *run) proof() planning.Evidence {
 		}
 	}
 	return e
+}
+
+// How much of the change the model is shown when it judges it, in bytes: of each file
+// and of all. What is read of it is more, so that a large file hides no small one.
+const (
+	shownOfFile   = 2500
+	shownOfChange = 7500
+	readOfChange  = 1 << 20
+)
+
+// shownDiff is the change as the model is shown it, bounded file by file; "" where
+// there is none, or it cannot be read.
+func (r *run) shownDiff(ctx context.Context) string {
+	if r.report.Commit == "" {
+		return ""
+	}
+	all := &bounded{most: readOfChange}
+	if err := r.ws.Review(ctx, r.report.Commit, 3, all); err != nil {
+		r.log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
+		return ""
+	}
+	const begin = "diff --git "
+	files := strings.Split(r.Store.Redact(strings.ToValidUTF8(all.String(), "\uFFFD")), "\n"+begin)
+	var b strings.Builder
+	for i, f := range files {
+		if b.Len() > shownOfChange {
+			fmt.Fprintf(&b, "[%d more files; git_diff shows them]\n", len(files)-i)
+			break
+		}
+		b.WriteString(cut(strings.TrimPrefix(f, begin), shownOfFile) + "\n")
+	}
+	return b.String()
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	strings.Builder
+	most int
+}
+
+func (w *bounded) Write(p []byte) (int, error) {
+	_, err := w.Builder.Write(p[:min(len(p), w.most-w.Len())])
+	return len(p), err
 }
 
 // openPointsError ends a run whose result does not pass.

@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
@@ -31,6 +32,9 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
 	if r.Asking != nil || r.ownQuestions() > 0 {
 		own = append(own, askUser{r})
+	}
+	if r.history != nil {
+		own = append(own, planning.Tools()...)
 	}
 	before, err := r.readOffered()
 	if err != nil {

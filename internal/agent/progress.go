@@ -115,11 +115,12 @@ func lastEntries(h *planning.History) (all []planning.Entry, err error) {
 func (r *run) heed(loop *turn.Loop) {
 	lead := loop.Heed
 	loop.Heed = func(m contextstore.Message) error {
-		r.tracker.Message(m)
-		if lead == nil {
-			return nil
+		var err error
+		if lead != nil {
+			err = lead(m) // what ends by it is told before what begins
 		}
-		return lead(m)
+		r.tracker.Message(m)
+		return err
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/mcp"
@@ -202,12 +203,13 @@ func (r *run) warnOfRules(all []tool.Tool) {
 
 // restricted returns the registry without what the rules keep away. The tools
 // that lead to deferred ones are not for rules that allow: the deferred ones are.
+// Nor are those by which the model plans: they do nothing.
 func (r *run) restricted(all *tool.Registry) (*tool.Registry, error) {
 	rules := slices.Clone(r.Access)
-	if slices.ContainsFunc(all.Definitions(), func(d tool.Definition) bool { return d.Name == mcp.FindName }) {
-		for i := range rules {
-			if len(rules[i].Allow) > 0 {
-				rules[i].Allow = append(slices.Clone(rules[i].Allow), mcp.FindName, mcp.CallName)
+	for i := range rules {
+		for _, d := range all.Definitions() {
+			if len(rules[i].Allow) > 0 && (d.Name == mcp.FindName || d.Name == mcp.CallName || planning.IsTool(d.Name)) {
+				rules[i].Allow = append(slices.Clip(rules[i].Allow), d.Name)
 			}
 		}
 	}

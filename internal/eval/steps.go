@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
 )
 
 // stepsFile describes the work on a case once: what is read, edited and run. The
@@ -106,62 +107,74 @@ func (c *Case) setSteps(data []byte) error {
 // What follows is how a model answers what planning asks for. It is the only place
 // of this package that knows.
 
-// reflectEvery is planning.reflection.trigger_interval by default: so many calls
-// after which a reflection is asked for.
+// reflectEvery is planning.reflection.trigger_interval by default: so many turns
+// that act, after which a plan of several subtasks is reflected on, unless a command
+// has just ended well.
 const reflectEvery = 3
 
 // planned are the answers of a run that a plan leads.
 func (s *steps) planned() []stepped {
-	all := append(append([]stepped(nil), s.Look...), s.plan())
+	all := append([]stepped(nil), s.Look...)
+	if len(s.Subtasks) > 1 {
+		all = append(all, s.plan())
+	}
+	turns, due, shown := 0, false, ""
 	for i, t := range s.Subtasks {
-		calls, due := 0, false
-		for _, turn := range t.Turns {
-			if due {
-				turn.Say = form(map[string]any{"phase": "reflection", "reflection": map[string]any{"status": "success", "evaluation": "The work goes on as planned.", "plan_revision_needed": false}})
+		for n, turn := range t.Turns {
+			calls := append([]stepCall(nil), turn.Calls...)
+			if n == 0 && len(s.Subtasks) == 1 { // a small plan comes beside the first edit
+				calls = append(calls, s.plan().Calls...)
 			}
-			before := calls / reflectEvery
-			calls += len(turn.Calls)
-			due = calls/reflectEvery > before
-			all = append(all, turn)
+			if due {
+				calls = append(calls, stepCall{planning.ToolReflect, object{"reflection": object{"status": "success", "evaluation": "The work goes on as planned.", "plan_revision_needed": false}}})
+				turns = 0
+			}
+			turns++
+			last := turn.Calls[len(turn.Calls)-1]
+			if last.Tool == "shell" {
+				shown, _ = last.Args["command"].(string)
+			}
+			due = len(s.Subtasks) > 1 && turns >= reflectEvery && last.Tool != "shell"
+			all = append(all, stepped{Say: turn.Say, Calls: calls})
 		}
-		done := form(map[string]any{"phase": "execution", "task_id": taskID(i), "status": "done", "summary": t.Done})
-		if i == len(s.Subtasks)-1 {
-			done += "\n" + form(map[string]any{"phase": "completion", "done": true, "comment": s.Say})
+		done := stepCall{planning.ToolReport, object{"task_id": taskID(i), "status": "done", "summary": t.Done}}
+		if i < len(s.Subtasks)-1 { // beside the last calls
+			last := &all[len(all)-1]
+			last.Calls = append(last.Calls, done)
+			continue
 		}
-		all = append(all, stepped{Say: done})
+		var criteria []any
+		for _, c := range s.Criteria {
+			criteria = append(criteria, object{"criterion": c, "evidence": shown})
+		}
+		done.Args["criteria"], done.Args["comment"] = criteria, s.Say
+		all = append(all, stepped{Calls: []stepCall{done}})
 	}
 	return append(all, s.verified())
 }
 
+type object = map[string]any
+
 func taskID(i int) string { return fmt.Sprintf("task_%d", i+1) }
 
 func (s *steps) plan() stepped {
-	var tasks, order []any
+	var tasks []any
 	for i, t := range s.Subtasks {
-		needs := []string{}
+		task := object{"id": taskID(i), "description": t.About, "complexity": "low"}
 		if i > 0 {
-			needs = append(needs, taskID(i-1))
+			task["dependencies"] = []any{taskID(i - 1)}
 		}
-		tasks = append(tasks, map[string]any{"id": taskID(i), "description": t.About, "dependencies": needs, "complexity": "low"})
-		order = append(order, taskID(i))
+		tasks = append(tasks, task)
 	}
-	return stepped{Say: form(map[string]any{"phase": "planning",
-		"goal_understanding": map[string]any{"main_objective": s.Goal, "success_criteria": s.Criteria},
-		"task_decomposition": map[string]any{"reasoning": "One step builds on the other.", "subtasks": tasks},
-		"action_plan":        map[string]any{"execution_order": order, "actions": []any{}}})}
+	return stepped{Calls: []stepCall{{planning.ToolPlan, object{
+		"goal_understanding": object{"main_objective": s.Goal, "success_criteria": s.Criteria},
+		"task_decomposition": object{"subtasks": tasks}}}}}
 }
 
 func (s *steps) verified() stepped {
 	var met []any
 	for _, c := range s.Criteria {
-		met = append(met, map[string]any{"criterion": c, "met": true, "evidence": "the tests: exit 0"})
+		met = append(met, object{"criterion": c, "met": true, "evidence": "the tests: exit 0"})
 	}
-	return stepped{Say: form(map[string]any{"phase": "verification", "verification_passed": true, "criteria": met, "issues_found": []any{},
-		"placeholder_detected": map[string]any{"count": 0, "locations": []any{}}, "additional_work_needed": false, "completion_confidence": 0.9})}
-}
-
-// form is an answer of planning as a text.
-func form(v map[string]any) string {
-	data, _ := json.Marshal(v) // texts, numbers and lists of them always encode
-	return string(data)
+	return stepped{Calls: []stepCall{{planning.ToolVerify, object{"verification_passed": true, "criteria": met}}}}
 }

@@ -143,7 +143,7 @@ func verifications(p *printer, all []planning.Entry, unverified bool, o ShowOpti
 			if c.Met {
 				mark = "[x]"
 			}
-			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(o.Lang.Retold(c.Criterion)+" — "+c.Evidence), " —"))
+			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(o.Lang.Retold(c.Criterion)+" — "+o.Lang.Retold(c.Evidence)), " —"))
 		}
 		for _, s := range v.Issues {
 			p.printf("    ! %s\n", clean(o.Lang.Retold(s)))

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,69 +11,99 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// errOther says that a result is of another subtask than the one at hand.
-var errOther = errors.New("the result is of another subtask")
-
-// result is the result of the subtask at hand that an answer gives. The word that
-// everything is done counts for this subtask alone: what else is open has no
-// result yet. errOther comes with the result that it is about.
-func (l *Lead) result(text string) (SubtaskResult, error) {
+// reported takes the result of the subtask at hand, or of the next one. The word
+// that everything is done counts for this subtask alone: what else is open has no
+// result yet.
+func (l *Lead) reported(c contextstore.ToolCall) (string, error) {
 	s := &l.s
-	r, err := Parse[SubtaskResult](KindSubtask, text)
-	c, cerr := Parse[Completion](KindCompletion, text)
-	done := cerr == nil && c.Done
+	r, err := readReport(c)
+	working := s.Asked == askSubtask || s.Under == askSubtask
+	other := func() bool { _, known := l.plan.Subtask(r.ID); return known && r.ID != s.Current }
 	switch {
-	case err == nil && r.ID != "" && r.ID != s.Current:
-		return r, errOther
-	case err != nil && !done:
-		return r, err
+	case !working && (l.plan == nil || s.Asked != "" && s.Asked != askRemark):
+		return "", l.outOfTurn()
 	case err != nil:
-		r = SubtaskResult{Status: Done, Summary: c.words()}
-		if c.Summary != nil && slices.Contains(c.Summary.TasksFailed, s.Current) {
-			r.Status = Failed
+		return "", l.refused(ToolReport, err)
+	case !working && s.Asked == "" && s.Want == "" && !r.Over && l.left() > 0 && (r.ID == "" && len(l.order) == 1 || l.pick() == r.ID):
+		s.Current = l.pick() // beside the plan, or the one before it
+	case !working:
+		return l.lastWord(r)
+	case other():
+		if s.Tried++; s.Tried <= maxTries {
+			return "", fmt.Errorf(l.prompts.word("That was the result of %s; the subtask at hand is %s.", "それは %s の結果です。手元のサブタスクは %s です。"), line(r.ID), s.Current)
 		}
+		r.Status, r.Summary = Failed, i18n.Recorded("other_result", r.ID, r.Summary)
+	case slices.Contains(r.Failed, s.Current):
+		r.Status = Failed
 	}
-	if l.drawn = nil; done && c.Summary != nil {
-		l.drawn = lessonsOf(c.Summary.Lessons)
+	if text := l.objection(r.Status); text != "" {
+		return "", errors.New(text)
 	}
-	if r.ID = s.Current; done && l.left() == 1 {
-		s.Said = c.words()
-	}
-	return r, nil
+	r.ID = s.Current
+	l.end(r)
+	return l.noted(), nil
 }
 
-// worked takes an answer that ends a subtask, or should.
-func (l *Lead) worked(m contextstore.Message) error {
+// lastWord takes what the model tells people of the whole.
+func (l *Lead) lastWord(r report) (string, error) {
 	s := &l.s
-	r, err := l.result(m.Content)
-	if err != nil && !errors.Is(err, errOther) {
-		l.talked(m)
+	if l.left() == 0 {
+		s.Said = cut(cmp.Or(r.Comment, r.Summary))
 	}
-	silent, guard := l.silent(err), s.Guard
+	if s.Asked == askRemark {
+		s.Asked = ""
+	}
+	for i := range l.entries {
+		if t := l.entries[i].Subtask; t != nil && r.Over {
+			t.Lessons = lessonsOf(r.Lessons)
+			l.learn(t.Lessons)
+		}
+	}
+	l.enter()
+	return l.noted(), nil
+}
+
+// objection is what speaks against the word that a subtask is done, once: that the
+// last edits all failed, or a call that it came with; "" for nothing.
+func (l *Lead) objection(status string) string {
+	s := &l.s
+	unmade := s.Unmade
+	if l.edits > 0 {
+		unmade = l.made == 0
+	}
 	switch {
-	case err == nil:
-	case errors.Is(err, errOther):
-		if s.Tried++; s.Tried <= maxTries {
-			s.Asked, s.Want, s.Why = "", askSubtask, fmt.Sprintf(l.prompts.word("That was the result of %s; the subtask at hand is %s.", "それは %s の結果です。手元のサブタスクは %s です。"), line(r.ID), s.Current)
-			return nil
-		}
-		if _, other := l.plan.Subtask(r.ID); other {
-			r.Status, r.Summary = Failed, i18n.Recorded("other_result", r.ID, r.Summary)
-		}
-		r.ID = s.Current
-	case l.again(askSubtask, err):
-		return nil
-	case slices.Contains(Detect(m.Content), KindSubtask), isObject(m.Content):
-		l.log.Warn("The result of "+s.Current+" cannot be read", "error", err)
-		r = SubtaskResult{ID: s.Current, Status: Failed, Summary: i18n.Recorded("no_result")}
-	default: // it does not say it in our words: its own count
-		r = SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content}
+	case status != Done || s.Objected || !unmade && !l.failed:
+		return ""
+	case unmade:
+		s.Objected = true
+		return l.prompts.word("Your last edits all failed, so nothing of them is in the files. Make them, or report how you know that it is done without them.", "直前の編集はすべて失敗しており、ファイルには何も反映されていません。編集をやり直すか、編集なしで完了していると分かる理由を報告してください。")
 	}
-	e := l.end(r)
-	if silent {
-		s.Guard = guard
+	s.Objected = true
+	return l.prompts.word("A call beside this report failed. Look at it first; then report.", "この報告と同時の呼び出しが失敗しました。先に確かめてから報告してください。")
+}
+
+// finished takes an answer in words that ends a subtask: its own count of what was
+// done. Where nothing was, or it is an object that nobody can read, it is asked once
+// for the result.
+func (l *Lead) finished(m contextstore.Message) {
+	s := &l.s
+	done, object := len(s.Guard.Recent) > 0, isObject(m.Content)
+	l.talked(m)
+	if (!done || object) && l.again() {
+		return
 	}
-	return l.record(m, e)
+	if text := l.objection(Done); text != "" {
+		s.Asked, s.Want, s.Why = "", askSubtask, text
+		return
+	}
+	r, guard := report{SubtaskResult: SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content}}, s.Guard
+	if object {
+		l.log.Warn("The result of " + s.Current + " cannot be read")
+		r.Status, r.Summary = Failed, i18n.Recorded("no_result")
+	}
+	if l.end(r); !done {
+		s.Guard = guard // what is counted of talk goes on
+	}
 }
 
 // isObject reports whether a text begins as an object, in a fence or not: then it
@@ -87,11 +118,24 @@ func isObject(text string) bool {
 
 // end notes how the subtask at hand ended, and has the model decide about one
 // that did not end well.
-func (l *Lead) end(r SubtaskResult) Entry {
+func (l *Lead) end(r report) {
 	s := &l.s
+	last := l.left() == 1
+	switch {
+	case last && r.Over, last && r.Comment != "":
+		s.Said = cut(cmp.Or(r.Comment, r.Summary))
+	case last && len(l.order) == 1:
+		s.Said = cut(r.Summary)
+	}
 	r.Summary = line(r.Summary)
-	s.Results[r.ID] = r
+	s.Results[r.ID] = r.SubtaskResult
+	for _, c := range r.Criteria[:min(len(r.Criteria), maxIssues)] {
+		if len(s.Shows) < maxIssues && strings.TrimSpace(c.Evidence) != "" {
+			s.Shows = append(s.Shows, Criterion{Criterion: brief(c.Criterion, maxIssue), Evidence: brief(c.Evidence, maxIssue)})
+		}
+	}
 	s.Asked, s.Under, s.Current, s.Want, s.Why, s.Tried, s.Fresh = "", "", "", "", "", 0, false
+	s.Unmade, s.Objected = false, false
 	s.Guard = Guard{Turn: s.Guard.Turn}
 	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
 	switch r.Status {
@@ -104,8 +148,9 @@ func (l *Lead) end(r SubtaskResult) Entry {
 			s.Want, s.Where, s.Why = askReplan, r.ID, l.prompts.Lang.Retold(i18n.Recorded(r.Status, r.ID, r.Summary))
 		}
 	}
-	l.learn(l.drawn)
-	return Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: l.drawn}}
+	lessons := lessonsOf(r.Lessons)
+	l.learn(lessons)
+	l.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: lessons}})
 }
 
 // words are what a completion tells people.

@@ -1,6 +1,7 @@
 package planning
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -17,7 +18,7 @@ import (
 func (l *Lead) Heed(m contextstore.Message) error {
 	s := &l.s
 	if m.Role == llm.RoleAssistant {
-		l.calls = map[string]contextstore.ToolCall{}
+		l.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}}
 		for _, c := range m.ToolCalls {
 			l.calls[string(c.ID)] = c
 		}
@@ -29,25 +30,120 @@ func (l *Lead) Heed(m contextstore.Message) error {
 	var err error
 	switch {
 	case m.Role == llm.RoleTool:
-		l.acted(m)
+		err = l.resulted(m)
 	case m.Role == llm.RoleAssistant:
-		s.Answer, s.Form = m.Seq, "" // it is asked for once
-		err = l.answered(m)
+		if s.Answer = m.Seq; s.Handover != "" {
+			s.HandedOver, s.Left, s.Put = true, cut(m.Content), nil // whatever calls come with it
+			err = l.note(m.Seq)
+		} else if turn.Final(m) {
+			l.worded(m)
+			l.settle()
+			err = l.record()
+		} // with calls it is taken by their results; one that is empty or cut off is asked on by the loop
 	case m.Role == llm.RoleUser && m.Kind != "":
 		l.asked(m.Kind)
 	case m.Role == llm.RoleUser && s.Asked == "" && (s.Want == "" || s.Want == askVerify) && l.plan != nil:
 		l.asked(askRemark)
-	}
-	if err == nil && m.Role == llm.RoleAssistant && s.Seq-s.Noted >= stride && l.wrong == nil {
-		err = l.record(m) // where long nothing is decided, a resumed run would read it all again
 	}
 	l.show()
 	return err
 }
 
 // stride is how many messages there are at most between two lines of the
-// history that a resumed run can start from, and a few more.
+// history that a resumed run can start from, and a few more: where long nothing
+// is decided, it would read them all again.
 const stride = 200
+
+// resulted takes the result of a call that is on disk, with what the model is
+// asked by the last of an answer.
+func (l *Lead) resulted(m contextstore.Message) error {
+	id := string(m.ToolCallID)
+	if !l.taken[id] {
+		l.take(&m)
+	}
+	delete(l.calls, id)
+	if len(l.calls) > 0 {
+		return nil
+	}
+	l.settle()
+	if m.Kind != "" {
+		l.asked(m.Kind)
+	}
+	return l.record()
+}
+
+// Complete fills in the results of planning's own calls, and says what the model
+// is asked next with the last result of an answer.
+func (l *Lead) Complete(results []contextstore.Message, whole bool) (kind, text string) {
+	for i := range results {
+		l.take(&results[i])
+		l.taken[string(results[i].ToolCallID)] = true
+	}
+	if !whole {
+		return "", ""
+	}
+	if l.settle(); l.s.Judged {
+		return "", "" // what is done about it is for whoever asked
+	}
+	return l.next()
+}
+
+// take takes in the result of a call, which it fills in where it is one of
+// planning's.
+func (l *Lead) take(m *contextstore.Message) {
+	if l.s.Handover != "" {
+		return // no call counts any more
+	}
+	c, known := l.calls[string(m.ToolCallID)]
+	if !known || !IsTool(c.Name) {
+		own := *m
+		own.Content = turn.Result(*m)
+		l.acted(own, c.Arguments)
+		return
+	}
+	if said := Comment(c); said != "" {
+		l.log.Info("Planning: "+c.Name, "said", brief(said, maxIssue))
+	}
+	text, err := l.submitted(c)
+	if m.Content, m.Failed = text, err != nil; err != nil {
+		m.Content = err.Error()
+		l.observe(*m, c.Arguments)
+	}
+}
+
+// settle ends an answer whose results are all taken in. What was asked in the
+// middle of a subtask and is not answered by now is passed over, but for a plan.
+func (l *Lead) settle() {
+	s := &l.s
+	if l.whole {
+		return
+	}
+	l.whole = true
+	if l.did && (s.Asked == askSubtask || s.Under == askSubtask) {
+		s.Since++
+	}
+	switch {
+	case l.failed:
+		s.Trouble++
+	case l.did:
+		s.Trouble = 0
+	}
+	if l.edits > 0 {
+		s.Unmade = l.made == 0
+	}
+	if s.Under != "" && (s.Asked == askReflect || s.Asked == askReplan) {
+		if s.Asked == askReplan {
+			l.log.Warn("No decision about what went wrong came; the run goes on")
+			s.Where = ""
+		}
+		s.Asked, s.Under = s.Under, ""
+	}
+	if l.plan != nil && s.Asked == "" && (s.Want == "" || s.Want == askSubtask) {
+		if all := l.block(); len(all) > 0 {
+			l.enter(all...)
+		}
+	}
+}
 
 // asked notes what the model owes an answer to.
 func (l *Lead) asked(kind string) {
@@ -55,12 +151,12 @@ func (l *Lead) asked(kind string) {
 	kind, id, _ := strings.Cut(kind, "/")
 	switch kind {
 	case askHandover:
-		s.Put = &put{s.Asked, s.Under, s.Want, s.Form, s.Posed}
-		s.Handover, s.Asked, s.Under, s.Want, s.Form, s.Posed = id, kind, "", "", "", s.Seq
+		s.Put = &put{s.Asked, s.Under, s.Want, s.Posed}
+		s.Handover, s.Asked, s.Under, s.Want, s.Posed = id, kind, "", "", s.Seq
 		return
 	case askOnward:
 		if p := s.Put; p != nil {
-			s.Asked, s.Under, s.Want, s.Form, s.Posed = p.Asked, p.Under, p.Want, p.Form, p.Posed
+			s.Asked, s.Under, s.Want, s.Posed = p.Asked, p.Under, p.Want, p.Posed
 		}
 		s.Handover, s.Put = "", nil
 		return
@@ -68,10 +164,10 @@ func (l *Lead) asked(kind string) {
 		if s.Loop.Stage == StageNone {
 			s.Without = ""
 		}
-		s.Actions, s.Loop = 0, Found{}
+		s.Loop, s.Told = Found{}, ""
 		return
 	case askState:
-		s.Shown = s.Seq
+		s.Shown, s.Given = s.Seq, 0
 		return
 	case askReflect, askReplan, askRevise, askPlan:
 		if s.Asked == askSubtask {
@@ -82,184 +178,244 @@ func (l *Lead) asked(kind string) {
 		}
 	case askSubtask:
 		if s.Current != id {
-			s.Current, s.Tried = id, 0
+			s.Current, s.Unmade, s.Objected = id, false, false
 		}
 		s.Under = ""
+	case askVerify:
+		s.Green = id == "green"
 	case askRemark:
 		// What is done about it is judged, too, however often that was done before.
 		s.Rounds = min(s.Rounds, max(l.settings.MaxRounds-1, 0))
-		s.Tried = 0
 	}
-	if l.wrong == nil {
-		s.For = s.Why
+	if s.Again != kind {
+		s.For, s.Tried = s.Why, 0
 	}
-	s.Judged, s.Verified, s.Form, s.Posed = false, false, l.formed(kind), s.Seq
-	s.Actions, s.Erred, s.Errors, s.Loop = 0, "", nil, Found{}
+	s.Judged, s.Verified, s.Posed = false, false, s.Seq
+	s.Erred, s.Errors, s.Loop = "", nil, Found{}
 	if kind != askRemark {
 		s.Told = "" // it was said with this
 	}
-	s.Asked, s.Want, s.Why, l.wrong = kind, "", "", nil
+	s.Asked, s.Want, s.Why, s.Again = kind, "", "", ""
 }
 
-// acted counts what was done.
-func (l *Lead) acted(m contextstore.Message) {
+// acted takes in what was done.
+func (l *Lead) acted(m contextstore.Message, args string) {
 	s := &l.s
-	s.Actions++
-	if s.Asked == askSubtask || s.Under == askSubtask {
-		s.Since++
-	}
-	if m.Failed {
-		s.Erred = m.ToolName
+	l.did, l.s.Well = true, m.ToolName == shellTool && !m.Failed
+	switch command, looks := lookedBy(m.ToolName, args); {
+	case m.Failed && looks && s.Looks == 0:
+		s.Looks++ // that nothing is found is an answer
+	case m.Failed:
+		s.Erred, l.failed = m.ToolName, true
 		l.missed(m.ToolName)
 		if s.Errors = append(s.Errors, line(m.Content)); len(s.Errors) > 3 {
 			s.Errors = s.Errors[1:]
 		}
-	}
-	f := s.Guard.Observe(s.Answer, m.ToolName, []byte(l.calls[string(m.ToolCallID)].Arguments), HashText(m.Content), m.Failed, l.settings.Guard)
-	if f.Stage != StageNone {
-		s.Loop = f
-	}
-}
-
-// answered takes an answer of the model.
-func (l *Lead) answered(m contextstore.Message) error {
-	s := &l.s
-	if s.Handover != "" {
-		return l.handedOver(m)
-	}
-	final := turn.Final(m)
-	if !final && len(m.ToolCalls) == 0 {
-		return nil // empty or cut off: the loop asks on
-	}
-	if s.Under != "" {
-		return l.interjected(m, final)
-	}
-	if !final {
-		if s.Asked == askRevise {
-			if _, err := Parse[PlanRevision](KindRevision, m.Content); err == nil {
-				return l.revised(m) // beside the next calls
+	default:
+		s.Looks = 0
+		if command != "" {
+			if s.Ran = appendNew(s.Ran, brief(command, maxIssue)); len(s.Ran) > maxRan {
+				s.Ran = slices.Delete(s.Ran, 0, 1)
 			}
 		}
-		return nil
 	}
-	switch s.Asked {
-	case askPlan:
-		return l.planned(m)
-	case askRevise:
-		return l.revised(m)
-	case askReplan:
-		s.Asked = ""
-		return l.decided(m)
-	case askSubtask:
-		return l.worked(m)
-	case askVerify:
-		return l.judged(m)
-	case askRemark:
-		s.Asked, s.Said = "", cut(m.Content)
-		if c, err := Parse[Completion](KindCompletion, m.Content); err == nil && c.words() != "" {
-			s.Said = c.words()
+	if l.changes(m.ToolName) {
+		if l.edits++; !m.Failed {
+			l.made++
+			s.Ran = nil
 		}
-		return l.record(m)
 	}
-	return nil
+	l.observe(m, args)
 }
 
-// interjected takes an answer to what was asked in the middle of a subtask. One
-// with calls goes on with the subtask at once; where it says nothing of what was
-// asked, that is passed over.
-func (l *Lead) interjected(m contextstore.Message, final bool) error {
+// maxRan is how many commands are kept in mind that ended well.
+const maxRan = 8
+
+// changes reports whether a tool changes files, and not by a command.
+func (l *Lead) changes(name string) bool {
+	return name != shellTool && l.loop.Tools != nil && !l.loop.Tools.ReadOnly(name)
+}
+
+// observe looks whether the run goes round in circles.
+func (l *Lead) observe(m contextstore.Message, args string) {
+	f := l.s.Guard.Observe(l.s.Answer, m.ToolName, []byte(args), HashText(m.Content), m.Failed, l.settings.Guard)
+	if f.Stage != StageNone {
+		l.s.Loop = f
+	}
+}
+
+const shellTool = "shell"
+
+// lookedBy is the command of a call of the shell, and whether its last part looks
+// for something or compares, so that an exit code of 1 is an answer.
+func lookedBy(name, args string) (command string, looks bool) {
+	var a struct{ Command string }
+	if name != shellTool || json.Unmarshal([]byte(args), &a) != nil {
+		return "", false
+	}
+	parts := strings.FieldsFunc(a.Command, func(r rune) bool { return strings.ContainsRune("|&;\n(", r) })
+	if len(parts) == 0 {
+		return a.Command, false
+	}
+	words := strings.Fields(parts[len(parts)-1])
+	if len(words) > 1 && words[0] == "git" {
+		words = words[1:]
+	}
+	return a.Command, len(words) > 0 && slices.Contains([]string{"grep", "egrep", "rg", "diff", "cmp", "test", "[", "ls", "find", "which", "command", "stat"}, words[0])
+}
+
+// worded takes an answer that calls nothing.
+func (l *Lead) worded(m contextstore.Message) {
 	s := &l.s
 	asked := s.Asked
-	switch asked {
-	case askRevise, askPlan:
-		if _, err := Parse[PlanRevision](KindRevision, m.Content); !final && (asked == askPlan || err != nil) {
-			return nil // it looks things up first
-		}
-		s.Under = ""
-		if asked == askPlan {
-			return l.planned(m)
-		}
-		return l.revised(m)
+	switch {
+	case asked == askPlan:
+		_, _ = l.unplanned(nil)
+	case asked == askRevise:
+		_, _ = l.unrevised(nil)
+	case asked == askReflect || asked == askReplan && s.Under != "": // it stopped to think, and is told to go on
+		s.Asked, s.Under, s.Want, s.Where = "", "", askSubtask, ""
+		l.talked(m)
+	case asked == askReplan:
+		_, _ = l.undecided(nil)
+	case asked == askSubtask:
+		l.finished(m)
+	case asked == askVerify:
+		_, _ = l.unjudged(nil)
+	case asked == askRemark:
+		s.Asked, s.Said = "", cut(m.Content)
+		l.enter()
 	}
-	s.Asked, s.Under = s.Under, ""
-	if final {
-		if r, err := l.result(m.Content); err == nil {
-			entries := []Entry{l.end(r)}
-			if asked == askReflect {
-				entries = append(entries, l.reflect(m)...)
-			}
-			return l.record(m, entries...)
-		}
-		s.Asked, s.Want = "", askSubtask // it stopped to think, and is told to go on
+	switch {
+	case s.Tried > 0 && s.Asked == asked:
+		s.Asked, s.Want, s.Again = "", asked, asked
+	case s.Asked == askSubtask: // it is told to go on
+		s.Asked, s.Want = "", askSubtask
 	}
-	switch asked {
-	case askReflect:
-		if entries := l.reflect(m); entries != nil {
-			return l.record(m, entries...)
-		}
-		if final {
-			l.talked(m)
-		}
-	case askReplan:
-		return l.decided(m)
-	}
-	return nil
 }
 
-// again asks once more for an answer that cannot be used; false where that was
-// done already.
-func (l *Lead) again(kind string, err error) bool {
-	s := &l.s
-	if s.Tried >= maxTries || !errors.As(err, &l.wrong) {
-		l.wrong = nil
-		s.Tried = 0
+// talked takes in an answer without a call where work was to be done.
+func (l *Lead) talked(m contextstore.Message) {
+	if f := l.s.Guard.Said(m.Seq, HashText(m.Content), l.settings.Guard); f.Stage != StageNone {
+		l.s.Loop = f
+	}
+}
+
+// again reports whether the model may try once more what it was asked.
+func (l *Lead) again() bool {
+	if l.s.Tried >= maxTries {
+		l.s.Tried = 0
 		return false
 	}
-	s.Tried++
-	s.Asked, s.Want = "", kind
+	l.s.Tried++
 	return true
 }
 
-// planned takes the plan, or the one that replaces what is left of it.
-func (l *Lead) planned(m contextstore.Message) error {
+// submitted takes a call of planning's own tools and says what became of it. The
+// error is for the model, too: what is wrong with the call, and what to do.
+func (l *Lead) submitted(c contextstore.ToolCall) (text string, err error) {
 	s := &l.s
-	p, err := Parse[Plan](KindPlan, m.Content)
+	working := s.Asked == askSubtask || s.Under == askSubtask
+	switch {
+	case c.Name == ToolPlan && s.Asked == askPlan:
+		p, err := readPlan(c, s.Tried > 0)
+		return l.planned(p, err)
+	case c.Name == ToolPlan && s.Asked == askRevise:
+		whole, err := readPlan(c, s.Tried > 0)
+		return l.revised(PlanRevision{Reason: s.For}, &whole, err)
+	case c.Name == ToolReport:
+		return l.reported(c)
+	case c.Name == ToolReflect && (working || s.Asked == askRevise):
+		return l.reflected(c)
+	case c.Name == ToolReplan && s.Asked == askReplan:
+		return l.decided(c)
+	case c.Name == ToolVerify && s.Asked == askVerify:
+		return l.judged(c)
+	}
+	return "", l.outOfTurn()
+}
+
+// outOfTurn tells the model what it owes instead.
+func (l *Lead) outOfTurn() error {
+	owed := toolOf[l.s.Asked]
+	if owed == "" {
+		return errors.New(l.prompts.word("Nothing of this is asked for now. Go on.", "今はこの回答を求めていません。先へ進んでください。"))
+	}
+	return errors.New(l.prompts.word("That is not asked for now. What is: ", "今はこの回答を求めていません。求めているもの: ") + owed)
+}
+
+// noted is what the model is told of a call that was taken.
+func (l *Lead) noted() string { return l.prompts.word("Noted.", "記録しました。") }
+
+// refused tells the model why a call was not taken.
+func (l *Lead) refused(c string, err error) error {
+	return errors.New(l.prompts.Retry(RetryAsk{Tool: c, Problems: err.Error()}))
+}
+
+// planned takes the plan, or the one that replaces what is left of it.
+func (l *Lead) planned(p Plan, err error) (string, error) {
+	s := &l.s
 	if err == nil {
 		err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
 	}
-	l.settings.Pre.settle(&p.Goal)
-	if err == nil && l.plan != nil {
-		p.Goal.keep(l.plan.Goal)
-		p, err = l.plan.Replace(p, l.done())
+	if err == nil {
+		l.settings.Pre.settle(&p.Goal)
+		if l.plan != nil {
+			p.Goal.keep(l.plan.Goal)
+			p, err = l.plan.Replace(p, l.done())
+		}
 	}
-	if err != nil && l.again(askPlan, err) {
-		return nil
+	if err != nil {
+		return l.unplanned(err)
 	}
-	s.Asked, s.Tried = "", 0
-	if err == nil && l.plan == nil && l.uncertain(p.Goal) {
+	s.Asked, s.Under, s.Tried = "", "", 0
+	if l.plan == nil && l.uncertain(p.Goal) {
 		s.Counts.Clarifications++
-		return l.record(m, l.inquires(inquiry{About: aboutPlan}, p.Goal.Questions))
+		l.enter(l.inquires(inquiry{About: aboutPlan}, p.Goal.Questions))
+		return l.noted(), nil
 	}
-	switch {
-	case err != nil && l.plan != nil:
+	l.adopt(p)
+	return l.noted(), nil
+}
+
+// unplanned is what is done where no plan comes: the model is asked once more, and
+// then the run goes on with the old one, or with the request as one subtask. err
+// is what is wrong with the plan that came, nil for none.
+func (l *Lead) unplanned(err error) (string, error) {
+	s := &l.s
+	if l.again() {
+		if err == nil {
+			return "", nil
+		}
+		return "", l.refused(ToolPlan, err)
+	}
+	s.Asked, s.Under = "", ""
+	if l.plan != nil {
 		l.log.Warn("No usable plan came; the old one stays", "error", err)
-		return l.record(m)
-	case err != nil:
-		l.log.Warn("The model gives no usable plan: the whole request is one subtask", "error", err)
-		p = Single(l.request)
+		l.enter()
+		return l.prompts.word("The plan cannot be used; the old one stays.", "この計画は使えません。以前の計画のまま進めます。"), nil
 	}
-	s.Current, s.Fresh, s.Missed, s.Without, s.Shown = "", true, nil, "", m.Seq
-	entries := []Entry{{Plan: &p}}
+	l.log.Warn("The model gives no usable plan: the whole request is one subtask", "error", err)
+	l.adopt(Single())
+	return l.prompts.word("The plan cannot be used: the whole task is one subtask.", "この計画は使えません。タスク全体を1つのサブタスクとします。"), nil
+}
+
+// adopt makes a plan of the model the one in force.
+func (l *Lead) adopt(p Plan) {
+	s := &l.s
+	s.Current, s.Fresh, s.Missed, s.Without, s.Shown, s.Given = "", true, nil, "", s.Answer, s.Answer
 	if l.plan == nil {
-		for _, r := range l.settings.Past.take(&p) {
+		done := l.settings.Past.take(&p)
+		l.enter(Entry{Plan: &p})
+		for _, r := range done {
 			s.Results[r.ID] = r
-			entries = append(entries, Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
+			l.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
 		}
 	} else {
-		entries = []Entry{l.altered(s.For, p, nil)}
+		l.enter(l.altered(s.For, p, nil))
 	}
 	for _, a := range p.Goal.Assumptions {
-		entries = append(entries, Entry{Assumption: &a})
+		l.enter(Entry{Assumption: &a})
 	}
 	l.hold(p)
 	l.forget()
@@ -267,14 +423,11 @@ func (l *Lead) planned(m contextstore.Message) error {
 	if l.settings.Pre.uncertain(&p.Goal) {
 		l.log.Warn("The task is not surely understood", "confidence", *p.Goal.Confidence, "threshold", l.settings.Pre.Sure)
 	}
-	return l.record(m, entries...)
 }
 
 // keep takes over what a new understanding of the goal does not say.
 func (g *Goal) keep(old Goal) {
-	if strings.TrimSpace(g.MainObjective) == "" {
-		g.MainObjective = old.MainObjective
-	}
+	g.MainObjective = cmp.Or(strings.TrimSpace(g.MainObjective), old.MainObjective)
 	if len(g.SuccessCriteria) == 0 {
 		g.SuccessCriteria = old.SuccessCriteria
 	}
@@ -290,38 +443,77 @@ func (l *Lead) forget() {
 	}
 }
 
-// reflect takes a reflection, and does what it says of the plan; nil where the
-// answer holds none. What has to be decided first goes before it.
-func (l *Lead) reflect(m contextstore.Message) []Entry {
+// reflected takes a reflection, and does what it says of the plan; or the revision
+// that was asked for.
+func (l *Lead) reflected(c contextstore.ToolCall) (string, error) {
 	s := &l.s
-	r, err := Parse[Reflection](KindReflection, m.Content)
-	if err != nil {
-		l.log.Debug("No reflection came", "error", err)
-		return nil
+	type given struct {
+		Reflection
+		Given  json.RawMessage `json:"reflection"`
+		Needed bool            `json:"plan_revision_needed"` // beside the reflection
 	}
-	entries := []Entry{{Reflection: &r}}
+	g, err := read[given](c, true)
+	r := g.Reflection
+	r.Phase = PhaseReflection
+	if err == nil {
+		_ = decodeLoosely(g.Given, &r.Judged)
+		r.Judged.Revise = r.Judged.Revise || g.Needed
+	}
 	switch {
-	case !r.Judged.Revise || s.Want == askReplan:
+	case s.Asked == askRevise:
+		if err == nil && r.Revision == nil {
+			err = &ContractError{[]string{"plan_revision is missing"}}
+		}
+		if err != nil {
+			return l.unrevised(err)
+		}
+		return l.revised(*r.Revision, nil, nil)
+	case err == nil && strings.TrimSpace(r.Judged.Evaluation) == "" && r.Revision == nil:
+		err = &ContractError{[]string{"reflection.evaluation is missing"}}
+	}
+	if err != nil {
+		return "", l.refused(ToolReflect, err)
+	}
+	if !slices.Contains([]string{"success", "failure", "partial"}, r.Judged.Status) {
+		r.Judged.Status = "partial"
+	}
+	if s.Asked == askReflect {
+		s.Asked, s.Under = s.Under, ""
+	}
+	s.Trouble, s.Since = 0, 0
+	l.enter(Entry{Reflection: &r})
+	return l.reflect(r)
+}
+
+// reflect does what a reflection says of the plan. What has to be decided first
+// goes before it.
+func (l *Lead) reflect(r Reflection) (string, error) {
+	s := &l.s
+	var next Plan
+	var err error
+	if r.Revision != nil {
+		if next, err = l.changed(*r.Revision); err == nil && len(l.plan.changes(&next, nil)) == 0 {
+			return l.noted(), nil // costs nothing
+		}
+	}
+	switch {
+	case !r.Judged.Revise || s.Want == askReplan || s.Asked != askSubtask:
 	case s.Revisions >= l.settings.MaxRevisions+s.Granted:
-		switch {
+		switch why := firstLine(r.Judged.Evaluation); {
 		case l.mayAsk():
 			s.Counts.Clarifications++
-			why := firstLine(r.Judged.Evaluation)
-			entries = append(entries, l.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{moreRevisions(s.Revisions, why)}))
+			l.enter(l.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{moreRevisions(s.Revisions, why)}))
 		case l.settings.Replan.MaxTotal > 0:
-			s.Want, s.Why = askReplan, l.prompts.word("the revisions of the plan are spent, and it needs another one: ", "計画の修正の上限に達しましたが、さらに修正が必要です: ")+firstLine(r.Judged.Evaluation)
+			s.Want, s.Why = askReplan, l.prompts.word("the revisions of the plan are spent, and it needs another one: ", "計画の修正の上限に達しましたが、さらに修正が必要です: ")+why
 		}
 	case r.Revision == nil:
 		s.Want, s.Why = askRevise, firstLine(r.Judged.Evaluation)
+	case err != nil:
+		s.Want, s.Why = askRevise, firstLine(err.Error())
 	default:
-		p, err := l.changed(*r.Revision)
-		if err != nil {
-			s.Want, s.Why = askRevise, firstLine(err.Error())
-			break
-		}
-		entries = append(entries, l.revise(*r.Revision, p))
+		l.revise(*r.Revision, next)
 	}
-	return entries
+	return l.noted(), nil
 }
 
 // changed is the plan after a revision.
@@ -330,65 +522,70 @@ func (l *Lead) changed(rev PlanRevision) (Plan, error) {
 	if err == nil {
 		err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
 	}
-	var wrong *ContractError
-	if errors.As(err, &wrong) {
-		wrong.Kind = KindRevision // whose form is to be kept where it is asked for again
-	}
 	return p, err
 }
 
-// revised takes the revision that was asked for; some answer with a whole plan.
-func (l *Lead) revised(m contextstore.Message) error {
-	s := &l.s
-	rev, err := Parse[PlanRevision](KindRevision, m.Content)
+// revised takes the revision that was asked for; some give a whole plan.
+func (l *Lead) revised(rev PlanRevision, whole *Plan, err error) (string, error) {
 	var p Plan
-	if err == nil {
+	switch {
+	case err != nil:
+	case whole == nil:
 		p, err = l.changed(rev)
-	} else if whole, perr := Parse[Plan](KindPlan, m.Content); perr == nil {
-		rev = PlanRevision{Reason: s.For}
-		if p, err = l.plan.Replace(whole, l.done()); err == nil {
+	default:
+		if p, err = l.plan.Replace(*whole, l.done()); err == nil {
 			err = p.Check(Limits{MaxSubtasks: l.settings.MaxSubtasks})
 		}
 	}
-	if err != nil && s.Current != "" {
-		if r, rerr := l.result(m.Content); rerr == nil {
-			s.Replanned = false
-			return l.record(m, l.end(r)) // it is done with it as the plan is
-		}
-	}
-	if err != nil && l.again(askRevise, err) {
-		return nil
-	}
-	s.Asked, s.Tried = "", 0
-	if len(m.ToolCalls) > 0 {
-		s.Want = askSubtask // once these calls have their results
-	}
 	if err != nil {
-		s.Replanned = false
-		l.log.Warn("No usable revision came; the plan stays as it is", "error", err)
-		return l.record(m)
+		return l.unrevised(err)
 	}
-	return l.record(m, l.revise(rev, p))
+	l.resume()
+	l.revise(rev, p)
+	return l.noted(), nil
 }
 
-// revise makes a revised plan the one in force.
-func (l *Lead) revise(rev PlanRevision, p Plan) Entry {
+// unrevised is what is done where no revision comes that can be used.
+func (l *Lead) unrevised(err error) (string, error) {
+	if l.again() {
+		if err == nil {
+			return "", nil
+		}
+		return "", l.refused(ToolReflect, err)
+	}
+	l.resume()
+	l.s.Replanned = false
+	l.log.Warn("No usable revision came; the plan stays as it is", "error", err)
+	l.enter()
+	return l.prompts.word("The plan stays as it is. Go on.", "計画はそのままです。先へ進んでください。"), nil
+}
+
+// resume goes back to the subtask at hand, where there is one.
+func (l *Lead) resume() {
+	l.s.Asked, l.s.Under, l.s.Tried = l.s.Under, "", 0
+}
+
+// revise makes a revised plan the one in force. One that changes nothing is none,
+// but where what failed is to be done again.
+func (l *Lead) revise(rev PlanRevision, p Plan) {
 	s := &l.s
 	if !s.Replanned {
+		if len(l.plan.changes(&p, nil)) == 0 {
+			l.enter()
+			return
+		}
 		s.Revisions++
 	}
 	s.Replanned = false
-	e := l.altered(rev.Reason, p, rev.Changes)
+	l.enter(l.altered(rev.Reason, p, rev.Changes))
 	l.forget()
 	if _, there := p.Subtask(s.Current); s.Current != "" && (!there || l.blockedBy(s.Current) != "") {
-		// Something else comes first, or in its place.
-		s.Current = ""
+		s.Current = "" // something else comes first, or in its place
 		if s.Asked == askSubtask {
-			s.Asked, s.Want, s.Why = "", askSubtask, ""
+			s.Asked = ""
 		}
 	}
 	l.log.Info("The plan is revised: "+firstLine(rev.Reason), "revision", s.Revisions, "left", l.left())
-	return e
 }
 
 // altered makes another plan the one in force, and is the line of the history that
@@ -401,23 +598,36 @@ func (l *Lead) altered(reason string, p Plan, said []Change) Entry {
 
 // decided takes the model's word on what went wrong, and does what the rules
 // make of it.
-func (l *Lead) decided(m contextstore.Message) error {
+func (l *Lead) decided(c contextstore.ToolCall) (string, error) {
 	s := &l.s
-	d, err := Parse[ReplanDecision](KindReplan, m.Content)
+	d, err := read[ReplanDecision](c, s.Tried > 0)
+	if err == nil && d.Decision.Type == "" {
+		err = &ContractError{[]string{"replan_decision.replan_type is missing"}}
+	}
 	if err != nil {
-		if s.Asked == "" && l.again(askReplan, err) {
-			return nil
-		}
-		l.log.Warn("No decision about what went wrong came; the run goes on", "error", err)
-		s.Where = ""
-		return l.record(m)
+		return l.undecided(err)
 	}
-	at := s.Where
-	if at == "" {
-		at = s.Current
-	}
+	s.Asked, s.Under = s.Under, ""
+	at := cmp.Or(s.Where, s.Current)
 	v := Decide(d.Decision, at, s.Counts, l.limits())
-	return l.record(m, append([]Entry{{Replan: v.Record(PhaseExecution, d)}}, l.carryOut(v, d.Decision, at)...)...)
+	l.enter(Entry{Replan: v.Record(PhaseExecution, d)})
+	l.enter(l.carryOut(v, d.Decision, at)...)
+	return l.noted(), nil
+}
+
+// undecided is what is done where no decision comes that can be read.
+func (l *Lead) undecided(err error) (string, error) {
+	s := &l.s
+	if l.again() {
+		if err == nil {
+			return "", nil
+		}
+		return "", l.refused(ToolReplan, err)
+	}
+	l.log.Warn("No decision about what went wrong came; the run goes on", "error", err)
+	s.Asked, s.Under, s.Where = s.Under, "", ""
+	l.enter()
+	return l.noted(), nil
 }
 
 // carryOut does what was decided about what went wrong at a subtask.
@@ -511,16 +721,22 @@ func (l *Lead) fitting(all []Action) (some []Action) {
 	return some
 }
 
-// record writes what follows from an answer, and what is known now.
-func (l *Lead) record(m contextstore.Message, entries ...Entry) error {
-	return l.note(m.Seq, entries...)
+// enter puts lines into the history once the answer is whole, and behind them one
+// that says how far the run is.
+func (l *Lead) enter(entries ...Entry) { l.entries, l.decides = append(l.entries, entries...), true }
+
+// record writes what follows from an answer, where anything does or long nothing did.
+func (l *Lead) record() error {
+	if !l.decides && l.s.Seq-l.s.Noted < stride {
+		return nil
+	}
+	entries := l.entries
+	l.entries, l.decides = nil, false
+	return l.note(l.s.Seq, entries...)
 }
 
 // note writes what follows from the messages up to one, and what is known now.
 func (l *Lead) note(seq int64, entries ...Entry) error {
-	if l.plan != nil && l.s.Asked == "" && (l.s.Want == "" || l.s.Want == askSubtask) {
-		entries = append(entries, l.block()...)
-	}
 	l.s.Noted, l.s.Ends = seq, map[string]string{}
 	for id, r := range l.s.Results {
 		l.s.Ends[id] = r.Status

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/turn"
 )
 
@@ -40,11 +39,10 @@ func (l *Lead) turns(ctx context.Context) error {
 
 // put is what a model owes, put aside for the handover.
 type put struct {
-	Asked string     `json:"asked,omitempty"`
-	Under string     `json:"under,omitempty"`
-	Want  string     `json:"want,omitempty"`
-	Form  AnswerKind `json:"form,omitempty"`
-	Posed int64      `json:"posed,omitempty"`
+	Asked string `json:"asked,omitempty"`
+	Under string `json:"under,omitempty"`
+	Want  string `json:"want,omitempty"`
+	Posed int64  `json:"posed,omitempty"`
 }
 
 // takeBack lets the run go on with what was owed before the handover, where the
@@ -73,10 +71,4 @@ func (l *Lead) handOver(ctx context.Context) error {
 		return fmt.Errorf("a handover was asked for because of %q", l.s.Handover)
 	}
 	return l.loop.Spent(key)
-}
-
-// handedOver takes the words to whoever goes on, whatever calls come with them.
-func (l *Lead) handedOver(m contextstore.Message) error {
-	l.s.HandedOver, l.s.Left, l.s.Put = true, cut(m.Content), nil
-	return l.record(m)
 }

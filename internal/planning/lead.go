@@ -1,11 +1,13 @@
 package planning
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -71,15 +73,26 @@ type Lead struct {
 	loop     *turn.Loop
 	history  *History
 	log      *slog.Logger
-	request  string // what is asked for, in short
 	s        state
 	watched  viewer
 
 	plan  *Plan
 	order []string
-	calls map[string]contextstore.ToolCall // of the last answer
-	drawn []string                         // lessons of the last answer
-	wrong *ContractError                   // why the last answer could not be used
+	taking
+}
+
+// taking is the model's last answer with its calls, and what follows from their
+// results so far. It is never looked at once it is whole and on record.
+type taking struct {
+	calls   map[string]contextstore.ToolCall // without a result on record
+	taken   map[string]bool                  // results that are taken in, and not on record yet
+	whole   bool                             // all of them are taken in
+	did     bool                             // a call was made that was none of planning's
+	failed  bool                             // one of these did
+	edits   int                              // that were tried
+	made    int                              // of edits
+	decides bool                             // something follows that is to be recorded
+	entries []Entry                          // of the history, to be written
 }
 
 // state is what a Lead knows, beside the plan.
@@ -91,18 +104,25 @@ type state struct {
 	Noted int64 `json:"noted"` // Seq of the last decision
 
 	Shown int64 `json:"shown,omitempty"` // the last message that shows the whole plan
+	Given int64 `json:"given,omitempty"` // the same, where that is the model's call
 	Posed int64 `json:"posed,omitempty"` // the message that asks for what is owed
 
 	Asked   string                   `json:"asked,omitempty"` // what the model owes an answer to
 	Under   string                   `json:"under,omitempty"` // what it is in the middle of, where that is asked in between
 	Current string                   `json:"current,omitempty"`
 	Tried   int                      `json:"tried,omitempty"` // answers in a row that could not be used
-	Form    AnswerKind               `json:"form,omitempty"`  // that the next answer must have
+	Again   string                   `json:"again,omitempty"` // what is asked once more since no call came
 	Ends    map[string]string        `json:"ends,omitempty"`  // status of each subtask that ended
 	Results map[string]SubtaskResult `json:"-"`               // with the words, which are lines of their own
 
 	Actions   int      `json:"actions,omitempty"`   // since the model was last asked something
-	Since     int      `json:"since,omitempty"`     // actions of subtasks since the last reflection
+	Since     int      `json:"since,omitempty"`     // turns that acted on subtasks since the last reflection
+	Looks     int      `json:"looks,omitempty"`     // commands in a row that looked for something and found none
+	Well      bool     `json:"well,omitempty"`      // the last call was a command, and it ended well
+	Trouble   int      `json:"trouble,omitempty"`   // turns in a row in which something failed
+	Unmade    bool     `json:"unmade,omitempty"`    // the last edits of the subtask at hand all failed
+	Objected  bool     `json:"objected,omitempty"`  // its word that it is done was objected to
+	Ran       []string `json:"ran,omitempty"`       // commands that ended well since the last edit
 	Erred     string   `json:"erred,omitempty"`     // the tool that failed last since then
 	Errors    []string `json:"errors,omitempty"`    // what it said
 	Revisions int      `json:"revisions,omitempty"` // that reflections asked for
@@ -115,11 +135,13 @@ type state struct {
 	Without string         `json:"without,omitempty"` // the tool to be done without, not yet told
 	Fresh   bool           `json:"fresh,omitempty"`   // no subtask ended since the plan was made
 
-	Rounds   int       `json:"rounds,omitempty"` // of verification
-	Judged   bool      `json:"judged,omitempty"` // the answer of the last round has come
-	Found    *findings `json:"found,omitempty"`
-	Verified bool      `json:"verified,omitempty"` // the last one passed, and nothing was to be done since
-	Redone   bool      `json:"redone,omitempty"`   // what did not end well was to be mended by later subtasks
+	Rounds   int         `json:"rounds,omitempty"` // of verification
+	Judged   bool        `json:"judged,omitempty"` // the answer of the last round has come
+	Found    *findings   `json:"found,omitempty"`
+	Verified bool        `json:"verified,omitempty"` // the last one passed, and nothing was to be done since
+	Green    bool        `json:"green,omitempty"`    // the checks had passed when it was asked for
+	Shows    []Criterion `json:"shows,omitempty"`    // what subtasks' reports showed, with their evidence
+	Redone   bool        `json:"redone,omitempty"`   // what did not end well was to be mended by later subtasks
 
 	Inquiry   *inquiry `json:"inquiry,omitempty"`         // what people are asked, while askPeople is wanted
 	Inquiries int      `json:"inquiries,omitempty"`       // how often they were
@@ -149,7 +171,7 @@ const (
 	Skipped = "skipped"
 )
 
-// maxTries is how often an answer that cannot be used is asked for again.
+// maxTries is how often in a row an answer that cannot be used is told so.
 const maxTries = 1
 
 // StuckError ends a run that tries the same things again and again, or has spent
@@ -170,9 +192,9 @@ func (e *StuckError) What(l i18n.Lang) string {
 func (e *StuckError) Error() string { return "the run is stuck: " + e.What(i18n.English) }
 
 // Open prepares to lead a run: it reads the latest lines of the history and the
-// messages behind them. request is what the run is about, in short.
-func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, request string, log *slog.Logger) (*Lead, error) {
-	l := &Lead{settings: s, prompts: p, loop: loop, history: h, log: log, request: request}
+// messages behind them.
+func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, log *slog.Logger) (*Lead, error) {
+	l := &Lead{settings: s, prompts: p, loop: loop, history: h, log: log}
 	if err := l.recall(); err != nil {
 		return nil, err
 	}
@@ -185,7 +207,7 @@ func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, req
 		return nil, fmt.Errorf("read how far the plan is: %w", err)
 	}
 	l.show()
-	loop.Heed, loop.Form, loop.Remind, loop.KeepLast = l.Heed, l.form, l.remind, true
+	loop.Read, loop.Complete, loop.Heed, loop.Over, loop.Remind, loop.KeepLast = l.Read, l.Complete, l.Heed, l.over, l.remind, true
 	news := loop.News
 	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
 		if err := l.inquire(ctx); err != nil { // the answer is among the news
@@ -196,11 +218,10 @@ func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, req
 				return nil, err
 			}
 		}
-		kind, text, err := l.between()
-		if kind != "" {
+		if kind, text := l.afterwards(); kind != "" {
 			all = append(all, contextstore.Message{Role: llm.RoleUser, Kind: kind, Content: text})
 		}
-		return all, err
+		return all, nil
 	}
 	return l, nil
 }
@@ -253,20 +274,17 @@ func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 		if err := l.loop.Settle(ctx); err != nil {
 			return contextstore.Message{}, err
 		}
-		if l.loop.Window.Last().Role == llm.RoleTool {
-			// In the middle of an answer's calls, where between is what is next.
-			if err := l.turns(ctx); err != nil {
-				return contextstore.Message{}, err
-			}
-		}
 		if l.s.Want == askPeople {
 			if _, err := l.loop.Hear(ctx); err != nil {
 				return contextstore.Message{}, err
 			}
 		}
-		kind, text, err := l.next()
-		if err != nil {
-			return contextstore.Message{}, err
+		if l.s.Stuck != nil || l.s.Loop.Stage == StageStop {
+			return contextstore.Message{}, &StuckError{Spent: l.s.Stuck, Loop: l.s.Loop}
+		}
+		kind, text := "", ""
+		if l.s.Asked == "" || l.s.Want != "" { // else all that is to be asked was, with the last results
+			kind, text = l.next()
 		}
 		if kind == "" && (l.s.Asked == "" || l.s.Asked == askVerify) {
 			return l.loop.Window.Last(), nil
@@ -282,37 +300,104 @@ func (l *Lead) Run(ctx context.Context) (contextstore.Message, error) {
 	}
 }
 
-// next is what the model is asked now: nothing where it still owes an answer, or
-// all is done.
-func (l *Lead) next() (kind, text string, err error) {
+// over reports whether the model owes nothing, and there is nothing to ask it.
+func (l *Lead) over() bool {
 	s := &l.s
-	if s.Stuck != nil {
-		return "", "", &StuckError{Spent: s.Stuck}
-	}
-	if kind, text, err = l.circled(); kind != "" || err != nil {
-		return kind, text, err
-	}
 	switch {
-	case s.Want != "" && s.Want != askVerify:
-		return l.wanted()
-	case s.Asked != "":
-		return "", "", nil
-	case l.plan == nil:
-		return askPlan, l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Earlier: l.settings.Past.earlier(), Held: l.settings.Past.holds(), Lessons: l.settings.Past.forPlan()})), nil
+	case s.Stuck != nil || s.Loop.Stage == StageStop || s.Judged:
+		return true
+	case s.Asked != "" || s.Want == askPeople:
+		return false
 	}
-	return l.start("")
+	kind, _ := l.next()
+	return kind == ""
+}
+
+// next is what the model is asked now, with the results of its calls or after an
+// answer without one: nothing where it still owes an answer, or all is done.
+func (l *Lead) next() (kind, text string) {
+	s := &l.s
+	found := s.Loop.Stage != StageNone
+	switch {
+	case s.Stuck != nil || s.Loop.Stage == StageStop || s.Want == askPeople:
+		return "", ""
+	case s.Want != "" && s.Want != askVerify && !(found && s.Want == askSubtask):
+		return l.wanted()
+	case found && (s.Asked != "" || l.plan != nil):
+		return l.circled()
+	case l.plan == nil && s.Asked == "":
+		return askPlan, l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Earlier: l.settings.Past.earlier(), Held: l.settings.Past.holds(), Lessons: l.settings.Past.forPlan()}))
+	case s.Asked == "":
+		return l.start("")
+	case s.Without != "":
+		return askNudge, l.prompts.Without(WithoutAsk{Tool: s.Without, Times: s.Missed[s.Without]})
+	case s.Asked == askSubtask && l.settings.Reflect:
+		return l.reflection()
+	}
+	return "", ""
+}
+
+// afterwards is what the model is told with people's answer to a question.
+func (l *Lead) afterwards() (kind, text string) {
+	switch s := &l.s; {
+	case s.Want != "" && s.Want != askVerify && s.Want != askPeople:
+		return l.wanted()
+	case s.Told != "" && s.Asked != "":
+		return askNudge, s.Told
+	}
+	return "", ""
+}
+
+// circled is what the model is asked where it goes round in circles.
+func (l *Lead) circled() (kind, text string) {
+	s := &l.s
+	what := s.Loop.What(l.prompts.Lang)
+	if working := s.Asked == askSubtask || s.Asked == "" && s.Current != ""; s.Loop.Stage == StageReplan && working && l.settings.Replan.MaxTotal > 0 {
+		return askReplan, l.told(l.replanAsk(what))
+	}
+	nudge := l.prompts.Nudge(NudgeAsk{What: what, Times: s.Loop.Count})
+	if s.Asked != "" {
+		return askNudge, nudge
+	}
+	if kind, text = l.start(""); kind != "" {
+		text = nudge + "\n" + text
+	}
+	return kind, text
+}
+
+// reflection asks how it goes, where something failed or it was not asked for long.
+// A command that has just ended well needs no reflection, nor does a small plan
+// before it is in trouble.
+func (l *Lead) reflection() (kind, text string) {
+	s := &l.s
+	erred := s.Erred != "" && l.settings.ReflectOnError
+	due := l.settings.ReflectionInterval > 0 && s.Since >= l.settings.ReflectionInterval && !s.Well
+	if l.small() {
+		erred, due = erred && s.Trouble > 1, false
+	}
+	if !erred && !due {
+		return "", ""
+	}
+	ask := ReflectionAsk{OnError: erred, Action: s.Erred, Actions: s.Since, Lessons: l.settings.Past.forReflection()}
+	return askReflect, l.told(l.prompts.Reflection(ask))
+}
+
+// small reports whether the plan is one subtask that the model finds easy: then it
+// works as without a plan.
+func (l *Lead) small() bool {
+	return len(l.order) == 1 && l.plan.Decomposition.Subtasks[0].Complexity == "low"
 }
 
 // start is how work on the next subtask begins, or goes on; why is said first.
-func (l *Lead) start(why string) (kind, text string, err error) {
+func (l *Lead) start(why string) (kind, text string) {
 	id := l.s.Current
 	if id == "" {
 		if id = l.pick(); id == "" {
-			return "", "", nil
+			return "", ""
 		}
 	}
 	t, _ := l.plan.Subtask(id)
-	ask := SubtaskAsk{K: len(l.order) - l.left() + 1, N: len(l.order), Subtask: t, Actions: l.plan.ActionsOf(id), Last: l.left() == 1}
+	ask := SubtaskAsk{K: len(l.order) - l.left() + 1, N: len(l.order), Subtask: t, Actions: l.plan.ActionsOf(id), Last: l.left() == 1, Small: l.small()}
 	ask.Lessons = l.settings.Past.forSubtask(t, ask.Actions)
 	if l.s.Fresh {
 		ask.Uncertain, ask.Gaps = l.settings.Pre.uncertain(&l.plan.Goal), l.gaps()
@@ -322,25 +407,27 @@ func (l *Lead) start(why string) (kind, text string, err error) {
 			ask.Before = append(ask.Before, r)
 		}
 	}
+	ask.Actions = slices.DeleteFunc(ask.Actions, func(a Action) bool { return a.Tool == "" && strings.Contains(t.Description, a.Purpose) })
 	text = l.prompts.Subtask(ask)
 	if why != "" {
 		text = line(why) + "\n\n" + text
 	}
-	return askSubtask + "/" + id, l.told(text), nil
+	return askSubtask + "/" + id, l.told(text)
 }
 
 // wanted is what is to be asked out of turn.
-func (l *Lead) wanted() (kind, text string, err error) {
+func (l *Lead) wanted() (kind, text string) {
 	s := &l.s
 	kind = s.Want
-	if l.wrong != nil {
+	if s.Again == kind {
+		text = l.prompts.Retry(RetryAsk{Tool: toolOf[kind]})
 		if kind == askSubtask {
 			kind += "/" + s.Current
 		}
-		return kind, l.prompts.Retry(l.wrong), nil
+		return kind, text
 	}
 	if kind == askPlan && l.plan == nil {
-		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts}))), nil
+		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts})))
 	}
 	done, open := l.parts()
 	switch kind {
@@ -349,70 +436,25 @@ func (l *Lead) wanted() (kind, text string, err error) {
 		for _, t := range done {
 			lessons = append(lessons, fmt.Sprintf(l.prompts.word("%s is done and stays so: %s", "%s は完了しており、そのまま残ります: %s"), t.ID, l.prompts.Lang.Retold(l.s.Results[t.ID].Summary)))
 		}
-		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Lessons: lessons}))), nil
+		return kind, l.told(l.prompts.Plan(l.settings.Pre.of(PlanAsk{Facts: l.settings.Facts, Lessons: lessons})))
 	case askRevise:
 		left := l.settings.MaxRevisions + s.Granted - s.Revisions - 1
 		if s.Replanned {
 			left = l.settings.Replan.MaxTotal - s.Counts.Total
 		}
-		return kind, l.told(l.prompts.Revision(RevisionAsk{Reason: s.Why, Done: done, Open: open, Left: max(left, 0)})), nil
+		return kind, l.told(l.prompts.Revision(RevisionAsk{Reason: s.Why, Done: done, Open: open, Left: max(left, 0)}))
 	case askReplan:
-		return kind, l.told(l.replanAsk(s.Why)), nil
-	case askSubtask:
-		return l.start(s.Why)
+		return kind, l.told(l.replanAsk(s.Why))
 	}
-	return "", "", fmt.Errorf("planning wants %q", kind)
+	return l.start(s.Why)
 }
+
+// toolOf is the tool by which what is asked is answered.
+var toolOf = map[string]string{askPlan: ToolPlan, askSubtask: ToolReport, askReflect: ToolReflect, askRevise: ToolReflect, askReplan: ToolReplan, askVerify: ToolVerify}
 
 func (l *Lead) replanAsk(what string) string {
 	done, open := l.parts()
-	where := l.s.Where
-	if where == "" {
-		where = l.s.Current
-	}
-	return l.prompts.Replan(ReplanAsk{Where: where, Errors: append([]string{what}, l.s.Errors...), Done: done, Open: open, Left: max(l.settings.Replan.MaxTotal-l.s.Counts.Total-1, 0)})
-}
-
-// between is what is said to the model in the middle of a subtask: it reads it
-// with the results of its calls.
-func (l *Lead) between() (kind, text string, err error) {
-	s := &l.s
-	switch {
-	case s.Stuck != nil:
-		return "", "", &StuckError{Spent: s.Stuck}
-	case s.Loop.Stage == StageStop:
-		return "", "", &StuckError{Loop: s.Loop}
-	case s.Actions == 0:
-		return "", "", nil
-	case s.Want != "" && s.Want != askVerify:
-		return l.wanted()
-	case s.Asked == "":
-		return "", "", nil
-	}
-	if f := s.Loop; f.Stage != StageNone {
-		what := f.What(l.prompts.Lang)
-		if f.Stage == StageReplan && s.Asked == askSubtask && l.settings.Replan.MaxTotal > 0 {
-			return askReplan, l.told(l.replanAsk(what)), nil
-		}
-		return askNudge, l.prompts.Nudge(NudgeAsk{What: what, Times: f.Count}), nil
-	}
-	if s.Without != "" {
-		return askNudge, l.prompts.Without(WithoutAsk{Tool: s.Without, Times: s.Missed[s.Without]}), nil
-	}
-	erred := s.Erred != "" && l.settings.ReflectOnError
-	due := l.settings.ReflectionInterval > 0 && s.Since >= l.settings.ReflectionInterval
-	if l.settings.Reflect && s.Asked == askSubtask && (erred || due) {
-		ask := ReflectionAsk{Subtask: s.Current, OnError: erred, Actions: s.Since, Lessons: l.settings.Past.forReflection()}
-		if erred {
-			ask.Action, ask.Errors = s.Erred, s.Errors
-		}
-		_, open := l.parts()
-		for _, t := range open {
-			ask.Open = append(ask.Open, t.ID)
-		}
-		return askReflect, l.told(l.prompts.Reflection(ask)), nil
-	}
-	return "", "", nil
+	return l.prompts.Replan(ReplanAsk{Where: cmp.Or(l.s.Where, l.s.Current), Errors: append([]string{what}, l.s.Errors...), Done: done, Open: open, Left: max(l.settings.Replan.MaxTotal-l.s.Counts.Total-1, 0)})
 }
 
 // pick is the next subtask: the first that did not end and whose dependencies are

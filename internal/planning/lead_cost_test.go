@@ -9,6 +9,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/turn"
 )
 
@@ -39,7 +40,7 @@ func newFeed(tb testing.TB, h *History, s Settings) *feed {
 
 func (f *feed) open(s Settings) {
 	var err error
-	if f.lead, err = Open(f, f.h, &turn.Loop{}, Prompts{}, s, "Do it.", slog.New(slog.DiscardHandler)); err != nil {
+	if f.lead, err = Open(f, f.h, &turn.Loop{}, Prompts{}, s, slog.New(slog.DiscardHandler)); err != nil {
 		f.tb.Fatal(err)
 	}
 }
@@ -56,26 +57,34 @@ func (f *feed) add(m contextstore.Message) {
 }
 
 func (f *feed) ask(kind string) { f.add(contextstore.Message{Role: llm.RoleUser, Kind: kind}) }
+
+// say is an answer, with the results of the calls that it makes.
 func (f *feed) say(text string) {
-	f.add(contextstore.Message{Role: llm.RoleAssistant, Content: text})
+	rest, calls := said(text)
+	m := contextstore.Message{Role: llm.RoleAssistant, Content: rest}
+	for i, c := range calls {
+		m.ToolCalls = append(m.ToolCalls, contextstore.ToolCall{ID: redact.Opaque(fmt.Sprint("p", i)), Name: c.Name, Arguments: c.Arguments})
+	}
+	f.add(m)
+	for _, c := range m.ToolCalls {
+		f.add(contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID})
+	}
 }
 
 // step is a call, its result, and what the run says then; the model reflects on it
 // where it is asked to.
 func (f *feed) step(reflect bool) {
 	n := f.seq
-	text := ""
+	calls := []contextstore.ToolCall{{ID: "c", Name: "do", Arguments: fmt.Sprintf(`{"n":%d}`, n)}}
+	results := []contextstore.Message{{Role: llm.RoleTool, ToolName: "do", ToolCallID: "c", Content: fmt.Sprint("result ", n)}}
 	if f.lead.s.Asked == askReflect && reflect {
-		text = fine
+		calls = append(calls, contextstore.ToolCall{ID: "r", Name: ToolReflect, Arguments: fine})
+		results = append(results, contextstore.Message{Role: llm.RoleTool, ToolName: ToolReflect, ToolCallID: "r"})
 	}
-	f.add(contextstore.Message{Role: llm.RoleAssistant, Content: text, ToolCalls: []contextstore.ToolCall{{ID: "c", Name: "do", Arguments: fmt.Sprintf(`{"n":%d}`, n)}}})
-	f.add(contextstore.Message{Role: llm.RoleTool, ToolName: "do", ToolCallID: "c", Content: fmt.Sprint("result ", n)})
-	kind, _, err := f.lead.between()
-	if err != nil {
-		f.tb.Fatal(err)
-	}
-	if kind != "" {
-		f.ask(kind)
+	f.add(contextstore.Message{Role: llm.RoleAssistant, ToolCalls: calls})
+	results[len(results)-1].Kind, _ = f.lead.Complete(results, true)
+	for _, m := range results {
+		f.add(m)
 	}
 }
 
@@ -167,7 +176,7 @@ func TestLinesStaySmallAndResumeReadsFewMessages(t *testing.T) {
 	read := 0
 	before := f.lead.s
 	words := f.lead.Words(i18n.English)
-	l, err := Open(counted{f, &read}, h, &turn.Loop{}, Prompts{}, s, "Do it.", slog.New(slog.DiscardHandler))
+	l, err := Open(counted{f, &read}, h, &turn.Loop{}, Prompts{}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	if read > stride+10 {
 		t.Errorf("%d of %d messages were read again", read, len(f.all))

@@ -37,7 +37,7 @@ type model struct {
 	answers []answer
 	msgs    []llm.Message
 	sent    [][]llm.Message
-	forms   *[]string // titles of the schemas of the answers, "" for none
+	written bool // what could be a call of planning's is text
 
 	requests *[]string  // as they are sent
 	given    func() int // how many answers there are on record
@@ -46,11 +46,8 @@ type model struct {
 func (m *model) Append(x llm.Message) { m.msgs = append(m.msgs, x) }
 func (m *model) Reset()               { m.msgs = nil }
 func (m *model) Serialized() []byte   { b, _ := json.Marshal(m.msgs); return b }
-func (m *model) Send(ctx context.Context, _ func(string)) (*llm.Reply, error) {
+func (m *model) Send(_ context.Context, _ func(string)) (*llm.Reply, error) {
 	n := m.given()
-	var form struct{ Title string }
-	_ = json.Unmarshal(llm.Form(ctx), &form) // none has no title
-	*m.forms = append(*m.forms, form.Title)
 	*m.requests = append(*m.requests, string(m.Serialized()))
 	m.sent = append(m.sent, append([]llm.Message(nil), m.msgs...))
 	if n >= len(m.answers) {
@@ -58,6 +55,13 @@ func (m *model) Send(ctx context.Context, _ func(string)) (*llm.Reply, error) {
 	}
 	a := m.answers[n]
 	r := &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: a.text}, FinishReason: llm.FinishStop, Usage: &llm.Usage{PromptTokens: 7, CompletionTokens: 3, TotalTokens: 10}}
+	if rest, calls := said(a.text); !m.written && len(calls) > 0 {
+		r.Message.Content, r.FinishReason = rest, llm.FinishToolCalls
+		for i, c := range calls {
+			c.ID = fmt.Sprintf("p%d_%d", n, i)
+			r.Message.ToolCalls = append(r.Message.ToolCalls, c)
+		}
+	}
 	for i, c := range a.calls {
 		r.Message.ToolCalls = append(r.Message.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("c%d_%d", n, i), Name: "do", Arguments: fmt.Sprintf(`{"n":%q}`, c)})
 		r.FinishReason = llm.FinishToolCalls
@@ -69,9 +73,12 @@ func (m *model) Send(ctx context.Context, _ func(string)) (*llm.Reply, error) {
 // made again.
 type hands struct{}
 
-func (hands) ReadOnly(string) bool { return true }
-func (hands) Waits(string) bool    { return false }
-func (hands) Call(_ context.Context, _, args string) (tool.Result, error) {
+func (hands) ReadOnly(name string) bool { return name != "edit_file" }
+func (hands) Waits(name string) bool    { return IsTool(name) }
+func (hands) Call(_ context.Context, name, args string) (tool.Result, error) {
+	if IsTool(name) {
+		return tool.Result{}, nil
+	}
 	var a struct{ N string }
 	err := json.Unmarshal([]byte(args), &a)
 	return tool.Result{Text: "did " + a.N, IsError: strings.HasPrefix(a.N, "!")}, err
@@ -94,7 +101,6 @@ type scene struct {
 	prompts  []string       // what the model was told, somewhere
 	scan     []string       // placeholders that it finds
 	window   int            // tokens; 0 is plenty
-	forms    []string       // of the answers, as far as they had any; nil is not looked at
 }
 
 // runs numbers the tasks, of which one has one run at a time.
@@ -128,7 +134,8 @@ type stage struct {
 	log   bytes.Buffer
 	early *bool           // nil for a run that is not cut
 	asked map[string]bool // questions that wait for an answer
-	forms []string
+
+	written bool // by the model, what could be calls
 
 	requests []string
 	watch    bool     // what people see where nobody works on the plan is kept
@@ -178,7 +185,7 @@ func (s *stage) open() {
 	}
 	s.h, _, err = OpenHistory(s.c, HistoryOptions{File: HistoryFile("", "", s.id), Now: clock, Lazy: true, Warn: func(d Damage) { s.t.Error(d) }})
 	must(s.t, err)
-	s.m = &model{answers: s.sc.answers, forms: &s.forms, requests: &s.requests, given: s.answered}
+	s.m = &model{answers: s.sc.answers, written: s.written, requests: &s.requests, given: s.answered}
 	w, err := memory.Open(s.c, s.m, memory.Policy{Limit: cmp.Or(s.sc.window, 10_000_000)})
 	must(s.t, err)
 	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock, Budget: s.sc.budget}
@@ -191,7 +198,7 @@ func (s *stage) open() {
 	if s.sc.settings != nil {
 		s.sc.settings(&set)
 	}
-	s.lead, err = Open(s.c, s.h, s.loop, Prompts{MaxSubtasks: set.MaxSubtasks, ReflectionInterval: set.ReflectionInterval}, set, "Do it.", s.loop.Log)
+	s.lead, err = Open(s.c, s.h, s.loop, Prompts{MaxSubtasks: set.MaxSubtasks, ReflectionInterval: set.ReflectionInterval}, set, s.loop.Log)
 	must(s.t, err)
 	if s.early != nil {
 		s.loop.Heed = func(m contextstore.Message) error { return errors.Join(s.lead.Heed(m), errCut) }
@@ -483,7 +490,7 @@ const pass = `{"phase":"verification","verification_passed":true,"criteria":[{"c
 
 // fail is a verification that does not pass and wants work, if there is any to name.
 func fail(work ...string) string {
-	var more []map[string]string
+	more := []map[string]string{}
 	for i, w := range work {
 		more = append(more, map[string]string{"task_id": fmt.Sprint("verification_fix_", i+1), "purpose": w})
 	}

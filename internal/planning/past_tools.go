@@ -73,7 +73,7 @@ func (r *pastReader) used(ctx context.Context, find func(id string) *PastSubtask
 		return len(t.checks) < pastUses
 	})
 	err = errors.Join(err, contextstore.ReadJournal(ctx, r.a.Dir, contextstore.Tools, func(l contextstore.JournalLine) bool {
-		if run, err := contextstore.DecodeToolRun(l.Text); err == nil {
+		if run, err := contextstore.DecodeToolRun(l.Text); err == nil && !IsTool(run.Tool) {
 			t.count(run)
 			if s := r.during(run.Timestamp, find); s != nil {
 				s.note(r.a.Words(run.Tool), run.Status == "error")

@@ -23,7 +23,7 @@ type Limits struct {
 // every subtask once, each after its dependencies.
 func (p *Plan) Check(limits Limits) error {
 	if problems := p.problems(limits); len(problems) > 0 {
-		return &ContractError{Kind: KindPlan, Violations: problems}
+		return &ContractError{problems}
 	}
 	p.Actions.ExecutionOrder = p.Order()
 	return nil
@@ -33,36 +33,33 @@ func (p *Plan) Check(limits Limits) error {
 // that says how far a run is.
 const maxID = 64
 
-// subtasksPath is where the subtasks of a plan stand.
-const subtasksPath = "$.task_decomposition.subtasks"
-
-func (p *Plan) problems(limits Limits) []Violation {
+func (p *Plan) problems(limits Limits) []string {
 	all := p.Decomposition.Subtasks
 	switch {
 	case len(all) == 0:
-		return []Violation{{subtasksPath, "the plan has no subtask; a small task has one"}}
+		return []string{"the plan has no subtask; a small task has one"}
 	case limits.MaxSubtasks > 0 && len(all) > limits.MaxSubtasks:
-		return []Violation{{subtasksPath, fmt.Sprintf("the plan has %d subtasks; at most %d are allowed", len(all), limits.MaxSubtasks)}}
+		return []string{fmt.Sprintf("the plan has %d subtasks; at most %d are allowed", len(all), limits.MaxSubtasks)}
 	}
-	var problems []Violation
+	var problems []string
+	wrong := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	at := make(map[string]int, len(all))
 	for i, s := range all {
-		path := fmt.Sprintf("%s[%d].id", subtasksPath, i)
 		switch first, twice := at[s.ID]; {
 		case strings.TrimSpace(s.ID) == "":
-			problems = append(problems, Violation{path, "must not be empty"})
+			wrong("subtasks[%d].id must not be empty", i)
 		case len(s.ID) > maxID:
-			problems = append(problems, Violation{path, fmt.Sprintf("is %d bytes long; at most %d are allowed", len(s.ID), maxID)})
+			wrong("subtasks[%d].id is %d bytes long; at most %d are allowed", i, len(s.ID), maxID)
 		case twice:
-			problems = append(problems, Violation{path, fmt.Sprintf("%q is the id of subtask [%d] already", s.ID, first)})
+			wrong("subtasks[%d].id: %q is the id of subtasks[%d] already", i, s.ID, first)
 		default:
 			at[s.ID] = i
 		}
 	}
 	for i, s := range all {
-		for k, id := range s.Dependencies {
+		for _, id := range s.Dependencies {
 			if _, known := at[id]; !known {
-				problems = append(problems, Violation{fmt.Sprintf("%s[%d].dependencies[%d]", subtasksPath, i, k), fmt.Sprintf("%q needs %q, and no subtask has that id", s.ID, id)})
+				wrong("subtasks[%d].dependencies: %q needs %q, and no subtask has that id", i, s.ID, id)
 			}
 		}
 	}
@@ -70,7 +67,7 @@ func (p *Plan) problems(limits Limits) []Violation {
 		return problems
 	}
 	if circle := p.cycle(); circle != nil {
-		problems = append(problems, Violation{subtasksPath, "the dependencies go in a circle: " + strings.Join(circle, " needs ")})
+		wrong("the dependencies go in a circle: %s", strings.Join(circle, " needs "))
 	}
 	return problems
 }
@@ -228,18 +225,14 @@ func (p *Plan) ActionsOf(id string) []Action {
 	return found
 }
 
-// Single is the plan of one subtask, for where the model gives none: the
-// request as it is.
-func Single(request string) Plan {
-	request = strings.TrimSpace(request)
-	title, _, _ := strings.Cut(request, "\n")
+// Single is the plan of one subtask, for where the model gives none: what the
+// request asks for. Its title is none of it: that of an issue names what is wrong.
+func Single() Plan {
 	return Plan{
-		Phase: PhasePlanning,
-		Goal:  Goal{MainObjective: title, SuccessCriteria: []string{}, Constraints: []string{}},
-		Decomposition: Decomposition{Subtasks: []Subtask{{
-			ID: "task_1", Description: cmp.Or(request, i18n.Recorded("request")), Dependencies: []string{}, Complexity: "medium",
-		}}},
-		Actions: ActionPlan{ExecutionOrder: []string{"task_1"}, Actions: []Action{}},
+		Phase:         PhasePlanning,
+		Goal:          Goal{SuccessCriteria: []string{}, Constraints: []string{}},
+		Decomposition: Decomposition{Subtasks: []Subtask{{ID: "task_1", Description: i18n.Recorded("request"), Dependencies: []string{}}}},
+		Actions:       ActionPlan{ExecutionOrder: []string{"task_1"}, Actions: []Action{}},
 	}
 }
 

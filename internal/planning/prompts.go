@@ -14,10 +14,9 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// promptFiles are the templates of what the model is told, in both languages,
-// and the forms of its answers, which have no language.
+// promptFiles are the templates of what the model is told, in both languages.
 //
-//go:embed prompts/*.md prompts/shape/*.json
+//go:embed prompts/*.md
 var promptFiles embed.FS
 
 // Strategies lists how the model can be told to think; the first is the
@@ -94,6 +93,7 @@ type SubtaskAsk struct {
 	Actions []Action        // that the plan thinks of
 	Lessons []string        // how the like went before
 	Last    bool            // no other is left
+	Small   bool            // the plan is this one, and easy
 
 	Uncertain bool     // the task may be understood wrongly
 	Gaps      []string // what is not known and may not be assumed
@@ -104,12 +104,10 @@ func (p Prompts) Subtask(ask SubtaskAsk) string { return p.render("subtask", ask
 
 // ReflectionAsk is what there is to reflect on.
 type ReflectionAsk struct {
-	Subtask string   // its id
 	OnError bool     // something failed; else Actions were done
 	Action  string   // the one that failed
 	Errors  []string // what it said
-	Actions int      // since the last reflection
-	Open    []string // ids of the subtasks that are not done
+	Actions int      // turns since the last reflection
 	Lessons []string // what earlier reflections found
 }
 
@@ -146,6 +144,7 @@ type CheckEvidence struct {
 	TimedOut      bool
 	HasBase       bool   // it was run before any change, too
 	BaseExitCode  int    // and ended so
+	Ran, BaseRan  int    // tests that ran, and before; 0 where that is not known
 	Compared      string // what is new of that, what is fixed, in the language of the prompts; "" for nothing
 	Output        string // the end of it
 }
@@ -156,6 +155,7 @@ type VerificationAsk struct {
 	Criteria         []string
 	Checks           []CheckEvidence
 	Changed          []string // files, with what was done to them
+	Diff             string   // of them
 	Findings         []string // of the scan of what was added, weakened or touched
 	Earlier          []string // what earlier verifications found
 }
@@ -163,10 +163,14 @@ type VerificationAsk struct {
 // Verification asks whether the goal is reached.
 func (p Prompts) Verification(ask VerificationAsk) string { return p.render("verification", ask) }
 
-// Retry asks once more for an answer that could not be used.
-func (p Prompts) Retry(err *ContractError) string {
-	return p.render("retry", struct{ Kind, Problems string }{string(err.Kind), err.Retry()})
+// RetryAsk is an answer that could not be used.
+type RetryAsk struct {
+	Tool     string // that gives what was asked for
+	Problems string // what is wrong with the call, "" where there was none
 }
+
+// Retry asks once more for it.
+func (p Prompts) Retry(ask RetryAsk) string { return p.render("retry", ask) }
 
 // AnswerAsk is a question to people, and what became of it.
 type AnswerAsk struct {
@@ -201,10 +205,10 @@ type StateAsk struct {
 	Goal        string
 	Criteria    []string
 	Constraints []string
-	Gaps        []string   // what is not known and may not be assumed
-	Current     string     // the subtask at hand, "" for none
-	Owed        AnswerKind // what was asked last, where that is not in view either
-	Open, Ended []string   // subtasks, in their order
+	Gaps        []string // what is not known and may not be assumed
+	Current     string   // the subtask at hand, "" for none
+	Owed        string   // the tool for what was asked last, where that is not in view either
+	Open, Ended []string // subtasks, in their order
 }
 
 // State shows the plan again, where it left the view.
@@ -302,14 +306,13 @@ const (
 	maxEntries = 50
 	maxEntry   = 600
 	maxOutput  = 4000
-	maxText    = 8000
+	maxText    = 12_000
 )
 
 // funcs are what templates can call.
 func (p Prompts) funcs() template.FuncMap {
 	return template.FuncMap{
 		"reflection_interval": func() int { return p.ReflectionInterval },
-		"shape":               shapeOf,
 		"line":                line,
 		"text":                longText,
 		"join":                func(all []string) string { return strings.Join(all, ", ") },
@@ -320,15 +323,6 @@ func (p Prompts) funcs() template.FuncMap {
 		"steps":               describeActions,
 		"checks":              p.describeChecks,
 	}
-}
-
-// shapeOf returns the form of an answer, in a fence.
-func shapeOf(kind any) (string, error) {
-	data, err := promptFiles.ReadFile(fmt.Sprintf("prompts/shape/%s.json", kind))
-	if err != nil {
-		return "", err
-	}
-	return "```json\n" + strings.TrimSpace(string(data)) + "\n```\n", nil
 }
 
 // line is a text on one line, cut to maxEntry runes.
@@ -369,7 +363,7 @@ func asData(tag, text string) string {
 
 // dataTag finds the beginning of what reads like one of our tags.
 var dataTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)
+	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|diff|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)
 })
 
 func (p Prompts) describeSubtasks(all []Subtask) []string {
@@ -425,6 +419,12 @@ func (p Prompts) describeChecks(all []CheckEvidence) string {
 		}
 		if c.Compared != "" {
 			b.WriteString("; " + longText(c.Compared))
+		}
+		if c.Ran > 0 {
+			fmt.Fprintf(&b, p.word(", %d tests ran", "、テスト%d件を実行"), c.Ran)
+		}
+		if c.Ran > 0 && c.BaseRan > 0 && c.BaseRan != c.Ran {
+			fmt.Fprintf(&b, p.word(" (before: %d)", "(変更前: %d件)"), c.BaseRan)
 		}
 		b.WriteString("\n")
 		if output := strings.TrimSpace(c.Output); output != "" && (c.ExitCode != 0 || c.TimedOut) {

@@ -9,15 +9,13 @@ import (
 // nothing.
 const askState = "plan_state"
 
-// owed is the form of the answer to what was asked.
-var owed = map[string]AnswerKind{askPlan: KindPlan, askSubtask: KindSubtask, askReflect: KindReflection, askRevise: KindRevision, askReplan: KindReplan, askVerify: KindVerification}
-
 // remind shows the plan as it stands where none is in view any more: from is the
-// first message behind the beginning that is, and room how many bytes there are.
+// first message behind the beginning that is, masked the last whose calls are
+// stubs, and room how many bytes there are.
 // What was said is a message, so that it is said once, and stays as it was said
 // until it leaves the view itself.
-func (l *Lead) remind(from int64, room int) (kind, text string) {
-	if l.plan == nil || l.s.Shown >= from {
+func (l *Lead) remind(from, masked int64, room int) (kind, text string) {
+	if l.plan == nil || l.s.Shown >= from && (l.s.Given == 0 || l.s.Given > masked) {
 		return "", ""
 	}
 	for _, d := range []detail{{400, maxEntries - 1}, {160, 30}, {60, 12}, {40, 4}} { // the most that there is room for
@@ -40,7 +38,7 @@ func (l *Lead) standing(from int64, d detail) StateAsk {
 		ask.Current = brief(t.ID+": "+t.Description, 4*d.runes)
 	}
 	if l.s.Posed < from {
-		ask.Owed = owed[l.s.Asked]
+		ask.Owed = toolOf[l.s.Asked]
 	}
 	var open, ended []string
 	for _, id := range l.order {

@@ -28,15 +28,15 @@ func TestStateIsBounded(t *testing.T) {
 		f.say(fmt.Sprintf(`{"task_id":%q,"status":"done","summary":"%d is done: %s"}`, id, i, long))
 	}
 	f.ask(askSubtask + "/s50")
-	if kind, text := f.lead.remind(f.lead.s.Shown, 1<<20); kind != "" {
+	if kind, text := f.lead.remind(f.lead.s.Shown, 0, 1<<20); kind != "" {
 		t.Errorf("the plan is in view, and is said again: %s", text)
 	}
 	for room, parts := range map[int][]string{
 		500:     {"Goal: All is done\n\nAt hand: s50: 50 "},
-		3_000:   {"Goal: All is done\n\nAt hand: s50: 50 ", "- s50: 50 ", "- s53: 53 ", "- … (36)\n", "- … (46)\n- s46 (done): 46 is done", "- s49 (done)", `{"phase": "execution"`},
+		3_000:   {"Goal: All is done\n\nAt hand: s50: 50 ", "- s50: 50 ", "- s53: 53 ", "- … (36)\n", "- … (46)\n- s46 (done): 46 is done", "- s49 (done)", "call report_subtask"},
 		1 << 20: {"Goal: All is done\n\nAt hand: s50: 50 ", "- 48長い話", "- s50: 50 ", "- s89: 89 ", "- … (1)\n- s1 (done): 1 is done"},
 	} {
-		kind, text := f.lead.remind(f.seq+1, room)
+		kind, text := f.lead.remind(f.seq+1, 0, room)
 		if kind != askState || len(text) > room || !utf8.ValidString(text) {
 			t.Errorf("room for %d: %s of %d bytes, valid %t", room, kind, len(text), utf8.ValidString(text))
 		}
@@ -47,7 +47,7 @@ func TestStateIsBounded(t *testing.T) {
 		}
 	}
 	f.ask(askState)
-	if kind, _ := f.lead.remind(f.seq, 1<<20); kind != "" {
+	if kind, _ := f.lead.remind(f.seq, 0, 1<<20); kind != "" {
 		t.Error("it is said twice")
 	}
 	if f.lead.s.Asked != askSubtask || f.lead.s.Current != "s50" {

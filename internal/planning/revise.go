@@ -15,11 +15,11 @@ import (
 const maxChanges = 1000
 
 // tooMany refuses what brings more changes than that.
-func tooMany(kind AnswerKind, path string, n int) error {
+func tooMany(what string, n int) error {
 	if n <= maxChanges {
 		return nil
 	}
-	return &ContractError{Kind: kind, Violations: []Violation{{path, fmt.Sprintf("expected at most %d, found %d", maxChanges, n)}}}
+	return &ContractError{[]string{fmt.Sprintf("%s: expected at most %d, found %d", what, maxChanges, n)}}
 }
 
 // Apply returns the plan as a revision changes it; p stays as it is. done are
@@ -36,11 +36,11 @@ func tooMany(kind AnswerKind, path string, n int) error {
 //
 // How many subtasks the plan may have is left to Check.
 func (p *Plan) Apply(rev PlanRevision, done map[string]bool) (Plan, error) {
-	if err := tooMany(KindRevision, "$.changes", len(rev.Changes)); err != nil {
+	if err := tooMany("changes", len(rev.Changes)); err != nil {
 		return Plan{}, err
 	}
 	if rev.Actions != nil {
-		if err := tooMany(KindRevision, "$.updated_action_plan", len(rev.Actions.Actions)+len(rev.Actions.ExecutionOrder)); err != nil {
+		if err := tooMany("updated_action_plan", len(rev.Actions.Actions)+len(rev.Actions.ExecutionOrder)); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -48,7 +48,7 @@ func (p *Plan) Apply(rev PlanRevision, done map[string]bool) (Plan, error) {
 	r.plan.Actions.ExecutionOrder = p.Order()
 	fresh := r.introduced(rev.Actions)
 	for i, c := range rev.Changes {
-		r.path = fmt.Sprintf("$.changes[%d]", i)
+		r.path = fmt.Sprintf("changes[%d]", i)
 		switch c.Type {
 		case "add":
 			r.add(c, len(fresh) > 0)
@@ -57,7 +57,7 @@ func (p *Plan) Apply(rev PlanRevision, done map[string]bool) (Plan, error) {
 		case "modify":
 			r.modify(c)
 		default:
-			r.wrong("type", fmt.Sprintf("expected one of add, remove, modify, found %q", excerpt(c.Type)))
+			r.wrong("type", fmt.Sprintf("expected one of add, remove, modify, found %q", brief(c.Type, maxID)))
 		}
 	}
 	if rev.Actions != nil {
@@ -67,7 +67,7 @@ func (p *Plan) Apply(rev PlanRevision, done map[string]bool) (Plan, error) {
 		r.problems = r.plan.problems(Limits{})
 	}
 	if len(r.problems) > 0 {
-		return Plan{}, &ContractError{Kind: KindRevision, Violations: r.problems}
+		return Plan{}, &ContractError{r.problems}
 	}
 	r.plan.Actions.ExecutionOrder = r.plan.Order()
 	return r.plan, nil
@@ -79,7 +79,7 @@ type revising struct {
 	done     map[string]bool
 	taken    map[string]bool // ids that the revision brings
 	path     string          // of the change at hand
-	problems []Violation
+	problems []string
 }
 
 func (r *revising) wrong(field, problem string) {
@@ -87,7 +87,7 @@ func (r *revising) wrong(field, problem string) {
 	if field != "" {
 		path += "." + field
 	}
-	r.problems = append(r.problems, Violation{path, problem})
+	r.problems = append(r.problems, path+": "+problem)
 }
 
 // introduced returns the subtasks that the actions of an updated plan bring:
@@ -223,7 +223,7 @@ func (r *revising) modify(c Change) {
 // reorder follows an updated action plan. fresh are the subtasks that it brings
 // and that no change has added.
 func (r *revising) reorder(updated ActionPlan, fresh []Subtask) {
-	r.path = "$.updated_action_plan"
+	r.path = "updated_action_plan"
 	for _, s := range fresh {
 		if r.plan.index(s.ID) < 0 {
 			r.plan.Decomposition.Subtasks = append(r.plan.Decomposition.Subtasks, s)
@@ -343,7 +343,7 @@ func (c Change) about() string {
 // else under an id of p gets an id of its own, so that its work is not taken for
 // done. The outcome is checked as by Check, without limits.
 func (p *Plan) Replace(next Plan, done map[string]bool) (Plan, error) {
-	if err := tooMany(KindPlan, subtasksPath, len(next.Decomposition.Subtasks)); err != nil {
+	if err := tooMany("subtasks", len(next.Decomposition.Subtasks)); err != nil {
 		return Plan{}, err
 	}
 	merged := next.clone()

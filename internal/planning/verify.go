@@ -3,6 +3,7 @@ package planning
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,8 +17,14 @@ type Evidence struct {
 	Checks   []CheckEvidence
 	Changed  []string // files
 	Findings []string // of the scan of the change
+	Diff     string   // of the change, bounded by whoever made it
 
 	Placeholders []string // of Findings, those of work that was not done
+}
+
+// green reports whether there were checks, and all passed.
+func (e Evidence) green() bool {
+	return len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool { return c.ExitCode != 0 || c.TimedOut })
 }
 
 // Result is what a verification comes to.
@@ -35,9 +42,16 @@ func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 	if err := l.noteScan(e); err != nil {
 		return Result{}, err
 	}
+	if err := l.vouch(e); err != nil {
+		return Result{}, err
+	}
 	for l.settings.Verify && !s.Judged && (s.Asked == askVerify || s.Rounds < l.settings.MaxRounds) {
 		if s.Asked != askVerify {
-			if err := l.loop.Ask(ctx, askVerify, l.verification(e)); err != nil {
+			kind := askVerify
+			if e.green() {
+				kind += "/green"
+			}
+			if err := l.loop.Ask(ctx, kind, l.verification(e)); err != nil {
 				return Result{}, err
 			}
 		}
@@ -56,12 +70,54 @@ func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 	return Result{Open: l.open(), Criteria: last.Verification.Criteria}, nil
 }
 
-func (l *Lead) verification(e Evidence) string {
-	if l.wrong != nil {
-		return l.prompts.Retry(l.wrong)
+// vouch takes the word of a plan's only subtask for the verification, where the
+// checks are green, nothing stands out in the change, and every criterion was shown
+// by a command that ended well after the last edit, or by a check.
+func (l *Lead) vouch(e Evidence) error {
+	s := &l.s
+	if !l.settings.Verify || s.Judged || s.Asked != "" || s.Want != "" || s.Rounds > 0 || len(l.order) != 1 || !e.green() || len(e.Findings) > 0 || len(l.settings.Past.forVerification()) > 0 || len(l.unfinished()) > 0 {
+		return nil
 	}
-	ask := VerificationAsk{Round: l.s.Rounds + 1, MaxRounds: l.settings.MaxRounds, Criteria: l.criteria(), Checks: e.Checks, Changed: e.Changed}
+	ran := slices.Clone(s.Ran)
+	for _, c := range e.Checks {
+		ran = append(ran, brief(c.Command, maxIssue))
+	}
+	v := Verification{Phase: PhaseVerification, Passed: true, Issues: []string{}, Placeholder: PlaceholderReport{Locations: []string{}}, Confidence: 1}
+	for _, asked := range l.criteria() {
+		shown := l.shown(asked)
+		if !slices.ContainsFunc(ran, func(c string) bool { return strings.Contains(shown, c) }) {
+			return nil
+		}
+		v.Criteria = append(v.Criteria, Criterion{Criterion: asked, Met: true, Evidence: shown})
+	}
+	s.Found, s.Verified, s.Judged = &findings{Passed: true}, true, true
+	s.Rounds++
+	l.log.Info("Verification", "passed", true, "by", "the subtask's own report and the checks")
+	return l.note(s.Seq, Entry{Verification: &v})
+}
+
+// shown is the evidence that reports gave for a criterion, "" for none.
+func (l *Lead) shown(criterion string) string {
+	for _, c := range l.s.Shows {
+		if same(c.Criterion, brief(criterion, maxIssue)) || len(l.criteria()) == 1 {
+			return c.Evidence
+		}
+	}
+	return ""
+}
+
+func (l *Lead) verification(e Evidence) string {
+	if l.s.Again == askVerify {
+		return l.prompts.Retry(RetryAsk{Tool: ToolVerify})
+	}
+	ask := VerificationAsk{Round: l.s.Rounds + 1, MaxRounds: l.settings.MaxRounds, Criteria: l.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
 	ask.Findings = append(l.unfinished(), e.Findings...)
+	for i, c := range ask.Criteria {
+		if shown := l.shown(c); shown != "" {
+			ask.Criteria = slices.Clone(ask.Criteria)
+			ask.Criteria[i] = c + l.prompts.word(" (reported: ", "(報告: ") + shown + l.prompts.word(")", ")")
+		}
+	}
 	if l.s.Found != nil {
 		ask.Earlier = l.s.Found.Issues
 	}
@@ -75,7 +131,7 @@ func (l *Lead) criteria() []string {
 	if len(g.SuccessCriteria) > 0 {
 		return g.SuccessCriteria[:min(len(g.SuccessCriteria), maxEntries)]
 	}
-	return []string{cmp.Or(strings.TrimSpace(g.MainObjective), l.request, i18n.Recorded("criterion"))}
+	return []string{i18n.Recorded("criterion")}
 }
 
 // findings are what the last verification came to, in short: the history has all
@@ -94,26 +150,35 @@ const (
 )
 
 // judged takes the model's verification.
-func (l *Lead) judged(m contextstore.Message) error {
+func (l *Lead) judged(c contextstore.ToolCall) (string, error) {
 	s := &l.s
-	v, err := Parse[Verification](KindVerification, m.Content)
-	if asked := len(l.criteria()); err == nil && len(v.Criteria) < asked {
-		err = &ContractError{Kind: KindVerification, Violations: []Violation{{"$.criteria", fmt.Sprintf("expected each of the %d criteria, found %d", asked, len(v.Criteria))}}}
+	type given struct {
+		Verification
+		Verdict *bool `json:"verification_passed"`
+		Met     []struct {
+			Met *bool `json:"met"`
+		} `json:"criteria"`
 	}
-	if err != nil && l.again(askVerify, err) {
-		return nil
+	g, err := read[given](c, s.Tried > 0)
+	if err == nil && g.Verdict == nil {
+		err = &ContractError{[]string{"verification_passed is missing"}}
+	}
+	if err != nil {
+		return l.unjudged(err)
+	}
+	v := g.Verification
+	_ = decodeLoosely(json.RawMessage(c.Arguments), &v)
+	for i := range min(len(v.Criteria), len(g.Met)) {
+		if g.Met[i].Met == nil { // then the verdict says so
+			v.Criteria[i].Met = v.Passed
+		}
+	}
+	v.Phase = PhaseVerification
+	if missing := l.support(&v); len(missing) > 0 && l.again() {
+		return "", l.refused(ToolVerify, fmt.Errorf(l.prompts.word("no evidence is given for: %s", "根拠がありません: %s"), line(strings.Join(missing, "; "))))
 	}
 	s.Asked, s.Want, s.Why, s.Tried, s.Judged = "", "", "", 0, true
 	s.Rounds++
-	if err != nil {
-		l.log.Warn("No verification came: the result is not judged", "error", err)
-		f := &findings{Unread: true}
-		if s.Found != nil && !s.Found.Passed {
-			f.Issues = s.Found.Issues
-		}
-		s.Found = f
-		return l.record(m, Entry{Verification: &Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}}})
-	}
 	l.strict(&v)
 	s.Found, s.Verified = &findings{Passed: v.Passed}, v.Passed
 	for _, issue := range v.Issues[:min(len(v.Issues), maxIssues)] {
@@ -123,15 +188,66 @@ func (l *Lead) judged(m contextstore.Message) error {
 		}
 		s.Found.Issues = append(s.Found.Issues, issue)
 	}
-	entries := []Entry{{Verification: &v}}
+	l.enter(Entry{Verification: &v})
 	if !v.Passed && s.Rounds < l.settings.MaxRounds {
 		if p, more := l.extended(v); more {
-			entries = append(entries, l.altered(i18n.Recorded("verification"), p, nil))
+			l.enter(l.altered(i18n.Recorded("verification"), p, nil))
 			s.Redone = true
 		}
 	}
 	l.log.Info("Verification", "round", s.Rounds, "passed", v.Passed, "issues", len(v.Issues), "more", l.left())
-	return l.record(m, entries...)
+	return l.noted(), nil
+}
+
+// unjudged is what is done where no verification comes that can be read.
+func (l *Lead) unjudged(err error) (string, error) {
+	s := &l.s
+	if l.again() {
+		if err == nil {
+			return "", nil
+		}
+		return "", l.refused(ToolVerify, err)
+	}
+	s.Asked, s.Want, s.Why, s.Judged = "", "", "", true
+	s.Rounds++
+	l.log.Warn("No verification came: the result is not judged", "error", err)
+	f := &findings{Unread: true}
+	if s.Found != nil && !s.Found.Passed {
+		f.Issues = s.Found.Issues
+	}
+	s.Found = f
+	l.enter(Entry{Verification: &Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}}})
+	return l.noted(), nil
+}
+
+// support gives each criterion of a verification that passes the evidence that is
+// there, where the model names none: what reports showed, and the checks. missing
+// are the criteria for which there is none.
+func (l *Lead) support(v *Verification) (missing []string) {
+	if !v.Passed {
+		return nil
+	}
+	asked := l.criteria()
+	for i, criterion := range asked {
+		at := slices.IndexFunc(v.Criteria, func(c Criterion) bool { return same(c.Criterion, criterion) })
+		if at < 0 && len(v.Criteria) == len(asked) {
+			at = i
+		}
+		if at < 0 {
+			at, v.Criteria = len(v.Criteria), append(v.Criteria, Criterion{Met: true})
+		}
+		c := &v.Criteria[at]
+		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
+		if c.Met && strings.TrimSpace(c.Evidence) == "" {
+			if c.Evidence = l.shown(criterion); c.Evidence == "" && l.s.Green {
+				c.Evidence = i18n.Recorded("checks_passed")
+			}
+			if c.Evidence == "" {
+				missing = append(missing, criterion)
+			}
+		}
+	}
+	return missing
 }
 
 // strict adds to a verification what it passes over: criteria without evidence,

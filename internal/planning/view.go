@@ -73,7 +73,7 @@ func LastView(ledger Ledger, h *History, s Settings) (View, error) {
 		return View{}, err
 	}
 	err := ledger.Messages(l.s.Offset, func(m contextstore.Message) bool {
-		if m.Seq > l.s.Seq && m.Role == llm.RoleUser && m.Kind != "" {
+		if m.Seq > l.s.Seq && (m.Role == llm.RoleUser || m.Role == llm.RoleTool) && m.Kind != "" {
 			l.asked(m.Kind)
 		}
 		return true

@@ -224,23 +224,39 @@ func (t *Tracker) ofMessage(m contextstore.Message) (all []Entry) {
 		if text := t.text(turn.Words(m.Content), maxSaid); text != "" {
 			all = append(all, Entry{At: at, Kind: KindSaid, Text: text})
 		}
+		for _, c := range m.ToolCalls {
+			if text := t.text(planning.Comment(c), maxSaid); text != "" {
+				all = append(all, Entry{At: at, Kind: KindSaid, Text: text})
+			}
+		}
 	case llm.RoleTool:
+		if planning.IsTool(m.ToolName) {
+			return t.begins(m) // what came of it is a line of the planning history
+		}
 		on, part := brief(t.calls[string(m.ToolCallID)].Arguments)
 		e := Entry{At: at, Kind: KindTool, Name: t.text(m.ToolName, maxName), Result: OK, Text: t.text(on, maxArgs)}
 		if part != "" {
 			e.Parts = []string{part}
 		}
-		if !m.Failed {
-			return append(all, e)
+		all = append(all, e)
+		if m.Failed {
+			all[0].Result = Failed
+			all = append(all, Entry{At: at, Kind: KindError, Name: e.Name, Text: t.text(m.Content, maxSaid)})
 		}
-		e.Result = Failed
-		all = append(all, e, Entry{At: at, Kind: KindError, Name: e.Name, Text: t.text(m.Content, maxSaid)})
+		all = append(all, t.begins(m)...)
 	case llm.RoleUser:
-		if phase, id := planning.PhaseOf(m.Kind); phase != "" {
-			all = append(all, Entry{At: at, Kind: KindPhase, Name: t.text(id, maxName), Result: phase})
-		}
+		all = t.begins(m)
 	}
 	return all
+}
+
+// begins is the phase that a message begins, if any. The caller holds mu.
+func (t *Tracker) begins(m contextstore.Message) []Entry {
+	phase, id := planning.PhaseOf(m.Kind)
+	if phase == "" {
+		return nil
+	}
+	return []Entry{{At: m.Timestamp.Time, Kind: KindPhase, Name: t.text(id, maxName), Result: phase}}
 }
 
 // ofEntry is what a line of the planning history says to people. The caller

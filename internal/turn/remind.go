@@ -30,10 +30,10 @@ func (l *Loop) fit(ctx context.Context) error {
 // and none says it twice.
 func (l *Loop) remind() (said bool, err error) {
 	event, _ := l.Window.Decision()
-	if l.Remind == nil || event.FromSeq == 0 {
+	if l.Remind == nil || event.FromSeq == 0 && event.MaskSeq == 0 {
 		return false, nil
 	}
-	kind, text := l.Remind(event.FromSeq, l.Window.Limit()*bytesPerToken/roomShare)
+	kind, text := l.Remind(event.FromSeq, event.MaskSeq, l.Window.Limit()*bytesPerToken/roomShare)
 	if text == "" {
 		return false, nil
 	}

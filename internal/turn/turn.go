@@ -60,15 +60,27 @@ type Loop struct {
 	// nil where nobody leads the run. Its error ends Run.
 	Heed func(contextstore.Message) error
 
-	// Form is the JSON Schema that the next answer is to match, nil for none: asked
-	// before each request. nil where no answer has a form.
-	Form func() json.RawMessage
+	// Read takes the calls out of an answer that were written as text, before it is
+	// on record; nil where text is text.
+	Read func(*llm.Reply)
+
+	// Complete fills in the results of calls that whoever leads the run answers, of
+	// those that are about to be written, and returns what the model is asked with
+	// the last of them: its kind and text, "" for nothing. whole is false where
+	// people are waited for, so that others of the answer are still open. nil where
+	// nobody leads.
+	Complete func(results []contextstore.Message, whole bool) (kind, text string)
+
+	// Over reports whether nothing is left to ask the model once the results of an
+	// answer are on record: Run ends there. nil where only the model says so.
+	Over func() bool
 
 	// Remind returns what the model must see and does not any more, in at most so
 	// many bytes, "" for nothing: from is the number of the first message in view
-	// behind the beginning. It is asked before each request of a window that was
-	// rewritten; nil where nothing is said again.
-	Remind func(from int64, room int) (kind, text string)
+	// behind the beginning, masked that of the last whose calls and results are
+	// stubs. It is asked before each request of a window that was rewritten; nil
+	// where nothing is said again.
+	Remind func(from, masked int64, room int) (kind, text string)
 	// KeepLast ends Run before the last call that the budget has room for, with a
 	// *BudgetError that says so: whoever leads the run uses it for Once.
 	KeepLast bool
@@ -78,9 +90,8 @@ type Loop struct {
 
 	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
 
-	cache    cacheWatch
-	formless bool                // the provider refused a form
-	last     *contextstore.Usage // of the latest answer of this owner
+	cache cacheWatch
+	last  *contextstore.Usage // of the latest answer of this owner
 }
 
 // maxNudges is how often in a row an empty answer is answered with a request
@@ -103,8 +114,8 @@ var ErrNonsense = errors.New("the model keeps answering with neither text nor a 
 // ErrCutOff ends a run whose model never gets a tool call said within its limit.
 var ErrCutOff = errors.New("the model's answers keep being cut off inside a tool call")
 
-// Run takes turns until the model answers without calling a tool, and returns
-// that answer. An error is ctx's, a *BudgetError, one of Days, ErrNonsense, ErrCutOff,
+// Run takes turns until the model answers without calling a tool, or Over, and
+// returns the last answer. An error is ctx's, a *BudgetError, one of Days, ErrNonsense, ErrCutOff,
 // an *llm.Error, a *memory.TooSmallError, a *tool.WaitError, or the ledger's; the
 // ledger is consistent after each.
 func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
@@ -129,6 +140,9 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 		if err != nil {
 			return contextstore.Message{}, err
 		}
+		if l.Read != nil {
+			l.Read(reply)
+		}
 		answer, err := l.append(l.fromReply(reply))
 		if err != nil {
 			return contextstore.Message{}, err
@@ -139,7 +153,11 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 			if nudges++; reply.FinishReason != llm.FinishLength || len(reply.Message.ToolCalls) > 1 {
 				nudges = 0 // at least one call was whole
 			}
-			if err = l.act(ctx, reply, answer); err == nil && nudges > maxNudges {
+			switch err = l.act(ctx, reply, answer); {
+			case err != nil:
+			case l.Over != nil && l.Over():
+				return answer, nil
+			case nudges > maxNudges:
 				return answer, ErrCutOff
 			}
 		case !Final(answer):
@@ -218,7 +236,7 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 		return nil, err
 	}
 	for overflows := 0; ; overflows++ {
-		reply, err := l.send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())))
+		reply, err := l.Window.Conversation().Send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())), nil)
 		var e *llm.Error
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
 			l.Log.Warn("The provider found the request too long; room is made", "error", err)
@@ -362,11 +380,13 @@ func (l *Loop) act(ctx context.Context, reply *llm.Reply, answer contextstore.Me
 		}
 		room = l.share(&results[i], room)
 		// On record before the next one begins, so that a kill in the middle
-		// of a long answer forgets none of them.
-		if err := l.Ledger.AppendTools(toolRun(results[i])); err != nil {
-			return err
+		// of a long answer forgets none of them. What waits can be called again.
+		if !l.Tools.Waits(calls[i].Name) {
+			if err := l.Ledger.AppendTools(toolRun(results[i])); err != nil {
+				return err
+			}
+			results[i].recorded = true
 		}
-		results[i].recorded = true
 		ran = append(ran, results[i])
 	}
 	return l.record(ctx, ran)
@@ -454,7 +474,7 @@ func (l *Loop) call(ctx context.Context, c llm.ToolCall, shown contextstore.Tool
 // the two leaves a result to be found, then the messages. Calls that ctx cut
 // short stay open, for the next owner to close.
 func (l *Loop) record(ctx context.Context, results []done) error {
-	var runs []contextstore.ToolRun
+	var finished []done
 	var msgs []contextstore.Message
 	var interrupted error
 	for _, d := range results {
@@ -463,10 +483,23 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 			continue
 		}
 		l.ToolTime += d.duration
+		finished = append(finished, d)
+		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: redact.Opaque(d.call.ID), Content: d.result.Text, Failed: d.result.IsError})
+	}
+	kind, text := "", ""
+	if l.Complete != nil && len(msgs) > 0 {
+		kind, text = l.Complete(msgs, interrupted == nil)
+	}
+	var runs []contextstore.ToolRun
+	for i, d := range finished {
 		if !d.recorded {
+			d.result = tool.Result{Text: msgs[i].Content, IsError: msgs[i].Failed}
 			runs = append(runs, toolRun(d))
 		}
-		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: redact.Opaque(d.call.ID), Content: d.result.Text, Failed: d.result.IsError})
+	}
+	if kind != "" {
+		last := &msgs[len(msgs)-1]
+		last.Kind, last.Content = kind, last.Content+asked+text
 	}
 	if len(runs) > 0 {
 		if err := l.Ledger.AppendTools(runs...); err != nil {
@@ -508,49 +541,50 @@ func toolRun(d done) contextstore.ToolRun {
 // (DESIGN §2.4).
 const unknownOutcome = "Interrupted, outcome unknown: the run stopped while this call was under way. Look at what it left before you repeat it."
 
+// asked stands between the result of a call and what the model is asked with it.
+const asked = "\n\n[plan]\n"
+
+// Result is the content of a call's result without what is asked with it.
+func Result(m contextstore.Message) string {
+	if i := strings.LastIndex(m.Content, asked); m.Kind != "" && i >= 0 {
+		return m.Content[:i]
+	}
+	return m.Content
+}
+
 // closeOpen gives every call that an interruption left without a result one:
 // the recorded one if the call had finished, a new one if it only reads, else
 // the statement that nobody knows. refused is the result of all that had not
 // finished where none is to be run, "" else.
 func (l *Loop) closeOpen(ctx context.Context, refused string) error {
-	open, asked := l.Window.Unanswered()
+	open, by := l.Window.Unanswered()
 	if len(open) == 0 {
 		return nil
 	}
-	finished, err := l.Ledger.LastTools(2 * len(asked.ToolCalls))
+	finished, err := l.Ledger.LastTools(2 * len(by.ToolCalls))
 	if err != nil {
 		return err
 	}
-	var msgs []contextstore.Message
 	var closed []done
-	var waited error
 	open = slices.Clone(open)
 	slices.SortStableFunc(open, func(a, b contextstore.ToolCall) int { return l.later(a.Name, b.Name) })
 	for _, c := range open {
-		if r, ok := recorded(finished, c, asked); ok {
-			msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: c.Name, ToolCallID: c.ID, Content: r.Result + r.Error, Failed: r.Status == "error"})
+		call := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}
+		if r, ok := recorded(finished, c, by); ok {
+			closed = append(closed, done{call: call, result: tool.Result{Text: r.Result + r.Error, IsError: r.Status == "error"}, recorded: true})
 			continue
 		}
-		call := llm.ToolCall{ID: string(c.ID), Name: c.Name, Arguments: c.Arguments}
 		d, again := done{call: call, result: tool.Result{Text: cmp.Or(refused, unknownOutcome), IsError: true}}, refused == "" && l.Tools.ReadOnly(c.Name)
 		if again {
-			if d = l.call(ctx, call, c); d.err != nil {
-				waited = d.err
-				break
-			}
+			d = l.call(ctx, call, c)
+		}
+		closed = append(closed, d)
+		if d.err != nil {
+			break
 		}
 		l.Log.Info("Open tool call closed: "+c.Name, "rerun", again)
-		closed = append(closed, d)
 	}
-	if len(msgs) > 0 {
-		if _, err := l.append(msgs...); err != nil {
-			return err
-		}
-	}
-	if waited != nil && len(closed) == 0 {
-		return waited
-	}
-	return errors.Join(l.record(ctx, closed), waited)
+	return l.record(ctx, closed)
 }
 
 // Settle closes the calls that an interruption left open, so that what follows
@@ -570,9 +604,9 @@ func (l *Loop) Ask(ctx context.Context, kind, text string) error {
 	return err
 }
 
-func recorded(runs []contextstore.ToolRun, c contextstore.ToolCall, asked contextstore.Message) (contextstore.ToolRun, bool) {
+func recorded(runs []contextstore.ToolRun, c contextstore.ToolCall, by contextstore.Message) (contextstore.ToolRun, bool) {
 	for _, r := range runs {
-		if r.CallID == c.ID && r.Tool == c.Name && !r.Timestamp.Before(asked.Timestamp.Time) {
+		if r.CallID == c.ID && r.Tool == c.Name && !r.Timestamp.Before(by.Timestamp.Time) {
 			return r, true
 		}
 	}

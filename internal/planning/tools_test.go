@@ -1,0 +1,115 @@
+package planning
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares a text with a file, or writes that.
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(got), 0o644))
+		return
+	}
+	want, err := os.ReadFile(file)
+	must(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", file, diff)
+	}
+}
+
+// The tools stand before every message of every request: they cost little.
+func TestToolsAreSmall(t *testing.T) {
+	t.Parallel()
+	all := 0
+	for _, d := range definitions {
+		n := len(d.Name) + len(d.Description) + len(d.Schema)
+		t.Logf("%s: %d bytes", d.Name, n)
+		all += n
+	}
+	if all > 4*600 {
+		t.Errorf("%d bytes, about %d tokens; at most 600 are wanted", all, all/4)
+	}
+}
+
+// What is asked for is shown once, where the seed's text shows it: nothing that the
+// model is told besides is a form with values that could be copied into an answer.
+func TestNoForms(t *testing.T) {
+	t.Parallel()
+	for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+		for name, text := range filled(ofLang(lang)) {
+			phases, rest := "", text
+			if strings.HasPrefix(name, "system") {
+				phases, rest, _ = strings.Cut(text, ofLang(lang).word("## Rules of planning", "## プランニングの規則"))
+			}
+			if strings.Contains(rest, `{"phase`) || strings.Contains(rest, "verification_passed\":") || strings.Contains(text, "done|failed") || strings.Count(phases, `"goal_understanding"`) > 1 {
+				t.Errorf("%s.%s shows a form", name, lang)
+			}
+		}
+	}
+	for _, d := range definitions {
+		if strings.Contains(string(d.Schema), "default") || strings.Contains(string(d.Schema), "example") {
+			t.Errorf("%s has values to copy", d.Name)
+		}
+	}
+}
+
+// TestSaid reads the texts in testdata/answers, as models write them.
+func TestSaid(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/answers/*.txt")
+	if err != nil || len(files) < 30 {
+		t.Fatal(len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		must(t, err)
+		rest, calls := said(string(data))
+		var b strings.Builder
+		for _, c := range calls {
+			_, _, problem := readers()[c.Name].Read(c.Arguments)
+			fmt.Fprintf(&b, "%s %s\n%s\n", c.Name, c.Arguments, problem)
+		}
+		golden(t, strings.TrimSuffix(file, ".txt")+".golden", b.String()+"---\n"+rest)
+	}
+}
+
+// Prose, code and objects of others are no calls; hostile text costs no more than
+// its length.
+func TestNothingSaid(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "Done.", "See {\"name\": \"x\"}.", "func f() { return }", `{"call_tool": [{"tool": "do", "args": {}}]}`, strings.Repeat("{", 1<<20), strings.Repeat(`{"a":[`, 1<<18), `{"done": true}`, `<think>{"phase":"planning"}</think> No.`} {
+		if rest, calls := said(text); len(calls) > 0 || rest != text {
+			t.Errorf("%.80q: %v", text, calls)
+		}
+	}
+}
+
+// A field of another type than ours never makes an answer unreadable.
+func TestOddFields(t *testing.T) {
+	t.Parallel()
+	p, err := readPlan(contextstore.ToolCall{Name: ToolPlan, Arguments: `{"goal_understanding":{"main_objective":"o","success_criteria":["c"],"constraints":"none","ambiguities":{"a":1},"understanding_confidence":"high"},"task_decomposition":{"subtasks":[{"id":"a","description":"A","required_tools":"shell"}]},"action_plan":"none"}`}, false)
+	must(t, err)
+	if p.Goal.MainObjective != "o" || len(p.Decomposition.Subtasks) != 1 || p.Goal.Confidence != nil {
+		t.Errorf("%+v", p)
+	}
+	b, err := json.Marshal(p)
+	must(t, err)
+	if !strings.Contains(string(b), `"goal_understanding":{"main_objective":"o","success_criteria":["c"]`) {
+		t.Errorf("%s", b)
+	}
+}
