@@ -152,6 +152,13 @@ func TestWatcher(t *testing.T) {
 	if got := w.exact(all[1:]); got != 8<<10 { // with the tables
 		t.Errorf("exact %d", got)
 	}
+	writeAll(t, filepath.Join(proc, "11"), map[string]string{"maps": "7f00-9f00 rw-s 0 00:01 77 /dev/zero (deleted)\na000-b000 rw-s 1000 00:01 77 /dev/zero (deleted)\nc000-d000 r--p 0 08:01 5 /bin/x\n"})
+	for kib, want := range map[int]int64{0: 0, 8: 8 << 10, 9: 0x2000} {
+		writeAll(t, proc, map[string]string{"meminfo": fmt.Sprintf("Shmem: %d kB\n", kib)})
+		if got := w.apart(all); got != want {
+			t.Errorf("%d KiB are shared: %d, want %d", kib, got, want)
+		}
+	}
 	for want, l := range map[string]Limits{"": {Processes: 1}, limitProcesses: {}, limitCPU: {Processes: 5, CPU: clockTick}, limitMemory: {Processes: 5, Memory: 4096}, limitMachine: {Processes: 5, CPU: time.Hour}} {
 		w.limits = l
 		free := map[bool]string{true: "1", false: "900000"}[want == limitMachine]
@@ -192,6 +199,40 @@ func TestCountFiles(t *testing.T) {
 	walk(ctx, []string{dir}, func(int, os.DirEntry) bool { cancel(); return true })
 	if n, _ := c.count(ctx, 1<<40); n >= 24 {
 		t.Errorf("%d files were counted when nobody waited any more", n)
+	}
+}
+
+// What lies so deep that no path leads there counts as well.
+func TestCensusOfADeepTree(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at, err := unix.Open(dir, unix.O_PATH, 0)
+	for range 20 { // more than 4096 bytes of path
+		name := strings.Repeat("d", 249)
+		if err == nil {
+			err = unix.Mkdirat(at, name, 0o700)
+		}
+		var next int
+		if err == nil {
+			next, err = unix.Openat(at, name, unix.O_PATH, 0)
+		}
+		_ = unix.Close(at)
+		at = next
+	}
+	var fd int
+	if err == nil {
+		fd, err = unix.Openat(at, "big", unix.O_CREAT|unix.O_WRONLY, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = unix.Write(fd, make([]byte, 1<<20))
+	if err := errors.Join(err, unix.Close(fd), unix.Close(at)); err != nil {
+		t.Fatal(err)
+	}
+	c := census{dirs: []string{dir}, bytes: 1 << 40}
+	if n, size := c.count(t.Context(), 1<<40); n != 21 || size < 1<<20 {
+		t.Errorf("%d files of %d bytes", n, size)
 	}
 }
 

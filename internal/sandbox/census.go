@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,6 +71,28 @@ func (c census) count(ctx context.Context, most int64) (files, bytes int64) {
 	return files, bytes
 }
 
+// openDeep is openat2 also where the path is longer than the kernel takes: what lies
+// so deep takes as much as elsewhere.
+func openDeep(path string, how *unix.OpenHow) (fd int, err error) {
+	at, step := unix.AT_FDCWD, *how
+	step.Flags = unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC
+	for len(path) >= unix.PathMax && err == nil {
+		cut := strings.LastIndexByte(path[:unix.PathMax-1], '/')
+		if fd, err = unix.Openat2(at, path[:cut], &step); at != unix.AT_FDCWD {
+			_ = unix.Close(at)
+		}
+		at, path = fd, path[cut+1:]
+	}
+	if err != nil {
+		return -1, err
+	}
+	fd, err = unix.Openat2(at, path, how)
+	if at != unix.AT_FDCWD {
+		_ = unix.Close(at)
+	}
+	return fd, err
+}
+
 // walk shows every entry below dirs, with its open directory, until the answer is
 // false or ctx ends. Directories are read in parts, since one may have millions of
 // entries. What a command puts in the place of a directory meanwhile, a link or a
@@ -77,7 +100,7 @@ func (c census) count(ctx context.Context, most int64) (files, bytes int64) {
 func walk(ctx context.Context, dirs []string, see func(dir int, e os.DirEntry) bool) {
 	how := &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
 	enter := func(dir string, found func(string)) bool {
-		fd, err := unix.Openat2(unix.AT_FDCWD, dir, how)
+		fd, err := openDeep(dir, how)
 		if err != nil {
 			return true
 		}

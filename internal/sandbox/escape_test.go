@@ -186,7 +186,7 @@ func TestEveryWallIsNeeded(t *testing.T) {
 func unlimited(t *testing.T, s *Sandbox) map[string]bool {
 	t.Helper()
 	huge := Limits{CPU: time.Hour, Memory: 1 << 40, Processes: 1 << 20, FileSize: 1 << 40, OpenFiles: 8192, Disk: 1 << 40, NewFiles: 1 << 40, Output: 1 << 40}
-	names := []string{"fork-bomb", "fork-bomb-sessions", "threads", "memory-of-one", "memory-of-many", "memory-of-tables", "processor", "processor-of-many", "descriptors", "big-file",
+	names := []string{"fork-bomb", "fork-bomb-sessions", "threads", "memory-of-one", "memory-of-many", "memory-of-tables", "memory-of-nobody", "processor", "processor-of-many", "descriptors", "big-file",
 		"sparse-file", "disk-filler", "output-flood", "tmp-filler"}
 	proved := map[string]bool{}
 	demand := func(got map[string]Probe) {

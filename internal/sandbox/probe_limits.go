@@ -38,6 +38,24 @@ func bombs() map[string]func(args []string) error {
 			_, err = fmt.Println("mapped", sum)
 			return err
 		},
+		"shared": func([]string) error {
+			const size, page = 16 << 20, 4 << 10
+			for range 32 { // given back, and kept by the mapping
+				b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+				if err != nil {
+					return err
+				}
+				for i := 0; i < size; i += page {
+					b[i] = 1
+				}
+				if err := unix.Madvise(b, unix.MADV_DONTNEED); err != nil {
+					return err
+				}
+			}
+			time.Sleep(time.Second)
+			_, err := fmt.Println("kept")
+			return err
+		},
 		"threads": func([]string) error {
 			for range 400 {
 				go func() {
@@ -154,6 +172,7 @@ func limitAttempts() []attempt {
 		ended("memory-of-one", limitMemory, Limits{Memory: 64 << 20}, "exec "+self("memory")),
 		ended("memory-of-many", limitMemory, Limits{Memory: 192 << 20}, "exec "+self("memory xxxx")),
 		ended("memory-of-tables", limitMemory, Limits{Memory: 256 << 20}, "exec "+self("tables")),
+		ended("memory-of-nobody", limitMemory, Limits{Memory: 256 << 20}, "exec "+self("shared")),
 		ended("processor", limitCPU, Limits{CPU: 300 * time.Millisecond}, "exec "+self("spin")),
 		ended("processor-of-many", limitCPU, Limits{CPU: 1500 * time.Millisecond}, "for i in 1 2 3; do "+self("spin")+" & done; wait"),
 		ended("descriptors", "", Limits{OpenFiles: 64}, "exec "+self("descriptors")),

@@ -46,7 +46,8 @@ type watcher struct {
 type usage struct{ bytes, files, free int64 }
 
 func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
-	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum, since: sum.begin()}
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum}
+	w.since = sum.begin(w.machineShared)
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
@@ -70,11 +71,52 @@ func (w *watcher) crowded(all []seen, resident int64) bool {
 	if w.limits.Memory <= 0 {
 		return false
 	}
-	if sum, _ := w.sum.put(w, resident); sum <= w.limits.Memory {
+	apart := w.apart(all)
+	if sum, _ := w.sum.put(w, resident+apart); sum <= w.limits.Memory {
 		return false
 	}
-	sum, most := w.sum.put(w, w.exact(all))
+	sum, most := w.sum.put(w, w.exact(all)+apart)
 	return most && sum > w.limits.Memory
+}
+
+// machineShared is what the machine has of shared memory, in bytes; 0 where that is
+// not known.
+func (w *watcher) machineShared() int64 {
+	b, _ := os.ReadFile(w.proc + "/meminfo")
+	kib, _ := field(b, "Shmem:")
+	return kib << 10
+}
+
+// apart is memory that these processes share and that is in none of them: the pages
+// of an anonymous shared mapping stay when those who have it give them back
+// (madvise(2)). The machine's figure says that there is so much, the sizes of their
+// mappings whose it is. It is looked for where the machine has more of it than the
+// commands may take, so that it costs nothing else.
+func (w *watcher) apart(all []seen) int64 {
+	grown := w.machineShared() - w.sum.shared
+	if grown <= w.limits.Memory {
+		return 0
+	}
+	sizes := map[string]int64{} // by inode
+	for _, p := range all {
+		b, _ := os.ReadFile(w.figures(p) + "/maps")
+		for line := range bytes.Lines(b) { // from-to perms offset device inode path
+			f := bytes.Fields(line)
+			if len(f) < 6 || !bytes.HasSuffix(line, []byte(" /dev/zero (deleted)\n")) {
+				continue
+			}
+			from, to, _ := strings.Cut(string(f[0]), "-")
+			begin, _ := strconv.ParseInt(from, 16, 64)
+			end, _ := strconv.ParseInt(to, 16, 64)
+			offset, _ := strconv.ParseInt(string(f[2]), 16, 64)
+			sizes[string(f[4])] = max(sizes[string(f[4])], offset+end-begin)
+		}
+	}
+	var sum int64
+	for _, n := range sizes {
+		sum += n
+	}
+	return min(sum, grown)
 }
 
 // look measures once, and names the limit that was passed.
