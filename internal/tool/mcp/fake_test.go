@@ -57,7 +57,7 @@ func aTool(name, description string) obj {
 
 // serve runs until the input ends.
 func (f *fake) serve() {
-	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input", "future"} {
+	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "values", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input", "future"} {
 		f.tools = append(f.tools, aTool(n, "does "+n))
 	}
 	switch f.mode {
@@ -211,6 +211,8 @@ func (f *fake) call(id any, name string, args, meta obj) {
 		f.send(obj{"id": "x", "error": obj{"code": 1, "message": "nobody asked"}})
 	case "huge":
 		reply(text(strings.Repeat("z", 2<<20)))
+	case "values":
+		_, _ = fmt.Fprintln(f.out, `{"jsonrpc":"2.0","id":3,"result":{"structuredContent":{"x":[`+strings.Repeat(`{},`, 110_000)+`1]}}}`)
 	case "broken":
 		_, _ = fmt.Fprintln(f.out, `{"jsonrpc":"2.0","id":3,"result":{"content":[`)
 	case "nonsense":

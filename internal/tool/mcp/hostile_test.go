@@ -63,6 +63,7 @@ func TestBadAnswers(t *testing.T) {
 	}{
 		{"twice", false, []string{"once"}},
 		{"huge", true, []string{"ended during the call", "more than 1048576 bytes", "not known"}},
+		{"values", true, []string{"ended during the call", "more than 100000 values", "not known"}},
 		{"broken", true, []string{"ended during the call", "a message that is not valid"}},
 		{"nonsense", true, []string{"failed"}},
 		{"die", true, []string{"ended during the call", "exit status 7", "the disk is on fire", "not known"}},

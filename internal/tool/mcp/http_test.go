@@ -229,6 +229,14 @@ func TestHTTPServersThatMisbehave(t *testing.T) {
 			_, _ = io.WriteString(w, "data: ")
 			_, _ = io.Copy(w, io.LimitReader(zeros{}, 64<<20))
 		}, "MCP server web"},
+		"JSON of values": {func(w http.ResponseWriter, _ *http.Request, _ any) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":3,"result":{"x":[`+strings.Repeat(`[],`, 110_000)+`1]}}`)
+		}, "more than 100000 values"},
+		"an event of values": {func(w http.ResponseWriter, _ *http.Request, _ any) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"jsonrpc":"2.0","id":3,"result":{"x":[`+strings.Repeat(`[],`, 110_000)+"1]}}\n\n")
+		}, "MCP server web"},
 		"a page": {func(w http.ResponseWriter, _ *http.Request, _ any) {
 			w.Header().Set("Content-Type", "text/html")
 			_, _ = io.WriteString(w, "<h1>Sign in</h1>")

@@ -48,6 +48,9 @@ const (
 	DefaultFirstWait  = 5 * time.Second
 	DefaultGrace      = 2 * time.Second
 	DefaultMaxMessage = 16 << 20
+	// maxValues is how many values a message may have: a decoder makes hundreds of
+	// bytes of one that is two bytes long.
+	maxValues = 100_000
 )
 
 // Restart says how long a server that died, or would not start, is left alone.

@@ -314,6 +314,9 @@ func (c *pipes) next() (json.RawMessage, error) {
 			return raw, nil
 		}
 		l, err := c.line()
+		if err == nil {
+			err = fewValues(l)
+		}
 		if err != nil {
 			return nil, err
 		}

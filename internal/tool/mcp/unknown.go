@@ -74,6 +74,27 @@ func leftOut(block json.RawMessage) string {
 	return fmt.Sprintf("[content of the unknown type %q left out, %d bytes]", line(name, 80), len(block))
 }
 
+// fewValues refuses a message of more values than a decoder should be given: each
+// stands behind a bracket, a comma or a colon outside of texts (RFC 8259).
+func fewValues(msg []byte) error {
+	values, quoted := 0, false
+	for i := 0; i < len(msg); i++ {
+		switch c := msg[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[', c == ',', c == ':':
+			values++
+		}
+	}
+	if values > maxValues {
+		return fmt.Errorf("it sent a message of more than %d values", maxValues)
+	}
+	return nil
+}
+
 // readableMessage is readable for a whole message.
 func readableMessage(msg []byte) []byte {
 	if !bytes.Contains(msg, []byte(`"content"`)) {
@@ -106,7 +127,12 @@ func (b *wholeBody) Read(p []byte) (int, error) {
 	if b.mended == nil {
 		all, err := io.ReadAll(b.ReadCloser)
 		if err == nil {
+			err = fewValues(all)
+		}
+		if err == nil {
 			all, err = readableMessage(all), io.EOF
+		} else {
+			all = nil
 		}
 		b.mended, b.err = bytes.NewReader(all), err
 	}
@@ -173,6 +199,10 @@ func (b *eventBody) line() {
 // end passes on the event that ends here.
 func (b *eventBody) end() {
 	data := bytes.TrimSpace(b.data)
+	if err := fewValues(data); err != nil {
+		b.err = err
+		return
+	}
 	mended := readableMessage(data)
 	if bytes.Equal(mended, data) {
 		b.out.Write(b.raw)
