@@ -154,7 +154,7 @@ func (r *run) evidence(l i18n.Lang) string {
 		if c.Met {
 			met = "✅"
 		}
-		b.WriteString("| " + cell(r.plainLine(l.Retold(c.Criterion))) + " | " + met + " | " + cell(r.plainLine(c.Evidence)) + " |\n")
+		b.WriteString("| " + cell(r.plainLine(l.Retold(c.Criterion))) + " | " + met + " | " + cell(r.plainLine(l.Retold(c.Evidence))) + " |\n")
 	}
 	if b.Len() == 0 {
 		return ""

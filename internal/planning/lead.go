@@ -321,7 +321,7 @@ func (l *Lead) next() (kind, text string) {
 	switch {
 	case s.Stuck != nil || s.Loop.Stage == StageStop || s.Want == askPeople:
 		return "", ""
-	case s.Want != "" && s.Want != askVerify && !(found && s.Want == askSubtask):
+	case s.Want != "" && s.Want != askVerify && (!found || s.Want != askSubtask):
 		return l.wanted()
 	case found && (s.Asked != "" || l.plan != nil):
 		return l.circled()
