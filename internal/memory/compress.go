@@ -63,6 +63,9 @@ func (w *Window) compress(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
+	if w.tokens(m.old) < leastAnswer {
+		return errNothing // nothing shorter can be said of so little
+	}
 	if err := w.ledger.Activity(contextstore.Compressing, "compression"); err != nil {
 		return err
 	}

@@ -19,12 +19,11 @@ const (
 )
 
 // Prompt is what a model is told about the project as its work begins, in at
-// most budget bytes: two thirds of them for the rules, the rest, and what these
-// leave, for the map, which begins with what the words of task name. It is the same
+// most budget bytes: two thirds of them for the rules, the rest for the map, which begins with what the words of task name. It is the same
 // whenever project and task are, and "" where there is nothing to tell.
 func (p *Project) Prompt(budget int, task string) string {
 	rules := p.Rules.text(budget / 3 * 2)
-	return rules + p.about(budget-len(rules), task)
+	return rules + p.about(budget-len(rules), min(maxMap, budget/3), task)
 }
 
 // text is the rules: those of the root and of the directories nearest to it, as
@@ -130,8 +129,9 @@ func list(lines []string, r Rules, room int) string {
 	return head + b.String()
 }
 
-// about is what was not installed, the languages, and the map.
-func (p *Project) about(budget int, task string) string {
+// about is what was not installed, and in at most so many bytes the languages and
+// the map.
+func (p *Project) about(budget, most int, task string) string {
 	about := ""
 	if len(p.Setup) > 0 {
 		about = "\nNo command was run that installs what the project depends on. Where something of it is missing, these would load it, but there is no network: `" + strings.Join(p.Setup, "`, `") + "`.\n"
@@ -152,7 +152,7 @@ func (p *Project) about(budget int, task string) string {
 		fmt.Fprintf(&b, "%s%s %d", sep, l.Name, l.Files)
 	}
 	b.WriteString("\n" + start)
-	text := p.Map.Text(min(budget-len(about), maxMap)-b.Len()-len(end), task)
+	text := p.Map.Text(min(budget-len(about), most)-b.Len()-len(end), task)
 	if text == "" {
 		return about
 	}
