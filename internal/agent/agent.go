@@ -197,6 +197,7 @@ type run struct {
 	days   *turn.DayBudget // nil where no day has a limit
 	rests  bool            // a limit of the day pauses the run
 	cutOff bool            // a budget ended the run, and the model wrote no handover
+	owes   bool            // a model is to sum the run up, once it is over
 	left   workspace.LeftOut
 	review review
 	after  []contextstore.CheckRun
@@ -264,7 +265,8 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	r.noteHandover(ended)
 	r.speak(ctx)
 	if r.report.Outcome.Status.Final() {
-		r.report.Outcome.Summary = r.finalSummary(process, ended)
+		r.report.Outcome.Summary = r.facts() + r.lastWords() + r.learned()
+		r.owes = r.owesSummary(process, ended)
 	}
 	r.settleDay(ctx)
 	if err = r.end(ctx); err == nil {

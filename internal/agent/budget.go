@@ -19,13 +19,21 @@ func (r *run) openDay(ctx context.Context) error {
 	if r.DayLimits.None() {
 		return nil
 	}
-	m, st := r.ledger.Metadata(), r.ledger.State()
-	user := m.User
-	if user == "" && r.job.Ask != nil {
-		user = r.job.Ask.By.Login
-	}
-	r.days = &turn.DayBudget{Store: r.Store, Limits: r.DayLimits, Now: r.Now, Run: contextstore.DayRun{UUID: m.UUID, User: user, Settled: st.Taken()}}
+	st := r.ledger.State()
+	r.days = r.dayBudget(r.ledger.Metadata(), st)
 	return r.days.Reserve(ctx, st, contextstore.Amount{})
+}
+
+// dayBudget is the ledger of days for a run, nil where there are no limits.
+func (a *Agent) dayBudget(m contextstore.Metadata, st contextstore.State) *turn.DayBudget {
+	if a.DayLimits.None() {
+		return nil
+	}
+	user := m.User
+	if job, err := ParseJob(m); err == nil && user == "" && job.Ask != nil {
+		user = job.Ask.By.Login
+	}
+	return &turn.DayBudget{Store: a.Store, Limits: a.DayLimits, Now: a.Now, Run: contextstore.DayRun{UUID: m.UUID, User: user, Settled: st.Taken()}}
 }
 
 // settleDay counts what the run took, and gives back what it holds, before it is
@@ -48,15 +56,15 @@ func (a *Agent) Renewed(ctx context.Context, v contextstore.View) (bool, error) 
 // affordEnd reserves what the final summary of a run is thought to take: so many
 // tokens, at the price of its calls on average. The errors are those of Budget and
 // of Days.
-func (r *run) affordEnd(ctx context.Context, st contextstore.State, tokens int64) error {
+func (a *Agent) affordEnd(ctx context.Context, days *turn.DayBudget, st contextstore.State, tokens int64) error {
 	next := contextstore.Amount{Turns: 1, Tokens: tokens}
 	if priced := st.LLMCallCount - st.UnpricedCalls; priced > 0 {
 		next.MicroUSD = st.CostMicroUSD / priced
 	}
-	if err := r.Budget.Check(st, next); err != nil || r.days == nil {
+	if err := a.Budget.Check(st, next); err != nil || days == nil {
 		return err
 	}
-	return r.days.Reserve(ctx, st, next)
+	return days.Reserve(ctx, st, next)
 }
 
 // byBudget reports whether a budget ended a run, or paused it.

@@ -20,6 +20,10 @@ const (
 	EffectComment = "comment"
 )
 
+// EffectSummary is the final summary that a model writes of a run that is over,
+// once the world has seen what came of it.
+const EffectSummary = "summary"
+
 // pushEffect is the branch that goes into the user's repository.
 type pushEffect struct {
 	Branch string `json:"branch"`

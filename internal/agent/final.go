@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,65 +15,108 @@ import (
 	"toritsugi/internal/task"
 )
 
-// How long the model may take for a final summary; somebody waits for the end of
-// a run that they stopped.
-const (
-	finalTime   = 60 * time.Second
-	stoppedTime = 30 * time.Second
-)
+// finalTime is how long the model may take for a final summary.
+const finalTime = 60 * time.Second
 
-// finalSummary is the final summary of a run that ends: what later runs of the same
-// task may inherit. The facts are ours; what was done and why the summarizer's
-// model tells, where it can be asked and gives something fit, else the model's
-// last words do. It is written to the ledger where a model wrote it. ctx is that
-// of the process: where that ends, nobody waits for a model.
-func (r *run) finalSummary(ctx context.Context, ended error) string {
-	facts := r.facts()
-	if told, err := r.tell(ctx, facts, ended); err == nil && told != nil {
-		text := facts + "\n" + told.Text + "\n" + r.learned()
-		err := r.ledger.AppendFinal(contextstore.Summary{Summary: text, AnsweredBy: told.By, Usage: told.Usage})
-		if err == nil {
-			return text
-		}
-		r.log.Warn("The final summary cannot be written; it is put together from the records", "error", err)
-	} else if err != nil {
-		r.log.Warn("The model gives no final summary; it is put together from the records", "error", r.Store.Redact(err.Error()))
-	}
-	return facts + r.lastWords() + r.learned()
+// shortRun is how many answers a run may have for its last words to tell later
+// runs enough: as long as nothing of it has left the window, no model is asked for
+// a summary (decisions/038).
+const shortRun = 12
+
+// summaryEffect is what is told with the final summary that a model writes.
+type summaryEffect struct {
+	Facts   string `json:"facts"`
+	Learned string `json:"learned,omitempty"`
 }
 
-// tell asks the summarizer's model; nil, nil where it is not to be asked.
-func (r *run) tell(ctx context.Context, facts string, ended error) (*memory.Final, error) {
+// owesSummary reports whether a model is to sum up a run that ends: one that later
+// runs inherit from, that is not short, that has budget left, and whose model did
+// not just fail. ctx is that of the process: where that ends, nobody asks a model.
+func (r *run) owesSummary(ctx context.Context, ended error) bool {
 	st := r.ledger.State()
-	var failed *llm.Error
-	switch {
-	case r.Summarizer == nil || r.Scripted || st.LLMCallCount == 0 || ctx.Err() != nil:
-		return nil, nil
-	case byBudget(ended):
-		return nil, nil // the run may take no more
+	if r.Summarizer == nil || r.Scripted || ctx.Err() != nil || byBudget(ended) || errors.As(ended, new(*llm.Error)) || r.report.Outcome.Status == task.Failed {
+		return false
 	}
-	most := finalTime
-	if r.report.Outcome.Status == task.Stopped {
-		most = stoppedTime
+	left := st.CompressionCount > 0
+	if e, err := r.ledger.LastWindow(); err == nil && e != nil {
+		left = left || e.Dropped > 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, most)
+	return left || st.LLMCallCount > shortRun
+}
+
+// Summarise is the handler of EffectSummary: it asks a model for the final summary
+// of a run that is over. Where it gives none that is fit, where there is no budget
+// for it, or one stands there already, the effect is done with all the same, and
+// the result says why; the error is ctx's, and those of the ledger.
+func (a *Agent) Summarise(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+	var told summaryEffect
+	if err := json.Unmarshal(e.Data, &told); err != nil {
+		return "", fmt.Errorf("effect %s: %w", e.Key, err)
+	}
+	v, err := a.Store.View(uuid)
+	if err != nil {
+		return "", err
+	}
+	if done, err := v.Summarised(); err != nil || done {
+		return "it stands there", err
+	}
+	days := a.dayBudget(v.Metadata, v.State)
+	asking, cancel := context.WithTimeout(ctx, finalTime)
 	defer cancel()
-	if err := r.ledger.Activity(contextstore.Completing, "final_summary"); err != nil {
-		return nil, err
+	final, err := a.summary(asking, v, told.Facts, func(tokens int64) error { return a.affordEnd(asking, days, v.State, tokens) })
+	if ctx.Err() != nil {
+		return "", ctx.Err()
 	}
-	client, window, err := r.Summarizer(ctx)
+	text, result := "", final.By
+	if err == nil {
+		text = told.Facts + "\n" + final.Text + "\n" + told.Learned
+	} else {
+		result = NotDelivered + a.Store.Redact(err.Error())
+		a.Log.Debug("The model gives no final summary; the one that was put together from the records stands", "uuid", uuid, "error", a.Store.Redact(err.Error()))
+	}
+	if err := a.Store.AppendFinal(ctx, uuid, contextstore.Summary{Summary: text, AnsweredBy: final.By, Usage: final.Usage}); err != nil {
+		return "", err
+	}
+	if days != nil {
+		now, err := contextstore.ReadState(v.Dir)
+		if err == nil {
+			err = days.Settle(ctx, now, false)
+		}
+		if err != nil {
+			a.Log.Debug("What the final summary took is not counted for its day yet: " + a.Store.Redact(err.Error()))
+		}
+	}
+	return result, nil
+}
+
+// summary asks the summarizer's model: where it is the task's, with what the run
+// sent last, which its provider has in the cache.
+func (a *Agent) summary(ctx context.Context, v contextstore.View, facts string, afford func(int64) error) (memory.Final, error) {
+	if a.Summarizer == nil {
+		return memory.Final{}, errors.New("there is no model for it")
+	}
+	client, window, err := a.Summarizer(ctx)
 	if err != nil {
-		return nil, err
+		return memory.Final{}, err
 	}
-	if errors.As(ended, &failed) && client.Provider() == r.Client.Provider() && client.Model() == r.Client.Model() {
-		return nil, nil // it has just failed
+	ask := memory.FinalAsk{Client: client, Window: window, Facts: facts, Lang: a.Lang, Afford: afford}
+	if client.Provider() != a.Client.Provider() || client.Model() != a.Client.Model() {
+		over, err := memory.OpenOver(v)
+		if err != nil {
+			return memory.Final{}, err
+		}
+		defer func() { _ = over.Close() }() // only read from
+		return memory.Summarise(ctx, ask, over)
 	}
-	told, err := memory.Summarise(ctx, client, window, r.ledger, facts, func(tokens int64) error { return r.affordEnd(ctx, st, tokens) })
+	tools, err := Offered(v.Dir)
 	if err != nil {
-		r.ledger.Spent(told.Usage)
-		return nil, err
+		return memory.Final{}, err
 	}
-	return &told, nil
+	p := a.Memory
+	for _, d := range tools {
+		p.Fixed += ToolBytes(d)
+	}
+	return memory.SummariseOn(ctx, ask, v, p, tools)
 }
 
 // facts are what is certain about the end of a run, in the language of the record. No

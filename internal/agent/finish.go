@@ -319,6 +319,13 @@ func (r *run) end(ctx context.Context) error {
 			return errors.Join(err, r.ledger.Close())
 		}
 	}
+	if r.owes {
+		e, err := effect(r.ledger.UUID()+"."+EffectSummary, EffectSummary, summaryEffect{r.facts(), r.learned()})
+		if err != nil {
+			return errors.Join(err, r.ledger.Close())
+		}
+		effects = append(effects, e)
+	}
 	if err := r.bar(ctx, r.barred && o.Status == task.Paused); err != nil {
 		r.log.Warn(err.Error())
 	}

@@ -67,6 +67,9 @@ type Env struct {
 	Watch func(report func() progress.Report) (stop func())
 	// Started hears the uuid as soon as the run can be resumed.
 	Started func(uuid string)
+	// Ended hears how the run ended, once all that somebody waits for is delivered:
+	// what follows, nobody does. nil for nobody.
+	Ended func(agent.Report)
 	// Sanitizer, if set, hears what masks the secrets of the settings, before
 	// any error can quote one.
 	Sanitizer func(*redact.Sanitizer)
@@ -237,9 +240,43 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	}
 	if err == nil {
 		report.Undelivered = s.outbox().Deliver(context.WithoutCancel(ctx), id)
+		if s.env.Ended != nil {
+			s.env.Ended(report)
+		}
+		s.sumUp(ctx, id, a)
 		s.clean(ctx)
 	}
 	return report, err
+}
+
+// sumUp has the final summary made that a run owes, once the world has seen the
+// rest: whoever ends the process meanwhile does without it. So do runs on this
+// machine whose process died before they had one, and that nobody took up again.
+func (s *system) sumUp(ctx context.Context, id string, a *agent.Agent) {
+	given := func(why string) dispatch.Handler {
+		return func(context.Context, string, contextstore.Effect) (string, error) {
+			return agent.NotDelivered + why, nil
+		}
+	}
+	box := s.outbox()
+	err := box.DeliverLater(ctx, id, a.Summarise)
+	all, lerr := s.store.WithUndelivered(context.WithoutCancel(ctx))
+	for _, uuid := range all {
+		m, merr := s.store.Metadata(uuid)
+		if merr != nil || m.TaskKey.Source != "folder" {
+			continue
+		}
+		why := "its process died"
+		if uuid == id {
+			why = "interrupted"
+		}
+		if derr := box.DeliverLater(context.WithoutCancel(ctx), uuid, given(why)); derr != nil && !errors.Is(derr, contextstore.ErrDelivering) {
+			err = errors.Join(err, derr)
+		}
+	}
+	if err = errors.Join(err, lerr); err != nil && ctx.Err() == nil {
+		s.log.Debug("No final summary was made by a model; the one that was put together from the records stands: " + err.Error())
+	}
 }
 
 // lookAfter says which runs were left by processes that died, and does with them
@@ -388,6 +425,7 @@ func (s *system) outbox() *dispatch.Outbox {
 	said := []string{agent.EffectComment, agent.EffectLabels}
 	return &dispatch.Outbox{Store: s.store, Log: s.log, Mine: mine, Lasting: agent.Lasting, Held: agent.Held, Explain: i18n.Lang(s.cfg.Language).Error, Handlers: map[string]dispatch.Handler{agent.EffectPush: a.Push, agent.EffectComment: a.Comment,
 		agent.EffectPull: a.Propose, agent.EffectLabels: a.SetLabels},
+		Later:     []string{agent.EffectSummary},
 		Apart:     map[string][]string{agent.EffectPush: said, agent.EffectPull: said, agent.EffectComment: said, agent.EffectLabels: said},
 		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{agent.EffectComment: a.CommentMeanwhile}}
 }
@@ -421,8 +459,35 @@ func (s *system) deliver(ctx context.Context) (agent.Report, error) {
 	report.Reason = s.env.Lang.T("app.owed", len(left))
 	if report.Undelivered = s.outbox().Deliver(ctx, v.Metadata.UUID); report.Undelivered == nil {
 		report.Reason = s.env.Lang.T("app.delivered", len(left))
+		if s.env.Ended != nil {
+			s.env.Ended(report)
+		}
+		return report, s.outbox().DeliverLater(ctx, v.Metadata.UUID, s.summarise)
 	}
 	return report, nil
+}
+
+// summarise makes the final summary of a run that a process owed which died, by
+// the model that would work on the run now.
+func (s *system) summarise(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+	m, err := s.store.Metadata(uuid)
+	if err != nil {
+		return "", err
+	}
+	if s.models == nil {
+		if err = s.openModels(); err != nil {
+			return "", err
+		}
+		defer func() { _ = s.models.Close() }() // what it looked after is no longer called
+	}
+	client, spec, err := s.client(ctx, "tori summary "+uuid[:8])
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil { // the one that was put together from the records stands
+		return agent.NotDelivered + s.env.Lang.Error(err), nil
+	}
+	return s.agent(client, &spec, m.TaskKey, s.walls).Summarise(ctx, uuid, e)
 }
 
 // Stats are the costs of a run, for benchmarks.

@@ -209,7 +209,37 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	}
 	a := one.agent(client, &spec, c.Metadata().TaskKey, d.shell)
 	a.Signals = d.desk.Take
-	return a.Execute(ctx, c)
+	report, err := a.Execute(ctx, c)
+	if err == nil && report.Outcome.Status.Final() {
+		// What somebody waits for goes out first; what fails of it, the courier tries again.
+		if d.courier.Outbox.Deliver(ctx, report.UUID) != nil {
+			d.courier.Wake()
+		}
+		d.later(ctx, report.UUID, a.Summarise)
+	}
+	return report, err
+}
+
+// later delivers what a run owes and nobody waits for. Where the process ends
+// meanwhile, the next one does.
+func (d *daemon) later(ctx context.Context, uuid string, h dispatch.Handler) {
+	if err := d.courier.Outbox.DeliverLater(ctx, uuid, h); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrDelivering) {
+		d.log.Warn("No final summary by a model yet: "+err.Error(), "uuid", uuid)
+	}
+}
+
+// owed delivers, one after the other, what runs owe and nobody waits for, whose
+// process ended before it was done.
+func (d *daemon) owed(ctx context.Context) {
+	all, err := d.store.WithUndelivered(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.log.Warn("outbox: " + err.Error())
+	}
+	for _, uuid := range all {
+		if m, err := d.store.Metadata(uuid); err == nil && d.sources[m.TaskKey.Source] && ctx.Err() == nil {
+			d.later(ctx, uuid, d.summarise)
+		}
+	}
 }
 
 // once does all there is to do and returns.
@@ -257,6 +287,7 @@ func (d *daemon) once(ctx context.Context) error {
 		return all
 	}
 	d.courier.Sweep(ctx)
+	d.owed(ctx)
 	d.clean(ctx)
 	owing := 0
 	uuids, err := d.store.WithUndelivered(ctx)
@@ -300,7 +331,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.courier.Run, d.pauses, d.cleaning} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.courier.Run, d.pauses, d.cleaning, d.owed} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error

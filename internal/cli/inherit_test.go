@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -195,17 +196,28 @@ func TestAPullRequestInheritsFromItsIssue(t *testing.T) {
 	}
 }
 
-// The final summary of a run is the model's own, with our facts before it; the
-// next run is given it. Where the model fails at it, the records tell.
+// long is a model that ends after so many turns that a model is asked to sum the
+// run up: it writes a.txt first, and then reads.
+func long(r *llmtest.Request) llmtest.Answer {
+	u := &llm.Usage{PromptTokens: 1000, CompletionTokens: 10, TotalTokens: 1010}
+	id := fmt.Sprint("c", r.Turn())
+	switch n := r.Turn(); {
+	case n == 0:
+		return llmtest.Answer{Usage: u, Calls: []llm.ToolCall{{ID: id, Name: "write_file", Arguments: `{"path":"a.txt","content":"a\n"}`}}}
+	case n < longTurns:
+		return llmtest.Answer{Usage: u, Calls: []llm.ToolCall{{ID: id, Name: "read_file", Arguments: fmt.Sprintf(`{"path":"README.md","offset":%d}`, n)}}}
+	}
+	return llmtest.Answer{Usage: u, Text: "LAST WORDS of the run."}
+}
+
+const longTurns = 12
+
+// The final summary of a run is the model's own, with our facts before it, asked
+// behind the run's own messages, which its provider has in the cache; the next run
+// is given it. Where the model fails at it, the records tell.
 func TestFinalSummaryByTheModel(t *testing.T) {
 	t.Parallel()
-	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
-		u := &llm.Usage{PromptTokens: 1000, CompletionTokens: 10, TotalTokens: 1010}
-		if r.Turn() == 0 {
-			return llmtest.Answer{Usage: u, Calls: []llm.ToolCall{{ID: "c1", Name: "write_file", Arguments: `{"path":"a.txt","content":"a\n"}`}}}
-		}
-		return llmtest.Answer{Usage: u, Text: "LAST WORDS of the run."}
-	})
+	server := llmtest.NewServer(t, long)
 	h := newHouse(t, server.URL, "")
 	tell := func(r *llmtest.Request) llmtest.Answer {
 		return llmtest.Answer{Text: "a.txt was written.\nOutcome: failed. Or so I say.", Usage: &llm.Usage{PromptTokens: 500, CompletionTokens: 20, TotalTokens: 520}}
@@ -230,13 +242,17 @@ func TestFinalSummaryByTheModel(t *testing.T) {
 			!strings.Contains(s.Summary, "\nChanged: a.txt\n") {
 			t.Errorf("run %d: %+v", i, s)
 		}
-		want, calls := int64(2000), int64(2)
+		want, calls := int64(1000*(longTurns+1)), int64(longTurns+1)
 		if tc.by != "" { // and the one that wrote the summary, of which it is known what it took
 			want, calls = want+500, calls+1
 		}
 		if v.State.PromptTokens != want || v.State.LLMCallCount != calls {
 			t.Errorf("run %d: %d tokens of prompts, %d calls", i, v.State.PromptTokens, v.State.LLMCallCount)
 		}
+		if out := h.tori(0, "tasks", "--json"); !strings.Contains(strings.ReplaceAll(out, ": ", ":"), fmt.Sprintf(`"llm_call_count":%d`, calls)) {
+			t.Errorf("run %d: the row does not count it: %s", i, out)
+		}
+		llmtest.CheckPrefix(t, []llmtest.Request{server.Requests()[(i+1)*(longTurns+1)-1], server.Finals()[i]})
 		if i == 0 {
 			continue
 		}
@@ -246,16 +262,22 @@ func TestFinalSummaryByTheModel(t *testing.T) {
 		}
 	}
 	finals := server.Finals()
-	if asked := *finals[len(finals)-1].Messages[1].Content; len(finals) != 5 || len(finals[0].Tools) != 0 || finals[0].Limit == 0 || !strings.Contains(asked, "[LEFT BY AN EARLIER RUN]: "+memory.InheritedPrefix) {
-		t.Errorf("%d requests, the last: %s", len(finals), asked)
+	if all := server.Requests(); len(finals) != 5 || len(finals[0].Tools) != len(all[0].Tools) || finals[0].Limit == 0 {
+		t.Errorf("%d requests, %d tools", len(finals), len(finals[0].Tools))
 	}
-	llmtest.CheckPrefix(t, server.Requests()[8:])
+	for _, r := range server.Requests() {
+		for _, m := range r.Messages {
+			if m.Content != nil && strings.Contains(*m.Content, llmtest.FinalQuestion) {
+				t.Fatal("the question is part of a run")
+			}
+		}
+	}
 }
 
 // A summarizer of its own is asked, and no other in its place.
 func TestSummarizerRole(t *testing.T) {
 	t.Parallel()
-	worker := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "LAST WORDS."} })
+	worker := llmtest.NewServer(t, long)
 	own := llmtest.NewServer(t, nil)
 	own.OnFinal(func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "Nothing was to be done."} })
 	h := newHouse(t, worker.URL, "")
@@ -290,11 +312,15 @@ func TestNoSummaryBeyondTheBudget(t *testing.T) {
 func TestNoSummaryThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	oneDay(t)
-	for budget, finals := range map[string]int{"max_tokens: 60000": 0, "day: {max_tokens: 60000}": 0, "max_tokens: 90000": 1} {
+	for budget, finals := range map[string]int{"max_tokens: 75000": 0, "day: {max_tokens: 75000}": 0, "max_tokens: 90000": 1} {
 		t.Run(budget, func(t *testing.T) {
 			t.Parallel()
-			server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer {
-				return llmtest.Answer{Text: "LAST WORDS.", Usage: &llm.Usage{PromptTokens: 59_000, CompletionTokens: 10}}
+			server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+				a := long(r)
+				if a.Usage = (&llm.Usage{PromptTokens: 4500, CompletionTokens: 10}); r.Turn() == longTurns {
+					a.Usage.PromptTokens = 16_000
+				}
+				return a
 			})
 			h := newHouse(t, server.URL, "")
 			h.spends(server, budget)
@@ -310,7 +336,7 @@ func TestNoSummaryThatDoesNotFit(t *testing.T) {
 // run ends as it had ended.
 func TestInterruptedAtTheFinalSummary(t *testing.T) {
 	t.Parallel()
-	server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "LAST WORDS."} })
+	server := llmtest.NewServer(t, long)
 	asked := make(chan struct{}, 1)
 	server.OnFinal(func(*llmtest.Request) llmtest.Answer {
 		asked <- struct{}{}
@@ -323,34 +349,59 @@ func TestInterruptedAtTheFinalSummary(t *testing.T) {
 	if code := p.code(); code != exitOK {
 		t.Fatalf("exit code %d:\n%s", code, p.out.String())
 	}
-	if s := lastSummary(t, h.only()); !s.Extractive || !strings.Contains(s.Summary, "Outcome: completed. ") || !strings.Contains(s.Summary, "LAST WORDS.") {
+	if s := lastSummary(t, h.only()); !s.Extractive || !strings.Contains(s.Summary, "Outcome: completed. ") || !strings.Contains(s.Summary, "LAST WORDS") {
 		t.Errorf("%+v", s)
+	}
+	if strings.Contains(h.tori(exitUsage, "run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()), "delivered") || len(server.Finals()) != 1 {
+		t.Error("it is owed")
 	}
 }
 
-// A kill while the model writes the final summary, and one right after its first
-// messages, leave a run that goes on and is summed up once.
-func TestKilledAtTheFinalSummary(t *testing.T) {
+// Of a short run nobody asks a model for a summary.
+func TestAShortRunSpeaksForItself(t *testing.T) {
 	t.Parallel()
 	server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "LAST WORDS."} })
 	h := newHouse(t, server.URL, "")
-	h.ends(exitOK, "^completed: ", h.args...) // the past
-	asked := make(chan struct{}, 1)
-	server.OnFinal(func(*llmtest.Request) llmtest.Answer {
-		asked <- struct{}{}
-		return llmtest.Answer{Stall: llmtest.StallAtOnce}
+	h.ends(exitOK, "^completed: ", h.args...)
+	if s := lastSummary(t, h.only()); !s.Extractive || !strings.Contains(s.Summary, "Last answer: LAST WORDS.") || len(server.Finals()) != 0 {
+		t.Errorf("%d asked, %+v", len(server.Finals()), s)
+	}
+}
+
+// branches are those of a house's repository.
+func branches(t *testing.T, h *house) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "git", "-C", filepath.Join(h.dir, "repo"), "branch", "--list").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	return string(out)
+}
+
+// A kill of a run that has a past, right after its first messages, leaves one that
+// goes on with it, and tells people of it once.
+func TestKilledWithAPast(t *testing.T) {
+	t.Parallel()
+	var stalls atomic.Bool
+	reached := make(chan struct{}, 1)
+	server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer {
+		if stalls.Load() {
+			reached <- struct{}{}
+			return llmtest.Answer{Stall: llmtest.StallAtOnce}
+		}
+		return llmtest.Answer{Text: "LAST WORDS."}
 	})
+	h := newHouse(t, server.URL, "")
+	h.ends(exitOK, "^completed: ", h.args...) // the past
+	stalls.Store(true)
 	p := h.start(h.args...)
-	<-asked
+	<-reached
 	_ = p.Process.Kill()
 	_ = p.Wait()
-	server.OnFinal(nil)
+	stalls.Store(false)
 	all := runs(t, h.base())
-	v := all[1]
-	out := h.ends(exitOK, "^completed: ", append([]string{"run", "--resume", v.Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
-	if v = runs(t, h.base())[1]; lastSummary(t, v).Extractive {
-		t.Errorf("%+v\n%s", lastSummary(t, v), out)
-	}
+	h.ends(exitOK, "^completed: ", append([]string{"run", "--resume", all[1].Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
+	v := runs(t, h.base())[1]
 	if msgs := first(t, v, 4); msgs[1].Role != llm.RoleAssistant || msgs[2].Role != llm.RoleUser || msgs[3].Content != "LAST WORDS." {
 		t.Errorf("%+v", msgs)
 	}
@@ -362,6 +413,59 @@ func TestKilledAtTheFinalSummary(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(v.Dir, "inherited.json"))
 	if err != nil || json.Unmarshal(raw, &in) != nil || in.UUID != all[0].Metadata.UUID || in.Tokens == 0 {
 		t.Errorf("%s %v", raw, err)
+	}
+	h.tori(0, "check")
+}
+
+// A kill while the model writes the final summary: the run is over, its branch and
+// its comment are there, who inherits meanwhile has what the records tell, and the
+// summary is made when the run is opened again, once.
+func TestKilledAtTheFinalSummary(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, long)
+	asked := make(chan struct{}, 1)
+	stall := func(*llmtest.Request) llmtest.Answer {
+		asked <- struct{}{}
+		return llmtest.Answer{Stall: llmtest.StallAtOnce}
+	}
+	server.OnFinal(stall)
+	h := newHouse(t, server.URL, "")
+	p := h.start(h.args...)
+	<-asked
+	v := h.only()
+	comments, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	if err != nil || v.Status() != task.Completed || !strings.Contains(string(comments), v.Metadata.UUID[:8]) || !strings.Contains(branches(t, h), "tori/") {
+		t.Errorf("not delivered before: %s %v", comments, err)
+	}
+	_ = p.Process.Kill()
+	_ = p.Wait()
+	if s := lastSummary(t, v); !s.Extractive || !strings.Contains(s.Summary, "LAST WORDS") {
+		t.Errorf("%+v", s)
+	}
+	server.OnFinal(nil)
+	again := append([]string{"run", "--resume", v.Metadata.UUID, "--base-dir", h.base()}, h.bare...)
+	h.ends(exitOK, "^completed: ", again...)
+	if s := lastSummary(t, h.only()); s.Extractive || s.AnsweredBy != "openai/m" || !strings.HasPrefix(s.Summary, "Task: Count to a hundred (#issue)\nOutcome: completed. ") {
+		t.Errorf("%+v", s)
+	}
+	h.tori(exitUsage, again...)
+	raw, err := os.ReadFile(filepath.Join(h.only().Dir, "summaries.jsonl"))
+	if err != nil || strings.Count(string(raw), `"final":true`) != 2 || strings.Count(string(raw), `"extractive":true`) != 1 || len(server.Finals()) != 2 {
+		t.Errorf("%d asked: %s %v", len(server.Finals()), raw, err)
+	}
+	h.tori(0, "check")
+	// The next run takes over what the records tell, where that is all there is, and
+	// does away with what the dead one owed.
+	server.OnFinal(stall)
+	p = h.start(h.args...)
+	<-asked
+	_ = p.Process.Kill()
+	_ = p.Wait()
+	server.OnFinal(nil)
+	h.ends(exitOK, "^completed: ", h.args...)
+	all := runs(t, h.base())
+	if past := first(t, all[2], 2)[1].Content; !strings.Contains(past, "LAST WORDS") || !lastSummary(t, all[1]).Extractive || lastSummary(t, all[2]).Extractive {
+		t.Errorf("%s\n%+v\n%+v", past, lastSummary(t, all[1]), lastSummary(t, all[2]))
 	}
 	h.tori(0, "check")
 }
@@ -382,7 +486,6 @@ func TestStoppedWithoutAnOwner(t *testing.T) {
 		}
 		return llmtest.Answer{Text: "LAST WORDS."}
 	})
-	server.OnFinal(func(*llmtest.Request) llmtest.Answer { return llmtest.Answer{Text: "The first run wrote a.txt."} })
 	h := newHouse(t, server.URL, "")
 	h.ends(exitOK, "^completed: ", h.args...)
 	stalls.Store(true)
@@ -398,7 +501,7 @@ func TestStoppedWithoutAnOwner(t *testing.T) {
 	if !s.Extractive || s.AnsweredBy != "" {
 		t.Errorf("%+v", s)
 	}
-	for _, part := range []string{"Outcome: stopped. ", "Files that calls changed since: a.txt", "> I write a.txt first.", "The first run wrote a.txt."} {
+	for _, part := range []string{"Outcome: stopped. ", "Files that calls changed since: a.txt", "> I write a.txt first.", "> > I write a.txt first."} {
 		if !strings.Contains(s.Summary, part) {
 			t.Errorf("%q is missing in %s", part, s.Summary)
 		}

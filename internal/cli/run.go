@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,18 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
 		Notice:    func(key string, args ...any) { c.say(key, args...) },
 		Started:   func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
+	ended, told := false, error(nil)
+	env.Ended = func(report agent.Report) {
+		uuid.Store(nil) // nothing is left that Ctrl-C could pause
+		if hooks.stats != "" {
+			told = writeStats(hooks.stats, stats, time.Since(start))
+		}
+		ended, told = true, cmp.Or(told, c.told(report, opt, hooks))
+	}
 	report, err := app.Run(ctx, env, opt)
+	if ended {
+		return told
+	}
 	var bad *app.ConfigError
 	switch {
 	case errors.As(err, &bad) && ctx.Err() == nil:
@@ -99,14 +111,15 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	case err != nil:
 		return err
 	}
+	env.Ended(report)
+	return told
+}
+
+// told prints how a run ended, and returns its exit code as an error.
+func (c *console) told(report agent.Report, opt app.RunOptions, hooks runHooks) error {
 	c.conclusion(report, where(opt))
 	if hooks.after != nil {
 		hooks.after(report)
-	}
-	if hooks.stats != "" {
-		if err := writeStats(hooks.stats, stats, time.Since(start)); err != nil {
-			return err
-		}
 	}
 	if report.Undelivered != nil {
 		c.say("cli.undelivered", c.masked(report.Undelivered))

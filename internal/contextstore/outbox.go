@@ -36,18 +36,32 @@ func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) 
 	return slices.DeleteFunc(st.Outbox, func(e Effect) bool { _, done := acked[e.Key]; return done }), nil
 }
 
-// outboxLock is the file that is locked while the effects of a run are delivered.
-const outboxLock = ".outbox.lock"
+// The files that are locked while the effects of a run are delivered, and those
+// that nobody waits for.
+const (
+	outboxLock = ".outbox.lock"
+	laterLock  = ".later.lock"
+)
 
 // LockOutbox keeps everybody else from delivering the effects of a run until
 // release is called: of two who look for the mark of a delivery at once, both
 // would miss it. It waits for them no longer than wait; ErrDelivering then.
 func (s *Store) LockOutbox(ctx context.Context, uuid string, wait time.Duration) (release func(), err error) {
+	return s.lockOutbox(ctx, uuid, outboxLock, wait)
+}
+
+// LockLater is LockOutbox for the effects that nobody waits for: those that
+// somebody does need not wait for them. It does not wait.
+func (s *Store) LockLater(ctx context.Context, uuid string) (release func(), err error) {
+	return s.lockOutbox(ctx, uuid, laterLock, 0)
+}
+
+func (s *Store) lockOutbox(ctx context.Context, uuid, name string, wait time.Duration) (release func(), err error) {
 	dir, err := s.dir(uuid)
 	if err != nil {
 		return nil, err
 	}
-	release, err = lockBeside(ctx, filepath.Join(dir, outboxLock), wait)
+	release, err = lockBeside(ctx, filepath.Join(dir, name), wait)
 	if errors.Is(err, errLocked) {
 		err = fmt.Errorf("outbox of %s: %w", uuid, ErrDelivering)
 	}

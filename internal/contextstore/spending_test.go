@@ -133,8 +133,8 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 			_, err := c.AppendSummary(Summary{StartSeq: 2, EndSeq: 4, Summary: "short"})
 			must(t, err)
 			c.Spent(&Usage{Prompt: 9, Completion: 9}) // one that gave nothing
-			must(t, c.AppendFinal(Summary{Summary: "Outcome: completed. It is over.", AnsweredBy: "p/m", Usage: spent(5)}))
-			must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "Outcome: completed. It is over."}))
+			must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "Outcome: completed."}))
+			must(t, s.AppendFinal(t.Context(), c.UUID(), Summary{Summary: "Outcome: completed. It is over.", AnsweredBy: "p/m", Usage: spent(5)}))
 			must(t, s.Close())
 			dir := filepath.Join(s.BaseDir, dirCompleted, c.UUID())
 			want, err := ReadState(dir)

@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -133,28 +134,67 @@ func (c *Context) finalSummary(o task.Outcome) error {
 	return err
 }
 
-// AppendFinal writes the summary of the whole run that a model gave, before the
-// Transition whose outcome has the same text: what that finds, it does not write
-// again. The call is counted; text, AnsweredBy and Usage of s are taken, the rest
-// is filled in. It is synced. Source: inherit §4.4.
-func (c *Context) AppendFinal(s Summary) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.usable(); err != nil {
+// AppendFinal writes the summary that a model gave of a run that is over, behind
+// the one that its Transition wrote; where a model's stands there already, nothing.
+// Of sum its text, AnsweredBy and Usage are taken. The call is counted, in
+// state.json before the line is written: a crash in between has it made again, and
+// both were made. With an empty text the summary of the Transition stands, and the
+// call is counted all the same. Source: inherit §4.4.
+func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error {
+	dir, err := s.dir(uuid)
+	if err != nil {
 		return err
 	}
-	if strings.TrimSpace(s.Summary) == "" {
-		return fmt.Errorf("append final summary of %s: the text is empty", c.meta.UUID)
+	unlock, err := lockState(ctx, dir, s.StateLockTimeout)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	c := &Context{store: s, dir: dir}
+	if c.meta, err = ReadMetadata(dir); err == nil {
+		c.state, err = ReadState(dir)
+	}
+	if err == nil && (!c.state.TaskStatus.Final() || c.state.Phase != "") {
+		err = fmt.Errorf("it is %s, and not over", c.state.TaskStatus)
+	}
+	if err != nil {
+		return fmt.Errorf("append final summary of %s: %w", uuid, err)
 	}
 	f, err := c.openSummaries()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	c.spent(s.Usage)
-	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: s.Summary, OriginalTokens: c.tokens, Final: true,
-		AnsweredBy: s.AnsweredBy})
+	was := f.last
+	if !was.Final || !was.Extractive {
+		return nil
+	}
+	if was.Usage = nil; strings.TrimSpace(sum.Summary) != "" {
+		was.Summary, was.AnsweredBy, was.Extractive, was.SummaryTokens = sum.Summary, sum.AnsweredBy, false, 0
+	} else if sum.Usage == nil {
+		return nil
+	}
+	c.spent(sum.Usage)
+	line, err := appendLine(nil, c.state)
+	if err == nil {
+		err = s.FS.Replace(filepath.Join(dir, stateFile), line, !s.NoSync)
+	}
+	if err == nil {
+		_, err = c.putSummary(f, was)
+	}
+	if err != nil {
+		return fmt.Errorf("append final summary of %s: %w", uuid, err)
+	}
+	if err := c.putRow(ctx); !errors.Is(err, ErrNotOwner) {
+		return nil // was told
+	}
 	return err
+}
+
+// Summarised reports whether the final summary of a run is a model's.
+func (v View) Summarised() (bool, error) {
+	s, err := v.LastFinal()
+	return s != nil && !s.Extractive, err
 }
 
 // LatestSummary returns the latest summary that the window applies, nil where

@@ -43,6 +43,9 @@ type Outbox struct {
 	// Meanwhile says, by kind, why an effect before this one is not delivered yet.
 	// What it does is no delivery, and done again at the next attempt.
 	Meanwhile map[string]func(ctx context.Context, uuid string, e contextstore.Effect, why error) error
+	// Later are the kinds of effects that nobody waits for: they are left to
+	// DeliverLater.
+	Later []string
 	// Mine reports whether DeliverAll is to deliver for tasks of a source; nil
 	// for all.
 	Mine func(source string) bool
@@ -62,22 +65,60 @@ func (o *Outbox) Deliver(ctx context.Context, uuid string) error {
 // long as a push takes.
 const patience = time.Minute
 
-func (o *Outbox) deliver(ctx context.Context, uuid string, wait time.Duration) error {
-	effects, err := o.Store.Undelivered(ctx, uuid)
-	if err != nil {
-		return fmt.Errorf("outbox of %s: %w", uuid, err)
-	}
-	if len(effects) == 0 {
-		return nil
-	}
-	release, err := o.Store.LockOutbox(ctx, uuid, wait)
-	if err != nil {
+// DeliverLater delivers the effects of one run whose kinds are in Later, with a
+// handler of its own. The error is the handler's, of what it tries again.
+func (o *Outbox) DeliverLater(ctx context.Context, uuid string, h Handler) error {
+	effects, release, err := o.take(ctx, uuid, 0, true)
+	if err != nil || len(effects) == 0 {
 		return err
 	}
 	defer release()
-	if effects, err = o.Store.Undelivered(ctx, uuid); err != nil { // what is left by now
-		return fmt.Errorf("outbox of %s: %w", uuid, err)
+	for _, e := range effects {
+		result, err := h(ctx, uuid, e)
+		if err != nil {
+			return err
+		}
+		if err := o.Store.Acknowledge(context.WithoutCancel(ctx), uuid, e, result); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// take locks the outbox of a run that has something to deliver, now or later, and
+// returns that; release is to be called where it is not empty.
+func (o *Outbox) take(ctx context.Context, uuid string, wait time.Duration, later bool) (effects []contextstore.Effect, release func(), err error) {
+	left := func() bool {
+		if effects, err = o.Store.Undelivered(ctx, uuid); err != nil {
+			err = fmt.Errorf("outbox of %s: %w", uuid, err)
+		}
+		effects = slices.DeleteFunc(effects, func(e contextstore.Effect) bool { return slices.Contains(o.Later, e.Kind) != later })
+		return err == nil && len(effects) > 0
+	}
+	if !left() {
+		return nil, nil, err
+	}
+	if later {
+		release, err = o.Store.LockLater(ctx, uuid)
+	} else {
+		release, err = o.Store.LockOutbox(ctx, uuid, wait)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if !left() { // by now
+		release()
+		return nil, nil, err
+	}
+	return effects, release, nil
+}
+
+func (o *Outbox) deliver(ctx context.Context, uuid string, wait time.Duration) error {
+	effects, release, err := o.take(ctx, uuid, wait, false)
+	if err != nil || len(effects) == 0 {
+		return err
+	}
+	defer release()
 	var held []contextstore.Effect
 	var why error // the first of them is
 	for _, e := range effects {

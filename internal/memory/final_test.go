@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/redact"
@@ -83,7 +84,7 @@ func TestSummarise(t *testing.T) {
 	msgs = append(msgs, contextstore.Message{Role: "assistant", Content: "LAST WORDS"})
 	run := begun(t, msgs...)
 	c := says("  It was summed up.\n")
-	got, err := Summarise(t.Context(), c, 40_000, run, certain, free)
+	got, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, free}, run)
 	if err != nil || got.Text != "It was summed up." || got.By != "openai/m" || got.Usage.Prompt != 10 || got.Usage.Total != 0 {
 		t.Fatalf("%+v %v", got, err)
 	}
@@ -103,18 +104,18 @@ func TestSummarise(t *testing.T) {
 		t.Error("too much is told")
 	}
 	// A model with a small window is told the beginning and the end.
-	if _, err := Summarise(t.Context(), c, 4000, run, certain, free); err != nil {
+	if _, err := Summarise(t.Context(), FinalAsk{c, 4000, certain, i18n.English, free}, run); err != nil {
 		t.Fatal(err)
 	}
 	small := c.sent[len(c.sent)-1].Content
-	if n := len(small) + len(finalPrompt); n > 4*2000+600 || !strings.Contains(small, "THE REQUEST") || !strings.Contains(small, "LAST WORDS") || strings.Contains(small, "RESULT 3 ") || !strings.Contains(small, "messages are left out here]") {
+	if n := len(small) + len(finalWords(i18n.English).log) + len(finalWords(i18n.English).what); n > 4*2000+600 || !strings.Contains(small, "THE REQUEST") || !strings.Contains(small, "LAST WORDS") || strings.Contains(small, "RESULT 3 ") || !strings.Contains(small, "messages are left out here]") {
 		t.Errorf("%d bytes: %s", n, small)
 	}
 	// What was summarised already is told by its summary.
 	if _, err := run.AppendSummary(contextstore.Summary{StartSeq: 4, EndSeq: 61, Summary: "THE MIDDLE"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Summarise(t.Context(), c, 40_000, run, certain, free); err != nil {
+	if _, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, free}, run); err != nil {
 		t.Fatal(err)
 	}
 	if asked := c.sent[len(c.sent)-1].Content; !strings.Contains(asked, "[SUMMARY of what came before]: THE MIDDLE") || strings.Contains(asked, "RESULT 28") || !strings.Contains(asked, "RESULT 29") {
@@ -151,7 +152,7 @@ func TestUnfitSummaries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Summarise(t.Context(), tc.c, 40_000, run, certain, free)
+			_, err := Summarise(t.Context(), FinalAsk{tc.c, 40_000, certain, i18n.English, free}, run)
 			if Unfit(err) == tc.fit || (err == nil) != tc.fit {
 				t.Error(err)
 			}
@@ -160,17 +161,17 @@ func TestUnfitSummaries(t *testing.T) {
 	gone := says("")
 	gone.err = &llm.Error{Kind: llm.KindUnreachable}
 	var e *llm.Error
-	if _, err := Summarise(t.Context(), gone, 40_000, run, certain, free); !errors.As(err, &e) {
+	if _, err := Summarise(t.Context(), FinalAsk{gone, 40_000, certain, i18n.English, free}, run); !errors.As(err, &e) {
 		t.Errorf("unreachable: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Summarise(ctx, says("x"), 40_000, run, certain, free); !errors.Is(err, context.Canceled) {
+	if _, err := Summarise(ctx, FinalAsk{says("x"), 40_000, certain, i18n.English, free}, run); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	unsaid := begun(t, contextstore.Message{Role: "user", Content: "REQUEST"})
 	c := says("x")
-	if _, err := Summarise(t.Context(), c, 40_000, unsaid, certain, free); !Unfit(err) || c.sent != nil {
+	if _, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, free}, unsaid); !Unfit(err) || c.sent != nil {
 		t.Errorf("nothing was said, and yet it is asked: %v", err)
 	}
 }
@@ -237,10 +238,10 @@ func TestAFinalSummaryThatDoesNotFitIsNotAskedFor(t *testing.T) {
 		return func(n int64) error { asked = n; return err }
 	}
 	c := says("x")
-	if _, err := Summarise(t.Context(), c, 40_000, run, certain, afford(none)); !errors.Is(err, none) || c.sent != nil {
+	if _, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, afford(none)}, run); !errors.Is(err, none) || c.sent != nil {
 		t.Error(err, len(c.sent))
 	}
-	if _, err := Summarise(t.Context(), c, 40_000, run, certain, afford(nil)); err != nil {
+	if _, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, afford(nil)}, run); err != nil {
 		t.Fatal(err)
 	}
 	sent := 0

@@ -9,8 +9,15 @@ import (
 )
 
 // FinalPrompt begins the system prompt of a request for the final summary of a
-// run. It is of another conversation than the run's, so servers answer it apart.
-const FinalPrompt = "You write the final summary of a run of a coding agent"
+// run, FinalQuestion what it is asked with behind the run's own messages, which is no
+// part of the run either: servers answer both apart.
+const (
+	FinalPrompt   = "You write the final summary of a run of a coding agent"
+	FinalQuestion = "The run has ended. You write its final summary"
+)
+
+// prompts are those, in Japanese, too.
+var prompts = []string{FinalPrompt, FinalQuestion, "終了したコーディングエージェントの実行の最終要約を", "この実行は終了しました。最終要約を"}
 
 // finals keeps the requests for final summaries apart from the others.
 type finals struct {
@@ -21,7 +28,13 @@ type finals struct {
 
 // take answers a request for a final summary, and reports whether it is one.
 func (f *finals) take(r *Request) (Answer, bool) {
-	if len(r.Messages) == 0 || r.Messages[0].Role != llm.RoleSystem || r.Messages[0].Content == nil || !strings.HasPrefix(*r.Messages[0].Content, FinalPrompt) {
+	asks := func(i int, role string) bool {
+		if i < 0 || i >= len(r.Messages) || r.Messages[i].Role != role || r.Messages[i].Content == nil {
+			return false
+		}
+		return slices.ContainsFunc(prompts, func(p string) bool { return strings.HasPrefix(*r.Messages[i].Content, p) })
+	}
+	if !asks(0, llm.RoleSystem) && !asks(len(r.Messages)-1, llm.RoleUser) {
 		return Answer{}, false
 	}
 	f.mu.Lock()
