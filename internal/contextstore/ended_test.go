@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk"
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/task"
 )
 
@@ -223,4 +225,61 @@ func TestFinalSummaryByAModel(t *testing.T) {
 			t.Errorf("%+v", v.State)
 		}
 	}
+}
+
+// Killed at each call that writes the summary of a model, torn or whole, and done
+// again: it stands there once, it is counted, and until then that of the transition
+// is what a run inherits.
+func TestFinalSummaryKilled(t *testing.T) {
+	t.Parallel()
+	const ours, theirs = "Outcome: completed. By the records.", "Outcome: completed. By a model."
+	for i := range 60 {
+		stop := &disktest.Stopper{At: 1 + i/2, Torn: i%2 == 1}
+		base := t.TempDir()
+		s, err := Open(t.Context(), Options{BaseDir: base, Redact: func(s string) string { return s }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := ended(t, s, task.Key{ID: "7"}, task.Outcome{Status: task.Completed, Summary: ours})
+		model := Summary{Summary: theirs, AnsweredBy: "openai/m", Usage: &Usage{Prompt: 100, Completion: 20}}
+		s.FS = &disk.FS{Before: stop.Before, Flush: disktest.NoFlush}
+		killed := errors.Is(s.AppendFinal(t.Context(), id, model), disktest.ErrStopped)
+		_ = s.Close()
+		if s, err = Open(t.Context(), Options{BaseDir: base, Redact: func(s string) string { return s }}); err != nil {
+			t.Fatal(err)
+		}
+		v, err := s.View(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err := v.LastFinal(); err == nil && f.Summary != ours && f.Summary != theirs || err != nil && !errors.Is(err, ErrDamaged) {
+			t.Errorf("call %d: %+v %v", stop.At, f, err)
+		}
+		for range 2 {
+			if err := s.AppendFinal(t.Context(), id, model); err != nil {
+				t.Fatalf("call %d: %v", stop.At, err)
+			}
+		}
+		if v, err = s.View(id); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(v.Dir, summariesFile))
+		f, ferr := v.LastFinal()
+		if err := errors.Join(err, ferr); err != nil || f.Summary != theirs || f.Extractive || bytes.Count(b, []byte(`"openai/m"`)) != 1 || bytes.Count(b, []byte("\n")) != 2 {
+			t.Errorf("call %d: %v\n%s", stop.At, err, b)
+		}
+		row, _, err := s.LastEnded(t.Context(), task.Key{ID: "7"}, time.Time{})
+		// A call that was counted and whose line was lost is made again: both were made.
+		if n := v.State.LLMCallCount; err != nil || n != 1 && !(killed && n == 2) || v.State.TotalTokensUsed != 120*n || row.State.LLMCallCount != n || v.Status() != task.Completed {
+			t.Errorf("call %d: %v, %d calls, %d tokens", stop.At, err, n, v.State.TotalTokensUsed)
+		}
+		_ = s.Close()
+		if !killed {
+			if i < 4 {
+				t.Errorf("it took %d calls only", i/2)
+			}
+			return
+		}
+	}
+	t.Error("it never came to its end")
 }

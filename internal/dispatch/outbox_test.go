@@ -3,7 +3,9 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 
@@ -69,5 +71,65 @@ func TestTwoDeliverOnce(t *testing.T) {
 	}
 	if len(rest) != 1 || rest[0] != "b" {
 		t.Errorf("delivered a, then %q", rest)
+	}
+}
+
+// What nobody waits for is left out of a delivery, keeps none back and is kept back
+// by none, and is delivered once.
+func TestDeliverLater(t *testing.T) {
+	t.Parallel()
+	s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, Redact: func(s string) string { return s }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	id, err := s.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{ID: "1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := s.Claim(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	effect := func(kind string) contextstore.Effect {
+		return contextstore.Effect{Key: kind, Kind: kind, Data: json.RawMessage(`{}`)}
+	}
+	if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed}, effect("push"), effect("comment"), effect("summary")); err != nil {
+		t.Fatal(err)
+	}
+	var did []string
+	down := errors.New("down")
+	note := func(_ context.Context, _ string, e contextstore.Effect) (string, error) {
+		did = append(did, e.Kind)
+		return "", down
+	}
+	o := &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Later: []string{"summary"}, Handlers: map[string]Handler{"push": note, "comment": note}}
+	made := func(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+		if did = append(did, e.Kind); len(did) == 2 { // it is being made: what is waited for goes out all the same
+			down = nil
+			o.DeliverAll(ctx)
+			if err := o.DeliverLater(ctx, uuid, note); !errors.Is(err, contextstore.ErrDelivering) {
+				t.Errorf("made twice: %v", err)
+			}
+			return "", context.Canceled
+		}
+		return "", nil
+	}
+	if err := o.Deliver(t.Context(), id); !errors.Is(err, down) {
+		t.Error(err)
+	}
+	if err := o.DeliverLater(t.Context(), id, made); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for range 2 {
+		if err := errors.Join(o.Deliver(t.Context(), id), o.DeliverLater(t.Context(), id, made)); err != nil {
+			t.Error(err)
+		}
+	}
+	if want := []string{"push", "summary", "push", "comment", "summary"}; !slices.Equal(did, want) {
+		t.Errorf("%q, want %q", did, want)
+	}
+	if left, err := s.WithUndelivered(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("%q %v", left, err)
 	}
 }
