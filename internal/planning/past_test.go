@@ -481,3 +481,12 @@ func TestTallyLaw(t *testing.T) {
 		}
 	})
 }
+
+// A plan that named no goal has none in what is inherited: not an empty one.
+func TestAPlanWithoutAGoal(t *testing.T) {
+	t.Parallel()
+	p := &Past{Runs: []PastRun{{UUID: "0123456789", Status: "completed", Subtasks: []PastSubtask{{ID: "task_1", Status: Done, Description: "Mend it"}}}}}
+	if text := p.Sections().Plan; strings.Contains(text, "Goal:") || !strings.Contains(text, "Completion status: 1 of 1") {
+		t.Error(text)
+	}
+}

@@ -120,7 +120,11 @@ func (p *Past) planText(whole bool) string {
 			lines = append(lines, fmt.Sprintf("Before that, %s: %s (%s)", r.name(), r.Goal, p.ended(r)))
 			continue
 		}
-		lines = append(lines, "Of "+r.name(), "Goal: "+r.Goal, "Completion status: "+p.ended(r))
+		lines = append(lines, "Of "+r.name())
+		if strings.TrimSpace(r.Goal) != "" { // a plan may have named none
+			lines = append(lines, "Goal: "+r.Goal)
+		}
+		lines = append(lines, "Completion status: "+p.ended(r))
 		if whole {
 			lines = append(lines, "Subtasks:")
 		}
