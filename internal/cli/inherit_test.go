@@ -511,3 +511,45 @@ func TestStoppedWithoutAnOwner(t *testing.T) {
 		t.Errorf("inherited: %s", past)
 	}
 }
+
+// Under serve the pull request and the comment are there before a model is asked
+// for the final summary; a process that is killed meanwhile owes it, and the next
+// one has it made, once.
+func TestServeSumsUpAfterDelivery(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
+		a := long(r)
+		if r.Turn() == 0 {
+			a.Calls[0].Arguments = `{"path":"answer.txt","content":"42\n"}`
+		}
+		return a
+	})
+	asked := make(chan struct{}, 1)
+	server.OnFinal(func(*llmtest.Request) llmtest.Answer {
+		asked <- struct{}{}
+		return llmtest.Answer{Stall: llmtest.StallAtOnce}
+	})
+	w := newTown(t, "planning: {enabled: false}\n")
+	w.asks(server.URL)
+	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
+	w.repo.Label(n, "coding agent", "hanako")
+	cmd := w.serve("--once")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-asked
+	if _, ours := w.shown(n); len(w.repo.Pulls()) != 1 || len(ours) != 1 || !strings.Contains(ours[0], "LAST WORDS") {
+		t.Errorf("%d pull requests, %q", len(w.repo.Pulls()), ours)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	v := runs(t, filepath.Join(w.dir, "base"))[0]
+	if s := lastSummary(t, v); v.Status() != task.Completed || !s.Extractive {
+		t.Errorf("%s: %+v", v.Status(), s)
+	}
+	server.OnFinal(nil)
+	log := w.once() + w.once()
+	if s := lastSummary(t, runs(t, filepath.Join(w.dir, "base"))[0]); s.Extractive || len(server.Finals()) != 2 {
+		t.Errorf("asked %d times: %+v\n%s", len(server.Finals()), s, log)
+	}
+}
