@@ -13,7 +13,8 @@ func TestPullRequestsNameWhatToReview(t *testing.T) {
 	for _, c := range []struct {
 		file  string
 		draft bool
-	}{{"Dockerfile", false}, {"Makefile", true}} {
+		built string // what is said of the build
+	}{{"Dockerfile", false, "`Dockerfile`: configuration of the build was changed"}, {"Makefile", true, "`Makefile:1`: configuration of the build was changed `all:`"}} {
 		t.Run(c.file, func(t *testing.T) {
 			t.Parallel()
 			w := newTown(t, "")
@@ -28,7 +29,7 @@ func TestPullRequestsNameWhatToReview(t *testing.T) {
 				t.Fatalf("%d pull requests\n%s", len(pulls), log)
 			}
 			body := pulls[0].Body
-			for _, want := range []string{"**For the reviewer, found in the change**\n", "- `" + c.file + ":2`: marks work that is left to do `# TODO: build`\n", "- `" + c.file + "`: configuration of the build was changed\n"} {
+			for _, want := range []string{"**For the reviewer, found in the change**\n", "- `" + c.file + ":2`: marks work that is left to do `# TODO: build`\n", "- " + c.built + "\n"} {
 				if !strings.Contains(body, want) {
 					t.Errorf("%q is missing in\n%s", want, body)
 				}
