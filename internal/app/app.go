@@ -239,7 +239,9 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 		s.stopLate(context.WithoutCancel(ctx), &report)
 	}
 	if err == nil {
-		report.Undelivered = s.outbox().Deliver(context.WithoutCancel(ctx), id)
+		late, end := outlasting(ctx, cleanTime)
+		report.Undelivered = s.outbox().Deliver(late, id)
+		end()
 		if s.env.Ended != nil {
 			s.env.Ended(report)
 		}
@@ -292,8 +294,23 @@ func (s *system) lookAfter(ctx context.Context) {
 	}
 }
 
-// cleanTime is how long the end of a run may take to clean up after others.
+// cleanTime is how long the end of a run may take to clean up after others, and
+// to deliver once it was interrupted.
 const cleanTime = 20 * time.Second
+
+// outlasting is a context that ends a while after ctx: what an interrupted run has
+// to say is said, and who interrupts waits for no git or server that hangs.
+func outlasting(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(while):
+			cancel()
+		case <-late.Done():
+		}
+	})
+	return late, cancel
+}
 
 // clean removes what ended runs left and the settings no longer keep.
 func (s *system) clean(ctx context.Context) {

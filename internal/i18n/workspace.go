@@ -22,9 +22,9 @@ var workspaceTexts = map[string]text{
 		en: "the .git of %s leads to %s, which does not name this checkout back, and may be another one's history. If it is yours, run git worktree repair, or say so there: git --git-dir=%[2]s config core.worktree %[3]s",
 		ja: "%s の .git は %s を指していますが、そのリポジトリはこのチェックアウトを記録しておらず、別の履歴かもしれません。正しければ git worktree repair を実行するか、git --git-dir=%[2]s config core.worktree %[3]s と記録してください",
 	},
-	"workspace.foreign_include": {
-		en: "%s includes %s, which lies outside of the repository: nothing else of this machine is read for it. Move it into the repository, or take the line out",
-		ja: "%s は、リポジトリの外にある %s を取り込んでいます。リポジトリのためにこのマシンのほかのファイルは読みません。リポジトリの中に移すか、その行を削除してください",
+	"workspace.extension": {
+		en: "%s says %s = %s, a format of repositories that this version does not know: update tori, or clone the repository anew",
+		ja: "%s に %s = %s とあります。この版の知らないリポジトリ形式です。tori を更新するか、リポジトリを clone し直してください",
 	},
 	"workspace.no_objects": {
 		en: "the repository borrows objects from %s, which is no directory of git objects (%s lies there): clone it anew without objects/info/alternates",
@@ -37,6 +37,10 @@ var workspaceTexts = map[string]text{
 	"workspace.gitlink": {
 		en: "%s is a git repository of its own, which somebody makes and takes away while the work is recorded: end what does, or remove it",
 		ja: "%s は独立した git リポジトリで、作業を記録している間に作られたり消されたりしています。その処理を止めるか、リポジトリを削除してください",
+	},
+	"workspace.too_many_apart": {
+		en: "the workspace has %d files of more than %d MiB and git repositories of their own, which no commit holds. That is too many; the first of them is %s: remove them, or make them outside of the workspace",
+		ja: "作業場所に、コミットに入らないもの（%[2]d MiB を超えるファイルや独立した git リポジトリ）が %[1]d 個あり、多すぎます。最初は %[3]s です。削除するか、作業場所の外に作ってください",
 	},
 	"workspace.unreadable_dir": {
 		en: "%s in the workspace cannot be read: %v. What is in it would be missing from the work unsaid: make it readable (chmod u+rwx) or remove it",

@@ -133,7 +133,6 @@ type tree struct {
 	gitDir   string
 	workTree string
 	env      []string
-	cfg      []setting // of Source.cfg
 }
 
 // run runs git on t.
@@ -164,7 +163,7 @@ func (t tree) script(ctx context.Context, verb, script string, c call) (string, 
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	args := slices.Concat([]string{"/bin/sh", "-c", exports + script, "sh", "GIT_DIR=" + t.gitDir, "GIT_WORK_TREE=" + t.workTree},
-		t.env, c.env, settings(len(safeConfig), slices.Concat(t.cfg, split(c.cfg))), []string{"--"}, c.args)
+		t.env, c.env, settings(len(safeConfig), split(c.cfg)), []string{"--"}, c.args)
 	p, err := runner.Start(limited, sandbox.Command{Args: args, Timeout: maxTime})
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w", verb, err)

@@ -57,13 +57,9 @@ func (s *Source) noCommit(ctx context.Context, name, path string) error {
 		return i18n.E("workspace.unreadable", path, err)
 	}
 	// A power cut may leave the file of a ref empty: git passes over it.
-	file, err := r.git(ctx, "rev-parse", "--git-path", ref)
-	if err != nil {
-		return i18n.E("workspace.unreadable", path, err)
-	}
-	at := line(file)
-	if !filepath.IsAbs(at) {
-		at = filepath.Join(s.GitDir, at)
+	at := filepath.Join(s.common, ref)
+	if ref == "HEAD" {
+		at = filepath.Join(s.GitDir, ref)
 	}
 	if st, err := os.Lstat(at); err == nil && !st.IsDir() {
 		return i18n.E("workspace.broken_ref", branch, path, at)

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -63,8 +62,8 @@ var safeConfig = []string{
 // index, for those hold what others wrote; git on these is of type tree.
 type repo struct {
 	gitDir string
-	hold   *os.File  // inherited by each git, may be nil; not ours to close
-	cfg    []setting // of Source.cfg
+	hold   *os.File // inherited by each git, may be nil; not ours to close
+	of     *Source  // whose it is, nil for ours
 }
 
 // call is one run of git.
@@ -83,9 +82,12 @@ type call struct {
 	remote  bool      // it waits for another machine
 }
 
-// uploadPack is the other half of a clone or fetch from a directory, which takes
-// no settings from this one: whoever that belongs to, it was looked at, see locate.
-const uploadPack = "--upload-pack=git -c safe.directory=* -c core.hooksPath=/dev/null -c core.fsmonitor=false upload-pack"
+// uploadPack is the other half of a clone or fetch from a Source, which takes no
+// settings from this one, and of the variables only what is not git's: commonVar
+// names Source.commonDir. Its argument is the directory.
+const uploadPack = `--upload-pack=f() { GIT_COMMON_DIR="$` + commonVar + `" git -c safe.directory=* -c core.hooksPath=/dev/null -c core.fsmonitor=false upload-pack "$1"; }; f`
+
+const commonVar = "TORI_COMMON_DIR"
 
 // secretFD is where the login of a remote is inherited.
 const secretFD = 4
@@ -133,8 +135,21 @@ func (r repo) git(ctx context.Context, args ...string) (string, error) {
 // run runs git on r.
 func (r repo) run(ctx context.Context, c call) (string, error) {
 	verb := c.args[0]
-	c.args, c.hold, c.env = append([]string{"--git-dir=" + r.gitDir}, c.args...), r.hold, slices.Concat(settings(0, r.cfg), c.env)
-	return runGit(ctx, verb, c)
+	c.args, c.hold = append([]string{"--git-dir=" + r.gitDir}, c.args...), r.hold
+	if r.of == nil {
+		return runGit(ctx, verb, c)
+	}
+	common, remove, err := r.of.commonDir()
+	if err != nil {
+		return "", fmt.Errorf("git %s: %w", verb, err)
+	}
+	defer remove()
+	c.env = append(c.env, "GIT_COMMON_DIR="+common)
+	out, err := runGit(ctx, verb, c)
+	if e := (*gitError)(nil); errors.As(err, &e) { // people know it by its own name
+		e.stderr = strings.ReplaceAll(e.stderr, common, r.of.common)
+	}
+	return out, err
 }
 
 // runGit executes git with an environment of its own. The goroutine keeps its
@@ -163,7 +178,7 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	cmd.Env = append(gitEnv(c.write), c.env...)
 	// A group of its own: Ctrl-C in the terminal is for us to act on.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // lets git remove its lock files
+	cmd.Cancel = func() error { return unix.Kill(-cmd.Process.Pid, unix.SIGTERM) } // lets git remove its lock files, and ends what it started
 	cmd.WaitDelay = 5 * time.Second
 	if c.hold != nil || c.secret != nil {
 		cmd.ExtraFiles = []*os.File{c.hold, c.secret}[:1+b2i(c.secret != nil)]
@@ -181,6 +196,9 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 	err := cmd.Start()
 	if err == nil {
 		err = errors.Join(confine(cmd.Process.Pid), cmd.Wait())
+		if limited.Err() != nil {
+			_ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL) // what did not end of the other
+		}
 	}
 	if ctx.Err() != nil {
 		return "", ctx.Err()

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,7 @@ import (
 // leads git to another repository of the user, or to any other file of theirs
 // (docs/decisions/032).
 
-// maxNamed is how many files a configuration may be made of, and how many lenders
-// of objects there may be.
+// maxNamed is how many lenders of objects there may be.
 const maxNamed = 20
 
 // locate finds the repository around abs, which users call path, as git does:
@@ -94,12 +94,11 @@ func (s *Source) prove(ctx context.Context, path string) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case keyed(err, "workspace.linked", "workspace.foreign_git", "workspace.foreign_include", "workspace.no_objects"):
+	case keyed(err, "workspace.linked", "workspace.foreign_git", "workspace.extension", "workspace.no_objects"):
 		return err
 	case err != nil:
 		return i18n.E("workspace.unreadable", path, err)
 	}
-	s.cfg = cfg.off
 	s.Bare = truth(cfg.bare, s.Path == "" && filepath.Base(s.GitDir) != ".git")
 	elsewhere := false
 	if !s.Bare && s.Path != "" && cfg.workTree != "" {
@@ -114,6 +113,7 @@ func (s *Source) prove(ctx context.Context, path string) error {
 	case s.Bare:
 		s.Path = s.GitDir
 	}
+	s.config = cfg.text(s.Bare)
 	return nil
 }
 
@@ -149,7 +149,6 @@ func (s *Source) closed(ctx context.Context) (cfg config, err error) {
 	if s.lenders, err = lenders(ctx, filepath.Join(s.common, "objects")); err != nil {
 		return cfg, err
 	}
-	cfg = config{top: s.Path, gitDir: s.common, known: map[setting]bool{}}
 	if err := cfg.read(ctx, filepath.Join(s.common, "config")); err != nil {
 		return cfg, err
 	}
@@ -189,17 +188,29 @@ func plain(ctx context.Context, dir string) error {
 	})
 }
 
-// config is what the configuration of a repository says of where it is, and what
-// takes its teeth out.
+// config is what we take from the configuration of a repository. Git itself never
+// reads that: what it may be told there to run, read or write grows with each
+// version (docs/decisions/032).
 type config struct {
-	top, gitDir    string // what may be included lies in them
 	bare, workTree string
-	off            []setting // no filters, and no hooks that newer versions of git take from there
-	known          map[setting]bool
-	files          int
+	kept           []setting
 }
 
-// read reads one file, and those that it includes on whatever condition.
+// kept are the settings that git is given of a repository's own: how it keeps its
+// objects and refs, and how its checkout differs from what is committed.
+var kept = []string{
+	"core.repositoryformatversion", "extensions.objectformat", "extensions.refstorage",
+	"core.logallrefupdates", "core.sharedrepository",
+	"core.filemode", "core.symlinks", "core.ignorecase", "core.precomposeunicode", "core.trustctime", "core.checkstat",
+	"core.autocrlf", "core.eol", "core.safecrlf", "core.sparsecheckout", "core.sparsecheckoutcone",
+}
+
+// passedOver are the extensions that change nothing of what our git does: those of
+// a partial clone, with objects that are there, among them.
+var passedOver = []string{"noop", "noop-v1", "partialclone", "preciousobjects", "relativeworktrees", "worktreeconfig"}
+
+// read reads one file, as no repository's. What it includes is not read: git takes
+// no format from there either.
 func (c *config) read(ctx context.Context, file string) error {
 	st, err := os.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -211,60 +222,86 @@ func (c *config) read(ctx context.Context, file string) error {
 	if !st.Mode().IsRegular() {
 		return i18n.E("workspace.linked", readable(file))
 	}
-	if c.files++; c.files > maxNamed {
-		return fmt.Errorf("%s: a configuration of more than %d files", file, maxNamed)
+	data, err := disk.Read(file, maxConfig)
+	if err != nil {
+		return err
 	}
-	var includes []string
-	err = records(ctx, nowhere, call{args: []string{"config", "--file", file, "--no-includes", "--list", "-z"}}, func(rec []byte) error {
+	list := call{args: []string{"config", "--file", "-", "--no-includes", "--list", "-z"}, in: bytes.NewReader(data)}
+	return records(ctx, nowhere, list, func(rec []byte) error {
 		key, value, valued := strings.Cut(string(rec), "\n")
 		if !valued {
 			value = "true"
 		}
-		first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
-		section, name := key[:max(0, first)], key[last+1:]
+		extension, ok := strings.CutPrefix(key, "extensions.")
 		switch {
 		case key == "core.bare":
 			c.bare = value
 		case key == "core.worktree":
 			c.workTree = value
-		case name == "path" && (section == "include" || section == "includeif"):
-			includes = append(includes, value)
-		case first == last:
-		case section == "filter" && name == "required":
-			c.turnOff(key, "false")
-		case section == "filter":
-			c.turnOff(key, "") // no command
-		case section == "hook":
-			c.turnOff(key[:last]+".command", "true")
+		case slices.Contains(kept, key) && isWord(value):
+			c.kept = append(c.kept, setting{key, value})
+		case ok && !slices.Contains(passedOver, extension):
+			return i18n.E("workspace.extension", file, readable(key), readable(value))
 		}
 		return nil
 	})
-	for _, to := range includes {
-		if err != nil {
-			break
-		}
-		if strings.HasPrefix(to, "~/") {
-			continue // HOME is nowhere
-		}
-		real, rerr := filepath.EvalSymlinks(from(filepath.Dir(file), to))
-		switch {
-		case errors.Is(rerr, fs.ErrNotExist):
-		case rerr != nil:
-			err = rerr
-		case inside(real, c.gitDir) || c.top != "" && inside(real, c.top):
-			err = c.read(ctx, real)
-		default:
-			err = i18n.E("workspace.foreign_include", file, readable(to))
-		}
-	}
-	return err
 }
 
-func (c *config) turnOff(key, value string) {
-	if s := (setting{key, value}); !c.known[s] {
-		c.known[s] = true
-		c.off = append(c.off, s)
+// maxConfig is the size of the largest configuration that is read, in bytes.
+const maxConfig = 4 << 20
+
+// isWord reports whether a value is a number, yes or no, or the name of a choice.
+func isWord(value string) bool {
+	return value != "" && len(value) < 32 && !strings.ContainsFunc(value, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9')
+	})
+}
+
+// text is c as git reads it. Of a setting that is given twice the last one counts.
+func (c *config) text(bare bool) string {
+	var b strings.Builder
+	for _, s := range append(c.kept, setting{"core.bare", strconv.FormatBool(bare)}) {
+		section, name, _ := strings.Cut(s.key, ".")
+		fmt.Fprintf(&b, "[%s]\n\t%s = %s\n", section, name, s.value)
 	}
+	return b.String()
+}
+
+// sharedParts are the parts of a repository that all its work trees share, but for its
+// configuration and its hooks (gitrepository-layout(5)).
+var sharedParts = []string{"objects", "refs", "reftable", "packed-refs", "shallow", "logs", "info", "worktrees"}
+
+// commonDir makes a directory that git takes for the common part of s, when it is
+// given as GIT_COMMON_DIR: the configuration is ours, the objects and refs are those of the
+// repository itself, and what git writes to them is written there. The caller
+// removes it.
+func (s *Source) commonDir() (dir string, remove func(), err error) {
+	if s.remote { // a mirror is ours
+		return s.GitDir, func() {}, nil
+	}
+	if dir, err = os.MkdirTemp("", "tori-git-"); err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	head, err := disk.Read(filepath.Join(s.common, "HEAD"), maxRecord) // which branch the main work tree is on
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "HEAD"), head, disk.FileMode)
+	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config"), []byte(s.config), disk.FileMode)
+	}
+	for _, name := range sharedParts {
+		at := filepath.Join(s.common, name)
+		if err == nil && exists(at) {
+			err = os.Symlink(at, filepath.Join(dir, name))
+		}
+	}
+	return dir, remove, err
 }
 
 // nowhere is no repository, for git on other files.

@@ -221,15 +221,15 @@ func TestStrangersGitDir(t *testing.T) {
 		"a file as log": {func(git string) error {
 			return errors.Join(os.MkdirAll(git+"/logs", 0o700), anew(git+"/logs/HEAD", file))
 		}, "workspace.linked"},
-		"a file included": {func(git string) error { return more(git+"/config", "[include]\n\tpath = "+file+"\n") }, "workspace.foreign_include"},
+		"a file included": {func(git string) error { return more(git+"/config", "[include]\n\tpath = "+file+"\n") }, ""},
 		"a file included by a file, if": {func(git string) error {
 			return errors.Join(more(git+"/config", "[include]\n\tpath = more\n"), more(git+"/more", "[includeIf \"gitdir:/nowhere\"]\n\tpath = "+file+"\n"))
-		}, "workspace.foreign_include"},
-		"an endless file included": {func(git string) error { return more(git+"/config", "[include]\n\tpath = /dev/zero\n") }, "workspace.foreign_include"},
-		"it includes itself":       {func(git string) error { return more(git+"/config", "[include]\n\tpath = config\n") }, "workspace.unreadable"},
+		}, ""},
+		"an endless file included": {func(git string) error { return more(git+"/config", "[include]\n\tpath = /dev/zero\n") }, ""},
+		"it includes itself":       {func(git string) error { return more(git+"/config", "[include]\n\tpath = config\n") }, ""},
 		"a pipe included": {func(git string) error {
-			return errors.Join(more(git+"/config", "[include]\n\tpath = more\n"), unix.Mkfifo(git+"/more", 0o600))
-		}, "workspace.linked"},
+			return errors.Join(more(git+"/config", "[include]\n\tpath = ../more\n"), unix.Mkfifo(filepath.Dir(git)+"/more", 0o600))
+		}, ""},
 		"a pipe as refs": {func(git string) error { return unix.Mkfifo(git+"/packed-refs", 0o600) }, "workspace.linked"},
 		"files as objects": {func(git string) error {
 			return more(git+"/objects/info/alternates", filepath.Dir(file)+"\n")

@@ -38,10 +38,16 @@ type fingerprint struct {
 	ok  bool // seen whole, and settled
 }
 
+// Bounds of what is left out of a tree, which is kept and told to git by name.
+const (
+	maxApart      = 10_000
+	maxApartBytes = 4 << 20
+)
+
 // look is what there is to know of a tree before git looks at it.
 type look struct {
 	nested []string // git repositories inside it, in order
-	large  []string // files of more than most bytes, in order
+	large  []string // files of more than most bytes, in order; no more of both than maxApart and maxApartBytes
 	print  fingerprint
 }
 
@@ -52,6 +58,7 @@ type looker struct {
 	seed   maphash.Seed
 	most   int64
 	n      int
+	named  int // bytes of nested and large
 	newest time.Time
 }
 
@@ -82,8 +89,7 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 	if path != "" {
 		var st unix.Stat_t
 		if unix.Fstatat(fd, ".git", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			l.nested = append(l.nested, path[:len(path)-1])
-			return nil // the rest of that repository as well
+			return l.leave(&l.nested, path[:len(path)-1]) // the rest of that repository as well
 		}
 	}
 	for {
@@ -123,13 +129,23 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		if st.Size > l.most {
-			l.large = append(l.large, parent+e.Name())
+			return l.leave(&l.large, parent+e.Name())
 		}
 	case unix.S_IFDIR:
 		if parent == "" && e.Name() == ".git" {
 			return nil // somebody's repository over ours; git does not go there
 		}
 		return l.below(ctx, dir, parent+e.Name(), e.Name(), &st)
+	}
+	return nil
+}
+
+// leave notes a path that is left out.
+func (l *looker) leave(to *[]string, path string) error {
+	*to = append(*to, path)
+	l.named += len(path)
+	if n := len(l.nested) + len(l.large); n > maxApart || l.named > maxApartBytes {
+		return i18n.E("workspace.too_many_apart", n, l.most>>20, readable(slices.Concat(l.large, l.nested)[0]))
 	}
 	return nil
 }

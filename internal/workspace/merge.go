@@ -23,8 +23,13 @@ const ontoRef = "refs/tori/onto"
 func (w *Workspace) Merge(ctx context.Context, src *Source, branch string) (conflicts []string, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	common, remove, err := src.commonDir()
+	if err != nil {
+		return nil, fmt.Errorf("merge %s: %w", branch, err)
+	}
+	defer remove()
 	if _, err := w.repo.run(ctx, call{args: []string{"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules",
-		"--force", uploadPack, "--", src.GitDir, "refs/heads/" + branch + ":" + ontoRef}, write: true}); err != nil {
+		"--force", uploadPack, "--", src.GitDir, "refs/heads/" + branch + ":" + ontoRef}, env: []string{commonVar + "=" + common}, write: true}); err != nil {
 		return nil, fmt.Errorf("merge %s: %w", branch, err)
 	}
 	out, err := w.repo.git(ctx, "rev-parse", "--verify", ontoRef+"^{commit}")

@@ -70,7 +70,8 @@ func (m *Mirrors) Source(ctx context.Context, remote Remote, branch string) (*So
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{Path: remote.URL, GitDir: filepath.Join(dir, "git"), Bare: true, remote: true, lock: lock}
+	git := filepath.Join(dir, "git")
+	s := &Source{Path: remote.URL, GitDir: git, common: git, Bare: true, remote: true, lock: lock}
 	if err := s.at(ctx, branch); err != nil {
 		return nil, errors.Join(err, release(lock))
 	}

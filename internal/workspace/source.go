@@ -24,11 +24,11 @@ type Source struct {
 	Modified  []string
 	Untracked int // untracked entries; a wholly untracked directory counts as one
 
-	common  string    // GitDir, or of a linked work tree the repository's that it belongs to
-	lenders []string  // object directories that it borrows from
-	cfg     []setting // what its configuration must not do
-	remote  bool      // Path is an address, and GitDir the mirror of it
-	lock    *os.File  // on the mirror, until Close
+	common  string   // GitDir, or of a linked work tree the repository's that it belongs to
+	lenders []string // object directories that it borrows from
+	config  string   // what git is given for its configuration
+	remote  bool     // Path is an address, and GitDir the mirror of it
+	lock    *os.File // on the mirror, until Close
 }
 
 // InspectOptions say what may be in a source's checkout.
@@ -95,7 +95,7 @@ func fileList(files []string) string {
 }
 
 func (s *Source) repo() repo {
-	return repo{gitDir: s.GitDir, cfg: s.cfg}
+	return repo{gitDir: s.GitDir, of: s}
 }
 
 func (s *Source) readHead(ctx context.Context, path string) error {
@@ -133,12 +133,15 @@ func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error)
 	if err := copyIndex(filepath.Join(s.GitDir, "index"), index); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	r := s.repo()
-	r.gitDir = s.common
-	b := newBox(opt.Box, r, dir)
-	b.spec.ReadOnly = append(b.spec.ReadOnly, s.GitDir, s.Path)
+	common, remove, err := s.commonDir()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	b := newBox(opt.Box, repo{gitDir: s.common}, dir)
+	b.spec.ReadOnly = append(b.spec.ReadOnly, s.GitDir, s.Path, common)
 	defer func() { err = errors.Join(err, b.close()) }()
-	t := tree{box: b, gitDir: s.GitDir, workTree: s.Path, cfg: s.cfg, env: []string{"GIT_INDEX_FILE=" + index}}
+	t := tree{box: b, gitDir: s.GitDir, workTree: s.Path, env: []string{"GIT_INDEX_FILE=" + index, "GIT_COMMON_DIR=" + common}}
 
 	var p statusParser
 	if err := records(ctx, t, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal",

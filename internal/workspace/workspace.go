@@ -294,8 +294,14 @@ func cloneObjects(ctx context.Context, opt CreateOptions, gitDir string) error {
 	if len(opt.Source.lenders) > 0 {
 		args = append(args, "--no-local")
 	}
-	_, err := runGit(ctx, "clone", call{
+	common, remove, err := opt.Source.commonDir()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	_, err = runGit(ctx, "clone", call{
 		args: append(args, "--", opt.Source.GitDir, gitDir), cfg: []string{"safe.directory=" + opt.Source.GitDir}, write: true, hold: opt.Hold,
+		env: []string{commonVar + "=" + common},
 	})
 	return err
 }
