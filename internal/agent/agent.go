@@ -155,16 +155,19 @@ type run struct {
 	issue  *folder.Issue
 	ws     *workspace.Workspace
 	base   sandbox.Spec   // of all commands, but for their build caches
-	spec   sandbox.Spec   // of the model's
-	shell  sandbox.Runner // made of spec
+	shell  sandbox.Runner // of the model's, nil before the first of them
 	beside beside
-	tools  *mcp.Manager // nil where there are no servers
-	jobs   *tool.Jobs   // commands in the background, which end with the run
-	checks []Check
-	notRun []project.Check          // that were detected, and whose programs are not there
-	about  func(task string) string // what the model is told of the project as it begins; nil for nothing
-	door   *broker.Broker
-	silent bool // the comment on the end may not be posted
+
+	opening  sync.Mutex // shell, until the loop has ended
+	apart    *workspace.Apart
+	baseline *baseline
+	tools    *mcp.Manager // nil where there are no servers
+	jobs     *tool.Jobs   // commands in the background, which end with the run
+	checks   []Check
+	notRun   []project.Check          // that were detected, and whose programs are not there
+	about    func(task string) string // what the model is told of the project as it begins; nil for nothing
+	door     *broker.Broker
+	silent   bool // the comment on the end may not be posted
 
 	Host      *Host // nil for a folder
 	place     place // where the work goes on
@@ -182,6 +185,7 @@ type run struct {
 	caughtUp  bool                 // with what was said while nobody worked
 	ear       folder.Ear           // where people speak of an issue in a folder
 	weighty   bool                 // somebody who counts said something
+	objecting bool                 // people are heard after the model's last word
 	strangers int                  // comments that nobody vouches for that were told
 	unheard   []string             // addresses of what was said too late
 
@@ -282,7 +286,11 @@ func (r *run) release() {
 		return
 	}
 	if r.report.Outcome.Status.Final() {
-		if err := r.ws.DropCaches(""); err != nil {
+		err := r.ws.DropCaches("")
+		if r.apart != nil {
+			err = errors.Join(err, r.apart.Close(true))
+		}
+		if err != nil {
 			r.log.Warn("Not all could be cleaned up: " + err.Error())
 		}
 	}
@@ -373,7 +381,14 @@ func (r *run) work(ctx context.Context) error {
 	if err := r.equip(ctx); err != nil {
 		return err
 	}
+	if err := r.findBase(ctx); err != nil {
+		return err
+	}
+	defer r.dropBase()
 	if err := r.begin(ctx); err != nil {
+		return err
+	}
+	if err := r.wasTold(); err != nil {
 		return err
 	}
 	defer func() {
@@ -431,8 +446,9 @@ func (r *run) work(ctx context.Context) error {
 // objected tells the model what was said since its answer, and reports whether
 // any of it keeps the answer from being the last one: strangers' words do not.
 func (r *run) objected(ctx context.Context, loop *turn.Loop) (bool, error) {
-	r.weighty = false
+	r.weighty, r.objecting = false, true
 	_, err := loop.Hear(ctx)
+	r.objecting = false
 	return r.weighty && err == nil, err
 }
 
@@ -519,20 +535,10 @@ func (r *run) readIssue() (*folder.Issue, error) {
 	return folder.ReadIssue(r.job.Issue)
 }
 
-// begin runs the checks on the untouched base and appends the first messages,
-// unless an earlier owner did.
+// begin appends the first messages, unless an earlier owner did.
 func (r *run) begin(ctx context.Context) (err error) {
 	if r.front.Whole {
 		return nil
-	}
-	if !r.complete(r.before) {
-		if r.before, err = r.runChecks(ctx, 0); err != nil {
-			return err
-		}
-	}
-	// What the checks left in the tree is no part of the change.
-	if err := r.clear(ctx); err != nil {
-		return err
 	}
 	p, err := r.pictures()
 	if err != nil {

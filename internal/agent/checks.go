@@ -22,12 +22,21 @@ type Check struct {
 	Reports string // pattern of the JUnit files that it writes into the tree, "" for none
 }
 
-// runChecks runs every check and records each in the ledger as it ends. It
-// returns an error only where ctx ended or the ledger failed.
+// runChecks runs every check on the commit of the work and records each in the
+// ledger as it ends. It returns an error only where ctx ended or the ledger failed.
 func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun, error) {
+	if len(r.checks) == 0 {
+		return nil, nil
+	}
+	if err := r.apart.Lay(ctx, r.report.Commit); err != nil {
+		return nil, err
+	}
 	var runs []contextstore.CheckRun
 	for _, c := range r.checks {
-		run, err := r.oneCheck(ctx, c, round)
+		if err := r.ledger.Activity(contextstore.Processing, "check"); err != nil {
+			return nil, err
+		}
+		run, err := r.oneCheck(ctx, c, r.base, contextstore.CheckRun{Round: round, Commit: r.report.Commit})
 		if err != nil {
 			return nil, err
 		}
@@ -39,18 +48,19 @@ func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun
 // oneCheck runs a check with build caches that the model had no hand in: those
 // of the base are the checks' of the first round to write; later each check has
 // a layer of its own upon them, for it runs what the model wrote.
-func (r *run) oneCheck(ctx context.Context, c Check, round int) (run contextstore.CheckRun, err error) {
+func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run contextstore.CheckRun) (contextstore.CheckRun, error) {
 	layer := workspace.LayerBase
-	if round > 0 {
+	if run.Round > 0 {
 		layer = workspace.LayerCheck
 	}
-	spec, err := r.withCaches(ctx, layer)
+	spec, err := r.withCaches(ctx, spec, layer)
 	if err != nil {
 		return run, err
 	}
+	spec.Workspace = r.apart.Tree()
 	// Where there is no wall, a home is kept between the commands of one kind.
 	spec.Scratch += "-" + string(layer)
-	if round > 0 {
+	if run.Round > 0 {
 		if err := os.RemoveAll(spec.Scratch); err != nil {
 			return run, err
 		}
@@ -60,16 +70,11 @@ func (r *run) oneCheck(ctx context.Context, c Check, round int) (run contextstor
 		return run, err
 	}
 	defer func() { _ = shell.Close() }()
-	run = contextstore.CheckRun{Round: round}
-	if round > 0 {
-		run.Commit = r.report.Commit
-	}
 	return r.runCheck(ctx, shell, c, run)
 }
 
-// withCaches is what commands of a layer share.
-func (r *run) withCaches(ctx context.Context, l workspace.Layer) (sandbox.Spec, error) {
-	spec := r.base
+// withCaches is spec for the commands of a layer.
+func (r *run) withCaches(ctx context.Context, spec sandbox.Spec, l workspace.Layer) (sandbox.Spec, error) {
 	caches, err := r.ws.Caches(ctx, l)
 	if caches.Cold != nil {
 		r.log.Warn("Build caches begin empty: "+r.Store.Redact(caches.Cold.Error()), "layer", string(l))
@@ -78,34 +83,12 @@ func (r *run) withCaches(ctx context.Context, l workspace.Layer) (sandbox.Spec, 
 	return spec, err
 }
 
-// openShell makes the shell of the model's commands. What was built up to now is
-// the base's doing, and closed.
-func (r *run) openShell(ctx context.Context) (err error) {
-	if err = r.ws.SealBase(ctx); err != nil {
-		return err
-	}
-	if err := r.ws.OfferBase(ctx); err != nil && ctx.Err() == nil {
-		r.log.Warn(r.Store.Redact(err.Error()))
-	}
-	if r.spec, err = r.withCaches(ctx, workspace.LayerSteps); err != nil {
-		return err
-	}
-	if r.shell != nil {
-		_ = r.shell.Close()
-	}
-	r.shell, err = r.beside.noting(r.Shell)(r.spec)
-	return err
-}
-
 // runCheck runs one command and records how it ended in run, which says what
 // it is.
 func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run contextstore.CheckRun) (contextstore.CheckRun, error) {
 	what := "Check"
 	if run.Setup {
 		what = "Setup"
-	}
-	if err := r.ledger.Activity(contextstore.Processing, strings.ToLower(what)); err != nil {
-		return run, err
 	}
 	r.log.Info(what+" started: "+c.Command, "round", run.Round)
 	reports, done, err := r.reports(c)
@@ -120,7 +103,7 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	}
 	out := checks.Against(failed(base))
 	masked := r.Filter(out)
-	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Dir: r.ws.Tree(), Timeout: c.Timeout, Output: masked})
+	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: masked})
 	err = errors.Join(err, masked.Close())
 	if ctx.Err() != nil {
 		return run, context.Cause(ctx)
@@ -165,7 +148,7 @@ func (r *run) reports(c Check) (found *checks.Reports, done func(), err error) {
 	if c.Reports == "" {
 		return nil, func() {}, nil
 	}
-	root, err := r.ws.Root()
+	root, err := r.apart.Root()
 	if err != nil {
 		return nil, nil, err
 	}

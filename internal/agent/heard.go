@@ -394,6 +394,17 @@ func (r *run) deaf(ctx context.Context, err error) error {
 	return nil
 }
 
+// heardOf is what there is to tell the model between two turns: of the base, and
+// what people have said.
+func (r *run) heardOf(ctx context.Context) ([]contextstore.Message, error) {
+	all, err := r.baseNews(ctx)
+	if err != nil || r.Host == nil && r.Asking == nil && r.job.Issue == "" {
+		return all, err
+	}
+	said, err := r.news(ctx)
+	return append(all, said...), err
+}
+
 // news is what people have said since the run last looked, for the model.
 // Comments that were handed out are noted the next time: a kill in between
 // tells them twice, never not at all.

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
@@ -17,9 +16,6 @@ import (
 )
 
 func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
-	if err := r.openShell(ctx); err != nil {
-		return nil, err
-	}
 	root, err := r.ws.Root()
 	if err != nil {
 		return nil, err
@@ -27,7 +23,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r.shell}, ShellTimeout: r.ShellTimeout,
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r}, ShellTimeout: r.ShellTimeout,
 		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
 	if r.Asking != nil || r.ownQuestions() > 0 {
@@ -61,11 +57,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	var news func(context.Context) ([]contextstore.Message, error)
-	if r.Host != nil || r.Asking != nil || r.job.Issue != "" {
-		news = r.news
-	}
-	loop := &turn.Loop{News: news, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	loop := &turn.Loop{News: r.heardOf, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
 	if r.days != nil {
 		loop.Days = r.days
 	}
@@ -97,10 +89,14 @@ const lostWorkspace = "The workspace was lost while the run was interrupted and 
 const restarted = "The machine was restarted while the run was interrupted: files that were changed shortly before may be missing or incomplete. Look at what you changed last before you build on it."
 
 // shell lets the shell tool run commands in the sandbox.
-type shell struct{ runner sandbox.Runner }
+type shell struct{ *run }
 
 // Run runs one command of the model.
 func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
+	runner, err := s.opened(ctx)
+	if err != nil {
+		return tool.ShellExit{}, err
+	}
+	e, err := runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
 	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Limit: limitText(i18n.English, e.Limit, e.Bound), Signal: e.Signal, Duration: e.Duration}, err
 }

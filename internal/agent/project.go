@@ -220,8 +220,14 @@ func (r *run) notRunText(l i18n.Lang) string {
 // checksTold is what the model is told of the checks as it begins.
 func (r *run) checksTold() string {
 	var b strings.Builder
-	if len(r.before) > 0 || len(r.notRun) == 0 {
-		b.WriteString(r.checkReport(r.Lang.T("checks.before"), nil, r.before))
+	var all []string
+	for _, c := range r.checks {
+		all = append(all, "`"+c.Command+"`")
+	}
+	if len(all) > 0 {
+		b.WriteString(r.Lang.T("checks.will", strings.Join(all, ", ")) + "\n")
+	} else if len(r.notRun) == 0 {
+		b.WriteString(r.Lang.T("checks.none") + "\n")
 	}
 	for i, c := range r.notRun {
 		if i == 0 {

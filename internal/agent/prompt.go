@@ -199,13 +199,13 @@ const maxCI = 10
 // checks of after the change.
 func (r *run) checkReport(title string, before, checks []contextstore.CheckRun) string {
 	l := r.Lang
-	if len(checks) == 0 {
-		return l.T("checks.none", title) + "\n"
-	}
 	var b strings.Builder
 	b.WriteString(title + ":\n")
 	for _, c := range checks {
-		said, output := l.T("checks.failed", c.Command, c.ExitCode), fenced(c.Output)
+		said, output := l.T("checks.failed", c.Command, c.ExitCode), ""
+		if strings.TrimSpace(c.Output) != "" {
+			output = fenced(c.Output)
+		}
 		switch {
 		case c.Passed():
 			said, output = l.T("checks.passed", c.Command), ""

@@ -150,7 +150,7 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 	if len(r.Servers) > 0 {
 		var err error
 		r.tools, err = OpenServers(ctx, ServerOptions{Servers: r.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
-			Spec: r.spec, Shell: r.beside.noting(r.Shell), Online: r.onlineBeside(), Mask: r.Store.Redact, Log: r.log, Disk: r.Store.FS})
+			Spec: r.base, Shell: r.beside.noting(r.Shell), Online: r.onlineBeside(), Mask: r.Store.Redact, Log: r.log, Disk: r.Store.FS})
 		if err != nil {
 			return nil, err
 		}

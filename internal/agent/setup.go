@@ -87,6 +87,9 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 		}
 	}
 	defer func() { _ = shell.Close() }()
+	if err := r.ledger.Activity(contextstore.Processing, "setup"); err != nil {
+		return err
+	}
 	check, err := r.runCheck(ctx, shell, Check{Command: c.Run, Timeout: c.Timeout}, contextstore.CheckRun{Setup: true})
 	if err == nil && !check.Passed() {
 		err = &setupError{check}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -14,6 +15,9 @@ import (
 // verify runs the checks and decides: the work is done (false), the model must
 // go on (true), or the run has failed.
 func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err error) {
+	if err := r.awaitBase(ctx); err != nil {
+		return false, err
+	}
 	all, err := r.ledger.Checks()
 	if err != nil {
 		return false, err
@@ -34,13 +38,14 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 	if r.after, err = r.runChecks(ctx, n); err != nil {
 		return false, err
 	}
-	if err := r.clear(ctx); err != nil {
-		return false, err
-	}
 	v := judge(r.before, r.after)
 	switch {
 	case sendsBack(v, attempt(r.before, all, n)):
-		return true, loop.Ask(ctx, planning.AskRemark, r.feedback(v)+jobsStopped(stopped)+r.wake(ctx))
+		base := ""
+		if !r.baseline.told {
+			base, r.baseline.told = r.baseReport(), true
+		}
+		return true, loop.Ask(ctx, planning.AskRemark, strings.TrimPrefix(base+"\n"+r.feedback(v), "\n")+jobsStopped(stopped)+r.wake(ctx))
 	case len(v.broken) > 0:
 		return false, &checksError{"agent.checks_failed", v.broken}
 	case len(v.red) > 0 && len(r.report.Files) == 0:
@@ -70,8 +75,7 @@ func attempt(before, all []contextstore.CheckRun, n int) int {
 
 // settle commits the work up to an answer before the checks run, so that what
 // they leave behind stays out, also where an earlier owner was interrupted
-// among them. Then the tree is what the commit holds: repositories inside it
-// that git does not take are gone, so that the checks judge what is handed over.
+// among them.
 func (r *run) settle(ctx context.Context, seq int64) (err error) {
 	st := r.ledger.State()
 	if st.CommittedSeq == seq {
@@ -90,11 +94,6 @@ func (r *run) settle(ctx context.Context, seq int64) (err error) {
 	if r.left.All > 0 {
 		r.log.Warn("Repositories inside the workspace, or files that are too large, are not part of the commit", "paths", r.left.Paths, "all", r.left.All)
 	}
-	if len(r.checks) > 0 {
-		if err := r.ws.Pristine(ctx); err != nil {
-			return err
-		}
-	}
 	r.report.Files = nil
 	if r.report.Commit == "" {
 		return r.lookThrough(ctx)
@@ -105,14 +104,6 @@ func (r *run) settle(ctx context.Context, seq int64) (err error) {
 		return err
 	}
 	return r.lookThrough(ctx)
-}
-
-// clear takes the tree back to the last commit, where checks have been or will be run.
-func (r *run) clear(ctx context.Context) error {
-	if len(r.checks) == 0 {
-		return nil
-	}
-	return r.ws.Restore(ctx)
 }
 
 // checksError ends a run whose checks do not pass.

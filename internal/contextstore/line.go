@@ -208,7 +208,9 @@ type Kept struct {
 type CheckRun struct {
 	Seq        int64    `json:"seq"`
 	Round      int      `json:"round"`           // 0 before the first change, then 1, 2 …
-	Setup      bool     `json:"setup,omitempty"` // no check: it made the workspace ready
+	Setup      bool     `json:"setup,omitempty"`  // no check: it made the workspace ready
+	Beside     bool     `json:"beside,omitempty"` // it was run beside the model's first turns, which are told of it when it has failed
+	Cached     *Time    `json:"cached,omitempty"` // when it was run, for an earlier run of the same base; nil for now
 	Command    string   `json:"command"`
 	ExitCode   int      `json:"exit_code"`
 	TimedOut   bool     `json:"timed_out,omitempty"`

@@ -31,7 +31,7 @@ var agentTexts = map[string]text{
 	"agent.unverified_red":     {"unverified: %s failed before the change and still fails", "未検証です: %s は変更前から失敗しており、今も失敗します"},
 	"agent.reports":            {"the reports of a check (junit: %s) cannot be looked for: %v", "チェックの報告ファイル（junit: %s）を探せません: %v"},
 	"agent.but":                {"%s; %s", "%s。%s"},
-	"agent.left_out":           {"the commit is without these, which are git repositories of their own or larger than workspace.max_file_mb (they are taken out of the workspace before checks, too): %s", "次のものは独立した git リポジトリか workspace.max_file_mb より大きいファイルなので、コミットに含まれていません（チェックの前に作業場所からも取り除かれます）: %s"},
+	"agent.left_out":           {"the commit is without these, which are git repositories of their own or larger than workspace.max_file_mb: %s", "次のものは独立した git リポジトリか workspace.max_file_mb より大きいファイルなので、コミットに含まれていません: %s"},
 	"agent.comment_completed":  {"✅ **Completed**", "✅ **完了しました**"},
 	"agent.comment_paused":     {"⏸️ **Paused**", "⏸️ **一時停止しました**"},
 	"agent.comment_failed":     {"❌ **Failed**", "❌ **失敗しました**"},

@@ -276,7 +276,7 @@ func TestGitOutsideTheSandbox(t *testing.T) {
 		"blame":   func() error { _, err := w.BlameText(ctx, "new", 1, 1, 1000); return err },
 		"missing": func() error { _, err := w.Missing(ctx); return err },
 		"restore": func() error { _, err := w.RestoreTo(ctx, first.ID); return err },
-		"reset":   func() error { return w.Restore(ctx) },
+		"apart":   func() error { return layApart(t, w, id) },
 		"files":   func() error { _, err := w.CommittedFiles(ctx, id); return err },
 		"deliver": func() error { return w.Deliver(ctx) },
 	} {

@@ -34,6 +34,8 @@ const (
 	LayerBase  Layer = "base"
 	LayerSteps Layer = "steps"
 	LayerCheck Layer = "check"
+
+	layerEarly Layer = "early" // steps that may come before base is sealed
 )
 
 // Caches is where the commands of a layer have their build caches.
@@ -59,17 +61,25 @@ const (
 )
 
 // Caches makes the build caches of a layer, or finds them: of the base until it
-// is sealed, of the model's steps from then on, and of a check anew each time.
-// It fails where the layer is not to be had at this time.
+// is sealed, of a check from then on and anew each time. Those of the model's steps
+// begin with what the sealed base has, or before that with what BeginLayers laid
+// for them. It fails where the layer is not to be had at this time.
 func (w *Workspace) Caches(ctx context.Context, l Layer) (c Caches, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.caching.Lock()
+	defer w.caching.Unlock()
 	c.Dir = w.layer(l)
 	sealed := exists(w.sealMark())
-	switch {
-	case sealed == (l == LayerBase):
+	may := sealed
+	switch l {
+	case LayerBase, layerEarly:
+		may = !sealed
+	case LayerSteps:
+		may = sealed || exists(c.Dir) || os.Rename(w.layer(layerEarly), c.Dir) == nil
+	}
+	if !may {
 		return c, fmt.Errorf("build caches: the layer %s is asked for, and that the base's is sealed is %t", l, sealed)
-	case l != LayerBase:
+	}
+	if l != LayerBase {
 		c.ReadOnly = []string{w.layer(LayerBase)}
 	}
 	switch {
@@ -246,6 +256,19 @@ func copyNames(ctx context.Context, from, to string, names []string, c copier) (
 	return nil
 }
 
+// BeginLayers makes the base's build caches what setup left, and lays that for the
+// model's steps, whose first may come while the base's checks write theirs. sealed
+// reports that these have ended.
+func (w *Workspace) BeginLayers(ctx context.Context) (sealed bool, err error) {
+	if exists(w.sealMark()) {
+		return true, nil
+	}
+	if _, err = w.Caches(ctx, LayerBase); err == nil && !exists(w.layer(LayerSteps)) && !exists(w.layer(layerEarly)) {
+		_, err = w.Caches(ctx, layerEarly)
+	}
+	return false, err
+}
+
 // SealBase ends the writing to the base's build caches: what setup and the
 // checks of the base left is what later layers begin with. It is idempotent.
 func (w *Workspace) SealBase(ctx context.Context) error {
@@ -265,8 +288,8 @@ func (w *Workspace) SealBase(ctx context.Context) error {
 // descendants, by hard links. The first task of a base does; it is no harm if
 // none can.
 func (w *Workspace) OfferBase(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.caching.Lock()
+	defer w.caching.Unlock()
 	to := filepath.Join(w.made, "build")
 	if w.made == "" || !exists(w.sealMark()) || exists(to) {
 		return nil
@@ -295,8 +318,8 @@ func (w *Workspace) OfferBase(ctx context.Context) error {
 // DropCaches removes the build caches of a layer, or of all where it is "":
 // then a task that goes on begins with what is offered.
 func (w *Workspace) DropCaches(l Layer) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.caching.Lock()
+	defer w.caching.Unlock()
 	if err := removeAll(w.layer(l)); err != nil {
 		return fmt.Errorf("build caches: %w", err)
 	}

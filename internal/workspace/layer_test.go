@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -66,6 +67,11 @@ func TestLayers(t *testing.T) {
 	base := caches(t, w, LayerBase)
 	if got := read(t, filepath.Join(base.Dir, "go-build/aa/1-d")); got != "built\n" || len(base.ReadOnly) != 0 {
 		t.Errorf("%q, %v", got, base.ReadOnly)
+	}
+	for range 2 {
+		if sealed, err := w.BeginLayers(t.Context()); err != nil || sealed { // also by the next owner
+			t.Fatal(sealed, err)
+		}
 	}
 	write(t, filepath.Join(base.Dir, "go-build/bb/2-d"), "checked\n")
 	write(t, filepath.Join(base.Dir, "go-build/bb/2-a"), "index\n")
@@ -267,57 +273,93 @@ func TestLayersAfterAKill(t *testing.T) {
 	_ = caches(t, old, LayerSteps)
 }
 
-// The checks of the end judge the commit with what setup made: what git ignores
-// and the model wrote is gone, and no build tool takes a changed file for an old
-// one.
-func TestPristine(t *testing.T) {
+// layApart lays a commit in the tree for checks.
+func layApart(t *testing.T, w *Workspace, commit string) error {
+	t.Helper()
+	a, err := w.Apart()
+	if err == nil {
+		err = a.Lay(t.Context(), commit)
+	}
+	if err == nil {
+		err = a.Close(false)
+	}
+	return err
+}
+
+// Checks judge the commit with what setup made, beside the tree that the model
+// works in: what git ignores and the model, or another check, wrote is not there,
+// and no build tool takes a changed file for an old one.
+func TestApart(t *testing.T) {
 	t.Parallel()
 	path := newRepo(t, "repo")
 	write(t, filepath.Join(path, ".gitignore"), "node_modules/\n*.o\nlocked/\n")
 	git(t, path, "add", ".")
 	git(t, path, "commit", "-q", "-m", "ignore")
 	w := withSetup(t, path, t.TempDir(), "1", SetupCommand{Run: "mkdir -p node_modules/.bin venv && echo real > node_modules/.bin/jest && echo real > venv/python"})
-	for name, text := range map[string]string{"node_modules/.bin/jest": "exit 0\n", "node_modules/new": "x\n", "venv/python": "exit 0\n", "src/main.o": "old\n", "locked/deep/f": "x\n", "src/main.go": "package changed\n", "added": "x\n"} {
+	a, err := w.Apart()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"node_modules/.bin/jest": "exit 0\n", "venv/python": "exit 0\n", "src/main.go": "package changed\n", "added": "x\n", "src/own.o": "mine\n"} {
 		write(t, filepath.Join(w.Tree(), name), text)
 	}
+	id := commit(t, w, "x")
+	write(t, filepath.Join(w.Tree(), "after"), "the commit\n")
 	long := time.Now().Add(-1000 * time.Hour)
-	for _, name := range []string{"src/main.go", "added"} {
-		if err := os.Chtimes(filepath.Join(w.Tree(), name), long, long); err != nil {
+	for i, want := range []string{"package main\n", "package changed\n", "package changed\n", "package main\n"} {
+		laid := []string{"", id, id, w.Base()}[i]
+		if err := a.Lay(t.Context(), laid); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"node_modules/.bin/jest": "real\n", "venv/python": "real\n", "src/main.go": want, ".git": read(t, filepath.Join(w.Tree(), ".git"))} {
+			if got := read(t, filepath.Join(a.Tree(), name)); got != want {
+				t.Errorf("%d: %s: %q", i, name, got)
+			}
+		}
+		for name, there := range map[string]bool{"node_modules/new": false, "src/main.o": false, "src/own.o": false, "locked": false, "after": false, "added": want != "package main\n"} {
+			if exists(filepath.Join(a.Tree(), name)) != there {
+				t.Errorf("%d: %s: %t", i, name, !there)
+			}
+		}
+		st, err := os.Stat(filepath.Join(a.Tree(), "src/main.go"))
+		if err != nil || i != 2 && time.Since(st.ModTime()) > time.Hour { // it is another one than before
+			t.Errorf("%d: %v, %v", i, st.ModTime(), err)
+		}
+		// What a check leaves.
+		for name, text := range map[string]string{"node_modules/new": "x\n", "venv/python": "exit 0\n", "src/main.o": "old\n", "locked/deep/f": "x\n"} {
+			write(t, filepath.Join(a.Tree(), name), text)
+		}
+		if err := errors.Join(os.Chmod(filepath.Join(a.Tree(), "locked/deep"), 0o500), os.Chtimes(filepath.Join(a.Tree(), "src/main.go"), long, long)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Join(w.Tree(), "locked/deep"), 0o500); err != nil {
-		t.Fatal(err)
+	if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 3 || !exists(filepath.Join(w.Tree(), "src/own.o")) {
+		t.Errorf("the other tree: %v, %v", changed, err)
 	}
-	commit(t, w, "x")
-	for range 2 {
-		if err := w.Pristine(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for name, want := range map[string]string{"node_modules/.bin/jest": "real\n", "venv/python": "real\n", "src/main.go": "package changed\n", "added": "x\n"} {
-			if got := read(t, filepath.Join(w.Tree(), name)); got != want {
-				t.Errorf("%s: %q", name, got)
-			}
-		}
-		for _, name := range []string{"node_modules/new", "src/main.o", "locked"} {
-			if exists(filepath.Join(w.Tree(), name)) {
-				t.Errorf("%s is there", name)
-			}
-		}
-		for _, name := range []string{"src/main.go", "added"} {
-			if st, err := os.Stat(filepath.Join(w.Tree(), name)); err != nil || time.Since(st.ModTime()) > time.Hour {
-				t.Errorf("%s: %v, %v", name, st.ModTime(), err)
-			}
-		}
-	}
-	if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 2 {
-		t.Errorf("%v, %v", changed, err)
-	}
-	// Where what setup made is not to be had again, it stays.
-	if err := os.RemoveAll(w.made); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Pristine(t.Context()); err != nil || read(t, filepath.Join(w.Tree(), "venv/python")) != "real\n" {
+	if err := a.Close(true); err != nil || exists(filepath.Join(w.Dir(), "apart")) {
 		t.Error(err)
+	}
+}
+
+// The model's first command may come while the base's checks write their caches:
+// its own begin with what there was before, and stay its own.
+func TestEarlySteps(t *testing.T) {
+	t.Parallel()
+	w := withSetup(t, newRepo(t, "repo"), t.TempDir(), "1", SetupCommand{Run: `mkdir -p "$FILES/go-build/aa"; echo built > "$FILES/go-build/aa/1-d"`})
+	if sealed, err := w.BeginLayers(t.Context()); err != nil || sealed {
+		t.Fatal(sealed, err)
+	}
+	write(t, filepath.Join(caches(t, w, LayerBase).Dir, "go-build/bb/2-d"), "half")
+	steps := caches(t, w, LayerSteps)
+	if got := read(t, filepath.Join(steps.Dir, "go-build/aa/1-d")); got != "built\n" || exists(filepath.Join(steps.Dir, "go-build/bb")) || len(steps.ReadOnly) != 1 {
+		t.Errorf("%q, %+v", got, steps)
+	}
+	write(t, filepath.Join(steps.Dir, "go-build/own"), "mine\n")
+	seal(t, w)
+	if c := caches(t, w, LayerSteps); read(t, filepath.Join(c.Dir, "go-build/own")) != "mine\n" {
+		t.Error("what the model's commands built is gone")
+	}
+	if c := caches(t, w, LayerCheck); exists(filepath.Join(c.Dir, "go-build/own")) || read(t, filepath.Join(c.Dir, "go-build/bb/2-d")) != "half" {
+		t.Error("a check does not begin with what the base has")
 	}
 }

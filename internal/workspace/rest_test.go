@@ -38,7 +38,6 @@ func TestTheTreeRests(t *testing.T) {
 		"status":   func() error { _, err := w.ChangedFiles(ctx); return err },
 		"diff":     func() error { _, err := w.Diff(ctx, DiffOptions{}); return err },
 		"back":     func() error { _, err := w.RestoreTo(ctx, first.ID); return err },
-		"restore":  func() error { return w.Restore(ctx) },
 	} {
 		write(t, filepath.Join(w.Tree(), "new"), name)
 		before := rests

@@ -67,17 +67,9 @@ func (w *Workspace) DiffText(ctx context.Context, path string, stat bool, maxByt
 	return w.Diff(ctx, DiffOptions{Path: path, Stat: stat, MaxBytes: maxBytes})
 }
 
-// Restore makes the tree what the branch's last commit says: changed files are
-// put back, and files that are neither tracked nor ignored are removed. It
-// clears away what checks leave behind. Nested repositories that git does not
-// know are removed too.
-func (w *Workspace) Restore(ctx context.Context) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.resetTree(ctx, false)
-}
-
-// resetTree is Restore; with ignored, what is ignored is removed as well.
+// resetTree makes the tree what the branch's last commit says: changed files are
+// put back, and files that are neither tracked nor ignored are removed, with
+// nested repositories that git does not know; with ignored, what is ignored as well.
 func (w *Workspace) resetTree(ctx context.Context, ignored bool) error {
 	flags := []string{"-d", "--force", "--force", "--quiet", "--exclude=/.git"}
 	if ignored {

@@ -35,6 +35,7 @@ import (
 //	{dir}/steps           git directory of the snapshots
 //	{dir}/setup           key of the setup it was made ready by
 //	{dir}/cache           build caches, see Layer
+//	{dir}/apart           what checks run in, see Apart
 //	{dir}/left-out        repositories in the tree that the last commit is without
 //	{dir}/push            while a branch is pushed
 //
@@ -67,6 +68,8 @@ type Workspace struct {
 	now  func() time.Time
 	rest func(context.Context) (resume func(), err error)
 	mu   sync.Mutex // what follows, the scratch indexes and objects, and the branch
+
+	caching sync.Mutex // the build caches; after mu where both are held
 
 	held    []*os.File          // locks on what the workspace uses, until Close
 	made    string              // what its setup left, see SetupOptions.Dir; "" for none
