@@ -133,6 +133,10 @@ func TestKilledBesideTheChecksOfTheBase(t *testing.T) {
 		h.await("workspaces/*/tree/" + at)
 		_ = p.Process.Kill()
 		_ = p.Wait()
+		trees, _ := filepath.Glob(filepath.Join(h.base(), "workspaces/*/apart/tree"))
+		for _, tree := range trees { // of the check that was killed
+			_ = os.Remove(filepath.Join(tree, "waiting"))
+		}
 		p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
 	}
 	if code := p.code(); code != 0 || !strings.Contains(p.out.String(), "completed: checks passed") {
