@@ -347,7 +347,7 @@ func TestInterruptedCheckLeavesNothingInTheCommit(t *testing.T) {
 	server := llmtest.NewServer(t, llmtest.Loop(1, "write_file", `{"path":"b.txt","content":"work\n"}`, "Done."))
 	h := newHouse(t, server.URL, `"if [ -e b.txt ]; then echo junk > leftover.txt; echo MUTATED > README.md; sleep 3; fi"`)
 	p := h.start(h.args...)
-	h.await("workspaces/*/tree/leftover.txt")
+	h.await("workspaces/*/apart/tree/leftover.txt")
 	_ = p.Process.Kill()
 	_ = p.code()
 	p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)

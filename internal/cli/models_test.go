@@ -58,8 +58,8 @@ func TestRunWithToolsAsText(t *testing.T) {
 			t.Parallel()
 			settings, requests := start(t)
 			h := newHouse(t, "", "")
-			h.settings("function_calling: false, "+settings, "checks: [test -f b.txt]")
-			h.ends(exitOK, "^completed: checks passed: `test -f b.txt`$", h.args...)
+			h.settings("function_calling: false, "+settings, "checks: [test -f README.md]")
+			h.ends(exitOK, "^completed: checks passed: `test -f README.md`$", h.args...)
 			all := requests()
 			llmtest.CheckPrefix(t, all)
 			if len(all) != 2 || len(all[0].Tools) != 0 || !strings.Contains(*all[0].Messages[0].Content, "## write_file") {
