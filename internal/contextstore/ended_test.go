@@ -270,7 +270,7 @@ func TestFinalSummaryKilled(t *testing.T) {
 		}
 		row, _, err := s.LastEnded(t.Context(), task.Key{ID: "7"}, time.Time{})
 		// A call that was counted and whose line was lost is made again: both were made.
-		if n := v.State.LLMCallCount; err != nil || n != 1 && !(killed && n == 2) || v.State.TotalTokensUsed != 120*n || row.State.LLMCallCount != n || v.Status() != task.Completed {
+		if n := v.State.LLMCallCount; err != nil || n != 1 && (!killed || n != 2) || v.State.TotalTokensUsed != 120*n || row.State.LLMCallCount != n || v.Status() != task.Completed {
 			t.Errorf("call %d: %v, %d calls, %d tokens", stop.At, err, n, v.State.TotalTokensUsed)
 		}
 		_ = s.Close()
