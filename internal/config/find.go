@@ -32,10 +32,10 @@ type Search struct {
 // Find loads the configuration in force: of the file that is named, else of
 // TORI_CONFIG, else that was kept, else config.yaml of the working directory,
 // else the user's; without any the defaults. What a person has named is taken as
-// it is. The other files count only where nobody but this user and root can have
-// written them, which in a checkout nobody knows, or after Trust: one of the
-// working directory is passed over otherwise, which Warnings tells; any other is
-// an error (docs/decisions/024-which-settings-count.md).
+// it is. One of the working directory counts after Trust only: it may have come
+// with an archive or a checkout, and is passed over otherwise, which Warnings
+// tells. The others count where nobody but this user and root can have written
+// them, or after Trust, else it is an error (docs/decisions/024-which-settings-count.md).
 func Find(s Search) (*Config, error) {
 	dir, err := filepath.Abs(s.Dir)
 	if err == nil {
@@ -92,7 +92,10 @@ func (f *finding) vouched(path string, loose bool, by string) (why, err error) {
 		}
 		return nil, f.named(path, by) // says that it is gone
 	}
-	if why = foreign(path, os.Geteuid(), loose); why != nil {
+	if why = foreign(path, os.Geteuid(), loose); why == nil && by == "config.by.directory" {
+		why = i18n.E("config.why.unnamed")
+	}
+	if why != nil {
 		now, err := recorded(path, f.Getenv)
 		if now == nil {
 			return i18n.E("config.untrusted", path, cmp.Or(err, why), path, path), nil

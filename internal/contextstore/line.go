@@ -207,7 +207,7 @@ type Kept struct {
 // CheckRun is a line of checks.jsonl: one check command that ran to its end.
 type CheckRun struct {
 	Seq        int64    `json:"seq"`
-	Round      int      `json:"round"`           // 0 before the first change, then 1, 2 …
+	Round      int      `json:"round"`            // 0 before the first change, then 1, 2 …
 	Setup      bool     `json:"setup,omitempty"`  // no check: it made the workspace ready
 	Beside     bool     `json:"beside,omitempty"` // it was run beside the model's first turns, which are told of it when it has failed
 	Cached     *Time    `json:"cached,omitempty"` // when it was run, for an earlier run of the same base; nil for now

@@ -34,6 +34,7 @@ var configTexts = map[string]text{
 
 	"config.untrusted":     {"the settings of %s do not count: %v. If they are yours, name the file with --config %s, or run tori config trust %s", "%s の設定は使いません: %v。自分の設定であれば --config %s で指定するか、tori config trust %s を実行してください"},
 	"config.why.checkout":  {"it lies in the checkout %s, which may hold what others have written", "チェックアウト %s の中にあり、他人が書いた可能性があります"},
+	"config.why.unnamed":   {"it may have come with what lies beside it", "同じ場所にあるものと一緒に持ち込まれた可能性があります"},
 	"config.why.owner":     {"%s belongs to somebody else (uid %d)", "%s は他のユーザー（uid %d）の所有です"},
 	"config.why.writable":  {"others can write to %s", "%s は他のユーザーも書き込めます"},
 	"config.why.kind":      {"%s is no plain file", "%s は通常のファイルではありません"},
