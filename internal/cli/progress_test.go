@@ -61,7 +61,7 @@ func TestHistoryInTheComment(t *testing.T) {
 			t.Errorf("%s:\n%s", what, ours)
 		}
 	}
-	check("in between", 1, "**In progress**", "- [x] **one**: Write 1", "6 model calls, 3 tool calls")
+	check("in between", 1, "**In progress**", "- [x] **one**: Write 1", "6 model calls, 7 tool calls")
 	release()
 	release = nil
 	w.until(d, "it is over", func() bool { return w.labels(n) != "coding agent processing" })

@@ -146,7 +146,26 @@ func (t *Tracker) Resume(p *Past) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var all []Entry
-	err := p.Messages(func(m contextstore.Message) { all = append(all, t.ofMessage(m)...) })
+	recorded := map[int64]time.Time{} // when the last line of the planning history on a message was written
+	for _, e := range p.Entries {
+		recorded[e.Seq] = e.Timestamp.Time
+	}
+	var answer int64
+	err := p.Messages(func(m contextstore.Message) {
+		if m.Role == llm.RoleAssistant {
+			answer = m.Seq
+		}
+		for _, e := range t.ofMessage(m) {
+			if e.Kind == KindPhase { // which a result brought, follows from what was recorded of the answer
+				for _, at := range []time.Time{recorded[answer], recorded[m.Seq]} {
+					if m.Role == llm.RoleTool && !at.Before(e.At) {
+						e.At = at.Add(time.Microsecond)
+					}
+				}
+			}
+			all = append(all, e)
+		}
+	})
 	for _, e := range p.Entries {
 		all = append(all, t.ofEntry(e)...)
 	}

@@ -12,16 +12,14 @@ type Together struct {
 	mu     sync.Mutex
 	since  time.Time
 	memory map[any]int64 // bytes, by command and by instance
-	shared int64         // bytes of the machine's shared memory when the first command began
 }
 
-// begin returns when the first command began; shared is what the machine has of
-// shared memory now, in bytes.
-func (t *Together) begin(shared func() int64) time.Time {
+// begin returns when the first command began.
+func (t *Together) begin() time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
-		t.since, t.shared = time.Now(), shared()
+		t.since = time.Now()
 	}
 	return t.since
 }

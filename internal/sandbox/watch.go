@@ -46,8 +46,7 @@ type watcher struct {
 type usage struct{ bytes, files, free int64 }
 
 func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
-	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum}
-	w.since = sum.begin(w.machineShared)
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum, since: sum.begin()}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
@@ -79,22 +78,16 @@ func (w *watcher) crowded(all []seen, resident int64) bool {
 	return most && sum > w.limits.Memory
 }
 
-// machineShared is what the machine has of shared memory, in bytes; 0 where that is
-// not known.
-func (w *watcher) machineShared() int64 {
-	b, _ := os.ReadFile(w.proc + "/meminfo")
-	kib, _ := field(b, "Shmem:")
-	return kib << 10
-}
-
 // apart is memory that these processes share and that is in none of them: the pages
 // of an anonymous shared mapping stay when those who have it give them back
 // (madvise(2)). The machine's figure says that there is so much, the sizes of their
 // mappings whose it is. It is looked for where the machine has more of it than the
 // commands may take, so that it costs nothing else.
 func (w *watcher) apart(all []seen) int64 {
-	grown := w.machineShared() - w.sum.shared
-	if grown <= w.limits.Memory {
+	b, _ := os.ReadFile(w.proc + "/meminfo")
+	kib, _ := field(b, "Shmem:")
+	machine := kib << 10
+	if machine <= w.limits.Memory {
 		return 0
 	}
 	sizes := map[string]int64{} // by inode
@@ -116,7 +109,7 @@ func (w *watcher) apart(all []seen) int64 {
 	for _, n := range sizes {
 		sum += n
 	}
-	return min(sum, grown)
+	return min(sum, machine)
 }
 
 // look measures once, and names the limit that was passed.

@@ -226,7 +226,7 @@ func TestHouseToolsPass(t *testing.T) {
 	var log records
 	f := &fake{name: "openai"}
 	v := Guard(f, Rule{Cloud: true, Redact: sanitize, Log: log.logger()}).Open(llm.Settings{Tools: tools})
-	if _, err := v.Send(t.Context(), nil); err != nil || log.String() != "" || len(tools) < 8 {
+	if _, err := v.Send(t.Context(), nil); err != nil || log.String() != "" || len(tools) < 7 {
 		t.Errorf("%d tools: %v, %s", len(tools), err, log.String())
 	}
 	if diff := cmp.Diff(tools, f.settings.Tools); diff != "" {
