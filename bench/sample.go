@@ -28,6 +28,7 @@ const (
 	own       = "own"        // overhead less tool
 	ownMean   = "own mean"   // the same of the mean overhead
 	ownLast   = "own last"   // the same of the median of the last tenth, of five turns at least
+	ownTenth  = "own tenth"  // the same of the turns 6 to 15
 	cpu       = "cpu"        // of the process itself, the whole run
 	peak      = "peak"       // memory
 	wall      = "wall"       // the whole run
@@ -40,6 +41,7 @@ const (
 	rows      = "rows"       // row updates
 	fileRatio = "file ratio" // bytes of the context's files per byte of conversation
 	events    = "events"     // decisions about the window
+	calls     = "calls"      // of the shell, on record; the answers that planning takes are calls, too, and not among them
 
 	stubBatches = "stub batches" // of them, those that made stubs
 	summarised  = "summarised"   // of them, summaries, each of which is a call of a model
@@ -86,7 +88,6 @@ type toriCost struct {
 		Bytes int64 `json:"bytes"`
 	} `json:"disk"`
 	RowUpdates int64 `json:"row_updates"`
-	ToolCalls  int   `json:"tool_calls"`
 	ToolUS     int64 `json:"tool_us"`
 	selfCPU
 }
@@ -119,12 +120,15 @@ func (b *bench) agent(ctx context.Context, p plan) (sample, error) {
 		if err := json.Unmarshal(text, &cost); err != nil {
 			return nil, fmt.Errorf("tori's statistics: %w", err)
 		}
-		if cost.ToolCalls != p.turns {
-			return nil, fmt.Errorf("tori made %d tool calls, %d were asked for\n%s", cost.ToolCalls, p.turns, lastWords(filepath.Join(dir, "stderr")))
-		}
 		s := sample{cpu: ms(cost.total()), syncs: float64(cost.Disk.Syncs), appended: float64(cost.Disk.Bytes), rows: float64(cost.RowUpdates)}
 		s.add(u, time.Duration(cost.ToolUS)*time.Microsecond)
-		return s, s.addFiles(contexts)
+		if err := s.addFiles(contexts); err != nil {
+			return nil, err
+		}
+		if s[calls] != float64(p.turns) {
+			return nil, fmt.Errorf("tori ran %.0f commands, %d were asked for\n%s", s[calls], p.turns, lastWords(filepath.Join(dir, "stderr")))
+		}
+		return s, nil
 	})
 }
 
@@ -179,6 +183,7 @@ func (s sample) addFigures(f figures, turns int) {
 		all[i] = ms(d)
 		sum += all[i]
 	}
+	s[ownTenth] = median(all[min(turns/2, 5):min(turns, 15)]) - s[tool]
 	s[ownLast] = median(all[turns-max(min(turns, 5), turns/10):]) - s[tool]
 	s[overhead], s[p95] = median(all), quantile(all, 0.95)
 	s[own], s[ownMean] = s[overhead]-s[tool], sum/float64(turns)-s[tool]
@@ -214,6 +219,11 @@ func (s sample) addFiles(base string) error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
+	runs, err := os.ReadFile(filepath.Join(dir, "tools.jsonl"))
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	s[calls] = float64(bytes.Count(runs, []byte(`"tool":"shell"`)))
 	s[events] = float64(bytes.Count(decisions, []byte("\n")))
 	s[stubBatches] = float64(bytes.Count(decisions, []byte(`"type":"mask"`)))
 	s[summarised] = float64(bytes.Count(decisions, []byte(`"type":"summary"`)))

@@ -14,8 +14,6 @@ import (
 var notYet = []string{
 	"feed-long: plan / plain",
 	"feed-medium: plan / plain",
-	"feed-medium: plain / bare",
-	"feed-small: plan / plain",
 	"feed-small: plain / bare",
 }
 

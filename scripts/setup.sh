@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what the tests use besides Go and git: bubblewrap, the sandbox;
 # sqlite3, the program people type queries into; ripgrep, to compare with; and node, for the public MCP
-# servers that the tests talk to and GitHub's description of its API. Says what to do where it may not
+# servers that the tests talk to, the conformance suite of MCP and GitHub's description of its API. Says what to do where it may not
 # install; the tests then skip what needs them.
 set -eu
 
@@ -23,7 +23,7 @@ packages() {
 
 from_npm() {
     command -v npm >/dev/null 2>&1 || return 0
-    packages tool/mcp "the MCP servers"
+    packages tool/mcp "the MCP servers and the conformance suite"
     packages forge/github/githubtest "the description of GitHub"
 }
 

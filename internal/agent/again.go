@@ -51,8 +51,8 @@ func (r *run) again(ctx context.Context) (branch string, ok bool, err error) {
 	return "", false, nil
 }
 
-// onTheWay stands for the number of a pull request whose branch is at the forge,
-// and which itself is not yet.
+// onTheWay stands for the number of a pull request that is not opened yet, and whose
+// branch was pushed already.
 const onTheWay = "on the way"
 
 // proposed returns the number of the pull request that came of an earlier run, ""

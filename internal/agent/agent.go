@@ -1,6 +1,6 @@
-// Package agent carries one task from its start to its end: workspace, checks
-// before, turns, checks after, commit, hand-over, comment, and the one
-// transition. Whatever happens, the outcome that it states is the true one.
+// Package agent carries one task from its start to its end: workspace, checks before, turns,
+// checks after, commit, proposal, comment, and the one transition. The outcome that it states
+// is what happened.
 package agent
 
 import (
@@ -11,8 +11,11 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,15 +85,15 @@ type Agent struct {
 	Checks       []Check // nil to detect them
 	Project      project.Options
 	CheckTimeout time.Duration
-	Setup        []workspace.SetupCommand // run before the model's first turn
-	Registries   []string                 // hosts that they may reach
-	// Online makes a runner whose commands reach these hosts and nothing else;
-	// nil where that cannot be had.
-	Online       func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error)
-	Servers      []Server                       // of further tools
-	Access       []tool.Access                  // rules for tools, each of which has to allow one
-	Commands     func() (*policy.Policy, error) // rules for the shell's commands, asked for with the first; nil judges none
-	RefuseAsked  bool                           // commands that somebody should be asked about are not run
+	Setup        []workspace.SetupCommand              // run before the model's first turn
+	Registries   []string                              // hosts that they may reach
+	Network      sandbox.Network                       // of the model's commands and the checks; others reach their hosts by the same way out
+	Proxy        func(*http.Request) (*url.URL, error) // that the machine's environment names for a request; nil for none
+	CAFile       string                                // certificates that commands with a network trust besides the machine's; "" for none
+	Servers      []Server                              // of further tools
+	Access       []tool.Access                         // rules for tools, each of which has to allow one
+	Commands     func() (*policy.Policy, error)        // rules for the shell's commands, asked for with the first; nil judges none
+	RefuseAsked  bool                                  // commands that somebody should be asked about are not run
 	Budget       turn.Budget
 	DayLimits    contextstore.DayLimits // of all runs together
 	Window       int                    // tokens
@@ -114,6 +117,7 @@ type Agent struct {
 	Scripted    bool // the answers come from a script: said wherever the result is
 	Inheritance memory.Inheritance
 	Strict      func(string) string // masks secrets and data of people; nil masks no more than the store does
+	Learn       func(...string)     // has secrets that come while the run goes on masked as well; see mcp.Options
 	// Notice tells the user of a run on this machine what they should know as it
 	// begins; nil for nobody.
 	Notice func(key string, args ...any)
@@ -162,9 +166,11 @@ type run struct {
 	apart    *workspace.Apart
 	baseline *baseline
 	tools    *mcp.Manager // nil where there are no servers
+	withheld []mcp.Drift  // tools of theirs that are not what was accepted, as the run took them up
 	jobs     *tool.Jobs   // commands in the background, which end with the run
 	checks   []Check
-	notRun   []project.Check          // that were detected, and whose programs are not there
+	notRun   []project.Check // that were detected, and whose programs are not there
+	needs    needs
 	about    func(task string) string // what the model is told of the project as it begins; nil for nothing
 	door     *broker.Broker
 	silent   bool // the comment on the end may not be posted
@@ -195,29 +201,31 @@ type run struct {
 	askedBy   string                           // who paused or stopped the run
 	recorded  string                           // why it ended, as the record says it
 
-	log    *slog.Logger
-	report Report
-	final  string          // the model's last words
-	days   *turn.DayBudget // nil where no day has a limit
-	rests  bool            // a limit of the day pauses the run
-	cutOff bool            // a budget ended the run, and the model wrote no handover
-	owes   bool            // a model is to sum the run up, once it is over
-	left   workspace.LeftOut
-	review review
-	after  []contextstore.CheckRun
-	before []contextstore.CheckRun
+	log     *slog.Logger
+	network sandbox.Network // with the file of certificates
+	report  Report
+	final   string          // the model's last words
+	days    *turn.DayBudget // nil where no day has a limit
+	rests   bool            // a limit of the day pauses the run
+	cutOff  bool            // a budget ended the run, and the model wrote no handover
+	owes    bool            // a model is to sum the run up, once it is over
+	left    workspace.LeftOut
+	review  review
+	after   []contextstore.CheckRun
+	before  []contextstore.CheckRun
 
-	history *planning.History             // nil where no plan leads the run
-	lessons *planning.Past                // of earlier runs; nil for none
-	led     atomic.Pointer[planning.Lead] // what leads it, once it does
-	was     *planning.View                // how far an earlier owner came; nil where led says it, or nobody knows
-	judged  planning.Result               // what the verification came to
+	history *planning.History                    // nil where no plan leads the run
+	lessons *planning.Past                       // of earlier runs; nil for none
+	led     atomic.Pointer[planning.Coordinator] // what leads it, once it does
+	was     *planning.View                       // how far an earlier owner came; nil where led says it, or nobody knows
+	judged  planning.Result                      // what the verification came to
 
 	questions questions            // that people were asked
 	asking    *contextstore.Effect // the comment that asks the open one
 
 	unready    *contextstore.CheckRun // the setup command that failed
-	unrecorded bool                   // a snapshot failed, and that was logged
+	unrecorded string                 // why the last snapshot failed, "" where it did not
+	refused    string                 // why git refused the tree for a commit, as the model was told
 }
 
 // maxRounds is how often failing checks send the model back to work.
@@ -238,11 +246,11 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	defer unwatch()
 	err := r.work(ctx)
 	if r.hide != nil {
-		r.hide() // what comes after is said by the outbox
+		r.hide() // the outbox posts what comes after
 	}
 	defer r.release()
 	if errors.Is(err, contextstore.ErrNotOwner) {
-		// The run is another's now: whatever is said about it, they say.
+		// Another process owns the run now, and reports on it.
 		return r.report, errors.Join(err, c.Close())
 	}
 	r.recount()
@@ -251,7 +259,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	}
 	r.concludes(func(l i18n.Lang) task.Outcome { return r.conclude(ctx, err, l) })
 	if q, ok := c.Request(); ok && q.Action == contextstore.Stop && r.report.Outcome.Status == task.Paused {
-		// Asked while the run was on its way to a pause: the last word counts.
+		// A stop was requested while the run was being paused: it counts.
 		r.askedBy = q.By
 		r.concludes(func(l i18n.Lang) task.Outcome {
 			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.asked_stop", q.By)}
@@ -259,6 +267,8 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	}
 	r.barred = errors.As(err, new(*barredError))
 	ended := errors.Join(err, context.Cause(ctx))
+	looking, done := lastLook(ctx)
+	defer done()
 	ctx = context.WithoutCancel(ctx)
 	if r.report.Outcome.Status == task.Queued {
 		if werr := r.Waiting(ctx, c, r.report.Outcome.Reason); werr != nil {
@@ -267,7 +277,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	}
 	r.overheard(ctx)
 	r.noteHandover(ended)
-	r.speak(ctx)
+	r.speak(ctx, looking)
 	if r.report.Outcome.Status.Final() {
 		r.report.Outcome.Summary = r.facts() + r.lastWords() + r.learned()
 		r.owes = r.owesSummary(process, ended)
@@ -278,6 +288,20 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 	}
 	r.report.Dir = c.Dir()
 	return r.report, err
+}
+
+// lastLookTime is how long git may look at the tree, or save it, once somebody
+// wants the run ended.
+const lastLookTime = 10 * time.Second
+
+// lastLook is the context of what git does once a run ended with ctx: where
+// somebody stopped it, they do not wait for long.
+func lastLook(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := context.WithoutCancel(ctx)
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errOverTime) {
+		return end, func() {}
+	}
+	return context.WithTimeout(end, lastLookTime)
 }
 
 // release lets the workspace be cleaned away, if that is wanted.
@@ -309,16 +333,15 @@ func (r *run) limited(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeoutCause(ctx, max(left, 0), errOverTime)
 }
 
-// lookEvery is how often a run looks whether somebody asks something of it.
+// lookEvery is how often a run looks for a request to pause or to stop it.
 const lookEvery = 500 * time.Millisecond
 
-// requestError is the cause of a run's end that somebody asked for by tori
-// pause or tori stop.
+// requestError is the cause that ends a run's context after tori pause or tori stop.
 type requestError struct{ contextstore.Request }
 
 func (e *requestError) Error() string { return string(e.Action) + " was asked by " + e.By }
 
-// PauseFor is the cause of a run's end that pauses it, by who or what asked.
+// PauseFor is the cause that ends a run's context to pause it; by is who or what asked.
 func PauseFor(by string) error {
 	return &requestError{contextstore.Request{Action: contextstore.Pause, By: by}}
 }
@@ -330,8 +353,8 @@ func (e *requestError) status() task.Status {
 	return task.Paused
 }
 
-// ErrShutdown is the cause of a run's end that the process ends for: the run goes
-// back into the queue.
+// ErrShutdown is the cause that ends a run's context where the process shuts down:
+// the run goes back into the queue.
 var ErrShutdown = errors.New("the process ends")
 
 // watch ends ctx when the run is asked to pause or to stop.
@@ -495,7 +518,21 @@ func (r *run) equip(ctx context.Context) (err error) {
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
 	spec := sandbox.Spec{Workspace: r.ws.Tree(), GitDir: r.ws.GitDir(), Scratch: filepath.Join(dir, "scratch"),
 		ReadOnly: r.ReadOnly, Env: r.Env, MemoryMB: r.MemoryMB, Together: &sandbox.Together{}, Hold: r.ledger.WorkLock()}
-	if r.base, err = r.setup(ctx, spec); err != nil {
+	if r.network = r.Network; len(r.Network.AllowHosts)+len(r.Registries)+len(r.Servers) > 0 {
+		if r.network.CAFile, err = sandbox.Certificates(filepath.Join(dir, "certificates.pem"), r.CAFile); err != nil {
+			return &taskError{err}
+		}
+		if r.CAFile != "" {
+			spec.ReadOnly = append(slices.Clone(spec.ReadOnly), r.network.CAFile)
+		}
+	}
+	spec.Network = online(r.network, r.Network.AllowHosts, "sandbox.allow_hosts", r.log, r.Reader)
+	r.base = spec
+	p, err := r.readProject(ctx)
+	if err != nil {
+		return err
+	}
+	if r.base, err = r.setup(ctx, spec, p); err != nil {
 		return err
 	}
 	all, err := r.ledger.Checks()
@@ -503,7 +540,7 @@ func (r *run) equip(ctx context.Context) (err error) {
 		return err
 	}
 	r.before = round(all, 0)
-	return r.learn(ctx)
+	return r.learn(ctx, p)
 }
 
 // openLocal opens the workspace of a run on a repository of this machine.
@@ -573,7 +610,7 @@ func (r *run) begin(ctx context.Context) (err error) {
 	r.caughtUp = true
 	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
 		Content: request(m, r.checksTold(), min(maxIssueText, r.Window)) + missing + p.tell()})
-	// A power cut may have left some of them.
+	// After a power cut some of them may be there already.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -17,14 +18,15 @@ import (
 // the sense that a call that was cut short can be made again.
 type askUser struct{ r *run }
 
+const askSchema = `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"},"maxItems":10},` +
+	`"assumption":{"type":"string"}},"required":["question"],"additionalProperties":false}`
+
 // Definition implements tool.Tool.
 func (askUser) Definition() tool.Definition {
 	return tool.Definition{Name: "ask_user", ReadOnly: true, Waits: true,
-		Description: "Ask the people who wait for your work one question, and wait for their answer, which can take long. Only where a wrong guess would spoil the work and neither the code nor the task tells.",
+		Description: "Ask the people who wait for your work one question; the answer can take long. Only where a wrong guess would spoil the work and neither code nor task tells.",
 		Help:        "question is complete in itself, in the language of the task: what you found out, and which choices you see. options are choices to pick from, assumption what you will take to be so if nobody answers.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"question":{"type":"string"},` +
-			`"options":{"type":"array","items":{"type":"string"},"maxItems":10},` +
-			`"assumption":{"type":"string"}},"required":["question"],"additionalProperties":false}`)}
+		Schema:      tool.Told(askSchema), Reads: json.RawMessage(askSchema)}
 }
 
 // Call implements tool.Tool.
@@ -43,33 +45,49 @@ func (t askUser) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	for _, o := range in.Options {
 		text += "\n- " + oneLine(o)
 	}
-	// Masked before it is cut: half a secret is none that anybody knows.
+	// Masked before it is cut: the filter does not recognise half a secret.
 	q := planning.Question{Questions: []string{cut(t.r.Store.Redact(text), maxAnswer)}}
 	if a := oneLine(t.r.Store.Redact(in.Assumption)); a != "" {
 		q.Assume = []string{cutLine(a)}
 	}
-	if known, ok := t.r.questions.find("", q.Questions); ok {
-		q = known
-	} else if n := t.r.ownQuestions(); t.r.Asking == nil || n >= t.r.Asking.Most {
-		return tool.Text(fmt.Sprintf("Not asked: %d questions were asked in this run, which is as many as there may be. Take the reading that does the least harm, and state it as an assumption.", n)), nil
-	} else {
-		q.ID = fmt.Sprintf("%s%d", ownQuestion, n+1)
-		q.AskedAt = contextstore.Time{Time: t.r.Now()}
-		if err := t.r.chronicle(planning.Entry{Question: &q}); err != nil {
-			return tool.Result{}, err
-		}
-	}
-	a, err := t.r.ask(ctx, q)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if err := t.r.chronicle(planning.Entry{Answer: &a}); err != nil {
+	q, a, err := t.r.pose(ctx, q)
+	var most *tooManyError
+	switch {
+	case errors.As(err, &most):
+		return tool.Text(fmt.Sprintf("Not asked: %d questions were asked in this run, which is as many as there may be. Take the reading that does the least harm, and state it as an assumption.", most.n)), nil
+	case err != nil:
 		return tool.Result{}, err
 	}
 	if a.TimedOut {
 		return tool.Text("Nobody answered in time. Take the reading that does the least harm" + assumed(q) + ", go on, and state it as an assumption in your result."), nil
 	}
 	return tool.Text(fmt.Sprintf("%s answered:\n%s", cmp.Or(a.By, "Somebody"), a.Text)), nil
+}
+
+// tooManyError says that as many questions were asked as there may be.
+type tooManyError struct{ n int }
+
+func (e *tooManyError) Error() string { return fmt.Sprintf("%d questions were asked", e.n) }
+
+// pose puts a question of a tool to people, as ask does, and returns it as it was
+// put. One that has no id is the same as another with the same words.
+func (r *run) pose(ctx context.Context, q planning.Question) (planning.Question, planning.Answer, error) {
+	if known, ok := r.questions.find(q.ID, q.Questions); ok {
+		q = known
+	} else if n := r.ownQuestions(); r.Asking == nil || n >= r.Asking.Most {
+		return q, planning.Answer{}, &tooManyError{n}
+	} else {
+		q.ID = cmp.Or(q.ID, fmt.Sprintf("%s%d", ownQuestion, n+1))
+		q.AskedAt = contextstore.Time{Time: r.Now()}
+		if err := r.chronicle(planning.Entry{Question: &q}); err != nil {
+			return q, planning.Answer{}, err
+		}
+	}
+	a, err := r.ask(ctx, q)
+	if err == nil {
+		err = r.chronicle(planning.Entry{Answer: &a})
+	}
+	return q, a, err
 }
 
 // chronicle puts a line into the planning history, where there is one.

@@ -56,8 +56,8 @@ type questions struct {
 	answers map[string]planning.Answer // by question
 }
 
-// readQuestions reads what the run of a context asked. A line that was torn is as
-// one that was never written: the question is put once more.
+// readQuestions reads what the run of a context asked. A torn line is passed over:
+// the question is put once more.
 func readQuestions(dir string) (q questions, err error) {
 	q.answers = map[string]planning.Answer{}
 	err = eachLine(filepath.Join(dir, questionsFile), func(l askedLine) {
@@ -398,7 +398,7 @@ func (r *run) put(ctx context.Context) error {
 	key := r.questionKey(q.ID)
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.Comment, Key: key, Task: r.ledger.Metadata().TaskKey, Target: broker.Target{Item: r.ledger.Metadata().TaskKey.ID},
-		Text: r.questionText(r.Lang, q), Origin: broker.Origin{Who: broker.FromRun},
+		Text: r.questionText(r.Lang, q),
 	})
 	if err == nil && v.Decision != broker.Allow {
 		err = v.Reason

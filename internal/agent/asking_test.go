@@ -9,6 +9,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
 )
 
 // Each of several people is named with their own words.
@@ -48,5 +49,26 @@ func TestALineBehindATornOne(t *testing.T) {
 	var ids []string
 	if err := eachLine(path, func(r reply) { ids = append(ids, r.ID) }); err != nil || !slices.Equal(ids, []string{"a", "b", "c"}) {
 		t.Errorf("%q, %v", ids, err)
+	}
+}
+
+// A call that waits for people may be made again until their answer is on record:
+// from then on it may have had an effect.
+func TestWaited(t *testing.T) {
+	t.Parallel()
+	r := &run{questions: questions{answers: map[string]planning.Answer{}}}
+	r.questions.all = []planning.Question{{ID: "ask1"}, {ID: "ask-a", Call: "7.c1"}}
+	for id, want := range map[string]bool{"7.c1": true, "7.c2": false} {
+		if r.waited(id) != want {
+			t.Errorf("%q: %t", id, !want)
+		}
+	}
+	r.questions.answers["ask-a"] = planning.Answer{ID: "ask-a"}
+	if r.waited("7.c1") {
+		t.Error("an answered call is made again")
+	}
+	r.questions.all = append(r.questions.all, planning.Question{ID: "ask-b", Call: "7.c1"})
+	if !r.waited("7.c1") {
+		t.Error("a second question of the call is not waited for")
 	}
 }

@@ -38,7 +38,9 @@ func (r *run) findBase(ctx context.Context) (err error) {
 		defer close(b.found)
 		ready := sync.OnceFunc(func() { close(b.cached) })
 		defer ready()
-		b.err = r.askBase(ctx, b, ready)
+		if b.err = r.askBase(ctx, b, ready); b.err == nil {
+			b.err = r.lacks(ctx, missing(b.runs))
+		}
 	}()
 	return nil
 }

@@ -117,7 +117,11 @@ func (r *run) composed(l i18n.Lang) string {
 	if !r.cutOff {
 		return ""
 	}
-	return r.standing(l) + r.saidLast(l)
+	stands := r.standing(l)
+	if stands != "" {
+		stands = "\n" + l.T("agent.handover") + "\n\n" + stands
+	}
+	return stands + r.saidLast(l)
 }
 
 // shownSubtasks is how many subtasks a handover lists.

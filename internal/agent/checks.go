@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -101,9 +102,16 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	if i := slices.IndexFunc(r.before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
 		base = r.before[i]
 	}
-	out := checks.Against(failed(base))
-	masked := r.Filter(out)
+	tree := r.ws.Tree()
+	if !run.Setup { // before which there is no other one
+		tree = r.apart.Tree()
+	}
+	out := checks.Against(failed(base), tree)
+	tail := &lastWords{}
+	masked := r.Filter(io.MultiWriter(out, tail))
+	stop := r.going(what, tail)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: masked})
+	stop()
 	err = errors.Join(err, masked.Close())
 	if ctx.Err() != nil {
 		return run, context.Cause(ctx)
@@ -116,10 +124,13 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	said := out.Summary()
 	note := ""
 	if reports != nil {
-		said, note = reported(said, failed(base), reports)
+		if said, note = reported(ctx, said, failed(base), reports); ctx.Err() != nil {
+			return run, context.Cause(ctx)
+		}
 	}
 	run.Output, run.Failing, run.FailedSet = said.Text(maxOutput-len(note))+note, said.Names(), said.Set
 	run.Ran, run.Packages, run.Missing = said.Ran, said.Packages, said.Missing
+	run.Counted = said.Counted()
 	if note == noReport && !run.Passed() {
 		// Without a name it could not be told from the failures of before.
 		run.Failing, run.FailedSet = append(run.Failing, noReportName), said.Set.With(noReportName)
@@ -165,8 +176,8 @@ const noReport = "\n[the command wrote no JUnit report that the configured patte
 
 // reported completes what a check printed by what its reports say, and returns
 // what is wrong with those.
-func reported(said checks.Summary, known checks.Set, reports *checks.Reports) (checks.Summary, string) {
-	report, n, err := reports.Read(known)
+func reported(ctx context.Context, said checks.Summary, known checks.Set, reports *checks.Reports) (checks.Summary, string) {
+	report, n, err := reports.Read(ctx, known)
 	note := ""
 	switch {
 	case err != nil:

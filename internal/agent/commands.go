@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool/policy"
 )
 
@@ -12,7 +14,7 @@ import (
 // workspace; "" where it is. What the rules forbid is not run, and the model
 // reads why; what a person should be asked about is run or not as the settings
 // say, because nobody can be asked yet, and is logged.
-func (r *run) judge(command, dir string) string {
+func (r *run) judge(ctx context.Context, command, dir string) string {
 	if r.Commands == nil {
 		return ""
 	}
@@ -21,7 +23,11 @@ func (r *run) judge(command, dir string) string {
 		return fmt.Sprintf("Not run: the rules for commands cannot be read: %v", err)
 	}
 	tree := r.ws.Tree()
-	v := rules.Judge(command, policy.Place{Workspace: tree, Dir: filepath.Join(tree, dir), POSIX: true})
+	place := policy.Place{Workspace: tree, Dir: filepath.Join(tree, dir)}
+	if shell, err := r.opened(ctx); err == nil && sandbox.HasTree(shell.Kind()) {
+		place.Also = sandbox.Tree
+	}
+	v := rules.Judge(command, place)
 	if v.Decision == policy.Allow {
 		return ""
 	}

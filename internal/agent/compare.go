@@ -19,6 +19,7 @@ type verdict struct {
 	red      []contextstore.CheckRun // failed before as well: not this run's doing
 	notFound []contextstore.CheckRun // say nothing, since a program of theirs was never there
 	fewer    []contextstore.CheckRun // of those that pass, such as ran less than half of the tests of before
+	empty    []contextstore.CheckRun // of those that pass, such as ran no tests where some ran before, or say so
 	idle     bool                    // there was no change that could have mended anything
 	none     bool                    // nothing was checked
 }
@@ -32,6 +33,9 @@ func judge(before, after []contextstore.CheckRun) verdict {
 		c := compare(before, a)
 		switch {
 		case a.Passed():
+			if a.Ran == 0 && (c.was > 0 || a.Counted) {
+				v.empty = append(v.empty, a)
+			}
 			if c.was > 2*c.is {
 				v.fewer = append(v.fewer, a)
 			}
@@ -53,7 +57,6 @@ const notFound = 127
 
 // comparison is what a check shows after the change that it did not before.
 type comparison struct {
-	known    bool     // it was run before the change
 	red      bool     // and failed
 	notFound bool     // for want of a program
 	fresh    int      // tests that fail and did not before
@@ -61,6 +64,7 @@ type comparison struct {
 	fixed    int      // tests that failed and do no more
 	mended   []string // of those the names
 	still    int      // tests that fail as before
+	more     int      // how many more tests pass, where that is known
 	excused  []string // added tests that fail for want of what was missing before as well
 	was, is  int      // how many tests ran, where fewer did
 	packages bool     // of tests
@@ -73,7 +77,7 @@ func compare(before []contextstore.CheckRun, after contextstore.CheckRun) (c com
 		return c
 	}
 	was, is := failed(before[i]), failed(after)
-	c.known, c.red, c.notFound, c.excused = true, !before[i].Passed(), before[i].ExitCode == notFound, after.Excused
+	c.red, c.notFound, c.excused = !before[i].Passed(), before[i].ExitCode == notFound, after.Excused
 	c.fresh = is.Less(was) - len(after.Excused)
 	for _, name := range after.Failing {
 		if len(c.new) < c.fresh && !was.Has(name) && !slices.Contains(after.Excused, name) && !slices.Contains(c.new, name) {
@@ -81,6 +85,9 @@ func compare(before []contextstore.CheckRun, after contextstore.CheckRun) (c com
 		}
 	}
 	c.still = max(0, is.Len()-is.Less(was))
+	if b := before[i]; b.Ran > 0 && !b.Packages && !after.Packages {
+		c.more = after.Ran - is.Len() - (b.Ran - was.Len())
+	}
 	c.fixed = was.Less(is)
 	for _, name := range before[i].Failing {
 		if len(c.mended) < c.fixed && !is.Has(name) && !slices.Contains(c.mended, name) {
@@ -100,6 +107,35 @@ func failed(c contextstore.CheckRun) checks.Set {
 		return checks.SetOf(c.Failing...)
 	}
 	return c.FailedSet
+}
+
+// known reports that it stays red, by tests that failed before alone.
+func (c comparison) known() bool { return c.red && c.fresh <= 0 && c.still > 0 }
+
+// noNew says that no test fails that did not before: how many do, and how many more
+// pass.
+func noNew(l i18n.Lang, known, more int) string {
+	if more > 0 {
+		return l.T("checks.no_new_more", known, more)
+	}
+	return l.T("checks.no_new", known)
+}
+
+// stillRed are those of the red checks that stay so by tests that failed before alone, and
+// what is said of them; red are the others.
+func (r *run) stillRed(l i18n.Lang, v verdict) (text string, known, red []contextstore.CheckRun) {
+	still, more := 0, 0
+	for _, a := range v.red {
+		if c := compare(r.before, a); c.known() {
+			known, still, more = append(known, a), still+c.still, more+max(c.more, 0)
+		} else {
+			red = append(red, a)
+		}
+	}
+	if len(known) > 0 {
+		text = noNew(l, still, more)
+	}
+	return text, known, red
 }
 
 // text says it in a line, the new failures first; "" where there is nothing to
@@ -123,12 +159,16 @@ func (c comparison) text(l i18n.Lang, span func(string) string) string {
 		}
 		all = append(all, text)
 	}
-	if c.red || c.fresh > 0 {
+	if c.known() {
+		all = append(all, noNew(l, c.still, c.more))
+	} else if c.red || c.fresh > 0 {
 		say("checks.new", max(c.fresh, 0), c.new)
 	}
 	say("checks.excused", len(c.excused), c.excused)
 	say("checks.fixed", c.fixed, c.mended)
-	say("checks.still", c.still, nil)
+	if !c.known() {
+		say("checks.still", c.still, nil)
+	}
 	if c.was > c.is {
 		key := "checks.fewer"
 		if c.packages {

@@ -55,7 +55,7 @@ func (r *run) mayPush(ctx context.Context) error {
 	}
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.Push, Key: r.ledger.UUID() + "." + EffectPush, Task: r.ledger.Metadata().TaskKey,
-		Target: broker.Target{Branch: r.place.Branch}, Patch: patch.String(), Origin: broker.Origin{Who: broker.FromRun},
+		Target: broker.Target{Branch: r.place.Branch}, Patch: patch.String(),
 	})
 	switch {
 	case err != nil:
@@ -72,18 +72,18 @@ func (r *run) mayPush(ctx context.Context) error {
 func ending(m contextstore.Metadata, s task.Status, text string) broker.Request {
 	return broker.Request{
 		Kind: broker.Comment, Key: m.UUID + "." + string(s), Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: text, Origin: broker.Origin{Who: broker.FromRun},
+		Text: text,
 	}
 }
 
 // speak puts together the comment on the end of the run and asks the broker
 // whether it may be posted. A run whose comment may not be posted is not
-// completed: nobody would hear of it.
-func (r *run) speak(ctx context.Context) {
+// completed: nobody would hear of it. looking is the context of git.
+func (r *run) speak(ctx, looking context.Context) {
 	o := &r.report.Outcome
 	if r.ws != nil && r.report.Files == nil && o.Status != task.Completed {
 		// What was done until then is in the tree: say so, if git can tell.
-		if changes, err := r.ws.ChangedFiles(ctx); err == nil {
+		if changes, err := r.ws.ChangedFiles(looking); err == nil {
 			r.report.Files = workspace.Paths(changes)
 		}
 	}
@@ -91,7 +91,7 @@ func (r *run) speak(ctx context.Context) {
 		return
 	}
 	if r.Host != nil && (o.Status == task.Stopped || o.Status == task.Failed) {
-		r.save(ctx)
+		r.save(looking)
 	}
 	if o.Status == task.AwaitingApproval {
 		if err := r.put(ctx); err != nil {

@@ -275,6 +275,7 @@ func (r *run) verification(l i18n.Lang) string {
 // shown is verification for the checks that could be run.
 func (r *run) shown(l i18n.Lang, v verdict) string {
 	able := len(v.notFound)+len(r.notRun) == 0
+	text, known, red := r.stillRed(l, v)
 	switch {
 	case v.none && !able && r.report.Commit == "":
 		return l.T("agent.no_change_not_run")
@@ -284,10 +285,18 @@ func (r *run) shown(l i18n.Lang, v verdict) string {
 		return l.T("agent.no_change_none")
 	case v.none:
 		return l.T("agent.unverified_none")
-	case len(v.red) > 0:
-		return l.T("agent.unverified_red", commands(v.red))
+	case len(red) > 0 && len(known) > 0:
+		return l.T("agent.also_known", l.T("agent.unverified_red", commands(red)), commands(known), text)
+	case len(red) > 0:
+		return l.T("agent.unverified_red", commands(red))
+	case len(known) > 0:
+		return text + ": " + commands(known)
+	case len(v.empty) > 0:
+		return l.T("agent.unverified_empty", commands(v.empty))
 	case r.decided() != "":
 		return l.T("scan.unverified", commands(ran(r.after, v.notFound)), r.decided())
+	case r.review.failed:
+		return l.T("scan.unread", commands(ran(r.after, v.notFound)))
 	case r.report.Commit == "":
 		return l.T("agent.no_change", commands(ran(r.after, v.notFound)))
 	}
@@ -370,11 +379,7 @@ func (r *run) comment(l i18n.Lang) string {
 	var b strings.Builder
 	o := r.report.Outcome
 	done := o.Status == task.Completed && r.report.Commit != ""
-	title := "agent.comment_" + string(o.Status)
-	if o.Unverified {
-		title = "agent.comment_unverified"
-	}
-	b.WriteString(l.T(title) + "\n")
+	b.WriteString(r.headline(l) + "\n")
 	if !done { // else it is what the rest says
 		reason := o.Reason
 		if r.Host != nil {
@@ -383,7 +388,7 @@ func (r *run) comment(l i18n.Lang) string {
 		b.WriteString("\n" + reason + "\n")
 	}
 	if stands := r.composed(l); stands != "" {
-		b.WriteString("\n" + l.T("agent.handover") + "\n\n" + stands)
+		b.WriteString(stands)
 	} else {
 		b.WriteString(r.said(l))
 	}
@@ -418,9 +423,21 @@ func (r *run) comment(l i18n.Lang) string {
 	if len(r.unheard) > 0 {
 		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + listed(l, r.unheard))
 	}
-	b.WriteString(r.heritageNotice(l))
+	b.WriteString(r.withheldNotice(l) + r.heritageNotice(l))
 	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
 	return b.String()
+}
+
+// headline is the first line of a comment: how the run ended.
+func (r *run) headline(l i18n.Lang) string {
+	o, v := r.report.Outcome, judge(r.before, r.after)
+	switch known, _, red := r.stillRed(l, v); {
+	case !o.Unverified:
+		return l.T("agent.comment_" + string(o.Status))
+	case known != "" && len(red) == 0 && r.settledBut(v):
+		return l.T("agent.comment_known", known)
+	}
+	return l.T("agent.comment_unverified")
 }
 
 // said is what the model says of its work, for readers of a language; quoted, for it

@@ -255,13 +255,13 @@ func later(err error) bool {
 	return silent(err) || barred(err) || errors.As(err, new(*owedError))
 }
 
-// silent tells that the forge has nothing to say to anybody now, or not to us.
+// silent reports that the forge answers nobody now, or refuses our login.
 func silent(err error) bool {
 	return unreachable(err) || forge.Is(err, forge.Unauthorized) || workspace.Unreachable(err) || workspace.Denied(err)
 }
 
-// barred tells that the forge answers, and refuses what was asked of it for as
-// long as nobody changes what we may do there.
+// barred reports that the forge answers, and refuses what was asked of it until
+// somebody changes our permissions there.
 func barred(err error) bool {
 	return forge.Is(err, forge.Forbidden) || forge.Is(err, forge.NotFound) || workspace.Barred(err)
 }
@@ -305,7 +305,8 @@ func (r *run) appendLine(name string, v any, durable bool) error {
 	return appendLine(r.Store.FS, filepath.Join(r.ledger.Dir(), name), raw, durable)
 }
 
-// appendLine appends a line to a file. One that was torn before it stays one.
+// appendLine appends a line to a file. A torn line before it gets its line end first,
+// so that only the torn line is lost.
 func appendLine(d *disk.FS, path string, line []byte, durable bool) error {
 	f, err := d.OpenAppend(path)
 	if err != nil {
@@ -341,8 +342,8 @@ type noted struct {
 	Edited time.Time `json:"edited"`
 }
 
-// readHeard reads what earlier owners heard. A line that was torn is as one that
-// was never written: what it says is heard twice.
+// readHeard reads which comments earlier owners heard. A torn line is passed over:
+// its comment is told again.
 func (r *run) readHeard() (err error) {
 	r.known, err = readNoted(r.ledger.Dir())
 	return err
@@ -383,7 +384,7 @@ const maxStrangers = 50
 // forge did not answer.
 const deafTime = time.Minute
 
-// deaf puts off what was said: the work needs no forge, and what was said is
+// deaf puts off reading comments: the work needs no forge, and the comments are
 // there when it answers again.
 func (r *run) deaf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {

@@ -45,7 +45,7 @@ type Labels struct {
 	Create  bool // where a repository lacks them
 }
 
-// Ask is the act that set a task before us, kept in metadata.json.
+// Ask is the act that asked for a run, kept in metadata.json.
 type Ask struct {
 	By    forge.Person `json:"by"`
 	At    time.Time    `json:"at"`
@@ -65,8 +65,8 @@ func TextOf(it forge.Item) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// askMark is the mark of the act that let a paused run go on: it asks for nothing
-// further.
+// askMark is the mark of the act that resumed a paused run: the same act starts no
+// other run.
 const askMark = "asked"
 
 // LastAsk is the last act that a run has taken up: the one that it began for, or

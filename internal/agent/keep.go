@@ -60,7 +60,7 @@ func (a *Agent) mayPushOf(ctx context.Context, v contextstore.View, p place, ws 
 	}
 	verdict, err := b.Judge(ctx, broker.Request{
 		Kind: broker.Push, Key: v.Metadata.UUID + "." + EffectPush, Task: v.Metadata.TaskKey,
-		Target: broker.Target{Branch: p.Branch}, Patch: patch.String(), Origin: broker.Origin{Who: broker.FromRun},
+		Target: broker.Target{Branch: p.Branch}, Patch: patch.String(),
 	})
 	if err == nil && verdict.Decision != broker.Allow {
 		err = verdict.Reason

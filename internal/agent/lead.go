@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -25,7 +26,7 @@ type Planning struct {
 	Complete  bool                 // a run that leaves points open completes with them, and does not fail
 }
 
-// leader takes a run to the model's last word.
+// leader runs the loop until the model's last answer.
 type leader interface {
 	// Run works until the model says that all is done.
 	Run(ctx context.Context) (words string, err error)
@@ -39,7 +40,7 @@ type plain struct{ *turn.Loop }
 // Run implements leader.
 func (p plain) Run(ctx context.Context) (string, error) {
 	last := p.Window.Last()
-	if turn.Final(last) {
+	if turn.Final(last) && !p.Owes() {
 		return last.Content, nil
 	}
 	last, err := p.Loop.Run(ctx)
@@ -51,19 +52,19 @@ func (plain) Verify(context.Context) (planning.Result, error) { return planning.
 
 // planned is a run that a plan leads.
 type planned struct {
-	*planning.Lead
+	*planning.Coordinator
 	r *run
 }
 
 // Run implements leader.
 func (p planned) Run(ctx context.Context) (string, error) {
-	_, err := p.Lead.Run(ctx)
+	_, err := p.Coordinator.Run(ctx)
 	return p.Words(i18n.English), err
 }
 
 // Verify implements leader.
 func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	return p.Lead.Verify(ctx, p.r.proof(ctx))
+	return p.Coordinator.Verify(ctx, p.r.proof(ctx))
 }
 
 // plans reports whether a plan leads the run: decided when it begins, for the
@@ -95,9 +96,9 @@ func (r *run) historyPath() string {
 // openHistory opens the planning history, before the first message tells the
 // model of planning.
 func (r *run) openHistory() error {
-	h, mended, err := planning.OpenHistory(r.ledger, planning.HistoryOptions{File: r.historyFile(), Now: r.Now, Lazy: true,
+	h, mended, err := planning.OpenHistory(r.ledger, planning.HistoryOptions{File: r.historyFile(), Now: r.Now,
 		Heard: func(e planning.Entry) { r.tracker.Recorded(e) },
-		Warn:  func(d planning.Damage) { r.log.Warn("The planning history: " + r.Store.Redact(d.String())) }})
+		Warn:  func(err error) { r.log.Warn("The planning history: " + r.Store.Redact(err.Error())) }})
 	for _, m := range mended {
 		r.log.Warn("The planning history was mended: " + r.Store.Redact(m))
 	}
@@ -108,6 +109,7 @@ func (r *run) openHistory() error {
 // rules are what the system prompt says beside what it says in every run: what is
 // the same for each task first, so that providers have it cached.
 func (r *run) rules(task string) (text string) {
+	text = systemEnd
 	if r.history != nil {
 		text = "\n" + r.Planning.Prompts.System()
 	}
@@ -137,16 +139,23 @@ func (r *run) lead(loop *turn.Loop) (leader, error) {
 func (r *run) proof(ctx context.Context) planning.Evidence {
 	e := planning.Evidence{Diff: r.shownDiff(ctx)}
 	for _, c := range r.after {
-		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output, Ran: c.Ran}
+		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output}
+		if !c.Packages {
+			p.Ran = c.Ran
+		}
 		for _, b := range r.before {
 			if b.Command == c.Command {
-				p.HasBase, p.BaseExitCode, p.BaseRan = true, b.ExitCode, b.Ran
+				p.HasBase, p.BaseExitCode = true, b.ExitCode
+				if !b.Packages {
+					p.BaseRan = b.Ran
+				}
 			}
 		}
 		p.Compared = compare(r.before, c).text(r.Lang, plainly)
 		e.Checks = append(e.Checks, p)
 	}
 	e.Changed = r.report.Files
+	e.Tests = slices.ContainsFunc(r.report.Files, scan.IsTest)
 	for _, k := range scan.Kinds() {
 		for _, f := range r.review.Findings {
 			if f.Kind == k {
@@ -184,7 +193,7 @@ func (r *run) shownDiff(ctx context.Context) string {
 	var b strings.Builder
 	for i, f := range files {
 		if b.Len() > shownOfChange {
-			fmt.Fprintf(&b, "[%d more files; git_diff shows them]\n", len(files)-i)
+			fmt.Fprintf(&b, "[%d more files; the tool git shows them]\n", len(files)-i)
 			break
 		}
 		b.WriteString(cut(strings.TrimPrefix(f, begin), shownOfFile) + "\n")

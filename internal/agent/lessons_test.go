@@ -42,7 +42,7 @@ func TestLessonsAreSettled(t *testing.T) {
 	if r.readLessons(); r.lessons != nil || log.Len() > 0 {
 		t.Errorf("out of nothing: %+v %s", r.lessons, log.String())
 	}
-	r.lessons = &planning.Past{Runs: []planning.PastRun{{UUID: "u", Goal: "G", Subtasks: []planning.PastSubtask{{ID: "a", Description: "d"}}}}}
+	r.lessons = &planning.Past{Runs: []planning.PastRun{{UUID: "u", Subtasks: []planning.PastSubtask{{ID: "a", Description: "d"}}, Lessons: []planning.Lesson{{Kind: "plan", Text: "G"}}}}}
 	want := r.lessons.Sections()
 	if err := r.keepLessons(t.Context(), &memory.Inherited{LeftOut: []string{memory.LeftPlans}}); err != nil {
 		t.Fatal(err)

@@ -36,7 +36,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.withServers(ctx, limits, budget(before), own)
+	all, err := r.withServers(ctx, limits, budget(before, r.Window), own)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,14 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	loop := &turn.Loop{News: r.heardOf, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	loop := &turn.Loop{News: r.heardOf, Waited: r.waited, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
 	if r.days != nil {
 		loop.Days = r.days
+	}
+	if told := r.withheldTold(); told != "" && before == nil {
+		if err := loop.Tell(ctx, told); err != nil {
+			return nil, err
+		}
 	}
 	if r.lost {
 		r.log.Warn("The workspace was gone and is made anew from the base")
@@ -73,7 +78,9 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.front.Size) {
 		return loop, loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
 	}
-	r.snapshot(ctx, "before the first step of this owner")
+	if told := r.snapshot(ctx, "before the first step of this owner"); told != "" {
+		return loop, loop.Tell(ctx, told)
+	}
 	return loop, ctx.Err()
 }
 

@@ -87,12 +87,13 @@ func (r *run) offer(before []llm.Tool, tools *tool.Registry) ([]llm.Tool, error)
 	return r.readOffered()
 }
 
-// budget is what the definitions of all tools may take: what was deferred stays
-// deferred, and what was listed stays listed.
-func budget(before []llm.Tool) int {
+// budget is how many tokens the definitions of the servers' tools may take in each
+// request before they are only found when they are asked for: a tenth of the
+// window. What was deferred stays deferred, and what was listed stays listed.
+func budget(before []llm.Tool, window int) int {
 	switch {
 	case before == nil:
-		return toolBudget
+		return window / 10
 	case slices.ContainsFunc(before, func(t llm.Tool) bool { return t.Name == mcp.FindName }):
 		return -1
 	}

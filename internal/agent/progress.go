@@ -259,7 +259,7 @@ func (s *showing) may(ctx context.Context, rep progress.Report) bool {
 	m := r.ledger.Metadata()
 	v, err := r.door.Judge(ctx, broker.Request{
 		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: rep.Head(r.Lang, false), Folds: []broker.Fold{rep.Fold(r.Lang)}, Origin: broker.Origin{Who: broker.FromRun},
+		Text: rep.Head(r.Lang, false), Folds: []broker.Fold{rep.Fold(r.Lang)},
 	})
 	s.judged, s.legs, s.allowed = err == nil, legs, err == nil && v.Decision == broker.Allow
 	return s.allowed
@@ -314,7 +314,12 @@ func (r *run) folded() (all []broker.Fold) {
 
 // plainLine is a text of the model on one line, with nothing in it that would be more
 // than text.
-func (r *run) plainLine(s string) string { return progress.Plain(cutLine(oneLine(r.Store.Redact(s)))) }
+func (r *run) plainLine(s string) string { return r.plain(s, 100) }
+
+// plain is a text on one line, of at most so many characters.
+func (r *run) plain(s string, most int) string {
+	return progress.Plain(cutTo(oneLine(r.Store.Redact(s)), most))
+}
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 

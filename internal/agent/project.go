@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/workspace"
 )
 
 // projectFile is what was found out about the machine before the model's first
@@ -35,50 +36,65 @@ const (
 	probeTime = time.Minute     // to look for programs
 )
 
-// learn reads what the project says about itself: how it is checked where nothing
+// readProject reads what the project says about itself: how it is checked where nothing
 // is configured, and, for a run that begins, what the model is told of it. All of
 // it comes from the commit of the base branch, never from the tree, which may be
 // the head of a pull request or what a model left.
-func (r *run) learn(ctx context.Context) error {
-	r.checks = r.Checks
-	o := r.Project
-	if r.front.Whole {
-		o = project.Options{} // the model was told
-	}
-	if r.Checks != nil && !o.Rules && !o.Map {
-		return nil
+func (r *run) readProject(ctx context.Context) (*project.Project, error) {
+	o := r.projectOptions()
+	auto := slices.ContainsFunc(r.Setup, func(c workspace.SetupCommand) bool { return c.Run == AutoSetup })
+	if r.Checks != nil && !o.Rules && !o.Map && !auto {
+		return nil, nil
 	}
 	commit := r.ruling()
 	if commit == "" {
 		r.log.Warn("Rules and checks of the project are not read: the branch has no commit in common with " + r.place.Onto)
-		return nil
+		return nil, nil
 	}
 	reading, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
 	p, err := project.Read(reading, r.ws, commit, o)
 	switch {
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	case reading.Err() != nil:
 		r.log.Warn("Rules and checks of the project are not read: that took too long", "limit", learnTime)
-		return nil
+		return nil, nil
 	case err != nil:
-		return err
+		return nil, err
 	}
 	for _, n := range p.Notes {
 		r.log.Warn("The project: " + r.Store.Redact(n))
 	}
+	return p, nil
+}
+
+// projectOptions say what is read: less where the model was told.
+func (r *run) projectOptions() project.Options {
+	if r.front.Whole {
+		return project.Options{}
+	}
+	return r.Project
+}
+
+// learn decides on checks where none are configured, once the workspace is set up,
+// and on what the model is told of the project.
+func (r *run) learn(ctx context.Context, p *project.Project) error {
+	r.checks = r.Checks
+	if p == nil {
+		return nil
+	}
 	if r.Checks == nil {
-		if err := r.detected(ctx, commit, p.Checks); err != nil {
+		if err := r.detected(ctx, r.ruling(), p.Checks); err != nil {
 			return err
 		}
 	}
 	if len(r.Setup) > 0 {
 		p.Setup = nil // somebody decided on that
 	} else if len(p.Setup) > 0 && !r.front.Whole {
-		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.Setup, "; "))
+		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.ToInstall(), "; "))
 	}
-	if o.Rules || o.Map {
+	if o := r.projectOptions(); o.Rules || o.Map {
 		r.about = func(task string) string { return p.Prompt(r.Window/4*3, task) }
 	}
 	return nil
@@ -128,13 +144,15 @@ func (r *run) detected(ctx context.Context, commit string, all []project.Check) 
 	for _, c := range chosen {
 		r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
 	}
+	var programs []string
 	for _, c := range notRun {
 		r.log.Warn("Check left out: "+r.Store.Redact(c.Command)+", since "+c.Program+" is not installed where checks run", "from", c.Source)
+		programs = append(programs, "program "+c.Program)
 	}
-	return nil
+	return r.lacks(ctx, programs)
 }
 
-// probes are those of all checks and of what stands for them.
+// probes are the probes of all checks and of their substitutes (Else).
 func probes(all []project.Check) (list []string) {
 	for _, c := range all {
 		if c.Probe != "" {
@@ -234,6 +252,9 @@ func (r *run) checksTold() string {
 			b.WriteString(r.Lang.T("checks.left_out") + "\n")
 		}
 		fmt.Fprintf(&b, "- `%s` (%s)\n", c.Command, c.Program)
+	}
+	if text := r.needsText(r.Lang); text != "" {
+		b.WriteString(text + "\n")
 	}
 	return b.String()
 }

@@ -20,6 +20,11 @@ import (
 //go:embed system.md
 var systemPrompt string
 
+// systemEnd says how a run without a plan ends; planning's part says it of one with.
+//
+//go:embed system_end.md
+var systemEnd string
+
 // maxIssueText is how much of an issue and of its comments the model is shown,
 // in bytes each.
 const maxIssueText = 60_000
@@ -216,12 +221,17 @@ func (r *run) checkReport(title string, before, checks []contextstore.CheckRun) 
 		}
 		shown := compare(before, c)
 		if !c.Passed() && shown.red && shown.fresh == 0 { // what it prints the model was told
-			said, output = said+"; "+l.T("checks.red"), ""
+			if output = ""; !shown.known() {
+				said += "; " + l.T("checks.red")
+			}
 		}
 		if text := shown.text(l, plainly); text != "" {
 			said += "; " + text
 		}
 		b.WriteString("- " + said + "\n" + output)
+	}
+	if text := r.needsText(l); text != "" && len(missing(checks)) > 0 {
+		b.WriteString(text + "\n")
 	}
 	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
@@ -49,26 +50,35 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		return ctx
 	}
 	live := t.Context()
+	for ctx, bounded := range map[context.Context]bool{live: false, caused(errOverTime): false, caused(context.Canceled): true, caused(ErrShutdown): true} {
+		looking, done := lastLook(ctx)
+		if _, is := looking.Deadline(); is != bounded || looking.Err() != nil {
+			t.Errorf("%v: git has a time of its own: %t", context.Cause(ctx), is)
+		}
+		done()
+	}
 	for name, end := range map[string]struct {
 		ctx  context.Context
 		err  error
 		want task.Status
 	}{
-		"done":                      {live, nil, task.Completed},
-		"the time is up":            {caused(errOverTime), context.Canceled, task.Failed},
-		"the process ends":          {caused(ErrShutdown), context.Canceled, task.Queued},
-		"somebody pauses":           {caused(PauseFor("Άννα")), context.Canceled, task.Paused},
-		"somebody stops":            {caused(&requestError{contextstore.Request{Action: contextstore.Stop, By: "Άννα"}}), context.Canceled, task.Stopped},
-		"Ctrl-C":                    {caused(context.Canceled), context.Canceled, task.Paused},
-		"a day":                     {live, &contextstore.DayError{Key: "budget.day.max_turns", Limit: "3", Taken: "2", Held: "1", Needs: "1", Until: time.Unix(0, 0)}, task.Paused},
-		"a question of ours":        {live, &tool.WaitError{For: i18n.Recorded("unsure", i18n.Recorded("do_retry"), "λόγος")}, task.AwaitingApproval},
-		"a question of the model":   {live, &tool.WaitError{For: "ποιο;"}, task.AwaitingApproval},
-		"checks":                    {live, &checksError{"agent.checks_failed", checks}, task.Failed},
-		"nothing done":              {live, &checksError{"agent.nothing_done", checks}, task.Failed},
-		"open points":               {live, &openPointsError{[]string{i18n.Recorded("unread"), i18n.Recorded("failed", "α", i18n.Recorded("no_result")), i18n.Recorded("unmet", "κ")}}, task.Failed},
-		"limits that are spent":     {live, &planning.StuckError{Spent: []planning.Override{planning.OverrideLoop, planning.OverrideTotal}}, task.Failed},
-		"a loop":                    {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: planning.Found{Kind: planning.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
-		"a setup":                   {live, &setupError{checks[0]}, task.Failed},
+		"done":                    {live, nil, task.Completed},
+		"the time is up":          {caused(errOverTime), context.Canceled, task.Failed},
+		"the process ends":        {caused(ErrShutdown), context.Canceled, task.Queued},
+		"somebody pauses":         {caused(PauseFor("Άννα")), context.Canceled, task.Paused},
+		"somebody stops":          {caused(&requestError{contextstore.Request{Action: contextstore.Stop, By: "Άννα"}}), context.Canceled, task.Stopped},
+		"Ctrl-C":                  {caused(context.Canceled), context.Canceled, task.Paused},
+		"a day":                   {live, &contextstore.DayError{Key: "budget.day.max_turns", Limit: "3", Taken: "2", Held: "1", Needs: "1", Until: time.Unix(0, 0)}, task.Paused},
+		"a question of ours":      {live, &tool.WaitError{For: i18n.Recorded("unsure", i18n.Recorded("do_retry"), "λόγος")}, task.AwaitingApproval},
+		"a question of the model": {live, &tool.WaitError{For: "ποιο;"}, task.AwaitingApproval},
+		"checks":                  {live, &checksError{"agent.checks_failed", checks}, task.Failed},
+		"nothing done":            {live, &checksError{"agent.nothing_done", checks}, task.Failed},
+		"open points":             {live, &openPointsError{[]string{i18n.Recorded("unread"), i18n.Recorded("failed", "α", i18n.Recorded("no_result")), i18n.Recorded("unmet", "κ")}}, task.Failed},
+		"limits that are spent":   {live, &planning.StuckError{Spent: "loop, total_spent"}, task.Failed},
+		"a loop":                  {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: planning.Found{Kind: planning.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
+		"a setup": {live, &setupError{checks[0], func(l i18n.Lang) string {
+			return refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
+		}}, task.Failed},
 		"a budget":                  {live, &turn.BudgetError{Key: turn.KeyTurns, Limit: "3", Taken: "3"}, task.Failed},
 		"a budget, before its end":  {live, &turn.BudgetError{Key: turn.KeyTokens, Limit: "3", Taken: "2", Next: "2"}, task.Failed},
 		"a window":                  {live, &memory.TooSmallError{Tokens: 9, Limit: 8}, task.Failed},

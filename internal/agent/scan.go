@@ -13,9 +13,8 @@ import (
 	"toritsugi/internal/scan"
 )
 
-// around is how many unchanged lines the scan sees beside a change: enough for
-// most functions and the class they stand in.
-const around = 25
+// whole is as many unchanged lines beside a change as no file has.
+const whole = 100_000_000
 
 // shownFindings is how many findings a report lists.
 const shownFindings = 15
@@ -40,10 +39,10 @@ func (r *run) lookThrough(ctx context.Context) error {
 	in, out := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := r.ws.Review(ctx, r.report.Commit, around, out)
+		err := r.ws.Review(ctx, r.report.Commit, whole, out)
 		written <- errors.Join(err, out.CloseWithError(err))
 	}()
-	found, err := scan.Patch(in, scan.Options{Checks: commands})
+	found, err := scan.Patch(in, scan.Options{Checks: commands, Before: func(path string) (string, error) { return r.ofBase(ctx, path) }})
 	if err != nil {
 		_ = in.CloseWithError(err) // git need not go on
 	}
@@ -56,6 +55,16 @@ func (r *run) lookThrough(ctx context.Context) error {
 	}
 	r.review = review{found, err != nil}
 	return nil
+}
+
+// ofBase is the beginning of a file that the base has, "" for none.
+func (r *run) ofBase(ctx context.Context, path string) (string, error) {
+	found, err := r.ws.Find(ctx, r.ws.Base(), []string{path})
+	if err != nil || found[path].ID == "" {
+		return "", err
+	}
+	blobs, err := r.ws.Blobs(ctx, []string{found[path].ID}, 256<<10)
+	return string(blobs[found[path].ID].Data), err
 }
 
 // decided names what the change touches that may have made the checks pass, ""
@@ -88,9 +97,6 @@ func (r *run) notes(l i18n.Lang) string {
 	}
 	if all > shown {
 		b.WriteString("- " + l.T("agent.comment_more", all-shown) + "\n")
-	}
-	if r.review.failed {
-		b.WriteString("- " + l.T("scan.failed") + "\n")
 	}
 	if b.Len() == 0 {
 		return ""
@@ -126,8 +132,10 @@ func (r *run) harmless(text string) bool {
 }
 
 // cutLine is a line that is short enough for a list.
-func cutLine(s string) string {
-	const most = 100 // characters
+func cutLine(s string) string { return cutTo(s, 100) }
+
+// cutTo is the beginning of a text, in characters.
+func cutTo(s string, most int) string {
 	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "…"
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/mcp"
@@ -24,16 +28,13 @@ type Server struct {
 	AllowHosts []string
 }
 
-// toolBudget is how many tokens the definitions of all tools may take in each
-// request before those of servers are only found when they are asked for.
-const toolBudget = 12_000
-
-// serversDir is where the definitions of servers' tools are pinned, below the
+// ServersDir is where the definitions of servers' tools are pinned, below the
 // base directory: what a server offers must not change between two runs unseen.
-const serversDir = "mcp"
+// The logins at servers lie there as well.
+func ServersDir(base string) string { return filepath.Join(base, "mcp") }
 
 // homesDir holds the homes of the servers of one run, below the directory of
-// its workspace: they outlast a restart, and go with the workspace. No command of
+// its workspace, but for those that a server's state names: they outlast a restart, and go with the workspace. No command of
 // the model sees them, and no other run what a stranger had put there.
 const homesDir = "servers"
 
@@ -44,8 +45,12 @@ type ServerOptions struct {
 	Homes   string       // directory that gets their homes
 	Spec    sandbox.Spec // as for commands; its variables and its cache are not for servers
 	Shell   func(sandbox.Spec) (sandbox.Runner, error)
-	Online  func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) // nil where that cannot be had
-	Mask    func(string) string                                             // see mcp.Options
+	Network sandbox.Network                       // the way out of servers that have AllowHosts
+	Proxy   func(*http.Request) (*url.URL, error) // of requests to servers at an address; nil for none
+	Reader  i18n.Lang
+	Mask    func(string) string // see mcp.Options
+	Learn   func(...string)     // likewise
+	Elicit  func(context.Context, mcp.Elicitation) (string, error)
 	Log     *slog.Logger
 	Disk    *disk.FS
 	Look    bool // pin nothing: a person only looks; see mcp.Options
@@ -57,12 +62,12 @@ func OpenServers(ctx context.Context, o ServerOptions) (*mcp.Manager, error) {
 	for i, s := range o.Servers {
 		servers[i] = s.Server
 	}
-	return mcp.Open(ctx, servers, mcp.Options{Dir: filepath.Join(o.BaseDir, serversDir), Homes: o.Homes, Mask: o.Mask, Logger: o.Log, Disk: o.Disk, Look: o.Look, Start: o.start})
+	return mcp.Open(ctx, servers, mcp.Options{Dir: ServersDir(o.BaseDir), Homes: o.Homes, Mask: o.Mask, Learn: o.Learn, Elicit: o.Elicit, Logger: o.Log, Disk: o.Disk, Look: o.Look, Proxy: o.Proxy, Start: o.start})
 }
 
 // start starts a program as commands of the model are, with the environment and
 // the home that it is given; its own cache lies there as well, since what other
-// commands left in theirs may be a stranger's. One that reaches the network does
+// commands left in theirs may be a stranger's. It reads what it is installed as. One that reaches the network does
 // not start in the workspace: npx, python -m and their like would take what lies
 // there, which a stranger or the model wrote, for the program, and give it the
 // server's keys and the way out. What ends ctx later does not end the program:
@@ -75,16 +80,28 @@ func (o ServerOptions) start(ctx context.Context, c mcp.Command) (*mcp.Process, 
 	of := o.Servers[i]
 	spec := o.Spec
 	spec.Env, spec.Cache = serverEnv(of, c.Env), c.Home
-	runner, err := o.runner(spec, of.AllowHosts)
+	path, given := of.Env["PATH"]
+	if !given {
+		path = os.Getenv("PATH")
+	}
+	program := findProgram(c.Argv, path)
+	if program.dir != "" && !given {
+		spec.Env["PATH"] = program.dir + ":" + sandbox.SystemPath
+	}
+	spec.ReadOnly = slices.Concat(spec.ReadOnly, program.own)
+	if ours, err := filepath.Abs(o.BaseDir); err == nil && len(program.own) > 0 {
+		spec.Hide = append(slices.Clone(spec.Hide), ours) // which its own directory may hold
+	}
+	runner, err := o.runner(spec, of)
 	if err != nil {
 		return nil, err
 	}
-	cmd := sandbox.Command{Args: c.Argv, Dir: c.Dir}
+	cmd := sandbox.Command{Args: program.argv, Dir: c.Dir}
 	if len(of.AllowHosts) > 0 {
 		if c.Dir != "" {
 			return nil, i18n.E("agent.server_dir", of.Name, c.Dir)
 		}
-		cmd.Args = append([]string{"/bin/sh", "-c", `cd "$HOME" 2>/dev/null || cd /; exec "$@"`, "sh"}, c.Argv...)
+		cmd.Args = append([]string{"/bin/sh", "-c", `cd "$HOME" 2>/dev/null || cd /; exec "$@"`, "sh"}, program.argv...)
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	began := context.AfterFunc(ctx, end)
@@ -99,6 +116,9 @@ func (o ServerOptions) start(ctx context.Context, c mcp.Command) (*mcp.Process, 
 	if err != nil {
 		end()
 		_ = runner.Close()
+		if ctx.Err() != nil { // which ended it while it began
+			err = context.Cause(ctx)
+		}
 		return nil, err
 	}
 	stop := func() error { p.Kill(); return nil }
@@ -108,7 +128,7 @@ func (o ServerOptions) start(ctx context.Context, c mcp.Command) (*mcp.Process, 
 			exit, err := p.Wait()
 			_ = runner.Close() // nothing of it is left
 			if err == nil && exit.Code != 0 {
-				err = fmt.Errorf("exit status %d", exit.Code)
+				err = fmt.Errorf("exit status %d%s", exit.Code, program.hint(exit.Code))
 			}
 			return err
 		}}, nil
@@ -127,30 +147,45 @@ func serverEnv(of Server, given []string) map[string]string {
 	return env
 }
 
-// runner makes a runner that reaches hosts, and nothing where there are none.
-func (o ServerOptions) runner(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
-	switch {
-	case len(hosts) == 0:
-		return o.Shell(spec)
-	case o.Online == nil:
-		return nil, i18n.E("agent.server_network", strings.Join(hosts, ", "))
-	}
-	runner, err := o.Online(spec, hosts)
+// runner makes a runner that reaches the hosts of a server, and nothing where there
+// are none.
+func (o ServerOptions) runner(spec sandbox.Spec, of Server) (sandbox.Runner, error) {
+	spec.Network = online(o.Network, of.AllowHosts, "mcp_servers[].allow_hosts: "+of.Name, o.Log, o.Reader)
+	runner, err := o.Shell(spec)
 	if isKey(err, "sandbox.no_allow_list") {
-		return nil, i18n.E("agent.server_network", strings.Join(hosts, ", "))
+		return nil, i18n.E("agent.server_network", strings.Join(of.AllowHosts, ", "))
 	}
 	return runner, err
 }
 
+// online is a way out that leads to hosts; each refusal is logged as it comes, with
+// the setting that decides.
+func online(n sandbox.Network, hosts []string, setting string, log *slog.Logger, l i18n.Lang) sandbox.Network {
+	n.AllowHosts = hosts
+	n.Report = func(x sandbox.Refusal) {
+		log.Warn(refusal(l, x, setting))
+	}
+	return n
+}
+
+// refusal tells what a command was refused, and the setting that decides.
+func refusal(l i18n.Lang, x sandbox.Refusal, setting string) string {
+	return l.T("agent.refused_host", x.Address, l.Error(x.Reason), setting)
+}
+
 // withServers returns our own tools and those of the servers. A server that
 // does not come up is no error: its tools say so when they are called. Where the
-// definitions take more than budget tokens those of servers are deferred.
+// definitions of these take more than budget tokens they are deferred.
 func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, own []tool.Tool) ([]tool.Tool, error) {
 	all := slices.Clone(own)
 	if len(r.Servers) > 0 {
+		var elicit func(context.Context, mcp.Elicitation) (string, error)
+		if r.Asking != nil {
+			elicit = r.elicit
+		}
 		var err error
-		r.tools, err = OpenServers(ctx, ServerOptions{Servers: r.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
-			Spec: r.base, Shell: r.beside.noting(r.Shell), Online: r.onlineBeside(), Mask: r.Store.Redact, Log: r.log, Disk: r.Store.FS})
+		r.tools, err = OpenServers(ctx, ServerOptions{Elicit: elicit, Servers: r.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
+			Spec: r.base, Shell: r.beside.noting(r.Shell), Network: r.network, Proxy: r.Proxy, Reader: r.Reader, Mask: r.Store.Redact, Learn: r.Learn, Log: r.log, Disk: r.Store.FS})
 		if err != nil {
 			return nil, err
 		}
@@ -159,7 +194,8 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 				r.log.Warn(r.Reader.T("agent.server_down", s.Server, s.Reason), "stderr", s.Stderr)
 			}
 		}
-		for _, d := range r.tools.Drift() {
+		r.withheld = r.tools.Drift()
+		for _, d := range r.withheld {
 			r.log.Warn(r.Reader.T("agent.server_drift", d.Server, d.Tool, strings.Join(d.What, ", ")))
 		}
 		all = append(all, r.tools.Tools()...)
@@ -172,17 +208,36 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 	for _, t := range own {
 		core = append(core, t.Definition().Name)
 	}
-	return mcp.Defer(limits, budget, core, all, r.Access...)
+	all, err := mcp.Defer(limits, budget, core, all, r.Access...)
+	return append(all, r.tools.Withheld()...), err
 }
 
-// onlineBeside is Online, whose sandboxes are noted; nil where there is none.
-func (r *run) onlineBeside() func(sandbox.Spec, []string) (sandbox.Runner, error) {
-	if r.Online == nil {
-		return nil
+// withheldTold tells the model which tools are there and not for it; "" for none.
+func (r *run) withheldTold() string {
+	var b strings.Builder
+	for i, d := range r.withheld {
+		if i == shownFiles {
+			fmt.Fprintf(&b, "- and %d more\n", len(r.withheld)-i)
+			break
+		}
+		fmt.Fprintf(&b, "- %s (tori mcp accept %s %[1]s)\n", mcp.Name(d.Server, d.Tool), d.Server)
 	}
-	return func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
-		return r.beside.noting(func(s sandbox.Spec) (sandbox.Runner, error) { return r.Online(s, hosts) })(spec)
+	if b.Len() == 0 {
+		return ""
 	}
+	return "These tools of MCP servers are withheld: they are not what a person accepted. Do without them, and say so where the work needs one; the command beside it shows a person the change and accepts it.\n" + b.String()
+}
+
+// withheldNotice is what people read of the same.
+func (r *run) withheldNotice(l i18n.Lang) string {
+	if len(r.withheld) == 0 {
+		return ""
+	}
+	var all []string
+	for _, d := range r.withheld {
+		all = append(all, progress.Span("tori mcp accept "+d.Server+" "+mcp.Name(d.Server, d.Tool)))
+	}
+	return "\n" + l.T("agent.comment_withheld") + "\n" + listed(l, all)
 }
 
 // warnOfRules names the rules about tools that no tool fits. Those about our

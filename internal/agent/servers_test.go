@@ -26,15 +26,18 @@ func starter(t *testing.T, s Server) (o ServerOptions, c mcp.Command, seen *sand
 	}
 	s.Name = "s"
 	home := filepath.Join(dir, "home")
-	runner := func(spec sandbox.Spec) (sandbox.Runner, error) { *seen = spec; return sandbox.Unconfined(spec), nil }
-	o = ServerOptions{Servers: []Server{s}, Shell: runner, Spec: sandbox.Spec{Workspace: filepath.Join(dir, "tree"), Cache: filepath.Join(dir, "cache"), Env: map[string]string{"OURS": "1"}},
-		Online: func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
-			spec.Network.AllowHosts = hosts
-			*seen = spec
-			spec.Network = sandbox.Network{}
-			return sandbox.Unconfined(spec), nil
-		}}
+	runner := func(spec sandbox.Spec) (sandbox.Runner, error) {
+		*seen = spec
+		spec.Network = sandbox.Network{}
+		return sandbox.Unconfined(spec), nil
+	}
+	o = ServerOptions{Servers: []Server{s}, Shell: runner, Spec: sandbox.Spec{Workspace: filepath.Join(dir, "tree"), Cache: filepath.Join(dir, "cache"), Env: map[string]string{"OURS": "1"}}}
 	return o, mcp.Command{Server: "s", Argv: []string{"sh", "-c", "pwd; env"}, Env: []string{"HOME=" + home, "LANG=ja", "PATH=/nowhere"}, Home: home}, seen
+}
+
+func readAll(p *mcp.Process) (string, error) {
+	b, err := io.ReadAll(p.Stdout)
+	return string(b), err
 }
 
 // printed starts a server and returns what it prints, by lines.
@@ -90,7 +93,7 @@ func TestServerStart(t *testing.T) {
 	if _, err := o.start(t.Context(), c); !errors.As(err, &e) || e.Key != "agent.server_dir" {
 		t.Errorf("it started among the model's files with a way out: %v", err)
 	}
-	o.Online = nil
+	o.Shell = func(sandbox.Spec) (sandbox.Runner, error) { return nil, i18n.E("sandbox.no_allow_list", "landlock") }
 	if _, err := o.start(t.Context(), c); !errors.As(err, &e) || e.Key != "agent.server_network" {
 		t.Errorf("%v", err)
 	}

@@ -8,32 +8,58 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/workspace"
 )
 
+// AutoSetup is the command of a setup that stands for those that the project's lock
+// files name.
+const AutoSetup = config.AutoSetup
+
 // setupError ends a run that could not be set up: not the model's fault, which
 // was never called.
-type setupError struct{ run contextstore.CheckRun }
+type setupError struct {
+	run     contextstore.CheckRun
+	refused func(i18n.Lang) string // the last connection that it asked for in vain
+}
 
 func (e *setupError) Error() string { return e.reason(i18n.English) }
 
 func (e *setupError) reason(l i18n.Lang) string {
-	return l.T("agent.setup_failed", e.run.Command, result(l, e.run))
+	text := l.T("agent.setup_failed", e.run.Command, result(l, e.run))
+	if e.refused != nil {
+		text += l.T("agent.setup_refused", e.refused(l))
+	}
+	return text
 }
 
 // setup makes the workspace ready and returns what later commands see of it.
 // Nothing is run once the model has had a turn, unless the workspace is a new one.
-func (r *run) setup(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error) {
+func (r *run) setup(ctx context.Context, spec sandbox.Spec, p *project.Project) (sandbox.Spec, error) {
+	late := r.ledger.LastSeq() > 0 && !r.lost
+	commands, err := r.setupCommands(ctx, p, late)
+	if err != nil {
+		return spec, err
+	}
 	key := r.ledger.Metadata().TaskKey
 	done, err := r.ws.Setup(ctx, workspace.SetupOptions{
-		Commands: r.Setup, Dir: r.Store.SetupDir(key.Owner, key.Repo), Given: given(r.Env), Late: r.ledger.LastSeq() > 0 && !r.lost,
+		Commands: commands, Dir: r.Store.SetupDir(key.Owner, key.Repo), Given: given(r.Env), Late: late,
 		Run: func(ctx context.Context, c workspace.SetupCommand, files string, env map[string]string) error {
 			return r.runSetup(ctx, spec, c, files, env)
+		},
+		Proves: func(ctx context.Context, c workspace.SetupCommand) (bool, error) {
+			without, err := r.without(ctx, []string{c.Reuse.Proof})
+			if err == nil && without == nil {
+				r.log.Info("Setup taken from your checkout, whose lock file is the same: "+c.Reuse.Product, "instead of", c.Run)
+			}
+			return without == nil, err
 		},
 	})
 	if ctx.Err() != nil {
@@ -48,6 +74,34 @@ func (r *run) setup(ctx context.Context, spec sandbox.Spec) (sandbox.Spec, error
 	spec.ReadOnly = append(slices.Clone(spec.ReadOnly), done.Files)
 	spec.Env = merged(done.Env, spec.Env)
 	return spec, nil
+}
+
+// setupCommands are those of the settings, where AutoSetup stands for those that the
+// project's lock files name and whose programs are there.
+func (r *run) setupCommands(ctx context.Context, p *project.Project, late bool) (all []workspace.SetupCommand, err error) {
+	for _, c := range r.Setup {
+		switch {
+		case c.Run != AutoSetup:
+			all = append(all, c)
+		case late || p == nil: // nothing is run
+		case len(p.Setup) == 0:
+			r.log.Info("setup: auto finds no lock file of a package manager in the project's root")
+		default:
+			without, err := r.without(ctx, probes(p.Setup))
+			if err != nil {
+				return nil, err
+			}
+			for _, load := range p.Setup {
+				if slices.Contains(without, load.Probe) {
+					r.log.Warn("Setup left out: "+load.Command, "missing", load.Program)
+					continue
+				}
+				c.Run, c.Reuse = load.Command, load.Reuse
+				all = append(all, c)
+			}
+		}
+	}
+	return all, nil
 }
 
 // given are the variables of the configuration, by which a setup is known.
@@ -72,15 +126,16 @@ func merged(ours, theirs map[string]string) map[string]string {
 // runSetup runs one command and records it in the ledger.
 func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.SetupCommand, files string, env map[string]string) error {
 	spec.Cache, spec.Env = files, merged(env, spec.Env)
+	var refused atomic.Pointer[sandbox.Refusal]
 	shell, err := r.Shell(spec)
 	if err != nil {
 		return err
 	}
 	if c.Network && shell.Confined() {
-		if r.Online == nil {
-			return &taskError{i18n.E("agent.setup_network", c.Run)}
-		}
-		if shell, err = r.Online(spec, r.Registries); isKey(err, "sandbox.no_allow_list") {
+		spec.Network = online(r.network, slices.Concat(r.Registries, r.Network.AllowHosts), "workspace.registries", r.log, r.Reader)
+		logged := spec.Network.Report
+		spec.Network.Report = func(x sandbox.Refusal) { refused.Store(&x); logged(x) }
+		if shell, err = r.Shell(spec); isKey(err, "sandbox.no_allow_list") {
 			return &taskError{i18n.E("agent.setup_network", c.Run)}
 		} else if err != nil {
 			return err
@@ -92,7 +147,11 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 	}
 	check, err := r.runCheck(ctx, shell, Check{Command: c.Run, Timeout: c.Timeout}, contextstore.CheckRun{Setup: true})
 	if err == nil && !check.Passed() {
-		err = &setupError{check}
+		e := &setupError{run: check}
+		if x := refused.Load(); x != nil {
+			e.refused = func(l i18n.Lang) string { return refusal(l, *x, "workspace.registries") }
+		}
+		err = e
 	}
 	return err
 }
@@ -145,21 +204,38 @@ type step struct {
 func (s step) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
 	res, err := s.Tool.Call(ctx, args)
 	if err == nil {
-		s.run.snapshot(ctx, s.Definition().Name)
+		if told := s.run.snapshot(ctx, s.Definition().Name); told != "" {
+			res.Text += "\n" + told
+		}
 	}
 	return res, err
 }
 
-func (r *run) snapshot(ctx context.Context, label string) {
+// snapshot records a step. Where the tree cannot be recorded, which may be for what
+// the model made of it, told says so once for each reason: no commit could be made
+// of it either.
+func (r *run) snapshot(ctx context.Context, label string) (told string) {
 	s, err := r.ws.Snapshot(ctx, label)
-	switch {
-	case ctx.Err() != nil:
-	case err != nil && !r.unrecorded:
-		r.unrecorded = true // once: the reason seldom goes away
-		r.log.Warn("Steps are not recorded as snapshots: " + r.Store.Redact(err.Error()))
-	case err == nil:
-		r.log.Debug("Snapshot", "id", s.ID, "label", s.Label)
+	if ctx.Err() != nil {
+		return ""
 	}
+	if err == nil {
+		r.unrecorded = ""
+		r.log.Debug("Snapshot", "id", s.ID, "label", s.Label)
+		return ""
+	}
+	why := r.Store.Redact(err.Error())
+	if why == r.unrecorded {
+		return ""
+	}
+	r.unrecorded = why
+	r.log.Warn("Steps are not recorded as snapshots: " + why)
+	return unfit(why)
+}
+
+// unfit tells the model that its tree cannot be recorded.
+func unfit(why string) string {
+	return "[The workspace cannot be recorded as it is now, nor your work be handed over: " + why + "]"
 }
 
 // sinceLastStep tells which files are not as the last step left them, after a

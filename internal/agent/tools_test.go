@@ -5,11 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"toritsugi/internal/memory"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/workspace"
 )
@@ -30,7 +32,7 @@ func TestToolsAsSent(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	own := tool.Builtins(tool.Env{Root: root, Shell: shell{}, Jobs: tool.NewJobs(), Git: (*workspace.Workspace)(nil)})
-	reg, err := tool.NewRegistry(tool.Limits{}, append(own, &memory.Recall{}, askUser{})...)
+	reg, err := tool.NewRegistry(tool.Limits{}, slices.Concat(own, []tool.Tool{&memory.Recall{}, askUser{}}, planning.Tools())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +44,11 @@ func TestToolsAsSent(t *testing.T) {
 		line := fmt.Sprintf(`{"type":"function","function":{"name":%s,"description":%s,"parameters":%s}},`, name, description, d.Schema)
 		bytes += len(line)
 		text += line + "\n"
+		var schema any
+		if err := json.Unmarshal(d.Schema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		typed(t, d.Name, schema)
 	}
 	text += fmt.Sprintf("%d tools, %d tokens\n", len(reg.Definitions()), bytes/4)
 	const golden = "testdata/tools.golden"
@@ -59,5 +66,28 @@ func TestToolsAsSent(t *testing.T) {
 	}
 	if bytes/4 > mostToolTokens {
 		t.Errorf("the tools take %d tokens of every request, the most is %d", bytes/4, mostToolTokens)
+	}
+}
+
+// typed fails where a part of a schema has no type, or a bound that servers which
+// make a grammar of it refuse (llama.cpp repeats a rule so many times).
+func typed(t *testing.T, at string, schema any) {
+	t.Helper()
+	s, ok := schema.(map[string]any)
+	if !ok || s["type"] == nil {
+		t.Errorf("%s has no type: %v", at, schema)
+		return
+	}
+	for _, bound := range []string{"maxLength", "maxItems", "minItems", "minLength"} {
+		if n, _ := s[bound].(float64); n > 100 {
+			t.Errorf("%s: %s is %v", at, bound, n)
+		}
+	}
+	if items, there := s["items"]; there {
+		typed(t, at+"[]", items)
+	}
+	properties, _ := s["properties"].(map[string]any)
+	for name, p := range properties {
+		typed(t, at+"."+name, p)
 	}
 }

@@ -33,9 +33,17 @@ func (r *run) verify(ctx context.Context, loop *turn.Loop) (again bool, err erro
 	}
 	r.rest()
 	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
+		// Snapshots convert nothing; a commit does, as the attributes say.
+		if why := r.Store.Redact(err.Error()); workspace.Unfit(err) && why != r.refused {
+			r.refused = why
+			return true, loop.Ask(ctx, planning.AskRemark, unfit(why)+jobsStopped(stopped)+r.wake(ctx))
+		}
 		return false, err
 	}
 	if r.after, err = r.runChecks(ctx, n); err != nil {
+		return false, err
+	}
+	if err := r.lacks(ctx, missing(r.after)); err != nil {
 		return false, err
 	}
 	v := judge(r.before, r.after)
@@ -61,8 +69,9 @@ func sendsBack(v verdict, attempt int) bool {
 	return attempt < maxRounds && (len(v.broken) > 0 || attempt == 1 && (v.idle && len(v.red) > 0 || len(v.fewer) > 0))
 }
 
-// attempt is how many rounds of checks the work has had with round n, without
-// those that were to be the last: after them somebody said something.
+// attempt is how many of the rounds of checks up to n count for maxRounds. A round
+// that did not send the model back does not count: the model went on because
+// somebody commented.
 func attempt(before, all []contextstore.CheckRun, n int) int {
 	last := 0
 	for k := 1; k < n; k++ {

@@ -51,7 +51,7 @@ func (a *Agent) Waiting(ctx context.Context, c *contextstore.Context, reason str
 	}
 	v, err := door.Judge(ctx, broker.Request{
 		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: text, Origin: broker.Origin{Who: broker.FromRun},
+		Text: text,
 	})
 	if err != nil || v.Decision != broker.Allow {
 		return err

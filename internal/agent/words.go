@@ -20,11 +20,12 @@ type words struct {
 // wrapAt where its other lines are wrapped, in columns (git-commit(1)).
 const (
 	maxSubject = 72
+	minSubject = 10 // of one that stands alone: "Done" is none
 	wrapAt     = 72
 )
 
 // wordsOf reads them from a last answer: a subject, an empty line and a body, in a
-// block of code or not. An answer of another shape is body alone; JSON is no words
+// block of code or not, or a line that is no sentence as a subject alone. An answer of another shape is body alone; JSON is no words
 // for people.
 func wordsOf(said string) words {
 	said = strings.TrimSpace(strings.ReplaceAll(said, "\r\n", "\n"))
@@ -38,6 +39,9 @@ func wordsOf(said string) words {
 	next, _, _ := strings.Cut(rest, "\n")
 	subject := strings.TrimRight(strings.Trim(decorated.ReplaceAllString(strings.TrimSpace(head), ""), "*_ "), ".。 ")
 	body := strings.TrimSpace(rest)
+	if n := utf8.RuneCountInString(head); body == "" && n >= minSubject && n <= maxSubject && !strings.ContainsAny(head[len(head)-1:], ".!?:") && !strings.HasSuffix(head, "。") {
+		return words{subject: subject}
+	}
 	if body == "" || strings.TrimSpace(next) != "" || subject == "" || utf8.RuneCountInString(subject) > maxSubject || strings.HasSuffix(subject, ":") {
 		return words{body: said}
 	}
@@ -51,21 +55,33 @@ var (
 )
 
 // wrapped is a text with no line wider than wrapAt where that can be: what is
-// indented by four columns, a table or a block of code stays as it is.
+// indented by four columns, a table or a block of code stays as it is. What is left
+// of a line that was wider goes on in the next line of its paragraph.
 func wrapped(text string) string {
 	var all []string
-	code := false
+	code, wider := false, false
 	for line := range strings.SplitSeq(text, "\n") {
 		line = strings.TrimRightFunc(line, unicode.IsSpace)
 		fence := strings.HasPrefix(strings.TrimSpace(line), "```")
 		if code = code != fence; code || fence || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "|") {
-			all = append(all, line)
+			all, wider = append(all, line), false
 			continue
 		}
-		all = append(all, wrapLine(line)...)
+		if wider && goesOn.MatchString(line) && !bullet.MatchString(line) {
+			left := all[len(all)-1]
+			if last, _ := utf8.DecodeLastRuneInString(left); progress.Width(string(last)) == 1 {
+				left += " "
+			}
+			all, line = all[:len(all)-1], left+strings.TrimSpace(line)
+		}
+		lines := wrapLine(line)
+		all, wider = append(all, lines...), len(lines) > 1
 	}
 	return strings.Join(all, "\n")
 }
+
+// goesOn is a line that may belong to the paragraph of the one before it.
+var goesOn = regexp.MustCompile(`^ {0,3}[^\s#>]`)
 
 var bullet = regexp.MustCompile(`^[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]+`)
 
@@ -74,7 +90,7 @@ var bullet = regexp.MustCompile(`^[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]+`)
 func wrapLine(line string) (all []string) {
 	in := strings.Repeat(" ", progress.Width(bullet.FindString(line)))
 	for progress.Width(line) > wrapAt {
-		at, columns := 0, 0 // where the line may end
+		at, columns, before := 0, 0, 0 // where the line may end
 		for i, r := range line {
 			w := progress.Width(string(r))
 			if columns += w; columns > wrapAt && at > 0 {
@@ -83,9 +99,10 @@ func wrapLine(line string) (all []string) {
 			switch {
 			case r == ' ' && i > len(in):
 				at = i
-			case w == 2 && i > len(in) && !strings.ContainsRune("、。，．）」』】!?！？", r) && columns <= wrapAt:
+			case max(w, before) == 2 && i > len(in) && !strings.ContainsRune("、。，．）」』】!?！？", r) && columns <= wrapAt:
 				at = i
 			}
+			before = w
 		}
 		if at == 0 {
 			break

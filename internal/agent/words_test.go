@@ -18,6 +18,7 @@ func TestWordsOf(t *testing.T) {
 		"件名: 空の入力でエラーを返す。\n\n本文です。":                                {"空の入力でエラーを返す", "本文です。"},
 		"```\nReturn an error\n\nBody.\n```":                       {"Return an error", "Body."},
 		"Return an error\n\nReturn an error\n\nBody.":              {"Return an error", "Body."},
+		"Escape pipes in cells":                                    {"Escape pipes in cells", ""},
 		"All tests pass.":                                          {"", "All tests pass."},
 		"I mended it.\nAll tests pass.":                            {"", "I mended it.\nAll tests pass."},
 		"What I did:\n\n- one":                                     {"", "What I did:\n\n- one"},
@@ -51,6 +52,9 @@ func TestWrapped(t *testing.T) {
 	flat := func(s string) string { return strings.Join(strings.Fields(s), "") }
 	if flat(got) != flat(text) {
 		t.Errorf("it says something else:\n%s", got)
+	}
+	if got := wrapped("It is\n" + strings.Repeat("w ", 38) + "\ngoes on\n- and ends"); got != "It is\n"+strings.TrimSpace(strings.Repeat("w ", 36))+"\nw w goes on\n- and ends" {
+		t.Errorf("a paragraph is torn:\n%s", got)
 	}
 	if again := wrapped(got); again != got {
 		t.Errorf("wrapped twice it is\n%s", again)

@@ -287,7 +287,7 @@ func (s *system) lookAfter(ctx context.Context) {
 	m := dispatch.Monitor{Store: s.store, Lang: i18n.Lang(s.cfg.Language), Log: s.log, Now: s.env.Now, Wake: func() {},
 		Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second, MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail",
 		Left: func(v contextstore.View) {
-			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, v.Metadata.UUID[:8]+s.where())
+			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, v.Metadata.UUID[:8]+s.opt.Where())
 		}}
 	if err := m.Dead(ctx, s.opt.Resume); err != nil {
 		s.log.Warn("Cannot look after the runs: " + err.Error())

@@ -14,10 +14,10 @@ import (
 func (s *system) door() agent.Door {
 	c := s.cfg.Broker
 	return agent.Door{
-		Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: s.redact, Known: s.known(), Hosts: append(forgeHosts(s.cfg.GitHub.URL), c.AllowedHosts...), Mentions: c.Mentions}),
+		Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: s.redact, Hosts: append(forgeHosts(s.cfg.GitHub.URL), c.AllowedHosts...), Mentions: c.Mentions}),
 		Settings: broker.Settings{
-			Trifecta: c.Trifecta, RepositoryUntrusted: c.RepositoryUntrusted, Labels: c.Labels, WebHosts: c.WebHosts, MaxTextBytes: c.MaxTextBytes, MaxPatchMB: c.MaxPatchMB,
-			MaxComments: c.MaxComments, MaxLabels: c.MaxLabels, MaxPushes: c.MaxPushes, MaxPullRequests: c.MaxPullRequests, MaxMessages: c.MaxMessages, MaxWebRequests: c.MaxWebRequests,
+			Trifecta: c.Trifecta, RepositoryUntrusted: c.RepositoryUntrusted, MaxTextBytes: c.MaxTextBytes, MaxPatchMB: c.MaxPatchMB,
+			MaxComments: c.MaxComments, MaxPushes: c.MaxPushes, MaxPullRequests: c.MaxPullRequests,
 		},
 		Facts: s.facts(),
 	}
@@ -35,6 +35,9 @@ func (s *system) facts() (all []broker.Fact) {
 		}
 	}
 	secrets(s.cfg.Sandbox.Env, "")
+	for _, host := range s.cfg.Sandbox.AllowHosts {
+		all = append(all, broker.Fact{Leg: broker.Outward, What: broker.OpenNetwork, Detail: host})
+	}
 	for _, m := range s.cfg.MCPServers {
 		if !m.Trusted {
 			all = append(all, broker.Fact{Leg: broker.Untrusted, What: broker.UntrustedServer, Detail: m.Name})

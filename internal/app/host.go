@@ -1,8 +1,11 @@
 package app
 
 import (
+	"cmp"
 	"errors"
+	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -58,14 +61,6 @@ func (s *system) openHosts() error {
 // proxyFor is the proxy that the environment names for a forge, as the forge's
 // own client finds it; "" for none.
 func proxyFor(address string, getenv func(string) string) string {
-	first := func(names ...string) string {
-		for _, n := range names {
-			if v := getenv(n); v != "" {
-				return v
-			}
-		}
-		return ""
-	}
 	if address == "" {
 		address = "https://github.com"
 	}
@@ -73,12 +68,24 @@ func proxyFor(address string, getenv func(string) string) string {
 	if err != nil {
 		return "" // the forge's client says what is wrong with it
 	}
-	c := httpproxy.Config{HTTPSProxy: first("HTTPS_PROXY", "https_proxy"), NoProxy: first("NO_PROXY", "no_proxy")}
-	proxy, err := c.ProxyFunc()(u)
+	proxy, err := proxies(getenv)(u)
 	if err != nil || proxy == nil {
 		return ""
 	}
 	return proxy.String()
+}
+
+// proxies finds the proxy that the environment names for an address, nil for none.
+func proxies(getenv func(string) string) func(*url.URL) (*url.URL, error) {
+	either := func(name string) string { return cmp.Or(getenv(name), getenv(strings.ToLower(name))) }
+	c := httpproxy.Config{HTTPProxy: either("HTTP_PROXY"), HTTPSProxy: either("HTTPS_PROXY"), NoProxy: either("NO_PROXY")}
+	return c.ProxyFunc()
+}
+
+// requestProxy is proxies for requests.
+func requestProxy(getenv func(string) string) func(*http.Request) (*url.URL, error) {
+	find := proxies(getenv)
+	return func(r *http.Request) (*url.URL, error) { return find(r.URL) }
 }
 
 // forgeHosts are the hosts of the forges, which texts may link to.

@@ -128,18 +128,30 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent
 	id, err := s.store.Enqueue(ctx, m)
 	if live := asLive(err); live != nil {
 		if v, verr := s.store.View(live.UUID); verr == nil && v.Held {
-			short := live.UUID[:8] + s.where()
+			short := live.UUID[:8] + s.opt.Where()
 			return "", &ConfigError{i18n.E("app.live_held", live.UUID, live.Key.ID, v.Owner.ProcessID, v.Owner.Hostname, short, short)}
 		}
-		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.where())}
+		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.opt.Where())}
 	}
 	return id, err
 }
 
-// where is the flag that finds a run again, if one is needed.
-func (s *system) where() string {
-	if s.opt.BaseDir == "" {
-		return ""
+// Where are the flags with which another command finds the run again, as a shell
+// reads them, each behind a blank; none where it needs none.
+func (o RunOptions) Where() string {
+	switch {
+	case o.BaseDir != "":
+		return " --base-dir " + Quoted(o.BaseDir)
+	case o.Config != "":
+		return " --config " + Quoted(o.Config)
 	}
-	return " --base-dir " + s.opt.BaseDir
+	return ""
+}
+
+// Quoted makes a path safe to paste into a shell.
+func Quoted(s string) string {
+	if !strings.ContainsAny(s, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

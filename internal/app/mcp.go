@@ -38,15 +38,11 @@ type MCP struct {
 // fails on a server that is not in the settings; one that does not come up is
 // told by Status.
 func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
-	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{Config: o.Config, BaseDir: o.BaseDir, AllowUnsandboxed: o.AllowUnsandboxed, Quiet: true}}
-	if s.cfg, err = LoadConfig(o.Config, env.Getenv); err != nil {
-		return nil, &ConfigError{err}
+	m, err = settled(env, o)
+	if err != nil {
+		return nil, err
 	}
-	s.prepare()
-	m = &MCP{system: s}
-	if m.base, err = s.cfg.Base(o.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) }); err != nil {
-		return nil, &ConfigError{err}
-	}
+	s := m.system
 	all, err := chosen(servers(s.cfg), o.Server)
 	if err != nil {
 		return nil, &ConfigError{err}
@@ -59,18 +55,67 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 			_ = os.RemoveAll(m.dir)
 		}
 	}()
-	opts := agent.ServerOptions{Servers: all, BaseDir: m.base, Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Log: s.log, Disk: s.fs, Look: true}
+	opts := agent.ServerOptions{Servers: all, BaseDir: m.base, Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Learn: s.redact.Learn, Log: s.log, Disk: s.fs, Look: true, Proxy: requestProxy(env.Getenv)}
 	if slices.ContainsFunc(all, func(a agent.Server) bool { return a.URL == "" }) {
 		if opts.Shell, err = s.shell(ctx); err != nil {
 			return nil, &ConfigError{err}
 		}
-		opts.Online = online(opts.Shell)
+		opts.Network, opts.Reader = s.network(), env.Lang
+		if opts.Network.CAFile, err = sandbox.Certificates(filepath.Join(m.dir, "certificates.pem"), s.cfg.Sandbox.CAFile); err != nil {
+			return nil, &ConfigError{err}
+		}
 		if opts.Spec, err = m.spec(ctx, o.Repo, opts.Shell); err != nil {
 			return nil, &ConfigError{err}
 		}
 	}
 	m.Manager, err = agent.OpenServers(ctx, opts)
 	return m, err
+}
+
+// settled is an MCP by the settings, without servers.
+func settled(env Env, o MCPOptions) (m *MCP, err error) {
+	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{Config: o.Config, BaseDir: o.BaseDir, AllowUnsandboxed: o.AllowUnsandboxed, Quiet: true}}
+	if s.cfg, err = LoadConfig(o.Config, env.Getenv); err != nil {
+		return nil, &ConfigError{err}
+	}
+	s.prepare()
+	m = &MCP{system: s}
+	if m.base, err = s.cfg.Base(o.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) }); err != nil {
+		return nil, &ConfigError{err}
+	}
+	return m, nil
+}
+
+// LoginMCP has a person log in at the server of o, and returns how many tools it
+// lists; see mcp.Login. Of l it sets what the settings say.
+func LoginMCP(ctx context.Context, env Env, o MCPOptions, l mcp.LoginOptions) (tools int, err error) {
+	m, err := settled(env, o)
+	if err != nil {
+		return 0, err
+	}
+	all, err := chosen(servers(m.system.cfg), o.Server)
+	if err != nil {
+		return 0, &ConfigError{err}
+	}
+	l.Dir, l.Learn, l.Disk, l.Lang, l.Proxy = agent.ServersDir(m.base), m.system.redact.Learn, m.system.fs, env.Lang, requestProxy(env.Getenv)
+	if tools, err = mcp.Login(ctx, all[0].Server, l); err == nil {
+		m.audit("login_server", o.Server)
+	}
+	return tools, err
+}
+
+// LogoutMCP removes the login at the server of o, which need not be in the
+// settings any more, and reports whether there was one.
+func LogoutMCP(env Env, o MCPOptions) (bool, error) {
+	m, err := settled(env, o)
+	if err != nil {
+		return false, err
+	}
+	was, err := mcp.Logout(m.system.fs, agent.ServersDir(m.base), o.Server)
+	if was {
+		m.audit("logout_server", o.Server)
+	}
+	return was, err
 }
 
 // chosen is the one server of that name, or all.
@@ -103,7 +148,10 @@ func Nearest(name string, names []string) string {
 // spec is what the servers see: a clone of a repository, or nothing.
 func (m *MCP) spec(ctx context.Context, repo string, shell func(sandbox.Spec) (sandbox.Runner, error)) (sandbox.Spec, error) {
 	cfg := m.system.cfg.Sandbox
-	spec := sandbox.Spec{Workspace: filepath.Join(m.dir, "tree"), Scratch: filepath.Join(m.dir, "scratch"), ReadOnly: cfg.ReadOnlyPaths, MemoryMB: cfg.MemoryMB}
+	spec := sandbox.Spec{Workspace: filepath.Join(m.dir, "tree"), Scratch: filepath.Join(m.dir, "scratch"), ReadOnly: slices.Clone(cfg.ReadOnlyPaths), MemoryMB: cfg.MemoryMB}
+	if cfg.CAFile != "" {
+		spec.ReadOnly = append(spec.ReadOnly, filepath.Join(m.dir, "certificates.pem"))
+	}
 	if repo == "" {
 		return spec, os.Mkdir(spec.Workspace, 0o700)
 	}
@@ -124,14 +172,19 @@ func (m *MCP) Accept(drift ...mcp.Drift) error {
 	if err := m.Manager.Accept(drift...); err != nil {
 		return err
 	}
-	s := m.system
 	for _, d := range drift {
-		e := contextstore.AuditEntry{Actor: LocalUser(), Action: "accept_tool", Detail: d.Server + "/" + d.Tool + " " + d.New}
-		if err := contextstore.Audit(s.fs, m.base, s.env.Now(), s.redact.String, e); err != nil {
-			s.log.Warn("audit.jsonl: " + err.Error())
-		}
+		m.audit("accept_tool", d.Server+"/"+d.Tool+" "+d.New)
 	}
 	return nil
+}
+
+// audit puts on record what a person did.
+func (m *MCP) audit(action, detail string) {
+	s := m.system
+	e := contextstore.AuditEntry{Actor: LocalUser(), Action: action, Detail: detail}
+	if err := contextstore.Audit(s.fs, m.base, s.env.Now(), s.redact.String, e); err != nil {
+		s.log.Warn("audit.jsonl: " + err.Error())
+	}
 }
 
 // Close ends the servers and removes what they left.

@@ -91,8 +91,9 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		}
 		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
 	}
-	a.Registries, a.Commands, a.RefuseAsked = cfg.Workspace.Registries, s.commands, cfg.Commands.OnAsk == "refuse"
-	a.Online = online(shell)
+	a.Proxy = requestProxy(s.env.Getenv)
+	a.Registries, a.Network, a.CAFile = cfg.Workspace.Registries, s.network(), cfg.Sandbox.CAFile
+	a.Commands, a.RefuseAsked = s.commands, cfg.Commands.OnAsk == "refuse"
 	a.Servers, a.Access = servers(cfg), access(cfg, cmp.Or(spec.Role, models.Task), project)
 	inherit := cfg.ContextInheritance
 	a.Inheritance = memory.Inheritance{Enabled: inherit.Enabled, Expiry: inherit.Expiry(), MaxTokens: inherit.MaxInheritedTokens, FollowLinks: inherit.FollowLinks,
@@ -100,6 +101,7 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 			return planning.HistoryFile(s.store.BaseDir, cfg.Planning.History.Directory, uuid)
 		}}
 	a.Planning, a.Asking, a.Progress = planned(cfg), asking(cfg), s.progress()
+	a.Learn = s.redact.Learn
 	a.Strict, a.Notice, a.Summarizer = s.redact.Strict().String, s.env.Notice, s.summarizer(client, spec, project)
 	if cfg.IsSet("checks") && a.Checks == nil {
 		a.Checks = []agent.Check{}
@@ -119,19 +121,17 @@ func (s *system) secrets(text string) (shown []string) {
 	return slices.Compact(shown)
 }
 
-// online lets the commands of a runner reach hosts.
-func online(shell func(sandbox.Spec) (sandbox.Runner, error)) func(sandbox.Spec, []string) (sandbox.Runner, error) {
-	return func(spec sandbox.Spec, hosts []string) (sandbox.Runner, error) {
-		spec.Network = sandbox.Network{AllowHosts: hosts}
-		return shell(spec)
-	}
+// network is the way out of commands: to the hosts of the settings, through the
+// proxy that this machine's environment names.
+func (s *system) network() sandbox.Network {
+	return sandbox.Network{AllowHosts: s.cfg.Sandbox.AllowHosts, Through: proxies(s.env.Getenv)}
 }
 
 // servers are the servers of tools of the settings.
 func servers(cfg *config.Config) (all []agent.Server) {
 	for _, m := range cfg.MCPServers {
-		all = append(all, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, URL: m.URL, Header: m.Headers,
-			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted}})
+		all = append(all, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, Home: m.State, URL: m.URL, Header: m.Headers,
+			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted, OAuth: mcp.OAuth(m.OAuth)}})
 	}
 	return all
 }

@@ -26,7 +26,6 @@ func planned(cfg *config.Config) *agent.Planning {
 		Settings: planning.Settings{
 			MaxSubtasks: p.MaxSubtasks, Reflect: p.Reflection.Enabled, ReflectOnError: p.Reflection.TriggerOnError, ReflectionInterval: interval,
 			MaxRevisions: p.Revision.MaxRevisions, Verify: p.Verification.Enabled, MaxRounds: p.Verification.MaxRounds,
-			Guard: guard(r.Global.InfiniteLoopDetection),
 			Pre: planning.PrePlanning{Enabled: p.PrePlanning.Enabled, Sure: p.PrePlanning.Understanding.ConfidenceThreshold,
 				Collect: p.PrePlanning.Collection.Enabled, MaxRetries: p.PrePlanning.Collection.MaxRetriesPerTool,
 				Assume: p.PrePlanning.Assumption.Enabled, Likely: p.PrePlanning.Assumption.ConfidenceThreshold},
@@ -68,12 +67,4 @@ func (s *system) progress() agent.Progress {
 		p.Interval = time.Duration(c.IntervalSeconds) * time.Second
 	}
 	return p
-}
-
-// guard is when a run counts as going round in circles.
-func guard(detect bool) planning.GuardLimits {
-	if !detect {
-		return planning.GuardLimits{}
-	}
-	return planning.DefaultGuardLimits()
 }

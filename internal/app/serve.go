@@ -331,7 +331,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.courier.Run, d.pauses, d.cleaning, d.owed} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.courier.Run, d.pauses, d.cleaning, d.owed, d.store.FillIndex} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error

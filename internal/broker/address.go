@@ -47,11 +47,13 @@ func (f *Filter) allowed(address string) bool {
 	return hostName(host) && hostListed(f.o.Hosts, host)
 }
 
+// maxURL is how long an address is looked at, in bytes.
+const maxURL = 2048
+
 var (
 	absolute = pattern(`(?i)([a-z][a-z0-9+.-]{0,30})\\?:\\?[/\\]\\?[/\\]`)
 	wwwHost  = pattern(`(?i)www\\?\.`)
 	dataURI  = pattern(`(?i)\b(?:data\s*:\s*(?:[a-z0-9.+-]+/[a-z0-9.+-]+\s*)?[;,]|(?:javascript|vbscript)\s*:\S)`)
-	bareHost = pattern(`(?i)(?:[a-z0-9][a-z0-9-]{0,62}\.)+[a-z]{2,24}[/?]`)
 )
 
 // addresses makes addresses of unknown hosts such that no reader turns them
@@ -97,22 +99,6 @@ func addresses(f *Filter, format Format, s string) (edits []edit) {
 			i := m[0] + strings.IndexByte(s[m[0]:], ':')
 			edits = append(edits, edit{i, i + 1, "[:]", FoundData})
 		}
-	}
-	if format == Plain {
-		edits = append(edits, f.bare(s, stays)...)
-	}
-	return edits
-}
-
-// bare finds hosts with a path that a chat makes links without a scheme.
-func (f *Filter) bare(s string, stays regions) (edits []edit) {
-	for _, m := range bareHost().FindAllStringIndex(s, -1) {
-		host := strings.ToLower(s[m[0] : m[1]-1])
-		if m[0] > 0 && strings.IndexByte("./-_@", s[m[0]-1]) >= 0 || hostListed(f.o.Hosts, host) || stays.has(m[0]) {
-			continue
-		}
-		i := m[0] + strings.LastIndexByte(s[m[0]:m[1]], '.')
-		edits = append(edits, edit{i, i + 1, "[.]", FoundLink})
 	}
 	return edits
 }

@@ -1,6 +1,5 @@
-// Package broker stands at the door: whatever leaves the house (a comment, a
-// label, a branch, a pull request, a chat message, a web request) is a Request
-// that it judges, cleans, counts and records. It sends nothing itself.
+// Package broker judges, cleans, counts and records what leaves the machine: a comment, a branch,
+// a pull request is a Request. It sends nothing itself.
 package broker
 
 import (
@@ -9,8 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 
 	"toritsugi/internal/contextstore"
@@ -24,35 +21,16 @@ type Kind string
 // The kinds of requests.
 const (
 	Comment     Kind = "comment"
-	Label       Kind = "label"
 	Push        Kind = "push"
 	PullRequest Kind = "pull_request"
-	Chat        Kind = "chat"
-	Web         Kind = "web"
-)
-
-// Origin says who asks.
-type Origin struct {
-	Who  string // FromModel, FromRun or FromPerson
-	Name string // of the tool or the person
-}
-
-// Who may ask. What a person asks for is not asked about again; it is filtered
-// and counted like everything else.
-const (
-	FromModel  = "model"  // a tool call
-	FromRun    = "run"    // the house's own code, at the end of a run
-	FromPerson = "person" // a decision of a person
 )
 
 // Target is what a request is directed at. Which fields count depends on the
 // kind; they must be those of the task's own Scope.
 type Target struct {
-	Item   string `json:"item,omitempty"`   // number of the issue or pull request: comment, label
+	Item   string `json:"item,omitempty"`   // number of the issue or pull request: comment
 	Branch string `json:"branch,omitempty"` // push; the head of a pull request
 	Base   string `json:"base,omitempty"`   // branch that a pull request is to be merged into
-	Thread string `json:"thread,omitempty"` // chat
-	URL    string `json:"url,omitempty"`    // web
 }
 
 // Request is something that is to leave the house.
@@ -61,21 +39,12 @@ type Request struct {
 	Key    string // idempotency key; requests of one key count once. "" counts always
 	Task   task.Key
 	Target Target
-	Title  string            // of a pull request
-	Text   string            // of a comment, chat message or pull request: Markdown, or plain text
-	Folds  []Fold            // of a comment: what stands below its text
-	Patch  string            // of a push or pull request, as git diff prints it
-	Fields map[string]string // label: add, remove; pull_request: draft; web: method
-	Origin Origin
+	Title  string // of a pull request
+	Text   string // of a comment or pull request: Markdown
+	Folds  []Fold // of a comment: what stands below its text
+	Patch  string // of a push or pull request, as git diff prints it
+	Draft  bool   // pull request
 }
-
-// The fields of requests.
-const (
-	FieldAdd    = "add"    // a label's name
-	FieldRemove = "remove" // a label's name
-	FieldDraft  = "draft"  // "true" or "false"
-	FieldMethod = "method" // GET or HEAD
-)
 
 // Decision is what becomes of a request.
 type Decision string
@@ -101,7 +70,7 @@ type Verdict struct {
 	Title    string // as they may go out; "" where the decision is not Allow or Ask
 	Text     string
 	Findings []Finding
-	Digest   string // SHA-256, in hexadecimal, of all that may go out: what a person says yes to
+	Digest   string // SHA-256, in hexadecimal, of all that may go out
 	Legs     []Leg  // which legs of the trifecta the run has with this request
 }
 
@@ -117,19 +86,15 @@ type Scope struct {
 	Items   []string // its issue, and its pull request once there is one
 	Branch  string   // of its own
 	Base    string   // branch that its pull request is for; "" for none
-	Thread  string   // of its chat; "" for none
 	Private bool     // its comments stay on this machine, with those who can read its files
 }
 
-// Options are what a Broker is made of. Recorder may be nil, which keeps
-// nothing; Granted may be nil.
+// Options are what a Broker is made of: all of them.
 type Options struct {
 	Settings Settings
 	Scope    Scope
 	Filter   *Filter
 	Recorder Recorder
-	// Granted tells whether a person has said yes to what has this digest.
-	Granted func(digest string) bool
 }
 
 // Broker judges what one run wants to send out. Any number of goroutines may
@@ -147,13 +112,10 @@ type Broker struct {
 // Open returns the broker of a run, which knows what the run did and touched
 // according to its record.
 func Open(o Options) (*Broker, error) {
-	if o.Filter == nil {
-		return nil, fmt.Errorf("broker of %s: no filter", o.Scope.Task)
+	if o.Filter == nil || o.Recorder == nil {
+		return nil, fmt.Errorf("broker of %s: no filter, or no record", o.Scope.Task)
 	}
 	b := &Broker{o: o, facts: map[Fact]bool{}, legs: map[Leg]bool{}, count: map[Kind]int{}, keys: map[string]bool{}}
-	if o.Recorder == nil {
-		return b, nil
-	}
 	err := o.Recorder.Each(func(r contextstore.EffectRecord) bool {
 		switch r.Type {
 		case contextstore.EffectFact:
@@ -196,10 +158,8 @@ func (b *Broker) Judge(ctx context.Context, r Request) (Verdict, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	v := b.judge(r)
-	if b.o.Recorder != nil {
-		if err := b.o.Recorder.Append(b.record(r, v)); err != nil {
-			return Verdict{}, fmt.Errorf("record %s of %s: %w", r.Kind, b.o.Scope.Task, err)
-		}
+	if err := b.o.Recorder.Append(b.record(r, v)); err != nil {
+		return Verdict{}, fmt.Errorf("record %s of %s: %w", r.Kind, b.o.Scope.Task, err)
 	}
 	if v.Decision == Allow {
 		b.counted(r.Kind, r.Key)
@@ -222,8 +182,7 @@ func (b *Broker) judge(r Request) Verdict {
 	if err := b.target(r); err != nil {
 		return refuse(err)
 	}
-	limit, limited := b.o.Settings.limit(r.Kind)
-	if limited && !b.known(r.Kind, r.Key) && b.count[r.Kind] >= limit.n {
+	if limit := b.o.Settings.limit(r.Kind); !b.known(r.Kind, r.Key) && b.count[r.Kind] >= limit.n {
 		return refuse(i18n.E("broker.limit", string(r.Kind), limit.n, limit.key))
 	}
 	if err := b.content(r, &v); err != nil {
@@ -231,21 +190,18 @@ func (b *Broker) judge(r Request) Verdict {
 	}
 	v.Digest = digest(r, v)
 	v.Legs = b.legsWith(r)
-	if len(v.Legs) == len(AllLegs()) && r.Origin.Who != FromPerson && b.o.Settings.Trifecta != TrifectaAllow {
-		switch {
-		case b.o.Granted != nil && b.o.Granted(v.Digest):
-		case b.o.Settings.Trifecta == TrifectaRefuse:
+	if len(v.Legs) == len(AllLegs()) && b.o.Settings.Trifecta != TrifectaAllow {
+		if b.o.Settings.Trifecta == TrifectaRefuse {
 			return refuse(i18n.E("broker.trifecta_refuse", string(r.Kind), b.why()))
-		default:
-			v.Decision, v.Reason = Ask, i18n.E("broker.trifecta_ask", string(r.Kind), b.why())
 		}
+		v.Decision, v.Reason = Ask, i18n.E("broker.trifecta_ask", string(r.Kind), b.why())
 	}
 	return v
 }
 
-// digest names what may go out, so that a yes is to that and to nothing else.
+// digest names what may go out.
 func digest(r Request, v Verdict) string {
-	raw, _ := json.Marshal([]any{r.Kind, r.Task, r.Target, v.Title, v.Text, hash(r.Patch), r.Fields}) // maps are sorted; nothing here can fail
+	raw, _ := json.Marshal([]any{r.Kind, r.Task, r.Target, v.Title, v.Text, hash(r.Patch), r.Draft}) // nothing here can fail
 	return hash(string(raw))
 }
 
@@ -259,7 +215,7 @@ const maxRecordedText = 64 << 10
 
 func (b *Broker) record(r Request, v Verdict) contextstore.EffectRecord {
 	rec := contextstore.EffectRecord{
-		Type: contextstore.EffectRequest, Kind: string(r.Kind), Key: r.Key, Origin: r.Origin.Who, By: r.Origin.Name,
+		Type: contextstore.EffectRequest, Kind: string(r.Kind), Key: r.Key,
 		Target: b.o.Filter.shown(b.shownTarget(r)), Decision: string(v.Decision), Title: v.Title, Text: cut(v.Text, maxRecordedText),
 		Bytes: int64(len(r.Title) + len(r.Text) + len(r.Patch)), Digest: v.Digest,
 	}
@@ -279,21 +235,14 @@ func (b *Broker) record(r Request, v Verdict) contextstore.EffectRecord {
 func (b *Broker) shownTarget(r Request) string {
 	t := r.Target
 	switch r.Kind {
-	case Comment, Label:
+	case Comment:
 		s := r.Task.String()
 		if t.Item != r.Task.ID {
 			s += ", " + t.Item
 		}
-		for _, k := range slices.Sorted(maps.Keys(r.Fields)) {
-			s += ", " + k + " " + r.Fields[k]
-		}
 		return s
-	case Push:
-		return t.Branch
 	case PullRequest:
 		return t.Branch + " → " + t.Base
-	case Chat:
-		return t.Thread
 	}
-	return t.URL
+	return t.Branch
 }

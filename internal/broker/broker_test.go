@@ -40,15 +40,15 @@ var key = task.Key{Source: "github", Owner: "o", Repo: "r", Type: "issue", ID: "
 
 func rules() Settings {
 	return Settings{
-		Labels: []string{"tori*", "bug"}, WebHosts: []string{"pkg.example", "*.cdn.example"}, MaxTextBytes: 60000, MaxPatchMB: 1,
-		MaxComments: 3, MaxLabels: 5, MaxPushes: 2, MaxPullRequests: 1, MaxMessages: 2, MaxWebRequests: 50,
+		MaxTextBytes: 60000, MaxPatchMB: 1,
+		MaxComments: 3, MaxPushes: 2, MaxPullRequests: 1,
 	}
 }
 
 func open(t *testing.T, n *notes, change ...func(*Options)) *Broker {
 	t.Helper()
 	o := Options{Settings: rules(), Filter: newFilter(), Recorder: n,
-		Scope: Scope{Task: key, Items: []string{"7", "9"}, Branch: "tori/issue-7-x", Base: "main", Thread: "C1/17.5"}}
+		Scope: Scope{Task: key, Items: []string{"7", "9"}, Branch: "tori/issue-7-x", Base: "main"}}
 	for _, f := range change {
 		f(&o)
 	}
@@ -75,7 +75,7 @@ func judge(t *testing.T, b *Broker, r Request) Verdict {
 }
 
 func comment(text string) Request {
-	return Request{Kind: Comment, Target: Target{Item: "7"}, Text: text, Origin: Origin{FromModel, "comment"}}
+	return Request{Kind: Comment, Target: Target{Item: "7"}, Text: text}
 }
 
 func TestWhatMayBeReached(t *testing.T) {
@@ -91,15 +91,9 @@ func TestWhatMayBeReached(t *testing.T) {
 		return "diff --git a/" + name + " b/" + name + "\nnew file mode 100644\nindex 0000000..e69de29\n"
 	}
 	pr := func(change func(*Request)) Request {
-		r := Request{Kind: PullRequest, Target: Target{Branch: "tori/issue-7-x", Base: "main"}, Title: "Add x", Text: "It adds x.", Patch: patch, Fields: map[string]string{FieldDraft: "true"}}
+		r := Request{Kind: PullRequest, Target: Target{Branch: "tori/issue-7-x", Base: "main"}, Title: "Add x", Text: "It adds x.", Patch: patch, Draft: true}
 		change(&r)
 		return r
-	}
-	label := func(add, remove string) Request {
-		return Request{Kind: Label, Target: Target{Item: "7"}, Fields: map[string]string{FieldAdd: add, FieldRemove: remove}}
-	}
-	get := func(url string) Request {
-		return Request{Kind: Web, Target: Target{URL: url}, Fields: map[string]string{FieldMethod: "GET"}}
 	}
 	for _, tc := range []struct {
 		name string
@@ -119,14 +113,13 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"push", push("tori/issue-7-x"), ""},
 		{"push to main", push("main"), "broker.other_target"},
 		{"push to another's branch", push("tori/issue-8-x"), "broker.other_target"},
-		{"push to a ref", push("refs/heads/tori/issue-7-x"), "broker.branch_name"},
-		{"push to an option", push("--mirror"), "broker.branch_name"},
-		{"push to nothing", push(""), "broker.branch_name"},
-		{"push upwards", push("tori/../main"), "broker.branch_name"},
-		{"push with a colon", push("tori/issue-7-x:main"), "broker.branch_name"},
-		{"push with a hidden character", push("tori/issue-7-x\u200b"), "broker.branch_name"},
+		{"push to a ref", push("refs/heads/tori/issue-7-x"), "broker.other_target"},
+		{"push to an option", push("--mirror"), "broker.other_target"},
+		{"push to nothing", push(""), "broker.other_target"},
+		{"push upwards", push("tori/../main"), "broker.other_target"},
+		{"push with a colon", push("tori/issue-7-x:main"), "broker.other_target"},
+		{"push with a hidden character", push("tori/issue-7-x\u200b"), "broker.other_target"},
 		{"push of a secret", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "+token = \"" + github + "\"\n"}, "broker.secret_in_patch"},
-		{"push of a known secret in hexadecimal with gaps", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "+var k = []byte{" + each(known, "0x%02x, ") + "}\n"}, "broker.secret_in_patch"},
 		{"push of a known secret in lines", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "+a = \"" + known[:9] + "\" +\n+  \"" + known[9:] + "\"\n"}, "broker.secret_in_patch"},
 		{"push that takes a secret away", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "-" + github + "\n+x\n"}, ""},
 		{"push of an empty file with a secret for a name", Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}, Patch: "diff --git a/" + github + " b/" + github + "\nnew file mode 100644\nindex 0000000..e69de29\n"}, "broker.secret_in_patch"},
@@ -139,8 +132,7 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"push of a token over a continued line", content("+t=" + github[:3] + "\\\n+" + github[3:] + "\n"), "broker.secret_in_patch"},
 		{"push of a token in directories", content(created("k/" + github[:3] + "/" + github[3:] + "/x.go")), "broker.secret_in_patch"},
 		{"push of a token in the names of two files", content(created("k/"+github[:3]) + created("k/"+github[3:])), "broker.secret_in_patch"},
-		{"push of a known secret in directories", content(created(known[:9] + "/" + known[9:])), "broker.secret_in_patch"},
-		{"push of a known secret in the names of two files", content(created("k/"+known[:19]) + created("k/"+known[20:])), "broker.secret_in_patch"},
+		{"push of a known secret in directories", content(created("k/" + known + "/x.go")), "broker.secret_in_patch"},
 		{"push of a secret in a quoted name", content("diff --git \"a/\\343\\201\\202 " + github + "\" \"b/\\343\\201\\202 " + github + "\"\nnew file mode 100644\n"), "broker.secret_in_patch"},
 		{"push of prefixes", content("+for _, p := range []string{\"ghp_\", \"gho_\", \"sk-\"} {\n+\treturn p + \"x9\" + random(36)\n+}\n"), ""},
 		{"push of a file", content(created("internal/ghp/abcdefghijklmnopqrstuvwxyz0123456789.go")), ""},
@@ -152,42 +144,6 @@ func TestWhatMayBeReached(t *testing.T) {
 		{"pull request without a title", pr(func(r *Request) { r.Title = "\u200b" }), "broker.title"},
 		{"pull request with a long title", pr(func(r *Request) { r.Title = strings.Repeat("x", 251) }), "broker.title"},
 		{"pull request with a secret", pr(func(r *Request) { r.Patch = "+" + known + "\n" }), "broker.secret_in_patch"},
-
-		{"label", label("tori: done", ""), ""},
-		{"label by name", label("", "bug"), ""},
-		{"label on another issue", Request{Kind: Label, Target: Target{Item: "8"}, Fields: map[string]string{FieldAdd: "bug"}}, "broker.other_target"},
-		{"foreign label", label("approved", ""), "broker.label"},
-		{"foreign label taken away", label("bug", "security"), "broker.label"},
-		{"no label", label("", ""), "broker.empty"},
-		{"label with a comma", label("tori,approved", ""), "broker.label_name"},
-		{"label with a line", label("tori\nx", ""), "broker.label_name"},
-		{"label with hidden text", label("tori\u200b", ""), "broker.label_name"},
-		{"label with a secret", label("tori "+known, ""), "broker.label_name"},
-		{"long label", label("tori"+strings.Repeat("x", 50), ""), "broker.label_name"},
-
-		{"message", Request{Kind: Chat, Target: Target{Thread: "C1/17.5"}, Text: "hi"}, ""},
-		{"message to another channel", Request{Kind: Chat, Target: Target{Thread: "C2"}, Text: "hi"}, "broker.other_target"},
-		{"message to nobody", Request{Kind: Chat, Text: "hi"}, "broker.other_target"},
-
-		{"web", get("https://pkg.example/a?b=c"), ""},
-		{"web below a suffix", get("https://a.cdn.example:443/x"), ""},
-		{"web elsewhere", get("https://evil.example/"), "broker.web_host"},
-		{"web to the suffix", get("https://cdn.example/"), "broker.web_host"},
-		{"web without TLS", get("http://pkg.example/"), "broker.url"},
-		{"web with a login", get("https://pkg.example@evil.example/"), "broker.url"},
-		{"web with a password", get("https://u:p@pkg.example/"), "broker.url"},
-		{"web to an address", get("https://127.0.0.1/"), "broker.url"},
-		{"web to an address of six", get("https://[::1]/"), "broker.url"},
-		{"web to a number", get("https://2130706433/"), "broker.web_host"},
-		{"web to a port", get("https://pkg.example:8443/"), "broker.url"},
-		{"web by backslash", get(`https://evil.example\@pkg.example/`), "broker.url"},
-		{"web to a file", get("file:///etc/passwd"), "broker.url"},
-		{"web with a line", get("https://pkg.example/\r\nX: y"), "broker.url"},
-		{"web in Cyrillic", get("https://p\u043ag.example/"), "broker.url"},
-		{"web with a secret", get("https://pkg.example/?q=" + b64("x "+known)), "broker.secret"},
-		{"web with half a secret in percents", get("https://pkg.example/" + each(known, "%%%02X")), "broker.secret"},
-		{"web that is too long", get("https://pkg.example/" + strings.Repeat("x", 2048)), "broker.url"},
-		{"web that writes", Request{Kind: Web, Target: Target{URL: "https://pkg.example/"}, Fields: map[string]string{FieldMethod: "POST"}}, "broker.method"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -234,7 +190,7 @@ func TestTextsAreCleaned(t *testing.T) {
 			t.Errorf("%q in %q", want, kinds)
 		}
 	}
-	if r := n.all[0]; r.Text != v.Text || len(r.Findings) != len(v.Findings) || r.Digest != v.Digest || r.Origin != FromModel || r.By != "comment" || r.Target != "github/o/r#7" {
+	if r := n.all[0]; r.Text != v.Text || len(r.Findings) != len(v.Findings) || r.Digest != v.Digest || r.Target != "github/o/r#7" {
 		t.Errorf("%+v", r)
 	}
 }
@@ -260,7 +216,7 @@ func TestLimitsArePerRunAndSurviveIt(t *testing.T) {
 	if v := judge(t, b, one); v.Decision != Allow {
 		t.Errorf("what was allowed before: %+v", v)
 	}
-	if v := judge(t, b, Request{Kind: Chat, Target: Target{Thread: "C1/17.5"}, Text: "x"}); v.Decision != Allow {
+	if v := judge(t, b, Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}}); v.Decision != Allow {
 		t.Errorf("another kind: %+v", v)
 	}
 	none := open(t, &notes{}, func(o *Options) { o.Settings.MaxComments = 0 })
@@ -272,11 +228,9 @@ func TestLimitsArePerRunAndSurviveIt(t *testing.T) {
 func TestTrifecta(t *testing.T) {
 	t.Parallel()
 	stranger, secret := Fact{Untrusted, StrangerText, "comment 3"}, Fact{Sensitive, SecretEnvironment, "NPM_TOKEN"}
-	draft := Request{Kind: PullRequest, Target: Target{Branch: "tori/issue-7-x", Base: "main"}, Title: "x", Fields: map[string]string{FieldDraft: "true"}}
+	draft := Request{Kind: PullRequest, Target: Target{Branch: "tori/issue-7-x", Base: "main"}, Title: "x", Draft: true}
 	ready := draft
-	ready.Fields = map[string]string{FieldDraft: "false"}
-	person := comment("x")
-	person.Origin = Origin{FromPerson, "ken"}
+	ready.Draft = false
 	for _, tc := range []struct {
 		name    string
 		setting string
@@ -289,17 +243,13 @@ func TestTrifecta(t *testing.T) {
 		{"two of them", "", []Fact{stranger}, comment("x"), Allow, 2},
 		{"the other two", "", []Fact{secret}, comment("x"), Allow, 2},
 		{"all", "", []Fact{stranger, secret}, comment("x"), Ask, 3},
-		{"all, ask", TrifectaAsk, []Fact{secret, stranger}, comment("x"), Ask, 3},
+		{"all, ask", "ask", []Fact{secret, stranger}, comment("x"), Ask, 3},
 		{"all, refuse", TrifectaRefuse, []Fact{secret, stranger}, comment("x"), Refuse, 0},
 		{"all, allow", TrifectaAllow, []Fact{secret, stranger}, comment("x"), Allow, 3},
-		{"all, a person", "", []Fact{secret, stranger}, person, Allow, 3},
 		{"its own branch", "", []Fact{secret, stranger}, Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}}, Allow, 2},
 		{"its own draft", "", []Fact{secret, stranger}, draft, Allow, 2},
 		{"no draft", "", []Fact{secret, stranger}, ready, Ask, 3},
 		{"its own branch with an open network", "", []Fact{secret, stranger, {Outward, OpenNetwork, ""}}, Request{Kind: Push, Target: Target{Branch: "tori/issue-7-x"}}, Allow, 2},
-		{"web", "", []Fact{secret, stranger}, Request{Kind: Web, Target: Target{URL: "https://pkg.example/"}, Fields: map[string]string{FieldMethod: "GET"}}, Ask, 3},
-		{"message", "", []Fact{secret, stranger}, Request{Kind: Chat, Target: Target{Thread: "C1/17.5"}, Text: "x"}, Ask, 3},
-		{"label", "", []Fact{secret, stranger}, Request{Kind: Label, Target: Target{Item: "7"}, Fields: map[string]string{FieldAdd: "bug"}}, Ask, 3},
 		{"the repository's files", "", []Fact{secret, {Untrusted, RepositoryFiles, "r"}}, comment("x"), Allow, 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -341,14 +291,14 @@ func TestTheWayOutIsRemembered(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for range 100 {
-		if err := b.Report(Fact{Untrusted, WebPage, rapid.String().Example()}); err != nil {
+		if err := b.Report(Fact{Untrusted, StrangerText, rapid.String().Example()}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if len(n.all) > 1+maxFacts {
 		t.Errorf("%d lines", len(n.all))
 	}
-	if err := b.Report(Fact{"other", WebPage, ""}); err == nil {
+	if err := b.Report(Fact{"other", StrangerText, ""}); err == nil {
 		t.Error("a leg of its own")
 	}
 }
@@ -364,34 +314,6 @@ func TestRepositoryFilesBySetting(t *testing.T) {
 	}
 }
 
-// A yes is to one text, and to no other.
-func TestGrantIsForWhatWasShown(t *testing.T) {
-	t.Parallel()
-	granted := ""
-	b := open(t, &notes{}, func(o *Options) { o.Granted = func(d string) bool { return d == granted } })
-	for _, f := range []Fact{{Untrusted, WebPage, ""}, {Sensitive, PrivateRepository, ""}} {
-		if err := b.Report(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	v := judge(t, b, comment("the text"))
-	if v.Decision != Ask || v.Digest == "" {
-		t.Fatalf("%+v", v)
-	}
-	granted = v.Digest
-	if v := judge(t, b, comment("the text")); v.Decision != Allow {
-		t.Errorf("%+v", v)
-	}
-	if v := judge(t, b, comment("the text!")); v.Decision != Ask {
-		t.Errorf("%+v", v)
-	}
-	other := comment("the text")
-	other.Target.Item = "9"
-	if v := judge(t, b, other); v.Decision != Ask {
-		t.Errorf("%+v", v)
-	}
-}
-
 func TestNothingGoesOutUnrecorded(t *testing.T) {
 	t.Parallel()
 	n := &notes{}
@@ -400,7 +322,7 @@ func TestNothingGoesOutUnrecorded(t *testing.T) {
 	if v, err := b.Judge(t.Context(), Request{Kind: Comment, Task: key, Target: Target{Item: "7"}, Text: "x"}); !errors.Is(err, n.err) || v.Decision == Allow {
 		t.Errorf("%+v %v", v, err)
 	}
-	if err := b.Report(Fact{Untrusted, WebPage, ""}); !errors.Is(err, n.err) {
+	if err := b.Report(Fact{Untrusted, StrangerText, ""}); !errors.Is(err, n.err) {
 		t.Error(err)
 	}
 	if _, err := Open(Options{Filter: newFilter(), Recorder: n}); !errors.Is(err, n.err) {
@@ -418,8 +340,8 @@ func TestJudgeIsAtRest(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(bits), 1, 10).Draw(rt, "text"), "")
 		title := rapid.SampledFrom(bits).Draw(rt, "title")
-		r := Request{Kind: rapid.SampledFrom([]Kind{Comment, Chat, PullRequest}).Draw(rt, "kind"), Title: title, Text: text}
-		r.Target = Target{Item: "7", Branch: "tori/issue-7-x", Base: "main", Thread: "C1/17.5"}
+		r := Request{Kind: rapid.SampledFrom([]Kind{Comment, PullRequest}).Draw(rt, "kind"), Title: title, Text: text}
+		r.Target = Target{Item: "7", Branch: "tori/issue-7-x", Base: "main"}
 		a := judge(t, open(t, &notes{}), r)
 		if b := judge(t, open(t, &notes{}), r); a.Digest != b.Digest || a.Text != b.Text || len(a.Findings) != len(b.Findings) {
 			rt.Fatalf("judged otherwise:\n%+v\n%+v", a, b)

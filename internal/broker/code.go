@@ -65,7 +65,8 @@ func parse(s string) (l layout) {
 		start, end := at, at+len(strings.TrimSuffix(line, "\n"))
 		at += len(line)
 		if open != nil {
-			from, ok := unquote(s[start:end], open.depth)
+			depth, from := quoted(s[start:end], open.depth)
+			ok := depth == open.depth
 			closed := ok && closes(s[start+from:end], open.mark)
 			if closed || !ok { // or the quotation that it stands in is over
 				l.code, open = append(l.code, [2]int{open.at, start}), nil
@@ -74,7 +75,7 @@ func parse(s string) (l layout) {
 				continue
 			}
 		}
-		depth, from := quoted(s[start:end])
+		depth, from := quoted(s[start:end], len(line))
 		rest := s[start+from : end]
 		if mark, ok := opens(rest); ok {
 			flush()
@@ -101,16 +102,16 @@ func parse(s string) (l layout) {
 	return l
 }
 
-// quoted counts the quotation marks before a line, and says where what is
-// quoted begins.
-func quoted(line string) (depth, from int) {
-	for {
+// quoted counts the quotation marks before a line, at most most, and says where
+// what is quoted begins.
+func quoted(line string, most int) (depth, from int) {
+	for depth < most {
 		i := from
 		for i < len(line) && line[i] == ' ' && i-from < 3 {
 			i++
 		}
 		if i >= len(line) || line[i] != '>' {
-			return depth, from
+			break
 		}
 		depth++
 		from = i + 1
@@ -118,24 +119,7 @@ func quoted(line string) (depth, from int) {
 			from++
 		}
 	}
-}
-
-// unquote takes depth quotation marks off a line.
-func unquote(line string, depth int) (from int, ok bool) {
-	for range depth {
-		i := from
-		for i < len(line) && line[i] == ' ' && i-from < 3 {
-			i++
-		}
-		if i >= len(line) || line[i] != '>' {
-			return 0, false
-		}
-		from = i + 1
-		if from < len(line) && line[from] == ' ' {
-			from++
-		}
-	}
-	return from, true
+	return depth, from
 }
 
 // opens returns the fence that a line opens.

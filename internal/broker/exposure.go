@@ -32,7 +32,6 @@ type Fact struct {
 // The facts that are known of.
 const (
 	StrangerText      = "stranger_text"      // Untrusted: of an author who may not write to the repository
-	WebPage           = "web_page"           // Untrusted
 	UntrustedServer   = "mcp_server"         // Untrusted: an MCP server that no setting calls trusted
 	RepositoryFiles   = "repository_files"   // Untrusted where the settings say so
 	SecretEnvironment = "secret_environment" // Sensitive: a secret granted to the tools
@@ -60,10 +59,8 @@ func (b *Broker) Report(f Fact) error {
 	if b.facts[f] || b.many(f) {
 		return nil
 	}
-	if b.o.Recorder != nil {
-		if err := b.o.Recorder.Append(contextstore.EffectRecord{Type: contextstore.EffectFact, Leg: string(f.Leg), Fact: f.What, Detail: f.Detail}); err != nil {
-			return fmt.Errorf("record fact %s of %s: %w", f.What, b.o.Scope.Task, err)
-		}
+	if err := b.o.Recorder.Append(contextstore.EffectRecord{Type: contextstore.EffectFact, Leg: string(f.Leg), Fact: f.What, Detail: f.Detail}); err != nil {
+		return fmt.Errorf("record fact %s of %s: %w", f.What, b.o.Scope.Task, err)
 	}
 	b.note(f)
 	return nil
@@ -92,13 +89,7 @@ func (b *Broker) Exposure() []Leg {
 }
 
 func (b *Broker) exposure(outward bool) []Leg {
-	var all []Leg
-	for _, l := range AllLegs() {
-		if b.legs[l] || l == Outward && outward {
-			all = append(all, l)
-		}
-	}
-	return all
+	return slices.DeleteFunc(AllLegs(), func(l Leg) bool { return !b.legs[l] && (l != Outward || !outward) })
 }
 
 // legsWith are the legs of the run once r is done. A request that stays with
@@ -118,7 +109,7 @@ func (b *Broker) outward(r Request) bool {
 	case Push:
 		return false
 	case PullRequest:
-		return r.Fields[FieldDraft] != "true"
+		return !r.Draft
 	case Comment:
 		return !b.o.Scope.Private
 	}

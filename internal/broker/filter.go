@@ -17,15 +17,11 @@ type Format int
 const (
 	Markdown Format = iota // of a forge's comment
 	Merge                  // Markdown of a pull request, where "fixes #7" closes an issue
-	Plain                  // of a chat: no code is safe from being read as markup
-	Line                   // one line without markup: a title, a name
-	Title                  // Line, of a pull request: a squashed commit takes it over, where "fixes #7" closes an issue
+	Title                  // one line, of a pull request: a squashed commit takes it over, where "fixes #7" closes an issue
 	Commit                 // the message of a commit: plain text in which "fixes #7" closes an issue
 )
 
 func (f Format) markdown() bool { return f == Markdown || f == Merge }
-
-func (f Format) line() bool { return f == Line || f == Title }
 
 // The kinds of findings.
 const (
@@ -57,23 +53,18 @@ const (
 
 // FilterOptions are what a Filter is made of.
 type FilterOptions struct {
-	Sanitizer *redact.Sanitizer
-	Known     []string // secrets; as the Sanitizer knows them
-	Hosts     []string // that may be linked to: names, or *.suffix
-	Mentions  string   // "" is MentionsAll
+	Sanitizer *redact.Sanitizer // nil knows no values
+	Hosts     []string          // that may be linked to: names, or *.suffix
+	Mentions  string            // "" is MentionsAll
 }
 
 // Filter cleans texts. It is immutable: any number of goroutines may use it.
-type Filter struct {
-	o     FilterOptions
-	bones [][]byte // of the known secrets, in every form: letters and digits only
-}
+type Filter struct{ o FilterOptions }
 
-// NewFilter returns a filter. Without a Sanitizer it makes one of the known
-// secrets. The options' slices are not kept.
+// NewFilter returns a filter. The options' slices are not kept.
 func NewFilter(o FilterOptions) *Filter {
 	if o.Sanitizer == nil {
-		o.Sanitizer = redact.New(o.Known, nil)
+		o.Sanitizer = new(redact.Sanitizer)
 	}
 	if o.Mentions == "" {
 		o.Mentions = MentionsAll
@@ -82,7 +73,7 @@ func NewFilter(o FilterOptions) *Filter {
 	for i, h := range o.Hosts {
 		o.Hosts[i] = strings.ToLower(h)
 	}
-	return &Filter{o: o, bones: skeletons(o.Known)}
+	return &Filter{o}
 }
 
 const (
@@ -211,10 +202,10 @@ func (f *Filter) shown(s string) string {
 	return b.String()
 }
 
-// mask masks a text in every form that is looked for, without cleaning it.
+// mask masks the secrets of a text, without cleaning it.
 func (f *Filter) mask(s string) string {
 	for range 4 {
-		edits := settle(f.secrets(Plain, s))
+		edits := settle(f.secrets(Title, s))
 		if len(edits) == 0 {
 			return s
 		}

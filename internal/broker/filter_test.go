@@ -1,13 +1,8 @@
 package broker
 
 import (
-	"bytes"
-	"encoding/ascii85"
-	"encoding/base32"
 	"encoding/base64"
-	"encoding/hex"
 	"fmt"
-	"html"
 	"net/url"
 	"strings"
 	"testing"
@@ -26,8 +21,8 @@ const (
 
 func newFilter() *Filter {
 	return NewFilter(FilterOptions{
-		Sanitizer: redact.New([]string{known}, nil), Known: []string{known},
-		Hosts: []string{"forge.example", "*.docs.example"},
+		Sanitizer: redact.New([]string{known}, nil),
+		Hosts:     []string{"forge.example", "*.docs.example"},
 	})
 }
 
@@ -42,21 +37,6 @@ type hostile struct {
 }
 
 func b64(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-
-func adobe85(s string) string {
-	var b bytes.Buffer
-	w := ascii85.NewEncoder(&b)
-	_, _ = w.Write([]byte(s))
-	_ = w.Close()
-	return b.String()
-}
-
-// git85 is RFC 1924's, as git and Python have it.
-func git85(s string) string {
-	const adobe, git = "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstu",
-		"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-	return strings.Map(func(r rune) rune { return rune(git[strings.IndexRune(adobe, r)]) }, adobe85(s))
-}
 
 func zero(s, between string) string { return strings.Join(strings.Split(s, ""), between) }
 
@@ -75,60 +55,25 @@ func hostileTexts() []hostile {
 		{"token", Markdown, "it is " + github, FoundSecret, []string{github}, []string{"it is [GITHUB_TOKEN]"}},
 		{"token in code", Markdown, "`" + github + "`", FoundSecret, []string{github}, nil},
 		{"token in a fence", Markdown, "```\n" + github + "\n```\n", FoundSecret, []string{github}, nil},
-		{"token in a title", Line, "fix " + github, FoundSecret, []string{github}, nil},
+		{"token in a title", Title, "fix " + github, FoundSecret, []string{github}, nil},
 		{"token with zero-width characters", Markdown, zero(github, "\u200b"), FoundSecret, []string{github, "ghp_"}, nil},
 		{"token with tag characters", Markdown, zero(github, "\U000e0041"), FoundSecret, []string{github}, nil},
-		{"token with soft hyphens", Plain, zero(github, "\u00ad"), FoundSecret, []string{github}, nil},
-		{"token with colours", Plain, zero(github, "\x1b[31m"), FoundSecret, []string{github, "\x1b"}, nil},
+		{"token with soft hyphens", Commit, zero(github, "\u00ad"), FoundSecret, []string{github}, nil},
+		{"token with colours", Commit, zero(github, "\x1b[31m"), FoundSecret, []string{github, "\x1b"}, nil},
 		{"token across lines", Markdown, github[:half] + "\n" + github[half:], FoundSecret, []string{github[half:]}, nil},
 		{"token across quoted lines", Markdown, "> " + github[:half] + "\n> " + github[half:], FoundSecret, []string{github[half:]}, nil},
 		{"token across a list", Markdown, "- " + github[:half] + "\n- " + github[half:], FoundSecret, []string{github[half:]}, nil},
-		{"token across a comment", Markdown, "a " + github[:half] + "<!-- x -->" + github[half:], FoundHidden, []string{"<!--"}, nil},
 		{"token as a program's sum", Markdown, `"` + github[:half] + `" + "` + github[half:] + `"`, FoundSecret, []string{github[half:]}, nil},
 		{"token as a sum in another language", Markdown, `$t = '` + github[:2] + `' . '` + github[2:half] + `' . '` + github[half:] + `'`, FoundSecret, []string{github[half:]}, nil},
 		{"token as a sum in a commit", Commit, "Add t\n\nt = \"" + github[:2] + "\" ..\n  \"" + github[2:] + "\"", FoundSecret, []string{github[2:]}, nil},
-		{"token in bold pieces", Markdown, github[:9] + "**" + github[9:14] + "**" + github[14:], FoundSecret, []string{github[14:]}, nil},
-		{"token in pieces between tags", Markdown, github[:9] + "<b></b>" + github[9:14] + "<i class=x>" + github[14:], FoundSecret, []string{github[14:]}, nil},
-		{"token in wide letters", Markdown, wide(github), FoundSecret, []string{wide(github)}, nil},
-		{"token in references", Markdown, each(github, "&#%d;"), FoundSecret, []string{"&#", github}, nil},
-		{"token in references in code", Markdown, "`" + each(github, "&#x%x;") + "`", FoundSecret, []string{"&#x67;"}, nil},
-		{"token percent-encoded", Markdown, each(github, "%%%02x"), FoundSecret, []string{"%67"}, nil},
-		{"token in escapes", Markdown, "`" + each(github, `\u%04x`) + "`", FoundSecret, []string{`\u0067`}, nil},
-		{"token in base64", Markdown, b64("see " + github), FoundSecret, []string{b64("see " + github)}, nil},
-		{"token in base64 twice", Markdown, b64(b64(github)), FoundSecret, []string{b64(b64(github))}, nil},
-		{"token in base64 across lines", Markdown, b64(github)[:30] + "\n" + b64(github)[30:], FoundSecret, []string{b64(github)[30:50]}, nil},
-		{"token in hexadecimal", Markdown, hex.EncodeToString([]byte(github)), FoundSecret, []string{hex.EncodeToString([]byte(github))}, nil},
-		{"token in base32", Markdown, base32.StdEncoding.EncodeToString([]byte(github)), FoundSecret, []string{base32.StdEncoding.EncodeToString([]byte(github))[:20]}, nil},
-		{"token backwards", Markdown, backwards(github), FoundSecret, []string{backwards(github)}, nil},
-		{"token in rot13", Markdown, rot13(github), FoundSecret, []string{rot13(github)}, nil},
-		{"token in base85", Markdown, adobe85("see " + github), FoundSecret, []string{adobe85("see " + github)}, nil},
-		{"token in base85 of git", Plain, "<" + git85(github) + ">", FoundSecret, []string{git85(github)}, nil},
-		{"token in base85 in code", Markdown, "```\n<~" + adobe85("x"+github) + "~>\n```", FoundSecret, []string{adobe85("x" + github)[5:]}, nil},
-		{"token in base85 of base64", Plain, git85(b64(github)), FoundSecret, []string{git85(b64(github))}, nil},
-		{"token in base85 backwards", Plain, backwards(git85(github)), FoundSecret, []string{backwards(git85(github))}, nil},
-		{"token in base64 backwards", Plain, backwards(b64(github)), FoundSecret, []string{backwards(b64(github))}, nil},
-		{"token backwards in base64", Plain, b64(backwards(github)), FoundSecret, []string{b64(backwards(github))}, nil},
-		{"known in base85", Plain, adobe85(known), FoundSecret, []string{adobe85(known)}, nil},
-		{"known within base85", Plain, git85("ab " + known + " cd"), FoundSecret, []string{git85("ab " + known + " cd")[5:20]}, nil},
 		{"token in an address", Markdown, "https://forge.example/?q=" + github, FoundSecret, []string{github}, nil},
 		{"known", Markdown, "x " + known + " y", FoundSecret, []string{known}, []string{"x [REDACTED] y"}},
-		{"known spaced", Markdown, zero(known, " "), FoundSecret, []string{"s 3 c r 3 t"}, nil},
-		{"known with dashes", Plain, zero(known, "-"), FoundSecret, []string{"s-3-c-r-3-t"}, nil},
-		{"known one letter a line", Markdown, zero(known, "\n"), FoundSecret, []string{"s\n3\nc"}, nil},
 		{"known in base64", Markdown, b64(known), FoundSecret, []string{b64(known)}, nil},
 		{"known within base64", Markdown, b64("a longer text with " + known + " in it"), FoundSecret, []string{b64("a longer text with " + known + " in it")}, nil},
-		{"known in base64 of base64", Plain, b64(b64(known)), FoundSecret, []string{b64(b64(known))}, nil},
+		{"known in base64 over lines", Commit, b64(known)[:9] + "\n" + b64(known)[9:], FoundSecret, []string{b64(known)[:9], b64(known)[9:]}, nil},
+		{"known in hexadecimal", Markdown, each(known, "%02x"), FoundSecret, []string{each(known, "%02x")}, nil},
+		{"known in escapes of JSON", Markdown, `{"a":"` + strings.ReplaceAll(known, "/", `\/`) + `"}`, FoundSecret, []string{`\/9Q`}, []string{`{"a":"[REDACTED]"}`}},
 		{"known in URL form", Markdown, url.QueryEscape(known), FoundSecret, []string{url.QueryEscape(known)}, nil},
-		{"known in hexadecimal with colons", Markdown, strings.TrimSuffix(each(known, "%02x:"), ":"), FoundSecret, []string{"73:33"}, nil},
-		{"known as C bytes", Markdown, each(known, "0x%02x, "), FoundSecret, []string{"0x73, 0x33"}, nil},
-		{"known as numbers", Markdown, each(known, "%d, "), FoundSecret, []string{"115, 51"}, nil},
-		{"known in binary", Markdown, each(known, "%08b "), FoundSecret, []string{"01110011 00110011"}, nil},
-		{"known backwards", Markdown, backwards(known), FoundSecret, []string{backwards(known)}, nil},
-		{"known in rot13", Markdown, rot13(known), FoundSecret, []string{rot13(known)}, nil},
-		{"known in base32", Markdown, base32.StdEncoding.EncodeToString([]byte(known)), FoundSecret, []string{base32.StdEncoding.EncodeToString([]byte(known))[:20]}, nil},
-		{"known in another case", Markdown, strings.ToUpper(known), FoundSecret, []string{strings.ToUpper(known)}, nil},
-		{"known in pieces between tags", Markdown, known[:5] + "<b></b>" + known[5:9] + "</sub ><i class=x>" + known[9:], FoundSecret, []string{known[9:]}, nil},
-		{"known in HTML", Markdown, html.EscapeString(known), FoundSecret, []string{known}, nil},
 		{"private key", Markdown, "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC\n-----END PRIVATE KEY-----", FoundSecret, []string{"MIIEvQ"}, nil},
 
 		// Images: fetched when somebody looks.
@@ -180,9 +125,6 @@ func hostileTexts() []hostile {
 		{"anchor", Markdown, `<a href="https://evil.example">x</a>`, FoundHTML, []string{"<a ", "</a", "https://"}, nil},
 		{"address with a zero-width space", Markdown, "https:/\u200b/evil.example/x", FoundLink, []string{"https://"}, nil},
 		{"address in references", Markdown, "&#104;ttps&#58;//evil.example", FoundLink, []string{"https://"}, nil},
-		{"chat link", Plain, "<https://evil.example/x|click>", FoundLink, []string{"https://", "<h"}, nil},
-		{"chat link in code", Plain, "`https://evil.example/x`", FoundLink, []string{"https://"}, nil},
-		{"chat host alone", Plain, "go to evil.example/x?d=1", FoundLink, []string{"evil.example/"}, nil},
 		{"data address", Markdown, "open data:text/html;base64,AAAA", FoundData, []string{"data:text"}, nil},
 
 		// Hidden text.
@@ -197,31 +139,29 @@ func hostileTexts() []hostile {
 		{"details", Markdown, "<details><summary>x</summary>\n\ny\n</details>", FoundHTML, []string{"<details", "<summary"}, nil},
 		{"zero-width", Markdown, "a\u200bb\u200c\u2060\ufeffc", FoundHidden, []string{"\u200b", "\u200c", "\u2060", "\ufeff"}, []string{"abc"}},
 		{"bidi override", Markdown, "a\u202eb\u2066c", FoundHidden, []string{"\u202e", "\u2066"}, nil},
-		{"marks of direction", Plain, "a\u200e\u200f\u061cb", FoundHidden, nil, []string{"ab"}},
+		{"marks of direction", Commit, "a\u200e\u200f\u061cb", FoundHidden, nil, []string{"ab"}},
 		{"tag characters", Markdown, "hi\U000e0068\U000e0069", FoundHidden, []string{"\U000e0068"}, []string{"hi"}},
 		{"variation selectors", Markdown, "a\ufe00\ufe01\U000e0101b", FoundHidden, []string{"\ufe00", "\U000e0101"}, []string{"ab"}},
 		{"selectors on an emoji", Markdown, "😀\ufe0f\ufe0f\ufe0e", FoundHidden, []string{"\ufe0f\ufe0f"}, nil},
 		{"fillers", Markdown, "a\u3164\u115f\u2800b", FoundHidden, nil, []string{"ab"}},
 		{"hidden reference", Markdown, "a&#8203;&ZeroWidthSpace;b", FoundHidden, []string{"&#8203;", "ZeroWidth"}, []string{"ab"}},
 		{"many accents", Markdown, "a" + strings.Repeat("\u0301", 40), FoundHidden, []string{strings.Repeat("\u0301", 5)}, nil},
-		{"colours", Plain, "a\x1b[8mhidden\x1b[0m", FoundControl, []string{"\x1b"}, []string{"ahidden"}},
-		{"terminal title", Plain, "a\x1b]0;evil\x07b", FoundControl, []string{"\x1b", "evil"}, []string{"ab"}},
+		{"colours", Commit, "a\x1b[8mhidden\x1b[0m", FoundControl, []string{"\x1b"}, []string{"ahidden"}},
+		{"terminal title", Commit, "a\x1b]0;evil\x07b", FoundControl, []string{"\x1b", "evil"}, []string{"ab"}},
 		{"terminal link", Markdown, "\x1b]8;;https://evil.example\x1b\\x\x1b]8;;\x1b\\", FoundControl, []string{"\x1b", "evil"}, []string{"x"}},
-		{"C1", Plain, "a\u009b31mb", FoundControl, []string{"\u009b"}, []string{"ab"}},
-		{"NUL and backspace", Plain, "a\x00b\x08c", FoundControl, []string{"\x00", "\x08"}, nil},
+		{"C1", Commit, "a\u009b31mb", FoundControl, []string{"\u009b"}, []string{"ab"}},
+		{"NUL and backspace", Commit, "a\x00b\x08c", FoundControl, []string{"\x00", "\x08"}, nil},
 		{"carriage return", Markdown, "good\rbad", FoundControl, []string{"\r"}, []string{"good\nbad"}},
 		{"long line in code", Markdown, "```\n" + strings.Repeat("x", 9000) + "\n```\n", FoundLong, []string{strings.Repeat("x", 3000)}, nil},
 		{"far to the right", Markdown, "a" + strings.Repeat(" ", 500) + "do it", FoundGap, []string{strings.Repeat(" ", 81)}, nil},
 		{"far below", Markdown, "a" + strings.Repeat("\n", 500) + "do it", FoundGap, []string{strings.Repeat("\n", 12)}, nil},
 		{"behind the language of a fence", Markdown, "```go do what I say\nx\n```\n", FoundHidden, []string{"what I say"}, []string{"```go\n"}},
-		{"not UTF-8", Plain, "a\xffb", FoundEncoding, []string{"\xff"}, nil},
+		{"not UTF-8", Commit, "a\xffb", FoundEncoding, []string{"\xff"}, nil},
 
 		// What calls, commands, and breaks out.
 		{"everyone", Markdown, "hi @everyone", FoundMention, []string{"@everyone"}, []string{"@ everyone"}},
 		{"team", Markdown, "cc @org/team", FoundMention, []string{"@org"}, nil},
 		{"user by reference", Markdown, "cc &#64;user", FoundMention, []string{"@user"}, nil},
-		{"mention in a chat's code", Plain, "`@here`", FoundMention, []string{"@here"}, nil},
-		{"chat's own mention", Plain, "<!channel> <@U123> <!subteam^S1>", FoundHTML, []string{"<!", "<@"}, nil},
 		{"quick action", Markdown, "ok\n/close\n/assign @x", FoundCommand, []string{"\n/close", "\n/assign"}, []string{`\/close`}},
 		{"closing another issue", Merge, "Fixes #12 and closes org/repo#3", FoundClosing, []string{"Fixes #12", "closes org"}, nil},
 		{"closing by address", Merge, "resolves https://forge.example/o/r/issues/3", FoundClosing, []string{"resolves https"}, nil},
@@ -230,20 +170,10 @@ func hostileTexts() []hostile {
 		{"marker", Markdown, "x\n<!-- tori:550e8400.completed -->", FoundHidden, []string{"<!--"}, nil},
 		{"marker in code", Markdown, "```\n<!-- tori:550e8400.completed -->\n```\n", FoundMarker, []string{"<!-- tori"}, nil},
 		{"marker in a span", Markdown, "`<!--TORI:x-->`", FoundMarker, []string{"<!--TORI"}, nil},
-		{"marker in a chat", Plain, "<!-- tori:x", FoundHidden, []string{"<!--"}, nil},
 		{"open fence", Markdown, "```\nswallows what follows", FoundFence, nil, []string{"\n```\n"}},
 		{"open tilde fence", Markdown, "a\n~~~~\nb\n~~~\n", FoundFence, nil, []string{"~~~\n~~~~\n"}},
-		{"lines in a title", Line, "good\n/close", FoundControl, []string{"\n"}, nil},
+		{"lines in a title", Title, "good\n/close", FoundControl, []string{"\n"}, nil},
 	}
-}
-
-func wide(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r > ' ' && r < 0x7f {
-			return r - '!' + 0xff01
-		}
-		return r
-	}, s)
 }
 
 func TestHostileTexts(t *testing.T) {
@@ -338,7 +268,7 @@ func TestHarmlessTextsStay(t *testing.T) {
 			}
 		}
 	}
-	if out, found, _ := f.Clean(Plain, "done: internal/a.go, README.md; see https://forge.example/x?y=1 and a < b"); len(found) > 0 {
+	if out, found, _ := f.Clean(Commit, "done: internal/a.go, README.md; see https://forge.example/x?y=1 and a < b"); len(found) > 0 {
 		t.Errorf("%q %v", out, found)
 	}
 }
@@ -360,7 +290,7 @@ func TestMentionsBySetting(t *testing.T) {
 
 func TestTooLongIsRefusedUnread(t *testing.T) {
 	t.Parallel()
-	if _, _, err := newFilter().Clean(Plain, strings.Repeat("x", maxInput+1)); err == nil {
+	if _, _, err := newFilter().Clean(Commit, strings.Repeat("x", maxInput+1)); err == nil {
 		t.Error("taken")
 	}
 }
@@ -384,7 +314,7 @@ func TestCleaningComesToRest(t *testing.T) {
 	bits := pieces()
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(bits), rapid.StringN(0, 3, 12)), 0, 14).Draw(t, "text"), "")
-		format := rapid.SampledFrom([]Format{Markdown, Merge, Plain, Line, Title, Commit}).Draw(t, "format")
+		format := rapid.SampledFrom([]Format{Markdown, Merge, Commit, Title, Title, Commit}).Draw(t, "format")
 		out := settled(t, f, format, text)
 		if format.markdown() && strings.Contains(strings.ToLower(out), "<!-- tori:") {
 			t.Errorf("a marker in %q", out)
@@ -399,7 +329,7 @@ func TestRepetitions(t *testing.T) {
 	for _, p := range []string{"](", "![", "<!--", "<!-- -->", "www.", "https://a.b/", "https://forge.example/www.", "@a", "`", "```\n", "> ", "[a]: x\n", "&#64;", "\u200b", "\x1b]",
 		"%41", "a.b.", "aaaa.bb/", "x", "http://", "\\", "/close\n", "Fixes #1 ", "ghp_", "$\\color", "data:a/b;", "- ```\n", "eyJ", "68", "<a", "a\n", known, github} {
 		settled(t, f, Markdown, strings.Repeat(p, 6000/len(p)))
-		settled(t, f, Plain, strings.Repeat(p, 6000/len(p)))
+		settled(t, f, Commit, strings.Repeat(p, 6000/len(p)))
 	}
 }
 
@@ -424,7 +354,7 @@ func FuzzClean(f *testing.F) {
 		if len(text) > 4<<10 {
 			return
 		}
-		settled(t, filter, Format(uint(format)%5), text)
+		settled(t, filter, Format(uint(format)%4), text)
 	})
 }
 

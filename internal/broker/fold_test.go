@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"toritsugi/internal/redact"
 )
 
 // No text can open, close or fill a fold, nor hide what is in it: whatever the
 // lines hold, there is one, with each line where it belongs.
 func TestFold(t *testing.T) {
 	t.Parallel()
-	f := NewFilter(FilterOptions{Known: []string{"s3cret-of-the-house"}})
+	f := NewFilter(FilterOptions{Sanitizer: redact.New([]string{"s3cret-of-the-house"}, nil)})
 	for _, bad := range []string{
 		"</details>", "<details>", "<summary>", "</summary></details>", "<!--", "<!-- tori:x -->", "--> x <!--", "x\n\n</details>\n\n<details>", "x\u2028</details>", "<\u200b/details>", "<DETAILS open>", "&#60;/details&#62;",
 		"```", "~~~\n</details>", "``` </details>", "- > ```", "<pre>", "<script>", "[x]: http://evil.example", "<img src=x>", "</details", "<div", "s3cret-of-the-house",

@@ -76,11 +76,11 @@ func hidden(_ *Filter, format Format, s string) (edits []edit) {
 				drop(i, i+1, "\n", FoundControl)
 			}
 		case r == '\n' || r == '\t':
-			if format.line() {
+			if format == Title {
 				drop(i, i+1, " ", FoundControl)
 			}
 		case r == 0x1b || r == 0x9b:
-			n = escape(s[i:])
+			n = escape().FindStringIndex(s[i:])[1]
 			drop(i, i+n, "", FoundControl)
 		case r < ' ' || r == 0x7f:
 			drop(i, i+n, "", FoundControl)
@@ -157,39 +157,9 @@ func keycap(before rune, rest string) bool {
 	return strings.ContainsRune("0123456789#*", before) && strings.HasPrefix(rest, "\u20e3")
 }
 
-// escape is the length of the terminal's escape sequence that s begins with
-// (ECMA-48 §5.4, §5.6).
-func escape(s string) int {
-	_, i := utf8.DecodeRuneInString(s)
-	if s[0] == 0x1b {
-		if i >= len(s) {
-			return i
-		}
-		switch s[i] {
-		case '[':
-			i++
-		case ']', 'P', 'X', '^', '_': // a string, up to BEL or ESC \
-			for j := i + 1; j < len(s) && j < i+4096 && s[j] != '\n'; j++ {
-				if s[j] == 0x07 {
-					return j + 1
-				}
-				if s[j] == 0x1b {
-					return min(j+2, len(s))
-				}
-			}
-			return i
-		default:
-			return i
-		}
-	}
-	for i < len(s) && s[i] >= 0x20 && s[i] < 0x40 {
-		i++
-	}
-	if i < len(s) && s[i] >= 0x40 && s[i] < 0x7f {
-		i++
-	}
-	return i
-}
+// escape is the terminal's escape sequence that a text begins with (ECMA-48 §5.4,
+// §5.6): one of control, a string up to BEL or ESC \, or what begins one.
+var escape = pattern(`^(?:\x1b\[|\x{9b})[ -?]*[@-~]?|^\x1b[\]PX^_](?:[^\n\x07\x1b]{0,1000}(?:\x07|\x1b\\))?|^\x1b`)
 
 var reference = pattern(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});`)
 
@@ -242,7 +212,7 @@ func lengths(_ *Filter, format Format, s string) (edits []edit) {
 	for _, m := range blanks().FindAllStringIndex(s, -1) {
 		edits = append(edits, edit{m[0], m[1], "\n\n", FoundGap})
 	}
-	if len(s) <= maxCodeLine || format.line() {
+	if len(s) <= maxCodeLine || format == Title {
 		return edits
 	}
 	code := codeOf(format, s)

@@ -19,7 +19,7 @@ func markers(_ *Filter, _ Format, s string) (edits []edit) {
 // tags takes HTML comments out and makes tags plain text: whatever they would
 // have hidden is seen.
 func tags(f *Filter, format Format, s string) (edits []edit) {
-	if format.line() || format == Commit || !strings.Contains(s, "<") {
+	if !format.markdown() || !strings.Contains(s, "<") {
 		return nil
 	}
 	code := codeOf(format, s)
@@ -36,12 +36,12 @@ func tags(f *Filter, format Format, s string) (edits []edit) {
 				i += 4 + n + 2
 				continue
 			}
-			edits = append(edits, edit{i, i + 1, lessThan(format), FoundHidden})
-		case c == '!' || c == '?' || c == '/' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || !format.markdown() && (c == '@' || c == '#'):
-			if format.markdown() && f.autolink(s[i:]) || i > 0 && s[i-1] == '\\' && format.markdown() && !doubled(s, i) {
+			edits = append(edits, edit{i, i + 1, "&lt;", FoundHidden})
+		case c == '!' || c == '?' || c == '/' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			if f.autolink(s[i:]) || i > 0 && s[i-1] == '\\' && !doubled(s, i) {
 				continue
 			}
-			edits = append(edits, edit{i, i + 1, lessThan(format), FoundHTML})
+			edits = append(edits, edit{i, i + 1, "&lt;", FoundHTML})
 		}
 	}
 	return edits
@@ -54,13 +54,6 @@ func doubled(s string, i int) bool {
 		n++
 	}
 	return n%2 == 0
-}
-
-func lessThan(f Format) string {
-	if f.markdown() {
-		return "&lt;"
-	}
-	return "‹"
 }
 
 var angle = pattern(`^<(https?://[A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:-]+)>`)

@@ -12,7 +12,7 @@ var mentioned = pattern(`@[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?`)
 
 // mentions puts a space behind the sign that would call somebody.
 func mentions(f *Filter, format Format, s string) (edits []edit) {
-	if f.o.Mentions == MentionsKeep || format.line() || !strings.Contains(s, "@") {
+	if f.o.Mentions == MentionsKeep || format == Title || !strings.Contains(s, "@") {
 		return nil
 	}
 	code, stays := codeOf(format, s), f.stays(s)

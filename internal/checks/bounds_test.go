@@ -140,7 +140,7 @@ func openText(files map[string]string) func(string) (io.ReadCloser, error) {
 
 func TestJUnit(t *testing.T) {
 	t.Parallel()
-	s, err := JUnit(Set{}, []string{filepath.Join("testdata", "junit.xml")}, func(name string) (io.ReadCloser, error) { return os.Open(name) })
+	s, err := junit(&sink{}, []string{filepath.Join("testdata", "junit.xml")}, func(name string) (io.ReadCloser, error) { return os.Open(name) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestStrangeReports(t *testing.T) {
 		"empty":             {"", 0, "", true},
 		"text":              {"no report", 0, "", true},
 	} {
-		s, err := JUnit(Set{}, []string{"r.xml"}, openText(map[string]string{"r.xml": c.xml}))
+		s, err := junit(&sink{}, []string{"r.xml"}, openText(map[string]string{"r.xml": c.xml}))
 		if (err != nil) != c.err || len(s.Failures) != c.failed {
 			t.Errorf("%s: %d failures, %v", name, len(s.Failures), err)
 			continue
@@ -202,7 +202,7 @@ func TestStrangeReports(t *testing.T) {
 		}
 	}
 	// What cannot be read does not hide the rest.
-	s, err := JUnit(Set{}, []string{"none.xml", "a.xml", "b.xml"}, openText(map[string]string{"a.xml": "<html/>", "b.xml": bad("why")}))
+	s, err := junit(&sink{}, []string{"none.xml", "a.xml", "b.xml"}, openText(map[string]string{"a.xml": "<html/>", "b.xml": bad("why")}))
 	if len(s.Failures) != 1 || !errors.Is(err, os.ErrNotExist) || !errors.Is(err, errNoReport) {
 		t.Errorf("%d failures, %v", len(s.Failures), err)
 	}
@@ -212,7 +212,7 @@ func TestStrangeReports(t *testing.T) {
 func TestAttributesTakeLittleMemory(t *testing.T) { // not parallel: it measures
 	text := map[string]string{"r": "<testsuite" + strings.Repeat(" a=''", 10_000_000) + "/>"}
 	defer disktest.Bounded(t, 0)()
-	if _, err := JUnit(Set{}, []string{"r"}, openText(text)); err == nil {
+	if _, err := junit(&sink{}, []string{"r"}, openText(text)); err == nil {
 		t.Error("no error")
 	}
 }
@@ -220,7 +220,7 @@ func TestAttributesTakeLittleMemory(t *testing.T) { // not parallel: it measures
 // The name spaces of elements that are open are not kept.
 func TestNameSpacesTakeLittleMemory(t *testing.T) { // not parallel: it measures
 	element := "<testsuite" + strings.Repeat(" xmlns:a='b'", 40_000) + ">"
-	_, err := JUnit(Set{}, []string{"r"}, func(string) (io.ReadCloser, error) {
+	_, err := junit(&sink{}, []string{"r"}, func(string) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(strings.NewReader(strings.Repeat(element, 100)), heapReader{t})), nil
 	})
 	if err == nil {
@@ -245,7 +245,7 @@ func TestLongSectionsStaySound(t *testing.T) {
 	t.Parallel()
 	for n := maxText - 6; n < maxText+6; n++ {
 		for _, body := range []string{"<![CDATA[" + strings.Repeat("x", n) + "]]>", "<![CDATA[" + strings.Repeat("]", n) + "]]>", strings.Repeat("x", n) + "&amp;&lt;", "<!--" + strings.Repeat("x", n) + "-->"} {
-			s, err := JUnit(Set{}, []string{"r"}, openText(map[string]string{"r": "<testsuite><testcase name='a'><failure>" + body + "</failure></testcase><testcase name='b'/></testsuite>"}))
+			s, err := junit(&sink{}, []string{"r"}, openText(map[string]string{"r": "<testsuite><testcase name='a'><failure>" + body + "</failure></testcase><testcase name='b'/></testsuite>"}))
 			if err != nil || s.Passed != 1 || s.Failed != 1 {
 				t.Fatalf("%d: %.20s: %v %+v", n, body, err, s.Passed)
 			}
@@ -288,7 +288,7 @@ func FuzzJUnit(f *testing.F) {
 	f.Add("<testsuite><testcase><failure><![CDATA[]]></failure></testcase></testsuite>")
 	f.Fuzz(func(t *testing.T, data string) {
 		defer disktest.Bounded(t, len(data))()
-		s, err := JUnit(Set{}, []string{"r"}, openText(map[string]string{"r": data}))
+		s, err := junit(&sink{}, []string{"r"}, openText(map[string]string{"r": data}))
 		if err == nil && s.Passed+s.Failed+s.Skipped < len(s.Failures) {
 			t.Fatalf("%+v", s)
 		}

@@ -49,6 +49,10 @@ type Summary struct {
 	Cut                     bool      // Tail is not all of the output
 }
 
+// Counted reports whether the output says how many tests ran, also of none: go
+// test may list nothing.
+func (s Summary) Counted() bool { return s.Framework != "" && s.Framework != "go test" }
+
 // Names returns the names of the failures, each once.
 func (s Summary) Names() []string {
 	var names []string
@@ -85,13 +89,14 @@ type reader interface {
 }
 
 // NewParser returns a Parser for any output.
-func NewParser() *Parser { return Against(Set{}) }
+func NewParser() *Parser { return Against(Set{}, "") }
 
 // Against returns a Parser for the output of a check whose failures of before are
-// known: others are told first, and kept where there is no room for all.
-func Against(known Set) *Parser {
-	s := &sink{known: known}
-	return &Parser{sink: s, idle: true, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
+// known: others are told first, and kept where there is no room for all. Paths are
+// told relative to tree, the absolute path of the workspace; "" for as they are.
+func Against(known Set, tree string) *Parser {
+	s := &sink{known: known, tree: tree}
+	return &Parser{sink: s, idle: true, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &unittest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
 }
 
 // Write takes the next part of the output. Of most outputs most lines say
@@ -182,7 +187,7 @@ func (p *Parser) endLine(raw []byte) {
 		return
 	}
 	p.last = line
-	short := clip(strings.TrimSpace(line), MaxMessage)
+	short := clip(p.sink.relative(strings.TrimSpace(line)), MaxMessage)
 	if slices.Contains(p.telling, short) {
 		return
 	}
@@ -211,7 +216,7 @@ func (p *Parser) Summary() Summary {
 			tail = tail[i+1:]
 		}
 	}
-	s.Tail, s.Cut = colours().ReplaceAllString(strings.ToValidUTF8(string(tail), "\uFFFD"), ""), p.cut
+	s.Tail, s.Cut = p.sink.relative(colours().ReplaceAllString(strings.ToValidUTF8(string(tail), "\uFFFD"), "")), p.cut
 	if len(s.Failures) == 0 {
 		s.Telling = slices.Clone(p.telling)
 		for _, line := range s.Telling {
@@ -224,6 +229,7 @@ func (p *Parser) Summary() Summary {
 // sink gathers what the readers find.
 type sink struct {
 	known                   Set
+	tree                    string // see Against
 	frameworks              []string
 	passed, failed, skipped int
 	packages                int // of go test, whose passed tests are not listed: those that ran
@@ -232,6 +238,14 @@ type sink struct {
 	set                     setBuilder
 	missing                 []string
 	told                    int // failures that came, also twice
+}
+
+// relative is a text with the paths below the tree as they are from there.
+func (s *sink) relative(text string) string {
+	if s.tree == "" {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, "file://"+s.tree+"/", ""), s.tree+"/", "")
 }
 
 // seen notes that a framework's output was recognised.
@@ -244,10 +258,10 @@ func (s *sink) seen(framework string) {
 // add records a failure. What was told before, by name and file, is kept, and
 // completed with what is new. Where there is no room one that was known makes it.
 func (s *sink) add(f Failure) {
-	f.Name = clip(strings.TrimSpace(f.Name), maxName)
-	f.Message = clip(oneLine(f.Message), MaxMessage)
-	f.Excerpt = clipLines(f.Excerpt, MaxExcerpt)
-	f.File = clip(f.File, maxName)
+	f.Name = clip(s.relative(strings.TrimSpace(f.Name)), maxName)
+	f.Message = clip(s.relative(oneLine(f.Message)), MaxMessage)
+	f.Excerpt = clipLines(s.relative(f.Excerpt), MaxExcerpt)
+	f.File = clip(s.relative(f.File), maxName)
 	f.Known = s.known.Has(f.Name)
 	s.told++
 	s.set.add(f.Name)

@@ -233,9 +233,11 @@ func (g *goTest) endPackage(what, name, rest string) {
 	g.sink.seen("go test")
 	if !strings.Contains(rest, "[no tests to run]") && !strings.HasPrefix(rest, "[") {
 		g.sink.packages++
+		if what == "ok" {
+			g.okays++
+		}
 	}
 	if what == "ok" {
-		g.okays++
 		g.reset()
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -18,27 +19,33 @@ const (
 	maxTokens = 5_000_000
 )
 
-// JUnit reads reports in JUnit's XML format one after another, as names and
+// junit reads reports in JUnit's XML format one after another, as names and
 // open give them, and returns what they say together. It reads as a stream in
 // bounded memory; entities and document types are not expanded. A file that
 // cannot be opened or read whole makes an error that names it; what was read
-// before, and of the other files, is in the Summary all the same. Failures that
-// are not in known are told first, as by Against.
-func JUnit(known Set, names []string, open func(name string) (io.ReadCloser, error)) (Summary, error) {
-	s := &sink{known: known}
+// before, and of the other files, is in the Summary all the same.
+func junit(s *sink, names []string, open func(name string) (io.ReadCloser, error)) (Summary, error) {
 	var errs []error
-	for _, name := range names {
+	for i, name := range names {
 		f, err := open(name)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("open report %s: %w", name, err))
 			continue
 		}
-		if err := errors.Join(readJUnit(f, s), f.Close()); err != nil {
+		err = errors.Join(readJUnit(f, s), f.Close())
+		if errors.Is(err, errEnough) { // told first
+			errs = slices.Insert(errs, 0, fmt.Errorf("read reports: %d of %d are left out, from %s on: %w", len(names)-i, len(names), name, err))
+			break
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("read report %s: %w", name, err))
 		}
 	}
 	return s.summary(), errors.Join(errs...)
 }
+
+// errEnough is the error of a report for which no more of them are read.
+var errEnough = errors.New("no more is read")
 
 var errNoReport = errors.New("no JUnit report: testsuites or testsuite expected")
 
@@ -314,7 +321,7 @@ func (p *plainXML) tag(r rune) {
 		p.state, p.size, p.ref = inText, 0, false
 		p.out = append(p.out, '>')
 	default:
-		// A name of this length is none.
+		// No name of a tag is this long.
 		if p.size++; p.size > maxText {
 			p.err = errors.New("a tag without end")
 			return

@@ -31,7 +31,7 @@ var (
 	pyPlace   = pattern(`^(\S[^:]*\.py):(\d+): (.*)$`)
 	pySummary = pattern(`^(FAILED|ERROR) (\S.*?)(?: - (.*))?$`)
 	pyVerbose = pattern(`^(\S+\.py::\S.*?) (FAILED|ERROR|PASSED|SKIPPED|XFAIL|XPASS)(?: +\[ *\d+%\])?$`)
-	pyTally   = pattern(`^=* ?((?:\d+ (?:failed|passed|skipped|errors?|xfailed|xpassed|warnings?|deselected|rerun)(?:, )?)+) in [\d.]+s.*$`)
+	pyTally   = pattern(`^=* ?(no tests ran|(?:\d+ (?:failed|passed|skipped|errors?|xfailed|xpassed|warnings?|deselected|rerun)(?:, )?)+) in [\d.]+s.*$`)
 	pyCount   = pattern(`(\d+) (failed|passed|skipped|errors?|xfailed|xpassed)`)
 )
 
@@ -51,7 +51,7 @@ func (p *pytest) read(line string) {
 		return
 	}
 	if !p.on {
-		if line != "" && line[0] >= '0' && line[0] <= '9' && strings.Contains(line, " in ") { // -q
+		if line != "" && (line[0] >= '0' && line[0] <= '9' || line[0] == 'n') && strings.Contains(line, " in ") { // -q
 			if m := pyTally().FindStringSubmatch(line); m != nil {
 				p.tally(m[1])
 			}

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,10 @@ const (
 	maxReports = 5000     // files that are reports
 	maxLooked  = 200_000  // files and directories that are looked at for them
 	maxReport  = 64 << 20 // bytes of one that are read
+
+	// maxAllReports is what is read of all together, in bytes: some ten seconds,
+	// and more than the tests of a large project write.
+	maxAllReports = 256 << 20
 )
 
 // Reports are the JUnit files that a check writes, found by a pattern.
@@ -26,6 +31,7 @@ type Reports struct {
 	root    *os.Root
 	pattern []string
 	before  map[string]reportState
+	left    int64 // bytes that may still be read
 }
 
 // reportState tells a file from what it was. The change time is the kernel's.
@@ -43,7 +49,7 @@ func FindReports(root *os.Root, pattern string) (*Reports, error) {
 	if _, err := path.Match(pattern, ""); err != nil || !fs.ValidPath(pattern) || pattern == "." {
 		return nil, fmt.Errorf("look for reports: %q is no pattern for them", pattern)
 	}
-	r := &Reports{root: root, pattern: strings.Split(pattern, "/")}
+	r := &Reports{root: root, pattern: strings.Split(pattern, "/"), left: maxAllReports}
 	var err error
 	r.before, err = r.find()
 	return r, err
@@ -51,8 +57,8 @@ func FindReports(root *os.Root, pattern string) (*Reports, error) {
 
 // Read returns what the reports say that were written or changed since
 // FindReports, and how many there are; Summary holds what could be read also
-// where the error tells what could not.
-func (r *Reports) Read(known Set) (Summary, int, error) {
+// where the error tells what could not. It ends with ctx.
+func (r *Reports) Read(ctx context.Context, known Set) (Summary, int, error) {
 	now, err := r.find()
 	if err != nil {
 		return Summary{}, 0, err
@@ -63,21 +69,38 @@ func (r *Reports) Read(known Set) (Summary, int, error) {
 			names = append(names, name)
 		}
 	}
-	s, err := JUnit(known, names, r.open)
+	// Only plain files were found, and whoever might have put something else there
+	// has ended.
+	s, err := junit(&sink{known: known, tree: r.root.Name()}, names, func(name string) (io.ReadCloser, error) {
+		f, err := disk.OpenIn(r.root, name, os.O_RDONLY)
+		if err != nil {
+			return nil, err
+		}
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(&counted{ctx, f, r}, maxReport), f}, nil
+	})
 	return s, len(names), err
 }
 
-// open opens a report. Only a plain file was found, and whoever might have put
-// something else there has ended.
-func (r *Reports) open(name string) (io.ReadCloser, error) {
-	f, err := disk.OpenIn(r.root, name, os.O_RDONLY)
-	if err != nil {
-		return nil, err
+// counted reads a report, with what may still be read of all.
+type counted struct {
+	ctx context.Context
+	in  io.Reader
+	all *Reports
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, fmt.Errorf("%w: %w", errEnough, err)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(f, maxReport), f}, nil
+	if c.all.left <= 0 {
+		return 0, fmt.Errorf("%w: %d MiB are read of all", errEnough, maxAllReports>>20)
+	}
+	n, err := c.in.Read(p[:min(int64(len(p)), c.all.left)])
+	c.all.left -= int64(n)
+	return n, err
 }
 
 // maxReportDepth is how deep reports are looked for: each directory is opened by

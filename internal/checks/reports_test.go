@@ -1,6 +1,8 @@
 package checks
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -58,18 +60,54 @@ func TestReports(t *testing.T) {
 	if err := unix.Mkfifo(filepath.Join(dir, "out/pipe.xml"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, n, err := r.Read(Set{})
+	s, n, err := r.Read(t.Context(), Set{})
 	if d := cmp.Diff([]string{"s.again, now", "s.new"}, s.Names()); d != "" || n != 2 || err != nil || s.Failed != 2 {
 		t.Errorf("%d, %v\n%s", n, err, d)
 	}
 	// One that cannot be read is told, and hides nothing.
 	put(t, dir, "out/torn.xml", "<testsuite><testcase")
-	s, n, err = r.Read(Set{})
+	s, n, err = r.Read(t.Context(), Set{})
 	if len(s.Failures) != 2 || n != 3 || err == nil || !strings.Contains(err.Error(), "out/torn.xml") {
 		t.Errorf("%d, %v", n, err)
 	}
-	if _, n, err := find("none/*.xml").Read(Set{}); n != 0 || err != nil {
+	if _, n, err := find("none/*.xml").Read(t.Context(), Set{}); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// What is read of all reports is bounded, and so is the time.
+func TestManyReports(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	read := func(ctx context.Context, left int64) (Summary, error) {
+		t.Helper()
+		r, err := FindReports(root, "none/*.xml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.pattern, r.left = []string{"*.xml"}, left
+		s, n, err := r.Read(ctx, Set{})
+		if n != 3 {
+			t.Error(n)
+		}
+		return s, err
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		put(t, dir, name+".xml", failing(name)+strings.Repeat(" ", 1<<20))
+	}
+	s, err := read(t.Context(), 3<<19)
+	if d := cmp.Diff([]string{"s.a", "s.b"}, s.Names()); d != "" || err == nil || !strings.Contains(err.Error(), "2 of 3 are left out, from b.xml on") || !strings.Contains(err.Error(), "256 MiB") {
+		t.Errorf("%v\n%s", err, d)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if s, err = read(ctx, maxAllReports); len(s.Failures) != 0 || !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

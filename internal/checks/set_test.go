@@ -116,7 +116,7 @@ func TestNewFailuresComeFirst(t *testing.T) {
 			old = append(old, fmt.Sprintf("old%d", i))
 		}
 		base := parse([]byte(of(old)), 4096)
-		p := Against(base.Set)
+		p := Against(base.Set, "")
 		_, _ = p.Write([]byte(of(append(slices.Clone(old), "new"))))
 		s := p.Summary()
 		if base.Set.Len() != 2000 || base.More != 1800 || s.Set.Len() != 2001 || s.Failed != 2001 || s.Set.Less(base.Set) != 1 || base.Set.Less(s.Set) != 0 {
@@ -142,6 +142,27 @@ func TestOneReason(t *testing.T) {
 	text := s.Text(4000)
 	if strings.Count(text, "no database") != 1 || !strings.Contains(text, "1. Test0: no database\n   and 4 more for the same reason: Test1, Test2, Test3, Test4\n") || !strings.Contains(text, "6. Own4: wrong 4\n") {
 		t.Error(text)
+	}
+}
+
+// Nor do addresses, times, temporary files and lines make another reason of one; paths
+// are those of the tree.
+func TestIncidental(t *testing.T) {
+	t.Parallel()
+	p := Against(Set{}, "/srv/run 1/tree")
+	for i := range 3 {
+		_, _ = fmt.Fprintf(p, "--- FAIL: Test%d (0.0%ds)\n    a_test.go:1%d: /srv/run 1/tree/sub/a.go:%d: open /tmp/Test%d/00%d/db: refused by 0xc0000%d1234 after %d.5s\n", i, i, i, i, i, i, i, i)
+	}
+	_, _ = fmt.Fprint(p, "--- FAIL: TestOther (0.0s)\n    a_test.go:19: open /tmp/TestOther/001/cache: refused\nFAIL\nFAIL\ta\t0.1s\n")
+	s := p.Summary()
+	want := "1. a.Test0 (a_test.go:10): sub/a.go:0: open /tmp/Test0/000/db: refused by 0xc000001234 after 0.5s\n   and 2 more for the same reason: a.Test1, a.Test2\n"
+	if text := s.Text(4000); !strings.Contains(text, want) || !strings.Contains(text, "2. a.TestOther") || strings.Contains(s.Tail, "/srv") {
+		t.Error(text, s.Tail)
+	}
+	p = Against(Set{}, "/srv/tree")
+	_, _ = fmt.Fprint(p, "Error: cannot load\n    at file:///srv/tree/src/a.mjs:3:5\n    at /srv/tree/b.js:1\n")
+	if s := p.Summary(); s.Tail != "Error: cannot load\n    at src/a.mjs:3:5\n    at b.js:1\n" {
+		t.Errorf("%q", s.Tail)
 	}
 }
 

@@ -1,6 +1,7 @@
 package checks
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -68,18 +69,28 @@ type group []Failure
 func (s Summary) groups() (all []group, known []string) {
 	at := map[string]int{}
 	for _, f := range s.Failures {
-		i, there := at[f.Message]
+		reason := f.reason()
+		i, there := at[reason]
 		switch {
 		case f.Known:
 			known = append(known, f.Name)
-		case there && f.Message != "":
+		case there && reason != "":
 			all[i] = append(all[i], f)
 		default:
-			at[f.Message] = len(all)
+			at[reason] = len(all)
 			all = append(all, group{f})
 		}
 	}
 	return all, known
+}
+
+// incidental are what differs between failures of one reason, and between two runs:
+// addresses, times, line numbers, and where temporary files lie.
+var incidental = pattern(`0x[0-9a-fA-F]{4,}|\b\d+(?:\.\d+)? ?(?:[mnµ]?s|sec(?:onds?)?)\b|\.\w+:\d+(?::\d+)?\b|\bline \d+|/tmp/(?:[^\s'"()]*/)?`)
+
+// reason is what failures of one reason have in common.
+func (f Failure) reason() string {
+	return incidental().ReplaceAllString(cmp.Or(f.Message, f.Excerpt), "*")
 }
 
 // head is the first failure, and the names of others.
@@ -151,7 +162,7 @@ func (s Summary) textOfOutput(limit int) string {
 	}
 	tail := s.Tail
 	if s.Cut {
-		// What the end does not show may be the reason.
+		// The reason may stand before the part of the output that is kept.
 		var hidden []string
 		size := 0
 		for _, t := range s.Telling {

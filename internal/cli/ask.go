@@ -61,7 +61,7 @@ func (a askCmd) ask(c *console, do contextstore.Action) error {
 		c.say("cli.now", uuid[:8], answer.Status)
 	}
 	if do == contextstore.Resume && !answer.Asked {
-		c.say("cli.queued_resume", uuid[:8]+where(app.RunOptions{BaseDir: a.BaseDir}))
+		c.say("cli.queued_resume", uuid[:8]+app.RunOptions{BaseDir: a.BaseDir, Config: a.Config}.Where())
 	}
 	if err != nil {
 		return &exitError{exitPaused, i18n.E("cli.undelivered", err)}

@@ -155,6 +155,9 @@ func TestAHandoverWithoutAModel(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if strings.Contains(string(comments), "put together from the records") != (c.planned == "true") {
+				t.Errorf("what heads nothing:\n%s", comments)
+			}
 			summary := lastSummary(t, h.only()).Summary
 			for i, want := range c.want {
 				if !strings.Contains(string(comments), want) {

@@ -106,7 +106,10 @@ func Main(args []string) int {
 
 func (c *console) main(args []string) int {
 	c.out, c.err = onDisplay(c.out), onDisplay(c.err)
-	err := c.parse(args)
+	v, err := c.parse(args)
+	if err == nil && v != nil {
+		err = v.Run(c)
+	}
 	var exit *exitError
 	switch {
 	case err == nil || errors.Is(err, syscall.EPIPE):
@@ -142,39 +145,45 @@ func (c *console) sanitizer() *redact.Sanitizer {
 // helped is thrown by kong's exit hook after help was printed.
 type helped struct{}
 
-func (c *console) parse(args []string) (err error) {
+// verb is a command of the command line with its arguments.
+type verb interface{ Run(c *console) error }
+
+// parse returns what is to be run, nil where help was printed. Nothing of the parser
+// is kept while that runs, which can take days.
+func (c *console) parse(args []string) (v verb, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			if _, ok := r.(helped); !ok {
 				panic(r)
 			}
-			err = nil
+			v, err = nil, nil
 		}
 	}()
 	var cmd commands
 	parser, err := kong.New(&cmd, kong.Name("tori"), kong.Description(c.lang.T("cli.description")), kong.PostBuild(c.explain),
 		kong.Writers(c.out, c.err), kong.Exit(func(int) { panic(helped{}) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 80}))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
 	for _, a := range args {
 		if !utf8.ValidString(a) { // the parser would replace what it cannot read
-			return usage(i18n.E("cli.not_utf8", a))
+			return nil, usage(i18n.E("cli.not_utf8", a))
 		}
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return usage(i18n.E("cli.usage", err))
+		return nil, usage(i18n.E("cli.usage", err))
 	}
 	for _, f := range k.Flags() {
 		if s, ok := c.out.(*display); ok && f.Name == "json" {
 			s.json = f.Target.Bool()
 		}
 	}
-	return k.Run(c)
+	v, _ = k.Selected().Target.Interface().(verb) // each command is one
+	return v, nil
 }
 
 // explain puts the texts "cli.help.x" where the struct tags say ${x_help}. As

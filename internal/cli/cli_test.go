@@ -22,6 +22,10 @@ import (
 // tests that need a real process to kill.
 func TestMain(m *testing.M) {
 	sandbox.Helper(os.Args)
+	if os.Getenv(sdkServer) != "" {
+		serveSDK()
+		return
+	}
 	// The conversations of most tests are those of the plain loop; those of a plan say
 	// so. The settings of whoever runs the tests do not count.
 	for name, value := range map[string]string{"TORI_PLANNING_ENABLED": "false", "XDG_CONFIG_HOME": os.DevNull} {

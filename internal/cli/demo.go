@@ -48,16 +48,16 @@ func (d demoCmd) Run(c *console) error {
 	}
 	self := "tori"
 	if strings.ContainsRune(os.Args[0], '/') {
-		self = quoted(os.Args[0]) // as it was called: it may not be on the PATH
+		self = app.Quoted(os.Args[0]) // as it was called: it may not be on the PATH
 	}
 	return c.run(opt, runHooks{after: func(r agent.Report) {
 		c.say("cli.demo_look")
 		for _, line := range []string{
-			fmt.Sprintf("%s show %s --base-dir %s", self, r.UUID[:8], quoted(opt.BaseDir)),
-			fmt.Sprintf("%s show %s --messages --base-dir %s", self, r.UUID[:8], quoted(opt.BaseDir)),
-			fmt.Sprintf("git -C %s log -p main..%s", quoted(repo), r.Branch),
-			fmt.Sprintf("jq -r '[.seq,.role,.content]|@tsv' %s", quoted(filepath.Join(r.Dir, "messages.jsonl"))),
-			fmt.Sprintf("cat %s", quoted(strings.TrimSuffix(opt.Issue, ".md")+".comments.md")),
+			fmt.Sprintf("%s show %s --base-dir %s", self, r.UUID[:8], app.Quoted(opt.BaseDir)),
+			fmt.Sprintf("%s show %s --messages --base-dir %s", self, r.UUID[:8], app.Quoted(opt.BaseDir)),
+			fmt.Sprintf("git -C %s log -p main..%s", app.Quoted(repo), r.Branch),
+			fmt.Sprintf("jq -r '[.seq,.role,.content]|@tsv' %s", app.Quoted(filepath.Join(r.Dir, "messages.jsonl"))),
+			fmt.Sprintf("cat %s", app.Quoted(strings.TrimSuffix(opt.Issue, ".md")+".comments.md")),
 		} {
 			_, _ = fmt.Fprintln(c.out, "  "+line)
 		}
@@ -107,12 +107,4 @@ func (d demoCmd) place() (string, error) {
 		return os.MkdirTemp("", "tori-demo-")
 	}
 	return emptyDir(d.Dir)
-}
-
-// quoted makes a path safe to paste into a shell.
-func quoted(s string) string {
-	if !strings.ContainsAny(s, " \t\n'\"\\$&;|<>()*?[]#~`!{}") {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -45,6 +45,8 @@ var verbLines = []struct {
 	{"health", []string{"health", "health --json"}},
 	{"mcp list", []string{"mcp BARE", "mcp --json BARE"}},
 	{"mcp accept", []string{"mcp accept words BARE", "mcp accept POISON BARE"}},
+	{"mcp prompt", []string{"mcp prompt words BARE", "mcp prompt words POISON BARE"}},
+	{"mcp login", []string{"mcp login words", "mcp login POISON"}}, {"mcp logout", []string{"mcp logout words", "mcp logout POISON"}},
 	{"sandbox check", []string{"sandbox check --kind POISON"}},
 	{"eval", []string{"eval --list --cases cases", "eval --cases cases --model script BARE", "eval --cases cases --model script --json BARE", "eval POISON"}},
 	{"serve", []string{"serve --once BASE", "serve --model POISON BASE"}},

@@ -70,7 +70,6 @@ func (e evalCmd) Run(c *console) error {
 		return err
 	}
 	defer remove()
-	roomyHeap(c.getenv)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // whoever presses Ctrl-C again does not want to wait

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 )
@@ -44,7 +45,7 @@ func TestRunIsHidden(t *testing.T) {
 	h := newHouse(t, server.URL, "")
 	config := h.write("secret.yaml", fmt.Sprintf("language: en\nllm: {provider: openai, max_retries: 0, openai: {base_url: %q, model: m, api_key: '${KEY_FOR_THE_MODEL}'}}\n", server.URL))
 	given := filepath.Join(h.dir, "given")
-	h.write("bin/go", "#!/bin/sh\nenv > "+given+"\necho '{}'\n") // it is asked where it lives, outside of the sandbox
+	disktest.Program(t, filepath.Join(h.dir, "bin/go"), "#!/bin/sh\nenv > "+given+"\necho '{}'\n") // it is asked where it lives, outside of the sandbox
 	if os.Getuid() == 0 {
 		if err := os.Chmod(filepath.Dir(h.dir), 0o711); err != nil {
 			t.Fatal(err)
@@ -56,9 +57,6 @@ func TestRunIsHidden(t *testing.T) {
 		}
 		return err
 	})
-	if err == nil {
-		err = os.Chmod(filepath.Join(h.dir, "bin/go"), 0o700)
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -151,13 +151,13 @@ func TestAPlanGoesOnOnItsBranch(t *testing.T) {
 		t.Fatalf("%d runs\n%s", len(all), log)
 	}
 	msgs := first(t, all[1], 6)
-	if past := msgs[1].Content; !strings.Contains(past, "- answer [done]: Write 42 into answer.txt → answer.txt says 42") {
+	if past := msgs[1].Content; !strings.Contains(past, "Write 42 into answer.txt → answer.txt says 42") {
 		t.Error(past)
 	}
 	if ask := msgs[3].Content; !strings.Contains(ask, "The files hold what that run committed") {
 		t.Error(ask)
 	}
-	if work := msgs[5]; work.Kind != "subtask/why" || !strings.Contains(work.Content, "- answer (done): done by run "+all[0].Metadata.UUID[:8]) {
+	if work := msgs[5]; work.Kind != "subtask/why" || !strings.Contains(work.Content, "subtask 2 of 2 (id why).") {
 		t.Errorf("%s: %s", work.Kind, work.Content)
 	}
 }

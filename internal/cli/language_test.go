@@ -92,7 +92,7 @@ func lives() map[string]life {
 	return map[string]life{
 		"completed": {steps: []map[string]any{plan(unsure, "α", "+β"), writes, ends("α", "done"), ends("β", "skipped"), judges(true, true, "answer.txt:1", nil)}},
 		"completed with open points": {env: []string{"TORI_PLANNING_VERIFICATION_ON_OPEN_POINTS=complete"},
-			steps: []map[string]any{plan(goal, "α"), writes, ends("α", "done"), judges(true, true, "", nil), ends("verification_fix_1", "done"), judges(true, false, "", object{"additional_work_needed": true, "placeholder_detected": object{"count": 1, "locations": []string{"answer.txt:1"}}})}},
+			steps: []map[string]any{plan(goal, "α"), writes, ends("α", "done"), judges(true, true, "", nil), judges(true, true, "", nil), ends("verification_fix_1", "done"), judges(true, false, "", object{"additional_work_needed": true, "placeholder_detected": object{"count": 1, "locations": []string{"answer.txt:1"}}})}},
 		"completed without a verification that can be read": {env: []string{"TORI_PLANNING_VERIFICATION_ON_OPEN_POINTS=complete"},
 			steps: []map[string]any{plan(goal, "α"), writes, ends("α", "done"), says("όχι"), says("όχι")}},
 		"completed by a model that cannot plan": {

@@ -62,7 +62,7 @@ func TestAnUncertainUnderstandingIsShown(t *testing.T) {
 	if len(ours) != 1 {
 		t.Fatalf("%d comments\n%s", len(ours), log)
 	}
-	for _, part := range []string{"is uncertain (50 %)", "assumed: Metres", "not known: api_key: nothing about api_key may be assumed"} {
+	for _, part := range []string{"is uncertain.", "assumed: Metres", "not known: api_key: nothing about api_key may be assumed"} {
 		if !strings.Contains(ours[0], part) {
 			t.Errorf("%q is missing in\n%s", part, ours[0])
 		}

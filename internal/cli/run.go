@@ -72,7 +72,6 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	if err := sandbox.Hide(); err != nil {
 		return err
 	}
-	roomyHeap(c.getenv)
 	var stats app.Stats
 	var uuid atomic.Pointer[string]
 	watch := c.live(opt.Quiet)
@@ -101,7 +100,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	case errors.Is(err, contextstore.ErrBusy), errors.As(err, new(*contextstore.NoSpaceError)), errors.As(err, new(*contextstore.OrphansError)):
 		return usage(err)
 	case agent.StillOpen(err):
-		c.say("cli.resume_with", *uuid.Load()+where(opt))
+		c.say("cli.resume_with", *uuid.Load()+opt.Where())
 		c.say("cli.end_paused", c.masked(err))
 		return &exitError{code: exitPaused}
 	case err != nil && ctx.Err() != nil && uuid.Load() == nil && opt.Resume != "":
@@ -117,13 +116,13 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 
 // told prints how a run ended, and returns its exit code as an error.
 func (c *console) told(report agent.Report, opt app.RunOptions, hooks runHooks) error {
-	c.conclusion(report, where(opt))
+	c.conclusion(report, opt.Where())
 	if hooks.after != nil {
 		hooks.after(report)
 	}
 	if report.Undelivered != nil {
 		c.say("cli.undelivered", c.masked(report.Undelivered))
-		c.say("cli.deliver_with", report.UUID[:8]+where(opt))
+		c.say("cli.deliver_with", report.UUID[:8]+opt.Where())
 	}
 	c.lastLine(report)
 	code := exitCode(report.Outcome.Status)
@@ -166,14 +165,6 @@ func (c *console) conclusion(r agent.Report, where string) {
 	if r.Outcome.Status == task.Paused {
 		c.say("cli.resume_with", r.UUID[:8]+where)
 	}
-}
-
-// where is the flag that finds the run again, for the commands we print.
-func where(opt app.RunOptions) string {
-	if opt.BaseDir == "" {
-		return ""
-	}
-	return " --base-dir " + quoted(opt.BaseDir)
 }
 
 func (c *console) lastLine(r agent.Report) {

@@ -222,7 +222,8 @@ func TestKilledOnTheWayToAFollowUp(t *testing.T) {
 	kills := 0
 	rounds(t, 20, func(t *testing.T, i int) {
 		w := newTown(t, patient)
-		write(t, filepath.Join(w.dir, "script.yaml"), "- calls: [{tool: write_file, args: {path: why.txt, content: because}}]\n- say: Said why.\n")
+		write(t, filepath.Join(w.dir, "script.yaml"), "- calls: [{tool: write_file, args: {path: why.txt, content: because}}]\n"+
+			"- calls: [{tool: write_file, args: {path: why.txt, content: because}}]\n- say: Said why.\n") // the outcome of the first may be unknown
 		w.heard(time.Now().Add(-time.Hour))
 		w.repo.Commit("tori/issue-1", "tori-bot", "The answer", map[string]string{"answer.txt": "42\n"})
 		p := w.repo.OpenPull("tori-bot", "tori/issue-1", "main", "The answer", "It is 42.\n\n<!-- tori:pull-1 -->")

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // A rule that refuses the branch for good is told first, in its own words and in
@@ -16,10 +18,7 @@ func TestARuleRefusesTheBranch(t *testing.T) {
 	write(t, w.config, strings.Replace(string(raw), "language: en", "language: ja", 1))
 	hooks := t.TempDir()
 	hook := filepath.Join(hooks, "pre-receive")
-	write(t, hook, "#!/bin/sh\necho 'error: GH013: workflows need the scope @acme/admins' >&2\nexit 1\n")
-	if err := os.Chmod(hook, 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
+	disktest.Program(t, hook, "#!/bin/sh\necho 'error: GH013: workflows need the scope @acme/admins' >&2\nexit 1\n")
 	if out, err := w.repo.Git("config", "core.hooksPath", hooks); err != nil {
 		t.Fatal(out, err)
 	}

@@ -130,6 +130,9 @@ func TestALabelBecomesAPullRequest(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, ours[0])
 		}
 	}
+	if read, _, _ := strings.Cut(ours[0], "<details>"); !strings.Contains(read, "/pull/") || strings.Contains(ours[0], "\n\n\n") {
+		t.Errorf("the pull request stands behind what is folded, or where it stood is a gap:\n%s", ours[0])
+	}
 	w.once() // again: nothing is left to do
 	if again, more := w.shown(n); again != labels || len(more) != 1 || len(w.repo.Pulls()) != 1 {
 		t.Errorf("after a second look: %q, %d comments, %d pull requests", again, len(more), len(w.repo.Pulls()))

@@ -8,16 +8,11 @@ type Broker struct {
 	RepositoryUntrusted bool     `yaml:"repository_untrusted" default:"false" doc:"The files of the repository count as text of strangers."`
 	AllowedHosts        []string `yaml:"allowed_hosts" check:"hostpattern" doc:"Hosts that texts may link to besides the task's own forge: names, or *.suffix. Other addresses are posted as text; images never load."`
 	Mentions            string   `yaml:"mentions" default:"all" check:"enum=all|groups|keep" doc:"Which mentions in texts are defused: all, those of many people at once (@everyone, @org/team), or none."`
-	Labels              []string `yaml:"labels" default:"tori*" check:"nonempty" doc:"Labels that a run may set and take away: names, or prefix*."`
-	WebHosts            []string `yaml:"web_hosts" check:"hostpattern" doc:"Hosts that web requests may go to: names, or *.suffix; none without it."`
-	MaxTextBytes        int      `yaml:"max_text_bytes" default:"60000" check:"min=1000,max=262144" doc:"Length of a comment, message or description, in bytes."`
+	MaxTextBytes        int      `yaml:"max_text_bytes" default:"60000" check:"min=1000,max=262144" doc:"Length of a comment or description, in bytes."`
 	MaxPatchMB          int      `yaml:"max_patch_mb" default:"64" check:"min=1,max=64" doc:"Size of a change that is handed over, in MiB."`
 	MaxComments         int      `yaml:"max_comments" default:"20" check:"min=0" doc:"Comments of one run."`
-	MaxLabels           int      `yaml:"max_labels" default:"20" check:"min=0" doc:"Changes of labels by one run."`
 	MaxPushes           int      `yaml:"max_pushes" default:"20" check:"min=0" doc:"Pushes of one run."`
 	MaxPullRequests     int      `yaml:"max_pull_requests" default:"3" check:"min=0" doc:"Pull requests of one run."`
-	MaxMessages         int      `yaml:"max_messages" default:"100" check:"min=0" doc:"Chat messages of one run."`
-	MaxWebRequests      int      `yaml:"max_web_requests" default:"200" check:"min=0" doc:"Web requests of one run."`
 }
 
 // hostPattern reports whether s is the name of a host, or *.suffix.

@@ -2,7 +2,7 @@ package config
 
 import (
 	"net"
-	"net/url"
+	"net/netip"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -77,6 +77,9 @@ func (r rules) number(n float64) error {
 
 func show(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
+// isURL reports whether a text is an address, which may hold a password.
+func (r rules) isURL() bool { return r.named == "url" || r.named == "server" }
+
 // text returns what was expected where s breaks the rules, else nil.
 func (r rules) text(s string) error {
 	if r.optional && s == "" {
@@ -90,8 +93,11 @@ func (r rules) text(s string) error {
 	case "nonempty":
 		ok = strings.TrimSpace(s) != ""
 	case "url":
-		u, err := url.Parse(s)
-		ok = err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Fragment == ""
+		ok = isAddress(s)
+	case "server":
+		if ok = isAddress(serverAddress(s, "")); !ok {
+			r.named = "url"
+		}
 	case "model":
 		provider, model, found := strings.Cut(s, "/")
 		ok = found && strings.TrimSpace(model) != "" && slices.Contains(modelProviders, provider)
@@ -109,8 +115,12 @@ func (r rules) text(s string) error {
 		ok = treePattern(s)
 	case "abs":
 		ok = filepath.IsAbs(s)
+	case "absfile":
+		ok = s == "" || filepath.IsAbs(s)
 	case "host":
 		ok = hostName(s)
+	case "reach":
+		ok = reachable(s)
 	case "hostpattern":
 		ok = hostPattern(s)
 	case "envname":
@@ -183,6 +193,19 @@ func hostName(s string) bool {
 		}
 	}
 	return true
+}
+
+// reachable reports whether s names hosts that a sandbox can open the network to: a
+// host or the names below one (*.example.org), with a port or without, or an address.
+func reachable(s string) bool {
+	if a, err := netip.ParseAddrPort(s); err == nil {
+		return a.Port() != 0
+	}
+	host, port, found := strings.Cut(strings.TrimPrefix(s, "*."), ":")
+	if n, err := strconv.ParseUint(port, 10, 16); found && (err != nil || n == 0) {
+		return false
+	}
+	return hostName(host)
 }
 
 // branchPattern reports whether s gives every task a branch of its own, with a

@@ -29,9 +29,9 @@ type Config struct {
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed; without any, those that the base branch names or lets expect (docs/project.md); [] for none. A command line each, or {name, run, timeout_seconds, junit}: junit is a pattern of the JUnit XML reports that the command writes, relative to the repository (build/**/TEST-*.xml), from which failures are told. The shell expands their variables, not this file."`
 	ChecksTimeoutSeconds int            `yaml:"checks_timeout_seconds" default:"600" check:"min=1,max=604800" doc:"Time limit of one check that names none, in seconds."`
-	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env} or {mcp_server_name, url, headers}, and allow, deny, allow_hosts, timeout_seconds, trusted. A program runs in the sandbox, without network but to allow_hosts."`
+	MCPServers           []MCPServer    `yaml:"mcp_servers" doc:"Servers with further tools, each {mcp_server_name, command: [...], env, state} or {mcp_server_name, url, headers, oauth: {client_id, client_secret, scopes, redirect_port}}, and allow, deny, allow_hosts, timeout_seconds, trusted. A program runs in the sandbox, without network but to allow_hosts; its home ends with the run, or is the directory that state names (an absolute path), which lasts."`
 	Tools                Tools          `yaml:"tools" doc:"Which tools a model may use."`
-	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each tree that work starts from before the model's first turn: a command line each, or {name, run, timeout_seconds}. The shell expands their variables, not this file."`
+	Setup                []Check        `yaml:"setup" expand:"no" doc:"Commands that make a fresh clone ready, run once for each tree that work starts from before the model's first turn: a command line each, or {name, run, timeout_seconds}; auto stands for those that the lock files of the base branch name (npm ci, go mod download …), as far as their programs are there. The shell expands their variables, not this file."`
 	Commands             Commands       `yaml:"commands" doc:"Which commands of the model are run."`
 	Sandbox              Sandbox        `yaml:"sandbox" doc:"How commands of the model and checks are confined."`
 	Budget               Budget         `yaml:"budget" doc:"Where a run ends, however far it got."`
@@ -39,7 +39,7 @@ type Config struct {
 	Language             string         `yaml:"language" default:"ja" check:"enum=ja|en" doc:"Language of what is posted: comments, summaries, declarations."`
 	Tokens               Tokens         `yaml:"tokens" doc:"How tokens are counted."`
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
-	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, labels, branches, pull requests, messages, web requests."`
+	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, branches, pull requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
 	GitHub               GitHub         `yaml:"github" doc:"The door to GitHub: issues and pull requests that tori serve works on."`
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the doors are looked at."`
@@ -83,6 +83,9 @@ type Masking struct {
 	MinShare  float64 `yaml:"min_share" default:"0.1" check:"gt=0,le=1" doc:"Share of the request that must become free at once: each time, the provider's cache is lost from there on."`
 }
 
+// AutoSetup stands in Setup for the commands that the project's lock files name.
+const AutoSetup = "auto"
+
 // Check is one command that judges the work.
 type Check struct {
 	Name           string `yaml:"name"` // unique; the command itself where none is given
@@ -102,13 +105,23 @@ type MCPServer struct {
 	Name           string            `yaml:"mcp_server_name" check:"nonempty"`        // unique
 	Command        []string          `yaml:"command" check:"nonempty"`                // program and arguments; no shell
 	Env            map[string]string `yaml:"env" check:"envname"`                     // of the program, beside PATH and a language
+	State          string            `yaml:"state" check:"absfile"`                   // directory that is the program's home in every run
 	URL            string            `yaml:"url" check:"url"`                         // of a streamable-HTTP server
 	Headers        map[string]string `yaml:"headers" check:"header"`                  // sent to it; never shown
+	OAuth          MCPLogin          `yaml:"oauth"`                                   // of tori mcp login
 	Allow          []string          `yaml:"allow" check:"nonempty"`                  // tools that may be used, * for any part of a name; none: all
 	Deny           []string          `yaml:"deny" check:"nonempty"`                   // tools that may not
-	AllowHosts     []string          `yaml:"allow_hosts" check:"host"`                // what the program may reach besides nothing
+	AllowHosts     []string          `yaml:"allow_hosts" check:"reach"`               // what the program may reach besides nothing
 	TimeoutSeconds int               `yaml:"timeout_seconds" check:"min=1,max=86400"` // of a call; 120 where none is given
 	Trusted        bool              `yaml:"trusted"`                                 // what it says of its tools (read-only …) is believed
+}
+
+// MCPLogin is what a login at a server needs besides what the server tells.
+type MCPLogin struct {
+	ClientID     string   `yaml:"client_id" check:"nonempty"`               // where this program was registered by hand, or the https address of a document about it
+	ClientSecret string   `yaml:"client_secret"`                            // likewise; never shown
+	Scopes       []string `yaml:"scopes" check:"nonempty"`                  // to ask for; none: those that the server names
+	RedirectPort int      `yaml:"redirect_port" check:"min=1024,max=65535"` // of this machine, for the browser; 0 takes a free one
 }
 
 // Sandbox is the section sandbox.
@@ -117,6 +130,8 @@ type Sandbox struct {
 	Engine              string            `yaml:"engine" doc:"podman or docker, or a path to one, for mode container."`
 	ReadOnlyPaths       []string          `yaml:"read_only_paths" check:"abs" doc:"Further directories that commands may read; absolute paths."`
 	Env                 map[string]string `yaml:"env" check:"envname" doc:"Further variables of the commands' environment."`
+	AllowHosts          []string          `yaml:"allow_hosts" check:"reach" doc:"Hosts that commands of the model and checks may reach, such as registry.npmjs.org, *.example.org, nexus.corp:443 or 10.0.0.5:8080; without a port at 80 and 443 of public addresses, with one at that port and in your own network, too. Without any they have no network."`
+	CAFile              string            `yaml:"ca_file" check:"absfile" doc:"A file of certificates (PEM) that commands with a network trust besides this machine's, such as your company's; an absolute path."`
 	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=600" doc:"Time limit of a command of the model that asks for none, in seconds; it may ask for up to 600."`
 	MemoryMB            int               `yaml:"memory_mb" default:"4096" check:"min=0,max=16777216" doc:"Memory limit of all commands of a run together, MCP servers and files in /tmp among it, in MiB; 0 for none."`
 	MaxOutputBytes      int               `yaml:"max_output_bytes" default:"30000" check:"min=1024" doc:"How much of a command's output the model is shown, in bytes."`
@@ -150,7 +165,7 @@ type Workspace struct {
 
 	SetupTimeoutSeconds int      `yaml:"setup_timeout_seconds" default:"1800" check:"min=1,max=604800" doc:"Time limit of one setup command that names none, in seconds."`
 	SetupNetwork        string   `yaml:"setup_network" default:"registries" check:"enum=registries|none" doc:"What setup commands may reach: registries are the hosts of workspace.registries, none is nothing."`
-	Registries          []string `yaml:"registries" default:"proxy.golang.org|sum.golang.org|registry.npmjs.org|registry.yarnpkg.com|pypi.org|files.pythonhosted.org|index.crates.io|static.crates.io|rubygems.org|index.rubygems.org|repo.maven.apache.org|plugins.gradle.org|api.nuget.org|repo.packagist.org|hex.pm|repo.hex.pm|pub.dev" check:"host" doc:"Hosts of package registries, for setup commands."`
+	Registries          []string `yaml:"registries" default:"proxy.golang.org|sum.golang.org|registry.npmjs.org|registry.yarnpkg.com|pypi.org|files.pythonhosted.org|index.crates.io|static.crates.io|rubygems.org|index.rubygems.org|repo.maven.apache.org|plugins.gradle.org|api.nuget.org|repo.packagist.org|hex.pm|repo.hex.pm|pub.dev" check:"reach" doc:"Hosts of package registries, for setup commands; a mirror in your own network with its port, as in sandbox.allow_hosts."`
 	MaxFileMB           int      `yaml:"max_file_mb" default:"256" check:"min=1,max=4096" doc:"Size of a file, in MiB, above which it is in no snapshot and no commit; which files that are is told."`
 	KeepDays            int      `yaml:"keep_days" default:"7" check:"min=0,max=3650" doc:"How long the workspace of an ended run, an unused mirror and an unused setup are kept, in days; 0 removes them as soon as they are not in use."`
 	MaxGB               float64  `yaml:"max_gb" default:"20" check:"min=0,max=1000000" doc:"Disk space of all workspaces, mirrors and setups, in GB of 1,000,000,000 bytes: the least recently used of those not in use go first; 0 for no limit."`

@@ -61,7 +61,7 @@ func defaults() *Config {
 			OpenAI:    Server{"gpt-4o", 128000, "", "https://api.openai.com/v1", 0},
 			Anthropic: Anthropic{Server: Server{Model: "claude-sonnet-4.5", ContextLength: 200000, BaseURL: "https://api.anthropic.com"}},
 			DeepSeek:  Server{Model: "deepseek-flash", ContextLength: 128000, BaseURL: "https://api.deepseek.com"},
-			Ollama:    Ollama{"qwen3-30b", 32768, "http://127.0.0.1:11434", "", "auto", 1},
+			Ollama:    Ollama{"qwen3:30b", 32768, "http://127.0.0.1:11434", "", "auto", 1},
 			LMStudio:  Server{ContextLength: 8192, BaseURL: "http://127.0.0.1:1234/v1", MaxParallel: 1},
 			VLLM:      Server{ContextLength: 32768, BaseURL: "http://127.0.0.1:8000/v1"},
 		},
@@ -80,7 +80,7 @@ func defaults() *Config {
 		Workspace:            Workspace{"tori/issue-{id}-{slug}", "tori", "tori@localhost", 1800, "registries", registries, 256, 7, 20},
 		Language:             "ja",
 		Tokens:               Tokens{"chars4"},
-		Broker:               Broker{Trifecta: "ask", Mentions: "all", Labels: []string{"tori*"}, MaxTextBytes: 60000, MaxPatchMB: 64, MaxComments: 20, MaxLabels: 20, MaxPushes: 20, MaxPullRequests: 3, MaxMessages: 100, MaxWebRequests: 200},
+		Broker:               Broker{Trifecta: "ask", Mentions: "all", MaxTextBytes: 60000, MaxPatchMB: 64, MaxComments: 20, MaxPushes: 20, MaxPullRequests: 3},
 		GitHub: GitHub{URL: "https://github.com", WriteSpacingMS: 1000, BotLabel: "coding agent", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
 			PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
 			CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5},
@@ -209,6 +209,7 @@ mcp_servers:
   - mcp_server_name: files
     command: [npx, "${DIR}"]
     env: {A_TOKEN: "${KEY}", B: c}
+    state: /srv/files
     allow: [read_*]
     deny: [write_*]
     allow_hosts: [api.example.com]
@@ -217,6 +218,7 @@ mcp_servers:
   - mcp_server_name: web
     url: https://w/mcp?api_key=key-in-address
     headers: {Authorization: "Bearer key-of-web"}
+    oauth: {client_id: tori, client_secret: "client-secret-of-web", scopes: [read], redirect_port: 8123}
 tools:
   allow: [read_*, shell, files__*]
   deny: [git_log]
@@ -237,6 +239,8 @@ sandbox:
   engine: podman
   read_only_paths: [/opt, "${DIR}"]
   env: {CI: "true", A_TOKEN: "${KEY}"}
+  allow_hosts: ["*.example.org", "nexus.corp:443", "10.0.0.5:8080"]
+  ca_file: /etc/corp.pem
   shell_timeout_seconds: 1
   memory_mb: 0
   max_output_bytes: 2048
@@ -250,7 +254,7 @@ workspace: {branch_pattern: "b/{id}", author_name: 鳥, author_email: a@b.c, set
 language: en
 tokens: {estimator: o200k}
 security: {redact_patterns: ["corp-[0-9]+${"], local_only: true, cloud_allowed_routes: [CHAT], mask_pii_on_code: false, local_hosts: [gpu.example.com]}
-broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, labels: [a, "b*"], web_hosts: [pkg.example.com], max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_labels: 4, max_pushes: 5, max_pull_requests: 6, max_messages: 7, max_web_requests: 8}
+broker: {trifecta: refuse, repository_untrusted: true, allowed_hosts: [docs.example.com, "*.example.org"], mentions: groups, max_text_bytes: 1000, max_patch_mb: 2, max_comments: 3, max_pushes: 5, max_pull_requests: 6}
 access: {admins: [ken, hanako]}
 github:
   {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], write_spacing_ms: 10,
@@ -305,18 +309,19 @@ func TestEveryKey(t *testing.T) {
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60, ""}, {"lint", "a\nb\n", 5, "build/**/TEST-*.xml"}},
 		ChecksTimeoutSeconds: 60,
 		MCPServers: []MCPServer{
-			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, Allow: []string{"read_*"}, Deny: []string{"write_*"}, AllowHosts: []string{"api.example.com"}, TimeoutSeconds: 5, Trusted: true},
-			{Name: "web", URL: "https://w/mcp?api_key=key-in-address", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120},
+			{Name: "files", Command: []string{"npx", "/d"}, Env: map[string]string{"A_TOKEN": "s3cret-value", "B": "c"}, State: "/srv/files", Allow: []string{"read_*"}, Deny: []string{"write_*"}, AllowHosts: []string{"api.example.com"}, TimeoutSeconds: 5, Trusted: true},
+			{Name: "web", URL: "https://w/mcp?api_key=key-in-address", Headers: map[string]string{"Authorization": "Bearer key-of-web"}, TimeoutSeconds: 120,
+				OAuth: MCPLogin{ClientID: "tori", ClientSecret: "client-secret-of-web", Scopes: []string{"read"}, RedirectPort: 8123}},
 		},
 		Tools: Tools{ToolRules{[]string{"read_*", "shell", "files__*"}, []string{"git_log"}}, ToolRoles{some, some, some, some, some, some, some},
 			[]ToolProject{{Project: "acme/*", Deny: []string{"shell", "web__[a-z]*"}}, {Project: "tori", Allow: []string{"read_file"}}}},
 		Commands:  Commands{"r.yaml", "refuse"},
-		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, 1, 0, 2048},
+		Sandbox:   Sandbox{"bwrap", "podman", []string{"/opt", "/d"}, map[string]string{"CI": "true", "A_TOKEN": "s3cret-value"}, []string{"*.example.org", "nexus.corp:443", "10.0.0.5:8080"}, "/etc/corp.pem", 1, 0, 2048},
 		Budget:    Budget{1, 2, 3, 0.5, DayBudget{4, 5, 6, 0.7}, DayBudget{8, 9, 10, 1.1}},
 		Workspace: Workspace{"b/{id}", "鳥", "a@b.c", 60, "none", []string{"r.example.org"}, 5, 3, 1.5},
 		Setup:     []Check{{"npm ci", "npm ci", 0, ""}, {"deps", "go mod download", 900, ""}},
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
-		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", []string{"a", "b*"}, []string{"pkg.example.com"}, 1000, 2, 3, 4, 5, 6, 7, 8}, Access: Access{[]string{"ken", "hanako"}},
+		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}},
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}}, Planning: planningFull(),
@@ -332,7 +337,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value", "tok-of-git"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "s3cret-value", "tok-of-git"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -358,7 +363,7 @@ func TestErrors(t *testing.T) {
 		{"too much", "llm: {max_retries: 101}", `c.yaml:1: llm.max_retries: expected 100 or less, found 101`},
 		{"huge", "budget: {max_tokens: 18446744073709551615}", `c.yaml:1: budget.max_tokens: expected a whole number, found 18446744073709551615`},
 		{"enum", "llm:\n  # the one\n  provider: openia\n", `c.yaml:3: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "openia"`},
-		{"url", "llm: {ollama: {endpoint: localhost:11434}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found the text "localhost:11434"`},
+		{"url", "llm: {ollama: {endpoint: 'a b'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found the text "a b"`},
 		{"url with password", "llm: {ollama: {endpoint: 'ftp://u:p@h'}}", `c.yaml:1: llm.ollama.endpoint: expected an address such as https://host/path, found a value that is not shown`},
 		{"secret", "llm: {openai: {api_key: 12345678}}", `c.yaml:1: llm.openai.api_key: expected text, found a value that is not shown`},
 		{"regexp", "security:\n  redact_patterns:\n    - ok\n    - a(b\n", "c.yaml:4: security.redact_patterns[1]: expected a regular expression (error parsing regexp: missing closing ): `a(b`), found the text \"a(b\""},
@@ -377,7 +382,7 @@ func TestErrors(t *testing.T) {
 		{"unknown near", "llm:\n  openai:\n    modle: x\n", `c.yaml:3: llm.openai.modle: unknown key; did you mean llm.openai.model?`},
 		{"unknown section", "sandbx: {}", `c.yaml:1: sandbx: unknown key; did you mean sandbox?`},
 		{"wrong level", "provider: openai", `c.yaml:1: provider: unknown key; did you mean llm.provider?`},
-		{"unknown far", "tokens: {wholly_different: 1}", `c.yaml:1: tokens.wholly_different: unknown key; the nearest is tokens.estimator. Known here: estimator`},
+		{"unknown far", "tokens: {wholly_different: 1}", `c.yaml:1: tokens.wholly_different: unknown key. Known here: estimator`},
 		{"dotted", "llm.provider: openai", `c.yaml:1: llm.provider: dotted keys are not supported; write one level per line, indented`},
 		{"duplicate", "language: ja\nllm: {}\nlanguage: en\n", `c.yaml:3: language: the key stands twice; it was first set in line 1`},
 		{"number as key", "1: x", `c.yaml:1: 1: expected a name as key, found 1`},
@@ -395,12 +400,13 @@ func TestErrors(t *testing.T) {
 		{"checks type", "checks: make", `c.yaml:1: checks: expected a list, found the text "make"`},
 		{"check empty", "checks:\n  - ''\n", `c.yaml:2: checks[0]: expected text that is not empty, found the text ""`},
 		{"check run", "checks:\n  - name: x\n", `c.yaml:2: checks[0].run: expected text that is not empty, found nothing (leave the key out to get the default)`},
-		{"check key", "checks:\n  - run: x\n    timeout: 5\n", `c.yaml:3: checks[0].timeout: unknown key; the nearest is checks[0].name. Known here: name, run, timeout_seconds, junit`},
+		{"check key", "checks:\n  - run: x\n    timeout: 5\n", `c.yaml:3: checks[0].timeout: unknown key; did you mean checks[0].timeout_seconds?`},
 		{"check timeout", "checks:\n  - run: x\n    timeout_seconds: 0\n", `c.yaml:3: checks[0].timeout_seconds: expected 1 or more, found 0`},
 		{"setup type", "setup: [1]", `c.yaml:1: setup[0]: expected a command, or {name, run, timeout_seconds}, found 1, which YAML does not read as text; put it in quotes`},
-		{"registry", "workspace: {registries: ['https://x/']}", `c.yaml:1: workspace.registries[0]: expected the name of a host, without scheme, port or path, found the text "https://x/"`},
+		{"registry", "workspace: {registries: ['https://x/']}", `c.yaml:1: workspace.registries[0]: expected a host (registry.npmjs.org, *.example.org), with a port for one of your own network (nexus.corp:443), or an address with a port (10.0.0.5:8080), found the text "https://x/"`},
 		{"keep days", "workspace: {keep_days: -1}", `c.yaml:1: workspace.keep_days: expected 0 or more, found -1`},
 		{"check junit", "checks:\n  - run: x\n    junit: ../r.xml\n", `c.yaml:3: checks[0].junit: expected a path within the repository, with * and ** as wildcards, such as build/**/TEST-*.xml, found the text "../r.xml"`},
+		{"setup word", "setup: automatic", `c.yaml:1: setup: expected a list, found the text "automatic"`},
 		{"setup junit", "setup:\n  - run: x\n    junit: r.xml\n", `c.yaml:2: setup[0].junit: only checks have reports; leave the key out`},
 		{"check name", "checks: [a, b, {name: a, run: c}]", `c.yaml:1: checks[2]: expected a name of its own, found "a", which checks[0] has already`},
 		{"script", "\nllm: {provider: script}", `c.yaml:2: llm.script.file: expected a file, found nothing; it is needed because llm.provider is script`},
@@ -418,7 +424,7 @@ func TestErrors(t *testing.T) {
 		{"mcp how", "mcp_servers: [{mcp_server_name: a}]", `c.yaml:1: mcp_servers[0]: the server "a" needs either a command or a url`},
 		{"mcp both", "mcp_servers: [{mcp_server_name: a, command: [x], url: 'http://h'}]", `c.yaml:1: mcp_servers[0]: the server "a" needs either a command or a url`},
 		{"mcp twice", "mcp_servers: [{mcp_server_name: a, command: [x]}, {mcp_server_name: a, command: [y]}]", `c.yaml:1: mcp_servers[1]: expected a name of its own, found "a", which mcp_servers[0] has already`},
-		{"mcp key", "mcp_servers: [{name: a}]", `c.yaml:1: mcp_servers[0].name: unknown key; the nearest is mcp_servers[0].env. Known here: mcp_server_name, command, env, url, headers, allow, deny, allow_hosts, timeout_seconds, trusted`},
+		{"mcp key", "mcp_servers: [{name: a}]", `c.yaml:1: mcp_servers[0].name: unknown key; did you mean mcp_servers[0].mcp_server_name?`},
 		{"mcp header", "mcp_servers: [{mcp_server_name: a, url: 'http://h', headers: {'A B': c}}]", `c.yaml:1: mcp_servers[0].headers.A B: expected names of HTTP headers, found the text "A B"`},
 		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
@@ -429,7 +435,7 @@ func TestErrors(t *testing.T) {
 		{"listen", "serve: {listen: 'x'}", `c.yaml:1: serve.listen: expected an address such as 127.0.0.1:8420, or nothing, found the text "x"`},
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
-		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key; the nearest is llm. Known here: " +
+		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
 			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
@@ -527,6 +533,7 @@ func TestWarnings(t *testing.T) {
 		"c.yaml:5: llm.openai.api_key: the variable NOT_SET is not set; it was replaced by nothing",
 		"c.yaml:2: context_storage.max_memory_messages: 31 is outside the recommended range of 10 to 30",
 		"environment variable TORI_CHECKS: checks is a list or a map, which only the file can set",
+		"environment variable TORI_HOME: sets no key; tori config example names those that do",
 		"environment variable TORI_LANGUAGES: sets no key; did you mean TORI_LANGUAGE?",
 		"environment variable TORI_SANDBOX_MOD: sets no key; did you mean TORI_SANDBOX_MODE?",
 	} {
@@ -534,7 +541,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("missing %q in\n%s", line, got)
 		}
 	}
-	if n := len(c.Warnings()); n != 5 {
+	if n := len(c.Warnings()); n != 7 {
 		t.Errorf("%d warnings:\n%s", n, got)
 	}
 }
@@ -567,7 +574,7 @@ func TestPrint(t *testing.T) {
 	if diff := cmp.Diff(string(want), out.String()); diff != "" {
 		t.Error(diff)
 	}
-	for _, secret := range []string{"s3cret-value", "pa55word", "key-in-address"} {
+	for _, secret := range []string{"s3cret-value", "pa55word", "key-in-address", "client-secret-of-web"} {
 		if strings.Contains(out.String(), secret) {
 			t.Errorf("%q was printed", secret)
 		}
@@ -675,7 +682,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 293 {
+	if len(Keys()) != 290 {
 		t.Errorf("%d keys", len(Keys()))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"toritsugi/internal/document"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/spelling"
 )
 
 // file reads the values of the file.
@@ -149,7 +150,7 @@ func (p *parser) key(kv *ast.MappingValueNode, line int, where string, seen map[
 // unknown reports a key that is not known, with the nearest that is.
 func (p *parser) unknown(line int, where, name string, sc scope) {
 	if strings.Contains(name, ".") {
-		if _, d := nearest(where, p.allPaths()); d <= 2 {
+		if spelling.Nearest(where, p.allPaths()) != "" {
 			p.problem("config.dotted", p.line(line), where)
 			return
 		}
@@ -166,12 +167,11 @@ func (p *parser) unknown(line int, where, name string, sc scope) {
 		return
 	}
 	siblings := sc.schema.children[sc.section]
-	near, d := nearest(name, siblings)
-	if d <= max(2, len(name)/3) {
+	if near := spelling.Nearest(name, siblings); near != "" {
 		p.problem("config.unknown_near", p.line(line), where, sc.show(join(sc.section, near)))
 		return
 	}
-	p.problem("config.unknown", p.line(line), where, sc.show(join(sc.section, near)), strings.Join(siblings, ", "))
+	p.problem("config.unknown", p.line(line), where, strings.Join(siblings, ", "))
 }
 
 func (p *parser) allPaths() []string {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/spelling"
 )
 
 // envPrefix begins every variable of our own.
@@ -70,7 +71,7 @@ func fromText(k kind, text string) (reflect.Value, bool) {
 	return reflect.ValueOf(text), true
 }
 
-// misspelt warns of variables that look like one of ours and set nothing.
+// misspelt warns of variables of our own that set nothing.
 func (p *parser) misspelt(environ []string) {
 	known := map[string]*field{}
 	var names []string
@@ -91,21 +92,12 @@ func (p *parser) misspelt(environ []string) {
 			}
 			continue
 		}
-		near, d := nearest(name, names)
-		if d <= 2 || p.inSection(name) {
-			p.warn("config.warn.env", clean(name), near)
+		if near := spelling.Nearest(name, names); near != "" {
+			p.warn("config.warn.env_near", clean(name), near)
+		} else {
+			p.warn("config.warn.env", clean(name))
 		}
 	}
-}
-
-// inSection reports whether a variable begins like the keys of a section.
-func (p *parser) inSection(name string) bool {
-	for s := range p.schema.sections {
-		if strings.HasPrefix(name, envPrefix+strings.ToUpper(strings.ReplaceAll(s, ".", "_"))+"_") {
-			return true
-		}
-	}
-	return false
 }
 
 // expand replaces ${NAME} by the variable's value; $${ stands for ${. A
@@ -167,7 +159,7 @@ func (p *parser) settings() []string {
 		if f.secret {
 			all = append(all, text)
 		}
-		if f.rules.named == "url" {
+		if f.rules.isURL() {
 			all = append(all, addressSecrets(text)...)
 		}
 	}

@@ -28,6 +28,12 @@ func readItems[T any](p *parser, n ast.Node, line int, where string, target refl
 	if isNull(n) {
 		return true
 	}
+	if where == "setup" {
+		if word, ok := fromNode(kindString, n); ok && word.String() == AutoSetup {
+			target.Set(reflect.ValueOf([]Check{{Name: AutoSetup, Run: AutoSetup}}))
+			return true
+		}
+	}
 	seq, ok := n.(*ast.SequenceNode)
 	if !ok {
 		p.mismatch(line, where, "config.want.list", found(n, false, false), n)

@@ -28,7 +28,7 @@ type Server struct {
 	Model         string `yaml:"model" doc:"Name of the model."`
 	ContextLength int    `yaml:"context_length" check:"min=1" doc:"Context length of the model, in tokens."`
 	APIKey        string `yaml:"api_key" secret:"true" doc:"The key; keep it in the environment rather than in this file."`
-	BaseURL       string `yaml:"base_url" check:"url" doc:"Address of the API."`
+	BaseURL       string `yaml:"base_url" check:"server" doc:"Address of the API; without a scheme https, of this machine and its network http."`
 	MaxParallel   int    `yaml:"max_parallel" check:"min=0,max=1024" doc:"Calls at once from this machine, chat before work; 0 for no limit."`
 }
 
@@ -40,9 +40,9 @@ type Anthropic struct {
 
 // Ollama is the section llm.ollama.
 type Ollama struct {
-	Model         string `yaml:"model" default:"qwen3-30b" check:"nonempty" doc:"Name of the model."`
+	Model         string `yaml:"model" default:"qwen3:30b" check:"nonempty" doc:"Name of the model."`
 	ContextLength int    `yaml:"context_length" default:"32768" check:"min=1" doc:"Context length in tokens, asked of the server with every call (num_ctx)."`
-	Endpoint      string `yaml:"endpoint" default:"http://127.0.0.1:11434" check:"url" doc:"Address of the server."`
+	Endpoint      string `yaml:"endpoint" default:"http://127.0.0.1:11434" check:"server" doc:"Address of the server; OLLAMA_HOST where none is given. Without a scheme it is http, without a port 11434."`
 	APIKey        string `yaml:"api_key" secret:"true" doc:"Key of a server that asks for one."`
 	Think         string `yaml:"think" default:"auto" check:"enum=auto|true|false|low|medium|high|max" doc:"Whether a model that can think does so before it answers; auto leaves it to the model."`
 	MaxParallel   int    `yaml:"max_parallel" default:"1" check:"min=0,max=1024" doc:"Calls at once from this machine, chat before work; 0 for no limit."`

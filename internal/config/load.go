@@ -83,6 +83,7 @@ func Parse(name string, data []byte, getenv func(string) string, environ []strin
 	p.file(data)
 	p.environment()
 	p.misspelt(environ)
+	c.LLM.addresses(c.IsSet("llm.ollama.endpoint"), p.getenv("OLLAMA_HOST"))
 	p.finish()
 	p.arguments(append(slices.Clip(environ), c.environment()...))
 	if len(p.problems) > 0 {

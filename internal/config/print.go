@@ -127,10 +127,26 @@ func (pr *printer) server(s MCPServer, indent string) {
 	}
 	lists("command", s.Command)
 	table("env", s.Env, func(name, value string) bool { return secretName(name) || secretValue(value) })
+	if s.State != "" {
+		out("    state: %s\n", pr.text(s.State, false))
+	}
 	if s.URL != "" {
 		out("    url: %s\n", pr.text(hideParameters(hideLogin(s.URL)), true))
 	}
 	table("headers", s.Headers, func(string, string) bool { return true })
+	if o := s.OAuth; o.ClientID != "" || o.ClientSecret != "" || len(o.Scopes) > 0 || o.RedirectPort != 0 {
+		out("    oauth:\n")
+		if o.ClientID != "" {
+			out("      client_id: %s\n", pr.text(o.ClientID, true))
+		}
+		if o.ClientSecret != "" {
+			out("      client_secret: %s\n", quote(hidden))
+		}
+		pr.list("scopes", o.Scopes, indent+"  ", true)
+		if o.RedirectPort != 0 {
+			out("      redirect_port: %d\n", o.RedirectPort)
+		}
+	}
 	lists("allow", s.Allow)
 	lists("deny", s.Deny)
 	lists("allow_hosts", s.AllowHosts)
@@ -183,7 +199,7 @@ func (pr *printer) scalar(f *field, v reflect.Value) string {
 	if f.secret && text != "" {
 		return quote(hidden)
 	}
-	if f.rules.named == "url" {
+	if f.rules.isURL() {
 		text = hideParameters(hideLogin(text))
 	}
 	return pr.text(text, f.expand)

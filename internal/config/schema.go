@@ -3,8 +3,6 @@ package config
 import (
 	"reflect"
 	"strings"
-
-	"toritsugi/internal/spelling"
 )
 
 // Key documents one setting.
@@ -195,17 +193,4 @@ func join(section, name string) string {
 		return name
 	}
 	return section + "." + name
-}
-
-// nearest returns the candidate with the smallest edit distance to name, and
-// that distance; the first of equals.
-func nearest(name string, candidates []string) (string, int) {
-	best, least := "", 1<<30
-	name = name[:min(len(name), 100)] // a longer one is near nothing
-	for _, c := range candidates {
-		if d := spelling.Distance(name, c); d < least {
-			best, least = c, d
-		}
-	}
-	return best, least
 }

@@ -19,6 +19,9 @@ func (c *Config) serverSecrets() []string {
 	var all []string
 	for _, s := range c.MCPServers {
 		all = append(all, addressSecrets(s.URL)...)
+		if s.OAuth.ClientSecret != "" {
+			all = append(all, s.OAuth.ClientSecret)
+		}
 		for name, value := range s.Env {
 			all = append(all, EnvSecrets([]string{name + "=" + value})...)
 			if secretValue(value) {

@@ -72,14 +72,11 @@ func ToolNames() []string {
 // Names that have a part of a server, and patterns, may be those of tools that
 // are not known yet.
 func toolPattern(s string) error {
-	near, _ := nearest(s, ToolNames())
-	if _, err := path.Match(s, ""); err != nil || strings.TrimSpace(s) == "" {
-		return i18n.E("config.want.tool", near)
-	}
-	if strings.ContainsAny(s, `*?[\`) || strings.Contains(s, "__") || slices.Contains(ToolNames(), s) {
+	if _, err := path.Match(s, ""); err == nil && strings.TrimSpace(s) != "" &&
+		(strings.ContainsAny(s, `*?[\`) || strings.Contains(s, "__") || slices.Contains(ToolNames(), s)) {
 		return nil
 	}
-	return i18n.E("config.want.tool", near)
+	return i18n.E("config.want.tool", strings.Join(ToolNames(), ", "))
 }
 
 // projectPattern reports whether s can name repositories.

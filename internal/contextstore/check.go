@@ -147,6 +147,8 @@ type checker struct {
 	uid     int // owner of the status directory at hand, and so of everything in it
 	rows    *checkRows
 	marks   []string // runs that the index could not be told of, before the check
+	lacking bool     // the index knew, before the check, that it does not hold every run
+	ended   int      // runs in completed/
 	rowless int      // contexts that have no row, nor got one
 	report  CheckReport
 	live    map[uint64]uuid.UUID // hash of a live run's key -> its uuid
@@ -252,6 +254,9 @@ func (c *checker) entry(d string, e os.DirEntry) {
 		f.Kind = "foreign"
 		c.tell(f)
 	default:
+		if d == dirCompleted {
+			c.ended++
+		}
 		c.context(d, e.Name())
 		c.report.Contexts++
 		c.progress()

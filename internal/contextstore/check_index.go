@@ -2,6 +2,7 @@ package contextstore
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,10 @@ func (c *checker) openRows() {
 			return
 		}
 	}
+	if c.rows != nil {
+		whole, err := c.rows.filled(c.ctx)
+		c.lacking = err == nil && !whole
+	}
 	if c.opt.Repair {
 		if w, err := openCheckRows(c.ctx, c.base, true); err == nil { // else it can be read, on a disk that cannot be written
 			c.closeRows()
@@ -54,8 +59,15 @@ func (c *checker) renewRows() error {
 	return errors.Join(err, r.close())
 }
 
+// awaits reports that the index knows that it lacks or may have an old row of a
+// run: a look tells of it once (wholeIndex), and a repair mends it.
+func (c *checker) awaits(uuid string, has bool) bool {
+	return !c.opt.Repair && (c.lacking && !has || slices.Contains(c.marks, uuid) || exists(unindexedMark(c.base, uuid)))
+}
+
 // wholeIndex finds that the index does not hold every run, or was not told of
-// one. Where each has its row now, that is all that is left to note.
+// one. Where each has its row now, that is all that is left to note. What the next
+// opening mends (catchUp, fillIndex) is no damage.
 func (c *checker) wholeIndex() error {
 	if c.rows == nil {
 		return nil
@@ -64,6 +76,11 @@ func (c *checker) wholeIndex() error {
 		return err
 	}
 	f := c.newFinding(indexSchema.file)
+	if !c.opt.Repair && (!c.lacking || c.ended <= beginEnded) {
+		f.Kind, f.Note = "behind", true
+		c.tell(f)
+		return nil
+	}
 	f.Kind, f.Action = "incomplete", "whole"
 	f.mend = func() error {
 		if c.rowless > 0 {
@@ -116,11 +133,14 @@ func (i *inspection) checkRow() {
 		if s.TaskStatus == task.Queued && i.c.now().Sub(i.meta.CreatedAt.Time) < settling {
 			return
 		}
+		if i.c.awaits(i.uuid, false) {
+			return
+		}
 		f := i.find("", spot{}, "no_row")
 		i.mends(f, "row").mend = put
 		return
 	}
-	if cols := i.row.differs(want, i.c.rows.acks != nil); len(cols) > 0 {
+	if cols := i.row.differs(want, i.c.rows.acks != nil); len(cols) > 0 && !i.c.awaits(i.uuid, true) {
 		f := i.find("", spot{}, "row", strings.Join(cols, ", "))
 		i.mends(f, "row").mend = put
 	}

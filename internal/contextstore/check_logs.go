@@ -338,7 +338,7 @@ func (i *inspection) messageAt(offset, seq int64) bool {
 }
 
 // slim reports that retention has dropped the messages and tools of an ended
-// run: a run that had an owner always has both files (spec/README "retention").
+// run: a run that had an owner always has both files (spec/README "retention vs inheritance").
 func (i *inspection) slim() bool {
 	for _, name := range []string{messagesFile, toolsFile} {
 		if l := i.logs[name]; l != nil && !l.missing {

@@ -100,8 +100,20 @@ func dsn(path string, query url.Values) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode()
 }
 
+// regular refuses what is no plain file: SQLite would wait at a pipe.
+func regular(path string) error {
+	st, err := os.Stat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("it is no plain file: %w", errBroken)
+	}
+	return err
+}
+
 // connect opens the file, which must exist; nothing is written yet.
 func (s schema) connect(path string) (*handles, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
 	busy := fmt.Sprintf("busy_timeout(%d)", openingBusy)
 	// busy_timeout comes first: switching to WAL itself may find the file busy.
 	pragmas := []string{busy, "journal_mode(WAL)", "synchronous(" + s.sync + ")"}
@@ -352,7 +364,7 @@ func (d *database) takeTurn(ctx context.Context) (*handles, error) {
 func (d *database) inspect(ctx context.Context) (*handles, int64, error) {
 	h, err := d.connect(d.path)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, d.explain(err)
 	}
 	v, err := d.version(ctx, h.w)
 	if err == nil {

@@ -23,10 +23,8 @@ type EffectRecord struct {
 	Fact   string `json:"fact,omitempty"`   // which one
 	Detail string `json:"detail,omitempty"` // what it is about
 
-	Kind     string          `json:"kind,omitempty"`   // of a request: comment, push …
-	Key      string          `json:"key,omitempty"`    // its idempotency key; requests of one key count once
-	Origin   string          `json:"origin,omitempty"` // model, run or person
-	By       string          `json:"by,omitempty"`     // the tool, or the person
+	Kind     string          `json:"kind,omitempty"` // of a request: comment, push …
+	Key      string          `json:"key,omitempty"`  // its idempotency key; requests of one key count once
 	Target   string          `json:"target,omitempty"`
 	Decision string          `json:"decision,omitempty"` // allow, refuse or ask
 	Reason   string          `json:"reason,omitempty"`   // where it was not allowed
@@ -99,7 +97,7 @@ func (l *EffectLog) Append(r EffectRecord) error {
 }
 
 func (c *Context) redactEffect(r EffectRecord) EffectRecord {
-	for _, s := range []*string{&r.Detail, &r.By, &r.Target, &r.Reason, &r.Title, &r.Text} {
+	for _, s := range []*string{&r.Detail, &r.Target, &r.Reason, &r.Title, &r.Text} {
 		*s = c.clean(*s)
 	}
 	findings := make([]EffectFinding, len(r.Findings))

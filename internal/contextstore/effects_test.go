@@ -33,7 +33,7 @@ func TestEffectsAreNumberedRedactedAndSynced(t *testing.T) {
 		t.Error("it was not synced")
 	}
 	must(t, log.Append(EffectRecord{Type: EffectRequest, Kind: "comment", Target: "a hunter2hunter2", Title: "hunter2hunter2", Text: "b hunter2hunter2\xff", Reason: "c hunter2hunter2",
-		By: "d hunter2hunter2", Findings: []EffectFinding{{"link", "e hunter2hunter2", "text, line 1"}}}))
+		Findings: []EffectFinding{{"link", "e hunter2hunter2", "text, line 1"}}}))
 	must(t, c.Effects().Append(EffectRecord{Type: EffectRequest, Kind: "push"})) // by another hand
 	must(t, log.Append(EffectRecord{Type: EffectRequest, Kind: "chat"}))
 	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})

@@ -25,7 +25,7 @@ var houseSchema = schema{
 func openHouseDB(ctx context.Context, base string, h *house) (*houseDB, error) {
 	d := &houseDB{&database{schema: houseSchema, path: filepath.Join(base, houseSchema.file), house: h, ready: prepareAcks}}
 	if err := d.attach(ctx); err != nil {
-		return nil, fmt.Errorf("open what cannot be derived: %w", err)
+		return nil, fmt.Errorf("open %s: %w", houseSchema.file, err)
 	}
 	return d, nil
 }

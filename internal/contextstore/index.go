@@ -83,8 +83,8 @@ func (i *index) begin(ctx context.Context, h *handles) error {
 	return setComplete(ctx, h.w, ended <= beginEnded)
 }
 
-// beginEnded is how many runs that have ended a new index takes in at once; with
-// more of them it is left to tori reindex.
+// beginEnded is how many runs that have ended a new index takes in at once; more
+// of them tori serve adds (FillIndex), or tori reindex.
 const beginEnded = 1000
 
 var errEnough = errors.New("enough")
@@ -306,6 +306,11 @@ func (i *index) complete(ctx context.Context) (yes bool, err error) {
 	if i == nil || i.behind() {
 		return false, nil
 	}
+	return i.filled(ctx)
+}
+
+// filled is complete, but for runs that it could not be told of.
+func (i *index) filled(ctx context.Context) (yes bool, err error) {
 	err = i.use(func(h *handles) error {
 		err := h.r.QueryRowContext(ctx, `SELECT value='1' FROM index_meta WHERE key='complete'`).Scan(&yes)
 		if errors.Is(err, sql.ErrNoRows) {

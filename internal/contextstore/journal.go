@@ -150,11 +150,6 @@ func (j *Journal) append(durable bool, lines []Line) error {
 	return c.write(&logFile{File: j.f}, all, durable)
 }
 
-// Each calls f for each line so far, oldest first, until f returns false.
-func (j *Journal) Each(f func(JournalLine) bool) error {
-	return eachJournalLine(io.NewSectionReader(j.f, 0, j.size()), f)
-}
-
 // Back calls f for each line so far, latest first, until f returns false. It
 // reads no further back than it is asked for.
 func (j *Journal) Back(f func(line []byte) bool) error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -84,6 +85,22 @@ type Message struct {
 	Pinned       bool          `json:"pinned,omitempty"` // of a user message: what people said who may speak; it stays in the window
 
 	Offset int64 `json:"-"` // where the line begins in messages.jsonl, bytes
+}
+
+// asked stands between the result of a call and what the model is asked with it.
+const asked = "\n\n[plan]\n"
+
+// Ask has a tool message ask the model for something of a kind besides. Result
+// gives both back.
+func (m *Message) Ask(kind, text string) { m.Kind, m.Content = kind, m.Content+asked+text }
+
+// Result is the content of a message without what is asked with it, and that. Who
+// shows part of a message cuts what it returns, not the content.
+func (m *Message) Result() (result, question string) {
+	if i := strings.LastIndex(m.Content, asked); m.Role == "tool" && m.Kind != "" && i >= 0 {
+		return m.Content[:i], m.Content[i+len(asked):]
+	}
+	return m.Content, ""
 }
 
 // ToolCall is a call of an assistant message; Arguments is the model's own text.
@@ -224,6 +241,7 @@ type CheckRun struct {
 
 	FailedSet checks.Set `json:"failed_set,omitzero"` // of all failing tests
 	Ran       int        `json:"ran,omitempty"`       // tests, where the output tells
+	Counted   bool       `json:"counted,omitempty"`   // the output says how many, which may be 0
 	Packages  bool       `json:"packages,omitempty"`  // Ran counts packages
 	Missing   []string   `json:"missing,omitempty"`   // what failures say is not there: a program, a module, the network
 	Excused   []string   `json:"excused,omitempty"`   // tests that the change adds and that fail for one of those of the base

@@ -6,13 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 )
+
+// readers are what lines reads through.
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
 
 // lines calls f for each line of r, without its newline, with the offset it
 // begins at, until f returns false. A last line without a newline counts. The
 // slice is valid during the call only.
 func lines(r io.Reader, f func(offset int64, line []byte) bool) error {
-	br := bufio.NewReaderSize(r, 64<<10)
+	br := readers.Get().(*bufio.Reader)
+	br.Reset(r)
+	defer func() { br.Reset(nil); readers.Put(br) }()
 	var long []byte
 	var at int64
 	for {

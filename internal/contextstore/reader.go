@@ -42,6 +42,9 @@ func (d *database) openToRead(ctx context.Context) (*handles, error) {
 }
 
 func (d *database) connectReader(ctx context.Context, key, value string) (*handles, error) {
+	if err := regular(d.path); err != nil {
+		return nil, d.explain(err)
+	}
 	r, err := sql.Open("sqlite", dsn(d.path, map[string][]string{"mode": {"ro"}, key: {value},
 		"_pragma": {fmt.Sprintf("busy_timeout(%d)", openingBusy), "query_only(1)"}}))
 	if err != nil {

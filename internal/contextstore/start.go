@@ -137,7 +137,7 @@ func (s *Store) recover(ctx context.Context) error {
 		}
 	}
 	s.tell(s.catchUp(ctx))
-	s.tell(s.fillIndex(ctx))
+	s.tell(s.fillIndex(ctx, beginEnded))
 	return nil
 }
 

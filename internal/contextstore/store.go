@@ -1,7 +1,6 @@
-// Package contextstore is the ledger: one directory of JSON and JSONL files per
-// run, and tasks.db as an index of them (store-v3; DESIGN §2). It may write only
-// through disk. A context has one owner, the process that holds the kernel lock
-// on its .lock; everyone may read.
+// Package contextstore is the ledger: a directory of JSON and JSONL files per run,
+// and tasks.db as an index of them (store-v3; DESIGN §2). It writes only through disk.
+// A context has one owner, the process that holds its lock; everyone may read.
 package contextstore
 
 import (
@@ -191,9 +190,18 @@ func (s *Store) RowUpdates() int64 {
 	return s.index.updates.Load()
 }
 
+// closeTime is how long Close may try to tell the index what it lacks.
+const closeTime = time.Second
+
 // Close closes the databases and then gives up the house, after which reindex
-// and restore may begin. Contexts are closed on their own, before.
+// and restore may begin. Contexts are closed on their own, before. What the index
+// could not be told it is told now, if that goes: nobody else may come soon.
 func (s *Store) Close() error {
+	if s.index != nil && s.index.behind() {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+		s.tell(s.catchUp(ctx))
+		cancel()
+	}
 	err := errors.Join(s.index.close(), s.houseDB.close())
 	s.house.close()
 	return err

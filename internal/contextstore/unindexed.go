@@ -1,10 +1,12 @@
 package contextstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -120,41 +122,51 @@ func (s *Store) catchUp(ctx context.Context) error {
 	return err
 }
 
+// FillIndex gives an index that was made anew beside many runs their rows, beside
+// whatever else goes on. It returns when the index holds every run, or cannot.
+func (s *Store) FillIndex(ctx context.Context) { s.tell(s.fillIndex(ctx, math.MaxInt)) }
+
 // fillIndex gives an index that does not hold every run the rows of those that
-// have ended, if they are not too many (beginEnded); else it is left to tori
-// reindex. The rows of the others are there.
-func (s *Store) fillIndex(ctx context.Context) error {
+// have ended, if they are no more than most. The rows of the others are there.
+func (s *Store) fillIndex(ctx context.Context, most int) error {
 	if !s.indexed() {
 		return nil
 	}
 	if whole, err := s.index.complete(ctx); err != nil || whole {
 		return err
 	}
-	var dirs []string
+	if n, err := s.countEnded(most); err != nil || n > most {
+		return err
+	}
 	err := walkIn(s.BaseDir, []string{dirCompleted}, func(dir string) error {
-		if dirs = append(dirs, dir); len(dirs) > beginEnded {
+		return cmp.Or(ctx.Err(), s.recoverOne(ctx, dir))
+	})
+	if err != nil {
+		return err
+	}
+	rows := 0
+	err = s.index.write(func(h *handles) error {
+		return h.w.QueryRowContext(ctx, `SELECT coalesce(sum(tasks), 0) FROM task_months`).Scan(&rows)
+	})
+	if err != nil {
+		return err
+	}
+	if n, err := s.countEnded(rows); err != nil || n < rows { // rows that have no directory, which tori check finds
+		return err
+	}
+	return s.index.setComplete(ctx, true)
+}
+
+// countEnded counts the runs that have ended, up to one more than most.
+func (s *Store) countEnded(most int) (n int, err error) {
+	err = walkIn(s.BaseDir, []string{dirCompleted}, func(string) error {
+		if n++; n > most {
 			return errEnough
 		}
 		return nil
 	})
 	if errors.Is(err, errEnough) {
-		return nil
+		err = nil
 	}
-	for _, dir := range dirs {
-		if err != nil {
-			return err
-		}
-		err = s.recoverOne(ctx, dir)
-	}
-	if err != nil {
-		return err
-	}
-	return s.index.write(func(h *handles) error {
-		var ended int
-		err := h.w.QueryRowContext(ctx, `SELECT coalesce(sum(tasks), 0) FROM task_months`).Scan(&ended)
-		if err != nil || ended > len(dirs) { // rows that have no directory, which tori check finds
-			return err
-		}
-		return setComplete(ctx, h.w, true)
-	})
+	return n, err
 }

@@ -75,8 +75,11 @@ func TestARunWithoutItsRowIsNotForgotten(t *testing.T) {
 		}
 	}
 	know(s, "while the index is locked", true)
-	unlock()
 	must(t, s.Close())
+	unlock()
+	if r := check(t, s.BaseDir, false); r.Found > 0 || !slices.Equal(kinds(r), []string{"behind"}) {
+		t.Errorf("before the next opening a check finds %+v", r.Findings)
+	}
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, all) || !scanned {
 		t.Errorf("before the next opening: %v %v", uuids, scanned)
 	}
@@ -98,6 +101,22 @@ func TestARowIsWrittenWhenTheIndexCanBe(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Join(s.BaseDir, unindexedDir)); len(left) > 0 {
 		t.Errorf("%v", left)
+	}
+}
+
+// So does one that ends: what comes after it finds nothing that is left to be done.
+func TestARowIsWrittenWhenTheStoreIsClosed(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{OnIndexError: func(error) {}})
+	unlock := lockIndex(t, s)
+	id := ended(t, s, key, task.Outcome{Status: task.Completed})
+	unlock()
+	must(t, s.Close())
+	if r := check(t, s.BaseDir, false); len(r.Findings) > 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{id}) || scanned {
+		t.Errorf("%v, scanned %v", uuids, scanned)
 	}
 }
 
@@ -206,4 +225,25 @@ func TestRowsThatAPowerCutTakes(t *testing.T) {
 	if err != nil || len(p.Rows) != 1 || p.Rows[0].Status != task.Completed {
 		t.Errorf("%+v, %v", p.Rows, err)
 	}
+}
+
+// An index that was made anew beside many runs is filled beside the work.
+func TestAnIndexIsFilledBesideTheWork(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	for _, name := range []string{"a", "b", "c"} {
+		ended(t, s, keyOf(name), task.Outcome{Status: task.Completed})
+	}
+	_, err := s.index.h.w.ExecContext(t.Context(), `DELETE FROM tasks`)
+	must(t, err)
+	must(t, s.index.setComplete(t.Context(), false))
+	must(t, s.fillIndex(t.Context(), 2)) // more than an opening takes in
+	if whole, err := s.index.complete(t.Context()); err != nil || whole {
+		t.Errorf("whole %v, %v", whole, err)
+	}
+	s.FillIndex(t.Context())
+	if uuids, scanned := told(t, s.BaseDir); len(uuids) != 3 || scanned {
+		t.Errorf("%v, scanned %v", uuids, scanned)
+	}
+	sameCounters(t, s.index)
 }

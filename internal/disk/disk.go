@@ -1,7 +1,6 @@
-// Package disk is the one narrow seam through which durable files are written:
-// append, sync, replace, rename and remove, and nothing else (PROTOCOL "One
-// seam"). Tests stop the program at a call, make a call fail, count calls, or
-// trace their effects. Files are 0600 and directories 0700 (store-v2 §11.1).
+// Package disk is the one seam to durable files: append, sync, replace, rename and
+// remove (PROTOCOL "One seam"). Tests stop the program at a call, let one fail, count
+// and trace them. Files are 0600, directories 0700 (store-v2 §11.1).
 package disk
 
 import (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/i18n"
@@ -18,7 +19,8 @@ const stepsFile = "steps.yaml"
 // steps is stepsFile.
 type steps struct {
 	Goal     string    `yaml:"goal"`     // in a sentence
-	Criteria []string  `yaml:"criteria"` // of success
+	Criteria []string  `yaml:"criteria"` // of success, which a command shows
+	Judged   []string  `yaml:"judged"`   // of success, which have to be judged
 	Look     []stepped `yaml:"look"`     // before there is a plan
 	Subtasks []subtask `yaml:"subtasks"`
 	Say      string    `yaml:"say"` // at the end
@@ -115,18 +117,15 @@ const reflectEvery = 3
 // planned are the answers of a run that a plan leads.
 func (s *steps) planned() []stepped {
 	all := append([]stepped(nil), s.Look...)
-	if len(s.Subtasks) > 1 {
-		all = append(all, s.plan())
-	}
 	turns, due, shown := 0, false, ""
 	for i, t := range s.Subtasks {
 		for n, turn := range t.Turns {
 			calls := append([]stepCall(nil), turn.Calls...)
-			if n == 0 && len(s.Subtasks) == 1 { // a small plan comes beside the first edit
+			if i == 0 && n == 0 { // the plan comes beside the first edit
 				calls = append(calls, s.plan().Calls...)
 			}
 			if due {
-				calls = append(calls, stepCall{planning.ToolReflect, object{"reflection": object{"status": "success", "evaluation": "The work goes on as planned.", "plan_revision_needed": false}}})
+				calls = append(calls, stepCall{planning.ToolReflect, object{"evaluation": "The work goes on as planned."}})
 				turns = 0
 			}
 			turns++
@@ -167,13 +166,13 @@ func (s *steps) plan() stepped {
 		tasks = append(tasks, task)
 	}
 	return stepped{Calls: []stepCall{{planning.ToolPlan, object{
-		"goal_understanding": object{"main_objective": s.Goal, "success_criteria": s.Criteria},
+		"goal_understanding": object{"main_objective": s.Goal, "success_criteria": slices.Concat(s.Criteria, s.Judged)},
 		"task_decomposition": object{"subtasks": tasks}}}}}
 }
 
 func (s *steps) verified() stepped {
 	var met []any
-	for _, c := range s.Criteria {
+	for _, c := range slices.Concat(s.Criteria, s.Judged) {
 		met = append(met, object{"criterion": c, "met": true, "evidence": "the tests: exit 0"})
 	}
 	return stepped{Calls: []stepCall{{planning.ToolVerify, object{"verification_passed": true, "criteria": met}}}}

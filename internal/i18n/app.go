@@ -22,5 +22,6 @@ var appTexts = map[string]text{
 	"app.script_and_model": {"--script excludes --model and --role: a script calls no model", "--script と --model・--role は同時に指定できません（台本はモデルを呼び出しません）"},
 	"app.role_and_model":   {"--role and --model exclude each other: a role has its model by the settings", "--role と --model は同時に指定できません（役割のモデルは設定で決まります）"},
 	"app.no_model":         {"no model is configured. Three ways to go on: set OPENAI_API_KEY or ANTHROPIC_API_KEY; start a local Ollama (none answers at %s); or name a server in config.yaml under llm.openai.base_url. Without any of them tori demo shows a scripted run", "モデルが設定されていません。次の三つの方法があります: OPENAI_API_KEY か ANTHROPIC_API_KEY を設定する、ローカルの Ollama を起動する（%s は応答しません）、config.yaml の llm.openai.base_url でサーバーを指定する。いずれも無ければ tori demo で台本による実行を見られます"},
+	"app.no_ollama_model":  {"no model is configured: the Ollama at %s has none that can chat. Load one with ollama pull, or set OPENAI_API_KEY or ANTHROPIC_API_KEY", "モデルが設定されていません。Ollama（%s）にもモデルがありません。ollama pull でモデルを取得するか、OPENAI_API_KEY か ANTHROPIC_API_KEY を設定してください"},
 	"app.ollama_found":     {"using the local Ollama at %s with model %s", "ローカルの Ollama（%s）のモデル %s を使います"},
 }

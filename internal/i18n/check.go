@@ -49,6 +49,7 @@ var checkTexts = map[string]text{
 	"check.found.unfinished":       {"a context that was never finished being made", "作りかけのコンテキストの残りです"},
 	"check.found.rows_unreadable":  {"the index cannot be read: %v", "索引を読み取れません: %v"},
 	"check.found.incomplete":       {"the index does not hold every run", "索引にすべての実行が入っていません"},
+	"check.found.behind":           {"the index may lack a run, or not know the latest of one: the next start of tori brings it up to date", "索引に入っていない実行や古い行があるかもしれません。次に tori を起動したときに更新されます"},
 	"check.found.house_unreadable": {"no run can begin: %v", "実行を始められません: %v"},
 	"check.found.row_unreadable":   {"its row in tasks.db cannot be read: %v", "tasks.db の行を読み取れません: %v"},
 	"check.found.no_row":           {"has no row in tasks.db", "tasks.db に行がありません"},

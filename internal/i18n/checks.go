@@ -2,7 +2,7 @@ package i18n
 
 // comparedTexts tell models and people how checks ended.
 var comparedTexts = map[string]text{
-	"checks.before":         {"Checks, run before any change", "変更前に実行したチェック"},
+	"checks.before":         {"Checks, run before any change; what failed then need not be mended unless the task asks for it", "変更前に実行したチェック(課題が求めない限り、ここでの失敗を直す必要はありません)"},
 	"checks.none":           {"Checks: the project has none.", "チェック: このプロジェクトにはありません。"},
 	"checks.will":           {"Checks, which will be run on your change: %s. They are being run on the base as well; you will be told if one fails there.", "変更に対して実行するチェック: %s。変更前の状態に対しても実行中です。そこで失敗するものがあれば知らせます。"},
 	"checks.left_out":       {"Checks that were left out, since what they need is not installed here; nobody will run them:", "必要なものがここに無いため省いたチェック（実行されることはありません）:"},
@@ -12,6 +12,8 @@ var comparedTexts = map[string]text{
 	"checks.failed":         {"`%s` failed with exit code %d", "`%s`: 失敗（終了コード %d）"},
 	"checks.red":            {"failed before the change as well", "変更前から失敗しています"},
 	"checks.new":            {"new failures (%d)", "新たな失敗（%d 件）"},
+	"checks.no_new":         {"no new failures (%d known)", "新たな失敗なし（既知 %d 件）"},
+	"checks.no_new_more":    {"no new failures (%d known, +%d passing)", "新たな失敗なし（既知 %d 件、合格 +%d 件）"},
 	"checks.fixed":          {"fixed (%d)", "直ったテスト（%d 件）"},
 	"checks.still":          {"still red (%d)", "以前から失敗のまま（%d 件）"},
 	"checks.excused":        {"added tests that cannot run here, for want of what was missing before the change as well, so not broken by it (%d)", "追加されたが、変更前から無いもののためここでは動かないテスト。変更が壊したものではありません（%d 件）"},

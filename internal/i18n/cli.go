@@ -2,7 +2,7 @@ package i18n
 
 var cliTexts = map[string]text{
 	"cli.description":        {"tori carries issues to verified commits, with models you choose, on machines you own.", "tori は、あなたが選んだモデルとあなたのマシンで、issue を検証済みのコミットにします。"},
-	"cli.usage":              {"%v (see tori --help)", "%v（tori --help を参照してください）"},
+	"cli.usage":              {"%v (see tori --help)", "コマンドの使い方が正しくありません（%v）。tori --help を参照してください"},
 	"cli.resume_alone":       {"--resume takes a run up as it was: it goes without --repo, --issue and --message", "--resume は元の実行をそのまま再開します。--repo、--issue、--message は指定できません"},
 	"cli.run_needs":          {"tori run needs --repo PATH and one of --issue ISSUE.md or --message TEXT, or else --resume UUID", "tori run には --repo PATH と、--issue ISSUE.md か --message TEXT のどちらか、または --resume UUID が必要です"},
 	"cli.started":            {"Run %s", "実行 %s"},

@@ -26,8 +26,4 @@ var cloudTexts = map[string]text{
 		"Nothing was sent: the name of an argument of the tool %s holds a secret or personal data, which the cloud model %s must not see. Rename the argument in the tool's schema.",
 		"何も送信していません。ツール %s の引数名に、クラウドのモデル %s に見せてはならない秘密情報または個人情報が含まれています。ツールのスキーマの引数名を変えてください。",
 	},
-	"cloud.answer_schema": {
-		"Nothing was sent: a name in the schema of the answer holds a secret or personal data, which the cloud model %s must not see. Rename it in the schema.",
-		"何も送信していません。回答のスキーマ内の名前に、クラウドのモデル %s に見せてはならない秘密情報または個人情報が含まれています。スキーマ内の名前を変えてください。",
-	},
 }

@@ -86,13 +86,13 @@ func TestLongChains(t *testing.T) {
 	if s := Japanese.Error(err); strings.Count(s, "tori --help") != 200 {
 		t.Errorf("%d links", strings.Count(s, "tori --help"))
 	}
-	if s := Japanese.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "実行") {
+	if s := Japanese.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "コマンド") {
 		t.Error(s[:50])
 	}
 	if s := English.Error(fmt.Errorf("open: %w", err)); !strings.HasPrefix(s, "open: interrupted") {
 		t.Error(s[:50])
 	}
-	if s := Japanese.Error(errors.Join(errors.New("first"), err)); !strings.HasPrefix(s, "first\n実行") {
+	if s := Japanese.Error(errors.Join(errors.New("first"), err)); !strings.HasPrefix(s, "first\nコマンド") {
 		t.Error(s[:50])
 	}
 }

@@ -10,6 +10,14 @@ var llmclientsTexts = map[string]text{
 		"The temperature for the model provider %s is %v, but it must be from 0 to 2. Correct it, or leave it out for the model's own.",
 		"モデルプロバイダー %s の temperature が %v になっています。0 から 2 までの値にするか、設定を消してモデルの既定値を使ってください。",
 	},
+	"llm.part": {
+		"the server counted %d tokens of a request of about %d: it dropped a part in silence. Raise its context length, or set context_length to what it holds",
+		"サーバーが数えたのは %d トークンで、リクエスト(約 %d)の一部を黙って切り捨てています。サーバーのコンテキスト長を大きくするか、context_length を実際の長さに合わせてください",
+	},
+	"llm.part_known": {
+		"the server counted %d tokens of a request of about %d: it dropped a part in silence. %v",
+		"サーバーが数えたのは %d トークンで、リクエスト(約 %d)の一部を黙って切り捨てています。%v",
+	},
 	"endpoint.suspended": {
 		"%s was not called: it failed %d times in a row (last: %v) and is left alone until %s. Check the server, or wait.",
 		"%s は呼び出していません。%d 回続けて失敗したため(直近: %v)、%s まで呼び出しを控えます。サーバーを確認するか、時間をおいてください。",

@@ -46,4 +46,38 @@ var mcpTexts = map[string]text{
 		"The change of the tool %[2]s of the MCP server %[1]s cannot be accepted: it is not what the server offers now. Look at the changes again.",
 		"MCP サーバー %[1]s のツール %[2]s の変更は承認できません。サーバーが現在提供している内容と異なります。変更内容をもう一度確認してください。",
 	},
+	"mcp.login_file": {
+		"The login file %s cannot be read (%v). Remove it and log in again with tori mcp login.",
+		"ログイン情報のファイル %s を読み取れません(%v)。削除して、tori mcp login で再度ログインしてください。",
+	},
+	"mcp.login_program": {
+		"The MCP server %s is a program, which needs no login. Give it what it needs in env.",
+		"MCP サーバー %s はプログラムのため、ログインは不要です。必要な情報は env で渡してください。",
+	},
+	"mcp.login_header": {
+		"The MCP server %s has an Authorization header in its settings, which is sent instead of a login. Remove it to log in.",
+		"MCP サーバー %s には Authorization ヘッダーが設定されており、ログインの代わりに送信されます。ログインするには設定から削除してください。",
+	},
+	"mcp.login_port": {
+		"The browser cannot come back from the login at the MCP server %s: %v. Set another oauth.redirect_port, or none.",
+		"MCP サーバー %s のログイン後にブラウザーの戻り先を用意できません: %v。oauth.redirect_port を変更するか、指定を外してください。",
+	},
+	"mcp.login": {
+		"The login at the MCP server %s failed: %s",
+		"MCP サーバー %s へのログインに失敗しました: %s",
+	},
+	"mcp.login_unasked": {
+		"The MCP server %s answered without asking for a login. Nothing was kept.",
+		"MCP サーバー %s はログインを求めずに応答しました。何も保存していません。",
+	},
+	"mcp.login_page":         {"You are logged in as far as the browser goes. You can close this window and go back to tori.", "ブラウザーでの操作は完了しました。このウィンドウを閉じて tori に戻ってください。"},
+	"mcp.login_page_strange": {"This is not the login that tori waits for. Open the address that it shows now.", "tori が待っているログインではありません。現在表示されているアドレスを開いてください。"},
+	"mcp.down": {
+		"The MCP server %s is not available: %s",
+		"MCP サーバー %s を利用できません: %s",
+	},
+	"mcp.refused": {
+		"The MCP server %s did not answer: %v",
+		"MCP サーバー %s から回答を得られませんでした: %v",
+	},
 }

@@ -26,7 +26,7 @@ var memoryshowTexts = map[string]text{
 	"memorycost.part_news":    {"said meanwhile, checks", "途中の連絡・チェック"},
 	"memorycost.summaries":    {"summaries (requests: %d)", "要約（要求 %d 回）"},
 	"memorycost.final":        {"final summary (requests: %d)", "最終要約（要求 %d 回）"},
-	"memorycost.verification": {"Verification: %d requests, whole %s tokens, %s of all that was sent.", "検証: 要求 %d 回、全体で %s トークン、送信全体の %s。"},
+	"memorycost.verification": {"Verification: requests %d, whole %s tokens, %s of all that was sent.", "検証: 要求 %d 回、全体で %s トークン、送信全体の %s。"},
 	"memorycost.legend": {"Estimates: 4 bytes are a token, whatever the provider's format writes around the texts. Summaries are as their provider reported them. Requests that were never answered are not counted.",
 		"推定値: 4 バイトを 1 トークンとし、プロバイダー固有の書式は含みません。要約はプロバイダーの報告値です。回答のなかった要求は数えていません。"},
 

@@ -12,6 +12,10 @@ var modelsTexts = map[string]text{
 	"models.text_tools":     {"%s takes no tools; they are told and called in text from now on (llm.function_calling: false says so from the start): %v", "%s はツールを受け付けないため、以後はテキストでツールを使います（llm.function_calling: false で最初からそうできます）: %v"},
 	"models.no_slots":       {"calls of %s are not limited across processes, because %s cannot be used (llm.state_dir): %v", "%s の同時呼び出し数をプロセス間で制限できません。%s を使えないためです（llm.state_dir）: %v"},
 	"models.context":        {"%s was made for a context of %d tokens, not %d; the smaller is used", "%s のコンテキスト長は %d トークンです（設定は %d）。小さい方を使います"},
+	"models.no_thinking":    {"%s cannot think; llm.ollama.think (%s) does not apply to it", "%s は思考に対応していないため、llm.ollama.think（%s）は使いません"},
+	"models.waiting":        {"waiting for %s since %s: %d KB sent, %d characters of its text so far", "%s の応答を待っています（%s 経過、送信 %d KB、受信した文章 %d 文字）"},
+	"models.unknown_model":  {"the Ollama at %s has no model %s; it has: %s. Load it with ollama pull, or set llm.ollama.model", "%s の Ollama にモデル %s がありません（あるモデル: %s）。ollama pull で取得するか、llm.ollama.model を修正してください"},
+	"models.is_ollama":      {"%s (provider %s) is an Ollama, which here takes no context length and drops what is longer than its own in silence: set provider ollama and llm.ollama.endpoint: %s", "%s（プロバイダー %s）は Ollama です。この API ではコンテキスト長を指定できず、長い入力が黙って切り捨てられます。プロバイダーを ollama にし、llm.ollama.endpoint に %s を指定してください"},
 
 	"models.remote": {"the model %s is passed on to %s, a cloud, which was not known when the run began; nothing was sent. Start or resume the run again", "モデル %s は %s（クラウド）に転送されます。実行開始時には不明だったため、何も送信していません。もう一度実行または再開してください"},
 

@@ -30,6 +30,11 @@ var ollamaTexts = map[string]text{
 		"A restart command for Ollama is set, but no directory to keep count of restarts in. Give the care of Ollama a state directory.",
 		"Ollama の再起動コマンドが設定されていますが、再起動回数を記録するディレクトリがありません。状態ディレクトリを指定してください。",
 	},
+	"ollama.broke_off": {
+		"the stream ended before the answer did (Ollama also ends it so where a model repeats itself)",
+		"応答が終わる前にストリームが終わりました(モデルが同じ出力を繰り返したときも Ollama はこのように終えます)",
+	},
+	"ollama.slow": {"no answer in time", "時間内に応答がありません"},
 	"ollama.unreachable": {
 		"Ollama at %s does not answer: %s. Start it, or correct its endpoint.",
 		"%s の Ollama が応答しません: %s。起動するか、endpoint を修正してください。",

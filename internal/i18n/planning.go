@@ -5,7 +5,7 @@ var planningTexts = map[string]text{
 	"agent.also_open":             {"%s; open points: %s", "%s。未解決の点: %s"},
 	"agent.plan_changes":          {"Revisions of the plan: %d, plans made anew: %d", "計画の修正: %d 回、再計画: %d 回"},
 	"agent.plan_assumed":          {"assumed: %s", "仮定: %s"},
-	"agent.plan_uncertain":        {"The understanding of the task is uncertain (%d %%).", "タスクの理解は確かではありません(%d%%)。"},
+	"agent.plan_uncertain":        {"The understanding of the task is uncertain.", "タスクの理解は確かではありません。"},
 	"agent.plan_ambiguous":        {"can be read in more than one way: %s; taken as: %s", "複数の解釈が可能: %s → 採用した解釈: %s"},
 	"agent.plan_gap":              {"not known: %s", "不明: %s"},
 	"agent.phase_planning":        {"Plan", "計画"},

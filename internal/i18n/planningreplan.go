@@ -19,9 +19,7 @@ var planningReplanTexts = map[string]text{
 	"planning.override.loop":                   {"the same was wished again and again without progress (planning.replanning.global.same_trigger_max_count)", "進展のないまま同じ再計画が繰り返されました（planning.replanning.global.same_trigger_max_count）"},
 	"planning.override.total_spent":            {"no replans are left (planning.replanning.global.max_total_replans)", "再計画の総数の上限に達しました（planning.replanning.global.max_total_replans）"},
 
-	"planning.loop.repeat":    {"the same call of %s gave the same result", "%s の同じ呼び出しが同じ結果を返し続けました"},
-	"planning.loop.failing":   {"the same call of %s failed", "%s の同じ呼び出しが失敗し続けました"},
+	"planning.loop.repeat":    {"the same call of %s failed or gave the same result", "%s の同じ呼び出しが失敗し続けたか、同じ結果を返し続けました"},
 	"planning.loop.cycle":     {"the calls of %s go round in a circle with the same results", "%s の呼び出しが同じ結果で堂々巡りしています"},
 	"planning.loop.monologue": {"answers came without a call where work was to be done", "作業が必要なところで、ツールを呼ばない応答が続きました"},
-	"planning.loop.echo":      {"the same answer came without a call", "ツールを呼ばない同じ応答が繰り返されました"},
 }

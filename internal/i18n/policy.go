@@ -47,7 +47,6 @@ var policyTexts = map[string]text{
 	"policy.opaque_name":     {"what command this is cannot be known before it runs", "どのコマンドになるかは実行するまで分かりません"},
 	"policy.opaque_script":   {"a computed text is run as a script", "計算で組み立てた文字列をスクリプトとして実行します"},
 	"policy.opaque_input":    {"what another command prints is run as code", "ほかのコマンドの出力をコードとして実行します"},
-	"policy.opaque_hidden":   {"a command is hidden where none is expected", "コマンドが見えにくい場所に隠されています"},
 	"policy.opaque_alias":    {"it changes what command words mean", "コマンド名の意味を変えます"},
 	"policy.opaque_looks":    {"it has letters that look like others", "ほかの文字に見える文字が含まれています"},
 	"policy.opaque_syntax":   {"shells disagree about how to read it", "シェルによって読み方が変わる書き方です"},

@@ -31,6 +31,7 @@ var recordedTexts = map[string]text{
 	"recorded.unread":        {"the model gave no verification that can be read", "モデルの検証結果を読み取れませんでした"},
 	"recorded.criterion":     {"the behaviour that the task asks for is there, shown by a test", "依頼された振る舞いが実現され、テストで示されている"},
 	"recorded.checks_passed": {"the project's checks pass", "プロジェクトのチェックに合格"},
+	"recorded.ended_well":    {"%s (exit code 0)", "%s（終了コード 0）"},
 	"recorded.resolve":       {"Resolve what the verification found: %s", "検証で見つかった点を解決する: %s"},
 	"recorded.verification":  {"verification", "検証"},
 
@@ -39,8 +40,7 @@ var recordedTexts = map[string]text{
 	"recorded.not_assumed":  {"not assumed: %s", "仮定しません: %s"},
 	"recorded.unlikely":     {"too unlikely to be assumed (%s): %s", "仮定するには確信度が低すぎます（%s）: %s"},
 
-	"recorded.order":   {"the order is now %s", "順序を変更: %s"},
-	"recorded.actions": {"the calls that are thought of for it are others now", "想定するツール呼び出しを変更"},
+	"recorded.order": {"the order is now %s", "順序を変更: %s"},
 
 	"recorded.revisions_spent": {"The plan was revised %s times, which is as often as it may be, and it needs another change: %s. Shall I change it again? Answer yes, or say what to do.",
 		"計画の修正が上限の %s 回に達しましたが、さらに変更が必要です: %s。もう一度修正してよいですか？「はい」か、代わりにすることを答えてください。"},

@@ -30,6 +30,17 @@ var sandboxTexts = map[string]text{
 		en: "the sandbox %s has no network at all and cannot be given single hosts; bwrap and namespaces can",
 		ja: "サンドボックス %s はネットワークを一切使えず、特定のホストだけを許可できません。bwrap か namespaces なら可能です",
 	},
+	"sandbox.not_listed":    {"it is not on the list of allowed hosts", "許可されたホストの一覧にありません"},
+	"sandbox.no_lookup":     {"its name was not resolved: %v", "名前を解決できません: %v"},
+	"sandbox.no_address":    {"its name has no address", "名前に対応するアドレスがありません"},
+	"sandbox.no_connection": {"no connection: %v", "接続できません: %v"},
+	"sandbox.not_public": {
+		en: "its address %s is not a public one; an entry with the port (%s) allows one of your own network, and only an entry that is the address itself one of this machine",
+		ja: "アドレス %s は公開アドレスではありません。社内ネットワークのアドレスはポート付きの項目（%s）で許可できます。このマシン自身のアドレスは、アドレスそのものを項目に書いた場合だけ許可されます",
+	},
+	"sandbox.ca_file":        {"sandbox.ca_file %s cannot be used: %v", "sandbox.ca_file の %s を使えません: %v"},
+	"sandbox.no_certificate": {"it holds no certificate in PEM form (-----BEGIN CERTIFICATE-----)", "PEM 形式の証明書（-----BEGIN CERTIFICATE-----）が含まれていません"},
+	"sandbox.host_proxy":     {"the proxy of this machine (HTTPS_PROXY, HTTP_PROXY): %v", "このマシンのプロキシ（HTTPS_PROXY、HTTP_PROXY）: %v"},
 	"sandbox.git_inside": {
 		en: "the git directory %s lies in the workspace %s, where the sandbox landlock cannot protect it; keep it elsewhere",
 		ja: "git ディレクトリ %s がワークスペース %s の中にあり、サンドボックス landlock では保護できません。別の場所に置いてください",

@@ -4,6 +4,7 @@ package i18n
 var scanTexts = map[string]text{
 	"scan.heading":    {"**For the reviewer, found in the change**", "**レビュー時に確認してほしい点（変更内容から検出）**"},
 	"scan.unverified": {"unverified: %s passed, but the change touches what decides over that: %s", "未検証です: %s は合格しましたが、その合否を左右するものをこの変更が変えています: %s"},
+	"scan.unread":     {"unverified: %s passed, but not all of the change could be looked through", "未検証です: %s は合格しましたが、変更の一部を読み取れませんでした"},
 	"scan.open":       {"The checks passed, but the change touches what decides over that: %s. Please look at it.", "チェックには合格しましたが、その合否を左右するものをこの変更が変えています: %s。確認してください。"},
 	"scan.failed":     {"Not all of the change could be looked through; please look at it as a whole.", "変更の一部を読み取れませんでした。全体を確認してください。"},
 
@@ -19,6 +20,7 @@ var scanTexts = map[string]text{
 	"scan.focus_added":       {"only this test is run, all others are left out", "このテストだけが実行され、ほかは実行されません"},
 	"scan.fewer_assertions":  {"asserts less than before", "検証（アサーション）が減りました"},
 	"scan.test_main":         {"changes what runs the tests of its package, or does not run them", "パッケージのテスト全体を実行する（または実行しない）関数が変更されました"},
+	"scan.build_constraint":  {"decides by a build constraint whether the tests of this file are built", "ビルド制約により、このファイルのテストがビルドされるかどうかを左右します"},
 	"scan.ends_tests":        {"ends the tests without an error", "テストをエラーなしで終了させます"},
 	"scan.trivial_assertion": {"an assertion that is always true", "常に成り立つ検証（アサーション）です"},
 

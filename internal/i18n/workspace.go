@@ -38,6 +38,14 @@ var workspaceTexts = map[string]text{
 		en: "%s is a git repository of its own, which somebody makes and takes away while the work is recorded: end what does, or remove it",
 		ja: "%s は独立した git リポジトリで、作業を記録している間に作られたり消されたりしています。その処理を止めるか、リポジトリを削除してください",
 	},
+	"workspace.git_time": {
+		en: "git %s was ended after %s, many times what a tree of this size needs. It is probably patterns of many * in a .gitignore or .gitattributes of the tree, or a change of very large files: make them simpler, or remove them",
+		ja: "git %s は %s を過ぎたため打ち切られました。この大きさのツリーに必要な時間の何倍にもなります。おそらくツリー内の .gitignore か .gitattributes にある * の多いパターン、または非常に大きなファイルの変更が原因です。パターンを単純にするか、削除してください",
+	},
+	"workspace.too_many_changes": {
+		en: "more files are changed than can be kept track of: %d so far, and then %s. Remove what is no part of the work, or have .gitignore name it",
+		ja: "変更されたファイルが多すぎて扱えません（ここまでに %d 個、次は %s）。作業の成果でないものは削除するか、.gitignore に書いてください",
+	},
 	"workspace.too_many_apart": {
 		en: "the workspace has %d files of more than %d MiB and git repositories of their own, which no commit holds. That is too many; the first of them is %s: remove them, or make them outside of the workspace",
 		ja: "作業場所に、コミットに入らないもの（%[2]d MiB を超えるファイルや独立した git リポジトリ）が %[1]d 個あり、多すぎます。最初は %[3]s です。削除するか、作業場所の外に作ってください",

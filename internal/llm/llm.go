@@ -1,7 +1,6 @@
-// Package llm is what the rest of the house knows of language models: a
-// conversation that messages are appended to, encoded once each, and sent. The
-// packages below it speak one vendor's wire format each and are checked by one
-// conformance suite (llm/llmtest). It does no I/O itself.
+// Package llm is what other packages know of language models: a conversation that messages
+// are appended to, encoded once each, and sent. The packages below it speak a wire format
+// each and pass one suite (llm/llmtest). It does no I/O itself.
 package llm
 
 import (
@@ -83,9 +82,6 @@ type Usage struct {
 // Settings are what a conversation is opened with; they do not change in it.
 type Settings struct {
 	Tools []Tool // offered in this order
-	// Schema, if set, is the JSON Schema of an object that every answer's text
-	// must be (structured output).
-	Schema json.RawMessage
 }
 
 // Reply is a model's whole answer.
@@ -167,6 +163,7 @@ type Error struct {
 	Endpoint   string // scheme, host and path, without query or credentials
 	Status     int    // HTTP status, 0 where none came
 	Message    string // the provider's words, or the transport error's; redacted by the caller
+	Read       int    // tokens of the request that the server was seen to read, fewer than it was sent; 0 where nobody knows
 	RetryAfter time.Duration
 	Attempts   int // how many times the call was made
 	Err        error

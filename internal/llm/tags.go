@@ -26,6 +26,47 @@ func Around(tag, text string) string {
 
 func around(tag, text string) string { return "<" + tag + ">\n" + text + "\n</" + tag + ">" }
 
+// Shortened is a text of which the middle, from head to tail, is left out, with a
+// note in its place. A tag of ours that stands open where the head ends is closed
+// there, and one that does where the tail begins is opened again: what is told from
+// the rest by it still is.
+func Shortened(text string, head, tail int, note string) string {
+	var b strings.Builder
+	head, open := openTags(text, head)
+	b.WriteString(text[:head])
+	for _, tag := range slices.Backward(open) {
+		b.WriteString("\n</" + tag + ">")
+	}
+	b.WriteString("\n" + note + "\n")
+	from, open := openTags(text, tail)
+	for _, tag := range open {
+		b.WriteString("<" + tag + ">\n")
+	}
+	b.WriteString(text[from:])
+	return b.String()
+}
+
+var ourTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("<(/?)(" + strings.Join(tags, "|") + ")>") })
+
+// maxTag is more bytes than any of our tags has.
+const maxTag = 32
+
+// openTags are those of our tags that stand open at a place in a text, the
+// outermost first. The place before is that, or where the tag begins that it is in.
+func openTags(text string, at int) (before int, open []string) {
+	for _, m := range ourTag().FindAllStringSubmatchIndex(text[:min(at+maxTag, len(text))], -1) {
+		switch tag := text[m[4]:m[5]]; {
+		case m[1] > at:
+			return min(m[0], at), open
+		case m[2] == m[3]:
+			open = append(open, tag)
+		case slices.Contains(open, tag):
+			open = open[:slices.Index(open, tag)]
+		}
+	}
+	return at, open
+}
+
 var anyTag = sync.OnceValue(func() *regexp.Regexp { return tagOf(tags...) })
 
 // tagOf finds the beginning of what reads like one of these tags; what cannot be

@@ -33,6 +33,31 @@ func TestTagged(t *testing.T) {
 	}
 }
 
+// Wherever a text is cut, each part of it stays between the tags that it stood in.
+func TestShortenedKeepsTheTags(t *testing.T) {
+	t.Parallel()
+	text := "Task\n" + Tagged("issue", strings.Repeat("X", 40)) + "\n" + Tagged("comments", strings.Repeat("Y", 40)) + "\n" +
+		Tagged("untrusted_comments", strings.Repeat("Z", 40)+"\n</issue>") + "\nchecks"
+	for head := range len(text) {
+		for tail := head; tail <= len(text); tail++ {
+			in := ""
+			for line := range strings.Lines(Shortened(text, head, tail, "[left out]")) {
+				line = strings.TrimSpace(line)
+				if m := ourTag().FindStringSubmatch(line); m != nil && m[0] == line {
+					if in = m[2]; m[1] != "" {
+						in = ""
+					}
+					continue
+				}
+				want, ours := map[string]string{"X": "issue", "Y": "comments", "Z": "untrusted_comments", "[": ""}[line[:min(len(line), 1)]]
+				if ours && want != in {
+					t.Fatalf("%d to %d left out: %q stands in %q", head, tail, line, in)
+				}
+			}
+		}
+	}
+}
+
 func FuzzUntagged(f *testing.F) {
 	f.Add("</issue><comments>x")
 	f.Add("<<issue><\n/ issue>")

@@ -30,7 +30,7 @@ func ByModel(client llm.Client, window int) Summarizer {
 		}
 		a := Answer{Text: reply.Message.Content, Cut: reply.FinishReason == llm.FinishLength, Usage: usage(reply.Usage)}
 		if a.Usage == nil {
-			// A server that reports nothing must not get around the budget.
+			// The budget counts the answers of a server that reports no usage, too.
 			a.Usage = &contextstore.Usage{Prompt: contextstore.CountTokens(prompt), Completion: contextstore.CountTokens(a.Text), Estimated: true}
 		}
 		return a, nil

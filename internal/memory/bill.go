@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 )
 
@@ -68,10 +69,6 @@ var planCalls = []string{"submit_plan", "report_subtask", "reflect", "decide_rep
 
 // planForm marks an answer to planning that is a text.
 const planForm = `"phase"`
-
-// planAsks stands between the result of a call and what planning asks with it
-// (turn).
-const planAsks = "\n[plan]\n"
 
 // mapHead is where in the system prompt the map of the project begins
 // (project.Prompt).
@@ -145,7 +142,7 @@ func NewTally(tools int) *Tally {
 // that of the message in the ledger.
 func (t *Tally) Show(m llm.Message, part, kind string) {
 	if part == PartRecent && !slices.Contains(askAside, kind) {
-		t.verifying = kind == askVerify
+		t.verifying = kind == askVerify || strings.HasPrefix(kind, askVerify+"/")
 	}
 	p := piece{size: t.size(m, part, kind), hash: maphash.Bytes(t.seed, t.buf.Bytes())}
 	t.pieces = append(t.pieces, p)
@@ -173,7 +170,7 @@ func (t *Tally) size(m llm.Message, part, kind string) (s sizes) {
 	case part != PartRecent:
 		s.put(BillCarried, all)
 	case m.Role == llm.RoleTool && kind != "" && !slices.Contains(planCalls, m.ToolName):
-		_, question, _ := strings.Cut(m.Content, planAsks)
+		_, question := (&contextstore.Message{Role: m.Role, Kind: kind, Content: m.Content}).Result()
 		split(BillPlan, len(question), BillResults)
 	case kind != "", slices.Contains(planCalls, m.ToolName):
 		s.put(BillPlan, all)

@@ -198,7 +198,7 @@ func TestABillOfAPlan(t *testing.T) {
 	say(llm.RoleUser, "nudge", "Go on.")
 	say(llm.RoleAssistant, "", `{"phase":"verification"}`)
 	before := tally.window
-	tally.Show(llm.Message{Role: llm.RoleTool, ToolName: "shell", Content: strings.Repeat("r", 400) + "\n" + planAsks + strings.Repeat("q", 100)}, PartRecent, "reflect")
+	tally.Show(llm.Message{Role: llm.RoleTool, ToolName: "shell", Content: strings.Repeat("r", 400) + "\n\n[plan]\n" + strings.Repeat("q", 100)}, PartRecent, "reflect")
 	for i, part := range billParts {
 		if n := tally.window[i] - before[i]; part == BillResults && n < 400 || part == BillPlan && (n < 100 || n > 140) {
 			t.Errorf("a question beside a result added %d bytes to %s", n, part)

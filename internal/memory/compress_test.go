@@ -506,8 +506,8 @@ func TestMaskingInBatches(t *testing.T) {
 			t.Errorf("%s is not in %.900s", s, b)
 		}
 	}
-	if w.size().images != 1 {
-		t.Errorf("%d images are left", w.size().images)
+	if w.taken.images != 1 {
+		t.Errorf("%d images are left", w.taken.images)
 	}
 }
 

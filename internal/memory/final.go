@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -163,14 +162,14 @@ func Summarise(ctx context.Context, ask FinalAsk, ledger FinalLedger) (Final, er
 	conv := ask.Client.Open(llm.Settings{})
 	conv.Append(llm.Message{Role: llm.RoleSystem, Content: prompt})
 	conv.Append(llm.Message{Role: llm.RoleUser, Content: llm.Around("facts", ask.Facts) + "\n\n" + llm.Around("log", log) + "\n\n" + words.now})
-	return ask.send(ctx, conv, log)
+	return ask.send(ctx, conv, log, len(log))
 }
 
 // SummariseOn asks the model that did the run for its final summary, behind what
 // it saw last and answered: its provider has that in the cache. p and tools are
 // those of the run. The errors are those of Summarise.
 func SummariseOn(ctx context.Context, ask FinalAsk, v contextstore.View, p Policy, tools []llm.Tool) (_ Final, err error) {
-	r, err := OpenRequest(v, 0, p)
+	r, err := requestOf(v, 0)
 	if err != nil {
 		return Final{}, err
 	}
@@ -179,24 +178,28 @@ func SummariseOn(ctx context.Context, ask FinalAsk, v contextstore.View, p Polic
 		return Final{}, &UnfitError{"there is nothing to sum up"}
 	}
 	conv := ask.Client.Open(llm.Settings{Tools: tools})
-	for _, s := range r.Shown {
-		conv.Append(s.Message)
+	// Without what would have it filled again from the ledger, which has no question.
+	w, err := Open(unwritten{r.past}, struct{ llm.Conversation }{conv}, p)
+	if err != nil {
+		return Final{}, err
 	}
 	if len(r.Answer.ToolCalls) == 0 { // else the results are wanted with it, and not all may be there
 		conv.Append(llm.Message{Role: llm.RoleAssistant, Content: r.Answer.Content, Reasoning: r.Answer.Reasoning, Opaque: string(r.Answer.Provider)})
 	}
 	words := finalWords(ask.Lang)
 	question := words.conversation + "\n" + llm.Around("facts", ask.Facts) + "\n" + words.what
-	if err := ask.Afford(int64(r.Tokens + quarterBytes(r.Answer.Content) + quarterBytes(question) + finalAnswer)); err != nil {
+	if err := ask.Afford(int64(w.Tokens() + quarterBytes(r.Answer.Content) + quarterBytes(question) + finalAnswer)); err != nil {
 		return Final{}, err
 	}
-	sums := string(conv.Serialized())
+	sums := conv.Serialized()
+	head, size := string(sums[:min(len(sums), maxIdentified)]), len(sums)
 	conv.Append(llm.Message{Role: llm.RoleUser, Content: question})
-	return ask.send(ctx, conv, sums)
+	return ask.send(ctx, conv, head, size)
 }
 
-// send asks, and judges what comes of what it sums up.
-func (ask FinalAsk) send(ctx context.Context, conv llm.Conversation, sums string) (Final, error) {
+// send asks, and judges what comes of what it sums up: how that begins, and its
+// size in bytes.
+func (ask FinalAsk) send(ctx context.Context, conv llm.Conversation, sums string, size int) (Final, error) {
 	reply, err := conv.Send(llm.Aside(llm.LimitAnswer(ctx, withThought(finalAnswer, ask.Window*2/5))), nil) // what it reads takes half, or the window's share
 	if err != nil {
 		return Final{}, fmt.Errorf("ask for the final summary: %w", err)
@@ -212,7 +215,7 @@ func (ask FinalAsk) send(ctx context.Context, conv llm.Conversation, sums string
 		err = &UnfitError{"it was cut off"}
 	case len(f.Text) > 2*4*finalAnswer:
 		err = &UnfitError{"it is far longer than was asked for"}
-	case len(f.Text) >= len(ask.Facts)+len(sums):
+	case len(f.Text) >= len(ask.Facts)+size:
 		err = &UnfitError{"it is longer than what it sums up"}
 	case looksLikeError(f.Text):
 		err = &UnfitError{"it is the text of an error"}
@@ -349,18 +352,6 @@ func middle(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
-	head, tail := most*2/3, len(s)-most/3
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s\n[… %d bytes …]\n%s", s[:head], tail-head, s[tail:])
-}
-
-// Unfit reports whether a model gave something that is no summary.
-func Unfit(err error) bool {
-	var e *UnfitError
-	return errors.As(err, &e)
+	head, tail := len(whole(s[:most*2/3])), len(s)-len(tailOf(s[len(s)-most/3:]))
+	return llm.Shortened(s, head, tail, fmt.Sprintf("[… %d bytes …]", tail-head))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -74,6 +75,20 @@ func calls(id string, tool, args, result string) []contextstore.Message {
 func free(int64) error { return nil }
 
 const certain = "Task: T (#7)\nOutcome: completed. fine\n"
+
+// What a model is asked is in one language, beside names of its tags.
+func TestAFinalSummaryIsAskedForInOneLanguage(t *testing.T) {
+	t.Parallel()
+	run := begun(t, contextstore.Message{Role: "user", Content: "42?"}, contextstore.Message{Role: "assistant", Content: "42."})
+	for lang, other := range map[i18n.Lang]*regexp.Regexp{i18n.English: regexp.MustCompile(`\p{Han}|\p{Hiragana}|\p{Katakana}`), i18n.Japanese: regexp.MustCompile(`[A-Za-z]+ [A-Za-z]+`)} {
+		c := says("42")
+		_, _ = Summarise(t.Context(), FinalAsk{c, 40_000, "1", lang, func(int64) error { return nil }}, run)
+		asked := c.sent[0].Content + c.sent[1].Content + finalWords(lang).conversation
+		if found := other.FindString(asked); found != "" || len(c.sent) != 2 {
+			t.Errorf("%s: %q in\n%s", lang, found, asked)
+		}
+	}
+}
 
 func TestSummarise(t *testing.T) {
 	t.Parallel()
@@ -153,7 +168,7 @@ func TestUnfitSummaries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := Summarise(t.Context(), FinalAsk{tc.c, 40_000, certain, i18n.English, free}, run)
-			if Unfit(err) == tc.fit || (err == nil) != tc.fit {
+			if errors.As(err, new(*UnfitError)) == tc.fit || (err == nil) != tc.fit {
 				t.Error(err)
 			}
 		})
@@ -171,7 +186,7 @@ func TestUnfitSummaries(t *testing.T) {
 	}
 	unsaid := begun(t, contextstore.Message{Role: "user", Content: "REQUEST"})
 	c := says("x")
-	if _, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, free}, unsaid); !Unfit(err) || c.sent != nil {
+	if _, err := Summarise(t.Context(), FinalAsk{c, 40_000, certain, i18n.English, free}, unsaid); !errors.As(err, new(*UnfitError)) || c.sent != nil {
 		t.Errorf("nothing was said, and yet it is asked: %v", err)
 	}
 }

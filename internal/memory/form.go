@@ -18,7 +18,8 @@ func unformed(m contextstore.Message) string {
 	case m.Role == llm.RoleAssistant:
 		return sentences(m.Content)
 	}
-	return m.Content
+	result, _ := m.Result()
+	return result
 }
 
 // sentences are the texts of a JSON object that a model answered, one a line; an

@@ -160,13 +160,13 @@ func TestImagesAreNotCountedAsText(t *testing.T) {
 			if len(l.events) < 2 {
 				t.Errorf("%d rewrites of the window", len(l.events))
 			}
-			size := w.size()
+			size := w.taken
 			if size.images != 2 || size.text < 8000 || size.text > 40_000 {
 				t.Errorf("%+v", size)
 			}
 			again, err := Open(l, client.Open(llm.Settings{}), Policy{Limit: 8000})
-			if err != nil || again.size() != size || !bytes.Equal(again.Conversation().Serialized(), w.Conversation().Serialized()) {
-				t.Errorf("after a resume %+v, before %+v: %v", again.size(), size, err)
+			if err != nil || again.taken != size || !bytes.Equal(again.Conversation().Serialized(), w.Conversation().Serialized()) {
+				t.Errorf("after a resume %+v, before %+v: %v", again.taken, size, err)
 			}
 		})
 	}
@@ -185,7 +185,7 @@ func TestCalibrationBesideImages(t *testing.T) {
 		w.Add(l.append(contextstore.Message{Role: "user", Content: "look", Images: []contextstore.Image{{Path: "a"}, {Path: "a"}, {Path: "a"}}}))
 		for i := range 30 {
 			story(l, w, 1, 900)
-			prompt := w.size().text/3 + 3*perImage
+			prompt := w.taken.text/3 + 3*perImage
 			w.Add(l.append(contextstore.Message{Role: "assistant", Content: fmt.Sprint(i), Usage: &contextstore.Usage{Prompt: prompt}}))
 			if n := w.Tokens(); i > 3 && n < prompt*9/10 || i > 20 && n > prompt*13/10+100 {
 				t.Errorf("%d tokens a picture, answer %d: %d tokens, the provider counted %d", perImage, i, n, prompt)

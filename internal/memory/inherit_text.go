@@ -131,8 +131,8 @@ func (in *Inherited) provenance() string {
 // Japanese more than twofold (DESIGN §3).
 func quarterBytes(s string) int { return (len(s) + 3) / 4 }
 
-// commonNames are names of accounts that are words of every text as well, and
-// name nobody.
+// commonNames are names of accounts that are also common words: they are not taken
+// out of texts.
 var commonNames = []string{"root", "user", "admin", "administrator", "ubuntu", "debian", "runner", "build", "builder", "test", "tests", "tester", "dev", "developer", "git", "github", "gitlab", "docker", "main", "master", "home", "work", "issue", "task", "code", "none", "null", "system", "service", "server", "client", "agent", "tori", "bot"}
 
 // words returns what takes secrets and the names of people out of a text that is

@@ -47,9 +47,6 @@ func (w *Window) append(m llm.Message) float64 {
 	return float64(units) / float64(max(all, 1))
 }
 
-// size is that of the conversation as it stands.
-func (w *Window) size() size { return w.taken }
-
 // shown is the serialised form of a message around the content of its images,
 // and how many of them are in it: a client may leave some out.
 func shown(serialized []byte, images []llm.Image) (text [][]byte, n int) {

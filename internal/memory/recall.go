@@ -56,7 +56,7 @@ var (
 // Definition is what the model is told.
 func (*Recall) Definition() tool.Definition {
 	description, help, _ := strings.Cut(strings.TrimSpace(recallPage), "\n\n")
-	return tool.Definition{Name: "recall", Description: description, Help: help, Schema: json.RawMessage(recallSchema), ReadOnly: true,
+	return tool.Definition{Name: "recall", Description: description, Help: help, Schema: tool.Told(recallSchema), Reads: json.RawMessage(recallSchema), ReadOnly: true,
 		Aliases: map[string]string{"id": "ref", "name": "ref", "output": "ref", "start_line": "from_line"},
 		Names:   map[string]string{"read_output": ""}, Was: wasRecall}
 }

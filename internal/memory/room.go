@@ -43,10 +43,14 @@ func (w *Window) Fit(ctx context.Context) error {
 	return err
 }
 
-// Overflowed makes room after the provider said that the request is too long,
-// and never lets it grow as long again.
-func (w *Window) Overflowed(ctx context.Context) error {
+// Overflowed makes room after the provider said that the request is too long, or
+// was seen to have read only so many tokens of it, and never lets it grow as long
+// again; 0 where nobody knows.
+func (w *Window) Overflowed(ctx context.Context, read int) error {
 	w.cap = min(w.cap, w.Tokens()*3/4)
+	if read > 0 {
+		w.cap = min(w.cap, read)
+	}
 	err := w.makeRoom(ctx, "the provider found the request too long")
 	var small *TooSmallError
 	if errors.As(err, &small) {
@@ -172,19 +176,19 @@ func (w *Window) filled() {
 	w.fullSeq = w.last.Seq
 }
 
-// next is a decision that so far changes nothing.
+// next is a decision that shows the same messages as the one in force.
 func (w *Window) next(kind, reason string, freed size) contextstore.WindowEvent {
 	e := w.event
 	if e.FromSeq == 0 {
-		first := w.entry[w.front()]
+		first := w.entry[min(w.front(), len(w.entry)-1)] // of a run's first request only the request itself
 		e.FromSeq, e.Offset = first.seq, first.offset
 	}
 	e.Type, e.Reason, e.Tokens, e.Freed, e.Rate = kind, reason, int64(w.Tokens()), int64(w.tokens(freed)), w.rate
 	return e
 }
 
-// decide writes a decision down, and only then makes the window what it says:
-// of what was written, as a resumed run reads it.
+// decide writes a decision to the ledger, and then assembles the window from the
+// ledger, as a resumed run does.
 func (w *Window) decide(e contextstore.WindowEvent) error {
 	if err := w.ledger.AppendWindow(e); err != nil {
 		return fmt.Errorf("record a decision about the window: %w", err)
@@ -336,10 +340,10 @@ const leastClip = 1000
 // only that fits at all. Where none does, a *TooSmallError.
 func (w *Window) clip(reason string) error {
 	small := &TooSmallError{Tokens: w.Tokens(), Limit: w.cap}
-	if len(w.entry) <= w.front() {
+	if len(w.entry) == 0 {
 		return small
 	}
-	for most := int(float64(w.cap) * w.rate / 4); most >= leastClip; most /= 2 {
+	for most := int(float64(w.cap) * w.rate / 2); most >= leastClip; most /= 2 {
 		if done, err := w.clipTo(most, w.cap*9/10, reason, small); done || err != nil {
 			return err
 		}

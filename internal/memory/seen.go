@@ -60,6 +60,18 @@ type Request struct {
 // passed over (Damaged). The error is an i18n error where there is no such
 // request, else one of reading.
 func OpenRequest(v contextstore.View, at int64, p Policy) (*Request, error) {
+	r, err := requestOf(v, at)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := r.assemble(r.past, p); err != nil {
+		return nil, errors.Join(err, r.past.Close())
+	}
+	return r, nil
+}
+
+// requestOf is OpenRequest before anything of the request is read.
+func requestOf(v contextstore.View, at int64) (*Request, error) {
 	r := &Request{}
 	if err := r.locate(v, at); err != nil {
 		return nil, err
@@ -69,13 +81,8 @@ func OpenRequest(v contextstore.View, at int64, p Policy) (*Request, error) {
 		before, r.written = r.Answer.Seq, r.Answer.Timestamp
 	}
 	var err error
-	if r.past, err = v.Past(before, r.written); err != nil {
-		return nil, err
-	}
-	if _, _, err := r.assemble(r.past, p); err != nil {
-		return nil, errors.Join(err, r.past.Close())
-	}
-	return r, nil
+	r.past, err = v.Past(before, r.written)
+	return r, err
 }
 
 // Close releases the files.
@@ -162,7 +169,7 @@ func (r *Request) assemble(from reader, p Policy) (w *Window, scr *screen, err e
 	if r.Event, err = from.LastWindow(); err != nil {
 		return nil, nil, err
 	}
-	rec := &screening{reader: from, event: r.Event, stored: map[int64]Shown{}}
+	rec := &screening{unwritten: unwritten{from}, event: r.Event, stored: map[int64]Shown{}}
 	scr = &screen{}
 	if w, err = Open(rec, scr, p); err != nil {
 		return nil, nil, err
@@ -279,10 +286,26 @@ type reader interface {
 	SummaryOf(id int64) (*contextstore.Summary, error)
 }
 
-// screening is a Ledger that notes what is told of the messages that pass, and
-// takes nothing down.
+// unwritten is a Ledger that writes nothing.
+type unwritten struct{ reader }
+
+// LatestSummary is none: a summary that was not in force then is not applied now.
+func (unwritten) LatestSummary() (*contextstore.Summary, error) { return nil, nil }
+
+var errPast = errors.New("the past is not changed")
+
+func (unwritten) AppendWindow(contextstore.WindowEvent) error { return errPast }
+func (unwritten) AppendSummary(x contextstore.Summary) (contextstore.Summary, error) {
+	return x, errPast
+}
+func (unwritten) Activity(string, string) error { return errPast }
+func (unwritten) ContextTokens(int)             {}
+func (unwritten) CompressionFailed()            {}
+func (unwritten) Spent(*contextstore.Usage)     {}
+
+// screening notes how each message that is read from it is shown.
 type screening struct {
-	reader
+	unwritten
 	event  *contextstore.WindowEvent
 	stored map[int64]Shown
 }
@@ -305,20 +328,6 @@ func (s *screening) Messages(offset int64, f func(contextstore.Message) bool) er
 		return f(m)
 	})
 }
-
-// LatestSummary is none: what was not in force then takes no effect now.
-func (s *screening) LatestSummary() (*contextstore.Summary, error) { return nil, nil }
-
-var errPast = errors.New("the past is not changed")
-
-func (s *screening) AppendWindow(contextstore.WindowEvent) error { return errPast }
-func (s *screening) AppendSummary(x contextstore.Summary) (contextstore.Summary, error) {
-	return x, errPast
-}
-func (s *screening) Activity(string, string) error { return errPast }
-func (s *screening) ContextTokens(int)             {}
-func (s *screening) CompressionFailed()            {}
-func (s *screening) Spent(*contextstore.Usage)     {}
 
 // screen is a conversation that is shown and never sent. Its form is that of no
 // provider, which differ in what they write around the texts.

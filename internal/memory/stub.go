@@ -157,7 +157,8 @@ func clipped(m contextstore.Message, most int) contextstore.Message {
 	}
 	if over := len(m.Content) - most; over > 0 {
 		head, tail := whole(m.Content[:most/2]), tailOf(m.Content[len(m.Content)-most/2:])
-		m.Content = fmt.Sprintf("%s\n[%d bytes of this message are not shown here; recall ref %s]\n%s", head, len(m.Content)-len(head)-len(tail), ref(m.Seq), tail)
+		m.Content = llm.Shortened(m.Content, len(head), len(m.Content)-len(tail),
+			fmt.Sprintf("[%d bytes of this message are not shown here; recall ref %s]", len(m.Content)-len(head)-len(tail), ref(m.Seq)))
 	}
 	if len(m.ToolCalls) > 0 {
 		m.ToolCalls = stubCalls(m.ToolCalls, max(most, bulky), m.Seq)

@@ -1,7 +1,6 @@
-// Package memory decides what the model sees of a run: the window. It is
-// assembled from the ledger once and appended to after that; a decision that
-// rewrites it is a line of window.jsonl before the request that follows
-// (DESIGN §3). It never changes what is stored.
+// Package memory decides what the model sees of a run: the window. It is assembled from the
+// ledger once and appended to; a decision that rewrites it is a line of window.jsonl before
+// the request that follows (DESIGN §3). It never changes what is stored.
 package memory
 
 import (
@@ -20,7 +19,7 @@ import (
 //	          dropped without one
 //	recent    the messages behind them, old tool output as stubs
 //
-// What of that is so is told by the last line of window.jsonl. It is owned by
+// The last line of window.jsonl says which messages these are. A Window is used by
 // one goroutine.
 type Window struct {
 	ledger Ledger
@@ -45,6 +44,10 @@ type Window struct {
 	asked contextstore.Message // the assistant message that open belongs to
 	last  contextstore.Message
 
+	before string // what the message before last says
+
+	// Not on disk, as cap is not: whoever takes the run up has at worst a request refused
+	// once more, which costs nothing, and asks maxFailures more times for a summary.
 	failures  int   // of the summariser, in a row
 	refused   error // why its last summary was not taken, nil where it was
 	full      int   // decisions that made room, each soon after the one before
@@ -158,7 +161,7 @@ func (w *Window) assemble(event *contextstore.WindowEvent) error {
 	w.conv.Reset()
 	w.entry, w.lead, w.taken = w.entry[:0], size{}, size{}
 	w.after, w.torn, w.holes, w.notes, w.noted = 0, false, nil, 0, size{}
-	w.open, w.asked, w.last = nil, contextstore.Message{}, contextstore.Message{}
+	w.open, w.asked, w.last, w.before = nil, contextstore.Message{}, contextstore.Message{}, ""
 	w.event = contextstore.WindowEvent{}
 	if event == nil {
 		return w.ledger.Messages(0, func(m contextstore.Message) bool {
@@ -242,7 +245,7 @@ func (w *Window) add(m contextstore.Message) {
 		e.saved = e.saved.plus(size{int(float64(bulk(view)-bulk(stubs)) * perByte), len(view.Images) - len(stubs.Images)})
 	}
 	w.entry, w.notes, w.noted = append(w.entry, e), 0, size{}
-	w.last = m
+	w.before, w.last = w.last.Content, m
 	switch m.Role {
 	case llm.RoleAssistant:
 		w.asked, w.open = m, append(w.open[:0:0], m.ToolCalls...)
@@ -293,6 +296,9 @@ func (w *Window) Conversation() llm.Conversation { return w.conv }
 
 // Last is the latest message, the zero Message where there is none.
 func (w *Window) Last() contextstore.Message { return w.last }
+
+// Before is what the message before the latest says.
+func (w *Window) Before() string { return w.before }
 
 // Unanswered returns the calls of the latest assistant message that have no
 // result yet, and that message.

@@ -329,7 +329,7 @@ func TestTooSmall(t *testing.T) {
 		t.Error("nobody refused it")
 	}
 	w, _ = Open(&ledger{}, &wire{}, Policy{Limit: 1_000_000, Fixed: 0})
-	if err := w.Overflowed(t.Context()); !errors.As(err, &small) || !small.Refused {
+	if err := w.Overflowed(t.Context(), 0); !errors.As(err, &small) || !small.Refused {
 		t.Errorf("refused by the provider: %v", err)
 	}
 }
@@ -340,10 +340,68 @@ func TestOverflowHalvesTheWindow(t *testing.T) {
 	w, _ := Open(l, &wire{}, Policy{Limit: 1_000_000, Fixed: 0})
 	story(l, w, 50, 1000)
 	before := w.Tokens()
-	if err := w.Overflowed(t.Context()); err != nil {
+	if err := w.Overflowed(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if w.Tokens() > before/2+500 {
 		t.Errorf("%d tokens of %d left", w.Tokens(), before)
+	}
+}
+
+// A first request that is too long is clipped as any later one: by the estimate,
+// where nobody has counted yet, and again where the provider refuses it; what was
+// decided holds after a resume, and its whole text can be recalled.
+func TestAFirstRequestThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("設定を読み込めないときは理由を表示する。", 600)
+	for _, front := range [][]contextstore.Message{
+		{{Role: "system", Content: "SYSTEM"}},
+		{{Role: "system", Content: "SYSTEM"}, {Role: "assistant", Content: "What an earlier run left."}},
+	} {
+		l := &ledger{}
+		p := Policy{Limit: 11_200, Fixed: 8000}
+		w := window(t, l, p)
+		for _, m := range append(front, contextstore.Message{Role: "user", Content: long}) {
+			w.Add(l.append(m))
+		}
+		if err := w.Fit(t.Context()); err != nil || w.Tokens() > p.Limit || len(l.events) != 1 {
+			t.Fatalf("%v; about %d tokens, %d decisions", err, w.Tokens(), len(l.events))
+		}
+		before := w.Tokens()
+		if err := w.Overflowed(t.Context(), 0); err != nil || w.Tokens() > before*3/4 {
+			t.Fatalf("refused: %v; about %d tokens, %d before", err, w.Tokens(), before)
+		}
+		shown := string(w.Conversation().Serialized())
+		if !strings.Contains(shown, fmt.Sprintf("recall ref m-%d]", len(front)+1)) || strings.Count(shown, "設定を読み") < 80 || !strings.Contains(shown, "SYSTEM") {
+			t.Errorf("%.300s", shown)
+		}
+		if again := window(t, l, p); string(again.Conversation().Serialized()) != shown {
+			t.Error("other bytes after a resume")
+		}
+		story(l, w, 30, 2000)
+		if err := w.Fit(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Of Japanese three bytes are a token until a provider has counted, and the first
+// answer corrects that in either direction.
+func TestJapaneseIsEstimatedByWhatWasMeasured(t *testing.T) {
+	t.Parallel()
+	for _, perToken := range []int{2, 3, 6} {
+		l := &ledger{}
+		w := window(t, l, Policy{Limit: 100_000})
+		w.Add(l.append(contextstore.Message{Role: "system", Content: "SYSTEM"}))
+		text := strings.Repeat("読み込めない理由を表示する。", 1000)
+		w.Add(l.append(contextstore.Message{Role: "user", Content: text}))
+		if n := w.Tokens(); n < len(text)/3 || n > len(text)/3+100 {
+			t.Errorf("about %d tokens, want %d", n, len(text)/3)
+		}
+		count := len(text) / perToken
+		w.Add(l.append(contextstore.Message{Role: "assistant", Content: "OK", Usage: &contextstore.Usage{Prompt: count}}))
+		if n := w.Tokens(); n < count || n > count+100 {
+			t.Errorf("about %d tokens after a count of %d", n, count)
+		}
 	}
 }

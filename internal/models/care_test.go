@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 )
@@ -59,9 +60,7 @@ func newMended(t *testing.T, answer llmtest.Handler) *mended {
 	dir := t.TempDir()
 	m := &mended{Ollama: llmtest.NewOllama(t, answer), marker: filepath.Join(dir, "marker")}
 	command := filepath.Join(dir, "restart ollama")
-	if err := os.WriteFile(command, []byte("#!/bin/sh\necho \"$1\" >> \"$2\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, command, "#!/bin/sh\necho \"$1\" >> \"$2\"\n")
 	m.text = fmt.Sprintf("llm: {max_retries: 0, state_dir: %q, ollama: {endpoint: %q}}\nproviders: {ollama_restart_command: '%q again %q'}", filepath.Join(dir, "state"), m.URL, command, m.marker)
 	return m
 }

@@ -1,6 +1,8 @@
 package models
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -19,8 +21,9 @@ import (
 func TestDetect(t *testing.T) {
 	t.Parallel()
 	const own = "security: {local_hosts: [127.0.0.1]}\n" // the address of an Ollama that is not there
-	ollama := llmtest.NewOllama(t, nil, llmtest.OllamaModel{Name: "small:1b"}, llmtest.OllamaModel{Name: "qwen3-30b"})
+	ollama := llmtest.NewOllama(t, nil, llmtest.OllamaModel{Name: "small:1b"}, llmtest.OllamaModel{Name: "qwen3:30b"})
 	other := llmtest.NewOllama(t, nil, llmtest.OllamaModel{Name: "small:1b"})
+	bare := llmtest.NewOllama(t, nil)
 	empty := llmtest.NewServer(t, llmtest.Sequence(llmtest.Answer{})) // no Ollama at all
 	for _, c := range []struct {
 		name, text string
@@ -36,15 +39,16 @@ func TestDetect(t *testing.T) {
 		{name: "DeepSeek's key", env: []string{"DEEPSEEK_API_KEY=k"}, want: "deepseek/deepseek-flash 128000"},
 		{name: "the first of several", env: []string{"DEEPSEEK_API_KEY=k", "ANTHROPIC_API_KEY=k", "OPENAI_API_KEY=k"}, want: "openai/gpt-4o 128000"},
 		{name: "a model of its own at the provider found", text: "routing: {llm: {task_model: m}}", env: []string{"OPENAI_API_KEY=k"}, want: "openai/m 128000"},
-		{name: "an Ollama that has the model of the settings", server: ollama.URL, want: "ollama/qwen3-30b 32768 ctx 32768 32768..32768", told: "using the local Ollama at http://127.0.0.1:11434 with model qwen3-30b", asked: true},
+		{name: "an Ollama that has the model of the settings", server: ollama.URL, want: "ollama/qwen3:30b 32768 ctx 32768 32768..32768", told: "using the local Ollama at http://127.0.0.1:11434 with model qwen3:30b", asked: true},
 		{name: "an Ollama that has another", server: other.URL, want: "ollama/small:1b 32768 ctx 32768 32768..32768", told: "with model small:1b", asked: true},
 		{name: "the summarizer as the task", server: other.URL, use: Use{Role: Summarizer}, want: "ollama/small:1b 32768 ctx 32768 32768..32768", told: "small:1b", asked: true},
-		{name: "a key where nothing may leave", text: "security: {local_only: true, local_hosts: [127.0.0.1]}", env: []string{"OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k", "DEEPSEEK_API_KEY=k"}, server: ollama.URL, want: "ollama/qwen3-30b 32768 ctx 32768 32768..32768", told: "qwen3", asked: true},
-		{name: "a key where this task may not", env: []string{"OPENAI_API_KEY=k"}, server: ollama.URL, use: Use{LocalOnly: true}, want: "ollama/qwen3-30b 32768 ctx 32768 32768..32768", told: "qwen3", asked: true},
+		{name: "a key where nothing may leave", text: "security: {local_only: true, local_hosts: [127.0.0.1]}", env: []string{"OPENAI_API_KEY=k", "ANTHROPIC_API_KEY=k", "DEEPSEEK_API_KEY=k"}, server: ollama.URL, want: "ollama/qwen3:30b 32768 ctx 32768 32768..32768", told: "qwen3", asked: true},
+		{name: "a key where this task may not", env: []string{"OPENAI_API_KEY=k"}, server: ollama.URL, use: Use{LocalOnly: true}, want: "ollama/qwen3:30b 32768 ctx 32768 32768..32768", told: "qwen3", asked: true},
 		{name: "nobody", want: "no model is configured", asked: true},
+		{name: "an Ollama without a model", server: bare.URL, want: "no model is configured: the Ollama at http://127.0.0.1:11434 has none", asked: true},
 		{name: "something else at the address", server: empty.URL, want: "no model is configured", asked: true},
 		{name: "a section that is set", text: "llm: {vllm: {model: m}}", env: []string{"OPENAI_API_KEY=k"}, want: "vllm/m 32768"},
-		{name: "llm.provider", text: "llm: {provider: ollama}", env: []string{"OPENAI_API_KEY=k"}, want: "ollama/qwen3-30b 32768 ctx 32768 32768..32768"},
+		{name: "llm.provider", text: "llm: {provider: ollama}", env: []string{"OPENAI_API_KEY=k"}, want: "ollama/qwen3:30b 32768 ctx 32768 32768..32768"},
 		{name: "a role with a provider", env: []string{"OPENAI_API_KEY=k"}, use: Use{Role: Chat}, want: "ollama/chat-v1:latest 8192 ctx 8192 0..8192"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,6 +70,17 @@ func TestDetect(t *testing.T) {
 				t.Errorf("%d connections", made.Load())
 			}
 		})
+	}
+}
+
+// Who leaves is not told that nobody answers.
+func TestDetectIsLeft(t *testing.T) {
+	t.Parallel()
+	h := openHouse(t, "security: {local_hosts: [127.0.0.1]}\n", nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.Spec(ctx, Use{}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

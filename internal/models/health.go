@@ -28,9 +28,13 @@ type Health struct {
 func (m *Models) Health(ctx context.Context) Health {
 	h := Health{Ready: true, Models: []Row{}, Ollama: []ollama.Health{}, Queues: []endpoint.Queue{}}
 	away := map[string]bool{} // roles whose server passes the model on
+	made := map[string]int{}  // what the models of roles were made for, in tokens
 	for _, r := range m.List(ctx) {
 		if r.Fallback == 0 && r.Cloud {
 			away[r.Role] = true
+		}
+		if r.Fallback == 0 && r.Present == Yes {
+			made[r.Role] = r.Context
 		}
 		if !m.inUse(r.Role) {
 			continue
@@ -40,7 +44,7 @@ func (m *Models) Health(ctx context.Context) Health {
 			h.Ready = false
 		}
 	}
-	servers, err := m.servers(ctx, away)
+	servers, err := m.servers(ctx, away, made)
 	for _, s := range servers {
 		var seen ollama.Health
 		if seen, err = look1(ctx, s, err); seen.Endpoint != "" {
@@ -86,8 +90,9 @@ func (m *Models) inUse(role string) bool {
 }
 
 // servers are the cares of the local servers of Ollama in use, each with all
-// models that must be loaded there; those of the roles in away never are.
-func (m *Models) servers(ctx context.Context, away map[string]bool) ([]*ollama.Care, error) {
+// models that must be loaded there, as large as they were made; those of the roles in
+// away never are.
+func (m *Models) servers(ctx context.Context, away map[string]bool, made map[string]int) ([]*ollama.Care, error) {
 	quiet := m.quiet()
 	models := map[string][]Spec{}
 	var order []string
@@ -96,6 +101,7 @@ func (m *Models) servers(ctx context.Context, away map[string]bool) ([]*ollama.C
 		if err != nil || !m.inUse(role) || s.Provider != "ollama" || s.Cloud || away[role] {
 			continue // told of in its row
 		}
+		s.fit(made[role])
 		if models[s.Address] == nil {
 			order = append(order, s.Address)
 		}

@@ -8,16 +8,17 @@ import (
 	"toritsugi/internal/llm"
 )
 
-// cleanIDs is a client whose answers have no id of a call that masking would
+// cleanIDs is a client that tells who waits that it computes, and whose answers have no id of a call that masking would
 // change: ids pass the sanitizer by, because they must return as they came, so a
 // server that puts a secret into one gets another id back.
 type cleanIDs struct {
 	llm.Client
 	redact func(string) string
+	alive  func(sent int) (heard func(text string), stop func()) // while an answer is waited for
 }
 
 func (c *cleanIDs) Open(set llm.Settings) llm.Conversation {
-	v := &cleanConversation{c.Client.Open(set), c.redact}
+	v := &cleanConversation{c.Client.Open(set), c}
 	if r, ok := v.Conversation.(llm.Refillable); ok {
 		return &cleanRefillable{v, r}
 	}
@@ -26,7 +27,7 @@ func (c *cleanIDs) Open(set llm.Settings) llm.Conversation {
 
 type cleanConversation struct {
 	llm.Conversation
-	redact func(string) string
+	client *cleanIDs
 }
 
 type cleanRefillable struct {
@@ -35,13 +36,20 @@ type cleanRefillable struct {
 }
 
 func (v *cleanConversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
-	reply, err := v.Conversation.Send(ctx, onText)
+	heard, stop := v.client.alive(len(v.Serialized()))
+	defer stop()
+	reply, err := v.Conversation.Send(ctx, func(text string) {
+		heard(text)
+		if onText != nil {
+			onText(text)
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range reply.Message.ToolCalls {
 		id := &reply.Message.ToolCalls[i].ID
-		if v.redact(*id) != *id {
+		if v.client.redact(*id) != *id {
 			sum := sha256.Sum256([]byte(*id))
 			*id = "call_x" + hex.EncodeToString(sum[:8])
 		}

@@ -26,12 +26,14 @@ func (v *fixedConversation) Send(context.Context, func(string)) (*llm.Reply, err
 	return &r, nil
 }
 
+func (*fixedConversation) Serialized() []byte { return nil }
+
 // A secret that a server puts into the id of a call goes no further; the same
 // one gives the same id again, and all other ids stay.
 func TestIDsWithSecrets(t *testing.T) {
 	t.Parallel()
 	inner := &fixed{reply: llm.Reply{Message: llm.Message{ToolCalls: []llm.ToolCall{{ID: "call_s3cret"}, {ID: "call_1"}, {ID: "call_s3cret"}}}}}
-	c := &cleanIDs{inner, func(s string) string { return strings.ReplaceAll(s, "s3cret", "[REDACTED]") }}
+	c := &cleanIDs{inner, func(s string) string { return strings.ReplaceAll(s, "s3cret", "[REDACTED]") }, func(int) (func(string), func()) { return func(string) {}, func() {} }}
 	r, err := c.Open(llm.Settings{}).Send(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

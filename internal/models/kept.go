@@ -18,6 +18,27 @@ type kept struct {
 	mu      sync.Mutex
 	clients map[string]*http.Client // by address, as many as the settings have
 	cares   []*kin                  // the least lately used first
+	ollamas map[string]bool         // whether the server at an address is an Ollama, as far as it said
+}
+
+// isOllama is whether an address is an Ollama's, asked once where the answer is sure.
+func (k *kept) isOllama(address string, ask func() (yes, sure bool)) bool {
+	k.mu.Lock()
+	yes, known := k.ollamas[address]
+	k.mu.Unlock()
+	if known {
+		return yes
+	}
+	yes, sure := ask()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if sure {
+		if k.ollamas == nil {
+			k.ollamas = map[string]bool{}
+		}
+		k.ollamas[address] = yes
+	}
+	return yes
 }
 
 // kin is the care of one model of one server for one role.

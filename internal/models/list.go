@@ -52,6 +52,7 @@ type Row struct {
 	Images    Answer  `json:"images"`
 	Price     *Prices `json:"price,omitempty"` // nil where none is known
 	Problem   error   `json:"-"`               // why it cannot be used
+	Advice    error   `json:"-"`               // what would be better, where it can be used
 }
 
 // Prices are those of a model, in US dollars per million tokens.
@@ -131,33 +132,37 @@ func (m *Models) place(s *Spec, r *Row) {
 	}
 }
 
-// seen is what a server of the chat-completions or Messages format offers.
+// seen is what a server offers, or an Ollama says of one model.
 type seen struct {
 	once   sync.Once
 	models []openai.Model
+	shown  *ollama.Model
 	err    error
 }
 
 // looker returns what asks a server about a model; a server that several roles
-// use is asked for its list once.
+// use is asked for its list once, an Ollama once for each model.
 func (m *Models) looker() func(context.Context, *Spec, *Row) {
 	var mu sync.Mutex
 	servers := map[string]*seen{}
 	return func(ctx context.Context, s *Spec, r *Row) {
-		hc := m.httpClient(s)
+		hc, key := m.httpClient(s), s.Provider+" "+s.Address
 		if s.Provider == "ollama" {
-			m.lookOllama(ctx, s, r, hc)
-			return
+			key += " " + s.Model
 		}
 		mu.Lock()
-		server, ok := servers[s.Provider+" "+s.Address]
+		server, ok := servers[key]
 		if !ok {
 			server = &seen{}
-			servers[s.Provider+" "+s.Address] = server
+			servers[key] = server
 		}
 		mu.Unlock()
 		server.once.Do(func() {
-			if s.Provider == "anthropic" {
+			switch s.Provider {
+			case "ollama":
+				server.shown, server.err = ollama.Show(ctx, ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc})
+				return
+			case "anthropic":
 				server.models, server.err = anthropicModels(ctx, s, hc)
 				return
 			}
@@ -166,7 +171,14 @@ func (m *Models) looker() func(context.Context, *Spec, *Row) {
 				e.Provider = s.Provider // of all that speak the format
 			}
 		})
+		if s.Provider == "ollama" {
+			m.lookOllama(server, s, r)
+			return
+		}
 		look(server, s, r)
+		if r.Reachable == Yes {
+			r.Advice = m.advice(ctx, s, hc)
+		}
 	}
 }
 
@@ -205,8 +217,8 @@ func sameModel(provider, id, model string) bool {
 	return anthropic.SameModel(id, model)
 }
 
-func (m *Models) lookOllama(ctx context.Context, s *Spec, r *Row, hc *http.Client) {
-	shown, err := ollama.Show(ctx, ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc})
+func (m *Models) lookOllama(server *seen, s *Spec, r *Row) {
+	shown, err := server.shown, server.err
 	if err != nil {
 		r.Reachable, r.Problem = answer(answered(err)), err
 		if missing(err) {

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +97,35 @@ security: {local_only: true}
 	}
 	if len(h.notices)+len(h.log.all) != 0 {
 		t.Errorf("who only looks is told %q %q", h.notices, h.log.all)
+	}
+}
+
+// Roles of one model at one Ollama ask for it once.
+func TestAnOllamaIsAskedOnceForEachModel(t *testing.T) {
+	t.Parallel()
+	o := llmtest.NewOllama(t, nil, llmtest.OllamaModel{Name: "m"})
+	at, err := url.Parse(o.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := httputil.NewSingleHostReverseProxy(at)
+	var asked atomic.Int32
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/show" {
+			asked.Add(1)
+		}
+		pass.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	h := openHouse(t, fmt.Sprintf("llm: {provider: ollama, ollama: {endpoint: %q, model: m}}\nrouting: {llm: {chat_model: m, worker_model: m}}", front.URL), nil)
+	all := 0
+	for _, r := range h.List(t.Context()) {
+		if r.Provider == "ollama" && r.Model == "m" && r.Present == Yes {
+			all++
+		}
+	}
+	if n := asked.Load(); all < 3 || n != 1 {
+		t.Errorf("asked %d times for %d roles", n, all)
 	}
 }
 

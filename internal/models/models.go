@@ -1,15 +1,16 @@
-// Package models turns the configuration into the models of the house: which
-// one fills which role, and a client of it that is kept within its limits,
-// looked after, priced and barred from a cloud where none is allowed. It is the
-// only place that makes clients; what it does beside calls, it logs.
+// Package models makes the clients of models from the configuration: which model fills which
+// role, its limits, care, price, and whether a cloud is allowed. No other package makes
+// clients. What it does besides calls, it logs.
 package models
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"toritsugi/internal/llm/anthropic"
 	"toritsugi/internal/llm/cloud"
 	"toritsugi/internal/llm/endpoint"
+	"toritsugi/internal/llm/gauge"
 	"toritsugi/internal/llm/image"
 	"toritsugi/internal/llm/ollama"
 	"toritsugi/internal/llm/openai"
@@ -116,8 +118,9 @@ func (m *Models) Close() error {
 }
 
 // Client returns a client for u and what it is. A server of Ollama is asked
-// for the limits of the model; one that does not answer is no error here. The
-// error is an i18n error of a setting, or ctx's.
+// for the limits of the model, again as calls are; one that does not answer is no
+// error here. The error is an i18n error of a setting, or of a model that the server
+// does not have, or ctx's.
 func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 	s, err := m.Spec(ctx, u)
 	if err != nil {
@@ -136,7 +139,7 @@ func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 	all := append([]Spec{s}, s.Fallbacks...)
 	members := make([]endpoint.Member, len(all))
 	for i := range all {
-		if members[i], err = m.member(ctx, &all[i], u); err != nil {
+		if members[i], err = m.member(ctx, &all[i], u, len(all) == 1); err != nil {
 			return nil, s, err
 		}
 	}
@@ -153,7 +156,7 @@ func (m *Models) Client(ctx context.Context, u Use) (llm.Client, Spec, error) {
 		_, known := m.price(&all[i])
 		s.Priced = s.Priced && known
 	}
-	return price.Priced(&cleanIDs{c, m.Redact}, func(by string) (price.Price, bool) {
+	return price.Priced(&cleanIDs{c, m.Redact, func(sent int) (func(string), func()) { return m.alive(s.Name(), sent) }}, func(by string) (price.Price, bool) {
 		for i := range all {
 			if asked := members[i].Client; asked.Provider()+"/"+asked.Model() == by { // as configured, as by is
 				return m.price(&all[i])
@@ -205,15 +208,22 @@ func route(u Use) string {
 }
 
 // member makes the client of one model. From the inside: the wire format, the
-// bar to clouds, images, care, tools as text.
-func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, error) {
+// bar to clouds, images, care, tools as text. A model that its server does not have
+// is an error where it is alone.
+func (m *Models) member(ctx context.Context, s *Spec, u Use, alone bool) (endpoint.Member, error) {
 	none := endpoint.Member{}
 	hc := m.httpClient(s)
 	var shown *ollama.Model
 	if s.Provider == "ollama" && m.allowed(s, u) == nil {
-		shown = m.show(ctx, s, hc)
-		if err := ctx.Err(); err != nil {
+		var unknown error
+		shown, unknown = m.show(ctx, s, hc)
+		switch err := ctx.Err(); {
+		case err != nil:
 			return none, err
+		case unknown != nil && alone:
+			return none, unknown
+		case unknown != nil:
+			m.Log.Warn(m.Lang.Error(unknown))
 		}
 	}
 	var care *ollama.Care
@@ -226,6 +236,13 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, e
 	c, err := m.provider(s, hc, care)
 	if err != nil {
 		return none, err
+	}
+	if s.Provider != "ollama" {
+		advice := m.advice(ctx, s, hc)
+		if advice != nil {
+			m.Log.Warn(m.Lang.Error(advice))
+		}
+		c = gauge.Watch(c, advice)
 	}
 	mask := m.Strict
 	if strings.HasPrefix(route(u), "CODE") {
@@ -240,7 +257,7 @@ func (m *Models) member(ctx context.Context, s *Spec, u Use) (endpoint.Member, e
 	}
 	c = image.Audited(c, image.Options{URLType: urlType, Allow: imageRule(s, shown), Log: m.Log})
 	if s.Provider == "ollama" && !s.Cloud && shown == nil {
-		c = &seenFirst{Client: c, look: func(ctx context.Context) (*ollama.Model, error) { return ollama.Show(ctx, s.showConfig(hc)) }}
+		c = &seenFirst{Client: c, look: func(ctx context.Context) (*ollama.Model, error) { return ollama.Show(ctx, m.showConfig(s, hc)) }}
 	}
 	if care != nil {
 		c = care.Watch(c)
@@ -381,28 +398,74 @@ func (m *Models) careEvent(role string, told map[ollama.EventKind]string, e olla
 	m.Log.Warn(text, "role", role)
 }
 
-// showTimeout is how long a run waits at its start for what a server knows of
-// a model; the first call will find out by itself.
+// showTimeout is how long a server may take to tell what it knows of a model.
 const showTimeout = 5 * time.Second
 
-func (s *Spec) showConfig(hc *http.Client) ollama.Config {
-	return ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc}
+// showConfig is how that is asked: as often as a call is made.
+func (m *Models) showConfig(s *Spec, hc *http.Client) ollama.Config {
+	return ollama.Config{Model: s.Model, BaseURL: s.Address, APIKey: s.key, HTTP: hc, ConnectTimeout: showTimeout, StallTimeout: showTimeout,
+		MaxRetries: s.Retries, OnRetry: m.retried, Now: m.Now}
 }
 
-// show asks a server of Ollama what it knows of a model, and lowers the
-// context length to what the model was made for. It returns nil where the
-// server does not tell.
-func (m *Models) show(ctx context.Context, s *Spec, hc *http.Client) *ollama.Model {
-	ctx, cancel := context.WithTimeout(ctx, showTimeout)
-	defer cancel()
-	shown, err := ollama.Show(ctx, s.showConfig(hc))
+// show asks a server of Ollama what it knows of a model, lowers the context
+// length to what the model was made for, and lets it think only where it can. It
+// returns nil where the server does not tell, and an error where it has no such model.
+func (m *Models) show(ctx context.Context, s *Spec, hc *http.Client) (*ollama.Model, error) {
+	shown, err := ollama.Show(ctx, m.showConfig(s, hc))
+	if missing(err) {
+		return nil, m.unknown(ctx, s, hc)
+	}
 	if err != nil {
-		return nil
+		return nil, nil
 	}
 	s.Cloud = s.Cloud || shown.RemoteHost != ""
-	if n := shown.ContextLength; n > 0 && n < s.NumCtx {
-		m.Log.Warn(m.Lang.T("models.context", s.Name(), n, s.NumCtx))
-		s.NumCtx, s.Context, s.MinContext = n, n, min(s.MinContext, n)
+	if was := s.NumCtx; s.fit(shown.ContextLength) {
+		m.Log.Warn(m.Lang.T("models.context", s.Name(), s.NumCtx, was))
 	}
-	return shown
+	if !shown.Thinking && s.think != "auto" && s.think != "false" {
+		m.Log.Warn(m.Lang.T("models.no_thinking", s.Name(), s.think))
+		s.think = "auto"
+	}
+	return shown, nil
+}
+
+// fit lowers the context length to what a model was made for, in tokens, and
+// reports whether it had to; 0 is not known.
+func (s *Spec) fit(made int) bool {
+	if made < 1 || made >= s.NumCtx {
+		return false
+	}
+	s.NumCtx, s.Context, s.MinContext = made, made, min(s.MinContext, made)
+	return true
+}
+
+// unknown is the error of a model that an Ollama says it does not have, nil where
+// it lists it or lists none: such a server only stands in for an Ollama.
+func (m *Models) unknown(ctx context.Context, s *Spec, hc *http.Client) error {
+	list, err := ollama.ListModels(ctx, m.showConfig(s, hc))
+	if err != nil || slices.ContainsFunc(list, func(l ollama.Listed) bool { return ollama.SameModel(l.Name, s.Model) }) {
+		return nil
+	}
+	names := make([]string, len(list))
+	for i := range list {
+		names[i] = list[i].Name
+	}
+	return i18n.E("models.unknown_model", serverName(s.Address), ollama.ModelName(s.Model), cmp.Or(strings.Join(names, ", "), "-"))
+}
+
+// adviceTimeout is how long a local server may take to say whether it is an Ollama.
+const adviceTimeout = 2 * time.Second
+
+// advice is what is to be said of a local server that is an Ollama, and called in
+// another format: nil for every other.
+func (m *Models) advice(ctx context.Context, s *Spec, hc *http.Client) error {
+	if s.Cloud || !m.kept.isOllama(s.Address, func() (yes, sure bool) {
+		_, err := ollama.Version(ctx, ollama.Config{BaseURL: s.Address, HTTP: hc, ConnectTimeout: adviceTimeout, StallTimeout: adviceTimeout, CallTimeout: adviceTimeout})
+		e, ok := asError(err)
+		return err == nil, err == nil || ok && e.Status != 0
+	}) {
+		return nil
+	}
+	native := strings.TrimSuffix(strings.TrimSuffix(serverName(s.Address), "/"), "/v1")
+	return i18n.E("models.is_ollama", serverName(s.Address), s.Provider, native)
 }

@@ -43,14 +43,7 @@ func (m *Models) Try(ctx context.Context, u Use) (Trial, error) {
 		return t, err
 	}
 	conv := c.Open(llm.Settings{})
-	ask := func() error {
-		conv.Append(llm.Message{Role: llm.RoleUser, Content: tryPrompt})
-		return nil
-	}
-	if r, ok := conv.(llm.Refillable); ok { // another may answer in its place
-		r.OnMove(ask)
-	}
-	_ = ask()
+	conv.Append(llm.Message{Role: llm.RoleUser, Content: tryPrompt})
 	began := m.Now()
 	var first time.Time
 	reply, err := conv.Send(llm.LimitAnswer(ctx, tryTokens), func(string) {

@@ -33,7 +33,7 @@ func Bill(w io.Writer, v contextstore.View, asJSON bool, lang i18n.Lang) error {
 	p := &printer{w: w}
 	if asJSON {
 		out := billed{UUID: v.Metadata.UUID, Status: string(v.Status()), Bill: b, Damaged: shownDamage(damaged, lang)}
-		p.printf("%s\n", encoded(p, out))
+		p.json(out)
 		return p.err
 	}
 	say := func(key string, args ...any) {

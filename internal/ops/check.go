@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -55,14 +54,7 @@ func Check(ctx context.Context, w io.Writer, base string, o CheckOptions) (conte
 	return r, p.err
 }
 
-func (p *printer) json(v any) {
-	if p.err != nil {
-		return
-	}
-	e := json.NewEncoder(p.w)
-	e.SetEscapeHTML(false)
-	p.err = e.Encode(v)
-}
+func (p *printer) json(v any) { p.raw(string(encoded(p, v)) + "\n") }
 
 // findingLine is a finding for people: whose, where, what, and what was or can
 // be done.

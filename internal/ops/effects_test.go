@@ -13,9 +13,9 @@ import (
 )
 
 const effectLines = `{"seq":1,"type":"fact","timestamp":"2024-01-15T10:30:02Z","leg":"sensitive","fact":"secret_environment","detail":"DEPLOY_TOKEN"}
-{"seq":2,"type":"request","timestamp":"2024-01-15T10:30:03Z","kind":"push","key":"u.push","origin":"run","target":"tori/issue-1-clean","decision":"allow","legs":["outward"],"bytes":10,"digest":"00"}
-{"seq":3,"type":"request","timestamp":"2024-01-15T10:30:04Z","kind":"pull_request","origin":"model","target":"tori/a-very-long-branch-name-that-does-not-fit-into-its-column → main","decision":"refuse","reason":"the run has used up its requests of kind pull_request (1): raise broker.max_pull_requests, or let a person do it by hand","findings":[{"kind":"link","excerpt":"https://evil.example/\u001b[2J","place":"text, line 3"}]}
-{"seq":4,"type":"request","timestamp":"2024-01-15T10:30:05Z","kind":"comment","origin":"model","target":"長い長い長い長い長い長い宛先","decision":"ask","reason":"外部への作用と信頼できない入力と機密の三つが一つの実行に揃ったため人の判断が必要ですとこの長い理由は途中で折り返されて読めなければなりません"}
+{"seq":2,"type":"request","timestamp":"2024-01-15T10:30:03Z","kind":"push","key":"u.push","target":"tori/issue-1-clean","decision":"allow","legs":["outward"],"bytes":10,"digest":"00"}
+{"seq":3,"type":"request","timestamp":"2024-01-15T10:30:04Z","kind":"pull_request","target":"tori/a-very-long-branch-name-that-does-not-fit-into-its-column → main","decision":"refuse","reason":"the run has used up its requests of kind pull_request (1): raise broker.max_pull_requests, or let a person do it by hand","findings":[{"kind":"link","excerpt":"https://evil.example/\u001b[2J","place":"text, line 3"}]}
+{"seq":4,"type":"request","timestamp":"2024-01-15T10:30:05Z","kind":"comment","target":"長い長い長い長い長い長い宛先","decision":"ask","reason":"外部への作用と信頼できない入力と機密の三つが一つの実行に揃ったため人の判断が必要ですとこの長い理由は途中で折り返されて読めなければなりません"}
 not json
 `
 

@@ -60,7 +60,7 @@ func (o ModelsOptions) row(p *printer, r models.Row) {
 	if configured := r.Problem == nil || r.Reachable != models.Unknown; configured && r.Provider != "" && r.Provider != "script" {
 		p.printf("%12s%s\n", "", o.Lang.T("models.facts", r.Context, o.Lang.T("models."+string(r.Tools)), o.Lang.T("models."+string(r.Images)), o.price(r.Price)))
 	}
-	for _, err := range []error{r.Forbidden, r.Problem} {
+	for _, err := range []error{r.Forbidden, r.Problem, r.Advice} {
 		if err != nil {
 			p.printf("%12s%s\n", "", clean(o.text(err)))
 		}
@@ -110,12 +110,16 @@ func modelsJSON(rows []models.Row, o ModelsOptions) []any {
 			models.Row
 			Problem   string `json:"problem,omitempty"`
 			Forbidden string `json:"forbidden,omitempty"`
+			Advice    string `json:"advice,omitempty"`
 		}{Row: r}
 		if r.Problem != nil {
 			v.Problem = o.text(r.Problem)
 		}
 		if r.Forbidden != nil {
 			v.Forbidden = o.text(r.Forbidden)
+		}
+		if r.Advice != nil {
+			v.Advice = o.text(r.Advice)
 		}
 		all = append(all, v)
 	}

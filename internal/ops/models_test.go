@@ -32,7 +32,7 @@ func sample() models.Health {
 		}},
 		Queues: []endpoint.Queue{{Endpoint: "http://127.0.0.1:1", Parties: []endpoint.Party{
 			{Who: "tori run 1", PID: 7, Holding: true, Since: time.Unix(0, 0)}, {Who: "tori run 2", PID: 8, Since: time.Unix(0, 0)}}}},
-		Err: errors.New("also this"),
+		Err: errors.New("also \x1bthis"),
 	}
 }
 
@@ -98,7 +98,7 @@ func TestHealthJSON(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Ready || got.Error != "also this" || len(got.Models) != 3 || got.Models[1].Problem == "" || got.Models[2].Forbidden != "forbidden" ||
+	if got.Ready || got.Error != "also \x1bthis" || len(got.Models) != 3 || got.Models[1].Problem == "" || got.Models[2].Forbidden != "forbidden" ||
 		len(got.Ollama) != 1 || got.Ollama[0].Ready || len(got.Ollama[0].Problems) != 1 || got.Queues[0].Parties[1].Who != "tori run 2" || strings.Contains(b.String(), "s3cret") {
 		t.Errorf("%s", b.String())
 	}

@@ -3,8 +3,6 @@ package ops
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"toritsugi/internal/contextstore"
@@ -17,21 +15,17 @@ var marks = map[string]string{planning.Done: "[x]", planning.Failed: "[!]", plan
 // plan prints the latest plan of a run with what became of it, how it was
 // changed, and how the result was judged (plan §2.2).
 func plan(p *printer, v contextstore.View, o ShowOptions) error {
-	var damaged []planning.Damage
-	a, err := planning.ReadAccount(context.Background(), v.Dir, o.History, func(d planning.Damage) { damaged = append(damaged, d) })
+	var damaged []error
+	a, err := planning.ReadAccount(context.Background(), v.Dir, o.History, func(d error) { damaged = append(damaged, d) })
 	if err != nil {
 		return err
 	}
 	if o.JSON {
-		b, err := json.Marshal(a)
-		if err != nil {
-			return fmt.Errorf("the plan of %s: %w", v.Metadata.UUID, err)
-		}
-		p.printf("%s\n", b)
+		p.json(a)
 		return p.err
 	}
 	for _, d := range damaged {
-		p.printf("%s\n", clean(d.String()))
+		p.printf("%s\n", clean(d.Error()))
 	}
 	if a.Plan == nil {
 		p.printf("%s\n", o.Lang.T("ops.plan_none"))
@@ -118,7 +112,7 @@ func decisions(p *printer, all []planning.Entry, o ShowOptions) {
 			p.printf("    %s\n", clean(l.T("progress.overridden", l.Retold(planning.Doing(r.Wished())), why)))
 		}
 		if r.Doubtful() {
-			p.printf("    ! %s\n", l.T("progress.doubtful", r.Percent()))
+			p.printf("    ! %s\n", l.T("progress.doubtful"))
 		}
 		p.printf("    %s\n", clean(r.Decision.Decision.Reasoning))
 	}

@@ -1,7 +1,6 @@
 package ops
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -36,17 +35,16 @@ type replayAnswers struct {
 
 // Replays prints what each policy of the window made of a recorded run.
 func Replays(w io.Writer, source string, c memory.Comparison, o ReplayOptions) error {
+	p := &printer{w: w}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		return e.Encode(struct {
+		p.json(struct {
 			Source   string            `json:"source"`
 			Price    listPrice         `json:"price"`
 			Answers  replayAnswers     `json:"answers"` // of the run: the same under each policy, in none of the costs
 			Policies []memory.Replayed `json:"policies"`
 		}{source, listPrice{o.Model, o.AsOf, o.Price.Input, o.Price.CachedInput, o.Price.CacheWrite, o.Price.Output}, replayAnswers{c.Answers, c.AnswersCost}, c.Policies})
+		return p.err
 	}
-	p := &printer{w: w}
 	turns := 0
 	if len(c.Policies) > 0 {
 		turns = c.Policies[0].Turns

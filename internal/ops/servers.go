@@ -10,7 +10,6 @@ import (
 	udiff "github.com/aymanbagabas/go-udiff"
 
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/redact"
 	"toritsugi/internal/tool/mcp"
 )
 
@@ -78,7 +77,13 @@ func (o ServersOptions) tool(t mcp.ToolState) map[string]any {
 }
 
 func (o ServersOptions) shown(s mcp.Shown) map[string]any {
-	return map[string]any{"description": o.Mask(s.Description), "schema": s.Schema, "hints": s.Hints}
+	var schema any
+	if masked := o.Mask(string(s.Schema)); json.Valid([]byte(masked)) {
+		schema = json.RawMessage(masked)
+	} else if masked != "" {
+		schema = masked
+	}
+	return map[string]any{"description": o.Mask(s.Description), "schema": schema, "hints": s.Hints}
 }
 
 // ToolChange prints how a tool differs from what is pinned, as a person reads it.
@@ -95,7 +100,7 @@ func ToolChange(w io.Writer, d mcp.Drift, o ServersOptions) error {
 			return fmt.Errorf("compare the tool %s: %w", d.Tool, err)
 		}
 		for line := range strings.Lines(diff) {
-			p.printf("  %s\n", redact.Printable(o.Mask(strings.TrimSuffix(line, "\n"))))
+			p.printf("  %s\n", o.Mask(strings.TrimSuffix(line, "\n")))
 		}
 	}
 	return p.err

@@ -38,7 +38,8 @@ func TestToolChange(t *testing.T) {
 func TestServers(t *testing.T) {
 	t.Parallel()
 	servers := []mcp.Status{{Server: "a", State: mcp.Ready, Program: "x 1", Protocol: "p"}, {Server: "b", State: mcp.Stopped, Reason: "no\nhunter2"}}
-	tools := []mcp.ToolState{{Server: "a", Tool: "t", Name: "a__t", State: mcp.Drifted, Excluded: true, Drift: mcp.Drift{What: []string{"schema", "hints"}}}, {Server: "b", Tool: "u", Name: "b__u", State: mcp.Pinned}}
+	tools := []mcp.ToolState{{Server: "a", Tool: "t", Name: "a__t", State: mcp.Drifted, Excluded: true,
+		Drift: mcp.Drift{What: []string{"schema", "hints"}, Is: mcp.Shown{Description: "hunter2", Schema: json.RawMessage(`{"default":"hunter2"}`)}}}, {Server: "b", Tool: "u", Name: "b__u", State: mcp.Pinned}}
 	for _, c := range []struct {
 		lang i18n.Lang
 		want string

@@ -72,7 +72,7 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 		}
 		err := v.Tail(log.name, last, func(b []byte) error {
 			if o.JSON {
-				out.printf("%s\n", b)
+				out.raw(string(b) + "\n")
 				return out.err
 			}
 			s, err := log.line(b)
@@ -98,9 +98,15 @@ type printer struct {
 	err error
 }
 
+// printf prints for people: whatever strangers said in it cannot steer a terminal.
 func (p *printer) printf(format string, args ...any) {
+	p.raw(redact.Printable(fmt.Sprintf(format, args...)))
+}
+
+// raw prints for programs.
+func (p *printer) raw(s string) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
+		_, p.err = io.WriteString(p.w, s)
 	}
 }
 
@@ -228,7 +234,7 @@ func fullMessage(b []byte) (string, error) {
 	}
 	s := fmt.Sprintf("%s  %s  %d tokens\n%s", head, stamp(m.Timestamp), m.Tokens, indent(m.Content))
 	for _, c := range m.ToolCalls {
-		s += fmt.Sprintf("    -> %s %s\n", clean(c.Name), redact.Printable(c.Arguments))
+		s += fmt.Sprintf("    -> %s %s\n", clean(c.Name), c.Arguments)
 	}
 	return s + "\n", nil
 }
@@ -251,7 +257,7 @@ func fullTool(b []byte) (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("[%d] %s  %s  %s  %d ms\n    %s\n%s\n", t.Seq, clean(t.Tool), t.Status, stamp(t.Timestamp), t.DurationMS,
-		redact.Printable(string(t.Args)), indent(t.Result+t.Error)), nil
+		t.Args, indent(t.Result+t.Error)), nil
 }
 
 func overviewJSON(p *printer, v contextstore.View) error {
@@ -263,10 +269,9 @@ func overviewJSON(p *printer, v contextstore.View) error {
 	if err != nil {
 		return err
 	}
-	e := json.NewEncoder(p.w)
-	e.SetEscapeHTML(false)
-	return e.Encode(map[string]any{"metadata": v.Metadata, "state": v.State, "status": v.Status(), "directory": v.Dir,
+	p.json(map[string]any{"metadata": v.Metadata, "state": v.State, "status": v.Status(), "directory": v.Dir,
 		"owned": v.Held, "messages": messages, "summaries": summaries})
+	return p.err
 }
 
 // stamp is a time as people read it, in UTC like the files.
@@ -299,7 +304,7 @@ func clean(s string) string {
 }
 
 func indent(s string) string {
-	return "    " + strings.ReplaceAll(strings.TrimRight(redact.Printable(s), "\n"), "\n", "\n    ") + "\n"
+	return "    " + strings.ReplaceAll(strings.TrimRight(s, "\n"), "\n", "\n    ") + "\n"
 }
 
 // fit cuts a line to a number of terminal columns; wide characters take two.

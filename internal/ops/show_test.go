@@ -41,6 +41,24 @@ func example(t *testing.T) (base, uuid string) {
 	return base, uuid
 }
 
+// A model names the tools that it calls: no part of that steers a terminal.
+func TestNamesDoNotSteer(t *testing.T) {
+	t.Parallel()
+	base, uuid := example(t)
+	line := `{"seq":151,"role":"tool","tool_name":"a\u001b]0;owned\u0007","content":"x","timestamp":"2024-01-15T10:30:02Z","tokens":4}` + "\n"
+	if err := os.WriteFile(filepath.Join(base, "completed", uuid, "messages.jsonl"), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v, err := contextstore.Find(base, uuid, contextstore.Viewer{Admin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Show(&b, v, ShowOptions{Last: -1, Messages: true}); err != nil || strings.ContainsAny(b.String(), "\x1b\x07") {
+		t.Errorf("%v, %q", err, b.String())
+	}
+}
+
 // What retention compressed is shown as it was (store-v2 §7.2).
 func TestShowOpensCompressedLogs(t *testing.T) {
 	t.Parallel()
@@ -155,7 +173,7 @@ func TestTasksListsAndFilters(t *testing.T) {
 		if got := strings.Contains(b.String(), "550e8400"); got != c.want {
 			t.Errorf("%+v:\n%s", c.o, b.String())
 		}
-		if !c.o.JSON && !strings.Contains(b.String(), "Unreadable: ") {
+		if damage := map[bool]string{false: "Unreadable: ", true: `{"damaged":"`}[c.o.JSON]; !strings.Contains(b.String(), damage) {
 			t.Errorf("the damaged context is passed over in silence:\n%s", b.String())
 		}
 	}

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"strings"
 	"time"
@@ -51,14 +50,13 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 	}
 	p := &printer{w: w}
 	if o.JSON {
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
 		for _, v := range l.Views {
-			if err := e.Encode(row(v)); err != nil {
-				return err
-			}
+			p.json(row(v))
 		}
-		return nil
+		for _, d := range l.Damaged {
+			p.json(map[string]any{"damaged": d})
+		}
+		return p.err
 	}
 	p.printf("%-8s  %-11s %-16s %6s %5s  %s\n", "UUID", "STATUS", "CREATED", "CALLS", "TOOLS", "TASK")
 	for _, v := range l.Views {

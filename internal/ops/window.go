@@ -13,7 +13,6 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/anthropic"
 	"toritsugi/internal/memory"
-	"toritsugi/internal/redact"
 )
 
 // WindowOptions choose which request of a run Window shows, and how.
@@ -331,7 +330,7 @@ func (w *window) texts(p *printer) {
 		}
 		p.printf("\n%s", indent(s.Message.Content))
 		for _, c := range s.Message.ToolCalls {
-			p.printf("    -> %s %s\n", clean(c.Name), redact.Printable(c.Arguments))
+			p.printf("    -> %s %s\n", clean(c.Name), c.Arguments)
 		}
 		for _, i := range s.Message.Images {
 			p.printf("    %s\n", clean(fmt.Sprintf("[%s, %s B, %s]", i.MediaType, thousands(int64(len(i.Data))), i.Source)))

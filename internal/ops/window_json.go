@@ -96,14 +96,14 @@ func (w *window) json(p *printer) error {
 	if p.err != nil {
 		return p.err
 	}
-	p.printf("%s,\"messages\":[", b[:len(b)-1])
+	p.raw(string(b[:len(b)-1]) + `,"messages":[`)
 	for i, s := range w.Shown {
-		p.printf("%s%s", comma(i), encoded(p, windowMessage{s.Part, s.Seq, s.Tokens, s.Stored, s.Masked, s.Clipped, memory.Form(s.Message, false)}))
+		p.raw(comma(i) + string(encoded(p, windowMessage{s.Part, s.Seq, s.Tokens, s.Stored, s.Masked, s.Clipped, memory.Form(s.Message, false)})))
 	}
 	p.printf("],\"decisions\":[")
 	n := 0
 	err := w.Decisions(func(d memory.Decision) bool {
-		p.printf("%s%s", comma(n), encoded(p, windowDecision{d.WindowEvent, d.First, d.To, d.Tokens, max(d.Tokens-d.Freed, 0)}))
+		p.raw(comma(n) + string(encoded(p, windowDecision{d.WindowEvent, d.First, d.To, d.Tokens, max(d.Tokens-d.Freed, 0)})))
 		n++
 		return p.err == nil
 	})
@@ -125,10 +125,10 @@ func shownDamage(all []contextstore.Damage, lang i18n.Lang) []windowDamage {
 // lines prints the messages alone, one object to a line.
 func (w *window) lines(p *printer) {
 	for _, s := range w.Shown {
-		p.printf("%s\n", encoded(p, struct {
+		p.json(struct {
 			Seq int64 `json:"seq,omitempty"`
 			memory.Sent
-		}{s.Seq, memory.Form(s.Message, false)}))
+		}{s.Seq, memory.Form(s.Message, false)})
 	}
 }
 

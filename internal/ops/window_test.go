@@ -65,12 +65,12 @@ func shownWindow(t *testing.T, v contextstore.View, o WindowOptions) string {
 
 const wantWindow = `Run 550e8400-e29b-41d4-a716-446655440000: the request that message 7 answered,
 2024-01-15 10:30:08 UTC, by anthropic/claude.
-Estimate: 174 tokens, 29 of them for the tools (the provider had reported
+Estimate: 182 tokens, 29 of them for the tools (the provider had reported
 nothing to calibrate it: 4.00 bytes each).
 
 PART          SEQ ROLE        TOKENS   STORED SHOWN  TEXT
 system          1 system           9        1        SYSTEM
-request         2 user            32        9        切り詰めの不具合を直してく…
+request         2 user            39        9        切り詰めの不具合を直してく…
 recent          3 assistant       27        0        {shell {"command":"ls"}}
 recent          4 tool            31       75 stub   [tool output omitted: 100 …
 recent          5 assistant       24        1        next {shell {}}

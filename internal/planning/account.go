@@ -3,7 +3,6 @@ package planning
 import (
 	"context"
 	"encoding/json"
-	"slices"
 )
 
 // Account is what a planning history says of a run as a whole.
@@ -21,28 +20,22 @@ const MaxRevisions = 100
 
 // ReadAccount reads the planning history of a run once, from its beginning; see
 // ReadHistory. Source: plan §2.2 get_latest_plan, get_revision_history.
-func ReadAccount(ctx context.Context, dir, file string, warn func(Damage)) (Account, error) {
+func ReadAccount(ctx context.Context, dir, file string, warn func(error)) (Account, error) {
 	a := Account{Subtasks: []SubtaskRecord{}, Revisions: []Entry{}, Replans: []Entry{}, Verifications: []Entry{}}
 	ends := map[string]SubtaskRecord{}
 	var now struct{ Ends map[string]string }
 	known := false // what ended is told by a state; what was tried again has not
-	latest := func(all []Entry, e Entry) []Entry {
-		if len(all) == MaxRevisions {
-			all = slices.Delete(all, 0, 1)
-		}
-		return append(all, e)
-	}
 	err := ReadHistory(ctx, dir, file, func(e Entry) bool {
 		if p := e.plan(); p != nil {
 			a.Plan = p
 		}
 		switch {
 		case e.Revision != nil:
-			a.Revisions = latest(a.Revisions, e)
+			a.Revisions = latest(append(a.Revisions, e), MaxRevisions)
 		case e.Replan != nil:
-			a.Replans = latest(a.Replans, e)
+			a.Replans = latest(append(a.Replans, e), MaxRevisions)
 		case e.Verification != nil:
-			a.Verifications = latest(a.Verifications, e)
+			a.Verifications = latest(append(a.Verifications, e), MaxRevisions)
 		case e.Subtask != nil:
 			ends[e.Subtask.ID] = *e.Subtask
 		case e.Checkpoint != nil:
@@ -56,7 +49,7 @@ func ReadAccount(ctx context.Context, dir, file string, warn func(Damage)) (Acco
 	}
 	for _, id := range a.Plan.Order() {
 		end := ends[id]
-		if known && now.Ends[id] != end.Status || end.Status == "started" {
+		if known && now.Ends[id] != end.Status {
 			end = SubtaskRecord{Status: now.Ends[id]}
 		}
 		end.ID = id

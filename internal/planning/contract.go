@@ -24,6 +24,7 @@ type Plan struct {
 	Actions       ActionPlan    `json:"action_plan"`
 	Previous      *Previous     `json:"previous_plan,omitempty"` // where an earlier run left a plan
 	Comment       string        `json:"comment,omitempty"`       // for people
+	Fallback      bool          `json:"fallback,omitempty"`      // the model gave none that can be used
 }
 
 // Goal is how the model understands what is asked for.
@@ -88,7 +89,8 @@ type Subtask struct {
 	RequiredTools []string `json:"required_tools,omitempty"`
 }
 
-// ActionPlan is the order of the work, and the calls that are thought of for it.
+// ActionPlan is the order of the work, and the calls that are thought of for it,
+// which are recorded as the model gave them.
 type ActionPlan struct {
 	ExecutionOrder []string `json:"execution_order"` // ids of subtasks; each after its dependencies
 	Actions        []Action `json:"actions"`
@@ -147,7 +149,7 @@ type Judgement struct {
 type PlanRevision struct {
 	Reason  string      `json:"reason"`
 	Changes []Change    `json:"changes"`
-	Actions *ActionPlan `json:"updated_action_plan,omitempty"`
+	Actions *ActionPlan `json:"updated_action_plan,omitempty"` // of which the order counts
 }
 
 // Change is one change of a plan.
@@ -215,17 +217,14 @@ type Replan struct {
 
 // Completion is the model's word that everything is done (plan §3).
 type Completion struct {
-	Phase   string             `json:"phase,omitempty"`
 	Done    bool               `json:"done"`
 	Summary *CompletionSummary `json:"summary,omitempty"`
 	Comment string             `json:"comment,omitempty"`
 }
 
-// CompletionSummary is what was reached.
+// CompletionSummary is what was reached, as far as anything is made of it.
 type CompletionSummary struct {
-	GoalAchieved   bool     `json:"goal_achieved"`
-	TasksCompleted []string `json:"tasks_completed,omitempty"`
-	TasksFailed    []string `json:"tasks_failed,omitempty"`
-	KeyOutcomes    []string `json:"key_outcomes,omitempty"`
-	Lessons        []string `json:"lessons_learned,omitempty"`
+	TasksFailed []string `json:"tasks_failed,omitempty"`
+	KeyOutcomes []string `json:"key_outcomes,omitempty"`
+	Lessons     []string `json:"lessons_learned,omitempty"`
 }

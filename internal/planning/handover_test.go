@@ -33,7 +33,7 @@ func TestARaisedBudgetTakesTheHandoverBack(t *testing.T) {
 		"a plan in its form": {raised: turn.Budget{Turns: 9}, scene: scene{
 			budget:  turn.Budget{Turns: 2},
 			answers: []answer{say("I will do it."), say(plans("a")), say(done("a")), say(pass)},
-			asks:    "plan plan handover/turns onward subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"}},
+			asks:    "plan nudge handover/turns onward subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"}},
 		"raised by too little": {raised: turn.Budget{Tokens: 2610}, scene: scene{
 			budget:  turn.Budget{Tokens: 2600},
 			answers: []answer{say(plans("a")), say("Nothing is done."), say("too many")},

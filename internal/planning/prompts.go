@@ -3,10 +3,8 @@ package planning
 import (
 	"cmp"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"text/template"
@@ -19,123 +17,80 @@ import (
 //go:embed prompts/*.md
 var promptFiles embed.FS
 
-// Strategies lists how the model can be told to think; the first is the
-// default.
-func Strategies() []string { return []string{"chain_of_thought", "direct", "test_first"} }
-
-// Levels lists how finely tasks can be cut; moderate is the default.
-func Levels() []string { return []string{"coarse", "moderate", "fine"} }
-
-// ForbiddenAssumptions lists what the model must never take to be so: what its
-// information is about stands in the id, in the value or in the words for it.
-func ForbiddenAssumptions() []string {
-	return []string{"security", "secret", "password", "token", "api_key", "credential", "database", "connection_string", "pii", "personal_info"}
-}
-
 // Prompts is what the model is told, in one language and manner. What System
 // returns depends on these fields only, so that it is the same at every turn and
 // in every run (DESIGN §3).
 type Prompts struct {
 	Lang               i18n.Lang // English for what is not Japanese
-	Strategy           string    // one of Strategies; "" for the default
-	Level              string    // one of Levels; "" for the default
+	Strategy           string    // chain_of_thought, direct or test_first; "" for the first
+	Level              string    // coarse, moderate or fine; "" for moderate
 	MaxSubtasks        int       // at least 1; 0 for 100
 	ReflectionInterval int       // actions between two reflections; 0 where there are none
 	MayAsk             bool      // somebody may answer questions
 }
 
-// Check refuses what System could not follow.
-func (p Prompts) Check() error {
-	switch {
-	case p.Strategy != "" && !slices.Contains(Strategies(), p.Strategy):
-		return fmt.Errorf("planning strategy %q: expected one of %s", p.Strategy, strings.Join(Strategies(), ", "))
-	case p.Level != "" && !slices.Contains(Levels(), p.Level):
-		return fmt.Errorf("decomposition level %q: expected one of %s", p.Level, strings.Join(Levels(), ", "))
-	case p.MaxSubtasks < 0 || p.ReflectionInterval < 0:
-		return fmt.Errorf("limits of planning: expected no negative number, found %d subtasks and %d actions", p.MaxSubtasks, p.ReflectionInterval)
-	}
-	return nil
-}
-
 // System is the part of the system prompt that tells of planning: the phases,
 // in the seed's own words (plan §3) where the language is Japanese, and the
-// rules.
+// rules. The English text has no forms: the tools' definitions have them.
 func (p Prompts) System() string {
-	phases := p.render("planning", nil)
-	if p.ReflectionInterval == 0 {
-		before, rest, _ := strings.Cut(phases, "### "+p.word("Phase 3", "フェーズ3"))
-		_, after, _ := strings.Cut(rest, "### "+p.word("Completion", "完了"))
-		phases = before + "### " + p.word("Completion", "完了") + after
-	}
-	return phases + "\n" + p.render("rules", nil)
+	return p.render("planning", Ask{}) + "\n" + p.render("rules", Ask{})
 }
 
-// PlanAsk is what the request for a plan says beside the task.
-type PlanAsk struct {
-	Earlier bool     // a plan of an earlier run stands before
-	Held    bool     // and the files hold what that run committed
-	Facts   []string // what is known of the repository: languages, commands
-	Lessons []string // what earlier runs showed
+// Ask is what a template says of a run. Each uses some of it; prompts/README.md says
+// which.
+type Ask struct {
+	Lessons    []string  // what earlier runs showed of the like
+	Done, Open []Subtask // of the plan
+	Left       int       // changes of the plan after this one
+	Gaps       []string  // what is not known and may not be assumed
+	Criteria   []string
+	Tool       string // that is called for, or to be done without
+	Times      int    // that it failed, or What was done
 
-	Bare          bool // for the plan alone, without how the task is understood
-	Given         bool // from what the model was given: nothing is to be looked up
-	NoAssumptions bool // what is not known is an information gap
-}
+	// plan
+	Earlier       bool     // a plan of an earlier run stands before
+	Held          bool     // and the files hold what that run committed
+	Facts         []string // what is known of the repository: languages, commands
+	Bare          bool     // for the plan alone, without how the task is understood
+	Given         bool     // from what the model was given: nothing is to be looked up
+	NoAssumptions bool     // what is not known is an information gap
 
-// Plan asks for the plan.
-func (p Prompts) Plan(ask PlanAsk) string { return p.render("plan", ask) }
+	// subtask
+	K, N      int // it is the Kth of N
+	Subtask   Subtask
+	Last      bool // no other is left
+	Small     bool // the plan is this one, and easy
+	Uncertain bool // the task may be understood wrongly
 
-// SubtaskAsk is the subtask that is to be worked on.
-type SubtaskAsk struct {
-	K, N    int // it is the Kth of N
-	Subtask Subtask
-	Before  []SubtaskResult // of its dependencies
-	Actions []Action        // that the plan thinks of
-	Lessons []string        // how the like went before
-	Last    bool            // no other is left
-	Small   bool            // the plan is this one, and easy
-
-	Uncertain bool     // the task may be understood wrongly
-	Gaps      []string // what is not known and may not be assumed
-}
-
-// Subtask starts the work on a subtask.
-func (p Prompts) Subtask(ask SubtaskAsk) string { return p.render("subtask", ask) }
-
-// ReflectionAsk is what there is to reflect on.
-type ReflectionAsk struct {
+	// reflection, revision, replan, nudge
 	OnError bool     // something failed; else Actions were done
 	Action  string   // the one that failed
-	Errors  []string // what it said
 	Actions int      // turns since the last reflection
-	Lessons []string // what earlier reflections found
+	Reason  string   // for a revision
+	Where   string   // the subtask that went wrong
+	Errors  []string // what it said
+	What    string   // is done again and again
+
+	// verification
+	Round, MaxRounds int
+	Checks           []CheckEvidence
+	Changed          []string // files, with what was done to them
+	Diff             string   // of them
+	Unworded         bool     // no commit message was given
+	Findings         []string // of the scan of what was added, weakened or touched
+
+	// retry, answer, state, handover
+	Problems       string   // what is wrong with the call, "" where there was none
+	AsText         bool     // a call was written as text
+	Question       Question // to people, and what became of it
+	Answer         Answer
+	Goal           string
+	Constraints    []string
+	Current        string   // the subtask at hand, "" for none
+	Owed           string   // the tool for what was asked last, where that is not in view either
+	Pending, Ended []string // subtasks, in their order
+	Budget         string   // that is used up
 }
-
-// Reflection asks how it goes.
-func (p Prompts) Reflection(ask ReflectionAsk) string { return p.render("reflection", ask) }
-
-// RevisionAsk is what a revision starts from.
-type RevisionAsk struct {
-	Reason     string
-	Done, Open []Subtask
-	Left       int // revisions after this one
-}
-
-// Revision asks for a change of the plan.
-func (p Prompts) Revision(ask RevisionAsk) string { return p.render("revision", ask) }
-
-// ReplanAsk is what went wrong.
-type ReplanAsk struct {
-	Where      string   // the subtask or the action
-	Errors     []string // what it said
-	Tried      []string // what was done about it already
-	Done, Open []Subtask
-	Spent      []string // replan types whose limits are reached
-	Left       int      // changes of the plan after this one
-}
-
-// Replan asks what is to be done about what went wrong.
-func (p Prompts) Replan(ask ReplanAsk) string { return p.render("replan", ask) }
 
 // CheckEvidence is how a check of the project ended.
 type CheckEvidence struct {
@@ -149,105 +104,23 @@ type CheckEvidence struct {
 	Output        string // the end of it
 }
 
-// VerificationAsk is the evidence that the verification judges by.
-type VerificationAsk struct {
-	Round, MaxRounds int
-	Criteria         []string
-	Checks           []CheckEvidence
-	Changed          []string // files, with what was done to them
-	Diff             string   // of them
-	Findings         []string // of the scan of what was added, weakened or touched
-	Earlier          []string // what earlier verifications found
-}
-
-// Verification asks whether the goal is reached.
-func (p Prompts) Verification(ask VerificationAsk) string { return p.render("verification", ask) }
-
-// RetryAsk is an answer that could not be used.
-type RetryAsk struct {
-	Tool     string // that gives what was asked for
-	Problems string // what is wrong with the call, "" where there was none
-}
-
-// Retry asks once more for it.
-func (p Prompts) Retry(ask RetryAsk) string { return p.render("retry", ask) }
-
-// AnswerAsk is a question to people, and what became of it.
-type AnswerAsk struct {
-	Question Question
-	Answer   Answer
-}
-
-// Answer tells the model what became of a question to people. What they said
-// stands in the conversation besides, in their own words.
-func (p Prompts) Answer(ask AnswerAsk) string { return p.render("answer", ask) }
-
-// NudgeAsk is what is done again and again.
-type NudgeAsk struct {
-	What  string
-	Times int
-}
-
-// Nudge tells the model that it is stuck.
-func (p Prompts) Nudge(ask NudgeAsk) string { return p.render("nudge", ask) }
-
-// WithoutAsk is a tool that fails while things are looked up for the plan.
-type WithoutAsk struct {
-	Tool  string
-	Times int
-}
-
-// Without tells the model to plan without a tool.
-func (p Prompts) Without(ask WithoutAsk) string { return p.render("without", ask) }
-
-// StateAsk is the plan as it stands.
-type StateAsk struct {
-	Goal        string
-	Criteria    []string
-	Constraints []string
-	Gaps        []string // what is not known and may not be assumed
-	Current     string   // the subtask at hand, "" for none
-	Owed        string   // the tool for what was asked last, where that is not in view either
-	Open, Ended []string // subtasks, in their order
-}
-
-// State shows the plan again, where it left the view.
-func (p Prompts) State(ask StateAsk) string { return p.render("state", ask) }
-
 // The budgets that a run can use up.
 const (
 	BudgetTokens = "tokens"
 	BudgetMoney  = "money"
 	BudgetTurns  = "turns"
-	BudgetTime   = "time"
 )
-
-// HandoverAsk is how far a run came.
-type HandoverAsk struct {
-	Budget     string // the one that is used up
-	Done, Open []Subtask
-}
-
-// Handover asks for the words to whoever goes on, where the budget is used up.
-func (p Prompts) Handover(ask HandoverAsk) string { return p.render("handover", ask) }
-
-// Onward takes a handover back that was asked for and not given: the budget was
-// raised meanwhile.
-func (p Prompts) Onward() string { return p.render("onward", nil) }
 
 // filling is what templates are filled with.
 type filling struct {
 	Prompts
-	Forbidden string
-	Sizes     sizes
-	Ask       any
+	Sizes sizes
+	Ask   Ask
 }
 
-// render fills a template. The templates are fixed, and tests fill each of
-// them: one that cannot be filled is a fault of the program.
-func (p Prompts) render(name string, ask any) string {
-	p.Strategy = cmp.Or(p.Strategy, Strategies()[0])
-	p.Level = cmp.Or(p.Level, "moderate")
+// render fills a template with what it says of a run. The templates are fixed, and
+// tests fill each of them: one that cannot be filled is a fault of the program.
+func (p Prompts) render(name string, ask Ask) string {
 	p.MaxSubtasks = cmp.Or(p.MaxSubtasks, 100)
 	lang := i18n.English
 	if p.Lang == i18n.Japanese {
@@ -257,9 +130,11 @@ func (p Prompts) render(name string, ask any) string {
 	if err != nil {
 		panic(fmt.Sprintf("planning: copy the templates: %v", err))
 	}
-	t.Funcs(p.funcs())
+	t.Funcs(p.funcs()).Funcs(template.FuncMap{"checks": func(all []CheckEvidence) string {
+		return strings.TrimSuffix(p.render("checks", Ask{Checks: all[:min(len(all), maxEntries)]}), "\n")
+	}})
 	var b strings.Builder
-	fill := filling{Prompts: p, Forbidden: strings.Join(ForbiddenAssumptions(), ", "), Sizes: sizesOf(p.Level, p.MaxSubtasks), Ask: ask}
+	fill := filling{Prompts: p, Sizes: sizesOf(p.Level, p.MaxSubtasks), Ask: ask}
 	if err := t.ExecuteTemplate(&b, fmt.Sprintf("%s.%s.md", name, lang), fill); err != nil {
 		panic(fmt.Sprintf("planning: fill the template %s: %v", name, err))
 	}
@@ -275,21 +150,19 @@ var templates = sync.OnceValue(func() *template.Template {
 type sizes struct{ Simple, Medium, Complex string }
 
 func sizesOf(level string, most int) sizes {
-	span := func(from, to int) string {
-		from, to = min(from, most), min(to, most)
+	bounds := map[string][6]int{"coarse": {1, 2, 2, 3, 3, 5}, "fine": {2, 4, 4, 8, 8, 15}}
+	of, ok := bounds[level]
+	if !ok {
+		of = [6]int{1, 3, 3, 6, 6, 10}
+	}
+	span := func(i int) string {
+		from, to := min(of[i], most), min(of[i+1], most)
 		if from == to {
 			return fmt.Sprint(to)
 		}
 		return fmt.Sprintf("%d–%d", from, to)
 	}
-	switch level {
-	case "coarse":
-		return sizes{span(1, 2), span(2, 3), span(3, 5)}
-	case "fine":
-		return sizes{span(2, 4), span(4, 8), span(8, 15)}
-	default:
-		return sizes{span(1, 3), span(3, 6), span(6, 10)}
-	}
+	return sizes{span(0), span(2), span(4)}
 }
 
 // word is a word in the language of the prompts.
@@ -313,34 +186,26 @@ const (
 func (p Prompts) funcs() template.FuncMap {
 	return template.FuncMap{
 		"reflection_interval": func() int { return p.ReflectionInterval },
-		"line":                line,
-		"text":                longText,
-		"join":                func(all []string) string { return strings.Join(all, ", ") },
+		"line":                func(s string) string { return line(p.Lang.Retold(s)) },
+		"text":                func(s string) string { return cut(p.Lang.Retold(s), maxText) },
 		"data":                asData,
 		"bullets":             p.bullets,
+		"masked":              func(diff string) bool { return maskToken().MatchString(diff) },
 		"subtasks":            p.describeSubtasks,
-		"results":             describeResults,
-		"steps":               describeActions,
-		"checks":              p.describeChecks,
+		"checks":              fmt.Sprint, // render gives it its meaning
+		"tail":                tail,
 	}
 }
 
 // line is a text on one line, cut to maxEntry runes.
-func line(text string) string {
-	text = text[:min(len(text), 8*maxEntry)]
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "�")), " ")
-	if runes := []rune(text); len(runes) > maxEntry {
-		return string(runes[:maxEntry]) + "…"
-	}
-	return text
-}
+func line(text string) string { return brief(text, maxEntry) }
 
-// longText is a text with its lines, cut to maxText bytes.
-func longText(text string) string {
-	if len(text) > maxText {
-		return strings.ToValidUTF8(text[:maxText], "") + "…"
+// cut is a text with its lines, without space around it, cut to so many bytes.
+func cut(s string, most int) string {
+	if s = strings.TrimSpace(s); len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
 	}
-	return strings.ToValidUTF8(text, "�")
+	return strings.ToValidUTF8(s, "�")
 }
 
 // bullets writes a list, an entry a line.
@@ -361,6 +226,9 @@ func asData(tag, text string) string {
 	return "<" + tag + ">\n" + dataTag().ReplaceAllString(strings.ToValidUTF8(text, "�"), "<\\${1}") + "\n</" + tag + ">"
 }
 
+// maskToken finds what stands for masked text.
+var maskToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[(?:EMAIL|REDACTED|[A-Z_]+_KEY|[A-Z_]+_TOKEN)\]`) })
+
 // dataTag finds the beginning of what reads like one of our tags.
 var dataTag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|diff|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)
@@ -369,7 +237,7 @@ var dataTag = sync.OnceValue(func() *regexp.Regexp {
 func (p Prompts) describeSubtasks(all []Subtask) []string {
 	lines := make([]string, len(all))
 	for i, s := range all {
-		lines[i] = s.ID + ": " + s.Description
+		lines[i] = s.ID + ": " + p.Lang.Retold(s.Description)
 		if len(s.Dependencies) > 0 {
 			lines[i] += fmt.Sprintf(p.word(" (after %s)", "(%sの後)"), strings.Join(s.Dependencies, ", "))
 		}
@@ -377,62 +245,14 @@ func (p Prompts) describeSubtasks(all []Subtask) []string {
 	return lines
 }
 
-func describeResults(all []SubtaskResult) []string {
-	lines := make([]string, len(all))
-	for i, r := range all {
-		lines[i] = fmt.Sprintf("%s (%s): %s", r.ID, r.Status, r.Summary)
+// tail is the end of what a check wrote, indented; nothing where it wrote nothing.
+func tail(output string) string {
+	output = strings.TrimSpace(output)
+	if cut := len(output) - maxOutput; cut > 0 {
+		output = "…" + strings.ToValidUTF8(output[cut:], "")
 	}
-	return lines
-}
-
-func describeActions(all []Action) []string {
-	lines := make([]string, len(all))
-	for i, a := range all {
-		parts := []string{a.Tool}
-		if len(a.Parameters) > 0 && json.Valid(a.Parameters) && string(a.Parameters) != "null" {
-			parts = append(parts, string(a.Parameters))
-		}
-		text := strings.TrimSpace(strings.Join(parts, " "))
-		for _, more := range []string{a.Purpose, a.ExpectedOutcome, a.Fallback} {
-			if more != "" {
-				text = strings.TrimPrefix(text+" — "+more, " — ")
-			}
-		}
-		lines[i] = text
+	if output == "" {
+		return ""
 	}
-	return lines
-}
-
-// describeChecks writes the checks with their exit codes and the end of what
-// the failed ones wrote.
-func (p Prompts) describeChecks(all []CheckEvidence) string {
-	var b strings.Builder
-	for _, c := range all[:min(len(all), maxEntries)] {
-		fmt.Fprintf(&b, "%s: `%s`: ", line(c.Name), line(c.Command))
-		if c.TimedOut {
-			b.WriteString(p.word("did not end in time", "時間内に終わらなかった"))
-		} else {
-			fmt.Fprintf(&b, "exit %d", c.ExitCode)
-		}
-		if c.HasBase {
-			fmt.Fprintf(&b, p.word(" (before any change: exit %d)", "(変更前: exit %d)"), c.BaseExitCode)
-		}
-		if c.Compared != "" {
-			b.WriteString("; " + longText(c.Compared))
-		}
-		if c.Ran > 0 {
-			fmt.Fprintf(&b, p.word(", %d tests ran", "、テスト%d件を実行"), c.Ran)
-		}
-		if c.Ran > 0 && c.BaseRan > 0 && c.BaseRan != c.Ran {
-			fmt.Fprintf(&b, p.word(" (before: %d)", "(変更前: %d件)"), c.BaseRan)
-		}
-		b.WriteString("\n")
-		if output := strings.TrimSpace(c.Output); output != "" && (c.ExitCode != 0 || c.TimedOut) {
-			if cut := len(output) - maxOutput; cut > 0 {
-				output = "…" + strings.ToValidUTF8(output[cut:], "")
-			}
-			b.WriteString("    " + strings.ReplaceAll(output, "\n", "\n    ") + "\n")
-		}
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return "\n    " + strings.ReplaceAll(output, "\n", "\n    ")
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,8 +73,8 @@ type ReplanRecord struct {
 	Override   string         `json:"override_reason"` // why it is not what the model wished, "" if it is
 	Counts     Counts         `json:"replan_counts"`   // with this decision
 
-	Do    Do  `json:"executed_type,omitempty"` // what is done
-	Level int `json:"executed_level,omitempty"`
+	Do    string `json:"executed_type,omitempty"` // what is done
+	Level int    `json:"executed_level,omitempty"`
 }
 
 // Doubtful reports whether something was done although the model was not sure of
@@ -91,14 +91,15 @@ func (r *ReplanRecord) Wished() string {
 }
 
 // Why is why something else was done than the model wished, for people.
-func (r *ReplanRecord) Why(l i18n.Lang) string {
-	var all []Override
-	for word := range strings.SplitSeq(r.Override, ", ") {
-		if word != "" {
-			all = append(all, Override(word))
-		}
+func (r *ReplanRecord) Why(l i18n.Lang) string { return why(l, r.Override) }
+
+// why tells overrides to people: each has a text, planning.override.NAME.
+func why(l i18n.Lang, overrides string) string {
+	var words []string
+	for _, o := range strings.FieldsFunc(overrides, func(r rune) bool { return r == ',' || r == ' ' }) {
+		words = append(words, l.T("planning.override."+o))
 	}
-	return why(l, all)
+	return strings.Join(words, l.T("planning.override.join"))
 }
 
 // Percent is how sure the model was.
@@ -107,7 +108,7 @@ func (r *ReplanRecord) Percent() int { return int(max(0, min(r.Confidence, 1))*1
 // SubtaskRecord is how far a subtask is.
 type SubtaskRecord struct {
 	ID      string `json:"task_id"`
-	Status  string `json:"status"` // started, or that of a SubtaskResult
+	Status  string `json:"status"` // that of a SubtaskResult
 	Summary string `json:"summary"`
 
 	Lessons []string `json:"lessons_learned,omitempty"` // of the completion that came with it
@@ -124,6 +125,7 @@ type Question struct {
 	Questions []string          `json:"questions"`
 	Assume    []string          `json:"assumptions_to_make,omitempty"` // what holds without an answer
 	Confirm   bool              `json:"confirm,omitempty"`             // whether a replanning shall be done
+	Call      string            `json:"call,omitempty"`                // that is made again with the answer: a server of tools asks (tool.CallID)
 	AskedAt   contextstore.Time `json:"asked_at"`
 	Deadline  contextstore.Time `json:"deadline"` // null where an answer is waited for without end, or the question is not put yet
 }
@@ -136,52 +138,46 @@ type Answer struct {
 	TimedOut bool   `json:"timed_out,omitempty"` // nobody answered: what was to be assumed holds
 }
 
-// assumed is Assumption as a payload.
-type assumed struct {
-	Assumption *Assumption `json:"assumption"`
+// part is a payload that an entry can hold: its type, the field of the line in which
+// it stands, "" where its fields are those of the line, and its place in the entry.
+type part struct {
+	kind, field string
+	at          any // a pointer to it
+	held        bool
 }
 
-// payload is the one thing that e holds, and its type.
-func (e *Entry) payload() (kind string, v any, err error) {
-	n := 0
-	set := func(k string, p any, there bool) {
-		if there {
-			kind, v = k, p
-			n++
-		}
+func (e *Entry) parts() []part {
+	return []part{
+		{RecordPlan, "plan", &e.Plan, e.Plan != nil},
+		{RecordRevision, "", &e.Revision, e.Revision != nil},
+		{RecordReflection, "evaluation", &e.Reflection, e.Reflection != nil},
+		{RecordVerification, "verification_result", &e.Verification, e.Verification != nil},
+		{RecordReplan, "", &e.Replan, e.Replan != nil},
+		{RecordSubtask, "", &e.Subtask, e.Subtask != nil},
+		{RecordQuestion, "", &e.Question, e.Question != nil},
+		{RecordAnswer, "", &e.Answer, e.Answer != nil},
+		{RecordAssumption, "assumption", &e.Assumption, e.Assumption != nil},
+		{RecordScan, "", &e.Scan, e.Scan != nil},
+		{RecordCheckpoint, "state", &e.Checkpoint, e.Checkpoint != nil},
 	}
-	set(RecordPlan, struct {
-		Plan *Plan `json:"plan"`
-	}{e.Plan}, e.Plan != nil)
-	set(RecordRevision, e.Revision, e.Revision != nil)
-	set(RecordReflection, struct {
-		Evaluation *Reflection `json:"evaluation"`
-	}{e.Reflection}, e.Reflection != nil)
-	set(RecordVerification, struct {
-		Result *Verification `json:"verification_result"`
-	}{e.Verification}, e.Verification != nil)
-	set(RecordReplan, e.Replan, e.Replan != nil)
-	set(RecordSubtask, e.Subtask, e.Subtask != nil)
-	set(RecordQuestion, e.Question, e.Question != nil)
-	set(RecordAnswer, e.Answer, e.Answer != nil)
-	set(RecordAssumption, assumed{e.Assumption}, e.Assumption != nil)
-	set(RecordScan, e.Scan, e.Scan != nil)
-	set(RecordCheckpoint, struct {
-		State json.RawMessage `json:"state"`
-	}{e.Checkpoint}, e.Checkpoint != nil)
-	if n != 1 {
-		return "", nil, fmt.Errorf("an entry of the planning history holds %d payloads, not one", n)
+}
+
+// payload is the one part that e holds.
+func (e *Entry) payload() (part, error) {
+	held := slices.DeleteFunc(e.parts(), func(p part) bool { return !p.held })
+	switch {
+	case len(held) != 1:
+		return part{}, fmt.Errorf("an entry of the planning history holds %d payloads, not one", len(held))
+	case e.Type != "" && e.Type != held[0].kind:
+		return part{}, fmt.Errorf("an entry of type %s holds a payload of type %s", e.Type, held[0].kind)
 	}
-	if e.Type != "" && e.Type != kind {
-		return "", nil, fmt.Errorf("an entry of type %s holds a payload of type %s", e.Type, kind)
-	}
-	return kind, v, nil
+	return held[0], nil
 }
 
 // MarshalJSON writes the line: type, timestamp, issue_id, task_uuid, the fields
 // of the payload, seq (plan §2.2).
 func (e Entry) MarshalJSON() ([]byte, error) {
-	kind, v, err := e.payload()
+	p, err := e.payload()
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +186,14 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		Timestamp contextstore.Time `json:"timestamp"`
 		IssueID   string            `json:"issue_id"`
 		TaskUUID  string            `json:"task_uuid"`
-	}{kind, e.Timestamp, e.IssueID, e.TaskUUID})
+	}{p.kind, e.Timestamp, e.IssueID, e.TaskUUID})
 	if err != nil {
 		return nil, err
 	}
-	body, err := marshal(v)
+	if p.field != "" {
+		p.at = map[string]any{p.field: p.at}
+	}
+	body, err := marshal(p.at)
 	if err != nil {
 		return nil, err
 	}
@@ -230,8 +229,9 @@ func (f fields) text(name string) (s string) {
 }
 
 // DecodeEntry reads a line of a planning history, also one of another writer,
-// who has fewer fields. What is no JSON object or has no type is an error, and
-// so is a payload that is none of its type: then the entry holds the rest.
+// who has fewer fields, or others of the same name, which are left out. What is no
+// JSON object, has no type, or a payload that is none, is an error; then the entry
+// holds the rest.
 func DecodeEntry(line []byte) (Entry, error) {
 	var f fields
 	if err := json.Unmarshal(line, &f); err != nil {
@@ -244,78 +244,24 @@ func DecodeEntry(line []byte) (Entry, error) {
 	if raw := f["timestamp"]; raw != nil {
 		_ = e.Timestamp.UnmarshalJSON(raw) // of a time that nobody can read, the rest counts
 	}
-	if raw := f["seq"]; raw != nil {
-		_ = json.Unmarshal(raw, &e.Seq)
+	_ = json.Unmarshal(f["seq"], &e.Seq)
+	f[""] = e.Raw
+	for _, p := range e.parts() {
+		if p.kind != e.Type {
+			continue
+		}
+		raw := f[p.field]
+		if p.field != "" && (len(raw) == 0 || raw[0] != '{') {
+			return e, fmt.Errorf("payload of type %s: no object", e.Type)
+		}
+		if err := decodeLoosely(raw, p.at); err != nil {
+			return e, fmt.Errorf("payload of type %s: %w", e.Type, err)
+		}
 	}
-	if err := e.read(f); err != nil {
-		return e, fmt.Errorf("payload of type %s: %w", e.Type, err)
+	if r := e.Reflection; r != nil && r.Judged.Status == "" { // the evaluation without what was around it
+		_ = decodeLoosely(f["evaluation"], &r.Judged)
 	}
 	return e, nil
-}
-
-// read takes the payload from the fields of a line.
-func (e *Entry) read(f fields) (err error) {
-	whole := e.Raw
-	switch e.Type {
-	case RecordPlan:
-		e.Plan, err = decode[Plan](f["plan"])
-	case RecordRevision:
-		e.Revision = &Revision{Reason: f.text("reason")}
-		_ = json.Unmarshal(f["changes"], &e.Revision.Changes) // for people; the plan is what counts
-		if raw := f["updated_plan"]; len(raw) > 0 && string(raw) != "null" {
-			e.Revision.Plan, err = decode[Plan](raw)
-		}
-	case RecordReflection:
-		e.Reflection, err = decode[Reflection](f["evaluation"])
-		if err == nil && e.Reflection.Judged.Status == "" { // the evaluation without what was around it
-			_ = json.Unmarshal(f["evaluation"], &e.Reflection.Judged)
-		}
-	case RecordVerification:
-		e.Verification, err = decode[Verification](f["verification_result"])
-	case RecordReplan:
-		e.Replan, err = readReplan(f)
-	case RecordSubtask:
-		e.Subtask, err = decode[SubtaskRecord](whole)
-	case RecordQuestion:
-		e.Question, err = decode[Question](whole)
-	case RecordAnswer:
-		e.Answer, err = decode[Answer](whole)
-	case RecordAssumption:
-		e.Assumption, err = decode[Assumption](f["assumption"])
-	case RecordScan:
-		e.Scan, err = decode[ScanRecord](whole)
-	case RecordCheckpoint:
-		e.Checkpoint = f["state"]
-	}
-	return err
-}
-
-// readReplan reads each field for itself: what another writer counted is not
-// needed to know what was decided.
-func readReplan(f fields) (*ReplanRecord, error) {
-	d, err := decode[ReplanDecision](f["llm_decision"])
-	if err != nil {
-		return nil, err
-	}
-	if d.Decision.Type == "" {
-		_ = json.Unmarshal(f["llm_decision"], &d.Decision)
-	}
-	r := &ReplanRecord{Phase: f.text("phase"), Decision: *d, Override: f.text("override_reason"), Do: Do(f.text("executed_type"))}
-	for name, v := range map[string]any{"confidence": &r.Confidence, "executed": &r.Executed, "replan_counts": &r.Counts, "executed_level": &r.Level} {
-		_ = json.Unmarshal(f[name], v)
-	}
-	return r, nil
-}
-
-func decode[T any](raw json.RawMessage) (*T, error) {
-	v := new(T)
-	if len(raw) == 0 || raw[0] != '{' {
-		return nil, errors.New("no object")
-	}
-	if err := json.Unmarshal(raw, v); err != nil {
-		return nil, err
-	}
-	return v, nil
 }
 
 // plan is the plan that holds from this entry on, nil where it says none. A
@@ -331,34 +277,24 @@ func (e *Entry) plan() *Plan {
 	return p
 }
 
-// key tells entries of one answer apart; 0 where no answer is on record.
-func (e *Entry) key() uint64 {
-	if e.Seq <= 0 {
-		return 0
+// key tells entries of one answer apart, "" where none is on record. What a
+// checkpoint holds is on record with it.
+func (e *Entry) key() string {
+	if e.Seq <= 0 || e.Checkpoint != nil {
+		return ""
 	}
-	h := fnv.New64a()
-	for _, s := range append([]string{e.Type, strconv.FormatInt(e.Seq, 10)}, e.about()...) {
-		_, _ = h.Write([]byte(s))
-		_, _ = h.Write([]byte{0})
-	}
-	return max(h.Sum64(), 1)
-}
-
-// about is what entries of one type, of which one answer may give several, differ in.
-func (e *Entry) about() []string {
+	var about []string
 	switch {
 	case e.Replan != nil:
-		return []string{e.Replan.Phase, string(e.Replan.Do)}
-	case e.Checkpoint != nil:
-		return asksOf(e.Checkpoint)
+		about = []string{e.Replan.Phase, e.Replan.Do}
 	case e.Subtask != nil:
-		return []string{e.Subtask.ID, e.Subtask.Status}
+		about = []string{e.Subtask.ID, e.Subtask.Status}
 	case e.Question != nil:
-		return []string{e.Question.ID}
+		about = []string{e.Question.ID}
 	case e.Answer != nil:
-		return []string{e.Answer.ID}
+		about = []string{e.Answer.ID}
 	case e.Assumption != nil:
-		return []string{e.Assumption.ID, e.Assumption.Value}
+		about = []string{e.Assumption.ID, e.Assumption.Value}
 	}
-	return nil
+	return fmt.Sprintf("%s %d %q", e.Type, e.Seq, about)
 }

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,49 +15,50 @@ const askState = "plan_state"
 // stubs, and room how many bytes there are.
 // What was said is a message, so that it is said once, and stays as it was said
 // until it leaves the view itself.
-func (l *Lead) remind(from, masked int64, room int) (kind, text string) {
+func (l *Coordinator) remind(from, masked int64, room int) (kind, text string) {
 	if l.plan == nil || l.s.Shown >= from && (l.s.Given == 0 || l.s.Given > masked) {
 		return "", ""
 	}
-	for _, d := range []detail{{400, maxEntries - 1}, {160, 30}, {60, 12}, {40, 4}} { // the most that there is room for
-		if text = l.prompts.State(l.standing(from, d)); len(text) <= room {
-			return askState, text
-		}
+	if text = l.prompts.render("state", l.standing(from)); len(text) > room { // what is needed most comes first
+		text = strings.ToValidUTF8(text[:max(room-len("…\n"), 0)], "") + "…\n"
 	}
-	return askState, strings.ToValidUTF8(text[:max(room-len("…\n"), 0)], "") + "…\n"
+	return askState, text
 }
 
-// detail is how much of the plan is shown: runes of an entry, and entries of a
-// list.
-type detail struct{ runes, entries int }
+// How much of the plan is shown: runes of an entry, and entries of a list.
+const (
+	shownRunes   = 160
+	shownEntries = 10
+)
 
 // standing is how the plan stands.
-func (l *Lead) standing(from int64, d detail) StateAsk {
+func (l *Coordinator) standing(from int64) Ask {
 	g := l.plan.Goal
-	ask := StateAsk{Goal: brief(g.MainObjective, 4*d.runes), Criteria: d.first(l.criteria()), Constraints: d.first(g.Constraints), Gaps: d.first(l.gaps())}
+	ask := Ask{Goal: brief(g.MainObjective, 4*shownRunes), Criteria: first(l.criteria()), Constraints: first(g.Constraints), Gaps: first(l.gaps())}
 	if t, ok := l.plan.Subtask(l.s.Current); ok {
-		ask.Current = brief(t.ID+": "+t.Description, 4*d.runes)
+		ask.Current = brief(t.ID+": "+l.prompts.Lang.Retold(t.Description), 4*shownRunes)
 	}
 	if l.s.Posed < from {
-		ask.Owed = toolOf[l.s.Asked]
+		ask.Owed = questions[l.s.Asked].tool
 	}
-	var open, ended []string
+	var open []Subtask
+	var ended []string
 	for _, id := range l.order {
 		if r, over := l.s.Results[id]; over {
-			ended = append(ended, describeResults([]SubtaskResult{r})[0])
+			ended = append(ended, fmt.Sprintf("%s (%s): %s", r.ID, r.Status, l.prompts.Lang.Retold(r.Summary)))
 			continue
 		}
 		t, _ := l.plan.Subtask(id)
-		open = append(open, l.prompts.describeSubtasks([]Subtask{t})[0])
+		open = append(open, t)
 	}
-	ask.Open, ask.Ended = d.first(open), d.last(ended)
+	ask.Pending, ask.Ended = first(l.prompts.describeSubtasks(open)), last(ended)
 	return ask
 }
 
 // first are the entries that a list begins with, and how many there are more.
-func (d detail) first(all []string) (list []string) {
-	for _, s := range all[:min(len(all), d.entries)] {
-		list = append(list, brief(s, d.runes))
+func first(all []string) (list []string) {
+	for _, s := range all[:min(len(all), shownEntries)] {
+		list = append(list, brief(s, shownRunes))
 	}
 	if more := len(all) - len(list); more > 0 {
 		list = append(list, fmt.Sprintf("… (%d)", more))
@@ -65,13 +67,9 @@ func (d detail) first(all []string) (list []string) {
 }
 
 // last are the entries that a list ends with, and how many there are before.
-func (d detail) last(all []string) (list []string) {
-	before := max(len(all)-d.entries, 0)
-	if before > 0 {
-		list = append(list, fmt.Sprintf("… (%d)", before))
-	}
-	for _, s := range all[before:] {
-		list = append(list, brief(s, d.runes))
-	}
-	return list
+func last(all []string) []string {
+	slices.Reverse(all)
+	all = first(all)
+	slices.Reverse(all)
+	return all
 }

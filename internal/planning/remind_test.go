@@ -33,8 +33,8 @@ func TestStateIsBounded(t *testing.T) {
 	}
 	for room, parts := range map[int][]string{
 		500:     {"Goal: All is done\n\nAt hand: s50: 50 "},
-		3_000:   {"Goal: All is done\n\nAt hand: s50: 50 ", "- s50: 50 ", "- s53: 53 ", "- … (36)\n", "- … (46)\n- s46 (done): 46 is done", "- s49 (done)", "call report_subtask"},
-		1 << 20: {"Goal: All is done\n\nAt hand: s50: 50 ", "- 48長い話", "- s50: 50 ", "- s89: 89 ", "- … (1)\n- s1 (done): 1 is done"},
+		3_000:   {"Goal: All is done\n\nAt hand: s50: 50 ", "call report_subtask", "- s50: 50 "},
+		1 << 20: {"Goal: All is done\n\nAt hand: s50: 50 ", "call report_subtask", "- s50: 50 ", "- s59: 59 ", "- … (30)\n", "- 9長い話", "- … (40)\n- s40 (done): 40 is done", "- s49 (done)"},
 	} {
 		kind, text := f.lead.remind(f.seq+1, 0, room)
 		if kind != askState || len(text) > room || !utf8.ValidString(text) {
@@ -52,5 +52,18 @@ func TestStateIsBounded(t *testing.T) {
 	}
 	if f.lead.s.Asked != askSubtask || f.lead.s.Current != "s50" {
 		t.Errorf("what is owed was forgotten: %+v", f.lead.s)
+	}
+}
+
+// A plan of one subtask that nobody made has no goal to tell.
+func TestStateWithoutAGoal(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t, history(t, begin(t, newStore(t)), nil), defaults())
+	f.ask(askPlan)
+	f.say("No.")
+	f.ask(askNudge)
+	f.say("No.")
+	if _, text := f.lead.remind(f.seq+1, 0, 1<<20); strings.Contains(text, "Goal:") || !strings.Contains(text, "- task_1: ") {
+		t.Error(text)
 	}
 }

@@ -17,6 +17,16 @@ import (
 	"toritsugi/internal/i18n"
 )
 
+// defaultLimits are those of the settings.
+func defaultLimits() ReplanLimits {
+	return ReplanLimits{
+		MaxClarifications:   2,
+		MaxRedecompositions: 3, MaxRegenerations: 3, MaxActionRetries: 3, MaxPartialReplans: 2, MaxPlanRevisions: 2,
+		MaxTotal: 10, DetectLoops: true, SameTrigger: 2,
+		MinConfidence: 0.5, ConfirmLow: true, ConfirmFrom: 0.3,
+	}
+}
+
 // wish is what a model that is sure of it wishes.
 func wish(kind string) Replan {
 	return Replan{Needed: true, Confidence: 0.9, Type: kind, Target: "execution"}
@@ -24,7 +34,7 @@ func wish(kind string) Replan {
 
 func TestDecide(t *testing.T) {
 	t.Parallel()
-	sureOf := func(c float64) Replan { r := wish(TypePartialReplan); r.Confidence = c; return r }
+	sureOf := func(c float64) Replan { r := wish(DoPartial); r.Confidence = c; return r }
 	asking := func(kind string, questions ...string) Replan {
 		r := wish(kind)
 		r.Clarify, r.Questions = true, questions
@@ -37,24 +47,24 @@ func TestDecide(t *testing.T) {
 		alter func(*ReplanLimits)
 		want  string // do, level, overrides
 	}{
-		"retry":                       {r: wish(TypeRetry), want: "retry 1"},
-		"partial":                     {r: wish(TypePartialReplan), want: "partial_replan 2"},
-		"revision":                    {r: wish(TypePlanRevision), want: "plan_revision 2"},
-		"regeneration":                {r: wish(TypeRegeneration), want: "action_regeneration 3"},
-		"redecomposition":             {r: wish(TypeRedecomposition), want: "task_redecomposition 4"},
-		"goal":                        {r: wish(TypeGoalRevision), want: "goal_revision 5"},
+		"retry":                       {r: wish(DoRetry), want: "retry 1"},
+		"partial":                     {r: wish(DoPartial), want: "partial_replan 2"},
+		"revision":                    {r: wish(DoRevise), want: "plan_revision 2"},
+		"regeneration":                {r: wish(DoRegenerate), want: "action_regeneration 3"},
+		"redecomposition":             {r: wish(DoRedecompose), want: "task_redecomposition 4"},
+		"goal":                        {r: wish(DoRestart), want: "goal_revision 5"},
 		"full":                        {r: wish(TypeFullReplan), want: "goal_revision 5"},
 		"none":                        {r: wish(TypeNone), want: "nothing 0 unknown_type"},
 		"not needed":                  {r: Replan{Type: TypeFullReplan, Confidence: 1}, want: "nothing 0"},
 		"no such type":                {r: wish("begin_again"), want: "nothing 0 unknown_type"},
 		"no such type, but its level": {r: Replan{Needed: true, Confidence: 0.9, Type: "partial", Level: 2}, want: "partial_replan 2"},
-		"the type before the level":   {r: Replan{Needed: true, Confidence: 0.9, Type: TypeRetry, Level: 5}, want: "retry 1"},
+		"the type before the level":   {r: Replan{Needed: true, Confidence: 0.9, Type: DoRetry, Level: 5}, want: "retry 1"},
 
 		"sure":                   {r: sureOf(0.8), want: "partial_replan 2"},
 		"not quite sure":         {r: sureOf(0.79), want: "partial_replan 2 (warn)"},
 		"just sure enough":       {r: sureOf(0.5), want: "partial_replan 2 (warn)"},
-		"for a person to say":    {r: sureOf(0.49), want: "ask 0 needs_confirmation (confirm)"},
-		"just to be asked about": {r: sureOf(0.3), want: "ask 0 needs_confirmation (confirm)"},
+		"for a person to say":    {r: sureOf(0.49), want: "ask 0 needs_confirmation"},
+		"just to be asked about": {r: sureOf(0.3), want: "ask 0 needs_confirmation"},
 		"too unsure":             {r: sureOf(0.29), want: "nothing 0 low_confidence"},
 		"in percent":             {r: sureOf(85), want: "partial_replan 2"},
 		"less than nothing":      {r: sureOf(-1), want: "nothing 0 low_confidence"},
@@ -66,48 +76,45 @@ func TestDecide(t *testing.T) {
 		"a question of nothing":        {r: asking(TypeClarification), want: "nothing 0 no_question"},
 		"no questions left":            {r: asking(TypeClarification, "which?"), used: spent, want: "assume 0 clarifications_spent"},
 		"nothing left":                 {r: asking(TypeClarification, "which?"), used: Counts{Clarifications: 2, Total: 10}, want: "stop 0 clarifications_spent, total_spent"},
-		"questions beside a replan":    {r: asking(TypeRedecomposition, "which?"), want: "ask 0 questions_first"},
-		"none left beside a replan":    {r: asking(TypeRedecomposition, "which?"), used: spent, want: "task_redecomposition 4 clarifications_spent"},
-		"no question beside a replan":  {r: asking(TypeRedecomposition), want: "task_redecomposition 4"},
-		"none left, and in doubt":      {r: func() Replan { r := asking(TypeGoalRevision, "which?"); r.Confidence = 0.4; return r }(), used: spent, want: "nothing 0 clarifications_spent, needs_confirmation, clarifications_spent"},
-		"a retry of what cannot be":    {r: func() Replan { r := wish(TypeRetry); r.Classification = "fatal"; return r }(), want: "partial_replan 2 fatal_error"},
-		"retries spent":                {r: wish(TypeRetry), used: Counts{Retries: map[string]int{"a": 3}}, want: "partial_replan 2 action_retries_spent"},
-		"retries of another spent":     {r: wish(TypeRetry), used: Counts{Retries: map[string]int{"b": 3}}, want: "retry 1"},
-		"partials spent":               {r: wish(TypePartialReplan), used: Counts{Partials: 2}, want: "action_regeneration 3 partial_replans_spent"},
-		"revisions spent":              {r: wish(TypePlanRevision), used: Counts{Revisions: 2}, want: "ask 0 plan_revisions_spent"},
-		"revisions and questions":      {r: wish(TypePlanRevision), used: Counts{Revisions: 2, Clarifications: 2}, want: "action_regeneration 3 plan_revisions_spent"},
-		"regenerations spent":          {r: wish(TypeRegeneration), used: Counts{Regenerations: 3}, want: "task_redecomposition 4 regenerations_spent"},
-		"redecompositions spent":       {r: wish(TypeRedecomposition), used: Counts{Redecompositions: 3}, want: "goal_revision 5 redecompositions_spent"},
-		"all below spent":              {r: wish(TypeRetry), used: Counts{Retries: map[string]int{"a": 3}, Partials: 2, Regenerations: 3, Redecompositions: 3}, want: "goal_revision 5 action_retries_spent, partial_replans_spent, regenerations_spent, redecompositions_spent"},
-		"total spent":                  {r: wish(TypeRetry), used: Counts{Total: 10}, want: "stop 0 total_spent"},
-		"total spent at the top":       {r: wish(TypeGoalRevision), used: Counts{Total: 10}, want: "stop 0 total_spent"},
-		"nothing may be planned anew":  {r: wish(TypeRetry), alter: func(l *ReplanLimits) { *l = ReplanLimits{MinConfidence: 0.5} }, want: "stop 0 action_retries_spent, partial_replans_spent, regenerations_spent, redecompositions_spent, total_spent"},
-		"a loop":                       {r: wish(TypePartialReplan), used: Counts{Triggers: map[string]int{"execution:partial_replan": 2}}, want: "action_regeneration 3 loop"},
-		"a longer loop":                {r: wish(TypePartialReplan), used: Counts{Triggers: map[string]int{"execution:partial_replan": 4}}, want: "goal_revision 5 loop"},
-		"an endless loop":              {r: wish(TypePartialReplan), used: Counts{Triggers: map[string]int{"execution:partial_replan": 99}}, want: "stop 0 loop"},
-		"another target is no loop":    {r: wish(TypePartialReplan), used: Counts{Triggers: map[string]int{"reflection:partial_replan": 2}}, want: "partial_replan 2"},
-		"loops are not looked for":     {r: wish(TypePartialReplan), alter: func(l *ReplanLimits) { l.DetectLoops = false }, used: Counts{Triggers: map[string]int{"execution:partial_replan": 5}}, want: "partial_replan 2"},
-		"retries are no loop":          {r: wish(TypeRetry), used: Counts{Retries: map[string]int{"a": 2}, Triggers: map[string]int{"execution:retry": 2}}, want: "retry 1"},
-		"a loop over several retries":  {r: wish(TypeRetry), used: Counts{Retries: map[string]int{"b": 3}, Triggers: map[string]int{"execution:retry": 3}}, want: "partial_replan 2 loop"},
-		"made up targets are one loop": {r: Replan{Needed: true, Confidence: 1, Type: TypeGoalRevision, Target: "x17"}, used: Counts{Triggers: map[string]int{"other:goal_revision": 2}}, want: "stop 0 loop"},
+		"questions beside a replan":    {r: asking(DoRedecompose, "which?"), want: "ask 0 questions_first"},
+		"none left beside a replan":    {r: asking(DoRedecompose, "which?"), used: spent, want: "task_redecomposition 4 clarifications_spent"},
+		"no question beside a replan":  {r: asking(DoRedecompose), want: "task_redecomposition 4"},
+		"none left, and in doubt":      {r: func() Replan { r := asking(DoRestart, "which?"); r.Confidence = 0.4; return r }(), used: spent, want: "nothing 0 clarifications_spent, needs_confirmation, clarifications_spent"},
+		"a retry of what cannot be":    {r: func() Replan { r := wish(DoRetry); r.Classification = "fatal"; return r }(), want: "partial_replan 2 fatal_error"},
+		"retries spent":                {r: wish(DoRetry), used: Counts{Retries: map[string]int{"a": 3}}, want: "partial_replan 2 action_retries_spent"},
+		"retries of another spent":     {r: wish(DoRetry), used: Counts{Retries: map[string]int{"b": 3}}, want: "retry 1"},
+		"partials spent":               {r: wish(DoPartial), used: Counts{Partials: 2}, want: "action_regeneration 3 partial_replans_spent"},
+		"revisions spent":              {r: wish(DoRevise), used: Counts{Revisions: 2}, want: "ask 0 plan_revisions_spent"},
+		"revisions and questions":      {r: wish(DoRevise), used: Counts{Revisions: 2, Clarifications: 2}, want: "action_regeneration 3 plan_revisions_spent"},
+		"regenerations spent":          {r: wish(DoRegenerate), used: Counts{Regenerations: 3}, want: "task_redecomposition 4 regenerations_spent"},
+		"redecompositions spent":       {r: wish(DoRedecompose), used: Counts{Redecompositions: 3}, want: "goal_revision 5 redecompositions_spent"},
+		"all below spent":              {r: wish(DoRetry), used: Counts{Retries: map[string]int{"a": 3}, Partials: 2, Regenerations: 3, Redecompositions: 3}, want: "goal_revision 5 action_retries_spent, partial_replans_spent, regenerations_spent, redecompositions_spent"},
+		"total spent":                  {r: wish(DoRetry), used: Counts{Total: 10}, want: "stop 0 total_spent"},
+		"total spent at the top":       {r: wish(DoRestart), used: Counts{Total: 10}, want: "stop 0 total_spent"},
+		"nothing may be planned anew":  {r: wish(DoRetry), alter: func(l *ReplanLimits) { *l = ReplanLimits{MinConfidence: 0.5} }, want: "stop 0 action_retries_spent, partial_replans_spent, regenerations_spent, redecompositions_spent, total_spent"},
+		"a loop":                       {r: wish(DoPartial), used: Counts{Triggers: map[string]int{"execution:partial_replan": 2}}, want: "action_regeneration 3 loop"},
+		"a longer loop":                {r: wish(DoPartial), used: Counts{Triggers: map[string]int{"execution:partial_replan": 4}}, want: "goal_revision 5 loop"},
+		"an endless loop":              {r: wish(DoPartial), used: Counts{Triggers: map[string]int{"execution:partial_replan": 99}}, want: "stop 0 loop"},
+		"another target is no loop":    {r: wish(DoPartial), used: Counts{Triggers: map[string]int{"reflection:partial_replan": 2}}, want: "partial_replan 2"},
+		"loops are not looked for":     {r: wish(DoPartial), alter: func(l *ReplanLimits) { l.DetectLoops = false }, used: Counts{Triggers: map[string]int{"execution:partial_replan": 5}}, want: "partial_replan 2"},
+		"retries are no loop":          {r: wish(DoRetry), used: Counts{Retries: map[string]int{"a": 2}, Triggers: map[string]int{"execution:retry": 2}}, want: "retry 1"},
+		"a loop over several retries":  {r: wish(DoRetry), used: Counts{Retries: map[string]int{"b": 3}, Triggers: map[string]int{"execution:retry": 3}}, want: "partial_replan 2 loop"},
+		"made up targets are one loop": {r: Replan{Needed: true, Confidence: 1, Type: DoRestart, Target: "x17"}, used: Counts{Triggers: map[string]int{"other:goal_revision": 2}}, want: "stop 0 loop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := DefaultReplanLimits()
+			l := defaultLimits()
 			if tc.alter != nil {
 				tc.alter(&l)
 			}
 			before, _ := json.Marshal(tc.used)
-			v := Decide(tc.r, "a", tc.used, l)
+			v := Decide(ReplanDecision{Decision: tc.r}, "a", tc.used, l)
 			got := fmt.Sprint(v.Do, " ", v.Level)
-			if v.Override() != "" {
-				got += " " + v.Override()
+			if v.Override != "" {
+				got += " " + v.Override
 			}
-			if v.Warn {
+			if v.Doubtful() {
 				got += " (warn)"
-			}
-			if v.Confirm {
-				got += " (confirm)"
 			}
 			if got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
@@ -116,7 +123,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("the counts that were given changed: %s", after)
 			}
 			for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
-				if s := v.Why(lang); (s == "") != (len(v.Overrides) == 0) || strings.Contains(s, "planning.") && !strings.Contains(s, "replanning.") || strings.Contains(s, "planning.override") {
+				if s := v.Why(lang); (s == "") != (v.Override == "") || strings.Contains(s, "planning.") && !strings.Contains(s, "replanning.") || strings.Contains(s, "planning.override") {
 					t.Errorf("%s: %q", lang, s)
 				}
 			}
@@ -129,18 +136,18 @@ func TestDecide(t *testing.T) {
 func TestEveryLimitIsReachable(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]struct {
-		do Do
+		do string
 		n  int
-	}{TypeRetry: {DoRetry, 3}, TypePartialReplan: {DoPartial, 2}, TypePlanRevision: {DoRevise, 2}, TypeRegeneration: {DoRegenerate, 3},
-		TypeRedecomposition: {DoRedecompose, 3}, TypeGoalRevision: {DoRestart, 10}, TypeClarification: {DoAsk, 2}} {
+	}{DoRetry: {DoRetry, 3}, DoPartial: {DoPartial, 2}, DoRevise: {DoRevise, 2}, DoRegenerate: {DoRegenerate, 3},
+		DoRedecompose: {DoRedecompose, 3}, DoRestart: {DoRestart, 10}, TypeClarification: {DoAsk, 2}} {
 		var c Counts
-		r := wish(kind)
-		r.Questions = []string{"which?"}
+		r := ReplanDecision{Decision: wish(kind)}
+		r.Decision.Questions = []string{"which?"}
 		n := 0
-		for v := Decide(r, "a", c, DefaultReplanLimits()); v.Do == want.do && n <= 20; v = Decide(r, "a", c, DefaultReplanLimits()) {
+		for v := Decide(r, "a", c, defaultLimits()); v.Do == want.do && n <= 20; v = Decide(r, "a", c, defaultLimits()) {
 			n++
 			c = v.Counts
-			if kind != TypeRetry {
+			if kind != DoRetry {
 				c = c.Done("b")
 			}
 		}
@@ -154,17 +161,17 @@ func TestEveryLimitIsReachable(t *testing.T) {
 func TestTheSameWishForEver(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
-		TypeRetry:           "retry retry retry partial_replan action_regeneration task_redecomposition goal_revision stop stop",
-		TypePartialReplan:   "partial_replan partial_replan action_regeneration task_redecomposition goal_revision stop stop",
-		TypeGoalRevision:    "goal_revision goal_revision stop stop",
-		TypePlanRevision:    "plan_revision plan_revision ask ask action_regeneration task_redecomposition goal_revision stop stop",
-		TypeRedecomposition: "task_redecomposition task_redecomposition goal_revision stop stop",
+		DoRetry:       "retry retry retry partial_replan action_regeneration task_redecomposition goal_revision stop stop",
+		DoPartial:     "partial_replan partial_replan action_regeneration task_redecomposition goal_revision stop stop",
+		DoRestart:     "goal_revision goal_revision stop stop",
+		DoRevise:      "plan_revision plan_revision ask ask action_regeneration task_redecomposition goal_revision stop stop",
+		DoRedecompose: "task_redecomposition task_redecomposition goal_revision stop stop",
 	} {
 		var c Counts
 		var did []string
 		for len(did) < 50 && (len(did) < 2 || did[len(did)-2] != "stop") {
-			v := Decide(wish(kind), "a", c, DefaultReplanLimits())
-			did = append(did, string(v.Do))
+			v := Decide(ReplanDecision{Decision: wish(kind)}, "a", c, defaultLimits())
+			did = append(did, v.Do)
 			c = v.Counts
 		}
 		if got := strings.Join(did, " "); got != want {
@@ -182,17 +189,18 @@ func TestReplansAreBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := ReplanLimits{small.Draw(t, "clarifications"), small.Draw(t, "redecompositions"), small.Draw(t, "regenerations"), small.Draw(t, "retries"), small.Draw(t, "partials"),
 			small.Draw(t, "revisions"), rapid.IntRange(0, 12).Draw(t, "total"), rapid.Bool().Draw(t, "loops"), small.Draw(t, "same"), 0.5, rapid.Bool().Draw(t, "confirm"), 0.3}
-		types := []string{TypeRetry, TypePartialReplan, TypePlanRevision, TypeRegeneration, TypeRedecomposition, TypeGoalRevision, TypeFullReplan, TypeClarification, TypeNone, "", "x"}
-		did := map[Do]int{}
+		types := []string{DoRetry, DoPartial, DoRevise, DoRegenerate, DoRedecompose, DoRestart, TypeFullReplan, TypeClarification, TypeNone, "", "x"}
+		did := map[string]int{}
 		changed, asked := 0, 0
 		var c Counts
 		for range 60 {
-			r := Replan{Needed: rapid.Bool().Draw(t, "needed"), Confidence: rapid.Float64Range(-1, 101).Draw(t, "percent") / 100, Type: rapid.SampledFrom(types).Draw(t, "type"),
+			d := ReplanDecision{Decision: Replan{Needed: rapid.Bool().Draw(t, "needed"), Confidence: rapid.Float64Range(-1, 101).Draw(t, "percent") / 100, Type: rapid.SampledFrom(types).Draw(t, "type"),
 				Target: rapid.SampledFrom([]string{"execution", "reflection", "", "y"}).Draw(t, "target"), Level: rapid.IntRange(-1, 7).Draw(t, "level"),
 				Clarify: rapid.Bool().Draw(t, "clarify"), Questions: rapid.SliceOfN(rapid.Just("which?"), 0, 1).Draw(t, "questions"),
-				Classification: rapid.SampledFrom([]string{"", "fatal"}).Draw(t, "class")}
+				Classification: rapid.SampledFrom([]string{"", "fatal"}).Draw(t, "class")}}
+			r := d.Decision
 			action := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "action")
-			v := Decide(r, action, c, l)
+			v := Decide(d, action, c, l)
 			did[v.Do]++
 			switch v.Do {
 			case DoAsk:
@@ -201,10 +209,10 @@ func TestReplansAreBounded(t *testing.T) {
 			default:
 				changed++
 			}
-			if v.Executed() != (v.Do != DoNothing && v.Do != DoStop) || !v.Executed() && r.Needed && v.Override() == "" {
+			if v.Executed != (v.Do != DoNothing && v.Do != DoStop) || !v.Executed && r.Needed && v.Override == "" {
 				t.Fatalf("nothing is done and nobody says why: %+v", v)
 			}
-			if own, _ := wished(r); v.Executed() && v.Do != own && v.Override() == "" {
+			if own, _ := wished(r); v.Executed && v.Do != own && v.Override == "" {
 				t.Fatalf("%s in place of %s, and nobody says why", v.Do, own)
 			}
 			b, err := json.Marshal(v.Counts)
@@ -212,7 +220,7 @@ func TestReplansAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 			var back Counts
-			if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(Decide(r, action, back, l), Decide(r, action, v.Counts, l)) {
+			if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(Decide(d, action, back, l), Decide(d, action, v.Counts, l)) {
 				t.Fatalf("a resumed run decides otherwise: %s %v", b, err)
 			}
 			c = back
@@ -223,7 +231,7 @@ func TestReplansAreBounded(t *testing.T) {
 				c = c.Done(action)
 			}
 		}
-		most := map[Do]int{DoPartial: l.MaxPartialReplans, DoRevise: l.MaxPlanRevisions, DoRegenerate: l.MaxRegenerations, DoRedecompose: l.MaxRedecompositions, DoAsk: l.MaxClarifications}
+		most := map[string]int{DoPartial: l.MaxPartialReplans, DoRevise: l.MaxPlanRevisions, DoRegenerate: l.MaxRegenerations, DoRedecompose: l.MaxRedecompositions, DoAsk: l.MaxClarifications}
 		for do, n := range most {
 			if did[do] > n {
 				t.Fatalf("%s %d times, the limit is %d", do, did[do], n)
@@ -237,14 +245,14 @@ func TestReplansAreBounded(t *testing.T) {
 
 func TestARecordSaysWhatIsDone(t *testing.T) {
 	t.Parallel()
-	d := ReplanDecision{Decision: wish(TypeRetry)}
-	r := Decide(d.Decision, "a", Counts{Retries: map[string]int{"a": 3}}, DefaultReplanLimits()).Record(PhaseExecution, d)
+	d := ReplanDecision{Decision: wish(DoRetry)}
+	r := Decide(d, "a", Counts{Retries: map[string]int{"a": 3}}, defaultLimits())
 	if !r.Executed || r.Override != "action_retries_spent" || r.Do != DoPartial || r.Level != 2 || r.Counts.Partials != 1 || r.Counts.Total != 1 || r.Confidence != 0.9 {
 		t.Errorf("%+v", r)
 	}
 	d.Decision.Confidence = 0.1
-	r = Decide(d.Decision, "a", Counts{}, DefaultReplanLimits()).Record(PhaseExecution, d)
-	if r.Executed || r.Override != "low_confidence" || !slices.Equal([]Do{r.Do}, []Do{DoNothing}) {
+	r = Decide(d, "a", Counts{}, defaultLimits())
+	if r.Executed || r.Override != "low_confidence" || !slices.Equal([]string{r.Do}, []string{DoNothing}) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -20,27 +20,40 @@ const (
 	ToolVerify  = "submit_verification"
 )
 
-// definitions are what the model is told of them: the parts of plan §3 without
-// which nothing can be done. What else it gives is read as well.
+// definitions are what the model is told of them. submit_plan and report_subtask
+// show the parts of plan §3 without which nothing can be done; the form of the
+// others comes with the question that they answer, since most runs never need it.
+// What else the model gives is read as well, and what is required is told where it is missing.
 var definitions = []tool.Definition{
-	{Name: ToolPlan, Description: "Gives the plan. A small task is one subtask of low complexity.",
-		Schema: json.RawMessage(`{"type":"object","properties":{` +
-			`"goal_understanding":{"type":"object","properties":{"main_objective":{"type":"string"},"success_criteria":{"type":"array","items":{"type":"string"}}},"required":["main_objective"]},` +
-			`"task_decomposition":{"type":"object","properties":{"subtasks":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"dependencies":{"type":"array","items":{"type":"string"}},"complexity":{"type":"string"}},"required":["id","description"]}}},"required":["subtasks"]}},` +
+	{Name: ToolPlan, Description: "Gives the plan.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"goal_understanding":` + goalSchema + `},` +
+			`"task_decomposition":{"type":"object","properties":{"subtasks":{"type":"array","items":` + subtaskSchema + `}}}}}}`),
+		Reads: json.RawMessage(`{"type":"object","properties":{"goal_understanding":` + goalSchema + `,"required":["main_objective"]},` +
+			`"task_decomposition":{"type":"object","properties":{"subtasks":{"type":"array","items":` + subtaskSchema + `,"required":["description"]}}},"required":["subtasks"]}},` +
 			`"required":["goal_understanding","task_decomposition"]}`)},
-	{Name: ToolReport, Description: "Ends the subtask at hand: done, failed, blocked or skipped.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"task_id":{"type":"string"},"status":{"type":"string"},"summary":{"type":"string"},` +
-			`"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"evidence":{"type":"string","description":"command that showed it"}}}}},"required":["status"]}`),
+	{Name: ToolReport, Description: "Ends the subtask at hand.",
+		Schema: json.RawMessage(reportSchema), Reads: json.RawMessage(strings.NewReplacer(`"evidence":{"type":"string"}`, `"evidence":{}`, `"items":{"type":"object"`, `"items":{"type":["object","string"]`).Replace(reportSchema)), // see Criterion.UnmarshalJSON
 		Aliases: map[string]string{"id": "task_id", "result": "summary", "outcome": "summary"}},
-	{Name: ToolReflect, Description: "Judges how the work goes, and changes the plan if it must.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"reflection":{"type":"object"},"plan_revision":{"type":"object","description":"changes: [{type: add, remove or modify, task_id, subtask, after}]"}}}`)},
-	{Name: ToolReplan, Description: "Decides about what went wrong, when asked.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"replan_decision":{"type":"object","properties":{"replan_needed":{"type":"boolean"},"confidence":{"type":"number"},"reasoning":{"type":"string"},"replan_type":{"type":"string"}},"required":["replan_needed","confidence","replan_type"]}},"required":["replan_decision"]}`)},
-	{Name: ToolVerify, Description: "Judges the result, when asked.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"verification_passed":{"type":"boolean"},"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"met":{"type":"boolean"},"evidence":{"type":"string","description":"file:line, or a command and its exit code"}}}},` +
-			`"issues_found":{"type":"array","items":{"type":"string"}},"additional_actions":{"type":"array","description":"[{purpose}] of the work that is left","items":{"type":"object"}}},"required":["verification_passed"]}`),
+	{Name: ToolReflect, Description: "Only when asked.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"evaluation":{"type":"string"},"plan_revision_needed":{"type":"boolean"}}}`),
+		Reads:  json.RawMessage(`{"type":"object","properties":{"evaluation":{"type":"string"},"plan_revision_needed":{"type":"boolean"},"plan_revision":{"type":"object"}}}`)},
+	{Name: ToolReplan, Description: "Only when asked.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"replan_decision":{"type":"object"}}}`),
+		Reads:  json.RawMessage(`{"type":"object","properties":{"replan_decision":{"type":"object","properties":{"replan_needed":{"type":"boolean"},"confidence":{"type":"number"},"reasoning":{"type":"string"},"replan_type":{"type":"string"}},"required":["replan_needed","confidence","replan_type"]}},"required":["replan_decision"]}`)},
+	{Name: ToolVerify, Description: "Only when asked.",
+		Schema: json.RawMessage(`{"type":"object","properties":{"verification_passed":{"type":"boolean"}}}`),
+		Reads: json.RawMessage(`{"type":"object","properties":{"verification_passed":{"type":"boolean"},"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"met":{"type":"boolean"},"evidence":{}}}},` +
+			`"issues_found":{"type":"array","items":{"type":"string"}},"additional_actions":{"type":"array","items":{"type":"object"}}},"required":["verification_passed"]}`),
 		Aliases: map[string]string{"passed": "verification_passed", "issues": "issues_found"}},
 }
+
+// The objects of submit_plan, each without its last brace, and what report_subtask takes.
+const (
+	goalSchema    = `{"type":"object","properties":{"main_objective":{"type":"string"},"success_criteria":{"type":"array","items":{"type":"string"}}}`
+	subtaskSchema = `{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"dependencies":{"type":"array","items":{"type":"string"}},"complexity":{"type":"string"}}`
+	reportSchema  = `{"type":"object","properties":{"status":{"type":"string","description":"done, failed, blocked or skipped"},"summary":{"type":"string"},` +
+		`"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"evidence":{"type":"string"}}}},"comment":{"type":"string"}},"required":["status"]}`
+)
 
 // readers read the arguments of the tools. An error is one of the build.
 var readers = sync.OnceValue(func() map[string]*tool.Arguments {
@@ -59,7 +72,7 @@ var readers = sync.OnceValue(func() map[string]*tool.Arguments {
 func IsTool(name string) bool { return readers()[name] != nil }
 
 // Tools are the tools of planning, for the registry of a run that a plan leads.
-// What they are answered is the Lead's to say (turn.Loop.Complete), which reads
+// What they are answered is the Coordinator's to say (turn.Loop.Complete), which reads
 // the calls from the record.
 func Tools() (all []tool.Tool) {
 	for _, d := range definitions {
@@ -98,6 +111,7 @@ func (e *ContractError) Error() string {
 func read[T any](c contextstore.ToolCall, told bool) (v T, err error) {
 	args, _, problem := readers()[c.Name].Read(c.Arguments)
 	if problem != "" && (!told || !json.Valid([]byte(c.Arguments))) {
+		_ = decodeLoosely(json.RawMessage(c.Arguments), &v) // what is good of it
 		return v, &ContractError{[]string{problem}}
 	}
 	if problem != "" {

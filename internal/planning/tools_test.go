@@ -113,3 +113,21 @@ func TestOddFields(t *testing.T) {
 		t.Errorf("%s", b)
 	}
 }
+
+// A plan whose parts stand side by side, with texts for subtasks, is read as one.
+func TestFlatPlan(t *testing.T) {
+	t.Parallel()
+	p, err := readPlan(contextstore.ToolCall{Name: ToolPlan, Arguments: `{"goal":"g","success_criteria":"it works","subtasks":["Mend it","Test it"]}`}, false)
+	if err != nil || p.Goal.MainObjective != "g" || len(p.Goal.SuccessCriteria) != 1 || p.Check(0) != nil || strings.Join(p.Order(), " ") != "task_1 task_2" {
+		t.Errorf("%+v %v", p, err)
+	}
+}
+
+// Criteria of a report that are texts are read as such; it costs no round.
+func TestCriteriaAsTexts(t *testing.T) {
+	t.Parallel()
+	r, err := readReport(contextstore.ToolCall{Name: ToolReport, Arguments: `{"status":"done","criteria":["it adds",{"criterion":"it subtracts","evidence":"go test"}]}`})
+	if err != nil || len(r.Criteria) != 2 || r.Criteria[0].Criterion != "it adds" || r.Criteria[1].Evidence != "go test" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 
@@ -19,12 +19,21 @@ type Evidence struct {
 	Findings []string // of the scan of the change
 	Diff     string   // of the change, bounded by whoever made it
 
+	Tests        bool     // tests are among what is changed
 	Placeholders []string // of Findings, those of work that was not done
 }
 
 // green reports whether there were checks, and all passed.
 func (e Evidence) green() bool {
 	return len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool { return c.ExitCode != 0 || c.TimedOut })
+}
+
+// shows reports whether the checks can say anything of what was asked for: one was
+// red before, or tests came or changed.
+func (e Evidence) shows() bool {
+	return e.Tests || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool {
+		return c.HasBase && c.BaseExitCode != 0 || c.Ran > c.BaseRan && c.BaseRan > 0
+	})
 }
 
 // Result is what a verification comes to.
@@ -37,21 +46,20 @@ type Result struct {
 
 // Verify has the model judge each success criterion by evidence, once the
 // checks have passed. The errors are those of turn.Loop.
-func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
+func (l *Coordinator) Verify(ctx context.Context, e Evidence) (Result, error) {
 	s := &l.s
-	if err := l.noteScan(e); err != nil {
+	if err := errors.Join(l.noteScan(e), l.vouch(e)); err != nil {
 		return Result{}, err
 	}
-	if err := l.vouch(e); err != nil {
-		return Result{}, err
-	}
-	for l.settings.Verify && !s.Judged && (s.Asked == askVerify || s.Rounds < l.settings.MaxRounds) {
+	for l.settings.Verify && !s.judged() && (s.Asked == askVerify || s.Rounds < l.settings.MaxRounds) {
+		kind, text := askNudge, s.Told
 		if s.Asked != askVerify {
-			kind := askVerify
-			if e.green() {
+			if kind, text = askVerify, l.verification(e); e.green() && e.shows() {
 				kind += "/green"
 			}
-			if err := l.loop.Ask(ctx, kind, l.verification(e)); err != nil {
+		}
+		if text != "" {
+			if err := l.loop.Ask(ctx, kind, text); err != nil {
 				return Result{}, err
 			}
 		}
@@ -59,46 +67,61 @@ func (l *Lead) Verify(ctx context.Context, e Evidence) (Result, error) {
 			return Result{}, err
 		}
 	}
-	s.Judged = false // what is done after this is to be judged anew
 	if l.left() > 0 {
 		return Result{Again: true}, nil
 	}
+	r := Result{Open: l.open()}
 	last, err := l.history.Latest(func(e *Entry) bool { return e.Verification != nil })
-	if err != nil || last == nil {
-		return Result{Open: l.open()}, err
+	if last != nil {
+		r.Criteria = last.Verification.Criteria
 	}
-	return Result{Open: l.open(), Criteria: last.Verification.Criteria}, nil
+	return r, err
 }
 
-// vouch takes the word of a plan's only subtask for the verification, where the
+// vouch takes the last subtask's word for the verification, where the
 // checks are green, nothing stands out in the change, and every criterion was shown
 // by a command that ended well after the last edit, or by a check.
-func (l *Lead) vouch(e Evidence) error {
+func (l *Coordinator) vouch(e Evidence) error {
 	s := &l.s
-	if !l.settings.Verify || s.Judged || s.Asked != "" || s.Want != "" || s.Rounds > 0 || len(l.order) != 1 || !e.green() || len(e.Findings) > 0 || len(l.settings.Past.forVerification()) > 0 || len(l.unfinished()) > 0 {
+	if !l.settings.Verify || s.judged() || s.Asked != "" || s.Want != "" || s.Rounds > 0 || !e.green() || len(e.Findings) > 0 || len(l.settings.Past.forVerification()) > 0 || len(l.unfinished()) > 0 {
 		return nil
 	}
-	ran := slices.Clone(s.Ran)
+	ran, shows := slices.Clone(s.Ran), e.shows()
 	for _, c := range e.Checks {
-		ran = append(ran, brief(c.Command, maxIssue))
+		if command := brief(c.Command, maxIssue); shows {
+			ran = append(ran, command)
+		} else { // it passed before, and says nothing of what is new
+			ran = slices.DeleteFunc(ran, func(r string) bool { return strings.Contains(r, command) })
+		}
 	}
 	v := Verification{Phase: PhaseVerification, Passed: true, Issues: []string{}, Placeholder: PlaceholderReport{Locations: []string{}}, Confidence: 1}
 	for _, asked := range l.criteria() {
-		shown := l.shown(asked)
-		if !slices.ContainsFunc(ran, func(c string) bool { return strings.Contains(shown, c) }) {
+		shown := outcome(l.shown(asked), ran)
+		if shown == "" {
 			return nil
 		}
 		v.Criteria = append(v.Criteria, Criterion{Criterion: asked, Met: true, Evidence: shown})
 	}
-	s.Found, s.Verified, s.Judged = &findings{Passed: true}, true, true
-	s.Rounds++
 	l.log.Info("Verification", "passed", true, "by", "the subtask's own report and the checks")
-	return l.note(s.Seq, Entry{Verification: &v})
+	l.find(findings{Passed: true}, v)
+	return l.record()
+}
+
+// outcome is a text that names one of the commands that ended well, with that
+// outcome; "" where it names none.
+func outcome(text string, ran []string) string {
+	switch low := strings.ToLower(text); {
+	case !slices.ContainsFunc(ran, func(c string) bool { return strings.Contains(text, c) }):
+		return ""
+	case strings.Contains(low, "exit") || strings.Contains(low, "終了"):
+		return text
+	}
+	return i18n.Recorded("ended_well", text)
 }
 
 // shown is the evidence that reports gave for a criterion, "" for none.
-func (l *Lead) shown(criterion string) string {
-	for _, c := range l.s.Shows {
+func (l *Coordinator) shown(criterion string) string {
+	for _, c := range slices.Backward(l.s.Shows) {
 		if same(c.Criterion, brief(criterion, maxIssue)) || len(l.criteria()) == 1 {
 			return c.Evidence
 		}
@@ -106,12 +129,10 @@ func (l *Lead) shown(criterion string) string {
 	return ""
 }
 
-func (l *Lead) verification(e Evidence) string {
-	if l.s.Again == askVerify {
-		return l.prompts.Retry(RetryAsk{Tool: ToolVerify})
-	}
-	ask := VerificationAsk{Round: l.s.Rounds + 1, MaxRounds: l.settings.MaxRounds, Criteria: l.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
+func (l *Coordinator) verification(e Evidence) string {
+	ask := Ask{Round: l.s.Rounds + 1, MaxRounds: l.settings.MaxRounds, Criteria: l.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
 	ask.Findings = append(l.unfinished(), e.Findings...)
+	ask.Unworded = !l.hasMessage()
 	for i, c := range ask.Criteria {
 		if shown := l.shown(c); shown != "" {
 			ask.Criteria = slices.Clone(ask.Criteria)
@@ -119,14 +140,21 @@ func (l *Lead) verification(e Evidence) string {
 		}
 	}
 	if l.s.Found != nil {
-		ask.Earlier = l.s.Found.Issues
+		ask.Lessons = l.s.Found.Issues
 	}
-	ask.Earlier = append(slices.Clip(ask.Earlier), l.settings.Past.forVerification()...)
-	return l.told(l.prompts.Verification(ask))
+	ask.Lessons = append(slices.Clip(ask.Lessons), l.settings.Past.forVerification()...)
+	return l.told(l.prompts.render("verification", ask))
+}
+
+// hasMessage reports whether the last words are a commit message: a subject, and
+// behind an empty line what is to be said of it.
+func (l *Coordinator) hasMessage() bool {
+	_, body, _ := strings.Cut(strings.ReplaceAll(l.s.Said, "\r\n", "\n"), "\n\n")
+	return strings.TrimSpace(body) != ""
 }
 
 // criteria are what the result is judged by.
-func (l *Lead) criteria() []string {
+func (l *Coordinator) criteria() []string {
 	g := l.plan.Goal
 	if len(g.SuccessCriteria) > 0 {
 		return g.SuccessCriteria[:min(len(g.SuccessCriteria), maxEntries)]
@@ -137,6 +165,7 @@ func (l *Lead) criteria() []string {
 // findings are what the last verification came to, in short: the history has all
 // of it.
 type findings struct {
+	Seq    int64    `json:"seq,omitempty"` // the answer
 	Passed bool     `json:"passed"`
 	Unread bool     `json:"unread,omitempty"` // no verification could be read; the issues are those of the one before
 	Issues []string `json:"issues,omitempty"` // at most maxIssues
@@ -150,80 +179,89 @@ const (
 )
 
 // judged takes the model's verification.
-func (l *Lead) judged(c contextstore.ToolCall) (string, error) {
+func (l *Coordinator) judged(c contextstore.ToolCall) error {
 	s := &l.s
-	type given struct {
-		Verification
+	var v Verification
+	var g struct { // what it says at all
 		Verdict *bool `json:"verification_passed"`
 		Met     []struct {
 			Met *bool `json:"met"`
 		} `json:"criteria"`
 	}
-	g, err := read[given](c, s.Tried > 0)
+	args, err := read[json.RawMessage](c, s.Tried > 0)
+	if err == nil {
+		err = errors.Join(decodeLoosely(args, &v), decodeLoosely(args, &g))
+	}
 	if err == nil && g.Verdict == nil {
-		err = &ContractError{[]string{"verification_passed is missing"}}
+		err = refusal("verification_passed is missing")
 	}
 	if err != nil {
-		return l.unjudged(err)
+		return err
 	}
-	v := g.Verification
-	_ = decodeLoosely(json.RawMessage(c.Arguments), &v)
 	for i := range min(len(v.Criteria), len(g.Met)) {
 		if g.Met[i].Met == nil { // then the verdict says so
 			v.Criteria[i].Met = v.Passed
 		}
 	}
-	v.Phase = PhaseVerification
-	if missing := l.support(&v); len(missing) > 0 && l.again() {
-		return "", l.refused(ToolVerify, fmt.Errorf(l.prompts.word("no evidence is given for: %s", "根拠がありません: %s"), line(strings.Join(missing, "; "))))
+	v.Phase, v.Issues = PhaseVerification, slices.DeleteFunc(v.Issues, saysNothing)
+	if !v.Passed && v.nameless() && s.Tried < maxTries {
+		return refusal("%s", l.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
-	s.Asked, s.Want, s.Why, s.Tried, s.Judged = "", "", "", 0, true
-	s.Rounds++
+	if missing := l.support(&v); len(missing) > 0 && s.Tried < maxTries {
+		return refusal(l.prompts.word("no evidence is given for: %s", "根拠がありません: %s"), line(strings.Join(missing, "; ")))
+	}
+	l.resume()
+	if said := cut(v.Comment, maxSaid); said != "" && !l.hasMessage() {
+		s.Said = said
+	}
 	l.strict(&v)
-	s.Found, s.Verified = &findings{Passed: v.Passed}, v.Passed
+	f := findings{Passed: v.Passed}
 	for _, issue := range v.Issues[:min(len(v.Issues), maxIssues)] {
-		issue = line(issue)
-		if r := []rune(issue); len(r) > maxIssue {
-			issue = string(r[:maxIssue]) + "…"
-		}
-		s.Found.Issues = append(s.Found.Issues, issue)
+		f.Issues = append(f.Issues, brief(issue, maxIssue))
 	}
-	l.enter(Entry{Verification: &v})
-	if !v.Passed && s.Rounds < l.settings.MaxRounds {
+	l.find(f, v)
+	if !v.Passed && !v.nameless() && s.Rounds < l.settings.MaxRounds {
 		if p, more := l.extended(v); more {
-			l.enter(l.altered(i18n.Recorded("verification"), p, nil))
+			l.alter(i18n.Recorded("verification"), p, nil)
 			s.Redone = true
 		}
 	}
 	l.log.Info("Verification", "round", s.Rounds, "passed", v.Passed, "issues", len(v.Issues), "more", l.left())
-	return l.noted(), nil
+	return nil
 }
 
-// unjudged is what is done where no verification comes that can be read.
-func (l *Lead) unjudged(err error) (string, error) {
+// nameless reports that a verification names nothing that is missing.
+func (v *Verification) nameless() bool {
+	return len(v.Issues)+len(v.Additional) == 0 && !slices.ContainsFunc(v.Criteria, func(c Criterion) bool { return !c.Met })
+}
+
+// saysNothing reports that an entry of a list stands for an empty list.
+func saysNothing(s string) bool {
+	return slices.Contains([]string{"", "-", "none", "no", "nothing", "n/a", "no issues", "なし", "特になし"}, strings.ToLower(strings.Trim(s, " .。")))
+}
+
+// find ends a round of verification.
+func (l *Coordinator) find(f findings, v Verification) {
 	s := &l.s
-	if l.again() {
-		if err == nil {
-			return "", nil
-		}
-		return "", l.refused(ToolVerify, err)
-	}
-	s.Asked, s.Want, s.Why, s.Judged = "", "", "", true
+	f.Seq, s.Found = s.Answer, &f
 	s.Rounds++
-	l.log.Warn("No verification came: the result is not judged", "error", err)
-	f := &findings{Unread: true}
-	if s.Found != nil && !s.Found.Passed {
-		f.Issues = s.Found.Issues
-	}
-	s.Found = f
-	l.enter(Entry{Verification: &Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}}})
-	return l.noted(), nil
+	l.enter(Entry{Verification: &v})
 }
 
-// support gives each criterion of a verification that passes the evidence that is
-// there, where the model names none: what reports showed, and the checks. missing
-// are the criteria for which there is none.
-func (l *Lead) support(v *Verification) (missing []string) {
+// unjudged is a round without a verification that can be read.
+func (l *Coordinator) unjudged() {
+	f := findings{Unread: true}
+	if was := l.s.Found; was != nil && !was.Passed {
+		f.Issues = was.Issues
+	}
+	l.find(f, Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}})
+}
+
+// support completes the evidence of each criterion of a verification that passes: a
+// command's by how it ended, and where the model names none by what reports showed, a
+// command that the criterion names, and the checks. missing are the criteria for which
+// there is none.
+func (l *Coordinator) support(v *Verification) (missing []string) {
 	if !v.Passed {
 		return nil
 	}
@@ -238,13 +276,16 @@ func (l *Lead) support(v *Verification) (missing []string) {
 		}
 		c := &v.Criteria[at]
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
-		if c.Met && strings.TrimSpace(c.Evidence) == "" {
-			if c.Evidence = l.shown(criterion); c.Evidence == "" && l.s.Green {
-				c.Evidence = i18n.Recorded("checks_passed")
-			}
-			if c.Evidence == "" {
-				missing = append(missing, criterion)
-			}
+		if !c.Met {
+			continue
+		}
+		said := cmp.Or(strings.TrimSpace(c.Evidence), l.shown(criterion))
+		c.Evidence = cmp.Or(outcome(said, l.s.Ran), said, outcome(criterion, l.s.Ran))
+		if c.Evidence == "" && l.s.Green && l.s.Tried > 0 { // it was asked for
+			c.Evidence = i18n.Recorded("checks_passed")
+		}
+		if c.Evidence == "" {
+			missing = append(missing, criterion)
 		}
 	}
 	return missing
@@ -252,7 +293,7 @@ func (l *Lead) support(v *Verification) (missing []string) {
 
 // strict adds to a verification what it passes over: criteria without evidence,
 // and what it says itself or the subtasks' ends say of work that is not done.
-func (l *Lead) strict(v *Verification) {
+func (l *Coordinator) strict(v *Verification) {
 	passed := v.Passed
 	object := func(issue string) { v.Issues, v.Passed = append(v.Issues, issue), false }
 	for _, c := range v.Criteria {
@@ -277,7 +318,7 @@ func (l *Lead) strict(v *Verification) {
 
 // unfinished are the subtasks that did not end well, and for which nothing was
 // done since.
-func (l *Lead) unfinished() (all []string) {
+func (l *Coordinator) unfinished() (all []string) {
 	if l.s.Redone {
 		return nil
 	}
@@ -290,27 +331,23 @@ func (l *Lead) unfinished() (all []string) {
 }
 
 // extended is the plan with what the verification still wants done.
-func (l *Lead) extended(v Verification) (Plan, bool) {
-	room := min(l.room(), maxFixes)
-	todo := slices.DeleteFunc(slices.Clone(v.Additional), func(a Action) bool { return strings.TrimSpace(a.Purpose+a.ExpectedOutcome) == "" })
-	todo = todo[:min(len(todo), room)]
-	if len(todo) == 0 && room > 0 {
+func (l *Coordinator) extended(v Verification) (Plan, bool) {
+	todo := slices.Clone(v.Additional)
+	for i := range todo {
+		todo[i].TaskID = ""
+	}
+	if !slices.ContainsFunc(todo, func(a Action) bool { return strings.TrimSpace(a.Purpose+a.ExpectedOutcome) != "" }) {
 		todo = []Action{{Purpose: i18n.Recorded("resolve", line(strings.Join(v.Issues, "; ")))}}
 	}
-	taken := map[string]bool{}
-	for i := range todo {
-		todo[i].TaskID = l.plan.freeID("verification_fix_1", taken)
-		taken[todo[i].TaskID] = true
-	}
-	p := l.plan.Extend(todo, l.done())
-	return p, len(p.Decomposition.Subtasks) > len(l.plan.Decomposition.Subtasks)
+	p := l.plan.Extend(todo, l.done(), min(l.room(), maxFixes), "verification_fix_1")
+	return p, len(p.Decomposition.Subtasks) > len(l.order)
 }
 
 // maxFixes is how many further subtasks one verification may add.
 const maxFixes = 10
 
 // open is what remains to be done, or was not judged, after the last round.
-func (l *Lead) open() []string {
+func (l *Coordinator) open() []string {
 	all := l.unfinished()
 	v := l.s.Found
 	switch {

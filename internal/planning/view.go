@@ -3,8 +3,6 @@ package planning
 import (
 	"cmp"
 	"fmt"
-	"strings"
-	"sync/atomic"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
@@ -30,45 +28,25 @@ type View struct {
 	Handover  string // the model's words to whoever goes on, where a budget ended the run
 }
 
-// PhaseOf is the phase that a message of a kind begins, and the subtask that it is
-// about, "" for none; phase is "" where it begins none.
-func PhaseOf(kind string) (phase, subtask string) {
-	switch kind, id, _ := strings.Cut(kind, "/"); kind {
-	case askPlan:
-		return PhasePlanning, ""
-	case askSubtask:
-		return PhaseExecution, id
-	case askReflect, askRevise:
-		return PhaseReflection, ""
-	case askReplan:
-		return PhaseReplan, ""
-	case askVerify:
-		return PhaseVerification, ""
-	}
-	return "", ""
-}
-
 // Item is a line of the checklist, ticked by what became of it.
 type Item struct {
 	ID, Text, Status string // Status is "" while it is open
 	Summary          string // of how it ended
 }
 
-type viewer struct{ latest atomic.Pointer[View] }
-
 // View is how far the run is. It may be called from any goroutine.
-func (l *Lead) View() View {
-	if v := l.watched.latest.Load(); v != nil {
-		return *v
+func (l *Coordinator) View() (v View) {
+	if latest := l.watched.Load(); latest != nil {
+		v = *latest
 	}
-	return View{}
+	return v
 }
 
 // LastView is how far a run is, for those who tell of it while nobody leads it: what
 // its history holds, and what the model was asked since then. What it reads does not
 // grow with the length of the run.
 func LastView(ledger Ledger, h *History, s Settings) (View, error) {
-	l := &Lead{settings: s, history: h}
+	l := &Coordinator{settings: s, history: h}
 	if err := l.recall(); err != nil {
 		return View{}, err
 	}
@@ -86,9 +64,12 @@ func LastView(ledger Ledger, h *History, s Settings) (View, error) {
 }
 
 // show makes what is known the latest view.
-func (l *Lead) show() {
+func (l *Coordinator) show() {
 	s := &l.s
-	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan, Handover: s.Left, Verified: s.Verified}
+	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan, Verified: s.judged() && s.Found.Passed}
+	if s.Handover != nil {
+		v.Handover = s.Handover.Words
+	}
 	if n := len(s.Errors); n > 0 {
 		v.Failed = s.Erred + ": " + s.Errors[n-1]
 	}
@@ -96,15 +77,13 @@ func (l *Lead) show() {
 	if at == askHandover {
 		at = "" // and owes nothing of the plan any more
 	}
-	v.Worked = l.plan != nil && l.left() == 0 && (at == "" || at == askVerify) && s.Stuck == nil
-	switch {
-	case at == askReflect || at == askRevise:
-		v.Phase = PhaseReflection
-	case at == askReplan:
-		v.Phase = PhaseReplan
-	case at == askPlan, l.plan == nil && s.Asked+s.Want != "":
+	v.Worked = l.plan != nil && l.left() == 0 && (at == "" || at == askVerify) && s.Stuck == ""
+	switch phase, _ := PhaseOf(at); {
+	case phase == PhasePlanning, phase == PhaseReflection, phase == PhaseReplan:
+		v.Phase = phase
+	case l.plan == nil && s.Asked+s.Want != "":
 		v.Phase = PhasePlanning
-	case v.Worked && s.Verified:
+	case v.Worked && v.Verified:
 		v.Phase = PhaseCompletion
 	case v.Worked:
 		v.Phase = PhaseVerification // by the checks, then by the model
@@ -117,13 +96,9 @@ func (l *Lead) show() {
 	if l.plan != nil {
 		v.Goal, v.Uncertain = l.plan.Goal.MainObjective, l.settings.Pre.uncertain(&l.plan.Goal)
 		for _, id := range l.order {
-			v.Items = append(v.Items, Item{ID: id, Text: text(l.plan, id), Status: s.Results[id].Status, Summary: s.Results[id].Summary})
+			t, _ := l.plan.Subtask(id)
+			v.Items = append(v.Items, Item{ID: id, Text: t.Description, Status: s.Results[id].Status, Summary: s.Results[id].Summary})
 		}
 	}
-	l.watched.latest.Store(v)
-}
-
-func text(p *Plan, id string) string {
-	t, _ := p.Subtask(id)
-	return t.Description
+	l.watched.Store(v)
 }

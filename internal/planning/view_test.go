@@ -67,3 +67,20 @@ func TestPhases(t *testing.T) {
 		})
 	}
 }
+
+// A line of the history that an older build wrote is read: what follows from other
+// fields is in it, and is passed over.
+func TestAStateOfAnOlderBuild(t *testing.T) {
+	t.Parallel()
+	c := begin(t, ledger(t, t.TempDir(), nil))
+	h, _, err := OpenHistory(c, HistoryOptions{File: HistoryFile("", "", c.UUID()), Now: clock})
+	must(t, err)
+	t.Cleanup(func() { _ = h.Close() })
+	_, err = h.Append(Entry{Seq: 9, Checkpoint: []byte(`{"seq":9,"offset":0,"answer":9,"noted":9,"want":"verify","again":"verify","tried":1,"posed":5,"judged":true,"verified":true,"found":{"passed":true},"ends":{"a":"done"},"guard":{},"loop":{"kind":"","stage":0,"count":0,"tools":null},"replans":{"total":1}}`)})
+	must(t, err)
+	l := &Coordinator{history: h}
+	must(t, l.recall())
+	if s := &l.s; s.Want != "" || s.judged() || s.Results["a"].Status != Done || s.Counts.Total != 1 || l.recorded != 9 {
+		t.Errorf("%+v", *s)
+	}
+}

@@ -25,6 +25,7 @@ func TestChain(t *testing.T) {
 		"a plan was never made":             {planning.View{Phase: planning.PhasePlanning}, task.Failed, "❌ Plan → Work → Verification → Done"},
 		"asked about the plan":              {planning.View{Phase: planning.PhasePlanning}, task.AwaitingApproval, "❓ Plan → Work → Verification → Done"},
 		"planned anew":                      {planning.View{Phase: planning.PhasePlanning, Plan: plan, Items: open}, "", "▶️ Plan → Work → Verification → Done"},
+		"at work, without a plan":           {planning.View{Phase: planning.PhaseExecution, Plan: &planning.Plan{Fallback: true}, Items: open}, "", "⚠️ Plan → ▶️ Work → Verification → Done"},
 		"at work":                           {planning.View{Phase: planning.PhaseExecution, Plan: plan, Items: open}, "", "✅ Plan → ▶️ Work → Verification → Done"},
 		"reflecting":                        {planning.View{Phase: planning.PhaseReflection, Plan: plan, Items: open}, "", "✅ Plan → ▶️ Work (reflection) → Verification → Done"},
 		"paused at work":                    {planning.View{Phase: planning.PhaseExecution, Plan: plan, Items: open}, task.Paused, "✅ Plan → ⏸️ Work → Verification → Done"},

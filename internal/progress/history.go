@@ -25,7 +25,7 @@ const (
 	KindSaid         Kind = "said"         // by the model, to people
 	KindTool         Kind = "tool"         // a call that ended
 	KindError        Kind = "error"        // what a failed call said
-	KindUnderstood   Kind = "understood"   // the task; Name is its type, N the percent of confidence
+	KindUnderstood   Kind = "understood"   // the task; Name is its type
 	KindCollected    Kind = "collected"    // before the plan, by N calls
 	KindRevision     Kind = "revision"     // of the plan, in N changes
 	KindReplan       Kind = "replan"       // decision; Name is what is done, N its level
@@ -54,10 +54,10 @@ type Entry struct {
 
 	Parts []string // of a call: of which lines of Text it is; N calls in a row
 
-	// Of a decision: what was wished and why it is not what is done; the percent of
-	// confidence where that is reason for a warning.
+	// Of a decision: what was wished and why it is not what is done; whether the
+	// model was not sure of it.
 	Wished, Why string
-	Doubt       int
+	Doubt       bool
 }
 
 // History is what happened last in a run.
@@ -183,11 +183,15 @@ func (t *Tracker) Resume(p *Past) error {
 	return err
 }
 
-// add appends an entry. The caller holds mu.
+// add appends an entry. A message can be older than the line of the planning
+// history that it follows from: times never go back. The caller holds mu.
 func (t *Tracker) add(e Entry) {
 	last := &Entry{}
 	if n := len(t.h.Entries); n > 0 {
 		last = &t.h.Entries[n-1]
+	}
+	if e.At.Before(last.At) {
+		e.At = last.At
 	}
 	switch e.Kind {
 	case KindPhase:
@@ -258,9 +262,9 @@ func (t *Tracker) ofMessage(m contextstore.Message) (all []Entry) {
 			e.Parts = []string{part}
 		}
 		all = append(all, e)
-		if m.Failed {
+		if result, _ := m.Result(); m.Failed {
 			all[0].Result = Failed
-			all = append(all, Entry{At: at, Kind: KindError, Name: e.Name, Text: t.text(m.Content, maxSaid)})
+			all = append(all, Entry{At: at, Kind: KindError, Name: e.Name, Text: t.text(result, maxSaid)})
 		}
 		all = append(all, t.begins(m)...)
 	case llm.RoleUser:
@@ -289,18 +293,15 @@ func (t *Tracker) ofEntry(e planning.Entry) (all []Entry) {
 			add(Entry{Kind: KindCollected})
 		}
 		if t.notify.Understanding {
-			add(Entry{Kind: KindUnderstood, Name: t.text(g.TaskType, maxName), N: percent(g.Confidence), Text: t.text(g.MainObjective, maxSaid)})
+			add(Entry{Kind: KindUnderstood, Name: t.text(g.TaskType, maxName), Text: t.text(g.MainObjective, maxSaid)})
 		}
 	case e.Revision != nil:
 		add(Entry{Kind: KindRevision, N: len(e.Revision.Changes), Text: t.text(e.Revision.Reason, maxSaid)})
 	case e.Replan != nil:
 		r := e.Replan
-		x := Entry{Kind: KindReplan, Name: t.text(planning.Doing(r.Do), maxName), N: r.Level, Text: t.text(r.Decision.Decision.Reasoning, maxSaid), Why: r.Why(t.lang)}
+		x := Entry{Kind: KindReplan, Name: t.text(planning.Doing(r.Do), maxName), N: r.Level, Text: t.text(r.Decision.Decision.Reasoning, maxSaid), Why: r.Why(t.lang), Doubt: r.Doubtful()}
 		if x.Why != "" {
 			x.Wished = t.text(planning.Doing(r.Wished()), maxName)
-		}
-		if r.Doubtful() {
-			x.Doubt = max(r.Percent(), 1)
 		}
 		add(x)
 	case e.Verification != nil:

@@ -131,7 +131,7 @@ func TestHistory(t *testing.T) {
 		"tool|read_file|ok|" + strings.Repeat("長", maxArgs) + "…|0",
 		"said|||Two steps.|0",
 		"collected||||1",
-		"understood|bug_fix||The answer is 42|80",
+		"understood|bug_fix||The answer is 42|0",
 		"assumption|||decimal|0",
 		"phase|one|execution||0",
 		"tool|shell|failed|make|0",
@@ -159,6 +159,32 @@ func TestHistory(t *testing.T) {
 	}
 	if got := told(again.History()); !slices.Equal(got, want) || again.History().More {
 		t.Errorf("taken up, more %t\n%s", again.History().More, strings.Join(got, "\n"))
+	}
+}
+
+// A result is older than what was recorded of its answer, and brings the phase that
+// follows from it: the times do not go back, neither as it happens nor when the run
+// is taken up.
+func TestTimesOfAHistory(t *testing.T) {
+	t.Parallel()
+	at := func(s int) contextstore.Time {
+		return contextstore.Time{Time: noon.Add(time.Duration(s) * time.Second)}
+	}
+	life := []any{
+		contextstore.Message{Seq: 1, Role: llm.RoleAssistant, Timestamp: at(1), ToolCalls: []contextstore.ToolCall{{ID: "1", Name: planning.ToolReport, Arguments: "{}"}}},
+		planning.Entry{Seq: 1, Timestamp: at(3), Subtask: &planning.SubtaskRecord{ID: "one", Status: planning.Failed, Summary: "no ink"}},
+		contextstore.Message{Seq: 2, Role: llm.RoleTool, ToolName: planning.ToolReport, ToolCallID: "1", Kind: "replan", Timestamp: at(2)},
+	}
+	all := Notify{true, true, true, true}
+	live, again := NewTracker(100, all, same, i18n.English), NewTracker(100, all, same, i18n.English)
+	follow(live, life)
+	if err := again.Resume(past(life, 100)); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []History{live.History(), again.History()} {
+		if len(h.Entries) != 2 || h.Entries[1].Kind != KindPhase || h.Entries[1].At.Unix() != at(3).Unix() {
+			t.Errorf("%+v", h.Entries)
+		}
 	}
 }
 
@@ -223,7 +249,7 @@ func TestHistoryIsMasked(t *testing.T) {
 // with a warning where the model was not sure.
 func TestADecisionIsTold(t *testing.T) {
 	t.Parallel()
-	decision := func(kind string, confidence float64, do planning.Do, level int, override string) planning.Entry {
+	decision := func(kind string, confidence float64, do string, level int, override string) planning.Entry {
 		return planning.Entry{Replan: &planning.ReplanRecord{Decision: planning.ReplanDecision{Decision: planning.Replan{Type: kind, Reasoning: "ρ"}}, Confidence: confidence,
 			Executed: do != planning.DoNothing && do != planning.DoStop, Do: do, Level: level, Override: override}}
 	}
@@ -231,11 +257,11 @@ func TestADecisionIsTold(t *testing.T) {
 		e      planning.Entry
 		en, ja string
 	}{
-		"sure":       {decision(planning.TypeRetry, 0.8, planning.DoRetry, 1, ""), "🔁 Planned anew: try the same again (level 1): ρ", "🔁 再計画: 同じ作業をやり直す（レベル 1）: ρ"},
-		"not sure":   {decision(planning.TypeRetry, 0.5, planning.DoRetry, 1, ""), "🔁 ⚠️ Planned anew: try the same again (level 1) — the model is only 50 % sure: ρ", "🔁 ⚠️ 再計画: 同じ作業をやり直す（レベル 1） — モデルの確信度は 50 % です: ρ"},
-		"too unsure": {decision(planning.TypeRetry, 0.2, planning.DoNothing, 0, "low_confidence"), "🔁 What went wrong: go on without it — wished: try the same again; not done because: the model was too unsure of it (planning.replanning.llm_decision): ρ", "🔁 問題への対応: そのまま続ける — モデルの希望: 同じ作業をやり直す。そうしなかった理由: モデルの確信度が低すぎます（planning.replanning.llm_decision）: ρ"},
-		"overridden": {decision(planning.TypeRetry, 0.9, planning.DoPartial, 2, "action_retries_spent, loop"), "🔁 Planned anew: do the rest in another way (level 2) — wished: try the same again; not done because: it was tried as often as it may be (planning.replanning.execution.max_action_retries); the same was wished again and again without progress (planning.replanning.global.same_trigger_max_count): ρ", ""},
-		"asked":      {decision(planning.TypeRetry, 0.4, planning.DoAsk, 0, "needs_confirmation"), "🔁 What went wrong: ask people — wished: try the same again; not done because: the model was not sure enough to go on without a person's yes (planning.replanning.llm_decision.min_confidence_threshold): ρ", ""},
+		"sure":       {decision(planning.DoRetry, 0.8, planning.DoRetry, 1, ""), "🔁 Planned anew: try the same again (level 1): ρ", "🔁 再計画: 同じ作業をやり直す（レベル 1）: ρ"},
+		"not sure":   {decision(planning.DoRetry, 0.5, planning.DoRetry, 1, ""), "🔁 ⚠️ Planned anew: try the same again (level 1) — the model is not sure of it: ρ", "🔁 ⚠️ 再計画: 同じ作業をやり直す（レベル 1） — モデルは確信を持っていません: ρ"},
+		"too unsure": {decision(planning.DoRetry, 0.2, planning.DoNothing, 0, "low_confidence"), "🔁 What went wrong: go on without it — wished: try the same again; not done because: the model was too unsure of it (planning.replanning.llm_decision): ρ", "🔁 問題への対応: そのまま続ける — モデルの希望: 同じ作業をやり直す。そうしなかった理由: モデルの確信度が低すぎます（planning.replanning.llm_decision）: ρ"},
+		"overridden": {decision(planning.DoRetry, 0.9, planning.DoPartial, 2, "action_retries_spent, loop"), "🔁 Planned anew: do the rest in another way (level 2) — wished: try the same again; not done because: it was tried as often as it may be (planning.replanning.execution.max_action_retries); the same was wished again and again without progress (planning.replanning.global.same_trigger_max_count): ρ", ""},
+		"asked":      {decision(planning.DoRetry, 0.4, planning.DoAsk, 0, "needs_confirmation"), "🔁 What went wrong: ask people — wished: try the same again; not done because: the model was not sure enough to go on without a person's yes (planning.replanning.llm_decision.min_confidence_threshold): ρ", ""},
 	} {
 		for l, want := range map[i18n.Lang]string{i18n.English: c.en, i18n.Japanese: c.ja} {
 			tr := NewTracker(9, Notify{}, same, l)
@@ -285,5 +311,19 @@ func TestCost(t *testing.T) {
 	}
 	if got := (&Report{Unpriced: 2, Scripted: true}).cost(i18n.English); got != "" {
 		t.Errorf("a script: %q", got)
+	}
+}
+
+// What the run asks beside a result is none of the error, however long that is.
+func TestAnErrorBesideAQuestion(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"exit code 2", strings.Repeat("e", maxSaid-4)} {
+		x := NewTracker(10, Notify{}, same, i18n.English)
+		m := contextstore.Message{Role: llm.RoleTool, ToolName: "shell", Content: text, Failed: true}
+		m.Ask("reflect", "What next?")
+		x.Message(m)
+		if got := told(x.History()); !slices.Contains(got, "error|shell||"+text+"|0") {
+			t.Errorf("%q", got)
+		}
 	}
 }

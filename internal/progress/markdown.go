@@ -85,6 +85,9 @@ func (r *Report) title(l i18n.Lang) string {
 	if r.Ended == "" {
 		return l.T("progress.title")
 	}
+	if r.Ended == task.Completed && r.Unverified {
+		return l.T("agent.comment_unverified")
+	}
 	return l.T("agent.comment_" + string(r.Ended))
 }
 
@@ -113,7 +116,7 @@ func (r *Report) PlanText(l i18n.Lang, short bool) string {
 		b.WriteString("\n🎯 " + Plain(r.Goal) + "\n")
 	}
 	if u := r.Understood; u.Uncertain {
-		b.WriteString("\n⚠️ " + l.T("agent.plan_uncertain", max(u.Percent, 0)) + "\n")
+		b.WriteString("\n⚠️ " + l.T("agent.plan_uncertain") + "\n")
 	}
 	if u := r.Understood.text(l); u != "" {
 		b.WriteString("\n" + u + "\n")
@@ -164,9 +167,6 @@ func (u *Understanding) text(l i18n.Lang) string {
 	var all []string
 	if u.Type != "" {
 		all = append(all, l.T("progress.type", Plain(kind(l, u.Type))))
-	}
-	if u.Percent >= 0 && !u.Uncertain { // else it is said above
-		all = append(all, l.T("progress.confidence", u.Percent))
 	}
 	if len(u.Deliverables) > 0 {
 		all = append(all, l.T("progress.deliverables", Plain(strings.Join(u.Deliverables, "; "))))
@@ -234,8 +234,9 @@ func (r *Report) stands() (all [4]stand) {
 		at = planning.PhaseExecution
 	}
 	_, bad := r.done()
-	done := []bool{r.Understood != nil, r.Worked && bad == 0, r.Passed && !r.Unverified, r.Ended == task.Completed}
-	failed := []bool{false, r.Worked && bad > 0, r.Verified != nil && (!r.Passed || r.Unverified) && r.Ended == task.Completed, false}
+	planned, fallback := r.Understood != nil, r.Understood != nil && r.Understood.Fallback
+	done := []bool{planned && !fallback, r.Worked && bad == 0, r.Passed && !r.Unverified, r.Ended == task.Completed}
+	failed := []bool{fallback, r.Worked && bad > 0, r.Verified != nil && (!r.Passed || r.Unverified) && r.Ended == task.Completed, false}
 	for i, p := range phases {
 		switch {
 		case p == at:
@@ -320,11 +321,7 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindError:
 		return "⚠️ " + joined(": ", name, text)
 	case KindUnderstood:
-		how := Plain(kind(l, e.Name))
-		if e.N >= 0 {
-			how = joined(", ", how, fmt.Sprintf("%d %%", e.N))
-		}
-		return "🎯 " + joined(": ", l.T("progress.understood"), joined(" — ", how, text))
+		return "🎯 " + joined(": ", l.T("progress.understood"), joined(" — ", Plain(kind(l, e.Name)), text))
 	case KindCollected:
 		return "🔍 " + l.T("progress.collected", e.N)
 	case KindRevision:
@@ -337,8 +334,8 @@ func (e Entry) markdown(l i18n.Lang) string {
 		if e.Why != "" {
 			how += " — " + l.T("progress.overridden", Plain(e.Wished), Plain(e.Why))
 		}
-		if e.Doubt > 0 {
-			how = "⚠️ " + how + " — " + l.T("progress.doubtful", e.Doubt)
+		if e.Doubt {
+			how = "⚠️ " + how + " — " + l.T("progress.doubtful")
 		}
 		return "🔁 " + joined(": ", how, text)
 	case KindVerification:

@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/broker"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -25,7 +26,7 @@ func full() *Report {
 	return &Report{
 		UUID: "0123456789", Model: "openai/m", By: "@hanako", Stage: Working, Branch: "tori/issue-1",
 		Phase: planning.PhaseReflection, Current: "three", Goal: "The answer is 42",
-		Understood: &Understanding{Type: "bug_fix", Percent: 85, Deliverables: []string{"answer.txt"}, In: []string{"answer.txt", "README"}, Out: []string{"the build"}},
+		Understood: &Understanding{Type: "bug_fix", Deliverables: []string{"answer.txt"}, In: []string{"answer.txt", "README"}, Out: []string{"the build"}},
 		Items: []planning.Item{{ID: "one", Text: "Look", Status: planning.Done}, {ID: "two", Text: "Ask", Status: planning.Skipped},
 			{ID: "three", Text: "Write", Status: ""}, {ID: "four", Text: "Say so", Status: planning.Failed}, {ID: "five", Text: "Rest", Status: ""}},
 		Verified: &Verified{Round: 1, Issues: []string{"it says 41"}}, Assumptions: []string{"decimal"}, Gaps: []string{"who reads it"}, Ambiguities: []planning.Ambiguity{{Item: "the answer", Selected: "that of answer.txt"}},
@@ -44,7 +45,7 @@ func full() *Report {
 			{At: at(8), Kind: KindSummary, Name: "one", Result: planning.Done, Text: "looked"},
 			{At: at(9), Kind: KindRevision, N: 2, Text: "a step more"},
 			{At: at(10), Kind: KindReplan, Name: "retry", N: 1, Text: "once more"},
-			{At: at(10), Kind: KindReplan, Name: "use other actions", N: 3, Text: "that fails", Wished: "try the same again", Why: "it was tried often", Doubt: 60},
+			{At: at(10), Kind: KindReplan, Name: "use other actions", N: 3, Text: "that fails", Wished: "try the same again", Why: "it was tried often", Doubt: true},
 			{At: at(10), Kind: KindReplan, Name: "go on without it", Text: "no matter"},
 			{At: at(11), Kind: KindCheck, Name: "make test", Result: Failed},
 			{At: at(12), Kind: KindVerification, Result: Failed, Text: "it says 41"},
@@ -56,7 +57,7 @@ func full() *Report {
 }
 
 func filter() *broker.Filter {
-	return broker.NewFilter(broker.FilterOptions{Known: []string{"s3cret-of-the-house"}})
+	return broker.NewFilter(broker.FilterOptions{Sanitizer: redact.New([]string{"s3cret-of-the-house"}, nil)})
 }
 
 func golden(t *testing.T, name, got string) {
@@ -90,7 +91,7 @@ func TestMarkdown(t *testing.T) {
 		golden(t, "running."+string(l)+".md", markdown(t, r, l, Size))
 		r.Ended, r.Reason, r.Phase, r.Scripted, r.Worked, r.Passed = task.Completed, "checks passed: `make test`", planning.PhaseCompletion, true, true, true
 		r.Verified = &Verified{Round: 2, Passed: true}
-		r.Understood.Percent, r.Understood.Uncertain = 40, true
+		r.Understood.Uncertain = true
 		golden(t, "completed."+string(l)+".md", markdown(t, r, l, Size))
 		golden(t, "begun."+string(l)+".md", markdown(t, &Report{Model: "openai/m", Stage: Preparing, Started: noon, Updated: noon, History: History{More: true, Entries: full().History.Entries[:1]}}, l, Size))
 	}

@@ -63,12 +63,12 @@ type Report struct {
 // Understanding is how the task is understood, in short.
 type Understanding struct {
 	Type    string // bug_fix, feature … as the model says
-	Percent int    // how sure it is; -1 where it does not say
 	In, Out []string
 
 	Deliverables []string
 
 	Uncertain bool // it may be understood wrongly
+	Fallback  bool // the plan is none of the model's
 }
 
 // Verified is what a verification came to.
@@ -118,7 +118,7 @@ func (r *Report) Plan(v planning.View, clean func(string) string) {
 		return
 	}
 	g := v.Plan.Goal
-	if r.Understood = (&Understanding{Type: short(g.TaskType), Percent: percent(g.Confidence), Uncertain: v.Uncertain}); g.Scope != nil {
+	if r.Understood = (&Understanding{Type: short(g.TaskType), Uncertain: v.Uncertain, Fallback: v.Plan.Fallback}); g.Scope != nil {
 		r.Understood.In, r.Understood.Out = list(g.Scope.In), list(g.Scope.Out)
 	}
 	r.Understood.Deliverables = list(g.Deliverables)
@@ -131,14 +131,6 @@ func (r *Report) Plan(v planning.View, clean func(string) string) {
 	for _, gap := range g.Gaps[:min(len(g.Gaps), maxList)] {
 		r.Gaps = append(r.Gaps, short(gap.Description))
 	}
-}
-
-// percent is a share of one in percent, -1 for none.
-func percent(share *float64) int {
-	if share == nil {
-		return -1
-	}
-	return int(max(0, min(*share, 1))*100 + 0.5)
 }
 
 // done is how many subtasks are over, and how many of them did not end well.

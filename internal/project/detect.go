@@ -24,12 +24,14 @@ type Check struct {
 	Source  string // what says so: a path, for people
 	// Else stand for it where its program is missing.
 	Else []Check
+	// Reuse is, of a setup, what stands for it where a checkout has that.
+	Reuse workspace.Reuse
 }
 
 // detected is what the files of the root let expect.
 type detected struct {
 	checks []Check
-	setup  []string
+	setup  []Check
 	notes  []string
 }
 
@@ -53,9 +55,7 @@ func detect(ctx context.Context, l *loader, s *survey) (d detected, err error) {
 	if d.checks = m.named(&d); d.checks != nil {
 		return d, nil
 	}
-	for _, find := range []func(*detected) []Check{m.golang, m.node, m.python, m.rust, m.jvm, m.others} {
-		d.checks = append(d.checks, find(&d)...)
-	}
+	d.checks = m.languages(&d)
 	if n := len(d.checks); n > maxChecks {
 		d.notes = append(d.notes, fmt.Sprintf("%d more checks are left out", n-maxChecks))
 		d.checks = d.checks[:maxChecks]
@@ -64,6 +64,14 @@ func detect(ctx context.Context, l *loader, s *survey) (d detected, err error) {
 		d.checks = []Check{{Command: "make test", Program: "make", Probe: program("make"), Source: name, Else: d.checks}}
 	}
 	return d, nil
+}
+
+// languages are what each language has.
+func (m *manifests) languages(d *detected) (all []Check) {
+	for _, find := range []func(*detected) []Check{m.golang, m.node, m.python, m.rust, m.jvm, m.others} {
+		all = append(all, find(d)...)
+	}
+	return all
 }
 
 // program is a probe for a program on the PATH.
@@ -329,27 +337,39 @@ func (m *manifests) rust(*detected) []Check {
 	return []Check{{Command: command, Program: "cargo", Probe: program("cargo"), Source: "Cargo.toml"}}
 }
 
-// jvm is Gradle or Maven, by the wrapper where there is one; that needs Java.
+// jvm is Gradle or Maven.
 func (m *manifests) jvm(*detected) []Check {
-	build := ""
+	c, build := m.builder()
+	switch build {
+	case "":
+		return nil
+	case "pom.xml":
+		c.Command += " -B"
+	}
+	c.Command += " test"
+	return []Check{c}
+}
+
+// builder starts Gradle or Maven, by the wrapper where there is one, which needs
+// Java; build is the file that they read.
+func (m *manifests) builder() (c Check, build string) {
 	for _, name := range []string{"build.gradle.kts", "build.gradle", "pom.xml"} {
 		if build == "" && m.has(name) {
 			build = name
 		}
 	}
-	wrapper, tool, args := "gradlew", "gradle", " test"
+	wrapper, tool := "gradlew", "gradle"
 	if build == "pom.xml" {
-		wrapper, tool, args = "mvnw", "mvn", " -B test"
+		wrapper, tool = "mvnw", "mvn"
 	}
-	switch {
-	case build == "":
-		return nil
-	case m.root[wrapper].Mode == workspace.ModeProgram:
-		return []Check{{Command: "./" + wrapper + args, Program: "java", Probe: program("java"), Source: build}}
-	case m.has(wrapper):
-		return []Check{{Command: "sh ./" + wrapper + args, Program: "java", Probe: program("java"), Source: build}}
+	c = Check{Command: tool, Program: tool, Probe: program(tool), Source: build}
+	if m.has(wrapper) {
+		c.Command, c.Program, c.Probe = "sh ./"+wrapper, "java", program("java")
+		if m.root[wrapper].Mode == workspace.ModeProgram {
+			c.Command = "./" + wrapper
+		}
 	}
-	return []Check{{Command: tool + args, Program: tool, Probe: program(tool), Source: build}}
+	return c, build
 }
 
 // others are Elixir, PHP and Ruby.
@@ -373,28 +393,72 @@ func (m *manifests) others(*detected) (all []Check) {
 	return all
 }
 
-// setup are the commands that load what lock files name, and Python's
-// requirements into a directory of the tree.
-func (m *manifests) setup() (all []string) {
-	if m.has("go.mod") && m.has("go.sum") || m.has("go.work") {
-		all = append(all, "go mod download")
-	}
-	if m.has("package.json") {
-		switch manager := m.manager(); {
-		case manager == "npm" && m.has("package-lock.json", "npm-shrinkwrap.json"):
-			all = append(all, "npm ci")
-		case manager == "yarn" && m.has("yarn.lock") && m.has(".yarnrc.yml"):
-			all = append(all, "yarn install --immutable")
-		case m.has("pnpm-lock.yaml", "yarn.lock", "bun.lock", "bun.lockb") && manager != "npm":
-			all = append(all, manager+" install --frozen-lockfile")
+// forTests matches the lists of what tests need.
+var forTests = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:dev|develop|development|tests?|testing)\b`) })
+
+// loads are the commands that load what is named by the files behind them, of which
+// those with a + between them have to be there together. Of the rows of one language
+// the first counts. $build is Gradle or
+// Maven, which resolve what tests need as they begin them; $lists are Python's requirements.
+var loads = [][4]string{
+	{"go", "go", "go mod download", "go.mod+go.sum go.work"},
+	{"node", "npm", "npm ci", "package.json+package-lock.json package.json+npm-shrinkwrap.json"},
+	{"node", "yarn", "yarn install --immutable", "package.json+.yarnrc.yml+yarn.lock"},
+	{"node", "yarn", "yarn install --frozen-lockfile", "package.json+yarn.lock"},
+	{"node", "pnpm", "pnpm install --frozen-lockfile", "package.json+pnpm-lock.yaml"},
+	{"node", "bun", "bun install --frozen-lockfile", "package.json+bun.lock package.json+bun.lockb"},
+	{"python", "uv", "uv sync --frozen --no-python-downloads", "uv.lock"},
+	{"python", "poetry", "POETRY_VIRTUALENVS_IN_PROJECT=true poetry sync", "poetry.lock"},
+	{"python", "python3", "python3 -m venv .venv && .venv/bin/pip install$lists", "$lists"},
+	{"rust", "cargo", "cargo fetch --locked", "Cargo.lock"},
+	{"java", "", "$build testClasses && { $build test --continue --tests none.None || :; }", "build.gradle.kts build.gradle"},
+	{"java", "", "$build -B test -Dtest='*#none' -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false", "pom.xml"},
+	{"elixir", "mix", "mix deps.get", "mix.lock"},
+	{"php", "composer", "composer install", "composer.lock"},
+	{"ruby", "bundle", "bundle config set --local path vendor/bundle && bundle install", "Gemfile.lock"},
+}
+
+// products are what the loads of a language leave in the project's root, what of it
+// they write last, and what succeeds where it can be used.
+var products = map[string][3]string{
+	"node":   {"node_modules", "node_modules/.package-lock.json node_modules/.yarn-integrity node_modules/.yarn-state.yml node_modules/.modules.yaml", "node -e ''"},
+	"python": {".venv", ".venv/lib/python*/site-packages", ".venv/bin/python3 -c ''"},
+}
+
+var severalPackages = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"workspaces"\s*:`) })
+
+// setup are the commands that load what the project needs.
+func (m *manifests) setup() (all []Check) {
+	language, manager := "", m.manager()
+	build, _ := m.builder()
+	lists, install := "", ""
+	for _, name := range slices.Sorted(maps.Keys(m.root)) {
+		if requirements(name) && (name == "requirements.txt" || forTests().MatchString(name)) {
+			lists, install = lists+"+"+name, install+" -r "+word(name)
 		}
 	}
-	if m.has("requirements.txt") {
-		all = append(all, "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt")
-	}
-	for _, t := range [][2]string{{"Cargo.lock", "cargo fetch --locked"}, {"mix.lock", "mix deps.get"}, {"composer.lock", "composer install"}, {"Gemfile.lock", "bundle install"}} {
-		if m.has(t[0]) {
-			all = append(all, t[1])
+	for _, l := range loads {
+		if l[0] == language || l[0] == "node" && l[1] != manager {
+			continue
+		}
+		for files := range strings.FieldsSeq(strings.Replace(l[3], "$lists", strings.TrimPrefix(lists, "+"), 1)) {
+			names := strings.Split(files, "+")
+			if l[0] == language || slices.ContainsFunc(names, func(n string) bool { return !m.has(n) }) {
+				continue
+			}
+			language = l[0]
+			c := Check{Command: strings.Replace(l[2], "$lists", install, 1), Program: l[1], Probe: program(l[1]), Source: names[len(names)-1]}
+			several := language == "node" && (m.has("pnpm-workspace.yaml") || severalPackages().MatchString(m.texts["package.json"])) // each has its own
+			if p, ok := products[language]; ok && !several {
+				c.Reuse = workspace.Reuse{Locks: names[len(names)-1:], Product: p[0], Marks: strings.Fields(p[1]), Proof: p[2]}
+			}
+			if l[3] == "$lists" {
+				c.Reuse.Locks = names
+			}
+			if language == "java" {
+				c.Command, c.Program, c.Probe = strings.ReplaceAll(l[2], "$build", build.Command), build.Program, build.Probe
+			}
+			all = append(all, c)
 		}
 	}
 	return all

@@ -36,17 +36,18 @@ const (
 // rootNames are files of the root that are looked at.
 var rootNames = set("go.mod", "go.sum", "go.work", "package.json", "package-lock.json", "npm-shrinkwrap.json", "pnpm-lock.yaml", "yarn.lock", ".yarnrc.yml", "bun.lock", "bun.lockb",
 	"pyproject.toml", "setup.py", "setup.cfg", "tox.ini", "pytest.ini", "Pipfile", "Cargo.toml", "Cargo.lock", "GNUmakefile", "makefile", "Makefile",
-	"gradlew", "build.gradle", "build.gradle.kts", "mvnw", "pom.xml", "mix.exs", "mix.lock", "composer.json", "composer.lock", "phpunit.xml", "phpunit.xml.dist", "Gemfile", "Gemfile.lock", ".rspec")
+	"gradlew", "build.gradle", "build.gradle.kts", "mvnw", "pom.xml", "mix.exs", "mix.lock", "composer.json", "composer.lock", "phpunit.xml", "phpunit.xml.dist", "Gemfile", "Gemfile.lock", "uv.lock", "poetry.lock", ".rspec")
 
-func requirements(name string) bool {
-	return strings.HasPrefix(name, "requirements") && strings.HasSuffix(name, ".txt")
+// requirements reports whether a file lists packages for pip, by its path.
+func requirements(p string) bool {
+	return path.Ext(p) == ".txt" && (path.Dir(p) == "requirements" || path.Dir(p) == "." && strings.Contains(p, "requirements"))
 }
 
 // add notes what a file says by its name. Files of the class foreign do not come
 // here.
 func (f *facts) add(e workspace.Entry, dir, name string, whose class) {
-	if dir == "" && (rootNames[name] || requirements(name)) && len(f.root) < maxRootEnt {
-		f.root[name] = e
+	if at := path.Join(dir, name); (dir == "" && rootNames[name] || requirements(at)) && len(f.root) < maxRootEnt {
+		f.root[at] = e
 	}
 	if dir == "spec" || strings.HasPrefix(dir, "spec/") {
 		f.specs = f.specs || strings.HasSuffix(name, "_spec.rb")

@@ -70,6 +70,28 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// A directory that the task names is told with how much it is, wherever it lies.
+func TestMapOfNamedDirectories(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for i := range 200 {
+		paths = append(paths, fmt.Sprintf("pkg/p%03d/a.go", i), fmt.Sprintf("pkg/p%03d/testdata/golden/%d.txt", i, i), fmt.Sprintf("node_modules/m%03d/lib/x.js", i))
+	}
+	m := mapOf(-1, paths...)
+	for about, want := range map[string]string{
+		"Files in pkg/p150/testdata are read twice": "Named by the task: pkg/p150/testdata/golden/ (1)\n",
+		"see `p042/` and the m007/lib directory":    "Named by the task: node_modules/m007/lib/ (1) pkg/p042/ (2)\n",
+		"golden/ is wrong":                          "Named by the task: pkg/p000/testdata/golden/ (1) pkg/p001/testdata/golden/ (1) pkg/p002/testdata/golden/ (1) pkg/p003/testdata/golden/ (1)\n",
+		"either/or, and p042 or 1/2":                "",
+	} {
+		text := m.Text(700, about)
+		i := strings.Index(text, "Named by")
+		if want == "" && i >= 0 || want != "" && (i < 0 || !strings.HasPrefix(text[i:], want)) || len(text) > 700 {
+			t.Errorf("%s:\n%s", about, text)
+		}
+	}
+}
+
 // The map of a large repository, as a model sees it; UPDATE_GOLDEN=1 writes it anew.
 func TestMapGolden(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package project
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
@@ -16,8 +17,9 @@ const (
 	maxAbout   = 32 << 10 // bytes of the task that are read
 )
 
-// likely names the files that a task is likely to be about, the likeliest first,
-// and with them, where that is wanted, where programs begin, in at most budget bytes.
+// likely names the files that a task is likely to be about, the likeliest first, the
+// directories that it names, each with how many files are below it, and, where that is
+// wanted, where programs begin, in at most budget bytes.
 func (m *FileMap) likely(about string, budget int, begin bool) string {
 	q := newQuery(about)
 	m.root.each("", func(f file) { q.count(f) })
@@ -36,15 +38,22 @@ func (m *FileMap) likely(about string, budget int, begin bool) string {
 	slices.SortFunc(found, order)
 	found = slices.DeleteFunc(found, func(f file) bool { return 3*f.score < found[0].score })
 	slices.SortFunc(entries, order)
+	names := func(all []file, most int) (shownAll []string) {
+		for _, f := range all[:min(len(all), most)] {
+			shownAll = append(shownAll, shown(f.path))
+		}
+		return shownAll
+	}
+	var dirs []string
+	m.root.namedBy(q, "", &dirs)
 	var b strings.Builder
 	for _, l := range []struct {
 		head string
-		all  []file
-		most int
-	}{{"Named by the task:", found, maxLikely}, {"Entry points:", entries, maxEntries}} {
+		all  []string
+	}{{"Named by the task:", append(names(found, maxLikely), dirs...)}, {"Entry points:", names(entries, maxEntries)}} {
 		line := l.head
-		for _, f := range l.all[:min(len(l.all), l.most)] {
-			if next := line + " " + shown(f.path); b.Len()+len(next)+1 <= budget {
+		for _, f := range l.all {
+			if next := line + " " + f; b.Len()+len(next)+1 <= budget {
 				line = next
 			}
 		}
@@ -76,9 +85,21 @@ func (d *dir) each(at string, f func(file)) {
 	}
 }
 
-// query is what a task says: the files that it names, and its words.
+// namedBy collects the directories that a task names, at most maxEntries of them.
+func (d *dir) namedBy(q *query, at string, all *[]string) {
+	for _, s := range d.dirs {
+		p := path.Join(at, s.name)
+		if len(*all) < maxEntries && q.namesDir(at, p) {
+			*all = append(*all, fmt.Sprintf("%s/ (%d)", shown(p), s.all))
+		}
+		s.namedBy(q, p, all)
+	}
+}
+
+// query is what a task says: the files and directories that it names, and its words.
 type query struct {
 	paths []string
+	dirs  []string       // written with a slash at the end
 	words map[string]int // by stem: how many files have it in their name
 }
 
@@ -93,10 +114,29 @@ func newQuery(about string) *query {
 			q.paths = append(q.paths, p)
 		}
 	}
+	for _, m := range aDir.FindAllStringSubmatch(about, 1000) {
+		if d := strings.Trim(strings.ReplaceAll(m[1], `\`, "/"), "./"); len(d) > 1 && !slices.Contains(q.dirs, d) {
+			q.dirs = append(q.dirs, d)
+		}
+	}
 	for _, w := range words(about) {
 		q.words[w] = 0
 	}
 	return q
+}
+
+// aDir is what names a directory by the slash at its end.
+var aDir = regexp.MustCompile(`([\pL\pN_@+./\\-]+)[/\\](?:[^\pL\pN_@+-]|$)`)
+
+// namesDir reports whether the task names a directory by the end of its path: by two
+// parts or more, or with a slash at the end. up is the path of the one above it, which
+// may be more than a part shorter.
+func (q *query) namesDir(up, p string) bool {
+	in := func(name string) bool {
+		i := strings.LastIndex("/"+p+"/", "/"+name+"/")
+		return i >= 0 && i+len(name) > len(up)
+	}
+	return slices.ContainsFunc(q.dirs, in) || slices.ContainsFunc(q.paths, func(name string) bool { return strings.Contains(name, "/") && in(name) })
 }
 
 // names reports whether the task names a file by the end of its path, or a

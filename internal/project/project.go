@@ -1,7 +1,6 @@
-// Package project reads what a repository says about itself: its rules for
-// agents, its files, its languages and how it is checked. All of it comes from
-// the objects of one commit, never from a tree that a model can change, and all
-// of it is bounded.
+// Package project reads what a repository says of itself: rules for agents, files, languages,
+// checks. All of it comes from the objects of one commit, never from a tree that a model
+// can change, and all of it is bounded.
 package project
 
 import (
@@ -35,7 +34,7 @@ type Project struct {
 	Map       *FileMap   // nil where it was not asked for
 	Languages []Language // those with the most files first
 	Checks    []Check
-	Setup     []string // commands that would load what the lock files name; nothing runs them
+	Setup     []Check  // what would load the dependencies that lock files name; nothing runs them
 	Notes     []string // what somebody should know who wonders why something is not as expected
 }
 

@@ -10,8 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// legend says how the map is read.
-const legend = "A directory ends in a slash, its files stand behind the colon; +N: N more files; (N): N files below it."
+// How the counts of a map are read, where it has such.
+const (
+	legendMore  = " +N: N more files."
+	legendBelow = " (N): N files below."
+)
 
 // Text is the map in at most budget bytes: the files that the task is likely to
 // be about, going by the words of about; where programs begin, unless all of it
@@ -20,11 +23,11 @@ const legend = "A directory ends in a slash, its files stand behind the colon; +
 // what only tests read and somebody else's code only how much it is. It is ""
 // where nothing fits. The same map and words have the same text.
 func (m *FileMap) Text(budget int, about string) string {
-	head := fmt.Sprintf("%d files in %d directories. %s\n", m.Files, m.Dirs, legend)
-	r := &rendering{left: budget - len(head) - len("./: +1000000000\n"), most: budget / 4, maxDepth: m.maxDepth, of: map[*dir]*opened{}}
+	head := fmt.Sprintf("%d files in %d directories.", m.Files, m.Dirs)
+	r := &rendering{left: budget - len(head) - len(legendMore+legendBelow+"\n") - len("./: +1000000000\n"), most: budget / 4, maxDepth: m.maxDepth, of: map[*dir]*opened{}}
 	_, r.fits = r.whole(m.root, 0, r.left)
 	likely := m.likely(about, r.left/3, !r.fits)
-	if head, r.left = head+likely, r.left-len(likely); r.left < 0 {
+	if r.left -= len(likely); r.left < 0 {
 		return ""
 	}
 	if _, r.fits = r.whole(m.root, 0, r.left); r.fits {
@@ -39,9 +42,14 @@ func (m *FileMap) Text(budget int, about string) string {
 		o.files += r.names(d.files[o.files:], r.left)
 	}
 	var b strings.Builder
-	b.WriteString(head)
 	r.write(&b, m.root, 0)
-	return b.String()
+	if strings.Contains(b.String(), " +") {
+		head += legendMore
+	}
+	if strings.Contains(b.String(), " (") {
+		head += legendBelow
+	}
+	return head + "\n" + likely + b.String()
 }
 
 // rendering decides what a map shows.

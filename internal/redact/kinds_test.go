@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"html"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -212,6 +212,10 @@ var encodings = map[string]func(string) string{
 		return base64.URLEncoding.EncodeToString([]byte("a:b:" + v + "..."))
 	},
 	"hex":        func(v string) string { return hex.EncodeToString([]byte(v)) },
+	"od":         func(v string) string { return fmt.Sprintf("0000000 % x\n", v) },
+	"openssl":    func(v string) string { return strings.ReplaceAll(fmt.Sprintf("% X", v), " ", ":") },
+	"xxd -i":     func(v string) string { return strings.ReplaceAll(fmt.Sprintf("  %# x", v), " ", ", ") },
+	"\\x":        func(v string) string { return `"\x` + strings.ReplaceAll(fmt.Sprintf("% x", v), " ", `\x`) + `"` },
 	"HEX":        func(v string) string { return strings.ToUpper(hex.EncodeToString([]byte("x" + v + "y"))) },
 	"query":      url.QueryEscape,
 	"query low":  func(v string) string { return lowerHex(url.QueryEscape(v)) },
@@ -223,8 +227,9 @@ var encodings = map[string]func(string) string{
 	"json plain": plainJSON,
 	"json twice": func(v string) string { return plainJSON(plainJSON(v)) },
 	"ascii":      strconv.QuoteToASCII,
-	"html":       html.EscapeString,
 	"shell":      func(v string) string { return "'" + strings.ReplaceAll(v, "'", `'\''`) + "'" },
+	"shell \"\"": func(v string) string { return `"` + backslashed(v, "\"$`\\") + `"` },
+	"printf %q":  func(v string) string { return regexp.MustCompile(`[ &<>"'\\]`).ReplaceAllString(v, `\$0`) },
 }
 
 func TestKnownValuesInEveryForm(t *testing.T) {

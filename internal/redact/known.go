@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"html"
 	"math/bits"
 	"net/url"
 	"slices"
@@ -21,7 +20,8 @@ const MinKnown = 8
 const minLine = 40
 
 // forms lists the known values and how they look when they were encoded on
-// their way, without doubles.
+// their way, without doubles: the one list of what is looked for in what is kept
+// and in what leaves (docs/decisions/040).
 func forms(known []string) []string {
 	var all []string
 	for _, v := range known {
@@ -50,7 +50,7 @@ func encoded(v string) []string {
 		v,
 		hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v))),
 		base64.StdEncoding.EncodeToString([]byte(v)), base64.URLEncoding.EncodeToString([]byte(v)),
-		strings.ReplaceAll(v, "'", `'\''`), html.EscapeString(v),
+		strings.ReplaceAll(v, "'", `'\''`), backslashed(v, "\"$`\\"), backslashed(v, " \t\"'\\?*[]{}()<>|&;$`!^,"),
 	}
 	for _, u := range []string{
 		url.QueryEscape(v), url.PathEscape(v), percent(v, "-_.~/"), percent(v, "-_.~"), percent(v, "-_.!~*'()"), percent(v, ""),
@@ -64,63 +64,15 @@ func encoded(v string) []string {
 	// JSON in JSON: the arguments of a call in the body of a request.
 	twice, _ := json.Marshal(unquote(plainJSON(v)))
 	all = append(all, unquote(string(twice)), unquote(plainJSON(unquote(plainJSON(v)))))
+	for _, pairs := range []string{fmt.Sprintf("% x", v), fmt.Sprintf("% X", v)} { // as od, openssl and xxd print bytes, and languages write them
+		for _, between := range []string{" ", ":", ", 0x", `\x`} {
+			all = append(all, strings.ReplaceAll(pairs, " ", between))
+		}
+	}
 	for lead := range 3 {
 		all = append(all, inner(v, lead, base64.RawStdEncoding), inner(v, lead, base64.RawURLEncoding))
 	}
-	all = append(all, backwards(v), backwards(base64.StdEncoding.EncodeToString([]byte(v))))
-	return append(all, written85(v)...)
-}
-
-func backwards(s string) string {
-	b := []byte(s)
-	slices.Reverse(b)
-	return string(b)
-}
-
-// The alphabets of base85: Adobe's and btoa's, that of RFC 1924 (git, Python's
-// b85encode), and that of ZeroMQ.
-var alphabets85 = [...]string{
-	"!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstu",
-	"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~",
-	"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#",
-}
-
-// written85 lists v in base85: by itself, and the groups of four bytes of it
-// that stay the same wherever in a longer text it stands.
-func written85(v string) (all []string) {
-	for _, alphabet := range alphabets85 {
-		all = append(all, base85(v, alphabet))
-		for lead := range min(4, len(v)) {
-			whole := v[lead : lead+(len(v)-lead)/4*4]
-			if len(whole) >= MinKnown {
-				all = append(all, base85(whole, alphabet))
-			}
-		}
-	}
 	return all
-}
-
-// base85 writes each four bytes as five digits; of a last group that is shorter,
-// one more than it has bytes.
-func base85(v, alphabet string) string {
-	var b []byte
-	for len(v) > 0 {
-		n := min(4, len(v))
-		value := uint32(0)
-		for i := range 4 {
-			value <<= 8
-			if i < n {
-				value |= uint32(v[i])
-			}
-		}
-		var group [5]byte
-		for i := 4; i >= 0; i-- {
-			group[i] = alphabet[value%85]
-			value /= 85
-		}
-		b, v = append(b, group[:n+1]...), v[n:]
-	}
-	return string(b)
 }
 
 func unquote(s string) string { return s[1 : len(s)-1] }
@@ -132,6 +84,19 @@ func plainJSON(v string) string {
 	e.SetEscapeHTML(false)
 	_ = e.Encode(v) // a string cannot fail
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// backslashed puts a backslash before each of some characters, as a shell reads
+// them within double quotes and outside of any.
+func backslashed(v, special string) string {
+	var b strings.Builder
+	for i := range len(v) {
+		if strings.IndexByte(special, v[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(v[i])
+	}
+	return b.String()
 }
 
 // percent escapes every byte but letters, digits and those of keep.

@@ -1,17 +1,6 @@
-// Package redact is the one sanitizer of the house: what it returns may be
-// stored, logged or sent to a cloud model (store-v2 §3.3, route §7). It only
-// reads and replaces text; it does no I/O, keeps no state between calls and
-// imports nothing of ours.
-//
-// There are three measures. What [New] returns is for the ledger, through which
-// the files of a repository pass: it masks what has the form of a secret, known
-// values, e-mail addresses (store-v2 §3.3 asks for them), and the value of a
-// name such as api_key where that value looks random. A number or a word in
-// source code stays, since a text that was masked cannot be edited any more.
-// [Sanitizer.Strict] is for conversations and logs: it also masks whatever
-// stands under such a name, telephone numbers and the numbers of payment cards
-// (route §7). [Sanitizer.Personal] lies between them, for what leaves the house:
-// the ledger's measure and these numbers.
+// Package redact is the one sanitizer: what it returns may be stored, logged or sent to a cloud
+// model (store-v2 §3.3, route §7). It reads and replaces text; it does no I/O, keeps no state
+// between calls and imports nothing of ours.
 package redact
 
 import (
@@ -19,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -43,10 +33,18 @@ func Tokens() []string {
 // string is redacted. What people or a model wrote is never Opaque.
 type Opaque string
 
-// Sanitizer masks secrets. It is immutable: any number of goroutines may use
-// it. The zero value knows the built-in patterns only.
+// Sanitizer masks secrets. Any number of goroutines may use it; all that changes
+// is that it learns values. The zero value knows the built-in patterns only.
+//
+// There are three measures. Its own is for the ledger, through which the files of a
+// repository pass: what has the form of a secret, known values, e-mail addresses
+// (store-v2 §3.3), and the value of a name such as api_key where it looks random.
+// Numbers and words in source code stay, since a masked text cannot be edited.
+// Strict, for conversations and logs, also masks whatever stands under such a name,
+// telephone and payment card numbers (route §7). Personal, for what leaves the
+// machine, is the ledger's measure and these numbers.
 type Sanitizer struct {
-	known   *matcher // nil where no values are known
+	known   *atomic.Pointer[matcher] // of New, shared with what is made of it; nil of the zero value
 	extra   []*regexp.Regexp
 	numbers bool // telephone and card numbers are masked
 	strict  bool // and whatever stands under the name of a secret
@@ -57,7 +55,38 @@ type Sanitizer struct {
 // JSON-escaped, base64 and hexadecimal forms, and every non-empty match of
 // extra. Neither slice is kept.
 func New(known []string, extra []*regexp.Regexp) *Sanitizer {
-	return &Sanitizer{known: newMatcher(forms(known)), extra: slices.Clone(extra)}
+	z := &Sanitizer{known: new(atomic.Pointer[matcher]), extra: slices.Clone(extra)}
+	z.known.Store(newMatcher(forms(known)))
+	return z
+}
+
+// Learn makes z, and every Sanitizer made of the same one by Personal or Strict,
+// mask further values as those of New: tokens that came while the program ran.
+// The zero value learns nothing.
+func (z *Sanitizer) Learn(values ...string) {
+	for z.known != nil {
+		was := z.known.Load()
+		all := forms(values)
+		if was != nil {
+			known := func(v string) bool { _, ok := slices.BinarySearch(was.values, v); return ok }
+			if all = slices.DeleteFunc(all, known); len(all) == 0 {
+				return
+			}
+			all = append(all, was.values...)
+			slices.Sort(all)
+		}
+		if z.known.CompareAndSwap(was, newMatcher(all)) {
+			return
+		}
+	}
+}
+
+// values finds the known values; nil where there are none.
+func (z *Sanitizer) values() *matcher {
+	if z.known == nil {
+		return nil
+	}
+	return z.known.Load()
 }
 
 // Personal returns a Sanitizer that masks, besides what z does, telephone and
@@ -191,8 +220,8 @@ type span struct {
 // overlapping.
 func (z *Sanitizer) find(s string, emails bool) []span {
 	spans := scan(s, emails, z.numbers && emails, z.strict && emails)
-	if z.known != nil {
-		spans = z.known.find(s, spans)
+	if known := z.values(); known != nil {
+		spans = known.find(s, spans)
 	}
 	for _, re := range z.extra {
 		if prefix, _ := re.LiteralPrefix(); prefix != "" && !strings.Contains(s, prefix) {

@@ -3,9 +3,11 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -289,4 +291,24 @@ func TestLinearOnHostileText(t *testing.T) {
 			t.Errorf("not idempotent on repeated %q", f)
 		}
 	}
+}
+
+// TestLearn masks a value that came later, wherever the same Sanitizer is used.
+func TestLearn(t *testing.T) {
+	z := New([]string{"first-canary-1"}, nil)
+	strict, text := z.Strict(), "first-canary-1 later-canary-2 bGF0ZXItY2FuYXJ5LTI="
+	if got := z.String(text); got != "[REDACTED] later-canary-2 bGF0ZXItY2FuYXJ5LTI=" {
+		t.Errorf("before: %q", got)
+	}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() { z.Learn("later-canary-2", fmt.Sprintf("canary-of-%d", i)) })
+	}
+	wg.Wait()
+	for _, s := range []*Sanitizer{z, strict, z.Personal()} {
+		if got := s.String(text + " canary-of-7"); got != "[REDACTED] [REDACTED] [REDACTED] [REDACTED]" {
+			t.Errorf("after: %q", got)
+		}
+	}
+	new(Sanitizer).Learn("a-canary-of-none")
 }

@@ -23,17 +23,18 @@ const (
 // between lines, of a longer one. It holds no more than one piece; Close writes
 // what is held back and does not close w. After an error every call fails.
 func (z *Sanitizer) Writer(w io.Writer) io.WriteCloser {
-	size := maxHeld
-	if z.known != nil {
-		size += 2 * z.known.longest
+	longest := 0
+	if known := z.values(); known != nil {
+		longest = known.longest
 	}
-	return &writer{z: z, w: w, size: size}
+	return &writer{z: z, w: w, size: maxHeld + 2*longest, last: maxHeld + longest - margin}
 }
 
 type writer struct {
 	z       *Sanitizer
 	w       io.Writer
 	size    int
+	last    int // before which what is held is cut
 	held    []byte
 	swallow bool // what was written ends with a mask whose secret goes on
 	err     error
@@ -70,11 +71,7 @@ func (w *writer) cut() {
 	if len(spans) > 0 {
 		spans = settle(spans, text)
 	}
-	last := w.size - margin
-	if w.z.known != nil {
-		last -= w.z.known.longest
-	}
-	end := place(text, spans, last)
+	end := place(text, spans, w.last)
 	w.swallow = end == len(text)
 	if len(spans) > 0 && spans[0].start < end {
 		w.flush(end)

@@ -27,7 +27,7 @@ const (
 // lives behind the same walls as the command; uid and gid are the user's.
 //
 // Landlock does not know of changes to a file's mode, owner, times and
-// attributes. Those are decided by the helper (judge), or not done: to give a
+// extended attributes. Those are decided by the helper (judge), or not done: to give a
 // file to whom it belongs is nothing, attributes are not supported here.
 func aloneRules(abi, helper, thread, uid, gid int) []rule {
 	var all []rule
@@ -63,7 +63,9 @@ func aloneRules(abi, helper, thread, uid, gid int) []rule {
 		when(unix.EPERM, nr, not(0, process)) // 0 is also all of the user
 	}
 	for _, nr := range []uint32{unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR,
-		unix.SYS_FREMOVEXATTR, unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR} {
+		unix.SYS_FREMOVEXATTR, unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT,
+		unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR,
+		unix.SYS_GETXATTRAT, unix.SYS_LISTXATTRAT, unix.SYS_FILE_GETATTR} { // those that ask, since they ask of hidden files, too
 		when(unix.ENOTSUP, nr)
 	}
 	modes, owners, times := oldCalls()
@@ -102,6 +104,8 @@ func signalRules(abi, helper, thread int, when func(unix.Errno, uint32, ...cond)
 		return
 	}
 	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwn))
+	when(unix.EPERM, unix.SYS_IOCTL, is(1, fioSetOwn))
+	when(unix.EPERM, unix.SYS_IOCTL, is(1, siocSetOwn))
 	when(unix.EPERM, unix.SYS_FCNTL, is(1, fSetOwnEx))
 	when(unix.EPERM, unix.SYS_PIDFD_SEND_SIGNAL)
 	ask(unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO)

@@ -25,7 +25,7 @@ func TestOlderLandlock(t *testing.T) {
 			}
 			s.abi = abi
 			for name, p := range outcomes(t, s, s.Runner, []string{"read-data", "write-data", "truncate-data", "chmod-data", "signal", "signal-group", "signal-thread",
-				"signal-queued", "signal-by-descriptor", "signal-by-owner", "signal-daemon", "signal-helper", "trace", "trace-helper", "abstract-socket", "tcp-loopback",
+				"signal-queued", "signal-by-descriptor", "signal-by-owner", "signal-by-socket", "signal-daemon", "signal-helper", "trace", "trace-helper", "abstract-socket", "tcp-loopback",
 				"udp-loopback", "unix-socket", "limits-of-process", "survivor-session", "survivor-double-fork"}) {
 				if p.Outcome == OutcomeEscaped || p.Outcome == "" {
 					t.Errorf("%s: %s", name, p.Detail)
@@ -139,7 +139,7 @@ func TestWatcher(t *testing.T) {
 	writeAll(t, filepath.Join(proc, "12"), map[string]string{"stat": "nonsense"})
 	w := &watcher{sum: &Together{}, proc: proc, root: 10, limits: Limits{Processes: 5}}
 	all := w.tree()
-	if len(all) != 2 || all[0].cpu != 10*clockTick {
+	if len(all) != 2 || all[0].own+all[0].waited != 10*clockTick {
 		t.Errorf("%+v", all)
 	}
 	if got := w.written(all); got != 800 {

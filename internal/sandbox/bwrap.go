@@ -189,8 +189,7 @@ func (s *Sandbox) bwrapMounts(all []mount, tmpSize int64) []string {
 // hidden are the paths of Spec.Hide that would be seen: those inside something
 // that is given.
 func hidden(spec Spec, tools toolchain) []string {
-	shown := append(append(tools.paths(), spec.ReadOnly...), systemDirs()...)
-	shown = append(shown, spec.writable()...)
+	shown := slices.Concat(tools.read, spec.ReadOnly, systemDirs(), spec.writable())
 	var all []string
 	for _, h := range spec.Hide {
 		if _, err := os.Lstat(h); err != nil {
@@ -240,16 +239,20 @@ func gone(pidfd int, wait time.Duration) bool {
 	}
 }
 
-// memfd is an anonymous file with this content, positioned at its start.
+// memfd is an anonymous file with this content, positioned at its start. It is
+// sealed: whoever has it could make it as large as the machine's memory.
 func memfd(data []byte) (*os.File, error) {
-	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC)
+	fd, err := unix.MemfdCreate("sandbox", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: memfd: %w", err)
 	}
 	f := os.NewFile(uintptr(fd), "sandbox")
-	if _, err := f.WriteAt(data, 0); err == nil {
-		return f, nil
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SEAL|unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_WRITE)
 	}
-	_ = f.Close()
-	return nil, errors.New("sandbox: write options")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox: memfd: %w", err), f.Close())
+	}
+	return f, nil
 }

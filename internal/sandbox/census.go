@@ -22,9 +22,10 @@ const (
 // command makes.
 type census struct {
 	dirs  []string
-	files int64     // how many may come to be after the first count
-	bytes int64     // what those may take that were changed since then
-	since time.Time // of the changes
+	files int64           // how many may come to be after the first count
+	bytes int64           // what those may take that were changed since then
+	since time.Time       // of the changes
+	open  func() []string // directories of descriptors, whose files count though they have no name; nil for none
 }
 
 // watch counts again and again until there is more than allowed, and names the
@@ -60,13 +61,36 @@ func (c census) watch(ctx context.Context) string {
 // allowed. Only regular files weigh, each as often as it has names. Links are not
 // followed; what cannot be read counts as empty.
 func (c census) count(ctx context.Context, most int64) (files, bytes int64) {
-	walk(ctx, c.dirs, func(dir int, e os.DirEntry) bool {
-		files++
-		var st unix.Stat_t
-		if e.Type().IsRegular() && unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil && !time.Unix(st.Ctim.Unix()).Before(c.since) {
+	weigh := func(st *unix.Stat_t) {
+		if st.Mode&unix.S_IFMT == unix.S_IFREG && !time.Unix(st.Ctim.Unix()).Before(c.since) {
 			bytes += st.Blocks * 512 // stat(2)
 		}
+	}
+	var st unix.Stat_t
+	walk(ctx, c.dirs, func(dir int, e os.DirEntry) bool {
+		files++
+		if e.Type().IsRegular() && unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
+			weigh(&st)
+		}
 		return files <= most && bytes <= c.bytes
+	})
+	if c.open == nil {
+		return files, bytes
+	}
+	// A file that was removed takes as much for as long as somebody has it open.
+	type file struct{ device, inode uint64 }
+	disks, known := map[uint64]bool{}, map[file]bool{}
+	for _, d := range c.dirs {
+		if unix.Stat(d, &st) == nil {
+			disks[st.Dev] = true
+		}
+	}
+	walk(ctx, c.open(), func(dir int, e os.DirEntry) bool {
+		if unix.Fstatat(dir, e.Name(), &st, 0) == nil && st.Nlink == 0 && st.Blocks > 0 && disks[st.Dev] && !known[file{st.Dev, st.Ino}] {
+			known[file{st.Dev, st.Ino}] = true
+			weigh(&st)
+		}
+		return bytes <= c.bytes
 	})
 	return files, bytes
 }

@@ -219,7 +219,7 @@ func (s *stage) build(o CheckOptions) error {
 	s.id = "tori-probe-" + hex.EncodeToString(random[16:])
 	sum := sha256.Sum256([]byte(canary))
 	s.data = filepath.Join(s.root, "data")
-	s.target = target{Data: s.data, Workspace: filepath.Join(s.root, "workspace"), GitDir: filepath.Join(s.root, "git"),
+	s.target = target{Data: s.data, Workspace: filepath.Join(s.root, "workspace"), Given: filepath.Join(s.root, "given"), GitDir: filepath.Join(s.root, "git"),
 		CanarySum: hex.EncodeToString(sum[:]), Daemon: os.Getpid(), ID: s.id}
 	if err := s.files(canary); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (s *stage) build(o CheckOptions) error {
 	if err != nil {
 		return err
 	}
-	s.spec = Spec{Workspace: s.target.Workspace, GitDir: s.target.GitDir, ReadOnly: []string{self}, Hide: []string{s.data, s.target.Home},
+	s.spec = Spec{Workspace: s.target.Workspace, GitDir: s.target.GitDir, ReadOnly: []string{self, s.target.Given}, Hide: []string{s.data, s.target.Home},
 		Env: map[string]string{probeVariable: string(told), "TORI_SELF": self}}
 	if s.spec, err = s.spec.check(); err != nil {
 		return err
@@ -262,7 +262,7 @@ func (s *stage) files(canary string) error {
 	}
 	s.gitFile = "gitdir: " + t.GitDir + "\n"
 	for path, text := range map[string]string{
-		filepath.Join(t.Data, "canary"): canary, filepath.Join(t.Data, "mode"): "x", filepath.Join(t.Data, "removed"): "x",
+		t.Given: "x", filepath.Join(t.Data, "canary"): canary, filepath.Join(t.Data, "mode"): "x", filepath.Join(t.Data, "removed"): "x",
 		filepath.Join(t.Data, "moved"): canary, filepath.Join(t.Data, "tool"): "#!/bin/sh\nexit 0\n", filepath.Join(t.Workspace, ".git"): s.gitFile,
 		filepath.Join(t.GitDir, "HEAD"): "ref: refs/heads/main\n", filepath.Join(t.GitDir, "config"): "[core]\n",
 	} {
@@ -308,7 +308,7 @@ func (s *stage) home(home string) {
 	if err != nil {
 		return
 	}
-	given := append(s.box.tools.paths(), s.root)
+	given := append(slices.Clone(s.box.tools.read), s.root)
 	if exe, err := os.Executable(); err == nil {
 		given = append(given, exe)
 	}

@@ -93,9 +93,6 @@ func (e engine) call(ctx context.Context, in *bytes.Reader, args ...string) (str
 
 // contain prepares a command in a container of its own.
 func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (child, error) {
-	if err := p.gate(); err != nil {
-		return nil, err
-	}
 	state, err := temporary(spec, "tori-container-")
 	if err != nil {
 		return nil, err
@@ -106,10 +103,9 @@ func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (child, 
 	if err := os.WriteFile(envFile, s.containerEnv(spec), 0o600); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	// The engine passes no descriptors on: the gate's word is a file.
 	gate := filepath.Join(state, "reached")
-	if err := os.WriteFile(gate, nil, 0o600); err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
+	if err := p.namedGate(gate); err != nil {
+		return nil, err
 	}
 	args := s.containerArgs(spec, name, envFile, gate, dir)
 	run := scriptArgs(spec, c, "exec 3>/run/reached; ", -1)
@@ -124,10 +120,6 @@ func (s *Sandbox) contain(p *process, spec Spec, c Command, dir string) (child, 
 			_ = s.engine.signal(name, "KILL")
 			_ = unix.Kill(-child.Pid, unix.SIGKILL)
 			return nil
-		}
-		p.begun = func() bool {
-			st, err := os.Stat(gate)
-			return err == nil && st.Size() > 0
 		}
 		return nil
 	}

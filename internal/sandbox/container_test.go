@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // fakeEngine is a program that takes an engine's commands: it keeps what it was
@@ -43,9 +45,7 @@ func newEngine(t *testing.T, name, info string) string {
 	t.Helper()
 	dir := t.TempDir()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(fakeEngine), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, path, fakeEngine)
 	if err := os.WriteFile(filepath.Join(dir, "info"), []byte(info), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +79,16 @@ func TestContainer(t *testing.T) {
 			exit, err := r.Run(ctx, Command{Script: "sleep 1000", Timeout: 300 * time.Millisecond})
 			if err != nil || !exit.TimedOut {
 				t.Errorf("%+v, %v", exit, err)
+			}
+			ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			p, err := r.Start(ctx, Command{Script: "exec cat"})
+			if err != nil {
+				t.Fatalf("a server that waits for its caller: %v", err)
+			}
+			_ = p.Stdin.Close()
+			if _, err := p.Wait(); err != nil {
+				t.Error(err)
 			}
 			log, err := os.ReadFile(filepath.Join(filepath.Dir(path), "log"))
 			if err != nil {

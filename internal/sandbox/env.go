@@ -3,56 +3,106 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 )
 
-const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+// SystemPath is the PATH of commands, but for languages of this machine that lie elsewhere.
+const SystemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// toolchain is the Go installation of this machine, empty where there is none.
-type toolchain struct{ goRoot, modCache string }
+// toolchain is what of this machine's programs and packages lies where no command
+// would see it: language installations of a user, and package caches that their
+// tools can use without writing to them.
+type toolchain struct {
+	goRoot string
+	bin    []string          // directories of programs, before those of the system
+	read   []string          // what is to be seen
+	env    map[string]string // what leads to it
+}
 
-// findToolchain asks go itself where it lives; the module cache is what lets
-// tests of a repository run offline. A machine without go has neither.
+// languages are the programs by which people install languages below their home,
+// often shims, and the script that asks each where its installation is.
+var languages = [][2]string{
+	{"rustc", "rustc --print sysroot"},
+	{"python3", "python3 -c 'import sys; print(sys.base_prefix)'"},
+	{"node", "node -p 'path.dirname(path.dirname(process.execPath))'"},
+}
+
+// findToolchain asks the programs on the PATH of this process. Of what is missing
+// there is nothing.
 func findToolchain(ctx context.Context) toolchain {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	ask := func(name string, args ...string) []byte {
+		cmd := exec.CommandContext(ctx, name, args...)
+		cmd.Dir = "/" // no file of a project may choose another one
+		cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local")
+		out, _ := cmd.Output()
+		return out
+	}
+	home, _ := os.UserHomeDir()
+	roots := make([]string, len(languages))
+	var wg sync.WaitGroup
+	for i, l := range languages {
+		at, err := exec.LookPath(l[0])
+		if err != nil || slices.ContainsFunc(systemDirs(), func(d string) bool { return within(at, d) }) {
+			continue
+		}
+		wg.Go(func() { roots[i] = strings.TrimSpace(string(ask("/bin/sh", "-c", l[1]))) })
+	}
 	bin, err := exec.LookPath("go")
 	if err != nil {
 		bin = "/usr/local/go/bin/go"
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, bin, "env", "-json", "GOROOT", "GOMODCACHE")
-	cmd.Dir = "/" // no go.mod may choose another toolchain
-	cmd.Env = append(os.Environ(), "GOTOOLCHAIN=local")
-	out, err := cmd.Output()
-	if err != nil {
-		return toolchain{}
-	}
 	var v struct{ GOROOT, GOMODCACHE string }
-	if json.Unmarshal(out, &v) != nil {
-		return toolchain{}
+	_ = json.Unmarshal(ask(bin, "env", "-json", "GOROOT", "GOMODCACHE"), &v)
+	wg.Wait()
+	t := toolchain{goRoot: v.GOROOT, env: map[string]string{}}
+	if t.see(v.GOROOT) {
+		t.bin = append(t.bin, filepath.Join(v.GOROOT, "bin"))
 	}
-	return toolchain{goRoot: v.GOROOT, modCache: v.GOMODCACHE}
+	for _, r := range roots {
+		if ownDirectory(r, home) && t.see(r) {
+			t.bin = append(t.bin, filepath.Join(r, "bin"))
+		}
+	}
+	if v.GOMODCACHE != "" {
+		t.see(v.GOMODCACHE)
+		t.env["GOMODCACHE"] = v.GOMODCACHE
+	}
+	if m2 := filepath.Join(home, ".m2", "repository"); t.see(m2) {
+		t.env["MAVEN_ARGS"] = "-Dmaven.repo.local.tail=" + m2
+	}
+	if t.see(filepath.Join(home, ".gradle", "caches", "modules-2")) {
+		t.env["GRADLE_RO_DEP_CACHE"] = filepath.Join(home, ".gradle", "caches")
+	}
+	return t
 }
 
-// paths lists what the toolchain needs to be seen, wherever it lives, as far as
-// this user may see it.
-func (t toolchain) paths() []string {
-	var all []string
-	for _, p := range []string{t.goRoot, t.modCache} {
-		if _, err := os.Stat(p); errors.Is(err, os.ErrPermission) {
-			continue
-		}
-		if filepath.IsAbs(p) && filepath.Clean(p) != "/" {
-			all = append(all, filepath.Clean(p))
-		}
+// ownDirectory reports that a language's installation has a directory to itself:
+// one above the home, the home, or one beside the user's own things in it, such as
+// ~/.local, would show more.
+func ownDirectory(root, home string) bool {
+	if !filepath.IsAbs(root) || within(home, root) {
+		return false
 	}
-	return all
+	rel, err := filepath.Rel(home, root)
+	return err == nil && (!within(root, home) || strings.Contains(rel, "/"))
+}
+
+// see adds what is to be seen, as far as it is there and this user may see it.
+func (t *toolchain) see(p string) bool {
+	if _, err := os.Stat(p); err != nil || !filepath.IsAbs(p) || filepath.Clean(p) == "/" {
+		return false
+	}
+	t.read = append(t.read, filepath.Clean(p))
+	return true
 }
 
 // environment is everything a command knows of the world: constants, where its
@@ -64,7 +114,6 @@ func environment(spec Spec, tools toolchain, tmp string) []string {
 		caches = filepath.Join(tmp, "cache")
 	}
 	env := map[string]string{
-		"PATH":                systemPath,
 		"HOME":                filepath.Join(tmp, "home"),
 		"TMPDIR":              tmp,
 		"LANG":                "C.UTF-8",
@@ -73,23 +122,24 @@ func environment(spec Spec, tools toolchain, tmp string) []string {
 		"XDG_CACHE_HOME":      filepath.Join(caches, "xdg"),
 		"GIT_OPTIONAL_LOCKS":  "0", // git status must not try to refresh a read-only index
 		"GIT_TERMINAL_PROMPT": "0",
+		"GRADLE_USER_HOME":    filepath.Join(caches, "xdg", "gradle"),
 		"GOCACHE":             filepath.Join(caches, "go-build"),
 		"GOPATH":              filepath.Join(caches, "go"),
 		"GOFLAGS":             "-buildvcs=false",
 		"GOPROXY":             "off",
 		"GOSUMDB":             "off",
+		"npm_config_offline":  "true", // npx then says at once that there is nothing, instead of trying for a minute
 		"GOTOOLCHAIN":         "local",
 	}
-	if tools.goRoot != "" {
-		env["PATH"] = filepath.Join(tools.goRoot, "bin") + ":" + systemPath
-	}
-	if tools.modCache != "" {
-		env["GOMODCACHE"] = tools.modCache
-	}
+	env["PATH"] = strings.Join(append(slices.Clone(tools.bin), SystemPath), ":")
+	maps.Copy(env, tools.env)
 	if spec.Network.open() {
 		maps.Copy(env, spec.Network.environment())
 	}
 	maps.Copy(env, spec.Env)
+	if own := tools.env["GOMODCACHE"]; own != "" && own != env["GOMODCACHE"] { // what is there need not be loaded
+		env["GOPROXY"] = "file://" + filepath.Join(own, "cache", "download") + "," + env["GOPROXY"]
+	}
 	list := make([]string, 0, len(env))
 	for _, k := range slices.Sorted(maps.Keys(env)) {
 		list = append(list, k+"="+env[k])

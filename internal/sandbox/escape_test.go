@@ -81,13 +81,13 @@ func TestManyFiles(t *testing.T) {
 // get through where they do without any wall.
 var removals = map[string]string{
 	"network": "tcp-loopback udp-loopback ? tcp6-loopback route-outside route6-outside tcp-outside metadata-service dns interfaces abstract-socket",
-	"processes": "arguments-of-process arguments-of-all signal signal-group signal-thread signal-by-descriptor signal-by-owner signal-queued signal-daemon " +
+	"processes": "arguments-of-process arguments-of-all signal signal-group signal-thread signal-by-descriptor signal-by-owner signal-by-socket signal-queued signal-daemon " +
 		"signal-helper limits-of-process list survivor-session survivor-double-fork survivor-reaper survivor-shell-chain survivor-comets",
 	"mounts": "read-data list-data symlink-to-file symlink-to-directory symlink-chain dot-dot read-tmp watch-data truncate-data remove-data chmod-data " +
 		"chmod-by-link touch-data write-data write-by-link write-beside write-tmp write-shm unix-socket unix-datagram unix-pair-datagram unix-pair-raw mode-of-device " +
-		"? read-home attribute-data mode-of-program write-passwd read-shadow private-keys kernel-settings core-pattern sys-write cgroup-write " +
+		"? read-home attribute-data attribute-names mode-of-program write-passwd read-shadow private-keys kernel-settings core-pattern sys-write cgroup-write " +
 		"preload-file write-programs write-root ssh-agent services kernel-tables last-to-be-killed",
-	"calls":        "own-program own-program-made group-program own-program-nameless file-lease asynchronous-io semaphores space-without-a-name keyring key-add memfd shared-segment other-families user-namespace ? io-uring host-of-the-machine crypto-socket perf",
+	"calls":        "own-program own-program-made group-program own-program-nameless file-lease asynchronous-io semaphores messages space-without-a-name keyring key-add memfd shared-segment other-families user-namespace ? large-attribute io-uring host-of-the-machine crypto-socket perf",
 	"rights":       "capabilities capability-taken",
 	"ipc":          "segment-of-memory",
 	"rights,calls": "mount-namespace process-namespace network-namespace unshare chroot",
@@ -100,7 +100,7 @@ var removals = map[string]string{
 const bareOnly = "proc-root proc-cwd proc-fd run-tool hard-link move-in git-hook git-fsmonitor git-attributes git-objects git-head " +
 	"git-file-written git-file-replaced git-file-moved git-file-in-background environment-of-process environment-of-all memory-file memory-read memory-write trace take-descriptor " +
 	"priority-of-process schedule-of-process survivor-session survivor-double-fork " +
-	"? own-data device-memory raw-disk kernel-log join-namespace programs-of-owners"
+	"? own-data flags-of-given version-of-given project-of-given seal-given device-memory raw-disk kernel-log join-namespace programs-of-owners"
 
 // unproved are attempts that no test of ours gets through, and why.
 var unproved = map[string]string{
@@ -186,8 +186,8 @@ func TestEveryWallIsNeeded(t *testing.T) {
 func unlimited(t *testing.T, s *Sandbox) map[string]bool {
 	t.Helper()
 	huge := Limits{CPU: time.Hour, Memory: 1 << 40, Processes: 1 << 20, FileSize: 1 << 40, OpenFiles: 8192, Disk: 1 << 40, NewFiles: 1 << 40, Output: 1 << 40}
-	names := []string{"fork-bomb", "fork-bomb-sessions", "threads", "memory-of-one", "memory-of-many", "memory-of-tables", "memory-of-nobody", "processor", "processor-of-many", "descriptors", "big-file",
-		"sparse-file", "disk-filler", "output-flood", "tmp-filler"}
+	names := []string{"fork-bomb", "fork-bomb-sessions", "threads", "memory-of-one", "memory-of-many", "memory-of-tables", "memory-of-nobody", "processor", "processor-of-many", "processor-of-nobody", "descriptors", "big-file",
+		"sparse-file", "disk-filler", "disk-of-nobody", "output-flood", "tmp-filler"}
 	proved := map[string]bool{}
 	demand := func(got map[string]Probe) {
 		for name, p := range got {

@@ -426,7 +426,7 @@ func lookPath(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil // the exec tells
 	}
-	path := systemPath
+	path := SystemPath
 	for _, kv := range env {
 		if v, ok := strings.CutPrefix(kv, "PATH="); ok {
 			path = v

@@ -27,6 +27,10 @@ type instance struct {
 	cleanup []func()      // then
 }
 
+// fileMemory is what a file in memory counts beside its content, in bytes. The
+// kernel counts attributes as files of 1 KiB (Linux 6.6), and takes up to twice that.
+const fileMemory = 2 << 10
+
 // memoryDirs are a command's file systems in memory.
 func memoryDirs() []string { return []string{"/tmp", "/dev/shm"} }
 
@@ -47,7 +51,9 @@ type instances struct {
 	closed bool
 }
 
-// get returns the instance that runs.
+// get returns the instance that runs. One whose files in memory take more than
+// three quarters of what commands may, where their content has half, is of no use:
+// each would be ended before it removed any.
 func (b *instances) get() (*instance, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +64,10 @@ func (b *instances) get() (*instance, error) {
 		select {
 		case <-b.now.gone:
 		default:
-			return b.now, nil
+			if b.limits.Memory <= 0 || b.now.inMemory(b.together).bytes <= b.limits.Memory/4*3 {
+				return b.now, nil
+			}
+			_ = b.now.close()
 		}
 	}
 	x, err := b.start()
@@ -184,12 +193,13 @@ func (x *instance) inMemory(sum *Together) (u usage) {
 	defer x.mu.Unlock()
 	for _, f := range x.memory {
 		var st unix.Statfs_t
-		if unix.Fstatfs(int(f.Fd()), &st) == nil {
+		if unix.Fstatfs(int(f.Fd()), &st) == nil && st.Type == unix.TMPFS_MAGIC { // and not the disk, where a wall is left out
 			one := usageOf(&st)
 			u.bytes, u.files = u.bytes+one.bytes, u.files+one.files
 		}
 	}
 	if x.memory != nil {
+		u.bytes += u.files * fileMemory
 		sum.put(x, u.bytes)
 	}
 	return u

@@ -120,12 +120,15 @@ func TestRestEndsOnce(t *testing.T) {
 func TestMemoryOfTheEnded(t *testing.T) {
 	t.Parallel()
 	withInstances(t, func(t *testing.T, r *runner) {
-		if _, exit := sh(t, r, "head -c 3000000 /dev/zero >/tmp/big"); exit.Code != 0 {
+		if _, exit := sh(t, r, "head -c 3000000 /dev/zero >/tmp/big; cd /dev/shm && touch $(seq 1000)"); exit.Code != 0 {
 			t.Fatalf("%+v", exit)
 		}
 		x, sum := r.instances.running(), r.instances.together
-		if u := x.inMemory(sum); u.bytes < 3000000 || u.files < 1 {
+		if u := x.inMemory(sum); u.bytes < 3000000 || u.files < 1000 {
 			t.Errorf("%+v", u)
+		}
+		if all, _ := sum.put("nobody", 0); all < 3000000+1000*fileMemory {
+			t.Errorf("%d bytes with the files", all)
 		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
@@ -135,4 +138,28 @@ func TestMemoryOfTheEnded(t *testing.T) {
 			t.Errorf("%+v, %d bytes of an instance that has ended", u, all)
 		}
 	})
+}
+
+// Files without content take memory, and who left too many does not keep the next
+// command from its work.
+func TestManyFilesInMemory(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{KindBwrap, KindNamespaces} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			spec := newSpec(t)
+			spec.Limits.Memory = 64 << 20
+			r, err := boxOf(t, kind).Runner(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = r.Close() }()
+			if out, exit := sh(t, r, "cd /tmp; for i in 1 2 3 4; do touch $(seq ${i}0000 ${i}9999); done; sleep 10"); exit.Limit != limitMemory {
+				t.Fatalf("%+v\n%s", exit, out)
+			}
+			if out, exit := sh(t, r, "sleep 0.1; echo on"); out != "on\n" || exit.Code != 0 {
+				t.Errorf("the next: %q, %+v", out, exit)
+			}
+		})
+	}
 }

@@ -24,11 +24,14 @@ type Limits struct {
 	Memory    int64         // bytes of memory of all processes together, files in memory (/tmp, /dev/shm) among it; MemoryMB, if that is set, by default
 	Processes int           // at once; 1024 by default
 	FileSize  int64         // bytes of one file; 4 GiB by default
-	OpenFiles int           // descriptors of each process; by default 1024, which a program may raise to what this one has
+	OpenFiles int           // descriptors of each process; by default 1024, which a program may raise to 4096
 	Disk      int64         // bytes written to disks: by one command, and in files since the first; 16 GiB by default
 	NewFiles  int64         // files made; 1,000,000 by default
 	Output    int64         // bytes of stdout and stderr; 1 GiB by default
 }
+
+// maxOpenFiles is to how many descriptors a process may raise its limit.
+const maxOpenFiles = 4096
 
 // What ends a command that passes a limit, as Exit.Limit names it.
 const (
@@ -126,13 +129,17 @@ func (l Limits) kernel(memoryMB, others int) []rlimits {
 	} else if l.Memory > 0 {
 		all = append(all, same(unix.RLIMIT_DATA, l.Memory))
 	}
-	var files unix.Rlimit
+	// Programs that know of no more look at all of their descriptors. All commands
+	// together must leave the machine some, of which it has a number.
+	soft, hard := uint64(1024), uint64(maxOpenFiles)
 	if l.OpenFiles > 0 {
-		all = append(all, same(unix.RLIMIT_NOFILE, int64(l.OpenFiles)))
-	} else if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
-		// Go raises its own, and programs that know of no more look at all of them.
-		all = append(all, rlimits{unix.RLIMIT_NOFILE, min(1024, files.Max), files.Max})
+		soft, hard = uint64(l.OpenFiles), uint64(l.OpenFiles)
 	}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		hard = min(hard, files.Max)
+	}
+	all = append(all, rlimits{unix.RLIMIT_NOFILE, min(soft, hard), hard})
 	if n := uint64((l.CPU + time.Second - 1) / time.Second); n > 0 {
 		// A second between the two, so that the end is by the signal that says why
 		// and not by SIGKILL.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"toritsugi/internal/i18n"
 )
 
@@ -75,6 +77,9 @@ func TestSameLimits(t *testing.T) {
 		if out, _ := sh(t, of(spec), "ulimit -S -n"); out != "1024\n" {
 			t.Errorf("%q descriptors by default", out)
 		}
+		if out, _ := sh(t, of(spec), "ulimit -H -n"); out != "4096\n" {
+			t.Errorf("%q descriptors at most", out)
+		}
 	})
 }
 
@@ -107,4 +112,81 @@ func TestFirstToBeEnded(t *testing.T) {
 			t.Error("the command is not in the list of processes")
 		}
 	})
+}
+
+// What a command is given to read is memory of nobody: it must not grow.
+func TestInputCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	kinds(t, func(t *testing.T, make func(Spec) Runner) {
+		var out bytes.Buffer
+		exit, err := make(newSpec(t)).Run(t.Context(), Command{Script: `cat && { dd if=/dev/zero bs=1024 count=1 >&0; } 2>/dev/null || echo refused`, Input: "given\n", Output: &out, Timeout: time.Minute})
+		if err != nil || exit.Code != 0 || out.String() != "given\nrefused\n" {
+			t.Errorf("%+v, %v: %s", exit, err, out.String())
+		}
+	})
+}
+
+// Who writes past every figure of a process still leaves the last part of the disk
+// to others: space that fell since the first command is taken by somebody.
+func TestTheLastOfTheDisk(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a disk")
+	}
+	if !apart(t) {
+		return
+	}
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		spec := newSpec(t)
+		// What is written to a file system in memory is in no figure of a process.
+		if err := unix.Mount("tmpfs", spec.Workspace, "tmpfs", 0, "size=512m"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(spec.Workspace, unix.MNT_DETACH) })
+		spec.Together = &Together{}
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = r.Close() }()
+		if out, exit := sh(t, r, "head -c 200m /dev/zero >a; sleep 0.3"); exit.Code != 0 {
+			t.Errorf("with more than the reserve left: %+v\n%s", exit, out)
+		}
+		if out, exit := sh(t, r, "for i in 1 2 3 4; do head -c 25m /dev/zero >b$i; done; sleep 10"); exit.Limit != limitSpace {
+			t.Errorf("the last of it: %+v\n%s", exit, out)
+		}
+		if out, exit := sh(t, r, "rm a b*; sleep 0.3"); exit.Code != 0 {
+			t.Errorf("tidied up: %+v\n%s", exit, out)
+		}
+	})
+}
+
+// Processor time counts whoever waits for it, and once.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	at := func(pid int, begun string, own, waited time.Duration) seen {
+		return seen{life: life{pid, begun}, own: own, waited: waited}
+	}
+	w := &watcher{}
+	for i, look := range []struct {
+		all  []seen
+		want time.Duration
+	}{
+		{[]seen{at(1, "a", 1, 0), at(2, "b", 5, 0), at(3, "c", 7, 0)}, 13},
+		{[]seen{at(1, "a", 1, 0), at(3, "c", 8, 0)}, 14},                  // 2 has ended
+		{[]seen{at(1, "a", 1, 6), at(3, "c", 8, 0)}, 15},                  // and was waited for
+		{[]seen{at(1, "a", 1, 6)}, 14},                                    // 3 is missed by a walk
+		{[]seen{at(1, "a", 1, 6), at(3, "c", 9, 0)}, 16},                  // and is there
+		{[]seen{at(1, "a", 2, 6), at(3, "d", 4, 0)}, 2 + 5 + 9 + 4},       // another of its number: nobody waited
+		{[]seen{at(1, "a", 2, 6), at(3, "d", 4, 0)}, 2 + 5 + 9 + 4},       // once
+		{[]seen{at(1, "a", 2, 6), at(3, "d", 4, 90)}, 2 + 6 + 4 + 90},     // short ones, which nobody saw
+		{[]seen{at(1, "a", 2, 6), at(3, "d", 100, 90)}, 2 + 6 + 100 + 90}, // the larger sum
+	} {
+		if got := w.spent(look.all); got != look.want {
+			t.Errorf("look %d: %d, want %d", i, got, look.want)
+		}
+	}
+	if len(w.last) != 2 {
+		t.Errorf("%d processes are kept", len(w.last))
+	}
 }

@@ -35,9 +35,20 @@ const (
 	mountPts    = "pts"
 )
 
+// Tree is the name that models give the workspace. Where HasTree, commands find it
+// there as well, unless the workspace or something else of the task lies below it.
+const Tree = "/workspace"
+
+// HasTree reports whether walls of a kind make a file system of their own.
+func HasTree(kind string) bool { return kind == KindBwrap || kind == KindNamespaces }
+
 // mounts is the tree that the commands of a Runner see.
 func (s *Sandbox) mounts(spec Spec) []mount {
-	return append(s.systemMounts(), s.taskMounts(spec)...)
+	all := append(s.systemMounts(), s.taskMounts(spec)...)
+	if HasTree(s.kind) && !s.without["mounts"] && !slices.ContainsFunc(all, func(m mount) bool { return within(m.To, Tree) }) {
+		all = append(all, mount{How: mountLink, From: spec.Workspace, To: Tree})
+	}
+	return all
 }
 
 // systemMounts is the part of the machine that every program needs: its
@@ -75,7 +86,7 @@ func (s *Sandbox) taskMounts(spec Spec) []mount {
 			how[p] = mount{How: mountRead, From: os.DevNull} // nothing to be read
 		}
 	}
-	for _, p := range append(s.tools.paths(), spec.ReadOnly...) {
+	for _, p := range slices.Concat(s.tools.read, spec.ReadOnly) {
 		if !seenAnyway(p, spec.Hide) {
 			how[p] = mount{How: mountRead, From: p}
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,6 +62,7 @@ func newWorld(t *testing.T) *world {
 	return &world{address: s.Listener.Addr().String(), names: map[string]string{
 		"registry.example": "93.184.216.34", "sub.mirror.example": "93.184.216.35 2606:2800:220:1::1", "mirror.example": "93.184.216.36",
 		"inside.example": "10.0.0.1", "mixed.example": "93.184.216.34 127.0.0.1", "meta.example": "169.254.169.254", "six.example": "::ffff:127.0.0.1",
+		"corp.example": "10.1.0.9", "home.example": "127.0.0.1", "10.0.0.5": "10.0.0.5", "fd00::5": "fd00::5",
 		"other.example": "93.184.216.37", "127.0.0.1": "127.0.0.1", "93.184.216.34": "93.184.216.34",
 	}}
 }
@@ -97,9 +103,9 @@ func TestProxy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var mu sync.Mutex
-	var told []Asked
+	var told []Refusal
 	n := Network{AllowHosts: []string{"Registry.Example", "*.mirror.example", "inside.example", "mixed.example", "meta.example", "six.example", "missing.example",
-		"127.0.0.1", "ported.example:8443"}, dial: w, Report: func(a Asked) { mu.Lock(); told = append(told, a); mu.Unlock() }}
+		"127.0.0.1", "ported.example:8443", "corp.example:8081", "home.example:8081", "meta.example:8081", "10.0.0.5:8080", "127.0.0.1:4873", "[fd00::5]:8080"}, dial: w, Report: func(a Refusal) { mu.Lock(); told = append(told, a); mu.Unlock() }}
 	proxy := startProxy(t, n)
 	tunnel := "GET /in HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for _, c := range []struct{ head, want string }{
@@ -119,8 +125,16 @@ func TestProxy(t *testing.T) {
 		{"CONNECT six.example:80 HTTP/1.1\r\n\r\n", "not a public one"},
 		{"CONNECT 127.0.0.1:443 HTTP/1.1\r\n\r\n", "not a public one"},
 		{"CONNECT 93.184.216.34:443 HTTP/1.1\r\n\r\n", "403"},
+		{"CONNECT corp.example:8081 HTTP/1.1\r\n\r\n" + tunnel, "GET x /in"},
+		{"CONNECT corp.example:443 HTTP/1.1\r\n\r\n", "not on the list"},
+		{"CONNECT home.example:8081 HTTP/1.1\r\n\r\n", "(home.example:8081) allows one of your own network"},
+		{"CONNECT meta.example:8081 HTTP/1.1\r\n\r\n", "169.254.169.254 is not a public one"},
+		{"GET http://10.0.0.5:8080/a HTTP/1.1\r\nHost: x\r\n\r\n", "GET 10.0.0.5:8080 /a"},
+		{"CONNECT 127.0.0.1:4873 HTTP/1.1\r\n\r\n" + tunnel, "GET x /in"},
+		{"CONNECT [fd00::5]:8080 HTTP/1.1\r\n\r\n" + tunnel, "GET x /in"},
+		{"CONNECT 10.0.0.5:8081 HTTP/1.1\r\n\r\n", "not on the list"},
 		{"CONNECT [::1]:443 HTTP/1.1\r\n\r\n", "403"},
-		{"CONNECT missing.example:443 HTTP/1.1\r\n\r\n", "look up"},
+		{"CONNECT missing.example:443 HTTP/1.1\r\n\r\n", "not resolved"},
 		{"CONNECT registry.example HTTP/1.1\r\n\r\n", "400"},
 		{"CONNECT registry.example:99999 HTTP/1.1\r\n\r\n", "400"},
 		{"GET / HTTP/1.1\r\nHost: registry.example\r\n\r\n", "400"},
@@ -132,43 +146,41 @@ func TestProxy(t *testing.T) {
 			t.Errorf("%.60q: got %.200q, want %q", c.head, got, c.want)
 		}
 	}
+	const refused = "CONNECT other.example:443 HTTP/1.1\r\n\r\n"
+	for range maxAnswered {
+		ask(t, proxy, refused)
+	}
+	if got := ask(t, proxy, refused); got != "" {
+		t.Errorf("a client that asks for ever is answered: %q", got)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, a := range w.dialled {
-		if ip := netip.MustParseAddrPort(a).Addr(); !public(ip) {
+		if !Public(netip.MustParseAddrPort(a).Addr()) && !slices.Contains([]string{"10.1.0.9:8081", "10.0.0.5:8080", "127.0.0.1:4873", "[fd00::5]:8080"}, a) {
 			t.Errorf("dialled %s", a)
 		}
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	allowed := 0
-	for _, a := range told {
-		if a.Allowed != (a.Reason == "") {
-			t.Errorf("%+v", a)
-		}
-		if a.Allowed {
-			allowed++
-		}
-	}
-	if allowed != 5 || len(told) != 18 {
-		t.Errorf("%d of %d reported as allowed: %+v", allowed, len(told), told)
+	if len(told) != 17 {
+		t.Errorf("%d refusals: %+v", len(told), told)
 	}
 }
 
 func TestPublic(t *testing.T) {
 	t.Parallel()
 	for _, s := range []string{"0.0.0.0", "10.1.2.3", "127.0.0.1", "169.254.169.254", "172.16.0.1", "192.168.1.1", "100.64.0.1", "192.0.2.1", "198.18.0.1",
-		"224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "fc00::1", "ff02::1", "64:ff9b::a00:1", "2002:a00:1::", "2001:db8::1"} {
-		if public(netip.MustParseAddr(s)) {
+		"224.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "fc00::1", "ff02::1", "64:ff9b::a00:1", "2002:a00:1::", "2001:db8::1", "::7f00:1"} {
+		if Public(netip.MustParseAddr(s)) {
 			t.Errorf("%s is public", s)
 		}
 	}
 	for _, s := range []string{"93.184.216.34", "8.8.8.8", "2606:4700::1111"} {
-		if !public(netip.MustParseAddr(s)) {
+		if !Public(netip.MustParseAddr(s)) {
 			t.Errorf("%s is not public", s)
 		}
 	}
-	if public(netip.Addr{}) {
+	if Public(netip.Addr{}) {
 		t.Error("no address is public")
 	}
 }
@@ -195,6 +207,121 @@ func TestPatterns(t *testing.T) {
 			t.Fatalf("*.%q: %+v, %v", host, wide, err)
 		}
 	})
+}
+
+// Where the machine goes through a proxy, so do its commands: the name is that
+// proxy's to look up, and its login is not for them to see.
+func TestThroughAProxy(t *testing.T) {
+	t.Parallel()
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(w, "%s of the target", r.URL.Path) }))
+	t.Cleanup(target.Close)
+	var heads []string
+	via := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		heads = append(heads, r.Method+" "+r.RequestURI+" "+r.Header.Get("Proxy-Authorization"))
+		if strings.HasPrefix(r.Host, "denied.") {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		if r.Method != http.MethodConnect {
+			_, _ = fmt.Fprint(w, "plain")
+			return
+		}
+		up, err := net.Dial("tcp", target.Listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		c, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		exchange(c, rw, up)
+	}))
+	t.Cleanup(via.Close)
+	address, _ := url.Parse(strings.Replace(via.URL, "http://", "http://me:secret@", 1))
+	proxy := startProxy(t, Network{AllowHosts: []string{"*.example"}, Through: func(u *url.URL) (*url.URL, error) {
+		if u.Hostname() == "direct.example" {
+			return nil, nil
+		}
+		return address, nil
+	}, dial: &machine{}})
+	for head, want := range map[string]string{
+		"CONNECT a.example:443 HTTP/1.1\r\n\r\nGET /in HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n": "/in of the target",
+		"GET http://b.example/x HTTP/1.1\r\nHost: b.example\r\n\r\n":                                     "plain",
+		"CONNECT denied.example:443 HTTP/1.1\r\n\r\n":                                                    "me:xxxxx@127.0.0.1",
+		"CONNECT direct.example:443 HTTP/1.1\r\n\r\n":                                                    "not resolved",
+		"CONNECT elsewhere.org:443 HTTP/1.1\r\n\r\n":                                                     "not on the list",
+	} {
+		if got := ask(t, proxy, head); !strings.Contains(got, want) || strings.Contains(got, "secret") {
+			t.Errorf("%q: %q, want %q", head, got, want)
+		}
+	}
+	slices.Sort(heads)
+	const login = " Basic bWU6c2VjcmV0"
+	if want := []string{"CONNECT a.example:443" + login, "CONNECT denied.example:443" + login, "GET http://b.example/x" + login}; !slices.Equal(heads, want) {
+		t.Errorf("%q", heads)
+	}
+}
+
+// Refusals are remembered once each, in the order of the last time, and no more
+// than a bounded number of them.
+func TestRefusedHosts(t *testing.T) {
+	t.Parallel()
+	told := 0
+	r := &refusals{report: func(Refusal) { told++ }}
+	refusal := func(host string) Refusal { return Refusal{host + ":443", errors.New("no")} }
+	r.add(refusal("a"))
+	r.add(refusal("b"))
+	mark := r.mark()
+	if got := r.since(mark); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	r.add(refusal("a"))
+	if got := r.since(mark); len(got) != 1 || got[0].Address != "a:443" || told != 2 {
+		t.Errorf("%v, told %d", got, told)
+	}
+	for i := range 2 * maxRefusals {
+		r.add(refusal(fmt.Sprint(i)))
+	}
+	if got := r.since(0); len(got) != maxRefusals || told != maxRefusals || got[1].Address != "a:443" {
+		t.Errorf("%d, told %d, %v", len(got), told, got[:2])
+	}
+}
+
+// A file of certificates is the machine's and those of the settings.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path, more := filepath.Join(dir, "run", "all.pem"), filepath.Join(dir, "corp.pem")
+	if got, err := Certificates(path, more); err == nil || got != "" {
+		t.Errorf("a missing file: %q, %v", got, err)
+	}
+	for _, text := range []string{"", "no certificate\n"} {
+		if err := os.WriteFile(more, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Certificates(path, more); err == nil || !strings.Contains(err.Error(), "holds no certificate") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	s := httptest.NewTLSServer(nil)
+	defer s.Close()
+	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	if err := os.WriteFile(more, own, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Certificates(path, more)
+	if err != nil || got != path {
+		t.Fatalf("%q, %v", got, err)
+	}
+	all, err := os.ReadFile(path)
+	machine, _ := Certificates("", "")
+	theirs, _ := os.ReadFile(machine)
+	if err != nil || !bytes.HasSuffix(all, own) || !bytes.HasPrefix(all, theirs) {
+		t.Errorf("%v, %d bytes", err, len(all))
+	}
 }
 
 func FuzzProxyRequest(f *testing.F) {
@@ -231,8 +358,13 @@ exec 3<>/dev/tcp/93.184.216.34/443 || echo no way`
 			}
 			for range 2 { // each command has its own
 				out, exit := sh(t, r, client)
-				if !strings.Contains(out, "GET x /in") || !strings.Contains(out, "other.example:443: not on the list") || !strings.Contains(out, "no way") ||
+				if !strings.Contains(out, "GET x /in") || !strings.Contains(out, "other.example:443: it is not on the list") || !strings.Contains(out, "no way") ||
 					!strings.Contains(out, "http://127.0.0.1:3128 http://127.0.0.1:3128") {
+					t.Errorf("%+v\n%s", exit, out)
+				}
+				// One that fails tells at its end what it was refused, whatever it printed itself.
+				out, exit = sh(t, r, client[:strings.Index(client, "connect registry")]+"connect other.example:443 >/dev/null; exit 3")
+				if exit.Code != 3 || !strings.HasSuffix(out, "tori sandbox: other.example:443: it is not on the list of allowed hosts\n") {
 					t.Errorf("%+v\n%s", exit, out)
 				}
 			}

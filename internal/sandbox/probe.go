@@ -58,6 +58,7 @@ func unavailable(format string, args ...any) error {
 type target struct {
 	Data      string   `json:"data"` // a directory as the daemon's: holds canary, mode, tool, sock
 	Workspace string   `json:"workspace"`
+	Given     string   `json:"given"` // a file that can only be read
 	GitDir    string   `json:"git_dir"`
 	CanarySum string   `json:"canary_sum"` // SHA-256 of the canary: the environment of the probe must not hold it
 	Tmp       string   `json:"tmp"`        // a file in the machine's temporary directory that holds the canary

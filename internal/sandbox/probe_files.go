@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,6 +96,16 @@ func fileAttempts() []attempt {
 		}),
 		in("attribute-data", func(t *target) error {
 			return unix.Setxattr(filepath.Join(t.Data, "mode"), "user.tori", []byte("x"), 0)
+		}),
+		in("attribute-names", func(t *target) error {
+			_, err := unix.Listxattr(filepath.Join(t.Data, "mode"), nil)
+			return err
+		}),
+		in("flags-of-given", func(t *target) error { return t.ioctl(unix.FS_IOC_GETFLAGS, unix.FS_IOC_SETFLAGS) }),
+		in("version-of-given", func(t *target) error { return t.ioctl(fsGetVersion, fsSetVersion) }),
+		in("project-of-given", func(t *target) error { return t.ioctl(fsGetXattr, fsSetXattr) }),
+		in("seal-given", func(t *target) error {
+			return t.ioctl(0, unix.FS_IOC_ENABLE_VERITY, 1, 1, 4096) // version, SHA-256, block size
 		}),
 		in("own-data", func(t *target) error { return os.Chown(filepath.Join(t.Data, "mode"), 1, 1) }),
 		in("mode-of-program", func(*target) error { return remode("/usr/bin/env") }),
@@ -383,4 +394,25 @@ func remode(path string) error {
 		return err
 	}
 	return f.Chmod(st.Mode())
+}
+
+// ioctl asks for what a file that can only be read has, unless get is 0, and
+// gives it that.
+func (t *target) ioctl(get, set uintptr, with ...uint32) error {
+	f, err := os.Open(t.Given)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	var arg [32]uint32
+	copy(arg[:], with)
+	for _, request := range []uintptr{get, set} {
+		if request == 0 {
+			continue
+		}
+		if _, _, e := unix.Syscall(unix.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(&arg))); e != 0 {
+			return e
+		}
+	}
+	return nil
 }

@@ -93,11 +93,27 @@ func kernelAttempts() []attempt {
 			return nil
 		}),
 		in("kernel", "semaphores", func(*target) error {
-			id, _, e := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 1000, 0o600|unix.IPC_CREAT)
+			id, _, e := unix.Syscall(unix.SYS_SEMGET, unix.IPC_PRIVATE, 100, 0o600|unix.IPC_CREAT)
 			if e != 0 {
 				return e
 			}
 			_, _, _ = unix.Syscall6(unix.SYS_SEMCTL, id, 0, unix.IPC_RMID, 0, 0, 0)
+			return nil
+		}),
+		in("kernel", "large-attribute", func(t *target) error {
+			f, err := os.Create(t.temporary("attributed"))
+			if err != nil {
+				return err
+			}
+			defer func() { _, _ = f.Close(), os.Remove(f.Name()) }()
+			return unix.Fsetxattr(int(f.Fd()), "user.tori", make([]byte, 1024), 0)
+		}),
+		in("kernel", "messages", func(*target) error {
+			id, _, e := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, 0o600|unix.IPC_CREAT, 0)
+			if e != 0 {
+				return e
+			}
+			_, _, _ = unix.Syscall(unix.SYS_MSGCTL, id, unix.IPC_RMID, 0)
 			return nil
 		}),
 		in("kernel", "space-without-a-name", func(t *target) error {
@@ -109,7 +125,7 @@ func kernelAttempts() []attempt {
 			return unix.Fallocate(int(f.Fd()), 0, 0, 1<<20)
 		}),
 		in("kernel", "shared-segment", func(*target) error {
-			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 8<<20, 0o600|unix.IPC_CREAT)
+			id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 64<<10, 0o600|unix.IPC_CREAT)
 			if err != nil {
 				return err
 			}

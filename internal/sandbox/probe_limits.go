@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -106,6 +107,32 @@ func bombs() map[string]func(args []string) error {
 			time.Sleep(time.Second)
 			return nil
 		},
+		// The children of one who ignores their end are waited for by nobody, and a file
+		// that was removed lies in no directory.
+		"unwaited": func([]string) error {
+			signal.Ignore(unix.SIGCHLD)
+			for range 4 {
+				_ = exec.Command(helperPath, helperArg, "probe", "spin").Run()
+			}
+			return nil
+		},
+		"nameless": func([]string) error {
+			signal.Ignore(unix.SIGCHLD)
+			f, err := os.Create("nameless")
+			if err == nil {
+				err = os.Remove(f.Name())
+			}
+			if err != nil {
+				return err
+			}
+			for range 24 {
+				cmd := exec.Command("head", "-c", "8388608", "/dev/zero")
+				cmd.Stdout = f
+				_ = cmd.Run()
+			}
+			time.Sleep(2 * time.Second)
+			return f.Close()
+		},
 		"spin": func([]string) error {
 			for {
 				for range 1 << 20 {
@@ -175,10 +202,12 @@ func limitAttempts() []attempt {
 		ended("memory-of-nobody", limitMemory, Limits{Memory: 256 << 20}, "exec "+self("shared")),
 		ended("processor", limitCPU, Limits{CPU: 300 * time.Millisecond}, "exec "+self("spin")),
 		ended("processor-of-many", limitCPU, Limits{CPU: 1500 * time.Millisecond}, "for i in 1 2 3; do "+self("spin")+" & done; wait"),
+		ended("processor-of-nobody", limitCPU, Limits{CPU: 2 * time.Second}, "exec "+self("unwaited")),
 		ended("descriptors", "", Limits{OpenFiles: 64}, "exec "+self("descriptors")),
 		ended("big-file", "", Limits{FileSize: 1 << 20}, "head -c 8000000 /dev/zero >big-one && echo through"),
 		ended("sparse-file", "", Limits{FileSize: 1 << 20}, "dd if=/dev/zero of=sparse bs=1 count=1 seek=1000000000 2>&1 && echo through"),
 		ended("disk-filler", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("disk")),
+		ended("disk-of-nobody", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("nameless")),
 		ended("many-files", limitFiles, Limits{NewFiles: 4000}, "exec "+self("files")),
 		ended("output-flood", limitOutput, Limits{Output: 1 << 20}, "head -c 100000000 /dev/zero; sleep 5; echo through"),
 		at("control-groups", func(s *stage) (string, string) {

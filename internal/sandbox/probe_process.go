@@ -122,6 +122,7 @@ func processAttempts() []attempt {
 			return unix.PidfdSendSignal(fd, unix.SIGUSR1, nil, 0)
 		})),
 		signalled(in("processes", "signal-by-owner", func(t *target) error { return signalByOwner(t.Victim) })),
+		signalled(in("processes", "signal-by-socket", func(t *target) error { return signalBySocket(t.Victim) })),
 		signalled(in("processes", "signal-queued", func(t *target) error {
 			info := [128]byte{}
 			*(*int32)(unsafe.Pointer(&info[0])) = int32(unix.SIGUSR1)
@@ -316,6 +317,24 @@ func signalByOwner(pid int) error {
 	return err
 }
 
+// signalBySocket is the same with a socket, its owner by another call, and the
+// signal that the kernel chooses.
+func signalBySocket(pid int) error {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer closeAll(pair[:])
+	if err := unix.IoctlSetPointerInt(pair[0], fioSetOwn, pid); err != nil {
+		return err
+	}
+	if _, err := unix.FcntlInt(uintptr(pair[0]), unix.F_SETFL, unix.O_ASYNC|unix.O_NONBLOCK); err != nil {
+		return err
+	}
+	_, err = unix.Write(pair[1], []byte("x"))
+	return err
+}
+
 // victim is a process of the daemon's that holds a canary in its environment,
 // its arguments, its memory and a descriptor. It prints where, and then, for
 // each line that it reads, how many signals it has had since the last one.
@@ -328,19 +347,19 @@ func victim(in io.Reader, out io.Writer) error {
 		return err
 	}
 	signals := make(chan os.Signal, 64)
-	signal.Notify(signals, unix.SIGUSR1, unix.SIGUSR2)
+	signal.Notify(signals, unix.SIGUSR1, unix.SIGIO, unix.SIGPWR)
 	if _, err := fmt.Fprintf(out, "%d %d\n", uintptr(unsafe.Pointer(&held[16])), f.Fd()); err != nil {
 		return err
 	}
 	for s := bufio.NewScanner(in); s.Scan(); {
 		// One of its own comes after all that were sent before: the lower
 		// number is delivered first.
-		if err := unix.Kill(os.Getpid(), unix.SIGUSR2); err != nil {
+		if err := unix.Kill(os.Getpid(), unix.SIGPWR); err != nil {
 			return err
 		}
 		count := 0
 		for got := range signals {
-			if got == unix.SIGUSR2 {
+			if got == unix.SIGPWR {
 				break
 			}
 			count++

@@ -121,8 +121,15 @@ func run(ctx context.Context, j job) (Exit, error) {
 	if j.pipes != nil {
 		j.pipes.close()
 	}
-	if j.reached != nil && (p.begun == nil || p.begun()) {
-		j.reached <- struct{}{}
+	if j.reached != nil {
+		stop := func() bool { return true }
+		if p.begun != nil { // nobody watches yet, and an engine may hang
+			stop = context.AfterFunc(ctx, func() { _ = c.kill() })
+		}
+		if p.begun == nil || p.begun() {
+			j.reached <- struct{}{}
+		}
+		stop()
 	}
 	why, limit, waitErr := p.wait(ctx, c, j, out)
 	writeErr := out.close()
@@ -231,10 +238,33 @@ func (p *process) gate() error {
 	if err != nil {
 		return err
 	}
+	p.gateOf(ready, readyW)
+	return nil
+}
+
+// namedGate is a gate in the file system, for an engine that passes no
+// descriptors on. It holds the writing end itself, so that the gate ends with it;
+// what a command writes to it later is bounded as in every pipe.
+func (p *process) namedGate(path string) error {
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	ready, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	readyW, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return errors.Join(fmt.Errorf("sandbox: %w", err), ready.Close())
+	}
+	p.gateOf(ready, readyW)
+	return nil
+}
+
+func (p *process) gateOf(ready, readyW *os.File) {
 	p.after(func() { _, _ = ready.Close(), readyW.Close() })
 	p.files = []*os.File{readyW}
 	p.begun = sync.OnceValue(func() bool { return reached(ready) })
-	return nil
 }
 
 // waitNoReap blocks until the child has ended and leaves it to be reaped, so

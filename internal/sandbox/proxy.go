@@ -2,21 +2,29 @@ package sandbox
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"toritsugi/internal/i18n"
 )
 
 const (
 	maxConnections = 128              // of one command at once; more wait
+	maxAnswered    = 64               // refusals of one command that are told why
 	headerTime     = 30 * time.Second // for a request's head to come
 	connectTime    = 30 * time.Second
 	idleTime       = 5 * time.Minute // without a byte either way
@@ -40,14 +48,20 @@ func (m *machine) Dial(ctx context.Context, address netip.AddrPort) (net.Conn, e
 
 // pattern is one allowed host.
 type pattern struct {
-	host  string // lower case, without the point that may end it
-	below bool   // names below host
-	port  int    // 0 for 80 and 443
+	host  string     // lower case, without the point that may end it
+	below bool       // names below host
+	port  int        // 0 for 80 and 443
+	exact netip.Addr // host, where it is an address with a port
 }
 
 // parsePattern reads an entry of Network.AllowHosts.
 func parsePattern(s string) (pattern, error) {
 	p := pattern{host: strings.ToLower(s)}
+	if a, err := netip.ParseAddrPort(p.host); err == nil && a.Port() != 0 {
+		p.exact = a.Addr().Unmap().WithZone("")
+		p.host, p.port = p.exact.String(), int(a.Port())
+		return p, nil
+	}
 	if host, port, ok := strings.Cut(p.host, ":"); ok {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 {
@@ -84,12 +98,26 @@ func validHost(h string) bool {
 	return true
 }
 
+// reaches reports whether an address of the host may be connected to: a public
+// one; any in a network of the operator's where the entry names one host and a
+// port, but none of this machine and its link, where its own services and those of
+// a cloud listen; and the very address that the entry is.
+func (p pattern) reaches(a netip.Addr) bool {
+	switch {
+	case p.exact.IsValid():
+		return a == p.exact
+	case p.port != 0 && !p.below:
+		return a.IsGlobalUnicast() && !embedded(a)
+	}
+	return Public(a)
+}
+
 func (p pattern) allows(host string, port int) bool {
 	if p.port != port && (p.port != 0 || port != 80 && port != 443) {
 		return false
 	}
 	if p.below {
-		return strings.HasSuffix(host, "."+p.host)
+		return strings.HasSuffix(host, "."+p.host) && validHost(host)
 	}
 	return host == p.host
 }
@@ -99,7 +127,8 @@ func (p pattern) allows(host string, port int) bool {
 // allowed host is that host's affair.
 type proxy struct {
 	allowed []pattern
-	report  func(Asked)
+	refused *refusals
+	through func(*url.URL) (*url.URL, error)
 	dial    dialer
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -107,15 +136,13 @@ type proxy struct {
 
 	mu    sync.Mutex
 	open  map[io.Closer]struct{}
+	told  int // how many refusals
 	ended bool
 	wg    sync.WaitGroup
 }
 
 func newProxy(n Network) (*proxy, error) {
-	x := &proxy{report: n.Report, dial: n.dial, slots: make(chan struct{}, maxConnections), open: map[io.Closer]struct{}{}}
-	if x.report == nil {
-		x.report = func(Asked) {}
-	}
+	x := &proxy{refused: cmp.Or(n.refused, &refusals{report: n.Report}), through: n.Through, dial: n.dial, slots: make(chan struct{}, maxConnections), open: map[io.Closer]struct{}{}}
 	if x.dial == nil {
 		x.dial = &machine{}
 	}
@@ -204,14 +231,18 @@ func (x *proxy) answer(c net.Conn) {
 		refuse(c, http.StatusBadRequest, err.Error())
 		return
 	}
-	up, err := x.connect(host, port)
-	asked := Asked{Host: host, Port: port, Allowed: err == nil}
+	up, plain, err := x.connect(host, port, req.Method == http.MethodConnect)
 	if err != nil {
-		asked.Reason = err.Error()
-	}
-	x.report(asked)
-	if err != nil {
-		refuse(c, http.StatusForbidden, fmt.Sprintf("%s:%d: %v", host, port, err))
+		r := Refusal{Address: net.JoinHostPort(host, strconv.Itoa(port)), Reason: err}
+		x.refused.add(r)
+		x.mu.Lock()
+		x.told++
+		silent := x.told > maxAnswered
+		x.mu.Unlock()
+		if silent { // npm asks anew for ever where requests wait behind one that is answered so, and ends where it is not answered
+			return
+		}
+		refuse(c, http.StatusForbidden, strings.TrimPrefix(r.String(), "tori sandbox: "))
 		return
 	}
 	if !x.keep(up) {
@@ -225,7 +256,7 @@ func (x *proxy) answer(c net.Conn) {
 		exchange(c, r, up)
 		return
 	}
-	x.forward(c, up, req)
+	x.forward(c, up, req, plain)
 }
 
 // destination is where a request wants to go.
@@ -247,28 +278,52 @@ func destination(req *http.Request) (host string, port int, err error) {
 	return strings.TrimSuffix(strings.ToLower(host), "."), int(n), nil
 }
 
-// connect checks the name, looks it up and connects to an address that is
-// public. The address that was checked is the one that is dialled: a name that
-// changes its mind in between gains nothing.
-func (x *proxy) connect(host string, port int) (net.Conn, error) {
-	listed := false
-	for _, p := range x.allowed {
-		listed = listed || p.allows(host, port)
-	}
-	if !listed || !validHost(host) {
-		return nil, errors.New("not on the list of allowed hosts")
+// connect checks the name and leads to it. Where the machine itself goes through a
+// proxy to reach it that proxy looks the name up; else it is looked up here, and
+// the address that was checked is the one that is dialled: a name that changes its
+// mind in between gains nothing. plain is the proxy that takes the one request of a
+// connection that is no tunnel; nil for the host itself.
+func (x *proxy) connect(host string, port int, tunnel bool) (c net.Conn, plain *url.URL, err error) {
+	i := slices.IndexFunc(x.allowed, func(p pattern) bool { return p.allows(host, port) })
+	if i < 0 {
+		return nil, nil, i18n.E("sandbox.not_listed")
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, connectTime)
 	defer cancel()
+	address := net.JoinHostPort(host, strconv.Itoa(port))
+	if x.through != nil {
+		scheme := "https"
+		if !tunnel {
+			scheme = "http"
+		}
+		via, err := x.through(&url.URL{Scheme: scheme, Host: address})
+		if err != nil {
+			return nil, nil, i18n.E("sandbox.host_proxy", err)
+		}
+		if via != nil {
+			if c, err = x.viaProxy(ctx, via, address, tunnel); err != nil {
+				err = i18n.E("sandbox.host_proxy", err)
+			}
+			return c, via, err
+		}
+	}
+	c, err = x.direct(ctx, host, port, func(a netip.Addr) bool {
+		return slices.ContainsFunc(x.allowed, func(p pattern) bool { return p.allows(host, port) && p.reaches(a) })
+	})
+	return c, nil, err
+}
+
+// direct looks host up and connects to one of its addresses, each of which may be
+// reached.
+func (x *proxy) direct(ctx context.Context, host string, port int, reaches func(netip.Addr) bool) (net.Conn, error) {
 	all, err := x.dial.LookupNetIP(ctx, "ip", host)
 	if err != nil {
-		return nil, fmt.Errorf("look up: %w", err)
+		return nil, i18n.E("sandbox.no_lookup", err)
 	}
-	err = errors.New("has no address")
+	err = i18n.E("sandbox.no_address")
 	for _, a := range all {
-		a = a.Unmap().WithZone("")
-		if !public(a) {
-			return nil, fmt.Errorf("its address %s is not a public one", a)
+		if a = a.Unmap().WithZone(""); !reaches(a) {
+			return nil, i18n.E("sandbox.not_public", a, net.JoinHostPort(host, strconv.Itoa(port)))
 		}
 	}
 	for _, a := range all {
@@ -276,39 +331,99 @@ func (x *proxy) connect(host string, port int) (net.Conn, error) {
 		if c, err = x.dial.Dial(ctx, netip.AddrPortFrom(a.Unmap().WithZone(""), uint16(port))); err == nil {
 			return c, nil
 		}
+		err = i18n.E("sandbox.no_connection", err)
 	}
 	return nil, err
 }
 
-// notPublic are the networks of the IANA special-purpose registries that
-// netip.Addr has no method for.
-func notPublic() []netip.Prefix {
-	var all []netip.Prefix
-	for _, s := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "64:ff9b::/96", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
-	} {
-		all = append(all, netip.MustParsePrefix(s))
+// viaProxy connects to a proxy of the machine and, for a tunnel, has it connect to
+// address (RFC 9110 §9.3.6).
+func (x *proxy) viaProxy(ctx context.Context, via *url.URL, address string, tunnel bool) (net.Conn, error) {
+	port := via.Port()
+	if port == "" {
+		port = map[string]string{"https": "443"}[via.Scheme]
 	}
-	return all
-}
-
-// public reports whether an address is one of the internet at large: no own,
-// neighbouring, or internal machine.
-func public(a netip.Addr) bool {
-	if !a.IsValid() || !a.IsGlobalUnicast() || a.IsPrivate() || a.IsLoopback() || a.IsLinkLocalUnicast() || a.IsMulticast() {
-		return false
+	number, err := strconv.ParseUint(cmp.Or(port, "80"), 10, 16)
+	if err != nil || via.Scheme != "http" && via.Scheme != "https" {
+		return nil, fmt.Errorf("%s is no proxy that can be used: an http:// or https:// address is", via.Redacted())
 	}
-	for _, p := range notPublic() {
-		if p.Contains(a) {
-			return false
+	c, err := x.direct(ctx, via.Hostname(), int(number), func(netip.Addr) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	if via.Scheme == "https" {
+		t := tls.Client(c, &tls.Config{ServerName: via.Hostname(), MinVersion: tls.VersionTLS12})
+		if err := t.HandshakeContext(ctx); err != nil {
+			_ = c.Close()
+			return nil, err
+		}
+		c = t
+	}
+	if !tunnel {
+		return c, nil
+	}
+	req := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: address}, Host: address, Header: http.Header{}}
+	authorize(req, via)
+	r := bufio.NewReader(&io.LimitedReader{R: c, N: 64 << 10})
+	if err = req.Write(c); err == nil {
+		var res *http.Response
+		if res, err = http.ReadResponse(r, req); err == nil && res.StatusCode != http.StatusOK { //nolint:bodyclose // what follows is the tunnel, and c is closed with an error
+			err = fmt.Errorf("%s answers %s", via.Redacted(), res.Status)
 		}
 	}
-	return true
+	if err == nil && r.Buffered() > 0 {
+		err = fmt.Errorf("%s says more than its answer", via.Redacted())
+	}
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
-// forward sends one plain request on and its answer back.
-func (x *proxy) forward(c, up net.Conn, req *http.Request) {
+// authorize gives a proxy of the machine the login of its address.
+func authorize(req *http.Request, via *url.URL) {
+	if u := via.User; u != nil {
+		password, _ := u.Password()
+		req.Header.Set("Proxy-Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)))
+	}
+}
+
+// The networks of the IANA special-purpose registries that netip.Addr has no
+// method for: special ones, and those whose addresses stand for one of IPv4.
+const (
+	specialNetworks = "0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 " +
+		"100::/64 2001::/23 2001:db8::/32 3fff::/20 5f00::/16 fec0::/10 " + mappedNetworks
+	mappedNetworks = "0.0.0.0/8 64:ff9b::/96 64:ff9b:1::/48 2001::/32 2002::/16 ::/96"
+)
+
+// inNetworks reports whether a lies in one of networks.
+func inNetworks(a netip.Addr, networks string) bool {
+	for s := range strings.SplitSeq(networks, " ") {
+		if netip.MustParsePrefix(s).Contains(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// embedded reports an address behind which another machine may stand, this one among them.
+func embedded(a netip.Addr) bool { return inNetworks(a, mappedNetworks) }
+
+// Public reports whether an address is one of the internet at large: no own,
+// neighbouring, or internal machine.
+func Public(a netip.Addr) bool {
+	if !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	return !inNetworks(a, specialNetworks)
+}
+
+// forward sends one plain request on, to the host or to a proxy of the machine, and
+// its answer back.
+func (x *proxy) forward(c, up net.Conn, req *http.Request, via *url.URL) {
 	defer func() { _ = req.Body.Close() }()
 	_, _ = c.SetDeadline(time.Time{}), up.SetDeadline(time.Time{})
 	for _, h := range []string{"Proxy-Connection", "Proxy-Authorization", "Connection", "Keep-Alive", "Te", "Upgrade"} {
@@ -316,7 +431,12 @@ func (x *proxy) forward(c, up net.Conn, req *http.Request) {
 	}
 	req.Host = req.URL.Host // not what a Host header says besides
 	req.Close = true
-	if req.Write(&slow{Conn: up}) != nil {
+	write := req.Write
+	if via != nil {
+		authorize(req, via)
+		write = req.WriteProxy
+	}
+	if write(&slow{Conn: up}) != nil {
 		return
 	}
 	_, _ = io.Copy(&slow{Conn: c}, &slow{Conn: up})

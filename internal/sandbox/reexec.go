@@ -195,7 +195,7 @@ func (s *Sandbox) grants(o *orders, p *process, spec Spec) error {
 		read = append(read, "/proc/"+f)
 	}
 	read = append(read, "/sys/devices/system/cpu")
-	read = append(read, s.tools.paths()...)
+	read = append(read, s.tools.read...)
 	read = append(read, spec.ReadOnly...)
 	write := append(spec.writable(), tmp)
 	for _, w := range write {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // runner is what the kinds share: they differ in how a command is prepared.
@@ -46,13 +47,20 @@ func (r *runner) Rest(ctx context.Context) (resume func(), err error) {
 	return func() {}, ctx.Err()
 }
 
-// Run implements Runner.
+// Run implements Runner. What a command that failed writes ends with the
+// connections that it was refused meanwhile, by whichever command.
 func (r *runner) Run(ctx context.Context, c Command) (Exit, error) {
 	j, spec, err := r.job(c)
 	if err != nil {
 		return Exit{}, err
 	}
+	mark := spec.Network.refused.mark()
 	exit, err := run(ctx, j)
+	if err == nil && exit.Code != 0 && c.Output != nil {
+		for _, x := range spec.Network.refused.since(mark) {
+			_, err = fmt.Fprintln(c.Output, x)
+		}
+	}
 	if r.after != nil {
 		if e := r.after(spec); err == nil {
 			err = e

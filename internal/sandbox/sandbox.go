@@ -1,8 +1,6 @@
-// Package sandbox runs commands that nobody vouches for: without network, with
-// nothing of the daemon's environment or home, and only the task's workspace
-// and cache to write to. The walls are bubblewrap's, or the kernel's by a helper
-// that is this program itself, or a container engine's; Unconfined is the stated
-// absence of one. What a command leaves running ends with it.
+// Package sandbox runs commands that nobody vouches for: no network, nothing of the daemon's
+// environment or home, only the workspace and caches to write to. What a command leaves
+// running ends with it. Unconfined is the stated absence of a sandbox.
 package sandbox
 
 import (
@@ -248,7 +246,7 @@ func (s *Sandbox) tryBwrap(ctx context.Context, opts ...string) error {
 	defer cancel()
 	args := append(append(s.isolation(), s.bwrapMounts(s.systemMounts(), 1<<20)...), opts...)
 	cmd := exec.CommandContext(ctx, s.bwrap, append(args, "--", "/bin/sh", "-c", ":")...)
-	cmd.Env = []string{"PATH=" + systemPath, "LANG=C.UTF-8"}
+	cmd.Env = []string{"PATH=" + SystemPath, "LANG=C.UTF-8"}
 	cmd.Dir = "/"
 	// Ctrl-C in the terminal must not kill one half of bubblewrap, whose other
 	// half would keep the pipe.
@@ -279,6 +277,7 @@ func (s Spec) check() (Spec, error) {
 	if err := s.Network.check(); err != nil {
 		return s, err
 	}
+	s.Network.refused = &refusals{report: s.Network.Report}
 	paths := []*string{&s.Workspace, &s.GitDir, &s.Cache}
 	s.Writable, s.ReadOnly, s.Hide = slices.Clone(s.Writable), slices.Clone(s.ReadOnly), slices.Clone(s.Hide)
 	for i := range s.Writable {

@@ -20,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
 
@@ -204,6 +205,34 @@ func TestDir(t *testing.T) {
 			if de := (*DirError)(nil); !errors.As(err, &de) {
 				t.Errorf("dir %q: %v, want DirError", dir, err)
 			}
+		}
+	})
+}
+
+// Models call the workspace /workspace, and find it there.
+func TestWorkspaceByItsUsualName(t *testing.T) {
+	t.Parallel()
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		spec := newSpec(t)
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, exit := sh(t, r, "cd /workspace && echo 1 >a && cat /workspace/a && pwd -P")
+		if s.Kind() == KindLandlock {
+			if _, err := os.Stat(Tree); err != nil && exit.Code == 0 {
+				t.Errorf("%s: %q", Tree, out)
+			}
+			return
+		}
+		if want := "1\n" + spec.Workspace + "\n"; exit.Code != 0 || out != want {
+			t.Errorf("%+v, %q; want %q", exit, out, want)
+		}
+		if out, exit := sh(t, r, "rm /workspace"); exit.Code == 0 {
+			t.Errorf("it is the command's to remove: %s", out)
+		}
+		if _, err := os.Lstat(filepath.Join(spec.Workspace, "a")); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -865,9 +894,7 @@ func TestRefusals(t *testing.T) {
 func TestDetectFailures(t *testing.T) {
 	t.Parallel()
 	fake := filepath.Join(t.TempDir(), "bwrap")
-	if err := os.WriteFile(fake, []byte("#!/bin/sh\necho bwrap: No permissions to create new namespace >&2\nexit 1\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, fake, "#!/bin/sh\necho bwrap: No permissions to create new namespace >&2\nexit 1\n")
 	_, err := detectAt(t.Context(), fake)
 	var e *i18n.Error
 	if !errors.As(err, &e) || e.Key != "sandbox.broken" || !strings.Contains(err.Error(), "No permissions") || !strings.Contains(err.Error(), "bubblewrap") {
@@ -891,4 +918,45 @@ func TestMountOrder(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
+}
+
+// Languages that a user installed below the home, by whatever shim, and the package
+// caches of which tools take a read-only one are there for commands; nothing beside them is.
+func TestToolchainsOfAHome(t *testing.T) {
+	home := t.TempDir()
+	script := func(name, text string) {
+		p := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script("shims/rustc", "echo "+home+"/.rustup/toolchains/stable")
+	script(".rustup/toolchains/stable/bin/cargo", "echo it is cargo")
+	script("shims/python3", "echo "+home+"/.local") // where everything else is, too
+	script(".local/bin/python3", "echo it is python")
+	script("shims/node", "exit 1")
+	script(".m2/repository/a.pom", "")
+	script(".m2/settings.xml", "secret")
+	script(".gradle/caches/modules-2/a", "")
+	script(".gradle/gradle.properties", "secret")
+	t.Setenv("HOME", home)
+	t.Setenv("PATH", filepath.Join(home, "shims")+":"+os.Getenv("PATH"))
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		spec := newSpec(t)
+		spec.Hide = []string{home}
+		r, err := s.Runner(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, exit := sh(t, r, `cargo && ls "${MAVEN_ARGS#*tail=}" && ls "$GRADLE_RO_DEP_CACHE/modules-2"`)
+		if exit.Code != 0 || out != "it is cargo\na.pom\na\n" {
+			t.Errorf("%+v\n%s", exit, out)
+		}
+		if out, _ := sh(t, r, "cat "+home+"/.m2/settings.xml "+home+"/.gradle/gradle.properties "+home+"/.local/bin/python3 "+home+"/shims/rustc 2>/dev/null; echo $PATH"); strings.Contains(out, "secret") || strings.Contains(out, "it is") || strings.Contains(out, "#!") || strings.Contains(out, ".local") {
+			t.Error(out)
+		}
+	})
 }

@@ -85,18 +85,27 @@ func commonRules() []rule {
 	for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX} {
 		all = append(all, rule{unix.SYS_IOCTL, []cond{{arg: 1, test: bpf.JumpEqual, val: request}}, errno(unix.EPERM)})
 	}
+	all = append(all, attributeRules()...)
 	// A lease on a file that may only be read keeps everybody on the machine from
 	// opening it.
 	for _, command := range []uint32{fSetLease, fSetDeleg} {
 		all = append(all, rule{unix.SYS_FCNTL, []cond{{arg: 1, test: bpf.JumpEqual, val: command}}, errno(unix.EINVAL)})
 	}
 	all = append(all, ownerRules()...)
-	// Segments of System V lie in no process either: small ones stay, which is
-	// what PostgreSQL asks for.
+	// What System V keeps lies in no process either, and stays until the run ends.
+	// Of small segments and sets of semaphores, such as PostgreSQL asks for, there
+	// are as many as are no harm (SHMMNI, SEMMNI); of queues there are too many.
+	deny(unix.ENOSYS, unix.SYS_MSGGET)
 	all = append(all,
-		rule{unix.SYS_SHMGET, []cond{{arg: 1, test: bpf.JumpGreaterThan, val: 1 << 20}}, errno(unix.ENOSPC)},
+		rule{unix.SYS_SHMGET, []cond{{arg: 1, test: bpf.JumpGreaterThan, val: 16 << 10}}, errno(unix.ENOSPC)},
 		rule{unix.SYS_SHMGET, []cond{{arg: 1, high: true, test: bpf.JumpNotEqual}}, errno(unix.ENOSPC)},
-		rule{unix.SYS_SEMGET, []cond{{arg: 1, test: bpf.JumpGreaterThan, val: 250}}, errno(unix.ENOSPC)})
+		rule{unix.SYS_SEMGET, []cond{{arg: 1, test: bpf.JumpGreaterThan, val: 32}}, errno(unix.ENOSPC)})
+	// Attributes of a file in memory count little, and access lists nothing: only
+	// small ones are set.
+	for _, nr := range []uint32{unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR} {
+		all = append(all, rule{nr, []cond{{arg: 3, test: bpf.JumpGreaterThan, val: 512}}, errno(unix.ENOSPC)})
+	}
+	deny(unix.ENOSYS, unix.SYS_SETXATTRAT) // which hides the size
 	return all
 }
 
@@ -106,6 +115,39 @@ const (
 	fSetDeleg = 1040
 	tmpFile   = 0o20000000 // __O_TMPFILE, the same on both processors
 )
+
+// Requests of ioctl(2) that x/sys does not name (linux/fs.h, asm/sockios.h).
+const (
+	fsGetVersion = 0x80087601
+	fsSetVersion = 0x40087602
+	fsGetXattr   = 0x801c581f
+	fsSetXattr   = 0x401c5820
+	fioSetOwn    = 0x8901
+	siocSetOwn   = 0x8902 // SIOCSPGRP, the same
+)
+
+// attributeRules refuse what changes a file, or a file system, through a
+// descriptor that may only read, which Landlock does not know of: flags, versions,
+// projects, verity, encryption, subvolumes. A family of requests is refused whole,
+// as by a file system that has none of them, but for those that only ask and those
+// that copy to a descriptor that may write.
+func attributeRules() []rule {
+	all := []rule{{nr: unix.SYS_FILE_SETATTR, action: errno(unix.EOPNOTSUPP)}}
+	for family, fine := range map[uint32][]uint32{
+		'f':  {unix.FS_IOC_GETFLAGS, unix.FS_IOC_MEASURE_VERITY, unix.FS_IOC_READ_VERITY_METADATA, 0xc020660b, 0xc0686611}, // FIEMAP, PROCMAP_QUERY
+		'v':  {fsGetVersion},
+		'X':  {fsGetXattr},
+		0x94: {unix.FICLONE, unix.FICLONERANGE, unix.FIDEDUPERANGE, 0x81009431}, // of Btrfs and all; FS_IOC_GETFSLABEL
+		0xf5: nil,                                                               // of F2FS
+	} {
+		r := rule{unix.SYS_IOCTL, []cond{{arg: 1, mask: 0xff00, test: bpf.JumpEqual, val: family << 8}}, errno(unix.ENOTTY)}
+		for _, request := range fine {
+			r.conds = append(r.conds, cond{arg: 1, test: bpf.JumpNotEqual, val: request})
+		}
+		all = append(all, r)
+	}
+	return all
+}
 
 // asOwner are the bits of a mode that make a program run as its owner or group. A
 // directory takes the second from the one that it is made in, if at all.

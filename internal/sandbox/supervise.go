@@ -95,7 +95,7 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 		}
 		if counted == nil && time.Since(begin) >= censusFirst {
 			counted = make(chan string, 1)
-			count := census{w.disks, w.limits.NewFiles, w.limits.Disk, w.since}
+			count := census{w.disks, w.limits.NewFiles, w.limits.Disk, w.since, w.open}
 			counting.Go(func() {
 				if limit := count.watch(ctx); limit != "" {
 					counted <- limit
@@ -111,7 +111,9 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 		if limit != "" {
 			return s.act(overLimit, limit)
 		}
-		wait = min(2*wait, watchLast)
+		if wait = min(2*wait, watchLast); w.low { // memory takes gigabytes in a second that the disk then has not
+			wait = watchFirst
+		}
 		look.Reset(wait)
 	}
 }

@@ -17,13 +17,16 @@ func systemFiles() []string {
 	all := []string{
 		"passwd", "group", "hosts", "nsswitch.conf", "protocols", "services", "localtime", "mime.types",
 		"alternatives", "ca-certificates/extracted", "ssl/certs", "ssl/openssl.cnf", "pki/tls/certs", "pki/ca-trust/extracted",
-		"ld.so.cache", "ld.so.conf",
+		"ld.so.cache", "ld.so.conf", "maven/m2.conf", "maven/logging",
 	}
 	for i, p := range all {
 		all[i] = filepath.Join("/etc", p)
 	}
-	more, _ := filepath.Glob("/etc/ld.so.conf.d/*.conf")
-	return append(all, more...)
+	for _, pattern := range []string{"ld.so.conf.d/*.conf", "java-*-openjdk/*.*", "java-*-openjdk/security"} {
+		more, _ := filepath.Glob("/etc/" + pattern)
+		all = append(all, more...)
+	}
+	return all
 }
 
 // devices are the files of /dev that every program may use.

@@ -11,17 +11,24 @@ import (
 type Together struct {
 	mu     sync.Mutex
 	since  time.Time
-	memory map[any]int64 // bytes, by command and by instance
+	free   map[string]int64 // bytes of the disk, by writable directory, when the first command began that has it
+	memory map[any]int64    // bytes, by command and by instance
 }
 
-// begin returns when the first command began.
-func (t *Together) begin() time.Time {
+// begin returns when the first command began, and what was free then of these disks.
+func (t *Together) begin(disks []string, now []usage) (since time.Time, free []int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
-		t.since = time.Now()
+		t.since, t.free = time.Now(), map[string]int64{}
 	}
-	return t.since
+	for i, d := range disks {
+		if _, known := t.free[d]; !known {
+			t.free[d] = now[i].free
+		}
+		free = append(free, t.free[d])
+	}
+	return t.since, free
 }
 
 // put says how much memory a command or an instance takes, in bytes, and

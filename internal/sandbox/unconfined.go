@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+// hostTools asks go once: each run has several runners.
+var hostTools = sync.OnceValue(func() toolchain { return findToolchain(context.Background()) })
 
 // Unconfined returns a Runner without a wall, for users who explicitly allow
 // it. The environment is as clean as a sandbox's and the process group ends
@@ -22,13 +24,8 @@ func Unconfined(spec Spec) Runner {
 	if spec.Together == nil {
 		spec.Together = &Together{}
 	}
-	tools := sync.OnceValue(func() toolchain {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		return findToolchain(ctx)
-	})
 	return &runner{kind: KindNone, spec: spec.check, prepare: func(p *process, spec Spec, c Command, dir string) (child, error) {
-		return bare(p, spec, c, dir, tools())
+		return bare(p, spec, c, dir, hostTools())
 	}}
 }
 
@@ -61,7 +58,7 @@ func bare(p *process, spec Spec, c Command, dir string, tools toolchain) (child,
 }
 
 // scratch is a directory for temporary files with a home in it; one that Spec
-// does not name goes with the command.
+// does not name goes with the command, and has no home where Spec.Env names one.
 func scratch(p *process, spec Spec) (string, error) {
 	tmp := spec.Scratch
 	if tmp == "" {
@@ -70,6 +67,9 @@ func scratch(p *process, spec Spec) (string, error) {
 			return "", fmt.Errorf("sandbox: %w", err)
 		}
 		p.after(func() { _ = os.RemoveAll(tmp) })
+		if spec.Env["HOME"] != "" {
+			return tmp, nil
+		}
 	}
 	if err := os.MkdirAll(filepath.Join(tmp, "home"), 0o700); err != nil {
 		return "", fmt.Errorf("sandbox: %w", err)

@@ -1,13 +1,14 @@
 package sandbox
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // asUser says that this is the test binary of TestAsUser.
@@ -32,22 +33,13 @@ func TestAsUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	self, err := os.Open("/proc/self/exe")
+	self, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = self.Close() }()
-	exe, err := os.OpenFile(filepath.Join(dir, "test"), os.O_CREATE|os.O_WRONLY, 0o755)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(exe, self); err != nil {
-		t.Fatal(err)
-	}
-	if err := exe.Close(); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), exe.Name(), "-test.v", "-test.run",
+	exe := filepath.Join(dir, "test")
+	disktest.Program(t, exe, self)
+	cmd := exec.CommandContext(t.Context(), exe, "-test.v", "-test.run",
 		"^Test(NothingEscapes|Exit|Dir|ConfinedReach|Descriptors|Hold|HoldOutOfReach|Rest|MemoryTogether)$")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + tmp, asUser + "=1"}
 	cmd.Dir = tmp

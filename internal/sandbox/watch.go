@@ -37,19 +37,24 @@ type watcher struct {
 	disks  []string // writable directories
 	begin  []usage
 	sum    *Together
-	since  time.Time // see Together
-	mend   func()    // called at each look, nil for nothing
-	inst   *instance // in which the command runs, nil for none
+	since  time.Time     // see Together
+	free   []int64       // of each disk, when since was
+	last   map[life]seen // processes of the last look
+	gone   time.Duration // processor time of those that are gone
+	low    bool          // a disk is nearly full, as of the last look
+	mend   func()        // called at each look, nil for nothing
+	inst   *instance     // in which the command runs, nil for none
 }
 
 // usage is what is taken of a file system.
 type usage struct{ bytes, files, free int64 }
 
 func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
-	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum, since: sum.begin()}
+	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
+	w.since, w.free = sum.begin(disks, w.begin)
 	return w
 }
 
@@ -117,13 +122,11 @@ func (w *watcher) look() string {
 	if w.mend != nil {
 		w.mend()
 	}
-	var cpu time.Duration
 	var resident, written int64
 	threads := 0
 	all := w.tree()
 	for i, p := range all {
 		all[i].memory, all[i].tables = w.memoryOf(p)
-		cpu += p.cpu
 		resident += all[i].memory + all[i].tables
 		threads += p.threads
 	}
@@ -131,7 +134,7 @@ func (w *watcher) look() string {
 	switch {
 	case len(all)-1 > w.limits.Processes, threads > threadsPerProcess*w.limits.Processes:
 		return limitProcesses
-	case w.limits.CPU > 0 && cpu > w.limits.CPU:
+	case w.limits.CPU > 0 && w.spent(all) > w.limits.CPU:
 		return limitCPU
 	case w.crowded(all, resident):
 		return limitMemory
@@ -140,8 +143,10 @@ func (w *watcher) look() string {
 	case w.limits.NewFiles > 0 && files.files > w.limits.NewFiles:
 		return limitFiles
 	}
+	w.low = false
 	for i, d := range w.disks {
 		now := diskUsage(d)
+		w.low = w.low || now.free < 8*lowDisk
 		if w.limits.NewFiles > 0 && now.files-w.begin[i].files > w.limits.NewFiles {
 			return limitFiles
 		}
@@ -154,22 +159,65 @@ func (w *watcher) look() string {
 		if written == 0 {
 			written = w.written(all)
 		}
+		// Of the last part it was the commands, whatever their figures say, if that
+		// much is gone since the first of them. One that tidies up takes no more.
+		took := written
+		if w.begin[i].free-now.free > lowDisk/256 {
+			took = max(written, w.free[i]-now.free)
+		}
 		switch {
 		case written > w.limits.Disk:
 			return limitDisk
-		case now.free <= lowDisk && written > lowDisk/4:
+		case now.free <= lowDisk && took > lowDisk/4:
 			return limitSpace
 		}
 	}
 	return ""
 }
 
+// spent is the processor time of all processes up to now, as far as they were
+// seen. What a process took is added to who waits for it, and to nobody where it is
+// not waited for: the larger sum counts, that of those who are there with all that
+// they waited for, or that of everyone who ever was there. A walk can miss one whose
+// parent ends meanwhile, so that only who is missing twice is gone.
+func (w *watcher) spent(all []seen) time.Duration {
+	now, there, ever := make(map[life]seen, len(all)), time.Duration(0), time.Duration(0)
+	for _, p := range all {
+		now[p.life] = p
+		there += p.own + p.waited
+	}
+	for who, p := range w.last {
+		if _, ok := now[who]; ok {
+			continue
+		}
+		if p.missed {
+			w.gone += p.own
+		} else {
+			p.missed = true
+			now[who] = p
+		}
+	}
+	for _, p := range now {
+		ever += p.own
+	}
+	w.last = now
+	return max(there, w.gone+ever)
+}
+
+// life is one process and no later one of its number.
+type life struct {
+	pid   int
+	begun string
+}
+
 // seen is one process as /proc/PID/stat tells of it.
 type seen struct {
-	pid     int
+	life
 	state   byte // R, S, D, T …, see proc_pid_stat(5)
 	threads int
-	cpu     time.Duration // its own and that of children it has waited for
+	own     time.Duration // processor time
+	waited  time.Duration // that of children it has waited for
+	missed  bool          // by the last look
 	memory  int64         // bytes, shared ones and those in swap included; see memoryOf
 	tables  int64         // bytes of page tables
 }
@@ -193,16 +241,34 @@ func (w *watcher) tree() []seen {
 	return all
 }
 
+// tasks are the directories of all threads of a process.
+func (w *watcher) tasks(pid int) []string {
+	dir := w.proc + "/" + strconv.Itoa(pid) + "/task/"
+	threads, _ := os.ReadDir(dir)
+	all := make([]string, len(threads))
+	for i, t := range threads {
+		all[i] = dir + t.Name()
+	}
+	return all
+}
+
+// open are the directories of what these processes have open; a thread may have a
+// table of its own.
+func (w *watcher) open() []string {
+	var all []string
+	for _, p := range w.tree() {
+		for _, t := range w.tasks(p.pid) {
+			all = append(all, t+"/fd")
+		}
+	}
+	return all
+}
+
 // children are the children of all threads of a process.
 func (w *watcher) children(pid int) []int {
-	tasks := w.proc + "/" + strconv.Itoa(pid) + "/task"
-	threads, err := os.ReadDir(tasks)
-	if err != nil {
-		return nil
-	}
 	var all []int
-	for _, t := range threads {
-		b, err := os.ReadFile(tasks + "/" + t.Name() + "/children")
+	for _, t := range w.tasks(pid) {
+		b, err := os.ReadFile(t + "/children")
 		if err != nil {
 			continue
 		}
@@ -223,13 +289,13 @@ func (w *watcher) stat(pid int) (seen, bool) {
 	// The name, in brackets, may hold anything (proc(5)).
 	_, rest, ok := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
 	f := strings.Fields(rest)
-	if !ok || len(f) < 18 {
+	if !ok || len(f) < 20 {
 		return seen{}, false
 	}
-	p := seen{pid: pid, state: f[0][0]}
-	for _, i := range []int{11, 12, 13, 14} { // utime stime cutime cstime, fields 14 to 17
-		n, _ := strconv.ParseInt(f[i], 10, 64)
-		p.cpu += time.Duration(n) * clockTick
+	p := seen{life: life{pid, f[19]}, state: f[0][0]}
+	for i, sum := range []*time.Duration{&p.own, &p.own, &p.waited, &p.waited} { // utime stime cutime cstime, fields 14 to 17
+		n, _ := strconv.ParseInt(f[11+i], 10, 64)
+		*sum += time.Duration(n) * clockTick
 	}
 	p.threads, _ = strconv.Atoi(f[17])
 	return p, true
@@ -253,10 +319,9 @@ func (w *watcher) figures(p seen) string {
 	if p.state != 'Z' || p.threads < 2 {
 		return dir
 	}
-	threads, _ := os.ReadDir(dir + "/task")
-	for _, t := range threads {
-		if b, err := os.ReadFile(dir + "/task/" + t.Name() + "/statm"); err == nil && !bytes.HasPrefix(b, []byte("0 ")) {
-			return dir + "/task/" + t.Name()
+	for _, t := range w.tasks(p.pid) {
+		if b, err := os.ReadFile(t + "/statm"); err == nil && !bytes.HasPrefix(b, []byte("0 ")) {
+			return t
 		}
 	}
 	return dir

@@ -2,7 +2,6 @@ package scan
 
 import (
 	"path"
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -28,21 +27,11 @@ func calls(command string) (all [][]string) {
 	return all
 }
 
-// named lists the files that a check command names, or that its tools take their
-// orders from, sorted. Paths are as they would be in the top directory; whether
-// they exist is not looked at.
-func named(command string) []string {
-	var all []string
-	for _, words := range calls(command) {
-		all = append(all, filesOf(words)...)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// plain is a word without its quotes; "" where it depends on something.
+// plain is a word without its quotes. Of one that depends on something it is the
+// path after that, as of "$(dirname "$0")/run.py"; "" where there is none.
 func plain(w *syntax.Word) string {
 	var b strings.Builder
+	depends := func() { b.Reset(); b.WriteByte(0) }
 	for _, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
@@ -51,21 +40,27 @@ func plain(w *syntax.Word) string {
 			b.WriteString(part.Value)
 		case *syntax.DblQuoted:
 			for _, p := range part.Parts {
-				lit, ok := p.(*syntax.Lit)
-				if !ok {
-					return ""
+				if lit, ok := p.(*syntax.Lit); ok {
+					b.WriteString(lit.Value)
+				} else {
+					depends()
 				}
-				b.WriteString(lit.Value)
 			}
 		default:
+			depends()
+		}
+	}
+	if after, ok := strings.CutPrefix(b.String(), "\x00"); ok {
+		if after, ok = strings.CutPrefix(after, "/"); !ok {
 			return ""
 		}
+		return after
 	}
 	return b.String()
 }
 
 // filesOf are the files of one call. What a command only looks at decides
-// nothing, and tests are judged as such.
+// nothing, and tests are judged as such, but for those that are the program.
 func filesOf(words []string) []string {
 	var all []string
 	if len(words) == 0 {
@@ -74,16 +69,30 @@ func filesOf(words []string) []string {
 	if tool, _ := toolOf(path.Base(words[0])); tool == nobody {
 		return nil
 	}
-	for _, w := range words {
+	for i, w := range words {
 		if _, value, ok := strings.Cut(w, "="); ok && strings.HasPrefix(w, "-") {
 			w = value
 		}
 		if w == "" || strings.HasPrefix(w, "-") || strings.HasPrefix(w, "/") || strings.ContainsAny(w, "*?\x00\n") || strings.HasSuffix(w, "...") {
 			continue
 		}
-		if p := path.Clean(w); p != "." && !strings.HasPrefix(p, "..") && (strings.Contains(p, "/") || strings.Contains(p, ".")) && !testPath(p) {
+		by := i - 1 // what runs it, or ""
+		for by > 0 && strings.HasPrefix(words[by], "-") && words[by] != "-m" {
+			by--
+		}
+		if by >= 0 && words[by] == "-m" { // of Python
+			all = append(all, strings.ReplaceAll(w, ".", "/")+".py")
+			continue
+		}
+		if p := path.Clean(w); p != "." && !strings.HasPrefix(p, "..") && (strings.Contains(p, "/") || strings.Contains(p, ".")) &&
+			(!IsTest(p) || i == 0 || shells[path.Base(words[by])] || !ownTest(p) && interpreter().MatchString(path.Base(words[by]))) {
 			all = append(all, p)
 		}
 	}
 	return all
 }
+
+var interpreter = pattern(`^(python[\d.]*|node|ruby|perl|php|lua|Rscript|run)$`)
+
+// shells run the file that is named next.
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "source": true, ".": true}

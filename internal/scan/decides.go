@@ -10,26 +10,29 @@ import (
 // Decides reports whether the checks may pass because of what the finding is
 // about, and of nothing else.
 func (f Finding) Decides() bool {
-	return f.Kind == ChecksConfig || f.Why == TestMain || f.Why == EndsTests || f.Why == FocusAdded
+	return f.Kind == ChecksConfig || f.Why == TestMain || f.Why == EndsTests || f.Why == BuildConstraint || f.Why == FocusAdded
 }
 
 // decider is a kind of file that decides over the checks of a tool, whatever the
 // code is that they check.
 type decider struct {
 	tool    string                // "" for any
-	names   string                // patterns of the ends of paths, in lower case
+	names   string                // patterns of the ends of paths, in lower case; with a slash at the end, of a directory around
 	lines   func() *regexp.Regexp // what a changed line of it holds; nil for any change
 	section func() *regexp.Regexp // or the [section] that it stands in
 	why     Why
 }
 
 var deciders = []decider{
-	{tool: "python", names: "conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml setup.cfg noxfile.py sitecustomize.py usercustomize.py", why: TestConfig},
+	{tool: "python", names: "conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml setup.cfg noxfile.py sitecustomize.py usercustomize.py " +
+		"unittest.py* unittest/__init__.py pytest.py* pytest/__init__.py _pytest/__init__.py", why: TestConfig},
+	{tool: "python", names: "*.py", why: TestConfig, lines: pattern(`\bload_tests\b`)},
+	{tool: "python", names: "test/__init__.py tests/__init__.py", why: TestConfig, lines: pattern(`^\s*[^#\s]`)},
 	{tool: "python", names: "pyproject.toml", why: TestConfig, section: pattern(`^tool\.(pytest|tox|nox|hatch\.envs|poe|taskipy|pdm\.scripts)\b`),
 		lines: pattern(`^\s*\[+tool\.(pytest|tox)\b|^\s*(addopts|testpaths|python_(files|classes|functions)|norecursedirs|collect_ignore)\s*=`)},
 	{tool: "node", names: "jest.config.* jest.setup.* jest.preset.* vitest.config.* vitest.setup.* vitest.workspace.* vite.config.* .mocharc* karma.conf.* playwright.config.* cypress.config.* " +
 		"bunfig.toml .yarnrc .yarnrc.yml .pnpmfile.cjs deno.json deno.jsonc", why: TestConfig},
-	{tool: "node", names: ".npmrc", why: Runner, lines: pattern(`(?i)^\s*(script-shell|shell|node-options|ignore-scripts|prefix|if-present|shell-emulator)\s*=`)},
+	{tool: "node", names: ".npmrc node_modules/", why: Runner},
 	{tool: "rust", names: ".cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml", why: Runner},
 	{tool: "rust", names: "nextest.toml", why: TestConfig},
 	{tool: "jvm", names: "gradlew gradlew.bat mvnw mvnw.cmd gradle-wrapper.properties gradle-wrapper.jar maven-wrapper.properties maven-wrapper.jar gradle.properties .mvn/*", why: Runner},
@@ -49,6 +52,9 @@ func (d decider) decides(name string) bool {
 	low := strings.ToLower(name)
 	for p := range strings.FieldsSeq(d.names) {
 		end := path.Base(low)
+		if strings.HasSuffix(p, "/") && strings.Contains("/"+low, "/"+p) {
+			return true
+		}
 		if strings.Contains(p, "/") {
 			end = path.Join(path.Base(path.Dir(low)), end)
 		}
@@ -97,7 +103,8 @@ func toolOf(program string) (tool string, known bool) {
 		return "ruby", true
 	case "composer", "phpunit", "php":
 		return "php", true
-	case "test", "[", "grep", "echo", "printf", "cd", "true", "cat", "export", "set", "ls", "head", "diff", "cmp", "mkdir":
+	case "test", "[", "grep", "echo", "printf", "cd", "true", "cat", "export", "set", "ls", "head", "diff", "cmp", "mkdir", "rm", "touch",
+		"cc", "gcc", "g++", "c++", "clang", "clang++", "rustc", "javac", "tsc", "gofmt", "goimports": // and what compilers read is what is checked
 		return nobody, true
 	}
 	if strings.HasPrefix(program, "python") {
@@ -138,7 +145,7 @@ func (f *fileScan) decide(l *line) {
 		}
 	}
 	d := f.decider
-	if d == nil || l.op == 0 {
+	if d == nil {
 		return
 	}
 	if d.section != nil {

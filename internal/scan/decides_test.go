@@ -1,6 +1,11 @@
 package scan
 
-import "testing"
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
 
 // What decides over the checks beside the code that they check: whoever changes it
 // may have made them pass.
@@ -16,8 +21,32 @@ func TestWhatDecidesOverChecks(t *testing.T) {
 		"TestMain that runs nothing":      {"go test ./...", file{"main_test.go", "", "package a\n\nimport \"testing\"\n\nfunc TestMain(m *testing.M) {\n}\n"}, "test_main main_test.go:5"},
 		"TestMain among tests":            {"make test", file{"a_test.go", goOne, goOne + "\nfunc TestMain(m *testing.M) { panic(1) }\n"}, "test_main a_test.go:12"},
 		"TestMain runs no more":           {"go test ./...", file{"a_test.go", main, "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n}\n\nfunc TestA(t *testing.T) {\n\tf(t)\n}\n"}, "test_main a_test.go:-9"},
+		"TestMain, spaced":                {"go test ./...", file{"main_test.go", "", "package a\n\nimport \"testing\"\n\n  func  /* x */ TestMain (m *testing.M) {}\n"}, "test_main main_test.go:5"},
+		"TestMain, broken":                {"go test ./...", file{"main_test.go", "", "package a\n\nimport \"testing\"\n\nfunc\nTestMain(m *testing.M) {}\n"}, "test_main main_test.go:5"},
+		"a variable of Exit":              {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nvar end = os.Exit\n"}, "ends_tests a_test.go:5"},
+		"a variable of Args":              {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nvar _ = append(os.Args[:1], \"-test.run=^$\")\n"}, "ends_tests a_test.go:5"},
+		"init in a line":                  {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc init() { os.Args = nil }\n"}, "ends_tests a_test.go:5"},
+		"another name of os":              {"go test ./...", file{"a_test.go", "", "package a\n\nimport sys \"os\"\n\nfunc init() {\n\tsys.Exit(0)\n}\n"}, "ends_tests a_test.go:5"},
+		"os without its name":             {"go test ./...", file{"a_test.go", "", "package a\n\nimport . \"os\"\n\nfunc init() {\n\tExit(0)\n}\n"}, "ends_tests a_test.go:5"},
+		"a block of variables":            {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nvar (\n\ta = 1\n\tb = append(\n\t\tos.Args[:1],\n\t\t\"-test.run=^$\",\n\t)\n)\n"}, "ends_tests a_test.go:5"},
+		"an init of several lines":        {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc init() {\n\tos.Args = []string{os.Args[0], \"-test.run=^$\"}\n}\n"}, "ends_tests a_test.go:5"},
+		"a helper of init":                {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc init() { help() }\n\nfunc help() { os.Args = os.Args[:1] }\n"}, "ends_tests a_test.go:7"},
+		"flags of the tests":              {"go test ./...", file{"a_test.go", "", "package a\n\nimport (\n\t\"flag\"\n\t\"testing\"\n)\n\nfunc init() {\n\ttesting.Init()\n\t_ = flag.Set(\"test.run\", \"^$\")\n}\n"}, "ends_tests a_test.go:8"},
+		"a code that may be 0":            {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc help(n int) {\n\tos.Exit(n - n)\n}\n"}, "ends_tests a_test.go:5"},
+		"another program":                 {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"syscall\"\n\nfunc init() {\n\t_ = syscall.Exec(\"/bin/true\", nil, nil)\n}\n"}, "ends_tests a_test.go:5"},
+		"what TestMain calls":             {"go test ./...", file{"a_test.go", "package a\n\nimport \"testing\"\n\nfunc run(m *testing.M) int {\n\treturn m.Run()\n}\n", "package a\n\nimport \"testing\"\n\nfunc run(m *testing.M) int {\n\treturn 0\n}\n"}, "test_main a_test.go:6"},
+		"another os below TestMain":       {"go test ./...", file{"a_test.go", "package a\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tos.Exit(m.Run())\n}\n", "package a\n\nimport (\n\tos \"example.com/none\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tos.Exit(m.Run())\n}\n"}, "test_main a_test.go:0"},
+		"behind a long line":              {"go test ./...", file{"a_test.go", "", "package a\n\n/*" + strings.Repeat("x", 2*maxLine) + "*/\n\nfunc TestMain() {}\n"}, "test_main a_test.go:1"},
+		"deeper than people write":        {"go test ./...", file{"a_test.go", "", "package a\n\nvar x = " + strings.Repeat("(\n", 2000) + "1" + strings.Repeat(")", 2000) + "\n"}, "test_main a_test.go:1"},
+		"a line of another file":          {"go test ./...", file{"a_test.go", "", "package a\n\n//line x.go:900\nfunc TestMain() {}\n"}, "test_main a_test.go:4"},
+		"an end with an error":            {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc TestA(t *testing.T) {\n\tif f() {\n\t\tos.Exit(2)\n\t}\n\tcmd(os.Args[0], \"-test.run=TestB\")\n}\n"}, ""},
+		"a flag of ours":                  {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"flag\"\n\nvar update = flag.Bool(\"update\", false, \"\")\n"}, ""},
+		"arguments within a test":         {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc TestA(t *testing.T) {\n\tos.Args = []string{\"a\", \"b\"}\n\tmain()\n}\n"}, ""},
+		"a build constraint":              {"go test ./...", file{"a_test.go", goOne, "//go:build never\n\n" + goOne}, "build_constraint a_test.go:1"},
+		"a build constraint that went":    {"go test ./...", file{"a_test.go", "//go:build never\n\n" + goOne, goOne}, ""},
+		"a build constraint, new file":    {"go test ./...", file{"a_test.go", "", "//go:build never\n\n" + goOne}, ""},
 		"a test beside TestMain":          {"go test ./...", file{"a_test.go", main, main + "\nvar x = 1\n\nfunc TestB(t *testing.T) {\n\tif g() != 2 {\n\t\tt.Error()\n\t}\n}\n"}, ""},
-		"end of the program in init":      {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc init() {\n\tos.Exit(0)\n}\n"}, "ends_tests a_test.go:6"},
+		"end of the program in init":      {"go test ./...", file{"a_test.go", "", "package a\n\nimport \"os\"\n\nfunc init() {\n\tos.Exit(0)\n}\n"}, "ends_tests a_test.go:5"},
 		"end of the program in Python":    {"pytest", file{"test_a.py", "", "import os\nos._exit(0)\n"}, "ends_tests test_a.py:2"},
 		"end of the program in a literal": {"pytest", file{"test_a.py", "", "s = '''\nos._exit(0)\n'''\n"}, ""},
 		"unittest's main":                 {"python3 -m unittest", file{"test_a.py", "", "import sys, unittest\nsys.exit(unittest.main())\n"}, ""},
@@ -32,13 +61,24 @@ func TestWhatDecidesOverChecks(t *testing.T) {
 		"tox.ini":                {"tox", file{"tox.ini", "a\n", "b\n"}, "test_config tox.ini:1"},
 		"setup.cfg":              {"uv run pytest", file{"setup.cfg", "a\n", "b\n"}, "test_config setup.cfg:1"},
 		"sitecustomize":          {"pytest", file{"sitecustomize.py", "", "import os\n"}, "test_config sitecustomize.py:1"},
+		"unittest":               {"python3 -m unittest", file{"unittest.py", "", "x = 1\n"}, "check_file unittest.py:1"},
+		"unittest, a package":    {"python3 -m unittest", file{"unittest/__init__.py", "", "x = 1\n"}, "test_config unittest/__init__.py:1"},
+		"unit tests":             {"python3 -m unittest", file{"tests/unittest/test_a.py", "", "def test_a():\n    assert f()\n"}, ""},
+		"pytest":                 {"python3 -m pytest", file{"src/pytest.py", "", "x = 1\n"}, "test_config src/pytest.py:1"},
+		"pytest's core":          {"pytest", file{"_pytest/__init__.py", "", "x = 1\n"}, "test_config _pytest/__init__.py:1"},
+		"load_tests":             {"python3 -m unittest", file{"tests/test_a.py", "", "x = 1\ndef load_tests(a, b, c):\n    return a\n"}, "test_config tests/test_a.py:2"},
+		"load_tests, imported":   {"python3 -m unittest", file{"a.py", "", "from b import c as load_tests\n"}, "test_config a.py:1"},
+		"the tests' package":     {"python3 -m unittest", file{"tests/__init__.py", "", "# tests\n\nimport x\n"}, "test_config tests/__init__.py:3"},
+		"a package, empty":       {"python3 -m unittest", file{"tests/__init__.py", "", "# tests\n"}, ""},
 		"pyproject, pytest":      {"pytest", file{"pyproject.toml", project, "[project]\nname = \"x\"\n\n[tool.pytest.ini_options]\naddopts = \"--co\"\n\n[tool.ruff]\nline-length = 80\n"}, "test_config pyproject.toml:-5"},
 		"pyproject, new section": {"pytest", file{"pyproject.toml", "[project]\nname = \"x\"\n", "[project]\nname = \"x\"\n\n[tool.pytest.ini_options]\naddopts = \"--co\"\n"}, "test_config pyproject.toml:4"},
 		"pyproject, other":       {"pytest", file{"pyproject.toml", project, "[project]\nname = \"y\"\n\n[tool.pytest.ini_options]\naddopts = \"\"\n\n[tool.ruff]\nline-length = 90\n"}, ""},
 
 		"npmrc, shell":                   {"npm test", file{".npmrc", "", "script-shell=/bin/true\n"}, "runner .npmrc:1"},
 		"npmrc, options":                 {"pnpm test", file{".npmrc", "a=b\n", "a=b\nnode-options = --require ./x.js\n"}, "runner .npmrc:2"},
-		"npmrc, registry":                {"npm test", file{".npmrc", "", "registry=https://r.example\n"}, ""},
+		"npmrc, registry":                {"npm test", file{".npmrc", "", "registry=https://r.example\n"}, "runner .npmrc:1"},
+		"a module that came along":       {"npm test", file{"node_modules/jest/index.js", "", "process.exitCode = 0\n"}, "runner node_modules/jest/index.js:1"},
+		"a package that came along":      {"npm test", file{"node_modules/jest/package.json", "", "{\n  \"main\": \"x.js\"\n}\n"}, "runner node_modules/jest/package.json:1"},
 		"scripts":                        {"npm test", file{"package.json", "{\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n", "{\n  \"scripts\": {\n    \"test\": \"true\"\n  }\n}\n"}, "scripts package.json:-3"},
 		"scripts below":                  {"./check.sh", file{"web/package.json", "{\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n", "{\n  \"scripts\": {\n    \"test\": \"true\"\n  }\n}\n"}, "scripts web/package.json:-3"},
 		"scripts, Go":                    {"go test ./...", file{"package.json", "{\n  \"scripts\": {\n    \"test\": \"jest\"\n  }\n}\n", "{\n  \"scripts\": {\n    \"test\": \"true\"\n  }\n}\n"}, ""},
@@ -63,6 +103,9 @@ func TestWhatDecidesOverChecks(t *testing.T) {
 		"NODE_OPTIONS":       {"npm test", file{"web/.env.test", "", "NODE_OPTIONS=--require=./x.js\n"}, "environment web/.env.test:1"},
 		"PYTEST_ADDOPTS":     {"make test", file{".env", "PYTEST_ADDOPTS=\n", "PYTEST_ADDOPTS=--co\n"}, "environment .env:-1"},
 		"a variable of ours": {"make test", file{".env", "", "DATABASE_URL=sqlite:x.db\n"}, ""},
+		"a script":           {"./tests/run.sh", file{"tests/run.sh", "", "exit 0\n"}, "check_file tests/run.sh:1"},
+		"a script, by bash":  {"bash tests/run.sh", file{"tests/run.sh", "", "exit 0\n"}, "check_file tests/run.sh:1"},
+		"a test":             {"pytest tests/test_a.py", file{"tests/test_a.py", "", "def test_b():\n    assert f()\n"}, ""},
 		"nothing runs it":    {"test -f README.md", file{"conftest.py", "", "x = 1\n"}, ""},
 		"no checks":          {"", file{"conftest.py", "", "x = 1\n"}, ""},
 	} {
@@ -76,5 +119,65 @@ func TestWhatDecidesOverChecks(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
+	}
+}
+
+// What a link points at is compiled as a test, and is not in the patch.
+func TestALinkedTestDecides(t *testing.T) {
+	t.Parallel()
+	r, err := Patch(strings.NewReader("diff --git a/a_test.go b/a_test.go\nnew file mode 120000\nindex 0000000..1111111\n--- /dev/null\n+++ b/a_test.go\n@@ -0,0 +1 @@\n+x.txt\n\\ No newline at end of file\n"), Options{})
+	if err != nil || len(r.Findings) != 1 || !r.Findings[0].Decides() {
+		t.Error(r.Findings, err)
+	}
+}
+
+// A file decides, too, that a recipe or a script names, which the check runs.
+func TestWhatAChecksScriptsNameDecides(t *testing.T) {
+	t.Parallel()
+	base := map[string]string{
+		"Makefile": "PY ?= python3\nRUN = $(PY) tests/run.py \\\n\t--all\n\n.PHONY: test\nall: test\n\ntest: unit ; @./a.bin\nunit: obj.o\n\t@$(RUN)\n\t-sh scripts/test.sh $<\n" +
+			"obj.o: main.c\n\tcc -o $@ src/main.c\nsub:\n\t$(MAKE) -C deep test\nother:\n\tpython3 gen.py\ninclude build/rules.inc\n",
+		"build/rules.inc":  "-include more.inc\nlint:\n\t./tools/lint\n",
+		"deep/Makefile":    "test:\n\tcd x && ./run.pl\n",
+		"scripts/test.sh":  "#!/bin/bash\nset -e\ncd \"$(dirname \"$0\")\"\nexec python3 -m checks.all \"$HERE/inner.py\"\n",
+		"tools/lint":       "#!/usr/bin/env bash\nperl tools/l.pl\n",
+		"web/package.json": `{"scripts":{"test":"npm run unit","pretest":"sh ./pre.sh","unit":"node scripts/all.js","build":"node build.js"}}`,
+	}
+	for _, c := range []struct {
+		check, file string
+		decides     bool
+	}{
+		{"make test", "build/rules.inc", true},
+		{"make lint", "more.inc", true},
+		{"make", "tests/run.py", true},
+		{"make unit", "tests/run.py", true},
+		{"make test", "a.bin", true},
+		{"env X=1 make test", "scripts/test.sh", true},
+		{"make test", "scripts/inner.py", true},
+		{"make test", "checks/all.py", true},
+		{"make lint", "tools/lint", true},
+		{"make lint", "tools/l.pl", true},
+		{"make sub", "deep/x/run.pl", true},
+		{"cd deep && make test", "deep/x/run.pl", true},
+		{"cd web && npm test", "web/scripts/all.js", true},
+		{"npm --prefix web test", "web/pre.sh", true},
+		{"python tests/run.py", "tests/run.py", true},
+		{"python3 -u tests/run.py", "tests/run.py", true},
+		{"sh scripts/test.sh", "scripts/test.sh", true},
+		{"make -f checks.inc", "checks.inc", true},
+		{"make test", "src/main.c", false},
+		{"make test", "gen.py", false},
+		{"make test", "tests/test_a.py", false},
+		{"npm --prefix web test", "web/build.js", false},
+		{"python3 tests/test_a.py", "tests/test_a.py", false},
+		{"go test ./...", "tests/run.py", false},
+	} {
+		r := scanned(t, Options{Checks: []string{c.check}, Before: func(path string) (string, error) { return base[path], nil }}, file{c.file, "a = 1\n", "a = 2\n"})
+		if got := len(r.Findings) > 0 && r.Findings[0].Decides(); got != c.decides {
+			t.Errorf("%s, %s: %v", c.check, c.file, got)
+		}
+	}
+	if _, err := Patch(strings.NewReader(""), Options{Checks: []string{"make test"}, Before: func(string) (string, error) { return "", io.ErrClosedPipe }}); !errors.Is(err, io.ErrClosedPipe) {
+		t.Error(err)
 	}
 }

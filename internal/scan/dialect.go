@@ -12,7 +12,7 @@ type dialect struct {
 	assert  func() *regexp.Regexp
 	trivial func() *regexp.Regexp
 	other   func() *regexp.Regexp // another function: what follows is not the test's before
-	ends    func() *regexp.Regexp // the program, without an error; nil where no test can
+	ends    func() *regexp.Regexp // the program, without an error; nil where no test can, and for Go, which is parsed
 }
 
 var (
@@ -22,7 +22,6 @@ var (
 		assert:  pattern(`\b(t|b|f|tb|rt)\.(Errorf?|Fatalf?|Fail|FailNow)\(|\b(assert|require|is|qt|must)\.\w+\(|\b(assert|require|must|check|expect|want|verify|equal|same|diff)\w*\((t|rt|tb)\b`),
 		trivial: pattern(`\b(assert|require)\.(True\(\s*t\s*,\s*true|False\(\s*t\s*,\s*false|Equal\(\s*t\s*,\s*(true\s*,\s*true|1\s*,\s*1)|Nil\(\s*t\s*,\s*nil)\s*[,)]`),
 		other:   pattern(`^func `),
-		ends:    pattern(`\b(os|syscall)\.Exit\(\s*0\s*\)`),
 	}
 	pythonDialect = dialect{
 		declare: pattern(`^\s*(?:async\s+)?def\s+(test\w*)\s*\(`),

@@ -17,6 +17,8 @@ type fileScan struct {
 	was     side
 	python  *pythonScan // nil for other languages
 	tests   *testScan   // nil where there can be no tests
+	goWas   goSide
+	goNow   goSide
 	pack    packageFile
 	decider *decider // whose lines are watched, nil for none
 	whole   int      // number of the finding among those of ChecksConfig that is about the file, whatever its lines are; 0 for none
@@ -35,12 +37,12 @@ type side struct {
 }
 
 func newFileScan(s *scanner, c change) *fileScan {
-	f := &fileScan{s: s, c: c, name: c.name()}
+	f := &fileScan{s: s, c: c, name: c.name}
 	if c.submodule {
 		return f
 	}
 	f.lang = languageOf(f.name)
-	f.test, f.theirs = testPath(f.name), foreign(f.name)
+	f.test, f.theirs = IsTest(f.name), foreign(f.name)
 	if f.lang == nil {
 		return f
 	}
@@ -71,68 +73,28 @@ func foreign(name string) bool {
 	return false
 }
 
-// block looks at a piece of a hunk.
-func (f *fileScan) block(b *block) {
-	f.pack.begin(b)
-	if b.first {
-		f.section = ""
-	}
-	if f.lang != nil && b.first {
-		f.place(b)
-	}
-	for i := range b.lines {
-		l := &b.lines[i]
-		f.pack.line(f, l)
-		f.decide(l)
-		f.sum(l)
-		if f.lang == nil {
-			f.unknown(l)
-			continue
-		}
-		if l.op == '-' || l.op == ' ' {
-			f.before(l)
-		}
-		if l.op == '+' || l.op == ' ' {
-			f.after(l)
-		}
-	}
-	if b.last {
-		if f.python != nil {
-			f.python.end()
-		}
-		if f.tests != nil {
-			f.tests.endHunk()
-		}
-	}
-}
-
-// place guesses what is around the beginning of a hunk.
-func (f *fileScan) place(b *block) {
-	f.was.place(b, '-', b.old)
-	f.now.place(b, '+', b.new)
-	if f.python != nil {
-		f.python.begin(b)
-	}
-	if f.tests != nil {
-		f.tests.beginHunk(b)
-	}
-}
-
-func (d *side) place(b *block, op byte, start int) {
-	d.state, d.pending, d.class, d.abstract, d.function = state{}, "", "", false, b.heading
-	d.enclosed(b.heading)
-	if start <= 1 {
+// line looks at a line of the file, before or after the change.
+func (f *fileScan) line(l *line) {
+	f.pack.line(f, l)
+	f.decide(l)
+	f.sum(l)
+	if f.lang == nil {
+		f.unknown(l)
 		return
 	}
-	var lines []string
-	for _, l := range b.lines {
-		if l.op == ' ' || l.op == op {
-			if lines = append(lines, l.text); len(lines) == guessLines {
-				break
-			}
+	golang := f.test && f.lang.family == "go"
+	if l.op != '+' {
+		f.before(l)
+		if golang {
+			f.goWas.add(l)
 		}
 	}
-	d.state = guess(d.language, lines)
+	if l.op != '-' {
+		f.after(l)
+		if golang {
+			f.goNow.add(l)
+		}
+	}
 }
 
 var (
@@ -265,11 +227,11 @@ func (f *fileScan) rubyRaise(d *side, s string) bool {
 
 // unknown looks at a line of a language that is not known: only what is sure.
 func (f *fileScan) unknown(l *line) {
-	if l.op == 0 || l.op == ' ' || f.theirs {
+	if l.op == ' ' || f.theirs {
 		return
 	}
 	s := strings.TrimSpace(l.text)
-	if _, ok := cutAny(s, "//", "#", "/*", "--", ";;", "%", "<!--"); !ok || !elided(s) {
+	if !anyPrefix(s, "//", "#", "/*", "--", ";;", "%", "<!--") || !elided(s) {
 		return
 	}
 	switch l.op {
@@ -306,8 +268,17 @@ func (f *fileScan) sum(l *line) {
 
 // end looks at what only the whole of the file shows.
 func (f *fileScan) end() {
-	if !f.test && !testPath(f.c.old) {
+	if f.python != nil {
+		f.python.close(-1)
+	}
+	if f.tests != nil {
+		f.tests.decideSkip(false)
+	}
+	if !f.test {
 		return
+	}
+	if !f.c.link { // which is told for being one
+		f.judgeGo()
 	}
 	if f.c.created && f.nowSum != 0 {
 		f.s.history.created.put(f.nowSum)
@@ -317,9 +288,8 @@ func (f *fileScan) end() {
 		declared, removed = f.tests.declared, f.tests.removed
 		f.s.history.compared(f, f.tests)
 	}
-	helper := declared == 0 && removed == 0 && strings.HasSuffix(f.c.old, ".go") // go test knows tests by their functions
-	gone := f.c.deleted || f.c.moved && testPath(f.c.old) && !testPath(f.c.new)
-	if gone && !helper && (declared > 0 || removed > 0 || ownTest(f.c.old) || f.lang == nil) {
+	helper := declared == 0 && removed == 0 && strings.HasSuffix(f.name, ".go") // go test knows tests by their functions
+	if f.c.deleted && !helper && (declared > 0 || removed > 0 || ownTest(f.name) || f.lang == nil) {
 		f.s.history.deleted(f, declared)
 	}
 }

@@ -10,7 +10,7 @@ type packageFile struct {
 	watched bool
 	decides bool   // a check runs them
 	told    bool   // once is enough
-	section string // of two levels at most, "" where it is not known
+	section string // of two levels at most, "" for none
 	level   int    // indentation of its name
 }
 
@@ -19,14 +19,8 @@ var (
 	version = pattern(`^"([\^~<>=v]*\d[\w.*-]*( .*)?|\*|latest|next|workspace:.*|npm:.*|file:.*|link:.*|git.*|https?:.*)",?$`)
 )
 
-func (p *packageFile) begin(b *block) {
-	if p.watched && b.first {
-		p.section = ""
-	}
-}
-
 func (p *packageFile) line(f *fileScan, l *line) {
-	if !p.watched || p.told || l.op == 0 {
+	if !p.watched || p.told {
 		return
 	}
 	m := member().FindStringSubmatch(l.text)

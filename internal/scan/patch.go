@@ -27,41 +27,25 @@ func (e *SyntaxError) Error() string {
 
 // change is what a patch does to one file.
 type change struct {
-	old, new         string // paths; "" where there is no such file
+	name             string
 	created, deleted bool
-	moved            bool // git says that it was renamed or copied
 	submodule        bool
-}
-
-// name is where the file is, or was.
-func (c change) name() string {
-	if c.deleted || c.new == "" {
-		return c.old
-	}
-	return c.new
+	link             bool // symbolic, before or after
 }
 
 // line is one line of a hunk.
 type line struct {
-	op       byte // '+', '-', ' '; 0 where the parents of a merge disagree
+	op       byte // '+', '-', ' '
 	old, new int  // numbers in the files before and after; where it is in neither, of the line that follows
 	text     string
+	cut      bool // it is longer
 }
 
-// block is a piece of a hunk: most hunks are one block.
-type block struct {
-	heading string // what git names as the place of the hunk
-	old     int    // number of the first line before and after
-	new     int
-	first   bool // it begins a hunk
-	last    bool // it ends one
-	lines   []line
-}
-
-// sink takes what a patch holds, in its order. A block is valid during the call.
+// sink takes what a patch holds, in its order. Lines are valid during the call;
+// those of a large file come in several calls.
 type sink interface {
 	begin(change)
-	block(*block)
+	lines([]line)
 	end()
 	longLine()
 }
@@ -87,7 +71,7 @@ type reader struct {
 	named bool // a file's header was read
 	begun bool // and the sink was told
 	after bool // a hunk of it ended in the line before
-	b     block
+	lines []line
 	size  int
 }
 
@@ -109,11 +93,9 @@ func readPatch(r io.Reader, to sink) error {
 // step reads what begins with the current line.
 func (p *reader) step() error {
 	switch {
-	case strings.HasPrefix(p.cur, "diff --git "), strings.HasPrefix(p.cur, "diff --cc "), strings.HasPrefix(p.cur, "diff --combined "):
+	case strings.HasPrefix(p.cur, "diff --git "):
 		p.close()
 		return p.gitHeader()
-	case strings.HasPrefix(p.cur, "--- "):
-		return p.plainHeader()
 	case strings.HasPrefix(p.cur, "@@"):
 		return p.hunk()
 	case p.after && (strings.HasPrefix(p.cur, "+") || strings.HasPrefix(p.cur, " ")):
@@ -180,7 +162,7 @@ func (p *reader) close() {
 	p.named, p.begun, p.after = false, false, false
 }
 
-// hunk reads a hunk: of an ordinary patch, or of a merge with its several parents.
+// hunk reads a hunk.
 func (p *reader) hunk() error {
 	h, ok := parseHunk(p.cur)
 	if !ok {
@@ -193,26 +175,24 @@ func (p *reader) hunk() error {
 		return p.wrong("the header of a file before its first hunk")
 	}
 	p.start()
-	p.b = block{heading: h.heading, old: h.old[0].from, new: h.new.from, first: true, lines: p.b.lines[:0]}
-	p.size = 0
+	p.lines, p.size = p.lines[:0], 0
 	err := p.body(&h)
-	p.b.last = true
-	p.to.block(&p.b) // also what there is of a broken one
+	p.to.lines(p.lines) // also what there is of a broken one
 	p.after = true
 	return err
 }
 
 // body reads the lines of a hunk.
 func (p *reader) body(h *hunkHead) error {
-	oldNo, newNo := max(h.old[0].from, 1), max(h.new.from, 1)
-	if h.old[0].n == 0 {
-		oldNo = h.old[0].from + 1
+	oldNo, newNo := max(h.old.from, 1), max(h.new.from, 1)
+	if h.old.n == 0 {
+		oldNo = h.old.from + 1
 	}
 	if h.new.n == 0 {
 		newNo = h.new.from + 1
 	}
 	for {
-		if err := p.advance(); err != nil || !h.left() {
+		if err := p.advance(); err != nil || h.old.n <= 0 && h.new.n <= 0 {
 			return err
 		}
 		if p.eof {
@@ -221,31 +201,31 @@ func (p *reader) body(h *hunkHead) error {
 		if strings.HasPrefix(p.cur, `\`) {
 			continue
 		}
-		l, parent, ok := h.take(p.cur)
+		l, ok := h.take(p.cur)
 		if !ok {
 			return p.wrong("a line of the hunk, which begins with a space, + or -; missing are " + h.missing())
 		}
 		l.old, l.new = oldNo, newNo
-		if parent {
+		if l.op != '+' {
 			oldNo++
 		}
-		if l.op == '+' || l.op == ' ' {
+		if l.op != '-' {
 			newNo++
 		}
 		p.put(l)
 	}
 }
 
-// put adds a line to the block; a full one goes to the sink.
+// put adds a line to those that go to the sink together.
 func (p *reader) put(l line) {
-	if p.long {
+	if l.cut = p.long; l.cut {
 		p.to.longLine()
 	}
-	if len(p.b.lines) >= maxBlockLines || p.size+len(l.text) > maxBlockBytes && len(p.b.lines) > 0 {
-		p.to.block(&p.b)
-		p.b.lines, p.b.first, p.size = p.b.lines[:0], false, 0
+	if len(p.lines) >= maxBlockLines || p.size+len(l.text) > maxBlockBytes && len(p.lines) > 0 {
+		p.to.lines(p.lines)
+		p.lines, p.size = p.lines[:0], 0
 	}
-	p.b.lines = append(p.b.lines, l)
+	p.lines = append(p.lines, l)
 	p.size += len(l.text)
 }
 
@@ -253,44 +233,18 @@ func (p *reader) put(l line) {
 type span struct{ from, n int }
 
 // hunkHead is the header of a hunk, whose counts go down to 0.
-type hunkHead struct {
-	old     []span // one per parent
-	new     span
-	heading string
-}
+type hunkHead struct{ old, new span }
 
-// parseHunk reads @@ -a,b +c,d @@ heading; a merge of n parents has n+1 at signs
-// and n ranges before that of the result.
+// parseHunk reads @@ -a,b +c,d @@ heading.
 func parseHunk(s string) (h hunkHead, ok bool) {
-	at := len(s) - len(strings.TrimLeft(s, "@"))
-	if at < 2 || at > 64 || at >= len(s) || s[at] != ' ' {
+	parts := strings.SplitN(s, " ", 5)
+	if len(parts) < 4 || parts[0] != "@@" || parts[3] != "@@" {
 		return h, false
 	}
-	ranges, heading, ok := strings.Cut(s[at+1:], " "+s[:at])
-	if !ok {
-		return h, false
+	if h.old, ok = parseSpan(parts[1], '-'); ok {
+		h.new, ok = parseSpan(parts[2], '+')
 	}
-	h.heading = strings.TrimSpace(heading)
-	parts := strings.Split(ranges, " ")
-	if len(parts) != at {
-		return h, false
-	}
-	for i, part := range parts {
-		sign := byte('-')
-		if i == len(parts)-1 {
-			sign = '+'
-		}
-		r, ok := parseSpan(part, sign)
-		if !ok {
-			return h, false
-		}
-		if sign == '+' {
-			h.new = r
-		} else {
-			h.old = append(h.old, r)
-		}
-	}
-	return h, true
+	return h, ok
 }
 
 func parseSpan(s string, sign byte) (r span, ok bool) {
@@ -314,59 +268,26 @@ func number(s string) (int, bool) {
 	return int(n), err == nil && s[0] != '+'
 }
 
-func (h *hunkHead) left() bool {
-	for _, o := range h.old {
-		if o.n > 0 {
-			return true
-		}
-	}
-	return h.new.n > 0
-}
-
 func (h *hunkHead) missing() string {
-	n := 0
-	for _, o := range h.old {
-		n = max(n, o.n)
-	}
-	return fmt.Sprintf("%d of the file before and %d of the file after", n, h.new.n)
+	return fmt.Sprintf("%d of the file before and %d of the file after", h.old.n, h.new.n)
 }
 
-// take reads one line of the hunk and counts it. parent reports whether the first
-// parent holds it.
-func (h *hunkHead) take(s string) (l line, parent, ok bool) {
-	n := len(h.old)
-	if strings.TrimSuffix(s, "\r") == "" { // an empty line whose space an editor or a mailer took
-		s = strings.Repeat(" ", n)
+// take reads one line of the hunk and counts it.
+func (h *hunkHead) take(s string) (l line, ok bool) {
+	if strings.TrimSuffix(s, "\r") == "" { // an empty line whose space somebody took
+		s = " "
 	}
-	if len(s) < n {
-		return l, false, false
+	switch l.op = s[0]; l.op {
+	case ' ':
+		h.old.n--
+		h.new.n--
+	case '-':
+		h.old.n--
+	case '+':
+		h.new.n--
+	default:
+		return l, false
 	}
-	minus, plus := strings.Count(s[:n], "-"), strings.Count(s[:n], "+")
-	if minus+plus+strings.Count(s[:n], " ") != n || minus > 0 && plus > 0 {
-		return l, false, false
-	}
-	for i := range h.old {
-		has := s[i] == '-' || minus == 0 && s[i] == ' '
-		if has {
-			if h.old[i].n--; h.old[i].n < 0 {
-				return l, false, false
-			}
-		}
-		parent = parent || i == 0 && has
-	}
-	if minus == 0 {
-		if h.new.n--; h.new.n < 0 {
-			return l, false, false
-		}
-	}
-	switch {
-	case minus == n:
-		l.op = '-'
-	case plus == n:
-		l.op = '+'
-	case minus == 0:
-		l.op = ' '
-	}
-	l.text = strings.TrimSuffix(s[n:], "\r")
-	return l, parent, true
+	l.text = strings.TrimSuffix(s[1:], "\r")
+	return l, h.old.n >= 0 && h.new.n >= 0
 }

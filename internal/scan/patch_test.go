@@ -18,16 +18,16 @@ import (
 // record notes what a patch was read as.
 type record struct {
 	files []string
-	lines []string
+	read  []string
 }
 
 func (r *record) begin(c change) {
-	r.files = append(r.files, fmt.Sprintf("%s>%s created=%v deleted=%v moved=%v submodule=%v", c.old, c.new, c.created, c.deleted, c.moved, c.submodule))
+	r.files = append(r.files, fmt.Sprintf("%s created=%v deleted=%v submodule=%v", c.name, c.created, c.deleted, c.submodule))
 }
 
-func (r *record) block(b *block) {
-	for _, l := range b.lines {
-		r.lines = append(r.lines, fmt.Sprintf("%c%d,%d %s", l.op, l.old, l.new, l.text))
+func (r *record) lines(all []line) {
+	for _, l := range all {
+		r.read = append(r.read, fmt.Sprintf("%c%d,%d %s", l.op, l.old, l.new, l.text))
 	}
 }
 
@@ -42,18 +42,15 @@ func TestPatches(t *testing.T) {
 	}{
 		"nothing":      {"", nil, nil},
 		"a message":    {"commit abc\n\n    text\n--- no file\n+ nor this\n", nil, nil},
-		"no newline":   {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n", []string{"x>x created=false deleted=false moved=false submodule=false"}, []string{"-1,1 a", "+2,1 b"}},
-		"carriage":     {"diff --git a/x b/x\r\n--- a/x\r\n+++ b/x\r\n@@ -1 +1,2 @@\r\n a\r\n+b\r\n", []string{"x>x created=false deleted=false moved=false submodule=false"}, []string{" 1,1 a", "+2,2 b"}},
-		"quoted":       {"diff --git \"a/\\346\\227\\245\\346\\234\\254.go\" \"b/\\346\\227\\245\\346\\234\\254.go\"\nnew file mode 100644\n--- /dev/null\n+++ \"b/\\346\\227\\245\\346\\234\\254.go\"\n@@ -0,0 +1 @@\n+a\n", []string{"日本.go>日本.go created=true deleted=false moved=false submodule=false"}, []string{"+1,1 a"}},
-		"plain names":  {"diff --git a/日本 語.go b/日本 語.go\nold mode 100644\nnew mode 100755\n", []string{"日本 語.go>日本 語.go created=false deleted=false moved=false submodule=false"}, nil},
-		"renamed":      {"diff --git a/a b.go b/c d.go\nsimilarity index 100%\nrename from a b.go\nrename to c d.go\n", []string{"a b.go>c d.go created=false deleted=false moved=true submodule=false"}, nil},
-		"binary":       {"diff --git a/x.png b/x.png\nindex 1..2\nBinary files a/x.png and b/x.png differ\ndiff --git a/y b/y\nindex 1..2\nGIT binary patch\nliteral 3\nKc$@<O00001\n\nliteral 0\nHcmV?d00001\n\n", []string{"x.png>x.png created=false deleted=false moved=false submodule=false", "y>y created=false deleted=false moved=false submodule=false"}, nil},
-		"submodule":    {"diff --git a/m b/m\nindex 1111111..2222222 160000\n--- a/m\n+++ b/m\n@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n", []string{"m>m created=false deleted=false moved=false submodule=true"}, []string{"-1,1 Subproject commit 1", "+2,1 Subproject commit 2"}},
-		"merge":        {"diff --cc x.go\nindex 1,2..3\n--- a/x.go\n+++ b/x.go\n@@@ -1,3 -1,2 +1,3 @@@ func f\n  a\n- b\n -c\n++d\n +e\n", []string{"x.go>x.go created=false deleted=false moved=false submodule=false"}, nil},
-		"diff -u":      {"--- old/x.go\t2026-01-01 00:00:00\n+++ new/x.go\t2026-01-02 00:00:00\n@@ -1 +1 @@\n-a\n+b\n", []string{"old/x.go>new/x.go created=false deleted=false moved=false submodule=false"}, []string{"-1,1 a", "+2,1 b"}},
-		"stripped":     {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n\n-c\n+d\n", []string{"x>x created=false deleted=false moved=false submodule=false"}, []string{" 1,1 a", " 2,2 ", "-3,3 c", "+4,3 d"}},
-		"dashes":       {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/y\n-+++ b/y\n+++ b/z\n+@@ -1 +1 @@\n", []string{"x>x created=false deleted=false moved=false submodule=false"}, []string{"-1,1 -- a/y", "-2,1 +++ b/y", "+3,1 ++ b/z", "+3,2 @@ -1 +1 @@"}},
-		"format-patch": {"From 1 Mon Sep 17\nSubject: x\n---\n x | 1 +\n\ndiff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n\n", []string{"x>x created=false deleted=false moved=false submodule=false"}, []string{"-1,1 a", "+2,1 b"}},
+		"no newline":   {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+b\n\\ No newline at end of file\n", []string{"x created=false deleted=false submodule=false"}, []string{"-1,1 a", "+2,1 b"}},
+		"carriage":     {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1,2 @@\n a\r\n+b\r\n", []string{"x created=false deleted=false submodule=false"}, []string{" 1,1 a", "+2,2 b"}},
+		"quoted":       {"diff --git \"a/\\346\\227\\245\\346\\234\\254.go\" \"b/\\346\\227\\245\\346\\234\\254.go\"\nnew file mode 100644\n--- /dev/null\n+++ \"b/\\346\\227\\245\\346\\234\\254.go\"\n@@ -0,0 +1 @@\n+a\n", []string{"日本.go created=true deleted=false submodule=false"}, []string{"+1,1 a"}},
+		"plain names":  {"diff --git a/日本 語.go b/日本 語.go\nold mode 100644\nnew mode 100755\n", []string{"日本 語.go created=false deleted=false submodule=false"}, nil},
+		"binary":       {"diff --git a/x.png b/x.png\nindex 1..2\nBinary files a/x.png and b/x.png differ\ndiff --git a/y b/y\nindex 1..2\nGIT binary patch\nliteral 3\nKc$@<O00001\n\nliteral 0\nHcmV?d00001\n\n", []string{"x.png created=false deleted=false submodule=false", "y created=false deleted=false submodule=false"}, nil},
+		"submodule":    {"diff --git a/m b/m\nindex 1111111..2222222 160000\n--- a/m\n+++ b/m\n@@ -1 +1 @@\n-Subproject commit 1\n+Subproject commit 2\n", []string{"m created=false deleted=false submodule=true"}, []string{"-1,1 Subproject commit 1", "+2,1 Subproject commit 2"}},
+		"stripped":     {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n\n-c\n+d\n", []string{"x created=false deleted=false submodule=false"}, []string{" 1,1 a", " 2,2 ", "-3,3 c", "+4,3 d"}},
+		"dashes":       {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/y\n-+++ b/y\n+++ b/z\n+@@ -1 +1 @@\n", []string{"x created=false deleted=false submodule=false"}, []string{"-1,1 -- a/y", "-2,1 +++ b/y", "+3,1 ++ b/z", "+3,2 @@ -1 +1 @@"}},
+		"format-patch": {"From 1 Mon Sep 17\nSubject: x\n---\n x | 1 +\n\ndiff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n\n", []string{"x created=false deleted=false submodule=false"}, []string{"-1,1 a", "+2,1 b"}},
 	} {
 		var r record
 		if err := readPatch(iotest.OneByteReader(strings.NewReader(c.patch)), &r); err != nil {
@@ -63,22 +60,9 @@ func TestPatches(t *testing.T) {
 		if diff := cmp.Diff(c.files, r.files); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		if c.lines != nil && !cmp.Equal(c.lines, r.lines) {
-			t.Errorf("%s: %s", name, cmp.Diff(c.lines, r.lines))
+		if c.lines != nil && !cmp.Equal(c.lines, r.read) {
+			t.Errorf("%s: %s", name, cmp.Diff(c.lines, r.read))
 		}
-	}
-}
-
-// Of a merge, only what no parent had is new, and only what all had has gone.
-func TestMergesAreReadAgainstAllParents(t *testing.T) {
-	t.Parallel()
-	const patch = "diff --cc x.go\nindex 1,2..3\n--- a/x.go\n+++ b/x.go\n@@@ -1,4 -1,3 +1,3 @@@\n  // TODO: both\n -// TODO: second\n- // TODO: first\n--// TODO: gone\n +// TODO: of the first\n++// TODO: new\n"
-	r, err := Patch(strings.NewReader(patch), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]string{"marker x.go:3"}, short(r)); diff != "" {
-		t.Error(diff)
 	}
 }
 
@@ -98,9 +82,7 @@ func TestMalformed(t *testing.T) {
 		"numbers":         {head + "@@ -a +1 @@\n", 4, "the header of a hunk"},
 		"huge":            {head + "@@ -1,99999999999999999999 +1 @@\n", 4, "the header of a hunk"},
 		"only ---":        {"diff --git a/x b/x\n--- a/x\n@@ -1 +1 @@\n", 3, "+++"},
-		"no file at all":  {"diff --git a/x b/x\n--- /dev/null\n+++ /dev/null\n", 3, "a path"},
-		"a quote is open": {"diff --git \"a/x b/x\n", 1, "two paths"},
-		"an escape":       {"diff --git a/x b/x\n--- \"a/\\9\"\n+++ b/x\n", 2, "a path"},
+		"a quote is open": {"diff --git \"a/x b/x\n", 1, "the path of one file twice"},
 	} {
 		_, err := Patch(strings.NewReader(c.patch), Options{})
 		var e *SyntaxError
@@ -129,7 +111,7 @@ func TestReadErrorsAreTold(t *testing.T) {
 
 func TestFindingsAreCappedByKind(t *testing.T) {
 	t.Parallel()
-	files := []file{{"a.go", "", strings.Repeat("// TODO: x\n", 300)}, {"z_test.go", "func TestA(t *testing.T) {\n}\n", ""}, {"Makefile", "a\n", "b\n"}}
+	files := []file{{"a.go", "", strings.Repeat("// TODO: x\n", 300)}, {"z_test.go", "package a\n\nfunc TestA(t *testing.T) {\n}\n", ""}, {"Makefile", "a\n", "b\n"}}
 	r := scanned(t, Options{Max: 10}, files...)
 	if len(r.Findings) != 10 || !r.Truncated || r.Counts[Placeholder] != 300 || r.Counts[TestWeakened] != 1 || r.Counts[BuildTouched] != 1 {
 		t.Errorf("%d findings, %v", len(r.Findings), r)
@@ -255,7 +237,7 @@ func TestReadsAsGitdiffDoes(t *testing.T) {
 		if err := readPatch(strings.NewReader(patch), &got); err != nil {
 			rt.Fatalf("%v\n%s", err, patch)
 		}
-		if diff := cmp.Diff(want, got.lines); diff != "" {
+		if diff := cmp.Diff(want, got.read); diff != "" {
 			rt.Fatalf("%s\n%s", diff, patch)
 		}
 	})
@@ -301,8 +283,8 @@ func touched(t fataler, patch []byte, sound bool) {
 type lineSink struct{ added, removed map[int]bool }
 
 func (lineSink) begin(change) {}
-func (s lineSink) block(b *block) {
-	for _, l := range b.lines {
+func (s lineSink) lines(all []line) {
+	for _, l := range all {
 		switch l.op {
 		case '+':
 			s.added[l.new] = true
@@ -316,7 +298,6 @@ func (lineSink) longLine() {}
 
 func FuzzPatch(f *testing.F) {
 	f.Add([]byte(patchOf(f, file{"a_test.go", goTests, goOne}, file{"b.py", "", "def f():\n    pass\n"})))
-	f.Add([]byte("diff --cc x.go\n--- a/x.go\n+++ b/x.go\n@@@ -1,3 -1,2 +1,3 @@@ func f\n  a\n- b\n -c\n++d\n +e\n"))
 	f.Add([]byte("diff --git \"a/\\346\" \"b/\\346\"\nrename from x\nrename to \"y\\\"\"\n--- a/x\n+++ b/x.rb\n@@ -0,0 +1,2 @@\n+x = <<~EOF\n+/* ' \" ` ${\n"))
 	for _, name := range []string{"a.js", "a.rs", "a.sh", "a.html", "a.lisp", "a.php", "a.sql", "A.java", "a.c", "package.json", "a.lua"} {
 		f.Add([]byte(patchOf(f, file{name, "", "'\\x' \"${`a${b}` // TODO: x\n/* [a/ */ <<EOF\n#| --[[ {- '''\n@Test void a() {\n\"scripts\": {\n \"test\": \"x\"\n"})))

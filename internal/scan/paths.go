@@ -9,35 +9,27 @@ import (
 // path judges a file by its name.
 func (f *fileScan) path() {
 	c := f.c
-	for _, name := range f.names() {
-		if base := path.Base(name); base == "package.json" { // its lines tell
-			f.pack.watched, f.pack.decides = true, f.s.runs("node")
-			continue
-		}
-		if k, why, ok := f.judge(name); ok {
-			n := len(f.s.kept[k])
-			f.s.add(candidate{Finding: Finding{Kind: k, Why: why, Path: name}})
-			if k == ChecksConfig && len(f.s.kept[k]) > n {
-				f.whole = n + 1
-			}
-			return
-		}
+	if c.link && !c.deleted && strings.HasSuffix(c.name, "_test.go") { // go compiles what it points at, which may be elsewhere
+		f.s.add(candidate{Finding: Finding{Kind: TestWeakened, Why: TestMain, Path: f.name}})
 	}
-	if golden(c.old) && !c.created {
+	if k, why, ok := f.judge(f.name); ok {
+		n := len(f.s.kept[k])
+		f.s.add(candidate{Finding: Finding{Kind: k, Why: why, Path: f.name}})
+		if k == ChecksConfig && len(f.s.kept[k]) > n {
+			f.whole = n + 1
+		}
+		return
+	}
+	if path.Base(f.name) == "package.json" { // its lines tell
+		f.pack.watched, f.pack.decides = true, f.s.runs("node")
+	}
+	if golden(c.name) && !c.created {
 		f.s.add(candidate{Finding: Finding{Kind: GoldenChanged, Why: Golden, Path: f.name}})
 	}
 }
 
-// names are the paths of a file: two where it was renamed.
-func (f *fileScan) names() []string {
-	if f.c.moved && f.c.old != f.c.new {
-		return []string{f.c.new, f.c.old}
-	}
-	return []string{f.name}
-}
-
 func (f *fileScan) judge(name string) (Kind, Why, bool) {
-	if slices.Contains(f.s.files, name) {
+	if f.s.files[name] {
 		return ChecksConfig, CheckFile, true
 	}
 	if why, ok := f.deciding(name); ok {
@@ -104,6 +96,10 @@ func building(name string) (Why, bool) {
 	case anyPrefix(base, "webpack.config.", "vite.config.", "rollup.config.", "babel.config.", ".babelrc", "esbuild.config."), strings.HasPrefix(base, "tsconfig.") && strings.HasSuffix(base, ".json"):
 		return Build, true
 	}
+	// Git that runs in a bare repository has its configuration in force.
+	if in := path.Dir(name); strings.HasSuffix(in, ".git/hooks") || strings.HasSuffix(in, ".git") && anyPrefix(base, "config", "commondir") {
+		return Hooks, true
+	}
 	for dir := range strings.SplitSeq(path.Dir(name), "/") {
 		switch dir {
 		case ".husky", ".githooks", "githooks", ".git-hooks":
@@ -114,8 +110,7 @@ func building(name string) (Why, bool) {
 }
 
 func anyPrefix(s string, all ...string) bool {
-	_, ok := cutAny(s, all...)
-	return ok
+	return slices.ContainsFunc(all, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
 // golden reports whether a file holds what tests compare with.
@@ -137,7 +132,7 @@ func golden(name string) bool {
 		case "testdata", "fixtures", "__fixtures__":
 			below = true
 		case "snapshots", "expected", "want":
-			if below || testPath(path.Dir(name)+"/x.py") {
+			if below || IsTest(path.Dir(name)+"/x.py") {
 				return true
 			}
 		}
@@ -145,8 +140,8 @@ func golden(name string) bool {
 	return below && anyPrefix(base, "want", "expected", "golden")
 }
 
-// testPath reports whether a file is code of tests, by where it is and what it is called.
-func testPath(name string) bool {
+// IsTest reports whether a file is code of tests, by where it is and what it is called.
+func IsTest(name string) bool {
 	dir, base := path.Split(name)
 	low, ext := strings.ToLower(base), strings.ToLower(path.Ext(base))
 	stem := strings.TrimSuffix(base, path.Ext(base))

@@ -12,7 +12,7 @@ import (
 // file is a file before and after; "" for none.
 type file struct{ name, old, now string }
 
-// patchOf is what git diff --no-renames writes of files.
+// patchOf is what git diff --no-renames --unified=1048576 writes of files.
 func patchOf(t testing.TB, files ...file) string {
 	t.Helper()
 	var b strings.Builder
@@ -30,7 +30,7 @@ func patchOf(t testing.TB, files ...file) string {
 			b.WriteString("index 1111111..2222222 100644\n")
 		}
 		edits := udiff.Lines(f.old, f.now)
-		diff, err := udiff.ToUnified(from, to, f.old, edits, 3)
+		diff, err := udiff.ToUnified(from, to, f.old, edits, 1<<20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestLegitimate(t *testing.T) {
 		{"a.go", "func (f *fakeStore) Get() { panic(\"not implemented\") }"},
 		{"a.go", "func (UnimplementedServer) Get() { panic(\"not implemented\") }"},
 		{"a.go", "panic(\"unreachable\")\nreturn errors.New(\"method not allowed\")\nhttp.Error(w, \"not implemented\", 501)"},
-		{"a_test.go", "type double struct{}\nfunc (double) Get() { panic(\"not implemented\") }\nconst src = `package a\n\n// TODO: found by the scanner\nfunc f() { panic(\"not implemented\") }\n`"},
+		{"a_test.go", "package a\n\ntype double struct{}\nfunc (double) Get() { panic(\"not implemented\") }\nconst src = `package a\n\n// TODO: found by the scanner\nfunc f() { panic(\"not implemented\") }\n`"},
 		{"scan_test.py", "SOURCE = '''\n# TODO: found\ndef f():\n    pass\n'''\n\ndef test_scan():\n    assert scan(SOURCE) == ['# TODO: found']"},
 		{"a.py", "from abc import ABC, abstractmethod\n\nclass Shape(ABC):\n    @abstractmethod\n    def area(self):\n        raise NotImplementedError\n\n    @abstractmethod\n    def name(self): ...\n\n    @property\n    @abstractmethod\n    def size(self) -> int:\n        pass"},
 		{"a.py", "class Reader(Protocol):\n    def read(self, n: int) -> bytes: ...\n\n    def close(self) -> None:\n        ..."},
@@ -232,7 +232,7 @@ func TestOnlyWhatIsNewCounts(t *testing.T) {
 		"within a doc string that began before": {[]file{{"a.py",
 			"def f():\n    \"\"\"\n    a\n    b\n    c\n    d\n    e\n    \"\"\"\n    return 1\n", "def f():\n    \"\"\"\n    a\n    b\n    c\n    d\n    # TODO: x\n    e\n    \"\"\"\n    return 1\n"}}, nil},
 		"within a raw string that began before": {[]file{{"a_test.go",
-			"var s = `\na\nb\nc\nd\ne\n`\n\nfunc f() {}\n", "var s = `\na\nb\nc\nd\n// TODO: x\ne\n`\n\nfunc f() {}\n"}}, nil},
+			"package a\n\nvar s = `\na\nb\nc\nd\ne\n`\n\nfunc f() {}\n", "package a\n\nvar s = `\na\nb\nc\nd\n// TODO: x\ne\n`\n\nfunc f() {}\n"}}, nil},
 		"after a comment that began before": {[]file{{"a.c",
 			"/*\n * a\n * b\n * c\n * d\n */\nf();\ng();\n", "/*\n * a\n * b\n * c\n * d\n */\nf();\ng(); // TODO: x\n"}}, []string{"marker a.c:8"}},
 	} {

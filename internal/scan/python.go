@@ -11,8 +11,7 @@ type pythonScan struct {
 	stub       bool    // .pyi: bodies are not written there
 	frames     []frame // the innermost last
 	decorators []string
-	top        bool // the hunk begins with the file: what is not seen is not there
-	depth      int  // of brackets that the line before left open
+	depth      int // of brackets that the line before left open
 	head       *frame
 	raised     *line  // NotImplementedError( whose words follow
 	wasDef     string // head of the def in the removed line before
@@ -31,10 +30,6 @@ type frame struct {
 	excuse     bool       // a comment says why there is nothing
 }
 
-// unseen is the number of statements of a function whose beginning the patch
-// does not show.
-const unseen = 1 << 20
-
 // maxHead is the most that is kept of a head, a doc string, bytes.
 const maxHead = 2 << 10
 
@@ -46,35 +41,24 @@ var (
 	excuse    = pattern(`(?i)no-?\s?op|nothing|intentional|deliberate|on purpose|by design|ignore|not needed|unused|do not|don't|never|optional|overrid|default|不要|何もしない|意図`)
 )
 
-func (p *pythonScan) begin(b *block) {
-	p.frames, p.decorators, p.head, p.raised, p.depth, p.wasDef = p.frames[:0], nil, nil, nil, 0, ""
-	p.top = b.new <= 1
-	if m := defHead().FindStringSubmatch(b.heading); m != nil && !p.top {
-		p.frames = append(p.frames, frame{class: m[1] == "class", name: m[2], head: b.heading, statements: unseen})
-	}
-}
-
-// end closes what is open where a hunk ends.
-func (p *pythonScan) end() { p.close(-1) }
-
 // close ends the blocks that a line of this indentation does not belong to.
 func (p *pythonScan) close(indent int) {
 	for len(p.frames) > 0 && p.frames[len(p.frames)-1].indent >= indent {
 		fr := p.frames[len(p.frames)-1]
 		p.frames = p.frames[:len(p.frames)-1]
 		if fr.only != nil && fr.statements == 1 && !p.mayBeEmpty(&fr) {
-			fr.only.class, _ = p.around(fr.indent)
+			fr.only.class = p.around()
 			p.f.s.add(*fr.only)
 		}
 	}
 }
 
-// around is the class around a line of this indentation, as far as it is known.
-func (p *pythonScan) around(indent int) (class string, known bool) {
+// around is the name of the class around, "" for none.
+func (p *pythonScan) around() string {
 	if fr := p.enclosing(); fr != nil {
-		return fr.name, strings.Contains(fr.head, ":") || !strings.Contains(fr.head, "(")
+		return fr.name
 	}
-	return "", indent == 0 || p.top
+	return ""
 }
 
 // enclosing is the innermost class.
@@ -88,11 +72,8 @@ func (p *pythonScan) enclosing() *frame {
 }
 
 // abstract reports whether methods here are there to be overridden, or may be.
-func (p *pythonScan) abstract(indent int) bool {
+func (p *pythonScan) abstract() bool {
 	class := p.enclosing()
-	if _, known := p.around(indent); !known {
-		return true
-	}
 	return class != nil && (abstracts().MatchString(class.head) || standsIn().MatchString(class.name))
 }
 
@@ -107,7 +88,7 @@ func (p *pythonScan) mayBeEmpty(fr *frame) bool {
 	if n := len(p.frames); n > 0 && !p.frames[n-1].class {
 		return true // a function within a function is passed on to somebody
 	}
-	return p.abstract(fr.indent)
+	return p.abstract()
 }
 
 // line takes a line of the new file. within tells that it begins in a literal.
@@ -179,7 +160,7 @@ func (p *pythonScan) statement(l *line, text string) {
 func (p *pythonScan) raises(l *line, said string) {
 	if p.unwritten(said) {
 		c := candidate{Finding: p.f.at(Placeholder, NotImplemented, l), moved: hash(l.text)}
-		c.class, _ = p.around(indentOf(l.text))
+		c.class = p.around()
 		p.f.s.add(c)
 	}
 }
@@ -257,7 +238,7 @@ func (p *pythonScan) unwritten(s string) bool {
 			break
 		}
 	}
-	return !p.abstract(indentOf(s)) || said != "" && p.enclosing() == nil
+	return !p.abstract() || said != "" && p.enclosing() == nil
 }
 
 // removed notes the functions without a body that went: one of the same head

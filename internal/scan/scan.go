@@ -1,10 +1,10 @@
-// Package scan reads a patch and says what a reviewer would object to: work that
-// is only promised, tests that were weakened, files that decide what is built
-// and checked. It judges lines, never people, reads nothing but the patch, and
-// takes bounded memory however long that is.
+// Package scan reads a patch and says what a reviewer would object to: placeholders, weakened
+// tests, files that decide what is built and checked. It judges lines, reads the patch and
+// what the checks run, and takes bounded memory.
 package scan
 
 import (
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -48,8 +48,9 @@ const (
 	FocusAdded       Why = "focus_added" // .only: all others are left out
 	FewerAssertions  Why = "fewer_assertions"
 	TrivialAssertion Why = "trivial_assertion"
-	TestMain         Why = "test_main"  // Go: what runs the tests of a package, or does not
-	EndsTests        Why = "ends_tests" // the program of the tests ends, without an error
+	TestMain         Why = "test_main"        // Go: what runs the tests of a package, or does not
+	EndsTests        Why = "ends_tests"       // the program of the tests ends, without an error
+	BuildConstraint  Why = "build_constraint" // Go: whether a file of tests is built
 
 	// The others.
 	Golden       Why = "golden"
@@ -64,13 +65,6 @@ const (
 	Runner       Why = "runner"      // which program runs the checks
 	Environment  Why = "environment" // a variable that its tools take orders from
 )
-
-// Whys lists all reasons.
-func Whys() []Why {
-	return []Why{Marker, Promise, Elision, NotImplemented, EmptyBody, FileDeleted, TestRemoved, SkipAdded, FocusAdded,
-		FewerAssertions, TrivialAssertion, TestMain, EndsTests, Golden, CI, Build, Dependencies, Scripts, TestConfig, LintConfig, Hooks,
-		CheckFile, Runner, Environment}
-}
 
 // Finding is one thing to look at.
 type Finding struct {
@@ -99,6 +93,9 @@ type Report struct {
 type Options struct {
 	Max    int      // most findings, default 200
 	Checks []string // the commands that check the project
+	// Before returns a file as it was before the change, "" where there is none;
+	// nil where only the patch can be read.
+	Before func(path string) (string, error)
 }
 
 const (
@@ -106,7 +103,8 @@ const (
 	maxText    = 200 // bytes of Finding.Text
 )
 
-// Patch reads a patch as git diff, git show and diff -u write it, until r ends.
+// Patch reads a patch as git diff --no-renames writes it with the whole of each
+// file, so that nothing around a change has to be guessed, until r ends.
 // An error of r is returned as it is; where the patch is malformed the error is
 // a *SyntaxError. The report then holds what was found up to there.
 func Patch(r io.Reader, opts Options) (Report, error) {
@@ -114,7 +112,7 @@ func Patch(r io.Reader, opts Options) (Report, error) {
 		opts.Max = defaultMax
 	}
 	s := newScanner(opts)
-	err := readPatch(r, s)
+	err := errors.Join(s.unread, readPatch(r, s))
 	return s.report(), err
 }
 
@@ -128,8 +126,9 @@ type candidate struct {
 // scanner collects what a patch holds, file by file.
 type scanner struct {
 	opts      Options
-	files     []string // that Options.Checks name
-	tools     []string // whose tests they run
+	files     map[string]bool // that Options.Checks name, or what they run
+	unread    error           // why not all of those are known
+	tools     []string        // whose tests they run
 	kept      map[Kind][]candidate
 	counts    map[Kind]int
 	removed   bag             // placeholders that went, by candidate.moved
@@ -150,9 +149,12 @@ const (
 func newScanner(opts Options) *scanner {
 	s := &scanner{opts: opts, kept: map[Kind][]candidate{}, counts: map[Kind]int{}, bases: map[string]bool{}}
 	s.removed, s.history = newBag(&s.truncated), newTestHistory(&s.truncated)
+	b := behind{read: opts.Before, all: map[string]bool{}, done: map[string]bool{}, left: maxBehind}
 	for _, c := range opts.Checks {
-		s.files, s.tools = append(s.files, named(c)...), append(s.tools, toolsOf(c)...)
+		b.command([]string{"."}, c)
+		s.tools = append(s.tools, toolsOf(c)...)
 	}
+	s.files, s.unread = b.all, b.err
 	return s
 }
 
@@ -162,7 +164,11 @@ func (s *scanner) begin(c change) {
 	s.file.path()
 }
 
-func (s *scanner) block(b *block) { s.file.block(b) }
+func (s *scanner) lines(all []line) {
+	for i := range all {
+		s.file.line(&all[i])
+	}
+}
 
 func (s *scanner) end() {
 	s.file.end()

@@ -13,19 +13,16 @@ type testScan struct {
 
 	removed, added int // assertions; those of removed tests count elsewhere
 	lost           []lostLine
-	declared       int  // tests that were removed
-	mainTold       bool // that what runs the tests changed; once is enough
+	declared       int // tests that were removed
 }
 
 // reading is where one side of a file is.
 type reading struct {
 	mark    *line  // a line that says that the next function is a test
 	test    *test  // whose lines follow, if it was added or removed
-	known   bool   // the function around is
-	fresh   bool   // and was added
+	fresh   bool   // the function around was added, or the file
 	above   string // the last line that is not blank
 	skipped *candidate
-	main    bool // the function around is the one that runs the tests of a Go package
 }
 
 // lostLine is an assertion that went.
@@ -35,42 +32,13 @@ type lostLine struct {
 	text string
 }
 
-func newTestScan(f *fileScan, d *dialect) *testScan { return &testScan{f: f, dialect: d} }
-
-func (t *testScan) beginHunk(b *block) {
-	main := strings.HasPrefix(b.heading, testMain)
-	t.was, t.now = reading{main: main}, reading{main: main}
-	if b.new <= 1 && t.f.c.created {
-		t.now.known, t.now.fresh = true, true
-	}
-}
-
-func (t *testScan) endHunk() { t.decideSkip(false) }
-
-const testMain = "func TestMain("
-
-// runsAll tells of a change to what runs all tests of a package: each is reported,
-// for no rule could tell the ones that run fewer.
-func (t *testScan) runsAll(r *reading, l *line) {
-	switch {
-	case t.dialect != &goDialect:
-		return
-	case strings.HasPrefix(l.text, "func "):
-		r.main = strings.HasPrefix(l.text, testMain)
-	}
-	if r.main && l.op != ' ' && strings.TrimSpace(l.text) != "" && !t.mainTold {
-		t.mainTold = true
-		t.f.s.add(candidate{Finding: t.f.at(TestWeakened, TestMain, l)})
-	}
-	if l.text == "}" {
-		r.main = false
-	}
+func newTestScan(f *fileScan, d *dialect) *testScan {
+	return &testScan{f: f, dialect: d, now: reading{fresh: f.c.created}}
 }
 
 // before takes a line of the file as it was.
 func (t *testScan) before(l *line, class []byte) {
 	r := &t.was
-	t.runsAll(r, l)
 	if name, at := t.declares(r, l, class); at != nil {
 		r.test = nil
 		if at.op == '-' {
@@ -96,16 +64,15 @@ func (t *testScan) before(l *line, class []byte) {
 // after takes a line of the file as it is now.
 func (t *testScan) after(l *line, class []byte) {
 	r := &t.now
-	t.runsAll(r, l)
 	if name, at := t.declares(r, l, class); at != nil {
 		t.decideSkip(l.op == '+')
-		r.test, r.known, r.fresh = nil, true, l.op == '+'
+		r.test, r.fresh = nil, l.op == '+'
 		if at.op == '+' {
 			r.test = t.f.s.history.add(t.f, name)
 		}
 	} else if t.isOther(l.text) {
 		t.decideSkip(l.op == '+')
-		r.test, r.known, r.fresh = nil, true, l.op == '+'
+		r.test, r.fresh = nil, l.op == '+'
 	} else if l.op == '+' {
 		r.test.body(l.text)
 	}
@@ -231,7 +198,7 @@ func (t *testScan) skips(l *line) {
 	switch {
 	case strings.HasPrefix(text, "@") && (strings.Contains(strings.ToLower(text), "skipif") || strings.Contains(text, "skipUnless")):
 		t.now.skipped = &c // of the function that follows
-	case t.now.known && t.now.fresh && conditional(text, t.now.above):
+	case t.now.fresh && conditional(text, t.now.above):
 	default:
 		t.f.s.add(c)
 	}

@@ -1,6 +1,8 @@
 package scan
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,13 +86,13 @@ func TestWeakenedTests(t *testing.T) {
 		"renamed":             {[]file{{"a_test.go", goTwo, goTwoRenamed}}, nil},
 		"file moved":          {[]file{{"a_test.go", goTests, ""}, {"x/b_test.go", "", goTests}}, nil},
 		"moved out of tests":  {[]file{{"a_test.go", goTests, ""}, {"a.go.txt", "", goTests}}, []string{"test_file_deleted a_test.go:-1"}},
-		"commented out":       {[]file{{"a_test.go", "func TestA(t *testing.T) {\n}\n", "// func TestA(t *testing.T) {\n// }\n"}}, []string{"test_removed a_test.go:-1"}},
+		"commented out":       {[]file{{"a_test.go", "package a\n\nfunc TestA(t *testing.T) {\n}\n", "package a\n\n// func TestA(t *testing.T) {\n// }\n"}}, []string{"test_removed a_test.go:-3"}},
 		"a helper is no test": {[]file{{"help_test.go", "package a\n\nfunc help() {}\n", ""}}, nil},
 		"in a literal":        {[]file{{"a_test.go", "package a\n\nvar s = `\nfunc TestA(t *testing.T) {\n}\n`\n", "package a\n\nvar s = ``\n"}}, nil},
 
-		"skip":              {[]file{{"a_test.go", "func TestA(t *testing.T) {\n\tf(t)\n}\n", "func TestA(t *testing.T) {\n\tt.Skip()\n\tf(t)\n}\n"}}, []string{"skip_added a_test.go:2"}},
-		"conditional, old":  {[]file{{"a_test.go", "func TestA(t *testing.T) {\n\tf(t)\n}\n", "func TestA(t *testing.T) {\n\tif no() {\n\t\tt.Skip()\n\t}\n\tf(t)\n}\n"}}, []string{"skip_added a_test.go:3"}},
-		"conditional, new":  {[]file{{"a_test.go", "", "func TestA(t *testing.T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n\tf(t)\n}\n"}}, nil},
+		"skip":              {[]file{{"a_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tf(t)\n}\n", "package a\n\nfunc TestA(t *testing.T) {\n\tt.Skip()\n\tf(t)\n}\n"}}, []string{"skip_added a_test.go:4"}},
+		"conditional, old":  {[]file{{"a_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tf(t)\n}\n", "package a\n\nfunc TestA(t *testing.T) {\n\tif no() {\n\t\tt.Skip()\n\t}\n\tf(t)\n}\n"}}, []string{"skip_added a_test.go:5"}},
+		"conditional, new":  {[]file{{"a_test.go", "", "package a\n\nfunc TestA(t *testing.T) {\n\tif testing.Short() {\n\t\tt.Skip()\n\t}\n\tf(t)\n}\n"}}, nil},
 		"pytest":            {[]file{{"test_a.py", "def test_a():\n    assert f()\n", "@pytest.mark.skip\ndef test_a():\n    assert f()\n"}}, []string{"skip_added test_a.py:1"}},
 		"pytest xfail":      {[]file{{"tests/a.py", "def test_a():\n    assert f()\n", "@pytest.mark.xfail(reason='x')\ndef test_a():\n    assert f()\n"}}, []string{"skip_added tests/a.py:1"}},
 		"skipif, old":       {[]file{{"test_a.py", "def test_a():\n    assert f()\n", "@pytest.mark.skipif(True)\ndef test_a():\n    assert f()\n"}}, []string{"skip_added test_a.py:1"}},
@@ -112,7 +114,7 @@ func TestWeakenedTests(t *testing.T) {
 		"fewer":          {[]file{{"test_a.py", "def test_a():\n    assert f(1)\n    assert f(2)\n    g()\n", "def test_a():\n    assert f(1)\n    g()\n"}}, []string{"fewer_assertions test_a.py:-3"}},
 		"changed":        {[]file{{"test_a.py", "def test_a():\n    assert f(1) == 2\n", "def test_a():\n    assert f(1) == 3\n"}}, nil},
 		"split":          {[]file{{"test_a.py", "def test_a():\n    assert f(1)\n    assert f(2)\n", "def test_a():\n    assert f(1)\n\ndef test_b():\n    assert f(2)\n"}}, nil},
-		"errors passed":  {[]file{{"a_test.go", "func TestA(t *testing.T) {\n\tif err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n", "func TestA(t *testing.T) {\n}\n"}}, nil},
+		"errors passed":  {[]file{{"a_test.go", "package a\n\nfunc TestA(t *testing.T) {\n\tif err != nil {\n\t\tt.Fatal(err)\n\t}\n}\n", "package a\n\nfunc TestA(t *testing.T) {\n}\n"}}, nil},
 		"trivial":        {[]file{{"test_a.py", "def test_a():\n    assert f(1)\n", "def test_a():\n    assert True\n"}}, []string{"trivial_assertion test_a.py:2"}},
 		"trivial in js":  {[]file{{"a.test.js", "", "test('a', () => { expect(true).toBe(true) })\n"}}, []string{"trivial_assertion a.test.js:1"}},
 		"trivial rust":   {[]file{{"tests/a.rs", "", "#[test]\nfn a() {\n    assert!(true);\n}\n"}}, []string{"trivial_assertion tests/a.rs:3"}},
@@ -163,6 +165,9 @@ func TestPaths(t *testing.T) {
 		".eslintrc.json":                  "build_touched lint_config",
 		".gitattributes":                  "build_touched hooks",
 		".husky/pre-commit":               "build_touched hooks",
+		"testdata/a.git/config":           "build_touched hooks",
+		"testdata/a.git/hooks/update":     "build_touched hooks",
+		"testdata/a.git/HEAD":             "",
 		"scripts/check.sh":                "checks_config check_file",
 		"x/__snapshots__/a.test.js.snap":  "golden_changed golden",
 		"x/testdata/a.golden":             "golden_changed golden",
@@ -212,13 +217,15 @@ func TestNamed(t *testing.T) {
 		"./scripts/check.sh --fast":           {"scripts/check.sh"},
 		"make test && bash 'ci/run it.sh'":    {"ci/run it.sh"},
 		"ruff check --config=lint/ruff.toml":  {"lint/ruff.toml"},
-		"cd x; python -m nox -s \"$SESSION\"": nil,
+		"cd x; python -m nox -s \"$SESSION\"": {"nox.py", "x/nox.py"},
 		"broken ( ./a.sh":                     {"a.sh"},
 		"./a.sh /etc/passwd ../up.txt":        {"a.sh"},
 		"test -f a.txt && grep -q b c.txt":    nil,
 		"pytest tests/test_a.py":              nil,
 	} {
-		if diff := cmp.Diff(want, named(command)); diff != "" {
+		all := map[string]bool{}
+		(&behind{all: all, done: map[string]bool{}}).command([]string{"."}, command)
+		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(all))); diff != "" {
 			t.Errorf("%s: %s", command, diff)
 		}
 	}

@@ -93,7 +93,7 @@ func matching(patterns []string, name string) string {
 // Hash is what pins a definition: whatever a model is told of the tool changes
 // it, and how its JSON is written does not. It is 64 hexadecimal digits.
 func (d Definition) Hash() (string, error) {
-	schema, err := canonical(d.Schema)
+	schema, err := Canonical(d.Schema)
 	if err != nil {
 		return "", fmt.Errorf("hash tool %s: %w", d.Name, err)
 	}
@@ -105,9 +105,9 @@ func (d Definition) Hash() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// canonical is JSON without what means nothing: its keys are sorted, its
+// Canonical is JSON without what means nothing: its keys are sorted, its
 // numbers are as they were written, and there is no space.
-func canonical(raw json.RawMessage) (json.RawMessage, error) {
+func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 	d := json.NewDecoder(strings.NewReader(string(raw)))
 	d.UseNumber()
 	var v any

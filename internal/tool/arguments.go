@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,12 +14,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toritsugi/internal/loosejson"
+	"toritsugi/internal/spelling"
 )
 
 // Arguments reads what a model wrote as the arguments of a tool. It is safe for
 // concurrent use.
 type Arguments struct {
-	compact  json.RawMessage
 	schema   *jsonschema.Schema
 	resolved *jsonschema.Resolved
 	aliases  map[string]string
@@ -34,15 +35,15 @@ const (
 	maxMistakes = 20
 )
 
-// NewArguments reads the schema, the aliases and ReadOnly of def. It fails on a
+// NewArguments reads the schema (Reads, else Schema), the aliases and ReadOnly of def. It fails on a
 // schema that is not a valid JSON Schema of an object.
 func NewArguments(def Definition) (*Arguments, error) {
-	var buf bytes.Buffer
-	if err := json.Compact(&buf, def.Schema); err != nil {
-		return nil, err
+	whole := def.Reads
+	if whole == nil {
+		whole = def.Schema
 	}
 	s := new(jsonschema.Schema)
-	if err := json.Unmarshal(buf.Bytes(), s); err != nil {
+	if err := json.Unmarshal(whole, s); err != nil {
 		return nil, err
 	}
 	if s.Type != "object" {
@@ -52,7 +53,7 @@ func NewArguments(def Definition) (*Arguments, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Arguments{buf.Bytes(), s, resolved, def.Aliases, def.ReadOnly, clip(shapeOf(s, 0), maxShape)}, nil
+	return &Arguments{s, resolved, def.Aliases, def.ReadOnly, clip(shapeOf(s, 0), maxShape)}, nil
 }
 
 // Read returns the arguments that raw means, which are valid: raw itself where it
@@ -78,7 +79,8 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 		raw = "{}"
 	}
 	text := raw
-	if err := json.Unmarshal([]byte(raw), new(any)); err != nil {
+	var plain any
+	if err := json.Unmarshal([]byte(raw), &plain); err != nil {
 		fixed, whole, ok := loosejson.Repair(raw)
 		// Half of a text is as good as another for who looks, and not for who writes.
 		if !ok || !whole && !a.readOnly {
@@ -88,9 +90,8 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 		if !a.readOnly {
 			notes = append(notes, "the arguments were not valid JSON and were read as "+clip(fixed, maxProblem))
 		}
+		_ = json.Unmarshal([]byte(text), &plain) // what was repaired can be read
 	}
-	var plain any
-	_ = json.Unmarshal([]byte(text), &plain) // it was read before
 	if _, ok := plain.(map[string]any); ok && len(fixed) == 0 && a.resolved.Validate(plain) == nil {
 		return json.RawMessage(text), notes, ""
 	}
@@ -202,7 +203,7 @@ func (a *Arguments) objectMistakes(found []string, s *jsonschema.Schema, v map[s
 		}
 		hint := ""
 		left := slices.DeleteFunc(sortedKeys(s.Properties), func(n string) bool { _, given := v[n]; return given })
-		if n := nearest(k, left); n != "" {
+		if n := spelling.Nearest(k, left); n != "" {
 			hint = fmt.Sprintf(" (did you mean %s?)", n)
 		}
 		found = append(found, fmt.Sprintf("there is no %s%s", within(at, clip(k, 60)), hint))
@@ -265,22 +266,18 @@ func shapeOf(s *jsonschema.Schema, depth int) string {
 		}
 		return strings.Join(words, "|")
 	}
-	switch kind := strings.Join(append(slices.Clone(s.Types), s.Type), ""); kind {
-	case kindObject:
-		return objectShape(s, depth)
-	case kindArray:
-		return "array of " + shapeOf(s.Items, depth+1)
-	case "":
-		if kinds := kindsOf(s); len(kinds) > 0 {
-			return strings.Join(kinds, "|")
+	kinds := slices.Clone(kindsOf(s))
+	for i, kind := range kinds {
+		switch kind {
+		case kindObject:
+			kinds[i] = objectShape(s, depth)
+		case kindArray:
+			kinds[i] = "array of " + shapeOf(s.Items, depth+1)
+		default:
+			kinds[i] = kind + rangeShape(s)
 		}
-		return "any"
-	default:
-		if s.Type == "" {
-			kind = strings.Join(s.Types, "|")
-		}
-		return kind + rangeShape(s)
 	}
+	return cmp.Or(strings.Join(kinds, "|"), "any")
 }
 
 func objectShape(s *jsonschema.Schema, depth int) string {

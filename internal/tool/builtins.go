@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,7 @@ type Env struct {
 
 	// Judge says why a command may not be run in dir, a path with slashes
 	// relative to the workspace; "" where it may. Nil: every one may.
-	Judge func(command, dir string) string
+	Judge func(ctx context.Context, command, dir string) string
 
 	// Jobs are the commands in the background; nil: there are none. Whoever made
 	// them closes them at the end of the run.
@@ -92,7 +93,7 @@ func (b builtin[T]) Call(ctx context.Context, raw json.RawMessage) (Result, erro
 // models use and the one that is meant.
 func describe(name, page, schema string, readOnly bool, aliases ...string) Definition {
 	description, help, _ := strings.Cut(strings.TrimSpace(page), "\n\n")
-	d := Definition{Name: name, Description: description, Help: help, Schema: json.RawMessage(schema), ReadOnly: readOnly,
+	d := Definition{Name: name, Description: description, Help: help, Schema: Told(schema), Reads: json.RawMessage(schema), ReadOnly: readOnly,
 		Names:   map[string]string{},
 		Aliases: map[string]string{"explanation": saysNothing, "reason": saysNothing, "thought": saysNothing}}
 	for _, n := range callNames[name] {
@@ -103,6 +104,16 @@ func describe(name, page, schema string, readOnly bool, aliases ...string) Defin
 	}
 	return d
 }
+
+// Told is what a model is shown of a schema of ours (Definition.Reads): without the bounds of numbers, which
+// are brought within them, and without the word that there are no other arguments.
+func Told(schema string) json.RawMessage {
+	return json.RawMessage(unsaid().ReplaceAllString(schema, ""))
+}
+
+var unsaid = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false`)
+})
 
 // callNames are names by which models know the tools.
 var callNames = map[string][]string{

@@ -31,6 +31,7 @@ type sieve struct {
 	keys   []string // by number of state
 	start  uint32
 
+	work  int      // nodes followed in this find
 	mark  []uint32 // by node: in the closure of which round
 	round uint32
 	stack []int32
@@ -59,6 +60,7 @@ const (
 const (
 	maxSieveNodes  = 4000
 	maxSieveStates = 2000
+	maxSieveWork   = 4_000_000 // nodes followed in one find: tenths of a second
 )
 
 // newSieve returns the sieve of an expression, or nil.
@@ -310,6 +312,7 @@ func (s *sieve) closure(nodes []int32, edges syntax.EmptyOp) bool {
 	for len(s.stack) > 0 {
 		i := s.stack[len(s.stack)-1]
 		s.stack = s.stack[:len(s.stack)-1]
+		s.work++
 		if s.mark[i] == s.round {
 			continue
 		}
@@ -350,11 +353,16 @@ func (s *sieve) after(b byte) uint32 {
 	return s.state(before, nodes)
 }
 
+// spent says that the last find gave up: the sieve is of no use for such text.
+func (s *sieve) spent() bool { return s.work > maxSieveWork }
+
 // find returns a place in the first line of text that may match, the place of
 // its line end included, or -1. text begins where a line does, and what is
-// behind its last line end is a line as well.
+// behind its last line end is a line as well. Where building takes longer than
+// searching it gives up, and returns a place in the line that it is in.
 func (s *sieve) find(text []byte) int {
 	state := s.start
+	s.work = 0
 	for i := 0; i < len(text); i++ {
 		c := s.class[text[i]]
 		to := s.next[state+c]
@@ -372,7 +380,7 @@ func (s *sieve) find(text []byte) int {
 		if to == unknownState {
 			to = s.step(state, c)
 		}
-		if to == matchState {
+		if to == matchState || s.spent() {
 			return i
 		}
 		if c == s.nl && text[i] == '\r' {

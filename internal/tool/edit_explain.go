@@ -2,6 +2,7 @@ package tool
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -69,14 +70,17 @@ func endReason(content, old string) string {
 }
 
 func indentReason(_, old string) string {
-	tabs := false
-	for _, l := range splitLines(old) {
-		tabs = tabs || strings.HasPrefix(l, "\t")
+	for i, line := range splitLines(old) {
+		if tabs, spaces := leading(line, '\t'), leading(line, ' '); tabs+spaces > 0 {
+			return fmt.Sprintf("The indentation differs (line %d of old_text begins with %s and %s).", i+1, counted(tabs, "tab"), counted(spaces, "space"))
+		}
 	}
-	if tabs {
-		return "The indentation differs (old_text begins lines with tabs)."
-	}
-	return "The indentation differs (old_text begins no line with a tab)."
+	return "The indentation differs (old_text has none)."
+}
+
+// leading counts a sign in the white space that a line begins with.
+func leading(line string, sign rune) int {
+	return strings.Count(line[:len(line)-len(strings.TrimLeft(line, " \t"))], string(sign))
 }
 
 // maxCandidates is how many places of the file a message shows, maxWindow how

@@ -61,8 +61,10 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 	if isBinary(data) {
 		return Failf("%s is %s of %d bytes. It cannot be edited as text.", shown, kindOfBinary(data), len(data)), nil
 	}
+	asked := a
 	a = unnumbered(content, a)
 	e, problem := matchEdit(content, a)
+	e.otherwise = a != asked
 	if problem == "" && len(e.places) == 0 && len(w.tokens(a.Old)) > 0 {
 		return w.editMasked(shown, real, content, a, info)
 	}
@@ -97,6 +99,7 @@ func (w *space) editMasked(shown, real, content string, a editFileArgs, info fs.
 	if len(e.places) == 0 {
 		return Failf("%s: %s", shown, w.notFound(m.text, a.Old)), nil
 	}
+	e.otherwise = true
 	for i, p := range e.places {
 		r, ok := m.region(p.from, p.to)
 		if !ok {
@@ -162,8 +165,9 @@ func (e edit) done(content string) (at int, there bool) {
 
 // edit is a replacement that was found in a file.
 type edit struct {
-	old, new string  // in the file's line ends
-	places   []place // ascending, not overlapping
+	old, new  string  // in the file's line ends
+	places    []place // ascending, not overlapping
+	otherwise bool    // the file's text is not what the model wrote
 }
 
 // place is where old is in a file, in bytes, and what is put there.
@@ -265,21 +269,26 @@ const (
 	maxRegion  = 40
 )
 
-// report tells what was changed and shows the first changed region.
+// report tells what was changed. The model wrote both texts, so the changed region
+// is shown only where the file's text is another one than it wrote.
 func (e edit) report(shown, content string) string {
-	times := counted(len(e.places), "place")
 	after := e.apply(content)
+	if after == "" {
+		return fmt.Sprintf("Edited %s. It is now empty.", shown)
+	}
 	first := strings.Count(content[:e.places[0].from], "\n")
-	last := first + strings.Count(e.places[0].text, "\n")
-	head := fmt.Sprintf("Edited %s in 1 place, at line %s. It is now:", shown, lineNumbers(content, e.at()))
-	if len(e.places) > 1 {
-		head = fmt.Sprintf("Edited %s in %s, at lines %s. The first is now:", shown, times, lineNumbers(content, e.at()))
+	last := first + strings.Count(strings.TrimSuffix(e.places[0].text, "\n"), "\n")
+	head := fmt.Sprintf("Edited %s in %s, at lines %s.", shown, counted(len(e.places), "place"), lineNumbers(content, e.at()))
+	if len(e.places) == 1 {
+		head = fmt.Sprintf("Edited %s, now lines %d-%d.", shown, first+1, last+1)
+		if first == last {
+			head = fmt.Sprintf("Edited %s, now line %d.", shown, first+1)
+		}
 	}
-	region := numbered(after, max(0, first-aroundEdit), last+aroundEdit+1, maxRegion)
-	if region == "" {
-		return fmt.Sprintf("Edited %s in %s. It is now empty.", shown, times)
+	if !e.otherwise {
+		return head
 	}
-	return head + "\n" + region
+	return head + "\n" + numbered(after, max(0, first-aroundEdit), last+aroundEdit+1, maxRegion)
 }
 
 // numbered shows the lines from (0-based) to before to of s, at most limit of

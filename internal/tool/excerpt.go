@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 )
 
@@ -17,12 +16,13 @@ const defaultOutputLines = 200
 // where there is one, each with its number, in about most bytes. 0 and less are
 // the first line and 200 lines. The error is ctx's.
 func Excerpt(ctx context.Context, name string, in io.Reader, from, limit int, pattern string, most int) (Result, error) {
-	var re *regexp.Regexp
+	var re *needle
 	if pattern != "" {
-		var err error
-		if re, err = regexp.Compile(pattern); err != nil {
-			return Failf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err), nil
+		n, problem := newNeedle(pattern)
+		if problem != "" {
+			return Failf("%s", problem), nil
 		}
+		re = n.another()
 	}
 	v := outputView{from: max(from, 1), limit: cmp.Or(max(limit, 0), defaultOutputLines), re: re, room: most - noteRoom}
 	if err := v.read(ctx, in); err != nil {
@@ -34,7 +34,7 @@ func Excerpt(ctx context.Context, name string, in io.Reader, from, limit int, pa
 // outputView is the part of an output that is shown.
 type outputView struct {
 	from, limit, room int
-	re                *regexp.Regexp // nil for every line
+	re                *needle // nil for every line
 
 	b     strings.Builder
 	shown int
@@ -53,13 +53,16 @@ func (v *outputView) read(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if v.total = lines.n; v.total < v.from || v.re != nil && !v.re.Match(l.text) {
+		if v.total = lines.n; v.total < v.from || v.re != nil && v.re.find(ctx, l.text) < 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			continue
 		}
 		var where []int
 		most := maxLine
 		if v.re != nil {
-			where, most = v.re.FindIndex(l.text), searchShown
+			where, most = v.re.where(l.text), searchShown
 		}
 		text := fmt.Sprintf("%d\t%s\n", lines.n, shorten(l.text, most, l.size))
 		if where != nil && where[1] > searchShown {

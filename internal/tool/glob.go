@@ -62,9 +62,9 @@ func newGlob(pattern string) (*glob, error) {
 		return nil, fmt.Errorf("the glob %q has a { without its }", pattern)
 	}
 	b.WriteString(`)$`)
-	re, err := regexp.Compile(b.String())
-	if err != nil {
-		return nil, fmt.Errorf("the glob %q cannot be used: %w", pattern, err)
+	re, _, problem := compile(b.String())
+	if problem != "" {
+		return nil, fmt.Errorf("the glob %q cannot be used: %s", clip(pattern, 200), strings.TrimSuffix(problem, "."))
 	}
 	g := &glob{re: re, nameOnly: !strings.Contains(p, "/")}
 	if g.nameOnly && strings.HasPrefix(p, "*") && !strings.ContainsAny(p[1:], `*?[{}\,`) {

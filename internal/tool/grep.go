@@ -6,7 +6,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -59,10 +58,11 @@ func grepTool(w *space) Tool {
 			if a.IgnoreCase {
 				expr = "(?i)" + expr
 			}
-			re, err := regexp.Compile(expr)
-			if err != nil {
-				return Failf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err), nil
+			n, problem := newNeedle(expr)
+			if problem != "" {
+				return Failf("%s", problem), nil
 			}
+			var err error
 			var g *glob
 			if a.Glob != "" {
 				if g, err = newGlob(a.Glob); err != nil {
@@ -73,7 +73,7 @@ func grepTool(w *space) Tool {
 			if problem != "" {
 				return Failf("%s", problem), nil
 			}
-			s := searcher{w: w, args: a, re: re, limit: cmp.Or(int(a.Limit), defaultMatches), mode: cmp.Or(a.Output, modeContent)}
+			s := searcher{w: w, args: a, needle: n, limit: cmp.Or(int(a.Limit), defaultMatches), mode: cmp.Or(a.Output, modeContent)}
 			return s.run(ctx, rel, g)
 		},
 	}
@@ -88,13 +88,13 @@ const (
 
 // searcher is one search.
 type searcher struct {
-	w     *space
-	args  grepArgs
-	re    *regexp.Regexp
-	limit int
-	mode  string
-	top   *os.File
-	tree  *walkTree // nil where one file is searched
+	w      *space
+	args   grepArgs
+	needle needle
+	limit  int
+	mode   string
+	top    *os.File
+	tree   *walkTree // nil where one file is searched
 
 	b        strings.Builder
 	matches  int // lines, or files
@@ -117,7 +117,7 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 	defer func() { _ = s.top.Close() }() // it was only read
 	crew := make([]*needle, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2), len(files)))
 	for i := range crew {
-		crew[i] = newNeedle(s.re)
+		crew[i] = s.needle.another()
 	}
 	size, all := firstWindow, files
 	for len(files) > 0 && !s.stopped && limited.Err() == nil {
@@ -175,7 +175,7 @@ func (s *searcher) files(ctx context.Context, rel string, g *glob) ([]string, st
 	files := make([]string, 0, s.tree.names)
 	s.tree.each(func(f string, kind entryKind) bool {
 		// A link's target is searched where it is.
-		if kind == kindFile && (g == nil || g.match(below(rel, f))) {
+		if kind == kindFile && ctx.Err() == nil && (g == nil || g.match(below(rel, f))) {
 			files = append(files, f)
 		}
 		return true
@@ -288,7 +288,7 @@ const countedFiles = 20
 
 // perFile says how many lines match in which files, those with most first.
 func (s *searcher) perFile(ctx context.Context, crew []*needle, files []string) {
-	counts := searcher{w: s.w, args: s.args, re: s.re, limit: s.limit, mode: modeCount, top: s.top}
+	counts := searcher{w: s.w, args: s.args, limit: s.limit, mode: modeCount, top: s.top}
 	var hits []answer
 	lines := 0
 	for len(files) > 0 && ctx.Err() == nil {
@@ -346,17 +346,14 @@ func (s *searcher) note(late bool) {
 	if late {
 		gaps = append(gaps, fmt.Sprintf("the search was stopped after %d seconds", int(searchTime.Seconds())))
 	}
-	if s.tree != nil && s.tree.full {
-		gaps = append(gaps, fmt.Sprintf("there are more than %d files", maxNames))
-	}
-	if s.tree != nil && s.tree.closed > 0 {
-		gaps = append(gaps, directories(s.tree.closed)+" could not be read")
+	if s.tree != nil {
+		gaps = append(gaps, s.tree.limits()...)
 	}
 	if s.closed > 0 && !late {
 		gaps = append(gaps, counted(s.closed, "file")+" could not be read")
 	}
 	if s.part > 0 {
-		gaps = append(gaps, fmt.Sprintf("%s with more than %d bytes in a line or %d in all", counted(s.part, "file"), searchLine, grepFile))
+		gaps = append(gaps, fmt.Sprintf("%s with more than %d bytes in a line or %d in all", counted(s.part, "file"), s.needle.most, grepFile))
 	}
 	if len(gaps) > 0 {
 		if !strings.HasSuffix(s.b.String(), "\n") {

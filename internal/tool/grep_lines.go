@@ -19,32 +19,85 @@ const (
 	grepFile   = 1 << 30  // bytes of a file that are searched
 )
 
+// The bounds of an expression, which a model writes: instructions, and those
+// times the bytes of a line, which is what one match takes that nothing stops:
+// tenths of a second.
+const (
+	maxProgram = 2000
+	matchSteps = 20_000_000
+)
+
+// compile compiles an expression of bounded size and says how many bytes of a
+// line it is matched with. The problem is a sentence for the model.
+func compile(expr string) (re *regexp.Regexp, most int, problem string) {
+	size := 0
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err == nil {
+		var prog *syntax.Prog
+		if prog, err = syntax.Compile(tree.Simplify()); err == nil {
+			size = len(prog.Inst)
+		}
+	}
+	if size > maxProgram {
+		return nil, 0, fmt.Sprintf("The pattern is too large: it takes %d instructions, and at most %d are allowed. Search for its parts one by one.", size, maxProgram)
+	}
+	if err == nil {
+		re, err = regexp.Compile(expr)
+	}
+	if err != nil {
+		return nil, 0, fmt.Sprintf("The pattern is not a regular expression that RE2 knows: %v. Escape characters that are meant as they are with a backslash.", err)
+	}
+	return re, min(searchLine, matchSteps/size), ""
+}
+
 // needle is what a search looks for. It is used by one goroutine.
 type needle struct {
 	re      *regexp.Regexp
 	literal []byte // the whole expression, where it is plain text
 	sieve   *sieve // nil where the expression is too large for one
+	most    int    // bytes of a line that are matched
+	cut     bool   // a line was longer
 	buf     []byte
 }
 
-// newNeedle returns the needle of an expression that compiles.
-func newNeedle(re *regexp.Regexp) *needle {
-	n := &needle{re: re}
-	if tree, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
+// newNeedle returns the needle of an expression, or what is wrong with it.
+func newNeedle(expr string) (n needle, problem string) {
+	if n.re, n.most, problem = compile(expr); problem != "" {
+		return n, problem
+	}
+	if tree, err := syntax.Parse(expr, syntax.Perl); err == nil {
 		tree = tree.Simplify()
 		if tree.Op == syntax.OpLiteral && tree.Flags&syntax.FoldCase == 0 {
-			n.literal = []byte(string(tree.Rune))
+			n.literal, n.most = []byte(string(tree.Rune)), searchLine
 		}
 	}
 	if n.literal == nil || !bytes.Equal(n.literal, bytes.ToValidUTF8(n.literal, nil)) || strings.ContainsRune(string(n.literal), '\uFFFD') {
-		n.literal, n.sieve = nil, newSieve(re.String())
+		n.literal = nil
 	}
-	return n
+	return n, ""
+}
+
+// another returns one for another goroutine.
+func (n needle) another() *needle {
+	n.buf = nil
+	if n.literal == nil {
+		n.sieve = newSieve(n.re.String())
+	}
+	return &n
+}
+
+// where is the match in a line.
+func (n *needle) where(line []byte) []int {
+	if len(line) > n.most {
+		n.cut = true
+		line = line[:n.most]
+	}
+	return n.re.FindIndex(line)
 }
 
 // find returns a place in the first line of text that matches, or -1. text
-// begins and ends with a line.
-func (n *needle) find(text []byte) int {
+// begins and ends with a line. It ends with ctx.
+func (n *needle) find(ctx context.Context, text []byte) int {
 	if n.literal != nil {
 		return n.index(text)
 	}
@@ -56,9 +109,15 @@ func (n *needle) find(text []byte) int {
 				return -1
 			}
 			at += i
+			if n.sieve.spent() {
+				n.sieve = nil
+			}
+		}
+		if ctx.Err() != nil {
+			return -1
 		}
 		start, end := lineAround(text, at)
-		if n.re.Match(bytes.TrimSuffix(text[start:end], []byte{'\r'})) {
+		if n.where(bytes.TrimSuffix(text[start:end], []byte{'\r'})) != nil {
 			return start
 		}
 		from = end + 1
@@ -105,6 +164,8 @@ func (n *needle) scan(ctx context.Context, fd int, first bool) (s scan, err erro
 	if n.buf == nil {
 		n.buf = make([]byte, grepBuffer)
 	}
+	n.cut = false
+	defer func() { s.part = s.part || n.cut }()
 	held, total, long := 0, 0, false
 	for eof := false; !eof; {
 		size, end, err := readFull(fd, n.buf[held:])
@@ -119,9 +180,6 @@ func (n *needle) scan(ctx context.Context, fd int, first bool) (s scan, err erro
 		if total += size; total > grepFile {
 			s.part = true
 			return s, nil
-		}
-		if err := ctx.Err(); err != nil && total > len(n.buf) {
-			return s, err
 		}
 		text := n.buf[:held+size]
 		held = 0
@@ -145,8 +203,11 @@ func (n *needle) scan(ctx context.Context, fd int, first bool) (s scan, err erro
 				text, rest, long, s.part = rest, nil, true, true
 			}
 		}
-		if s.lines += n.count(text, first); first && s.lines > 0 {
+		if s.lines += n.count(ctx, text, first); first && s.lines > 0 {
 			return s, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return s, err
 		}
 		held = copy(n.buf, rest)
 	}
@@ -154,9 +215,9 @@ func (n *needle) scan(ctx context.Context, fd int, first bool) (s scan, err erro
 }
 
 // count is the number of matching lines of text, at most 1 with first.
-func (n *needle) count(text []byte, first bool) (lines int) {
+func (n *needle) count(ctx context.Context, text []byte, first bool) (lines int) {
 	for len(text) > 0 {
-		at := n.find(text)
+		at := n.find(ctx, text)
 		if at < 0 {
 			break
 		}
@@ -199,8 +260,8 @@ func (n *needle) show(ctx context.Context, r io.Reader, m *matcher) error {
 			return err
 		}
 		var where []int
-		if n.find(l.text) >= 0 {
-			where = n.re.FindIndex(l.text)
+		if n.find(ctx, l.text) >= 0 {
+			where = n.where(l.text)
 		}
 		m.line(lines.n, l, where)
 	}

@@ -333,3 +333,62 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		t.Errorf("%d descriptors became %d", before, after)
 	}
 }
+
+// Patterns of ignore files that are made to take forever are given up, which is
+// told, and end with the context.
+func TestHostileIgnoreFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, nil, nil)
+	rules := strings.Repeat(strings.Repeat("a*", 40)+"b\n", 800)
+	dir := ""
+	for range 4 {
+		dir += "d/"
+		w.put(dir+".gitignore", rules+strings.Repeat("# more\n", 10_000), 0o600)
+		for i := range 100 {
+			w.put(fmt.Sprintf("%s%s%03d", dir, strings.Repeat("a", 100), i), "x\n", 0o600)
+		}
+	}
+	start := time.Now()
+	for name, args := range map[string]obj{"list_files": {"limit": 5}, "grep": {"pattern": "nothing"}} {
+		got := w.call(name, args).Text
+		for _, want := range []string{"of 1 ignore file only the first 65536 bytes hold", "take too long, and not everything they name was left out"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s: %.2000s", name, got)
+			}
+		}
+	}
+	t.Logf("two walks took %v", time.Since(start))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if res, err := w.reg.Call(ctx, "list_files", `{}`); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// An expression and the part of a line it is matched with are bounded, so that
+// a search ends with the context.
+func TestHostileExpressions(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, map[string]string{"long": strings.Repeat("a", 3<<20)}, nil)
+	huge := strings.Repeat("(?:a|.)*", 9000) + "b"
+	for name, args := range map[string]obj{"grep": {"pattern": huge}, "list_files": {"pattern": strings.Repeat("{a,*}", 2000)}} {
+		if res := w.call(name, args); !res.IsError || !strings.Contains(res.Text, "The pattern is too large: it takes ") {
+			t.Errorf("%s: %.300s", name, res.Text)
+		}
+	}
+	large := strings.Repeat("(?:[^é]?[^à])*", 380) + "é"
+	start := time.Now()
+	got := w.call("grep", obj{"pattern": large}).Text
+	if !strings.Contains(got, "[not everything was searched: 1 file with more than 13131 bytes in a line") {
+		t.Errorf("%.100s ... %s", got, got[max(0, len(got)-300):])
+	}
+	t.Logf("a large expression took %v", time.Since(start))
+	w.put("lines", strings.Repeat(strings.Repeat("ab", 2000)+"\n", 10_000), 0o600)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start = time.Now()
+	if res, err := w.reg.Call(ctx, "grep", `{"pattern":"`+large+`","path":"lines"}`); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%+v, %v", res, err)
+	}
+	t.Logf("a search with an end of 50 ms took %v", time.Since(start))
+}

@@ -1,8 +1,10 @@
 package tool
 
 import (
+	"bytes"
 	"io"
 	"strings"
+	"sync/atomic"
 )
 
 // What a rule says of an entry.
@@ -16,9 +18,22 @@ const (
 
 // Bounds of a file of rules: what is beyond is not read.
 const (
-	maxRules   = 1 << 20 // bytes of a file
-	maxPattern = 4 << 10 // bytes of a pattern; a longer one is left out
+	maxRules   = 64 << 10 // bytes of a file
+	maxPattern = 4 << 10  // bytes of a pattern; a longer one is left out
 )
+
+// The steps that ignore files may take in one walk, about a second, and those
+// after which a comparison looks at what is left.
+const (
+	maxEffort  = 200_000_000
+	someEffort = 10_000
+)
+
+// effort is what a walk may still spend on ignore files. Workers share it.
+type effort struct {
+	left atomic.Int64 // steps; at 0 nothing more is left out
+	long atomic.Int64 // files of which not all was read
+}
 
 // ignorePattern is one line of a .gitignore (git's dir.c, struct path_pattern).
 type ignorePattern struct {
@@ -126,18 +141,27 @@ func plainLen(s string) int {
 
 // match says what the last matching pattern says of rel, a path relative to
 // the directory of the rules, whose last part is name.
-func (l *ignoreList) match(rel, name string, isDir bool) verdict {
-	best := -1
+func (l *ignoreList) match(rel, name string, isDir bool, e *effort) verdict {
+	best, taken := -1, 1+len(l.names[name])
 	for _, n := range l.names[name] {
 		if isDir || !l.patterns[n].dirOnly {
 			best = n
 		}
 	}
 	for k := len(l.others) - 1; k >= 0 && l.others[k] > best; k-- {
-		if n := l.others[k]; l.patterns[n].match(rel, name, isDir) {
+		n := l.others[k]
+		matches, steps := l.patterns[n].match(rel, name, isDir)
+		if matches {
 			best = n
 		}
+		if taken += 1 + steps; taken > someEffort {
+			if e.left.Add(-int64(taken)) <= 0 {
+				return unnamed
+			}
+			taken = 0
+		}
 	}
+	e.left.Add(-int64(taken))
 	switch {
 	case best < 0:
 		return unnamed
@@ -147,26 +171,26 @@ func (l *ignoreList) match(rel, name string, isDir bool) verdict {
 	return ignored
 }
 
-func (p *ignorePattern) match(rel, name string, isDir bool) bool {
+func (p *ignorePattern) match(rel, name string, isDir bool) (matches bool, steps int) {
 	if p.dirOnly && !isDir {
-		return false
+		return false, 0
 	}
 	if p.name {
 		if p.suffix {
-			return strings.HasSuffix(name, p.text[1:])
+			return strings.HasSuffix(name, p.text[1:]), 0
 		}
 		return wildmatch(p.text, name, false)
 	}
 	if p.slashes >= 0 && strings.Count(rel, "/") != p.slashes {
-		return false
+		return false, len(rel) / 64
 	}
 	// What is plain is compared first, and what follows it as a pattern of its
 	// own: "a**/b" is therefore a and then **/b, as git has it.
 	if len(rel) < p.plain || rel[:p.plain] != p.text[:p.plain] {
-		return false
+		return false, len(rel) / 64
 	}
 	if p.plain == len(p.text) {
-		return len(rel) == p.plain
+		return len(rel) == p.plain, len(rel) / 64
 	}
 	return wildmatch(p.text[p.plain:], rel[p.plain:], true)
 }
@@ -180,21 +204,24 @@ type rules struct {
 }
 
 // ignored reports whether rel, whose last part is name, is left out. That a
-// directory above it is, is for the walk to know.
-func (r *rules) ignored(rel, name string, isDir bool) bool {
+// directory above it is, is for the walk to know. Once no step is left, nothing is ignored.
+func (r *rules) ignored(rel, name string, isDir bool, e *effort) bool {
 	byGit := unnamed
 	for ; r != nil; r = r.above {
+		if e.left.Load() <= 0 {
+			return false
+		}
 		below := rel
 		if r.base != "" {
 			below = rel[len(r.base)+1:]
 		}
 		if r.ignore != nil {
-			if v := r.ignore.match(below, name, isDir); v != unnamed {
+			if v := r.ignore.match(below, name, isDir, e); v != unnamed {
 				return v == ignored
 			}
 		}
 		if r.gitignore != nil && byGit == unnamed {
-			byGit = r.gitignore.match(below, name, isDir)
+			byGit = r.gitignore.match(below, name, isDir, e)
 		}
 	}
 	return byGit == ignored
@@ -208,16 +235,16 @@ const (
 
 // with returns the rules in the directory rel, of which it is known whether it
 // has files of rules of its own.
-func (r *rules) with(w *space, rel string, hasGit, hasIgnore bool) *rules {
+func (r *rules) with(w *space, rel string, hasGit, hasIgnore bool, e *effort) *rules {
 	own := rules{above: r}
 	if rel != "." {
 		own.base = rel
 	}
 	if hasGit {
-		own.gitignore = w.readRules(inDir(rel, gitignoreFile))
+		own.gitignore = w.readRules(inDir(rel, gitignoreFile), e)
 	}
 	if hasIgnore {
-		own.ignore = w.readRules(inDir(rel, ignoreFile))
+		own.ignore = w.readRules(inDir(rel, ignoreFile), e)
 	}
 	if own.gitignore == nil && own.ignore == nil {
 		return r
@@ -226,10 +253,11 @@ func (r *rules) with(w *space, rel string, hasGit, hasIgnore bool) *rules {
 }
 
 // readRules reads a file of rules. One that cannot be read has none; a link is
-// not followed, as in git.
-func (w *space) readRules(rel string) *ignoreList {
+// not followed, as in git. What is kept takes steps as well, about two a byte:
+// there may be such a file in each of very many directories.
+func (w *space) readRules(rel string, e *effort) *ignoreList {
 	info, err := w.root.Lstat(rel)
-	if err != nil || !info.Mode().IsRegular() {
+	if err != nil || e.left.Load() <= 0 || !info.Mode().IsRegular() {
 		return nil
 	}
 	f, _, problem := w.open(rel)
@@ -237,8 +265,16 @@ func (w *space) readRules(rel string) *ignoreList {
 		return nil
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, _ := io.ReadAll(io.LimitReader(f, maxRules))
-	return parseIgnore(string(data))
+	data, _ := io.ReadAll(io.LimitReader(f, maxRules+1))
+	if len(data) > maxRules { // without the line that is cut, which is another pattern
+		data = data[:bytes.LastIndexByte(data[:maxRules], '\n')+1]
+		e.long.Add(1)
+	}
+	l := parseIgnore(string(data))
+	if l != nil {
+		e.left.Add(-int64(2*len(data) + 200*len(l.patterns)))
+	}
+	return l
 }
 
 // inDir joins a directory of the workspace and a name in it.

@@ -36,7 +36,7 @@ func TestWildmatch(t *testing.T) {
 		{`\`, `\`, true, false}, {`a\`, "a", true, false}, {"-*-*-*-*-*-*-12-*-*-*-m-*-*-*", "-adobe-courier-bold-o-normal--12-120-75-75-m-70-iso8859-1", true, true},
 		{"*/*/*", "foo/bb/aa/rr", true, false}, {"**/*/*/*/*", "a/b/c", true, false}, {"a/**", "a/b/c", true, true}, {"a/**", "a", true, false},
 	} {
-		if got := wildmatch(c.pattern, c.text, c.slashes); got != c.want {
+		if got, _ := wildmatch(c.pattern, c.text, c.slashes); got != c.want {
 			t.Errorf("%q with %q (slashes %v) is %v", c.pattern, c.text, c.slashes, got)
 		}
 	}

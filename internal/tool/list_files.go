@@ -57,10 +57,16 @@ func listFilesTool(w *space) Tool {
 				return ended(ctx, w.explain(dir, err))
 			}
 			tree.entries(func(rel string, kind entryKind) {
+				if ctx.Err() != nil {
+					return
+				}
 				if g == nil || kind != kindDir && g.match(below(dir, rel)) {
 					l.add(rel, kind)
 				}
 			})
+			if ctx.Err() != nil {
+				return Result{}, ctx.Err()
+			}
 			switch {
 			case l.total > 0:
 			case g == nil:
@@ -116,16 +122,28 @@ func (t *walkTree) gaps(all bool) string {
 	if t.ignored > 0 && !all {
 		gaps = append(gaps, counted(t.ignored, "name")+" left out by .gitignore or .ignore; set ignored to see them")
 	}
-	if t.full {
-		gaps = append(gaps, fmt.Sprintf("there are more than %d files, and not all were looked at", maxNames))
-	}
-	if t.closed > 0 {
-		gaps = append(gaps, directories(t.closed)+" could not be read")
-	}
+	gaps = append(gaps, t.limits()...)
 	if len(gaps) == 0 {
 		return ""
 	}
 	return "[" + strings.Join(gaps, "; ") + "]\n"
+}
+
+// limits says where the walk could not do what it does.
+func (t *walkTree) limits() (said []string) {
+	if t.full {
+		said = append(said, fmt.Sprintf("there are more than %d files, and not all were looked at", maxNames))
+	}
+	if t.closed > 0 {
+		said = append(said, directories(t.closed)+" could not be read")
+	}
+	if t.long > 0 {
+		said = append(said, fmt.Sprintf("of %s only the first %d bytes hold", counted(t.long, "ignore file"), maxRules))
+	}
+	if t.unruled {
+		said = append(said, "the patterns of .gitignore and .ignore take too long, and not everything they name was left out")
+	}
+	return said
 }
 
 func directories(n int) string {

@@ -220,7 +220,8 @@ func (m *meant) toKind(s *jsonschema.Schema, v any) any {
 				return json.Number(text)
 			}
 		}
-		if b, err := strconv.ParseBool(strings.ToLower(text)); err == nil && len(text) > 1 && takes(kindBoolean) {
+		text = strings.NewReplacer("yes", "true", "no", "false").Replace(strings.ToLower(text))
+		if b, err := strconv.ParseBool(text); err == nil && len(text) > 1 && takes(kindBoolean) {
 			return b
 		}
 	case json.Number:

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/spelling"
 )
 
 // rel makes p, as a model wrote it, relative to the workspace, with slashes.
@@ -255,7 +256,7 @@ func (w *space) similar(rel string) string {
 	}
 	names, _ := f.Readdirnames(maxSimilar) // fewer names only make a poorer hint
 	_ = f.Close()                          // it was only read
-	if n := nearest(base, names); n != "" {
+	if n := spelling.Nearest(base, names); n != "" {
 		return fmt.Sprintf(" Did you mean %s?", path.Join(dir, n))
 	}
 	return " See list_files."

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -64,7 +65,11 @@ func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
 		if err != nil {
 			return nil, fmt.Errorf("tool registry: schema of %s: %w", def.Name, err)
 		}
-		def.Schema = args.compact
+		var told bytes.Buffer
+		if err := json.Compact(&told, def.Schema); err != nil {
+			return nil, fmt.Errorf("tool registry: schema of %s: %w", def.Name, err)
+		}
+		def.Schema = told.Bytes()
 		r.entries = append(r.entries, entry{tool: t, def: def, args: args, advised: new(atomic.Bool)})
 		for name, fixed := range def.Names {
 			o := other{name: def.Name}
@@ -83,12 +88,14 @@ func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
 	return r, nil
 }
 
-// Definitions returns the definitions of all tools, sorted by name. The slice
-// is the caller's; the schemas are shared and must not be changed.
+// Definitions returns the definitions of all tools but the Deferred ones, sorted
+// by name. The slice is the caller's; the schemas are shared and must not be changed.
 func (r *Registry) Definitions() []Definition {
-	defs := make([]Definition, len(r.entries))
-	for i, e := range r.entries {
-		defs[i] = e.def
+	defs := make([]Definition, 0, len(r.entries))
+	for _, e := range r.entries {
+		if !e.def.Deferred {
+			defs = append(defs, e.def)
+		}
 	}
 	return defs
 }
@@ -98,6 +105,15 @@ func (r *Registry) Definitions() []Definition {
 func (r *Registry) ReadOnly(name string) bool {
 	e := r.find(name)
 	return e != nil && e.def.ReadOnly
+}
+
+// Own is the own name of the tool that a name stands for; the name itself where no
+// tool has it, or where it stands for a call with arguments of its own.
+func (r *Registry) Own(name string) string {
+	if e := r.find(name); e != nil && len(r.others[name].args) == 0 {
+		return e.def.Name
+	}
+	return name
 }
 
 // Waits reports whether the named tool may have to wait for people.
@@ -195,11 +211,13 @@ func (r *Registry) unknown(name string) Result {
 			return withheld(name, reason)
 		}
 	}
-	known := make([]string, len(r.entries))
-	for i, e := range r.entries {
-		known[i] = e.def.Name
+	var known, names []string
+	for _, e := range r.entries {
+		names = append(names, e.def.Name)
+		if !e.def.Deferred {
+			known = append(known, e.def.Name)
+		}
 	}
-	names := slices.Clone(known)
 	for n, o := range r.others {
 		if r.withheld[o.name] == "" {
 			names = append(names, n)
@@ -207,7 +225,7 @@ func (r *Registry) unknown(name string) Result {
 	}
 	slices.Sort(names)
 	hint := ""
-	if n := nearest(name, names); n != "" {
+	if n := spelling.Nearest(name, names); n != "" {
 		hint = fmt.Sprintf(" Did you mean %s?", cmp.Or(r.others[n].name, n))
 	}
 	return Failf("There is no tool named %q.%s Known tools: %s.", clip(name, 100), hint, strings.Join(known, ", "))
@@ -222,19 +240,4 @@ func (r *Registry) bounded(res Result) Result {
 	_, _ = c.Write([]byte(res.Text)) // a capture never refuses: a failed spill is told in the text
 	res.Text = c.Finish(r.limit.MaxOutput)
 	return res
-}
-
-// nearest returns the name that most looks like the wanted one, or "" where
-// none is within half its length.
-func nearest(want string, names []string) string {
-	best, bestDistance := "", len(want)/2+1
-	if len(want) > 255 {
-		return ""
-	}
-	for _, n := range names {
-		if d := spelling.Distance(strings.ToLower(want), strings.ToLower(n)); d < bestDistance {
-			best, bestDistance = n, d
-		}
-	}
-	return best
 }

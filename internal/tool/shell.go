@@ -65,12 +65,13 @@ type commands struct {
 	spill   *spiller
 	session *session
 	jobs    *Jobs
-	judge   func(command, dir string) string
+	git     bool // there is the tool git
+	judge   func(ctx context.Context, command, dir string) string
 	on      func(job string, text []byte)
 }
 
 func newCommands(w *space, env Env) *commands {
-	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, judge: env.Judge, on: env.OnOutput}
+	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, git: env.Git != nil, judge: env.Judge, on: env.OnOutput}
 }
 
 func shellTool(c *commands) Tool {
@@ -83,7 +84,7 @@ func shellTool(c *commands) Tool {
 				return Failf("%s", problem), nil
 			}
 			if c.judge != nil {
-				if problem := c.judge(a.Command, dir); problem != "" {
+				if problem := c.judge(ctx, a.Command, dir); problem != "" {
 					return Failf("%s", problem), nil
 				}
 			}
@@ -141,7 +142,7 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	if c.on != nil {
 		out.live = &flow{filter: c.limit.Filter, out: listener{"", c.on}}
 	}
-	out.tests = checks.NewParser()
+	out.tests = checks.Against(checks.Set{}, c.w.dirs[0])
 	finished := false
 	defer func() {
 		if !finished {
@@ -166,6 +167,12 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	if e.failed() && gitLocked().MatchString(text) {
 		note = join(note, `the data of git is read-only here: to compare with the last commit, use the tool git: {"command":"diff"}, or {"command":"show","path":P} for a file as it was`)
 	}
+	if e.failed() && noWorkspace().MatchString(text) {
+		note = join(note, "the workspace has another name here, and commands begin in it: use relative paths")
+	}
+	if !e.failed() && c.git && (text == "" || strings.Contains(text, "working tree clean")) && gitCompares().MatchString(a.Command) {
+		note = join(note, `git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {"command":"diff"}`)
+	}
 	if e.brokenPipe(a.Command) {
 		e.Code, e.Signal = 0, ""
 		note = join(note, "a command in the pipe had more to say than was read")
@@ -189,6 +196,16 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 // gitLocked matches what git says where it cannot write its data.
 var gitLocked = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^(?:fatal|error): .*(?:\.lock'?|\.git|object|repository|index|ref).*(?:Read-only file system|Permission denied|insufficient permission)|insufficient permission for adding an object`)
+})
+
+// gitCompares matches a command that asks git what was changed.
+var gitCompares = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bgit\s+(?:-\S+\s+(?:\S+\s+)?)*(?:diff|status)\b`)
+})
+
+// noWorkspace matches what shells and programs say where the tree has no such name.
+var noWorkspace = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`/workspace(?:/[^\s:'"]*)?['"]?: No such file|can't cd to /workspace|No such file or directory: ['"]/workspace`)
 })
 
 // listener tells who follows what a command prints.

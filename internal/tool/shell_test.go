@@ -39,7 +39,7 @@ func prints(text string, exit tool.ShellExit) func(context.Context, io.Writer) (
 func TestShell(t *testing.T) {
 	t.Parallel()
 	sh := &fakeShell{}
-	w := newWorkspace(t, map[string]string{"sub/f": "x"}, func(e *tool.Env) { e.Shell = sh })
+	w := newWorkspace(t, map[string]string{"sub/f": "x"}, func(e *tool.Env) { e.Shell, e.Git = sh, fakeGit{} })
 	for name, tc := range map[string]struct {
 		text    string
 		exit    tool.ShellExit
@@ -47,19 +47,25 @@ func TestShell(t *testing.T) {
 		want    string
 		isError bool
 	}{
-		"success":       {"ok\n", tool.ShellExit{Duration: time.Second}, `{"command":"make"}`, "ok\n[exit code 0]", false},
-		"no output":     {"", tool.ShellExit{}, `{"command":"true"}`, "[exit code 0]", false},
-		"no line end":   {"ok", tool.ShellExit{}, `{"command":"printf ok"}`, "ok\n[exit code 0]", false},
-		"failure":       {"FAIL\n", tool.ShellExit{Code: 2}, `{"command":"make"}`, "FAIL\n[exit code 2]", true},
-		"timeout":       {"...\n", tool.ShellExit{Code: -1, TimedOut: true, Signal: "SIGKILL"}, `{"command":"sleep 99","timeout_seconds":5}`, "...\n[timed out: stopped after 5 seconds. Give a larger timeout_seconds (at most 600), run less at once, or set background]", true},
-		"longest":       {"", tool.ShellExit{Code: -1, TimedOut: true}, `{"command":"sleep 999","timeout_seconds":600}`, "[timed out: stopped after 600 seconds. Run less at once]", true},
-		"limit":         {"...\n", tool.ShellExit{Code: 137, Limit: "memory limit of 2 GiB", Signal: "SIGKILL"}, `{"command":"x"}`, "...\n[killed: memory limit of 2 GiB]", true},
-		"memory":        {"", tool.ShellExit{Code: -1, Signal: "SIGKILL"}, `{"command":"x"}`, "[killed by SIGKILL: maybe it needed more memory than the sandbox has]", true},
-		"crash":         {"", tool.ShellExit{Code: -1, Signal: "SIGSEGV"}, `{"command":"x"}`, "[killed by SIGSEGV]", true},
-		"not UTF-8":     {"\xff\x00\n", tool.ShellExit{}, `{"command":"x"}`, "\uFFFD\uFFFD\n[exit code 0]", false},
-		"empty":         {"", tool.ShellExit{}, `{"command":" "}`, "The command is empty.", true},
-		"bad dir":       {"", tool.ShellExit{}, `{"command":"x","dir":"../x"}`, `../x leads out of the workspace. Use a path relative to the workspace, without "..".`, true},
-		"dir is a file": {"", tool.ShellExit{}, `{"command":"x","dir":"sub/f"}`, "dir must be a directory, and sub/f is a file.", true},
+		"success":           {"ok\n", tool.ShellExit{Duration: time.Second}, `{"command":"make"}`, "ok\n[exit code 0]", false},
+		"no output":         {"", tool.ShellExit{}, `{"command":"true"}`, "[exit code 0]", false},
+		"no line end":       {"ok", tool.ShellExit{}, `{"command":"printf ok"}`, "ok\n[exit code 0]", false},
+		"a diff of nothing": {"", tool.ShellExit{}, `{"command":"cd sub && git -C . diff --stat | cat"}`, "[exit code 0; git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {\"command\":\"diff\"}]", false},
+		"a clean status":    {"On branch x\nnothing to commit, working tree clean\n", tool.ShellExit{}, `{"command":"git status"}`, "On branch x\nnothing to commit, working tree clean\n[exit code 0; git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {\"command\":\"diff\"}]", false},
+		"a diff":            {"+x\n", tool.ShellExit{}, `{"command":"git diff"}`, "+x\n[exit code 0]", false},
+		"no diff of git":    {"", tool.ShellExit{}, `{"command":"diff a b"}`, "[exit code 0]", false},
+		"no /workspace":     {"sh: 1: cd: can't cd to /workspace\n", tool.ShellExit{Code: 2}, `{"command":"cd /workspace"}`, "sh: 1: cd: can't cd to /workspace\n[exit code 2; the workspace has another name here, and commands begin in it: use relative paths]", true},
+		"in no such":        {"cat: /workspace/a.py: No such file or directory\n", tool.ShellExit{Code: 1}, `{"command":"cat /workspace/a.py"}`, "cat: /workspace/a.py: No such file or directory\n[exit code 1; the workspace has another name here, and commands begin in it: use relative paths]", true},
+		"failure":           {"FAIL\n", tool.ShellExit{Code: 2}, `{"command":"make"}`, "FAIL\n[exit code 2]", true},
+		"timeout":           {"...\n", tool.ShellExit{Code: -1, TimedOut: true, Signal: "SIGKILL"}, `{"command":"sleep 99","timeout_seconds":5}`, "...\n[timed out: stopped after 5 seconds. Give a larger timeout_seconds (at most 600), run less at once, or set background]", true},
+		"longest":           {"", tool.ShellExit{Code: -1, TimedOut: true}, `{"command":"sleep 999","timeout_seconds":600}`, "[timed out: stopped after 600 seconds. Run less at once]", true},
+		"limit":             {"...\n", tool.ShellExit{Code: 137, Limit: "memory limit of 2 GiB", Signal: "SIGKILL"}, `{"command":"x"}`, "...\n[killed: memory limit of 2 GiB]", true},
+		"memory":            {"", tool.ShellExit{Code: -1, Signal: "SIGKILL"}, `{"command":"x"}`, "[killed by SIGKILL: maybe it needed more memory than the sandbox has]", true},
+		"crash":             {"", tool.ShellExit{Code: -1, Signal: "SIGSEGV"}, `{"command":"x"}`, "[killed by SIGSEGV]", true},
+		"not UTF-8":         {"\xff\x00\n", tool.ShellExit{}, `{"command":"x"}`, "\uFFFD\uFFFD\n[exit code 0]", false},
+		"empty":             {"", tool.ShellExit{}, `{"command":" "}`, "The command is empty.", true},
+		"bad dir":           {"", tool.ShellExit{}, `{"command":"x","dir":"../x"}`, `../x leads out of the workspace. Use a path relative to the workspace, without "..".`, true},
+		"dir is a file":     {"", tool.ShellExit{}, `{"command":"x","dir":"sub/f"}`, "dir must be a directory, and sub/f is a file.", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sh.run = prints(tc.text, tc.exit)
@@ -193,7 +199,7 @@ func TestShellJudges(t *testing.T) {
 	t.Cleanup(jobs.Close)
 	w := newWorkspace(t, map[string]string{"sub/f": "x"}, func(e *tool.Env) {
 		e.Shell, e.Jobs = sh, jobs
-		e.Judge = func(command, dir string) string {
+		e.Judge = func(_ context.Context, command, dir string) string {
 			judged = append(judged, command+" in "+dir)
 			if dir == "sub" {
 				return "Not run: " + command

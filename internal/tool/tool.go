@@ -1,7 +1,6 @@
-// Package tool is the hands of a run: a registry of the tools a model may call
-// and the built-in ones. A tool's failure is a result that the model reads,
-// never an error of the run. Tools reach the disk only inside the task's
-// workspace and run commands only through sandbox.
+// Package tool is the registry of tools that a model may call, and the built-in ones. A failure
+// of a tool is a result that the model reads, never an error of the run. Tools reach only the
+// task's workspace, and run commands only in the sandbox.
 package tool
 
 import (
@@ -23,6 +22,11 @@ type Definition struct {
 
 	// What follows is not told, and no part of the hash.
 
+	// Deferred has the tool callable and not among Registry.Definitions.
+	Deferred bool
+	// Reads is the schema that arguments are read by, where it bounds them more than
+	// Schema, which costs tokens with each request, does; nil where it does not.
+	Reads json.RawMessage
 	// Help is told the first time that the arguments of a call cannot be read.
 	Help string
 	// Aliases are other names that models give to arguments, with the name that is
@@ -38,7 +42,7 @@ type Definition struct {
 }
 
 // WaitError ends a call whose result people owe. The run is put aside; when it is
-// taken up the call is made again, as one that only reads.
+// taken up the call is made again, as one that only reads: it had no effect.
 type WaitError struct {
 	For   string // what is waited for, for people
 	Cause error  // why it cannot be found out whether it came; nil where it did not
@@ -52,6 +56,20 @@ func (e *WaitError) Error() string {
 }
 
 func (e *WaitError) Unwrap() error { return e.Cause }
+
+type callKey struct{}
+
+// WithCall returns a context for one call, which its id tells from all others of a
+// run, also when it is made again.
+func WithCall(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, callKey{}, id)
+}
+
+// CallID is the id of the call that ctx is for; "" where it has none.
+func CallID(ctx context.Context) string {
+	id, _ := ctx.Value(callKey{}).(string)
+	return id
+}
 
 // Result is what a call gave, as the model reads it.
 type Result struct {

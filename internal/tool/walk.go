@@ -60,6 +60,8 @@ type walkTree struct {
 	ignored int  // left out by rules, a directory counted once
 	closed  int  // directories that could not be read
 	full    bool // there are more than maxNames
+	long    int  // files of rules of which not all was read
+	unruled bool // comparing with rules took too long and was given up
 }
 
 // each calls yield with every entry that is no directory in the order of the
@@ -91,27 +93,30 @@ func (w *space) walk(ctx context.Context, rel string, opt walkOptions) (*walkTre
 	defer func() { _ = top.Close() }() // it was only read
 	p := &walker{w: w, opt: opt, top: top, tree: &walkTree{root: &dirNode{rel: rel}}}
 	p.more.L = &p.mu
+	p.effort.left.Store(maxEffort)
+	defer context.AfterFunc(ctx, func() { p.effort.left.Store(0) })()
 	if !opt.ignored {
-		p.tree.root.rules = w.rulesAbove(rel)
+		p.tree.root.rules = w.rulesAbove(rel, &p.effort)
 	}
 	p.buf.New = func() any { b := make([]byte, direntsSize); return &b }
 	if err := p.read(ctx, p.tree.root, 1); err != nil {
 		return nil, err
 	}
 	p.crew.Wait()
+	p.tree.long, p.tree.unruled = int(p.effort.long.Load()), p.effort.left.Load() <= 0
 	return p.tree, ctx.Err()
 }
 
 // rulesAbove are the rules of the directories above rel. That one of them
 // leaves out rel itself does not count: it was asked for by name.
-func (w *space) rulesAbove(rel string) *rules {
+func (w *space) rulesAbove(rel string, e *effort) *rules {
 	if rel == "." {
 		return nil
 	}
-	r := (*rules)(nil).with(w, ".", true, true)
+	r := (*rules)(nil).with(w, ".", true, true, e)
 	for i, c := range rel {
 		if c == '/' {
-			r = r.with(w, rel[:i], true, true)
+			r = r.with(w, rel[:i], true, true, e)
 		}
 	}
 	return r
@@ -123,6 +128,8 @@ type walker struct {
 	opt walkOptions
 	top *os.File
 	buf sync.Pool
+
+	effort effort
 
 	mu   sync.Mutex
 	more sync.Cond
@@ -177,17 +184,17 @@ func (p *walker) read(ctx context.Context, d *dirNode, depth int) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }() // it was only read
-	names, hasGit, hasIgnore, err := p.list(fd)
+	names, hasGit, hasIgnore, err := p.list(ctx, fd)
 	if err != nil && len(names) == 0 {
 		return err
 	}
 	if !p.opt.ignored && (hasGit || hasIgnore) {
-		d.rules = d.rules.with(p.w, d.rel, hasGit, hasIgnore)
+		d.rules = d.rules.with(p.w, d.rel, hasGit, hasIgnore, &p.effort)
 	}
 	read, left := len(names), 0
 	var subs []todoDir
 	names = slices.DeleteFunc(names, func(e dirEntry) bool {
-		if d.rules != nil && d.rules.ignored(inDir(d.rel, e.name), e.name, e.kind == kindDir) {
+		if d.rules != nil && d.rules.ignored(inDir(d.rel, e.name), e.name, e.kind == kindDir, &p.effort) {
 			left++
 			return true
 		}
@@ -278,10 +285,10 @@ func openSlowly(w *space, rel string, flags uint64) (int, error) {
 
 // list reads the names of a directory but for .git, and whether files of rules
 // are among them.
-func (p *walker) list(fd int) (entries []dirEntry, hasGit, hasIgnore bool, err error) {
+func (p *walker) list(ctx context.Context, fd int) (entries []dirEntry, hasGit, hasIgnore bool, err error) {
 	buf := p.buf.Get().(*[]byte)
 	defer p.buf.Put(buf)
-	for len(entries) <= maxNames {
+	for len(entries) <= maxNames && ctx.Err() == nil {
 		n, err := unix.ReadDirent(fd, *buf)
 		if errors.Is(err, unix.EINTR) {
 			continue

@@ -19,10 +19,11 @@ const wildSteps = 50_000
 
 // wildmatch reports whether text matches pattern as git's wildmatch.c has it.
 // With slashes (WM_PATHNAME) * and ? stop at a slash and ** does not; without,
-// nothing stops.
-func wildmatch(pattern, text string, slashes bool) bool {
+// nothing stops. It also says how many steps that took.
+func wildmatch(pattern, text string, slashes bool) (matches bool, steps int) {
 	w := wilder{slashes: slashes, left: wildSteps}
-	return w.match(pattern, text) == wildMatch
+	matches = w.match(pattern, text) == wildMatch
+	return matches, wildSteps - w.left
 }
 
 type wilder struct {
@@ -68,6 +69,7 @@ func (w *wilder) match(p, t string) wild {
 			if !matched || w.slashes && c == '/' {
 				return wildNo
 			}
+			w.left -= next - j
 			j = next
 		case '\\':
 			j++
@@ -132,6 +134,7 @@ func (w *wilder) search(rest, t string, i int, through bool) wild {
 		if literal {
 			for i < len(t) && t[i] != rest[0] && (through || t[i] != '/') {
 				i++
+				w.left--
 			}
 			if byteAt(t, i) != rest[0] {
 				return wildNo

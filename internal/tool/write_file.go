@@ -9,6 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
 )
 
 //go:embed write_file.md
@@ -31,9 +35,27 @@ func writeFileTool(w *space) Tool {
 			}
 			w.write.Lock()
 			defer w.write.Unlock()
-			return w.writeFile(shown, real, a.Content), nil
+			content, fenced := unfenced(real, a.Content)
+			r := w.writeFile(shown, real, content)
+			if fenced && !r.IsError {
+				r.Text += " The fence around the content was left out."
+			}
+			return r, nil
 		},
 	}
+}
+
+// wholeFence is a content that is one block of code in Markdown.
+var wholeFence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)^```[a-zA-Z]*\n(.*\n)```\\s*$") })
+
+// unfenced is a content without a fence around all of it, where it is not for
+// Markdown: models write code as they show it.
+func unfenced(name, content string) (string, bool) {
+	m := wholeFence().FindStringSubmatch(content)
+	if m == nil || strings.Contains(m[1], "\n```") || slices.Contains([]string{".md", ".markdown", ".mdx", ".txt", ".rst"}, strings.ToLower(path.Ext(name))) {
+		return content, false
+	}
+	return m[1], true
 }
 
 func (w *space) writeFile(shown, real, content string) Result {
@@ -109,7 +131,7 @@ const newFile = fs.ModeIrregular
 
 // replace puts content at rel so that a reader sees the old file or the new
 // one. Nothing is synced: after a power cut the
-// workspace is compared with its snapshot (PROTOCOL, claim 5).
+// workspace is compared with its snapshot (PROTOCOL "Claim" 5).
 func (w *space) replace(rel, content string, mode fs.FileMode) (err error) {
 	perm := mode
 	if mode == newFile {

@@ -96,12 +96,12 @@ func (l *Loop) Spent(key string) *BudgetError {
 	return l.Budget.spent(key, s, l.estimate(s))
 }
 
-// handoverTokens is what the words to whoever goes on take beyond a call as usual:
-// what they are asked with, and that they are longer than most answers.
+// handoverTokens is how many tokens the call for a handover takes beyond a usual
+// one: its prompt, and an answer that is longer than most.
 const handoverTokens = 1500
 
 // last returns a *BudgetError if a call leaves no room for the handover after it.
-// The time is none that a call is known to take.
+// The limit of time is left out: how long a call takes is not known.
 func (b Budget) last(s contextstore.State, next contextstore.Amount) error {
 	b.Answers, b.Time = 0, 0
 	after := s
@@ -121,8 +121,8 @@ func (b Budget) last(s contextstore.State, next contextstore.Amount) error {
 }
 
 // HasRoom reports whether the budget of the run has room for a call and the
-// handover after it. An owner that made no call yet knows less of what one takes,
-// so that counts twice.
+// handover after it. The estimate counts twice: that of an owner that has made no
+// call yet is rough.
 func (l *Loop) HasRoom() bool {
 	s := l.Ledger.State()
 	next := l.estimate(s)

@@ -25,10 +25,11 @@ type DayBudget struct {
 	grant contextstore.Grant
 }
 
-// How much a run is granted: so many calls like the next one, or so much time; of
-// each limit no more than one part in grantShare, so that what a dead run holds
-// keeps few others back. Where that is less than fewCalls, those, but no more than
-// one part in fewShare: each grant is a synced write of house.db.
+// How much a run is granted: grantCalls calls like the next one, or grantTime. It is
+// at most one part in grantShare of each limit, because what a dead run holds is
+// missing to the others. Each grant is a synced write of house.db: where that part
+// is less than fewCalls calls, the grant is fewCalls calls, and at most one part in
+// fewShare.
 const (
 	grantCalls = 8
 	grantTime  = 5 * time.Minute
@@ -72,7 +73,7 @@ func (d *DayBudget) covers(taken, needs contextstore.Amount) bool {
 	return true
 }
 
-// wants is how much to be granted is asked for.
+// wants is the grant that a run asks for.
 func (d *DayBudget) wants(needs contextstore.Amount) contextstore.Amount {
 	wants := needs
 	wants.MS = grantTime.Milliseconds() / grantCalls

@@ -14,7 +14,7 @@ const (
 	bytesPerToken = 3
 )
 
-// fit makes room, and says once more what left the view by that.
+// fit makes room in the window, and repeats what left the view (Remind).
 func (l *Loop) fit(ctx context.Context) error {
 	if err := l.Window.Fit(ctx); err != nil {
 		return err
@@ -25,9 +25,9 @@ func (l *Loop) fit(ctx context.Context) error {
 	return l.Window.Fit(ctx)
 }
 
-// remind appends what the model must see and does not any more. It is decided by
-// what is in view, so that a run that was killed in between says it all the same,
-// and none says it twice.
+// remind appends the text of Remind. The window alone decides whether there is one:
+// a run that was killed before the append repeats it when it is resumed, and nothing
+// is repeated twice.
 func (l *Loop) remind() (said bool, err error) {
 	event, _ := l.Window.Decision()
 	if l.Remind == nil || event.FromSeq == 0 && event.MaskSeq == 0 {

@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 )
@@ -70,6 +71,7 @@ func (h hands) Call(ctx context.Context, name, args string) (tool.Result, error)
 	return f(ctx, args)
 }
 func (h hands) ReadOnly(name string) bool { return strings.HasPrefix(name, "look") || h.Waits(name) }
+func (h hands) Own(name string) string    { return name }
 func (h hands) Waits(name string) bool    { return strings.HasPrefix(name, "ask") }
 
 type bench struct {
@@ -305,6 +307,44 @@ func TestOpenCallsAreClosed(t *testing.T) {
 	}
 }
 
+// The calls of an answer have the same limits where an interruption came between.
+func TestOpenCallsKeepTheLimitsOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	long, ran := strings.Repeat("x", 1000), 0
+	h := hands{"look": func(context.Context, string) (tool.Result, error) { ran++; return tool.Result{Text: long}, nil }}
+	for _, c := range []struct {
+		calls  int
+		finish string
+		runs   int
+		last   string
+	}{
+		{maxCalls + 5, "", maxCalls, "an answer may make 64 calls"},
+		{3, llm.FinishLength, 2, "cut off at the output limit"},
+		{8, "", 8, "[cut: "},
+	} {
+		b := setup(t, h, say("done"))
+		asked := contextstore.Message{Role: "assistant", FinishReason: c.finish}
+		for i := range c.calls {
+			asked.ToolCalls = append(asked.ToolCalls, contextstore.ToolCall{ID: redact.Opaque(fmt.Sprint(i)), Name: "look", Arguments: "{}"})
+		}
+		if _, err := b.ctx.Append(asked); err != nil {
+			t.Fatal(err)
+		}
+		b.open(t, h)
+		b.loop.MaxResults, ran = 5000, 0
+		if _, err := b.loop.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		total, got := 0, b.model.sent[0]
+		for _, m := range got[3:] {
+			total += len(m.Content)
+		}
+		if last := got[len(got)-1].Content; ran != c.runs || total > 5000+200*c.calls || !strings.Contains(last, c.last) {
+			t.Errorf("%d calls: %d ran, %d bytes, the last is %.200q", c.calls, ran, total, last)
+		}
+	}
+}
+
 func TestInterruptedCallStaysOpen(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -398,6 +438,39 @@ func TestCutOffAnswerIsNotTheLastWord(t *testing.T) {
 	}
 }
 
+// Killed between a call as text that could not be read and the question about it, the
+// run asks, once.
+func TestAnUnreadCallIsAskedForAfterAKill(t *testing.T) {
+	t.Parallel()
+	const broken = "<tool_call>{\"name\": \"look\", \"arg"
+	for _, asked := range []bool{false, true} {
+		b := setup(t, hands{}, say("done"))
+		said := []contextstore.Message{{Role: "assistant", Content: broken, FinishReason: "stop"}}
+		if asked {
+			said = append(said, contextstore.Message{Role: "user", Content: unreadCall}, said[0])
+		}
+		if _, err := b.ctx.Append(said...); err != nil {
+			t.Fatal(err)
+		}
+		id := b.ctx.UUID()
+		_ = b.ctx.Close()
+		b.claim(t, id, nil)
+		b.open(t, hands{})
+		if b.loop.Owes() == asked {
+			t.Fatalf("asked %v, owes %v", asked, !asked)
+		}
+		if asked {
+			continue
+		}
+		if _, err := b.loop.Run(t.Context()); err != nil || b.model.msgs[3].Content != unreadCall {
+			t.Error(err, b.model.msgs)
+		}
+		if r := b.roles(t); r != "suaua" {
+			t.Errorf("messages %s", r)
+		}
+	}
+}
+
 func TestAnAnswerWithTooManyCalls(t *testing.T) {
 	t.Parallel()
 	var calls []llm.ToolCall
@@ -466,5 +539,43 @@ func TestArgumentsAreRecordedAsUsed(t *testing.T) {
 	}
 	if m := b.model.msgs[2]; m.ToolCalls[0].Arguments != `{"limit": "3"}` || m.ToolCalls[1].Arguments != `{"limit": ` {
 		t.Errorf("the answer became %v", m.ToolCalls)
+	}
+}
+
+// A call that waited for people is made again, whatever it does, and so are those
+// that had to wait for it; once it may have had an effect none is.
+func TestACallThatWaitedIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, waited := range []bool{true, false} {
+		waits, made := true, map[string][]string{}
+		does := func(name string) func(context.Context, string) (tool.Result, error) {
+			return func(ctx context.Context, _ string) (tool.Result, error) {
+				made[name] = append(made[name], tool.CallID(ctx))
+				if name == "drop" && waits {
+					return tool.Result{}, &tool.WaitError{For: "an answer"}
+				}
+				return tool.Text(name + " done"), nil
+			}
+		}
+		h := hands{"first": does("first"), "drop": does("drop"), "write": does("write")}
+		b := setup(t, h, say("", call("1", "first"), call("2", "drop"), call("3", "write")), say("end"))
+		if _, err := b.loop.Run(t.Context()); !errors.As(err, new(*tool.WaitError)) {
+			t.Fatal(err)
+		}
+		waits = false
+		b.open(t, h)
+		b.loop.Waited = func(id string) bool { return waited && id == made["drop"][0] }
+		if _, err := b.loop.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := map[string]int{"first": 1, "drop": 1, "write": 0}
+		if waited {
+			want = map[string]int{"first": 1, "drop": 2, "write": 1}
+		}
+		for name, n := range want {
+			if len(made[name]) != n || n == 2 && made[name][0] != made[name][1] {
+				t.Errorf("waited %t: %s was called as %q", waited, name, made[name])
+			}
+		}
 	}
 }

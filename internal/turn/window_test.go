@@ -14,22 +14,22 @@ import (
 	"toritsugi/internal/memory"
 )
 
-// A provider that refuses a request once is sent a shorter one; where it
-// refuses that, too, the run ends cleanly and is not tried for ever.
-func TestOverflowIsMetOnce(t *testing.T) {
+// A provider that refuses a request is sent shorter ones; where it refuses those,
+// too, the run ends cleanly and is not tried for ever.
+func TestOverflowIsMet(t *testing.T) {
 	t.Parallel()
 	tooLong := func() (*llm.Reply, error) { return nil, &llm.Error{Kind: llm.KindContext} }
 	var answers []func() (*llm.Reply, error)
 	for i := range 8 {
 		answers = append(answers, say("", call(fmt.Sprint(i), "write")))
 	}
-	b := setup(t, hands{"write": ok(strings.Repeat("x", 2000))}, append(answers, tooLong, tooLong, say("too late"))...)
+	b := setup(t, hands{"write": ok(strings.Repeat("x", 2000))}, append(answers, tooLong, tooLong, tooLong, tooLong, say("too late"))...)
 	_, err := b.loop.Run(t.Context())
 	var e *llm.Error
-	if !errors.As(err, &e) || e.Kind != llm.KindContext || len(b.model.sent) != 10 {
+	if !errors.As(err, &e) || e.Kind != llm.KindContext || len(b.model.sent) != 12 {
 		t.Fatalf("%v after %d requests", err, len(b.model.sent))
 	}
-	if event, n := b.loop.Window.Decision(); n != 1 || event.Reason != "the provider found the request too long" {
+	if event, n := b.loop.Window.Decision(); n != 3 || event.Reason != "the provider found the request too long" {
 		t.Errorf("%d decisions, %+v", n, event)
 	}
 	// The ledger is whole: the next owner goes on.
@@ -117,5 +117,26 @@ func TestACutPromptEndsTheRun(t *testing.T) {
 	}
 	if _, n := b.loop.Window.Decision(); n != 0 || b.roles(t) != "suat" {
 		t.Errorf("%d decisions, messages %s", n, b.roles(t))
+	}
+}
+
+// A server that was seen to read only a part is sent what it read at most; where that
+// cannot hold even the beginning, the run ends with what the server is, not with a
+// window that is too small.
+func TestAPartReadIsWhatIsSent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ read, sent int }{{2000, 3}, {20, 2}} {
+		part := func() (*llm.Reply, error) {
+			return nil, &llm.Error{Kind: llm.KindContext, Read: c.read, Message: "reads a part"}
+		}
+		b := setup(t, hands{"write": ok(strings.Repeat("x", 20_000))}, say("", call("1", "write")), part, say("Done."))
+		_, err := b.loop.Run(t.Context())
+		var e *llm.Error
+		if (err == nil) != (c.sent == 3) || err != nil && (!errors.As(err, &e) || e.Message != "reads a part") || len(b.model.sent) != c.sent {
+			t.Errorf("%d read: %v after %d requests", c.read, err, len(b.model.sent))
+		}
+		if c.sent == 3 && b.loop.Window.Tokens() > c.read {
+			t.Errorf("%d read: about %d tokens were sent", c.read, b.loop.Window.Tokens())
+		}
 	}
 }

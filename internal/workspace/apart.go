@@ -50,7 +50,7 @@ func (a *Apart) Lay(ctx context.Context, commit string) error {
 			break
 		}
 	}
-	if err == nil {
+	if err = w.unlocked(err); err == nil {
 		err = w.dotGit()
 	}
 	if err != nil {

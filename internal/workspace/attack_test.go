@@ -1,6 +1,8 @@
 package workspace
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/sandbox"
 )
 
@@ -236,10 +239,7 @@ func TestGitOutsideTheSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	bin, notes := t.TempDir(), filepath.Join(t.TempDir(), "notes")
-	write(t, filepath.Join(bin, "git"), "#!/bin/sh\n{ echo \"$PWD $*\" | tr '\\n' ' '; env | grep ^GIT_ | tr '\\n' ' '; echo; } >>'"+notes+"'\nexec '"+real+"' \"$@\"\n")
-	if err := os.Chmod(filepath.Join(bin, "git"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, filepath.Join(bin, "git"), "#!/bin/sh\n{ echo \"$PWD $*\" | tr '\\n' ' '; env | grep ^GIT_ | tr '\\n' ' '; echo; } >>'"+notes+"'\nexec '"+real+"' \"$@\"\n")
 	path := newRepo(t, "repo")
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	b := Box{Shell: s.Runner}
@@ -270,7 +270,6 @@ func TestGitOutsideTheSandbox(t *testing.T) {
 	id := commit(t, w, "x")
 	for name, do := range map[string]func() error{
 		"status":  func() error { _, err := w.StatusText(ctx); return err },
-		"Status":  func() error { _, err := w.Status(ctx); return err },
 		"diff":    func() error { _, err := w.Diff(ctx, DiffOptions{}); return err },
 		"log":     func() error { _, err := w.LogText(ctx, "", "", 3, true, 1000); return err },
 		"blame":   func() error { _, err := w.BlameText(ctx, "new", 1, 1, 1000); return err },
@@ -302,5 +301,67 @@ func TestGitOutsideTheSandbox(t *testing.T) {
 				t.Errorf("git %s outside of the sandbox: %s", verb, l)
 			}
 		}
+	}
+}
+
+// Patterns that git matches for ever end with the time that a tree of this size
+// may take, whichever git looks at them.
+func TestPatternsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	confinedKinds(t, func(t *testing.T, b Box) {
+		w := createIn(t, newRepo(t, "repo"), b)
+		many := strings.Repeat("**/"+strings.Repeat("a*", 9)+"b/", 6) + "b"
+		write(t, filepath.Join(w.Tree(), ".gitignore"), many+"\n")
+		write(t, filepath.Join(w.Tree(), ".gitattributes"), many+" text\n")
+		write(t, filepath.Join(w.Tree(), strings.Repeat(strings.Repeat("a", 60)+"/", 20), "N"), "new\n")
+		w.box.cpu = 999 * time.Millisecond
+		ended := func(verb string, err error) {
+			t.Helper()
+			if key(err) != "workspace.git_time" || !strings.Contains(err.Error(), "git "+verb) || !strings.Contains(err.Error(), ".gitignore") {
+				t.Errorf("%s: %v", verb, err)
+			}
+		}
+		_, _, err := w.stage(t.Context(), w.scratch(), look{}, call{args: []string{w.Base()}})
+		ended("add", err)
+		ended("read-tree", w.checkOut(t.Context(), w.Base(), "-d", "--force"))
+
+		ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond) // somebody stops it
+		defer stop()
+		w.box.cpu = time.Hour
+		began := time.Now()
+		if _, err := w.onTree().run(ctx, call{args: []string{"status"}}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 10*time.Second {
+			t.Error(err, time.Since(began))
+		}
+	})
+}
+
+// What git may take grows with the tree, and is known before somebody looks.
+func TestTimeOfATree(t *testing.T) {
+	b := newBox(Box{}, repo{}, "/nonexistent")
+	for _, c := range []struct {
+		look
+		want time.Duration
+	}{{look{}, time.Minute}, {look{paths: 1_000_000, bytes: 1 << 30}, time.Minute + 500*time.Second + 51200*time.Millisecond}, {look{}, 10*time.Minute + 11200*time.Millisecond}} {
+		if b.looked(c.look); b.cpu != c.want {
+			t.Errorf("%+v: %s, want %s", c.look, b.cpu, c.want)
+		}
+	}
+}
+
+// What lies deep is in a snapshot, and where git cannot go so deep it is an error.
+func TestSnapshotOfADeepTree(t *testing.T) {
+	t.Parallel()
+	w := createIn(t, newRepo(t, "repo"), walls())
+	deep := strings.Repeat("d/", 1500) + "file"
+	write(t, filepath.Join(w.Tree(), deep), "deep\n")
+	if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 1 || changed[0].Path != deep {
+		t.Errorf("%d changes, %v", len(changed), err)
+	}
+	w.box.mu.Lock()
+	err := w.box.runner.Close()
+	w.box.runner, w.box.spec.Limits.OpenFiles = nil, 512
+	w.box.mu.Unlock()
+	if _, cerr := w.ChangedFiles(t.Context()); err != nil || cerr == nil || !strings.Contains(cerr.Error(), "Too many open files") {
+		t.Errorf("%v, %v", err, cerr)
 	}
 }

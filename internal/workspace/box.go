@@ -12,6 +12,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/sandbox"
@@ -35,6 +38,20 @@ const (
 	defaultMaxFile = 256     // MiB
 	maxWritten     = 64 << 30
 	maxMade        = 10_000_000
+	maxDepth       = 4096 // descriptors: git has a directory and all above it open, and a path has fewer
+)
+
+// What each git in the sandbox may take of a processor, many times what it needs:
+// matching patterns of .gitignore and .gitattributes, git takes as long as who wrote
+// them likes.
+const (
+	cpuUnseen  = 10 * time.Minute // of a tree that nobody has looked at yet
+	cpuLeast   = time.Minute      // of one that somebody has, with what follows
+	cpuPerPath = 500 * time.Microsecond
+	cpuPerMiB  = 50 * time.Millisecond
+	// wallPerCPU is how much longer it may take where it waits for a disk, or for
+	// others on a processor.
+	wallPerCPU = 10
 )
 
 // box is the sandbox of git, made when it is first needed.
@@ -46,6 +63,7 @@ type box struct {
 	mu     sync.Mutex
 	runner sandbox.Runner
 	closed bool
+	cpu    time.Duration // what a git may take
 }
 
 // newBox prepares the sandbox of a git that may write to dirs, the first of
@@ -59,9 +77,9 @@ func newBox(b Box, r repo, dirs ...string) *box {
 	if b.MemoryMB == 0 {
 		b.MemoryMB = defaultMemory
 	}
-	return &box{Box: b, repo: r, spec: sandbox.Spec{
+	return &box{Box: b, repo: r, cpu: cpuUnseen, spec: sandbox.Spec{
 		Workspace: dirs[0], Writable: dirs[1:], ReadOnly: []string{r.gitDir}, Env: env, MemoryMB: b.MemoryMB,
-		Limits: sandbox.Limits{Disk: maxWritten, NewFiles: maxMade},
+		Limits: sandbox.Limits{Disk: maxWritten, NewFiles: maxMade, OpenFiles: maxDepth},
 	}}
 }
 
@@ -87,30 +105,39 @@ func settings(n int, cfg []setting) []string {
 	return env
 }
 
-// open returns the sandbox.
-func (b *box) open(ctx context.Context) (sandbox.Runner, error) {
+// looked takes note of how large the tree is. One that was larger may be laid again.
+func (b *box) looked(l look) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	of := cpuLeast + time.Duration(l.paths)*cpuPerPath + time.Duration(l.bytes>>20)*cpuPerMiB
+	if b.cpu == cpuUnseen || of > b.cpu {
+		b.cpu = of
+	}
+}
+
+// open returns the sandbox, and what a git in it may take of a processor.
+func (b *box) open(ctx context.Context) (r sandbox.Runner, cpu time.Duration, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
 	case b.closed:
-		return nil, errors.New("the workspace is closed")
+		return nil, 0, errors.New("the workspace is closed")
 	case b.Shell == nil:
-		return nil, errors.New("git on a work tree needs a sandbox")
+		return nil, 0, errors.New("git on a work tree needs a sandbox")
 	case b.runner != nil:
-		return b.runner, nil
+		return b.runner, b.cpu, nil
 	}
 	borrowed, err := lenders(ctx, filepath.Join(b.repo.gitDir, "objects"))
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	spec := b.spec
 	spec.ReadOnly = slices.Concat(spec.ReadOnly, borrowed)
-	r, err := b.Shell(spec)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox of git: %w", err)
+	if r, err = b.Shell(spec); err != nil {
+		return nil, 0, fmt.Errorf("sandbox of git: %w", err)
 	}
 	b.runner = r
-	return r, nil
+	return r, b.cpu, nil
 }
 
 // close ends the sandbox and what is in it.
@@ -150,21 +177,22 @@ func (s scripted) run(ctx context.Context, c call) (string, error) {
 	return s.script(ctx, s.verb, s.text, c)
 }
 
-// exports makes variables of the arguments before "--".
-const exports = `until [ "$1" = -- ]; do export "$1"; shift; done; shift; `
+// exports bounds each git and makes variables of the arguments before "--".
+const exports = `ulimit -S -t "$1" 2>&-; shift; until [ "$1" = -- ]; do export "$1"; shift; done; shift; `
 
 // script runs a script of sh, in which each git is on t, and c.args are its
 // arguments. verb names it in errors.
 func (t tree) script(ctx context.Context, verb, script string, c call) (string, error) {
-	runner, err := t.box.open(ctx)
+	runner, cpu, err := t.box.open(ctx)
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w", verb, err)
 	}
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	args := slices.Concat([]string{"/bin/sh", "-c", exports + script, "sh", "GIT_DIR=" + t.gitDir, "GIT_WORK_TREE=" + t.workTree},
+	args := slices.Concat([]string{"/bin/sh", "-c", exports + script, "sh", strconv.Itoa(int(cpu.Seconds()) + 1), "GIT_DIR=" + t.gitDir, "GIT_WORK_TREE=" + t.workTree},
 		t.env, c.env, settings(len(safeConfig), split(c.cfg)), []string{"--"}, c.args)
-	p, err := runner.Start(limited, sandbox.Command{Args: args, Timeout: maxTime})
+	most := min(wallPerCPU*cpu, maxTime)
+	p, err := runner.Start(limited, sandbox.Command{Args: args, Timeout: most})
 	if err != nil {
 		return "", fmt.Errorf("git %s: %w", verb, err)
 	}
@@ -195,12 +223,14 @@ func (t tree) script(ctx context.Context, verb, script string, c call) (string, 
 	case err != nil:
 		return "", fmt.Errorf("git %s: %w", verb, err)
 	case exit.TimedOut:
-		return "", fmt.Errorf("git %s: ended after %s", verb, maxTime)
+		return "", i18n.E("workspace.git_time", verb, most)
+	case exit.Code == 128+int(unix.SIGXCPU):
+		return "", i18n.E("workspace.git_time", verb, cpu.Round(time.Second))
 	case exit.Limit != "":
 		return "", &gitError{verb, exit.Code, fmt.Sprintf("it went past the limit of the sandbox on %s: %s", exit.Limit, exit.Bound)}
 	case exit.Code == 127:
 		return "", i18n.E("workspace.no_git")
-	case exit.Code != 0:
+	case exit.Code != 0, complaint.short: // git leaves the directory out, and goes on
 		return out.String(), &gitError{verb, exit.Code, complaint.text(nil)}
 	}
 	return out.String(), nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,7 +105,7 @@ func (w *Workspace) says(ctx context.Context, commit string, opt CommitOptions) 
 }
 
 // receive brings over the tree of a commit to be, which must have no submodule
-// that the work did not start with.
+// and no bare repository that the work did not start with.
 func (w *Workspace) receive(ctx context.Context, id string) error {
 	have := []string{w.meta.Base}
 	if w.meta.Onto != "" {
@@ -116,8 +118,20 @@ func (w *Workspace) receive(ctx context.Context, id string) error {
 	if err := diffTrees(ctx, w.repo, w.meta.Base, id, &p); err != nil {
 		return err
 	}
-	if links := w.newLinks(p.links); len(links) > 0 {
-		return i18n.E("workspace.gitlink", readable(links[0]))
+	made := maps.Clone(w.parts)
+	for _, c := range p.all {
+		if c.Kind != Deleted {
+			made.add(c.Path)
+		}
+	}
+	strange := w.newLinks(p.links)
+	for dir := range made {
+		if made.whole(dir) && !w.parts.whole(dir) {
+			strange = append(strange, dir)
+		}
+	}
+	if len(strange) > 0 {
+		return i18n.E("workspace.gitlink", readable(slices.Min(strange)))
 	}
 	return nil
 }

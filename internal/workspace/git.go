@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -85,7 +86,7 @@ type call struct {
 // uploadPack is the other half of a clone or fetch from a Source, which takes no
 // settings from this one, and of the variables only what is not git's: commonVar
 // names Source.commonDir. Its argument is the directory.
-const uploadPack = `--upload-pack=f() { GIT_COMMON_DIR="$` + commonVar + `" git -c safe.directory=* -c core.hooksPath=/dev/null -c core.fsmonitor=false upload-pack "$1"; }; f`
+const uploadPack = `--upload-pack=f() { GIT_COMMON_DIR="$` + commonVar + `" GIT_GRAFT_FILE=/nonexistent git -c safe.directory=* -c core.hooksPath=/dev/null -c core.fsmonitor=false upload-pack "$1"; }; f`
 
 const commonVar = "TORI_COMMON_DIR"
 
@@ -117,6 +118,12 @@ func (e *gitError) Error() string {
 		return fmt.Sprintf("git %s: exit status %d", e.verb, e.code)
 	}
 	return fmt.Sprintf("git %s: %s", e.verb, e.stderr)
+}
+
+// Unfit reports whether git does not take what is in a tree.
+func Unfit(err error) bool {
+	e := (*gitError)(nil)
+	return errors.As(err, &e) && e.verb == "add"
 }
 
 // exitCode returns the status of git if err is one of a git that ran, else -1.
@@ -187,12 +194,12 @@ func runGit(ctx context.Context, verb string, c call) (string, error) {
 		cmd.Stdin = bytes.NewReader(c.stdin)
 	}
 	var out collected
-	cmd.Stdout = &out
+	cmd.Stdout = poured{&out}
 	if c.out != nil {
-		cmd.Stdout = c.out
+		cmd.Stdout = poured{c.out}
 	}
 	complaint := &tail{max: maxComplaint + longest(c.secrets)}
-	cmd.Stderr = complaint
+	cmd.Stderr = poured{complaint}
 	err := cmd.Start()
 	if err == nil {
 		err = errors.Join(confine(cmd.Process.Pid), cmd.Wait())
@@ -257,7 +264,8 @@ func neutralEnv() []string {
 		"GIT_ASKPASS=", // set and empty: nothing is asked, nor is core.askPass looked at
 		"GIT_SSH_COMMAND=false",
 		"GIT_ALLOW_PROTOCOL=file",
-		"GIT_NO_REPLACE_OBJECTS=1", // refs/replace must not change what a commit means
+		"GIT_NO_REPLACE_OBJECTS=1",    // refs/replace must not change what a commit means,
+		"GIT_GRAFT_FILE=/nonexistent", // nor info/grafts
 		"GIT_NO_LAZY_FETCH=1",
 	}
 }
@@ -265,6 +273,20 @@ func neutralEnv() []string {
 // line is the one value that a git command printed. Only the line's end goes:
 // a path may end with a space or a newline of its own.
 func line(s string) string { return strings.TrimSuffix(s, "\n") }
+
+// poured has os/exec fill a writer through a buffer of buffers: most gits say
+// little.
+type poured struct{ to io.Writer }
+
+var buffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+func (p poured) Write(b []byte) (int, error) { return p.to.Write(b) }
+
+func (p poured) ReadFrom(r io.Reader) (int64, error) {
+	buf, _ := buffers.Get().(*[32 << 10]byte)
+	defer buffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{p.to}, r, buf[:])
+}
 
 // collected is the output of a git that was not streamed.
 type collected struct{ bytes.Buffer }
@@ -281,12 +303,14 @@ const maxComplaint = 4 << 10
 
 // tail keeps the last max bytes written to it: git says last why it gave up.
 type tail struct {
-	b   []byte
-	max int
+	b     []byte
+	max   int
+	short bool // of descriptors, as git says in a mere warning
 }
 
 func (t *tail) Write(p []byte) (int, error) {
 	t.b = append(t.b, p...)
+	t.short = t.short || bytes.Contains(t.b, []byte(": Too many open files\n"))
 	if over := len(t.b) - t.max; over > 0 {
 		t.b = append(t.b[:0], t.b[over:]...)
 	}

@@ -276,8 +276,11 @@ var sharedParts = []string{"objects", "refs", "reftable", "packed-refs", "shallo
 // repository itself, and what git writes to them is written there. The caller
 // removes it.
 func (s *Source) commonDir() (dir string, remove func(), err error) {
-	if s.remote { // a mirror is ours
+	switch {
+	case s.remote: // a mirror is ours
 		return s.GitDir, func() {}, nil
+	case s.held != "":
+		return s.held, func() {}, nil
 	}
 	if dir, err = os.MkdirTemp("", "tori-git-"); err != nil {
 		return "", nil, err
@@ -302,6 +305,20 @@ func (s *Source) commonDir() (dir string, remove func(), err error) {
 		}
 	}
 	return dir, remove, err
+}
+
+// hold makes one commonDir for all that follows until release. Nobody else may use s
+// meanwhile.
+func (s *Source) hold() (release func(), err error) {
+	dir, remove, err := s.commonDir()
+	if err != nil {
+		return nil, err
+	}
+	s.held = dir
+	return func() {
+		s.held = ""
+		remove()
+	}, nil
 }
 
 // nowhere is no repository, for git on other files.

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // Whatever the configuration of a user's repository says, no git outside the
@@ -26,9 +28,7 @@ func TestHostileConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	old := t.TempDir()
-	if err := os.WriteFile(filepath.Join(old, "git"), []byte("#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec "+real+" \"$@\"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, filepath.Join(old, "git"), "#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec "+real+" \"$@\"\n")
 	t.Setenv("PATH", old+":"+os.Getenv("PATH"))
 	const missing = "1111111111111111111111111111111111111111"
 	promises := "[extensions]\n\tpartialClone = origin\n[core]\n\trepositoryformatversion = 1\n" +
@@ -138,9 +138,7 @@ func TestEndedGit(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := "#!/bin/sh\nexec 3>" + pipe + "\necho >&3\nsleep 1000 </dev/null >/dev/null 2>&1 &\nwait\n"
-	if err := os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, filepath.Join(dir, "git"), script)
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	held, err := os.OpenFile(pipe, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -192,7 +190,17 @@ func TestTooManyApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := lookAt(t.Context(), dir, maphash.MakeSeed(), 0, time.Now()); key(err) != "workspace.too_many_apart" {
+	if _, err := lookAt(t.Context(), dir, maphash.MakeSeed(), nil, 0, time.Now()); key(err) != "workspace.too_many_apart" {
 		t.Errorf("bytes: %v", err)
 	}
+	var p rawParser
+	for range maxChanges/(len(below)+64) + 1 {
+		if err := errors.Join(p.record([]byte(":000000 100644 0 1 A")), p.record([]byte(below))); err != nil {
+			if key(err) != "workspace.too_many_changes" {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("changes have no end")
 }

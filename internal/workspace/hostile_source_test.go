@@ -302,7 +302,7 @@ func TestSourceWithLFS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = root.Close() }()
-	if !pointsTo([]byte(pointer), root, "same.bin", &left) || pointsTo([]byte(pointer), root, "same.bin", new(int64)) {
+	if !pointsTo(t.Context(), []byte(pointer), root, "same.bin", &left) || pointsTo(t.Context(), []byte(pointer), root, "same.bin", new(int64)) {
 		t.Error("what is left to read is not counted")
 	}
 	w := create(t, path)
@@ -325,5 +325,32 @@ func TestSparseIndex(t *testing.T) {
 		if _, err := Inspect(t.Context(), path, InspectOptions{Box: walls()}); err == nil || !strings.Contains(err.Error(), "no index of git's") {
 			t.Errorf("%d bytes: %v", size, err)
 		}
+	}
+}
+
+// Neither grafts nor replaced objects of a source change what its commits say.
+func TestGraftsAndReplacements(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	for _, name := range []string{"one", "two"} {
+		write(t, filepath.Join(path, name), name)
+		git(t, path, "add", ".")
+		git(t, path, "commit", "-q", "-m", name)
+	}
+	ids := strings.Fields(git(t, path, "rev-list", "HEAD"))
+	write(t, filepath.Join(path, ".git/info/grafts"), ids[0]+"\n") // without parents
+	git(t, path, "replace", ids[1], ids[2])
+	s := inspect(t, path)
+	if got, err := s.repo().git(t.Context(), "log", "--format=%H %s"); err != nil || strings.Count(got, "\n") != 3 || !strings.Contains(got, ids[1]+" one") {
+		t.Errorf("%s %v", got, err)
+	}
+	s.lenders = []string{"any"} // the other half sends what it takes for the history
+	w, err := Create(t.Context(), CreateOptions{Box: walls(), Source: s, Dir: filepath.Join(t.TempDir(), "w"), Branch: "work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	if got, err := w.repo.git(t.Context(), "rev-list", "--count", "work"); err != nil || got != "3\n" {
+		t.Error(got, err)
 	}
 }

@@ -2,24 +2,26 @@ package workspace
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/sandbox"
 )
 
 // trap writes a script that leaves a trace when it is executed.
 func trap(t *testing.T, path, trace string) string {
 	t.Helper()
-	write(t, path, "#!/bin/sh\necho \"$0\" >> '"+trace+"'\ncat\n")
-	if err := os.Chmod(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, path, "#!/bin/sh\necho \"$0\" >> '"+trace+"'\ncat\n")
 	return path
 }
 
@@ -102,16 +104,6 @@ func TestHostileTree(t *testing.T) {
 	write(t, filepath.Join(w.Tree(), "README.md"), "plain\n")
 
 	ctx := t.Context()
-	status, err := w.Status(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := ShortText(status)
-	for _, want := range []string{"! nested (a git", "! deep/er/nested (a git", "! module (a git", "M README.md\n", "? link\n"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("status has no %q:\n%s", want, text)
-		}
-	}
 	told, err := w.StatusText(ctx) // what a model is told: its work in there would be lost unsaid
 	if err != nil {
 		t.Fatal(err)
@@ -133,7 +125,7 @@ func TestHostileTree(t *testing.T) {
 		t.Error(d)
 	}
 	var patch strings.Builder
-	if err := w.Patch(ctx, &patch); err != nil {
+	if err := w.PatchText(ctx, &patch); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(patch.String(), "canary") {
@@ -296,5 +288,111 @@ func TestIgnoredNestedRepository(t *testing.T) {
 	commit(t, w, "y")
 	if l, err := w.LeftOut(); err != nil || l.All != 0 {
 		t.Errorf("%+v, %v", l, err)
+	}
+}
+
+// A bare repository that the work makes is left out: whoever runs git in a clone
+// would have its configuration in force. One that was there is the project's.
+func TestBareRepositoryInTheTree(t *testing.T) {
+	t.Parallel()
+	path := newRepo(t, "repo")
+	git(t, path, "init", "-q", "--bare", "fixtures/old.git")
+	write(t, filepath.Join(path, "fixtures/old.git/objects/info/x"), "x\n")
+	write(t, filepath.Join(path, "fixtures/old.git/refs/heads/.keep"), "")
+	write(t, filepath.Join(path, "half/HEAD"), "ref: refs/heads/main\n")
+	git(t, path, "add", ".")
+	git(t, path, "commit", "-q", "-m", "fixtures")
+	w := create(t, path)
+	write(t, filepath.Join(w.Tree(), "fixtures/old.git/config"), "[core]\n\tbare = true\n\tother = 1\n")
+	evil := "[core]\n\tbare = true\n\tfsmonitor = touch /tmp/evil\n"
+	for name, parts := range map[string][]string{
+		"new/it":      {"HEAD", "objects/info/x", "refs/heads/.keep", "config"},
+		"half":        {"objects/info/x", "refs/heads/.keep", "config"}, // HEAD was there
+		"linked":      {"HEAD", "CommonDir", "config"},                  // where names have no case
+		"nearly":      {"HEAD", "objects/info/x", "config"},
+		"old/nor/new": {"objects/info/x", "refs/heads/.keep", "config"},
+	} {
+		for _, part := range parts {
+			write(t, filepath.Join(w.Tree(), name, part), evil)
+		}
+	}
+	want := []string{"fixtures/old.git/config", "nearly/HEAD", "nearly/config", "nearly/objects/info/x", "old/nor/new/config", "old/nor/new/objects/info/x", "old/nor/new/refs/heads/.keep"}
+	changed, err := w.ChangedFiles(t.Context())
+	if d := cmp.Diff(want, Paths(changed)); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+	id := commit(t, w, "x")
+	if changed, err = w.CommittedFiles(t.Context(), id); err != nil || len(changed) != len(want) {
+		t.Errorf("%v %v", changed, err)
+	}
+	if l, err := w.LeftOut(); err != nil || cmp.Diff([]string{"half", "linked", "new/it"}, l.Paths) != "" {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if text, err := w.StatusText(t.Context()); err != nil || !strings.Contains(text, "! new/it (a git repository of its own") {
+		t.Errorf("%s, %v", text, err)
+	}
+	// One that somebody makes while git looks comes into no commit either.
+	if err := os.RemoveAll(filepath.Join(w.Tree(), "half")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(w.Tree(), "old/nor/new/HEAD"), evil)
+	tree, _, err := w.stage(t.Context(), w.scratch(), look{}, call{args: []string{w.Base()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.receive(t.Context(), tree); key(err) != "workspace.gitlink" || !strings.Contains(err.Error(), "old/nor/new") && !strings.Contains(err.Error(), "linked") && !strings.Contains(err.Error(), "new/it") {
+		t.Error(err)
+	}
+}
+
+// Git opens some files by their names, and would wait for ever at a pipe.
+func TestPipesThatGitReads(t *testing.T) {
+	t.Parallel()
+	w := create(t, newRepo(t, "repo"))
+	for _, name := range []string{".gitignore", "deep/.gitignore", "deep/.gitattributes"} {
+		pipe := filepath.Join(w.Tree(), name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(pipe), 0o700), unix.Mkfifo(pipe, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		if _, err := w.ChangedFiles(ctx); key(err) != "workspace.unreadable_dir" || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if cancel(); os.Remove(pipe) != nil {
+			t.Fatal(pipe)
+		}
+	}
+}
+
+// What is put into the directory of a submodule is in no commit, and is told;
+// nothing of it is in git's way.
+func TestInsideASubmodule(t *testing.T) {
+	t.Parallel()
+	path, sub := newRepo(t, "repo"), newRepo(t, "sub")
+	git(t, path, "-c", "protocol.file.allow=always", "submodule", "add", "-q", sub, "module")
+	git(t, path, "commit", "-q", "-m", "submodule")
+	for name, put := range map[string]func(dir string){
+		"a repository":      func(dir string) { git(t, path, "init", "-q", dir+"/x") },
+		"a bare repository": func(dir string) { git(t, path, "init", "-q", "--bare", dir+"/x") },
+		"a large file":      func(dir string) { write(t, dir+"/big", strings.Repeat("x", 2<<20)) },
+		"a file":            func(dir string) { write(t, dir+"/x", "x\n") },
+	} {
+		b := walls()
+		b.MaxFileMB = 1
+		w := createIn(t, path, b)
+		write(t, filepath.Join(w.Tree(), "new"), "x\n")
+		if text, err := w.StatusText(t.Context()); err != nil || text != "A new\n" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		put(filepath.Join(w.Tree(), "module"))
+		if text, err := w.StatusText(t.Context()); err != nil || text != "! module (a git repository of its own: not part of the commit)\nA new\n" {
+			t.Errorf("%s: %q, %v", name, text, err)
+		}
+		if changed, err := w.CommittedFiles(t.Context(), commit(t, w, "x")); err != nil || len(changed) != 1 {
+			t.Errorf("%s: %v, %v", name, changed, err)
+		}
+		if l, err := w.LeftOut(); err != nil || l.All != 1 || l.Paths[0] != "module" {
+			t.Errorf("%s: %+v, %v", name, l, err)
+		}
 	}
 }

@@ -184,7 +184,8 @@ func layIndex(from, to *os.Root, d fs.DirEntry) error {
 }
 
 // layParts lays the caches of other tools, each below a name of its own: a small
-// one is copied, of a large one there is the base's, read-only.
+// one is copied, of a large one there is the base's, read-only. Gradle's is its
+// home, which it has to write to.
 func layParts(ctx context.Context, base, top *os.Root, b *budget) error {
 	if err := top.MkdirAll(xdg, disk.DirMode); err != nil {
 		return err
@@ -192,6 +193,9 @@ func layParts(ctx context.Context, base, top *os.Root, b *budget) error {
 	return eachEntry(base, xdg, func(d fs.DirEntry) error {
 		p := path.Join(xdg, d.Name())
 		part := &budget{maxPartFiles, maxPartBytes}
+		if d.Name() == "gradle" {
+			part = b
+		}
 		c := copier{from: base, to: top, room: part}
 		err := c.copy(ctx, p)
 		if !errors.Is(err, errTooMuch) {

@@ -163,7 +163,7 @@ func (w *Workspace) inherit(ctx context.Context, dir, files string) error {
 	}
 	err := w.fromAncestor(ctx, dir, func(old string) error {
 		b := &budget{maxSeedFiles, maxSeedBytes}
-		err := copyNames(ctx, filepath.Join(old, "files"), files, []string{"gomod", "npm", "yarn", "cargo", xdg + "/pip"}, copier{room: b})
+		err := copyNames(ctx, filepath.Join(old, "files"), files, []string{"gomod", "npm", "yarn", "cargo", "m2", xdg + "/pip", xdg + "/gradle"}, copier{room: b})
 		if err != nil {
 			return err
 		}

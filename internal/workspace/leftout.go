@@ -56,7 +56,7 @@ func ignoredPaths(ctx context.Context, t tree, paths []string) (map[string]bool,
 // noteLeftOut notes what a commit now leaves out. Those that git ignores are
 // nobody's loss: they are setup's, or the project does not want them.
 func (w *Workspace) noteLeftOut(ctx context.Context) error {
-	left, err := w.NotHeld(ctx)
+	left, err := w.notHeld(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -46,8 +47,11 @@ const (
 
 // look is what there is to know of a tree before git looks at it.
 type look struct {
-	nested []string // git repositories inside it, in order
+	nested []string // git repositories inside it
 	large  []string // files of more than most bytes, in order; no more of both than maxApart and maxApartBytes
+	bare   []string // directories that git takes for repositories, the one that holds them apart
+	paths  int
+	bytes  int64 // on the disk
 	print  fingerprint
 }
 
@@ -56,18 +60,19 @@ type look struct {
 type looker struct {
 	look
 	seed   maphash.Seed
+	links  map[string][]string // submodules, by path
 	most   int64
-	n      int
-	named  int // bytes of nested and large
+	named  int // bytes of nested, bare and large
 	newest time.Time
 }
 
 // lookAt looks at every entry below dir, which holds no repository of its own
-// that counts. A directory that its owner may not read is made readable, for git
+// that counts. Of a submodule it says whether there is anything in it, for git looks
+// at none. A directory that its owner may not read is made readable, for git
 // would pass over it; where that cannot be done, it is an error. now is the time
 // of the look.
-func lookAt(ctx context.Context, dir string, seed maphash.Seed, most int64, now time.Time) (look, error) {
-	l := &looker{seed: seed, most: most}
+func lookAt(ctx context.Context, dir string, seed maphash.Seed, links map[string][]string, most int64, now time.Time) (look, error) {
+	l := &looker{seed: seed, links: links, most: most}
 	fd, err := openDir(unix.AT_FDCWD, dir, uint32(disk.DirMode))
 	if err == nil {
 		err = l.dir(ctx, fd, "")
@@ -75,9 +80,8 @@ func lookAt(ctx context.Context, dir string, seed maphash.Seed, most int64, now 
 	if err != nil {
 		return look{}, fmt.Errorf("look at the work tree: %w", err)
 	}
-	slices.Sort(l.nested)
 	slices.Sort(l.large)
-	l.print.ok = l.n <= maxPrinted && now.Sub(l.newest) > racy
+	l.print.ok = l.paths <= maxPrinted && now.Sub(l.newest) > racy
 	return l.look, nil
 }
 
@@ -91,18 +95,29 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 		if unix.Fstatat(fd, ".git", &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
 			return l.leave(&l.nested, path[:len(path)-1]) // the rest of that repository as well
 		}
+		if _, is := l.links[path[:len(path)-1]]; is {
+			if some, _ := f.Readdirnames(1); len(some) == 0 {
+				return nil
+			}
+			return l.leave(&l.nested, path[:len(path)-1])
+		}
 	}
+	var has byte // parts of a repository
 	for {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		list, err := f.ReadDir(1000)
 		for _, e := range list {
+			has |= gitPart(e.Name())
 			if err := l.entry(ctx, fd, path, e); err != nil {
 				return err
 			}
 		}
 		if errors.Is(err, io.EOF) {
+			if has == wholeGit && path != "" {
+				return l.leave(&l.bare, path[:len(path)-1])
+			}
 			return nil
 		}
 		if err != nil {
@@ -113,9 +128,10 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 
 // entry looks at one entry of a directory.
 func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntry) error {
-	l.n++
+	l.paths++
 	kind := e.Type()
-	if l.n > maxPrinted && !kind.IsRegular() && !kind.IsDir() && kind&fs.ModeIrregular == 0 {
+	read := strings.HasPrefix(e.Name(), ".git") // by git, which would wait for whoever writes to a pipe
+	if l.paths > maxPrinted && !read && !kind.IsRegular() && !kind.IsDir() && kind&fs.ModeIrregular == 0 {
 		return nil
 	}
 	var st unix.Stat_t
@@ -131,21 +147,64 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 		if st.Size > l.most {
 			return l.leave(&l.large, parent+e.Name())
 		}
+		l.bytes += min(st.Size, st.Blocks*512) // of holes git is quick
 	case unix.S_IFDIR:
 		if parent == "" && e.Name() == ".git" {
 			return nil // somebody's repository over ours; git does not go there
 		}
 		return l.below(ctx, dir, parent+e.Name(), e.Name(), &st)
+	case unix.S_IFLNK:
+	default:
+		if read {
+			return unreadable(parent+e.Name(), errors.New("it is a pipe, a socket or a device"))
+		}
 	}
 	return nil
 }
+
+// parts are what each directory has of a git directory, in lower case: where it is
+// cloned to, names may have none.
+type parts map[string]byte
+
+// wholeGit is all by which git tells a git directory, with or without a .git
+// around it (isGitDir): HEAD, objects and refs.
+const wholeGit = 1 | 2 | 4
+
+// gitPart is which part of a git directory a name is of, 0 for none.
+func gitPart(name string) byte {
+	switch {
+	case strings.EqualFold(name, "HEAD"):
+		return 1
+	case strings.EqualFold(name, "objects"):
+		return 2
+	case strings.EqualFold(name, "refs"):
+		return 4
+	case strings.EqualFold(name, "commondir"): // which says where the others are
+		return 2 | 4
+	}
+	return 0
+}
+
+// add adds a path that is in a commit.
+func (p parts) add(path string) {
+	for at := 0; at < len(path); at++ {
+		name, _, _ := strings.Cut(path[at:], "/")
+		if has := gitPart(name); has != 0 && at > 0 {
+			p[strings.ToLower(path[:at-1])] |= has
+		}
+		at += len(name)
+	}
+}
+
+// whole reports whether a directory is a git directory.
+func (p parts) whole(dir string) bool { return p[strings.ToLower(dir)] == wholeGit }
 
 // leave notes a path that is left out.
 func (l *looker) leave(to *[]string, path string) error {
 	*to = append(*to, path)
 	l.named += len(path)
-	if n := len(l.nested) + len(l.large); n > maxApart || l.named > maxApartBytes {
-		return i18n.E("workspace.too_many_apart", n, l.most>>20, readable(slices.Concat(l.large, l.nested)[0]))
+	if n := len(l.nested) + len(l.bare) + len(l.large); n > maxApart || l.named > maxApartBytes {
+		return i18n.E("workspace.too_many_apart", n, l.most>>20, readable(slices.Concat(l.large, l.nested, l.bare)[0]))
 	}
 	return nil
 }
@@ -187,7 +246,7 @@ func unreadable(path string, err error) error {
 
 // add adds an entry to the fingerprint, in whatever order they come.
 func (l *looker) add(parent, name string, st *unix.Stat_t) {
-	if l.n > maxPrinted {
+	if l.paths > maxPrinted {
 		return
 	}
 	var h maphash.Hash

@@ -101,7 +101,7 @@ func TestOddRepositories(t *testing.T) {
 					t.Errorf("%s: head %s, want %s", kind, s.Head, head)
 				}
 				w := workspaceOf(t, s, filepath.Join(house, "w", kind))
-				if st, err := w.Status(t.Context()); err != nil || len(st) != 0 {
+				if st, err := w.ChangedFiles(t.Context()); err != nil || len(st) != 0 {
 					t.Fatalf("%s: not clean: %v, %v", kind, st, err)
 				}
 				first := snap(t, w, "start")

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
 
@@ -220,10 +221,7 @@ func TestPushLease(t *testing.T) {
 	}
 	// A server that refuses says why.
 	git(t, bare, "branch", "-D", "tori/issue-1-x")
-	write(t, filepath.Join(bare, "hooks/pre-receive"), "#!/bin/sh\nprintf 'error: GH013: Rule \\033[31mviolations\\n\\n- Signed commits are needed\\n' >&2\nexit 1\n")
-	if err := os.Chmod(filepath.Join(bare, "hooks/pre-receive"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	disktest.Program(t, filepath.Join(bare, "hooks/pre-receive"), "#!/bin/sh\nprintf 'error: GH013: Rule \\033[31mviolations\\n\\n- Signed commits are needed\\n' >&2\nexit 1\n")
 	if _, err := w.Push(t.Context(), PushOptions{Remote: server.remote(t, "r.git")}); key(err) != "workspace.remote_refused" ||
 		!strings.HasSuffix(err.Error(), "(pre-receive hook declined): error: GH013: Rule [31mviolations; - Signed commits are needed") {
 		t.Errorf("%v", err)
@@ -480,5 +478,32 @@ func TestPushIsCalledOff(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(house, "w/push")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is left: %v", err)
+	}
+}
+
+// What a remote on this machine has in its configuration and for hooks runs nothing
+// when it is read (docs/decisions/032 says what a push does).
+func TestRemoteOnThisMachine(t *testing.T) {
+	t.Parallel()
+	path, trace := newRepo(t, "repo"), filepath.Join(t.TempDir(), "trace")
+	run := trap(t, filepath.Join(path, ".git/run"), trace)
+	for _, hook := range []string{"post-receive", "reference-transaction", "post-upload-pack", "pre-auto-gc"} {
+		trap(t, filepath.Join(path, ".git/hooks", hook), trace)
+	}
+	for _, key := range []string{"uploadpack.packObjectsHook", "core.fsmonitor", "core.alternateRefsCommand", "core.sshCommand", "core.gitProxy", "core.pager",
+		"remote.origin.uploadpack", "credential.helper", "gc.recentObjectsHook", "diff.external"} {
+		git(t, path, "config", key, run)
+	}
+	remote := Remote{URL: "file://" + path}
+	dir := t.TempDir()
+	m := &Mirrors{Dir: filepath.Join(dir, "mirrors")}
+	w := workspaceOf(t, fromMirror(t, m, remote, ""), filepath.Join(dir, "w"))
+	write(t, filepath.Join(w.Tree(), "new"), "x\n")
+	commit(t, w, "x")
+	if _, err := w.Push(t.Context(), PushOptions{Remote: remote, DryRun: true}); err != nil {
+		t.Fatal(err)
+	}
+	if exists(trace) {
+		t.Fatalf("reading it ran:\n%s", read(t, trace))
 	}
 }

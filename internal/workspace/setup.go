@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -23,6 +24,16 @@ type SetupCommand struct {
 	Run     string
 	Timeout time.Duration
 	Network bool // it loads something from package registries
+	Reuse   Reuse
+}
+
+// Reuse is what of a user's checkout stands for a setup command. The zero value is
+// nothing.
+type Reuse struct {
+	Locks   []string // files that decide what the command leaves: the same in the tree
+	Product string   // directory that the command leaves
+	Marks   []string // patterns of what it writes last: one is not older than Locks
+	Proof   string   // shell: succeeds in the tree where a copy of Product can be used
 }
 
 // SetupOptions say how a workspace is set up.
@@ -40,6 +51,9 @@ type SetupOptions struct {
 	// Run runs one command in the tree, with files writable and env besides
 	// what commands have anyway. Its error ends the setup.
 	Run func(ctx context.Context, c SetupCommand, files string, env map[string]string) error
+	// Proves reports whether the Proof of a command succeeds, which was not run:
+	// its Product is there.
+	Proves func(ctx context.Context, c SetupCommand) (bool, error)
 }
 
 // Setup is what setup commands left for later steps. The zero value is nothing.
@@ -70,6 +84,9 @@ const (
 	// maxProducts is how many files and directories a setup may leave at the
 	// places where it leaves any; a directory counts as one.
 	maxProducts = 10_000
+	// maxSetupBytes is what they may hold, as much as the sandbox lets commands
+	// write: of holes a copy has none.
+	maxSetupBytes = 16 << 30
 )
 
 // Setup runs the commands in the fresh tree, once for each set of commands and
@@ -230,6 +247,11 @@ func (w *Workspace) setup(ctx context.Context, opt SetupOptions, dir string, met
 		return fmt.Errorf("set up: %w", err)
 	}
 	for _, c := range opt.Commands {
+		if done, err := w.reuse(ctx, opt, c); err != nil {
+			return err
+		} else if done {
+			continue
+		}
 		if err = opt.Run(ctx, c, files, setupEnv(files, c.Network)); err != nil {
 			return errors.Join(err, removeAll(dir))
 		}
@@ -238,6 +260,78 @@ func (w *Workspace) setup(ctx context.Context, opt SetupOptions, dir string, met
 		return fmt.Errorf("keep what setup left: %w", errors.Join(err, removeAll(dir)))
 	}
 	return nil
+}
+
+// reuse copies what a command would make out of the user's checkout, as far as that
+// has it for the same lock file and it can be used here. What is wrong with a
+// checkout is no error: the command is run.
+func (w *Workspace) reuse(ctx context.Context, opt SetupOptions, c SetupCommand) (bool, error) {
+	if c.Reuse.Product == "" || w.meta.Remote {
+		return false, nil
+	}
+	from, err := os.OpenRoot(w.meta.Source)
+	if err != nil {
+		return false, nil
+	}
+	defer func() { _ = from.Close() }()
+	to, err := w.Root()
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = to.Close() }()
+	if !c.Reuse.fits(from, to) || !free(to, c.Reuse.Product) {
+		return false, nil
+	}
+	cp := copier{from: from, to: to, old: []byte(w.meta.Source), new: []byte(w.Tree()), room: &budget{maxMade, maxSetupBytes}}
+	works := cp.copy(ctx, c.Reuse.Product) == nil
+	if works {
+		works, err = opt.Proves(ctx, c)
+	}
+	if err = errors.Join(err, ctx.Err()); works || err != nil {
+		return works, err
+	}
+	return false, removeAll(filepath.Join(w.Tree(), c.Reuse.Product))
+}
+
+// fits reports that the lock files are the same, and that the product of from was
+// made after its lock file came to be what it is, within a minute: some write both at once.
+func (r Reuse) fits(from, to *os.Root) bool {
+	var since time.Time
+	for _, name := range r.Locks {
+		st, err := from.Lstat(name)
+		if err != nil {
+			return false
+		}
+		if st.ModTime().After(since) {
+			since = st.ModTime()
+		}
+		var both [2][]byte
+		for i, root := range []*os.Root{from, to} {
+			f, err := disk.OpenIn(root, name, os.O_RDONLY)
+			if err != nil {
+				return false
+			}
+			both[i], err = disk.ReadAll(f, name, disk.MaxWhole)
+			if errors.Join(err, f.Close()) != nil {
+				return false
+			}
+		}
+		if !bytes.Equal(both[0], both[1]) {
+			return false
+		}
+	}
+	if st, err := from.Lstat(r.Product); err != nil || !st.IsDir() {
+		return false
+	}
+	for _, m := range r.Marks {
+		all, _ := fs.Glob(from.FS(), m)
+		for _, name := range all {
+			if st, err := from.Lstat(name); err == nil && st.ModTime().Add(time.Minute).After(since) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func readSetup(dir string) (m setupMeta, err error) {
@@ -274,7 +368,7 @@ func (w *Workspace) saveSetup(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	c := copier{from: from, to: to}
+	c := copier{from: from, to: to, room: &budget{maxMade, maxSetupBytes}}
 	for _, p := range m.Products {
 		if err := c.copy(ctx, string(p)); err != nil {
 			return err
@@ -310,7 +404,7 @@ func (w *Workspace) loadSetup(ctx context.Context, m setupMeta, dir string) erro
 		return err
 	}
 	defer func() { _ = to.Close() }()
-	c := copier{from: from, to: to, old: []byte(m.Tree), new: []byte(w.Tree())}
+	c := copier{from: from, to: to, old: []byte(m.Tree), new: []byte(w.Tree()), room: &budget{maxMade, maxSetupBytes}}
 	for _, p := range m.Products {
 		// What is there is the project's; what stands in its way is as well.
 		if !free(to, strings.TrimSuffix(string(p), "/")) {
@@ -375,15 +469,26 @@ func (w *Workspace) ignore(paths [][]byte) error {
 	return (&disk.FS{}).Replace(file, []byte(b.String()), false)
 }
 
+// stores are where package managers keep what they load, below the files of a
+// setup: the variables that lead there, and those with which a command that may not
+// write there uses it, nil where it cannot.
+var stores = []struct {
+	dir         string
+	made, later map[string]string
+}{
+	{"xdg", map[string]string{"XDG_CACHE_HOME": "%s"}, nil},
+	{"npm", map[string]string{"npm_config_cache": "%s"}, nil},
+	{"yarn", map[string]string{"YARN_CACHE_FOLDER": "%s"}, nil},
+	{"cargo", map[string]string{"CARGO_HOME": "%s"}, map[string]string{"CARGO_HOME": "%s", "CARGO_NET_OFFLINE": "true"}},
+	{"gomod", map[string]string{"GOMODCACHE": "%s", "GOFLAGS": "-buildvcs=false -modcacherw"}, map[string]string{"GOMODCACHE": "%s"}},
+	{"m2", map[string]string{"MAVEN_OPTS": "-Dmaven.repo.local=%s/repository", "MAVEN_USER_HOME": "%s"}, map[string]string{"MAVEN_OPTS": "-Dmaven.repo.local=%s/repository", "MAVEN_USER_HOME": "%s"}},
+}
+
 // setupEnv leads package managers to files while they may write there.
 func setupEnv(files string, network bool) map[string]string {
-	env := map[string]string{
-		"XDG_CACHE_HOME":    filepath.Join(files, "xdg"),
-		"npm_config_cache":  filepath.Join(files, "npm"),
-		"YARN_CACHE_FOLDER": filepath.Join(files, "yarn"),
-		"CARGO_HOME":        filepath.Join(files, "cargo"),
-		"GOMODCACHE":        filepath.Join(files, "gomod"),
-		"GOFLAGS":           "-buildvcs=false -modcacherw",
+	env := map[string]string{}
+	for _, s := range stores {
+		lead(env, s.made, filepath.Join(files, s.dir))
 	}
 	if network {
 		env["GOPROXY"], env["GOSUMDB"] = "https://proxy.golang.org", "sum.golang.org"
@@ -394,27 +499,20 @@ func setupEnv(files string, network bool) map[string]string {
 // laterEnv leads those that can read a cache they may not write to it.
 func laterEnv(files string) map[string]string {
 	env := map[string]string{}
-	root, err := os.OpenRoot(files)
-	if err != nil {
-		return env // there is none
-	}
-	defer func() { _ = root.Close() }()
-	has := func(dir string) bool {
-		if st, err := root.Lstat(dir); err != nil || !st.IsDir() {
-			return false
+	for _, s := range stores {
+		dir := filepath.Join(files, s.dir)
+		if st, err := os.Lstat(dir); err != nil || !st.IsDir() {
+			continue
 		}
-		f, err := disk.OpenDir(root, dir)
-		if err != nil {
-			return false
+		if names, err := os.ReadDir(dir); err == nil && len(names) > 0 {
+			lead(env, s.later, dir)
 		}
-		names, _ := f.Readdirnames(1)
-		return f.Close() == nil && len(names) > 0
-	}
-	if has("gomod") {
-		env["GOMODCACHE"] = filepath.Join(files, "gomod")
-	}
-	if has("cargo") {
-		env["CARGO_HOME"], env["CARGO_NET_OFFLINE"] = filepath.Join(files, "cargo"), "true"
 	}
 	return env
+}
+
+func lead(env, more map[string]string, dir string) {
+	for k, v := range more {
+		env[k] = strings.ReplaceAll(v, "%s", dir)
+	}
 }

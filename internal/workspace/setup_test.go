@@ -181,8 +181,13 @@ func TestSetupFails(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(house, "s/*/*")); len(left) != 0 {
 		t.Errorf("kept: %v", left)
 	}
+	// Of a file of holes no copy fills the disk.
+	opt.Commands = []SetupCommand{{Run: "truncate -s 17G holes"}}
+	if _, err := w.Setup(t.Context(), opt); !errors.Is(err, errTooMuch) {
+		t.Error(err)
+	}
 	// The next try begins with a clean tree.
-	opt.Commands = []SetupCommand{{Run: "test ! -e half && echo whole > whole"}}
+	opt.Commands = []SetupCommand{{Run: "test ! -e half -a ! -e holes && echo whole > whole"}}
 	if s, err := w.Setup(t.Context(), opt); err != nil || !s.Ran {
 		t.Errorf("%+v, %v", s, err)
 	}
@@ -428,5 +433,74 @@ func TestClean(t *testing.T) {
 	}
 	if done, err := Clean(t.Context(), CleanOptions{Workspaces: filepath.Join(house, "nothing"), Now: now}); err != nil || len(done.Removed) != 0 {
 		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// What a checkout has for the same lock file is copied; for a lock file that has
+// changed, is newer than it, or whose product does not work here, the command is run.
+func TestSetupFromTheCheckout(t *testing.T) {
+	t.Parallel()
+	command := SetupCommand{Run: "mkdir node_modules; echo loaded > node_modules/dep", Reuse: Reuse{Locks: []string{"package-lock.json"}, Product: "node_modules", Marks: []string{"none", "node_modules/.mark*"}, Proof: "true"}}
+	for name, c := range map[string]struct {
+		arrange func(path string)
+		fails   bool // the proof
+		want    string
+	}{
+		"the same": {func(string) {}, false, "theirs"},
+		"a changed lock file": {func(path string) {
+			write(t, filepath.Join(path, "package-lock.json"), "{\"a\": 1}\n")
+			must(t, os.Chtimes(filepath.Join(path, "package-lock.json"), when, when))
+		}, false, "loaded"},
+		"a newer lock file": {func(path string) { must(t, os.Chtimes(filepath.Join(path, "node_modules/.marked"), when, when)) }, false, "loaded"},
+		"no mark":           {func(path string) { must(t, os.Remove(filepath.Join(path, "node_modules/.marked"))) }, false, "loaded"},
+		"of no use here":    {func(string) {}, true, "loaded"},
+		"a link": {func(path string) {
+			must(t, os.Rename(filepath.Join(path, "node_modules"), filepath.Join(path, "elsewhere")))
+			must(t, os.Symlink("elsewhere", filepath.Join(path, "node_modules")))
+		}, false, "loaded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := newRepo(t, "repo")
+			write(t, filepath.Join(path, ".gitignore"), "node_modules\nelsewhere\n")
+			write(t, filepath.Join(path, "package-lock.json"), "{}\n")
+			git(t, path, "add", ".")
+			git(t, path, "commit", "-q", "-m", "lock")
+			source := inspect(t, path)
+			write(t, filepath.Join(path, "node_modules/dep"), "theirs\n")
+			write(t, filepath.Join(path, "node_modules/tool"), "#!"+path+"/node_modules/x\n")
+			write(t, filepath.Join(path, "node_modules/.marked"), "")
+			c.arrange(path)
+			house := t.TempDir()
+			w := workspaceOf(t, source, filepath.Join(house, "workspaces", "1"))
+			var runs atomic.Int64
+			s, err := w.Setup(t.Context(), SetupOptions{Commands: []SetupCommand{command}, Dir: filepath.Join(house, "setup"), Run: shRun(w, &runs),
+				Proves: func(context.Context, SetupCommand) (bool, error) { return !c.fails, nil }})
+			if err != nil || !s.Ran {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			dep := filepath.Join(w.Tree(), "node_modules/dep")
+			if got, err := os.ReadFile(dep); err != nil || string(got) != c.want+"\n" || (runs.Load() == 0) != (c.want == "theirs") {
+				t.Errorf("%q, %v, %d runs", got, err, runs.Load())
+			}
+			if got, err := os.ReadFile(filepath.Join(w.Tree(), "node_modules/tool")); c.want == "theirs" && string(got) != "#!"+w.Tree()+"/node_modules/x\n" {
+				t.Errorf("it names the checkout: %q, %v", got, err)
+			}
+			// It is a copy, and no part of the change.
+			write(t, dep, "changed\n")
+			if got, err := os.ReadFile(filepath.Join(path, "node_modules/dep")); err != nil || string(got) != "theirs\n" {
+				t.Errorf("the checkout's own: %q, %v", got, err)
+			}
+			if changed, err := w.ChangedFiles(t.Context()); err != nil || len(changed) != 0 {
+				t.Errorf("%v, %v", changed, err)
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

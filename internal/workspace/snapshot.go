@@ -22,23 +22,36 @@ import (
 
 // look looks at the tree: at what git must not see, for the configuration of a
 // repository inside it was written by whoever made that, and git enters one that
-// it stages; and at what no snapshot and no commit holds for its size.
+// it stages; and at what no snapshot and no commit holds for its size. The caller
+// holds mu.
 func (w *Workspace) look(ctx context.Context) (look, error) {
-	return lookAt(ctx, w.Tree(), w.seed, w.box.maxFile(), time.Now())
+	if err := w.readLinks(ctx); err != nil {
+		return look{}, err
+	}
+	l, err := lookAt(ctx, w.Tree(), w.seed, w.links, w.box.maxFile(), time.Now())
+	if err != nil {
+		return l, err
+	}
+	l.nested = append(l.nested, slices.DeleteFunc(l.bare, w.parts.whole)...)
+	slices.Sort(l.nested)
+	w.box.looked(l)
+	return l, nil
 }
 
-// readLinks fills in links, the submodules of what the work starts from; none
-// other is ever staged. The caller holds mu.
+// readLinks fills in links and parts, the submodules and the parts of bare
+// repositories of what the work starts from; no other is ever committed. The
+// caller holds mu.
 func (w *Workspace) readLinks(ctx context.Context) error {
 	if w.links != nil {
 		return nil
 	}
-	links := map[string][]string{}
+	links, all := map[string][]string{}, parts{}
 	for _, commit := range []string{w.meta.Base, w.meta.Onto} {
 		if commit == "" {
 			continue
 		}
 		if err := w.Files(ctx, commit, func(e Entry) error {
+			all.add(e.Path)
 			if e.Mode == ModeSubmodule {
 				links[e.Path] = append(links[e.Path], e.ID)
 			}
@@ -47,7 +60,7 @@ func (w *Workspace) readLinks(ctx context.Context) error {
 			return err
 		}
 	}
-	w.links = links
+	w.links, w.parts = links, all
 	return nil
 }
 
@@ -166,11 +179,11 @@ func (w *Workspace) stage(ctx context.Context, t tree, l look, c call) (id strin
 		return p.record(rec)
 	})
 	if err != nil {
-		return "", nil, err
+		return "", nil, w.unlocked(err)
 	}
 	if links := w.newLinks(p.links); len(links) > 0 {
 		_, err := t.script(ctx, "update-index", refusing, call{args: c.args, cfg: c.cfg, stdin: []byte(strings.Join(links, "\x00") + "\x00")})
-		return "", nil, errors.Join(i18n.E("workspace.gitlink", readable(links[0])), err)
+		return "", nil, errors.Join(i18n.E("workspace.gitlink", readable(links[0])), w.unlocked(err))
 	}
 	return id, p.all, nil
 }
@@ -214,23 +227,6 @@ func copyIndex(from, to string) error {
 	return os.Chtimes(to, time.Time{}, st.ModTime())
 }
 
-// Status lists what differs from the branch's last commit, and what no commit will
-// hold.
-func (w *Workspace) Status(ctx context.Context) ([]Change, error) {
-	left, err := w.NotHeld(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var p statusParser
-	if err := records(ctx, w.onTree(), call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames"}}, p.record); err != nil {
-		return nil, err
-	}
-	changes := slices.DeleteFunc(p.all, func(c Change) bool {
-		return slices.ContainsFunc(left, func(l Change) bool { return l.Path == strings.TrimSuffix(c.Path, "/") })
-	})
-	return append(changes, left...), nil
-}
-
 // ChangedFiles lists what the task has changed since Base: committed or not,
 // tracked or not. A rename is a deletion and an addition.
 func (w *Workspace) ChangedFiles(ctx context.Context) ([]Change, error) {
@@ -257,21 +253,8 @@ func diffTrees(ctx context.Context, r gitter, a, b string, p *rawParser) error {
 	return records(ctx, r, call{args: []string{"diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", a + "^{tree}", b + "^{tree}"}}, p.record)
 }
 
-// Patch writes the whole patch since Base, as git apply takes it, binary files
-// and untracked ones included. It streams.
-func (w *Workspace) Patch(ctx context.Context, to io.Writer) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	id, _, err := w.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = w.scratch().run(ctx, call{args: append(diffArgs(), "--binary", "--full-index", w.meta.Base, id, "--"), out: to})
-	return err
-}
-
-// PatchText is Patch with every file as text, whatever it holds and whatever
-// attributes say: for searching, not for applying.
+// PatchText writes what the task has changed since Base, untracked files included,
+// with every file as text, whatever it holds and whatever attributes say. It streams.
 func (w *Workspace) PatchText(ctx context.Context, to io.Writer) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

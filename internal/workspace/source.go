@@ -27,6 +27,7 @@ type Source struct {
 	common  string   // GitDir, or of a linked work tree the repository's that it belongs to
 	lenders []string // object directories that it borrows from
 	config  string   // what git is given for its configuration
+	held    string   // what commonDir returns while hold lasts, else ""
 	remote  bool     // Path is an address, and GitDir the mirror of it
 	lock    *os.File // on the mirror, until Close
 }
@@ -70,6 +71,11 @@ func Inspect(ctx context.Context, path string, opt InspectOptions) (*Source, err
 	if err != nil {
 		return nil, err
 	}
+	release, err := s.hold()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if err := s.readHead(ctx, path); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (s *Source) unchangedLFS(ctx context.Context, t tree, paths []string) (map[
 			}
 			continue // deleted, or in conflict: modified at any rate
 		}
-		same[path] = pointsTo(pointer.b, root, path, &left)
+		same[path] = pointsTo(ctx, pointer.b, root, path, &left)
 	}
 	return same, ctx.Err()
 }
@@ -59,7 +59,7 @@ const maxHashed = 16 << 30
 
 // pointsTo reports whether an LFS pointer (git-lfs/docs/spec.md) is that of a file,
 // the size of which it takes from what is left.
-func pointsTo(pointer []byte, root *os.Root, path string, left *int64) bool {
+func pointsTo(ctx context.Context, pointer []byte, root *os.Root, path string, left *int64) bool {
 	var oid string
 	size := int64(-1)
 	for l := range bytes.Lines(pointer) {
@@ -78,6 +78,7 @@ func pointsTo(pointer []byte, root *os.Root, path string, left *int64) bool {
 		return false
 	}
 	defer func() { _ = f.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = f.Close() })() // some take a minute
 	if st, err := f.Stat(); err != nil || !st.Mode().IsRegular() || st.Size() != size || size > *left {
 		return false
 	}

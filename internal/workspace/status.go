@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/i18n"
 )
 
 // Kind says what happened to a file.
@@ -28,13 +30,31 @@ type Change struct {
 	Kind Kind
 }
 
+// changes are what git says, in bounded memory: a tree may have millions of paths,
+// each of 4 KiB.
+type changes struct {
+	all  []Change
+	size int // bytes that all takes, about
+}
+
+// maxChanges is what changes may take, in bytes.
+const maxChanges = 256 << 20
+
+func (c *changes) add(path string, kind Kind) error {
+	if c.size += len(path) + 64; c.size > maxChanges {
+		return i18n.E("workspace.too_many_changes", len(c.all), readable(path))
+	}
+	c.all = append(c.all, Change{path, kind})
+	return nil
+}
+
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // statusParser reads git status --porcelain=v2 -z (git-status(1)), record by
 // record. Renames are asked not to be found, and are read as what became of
 // the new path.
 type statusParser struct {
-	all  []Change
+	changes
 	skip bool // the next record is the path before a rename
 }
 
@@ -62,20 +82,18 @@ func (p *statusParser) record(rec []byte) error {
 	if len(parts) != fields+1 || parts[fields] == "" {
 		return fmt.Errorf("git status: record %q", rec)
 	}
-	c := Change{Path: parts[fields]}
+	kind := Untracked
 	switch rec[0] {
 	case '?':
-		c.Kind = Untracked
 	case 'u':
-		c.Kind = Unmerged
+		kind = Unmerged
 	default:
 		if len(parts[1]) != 2 {
 			return fmt.Errorf("git status: record %q", rec)
 		}
-		c.Kind = kindOf(parts[1])
+		kind = kindOf(parts[1])
 	}
-	p.all = append(p.all, c)
-	return nil
+	return p.add(parts[fields], kind)
 }
 
 // kindOf joins what the index and what the tree say about one file: the tree
@@ -97,7 +115,7 @@ func kindOf(xy string) Kind {
 // rawParser reads git diff-tree -r -z --raw --no-abbrev --no-renames: modes, ids
 // and a letter, and a path, in turn (gitformat "raw output format").
 type rawParser struct {
-	all   []Change
+	changes
 	links []Entry // those that are submodules now
 	kind  Kind    // of the path that follows, "" before its modes
 	link  string  // the commit where it is a submodule
@@ -106,12 +124,12 @@ type rawParser struct {
 func (p *rawParser) record(rec []byte) error {
 	if p.kind != "" {
 		path := string(rec)
-		p.all = append(p.all, Change{path, p.kind})
+		err := p.add(path, p.kind)
 		if p.link != "" {
 			p.links = append(p.links, Entry{ModeSubmodule, p.link, path})
 		}
 		p.kind, p.link = "", ""
-		return nil
+		return err
 	}
 	fields := strings.Split(string(rec), " ") // :mode mode id id letter
 	if len(fields) != 5 || !strings.HasPrefix(fields[0], ":") {

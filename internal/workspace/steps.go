@@ -306,6 +306,7 @@ func (w *Workspace) RestoreTo(ctx context.Context, id string) (before Snapshot, 
 		return before, err
 	}
 	_, runErr := w.onSteps().run(ctx, call{args: []string{"read-tree", "--reset", "-u", tree}, cfg: stepsCfg()})
+	runErr = w.unlocked(runErr)
 	if ctx.Err() != nil {
 		return before, ctx.Err()
 	}

@@ -8,24 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-// StatusText is what a model reads of Status: a line per file, "" for none.
+// StatusText is what a model reads of the state of the tree: a line per file, "" for none.
 // It is about everything since Base, as the diff is, and tells of repositories
 // inside the tree, whose files no commit will hold.
 func (w *Workspace) StatusText(ctx context.Context) (string, error) {
-	changes, err := w.ChangedFiles(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, changes, err := w.snapshot(ctx)
 	if err != nil {
 		return "", err
 	}
-	left, err := w.NotHeld(ctx)
+	left, err := w.notHeld(ctx)
 	if err != nil {
 		return "", err
 	}
 	return ShortText(append(left, changes...)), nil
 }
 
-// NotHeld lists what no commit will hold: the repositories inside the tree, and
-// changed files that are too large.
-func (w *Workspace) NotHeld(ctx context.Context) ([]Change, error) {
+// notHeld lists what no commit will hold: the repositories inside the tree, and
+// changed files that are too large. The caller holds mu.
+func (w *Workspace) notHeld(ctx context.Context) ([]Change, error) {
 	l, err := w.look(ctx)
 	if err != nil {
 		return nil, err
@@ -115,7 +117,7 @@ func (w *Workspace) checkOut(ctx context.Context, id string, clean ...string) er
 		}
 	}
 	if err != nil {
-		return err
+		return w.unlocked(err)
 	}
 	return w.takeIndex()
 }

@@ -1,7 +1,6 @@
-// Package workspace gives a task a work tree of its own: a clone of a user's
-// repository on a fresh branch, whose git directory lies outside the tree, and
-// the git calls that look at it, commit it and hand the branch back. A tree is
-// written by a model, so nothing in it is ever executed by our git.
+// Package workspace gives a task a work tree: a clone on a fresh branch, whose git directory lies
+// outside the tree, and the git calls that look at it, commit it and push the branch. A model
+// writes the tree, so our git executes nothing in it.
 package workspace
 
 import (
@@ -74,6 +73,7 @@ type Workspace struct {
 	held    []*os.File          // locks on what the workspace uses, until Close
 	made    string              // what its setup left, see SetupOptions.Dir; "" for none
 	links   map[string][]string // commits of submodules, by path; nil before they were looked for
+	parts   parts               // of the same commits
 	resting bool                // see still
 	seed    maphash.Seed
 	seen    fingerprint // of the tree at the last snapshot
@@ -115,7 +115,8 @@ func Create(ctx context.Context, opt CreateOptions) (*Workspace, error) {
 	dir := filepath.Clean(opt.Dir)
 	if w, err := Open(dir, opt.Box); err == nil {
 		w.adopt(opt)
-		return w, w.unlock()
+		// What a killed one left half made goes as well.
+		return w, errors.Join(w.unlock(), removeAll(w.scratchDir()), w.makeDirs())
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -381,8 +382,16 @@ func (w *Workspace) Source() string { return w.meta.Source }
 // or "..". The caller closes it.
 func (w *Workspace) Root() (*os.Root, error) { return os.OpenRoot(w.Tree()) }
 
-// unlock removes the lock files of a git that was killed, and what it left
-// half made. The caller owns the task, so no other git of ours can be running.
+// unlocked is the error of a git that writes, which may have been ended at it: the
+// next one must not find its locks. The caller holds mu.
+func (w *Workspace) unlocked(err error) error {
+	if err != nil {
+		err = errors.Join(err, w.unlock())
+	}
+	return err
+}
+
+// unlock removes the lock files of a git that was killed. The caller owns the task, so no other git of ours can be running.
 func (w *Workspace) unlock() error {
 	root, err := os.OpenRoot(w.dir) // the sandbox may have put links on the way
 	if err != nil {
@@ -391,7 +400,7 @@ func (w *Workspace) unlock() error {
 	defer func() { _ = root.Close() }()
 	locks := []string{
 		"git/index.lock", "git/HEAD.lock", "git/config.lock", "git/packed-refs.lock",
-		"git/refs/heads/" + w.meta.Branch + ".lock", "steps/index.lock", "steps/packed-refs.lock",
+		"git/refs/heads/" + w.meta.Branch + ".lock", "steps/index.lock", "steps/packed-refs.lock", "scratch/index.lock",
 	}
 	refs, err := fs.Glob(root.FS(), "steps/"+snapshotRefs+"*.lock")
 	for _, name := range append(locks, refs...) {
@@ -399,7 +408,7 @@ func (w *Workspace) unlock() error {
 			err = errors.Join(err, fmt.Errorf("open workspace: %w", rerr))
 		}
 	}
-	return errors.Join(err, removeAll(w.scratchDir()), w.makeDirs())
+	return err
 }
 
 // Remove deletes the workspace. It is renamed first, so that one half removed

@@ -93,7 +93,6 @@ func (u *usage) report() *llm.Usage {
 type answer struct {
 	maxSize int
 	onText  func(string)
-	tool    string // whose input is the answer's text; empty where its text is
 
 	blocks       []*block
 	stop, model  string
@@ -198,7 +197,7 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 
 func (a *answer) checkSize() error {
 	if a.size > a.maxSize {
-		return wire.TooLong("the answer", a.maxSize)
+		return wire.TooLong(a.maxSize)
 	}
 	return nil
 }
@@ -286,18 +285,13 @@ func (a *answer) grow(index int, d *delta) {
 func (a *answer) say(b *block, piece string) {
 	b.text.WriteString(piece)
 	a.size += len(piece)
-	if a.tool == "" {
-		a.stream(piece)
-	}
+	a.stream(piece)
 }
 
 // input adds a piece of a call's input.
 func (a *answer) input(b *block, piece string) {
 	b.text.WriteString(piece)
 	a.size += len(piece)
-	if a.tool != "" && b.start.Name == a.tool {
-		a.stream(piece)
-	}
 }
 
 func (a *answer) stream(piece string) {

@@ -1,7 +1,6 @@
-// Package anthropic speaks the wire format of Anthropic's Messages API. It
-// encodes each message once into a body that only grows, marks what the vendor
-// is to cache when it sends, and reads the answer as it streams. It keeps
-// nothing and logs nothing.
+// Package anthropic speaks the wire format of Anthropic's Messages API. Each message is
+// encoded once into a body that only grows; what the vendor is to cache is marked when
+// it is sent; the answer is read as it streams. It keeps nothing and logs nothing.
 package anthropic
 
 import (
@@ -46,12 +45,8 @@ type Config struct {
 	// that thinks takes none, so it is left out then.
 	Temperature *float64
 	// Thinking is the budget of a model's thinking, in tokens and at least
-	// 1,024, or Adaptive; 0 asks for none. A conversation with a schema never
-	// asks for any, because the API cannot force its form then.
+	// 1,024, or Adaptive; 0 asks for none.
 	Thinking int
-	// Uncached leaves out the marks of what to cache: cheaper for
-	// conversations of a single call, since writing to the cache costs extra.
-	Uncached bool
 
 	// HTTP makes the calls; nil makes a client of its own. It should have no
 	// Timeout, which would end long answers.
@@ -91,7 +86,6 @@ type client struct {
 	maxTokens       int
 	thinking        int
 	temperature     *float64
-	mark            string // of what is to be cached; empty marks nothing
 	maxEvent        int
 	maxAnswer       int
 	buffers         wire.Buffers
@@ -122,7 +116,7 @@ func newClient(cfg Config) (*client, error) {
 		wire: wire.New(wire.Config{Provider: cfg.Provider, URL: u, Key: key, Header: header(key), HTTP: cfg.HTTP,
 			ConnectTimeout: cfg.ConnectTimeout, FirstTokenTimeout: cfg.FirstTokenTimeout, StallTimeout: cfg.StallTimeout, CallTimeout: cfg.CallTimeout,
 			MaxRetries: cfg.MaxRetries, OnRetry: cfg.OnRetry, Backoff: cfg.Backoff, Now: cfg.Now}),
-		maxTokens: cfg.MaxTokens, thinking: cfg.Thinking, temperature: cfg.Temperature, mark: cacheMark,
+		maxTokens: cfg.MaxTokens, thinking: cfg.Thinking, temperature: cfg.Temperature,
 		maxEvent: wire.MaxEvent, maxAnswer: wire.MaxAnswer,
 	}
 	if t := cfg.Temperature; t != nil && !(0 <= *t && *t <= 1) {
@@ -133,9 +127,6 @@ func newClient(cfg Config) (*client, error) {
 	}
 	if c.thinking > 0 {
 		c.thinking = max(c.thinking, minThinking)
-	}
-	if cfg.Uncached {
-		c.mark = ""
 	}
 	return c, nil
 }

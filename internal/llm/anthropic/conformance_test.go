@@ -13,9 +13,7 @@ func TestConformance(t *testing.T) {
 	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, answers ...llmtest.Answer) llmtest.Rig {
 		srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
 		c := testClient(t, Config{BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, CallTimeout: o.Call, MaxTokens: o.MaxTokens, HTTP: o.HTTP})
-		return llmtest.Rig{Client: c, Requests: srv.Requests, Quiet: srv.Quiet, ReasoningStays: true, Document: document, Lacks: map[llmtest.Feature]string{
-			llmtest.Strictness: "a schema is the input of a tool that must be called",
-		}}
+		return llmtest.Rig{Client: c, Requests: srv.Requests, Quiet: srv.Quiet, ReasoningStays: true, Document: document, Lacks: map[llmtest.Feature]string{}}
 	})
 }
 

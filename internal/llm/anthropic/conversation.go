@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -28,19 +27,17 @@ import (
 // alone, so that a resumed conversation sends the same bytes.
 // Source: "Prompt caching" of Anthropic's documentation.
 type conversation struct {
-	client  *client
-	tape    tape
-	sent    []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
-	loan    *wire.Loan             // of sent
-	head    int                    // length of the part before the tape
-	pace    struct{ from, to int } // where in it stands what appendPace wrote
-	names   names
-	offered int            // where in it the list of tools ends; 0 where none are offered
-	answer  string         // the tool whose input is the answer's text; empty without a schema
-	uses    map[string]int // how often an id was asked for on the wire
-	open    []call         // of the latest answer, without a result so far
-	lastID  int            // the highest n of the ids "call_n" appended
-	broken  error
+	client *client
+	tape   tape
+	sent   []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
+	loan   *wire.Loan             // of sent
+	head   int                    // length of the part before the tape
+	pace   struct{ from, to int } // where in it stands what appendPace wrote
+	names  names
+	uses   map[string]int // how often an id was asked for on the wire
+	open   []call         // of the latest answer, without a result so far
+	lastID int            // the highest n of the ids "call_n" appended
+	broken error
 
 	mayThink bool // thinking is asked for wherever the API allows it
 }
@@ -58,13 +55,13 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 		v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.provider, Endpoint: c.wire.Endpoint(), Message: err.Error(), Err: err}
 	}
 	v.head = len(head)
-	v.tape = tape{b: head, mark: c.mark}
+	v.tape = tape{b: head}
 	return v
 }
 
 func (v *conversation) Reset() {
 	v.settle()
-	v.tape = tape{b: v.tape.b[:v.head:v.head], mark: v.tape.mark} // the next append moves to new memory
+	v.tape = tape{b: v.tape.b[:v.head]}
 	clear(v.uses)
 	v.open, v.lastID = nil, 0
 }
@@ -204,20 +201,20 @@ func (v *conversation) close() {
 		return
 	}
 	tail, t := v.tail(), &v.tape
-	t.b = wire.Room(t.b, len(t.mark)+len(tail))
+	t.b = wire.Room(t.b, len(cacheMark)+len(tail))
 	v.sent, v.loan = t.b, &wire.Loan{}
 	if t.prior > 0 {
-		v.sent = slices.Insert(v.sent, t.prior, []byte(t.mark)...)
+		v.sent = slices.Insert(v.sent, t.prior, []byte(cacheMark)...)
 	}
 	v.sent = append(v.sent, tail...)
 }
 
 // tail is what closes the tape.
 func (v *conversation) tail() []byte {
-	end := tape{b: make([]byte, 0, roomBeside), at: v.tape.at, sep: v.tape.sep, mark: v.tape.mark}
+	end := tape{b: make([]byte, 0, roomBeside), at: v.tape.at, sep: v.tape.sep}
 	v.missing(&end)
 	end.ask()
-	tail := append(append(end.b, end.mark...), `}]}]`...)
+	tail := append(append(end.b, cacheMark...), `}]}]`...)
 	if (v.tape.tools || end.tools) && v.names.none() {
 		tail = append(tail, noTools...)
 	}
@@ -234,7 +231,7 @@ func (v *conversation) settle() {
 		t.b = append(make([]byte, 0, cap(t.b)), t.b...)
 	}
 	if t.prior > 0 {
-		copy(t.b[t.prior:], v.sent[t.prior+len(t.mark):])
+		copy(t.b[t.prior:], v.sent[t.prior+len(cacheMark):])
 	}
 	v.sent, v.loan = nil, nil
 }
@@ -257,13 +254,9 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	f, err := v.form(ctx)
-	if err != nil {
-		return nil, &llm.Error{Kind: llm.KindBadRequest, Provider: v.client.provider, Endpoint: v.client.wire.Endpoint(), Message: err.Error(), Err: err}
-	}
 	var reply *llm.Reply
-	err = v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, f, onText)
+	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+		reply, e = v.call(ctx, onText)
 		return e
 	})
 	if err != nil {
@@ -273,13 +266,13 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 }
 
 // call makes one call and reads its whole answer.
-func (v *conversation) call(ctx context.Context, f form, onText func(string)) (reply *llm.Reply, e *llm.Error) {
+func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
 		v.close()
-		return c.wire.PostLent(ctx, v.loan, v.shaped(f, v.limited(ctx, v.sent))...)
+		return c.wire.PostLent(ctx, v.loan, v.limited(ctx, v.sent)...)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-		a := &answer{maxSize: c.maxAnswer, onText: onText, tool: cmp.Or(f.name, v.answer)}
+		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
 		if e == nil && broken == nil {
 			reply, e = a.reply(v.lastID, v.names)
@@ -289,7 +282,7 @@ func (v *conversation) call(ctx context.Context, f form, onText func(string)) (r
 	if e != nil && refusesThoughts(e) && len(v.tape.thoughts) > 0 {
 		v.settle()
 		v.tape.forget()
-		return v.call(ctx, f, onText)
+		return v.call(ctx, onText)
 	}
 	return reply, e
 }

@@ -13,20 +13,14 @@ import (
 // blocks of tools without any tool.
 const noTools = `,"tools":[{"name":"none","description":"No tool can be called any more.","input_schema":{"type":"object","properties":{}}}]`
 
-const answerDescription = "Gives the final answer. Its input is the whole answer."
-
 // encodeHead returns the request up to where the tape begins. It fails where a
 // tool's schema is not a JSON object. Source: CreateMessageParams of
 // Anthropic's API description.
 func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 	c := v.client
 	tools := set.Tools
-	forced := len(set.Schema) > 0
-	if forced {
-		tools = append(tools[:len(tools):len(tools)], llm.Tool{Name: "final_answer", Description: answerDescription, Schema: set.Schema})
-	}
 	b := wire.AppendString([]byte(`{"model":`), c.sent)
-	v.mayThink = c.thinking != 0 && !forced
+	v.mayThink = c.thinking != 0
 	b = append(b, `,"max_tokens":`...)
 	v.pace.from = len(b)
 	b = c.appendPace(b, c.maxTokens, v.mayThink)
@@ -34,10 +28,9 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 	if len(tools) == 0 {
 		return append(b, ','), nil
 	}
-	open, name := `,"tools":[`, ""
+	open := `,"tools":[`
 	for i, t := range tools {
-		name = v.names.offer(t.Name)
-		b = wire.AppendString(append(b, open+`{"name":`...), name)
+		b = wire.AppendString(append(b, open+`{"name":`...), v.names.offer(t.Name))
 		open = ","
 		if t.Description != "" {
 			b = wire.AppendString(append(b, `,"description":`...), t.Description)
@@ -47,29 +40,11 @@ func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
 			return b, fmt.Errorf("the schema of the tool %s: %w", t.Name, err)
 		}
 		if i == len(tools)-1 {
-			b = append(b, c.mark...)
+			b = append(b, cacheMark...)
 		}
 		b = append(b, '}')
 	}
-	v.offered = len(b)
-	b = append(b, ']')
-	if forced {
-		v.answer = name
-	}
-	switch {
-	case !forced:
-	case len(tools) == 1:
-		b = appendForced(b, v.answer)
-	default: // a step with the other tools, or the answer
-		b = append(b, `,"tool_choice":{"type":"any"}`...)
-	}
-	return append(b, ','), nil
-}
-
-// appendForced appends that a tool, and no other, must be called.
-func appendForced(b []byte, name string) []byte {
-	b = wire.AppendString(append(b, `,"tool_choice":{"type":"tool","disable_parallel_tool_use":true,"name":`...), name)
-	return append(b, '}')
+	return append(b, "],"...), nil
 }
 
 // appendPace appends what can differ from call to call: the output limit, with
@@ -131,14 +106,6 @@ func (n *names) offer(name string) string {
 	}
 	n.wire[name], n.ours[plain] = plain, name
 	return plain
-}
-
-// free is name, or one like it that no tool is offered under.
-func (n *names) free(name string) string {
-	for _, taken := n.ours[name]; taken; _, taken = n.ours[name] {
-		name += "_"
-	}
-	return name
 }
 
 // sent is the name that a call of a tool is written with.

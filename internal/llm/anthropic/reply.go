@@ -33,8 +33,7 @@ func (a *answer) reply(lastID int, n names) (*llm.Reply, *llm.Error) {
 		finish = word
 	}
 	m := llm.Message{Role: llm.RoleAssistant, Opaque: a.opaque()}
-	var text, thinking, given strings.Builder
-	answered := false
+	var text, thinking strings.Builder
 	for _, b := range a.blocks {
 		switch b.start.Type {
 		case "text":
@@ -45,47 +44,18 @@ func (a *answer) reply(lastID int, n names) (*llm.Reply, *llm.Error) {
 			}
 			thinking.WriteString(b.text.String())
 		case "tool_use":
-			if a.tool != "" && b.start.Name == a.tool {
-				given.WriteString(b.text.String())
-				answered = true
-				continue
-			}
 			m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: b.start.ID, Name: n.called(b.start.Name), Arguments: b.text.String()})
 		}
 	}
 	m.Content, m.Reasoning = text.String(), thinking.String()
-	if answered { // what was said beside the answer is not part of it
-		m.Content = given.String()
-		if said := strings.TrimSpace(text.String()); said != "" {
-			m.Reasoning = strings.TrimSpace(m.Reasoning + "\n\n" + said)
-		}
-	}
 	if !a.streamedText {
 		a.stream(m.Content)
 	}
-	nameCalls(m.ToolCalls, lastID)
-	switch {
-	case finish == llm.FinishStop && len(m.ToolCalls) > 0:
+	wire.NameCalls(m.ToolCalls, lastID)
+	if finish == llm.FinishStop && len(m.ToolCalls) > 0 {
 		finish = llm.FinishToolCalls
-	case finish == llm.FinishToolCalls && answered && len(m.ToolCalls) == 0:
-		finish = llm.FinishStop
 	}
 	return &llm.Reply{Message: m, FinishReason: finish, Usage: a.usage.report(), Model: a.model}, nil
-}
-
-// nameCalls makes the ids that are missing or repeated.
-func nameCalls(calls []llm.ToolCall, lastID int) {
-	seen := make(map[string]bool, len(calls))
-	for _, c := range calls {
-		lastID = max(lastID, wire.GeneratedID(c.ID))
-	}
-	for i := range calls {
-		if c := &calls[i]; c.ID == "" || seen[c.ID] {
-			lastID++
-			c.ID = wire.NewID(lastID)
-		}
-		seen[calls[i].ID] = true
-	}
 }
 
 // part is an element of Message.Opaque: a block of thinking as it is returned,
@@ -115,7 +85,7 @@ func (a *answer) opaque() string {
 	if count == 0 {
 		return ""
 	}
-	keepOrder := !ordered && a.tool == ""
+	keepOrder := !ordered
 	for _, b := range a.blocks {
 		raw := b.thought()
 		if raw == nil && keepOrder {

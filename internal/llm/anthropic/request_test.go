@@ -266,15 +266,6 @@ func TestMarks(t *testing.T) {
 	if !bytes.Equal((*sent)[2], (*sent)[3]) {
 		t.Errorf("resumed, it sends\n%s\nnot\n%s", (*sent)[3], (*sent)[2])
 	}
-	plain, bare := offline(t, Config{Uncached: true})
-	v = plain.Open(set)
-	for _, m := range history {
-		v.Append(m)
-	}
-	mustSend(t, v)
-	if got := string((*bare)[0]); got != strings.ReplaceAll(string((*sent)[2]), cacheMark, "") || strings.Contains(got, "cache") {
-		t.Errorf("uncached: %s", got)
-	}
 }
 
 // TestLaws: whatever is appended, what was serialised stays a prefix, the API

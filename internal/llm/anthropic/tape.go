@@ -41,7 +41,6 @@ type tape struct {
 	b     []byte
 	at    place
 	sep   string // stands before the next block of the same array
-	mark  string // cacheMark, or nothing where nothing is to be cached
 	prior int    // end of the last user turn that was answered, 0 where none was
 	tools bool   // holds a block of a tool
 
@@ -73,7 +72,7 @@ func (t *tape) user() {
 	case atStart:
 		t.b = append(t.b, `"messages":[`...)
 	case inSystem:
-		t.b = append(append(t.b, t.mark...), `}],"messages":[`...)
+		t.b = append(append(t.b, cacheMark...), `}],"messages":[`...)
 	case inAssistant:
 		t.b = append(t.b, `}]},`...)
 	case inUser:

@@ -196,22 +196,3 @@ func TestForget(t *testing.T) {
 		}
 	})
 }
-
-// A conversation that thinks takes no form of a single answer: the API forces no
-// tool then.
-func TestThoughtsGoBeforeAForm(t *testing.T) {
-	t.Parallel()
-	for thinking, forms := range map[int]bool{0: true, 2048: false, Adaptive: false} {
-		c, sent := offline(t, Config{Thinking: thinking})
-		v := c.Open(llm.Settings{})
-		v.Append(llm.Message{Role: llm.RoleUser, Content: "Go."})
-		if _, err := v.Send(llm.WithForm(t.Context(), []byte(`{"properties":{"a":{}}}`)), nil); err != nil {
-			t.Fatal(err)
-		}
-		mustSend(t, v)
-		with, without := string((*sent)[0]), string((*sent)[1])
-		if strings.Contains(with, `"tool_choice"`) != forms || !forms && with != without || strings.Contains(without, `"tool_choice"`) {
-			t.Errorf("thinking %d: %s\n%s", thinking, with, without)
-		}
-	}
-}

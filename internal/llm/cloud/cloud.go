@@ -1,7 +1,6 @@
-// Package cloud is the one place that decides whether a model's endpoint is a
-// cloud, and that keeps what may not go there from going: calls that are
-// forbidden, secrets, and names that only look local (route §7). It decides and
-// masks; it makes no call of its own.
+// Package cloud decides whether a model's endpoint is a cloud, and keeps forbidden calls
+// and secrets from it, and names that only look local (route §7). It makes no call of
+// its own.
 package cloud
 
 import (

@@ -105,13 +105,6 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := v.forbidden(); err != nil {
 		return nil, &llm.Error{Kind: llm.KindForbidden, Provider: v.client.Provider(), Message: err.Error(), Err: err}
 	}
-	if form := llm.Form(ctx); form != nil {
-		schema, ok := v.schema(form)
-		if !ok {
-			schema = nil // what is asked for stands in the messages
-		}
-		ctx = llm.WithForm(ctx, schema)
-	}
 	v.report(ctx)
 	reply, err := v.Conversation.Send(ctx, onText)
 	v.report(ctx) // of what was appended again within the call
@@ -197,11 +190,6 @@ func (v *conversation) settings(s llm.Settings) llm.Settings {
 		}
 		t.Schema = schema
 	}
-	schema, ok := v.schema(s.Schema)
-	if !ok {
-		v.broken = i18n.E("cloud.answer_schema", name)
-	}
-	s.Schema = schema
 	return s
 }
 

@@ -162,9 +162,9 @@ func TestGuardMasksSettings(t *testing.T) {
 	secret := json.RawMessage(`{"a":"x ` + mail + ` \"q\"", "b" : ["` + key + `","<&>"],"password":"Tr0ub4dor&3xyz","\u0061":"s\u006f` + `meone@example.org","n":1}`)
 	before := bytes.Clone(secret)
 	tools := []llm.Tool{{Name: "one", Description: "Of " + mail, Schema: clean}, {Name: "two", Schema: secret}, {Name: "three"}}
-	v := g.Open(llm.Settings{Tools: tools, Schema: json.RawMessage(`{"x":"[EMAIL]"}`)})
+	v := g.Open(llm.Settings{Tools: tools})
 	got := f.settings
-	if got.Tools[0].Description != "Of [EMAIL]" || &got.Tools[0].Schema[0] != &clean[0] || len(got.Tools[2].Schema) != 0 || string(got.Schema) != `{"x":"[EMAIL]"}` {
+	if got.Tools[0].Description != "Of [EMAIL]" || &got.Tools[0].Schema[0] != &clean[0] || len(got.Tools[2].Schema) != 0 {
 		t.Errorf("%+v", got)
 	}
 	if want := `{"a":"x [EMAIL] \"q\"", "b" : ["[OPENAI_KEY]","<&>"],"password":"[REDACTED]","\u0061":"[EMAIL]","n":1}`; string(got.Tools[1].Schema) != want {
@@ -184,7 +184,6 @@ func TestGuardMasksSettings(t *testing.T) {
 	for text, s := range map[string]llm.Settings{
 		"tool [EMAIL] holds":               {Tools: []llm.Tool{{Name: mail}}},
 		"argument of the tool two holds":   {Tools: []llm.Tool{{Name: "one"}, {Name: "two", Schema: json.RawMessage(`{"properties":{"` + mail + `":{}}}`)}}},
-		"schema of the answer holds":       {Schema: json.RawMessage(`{"` + key + `" :1}`)},
 		"argument of the tool three holds": {Tools: []llm.Tool{{Name: "three", Schema: json.RawMessage(`{"sk\u002dproj-abcdefgh12345678ijklmnop":1}`)}}},
 	} {
 		v := g.Open(s)
@@ -199,14 +198,14 @@ func TestGuardMasksSettings(t *testing.T) {
 		t.Error("sent")
 	}
 	// A name counts for its value and for the items of a list, and no further.
-	g.Open(llm.Settings{Schema: json.RawMessage(`[{"password":["Tr0ub4dor&3xyz", "Tr0ub4dor&4xyz"],"x":"a"},"Tr0ub4dor&5xyz",{"password":{"type":"Tr0ub4dor&6xyz"}},["Tr0ub4dor&7xyz"],{"password":[]},"Tr0ub4dor&8xyz"]`)})
-	if want := `[{"password":["[REDACTED]", "[REDACTED]"],"x":"a"},"Tr0ub4dor&5xyz",{"password":{"type":"Tr0ub4dor&6xyz"}},["Tr0ub4dor&7xyz"],{"password":[]},"Tr0ub4dor&8xyz"]`; string(f.settings.Schema) != want {
-		t.Errorf("got  %s\nwant %s", f.settings.Schema, want)
+	g.Open(llm.Settings{Tools: []llm.Tool{{Name: "t", Schema: json.RawMessage(`[{"password":["Tr0ub4dor&3xyz", "Tr0ub4dor&4xyz"],"x":"a"},"Tr0ub4dor&5xyz",{"password":{"type":"Tr0ub4dor&6xyz"}},["Tr0ub4dor&7xyz"],{"password":[]},"Tr0ub4dor&8xyz"]`)}}})
+	if want := `[{"password":["[REDACTED]", "[REDACTED]"],"x":"a"},"Tr0ub4dor&5xyz",{"password":{"type":"Tr0ub4dor&6xyz"}},["Tr0ub4dor&7xyz"],{"password":[]},"Tr0ub4dor&8xyz"]`; string(f.settings.Tools[0].Schema) != want {
+		t.Errorf("got  %s\nwant %s", f.settings.Tools[0].Schema, want)
 	}
 	// What is no JSON stays none, but is masked.
-	g.Open(llm.Settings{Schema: json.RawMessage(`{"` + mail)})
-	if string(f.settings.Schema) != `{"[EMAIL]` {
-		t.Errorf("%s", f.settings.Schema)
+	g.Open(llm.Settings{Tools: []llm.Tool{{Name: "t", Schema: json.RawMessage(`{"` + mail)}}})
+	if string(f.settings.Tools[0].Schema) != `{"[EMAIL]` {
+		t.Errorf("%s", f.settings.Tools[0].Schema)
 	}
 }
 

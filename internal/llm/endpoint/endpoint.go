@@ -1,8 +1,6 @@
-// Package endpoint stands before a model's client and looks after the server
-// behind it: how many calls it gets at once from all processes of the machine
-// and in which order (slots), whether it is called at all after it failed
-// (breaker), and which other model answers instead (fallback). It makes no
-// call of its own and writes nothing but the slots' files.
+// Package endpoint limits the calls to a model's server: how many at once from this machine
+// and in which order (slots), none for a while after failures (breaker), another model
+// instead (fallback). It makes no call of its own and writes only the files of slots.
 package endpoint
 
 import (
@@ -39,15 +37,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Conversation is what Open returns. Without OnMove only one that holds no
-// message moves to another member, since none are kept here.
-type Conversation interface {
-	llm.Conversation
-	llm.Refillable
-	// Client is the member that answers at present.
-	Client() llm.Client
-}
-
 // New returns a client that uses the members as cfg says. It fails where there
 // are none. Provider and Model are those of the first.
 func New(cfg Config) (llm.Client, error) {
@@ -68,7 +57,8 @@ type client struct{ Config }
 func (c *client) Provider() string { return c.Members[0].Client.Provider() }
 func (c *client) Model() string    { return c.Members[0].Client.Model() }
 
-// Open starts a conversation; it is a Conversation.
+// Open starts a conversation, which is an llm.Refillable. Without OnMove it keeps
+// its messages until the first answer, and can move, or take another form, so long.
 func (c *client) Open(set llm.Settings) llm.Conversation {
 	v := &conversation{client: c, set: set}
 	v.open()
@@ -82,40 +72,54 @@ type conversation struct {
 	inner  llm.Conversation
 	held   int // messages since the last Reset
 	refill func() error
-	undone bool // a refill failed: what is held is not all
+	kept   []llm.Message // of those held, where nothing refills; all of them until the first answer
+	undone bool          // a refill failed: what is held is not all
 }
 
 func (v *conversation) Append(m llm.Message) {
+	if v.refill == nil && len(v.kept) == v.held {
+		v.kept = append(v.kept, m)
+	}
 	v.inner.Append(m)
 	v.held++
 }
 
 func (v *conversation) Reset() {
 	v.inner.Reset()
-	v.held, v.undone = 0, false
+	v.held, v.kept, v.undone = 0, nil, false
 }
 
 func (v *conversation) Serialized() []byte { return v.inner.Serialized() }
+
+// Client is the member that answers at present.
 func (v *conversation) Client() llm.Client { return v.member().Client }
 func (v *conversation) member() *Member    { return &v.client.Members[v.at] }
 
-func (v *conversation) OnMove(refill func() error) {
-	v.refill = refill
-	v.passRefill()
-}
+func (v *conversation) OnMove(refill func() error) { v.refill, v.kept = refill, nil }
 
-// passRefill tells the member's own conversation, which may begin anew as well,
-// what to do then.
-func (v *conversation) passRefill() {
-	if r, ok := v.inner.(llm.Refillable); ok && v.refill != nil {
-		r.OnMove(v.refill)
+// open begins a conversation of the member that answers now, which may have to
+// begin anew as well.
+func (v *conversation) open() {
+	v.inner = v.Client().Open(v.set)
+	if r, ok := v.inner.(llm.Refillable); ok {
+		r.OnMove(v.again)
 	}
 }
 
-// open begins a conversation of the member that answers now.
-func (v *conversation) open() {
-	v.inner = v.Client().Open(v.set)
-	v.passRefill()
+// again appends the messages again.
+func (v *conversation) again() error {
+	kept := v.kept
+	if v.refill == nil && len(kept) < v.held {
+		return errors.New("its messages are not kept any more")
+	}
+	v.Reset()
+	if v.refill != nil {
+		return v.refill()
+	}
+	for _, m := range kept {
+		v.Append(m)
+	}
+	return nil
 }
 
 // Send asks the member that answers at present and, where that cannot, each of
@@ -133,6 +137,9 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		var e *llm.Error
 		if err == nil && v.at > 0 && reply.By == "" {
 			reply.By = v.Client().Provider() + "/" + v.Client().Model()
+		}
+		if err == nil {
+			v.kept = nil
 		}
 		if err == nil || !errors.As(err, &e) {
 			return reply, err
@@ -180,7 +187,7 @@ func also(first, e *llm.Error) *llm.Error {
 func (v *conversation) move(because *llm.Error, left int) (int, error) {
 	c := v.client
 	event := Event{Kind: Declined, From: v.Client(), Err: because}
-	if c.Explicit || v.refill == nil && v.held > 0 {
+	if c.Explicit || v.refill == nil && len(v.kept) < v.held {
 		c.OnEvent(event)
 		return 0, nil
 	}
@@ -204,8 +211,7 @@ func (v *conversation) move(because *llm.Error, left int) (int, error) {
 
 // fill asks for the messages again.
 func (v *conversation) fill() error {
-	v.Reset()
-	err := v.refill()
+	err := v.again()
 	if err == nil && v.held == 0 {
 		err = errors.New("nothing was appended again")
 	}

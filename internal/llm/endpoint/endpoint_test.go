@@ -141,7 +141,7 @@ func TestFallback(t *testing.T) {
 		{"may not be sent", always(llm.KindForbidden), nil, false, false, "two:a,b two:a,b", "moved"},
 		{"gone", always(llm.KindUnreachable), nil, false, false, "two:a,b two:a,b", "moved"},
 		{"asked for", always(llm.KindAuth), nil, true, false, "auth auth", "declined declined"},
-		{"nobody refills", always(llm.KindAuth), nil, false, true, "auth auth", "declined declined"},
+		{"nobody refills", always(llm.KindAuth), nil, false, true, "two:a,b two:a,b", "moved"},
 		{"too long is the caller's", always(llm.KindContext), nil, false, false, "context context", ""},
 		{"slow down is no reason", always(llm.KindRateLimited), nil, false, false, "rate_limited rate_limited", ""},
 		{"a server's fault is the breaker's", []llm.ErrorKind{llm.KindServer}, nil, false, false, "server one:a,b", ""},
@@ -184,6 +184,33 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// What answered keeps no messages for a move, unless it begins anew.
+func TestNothingIsKeptAfterAnAnswer(t *testing.T) {
+	t.Parallel()
+	one, two := &fake{name: "one"}, &fake{name: "two"}
+	client, _ := New(Config{Members: []Member{{Client: one}, {Client: two}}})
+	v := client.Open(llm.Settings{}).(*conversation)
+	for _, again := range []bool{false, true} {
+		if again {
+			v.Reset()
+		}
+		one.fail = nil
+		v.Append(llm.Message{Content: "a"})
+		if again {
+			one.fail = always(llm.KindAuth)
+		}
+		reply, err := v.Send(t.Context(), nil)
+		if err != nil || again && reply.Message.Content != "two:a" || v.kept != nil {
+			t.Fatalf("%+v, %v, %d kept", reply, err, len(v.kept))
+		}
+		v.Append(llm.Message{Content: "b"})
+		one.fail = always(llm.KindAuth)
+		if _, err := v.Send(t.Context(), nil); !again && (err == nil || two.sent != 0 || v.kept != nil) {
+			t.Errorf("%v, %d sent, %d kept", err, two.sent, len(v.kept))
+		}
+	}
+}
+
 func TestFallbackTellsBothErrors(t *testing.T) {
 	t.Parallel()
 	one, two := &fake{name: "one", fail: always(llm.KindAuth)}, &fake{name: "two", fail: always(llm.KindQuota)}
@@ -199,7 +226,7 @@ func TestRefillFails(t *testing.T) {
 	t.Parallel()
 	one, two := &fake{name: "one", fail: always(llm.KindAuth)}, &fake{name: "two"}
 	client, _ := New(Config{Members: []Member{{Client: one}, {Client: two}}})
-	v := client.Open(llm.Settings{}).(Conversation)
+	v := client.Open(llm.Settings{}).(*conversation)
 	broken := errors.New("disk on fire")
 	v.OnMove(func() error {
 		v.Append(llm.Message{Content: "half"})

@@ -3,7 +3,6 @@ package llmtest
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -19,9 +18,6 @@ import (
 // furtherCases go beyond text and tool calls.
 var furtherCases = []conformanceCase{
 	{"images", true, showsImages, Images},
-	{"structured output", true, structuredOutput, Schemas},
-	{"form of one answer", false, formOfOne, ""},
-	{"form on the wire", true, formOnWire, Schemas},
 	{"usage in parts", true, usageInParts, ""},
 	{"refusal", true, tellsRefusal, Refusals},
 	{"what a provider wants back", true, opaqueGoesBack, Opaques},
@@ -59,45 +55,6 @@ func showsImages(t *testing.T, build Factory) {
 		t.Errorf("image without a text (-want +got):\n%s", diff)
 	}
 	CheckPrefix(t, rig.Requests())
-}
-
-const strictSchema = `{
-	"type": "object", "additionalProperties": false, "required": ["b", "a"],
-	"properties": {"b": {"type": "string"}, "a": {"type": "array", "items": {"type": "object", "additionalProperties": false, "required": [], "properties": {}}}}
-}`
-
-func structuredOutput(t *testing.T, build Factory) {
-	rig := build(t, Options{}, Answer{Text: `{"b":"x","a":[]}`})
-	open := func(schema string) llm.Conversation {
-		c := rig.Client.Open(llm.Settings{Schema: json.RawMessage(schema)})
-		c.Append(user("Go."))
-		return c
-	}
-	c := open(strictSchema)
-	reply := send(t, c)
-	if reply.Message.Content != `{"b":"x","a":[]}` || len(reply.Message.ToolCalls) != 0 || reply.FinishReason != llm.FinishStop {
-		t.Errorf("got %+v", reply)
-	}
-	c.Append(reply.Message)
-	send(t, c)
-	send(t, open(`{"type":"object","properties":{"a":{}}}`))
-	send(t, open(""))
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(strictSchema)); err != nil {
-		t.Fatal(err)
-	}
-	r := rig.Requests()
-	marked := !rig.lacks(Strictness)
-	for i, want := range []string{compact.String(), compact.String(), `{"type":"object","properties":{"a":{}}}`, ""} {
-		if string(r[i].Schema) != want || marked && r[i].Strict != (i < 2) {
-			t.Errorf("call %d: strict %v, schema %s, want %s", i+1, r[i].Strict, r[i].Schema, want)
-		}
-	}
-	CheckPrefix(t, r[:2])
-	var e *llm.Error
-	if _, err := open("{").Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindBadRequest {
-		t.Errorf("a schema that is not JSON: %v", err)
-	}
 }
 
 func usageInParts(t *testing.T, build Factory) {

@@ -65,6 +65,8 @@ func SentBytesStay(t *testing.T, answer string, build func(*http.Client) llm.Cli
 				moved++
 			}
 		}
+		v.Reset()
+		v.Append(llm.Message{Role: llm.RoleUser, Content: strings.Repeat("another beginning", rounds)})
 		for n, s := range serialized {
 			if n > 0 && !strings.HasPrefix(s, serialized[n-1]) {
 				t.Errorf("not a prefix:\n%s\n%s", serialized[n-1], s)

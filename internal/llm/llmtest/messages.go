@@ -64,12 +64,8 @@ type messagesBody struct {
 	System   []messagesBlock `json:"system"`
 	Messages []messagesTurn  `json:"messages"`
 	Tools    []struct {
-		Name   string          `json:"name"`
-		Schema json.RawMessage `json:"input_schema"`
-	} `json:"tools"`
-	Choice struct {
 		Name string `json:"name"`
-	} `json:"tool_choice"`
+	} `json:"tools"`
 }
 
 // ParseMessages reads a request of the Messages API and refuses what the API
@@ -98,9 +94,6 @@ func ParseMessages(body []byte) (*Request, error) {
 	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: true, Limit: b.Limit, Messages: b.messages()}
 	for _, t := range b.Tools {
 		r.Tools = append(r.Tools, t.Name)
-		if t.Name == b.Choice.Name { // the one way to demand a form of answers
-			r.Schema, r.forced = t.Schema, t.Name
-		}
 	}
 	r.Raw, err = growing(body)
 	return r, err
@@ -350,15 +343,6 @@ func (a *Answer) stopReason() string {
 	return a.finish()
 }
 
-// said are the text and the calls of an answer: where the form of it was
-// demanded, the text is the input of a call; a refusal is a text.
-func (a *Answer) said(r *Request) (text string, calls []llm.ToolCall) {
-	if r.forced != "" && a.Text != "" {
-		return a.Refusal, append([]llm.ToolCall{{ID: fmt.Sprintf("toolu_%d", r.Number), Name: r.forced, Arguments: a.Text}}, a.Calls...)
-	}
-	return a.Text + a.Refusal, a.Calls
-}
-
 // messagesUsage is the usage of an answer, or, of its start, all but the output.
 func (a *Answer) messagesUsage(output bool) object {
 	u := llm.Usage{}
@@ -394,7 +378,7 @@ func (o *writer) messagesPlain(r *Request) {
 	if a.Reasoning != "" {
 		content = append(content, object{"type": "thinking", "thinking": a.Reasoning, "signature": sign(a.Reasoning, a.Opaque)})
 	}
-	text, calls := a.said(r)
+	text, calls := a.Text+a.Refusal, a.Calls
 	if text != "" {
 		content = append(content, object{"type": "text", "text": text})
 	}
@@ -430,7 +414,7 @@ func (o *writer) messagesStream(r *Request) {
 		block(object{"type": "thinking", "thinking": "", "signature": ""}, append(deltas(a.Reasoning, "thinking_delta", "thinking"),
 			object{"type": "signature_delta", "signature": sign(a.Reasoning, a.Opaque)})...)
 	}
-	text, calls := a.said(r)
+	text, calls := a.Text+a.Refusal, a.Calls
 	if text != "" {
 		block(object{"type": "text", "text": ""}, deltas(text, "text_delta", "text")...)
 	}

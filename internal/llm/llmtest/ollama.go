@@ -1,6 +1,7 @@
 package llmtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -18,6 +19,8 @@ type OllamaModel struct {
 	ContextLength int      // tokens it was made for; 0 is not told
 	Capabilities  []string // "completion", "tools", "vision", "thinking"; nil names none, as servers before 0.6.4
 	RemoteHost    string   // of the cloud that it is passed on to; "" runs it here
+	Modified      string   // when it came, as the list tells it; "" for a day of November
+	Listed        bool     // the list tells the capabilities, too, as newer servers do
 }
 
 // OllamaCall is any call that an Ollama received, in its own words.
@@ -54,7 +57,7 @@ type Ollama struct {
 
 // NewOllama starts a server that is stopped when the test ends. h answers the
 // chats; a nil h is that of NewServer. Without models every one is there that is
-// asked for, with tools and vision.
+// asked for, with tools, vision and thinking.
 func NewOllama(tb testing.TB, h Handler, models ...OllamaModel) *Ollama {
 	tb.Helper()
 	if h == nil {
@@ -165,7 +168,7 @@ func (o *Ollama) find(name string) (OllamaModel, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.disk) == 0 {
-		return OllamaModel{Name: tagged(name), Capabilities: []string{"completion", "tools", "vision"}}, true
+		return OllamaModel{Name: tagged(name), Capabilities: []string{"completion", "tools", "vision", "thinking"}}, true
 	}
 	for _, m := range o.disk {
 		if strings.EqualFold(tagged(m.Name), tagged(name)) {
@@ -221,7 +224,10 @@ func (o *Ollama) tags() []object {
 	defer o.mu.Unlock()
 	all := []object{}
 	for _, m := range o.disk {
-		v := object{"name": tagged(m.Name), "model": tagged(m.Name), "size": 5 << 30, "modified_at": "2026-11-20T08:00:00Z"}
+		v := object{"name": tagged(m.Name), "model": tagged(m.Name), "size": 5 << 30, "modified_at": cmp.Or(m.Modified, "2026-11-20T08:00:00Z")}
+		if m.Listed {
+			v["capabilities"] = m.Capabilities
+		}
 		if m.RemoteHost != "" {
 			v["remote_host"], v["remote_model"] = m.RemoteHost, m.Name
 		}
@@ -302,6 +308,9 @@ func (o *Ollama) chat(w http.ResponseWriter, hr *http.Request, body []byte) erro
 		return nil
 	case len(r.Tools) > 0 && m.Capabilities != nil && !slices.Contains(m.Capabilities, "tools"):
 		o.document(w, http.StatusBadRequest, object{"error": fmt.Sprintf("registry.ollama.ai/library/%s does not support tools", r.Model)})
+		return nil
+	case r.Think && m.Capabilities != nil && !slices.Contains(m.Capabilities, "thinking"):
+		o.document(w, http.StatusBadRequest, object{"error": fmt.Sprintf("%q does not support thinking", r.Model)})
 		return nil
 	}
 	if m.RemoteHost == "" {

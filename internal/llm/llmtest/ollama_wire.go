@@ -20,7 +20,6 @@ type ollamaRequest struct {
 	Model     string          `json:"model"`
 	Messages  json.RawMessage `json:"messages"`
 	Stream    *bool           `json:"stream"`
-	Format    json.RawMessage `json:"format"`
 	KeepAlive json.RawMessage `json:"keep_alive"`
 	Think     json.RawMessage `json:"think"`
 	Truncate  *bool           `json:"truncate"`
@@ -85,8 +84,8 @@ func ParseOllama(body []byte) (*Request, error) {
 	if err := c.check(len(all) == 0); err != nil {
 		return nil, err
 	}
-	r := &Request{Body: body, Model: c.Model, Stream: *c.Stream, Usage: true, Raw: c.Messages, Schema: c.Format, Limit: c.Options.NumPredict,
-		NumCtx: c.Options.NumCtx, KeepAlive: c.KeepAlive}
+	r := &Request{Body: body, Model: c.Model, Stream: *c.Stream, Usage: true, Raw: c.Messages, Limit: c.Options.NumPredict,
+		NumCtx: c.Options.NumCtx, KeepAlive: c.KeepAlive, Think: len(c.Think) > 0 && string(c.Think) != "false"}
 	for _, t := range c.Tools {
 		if t.Type != "function" || t.Function.Name == "" || t.Function.Parameters["type"] != "object" {
 			return nil, fmt.Errorf("tool %+v", t)
@@ -117,8 +116,6 @@ func (c *ollamaRequest) check(load bool) error {
 		return errors.New("no num_ctx")
 	case c.Truncate == nil || *c.Truncate || c.Shift == nil || *c.Shift:
 		return errors.New("silent truncation is allowed")
-	case len(c.Format) > 0 && c.Format[0] != '{':
-		return fmt.Errorf("format %s", c.Format)
 	}
 	if text, ok := alive.(string); ok {
 		if _, err := time.ParseDuration(text); err != nil {

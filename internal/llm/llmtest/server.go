@@ -1,7 +1,6 @@
-// Package llmtest is for tests of what talks to language models: fake servers
-// that speak the real formats of chat completions, the Messages API and Ollama,
-// with faults on demand, and the suite that every provider must pass
-// (Conformance). They serve loopback only.
+// Package llmtest is for tests of what calls language models: servers that speak the real
+// formats of chat completions, the Messages API and Ollama, with faults on demand, and the
+// suite that every provider must pass (Conformance). They serve loopback only.
 package llmtest
 
 import (
@@ -36,14 +35,11 @@ type Request struct {
 	Messages []Message
 	Raw      json.RawMessage // the messages array, byte for byte; of the Messages API, see ParseMessages
 	Tools    []string        // names, in order
-	Schema   json.RawMessage // of the answers that are asked for; nil asks for none
 	Limit    int             // of the answer's tokens; 0 where none is asked for
-	Strict   bool            // the schema is to be kept strictly; not of the Messages API
 
 	NumCtx    int             // tokens of context that the model is to be loaded with; of Ollama alone
 	KeepAlive json.RawMessage // how long it is to stay in memory; of Ollama alone
-
-	forced string // the tool whose input is the answer; of the Messages API
+	Think     bool            // it is to think before it answers; likewise
 }
 
 // Turn is the number of answers in the request: 0 in the first of a
@@ -92,6 +88,10 @@ func Sequence(answers ...Answer) Handler {
 // Server is a running fake. Its methods are safe for concurrent use.
 type Server struct {
 	URL string // the base URL, ending in /v1
+
+	// OllamaVersion makes the server an Ollama that is called by its compatible
+	// halves; set before the first request.
+	OllamaVersion string
 
 	handler Handler
 	http    *httptest.Server
@@ -147,6 +147,11 @@ func (s *Server) serve(w http.ResponseWriter, hr *http.Request) {
 	if strings.HasSuffix(hr.URL.Path, "/models") {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"object":"list","data":[{"id":"model-a","object":"model"},{"id":"model-b","object":"model"}]}`)
+		return
+	}
+	if s.OllamaVersion != "" && hr.URL.Path == "/api/version" {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		_, _ = fmt.Fprintf(w, `{"version":%q}`, s.OllamaVersion)
 		return
 	}
 	body, err := io.ReadAll(hr.Body)
@@ -207,17 +212,11 @@ func parseRequest(body []byte) (*Request, error) {
 				Name string `json:"name"`
 			} `json:"function"`
 		} `json:"tools"`
-		Format struct {
-			JSONSchema struct {
-				Schema json.RawMessage `json:"schema"`
-				Strict bool            `json:"strict"`
-			} `json:"json_schema"`
-		} `json:"response_format"`
 	}
 	if err := json.Unmarshal(body, &b); err != nil {
 		return nil, err
 	}
-	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages, Schema: b.Format.JSONSchema.Schema, Strict: b.Format.JSONSchema.Strict, Limit: b.MaxTokens}
+	r := &Request{Body: body, Model: b.Model, Stream: b.Stream, Usage: b.StreamOptions.IncludeUsage, Raw: b.Messages, Limit: b.MaxTokens}
 	for _, t := range b.Tools {
 		r.Tools = append(r.Tools, t.Function.Name)
 	}

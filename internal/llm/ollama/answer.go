@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -62,7 +63,8 @@ func (c *client) read(ctx context.Context, a *answer, contentType string, in io.
 	f := wire.Format{Name: "an answer of Ollama's /api/chat", MaxEvent: c.maxLine, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
 	e, broken = f.ReadLines(ctx, a, contentType, in)
 	if e != nil && e.Kind == llm.KindCutStream {
-		e.Message += " (Ollama also ends it so where a model repeats itself)"
+		e.Err = i18n.E("ollama.broke_off")
+		e.Message = e.Err.Error()
 	}
 	return e, broken
 }
@@ -138,7 +140,7 @@ func (a *answer) say(content, thinking string) *llm.Error {
 	}
 	a.reasoning.WriteString(thinking)
 	if a.size += len(content) + len(thinking); a.size > a.maxSize {
-		return wire.TooLong("the answer", a.maxSize)
+		return wire.TooLong(a.maxSize)
 	}
 	return nil
 }
@@ -184,17 +186,7 @@ func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 	if finish == llm.FinishStop && len(a.calls) > 0 {
 		finish = llm.FinishToolCalls
 	}
-	seen := make(map[string]bool, len(a.calls))
-	for _, call := range a.calls {
-		lastID = max(lastID, wire.GeneratedID(call.ID))
-	}
-	for i := range a.calls {
-		if call := &a.calls[i]; call.ID == "" || seen[call.ID] {
-			lastID++
-			call.ID = wire.NewID(lastID)
-		}
-		seen[a.calls[i].ID] = true
-	}
+	wire.NameCalls(a.calls, lastID)
 	return &llm.Reply{
 		Message: llm.Message{Role: llm.RoleAssistant, Content: a.text.String(), Reasoning: a.reasoning.String(), ToolCalls: a.calls},
 		Usage:   a.usage(), FinishReason: finish, Model: a.model,

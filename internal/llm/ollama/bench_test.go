@@ -80,12 +80,7 @@ func BenchmarkOverhead(b *testing.B) {
 			c := testClient(b, Config{BaseURL: srv.URL, HTTP: srv.Client(), NumCtx: 1 << 17})
 			v := c.Open(llm.Settings{}).(*conversation)
 			v.Append(user(strings.Repeat("word ", prompt)))
-			tail, err := v.tail(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
-			v.close(tail)
-			sent := bytes.Clone(v.sent)
+			sent := append(bytes.Clone(v.B), v.tail(b.Context())...)
 			b.Run(fmt.Sprintf("tokens=%d/words=%d/bare", n, prompt), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {

@@ -159,7 +159,7 @@ func (cfg *CareConfig) defaults() {
 		cfg.FS = &disk.FS{}
 	}
 	if cfg.Run == nil {
-		cfg.Run = RunCommand(nil)
+		cfg.Run = RunCommand
 	}
 	if cfg.OnEvent == nil {
 		cfg.OnEvent = func(Event) {}
@@ -267,7 +267,7 @@ func (c *Care) Check(ctx context.Context) (Health, error) {
 }
 
 // After looks after the server when a call that began at began has ended, with
-// callErr or well (route, header and §10). It repairs what it finds broken and
+// callErr or well (route §10). It repairs what it finds broken and
 // waits for it, as long as ctx lasts.
 func (c *Care) After(ctx context.Context, began time.Time, callErr error) Verdict {
 	h, err := c.check(ctx)
@@ -290,10 +290,6 @@ func repeatable(err error) bool {
 	var e *llm.Error
 	return errors.As(err, &e) && e.Retryable()
 }
-
-// Ensure looks and repairs without a call before it: at the start of a program,
-// so that the first call finds its model loaded.
-func (c *Care) Ensure(ctx context.Context) Verdict { return c.After(ctx, time.Time{}, nil) }
 
 // repair joins the repair that is under way, or begins one, and waits for its
 // end or ctx's. It goes on where those who wait leave.
@@ -390,9 +386,10 @@ type watched struct {
 func (w *watched) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	began := w.care.now()
 	reply, err := w.Conversation.Send(ctx, onText)
-	var e *llm.Error
-	if errors.As(err, &e) && e.Kind == llm.KindForbidden {
-		return nil, err // nobody was called, and nobody may be: not to load the model either
+	if err != nil && ctx.Err() == nil && !repeatable(err) {
+		// A mistake of the request or of the settings is none of the server's; and
+		// where nobody may be called, the model is not loaded either.
+		return nil, err
 	}
 	if err != nil && ctx.Err() == nil {
 		if !w.care.After(ctx, began, err).Retry {

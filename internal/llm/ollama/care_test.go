@@ -289,7 +289,7 @@ func TestSlowLoad(t *testing.T) {
 					warm = append(warm, e.Err)
 				}
 			}
-			care.Ensure(t.Context())
+			care.After(t.Context(), time.Time{}, nil)
 			if len(warm) != 1 || (warm[0] == nil) != c.healed {
 				t.Errorf("%s within %s: %v", c.takes, c.limit, warm)
 			}
@@ -417,9 +417,9 @@ func TestEvents(t *testing.T) {
 			c.OnEvent = func(e Event) { seen = append(seen, strings.TrimSpace(string(e.Kind)+" "+e.Model+" "+key(e.Err))) }
 		})
 		w.crash()
-		_ = care.Ensure(t.Context())
+		_ = care.After(t.Context(), time.Time{}, nil)
 		w.crash()
-		_ = care.Ensure(t.Context())
+		_ = care.After(t.Context(), time.Time{}, nil)
 		want := []string{"fault  ollama.unreachable", "restart", "warm_up chat-v1:latest", "warm_up worker-v1", "healed"}
 		want = append(append(append(slices.Clone(want), want[0], "wait"), want[1:4]...), "healed")
 		if !slices.Equal(seen, want) {
@@ -444,7 +444,7 @@ func TestHealthAsJSON(t *testing.T) {
 			t.Errorf("before any look: %+v", h)
 		}
 		w.crash()
-		_ = care.Ensure(t.Context())
+		_ = care.After(t.Context(), time.Time{}, nil)
 		w.set(func() { w.loaded[chatModel] = 32768; w.onDisk = nil; delete(w.loaded, workerModel) })
 		h, err := w.care(t, dir, nil).Check(t.Context()) // another process
 		if err != nil || len(w.restarts) != 1 {

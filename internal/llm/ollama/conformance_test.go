@@ -14,7 +14,6 @@ func TestConformance(t *testing.T) {
 		srv := llmtest.NewOllama(t, llmtest.Sequence(answers...))
 		c := testClient(t, Config{Model: "ollama/chat-v1:latest", BaseURL: srv.URL, MaxRetries: o.Retries, StallTimeout: o.Stall, ConnectTimeout: o.Connect, FirstTokenTimeout: o.FirstToken, CallTimeout: o.Call, MaxTokens: o.MaxTokens, HTTP: o.HTTP, NumCtx: 4 << 20})
 		return llmtest.Rig{Client: c, Requests: srv.Requests, Quiet: srv.Quiet, KeepAlive: "\n" + waits, Lacks: map[llmtest.Feature]string{
-			llmtest.Strictness:      "Ollama keeps every schema strictly and has no mark for it",
 			llmtest.ReasoningCounts: "Ollama counts what a model thinks as part of the answer",
 			llmtest.Opaques:         "Ollama's format has no such field",
 			llmtest.Refusals:        "Ollama passes on what a model says and cannot tell a refusal",

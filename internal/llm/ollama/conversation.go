@@ -1,8 +1,8 @@
 package ollama
 
 import (
-	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,35 +10,30 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/gauge"
 	"toritsugi/internal/llm/wire"
 )
 
 // roomBeside is about what a message takes beside its text, in bytes.
 const roomBeside = 256
 
-// conversation is a request body that grows: head, then the messages. It is
-// sent from where it lies, and moves to new memory where the transport may still
-// read it when it has to grow, as after an early answer.
+// conversation is a request body that grows: head, then the messages.
 type conversation struct {
 	client *client
-	body   []byte
-	sent   []byte     // the body as it is sent, in its memory; nil where it changed since
-	loan   *wire.Loan // of sent
-	head   int        // length of the part before the first message
-	lastID int        // the highest n of the ids "call_n" appended
+	wire.Body
+	lastID int // the highest n of the ids "call_n" appended
 	names  map[string]string
-	size   gauge
-	formed bool // each answer has a form that was set with the conversation
+	size   gauge.Gauge
 	broken error
 }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{client: c, formed: len(bytes.TrimSpace(set.Schema)) > 0}
-	var err error
-	if v.body, err = c.appendHead(nil, set); err != nil {
+	v := &conversation{client: c}
+	head, err := c.appendHead(nil, set)
+	if err != nil {
 		v.broken = c.badSchema(err)
 	}
-	v.head = len(v.body)
+	v.Body = wire.NewBody(head)
 	return v
 }
 
@@ -52,14 +47,16 @@ func (c *client) refuse(kind llm.ErrorKind, message string, err error) *llm.Erro
 }
 
 func (v *conversation) Append(m llm.Message) {
-	v.settle()
-	v.body = wire.Room(v.body, len(m.Content)+len(m.Reasoning)+roomBeside)
-	if len(v.body) > v.head {
-		v.body = append(v.body, ',')
+	v.Next(len(m.Content) + len(m.Reasoning) + roomBeside)
+	before := len(v.B)
+	v.B = appendMessage(v.B, &m, v.toolName(&m))
+	shown, bytes := 0, 0
+	for i := range m.Images {
+		if leftOut(&m.Images[i]) == "" {
+			shown, bytes = shown+1, bytes+base64.StdEncoding.EncodedLen(len(m.Images[i].Data))
+		}
 	}
-	before := len(v.body)
-	v.body = appendMessage(v.body, &m, v.toolName(&m))
-	v.size.add(&m, len(v.body)-before)
+	v.size.Add(&m, len(v.B)-before-bytes, shown)
 	if m.Role == llm.RoleAssistant {
 		clear(v.names) // results follow the calls that they answer
 	}
@@ -80,22 +77,11 @@ func (v *conversation) toolName(m *llm.Message) string {
 }
 
 func (v *conversation) Reset() {
-	v.settle()
-	v.body = v.body[:v.head:v.head] // the next append moves to new memory
+	v.Body.Reset()
 	v.lastID = 0
 	clear(v.names)
-	v.size.reset()
+	v.size.Reset()
 }
-
-// settle ends the loan of the body.
-func (v *conversation) settle() {
-	if v.loan != nil && !v.loan.Back() {
-		v.body = append(make([]byte, 0, cap(v.body)), v.body...)
-	}
-	v.sent, v.loan = nil, nil
-}
-
-func (v *conversation) Serialized() []byte { return v.body[v.head:len(v.body):len(v.body)] }
 
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	if v.broken != nil {
@@ -104,18 +90,15 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(v.body) == v.head { // it would only load the model
+	if len(v.B) == v.Head { // it would only load the model
 		return nil, v.client.refuse(llm.KindBadRequest, "there is no message to send", nil)
 	}
-	if n := v.size.tokens(v.head); n > v.client.numCtx {
+	if n := v.size.Tokens(v.Head); n > v.client.numCtx {
 		return nil, v.client.refused(llm.KindContext, i18n.E("ollama.too_long", n, v.client.numCtx))
 	}
-	tail, err := v.tail(ctx)
-	if err != nil {
-		return nil, v.client.badSchema(err)
-	}
+	tail := v.tail(ctx)
 	var reply *llm.Reply
-	err = v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
 		reply, e = v.call(ctx, tail, onText)
 		return e
 	})
@@ -130,8 +113,7 @@ func (v *conversation) call(ctx context.Context, tail []byte, onText func(string
 	c := v.client
 	read := 0
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		v.close(tail)
-		return c.wire.PostLent(ctx, v.loan, v.sent)
+		return v.Lend(ctx, c.wire, tail)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
@@ -151,29 +133,11 @@ func (v *conversation) call(ctx context.Context, tail []byte, onText func(string
 	return reply, nil
 }
 
-// close makes sent of the body: with the tail of a call.
-func (v *conversation) close(tail []byte) {
-	if v.loan != nil && !bytes.Equal(v.sent[len(v.body):], tail) {
-		v.settle()
-	}
-	if v.loan == nil {
-		v.body = wire.Room(v.body, len(tail))
-		v.sent, v.loan = v.body, &wire.Loan{}
-		v.sent = append(v.sent, tail...)
-	}
-}
-
-// tail is what stands behind the messages, with the output limit and the form of
-// the answer of ctx. It fails where the form is not JSON.
-func (v *conversation) tail(ctx context.Context) (b []byte, err error) {
+// tail is what stands behind the messages, with the output limit of ctx.
+func (v *conversation) tail(ctx context.Context) []byte {
 	c := v.client
-	b = append(make([]byte, 0, roomBeside), ']')
-	if form := llm.Form(ctx); form != nil && !v.formed {
-		if b, err = wire.AppendSchema(append(b, `,"format":`...), form); err != nil {
-			return nil, err
-		}
-	}
-	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}'), nil
+	b := append(make([]byte, 0, roomBeside), ']')
+	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}')
 }
 
 // measure learns from the tokens that the server says it read, 0 where it does
@@ -184,11 +148,11 @@ func (v *conversation) measure(ctx context.Context, read int) *llm.Error {
 	if read == 0 {
 		return nil
 	}
-	switch verdict, sent := v.size.judge(read, v.head, numCtx), v.size.tokens(v.head); {
-	case verdict == credible:
-		v.size.learn(read, v.head)
+	switch verdict, sent := v.size.Judge(read, v.Head, numCtx), v.size.Tokens(v.Head); {
+	case verdict == gauge.Credible:
+		v.size.Learn(read, v.Head)
 	case read < numCtx && v.client.countsNew(ctx):
-	case verdict == full:
+	case verdict == gauge.Full:
 		return v.client.refused(llm.KindContext, i18n.E("ollama.full", read, numCtx, sent))
 	default:
 		return v.client.refused(llm.KindCutPrompt, i18n.E("ollama.cut", read, sent, numCtx))

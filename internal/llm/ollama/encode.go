@@ -1,7 +1,6 @@
 package ollama
 
 import (
-	"bytes"
 	"encoding/base64"
 	"strconv"
 	"strings"
@@ -25,11 +24,6 @@ func (c *client) appendHead(b []byte, set llm.Settings) ([]byte, error) {
 		b = append(append(b, `,"think":`...), c.think...)
 	}
 	var err error
-	if len(bytes.TrimSpace(set.Schema)) > 0 {
-		if b, err = wire.AppendSchema(append(b, `,"format":`...), set.Schema); err != nil {
-			return nil, err
-		}
-	}
 	open := `,"tools":[`
 	for _, t := range set.Tools {
 		b = append(b, open...)

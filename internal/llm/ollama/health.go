@@ -26,6 +26,7 @@ type Health struct {
 	LastError    string        `json:"last_error,omitempty"` // of the last repair, where it failed
 
 	healed time.Time // when a repair last ended well
+	why    error     // what Error says, in the reader's language
 }
 
 // ModelHealth is one required model.
@@ -67,9 +68,9 @@ func (h *Health) Problems() []error {
 	case h.CheckedAt.IsZero():
 		return []error{i18n.E("ollama.unchecked", h.Endpoint)}
 	case !h.Reachable:
-		return []error{i18n.E("ollama.unreachable", h.Endpoint, h.Error)}
+		return []error{i18n.E("ollama.unreachable", h.Endpoint, h.why)}
 	case h.Error != "":
-		return []error{i18n.E("ollama.unknown", h.Endpoint, h.Error)}
+		return []error{i18n.E("ollama.unknown", h.Endpoint, h.why)}
 	}
 	var all []error
 	for _, i := range h.missing() {
@@ -128,7 +129,7 @@ func (c *Care) look(ctx context.Context, h *Health) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		h.Error = checkError(err)
+		h.failed(err)
 		return nil
 	}
 	h.Reachable, h.Version = true, version.Version
@@ -137,7 +138,8 @@ func (c *Care) look(ctx context.Context, h *Health) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		h.Reachable, h.Error = answered(err), checkError(err)
+		h.Reachable = answered(err)
+		h.failed(err)
 		return nil
 	}
 	for i := range h.Models {
@@ -160,13 +162,19 @@ func answered(err error) bool {
 	return errors.As(err, &e) && e.Status != 0 && e.Status < 500
 }
 
-func checkError(err error) string {
+// errSlow is a look that took too long.
+var errSlow = i18n.E("ollama.slow")
+
+// failed notes why a look failed.
+func (h *Health) failed(err error) {
 	var e *llm.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "no answer in time"
+		err = errSlow
+	case errors.As(err, &e) && e.Err != nil && e.Err.Error() == e.Message:
+		err = e.Err
 	case errors.As(err, &e):
-		return e.Message
+		err = errors.New(e.Message)
 	}
-	return err.Error()
+	h.Error, h.why = err.Error(), err
 }

@@ -13,19 +13,19 @@ import (
 
 // Listed is a model that a server has on its disk.
 type Listed struct {
-	Name       string    `json:"name"` // with its tag
-	Size       int64     `json:"size"` // bytes
-	ModifiedAt time.Time `json:"modified_at"`
+	Name         string    `json:"name"` // with its tag
+	ModifiedAt   time.Time `json:"modified_at"`
+	RemoteHost   string    `json:"remote_host"`  // as Model.RemoteHost
+	Capabilities []string  `json:"capabilities"` // nil where the server, which is older than that, does not tell
 }
 
 // Model is what a server knows of a model.
 type Model struct {
-	ContextLength int      // tokens it was trained for, a limit of num_ctx; 0 where unknown
-	NumCtx        int      // what its Modelfile sets, 0 where it sets none
-	Capabilities  []string // as the server names them; nil where it is too old to name any
+	ContextLength int  // tokens it was trained for, a limit of num_ctx; 0 where unknown
+	Chat          bool // it answers conversations, as a model for embeddings does not; true where unknown
 	Tools         bool
-	Vision        bool
 	Thinking      bool
+	Vision        bool
 	RemoteHost    string // the cloud that the server passes every call on to; "" where it runs the model itself
 }
 
@@ -63,8 +63,23 @@ func ListModels(ctx context.Context, cfg Config) ([]Listed, error) {
 	return *list.Models, nil
 }
 
-// Show returns what the server of cfg knows of cfg.Model. Its errors are those
-// of ListModels; a model that is not there is llm.KindNotFound.
+// Version returns the version of the Ollama of cfg. It makes one call, and fails as
+// ListModels where there is none. Source: GET /api/version of Ollama.
+func Version(ctx context.Context, cfg Config) (string, error) {
+	s, err := newServer(once(cfg))
+	if err != nil {
+		return "", err
+	}
+	if cfg.HTTP == nil {
+		defer s.http.CloseIdleConnections()
+	}
+	var is struct{ Version string }
+	err = s.ask(ctx, "api/version", nil, &is)
+	return is.Version, err
+}
+
+// Show returns what the server of cfg knows of cfg.Model. It is asked again as cfg
+// says. Its errors are those of ListModels; a model that is not there is llm.KindNotFound.
 // Source: POST /api/show of Ollama.
 func Show(ctx context.Context, cfg Config) (*Model, error) {
 	s, err := newServer(once(cfg))
@@ -84,7 +99,6 @@ func Show(ctx context.Context, cfg Config) (*Model, error) {
 
 type shown struct {
 	Template     string                     `json:"template"`
-	Parameters   string                     `json:"parameters"`
 	Capabilities []string                   `json:"capabilities"`
 	ModelInfo    map[string]json.RawMessage `json:"model_info"`
 	Projector    map[string]json.RawMessage `json:"projector_info"`
@@ -92,19 +106,15 @@ type shown struct {
 }
 
 func (s *shown) model() *Model {
-	m := &Model{Capabilities: s.Capabilities, ContextLength: s.contextLength(), RemoteHost: s.RemoteHost}
-	for line := range strings.Lines(s.Parameters) {
-		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
-			m.NumCtx = max(number([]byte(f[1])), 0)
-		}
-	}
+	m := &Model{ContextLength: s.contextLength(), RemoteHost: s.RemoteHost}
 	if s.Capabilities == nil { // before 0.6.4: what the template and the files tell
-		m.Tools, m.Vision = strings.Contains(s.Template, ".Tools"), len(s.Projector) > 0
+		m.Chat, m.Tools, m.Vision = true, strings.Contains(s.Template, ".Tools"), len(s.Projector) > 0
 		return m
 	}
+	m.Chat = slices.Contains(s.Capabilities, "completion")
 	m.Tools = slices.Contains(s.Capabilities, "tools")
-	m.Vision = slices.Contains(s.Capabilities, "vision")
 	m.Thinking = slices.Contains(s.Capabilities, "thinking")
+	m.Vision = slices.Contains(s.Capabilities, "vision")
 	return m
 }
 

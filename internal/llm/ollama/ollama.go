@@ -1,7 +1,6 @@
-// Package ollama speaks Ollama's native /api/chat, which unlike its /v1 obeys
-// num_ctx and keep_alive, and looks after a local Ollama: it checks the server
-// and its models after each call, warms up and restarts within limits that hold
-// for the whole machine. It keeps one small state file and logs nothing.
+// Package ollama speaks Ollama's native /api/chat, which obeys num_ctx and keep_alive, and
+// looks after a local server: checks after calls, warm-ups and restarts within limits for
+// the whole machine. It keeps one small state file and logs nothing.
 package ollama
 
 import (

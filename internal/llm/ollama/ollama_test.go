@@ -75,8 +75,7 @@ func TestGoldenRequest(t *testing.T) {
 			}
 			return answerWith(200, said+done), nil
 		})}})
-	v := c.Open(llm.Settings{Schema: json.RawMessage("{ \"type\": \"object\",\n \"required\": [\"route\"] }"),
-		Tools: []llm.Tool{{Name: "f", Description: `Does "it" <fast>.`, Schema: json.RawMessage(`{ "type": "object" }`)}, {Name: "g.h"}}})
+	v := c.Open(llm.Settings{Tools: []llm.Tool{{Name: "f", Description: `Does "it" <fast>.`, Schema: json.RawMessage(`{ "type": "object" }`)}, {Name: "g.h"}}})
 	v.Append(llm.Message{Role: llm.RoleSystem, Content: "S"})
 	v.Append(llm.Message{Role: llm.RoleUser, Content: "行け\n", Images: []llm.Image{{MediaType: "image/png", Data: []byte("\x89PNG")}, {MediaType: "image/gif", Data: []byte("GIF89a")}, {MediaType: "image/webp", Data: []byte("RIFF")}}})
 	v.Append(llm.Message{Role: llm.RoleAssistant, Reasoning: "R", ToolCalls: []llm.ToolCall{
@@ -108,7 +107,7 @@ func TestWhatIsAlwaysSent(t *testing.T) {
 		{Config{Model: "m", KeepAlive: "1h30m"}, `{"model":"m","keep_alive":"1h30m","truncate":false,"shift":false,"stream":true,"messages":[],"options":{"num_ctx":8192}}`},
 	} {
 		v := testClient(t, c.cfg).Open(llm.Settings{}).(*conversation)
-		if got := string(v.client.appendOptions(append(v.body, ']'), 0)) + "}"; got != c.want {
+		if got := string(v.client.appendOptions(append(v.B, ']'), 0)) + "}"; got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
@@ -305,7 +304,7 @@ func TestNothingToSend(t *testing.T) {
 	if !errors.As(err, &e) || e.Kind != llm.KindBadRequest {
 		t.Errorf("no message: %v", err)
 	}
-	v := answering(t, Config{}, done).Open(llm.Settings{Schema: json.RawMessage("{")})
+	v := answering(t, Config{}, done).Open(llm.Settings{Tools: []llm.Tool{{Name: "f", Schema: json.RawMessage("{")}}})
 	v.Append(user("x"))
 	if _, err = v.Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindBadRequest || e.Endpoint == "" {
 		t.Errorf("a schema that is none: %v", err)
@@ -358,7 +357,7 @@ func TestPrefixLaw(t *testing.T) {
 				t.Fatalf("%q does not begin with %q", now, before)
 			}
 			before = bytes.Clone(now)
-			if _, err := llmtest.ParseOllama([]byte(string(v.(*conversation).body) + `],"options":{"num_ctx":8192}}`)); err != nil {
+			if _, err := llmtest.ParseOllama([]byte(string(v.(*conversation).B) + `],"options":{"num_ctx":8192}}`)); err != nil {
 				t.Fatalf("%v: %s", err, now)
 			}
 		}
@@ -381,7 +380,7 @@ func TestListModels(t *testing.T) {
 		})}}
 	}
 	got, err := ListModels(t.Context(), serve(200, `{"models":[{"name":"chat-v1:latest","model":"chat-v1:latest","size":5,"modified_at":"2026-11-01T00:00:00+09:00"},{"name":"a:7b"}]}`))
-	if err != nil || len(got) != 2 || got[0].Name != "chat-v1:latest" || got[0].Size != 5 || got[1].Name != "a:7b" {
+	if err != nil || len(got) != 2 || got[0].Name != "chat-v1:latest" || got[1].Name != "a:7b" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	var e *llm.Error
@@ -394,12 +393,12 @@ func TestListModels(t *testing.T) {
 		body string
 		want Model
 	}{
-		{`{"capabilities":["completion","tools","thinking"],"model_info":{"general.architecture":"qwen3","qwen3.context_length":40960,"qwen3.vision.context_length":77},"parameters":"num_ctx                        16384\nstop \"<|im_end|>\""}`,
-			Model{ContextLength: 40960, NumCtx: 16384, Capabilities: []string{"completion", "tools", "thinking"}, Tools: true, Thinking: true}},
+		{`{"capabilities":["completion","tools","thinking"],"model_info":{"general.architecture":"qwen3","qwen3.context_length":40960,"qwen3.vision.context_length":77}}`,
+			Model{ContextLength: 40960, Chat: true, Tools: true, Thinking: true}},
 		{`{"capabilities":["completion","vision"],"model_info":{"mllama.vision.context_length":77,"mllama.context_length":1.31072e+05}}`,
-			Model{ContextLength: 131072, Capabilities: []string{"completion", "vision"}, Vision: true}},
-		{`{"template":"{{ if .Tools }}x{{ end }}","projector_info":{"a":1},"model_info":{"x.original_context_length":4096}}`, Model{Tools: true, Vision: true}},
-		{`{}`, Model{}},
+			Model{ContextLength: 131072, Chat: true, Vision: true}},
+		{`{"template":"{{ if .Tools }}x{{ end }}","projector_info":{"a":1},"model_info":{"x.original_context_length":4096}}`, Model{Chat: true, Tools: true, Vision: true}},
+		{`{}`, Model{Chat: true}},
 	} {
 		if got, err := Show(t.Context(), serve(200, c.body)); err != nil || !cmp.Equal(*got, c.want) {
 			t.Errorf("%s: %+v, %v", c.body, got, err)

@@ -88,7 +88,7 @@ func (c *Care) conclude(err error) error {
 func (c *Care) confirm(ctx context.Context) (Health, error) {
 	for try := 1; ; try++ {
 		h, err := c.check(ctx)
-		if err != nil || h.Reachable || try == 3 || h.Error != checkError(context.DeadlineExceeded) {
+		if err != nil || h.Reachable || try == 3 || !errors.Is(h.why, errSlow) {
 			return h, err
 		}
 	}
@@ -284,24 +284,22 @@ func (c *Care) run(ctx context.Context) error {
 // Runner runs a program to its end. Its output goes to out.
 type Runner func(ctx context.Context, argv []string, out io.Writer) error
 
-// RunCommand is the Runner that starts a process with env, or with this
-// program's environment where env is nil: systemctl --user needs some of it. No
-// shell is involved. When ctx ends the process is told to, and killed 5 s later.
-func RunCommand(env []string) Runner {
-	return func(ctx context.Context, argv []string, out io.Writer) error {
-		if len(argv) == 0 {
-			return errors.New("no program is named")
-		}
-		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = env, out, out
-		// A server that the command starts must not end with a Ctrl-C here.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = 5 * time.Second
-		err := cmd.Run()
-		if ended := ctx.Err(); ended != nil && err != nil {
-			return fmt.Errorf("%w (%w)", ended, err)
-		}
-		return err
+// RunCommand is the Runner that starts a process with this program's environment:
+// systemctl --user needs some of it. No shell is involved. When ctx ends the process
+// is told to, and killed 5 s later.
+func RunCommand(ctx context.Context, argv []string, out io.Writer) error {
+	if len(argv) == 0 {
+		return errors.New("no program is named")
 	}
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdout, cmd.Stderr = out, out
+	// A server that the command starts must not end with a Ctrl-C here.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	err := cmd.Run()
+	if ended := ctx.Err(); ended != nil && err != nil {
+		return fmt.Errorf("%w (%w)", ended, err)
+	}
+	return err
 }

@@ -55,8 +55,8 @@ func TestRunCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = out.Close() }()
-	run := RunCommand([]string{"WORD=from the environment"})
-	if err := run(t.Context(), []string{sh, "-c", `echo "$WORD" "$1"; echo 'a && b' >&2`, "x", "$HOME;"}, out); err != nil {
+	run := RunCommand
+	if err := run(t.Context(), []string{sh, "-c", `echo "${PATH:+from the environment}" "$1"; echo 'a && b' >&2`, "x", "$HOME;"}, out); err != nil {
 		t.Error(err)
 	}
 	if raw, _ := os.ReadFile(out.Name()); string(raw) != "from the environment $HOME;\na && b\n" {

@@ -74,8 +74,8 @@ func header(key string) func(http.Header) {
 	}
 }
 
-// ask makes one call, which is not repeated, and decodes its whole answer into
-// out; with no body it is a GET. It fails with ctx's error or an *llm.Error.
+// ask makes one call, repeated as the configuration says, and decodes its whole
+// answer into out; with no body it is a GET. It fails with ctx's error or an *llm.Error.
 func (s *server) ask(ctx context.Context, path string, body []byte, out any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -85,17 +85,11 @@ func (s *server) ask(ctx context.Context, path string, body []byte, out any) err
 	if len(body) > 0 {
 		request = func(ctx context.Context) (*http.Request, error) { return c.Post(ctx, body) }
 	}
-	e := c.Once(ctx, request, func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-		return readDocument(res.Header.Get("Content-Type"), in, out)
+	return c.Repeat(ctx, func() *llm.Error {
+		return c.Once(ctx, request, func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
+			return readDocument(res.Header.Get("Content-Type"), in, out)
+		})
 	})
-	if e == nil {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	e.Attempts = 1
-	return e
 }
 
 // readDocument decodes an answer that is one document, or the error in it.
@@ -105,7 +99,7 @@ func readDocument(contentType string, in io.Reader, out any) (e *llm.Error, brok
 		return nil, err
 	}
 	if len(raw) > wire.MaxEvent {
-		return wire.TooLong("the answer", wire.MaxEvent), nil
+		return wire.TooLong(wire.MaxEvent), nil
 	}
 	var failed struct {
 		Error json.RawMessage `json:"error"`

@@ -44,7 +44,7 @@ func FuzzAnswer(f *testing.F) {
 			ids[call.ID] = true
 		}
 		v.Append(reply.Message)
-		if _, err := llmtest.ParseOllama(append(bytes.Clone(v.(*conversation).body), `],"options":{"num_ctx":8192}}`...)); err != nil {
+		if _, err := llmtest.ParseOllama(append(bytes.Clone(v.(*conversation).B), `],"options":{"num_ctx":8192}}`...)); err != nil {
 			t.Error(err)
 		}
 	})

@@ -125,7 +125,7 @@ func (a *answer) add(c *chunk) *llm.Error {
 		}
 	}
 	if a.size > a.maxSize {
-		return wire.TooLong("the answer", a.maxSize)
+		return wire.TooLong(a.maxSize)
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (a *answer) addPlain(p *plainEvent) *llm.Error {
 		a.addText(string(p.text))
 	}
 	if a.size > a.maxSize {
-		return wire.TooLong("the answer", a.maxSize)
+		return wire.TooLong(a.maxSize)
 	}
 	return a.ended(string(p.finish))
 }
@@ -290,17 +290,9 @@ func (a *answer) reply(lastID int) (*llm.Reply, *llm.Error) {
 		a.finish = llm.FinishContentFilter
 	}
 	m := llm.Message{Role: llm.RoleAssistant, Content: a.text.String(), Reasoning: a.reasoning.String()}
-	seen := make(map[string]bool, len(a.calls))
 	for _, call := range a.calls {
-		lastID = max(lastID, wire.GeneratedID(call.id))
-	}
-	for _, call := range a.calls {
-		if call.id == "" || seen[call.id] {
-			lastID++
-			call.id = wire.NewID(lastID)
-		}
-		seen[call.id] = true
 		m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: call.id, Name: call.name, Arguments: call.args.String()})
 	}
+	wire.NameCalls(m.ToolCalls, lastID)
 	return &llm.Reply{Message: m, FinishReason: a.finish, Usage: a.usage, Model: a.model}, nil
 }

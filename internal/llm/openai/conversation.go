@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -13,31 +12,25 @@ import (
 // roomBeside is about what a message takes beside its text, in bytes.
 const roomBeside = 256
 
-// conversation is a request body that grows: head, then the messages. It is
-// sent from where it lies, and moves to new memory where the transport may still
-// read it when it has to grow, as after an early answer.
+// conversation is a request body that grows: head, then the messages.
 type conversation struct {
-	client  *client
-	body    []byte
-	sent    []byte     // the body as it is sent, in its memory; nil where it changed since
-	loan    *wire.Loan // of sent
-	head    int        // length of the part before the first message
+	client *client
+	wire.Body
 	offered map[string]bool
-	lastID  int  // the highest n of the ids "call_n" appended
-	formed  bool // each answer has a form that was set with the conversation
+	lastID  int // the highest n of the ids "call_n" appended
 	broken  error
 }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{client: c, offered: make(map[string]bool, len(set.Tools)), formed: len(set.Schema) > 0}
+	v := &conversation{client: c, offered: make(map[string]bool, len(set.Tools))}
 	for _, t := range set.Tools {
 		v.offered[t.Name] = true
 	}
-	var err error
-	if v.body, err = c.appendHead(nil, &set); err != nil {
+	head, err := c.appendHead(nil, &set)
+	if err != nil {
 		v.broken = c.badSchema(err)
 	}
-	v.head = len(v.body)
+	v.Body = wire.NewBody(head)
 	return v
 }
 
@@ -46,32 +39,17 @@ func (c *client) badSchema(err error) *llm.Error {
 }
 
 func (v *conversation) Append(m llm.Message) {
-	v.settle()
-	v.body = wire.Room(v.body, len(m.Content)+len(m.Reasoning)+roomBeside)
-	if len(v.body) > v.head {
-		v.body = append(v.body, ',')
-	}
-	v.body = v.client.appendMessage(v.body, &m, v.offered)
+	v.Next(len(m.Content) + len(m.Reasoning) + roomBeside)
+	v.B = v.client.appendMessage(v.B, &m, v.offered)
 	for _, call := range m.ToolCalls {
 		v.lastID = max(v.lastID, wire.GeneratedID(call.ID))
 	}
 }
 
 func (v *conversation) Reset() {
-	v.settle()
-	v.body = v.body[:v.head:v.head] // the next append moves to new memory
+	v.Body.Reset()
 	v.lastID = 0
 }
-
-// settle ends the loan of the body.
-func (v *conversation) settle() {
-	if v.loan != nil && !v.loan.Back() {
-		v.body = append(make([]byte, 0, cap(v.body)), v.body...)
-	}
-	v.sent, v.loan = nil, nil
-}
-
-func (v *conversation) Serialized() []byte { return v.body[v.head:len(v.body):len(v.body)] }
 
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	if v.broken != nil {
@@ -80,12 +58,9 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	tail, err := v.tail(ctx)
-	if err != nil {
-		return nil, v.client.badSchema(err)
-	}
+	tail := v.tail(ctx)
 	var reply *llm.Reply
-	err = v.client.wire.Repeat(ctx, func() (e *llm.Error) {
+	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
 		reply, e = v.call(ctx, tail, onText)
 		return e
 	})
@@ -99,8 +74,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 func (v *conversation) call(ctx context.Context, tail []byte, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		v.close(tail)
-		return c.wire.PostLent(ctx, v.loan, v.sent)
+		return v.Lend(ctx, c.wire, tail)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
@@ -110,16 +84,4 @@ func (v *conversation) call(ctx context.Context, tail []byte, onText func(string
 		return e, broken
 	})
 	return reply, e
-}
-
-// close makes sent of the body: with the tail of a call.
-func (v *conversation) close(tail []byte) {
-	if v.loan != nil && !bytes.Equal(v.sent[len(v.body):], tail) {
-		v.settle()
-	}
-	if v.loan == nil {
-		v.body = wire.Room(v.body, len(tail))
-		v.sent, v.loan = v.body, &wire.Loan{}
-		v.sent = append(v.sent, tail...)
-	}
 }

@@ -25,11 +25,7 @@ func sent(t *testing.T, base string, cfg Config, set llm.Settings, msgs ...llm.M
 	if v.broken != nil {
 		t.Fatal(v.broken)
 	}
-	tail, err := v.tail(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := string(v.body) + string(tail)
+	body := string(v.B) + string(v.tail(t.Context()))
 	if !json.Valid([]byte(body)) {
 		t.Fatalf("not JSON: %s", body)
 	}
@@ -40,7 +36,6 @@ func sent(t *testing.T, base string, cfg Config, set llm.Settings, msgs ...llm.M
 func TestRequestsByEndpoint(t *testing.T) {
 	t.Parallel()
 	const head = `{"model":"m","stream":true,"stream_options":{"include_usage":true}`
-	const schema = `{"type":"object","properties":{},"required":[],"additionalProperties":false}`
 	half := 0.5
 	msgs := []llm.Message{
 		{Role: llm.RoleUser, Content: "See.", Images: []llm.Image{{MediaType: "image/png", Data: []byte{1, 2, 3, 4}}}},
@@ -50,25 +45,24 @@ func TestRequestsByEndpoint(t *testing.T) {
 		{Role: llm.RoleTool, ToolCallID: "b", Content: "2"},
 		{Role: llm.RoleAssistant, Reasoning: "R", Content: "Done."},
 	}
-	messages := func(first, r1, r2 string) string {
-		return `,"messages":[` + first + `{"role":"user","content":[{"type":"text","text":"See."},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQIDBA=="}}]},` +
+	messages := func(r1, r2 string) string {
+		return `,"messages":[{"role":"user","content":[{"type":"text","text":"See."},{"type":"image_url","image_url":{"url":"data:image/png;base64,AQIDBA=="}}]},` +
 			`{"role":"assistant","content":null` + r1 + `,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"1"},` +
 			`{"role":"assistant","content":null` + r2 + `,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"b","content":"2"},` +
 			`{"role":"assistant","content":"Done."}]`
 	}
-	const told, format = `,"reasoning_content":"R"`, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":` + schema + `}}`
+	const told = `,"reasoning_content":"R"`
 	for base, want := range map[string]string{
-		"http://localhost:1234/v1":          head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
-		"https://API.openai.com/v1":         head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
-		"https://x.openai.azure.com/openai": head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_completion_tokens":9}`,
-		"https://api.groq.com/openai/v1":    head + `,"temperature":0.5` + format + messages("", "", "") + `,"max_tokens":9}`,
-		"https://api.mistral.ai/v1": head + `,"temperature":0.5` + format +
-			strings.NewReplacer(`"a"`, `"GR5IGR3G2"`, `"b"`, `"0ZkM0vRCp"`).Replace(messages("", "", "")) + `,"max_tokens":9}`,
-		"https://notapi.openai.com.evil/v1/": head + `,"temperature":0.5` + format + messages("", told, "") + `,"max_tokens":9}`,
-		"https://api.deepseek.com": head + `,"temperature":0.5,"response_format":{"type":"json_object"}` +
-			messages(`{"role":"system","content":"`+schemaWords+strings.ReplaceAll(schema, `"`, `\"`)+`"},`, told, `,"reasoning_content":""`) + `,"max_tokens":9}`,
+		"http://localhost:1234/v1":          head + `,"temperature":0.5` + messages(told, "") + `,"max_tokens":9}`,
+		"https://API.openai.com/v1":         head + `,"temperature":0.5` + messages("", "") + `,"max_completion_tokens":9}`,
+		"https://x.openai.azure.com/openai": head + `,"temperature":0.5` + messages("", "") + `,"max_completion_tokens":9}`,
+		"https://api.groq.com/openai/v1":    head + `,"temperature":0.5` + messages("", "") + `,"max_tokens":9}`,
+		"https://api.mistral.ai/v1": head + `,"temperature":0.5` +
+			strings.NewReplacer(`"a"`, `"GR5IGR3G2"`, `"b"`, `"0ZkM0vRCp"`).Replace(messages("", "")) + `,"max_tokens":9}`,
+		"https://notapi.openai.com.evil/v1/": head + `,"temperature":0.5` + messages(told, "") + `,"max_tokens":9}`,
+		"https://api.deepseek.com":           head + `,"temperature":0.5` + messages(told, `,"reasoning_content":""`) + `,"max_tokens":9}`,
 	} {
-		got := sent(t, base, Config{MaxTokens: 9, Temperature: &half}, llm.Settings{Tools: nil, Schema: json.RawMessage(schema)}, msgs...)
+		got := sent(t, base, Config{MaxTokens: 9, Temperature: &half}, llm.Settings{}, msgs...)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", base, diff)
 		}
@@ -132,32 +126,6 @@ func TestTemperature(t *testing.T) {
 	for value, want := range map[float64]string{0: `"temperature":0,`, 2: `"temperature":2,`, 0.2: `"temperature":0.2,`, 1e-7: `"temperature":1e-07,`} {
 		if got := sent(t, "http://x", Config{Temperature: &value}, llm.Settings{}, llm.Message{Role: "user"}); !strings.Contains(got, want) {
 			t.Errorf("%v: %s", value, got)
-		}
-	}
-}
-
-func TestIsStrict(t *testing.T) {
-	t.Parallel()
-	const closed = `"type":"object","additionalProperties":false`
-	deep := strings.Repeat(`{"type":"array","items":`, 40) + `{}` + strings.Repeat(`}`, 40)
-	for schema, want := range map[string]bool{
-		`{` + closed + `,"properties":{}}`:                                                           true,
-		`{` + closed + `,"properties":{"a":{"type":"string"}},"required":["a"]}`:                     true,
-		`{` + closed + `,"properties":{"a":{"type":["object","null"]}},"required":["a"]}`:            false,
-		`{` + closed + `,"properties":{"a":{}},"required":["b"]}`:                                    false,
-		`{` + closed + `,"properties":{"a":{},"b":{}},"required":["a"]}`:                             false,
-		`{"type":"object","properties":{"a":{}},"required":["a"]}`:                                   false,
-		`{"type":"object","properties":{},"additionalProperties":true}`:                              false,
-		`{` + closed + `,"properties":{"a":{"anyOf":[{"type":"object"},{}]}},"required":["a"]}`:      false,
-		`{` + closed + `,"properties":{"a":{"items":{"type":"object"}}},"required":["a"]}`:           false,
-		`{` + closed + `,"properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"],"$defs":{"x":{}}}`: true,
-		`{` + closed + `,"properties":{"a":{"$ref":"#/$defs/x"}},"required":["a"],"$defs":{"x":[]}}`: false,
-		`{` + closed + `,"properties":{"a":{"allOf":[{}]}},"required":["a"]}`:                        false,
-		`{` + closed + `,"properties":{"a":true},"required":["a"]}`:                                  false,
-		`[]`: false, `""`: false, ``: false, `{"required":"a"}`: false, deep: false,
-	} {
-		if got := isStrict(json.RawMessage(schema), 0); got != want {
-			t.Errorf("%s: %v", schema, got)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"strconv"
 
 	"toritsugi/internal/llm"
@@ -19,42 +18,21 @@ func (c *client) appendHead(b []byte, set *llm.Settings) ([]byte, error) {
 	if c.temperature != nil {
 		b = strconv.AppendFloat(append(b, `,"temperature":`...), *c.temperature, 'g', -1, 64)
 	}
-	var schema json.RawMessage
-	if len(set.Schema) > 0 {
-		var err error
-		if schema, err = wire.AppendSchema(nil, set.Schema); err != nil {
-			return nil, err
-		}
-		b = c.dialect.appendFormat(b, schema)
-	}
 	b, err := appendTools(b, set.Tools)
 	if err != nil {
 		return nil, err
 	}
-	b = append(b, `,"messages":[`...)
-	if schema != nil && c.dialect.jsonObject {
-		b = wire.AppendString(append(b, `{"role":"system","content":`...), schemaWords+string(schema))
-		b = append(b, `},`...)
-	}
-	return b, nil
+	return append(b, `,"messages":[`...), nil
 }
 
-// tail closes what appendHead opened. The output limit, and the form of a single
-// answer, stand here because they can differ from call to call. It fails where
-// the form is not JSON.
-func (v *conversation) tail(ctx context.Context) ([]byte, error) {
+// tail closes what appendHead opened. The output limit stands here because it can
+// differ from call to call.
+func (v *conversation) tail(ctx context.Context) []byte {
 	c, b := v.client, []byte{']'}
 	if n := llm.AnswerLimit(ctx, c.maxTokens); n > 0 {
 		b = strconv.AppendInt(append(b, `,"`+c.dialect.maxTokens+`":`...), int64(n), 10)
 	}
-	if form := llm.Form(ctx); form != nil && !v.formed {
-		schema, err := wire.AppendSchema(nil, form)
-		if err != nil {
-			return nil, err
-		}
-		b = c.dialect.appendFormat(b, schema)
-	}
-	return append(b, '}'), nil
+	return append(b, '}')
 }
 
 func appendTools(b []byte, tools []llm.Tool) ([]byte, error) {

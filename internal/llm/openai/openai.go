@@ -1,7 +1,6 @@
-// Package openai speaks the chat-completions wire format, and so reaches
-// OpenAI, DeepSeek, LM Studio, vLLM, Ollama's /v1 and every gateway like them.
-// It encodes each message once, streams the answer in bounded memory, classifies
-// failures and repeats those that pass. It keeps nothing and logs nothing.
+// Package openai speaks the chat-completions format: OpenAI, DeepSeek, LM Studio, vLLM and
+// every server like them. Each message is encoded once; answers stream in bounded memory;
+// failures are classified, and repeated where they pass. It keeps and logs nothing.
 package openai
 
 import (

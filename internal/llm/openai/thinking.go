@@ -13,8 +13,11 @@ const (
 // A text that begins otherwise passes unchanged, and at once.
 type thinking struct {
 	state thinkState
-	held  string // not yet told apart
+	blank strings.Builder // the white space that the text begins with
+	held  string          // not yet told apart
 }
+
+const space = " \t\r\n"
 
 type thinkState int
 
@@ -31,17 +34,22 @@ func (t *thinking) split(piece string) (thoughts, answer string) {
 	if t.state == thinkText {
 		return "", piece
 	}
+	if t.state == thinkStart && t.held == "" { // white space is looked at once, however it comes
+		begun := strings.TrimLeft(piece, space)
+		t.blank.WriteString(piece[:len(piece)-len(begun)])
+		piece = begun
+	}
 	t.held += piece
 	if t.state == thinkStart {
-		begun := strings.TrimLeft(t.held, " \t\r\n")
 		switch {
-		case strings.HasPrefix(begun, thinkOpen):
-			t.state, t.held = thinkInside, begun[len(thinkOpen):]
-		case strings.HasPrefix(thinkOpen, begun):
+		case strings.HasPrefix(t.held, thinkOpen):
+			t.state, t.held = thinkInside, t.held[len(thinkOpen):]
+		case strings.HasPrefix(thinkOpen, t.held):
 			return "", ""
 		default:
+			thoughts, answer = t.end()
 			t.state = thinkText
-			return "", t.take(len(t.held))
+			return thoughts, answer
 		}
 	}
 	if t.state == thinkInside {
@@ -51,7 +59,7 @@ func (t *thinking) split(piece string) (thoughts, answer string) {
 			return t.take(len(t.held) - half(t.held, thinkClose)), ""
 		}
 	}
-	if t.held = strings.TrimLeft(t.held, " \t\r\n"); t.held != "" {
+	if t.held = strings.TrimLeft(t.held, space); t.held != "" {
 		t.state = thinkText
 	}
 	return thoughts, t.take(len(t.held))
@@ -59,8 +67,11 @@ func (t *thinking) split(piece string) (thoughts, answer string) {
 
 // end returns what was held back when the text ended.
 func (t *thinking) end() (thoughts, answer string) {
-	if t.state == thinkInside {
+	switch t.state {
+	case thinkInside:
 		return t.take(len(t.held)), ""
+	case thinkStart:
+		return "", t.blank.String() + t.take(len(t.held))
 	}
 	return "", t.take(len(t.held))
 }

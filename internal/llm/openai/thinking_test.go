@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -52,6 +53,18 @@ func TestThoughtsInTheText(t *testing.T) {
 				r.Fatalf("%q: %v, thoughts %q, text %q, streamed %q", c.in, e, reply.Message.Reasoning, reply.Message.Content, streamed.String())
 			}
 		})
+	}
+}
+
+func TestBlankPiecesAreLookedAtOnce(t *testing.T) { // not parallel: it measures
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	var th thinking
+	for range 100_000 {
+		th.split(" ")
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 16<<20 {
+		t.Errorf("%d MiB", (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 }
 

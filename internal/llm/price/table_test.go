@@ -87,7 +87,7 @@ func TestBuiltin(t *testing.T) {
 	// What is sold at another price, or at none that is known.
 	for _, name := range []string{
 		"openai/gpt-4o-audio-preview", "openai/gpt-4o-2024-05-13", "openai/gpt-5-pro", "openai/gpt-5.5-pro", "openai/o3-pro", "openai/gpt-4",
-		"openai/gpt-4.1-nano", "anthropic/claude-opus-4-9", "anthropic/claude-sonnet-6", "deepseek/deepseek-chat", "ollama/qwen3-30b", "openai/gpt-6.1-sol",
+		"openai/gpt-4.1-nano", "anthropic/claude-opus-4-9", "anthropic/claude-sonnet-6", "deepseek/deepseek-chat", "ollama/qwen3:30b", "openai/gpt-6.1-sol",
 	} {
 		provider, model, _ := strings.Cut(name, "/")
 		if p, ok := table.Price(provider, model, false); ok {

@@ -33,8 +33,9 @@ type hands struct{}
 func (hands) Call(_ context.Context, name, _ string) (tool.Result, error) {
 	return tool.Result{Text: "result of " + name}, nil
 }
-func (hands) ReadOnly(string) bool { return false }
-func (hands) Waits(string) bool    { return false }
+func (hands) ReadOnly(string) bool   { return false }
+func (hands) Waits(string) bool      { return false }
+func (hands) Own(name string) string { return name }
 
 // run is a run of the loop on client; it returns its ledger.
 func run(t *testing.T, client llm.Client, mask func(string) string) *contextstore.Context {

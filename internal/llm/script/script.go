@@ -1,7 +1,6 @@
-// Package script is a model provider without a model: it answers with the
-// steps of a recorded or hand-written conversation, for demos and tests. It
-// reads one file and calls nobody; its answers report the usage that the file
-// holds, if any.
+// Package script is a provider without a model: it answers with the steps of a recorded or
+// written conversation, for demos and tests. It reads one file and calls nobody; its answers
+// report the usage that the file holds, if any.
 package script
 
 import (

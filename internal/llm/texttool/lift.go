@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"reflect"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/llm"
@@ -11,8 +15,12 @@ import (
 )
 
 // Lift returns a client whose answers are those of the inner one, but that calls
-// which the model wrote as text are calls: where they are all that it says, or
-// stand in the marks that models are taught, and are for tools that are offered.
+// which the model wrote as text are calls, also beside others. The rule: they stand in
+// the marks that models are taught; or the answer ends with them, in blocks of code of
+// which each is one, or as objects that begin on a line of their own. All of them can
+// be read and are for tools that are offered, or none is made, and whoever reads the
+// answer tells the model (Unread). One that is made beside the text already is not made
+// twice. So an example in the middle of words, or in a quotation, is none.
 func Lift(inner llm.Client) llm.Client { return &lifting{inner} }
 
 type lifting struct{ llm.Client }
@@ -43,22 +51,36 @@ func (v *lifted) Append(m llm.Message) {
 
 func (v *lifted) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	reply, err := v.Conversation.Send(ctx, onText)
-	if err != nil || len(reply.Message.ToolCalls) > 0 || reply.FinishReason != llm.FinishStop {
+	if err != nil || reply.FinishReason != llm.FinishStop && reply.FinishReason != llm.FinishToolCalls {
 		return reply, err
 	}
-	text, calls := lift(reply.Message.Content, v.offered)
+	m := &reply.Message
+	text, calls := lift(m.Content, v.offered)
 	if len(calls) == 0 {
 		return reply, nil
 	}
+	calls = slices.DeleteFunc(calls, func(c llm.ToolCall) bool {
+		return slices.ContainsFunc(m.ToolCalls, func(o llm.ToolCall) bool { return o.Name == c.Name && same(o.Arguments, c.Arguments) })
+	})
+	v.ids.note(m.ToolCalls)
 	v.ids.name(calls)
-	reply.Message.Content, reply.Message.ToolCalls, reply.FinishReason = text, calls, llm.FinishToolCalls
+	m.Content, m.ToolCalls, reply.FinishReason = text, append(calls, m.ToolCalls...), llm.FinishToolCalls
 	return reply, nil
+}
+
+// same reports whether two texts of JSON say the same.
+func same(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 var (
 	thoughts = pattern(`(?s)^\s*(?:<think(?:ing)?>)?.*?</think(?:ing)?>`)
 	marks    = pattern("(?s)<tool_call>\\s*(?:```[a-z]*\\s*)?(.*?)\\s*(?:```\\s*)?(?:</tool_call>|$)")
-	fence    = pattern("(?s)^```[A-Za-z_]*\\s*\n(.*)\n\\s*```$")
+	fences   = pattern("(?s)```[A-Za-z_]*[ \\t]*\n(.*?)\n\\s*```")
+	// startOfJSON is the beginning of a line that begins a value.
+	startOfJSON = pattern(`(?m)^[{\[]`)
+	fence       = pattern("(?s)^```[A-Za-z_]*\\s*\n(.*)\n\\s*```$")
 )
 
 // lift takes the calls out of an answer: none where one of them cannot be read.
@@ -70,8 +92,13 @@ func lift(answer string, offered map[string]bool) (text string, calls []llm.Tool
 			found = append(found, m[1])
 		}
 		text = strings.TrimSpace(marks().ReplaceAllString(body, ""))
-	} else if body = unfenced(body); strings.HasPrefix(body, "{") || strings.HasPrefix(body, "[") {
-		found = []string{body}
+	} else if whole := unfenced(body); !strings.Contains(whole, "```") {
+		text, found = trailing(whole)
+	} else if strings.HasSuffix(body, "```") { // words, and what they lead to
+		for _, m := range fences().FindAllStringSubmatch(body, -1) {
+			found = append(found, m[1])
+		}
+		text = strings.TrimSpace(fences().ReplaceAllString(body, ""))
 	}
 	for _, f := range found {
 		fixed, whole, ok := loosejson.Repair(f)
@@ -104,6 +131,26 @@ func lift(answer string, offered map[string]bool) (text string, calls []llm.Tool
 	return text, calls
 }
 
+// trailing are the values of JSON that a text ends with, from the first line on that
+// begins one, and what stands before them.
+func trailing(text string) (before string, found []string) {
+	at := startOfJSON().FindStringIndex(text)
+	if at == nil {
+		return text, nil
+	}
+	before, text = strings.TrimSpace(text[:at[0]]), text[at[0]:]
+	for d := json.NewDecoder(strings.NewReader(text)); ; {
+		var raw json.RawMessage
+		switch err := d.Decode(&raw); {
+		case errors.Is(err, io.EOF):
+			return before, found
+		case err != nil:
+			return before, []string{text} // which may be mended
+		}
+		found = append(found, string(raw))
+	}
+}
+
 // bare is an answer without what the model thought before it.
 func bare(answer string) string {
 	return strings.TrimSpace(thoughts().ReplaceAllString(answer, ""))
@@ -123,7 +170,7 @@ func unfenced(body string) string {
 	return body
 }
 
-var attempt = pattern(`(?m)^\s*\{\s*"(?:name|tool|function|call_tool|function_call|tool_calls)"\s*:`)
+var attempt = pattern(`(?m)^\s*\{\s*"(?:(?:name|tool|function)"\s*:\s*"[^"]*"\s*,\s*"(?:arg|param|input)|(?:function|call_tool|function_call|tool_calls)"\s*:)`)
 
 // Unread reports that an answer without calls seems to hold one, which could not be
 // read or does not stand alone.

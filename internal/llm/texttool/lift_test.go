@@ -21,6 +21,16 @@ func TestLift(t *testing.T) {
 		"```json\n{\"tool\": \"shell\", \"args\": {\"command\": \"ls\"}}\n```":                          `"" shell {"command": "ls"}`,
 		`[{"name":"read_file","arguments":{"path":"a"}},{"name":"shell","arguments":{"command":"ls"}}]`: `"" read_file {"path":"a"} shell {"command":"ls"}`,
 		"so I run it</think>{\"name\":\"shell\",\"arguments\":{\"command\":\"ls\"}}":                    `"" shell {"command":"ls"}`,
+		// words, and a block at the end
+		"I look.\n\n```json\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}\n```\n\nAnd:\n```\n{\"name\": \"shell\", \"arguments\": {\"command\": \"ls\"}}\n```": `"I look.\n\n\n\nAnd:" read_file {"path": "a"} shell {"command": "ls"}`,
+		"It was\n```go\nfunc main() {}\n```\nNow:\n```json\n{\"name\": \"shell\", \"arguments\": {\"command\": \"ls\"}}\n```":                                                 "",
+		"```json\n{\"name\": \"rm\", \"arguments\": {}}\n```": "",
+		// words, and objects on lines of their own at the end
+		"I look.\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a\"}}":                                          `"I look." read_file {"path": "a"}`,
+		"Now:\n{\"tool\":\"shell\",\"args\":{\"command\":\"ls\"}}\n{\"tool\":\"shell\",\"args\":{\"command\":\"pwd\"}}": `"Now:" shell {"command":"ls"} shell {"command":"pwd"}`,
+		"{\"tool\":\"shell\",\"args\":{\"command\":\"ls\"}}\n{\"tool\":\"read_file\",\"args\":{\"path\":\"a\"}}":        `"" shell {"command":"ls"} read_file {"path":"a"}`,
+		"Now:\n{\"tool\":\"shell\",\"args\":{\"command\":\"ls\"}}\nand then I am done.":                                 "",
+		"Now:\n{\"tool\":\"shell\",\"args\":{\"command\":\"ls\"}}\n{\"version\":3}":                                     "",
 		// prose, quotations and what is no call
 		"I would call {\"name\": \"shell\", \"arguments\": {\"command\": \"rm -rf x\"}} here.":          "",
 		"Done.\n```json\n{\"name\": \"shell\", \"arguments\": {\"command\": \"ls\"}}\n```\nThat is it.": "",
@@ -57,6 +67,8 @@ func TestUnread(t *testing.T) {
 		"<tool_call>{\"name\": \"edit_file\", \"arguments\": {\"path\": </tool_call>":             true,
 		"Now:\n```json\n{\"tool\": \"shell\", \"args\": {}}\n```\n":                               true,
 		`{"name": "open_the_file", "arguments": {}}`:                                              true,
+		"It is\n```json\n{\"name\": \"left-pad\", \"version\": 3}\n```\nin the manifest.":         false,
+		"Before:\n{\"tool_calls\": [":                                                             true,
 		"The fix is in a.go. It reads {\"name\": \"x\"} from the file.":                           false,
 		"```go\nfunc main() {}\n```":                                                              false,
 		`{"phase": "planning", "actions": [{"tool": "shell"}]}`:                                   false,

@@ -1,17 +1,6 @@
-// Package texttool lets models without tool calls of their own use tools: it
-// wraps a client, tells the tools in the system text, reads the calls out of
-// the answer's text, and writes calls and results into the conversation as
-// plain messages. It makes no call but those of the client that it wraps.
-//
-// The form is one for both directions. An answer that calls tools ends with
-//
-//	```json
-//	{"comment": "why", "call_tool": [{"tool": "NAME", "args": {…}}]}
-//	```
-//
-// and each result comes as a user's message that begins with a line
-// "Result of ID (NAME):". An answer without such a block is the last one.
-// What is read is more than what is told; see parse.
+// Package texttool lets models without tool calls use tools: it tells the tools in the system
+// text, reads calls out of answers, and writes calls and results as plain messages. It makes
+// no call but those of the client that it wraps.
 package texttool
 
 import (
@@ -19,28 +8,34 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/wire"
 )
 
-// New returns a client whose conversations carry tools as text.
+// New returns a client whose conversations carry tools as text. The form is one for
+// both directions: an answer that calls tools ends with
+//
+//	```json
+//	{"comment": "why", "call_tool": [{"tool": "NAME", "args": {…}}]}
+//	```
+//
+// and each result is a user's message that begins with "Result of ID (NAME):". An
+// answer without such a block is the last one. More is read than is told; see parse.
 func New(inner llm.Client) llm.Client { return &client{inner} }
 
 type client struct{ llm.Client }
 
 func (c *client) Open(set llm.Settings) llm.Conversation {
 	v := &conversation{set: set, offered: names(set.Tools)}
-	inner := llm.Settings{Schema: set.Schema}
 	if len(set.Tools) > 0 {
-		inner.Schema = nil // kept strictly, it would forbid calls; it is told in words
 		var err error
 		if v.manual, err = manual(set); err != nil {
 			v.broken = &llm.Error{Kind: llm.KindBadRequest, Provider: c.Provider(), Message: "a schema is not JSON: " + err.Error(), Err: err}
 		}
 	}
-	v.inner = c.Client.Open(inner)
+	v.inner = c.Client.Open(llm.Settings{})
 	v.Reset()
 	return v
 }
@@ -136,11 +131,7 @@ func (s *ids) note(calls []llm.ToolCall) {
 			s.used = map[string]bool{}
 		}
 		s.used[c.ID] = true
-		if digits, found := strings.CutPrefix(c.ID, "call_"); found {
-			if n, err := strconv.Atoi(digits); err == nil && 0 < n && n < 1e9 {
-				s.last = max(s.last, n)
-			}
-		}
+		s.last = max(s.last, wire.GeneratedID(c.ID))
 	}
 }
 
@@ -153,7 +144,7 @@ func (s *ids) name(calls []llm.ToolCall) {
 		id := &calls[i].ID
 		for !plainID(*id) || s.used[*id] || seen[*id] {
 			last++
-			*id = "call_" + strconv.Itoa(last)
+			*id = wire.NewID(last)
 		}
 		seen[*id] = true
 	}
@@ -178,12 +169,6 @@ func manual(set llm.Settings) (string, error) {
 			return "", err
 		}
 	}
-	if len(set.Schema) > 0 {
-		b.WriteString("\n\n# Your last answer\n\nThe answer that calls no tool must be one JSON object, and nothing around it, that matches this JSON Schema: ")
-		if err := writeSchema(&b, set.Schema); err != nil {
-			return "", err
-		}
-	}
 	return b.String(), nil
 }
 
@@ -204,11 +189,9 @@ You use tools by text. To call tools, end your answer with one block of this for
 These are the tools, each with the JSON Schema of its args:`
 
 func writeSchema(b *bytes.Buffer, schema json.RawMessage) error {
-	if len(bytes.TrimSpace(schema)) == 0 {
-		b.WriteString(`{"type":"object","properties":{}}`)
-		return nil
-	}
-	return json.Compact(b, schema)
+	compact, err := wire.AppendSchema(nil, schema)
+	b.Write(compact)
+	return err
 }
 
 func resultHead(id, name string) string {

@@ -1,7 +1,6 @@
 package texttool
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -243,8 +242,7 @@ func TestParseIsNotSlow(t *testing.T) {
 func TestGoldenManual(t *testing.T) {
 	t.Parallel()
 	got, err := manual(llm.Settings{
-		Tools:  []llm.Tool{{Name: "read", Description: "Reads a file.\n", Schema: json.RawMessage("{ \"type\": \"object\",\n\"properties\": {\"b\": {}, \"a\": {}} }")}, {Name: "now"}},
-		Schema: json.RawMessage(`{ "type": "object" }`),
+		Tools: []llm.Tool{{Name: "read", Description: "Reads a file.\n", Schema: json.RawMessage("{ \"type\": \"object\",\n\"properties\": {\"b\": {}, \"a\": {}} }")}, {Name: "now"}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -313,17 +311,13 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-func TestBadSchemas(t *testing.T) {
+func TestABadSchema(t *testing.T) {
 	t.Parallel()
 	srv := llmtest.NewServer(t, nil)
-	for _, set := range []llm.Settings{
-		{Tools: []llm.Tool{{Name: "f", Schema: json.RawMessage("{")}}},
-		{Tools: []llm.Tool{{Name: "f"}}, Schema: json.RawMessage("{")},
-	} {
-		var e *llm.Error
-		if _, err := New(over(t, srv, llmtest.Options{})).Open(set).Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindBadRequest || e.Provider != "p" {
-			t.Errorf("%v", err)
-		}
+	set := llm.Settings{Tools: []llm.Tool{{Name: "f", Schema: json.RawMessage("{")}}}
+	var e *llm.Error
+	if _, err := New(over(t, srv, llmtest.Options{})).Open(set).Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindBadRequest || e.Provider != "p" {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -376,8 +370,16 @@ func TestDetect(t *testing.T) {
 	tools := llm.Settings{Tools: []llm.Tool{{Name: "f"}}}
 	for i := range 2 {
 		v := c.Open(tools)
-		v.Append(llm.Message{Role: llm.RoleSystem, Content: "S"})
-		v.Append(llm.Message{Role: llm.RoleUser, Content: "Go."})
+		fill := func() error {
+			v.Reset()
+			v.Append(llm.Message{Role: llm.RoleSystem, Content: "S"})
+			v.Append(llm.Message{Role: llm.RoleUser, Content: "Go."})
+			return nil
+		}
+		_ = fill() // as the window does it, before it tells how
+		if r, ok := v.(llm.Refillable); ok {
+			r.OnMove(fill)
+		}
 		reply, err := v.Send(t.Context(), nil)
 		if err != nil || len(reply.Message.ToolCalls) != 1 || reply.Message.ToolCalls[0].Arguments != `{"a":1}` {
 			t.Fatalf("%v, %+v", err, reply)
@@ -391,38 +393,25 @@ func TestDetect(t *testing.T) {
 			t.Errorf("switched %d times, %d calls", switched, n)
 		}
 	}
+	if r := srv.Requests()[1]; len(r.Messages) != 2 {
+		t.Errorf("%d messages after the switch", len(r.Messages))
+	}
 	llmtest.CheckPrefix(t, srv.Requests()[1:3])
 }
 
-// TestDetectKeepsNothing: after an answer no messages are kept for a switch,
-// and one that begins elsewhere loses none.
-func TestDetectKeepsNothing(t *testing.T) {
+// TestDetectWithoutARefill: what cannot be filled again keeps its error.
+func TestDetectWithoutARefill(t *testing.T) {
 	t.Parallel()
-	answers := []llmtest.Answer{{Status: 503}, {Text: "ok"}, {Status: 400, ErrorText: "m does not support tools"}}
-	srv := llmtest.NewServer(t, llmtest.Sequence(answers...))
-	c := Detect(over(t, srv, llmtest.Options{}), nil)
-	v := c.Open(llm.Settings{Tools: []llm.Tool{{Name: "f"}}}).(*undecided)
-	v.Append(llm.Message{Role: llm.RoleUser, Content: "old"})
-	v.Reset()
+	srv := llmtest.NewServer(t, llmtest.Sequence(llmtest.Answer{Status: 400, ErrorText: "m does not support tools"}))
+	v := Detect(over(t, srv, llmtest.Options{}), nil).Open(llm.Settings{Tools: []llm.Tool{{Name: "f"}}})
 	v.Append(llm.Message{Role: llm.RoleUser, Content: "a"})
-	if _, err := v.Send(t.Context(), nil); err == nil || len(v.kept) != 1 {
-		t.Errorf("%v, %d kept", err, len(v.kept))
-	}
-	if _, err := v.Send(t.Context(), nil); err != nil || v.kept != nil {
-		t.Errorf("%v, %d kept", err, len(v.kept))
-	}
-	v.Append(llm.Message{Role: llm.RoleUser, Content: "b"})
 	var e *llm.Error
-	if _, err := v.Send(context.Background(), nil); !errors.As(err, &e) || e.Kind != llm.KindNoTools || v.kept != nil {
-		t.Errorf("%v, %d kept", err, len(v.kept))
-	}
-	if _, ok := c.Open(llm.Settings{Tools: []llm.Tool{{Name: "f"}}}).(*conversation); !ok {
-		t.Error("the next conversation asks again")
+	if _, err := v.Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindNoTools {
+		t.Error(err)
 	}
 }
 
-// TestDetectLate: a conversation that can be filled again keeps nothing, and
-// switches at any time; where it could not be filled, no part of it is sent.
+// TestDetectLate: a conversation switches at any time; where it could not be filled, no part of it is sent.
 func TestDetectLate(t *testing.T) {
 	t.Parallel()
 	srv := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
@@ -445,8 +434,8 @@ func TestDetectLate(t *testing.T) {
 		return nil
 	})
 	v.Append(said[0])
-	if _, err := v.Send(t.Context(), nil); err != nil || v.kept != nil {
-		t.Fatalf("%v, %d kept", err, len(v.kept))
+	if _, err := v.Send(t.Context(), nil); err != nil {
+		t.Fatal(err)
 	}
 	for _, m := range []llm.Message{{Role: llm.RoleAssistant, Content: "ok"}, {Role: llm.RoleUser, Content: "b"}} {
 		said = append(said, m)

@@ -6,11 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -102,7 +102,7 @@ func (f Format) readStream(ctx context.Context, p EventParser, contentType strin
 		case errors.Is(err, io.EOF) && !p.Begun() && s.Stray != "":
 			return Invalid(f.Name, contentType, []byte(s.Stray)), nil
 		case errors.Is(err, ErrEventTooLong):
-			return TooLong("one event", f.MaxEvent), nil
+			return told(llm.KindInvalid, i18n.E("llm.long_event", f.MaxEvent)), nil
 		case err != nil && p.Finished() && !left(ctx): // all there; only the end of the stream is missing
 			return nil, nil
 		case errors.Is(err, io.EOF):
@@ -127,7 +127,7 @@ func (f Format) readDocument(p Parser, contentType string, r *bufio.Reader) (*ll
 		return nil, err
 	}
 	if len(data) > f.MaxAnswer {
-		return TooLong("the answer", f.MaxAnswer), nil
+		return TooLong(f.MaxAnswer), nil
 	}
 	if err := p.Document(data); err != nil {
 		return f.refused(err, contentType, data, false), nil
@@ -166,20 +166,20 @@ func firstByte(r *bufio.Reader) (byte, error) {
 }
 
 // Cut is an answer that ended too early.
-func Cut() *llm.Error {
-	return &llm.Error{Kind: llm.KindCutStream, Message: "the stream ended before the answer did", Err: io.ErrUnexpectedEOF}
-}
+func Cut() *llm.Error { return told(llm.KindCutStream, i18n.E("llm.cut")) }
 
 // Invalid is an answer that is not in the wire format; what names that, start
 // is how the answer, or the part that is not understood, begins.
 func Invalid(what, contentType string, start []byte) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid,
-		Message: fmt.Sprintf("not %s: content type %q, at %q", what, contentType, start[:min(len(start), ShownBytes)])}
+	return told(llm.KindInvalid, i18n.E("llm.not_format", what, strconv.Quote(contentType), strconv.Quote(string(start[:min(len(start), ShownBytes)]))))
 }
 
-// TooLong is an answer of which something is longer than limit bytes.
-func TooLong(what string, limit int) *llm.Error {
-	return &llm.Error{Kind: llm.KindInvalid, Message: fmt.Sprintf("%s is longer than %d bytes", what, limit)}
+// TooLong is an answer that is longer than limit bytes.
+func TooLong(limit int) *llm.Error { return told(llm.KindInvalid, i18n.E("llm.long_answer", limit)) }
+
+// told is an error whose words are our own.
+func told(kind llm.ErrorKind, err *i18n.Error) *llm.Error {
+	return &llm.Error{Kind: kind, Message: err.Error(), Err: err}
 }
 
 // Told reports whether a field is there and not null.
@@ -225,3 +225,18 @@ func GeneratedID(id string) int {
 
 // NewID is the id of a call that came without one.
 func NewID(n int) string { return "call_" + strconv.Itoa(n) }
+
+// NameCalls makes the ids that are missing or repeated, from the numbers after lastID.
+func NameCalls(calls []llm.ToolCall, lastID int) {
+	seen := make(map[string]bool, len(calls))
+	for _, c := range calls {
+		lastID = max(lastID, GeneratedID(c.ID))
+	}
+	for i := range calls {
+		if c := &calls[i]; c.ID == "" || seen[c.ID] {
+			lastID++
+			c.ID = NewID(lastID)
+		}
+		seen[calls[i].ID] = true
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -22,7 +23,9 @@ func statusError(res *http.Response, body io.Reader, now time.Time) *llm.Error {
 	raw, err := io.ReadAll(io.LimitReader(body, MaxError))
 	p := parseProblem(raw)
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
-		p.message = "the server redirects to " + Endpoint(to) + "; use that as base_url"
+		moved := told(classify(res.StatusCode, p), i18n.E("llm.redirects", Endpoint(to)))
+		moved.RetryAfter = retryAfter(res.Header, now)
+		return moved
 	}
 	if p.message == "" {
 		p.message = http.StatusText(res.StatusCode)
@@ -133,6 +136,12 @@ var toolSigns = []string{
 	"does not support function calling", "function calling is not enabled", "function calling is not supported",
 	"tool use is not supported", "tools is not supported", "tools are not supported", "tool calling is not supported",
 	"unsupported parameter: 'tools'", "unrecognized request argument supplied: tools",
+
+	// Nor does one take these tools that names the form of their arguments: a word of
+	// a schema that it does not know is refused with 400, 422 or 500 (Ollama, llama.cpp,
+	// vLLM, OpenAI, Anthropic, Gemini), and would be each time.
+	"json schema", "failed to parse grammar", "schema conversion failed", "failed to initialize samplers",
+	"chatrequest.tools", "chatcompletionrequest.tools", "invalid_function_parameters", "invalid schema for function", ".input_schema", "function_declarations",
 }
 
 // crashSigns are how LM Studio says, with status 400, that the fault is its own.

@@ -50,6 +50,58 @@ func (c *Caller) PostLent(ctx context.Context, l *Loan, parts ...[]byte) (*http.
 	return req, err
 }
 
+// Body is the body of a request that grows: a head, what was appended, and what
+// closes it while it is sent. It is sent from where it lies, and moves to new memory
+// where the transport may still read it when it has to grow, as after an early answer.
+type Body struct {
+	B    []byte // head and what was appended
+	Head int    // bytes before the first element
+	sent []byte // the body as it is sent, in the memory of B; nil where it changed since
+	loan *Loan  // of sent
+}
+
+// NewBody begins a body.
+func NewBody(head []byte) Body { return Body{B: head, Head: len(head)} }
+
+// Next makes room for an element of about so many bytes, behind the one before.
+func (b *Body) Next(room int) {
+	b.settle()
+	b.B = Room(b.B, room)
+	if len(b.B) > b.Head {
+		b.B = append(b.B, ',')
+	}
+}
+
+// Reset takes out all that was appended; what is appended next takes its place.
+func (b *Body) Reset() {
+	b.B = b.B[:b.Head]
+	b.settle()
+}
+
+// Serialized is what was appended.
+func (b *Body) Serialized() []byte { return b.B[b.Head:len(b.B):len(b.B)] }
+
+// settle ends the loan.
+func (b *Body) settle() {
+	if b.loan != nil && !b.loan.Back() {
+		b.B = append(make([]byte, 0, cap(b.B)), b.B...)
+	}
+	b.sent, b.loan = nil, nil
+}
+
+// Lend closes the body with tail and lends it to a call of c.
+func (b *Body) Lend(ctx context.Context, c *Caller, tail []byte) (*http.Request, error) {
+	if b.loan != nil && !bytes.Equal(b.sent[len(b.B):], tail) {
+		b.settle()
+	}
+	if b.loan == nil {
+		b.B = Room(b.B, len(tail))
+		b.sent, b.loan = b.B, &Loan{}
+		b.sent = append(b.sent, tail...)
+	}
+	return c.PostLent(ctx, b.loan, b.sent)
+}
+
 // roomDoubles is up to where Room doubles, in bytes.
 const roomDoubles = 1 << 20
 

@@ -3,12 +3,11 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -58,7 +57,13 @@ func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 		e.Attempts = attempts
 		pace.asked = e.RetryAfter
 		if e.Retryable() && e.RetryAfter > maxWait && attempts <= c.maxRetries {
-			e.Message = strings.TrimSpace(fmt.Sprintf("%s (not repeated: the server asks for a wait of %s)", e.Message, e.RetryAfter.Round(time.Second)))
+			var said any = e.Message
+			if e.Err != nil && e.Err.Error() == e.Message { // words of our own
+				said = e.Err
+			}
+			long := i18n.E("llm.long_wait", said, e.RetryAfter.Round(time.Second))
+			long.Err = e.Err
+			e.Message, e.Err = long.Error(), long
 		}
 		if !e.Retryable() {
 			return struct{}{}, backoff.Permanent(e)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -35,7 +36,7 @@ func TestLongWaitIsTold(t *testing.T) {
 			return &llm.Error{Kind: c.kind, RetryAfter: c.after, Message: "slow down"}
 		})
 		var e *llm.Error
-		if !errors.As(err, &e) || calls != c.calls || strings.Contains(e.Message, "asks for a wait of "+c.after.String()) != c.told || !strings.HasPrefix(e.Message, "slow down") {
+		if !errors.As(err, &e) || calls != c.calls || strings.Contains(e.Message, "asks for a wait of "+c.after.String()) != c.told || !strings.HasPrefix(e.Message, "slow down") || strings.Contains(e.Explain(i18n.Japanese), "再試行しません") != c.told {
 			t.Errorf("%s, %s: %v after %d calls", c.kind, c.after, err, calls)
 		}
 	}

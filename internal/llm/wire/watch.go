@@ -3,23 +3,26 @@ package wire
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http/httptrace"
 	"sync"
 	"time"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
 // lateError ends a call that a limit was reached in.
 type lateError struct {
 	kind  llm.ErrorKind
-	what  string // what did not come
+	what  string // did not come: the key of the text that says so
 	limit time.Duration
 }
 
-func (e *lateError) Error() string { return fmt.Sprintf("%s within %s", e.what, e.limit) }
+func (e *lateError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap is what says it in the reader's language.
+func (e *lateError) Unwrap() error { return i18n.E("llm.late_"+e.what, e.limit.String()) }
 
 // late returns the limit that ended a call's context, nil where none did.
 func late(ctx context.Context) *lateError {
@@ -58,17 +61,17 @@ func newLimits(connect, firstToken, stall, call time.Duration) limits {
 		connect = DefaultConnectTimeout
 	}
 	l := limits{
-		connect: &lateError{llm.KindUnreachable, "no connection", connect},
-		stall:   &lateError{llm.KindTimeout, "no byte came", stall},
+		connect: &lateError{llm.KindUnreachable, "connection", connect},
+		stall:   &lateError{llm.KindTimeout, "byte", stall},
 	}
-	l.alive = &lateError{llm.KindTimeout, "no part of the answer came", aliveStalls * stall}
-	l.tail = &lateError{llm.KindTimeout, "no end of the answer came", min(stall, TailTime)}
+	l.alive = &lateError{llm.KindTimeout, "part", aliveStalls * stall}
+	l.tail = &lateError{llm.KindTimeout, "end", min(stall, TailTime)}
 	l.first = l.stall
 	if firstToken > 0 {
-		l.first = &lateError{llm.KindTimeout, "no token came", firstToken}
+		l.first = &lateError{llm.KindTimeout, "token", firstToken}
 	}
 	if call > 0 {
-		l.call = &lateError{llm.KindTimeout, "no whole answer came", call}
+		l.call = &lateError{llm.KindTimeout, "whole", call}
 	}
 	return l
 }

@@ -1,7 +1,6 @@
-// Package wire is what the clients of model providers share below their
-// formats: calls that are repeated where that helps and never hang, event
-// streams read in bounded memory, failures classified, texts encoded. It knows
-// no vendor's messages, keeps nothing and logs nothing.
+// Package wire is what clients of providers share: calls that are repeated where that helps
+// and never hang, event streams in bounded memory, classified failures, encoded texts.
+// It knows no vendor's messages, keeps nothing and logs nothing.
 package wire
 
 import (

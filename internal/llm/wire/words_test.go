@@ -1,8 +1,14 @@
 package wire
 
 import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
 	"testing"
+	"time"
 
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -18,7 +24,7 @@ func TestWordsOfServers(t *testing.T) {
 		{400, `"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set`, llm.KindNoTools},
 		{500, `tools param requires --jinja flag`, llm.KindNoTools},
 		{404, `No endpoints found that support tool use. Try disabling "bash".`, llm.KindNoTools},
-		{400, `Invalid schema for function 'f'`, llm.KindBadRequest},
+		{400, `Invalid schema for function 'f'`, llm.KindNoTools},
 		{400, `The model has crashed without additional information. (Exit code: 6)`, llm.KindServer},
 		{400, `Model unloaded.`, llm.KindServer},
 		{400, `No models loaded. Please load a model in the developer page`, llm.KindNotFound},
@@ -36,5 +42,24 @@ func TestWordsOfServers(t *testing.T) {
 		if got := classify(c.status, problem{message: c.says}); got != c.kind {
 			t.Errorf("%d %s: %s", c.status, c.says, got)
 		}
+	}
+}
+
+// What happened here is said in the reader's language; only a server speaks its own.
+func TestOurWordsAreTranslated(t *testing.T) {
+	t.Parallel()
+	l := newLimits(time.Second, 2*time.Second, 3*time.Second, 4*time.Second)
+	failures := []*llm.Error{Cut(), TooLong(5), Invalid("1", "2", []byte("3"))}
+	for _, late := range []*lateError{l.connect, l.first, l.stall, l.alive, l.tail, l.call} {
+		failures = append(failures, &llm.Error{Kind: late.kind, Message: late.Error(), Err: late})
+	}
+	for _, e := range failures {
+		if got := e.Explain(i18n.Japanese); regexp.MustCompile(`[a-z]{3}`).MatchString(got) || !errors.As(e.Err, new(*i18n.Error)) {
+			t.Error(got)
+		}
+	}
+	moved := &http.Response{StatusCode: 308, Header: http.Header{"Location": {"https://example.com/v1"}}}
+	if got := statusError(moved, strings.NewReader(""), time.Now()).Explain(i18n.Japanese); !strings.Contains(got, "へ転送しています") {
+		t.Error(got)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -27,15 +29,27 @@ type Hints struct {
 
 // definition is one tool of a server as it is offered and pinned.
 type definition struct {
+	Kind        offerKind       `json:"kind,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"schema"`
 	Wrapped     bool            `json:"wrapped,omitempty"` // the arguments are in "value"
 	Hints       Hints           `json:"hints"`
-	// Hash is over all that the server said, also what is not offered; the
-	// others are over its parts.
+	// The hashes are over what the server said, also what is not offered: over the
+	// name and both of the others, which tell what changed. What a server says of
+	// effects, and which draft of JSON Schema it names, are no part of them.
 	Hash            string `json:"hash"`
 	DescriptionHash string `json:"description_hash"`
 	SchemaHash      string `json:"schema_hash"`
+	wholeHash       string // of the schema with its $schema, as older pins have it
+}
+
+// is reports whether a listed tool is what was pinned as d.
+func (d definition) is(listed definition) bool {
+	return d.Kind == listed.Kind && d.DescriptionHash == listed.DescriptionHash && d.sameSchema(listed)
+}
+
+func (d definition) sameSchema(listed definition) bool {
+	return d.SchemaHash == listed.SchemaHash || d.SchemaHash == listed.wholeHash
 }
 
 // define bounds and cleans what a server lists, hides in it what mask hides, and
@@ -48,21 +62,31 @@ func define(t *sdk.Tool, mask func(string) string) (definition, error) {
 	if d.Hints.ReadOnly { // the others mean nothing then
 		d.Hints = Hints{ReadOnly: true, Idempotent: true}
 	}
-	schema, err := canonical(t.InputSchema)
+	whole, err := canonical(t.InputSchema)
 	if err != nil {
 		return d, fmt.Errorf("the schema of the tool %q: %w", line(t.Name, 80), err)
 	}
-	whole, err := canonical(map[string]any{"name": t.Name, "description": t.Description, "schema": schema, "hints": d.Hints})
+	schema := whole
+	if root, ok := t.InputSchema.(map[string]any); ok && root["$schema"] != nil {
+		root = maps.Clone(root)
+		delete(root, "$schema")
+		schema, _ = canonical(root) // a part of what could be written
+	}
+	all, err := canonical(map[string]any{"name": t.Name, "description": t.Description, "schema": schema})
 	if err != nil {
 		return d, fmt.Errorf("the tool %q: %w", line(t.Name, 80), err)
 	}
-	d.Hash, d.DescriptionHash, d.SchemaHash = hash(whole), hash([]byte(t.Description)), hash(schema)
+	d.Hash, d.DescriptionHash, d.SchemaHash, d.wholeHash = hash(all), hash([]byte(t.Description)), hash(schema), hash(whole)
 	d.Description = mask(plain(mask(clip(t.Description, 8*maxDescription)), maxDescription))
-	d.Schema, d.Wrapped = offeredSchema(t.InputSchema)
+	var cut bool
+	d.Schema, d.Wrapped, cut = offeredSchema(t.InputSchema)
 	if masked := json.RawMessage(mask(string(d.Schema))); json.Valid(masked) && usable(masked) {
 		d.Schema = masked
 	} else {
-		d.Schema = json.RawMessage(openSchema)
+		d.Schema, cut = json.RawMessage(openSchema), true
+	}
+	if cut {
+		d.Description = strings.TrimSpace(d.Description + fmt.Sprintf("\n(The schema of its arguments, of %d bytes, is cut here; the server checks all of them.)", len(whole)))
 	}
 	return d, nil
 }

@@ -1,7 +1,10 @@
 package mcp_test
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,7 +46,7 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 			t.Errorf("status %+v", s)
 		}
 		says(t, call(t, m, "s__rich", ""), true, "no longer has this tool")
-		says(t, call(t, m, "s__echo", ""), true, "has changed this tool", "withheld until a person")
+		says(t, call(t, m, "s__echo", ""), true, "has changed this tool", "tori mcp accept s s__echo")
 		says(t, call(t, m, "s__describe", ""), false, "describe {}")
 
 		drift := m.Drift()
@@ -65,6 +68,12 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 		}
 		if pinsOf(t, dir) != pinned {
 			t.Error("a refresh changed the pins")
+		}
+		r := registry(t, append(m.Tools(), m.Withheld()...))
+		says(t, ask(t, r, "s__echo", `{"text":"x"}`), true, "s__echo of the MCP server s is withheld", "(description)", "tori mcp accept s s__echo")
+		says(t, ask(t, r, "s__new1", ""), true, "is withheld", "(new)")
+		if len(r.Definitions()) != len(m.Tools()) || len(m.Withheld()) != 2 {
+			t.Errorf("%d definitions, %q are withheld", len(r.Definitions()), names(m.Withheld()))
 		}
 
 		says(t, call(t, m, "s__change", ""), false, "changed") // again, before it is accepted
@@ -88,6 +97,42 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 		says(t, call(t, m, "s__echo", ""), false, "echo {}")
 		if d := m.Drift(); len(d) != 1 || d[0].Tool != "new2" {
 			t.Errorf("drift %+v", d)
+		}
+	})
+}
+
+// TestSameInOtherWords: what a server says of effects, and which draft of JSON Schema
+// it names, does not make another tool of one, also where an older program pinned it.
+func TestSameInOtherWords(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		m := mustOpen(t, mcp.Options{Dir: dir, Start: (&within{}).start}, mode("s"))
+		defer m.Close()
+		says(t, call(t, m, "s__restate", ""), false, "restated")
+		settle()
+		if d := m.Drift(); len(d) > 0 || status(t, m, "s").Changed {
+			t.Errorf("drift %+v", d)
+		}
+		says(t, call(t, m, "s__echo", ""), false, "echo {}")
+	})
+	const schema = `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{},"type":"object"}`
+	sum := func(s string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s))) }
+	old := map[string]any{"description": "does it", "schema": map[string]any{"type": "object"}, "hints": map[string]any{"destructive": true},
+		"hash": "sha256:of another time", "description_hash": sum("does it"), "schema_hash": sum(schema)}
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		b, err := json.Marshal(map[string]any{"format": 1, "servers": map[string]any{"drafts": map[string]any{"one": old, "two": old}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pins.json"), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m := mustOpen(t, mcp.Options{Dir: dir, Start: (&within{}).start}, mode("drafts"))
+		defer m.Close()
+		if d := m.Drift(); len(d) != 1 || d[0].Tool != "two" || !slices.Equal(d[0].What, []string{"schema"}) || !offers(m, "drafts__one") {
+			t.Errorf("drift %+v, offered %q", d, names(m.Tools()))
 		}
 	})
 }
@@ -126,7 +171,7 @@ func TestLook(t *testing.T) {
 		look(s, "look pinned; put new; wild new excluded; ").Close()
 		s.Command = []string{"odd"}
 		s.Deny = nil
-		if m := look(s, "list new; "+strings.Repeat("long", 30)+" new; look gone; no schema new; twin new; 名前.with/odd chars new; "); m != nil {
+		if m := look(s, "either new; large new; list new; "+strings.Repeat("long", 30)+" new; look gone; no schema new; twin new; 名前.with/odd chars new; "); m != nil {
 			m.Close()
 		}
 		s.Command = []string{"exit"}

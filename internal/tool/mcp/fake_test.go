@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -31,6 +32,13 @@ func TestMain(m *testing.M) {
 		f.serve()
 		os.Exit(0)
 	}
+	if os.Getenv("MCP_CONFORM") != "" {
+		if err := conform(os.Args[len(os.Args)-1]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -48,6 +56,7 @@ type fake struct {
 	mu        sync.Mutex
 	tools     []obj
 	cancelled []any
+	asked     any // the call during which it asks people
 	changes   int
 }
 
@@ -57,7 +66,7 @@ func aTool(name, description string) obj {
 
 // serve runs until the input ends.
 func (f *fake) serve() {
-	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "values", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input", "future"} {
+	for _, n := range []string{"echo", "die", "hang", "cancelled", "twice", "huge", "values", "broken", "nonsense", "progress", "flood", "change", "describe", "env", "spawn", "peek", "rich", "json", "empty", "refuse", "input", "future", "restate"} {
 		f.tools = append(f.tools, aTool(n, "does "+n))
 	}
 	switch f.mode {
@@ -94,6 +103,11 @@ func (f *fake) serve() {
 			{"name": "put", "inputSchema": obj{"type": "object"}, "annotations": obj{"idempotentHint": true, "destructiveHint": false}},
 			{"name": "wild", "inputSchema": obj{"type": "object"}},
 		}
+	case "drafts":
+		schema := obj{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": obj{}}
+		f.tools = []obj{{"name": "one", "description": "does it", "inputSchema": schema}, {"name": "two", "description": "does it", "inputSchema": obj{"type": "object", "required": []string{"x"}}}}
+	case "asks people":
+		f.tools = []obj{aTool("form", ""), aTool("open", "")}
 	case "odd":
 		f.tools = oddTools()
 	}
@@ -123,6 +137,9 @@ func oddTools() []obj {
 		{"name": "no schema"},
 		{"name": "名前.with/odd chars", "description": "ok\u0000\u001b[31m\u202e\U000E0041 end", "inputSchema": obj{"properties": obj{"x": obj{"type": "string", "description": "a\u200bb"}}}},
 		{"name": strings.Repeat("long", 30), "description": strings.Repeat("word ", 5000), "inputSchema": obj{"type": "object"}},
+		{"name": "task", "inputSchema": obj{"type": "object"}, "execution": obj{"taskSupport": "required"}},
+		{"name": "either", "inputSchema": obj{"type": "object"}, "execution": obj{"taskSupport": "optional"}},
+		{"name": "large", "description": "is large", "inputSchema": obj{"type": "object", "properties": obj{"n": obj{"enum": slices.Repeat([]string{"x"}, 20_000)}}}},
 		{"name": "list", "inputSchema": obj{"type": "array", "items": obj{"$ref": "#/$defs/n"}, "$defs": obj{"n": obj{"type": "integer"}}}},
 	}
 }
@@ -186,6 +203,8 @@ func (f *fake) message(m obj) {
 		args, _ := params["arguments"].(obj)
 		meta, _ := params["_meta"].(obj)
 		f.call(id, name, args, meta)
+	case method == nil && id == "form":
+		f.send(obj{"id": f.asked, "result": text(fmt.Sprintf("told %v", m["result"]))})
 	case method == "notifications/cancelled":
 		f.cancelled = append(f.cancelled, params["requestId"])
 	case id != nil && method != nil:
@@ -245,6 +264,14 @@ func (f *fake) call(id any, name string, args, meta obj) {
 		f.tools = append(f.tools, aTool(fmt.Sprintf("new%d", f.changes), "is new"))
 		reply(text("changed"))
 		f.note("notifications/tools/list_changed", obj{})
+	case "restate": // the same, in other words than a model reads
+		for _, t := range f.tools {
+			schema := maps.Clone(t["inputSchema"].(obj))
+			schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+			t["inputSchema"], t["annotations"], t["title"] = schema, obj{"readOnlyHint": true}, "A title"
+		}
+		reply(text("restated"))
+		f.note("notifications/tools/list_changed", obj{})
 	case "env":
 		reply(text(strings.Join(os.Environ(), "\n")))
 	case "spawn":
@@ -265,6 +292,17 @@ func (f *fake) call(id any, name string, args, meta obj) {
 		reply(futureResult())
 	case "empty":
 		reply(obj{"content": []obj{}})
+	case "form":
+		var schema obj
+		_ = json.Unmarshal([]byte(args["text"].(string)), &schema)
+		f.asked = id
+		f.send(obj{"id": "form", "method": "elicitation/create", "params": obj{"message": "Which\x1b one?", "requestedSchema": schema}})
+	case "open":
+		if f.changes++; f.changes == 1 {
+			f.send(obj{"id": id, "error": obj{"code": -32042, "message": "log in first", "data": obj{"elicitations": []obj{{"mode": "url", "elicitationId": "1", "url": args["text"], "message": "Log in there."}}}}})
+			return
+		}
+		reply(text("opened"))
 	case "input":
 		reply(obj{"content": []obj{}, "resultType": "input_required", "inputRequests": obj{"1": obj{"method": "elicitation/create", "params": obj{"message": "password?", "requestedSchema": obj{"type": "object"}}}}})
 	case "list":

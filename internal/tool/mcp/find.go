@@ -46,56 +46,51 @@ func Tokens(tools []tool.Tool) int {
 	return n / 4
 }
 
-// Defer returns what to offer instead of tools where the definitions of those
-// that rules allow cost more than budget tokens: those whose names fit a pattern
-// of core, find_tools, which returns the definitions of others, and call_tool,
-// which calls them. Within budget it returns tools as they are. What rules keep
-// away is among what it returns, for the registry to refuse with the reason, as
-// call_tool does. Limits are those of the registry that gets the result. It
-// fails where a registry would.
+// Defer defers those of tools whose names fit no pattern of core, where the
+// definitions of those that rules allow cost more than budget tokens: they are
+// callable and not told of; find_tools returns their definitions, and call_tool
+// calls them. Within budget it returns tools as they are. What rules keep away is
+// refused with the reason by the registry that gets the result, whose limits these
+// are, and by call_tool. It fails where a registry would.
 func Defer(limits tool.Limits, budget int, core []string, tools []tool.Tool, rules ...tool.Access) ([]tool.Tool, error) {
-	allowed := slices.DeleteFunc(slices.Clone(tools), func(t tool.Tool) bool { return tool.Refusal(t.Definition(), rules) != "" })
-	if Tokens(allowed) <= budget {
+	var out, rest, allowed []tool.Tool
+	for _, t := range tools {
+		switch d := t.Definition(); {
+		case matches(core, d.Name):
+			out = append(out, t)
+		default:
+			rest = append(rest, t)
+			if tool.Refusal(d, rules) == "" {
+				allowed = append(allowed, t)
+			}
+		}
+	}
+	if len(allowed) == 0 || Tokens(allowed) <= budget {
 		return tools, nil
 	}
-	var out, hidden []tool.Tool
-	found := false
-	for _, t := range tools {
-		name := t.Definition().Name
-		denied := tool.Refusal(t.Definition(), rules) != ""
-		if matches(core, name) || denied {
-			out = append(out, t)
-		}
-		if !matches(core, name) {
-			hidden = append(hidden, t)
-			found = found || !denied
-		}
-	}
-	if !found {
-		return out, nil
-	}
-	reg, err := tool.NewRegistry(limits, hidden...)
+	reg, err := tool.NewRegistry(limits, rest...)
 	if err == nil {
 		reg, err = reg.Restrict(rules...)
 	}
 	if err != nil {
 		return nil, err
 	}
-	known := func(name string) bool {
-		return slices.ContainsFunc(hidden, func(t tool.Tool) bool { return t.Definition().Name == name })
+	for _, t := range rest {
+		out = append(out, deferred{t})
 	}
-	return append(out, finder{index(reg.Definitions())}, caller{reg, known}), nil
+	known := func(name string) bool {
+		return slices.ContainsFunc(rest, func(t tool.Tool) bool { return t.Definition().Name == name })
+	}
+	return append(out, finder{index(reg.Definitions()), cmp.Or(limits.MaxOutput, tool.DefaultMaxOutput)}, caller{reg, known}), nil
 }
 
-// Target returns the tool and the arguments that a call means: those inside
-// of a call_tool, or the call's own. Rules about tools are to be applied to
-// them. Arguments that cannot be read are left for the call to refuse.
-func Target(name, args string) (string, string) {
-	var a callArgs
-	if name != CallName || json.Unmarshal([]byte(args), &a) != nil || a.Name == "" {
-		return name, args
-	}
-	return a.Name, string(a.Arguments)
+// deferred is a tool that is called by its name and found by find_tools.
+type deferred struct{ tool.Tool }
+
+func (d deferred) Definition() tool.Definition {
+	def := d.Tool.Definition()
+	def.Deferred = true
+	return def
 }
 
 type callArgs struct {
@@ -125,7 +120,10 @@ func (c caller) Call(ctx context.Context, raw json.RawMessage) (tool.Result, err
 }
 
 // finder is find_tools.
-type finder struct{ entries []entry }
+type finder struct {
+	entries []entry
+	most    int // bytes of a result
+}
 
 // entry is a tool with the words it is found by.
 type entry struct {
@@ -205,6 +203,7 @@ const (
 	defaultFound = 5
 	maxQuery     = 50  // words
 	maxNamed     = 200 // names told where nothing was found
+	maxHead      = 100 // bytes of the line above what was found
 )
 
 // Call implements tool.Tool. The same query always gets the same answer.
@@ -222,19 +221,23 @@ func (f finder) Call(_ context.Context, raw json.RawMessage) (tool.Result, error
 	}
 	show := min(cmp.Or(int(a.Limit), defaultFound), len(found))
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d tools match", len(found), len(f.entries))
-	if show < len(found) {
-		fmt.Fprintf(&b, "; the best %d are shown", show)
-	}
-	fmt.Fprintf(&b, ". Call one with %s.\n", CallName)
-	for _, d := range found[:show] {
+	for i, d := range found[:show] {
 		note := ""
 		if d.ReadOnly {
 			note = " (changes nothing)"
 		}
-		fmt.Fprintf(&b, "\n%s%s\n%s\nArguments: %s\n", d.Name, note, strings.TrimSpace(d.Description), d.Schema)
+		one := fmt.Sprintf("\n%s%s\n%s\nArguments: %s\n", d.Name, note, strings.TrimSpace(d.Description), d.Schema)
+		if i > 0 && b.Len()+len(one) > f.most-maxHead {
+			show = i
+			break
+		}
+		b.WriteString(one)
 	}
-	return tool.Text(b.String()), nil
+	head := fmt.Sprintf("%d of %d tools match", len(found), len(f.entries))
+	if show < len(found) {
+		head += fmt.Sprintf("; the best %d are shown", show)
+	}
+	return tool.Text(head + ". Call one with " + CallName + ".\n" + b.String()), nil
 }
 
 // search returns the definitions that fit, the best first.

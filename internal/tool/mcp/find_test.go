@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,7 +61,9 @@ func ask(t *testing.T, r *tool.Registry, name, args string) tool.Result {
 
 func TestWithinTheBudgetNothingIsDeferred(t *testing.T) {
 	t.Parallel()
-	tools, err := mcp.Defer(tool.Limits{}, mcp.Tokens(many()), nil, many())
+	core := []string{"misc__tool_0?"} // are not counted
+	rest := slices.DeleteFunc(many(), func(t tool.Tool) bool { return strings.HasPrefix(t.Definition().Name, "misc__tool_0") })
+	tools, err := mcp.Defer(tool.Limits{}, mcp.Tokens(rest), core, many())
 	if err != nil || len(tools) != len(many()) {
 		t.Errorf("%d tools, %v", len(tools), err)
 	}
@@ -120,6 +123,38 @@ func TestDeferredTools(t *testing.T) {
 	says(t, ask(t, r, "call_tool", `{"name":"gh__get_issues"}`), true, `There is no tool named "gh__get_issues" here`, "find_tools")
 	says(t, ask(t, r, "call_tool", `{"name":"misc__tool_01"}`), true, "called by their own names")
 	says(t, ask(t, r, "call_tool", `{"name":"call_tool"}`), true, "There is no tool")
+	// By its own name, as models do once they have found it.
+	says(t, ask(t, r, "gh__get_issue", `{"number":7}`), false, `gh__get_issue got {"number":7}`)
+	says(t, ask(t, r, "gh__get_issue", `{"number":"x"}`), true, "The arguments of gh__get_issue are not valid")
+	if !r.ReadOnly("gh__get_issue") {
+		t.Error("a deferred tool that only reads does not count as one")
+	}
+	says(t, ask(t, r, "gh__get_isue", "{}"), true, "Did you mean gh__get_issue?", "Known tools: call_tool, find_tools, misc__tool_00, ")
+	if text := ask(t, r, "nothing", "{}").Text; strings.Contains(text, "db__query") {
+		t.Errorf("deferred tools are listed: %s", text)
+	}
+}
+
+// TestFoundToolsFit: what is found is whole, as far as a result may go.
+func TestFoundToolsFit(t *testing.T) {
+	t.Parallel()
+	long := func(name string, n int) tool.Tool {
+		return plainTool{Name: name, Description: strings.Repeat("word ", n), Schema: json.RawMessage(`{"type":"object"}`)}
+	}
+	limits := tool.Limits{MaxOutput: 2048}
+	tools, err := mcp.Defer(limits, 0, nil, []tool.Tool{long("a__one", 150), long("a__two", 150), long("a__three", 150), long("b__large", 900)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tool.NewRegistry(limits, tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ask(t, r, "find_tools", `{"query":"one two three"}`).Text
+	if !strings.HasPrefix(text, "3 of 4 tools match; the best 2 are shown.") || strings.Count(text, "Arguments: {") != 2 {
+		t.Errorf("found:\n%s", text)
+	}
+	says(t, ask(t, r, "find_tools", `{"query":"large"}`), false, "1 of 4 tools match.", "b__large")
 }
 
 func TestFindTools(t *testing.T) {
@@ -159,19 +194,4 @@ Arguments: {"type":"object"}
 	}
 	says(t, ask(t, r, "find_tools", `{"query":"get_issue"}`), false, "gh__get_issue (changes nothing)\nGet one issue", "Arguments: "+numberSchema)
 	says(t, ask(t, r, "find_tools", `{"query":"¿?"}`), false, "No tool matches. The 24 tools are:\ndb__query\n")
-}
-
-func TestTarget(t *testing.T) {
-	t.Parallel()
-	for _, tc := range [][4]string{
-		{"shell", `{"command":"ls"}`, "shell", `{"command":"ls"}`},
-		{"call_tool", `{"name":"db__query","arguments":{"sql":"drop"}}`, "db__query", `{"sql":"drop"}`},
-		{"call_tool", `{"name":"db__query"}`, "db__query", ""},
-		{"call_tool", `{"name":`, "call_tool", `{"name":`},
-		{"call_tool", `{}`, "call_tool", `{}`},
-	} {
-		if name, args := mcp.Target(tc[0], tc[1]); name != tc[2] || args != tc[3] {
-			t.Errorf("%s %s is %s %s", tc[0], tc[1], name, args)
-		}
-	}
 }

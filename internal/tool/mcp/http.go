@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -28,17 +29,17 @@ type web struct {
 	conn sdk.Connection
 }
 
-func newWeb(c Server, base http.RoundTripper, maxMessage int, patience time.Duration) *web {
+func newWeb(c Server, login auth.OAuthHandler, base http.RoundTripper, maxMessage int, patience time.Duration) *web {
 	w := &web{}
 	w.life, w.stop = context.WithCancel(context.Background())
 	origin, _ := url.Parse(c.URL) // was checked
 	w.sdk = sdk.StreamableClientTransport{
 		Endpoint:     c.URL,
+		OAuthHandler: login,
 		MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
-			Transport: &guard{base: base, life: w.life, origin: origin, header: c.Header, max: int64(maxMessage), patience: patience},
-			// Header may hold a token, which is for this host alone.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			Transport:     &guard{base: base, life: w.life, origin: origin, header: c.Header, max: int64(maxMessage), patience: patience},
+			CheckRedirect: stay, // what stands in Header is for this host alone
 		},
 	}
 	return w
@@ -71,6 +72,16 @@ func (w *web) diagnosis() string { return "" }
 func (w *web) said() string      { return "" }
 func (w *web) fault() error      { return nil }
 func (w *web) dead() bool        { return w.life.Err() != nil }
+
+// authorised reports whether the settings say how the requests are authorised.
+func (c Server) authorised() bool {
+	for k := range c.Header {
+		if http.CanonicalHeaderKey(k) == "Authorization" {
+			return true
+		}
+	}
+	return false
+}
 
 // guard bounds what the requests of one connection may take.
 type guard struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"pgregory.net/rapid"
 
 	"toritsugi/internal/disk/disktest"
@@ -135,6 +136,38 @@ func TestTail(t *testing.T) {
 	})
 }
 
+// TestSaidOnce: structured content that says what the text says is not told again.
+func TestSaidOnce(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		structured, want string
+		texts            []string
+	}{
+		{`{"a":1}`, `{ "a": 1 }`, []string{`{ "a": 1 }`}},
+		{`{"content":"hello\nyou"}`, "hello\nyou\n", []string{"hello\nyou\n"}},
+		{`{"result":["a","b"]}`, "a\n\nb", []string{"a", "b"}},
+		{`{"result":"a\nb"}`, "a\n\nb", []string{"a", "b"}},
+		{`{"result":[{"x":1},2]}`, "{\"x\":1}\n\n2", []string{`{"x":1}`, "2"}},
+		{`{"result":{"value":42}}`, "42", []string{"42"}},
+		{`{"result":["a","a"]}`, "a\n\n" + `{"result":["a","a"]}`, []string{"a"}},
+		{`{"result":[]}`, "none\n\n" + `{"result":[]}`, []string{"none"}},
+		{`{"a":"x","b":"x"}`, "x\n\n" + `{"a":"x","b":"x"}`, []string{"x"}},
+		{`{"temperature":21}`, "It is warm.\n\n" + `{"temperature":21}`, []string{"It is warm."}},
+		{`{"a":1}`, `{"a":1}`, nil},
+	} {
+		res := &sdk.CallToolResult{}
+		if err := json.Unmarshal([]byte(tc.structured), &res.StructuredContent); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range tc.texts {
+			res.Content = append(res.Content, &sdk.TextContent{Text: text})
+		}
+		if got := render(res).Text; got != tc.want {
+			t.Errorf("%q with %s is %q, want %q", tc.texts, tc.structured, got, tc.want)
+		}
+	}
+}
+
 func TestOfferedSchema(t *testing.T) {
 	t.Parallel()
 	deep := `{"type":"object","properties":{"a":` + strings.Repeat(`{"items":`, 60) + `{}` + strings.Repeat(`}`, 60) + `}}`
@@ -145,6 +178,16 @@ func TestOfferedSchema(t *testing.T) {
 		fmt.Fprintf(&laughs, `"d%d":{"allOf":[%s]},`, i, strings.TrimSuffix(strings.Repeat(ref+",", 10), ","))
 	}
 	laughs.WriteString(`"d9":{"type":"string"}}}`)
+	var all, long, short []string
+	for i := range 4000 {
+		all = append(all, fmt.Sprintf(`"name%05d":{}`, i))
+	}
+	for i := range 100 {
+		long = append(long, fmt.Sprintf(`"%03d":{"description":"%s","type":"string"}`, i, strings.Repeat("x", 900)))
+		short = append(short, fmt.Sprintf(`"%03d":{"description":"%s...","type":"string"}`, i, strings.Repeat("x", maxBriefText-3)))
+	}
+	names, texts, brief := strings.Join(all, ","), strings.Join(long, ","), strings.Join(short, ",")
+	cuts := map[string]bool{"deep": true, "not a schema": true, "wrong keyword": true, "large": true, "many laughs": true, "large texts": true, "large parts": true, "large in all": true}
 	for name, tc := range map[string]struct {
 		in, want string
 		wrap     bool
@@ -162,21 +205,24 @@ func TestOfferedSchema(t *testing.T) {
 		"circle":         {`{"type":"object","allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`, `{"$defs":{"a":{},"b":{"$ref":"#/$defs/a"}},"allOf":[{"$ref":"#/$defs/a"}],"type":"object"}`, false},
 		"tree":           {`{"type":"object","properties":{"n":{"$ref":"#/$defs/n"}},"$defs":{"n":{"properties":{"kids":{"items":{"$ref":"#/$defs/n"}}}}}}`, `{"$defs":{"n":{"properties":{"kids":{"items":{}}}}},"properties":{"n":{"$ref":"#/$defs/n"}},"type":"object"}`, false},
 		"look ahead":     {`{"type":"object","properties":{"a":{"pattern":"(?=x)"},"b":{"pattern":"^x$"}}}`, `{"properties":{"a":{},"b":{"pattern":"^x$"}},"type":"object"}`, false},
-		"deep":           {deep, openSchema, false},
+		"deep":           {deep, `{"properties":{"a":` + strings.Repeat(`{"items":`, 39) + `{}` + strings.Repeat(`}`, 39) + `},"type":"object"}`, false},
 		"not a schema":   {`{"type":"object","properties":7}`, openSchema, false},
-		"wrong keyword":  {`{"type":"object","minProperties":"many"}`, openSchema, false},
-		"large":          {`{"type":"object","properties":{"a":{"enum":["` + strings.Repeat(`x","`, 20_000) + `"]}}}`, openSchema, false},
-		"many laughs":    {laughs.String(), openSchema, false},
+		"wrong keyword":  {`{"type":"object","minProperties":"many"}`, `{"properties":{},"type":"object"}`, false},
+		"large":          {`{"type":"object","properties":{"a":{"enum":["` + strings.Repeat(`x","`, 20_000) + `"]},"b":{"type":"string"}},"required":["b"]}`, `{"properties":{"a":{},"b":{"type":"string"}},"required":["b"],"type":"object"}`, false},
+		"many laughs":    {laughs.String(), `{"properties":{"a":{},"b":{"type":"string"}},"type":"object"}`, false},
+		"large texts":    {`{"type":"object","properties":{` + texts + `}}`, `{"properties":{` + brief + `},"type":"object"}`, false},
+		"large parts":    {`{"type":"object","properties":{"a":{"type":"array","items":{"properties":{` + names + `}}}},"additionalProperties":false}`, `{"properties":{"a":{"type":"array"}},"type":"object"}`, false},
+		"large in all":   {`{"type":"object","properties":{` + names + `}}`, openSchema, false},
 		"hidden in text": {`{"type":"object","properties":{"a\u200b":{},"b":{"description":"\u202ehid"}}}`, `{"properties":{"b":{"description":"hid"}},"type":"object"}`, false},
-		"a bad default":  {`{"type":"object","properties":{"a":{"type":"string","default":7}}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`, false},
+		"a bad default":  {`{"type":"object","properties":{"a":{"type":"string","default":7}}}`, `{"properties":{"a":{"default":7,"type":"string"}},"type":"object"}`, false},
 	} {
 		var v any
 		if err := json.Unmarshal([]byte(tc.in), &v); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		got, wrap := offeredSchema(v)
-		if diff := cmp.Diff(tc.want, string(got)); diff != "" || wrap != tc.wrap {
-			t.Errorf("%s: wrapped %t, (-want +got)\n%s", name, wrap, diff)
+		got, wrap, cut := offeredSchema(v)
+		if diff := cmp.Diff(tc.want, string(got)); diff != "" || wrap != tc.wrap || cut != cuts[name] {
+			t.Errorf("%s: wrapped %t, cut %t, (-want +got)\n%s", name, wrap, cut, diff)
 		}
 	}
 }
@@ -198,11 +244,11 @@ func FuzzOfferedSchema(f *testing.F) {
 		if json.Unmarshal([]byte(schema), &v) != nil {
 			return
 		}
-		got, _ := offeredSchema(v)
+		got, _, _ := offeredSchema(v)
 		if len(got) > maxSchema {
 			t.Fatalf("%d bytes", len(got))
 		}
-		if again, _ := offeredSchema(v); string(again) != string(got) {
+		if again, _, _ := offeredSchema(v); string(again) != string(got) {
 			t.Fatalf("%s and %s", got, again)
 		}
 		s := new(jsonschema.Schema)

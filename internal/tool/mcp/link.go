@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -45,9 +46,9 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 		return nil, err
 	}
 	l := &link{carrier: c, done: make(chan struct{}), changed: make(chan struct{}, 1)}
-	client := sdk.NewClient(&sdk.Implementation{Name: "toritsugi", Version: "1"}, &sdk.ClientOptions{
-		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling, no questions to the user
-		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: true},
+	can := &sdk.ClientOptions{
+		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling
+		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: s.m.opts.Elicit == nil},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			if p, ok := c.(*pipes); ok {
 				p.announced.Store(false)
@@ -58,7 +59,12 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 			}
 		},
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progress(r.Params) },
-	})
+	}
+	if s.m.opts.Elicit != nil {
+		can.ElicitationHandler = s.elicit
+		can.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
+	}
+	client := sdk.NewClient(implementation, can)
 	client.AddReceivingMiddleware(s.logs)
 	opts := &sdk.ClientSessionOptions{}
 	if older {
@@ -82,6 +88,9 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 		s.keep(c)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return nil, muteError{s.explain(fmt.Errorf("%w within %s", errMute, wait), c)}
+		}
+		if login := (*loginError)(nil); errors.As(err, &login) {
+			return nil, login
 		}
 		return nil, s.explain(fmt.Errorf("the handshake failed: %w", err), c)
 	}
@@ -111,9 +120,9 @@ func connect(ctx context.Context, client *sdk.Client, t sdk.Transport, opts *sdk
 func (s *server) carry(ctx context.Context) (carrier, error) {
 	o := s.m.opts
 	if s.conf.URL != "" {
-		return newWeb(s.conf, o.HTTP, o.MaxMessage, o.Handshake), nil
+		return newWeb(s.conf, s.bearer, o.HTTP, o.MaxMessage, o.Handshake), nil
 	}
-	home, err := s.m.home(s.conf.Name)
+	home, err := s.m.home(s.conf)
 	if err != nil {
 		return nil, err
 	}
@@ -171,19 +180,21 @@ func (l *link) why() error {
 }
 
 // tools lists what the server offers, each with what mask hides hidden. Those
-// whose own names cannot be told apart, or cannot be shown, are left out, and
-// returned with the reason.
+// that cannot be offered are left out, and returned with the reason.
 func (l *link) tools(ctx context.Context, mask func(string) string) (all map[string]definition, leftOut []string, err error) {
 	all = map[string]definition{}
 	cursors := map[string]bool{}
 	params := &sdk.ListToolsParams{}
 	for range maxPages {
 		page, err := list(ctx, l.session, params)
+		if refusal := (*jsonrpc.Error)(nil); errors.As(err, &refusal) && refusal.Code == jsonrpc.CodeMethodNotFound {
+			return all, nil, nil // it has resources or prompts only
+		}
 		if err != nil {
 			return nil, nil, fmt.Errorf("it did not list its tools: %w", err)
 		}
 		for _, t := range page.Tools {
-			if problem := nameless(t); problem != "" {
+			if problem := unfit(t); problem != "" {
 				leftOut = append(leftOut, problem)
 				continue
 			}
@@ -213,8 +224,8 @@ func (l *link) tools(ctx context.Context, mask func(string) string) (all map[str
 	return nil, nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// nameless says why a tool cannot be offered under its name, "" where it can.
-func nameless(t *sdk.Tool) string {
+// unfit says why a tool cannot be offered, "" where it can.
+func unfit(t *sdk.Tool) string {
 	switch {
 	case t == nil:
 		return "an empty entry"
@@ -222,8 +233,12 @@ func nameless(t *sdk.Tool) string {
 		return "a tool without a name: " + strconv.Quote(line(t.Description, 80))
 	case len(t.Name) > maxName:
 		return fmt.Sprintf("%q: its name is longer than %d bytes", line(t.Name, 80), maxName)
+	case t.Name == instructionsName:
+		return t.Name + ": what the server says of itself has this name"
 	case line(t.Name, maxName) != t.Name:
 		return strconv.QuoteToASCII(clip(t.Name, 200)) + ": its name has characters that cannot be shown"
+	case t.Meta[taskOnly] == true:
+		return strconv.Quote(t.Name) + ": it can only be called as a task, which is not supported"
 	}
 	return ""
 }

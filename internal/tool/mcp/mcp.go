@@ -1,10 +1,10 @@
-// Package mcp lends a run the tools of other programs, spoken to over the Model
-// Context Protocol: one persistent connection per server, restarted when it
-// dies. Whatever a server says is untrusted and is bounded, cleaned and pinned
-// before it reaches a model; a server that fails harms its own calls only.
+// Package mcp gives a run the tools of other programs by the Model Context Protocol: one lasting
+// connection per server. What a server says is untrusted: bounded, cleaned and pinned before a
+// model reads it. A server that fails harms its own calls only.
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -28,9 +28,11 @@ type Server struct {
 	Name    string            // unique among the servers of a Manager; the first part of its tools' names
 	Command []string          // argv; no shell reads it
 	Env     map[string]string // besides PATH, LANG and HOME, which it may replace
+	Home    string            // a directory that HOME names in every run, absolute, made where missing; "" for one in Options.Homes
 	Dir     string            // where the command runs; "" leaves it to Options.Start
 	URL     string            // http or https
 	Header  map[string]string // of every request to URL
+	OAuth   OAuth             // of a login at URL
 	Timeout time.Duration     // of one call; 0 means DefaultTimeout
 	// Allow and Deny are patterns of the server's own names of tools, in which
 	// * stands for any characters and ? for one. Without Allow every tool is
@@ -39,6 +41,16 @@ type Server struct {
 	// TrustHints takes the server's word on which tools only read. A stranger's
 	// word would let calls be repeated silently.
 	TrustHints bool
+}
+
+// OAuth is what a login at a server needs besides what the server itself tells.
+type OAuth struct {
+	// ClientID and ClientSecret are of this program, where it was registered by hand,
+	// or the address (https) of a document about it, for servers that fetch such.
+	// Without, each login registers it.
+	ClientID, ClientSecret string
+	Scopes                 []string // to ask for; nil asks for those that the server names
+	RedirectPort           int      // of this machine, for the browser to come back to; 0 takes a free one
 }
 
 // Defaults and bounds.
@@ -65,7 +77,8 @@ type Restart struct {
 
 // Options are what the servers of a Manager share. Everything stays the caller's.
 type Options struct {
-	// Dir is a directory that gets pins.json; required, made where missing.
+	// Dir is a directory that gets pins.json, and has the logins of Login;
+	// required, made where missing.
 	Dir string
 	// Homes is the directory that gets the homes of the servers; "" means one
 	// in Dir.
@@ -76,8 +89,11 @@ type Options struct {
 	// Environ is the caller's environment, of which PATH and LANG are passed on.
 	Environ []string
 	// HTTP carries the requests to the servers that have a URL; nil means a
-	// transport of the Manager's own, which asks no proxy.
+	// transport of the Manager's own.
 	HTTP http.RoundTripper
+	// Proxy is the proxy of a request of that transport, as http.Transport.Proxy;
+	// nil means none.
+	Proxy func(*http.Request) (*url.URL, error)
 
 	// Look leaves the pins as they are but for Accept: a person only looks. Of a
 	// server that was never seen no tool is offered then.
@@ -97,7 +113,15 @@ type Options struct {
 
 	// Mask hides what may not be kept or shown in what servers say of their
 	// tools; nil hides nothing.
-	Mask   func(string) string
+	Mask func(string) string
+	// Elicit puts what a server wants to know to people, and returns what they
+	// answered. Its error is a *tool.WaitError where they owe the answer: the call ends
+	// with it, and is made again. Another error says why there is none, and is told to
+	// the model. ctx is that of the call. nil: servers are told that nobody is asked.
+	Elicit func(ctx context.Context, e Elicitation) (answer string, err error)
+	// Learn hears of each secret of a login before it is used, so that whatever
+	// masks knows it; nil: nobody does.
+	Learn  func(secrets ...string)
 	Disk   *disk.FS       // writes the pins; nil means one that writes for real
 	Logger *slog.Logger   // hears of connections made and lost; nil: nobody does
 	Rand   func() float64 // in [0,1), spreads the pauses; nil means a random one
@@ -132,6 +156,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Mask == nil {
 		o.Mask = func(s string) string { return s }
+	}
+	if o.Learn == nil {
+		o.Learn = func(...string) {}
 	}
 	if o.Rand == nil {
 		o.Rand = rand.Float64
@@ -192,7 +219,7 @@ func Open(ctx context.Context, servers []Server, opts Options) (*Manager, error)
 	}
 	m := &Manager{opts: opts, pins: p, events: make(chan func(), maxEvents), told: make(chan struct{})}
 	if opts.HTTP == nil {
-		m.http = &http.Transport{ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: opts.Handshake}
+		m.http = &http.Transport{Proxy: opts.Proxy, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: opts.Handshake}
 		m.opts.HTTP = m.http
 	}
 	for _, c := range servers {
@@ -362,10 +389,10 @@ func (m *Manager) Status() []Status {
 }
 
 // home makes the directory that a server gets as its HOME.
-func (m *Manager) home(server string) (string, error) {
-	dir := filepath.Join(m.opts.Homes, sanitise(server)+"-"+short(server))
+func (m *Manager) home(c Server) (string, error) {
+	dir := cmp.Or(c.Home, filepath.Join(m.opts.Homes, sanitise(c.Name)+"-"+short(c.Name)))
 	if err := m.opts.Disk.MkdirAll(dir); err != nil {
-		return "", fmt.Errorf("make the home of MCP server %s: %w", server, err)
+		return "", fmt.Errorf("make the home of MCP server %s: %w", c.Name, err)
 	}
 	return filepath.Abs(dir)
 }

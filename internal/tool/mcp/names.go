@@ -66,11 +66,3 @@ func match(pattern, name string) bool {
 	}
 	return strings.Trim(pattern[p:], "*") == ""
 }
-
-// Filter says which tools a role or a project may have, by patterns of the
-// names they are offered under. Without Allow every one is allowed; Deny wins.
-type Filter struct{ Allow, Deny []string }
-
-func (f Filter) allows(name string) bool {
-	return (len(f.Allow) == 0 || matches(f.Allow, name)) && !matches(f.Deny, name)
-}

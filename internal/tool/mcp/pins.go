@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/tool"
 )
 
 // pinsFormat is the format of pins.json that is written.
@@ -123,20 +125,11 @@ func (p *pins) update(change func(*pinFile)) error {
 	if err := p.disk.MkdirAll(filepath.Dir(p.path)); err != nil {
 		return fmt.Errorf("lock the pinned MCP tools: %w", err)
 	}
-	lock, err := os.OpenFile(p.path+".lock", os.O_CREATE|os.O_RDWR, disk.FileMode)
+	unlock, err := lockFile(p.path + ".lock") // for the time of one small write
 	if err != nil {
 		return fmt.Errorf("lock the pinned MCP tools: %w", err)
 	}
-	defer func() { _ = lock.Close() }() // which unlocks it
-	for {
-		// Held for the time of one small write.
-		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("lock the pinned MCP tools: %w", err)
-	}
+	defer unlock()
 	if err := p.read(); err != nil {
 		return err
 	}
@@ -162,7 +155,7 @@ func (p *pins) update(change func(*pinFile)) error {
 type Drift struct {
 	Server, Tool string   // Tool in the server's own words
 	Old, New     string   // hashes of the definitions; Old is "" of a new tool
-	What         []string // what changed: "new", or of "description", "schema", "hints"
+	What         []string // what changed: "new", or of "description", "schema"
 	Was, Is      Shown
 }
 
@@ -182,7 +175,7 @@ func compare(server string, pinned, live map[string]definition) []Drift {
 	var all []Drift
 	for name, is := range live {
 		was, known := pinned[name]
-		if known && was.Hash == is.Hash {
+		if known && was.is(is) {
 			continue
 		}
 		d := Drift{Server: server, Tool: name, Old: was.Hash, New: is.Hash, Was: shown(was), Is: shown(is)}
@@ -193,11 +186,8 @@ func compare(server string, pinned, live map[string]definition) []Drift {
 			if was.DescriptionHash != is.DescriptionHash {
 				d.What = append(d.What, "description")
 			}
-			if was.SchemaHash != is.SchemaHash {
+			if !was.sameSchema(is) {
 				d.What = append(d.What, "schema")
-			}
-			if was.Hints != is.Hints {
-				d.What = append(d.What, "hints")
 			}
 		}
 		all = append(all, d)
@@ -224,6 +214,40 @@ func (m *Manager) Drift() []Drift {
 		}
 	}
 	return all
+}
+
+// Withheld returns stand-ins for the tools of Drift that are not among Tools: a call
+// is answered with why there is none. They are Deferred.
+func (m *Manager) Withheld() []tool.Tool {
+	offered := m.Tools()
+	var all []tool.Tool
+	for _, d := range m.Drift() {
+		name := Name(d.Server, d.Tool)
+		if !slices.ContainsFunc(offered, func(t tool.Tool) bool { return t.Definition().Name == name }) {
+			all = append(all, withheld{d, name})
+		}
+	}
+	return all
+}
+
+// withheld is a tool that is not to be called.
+type withheld struct {
+	drift Drift
+	name  string
+}
+
+func (w withheld) Definition() tool.Definition {
+	return tool.Definition{Name: w.name, Schema: json.RawMessage(openSchema), Deferred: true}
+}
+
+func (w withheld) Call(context.Context, json.RawMessage) (tool.Result, error) {
+	return tool.Failf("The tool %s of the MCP server %s is withheld: it is not what a person accepted (%s). %s", w.name, w.drift.Server,
+		strings.Join(w.drift.What, ", "), acceptable(w.drift.Server, w.name)), nil
+}
+
+// acceptable says what becomes of a tool that is withheld.
+func acceptable(server, name string) string {
+	return fmt.Sprintf("Do without it, and say so where the work needs it: tori mcp accept %s %s shows a person the change and accepts it.", server, name)
 }
 
 // Accept pins the new definitions that a person has agreed to; Refresh then
@@ -254,4 +278,22 @@ func (m *Manager) Accept(drift ...Drift) error {
 			f.Servers[at[0]][at[1]] = is
 		}
 	})
+}
+
+// lockFile waits for a lock among processes, which their end releases.
+func lockFile(path string) (unlock func(), err error) {
+	lock, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, disk.FileMode)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return func() { _ = lock.Close() }, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,21 +26,29 @@ func render(res *sdk.CallToolResult) tool.Result {
 		return tool.Failf("The MCP server answered without a result.")
 	}
 	if res.InputRequests != nil {
-		return tool.Failf("The MCP server asks for input from a user before it does this, which cannot be given here. Do without it.")
+		return tool.Failf(wantsInput)
 	}
 	r := renderer{}
 	for _, c := range res.Content {
 		r.content(c)
 	}
-	if res.StructuredContent != nil && !r.says(res.StructuredContent) {
+	if res.StructuredContent != nil && !says(r.parts, res.StructuredContent, 2) {
 		if b, err := canonical(res.StructuredContent); err == nil {
 			r.part(string(b))
 		}
 	}
+	result := r.result()
+	result.IsError = res.IsError
+	return result
+}
+
+const wantsInput = "The MCP server asks for input from a user before it does this, which cannot be given here. Do without it."
+
+func (r *renderer) result() tool.Result {
 	if len(r.parts) == 0 {
 		r.part("(The result is empty.)")
 	}
-	return tool.Result{Text: strings.Join(r.parts, "\n\n"), Images: r.images, IsError: res.IsError}
+	return tool.Result{Text: strings.Join(r.parts, "\n\n"), Images: r.images}
 }
 
 type renderer struct {
@@ -50,14 +59,32 @@ type renderer struct {
 
 func (r *renderer) part(s string) { r.parts = append(r.parts, s) }
 
-// says reports whether a part of the text is v as JSON: servers are asked to
-// send structured content twice.
-func (r *renderer) says(v any) bool {
-	for _, p := range r.parts {
+// says reports whether texts say all of v: servers are asked to send structured
+// content twice, and many wrap in it what their text is, once or twice.
+func says(texts []string, v any, wraps int) bool {
+	for _, p := range append(slices.Clip(texts), strings.Join(texts, "\n")) {
 		var said any
 		if json.Unmarshal([]byte(p), &said) == nil && reflect.DeepEqual(said, v) {
 			return true
 		}
+		if text, ok := v.(string); ok && strings.TrimSpace(text) == strings.TrimSpace(p) {
+			return true
+		}
+	}
+	object, _ := v.(map[string]any)
+	list, _ := v.([]any)
+	switch {
+	case wraps > 0 && len(object) == 1:
+		for _, e := range object {
+			return says(texts, e, wraps-1)
+		}
+	case wraps > 0 && len(list) > 0 && len(list) == len(texts): // a text for each
+		for i, e := range list {
+			if !says(texts[i:i+1], e, wraps-1) {
+				return false
+			}
+		}
+		return true
 	}
 	return false
 }

@@ -16,6 +16,8 @@ const (
 	maxSchema      = 32 << 10 // bytes
 	maxSchemaDepth = 40
 	maxSchemaText  = 1024 // bytes of one text in it
+	maxBriefText   = 120  // where that is too long in all
+	maxBriefEnum   = 50   // values that are told then
 	maxExpansion   = 5000 // schemas after every reference was followed
 )
 
@@ -27,19 +29,34 @@ const wrapped = "value"
 
 // offeredSchema makes a stranger's schema fit to be offered and checked
 // against: an object's, cleaned, bounded, and without references that lead out
-// of it or back into themselves, which would make a check endless. A schema
-// that cannot be made so is replaced by one that takes anything; one that is
-// not an object's becomes that of the argument "value", and wrap is true.
-func offeredSchema(raw any) (schema json.RawMessage, wrap bool) {
-	root, ok := raw.(map[string]any)
-	if !ok {
-		return json.RawMessage(openSchema), false
+// of it or back into themselves, which would make a check endless. One that
+// is not an object's becomes that of the argument "value", and wrap is true. Of one
+// that is too long, or cannot be checked against, as much is left as can be, and cut
+// is true: it takes more than the server does.
+func offeredSchema(raw any) (schema json.RawMessage, wrap, cut bool) {
+	if _, ok := raw.(map[string]any); !ok {
+		return json.RawMessage(openSchema), false, raw != nil && raw != true
 	}
-	c := cleaner{}
-	root, _ = c.schema(root, 0, true).(map[string]any)
-	if c.failed || root == nil {
-		return json.RawMessage(openSchema), false
+	var root map[string]any
+	for _, c := range []cleaner{{text: maxSchemaText}, {text: maxBriefText, brief: true}} {
+		root, _ = c.schema(raw, 0, true).(map[string]any)
+		if c.failed || root == nil {
+			return json.RawMessage(openSchema), false, true
+		}
+		root, wrap = ofObject(root)
+		small := cutReferences(root)
+		if out, err := canonical(root); err == nil && small && len(out) <= maxSchema && usable(out) {
+			return out, wrap, c.brief || c.cut
+		}
 	}
+	if out, err := canonical(outline(root)); err == nil && len(out) <= maxSchema && usable(out) {
+		return out, wrap, true
+	}
+	return json.RawMessage(openSchema), wrap, true
+}
+
+// ofObject makes the schema of an object of one of anything.
+func ofObject(root map[string]any) (of map[string]any, wrap bool) {
 	switch kind, given := root["type"]; {
 	case !given:
 		root["type"] = "object"
@@ -52,14 +69,31 @@ func offeredSchema(raw any) (schema json.RawMessage, wrap bool) {
 				delete(inner, k)
 			}
 		}
-		wrap = true
+		return root, true
 	}
-	small := cutReferences(root)
-	out, err := canonical(root)
-	if err != nil || !small || len(out) > maxSchema || !usable(out) {
-		return json.RawMessage(openSchema), wrap
+	return root, false
+}
+
+// outline is what a schema says of its own arguments, and nothing of their parts.
+func outline(root map[string]any) map[string]any {
+	args := map[string]any{}
+	properties, _ := root["properties"].(map[string]any)
+	for name, p := range properties {
+		arg := map[string]any{}
+		if p, ok := p.(map[string]any); ok {
+			for _, k := range []string{"type", "description", "enum"} {
+				if v, ok := p[k]; ok {
+					arg[k] = v
+				}
+			}
+		}
+		args[name] = arg
 	}
-	return out, wrap
+	out := map[string]any{"type": "object", "properties": args}
+	if v, ok := root["required"]; ok {
+		out["required"] = v
+	}
+	return out
 }
 
 // usable reports whether arguments can be checked against a schema.
@@ -85,15 +119,18 @@ func canonical(v any) (json.RawMessage, error) {
 }
 
 // cleaner copies a schema.
-type cleaner struct{ failed bool }
+type cleaner struct {
+	text  int  // bytes of a text
+	brief bool // leaves out what checks nothing, but descriptions
+	// What came of it.
+	failed, cut bool
+}
 
 // dropped are the keywords that no check here needs, and with which a schema
 // could name itself or others.
 var dropped = map[string]bool{
 	"$id": true, "id": true, "$anchor": true, "$dynamicAnchor": true, "$dynamicRef": true, "$recursiveRef": true,
 	"$recursiveAnchor": true, "$comment": true, "$vocabulary": true, "examples": true,
-	// A default that does not fit its own schema would make the whole one void.
-	"default": true,
 }
 
 // ofNames are the keywords whose value maps names, and not keywords, to schemas.
@@ -102,16 +139,16 @@ var ofNames = map[string]bool{
 }
 
 // asData are the keywords whose value is no schema.
-var asData = map[string]bool{"enum": true, "const": true, "required": true, "type": true, "dependentRequired": true}
+var asData = map[string]bool{"enum": true, "const": true, "required": true, "type": true, "dependentRequired": true, "default": true}
 
 func (c *cleaner) schema(v any, depth int, keywords bool) any {
 	if depth > maxSchemaDepth {
-		c.failed = true
-		return nil
+		c.cut = true
+		return map[string]any{} // fits as a schema, and as data of no schema
 	}
 	switch v := v.(type) {
 	case string:
-		return plain(v, maxSchemaText)
+		return plain(v, c.text)
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
@@ -122,6 +159,8 @@ func (c *cleaner) schema(v any, depth int, keywords bool) any {
 		out := make(map[string]any, len(v))
 		for k, e := range v {
 			switch {
+			case keywords && c.brief && (k == "title" || k == "default" || k == "enum" && length(e) > maxBriefEnum):
+				continue
 			case keywords && dropped[k], keywords && k == "$schema" && !knownDraft(e, depth):
 				continue
 			case keywords && k == "$ref":
@@ -141,6 +180,11 @@ func (c *cleaner) schema(v any, depth int, keywords bool) any {
 		return out
 	}
 	return v
+}
+
+func length(v any) int {
+	list, _ := v.([]any)
+	return len(list)
 }
 
 func compiles(v any) bool {

@@ -38,6 +38,7 @@ const (
 type server struct {
 	m       *Manager
 	conf    Server
+	bearer  *bearer
 	secrets *strings.Replacer
 	tried   chan struct{} // closed after the first attempt
 	first   sync.Once     // closes tried
@@ -56,6 +57,9 @@ type server struct {
 	live     map[string]definition // as last listed; the map is never changed
 	listed   bool
 
+	flying  sync.Mutex
+	flights []*flight // calls that are under way
+
 	tokens  sync.Mutex
 	nextTok int64
 	working map[int64]string // the offered name of the tool behind a progress token
@@ -67,7 +71,7 @@ func newServer(m *Manager, c Server) *server {
 		c.Timeout = DefaultTimeout
 	}
 	return &server{
-		m: m, conf: c, secrets: secrets(c), tried: make(chan struct{}), wake: make(chan struct{}, 1),
+		m: m, conf: c, bearer: newBearer(c, m.opts), secrets: secrets(c), tried: make(chan struct{}), wake: make(chan struct{}, 1),
 		state: Starting, turned: make(chan struct{}), working: map[int64]string{},
 	}
 }
@@ -89,7 +93,7 @@ func secrets(c Server) *strings.Replacer {
 			add(pass, "[hidden]")
 		}
 	}
-	for _, m := range []map[string]string{c.Env, c.Header} {
+	for _, m := range []map[string]string{c.Env, c.Header, {"client_secret": c.OAuth.ClientSecret}} {
 		for _, k := range slices.Sorted(maps.Keys(m)) {
 			v := m[k]
 			add(v, "[hidden]")
@@ -270,6 +274,9 @@ func (s *server) noteChange(ctx context.Context, l *link) error {
 // relist takes down what the server lists now, and pins it where nothing is.
 func (s *server) relist(ctx context.Context, l *link) error {
 	tools, leftOut, err := l.tools(ctx, s.m.opts.Mask)
+	if err == nil {
+		err = l.besides(tools, s.conf.Name, s.m.opts.Mask)
+	}
 	if err != nil {
 		return err
 	}
@@ -373,8 +380,10 @@ func (s *server) listing() (map[string]definition, bool) {
 	return s.live, s.listed
 }
 
+// allows reports whether the settings leave a tool in. What a server says of its
+// tools is left in with them.
 func (s *server) allows(tool string) bool {
-	return Filter{Allow: s.conf.Allow, Deny: s.conf.Deny}.allows(tool)
+	return (len(s.conf.Allow) == 0 || tool == instructionsName || matches(s.conf.Allow, tool)) && !matches(s.conf.Deny, tool)
 }
 
 // server returns the server of that name, or nil.
@@ -406,21 +415,23 @@ func (s *server) status(offered []*remote) Status {
 			}
 		}
 	}
-	was := map[string]string{}
+	was := map[string]definition{}
 	for _, t := range offered {
 		if t.server == s {
-			was[t.remote] = t.def.Hash
+			was[t.remote] = t.def
 		}
 	}
-	is := map[string]string{}
+	is := 0 // tools that would be offered now
 	for name, d := range live {
-		if pinned[name].Hash != d.Hash {
+		if p, known := pinned[name]; !known || !p.is(d) {
 			st.Withheld++
 		} else if s.allows(name) {
-			is[name] = d.Hash
+			o, known := was[name]
+			st.Changed = st.Changed || !known || !o.is(d)
+			is++
 		}
 	}
-	st.Changed = listed && !maps.Equal(was, is)
+	st.Changed = listed && (st.Changed || is != len(was))
 	return st
 }
 

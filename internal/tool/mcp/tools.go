@@ -24,18 +24,15 @@ type remote struct {
 
 var _ tool.Tool = (*remote)(nil)
 
-// Tools returns the tools that every filter allows, sorted by name, to be put
-// into a registry. They are those of Open or of the last Refresh, whatever the
-// servers have changed since, so that a running conversation's tools stay as
-// they are.
-func (m *Manager) Tools(filters ...Filter) []tool.Tool {
+// Tools returns the tools, sorted by name, to be put into a registry. They are
+// those of Open or of the last Refresh, whatever the servers have changed since, so
+// that a running conversation's tools stay as they are.
+func (m *Manager) Tools() []tool.Tool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var out []tool.Tool
 	for _, t := range m.tools {
-		if !slices.ContainsFunc(filters, func(f Filter) bool { return !f.allows(t.name) }) {
-			out = append(out, t)
-		}
+		out = append(out, t)
 	}
 	return out
 }
@@ -61,7 +58,7 @@ func (m *Manager) freeze() (changed bool) {
 			live = pinned // it is not up; its tools say so when they are called
 		}
 		for name, d := range live {
-			if pinned[name].Hash == d.Hash && s.allows(name) {
+			if p, known := pinned[name]; known && p.is(d) && s.allows(name) {
 				all = append(all, &remote{server: s, remote: name, name: Name(s.conf.Name, name), def: d})
 			}
 		}
@@ -76,37 +73,22 @@ func (m *Manager) freeze() (changed bool) {
 	all = slices.CompactFunc(all, func(a, b *remote) bool { return a.name == b.name })
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	changed = !slices.EqualFunc(m.tools, all, func(a, b *remote) bool { return a.name == b.name && a.def.Hash == b.def.Hash })
+	changed = !slices.EqualFunc(m.tools, all, func(a, b *remote) bool { return a.name == b.name && a.def.is(b.def) })
 	if changed {
 		m.tools = all
 	}
 	return changed
 }
 
-// Info is where an offered tool comes from.
-type Info struct {
-	Server, Tool string // in their own words
-	Hints        Hints
-	Trusted      bool // the hints may decide something
-}
-
-// Info returns where the tool that is offered as name comes from; false where
-// none is.
-func (m *Manager) Info(name string) (Info, bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	i, ok := slices.BinarySearchFunc(m.tools, name, func(t *remote, n string) int { return strings.Compare(t.name, n) })
-	if !ok {
-		return Info{}, false
-	}
-	t := m.tools[i]
-	return Info{Server: t.server.conf.Name, Tool: t.remote, Hints: t.def.Hints, Trusted: t.server.conf.TrustHints}, true
-}
-
-// Definition implements tool.Tool.
+// Definition implements tool.Tool. A tool whose name could not be kept tells it in
+// its description.
 func (t *remote) Definition() tool.Definition {
+	about := t.def.Description
+	if of := t.server.conf.Name; t.name != of+"__"+t.remote {
+		about = strings.TrimSpace(fmt.Sprintf("%s (%s): %s", t.remote, of, about))
+	}
 	return tool.Definition{
-		Name: t.name, Description: t.def.Description, Schema: t.def.Schema,
+		Name: t.name, Description: about, Schema: t.def.Schema,
 		ReadOnly: t.def.Hints.ReadOnly && t.server.conf.TrustHints,
 	}
 }
@@ -115,6 +97,9 @@ func (t *remote) Definition() tool.Definition {
 // returns at once where ctx ends; the server is told.
 func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
 	s := t.server
+	if t.def.Kind == instructions {
+		return tool.Text(t.def.Description), nil
+	}
 	cctx, cancel := context.WithTimeout(ctx, s.conf.Timeout)
 	defer cancel()
 	l, problem := s.up(cctx)
@@ -126,6 +111,26 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	}
 	if problem := t.stands(); problem != "" {
 		return tool.Failf("%s", problem), nil
+	}
+	res, note, err := s.fly(cctx, t.name, func() (tool.Result, error) { return t.ask(cctx, l, args) })
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	if errors.As(err, new(*tool.WaitError)) {
+		return tool.Result{}, err
+	}
+	if err != nil {
+		res = s.failed(cctx, l, err)
+	}
+	res.Text += note
+	return res, nil
+}
+
+// ask has the server do what a call is for.
+func (t *remote) ask(ctx context.Context, l *link, args json.RawMessage) (tool.Result, error) {
+	s := t.server
+	if t.def.Kind == resources {
+		return s.readResource(ctx, l, args)
 	}
 	if t.def.Wrapped {
 		var w map[string]json.RawMessage
@@ -141,12 +146,9 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 		params.Meta = sdk.Meta{}
 		params.SetProgressToken(token)
 	}
-	res, err := l.session.CallTool(cctx, params)
-	if ctx.Err() != nil {
-		return tool.Result{}, ctx.Err()
-	}
+	res, err := l.session.CallTool(ctx, params)
 	if err != nil {
-		return s.failed(cctx, l, err), nil
+		return tool.Result{}, err
 	}
 	return render(res), nil
 }
@@ -157,8 +159,8 @@ func (t *remote) stands() string {
 	switch d, ok := live[t.remote]; {
 	case !ok:
 		return fmt.Sprintf("The MCP server %s no longer has this tool. Do without it.", t.server.conf.Name)
-	case d.Hash != t.def.Hash:
-		return fmt.Sprintf("The MCP server %s has changed this tool since this conversation began. It is withheld until a person has looked at the change; do without it.", t.server.conf.Name)
+	case !t.def.is(d):
+		return fmt.Sprintf("The MCP server %s has changed this tool since this conversation began, and it is withheld. %s", t.server.conf.Name, acceptable(t.server.conf.Name, t.name))
 	}
 	return ""
 }
@@ -199,7 +201,10 @@ const notSent = -32005
 func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
 	const unknown = "Whether the call had any effect is not known; look before you repeat it."
 	var refusal *jsonrpc.Error
+	var login *loginError
 	switch {
+	case errors.As(err, &login):
+		return tool.Failf("The MCP server %s did not do it: %s. Do without it.", s.conf.Name, login)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return tool.Failf("The MCP server %s did not answer within %s, and the call was cancelled. %s", s.conf.Name, s.conf.Timeout, unknown)
 	case errors.As(err, &refusal) && refusal.Code != notSent:

@@ -22,7 +22,7 @@ func TestOddDefinitions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mustOpen(t, mcp.Options{Dir: t.TempDir(), Start: (&within{}).start}, mode("odd"))
 		defer m.Close()
-		if len(m.Tools()) != 5 {
+		if len(m.Tools()) != 7 {
 			t.Errorf("tools %q", names(m.Tools()))
 		}
 		if d := find(t, m, "odd__twin"); d.Description != "the first" {
@@ -30,12 +30,18 @@ func TestOddDefinitions(t *testing.T) {
 		}
 		odd := mcp.Name("odd", "名前.with/odd chars")
 		d := find(t, m, odd)
-		if d.Description != "ok[31m end" || string(d.Schema) != `{"properties":{"x":{"description":"ab","type":"string"}},"type":"object"}` {
+		if d.Description != "名前.with/odd chars (odd): ok[31m end" || string(d.Schema) != `{"properties":{"x":{"description":"ab","type":"string"}},"type":"object"}` {
 			t.Errorf("%+v %s", d, d.Schema)
 		}
 		says(t, call(t, m, odd, `{"x":"1"}`), false, `名前.with/odd chars {"x":"1"}`)
-		if d := find(t, m, mcp.Name("odd", strings.Repeat("long", 30))); len(d.Description) > 4096 || !strings.HasSuffix(d.Description, "...") {
+		if d := find(t, m, mcp.Name("odd", strings.Repeat("long", 30))); len(d.Description) > 4096+256 || !strings.HasSuffix(d.Description, "...") {
 			t.Errorf("a description of %d bytes", len(d.Description))
+		}
+		if offers(m, "odd__task") || !offers(m, "odd__either") {
+			t.Errorf("tools %q", names(m.Tools()))
+		}
+		if d := find(t, m, "odd__large"); !strings.HasSuffix(d.Description, "\n(The schema of its arguments, of 80047 bytes, is cut here; the server checks all of them.)") || string(d.Schema) != `{"properties":{"n":{}},"type":"object"}` {
+			t.Errorf("%s %s", d.Description, d.Schema)
 		}
 		if d := find(t, m, mcp.Name("odd", "no schema")); string(d.Schema) != `{"type":"object"}` {
 			t.Errorf("schema %s", d.Schema)
@@ -55,22 +61,10 @@ func TestHints(t *testing.T) {
 		trusted.Name, trusted.TrustHints = "friend", true
 		m := mustOpen(t, mcp.Options{Dir: t.TempDir(), Start: (&within{}).start}, mode("hints"), trusted)
 		defer m.Close()
-		for name, want := range map[string]mcp.Info{
-			"hints__look":  {Server: "hints", Tool: "look", Hints: mcp.Hints{ReadOnly: true, Idempotent: true}},
-			"friend__look": {Server: "friend", Tool: "look", Hints: mcp.Hints{ReadOnly: true, Idempotent: true}, Trusted: true},
-			"friend__put":  {Server: "friend", Tool: "put", Hints: mcp.Hints{Idempotent: true}, Trusted: true},
-			"friend__wild": {Server: "friend", Tool: "wild", Hints: mcp.Hints{Destructive: true}, Trusted: true},
-		} {
-			got, ok := m.Info(name)
-			if !ok || got != want {
-				t.Errorf("%s: %+v, want %+v", name, got, want)
-			}
-			if d := find(t, m, name); d.ReadOnly != (want.Trusted && want.Hints.ReadOnly) {
+		for name, want := range map[string]bool{"hints__look": false, "hints__put": false, "friend__look": true, "friend__put": false, "friend__wild": false} {
+			if d := find(t, m, name); d.ReadOnly != want {
 				t.Errorf("%s: ReadOnly is %t", name, d.ReadOnly)
 			}
-		}
-		if _, ok := m.Info("friend__other"); ok {
-			t.Error("a tool that is not there has a source")
 		}
 	})
 }
@@ -83,19 +77,8 @@ func TestAllowAndDeny(t *testing.T) {
 		b.Name, b.Deny = "b", []string{"w*"}
 		m := mustOpen(t, mcp.Options{Dir: t.TempDir(), Start: (&within{}).start}, b, a)
 		defer m.Close()
-		role := mcp.Filter{Allow: []string{"a__*", "b__put"}}
-		for _, tc := range []struct {
-			filters []mcp.Filter
-			want    string
-		}{
-			{nil, "a__look a__put b__look b__put"},
-			{[]mcp.Filter{role}, "a__look a__put b__put"},
-			{[]mcp.Filter{role, {Deny: []string{"*__put"}}}, "a__look"},
-			{[]mcp.Filter{{Deny: []string{"*"}}}, ""},
-		} {
-			if got := strings.Join(names(m.Tools(tc.filters...)), " "); got != tc.want {
-				t.Errorf("%+v: %s, want %s", tc.filters, got, tc.want)
-			}
+		if got := strings.Join(names(m.Tools()), " "); got != "a__look a__put b__look b__put" {
+			t.Error(got)
 		}
 		if d := m.Drift(); len(d) != 0 {
 			t.Errorf("drift %+v", d)

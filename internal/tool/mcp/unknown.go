@@ -11,10 +11,43 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
+// taskOnly marks a tool in its _meta that can only be called as a task, which the
+// SDK does not know of.
+const taskOnly = "toritsugi/task_only"
+
+// taskless returns a list of tools with those marked that can only be called as a
+// task; other results as they are.
+func taskless(result json.RawMessage) json.RawMessage {
+	var list struct {
+		Tools []map[string]any `json:"tools"`
+	}
+	var whole map[string]json.RawMessage
+	if json.Unmarshal(result, &list) != nil || json.Unmarshal(result, &whole) != nil {
+		return result
+	}
+	found := false
+	for _, t := range list.Tools {
+		if how, _ := t["execution"].(map[string]any); how["taskSupport"] == "required" {
+			t["_meta"], found = map[string]any{taskOnly: true}, true
+		}
+	}
+	tools, err := canonical(list.Tools)
+	if whole["tools"] = tools; !found || err != nil {
+		return result
+	}
+	if mended, err := json.Marshal(whole); err == nil {
+		return mended
+	}
+	return result
+}
+
 // readable returns a result with a note in the place of each piece of content
 // that the SDK does not know or cannot read: it would refuse the whole result
 // for it, and with it what the others say. It returns other results as they are.
 func readable(result json.RawMessage) json.RawMessage {
+	if bytes.Contains(result, []byte(`"taskSupport"`)) {
+		result = taskless(result)
+	}
 	if !bytes.Contains(result, []byte(`"content"`)) || reads(result) {
 		return result
 	}
@@ -97,7 +130,7 @@ func fewValues(msg []byte) error {
 
 // readableMessage is readable for a whole message.
 func readableMessage(msg []byte) []byte {
-	if !bytes.Contains(msg, []byte(`"content"`)) {
+	if !bytes.Contains(msg, []byte(`"content"`)) && !bytes.Contains(msg, []byte(`"taskSupport"`)) {
 		return msg
 	}
 	var m map[string]json.RawMessage

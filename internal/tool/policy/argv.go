@@ -17,7 +17,9 @@ type grammar struct {
 // A flag that is missing here leaves open whether the word after it is its
 // value, and with it what the subcommand is.
 var grammars = map[string]grammar{
-	"git":       {values: gitFlags.values, plain: gitFlags.plain},
+	"git": {values: []string{"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"},
+		plain: []string{"-p", "-P", "--paginate", "--no-pager", "--bare", "--no-replace-objects", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs",
+			"--icase-pathspecs", "--no-optional-locks", "--no-lazy-fetch", "--no-advice", "--html-path", "--man-path", "--info-path", "--exec-path", "--version", "--help", "-v", "-h"}},
 	"go":        {values: []string{"-C"}},
 	"npm":       {values: []string{"--prefix", "-C", "--workspace", "-w", "--registry", "--loglevel", "--cache", "--userconfig"}, plain: []string{"-s", "--silent", "-q", "--quiet", "--workspaces", "-ws", "--if-present", "--no-audit", "--no-fund", "--offline", "--prefer-offline", "--verbose"}},
 	"pnpm":      {values: []string{"--dir", "-C", "--filter", "-F"}, plain: []string{"-r", "--recursive", "-w", "--silent", "-s", "--offline", "--workspace-root"}},
@@ -60,11 +62,6 @@ func grammarOf(name string) grammar {
 // ends reports the word after which there are no flags.
 func ends(w Word) bool { s, ok := w.Text(); return ok && s == "--" }
 
-// flagWord reports whether w is a flag.
-func flagWord(w Word) truth {
-	return w.is(func(s string) bool { return len(s) > 1 && s[0] == '-' })
-}
-
 // startsWith reports whether the first words of c that are no flags are want.
 func startsWith(c *Command, want []string) truth {
 	g := grammarOf(c.Name)
@@ -82,13 +79,6 @@ func wordsFrom(args []Word, want []string, g grammar, doubts int) truth {
 		args = args[1:]
 		s, ok := w.Text()
 		if !ok {
-			if w.Exact && !w.Many && flagWord(w) == no {
-				t := w.is(func(s string) bool { return globFits(want[0], s) })
-				if t == no {
-					return no
-				}
-				return min(t, wordsFrom(args, want[1:], g, doubts))
-			}
 			return maybe
 		}
 		if s == "--" {
@@ -135,13 +125,13 @@ func hasFlag(c *Command, flags []string, d Decision) truth {
 		if ends(w) {
 			break
 		}
-		if w.Prefix != "" && !w.Many && (w.Prefix[0] != '-' || len(w.Prefix) > 1 && w.Prefix[1] != '-' && !slices.ContainsFunc(flags, func(f string) bool { return startsFlag(f, w.Prefix) })) {
+		if b := w.beginning(); b != "" && (b[0] != '-' || len(b) > 1 && b[1] != '-' && !slices.ContainsFunc(flags, func(f string) bool { return startsFlag(f, b) })) {
 			continue
 		}
 		t := w.is(func(s string) bool {
 			return slices.ContainsFunc(flags, func(f string) bool { return flagFits(f, s, d) })
 		})
-		if t == maybe && w.pattern() && !slices.ContainsFunc(w.Alts, becomesFlag) {
+		if t == maybe && w.Glob && !becomesFlag(w.Value) {
 			continue
 		}
 		if best = max(best, t); best == yes {
@@ -188,35 +178,24 @@ func operandsWithValues(c *Command) []Word {
 	skip := g.script && (g.unless == "" || hasFlag(c, letters(g.unless), Forbid) == no)
 	flagsEnded := false
 	for _, w := range c.Args {
-		if !flagsEnded && ends(w) {
+		s, ok := w.Text()
+		flag := ok && len(s) > 1 && s[0] == '-' && !flagsEnded
+		switch {
+		case flag && s == "--":
 			flagsEnded = true
-			continue
-		}
-		if !w.Exact || len(w.Alts) == 0 {
-			if skip && !w.Many {
-				skip = false
-				continue
+		case flag:
+			if v, ok := flagValue(s); ok {
+				out = append(out, lit(v))
 			}
+		case skip && !w.Many:
+			skip = false
+		case !ok:
 			out = append(out, w)
-			continue
-		}
-		for _, s := range w.Alts {
-			if len(s) > 1 && s[0] == '-' && !flagsEnded {
-				if v, ok := flagValue(s); ok {
-					out = append(out, lit(v))
-				}
-				continue
-			}
-			if skip {
-				continue
-			}
+		default:
 			if _, v, found := strings.Cut(s, "="); found && v != "" {
 				out = append(out, lit(v))
 			}
-			out = append(out, lit(s))
-		}
-		if skip && flagWord(w) != yes {
-			skip = false
+			out = append(out, w)
 		}
 	}
 	return out

@@ -1,16 +1,14 @@
 package policy
 
 import (
-	"bytes"
+	"encoding/json"
 	"flag"
-	"fmt"
-	"go/format"
 	"os"
 	"reflect"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write default_rules.go anew")
+var update = flag.Bool("update", false, "write default.json anew")
 
 // fileRules are the rules of default.yaml.
 func fileRules(t *testing.T) []Rule {
@@ -31,7 +29,11 @@ func TestDefaultIsTheFile(t *testing.T) {
 	t.Parallel()
 	want := fileRules(t)
 	if *update {
-		if err := os.WriteFile("default_rules.go", source(t, want), 0o600); err != nil {
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("default.json", append(text, '\n'), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -44,55 +46,30 @@ func TestDefaultIsTheFile(t *testing.T) {
 		got[i].sound = false
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Error("default_rules.go is not what default.yaml says: go test ./internal/tool/policy -run TestDefaultIsTheFile -update")
+		t.Error("default.json is not what default.yaml says: go test ./internal/tool/policy -run TestDefaultIsTheFile -update")
 	}
 }
 
-// source is the Go code of rules.
-func source(t *testing.T, rules []Rule) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	b.WriteString("// Code generated from default.yaml by TestDefaultIsTheFile -update. DO NOT EDIT.\n\npackage policy\n\n" +
-		"// defaultRules are the rules of default.yaml.\nfunc defaultRules() []Rule {\n\treturn []Rule{\n")
-	for _, r := range rules {
-		v := reflect.ValueOf(r)
-		b.WriteString("\t\t{\n")
-		for i := range v.NumField() {
-			f, name := v.Field(i), v.Type().Field(i).Name
-			switch {
-			case f.IsZero():
-			case name == "MaxArgs":
-				fmt.Fprintf(&b, "\t\t\t%s: new(%d),\n", name, *r.MaxArgs)
-			case name == "Reason":
-				fmt.Fprintf(&b, "\t\t\t%s: Reason{%q, %q},\n", name, r.Reason.English, r.Reason.Japanese)
-			case name == "Words":
-				fmt.Fprintf(&b, "\t\t\t%s: [][]string{", name)
-				for _, w := range r.Words {
-					fmt.Fprintf(&b, "{%s},", list(reflect.ValueOf(w)))
-				}
-				b.WriteString("},\n")
-			case f.Kind() == reflect.Slice:
-				fmt.Fprintf(&b, "\t\t\t%s: %s{%s},\n", name, map[bool]string{true: "[]Class", false: "[]string"}[f.Type().Elem() == reflect.TypeFor[Class]()], list(f))
-			case f.Kind() == reflect.String:
-				fmt.Fprintf(&b, "\t\t\t%s: %q,\n", name, f.String())
-			default:
-				fmt.Fprintf(&b, "\t\t\t%s: %d,\n", name, f.Int())
-			}
+// Another name of the workspace is the workspace, where it is one.
+func TestAnotherNameOfTheWorkspace(t *testing.T) {
+	t.Parallel()
+	p := defaultPolicy(t)
+	for script, want := range map[string]Decision{
+		"rm -rf /workspace/build": Allow, "cd /workspace && rm -rf build": Allow, "rm -rf /workspace": Ask,
+		"rm -rf /workspaces/x": Ask, "rm -rf /workspace/../x": Forbid, "cp a /workspace/.git/config": Forbid,
+	} {
+		place := testPlace
+		place.Also = "/workspace"
+		if got := p.Judge(script, place).Decision; got != want {
+			t.Errorf("%s is %s, want %s", script, got, want)
 		}
-		b.WriteString("\t\t},\n")
+		place.Also = ""
+		if got := p.Judge(script, place).Decision; got < want || want == Allow && got == Allow {
+			t.Errorf("%s without that name is %s", script, got)
+		}
+		place = Place{Workspace: "/workspace/a", Also: "/workspace"}
+		if got := p.Judge("rm -rf /workspace/b", place).Decision; got != Ask {
+			t.Errorf("beside a workspace below it: %s", got)
+		}
 	}
-	b.WriteString("\t}\n}\n")
-	text, err := format.Source(b.Bytes())
-	if err != nil {
-		t.Fatalf("%v\n%s", err, b.Bytes())
-	}
-	return text
-}
-
-func list(v reflect.Value) string {
-	var b bytes.Buffer
-	for i := range v.Len() {
-		fmt.Fprintf(&b, "%q,", v.Index(i).String())
-	}
-	return b.String()
 }

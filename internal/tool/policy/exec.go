@@ -12,204 +12,176 @@ type invocation struct {
 	cmd  Command // where it stands, what is set for it, its redirections
 	in   input
 	from []string // programs whose output is part of argv
-	said []string // what is known of that
-	dirs []string
-	here bool // it runs in the shell's own process
-
-	single [][]Word // what a wrapper may run besides
+	dir  string   // where it runs; "" where not known
+	here bool     // it runs in the shell's own process
 }
 
-// meaningful are the commands that this package understands: a script that
-// gives their names another meaning would be misread.
-var meaningful = map[string]bool{"cd": true, "pushd": true, "popd": true, "eval": true, "exit": true, "sh": true, "bash": true, "dash": true, "find": true, "git": true, "source": true, ".": true, "trap": true, "alias": true}
-
 // opaque records i as a command that cannot be known.
-func (w *walker) opaque(i invocation, why Opaque) []string {
-	w.sink.doubt()
+func (w *walker) opaque(i invocation, why Opaque) {
 	c := i.cmd
 	c.Opaque = why
 	c.From = append(slices.Clone(i.from), i.in.from...)
-	if len(i.argv) > 0 {
-		c.Args = i.argv[1:]
-		if s, ok := i.argv[0].Text(); ok {
-			c.Path, c.Name = s, base(s)
-		}
+	c.Args = i.argv[1:]
+	if s, ok := i.argv[0].Text(); ok {
+		c.Path, c.Name = s, base(s)
 	}
-	w.add(c, i.dirs)
-	return w.dirs
+	w.add(c, i.dir)
 }
 
-// exec records what a command line runs: itself, or what it wraps. It returns
-// the directories that the shell may be in if it succeeded.
-func (w *walker) exec(i invocation) (success []string) {
+// exec records what a command line runs: itself, or what it wraps.
+func (w *walker) exec(i invocation) {
 	if len(i.cmd.Via) > 4*MaxScripts {
 		w.over = true
 	}
 	if w.over {
-		return nil
+		return
 	}
 	name, ok := i.argv[0].Text()
 	switch {
 	case !ok || i.argv[0].Many || strings.HasPrefix(name, "$"):
-		return w.opaque(i, OpaqueName)
+		w.opaque(i, OpaqueName)
+		return
 	case strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' }):
-		return w.opaque(i, OpaqueLooks)
+		w.opaque(i, OpaqueLooks)
+		return
 	}
 	i.cmd.Path, i.cmd.Name, i.cmd.Args = name, base(name), i.argv[1:]
-	if i.here && w.funcs[name] {
-		i.cmd.function = true
-		if w.settled && w.roams {
-			w.dirs = nil
-		}
+	changes, isFunc := w.funcs[name]
+	if i.cmd.function = isFunc && i.here; i.cmd.function && changes {
+		defer func() { w.dir = "" }()
 	}
-	if f := special(i.cmd.Name); f != nil {
-		w.sink.doubt()
-		return f(w, i)
-	}
-	if wr := wrappers[i.cmd.Name]; wr != nil {
-		return w.unwrap(i, wr)
-	}
-	w.speaks(i)
-	w.add(i.cmd, i.dirs)
-	return w.dirs
-}
-
-// special returns the reader of a command with a grammar of its own.
-func special(name string) func(*walker, invocation) []string {
-	switch name {
+	switch i.cmd.Name {
 	case "cd", "pushd", "popd":
-		return (*walker).cd
-	case "exit", "return":
-		return (*walker).leave
+		w.cd(i)
 	case "sh", "dash", "ash", "bash", "rbash":
-		return (*walker).shell
-	case "zsh", "ksh", "ksh93", "mksh", "fish", "csh", "tcsh", "pwsh", "powershell", "elvish", "nu", "xonsh", "osh":
-		return (*walker).otherShell
+		w.shell(i)
+	case "zsh", "ksh", "ksh93", "mksh", "fish", "csh", "tcsh", "pwsh", "powershell", "elvish", "nu", "xonsh", "osh": // other grammars
+		if slices.ContainsFunc(i.argv[1:], func(a Word) bool { return strings.HasPrefix(a.Value, "-") || !a.Known }) {
+			w.opaque(i, OpaqueSyntax)
+			return
+		}
+		w.interpreter(i)
+	case "perl", "ruby", "node", "nodejs", "php", "lua", "luajit", "tclsh", "Rscript", "deno", "bun", "irb", "ghci", "swift", "osascript",
+		"python", "python2", "python3", "pypy", "pypy3":
+		w.interpreter(i)
 	case "eval":
-		return (*walker).eval
+		w.joined(i, i.argv[1:], "eval", true)
 	case "trap":
-		return (*walker).trap
+		w.trap(i)
 	case "source", ".":
-		return (*walker).source
+		w.source(i)
 	case "alias":
-		return (*walker).alias
-	case "hash", "enable", "mapfile", "readarray", "complete", "bind":
-		return (*walker).rebind
+		if slices.ContainsFunc(i.argv[1:], func(a Word) bool { return a.is(func(s string) bool { return strings.Contains(s, "=") }) != no }) {
+			w.opaque(i, OpaqueAlias)
+			return
+		}
+		w.add(i.cmd, i.dir)
 	case "find", "fd", "fdfind":
-		return (*walker).find
+		w.find(i)
 	case "git":
-		return (*walker).git
-	case "awk", "gawk", "mawk", "nawk", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit", "tclsh", "Rscript", "deno", "bun", "irb", "ghci", "swift", "osascript":
-		return (*walker).interpreter
+		w.git(i)
+	default:
+		if wr := wrappers[i.cmd.Name]; wr != nil {
+			w.unwrap(i, wr)
+			return
+		}
+		w.add(i.cmd, i.dir)
 	}
-	if strings.HasPrefix(name, "python") || strings.HasPrefix(name, "pypy") || strings.HasPrefix(name, "lua5") || strings.HasPrefix(name, "perl5") {
-		return (*walker).interpreter
-	}
-	return nil
 }
 
-// nested walks a script within this one, run by another process if apart.
-func (w *walker) nested(i invocation, script, via string, posix, apart bool) {
-	w.sink.doubt()
+// nested walks a script within this one; here says that this shell runs it.
+func (w *walker) nested(i invocation, script, via string, here bool) {
 	child := *w
 	child.via = append(slices.Clone(i.cmd.Via), via)
 	child.line = i.cmd.Line
 	child.scripts++
-	child.posix = posix
-	child.dirs = i.dirs
-	child.certain = false
-	child.moves, child.roams, child.settled = false, false, false
-	child.loops = w.loops
-	if apart {
-		child.funcs = map[string]bool{}
-		child.loops = 0
-		if i.in.given {
-			child.stdin = i.in.shared()
-		}
+	child.dir = i.dir
+	if i.in.text = nil; !here && i.in.given {
+		child.stdin = i.in
 	}
 	child.script(script)
-	if !apart {
-		w.dirs = join(w.dirs, child.dirs)
-		if child.moves {
-			w.moved(w.dirs)
+	if here {
+		w.dir = child.dir
+	}
+}
+
+// runs walks a text that another process runs as a script.
+func (w *walker) runs(i invocation, text Word, via string) {
+	s, ok := text.Text()
+	if !ok {
+		w.opaque(i, OpaqueScript)
+		return
+	}
+	outer := i.cmd
+	outer.Path, outer.Name, outer.Args = "", "", nil
+	if len(outer.Env)+len(outer.Writes)+len(outer.Reads) > 0 {
+		w.add(outer, i.dir)
+	}
+	w.nested(i, s, via, false)
+}
+
+// joined walks words that are joined and read as a script, as eval and watch
+// do: up to the first that is not known, and then that is said.
+func (w *walker) joined(i invocation, words []Word, via string, here bool) {
+	if len(words) > 0 && ends(words[0]) {
+		words = words[1:]
+	}
+	var known []string
+	for _, a := range words {
+		s, ok := a.Text()
+		if !ok {
+			w.opaque(i, OpaqueScript)
+			break
 		}
+		known = append(known, s)
 	}
+	if here {
+		outer := i.cmd
+		outer.Args = nil
+		w.add(outer, i.dir)
+	}
+	w.nested(i, strings.Join(known, " "), via, here)
 }
 
-// moved notes that the shell may be in dirs from now on.
-func (w *walker) moved(dirs []string) {
-	w.dirs = dirs
-	w.moves = true
-	if w.loops > 0 {
-		w.roams = true
-	}
-}
-
-// cd follows a change of directory.
-func (w *walker) cd(i invocation) []string {
-	w.add(i.cmd, i.dirs)
+// cd follows a change of directory, which is taken to succeed.
+func (w *walker) cd(i invocation) {
+	w.add(i.cmd, i.dir)
 	if !i.here {
-		return w.dirs
+		return
 	}
-	var target []string
-	args := i.argv[1:]
-	for len(args) > 0 {
-		if s, ok := args[0].Text(); ok && (s == "-P" || s == "-L" || s == "--" || s == "-e") {
-			args = args[1:]
-			continue
-		}
-		break
-	}
+	args := slices.DeleteFunc(slices.Clone(i.argv[1:]), func(a Word) bool {
+		s, _ := a.Text()
+		return s == "-P" || s == "-L" || s == "--" || s == "-e"
+	})
+	w.dir = ""
 	switch {
-	case w.funcs[i.cmd.Name] || w.vars.assigned["CDPATH"] > 0 || i.cmd.Name == "popd":
+	case i.cmd.Name == "popd" || i.cmd.function:
 	case len(args) == 0 && i.cmd.Name == "cd":
-		target = []string{w.place.home()}
-	case len(args) == 1 && len(args[0].Alts) > 0 && args[0].Exact && i.dirs != nil:
-		target = []string{}
-		for _, a := range args[0].Alts {
-			if a == "-" || strings.HasPrefix(a, "+") {
-				target = nil
-				break
-			}
-			target = join(target, under(i.dirs, a))
+		w.dir = w.place.home()
+	case len(args) == 1:
+		if s, ok := args[0].Text(); ok && s != "-" && !strings.HasPrefix(s, "+") {
+			w.dir = under(i.dir, s)
 		}
 	}
-	w.moved(join(w.dirs, target))
-	return target
 }
 
-// under returns the directories that p names from each of dirs.
-func under(dirs []string, p string) []string {
-	if path.IsAbs(p) {
-		return []string{path.Clean(p)}
+// under returns the directory that p names from dir; "" where that is not known.
+func under(dir, p string) string {
+	switch {
+	case path.IsAbs(p):
+		return path.Clean(p)
+	case dir == "":
+		return ""
 	}
-	all := make([]string, 0, len(dirs))
-	for _, d := range dirs {
-		all = append(all, path.Join(d, p))
-	}
-	return all
-}
-
-// leave is exit: nothing follows it.
-func (w *walker) leave(i invocation) []string {
-	w.add(i.cmd, i.dirs)
-	if i.here {
-		w.dirs = []string{}
-		return []string{}
-	}
-	return w.dirs
+	return path.Join(dir, p)
 }
 
 // shell reads the command line of sh and bash.
-func (w *walker) shell(i invocation) []string {
-	posix := i.cmd.Name != "bash" && i.cmd.Name != "rbash"
+func (w *walker) shell(i invocation) {
 	args, script, stdin := i.argv[1:], false, false
 	for len(args) > 0 {
 		s, ok := args[0].Text()
-		if !ok {
-			return w.unseen(i, OpaqueScript, args[0].raw())
-		}
-		if len(s) < 2 || s[0] != '-' && s[0] != '+' || s == "--" {
+		if !ok || len(s) < 2 || s[0] != '-' && s[0] != '+' || s == "--" {
 			if s == "-" || s == "--" {
 				args = args[1:]
 			}
@@ -217,11 +189,9 @@ func (w *walker) shell(i invocation) []string {
 		}
 		args = args[1:]
 		if strings.HasPrefix(s, "--") {
-			switch s {
-			case "--rcfile", "--init-file":
-				return w.opaque(i, OpaqueScript)
-			case "--posix":
-				posix = true
+			if s == "--rcfile" || s == "--init-file" {
+				w.opaque(i, OpaqueScript)
+				return
 			}
 			continue
 		}
@@ -236,192 +206,186 @@ func (w *walker) shell(i invocation) []string {
 			}
 		}
 	}
-	if script {
-		if len(args) == 0 {
-			return w.unseen(i, OpaqueScript)
-		}
-		text, ok := args[0].Text()
-		if !ok {
-			return w.unseen(i, OpaqueScript, args[0].raw())
-		}
-		return w.runScript(i, text, posix, i.cmd.Name+" -c")
-	}
-	if len(args) > 0 && !stdin {
-		switch s, ok := args[0].Text(); {
-		case !ok:
-			return w.unseen(i, OpaqueScript)
-		case strings.HasPrefix(s, "/dev/fd/") || strings.HasPrefix(s, "/proc/"):
-			return w.unseen(i, OpaqueInput)
-		case s != "/dev/stdin":
-			w.add(i.cmd, i.dirs)
-			return w.dirs
-		}
-	}
-	return w.fromInput(i, posix)
-}
-
-// fromInput is a shell that reads its script from its standard input.
-func (w *walker) fromInput(i invocation, posix bool) []string {
 	switch {
+	case script && len(args) == 0:
+		w.opaque(i, OpaqueScript)
+	case script:
+		w.runs(i, args[0], i.cmd.Name+" -c")
+	case len(args) > 0 && !stdin && !args[0].Known:
+		w.opaque(i, OpaqueScript)
+	case len(args) > 0 && !stdin && args[0].Value != "/dev/stdin":
+		w.add(i.cmd, i.dir)
 	case i.in.text != nil:
-		text := *i.in.text
-		i.in = input{}
-		return w.runScript(i, text, posix, i.cmd.Name)
-	case i.in.given && !i.in.file:
-		return w.unseen(i, OpaqueInput)
+		w.runs(i, lit(*i.in.text), i.cmd.Name)
+	default:
+		w.fromInput(i)
 	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
 }
 
-// runScript walks a script that another process runs: by the POSIX grammar as
-// well where that shell may be one that knows no other.
-func (w *walker) runScript(i invocation, text string, posix bool, via string) []string {
-	outer := i.cmd
-	outer.Path, outer.Name, outer.Args = "", "", nil
-	if len(outer.Env)+len(outer.Writes)+len(outer.Reads) > 0 {
-		w.add(outer, i.dirs)
-	}
-	w.nested(i, text, via, false, true)
-	if posix {
-		w.nested(i, text, via, true, true)
-	}
-	return w.dirs
-}
-
-func (w *walker) otherShell(i invocation) []string {
-	for _, a := range i.argv[1:] {
-		if a.is(func(s string) bool { return strings.HasPrefix(s, "-") }) != no {
-			return w.opaque(i, OpaqueSyntax)
-		}
-	}
-	if len(i.argv) == 1 {
-		return w.fromOther(i)
-	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
-}
-
-// fromOther is an interpreter that reads its program from its standard input.
-func (w *walker) fromOther(i invocation) []string {
+// fromInput is a program that reads what it runs from its standard input.
+func (w *walker) fromInput(i invocation) {
 	if i.in.given && !i.in.file && (i.in.text == nil || len(i.in.from) > 0) {
-		return w.opaque(i, OpaqueInput)
+		w.opaque(i, OpaqueInput)
+		return
 	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
+	w.add(i.cmd, i.dir)
 }
 
 // interpreter reads the command line of a language's interpreter as far as to
-// tell whether its program comes from elsewhere.
-func (w *walker) interpreter(i invocation) []string {
-	if len(i.from) > 0 && !strings.HasSuffix(i.cmd.Name, "awk") {
-		// Its program may be what another command printed.
-		for k, a := range i.argv[1:] {
-			if s, ok := a.Text(); ok && k == 0 && strings.HasPrefix(s, "/dev/fd/") {
-				return w.opaque(i, OpaqueInput)
-			}
-			if a.Exact {
-				continue
-			}
-			previous, _ := i.argv[k].Text()
-			if k == 0 || slices.Contains([]string{"-c", "-e", "-E", "-r", "--eval", "-p", "--print"}, previous) {
-				return w.opaque(i, OpaqueInput)
-			}
+// tell whether its program is what another command prints.
+func (w *walker) interpreter(i invocation) {
+	args := i.argv[1:]
+	for k, a := range args {
+		if a.Known || len(i.from) == 0 {
+			continue
+		}
+		if previous := i.argv[k].Value; k == 0 || slices.Contains([]string{"-c", "-e", "-E", "-r", "--eval", "-p", "--print"}, previous) {
+			w.opaque(i, OpaqueInput)
+			return
 		}
 	}
-	if !strings.HasSuffix(i.cmd.Name, "awk") {
-		operand := slices.IndexFunc(i.argv[1:], func(a Word) bool {
-			return a.is(func(s string) bool { return s != "-" && s != "/dev/stdin" && s != "-u" && s != "-B" && s != "-s" }) != no
-		})
-		if operand < 0 {
-			return w.fromOther(i)
-		}
+	if slices.ContainsFunc(args, func(a Word) bool {
+		return !a.Known || !slices.Contains([]string{"-", "/dev/stdin", "-u", "-B", "-s"}, a.Value)
+	}) {
+		w.add(i.cmd, i.dir)
+		return
 	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
+	w.fromInput(i)
 }
 
-// eval runs its words in this shell.
-func (w *walker) eval(i invocation) []string {
-	args, ok := texts(i.argv[1:])
-	if !ok {
-		all := make([]string, len(i.argv)-1)
-		for k, a := range i.argv[1:] {
-			all[k] = a.raw()
-		}
-		w.unseen(i, OpaqueScript, strings.Join(all, " "))
-		args = leading(i.argv[1:])
-	}
-	if len(args) > 0 && args[0] == "--" {
-		args = args[1:]
-	}
-	outer := i.cmd
-	outer.Args = nil
-	w.add(outer, i.dirs)
-	w.nested(i, strings.Join(args, " "), "eval", w.posix, false)
-	return w.dirs
-}
-
-// trap runs its first word later.
-func (w *walker) trap(i invocation) []string {
-	w.trapped = true
-	w.add(i.cmd, i.dirs)
-	if len(i.argv) < 3 {
-		return w.dirs
+// trap runs its first word later, wherever the shell is then.
+func (w *walker) trap(i invocation) {
+	w.add(i.cmd, i.dir)
+	if len(i.argv) < 3 || slices.Contains([]string{"", "-", "-p", "-l"}, i.argv[1].Value) && i.argv[1].Known {
+		return
 	}
 	text, ok := i.argv[1].Text()
-	switch {
-	case !ok:
-		return w.opaque(i, OpaqueScript)
-	case text == "" || text == "-" || text == "-p" || text == "-l":
-		return w.dirs
-	case text == "--":
-		return w.opaque(i, OpaqueScript)
+	if !ok {
+		w.opaque(i, OpaqueScript)
+		return
 	}
-	later := i
-	later.dirs = nil // wherever the shell is then
-	if !w.moves && !w.settled {
-		later.dirs = i.dirs
-	}
-	w.loops++
-	w.nested(later, text, "trap", w.posix, false)
-	w.loops--
-	return w.dirs
+	i.dir = ""
+	w.nested(i, text, "trap", false)
 }
 
 // source runs a file in this shell.
-func (w *walker) source(i invocation) []string {
-	w.moved(nil) // it may go anywhere
-	if len(i.argv) < 2 {
-		return w.opaque(i, OpaqueScript)
+func (w *walker) source(i invocation) {
+	switch {
+	case len(i.argv) < 2:
+		w.opaque(i, OpaqueScript)
+	case !i.argv[1].Known || strings.HasPrefix(i.argv[1].Value, "/dev/") || strings.HasPrefix(i.argv[1].Value, "/proc/"):
+		w.opaque(i, OpaqueInput)
+	default:
+		w.add(i.cmd, i.dir)
 	}
-	s, ok := i.argv[1].Text()
-	if !ok || strings.HasPrefix(s, "/dev/") || strings.HasPrefix(s, "/proc/") {
-		return w.unseen(i, OpaqueInput)
-	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
+	w.dir = "" // it may go anywhere
 }
 
-// alias changes what a word means from the next line on.
-func (w *walker) alias(i invocation) []string {
-	for _, a := range i.argv[1:] {
-		if a.is(func(s string) bool { return strings.Contains(s, "=") }) != no {
-			return w.opaque(i, OpaqueAlias)
+// git reads the settings and the directory that stand before git's subcommand.
+func (w *walker) git(i invocation) {
+	args, g := i.argv[1:], grammarOf("git")
+	for len(args) > 0 {
+		s, ok := args[0].Text()
+		if !ok || !strings.HasPrefix(s, "-") {
+			break // a word that is not known may be a flag: the rules say so
+		}
+		args = args[1:]
+		name, value, attached := strings.Cut(s, "=")
+		v := lit(value)
+		if slices.Contains(g.values, name) && !attached {
+			if len(args) == 0 {
+				break
+			}
+			v, args = args[0], args[1:]
+		}
+		switch name {
+		case "-c", "--config-env":
+			a := assignment(v)
+			if name == "--config-env" {
+				a.Value = Word{}
+			}
+			i.cmd.Config = append(i.cmd.Config, a)
+		case "-C":
+			if s, ok := v.Text(); ok {
+				i.dir = under(i.dir, s)
+			} else {
+				i.dir = ""
+			}
 		}
 	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
+	w.add(i.cmd, i.dir)
 }
 
-// rebind is a builtin that is harmless but for one flag.
-func (w *walker) rebind(i invocation) []string {
-	flag := map[string]string{"hash": "p", "enable": "f", "mapfile": "C", "readarray": "C", "complete": "CF", "bind": "xf"}[i.cmd.Name]
-	for _, a := range i.argv[1:] {
-		if a.is(func(s string) bool { return strings.HasPrefix(s, "-") && strings.ContainsAny(s, flag) }) != no {
-			return w.opaque(i, OpaqueAlias)
+// find records find or fd, and the commands of its actions.
+func (w *walker) find(i invocation) {
+	actions := []string{"-x", "-X", "--exec", "--exec-batch"}
+	root := ""
+	if i.cmd.Name == "find" {
+		actions = []string{"-exec", "-execdir", "-ok", "-okdir"}
+		if root = findRoot(i.argv[1:]); root == "" && !slices.ContainsFunc(i.argv[1:], func(a Word) bool { return a.Value == "-files0-from" }) {
+			root = "."
+			i.cmd.Args = append([]Word{lit(".")}, i.cmd.Args...)
 		}
 	}
-	w.add(i.cmd, i.dirs)
-	return w.dirs
+	w.add(i.cmd, i.dir)
+	args := i.argv[1:]
+	for len(args) > 0 {
+		flag, ok := args[0].Text()
+		args = args[1:]
+		if !ok || !slices.Contains(actions, flag) {
+			continue
+		}
+		end := len(args)
+		for k, a := range args {
+			// A plus ends the action only after {}.
+			if s, _ := a.Text(); s == ";" || s == "+" && k > 0 && args[k-1].Value == "{}" {
+				end = k
+				break
+			}
+		}
+		next := invocation{argv: slices.Clone(args[:end]), cmd: i.cmd, dir: i.dir, from: i.from}
+		args = args[end:]
+		if len(next.argv) == 0 {
+			continue
+		}
+		next.cmd.Via = append(slices.Clone(i.cmd.Via), i.cmd.Name+" "+flag)
+		next.cmd.Writes, next.cmd.Reads = nil, nil
+		if strings.HasSuffix(flag, "dir") {
+			next.dir = ""
+		}
+		for k, a := range next.argv {
+			switch {
+			case a.Value == "{}" && root != "":
+				next.argv[k] = Word{Value: root + "/{}", Glob: true}
+			case strings.Contains(a.Value, "{}"):
+				next.argv[k] = Word{}
+			}
+		}
+		if i.cmd.Name != "find" {
+			next.argv = append(next.argv, Word{Many: true})
+		}
+		w.exec(next)
+	}
 }
+
+// findRoot is the directory that find begins in where it is given one, "" where
+// it is given none; where that is not known, it is the root.
+func findRoot(args []Word) string {
+	root := ""
+	for _, a := range args {
+		s, ok := a.Text()
+		switch {
+		case ok && slices.Contains([]string{"-H", "-P"}, s):
+		case ok && s != "" && (s[0] == '-' && s != "-L" || s == "(" || s == "!"):
+			return root
+		case !ok || root != "" || s == "-L": // -L follows links out of the tree
+			return unknownRoot
+		default:
+			root = s
+		}
+	}
+	return root
+}
+
+// unknownRoot stands for a place of which nothing is known.
+const unknownRoot = "/unknown/place"

@@ -173,21 +173,6 @@ func TestTextOfVerdicts(t *testing.T) {
 	}
 }
 
-// Where the shell may know only the POSIX grammar, both readings count.
-func TestPOSIXShells(t *testing.T) {
-	t.Parallel()
-	p := defaultPolicy(t)
-	place := testPlace
-	script := "echo $'\\'; git push; echo '"
-	if v := p.Judge(script, place); v.Decision != Allow {
-		t.Errorf("bash: %s", v.Text(i18n.English))
-	}
-	place.POSIX = true
-	if v := p.Judge(script, place); v.Decision != Forbid {
-		t.Errorf("sh: %v", v.Decision)
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(oneRule))
 	file, err := os.ReadFile("default.yaml")

@@ -10,9 +10,9 @@ import (
 // nothing is looked up, so a link inside the workspace is what it is called.
 type Place struct {
 	Workspace string // absolute, slashes
+	Also      string // another absolute path of the workspace; "" for none
 	Dir       string // absolute; the workspace where empty
 	Home      string // absolute; "" where not known
-	POSIX     bool   // the shell may be one that knows no more than the POSIX grammar
 }
 
 // unknownHome stands for a home directory that was not given.
@@ -75,42 +75,27 @@ func inside(p, dir string) bool {
 	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
 }
 
-// classify returns the classes that the path of w may have, seen from dirs. A
-// word that is no path has none.
-func (p Place) classify(w Word, dirs []string) []Class {
-	if len(w.Alts) == 0 {
-		return []Class{Unknown}
+// classify returns the class of the path that w names, seen from dir; "" where
+// it is no path.
+func (p Place) classify(w Word, dir string) Class {
+	if !w.Known && !w.Glob {
+		return Unknown
 	}
-	var all []Class
-	for _, a := range w.Alts {
-		for _, c := range p.classifyText(a, !w.Exact, dirs) {
-			if !slices.Contains(all, c) {
-				all = append(all, c)
-			}
-		}
-	}
-	return all
-}
-
-func (p Place) classifyText(s string, glob bool, dirs []string) []Class {
+	s := w.Value
 	if strings.Contains(s, "://") && !strings.HasPrefix(s, "file:") {
-		return nil
+		return ""
 	}
 	s = strings.TrimPrefix(s, "file://")
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		s = p.home() + s[1:] // where a program or the shell may expand it
 	}
-	if path.IsAbs(s) {
-		return []Class{p.class(s, glob)}
+	switch {
+	case path.IsAbs(s):
+		return p.class(s, w.Glob)
+	case dir == "":
+		return Unknown
 	}
-	if len(dirs) == 0 {
-		return []Class{Unknown}
-	}
-	var all []Class
-	for _, d := range dirs {
-		all = append(all, p.class(d+"/"+s, glob))
-	}
-	return all
+	return p.class(dir+"/"+s, w.Glob)
 }
 
 // class returns the class of an absolute path, or of a pattern of paths.
@@ -137,6 +122,9 @@ func (p Place) class(s string, glob bool) Class {
 		}
 	}
 	s = path.Clean(s)
+	if p.Also != "" && inside(s, p.Also) && !inside(p.Workspace, p.Also) {
+		s = p.Workspace + strings.TrimPrefix(s, p.Also)
+	}
 	home := p.home()
 	for _, h := range []string{home, "/root"} {
 		if rest, found := strings.CutPrefix(s, h+"/"); found && slices.ContainsFunc(secretHome, func(d string) bool { return inside(rest, d) }) {

@@ -24,32 +24,32 @@ func (d Decision) String() string { return decisions[d] }
 // given must fit; within one field one of its values must. Where a rule cannot
 // tell, an allow rule does not fit and the others ask.
 type Rule struct {
-	Name     string   // unique; a later rule of the same name replaces an earlier one
-	Decision Decision //
+	Name     string // unique; a later rule of the same name replaces an earlier one
+	Decision Decision
 	Reason   Reason
 	File     string // where it was read
 	Line     int
 
-	Programs    []string   // names, with * and ?, or absolute paths
-	NotPrograms []string   // names that it is not about
-	From        []Class    // the program is given by a path of these classes
-	Words       [][]string // its first words that are no flags
-	Flags       []string   // one of these flags is given; "-r" in "-rf" as well
-	NoFlags     []string   // none of these is
-	Args        []string   // patterns, of which one fits one argument; case does not matter
-	NoArgs      []string   // patterns of which none fits any argument
-	MaxArgs     *int       // it has at most so many arguments
-	Paths       []Class    // one path among its arguments is of these
-	OnlyPaths   []Class    // all are
-	Writes      []Class    // one file that its redirections write is of these
-	Reads       []Class    // one file that its redirections read is of these
-	Env         []string   // patterns of names of variables set for it or by it
-	Config      []string   // patterns of git's settings, name=value
-	CodeFrom    []string   // it runs as code what these programs print
-	Opaque      []string   // kinds of opaque commands, or "any"
+	Programs    []string   `json:",omitempty"` // names, with * and ?, or absolute paths
+	NotPrograms []string   `json:",omitempty"` // names that it is not about
+	From        []Class    `json:",omitempty"` // the program is given by a path of these classes
+	Words       [][]string `json:",omitempty"` // its first words that are no flags
+	Flags       []string   `json:",omitempty"` // one of these flags is given; "-r" in "-rf" as well
+	NoFlags     []string   `json:",omitempty"` // none of these is
+	Args        []string   `json:",omitempty"` // patterns, of which one fits one argument; case does not matter
+	NoArgs      []string   `json:",omitempty"` // patterns of which none fits any argument
+	MaxArgs     *int       `json:",omitempty"` // it has at most so many arguments
+	Paths       []Class    `json:",omitempty"` // one path among its arguments is of these
+	OnlyPaths   []Class    `json:",omitempty"` // all are
+	Writes      []Class    `json:",omitempty"` // one file that its redirections write is of these
+	Reads       []Class    `json:",omitempty"` // one file that its redirections read is of these
+	Env         []string   `json:",omitempty"` // patterns of names of variables set for it or by it
+	Config      []string   `json:",omitempty"` // patterns of git's settings, name=value
+	CodeFrom    []string   `json:",omitempty"` // it runs as code what these programs print
+	Opaque      []string   `json:",omitempty"` // kinds of opaque commands, or "any"
 
-	Match    []string // scripts with a command that the rule fits for certain
-	NotMatch []string // scripts with none that it fits, or may fit where it does not allow
+	Match    []string `json:",omitempty"` // scripts with a command that the rule fits for certain
+	NotMatch []string `json:",omitempty"` // scripts with none that it fits, or may fit where it does not allow
 
 	sound bool // one of Default's, checked when the program was made
 }
@@ -124,7 +124,7 @@ func (r *Rule) fits(c *Command, p Place) truth {
 		}),
 		given(r.NotPrograms, func() truth { return known(!matches(r.NotPrograms, c.Name)) }),
 		given(r.From, func() truth {
-			return known(strings.Contains(c.Path, "/") && within(p.classify(lit(c.Path), c.dirs), r.From))
+			return known(strings.Contains(c.Path, "/") && slices.Contains(r.From, p.classify(lit(c.Path), c.dir)))
 		}),
 		given(r.Env, func() truth { return anyOf(c.Env, func(a Assign) truth { return r.env(a) }) }),
 		given(r.Config, func() truth { return anyOf(c.Config, func(a Assign) truth { return r.config(a) }) }),
@@ -140,7 +140,10 @@ func (r *Rule) fits(c *Command, p Place) truth {
 		given(r.Reads, func() truth { return touches(c.Reads, c, p, r.Reads) }),
 		given(r.Paths, func() truth { return touches(operandsWithValues(c), c, p, r.Paths) }),
 		given(r.OnlyPaths, func() truth {
-			return known(!slices.ContainsFunc(operandsWithValues(c), func(w Word) bool { return !within(p.classify(w, c.dirs), r.OnlyPaths) }))
+			return known(!slices.ContainsFunc(operandsWithValues(c), func(w Word) bool {
+				k := p.classify(w, c.dir)
+				return k != "" && !slices.Contains(r.OnlyPaths, k)
+			}))
 		}),
 	)
 }
@@ -247,34 +250,33 @@ func mayFit(pattern, prefix string) bool {
 	return strings.HasPrefix(strings.ToLower(pattern), strings.ToLower(prefix))
 }
 
-// within reports that classes are all among allowed.
-func within(cs []Class, allowed []Class) bool {
-	return !slices.ContainsFunc(cs, func(c Class) bool { return !slices.Contains(allowed, c) })
-}
-
-// touches reports whether one of words may be a path of the given classes.
+// touches reports whether one of words is, or may be, a path of the given classes.
 func touches(words []Word, c *Command, p Place, cs []Class) truth {
-	return anyOf(words, func(w Word) truth {
-		return known(slices.ContainsFunc(p.classify(w, c.dirs), func(k Class) bool { return slices.Contains(cs, k) }))
-	})
+	return known(slices.ContainsFunc(words, func(w Word) bool { return slices.Contains(cs, p.classify(w, c.dir)) }))
 }
 
 // hasArg reports whether an argument fits one of the patterns.
 func hasArg(c *Command, patterns []string) truth {
 	best := no
 	for i, w := range c.Args {
-		if i > 0 && w.pattern() {
+		if i > 0 && w.Glob {
 			continue // file names, where the words that rules look for do not stand
 		}
-		if w.Prefix != "" && !w.Many && !slices.ContainsFunc(patterns, func(g string) bool { return mayFit(g, w.Prefix) }) {
+		if begins := w.beginning(); begins != "" && !slices.ContainsFunc(patterns, func(g string) bool { return mayFit(g, begins) }) {
 			continue
 		}
-		if t := w.is(func(s string) bool {
+		best = max(best, w.is(func(s string) bool {
 			s = strings.ToLower(s)
 			return slices.ContainsFunc(patterns, func(g string) bool { return globFits(strings.ToLower(g), s) })
-		}); t > best {
-			best = t
-		}
+		}))
 	}
 	return best
+}
+
+// beginning is how a single word begins of which the rest is not known.
+func (w Word) beginning() string {
+	if w.Known || w.Glob || w.Many {
+		return ""
+	}
+	return w.Value
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -9,19 +10,15 @@ import (
 
 // Commands returns the simple commands that script would run in place, those
 // inside wrappers and nested scripts included, in the order they are written.
-// What cannot be told is a Command with Opaque set; past a limit the last one
-// is OpaqueTooMuch. It never fails and takes time proportional to the script.
+// It reads what is written and predicts nothing: the value of a variable and
+// what one command prints for another are not known. What cannot be told is a
+// Command with Opaque set; past a limit the last one is OpaqueTooMuch. It never
+// fails and takes time proportional to the script.
 func Commands(script string, place Place) []Command {
 	place = place.clean()
 	r := &reader{}
-	dialects := []bool{false}
-	if place.POSIX {
-		dialects = []bool{false, true}
-	}
-	for _, posix := range dialects {
-		w := &walker{reader: r, place: place, posix: posix, dirs: []string{place.Dir}, funcs: map[string]bool{}}
-		w.script(script)
-	}
+	w := &walker{reader: r, place: place, dir: place.Dir}
+	w.script(script)
 	if r.over {
 		r.out = append(r.out, Command{Opaque: OpaqueTooMuch, Line: 1, Text: oneLine(script[:min(len(script), 4*maxText)], maxText)})
 	}
@@ -31,39 +28,35 @@ func Commands(script string, place Place) []Command {
 // reader is what all walkers of one script share.
 type reader struct {
 	out    []Command
-	count  int // commands met, twice where a script was read twice
 	parsed int // bytes
 	values int // bytes of the words that were put together
 	over   bool
-
-	trapped bool // something may run, and print, between any two commands
 }
 
 // walker reads one script: the given one, or one within it.
 type walker struct {
 	*reader
-	place   Place
-	posix   bool
-	dirs    []string // where the next command may run; nil is anywhere
-	vars    *variables
-	funcs   map[string]bool
-	via     []string // wrappers around this script
-	line    int      // of the outer script, 0 where this is it
-	scripts int      // scripts around this one
-	src     string
-
-	level   int
-	certain bool    // what is walked now is run once, surely, in this process
-	loops   int     // loops and functions around what is walked now
-	stdin   input   // of what is walked now
-	sink    *saying // what the commands here print goes into it; nil: nobody reads it
-	moves   bool    // a command that changes the directory was met
-	roams   bool    // one was met in a loop or function
-	settled bool    // second pass: moves and roams are known
+	place    Place
+	dir      string          // where the next command runs; "" is not known
+	funcs    map[string]bool // the script's functions; true of those that change the directory
+	assigned map[string]bool // variables that the script assigns
+	via      []string        // wrappers around this script
+	line     int             // of the outer script, 0 where this is it
+	scripts  int             // scripts around this one
+	src      string
+	level    int
+	stdin    input // of what is walked now
 }
 
-// script walks a whole script, twice where directories change in a way that
-// the first pass could not foresee.
+// input is the standard input of a command.
+type input struct {
+	given bool     // by a pipe or a redirection
+	from  []string // the programs that write it
+	file  bool     // it is a file
+	text  *string  // it is this text, which the script holds
+}
+
+// script walks a whole script.
 func (w *walker) script(text string) {
 	switch {
 	case len(text) > MaxScript || nesting(text) > MaxNesting || w.scripts > MaxScripts || w.parsed+len(text) > maxParsed:
@@ -72,37 +65,33 @@ func (w *walker) script(text string) {
 	case strings.ContainsAny(text, "\r\x00") || !utf8.ValidString(text):
 		// Shells drop NULs, and carriage returns are white space for some of
 		// the readers of this text and not for others.
-		w.add(Command{Opaque: OpaqueSyntax, Text: oneLine(text, maxText)}, nil)
+		w.add(Command{Opaque: OpaqueSyntax, Text: oneLine(text, maxText)}, "")
 		return
 	case strings.ContainsFunc(text, reorders):
-		w.add(Command{Opaque: OpaqueLooks, Text: oneLine(text, maxText)}, nil)
+		w.add(Command{Opaque: OpaqueLooks, Text: oneLine(text, maxText)}, "")
 	}
 	w.parsed += len(text)
 	w.src = text
-	lang := syntax.LangBash
-	if w.posix {
-		lang = syntax.LangPOSIX
-	}
-	file, ok := parse(text, lang)
-	w.pass(file)
+	file, ok := parse(text)
+	w.learn(file)
+	w.stmts(file.Stmts)
 	if !ok {
 		// What comes before the error is run all the same.
-		w.add(Command{Opaque: OpaqueSyntax, Text: oneLine(text, maxText)}, nil)
+		w.add(Command{Opaque: OpaqueSyntax, Text: oneLine(text, maxText)}, "")
 	}
 }
 
 // parse returns the statements of text up to the first that is not sound. The
 // parser is not ours, and the text anybody's: a panic in it is a text that
 // cannot be read.
-func parse(text string, lang syntax.LangVariant) (file *syntax.File, ok bool) {
-	file, ok = &syntax.File{}, true
+func parse(text string) (file *syntax.File, ok bool) {
+	file = &syntax.File{}
 	defer func() {
 		if recover() != nil {
 			ok = false
 		}
 	}()
-	// The statements before an error are run all the same.
-	f, err := syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if f != nil {
 		file = f
 	}
@@ -115,35 +104,42 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, ok bool) {
 		}
 		return true
 	})
-	return file, ok && !endsOpen(text)
+	return file, ok && (len(text)-len(strings.TrimRight(text, `\`)))%2 == 0 // a last backslash stands for nothing
 }
 
-// endsOpen reports a text that ends in a backslash that stands for nothing.
-func endsOpen(text string) bool {
-	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
+// learn notes the functions and the assigned variables of file.
+func (w *walker) learn(file *syntax.File) {
+	w.funcs, w.assigned = map[string]bool{}, map[string]bool{}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.FuncDecl:
+			if n.Name != nil {
+				w.funcs[n.Name.Value] = moves(n.Body)
+			}
+		case *syntax.Assign:
+			if n.Name != nil {
+				w.assigned[n.Name.Value] = true
+			}
+		case *syntax.WordIter:
+			w.assigned[n.Name.Value] = true
+		}
+		return true
+	})
 }
 
-func (w *walker) pass(file *syntax.File) {
-	dirs, mark, funcs := w.dirs, len(w.out), w.funcs
-	var said saying
-	if w.sink != nil {
-		said = *w.sink
-	}
-	for range 2 {
-		w.vars, w.certain, w.dirs = newVariables(file), true, dirs
-		w.funcs = map[string]bool{}
-		for name := range funcs {
-			w.funcs[name] = true
+// moves reports a command below n that changes the directory.
+func moves(n syntax.Node) bool {
+	found := false
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Subshell:
+			return false
+		case *syntax.CallExpr:
+			found = found || len(n.Args) > 0 && slices.Contains([]string{"cd", "pushd", "popd", "eval", "source", "."}, n.Args[0].Lit())
 		}
-		w.stmts(file.Stmts)
-		if w.settled || w.over || !w.roams && (!w.moves || len(w.funcs) == 0) {
-			return
-		}
-		w.settled, w.out = true, w.out[:mark]
-		if w.sink != nil {
-			*w.sink = said
-		}
-	}
+		return !found
+	})
+	return found
 }
 
 // nesting returns how deep brackets and clauses may lie within each other; it
@@ -171,27 +167,21 @@ func nesting(text string) int {
 	return max(deepest, clauses/20) // clauses follow each other more often than they nest
 }
 
-// text returns the source of n.
-func (w *walker) text(n syntax.Node) string {
-	from, to := int(n.Pos().Offset()), int(n.End().Offset())
-	if from < 0 || to > len(w.src) || from >= to {
-		return ""
-	}
-	return oneLine(w.src[from:min(to, from+4*maxText)], maxText)
-}
-
 // at fills in where n stands.
 func (w *walker) at(n syntax.Node) Command {
-	c := Command{Line: w.line, Via: w.via, Text: w.text(n)}
+	c := Command{Line: w.line, Via: w.via}
+	if from, to := int(n.Pos().Offset()), int(n.End().Offset()); from >= 0 && to <= len(w.src) && from < to {
+		c.Text = oneLine(w.src[from:min(to, from+4*maxText)], maxText)
+	}
 	if c.Line == 0 {
 		c.Line = int(n.Pos().Line())
 	}
 	return c
 }
 
-// add records a command.
-func (w *walker) add(c Command, dirs []string) {
-	if w.count++; w.count > 16*MaxCommands || len(w.out) >= MaxCommands {
+// add records a command that runs in dir.
+func (w *walker) add(c Command, dir string) {
+	if len(w.out) >= MaxCommands {
 		w.over = true
 		return
 	}
@@ -201,7 +191,7 @@ func (w *walker) add(c Command, dirs []string) {
 	if c.Via == nil {
 		c.Via = w.via
 	}
-	c.dirs = dirs
+	c.dir = dir
 	w.out = append(w.out, c)
 }
 
@@ -211,291 +201,254 @@ func (w *walker) stmts(all []*syntax.Stmt) {
 	}
 }
 
-// stmt walks a statement; w.dirs becomes every directory that the shell may be
-// in after it. It returns those after it succeeded.
-func (w *walker) stmt(s *syntax.Stmt) (success []string) {
-	if w.over {
-		return nil
-	}
+// stmt walks a statement; w.dir becomes where the shell is after it.
+func (w *walker) stmt(s *syntax.Stmt) {
 	if w.level++; w.level > MaxNesting*8 {
 		w.over = true
 	}
 	defer func() { w.level-- }()
-	if s.Background || s.Coprocess {
-		w.sink.doubt()
+	switch {
+	case w.over:
+	case s.Background || s.Coprocess:
 		w.subshell(func() { w.command(s) })
-		return w.dirs
+	default:
+		w.command(s)
 	}
-	success = w.command(s)
-	if s.Negated {
-		return w.dirs
-	}
-	return success
 }
 
-// subshell walks what cannot change this shell's directory or variables.
+// subshell walks what cannot change this shell's directory.
 func (w *walker) subshell(f func()) {
-	dirs, certain := w.dirs, w.certain
-	w.certain = false
+	dir := w.dir
 	f()
-	w.dirs, w.certain = dirs, certain
+	w.dir = dir
 }
 
 // branch walks what may or may not be run.
 func (w *walker) branch(f func()) {
-	certain := w.certain
-	w.certain = false
-	f()
-	w.certain = certain
+	dir := w.dir
+	if f(); w.dir != dir {
+		w.dir = ""
+	}
 }
 
-func (w *walker) command(s *syntax.Stmt) (success []string) {
-	switch c := s.Cmd.(type) {
-	case *syntax.CallExpr:
-		return w.call(c, s)
-	case *syntax.BinaryCmd:
-		return w.binary(c, s)
+// repeat walks the body of a loop or of a function, which may run from where
+// it has gone itself.
+func (w *walker) repeat(body syntax.Node, f func()) {
+	w.branch(func() {
+		if moves(body) {
+			w.dir = ""
+		}
+		f()
+	})
+}
+
+func (w *walker) command(s *syntax.Stmt) {
+	if c, ok := s.Cmd.(*syntax.CallExpr); ok {
+		w.call(c, s)
+		return
 	}
-	stdin, sink := w.stdin, w.sink
+	stdin := w.stdin
 	if len(s.Redirs) > 0 {
 		at := w.at(s)
 		in, _ := w.redirects(s.Redirs, &at)
-		w.add(at, w.dirs)
+		w.add(at, w.dir)
 		if in.given {
-			w.stdin = in.shared()
+			in.text = nil // one of several commands reads it
+			w.stdin = in
 		}
-		if at.quiet {
-			w.sink = nil
-		}
-	}
-	switch s.Cmd.(type) {
-	case *syntax.Block, *syntax.Subshell:
-	default:
-		w.sink.doubt()
 	}
 	w.compound(s.Cmd)
-	w.stdin, w.sink = stdin, sink
-	return w.dirs
+	w.stdin = stdin
 }
 
-// binary walks a && b, a || b and a | b.
-func (w *walker) binary(c *syntax.BinaryCmd, s *syntax.Stmt) (success []string) {
-	if len(s.Redirs) > 0 { // only where the parser hangs them on the whole
-		at := w.at(s)
-		w.redirects(s.Redirs, &at)
-		w.add(at, w.dirs)
-	}
-	if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
-		w.sink.doubt()
-	}
-	switch c.Op {
-	case syntax.AndStmt:
-		first := w.stmt(c.X)
-		all := w.dirs
-		w.dirs = first
-		w.branch(func() { success = w.stmt(c.Y) })
-		w.dirs = join(all, w.dirs)
-	case syntax.OrStmt:
-		first := w.stmt(c.X)
-		var second []string
-		w.branch(func() { second = w.stmt(c.Y) })
-		success, w.dirs = join(first, second), join(first, w.dirs)
-	default:
-		w.pipe(c)
-		success = w.dirs
-	}
-	return success
-}
-
-// compound walks everything but simple commands and lists.
+// compound walks everything but simple commands.
 func (w *walker) compound(c syntax.Command) {
 	switch c := c.(type) {
+	case nil:
+	case *syntax.BinaryCmd:
+		w.binary(c)
 	case *syntax.Block:
 		w.stmts(c.Stmts)
 	case *syntax.Subshell:
 		w.subshell(func() { w.stmts(c.Stmts) })
 	case *syntax.IfClause:
-		w.ifClause(c)
+		w.stmts(c.Cond)
+		w.branch(func() { w.stmts(c.Then) })
+		if c.Else != nil {
+			w.branch(func() { w.compound(c.Else) })
+		}
 	case *syntax.WhileClause:
-		w.loop(func() { w.stmts(c.Cond); w.stmts(c.Do) })
+		w.repeat(c, func() { w.stmts(c.Cond); w.stmts(c.Do) })
 	case *syntax.ForClause:
-		w.forClause(c)
+		w.inside(c.Loop)
+		w.repeat(c, func() { w.stmts(c.Do) })
 	case *syntax.CaseClause:
 		w.inside(c.Word)
-		before := w.dirs
-		after := before
 		for _, item := range c.Items {
 			for _, p := range item.Patterns {
 				w.inside(p)
 			}
-			// ;& falls through, so that each may begin where another ended.
-			w.dirs = join(before, after)
 			w.branch(func() { w.stmts(item.Stmts) })
-			after = join(after, w.dirs)
 		}
-		w.dirs = after
-	case *syntax.FuncDecl:
-		w.function(c)
+	case *syntax.FuncDecl: // judged once, where it is declared
+		stdin := w.stdin
+		w.subshell(func() { w.repeat(c.Body, func() { w.stmt(c.Body) }) })
+		w.stdin = stdin
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
 			w.stmt(c.Stmt)
 		}
 	case *syntax.CoprocClause:
-		// Readers disagree about which word after coproc is a name.
-		at := w.at(c)
-		at.Opaque = OpaqueSyntax
-		w.add(at, nil)
 		stdin := w.stdin
-		w.stdin = input{given: true, from: []string{"coproc"}} // whatever the script writes to it
+		w.stdin = input{given: true} // whatever the script writes to it
 		w.subshell(func() { w.stmt(c.Stmt) })
 		w.stdin = stdin
 	case *syntax.DeclClause:
 		w.declare(c)
-	case nil:
 	default: // [[ … ]], (( … )), let
-		w.expression(c)
+		w.inside(c)
+		w.add(w.at(c), w.dir)
 	}
 }
 
-func (w *walker) ifClause(c *syntax.IfClause) {
-	w.stmts(c.Cond)
-	before := w.dirs
-	w.branch(func() { w.stmts(c.Then) })
-	after := w.dirs
-	w.dirs = before
-	if c.Else != nil {
-		w.branch(func() { w.ifClause(c.Else) })
-	}
-	w.dirs = join(after, w.dirs)
-}
-
-func (w *walker) loop(body func()) {
-	before := w.dirs
-	if w.settled && w.roams {
-		w.dirs = nil
-	}
-	w.loops++
-	w.branch(body)
-	w.loops--
-	w.dirs = join(before, w.dirs)
-}
-
-func (w *walker) forClause(c *syntax.ForClause) {
-	name := ""
-	if it, ok := c.Loop.(*syntax.WordIter); ok {
-		for _, item := range it.Items {
-			w.inside(item)
-		}
-		if v, ok := choice(w.words(it.Items)); ok && it.InPos.IsValid() && !c.Select {
-			name = it.Name.Value
-			w.vars.set(name, v)
-		}
-	} else {
-		w.inside(c.Loop)
-	}
-	w.loop(func() { w.stmts(c.Do) })
-	delete(w.vars.known, name)
-}
-
-// choice is the variable of a loop over words.
-func choice(words []Word) (Word, bool) {
-	v := Word{Exact: true}
-	for _, word := range words {
-		if len(word.Alts) == 0 || len(v.Alts)+len(word.Alts) > maxAlts {
-			return Word{}, false
-		}
-		v.Alts, v.Exact = append(v.Alts, word.Alts...), v.Exact && word.Exact
-	}
-	return v, len(v.Alts) > 0
-}
-
-// function walks the body of a function where it is declared: what it does is
-// judged once, whether it is called or not.
-func (w *walker) function(c *syntax.FuncDecl) {
-	if c.Name == nil || c.Body == nil {
+// binary walks a && b, a || b and a | b.
+func (w *walker) binary(c *syntax.BinaryCmd) {
+	if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
+		w.stmt(c.X)
+		w.branch(func() { w.stmt(c.Y) })
 		return
 	}
-	name := c.Name.Value
-	w.funcs[name] = true
-	if meaningful[name] || wrappers[name] != nil {
-		// The reader of this script would take it for what it is not.
-		at := w.at(c)
-		at.Opaque = OpaqueAlias
-		w.add(at, nil)
+	mark := len(w.out)
+	w.subshell(func() { w.stmt(c.X) })
+	stdin := w.stdin
+	w.stdin = input{given: true, from: programs(w.out[min(mark, len(w.out)):])}
+	w.subshell(func() { w.stmt(c.Y) })
+	w.stdin = stdin
+}
+
+// programs names the programs of commands, for those who read their output.
+func programs(all []Command) []string {
+	var names []string
+	for _, c := range all {
+		for _, n := range append([]string{c.Name}, c.From...) {
+			if n != "" && len(names) < 50 && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
 	}
-	dirs, stdin := w.dirs, w.stdin
-	if w.settled && w.moves {
-		w.dirs = nil
-	}
-	w.loops++
-	w.branch(func() { w.stmt(c.Body) })
-	w.loops--
-	w.dirs, w.stdin = dirs, stdin
+	return names
 }
 
 // declare walks export, declare and their like.
 func (w *walker) declare(c *syntax.DeclClause) {
 	at := w.at(c)
 	at.Path, at.Name = c.Variant.Value, c.Variant.Value
-	plain := true
 	for _, a := range c.Args {
 		w.inside(a)
-		if a.Name == nil { // a flag, or a word that becomes an assignment
-			for _, v := range w.words([]*syntax.Word{a.Value}) {
-				at.Args = append(at.Args, v)
-				if s, ok := v.Text(); !ok || strings.Contains(s, "=") {
-					at.Env = append(at.Env, assignment(v))
-				}
-			}
-			plain = false
+		if a.Name != nil {
+			at.Env = append(at.Env, Assign{a.Name.Value, w.word(a.Value)})
 			continue
 		}
-		at.Env = append(at.Env, w.assign(a, plain))
-	}
-	if hidden(at) {
-		at.Opaque = OpaqueHidden
-	}
-	w.add(at, w.dirs)
-}
-
-// assignment splits a word of the form NAME=value.
-func assignment(w Word) Assign {
-	s, ok := w.Text()
-	if !ok {
-		name := ""
-		for i, a := range w.Alts {
-			n, _, found := strings.Cut(a, "=")
-			if !found || !w.Exact || i > 0 && n != name {
-				return Assign{Value: w}
+		for _, v := range w.words([]*syntax.Word{a.Value}) { // a flag, or a word that becomes an assignment
+			at.Args = append(at.Args, v)
+			if s, ok := v.Text(); !ok || strings.Contains(s, "=") {
+				at.Env = append(at.Env, assignment(v))
 			}
-			name = n
 		}
-		return Assign{Name: name, Value: Word{}}
 	}
-	name, value, _ := strings.Cut(s, "=")
-	return Assign{Name: strings.TrimSuffix(name, "+"), Value: lit(value)}
+	w.add(at, w.dir)
 }
 
-// assign evaluates an assignment and remembers its value where it is sure to
-// have run.
-func (w *walker) assign(a *syntax.Assign, lasts bool) Assign {
-	out := Assign{Name: a.Name.Value}
-	switch {
-	case a.Array != nil || a.Index != nil:
-	case a.Value == nil:
-		out.Value = lit("")
-	default:
-		out.Value = w.word(a.Value)
-		if out.Value.Alts != nil && !out.Value.Exact {
-			out.Value.Exact = len(out.Value.Alts) > 0 // no globs in assignments
+// call walks a simple command.
+func (w *walker) call(c *syntax.CallExpr, s *syntax.Stmt) {
+	at := w.at(s)
+	from := w.inside(c)
+	in, more := w.redirects(s.Redirs, &at)
+	if !in.given {
+		in = w.stdin
+	}
+	for _, a := range c.Assigns {
+		v := Assign{Name: a.Name.Value}
+		if a.Array == nil && a.Index == nil {
+			v.Value = w.word(a.Value)
 		}
-		out.Value.Many = false
+		at.Env = append(at.Env, v)
 	}
-	if lasts && w.certain && !a.Naked && !a.Append {
-		w.vars.set(out.Name, out.Value)
+	argv := w.words(c.Args)
+	if len(argv) == 0 {
+		w.add(at, w.dir)
+		return
 	}
-	if out.Name == "CDPATH" {
-		w.moved(nil)
+	w.exec(invocation{argv: argv, cmd: at, in: in, from: append(from, more...), dir: w.dir, here: true})
+}
+
+// inside walks the commands within the words below n and returns the programs
+// whose output n is made of.
+func (w *walker) inside(n syntax.Node) []string {
+	if word, ok := n.(*syntax.Word); ok && word == nil {
+		return nil
 	}
-	return out
+	mark := len(w.out)
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			w.subshell(func() { w.stmts(n.Stmts) })
+			return false
+		case *syntax.ProcSubst:
+			stdin := w.stdin
+			if n.Op == syntax.CmdOut {
+				w.stdin = input{given: true}
+			}
+			w.subshell(func() { w.stmts(n.Stmts) })
+			w.stdin = stdin
+			return false
+		}
+		return true
+	})
+	return programs(w.out[min(mark, len(w.out)):])
+}
+
+// redirects notes the files that redirections read and write, and returns the
+// standard input that they make and the programs within their words.
+func (w *walker) redirects(all []*syntax.Redirect, c *Command) (in input, from []string) {
+	for _, r := range all {
+		names := w.inside(r.Word)
+		next := input{given: true, from: names}
+		switch r.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			names = append(names, w.inside(r.Hdoc)...)
+			next = input{given: true, from: names}.holding(w.document(r.Hdoc), "")
+		case syntax.WordHdoc:
+			next = next.holding(w.word(r.Word), "\n")
+		case syntax.RdrIn:
+			c.Reads = append(c.Reads, w.words([]*syntax.Word{r.Word})...)
+			next.file = len(names) == 0
+		case syntax.RdrInOut:
+			file := w.words([]*syntax.Word{r.Word})
+			c.Reads, c.Writes = append(c.Reads, file...), append(c.Writes, file...)
+		case syntax.DplIn:
+		case syntax.DplOut:
+			if s := r.Word.Lit(); s == "" || s != "-" && strings.Trim(strings.TrimSuffix(s, "-"), "0123456789") != "" {
+				c.Writes = append(c.Writes, w.words([]*syntax.Word{r.Word})...)
+			}
+			next.given = false
+		default:
+			c.Writes = append(c.Writes, w.words([]*syntax.Word{r.Word})...)
+			next.given = false
+		}
+		if next.given && (r.N == nil || r.N.Value == "0") {
+			in = next
+		}
+		from = append(from, names...)
+	}
+	return in, from
+}
+
+// holding is in with a text, where that is known.
+func (in input) holding(v Word, end string) input {
+	if s, ok := v.Text(); ok {
+		s += end
+		in.text = &s
+	}
+	return in
 }

@@ -1,0 +1,55 @@
+package checks
+
+import "strconv"
+
+// unittest counts the tests of Python's unittest, which names them only as they
+// fail.
+type unittest struct {
+	sink *sink
+	ran  int
+	on   bool // the number was told, how many of them failed was not
+}
+
+var (
+	unitRan    = pattern(`^Ran (\d+) tests? in [\d.]+s$`)
+	unitEnd    = pattern(`^(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$`)
+	unitCounts = pattern(`(failures|errors|skipped|expected failures|unexpected successes)=(\d+)`)
+)
+
+func (u *unittest) read(line string) {
+	if len(line) < 2 || line[0] != 'R' && !u.on {
+		return
+	}
+	if m := unitRan().FindStringSubmatch(line); m != nil {
+		u.end()
+		u.ran, _ = strconv.Atoi(m[1])
+		u.on = true
+		u.sink.seen("unittest")
+		return
+	}
+	if !u.on || !unitEnd().MatchString(line) {
+		return
+	}
+	for _, m := range unitCounts().FindAllStringSubmatch(line, -1) {
+		n, _ := strconv.Atoi(m[2])
+		u.ran -= n
+		switch m[1] {
+		case "skipped":
+			u.sink.skipped += n
+		case "expected failures":
+			u.sink.passed += n
+		default:
+			u.sink.failed += n
+		}
+	}
+	u.end()
+}
+
+func (u *unittest) idle() bool { return !u.on }
+
+func (u *unittest) end() {
+	if u.on {
+		u.sink.passed += max(0, u.ran)
+	}
+	u.on = false
+}

@@ -1,0 +1,87 @@
+package ollama
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/llm"
+)
+
+// real is a server that is there, and a model of it that calls tools: with
+// TORI_TEST_OLLAMA=URL (and TORI_TEST_OLLAMA_MODEL, else the first that does). What
+// it answers stands recorded in the other tests.
+func real(t *testing.T) Config {
+	t.Helper()
+	cfg := Config{BaseURL: os.Getenv("TORI_TEST_OLLAMA"), Model: os.Getenv("TORI_TEST_OLLAMA_MODEL"), NumCtx: 4096, MaxTokens: 400}
+	if cfg.BaseURL == "" {
+		t.Skip("set TORI_TEST_OLLAMA to the address of an Ollama")
+	}
+	list, err := ListModels(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range list {
+		named := cfg
+		named.Model = l.Name
+		if m, err := Show(t.Context(), named); cfg.Model == "" && err == nil && m.Chat && m.Tools && m.RemoteHost == "" {
+			cfg.Model = l.Name
+		}
+	}
+	if cfg.Model == "" {
+		t.Skip("it has no model that calls tools")
+	}
+	return cfg
+}
+
+// What the conformance suite demands of recorded answers holds of a server that is there.
+func TestARealServer(t *testing.T) {
+	cfg := real(t)
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := Version(t.Context(), cfg); err != nil || v == "" {
+		t.Errorf("version %q, %v", v, err)
+	}
+	look := llm.Tool{Name: "read_file", Description: "Reads a file.", Schema: json.RawMessage(`{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`)}
+	v := c.Open(llm.Settings{Tools: []llm.Tool{look}})
+	v.Append(llm.Message{Role: llm.RoleUser, Content: "Call the tool read_file with the path notes.txt."})
+	reply, err := v.Send(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply.Usage == nil || reply.Usage.PromptTokens < 20 {
+		t.Errorf("usage %+v", reply.Usage)
+	}
+	if calls := reply.Message.ToolCalls; len(calls) == 0 {
+		t.Logf("it called nothing: %q", reply.Message.Content)
+	} else {
+		v.Append(reply.Message)
+		v.Append(llm.Message{Role: llm.RoleTool, ToolCallID: calls[0].ID, ToolName: calls[0].Name, Content: "the notes"})
+		streamed := ""
+		if reply, err = v.Send(t.Context(), func(s string) { streamed += s }); err != nil || reply.Message.Content != streamed {
+			t.Errorf("%v; streamed %q", err, streamed)
+		}
+	}
+	var e *llm.Error
+	long := c.Open(llm.Settings{})
+	long.Append(llm.Message{Role: llm.RoleUser, Content: strings.Repeat("設定を読み込めない理由を表示する。", 1500)})
+	if _, err := long.Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindContext {
+		t.Errorf("a request of 76 KB in 4096 tokens: %v", err)
+	}
+	cfg.Model = "no-such-model-here"
+	if _, err := Show(t.Context(), cfg); !errors.As(err, &e) || e.Kind != llm.KindNotFound {
+		t.Errorf("a model that is not there: %v", err)
+	}
+	if c, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	none := c.Open(llm.Settings{})
+	none.Append(llm.Message{Role: llm.RoleUser, Content: "x"})
+	if _, err := none.Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindNotFound {
+		t.Errorf("a call of it: %v", err)
+	}
+}

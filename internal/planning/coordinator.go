@@ -1,0 +1,271 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/turn"
+)
+
+// Settings are how a run is led (plan §4).
+type Settings struct {
+	MaxSubtasks        int
+	Reflect            bool
+	ReflectOnError     bool
+	ReflectionInterval int // actions
+	MaxRevisions       int // by reflections
+	Verify             bool
+	MaxRounds          int // of verification
+	Replan             ReplanLimits
+	Pre                PrePlanning
+	Facts              []string // what is known of the repository
+	Past               *Past    // what earlier runs left; nil for nothing
+
+	// Ask puts a question to people and returns what became of it. It does not
+	// wait: while they owe the answer the error is a *tool.WaitError, and it is
+	// called again when the run is taken up. nil where nobody can be asked.
+	Ask func(ctx context.Context, q Question) (Answer, error)
+}
+
+// Ledger is where the messages of a run are read again. *contextstore.Context is
+// one.
+type Ledger interface {
+	Messages(offset int64, f func(contextstore.Message) bool) error
+}
+
+// Coordinator leads one run. It is a fold over the messages of the run: what it knows
+// follows from them, and each decision is a line of the planning history with
+// what was known then. A run that is taken up reads the last of these and the
+// messages behind it, and goes on as if nothing had been. It is used by one
+// goroutine, but for View.
+type Coordinator struct {
+	settings Settings
+	prompts  Prompts
+	loop     *turn.Loop
+	history  *History
+	log      *slog.Logger
+	s        state
+	recorded int64 // the message at which that was recorded
+	watched  atomic.Pointer[View]
+
+	plan  *Plan
+	order []string
+	taking
+}
+
+// taking is the model's last answer with its calls, and what follows from their
+// results so far. It is never looked at once it is whole and on record.
+type taking struct {
+	calls   map[string]contextstore.ToolCall // without a result on record
+	taken   map[string]bool                  // results that are taken in, and not on record yet
+	whole   bool                             // all of them are taken in
+	did     bool                             // a call was made that was none of planning's
+	failed  bool                             // one of these did
+	made    bool                             // an edit was made
+	decides bool                             // something follows that is to be recorded
+	entries []Entry                          // of the history, to be written
+}
+
+// The ends of a subtask.
+const (
+	Done    = "done"
+	Failed  = "failed"
+	Blocked = "blocked"
+	Skipped = "skipped"
+)
+
+// maxTries is how often in a row an answer that cannot be used is told so.
+const maxTries = 1
+
+// StuckError ends a run that tries the same things again and again, or has spent
+// every way to plan anew.
+type StuckError struct {
+	Loop  Found  // what it tries
+	Spent string // or what it has spent, as ReplanRecord.Override
+}
+
+// What says why, for people.
+func (e *StuckError) What(l i18n.Lang) string {
+	if e.Spent != "" {
+		return why(l, e.Spent)
+	}
+	return e.Loop.What(l)
+}
+
+func (e *StuckError) Error() string { return "the run is stuck: " + e.What(i18n.English) }
+
+// Open prepares to lead a run: it reads the latest lines of the history and the
+// messages behind them.
+func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, log *slog.Logger) (*Coordinator, error) {
+	l := &Coordinator{settings: s, prompts: p, loop: loop, history: h, log: log}
+	if err := l.recall(); err != nil {
+		return nil, err
+	}
+	var heeded error
+	err := ledger.Messages(l.s.Offset, func(m contextstore.Message) bool {
+		heeded = l.Heed(m)
+		return heeded == nil
+	})
+	if err := errors.Join(err, heeded); err != nil {
+		return nil, fmt.Errorf("read how far the plan is: %w", err)
+	}
+	l.show()
+	loop.Read, loop.Complete, loop.Heed, loop.Over, loop.Remind, loop.KeepLast = l.Read, l.Complete, l.Heed, l.over, l.remind, true
+	news := loop.News
+	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
+		if err := l.inquire(ctx); err != nil { // the answer is among the news
+			return nil, err
+		}
+		if news != nil {
+			if all, err = news(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if l.s.Told == "" {
+			return all, nil
+		}
+		if kind, text := l.next(); kind != "" {
+			all = append(all, contextstore.Message{Role: llm.RoleUser, Kind: kind, Content: text})
+		}
+		return all, nil
+	}
+	return l, nil
+}
+
+// Run leads the work until nothing of the plan is left to do, and returns the
+// model's last answer. The errors are those of turn.Loop and *StuckError.
+func (l *Coordinator) Run(ctx context.Context) (none contextstore.Message, err error) {
+	s := &l.s
+	if s.Handover != nil { // an earlier owner was interrupted at it
+		if err := l.takeBack(ctx); err != nil {
+			return none, err
+		}
+	}
+	for {
+		if err := l.loop.Settle(ctx); err != nil {
+			return none, err
+		}
+		if s.Want == askPeople {
+			if _, err := l.loop.Hear(ctx); err != nil {
+				return none, err
+			}
+		}
+		if l.stuck() {
+			return none, &StuckError{Spent: s.Stuck, Loop: s.Loop}
+		}
+		kind, text := "", ""
+		if s.Asked == "" || s.Want != "" || s.Told != "" && s.Asked != askVerify { // else all that is to be asked was, with the last results
+			kind, text = l.next()
+		}
+		if kind == "" && (s.Asked == "" || s.Asked == askVerify) && !l.loop.Owes() {
+			return l.loop.Window.Last(), nil
+		}
+		if kind != "" {
+			if err := l.loop.Ask(ctx, kind, text); err != nil {
+				return none, err
+			}
+		}
+		if err := l.turns(ctx); err != nil {
+			return none, err
+		}
+	}
+}
+
+func (l *Coordinator) stuck() bool { return l.s.Stuck != "" || l.s.Loop.Stage == StageStop }
+
+// over reports whether the model owes nothing, and there is nothing to ask it.
+func (l *Coordinator) over() bool {
+	if l.stuck() || l.s.judged() {
+		return true
+	} else if l.s.Asked != "" || l.s.Want == askPeople {
+		return false
+	}
+	kind, _ := l.next()
+	return kind == ""
+}
+
+// pick is the next subtask: the first that did not end and whose dependencies are
+// met; "" where nothing is left.
+func (l *Coordinator) pick() string {
+	for _, id := range l.order { // an order in which dependencies come first
+		if _, over := l.s.Results[id]; !over && l.blockedBy(id) == "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// blockedBy is a dependency of a subtask that is not met, "" for none. One that
+// turned out not to be needed stands in nobody's way.
+func (l *Coordinator) blockedBy(id string) string {
+	t, _ := l.plan.Subtask(id)
+	for _, dep := range t.Dependencies {
+		if status := l.s.Results[dep].Status; status != Done && status != Skipped {
+			return dep
+		}
+	}
+	return ""
+}
+
+// block ends what depends on what did not end well: it cannot be done.
+func (l *Coordinator) block() {
+	for _, id := range l.order {
+		_, over := l.s.Results[id]
+		by, failed := l.s.Results[l.blockedBy(id)]
+		if over || !failed {
+			continue
+		}
+		l.s.Results[id] = SubtaskResult{ID: id, Status: Blocked, Summary: i18n.Recorded("needs_"+by.Status, by.ID)}
+		l.log.Info("Subtask "+id+": blocked", "by", by.ID)
+		l.enter(Entry{Subtask: &SubtaskRecord{ID: id, Status: Blocked, Summary: l.s.Results[id].Summary}})
+	}
+}
+
+// left is how many subtasks did not end.
+func (l *Coordinator) left() (n int) {
+	for _, id := range l.order {
+		if _, over := l.s.Results[id]; !over {
+			n++
+		}
+	}
+	return n
+}
+
+// parts are the subtasks that are done and those that are open or did not end
+// well; those that are not needed are in neither.
+func (l *Coordinator) parts() (done, open []Subtask) {
+	for _, id := range l.order {
+		t, _ := l.plan.Subtask(id)
+		switch l.s.Results[id].Status {
+		case Done:
+			done = append(done, t)
+		case Skipped:
+		default:
+			open = append(open, t)
+		}
+	}
+	return done, open
+}
+
+// done are the ids of the subtasks that are done.
+func (l *Coordinator) done() map[string]bool {
+	done := map[string]bool{}
+	for id, r := range l.s.Results {
+		if r.Status == Done {
+			done[id] = true
+		}
+	}
+	return done
+}
+
+func firstLine(s string) string {
+	head, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line(head)
+}

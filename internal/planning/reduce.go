@@ -1,0 +1,341 @@
+package planning
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/texttool"
+	"toritsugi/internal/turn"
+)
+
+// Heed takes a message of the run into what is known, once, in order: when it is
+// on disk, and again with those behind the last decision when the run is taken up.
+func (l *Coordinator) Heed(m contextstore.Message) error {
+	s := &l.s
+	if m.Role == llm.RoleAssistant {
+		l.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}}
+		for _, c := range m.ToolCalls {
+			l.calls[string(c.ID)] = c
+		}
+	}
+	if m.Seq <= s.Seq {
+		return nil
+	}
+	s.Seq, s.Offset = m.Seq, m.Offset
+	var err error
+	switch {
+	case m.Role == llm.RoleTool:
+		err = l.resulted(m)
+	case m.Role == llm.RoleAssistant:
+		if s.Answer = m.Seq; s.Handover != nil {
+			s.Handover.Given, s.Handover.Words = true, cut(m.Content, maxSaid) // whatever calls come with it
+			l.enter()
+			err = l.record()
+		} else if turn.Final(m) {
+			l.worded(m)
+			l.settle()
+			err = l.record()
+		} // with calls it is taken by their results; one that is empty or cut off is asked on by the loop
+	case m.Role == llm.RoleUser && m.Kind != "":
+		l.asked(m.Kind)
+	case m.Role == llm.RoleUser && s.Asked == "" && s.Want == "" && l.plan != nil:
+		l.asked(askRemark)
+	}
+	l.show()
+	return err
+}
+
+// resulted takes the result of a call that is on disk, with what the model is
+// asked by the last of an answer.
+func (l *Coordinator) resulted(m contextstore.Message) error {
+	id := string(m.ToolCallID)
+	if !l.taken[id] {
+		l.take(&m)
+	}
+	delete(l.calls, id)
+	if len(l.calls) > 0 {
+		return nil
+	}
+	l.settle()
+	if m.Kind != "" {
+		l.asked(m.Kind)
+	}
+	return l.record()
+}
+
+// Complete fills in the results of planning's own calls, and says what the model
+// is asked next with the last result of an answer.
+func (l *Coordinator) Complete(results []contextstore.Message, whole bool) (kind, text string) {
+	for i := range results {
+		l.take(&results[i])
+		l.taken[string(results[i].ToolCallID)] = true
+	}
+	if !whole {
+		return "", ""
+	}
+	if l.settle(); l.s.judged() {
+		return "", "" // what is done about it is for whoever asked
+	}
+	return l.next()
+}
+
+// take takes in the result of a call, which it fills in where it is one of
+// planning's.
+func (l *Coordinator) take(m *contextstore.Message) {
+	c, known := l.calls[string(m.ToolCallID)]
+	switch {
+	case l.s.Handover != nil: // no call counts any more
+	case !known || !IsTool(c.Name):
+		own := *m
+		own.Content, _ = m.Result()
+		l.acted(own, c.Arguments)
+	default:
+		if said := Comment(c); said != "" {
+			l.log.Info("Planning: "+c.Name, "said", brief(said, maxIssue))
+		}
+		text, err := l.submitted(c)
+		if m.Content, m.Failed = text, err != nil; err != nil {
+			m.Content = err.Error()
+			l.observe(*m, c.Arguments)
+		}
+	}
+}
+
+// settle ends an answer whose results are all taken in. What was asked in the
+// middle of a subtask and is not answered by now is passed over, but for a plan.
+func (l *Coordinator) settle() {
+	s := &l.s
+	if l.whole {
+		return
+	}
+	l.whole = true
+	if l.did && s.working() {
+		s.Since++
+	}
+	switch {
+	case l.failed:
+		s.Trouble++
+	case l.did:
+		s.Trouble = 0
+	}
+	if s.Under != "" && (s.Asked == askReflect || s.Asked == askReplan) {
+		if s.Asked == askReplan {
+			l.log.Warn("No decision about what went wrong came; the run goes on")
+			s.Where = ""
+		}
+		l.resume()
+	}
+	if l.plan != nil && s.Asked == "" && (s.Want == "" || s.Want == askSubtask) {
+		l.block()
+	}
+}
+
+// acted takes in what was done.
+func (l *Coordinator) acted(m contextstore.Message, args string) {
+	s := &l.s
+	l.did, s.Well = true, m.ToolName == shellTool && !m.Failed
+	command, looks := lookedBy(m.ToolName, args)
+	switch {
+	case m.Failed && looks && !s.Looked: // that nothing is found is an answer
+		s.Looked = true
+	case m.Failed && m.ToolName == shellTool && noDirectory().MatchString(m.Content): // which says nothing of the plan
+	case m.Failed:
+		s.Erred, l.failed = m.ToolName, true
+		l.missed(m.ToolName)
+		s.Errors = latest(append(s.Errors, line(m.Content)), 3)
+	default:
+		s.Looked = false
+		for _, part := range provenBy(command) {
+			s.Ran = latest(appendNew(s.Ran, brief(part, maxIssue)), maxRan)
+		}
+	}
+	if m.ToolName != shellTool && l.loop.Tools != nil && !l.loop.Tools.ReadOnly(m.ToolName) { // it changes files, and not by a command
+		if !m.Failed {
+			l.made, s.Ran = true, nil
+		}
+		s.Unmade = !l.made
+	}
+	l.observe(m, args)
+}
+
+// noDirectory finds what a shell says of a directory that is not there.
+var noDirectory = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)`)
+})
+
+// maxRan is how many commands are kept in mind that ended well.
+const maxRan = 16
+
+// provenBy are the commands that ended well where a whole one did: it, and each behind
+// a change of directory or another one that had to end well, without the filter of its
+// output (a pipe fails with any part of it).
+func provenBy(command string) []string {
+	all := []string{command}
+	if strings.ContainsAny(command, ";\n") || strings.Contains(command, "||") {
+		return all
+	}
+	for part := range strings.SplitSeq(command, "&&") {
+		part, _, _ = strings.Cut(part, "|")
+		part, _, _ = strings.Cut(part, "2>")
+		if part = strings.TrimSpace(part); part != command && strings.Contains(part, " ") && !strings.HasPrefix(part, "cd ") {
+			all = append(all, part)
+		}
+	}
+	return all
+}
+
+// latest are the last n of a list.
+func latest[T any](all []T, n int) []T { return slices.Delete(all, 0, max(len(all)-n, 0)) }
+
+// observe looks whether the run goes round in circles.
+func (l *Coordinator) observe(m contextstore.Message, args string) {
+	l.circles(l.s.Guard.Observe(l.s.Answer, m.ToolName, args, m.Content, m.Failed))
+}
+
+func (l *Coordinator) circles(f Found) {
+	if f.Stage != StageNone && l.settings.Replan.DetectLoops {
+		l.s.Loop = f
+	}
+}
+
+const shellTool = "shell"
+
+// lookedBy is the command of a call of the shell, and whether its last part looks
+// for something or compares, so that an exit code of 1 is an answer.
+func lookedBy(name, args string) (command string, looks bool) {
+	var a struct{ Command string }
+	if name != shellTool || json.Unmarshal([]byte(args), &a) != nil {
+		return "", false
+	}
+	parts := strings.FieldsFunc(a.Command, func(r rune) bool { return strings.ContainsRune("|&;\n(", r) })
+	if len(parts) == 0 {
+		return a.Command, false
+	}
+	words := strings.Fields(parts[len(parts)-1])
+	if len(words) > 1 && words[0] == "git" {
+		words = words[1:]
+	}
+	return a.Command, len(words) > 0 && slices.Contains([]string{"grep", "egrep", "rg", "diff", "cmp", "test", "[", "ls", "find", "which", "command", "stat"}, words[0])
+}
+
+// worded takes an answer that calls nothing.
+func (l *Coordinator) worded(m contextstore.Message) {
+	s := &l.s
+	asked := s.Asked
+	switch {
+	case asked != "" && asked != askRemark && texttool.Unread(m.Content) && l.again():
+		s.Told = l.prompts.render("retry", Ask{Tool: questions[asked].tool, AsText: true})
+	case asked == askReflect || asked == askReplan && s.Under != "": // it stopped to think, and is told to go on
+		l.resume()
+		s.Where = ""
+		l.circles(s.Guard.Said(m.Seq, m.Content))
+	case asked == askSubtask:
+		l.finished(m)
+	case asked == askRemark:
+		s.Asked, s.Said = "", cut(m.Content, maxSaid)
+		l.enter()
+	case asked != "":
+		_, _ = l.unusable(nil)
+	}
+	switch { // it still owes what it owed
+	case s.Told != "":
+	case s.Tried > 0 && s.Asked == asked:
+		s.Told = l.prompts.render("retry", Ask{Tool: questions[asked].tool})
+	case s.Asked == askSubtask:
+		s.Told = l.prompts.word("An answer without a call does not end the run. Go on, or end the subtask with report_subtask.", "呼び出しのない回答では実行は終わりません。作業を続けるか、report_subtaskでサブタスクを終えてください。")
+	}
+}
+
+// submitted takes a call of planning's own tools and says what became of it. The
+// error is for the model, too: what is wrong with the call, and what to do.
+func (l *Coordinator) submitted(c contextstore.ToolCall) (text string, err error) {
+	asked, owed := l.s.Asked, true // owed is what was asked, in its own form
+	switch {
+	case c.Name == ToolPlan && asked == askPlan:
+		err = l.planned(c)
+	case c.Name == ToolReplan && asked == askReplan:
+		err = l.decided(c)
+	case c.Name == ToolVerify && asked == askVerify:
+		err = l.judged(c)
+	case (c.Name == ToolReflect || c.Name == ToolPlan) && asked == askRevise:
+		err = l.revised(c)
+	case c.Name == ToolReflect && l.s.working():
+		err, owed = l.reflected(c), false
+	case c.Name == ToolReport:
+		err, owed = l.reported(c), false
+	default:
+		err = l.outOfTurn()
+	}
+	switch {
+	case err == nil:
+		return l.noted(), nil
+	case !errors.As(err, new(*ContractError)):
+		return "", err
+	case owed:
+		return l.unusable(err)
+	}
+	return "", l.refused(c.Name, err)
+}
+
+// outOfTurn tells the model what it owes instead.
+func (l *Coordinator) outOfTurn() error {
+	owed := questions[l.s.Asked].tool
+	if owed == "" {
+		return errors.New(l.prompts.word("Nothing of this is asked for now. Go on.", "今はこの回答を求めていません。先へ進んでください。"))
+	}
+	return errors.New(l.prompts.word("That is not asked for now. What is: ", "今はこの回答を求めていません。求めているもの: ") + owed)
+}
+
+// noted is what the model is told of a call that was taken.
+func (l *Coordinator) noted() string { return l.prompts.word("Noted.", "記録しました。") }
+
+// refused tells the model why a call was not taken.
+func (l *Coordinator) refused(tool string, err error) error {
+	return errors.New(l.prompts.render("retry", Ask{Tool: tool, Problems: err.Error()}))
+}
+
+// again reports whether the model may try once more what it was asked.
+func (l *Coordinator) again() bool {
+	l.s.Tried = (l.s.Tried + 1) % (maxTries + 1)
+	return l.s.Tried > 0
+}
+
+// unusable is what is done where no answer comes that can be used: the model is asked
+// once more, and then the run goes on without it, and in place of a first plan with
+// the request as one subtask. err is what is wrong with what came, nil for nothing.
+func (l *Coordinator) unusable(err error) (string, error) {
+	s, asked := &l.s, l.s.Asked
+	if l.again() {
+		if err == nil {
+			return "", nil
+		}
+		return "", l.refused(questions[asked].tool, err)
+	}
+	l.log.Warn("The model gives no usable "+asked+"; the run goes on without", "error", err)
+	l.resume()
+	s.Replanned, s.Where = false, ""
+	l.enter()
+	switch {
+	case asked == askPlan && l.plan == nil:
+		p, why := Single(), ""
+		if s.Goal != nil {
+			p.Goal = *s.Goal
+		}
+		if err != nil {
+			why = "\n" + err.Error()
+		}
+		l.adopt(p)
+		return l.prompts.word("The plan cannot be used: the whole task is one subtask. The goal and the criteria that you gave stand.", "この計画は使えません。タスク全体を1つのサブタスクとします。示された目標と基準はそのまま使います。") + why, nil
+	case asked == askPlan || asked == askRevise:
+		return l.prompts.word("The plan stays as it is. Go on.", "計画はそのままです。先へ進んでください。"), nil
+	case asked == askVerify:
+		l.unjudged()
+	}
+	return l.noted(), nil
+}

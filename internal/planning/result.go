@@ -1,0 +1,178 @@
+package planning
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+)
+
+// reported takes the result of the subtask at hand, or of the next one. The word
+// that everything is done counts for this subtask alone: what else is open has no
+// result yet.
+func (l *Coordinator) reported(c contextstore.ToolCall) error {
+	s := &l.s
+	r, err := readReport(c)
+	working := s.working()
+	other := func() bool { _, known := l.plan.Subtask(r.ID); return known && r.ID != s.Current }
+	switch {
+	case !working && (l.plan == nil || s.Asked != "" && s.Asked != askRemark):
+		return l.outOfTurn()
+	case err != nil:
+		return err
+	case !working && s.Asked == "" && s.Want == "" && !r.Over && l.left() > 0 && (r.ID == "" && len(l.order) == 1 || l.pick() == r.ID):
+		s.Current = l.pick() // beside the plan, or the one before it
+	case !working:
+		l.lastWord(r)
+		return nil
+	case other():
+		if s.Tried++; s.Tried <= maxTries {
+			return fmt.Errorf(l.prompts.word("That was the result of %s; the subtask at hand is %s.", "それは %s の結果です。手元のサブタスクは %s です。"), line(r.ID), s.Current)
+		}
+		r.Status, r.Summary = Failed, i18n.Recorded("other_result", r.ID, r.Summary)
+	case slices.Contains(r.Failed, s.Current):
+		r.Status = Failed
+	}
+	if text := l.objection(r.Status); text != "" {
+		return errors.New(text)
+	}
+	r.ID = s.Current
+	l.end(r)
+	return nil
+}
+
+// lastWord takes what the model tells people of the whole.
+func (l *Coordinator) lastWord(r report) {
+	s := &l.s
+	if l.left() == 0 {
+		s.Said = cut(cmp.Or(r.Comment, r.Summary), maxSaid)
+	}
+	if s.Asked == askRemark {
+		s.Asked = ""
+	}
+	for i := range l.entries {
+		if t := l.entries[i].Subtask; t != nil && r.Over {
+			t.Lessons = l.learn(r.Lessons)
+		}
+	}
+	l.enter()
+}
+
+// objection is what speaks against the word that a subtask is done, once: that the
+// last edits all failed, or a call that it came with; "" for nothing.
+func (l *Coordinator) objection(status string) string {
+	s := &l.s
+	if status != Done || s.Objected || !s.Unmade && !l.failed {
+		return ""
+	}
+	s.Objected = true
+	if s.Unmade {
+		return l.prompts.word("Your last edits all failed, so nothing of them is in the files. Make them, or report how you know that it is done without them.", "直前の編集はすべて失敗しており、ファイルには何も反映されていません。編集をやり直すか、編集なしで完了していると分かる理由を報告してください。")
+	}
+	return l.prompts.word("A call beside this report failed. Look at it first; then report.", "この報告と同時の呼び出しが失敗しました。先に確かめてから報告してください。")
+}
+
+// finished takes an answer in words that ends a subtask: its own count of what was
+// done. Where nothing was, or it is an object that nobody can read, it is asked once
+// for the result.
+func (l *Coordinator) finished(m contextstore.Message) {
+	s := &l.s
+	done, object := len(s.Guard.Recent) > 0, isObject(m.Content)
+	l.circles(s.Guard.Said(m.Seq, m.Content))
+	if (!done || object) && l.again() {
+		return
+	}
+	if text := l.objection(Done); text != "" {
+		s.Told = text
+		return
+	}
+	r, guard := report{SubtaskResult: SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content, Comment: m.Content}}, s.Guard
+	if object {
+		l.log.Warn("The result of " + s.Current + " cannot be read")
+		r.Status, r.Summary, r.Comment = Failed, i18n.Recorded("no_result"), ""
+	}
+	if l.end(r); !done {
+		s.Guard = guard // what is counted of talk goes on
+	}
+}
+
+// isObject reports whether a text begins as an object, in a fence or not: then it
+// is no report in words.
+func isObject(text string) bool {
+	text = strings.TrimSpace(text)
+	if fence, rest, ok := strings.Cut(text, "\n"); ok && strings.HasPrefix(fence, "```") {
+		text = strings.TrimSpace(rest)
+	}
+	return strings.HasPrefix(text, "{")
+}
+
+// end notes how the subtask at hand ended, and has the model decide about one
+// that did not end well.
+func (l *Coordinator) end(r report) {
+	s := &l.s
+	last := l.left() == 1
+	switch {
+	case last && r.Over, last && r.Comment != "":
+		s.Said = cut(cmp.Or(r.Comment, r.Summary), maxSaid)
+	case last && len(l.order) == 1: // which can be a subject, so that it ends as none
+		s.Said = strings.TrimRight(cut(r.Summary, maxSaid), ".。")
+	}
+	r.Summary = line(r.Summary)
+	s.Results[r.ID] = r.SubtaskResult
+	for _, c := range r.Criteria[:min(len(r.Criteria), maxIssues)] {
+		if len(s.Shows) < maxIssues && strings.TrimSpace(c.Evidence) != "" {
+			s.Shows = append(s.Shows, Criterion{Criterion: brief(c.Criterion, maxIssue), Evidence: brief(c.Evidence, maxIssue)})
+		}
+	}
+	s.phase = phase{Posed: s.Posed}
+	s.Current, s.Why, s.Tried, s.Fresh, s.Unmade, s.Objected = "", "", 0, false, false, false
+	s.Guard = Guard{Turn: s.Guard.Turn}
+	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
+	switch r.Status {
+	case Done:
+		s.Counts = s.Counts.Done(r.ID)
+	case Skipped:
+	default:
+		s.Redone = false
+		if l.settings.Replan.MaxTotal > 0 {
+			s.Where = r.ID
+			s.wants(askReplan, l.prompts.Lang.Retold(i18n.Recorded(r.Status, r.ID, r.Summary)))
+		}
+	}
+	lessons := l.learn(r.Lessons)
+	l.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: lessons}})
+}
+
+// words are what a completion tells people.
+func (c Completion) words() string {
+	if c.Summary == nil {
+		return cut(c.Comment, maxSaid)
+	}
+	return cut(strings.TrimSpace(c.Comment+"\n\n"+strings.Join(c.Summary.KeyOutcomes, "\n")), maxSaid)
+}
+
+// Words are what the model told people of the result: at its end, where a budget
+// ended it to whoever goes on, or of each subtask; for readers of a language where
+// the program says it for the model.
+func (l *Coordinator) Words(lang i18n.Lang) string {
+	if h := l.s.Handover; h != nil && h.Words != "" {
+		return h.Words
+	}
+	if l.s.Said != "" {
+		return l.s.Said
+	}
+	var b strings.Builder
+	for _, id := range l.order {
+		if r := l.s.Results[id]; r.Summary != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", id, lang.Retold(r.Summary))
+		}
+	}
+	return b.String()
+}
+
+// maxSaid is how much of the model's last words is kept, in bytes.
+const maxSaid = 4000

@@ -1,0 +1,308 @@
+package planning
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/loosejson"
+)
+
+// Comment is what a call of planning's says to people, "" for nothing.
+func Comment(c contextstore.ToolCall) string {
+	var f fields
+	if !IsTool(c.Name) || json.Unmarshal([]byte(c.Arguments), &f) != nil {
+		return ""
+	}
+	return f.text("comment")
+}
+
+// maxObjects is how many objects of an answer's text are looked at.
+const maxObjects = 20
+
+// Read makes calls of what an answer says as text in the form of plan §3: an
+// object, in prose or in a fence, that names its phase or has its fields.
+func (l *Coordinator) Read(r *llm.Reply) {
+	m := &r.Message
+	if r.FinishReason == llm.FinishLength || l.s.Handover != nil {
+		return
+	}
+	rest, calls := said(m.Content)
+	if len(calls) == 0 {
+		return
+	}
+	m.Content = rest
+	for i, c := range calls {
+		c.ID = fmt.Sprintf("said_%d_%d", l.s.Seq, i)
+		m.ToolCalls = append(m.ToolCalls, c)
+	}
+	r.FinishReason = llm.FinishToolCalls
+}
+
+// said are the calls that a text makes without being one. rest is what else it says.
+func said(text string) (rest string, calls []llm.ToolCall) {
+	var prose strings.Builder
+	from := strings.LastIndex(text, "</think>") + 1 // thoughts are no answer
+	kept := 0
+	for range maxObjects {
+		i := strings.IndexByte(text[from:], '{')
+		if i < 0 {
+			break
+		}
+		at := from + i
+		raw, end := object(text, at)
+		from = end
+		found := callsOf(raw, 0)
+		if len(found) == 0 {
+			continue
+		}
+		calls = append(calls, found...)
+		before := strings.TrimRight(text[kept:at], " \t\r\n")
+		prose.WriteString(strings.TrimSuffix(strings.TrimSuffix(before, "```json"), "```"))
+		kept = end + len(text[end:]) - len(strings.TrimPrefix(strings.TrimLeft(text[end:], " \t\r\n"), "```"))
+	}
+	if len(calls) == 0 {
+		return text, nil
+	}
+	return strings.TrimSpace(prose.String() + text[kept:]), calls
+}
+
+// object is the JSON object that begins at a place, mended where that can be done
+// without a loss, and where it ends; nil for none.
+func object(text string, at int) (raw json.RawMessage, end int) {
+	d := json.NewDecoder(strings.NewReader(text[at:]))
+	if d.Decode(&raw) == nil {
+		return raw, at + int(d.InputOffset())
+	}
+	end = at + 1
+	for _, stop := range []string{"\n```", "\n\n", ""} {
+		n := len(text)
+		if i := strings.Index(text[at:], stop); stop != "" && i >= 0 {
+			n = at + i
+		} else if stop != "" {
+			continue
+		}
+		if fixed, whole, ok := loosejson.Repair(text[at:n]); ok && whole && strings.HasPrefix(fixed, "{") {
+			return json.RawMessage(fixed), n
+		}
+	}
+	return nil, end
+}
+
+// callsOf are the calls that an object of plan §3 stands for, also where it is
+// wrapped in another one.
+func callsOf(raw json.RawMessage, depth int) []llm.ToolCall {
+	var f fields
+	if json.Unmarshal(raw, &f) != nil || len(f) == 0 || f["call_tool"] != nil {
+		return nil
+	}
+	call := func(name string) []llm.ToolCall {
+		return []llm.ToolCall{{Name: name, Arguments: string(raw)}}
+	}
+	if name := f.text("name"); IsTool(name) && len(f["arguments"]) > 0 { // the call itself
+		args := f.text("arguments")
+		if args == "" {
+			args = string(f["arguments"])
+		}
+		return []llm.ToolCall{{Name: name, Arguments: args}}
+	}
+	has := func(names ...string) bool {
+		for _, n := range names {
+			if f[n] == nil {
+				return false
+			}
+		}
+		return true
+	}
+	switch phase := strings.ToLower(f.text("phase")); {
+	case phase == PhasePlanning, has("task_decomposition"), has("subtasks"):
+		return call(ToolPlan)
+	case phase == PhaseVerification, has("verification_passed"):
+		return call(ToolVerify)
+	case phase == PhaseReplan, has("replan_decision"):
+		return call(ToolReplan)
+	case phase == PhaseReflection, has("reflection"), has("plan_revision"):
+		return call(ToolReflect)
+	case has("changes"):
+		return []llm.ToolCall{{Name: ToolReflect, Arguments: `{"plan_revision":` + string(raw) + `}`}}
+	case phase == PhaseCompletion, has("done", "comment"), has("done", "summary"):
+		return call(ToolReport)
+	case phase == PhaseExecution, has("task_id", "status"), has("status", "summary"):
+		return call(ToolReport)
+	}
+	for _, inner := range f {
+		if len(f) == 1 && depth == 0 {
+			return callsOf(inner, 1)
+		}
+	}
+	return nil
+}
+
+// report is what report_subtask takes: the result of a subtask, or the word that
+// everything is done (plan §3, Completion).
+type report struct {
+	SubtaskResult
+	Criteria []Criterion
+	Lessons  []string // lessons_learned
+	Over     bool     // it is the word that everything is done
+	Failed   []string // subtasks that this names as failed
+}
+
+// readReport reads a report, in either form.
+func readReport(call contextstore.ToolCall) (r report, err error) {
+	var f fields
+	args, _, problem := readers()[ToolReport].Read(call.Arguments)
+	if problem != "" { // it may be the other form
+		args = json.RawMessage(call.Arguments)
+	}
+	var c Completion
+	if json.Unmarshal(args, &f) != nil || decodeLoosely(args, &c) != nil || !c.Done && problem != "" {
+		return r, refusal("%s", problem)
+	}
+	_ = decodeLoosely(args, &r.SubtaskResult)
+	_ = json.Unmarshal(f["criteria"], &r.Criteria)
+	_ = json.Unmarshal(f["lessons_learned"], &r.Lessons)
+	if f["status"] == nil && c.Done {
+		r.Over, r.Status, r.Summary = true, Done, c.words()
+		if c.Summary != nil {
+			r.Failed, r.Lessons = c.Summary.TasksFailed, append(r.Lessons, c.Summary.Lessons...)
+		}
+		return r, nil
+	}
+	switch strings.ToLower(strings.TrimSpace(r.Status)) {
+	case Done, "completed", "complete", "success", "finished", "完了":
+		r.Status = Done
+	case Failed, "failure", "error", "失敗":
+		r.Status = Failed
+	case Blocked, Skipped:
+		r.Status = strings.ToLower(strings.TrimSpace(r.Status))
+	default:
+		return r, refusal("status: expected done, failed, blocked or skipped")
+	}
+	r.Summary = cmp.Or(r.Summary, r.Comment)
+	return r, nil
+}
+
+// readPlan reads a plan.
+func readPlan(c contextstore.ToolCall, told bool) (Plan, error) {
+	c.Arguments = nested(c.Arguments)
+	p, err := read[Plan](c, told)
+	for i := range p.Decomposition.Subtasks {
+		if t := &p.Decomposition.Subtasks[i]; strings.TrimSpace(t.ID) == "" {
+			t.ID = p.freeID(fmt.Sprintf("task_%d", i+1), nil)
+		}
+	}
+	var f struct {
+		Goal fields `json:"goal_understanding"`
+	}
+	_ = json.Unmarshal([]byte(c.Arguments), &f)
+	p.Phase, p.Fallback, p.Goal.Confidence = PhasePlanning, false, nil
+	if n, err := strconv.ParseFloat(f.Goal.text("understanding_confidence"), 64); err == nil { // of a word nothing is made
+		p.Goal.Confidence = &n
+	}
+	return p, err
+}
+
+// nested is a plan in the form of plan §3, where its parts stand side by side, or
+// its subtasks are texts.
+func nested(arguments string) string {
+	var f fields
+	if json.Unmarshal([]byte(arguments), &f) != nil || f["task_decomposition"] != nil || f["subtasks"] == nil {
+		return arguments
+	}
+	var texts []string
+	if json.Unmarshal(f["subtasks"], &texts) == nil {
+		var all []Subtask
+		for _, s := range texts {
+			all = append(all, Subtask{Description: s})
+		}
+		f["subtasks"], _ = json.Marshal(all) // texts always encode
+	}
+	f["task_decomposition"], _ = json.Marshal(fields{"subtasks": f["subtasks"]})
+	if f["goal_understanding"] == nil {
+		goal := fields{"main_objective": json.RawMessage(`""`)}
+		for ours, theirs := range map[string][]string{"main_objective": {"goal", "main_objective", "objective"}, "success_criteria": {"success_criteria", "criteria"}} {
+			for _, name := range theirs {
+				if f[name] != nil {
+					goal[ours] = f[name]
+				}
+			}
+		}
+		f["goal_understanding"], _ = json.Marshal(goal)
+	}
+	whole, err := json.Marshal(f)
+	if err != nil {
+		return arguments
+	}
+	return string(whole)
+}
+
+// readReflection reads a reflection; what it says beside it of the plan counts, too.
+func readReflection(c contextstore.ToolCall) (Reflection, error) {
+	type given struct {
+		Reflection
+		Given  json.RawMessage `json:"reflection"`
+		Needed bool            `json:"plan_revision_needed"`
+	}
+	var g given
+	args, err := read[json.RawMessage](c, true)
+	_ = decodeLoosely(args, &g)
+	_ = decodeLoosely(json.RawMessage(cmp.Or(string(g.Given), string(args))), &g.Judged) // flat where it is not nested
+	if g.Judged.Evaluation == "" {
+		_ = json.Unmarshal(g.Given, &g.Judged.Evaluation) // or a sentence
+	}
+	g.Phase, g.Judged.Revise = PhaseReflection, g.Judged.Revise || g.Needed
+	return g.Reflection, err
+}
+
+// decodeLoosely is json.Unmarshal that leaves out a field of another type.
+func decodeLoosely(raw json.RawMessage, v any) error {
+	err := json.Unmarshal(raw, v)
+	if errors.As(err, new(*json.UnmarshalTypeError)) {
+		return nil
+	}
+	return err
+}
+
+// UnmarshalJSON reads evidence in any form: a text, a list, an object, or a command
+// beside it.
+func (c *Criterion) UnmarshalJSON(raw []byte) error {
+	if json.Unmarshal(raw, &c.Criterion) == nil { // a text for the whole
+		return nil
+	}
+	type plain Criterion
+	v := struct {
+		*plain
+		Evidence any    `json:"evidence"`
+		Command  string `json:"command"`
+	}{plain: (*plain)(c)}
+	err := decodeLoosely(raw, &v)
+	c.Evidence = cmp.Or(strings.TrimSpace(flat(v.Evidence)), v.Command)
+	return err
+}
+
+// flat is a value of JSON in words.
+func flat(v any) string {
+	var all []string
+	switch v := v.(type) {
+	case nil:
+	case []any:
+		for _, e := range v {
+			all = append(all, flat(e))
+		}
+	case map[string]any:
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			all = append(all, strings.ReplaceAll(k, "_", " ")+": "+flat(v[k]))
+		}
+	default:
+		return fmt.Sprint(v)
+	}
+	return strings.Join(all, "; ")
+}
