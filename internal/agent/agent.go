@@ -425,16 +425,11 @@ func (r *run) work(ctx context.Context) error {
 			r.tools.Close()
 		}
 	}()
-	loop, err := r.loop(ctx)
+	lead, loop, err := r.lead(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { r.report.ToolTime = loop.ToolTime }()
-	lead, err := r.lead(loop)
-	if err != nil {
-		return err
-	}
-	r.heed(loop)
 	if r.hide == nil {
 		r.hide = r.showProgress(ctx)
 	}

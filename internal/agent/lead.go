@@ -53,18 +53,19 @@ func (plain) Verify(context.Context) (planning.Result, error) { return planning.
 // planned is a run that a plan leads.
 type planned struct {
 	*planning.Coordinator
-	r *run
+	r    *run
+	loop *turn.Loop
 }
 
 // Run implements leader.
 func (p planned) Run(ctx context.Context) (string, error) {
-	_, err := p.Coordinator.Run(ctx)
+	_, err := p.Coordinator.Run(ctx, p.loop)
 	return p.Words(i18n.English), err
 }
 
 // Verify implements leader.
 func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	return p.Coordinator.Verify(ctx, p.r.proof(ctx))
+	return p.Coordinator.Verify(ctx, p.loop, p.r.proof(ctx))
 }
 
 // plans reports whether a plan leads the run: decided when it begins, for the
@@ -119,21 +120,50 @@ func (r *run) rules(task string) (text string) {
 	return text
 }
 
-// lead opens what leads the run.
-func (r *run) lead(loop *turn.Loop) (leader, error) {
-	if r.history == nil {
-		return plain{loop}, nil
-	}
-	s := r.Planning.Settings
-	s.Past = r.lessons
-	s.Ask = r.ask
-	l, err := planning.Open(r.ledger, r.history, loop, r.Planning.Prompts, s, r.log)
+// lead opens the loop of the run, and what leads it.
+func (r *run) lead(ctx context.Context) (leader, *turn.Loop, error) {
+	s, first, err := r.settings(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r.led.Store(l)
-	return planned{l, r}, nil
+	base := director{r: r}
+	if r.history == nil {
+		loop := turn.New(s, base)
+		return plain{loop}, loop, r.reopen(ctx, loop, first)
+	}
+	p := r.Planning.Settings
+	p.Past, p.Ask, p.ReadOnly = r.lessons, r.ask, s.Tools.ReadOnly
+	c, err := planning.Open(r.ledger, r.history, base, r.Planning.Prompts, p, r.log)
+	if err != nil {
+		return nil, nil, err
+	}
+	r.led.Store(c)
+	loop := turn.New(s, c)
+	return planned{c, r, loop}, loop, r.reopen(ctx, loop, first)
 }
+
+// director is what a run does between the requests of its loop, with a plan or without.
+type director struct {
+	turn.Undirected
+	r *run
+}
+
+// Before implements turn.Director: the base's checks, and what people said.
+func (d director) Before(ctx context.Context) ([]contextstore.Message, error) {
+	return d.r.heardOf(ctx)
+}
+
+// Stream implements turn.Director, for the live view.
+func (d director) Stream(delta string) { d.r.tracker.Stream(delta) }
+
+// After implements turn.Director, for the history of the run.
+func (d director) After(m contextstore.Message) error {
+	d.r.tracker.Message(m)
+	return nil
+}
+
+// Waited implements turn.Director.
+func (d director) Waited(id string) bool { return d.r.waited(id) }
 
 // proof is what is known of the work from others than the model.
 func (r *run) proof(ctx context.Context) planning.Evidence {

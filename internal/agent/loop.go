@@ -15,10 +15,12 @@ import (
 	"toritsugi/internal/turn"
 )
 
-func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
+// settings are what the loop of the run works with: the window and the tools. first tells that
+// no owner offered these to the model before.
+func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err error) {
 	root, err := r.ws.Root()
 	if err != nil {
-		return nil, err
+		return s, false, err
 	}
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
@@ -34,54 +36,60 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	}
 	before, err := r.readOffered()
 	if err != nil {
-		return nil, err
+		return s, false, err
 	}
 	all, err := r.withServers(ctx, limits, budget(before, r.Window), own)
 	if err != nil {
-		return nil, err
+		return s, false, err
 	}
 	tools, err := tool.NewRegistry(limits, r.steps(append(all, absent(before, all)...))...)
 	if err == nil {
 		tools, err = r.restricted(tools)
 	}
 	if err != nil {
-		return nil, err
+		return s, false, err
 	}
 	offered, err := r.offer(before, tools)
 	if err != nil {
-		return nil, err
+		return s, false, err
 	}
 	policy := r.Memory
 	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window, ToolsBytes(offered), r.log, r.summaries()
 	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
-		return nil, err
+		return s, false, err
 	}
-	loop := &turn.Loop{News: r.heardOf, Waited: r.waited, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	s = turn.Settings{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window, KeepLast: r.history != nil}
 	if r.days != nil {
-		loop.Days = r.days
+		s.Days = r.days
 	}
-	if told := r.withheldTold(); told != "" && before == nil {
+	return s, before == nil, nil
+}
+
+// reopen tells the model what it must know of the workspace and its tools as the loop
+// is taken up.
+func (r *run) reopen(ctx context.Context, loop *turn.Loop, first bool) error {
+	if told := r.withheldTold(); told != "" && first {
 		if err := loop.Tell(ctx, told); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if r.lost {
 		r.log.Warn("The workspace was gone and is made anew from the base")
 		if r.place.Merge {
 			if _, err := r.merge(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		return loop, loop.Tell(ctx, lostWorkspace)
+		return loop.Tell(ctx, lostWorkspace)
 	}
 	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.front.Size) {
-		return loop, loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
+		return loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
 	}
 	if told := r.snapshot(ctx, "before the first step of this owner"); told != "" {
-		return loop, loop.Tell(ctx, told)
+		return loop.Tell(ctx, told)
 	}
-	return loop, ctx.Err()
+	return ctx.Err()
 }
 
 // spillDir holds the outputs that were too long for the conversation, below the

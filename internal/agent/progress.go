@@ -15,7 +15,6 @@ import (
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
-	"toritsugi/internal/turn"
 )
 
 // Progress is how the progress of runs is shown.
@@ -111,19 +110,6 @@ func lastEntries(h *planning.History) (all []planning.Entry, err error) {
 	return all, err
 }
 
-// heed has the history hear each message of the run before who leads it does.
-func (r *run) heed(loop *turn.Loop) {
-	lead := loop.Heed
-	loop.Heed = func(m contextstore.Message) error {
-		var err error
-		if lead != nil {
-			err = lead(m) // what ends by it is told before what begins
-		}
-		r.tracker.Message(m)
-		return err
-	}
-}
-
 // shownText is a text of others as those who watch the run may see it.
 func (r *run) shownText(s string) string {
 	s = r.Store.Redact(s)
@@ -150,7 +136,7 @@ func (r *run) reported() progress.Report {
 		rep.Plan(*r.was, r.shownText)
 	}
 	if r.tracker != nil {
-		rep.History = r.tracker.History()
+		rep.History, rep.Streamed = r.tracker.History(), r.tracker.Streamed()
 	}
 	return rep
 }

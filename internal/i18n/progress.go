@@ -48,6 +48,7 @@ var progressTexts = map[string]text{
 	"folder.no_progress":           {"the progress cannot be shown in %s: %v", "%s に進捗を表示できません: %v"},
 	"progress.subtask":             {"subtask %d/%d", "サブタスク %d/%d"},
 	"progress.live_counts":         {"%d calls, %d tools, %d tokens%s, %s", "呼び出し %d、ツール %d、トークン %d%s、%s"},
+	"progress.live_stream":         {"answering: %d characters", "応答中: %d 文字"},
 	"progress.live_more":           {"… +%d", "… 他 %d 件"},
 	"folder.is_progress":           {"%s shows the progress of an issue; name the issue's own file", "%s は課題の進捗のファイルです。課題そのもののファイルを指定してください"},
 	"folder.not_progress":          {"it was not written by tori; move it away, or set planning.progress_comment.enabled: false", "tori が書いたファイルではありません。移動するか、planning.progress_comment.enabled: false を設定してください"},

@@ -28,6 +28,9 @@ type Settings struct {
 	Facts              []string // what is known of the repository
 	Past               *Past    // what earlier runs left; nil for nothing
 
+	// ReadOnly reports whether a tool changes nothing; nil where none does.
+	ReadOnly func(tool string) bool
+
 	// Ask puts a question to people and returns what became of it. It does not
 	// wait: while they owe the answer the error is a *tool.WaitError, and it is
 	// called again when the run is taken up. nil where nobody can be asked.
@@ -44,16 +47,16 @@ type Ledger interface {
 // follows from them, and each decision is a line of the planning history with
 // what was known then. A run that is taken up reads the last of these and the
 // messages behind it, and goes on as if nothing had been. It is used by one
-// goroutine, but for View.
+// goroutine, but for View. It is the turn.Director of the run's loop.
 type Coordinator struct {
-	settings Settings
-	prompts  Prompts
-	loop     *turn.Loop
-	history  *History
-	log      *slog.Logger
-	s        state
-	recorded int64 // the message at which that was recorded
-	watched  atomic.Pointer[View]
+	turn.Director // which decides what a plan does not
+	settings      Settings
+	prompts       Prompts
+	history       *History
+	log           *slog.Logger
+	s             state
+	recorded      int64 // the message at which that was recorded
+	watched       atomic.Pointer[View]
 
 	plan  *Plan
 	order []string
@@ -102,58 +105,62 @@ func (e *StuckError) What(l i18n.Lang) string {
 func (e *StuckError) Error() string { return "the run is stuck: " + e.What(i18n.English) }
 
 // Open prepares to lead a run: it reads the latest lines of the history and the
-// messages behind them.
-func Open(ledger Ledger, h *History, loop *turn.Loop, p Prompts, s Settings, log *slog.Logger) (*Coordinator, error) {
-	l := &Coordinator{settings: s, prompts: p, loop: loop, history: h, log: log}
+// messages behind them. The loop that it leads is directed by it; base directs what a
+// plan does not: what people say, and whoever watches.
+func Open(ledger Ledger, h *History, base turn.Director, p Prompts, s Settings, log *slog.Logger) (*Coordinator, error) {
+	l := &Coordinator{Director: base, settings: s, prompts: p, history: h, log: log}
 	if err := l.recall(); err != nil {
 		return nil, err
 	}
-	var heeded error
+	var taken error
 	err := ledger.Messages(l.s.Offset, func(m contextstore.Message) bool {
-		heeded = l.Heed(m)
-		return heeded == nil
+		taken = l.reduce(m)
+		return taken == nil
 	})
-	if err := errors.Join(err, heeded); err != nil {
+	if err := errors.Join(err, taken); err != nil {
 		return nil, fmt.Errorf("read how far the plan is: %w", err)
 	}
 	l.show()
-	loop.Read, loop.Complete, loop.Heed, loop.Over, loop.Remind, loop.KeepLast = l.Read, l.Complete, l.Heed, l.over, l.remind, true
-	news := loop.News
-	loop.News = func(ctx context.Context) (all []contextstore.Message, err error) {
-		if err := l.inquire(ctx); err != nil { // the answer is among the news
-			return nil, err
-		}
-		if news != nil {
-			if all, err = news(ctx); err != nil {
-				return nil, err
-			}
-		}
-		if l.s.Told == "" {
-			return all, nil
-		}
-		if kind, text := l.next(); kind != "" {
-			all = append(all, contextstore.Message{Role: llm.RoleUser, Kind: kind, Content: text})
-		}
-		return all, nil
-	}
 	return l, nil
 }
 
+// Before implements turn.Director: an answer of people that is waited for, what the
+// base has to say, and what of planning goes with it.
+func (l *Coordinator) Before(ctx context.Context) ([]contextstore.Message, error) {
+	if err := l.inquire(ctx); err != nil { // the answer is among what the base has to say
+		return nil, err
+	}
+	all, err := l.Director.Before(ctx)
+	if err != nil || l.s.Told == "" {
+		return all, err
+	}
+	if kind, text := l.next(); kind != "" {
+		all = append(all, contextstore.Message{Role: llm.RoleUser, Kind: kind, Content: text})
+	}
+	return all, nil
+}
+
+// After implements turn.Director. What ends by a message is recorded before others hear of
+// what begins with it.
+func (l *Coordinator) After(m contextstore.Message) error {
+	return errors.Join(l.reduce(m), l.Director.After(m))
+}
+
 // Run leads the work until nothing of the plan is left to do, and returns the
-// model's last answer. The errors are those of turn.Loop and *StuckError.
-func (l *Coordinator) Run(ctx context.Context) (none contextstore.Message, err error) {
+// model's last answer; loop is the one that l directs. The errors are those of turn.Loop and *StuckError.
+func (l *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextstore.Message, err error) {
 	s := &l.s
 	if s.Handover != nil { // an earlier owner was interrupted at it
-		if err := l.takeBack(ctx); err != nil {
+		if err := l.takeBack(ctx, loop); err != nil {
 			return none, err
 		}
 	}
 	for {
-		if err := l.loop.Settle(ctx); err != nil {
+		if err := loop.Settle(ctx); err != nil {
 			return none, err
 		}
 		if s.Want == askPeople {
-			if _, err := l.loop.Hear(ctx); err != nil {
+			if _, err := loop.Hear(ctx); err != nil {
 				return none, err
 			}
 		}
@@ -164,15 +171,15 @@ func (l *Coordinator) Run(ctx context.Context) (none contextstore.Message, err e
 		if s.Asked == "" || s.Want != "" || s.Told != "" && s.Asked != askVerify { // else all that is to be asked was, with the last results
 			kind, text = l.next()
 		}
-		if kind == "" && (s.Asked == "" || s.Asked == askVerify) && !l.loop.Owes() {
-			return l.loop.Window.Last(), nil
+		if kind == "" && (s.Asked == "" || s.Asked == askVerify) && !loop.Owes() {
+			return loop.Window.Last(), nil
 		}
 		if kind != "" {
-			if err := l.loop.Ask(ctx, kind, text); err != nil {
+			if err := loop.Ask(ctx, kind, text); err != nil {
 				return none, err
 			}
 		}
-		if err := l.turns(ctx); err != nil {
+		if err := l.turns(ctx, loop); err != nil {
 			return none, err
 		}
 	}
@@ -180,8 +187,8 @@ func (l *Coordinator) Run(ctx context.Context) (none contextstore.Message, err e
 
 func (l *Coordinator) stuck() bool { return l.s.Stuck != "" || l.s.Loop.Stage == StageStop }
 
-// over reports whether the model owes nothing, and there is nothing to ask it.
-func (l *Coordinator) over() bool {
+// Ends implements turn.Director: the model owes nothing, and there is nothing to ask it.
+func (l *Coordinator) Ends(contextstore.Message) bool {
 	if l.stuck() || l.s.judged() {
 		return true
 	} else if l.s.Asked != "" || l.s.Want == askPeople {

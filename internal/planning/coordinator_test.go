@@ -194,8 +194,7 @@ func (s *stage) open() {
 	s.m = &model{answers: s.sc.answers, written: s.written, requests: &s.requests, given: s.answered}
 	w, err := memory.Open(s.c, s.m, memory.Policy{Limit: cmp.Or(s.sc.window, 10_000_000)})
 	must(s.t, err)
-	s.loop = &turn.Loop{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Now: clock, Budget: s.sc.budget}
-	s.loop.News = func(context.Context) ([]contextstore.Message, error) { return s.heard(s.sc.comments), nil }
+	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	set := defaults()
 	if s.sc.people != nil {
 		set.Ask, set.Replan.ConfirmLow = s.people, true
@@ -204,11 +203,28 @@ func (s *stage) open() {
 	if s.sc.settings != nil {
 		s.sc.settings(&set)
 	}
-	s.lead, err = Open(s.c, s.h, s.loop, Prompts{MaxSubtasks: set.MaxSubtasks, ReflectionInterval: set.ReflectionInterval}, set, s.loop.Log)
+	set.ReadOnly = hands{}.ReadOnly
+	s.lead, err = Open(s.c, s.h, people{s: s}, Prompts{MaxSubtasks: set.MaxSubtasks, ReflectionInterval: set.ReflectionInterval}, set, log)
 	must(s.t, err)
-	if s.early != nil {
-		s.loop.Heed = func(m contextstore.Message) error { return errors.Join(s.lead.Heed(m), errCut) }
+	s.loop = turn.New(turn.Settings{Ledger: cutting{s.c, s.early}, Window: w, Tools: hands{}, Log: log, Now: clock, Budget: s.sc.budget, KeepLast: true}, s.lead)
+}
+
+// people is what a plan does not direct: they speak, and where the stage is cut each
+// message that is taken in ends the loop.
+type people struct {
+	turn.Undirected
+	s *stage
+}
+
+func (p people) Before(context.Context) ([]contextstore.Message, error) {
+	return p.s.heard(p.s.sc.comments), nil
+}
+
+func (p people) After(contextstore.Message) error {
+	if p.s.early != nil {
+		return errCut
 	}
+	return nil
 }
 
 // people answer when a question is put to them once more.
@@ -291,7 +307,7 @@ func (s *stage) live() string {
 func (s *stage) work() (string, error) {
 	ctx := s.t.Context()
 	for {
-		if _, err := s.lead.Run(ctx); err != nil {
+		if _, err := s.lead.Run(ctx, s.loop); err != nil {
 			return "", err
 		}
 		s.look()
@@ -317,7 +333,7 @@ func (s *stage) work() (string, error) {
 			s.look()
 			continue
 		}
-		r, err := s.lead.Verify(ctx, Evidence{Placeholders: s.sc.scan, Checks: s.sc.checks})
+		r, err := s.lead.Verify(ctx, s.loop, Evidence{Placeholders: s.sc.scan, Checks: s.sc.checks})
 		switch {
 		case err != nil:
 			return "", err

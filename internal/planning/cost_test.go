@@ -42,7 +42,7 @@ func newFeed(tb testing.TB, h *History, s Settings) *feed {
 
 func (f *feed) open(s Settings) {
 	var err error
-	if f.lead, err = Open(f, f.h, &turn.Loop{}, Prompts{}, s, slog.New(slog.DiscardHandler)); err != nil {
+	if f.lead, err = Open(f, f.h, turn.Undirected{}, Prompts{}, s, slog.New(slog.DiscardHandler)); err != nil {
 		f.tb.Fatal(err)
 	}
 }
@@ -53,7 +53,7 @@ func (f *feed) add(m contextstore.Message) {
 	if f.keep {
 		f.all = append(f.all, m)
 	}
-	if err := f.lead.Heed(m); err != nil {
+	if err := f.lead.After(m); err != nil {
 		f.tb.Fatal(err)
 	}
 }
@@ -84,7 +84,7 @@ func (f *feed) step(reflect bool) {
 		results = append(results, contextstore.Message{Role: llm.RoleTool, ToolName: ToolReflect, ToolCallID: "r"})
 	}
 	f.add(contextstore.Message{Role: llm.RoleAssistant, ToolCalls: calls})
-	results[len(results)-1].Kind, _ = f.lead.Complete(results, true)
+	results[len(results)-1].Kind, _ = f.lead.Results(results, true)
 	for _, m := range results {
 		f.add(m)
 	}
@@ -178,7 +178,7 @@ func TestLinesStaySmallAndResumeReadsFewMessages(t *testing.T) {
 	read := 0
 	before := f.lead.s
 	words := f.lead.Words(i18n.English)
-	l, err := Open(counted{f, &read}, h, &turn.Loop{}, Prompts{}, s, slog.New(slog.DiscardHandler))
+	l, err := Open(counted{f, &read}, h, turn.Undirected{}, Prompts{}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	if read > stride+10 {
 		t.Errorf("%d of %d messages were read again", read, len(f.all))

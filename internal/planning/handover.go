@@ -13,8 +13,8 @@ var handoverKeys = map[string]string{BudgetTurns: turn.KeyTurns, BudgetTokens: t
 
 // turns lets the model work until it answers without a call. Where the budget of
 // the run has room for one call only, that is the handover.
-func (l *Coordinator) turns(ctx context.Context) error {
-	_, err := l.loop.Run(ctx)
+func (l *Coordinator) turns(ctx context.Context, loop *turn.Loop) error {
+	_, err := loop.Run(ctx)
 	var spent *turn.BudgetError
 	if !errors.As(err, &spent) || !spent.Last {
 		return err
@@ -29,10 +29,10 @@ func (l *Coordinator) turns(ctx context.Context) error {
 		ask.Done, ask.Open = l.parts()
 	}
 	l.log.Warn("The budget has room for one more call, which is the handover: " + spent.Error())
-	if err := l.loop.Ask(ctx, askHandover+"/"+ask.Budget, l.prompts.render("handover", ask)); err != nil {
+	if err := loop.Ask(ctx, askHandover+"/"+ask.Budget, l.prompts.render("handover", ask)); err != nil {
 		return err
 	}
-	return l.handOver(ctx)
+	return l.handOver(ctx, loop)
 }
 
 // handover is the words to whoever goes on, which are asked for where a budget is used up.
@@ -45,28 +45,28 @@ type handover struct {
 
 // takeBack lets the run go on with what was owed before the handover, where the
 // budget was raised before that was given; else it ends with it, as handOver does.
-func (l *Coordinator) takeBack(ctx context.Context) error {
-	if l.s.Handover.Given || !l.loop.HasRoom() {
-		return l.handOver(ctx)
+func (l *Coordinator) takeBack(ctx context.Context, loop *turn.Loop) error {
+	if l.s.Handover.Given || !loop.HasRoom() {
+		return l.handOver(ctx, loop)
 	}
 	l.log.Info("The budget has room again: the run goes on without the handover")
-	return l.loop.Ask(ctx, askOnward, l.prompts.render("onward", Ask{}))
+	return loop.Ask(ctx, askOnward, l.prompts.render("onward", Ask{}))
 }
 
 // handOver asks for the words to whoever goes on, unless they were given, and
 // returns the error that ends the run: a *turn.BudgetError, where nothing worse
 // happened. It goes on wherever it was interrupted.
-func (l *Coordinator) handOver(ctx context.Context) error {
+func (l *Coordinator) handOver(ctx context.Context, loop *turn.Loop) error {
 	if !l.s.Handover.Given {
-		if _, err := l.loop.Once(ctx); err != nil {
+		if _, err := loop.Once(ctx); err != nil {
 			return err
 		}
-	} else if err := l.loop.Refuse(ctx); err != nil {
+	} else if err := loop.Refuse(ctx); err != nil {
 		return err
 	}
 	key, known := handoverKeys[l.s.Handover.Budget]
 	if !known {
 		return fmt.Errorf("a handover was asked for because of %q", l.s.Handover.Budget)
 	}
-	return l.loop.Spent(key)
+	return loop.Spent(key)
 }

@@ -14,9 +14,9 @@ import (
 	"toritsugi/internal/turn"
 )
 
-// Heed takes a message of the run into what is known, once, in order: when it is
+// reduce takes a message of the run into what is known, once, in order: when it is
 // on disk, and again with those behind the last decision when the run is taken up.
-func (l *Coordinator) Heed(m contextstore.Message) error {
+func (l *Coordinator) reduce(m contextstore.Message) error {
 	s := &l.s
 	if m.Role == llm.RoleAssistant {
 		l.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}}
@@ -69,9 +69,9 @@ func (l *Coordinator) resulted(m contextstore.Message) error {
 	return l.record()
 }
 
-// Complete fills in the results of planning's own calls, and says what the model
+// Results implements turn.Director: it fills in the results of planning's own calls, and says what the model
 // is asked next with the last result of an answer.
-func (l *Coordinator) Complete(results []contextstore.Message, whole bool) (kind, text string) {
+func (l *Coordinator) Results(results []contextstore.Message, whole bool) (kind, text string) {
 	for i := range results {
 		l.take(&results[i])
 		l.taken[string(results[i].ToolCallID)] = true
@@ -155,7 +155,7 @@ func (l *Coordinator) acted(m contextstore.Message, args string) {
 			s.Ran = latest(appendNew(s.Ran, brief(part, maxIssue)), maxRan)
 		}
 	}
-	if m.ToolName != shellTool && l.loop.Tools != nil && !l.loop.Tools.ReadOnly(m.ToolName) { // it changes files, and not by a command
+	if m.ToolName != shellTool && l.settings.ReadOnly != nil && !l.settings.ReadOnly(m.ToolName) { // it changes files, and not by a command
 		if !m.Failed {
 			l.made, s.Ran = true, nil
 		}

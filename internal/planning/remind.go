@@ -10,12 +10,12 @@ import (
 // nothing.
 const askState = "plan_state"
 
-// remind shows the plan as it stands where none is in view any more: from is the
+// Remind implements turn.Director: it shows the plan as it stands where none is in view any more: from is the
 // first message behind the beginning that is, masked the last whose calls are
 // stubs, and room how many bytes there are.
 // What was said is a message, so that it is said once, and stays as it was said
 // until it leaves the view itself.
-func (l *Coordinator) remind(from, masked int64, room int) (kind, text string) {
+func (l *Coordinator) Remind(from, masked int64, room int) (kind, text string) {
 	if l.plan == nil || l.s.Shown >= from && (l.s.Given == 0 || l.s.Given > masked) {
 		return "", ""
 	}

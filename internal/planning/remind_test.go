@@ -28,7 +28,7 @@ func TestStateIsBounded(t *testing.T) {
 		f.say(fmt.Sprintf(`{"task_id":%q,"status":"done","summary":"%d is done: %s"}`, id, i, long))
 	}
 	f.ask(askSubtask + "/s50")
-	if kind, text := f.lead.remind(f.lead.s.Shown, 0, 1<<20); kind != "" {
+	if kind, text := f.lead.Remind(f.lead.s.Shown, 0, 1<<20); kind != "" {
 		t.Errorf("the plan is in view, and is said again: %s", text)
 	}
 	for room, parts := range map[int][]string{
@@ -36,7 +36,7 @@ func TestStateIsBounded(t *testing.T) {
 		3_000:   {"Goal: All is done\n\nAt hand: s50: 50 ", "call report_subtask", "- s50: 50 "},
 		1 << 20: {"Goal: All is done\n\nAt hand: s50: 50 ", "call report_subtask", "- s50: 50 ", "- s59: 59 ", "- … (30)\n", "- 9長い話", "- … (40)\n- s40 (done): 40 is done", "- s49 (done)"},
 	} {
-		kind, text := f.lead.remind(f.seq+1, 0, room)
+		kind, text := f.lead.Remind(f.seq+1, 0, room)
 		if kind != askState || len(text) > room || !utf8.ValidString(text) {
 			t.Errorf("room for %d: %s of %d bytes, valid %t", room, kind, len(text), utf8.ValidString(text))
 		}
@@ -47,7 +47,7 @@ func TestStateIsBounded(t *testing.T) {
 		}
 	}
 	f.ask(askState)
-	if kind, _ := f.lead.remind(f.seq, 0, 1<<20); kind != "" {
+	if kind, _ := f.lead.Remind(f.seq, 0, 1<<20); kind != "" {
 		t.Error("it is said twice")
 	}
 	if f.lead.s.Asked != askSubtask || f.lead.s.Current != "s50" {
@@ -63,7 +63,7 @@ func TestStateWithoutAGoal(t *testing.T) {
 	f.say("No.")
 	f.ask(askNudge)
 	f.say("No.")
-	if _, text := f.lead.remind(f.seq+1, 0, 1<<20); strings.Contains(text, "Goal:") || !strings.Contains(text, "- task_1: ") {
+	if _, text := f.lead.Remind(f.seq+1, 0, 1<<20); strings.Contains(text, "Goal:") || !strings.Contains(text, "- task_1: ") {
 		t.Error(text)
 	}
 }

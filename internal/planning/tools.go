@@ -72,7 +72,7 @@ var readers = sync.OnceValue(func() map[string]*tool.Arguments {
 func IsTool(name string) bool { return readers()[name] != nil }
 
 // Tools are the tools of planning, for the registry of a run that a plan leads.
-// What they are answered is the Coordinator's to say (turn.Loop.Complete), which reads
+// What they are answered is the Coordinator's to say (turn.Director.Results), which reads
 // the calls from the record.
 func Tools() (all []tool.Tool) {
 	for _, d := range definitions {

@@ -10,6 +10,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/turn"
 )
 
 // Evidence is what is known about the work from others than the model.
@@ -46,7 +47,7 @@ type Result struct {
 
 // Verify has the model judge each success criterion by evidence, once the
 // checks have passed. The errors are those of turn.Loop.
-func (l *Coordinator) Verify(ctx context.Context, e Evidence) (Result, error) {
+func (l *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) (Result, error) {
 	s := &l.s
 	if err := errors.Join(l.noteScan(e), l.vouch(e)); err != nil {
 		return Result{}, err
@@ -59,11 +60,11 @@ func (l *Coordinator) Verify(ctx context.Context, e Evidence) (Result, error) {
 			}
 		}
 		if text != "" {
-			if err := l.loop.Ask(ctx, kind, text); err != nil {
+			if err := loop.Ask(ctx, kind, text); err != nil {
 				return Result{}, err
 			}
 		}
-		if err := l.turns(ctx); err != nil {
+		if err := l.turns(ctx, loop); err != nil {
 			return Result{}, err
 		}
 	}

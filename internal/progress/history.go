@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -88,6 +89,7 @@ type Tracker struct {
 
 	mu     sync.Mutex
 	h      History
+	stream int                              // characters of the answer that is being written
 	calls  map[string]contextstore.ToolCall // of the last answer
 	before int                              // calls since the plan was asked for; -1 where nobody saw that
 }
@@ -111,9 +113,26 @@ func (t *Tracker) History() History {
 func (t *Tracker) Message(m contextstore.Message) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if m.Role == llm.RoleAssistant {
+		t.stream = 0
+	}
 	for _, e := range t.ofMessage(m) {
 		t.add(e)
 	}
+}
+
+// Stream takes a part of the answer that the model is writing.
+func (t *Tracker) Stream(delta string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stream += utf8.RuneCountInString(delta)
+}
+
+// Streamed is how many characters of an answer have come that is not on disk yet.
+func (t *Tracker) Streamed() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stream
 }
 
 // Recorded takes a line of the planning history.

@@ -55,6 +55,7 @@ type Report struct {
 	MicroUSD             int64
 	Unpriced             int64 // of Calls, those whose price nobody knows
 	Started, Updated     time.Time
+	Streamed             int // characters of the answer that is being written; for live views alone
 
 	Notes   []string // of the house, as Markdown: what to do with the run, where it comes from
 	History History

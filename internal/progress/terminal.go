@@ -25,6 +25,9 @@ func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
 		at += "  " + l.T("progress.subtask", k, len(r.Items))
 	}
 	counts := l.T("progress.live_counts", r.Calls, r.Tools, r.Tokens, r.cost(l), elapsed(now.Sub(r.Started)))
+	if r.Streamed > 0 {
+		counts = l.T("progress.live_stream", r.Streamed) + l.T("progress.comma") + counts
+	}
 	lines := []string{at}
 	if height > 1 {
 		lines = append(lines, r.listShown(l, height-2)...)

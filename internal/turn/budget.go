@@ -35,7 +35,7 @@ type BudgetError struct {
 	Limit string
 	Taken string
 	Next  string // what the call is thought to take; "" where the limit is reached without it
-	// Last says that there is room for one call, and for none after it: Loop.KeepLast.
+	// Last says that there is room for one call, and for none after it: Settings.KeepLast.
 	Last bool
 }
 

@@ -186,8 +186,8 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 		msgs = append(msgs, contextstore.Message{Role: llm.RoleTool, ToolName: d.call.Name, ToolCallID: redact.Opaque(d.call.ID), Content: d.result.Text, Failed: d.result.IsError})
 	}
 	kind, text := "", ""
-	if l.Complete != nil && len(msgs) > 0 {
-		kind, text = l.Complete(msgs, interrupted == nil)
+	if len(msgs) > 0 {
+		kind, text = l.director.Results(msgs, interrupted == nil)
 	}
 	var runs []contextstore.ToolRun
 	for i, d := range finished {

@@ -252,12 +252,12 @@ func TestNoCallOfTheLastAnswerIsRun(t *testing.T) {
 	}
 
 	b = setup(t, hands{}, say("Where it stands.", call("1", "write"), call("2", "look")))
-	b.loop.Heed = func(m contextstore.Message) error {
+	b.loop.director = hooks{after: func(m contextstore.Message) error {
 		if m.Role == "assistant" {
 			return errors.New("killed")
 		}
 		return nil
-	}
+	}}
 	if _, err := b.loop.Once(t.Context()); err == nil || b.roles(t) != "sua" {
 		t.Fatal(err, b.roles(t))
 	}

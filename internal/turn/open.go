@@ -40,7 +40,7 @@ func (l *Loop) closeOpen(ctx context.Context, refused string) error {
 			continue
 		}
 		never := cmp.Or(refused, unfit(by, slices.Index(by.ToolCalls, c)))
-		waited := l.Waited != nil && l.Waited(callID(by.Seq, call.ID))
+		waited := l.director.Waited(callID(by.Seq, call.ID))
 		begun = begun && !waited // those behind it were to come after it
 		d, again := done{call: call, result: tool.Result{Text: cmp.Or(never, unknownOutcome), IsError: true}}, never == "" && (l.Tools.ReadOnly(c.Name) || !begun)
 		if again {

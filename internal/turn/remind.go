@@ -14,7 +14,7 @@ const (
 	bytesPerToken = 3
 )
 
-// fit makes room in the window, and repeats what left the view (Remind).
+// fit makes room in the window, and repeats what left the view (Director.Remind).
 func (l *Loop) fit(ctx context.Context) error {
 	if err := l.Window.Fit(ctx); err != nil {
 		return err
@@ -25,15 +25,15 @@ func (l *Loop) fit(ctx context.Context) error {
 	return l.Window.Fit(ctx)
 }
 
-// remind appends the text of Remind. The window alone decides whether there is one:
+// remind appends the text of Director.Remind. The window alone decides whether there is one:
 // a run that was killed before the append repeats it when it is resumed, and nothing
 // is repeated twice.
 func (l *Loop) remind() (said bool, err error) {
 	event, _ := l.Window.Decision()
-	if l.Remind == nil || event.FromSeq == 0 && event.MaskSeq == 0 {
+	if event.FromSeq == 0 && event.MaskSeq == 0 {
 		return false, nil
 	}
-	kind, text := l.Remind(event.FromSeq, event.MaskSeq, l.Window.Limit()*bytesPerToken/roomShare)
+	kind, text := l.director.Remind(event.FromSeq, event.MaskSeq, l.Window.Limit()*bytesPerToken/roomShare)
 	if text == "" {
 		return false, nil
 	}

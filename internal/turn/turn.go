@@ -38,8 +38,8 @@ type Tools interface {
 	Own(name string) string // a tool's own name
 }
 
-// Loop works on one task. It is used by one goroutine.
-type Loop struct {
+// Settings are what a Loop works with.
+type Settings struct {
 	Ledger Ledger
 	Window *memory.Window
 	Tools  Tools
@@ -48,50 +48,29 @@ type Loop struct {
 	Log    *slog.Logger
 	Now    func() time.Time
 
-	// News returns what the model is to hear before it is asked again, most often
-	// nothing; nil where nobody speaks to a run.
-	News func(ctx context.Context) ([]contextstore.Message, error)
-
-	// Heed is told each message once it is on disk and in the window, in order;
-	// nil where nobody leads the run. Its error ends Run.
-	Heed func(contextstore.Message) error
-
-	// Read takes the calls out of an answer that were written as text, before it is
-	// on record; nil where text is text.
-	Read func(*llm.Reply)
-
-	// Complete fills in the results of the calls that planning answers, before the
-	// results are written. It returns a question for the model, its kind and text,
-	// that goes with the last result; kind is "" for none. whole is false where
-	// calls of the answer stay open because people are waited for. nil without
-	// planning.
-	Complete func(results []contextstore.Message, whole bool) (kind, text string)
-
-	// Waited reports whether the call of that id (tool.CallID) ended in a
-	// *tool.WaitError; nil where no call does but those that only read.
-	Waited func(id string) bool
-
-	// Over reports whether nothing is left to ask the model once the results of an
-	// answer are on record: Run ends there. nil where only the model says so.
-	Over func() bool
-
-	// Remind returns a text that repeats what the model needs and the window shows
-	// no more, of at most room bytes; "" for nothing. from is the number of the
-	// first message in view behind the front, masked that of the last message whose
-	// calls and results are stubs. It is called before each request after the
-	// window was rewritten. nil repeats nothing.
-	Remind func(from, masked int64, room int) (kind, text string)
 	// KeepLast ends Run before the last call that the budget has room for, with a
 	// *BudgetError whose Last is set: that call is kept for Once.
-	KeepLast bool
-
+	KeepLast   bool
 	Scripted   bool // no model is called, so nothing is estimated
 	MaxResults int  // bytes that all results of one answer may take together; 0 for no limit
+}
 
+// Loop works on one task. It is used by one goroutine.
+type Loop struct {
+	Settings
 	ToolTime time.Duration // spent in tools since the loop was made, side by side counted once each
 
-	cache cacheWatch
-	last  *contextstore.Usage // of the latest answer of this owner
+	director Director
+	cache    cacheWatch
+	last     *contextstore.Usage // of the latest answer of this owner
+}
+
+// New returns a loop that d directs; nil for Undirected.
+func New(s Settings, d Director) *Loop {
+	if d == nil {
+		d = Undirected{}
+	}
+	return &Loop{Settings: s, director: d}
 }
 
 // maxNudges is how often in a row an empty answer is answered with a request
@@ -110,7 +89,7 @@ var ErrNonsense = errors.New("the model keeps answering with neither text nor a 
 // again and again.
 var ErrCutOff = errors.New("the model's answers keep being cut off inside a tool call")
 
-// Run takes turns until the model answers without calling a tool, or Over, and
+// Run takes turns until the model answers without calling a tool, or the director ends it, and
 // returns the last answer. An error is ctx's, a *BudgetError, one of Days, ErrNonsense, ErrCutOff,
 // an *llm.Error, a *memory.TooSmallError, a *tool.WaitError, or the ledger's; the
 // ledger is consistent after each.
@@ -141,9 +120,7 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 		if err != nil {
 			return contextstore.Message{}, err
 		}
-		if l.Read != nil {
-			l.Read(reply)
-		}
+		l.director.Read(reply)
 		for i := range reply.Message.ToolCalls {
 			c := &reply.Message.ToolCalls[i]
 			c.Name = l.Tools.Own(c.Name)
@@ -163,7 +140,7 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 			case err != nil:
 			case told: // also where all is over otherwise
 				_, err = l.append(contextstore.Message{Role: llm.RoleUser, Content: unreadBeside})
-			case l.Over != nil && l.Over():
+			case l.director.Ends(answer):
 				return answer, nil
 			case nudges > maxNudges:
 				return answer, ErrCutOff
@@ -189,15 +166,12 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 // that the model was not asked about: the process was killed in between.
 func (l *Loop) Owes() bool {
 	last := l.Window.Last()
-	return Final(last) && texttool.Unread(last.Content) && l.Window.Before() != unreadCall && (l.Over == nil || l.Over())
+	return Final(last) && texttool.Unread(last.Content) && l.Window.Before() != unreadCall && l.director.Ends(last)
 }
 
-// Hear appends the messages of News, and reports whether there were any.
+// Hear appends what the director has to say before a request, and reports whether there was any.
 func (l *Loop) Hear(ctx context.Context) (bool, error) {
-	if l.News == nil {
-		return false, nil
-	}
-	news, err := l.News(ctx)
+	news, err := l.director.Before(ctx)
 	if err != nil || len(news) == 0 {
 		return false, err
 	}
@@ -235,11 +209,9 @@ func (l *Loop) append(msgs ...contextstore.Message) (contextstore.Message, error
 	for _, m := range written {
 		l.Window.Add(m)
 	}
-	if l.Heed != nil {
-		for _, m := range written {
-			if err := l.Heed(m); err != nil {
-				return m, err
-			}
+	for _, m := range written {
+		if err := l.director.After(m); err != nil {
+			return m, err
 		}
 	}
 	return written[len(written)-1], nil
@@ -254,7 +226,7 @@ func (l *Loop) ask(ctx context.Context) (*llm.Reply, error) {
 		return nil, err
 	}
 	for overflows := 0; ; overflows++ {
-		reply, err := l.Window.Conversation().Send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())), nil)
+		reply, err := l.Window.Conversation().Send(llm.LimitAnswer(ctx, l.Budget.next(l.Ledger.State())), l.director.Stream)
 		var e *llm.Error
 		if errors.As(err, &e) && e.Kind == llm.KindContext && overflows < maxOverflows {
 			l.Log.Warn("The provider found the request too long; room is made", "error", err)

@@ -131,7 +131,7 @@ func (b *bench) openWith(t *testing.T, conv llm.Conversation, tools Tools) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.loop = &Loop{Ledger: b.ctx, Window: w, Tools: tools, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}
+	b.loop = New(Settings{Ledger: b.ctx, Window: w, Tools: tools, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now}, nil)
 }
 
 // roles is the ledger in short: one letter per message.
@@ -564,7 +564,7 @@ func TestACallThatWaitedIsMadeAgain(t *testing.T) {
 		}
 		waits = false
 		b.open(t, h)
-		b.loop.Waited = func(id string) bool { return waited && id == made["drop"][0] }
+		b.loop.director = hooks{waited: func(id string) bool { return waited && id == made["drop"][0] }}
 		if _, err := b.loop.Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -578,4 +578,20 @@ func TestACallThatWaitedIsMadeAgain(t *testing.T) {
 			}
 		}
 	}
+}
+
+// hooks is a Director of a test.
+type hooks struct {
+	Undirected
+	waited func(id string) bool
+	after  func(contextstore.Message) error
+}
+
+func (h hooks) Waited(id string) bool { return h.waited != nil && h.waited(id) }
+
+func (h hooks) After(m contextstore.Message) error {
+	if h.after == nil {
+		return nil
+	}
+	return h.after(m)
 }

@@ -62,8 +62,8 @@ func run(t *testing.T, client llm.Client, mask func(string) string) *contextstor
 	if err != nil {
 		t.Fatal(err)
 	}
-	loop := &turn.Loop{Ledger: c, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now,
-		Scripted: client.Provider() == script.Provider}
+	loop := turn.New(turn.Settings{Ledger: c, Window: w, Tools: hands{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: time.Now,
+		Scripted: client.Provider() == script.Provider}, nil)
 	if _, err := loop.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
