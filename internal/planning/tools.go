@@ -35,17 +35,21 @@ var definitions = []tool.Definition{
 		Schema: json.RawMessage(reportSchema), Reads: json.RawMessage(strings.NewReplacer(`"evidence":{"type":"string"}`, `"evidence":{}`, `"items":{"type":"object"`, `"items":{"type":["object","string"]`).Replace(reportSchema)), // see Criterion.UnmarshalJSON
 		Aliases: map[string]string{"id": "task_id", "result": "summary", "outcome": "summary"}},
 	{Name: ToolReflect, Description: "Only when asked.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"evaluation":{"type":"string"},"plan_revision_needed":{"type":"boolean"}}}`),
+		Schema: json.RawMessage(openSchema),
 		Reads:  json.RawMessage(`{"type":"object","properties":{"evaluation":{"type":"string"},"plan_revision_needed":{"type":"boolean"},"plan_revision":{"type":"object"}}}`)},
 	{Name: ToolReplan, Description: "Only when asked.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"replan_decision":{"type":"object"}}}`),
+		Schema: json.RawMessage(openSchema),
 		Reads:  json.RawMessage(`{"type":"object","properties":{"replan_decision":{"type":"object","properties":{"replan_needed":{"type":"boolean"},"confidence":{"type":"number"},"reasoning":{"type":"string"},"replan_type":{"type":"string"}},"required":["replan_needed","confidence","replan_type"]}},"required":["replan_decision"]}`)},
 	{Name: ToolVerify, Description: "Only when asked.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"verification_passed":{"type":"boolean"}}}`),
+		Schema: json.RawMessage(openSchema),
 		Reads: json.RawMessage(`{"type":"object","properties":{"verification_passed":{"type":"boolean"},"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"met":{"type":"boolean"},"evidence":{}}}},` +
 			`"issues_found":{"type":"array","items":{"type":"string"}},"additional_actions":{"type":"array","items":{"type":"object"}}},"required":["verification_passed"]}`),
 		Aliases: map[string]string{"passed": "verification_passed", "issues": "issues_found"}},
 }
+
+// openSchema takes whatever the question asks for. Servers that let a model write only what a
+// schema names (llama.cpp) must be told so; others want properties to be there (OpenAI).
+const openSchema = `{"type":"object","properties":{},"additionalProperties":true}`
 
 // The objects of submit_plan, each without its last brace, and what report_subtask takes.
 const (
