@@ -51,7 +51,7 @@ func TestHistoryInTheComment(t *testing.T) {
 	})
 	check := func(what string, folds int, wants ...string) {
 		t.Helper()
-		for _, want := range append(wants, "<summary>History (", "▶️ Work: one", "🔧 **shell** `cat nothing-there` → error", "📝 The plan is revised, changes: 1: a step more",
+		for _, want := range append(wants, "<summary>History (", "▶️ Work: one", "🔧 **shell** `cat nothing-there` → error", "📝 The plan is revised (changes: 1): a step more",
 			"One &lt;/details> &lt;!-- is there", "🏁 **two** failed: no ink") {
 			if !strings.Contains(ours, want) {
 				t.Errorf("%s: %q is missing in\n%s", what, want, ours)

@@ -149,7 +149,7 @@ func (s *steps) planned() []stepped {
 		done.Args["criteria"], done.Args["comment"] = criteria, s.Say
 		all = append(all, stepped{Calls: []stepCall{done}})
 	}
-	return append(all, s.verified())
+	return append(all, s.verified(shown))
 }
 
 type object = map[string]any
@@ -170,10 +170,11 @@ func (s *steps) plan() stepped {
 		"task_decomposition": object{"subtasks": tasks}}}}}
 }
 
-func (s *steps) verified() stepped {
+// verified judges by the command that was run last.
+func (s *steps) verified(shown string) stepped {
 	var met []any
 	for _, c := range slices.Concat(s.Criteria, s.Judged) {
-		met = append(met, object{"criterion": c, "met": true, "evidence": "the tests: exit 0"})
+		met = append(met, object{"criterion": c, "met": true, "evidence": shown})
 	}
-	return stepped{Calls: []stepCall{{planning.ToolVerify, object{"verification_passed": true, "criteria": met}}}}
+	return stepped{Calls: []stepCall{{planning.ToolVerify, object{"verification_passed": true, "criteria": met, "comment": s.Say}}}}
 }

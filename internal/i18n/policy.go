@@ -33,7 +33,7 @@ var policyTexts = map[string]text{
 		en: "%s:%d: command rule %s: the example under not_match is matched, or may be: %s. Correct the rule or the example",
 		ja: "%s:%d: コマンド規則 %s: not_match の例に規則が当てはまるか、当てはまる可能性があります: %s。規則か例を直してください",
 	},
-	"policy.verdict_ask":    {"A person must allow this first:", "実行には人の許可が必要です:"},
+	"policy.verdict_ask":    {"A rule asks for a person's agreement:", "規則は人の同意を求めています:"},
 	"policy.verdict_forbid": {"Not run: forbidden here.", "実行しません。ここでは禁止されています。"},
 	"policy.command":        {"line %d: %s", "%d 行目: %s"},
 	"policy.command_in":     {"line %d: %s (within %s)", "%d 行目: %s（%s の中）"},

@@ -38,7 +38,7 @@ var progressTexts = map[string]text{
 	"progress.failed":              {"error", "エラー"},
 	"progress.understood":          {"The task is understood", "依頼の理解"},
 	"progress.collected":           {"Calls before the plan: %d", "計画の前の呼び出し: %d 回"},
-	"progress.revised":             {"The plan is revised, changes: %d", "計画を修正（変更 %d 件）"},
+	"progress.revised":             {"The plan is revised (changes: %d)", "計画を修正（変更 %d 件）"},
 	"progress.replanned":           {"Planned anew: %s (level %d)", "再計画: %s（レベル %d）"},
 	"progress.decided":             {"What went wrong: %s", "問題への対応: %s"},
 	"progress.overridden":          {"wished: %s; not done because: %s", "モデルの希望: %s。そうしなかった理由: %s"},

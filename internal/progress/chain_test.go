@@ -27,7 +27,7 @@ func TestChain(t *testing.T) {
 		"planned anew":                      {planning.View{Phase: planning.PhasePlanning, Plan: plan, Items: open}, "", "▶️ Plan → Work → Verification → Done"},
 		"at work, without a plan":           {planning.View{Phase: planning.PhaseExecution, Plan: &planning.Plan{Fallback: true}, Items: open}, "", "⚠️ Plan → ▶️ Work → Verification → Done"},
 		"at work":                           {planning.View{Phase: planning.PhaseExecution, Plan: plan, Items: open}, "", "✅ Plan → ▶️ Work → Verification → Done"},
-		"reflecting":                        {planning.View{Phase: planning.PhaseReflection, Plan: plan, Items: open}, "", "✅ Plan → ▶️ Work (reflection) → Verification → Done"},
+		"reflecting":                        {planning.View{Phase: planning.PhaseReflection, Plan: plan, Items: open}, "", "✅ Plan → ▶️ Work (Reflection) → Verification → Done"},
 		"paused at work":                    {planning.View{Phase: planning.PhaseExecution, Plan: plan, Items: open}, task.Paused, "✅ Plan → ⏸️ Work → Verification → Done"},
 		"stopped at work":                   {planning.View{Phase: planning.PhaseExecution, Plan: plan, Items: open}, task.Stopped, "✅ Plan → ⏹️ Work → Verification → Done"},
 		"failed at work, with nothing open": {planning.View{Phase: planning.PhaseExecution, Plan: plan, Items: failed}, task.Failed, "✅ Plan → ❌ Work → Verification → Done"},

@@ -371,24 +371,36 @@ func brief(arguments string) (on, part string) {
 	if json.Unmarshal([]byte(arguments), &args) != nil {
 		return arguments, ""
 	}
-	var all []string
-	for _, k := range []string{"command", "pattern", "path", "glob"} {
-		if s, ok := args[k].(string); ok && strings.TrimSpace(s) != "" {
-			all = append(all, s)
+	first := func(names ...string) string {
+		for _, k := range names {
+			if s, ok := args[k].(string); ok && strings.TrimSpace(s) != "" {
+				return s
+			}
 		}
+		return ""
+	}
+	on = strings.Join(strings.Fields(strings.Join([]string{first("command", "cmd"), first("path", "file_path", "file", "filename"), first("glob")}, " ")), " ")
+	if pattern := first("pattern", "query"); pattern != "" {
+		on = strings.TrimPrefix(on+": "+pattern, ": ")
 	}
 	if args["start_line"] != nil || args["end_line"] != nil {
 		part = number(args["start_line"]) + "-" + number(args["end_line"])
 	}
-	if all == nil && len(args) > 0 {
+	if on == "" && len(args) > 0 {
 		return arguments, ""
 	}
-	return strings.Join(all, " "), part
+	return on, part
 }
 
+// number is one as models write it, also as text.
 func number(v any) string {
-	if n, ok := v.(float64); ok {
+	switch n := v.(type) {
+	case float64:
 		return strconv.FormatInt(int64(n), 10)
+	case string:
+		if _, err := strconv.Atoi(n); err == nil {
+			return n
+		}
 	}
 	return ""
 }

@@ -294,7 +294,7 @@ func TestRepeatedCalls(t *testing.T) {
 	for _, e := range tr.History().Entries {
 		got = append(got, e.markdown(i18n.English))
 	}
-	want := []string{"🔧 **read_file** `a.go:1-40,41-` → ok (×3)", "🔧 **read_file** `b.go` → ok", "🔧 **grep** `a*[b] internal` → ok", "🔧 **git** `log a.go` → ok", "🔧 **list_files** → ok"}
+	want := []string{"🔧 **read_file** `a.go:1-40,41-` → ok (×3)", "🔧 **read_file** `b.go` → ok", "🔧 **grep** `internal: a*[b]` → ok", "🔧 **git** `log a.go` → ok", "🔧 **list_files** → ok"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

@@ -79,13 +79,13 @@ func TestMapOfNamedDirectories(t *testing.T) {
 	}
 	m := mapOf(-1, paths...)
 	for about, want := range map[string]string{
-		"Files in pkg/p150/testdata are read twice": "Named by the task: pkg/p150/testdata/golden/ (1)\n",
-		"see `p042/` and the m007/lib directory":    "Named by the task: node_modules/m007/lib/ (1) pkg/p042/ (2)\n",
-		"golden/ is wrong":                          "Named by the task: pkg/p000/testdata/golden/ (1) pkg/p001/testdata/golden/ (1) pkg/p002/testdata/golden/ (1) pkg/p003/testdata/golden/ (1)\n",
+		"Files in pkg/p150/testdata are read twice": "Likely files: pkg/p150/testdata/golden/ (1)\n",
+		"see `p042/` and the m007/lib directory":    "Likely files: node_modules/m007/lib/ (1) pkg/p042/ (2)\n",
+		"golden/ is wrong":                          "Likely files: pkg/p000/testdata/golden/ (1) pkg/p001/testdata/golden/ (1) pkg/p002/testdata/golden/ (1) pkg/p003/testdata/golden/ (1)\n",
 		"either/or, and p042 or 1/2":                "",
 	} {
 		text := m.Text(700, about)
-		i := strings.Index(text, "Named by")
+		i := strings.Index(text, "Likely files")
 		if want == "" && i >= 0 || want != "" && (i < 0 || !strings.HasPrefix(text[i:], want)) || len(text) > 700 {
 			t.Errorf("%s:\n%s", about, text)
 		}
@@ -168,13 +168,16 @@ func TestWhatTheTaskNames(t *testing.T) {
 		paths = append(paths, fmt.Sprintf("gen%02d/value_%c.go", i, 'a'+i%26))
 	}
 	for about, want := range map[string]string{
-		"Block scalars keep CR characters":                      "Named by the task: internal/decode/block_scalar.go internal/decode/block_scalar_test.go",
-		"panic in /home/me/x/internal/emit/emitter.go:12":       "Named by the task: internal/emit/emitter.go",
-		"`blockScalar` is read twice, see testdata/scalar.yaml": "Named by the task: testdata/scalar.yaml internal/decode/block_scalar.go internal/decode/block_scalar_test.go",
-		"loginForm ignores Enter":                               "Named by the task: web/src/LoginForm.tsx",
-		"ログインできない（LoginForm）":                                   "Named by the task: web/src/LoginForm.tsx",
-		"a value is wrong":                                      "",
-		"":                                                      "",
+		"Block scalars keep CR characters":                          "Likely files: internal/decode/block_scalar.go internal/decode/block_scalar_test.go",
+		"panic in /home/me/x/internal/emit/emitter.go:12":           "Likely files: internal/emit/emitter.go",
+		"`blockScalar` is read twice, see testdata/scalar.yaml":     "Likely files: testdata/scalar.yaml internal/decode/block_scalar.go internal/decode/block_scalar_test.go",
+		"loginForm ignores Enter":                                   "Likely files: web/src/LoginForm.tsx",
+		"ログインできない（LoginForm）":                                       "Likely files: web/src/LoginForm.tsx",
+		"a value is wrong":                                          "",
+		"Trailing space\n\n>>> from internal.emit.emitter import X": "Likely files: internal/emit/emitter.go",
+		"LoginForm ignores Enter\n\nThe parser is fine.":            "Likely files: web/src/LoginForm.tsx",
+		"It fails\n\n```\ntype Main struct{}\n```":                  "",
+		"": "",
 	} {
 		text := mapOf(-1, slices.Clone(paths)...).Text(900, about)
 		_, got, _ := strings.Cut(text, "\n")

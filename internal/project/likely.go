@@ -36,7 +36,7 @@ func (m *FileMap) likely(about string, budget int, begin bool) string {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
 	}
 	slices.SortFunc(found, order)
-	found = slices.DeleteFunc(found, func(f file) bool { return 3*f.score < found[0].score })
+	found = slices.DeleteFunc(found, func(f file) bool { return 3*f.score < 2*found[0].score })
 	slices.SortFunc(entries, order)
 	names := func(all []file, most int) (shownAll []string) {
 		for _, f := range all[:min(len(all), most)] {
@@ -50,7 +50,7 @@ func (m *FileMap) likely(about string, budget int, begin bool) string {
 	for _, l := range []struct {
 		head string
 		all  []string
-	}{{"Named by the task:", append(names(found, maxLikely), dirs...)}, {"Entry points:", names(entries, maxEntries)}} {
+	}{{"Likely files:", append(names(found, maxLikely), dirs...)}, {"Entry points:", names(entries, maxEntries)}} {
 		line := l.head
 		for _, f := range l.all {
 			if next := line + " " + f; b.Len()+len(next)+1 <= budget {
@@ -101,6 +101,7 @@ type query struct {
 	paths []string
 	dirs  []string       // written with a slash at the end
 	words map[string]int // by stem: how many files have it in their name
+	title []string       // those of the first line, which count thrice
 }
 
 // aPath is what names a file: it has a slash or an ending.
@@ -119,11 +120,20 @@ func newQuery(about string) *query {
 			q.dirs = append(q.dirs, d)
 		}
 	}
+	title, _, _ := strings.Cut(about, "\n")
+	q.title = words(title)
 	for _, w := range words(about) {
-		q.words[w] = 0
+		if !common[w] || slices.Contains(q.title, w) {
+			q.words[w] = 0
+		}
 	}
 	return q
 }
+
+// common are stems that code and reports of any project hold: below the title they tell no file.
+var common = set("typ", "struct", "func", "function", "var", "const", "import", "packag", "class", "def", "self", "this", "return", "int", "string", "bool", "byt", "float", "null",
+	"nil", "tru", "fals", "non", "err", "error", "exception", "panic", "except", "expect", "actual", "valu", "nam", "key", "data", "fil", "cod", "doc", "docum", "exampl", "item", "list", "map", "array",
+	"main", "index", "lib", "src", "util", "helper", "common", "commo", "get", "set", "new", "add", "run", "print", "println", "consol", "log", "assert", "with", "from", "for", "and", "the", "not")
 
 // aDir is what names a directory by the slash at its end.
 var aDir = regexp.MustCompile(`([\pL\pN_@+./\\-]+)[/\\](?:[^\pL\pN_@+-]|$)`)
@@ -139,11 +149,13 @@ func (q *query) namesDir(up, p string) bool {
 	return slices.ContainsFunc(q.dirs, in) || slices.ContainsFunc(q.paths, func(name string) bool { return strings.Contains(name, "/") && in(name) })
 }
 
-// names reports whether the task names a file by the end of its path, or a
-// longer path ends in it, as those of traces do.
+// names reports whether the task names a file by the end of its path, as a module with
+// dots (package.module), or a longer path ends in it, as those of traces do.
 func (q *query) names(f file) bool {
+	module := "/" + strings.TrimSuffix(f.path, path.Ext(f.path))
 	return slices.ContainsFunc(q.paths, func(p string) bool {
-		return strings.HasSuffix("/"+f.path, "/"+p) || f.dir != "" && strings.HasSuffix(p, "/"+f.path)
+		return strings.HasSuffix("/"+f.path, "/"+p) || f.dir != "" && strings.HasSuffix(p, "/"+f.path) ||
+			f.dir != "" && !strings.Contains(p, "/") && strings.HasSuffix(module, "/"+strings.ReplaceAll(p, ".", "/"))
 	})
 }
 
@@ -156,11 +168,11 @@ func (q *query) count(f file) {
 }
 
 // score is how likely a task is about a file, 0 for not at all, of a repository
-// with so many files: that it is named tells most, then rare words of its name. A
-// word that many names have tells nothing.
+// with so many files: that it is named tells most, then rare words of its name, those
+// of the title before others. A word that many names have tells nothing.
 func (q *query) score(f file, files int) (n int) {
 	if q.names(f) {
-		n += 24
+		n += 48
 	}
 	if f.class != own {
 		return n
@@ -168,7 +180,11 @@ func (q *query) score(f file, files int) (n int) {
 	parts := words(stem(f.name))
 	for _, w := range parts {
 		if df := q.words[w]; df > 0 && df <= max(6, files/50) {
-			n += 12 / max(len(parts), min(df, 4))
+			weight := 12
+			if slices.Contains(q.title, w) {
+				weight *= 3
+			}
+			n += weight / max(len(parts), min(df, 4))
 		}
 	}
 	for _, w := range words(path.Base(f.dir)) {

@@ -148,11 +148,11 @@ func TestTextOfVerdicts(t *testing.T) {
 		{"ls", "", ""},
 		{"ls\nsh -c 'git  push'", "Not run: forbidden here.\n- line 2: `git push` (within sh -c): rule git-push: branches are pushed by the daemon when the task is done.",
 			"実行しません。ここでは禁止されています。\n- 2 行目: `git push`（sh -c の中）: 規則 git-push: ブランチの push はタスク終了後にデーモンが行います。"},
-		{"$X", "A person must allow this first:\n- line 1: `$X`: what command this is cannot be known before it runs; rule opaque: what it runs cannot be told beforehand; write the command out in plain words.",
-			"実行には人の許可が必要です:\n- 1 行目: `$X`: どのコマンドになるかは実行するまで分かりません。規則 opaque: 何を実行するか事前に分かりません。コマンドをそのまま書いてください。"},
-		{"frob", "A person must allow this first:\n- line 1: `frob`: no rule is about frob", "実行には人の許可が必要です:\n- 1 行目: `frob`: frob についての規則がありません"},
-		{"git \"$A\"", "A person must allow this first:\n- line 1: `git \"$A\"`: it cannot be told whether rule git-push is about it: branches are pushed by the daemon when the task is done. Write the words out instead of computing them",
-			"実行には人の許可が必要です:\n- 1 行目: `git \"$A\"`: 規則 git-push に当てはまるか判断できません: ブランチの push はタスク終了後にデーモンが行います。 計算で組み立てずに、そのまま書いてください"},
+		{"$X", "A rule asks for a person's agreement:\n- line 1: `$X`: what command this is cannot be known before it runs; rule opaque: what it runs cannot be told beforehand; write the command out in plain words.",
+			"規則は人の同意を求めています:\n- 1 行目: `$X`: どのコマンドになるかは実行するまで分かりません。規則 opaque: 何を実行するか事前に分かりません。コマンドをそのまま書いてください。"},
+		{"frob", "A rule asks for a person's agreement:\n- line 1: `frob`: no rule is about frob", "規則は人の同意を求めています:\n- 1 行目: `frob`: frob についての規則がありません"},
+		{"git \"$A\"", "A rule asks for a person's agreement:\n- line 1: `git \"$A\"`: it cannot be told whether rule git-push is about it: branches are pushed by the daemon when the task is done. Write the words out instead of computing them",
+			"規則は人の同意を求めています:\n- 1 行目: `git \"$A\"`: 規則 git-push に当てはまるか判断できません: ブランチの push はタスク終了後にデーモンが行います。 計算で組み立てずに、そのまま書いてください"},
 	} {
 		v := p.Judge(c.script, testPlace)
 		if got := v.Text(i18n.English); got != c.en {

@@ -140,7 +140,7 @@ func (p Place) class(s string, glob bool) Class {
 	switch {
 	case slices.Contains(streams, s) || strings.HasPrefix(s, "/dev/fd/"):
 		return Stream
-	case !inTree && home != "/root" && inside(s, "/root"), slices.ContainsFunc(secretSystem, func(d string) bool { return inside(s, d) }), environ(s):
+	case slices.ContainsFunc(secretSystem, func(d string) bool { return inside(s, d) }), environ(s):
 		return Secret
 	case inside(s, "/dev"):
 		return Device
@@ -158,7 +158,7 @@ func (p Place) class(s string, glob bool) Class {
 		return Temp
 	case s == "/" || s == home || strings.Count(s, "/") == 1 || inside(p.Workspace, s) || all && (path.Dir(s) == "/"):
 		return Root
-	case inside(s, home) || inside(s, "/home"):
+	case inside(s, home) || inside(s, "/home") || inside(s, "/root"):
 		return Home
 	}
 	return Outside
