@@ -261,7 +261,7 @@ func newCase(name string, files []File) (Case, error) {
 	case (len(c.Repo) == 0) == (c.RepoOf == ""):
 		return c, i18n.E("eval.lacks", "repo/")
 	}
-	return c, nil
+	return c, c.setPlan()
 }
 
 // plainPath reports whether p names a file inside a repository, and none of git's.

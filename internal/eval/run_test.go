@@ -117,11 +117,11 @@ func TestWrittenAnswersSayWhetherThereIsAPlan(t *testing.T) {
 	t.Parallel()
 	o := options(t, House)
 	o.Keep = true
-	some := cases(t, func(c Case) bool { return c.Name == "nothing-to-do" || c.Name == "injection" })
+	some := append(cases(t, func(c Case) bool { return c.Name == "nothing-to-do" || c.Name == "injection" }), one(t, "no-edit"))
 	all, _, err := Run(t.Context(), some, o)
 	for _, r := range ran(t, all, err) {
 		files, err := filepath.Glob(filepath.Join(r.Dir, "contexts", "completed", "*", "planning", "*.jsonl"))
-		if want := r.Case == "nothing-to-do"; err != nil || len(files) > 0 != want || !r.Resolved {
+		if want := r.Case != "no-edit"; err != nil || len(files) > 0 != want || !r.Resolved {
 			t.Errorf("%s: resolved %t, history of a plan %q, want one: %t, %v", r.Case, r.Resolved, files, want, err)
 		}
 	}

@@ -106,6 +106,28 @@ func (c *Case) setSteps(data []byte) error {
 	return nil
 }
 
+// setPlan makes the script of a run that a plan leads out of the one of a run without,
+// where there is none of its own: the work is one subtask that begins with the first edit.
+func (c *Case) setPlan() error {
+	var answers []stepped
+	if c.Scripts[plannedScript+".yaml"] != nil || decode(c.Scripts[Answers+".yaml"], &answers) != nil {
+		return nil // answers that are written otherwise lead no plan
+	}
+	ends := func(a stepped) bool { return len(a.Calls) == 0 }
+	edits := func(a stepped) bool {
+		return slices.ContainsFunc(a.Calls, func(c stepCall) bool { return c.Tool == "edit_file" || c.Tool == "write_file" })
+	}
+	end, first := slices.IndexFunc(answers, ends), slices.IndexFunc(answers, edits)
+	if first < 0 || end < first {
+		return nil
+	}
+	s := steps{Goal: c.About, Criteria: []string{c.About}, Look: answers[:first], Say: answers[end].Say,
+		Subtasks: []subtask{{About: c.About, Turns: answers[first:end], Done: answers[end].Say}}}
+	data, err := json.Marshal(s.planned())
+	c.Scripts[plannedScript+".yaml"] = data
+	return err
+}
+
 // What follows is how a model answers what planning asks for. It is the only place
 // of this package that knows.
 
@@ -132,6 +154,8 @@ func (s *steps) planned() []stepped {
 			last := turn.Calls[len(turn.Calls)-1]
 			if last.Tool == "shell" {
 				shown, _ = last.Args["command"].(string)
+			} else if file, ok := last.Args["path"].(string); ok && shown == "" {
+				shown = file + ":1"
 			}
 			due = len(s.Subtasks) > 1 && turns >= reflectEvery && last.Tool != "shell"
 			all = append(all, stepped{Say: turn.Say, Calls: calls})
