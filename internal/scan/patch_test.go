@@ -127,7 +127,7 @@ func TestFindingsAreCappedByKind(t *testing.T) {
 func TestOddLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("あ", 3*maxLine)
-	r := scanned(t, Options{}, file{"a.go", "", "// TODO: \xff\x00\x1b[31m" + long + "\n" + long + " // TODO: out of sight\n"})
+	r := scanned(t, Options{}, file{"a.rs", "", "// TODO: \xff\x00\x1b[31m" + long + "\n" + long + " // TODO: out of sight\n"})
 	if len(r.Findings) != 1 || r.LongLines != 2 {
 		t.Fatalf("%d findings, %d long lines", len(r.Findings), r.LongLines)
 	}
