@@ -236,12 +236,16 @@ func blockScalar(s string, i int) int {
 	}
 	for i++; i < len(s) && (is(s[i], digit) || s[i] == '-' || s[i] == '+'); i++ {
 	}
-	i = strings.IndexByte(s[i:min(len(s), i+maxSeam)], '\n') + i + 1
-	first := blanks(s, i)
-	if first == i || strings.TrimSpace(s[:i]) == "" || s[i-1] != '\n' {
+	if i = blanks(s, i); i < len(s) && s[i] == '\r' {
+		i++
+	}
+	if i == len(s) || s[i] != '\n' {
 		return 0
 	}
-	return first
+	if first := blanks(s, i+1); first > i+1 {
+		return first
+	}
+	return 0
 }
 
 // lines reads the lines of a block, of one word each.

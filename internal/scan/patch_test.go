@@ -13,6 +13,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // record notes what a patch was read as.
@@ -302,5 +304,8 @@ func FuzzPatch(f *testing.F) {
 	for _, name := range []string{"a.js", "a.rs", "a.sh", "a.html", "a.lisp", "a.php", "a.sql", "A.java", "a.c", "package.json", "a.lua"} {
 		f.Add([]byte(patchOf(f, file{name, "", "'\\x' \"${`a${b}` // TODO: x\n/* [a/ */ <<EOF\n#| --[[ {- '''\n@Test void a() {\n\"scripts\": {\n \"test\": \"x\"\n"})))
 	}
-	f.Fuzz(func(t *testing.T, patch []byte) { touched(t, patch, false) })
+	f.Fuzz(func(t *testing.T, patch []byte) {
+		defer disktest.Bounded(t, len(patch))()
+		touched(t, patch, false)
+	})
 }
