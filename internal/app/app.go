@@ -53,7 +53,7 @@ type RunOptions struct {
 // Env is the world that a run lives in.
 type Env struct {
 	Getenv    func(string) string
-	Environ   []string
+	Environ   []string  // as os.Environ returned it, before Unset
 	Log       io.Writer // log records
 	Lang      i18n.Lang // of who started the run
 	Now       func() time.Time
@@ -86,6 +86,12 @@ func LoadConfig(path string, getenv func(string) string) (*config.Config, error)
 	return config.Find(config.Search{Named: path, Dir: ".", Getenv: getenv, Environ: os.Environ()})
 }
 
+// config is LoadConfig in this world; kept is what a run to be resumed was begun
+// with.
+func (e Env) config(path, kept string) (*config.Config, error) {
+	return config.Find(config.Search{Named: path, Kept: kept, Dir: ".", Getenv: e.Getenv, Environ: e.Environ})
+}
+
 // system is everything a run is made of.
 type system struct {
 	env      Env
@@ -116,7 +122,7 @@ func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 			return agent.Report{}, err
 		}
 	}
-	if s.cfg, err = config.Find(config.Search{Named: s.opt.Config, Kept: s.kept, Dir: ".", Getenv: env.Getenv, Environ: os.Environ()}); err != nil {
+	if s.cfg, err = env.config(s.opt.Config, s.kept); err != nil {
 		return agent.Report{}, &ConfigError{err}
 	}
 	s.adjust()

@@ -24,7 +24,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: true}, fs: &disk.FS{}}
 	var a contextstore.Answer
 	var err error
-	if s.cfg, err = LoadConfig(opt.Config, env.Getenv); err != nil {
+	if s.cfg, err = env.config(opt.Config, ""); err != nil {
 		return "", a, &ConfigError{err}
 	}
 	s.prepare()

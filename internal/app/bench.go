@@ -27,7 +27,7 @@ type Bench struct {
 // *ConfigError, or ctx's.
 func OpenBench(ctx context.Context, env Env, opt RunOptions) (b *Bench, err error) {
 	s := &system{env: env, opt: opt}
-	if s.cfg, err = LoadConfig(opt.Config, env.Getenv); err != nil {
+	if s.cfg, err = env.config(opt.Config, ""); err != nil {
 		return nil, &ConfigError{err}
 	}
 	s.adjust()

@@ -21,7 +21,7 @@ import (
 func (s *system) readJob() error {
 	base := s.opt.BaseDir
 	if base == "" {
-		cfg, err := LoadConfig(s.opt.Config, s.env.Getenv)
+		cfg, err := s.env.config(s.opt.Config, "")
 		if err == nil {
 			base, err = cfg.Base("", func(left *i18n.Error) { s.env.Notice(left.Key, left.Args...) })
 		}

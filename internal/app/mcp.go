@@ -75,7 +75,7 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 // settled is an MCP by the settings, without servers.
 func settled(env Env, o MCPOptions) (m *MCP, err error) {
 	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{Config: o.Config, BaseDir: o.BaseDir, AllowUnsandboxed: o.AllowUnsandboxed, Quiet: true}}
-	if s.cfg, err = LoadConfig(o.Config, env.Getenv); err != nil {
+	if s.cfg, err = env.config(o.Config, ""); err != nil {
 		return nil, &ConfigError{err}
 	}
 	s.prepare()

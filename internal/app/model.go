@@ -25,7 +25,7 @@ func asLive(err error) *contextstore.LiveError {
 func Models(env Env, config string) (*models.Models, error) {
 	s := &system{env: env, opt: RunOptions{Config: config}}
 	var err error
-	if s.cfg, err = LoadConfig(config, env.Getenv); err != nil {
+	if s.cfg, err = env.config(config, ""); err != nil {
 		return nil, &ConfigError{err}
 	}
 	s.prepare()

@@ -98,7 +98,7 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	s := d.system
 	s.fs = &disk.FS{}
-	if s.cfg, err = LoadConfig(s.opt.Config, s.env.Getenv); err != nil {
+	if s.cfg, err = s.env.config(s.opt.Config, ""); err != nil {
 		return err
 	}
 	s.prepare()

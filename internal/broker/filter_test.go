@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/redact"
 )
 
@@ -351,6 +352,7 @@ func FuzzClean(f *testing.F) {
 	}
 	filter := newFilter()
 	f.Fuzz(func(t *testing.T, text string, format int) {
+		defer disktest.Bounded(t, len(text))()
 		if len(text) > 4<<10 {
 			return
 		}

@@ -3,13 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"os"
-	"time"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/redact"
 )
 
 // askCmd is what tori pause, resume and stop take.
@@ -42,7 +39,10 @@ func (r resumeCmd) Run(c *console) error { return r.ask(c, contextstore.Resume) 
 func (s stopCmd) Run(c *console) error { return s.ask(c, contextstore.Stop) }
 
 func (a askCmd) ask(c *console, do contextstore.Action) error {
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now, Sanitizer: func(z *redact.Sanitizer) { c.redact = z }}
+	env, err := c.env(c.note)
+	if err != nil {
+		return err
+	}
 	uuid, answer, err := app.Ask(context.Background(), env, app.AskOptions{UUID: a.UUID, Action: do, Answer: a.answer, BaseDir: a.BaseDir, Config: a.Config})
 	if len(answer.PIDs) > 0 {
 		c.say("cli.orphans", answer.PIDs)

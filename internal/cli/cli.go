@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,15 +11,19 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
+	"time"
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
 
+	"toritsugi/internal/app"
 	"toritsugi/internal/config"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 )
 
@@ -60,11 +65,37 @@ type commands struct {
 
 // console is what a verb talks to.
 type console struct {
-	out    io.Writer
-	err    io.Writer
-	lang   i18n.Lang
-	getenv func(string) string
-	redact *redact.Sanitizer // of what is complained of, which may quote a secret; nil until settings were read
+	out     io.Writer
+	err     io.Writer
+	lang    i18n.Lang
+	getenv  func(string) string
+	environ []string          // before secrets were taken out of it; nil until then
+	redact  *redact.Sanitizer // of what is complained of, which may quote a secret; nil until settings were read
+}
+
+// env is the world as app is given it by every verb that reads the settings'
+// secrets: from here on they are out of the reach of other processes of the user,
+// and of the programs that are started. It tells what is to be known by tell.
+func (c *console) env(tell func(key string, args ...any)) (app.Env, error) {
+	if err := sandbox.Hide(); err != nil {
+		return app.Env{}, err
+	}
+	if c.environ == nil {
+		c.environ = os.Environ()
+		values, now := map[string]string{}, c.getenv
+		for _, kv := range slices.Backward(c.environ) { // of two the first counts
+			name, value, _ := strings.Cut(kv, "=")
+			values[name] = value
+		}
+		c.getenv = func(name string) string { return cmp.Or(now(name), values[name]) }
+	}
+	return app.Env{Getenv: c.getenv, Environ: c.environ, Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now, Notice: tell,
+		Sanitizer: func(z *redact.Sanitizer) { c.redact = z }}, nil
+}
+
+// note prints a text beside what a verb is asked for.
+func (c *console) note(key string, args ...any) {
+	_, _ = fmt.Fprintln(c.err, c.lang.T(key, args...))
 }
 
 func (c *console) say(key string, args ...any) {

@@ -11,12 +11,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/eval"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/redact"
 )
 
 type evalCmd struct {
@@ -73,7 +71,11 @@ func (e evalCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // whoever presses Ctrl-C again does not want to wait
-	o := e.options(c, dir)
+	env, err := c.env(c.note)
+	if err != nil {
+		return err
+	}
+	o := e.options(env, dir)
 	var broken error // of writing the answer
 	o.Begun = func(name string, m eval.Mode) {
 		_, _ = fmt.Fprintln(c.err, c.lang.T("eval.progress", name, m))
@@ -165,12 +167,10 @@ func emptyDir(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o700)
 }
 
-func (e evalCmd) options(c *console, dir string) eval.Options {
+func (e evalCmd) options(env app.Env, dir string) eval.Options {
 	o := eval.Options{Dir: dir, Keep: e.Keep, Jobs: e.Jobs, Modes: []eval.Mode{eval.House},
 		Run: app.RunOptions{Config: e.Config, Role: e.Role, Model: e.Model, LocalOnly: e.LocalOnly, AllowUnsandboxed: e.AllowUnsandboxed},
-		Env: app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
-			Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-			Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, c.lang.T(key, args...)) }}}
+		Env: env}
 	switch {
 	case e.Bare:
 		o.Modes = []eval.Mode{eval.Bare}

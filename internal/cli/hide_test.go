@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -10,7 +11,10 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"toritsugi/internal/disk/disktest"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 )
@@ -79,5 +83,32 @@ func TestRunIsHidden(t *testing.T) {
 	}
 	if env, err := os.ReadFile(given); err != nil || !strings.Contains(string(env), "HOME="+h.dir) || strings.Contains(string(env), secret) {
 		t.Errorf("%v: what it started was given\n%s", err, env)
+	}
+}
+
+// Every verb that works with the settings' secrets gets its world from one place,
+// which hides the process and takes them out of its environment.
+func TestEveryVerbIsHidden(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(b); !strings.HasSuffix(name, "_test.go") && strings.Count(text, "app.Env{Getenv")+strings.Count(text, "sandbox.Hide(") != map[string]int{"cli.go": 2}[name] {
+			t.Errorf("%s makes a world of its own", name)
+		}
+	}
+	c := &console{err: io.Discard, lang: i18n.English, getenv: func(string) string { return "" }, environ: []string{"KEY=a-secret-of-the-house"}}
+	env, err := c.env(c.note)
+	if err != nil || env.Unset == nil || len(env.Environ) != 1 {
+		t.Errorf("%+v %v", env, err)
+	}
+	if n, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0); err != nil || n != 0 {
+		t.Errorf("other processes see it: %d %v", n, err)
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
-	"toritsugi/internal/redact"
 	"toritsugi/internal/tool/mcp"
 )
 
@@ -169,18 +168,16 @@ func (f serversFlags) options(c *console, json bool) ops.ServersOptions {
 func (f serversFlags) with(c *console, server string, fn func(context.Context, *app.MCP) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	m, err := app.OpenMCP(ctx, c.mcpEnv(), app.MCPOptions{Config: f.Config, BaseDir: f.BaseDir, Repo: f.Repo, Server: server, AllowUnsandboxed: f.AllowUnsandboxed})
+	env, err := c.env(c.note)
+	if err != nil {
+		return err
+	}
+	m, err := app.OpenMCP(ctx, env, app.MCPOptions{Config: f.Config, BaseDir: f.BaseDir, Repo: f.Repo, Server: server, AllowUnsandboxed: f.AllowUnsandboxed})
 	if err != nil {
 		return ended(ctx, err)
 	}
 	defer m.Close()
 	return fn(ctx, m)
-}
-
-func (c *console) mcpEnv() app.Env {
-	return app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
-		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, c.lang.T(key, args...)) }}
 }
 
 // ended is err as the program ends with it.
@@ -215,8 +212,12 @@ func (l mcpLoginCmd) Run(c *console) error {
 	for _, s := range l.Scope {
 		scopes = append(scopes, strings.Fields(s)...)
 	}
+	env, err := c.env(c.note)
+	if err != nil {
+		return err
+	}
 	pasted := make(chan string)
-	tools, err := app.LoginMCP(timed, c.mcpEnv(), app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server}, mcp.LoginOptions{
+	tools, err := app.LoginMCP(timed, env, app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server}, mcp.LoginOptions{
 		Scopes: scopes, Pasted: pasted,
 		Strange: func() { c.say("mcpverbs.strange") },
 		Show: func(address string) {
@@ -272,7 +273,11 @@ type mcpLogoutCmd struct {
 
 // Run removes the login at a server.
 func (l mcpLogoutCmd) Run(c *console) error {
-	switch was, err := app.LogoutMCP(c.mcpEnv(), app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server}); {
+	env, err := c.env(c.note)
+	if err != nil {
+		return err
+	}
+	switch was, err := app.LogoutMCP(env, app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server}); {
 	case err != nil:
 		return ended(context.Background(), err)
 	case !was:

@@ -3,17 +3,13 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/models"
 	"toritsugi/internal/ops"
-	"toritsugi/internal/redact"
 )
 
 type modelsCmd struct {
@@ -86,9 +82,10 @@ func (h healthCmd) Run(c *console) error {
 func (s settings) with(c *console, f func(context.Context, *models.Models) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Log: c.err, Lang: c.lang, Now: time.Now,
-		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-		Notice:    func(key string, args ...any) { _, _ = fmt.Fprintln(c.err, c.lang.T(key, args...)) }}
+	env, err := c.env(c.note)
+	if err != nil {
+		return err
+	}
 	m, err := app.Models(env, s.Config)
 	var bad *app.ConfigError
 	if errors.As(err, &bad) {

@@ -17,8 +17,6 @@ import (
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/redact"
-	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 )
 
@@ -69,7 +67,8 @@ type runHooks struct {
 // which of completed, failed, stopped or paused it was, and why.
 func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	start := time.Now()
-	if err := sandbox.Hide(); err != nil {
+	env, err := c.env(c.say)
+	if err != nil {
 		return err
 	}
 	var stats app.Stats
@@ -77,10 +76,8 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	watch := c.live(opt.Quiet)
 	ctx, stopAsked, done := c.interruptible(&uuid)
 	defer done()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now, StopAsked: stopAsked, Stats: &stats, Watch: watch,
-		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-		Notice:    func(key string, args ...any) { c.say(key, args...) },
-		Started:   func(id string) { uuid.Store(&id); c.say("cli.started", id) }}
+	env.StopAsked, env.Stats, env.Watch = stopAsked, &stats, watch
+	env.Started = func(id string) { uuid.Store(&id); c.say("cli.started", id) }
 	ended, told := false, error(nil)
 	env.Ended = func(report agent.Report) {
 		uuid.Store(nil) // nothing is left that Ctrl-C could pause

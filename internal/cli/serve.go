@@ -12,8 +12,6 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/redact"
-	"toritsugi/internal/sandbox"
 )
 
 type serveCmd struct {
@@ -35,15 +33,13 @@ func (r serveCmd) Run(c *console) error {
 	case r.Model != "" && r.Role != "":
 		return usage(i18n.E("app.role_and_model"))
 	}
-	if err := sandbox.Hide(); err != nil {
-		return err
-	}
 	ctx, done := c.ended()
 	defer done()
-	env := app.Env{Getenv: c.getenv, Environ: os.Environ(), Unset: os.Unsetenv, Log: c.err, Lang: c.lang, Now: time.Now,
-		Sanitizer: func(z *redact.Sanitizer) { c.redact = z },
-		Notice:    func(key string, args ...any) { c.say(key, args...) }}
-	err := app.Serve(ctx, env, app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script,
+	env, err := c.env(c.say)
+	if err != nil {
+		return err
+	}
+	err = app.Serve(ctx, env, app.ServeOptions{BaseDir: r.BaseDir, Config: r.Config, Role: r.Role, Model: r.Model, Script: r.Script,
 		LocalOnly: r.LocalOnly, AllowUnsandboxed: r.AllowUnsandboxed, Quiet: r.Quiet, Once: r.Once}, func(s app.ServeStarted) {
 		c.say("cli.serving", strings.Join(s.Patterns, ", "), strings.Join(s.Sources, ", "))
 		if s.Listen != "" {

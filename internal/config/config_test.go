@@ -804,6 +804,7 @@ func TestPrintHidesSecretsWithinValues(t *testing.T) {
 		{"scalar", "llm: {prices_file: 'https://x:${APP_TOKEN}'}"},
 		{"within a scalar", "workspace: {author_name: 'bot ${APP_TOKEN} bot'}"},
 		{"command line", "checks: ['curl -H \"X-Key: " + known + "\" http://h', {name: '" + shaped + "', run: make, junit: '" + known + "/*.xml'}]"},
+		{"named in a command", "checks: ['DB_PASSWORD=5ecret+value7 make']\nsetup: ['export API_TOKEN=5ecret+value7']"},
 		{"setup", "setup: ['npm login --otp " + shaped + "']"},
 		{"list", "llm: {fallbacks: ['openai/${APP_TOKEN}']}"},
 		{"paths", "sandbox: {read_only_paths: ['/x/${APP_TOKEN}/y']}"},

@@ -56,7 +56,8 @@ type Finding struct {
 	Err    error // why it could not be mended
 	Note   bool  // no damage, but worth knowing
 
-	about []any // arguments of the action's text
+	about []any    // arguments of the action's text
+	lost  []string // keys that it cannot restore
 	mend  func() error
 }
 
@@ -68,7 +69,11 @@ func (f *Finding) Does(l i18n.Lang) string {
 	if f.Action == "" {
 		return ""
 	}
-	return l.T("check.do."+f.Action, f.about...)
+	does := l.T("check.do."+f.Action, f.about...)
+	if len(f.lost) > 0 {
+		does += l.T("check.lost", strings.Join(f.lost, ", "))
+	}
+	return does
 }
 
 // maxKept is how many findings a report holds; all are told to Found.

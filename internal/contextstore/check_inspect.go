@@ -31,6 +31,9 @@ type inspection struct {
 	messages     *messageCheck
 	compressions int64
 	asides       asides // of summaries.jsonl
+	outcome      string // of the last of them that tells one
+	ended        Time   // when that was written
+	commit       string // of the last line of checks.jsonl that tells one
 	reader       *os.File
 	own          *ownLock // of a context under repair
 	toldLive     bool

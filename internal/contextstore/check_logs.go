@@ -205,10 +205,11 @@ func (i *inspection) checkLogs(plans []string) {
 		var seq int64
 		i.scan(name, judge{lost: n.lost, note: func(at spot) { n.next(at, seq) }, end: func() {}, decode: func(b []byte) (int64, error) {
 			var l struct {
-				Seq int64 `json:"seq"`
+				Seq    int64  `json:"seq"`
+				Commit string `json:"commit"` // of checks
 			}
 			err := object(b, &l)
-			seq = l.Seq
+			seq, i.commit = l.Seq, cmp.Or(l.Commit, i.commit)
 			return seq, err
 		}})
 	}
@@ -269,6 +270,9 @@ func (i *inspection) summaryJudge() judge {
 		a := asidesOf(&s)
 		i.asides.calls, i.asides.tokens = i.asides.calls+a.calls, i.asides.tokens+a.tokens
 		i.asides.plus(a.Spending)
+		if s.Outcome != "" && (i.outcome == "" || s.Extractive) {
+			i.outcome, i.ended = s.Outcome, s.Timestamp
+		}
 		if s.ID <= last {
 			i.find(summariesFile, at, "again", s.ID, last)
 			i.logs[summariesFile].broken = true

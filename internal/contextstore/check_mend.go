@@ -171,7 +171,7 @@ func (i *inspection) rebuildState() error {
 			return err
 		}
 	}
-	s := i.rebuilt()
+	s, _ := i.rebuilt()
 	for name := range s.Files {
 		if err := i.syncLog(name); err != nil {
 			return err

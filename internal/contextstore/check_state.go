@@ -33,6 +33,7 @@ func (i *inspection) checkState() {
 		case i.rawState.Mode().IsRegular():
 			i.mends(f, "rebuild_cut").mend = i.rebuildState
 		}
+		_, f.lost = i.rebuilt()
 		return
 	}
 	old := i.state.TaskStatus == "" && i.meta.Format == 0 // a tree of store-v2
@@ -183,15 +184,16 @@ func (i *inspection) checkCounters() {
 }
 
 // rebuilt is the state as its last checkpoint, the files, the place and the row
-// tell it.
-func (i *inspection) rebuilt() State {
-	s := i.state // what was kept of it, if anything
+// tell it, with the keys that nothing tells. Then the careful value stands: a
+// run counts as unverified, and all the time since its start as its own.
+func (i *inspection) rebuilt() (s State, lost []string) {
+	s = i.state // what was kept of it, if anything
 	kept := s.TaskStatus.Valid()
 	if !kept {
 		status := i.statusByPlace()
 		s = State{Status: fineStatus(status), TaskStatus: status, StartedAt: i.messages.first, ProcessID: i.meta.ProcessID, Hostname: i.meta.Hostname}
 	}
-	status := s.TaskStatus
+	status, since := s.TaskStatus, s.UpdatedAt
 	s.UpdatedAt, s.LastActivity, s.Files = i.messages.last.Timestamp, "repaired", map[string]Mark{}
 	s.LLMCallCount, s.TotalTokensUsed, s.CurrentContextTokens = i.messages.answers+i.asides.calls, i.messages.reported+i.asides.tokens, i.messages.sum
 	s.Spending = i.messages.spent
@@ -216,8 +218,15 @@ func (i *inspection) rebuilt() State {
 	if s.UpdatedAt.IsZero() {
 		s.UpdatedAt = i.meta.CreatedAt
 	}
+	if !kept && !s.StartedAt.IsZero() {
+		since = s.StartedAt
+		lost = i.retell(&s)
+	}
+	if last := latest(s.UpdatedAt, s.CompletedAt, i.row.HeartbeatAt, i.ended); !since.IsZero() && since.Before(last.Time) {
+		s.ActiveMS += last.Sub(since.Time).Milliseconds()
+	}
 	if status.Final() && s.CompletedAt.IsZero() {
-		s.CompletedAt = s.UpdatedAt
+		s.CompletedAt = latest(s.UpdatedAt, i.ended)
 	}
 	if !s.StartedAt.IsZero() || status == task.Running {
 		s.Generation = max(s.Generation, 1)
@@ -227,7 +236,30 @@ func (i *inspection) rebuilt() State {
 			s.Files[name] = l.mark()
 		}
 	}
-	return s
+	return s, lost
+}
+
+// retell fills in what other files than the state tell of a run, and lists what
+// none does.
+func (i *inspection) retell(s *State) (lost []string) {
+	if i.outcome == Timeout && s.TaskStatus == task.Failed {
+		s.Status = Timeout
+	}
+	if s.Unverified = s.TaskStatus == task.Completed && i.outcome != string(task.Completed); s.Unverified && i.outcome != Unverified {
+		lost = append(lost, "unverified")
+	}
+	if s.Commit = i.commit; s.Commit == "" {
+		lost = append(lost, "commit")
+	}
+	lost = append(lost, "committed_seq", "active_ms")
+	if !i.hasRow || i.row.OutboxPending > 0 {
+		lost = append(lost, "outbox")
+	}
+	return lost
+}
+
+func latest(all ...Time) Time {
+	return slices.MaxFunc(all, func(a, b Time) int { return a.Compare(b.Time) })
 }
 
 // checkLive finds two runs of one key that have both not ended.

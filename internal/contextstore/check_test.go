@@ -290,7 +290,7 @@ var damages = []struct {
 	}, "no_state", true},
 	{"no such task status", task.Stopped, func(t *testing.T, _, dir string) {
 		edit(t, filepath.Join(dir, stateFile), `"task_status":"stopped"`, `"task_status":"stoqped"`)
-	}, "row task_status", true},
+	}, "task_status", true},
 	{"no such status", task.Running, func(t *testing.T, _, dir string) {
 		edit(t, filepath.Join(dir, stateFile), `"status":"processing"`, `"status":"x"`)
 	}, "status", true},
@@ -656,6 +656,65 @@ func TestRepairedStateKeepsWhatItCan(t *testing.T) {
 	must(t, err)
 	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(State{}, "UpdatedAt", "LastActivity", "ActiveMS", "StartedAt", "BootID")); d != "" {
 		t.Error(d)
+	}
+	if got.ActiveMS != want.ActiveMS || got.ActiveMS > want.ActiveMS+1000 {
+		t.Errorf("%d ms, %d before", got.ActiveMS, want.ActiveMS)
+	}
+}
+
+// How a run ended, which commit it had and its time survive the loss of its
+// state; what nothing tells counts against it, and is said.
+func TestARebuiltStateClaimsNoMore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		outcome task.Outcome
+		old     bool // a final summary of an earlier version
+		model   bool // wrote another one
+		index   bool
+		status  string
+		lost    string
+	}{
+		{name: "unverified", outcome: task.Outcome{Status: task.Completed, Unverified: true}, index: true, status: "completed", lost: "committed_seq, active_ms, outbox"},
+		{name: "verified", outcome: task.Outcome{Status: task.Completed}, model: true, status: "completed", lost: "committed_seq, active_ms, outbox"},
+		{name: "out of time", outcome: task.Outcome{Status: task.Failed, TimedOut: true, Reason: "60 minutes"}, model: true, status: Timeout, lost: "committed_seq, active_ms, outbox"},
+		{name: "of an earlier version", outcome: task.Outcome{Status: task.Completed}, old: true, index: true, status: "completed", lost: "unverified, committed_seq, active_ms, outbox"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			now := time.Now()
+			s := open(t, Options{Now: func() time.Time { return now }})
+			run := begin(t, s)
+			_, err := run.Append(Message{Role: "user", Content: "x"})
+			must(t, err)
+			must(t, run.AppendCheck(CheckRun{Command: "true", Commit: "c0ffee"}))
+			must(t, run.Committed(1, "c0ffee"))
+			now = now.Add(90 * time.Second)
+			must(t, run.Transition(t.Context(), c.outcome, Effect{Key: "k", Kind: "push"}))
+			if c.model {
+				must(t, s.AppendFinal(t.Context(), run.UUID(), Summary{Summary: "well done"}))
+			}
+			dir := filepath.Join(s.BaseDir, dirCompleted, run.UUID())
+			must(t, s.Close())
+			if c.old {
+				edit(t, filepath.Join(dir, summariesFile), `"outcome":"completed",`, "")
+			}
+			want, err := ReadState(dir)
+			must(t, err)
+			must(t, os.Remove(filepath.Join(dir, stateFile)))
+			if !c.index {
+				must(t, os.Remove(filepath.Join(s.BaseDir, indexSchema.file)))
+			}
+			r := check(t, s.BaseDir, true)
+			got, err := ReadState(dir)
+			must(t, err)
+			if got.Status != c.status || got.Commit != "c0ffee" || got.Unverified != (c.outcome.Unverified || c.old) || got.ActiveMS < want.ActiveMS || want.ActiveMS < 90_000 {
+				t.Errorf("%+v", got)
+			}
+			if f := r.Findings[0]; f.Kind != "no_state" || !strings.Contains(f.Does(i18n.English), " tells "+c.lost+":") {
+				t.Errorf("%+v %s", f, f.Does(i18n.English))
+			}
+		})
 	}
 }
 

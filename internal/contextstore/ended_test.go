@@ -186,8 +186,8 @@ func TestFinalSummaryByAModel(t *testing.T) {
 	s := clocked(t, &now)
 	cost := int64(7)
 	for by, want := range map[string]string{
-		"openai/m": `"final":true,"answered_by":"openai/m","usage":{"prompt_tokens":100,"completion_tokens":20,"cost_micro_usd":7}}`,
-		"":         `"final":true,"extractive":true}`,
+		"openai/m": `"final":true,"outcome":"completed","answered_by":"openai/m","usage":{"prompt_tokens":100,"completion_tokens":20,"cost_micro_usd":7}}`,
+		"":         `"final":true,"outcome":"completed","extractive":true}`,
 	} {
 		id, err := s.Enqueue(t.Context(), Metadata{TaskKey: task.Key{ID: "by " + by}})
 		if err != nil {

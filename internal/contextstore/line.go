@@ -154,6 +154,7 @@ type Summary struct {
 	Timestamp      Time    `json:"timestamp"`
 	Final          bool    `json:"final,omitempty"`
 
+	Outcome    string `json:"outcome,omitempty"`     // of a final one: the status that state.json has of the run, or Unverified
 	Extractive bool   `json:"extractive,omitempty"`  // put together from the records, without a model
 	AnsweredBy string `json:"answered_by,omitempty"` // PROVIDER/MODEL that wrote it, where that is on record
 	Usage      *Usage `json:"usage,omitempty"`       // of the calls for it, and of those before it that gave no summary

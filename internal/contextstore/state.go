@@ -62,6 +62,8 @@ const (
 	Compressing  = "compressing"
 	Completing   = "completing"
 	Timeout      = "timeout" // of a run that failed because its time was up
+
+	Unverified = "unverified" // Summary.Outcome of a run that is completed, and not all that it did is verified
 )
 
 // State is state.json: store-v2 §3.2's keys, always present, then ours. With

@@ -127,10 +127,17 @@ func (c *Context) finalSummary(o task.Outcome) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	if f.last.Final && f.last.Summary == c.clean(o.Summary) && f.last.EndSeq == c.messages.seq {
+	outcome := string(o.Status)
+	switch {
+	case o.Unverified && o.Status == task.Completed:
+		outcome = Unverified
+	case o.TimedOut && o.Status == task.Failed:
+		outcome = Timeout
+	}
+	if f.last.Final && f.last.Outcome == outcome && f.last.Summary == c.clean(o.Summary) && f.last.EndSeq == c.messages.seq {
 		return nil
 	}
-	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: o.Summary, OriginalTokens: c.tokens, Final: true, Extractive: true})
+	_, err = c.putSummary(f, Summary{StartSeq: min(1, c.messages.seq), EndSeq: c.messages.seq, Summary: o.Summary, OriginalTokens: c.tokens, Final: true, Outcome: outcome, Extractive: true})
 	return err
 }
 

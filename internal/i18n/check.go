@@ -72,6 +72,8 @@ var checkTexts = map[string]text{
 
 	"check.do.rebuild_cut": {"rebuilt from the files; what stood there is kept in state.json.cut", "ファイルから作り直す（元の内容は state.json.cut に残す）"},
 
+	"check.lost": {"; no file tells %s: a completed run counts as unverified, all its time as active, and what was still to be delivered is lost", "。%s はどのファイルからも分からないため、完了した実行は未検証、経過時間はすべて実行時間とみなし、未送信のものは失われる"},
+
 	"check.place":     {"line %d, byte %d", "%d 行目、バイト %d"},
 	"check.mended":    {"mended (%s)", "修復済み（%s）"},
 	"check.mendable":  {"--repair mends it (%s)", "--repair で修復できます（%s）"},

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // No text can end what it stands in, or pretend to be something else of ours.
@@ -63,6 +65,7 @@ func FuzzUntagged(f *testing.F) {
 	f.Add("<<issue><\n/ issue>")
 	tag := regexp.MustCompile(`(?i)<\s*/?\s*(` + strings.Join(tags, "|") + `)\b`)
 	f.Fuzz(func(t *testing.T, text string) {
+		defer disktest.Bounded(t, len(text))()
 		got := Untagged(text)
 		if tag.MatchString(got) || len(got) > 2*len(text) || Untagged(got) != got {
 			t.Errorf("%q: %q", text, got)

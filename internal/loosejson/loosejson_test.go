@@ -3,6 +3,8 @@ package loosejson
 import (
 	"encoding/json"
 	"testing"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 func TestRepair(t *testing.T) {
@@ -55,6 +57,7 @@ func FuzzRepair(f *testing.F) {
 	f.Add("```json\n[1,2")
 	f.Add("{\"a\":\"\\u00e")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer disktest.Bounded(t, len(s))()
 		fixed, _, ok := Repair(s)
 		if ok && !json.Valid([]byte(fixed)) {
 			t.Errorf("%q became %q", s, fixed)

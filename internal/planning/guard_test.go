@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // act is a call with its result, or an answer without one.
@@ -203,6 +205,7 @@ func FuzzGuardArguments(f *testing.F) {
 	f.Add("t", []byte(`{"a":[1,{"b":null}]}`), []byte(`{"a":[1,{"b":null}] }`))
 	f.Add("t", []byte("\x00\xff"), []byte(strings.Repeat("[", 20000)))
 	f.Fuzz(func(t *testing.T, tool string, a, b []byte) {
+		defer disktest.Bounded(t, len(tool)+len(a)+len(b))()
 		same := normal(string(a)) == normal(string(b))
 		var va, vb any
 		if len(a) > 0 && len(b) > 0 && json.Unmarshal(a, &va) == nil && json.Unmarshal(b, &vb) == nil && va != nil && vb != nil && !reflect.DeepEqual(va, vb) && same {

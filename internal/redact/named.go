@@ -105,6 +105,9 @@ func (c *scanner) named(last, end int) {
 		return
 	}
 	text := s[v.start:v.end]
+	if v.block {
+		text = strings.Join(strings.Fields(text), "")
+	}
 	if text == "" || !v.quoted && !whole && v.end < len(s) && strings.IndexByte("([{$", s[v.end]) >= 0 {
 		return
 	}
@@ -167,6 +170,7 @@ type value struct {
 	list       bool // a comma stands between
 	cli        bool // only a space stands between
 	xml        bool
+	block      bool // lines of YAML, behind "|" or ">"
 }
 
 // assignment reads what stands between a name, which ends at s[end], and its
@@ -209,6 +213,9 @@ func assignment(s string, last, end int) (v value, ok bool) {
 		return v, false
 	}
 	v.start = blanks(s, i)
+	if first := blockScalar(s, v.start); s[i-1] == ':' && first > 0 {
+		v.start, v.block = first, true
+	}
 	v.tight = v.tight && v.start == i
 	// A type may stand between: password: str = "…".
 	if !quotedName && !v.tight && !v.cli && s[i-1] == ':' {
@@ -219,6 +226,50 @@ func assignment(s string, last, end int) (v value, ok bool) {
 		}
 	}
 	return v, v.start < len(s)
+}
+
+// blockScalar returns where the first line begins of a value of YAML that stands
+// below its mark at s[i]; 0 where none does.
+func blockScalar(s string, i int) int {
+	if i >= len(s) || s[i] != '|' && s[i] != '>' {
+		return 0
+	}
+	for i++; i < len(s) && (is(s[i], digit) || s[i] == '-' || s[i] == '+'); i++ {
+	}
+	if i = blanks(s, i); i < len(s) && s[i] == '\r' {
+		i++
+	}
+	if i == len(s) || s[i] != '\n' {
+		return 0
+	}
+	if first := blanks(s, i+1); first > i+1 {
+		return first
+	}
+	return 0
+}
+
+// lines reads the lines of a block, of one word each.
+func (v *value) lines(s string) {
+	indent := 0
+	for s[v.start-1-indent] == ' ' || s[v.start-1-indent] == '\t' {
+		indent++
+	}
+	for i := v.start; i < min(len(s), v.start+maxPieces); {
+		end := i
+		for end < len(s) && s[end] > ' ' {
+			end++
+		}
+		if end == i || end < len(s) && s[end] != '\n' && s[end] != '\r' {
+			return
+		}
+		v.end = end
+		for end < len(s) && (s[end] == '\n' || s[end] == '\r') {
+			end++
+		}
+		if i = blanks(s, end); i-end != indent {
+			return
+		}
+	}
 }
 
 // blanks skips a few spaces and tabs.
@@ -232,6 +283,10 @@ func blanks(s string, i int) int {
 func (v *value) read(s string, strict bool) {
 	i := v.start
 	v.end = i
+	if v.block {
+		v.lines(s)
+		return
+	}
 	if v.xml {
 		for stop := min(len(s), i+maxValue); i < stop && s[i] != '<' && s[i] >= ' '; i++ {
 		}
@@ -255,6 +310,14 @@ func (v *value) read(s string, strict bool) {
 	if i < len(s) && isQuote(s[i]) {
 		if end := closing(s, i+1, s[i], i-open); end > 0 {
 			v.start, v.end, v.quoted = i+1, end, true
+			return
+		}
+		// The quotes are closed in another line, or nowhere.
+		line := i + 1
+		for stop := min(len(s), line+maxValue); line < stop && s[line] > ' ' && s[line] != '\\' && !isQuote(s[line]); line++ {
+		}
+		if line == len(s) || s[line] == '\n' || s[line] == '\r' {
+			v.start, v.end = i+1, line
 		}
 		return
 	}

@@ -23,6 +23,10 @@ func TestNamedValuesWithinQuotes(t *testing.T) {
 		{`"https://x.example/cb?access_token=` + r20 + `&scope=user"`, `"https://x.example/cb?access_token=[REDACTED]&scope=user"`},
 		{`replace(s, "password := \"` + r20 + `\"", "x y")`, `replace(s, "password := \"[REDACTED]\"", "x y")`},
 		{`"api_key: ` + r20 + `"`, `"api_key: [REDACTED]"`},
+		{"password=\"hunter10hunter10\n\"\n", "password=\"[REDACTED]\n\"\n"},
+		{"export DB_PASSWORD='hunter10hunter10", "export DB_PASSWORD='[REDACTED]"},
+		{"A_TOKEN: >-\n  " + r20 + "\nB: c\n", "A_TOKEN: >-\n  [REDACTED]\nB: c\n"},
+		{"  password: |2\n    hunter10\n    hunter11\n  b: c d\n", "  password: |2\n    [REDACTED]\n  b: c d\n"},
 	} {
 		for _, z := range []*Sanitizer{new(Sanitizer), new(Sanitizer).Strict()} {
 			if got := z.String(tc.in); got != tc.want {
@@ -32,6 +36,7 @@ func TestNamedValuesWithinQuotes(t *testing.T) {
 	}
 	for _, s := range []string{
 		`"token=" + x`, `"TOKEN=%s"`, `"TOKEN=$TOKEN"`, `"TOKEN=${TOKEN}"`, `f"TOKEN={token}"`, `"password=" + "y"`, `"secret=name"`, `"TOKEN="`, `'TOKEN=' + f('a1')`, `"--password=\"$P\""`,
+		"password: |\n  a text of 3 words\n", "token: >\nx1", "password: \"\nx = 1\n\"", "password = \"two w0rds\n\"",
 		`"DB_PASSWORD=changeme1"`, `"PASSWORD=[REDACTED]"`, `"TOKEN=abc", "x1"`,
 	} {
 		if got := new(Sanitizer).String(s); got != s {

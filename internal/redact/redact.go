@@ -162,10 +162,10 @@ func (z *Sanitizer) FindSecrets(s string) []Finding {
 	return found
 }
 
-// Hide returns s with mask in the place of each of its secrets, as FindSecrets
-// lists them.
+// Hide returns s with mask in the place of each of its secrets: those that
+// FindSecrets lists, and the values of names that say so.
 func (z *Sanitizer) Hide(s, mask string) string {
-	for _, p := range slices.Backward(z.secrets(s)) {
+	for _, p := range slices.Backward(settle(z.find(s, false), s)) {
 		s = s[:p.start] + mask + s[p.end:]
 	}
 	return s

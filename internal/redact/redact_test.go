@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 const (
@@ -272,6 +274,7 @@ func FuzzLaws(f *testing.F) {
 	}
 	plain, z := new(Sanitizer), hostile()
 	f.Fuzz(func(t *testing.T, s string) {
+		defer disktest.Bounded(t, len(s))()
 		checkLaws(t, plain, s)
 		checkLaws(t, plain.Personal(), s)
 		checkLaws(t, plain.Strict(), s)

@@ -23,12 +23,14 @@ const apartVariable = "SANDBOX_TEST_APART"
 
 // apart runs the calling test once more, in namespaces of its own, and reports
 // whether this is that run. What root attempts without a wall then meets no
-// process, mount, network, name or memory segment of the machine's.
+// process, mount, network, name or memory segment of the machine's, which is
+// watched all the same.
 func apart(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apartVariable) != "" {
 		return true
 	}
+	watchHost(t)
 	args := []string{"-test.run=^" + t.Name() + "$"}
 	if deadline, ok := t.Deadline(); ok {
 		args = append(args, "-test.timeout="+time.Until(deadline).String())

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // world is a machine's network in which every public address is a test server.
@@ -328,6 +330,7 @@ func FuzzProxyRequest(f *testing.F) {
 	f.Add("CONNECT a.example:443 HTTP/1.1\r\n\r\n")
 	f.Add("GET http://a.example/ HTTP/1.1\r\nHost: b\r\n\r\n")
 	f.Fuzz(func(t *testing.T, head string) {
+		defer disktest.Bounded(t, len(head))()
 		req, err := http.ReadRequest(bufio.NewReader(strings.NewReader(head)))
 		if err != nil {
 			return

@@ -122,6 +122,61 @@ func TestWhatDecidesOverChecks(t *testing.T) {
 	}
 }
 
+// What the product does when it is loaded ends its tests, too; what a program does
+// when it is started does not.
+func TestAProductThatEndsItsTests(t *testing.T) {
+	t.Parallel()
+	const head = "package a\n\nimport (\n\t\"os\"\n\t\"syscall\"\n)\n\n"
+	was := head + "func init() {\n\tif reexec() {\n\t\tos.Exit(main())\n\t}\n}\n"
+	for name, c := range map[string]struct {
+		files []file
+		want  string
+	}{
+		"init":                      {[]file{{"b.go", "", head + "func init() { os.Exit(0) }\n"}}, "ends_tests b.go:8"},
+		"a helper":                  {[]file{{"b.go", "", head + "func init() { end() }\n\nfunc end() {\n\tdefer os.Exit(0)\n}\n"}}, "ends_tests b.go:10"},
+		"a helper of another file":  {[]file{{"b.go", "", head + "func init() { end() }\n"}, {"c.go", "", head + "func end() { os.Exit(n) }\n"}}, "ends_tests c.go:8"},
+		"a helper that was there":   {[]file{{"b.go", head + "func run() { os.Exit(n()) }\n", head + "func run() { os.Exit(n()) }\n\nvar _ = do(run)\n"}}, "ends_tests b.go:0"},
+		"of another package":        {[]file{{"b.go", "", "package a\n\nimport \"example.com/m/in/c\"\n\nvar x = c.End()\n"}, {"in/c/c.go", "", head + "func End() int { os.Exit(0); return 1 }\n"}}, "ends_tests in/c/c.go:8"},
+		"from a test":               {[]file{{"b_test.go", "", head + "func init() { end() }\n"}, {"c.go", "", head + "func end() { os.Exit(0) }\n"}}, "ends_tests c.go:8"},
+		"a method":                  {[]file{{"b.go", "", head + "var _ = t{}.end()\n\nfunc (t) end() int {\n\tos.Exit(0)\n\treturn 1\n}\n"}}, "ends_tests b.go:10"},
+		"a function at once":        {[]file{{"b.go", "", head + "var _ = func() int { os.Exit(0x0); return 1 }()\n"}}, "ends_tests b.go:8"},
+		"a variable":                {[]file{{"b.go", "", head + "var end = os.Exit\n\nfunc init() { end(256) }\n"}}, "ends_tests b.go:8"},
+		"another program":           {[]file{{"b.go", "", head + "func init() { _ = syscall.Exec(\"/bin/true\", nil, nil) }\n"}}, "ends_tests b.go:8"},
+		"what no test notices":      {[]file{{"b.go", "", head + "func Add() { syscall.Exit(0) }\n"}}, "ends_tests b.go:8"},
+		"arguments":                 {[]file{{"b.go", "", head + "func init() { os.Args = os.Args[:1] }\n"}}, "ends_tests b.go:8"},
+		"a flag of the tests":       {[]file{{"b.go", "", "package a\n\nimport \"flag\"\n\nfunc init() { flag.Set(\"test.run\", \"^$\") }\n"}}, "ends_tests b.go:5"},
+		"longer than is judged":     {[]file{{"b.go", "", head + "func init() { os.Exit(0) }\n" + strings.Repeat("// x\n", maxGo/5)}}, "ends_tests b.go:8"},
+		"main":                      {[]file{{"main.go", "", head + "var exit = os.Exit\n\nfunc main() { os.Exit(run()) }\n\nfunc usage() { os.Exit(0) }\n\nfunc init() { flags.Usage = nil; name = os.Args[0]; fatal() }\n\nfunc fatal() { os.Exit(2) }\n"}}, ""},
+		"a command that is kept":    {[]file{{"main.go", "", head + "var root = &cmd{Run: func() { os.Exit(run()) }}\n\nfunc init() { root.Add(x) }\n"}}, ""},
+		"beside one that was there": {[]file{{"b.go", was, was + "\nfunc x() {}\n"}}, ""},
+
+		"Python":                      {[]file{{"a.py", "", "import sys\nsys.exit(0)\n"}}, "ends_tests a.py:2"},
+		"Python, in a block":          {[]file{{"a.py", "", "import sys\n\ndef f():\n    sys.exit(0)\n\nclass A:\n    try:\n        raise SystemExit\n    finally:\n        x = 1\n"}}, "ends_tests a.py:8"},
+		"Python, anywhere":            {[]file{{"a.py", "", "import os\n\ndef add(a, b):\n    os._exit(0)\n"}}, "ends_tests a.py:4"},
+		"Python, at the end":          {[]file{{"a.py", "", "import atexit, os\natexit.register(os._exit, 0)\n"}}, "ends_tests a.py:2"},
+		"Python's main":               {[]file{{"a.py", "", "import sys\n\ndef main(\n  a,\n):\n    sys.exit(0)\n\nif __name__ == \"__main__\":\n    main()\n    sys.exit(0)\n"}}, ""},
+		"Python's programs":           {[]file{{"p/__main__.py", "", "exit(0)\n"}, {"bin/a.py", "", "exit(0)\n"}, {"c.py", "#!/usr/bin/python3\n", "#!/usr/bin/python3\nexit(0)\n"}}, ""},
+		"JavaScript":                  {[]file{{"a.js", "", "const x = {\n  a: 1,\n};\nprocess.exit(0);\n"}}, "ends_tests a.js:4"},
+		"JavaScript, in blocks":       {[]file{{"a.ts", "", "if (x) {\n  (function () {\n    process.exit()\n  })()\n}\n"}}, "ends_tests a.ts:3"},
+		"JavaScript, the code of all": {[]file{{"a.mjs", "", "process.on('exit', () => { process.exitCode = 0 })\n"}}, "ends_tests a.mjs:1"},
+		"JavaScript's main":           {[]file{{"a.js", "", "function main() {\n  if (help) {\n    process.exit(0)\n  }\n}\nmain().then(() => process.exit(0))\nprocess.on('SIGTERM', () => {\n  process.exit(0)\n})\nif (require.main === module) {\n  process.exit(0)\n}\n"}}, ""},
+		"Ruby":                        {[]file{{"lib/a.rb", "", "exit\ndef f\n  exit\nend\n"}}, "ends_tests lib/a.rb:1"},
+		"Ruby, at the end":            {[]file{{"lib/a.rb", "", "at_exit { exit!(0) }\n"}}, "ends_tests lib/a.rb:1"},
+		"PHP":                         {[]file{{"src/a.php", "", "<?php\nif (!defined('X')) exit;\nexit(0);\n"}}, "ends_tests src/a.php:3"},
+	} {
+		got := ""
+		r := scanned(t, Options{Checks: []string{"make test"}}, c.files...)
+		for i, f := range r.Findings {
+			if f.Decides() {
+				got += short(Report{Findings: r.Findings[i : i+1]})[0]
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // What a link points at is compiled as a test, and is not in the patch.
 func TestALinkedTestDecides(t *testing.T) {
 	t.Parallel()

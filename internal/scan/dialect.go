@@ -13,6 +13,7 @@ type dialect struct {
 	trivial func() *regexp.Regexp
 	other   func() *regexp.Regexp // another function: what follows is not the test's before
 	ends    func() *regexp.Regexp // the program, without an error; nil where no test can, and for Go, which is parsed
+	endsAll func() *regexp.Regexp // and so that nothing that runs tests notices, wherever it stands
 }
 
 var (
@@ -30,6 +31,7 @@ var (
 		trivial: pattern(`^\s*assert\s+(True|1|not\s+False|1\s*==\s*1|"[^"]*"|\(.*,\s*["'].*\))\s*(,.*)?(#.*)?$|\bself\.assertTrue\(\s*True\s*[,)]|\bself\.assertFalse\(\s*False\s*[,)]|\bself\.assertEqual\(\s*(1\s*,\s*1|True\s*,\s*True)\s*[,)]`),
 		other:   pattern(`^\s*(?:async\s+)?(def|class)\s`),
 		ends:    pattern(`\b(os\._exit|sys\.exit|exit|quit|SystemExit)\(\s*(0|None)?\s*\)|\braise\s+SystemExit\s*$`),
+		endsAll: pattern(`\b_exit\(\s*0?\s*\)|\b_exit\s*,\s*0\b`),
 	}
 	jsDialect = dialect{
 		declare: pattern("^\\s*(?:x?it|x?test|x?specify|fit|Deno\\.test)(?:\\.(?:each|concurrent|skip|only|failing|todo|fixme)\\b(?:\\([^\"'`]*\\)|`[^`]*`)?)*\\s*\\(\\s*(\"[^\"]*\"|'[^']*'|`[^`]*`)"),
@@ -38,6 +40,7 @@ var (
 		assert:  pattern(`\bexpect\w*\s*\(|\bassert\w*(\.\w+)*\s*\(|\.should\b|\bt\.(is|not|true|false|truthy|falsy|deepEqual|throws\w*|equal|ok|same|match)\b`),
 		trivial: pattern(`\bexpect\(\s*(true|1)\s*\)\.(toBe\w*|toEqual|to\.(be|equal|eq)\w*)\b(\.true|\(\s*(true|1)?\s*\))?|\bassert(\.ok|\.equal|\.strictEqual)?\(\s*(true|1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
 		ends:    pattern(`\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b|\bDeno\.exit\(\s*0?\s*\)`),
+		endsAll: pattern(`\bprocess\.reallyExit\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b`),
 	}
 	rustDialect = dialect{
 		mark:    pattern(`^\s*#\[\s*(?:[\w:]+::)?(?:test|rstest|test_case|proptest|wasm_bindgen_test)\b`),
@@ -63,6 +66,7 @@ var (
 		focus:   pattern(`^\s*(fit|fdescribe|fcontext)\b|,\s*(:focus\b|focus:\s*true)`),
 		assert:  pattern(`\b(assert\w*|refute\w*|expect|flunk)\b|\.(must|wont|should)(_\w+)?\b`),
 		ends:    pattern(`^\s*(Kernel\.)?exit!?(\s*\(?\s*(0|true)\s*\)?)?\s*$`),
+		endsAll: pattern(`\bexit!\s*\(?\s*(0|true)\b`),
 		trivial: pattern(`^\s*assert\s*\(?\s*true\s*\)?\s*$|\bassert_equal\s*\(?\s*(1\s*,\s*1|true\s*,\s*true)|\bexpect\(\s*true\s*\)\.to\s+(be\(?\s*true|eq\(?\s*true|be_truthy)`),
 	}
 	phpDialect = dialect{

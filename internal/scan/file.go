@@ -17,6 +17,7 @@ type fileScan struct {
 	was     side
 	python  *pythonScan // nil for other languages
 	tests   *testScan   // nil where there can be no tests
+	module  *moduleScan // nil where nothing runs when it is loaded
 	goWas   goSide
 	goNow   goSide
 	pack    packageFile
@@ -50,6 +51,7 @@ func newFileScan(s *scanner, c change) *fileScan {
 	if f.lang.family == "python" {
 		f.python = &pythonScan{f: f, stub: path.Ext(f.name) == ".pyi"}
 	}
+	f.module = newModuleScan(f)
 	if d := dialectOf(f.lang.family); d != nil && (f.test || f.lang.family == "rust") {
 		f.tests = newTestScan(f, d)
 	}
@@ -82,7 +84,7 @@ func (f *fileScan) line(l *line) {
 		f.unknown(l)
 		return
 	}
-	golang := f.test && f.lang.family == "go"
+	golang := f.lang.family == "go"
 	if l.op != '+' {
 		f.before(l)
 		if golang {
@@ -154,6 +156,9 @@ func (f *fileScan) after(l *line) {
 	}
 	if f.tests != nil {
 		f.tests.after(l, class)
+	}
+	if f.module != nil {
+		f.module.line(l, class, within == literal)
 	}
 }
 
@@ -273,6 +278,10 @@ func (f *fileScan) end() {
 	}
 	if f.tests != nil {
 		f.tests.decideSkip(false)
+	}
+	if !f.c.link {
+		f.s.goWas.put(f, &f.goWas)
+		f.s.goNow.put(f, &f.goNow)
 	}
 	if !f.test {
 		return

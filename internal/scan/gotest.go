@@ -13,17 +13,22 @@ import (
 	"strings"
 )
 
-// goSide is a file of Go tests as it was, or as it is.
+// goSide is a file of Go as it was, or as it is.
 type goSide struct {
 	strings.Builder
 	lines []line
-	cut   bool // not all of it is held
+	cut   bool  // not all of it is held
+	odd   *line // that was added and may end the program
 }
 
 // maxGo is the most bytes of a file that are judged.
 const maxGo = 256 << 10
 
 func (g *goSide) add(l *line) {
+	if l.op == '+' && g.odd == nil && (l.cut || oddities().MatchString(l.text)) {
+		odd := *l
+		g.odd = &odd
+	}
 	if g.cut = g.cut || l.cut || g.Len() > maxGo; !g.cut {
 		g.WriteString(l.text + "\n")
 		g.lines = append(g.lines, *l)
@@ -54,15 +59,8 @@ func (g *goSide) deciders() (all []goDecider) {
 	if g.Len() == 0 && !g.cut {
 		return nil
 	}
-	fset := token.NewFileSet()
-	var file *ast.File
-	unclear := g.cut || deep(g.String())
-	if !unclear {
-		var err error
-		file, err = parser.ParseFile(fset, "", g.String(), parser.SkipObjectResolution|parser.ParseComments)
-		unclear = err != nil
-	}
-	if unclear { // what cannot be judged may decide
+	fset, file := g.parse()
+	if file == nil { // what cannot be judged may decide
 		return []goDecider{g.decider(TestMain, g.String(), 0, len(g.lines))}
 	}
 	packages, dots := imports(file)
@@ -94,11 +92,7 @@ func (g *goSide) deciders() (all []goDecider) {
 		ast.Inspect(d, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if len(n.Args) == 1 {
-					if code, ok := n.Args[0].(*ast.BasicLit); ok && code.Value != "0" && code.Kind == token.INT {
-						harmless[n.Fun] = true // an end with an error
-					}
-				}
+				harmless[n.Fun] = fails(n)
 			case *ast.IndexExpr:
 				if i, ok := n.Index.(*ast.BasicLit); ok && i.Value == "0" {
 					harmless[n.X] = true // the program's name
@@ -124,6 +118,32 @@ func (g *goSide) deciders() (all []goDecider) {
 	return all
 }
 
+// parse is nil for what cannot be judged.
+func (g *goSide) parse() (*token.FileSet, *ast.File) {
+	fset := token.NewFileSet()
+	if g.cut || deep(g.String()) {
+		return fset, nil
+	}
+	file, err := parser.ParseFile(fset, "", g.String(), parser.SkipObjectResolution|parser.ParseComments)
+	if err != nil {
+		return fset, nil
+	}
+	return fset, file
+}
+
+// fails reports a call whose only argument is the code of an error.
+func fails(call *ast.CallExpr) bool {
+	if len(call.Args) != 1 {
+		return false
+	}
+	code, ok := call.Args[0].(*ast.BasicLit)
+	if !ok || code.Kind != token.INT {
+		return false
+	}
+	n, err := strconv.ParseInt(code.Value, 0, 64)
+	return err == nil && n%256 != 0 // a byte of it is what is told
+}
+
 // deep reports that more brackets stand within each other than people write: the
 // parser takes 2 KiB of stack for each.
 func deep(code string) bool {
@@ -145,6 +165,7 @@ func deep(code string) bool {
 var (
 	testFunc = pattern(`^(Test|Fuzz|Benchmark|Example)([^a-z]|$)`)
 	endings  = pattern(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exit|Exec|(Raw)?Syscall6?))$`)
+	oddities = pattern(`\b(Exit|Exec|(Raw)?Syscall6?|C\._?exit)\b`)
 )
 
 // imports are the packages of a file by the names that they have in it, and those

@@ -13,6 +13,8 @@ import (
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // record notes what a patch was read as.
@@ -127,7 +129,7 @@ func TestFindingsAreCappedByKind(t *testing.T) {
 func TestOddLines(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("あ", 3*maxLine)
-	r := scanned(t, Options{}, file{"a.go", "", "// TODO: \xff\x00\x1b[31m" + long + "\n" + long + " // TODO: out of sight\n"})
+	r := scanned(t, Options{}, file{"a.rs", "", "// TODO: \xff\x00\x1b[31m" + long + "\n" + long + " // TODO: out of sight\n"})
 	if len(r.Findings) != 1 || r.LongLines != 2 {
 		t.Fatalf("%d findings, %d long lines", len(r.Findings), r.LongLines)
 	}
@@ -302,5 +304,8 @@ func FuzzPatch(f *testing.F) {
 	for _, name := range []string{"a.js", "a.rs", "a.sh", "a.html", "a.lisp", "a.php", "a.sql", "A.java", "a.c", "package.json", "a.lua"} {
 		f.Add([]byte(patchOf(f, file{name, "", "'\\x' \"${`a${b}` // TODO: x\n/* [a/ */ <<EOF\n#| --[[ {- '''\n@Test void a() {\n\"scripts\": {\n \"test\": \"x\"\n"})))
 	}
-	f.Fuzz(func(t *testing.T, patch []byte) { touched(t, patch, false) })
+	f.Fuzz(func(t *testing.T, patch []byte) {
+		defer disktest.Bounded(t, len(patch))()
+		touched(t, patch, false)
+	})
 }

@@ -9,8 +9,12 @@ import (
 // path judges a file by its name.
 func (f *fileScan) path() {
 	c := f.c
-	if c.link && !c.deleted && strings.HasSuffix(c.name, "_test.go") { // go compiles what it points at, which may be elsewhere
-		f.s.add(candidate{Finding: Finding{Kind: TestWeakened, Why: TestMain, Path: f.name}})
+	if c.link && !c.deleted && strings.HasSuffix(c.name, ".go") { // go compiles what it points at, which may be elsewhere
+		why := EndsTests
+		if f.test {
+			why = TestMain
+		}
+		f.s.add(candidate{Finding: Finding{Kind: TestWeakened, Why: why, Path: f.name}})
 	}
 	if k, why, ok := f.judge(f.name); ok {
 		n := len(f.s.kept[k])

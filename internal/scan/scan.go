@@ -137,6 +137,8 @@ type scanner struct {
 	long      int
 	read      int // files
 	history   testHistory
+	goWas     goCode
+	goNow     goCode
 	file      *fileScan
 }
 
@@ -147,7 +149,7 @@ const (
 )
 
 func newScanner(opts Options) *scanner {
-	s := &scanner{opts: opts, kept: map[Kind][]candidate{}, counts: map[Kind]int{}, bases: map[string]bool{}}
+	s := &scanner{opts: opts, kept: map[Kind][]candidate{}, counts: map[Kind]int{}, bases: map[string]bool{}, goWas: goCode{decls: map[string][]goDecl{}}, goNow: goCode{decls: map[string][]goDecl{}}}
 	s.removed, s.history = newBag(&s.truncated), newTestHistory(&s.truncated)
 	b := behind{read: opts.Before, all: map[string]bool{}, done: map[string]bool{}, left: maxBehind}
 	for _, c := range opts.Checks {
@@ -193,6 +195,7 @@ func (s *scanner) report() Report {
 		s.file.end()
 	}
 	s.history.resolve(s.add)
+	s.ends()
 	placeholders := s.kept[Placeholder]
 	s.kept[Placeholder] = placeholders[:0]
 	for _, c := range placeholders {

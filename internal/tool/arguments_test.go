@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/tool"
 )
 
@@ -163,6 +164,7 @@ func FuzzArguments(f *testing.F) {
 		read[readOnly] = a
 	}
 	f.Fuzz(func(t *testing.T, raw string, readOnly bool) {
+		defer disktest.Bounded(t, len(raw))()
 		args, _, problem := read[readOnly].Read(raw)
 		if problem != "" {
 			if args != nil {

@@ -348,6 +348,43 @@ func TestTimeOfATree(t *testing.T) {
 	}
 }
 
+// runnerOf tells what is started.
+type runnerOf struct {
+	sandbox.Runner
+	started func(sandbox.Command)
+}
+
+func (r runnerOf) Start(ctx context.Context, c sandbox.Command) (*sandbox.Process, error) {
+	r.started(c)
+	return r.Runner.Start(ctx, c)
+}
+
+// The first look at a checkout of ordinary size may take no more than later ones.
+func TestTimeOfACheckout(t *testing.T) {
+	t.Parallel()
+	dir := newRepo(t, "repo")
+	for i := range 300 {
+		write(t, filepath.Join(dir, fmt.Sprint(i)), "x")
+	}
+	box, began := walls(), false
+	make := box.Shell
+	box.Shell = func(spec sandbox.Spec) (sandbox.Runner, error) {
+		r, err := make(spec)
+		return runnerOf{r, func(c sandbox.Command) {
+			began = true
+			if c.Args[4] != "61" || c.Timeout > 11*time.Minute {
+				t.Errorf("it may take %s s of a processor, and %s", c.Args[4], c.Timeout)
+			}
+		}}, err
+	}
+	if _, err := Inspect(t.Context(), dir, InspectOptions{Box: box, AllowDirty: true}); err != nil || !began {
+		t.Error(began, err)
+	}
+	if l, whole := measure(t.Context(), dir, 10); whole || l.paths != 10 {
+		t.Errorf("%+v %v", l, whole)
+	}
+}
+
 // What lies deep is in a snapshot, and where git cannot go so deep it is an error.
 func TestSnapshotOfADeepTree(t *testing.T) {
 	t.Parallel()

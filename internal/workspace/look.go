@@ -9,9 +9,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -53,6 +55,36 @@ type look struct {
 	paths  int
 	bytes  int64 // on the disk
 	print  fingerprint
+}
+
+// maxMeasured is how many entries of a tree are counted before git looks at it;
+// of one that has more, git may take cpuUnseen.
+const maxMeasured = 200_000
+
+// measure counts what is below dir but for repositories, and says whether that is
+// all of it. Nothing is opened but directories; who moves them meanwhile changes
+// what git may take, no more.
+func measure(ctx context.Context, dir string, most int) (l look, whole bool) {
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case l.paths >= most:
+			return fs.SkipAll
+		case err != nil:
+			return nil // git says it
+		case e.IsDir() && e.Name() == ".git":
+			return fs.SkipDir
+		}
+		l.paths++
+		if info, err := e.Info(); err == nil {
+			if st, ok := info.Sys().(*syscall.Stat_t); ok {
+				l.bytes += st.Blocks * 512
+			}
+		}
+		return nil
+	})
+	return l, err == nil && l.paths < most
 }
 
 // looker walks over a tree by descriptors, so that no link and no directory that

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/disk/disktest"
 )
 
 // What a commit holds is read from git's objects, whatever became of the tree.
@@ -97,6 +98,7 @@ func FuzzBatch(f *testing.F) {
 	f.Add([]byte("aa blob -1\n"), 2)
 	f.Add([]byte("aa blob 99999999999999999999\n"), 3)
 	f.Fuzz(func(t *testing.T, data []byte, step int) {
+		defer disktest.Bounded(t, len(data))()
 		read := func(step int) (map[string]Blob, error) {
 			all := map[string]Blob{}
 			r := &batchReader{most: 2, content: true, stop: func() {}, each: func(id string, b Blob) { all[id] = b }}

@@ -147,6 +147,9 @@ func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error)
 	b := newBox(opt.Box, repo{gitDir: s.common}, dir)
 	b.spec.ReadOnly = append(b.spec.ReadOnly, s.GitDir, s.Path, common)
 	defer func() { err = errors.Join(err, b.close()) }()
+	if l, whole := measure(ctx, s.Path, maxMeasured); whole {
+		b.looked(l)
+	}
 	t := tree{box: b, gitDir: s.GitDir, workTree: s.Path, env: []string{"GIT_INDEX_FILE=" + index, "GIT_COMMON_DIR=" + common}}
 
 	var p statusParser

@@ -548,6 +548,7 @@ func FuzzParseStatus(f *testing.F) {
 	f.Add("1 .M N... 100644 100644 100644 1 2 a b\x00? c\x00u UU N... 1 1 1 1 a b c d\x00")
 	f.Add("2 R. N... 1 1 1 a b R100 new\x00old\x00")
 	f.Fuzz(func(t *testing.T, s string) {
+		defer disktest.Bounded(t, len(s))()
 		var p statusParser
 		var err error
 		for rec := range strings.SplitSeq(s, "\x00") {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/endpoint"
@@ -353,6 +354,7 @@ func FuzzSchema(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, doc string) {
+		defer disktest.Bounded(t, len(doc))()
 		v := &conversation{client: &client{Client: &fake{}, rule: Rule{Redact: sanitize}, masks: redact.Tokens()}}
 		out, ok := v.schema(json.RawMessage(doc))
 		if !json.Valid([]byte(doc)) {

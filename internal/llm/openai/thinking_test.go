@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
@@ -96,6 +97,7 @@ func FuzzReadPlain(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, data string) {
+		defer disktest.Bounded(t, len(data))()
 		p, ok := readPlain([]byte(data))
 		if !ok {
 			return

@@ -3,6 +3,8 @@ package texttool
 import (
 	"fmt"
 	"testing"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 func TestLift(t *testing.T) {
@@ -85,6 +87,7 @@ func FuzzLift(f *testing.F) {
 	f.Add("<tool_call>{\"name\":\"a\",\"arguments\":{}}</tool_call>")
 	f.Add("</think>[{\"tool\":\"a\",\"args\":{}}]")
 	f.Fuzz(func(t *testing.T, answer string) {
+		defer disktest.Bounded(t, len(answer))()
 		text, calls := lift(answer, map[string]bool{"a": true})
 		if len(calls) == 0 && text != answer {
 			t.Errorf("%q became %q", answer, text)

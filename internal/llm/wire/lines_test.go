@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 )
 
@@ -90,6 +91,7 @@ func FuzzLines(f *testing.F) {
 	f.Add("{\"w\":1}\r\n\n {} \nlast")
 	f.Add("\x00\xff\n" + strings.Repeat("x", 70))
 	f.Fuzz(func(t *testing.T, stream string) {
+		defer disktest.Bounded(t, len(stream))()
 		all := func(r io.Reader) (out []string, err error) {
 			s := NewEvents(bufio.NewReaderSize(r, 16), 64)
 			for {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"toritsugi/internal/disk/disktest"
 )
 
 // canned is a process that says something and ends when it was read.
@@ -98,6 +100,7 @@ func FuzzLines(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, out []byte) {
+		defer disktest.Bounded(t, len(out))()
 		msgs, told, c := readAll(out, 1<<10)
 		lines := bytes.Count(out, []byte("\n")) + bytes.Count(out, []byte(",")) + 1
 		if len(msgs)+told.logs+told.progresses > lines {

@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
 )
 
@@ -173,6 +174,7 @@ func FuzzJudge(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, script string) {
+		defer disktest.Bounded(t, len(script))()
 		v := p.Judge(script, testPlace)
 		if again := p.Judge(script, testPlace); again.Decision != v.Decision || again.Text(i18n.English) != v.Text(i18n.English) {
 			t.Fatalf("two verdicts: %v and %v", v.Decision, again.Decision)
