@@ -15,6 +15,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github"
@@ -305,7 +306,7 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		return nil, err
 	}
 	defer func() { _ = store.Close() }()
-	door := &dispatch.Door{Host: &agent.Host{Forge: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
+	door := &dispatch.Door{Host: &delivery.Host{Forge: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
 	intake := &dispatch.Intake{Store: store, Doors: []*dispatch.Door{door}, Desk: &dispatch.Desk{}, Interval: interval, CommentsEvery: interval,
 		Log: slog.New(slog.DiscardHandler), Now: now, Wake: func() {}, Stats: &dispatch.Stats{}}
 	s := sample{}

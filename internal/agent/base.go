@@ -28,12 +28,12 @@ type baseline struct {
 // findBase begins to find out what the checks say of the base, as far as an earlier
 // owner has not. The caller ends it by dropBase.
 func (r *run) findBase(ctx context.Context) (err error) {
-	if r.apart, err = r.ws.Apart(); err != nil {
+	if r.verify.apart, err = r.out.Workspace.Apart(); err != nil {
 		return err
 	}
-	b := &baseline{cached: make(chan struct{}), found: make(chan struct{}), runs: r.before}
+	b := &baseline{cached: make(chan struct{}), found: make(chan struct{}), runs: r.verify.before}
 	ctx, b.end = context.WithCancel(ctx)
-	r.baseline = b
+	r.verify.base = b
 	go func() {
 		defer close(b.found)
 		ready := sync.OnceFunc(func() { close(b.cached) })
@@ -47,12 +47,12 @@ func (r *run) findBase(ctx context.Context) (err error) {
 
 // dropBase ends what is still being found out, and waits for that.
 func (r *run) dropBase() {
-	if r.baseline == nil {
+	if r.verify.base == nil {
 		return
 	}
-	r.baseline.end()
-	<-r.baseline.found
-	if err := r.apart.Close(false); err != nil {
+	r.verify.base.end()
+	<-r.verify.base.found
+	if err := r.verify.apart.Close(false); err != nil {
 		r.log.Warn("Not all could be cleaned up: " + err.Error())
 	}
 }
@@ -60,7 +60,7 @@ func (r *run) dropBase() {
 // askBase runs the checks of the base. Once they are sealed nothing writes to their
 // build caches: what was not run by then was no check when the run began.
 func (r *run) askBase(ctx context.Context, b *baseline, ready func()) error {
-	sealed, err := r.ws.BeginLayers(ctx)
+	sealed, err := r.out.Workspace.BeginLayers(ctx)
 	if err != nil {
 		return err
 	}
@@ -68,15 +68,15 @@ func (r *run) askBase(ctx context.Context, b *baseline, ready func()) error {
 	if sealed {
 		return nil
 	}
-	spec := r.base
+	spec := r.env.spec
 	spec.Together = &sandbox.Together{} // what they take is not the model's
 	tools := ""
-	if len(r.checks) > 0 {
+	if len(r.verify.checks) > 0 {
 		if tools, err = r.installed(ctx, spec); err != nil {
 			return err
 		}
 	}
-	for _, c := range r.checks {
+	for _, c := range r.verify.checks {
 		if slices.ContainsFunc(b.runs, func(o contextstore.CheckRun) bool { return o.Command == r.Store.Redact(c.Command) }) {
 			continue
 		}
@@ -86,10 +86,10 @@ func (r *run) askBase(ctx context.Context, b *baseline, ready func()) error {
 		}
 		b.runs = append(slices.Clip(b.runs), run)
 	}
-	if err := r.ws.SealBase(ctx); err != nil {
+	if err := r.out.Workspace.SealBase(ctx); err != nil {
 		return err
 	}
-	if err := r.ws.OfferBase(ctx); err != nil && ctx.Err() == nil {
+	if err := r.out.Workspace.OfferBase(ctx); err != nil && ctx.Err() == nil {
 		r.log.Warn(r.Store.Redact(err.Error()))
 	}
 	return ctx.Err()
@@ -103,11 +103,11 @@ func (r *run) checkBase(ctx context.Context, c Check, spec sandbox.Spec, tools s
 		if err := r.ledger.AppendCheck(run); err != nil {
 			return run, err
 		}
-		r.tracker.Checked(run, r.Now())
+		r.screen.tracker.Checked(run, r.Now())
 		r.log.Info("Check passed: "+c.Command, "round", 0, "cached", run.Cached.Format(time.RFC3339))
 		return run, nil
 	}
-	if err := r.apart.Lay(ctx, ""); err != nil {
+	if err := r.verify.apart.Lay(ctx, ""); err != nil {
 		return contextstore.CheckRun{}, err
 	}
 	run, err := r.oneCheck(ctx, c, spec, contextstore.CheckRun{Beside: true})
@@ -119,7 +119,7 @@ func (r *run) checkBase(ctx context.Context, c Check, spec sandbox.Spec, tools s
 
 // awaitBase waits until it is known what the checks say of the base.
 func (r *run) awaitBase(ctx context.Context) error {
-	b := r.baseline
+	b := r.verify.base
 	select {
 	case <-b.found:
 	default:
@@ -133,7 +133,7 @@ func (r *run) awaitBase(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	r.before = b.runs
+	r.verify.before = b.runs
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -143,27 +143,38 @@ func (r *run) awaitBase(ctx context.Context) error {
 // opened is the sandbox of the model's commands, made with the first of them.
 func (r *run) opened(ctx context.Context) (sandbox.Runner, error) {
 	select {
-	case <-r.baseline.cached:
+	case <-r.verify.base.cached:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	r.opening.Lock()
-	defer r.opening.Unlock()
-	if r.shell != nil {
-		return r.shell, nil
+	r.env.opening.Lock()
+	defer r.env.opening.Unlock()
+	if r.env.shell != nil {
+		return r.env.shell, nil
 	}
-	spec, err := r.withCaches(ctx, r.base, workspace.LayerSteps)
+	spec, err := r.withCaches(ctx, r.env.spec, workspace.LayerSteps)
 	if err == nil {
-		r.shell, err = r.beside.noting(r.Shell)(spec)
+		r.env.shell, err = r.env.beside.noting(r.Sandbox.Shell)(spec)
 	}
-	return r.shell, err
+	return r.env.shell, err
+}
+
+// news is what there is to tell the model between two turns: of the base, and what
+// people have said.
+func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
+	all, err := r.baseNews(ctx)
+	if err != nil {
+		return all, err
+	}
+	said, err := r.talk.New(ctx)
+	return append(all, said...), err
 }
 
 // baseNews is what the model is to hear of the base between two of its turns: which
 // checks fail there, once. Of those that pass there is nothing to say.
 func (r *run) baseNews(ctx context.Context) (told []contextstore.Message, err error) {
-	b := r.baseline
-	if b.told || r.objecting {
+	b := r.verify.base
+	if b.told || r.verify.quiet {
 		return nil, nil
 	}
 	if r.Scripted { // so that it is the same each time
@@ -188,7 +199,7 @@ func (r *run) baseNews(ctx context.Context) (told []contextstore.Message, err er
 
 // baseReport tells which checks fail on the base, "" for none.
 func (r *run) baseReport() string {
-	red := slices.DeleteFunc(slices.Clone(r.before), func(c contextstore.CheckRun) bool { return c.Passed() || !c.Beside })
+	red := slices.DeleteFunc(slices.Clone(r.verify.before), func(c contextstore.CheckRun) bool { return c.Passed() || !c.Beside })
 	if len(red) == 0 {
 		return ""
 	}
@@ -198,14 +209,14 @@ func (r *run) baseReport() string {
 // wasTold finds out whether an earlier owner told the model of the base, where that
 // was found out.
 func (r *run) wasTold() error {
-	b := r.baseline
-	if !r.complete(r.before) {
+	b := r.verify.base
+	if !r.complete(r.verify.before) {
 		return nil
 	}
 	if b.told = r.baseReport() == ""; b.told {
 		return nil
 	}
-	return r.ledger.MessageLog().Range(int64(r.front.Size)+1, r.ledger.LastSeq(), func(m contextstore.Message, _ []byte) bool {
+	return r.ledger.MessageLog().Range(int64(r.start.Size)+1, r.ledger.LastSeq(), func(m contextstore.Message, _ []byte) bool {
 		b.told = m.Role == llm.RoleUser && slices.ContainsFunc([]i18n.Lang{i18n.English, i18n.Japanese}, func(l i18n.Lang) bool {
 			return strings.HasPrefix(m.Content, l.T("checks.before")+":\n")
 		})

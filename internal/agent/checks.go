@@ -11,7 +11,9 @@ import (
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/workspace"
 )
@@ -26,18 +28,18 @@ type Check struct {
 // runChecks runs every check on the commit of the work and records each in the
 // ledger as it ends. It returns an error only where ctx ended or the ledger failed.
 func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun, error) {
-	if len(r.checks) == 0 {
+	if len(r.verify.checks) == 0 {
 		return nil, nil
 	}
-	if err := r.apart.Lay(ctx, r.report.Commit); err != nil {
+	if err := r.verify.apart.Lay(ctx, r.report.Commit); err != nil {
 		return nil, err
 	}
 	var runs []contextstore.CheckRun
-	for _, c := range r.checks {
+	for _, c := range r.verify.checks {
 		if err := r.ledger.Activity(contextstore.Processing, "check"); err != nil {
 			return nil, err
 		}
-		run, err := r.oneCheck(ctx, c, r.base, contextstore.CheckRun{Round: round, Commit: r.report.Commit})
+		run, err := r.oneCheck(ctx, c, r.env.spec, contextstore.CheckRun{Round: round, Commit: r.report.Commit})
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +60,7 @@ func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run cont
 	if err != nil {
 		return run, err
 	}
-	spec.Workspace = r.apart.Tree()
+	spec.Workspace = r.verify.apart.Tree()
 	// Where there is no wall, a home is kept between the commands of one kind.
 	spec.Scratch += "-" + string(layer)
 	if run.Round > 0 {
@@ -66,7 +68,7 @@ func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run cont
 			return run, err
 		}
 	}
-	shell, err := r.Shell(spec)
+	shell, err := r.Sandbox.Shell(spec)
 	if err != nil {
 		return run, err
 	}
@@ -76,7 +78,7 @@ func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run cont
 
 // withCaches is spec for the commands of a layer.
 func (r *run) withCaches(ctx context.Context, spec sandbox.Spec, l workspace.Layer) (sandbox.Spec, error) {
-	caches, err := r.ws.Caches(ctx, l)
+	caches, err := r.out.Workspace.Caches(ctx, l)
 	if caches.Cold != nil {
 		r.log.Warn("Build caches begin empty: "+r.Store.Redact(caches.Cold.Error()), "layer", string(l))
 	}
@@ -99,16 +101,16 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	defer done()
 	var base contextstore.CheckRun
 	shown := r.Store.Redact(c.Command)
-	if i := slices.IndexFunc(r.before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
-		base = r.before[i]
+	if i := slices.IndexFunc(r.verify.before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
+		base = r.verify.before[i]
 	}
-	tree := r.ws.Tree()
+	tree := r.out.Workspace.Tree()
 	if !run.Setup { // before which there is no other one
-		tree = r.apart.Tree()
+		tree = r.verify.apart.Tree()
 	}
-	out := checks.Against(failed(base), tree)
+	out := checks.Against(failedTests(base), tree)
 	tail := &lastWords{}
-	masked := r.Filter(io.MultiWriter(out, tail))
+	masked := r.Masking.Filter(io.MultiWriter(out, tail))
 	stop := r.going(what, tail)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: masked})
 	stop()
@@ -124,7 +126,7 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	said := out.Summary()
 	note := ""
 	if reports != nil {
-		if said, note = reported(ctx, said, failed(base), reports); ctx.Err() != nil {
+		if said, note = reported(ctx, said, failedTests(base), reports); ctx.Err() != nil {
 			return run, context.Cause(ctx)
 		}
 	}
@@ -143,7 +145,7 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	}
 	run.Output = r.Store.Redact(run.Output)
 	if !run.Setup {
-		r.tracker.Checked(run, r.Now())
+		r.screen.tracker.Checked(run, r.Now())
 	}
 	result := "passed"
 	if !run.Passed() {
@@ -159,12 +161,12 @@ func (r *run) reports(c Check) (found *checks.Reports, done func(), err error) {
 	if c.Reports == "" {
 		return nil, func() {}, nil
 	}
-	root, err := r.apart.Root()
+	root, err := r.verify.apart.Root()
 	if err != nil {
 		return nil, nil, err
 	}
 	if found, err = checks.FindReports(root, c.Reports); err != nil {
-		return nil, nil, errors.Join(&taskError{i18n.E("agent.reports", c.Reports, err)}, root.Close())
+		return nil, nil, errors.Join(&delivery.TaskError{Err: i18n.E("agent.reports", c.Reports, err)}, root.Close())
 	}
 	return found, func() { _ = root.Close() }, nil
 }
@@ -181,7 +183,7 @@ func reported(ctx context.Context, said checks.Summary, known checks.Set, report
 	note := ""
 	switch {
 	case err != nil:
-		note = "\n[" + cut(strings.ToValidUTF8(err.Error(), "\uFFFD"), 500) + "]"
+		note = "\n[" + progress.Head(strings.ToValidUTF8(err.Error(), "\uFFFD"), 500) + "]"
 	case n == 0:
 		note = noReport
 	}
@@ -195,7 +197,7 @@ func round(all []contextstore.CheckRun, n int) []contextstore.CheckRun {
 
 // complete reports whether every check has a run among runs.
 func (r *run) complete(runs []contextstore.CheckRun) bool {
-	for _, c := range r.checks {
+	for _, c := range r.verify.checks {
 		shown := r.Store.Redact(c.Command)
 		if !slices.ContainsFunc(runs, func(r contextstore.CheckRun) bool { return r.Command == shown }) {
 			return false

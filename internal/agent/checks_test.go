@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/i18n"
 )
 
@@ -50,10 +50,10 @@ func TestJudge(t *testing.T) {
 
 func TestRequestShowsTheIssueAsData(t *testing.T) {
 	t.Parallel()
-	is := &folder.Issue{ID: "7", Title: "Fix it", Author: "hanako", Labels: []string{"bug"}, Body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
-		Comments: []folder.Comment{{Author: "ken", Body: "me too"}, {Body: "anonymous"}}}
+	m := matter{id: "7", title: "Fix it", author: "hanako", labels: []string{"bug"}, body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
+		said: dialogue.Thread{Remarks: []dialogue.Remark{{Author: "ken", Text: "me too"}, {Text: "anonymous"}}}}
 	r := &run{Agent: &Agent{Lang: i18n.English}}
-	got := request(ofIssue(is, is.Comments), r.checkReport("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
+	got := request(m, r.checkReport("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
 		{Command: "eat", ExitCode: 137, Limit: "memory", Bound: "2 GiB"}}), maxIssueText)
 	for _, want := range []string{"# Task: Fix it", "Issue 7, opened by hanako, labels: bug.", "<issue>\nIt is broken.", "more bytes are not shown]\n</issue>",
 		"<comments>\nken:\nme too", "unknown:\nanonymous", "- `true` passed", "- `false` failed with exit code 1\n````\n```\nboom\n````\n", "- `sleep` did not end in time", "- `eat` was killed: memory limit of 2 GiB\n"} {
@@ -63,23 +63,5 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 	}
 	if !strings.Contains(request(matter{}, r.checksTold(), 100), "the project has none") {
 		t.Error("no word about missing checks")
-	}
-}
-
-func TestAddedLines(t *testing.T) {
-	t.Parallel()
-	patch := "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-old ghp_secret\n+new text\n+++ more\n context\n"
-	if got := addedLines(patch); got != "++ b/x\nnew text\n++ more\n" {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestSubject(t *testing.T) {
-	t.Parallel()
-	if s := subject("a\n  b\tc"); s != "a b c" {
-		t.Errorf("%q", s)
-	}
-	if s := subject(strings.Repeat("長", 100)); len([]rune(s)) != 60 {
-		t.Errorf("%q", s)
 	}
 }

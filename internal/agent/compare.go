@@ -10,6 +10,7 @@ import (
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 )
 
@@ -76,7 +77,7 @@ func compare(before []contextstore.CheckRun, after contextstore.CheckRun) (c com
 	if i < 0 {
 		return c
 	}
-	was, is := failed(before[i]), failed(after)
+	was, is := failedTests(before[i]), failedTests(after)
 	c.red, c.notFound, c.excused = !before[i].Passed(), before[i].ExitCode == notFound, after.Excused
 	c.fresh = is.Less(was) - len(after.Excused)
 	for _, name := range after.Failing {
@@ -100,9 +101,9 @@ func compare(before []contextstore.CheckRun, after contextstore.CheckRun) (c com
 	return c
 }
 
-// failed is the set of the tests that failed in a check, also of one that an
+// failedTests is the set of the tests that failed in a check, also of one that an
 // earlier version recorded.
-func failed(c contextstore.CheckRun) checks.Set {
+func failedTests(c contextstore.CheckRun) checks.Set {
 	if c.FailedSet.IsZero() {
 		return checks.SetOf(c.Failing...)
 	}
@@ -126,7 +127,7 @@ func noNew(l i18n.Lang, known, more int) string {
 func (r *run) stillRed(l i18n.Lang, v verdict) (text string, known, red []contextstore.CheckRun) {
 	still, more := 0, 0
 	for _, a := range v.red {
-		if c := compare(r.before, a); c.known() {
+		if c := compare(r.verify.before, a); c.known() {
 			known, still, more = append(known, a), still+c.still, more+max(c.more, 0)
 		} else {
 			red = append(red, a)
@@ -185,21 +186,20 @@ const shownTests = 20
 // excused are the tests that fail after the change, were added by it, and lack
 // what tests of the base lack as well: nothing that the change broke.
 func (r *run) excused(ctx context.Context, base contextstore.CheckRun, said checks.Summary) (names []string, err error) {
-	var patch *limited
+	patch := ""
 	for _, f := range said.Failures {
 		if f.Known || r.report.Commit == "" || !slices.Contains(base.Missing, r.Store.Redact(f.Missing())) {
 			continue
 		}
-		if patch == nil {
-			patch = &limited{}
-			if err := r.ws.CommittedText(ctx, r.report.Commit, patch); err != nil {
-				if ctx.Err() != nil || !errors.As(err, new(*taskError)) {
+		if patch == "" {
+			if patch, err = delivery.Patch(ctx, r.out.Workspace, r.report.Commit); err != nil {
+				if ctx.Err() != nil || !errors.As(err, new(*delivery.TaskError)) {
 					return nil, err
 				}
 				return nil, nil // too large to be looked at
 			}
 		}
-		if adds(patch.String(), f) {
+		if adds(patch, f) {
 			names = append(names, f.Name)
 		}
 	}

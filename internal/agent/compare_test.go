@@ -84,8 +84,8 @@ func TestKnownFailures(t *testing.T) {
 	}
 	r := reviewed(t, scan.Report{})
 	r.report.Commit = "c"
-	r.before, r.after = []contextstore.CheckRun{ran("a", 10, "x"), ran("b", 4, "y")}, []contextstore.CheckRun{ran("a", 13, "x"), ran("b", 6, "y")}
-	r.report.Outcome = r.conclude(t.Context(), nil, i18n.English)
+	r.verify.before, r.verify.after = []contextstore.CheckRun{ran("a", 10, "x"), ran("b", 4, "y")}, []contextstore.CheckRun{ran("a", 13, "x"), ran("b", 6, "y")}
+	r.report.Outcome = r.causeOf(t.Context(), nil).outcome(i18n.English)
 	if r.report.Outcome.Reason != "no new failures (2 known, +5 passing): `a`, `b`" || !r.report.Outcome.Unverified {
 		t.Errorf("%+v", r.report.Outcome)
 	}
@@ -97,7 +97,7 @@ func TestKnownFailures(t *testing.T) {
 			t.Error(text)
 		}
 	}
-	r.after[1].Failing, r.after[1].FailedSet, r.before[1].Failing, r.before[1].FailedSet = nil, checks.Set{}, nil, checks.Set{}
+	r.verify.after[1].Failing, r.verify.after[1].FailedSet, r.verify.before[1].Failing, r.verify.before[1].FailedSet = nil, checks.Set{}, nil, checks.Set{}
 	if text := r.verification(i18n.English); text != "unverified: `b` failed before the change and still fails; `a`: no new failures (1 known, +3 passing)" || !strings.Contains(r.openPoints(i18n.English), "`b` failed before") {
 		t.Error(text, r.openPoints(i18n.English))
 	}
@@ -129,7 +129,7 @@ func TestNoTestsAreNotVerified(t *testing.T) {
 			return contextstore.CheckRun{Command: "make test", Ran: said.Ran, Counted: said.Counted(), Packages: said.Packages}
 		}
 		r := reviewed(t, scan.Report{})
-		r.before, r.after, r.report.Commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
+		r.verify.before, r.verify.after, r.report.Commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
 		want := "checks passed: `make test`"
 		if !c.want {
 			want = "unverified: `make test` passed, but ran no tests"

@@ -16,27 +16,25 @@ import (
 )
 
 func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
-	root, err := r.ws.Root()
+	root, err := r.out.Workspace.Root()
 	if err != nil {
 		return nil, err
 	}
 	// A result takes an eighth of the window at most, those of one answer half.
-	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
+	limits := tool.Limits{MaxOutput: max(min(r.Tools.MaxOutput, r.Window.Tokens/2), tool.MinMaxOutput), Filter: r.Masking.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r}, ShellTimeout: r.ShellTimeout,
-		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.out.Workspace.Tree(), Shell: shell{r}, ShellTimeout: r.Sandbox.ShellTimeout,
+		Judge: r.judge, Jobs: r.env.jobs, Git: r.out.Workspace, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
-	if r.Asking != nil || r.ownQuestions() > 0 {
-		own = append(own, askUser{r})
-	}
-	if r.history != nil {
+	own = append(own, r.talk.Tools()...)
+	if r.lead.history != nil {
 		own = append(own, planning.Tools()...)
 	}
 	before, err := r.readOffered()
 	if err != nil {
 		return nil, err
 	}
-	all, err := r.withServers(ctx, limits, budget(before, r.Window), own)
+	all, err := r.withServers(ctx, limits, budget(before, r.Window.Tokens), own)
 	if err != nil {
 		return nil, err
 	}
@@ -51,13 +49,13 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy := r.Memory
-	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window, ToolsBytes(offered), r.log, r.summaries()
+	policy := r.Window.Memory
+	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window.Tokens, ToolsBytes(offered), r.log, r.summaries()
 	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
 		return nil, err
 	}
-	loop := &turn.Loop{News: r.heardOf, Waited: r.waited, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	loop := &turn.Loop{News: r.news, Waited: r.talk.Waits, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Limits.Run, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window.Tokens}
 	if r.days != nil {
 		loop.Days = r.days
 	}
@@ -66,16 +64,16 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 			return nil, err
 		}
 	}
-	if r.lost {
+	if r.env.lost {
 		r.log.Warn("The workspace was gone and is made anew from the base")
-		if r.place.Merge {
-			if _, err := r.merge(ctx); err != nil {
+		if r.out.Place.Merge {
+			if _, err := r.out.Merge(ctx); err != nil {
 				return nil, err
 			}
 		}
 		return loop, loop.Tell(ctx, lostWorkspace)
 	}
-	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.front.Size) {
+	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.start.Size) {
 		return loop, loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
 	}
 	if told := r.snapshot(ctx, "before the first step of this owner"); told != "" {

@@ -32,24 +32,24 @@ func missing(runs []contextstore.CheckRun) (all []string) {
 // lacks finds out which of the things that checks miss are dependencies of the project,
 // and logs it once.
 func (r *run) lacks(ctx context.Context, all []string) error {
-	all = slices.DeleteFunc(all, func(what string) bool { return slices.Contains(r.needs.looked, what) })
-	commit := r.ruling()
+	all = slices.DeleteFunc(all, func(what string) bool { return slices.Contains(r.verify.needs.looked, what) })
+	commit := r.out.TrustedCommit()
 	if len(all) == 0 || commit == "" {
 		return nil
 	}
-	if r.needs.named == nil {
-		r.needs.named = map[string]string{}
+	if r.verify.needs.named == nil {
+		r.verify.needs.named = map[string]string{}
 	}
-	r.needs.looked = append(r.needs.looked, all...)
-	named, setup, err := project.Needs(ctx, r.ws, commit, all)
+	r.verify.needs.looked = append(r.verify.needs.looked, all...)
+	named, setup, err := project.Needs(ctx, r.out.Workspace, commit, all)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil || len(named) == 0:
 		return err
 	}
-	maps.Copy(r.needs.named, named)
-	r.needs.setup = setup
+	maps.Copy(r.verify.needs.named, named)
+	r.verify.needs.setup = setup
 	r.log.Warn(r.needsText(i18n.English))
 	return nil
 }
@@ -58,8 +58,8 @@ func (r *run) lacks(ctx context.Context, all []string) error {
 // them; "" for none.
 func (r *run) needsText(l i18n.Lang) string {
 	var names []string
-	for _, what := range r.needs.looked {
-		if file := r.needs.named[what]; file != "" {
+	for _, what := range r.verify.needs.looked {
+		if file := r.verify.needs.named[what]; file != "" {
 			_, name, _ := strings.Cut(what, " ")
 			names = append(names, l.T("agent.needs_one", progress.Span(r.Store.Redact(name)), r.Store.Redact(file)))
 		}
@@ -69,10 +69,10 @@ func (r *run) needsText(l i18n.Lang) string {
 	}
 	text := l.T("agent.needs", strings.Join(names[:min(len(names), shownTests)], ", "))
 	switch {
-	case len(r.Setup) > 0:
+	case len(r.Project.Setup) > 0:
 		return text + l.T("agent.needs_more")
-	case len(r.needs.setup) > 0:
-		return text + l.T("agent.needs_auto", strings.Join(r.needs.setup, "`, `"))
+	case len(r.verify.needs.setup) > 0:
+		return text + l.T("agent.needs_auto", strings.Join(r.verify.needs.setup, "`, `"))
 	}
 	return text + l.T("agent.needs_setup")
 }

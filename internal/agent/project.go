@@ -42,18 +42,18 @@ const (
 // the head of a pull request or what a model left.
 func (r *run) readProject(ctx context.Context) (*project.Project, error) {
 	o := r.projectOptions()
-	auto := slices.ContainsFunc(r.Setup, func(c workspace.SetupCommand) bool { return c.Run == AutoSetup })
-	if r.Checks != nil && !o.Rules && !o.Map && !auto {
+	auto := slices.ContainsFunc(r.Project.Setup, func(c workspace.SetupCommand) bool { return c.Run == AutoSetup })
+	if r.Project.Checks != nil && !o.Rules && !o.Map && !auto {
 		return nil, nil
 	}
-	commit := r.ruling()
+	commit := r.out.TrustedCommit()
 	if commit == "" {
-		r.log.Warn("Rules and checks of the project are not read: the branch has no commit in common with " + r.place.Onto)
+		r.log.Warn("Rules and checks of the project are not read: the branch has no commit in common with " + r.out.Place.Onto)
 		return nil, nil
 	}
 	reading, cancel := context.WithTimeout(ctx, learnTime)
 	defer cancel()
-	p, err := project.Read(reading, r.ws, commit, o)
+	p, err := project.Read(reading, r.out.Workspace, commit, o)
 	switch {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
@@ -71,31 +71,31 @@ func (r *run) readProject(ctx context.Context) (*project.Project, error) {
 
 // projectOptions say what is read: less where the model was told.
 func (r *run) projectOptions() project.Options {
-	if r.front.Whole {
+	if r.start.Whole {
 		return project.Options{}
 	}
-	return r.Project
+	return r.Project.Options
 }
 
 // learn decides on checks where none are configured, once the workspace is set up,
 // and on what the model is told of the project.
 func (r *run) learn(ctx context.Context, p *project.Project) error {
-	r.checks = r.Checks
+	r.verify.checks = r.Project.Checks
 	if p == nil {
 		return nil
 	}
-	if r.Checks == nil {
-		if err := r.detected(ctx, r.ruling(), p.Checks); err != nil {
+	if r.Project.Checks == nil {
+		if err := r.detected(ctx, r.out.TrustedCommit(), p.Checks); err != nil {
 			return err
 		}
 	}
-	if len(r.Setup) > 0 {
+	if len(r.Project.Setup) > 0 {
 		p.Setup = nil // somebody decided on that
-	} else if len(p.Setup) > 0 && !r.front.Whole {
+	} else if len(p.Setup) > 0 && !r.start.Whole {
 		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.ToInstall(), "; "))
 	}
 	if o := r.projectOptions(); o.Rules || o.Map {
-		r.about = func(task string) string { return p.Prompt(r.Window/4*3, task) }
+		r.lead.about = func(task string) string { return p.Prompt(r.Window.Tokens/4*3, task) }
 	}
 	return nil
 }
@@ -104,10 +104,10 @@ func (r *run) learn(ctx context.Context, p *project.Project) error {
 // worked in: what the work starts from, or, where that is somebody's branch, what
 // the branch that it is for had when it was left. "" is none.
 func (r *run) ruling() string {
-	if r.place.There {
-		return r.place.Trusted
+	if r.out.Place.There {
+		return r.out.Place.Trusted
 	}
-	return r.ws.Base()
+	return r.out.Workspace.Base()
 }
 
 // detected makes those checks the run's whose programs are there.
@@ -122,9 +122,9 @@ func (r *run) detected(ctx context.Context, commit string, all []project.Check) 
 	case err == nil && known.Commit == commit:
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("read what was found out about the project: %w", err)
-	case r.front.Whole: // those that were run on the base
-		for _, c := range r.before {
-			r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
+	case r.start.Whole: // those that were run on the base
+		for _, c := range r.verify.before {
+			r.verify.checks = append(r.verify.checks, Check{Command: c.Command, Timeout: r.Project.CheckTimeout})
 		}
 		return nil
 	default:
@@ -140,9 +140,9 @@ func (r *run) detected(ctx context.Context, commit string, all []project.Check) 
 		}
 	}
 	chosen, notRun := choose(all, known.Without)
-	r.notRun = notRun
+	r.verify.notRun = notRun
 	for _, c := range chosen {
-		r.checks = append(r.checks, Check{Command: c.Command, Timeout: r.CheckTimeout})
+		r.verify.checks = append(r.verify.checks, Check{Command: c.Command, Timeout: r.Project.CheckTimeout})
 	}
 	var programs []string
 	for _, c := range notRun {
@@ -186,9 +186,9 @@ func (r *run) without(ctx context.Context, all []string) (failed []string, err e
 	if len(all) == 0 {
 		return nil, nil
 	}
-	spec := r.base
+	spec := r.env.spec
 	spec.Scratch += "-look"
-	shell, err := r.Shell(spec)
+	shell, err := r.Sandbox.Shell(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (r *run) without(ctx context.Context, all []string) (failed []string, err e
 		fmt.Fprintf(&script, "if (%s) >/dev/null 2>&1 </dev/null; then echo has-%d; fi\n", p, i)
 	}
 	out := &limitedBuffer{most: 64 << 10}
-	_, err = shell.Run(ctx, sandbox.Command{Script: script.String(), Dir: r.ws.Tree(), Timeout: probeTime, Output: out})
+	_, err = shell.Run(ctx, sandbox.Command{Script: script.String(), Dir: r.out.Workspace.Tree(), Timeout: probeTime, Output: out})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -229,7 +229,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 // notRunText tells people which checks were left out, "" for none.
 func (r *run) notRunText(l i18n.Lang) string {
 	var all []string
-	for _, c := range r.notRun {
+	for _, c := range r.verify.notRun {
 		all = append(all, l.T("agent.not_run", "`"+c.Command+"`", c.Program))
 	}
 	return strings.Join(all, ", ")
@@ -239,15 +239,15 @@ func (r *run) notRunText(l i18n.Lang) string {
 func (r *run) checksTold() string {
 	var b strings.Builder
 	var all []string
-	for _, c := range r.checks {
+	for _, c := range r.verify.checks {
 		all = append(all, "`"+c.Command+"`")
 	}
 	if len(all) > 0 {
 		b.WriteString(r.Lang.T("checks.will", strings.Join(all, ", ")) + "\n")
-	} else if len(r.notRun) == 0 {
+	} else if len(r.verify.notRun) == 0 {
 		b.WriteString(r.Lang.T("checks.none") + "\n")
 	}
-	for i, c := range r.notRun {
+	for i, c := range r.verify.notRun {
 		if i == 0 {
 			b.WriteString(r.Lang.T("checks.left_out") + "\n")
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
@@ -54,8 +55,8 @@ func TestChoose(t *testing.T) {
 func TestWithout(t *testing.T) {
 	t.Parallel()
 	w := goWorkspace(t)
-	r := &run{Agent: &Agent{Shell: func(s sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(s), nil }}, ws: w}
-	r.base = sandbox.Spec{Workspace: w.Tree(), Scratch: t.TempDir()}
+	r := &run{Agent: &Agent{Sandbox: Sandbox{Shell: func(s sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(s), nil }}}, out: &delivery.Run{Workspace: w}}
+	r.env.spec = sandbox.Spec{Workspace: w.Tree(), Scratch: t.TempDir()}
 	got, err := r.without(t.Context(), []string{"command -v sh", "command -v no-such-program", "echo has-3; false", "true; exit 0", "cat; read x"})
 	if want := []string{"command -v no-such-program", "echo has-3; false", "cat; read x"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%q %v", got, err)
@@ -85,7 +86,7 @@ func TestChecksThatCouldNotBeRun(t *testing.T) {
 		{runs{end("b", 0)}, runs{end("b", 0)}, []project.Check{{Command: "npm test", Program: "npm"}}, "checks passed: `b`; left out: `npm test` (npm is not installed where checks run)"},
 		{nil, nil, nil, "unverified: the project has no checks"},
 	} {
-		r := &run{before: c.before, after: c.after, notRun: c.notRun, report: Report{Commit: "x"}}
+		r := &run{verify: verification{before: c.before, after: c.after, notRun: c.notRun}, report: Report{Commit: "x"}}
 		if got := r.verification(i18n.English); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
@@ -99,7 +100,7 @@ func TestChecksThatCouldNotBeRun(t *testing.T) {
 	if v := judge(runs{end("a", 0)}, runs{end("a", 127)}); len(v.broken) != 1 || v.none {
 		t.Errorf("a change that takes a program away breaks the check: %+v", v)
 	}
-	text := (&run{Agent: &Agent{Lang: i18n.English}, notRun: []project.Check{{Command: "npm test", Program: "npm"}}}).checksTold()
+	text := (&run{Agent: &Agent{Lang: i18n.English}, verify: verification{notRun: []project.Check{{Command: "npm test", Program: "npm"}}}}).checksTold()
 	if !strings.Contains(text, "- `npm test` (npm)") || strings.Contains(text, "the project has none") {
 		t.Error(text)
 	}
@@ -111,10 +112,10 @@ func TestRuling(t *testing.T) {
 	t.Parallel()
 	w := goWorkspace(t)
 	for _, c := range []struct {
-		place place
+		place delivery.Place
 		want  string
-	}{{place{}, w.Base()}, {place{There: true, Trusted: "abc"}, "abc"}, {place{There: true}, ""}} {
-		if got := (&run{ws: w, place: c.place}).ruling(); got != c.want {
+	}{{delivery.Place{}, w.Base()}, {delivery.Place{There: true, Trusted: "abc"}, "abc"}, {delivery.Place{There: true}, ""}} {
+		if got := (&delivery.Run{Workspace: w, Place: c.place}).TrustedCommit(); got != c.want {
 			t.Errorf("%+v: %q", c.place, got)
 		}
 	}

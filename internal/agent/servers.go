@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/config"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
@@ -178,46 +179,46 @@ func refusal(l i18n.Lang, x sandbox.Refusal, setting string) string {
 // definitions of these take more than budget tokens they are deferred.
 func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, own []tool.Tool) ([]tool.Tool, error) {
 	all := slices.Clone(own)
-	if len(r.Servers) > 0 {
+	if len(r.Tools.Servers) > 0 {
 		var elicit func(context.Context, mcp.Elicitation) (string, error)
-		if r.Asking != nil {
-			elicit = r.elicit
+		if r.Dialogue.Asking != nil {
+			elicit = r.talk.Elicit
 		}
 		var err error
-		r.tools, err = OpenServers(ctx, ServerOptions{Elicit: elicit, Servers: r.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
-			Spec: r.base, Shell: r.beside.noting(r.Shell), Network: r.network, Proxy: r.Proxy, Reader: r.Reader, Mask: r.Store.Redact, Learn: r.Learn, Log: r.log, Disk: r.Store.FS})
+		r.env.servers, err = OpenServers(ctx, ServerOptions{Elicit: elicit, Servers: r.Tools.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
+			Spec: r.env.spec, Shell: r.env.beside.noting(r.Sandbox.Shell), Network: r.env.network, Proxy: r.Sandbox.Proxy, Reader: r.Reader, Mask: r.Store.Redact, Learn: r.Masking.Learn, Log: r.log, Disk: r.Store.FS})
 		if err != nil {
 			return nil, err
 		}
-		for _, s := range r.tools.Status() {
+		for _, s := range r.env.servers.Status() {
 			if s.Reason != "" {
 				r.log.Warn(r.Reader.T("agent.server_down", s.Server, s.Reason), "stderr", s.Stderr)
 			}
 		}
-		r.withheld = r.tools.Drift()
-		for _, d := range r.withheld {
+		r.env.withheld = r.env.servers.Drift()
+		for _, d := range r.env.withheld {
 			r.log.Warn(r.Reader.T("agent.server_drift", d.Server, d.Tool, strings.Join(d.What, ", ")))
 		}
-		all = append(all, r.tools.Tools()...)
+		all = append(all, r.env.servers.Tools()...)
 	}
 	r.warnOfRules(all)
-	if len(r.Servers) == 0 {
+	if len(r.Tools.Servers) == 0 {
 		return all, nil
 	}
 	var core []string
 	for _, t := range own {
 		core = append(core, t.Definition().Name)
 	}
-	all, err := mcp.Defer(limits, budget, core, all, r.Access...)
-	return append(all, r.tools.Withheld()...), err
+	all, err := mcp.Defer(limits, budget, core, all, r.Tools.Access...)
+	return append(all, r.env.servers.Withheld()...), err
 }
 
 // withheldTold tells the model which tools are there and not for it; "" for none.
 func (r *run) withheldTold() string {
 	var b strings.Builder
-	for i, d := range r.withheld {
-		if i == shownFiles {
-			fmt.Fprintf(&b, "- and %d more\n", len(r.withheld)-i)
+	for i, d := range r.env.withheld {
+		if i == delivery.MaxListed {
+			fmt.Fprintf(&b, "- and %d more\n", len(r.env.withheld)-i)
 			break
 		}
 		fmt.Fprintf(&b, "- %s (tori mcp accept %s %[1]s)\n", mcp.Name(d.Server, d.Tool), d.Server)
@@ -230,14 +231,14 @@ func (r *run) withheldTold() string {
 
 // withheldNotice is what people read of the same.
 func (r *run) withheldNotice(l i18n.Lang) string {
-	if len(r.withheld) == 0 {
+	if len(r.env.withheld) == 0 {
 		return ""
 	}
 	var all []string
-	for _, d := range r.withheld {
+	for _, d := range r.env.withheld {
 		all = append(all, progress.Span("tori mcp accept "+d.Server+" "+mcp.Name(d.Server, d.Tool)))
 	}
-	return "\n" + l.T("agent.comment_withheld") + "\n" + listed(l, all)
+	return "\n" + l.T("agent.comment_withheld") + "\n" + delivery.List(l, all)
 }
 
 // warnOfRules names the rules about tools that no tool fits. Those about our
@@ -247,7 +248,7 @@ func (r *run) warnOfRules(all []tool.Tool) {
 	for _, t := range all {
 		known = append(known, t.Definition().Name)
 	}
-	for _, a := range r.Access {
+	for _, a := range r.Tools.Access {
 		for _, p := range slices.Concat(a.Allow, a.Deny) {
 			if !slices.ContainsFunc(known, func(name string) bool { return tool.Matches(p, name) }) {
 				r.log.Warn(r.Reader.T("agent.tool_rule", a.Of, p))
@@ -260,7 +261,7 @@ func (r *run) warnOfRules(all []tool.Tool) {
 // that lead to deferred ones are not for rules that allow: the deferred ones are.
 // Nor are those by which the model plans: they do nothing.
 func (r *run) restricted(all *tool.Registry) (*tool.Registry, error) {
-	rules := slices.Clone(r.Access)
+	rules := slices.Clone(r.Tools.Access)
 	for i := range rules {
 		for _, d := range all.Definitions() {
 			if len(rules[i].Allow) > 0 && (d.Name == mcp.FindName || d.Name == mcp.CallName || planning.IsTool(d.Name)) {
@@ -274,8 +275,8 @@ func (r *run) restricted(all *tool.Registry) (*tool.Registry, error) {
 // rest ends the servers, which could change the tree under the commit and the
 // checks.
 func (r *run) rest() {
-	if r.tools != nil {
-		r.tools.Suspend()
+	if r.env.servers != nil {
+		r.env.servers.Suspend()
 	}
 }
 
@@ -285,9 +286,9 @@ const serversRestarted = "\nThe MCP servers were ended before the checks and are
 // wake starts the servers again for a model that goes on, and returns what it is
 // told of that.
 func (r *run) wake(ctx context.Context) string {
-	if r.tools == nil {
+	if r.env.servers == nil {
 		return ""
 	}
-	r.tools.Resume(ctx)
+	r.env.servers.Resume(ctx)
 	return serversRestarted
 }

@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
@@ -43,14 +44,14 @@ func (e *setupError) reason(l i18n.Lang) string {
 // setup makes the workspace ready and returns what later commands see of it.
 // Nothing is run once the model has had a turn, unless the workspace is a new one.
 func (r *run) setup(ctx context.Context, spec sandbox.Spec, p *project.Project) (sandbox.Spec, error) {
-	late := r.ledger.LastSeq() > 0 && !r.lost
+	late := r.ledger.LastSeq() > 0 && !r.env.lost
 	commands, err := r.setupCommands(ctx, p, late)
 	if err != nil {
 		return spec, err
 	}
 	key := r.ledger.Metadata().TaskKey
-	done, err := r.ws.Setup(ctx, workspace.SetupOptions{
-		Commands: commands, Dir: r.Store.SetupDir(key.Owner, key.Repo), Given: given(r.Env), Late: late,
+	done, err := r.out.Workspace.Setup(ctx, workspace.SetupOptions{
+		Commands: commands, Dir: r.Store.SetupDir(key.Owner, key.Repo), Given: given(r.Sandbox.Env), Late: late,
 		Run: func(ctx context.Context, c workspace.SetupCommand, files string, env map[string]string) error {
 			return r.runSetup(ctx, spec, c, files, env)
 		},
@@ -79,7 +80,7 @@ func (r *run) setup(ctx context.Context, spec sandbox.Spec, p *project.Project) 
 // setupCommands are those of the settings, where AutoSetup stands for those that the
 // project's lock files name and whose programs are there.
 func (r *run) setupCommands(ctx context.Context, p *project.Project, late bool) (all []workspace.SetupCommand, err error) {
-	for _, c := range r.Setup {
+	for _, c := range r.Project.Setup {
 		switch {
 		case c.Run != AutoSetup:
 			all = append(all, c)
@@ -127,16 +128,16 @@ func merged(ours, theirs map[string]string) map[string]string {
 func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.SetupCommand, files string, env map[string]string) error {
 	spec.Cache, spec.Env = files, merged(env, spec.Env)
 	var refused atomic.Pointer[sandbox.Refusal]
-	shell, err := r.Shell(spec)
+	shell, err := r.Sandbox.Shell(spec)
 	if err != nil {
 		return err
 	}
 	if c.Network && shell.Confined() {
-		spec.Network = online(r.network, slices.Concat(r.Registries, r.Network.AllowHosts), "workspace.registries", r.log, r.Reader)
+		spec.Network = online(r.env.network, slices.Concat(r.Project.Registries, r.Sandbox.Network.AllowHosts), "workspace.registries", r.log, r.Reader)
 		logged := spec.Network.Report
 		spec.Network.Report = func(x sandbox.Refusal) { refused.Store(&x); logged(x) }
-		if shell, err = r.Shell(spec); isKey(err, "sandbox.no_allow_list") {
-			return &taskError{i18n.E("agent.setup_network", c.Run)}
+		if shell, err = r.Sandbox.Shell(spec); isKey(err, "sandbox.no_allow_list") {
+			return &delivery.TaskError{Err: i18n.E("agent.setup_network", c.Run)}
 		} else if err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ const maxNamed = 20
 
 // missing tells the model what a clone leaves out on purpose.
 func (r *run) missing(ctx context.Context) (string, error) {
-	m, err := r.ws.Missing(ctx)
+	m, err := r.out.Workspace.Missing(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -215,20 +216,20 @@ func (s step) Call(ctx context.Context, args json.RawMessage) (tool.Result, erro
 // the model made of it, told says so once for each reason: no commit could be made
 // of it either.
 func (r *run) snapshot(ctx context.Context, label string) (told string) {
-	s, err := r.ws.Snapshot(ctx, label)
+	s, err := r.out.Workspace.Snapshot(ctx, label)
 	if ctx.Err() != nil {
 		return ""
 	}
 	if err == nil {
-		r.unrecorded = ""
+		r.env.unrecorded = ""
 		r.log.Debug("Snapshot", "id", s.ID, "label", s.Label)
 		return ""
 	}
 	why := r.Store.Redact(err.Error())
-	if why == r.unrecorded {
+	if why == r.env.unrecorded {
 		return ""
 	}
-	r.unrecorded = why
+	r.env.unrecorded = why
 	r.log.Warn("Steps are not recorded as snapshots: " + why)
 	return unfit(why)
 }
@@ -241,11 +242,11 @@ func unfit(why string) string {
 // sinceLastStep tells which files are not as the last step left them, after a
 // power cut: they were not synced, the snapshot was (PROTOCOL "Claim" 5).
 func (r *run) sinceLastStep(ctx context.Context) string {
-	all, err := r.ws.Snapshots(ctx)
+	all, err := r.out.Workspace.Snapshots(ctx)
 	if err != nil || len(all) == 0 {
 		return ""
 	}
-	changes, err := r.ws.Changes(ctx, all[len(all)-1].ID, "")
+	changes, err := r.out.Workspace.Changes(ctx, all[len(all)-1].ID, "")
 	if err != nil {
 		return ""
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/workspace"
@@ -19,15 +20,15 @@ func TestSetupWithoutAnAllowList(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	r := &run{Agent: &Agent{Registries: []string{"registry.npmjs.org"}, Shell: box.Runner}}
+	r := &run{Agent: &Agent{Project: Project{Registries: []string{"registry.npmjs.org"}}, Sandbox: Sandbox{Shell: box.Runner}}}
 	err = r.runSetup(t.Context(), sandbox.Spec{Workspace: t.TempDir()}, workspace.SetupCommand{Run: "npm ci", Network: true}, t.TempDir(), nil)
-	var own *taskError
+	var own *delivery.TaskError
 	if !errors.As(err, &own) {
 		t.Fatalf("%v", err)
 	}
 	for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
 		for _, want := range []string{"npm ci", "workspace.setup_network", "sandbox.mode", "none"} {
-			if text := l.Error(own.error); !strings.Contains(text, want) {
+			if text := l.Error(own.Err); !strings.Contains(text, want) {
 				t.Errorf("%s is missing: %s", want, text)
 			}
 		}

@@ -11,8 +11,8 @@ import (
 // not shown: a mask, or the stub of what left its window. A model may copy one
 // out of what it sees; it is never written to a file (DESIGN §2 law 7).
 func (r *run) standIns(s string) (token string, ok bool) {
-	if r.Masks != nil {
-		token, ok = r.Masks(s)
+	if r.Masking.Masks != nil {
+		token, ok = r.Masking.Masks(s)
 	}
 	if stub, found := memory.FindStub(s); found && (!ok || strings.Index(s, stub) < strings.Index(s, token)) {
 		return stub, true
@@ -23,13 +23,13 @@ func (r *run) standIns(s string) (token string, ok bool) {
 // summaries opens the model that summarises what leaves the window, once; nil
 // where there is none: a script answers the run itself.
 func (r *run) summaries() func(context.Context) (memory.Summarizer, error) {
-	if r.Summarizer == nil || r.Scripted {
+	if r.Window.Summarizer == nil || r.Scripted {
 		return nil
 	}
 	var opened *memory.Summarizer
 	return func(ctx context.Context) (memory.Summarizer, error) {
 		if opened == nil {
-			client, window, err := r.Summarizer(ctx)
+			client, window, err := r.Window.Summarizer(ctx)
 			if err != nil {
 				return memory.Summarizer{}, err
 			}
@@ -42,7 +42,7 @@ func (r *run) summaries() func(context.Context) (memory.Summarizer, error) {
 
 // earlier is what can be recalled of the run that was inherited from.
 func (r *run) earlier() []memory.Source {
-	in := r.heritage.Load()
+	in := r.past.from.Load()
 	if in == nil {
 		return nil
 	}

@@ -14,6 +14,8 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
@@ -162,7 +164,7 @@ func (d *daemon) assemble() {
 	doors := map[string]*dispatch.Door{}
 	for _, door := range d.doors {
 		doors[door.Host.Source()] = door
-		door.StayPaused = s.poster().StayPaused
+		door.StayPaused = s.delivery().StayPaused
 	}
 	lang := i18n.Lang(cfg.Language)
 	box := s.outbox()
@@ -177,7 +179,13 @@ func (d *daemon) assemble() {
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue, Renewed: s.poster().Renewed,
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Permitted: s.delivery().Permitted,
+		Overdue: func(ctx context.Context, v contextstore.View) (bool, error) {
+			return dialogue.Overdue(ctx, s.store, s.env.Now(), v)
+		},
+		Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
+			return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
+		},
 		Left: func(v contextstore.View) {
 			s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
 		}}
@@ -202,13 +210,13 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 		// It is no fault of the run: it waits until the model is there.
 		one.log.Error("No model for the run: " + d.env.Lang.Error(err))
 		o := task.Outcome{Status: task.Queued, Reason: err.Error()}
-		if werr := one.poster().Waiting(ctx, c, i18n.Lang(d.cfg.Language).Error(err)); werr != nil {
+		if werr := one.delivery().Waiting(ctx, c, i18n.Lang(d.cfg.Language).Error(err)); werr != nil {
 			one.log.Warn("Why the run waits is not told: " + werr.Error())
 		}
 		return agent.Report{UUID: c.UUID(), Outcome: o}, c.Transition(context.WithoutCancel(ctx), o)
 	}
 	a := one.agent(client, &spec, c.Metadata().TaskKey, d.shell)
-	a.Signals = d.desk.Take
+	a.Dialogue.Signals = d.desk.Take
 	report, err := a.Execute(ctx, c)
 	if err == nil && report.Outcome.Status.Final() {
 		// What somebody waits for goes out first; what fails of it, the courier tries again.
@@ -222,7 +230,7 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 
 // later delivers what a run owes and nobody waits for. Where the process ends
 // meanwhile, the next one does.
-func (d *daemon) later(ctx context.Context, uuid string, h dispatch.Handler) {
+func (d *daemon) later(ctx context.Context, uuid string, h delivery.Handler) {
 	if err := d.courier.Outbox.DeliverLater(ctx, uuid, h); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrDelivering) {
 		d.log.Warn("No final summary by a model yet: "+err.Error(), "uuid", uuid)
 	}

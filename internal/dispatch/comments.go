@@ -9,9 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -195,11 +196,11 @@ func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Commen
 	if err != nil {
 		return err
 	}
-	command, _, is := agent.Command(c.Body)
+	command, _, is := dialogue.Command(c.Body)
 	switch {
 	case is && ok:
 		return i.command(ctx, d, key, last, c, command)
-	case is && command == agent.CommandStop:
+	case is && command == dialogue.CommandStop:
 		may, err := i.may(ctx, d, key, c.Author)
 		if err != nil || !may {
 			return err
@@ -274,13 +275,13 @@ func (i *Intake) command(ctx context.Context, d *Door, k task.Key, last contexts
 		i.Log.Warn("Command of somebody who may not give any", "task", k.String(), "by", c.Author.Login, "command", name)
 		return nil
 	}
-	if name == agent.CommandRetry {
+	if name == dialogue.CommandRetry {
 		return i.retry(ctx, d, k, last, c)
 	}
 	if since := begun(last); c.Edited.Before(since.Truncate(time.Second)) {
 		return nil // it was meant for an earlier run
 	}
-	do := map[string]contextstore.Action{agent.CommandStop: contextstore.Stop, agent.CommandPause: contextstore.Pause, agent.CommandResume: contextstore.Resume}[name]
+	do := map[string]contextstore.Action{dialogue.CommandStop: contextstore.Stop, dialogue.CommandPause: contextstore.Pause, dialogue.CommandResume: contextstore.Resume}[name]
 	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, "@"+c.Author.Login)
 	if errors.Is(err, task.ErrIllegalTransition) {
 		i.Log.Info("Command that comes too late", "task", k.String(), "by", c.Author.Login, "command", name, "status", last.Status())
@@ -323,7 +324,7 @@ func (i *Intake) stopped(ctx context.Context, a act) (bool, error) {
 
 // begun is when a run was asked for, by the clock that its comments go by.
 func begun(v contextstore.View) time.Time {
-	job, err := agent.ParseJob(v.Metadata)
+	job, err := order.Parse(v.Metadata)
 	if err != nil || job.Ask == nil || job.Ask.At.IsZero() {
 		return v.Metadata.CreatedAt.Time
 	}
@@ -339,7 +340,7 @@ func (i *Intake) retry(ctx context.Context, d *Door, k task.Key, last contextsto
 	if err != nil || !it.Open {
 		return err
 	}
-	_, err = i.consider(ctx, d, act{k, it, agent.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: agent.AskedByComment}})
+	_, err = i.consider(ctx, d, act{k, it, order.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
 	return err
 }
 
@@ -350,6 +351,6 @@ func (i *Intake) followUp(ctx context.Context, d *Door, k task.Key, c forge.Comm
 	if err != nil || !it.Open || it.Pull == nil || it.Pull.Marker == "" || it.Author.ID != d.self.ID {
 		return err
 	}
-	_, err = i.consider(ctx, d, act{k, it, agent.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: agent.AskedByReview}})
+	_, err = i.consider(ctx, d, act{k, it, order.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
 	return err
 }

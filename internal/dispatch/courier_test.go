@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/task"
 )
@@ -50,8 +50,8 @@ func TestCourierTriesAgain(t *testing.T) {
 	stats := &Stats{}
 	door := &Door{}
 	c := NewCourier(Courier{Store: s, Sources: map[string]bool{"github": true}, Doors: map[string]*Door{"github": door}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
-		Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Stats: stats, Lasting: agent.Lasting,
-			Handlers: map[string]Handler{"push": h, "comment": h, "labels": h}}})
+		Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Stats: stats, Lasting: delivery.Lasting,
+			Handlers: map[string]delivery.Handler{"push": h, "comment": h, "labels": h}}})
 	id := owing(1, "push", "comment", "labels")
 	sweep := func(want ...string) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestCourierTriesAgain(t *testing.T) {
 	answers["comment"] = lasting
 	sweep("comment", "labels", "labels")
 	done, err := s.Delivered(t.Context(), id)
-	if err != nil || done[id+".comment"] != agent.NotDelivered+"it is gone" || done[id+".labels"] != "done" {
+	if err != nil || done[id+".comment"] != delivery.NotDelivered+"it is gone" || done[id+".labels"] != "done" {
 		t.Errorf("%v %v", done, err)
 	}
 	if left, err := s.Undelivered(t.Context(), other); err != nil || len(left) != 0 {

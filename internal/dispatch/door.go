@@ -9,16 +9,17 @@ import (
 	"sync"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
 // Door is one forge that work is taken from. Its exported fields are set once;
 // the rest is of Intake, which is the only one to use it.
 type Door struct {
-	Host        *agent.Host
+	Host        *delivery.Host
 	Patterns    []string // of repositories
 	Label       string   // that asks for work
 	Assignment  bool     // so does assigning the account
@@ -170,7 +171,7 @@ func (d *Door) well(what string) { delete(d.sick, what) }
 type act struct {
 	key  task.Key
 	item forge.Item
-	ask  agent.Ask
+	ask  order.Ask
 }
 
 // consider begins a run for an act, unless there is one already, or who asks may
@@ -181,7 +182,7 @@ func (i *Intake) consider(ctx context.Context, d *Door, a act) (done bool, err e
 		return false, err
 	}
 	if ok {
-		taken, err := agent.LastAsk(ctx, i.Store, last)
+		taken, err := order.LastAsk(ctx, i.Store, last)
 		if err != nil || !taken.Before(a.ask) {
 			return true, err // it was begun for this very act, whose label is still being taken away
 		}
@@ -216,7 +217,7 @@ func (i *Intake) resume(ctx context.Context, d *Door, last contextstore.View, a 
 		return nil
 	}
 	if err == nil {
-		err = agent.TakeUp(ctx, i.Store, last.Metadata.UUID, a.ask)
+		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.ask)
 	}
 	if err == nil {
 		_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, a.ask.By.Login)
@@ -244,7 +245,7 @@ func (i *Intake) refuse(ctx context.Context, d *Door, a act) error {
 	i.Log.Warn("Not begun: who asked may not", "task", a.key.String(), "by", a.ask.By.Login, "bot", a.ask.By.Bot)
 	// Only who can set labels or assign is answered: anybody can comment and
 	// review, and an answer would let strangers make us talk.
-	act := a.ask.How == agent.AskedByLabel || a.ask.How == agent.AskedByAssignment
+	act := a.ask.How == order.ByLabel || a.ask.How == order.ByAssignment
 	if act && !a.ask.By.Bot && a.ask.By.ID != d.self.ID {
 		text := i.Lang.T("dispatch.refused", a.ask.By.Login, d.Host.Least)
 		if _, err := d.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.ask.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
@@ -262,15 +263,15 @@ func (i *Intake) refuse(ctx context.Context, d *Door, a act) error {
 
 // begin enqueues a run, with the labels that show it.
 func (i *Intake) begin(ctx context.Context, d *Door, a act) (err error) {
-	a.ask.Text = agent.TextOf(a.item)
+	a.ask.Text = order.TextOf(a.item)
 	if a.ask.EditedBy, err = i.editedBy(ctx, d, a); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(agent.Job{Ask: &a.ask})
+	raw, err := json.Marshal(order.Order{Ask: &a.ask})
 	if err != nil {
 		return err
 	}
-	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.ask.By.Login, Title: oneLine(a.item.Title), Config: d.Config, Run: raw}, agent.QueuedLabels)
+	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.ask.By.Login, Title: oneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
 	var live *contextstore.LiveError
 	if errors.As(err, &live) {
 		return nil // somebody else was quicker

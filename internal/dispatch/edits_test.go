@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -87,7 +87,7 @@ func TestWhoEditedWhatIsAskedFor(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("it was not begun: %v\n%s", err, log.String())
 			}
-			if job, err := agent.ParseJob(last.Metadata); err != nil || job.Ask.EditedBy != c.want {
+			if job, err := order.Parse(last.Metadata); err != nil || job.Ask.EditedBy != c.want {
 				t.Errorf("edited by %q, %v", job.Ask.EditedBy, err)
 			}
 			if n := strings.Count(log.String(), "does not tell who changes"); n != c.logged {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -149,8 +149,8 @@ func newLobby(t *testing.T, repos ...string) *lobby {
 	for _, r := range repos {
 		l.hub.repos = append(l.hub.repos, forge.Repository{Repo: forge.Repo{Owner: "o", Name: r}})
 	}
-	labels := agent.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing", task.Paused: "paused"}}
-	l.door = &Door{Host: &agent.Host{Forge: l.hub, Least: forge.Write, Labels: labels}, Patterns: []string{"o/*"}, Label: "coding agent",
+	labels := delivery.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing", task.Paused: "paused"}}
+	l.door = &Door{Host: &delivery.Host{Forge: l.hub, Least: forge.Write, Labels: labels}, Patterns: []string{"o/*"}, Label: "coding agent",
 		FollowUp: true, StopRemoved: true, MaxPerHour: 100}
 	l.Intake = &Intake{Store: openStore(t, t.TempDir()), Doors: []*Door{l.door}, Desk: &Desk{}, Interval: time.Minute, CommentsEvery: 10 * time.Second,
 		Lang: i18n.English, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: func() time.Time { return l.now }, Wake: func() {}, Stats: &Stats{}}

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -263,10 +264,10 @@ func (i *Intake) asked(ctx context.Context, d *Door, it forge.Item) error {
 }
 
 // asks are the acts that an item's label and its assignment come from.
-func (i *Intake) asks(ctx context.Context, d *Door, it forge.Item) (all []agent.Ask, err error) {
-	for _, how := range []string{agent.AskedByLabel, agent.AskedByAssignment} {
+func (i *Intake) asks(ctx context.Context, d *Door, it forge.Item) (all []order.Ask, err error) {
+	for _, how := range []string{order.ByLabel, order.ByAssignment} {
 		t, on := forge.Trigger{Label: d.Label}, it.Has(d.Label)
-		if how == agent.AskedByAssignment {
+		if how == order.ByAssignment {
 			t, on = forge.Trigger{Assignee: d.self}, d.Assignment && it.AssignedTo(d.self)
 		}
 		if !on {
@@ -279,7 +280,7 @@ func (i *Intake) asks(ctx context.Context, d *Door, it forge.Item) (all []agent.
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, agent.Ask{By: who.By, At: who.At, Event: who.Event, How: how})
+		all = append(all, order.Ask{By: who.By, At: who.At, Event: who.Event, How: how})
 	}
 	return all, nil
 }
@@ -409,7 +410,7 @@ func (i *Intake) wanted(ctx context.Context, d *Door, r contextstore.Row) error 
 	if err != nil || v.Status() != before.Status() || v.State.Generation != before.State.Generation {
 		return nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
 	}
-	job, err := agent.ParseJob(v.Metadata)
+	job, err := order.Parse(v.Metadata)
 	if err != nil || job.Ask == nil {
 		return nil //nolint:nilerr // not ours to judge
 	}
@@ -417,7 +418,7 @@ func (i *Intake) wanted(ctx context.Context, d *Door, r contextstore.Row) error 
 	switch {
 	case !it.Open:
 		return i.stop(ctx, r, "dispatch.closed")
-	case job.Ask.How == agent.AskedByAssignment && !it.AssignedTo(d.self):
+	case job.Ask.How == order.ByAssignment && !it.AssignedTo(d.self):
 		return i.stop(ctx, r, "dispatch.unassigned")
 	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
 		return nil
@@ -442,7 +443,7 @@ func (i *Intake) labelled(ctx context.Context, uuid string) (bool, error) {
 		return false, err
 	}
 	done, err := i.Store.Delivered(ctx, uuid)
-	return done[agent.QueuedLabels(uuid).Key] != "", err
+	return done[delivery.QueuedLabels(uuid).Key] != "", err
 }
 
 // stop stops a run because of what somebody did to its item.

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -391,11 +392,11 @@ func TestALabelOfAnotherName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLobby(t, "a")
-			raw, err := json.Marshal(agent.Job{Ask: &agent.Ask{By: ken, At: begun.Add(-time.Hour), How: agent.AskedByLabel}})
+			raw, err := json.Marshal(order.Order{Ask: &order.Ask{By: ken, At: begun.Add(-time.Hour), How: order.ByLabel}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, err := l.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: key(1), User: "ken", Run: raw}, agent.QueuedLabels)
+			id, err := l.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: key(1), User: "ken", Run: raw}, delivery.QueuedLabels)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"toritsugi/internal/agent"
+	"toritsugi/internal/order"
 )
 
 // answers are what people were told, within the hour, about work that is asked for
@@ -31,7 +31,7 @@ func (i *Intake) tooOften(ctx context.Context, d *Door, a act) (bool, error) {
 		}
 	}
 	told, ok := d.deferred[k]
-	said := a.ask.How == agent.AskedByComment || a.ask.How == agent.AskedByReview
+	said := a.ask.How == order.ByComment || a.ask.How == order.ByReview
 	if said && told.said >= d.MaxPerHour || !said && told.label {
 		return true, nil
 	}

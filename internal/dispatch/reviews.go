@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"toritsugi/internal/agent"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/task"
 )
@@ -109,7 +109,7 @@ func (i *Intake) overdue(ctx context.Context, d *Door, k task.Key, w review) (ov
 	case !last.Status().Final():
 		return false, nil
 	}
-	heard, err := agent.Heard(last.Dir, w.ID, w.At)
+	heard, err := dialogue.WasTold(last.Dir, w.ID, w.At)
 	if err != nil {
 		err = &unreadable{err}
 		return !kept(err, i.clock(d).Sub(w.At)), err

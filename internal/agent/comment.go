@@ -1,0 +1,197 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/progress"
+	"toritsugi/internal/task"
+)
+
+// shownLeft is how many paths that were left out are named.
+const shownLeft = 3
+
+// leftOut says what the commit is without, "" for nothing.
+func (r *run) leftOut(lang i18n.Lang) string {
+	n := r.verify.left.All
+	if n == 0 {
+		return ""
+	}
+	names := strings.Join(r.verify.left.Paths[:min(len(r.verify.left.Paths), shownLeft)], ", ")
+	if n > shownLeft {
+		names += ", " + lang.T("agent.comment_more", n-shownLeft)
+	}
+	return lang.T("agent.left_out", names)
+}
+
+// verification says in one line what the checks showed, and what they could not.
+func (r *run) verification(l i18n.Lang) string {
+	v := judge(r.verify.before, r.verify.after)
+	text := r.shown(l, v)
+	if len(v.notFound) > 0 {
+		text = l.T("agent.also_not_found", text, commands(v.notFound))
+	}
+	if left := r.notRunText(l); left != "" {
+		text = l.T("agent.also_not_run", text, left)
+	}
+	if len(r.lead.judged.Open) > 0 {
+		text = l.T("agent.also_open", text, openPoints(l, r.lead.judged.Open))
+	}
+	return text
+}
+
+// shown is verification for the checks that could be run.
+func (r *run) shown(l i18n.Lang, v verdict) string {
+	able := len(v.notFound)+len(r.verify.notRun) == 0
+	text, known, red := r.stillRed(l, v)
+	switch {
+	case v.none && !able && r.report.Commit == "":
+		return l.T("agent.no_change_not_run")
+	case v.none && !able:
+		return l.T("agent.unverified_not_run")
+	case v.none && r.report.Commit == "":
+		return l.T("agent.no_change_none")
+	case v.none:
+		return l.T("agent.unverified_none")
+	case len(red) > 0 && len(known) > 0:
+		return l.T("agent.also_known", l.T("agent.unverified_red", commands(red)), commands(known), text)
+	case len(red) > 0:
+		return l.T("agent.unverified_red", commands(red))
+	case len(known) > 0:
+		return text + ": " + commands(known)
+	case len(v.empty) > 0:
+		return l.T("agent.unverified_empty", commands(v.empty))
+	case r.decided() != "":
+		return l.T("scan.unverified", commands(ran(r.verify.after, v.notFound)), r.decided())
+	case r.verify.review.failed:
+		return l.T("scan.unread", commands(ran(r.verify.after, v.notFound)))
+	case r.report.Commit == "":
+		return l.T("agent.no_change", commands(ran(r.verify.after, v.notFound)))
+	}
+	return l.T("agent.verified", commands(ran(r.verify.after, v.notFound)))
+}
+
+// ran are the checks that could be run.
+func ran(all, notFound []contextstore.CheckRun) []contextstore.CheckRun {
+	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool {
+		return slices.ContainsFunc(notFound, func(n contextstore.CheckRun) bool { return n.Command == c.Command })
+	})
+}
+
+func commands(runs []contextstore.CheckRun) string {
+	var names []string
+	for _, c := range runs {
+		names = append(names, "`"+c.Command+"`")
+	}
+	return strings.Join(names, ", ")
+}
+
+// comment is the text that people read under the issue: how the run ended, what was
+// changed and why, how that was verified, what is open, and the rest.
+func (r *run) comment(l i18n.Lang) string {
+	var b strings.Builder
+	o := r.report.Outcome
+	done := o.Status == task.Completed && r.report.Commit != ""
+	b.WriteString(r.headline(l) + "\n")
+	if !done { // else it is what the rest says
+		reason := o.Reason
+		if !r.local() {
+			reason = r.Delivery.Public(reason)
+		}
+		b.WriteString("\n" + reason + "\n")
+	}
+	if stands := r.composed(l); stands != "" {
+		b.WriteString(stands)
+	} else {
+		b.WriteString(r.said(l))
+	}
+	b.WriteString(r.account(l))
+	switch {
+	case r.report.Commit != "" && o.Status == task.Completed:
+		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
+	case r.out.Handed && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
+	case !r.local() && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
+	case r.report.Tree != "" && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
+	}
+	if r.local() { // else what is folded has them
+		b.WriteString(delivery.List(l, r.report.Files))
+	}
+	b.WriteString(r.talk.Asked(l))
+	if r.end.setup != nil && r.end.setup.Output != "" {
+		b.WriteString("\n" + l.T("agent.comment_setup") + "\n\n" + progress.Fenced(progress.Tail(r.end.setup.Output, 4000)))
+	}
+	if r.local() {
+		rep := r.reported()
+		b.WriteString(rep.PlanText(l, false))
+	}
+	if r.Scripted {
+		b.WriteString("\n" + l.T("agent.scripted") + "\n")
+	}
+	if !r.local() && o.Status == task.Paused {
+		b.WriteString("\n" + l.T("agent.comment_resume") + "\n")
+	}
+	if len(r.end.late) > 0 {
+		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + delivery.List(l, r.end.late))
+	}
+	b.WriteString(r.withheldNotice(l) + r.heritageNotice(l))
+	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
+	return b.String()
+}
+
+// headline is the first line of a comment: how the run ended.
+func (r *run) headline(l i18n.Lang) string {
+	o, v := r.report.Outcome, judge(r.verify.before, r.verify.after)
+	switch known, _, red := r.stillRed(l, v); {
+	case !o.Unverified:
+		return l.T("agent.comment_" + string(o.Status))
+	case known != "" && len(red) == 0 && r.settledBut(v):
+		return l.T("agent.comment_known", known)
+	}
+	return l.T("agent.comment_unverified")
+}
+
+// said is what the model says of its work, for readers of a language; quoted, for it
+// is its word and not ours. "" where it said nothing.
+func (r *run) said(l i18n.Lang) string {
+	text := r.lead.words
+	if lead := r.lead.planned.Load(); lead != nil && text != "" {
+		text = lead.Words(l)
+	}
+	w := delivery.ParseMessage(text)
+	if text = progress.Head(w.Body, 4000); w.Subject != "" {
+		text = "**" + progress.Plain(w.Subject) + "**\n\n" + text
+	}
+	if text == "" {
+		return ""
+	}
+	return "\n" + progress.Quote(text) + "\n"
+}
+
+func result(l i18n.Lang, c contextstore.CheckRun) string {
+	switch {
+	case c.Passed():
+		return l.T("agent.passed")
+	case c.TimedOut:
+		return l.T("agent.timed_out")
+	case c.Limit != "":
+		return l.T("agent.over_limit", limitText(l, c.Limit, c.Bound))
+	}
+	return l.T("agent.failed", c.ExitCode)
+}
+
+// limitText names a limit of the sandbox, and how much it allows; "" for none.
+func limitText(l i18n.Lang, limit, bound string) string {
+	switch {
+	case limit == "":
+		return ""
+	case bound == "":
+		return l.T("limit." + limit)
+	}
+	return l.T("limit."+limit, bound)
+}
