@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/order"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/workspace"
 )
@@ -139,7 +140,7 @@ func (r *run) equip(ctx context.Context) (err error) {
 			spec.ReadOnly = append(slices.Clone(spec.ReadOnly), r.env.network.CAFile)
 		}
 	}
-	spec.Network = online(r.env.network, allowed, "sandbox.allow_hosts", r.log, r.Reader)
+	spec.Network = confined.Online(r.env.network, allowed, "sandbox.allow_hosts", r.log, r.Reader)
 	r.env.spec = spec
 	p, err := r.readProject(ctx)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/turn"
 )
 
@@ -78,7 +79,7 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		"limits that are spent":   {live, &planning.StuckError{Spent: "loop, total_spent"}, task.Failed},
 		"a loop":                  {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: planning.Found{Kind: planning.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
 		"a setup": {live, &setupError{checks[0], func(l i18n.Lang) string {
-			return refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
+			return confined.Refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
 		}}, task.Failed},
 		"a budget":                  {live, &turn.BudgetError{Key: turn.KeyTurns, Limit: "3", Taken: "3"}, task.Failed},
 		"a budget, before its end":  {live, &turn.BudgetError{Key: turn.KeyTokens, Limit: "3", Taken: "2", Next: "2"}, task.Failed},

@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -85,7 +86,7 @@ type Project struct {
 
 // Tools are what the model may use.
 type Tools struct {
-	Servers     []Server                       // of further tools
+	Servers     []confined.Server              // of further tools
 	Access      []tool.Access                  // rules for tools, each of which has to allow one
 	Commands    func() (*policy.Policy, error) // rules for the shell's commands, asked for with the first; nil judges none
 	RefuseAsked bool                           // commands that somebody should be asked about are not run

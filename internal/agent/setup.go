@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/workspace"
 )
 
@@ -133,10 +133,10 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 		return err
 	}
 	if c.Network && shell.Confined() {
-		spec.Network = online(r.env.network, slices.Concat(r.Project.Registries, r.Sandbox.Network.AllowHosts), "workspace.registries", r.log, r.Reader)
+		spec.Network = confined.Online(r.env.network, slices.Concat(r.Project.Registries, r.Sandbox.Network.AllowHosts), "workspace.registries", r.log, r.Reader)
 		logged := spec.Network.Report
 		spec.Network.Report = func(x sandbox.Refusal) { refused.Store(&x); logged(x) }
-		if shell, err = r.Sandbox.Shell(spec); isKey(err, "sandbox.no_allow_list") {
+		if shell, err = r.Sandbox.Shell(spec); confined.IsKey(err, "sandbox.no_allow_list") {
 			return &delivery.TaskError{Err: i18n.E("agent.setup_network", c.Run)}
 		} else if err != nil {
 			return err
@@ -150,17 +150,11 @@ func (r *run) runSetup(ctx context.Context, spec sandbox.Spec, c workspace.Setup
 	if err == nil && !check.Passed() {
 		e := &setupError{run: check}
 		if x := refused.Load(); x != nil {
-			e.refused = func(l i18n.Lang) string { return refusal(l, *x, "workspace.registries") }
+			e.refused = func(l i18n.Lang) string { return confined.Refusal(l, *x, "workspace.registries") }
 		}
 		err = e
 	}
 	return err
-}
-
-// isKey reports an error that is told by the text of a key.
-func isKey(err error, key string) bool {
-	var e *i18n.Error
-	return errors.As(err, &e) && e.Key == key
 }
 
 // maxNamed is how many submodules the model is told by name.

@@ -22,6 +22,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/workspace"
@@ -122,9 +123,9 @@ func (s *system) network() sandbox.Network {
 }
 
 // servers are the servers of tools of the settings.
-func servers(cfg *config.Config) (all []agent.Server) {
+func servers(cfg *config.Config) (all []confined.Server) {
 	for _, m := range cfg.MCPServers {
-		all = append(all, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, Home: m.State, URL: m.URL, Header: m.Headers,
+		all = append(all, confined.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, Home: m.State, URL: m.URL, Header: m.Headers,
 			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted, OAuth: mcp.OAuth(m.OAuth)}})
 	}
 	return all

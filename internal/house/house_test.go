@@ -58,6 +58,7 @@ var floors = map[string]float64{
 	"tool":                    4.0,
 	"tool/mcp":                4.1,
 	"tool/mcp/mcptest":        4.3,
+	"tool/confined":           4.2,
 	"broker":                  4.6,
 	"memory":                  5.0,
 	"turn":                    6.0,

@@ -1,4 +1,4 @@
-package agent
+package confined
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // starter starts the server s with what it is given, without a wall.
-func starter(t *testing.T, s Server) (o ServerOptions, c mcp.Command, seen *sandbox.Spec) {
+func starter(t *testing.T, s Server) (o Options, c mcp.Command, seen *sandbox.Spec) {
 	t.Helper()
 	dir, seen := t.TempDir(), new(sandbox.Spec)
 	for _, d := range []string{"tree/sub", "home"} {
@@ -31,7 +31,7 @@ func starter(t *testing.T, s Server) (o ServerOptions, c mcp.Command, seen *sand
 		spec.Network = sandbox.Network{}
 		return sandbox.Unconfined(spec), nil
 	}
-	o = ServerOptions{Servers: []Server{s}, Shell: runner, Spec: sandbox.Spec{Workspace: filepath.Join(dir, "tree"), Cache: filepath.Join(dir, "cache"), Env: map[string]string{"OURS": "1"}}}
+	o = Options{Servers: []Server{s}, Shell: runner, Spec: sandbox.Spec{Workspace: filepath.Join(dir, "tree"), Cache: filepath.Join(dir, "cache"), Env: map[string]string{"OURS": "1"}}}
 	return o, mcp.Command{Server: "s", Argv: []string{"sh", "-c", "pwd; env"}, Env: []string{"HOME=" + home, "LANG=ja", "PATH=/nowhere"}, Home: home}, seen
 }
 
@@ -41,7 +41,7 @@ func readAll(p *mcp.Process) (string, error) {
 }
 
 // printed starts a server and returns what it prints, by lines.
-func printed(t *testing.T, o ServerOptions, c mcp.Command) []string {
+func printed(t *testing.T, o Options, c mcp.Command) []string {
 	t.Helper()
 	p, err := o.start(t.Context(), c)
 	if err != nil {
@@ -123,5 +123,20 @@ func TestServerOutlivesTheStart(t *testing.T) {
 	_ = p.Wait()
 	if _, err := o.start(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("started with nobody waiting: %v", err)
+	}
+}
+
+// Where a sandbox cannot open the network to some hosts alone, whoever configures a
+// server is told so.
+func TestServerWithoutAnAllowList(t *testing.T) {
+	t.Parallel()
+	o := Options{Shell: func(sandbox.Spec) (sandbox.Runner, error) {
+		return nil, i18n.E("sandbox.no_allow_list", sandbox.KindLandlock)
+	}}
+	if _, err := o.runner(sandbox.Spec{}, Server{AllowHosts: []string{"api.example.com"}}); !IsKey(err, "agent.server_network") {
+		t.Errorf("%v", err)
+	}
+	if IsKey(os.ErrNotExist, "agent.server_network") || IsKey(nil, "") {
+		t.Error("any error is taken for it")
 	}
 }
