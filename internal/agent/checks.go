@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
 
@@ -108,7 +109,7 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	if !run.Setup { // before which there is no other one
 		tree = r.verify.apart.Tree()
 	}
-	out := checks.Against(failedTests(base), tree)
+	out := checks.Against(verdict.Failed(base), tree)
 	tail := &lastWords{}
 	masked := r.Masking.Filter(io.MultiWriter(out, tail))
 	stop := r.going(what, tail)
@@ -126,7 +127,7 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	said := out.Summary()
 	note := ""
 	if reports != nil {
-		if said, note = reported(ctx, said, failedTests(base), reports); ctx.Err() != nil {
+		if said, note = reported(ctx, said, verdict.Failed(base), reports); ctx.Err() != nil {
 			return run, context.Cause(ctx)
 		}
 	}
@@ -190,11 +191,6 @@ func reported(ctx context.Context, said checks.Summary, known checks.Set, report
 	return said.With(report), note
 }
 
-// round returns the recorded runs of one round.
-func round(all []contextstore.CheckRun, n int) []contextstore.CheckRun {
-	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool { return c.Round != n || c.Setup })
-}
-
 // complete reports whether every check has a run among runs.
 func (r *run) complete(runs []contextstore.CheckRun) bool {
 	for _, c := range r.verify.checks {
@@ -208,3 +204,26 @@ func (r *run) complete(runs []contextstore.CheckRun) bool {
 
 // maxOutput is the most bytes of what a check's output says that are kept.
 const maxOutput = 8 << 10
+
+// excused are the tests that fail after the change, were added by it, and lack
+// what tests of the base lack as well: nothing that the change broke.
+func (r *run) excused(ctx context.Context, base contextstore.CheckRun, said checks.Summary) (names []string, err error) {
+	patch := ""
+	for _, f := range said.Failures {
+		if f.Known || r.report.Commit == "" || !slices.Contains(base.Missing, r.Store.Redact(f.Missing())) {
+			continue
+		}
+		if patch == "" {
+			if patch, err = delivery.Patch(ctx, r.out.Workspace, r.report.Commit); err != nil {
+				if ctx.Err() != nil || !errors.As(err, new(*delivery.TaskError)) {
+					return nil, err
+				}
+				return nil, nil // too large to be looked at
+			}
+		}
+		if verdict.Adds(patch, f) {
+			names = append(names, f.Name)
+		}
+	}
+	return names, nil
+}

@@ -1,14 +1,13 @@
 package agent
 
 import (
-	"slices"
 	"strings"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
+	"toritsugi/internal/verdict"
 )
 
 // shownLeft is how many paths that were left out are named.
@@ -29,10 +28,10 @@ func (r *run) leftOut(lang i18n.Lang) string {
 
 // verification says in one line what the checks showed, and what they could not.
 func (r *run) verification(l i18n.Lang) string {
-	v := judge(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.before, r.verify.after)
 	text := r.shown(l, v)
-	if len(v.notFound) > 0 {
-		text = l.T("agent.also_not_found", text, commands(v.notFound))
+	if len(v.NotFound) > 0 {
+		text = l.T("agent.also_not_found", text, verdict.Commands(v.NotFound))
 	}
 	if left := r.notRunText(l); left != "" {
 		text = l.T("agent.also_not_run", text, left)
@@ -44,49 +43,34 @@ func (r *run) verification(l i18n.Lang) string {
 }
 
 // shown is verification for the checks that could be run.
-func (r *run) shown(l i18n.Lang, v verdict) string {
-	able := len(v.notFound)+len(r.verify.notRun) == 0
-	text, known, red := r.stillRed(l, v)
+func (r *run) shown(l i18n.Lang, v verdict.Verdict) string {
+	able := len(v.NotFound)+len(r.verify.notRun) == 0
+	text, known, red := v.StillRed(l)
 	switch {
-	case v.none && !able && r.report.Commit == "":
+	case v.None && !able && r.report.Commit == "":
 		return l.T("agent.no_change_not_run")
-	case v.none && !able:
+	case v.None && !able:
 		return l.T("agent.unverified_not_run")
-	case v.none && r.report.Commit == "":
+	case v.None && r.report.Commit == "":
 		return l.T("agent.no_change_none")
-	case v.none:
+	case v.None:
 		return l.T("agent.unverified_none")
 	case len(red) > 0 && len(known) > 0:
-		return l.T("agent.also_known", l.T("agent.unverified_red", commands(red)), commands(known), text)
+		return l.T("agent.also_known", l.T("agent.unverified_red", verdict.Commands(red)), verdict.Commands(known), text)
 	case len(red) > 0:
-		return l.T("agent.unverified_red", commands(red))
+		return l.T("agent.unverified_red", verdict.Commands(red))
 	case len(known) > 0:
-		return text + ": " + commands(known)
-	case len(v.empty) > 0:
-		return l.T("agent.unverified_empty", commands(v.empty))
+		return text + ": " + verdict.Commands(known)
+	case len(v.Empty) > 0:
+		return l.T("agent.unverified_empty", verdict.Commands(v.Empty))
 	case r.decided() != "":
-		return l.T("scan.unverified", commands(ran(r.verify.after, v.notFound)), r.decided())
+		return l.T("scan.unverified", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)), r.decided())
 	case r.verify.review.failed:
-		return l.T("scan.unread", commands(ran(r.verify.after, v.notFound)))
+		return l.T("scan.unread", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
 	case r.report.Commit == "":
-		return l.T("agent.no_change", commands(ran(r.verify.after, v.notFound)))
+		return l.T("agent.no_change", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
 	}
-	return l.T("agent.verified", commands(ran(r.verify.after, v.notFound)))
-}
-
-// ran are the checks that could be run.
-func ran(all, notFound []contextstore.CheckRun) []contextstore.CheckRun {
-	return slices.DeleteFunc(slices.Clone(all), func(c contextstore.CheckRun) bool {
-		return slices.ContainsFunc(notFound, func(n contextstore.CheckRun) bool { return n.Command == c.Command })
-	})
-}
-
-func commands(runs []contextstore.CheckRun) string {
-	var names []string
-	for _, c := range runs {
-		names = append(names, "`"+c.Command+"`")
-	}
-	return strings.Join(names, ", ")
+	return l.T("agent.verified", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
 }
 
 // comment is the text that people read under the issue: how the run ended, what was
@@ -146,8 +130,8 @@ func (r *run) comment(l i18n.Lang) string {
 
 // headline is the first line of a comment: how the run ended.
 func (r *run) headline(l i18n.Lang) string {
-	o, v := r.report.Outcome, judge(r.verify.before, r.verify.after)
-	switch known, _, red := r.stillRed(l, v); {
+	o, v := r.report.Outcome, verdict.Of(r.verify.before, r.verify.after)
+	switch known, _, red := v.StillRed(l); {
 	case !o.Unverified:
 		return l.T("agent.comment_" + string(o.Status))
 	case known != "" && len(red) == 0 && r.settledBut(v):
@@ -171,27 +155,4 @@ func (r *run) said(l i18n.Lang) string {
 		return ""
 	}
 	return "\n" + progress.Quote(text) + "\n"
-}
-
-func result(l i18n.Lang, c contextstore.CheckRun) string {
-	switch {
-	case c.Passed():
-		return l.T("agent.passed")
-	case c.TimedOut:
-		return l.T("agent.timed_out")
-	case c.Limit != "":
-		return l.T("agent.over_limit", limitText(l, c.Limit, c.Bound))
-	}
-	return l.T("agent.failed", c.ExitCode)
-}
-
-// limitText names a limit of the sandbox, and how much it allows; "" for none.
-func limitText(l i18n.Lang, limit, bound string) string {
-	switch {
-	case limit == "":
-		return ""
-	case bound == "":
-		return l.T("limit." + limit)
-	}
-	return l.T("limit."+limit, bound)
 }

@@ -18,6 +18,7 @@ import (
 	"toritsugi/internal/progress"
 	"toritsugi/internal/scan"
 	"toritsugi/internal/turn"
+	"toritsugi/internal/verdict"
 )
 
 // coordination is what leads the model.
@@ -211,7 +212,7 @@ func (r *run) proof(ctx context.Context) planning.Evidence {
 				}
 			}
 		}
-		p.Compared = compare(r.verify.before, c).text(r.Lang, plainly)
+		p.Compared = verdict.Compare(r.verify.before, c).Text(r.Lang, plainly)
 		e.Checks = append(e.Checks, p)
 	}
 	e.Changed = r.report.Files

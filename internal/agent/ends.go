@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
+	"toritsugi/internal/verdict"
 )
 
 // end is how a run ends by one kind of cause.
@@ -83,7 +84,7 @@ var ends = []end{
 	{"checks fail", failed[*checksError], task.Failed, false,
 		func(c cause, l i18n.Lang) string {
 			e := as[*checksError](c)
-			return l.T(e.key, commands(e.runs))
+			return l.T(e.key, verdict.Commands(e.runs))
 		}},
 	{"points stay open", failed[*openPointsError], task.Failed, false,
 		func(c cause, l i18n.Lang) string {

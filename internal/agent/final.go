@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
+	"toritsugi/internal/verdict"
 )
 
 // finalTime is how long the model may take for a final summary.
@@ -146,7 +147,7 @@ func (r *run) facts() string {
 	}
 	for _, c := range r.verify.after {
 		fmt.Fprintf(&b, "Check `%s`: exit code %d", progress.OneLine(c.Command), c.ExitCode)
-		if text := compare(r.verify.before, c).text(i18n.English, cutLine); text != "" {
+		if text := verdict.Compare(r.verify.before, c).Text(i18n.English, cutLine); text != "" {
 			b.WriteString("; " + text)
 		}
 		b.WriteByte('\n')

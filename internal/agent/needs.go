@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/project"
+	"toritsugi/internal/verdict"
 )
 
 // needs are dependencies of the project that its checks miss.
@@ -67,7 +68,7 @@ func (r *run) needsText(l i18n.Lang) string {
 	if len(names) == 0 {
 		return ""
 	}
-	text := l.T("agent.needs", strings.Join(names[:min(len(names), shownTests)], ", "))
+	text := l.T("agent.needs", strings.Join(names[:min(len(names), verdict.MaxNamed)], ", "))
 	switch {
 	case len(r.Project.Setup) > 0:
 		return text + l.T("agent.needs_more")

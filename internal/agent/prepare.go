@@ -21,6 +21,7 @@ import (
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/mcp"
+	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
 
@@ -153,7 +154,7 @@ func (r *run) equip(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.verify.before = round(all, 0)
+	r.verify.before = verdict.Round(all, 0)
 	return r.learn(ctx, p)
 }
 

@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
+	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
 
@@ -94,10 +95,10 @@ func TestChecksThatCouldNotBeRun(t *testing.T) {
 			t.Errorf("%s: no open points", c.want)
 		}
 	}
-	if v := judge(runs{end("a", 127)}, runs{end("a", 127)}); !v.none || len(v.red)+len(v.broken) != 0 {
+	if v := verdict.Of(runs{end("a", 127)}, runs{end("a", 127)}); !v.None || len(v.Red)+len(v.Broken) != 0 {
 		t.Errorf("%+v", v)
 	}
-	if v := judge(runs{end("a", 0)}, runs{end("a", 127)}); len(v.broken) != 1 || v.none {
+	if v := verdict.Of(runs{end("a", 0)}, runs{end("a", 127)}); len(v.Broken) != 1 || v.None {
 		t.Errorf("a change that takes a program away breaks the check: %+v", v)
 	}
 	text := (&run{Agent: &Agent{Lang: i18n.English}, verify: verification{notRun: []project.Check{{Command: "npm test", Program: "npm"}}}}).checksTold()

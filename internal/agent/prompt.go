@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/forge"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/progress"
+	"toritsugi/internal/verdict"
 )
 
 // systemPrompt is the same for every run: no clock, no counters, no names, so
@@ -160,15 +161,15 @@ func (r *run) checkReport(title string, before, checks []contextstore.CheckRun) 
 		case c.TimedOut:
 			said = l.T("checks.timed_out", c.Command)
 		case c.Limit != "":
-			said = l.T("checks.limit", c.Command, limitText(l, c.Limit, c.Bound))
+			said = l.T("checks.limit", c.Command, verdict.LimitText(l, c.Limit, c.Bound))
 		}
-		shown := compare(before, c)
-		if !c.Passed() && shown.red && shown.fresh == 0 { // what it prints the model was told
-			if output = ""; !shown.known() {
+		shown := verdict.Compare(before, c)
+		if !c.Passed() && shown.Red && shown.Fresh == 0 { // what it prints the model was told
+			if output = ""; !shown.Known() {
 				said += "; " + l.T("checks.red")
 			}
 		}
-		if text := shown.text(l, plainly); text != "" {
+		if text := shown.Text(l, plainly); text != "" {
 			said += "; " + text
 		}
 		b.WriteString("- " + said + "\n" + output)
@@ -182,11 +183,11 @@ func (r *run) checkReport(title string, before, checks []contextstore.CheckRun) 
 func plainly(name string) string { return name }
 
 // feedback asks for another attempt after the checks.
-func (r *run) feedback(v verdict) string {
+func (r *run) feedback(v verdict.Verdict) string {
 	end := "checks.feedback_end"
-	all := slices.Concat(v.broken, v.red)
+	all := slices.Concat(v.Broken, v.Red)
 	if len(all) == 0 {
-		all, end = v.fewer, "checks.feedback_fewer"
+		all, end = v.Fewer, "checks.feedback_fewer"
 	}
 	return r.checkReport(r.Lang.T("checks.feedback"), r.verify.before, all) + "\n" + r.Lang.T(end) + "\n"
 }

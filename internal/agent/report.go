@@ -8,18 +8,19 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
+	"toritsugi/internal/verdict"
 )
 
 // settled reports whether all was verified: no check is red or was left out, and
 // nothing is open.
 func (r *run) settled() bool {
-	v := judge(r.verify.before, r.verify.after)
-	return len(v.red) == 0 && r.settledBut(v)
+	v := verdict.Of(r.verify.before, r.verify.after)
+	return len(v.Red) == 0 && r.settledBut(v)
 }
 
 // settledBut is settled, apart from checks that stay red.
-func (r *run) settledBut(v verdict) bool {
-	return !v.none && len(v.empty)+len(v.notFound)+len(r.verify.notRun)+len(r.lead.judged.Open) == 0 && r.decided() == "" && !r.verify.review.failed
+func (r *run) settledBut(v verdict.Verdict) bool {
+	return !v.None && len(v.Empty)+len(v.NotFound)+len(r.verify.notRun)+len(r.lead.judged.Open) == 0 && r.decided() == "" && !r.verify.review.failed
 }
 
 // description is the text of the pull request: what was changed and why, how that
@@ -53,7 +54,7 @@ func (r *run) evidence(l i18n.Lang) string {
 	if len(r.verify.before)+len(r.verify.after) > 0 {
 		b.WriteString("\n" + l.T("agent.table_checks") + "\n|---|---|---|\n")
 		for _, c := range r.verify.before {
-			b.WriteString("| " + cell(progress.Span(c.Command)) + " | " + result(l, c) + " | " + r.now(l, c.Command) + " |\n")
+			b.WriteString("| " + cell(progress.Span(c.Command)) + " | " + verdict.Result(l, c) + " | " + r.now(l, c.Command) + " |\n")
 		}
 		for _, c := range r.verify.after {
 			if !slices.ContainsFunc(r.verify.before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
@@ -84,8 +85,8 @@ func (r *run) now(l i18n.Lang, command string) string {
 	if i < 0 {
 		return ""
 	}
-	text := result(l, r.verify.after[i])
-	if news := compare(r.verify.before, r.verify.after[i]).text(l, r.testSpan); news != "" {
+	text := verdict.Result(l, r.verify.after[i])
+	if news := verdict.Compare(r.verify.before, r.verify.after[i]).Text(l, r.testSpan); news != "" {
 		text += "; " + cell(news)
 	}
 	return text
@@ -105,14 +106,14 @@ func (r *run) openPoints(l i18n.Lang) string {
 		return ""
 	}
 	var b strings.Builder
-	v := judge(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.before, r.verify.after)
 	switch {
-	case v.none && len(v.notFound)+len(r.verify.notRun) > 0:
+	case v.None && len(v.NotFound)+len(r.verify.notRun) > 0:
 		b.WriteString("- " + l.T("agent.open_not_run") + "\n")
-	case v.none:
+	case v.None:
 		b.WriteString("- " + l.T("agent.open_unverified") + "\n")
 	}
-	if names := r.decided(); names != "" && !v.none && len(v.red) == 0 {
+	if names := r.decided(); names != "" && !v.None && len(v.Red) == 0 {
 		b.WriteString("- " + l.T("scan.open", names) + "\n")
 	}
 	if r.verify.review.failed {
@@ -121,7 +122,7 @@ func (r *run) openPoints(l i18n.Lang) string {
 	for _, p := range r.lead.judged.Open {
 		b.WriteString("- " + cutLine(progress.OneLine(l.Retold(r.Store.Redact(p)))) + "\n")
 	}
-	for _, c := range v.notFound {
+	for _, c := range v.NotFound {
 		b.WriteString("- " + l.T("agent.open_not_found", "`"+c.Command+"`") + "\n")
 	}
 	if left := r.notRunText(l); left != "" {
@@ -130,10 +131,10 @@ func (r *run) openPoints(l i18n.Lang) string {
 	if left := r.leftOut(l); left != "" {
 		b.WriteString("- " + r.Store.Redact(left) + "\n")
 	}
-	for _, c := range v.empty {
+	for _, c := range v.Empty {
 		b.WriteString("- " + l.T("agent.open_empty", "`"+c.Command+"`") + "\n")
 	}
-	_, _, red := r.stillRed(l, v) // the table says of the others
+	_, _, red := v.StillRed(l) // the table says of the others
 	for _, c := range red {
 		b.WriteString("- " + l.T("agent.open_red", "`"+c.Command+"`") + "\n")
 	}

@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/confined"
+	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
 
@@ -34,7 +35,7 @@ type setupError struct {
 func (e *setupError) Error() string { return e.reason(i18n.English) }
 
 func (e *setupError) reason(l i18n.Lang) string {
-	text := l.T("agent.setup_failed", e.run.Command, result(l, e.run))
+	text := l.T("agent.setup_failed", e.run.Command, verdict.Result(l, e.run))
 	if e.refused != nil {
 		text += l.T("agent.setup_refused", e.refused(l))
 	}

@@ -9,6 +9,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/project"
+	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
 
@@ -39,7 +40,7 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	n := 1
-	for len(r.verify.checks) > 0 && r.complete(round(all, n)) {
+	for len(r.verify.checks) > 0 && r.complete(verdict.Round(all, n)) {
 		n++
 	}
 	// What still runs would change the tree under the commit and the checks.
@@ -62,43 +63,20 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 	if err := r.lacks(ctx, missing(r.verify.after)); err != nil {
 		return false, err
 	}
-	v := judge(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.before, r.verify.after)
 	switch {
-	case sendsBack(v, attempt(r.verify.before, all, n)):
+	case verdict.SendsBack(v, verdict.Attempt(r.verify.before, all, n)):
 		base := ""
 		if !r.verify.base.told {
 			base, r.verify.base.told = r.baseReport(), true
 		}
 		return true, loop.Ask(ctx, planning.AskRemark, strings.TrimPrefix(base+"\n"+r.feedback(v), "\n")+jobsStopped(stopped)+r.wake(ctx))
-	case len(v.broken) > 0:
-		return false, &checksError{"agent.checks_failed", v.broken}
-	case len(v.red) > 0 && len(r.report.Files) == 0:
-		return false, &checksError{"agent.nothing_done", v.red}
+	case len(v.Broken) > 0:
+		return false, &checksError{"agent.checks_failed", v.Broken}
+	case len(v.Red) > 0 && len(r.report.Files) == 0:
+		return false, &checksError{"agent.nothing_done", v.Red}
 	}
 	return false, nil
-}
-
-// maxRounds is how often failing checks send the model back to work.
-const maxRounds = 3
-
-// sendsBack reports whether checks send the model back to work, at its attempt:
-// those that the change breaks, and once where nothing was changed while some are
-// red, or where most tests do not run any more. What was red and stays so does not.
-func sendsBack(v verdict, attempt int) bool {
-	return attempt < maxRounds && (len(v.broken) > 0 || attempt == 1 && (v.idle && len(v.red) > 0 || len(v.fewer) > 0))
-}
-
-// attempt is how many of the rounds of checks up to n count for maxRounds. A round
-// that did not send the model back does not count: the model went on because
-// somebody commented.
-func attempt(before, all []contextstore.CheckRun, n int) int {
-	last := 0
-	for k := 1; k < n; k++ {
-		if !sendsBack(judge(before, round(all, k)), k-last) {
-			last++
-		}
-	}
-	return n - last
 }
 
 // settle commits the work up to an answer before the checks run, so that what
@@ -140,7 +118,7 @@ type checksError struct {
 	runs []contextstore.CheckRun
 }
 
-func (e *checksError) Error() string { return i18n.English.T(e.key, commands(e.runs)) }
+func (e *checksError) Error() string { return i18n.English.T(e.key, verdict.Commands(e.runs)) }
 
 // jobsStopped tells the model which of its work ended for the checks.
 func jobsStopped(n int) string {

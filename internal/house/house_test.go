@@ -45,6 +45,7 @@ var floors = map[string]float64{
 	"llm/image":               2.15,
 	"models":                  3.0,
 	"scan":                    2.5,
+	"verdict":                 2.5,
 	"sandbox":                 2.0,
 	"telemetry":               2.0,
 	"workspace":               3.0,

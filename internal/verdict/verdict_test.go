@@ -1,14 +1,13 @@
-package agent
+package verdict
 
 import (
 	"fmt"
-	"strings"
+	"slices"
 	"testing"
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
-	"toritsugi/internal/scan"
 )
 
 // What a check shows after the change is told against the base: what is new by
@@ -52,90 +51,25 @@ func TestCompare(t *testing.T) {
 		"for want of a program": {ran(10, "a"), added, "no new failures (1 known); added tests that cannot run here, for want of what was missing before the change as well, so not broken by it (1): docker", "", false},
 		"an earlier version":    {contextstore.CheckRun{Command: "make test", ExitCode: 1, Failing: []string{"a"}}, ran(0, "a", "b"), "new failures (1): b; still red (1)", "", true},
 	} {
-		v := judge([]contextstore.CheckRun{c.before}, []contextstore.CheckRun{c.after})
-		got := compare([]contextstore.CheckRun{c.before}, c.after)
+		v := Of([]contextstore.CheckRun{c.before}, []contextstore.CheckRun{c.after})
+		got := Compare([]contextstore.CheckRun{c.before}, c.after)
 		if name == "many are fixed" {
 			got.mended = got.mended[:1]
 		}
-		if text := got.text(i18n.English, plainly); text != c.en {
+		if text := got.Text(i18n.English, func(s string) string { return s }); text != c.en {
 			t.Errorf("%s: %s", name, text)
 		}
-		if text := got.text(i18n.Japanese, plainly); c.ja != "" && text != c.ja {
+		if text := got.Text(i18n.Japanese, func(s string) string { return s }); c.ja != "" && text != c.ja {
 			t.Errorf("%s: %s", name, text)
 		}
-		if (len(v.broken) > 0) != c.broken {
+		if (len(v.Broken) > 0) != c.broken {
 			t.Errorf("%s: %+v", name, v)
 		}
-		if (len(v.empty) > 0) != (name == "no tests") {
+		if (len(v.Empty) > 0) != (name == "no tests") {
 			t.Errorf("%s: %+v", name, v)
 		}
-		if few := c.before.Ran == 88 && c.after.Ran <= 2; sendsBack(v, 1) != (c.broken || few) || sendsBack(v, 2) != c.broken {
-			t.Errorf("%s: sent back %v, %v", name, sendsBack(v, 1), sendsBack(v, 2))
-		}
-	}
-}
-
-// What stays red by tests that are known is told as that, in the headline and the
-// comment alike, and once; a check that names no tests is as it was.
-func TestKnownFailures(t *testing.T) {
-	t.Parallel()
-	ran := func(command string, n int, failing ...string) contextstore.CheckRun {
-		return contextstore.CheckRun{Command: command, ExitCode: 1, Ran: n, Failing: failing, FailedSet: checks.SetOf(failing...)}
-	}
-	r := reviewed(t, scan.Report{})
-	r.report.Commit = "c"
-	r.verify.before, r.verify.after = []contextstore.CheckRun{ran("a", 10, "x"), ran("b", 4, "y")}, []contextstore.CheckRun{ran("a", 13, "x"), ran("b", 6, "y")}
-	r.report.Outcome = r.causeOf(t.Context(), nil).outcome(i18n.English)
-	if r.report.Outcome.Reason != "no new failures (2 known, +5 passing): `a`, `b`" || !r.report.Outcome.Unverified {
-		t.Errorf("%+v", r.report.Outcome)
-	}
-	for l, want := range map[i18n.Lang]string{
-		i18n.English:  "⚠️ **Completed, no new failures (2 known, +5 passing)**",
-		i18n.Japanese: "⚠️ **完了しました。新たな失敗なし（既知 2 件、合格 +5 件）**",
-	} {
-		if text := r.headline(l); text != want || r.openPoints(l) != "" {
-			t.Error(text)
-		}
-	}
-	r.verify.after[1].Failing, r.verify.after[1].FailedSet, r.verify.before[1].Failing, r.verify.before[1].FailedSet = nil, checks.Set{}, nil, checks.Set{}
-	if text := r.verification(i18n.English); text != "unverified: `b` failed before the change and still fails; `a`: no new failures (1 known, +3 passing)" || !strings.Contains(r.openPoints(i18n.English), "`b` failed before") {
-		t.Error(text, r.openPoints(i18n.English))
-	}
-}
-
-// A check that passes without a test proves nothing, whatever the base was.
-func TestNoTestsAreNotVerified(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		before, after string // what is printed
-		want          bool   // verified
-	}{
-		"unittest":        {"Ran 3 tests in 0.001s\n\nOK\n", "Ran 2 tests in 0.001s\n\nOK\n", true},
-		"none left":       {"Ran 3 tests in 0.001s\n\nOK\n", "Ran 0 tests in 0.001s\n\nOK\n", false},
-		"silent":          {"Ran 3 tests in 0.001s\n\nOK\n", "", false},
-		"all skipped":     {"Ran 1 test in 0.001s\n\nOK\n", "Ran 1 test in 0.001s\n\nOK (skipped=1)\n", false},
-		"none at all":     {"Ran 0 tests in 0.001s\n\nOK\n", "Ran 0 tests in 0.001s\n\nOK\n", false},
-		"red before":      {"Ran 3 tests in 0.001s\n\nFAILED (failures=1)\n", "Ran 0 tests in 0.001s\n\nOK\n", false},
-		"pytest":          {"", "no tests ran in 0.01s\n", false},
-		"cargo":           {"", "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s\n", false},
-		"go, none":        {"ok  \ta\t0.1s\n", "ok  \ta\t0.1s [no tests to run]\n", false},
-		"go, no files":    {"?   \ta\t[no test files]\n", "?   \ta\t[no test files]\n", true},
-		"a check of form": {"", "", true},
-	} {
-		ran := func(text string) contextstore.CheckRun {
-			p := checks.NewParser()
-			_, _ = p.Write([]byte(text))
-			said := p.Summary()
-			return contextstore.CheckRun{Command: "make test", Ran: said.Ran, Counted: said.Counted(), Packages: said.Packages}
-		}
-		r := reviewed(t, scan.Report{})
-		r.verify.before, r.verify.after, r.report.Commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
-		want := "checks passed: `make test`"
-		if !c.want {
-			want = "unverified: `make test` passed, but ran no tests"
-		}
-		if got := r.verification(i18n.English); got != want || (r.openPoints(i18n.English) == "") != c.want {
-			t.Errorf("%s: %s", name, got)
+		if few := c.before.Ran == 88 && c.after.Ran <= 2; SendsBack(v, 1) != (c.broken || few) || SendsBack(v, 2) != c.broken {
+			t.Errorf("%s: sent back %v, %v", name, SendsBack(v, 1), SendsBack(v, 2))
 		}
 	}
 }
@@ -150,8 +84,46 @@ func TestAddedTests(t *testing.T) {
 		"m/p.TestNew": true, "m/p.TestNew/any_case": true, "m/p.TestOld/with_two_words": true, "m/p.TestOld/other": false, "m/p.TestMoved": false, "m/p.TestNe": false, "m/p.TestOld": false,
 		"tests/a.py::test_fresh[1-2]": true, "tests/a.py::C::test_fres": false, "src/a.test.js › cart › adds a title": true, "src/a.test.js › cart › removes": false, "tests/test_file.py": true,
 	} {
-		if got := adds(patch, checks.Failure{Name: name}); got != want {
+		if got := Adds(patch, checks.Failure{Name: name}); got != want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	pass := func(c string) contextstore.CheckRun { return contextstore.CheckRun{Command: c} }
+	fail := func(c string, names ...string) contextstore.CheckRun {
+		return contextstore.CheckRun{Command: c, ExitCode: 1, Failing: names}
+	}
+	hang := func(c string) contextstore.CheckRun { return contextstore.CheckRun{Command: c, TimedOut: true} }
+	type runs = []contextstore.CheckRun
+	for name, c := range map[string]struct {
+		before, after runs
+		broken, red   []string
+		none          bool
+	}{
+		"no checks":                       {nil, nil, nil, nil, true},
+		"green stays green":               {runs{pass("a")}, runs{pass("a")}, nil, nil, false},
+		"red turns green":                 {runs{fail("a")}, runs{pass("a")}, nil, nil, false},
+		"green turns red":                 {runs{pass("a")}, runs{fail("a")}, []string{"a"}, nil, false},
+		"red stays red":                   {runs{fail("a", "T1")}, runs{fail("a", "T1")}, nil, []string{"a"}, false},
+		"fewer failures":                  {runs{fail("a", "T1", "T2")}, runs{fail("a", "T2")}, nil, []string{"a"}, false},
+		"another test fails":              {runs{fail("a", "T1")}, runs{fail("a", "T1", "T2")}, []string{"a"}, nil, false},
+		"a check that was not run before": {nil, runs{fail("a")}, []string{"a"}, nil, false},
+		"hangs now":                       {runs{pass("a")}, runs{hang("a")}, []string{"a"}, nil, false},
+		"hung before":                     {runs{hang("a")}, runs{hang("a")}, nil, []string{"a"}, false},
+		"each for itself":                 {runs{pass("a"), fail("b")}, runs{fail("a"), fail("b"), pass("c")}, []string{"a"}, []string{"b"}, false},
+	} {
+		v := Of(c.before, c.after)
+		names := func(rs runs) (out []string) {
+			for _, r := range rs {
+				out = append(out, r.Command)
+			}
+			return out
+		}
+		if !slices.Equal(names(v.Broken), c.broken) || !slices.Equal(names(v.Red), c.red) || v.None != c.none {
+			t.Errorf("%s: %+v", name, v)
 		}
 	}
 }

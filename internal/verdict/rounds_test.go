@@ -1,4 +1,4 @@
-package agent
+package verdict
 
 import (
 	"testing"
@@ -44,7 +44,7 @@ func TestAttempt(t *testing.T) {
 		for i, how := range c.rounds {
 			all = append(all, at(i+1, how)...)
 		}
-		if got := attempt(before, all, len(c.rounds)+1); got != c.want {
+		if got := Attempt(before, all, len(c.rounds)+1); got != c.want {
 			t.Errorf("%v: %d, not %d", c.rounds, got, c.want)
 		}
 	}
