@@ -96,7 +96,7 @@ func TestAQuietRepositoryIsAskedTheSame(t *testing.T) {
 func TestAMarkOfTheFuture(t *testing.T) {
 	t.Parallel()
 	l := newLobby(t, "a")
-	if err := l.Store.SetMark(t.Context(), "github/o/a", heardUntil, l.now.Add(24*time.Hour).Format(time.RFC3339Nano)); err != nil {
+	if err := l.Store.SetMark(t.Context(), "github/o/a", commentsMark, l.now.Add(24*time.Hour).Format(time.RFC3339Nano)); err != nil {
 		t.Fatal(err)
 	}
 	l.running(1)
@@ -192,13 +192,13 @@ func TestWhatIsBrokenStarvesNobody(t *testing.T) {
 		l.hub.visited = nil
 		if want == "[]" {
 			_ = l.look(true, 0) // learns how far each was read
-			l.hub.visited, l.door.sick, l.door.next = nil, nil, forge.Repo{}
+			l.hub.visited, l.watch.failing, l.watch.next = nil, nil, forge.Repo{}
 			want = "[a b c]"
 		}
 		if err := l.look(true, 0); !forge.Is(err, forge.Unavailable) || fmt.Sprint(l.hub.visited) != want {
 			t.Errorf("visited %s, not %s: %v", l.hub.visited, want, err)
 		}
-		if !l.now.Before(l.door.heldUntil()) {
+		if !l.now.Before(l.watch.heldUntil()) {
 			t.Error("the forge is not left alone")
 		}
 	}
@@ -310,7 +310,7 @@ func TestOnlyAWholeLookCounts(t *testing.T) {
 		t.Helper()
 		l.pass(after)
 		l.hub.visited = nil
-		l.Intake.look(t.Context(), l.door)
+		l.Intake.look(t.Context(), l.watch)
 		c := l.Stats.Counts()
 		if c.Polls["github"] != polls || c.PollErrors["github"] != errs || len(l.hub.visited) != lists {
 			t.Errorf("%s: %d polls, %d errors, visited %q", name, c.Polls["github"], c.PollErrors["github"], l.hub.visited)

@@ -1,6 +1,6 @@
-// Package dispatch carries out what the ledger has committed: it delivers the
-// outward effects of transitions, as often as it takes, once in effect
-// (DESIGN §2.6). It knows the kinds of effects only by name.
+// Package dispatch finds work at the forges that are watched, claims it for a pool of runs,
+// delivers the outward effects of their transitions as often as it takes, once in effect
+// (DESIGN §2.6), and looks after runs whose owner died.
 package dispatch
 
 import (

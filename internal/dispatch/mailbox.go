@@ -8,9 +8,9 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Desk keeps what was said about tasks that are worked on, until their runs
+// Mailbox keeps what was said about tasks that are worked on, until their runs
 // ask for it. It is safe for concurrent use.
-type Desk struct {
+type Mailbox struct {
 	mu   sync.Mutex
 	said map[task.Key][]forge.Comment
 }
@@ -20,7 +20,7 @@ type Desk struct {
 const maxSaid = 500
 
 // Take returns what was said about a task since the last call.
-func (d *Desk) Take(k task.Key) []forge.Comment {
+func (d *Mailbox) Take(k task.Key) []forge.Comment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	said := d.said[k]
@@ -28,7 +28,7 @@ func (d *Desk) Take(k task.Key) []forge.Comment {
 	return said
 }
 
-func (d *Desk) put(k task.Key, c forge.Comment) {
+func (d *Mailbox) put(k task.Key, c forge.Comment) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.said == nil {
@@ -40,7 +40,7 @@ func (d *Desk) put(k task.Key, c forge.Comment) {
 }
 
 // keys are the tasks of a source about which something lies here.
-func (d *Desk) keys(source string) (all []task.Key) {
+func (d *Mailbox) keys(source string) (all []task.Key) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for k := range d.said {
@@ -51,16 +51,16 @@ func (d *Desk) keys(source string) (all []task.Key) {
 	return all
 }
 
-// late clears the desk of what runs left there that ended before they took it.
+// clearMailbox clears the mailbox of what runs left there that ended before they took it.
 // Reviews that ask for changes are remembered apart; a run that is to go on reads
 // the rest from its item.
-func (i *Intake) late(ctx context.Context, d *Door) {
-	for _, k := range i.Desk.keys(d.Host.Source()) {
+func (i *Intake) clearMailbox(ctx context.Context, d *Watch) {
+	for _, k := range i.Mailbox.keys(d.Host.Source()) {
 		last, ok, err := i.latest(ctx, k)
 		if err != nil || ok && last.Status() == task.Running {
 			continue
 		}
-		for _, c := range i.Desk.Take(k) {
+		for _, c := range i.Mailbox.Take(k) {
 			if ok && last.Status() == task.AwaitingApproval { // said while it was on its way to wait
 				if err := i.answered(ctx, d, k, last, c); err != nil {
 					i.Log.Warn("An answer is not heard yet: "+err.Error(), "uuid", last.Metadata.UUID, "task", k.String(), "comment", c.URL)

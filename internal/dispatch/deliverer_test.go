@@ -48,8 +48,8 @@ func TestCourierTriesAgain(t *testing.T) {
 	}
 	lasting := &forge.Error{Kind: forge.Gone, Err: errors.New("it is gone")}
 	stats := &Stats{}
-	door := &Door{}
-	c := NewCourier(Courier{Store: s, Sources: map[string]bool{"github": true}, Doors: map[string]*Door{"github": door}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+	watch := &Watch{}
+	c := NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: map[string]*Watch{"github": watch}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 		Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Stats: stats, Lasting: delivery.Lasting,
 			Handlers: map[string]delivery.Handler{"push": h, "comment": h, "labels": h}}})
 	id := owing(1, "push", "comment", "labels")

@@ -11,14 +11,14 @@ import (
 	"toritsugi/internal/forge"
 )
 
-// Courier delivers what the outboxes of all runs hold, until it is in effect:
+// Deliverer delivers what the outboxes of all runs hold, until it is in effect:
 // what fails is tried again, with pauses that grow. Its exported fields are set
 // once.
-type Courier struct {
+type Deliverer struct {
 	Outbox  *Outbox
 	Store   *contextstore.Store
 	Sources map[string]bool // of tasks whose effects are delivered
-	Doors   map[string]*Door
+	Watches map[string]*Watch
 	Log     *slog.Logger
 	Now     func() time.Time
 
@@ -41,17 +41,17 @@ const (
 // sweep is how often the outboxes are looked through without being woken.
 const sweep = 10 * time.Second
 
-// carriers is how many runs' effects are delivered side by side.
-const carriers = 4
+// sideBySide is how many runs' effects are delivered side by side.
+const sideBySide = 4
 
-// NewCourier prepares a courier; the fields of c are taken over.
-func NewCourier(c Courier) *Courier {
+// NewDeliverer prepares a deliverer; the fields of c are taken over.
+func NewDeliverer(c Deliverer) *Deliverer {
 	c.wake, c.late = make(chan struct{}, 1), map[string]*lateness{}
 	return &c
 }
 
-// Wake makes the courier look at once.
-func (c *Courier) Wake() {
+// Wake makes the deliverer look at once.
+func (c *Deliverer) Wake() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -59,7 +59,7 @@ func (c *Courier) Wake() {
 }
 
 // Run delivers until ctx ends.
-func (c *Courier) Run(ctx context.Context) {
+func (c *Deliverer) Run(ctx context.Context) {
 	t := time.NewTicker(sweep)
 	defer t.Stop()
 	if _, err := c.Store.WithUndelivered(ctx); err != nil { // mends the rows that are behind
@@ -78,7 +78,7 @@ func (c *Courier) Run(ctx context.Context) {
 
 // Sweep tries once to deliver what is due. Runs that have ended come first: what
 // they have to say is waited for, the labels of queued ones less so.
-func (c *Courier) Sweep(ctx context.Context) {
+func (c *Deliverer) Sweep(ctx context.Context) {
 	var ended, others []string
 	owing := map[string]bool{}
 	err := c.Store.Owing(ctx, func(o contextstore.Owing) error {
@@ -89,7 +89,7 @@ func (c *Courier) Sweep(ctx context.Context) {
 		if l := c.late[o.UUID]; l != nil && c.Now().Before(l.next) {
 			return nil
 		}
-		if d := c.Doors[o.Source]; d != nil && c.Now().Before(d.heldUntil()) {
+		if d := c.Watches[o.Source]; d != nil && c.Now().Before(d.heldUntil()) {
 			return nil
 		}
 		if o.Status.Final() {
@@ -112,12 +112,12 @@ func (c *Courier) Sweep(ctx context.Context) {
 
 // each delivers for many runs, a few side by side. It ends early when there is
 // something new, which may come first.
-func (c *Courier) each(ctx context.Context, uuids []string) {
+func (c *Deliverer) each(ctx context.Context, uuids []string) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	places := make(chan struct{}, carriers)
+	places := make(chan struct{}, sideBySide)
 	for n, uuid := range uuids {
-		if ctx.Err() != nil || n >= carriers && len(c.wake) > 0 {
+		if ctx.Err() != nil || n >= sideBySide && len(c.wake) > 0 {
 			break
 		}
 		places <- struct{}{}
@@ -136,7 +136,7 @@ func (c *Courier) each(ctx context.Context, uuids []string) {
 }
 
 // settle notes how an attempt went.
-func (c *Courier) settle(uuid string, err error) {
+func (c *Deliverer) settle(uuid string, err error) {
 	if err == nil {
 		delete(c.late, uuid)
 		return
@@ -154,8 +154,8 @@ func (c *Courier) settle(uuid string, err error) {
 	}
 	l.next = c.Now().Add(wait)
 	if v, verr := c.Store.View(uuid); verr == nil {
-		if d := c.Doors[v.Metadata.TaskKey.Source]; d != nil && forge.Is(err, forge.RateLimited) {
-			d.leave(err, c.Now())
+		if d := c.Watches[v.Metadata.TaskKey.Source]; d != nil && forge.Is(err, forge.RateLimited) {
+			d.holdOff(err, c.Now())
 		}
 	}
 	c.Log.Warn("Not delivered yet: "+err.Error(), "uuid", uuid, "next_try_in", wait.Round(time.Second))

@@ -12,13 +12,13 @@ import (
 // too often.
 type answers struct {
 	since time.Time // the first of them
-	said  int       // to comments, which are heard once
+	said  int       // to comments, which are handled once
 	label bool      // a label or an assignment stays, and was answered
 }
 
 // tooOften reports whether a task was run so often within the hour that it has
 // to wait: two programs that answer each other would never end.
-func (i *Intake) tooOften(ctx context.Context, d *Door, a act) (bool, error) {
+func (i *Intake) tooOften(ctx context.Context, d *Watch, a act) (bool, error) {
 	k, now := a.key.String(), i.Now()
 	n, err := i.Store.CountSince(ctx, a.key, now.Add(-time.Hour), d.MaxPerHour)
 	if err != nil || n < d.MaxPerHour {

@@ -25,7 +25,7 @@ func (l *lobby) end(uuid string) {
 func TestTooOften(t *testing.T) {
 	t.Parallel()
 	l := newLobby(t, "a")
-	l.door.MaxPerHour = 2
+	l.watch.MaxPerHour = 2
 	if err := l.look(true, time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestTooOften(t *testing.T) {
 func TestTooOftenAndLocked(t *testing.T) {
 	t.Parallel()
 	l := newLobby(t, "a")
-	l.door.MaxPerHour = 1
+	l.watch.MaxPerHour = 1
 	if err := l.look(true, time.Minute); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTooOftenAndLocked(t *testing.T) {
 	it.Labels = []string{"coding agent"}
 	l.hub.items["1"] = it
 	l.hub.broken["post"] = &forge.Error{Kind: forge.Forbidden, Err: errors.New("403: locked")}
-	if err := l.look(true, time.Hour); err != nil || l.door.rests(key(1).String(), l.now.Add(-time.Hour)) {
+	if err := l.look(true, time.Hour); err != nil || l.watch.backsOff(key(1).String(), l.now.Add(-time.Hour)) {
 		t.Errorf("it is taken for broken: %v", err)
 	}
 	if err := l.look(true, 0); err != nil {

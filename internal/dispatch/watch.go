@@ -16,9 +16,9 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Door is one forge that work is taken from. Its exported fields are set once;
-// the rest is of Intake, which is the only one to use it.
-type Door struct {
+// Watch is one forge that is watched for work. Its exported fields are set once; the
+// rest is of Intake, which is the only one to use it, but for the time of hold.
+type Watch struct {
 	Host        *delivery.Host
 	Patterns    []string // of repositories
 	Label       string   // that asks for work
@@ -39,7 +39,7 @@ type Door struct {
 	hold     time.Time       // until when the forge is left alone
 	deferred map[string]answers
 	next     forge.Repo          // where the next round begins
-	sick     map[string]lateness // repositories and items that fail
+	failing  map[string]lateness // repositories and items that fail
 	blind    bool                // it does not tell who edits; that was logged
 	labelled map[forge.Repo]bool // where the label that asks is, or cannot be made
 
@@ -59,7 +59,7 @@ const (
 const maxRefused = 10_000
 
 // trigger is what sets an item before us.
-func (d *Door) trigger() forge.Trigger {
+func (d *Watch) trigger() forge.Trigger {
 	t := forge.Trigger{Label: d.Label}
 	if d.Assignment {
 		t.Assignee = d.self
@@ -67,9 +67,9 @@ func (d *Door) trigger() forge.Trigger {
 	return t
 }
 
-// repositories lists what the door leads to. What cannot be seen is logged, and
+// repositories lists the repositories that are watched. What cannot be seen is logged, and
 // does not keep the rest away.
-func (d *Door) repositories(ctx context.Context, now time.Time, log *slog.Logger) ([]forge.Repository, error) {
+func (d *Watch) repositories(ctx context.Context, now time.Time, log *slog.Logger) ([]forge.Repository, error) {
 	if d.self.ID == 0 && d.self.Login == "" {
 		self, err := d.Host.Self(ctx)
 		if err != nil {
@@ -108,14 +108,14 @@ func (d *Door) repositories(ctx context.Context, now time.Time, log *slog.Logger
 }
 
 // heldUntil is when the forge may be asked again.
-func (d *Door) heldUntil() time.Time {
+func (d *Watch) heldUntil() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.hold
 }
 
-// leave keeps still for as long as an error of the forge as a whole asks for it.
-func (d *Door) leave(err error, now time.Time) {
+// holdOff keeps still for as long as an error of the forge as a whole asks for it.
+func (d *Watch) holdOff(err error, now time.Time) {
 	var e *forge.Error
 	if !errors.As(err, &e) {
 		return
@@ -142,30 +142,30 @@ const (
 	lastRest  = 5 * time.Minute
 )
 
-// rests reports whether what failed is left alone for now.
-func (d *Door) rests(what string, now time.Time) bool {
-	l, ok := d.sick[what]
+// backsOff reports whether what failed is left alone for now.
+func (d *Watch) backsOff(what string, now time.Time) bool {
+	l, ok := d.failing[what]
 	return ok && now.Before(l.next)
 }
 
-// ails leaves something that failed alone, each time for longer.
-func (d *Door) ails(what string, now time.Time) time.Duration {
-	if d.sick == nil {
-		d.sick = map[string]lateness{}
+// backOff leaves something that failed alone, each time for longer.
+func (d *Watch) backOff(what string, now time.Time) time.Duration {
+	if d.failing == nil {
+		d.failing = map[string]lateness{}
 	}
-	for w, l := range d.sick { // what nobody asks after any more
+	for w, l := range d.failing { // what nobody asks after any more
 		if now.Sub(l.next) > time.Hour {
-			delete(d.sick, w)
+			delete(d.failing, w)
 		}
 	}
-	l := d.sick[what]
+	l := d.failing[what]
 	l.pause = min(max(2*l.pause, firstRest), lastRest)
 	l.next = now.Add(l.pause)
-	d.sick[what] = l
+	d.failing[what] = l
 	return l.pause
 }
 
-func (d *Door) well(what string) { delete(d.sick, what) }
+func (d *Watch) works(what string) { delete(d.failing, what) }
 
 // act is somebody asking for work, as far as it was looked into.
 type act struct {
@@ -176,7 +176,7 @@ type act struct {
 
 // consider begins a run for an act, unless there is one already, or who asks may
 // not; done tells that they may, or that there is nothing to be done about it.
-func (i *Intake) consider(ctx context.Context, d *Door, a act) (done bool, err error) {
+func (i *Intake) consider(ctx context.Context, d *Watch, a act) (done bool, err error) {
 	last, ok, err := i.latest(ctx, a.key)
 	if err != nil {
 		return false, err
@@ -211,7 +211,7 @@ func (i *Intake) consider(ctx context.Context, d *Door, a act) (done bool, err e
 
 // resume lets a paused run go on for which somebody asks again. One who asked
 // before it was seen to be paused wants another run, after this one.
-func (i *Intake) resume(ctx context.Context, d *Door, last contextstore.View, a act) error {
+func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a act) error {
 	shown, err := d.Host.Asked(ctx, a.key, forge.Trigger{Label: d.Host.Labels.Status[task.Paused]})
 	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.ask.At.Before(shown.At) {
 		return nil
@@ -227,7 +227,7 @@ func (i *Intake) resume(ctx context.Context, d *Door, last contextstore.View, a 
 }
 
 // may reports whether a person may ask for work on a task. Bots never do.
-func (i *Intake) may(ctx context.Context, d *Door, k task.Key, p forge.Person) (bool, error) {
+func (i *Intake) may(ctx context.Context, d *Watch, k task.Key, p forge.Person) (bool, error) {
 	if p.Bot || p.ID == d.self.ID && p.ID != 0 {
 		return false, nil
 	}
@@ -237,7 +237,7 @@ func (i *Intake) may(ctx context.Context, d *Door, k task.Key, p forge.Person) (
 
 // refuse answers somebody who may not ask. On an item each of them gets one
 // comment, however often they ask.
-func (i *Intake) refuse(ctx context.Context, d *Door, a act) error {
+func (i *Intake) refuse(ctx context.Context, d *Watch, a act) error {
 	id := a.key.String() + " " + a.ask.Event
 	if d.refused[id] {
 		return nil
@@ -262,7 +262,7 @@ func (i *Intake) refuse(ctx context.Context, d *Door, a act) error {
 }
 
 // begin enqueues a run, with the labels that show it.
-func (i *Intake) begin(ctx context.Context, d *Door, a act) (err error) {
+func (i *Intake) begin(ctx context.Context, d *Watch, a act) (err error) {
 	a.ask.Text = order.TextOf(a.item)
 	if a.ask.EditedBy, err = i.editedBy(ctx, d, a); err != nil {
 		return err
