@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
@@ -15,8 +16,8 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 	t.Parallel()
 	m := matter{id: "7", title: "Fix it", author: "hanako", labels: []string{"bug"}, body: "It is broken.\n" + strings.Repeat("長", maxIssueText),
 		said: dialogue.Thread{Remarks: []dialogue.Remark{{Author: "ken", Text: "me too"}, {Text: "anonymous"}}}}
-	r := &run{Agent: &Agent{Lang: i18n.English}}
-	got := request(m, r.checkReport("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
+	r := &run{verify: verification{Runner: checkrun.Runner{Lang: i18n.English}}}
+	got := request(m, r.verify.Report("Checks", nil, []contextstore.CheckRun{{Command: "true"}, {Command: "false", ExitCode: 1, Output: "```\nboom\n"}, {Command: "sleep", TimedOut: true},
 		{Command: "eat", ExitCode: 137, Limit: "memory", Bound: "2 GiB"}}), maxIssueText)
 	for _, want := range []string{"# Task: Fix it", "Issue 7, opened by hanako, labels: bug.", "<issue>\nIt is broken.", "more bytes are not shown]\n</issue>",
 		"<comments>\nken:\nme too", "unknown:\nanonymous", "- `true` passed", "- `false` failed with exit code 1\n````\n```\nboom\n````\n", "- `sleep` did not end in time", "- `eat` was killed: memory limit of 2 GiB\n"} {
@@ -24,7 +25,7 @@ func TestRequestShowsTheIssueAsData(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if !strings.Contains(request(matter{}, r.checksTold(), 100), "the project has none") {
+	if !strings.Contains(request(matter{}, r.verify.Told(), 100), "the project has none") {
 		t.Error("no word about missing checks")
 	}
 }
@@ -38,7 +39,7 @@ func TestKnownFailures(t *testing.T) {
 	}
 	r := reviewed(t, scan.Report{})
 	r.report.Commit = "c"
-	r.verify.before, r.verify.after = []contextstore.CheckRun{ran("a", 10, "x"), ran("b", 4, "y")}, []contextstore.CheckRun{ran("a", 13, "x"), ran("b", 6, "y")}
+	r.verify.Before, r.verify.after = []contextstore.CheckRun{ran("a", 10, "x"), ran("b", 4, "y")}, []contextstore.CheckRun{ran("a", 13, "x"), ran("b", 6, "y")}
 	r.report.Outcome = r.causeOf(t.Context(), nil).outcome(i18n.English)
 	if r.report.Outcome.Reason != "no new failures (2 known, +5 passing): `a`, `b`" || !r.report.Outcome.Unverified {
 		t.Errorf("%+v", r.report.Outcome)
@@ -51,7 +52,7 @@ func TestKnownFailures(t *testing.T) {
 			t.Error(text)
 		}
 	}
-	r.verify.after[1].Failing, r.verify.after[1].FailedSet, r.verify.before[1].Failing, r.verify.before[1].FailedSet = nil, checks.Set{}, nil, checks.Set{}
+	r.verify.after[1].Failing, r.verify.after[1].FailedSet, r.verify.Before[1].Failing, r.verify.Before[1].FailedSet = nil, checks.Set{}, nil, checks.Set{}
 	if text := r.verification(i18n.English); text != "unverified: `b` failed before the change and still fails; `a`: no new failures (1 known, +3 passing)" || !strings.Contains(r.openPoints(i18n.English), "`b` failed before") {
 		t.Error(text, r.openPoints(i18n.English))
 	}
@@ -83,7 +84,7 @@ func TestNoTestsAreNotVerified(t *testing.T) {
 			return contextstore.CheckRun{Command: "make test", Ran: said.Ran, Counted: said.Counted(), Packages: said.Packages}
 		}
 		r := reviewed(t, scan.Report{})
-		r.verify.before, r.verify.after, r.report.Commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
+		r.verify.Before, r.verify.after, r.report.Commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
 		want := "checks passed: `make test`"
 		if !c.want {
 			want = "unverified: `make test` passed, but ran no tests"

@@ -28,12 +28,12 @@ func (r *run) leftOut(lang i18n.Lang) string {
 
 // verification says in one line what the checks showed, and what they could not.
 func (r *run) verification(l i18n.Lang) string {
-	v := verdict.Of(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.Before, r.verify.after)
 	text := r.shown(l, v)
 	if len(v.NotFound) > 0 {
 		text = l.T("agent.also_not_found", text, verdict.Commands(v.NotFound))
 	}
-	if left := r.notRunText(l); left != "" {
+	if left := r.verify.NotRunText(l); left != "" {
 		text = l.T("agent.also_not_run", text, left)
 	}
 	if len(r.lead.judged.Open) > 0 {
@@ -44,7 +44,7 @@ func (r *run) verification(l i18n.Lang) string {
 
 // shown is verification for the checks that could be run.
 func (r *run) shown(l i18n.Lang, v verdict.Verdict) string {
-	able := len(v.NotFound)+len(r.verify.notRun) == 0
+	able := len(v.NotFound)+len(r.verify.NotRun) == 0
 	text, known, red := v.StillRed(l)
 	switch {
 	case v.None && !able && r.report.Commit == "":
@@ -130,7 +130,7 @@ func (r *run) comment(l i18n.Lang) string {
 
 // headline is the first line of a comment: how the run ended.
 func (r *run) headline(l i18n.Lang) string {
-	o, v := r.report.Outcome, verdict.Of(r.verify.before, r.verify.after)
+	o, v := r.report.Outcome, verdict.Of(r.verify.Before, r.verify.after)
 	switch known, _, red := v.StillRed(l); {
 	case !o.Unverified:
 		return l.T("agent.comment_" + string(o.Status))

@@ -181,7 +181,7 @@ func (r *run) proof(ctx context.Context) planning.Evidence {
 		if !c.Packages {
 			p.Ran = c.Ran
 		}
-		for _, b := range r.verify.before {
+		for _, b := range r.verify.Before {
 			if b.Command == c.Command {
 				p.HasBase, p.BaseExitCode = true, b.ExitCode
 				if !b.Packages {
@@ -189,7 +189,7 @@ func (r *run) proof(ctx context.Context) planning.Evidence {
 				}
 			}
 		}
-		p.Compared = verdict.Compare(r.verify.before, c).Text(r.Lang, plainly)
+		p.Compared = verdict.Compare(r.verify.Before, c).Text(r.Lang, plainly)
 		e.Checks = append(e.Checks, p)
 	}
 	e.Changed = r.report.Files

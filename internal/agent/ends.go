@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
@@ -92,8 +93,8 @@ var ends = []end{
 		}},
 	{"the plan is stuck", failed[*planning.StuckError], task.Failed, false,
 		func(c cause, l i18n.Lang) string { return l.T("agent.stuck", as[*planning.StuckError](c).What(l)) }},
-	{"the setup fails", failed[*setupError], task.Failed, false,
-		func(c cause, l i18n.Lang) string { return as[*setupError](c).reason(l) }},
+	{"the setup fails", failed[*checkrun.SetupError], task.Failed, false,
+		func(c cause, l i18n.Lang) string { return as[*checkrun.SetupError](c).Reason(l) }},
 
 	// A limit, or the model.
 	{"a budget is used up", failed[*turn.BudgetError], task.Failed, false,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
@@ -82,7 +83,7 @@ func TestEnds(t *testing.T) {
 		{"checks fail", nil, &checksError{"agent.checks_failed", red}, nil, task.Failed, task.Failed, false, "`make test`"},
 		{"points stay open", nil, &openPointsError{[]string{"no tests"}}, nil, task.Failed, task.Failed, false, "no tests"},
 		{"the plan is stuck", nil, &planning.StuckError{Spent: "total_spent"}, nil, task.Failed, task.Failed, false, ""},
-		{"the setup fails", nil, &setupError{run: red[0]}, nil, task.Failed, task.Failed, false, "make test"},
+		{"the setup fails", nil, &checkrun.SetupError{Run: red[0]}, nil, task.Failed, task.Failed, false, "make test"},
 		{"a budget is used up", nil, spent, nil, task.Failed, task.Failed, false, turn.KeyTurns},
 		{"a budget is used up", nil, fmt.Errorf("turn: %w", over), nil, task.Failed, task.Failed, timed, turn.KeyTime},
 		{"the window is too small", nil, &memory.TooSmallError{Tokens: 9, Limit: 8}, nil, task.Failed, task.Paused, false, "9"},

@@ -147,7 +147,7 @@ func (r *run) facts() string {
 	}
 	for _, c := range r.verify.after {
 		fmt.Fprintf(&b, "Check `%s`: exit code %d", progress.OneLine(c.Command), c.ExitCode)
-		if text := verdict.Compare(r.verify.before, c).Text(i18n.English, cutLine); text != "" {
+		if text := verdict.Compare(r.verify.Before, c).Text(i18n.English, cutLine); text != "" {
 			b.WriteString("; " + text)
 		}
 		b.WriteByte('\n')

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/dialogue"
@@ -72,7 +73,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := r.equip(ctx); err != nil {
 		return err
 	}
-	return r.findBase(ctx)
+	return r.verify.FindBase(ctx)
 }
 
 // openWorkspace reads what the run was asked for and what earlier owners left, and
@@ -143,18 +144,22 @@ func (r *run) equip(ctx context.Context) (err error) {
 	}
 	spec.Network = confined.Online(r.env.network, allowed, "sandbox.allow_hosts", r.log, r.Reader)
 	r.env.spec = spec
+	r.verify.Runner = checkrun.Runner{Settings: r.Project.Settings, Store: r.Store, Ledger: r.ledger, Workspace: ws, Trusted: r.out.TrustedCommit(), Log: r.log, Now: r.Now, Lang: r.Lang, Reader: r.Reader,
+		Shell: r.Sandbox.Shell, Spec: spec, Network: r.env.network, Env: r.Sandbox.Env, Filter: r.Masking.Filter,
+		Checked: func(c contextstore.CheckRun) { r.screen.tracker.Checked(c, r.Now()) }}
 	p, err := r.readProject(ctx)
 	if err != nil {
 		return err
 	}
-	if r.env.spec, err = r.setup(ctx, spec, p); err != nil {
+	if err = r.verify.SetUp(ctx, p, r.ledger.LastSeq() > 0 && !r.env.lost); err != nil {
 		return err
 	}
+	r.env.spec = r.verify.Spec
 	all, err := r.ledger.Checks()
 	if err != nil {
 		return err
 	}
-	r.verify.before = verdict.Round(all, 0)
+	r.verify.Before = verdict.Round(all, 0)
 	return r.learn(ctx, p)
 }
 
@@ -166,7 +171,7 @@ func (r *run) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := r.wasTold(); err != nil {
+	if err := r.verify.WasTold(int64(r.start.Size)); err != nil {
 		return err
 	}
 	loop, err := r.loop(ctx)
@@ -213,7 +218,7 @@ func (r *run) appendFirst(ctx context.Context) (err error) {
 	}
 	r.talk.CaughtUp()
 	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
-		Content: request(m, r.checksTold(), r.talk.MaxBytes) + missing + p.tell()})
+		Content: request(m, r.verify.Told(), r.talk.MaxBytes) + missing + p.tell()})
 	// After a power cut some of them may be there already.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err
@@ -228,7 +233,7 @@ func (r *run) close() {
 		r.report.ToolTime = r.lead.loop.ToolTime
 	}
 	r.env.close()
-	r.dropBase()
+	r.verify.DropBase()
 	if r.lead.history != nil {
 		if err := r.lead.history.Close(); err != nil {
 			r.log.Warn("The planning history: " + err.Error())
@@ -244,9 +249,7 @@ func (r *run) release() {
 	}
 	if r.report.Outcome.Status.Final() {
 		err := ws.DropCaches("")
-		if r.verify.apart != nil {
-			err = errors.Join(err, r.verify.apart.Close(true))
-		}
+		err = errors.Join(err, r.verify.Close())
 		if err != nil {
 			r.log.Warn("Not all could be cleaned up: " + err.Error())
 		}

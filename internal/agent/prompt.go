@@ -3,16 +3,13 @@ package agent
 import (
 	_ "embed"
 	"fmt"
-	"slices"
 	"strings"
 
 	"toritsugi/internal/broker"
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/progress"
-	"toritsugi/internal/verdict"
 )
 
 // systemPrompt is the same for every run: no clock, no counters, no names, so
@@ -144,50 +141,4 @@ func pullText(m matter) string {
 // maxCI is how many failed checks of a forge the model is shown.
 const maxCI = 10
 
-// checkReport tells the model how checks ended; before are those of the base, for
-// checks of after the change.
-func (r *run) checkReport(title string, before, checks []contextstore.CheckRun) string {
-	l := r.Lang
-	var b strings.Builder
-	b.WriteString(title + ":\n")
-	for _, c := range checks {
-		said, output := l.T("checks.failed", c.Command, c.ExitCode), ""
-		if strings.TrimSpace(c.Output) != "" {
-			output = progress.Fenced(c.Output)
-		}
-		switch {
-		case c.Passed():
-			said, output = l.T("checks.passed", c.Command), ""
-		case c.TimedOut:
-			said = l.T("checks.timed_out", c.Command)
-		case c.Limit != "":
-			said = l.T("checks.limit", c.Command, verdict.LimitText(l, c.Limit, c.Bound))
-		}
-		shown := verdict.Compare(before, c)
-		if !c.Passed() && shown.Red && shown.Fresh == 0 { // what it prints the model was told
-			if output = ""; !shown.Known() {
-				said += "; " + l.T("checks.red")
-			}
-		}
-		if text := shown.Text(l, plainly); text != "" {
-			said += "; " + text
-		}
-		b.WriteString("- " + said + "\n" + output)
-	}
-	if text := r.needsText(l); text != "" && len(missing(checks)) > 0 {
-		b.WriteString(text + "\n")
-	}
-	return b.String()
-}
-
 func plainly(name string) string { return name }
-
-// feedback asks for another attempt after the checks.
-func (r *run) feedback(v verdict.Verdict) string {
-	end := "checks.feedback_end"
-	all := slices.Concat(v.Broken, v.Red)
-	if len(all) == 0 {
-		all, end = v.Fewer, "checks.feedback_fewer"
-	}
-	return r.checkReport(r.Lang.T("checks.feedback"), r.verify.before, all) + "\n" + r.Lang.T(end) + "\n"
-}

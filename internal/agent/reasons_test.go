@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
@@ -78,7 +79,7 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		"open points":             {live, &openPointsError{[]string{i18n.Recorded("unread"), i18n.Recorded("failed", "α", i18n.Recorded("no_result")), i18n.Recorded("unmet", "κ")}}, task.Failed},
 		"limits that are spent":   {live, &planning.StuckError{Spent: "loop, total_spent"}, task.Failed},
 		"a loop":                  {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: planning.Found{Kind: planning.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
-		"a setup": {live, &setupError{checks[0], func(l i18n.Lang) string {
+		"a setup": {live, &checkrun.SetupError{Run: checks[0], Refused: func(l i18n.Lang) string {
 			return confined.Refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
 		}}, task.Failed},
 		"a budget":                  {live, &turn.BudgetError{Key: turn.KeyTurns, Limit: "3", Taken: "3"}, task.Failed},

@@ -14,13 +14,13 @@ import (
 // settled reports whether all was verified: no check is red or was left out, and
 // nothing is open.
 func (r *run) settled() bool {
-	v := verdict.Of(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.Before, r.verify.after)
 	return len(v.Red) == 0 && r.settledBut(v)
 }
 
 // settledBut is settled, apart from checks that stay red.
 func (r *run) settledBut(v verdict.Verdict) bool {
-	return !v.None && len(v.Empty)+len(v.NotFound)+len(r.verify.notRun)+len(r.lead.judged.Open) == 0 && r.decided() == "" && !r.verify.review.failed
+	return !v.None && len(v.Empty)+len(v.NotFound)+len(r.verify.NotRun)+len(r.lead.judged.Open) == 0 && r.decided() == "" && !r.verify.review.failed
 }
 
 // description is the text of the pull request: what was changed and why, how that
@@ -36,7 +36,7 @@ func (r *run) description(l i18n.Lang) string {
 // account is what we say of the work: how it was verified, what is open, and what a
 // reviewer should look at.
 func (r *run) account(l i18n.Lang) string {
-	needs := r.needsText(l)
+	needs := r.verify.NeedsText(l)
 	if needs != "" {
 		needs = "\n⚠️ " + needs + "\n"
 	}
@@ -51,13 +51,13 @@ const shownCriterion = 300
 // and each criterion with what shows that it is met.
 func (r *run) evidence(l i18n.Lang) string {
 	var b strings.Builder
-	if len(r.verify.before)+len(r.verify.after) > 0 {
+	if len(r.verify.Before)+len(r.verify.after) > 0 {
 		b.WriteString("\n" + l.T("agent.table_checks") + "\n|---|---|---|\n")
-		for _, c := range r.verify.before {
+		for _, c := range r.verify.Before {
 			b.WriteString("| " + cell(progress.Span(c.Command)) + " | " + verdict.Result(l, c) + " | " + r.now(l, c.Command) + " |\n")
 		}
 		for _, c := range r.verify.after {
-			if !slices.ContainsFunc(r.verify.before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
+			if !slices.ContainsFunc(r.verify.Before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
 				b.WriteString("| " + cell(progress.Span(c.Command)) + " | | " + r.now(l, c.Command) + " |\n")
 			}
 		}
@@ -86,7 +86,7 @@ func (r *run) now(l i18n.Lang, command string) string {
 		return ""
 	}
 	text := verdict.Result(l, r.verify.after[i])
-	if news := verdict.Compare(r.verify.before, r.verify.after[i]).Text(l, r.testSpan); news != "" {
+	if news := verdict.Compare(r.verify.Before, r.verify.after[i]).Text(l, r.testSpan); news != "" {
 		text += "; " + cell(news)
 	}
 	return text
@@ -106,9 +106,9 @@ func (r *run) openPoints(l i18n.Lang) string {
 		return ""
 	}
 	var b strings.Builder
-	v := verdict.Of(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.Before, r.verify.after)
 	switch {
-	case v.None && len(v.NotFound)+len(r.verify.notRun) > 0:
+	case v.None && len(v.NotFound)+len(r.verify.NotRun) > 0:
 		b.WriteString("- " + l.T("agent.open_not_run") + "\n")
 	case v.None:
 		b.WriteString("- " + l.T("agent.open_unverified") + "\n")
@@ -125,7 +125,7 @@ func (r *run) openPoints(l i18n.Lang) string {
 	for _, c := range v.NotFound {
 		b.WriteString("- " + l.T("agent.open_not_found", "`"+c.Command+"`") + "\n")
 	}
-	if left := r.notRunText(l); left != "" {
+	if left := r.verify.NotRunText(l); left != "" {
 		b.WriteString("- " + l.T("agent.open_left_out", left) + "\n")
 	}
 	if left := r.leftOut(l); left != "" {

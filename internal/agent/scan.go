@@ -33,7 +33,7 @@ func (r *run) lookThrough(ctx context.Context) error {
 		return nil
 	}
 	var commands []string
-	for _, c := range r.verify.checks {
+	for _, c := range r.verify.Checks {
 		commands = append(commands, c.Command)
 	}
 	in, out := io.Pipe()

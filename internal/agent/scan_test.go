@@ -61,7 +61,7 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 	t.Parallel()
 	passed := []contextstore.CheckRun{{Command: "pytest"}}
 	unread := reviewed(t, scan.Report{})
-	unread.verify.review.failed, unread.verify.before, unread.verify.after, unread.report.Commit = true, passed, passed, "x"
+	unread.verify.review.failed, unread.verify.Before, unread.verify.after, unread.report.Commit = true, passed, passed, "x"
 	if text := unread.openPoints(i18n.Japanese); !strings.Contains(text, "全体を確認してください") {
 		t.Errorf("a change that could not be read: %s", text)
 	}
@@ -79,7 +79,7 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 		{scan.Finding{Kind: scan.BuildTouched, Why: scan.Dependencies, Path: "go.mod"}, "checks passed: `pytest`", "", true},
 	} {
 		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}})
-		r.verify.before, r.verify.after, r.report.Commit = passed, passed, "x"
+		r.verify.Before, r.verify.after, r.report.Commit = passed, passed, "x"
 		if got := r.verification(i18n.English); got != c.en {
 			t.Errorf("got  %s\nwant %s", got, c.en)
 		}

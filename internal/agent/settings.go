@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"time"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/dialogue"
@@ -22,7 +23,6 @@ import (
 	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/turn"
-	"toritsugi/internal/workspace"
 )
 
 // Agent runs one task. Its fields are set once and not changed.
@@ -77,11 +77,8 @@ type Sandbox struct {
 
 // Project is what is to be done with the project besides the work.
 type Project struct {
-	Options      project.Options
-	Checks       []Check // nil to detect them
-	CheckTimeout time.Duration
-	Setup        []workspace.SetupCommand // run before the model's first turn
-	Registries   []string                 // hosts that they may reach
+	Options project.Options // what is read of it
+	checkrun.Settings
 }
 
 // Tools are what the model may use.

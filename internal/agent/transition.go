@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
@@ -76,8 +77,8 @@ func (r *run) noteCause(c cause) {
 	}
 	if c.ctx == nil {
 		r.end.day = failed[*contextstore.DayError](c)
-		if e := as[*setupError](c); e != nil {
-			r.end.setup = &e.run
+		if e := as[*checkrun.SetupError](c); e != nil {
+			r.end.setup = &e.Run
 		}
 	}
 	r.end.barred = failed[*delivery.PermissionError](c)

@@ -5,23 +5,19 @@ import (
 	"fmt"
 	"strings"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
-	"toritsugi/internal/project"
 	"toritsugi/internal/verdict"
 	"toritsugi/internal/workspace"
 )
 
 // verification is what is known of the work from checks and from its patch.
 type verification struct {
-	checks  []Check
-	notRun  []project.Check // that were detected, and whose programs are not there
-	needs   needs
-	apart   *workspace.Apart // the tree that checks run in
-	base    *baseline
+	checkrun.Runner // once the workspace is open
+
 	quiet   bool // the model is told nothing of the base now
-	before  []contextstore.CheckRun
 	after   []contextstore.CheckRun
 	review  review
 	left    workspace.LeftOut
@@ -32,7 +28,7 @@ type verification struct {
 // go on (true), or the run has failed.
 func (r *run) verified(ctx context.Context) (again bool, err error) {
 	loop := r.lead.loop
-	if err := r.awaitBase(ctx); err != nil {
+	if err := r.verify.AwaitBase(ctx); err != nil {
 		return false, err
 	}
 	all, err := r.ledger.Checks()
@@ -40,7 +36,7 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	n := 1
-	for len(r.verify.checks) > 0 && r.complete(verdict.Round(all, n)) {
+	for len(r.verify.Checks) > 0 && r.verify.Complete(verdict.Round(all, n)) {
 		n++
 	}
 	// What still runs would change the tree under the commit and the checks.
@@ -57,20 +53,16 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 		}
 		return false, err
 	}
-	if r.verify.after, err = r.runChecks(ctx, n); err != nil {
+	if r.verify.after, err = r.verify.Run(ctx, n, r.report.Commit); err != nil {
 		return false, err
 	}
-	if err := r.lacks(ctx, missing(r.verify.after)); err != nil {
+	if err := r.verify.Lacks(ctx, checkrun.Missing(r.verify.after)); err != nil {
 		return false, err
 	}
-	v := verdict.Of(r.verify.before, r.verify.after)
+	v := verdict.Of(r.verify.Before, r.verify.after)
 	switch {
-	case verdict.SendsBack(v, verdict.Attempt(r.verify.before, all, n)):
-		base := ""
-		if !r.verify.base.told {
-			base, r.verify.base.told = r.baseReport(), true
-		}
-		return true, loop.Ask(ctx, planning.AskRemark, strings.TrimPrefix(base+"\n"+r.feedback(v), "\n")+jobsStopped(stopped)+r.wake(ctx))
+	case verdict.SendsBack(v, verdict.Attempt(r.verify.Before, all, n)):
+		return true, loop.Ask(ctx, planning.AskRemark, strings.TrimPrefix(r.verify.TellBase()+"\n"+r.verify.Feedback(v), "\n")+jobsStopped(stopped)+r.wake(ctx))
 	case len(v.Broken) > 0:
 		return false, &checksError{"agent.checks_failed", v.Broken}
 	case len(v.Red) > 0 && len(r.report.Files) == 0:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toritsugi/internal/agent"
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
@@ -89,13 +90,13 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 // work is what the settings want done with a project besides the work.
 func work(cfg *config.Config) agent.Project {
 	rules, files := cfg.ProjectAgentRules, cfg.FileListContext
-	p := agent.Project{CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second, Registries: cfg.Workspace.Registries,
+	p := agent.Project{Settings: checkrun.Settings{Timeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second, Registries: cfg.Workspace.Registries},
 		Options: repository.Options{Rules: rules.Enabled, MaxFile: rules.MaxFileSize, MaxTotal: rules.MaxTotalSize, Map: files.Enabled, MaxDepth: files.MaxDepth}}
 	if cfg.IsSet("checks") {
-		p.Checks = []agent.Check{}
+		p.Checks = []checkrun.Check{}
 	}
 	for _, c := range cfg.Checks {
-		p.Checks = append(p.Checks, agent.Check{Command: c.Run, Timeout: cmp.Or(c.Timeout(), p.CheckTimeout), Reports: c.JUnit})
+		p.Checks = append(p.Checks, checkrun.Check{Command: c.Run, Timeout: cmp.Or(c.Timeout(), p.Timeout), Reports: c.JUnit})
 	}
 	for _, c := range cfg.Setup {
 		timeout := cmp.Or(c.Timeout(), time.Duration(cfg.Workspace.SetupTimeoutSeconds)*time.Second)

@@ -68,6 +68,7 @@ var floors = map[string]float64{
 	"order":                   3.0,
 	"delivery":                7.6,
 	"dialogue":                7.7,
+	"checkrun":                7.7,
 	"agent":                   8.0,
 	"dispatch":                9.0,
 	"ops":                     10.0,

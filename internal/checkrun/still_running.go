@@ -1,4 +1,4 @@
-package agent
+package checkrun
 
 import (
 	"bytes"
@@ -44,7 +44,7 @@ func (w *lastWords) String() string {
 
 // going logs every goingEvery that what runs, with the last line that it printed,
 // until stop is called.
-func (r *run) going(what string, said *lastWords) (stop func()) {
+func (r *Runner) going(what string, said *lastWords) (stop func()) {
 	began, done, over := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)
@@ -53,7 +53,7 @@ func (r *run) going(what string, said *lastWords) (stop func()) {
 		for {
 			select {
 			case <-t.C:
-				r.log.Info(what+" goes on: "+cmp.Or(progress.Cut(said.String(), 200), "it has printed nothing yet"), "seconds", int(time.Since(began).Seconds()))
+				r.Log.Info(what+" goes on: "+cmp.Or(progress.Cut(said.String(), 200), "it has printed nothing yet"), "seconds", int(time.Since(began).Seconds()))
 			case <-done:
 				return
 			}

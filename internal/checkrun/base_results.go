@@ -1,4 +1,4 @@
-package agent
+package checkrun
 
 import (
 	"context"
@@ -28,9 +28,9 @@ done`
 
 // installed tells of what is installed where checks run, and what the walls are made of;
 // "" where that cannot be told.
-func (r *run) installed(ctx context.Context, spec sandbox.Spec) (string, error) {
-	spec.Workspace, spec.Scratch = r.verify.apart.Tree(), spec.Scratch+"-look"
-	shell, err := r.Sandbox.Shell(spec)
+func (r *Runner) installed(ctx context.Context, spec sandbox.Spec) (string, error) {
+	spec.Workspace, spec.Scratch = r.apart.Tree(), spec.Scratch+"-look"
+	shell, err := r.Shell(spec)
 	if err != nil {
 		return "", err
 	}
@@ -45,20 +45,20 @@ func (r *run) installed(ctx context.Context, spec sandbox.Spec) (string, error) 
 
 // resultName is what the result of a check of this base is kept by. The files of
 // the base, the setup and the variables of commands are what it is kept beside.
-func (r *run) resultName(c Check, tools string) string {
+func (r *Runner) resultName(c Check, tools string) string {
 	h := sha256.New()
-	_, _ = fmt.Fprintf(h, "1 %q %q %d %q %q", r.out.Workspace.Base(), c.Command, c.Timeout, c.Reports, tools)
+	_, _ = fmt.Fprintf(h, "1 %q %q %d %q %q", r.Workspace.Base(), c.Command, c.Timeout, c.Reports, tools)
 	return hex.EncodeToString(h.Sum(nil)[:12])
 }
 
 // keptResult is the result of a check that passed on the same base not long ago.
-func (r *run) keptResult(name string) (run contextstore.CheckRun, ok bool) {
-	data, err := r.out.Workspace.Kept(name)
+func (r *Runner) keptResult(name string) (run contextstore.CheckRun, ok bool) {
+	data, err := r.Workspace.Kept(name)
 	if err == nil && data != nil {
 		err = json.Unmarshal(data, &run)
 	}
 	if err != nil {
-		r.log.Warn("A kept result of a check cannot be read: " + err.Error())
+		r.Log.Warn("A kept result of a check cannot be read: " + err.Error())
 		return run, false
 	}
 	age := r.Now().Sub(run.Timestamp.Time)
@@ -72,16 +72,16 @@ func (r *run) keptResult(name string) (run contextstore.CheckRun, ok bool) {
 
 // keepResult keeps one that passed: what failed, or did not end, may do otherwise
 // the next time.
-func (r *run) keepResult(name string, run contextstore.CheckRun) {
+func (r *Runner) keepResult(name string, run contextstore.CheckRun) {
 	if !run.Passed() {
 		return
 	}
 	run.Timestamp = contextstore.Time{Time: r.Now()}
 	data, err := json.Marshal(run)
 	if err == nil {
-		err = r.out.Workspace.Keep(name, data)
+		err = r.Workspace.Keep(name, data)
 	}
 	if err != nil {
-		r.log.Warn("The result of a check is not kept: " + err.Error())
+		r.Log.Warn("The result of a check is not kept: " + err.Error())
 	}
 }

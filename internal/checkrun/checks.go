@@ -1,4 +1,4 @@
-package agent
+package checkrun
 
 import (
 	"context"
@@ -26,21 +26,21 @@ type Check struct {
 	Reports string // pattern of the JUnit files that it writes into the tree, "" for none
 }
 
-// runChecks runs every check on the commit of the work and records each in the
+// Run runs every check on the commit of the work and records each in the
 // ledger as it ends. It returns an error only where ctx ended or the ledger failed.
-func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun, error) {
-	if len(r.verify.checks) == 0 {
+func (r *Runner) Run(ctx context.Context, round int, commit string) ([]contextstore.CheckRun, error) {
+	if len(r.Checks) == 0 {
 		return nil, nil
 	}
-	if err := r.verify.apart.Lay(ctx, r.report.Commit); err != nil {
+	if err := r.apart.Lay(ctx, commit); err != nil {
 		return nil, err
 	}
 	var runs []contextstore.CheckRun
-	for _, c := range r.verify.checks {
-		if err := r.ledger.Activity(contextstore.Processing, "check"); err != nil {
+	for _, c := range r.Checks {
+		if err := r.Ledger.Activity(contextstore.Processing, "check"); err != nil {
 			return nil, err
 		}
-		run, err := r.oneCheck(ctx, c, r.env.spec, contextstore.CheckRun{Round: round, Commit: r.report.Commit})
+		run, err := r.oneCheck(ctx, c, r.Spec, contextstore.CheckRun{Round: round, Commit: commit})
 		if err != nil {
 			return nil, err
 		}
@@ -52,16 +52,16 @@ func (r *run) runChecks(ctx context.Context, round int) ([]contextstore.CheckRun
 // oneCheck runs a check with build caches that the model had no hand in: those
 // of the base are the checks' of the first round to write; later each check has
 // a layer of its own upon them, for it runs what the model wrote.
-func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run contextstore.CheckRun) (contextstore.CheckRun, error) {
+func (r *Runner) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run contextstore.CheckRun) (contextstore.CheckRun, error) {
 	layer := workspace.LayerBase
 	if run.Round > 0 {
 		layer = workspace.LayerCheck
 	}
-	spec, err := r.withCaches(ctx, spec, layer)
+	spec, err := r.WithCaches(ctx, spec, layer)
 	if err != nil {
 		return run, err
 	}
-	spec.Workspace = r.verify.apart.Tree()
+	spec.Workspace = r.apart.Tree()
 	// Where there is no wall, a home is kept between the commands of one kind.
 	spec.Scratch += "-" + string(layer)
 	if run.Round > 0 {
@@ -69,7 +69,7 @@ func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run cont
 			return run, err
 		}
 	}
-	shell, err := r.Sandbox.Shell(spec)
+	shell, err := r.Shell(spec)
 	if err != nil {
 		return run, err
 	}
@@ -77,11 +77,11 @@ func (r *run) oneCheck(ctx context.Context, c Check, spec sandbox.Spec, run cont
 	return r.runCheck(ctx, shell, c, run)
 }
 
-// withCaches is spec for the commands of a layer.
-func (r *run) withCaches(ctx context.Context, spec sandbox.Spec, l workspace.Layer) (sandbox.Spec, error) {
-	caches, err := r.out.Workspace.Caches(ctx, l)
+// WithCaches is spec for the commands of a layer.
+func (r *Runner) WithCaches(ctx context.Context, spec sandbox.Spec, l workspace.Layer) (sandbox.Spec, error) {
+	caches, err := r.Workspace.Caches(ctx, l)
 	if caches.Cold != nil {
-		r.log.Warn("Build caches begin empty: "+r.Store.Redact(caches.Cold.Error()), "layer", string(l))
+		r.Log.Warn("Build caches begin empty: "+r.Store.Redact(caches.Cold.Error()), "layer", string(l))
 	}
 	spec.Cache, spec.ReadOnly = caches.Dir, append(slices.Clone(spec.ReadOnly), caches.ReadOnly...)
 	return spec, err
@@ -89,12 +89,12 @@ func (r *run) withCaches(ctx context.Context, spec sandbox.Spec, l workspace.Lay
 
 // runCheck runs one command and records how it ended in run, which says what
 // it is.
-func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run contextstore.CheckRun) (contextstore.CheckRun, error) {
+func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run contextstore.CheckRun) (contextstore.CheckRun, error) {
 	what := "Check"
 	if run.Setup {
 		what = "Setup"
 	}
-	r.log.Info(what+" started: "+c.Command, "round", run.Round)
+	r.Log.Info(what+" started: "+c.Command, "round", run.Round)
 	reports, done, err := r.reports(c)
 	if err != nil {
 		return run, err
@@ -102,16 +102,16 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 	defer done()
 	var base contextstore.CheckRun
 	shown := r.Store.Redact(c.Command)
-	if i := slices.IndexFunc(r.verify.before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
-		base = r.verify.before[i]
+	if i := slices.IndexFunc(r.Before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
+		base = r.Before[i]
 	}
-	tree := r.out.Workspace.Tree()
+	tree := r.Workspace.Tree()
 	if !run.Setup { // before which there is no other one
-		tree = r.verify.apart.Tree()
+		tree = r.apart.Tree()
 	}
 	out := checks.Against(verdict.Failed(base), tree)
 	tail := &lastWords{}
-	masked := r.Masking.Filter(io.MultiWriter(out, tail))
+	masked := r.Filter(io.MultiWriter(out, tail))
 	stop := r.going(what, tail)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: masked})
 	stop()
@@ -138,31 +138,31 @@ func (r *run) runCheck(ctx context.Context, shell sandbox.Runner, c Check, run c
 		// Without a name it could not be told from the failures of before.
 		run.Failing, run.FailedSet = append(run.Failing, noReportName), said.Set.With(noReportName)
 	}
-	if run.Excused, err = r.excused(ctx, base, said); err != nil {
+	if run.Excused, err = r.excused(ctx, run.Commit, base, said); err != nil {
 		return run, err
 	}
-	if err := r.ledger.AppendCheck(run); err != nil {
+	if err := r.Ledger.AppendCheck(run); err != nil {
 		return run, err
 	}
 	run.Output = r.Store.Redact(run.Output)
 	if !run.Setup {
-		r.screen.tracker.Checked(run, r.Now())
+		r.Checked(run)
 	}
 	result := "passed"
 	if !run.Passed() {
 		result = "failed"
 	}
-	r.log.Info(what+" "+result+": "+c.Command, "round", run.Round, "exit", exit.Code, "timed_out", exit.TimedOut, "limit", exit.Limit, "ms", run.DurationMS)
+	r.Log.Info(what+" "+result+": "+c.Command, "round", run.Round, "exit", exit.Code, "timed_out", exit.TimedOut, "limit", exit.Limit, "ms", run.DurationMS)
 	return run, nil
 }
 
 // reports notes what lies where a check writes its reports; nil where it writes
 // none. done is called when they were read.
-func (r *run) reports(c Check) (found *checks.Reports, done func(), err error) {
+func (r *Runner) reports(c Check) (found *checks.Reports, done func(), err error) {
 	if c.Reports == "" {
 		return nil, func() {}, nil
 	}
-	root, err := r.verify.apart.Root()
+	root, err := r.apart.Root()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -191,9 +191,9 @@ func reported(ctx context.Context, said checks.Summary, known checks.Set, report
 	return said.With(report), note
 }
 
-// complete reports whether every check has a run among runs.
-func (r *run) complete(runs []contextstore.CheckRun) bool {
-	for _, c := range r.verify.checks {
+// Complete reports whether every check has a run among runs.
+func (r *Runner) Complete(runs []contextstore.CheckRun) bool {
+	for _, c := range r.Checks {
 		shown := r.Store.Redact(c.Command)
 		if !slices.ContainsFunc(runs, func(r contextstore.CheckRun) bool { return r.Command == shown }) {
 			return false
@@ -207,14 +207,14 @@ const maxOutput = 8 << 10
 
 // excused are the tests that fail after the change, were added by it, and lack
 // what tests of the base lack as well: nothing that the change broke.
-func (r *run) excused(ctx context.Context, base contextstore.CheckRun, said checks.Summary) (names []string, err error) {
+func (r *Runner) excused(ctx context.Context, commit string, base contextstore.CheckRun, said checks.Summary) (names []string, err error) {
 	patch := ""
 	for _, f := range said.Failures {
-		if f.Known || r.report.Commit == "" || !slices.Contains(base.Missing, r.Store.Redact(f.Missing())) {
+		if f.Known || commit == "" || !slices.Contains(base.Missing, r.Store.Redact(f.Missing())) {
 			continue
 		}
 		if patch == "" {
-			if patch, err = delivery.Patch(ctx, r.out.Workspace, r.report.Commit); err != nil {
+			if patch, err = delivery.Patch(ctx, r.Workspace, commit); err != nil {
 				if ctx.Err() != nil || !errors.As(err, new(*delivery.TaskError)) {
 					return nil, err
 				}

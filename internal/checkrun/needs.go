@@ -1,4 +1,4 @@
-package agent
+package checkrun
 
 import (
 	"context"
@@ -20,8 +20,8 @@ type needs struct {
 	setup  []string          // commands that would install it
 }
 
-// missing are what checks that failed say is not there.
-func missing(runs []contextstore.CheckRun) (all []string) {
+// Missing are what checks that failed say is not there.
+func Missing(runs []contextstore.CheckRun) (all []string) {
 	for _, c := range runs {
 		if !c.Passed() {
 			all = append(all, c.Missing...)
@@ -30,37 +30,37 @@ func missing(runs []contextstore.CheckRun) (all []string) {
 	return all
 }
 
-// lacks finds out which of the things that checks miss are dependencies of the project,
+// Lacks finds out which of the things that checks miss are dependencies of the project,
 // and logs it once.
-func (r *run) lacks(ctx context.Context, all []string) error {
-	all = slices.DeleteFunc(all, func(what string) bool { return slices.Contains(r.verify.needs.looked, what) })
-	commit := r.out.TrustedCommit()
+func (r *Runner) Lacks(ctx context.Context, all []string) error {
+	all = slices.DeleteFunc(all, func(what string) bool { return slices.Contains(r.needs.looked, what) })
+	commit := r.Trusted
 	if len(all) == 0 || commit == "" {
 		return nil
 	}
-	if r.verify.needs.named == nil {
-		r.verify.needs.named = map[string]string{}
+	if r.needs.named == nil {
+		r.needs.named = map[string]string{}
 	}
-	r.verify.needs.looked = append(r.verify.needs.looked, all...)
-	named, setup, err := project.Needs(ctx, r.out.Workspace, commit, all)
+	r.needs.looked = append(r.needs.looked, all...)
+	named, setup, err := project.Needs(ctx, r.Workspace, commit, all)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case err != nil || len(named) == 0:
 		return err
 	}
-	maps.Copy(r.verify.needs.named, named)
-	r.verify.needs.setup = setup
-	r.log.Warn(r.needsText(i18n.English))
+	maps.Copy(r.needs.named, named)
+	r.needs.setup = setup
+	r.Log.Warn(r.NeedsText(i18n.English))
 	return nil
 }
 
-// needsText says which dependencies are not installed, and which setting installs
+// NeedsText says which dependencies are not installed, and which setting installs
 // them; "" for none.
-func (r *run) needsText(l i18n.Lang) string {
+func (r *Runner) NeedsText(l i18n.Lang) string {
 	var names []string
-	for _, what := range r.verify.needs.looked {
-		if file := r.verify.needs.named[what]; file != "" {
+	for _, what := range r.needs.looked {
+		if file := r.needs.named[what]; file != "" {
 			_, name, _ := strings.Cut(what, " ")
 			names = append(names, l.T("agent.needs_one", progress.Span(r.Store.Redact(name)), r.Store.Redact(file)))
 		}
@@ -70,10 +70,10 @@ func (r *run) needsText(l i18n.Lang) string {
 	}
 	text := l.T("agent.needs", strings.Join(names[:min(len(names), verdict.MaxNamed)], ", "))
 	switch {
-	case len(r.Project.Setup) > 0:
+	case len(r.Settings.Setup) > 0:
 		return text + l.T("agent.needs_more")
-	case len(r.verify.needs.setup) > 0:
-		return text + l.T("agent.needs_auto", strings.Join(r.verify.needs.setup, "`, `"))
+	case len(r.needs.setup) > 0:
+		return text + l.T("agent.needs_auto", strings.Join(r.needs.setup, "`, `"))
 	}
 	return text + l.T("agent.needs_setup")
 }

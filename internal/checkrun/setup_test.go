@@ -1,4 +1,4 @@
-package agent
+package checkrun
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestSetupWithoutAnAllowList(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	r := &run{Agent: &Agent{Project: Project{Registries: []string{"registry.npmjs.org"}}, Sandbox: Sandbox{Shell: box.Runner}}}
+	r := &Runner{Settings: Settings{Registries: []string{"registry.npmjs.org"}}, Shell: box.Runner}
 	err = r.runSetup(t.Context(), sandbox.Spec{Workspace: t.TempDir()}, workspace.SetupCommand{Run: "npm ci", Network: true}, t.TempDir(), nil)
 	var own *delivery.TaskError
 	if !errors.As(err, &own) {

@@ -1,4 +1,4 @@
-package agent
+package checkrun
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ func TestGoing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		r := &run{log: slog.New(slog.NewTextHandler(&log, nil))}
+		r := &Runner{Log: slog.New(slog.NewTextHandler(&log, nil))}
 		said := &lastWords{}
 		stop := r.going("Setup", said)
 		time.Sleep(29 * time.Second)
