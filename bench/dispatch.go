@@ -306,7 +306,7 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		return nil, err
 	}
 	defer func() { _ = store.Close() }()
-	watch := &dispatch.Watch{Host: &delivery.Host{Forge: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
+	watch := &dispatch.Watch{Host: &delivery.Host{Tracker: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
 	intake := &dispatch.Intake{Store: store, Watches: []*dispatch.Watch{watch}, Mailbox: &dispatch.Mailbox{}, Interval: interval, CommentsEvery: interval,
 		Log: slog.New(slog.DiscardHandler), Now: now, Wake: func() {}, Stats: &dispatch.Stats{}}
 	s := sample{}

@@ -79,7 +79,7 @@ func (r *run) whoWrote(ctx context.Context, it forge.Item, m *matter) (err error
 
 // readCI reads what the forge's own checks said of a pull request.
 func (r *run) readCI(ctx context.Context, it forge.Item, m *matter) (err error) {
-	m.ci, err = r.out.Host.CheckRuns(ctx, forge.RepoOf(r.ledger.Metadata().TaskKey), it.Pull.Head.Commit)
+	m.ci, err = r.out.Host.Code.CheckRuns(ctx, forge.RepoOf(r.ledger.Metadata().TaskKey), it.Pull.Head.Commit)
 	switch {
 	case forge.Is(err, forge.Forbidden):
 		m.ciUnread = true

@@ -51,7 +51,7 @@ func (s *system) openHosts() error {
 		return err
 	}
 	least, _ := forge.ParsePermission(g.MinPermission)
-	s.hosts = map[string]*delivery.Host{f.Source(): {Forge: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
+	s.hosts = map[string]*delivery.Host{f.Source(): {Tracker: f, Code: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
 		Labels: delivery.Labels{Trigger: g.BotLabel, Create: g.CreateLabels, Status: map[task.Status]string{
 			task.Queued: g.ProcessingLabel, task.Running: g.ProcessingLabel, task.Paused: g.PausedLabel, task.AwaitingApproval: g.WaitingLabel,
 			task.Completed: g.DoneLabel, task.Stopped: g.StoppedLabel, task.Failed: g.FailedLabel}}}}

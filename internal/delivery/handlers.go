@@ -96,7 +96,7 @@ func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextsto
 	if newer, err := s.superseded(ctx, uuid, key, p.Head); err != nil || newer != "" {
 		return newer, err
 	}
-	it, err := h.Propose(ctx, forge.RepoOf(key), forge.Proposal{Head: p.Head, Base: p.Base, Title: p.Title, Body: p.Body, Marker: uuid, Draft: true})
+	it, err := h.Code.Propose(ctx, forge.RepoOf(key), forge.Proposal{Head: p.Head, Base: p.Base, Title: p.Title, Body: p.Body, Marker: uuid, Draft: true})
 	if err != nil {
 		return "", s.yet(ctx, uuid, err)
 	}
@@ -104,12 +104,12 @@ func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextsto
 		return it.URL, nil
 	}
 	if p.Reviewer.Login != "" {
-		if err := h.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !refused(err) {
+		if err := h.Code.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !refused(err) {
 			return "", err
 		}
 	}
 	if p.Ready {
-		if err := h.Ready(ctx, it.Key); err != nil && !refused(err) {
+		if err := h.Code.Ready(ctx, it.Key); err != nil && !refused(err) {
 			return "", err
 		}
 	}

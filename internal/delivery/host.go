@@ -12,7 +12,8 @@ import (
 
 // Host is the forge that a run's task lies at, with what its settings say.
 type Host struct {
-	forge.Forge
+	forge.Tracker
+	Code    forge.CodeHost
 	Mirrors *workspace.Mirrors
 	// Least is what somebody must be allowed in a repository for their words to
 	// count as those of people who may ask.
@@ -30,14 +31,14 @@ type Host struct {
 // remote is the repository as git finds it; the login is asked for anew each
 // time, since tokens live for an hour.
 func (h *Host) remote(ctx context.Context, repo forge.Repo) (workspace.Remote, error) {
-	first, err := h.Remote(ctx, repo)
+	first, err := h.Code.Remote(ctx, repo)
 	if err != nil {
 		return workspace.Remote{}, err
 	}
 	w := workspace.Remote{URL: first.URL, CAFile: h.CAFile, Proxy: h.Proxy}
 	if first.Password != "" {
 		w.Credential = func(ctx context.Context) (workspace.Credential, error) {
-			now, err := h.Remote(ctx, repo)
+			now, err := h.Code.Remote(ctx, repo)
 			return workspace.Credential{Username: now.User, Password: now.Password}, err
 		}
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // square is a forge where ken may write and everybody may speak.
-type square struct{ forge.Forge }
+type square struct{ forge.Tracker }
 
 func (square) Source() string { return "github" }
 func (square) Self(context.Context) (forge.Person, error) {
@@ -60,7 +60,7 @@ func TestStrangersAreToldUpToABound(t *testing.T) {
 		}
 	}
 	r := &delivery.Run{Service: &delivery.Service{Store: s, Now: time.Now, Log: slog.New(slog.DiscardHandler), Rules: delivery.Rules{Filter: broker.NewFilter(broker.FilterOptions{Sanitizer: redact.New(nil, nil)})}},
-		Ledger: c, Host: &delivery.Host{Forge: square{}, Least: forge.Write}}
+		Ledger: c, Host: &delivery.Host{Tracker: square{}, Least: forge.Write}}
 	d := New(r, Settings{Signals: func(task.Key) (all []forge.Comment) { all, inbox = inbox, nil; return all }}, 1<<16)
 	d.CaughtUp()
 	if err := r.OpenBroker(); err != nil {

@@ -96,7 +96,7 @@ func (h *bookmark) move(until time.Time) {
 
 // clock is the forge's time, as comments are dated by it, where it tells.
 func (i *Intake) clock(d *Watch) time.Time {
-	if c, ok := d.Host.Forge.(forge.Clock); ok {
+	if c, ok := d.Host.Tracker.(forge.Clock); ok {
 		return c.ServerTime()
 	}
 	return i.Now()

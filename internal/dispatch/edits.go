@@ -10,7 +10,7 @@ import (
 // asked for after somebody else had asked, "" for nobody: between the act and the
 // first look nobody else sees that. A forge that does not tell is done without.
 func (i *Intake) editedBy(ctx context.Context, d *Watch, a act) (login string, err error) {
-	f, ok := d.Host.Forge.(forge.Editors)
+	f, ok := d.Host.Tracker.(forge.Editors)
 	if !ok {
 		return "", nil
 	}

@@ -62,7 +62,7 @@ func TestWhoEditedWhatIsAskedFor(t *testing.T) {
 			var log bytes.Buffer
 			l.Log = slog.New(slog.NewTextHandler(&log, nil))
 			s := &scribe{hub: l.hub, by: c.by, err: c.err, at: l.hub.now}
-			l.watch.Host.Forge = s
+			l.watch.Host.Tracker = s
 			for _, n := range []string{"1", "2"} {
 				k := key(0)
 				k.ID = n

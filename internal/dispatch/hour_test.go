@@ -117,7 +117,7 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, stats, log := openStore(t, t.TempDir()), &Stats{}, slog.New(slog.DiscardHandler)
-		watch := &Watch{Host: &delivery.Host{Forge: f, Least: forge.Write, Labels: delivery.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing"}}},
+		watch := &Watch{Host: &delivery.Host{Tracker: f, Least: forge.Write, Labels: delivery.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing"}}},
 			Patterns: []string{"o/a"}, Label: "coding agent", StopRemoved: true, MaxPerHour: 5}
 		watches := map[string]*Watch{"github": watch}
 		handlers := map[string]delivery.Handler{

@@ -150,7 +150,7 @@ func newLobby(t *testing.T, repos ...string) *lobby {
 		l.hub.repos = append(l.hub.repos, forge.Repository{Repo: forge.Repo{Owner: "o", Name: r}})
 	}
 	labels := delivery.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing", task.Paused: "paused"}}
-	l.watch = &Watch{Host: &delivery.Host{Forge: l.hub, Least: forge.Write, Labels: labels}, Patterns: []string{"o/*"}, Label: "coding agent",
+	l.watch = &Watch{Host: &delivery.Host{Tracker: l.hub, Least: forge.Write, Labels: labels}, Patterns: []string{"o/*"}, Label: "coding agent",
 		FollowUp: true, StopRemoved: true, MaxPerHour: 100}
 	l.Intake = &Intake{Store: openStore(t, t.TempDir()), Watches: []*Watch{l.watch}, Mailbox: &Mailbox{}, Interval: time.Minute, CommentsEvery: 10 * time.Second,
 		Lang: i18n.English, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: func() time.Time { return l.now }, Wake: func() {}, Stats: &Stats{}}
