@@ -15,6 +15,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github"
@@ -305,13 +306,13 @@ func measurePoll(ctx context.Context, dir string) (sample, error) {
 		return nil, err
 	}
 	defer func() { _ = store.Close() }()
-	door := &dispatch.Door{Host: &agent.Host{Forge: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
-	intake := &dispatch.Intake{Store: store, Doors: []*dispatch.Door{door}, Desk: &dispatch.Desk{}, Interval: interval, CommentsEvery: interval,
+	watch := &dispatch.Watch{Host: &delivery.Host{Tracker: f, Least: forge.Write}, Patterns: []string{"acme/*"}, Label: "coding agent", Assignment: true, MaxPerHour: 5}
+	intake := &dispatch.Intake{Store: store, Watches: []*dispatch.Watch{watch}, Mailbox: &dispatch.Mailbox{}, Interval: interval, CommentsEvery: interval,
 		Log: slog.New(slog.DiscardHandler), Now: now, Wake: func() {}, Stats: &dispatch.Stats{}}
 	s := sample{}
 	poll := func() error {
 		ahead += interval
-		return intake.Poll(ctx, door, true)
+		return intake.Poll(ctx, watch, true)
 	}
 	if s[pollFirst], err = stopwatch(poll); err != nil {
 		return nil, err

@@ -3,12 +3,15 @@ package agent
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 	"toritsugi/internal/turn"
 )
@@ -16,7 +19,7 @@ import (
 // openDay opens the ledger of days where there are limits, and refuses to begin
 // where they leave no room: before anything is cloned or set up.
 func (r *run) openDay(ctx context.Context) error {
-	if r.DayLimits.None() {
+	if r.Limits.Day.None() {
 		return nil
 	}
 	st := r.ledger.State()
@@ -26,14 +29,14 @@ func (r *run) openDay(ctx context.Context) error {
 
 // dayBudget is the ledger of days for a run, nil where there are no limits.
 func (a *Agent) dayBudget(m contextstore.Metadata, st contextstore.State) *turn.DayBudget {
-	if a.DayLimits.None() {
+	if a.Limits.Day.None() {
 		return nil
 	}
 	user := m.User
-	if job, err := ParseJob(m); err == nil && user == "" && job.Ask != nil {
-		user = job.Ask.By.Login
+	if o, err := order.Parse(m); err == nil && user == "" && o.Ask != nil {
+		user = o.Ask.By.Login
 	}
-	return &turn.DayBudget{Store: a.Store, Limits: a.DayLimits, Now: a.Now, Run: contextstore.DayRun{UUID: m.UUID, User: user, Settled: st.Taken()}}
+	return &turn.DayBudget{Store: a.Store, Limits: a.Limits.Day, Now: a.Now, Run: contextstore.DayRun{UUID: m.UUID, User: user, Settled: st.Taken()}}
 }
 
 // settleDay counts what the run took, and gives back what it holds, before it is
@@ -43,25 +46,32 @@ func (r *run) settleDay(ctx context.Context) {
 	if r.days == nil {
 		return
 	}
-	if err := r.days.Settle(ctx, r.ledger.State(), r.rests && r.report.Outcome.Status == task.Paused); err != nil {
+	if err := r.days.Settle(ctx, r.ledger.State(), r.end.day && r.report.Outcome.Status == task.Paused); err != nil {
 		r.log.Warn("What the run took is not counted for its day yet: " + r.Store.Redact(err.Error()))
 	}
 }
 
-// Renewed reports whether a run that was paused by a limit of a day may try again.
-func (a *Agent) Renewed(ctx context.Context, v contextstore.View) (bool, error) {
-	return a.Store.DayOver(ctx, v.Metadata.UUID, a.DayLimits)
+// FreeDay counts what a run took that nobody works on, and gives back what its owner
+// held of the day. Where that fails it stays held until the day is over.
+func FreeDay(ctx context.Context, store *contextstore.Store, limits contextstore.DayLimits, v contextstore.View, log *slog.Logger) {
+	if limits.None() {
+		return
+	}
+	id := v.Metadata.UUID
+	if err := store.SettleDay(ctx, contextstore.DayRun{UUID: id}, v.State.Taken(), nil); err != nil {
+		log.Warn("What a run held of its day stays held until the day is over: "+store.Redact(err.Error()), "uuid", id)
+	}
 }
 
-// affordEnd reserves what the final summary of a run is thought to take: so many
+// reserveSummary reserves what the final summary of a run is thought to take: so many
 // tokens, at the price of its calls on average. The errors are those of Budget and
 // of Days.
-func (a *Agent) affordEnd(ctx context.Context, days *turn.DayBudget, st contextstore.State, tokens int64) error {
+func (a *Agent) reserveSummary(ctx context.Context, days *turn.DayBudget, st contextstore.State, tokens int64) error {
 	next := contextstore.Amount{Turns: 1, Tokens: tokens}
 	if priced := st.LLMCallCount - st.UnpricedCalls; priced > 0 {
 		next.MicroUSD = st.CostMicroUSD / priced
 	}
-	if err := a.Budget.Check(st, next); err != nil || days == nil {
+	if err := a.Limits.Run.Check(st, next); err != nil || days == nil {
 		return err
 	}
 	return days.Reserve(ctx, st, next)
@@ -90,7 +100,7 @@ func (r *run) dayReason(l i18n.Lang, e *contextstore.DayError) string {
 	if e.Needs != "" {
 		reason += l.T("agent.day_needs", e.Needs)
 	}
-	if r.Host != nil {
+	if r.out.Host != nil {
 		reason += l.T("agent.day_goes_on")
 	}
 	return reason
@@ -102,19 +112,19 @@ func (r *run) noteHandover(ended error) {
 	if !byBudget(ended) {
 		return
 	}
-	if lead := r.led.Load(); lead != nil {
+	if lead := r.lead.planned.Load(); lead != nil {
 		if words := lead.View().Handover; words != "" {
-			r.final = words
+			r.lead.words = words
 			return
 		}
 	}
-	r.cutOff = true
+	r.end.cutOff = true
 }
 
 // composed is the handover where no model wrote one, for a comment: what was
 // changed is told beside it.
 func (r *run) composed(l i18n.Lang) string {
-	if !r.cutOff {
+	if !r.end.cutOff {
 		return ""
 	}
 	stands := r.standing(l)
@@ -130,7 +140,7 @@ const shownSubtasks = 30
 // standing is how far the plan is, for whoever goes on: "" where no plan leads
 // the run.
 func (r *run) standing(l i18n.Lang) string {
-	lead := r.led.Load()
+	lead := r.lead.planned.Load()
 	if lead == nil {
 		return ""
 	}
@@ -138,7 +148,7 @@ func (r *run) standing(l i18n.Lang) string {
 	line := func(key string, args ...string) {
 		all := make([]any, len(args))
 		for i, a := range args {
-			all[i] = r.plainLine(a)
+			all[i] = r.plain(a)
 		}
 		b.WriteString("- " + l.T(key, all...) + "\n")
 	}
@@ -165,12 +175,12 @@ func (r *run) standing(l i18n.Lang) string {
 
 // saidLast are the model's latest words in a run without a plan.
 func (r *run) saidLast(l i18n.Lang) string {
-	if r.led.Load() != nil {
+	if r.lead.planned.Load() != nil {
 		return ""
 	}
 	said := ""
 	err := r.ledger.MessageLog().Tail(saidWithin, func(m contextstore.Message, _ []byte) bool {
-		if text := strings.TrimSpace(m.Content); m.Role == llm.RoleAssistant && m.Seq > int64(r.front.Size) && text != "" {
+		if text := strings.TrimSpace(m.Content); m.Role == llm.RoleAssistant && m.Seq > int64(r.start.Size) && text != "" {
 			said = text
 		}
 		return true
@@ -178,7 +188,7 @@ func (r *run) saidLast(l i18n.Lang) string {
 	if err != nil || said == "" {
 		return ""
 	}
-	return "\n" + l.T("agent.handover_said") + "\n\n" + quote(cut(said, 4000)) + "\n"
+	return "\n" + l.T("agent.handover_said") + "\n\n" + progress.Quote(progress.Head(said, 4000)) + "\n"
 }
 
 // saidWithin is among how many messages the latest words are looked for.

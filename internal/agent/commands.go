@@ -15,14 +15,14 @@ import (
 // reads why; what a person should be asked about is run or not as the settings
 // say, because nobody can be asked yet, and is logged.
 func (r *run) judge(ctx context.Context, command, dir string) string {
-	if r.Commands == nil {
+	if r.Tools.Commands == nil {
 		return ""
 	}
-	rules, err := r.Commands()
+	rules, err := r.Tools.Commands()
 	if err != nil {
 		return fmt.Sprintf("Not run: the rules for commands cannot be read: %v", err)
 	}
-	tree := r.ws.Tree()
+	tree := r.out.Workspace.Tree()
 	place := policy.Place{Workspace: tree, Dir: filepath.Join(tree, dir)}
 	if shell, err := r.opened(ctx); err == nil && sandbox.HasTree(shell.Kind()) {
 		place.Also = sandbox.Tree
@@ -31,7 +31,7 @@ func (r *run) judge(ctx context.Context, command, dir string) string {
 	if v.Decision == policy.Allow {
 		return ""
 	}
-	run := v.Decision == policy.Ask && !r.RefuseAsked
+	run := v.Decision == policy.Ask && !r.Tools.RefuseAsked
 	r.log.Info("Command policy: "+v.Decision.String(), "run", run, "why", v.Text(i18n.English))
 	if run {
 		return ""

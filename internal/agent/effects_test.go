@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 )
@@ -29,10 +30,10 @@ func TestAStopDoesNotNeedTheDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	a := &Agent{Store: store, Lang: i18n.English, Log: slog.New(slog.NewTextHandler(&log, nil)), DayLimits: contextstore.DayLimits{All: contextstore.Amount{Turns: 1}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nothing is written to house.db
-	summary, _, err := a.Changed(ctx, v, task.Outcome{Status: task.Stopped})
+	FreeDay(ctx, store, contextstore.DayLimits{All: contextstore.Amount{Turns: 1}}, v, slog.New(slog.NewTextHandler(&log, nil)))
+	summary, _, err := (&delivery.Service{Store: store, Lang: i18n.English}).Changed(ctx, v, task.Outcome{Status: task.Stopped}, func() string { return LastWords(store, v) })
 	if err != nil || !strings.Contains(summary, "Outcome: stopped.") {
 		t.Errorf("%q: %v", summary, err)
 	}

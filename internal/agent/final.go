@@ -9,10 +9,13 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
+	"toritsugi/internal/verdict"
 )
 
 // finalTime is how long the model may take for a final summary.
@@ -22,6 +25,10 @@ const finalTime = 60 * time.Second
 // runs enough: as long as nothing of it has left the window, no model is asked for
 // a summary (decisions/038).
 const shortRun = 12
+
+// EffectSummary is the final summary that a model writes of a run that is over,
+// once the world has seen what came of it.
+const EffectSummary = "summary"
 
 // summaryEffect is what is told with the final summary that a model writes.
 type summaryEffect struct {
@@ -34,7 +41,7 @@ type summaryEffect struct {
 // not just fail. ctx is that of the process: where that ends, nobody asks a model.
 func (r *run) owesSummary(ctx context.Context, ended error) bool {
 	st := r.ledger.State()
-	if r.Summarizer == nil || r.Scripted || ctx.Err() != nil || byBudget(ended) || errors.As(ended, new(*llm.Error)) || r.report.Outcome.Status == task.Failed {
+	if r.Window.Summarizer == nil || r.Scripted || ctx.Err() != nil || byBudget(ended) || errors.As(ended, new(*llm.Error)) || r.report.Outcome.Status == task.Failed {
 		return false
 	}
 	left := st.CompressionCount > 0
@@ -63,7 +70,7 @@ func (a *Agent) Summarise(ctx context.Context, uuid string, e contextstore.Effec
 	days := a.dayBudget(v.Metadata, v.State)
 	asking, cancel := context.WithTimeout(ctx, finalTime)
 	defer cancel()
-	final, err := a.summary(asking, v, told.Facts, func(tokens int64) error { return a.affordEnd(asking, days, v.State, tokens) })
+	final, err := a.summary(asking, v, told.Facts, func(tokens int64) error { return a.reserveSummary(asking, days, v.State, tokens) })
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -71,7 +78,7 @@ func (a *Agent) Summarise(ctx context.Context, uuid string, e contextstore.Effec
 	if err == nil {
 		text = told.Facts + "\n" + final.Text + "\n" + told.Learned
 	} else {
-		result = NotDelivered + a.Store.Redact(err.Error())
+		result = delivery.NotDelivered + a.Store.Redact(err.Error())
 		a.Log.Debug("The model gives no final summary; the one that was put together from the records stands", "uuid", uuid, "error", a.Store.Redact(err.Error()))
 	}
 	if err := a.Store.AppendFinal(ctx, uuid, contextstore.Summary{Summary: text, AnsweredBy: final.By, Usage: final.Usage}); err != nil {
@@ -92,10 +99,10 @@ func (a *Agent) Summarise(ctx context.Context, uuid string, e contextstore.Effec
 // summary asks the summarizer's model: where it is the task's, with what the run
 // sent last, which its provider has in the cache.
 func (a *Agent) summary(ctx context.Context, v contextstore.View, facts string, afford func(int64) error) (memory.Final, error) {
-	if a.Summarizer == nil {
+	if a.Window.Summarizer == nil {
 		return memory.Final{}, errors.New("there is no model for it")
 	}
-	client, window, err := a.Summarizer(ctx)
+	client, window, err := a.Window.Summarizer(ctx)
 	if err != nil {
 		return memory.Final{}, err
 	}
@@ -112,7 +119,7 @@ func (a *Agent) summary(ctx context.Context, v contextstore.View, facts string, 
 	if err != nil {
 		return memory.Final{}, err
 	}
-	p := a.Memory
+	p := a.Window.Memory
 	for _, d := range tools {
 		p.Fixed += ToolBytes(d)
 	}
@@ -124,11 +131,11 @@ func (a *Agent) summary(ctx context.Context, v contextstore.View, facts string, 
 func (r *run) facts() string {
 	var b strings.Builder
 	o, m := r.report.Outcome, r.ledger.Metadata()
-	reason := r.recorded
-	if q := r.askedBy; q != "" {
+	reason := r.end.recorded
+	if q := r.end.askedBy; q != "" {
 		reason = strings.ReplaceAll(reason, r.Store.Redact(q), i18n.English.T("agent.somebody"))
 	}
-	fmt.Fprintf(&b, "Task: %s (#%s)\nOutcome: %s. %s\n", oneLine(m.Title), m.TaskKey.ID, o.Status, reason)
+	fmt.Fprintf(&b, "Task: %s (#%s)\nOutcome: %s. %s\n", progress.OneLine(m.Title), m.TaskKey.ID, o.Status, reason)
 	if r.report.Commit != "" {
 		fmt.Fprintf(&b, "Commit: %s on %s\n", r.report.Commit, r.report.Branch)
 	}
@@ -138,9 +145,9 @@ func (r *run) facts() string {
 			fmt.Fprintf(&b, "and %d more files\n", n-50)
 		}
 	}
-	for _, c := range r.after {
-		fmt.Fprintf(&b, "Check `%s`: exit code %d", oneLine(c.Command), c.ExitCode)
-		if text := compare(r.before, c).text(i18n.English, cutLine); text != "" {
+	for _, c := range r.verify.after {
+		fmt.Fprintf(&b, "Check `%s`: exit code %d", progress.OneLine(c.Command), c.ExitCode)
+		if text := verdict.Compare(r.verify.Before, c).Text(i18n.English, cutLine); text != "" {
 			b.WriteString("; " + text)
 		}
 		b.WriteByte('\n')
@@ -154,21 +161,21 @@ func (r *run) facts() string {
 // lastWords stand for a summary where no model gives one.
 func (r *run) lastWords() string {
 	text := ""
-	if r.cutOff {
+	if r.end.cutOff {
 		text = r.standing(i18n.English)
-	} else if r.final != "" {
-		text = "Last answer: " + cut(r.final, 4000) + "\n"
+	} else if r.lead.words != "" {
+		text = "Last answer: " + progress.Head(r.lead.words, 4000) + "\n"
 	}
 	last, err := r.ledger.LatestSummary()
 	var record string
 	if err == nil {
-		record, err = memory.Extract(r.ledger.MessageLog(), last, r.final)
+		record, err = memory.Extract(r.ledger.MessageLog(), last, r.lead.words)
 	}
 	if err != nil {
 		r.log.Warn("Not all of the record can be read for the final summary", "error", err)
 	}
 	text += record
-	if in := r.heritage.Load(); in != nil {
+	if in := r.past.from.Load(); in != nil {
 		text += before(in.View)
 	}
 	return text
@@ -181,11 +188,11 @@ func before(v contextstore.View) string {
 	if err != nil || s == nil {
 		return ""
 	}
-	return "\nWhat the run before it left:\n" + quote(cut(s.Summary, maxBefore)) + "\n"
+	return "\nWhat the run before it left:\n" + progress.Quote(progress.Head(s.Summary, maxBefore)) + "\n"
 }
 
-// lastWordsOf are lastWords of a run that nobody works on.
-func (a *Agent) lastWordsOf(v contextstore.View) string {
+// LastWords stand for the final summary of a run that nobody works on.
+func LastWords(store *contextstore.Store, v contextstore.View) string {
 	last, err := v.LatestSummary()
 	if err != nil {
 		last = nil // what was said since then is told all the same
@@ -196,7 +203,7 @@ func (a *Agent) lastWordsOf(v contextstore.View) string {
 		_ = log.Close()                         // only read from
 	}
 	if in, err := heritageOf(v.Dir); err == nil {
-		if earlier, err := a.Store.View(in.UUID); err == nil && earlier.Metadata.TaskKey == in.Key {
+		if earlier, err := store.View(in.UUID); err == nil && earlier.Metadata.TaskKey == in.Key {
 			text += before(earlier)
 		}
 	}
@@ -206,5 +213,3 @@ func (a *Agent) lastWordsOf(v contextstore.View) string {
 // maxBefore is how much of an earlier summary, in bytes, goes into one that no
 // model wrote.
 const maxBefore = 3000
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -28,7 +28,7 @@ type pictures struct {
 // the user here, and to the model by tell.
 func (r *run) pictures() (*pictures, error) {
 	p := &pictures{limits: image.DefaultLimits(), seen: map[string]bool{}}
-	for _, path := range r.job.Images {
+	for _, path := range r.out.Order.Images {
 		if p.seen[path] {
 			continue
 		}
@@ -41,10 +41,10 @@ func (r *run) pictures() (*pictures, error) {
 			return nil, err
 		}
 	}
-	if r.job.Issue == "" {
+	if r.out.Order.Issue == "" {
 		return p, nil
 	}
-	named, more := r.issue.Images(r.job.Repo)
+	named, more := r.issue.Images(r.out.Order.Repo)
 	for _, i := range named {
 		path, dropped := i.Path(), i.Dropped
 		if i.Link {

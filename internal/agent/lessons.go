@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/memory"
@@ -18,27 +19,27 @@ import (
 // it is taken up.
 const lessonsFile = "lessons.json"
 
-// past is a memory.Heir's Plans: it reads what earlier runs left of their
+// plansOf is a memory.Heir's Plans: it reads what earlier runs left of their
 // planning.
-func (r *run) past(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
+func (r *run) plansOf(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
 	o := r.Planning.Inherit
 	o.File = r.Inheritance.HistoryOf
 	o.Warn = func(uuid string, err error) {
 		r.log.Warn("The planning of an earlier run is not wholly read", "earlier", uuid, "error", r.Store.Redact(err.Error()))
 	}
 	var used []memory.Ancestor
-	r.lessons, used = planning.ReadPast(ctx, runs, o)
-	return r.lessons.Sections(), used
+	r.past.lessons, used = planning.ReadPast(ctx, runs, o)
+	return r.past.lessons.Sections(), used
 }
 
 // keepLessons settles what is told of earlier runs, once it is known what there
 // was room for.
 func (r *run) keepLessons(ctx context.Context, in *memory.Inherited) error {
-	p := r.lessons
+	p := r.past.lessons
 	if p == nil {
 		return nil
 	}
-	p.Held = p.Commit != "" && r.ws.Contains(ctx, p.Commit)
+	p.Held = p.Commit != "" && r.out.Workspace.Contains(ctx, p.Commit)
 	p.Hidden = slices.Contains(in.LeftOut, memory.LeftPlans)
 	return r.noteWhole(lessonsFile, p)
 }
@@ -56,7 +57,7 @@ func (r *run) readLessons() {
 	case err != nil:
 		r.log.Warn("What earlier runs showed cannot be told: "+lessonsFile, "error", err)
 	default:
-		r.lessons = p
+		r.past.lessons = p
 	}
 }
 
@@ -67,4 +68,13 @@ func (r *run) noteWhole(name string, v any) error {
 		err = r.Store.FS.Replace(filepath.Join(r.ledger.Dir(), name), append(raw, '\n'), !r.Store.NoSync)
 	}
 	return err
+}
+
+// learned are the lessons that the model drew, for the final summary; "" for none.
+func (r *run) learned() string {
+	lead := r.lead.planned.Load()
+	if lead == nil || len(lead.Lessons()) == 0 {
+		return ""
+	}
+	return "\nLessons that the model drew:\n- " + strings.Join(lead.Lessons(), "\n- ") + "\n"
 }

@@ -39,23 +39,23 @@ func TestLessonsAreSettled(t *testing.T) {
 	if err := r.keepLessons(t.Context(), &memory.Inherited{}); err != nil {
 		t.Fatal(err)
 	}
-	if r.readLessons(); r.lessons != nil || log.Len() > 0 {
-		t.Errorf("out of nothing: %+v %s", r.lessons, log.String())
+	if r.readLessons(); r.past.lessons != nil || log.Len() > 0 {
+		t.Errorf("out of nothing: %+v %s", r.past.lessons, log.String())
 	}
-	r.lessons = &planning.Past{Runs: []planning.PastRun{{UUID: "u", Subtasks: []planning.PastSubtask{{ID: "a", Description: "d"}}, Lessons: []planning.Lesson{{Kind: "plan", Text: "G"}}}}}
-	want := r.lessons.Sections()
+	r.past.lessons = &planning.Past{Runs: []planning.PastRun{{UUID: "u", Subtasks: []planning.PastSubtask{{ID: "a", Description: "d"}}, Lessons: []planning.Lesson{{Kind: "plan", Text: "G"}}}}}
+	want := r.past.lessons.Sections()
 	if err := r.keepLessons(t.Context(), &memory.Inherited{LeftOut: []string{memory.LeftPlans}}); err != nil {
 		t.Fatal(err)
 	}
 	next := owner()
-	if next.readLessons(); next.lessons == nil || next.lessons.Sections() != want || !next.lessons.Hidden || next.lessons.Held {
-		t.Errorf("%+v", next.lessons)
+	if next.readLessons(); next.past.lessons == nil || next.past.lessons.Sections() != want || !next.past.lessons.Hidden || next.past.lessons.Held {
+		t.Errorf("%+v", next.past.lessons)
 	}
 	if err := os.WriteFile(filepath.Join(c.Dir(), lessonsFile), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	last := owner()
-	if last.readLessons(); last.lessons != nil || !strings.Contains(log.String(), "lessons.json") {
-		t.Errorf("%+v %s", last.lessons, log.String())
+	if last.readLessons(); last.past.lessons != nil || !strings.Contains(log.String(), "lessons.json") {
+		t.Errorf("%+v %s", last.past.lessons, log.String())
 	}
 }

@@ -13,32 +13,31 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
+	"toritsugi/internal/verdict"
 )
 
 // settings are what the loop of the run works with: the window and the tools. first tells that
 // no owner offered these to the model before.
 func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err error) {
-	root, err := r.ws.Root()
+	root, err := r.out.Workspace.Root()
 	if err != nil {
 		return s, false, err
 	}
 	// A result takes an eighth of the window at most, those of one answer half.
-	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
+	limits := tool.Limits{MaxOutput: max(min(r.Tools.MaxOutput, r.Window.Tokens/2), tool.MinMaxOutput), Filter: r.Masking.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r}, ShellTimeout: r.ShellTimeout,
-		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.out.Workspace.Tree(), Shell: shell{r}, ShellTimeout: r.Sandbox.ShellTimeout,
+		Judge: r.judge, Jobs: r.env.jobs, Git: r.out.Workspace, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
-	if r.Asking != nil || r.ownQuestions() > 0 {
-		own = append(own, askUser{r})
-	}
-	if r.history != nil {
+	own = append(own, r.talk.Tools()...)
+	if r.lead.history != nil {
 		own = append(own, planning.Tools()...)
 	}
 	before, err := r.readOffered()
 	if err != nil {
 		return s, false, err
 	}
-	all, err := r.withServers(ctx, limits, budget(before, r.Window), own)
+	all, err := r.withServers(ctx, limits, budget(before, r.Window.Tokens), own)
 	if err != nil {
 		return s, false, err
 	}
@@ -53,13 +52,13 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 	if err != nil {
 		return s, false, err
 	}
-	policy := r.Memory
-	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window, ToolsBytes(offered), r.log, r.summaries()
+	policy := r.Window.Memory
+	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window.Tokens, ToolsBytes(offered), r.log, r.summaries()
 	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
 		return s, false, err
 	}
-	s = turn.Settings{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Budget, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window, KeepLast: r.history != nil}
+	s = turn.Settings{Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Limits.Run, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window.Tokens, KeepLast: r.lead.history != nil}
 	if r.days != nil {
 		s.Days = r.days
 	}
@@ -67,23 +66,23 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 }
 
 // reopen tells the model what it must know of the workspace and its tools as the loop
-// is taken up.
+// is taken up. first tells that no owner offered these tools before.
 func (r *run) reopen(ctx context.Context, loop *turn.Loop, first bool) error {
 	if told := r.withheldTold(); told != "" && first {
 		if err := loop.Tell(ctx, told); err != nil {
 			return err
 		}
 	}
-	if r.lost {
+	if r.env.lost {
 		r.log.Warn("The workspace was gone and is made anew from the base")
-		if r.place.Merge {
-			if _, err := r.merge(ctx); err != nil {
+		if r.out.Place.Merge {
+			if _, err := r.out.Merge(ctx); err != nil {
 				return err
 			}
 		}
 		return loop.Tell(ctx, lostWorkspace)
 	}
-	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.front.Size) {
+	if r.ledger.Rebooted() && r.ledger.LastSeq() > int64(r.start.Size) {
 		return loop.Tell(ctx, restarted+r.sinceLastStep(ctx))
 	}
 	if told := r.snapshot(ctx, "before the first step of this owner"); told != "" {
@@ -113,5 +112,5 @@ func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.
 		return tool.ShellExit{}, err
 	}
 	e, err := runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
-	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Limit: limitText(i18n.English, e.Limit, e.Bound), Signal: e.Signal, Duration: e.Duration}, err
+	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Limit: verdict.LimitText(i18n.English, e.Limit, e.Bound), Signal: e.Signal, Duration: e.Duration}, err
 }

@@ -10,29 +10,26 @@ import (
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge/folder"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 )
 
-// Progress is how the progress of runs is shown.
-type Progress struct {
-	Interval   time.Duration // between edits of the comment or the file; 0 for neither
-	MaxHistory int           // entries
-	Notify     progress.Notify
-	// Watch shows a run on this machine until stop is called: report tells how far
-	// it is, and may be called from any goroutine. nil for nobody.
-	Watch func(report func() progress.Report) (stop func())
+// display is what those who watch the run are shown.
+type display struct {
+	hide    func()            // ends it; nil where nothing is shown
+	tracker *progress.Tracker // what happened; nil before the workspace is open
+	view    *planning.View    // how far an earlier owner came; nil where the coordinator says it, or nobody knows
 }
 
 // track begins the history of the run: with what was kept of it, where it is taken
 // up. What that reads does not grow with the length of the run.
 func (r *run) track() error {
 	entries := r.Progress.MaxHistory
-	r.tracker = progress.NewTracker(entries, r.Progress.Notify, r.shownText, r.Lang)
-	if !r.front.Whole {
+	r.screen.tracker = progress.NewTracker(entries, r.Progress.Notify, r.shownText, r.Lang)
+	if !r.start.Whole {
 		return nil
 	}
 	all, err := r.ledger.Checks()
@@ -43,27 +40,27 @@ func (r *run) track() error {
 	past.Messages = func(f func(contextstore.Message)) error {
 		left := entries // each gives about one
 		return r.ledger.MessageLog().Tail(entries, func(m contextstore.Message, _ []byte) bool {
-			past.More = past.More || left == entries && m.Seq > int64(r.front.Size)+1
+			past.More = past.More || left == entries && m.Seq > int64(r.start.Size)+1
 			left--
-			if m.Seq > int64(r.front.Size) { // what was inherited was said in another run
+			if m.Seq > int64(r.start.Size) { // what was inherited was said in another run
 				f(m)
 			}
 			return left > 0
 		})
 	}
-	if r.history != nil {
-		if past.Entries, err = lastEntries(r.history); err != nil {
+	if r.lead.history != nil {
+		if past.Entries, err = lastEntries(r.lead.history); err != nil {
 			return err
 		}
 	}
-	return r.tracker.Resume(&past)
+	return r.screen.tracker.Resume(&past)
 }
 
 // recount reads what is known of a run that was taken up and refused before it went
 // on: a limit of the day, a workspace that does not open. What people read of it
 // then keeps plan and history. What cannot be read is left out.
 func (r *run) recount() {
-	if !r.front.Whole || r.led.Load() != nil {
+	if !r.start.Whole || r.lead.planned.Load() != nil {
 		return
 	}
 	if err := r.reread(); err != nil {
@@ -76,14 +73,14 @@ func (r *run) reread() (err error) {
 		if err := r.openHistory(); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, r.history.Close()) }()
-		v, err := planning.LastView(r.ledger, r.history, r.Planning.Settings)
+		defer func() { err = errors.Join(err, r.lead.history.Close()) }()
+		v, err := planning.LastView(r.ledger, r.lead.history, r.Planning.Settings)
 		if err != nil {
 			return err
 		}
-		r.was = &v
+		r.screen.view = &v
 	}
-	if r.tracker != nil { // it knows more
+	if r.screen.tracker != nil { // it knows more
 		return nil
 	}
 	return r.track()
@@ -113,8 +110,8 @@ func lastEntries(h *planning.History) (all []planning.Entry, err error) {
 // shownText is a text of others as those who watch the run may see it.
 func (r *run) shownText(s string) string {
 	s = r.Store.Redact(s)
-	if r.Host != nil {
-		s = r.public(s)
+	if !r.local() {
+		s = r.Delivery.Public(s)
 	}
 	return s
 }
@@ -122,21 +119,21 @@ func (r *run) shownText(s string) string {
 // reported is how far the run is.
 func (r *run) reported() progress.Report {
 	m := r.ledger.Metadata()
-	rep := progress.Report{UUID: m.UUID, Model: r.Client.Provider() + "/" + r.Client.Model(), Scripted: r.Scripted, Branch: r.place.Branch, Updated: r.Now()}
+	rep := progress.Report{UUID: m.UUID, Model: r.Client.Provider() + "/" + r.Client.Model(), Scripted: r.Scripted, Branch: r.out.Place.Branch, Updated: r.Now()}
 	rep.State(r.ledger.State())
 	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
 		rep.Ended, rep.Unverified = o.Status, o.Unverified
 	}
-	if rep.By = m.User; r.job.Ask != nil {
-		rep.By = "@" + r.job.Ask.By.Login
+	if rep.By = m.User; r.out.Order.Ask != nil {
+		rep.By = "@" + r.out.Order.Ask.By.Login
 	}
-	if lead := r.led.Load(); lead != nil {
+	if lead := r.lead.planned.Load(); lead != nil {
 		rep.Plan(lead.View(), r.shownText)
-	} else if r.was != nil {
-		rep.Plan(*r.was, r.shownText)
+	} else if r.screen.view != nil {
+		rep.Plan(*r.screen.view, r.shownText)
 	}
-	if r.tracker != nil {
-		rep.History, rep.Streamed = r.tracker.History(), r.tracker.Streamed()
+	if r.screen.tracker != nil {
+		rep.History, rep.Streamed = r.screen.tracker.History(), r.screen.tracker.Streamed()
 	}
 	return rep
 }
@@ -144,15 +141,17 @@ func (r *run) reported() progress.Report {
 // markdown is a report as it is shown beside the issue, with what people can do.
 func (r *run) markdown(rep progress.Report) (string, error) {
 	l := r.Lang
-	if r.Host != nil {
+	if !r.local() {
 		rep.Notes = append(rep.Notes, l.T("progress.how"))
 	}
 	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.heritageNotice(l))
-	return rep.Markdown(l, r.Door.Filter, min(progress.Size, r.Door.Settings.MaxTextBytes))
+	return rep.Markdown(l, r.Delivery.Rules.Filter, min(progress.Size, r.Delivery.Rules.Settings.MaxTextBytes))
 }
 
 // shows reports whether the run's progress is shown beside what it is about.
-func (r *run) shows() bool { return r.Progress.Interval > 0 && (r.Host != nil || r.job.Issue != "") }
+func (r *run) shows() bool {
+	return r.Progress.Interval > 0 && (!r.local() || r.out.Order.Issue != "")
+}
 
 // showProgress keeps the run's one comment, or its file, current while it goes on,
 // until stop is called; nothing is posted after that. What cannot be shown is left
@@ -222,11 +221,11 @@ func (r *run) show(ctx context.Context, rep progress.Report) error {
 	if err != nil {
 		return err
 	}
-	if r.Host == nil {
-		return folder.WriteProgress(r.job.Issue, text)
+	if r.local() {
+		return folder.WriteProgress(r.out.Order.Issue, text)
 	}
 	m := r.ledger.Metadata()
-	_, err = r.Host.Post(ctx, m.TaskKey, m.UUID, text)
+	_, err = r.out.Host.Post(ctx, m.TaskKey, m.UUID, text)
 	return err
 }
 
@@ -235,26 +234,21 @@ func (r *run) show(ctx context.Context, rep progress.Report) error {
 // it. A file beside an issue stays in the house.
 func (s *showing) may(ctx context.Context, rep progress.Report) bool {
 	r := s.r
-	if r.Host == nil {
+	if r.local() {
 		return true
 	}
-	legs := r.door.Exposure()
-	if s.judged && slices.Equal(legs, s.legs) {
-		return s.allowed
+	legs := r.out.Broker.Exposure()
+	if !s.judged || !slices.Equal(legs, s.legs) {
+		allowed, err := r.out.MayShow(ctx, rep.Head(r.Lang, false), rep.Fold(r.Lang))
+		s.judged, s.legs, s.allowed = err == nil, legs, allowed
 	}
-	m := r.ledger.Metadata()
-	v, err := r.door.Judge(ctx, broker.Request{
-		Kind: broker.Comment, Key: m.UUID + ".progress", Task: m.TaskKey, Target: broker.Target{Item: m.TaskKey.ID},
-		Text: rep.Head(r.Lang, false), Folds: []broker.Fold{rep.Fold(r.Lang)},
-	})
-	s.judged, s.legs, s.allowed = err == nil, legs, err == nil && v.Decision == broker.Allow
 	return s.allowed
 }
 
 // showEnd is the last edition of a progress file: how the run ended. A forge's
 // comment says that itself.
 func (r *run) showEnd(ctx context.Context) {
-	if r.Host != nil || !r.shows() {
+	if !r.local() || !r.shows() {
 		return
 	}
 	rep := r.reported()
@@ -269,16 +263,16 @@ func (r *run) showEnd(ctx context.Context) {
 // folded is what stands closed below the comment on the end of the run: the files, the
 // plan and the history. A folder has them in its comment and in its file of progress.
 func (r *run) folded() (all []broker.Fold) {
-	if r.Host == nil {
+	if r.local() {
 		return nil
 	}
 	l, rep := r.Lang, r.reported()
 	if files := r.report.Files; len(files) > 0 {
 		x := broker.Fold{Title: l.T("agent.fold_files", len(files))}
-		for _, f := range files[:min(len(files), shownFiles)] {
+		for _, f := range files[:min(len(files), delivery.MaxListed)] {
 			x.Lines = append(x.Lines, progress.Span(f))
 		}
-		if more := len(files) - shownFiles; more > 0 {
+		if more := len(files) - delivery.MaxListed; more > 0 {
 			x.Lines = append(x.Lines, l.T("agent.comment_more", more))
 		}
 		all = append(all, x)
@@ -292,25 +286,14 @@ func (r *run) folded() (all []broker.Fold) {
 		}
 		all = append(all, x)
 	}
-	if r.shows() && r.tracker != nil && len(rep.History.Entries) > 0 {
+	if r.shows() && r.screen.tracker != nil && len(rep.History.Entries) > 0 {
 		all = append(all, rep.Fold(l))
 	}
 	return all
 }
 
-// plainLine is a text of the model on one line, with nothing in it that would be more
+// plain is a text of the model on one line, with nothing in it that would be more
 // than text.
-func (r *run) plainLine(s string) string { return r.plain(s, 100) }
-
-// plain is a text on one line, of at most so many characters.
-func (r *run) plain(s string, most int) string {
-	return progress.Plain(cutTo(oneLine(r.Store.Redact(s)), most))
-}
+func (r *run) plain(s string) string { return r.Delivery.Plain(s, 100) }
 
 func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
-
-// InheritanceNotice is the comment on a run that takes over what an earlier one
-// of the same task left (inherit §6).
-func InheritanceNotice(l i18n.Lang, uuid string, at time.Time) string {
-	return l.T("agent.inherited", uuid[:min(8, len(uuid))], clock(at))
-}

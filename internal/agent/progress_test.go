@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/progress"
@@ -42,15 +43,15 @@ func TestHistoryHasNoInheritedWords(t *testing.T) {
 		want []string
 		more bool
 	}{{100, []string{"I look.", "It is 42."}, false}, {4, []string{"I look.", "It is 42."}, false}, {1, []string{"It is 42."}, true}} {
-		r := &run{Agent: &Agent{Store: s, Progress: Progress{MaxHistory: k.most}}, ledger: c}
-		if r.front, err = memory.ReadBeginning(c); err != nil || !r.front.Heir {
-			t.Fatal(r.front, err)
+		r := &run{Agent: &Agent{Store: s, Progress: Progress{MaxHistory: k.most}}, ledger: c, out: &delivery.Run{}}
+		if r.start, err = memory.ReadBeginning(c); err != nil || !r.start.Heir {
+			t.Fatal(r.start, err)
 		}
 		if err := r.track(); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
-		h := r.tracker.History()
+		h := r.screen.tracker.History()
 		for _, e := range h.Entries {
 			if e.Kind == progress.KindSaid {
 				got = append(got, e.Text)

@@ -10,7 +10,9 @@ import (
 	"time"
 	"unicode"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
@@ -18,6 +20,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/turn"
 )
 
@@ -76,8 +79,8 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		"open points":             {live, &openPointsError{[]string{i18n.Recorded("unread"), i18n.Recorded("failed", "α", i18n.Recorded("no_result")), i18n.Recorded("unmet", "κ")}}, task.Failed},
 		"limits that are spent":   {live, &planning.StuckError{Spent: "loop, total_spent"}, task.Failed},
 		"a loop":                  {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: planning.Found{Kind: planning.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
-		"a setup": {live, &setupError{checks[0], func(l i18n.Lang) string {
-			return refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
+		"a setup": {live, &checkrun.SetupError{Run: checks[0], Refused: func(l i18n.Lang) string {
+			return confined.Refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
 		}}, task.Failed},
 		"a budget":                  {live, &turn.BudgetError{Key: turn.KeyTurns, Limit: "3", Taken: "3"}, task.Failed},
 		"a budget, before its end":  {live, &turn.BudgetError{Key: turn.KeyTokens, Limit: "3", Taken: "2", Next: "2"}, task.Failed},
@@ -86,21 +89,21 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		"answers that are cut off":  {live, turn.ErrCutOff, task.Failed},
 		"answers of nothing":        {live, turn.ErrNonsense, task.Failed},
 		"no model":                  {live, &llm.Error{Kind: llm.KindRateLimited, Status: 429}, task.Failed},
-		"a forge that refuses":      {live, &barredError{i18n.E("agent.disk", syscall.ENOSPC)}, task.Paused},
+		"a forge that refuses":      {live, &delivery.PermissionError{Err: i18n.E("agent.disk", syscall.ENOSPC)}, task.Paused},
 		"a disk":                    {live, syscall.ENOSPC, task.Paused},
-		"a fault of the task":       {live, &taskError{i18n.E("agent.secret_in_patch", "api_key")}, task.Failed},
+		"a fault of the task":       {live, &delivery.TaskError{Err: i18n.E("agent.secret_in_patch", "api_key")}, task.Failed},
 		"what is wrapped":           {live, fmt.Errorf("open workspace: %w", i18n.E("workspace.not_found", "/x")), task.Failed},
 		"repositories are left out": {live, nil, task.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
-				r := &run{Agent: &Agent{Store: s, Client: named{}, Lang: l}, ledger: c}
+				r := &run{Agent: &Agent{Store: s, Client: named{}, Lang: l, Delivery: &delivery.Service{}}, ledger: c, out: &delivery.Run{}}
 				if strings.HasPrefix(name, "repositories") {
-					r.left.All, r.left.Paths = 5, []string{"a/b", "c/d", "e/f"}
-					r.judged.Open = []string{i18n.Recorded("unread")}
+					r.verify.left.All, r.verify.left.Paths = 5, []string{"a/b", "c/d", "e/f"}
+					r.lead.judged.Open = []string{i18n.Recorded("unread")}
 				}
-				o := r.conclude(end.ctx, end.err, l)
+				o := r.causeOf(end.ctx, end.err).outcome(l)
 				if o.Status != end.want || o.Reason == "" && end.want != task.Queued {
 					t.Errorf("%s: %q", o.Status, o.Reason)
 				}

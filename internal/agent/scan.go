@@ -28,18 +28,18 @@ type review struct {
 // lookThrough notes what a reviewer would object to in the commit. It fails no
 // run: what cannot be read is said.
 func (r *run) lookThrough(ctx context.Context) error {
-	r.review = review{}
+	r.verify.review = review{}
 	if r.report.Commit == "" {
 		return nil
 	}
 	var commands []string
-	for _, c := range r.checks {
+	for _, c := range r.verify.Checks {
 		commands = append(commands, c.Command)
 	}
 	in, out := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := r.ws.Review(ctx, r.report.Commit, whole, out)
+		err := r.out.Workspace.Review(ctx, r.report.Commit, whole, out)
 		written <- errors.Join(err, out.CloseWithError(err))
 	}()
 	found, err := scan.Patch(in, scan.Options{Checks: commands, Before: func(path string) (string, error) { return r.ofBase(ctx, path) }})
@@ -53,17 +53,17 @@ func (r *run) lookThrough(ctx context.Context) error {
 	if err != nil {
 		r.log.Warn("The commit cannot be looked through for a reviewer: " + r.Store.Redact(err.Error()))
 	}
-	r.review = review{found, err != nil}
+	r.verify.review = review{found, err != nil}
 	return nil
 }
 
 // ofBase is the beginning of a file that the base has, "" for none.
 func (r *run) ofBase(ctx context.Context, path string) (string, error) {
-	found, err := r.ws.Find(ctx, r.ws.Base(), []string{path})
+	found, err := r.out.Workspace.Find(ctx, r.out.Workspace.Base(), []string{path})
 	if err != nil || found[path].ID == "" {
 		return "", err
 	}
-	blobs, err := r.ws.Blobs(ctx, []string{found[path].ID}, 256<<10)
+	blobs, err := r.out.Workspace.Blobs(ctx, []string{found[path].ID}, 256<<10)
 	return string(blobs[found[path].ID].Data), err
 }
 
@@ -71,7 +71,7 @@ func (r *run) ofBase(ctx context.Context, path string) (string, error) {
 // for nothing.
 func (r *run) decided() string {
 	var names []string
-	for _, f := range r.review.Findings {
+	for _, f := range r.verify.review.Findings {
 		if name := progress.Span(r.Store.Redact(f.Path)); f.Decides() && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -87,8 +87,8 @@ func (r *run) notes(l i18n.Lang) string {
 	var b strings.Builder
 	shown, all := 0, 0
 	for _, k := range scan.Kinds() {
-		all += r.review.Counts[k]
-		for _, f := range r.review.Findings {
+		all += r.verify.review.Counts[k]
+		for _, f := range r.verify.review.Findings {
 			if f.Kind == k && shown < shownFindings {
 				b.WriteString("- " + r.finding(l, f) + "\n")
 				shown++
@@ -128,16 +128,8 @@ func (r *run) harmless(text string) bool {
 			return false
 		}
 	}
-	return !strings.Contains(text, "@") && !strings.Contains(text, "://") && r.Store.Redact(text) == text && len(r.Secrets(text)) == 0
+	return !strings.Contains(text, "@") && !strings.Contains(text, "://") && r.Store.Redact(text) == text && len(r.Delivery.Secrets(text)) == 0
 }
 
 // cutLine is a line that is short enough for a list.
-func cutLine(s string) string { return cutTo(s, 100) }
-
-// cutTo is the beginning of a text, in characters.
-func cutTo(s string, most int) string {
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "…"
-	}
-	return s
-}
+func cutLine(s string) string { return progress.Cut(s, 100) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/scan"
 )
@@ -18,12 +19,13 @@ func reviewed(t *testing.T, r scan.Report) *run {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	return &run{Agent: &Agent{Store: store, Secrets: func(s string) []string {
+	out := &delivery.Run{Service: &delivery.Service{Store: store, Secrets: func(s string) []string {
 		if strings.Contains(s, "token") {
 			return []string{"a token"}
 		}
 		return nil
-	}}, review: review{Report: r}}
+	}}}
+	return &run{Agent: &Agent{Store: store, Delivery: out.Service}, out: out, verify: verification{review: review{Report: r}}}
 }
 
 func TestNotesForTheReviewer(t *testing.T) {
@@ -48,7 +50,7 @@ func TestNotesForTheReviewer(t *testing.T) {
 	if got := r.notes(i18n.English); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	r.review = review{}
+	r.verify.review = review{}
 	if s := r.notes(i18n.English); s != "" {
 		t.Errorf("%q", s)
 	}
@@ -59,7 +61,7 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 	t.Parallel()
 	passed := []contextstore.CheckRun{{Command: "pytest"}}
 	unread := reviewed(t, scan.Report{})
-	unread.review.failed, unread.before, unread.after, unread.report.Commit = true, passed, passed, "x"
+	unread.verify.review.failed, unread.verify.Before, unread.verify.after, unread.report.Commit = true, passed, passed, "x"
 	if text := unread.openPoints(i18n.Japanese); !strings.Contains(text, "全体を確認してください") {
 		t.Errorf("a change that could not be read: %s", text)
 	}
@@ -77,7 +79,7 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 		{scan.Finding{Kind: scan.BuildTouched, Why: scan.Dependencies, Path: "go.mod"}, "checks passed: `pytest`", "", true},
 	} {
 		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}})
-		r.before, r.after, r.report.Commit = passed, passed, "x"
+		r.verify.Before, r.verify.after, r.report.Commit = passed, passed, "x"
 		if got := r.verification(i18n.English); got != c.en {
 			t.Errorf("got  %s\nwant %s", got, c.en)
 		}

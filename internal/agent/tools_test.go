@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/tool"
@@ -32,7 +33,7 @@ func TestToolsAsSent(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	own := tool.Builtins(tool.Env{Root: root, Shell: shell{}, Jobs: tool.NewJobs(), Git: (*workspace.Workspace)(nil)})
-	reg, err := tool.NewRegistry(tool.Limits{}, slices.Concat(own, []tool.Tool{&memory.Recall{}, askUser{}}, planning.Tools())...)
+	reg, err := tool.NewRegistry(tool.Limits{}, slices.Concat(own, []tool.Tool{&memory.Recall{}, dialogue.AskUser()}, planning.Tools())...)
 	if err != nil {
 		t.Fatal(err)
 	}

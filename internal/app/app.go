@@ -18,12 +18,14 @@ import (
 	"toritsugi/internal/agent"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
+	"toritsugi/internal/order"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/sandbox"
@@ -109,7 +111,7 @@ type system struct {
 	source   *workspace.Source  // of a new run
 	kept     string             // the configuration of the run to be resumed
 	hosted   bool               // the run to be resumed lies at a forge
-	hosts    map[string]*agent.Host
+	hosts    map[string]*delivery.Host
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
 }
 
@@ -159,7 +161,7 @@ func (s *system) temporary(ctx context.Context) (agent.Report, error) {
 }
 
 func (s *system) run(ctx context.Context) (report agent.Report, err error) {
-	var job agent.Job
+	var job order.Order
 	var meta contextstore.Metadata
 	if s.opt.Resume == "" {
 		if job, meta, err = s.newJob(ctx); err != nil {
@@ -261,9 +263,9 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 // rest: whoever ends the process meanwhile does without it. So do runs on this
 // machine whose process died before they had one, and that nobody took up again.
 func (s *system) sumUp(ctx context.Context, id string, a *agent.Agent) {
-	given := func(why string) dispatch.Handler {
+	given := func(why string) delivery.Handler {
 		return func(context.Context, string, contextstore.Effect) (string, error) {
-			return agent.NotDelivered + why, nil
+			return delivery.NotDelivered + why, nil
 		}
 	}
 	box := s.outbox()
@@ -416,9 +418,7 @@ func (s *system) open(ctx context.Context) (err error) {
 			return i18n.Lang(s.cfg.Language).T("agent.asked_"+string(do), by)
 		},
 		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
-		Changed: func(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
-			return s.poster().Changed(ctx, v, o)
-		}})
+		Changed:  s.changed})
 	if err == nil {
 		for _, h := range s.hosts {
 			h.Mirrors = &workspace.Mirrors{Dir: s.store.MirrorsDir(), Now: s.env.Now, FS: s.fs}
@@ -427,30 +427,43 @@ func (s *system) open(ctx context.Context) (err error) {
 	return err
 }
 
-// poster is an agent that works on nothing and only delivers. It finds a sandbox
-// where a workspace must be committed.
-func (s *system) poster() *agent.Agent {
+// delivery delivers what runs made. It finds a sandbox where a workspace must be
+// committed.
+func (s *system) delivery() *delivery.Service {
 	choose := sync.OnceValues(func() (func(sandbox.Spec) (sandbox.Runner, error), error) { return s.chooseShell(context.Background()) })
-	shell := func(spec sandbox.Spec) (sandbox.Runner, error) {
+	return s.deliveryIn(func(spec sandbox.Spec) (sandbox.Runner, error) {
 		walls, err := choose()
 		if err != nil {
 			return nil, err
 		}
 		return walls(spec)
-	}
-	return &agent.Agent{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: s.cfg.Workspace.MaxFileMB, Store: s.store, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language), AuthorName: s.cfg.Workspace.AuthorName, AuthorEmail: s.cfg.Workspace.AuthorEmail, Door: s.door(), Hosts: s.hosts, Secrets: s.secrets,
-		DayLimits: dayLimits(s.cfg), Log: s.log}
+	})
+}
+
+// deliveryIn is delivery where git looks at trees in a sandbox that is chosen already.
+func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *delivery.Service {
+	w := s.cfg.Workspace
+	return &delivery.Service{Store: s.store, Hosts: s.hosts, Rules: s.brokerRules(), Secrets: s.secrets,
+		Box:    workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: w.MaxFileMB},
+		Author: delivery.Author{Name: w.AuthorName, Email: w.AuthorEmail}, BranchPattern: w.BranchPattern,
+		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log}
+}
+
+// changed is what comes of a change that somebody made of a run that no process works
+// on: what its owner held, who may have died, is free again.
+func (s *system) changed(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
+	agent.FreeDay(ctx, s.store, dayLimits(s.cfg), v, s.log)
+	return s.delivery().Changed(ctx, v, o, func() string { return agent.LastWords(s.store, v) })
 }
 
 func (s *system) outbox() *dispatch.Outbox {
-	a := s.poster()
-	mine := func(source string) bool { return source == "folder" || s.hosts[source] != nil }
-	said := []string{agent.EffectComment, agent.EffectLabels}
-	return &dispatch.Outbox{Store: s.store, Log: s.log, Mine: mine, Lasting: agent.Lasting, Held: agent.Held, Explain: i18n.Lang(s.cfg.Language).Error, Handlers: map[string]dispatch.Handler{agent.EffectPush: a.Push, agent.EffectComment: a.Comment,
-		agent.EffectPull: a.Propose, agent.EffectLabels: a.SetLabels},
+	d := s.delivery()
+	said := []string{delivery.EffectComment, delivery.EffectLabels}
+	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lasting: delivery.Lasting, Held: delivery.Held, Explain: d.Lang.Error,
+		Mine:      func(source string) bool { return source == "folder" || s.hosts[source] != nil },
 		Later:     []string{agent.EffectSummary},
-		Apart:     map[string][]string{agent.EffectPush: said, agent.EffectPull: said, agent.EffectComment: said, agent.EffectLabels: said},
-		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{agent.EffectComment: a.CommentMeanwhile}}
+		Apart:     map[string][]string{delivery.EffectPush: said, delivery.EffectPull: said, delivery.EffectComment: said, delivery.EffectLabels: said},
+		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{delivery.EffectComment: d.CommentMeanwhile}}
 }
 
 // deliver hands over what an ended run still owes.
@@ -508,7 +521,7 @@ func (s *system) summarise(ctx context.Context, uuid string, e contextstore.Effe
 		return "", ctx.Err()
 	}
 	if err != nil { // the one that was put together from the records stands
-		return agent.NotDelivered + s.env.Lang.Error(err), nil
+		return delivery.NotDelivered + s.env.Lang.Error(err), nil
 	}
 	return s.agent(client, &spec, m.TaskKey, s.walls).Summarise(ctx, uuid, e)
 }

@@ -3,10 +3,11 @@ package app
 import (
 	"context"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -39,7 +40,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	if err != nil {
 		return "", a, &ConfigError{err}
 	}
-	job, jerr := agent.ParseJob(v.Metadata)
+	job, jerr := order.Parse(v.Metadata)
 	hosted := jerr == nil && job.Ask != nil
 	if hosted {
 		// Without a login the daemon delivers what the world is to see.
@@ -54,7 +55,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	if opt.Answer != "" {
 		ok := !v.Status().Final()
 		if ok {
-			_, ok, err = agent.Answer(s.store, v.Metadata.UUID, LocalUser(), opt.Answer, env.Now())
+			_, ok, err = dialogue.Answer(s.store, v.Metadata.UUID, LocalUser(), opt.Answer, env.Now())
 		}
 		if err == nil && !ok {
 			err = i18n.E("cli.not_asked", v.Metadata.UUID[:8], v.Status(), v.Metadata.UUID[:8])
@@ -72,7 +73,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	s.audit(string(opt.Action), v.Metadata.UUID, string(a.Status))
 	if hosted {
 		if opt.Action == contextstore.Pause {
-			err = s.poster().StayPaused(ctx, v.Metadata.UUID) // a person's word counts for more
+			err = s.delivery().StayPaused(ctx, v.Metadata.UUID) // a person's word counts for more
 		}
 		if s.hosts[v.Metadata.TaskKey.Source] == nil {
 			return v.Metadata.UUID, a, err

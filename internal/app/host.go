@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
-	"toritsugi/internal/agent"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github"
 	"toritsugi/internal/i18n"
@@ -51,8 +51,8 @@ func (s *system) openHosts() error {
 		return err
 	}
 	least, _ := forge.ParsePermission(g.MinPermission)
-	s.hosts = map[string]*agent.Host{f.Source(): {Forge: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
-		Labels: agent.Labels{Trigger: g.BotLabel, Create: g.CreateLabels, Status: map[task.Status]string{
+	s.hosts = map[string]*delivery.Host{f.Source(): {Tracker: f, Code: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
+		Labels: delivery.Labels{Trigger: g.BotLabel, Create: g.CreateLabels, Status: map[task.Status]string{
 			task.Queued: g.ProcessingLabel, task.Running: g.ProcessingLabel, task.Paused: g.PausedLabel, task.AwaitingApproval: g.WaitingLabel,
 			task.Completed: g.DoneLabel, task.Stopped: g.StoppedLabel, task.Failed: g.FailedLabel}}}}
 	return nil

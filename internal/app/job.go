@@ -8,10 +8,10 @@ import (
 
 	"github.com/google/uuid"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -40,7 +40,7 @@ func (s *system) readJob() error {
 	if v.Status().Final() {
 		s.ended = &v
 	}
-	job, err := agent.ParseJob(v.Metadata)
+	job, err := order.Parse(v.Metadata)
 	if err != nil {
 		return &ConfigError{err}
 	}
@@ -55,8 +55,8 @@ func (s *system) readJob() error {
 }
 
 // newJob checks what is asked for and puts together what the run will need.
-func (s *system) newJob(ctx context.Context) (job agent.Job, m contextstore.Metadata, err error) {
-	job = agent.Job{Message: s.redact.String(s.opt.Message), Config: s.cfg.File(), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
+func (s *system) newJob(ctx context.Context) (job order.Order, m contextstore.Metadata, err error) {
+	job = order.Order{Message: s.redact.String(s.opt.Message), Config: s.cfg.File(), AllowUnsandboxed: s.opt.AllowUnsandboxed, Role: s.opt.Role, Model: s.opt.Model, LocalOnly: s.opt.LocalOnly}
 	for from, to := range map[*string]*string{&s.opt.Issue: &job.Issue, &s.opt.Script: &job.Script} {
 		if *from != "" {
 			if *to, err = filepath.Abs(*from); err != nil {
@@ -119,7 +119,7 @@ func firstLine(s string) string {
 }
 
 // enqueue stores the run, or says which one is in the way.
-func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job agent.Job) (string, error) {
+func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job order.Order) (string, error) {
 	raw, err := json.Marshal(job)
 	if err != nil {
 		return "", err

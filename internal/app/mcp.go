@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/spelling"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/workspace"
 )
@@ -55,8 +55,8 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 			_ = os.RemoveAll(m.dir)
 		}
 	}()
-	opts := agent.ServerOptions{Servers: all, BaseDir: m.base, Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Learn: s.redact.Learn, Log: s.log, Disk: s.fs, Look: true, Proxy: requestProxy(env.Getenv)}
-	if slices.ContainsFunc(all, func(a agent.Server) bool { return a.URL == "" }) {
+	opts := confined.Options{Servers: all, BaseDir: m.base, Homes: filepath.Join(m.dir, "servers"), Mask: s.redact.String, Learn: s.redact.Learn, Log: s.log, Disk: s.fs, Look: true, Proxy: requestProxy(env.Getenv)}
+	if slices.ContainsFunc(all, func(a confined.Server) bool { return a.URL == "" }) {
 		if opts.Shell, err = s.shell(ctx); err != nil {
 			return nil, &ConfigError{err}
 		}
@@ -68,7 +68,7 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 			return nil, &ConfigError{err}
 		}
 	}
-	m.Manager, err = agent.OpenServers(ctx, opts)
+	m.Manager, err = confined.Open(ctx, opts)
 	return m, err
 }
 
@@ -97,7 +97,7 @@ func LoginMCP(ctx context.Context, env Env, o MCPOptions, l mcp.LoginOptions) (t
 	if err != nil {
 		return 0, &ConfigError{err}
 	}
-	l.Dir, l.Learn, l.Disk, l.Lang, l.Proxy = agent.ServersDir(m.base), m.system.redact.Learn, m.system.fs, env.Lang, requestProxy(env.Getenv)
+	l.Dir, l.Learn, l.Disk, l.Lang, l.Proxy = confined.PinsDir(m.base), m.system.redact.Learn, m.system.fs, env.Lang, requestProxy(env.Getenv)
 	if tools, err = mcp.Login(ctx, all[0].Server, l); err == nil {
 		m.audit("login_server", o.Server)
 	}
@@ -111,7 +111,7 @@ func LogoutMCP(env Env, o MCPOptions) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	was, err := mcp.Logout(m.system.fs, agent.ServersDir(m.base), o.Server)
+	was, err := mcp.Logout(m.system.fs, confined.PinsDir(m.base), o.Server)
 	if was {
 		m.audit("logout_server", o.Server)
 	}
@@ -119,7 +119,7 @@ func LogoutMCP(env Env, o MCPOptions) (bool, error) {
 }
 
 // chosen is the one server of that name, or all.
-func chosen(all []agent.Server, name string) ([]agent.Server, error) {
+func chosen(all []confined.Server, name string) ([]confined.Server, error) {
 	if name == "" {
 		return all, nil
 	}

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"toritsugi/internal/agent"
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -21,6 +23,7 @@ import (
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/tool/mcp"
 	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/workspace"
@@ -62,51 +65,44 @@ func (s *system) chooseShell(ctx context.Context) (func(sandbox.Spec) (sandbox.R
 func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, shell func(sandbox.Spec) (sandbox.Runner, error)) *agent.Agent {
 	cfg := s.cfg
 	a := &agent.Agent{
-		Store: s.store, Client: client, Shell: shell, Masks: redact.ContainsMask, Filter: s.redact.Writer, Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language), Reader: s.env.Lang,
-		Secrets:      s.secrets,
-		CheckTimeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second,
-		Budget:       budget(cfg, spec),
-		DayLimits:    dayLimits(cfg),
-		Window:       int(float64(spec.Context) * cfg.ContextStorage.WindowRatio),
-		ShellTimeout: cfg.Sandbox.ShellTimeout(), MaxOutput: cfg.Sandbox.MaxOutputBytes,
-		ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, MaxFileMB: cfg.Workspace.MaxFileMB,
-		AuthorName: cfg.Workspace.AuthorName, AuthorEmail: cfg.Workspace.AuthorEmail, Door: s.door(),
-		BranchPattern: cfg.Workspace.BranchPattern, Hosts: s.hosts,
-		Memory:   s.memory(spec),
-		Scripted: client.Provider() == "script", StopAsked: s.env.StopAsked,
+		Store: s.store, Client: client, Scripted: client.Provider() == "script", Log: s.log, Now: s.env.Now, Lang: i18n.Lang(cfg.Language), Reader: s.env.Lang,
+		Notice: s.env.Notice, StopAsked: s.env.StopAsked,
+		Delivery: s.deliveryIn(shell),
+		Dialogue: dialogue.Settings{Asking: asking(cfg)},
+		Masking:  agent.Masking{Masks: redact.ContainsMask, Filter: s.redact.Writer, Strict: s.redact.Strict().String, Learn: s.redact.Learn},
+		Sandbox: agent.Sandbox{Shell: shell, ShellTimeout: cfg.Sandbox.ShellTimeout(), ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB,
+			Network: s.network(), Proxy: requestProxy(s.env.Getenv), CAFile: cfg.Sandbox.CAFile},
+		Project: work(cfg),
+		Tools: agent.Tools{Servers: servers(cfg), Access: access(cfg, cmp.Or(spec.Role, models.Task), project), Commands: s.commands, RefuseAsked: cfg.Commands.OnAsk == "refuse",
+			MaxOutput: cfg.Sandbox.MaxOutputBytes},
+		Limits:   agent.Limits{Run: budget(cfg, spec), Day: dayLimits(cfg)},
+		Window:   agent.Window{Tokens: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: s.memory(spec), Summarizer: s.summarizer(client, spec, project)},
+		Planning: planned(cfg), Progress: s.progress(),
 	}
-	rules, files := cfg.ProjectAgentRules, cfg.FileListContext
-	a.Project = repository.Options{Rules: rules.Enabled, MaxFile: rules.MaxFileSize, MaxTotal: rules.MaxTotalSize, Map: files.Enabled, MaxDepth: files.MaxDepth}
-	for _, c := range cfg.Checks {
-		timeout := c.Timeout()
-		if timeout == 0 {
-			timeout = a.CheckTimeout
-		}
-		a.Checks = append(a.Checks, agent.Check{Command: c.Run, Timeout: timeout, Reports: c.JUnit})
-	}
-	for _, c := range cfg.Setup {
-		timeout := c.Timeout()
-		if timeout == 0 {
-			timeout = time.Duration(cfg.Workspace.SetupTimeoutSeconds) * time.Second
-		}
-		a.Setup = append(a.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
-	}
-	a.Proxy = requestProxy(s.env.Getenv)
-	a.Registries, a.Network, a.CAFile = cfg.Workspace.Registries, s.network(), cfg.Sandbox.CAFile
-	a.Commands, a.RefuseAsked = s.commands, cfg.Commands.OnAsk == "refuse"
-	a.Servers, a.Access = servers(cfg), access(cfg, cmp.Or(spec.Role, models.Task), project)
 	inherit := cfg.ContextInheritance
 	a.Inheritance = memory.Inheritance{Enabled: inherit.Enabled, Expiry: inherit.Expiry(), MaxTokens: inherit.MaxInheritedTokens, FollowLinks: inherit.FollowLinks,
 		History: func(uuid string) string {
 			return planning.HistoryFile(s.store.BaseDir, cfg.Planning.History.Directory, uuid)
 		}}
-	a.Planning, a.Asking, a.Progress = planned(cfg), asking(cfg), s.progress()
-	a.Learn = s.redact.Learn
-	a.Strict, a.Notice, a.Summarizer = s.redact.Strict().String, s.env.Notice, s.summarizer(client, spec, project)
-	if cfg.IsSet("checks") && a.Checks == nil {
-		a.Checks = []agent.Check{}
-	}
 	return a
+}
+
+// work is what the settings want done with a project besides the work.
+func work(cfg *config.Config) agent.Project {
+	rules, files := cfg.ProjectAgentRules, cfg.FileListContext
+	p := agent.Project{Settings: checkrun.Settings{Timeout: time.Duration(cfg.ChecksTimeoutSeconds) * time.Second, Registries: cfg.Workspace.Registries},
+		Options: repository.Options{Rules: rules.Enabled, MaxFile: rules.MaxFileSize, MaxTotal: rules.MaxTotalSize, Map: files.Enabled, MaxDepth: files.MaxDepth}}
+	if cfg.IsSet("checks") {
+		p.Checks = []checkrun.Check{}
+	}
+	for _, c := range cfg.Checks {
+		p.Checks = append(p.Checks, checkrun.Check{Command: c.Run, Timeout: cmp.Or(c.Timeout(), p.Timeout), Reports: c.JUnit})
+	}
+	for _, c := range cfg.Setup {
+		timeout := cmp.Or(c.Timeout(), time.Duration(cfg.Workspace.SetupTimeoutSeconds)*time.Second)
+		p.Setup = append(p.Setup, workspace.SetupCommand{Run: c.Run, Timeout: timeout, Network: cfg.Workspace.SetupNetwork == "registries"})
+	}
+	return p
 }
 
 // secrets are what looks like secrets in a text, as people may see it.
@@ -128,9 +124,9 @@ func (s *system) network() sandbox.Network {
 }
 
 // servers are the servers of tools of the settings.
-func servers(cfg *config.Config) (all []agent.Server) {
+func servers(cfg *config.Config) (all []confined.Server) {
 	for _, m := range cfg.MCPServers {
-		all = append(all, agent.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, Home: m.State, URL: m.URL, Header: m.Headers,
+		all = append(all, confined.Server{AllowHosts: m.AllowHosts, Server: mcp.Server{Name: m.Name, Command: m.Command, Env: m.Env, Home: m.State, URL: m.URL, Header: m.Headers,
 			Timeout: time.Duration(m.TimeoutSeconds) * time.Second, Allow: m.Allow, Deny: m.Deny, TrustHints: m.Trusted, OAuth: mcp.OAuth(m.OAuth)}})
 	}
 	return all

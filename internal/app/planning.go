@@ -5,6 +5,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/config"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
@@ -46,12 +47,12 @@ func planned(cfg *config.Config) *agent.Planning {
 }
 
 // asking is how runs ask people; nil where they ask nobody.
-func asking(cfg *config.Config) *agent.Asking {
+func asking(cfg *config.Config) *dialogue.Asking {
 	g := cfg.Planning.Replanning.GoalUnderstanding
 	if g.MaxClarificationRequests == 0 {
 		return nil
 	}
-	a := &agent.Asking{Most: g.MaxClarificationRequests}
+	a := &dialogue.Asking{Most: g.MaxClarificationRequests}
 	if g.AutoAssumeOnNoResponse {
 		a.Timeout = time.Duration(g.AutoAssumeTimeoutMinutes) * time.Minute
 	}

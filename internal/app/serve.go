@@ -14,6 +14,8 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
@@ -33,7 +35,7 @@ type ServeOptions struct {
 	LocalOnly        bool
 	AllowUnsandboxed bool
 	Quiet            bool
-	// Once looks at the doors once, works until nothing is left to do, and returns.
+	// Once looks at the forges once, works until nothing is left to do, and returns.
 	Once bool
 }
 
@@ -50,23 +52,23 @@ const shutdownTime = 25 * time.Second
 // daemon is a system that works for as long as it is let.
 type daemon struct {
 	*system
-	doors   []*dispatch.Door
-	sources map[string]bool
-	shell   func(sandbox.Spec) (sandbox.Runner, error)
-	desk    *dispatch.Desk
-	stats   *dispatch.Stats
-	pool    *dispatch.Pool
-	courier *dispatch.Courier
-	intake  *dispatch.Intake
-	monitor *dispatch.Monitor
+	watches   []*dispatch.Watch
+	sources   map[string]bool
+	shell     func(sandbox.Spec) (sandbox.Runner, error)
+	mailbox   *dispatch.Mailbox
+	stats     *dispatch.Stats
+	pool      *dispatch.Pool
+	deliverer *dispatch.Deliverer
+	intake    *dispatch.Intake
+	monitor   *dispatch.Monitor
 }
 
-// Serve takes work from the doors that are set up until ctx ends. started is
+// Serve takes work from the forges that are set up until ctx ends. started is
 // called when it begins.
 func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeStarted)) error {
 	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
-	d := &daemon{system: s, sources: map[string]bool{}, desk: &dispatch.Desk{}, stats: &dispatch.Stats{}}
+	d := &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
 	if err := d.prepareDaemon(ctx); err != nil {
 		return &ConfigError{err}
 	}
@@ -106,7 +108,7 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	if !s.cfg.ContextStorage.Enabled {
 		return i18n.E("app.serve_storage")
 	}
-	if err := d.openDoors(); err != nil {
+	if err := d.openWatches(); err != nil {
 		return err
 	}
 	if err := s.openModels(); err != nil {
@@ -131,16 +133,16 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	for _, door := range d.doors {
-		door.Config = contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
+	for _, watch := range d.watches {
+		watch.Config = contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
 	}
 	d.assemble()
 	return nil
 }
 
-// openDoors makes the forges that the settings name, and the doors to them.
-func (d *daemon) openDoors() error {
+// openWatches makes the forges that the settings name, and the watches of them.
+func (d *daemon) openWatches() error {
 	if err := d.openHosts(); err != nil {
 		return err
 	}
@@ -150,7 +152,7 @@ func (d *daemon) openDoors() error {
 	}
 	for source, h := range d.hosts {
 		d.sources[source] = true
-		d.doors = append(d.doors, &dispatch.Door{Host: h, Patterns: g.Repositories, Label: g.BotLabel, Assignment: g.Assignment, FollowUp: g.FollowUp,
+		d.watches = append(d.watches, &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: g.BotLabel, Assignment: g.Assignment, FollowUp: g.FollowUp,
 			StopRemoved: d.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour})
 	}
 	return nil
@@ -159,25 +161,31 @@ func (d *daemon) openDoors() error {
 // assemble puts the engines together.
 func (d *daemon) assemble() {
 	s, cfg := d.system, d.cfg
-	doors := map[string]*dispatch.Door{}
-	for _, door := range d.doors {
-		doors[door.Host.Source()] = door
-		door.StayPaused = s.poster().StayPaused
+	watches := map[string]*dispatch.Watch{}
+	for _, watch := range d.watches {
+		watches[watch.Host.Source()] = watch
+		watch.StayPaused = s.delivery().StayPaused
 	}
 	lang := i18n.Lang(cfg.Language)
 	box := s.outbox()
 	box.Stats = d.stats
-	d.courier = dispatch.NewCourier(dispatch.Courier{Outbox: box, Store: s.store, Sources: d.sources, Doors: doors, Log: s.log, Now: s.env.Now})
+	d.deliverer = dispatch.NewDeliverer(dispatch.Deliverer{Outbox: box, Store: s.store, Sources: d.sources, Watches: watches, Log: s.log, Now: s.env.Now})
 	d.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: d.sources, Log: s.log, Now: s.env.Now, Stats: d.stats,
 		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
 		Work:   d.work, Claim: s.claim,
-		Ended: func(task.Key, agent.Report, error) { d.courier.Wake() }})
-	wake := func() { d.pool.Wake(); d.courier.Wake() }
-	d.intake = &dispatch.Intake{Store: s.store, Doors: d.doors, Desk: d.desk, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
+		Ended: func(task.Key, agent.Report, error) { d.deliverer.Wake() }})
+	wake := func() { d.pool.Wake(); d.deliverer.Wake() }
+	d.intake = &dispatch.Intake{Store: s.store, Watches: d.watches, Mailbox: d.mailbox, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Unbarred: s.poster().Unbarred, Overdue: s.poster().Overdue, Renewed: s.poster().Renewed,
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Permitted: s.delivery().Permitted,
+		Overdue: func(ctx context.Context, v contextstore.View) (bool, error) {
+			return dialogue.Overdue(ctx, s.store, s.env.Now(), v)
+		},
+		Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
+			return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
+		},
 		Left: func(v contextstore.View) {
 			s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
 		}}
@@ -185,9 +193,9 @@ func (d *daemon) assemble() {
 
 func (d *daemon) started(at string) ServeStarted {
 	st := ServeStarted{Listen: at}
-	for _, door := range d.doors {
-		st.Sources = append(st.Sources, door.Host.Source())
-		st.Patterns = append(st.Patterns, door.Patterns...)
+	for _, watch := range d.watches {
+		st.Sources = append(st.Sources, watch.Host.Source())
+		st.Patterns = append(st.Patterns, watch.Patterns...)
 	}
 	return st
 }
@@ -202,18 +210,18 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 		// It is no fault of the run: it waits until the model is there.
 		one.log.Error("No model for the run: " + d.env.Lang.Error(err))
 		o := task.Outcome{Status: task.Queued, Reason: err.Error()}
-		if werr := one.poster().Waiting(ctx, c, i18n.Lang(d.cfg.Language).Error(err)); werr != nil {
+		if werr := one.delivery().Waiting(ctx, c, i18n.Lang(d.cfg.Language).Error(err)); werr != nil {
 			one.log.Warn("Why the run waits is not told: " + werr.Error())
 		}
 		return agent.Report{UUID: c.UUID(), Outcome: o}, c.Transition(context.WithoutCancel(ctx), o)
 	}
 	a := one.agent(client, &spec, c.Metadata().TaskKey, d.shell)
-	a.Signals = d.desk.Take
+	a.Dialogue.Signals = d.mailbox.Take
 	report, err := a.Execute(ctx, c)
 	if err == nil && report.Outcome.Status.Final() {
-		// What somebody waits for goes out first; what fails of it, the courier tries again.
-		if d.courier.Outbox.Deliver(ctx, report.UUID) != nil {
-			d.courier.Wake()
+		// What somebody waits for goes out first; what fails of it, the deliverer tries again.
+		if d.deliverer.Outbox.Deliver(ctx, report.UUID) != nil {
+			d.deliverer.Wake()
 		}
 		d.later(ctx, report.UUID, a.Summarise)
 	}
@@ -222,8 +230,8 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 
 // later delivers what a run owes and nobody waits for. Where the process ends
 // meanwhile, the next one does.
-func (d *daemon) later(ctx context.Context, uuid string, h dispatch.Handler) {
-	if err := d.courier.Outbox.DeliverLater(ctx, uuid, h); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrDelivering) {
+func (d *daemon) later(ctx context.Context, uuid string, h delivery.Handler) {
+	if err := d.deliverer.Outbox.DeliverLater(ctx, uuid, h); err != nil && ctx.Err() == nil && !errors.Is(err, contextstore.ErrDelivering) {
 		d.log.Warn("No final summary by a model yet: "+err.Error(), "uuid", uuid)
 	}
 }
@@ -251,8 +259,8 @@ func (d *daemon) once(ctx context.Context) error {
 		return err
 	}
 	var all error
-	for _, door := range d.doors {
-		if err := d.intake.Poll(ctx, door, true); ctx.Err() == nil { // who is told to end has no trouble
+	for _, watch := range d.watches {
+		if err := d.intake.Poll(ctx, watch, true); ctx.Err() == nil { // who is told to end has no trouble
 			all = errors.Join(all, err)
 		}
 	}
@@ -261,7 +269,7 @@ func (d *daemon) once(ctx context.Context) error {
 	done.Go(func() { d.pool.Run(working) })
 	heard := d.env.Now()
 	for idle := 0; idle < 2 && ctx.Err() == nil; {
-		d.courier.Sweep(ctx)
+		d.deliverer.Sweep(ctx)
 		if d.pool.Busy() > 0 && d.env.Now().Sub(heard) >= d.intake.CommentsEvery {
 			d.intake.Listen(ctx)
 			heard = d.env.Now()
@@ -286,7 +294,7 @@ func (d *daemon) once(ctx context.Context) error {
 	if ctx.Err() != nil { // what is owed, the next start delivers
 		return all
 	}
-	d.courier.Sweep(ctx)
+	d.deliverer.Sweep(ctx)
 	d.owed(ctx)
 	d.clean(ctx)
 	owing := 0
@@ -331,7 +339,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	if err := d.signalled(ctx); err != nil { // before anything is begun
 		d.log.Error("pause_resume.signal_file: " + err.Error())
 	}
-	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.courier.Run, d.pauses, d.cleaning, d.owed, d.store.FillIndex} {
+	for _, run := range []func(context.Context){d.intake.Run, d.monitor.Run, d.deliverer.Run, d.pauses, d.cleaning, d.owed, d.store.FillIndex} {
 		engines.Go(func() { run(ctx) })
 	}
 	var failed error
@@ -433,7 +441,7 @@ func (d *daemon) release(ctx context.Context, mark string) error {
 		}
 	}
 	d.pool.Wake()
-	d.courier.Wake()
+	d.deliverer.Wake()
 	return d.store.SetMark(ctx, signalScope, signalName, strings.Join(pausing, " "))
 }
 
@@ -485,8 +493,8 @@ func (d *daemon) Ready() (why []string) {
 		why = append(why, "disk: no space")
 	}
 	patience := 3*max(d.intake.Interval, d.intake.CommentsEvery) + time.Minute
-	for _, door := range d.doors {
-		source := door.Host.Source()
+	for _, watch := range d.watches {
+		source := watch.Host.Source()
 		if c.Refused[source] {
 			why = append(why, source+": the login is refused; "+d.renewal())
 		}

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
-// heardUntil is the mark of how far the comments of a repository were read.
-const heardUntil = "comments"
+// commentsMark is the mark of how far the comments of a repository were read.
+const commentsMark = "comments"
 
 const (
 	// firstLook is how far before the first look at a repository comments are read.
@@ -32,23 +33,24 @@ const (
 	markStep = time.Hour
 )
 
-// heard is a mark: all that was last edited before until was heard, and of what
+// bookmark is how far the comments of a repository were read: all that was last
+// edited before until, and of what
 // came later these comments, in these editions. A command is not to be carried
 // out twice.
-type heard struct {
+type bookmark struct {
 	until    time.Time
 	editions map[string]time.Time // by id
 }
 
-// parseHeard reads a mark: a time, and "id@edition" for each comment. Ids
+// parseBookmark reads a mark: a time, and "id@edition" for each comment. Ids
 // without an edition are of that very time.
-func parseHeard(mark string) (h heard, ok bool) {
+func parseBookmark(mark string) (h bookmark, ok bool) {
 	parts := strings.Fields(mark)
 	if len(parts) == 0 {
 		return h, false
 	}
 	at, err := time.Parse(time.RFC3339Nano, parts[0])
-	h = heard{at, map[string]time.Time{}}
+	h = bookmark{at, map[string]time.Time{}}
 	for _, p := range parts[1:] {
 		edited := at
 		if n := strings.LastIndexByte(p, '@'); n >= 0 {
@@ -61,7 +63,7 @@ func parseHeard(mark string) (h heard, ok bool) {
 	return h, err == nil
 }
 
-func (h heard) String() string {
+func (h bookmark) String() string {
 	parts := []string{h.until.UTC().Format(time.RFC3339Nano)}
 	for _, id := range slices.Sorted(maps.Keys(h.editions)) {
 		parts = append(parts, id+"@"+strconv.FormatInt(h.editions[id].UnixNano(), 10))
@@ -69,22 +71,22 @@ func (h heard) String() string {
 	return strings.Join(parts, " ")
 }
 
-// has reports whether a comment, in this edition, was heard.
-func (h heard) has(c forge.Comment) bool {
+// has reports whether a comment, in this edition, was handled.
+func (h bookmark) has(c forge.Comment) bool {
 	edited, ok := h.editions[c.ID]
 	return c.Edited.Before(h.until) || ok && !c.Edited.After(edited)
 }
 
-// add takes a comment for heard.
-func (h *heard) add(c forge.Comment) {
+// add notes that a comment was handled.
+func (h *bookmark) add(c forge.Comment) {
 	if h.editions == nil {
 		h.editions = map[string]time.Time{}
 	}
 	h.editions[c.ID] = c.Edited
 }
 
-// move takes everything before a time for heard; a mark never moves back.
-func (h *heard) move(until time.Time) {
+// move notes that everything before a time was handled; a bookmark never moves back.
+func (h *bookmark) move(until time.Time) {
 	if until = until.Truncate(time.Second); !until.After(h.until) {
 		return
 	}
@@ -93,8 +95,8 @@ func (h *heard) move(until time.Time) {
 }
 
 // clock is the forge's time, as comments are dated by it, where it tells.
-func (i *Intake) clock(d *Door) time.Time {
-	if c, ok := d.Host.Forge.(forge.Clock); ok {
+func (i *Intake) clock(d *Watch) time.Time {
+	if c, ok := d.Host.Tracker.(forge.Clock); ok {
 		return c.ServerTime()
 	}
 	return i.Now()
@@ -103,17 +105,17 @@ func (i *Intake) clock(d *Door) time.Time {
 // comments reads what was said in a repository since the last look: commands
 // are carried out, the rest goes to the runs. The mark moves once all is done, so
 // that a kill repeats and loses nothing; each step can be done again.
-func (i *Intake) comments(ctx context.Context, d *Door, r forge.Repo) error {
+func (i *Intake) comments(ctx context.Context, d *Watch, r forge.Repo) error {
 	scope := d.Host.Source() + "/" + lower(r).String()
-	mark, err := i.Store.Mark(ctx, scope, heardUntil)
+	mark, err := i.Store.Mark(ctx, scope, commentsMark)
 	if err != nil {
 		return err
 	}
 	at := i.clock(d) // before the first list is read
-	now, ok := parseHeard(mark)
+	now, ok := parseBookmark(mark)
 	if !ok {
 		// What was said before the first look is read with the item itself.
-		return i.Store.SetMark(ctx, scope, heardUntil, heard{until: at.Add(-firstLook).Truncate(time.Second)}.String())
+		return i.Store.SetMark(ctx, scope, commentsMark, bookmark{until: at.Add(-firstLook).Truncate(time.Second)}.String())
 	}
 	if now.until.After(at) {
 		now.until = at.Add(-overlap).Truncate(time.Second) // a clock was wrong
@@ -126,29 +128,29 @@ func (i *Intake) comments(ctx context.Context, d *Door, r forge.Repo) error {
 	if n := len(said); n >= forge.MaxComments {
 		until = earlier(until, said[n-1].Edited) // there may be more
 	}
-	heard, left, err := i.hearAll(ctx, d, r, said, &now)
+	moved, left, err := i.handleAll(ctx, d, r, said, &now)
 	if !left.IsZero() {
 		until = earlier(until, left)
 	}
-	if !heard && until.Sub(now.until) < markStep {
+	if !moved && until.Sub(now.until) < markStep {
 		return err
 	}
 	now.move(until)
-	return errors.Join(err, i.Store.SetMark(ctx, scope, heardUntil, now.String()))
+	return errors.Join(err, i.Store.SetMark(ctx, scope, commentsMark, now.String()))
 }
 
-// hearAll does what comments ask for and notes those that are done with. One
-// that cannot be heard now is left, with what follows it on its item; left is the
+// handleAll does what comments ask for and notes those that are done with. One
+// that cannot be handled now is left, with what follows it on its item; left is the
 // time of the first, and where it tells of the forge rather than of the one
 // comment that is an error.
-func (i *Intake) hearAll(ctx context.Context, d *Door, r forge.Repo, said []forge.Comment, now *heard) (heard bool, left time.Time, err error) {
+func (i *Intake) handleAll(ctx context.Context, d *Watch, r forge.Repo, said []forge.Comment, now *bookmark) (moved bool, left time.Time, err error) {
 	var t trouble
 	behind := map[string]bool{} // items
 	for _, c := range said {
 		if now.has(c) || behind[c.Item] {
 			continue
 		}
-		err := i.hear(ctx, d, r, c)
+		err := i.handle(ctx, d, r, c)
 		switch ends := t.ends(err); {
 		case ends || passing(err) || kept(err, i.clock(d).Sub(c.Edited)):
 			behind[c.Item] = true
@@ -156,7 +158,7 @@ func (i *Intake) hearAll(ctx context.Context, d *Door, r forge.Repo, said []forg
 				left = c.Edited
 			}
 			if ends {
-				return heard, left, err
+				return moved, left, err
 			}
 			i.Log.Warn("A comment cannot be heard yet: "+err.Error(), "repository", r.String(), "item", c.Item, "comment", c.ID, "by", c.Author.Login)
 			continue
@@ -164,9 +166,9 @@ func (i *Intake) hearAll(ctx context.Context, d *Door, r forge.Repo, said []forg
 			i.Log.Warn("A comment is passed over: "+err.Error(), "repository", r.String(), "item", c.Item, "comment", c.ID, "by", c.Author.Login)
 		}
 		now.add(c)
-		heard = true
+		moved = true
 	}
-	return heard, left, nil
+	return moved, left, nil
 }
 
 // keepFor is how long a comment on a run that cannot be read waits for somebody
@@ -186,8 +188,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// hear does what one comment asks for.
-func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Comment) error {
+// handle does what one comment asks for.
+func (i *Intake) handle(ctx context.Context, d *Watch, r forge.Repo, c forge.Comment) error {
 	if c.Marker != "" || c.Author.Bot || c.Author.ID == d.self.ID && c.Author.ID != 0 {
 		return nil // ourselves, and other programs
 	}
@@ -195,11 +197,11 @@ func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Commen
 	if err != nil {
 		return err
 	}
-	command, _, is := agent.Command(c.Body)
+	command, _, is := dialogue.Command(c.Body)
 	switch {
 	case is && ok:
 		return i.command(ctx, d, key, last, c, command)
-	case is && command == agent.CommandStop:
+	case is && command == dialogue.CommandStop:
 		may, err := i.may(ctx, d, key, c.Author)
 		if err != nil || !may {
 			return err
@@ -213,7 +215,7 @@ func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Commen
 		}
 		switch last.Status() {
 		case task.Running:
-			i.Desk.put(key, c)
+			i.Mailbox.put(key, c)
 		case task.AwaitingApproval:
 			return i.answered(ctx, d, key, last, c)
 		}
@@ -226,7 +228,7 @@ func (i *Intake) hear(ctx context.Context, d *Door, r forge.Repo, c forge.Commen
 
 // answered lets a run go on that waits for an answer, when somebody who may ask
 // for work says something: whether that is an answer the run finds out.
-func (i *Intake) answered(ctx context.Context, d *Door, k task.Key, last contextstore.View, c forge.Comment) error {
+func (i *Intake) answered(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
 	may, err := i.may(ctx, d, k, c.Author)
 	if err != nil || !may {
 		return err
@@ -244,7 +246,7 @@ func (i *Intake) answered(ctx context.Context, d *Door, k task.Key, last context
 
 // about finds the task that a comment is about, and its newest run. A note does
 // not say whether it is on an issue or a pull request.
-func (i *Intake) about(ctx context.Context, d *Door, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
+func (i *Intake) about(ctx context.Context, d *Watch, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
 	k = task.Key{Source: d.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
 	for _, k.Type = range []string{TypeIssue, TypePull} {
 		if k.Type == TypeIssue && c.Kind != forge.Note {
@@ -265,7 +267,7 @@ const (
 
 // command carries out what a comment commands. One by somebody who may not is
 // passed over: an answer would let strangers make us talk.
-func (i *Intake) command(ctx context.Context, d *Door, k task.Key, last contextstore.View, c forge.Comment, name string) error {
+func (i *Intake) command(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment, name string) error {
 	may, err := i.may(ctx, d, k, c.Author)
 	if err != nil {
 		return err
@@ -274,13 +276,13 @@ func (i *Intake) command(ctx context.Context, d *Door, k task.Key, last contexts
 		i.Log.Warn("Command of somebody who may not give any", "task", k.String(), "by", c.Author.Login, "command", name)
 		return nil
 	}
-	if name == agent.CommandRetry {
+	if name == dialogue.CommandRetry {
 		return i.retry(ctx, d, k, last, c)
 	}
 	if since := begun(last); c.Edited.Before(since.Truncate(time.Second)) {
 		return nil // it was meant for an earlier run
 	}
-	do := map[string]contextstore.Action{agent.CommandStop: contextstore.Stop, agent.CommandPause: contextstore.Pause, agent.CommandResume: contextstore.Resume}[name]
+	do := map[string]contextstore.Action{dialogue.CommandStop: contextstore.Stop, dialogue.CommandPause: contextstore.Pause, dialogue.CommandResume: contextstore.Resume}[name]
 	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, "@"+c.Author.Login)
 	if errors.Is(err, task.ErrIllegalTransition) {
 		i.Log.Info("Command that comes too late", "task", k.String(), "by", c.Author.Login, "command", name, "status", last.Status())
@@ -323,7 +325,7 @@ func (i *Intake) stopped(ctx context.Context, a act) (bool, error) {
 
 // begun is when a run was asked for, by the clock that its comments go by.
 func begun(v contextstore.View) time.Time {
-	job, err := agent.ParseJob(v.Metadata)
+	job, err := order.Parse(v.Metadata)
 	if err != nil || job.Ask == nil || job.Ask.At.IsZero() {
 		return v.Metadata.CreatedAt.Time
 	}
@@ -331,7 +333,7 @@ func begun(v contextstore.View) time.Time {
 }
 
 // retry begins a run anew that has ended.
-func (i *Intake) retry(ctx context.Context, d *Door, k task.Key, last contextstore.View, c forge.Comment) error {
+func (i *Intake) retry(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
 	if !last.Status().Final() {
 		return nil
 	}
@@ -339,17 +341,17 @@ func (i *Intake) retry(ctx context.Context, d *Door, k task.Key, last contextsto
 	if err != nil || !it.Open {
 		return err
 	}
-	_, err = i.consider(ctx, d, act{k, it, agent.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: agent.AskedByComment}})
+	_, err = i.consider(ctx, d, act{k, it, order.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
 	return err
 }
 
 // followUp begins a run on a pull request of ours that a reviewer wants changed.
 // The account may be a person's, who opens others: ours bear the marker.
-func (i *Intake) followUp(ctx context.Context, d *Door, k task.Key, c forge.Comment) error {
+func (i *Intake) followUp(ctx context.Context, d *Watch, k task.Key, c forge.Comment) error {
 	it, err := d.Host.Item(ctx, k)
 	if err != nil || !it.Open || it.Pull == nil || it.Pull.Marker == "" || it.Author.ID != d.self.ID {
 		return err
 	}
-	_, err = i.consider(ctx, d, act{k, it, agent.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: agent.AskedByReview}})
+	_, err = i.consider(ctx, d, act{k, it, order.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
 	return err
 }

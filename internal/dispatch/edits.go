@@ -9,8 +9,8 @@ import (
 // editedBy is the login of somebody who may not ask for work and changed what is
 // asked for after somebody else had asked, "" for nobody: between the act and the
 // first look nobody else sees that. A forge that does not tell is done without.
-func (i *Intake) editedBy(ctx context.Context, d *Door, a act) (login string, err error) {
-	f, ok := d.Host.Forge.(forge.Editors)
+func (i *Intake) editedBy(ctx context.Context, d *Watch, a act) (login string, err error) {
+	f, ok := d.Host.Tracker.(forge.Editors)
 	if !ok {
 		return "", nil
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -62,7 +62,7 @@ func TestWhoEditedWhatIsAskedFor(t *testing.T) {
 			var log bytes.Buffer
 			l.Log = slog.New(slog.NewTextHandler(&log, nil))
 			s := &scribe{hub: l.hub, by: c.by, err: c.err, at: l.hub.now}
-			l.door.Host.Forge = s
+			l.watch.Host.Tracker = s
 			for _, n := range []string{"1", "2"} {
 				k := key(0)
 				k.ID = n
@@ -75,7 +75,7 @@ func TestWhoEditedWhatIsAskedFor(t *testing.T) {
 				if last, ok, err := l.Store.Latest(t.Context(), key(1)); ok || err != nil {
 					t.Fatalf("it was begun: %s, %v", last.Status(), err)
 				}
-				if l.now.Before(l.door.heldUntil()) {
+				if l.now.Before(l.watch.heldUntil()) {
 					t.Error("all of the forge is left alone")
 				}
 				l.pass(keepFor)
@@ -87,7 +87,7 @@ func TestWhoEditedWhatIsAskedFor(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("it was not begun: %v\n%s", err, log.String())
 			}
-			if job, err := agent.ParseJob(last.Metadata); err != nil || job.Ask.EditedBy != c.want {
+			if job, err := order.Parse(last.Metadata); err != nil || job.Ask.EditedBy != c.want {
 				t.Errorf("edited by %q, %v", job.Ask.EditedBy, err)
 			}
 			if n := strings.Count(log.String(), "does not tell who changes"); n != c.logged {

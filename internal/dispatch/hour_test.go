@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/github"
 	"toritsugi/internal/i18n"
@@ -117,10 +117,10 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, stats, log := openStore(t, t.TempDir()), &Stats{}, slog.New(slog.DiscardHandler)
-		door := &Door{Host: &agent.Host{Forge: f, Least: forge.Write, Labels: agent.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing"}}},
+		watch := &Watch{Host: &delivery.Host{Tracker: f, Least: forge.Write, Labels: delivery.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing"}}},
 			Patterns: []string{"o/a"}, Label: "coding agent", StopRemoved: true, MaxPerHour: 5}
-		doors := map[string]*Door{"github": door}
-		handlers := map[string]Handler{
+		watches := map[string]*Watch{"github": watch}
+		handlers := map[string]delivery.Handler{
 			"labels": func(ctx context.Context, uuid string, _ contextstore.Effect) (string, error) {
 				m, err := s.Metadata(uuid)
 				if err != nil {
@@ -137,9 +137,9 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 				return c.ID, err
 			},
 		}
-		c := NewCourier(Courier{Store: s, Sources: map[string]bool{"github": true}, Doors: doors, Log: log, Now: time.Now,
-			Outbox: &Outbox{Store: s, Log: log, Stats: stats, Lasting: agent.Lasting, Held: agent.Held, Handlers: handlers}})
-		i := &Intake{Store: s, Doors: []*Door{door}, Desk: &Desk{}, Lang: i18n.English, Log: log, Now: time.Now, Wake: c.Wake, Stats: stats,
+		c := NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: watches, Log: log, Now: time.Now,
+			Outbox: &Outbox{Store: s, Log: log, Stats: stats, Lasting: delivery.Lasting, Held: delivery.Held, Handlers: handlers}})
+		i := &Intake{Store: s, Watches: []*Watch{watch}, Mailbox: &Mailbox{}, Lang: i18n.English, Log: log, Now: time.Now, Wake: c.Wake, Stats: stats,
 			Interval: 5 * time.Minute, CommentsEvery: 30 * time.Second}
 		runs := map[int]*contextstore.Context{}
 		for n := 1; n <= 3; n++ {

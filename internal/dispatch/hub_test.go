@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -136,10 +136,10 @@ func (h *hub) says(id, item string, by forge.Person, body string) {
 // lobby is an intake before a hub.
 type lobby struct {
 	*Intake
-	hub  *hub
-	door *Door
-	now  time.Time // by our clock
-	t    *testing.T
+	hub   *hub
+	watch *Watch
+	now   time.Time // by our clock
+	t     *testing.T
 }
 
 func newLobby(t *testing.T, repos ...string) *lobby {
@@ -149,10 +149,10 @@ func newLobby(t *testing.T, repos ...string) *lobby {
 	for _, r := range repos {
 		l.hub.repos = append(l.hub.repos, forge.Repository{Repo: forge.Repo{Owner: "o", Name: r}})
 	}
-	labels := agent.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing", task.Paused: "paused"}}
-	l.door = &Door{Host: &agent.Host{Forge: l.hub, Least: forge.Write, Labels: labels}, Patterns: []string{"o/*"}, Label: "coding agent",
+	labels := delivery.Labels{Trigger: "coding agent", Status: map[task.Status]string{task.Running: "processing", task.Paused: "paused"}}
+	l.watch = &Watch{Host: &delivery.Host{Tracker: l.hub, Least: forge.Write, Labels: labels}, Patterns: []string{"o/*"}, Label: "coding agent",
 		FollowUp: true, StopRemoved: true, MaxPerHour: 100}
-	l.Intake = &Intake{Store: openStore(t, t.TempDir()), Doors: []*Door{l.door}, Desk: &Desk{}, Interval: time.Minute, CommentsEvery: 10 * time.Second,
+	l.Intake = &Intake{Store: openStore(t, t.TempDir()), Watches: []*Watch{l.watch}, Mailbox: &Mailbox{}, Interval: time.Minute, CommentsEvery: 10 * time.Second,
 		Lang: i18n.English, Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Now: func() time.Time { return l.now }, Wake: func() {}, Stats: &Stats{}}
 	return l
 }
@@ -160,7 +160,7 @@ func newLobby(t *testing.T, repos ...string) *lobby {
 // look polls, and lets a time pass.
 func (l *lobby) look(all bool, after time.Duration) error {
 	l.t.Helper()
-	err := l.Poll(l.t.Context(), l.door, all)
+	err := l.Poll(l.t.Context(), l.watch, all)
 	l.pass(after)
 	return err
 }
@@ -218,7 +218,7 @@ func key(n int) task.Key {
 }
 
 func (l *lobby) bodies(n int) (all []string) {
-	for _, c := range l.Desk.Take(key(n)) {
+	for _, c := range l.Mailbox.Take(key(n)) {
 		all = append(all, c.Body)
 	}
 	return all

@@ -9,21 +9,22 @@ import (
 	"strings"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
-// Intake looks at the doors: for work that is asked for, for what people say of
+// Intake looks at the watched forges: for work that is asked for, for what people say of
 // the work that goes on, and for work that is no longer wanted. It is run by one
 // process at a time for a base directory; a second one would find everything
 // begun already.
 type Intake struct {
 	Store         *contextstore.Store
-	Doors         []*Door
-	Desk          *Desk
+	Watches       []*Watch
+	Mailbox       *Mailbox
 	Interval      time.Duration // between two looks for work
 	CommentsEvery time.Duration // between two looks at the comments on runs
 	Lang          i18n.Lang     // of what is posted
@@ -43,17 +44,17 @@ func (i *Intake) Run(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		for _, d := range i.Doors {
+		for _, d := range i.Watches {
 			i.look(ctx, d)
 		}
 		t.Reset(min(i.Interval, i.CommentsEvery))
 	}
 }
 
-// look goes once around a door: all of it where that is due, or only what goes on
+// look looks once at a watched forge: at all of it where that is due, or only at what goes on
 // behind it. A look for work that did not come about stays due; only one that
 // did says that the forge was reached, as the other may have asked for nothing.
-func (i *Intake) look(ctx context.Context, d *Door) {
+func (i *Intake) look(ctx context.Context, d *Watch) {
 	began := i.Now()
 	if began.Before(d.heldUntil()) {
 		return
@@ -74,10 +75,10 @@ func (i *Intake) look(ctx context.Context, d *Door) {
 	}
 }
 
-// Listen looks once at what goes on behind the doors, and begins nothing new but
+// Listen looks once at the runs that go on, and begins nothing new but
 // what is asked for there.
 func (i *Intake) Listen(ctx context.Context) {
-	for _, d := range i.Doors {
+	for _, d := range i.Watches {
 		if i.Now().Before(d.heldUntil()) {
 			continue
 		}
@@ -91,20 +92,20 @@ func (i *Intake) Listen(ctx context.Context) {
 // before it is the forge that seems to be down.
 const inRow = 3
 
-// Poll goes once around a door: with all, also for new work in every repository.
-// It returns the first error that concerns the door as a whole; what concerns
+// Poll looks once at a watched forge: with all, also for new work in every repository.
+// It returns the first error that concerns the forge as a whole; what concerns
 // one repository is logged. A round begins where the last one broke off.
-func (i *Intake) Poll(ctx context.Context, d *Door, all bool) error {
+func (i *Intake) Poll(ctx context.Context, d *Watch, all bool) error {
 	repos, err := d.repositories(ctx, i.Now(), i.Log)
 	if err != nil {
-		d.leave(err, i.Now())
+		d.holdOff(err, i.Now())
 		return err
 	}
 	live, err := i.live(ctx, d)
 	if err != nil {
 		return err
 	}
-	i.late(ctx, d)
+	i.clearMailbox(ctx, d)
 	named := repos
 	repos, others := withOthers(repos, live)
 	first := max(0, slices.IndexFunc(repos, func(r forge.Repository) bool { return lower(r.Repo) == d.next }))
@@ -120,13 +121,13 @@ func (i *Intake) Poll(ctx context.Context, d *Door, all bool) error {
 			return context.Cause(ctx)
 		}
 		runs := live[lower(r)]
-		if !all && !running(runs) || d.rests(r.String(), i.Now()) {
+		if !all && !running(runs) || d.backsOff(r.String(), i.Now()) {
 			continue
 		}
 		looked++
 		err := i.repository(ctx, d, r, runs, all, all && !others[lower(r)])
 		if err == nil {
-			d.well(r.String())
+			d.works(r.String())
 			row = 0
 			continue
 		}
@@ -134,11 +135,11 @@ func (i *Intake) Poll(ctx context.Context, d *Door, all bool) error {
 			return context.Cause(ctx)
 		}
 		if refused(err) {
-			d.leave(err, i.Now())
+			d.holdOff(err, i.Now())
 			d.next = lower(r)
 			return err
 		}
-		i.Log.Warn("Cannot look at "+r.String()+": "+err.Error(), "repository", r.String(), "next_try_in", d.ails(r.String(), i.Now()))
+		i.Log.Warn("Cannot look at "+r.String()+": "+err.Error(), "repository", r.String(), "next_try_in", d.backOff(r.String(), i.Now()))
 		if !passing(err) && !atLarge(err) {
 			continue
 		}
@@ -155,9 +156,9 @@ func (i *Intake) Poll(ctx context.Context, d *Door, all bool) error {
 		return nil
 	}
 	if row == looked { // not one of them answers: it is no fault of theirs
-		d.sick = nil
+		d.failing = nil
 	}
-	d.leave(down, i.Now())
+	d.holdOff(down, i.Now())
 	return down
 }
 
@@ -182,11 +183,11 @@ func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row
 
 // repository looks at one repository: commands and comments before new work, so
 // that a /stop is not overtaken. Without fresh no new work is looked for.
-func (i *Intake) repository(ctx context.Context, d *Door, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
+func (i *Intake) repository(ctx context.Context, d *Watch, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
 	if err := i.comments(ctx, d, r); err != nil {
 		return err
 	}
-	if err := i.unheard(ctx, d, r); err != nil {
+	if err := i.followMissed(ctx, d, r); err != nil {
 		return err
 	}
 	var t trouble
@@ -210,7 +211,7 @@ func (i *Intake) repository(ctx context.Context, d *Door, r forge.Repo, runs []c
 		return err
 	}
 	for _, it := range items {
-		if d.rests(it.Key.String(), i.Now()) {
+		if d.backsOff(it.Key.String(), i.Now()) {
 			continue
 		}
 		err := i.asked(ctx, d, it)
@@ -218,10 +219,10 @@ func (i *Intake) repository(ctx context.Context, d *Door, r forge.Repo, runs []c
 			return err
 		}
 		if err != nil {
-			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", d.ails(it.Key.String(), i.Now()))
+			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", d.backOff(it.Key.String(), i.Now()))
 			continue
 		}
-		d.well(it.Key.String())
+		d.works(it.Key.String())
 	}
 	return nil
 }
@@ -240,7 +241,7 @@ func (t *trouble) ends(err error) bool {
 }
 
 // asked looks into an item that bears the trigger.
-func (i *Intake) asked(ctx context.Context, d *Door, it forge.Item) error {
+func (i *Intake) asked(ctx context.Context, d *Watch, it forge.Item) error {
 	if last, ok, err := i.latest(ctx, it.Key); err != nil {
 		return err
 	} else if ok && !last.Status().Final() && last.Status() != task.Paused {
@@ -263,10 +264,10 @@ func (i *Intake) asked(ctx context.Context, d *Door, it forge.Item) error {
 }
 
 // asks are the acts that an item's label and its assignment come from.
-func (i *Intake) asks(ctx context.Context, d *Door, it forge.Item) (all []agent.Ask, err error) {
-	for _, how := range []string{agent.AskedByLabel, agent.AskedByAssignment} {
+func (i *Intake) asks(ctx context.Context, d *Watch, it forge.Item) (all []order.Ask, err error) {
+	for _, how := range []string{order.ByLabel, order.ByAssignment} {
 		t, on := forge.Trigger{Label: d.Label}, it.Has(d.Label)
-		if how == agent.AskedByAssignment {
+		if how == order.ByAssignment {
 			t, on = forge.Trigger{Assignee: d.self}, d.Assignment && it.AssignedTo(d.self)
 		}
 		if !on {
@@ -279,7 +280,7 @@ func (i *Intake) asks(ctx context.Context, d *Door, it forge.Item) (all []agent.
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, agent.Ask{By: who.By, At: who.At, Event: who.Event, How: how})
+		all = append(all, order.Ask{By: who.By, At: who.At, Event: who.Event, How: how})
 	}
 	return all, nil
 }
@@ -307,7 +308,7 @@ func (i *Intake) latest(ctx context.Context, k task.Key) (contextstore.View, boo
 	return v, ok, err
 }
 
-// refused reports whether the forge as a whole wants to hear nothing now.
+// refused reports whether the forge as a whole takes no calls now.
 func refused(err error) bool {
 	return forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized)
 }
@@ -319,8 +320,8 @@ func passing(err error) bool {
 	return errors.As(err, &e) && e.Kind.Passing() && e.Kind != forge.RateLimited
 }
 
-// live lists the runs of a door that have not ended, by repository.
-func (i *Intake) live(ctx context.Context, d *Door) (map[forge.Repo][]contextstore.Row, error) {
+// live lists the runs of a watched forge that have not ended, by repository.
+func (i *Intake) live(ctx context.Context, d *Watch) (map[forge.Repo][]contextstore.Row, error) {
 	all := map[forge.Repo][]contextstore.Row{}
 	err := i.Store.Live(ctx, func(r contextstore.Row) error {
 		if r.Key.Source == d.Host.Source() {
@@ -352,7 +353,7 @@ const mostQueued = 20
 // due chooses the queued runs whose items the next look reads, in turn: those
 // that are worked on are looked at each time, what waits is only to be gone by
 // its turn, and what is paused is for people to stop.
-func (d *Door) due(live map[forge.Repo][]contextstore.Row) {
+func (d *Watch) due(live map[forge.Repo][]contextstore.Row) {
 	var queued []string
 	for _, rows := range live {
 		for _, r := range rows {
@@ -376,7 +377,7 @@ func (d *Door) due(live map[forge.Repo][]contextstore.Row) {
 
 // wanted stops a run whose item was closed, or whose label or assignment
 // somebody took away.
-func (i *Intake) wanted(ctx context.Context, d *Door, r contextstore.Row) error {
+func (i *Intake) wanted(ctx context.Context, d *Watch, r contextstore.Row) error {
 	if !d.StopRemoved {
 		return nil
 	}
@@ -409,7 +410,7 @@ func (i *Intake) wanted(ctx context.Context, d *Door, r contextstore.Row) error 
 	if err != nil || v.Status() != before.Status() || v.State.Generation != before.State.Generation {
 		return nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
 	}
-	job, err := agent.ParseJob(v.Metadata)
+	job, err := order.Parse(v.Metadata)
 	if err != nil || job.Ask == nil {
 		return nil //nolint:nilerr // not ours to judge
 	}
@@ -417,7 +418,7 @@ func (i *Intake) wanted(ctx context.Context, d *Door, r contextstore.Row) error 
 	switch {
 	case !it.Open:
 		return i.stop(ctx, r, "dispatch.closed")
-	case job.Ask.How == agent.AskedByAssignment && !it.AssignedTo(d.self):
+	case job.Ask.How == order.ByAssignment && !it.AssignedTo(d.self):
 		return i.stop(ctx, r, "dispatch.unassigned")
 	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
 		return nil
@@ -442,7 +443,7 @@ func (i *Intake) labelled(ctx context.Context, uuid string) (bool, error) {
 		return false, err
 	}
 	done, err := i.Store.Delivered(ctx, uuid)
-	return done[agent.QueuedLabels(uuid).Key] != "", err
+	return done[delivery.QueuedLabels(uuid).Key] != "", err
 }
 
 // stop stops a run because of what somebody did to its item.

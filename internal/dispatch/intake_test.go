@@ -10,9 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 )
 
@@ -95,7 +96,7 @@ func TestAQuietRepositoryIsAskedTheSame(t *testing.T) {
 func TestAMarkOfTheFuture(t *testing.T) {
 	t.Parallel()
 	l := newLobby(t, "a")
-	if err := l.Store.SetMark(t.Context(), "github/o/a", heardUntil, l.now.Add(24*time.Hour).Format(time.RFC3339Nano)); err != nil {
+	if err := l.Store.SetMark(t.Context(), "github/o/a", commentsMark, l.now.Add(24*time.Hour).Format(time.RFC3339Nano)); err != nil {
 		t.Fatal(err)
 	}
 	l.running(1)
@@ -191,13 +192,13 @@ func TestWhatIsBrokenStarvesNobody(t *testing.T) {
 		l.hub.visited = nil
 		if want == "[]" {
 			_ = l.look(true, 0) // learns how far each was read
-			l.hub.visited, l.door.sick, l.door.next = nil, nil, forge.Repo{}
+			l.hub.visited, l.watch.failing, l.watch.next = nil, nil, forge.Repo{}
 			want = "[a b c]"
 		}
 		if err := l.look(true, 0); !forge.Is(err, forge.Unavailable) || fmt.Sprint(l.hub.visited) != want {
 			t.Errorf("visited %s, not %s: %v", l.hub.visited, want, err)
 		}
-		if !l.now.Before(l.door.heldUntil()) {
+		if !l.now.Before(l.watch.heldUntil()) {
 			t.Error("the forge is not left alone")
 		}
 	}
@@ -309,7 +310,7 @@ func TestOnlyAWholeLookCounts(t *testing.T) {
 		t.Helper()
 		l.pass(after)
 		l.hub.visited = nil
-		l.Intake.look(t.Context(), l.door)
+		l.Intake.look(t.Context(), l.watch)
 		c := l.Stats.Counts()
 		if c.Polls["github"] != polls || c.PollErrors["github"] != errs || len(l.hub.visited) != lists {
 			t.Errorf("%s: %d polls, %d errors, visited %q", name, c.Polls["github"], c.PollErrors["github"], l.hub.visited)
@@ -391,11 +392,11 @@ func TestALabelOfAnotherName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLobby(t, "a")
-			raw, err := json.Marshal(agent.Job{Ask: &agent.Ask{By: ken, At: begun.Add(-time.Hour), How: agent.AskedByLabel}})
+			raw, err := json.Marshal(order.Order{Ask: &order.Ask{By: ken, At: begun.Add(-time.Hour), How: order.ByLabel}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			id, err := l.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: key(1), User: "ken", Run: raw}, agent.QueuedLabels)
+			id, err := l.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: key(1), User: "ken", Run: raw}, delivery.QueuedLabels)
 			if err != nil {
 				t.Fatal(err)
 			}

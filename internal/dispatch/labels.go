@@ -18,18 +18,18 @@ const mostLabelled = 20
 // people have it to choose; it comes last, to hold no work back. Where it may not
 // be made, that is logged once, and people make it themselves; what is trouble of
 // the forge as a whole is left to the next look.
-func (i *Intake) label(ctx context.Context, d *Door, repos []forge.Repository) {
+func (i *Intake) label(ctx context.Context, d *Watch, repos []forge.Repository) {
 	err := i.labelAll(ctx, d, repos)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
 	if refused(err) {
-		d.leave(err, i.Now())
+		d.holdOff(err, i.Now())
 	}
 	i.Log.Warn("The label that asks for work is not everywhere yet: " + err.Error())
 }
 
-func (i *Intake) labelAll(ctx context.Context, d *Door, repos []forge.Repository) error {
+func (i *Intake) labelAll(ctx context.Context, d *Watch, repos []forge.Repository) error {
 	if !d.Host.Labels.Create {
 		return nil
 	}

@@ -52,7 +52,7 @@ func TestReviewComesTooLate(t *testing.T) {
 			if want := map[task.Status]int{task.Completed: 2, task.Paused: 1}[status]; err != nil || n != want {
 				t.Errorf("%d runs, not %d: %v", n, want, err)
 			}
-			if left := fmt.Sprint(l.Desk.Take(k)); left != "[]" {
+			if left := fmt.Sprint(l.Mailbox.Take(k)); left != "[]" {
 				t.Errorf("left on the desk: %s", left)
 			}
 		})

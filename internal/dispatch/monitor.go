@@ -28,9 +28,9 @@ type Monitor struct {
 	// Left hears once of each run whose owner died and that nobody takes up unless a
 	// person does; nil where nobody listens.
 	Left func(v contextstore.View)
-	// Unbarred reports whether a paused run waited for its forge to let it hand
+	// Permitted reports whether a paused run waited for its forge to let it hand
 	// over, and can now; nil where none does.
-	Unbarred func(ctx context.Context, v contextstore.View) (bool, error)
+	Permitted func(ctx context.Context, v contextstore.View) (bool, error)
 	// Overdue reports whether a run that waits for an answer is to go on without;
 	// nil where none does.
 	Overdue func(ctx context.Context, v contextstore.View) (bool, error)
@@ -150,7 +150,7 @@ type wait struct {
 // answers.
 func (m *Monitor) goOn(ctx context.Context) error {
 	waiting := map[task.Status][]wait{
-		task.Paused:           {{m.Unbarred, "The forge takes the branch now; the run goes on"}, {m.Renewed, "There is a new budget; the run goes on"}},
+		task.Paused:           {{m.Permitted, "The forge takes the branch now; the run goes on"}, {m.Renewed, "There is a new budget; the run goes on"}},
 		task.AwaitingApproval: {{m.Overdue, "Nobody answered in time; the run goes on"}},
 	}
 	var all []string

@@ -1,6 +1,6 @@
-// Package dispatch carries out what the ledger has committed: it delivers the
-// outward effects of transitions, as often as it takes, once in effect
-// (DESIGN §2.6). It knows the kinds of effects only by name.
+// Package dispatch finds work at the forges that are watched, claims it for a pool of runs,
+// delivers the outward effects of their transitions as often as it takes, once in effect
+// (DESIGN §2.6), and looks after runs whose owner died.
 package dispatch
 
 import (
@@ -11,20 +11,15 @@ import (
 	"slices"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 )
-
-// Handler makes one effect happen and returns what came of it, for people: a
-// URL, a commit. It looks for the effect's key first and does nothing where the
-// effect is there already.
-type Handler func(ctx context.Context, uuid string, e contextstore.Effect) (result string, err error)
 
 // Outbox delivers what transitions have promised. Store, Handlers and Log must
 // be set.
 type Outbox struct {
 	Store    *contextstore.Store
-	Handlers map[string]Handler // by kind
+	Handlers map[string]delivery.Handler // by kind
 	Log      *slog.Logger
 
 	// Lasting reports whether the other side will never take an effect that
@@ -67,7 +62,7 @@ const patience = time.Minute
 
 // DeliverLater delivers the effects of one run whose kinds are in Later, with a
 // handler of its own. The error is the handler's, of what it tries again.
-func (o *Outbox) DeliverLater(ctx context.Context, uuid string, h Handler) error {
+func (o *Outbox) DeliverLater(ctx context.Context, uuid string, h delivery.Handler) error {
 	effects, release, err := o.take(ctx, uuid, 0, true)
 	if err != nil || len(effects) == 0 {
 		return err
@@ -163,7 +158,7 @@ func (o *Outbox) one(ctx context.Context, uuid string, e contextstore.Effect) er
 	result, err := h(ctx, uuid, e)
 	if err != nil && o.Lasting != nil && o.Lasting(err) {
 		o.Log.Error("Will never be taken: "+e.Kind+": "+err.Error(), "uuid", uuid, "key", e.Key)
-		result, err = agent.NotDelivered+o.explain(err), nil
+		result, err = delivery.NotDelivered+o.explain(err), nil
 	}
 	o.Stats.delivered(err)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/task"
 )
 
@@ -30,7 +31,7 @@ func TestTwoDeliverOnce(t *testing.T) {
 			<-leave
 			return "", nil
 		}
-		return &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Handlers: map[string]Handler{"comment": post}}
+		return &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Handlers: map[string]delivery.Handler{"comment": post}}
 	}
 	one, two := outbox(), outbox()
 	id, err := one.Store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{ID: "1"}})
@@ -103,7 +104,7 @@ func TestDeliverLater(t *testing.T) {
 		did = append(did, e.Kind)
 		return "", down
 	}
-	o := &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Later: []string{"summary"}, Handlers: map[string]Handler{"push": note, "comment": note}}
+	o := &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Later: []string{"summary"}, Handlers: map[string]delivery.Handler{"push": note, "comment": note}}
 	made := func(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
 		if did = append(did, e.Kind); len(did) == 2 { // it is being made: what is waited for goes out all the same
 			down = nil

@@ -293,21 +293,21 @@ func TestHeard(t *testing.T) {
 	said := func(id string, seconds int) forge.Comment {
 		return forge.Comment{ID: id, Edited: at.Add(time.Duration(seconds) * time.Second)}
 	}
-	h, ok := parseHeard(heard{until: at}.String())
+	h, ok := parseBookmark(bookmark{until: at}.String())
 	if !ok || h.has(said("note/1", 0)) || !h.has(said("note/1", -1)) {
 		t.Errorf("%+v, %v", h, ok)
 	}
 	h.add(said("note/1", 0))
 	h.add(said("note/2", 3))
 	h.add(said("line/2", 3))
-	h, ok = parseHeard(h.String())
+	h, ok = parseBookmark(h.String())
 	for c, want := range map[forge.Comment]bool{said("note/1", 0): true, said("note/2", 3): true, said("line/2", 3): true, said("note/3", 3): false, said("note/2", 4): false} {
 		if h.has(c) != want || !ok {
 			t.Errorf("%s: %v, not %v", c.ID, !want, want)
 		}
 	}
 	for _, bad := range []string{"", "yesterday note/1"} {
-		if _, ok := parseHeard(bad); ok {
+		if _, ok := parseBookmark(bad); ok {
 			t.Errorf("%q is a mark", bad)
 		}
 	}

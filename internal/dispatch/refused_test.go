@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -39,16 +39,16 @@ func TestAPullRequestThatStaysInvalid(t *testing.T) {
 	owed := func(kind, data string) contextstore.Effect {
 		return contextstore.Effect{Key: id + "." + kind, Kind: kind, Data: json.RawMessage(data)}
 	}
-	if err := run.Transition(t.Context(), task.Outcome{Status: task.Completed}, owed(agent.EffectPull, `{"head":"b","base":"main","title":"t"}`), owed("comment", `{}`)); err != nil {
+	if err := run.Transition(t.Context(), task.Outcome{Status: task.Completed}, owed(delivery.EffectPull, `{"head":"b","base":"main","title":"t"}`), owed("comment", `{}`)); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	now, said := began, 0
-	start := func() *Courier {
-		a := &agent.Agent{Store: s, Now: func() time.Time { return now }, Lang: i18n.English, Hosts: map[string]*agent.Host{"github": {Forge: f}}}
-		return NewCourier(Courier{Store: s, Sources: map[string]bool{"github": true}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
-			Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Lasting: agent.Lasting, Held: agent.Held, Handlers: map[string]Handler{
-				agent.EffectPull: a.Propose, "comment": func(context.Context, string, contextstore.Effect) (string, error) { said++; return "x", nil }}}})
+	start := func() *Deliverer {
+		d := &delivery.Service{Store: s, Now: func() time.Time { return now }, Lang: i18n.English, Hosts: map[string]*delivery.Host{"github": {Tracker: f, Code: f}}}
+		return NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+			Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Lasting: delivery.Lasting, Held: delivery.Held, Handlers: map[string]delivery.Handler{
+				delivery.EffectPull: d.Handlers()[delivery.EffectPull], "comment": func(context.Context, string, contextstore.Effect) (string, error) { said++; return "x", nil }}}})
 	}
 	c := start()
 	for ; now.Sub(began) < 10*time.Minute; now = now.Add(sweep) {
@@ -67,7 +67,7 @@ func TestAPullRequestThatStaysInvalid(t *testing.T) {
 	}
 	done, err := s.Delivered(t.Context(), id)
 	left, lerr := s.Undelivered(t.Context(), id)
-	if err != nil || lerr != nil || said != 1 || len(left) > 0 || done[id+"."+agent.EffectPull] != agent.NotDelivered+"Head sha can't be blank" {
+	if err != nil || lerr != nil || said != 1 || len(left) > 0 || done[id+"."+delivery.EffectPull] != delivery.NotDelivered+"Head sha can't be blank" {
 		t.Errorf("%v, %d left, said %d times, %v, %v", done, len(left), said, err, lerr)
 	}
 }

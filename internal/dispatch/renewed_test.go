@@ -1,12 +1,12 @@
 package dispatch
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"testing"
 	"time"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -40,7 +40,9 @@ func TestANewDayTakesUpWhatTheLastOnePaused(t *testing.T) {
 	}
 	woken := 0
 	m := &Monitor{Store: s, Sources: map[string]bool{"github": true}, Stale: time.Hour, MaxAttempts: 3, Lang: i18n.English, Log: slog.New(slog.DiscardHandler),
-		Now: s.Now, Wake: func() { woken++ }, Stats: &Stats{}, Renewed: (&agent.Agent{Store: s, DayLimits: limits}).Renewed}
+		Now: s.Now, Wake: func() { woken++ }, Stats: &Stats{}, Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
+			return s.DayOver(ctx, v.Metadata.UUID, limits)
+		}}
 	look := func(first task.Status, wakes int) {
 		t.Helper()
 		if err := m.Look(t.Context()); err != nil {

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"time"
 
-	"toritsugi/internal/agent"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/task"
 )
 
 // reviewsMark is the mark of the reviews of a repository that asked for changes
-// while a run had not ended: it may end without having heard them.
+// while a run had not ended: it may end without having read them.
 const reviewsMark = "reviews"
 
 // mostReviews bounds what is remembered of one repository; the oldest go first.
 const mostReviews = 100
 
-// review is one that a run may end without having heard.
+// review is one that a run may end without having read them.
 type review struct {
 	Item string       `json:"item"`
 	ID   string       `json:"id"`
@@ -26,15 +26,15 @@ type review struct {
 	At   time.Time    `json:"at"`
 }
 
-func (w review) key(d *Door, r forge.Repo) task.Key {
+func (w review) key(d *Watch, r forge.Repo) task.Key {
 	return task.Key{Source: d.Host.Source(), Owner: r.Owner, Repo: r.Name, Type: TypePull, ID: w.Item}
 }
 
-func reviewsOf(d *Door, r forge.Repo) (scope string) {
+func reviewsOf(d *Watch, r forge.Repo) (scope string) {
 	return d.Host.Source() + "/" + lower(r).String()
 }
 
-func (i *Intake) reviews(ctx context.Context, d *Door, r forge.Repo) (all []review, err error) {
+func (i *Intake) reviews(ctx context.Context, d *Watch, r forge.Repo) (all []review, err error) {
 	mark, err := i.Store.Mark(ctx, reviewsOf(d, r), reviewsMark)
 	if err == nil && mark != "" && json.Unmarshal([]byte(mark), &all) != nil {
 		i.Log.Warn("What is remembered of reviews cannot be read", "repository", r.String())
@@ -42,7 +42,7 @@ func (i *Intake) reviews(ctx context.Context, d *Door, r forge.Repo) (all []revi
 	return all, err
 }
 
-func (i *Intake) setReviews(ctx context.Context, d *Door, r forge.Repo, all []review) error {
+func (i *Intake) setReviews(ctx context.Context, d *Watch, r forge.Repo, all []review) error {
 	raw, err := json.Marshal(all)
 	if err != nil {
 		return err
@@ -51,8 +51,8 @@ func (i *Intake) setReviews(ctx context.Context, d *Door, r forge.Repo, all []re
 }
 
 // remember keeps a review by somebody who may ask, durably and before it is
-// taken for heard.
-func (i *Intake) remember(ctx context.Context, d *Door, r forge.Repo, k task.Key, c forge.Comment) error {
+// taken for handled.
+func (i *Intake) remember(ctx context.Context, d *Watch, r forge.Repo, k task.Key, c forge.Comment) error {
 	if !d.FollowUp || !c.WantsChanges() {
 		return nil
 	}
@@ -68,10 +68,10 @@ func (i *Intake) remember(ctx context.Context, d *Door, r forge.Repo, k task.Key
 	return i.setReviews(ctx, d, r, all[max(0, len(all)-mostReviews):])
 }
 
-// unheard follows up the reviews whose runs have ended without hearing them, as
+// followMissed follows up the reviews whose runs have ended without hearing them, as
 // if they had come right after. What cannot be told now is looked at again; the
 // error is about more than one of them.
-func (i *Intake) unheard(ctx context.Context, d *Door, r forge.Repo) error {
+func (i *Intake) followMissed(ctx context.Context, d *Watch, r forge.Repo) error {
 	all, err := i.reviews(ctx, d, r)
 	if err != nil || len(all) == 0 {
 		return err
@@ -99,7 +99,7 @@ func (i *Intake) unheard(ctx context.Context, d *Door, r forge.Repo) error {
 
 // overdue follows one review up where it is time to; over tells that there is
 // nothing more to be done about it.
-func (i *Intake) overdue(ctx context.Context, d *Door, k task.Key, w review) (over bool, err error) {
+func (i *Intake) overdue(ctx context.Context, d *Watch, k task.Key, w review) (over bool, err error) {
 	last, ok, err := i.latest(ctx, k)
 	switch {
 	case err != nil:
@@ -109,7 +109,7 @@ func (i *Intake) overdue(ctx context.Context, d *Door, k task.Key, w review) (ov
 	case !last.Status().Final():
 		return false, nil
 	}
-	heard, err := agent.Heard(last.Dir, w.ID, w.At)
+	heard, err := dialogue.WasTold(last.Dir, w.ID, w.At)
 	if err != nil {
 		err = &unreadable{err}
 		return !kept(err, i.clock(d).Sub(w.At)), err

@@ -71,7 +71,7 @@ func TestAReviewTooLateForTheRunIsFollowedUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			again := *l.Intake // nothing is known but what the ledger holds
-			again.Desk = &Desk{}
+			again.Mailbox = &Mailbox{}
 			l.Intake = &again
 			for range 2 {
 				if err := l.look(true, time.Minute); err != nil {
@@ -82,7 +82,7 @@ func TestAReviewTooLateForTheRunIsFollowedUp(t *testing.T) {
 			if err != nil || n != c.want {
 				t.Errorf("%d runs, %v", n, err)
 			}
-			if left, err := l.reviews(t.Context(), l.door, forge.RepoOf(k)); err != nil || len(left) > 0 {
+			if left, err := l.reviews(t.Context(), l.watch, forge.RepoOf(k)); err != nil || len(left) > 0 {
 				t.Errorf("still remembered: %+v, %v", left, err)
 			}
 		})

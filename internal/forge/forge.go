@@ -1,5 +1,5 @@
-// Package forge says what a door to issues and pull requests can do. Its members
-// (folder, github) speak to one kind of server each and decide nothing: who may
+// Package forge says what a place of issues (Tracker) and of code (CodeHost) can do. Its
+// members (folder, github) speak to one kind of server each and decide nothing: who may
 // ask, what is done and what is said about it is decided above.
 package forge
 
@@ -11,13 +11,20 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Forge is a server of repositories, issues and pull requests. Members are safe
-// for concurrent use; every call may block for as long as ctx allows, and every
-// error that the server itself answered with is an *Error.
-//
-// All that a Forge returns was written by others: titles, bodies, names and
-// paths are data of people who need not be trusted.
+// Forge is a server of issues, and of repositories that takes what a run made.
 type Forge interface {
+	Tracker
+	CodeHost
+}
+
+// Tracker is where work is asked for and spoken about: issues, pull requests, comments,
+// labels, and who may ask. Members are safe for concurrent use; every call may block for
+// as long as ctx allows, and every error that the server itself answered with is an
+// *Error.
+//
+// All that a Tracker returns was written by others: titles, bodies, names and
+// paths are data of people who need not be trusted.
+type Tracker interface {
 	// Source is the first word of the task keys: "github", "folder".
 	Source() string
 	// Self is the account that the forge is spoken to as.
@@ -62,6 +69,11 @@ type Forge interface {
 	// marker, whose text is body: it is written or, where it exists with
 	// another text, edited. The marker is hidden from readers.
 	Post(ctx context.Context, k task.Key, marker, body string) (Comment, error)
+}
+
+// CodeHost is a server of repositories and pull requests, as far as it takes what a run
+// made. What a Tracker promises of concurrency, errors and texts holds for it, too.
+type CodeHost interface {
 	// Propose makes sure that there is one pull request of ours from p.Head to
 	// p.Base, with the marker in its body, and returns it: it is opened as a
 	// draft (where the repository can) or, where it is there and open, given p's
@@ -84,7 +96,7 @@ type Forge interface {
 	Remote(ctx context.Context, r Repo) (Remote, error)
 }
 
-// Clock is a Forge whose server has a clock of its own.
+// Clock is a Tracker whose server has a clock of its own.
 type Clock interface {
 	// ServerTime is the time by the server's clock, as it dates what is said and
 	// done there: not later than it is there, and the machine's own as long as
@@ -92,7 +104,7 @@ type Clock interface {
 	ServerTime() time.Time
 }
 
-// Editors is a Forge that remembers who changed what an item asks for.
+// Editors is a Tracker that remembers who changed what an item asks for.
 type Editors interface {
 	// EditedSince tells who changed the title or the text of an item after a time,
 	// each of them once. One whom the server does not tell has no number.

@@ -34,11 +34,4 @@ var folderTexts = map[string]text{
 		en: "the marker %q is not usable: letters, digits, '.', '_' and '-' only",
 		ja: "目印 %q は使えません。英数字と「.」「_」「-」だけが使えます",
 	},
-	"folder.unsupported": {
-		en: "a folder of issues has no %v; use a forge such as GitHub for that",
-		ja: "Issue のフォルダーには%vがありません。GitHub などを使ってください",
-	},
-	"folder.what_pulls":  {en: "pull requests", ja: "プルリクエスト"},
-	"folder.what_checks": {en: "CI checks", ja: "CI のチェック"},
-	"folder.what_remote": {en: "remote repository", ja: "リモートリポジトリ"},
 }

@@ -355,7 +355,7 @@ func (t *Tracker) text(s string, n int) string {
 	if s = t.lang.Retold(t.clean(s)); len(s) > maxRead {
 		s = strings.ToValidUTF8(s[:maxRead], "")
 	}
-	return cut(oneLine(s), n)
+	return Cut(OneLine(s), n)
 }
 
 // maxRead is how much of a masked text is looked at, in bytes: what is shown of it

@@ -385,11 +385,11 @@ var noMarkup = strings.NewReplacer("<", "&lt;", "`", "\\`", "*", `\*`, "[", `\[`
 
 // Plain is a text of others as Markdown with nothing in it that would be more than
 // text (CommonMark 0.31 §2.4).
-func Plain(s string) string { return noMarkup.Replace(oneLine(s)) }
+func Plain(s string) string { return noMarkup.Replace(OneLine(s)) }
 
 // Span is a text on one line as code, whatever it holds (CommonMark 0.31 §6.1).
 func Span(s string) string {
-	s = oneLine(s)
+	s = OneLine(s)
 	if !strings.Contains(s, "`") {
 		return "`" + s + "`"
 	}

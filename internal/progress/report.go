@@ -4,7 +4,6 @@
 package progress
 
 import (
-	"strings"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -101,7 +100,7 @@ func (r *Report) State(st contextstore.State) {
 
 // Plan takes over how far the plan is; clean masks what must not be seen.
 func (r *Report) Plan(v planning.View, clean func(string) string) {
-	short := func(s string) string { return cut(oneLine(clean(s)), maxText) }
+	short := func(s string) string { return Cut(OneLine(clean(s)), maxText) }
 	list := func(all []string) (some []string) {
 		for _, s := range all[:min(len(all), maxList)] {
 			some = append(some, short(s))
@@ -146,17 +145,4 @@ func (r *Report) done() (over, bad int) {
 		}
 	}
 	return over, bad
-}
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// cut shortens a text to n characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	if runes := []rune(s); len(runes) > n {
-		return string(runes[:n]) + "…"
-	}
-	return s
 }

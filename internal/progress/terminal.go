@@ -34,7 +34,7 @@ func (r *Report) Lines(l i18n.Lang, width, height int, now time.Time) []string {
 		lines = append(lines, counts)
 	}
 	for i := range lines {
-		lines[i] = Fit(redact.Printable(oneLine(lines[i])), width)
+		lines[i] = Fit(redact.Printable(OneLine(lines[i])), width)
 	}
 	return lines
 }

@@ -41,7 +41,7 @@ type Forge struct {
 	now   func() time.Time
 }
 
-var _ forge.Forge = (*Forge)(nil)
+var _ forge.Tracker = (*Forge)(nil)
 
 // entry is what is kept of an issue's file; the body is read again when asked for.
 type entry struct {
@@ -98,7 +98,7 @@ func (f *Forge) Self(context.Context) (forge.Person, error) {
 // failed is the error of a call about something.
 func failed(kind forge.Kind, err error) error { return &forge.Error{Kind: kind, Err: err} }
 
-// Repositories implements forge.Forge: there is one.
+// Repositories implements forge.Tracker: there is one.
 func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Repository, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -204,7 +204,7 @@ func (f *Forge) find(ctx context.Context, k task.Key) (*entry, error) {
 	return nil, failed(forge.NotFound, i18n.E("folder.no_issue", f.o.Dir, k.ID))
 }
 
-// Triggered implements forge.Forge: the trigger is a label of the front matter.
+// Triggered implements forge.Tracker: the trigger is a label of the front matter.
 func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([]forge.Item, error) {
 	if err := f.at(ctx, r); err != nil {
 		return nil, err
@@ -255,7 +255,7 @@ func (f *Forge) item(e *entry) (forge.Item, error) {
 	}, nil
 }
 
-// Item implements forge.Forge.
+// Item implements forge.Tracker.
 func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	e, err := f.find(ctx, k)
 	if err != nil {
@@ -269,7 +269,7 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	return i, nil
 }
 
-// Asked implements forge.Forge: a file does not tell who put a label in it, so
+// Asked implements forge.Tracker: a file does not tell who put a label in it, so
 // it was its author, when the file was written last.
 func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.Asked, error) {
 	e, err := f.find(ctx, k)
@@ -297,31 +297,4 @@ func (f *Forge) Permission(ctx context.Context, r forge.Repo, _ forge.Person) (f
 // EnsureLabels has nothing to do: a label is there when a file names it.
 func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, _ []forge.Label) error {
 	return f.at(ctx, r)
-}
-
-func unsupported(what string) error {
-	return failed(forge.Unsupported, i18n.E("folder.unsupported", i18n.E(what)))
-}
-
-// Propose is Unsupported.
-func (f *Forge) Propose(context.Context, forge.Repo, forge.Proposal) (forge.Item, error) {
-	return forge.Item{}, unsupported("folder.what_pulls")
-}
-
-// Ready is Unsupported.
-func (f *Forge) Ready(context.Context, task.Key) error { return unsupported("folder.what_pulls") }
-
-// RequestReview is Unsupported.
-func (f *Forge) RequestReview(context.Context, task.Key, []forge.Person) error {
-	return unsupported("folder.what_pulls")
-}
-
-// CheckRuns is Unsupported.
-func (f *Forge) CheckRuns(context.Context, forge.Repo, string) ([]forge.CheckRun, error) {
-	return nil, unsupported("folder.what_checks")
-}
-
-// Remote is Unsupported.
-func (f *Forge) Remote(context.Context, forge.Repo) (forge.Remote, error) {
-	return forge.Remote{}, unsupported("folder.what_remote")
 }

@@ -153,7 +153,7 @@ func TestContract(t *testing.T) {
 	forgetest.Run(t, func(t *testing.T) forgetest.Fixture {
 		w := newWorld(t)
 		return forgetest.Fixture{
-			Forge: w.open(), Reopen: func() forge.Forge { return w.open() }, Repo: house, Main: "trunk", World: w,
+			Forge: w.open(), Reopen: func() forge.Tracker { return w.open() }, Repo: house, Main: "trunk", World: w,
 			Lacks: map[forgetest.Feature]string{
 				forgetest.Accounts: "files have no numbers of people", forgetest.Events: "files have no history", forgetest.Labels: "a label is where it is named",
 				forgetest.Assignees: "the front matter has none", forgetest.Closing: "a file is there or not", forgetest.Pulls: "it has no branches",

@@ -18,7 +18,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// SetLabels implements forge.Forge. Of the file only the lines of its labels
+// SetLabels implements forge.Tracker. Of the file only the lines of its labels
 // change. Where somebody writes to it at the same time it is read again; after a
 // few times that is a Conflict.
 func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string) error {

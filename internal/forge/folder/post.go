@@ -21,7 +21,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Post implements forge.Forge. Our entry is the one with the marker under our
+// Post implements forge.Tracker. Our entry is the one with the marker under our
 // name; where its text is another one it is written anew in its place.
 func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
 	e, err := f.find(ctx, k)
@@ -219,7 +219,7 @@ func (s *said) edited(c forge.Comment, sum uint64, now time.Time) forge.Comment 
 	return c
 }
 
-// Comments implements forge.Forge. That an entry was edited is known only of
+// Comments implements forge.Tracker. That an entry was edited is known only of
 // edits made while the Forge is open.
 func (f *Forge) Comments(ctx context.Context, k task.Key) (all []forge.Comment, cut int, err error) {
 	e, err := f.find(ctx, k)
@@ -240,7 +240,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) (all []forge.Comment, 
 	return all, cut, nil
 }
 
-// CommentsSince implements forge.Forge.
+// CommentsSince implements forge.Tracker.
 func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, since time.Time) ([]forge.Comment, error) {
 	if err := f.at(ctx, r); err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func postAgain(t *testing.T, f Fixture) {
 	for n := range 130 {
 		f.World.Comment(ken, id, fmt.Sprint(n))
 	}
-	for n, fg := range []forge.Forge{f.Reopen(), f.Reopen(), f.Forge} {
+	for n, fg := range []forge.Tracker{f.Reopen(), f.Reopen(), f.Forge} {
 		c := want[forge.Comment](t)(fg.Post(bg, k, "m", fmt.Sprint("text ", n)))
 		if c.ID != first.ID || len(f.World.Notes(id)) != 131 {
 			t.Errorf("%+v, %d notes", c, len(f.World.Notes(id)))
@@ -176,7 +176,7 @@ func postCopied(t *testing.T, f Fixture) {
 	if quoted.ID == ours.ID || len(f.World.Notes(id)) != 3 {
 		t.Errorf("%q", f.World.Notes(id))
 	}
-	for _, fg := range []forge.Forge{f.Forge, f.Reopen()} {
+	for _, fg := range []forge.Tracker{f.Forge, f.Reopen()} {
 		if c := want[forge.Comment](t)(fg.Post(bg, k, "m", "changed")); c.ID != ours.ID {
 			t.Errorf("%+v, not %s", c, ours.ID)
 		}

@@ -29,9 +29,10 @@ const (
 
 // Fixture is a forge under test and the world around it, made anew for each test.
 type Fixture struct {
-	Forge forge.Forge
-	// Reopen returns another Forge to the same server that remembers nothing.
-	Reopen func() forge.Forge
+	Forge forge.Tracker
+	Code  forge.CodeHost // nil where Pulls, Checks and Remotes are lacking
+	// Reopen returns another one to the same server that remembers nothing.
+	Reopen func() forge.Tracker
 	Repo   forge.Repo // there, with one branch Main that has a commit
 	Main   string
 	World  World

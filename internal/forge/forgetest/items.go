@@ -324,20 +324,11 @@ func permission(t *testing.T, f Fixture) {
 }
 
 func unsupported(t *testing.T, f Fixture) {
-	k := f.key("pull_request", "1")
-	if _, lacks := f.Lacks[Pulls]; lacks {
-		_, err := f.Forge.Propose(bg, f.Repo, forge.Proposal{Head: "a", Base: "b", Marker: "m"})
-		told(t, err, forge.Unsupported)
-		told(t, f.Forge.Ready(bg, k), forge.Unsupported)
-		told(t, f.Forge.RequestReview(bg, k, []forge.Person{{ID: 1, Login: "x"}}), forge.Unsupported)
-	}
-	if _, lacks := f.Lacks[Checks]; lacks {
-		_, err := f.Forge.CheckRuns(bg, f.Repo, strings.Repeat("0", 40))
-		told(t, err, forge.Unsupported)
-	}
-	if _, lacks := f.Lacks[Remotes]; lacks {
-		_, err := f.Forge.Remote(bg, f.Repo)
-		told(t, err, forge.Unsupported)
+	_, code := f.Forge.(forge.CodeHost)
+	for _, of := range []Feature{Pulls, Checks, Remotes} {
+		if _, lacks := f.Lacks[of]; lacks && code {
+			t.Errorf("it is a host of code, and lacks %s", of)
+		}
 	}
 	if _, lacks := f.Lacks[Labels]; lacks {
 		must(t, f.Forge.EnsureLabels(bg, f.Repo, []forge.Label{{Name: "x"}})) // nothing is missing

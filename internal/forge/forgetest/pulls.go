@@ -17,20 +17,20 @@ func propose(t *testing.T, f Fixture) {
 	p := proposal()
 	p.Base = f.Main
 	commit := f.World.Push(p.Head)
-	first := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p))
+	first := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p))
 	if first.Key.Type != "pull_request" || !first.Open || first.Pull == nil || !first.Pull.Draft || first.Pull.Head.Name != p.Head ||
 		first.Pull.Head.Commit != commit || first.Pull.Base.Name != f.Main || first.Pull.Head.Repo != f.Repo || !strings.Contains(first.Body, "<!-- tori:task-7.pr -->") {
 		t.Fatalf("%+v, %+v", first, first.Pull)
 	}
-	again := want[forge.Item](t)(f.Reopen().Propose(bg, f.Repo, p))
+	again := want[forge.Item](t)(f.Reopen().(forge.CodeHost).Propose(bg, f.Repo, p))
 	p.Title, p.Body = "Fix it now", "Closes #7\n\nmore"
-	edited := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p))
+	edited := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p))
 	if again.Key != first.Key || edited.Key != first.Key || edited.Title != p.Title || !strings.Contains(edited.Body, "more") || !edited.Pull.Draft {
 		t.Errorf("%+v, %+v, %+v", first.Key, again.Key, edited)
 	}
 	p.Head, p.Draft, p.Marker = "tori/8-other", false, "task-8.pr"
 	f.World.Push(p.Head)
-	if other := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p)); other.Key == first.Key || other.Pull.Draft {
+	if other := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p)); other.Key == first.Key || other.Pull.Draft {
 		t.Errorf("%+v", other)
 	}
 	whole := want[forge.Item](t)(f.Forge.Item(bg, first.Key))
@@ -38,7 +38,7 @@ func propose(t *testing.T, f Fixture) {
 		t.Errorf("%+v", whole)
 	}
 	p.Head = "no/such-branch"
-	_, err := f.Forge.Propose(bg, f.Repo, p)
+	_, err := f.Code.Propose(bg, f.Repo, p)
 	told(t, err, forge.Invalid)
 }
 
@@ -47,14 +47,14 @@ func proposeAgain(t *testing.T, f Fixture) {
 	p := proposal()
 	p.Base = f.Main
 	f.World.Push(p.Head)
-	first := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p))
+	first := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p))
 	f.World.Close(ken, first.Key.ID)
 	p.Title = "Fix it now"
-	if same := want[forge.Item](t)(f.Reopen().Propose(bg, f.Repo, p)); same.Key != first.Key || same.Open || same.Title != first.Title {
+	if same := want[forge.Item](t)(f.Reopen().(forge.CodeHost).Propose(bg, f.Repo, p)); same.Key != first.Key || same.Open || same.Title != first.Title {
 		t.Errorf("%+v", same)
 	}
 	p.Marker = "task-8.pr"
-	second := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p))
+	second := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p))
 	if second.Key == first.Key || !second.Open {
 		t.Errorf("%+v", second)
 	}
@@ -67,19 +67,19 @@ func ready(t *testing.T, f Fixture) {
 	p := proposal()
 	p.Base = f.Main
 	f.World.Push(p.Head)
-	k := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p)).Key
+	k := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p)).Key
 	for range 2 {
-		must(t, f.Forge.Ready(bg, k))
+		must(t, f.Code.Ready(bg, k))
 		if i := want[forge.Item](t)(f.Forge.Item(bg, k)); i.Pull.Draft {
 			t.Fatal("still a draft")
 		}
 	}
 	// What is ready does not become a draft again.
-	if i := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p)); i.Pull.Draft || i.Key != k {
+	if i := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p)); i.Pull.Draft || i.Key != k {
 		t.Errorf("%+v", i)
 	}
 	issue := f.World.Open(f.person("ken", forge.Write), "x", "x")
-	told(t, f.Forge.Ready(bg, f.key("pull_request", issue)), forge.NotFound)
+	told(t, f.Code.Ready(bg, f.key("pull_request", issue)), forge.NotFound)
 }
 
 func requestReview(t *testing.T, f Fixture) {
@@ -88,15 +88,15 @@ func requestReview(t *testing.T, f Fixture) {
 	p := proposal()
 	p.Base = f.Main
 	f.World.Push(p.Head)
-	k := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p)).Key
+	k := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p)).Key
 	for range 2 {
-		must(t, f.Forge.RequestReview(bg, k, []forge.Person{self, eve, ken, {ID: 99, Login: "no-such-person"}}))
+		must(t, f.Code.RequestReview(bg, k, []forge.Person{self, eve, ken, {ID: 99, Login: "no-such-person"}}))
 		if got := f.World.Reviewers(k.ID); !slices.Equal(got, []string{"ken"}) {
 			t.Errorf("%q", got)
 		}
 	}
-	must(t, f.Forge.RequestReview(bg, k, []forge.Person{eve}))
-	must(t, f.Forge.RequestReview(bg, k, nil))
+	must(t, f.Code.RequestReview(bg, k, []forge.Person{eve}))
+	must(t, f.Code.RequestReview(bg, k, nil))
 }
 
 func reviews(t *testing.T, f Fixture) {
@@ -104,7 +104,7 @@ func reviews(t *testing.T, f Fixture) {
 	p := proposal()
 	p.Base = f.Main
 	f.World.Push(p.Head)
-	k := want[forge.Item](t)(f.Forge.Propose(bg, f.Repo, p)).Key
+	k := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p)).Key
 	began := want[forge.Item](t)(f.Forge.Item(bg, k)).Created
 	f.World.Pass(2 * time.Second)
 	f.World.Comment(ken, k.ID, "a note")
@@ -139,14 +139,14 @@ func reviews(t *testing.T, f Fixture) {
 
 func checkRuns(t *testing.T, f Fixture) {
 	commit := f.World.Push("work")
-	if got := want[[]forge.CheckRun](t)(f.Forge.CheckRuns(bg, f.Repo, commit)); len(got) != 0 {
+	if got := want[[]forge.CheckRun](t)(f.Code.CheckRuns(bg, f.Repo, commit)); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	states := []string{forge.CheckPassed, forge.CheckFailed, forge.CheckPending, forge.CheckSkipped}
 	for _, s := range states {
 		f.World.Check(commit, "ci/"+s, s, strings.Repeat("長い出力 ", 4000))
 	}
-	got := want[[]forge.CheckRun](t)(f.Forge.CheckRuns(bg, f.Repo, commit))
+	got := want[[]forge.CheckRun](t)(f.Code.CheckRuns(bg, f.Repo, commit))
 	if len(got) != len(states) {
 		t.Fatalf("%+v", got)
 	}
@@ -155,12 +155,12 @@ func checkRuns(t *testing.T, f Fixture) {
 			t.Errorf("%s is %s, %d bytes of output", c.Name, c.State, len(c.Output))
 		}
 	}
-	_, err := f.Forge.CheckRuns(bg, f.Repo, "../../x")
+	_, err := f.Code.CheckRuns(bg, f.Repo, "../../x")
 	told(t, err, forge.NotFound)
 }
 
 func remote(t *testing.T, f Fixture) {
-	r := want[forge.Remote](t)(f.Forge.Remote(bg, f.Repo))
+	r := want[forge.Remote](t)(f.Code.Remote(bg, f.Repo))
 	if !strings.Contains(r.URL, f.Repo.Owner+"/"+f.Repo.Name) || strings.Contains(r.URL, "@") || r.User == "" || r.Password == "" {
 		t.Errorf("%+v", r)
 	}

@@ -15,7 +15,7 @@ import (
 // mostEvents bounds how far back an item's history is read, events.
 const mostEvents = 2000
 
-// Asked implements forge.Forge. The history is read from its end; an act that
+// Asked implements forge.Tracker. The history is read from its end; an act that
 // lies more than 2,000 events back is not found.
 func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.Asked, error) {
 	d, n, err := f.on(ctx, k, "github.do_events")
@@ -81,7 +81,7 @@ func actor(e *github.IssueEvent) forge.Person {
 	return person(e.Actor)
 }
 
-// Permission implements forge.Forge.
+// Permission implements forge.Tracker.
 func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (forge.Permission, error) {
 	if p.ID == 0 || p.Login == "" {
 		return forge.None, nil

@@ -17,7 +17,7 @@ const (
 	mostAnnotated = 10      // failed checks whose annotations are read
 )
 
-// CheckRuns implements forge.Forge: check runs, and the older statuses beside
+// CheckRuns implements forge.CodeHost: check runs, and the older statuses beside
 // them. Each needs a permission of its own, and fine-grained tokens have none for
 // check runs: what may be read comes with the error about what may not.
 func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]forge.CheckRun, error) {
@@ -129,7 +129,7 @@ func cut(s string) string {
 	return s[:n] + mark
 }
 
-// Remote implements forge.Forge. Of an App the password is good for the one
+// Remote implements forge.CodeHost. Of an App the password is good for the one
 // repository's contents only, and for ten minutes at least.
 func (f *Forge) Remote(ctx context.Context, r forge.Repo) (forge.Remote, error) {
 	if _, err := f.at(ctx, r, i18n.E("github.do_remote")); err != nil {

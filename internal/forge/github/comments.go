@@ -14,7 +14,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Comments implements forge.Forge.
+// Comments implements forge.Tracker.
 func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int, error) {
 	d, n, err := f.on(ctx, k, "github.do_comments")
 	if err != nil {
@@ -144,7 +144,7 @@ func lastPart(url string) string { return url[strings.LastIndexByte(url, '/')+1:
 // mostPulls bounds the pull requests whose reviews one look reads.
 const mostPulls = 1000
 
-// CommentsSince implements forge.Forge. GitHub lists notes and remarks by
+// CommentsSince implements forge.Tracker. GitHub lists notes and remarks by
 // repository; reviews it lists by pull request only, so those are asked for
 // where the pull request changed. The text of a review has no time of its last
 // edit: it comes once.

@@ -167,7 +167,8 @@ func TestContractWithAToken(t *testing.T) {
 	t.Parallel()
 	forgetest.Run(t, func(t *testing.T) forgetest.Fixture {
 		w := newWorld(t, githubtest.Options{Rate: 1 << 30})
-		return forgetest.Fixture{Forge: w.open(nil), Reopen: func() forge.Forge { return w.open(nil) }, Repo: acme, Main: "main", World: w}
+		f := w.open(nil)
+		return forgetest.Fixture{Forge: f, Code: f, Reopen: func() forge.Tracker { return w.open(nil) }, Repo: acme, Main: "main", World: w}
 	})
 }
 
@@ -178,6 +179,7 @@ func TestContractWithAnApp(t *testing.T) {
 		app := App{ID: 7, Key: w.AddApp(githubtest.App{ID: 7, Slug: "tori"})}
 		w.Install("tori", "acme")
 		open := func() forge.Forge { return w.open(func(o *Options) { o.Token, o.App = "", app }) }
-		return forgetest.Fixture{Forge: open(), Reopen: open, Repo: acme, Main: "main", World: w}
+		f := open()
+		return forgetest.Fixture{Forge: f, Code: f, Reopen: func() forge.Tracker { return open() }, Repo: acme, Main: "main", World: w}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Repositories implements forge.Forge. A pattern that fails keeps none of the
+// Repositories implements forge.Tracker. A pattern that fails keeps none of the
 // others back; the errors are joined, that of the names which cannot be seen last.
 func (f *Forge) Repositories(ctx context.Context, patterns []string) ([]forge.Repository, error) {
 	var found []forge.Repository
@@ -91,7 +91,7 @@ func repository(g *github.Repository) forge.Repository {
 // mostItems bounds a list of items that bear the trigger.
 const mostItems = 10_000
 
-// Triggered implements forge.Forge. Where nothing changed it costs one request
+// Triggered implements forge.Tracker. Where nothing changed it costs one request
 // for each of label and assignee and for each hundred items, which are answered
 // "not modified" and not counted.
 func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([]forge.Item, error) {
@@ -154,7 +154,7 @@ func labels(all []*github.Label) []string {
 	return names
 }
 
-// Item implements forge.Forge.
+// Item implements forge.Tracker.
 func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 	d, n, err := f.on(ctx, k, "github.do_item")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// EnsureLabels implements forge.Forge.
+// EnsureLabels implements forge.Tracker.
 func (f *Forge) EnsureLabels(ctx context.Context, r forge.Repo, wanted []forge.Label) error {
 	d, err := f.at(ctx, r, i18n.E("github.do_labels"))
 	if err != nil {
@@ -41,7 +41,7 @@ func contains(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// SetLabels implements forge.Forge. It adds before it takes away, so that an
+// SetLabels implements forge.Tracker. It adds before it takes away, so that an
 // item is never seen without any; a label in both lists stays.
 func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string) error {
 	d, n, err := f.on(ctx, k, "github.do_set_labels")

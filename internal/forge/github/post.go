@@ -72,7 +72,7 @@ func (f *Forge) memory(item string) *memory {
 	return m
 }
 
-// Post implements forge.Forge. Where an answer is lost the comment may be there
+// Post implements forge.Tracker. Where an answer is lost the comment may be there
 // or not: it is looked for before it is written again.
 func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
 	d, n, err := f.on(ctx, k, "github.do_post")

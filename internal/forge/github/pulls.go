@@ -13,7 +13,7 @@ import (
 	"toritsugi/internal/task"
 )
 
-// Propose implements forge.Forge. One of ours that people have pointed at
+// Propose implements forge.CodeHost. One of ours that people have pointed at
 // another base stays there; one with this very marker that was closed or merged
 // is what was delivered, and is left as it is.
 func (f *Forge) Propose(ctx context.Context, r forge.Repo, p forge.Proposal) (forge.Item, error) {
@@ -162,7 +162,7 @@ func (f *Forge) pull(ctx context.Context, k task.Key, what string) (*door, *gith
 // ready is the one change that only GraphQL can make.
 const ready = `mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) { pullRequest { isDraft } } }`
 
-// Ready implements forge.Forge.
+// Ready implements forge.CodeHost.
 func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 	d, p, err := f.pull(ctx, k, "github.do_ready")
 	if err != nil || !p.GetDraft() {
@@ -171,7 +171,7 @@ func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 	return d.graphql(ctx, f.address.graphql, ready, map[string]any{"id": p.GetNodeID()}, "pull_requests=write", nil)
 }
 
-// RequestReview implements forge.Forge. Who was asked already, and has not
+// RequestReview implements forge.CodeHost. Who was asked already, and has not
 // answered, is not asked again.
 func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person) error {
 	if len(of) == 0 {

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"strings"
+
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/progress"
+	"toritsugi/internal/task"
+	"toritsugi/internal/verdict"
+)
+
+// shownLeft is how many paths that were left out are named.
+const shownLeft = 3
+
+// leftOut says what the commit is without, "" for nothing.
+func (r *run) leftOut(lang i18n.Lang) string {
+	n := r.verify.left.All
+	if n == 0 {
+		return ""
+	}
+	names := strings.Join(r.verify.left.Paths[:min(len(r.verify.left.Paths), shownLeft)], ", ")
+	if n > shownLeft {
+		names += ", " + lang.T("agent.comment_more", n-shownLeft)
+	}
+	return lang.T("agent.left_out", names)
+}
+
+// verification says in one line what the checks showed, and what they could not.
+func (r *run) verification(l i18n.Lang) string {
+	v := verdict.Of(r.verify.Before, r.verify.after)
+	text := r.shown(l, v)
+	if len(v.NotFound) > 0 {
+		text = l.T("agent.also_not_found", text, verdict.Commands(v.NotFound))
+	}
+	if left := r.verify.NotRunText(l); left != "" {
+		text = l.T("agent.also_not_run", text, left)
+	}
+	if len(r.lead.judged.Open) > 0 {
+		text = l.T("agent.also_open", text, openPoints(l, r.lead.judged.Open))
+	}
+	return text
+}
+
+// shown is verification for the checks that could be run.
+func (r *run) shown(l i18n.Lang, v verdict.Verdict) string {
+	able := len(v.NotFound)+len(r.verify.NotRun) == 0
+	text, known, red := v.StillRed(l)
+	switch {
+	case v.None && !able && r.report.Commit == "":
+		return l.T("agent.no_change_not_run")
+	case v.None && !able:
+		return l.T("agent.unverified_not_run")
+	case v.None && r.report.Commit == "":
+		return l.T("agent.no_change_none")
+	case v.None:
+		return l.T("agent.unverified_none")
+	case len(red) > 0 && len(known) > 0:
+		return l.T("agent.also_known", l.T("agent.unverified_red", verdict.Commands(red)), verdict.Commands(known), text)
+	case len(red) > 0:
+		return l.T("agent.unverified_red", verdict.Commands(red))
+	case len(known) > 0:
+		return text + ": " + verdict.Commands(known)
+	case len(v.Empty) > 0:
+		return l.T("agent.unverified_empty", verdict.Commands(v.Empty))
+	case r.decided() != "":
+		return l.T("scan.unverified", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)), r.decided())
+	case r.verify.review.failed:
+		return l.T("scan.unread", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
+	case r.report.Commit == "":
+		return l.T("agent.no_change", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
+	}
+	return l.T("agent.verified", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
+}
+
+// comment is the text that people read under the issue: how the run ended, what was
+// changed and why, how that was verified, what is open, and the rest.
+func (r *run) comment(l i18n.Lang) string {
+	var b strings.Builder
+	o := r.report.Outcome
+	done := o.Status == task.Completed && r.report.Commit != ""
+	b.WriteString(r.headline(l) + "\n")
+	if !done { // else it is what the rest says
+		reason := o.Reason
+		if !r.local() {
+			reason = r.Delivery.Public(reason)
+		}
+		b.WriteString("\n" + reason + "\n")
+	}
+	if stands := r.composed(l); stands != "" {
+		b.WriteString(stands)
+	} else {
+		b.WriteString(r.said(l))
+	}
+	b.WriteString(r.account(l))
+	switch {
+	case r.report.Commit != "" && o.Status == task.Completed:
+		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
+	case r.out.Handed && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
+	case !r.local() && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
+	case r.report.Tree != "" && len(r.report.Files) > 0:
+		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
+	}
+	if r.local() { // else what is folded has them
+		b.WriteString(delivery.List(l, r.report.Files))
+	}
+	b.WriteString(r.talk.Asked(l))
+	if r.end.setup != nil && r.end.setup.Output != "" {
+		b.WriteString("\n" + l.T("agent.comment_setup") + "\n\n" + progress.Fenced(progress.Tail(r.end.setup.Output, 4000)))
+	}
+	if r.local() {
+		rep := r.reported()
+		b.WriteString(rep.PlanText(l, false))
+	}
+	if r.Scripted {
+		b.WriteString("\n" + l.T("agent.scripted") + "\n")
+	}
+	if !r.local() && o.Status == task.Paused {
+		b.WriteString("\n" + l.T("agent.comment_resume") + "\n")
+	}
+	if len(r.end.late) > 0 {
+		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + delivery.List(l, r.end.late))
+	}
+	b.WriteString(r.withheldNotice(l) + r.heritageNotice(l))
+	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
+	return b.String()
+}
+
+// headline is the first line of a comment: how the run ended.
+func (r *run) headline(l i18n.Lang) string {
+	o, v := r.report.Outcome, verdict.Of(r.verify.Before, r.verify.after)
+	switch known, _, red := v.StillRed(l); {
+	case !o.Unverified:
+		return l.T("agent.comment_" + string(o.Status))
+	case known != "" && len(red) == 0 && r.settledBut(v):
+		return l.T("agent.comment_known", known)
+	}
+	return l.T("agent.comment_unverified")
+}
+
+// said is what the model says of its work, for readers of a language; quoted, for it
+// is its word and not ours. "" where it said nothing.
+func (r *run) said(l i18n.Lang) string {
+	text := r.lead.words
+	if lead := r.lead.planned.Load(); lead != nil && text != "" {
+		text = lead.Words(l)
+	}
+	w := delivery.ParseMessage(text)
+	if text = progress.Head(w.Body, 4000); w.Subject != "" {
+		text = "**" + progress.Plain(w.Subject) + "**\n\n" + text
+	}
+	if text == "" {
+		return ""
+	}
+	return "\n" + progress.Quote(text) + "\n"
+}

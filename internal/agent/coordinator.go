@@ -1,0 +1,302 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
+	"toritsugi/internal/scan"
+	"toritsugi/internal/turn"
+	"toritsugi/internal/verdict"
+)
+
+// coordination is what leads the model.
+type coordination struct {
+	coordinator coordinator
+	loop        *turn.Loop
+	history     *planning.History                    // nil where no plan leads the run
+	planned     atomic.Pointer[planning.Coordinator] // what leads it by a plan, once it does
+	about       func(task string) string             // what the model is told of the project as it begins; nil for nothing
+	words       string                               // the model's last
+	judged      planning.Result                      // what the verification came to
+}
+
+// coordinator runs the loop until the model's last answer.
+type coordinator interface {
+	// Run works until the model says that all is done.
+	Run(ctx context.Context) (words string, err error)
+	// Verify has the result judged.
+	Verify(ctx context.Context) (planning.Result, error)
+}
+
+// plain is the loop of model and tools, without a plan.
+type plain struct{ *turn.Loop }
+
+// Run implements coordinator.
+func (p plain) Run(ctx context.Context) (string, error) {
+	last := p.Window.Last()
+	if turn.Final(last) && !p.Owes() {
+		return last.Content, nil
+	}
+	last, err := p.Loop.Run(ctx)
+	return last.Content, err
+}
+
+// Verify implements coordinator.
+func (plain) Verify(context.Context) (planning.Result, error) { return planning.Result{}, nil }
+
+// planned is a run that a plan leads.
+type planned struct {
+	*planning.Coordinator
+	r *run
+}
+
+// Run implements coordinator.
+func (p planned) Run(ctx context.Context) (string, error) {
+	_, err := p.Coordinator.Run(ctx, p.r.lead.loop)
+	return p.Words(i18n.English), err
+}
+
+// Verify implements coordinator.
+func (p planned) Verify(ctx context.Context) (planning.Result, error) {
+	return p.Coordinator.Verify(ctx, p.r.lead.loop, p.r.proof(ctx))
+}
+
+// plans reports whether a plan leads the run: decided when it begins, for the
+// system prompt says so.
+func (r *run) plans() bool {
+	if r.Planning == nil {
+		return false
+	}
+	if !r.start.Whole {
+		return true
+	}
+	_, err := os.Stat(r.historyPath())
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// historyFile is where the planning history lies, relative to the context.
+func (r *run) historyFile() string {
+	return planning.HistoryFile(r.Store.BaseDir, r.Planning.Directory, r.ledger.UUID())
+}
+
+func (r *run) historyPath() string {
+	file := r.historyFile()
+	if filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(r.ledger.Dir(), file)
+}
+
+// openHistory opens the planning history, before the first message tells the
+// model of planning.
+func (r *run) openHistory() error {
+	h, mended, err := planning.OpenHistory(r.ledger, planning.HistoryOptions{File: r.historyFile(), Now: r.Now,
+		Heard: func(e planning.Entry) { r.screen.tracker.Recorded(e) },
+		Warn:  func(err error) { r.log.Warn("The planning history: " + r.Store.Redact(err.Error())) }})
+	for _, m := range mended {
+		r.log.Warn("The planning history was mended: " + r.Store.Redact(m))
+	}
+	r.lead.history = h
+	return err
+}
+
+// rules are what the system prompt says beside what it says in every run: what is
+// the same for each task first, so that providers have it cached.
+func (r *run) rules(task string) (text string) {
+	text = systemEnd
+	if r.lead.history != nil {
+		text = "\n" + r.Planning.Prompts.System()
+	}
+	if r.lead.about != nil {
+		text += r.lead.about(task)
+	}
+	return text
+}
+
+// coordinate opens the loop of the run, and what leads it.
+func (r *run) coordinate(ctx context.Context) error {
+	s, first, err := r.settings(ctx)
+	if err != nil {
+		return err
+	}
+	base := director{r: r}
+	if r.lead.history == nil {
+		r.lead.loop = turn.New(s, base)
+		r.lead.coordinator = plain{r.lead.loop}
+		return r.reopen(ctx, r.lead.loop, first)
+	}
+	p := r.Planning.Settings
+	p.Past, p.Ask, p.ReadOnly = r.past.lessons, r.talk.Ask, s.Tools.ReadOnly
+	c, err := planning.Open(r.ledger, r.lead.history, base, r.Planning.Prompts, p, r.log)
+	if err != nil {
+		return err
+	}
+	r.lead.planned.Store(c)
+	r.lead.loop = turn.New(s, c)
+	r.lead.coordinator = planned{c, r}
+	return r.reopen(ctx, r.lead.loop, first)
+}
+
+// director is what a run does between the requests of its loop, with a plan or without.
+type director struct {
+	turn.Undirected
+	r *run
+}
+
+// Before implements turn.Director: the base's checks, and what people said.
+func (d director) Before(ctx context.Context) ([]contextstore.Message, error) { return d.r.news(ctx) }
+
+// Stream implements turn.Director, for the live view.
+func (d director) Stream(delta string) { d.r.screen.tracker.Stream(delta) }
+
+// After implements turn.Director, for the history of the run.
+func (d director) After(m contextstore.Message) error {
+	d.r.screen.tracker.Message(m)
+	return nil
+}
+
+// Waited implements turn.Director.
+func (d director) Waited(id string) bool { return d.r.talk.Waits(id) }
+
+// record puts a line into the planning history, where there is one.
+func (r *run) record(e planning.Entry) error {
+	if r.lead.history == nil {
+		return nil
+	}
+	e.Seq = r.ledger.LastSeq()
+	_, err := r.lead.history.Append(e)
+	return err
+}
+
+// objected tells the model what was said since its answer, and reports whether
+// any of it keeps the answer from being the last one: strangers' words do not.
+func (r *run) objected(ctx context.Context) (bool, error) {
+	r.talk.Objection, r.verify.quiet = false, true
+	_, err := r.lead.loop.Hear(ctx)
+	r.verify.quiet = false
+	return r.talk.Objection && err == nil, err
+}
+
+// judged has each criterion of the plan judged: the model must go on (true), or points
+// stay open, with which the run completes or fails as the settings say.
+func (r *run) judged(ctx context.Context) (again bool, err error) {
+	if r.lead.judged, err = r.lead.coordinator.Verify(ctx); err != nil || r.lead.judged.Again {
+		return err == nil, err
+	}
+	if open := r.lead.judged.Open; len(open) > 0 && !r.Planning.Complete {
+		return false, &openPointsError{open}
+	}
+	return false, nil
+}
+
+// proof is what is known of the work from others than the model.
+func (r *run) proof(ctx context.Context) planning.Evidence {
+	e := planning.Evidence{Diff: r.shownDiff(ctx)}
+	for _, c := range r.verify.after {
+		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output}
+		if !c.Packages {
+			p.Ran = c.Ran
+		}
+		for _, b := range r.verify.Before {
+			if b.Command == c.Command {
+				p.HasBase, p.BaseExitCode = true, b.ExitCode
+				if !b.Packages {
+					p.BaseRan = b.Ran
+				}
+			}
+		}
+		p.Compared = verdict.Compare(r.verify.Before, c).Text(r.Lang, plainly)
+		e.Checks = append(e.Checks, p)
+	}
+	e.Changed = r.report.Files
+	e.Tests = slices.ContainsFunc(r.report.Files, scan.IsTest)
+	for _, k := range scan.Kinds() {
+		for _, f := range r.verify.review.Findings {
+			if f.Kind == k {
+				e.Findings = append(e.Findings, r.finding(i18n.English, f))
+				if k == scan.Placeholder {
+					e.Placeholders = append(e.Placeholders, r.finding(i18n.English, f))
+				}
+			}
+		}
+	}
+	return e
+}
+
+// How much of the change the model is shown when it judges it, in bytes: of each file
+// and of all. What is read of it is more, so that a large file hides no small one.
+const (
+	shownOfFile   = 2500
+	shownOfChange = 7500
+	readOfChange  = 1 << 20
+)
+
+// shownDiff is the change as the model is shown it, bounded file by file; "" where
+// there is none, or it cannot be read.
+func (r *run) shownDiff(ctx context.Context) string {
+	if r.report.Commit == "" {
+		return ""
+	}
+	all := &bounded{most: readOfChange}
+	if err := r.out.Workspace.Review(ctx, r.report.Commit, 3, all); err != nil {
+		r.log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
+		return ""
+	}
+	const begin = "diff --git "
+	files := strings.Split(r.Store.Redact(strings.ToValidUTF8(all.String(), "\uFFFD")), "\n"+begin)
+	var b strings.Builder
+	for i, f := range files {
+		if b.Len() > shownOfChange {
+			fmt.Fprintf(&b, "[%d more files; the tool git shows them]\n", len(files)-i)
+			break
+		}
+		b.WriteString(progress.Head(strings.TrimPrefix(f, begin), shownOfFile) + "\n")
+	}
+	return b.String()
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	strings.Builder
+	most int
+}
+
+func (w *bounded) Write(p []byte) (int, error) {
+	_, err := w.Builder.Write(p[:min(len(p), w.most-w.Len())])
+	return len(p), err
+}
+
+// openPointsError ends a run whose result does not pass.
+type openPointsError struct{ points []string }
+
+func (e *openPointsError) Error() string {
+	return "the verification leaves points open: " + strings.Join(e.points, "; ")
+}
+
+// openPoints are those in a sentence.
+func openPoints(l i18n.Lang, points []string) string {
+	var all []string
+	for _, p := range points[:min(len(points), shownPoints)] {
+		all = append(all, cutLine(progress.OneLine(l.Retold(p))))
+	}
+	if more := len(points) - shownPoints; more > 0 {
+		all = append(all, "…")
+	}
+	return strings.Join(all, "; ")
+}
+
+// shownPoints is how many open points a reason names.
+const shownPoints = 5
+
+var _ planning.Ledger = (*contextstore.Context)(nil)

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"context"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+)
+
+// handOver makes sure that the branch can be handed over, and proposes it at the
+// forge. again reports that somebody said something since the last answer, while the
+// checks ran or the forge was asked: then nothing is handed over yet.
+func (r *run) handOver(ctx context.Context) (again bool, err error) {
+	if again, err = r.objected(ctx); err != nil || again {
+		return again, err
+	}
+	if err := r.ledger.Activity(contextstore.Completing, "hand_over"); err != nil {
+		return false, err
+	}
+	if r.report.Commit == "" {
+		return false, nil
+	}
+	if err := r.out.MayHandOver(ctx, r.report.Commit); err != nil || r.local() {
+		return false, err
+	}
+	if again, err = r.objected(ctx); err != nil || again {
+		return again, err
+	}
+	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.words).Subject, r.description(r.Lang), r.settled())
+}

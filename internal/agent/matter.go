@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/dialogue"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
+)
+
+// matter is what a run is about, wherever it was asked for.
+type matter struct {
+	id, title, body, author string
+	labels                  []string
+	outsider                bool // the author may not ask for work in the repository
+	changed                 bool // since work on it was asked for, by who may not ask
+	continues               bool // the work of an earlier run is on the branch
+	said                    dialogue.Thread
+	pull                    *forge.Pull // nil for an issue
+	conflicts               []string    // files with conflict markers
+	ci                      []forge.CheckRun
+	ciUnread                bool // there may be others, which may not be read
+}
+
+// matter reads what is asked for and what was said about it, as the model is to see
+// it; before is what an earlier run was told. Who can write in a folder may ask.
+func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, err error) {
+	if r.local() {
+		is := r.issue
+		m = matter{id: is.ID, title: is.Title, body: is.Body, author: is.Author, labels: is.Labels}
+		m.said, err = r.talk.Thread(ctx, is.Comments, before)
+		return m, err
+	}
+	it, err := r.out.Item(ctx)
+	if err != nil {
+		return m, err
+	}
+	key := r.ledger.Metadata().TaskKey
+	m = matter{id: "#" + it.Key.ID + " of " + forge.RepoOf(key).String(), title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
+	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
+	m.continues = r.out.Place.There && it.Pull == nil
+	if err := r.whoWrote(ctx, it, &m); err != nil {
+		return m, err
+	}
+	if m.said, err = r.talk.Thread(ctx, nil, before); err != nil || it.Pull == nil {
+		return m, err
+	}
+	err = r.readCI(ctx, it, &m)
+	return m, err
+}
+
+// whoWrote tells whether those who wrote an item, or changed it since, may ask for
+// work.
+func (r *run) whoWrote(ctx context.Context, it forge.Item, m *matter) (err error) {
+	if m.outsider, err = r.talk.Outsider(ctx, it.Author); err != nil {
+		return err
+	}
+	if m.outsider {
+		if err := r.talk.Stranger("the author of " + it.Key.ID); err != nil {
+			return err
+		}
+	}
+	ask, by := r.out.Order.Ask, it.Author.Login
+	if m.changed = m.outsider && ask.Text != "" && ask.Text != order.TextOf(it); ask.EditedBy != "" {
+		m.changed, by = true, ask.EditedBy
+		if err := r.talk.Stranger("@" + by); err != nil {
+			return err
+		}
+	}
+	if m.changed && r.out.Host.Omit {
+		return &delivery.TaskError{Err: i18n.E("agent.changed", order.Ref(r.ledger.Metadata().TaskKey), by)}
+	}
+	return nil
+}
+
+// readCI reads what the forge's own checks said of a pull request.
+func (r *run) readCI(ctx context.Context, it forge.Item, m *matter) (err error) {
+	m.ci, err = r.out.Host.Code.CheckRuns(ctx, forge.RepoOf(r.ledger.Metadata().TaskKey), it.Pull.Head.Commit)
+	switch {
+	case forge.Is(err, forge.Forbidden):
+		m.ciUnread = true
+		r.log.Warn("Not all checks of the pull request may be read: " + err.Error())
+	case err != nil && !forge.Is(err, forge.NotFound):
+		return err
+	}
+	if slices.ContainsFunc(m.ci, func(c forge.CheckRun) bool { return c.State == forge.CheckFailed }) {
+		return r.talk.Stranger("the failed checks of " + it.Key.ID) // whoever wrote what they ran
+	}
+	return nil
+}

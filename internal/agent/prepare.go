@@ -1,0 +1,252 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"toritsugi/internal/checkrun"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/dialogue"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/order"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/confined"
+	"toritsugi/internal/tool/mcp"
+	"toritsugi/internal/verdict"
+	"toritsugi/internal/workspace"
+)
+
+// environment is what the commands of a run find: sandboxes, jobs and servers of tools.
+type environment struct {
+	lost    bool            // the workspace of an earlier owner is gone
+	spec    sandbox.Spec    // of all commands, but for their build caches
+	network sandbox.Network // with the file of certificates
+
+	opening sync.Mutex     // of shell, until the loop has ended
+	shell   sandbox.Runner // of the model's commands, nil before the first of them
+	beside  beside
+	jobs    *tool.Jobs   // commands in the background, which end with the run
+	servers *mcp.Manager // of tools; nil where there are none
+
+	withheld   []mcp.Drift // tools of theirs that are not what was accepted, as the run took them up
+	unrecorded string      // why the last snapshot failed, "" where it did not
+}
+
+// close ends what the run's commands left.
+func (e *environment) close() {
+	if e.servers != nil {
+		e.servers.Close()
+	}
+	e.jobs.Close()
+	if e.shell != nil {
+		_ = e.shell.Close()
+	}
+}
+
+// prepare reads what is asked for, opens the workspace, sets it up and reads what the
+// project says of itself. All of that survives interruptions.
+func (r *run) prepare(ctx context.Context) error {
+	if err := r.openWorkspace(ctx); err != nil {
+		return err
+	}
+	if r.plans() {
+		if err := r.openHistory(); err != nil {
+			return err
+		}
+	}
+	if err := r.track(); err != nil {
+		return err
+	}
+	if !r.start.Whole { // else what was shown stays until the plan is known again
+		r.screen.hide = r.showProgress(ctx)
+	}
+	if err := r.equip(ctx); err != nil {
+		return err
+	}
+	return r.verify.FindBase(ctx)
+}
+
+// openWorkspace reads what the run was asked for and what earlier owners left, and
+// opens the workspace.
+func (r *run) openWorkspace(ctx context.Context) (err error) {
+	if r.out.Order, err = order.Parse(r.ledger.Metadata()); err != nil {
+		return err
+	}
+	if err := r.ledger.Activity(contextstore.Initializing, "workspace"); err != nil {
+		return err
+	}
+	if err := errors.Join(r.talk.Open(), r.readBeginning()); err != nil {
+		return err
+	}
+	if err := r.openDay(ctx); err != nil {
+		return err
+	}
+	dir := r.Store.WorkspaceDir(r.ledger.UUID())
+	_, err = os.Stat(dir)
+	r.env.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
+	err = nil
+	if r.out.Order.Ask == nil {
+		r.issue, err = r.readIssue()
+	}
+	if err == nil {
+		err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.beside.still})
+	}
+	if err != nil {
+		return fmt.Errorf("open workspace: %w", err)
+	}
+	r.report.Tree, r.report.Branch = r.out.Workspace.Tree(), r.out.Place.Branch
+	return r.out.OpenBroker()
+}
+
+// readIssue reads what is asked for; once it stands in the conversation the
+// file is no longer needed.
+func (r *run) readIssue() (*folder.Issue, error) {
+	m, o := r.ledger.Metadata(), r.out.Order
+	if o.Issue == "" || r.start.Whole {
+		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: o.Message, Author: m.User}, nil
+	}
+	return folder.ReadIssue(o.Issue)
+}
+
+// readBeginning reads how far the first messages of the run are.
+func (r *run) readBeginning() (err error) {
+	if r.start, err = memory.ReadBeginning(r.ledger); err != nil {
+		return fmt.Errorf("read the first messages: %w", err)
+	}
+	if r.start.Heir {
+		r.readHeritage()
+	}
+	return nil
+}
+
+// equip sets up the workspace, and reads what the checks and the project say.
+func (r *run) equip(ctx context.Context) (err error) {
+	dir, ws, allowed := r.Store.WorkspaceDir(r.ledger.UUID()), r.out.Workspace, r.Sandbox.Network.AllowHosts
+	spec := sandbox.Spec{Workspace: ws.Tree(), GitDir: ws.GitDir(), Scratch: filepath.Join(dir, "scratch"),
+		ReadOnly: r.Sandbox.ReadOnly, Env: r.Sandbox.Env, MemoryMB: r.Sandbox.MemoryMB, Together: &sandbox.Together{}, Hold: r.ledger.WorkLock()}
+	if r.env.network = r.Sandbox.Network; len(allowed)+len(r.Project.Registries)+len(r.Tools.Servers) > 0 {
+		if r.env.network.CAFile, err = sandbox.Certificates(filepath.Join(dir, "certificates.pem"), r.Sandbox.CAFile); err != nil {
+			return &delivery.TaskError{Err: err}
+		}
+		if r.Sandbox.CAFile != "" {
+			spec.ReadOnly = append(slices.Clone(spec.ReadOnly), r.env.network.CAFile)
+		}
+	}
+	spec.Network = confined.Online(r.env.network, allowed, "sandbox.allow_hosts", r.log, r.Reader)
+	r.env.spec = spec
+	r.verify.Runner = checkrun.Runner{Settings: r.Project.Settings, Store: r.Store, Ledger: r.ledger, Workspace: ws, Trusted: r.out.TrustedCommit(), Log: r.log, Now: r.Now, Lang: r.Lang, Reader: r.Reader,
+		Shell: r.Sandbox.Shell, Spec: spec, Network: r.env.network, Env: r.Sandbox.Env, Filter: r.Masking.Filter,
+		Checked: func(c contextstore.CheckRun) { r.screen.tracker.Checked(c, r.Now()) }}
+	p, err := r.readProject(ctx)
+	if err != nil {
+		return err
+	}
+	if err = r.verify.SetUp(ctx, p, r.ledger.LastSeq() > 0 && !r.env.lost); err != nil {
+		return err
+	}
+	r.env.spec = r.verify.Spec
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return err
+	}
+	r.verify.Before = verdict.Round(all, 0)
+	return r.learn(ctx, p)
+}
+
+// begin appends the first messages, unless an earlier owner did, and opens the loop of
+// model and tools and what coordinates it.
+func (r *run) begin(ctx context.Context) error {
+	if !r.start.Whole {
+		if err := r.appendFirst(ctx); err != nil {
+			return err
+		}
+	}
+	if err := r.verify.WasTold(int64(r.start.Size)); err != nil {
+		return err
+	}
+	if err := r.coordinate(ctx); err != nil {
+		return err
+	}
+	if r.screen.hide == nil {
+		r.screen.hide = r.showProgress(ctx)
+	}
+	return nil
+}
+
+// appendFirst appends the first messages: system prompt, what is inherited, and the
+// request.
+func (r *run) appendFirst(ctx context.Context) (err error) {
+	p, err := r.pictures()
+	if err != nil {
+		return err
+	}
+	missing, err := r.missing(ctx)
+	if err != nil {
+		return err
+	}
+	in, err := r.inherit(ctx)
+	if err != nil {
+		return err
+	}
+	if err = r.talk.Begin(); err != nil {
+		return err
+	}
+	m, err := r.matter(ctx, dialogue.ToldEarlier(in))
+	if err != nil {
+		return err
+	}
+	if m.pull != nil && m.pull.Conflicts {
+		if m.conflicts, err = r.out.Merge(ctx); err != nil {
+			return err
+		}
+	}
+	r.talk.CaughtUp()
+	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
+		Content: request(m, r.verify.Told(), r.talk.MaxBytes) + missing + p.tell()})
+	// After a power cut some of them may be there already.
+	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
+		return err
+	}
+	r.start = memory.Beginning{Size: len(first), Heir: in != nil, Whole: true}
+	return nil
+}
+
+// close ends what the work left running, the latest first.
+func (r *run) close() {
+	if r.lead.loop != nil {
+		r.report.ToolTime = r.lead.loop.ToolTime
+	}
+	r.env.close()
+	r.verify.DropBase()
+	if r.lead.history != nil {
+		if err := r.lead.history.Close(); err != nil {
+			r.log.Warn("The planning history: " + err.Error())
+		}
+	}
+}
+
+// release lets the workspace be cleaned away, if that is wanted.
+func (r *run) release() {
+	ws := r.out.Workspace
+	if ws == nil {
+		return
+	}
+	if r.report.Outcome.Status.Final() {
+		err := ws.DropCaches("")
+		err = errors.Join(err, r.verify.Close())
+		if err != nil {
+			r.log.Warn("Not all could be cleaned up: " + err.Error())
+		}
+	}
+	_ = ws.Close() // what it holds ends with the process at the latest
+}

@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"toritsugi/internal/contextstore"
+)
+
+// errOverTime is the cause of a run that used up budget.max_minutes.
+var errOverTime = errors.New("the time of the run is used up")
+
+// ErrShutdown is the cause that ends a run's context where the process shuts down:
+// the run goes back into the queue.
+var ErrShutdown = errors.New("the process ends")
+
+// requestError is the cause that ends a run's context after tori pause or tori stop.
+type requestError struct{ contextstore.Request }
+
+func (e *requestError) Error() string { return string(e.Action) + " was asked by " + e.By }
+
+// PauseFor is the cause that ends a run's context to pause it; by is who or what asked.
+func PauseFor(by string) error {
+	return &requestError{contextstore.Request{Action: contextstore.Pause, By: by}}
+}
+
+// lookEvery is how often a run looks for a request to pause or to stop it.
+const lookEvery = 500 * time.Millisecond
+
+// watch ends ctx when the run is asked to pause or to stop, or has used up its time,
+// pauses not counted.
+func (r *run) watch(ctx context.Context) (context.Context, func()) {
+	free := func() {}
+	if most := r.Limits.Run.Time; most > 0 {
+		left := most - time.Duration(r.ledger.State().ActiveMS)*time.Millisecond
+		ctx, free = context.WithTimeoutCause(ctx, max(left, 0), errOverTime)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	var done sync.WaitGroup
+	done.Go(func() {
+		t := time.NewTicker(lookEvery)
+		defer t.Stop()
+		for {
+			if q, ok := r.ledger.Request(); ok {
+				cancel(&requestError{q})
+				return
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
+		}
+	})
+	return ctx, func() { cancel(nil); done.Wait(); free() }
+}
+
+// lastLookTime is how long git may look at the tree, or save it, once somebody
+// wants the run ended.
+const lastLookTime = 10 * time.Second
+
+// lastLook is the context of what git does once a run ended with ctx: where
+// somebody stopped it, they do not wait for long.
+func lastLook(ctx context.Context) (context.Context, context.CancelFunc) {
+	end := context.WithoutCancel(ctx)
+	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errOverTime) {
+		return end, func() {}
+	}
+	return context.WithTimeout(end, lastLookTime)
+}

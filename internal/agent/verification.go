@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"toritsugi/internal/checkrun"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/verdict"
+	"toritsugi/internal/workspace"
+)
+
+// verification is what is known of the work from checks and from its patch.
+type verification struct {
+	checkrun.Runner // once the workspace is open
+
+	quiet   bool // the model is told nothing of the base now
+	after   []contextstore.CheckRun
+	review  review
+	left    workspace.LeftOut
+	refused string // why git refused the tree for a commit, as the model was told
+}
+
+// verified runs the checks and decides: the work is done (false), the model must
+// go on (true), or the run has failed.
+func (r *run) verified(ctx context.Context) (again bool, err error) {
+	loop := r.lead.loop
+	if err := r.verify.AwaitBase(ctx); err != nil {
+		return false, err
+	}
+	all, err := r.ledger.Checks()
+	if err != nil {
+		return false, err
+	}
+	n := 1
+	for len(r.verify.Checks) > 0 && r.verify.Complete(verdict.Round(all, n)) {
+		n++
+	}
+	// What still runs would change the tree under the commit and the checks.
+	stopped := r.env.jobs.Stop()
+	if stopped > 0 {
+		r.log.Info("Background jobs stopped before the checks", "jobs", stopped)
+	}
+	r.rest()
+	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
+		// Snapshots convert nothing; a commit does, as the attributes say.
+		if why := r.Store.Redact(err.Error()); workspace.Unfit(err) && why != r.verify.refused {
+			r.verify.refused = why
+			return true, loop.Ask(ctx, planning.AskRemark, unfit(why)+jobsStopped(stopped)+r.wake(ctx))
+		}
+		return false, err
+	}
+	if r.verify.after, err = r.verify.Run(ctx, n, r.report.Commit); err != nil {
+		return false, err
+	}
+	if err := r.verify.Lacks(ctx, checkrun.Missing(r.verify.after)); err != nil {
+		return false, err
+	}
+	v := verdict.Of(r.verify.Before, r.verify.after)
+	switch {
+	case verdict.SendsBack(v, verdict.Attempt(r.verify.Before, all, n)):
+		return true, loop.Ask(ctx, planning.AskRemark, strings.TrimPrefix(r.verify.TellBase()+"\n"+r.verify.Feedback(v), "\n")+jobsStopped(stopped)+r.wake(ctx))
+	case len(v.Broken) > 0:
+		return false, &checksError{"agent.checks_failed", v.Broken}
+	case len(v.Red) > 0 && len(r.report.Files) == 0:
+		return false, &checksError{"agent.nothing_done", v.Red}
+	}
+	return false, nil
+}
+
+// settle commits the work up to an answer before the checks run, so that what
+// they leave behind stays out, also where an earlier owner was interrupted
+// among them.
+func (r *run) settle(ctx context.Context, seq int64) (err error) {
+	st := r.ledger.State()
+	if st.CommittedSeq == seq {
+		r.report.Commit = st.Commit
+	} else {
+		if r.report.Commit, err = r.out.Commit(ctx, r.lead.words); err != nil {
+			return err
+		}
+		if err := r.ledger.Committed(seq, r.report.Commit); err != nil {
+			return err
+		}
+	}
+	if r.verify.left, err = r.out.Workspace.LeftOut(); err != nil {
+		return err
+	}
+	if r.verify.left.All > 0 {
+		r.log.Warn("Repositories inside the workspace, or files that are too large, are not part of the commit", "paths", r.verify.left.Paths, "all", r.verify.left.All)
+	}
+	r.report.Files = nil
+	if r.report.Commit == "" {
+		return r.lookThrough(ctx)
+	}
+	changes, err := r.out.Workspace.CommittedFiles(ctx, r.report.Commit)
+	r.report.Files = workspace.Paths(changes)
+	if err != nil {
+		return err
+	}
+	return r.lookThrough(ctx)
+}
+
+// checksError ends a run whose checks do not pass.
+type checksError struct {
+	key  string
+	runs []contextstore.CheckRun
+}
+
+func (e *checksError) Error() string { return i18n.English.T(e.key, verdict.Commands(e.runs)) }
+
+// jobsStopped tells the model which of its work ended for the checks.
+func jobsStopped(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\nBefore the checks what still ran in the background was stopped: %d of your jobs. Start again what you need.\n", n)
+}

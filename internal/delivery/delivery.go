@@ -1,0 +1,82 @@
+// Package delivery hands over what runs made: branch, pull request, comment, labels. A Run
+// decides where its work goes on and what may go out, and puts it into its outbox; a Service
+// delivers that, without an agent, as often as it takes, once in effect.
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// Service delivers for all runs. Its fields are set once and not changed.
+type Service struct {
+	Store         *contextstore.Store
+	Hosts         map[string]*Host // the forges, by the source of task keys; none for a folder
+	Rules         Rules
+	Box           workspace.Box              // where git looks at the tree of a workspace
+	Secrets       func(text string) []string // what in a patch looks like a secret, as people may see it
+	Author        Author
+	BranchPattern string
+	Lang          i18n.Lang // of what is posted and stored
+	Now           func() time.Time
+	Log           *slog.Logger
+}
+
+// Author is who commits and comments.
+type Author struct{ Name, Email string }
+
+// Run is what one run hands over, and where. It is its owner's alone.
+type Run struct {
+	*Service
+	Ledger    *contextstore.Context
+	Order     order.Order
+	Host      *Host                // nil for a folder
+	Place     Place                // once Open decided it
+	Workspace *workspace.Workspace // once Open opened it
+	Broker    *broker.Broker       // once OpenBroker did
+	Handed    bool                 // the branch goes out
+
+	item     *forge.Item
+	proposal *pullEffect
+}
+
+// key is the run's task.
+func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey }
+
+// Handler makes one effect happen and returns what came of it, for people: a
+// URL, a commit. It looks for the effect's key first and does nothing where the
+// effect is there already.
+type Handler func(ctx context.Context, uuid string, e contextstore.Effect) (result string, err error)
+
+// The kinds of effects. Those of a run on a folder of issues are push and comment.
+const (
+	EffectPush    = "push"
+	EffectPull    = "pull_request"
+	EffectComment = "comment"
+	EffectLabels  = "labels"
+)
+
+// Handlers deliver the effects, by kind.
+func (s *Service) Handlers() map[string]Handler {
+	return map[string]Handler{EffectPush: s.deliverBranch, EffectPull: s.deliverProposal, EffectComment: s.deliverComment, EffectLabels: s.deliverLabels}
+}
+
+// NotDelivered begins the result of an effect that the other side will never
+// take; what follows says why.
+const NotDelivered = "! "
+
+// NewEffect is an effect of a kind, known by its key.
+func NewEffect(key, kind string, data any) (contextstore.Effect, error) {
+	raw, err := json.Marshal(data)
+	return contextstore.Effect{Key: key, Kind: kind, Data: raw}, err
+}

@@ -1,0 +1,237 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// orderOf is what a run of an effect was asked to do, and its metadata.
+func (s *Service) orderOf(uuid string, e contextstore.Effect) (m contextstore.Metadata, o order.Order, err error) {
+	if m, err = s.Store.Metadata(uuid); err == nil {
+		o, err = order.Parse(m)
+	}
+	if err != nil {
+		err = fmt.Errorf("effect %s: %w", e.Key, err)
+	}
+	return m, o, err
+}
+
+// deliverBranch delivers a branch; the branch that is there already at its commit is
+// the delivery's own marker.
+func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+	p, err := readEffect[pushEffect](e)
+	if err != nil {
+		return "", err
+	}
+	_, o, err := s.orderOf(uuid, e)
+	if err != nil {
+		return "", err
+	}
+	ws, err := workspace.Open(s.Store.WorkspaceDir(uuid), s.Box)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = ws.Close() }()
+	head, err := ws.Head(ctx)
+	if err != nil {
+		return "", err
+	}
+	if head != p.Commit {
+		return "", i18n.E("agent.not_the_commit", p.Branch, s.Store.WorkspaceDir(uuid), Short(head), Short(p.Commit))
+	}
+	if o.Ask != nil {
+		return p.Branch + " " + p.Commit, s.push(ctx, uuid, ws)
+	}
+	return p.Branch + " " + p.Commit, ws.Deliver(ctx)
+}
+
+// push pushes the branch of a run to its forge.
+func (s *Service) push(ctx context.Context, uuid string, ws *workspace.Workspace) error {
+	h, key, err := s.hostOf(uuid)
+	if err != nil {
+		return err
+	}
+	v, err := s.Store.View(uuid)
+	if err != nil {
+		return err
+	}
+	at, _, err := readPlace(v.Dir)
+	if err != nil {
+		return err
+	}
+	opt, err := h.pushing(ctx, key, at)
+	if err == nil {
+		_, err = ws.Push(ctx, opt)
+	}
+	return err
+}
+
+// deliverProposal delivers a pull request: one, as a draft, ready where it was
+// verified.
+func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+	p, err := readEffect[pullEffect](e)
+	if err != nil {
+		return "", err
+	}
+	h, key, err := s.hostOf(uuid)
+	if err != nil {
+		return "", err
+	}
+	if done, err := s.Store.Delivered(ctx, uuid); err != nil {
+		return "", err
+	} else if why, is := strings.CutPrefix(done[uuid+"."+EffectPush], NotDelivered); is {
+		return NotDelivered + why, nil // there is no branch to propose
+	}
+	if newer, err := s.superseded(ctx, uuid, key, p.Head); err != nil || newer != "" {
+		return newer, err
+	}
+	it, err := h.Code.Propose(ctx, forge.RepoOf(key), forge.Proposal{Head: p.Head, Base: p.Base, Title: p.Title, Body: p.Body, Marker: uuid, Draft: true})
+	if err != nil {
+		return "", s.yet(ctx, uuid, err)
+	}
+	if !it.Open || it.Pull == nil || it.Pull.Marker == "" { // people have decided about it already, or made it theirs
+		return it.URL, nil
+	}
+	if p.Reviewer.Login != "" {
+		if err := h.Code.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !refused(err) {
+			return "", err
+		}
+	}
+	if p.Ready {
+		if err := h.Code.Ready(ctx, it.Key); err != nil && !refused(err) {
+			return "", err
+		}
+	}
+	return it.URL, nil
+}
+
+// refusedMark is the mark of when a forge first refused a run's pull request as
+// invalid.
+const refusedMark = "pull_refused"
+
+// refusedTime is how long a pull request that is refused as invalid is tried
+// again: a forge that has just taken a branch may not know it everywhere yet.
+const refusedTime = 10 * time.Minute
+
+// yet returns the error of a pull request that was refused: a *yetError for
+// refusedTime after the first refusal as forge.Invalid, err itself after that and for
+// every other kind.
+func (s *Service) yet(ctx context.Context, uuid string, err error) error {
+	if !forge.Is(err, forge.Invalid) {
+		return err
+	}
+	mark, merr := s.Store.Mark(ctx, uuid, refusedMark)
+	if merr != nil {
+		return merr
+	}
+	since, perr := time.Parse(time.RFC3339, mark)
+	if perr != nil {
+		since = s.Now()
+		if merr := s.Store.SetMark(ctx, uuid, refusedMark, since.UTC().Format(time.RFC3339)); merr != nil {
+			return merr
+		}
+	}
+	if s.Now().Sub(since) < refusedTime {
+		return &yetError{s.Lang.Error(err)}
+	}
+	return err
+}
+
+// deliverComment delivers a comment, once: the comments file holds its key.
+func (s *Service) deliverComment(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+	c, err := readEffect[commentEffect](e)
+	if err != nil {
+		return "", err
+	}
+	m, o, err := s.orderOf(uuid, e)
+	if err != nil {
+		return "", err
+	}
+	if o.Ask != nil {
+		return s.post(ctx, m, e.Key, c.Body)
+	}
+	return folder.CommentsPath(o.Issue), folder.AppendComment(o.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
+}
+
+// post delivers what is said about a run on a forge: in its one comment, which is
+// edited from stage to stage. What came of the effects before it is added.
+func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text string) (string, error) {
+	h, err := s.host(m.TaskKey)
+	if err != nil {
+		return "", err
+	}
+	v, err := s.Store.View(m.UUID)
+	if err != nil {
+		return "", err
+	}
+	stage, marker := strings.TrimPrefix(key, m.UUID+"."), m.UUID
+	is := strings.HasPrefix(stage, string(v.Status()))
+	if strings.HasPrefix(stage, questionStage) { // a comment of its own, so that people are notified
+		is, marker = v.Status() == task.AwaitingApproval, key[:strings.LastIndexByte(key, '.')]
+	}
+	if !is {
+		return "what came after says more", nil
+	}
+	if marker != m.UUID {
+		c, err := h.Post(ctx, m.TaskKey, marker, text)
+		return c.URL, err
+	}
+	done, err := s.Store.Delivered(ctx, m.UUID)
+	if err != nil {
+		return "", err
+	}
+	for _, kind := range []string{EffectPush, EffectPull} {
+		came := done[m.UUID+"."+kind]
+		if why, is := strings.CutPrefix(came, NotDelivered); is {
+			if text, err = s.undelivered(kind, why, text); err != nil {
+				return "", err
+			}
+			break
+		} else if kind == EffectPull && came != "" {
+			shown, folded, folds := strings.Cut(text, "\n<details>") // a line that only ours begin
+			text = shown + "\n" + s.Lang.T("agent.comment_pull", came) + "\n"
+			if folds {
+				text += "\n<details>" + folded
+			}
+		}
+	}
+	c, err := h.Post(ctx, m.TaskKey, m.UUID, text)
+	return c.URL, err
+}
+
+// undelivered puts above what is said of a run that its work did not arrive: who
+// reads on may take the rest for a success.
+func (s *Service) undelivered(kind, why, text string) (string, error) {
+	key := "agent.comment_undelivered"
+	if kind == EffectPull {
+		key = "agent.comment_not_proposed"
+	}
+	said, _, err := s.Rules.Filter.Clean(broker.Markdown, s.Lang.T(key, s.Public(why))) // a stranger's words
+	return said + "\n\n" + text, err
+}
+
+// CommentMeanwhile says on a run's item what its comment will say, and why the
+// branch or the pull request is not there yet.
+func (s *Service) CommentMeanwhile(ctx context.Context, uuid string, e contextstore.Effect, why error) error {
+	c, err := readEffect[commentEffect](e)
+	if err != nil {
+		return err
+	}
+	m, o, err := s.orderOf(uuid, e)
+	if err != nil || o.Ask == nil {
+		return err // a folder hears of it when it is there
+	}
+	_, err = s.post(ctx, m, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")
+	return err
+}

@@ -1,0 +1,63 @@
+package delivery
+
+import (
+	"context"
+
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// Host is the forge that a run's task lies at, with what its settings say.
+type Host struct {
+	forge.Tracker
+	Code    forge.CodeHost
+	Mirrors *workspace.Mirrors
+	// Least is what somebody must be allowed in a repository for their words to
+	// count as those of people who may ask.
+	Least forge.Permission
+	// Omit leaves out what nobody vouches for, instead of marking it.
+	Omit bool
+	// FollowUp tells that a review that asks for changes of a draft of ours is
+	// work by itself.
+	FollowUp bool
+	Labels   Labels
+	CAFile   string // certificates that git trusts at the forge instead of the system's
+	Proxy    string // that git goes through, "" for none
+}
+
+// remote is the repository as git finds it; the login is asked for anew each
+// time, since tokens live for an hour.
+func (h *Host) remote(ctx context.Context, repo forge.Repo) (workspace.Remote, error) {
+	first, err := h.Code.Remote(ctx, repo)
+	if err != nil {
+		return workspace.Remote{}, err
+	}
+	w := workspace.Remote{URL: first.URL, CAFile: h.CAFile, Proxy: h.Proxy}
+	if first.Password != "" {
+		w.Credential = func(ctx context.Context) (workspace.Credential, error) {
+			now, err := h.Code.Remote(ctx, repo)
+			return workspace.Credential{Username: now.User, Password: now.Password}, err
+		}
+	}
+	return w, nil
+}
+
+// hostOf is the forge of a run, and its task.
+func (s *Service) hostOf(uuid string) (*Host, task.Key, error) {
+	m, err := s.Store.Metadata(uuid)
+	if err != nil {
+		return nil, task.Key{}, err
+	}
+	h, err := s.host(m.TaskKey)
+	return h, m.TaskKey, err
+}
+
+func (s *Service) host(k task.Key) (*Host, error) {
+	if h := s.Hosts[k.Source]; h != nil {
+		return h, nil
+	}
+	return nil, i18n.E("agent.no_host", order.Ref(k), k.Source)
+}

@@ -1,0 +1,129 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
+	"toritsugi/internal/task"
+)
+
+// deliverLabels delivers the labels: those that the run's status asks for now, which
+// may be a later one than that of the effect. A run that is not the newest of
+// its task says nothing about it any more.
+func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
+	h, key, err := s.hostOf(uuid)
+	if err != nil {
+		return "", err
+	}
+	newest, ok, err := s.Store.Latest(ctx, key)
+	if err != nil {
+		return "", err
+	}
+	if ok && newest.Metadata.UUID != uuid {
+		return "a newer run shows how the task stands", nil
+	}
+	v, err := s.Store.View(uuid)
+	if err != nil {
+		return "", err
+	}
+	want := h.Labels.Status[v.Status()]
+	var remove []string
+	for _, name := range h.Labels.Status {
+		if !strings.EqualFold(name, want) {
+			remove = append(remove, name)
+		}
+	}
+	if strings.HasPrefix(e.Key, QueuedLabels(uuid).Key) {
+		own, err := s.ownTrigger(ctx, h, v)
+		if err != nil {
+			return "", err
+		}
+		if own {
+			remove = append(remove, h.Labels.Trigger)
+		}
+	}
+	if h.Labels.Create {
+		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.all()); err != nil && !refused(err) {
+			return "", err
+		}
+	}
+	return want, h.SetLabels(ctx, key, []string{want}, remove)
+}
+
+// ownTrigger reports whether the label that asks is the one that this very run
+// took up: one that was put on since, perhaps while the forge was down, asks for
+// another.
+func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View) (bool, error) {
+	taken, err := order.LastAsk(ctx, s.Store, v)
+	if err != nil {
+		return false, err
+	}
+	last, err := h.Asked(ctx, v.Metadata.TaskKey, forge.Trigger{Label: h.Labels.Trigger})
+	if errors.Is(err, forge.ErrNotAsked) {
+		return false, nil
+	}
+	return err == nil && !taken.Before(order.Ask{At: last.At, Event: last.Event}), err
+}
+
+// Labels are the labels that show how a task stands.
+type Labels struct {
+	Trigger string
+	Status  map[task.Status]string
+	Create  bool // where a repository lacks them
+}
+
+// Ours reports whether a label is one of them.
+func (l Labels) Ours(name string) bool {
+	if strings.EqualFold(name, l.Trigger) {
+		return true
+	}
+	for _, own := range l.Status {
+		if strings.EqualFold(name, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// Asking is the label that asks for work, as it is made.
+func (l Labels) Asking() forge.Label {
+	return forge.Label{Name: l.Trigger, Color: "0E8A16", Description: "Asks tori to work on this"}
+}
+
+// all are the labels as they are made.
+func (l Labels) all() []forge.Label {
+	out := []forge.Label{l.Asking()}
+	seen := map[string]bool{}
+	for _, s := range task.Statuses() {
+		name := l.Status[s]
+		if look, ok := looks[s]; ok && name != "" && !seen[name] {
+			seen[name] = true
+			out = append(out, forge.Label{Name: name, Color: look[0], Description: look[1]})
+		}
+	}
+	return out
+}
+
+var looks = map[task.Status][2]string{
+	task.Running:          {"FBCA04", "tori has this in hand"},
+	task.Paused:           {"D93F0B", "tori has paused this"},
+	task.AwaitingApproval: {"5319E7", "tori waits for an answer"},
+	task.Completed:        {"1D76DB", "tori has completed this"},
+	task.Stopped:          {"E99695", "tori was stopped here"},
+	task.Failed:           {"B60205", "tori failed here"},
+}
+
+// QueuedLabels is the effect of a run that was just enqueued.
+func QueuedLabels(uuid string) contextstore.Effect {
+	return labelsOf(uuid, string(task.Queued))
+}
+
+// labelsOf is the effect that shows a stage of a run by its labels.
+func labelsOf(uuid, stage string) contextstore.Effect {
+	return contextstore.Effect{Key: uuid + "." + EffectLabels + "." + stage, Kind: EffectLabels, Data: json.RawMessage(`{}`)}
+}

@@ -1,0 +1,167 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/redact"
+	"toritsugi/internal/task"
+)
+
+// pushEffect is the branch that is to be there.
+type pushEffect struct {
+	Branch string `json:"branch"`
+	Commit string `json:"commit"`
+}
+
+// pullEffect is the pull request that is to be there.
+type pullEffect struct {
+	Head     string       `json:"head"`
+	Base     string       `json:"base"`
+	Title    string       `json:"title"`
+	Body     string       `json:"body"`
+	Ready    bool         `json:"ready"` // it was verified: no draft any more
+	Reviewer forge.Person `json:"reviewer"`
+}
+
+// commentEffect is the entry in the comments file of the run's issue, whose path
+// stands in metadata.json: here it would be masked if it held an address.
+type commentEffect struct {
+	Author string    `json:"author"`
+	Time   time.Time `json:"time"`
+	Body   string    `json:"body"`
+}
+
+// MayHandOver makes sure that the branch can be handed over at a commit: that the
+// broker allows it, and that repository or forge would take it. It is the transition
+// that promises it, and the outbox that does it.
+func (r *Run) MayHandOver(ctx context.Context, commit string) error {
+	if r.Host == nil {
+		if err := r.Workspace.CheckDeliver(ctx); err != nil {
+			return err
+		}
+	}
+	if err := mayPush(ctx, r.Broker, r.Ledger.Metadata(), r.Place, r.Workspace, commit); err != nil || r.Host == nil {
+		return err
+	}
+	return r.taken(ctx)
+}
+
+// Propose has the branch handed over, puts the pull request together and asks the
+// broker about it; a title of the model is used before the task's. The keyword that
+// closes the issue is added afterwards: models may not write it.
+func (r *Run) Propose(ctx context.Context, commit, title, text string, ready bool) error {
+	r.Handed = true
+	if r.Place.Pull != "" {
+		return nil // it is there already
+	}
+	patch, err := Patch(ctx, r.Workspace, commit)
+	if err != nil {
+		return err
+	}
+	m := r.Ledger.Metadata()
+	v, err := r.Broker.Judge(ctx, broker.Request{
+		Kind: broker.PullRequest, Key: m.UUID + "." + EffectPull, Task: m.TaskKey, Target: broker.Target{Branch: r.Place.Branch, Base: r.Place.Onto},
+		Title: cmp.Or(title, m.Title), Text: text, Patch: patch, Draft: true,
+	})
+	if err = denied(v, err); err != nil {
+		return err
+	}
+	r.proposal = &pullEffect{Head: r.Place.Branch, Base: r.Place.Onto, Title: v.Title, Body: "Closes #" + m.TaskKey.ID + "\n\n" + v.Text,
+		Ready: ready, Reviewer: r.Order.Ask.By}
+	return nil
+}
+
+// End is what a run leaves as it ends, pauses or waits.
+type End struct {
+	Status   task.Status
+	Commit   string               // "" for none
+	Comment  string               // "" where none may be posted
+	Question *contextstore.Effect // the comment that asks people; nil for none
+}
+
+// Effects are what the world must see of the end of this run, in this order, since
+// each speaks of what is before it. The broker has allowed them.
+func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
+	id := r.Ledger.UUID()
+	add := func(kind string, data any) {
+		if err == nil {
+			var e contextstore.Effect
+			if e, err = NewEffect(id+"."+kind, kind, data); err == nil {
+				all = append(all, e)
+			}
+		}
+	}
+	at, waits := stage(end.Status, r.Ledger.State().Generation), false
+	if r.Host == nil {
+		at, waits = string(end.Status), end.Status == task.AwaitingApproval
+	}
+	if end.Commit != "" && (r.Handed || r.Host == nil && end.Status == task.Completed) {
+		add(EffectPush, pushEffect{r.Place.Branch, end.Commit})
+		if r.proposal != nil {
+			add(EffectPull, r.proposal)
+		}
+	}
+	if end.Comment != "" && !waits && (r.Host != nil || r.Order.Issue != "") {
+		e, cerr := r.commentOn(id, at, end.Comment)
+		if cerr != nil {
+			return nil, cerr
+		}
+		all = append(all, e)
+	}
+	if end.Question != nil {
+		all = append(all, *end.Question)
+	}
+	if r.Host != nil {
+		all = append(all, labelsOf(id, at))
+	}
+	return all, err
+}
+
+// stage names a transition among those of its run: a run can pause more than once.
+func stage(s task.Status, generation int64) string {
+	if s.Final() {
+		return string(s)
+	}
+	return fmt.Sprintf("%s.%d", s, generation)
+}
+
+// commentOn is the comment about the end of a run, or another stage of it. In a
+// folder its key is the marker it leaves.
+func (s *Service) commentOn(uuid, stage, text string) (contextstore.Effect, error) {
+	return NewEffect(uuid+"."+stage, EffectComment,
+		commentEffect{s.Author.Name, s.Now().UTC(), redact.Printable(s.Store.Redact(text))})
+}
+
+// QuestionKey is the marker of the comment that puts a question to people.
+func QuestionKey(uuid, id string) string { return uuid + "." + questionStage + id }
+
+const questionStage = "question."
+
+// Question is the comment that puts a question to people, as the broker allows it.
+func (r *Run) Question(ctx context.Context, id, text string) (*contextstore.Effect, error) {
+	stage := questionStage + id
+	text, err := allowed(ctx, r.Broker, comment(r.Ledger.Metadata(), stage, text))
+	if err != nil {
+		return nil, err
+	}
+	if r.Host != nil { // one that came too late for its wait must not count for the next
+		stage += fmt.Sprintf(".%d", r.Ledger.State().Generation)
+	}
+	e, err := r.commentOn(r.Ledger.UUID(), stage, text)
+	return &e, err
+}
+
+// readEffect reads the data of an effect.
+func readEffect[T any](e contextstore.Effect) (data T, err error) {
+	if err = json.Unmarshal(e.Data, &data); err != nil {
+		err = fmt.Errorf("effect %s: %w", e.Key, err)
+	}
+	return data, err
+}

@@ -1,0 +1,98 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// taken asks the forge whether it would take the branch, so that a run whose
+// branch somebody else moved, or that may not push, does not end as completed. A
+// forge that cannot be asked now is no reason: the branch waits in the outbox.
+func (r *Run) taken(ctx context.Context) error {
+	err := r.Host.wouldTake(ctx, r.key(), r.Place, r.Workspace)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case silent(err):
+		r.Log.Warn("The forge cannot be asked about the branch now: " + err.Error())
+		return nil
+	case barred(err):
+		return &PermissionError{Err: err}
+	}
+	return err
+}
+
+// wouldTake asks a forge whether it would take the branch of a run.
+func (h *Host) wouldTake(ctx context.Context, k task.Key, p Place, ws *workspace.Workspace) error {
+	opt, err := h.pushing(ctx, k, p)
+	if err == nil {
+		opt.DryRun = true
+		_, err = ws.Push(ctx, opt)
+	}
+	return err
+}
+
+// pushing says where a branch goes, and what must be there.
+func (h *Host) pushing(ctx context.Context, k task.Key, p Place) (opt workspace.PushOptions, err error) {
+	opt.Remote, err = h.remote(ctx, forge.RepoOf(k))
+	if opt.Branch = p.Branch; p.There {
+		opt.Expect = p.Base
+	}
+	return opt, err
+}
+
+// permissionMark is the mark of runs that a PermissionError paused.
+const permissionMark = "barred"
+
+// WaitForPermission records whether a PermissionError pauses the run, which then goes
+// on by itself once the forge takes its branch.
+func (r *Run) WaitForPermission(ctx context.Context, yes bool) error {
+	if r.Host == nil {
+		return nil
+	}
+	return r.markPermission(ctx, r.Ledger.UUID(), yes)
+}
+
+func (s *Service) markPermission(ctx context.Context, uuid string, yes bool) error {
+	was, err := s.Store.Mark(ctx, uuid, permissionMark)
+	if err != nil || (was != "") == yes {
+		return err
+	}
+	value := ""
+	if yes {
+		value = "1"
+	}
+	return s.Store.SetMark(ctx, uuid, permissionMark, value)
+}
+
+// StayPaused keeps a paused run paused until somebody resumes it: the marks by which
+// it would go on by itself are removed.
+func (s *Service) StayPaused(ctx context.Context, uuid string) error {
+	return errors.Join(s.markPermission(ctx, uuid, false), s.Store.StayPaused(ctx, uuid))
+}
+
+// Permitted reports whether the forge would now take the branch of a run that was
+// paused because it would not.
+func (s *Service) Permitted(ctx context.Context, v contextstore.View) (bool, error) {
+	mark, err := s.Store.Mark(ctx, v.Metadata.UUID, permissionMark)
+	h := s.Hosts[v.Metadata.TaskKey.Source]
+	if err != nil || mark == "" || h == nil {
+		return false, err
+	}
+	p, ok, err := readPlace(v.Dir)
+	if err != nil || !ok {
+		return false, err
+	}
+	ws, err := workspace.Open(s.Store.WorkspaceDir(v.Metadata.UUID), s.Box)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = ws.Close() }()
+	err = h.wouldTake(ctx, v.Metadata.TaskKey, p, ws)
+	return !silent(err) && !barred(err), nil // whatever else it says is for the run to tell
+}

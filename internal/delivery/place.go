@@ -1,0 +1,226 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// Place is where the work of a run goes on: of a run on a forge it is work.json,
+// decided once, before anything of it is seen outside.
+type Place struct {
+	Branch string `json:"branch"`          // of the work
+	Base   string `json:"base"`            // commit that the work starts from
+	Onto   string `json:"onto"`            // branch that it is to be merged into
+	There  bool   `json:"there,omitempty"` // the branch was there before, and stood at Base
+	// Trusted is, of such a branch, the commit of Onto that it left: whose rules
+	// and checks count. "" where there is none.
+	Trusted string `json:"trusted,omitempty"`
+	Pull    string `json:"pull,omitempty"`  // number of the pull request whose branch it is
+	Merge   bool   `json:"merge,omitempty"` // Onto was merged into the tree, with which the pull request conflicts
+	// Private tells that the repository is.
+	Private bool   `json:"private,omitempty"`
+	URL     string `json:"url,omitempty"` // of the issue or pull request, for people
+}
+
+const placeFile = "work.json"
+
+func readPlace(dir string) (p Place, ok bool, err error) {
+	raw, err := disk.Read(filepath.Join(dir, placeFile), disk.MaxWhole)
+	if errors.Is(err, fs.ErrNotExist) {
+		return p, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(raw, &p)
+	}
+	if err != nil {
+		return p, false, fmt.Errorf("read where the work goes on: %w", err)
+	}
+	return p, p.Branch != "" && p.Base != "", nil
+}
+
+func (r *Run) writePlace(p Place) error {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return r.Store.FS.Replace(filepath.Join(r.Ledger.Dir(), placeFile), append(raw, '\n'), !r.Store.NoSync)
+}
+
+// TrustedCommit is the commit whose word counts on how the project is checked and
+// worked in: what the work starts from, or, where that is somebody's branch, what
+// the branch that it is for had when it was left. "" is none.
+func (r *Run) TrustedCommit() string {
+	if r.Place.There {
+		return r.Place.Trusted
+	}
+	return r.Workspace.Base()
+}
+
+// Open decides where the work goes on, where that is not decided yet, and opens the
+// workspace there; of create it needs what is not the same for each run.
+func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err error) {
+	create.Box, create.Hold, create.Now = r.Box, r.Ledger.WorkLock(), r.Now
+	switch {
+	case r.Order.Ask == nil:
+		r.Place = Place{Branch: r.Order.Branch, Base: r.Order.Base}
+		if create.Source, err = workspace.Inspect(ctx, r.Order.Repo, workspace.InspectOptions{NoStatus: true}); err != nil {
+			return err
+		}
+		return r.create(ctx, r.Place, create)
+	case r.Host == nil:
+		_, err = r.host(r.key())
+		return err
+	}
+	p, decided, err := readPlace(r.Ledger.Dir())
+	if err != nil {
+		return err
+	}
+	if _, serr := os.Stat(create.Dir); serr == nil && decided {
+		// Nothing is asked of the forge: an interrupted run goes on while it is down.
+		create.Source = &workspace.Source{}
+		err = r.create(ctx, p, create)
+	} else {
+		p, err = r.clone(ctx, p, decided, create)
+	}
+	if err == nil {
+		r.Place = p
+	}
+	return err
+}
+
+func (r *Run) create(ctx context.Context, p Place, create workspace.CreateOptions) (err error) {
+	create.Branch, create.Commit = p.Branch, p.Base
+	r.Workspace, err = workspace.Create(ctx, create)
+	return err
+}
+
+// clone decides where the work goes on, where that is not decided yet, and clones
+// the repository from its mirror.
+func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace.CreateOptions) (Place, error) {
+	key := r.key()
+	remote, err := r.Host.remote(ctx, forge.RepoOf(key))
+	if err != nil {
+		return p, err
+	}
+	if !decided {
+		if p, err = r.choose(ctx); err != nil {
+			return p, err
+		}
+	}
+	from := p.Onto
+	if p.There {
+		from = p.Branch
+	}
+	src, err := r.Host.Mirrors.Source(ctx, remote, from)
+	if err != nil {
+		return p, err
+	}
+	defer func() { _ = src.Close() }()
+	if !decided {
+		p.Base = src.Head
+		if p.There {
+			if p.Trusted, err = src.Fork(ctx, p.Onto); err != nil {
+				return p, err
+			}
+		}
+		if p.Branch == "" {
+			if p.Branch, err = workspace.FreeBranch(ctx, src, workspace.BranchName(r.BranchPattern, key.ID, r.Ledger.Metadata().Title)); err != nil {
+				return p, err
+			}
+		}
+		if err := r.writePlace(p); err != nil {
+			return p, err
+		}
+	}
+	create.Source = src
+	return p, r.create(ctx, p, create)
+}
+
+// choose is the branch that the work goes on at, as far as the forge alone tells: that
+// of the pull request, or of the one that an earlier run of the issue opened.
+func (r *Run) choose(ctx context.Context) (p Place, err error) {
+	it, err := r.Item(ctx)
+	if err != nil {
+		return p, err
+	}
+	key := r.key()
+	p = Place{Onto: it.Repository.DefaultBranch, URL: it.URL, Private: it.Repository.Private}
+	if it.Pull == nil {
+		p.Branch, p.There, err = r.existingProposal(ctx)
+		return p, err
+	}
+	if it.Pull.Head.Repo != forge.RepoOf(key) {
+		return p, &TaskError{Err: i18n.E("agent.other_repository", key.ID, it.Pull.Head.Repo, forge.RepoOf(key))}
+	}
+	p.Onto, p.Branch, p.Pull, p.There = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
+	return p, r.alone(ctx, p.Branch, closed(key, it.Body)...)
+}
+
+// Item is the issue or pull request of the run, read once.
+func (r *Run) Item(ctx context.Context) (forge.Item, error) {
+	if r.item == nil {
+		it, err := r.Host.Item(ctx, r.key())
+		if err != nil {
+			return it, err
+		}
+		r.item = &it
+	}
+	return *r.item, nil
+}
+
+// Linked are the keys of the issues that the pull request of a run says it
+// closes: one of them may be where its branch came from (spec/README "inherited
+// text").
+func (r *Run) Linked(ctx context.Context) (all []task.Key, err error) {
+	if r.Host == nil || r.Place.Pull == "" {
+		return nil, nil
+	}
+	it, err := r.Item(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return closed(r.key(), it.Body), nil
+}
+
+// closed are the issues that the text of a pull request says it closes.
+func closed(k task.Key, text string) (all []task.Key) {
+	for _, m := range closes.FindAllStringSubmatch(text, maxLinks) {
+		issue := k
+		issue.Type, issue.ID = "issue", m[1]
+		all = append(all, issue)
+	}
+	return all
+}
+
+// maxLinks is how many issues of a pull request are looked at.
+const maxLinks = 3
+
+var closes = regexp.MustCompile(`(?im)^closes #([0-9]{1,18})\s*$`)
+
+// SharesBranch reports whether a run worked on the branch of this one's pull
+// request. Everybody may write what a pull request says; this stands in our files.
+func (r *Run) SharesBranch(v contextstore.View) bool {
+	p, ok, err := readPlace(v.Dir)
+	return err == nil && ok && p.Branch == r.Place.Branch
+}
+
+// Seen is the issue or pull request of the run, if it was read.
+func (r *Run) Seen() (it forge.Item, read bool) {
+	if r.item == nil {
+		return it, false
+	}
+	return *r.item, true
+}

@@ -1,0 +1,71 @@
+// Package dialogue is what a run and people say to each other: the comments that it reads,
+// whose words count, the questions that it asks and their answers. It tells the model what
+// was said, and keeps on record what it was told.
+package dialogue
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/task"
+)
+
+// Settings are how runs hear people and ask them.
+type Settings struct {
+	// Signals hands out what was said about a task since it was asked the last
+	// time; nil where nobody listens.
+	Signals func(task.Key) []forge.Comment
+	Asking  *Asking // nil where nobody can be asked
+}
+
+// Asking is how a run asks people. While they owe an answer the run waits in
+// status awaiting_approval, without a process.
+type Asking struct {
+	Timeout time.Duration // after which a run goes on without an answer; 0 waits for as long as it takes
+	Most    int           // questions of the tool ask_user in one run
+}
+
+// Dialogue is that of one run. It is its owner's alone.
+type Dialogue struct {
+	Settings
+	// MaxBytes is how much of what was said the model is told at once.
+	MaxBytes int
+	// Record puts a line into the planning history, where there is one.
+	Record func(planning.Entry) error
+	// Objection tells that somebody who counts said something since it was reset.
+	Objection bool
+
+	run       *delivery.Run
+	trusted   *trust
+	known     map[string]time.Time // comments that were heard, in which edition
+	inbox     []forge.Comment      // that are to be judged
+	telling   []forge.Comment      // that the model is being told
+	toldAfter int64                // the message that it is told them after
+	caughtUp  bool                 // with what was said while nobody worked
+	ear       folder.Ear           // where people speak of an issue in a folder
+	strangers int                  // comments that nobody vouches for that were told
+	deafUntil time.Time            // the forge is not asked what was said before that
+	questions questions            // that people were asked
+}
+
+// New is the dialogue of a run; Open reads what an earlier owner heard and asked.
+func New(run *delivery.Run, s Settings, maxBytes int) *Dialogue {
+	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, Record: func(planning.Entry) error { return nil }}
+}
+
+// Open reads what earlier owners heard and asked, and records what the act that asked
+// for the run approves.
+func (d *Dialogue) Open() (err error) {
+	if d.questions, err = readQuestions(d.run.Ledger.Dir()); err != nil {
+		return fmt.Errorf("read what was asked: %w", err)
+	}
+	err = d.approve()
+	known, kerr := readComments(d.run.Ledger.Dir())
+	d.known = known
+	return errors.Join(err, kerr)
+}

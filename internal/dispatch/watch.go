@@ -1,0 +1,285 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/order"
+	"toritsugi/internal/task"
+)
+
+// Watch is one forge that is watched for work. Its exported fields are set once; the
+// rest is of Intake, which is the only one to use it, but for the time of hold.
+type Watch struct {
+	Host        *delivery.Host
+	Patterns    []string // of repositories
+	Label       string   // that asks for work
+	Assignment  bool     // so does assigning the account
+	FollowUp    bool     // so does a review that asks for changes of one of its own pull requests
+	StopRemoved bool     // taking either away stops the run
+	MaxPerHour  int      // runs of one task
+	Config      contextstore.MetadataConfig
+	// StayPaused forgets what a paused run waits for to go on by itself; may be nil.
+	StayPaused func(ctx context.Context, uuid string) error
+
+	mu       sync.Mutex
+	self     forge.Person
+	repos    []forge.Repository
+	listed   time.Time       // when repos was asked for
+	looked   time.Time       // for work, the last time that this succeeded
+	refused  map[string]bool // acts that were refused and answered
+	hold     time.Time       // until when the forge is left alone
+	deferred map[string]answers
+	next     forge.Repo          // where the next round begins
+	failing  map[string]lateness // repositories and items that fail
+	blind    bool                // it does not tell who edits; that was logged
+	labelled map[forge.Repo]bool // where the label that asks is, or cannot be made
+
+	wants      map[string]bool // queued runs whose items are looked at this time
+	lastWanted string          // the last of them that was looked at
+}
+
+const (
+	// relist is how long a list of repositories is believed.
+	relist = 10 * time.Minute
+	// againList is how long one is that not all could be asked for.
+	againList = time.Minute
+)
+
+// maxRefused bounds what is remembered of refused acts; one that was forgotten
+// is judged once more, and its answer is there already.
+const maxRefused = 10_000
+
+// trigger is what sets an item before us.
+func (d *Watch) trigger() forge.Trigger {
+	t := forge.Trigger{Label: d.Label}
+	if d.Assignment {
+		t.Assignee = d.self
+	}
+	return t
+}
+
+// repositories lists the repositories that are watched. What cannot be seen is logged, and
+// does not keep the rest away.
+func (d *Watch) repositories(ctx context.Context, now time.Time, log *slog.Logger) ([]forge.Repository, error) {
+	if d.self.ID == 0 && d.self.Login == "" {
+		self, err := d.Host.Self(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d.self = self
+	}
+	if d.repos != nil && now.Sub(d.listed) < relist {
+		return d.repos, nil
+	}
+	repos, err := d.Host.Repositories(ctx, d.Patterns)
+	if err == nil {
+		d.repos, d.listed = repos, now
+		return repos, nil
+	}
+	if refused(err) || len(repos)+len(d.repos) == 0 {
+		return d.repos, err
+	}
+	log.Warn("Not all repositories can be seen: " + err.Error())
+	d.listed = now.Add(againList - relist)
+	if forge.Is(err, forge.NotFound) {
+		d.listed = now // nothing but names that are not there
+	} else {
+		known := map[forge.Repo]bool{}
+		for _, r := range repos {
+			known[lower(r.Repo)] = true
+		}
+		for _, r := range d.repos {
+			if !known[lower(r.Repo)] {
+				repos = append(repos, r)
+			}
+		}
+	}
+	d.repos = repos
+	return repos, nil
+}
+
+// heldUntil is when the forge may be asked again.
+func (d *Watch) heldUntil() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.hold
+}
+
+// holdOff keeps still for as long as an error of the forge as a whole asks for it.
+func (d *Watch) holdOff(err error, now time.Time) {
+	var e *forge.Error
+	if !errors.As(err, &e) {
+		return
+	}
+	wait := e.Wait
+	switch e.Kind {
+	case forge.RateLimited:
+		wait = max(wait, time.Second)
+	case forge.Unavailable, forge.Unauthorized:
+		wait = max(wait, 15*time.Second)
+	default:
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if until := now.Add(wait); until.After(d.hold) {
+		d.hold = until
+	}
+}
+
+// The pauses between two looks at a repository or an item that fails.
+const (
+	firstRest = 15 * time.Second
+	lastRest  = 5 * time.Minute
+)
+
+// backsOff reports whether what failed is left alone for now.
+func (d *Watch) backsOff(what string, now time.Time) bool {
+	l, ok := d.failing[what]
+	return ok && now.Before(l.next)
+}
+
+// backOff leaves something that failed alone, each time for longer.
+func (d *Watch) backOff(what string, now time.Time) time.Duration {
+	if d.failing == nil {
+		d.failing = map[string]lateness{}
+	}
+	for w, l := range d.failing { // what nobody asks after any more
+		if now.Sub(l.next) > time.Hour {
+			delete(d.failing, w)
+		}
+	}
+	l := d.failing[what]
+	l.pause = min(max(2*l.pause, firstRest), lastRest)
+	l.next = now.Add(l.pause)
+	d.failing[what] = l
+	return l.pause
+}
+
+func (d *Watch) works(what string) { delete(d.failing, what) }
+
+// act is somebody asking for work, as far as it was looked into.
+type act struct {
+	key  task.Key
+	item forge.Item
+	ask  order.Ask
+}
+
+// consider begins a run for an act, unless there is one already, or who asks may
+// not; done tells that they may, or that there is nothing to be done about it.
+func (i *Intake) consider(ctx context.Context, d *Watch, a act) (done bool, err error) {
+	last, ok, err := i.latest(ctx, a.key)
+	if err != nil {
+		return false, err
+	}
+	if ok {
+		taken, err := order.LastAsk(ctx, i.Store, last)
+		if err != nil || !taken.Before(a.ask) {
+			return true, err // it was begun for this very act, whose label is still being taken away
+		}
+	}
+	may, err := i.may(ctx, d, a.key, a.ask.By)
+	if err != nil {
+		return false, err
+	}
+	if !may {
+		return false, i.refuse(ctx, d, a)
+	}
+	if ok && last.Status() == task.Paused {
+		return true, i.resume(ctx, d, last, a)
+	}
+	if ok && !last.Status().Final() {
+		return true, nil // asked for again: it waits until the run has ended
+	}
+	if stopped, err := i.stopped(ctx, a); stopped || err != nil {
+		return true, err
+	}
+	if often, err := i.tooOften(ctx, d, a); often || err != nil {
+		return true, err
+	}
+	return true, i.begin(ctx, d, a)
+}
+
+// resume lets a paused run go on for which somebody asks again. One who asked
+// before it was seen to be paused wants another run, after this one.
+func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a act) error {
+	shown, err := d.Host.Asked(ctx, a.key, forge.Trigger{Label: d.Host.Labels.Status[task.Paused]})
+	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.ask.At.Before(shown.At) {
+		return nil
+	}
+	if err == nil {
+		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.ask)
+	}
+	if err == nil {
+		_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, a.ask.By.Login)
+		i.Wake()
+	}
+	return err
+}
+
+// may reports whether a person may ask for work on a task. Bots never do.
+func (i *Intake) may(ctx context.Context, d *Watch, k task.Key, p forge.Person) (bool, error) {
+	if p.Bot || p.ID == d.self.ID && p.ID != 0 {
+		return false, nil
+	}
+	have, err := d.Host.Permission(ctx, forge.RepoOf(k), p)
+	return have >= d.Host.Least, err
+}
+
+// refuse answers somebody who may not ask. On an item each of them gets one
+// comment, however often they ask.
+func (i *Intake) refuse(ctx context.Context, d *Watch, a act) error {
+	id := a.key.String() + " " + a.ask.Event
+	if d.refused[id] {
+		return nil
+	}
+	i.Log.Warn("Not begun: who asked may not", "task", a.key.String(), "by", a.ask.By.Login, "bot", a.ask.By.Bot)
+	// Only who can set labels or assign is answered: anybody can comment and
+	// review, and an answer would let strangers make us talk.
+	act := a.ask.How == order.ByLabel || a.ask.How == order.ByAssignment
+	if act && !a.ask.By.Bot && a.ask.By.ID != d.self.ID {
+		text := i.Lang.T("dispatch.refused", a.ask.By.Login, d.Host.Least)
+		if _, err := d.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.ask.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
+			return err
+		} else if err != nil {
+			i.Log.Warn("Not answered: "+err.Error(), "task", a.key.String())
+		}
+	}
+	if d.refused == nil || len(d.refused) >= maxRefused {
+		d.refused = map[string]bool{}
+	}
+	d.refused[id] = true
+	return nil
+}
+
+// begin enqueues a run, with the labels that show it.
+func (i *Intake) begin(ctx context.Context, d *Watch, a act) (err error) {
+	a.ask.Text = order.TextOf(a.item)
+	if a.ask.EditedBy, err = i.editedBy(ctx, d, a); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(order.Order{Ask: &a.ask})
+	if err != nil {
+		return err
+	}
+	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.ask.By.Login, Title: oneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
+	var live *contextstore.LiveError
+	if errors.As(err, &live) {
+		return nil // somebody else was quicker
+	}
+	if err != nil {
+		return fmt.Errorf("enqueue %s: %w", a.key, err)
+	}
+	i.Log.Info("Task queued: "+a.key.String(), "uuid", id, "by", a.ask.By.Login, "how", a.ask.How)
+	i.Wake()
+	return nil
+}

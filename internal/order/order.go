@@ -1,0 +1,121 @@
+// Package order is what a run was asked to do and by whom: what the one who enqueues a run
+// writes into its metadata.json, and what its owner, the deliveries and the next run of the
+// task read there.
+package order
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Order is what a run must know to be taken up by another process; it is kept in
+// metadata.json under "run".
+type Order struct {
+	Repo             string `json:"repo"`            // top-level directory of the user's repository
+	Issue            string `json:"issue,omitempty"` // path of the issue file, "" for a message
+	Message          string `json:"message,omitempty"`
+	Branch           string `json:"branch"`
+	Base             string `json:"base"` // commit the work starts from
+	AllowUnsandboxed bool   `json:"allow_unsandboxed,omitempty"`
+	Config           string `json:"config,omitempty"` // path of the config file
+	Role             string `json:"role,omitempty"`   // whose model works, as asked for on the command line
+	Model            string `json:"model,omitempty"`  // provider/model as asked for on the command line
+	LocalOnly        bool   `json:"local_only,omitempty"`
+	Script           string `json:"script,omitempty"`
+
+	Ask *Ask `json:"ask,omitempty"` // of a run on a forge, which has none of the paths above
+
+	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
+}
+
+// Parse reads the order of a context.
+func Parse(m contextstore.Metadata) (Order, error) {
+	var o Order
+	if len(m.Run) == 0 {
+		return o, i18n.E("agent.no_job", m.UUID)
+	}
+	err := json.Unmarshal(m.Run, &o)
+	return o, err
+}
+
+// Ask is the act that asked for a run, kept in metadata.json.
+type Ask struct {
+	By    forge.Person `json:"by"`
+	At    time.Time    `json:"at"`
+	Event string       `json:"event"` // the act itself: asking again is another one
+	How   string       `json:"how"`   // one of By…
+	// Text is the TextOf what was asked for, as it was seen first.
+	Text string `json:"text,omitempty"`
+	// EditedBy is the login of somebody who may not ask and had changed it by then,
+	// after it was asked for.
+	EditedBy string `json:"edited_by,omitempty"`
+}
+
+// How somebody asks.
+const (
+	ByLabel      = "label"
+	ByAssignment = "assignment"
+	ByComment    = "comment"
+	ByReview     = "review"
+)
+
+// TextOf tells one text of an item from another: whoever may not ask for work
+// can still change what is asked for while it waits.
+func TextOf(it forge.Item) string {
+	sum := sha256.Sum256([]byte(it.Title + "\x00" + it.Body))
+	return hex.EncodeToString(sum[:16])
+}
+
+// Before reports whether another act came after this one. A forge dates by the
+// second; its events are numbered.
+func (a Ask) Before(b Ask) bool {
+	if !b.At.Equal(a.At) || a.Event == b.Event {
+		return b.At.After(a.At)
+	}
+	m, merr := strconv.ParseInt(a.Event, 10, 64)
+	n, nerr := strconv.ParseInt(b.Event, 10, 64)
+	return merr != nil || nerr != nil || n > m
+}
+
+// askMark is the mark of the act that resumed a paused run: the same act starts no
+// other run.
+const askMark = "asked"
+
+// LastAsk is the last act that a run has taken up: the one that it began for, or
+// one that let it go on.
+func LastAsk(ctx context.Context, s *contextstore.Store, v contextstore.View) (Ask, error) {
+	raw, err := s.Mark(ctx, v.Metadata.UUID, askMark)
+	if err != nil {
+		return Ask{}, err
+	}
+	var last Ask
+	if raw != "" && json.Unmarshal([]byte(raw), &last) == nil {
+		return last, nil
+	}
+	o, err := Parse(v.Metadata)
+	if err != nil || o.Ask == nil {
+		return Ask{At: v.Metadata.CreatedAt.Time}, nil //nolint:nilerr // nobody knows better
+	}
+	return *o.Ask, nil
+}
+
+// TakeUp makes an act the last one that a run has taken up.
+func TakeUp(ctx context.Context, s *contextstore.Store, uuid string, a Ask) error {
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	return s.SetMark(ctx, uuid, askMark, string(raw))
+}
+
+// Ref names a task for people: owner/repo#12.
+func Ref(k task.Key) string { return k.Owner + "/" + k.Repo + "#" + k.ID }
