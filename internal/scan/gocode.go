@@ -12,21 +12,25 @@ import (
 // before its tests run: by directory and name, ".Name" for a method, "name()" for
 // a variable that is called.
 type goCode struct {
-	decls map[string][]goDecl
+	decls map[uint64][]goDecl // by the hash of that
 	size  int
 }
+
+// maxCalls is how many calls are remembered of a patch.
+const maxCalls = 1_000_000
 
 // goDecl is a function, or the value of a variable.
 type goDecl struct {
 	root  bool     // it runs before the tests, or ends the program whoever calls it
-	calls []string // keys of goCode
+	calls []uint64 // keys of goCode
 	ends  *Finding // the program, without an error
 	sum   uint64   // of its text
 }
 
 var (
-	endsAll  = pattern(`^((syscall|golang\.org/x/sys/unix)\.(Exit|SYS_EXIT(_GROUP)?)|C\.(_?exit|_Exit))$`) // which package testing does not notice
-	testFlag = pattern("^[\"`]-{0,2}test\\.(run|skip|list)\\b")
+	endsAll     = pattern(`^((syscall|golang\.org/x/sys/unix)\.(Exit|SYS_EXIT(_GROUP)?)|C\.(_?exit|_Exit))$`) // which package testing does not notice
+	endsProduct = pattern(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exec|SYS_EXECVE(AT)?))$`)
+	testFlag    = pattern("^[\"`]-{0,2}test\\.(run|skip|list)\\b")
 )
 
 // goEnd tells one end from another.
@@ -38,7 +42,7 @@ type goEnd struct {
 // put adds what a file declares. Of tests it takes what they call alone: how they
 // end is judged as such.
 func (c *goCode) put(f *fileScan, g *goSide) {
-	if g.Len() == 0 && !g.cut {
+	if g.Len() == 0 && !g.cut || strings.Contains("/"+f.name, "/testdata/") { // which go passes over
 		return
 	}
 	fset, file := g.parse()
@@ -46,7 +50,7 @@ func (c *goCode) put(f *fileScan, g *goSide) {
 	if file == nil {
 		if g.odd != nil && !f.test {
 			found := f.at(TestWeakened, EndsTests, g.odd)
-			c.decls[dir] = append(c.decls[dir], goDecl{root: true, ends: &found, sum: hash(g.odd.text)})
+			c.decls[hash(dir)] = append(c.decls[hash(dir)], goDecl{root: true, ends: &found, sum: hash(g.odd.text)})
 		}
 		return
 	}
@@ -56,7 +60,7 @@ func (c *goCode) put(f *fileScan, g *goSide) {
 		ast.Walk(&w, n)
 		slices.Sort(w.calls)
 		d := goDecl{root: root || w.all, calls: slices.Clone(slices.Compact(w.calls))}
-		if c.size += 1 + len(d.calls); c.size > maxBag { // who calls what is not known from here on
+		if c.size += 1 + len(d.calls); c.size > maxCalls { // who calls what is not known from here on
 			f.s.truncated, d = true, goDecl{root: true}
 		}
 		if w.ends && !f.test {
@@ -69,7 +73,8 @@ func (c *goCode) put(f *fileScan, g *goSide) {
 			d.ends, d.sum = &found, hash(at.text)
 		}
 		if d.ends != nil || len(d.calls) > 0 {
-			c.decls[dir+key] = append(c.decls[dir+key], d)
+			h := hash(dir + key)
+			c.decls[h] = append(c.decls[h], d)
 		}
 	}
 	for _, d := range file.Decls {
@@ -105,14 +110,14 @@ type goWalk struct {
 	dots      []string
 	harmless  map[ast.Node]bool
 	within    bool // what runs
-	calls     []string
+	calls     []uint64
 	ends, all bool
 }
 
 func (w *goWalk) mention(pkg, name string) {
 	full := pkg + "." + name
 	w.all = w.all || endsAll().MatchString(full)
-	w.ends = w.ends || w.all || w.within && endings().MatchString(full)
+	w.ends = w.ends || w.all || w.within && endsProduct().MatchString(full)
 }
 
 func (w *goWalk) Visit(n ast.Node) ast.Visitor {
@@ -120,7 +125,7 @@ func (w *goWalk) Visit(n ast.Node) ast.Visitor {
 	case *ast.CallExpr:
 		if w.harmless[n.Fun] = fails(n); !w.harmless[n.Fun] {
 			if name, ok := n.Fun.(*ast.Ident); ok {
-				w.calls = append(w.calls, w.dir+name.Name+"()")
+				w.calls = append(w.calls, hash(w.dir+name.Name+"()"))
 			}
 		}
 		if !w.within {
@@ -150,9 +155,12 @@ func (w *goWalk) Visit(n ast.Node) ast.Visitor {
 		case x != nil && w.named[x.Name] != "":
 			pkg = w.named[x.Name]
 			w.mention(pkg, n.Sel.Name)
-			w.calls = append(w.calls, "/"+pkg+":"+n.Sel.Name)
+			for dir, more := pkg, true; more; { // some end of its path is the directory
+				w.calls = append(w.calls, hash(dir+":"+n.Sel.Name))
+				_, dir, more = strings.Cut(dir, "/")
+			}
 		case w.within:
-			w.calls = append(w.calls, w.dir+"."+n.Sel.Name)
+			w.calls = append(w.calls, hash(w.dir+"."+n.Sel.Name))
 		}
 		ast.Walk(w, n.X)
 		return nil
@@ -162,7 +170,7 @@ func (w *goWalk) Visit(n ast.Node) ast.Visitor {
 				w.mention(pkg, n.Name)
 			}
 			if w.within {
-				w.calls = append(w.calls, w.dir+n.Name)
+				w.calls = append(w.calls, hash(w.dir+n.Name))
 			}
 		}
 	}
@@ -178,7 +186,7 @@ func (w *goWalk) in(within bool, n ast.Node) {
 
 // reached are the ends that may come before the tests, by what they are.
 func (c *goCode) reached() map[goEnd]Finding {
-	all, seen := map[goEnd]Finding{}, map[string]bool{}
+	all, seen := map[goEnd]Finding{}, map[uint64]bool{}
 	var todo []goDecl
 	for _, decls := range c.decls {
 		for _, d := range decls {
@@ -199,10 +207,6 @@ func (c *goCode) reached() map[goEnd]Finding {
 			}
 			seen[key] = true
 			todo = append(todo, c.decls[key]...)
-			for another := key[0] == '/'; another; { // package: some end of its path is the directory
-				_, key, another = strings.Cut(key, "/")
-				todo = append(todo, c.decls[key]...)
-			}
 		}
 	}
 	return all

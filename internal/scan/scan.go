@@ -149,7 +149,7 @@ const (
 )
 
 func newScanner(opts Options) *scanner {
-	s := &scanner{opts: opts, kept: map[Kind][]candidate{}, counts: map[Kind]int{}, bases: map[string]bool{}, goWas: goCode{decls: map[string][]goDecl{}}, goNow: goCode{decls: map[string][]goDecl{}}}
+	s := &scanner{opts: opts, kept: map[Kind][]candidate{}, counts: map[Kind]int{}, bases: map[string]bool{}, goWas: goCode{decls: map[uint64][]goDecl{}}, goNow: goCode{decls: map[uint64][]goDecl{}}}
 	s.removed, s.history = newBag(&s.truncated), newTestHistory(&s.truncated)
 	b := behind{read: opts.Before, all: map[string]bool{}, done: map[string]bool{}, left: maxBehind}
 	for _, c := range opts.Checks {
