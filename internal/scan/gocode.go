@@ -150,10 +150,10 @@ func (w *goWalk) Visit(n ast.Node) ast.Visitor {
 		w.ends = w.ends || w.within && testFlag().MatchString(n.Value)
 	case *ast.SelectorExpr:
 		x, _ := n.X.(*ast.Ident)
-		switch pkg := ""; {
+		switch {
 		case w.harmless[n]:
 		case x != nil && w.named[x.Name] != "":
-			pkg = w.named[x.Name]
+			pkg := w.named[x.Name]
 			w.mention(pkg, n.Sel.Name)
 			for dir, more := pkg, true; more; { // some end of its path is the directory
 				w.calls = append(w.calls, hash(dir+":"+n.Sel.Name))

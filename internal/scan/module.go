@@ -45,7 +45,7 @@ func (m *moduleScan) line(l *line, class []byte, within bool) {
 	if within || strings.TrimSpace(plain) == "" {
 		return
 	}
-	loaded := false
+	var loaded bool
 	switch m.f.lang.family {
 	case "python":
 		loaded = m.python(plain)
