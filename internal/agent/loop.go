@@ -56,7 +56,7 @@ func (r *run) loop(ctx context.Context) (*turn.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	loop := &turn.Loop{News: r.news, Waited: r.talk.Waits, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Limits.Run, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window.Tokens}
+	loop := &turn.Loop{News: r.betweenTurns, Waited: r.talk.Waits, Ledger: r.ledger, Window: w, Tools: tools, Budget: r.Limits.Run, Log: r.log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window.Tokens}
 	if r.days != nil {
 		loop.Days = r.days
 	}
@@ -99,7 +99,7 @@ type shell struct{ *run }
 
 // Run runs one command of the model.
 func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	runner, err := s.opened(ctx)
+	runner, err := s.modelShell(ctx)
 	if err != nil {
 		return tool.ShellExit{}, err
 	}
