@@ -33,8 +33,8 @@ func (a *Agent) dayBudget(m contextstore.Metadata, st contextstore.State) *turn.
 		return nil
 	}
 	user := m.User
-	if o, err := order.Parse(m); err == nil && user == "" && o.Ask != nil {
-		user = o.Ask.By.Login
+	if o, err := order.Parse(m); err == nil && user == "" && o.Act != nil {
+		user = o.Act.By.Login
 	}
 	return &turn.DayBudget{Store: a.Store, Limits: a.Limits.Day, Now: a.Now, Run: contextstore.DayRun{UUID: m.UUID, User: user, Settled: st.Taken()}}
 }
@@ -106,9 +106,9 @@ func (r *run) dayReason(l i18n.Lang, e *contextstore.DayError) string {
 	return reason
 }
 
-// noteHandover finds out what whoever goes on after a budget ended the run is
+// noteLastWords finds out what whoever goes on after a budget ended the run is
 // told: the model's words, or what is put together from the records.
-func (r *run) noteHandover(ended error) {
+func (r *run) noteLastWords(ended error) {
 	if !byBudget(ended) {
 		return
 	}

@@ -38,7 +38,7 @@ func TestKnownFailures(t *testing.T) {
 		return contextstore.CheckRun{Command: command, ExitCode: 1, Ran: n, Failing: failing, FailedSet: checks.SetOf(failing...)}
 	}
 	r := reviewed(t, scan.Report{})
-	r.report.Commit = "c"
+	r.report.Commit, r.verify.commit = "c", "c"
 	r.verify.Before, r.verify.after = []contextstore.CheckRun{ran("a", 10, "x"), ran("b", 4, "y")}, []contextstore.CheckRun{ran("a", 13, "x"), ran("b", 6, "y")}
 	r.report.Outcome = r.causeOf(t.Context(), nil).outcome(i18n.English)
 	if r.report.Outcome.Reason != "no new failures (2 known, +5 passing): `a`, `b`" || !r.report.Outcome.Unverified {
@@ -48,13 +48,13 @@ func TestKnownFailures(t *testing.T) {
 		i18n.English:  "⚠️ **Completed, no new failures (2 known, +5 passing)**",
 		i18n.Japanese: "⚠️ **完了しました。新たな失敗なし（既知 2 件、合格 +5 件）**",
 	} {
-		if text := r.headline(l); text != want || r.openPoints(l) != "" {
+		if text := r.headline(l); text != want || r.verify.openPoints(l) != "" {
 			t.Error(text)
 		}
 	}
 	r.verify.after[1].Failing, r.verify.after[1].FailedSet, r.verify.Before[1].Failing, r.verify.Before[1].FailedSet = nil, checks.Set{}, nil, checks.Set{}
-	if text := r.verification(i18n.English); text != "unverified: `b` failed before the change and still fails; `a`: no new failures (1 known, +3 passing)" || !strings.Contains(r.openPoints(i18n.English), "`b` failed before") {
-		t.Error(text, r.openPoints(i18n.English))
+	if text := r.verify.summary(i18n.English); text != "unverified: `b` failed before the change and still fails; `a`: no new failures (1 known, +3 passing)" || !strings.Contains(r.verify.openPoints(i18n.English), "`b` failed before") {
+		t.Error(text, r.verify.openPoints(i18n.English))
 	}
 }
 
@@ -84,12 +84,12 @@ func TestNoTestsAreNotVerified(t *testing.T) {
 			return contextstore.CheckRun{Command: "make test", Ran: said.Ran, Counted: said.Counted(), Packages: said.Packages}
 		}
 		r := reviewed(t, scan.Report{})
-		r.verify.Before, r.verify.after, r.report.Commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
+		r.verify.Before, r.verify.after, r.verify.commit = []contextstore.CheckRun{ran(c.before)}, []contextstore.CheckRun{ran(c.after)}, "x"
 		want := "checks passed: `make test`"
 		if !c.want {
 			want = "unverified: `make test` passed, but ran no tests"
 		}
-		if got := r.verification(i18n.English); got != want || (r.openPoints(i18n.English) == "") != c.want {
+		if got := r.verify.summary(i18n.English); got != want || (r.verify.openPoints(i18n.English) == "") != c.want {
 			t.Errorf("%s: %s", name, got)
 		}
 	}

@@ -24,7 +24,7 @@ func (r *run) judge(ctx context.Context, command, dir string) string {
 	}
 	tree := r.out.Workspace.Tree()
 	place := policy.Place{Workspace: tree, Dir: filepath.Join(tree, dir)}
-	if shell, err := r.opened(ctx); err == nil && sandbox.HasTree(shell.Kind()) {
+	if shell, err := r.modelShell(ctx); err == nil && sandbox.HasTree(shell.Kind()) {
 		place.Also = sandbox.Tree
 	}
 	v := rules.Judge(command, place)

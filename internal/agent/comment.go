@@ -14,12 +14,12 @@ import (
 const shownLeft = 3
 
 // leftOut says what the commit is without, "" for nothing.
-func (r *run) leftOut(lang i18n.Lang) string {
-	n := r.verify.left.All
+func (r *verification) leftOut(lang i18n.Lang) string {
+	n := r.left.All
 	if n == 0 {
 		return ""
 	}
-	names := strings.Join(r.verify.left.Paths[:min(len(r.verify.left.Paths), shownLeft)], ", ")
+	names := strings.Join(r.left.Paths[:min(len(r.left.Paths), shownLeft)], ", ")
 	if n > shownLeft {
 		names += ", " + lang.T("agent.comment_more", n-shownLeft)
 	}
@@ -27,31 +27,31 @@ func (r *run) leftOut(lang i18n.Lang) string {
 }
 
 // verification says in one line what the checks showed, and what they could not.
-func (r *run) verification(l i18n.Lang) string {
-	v := verdict.Of(r.verify.Before, r.verify.after)
+func (r *verification) summary(l i18n.Lang) string {
+	v := verdict.Of(r.Before, r.after)
 	text := r.shown(l, v)
 	if len(v.NotFound) > 0 {
 		text = l.T("agent.also_not_found", text, verdict.Commands(v.NotFound))
 	}
-	if left := r.verify.NotRunText(l); left != "" {
+	if left := r.NotRunText(l); left != "" {
 		text = l.T("agent.also_not_run", text, left)
 	}
-	if len(r.lead.judged.Open) > 0 {
-		text = l.T("agent.also_open", text, openPoints(l, r.lead.judged.Open))
+	if len(r.judged.Open) > 0 {
+		text = l.T("agent.also_open", text, openPoints(l, r.judged.Open))
 	}
 	return text
 }
 
 // shown is verification for the checks that could be run.
-func (r *run) shown(l i18n.Lang, v verdict.Verdict) string {
-	able := len(v.NotFound)+len(r.verify.NotRun) == 0
+func (r *verification) shown(l i18n.Lang, v verdict.Verdict) string {
+	able := len(v.NotFound)+len(r.NotRun) == 0
 	text, known, red := v.StillRed(l)
 	switch {
-	case v.None && !able && r.report.Commit == "":
+	case v.None && !able && r.commit == "":
 		return l.T("agent.no_change_not_run")
 	case v.None && !able:
 		return l.T("agent.unverified_not_run")
-	case v.None && r.report.Commit == "":
+	case v.None && r.commit == "":
 		return l.T("agent.no_change_none")
 	case v.None:
 		return l.T("agent.unverified_none")
@@ -64,13 +64,13 @@ func (r *run) shown(l i18n.Lang, v verdict.Verdict) string {
 	case len(v.Empty) > 0:
 		return l.T("agent.unverified_empty", verdict.Commands(v.Empty))
 	case r.decided() != "":
-		return l.T("scan.unverified", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)), r.decided())
-	case r.verify.review.failed:
-		return l.T("scan.unread", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
-	case r.report.Commit == "":
-		return l.T("agent.no_change", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
+		return l.T("scan.unverified", verdict.Commands(verdict.Ran(r.after, v.NotFound)), r.decided())
+	case r.review.failed:
+		return l.T("scan.unread", verdict.Commands(verdict.Ran(r.after, v.NotFound)))
+	case r.commit == "":
+		return l.T("agent.no_change", verdict.Commands(verdict.Ran(r.after, v.NotFound)))
 	}
-	return l.T("agent.verified", verdict.Commands(verdict.Ran(r.verify.after, v.NotFound)))
+	return l.T("agent.verified", verdict.Commands(verdict.Ran(r.after, v.NotFound)))
 }
 
 // comment is the text that people read under the issue: how the run ended, what was
@@ -92,7 +92,7 @@ func (r *run) comment(l i18n.Lang) string {
 	} else {
 		b.WriteString(r.said(l))
 	}
-	b.WriteString(r.account(l))
+	b.WriteString(r.verify.account(l, o.Status == task.Completed))
 	switch {
 	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
@@ -123,7 +123,7 @@ func (r *run) comment(l i18n.Lang) string {
 	if len(r.end.late) > 0 {
 		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + delivery.List(l, r.end.late))
 	}
-	b.WriteString(r.withheldNotice(l) + r.heritageNotice(l))
+	b.WriteString(r.withheldNotice(l) + r.inheritanceNotice(l))
 	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
 	return b.String()
 }
@@ -134,7 +134,7 @@ func (r *run) headline(l i18n.Lang) string {
 	switch known, _, red := v.StillRed(l); {
 	case !o.Unverified:
 		return l.T("agent.comment_" + string(o.Status))
-	case known != "" && len(red) == 0 && r.settledBut(v):
+	case known != "" && len(red) == 0 && r.verify.settledBut(v):
 		return l.T("agent.comment_known", known)
 	}
 	return l.T("agent.comment_unverified")

@@ -28,7 +28,6 @@ type coordination struct {
 	planned     atomic.Pointer[planning.Coordinator] // what leads it by a plan, once it does
 	about       func(task string) string             // what the model is told of the project as it begins; nil for nothing
 	words       string                               // the model's last
-	judged      planning.Result                      // what the verification came to
 }
 
 // coordinator runs the loop until the model's last answer.
@@ -69,7 +68,7 @@ func (p planned) Run(ctx context.Context) (string, error) {
 
 // Verify implements coordinator.
 func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	return p.Coordinator.Verify(ctx, p.r.lead.loop, p.r.proof(ctx))
+	return p.Coordinator.Verify(ctx, p.r.lead.loop, p.r.verify.forJudge(ctx))
 }
 
 // plans reports whether a plan leads the run: decided when it begins, for the
@@ -155,7 +154,9 @@ type director struct {
 }
 
 // Before implements turn.Director: the base's checks, and what people said.
-func (d director) Before(ctx context.Context) ([]contextstore.Message, error) { return d.r.news(ctx) }
+func (d director) Before(ctx context.Context) ([]contextstore.Message, error) {
+	return d.r.betweenTurns(ctx)
+}
 
 // Stream implements turn.Director, for the live view.
 func (d director) Stream(delta string) { d.r.screen.tracker.Stream(delta) }
@@ -191,24 +192,24 @@ func (r *run) objected(ctx context.Context) (bool, error) {
 // judged has each criterion of the plan judged: the model must go on (true), or points
 // stay open, with which the run completes or fails as the settings say.
 func (r *run) judged(ctx context.Context) (again bool, err error) {
-	if r.lead.judged, err = r.lead.coordinator.Verify(ctx); err != nil || r.lead.judged.Again {
+	if r.verify.judged, err = r.lead.coordinator.Verify(ctx); err != nil || r.verify.judged.Again {
 		return err == nil, err
 	}
-	if open := r.lead.judged.Open; len(open) > 0 && !r.Planning.Complete {
+	if open := r.verify.judged.Open; len(open) > 0 && !r.Planning.Complete {
 		return false, &openPointsError{open}
 	}
 	return false, nil
 }
 
 // proof is what is known of the work from others than the model.
-func (r *run) proof(ctx context.Context) planning.Evidence {
+func (r *verification) forJudge(ctx context.Context) planning.Evidence {
 	e := planning.Evidence{Diff: r.shownDiff(ctx)}
-	for _, c := range r.verify.after {
+	for _, c := range r.after {
 		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output}
 		if !c.Packages {
 			p.Ran = c.Ran
 		}
-		for _, b := range r.verify.Before {
+		for _, b := range r.Before {
 			if b.Command == c.Command {
 				p.HasBase, p.BaseExitCode = true, b.ExitCode
 				if !b.Packages {
@@ -216,13 +217,13 @@ func (r *run) proof(ctx context.Context) planning.Evidence {
 				}
 			}
 		}
-		p.Compared = verdict.Compare(r.verify.Before, c).Text(r.Lang, plainly)
+		p.Compared = verdict.Compare(r.Before, c).Text(r.Lang, plainly)
 		e.Checks = append(e.Checks, p)
 	}
-	e.Changed = r.report.Files
-	e.Tests = slices.ContainsFunc(r.report.Files, scan.IsTest)
+	e.Changed = r.files
+	e.Tests = slices.ContainsFunc(r.files, scan.IsTest)
 	for _, k := range scan.Kinds() {
-		for _, f := range r.verify.review.Findings {
+		for _, f := range r.review.Findings {
 			if f.Kind == k {
 				e.Findings = append(e.Findings, r.finding(i18n.English, f))
 				if k == scan.Placeholder {
@@ -244,13 +245,13 @@ const (
 
 // shownDiff is the change as the model is shown it, bounded file by file; "" where
 // there is none, or it cannot be read.
-func (r *run) shownDiff(ctx context.Context) string {
-	if r.report.Commit == "" {
+func (r *verification) shownDiff(ctx context.Context) string {
+	if r.commit == "" {
 		return ""
 	}
 	all := &bounded{most: readOfChange}
-	if err := r.out.Workspace.Review(ctx, r.report.Commit, 3, all); err != nil {
-		r.log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
+	if err := r.Workspace.Review(ctx, r.commit, 3, all); err != nil {
+		r.Log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
 		return ""
 	}
 	const begin = "diff --git "

@@ -44,7 +44,7 @@ type cause struct {
 // on with.
 var ends = []end{
 	{"the work is done", func(c cause) bool { return c.err == nil }, task.Completed, false,
-		func(c cause, l i18n.Lang) string { return c.r.verification(l) }},
+		func(c cause, l i18n.Lang) string { return c.r.verify.summary(l) }},
 
 	// Somebody or something ended the run's context.
 	{"its time is used up", ended(errOverTime), task.Failed, false,
@@ -145,11 +145,11 @@ func (c cause) outcome(l i18n.Lang) task.Outcome {
 		o.Status = task.Paused
 	}
 	if o.Status == task.Completed {
-		o.Unverified = r.report.Commit != "" && !r.settled()
+		o.Unverified = r.report.Commit != "" && !r.verify.settled()
 	}
 	budget := as[*turn.BudgetError](c)
 	o.TimedOut = o.Status == task.Failed && (c.ctx != nil || budget != nil && budget.Key == turn.KeyTime)
-	if left := r.leftOut(l); left != "" && (o.Status == task.Completed || o.Status == task.Failed) {
+	if left := r.verify.leftOut(l); left != "" && (o.Status == task.Completed || o.Status == task.Failed) {
 		o.Reason = l.T("agent.but", o.Reason, left)
 	}
 	return o

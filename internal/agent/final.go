@@ -202,7 +202,7 @@ func LastWords(store *contextstore.Store, v contextstore.View) string {
 		text, _ = memory.Extract(log, last, "") // as far as it can be read
 		_ = log.Close()                         // only read from
 	}
-	if in, err := heritageOf(v.Dir); err == nil {
+	if in, err := inheritedOf(v.Dir); err == nil {
 		if earlier, err := store.View(in.UUID); err == nil && earlier.Metadata.TaskKey == in.Key {
 			text += before(earlier)
 		}

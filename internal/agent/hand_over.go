@@ -26,5 +26,5 @@ func (r *run) handOver(ctx context.Context) (again bool, err error) {
 	if again, err = r.objected(ctx); err != nil || again {
 		return again, err
 	}
-	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.words).Subject, r.description(r.Lang), r.settled())
+	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.words).Subject, r.description(r.Lang), r.verify.settled())
 }

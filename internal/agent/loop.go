@@ -107,7 +107,7 @@ type shell struct{ *run }
 
 // Run runs one command of the model.
 func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
-	runner, err := s.opened(ctx)
+	runner, err := s.modelShell(ctx)
 	if err != nil {
 		return tool.ShellExit{}, err
 	}

@@ -64,7 +64,7 @@ func (r *run) whoWrote(ctx context.Context, it forge.Item, m *matter) (err error
 			return err
 		}
 	}
-	ask, by := r.out.Order.Ask, it.Author.Login
+	ask, by := r.out.Order.Act, it.Author.Login
 	if m.changed = m.outsider && ask.Text != "" && ask.Text != order.TextOf(it); ask.EditedBy != "" {
 		m.changed, by = true, ask.EditedBy
 		if err := r.talk.Stranger("@" + by); err != nil {

@@ -34,7 +34,7 @@ type environment struct {
 
 	opening sync.Mutex     // of shell, until the loop has ended
 	shell   sandbox.Runner // of the model's commands, nil before the first of them
-	beside  beside
+	side    sideRunners
 	jobs    *tool.Jobs   // commands in the background, which end with the run
 	servers *mcp.Manager // of tools; nil where there are none
 
@@ -95,11 +95,11 @@ func (r *run) openWorkspace(ctx context.Context) (err error) {
 	_, err = os.Stat(dir)
 	r.env.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
 	err = nil
-	if r.out.Order.Ask == nil {
+	if r.out.Order.Act == nil {
 		r.issue, err = r.readIssue()
 	}
 	if err == nil {
-		err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.beside.still})
+		err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.side.still})
 	}
 	if err != nil {
 		return fmt.Errorf("open workspace: %w", err)
@@ -124,7 +124,7 @@ func (r *run) readBeginning() (err error) {
 		return fmt.Errorf("read the first messages: %w", err)
 	}
 	if r.start.Heir {
-		r.readHeritage()
+		r.readInheritance()
 	}
 	return nil
 }
@@ -144,6 +144,7 @@ func (r *run) equip(ctx context.Context) (err error) {
 	}
 	spec.Network = confined.Online(r.env.network, allowed, "sandbox.allow_hosts", r.log, r.Reader)
 	r.env.spec = spec
+	r.verify.delivery = r.Delivery
 	r.verify.Runner = checkrun.Runner{Settings: r.Project.Settings, Store: r.Store, Ledger: r.ledger, Workspace: ws, Trusted: r.out.TrustedCommit(), Log: r.log, Now: r.Now, Lang: r.Lang, Reader: r.Reader,
 		Shell: r.Sandbox.Shell, Spec: spec, Network: r.env.network, Env: r.Sandbox.Env, Filter: r.Masking.Filter,
 		Checked: func(c contextstore.CheckRun) { r.screen.tracker.Checked(c, r.Now()) }}

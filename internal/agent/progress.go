@@ -124,8 +124,8 @@ func (r *run) reported() progress.Report {
 	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
 		rep.Ended, rep.Unverified = o.Status, o.Unverified
 	}
-	if rep.By = m.User; r.out.Order.Ask != nil {
-		rep.By = "@" + r.out.Order.Ask.By.Login
+	if rep.By = m.User; r.out.Order.Act != nil {
+		rep.By = "@" + r.out.Order.Act.By.Login
 	}
 	if lead := r.lead.planned.Load(); lead != nil {
 		rep.Plan(lead.View(), r.shownText)
@@ -144,7 +144,7 @@ func (r *run) markdown(rep progress.Report) (string, error) {
 	if !r.local() {
 		rep.Notes = append(rep.Notes, l.T("progress.how"))
 	}
-	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.heritageNotice(l))
+	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.inheritanceNotice(l))
 	return rep.Markdown(l, r.Delivery.Rules.Filter, min(progress.Size, r.Delivery.Rules.Settings.MaxTextBytes))
 }
 

@@ -32,11 +32,11 @@ func TestChecksThatCouldNotBeRun(t *testing.T) {
 		{runs{end("b", 0)}, runs{end("b", 0)}, []project.Check{{Command: "npm test", Program: "npm"}}, "checks passed: `b`; left out: `npm test` (npm is not installed where checks run)"},
 		{nil, nil, nil, "unverified: the project has no checks"},
 	} {
-		r := &run{verify: verification{Runner: checkrun.Runner{Before: c.before, NotRun: c.notRun}, after: c.after}, report: Report{Commit: "x"}}
-		if got := r.verification(i18n.English); got != c.want {
+		r := &run{verify: verification{Runner: checkrun.Runner{Before: c.before, NotRun: c.notRun}, after: c.after, commit: "x"}}
+		if got := r.verify.summary(i18n.English); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
-		if r.openPoints(i18n.Japanese) == "" {
+		if r.verify.openPoints(i18n.Japanese) == "" {
 			t.Errorf("%s: no open points", c.want)
 		}
 	}

@@ -101,7 +101,7 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 				r := &run{Agent: &Agent{Store: s, Client: named{}, Lang: l, Delivery: &delivery.Service{}}, ledger: c, out: &delivery.Run{}}
 				if strings.HasPrefix(name, "repositories") {
 					r.verify.left.All, r.verify.left.Paths = 5, []string{"a/b", "c/d", "e/f"}
-					r.lead.judged.Open = []string{i18n.Recorded("unread")}
+					r.verify.judged.Open = []string{i18n.Recorded("unread")}
 				}
 				o := r.causeOf(end.ctx, end.err).outcome(l)
 				if o.Status != end.want || o.Reason == "" && end.want != task.Queued {

@@ -27,19 +27,19 @@ type review struct {
 
 // lookThrough notes what a reviewer would object to in the commit. It fails no
 // run: what cannot be read is said.
-func (r *run) lookThrough(ctx context.Context) error {
-	r.verify.review = review{}
-	if r.report.Commit == "" {
+func (r *verification) lookThrough(ctx context.Context) error {
+	r.review = review{}
+	if r.commit == "" {
 		return nil
 	}
 	var commands []string
-	for _, c := range r.verify.Checks {
+	for _, c := range r.Checks {
 		commands = append(commands, c.Command)
 	}
 	in, out := io.Pipe()
 	written := make(chan error, 1)
 	go func() {
-		err := r.out.Workspace.Review(ctx, r.report.Commit, whole, out)
+		err := r.Workspace.Review(ctx, r.commit, whole, out)
 		written <- errors.Join(err, out.CloseWithError(err))
 	}()
 	found, err := scan.Patch(in, scan.Options{Checks: commands, Before: func(path string) (string, error) { return r.ofBase(ctx, path) }})
@@ -51,27 +51,27 @@ func (r *run) lookThrough(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if err != nil {
-		r.log.Warn("The commit cannot be looked through for a reviewer: " + r.Store.Redact(err.Error()))
+		r.Log.Warn("The commit cannot be looked through for a reviewer: " + r.Store.Redact(err.Error()))
 	}
-	r.verify.review = review{found, err != nil}
+	r.review = review{found, err != nil}
 	return nil
 }
 
 // ofBase is the beginning of a file that the base has, "" for none.
-func (r *run) ofBase(ctx context.Context, path string) (string, error) {
-	found, err := r.out.Workspace.Find(ctx, r.out.Workspace.Base(), []string{path})
+func (r *verification) ofBase(ctx context.Context, path string) (string, error) {
+	found, err := r.Workspace.Find(ctx, r.Workspace.Base(), []string{path})
 	if err != nil || found[path].ID == "" {
 		return "", err
 	}
-	blobs, err := r.out.Workspace.Blobs(ctx, []string{found[path].ID}, 256<<10)
+	blobs, err := r.Workspace.Blobs(ctx, []string{found[path].ID}, 256<<10)
 	return string(blobs[found[path].ID].Data), err
 }
 
 // decided names what the change touches that may have made the checks pass, ""
 // for nothing.
-func (r *run) decided() string {
+func (r *verification) decided() string {
 	var names []string
-	for _, f := range r.verify.review.Findings {
+	for _, f := range r.review.Findings {
 		if name := progress.Span(r.Store.Redact(f.Path)); f.Decides() && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -83,12 +83,12 @@ func (r *run) decided() string {
 }
 
 // notes lists what a reviewer should look at, the gravest first; "" for nothing.
-func (r *run) notes(l i18n.Lang) string {
+func (r *verification) notes(l i18n.Lang) string {
 	var b strings.Builder
 	shown, all := 0, 0
 	for _, k := range scan.Kinds() {
-		all += r.verify.review.Counts[k]
-		for _, f := range r.verify.review.Findings {
+		all += r.review.Counts[k]
+		for _, f := range r.review.Findings {
 			if f.Kind == k && shown < shownFindings {
 				b.WriteString("- " + r.finding(l, f) + "\n")
 				shown++
@@ -105,7 +105,7 @@ func (r *run) notes(l i18n.Lang) string {
 }
 
 // finding is one of them in a line.
-func (r *run) finding(l i18n.Lang, f scan.Finding) string {
+func (r *verification) finding(l i18n.Lang, f scan.Finding) string {
 	where := f.Path
 	if f.Line > 0 && !f.Old {
 		where += ":" + strconv.Itoa(f.Line)
@@ -122,13 +122,13 @@ func (r *run) finding(l i18n.Lang, f scan.Finding) string {
 
 // harmless reports whether a line of the patch may be repeated where people read:
 // lines that were removed may hold what a report must not, or call somebody.
-func (r *run) harmless(text string) bool {
+func (r *verification) harmless(text string) bool {
 	for i := range len(text) - 1 {
 		if text[i] == '#' && text[i+1] >= '0' && text[i+1] <= '9' { // an issue
 			return false
 		}
 	}
-	return !strings.Contains(text, "@") && !strings.Contains(text, "://") && r.Store.Redact(text) == text && len(r.Delivery.Secrets(text)) == 0
+	return !strings.Contains(text, "@") && !strings.Contains(text, "://") && r.Store.Redact(text) == text && len(r.delivery.Secrets(text)) == 0
 }
 
 // cutLine is a line that is short enough for a list.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
@@ -25,7 +26,7 @@ func reviewed(t *testing.T, r scan.Report) *run {
 		}
 		return nil
 	}}}
-	return &run{Agent: &Agent{Store: store, Delivery: out.Service}, out: out, verify: verification{review: review{Report: r}}}
+	return &run{Agent: &Agent{Store: store, Delivery: out.Service}, out: out, verify: verification{Runner: checkrun.Runner{Store: store}, delivery: out.Service, review: review{Report: r}}}
 }
 
 func TestNotesForTheReviewer(t *testing.T) {
@@ -47,11 +48,11 @@ func TestNotesForTheReviewer(t *testing.T) {
 - ` + "`` .github/workflows/a`b.yml ``: configuration of CI was changed" + `
 - and 38 more
 `
-	if got := r.notes(i18n.English); got != want {
+	if got := r.verify.notes(i18n.English); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	r.verify.review = review{}
-	if s := r.notes(i18n.English); s != "" {
+	if s := r.verify.notes(i18n.English); s != "" {
 		t.Errorf("%q", s)
 	}
 }
@@ -61,11 +62,11 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 	t.Parallel()
 	passed := []contextstore.CheckRun{{Command: "pytest"}}
 	unread := reviewed(t, scan.Report{})
-	unread.verify.review.failed, unread.verify.Before, unread.verify.after, unread.report.Commit = true, passed, passed, "x"
-	if text := unread.openPoints(i18n.Japanese); !strings.Contains(text, "全体を確認してください") {
+	unread.verify.review.failed, unread.verify.Before, unread.verify.after, unread.verify.commit = true, passed, passed, "x"
+	if text := unread.verify.openPoints(i18n.Japanese); !strings.Contains(text, "全体を確認してください") {
 		t.Errorf("a change that could not be read: %s", text)
 	}
-	if text := unread.verification(i18n.English); text != "unverified: `pytest` passed, but not all of the change could be looked through" {
+	if text := unread.verify.summary(i18n.English); text != "unverified: `pytest` passed, but not all of the change could be looked through" {
 		t.Error(text)
 	}
 	for _, c := range []struct {
@@ -79,18 +80,18 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 		{scan.Finding{Kind: scan.BuildTouched, Why: scan.Dependencies, Path: "go.mod"}, "checks passed: `pytest`", "", true},
 	} {
 		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}})
-		r.verify.Before, r.verify.after, r.report.Commit = passed, passed, "x"
-		if got := r.verification(i18n.English); got != c.en {
+		r.verify.Before, r.verify.after, r.verify.commit = passed, passed, "x"
+		if got := r.verify.summary(i18n.English); got != c.en {
 			t.Errorf("got  %s\nwant %s", got, c.en)
 		}
-		if got := r.verification(i18n.Japanese); c.ja != "" && got != c.ja {
+		if got := r.verify.summary(i18n.Japanese); c.ja != "" && got != c.ja {
 			t.Errorf("got  %s\nwant %s", got, c.ja)
 		}
-		if open := r.openPoints(i18n.English); (open == "") != c.verified {
+		if open := r.verify.openPoints(i18n.English); (open == "") != c.verified {
 			t.Errorf("%s: open points %q", c.finding.Path, open)
 		}
-		r.report.Commit = "" // there is no diff to be shown
-		if said := strings.Join(r.proof(t.Context()).Findings, "\n"); !strings.Contains(said, c.finding.Path) {
+		r.verify.commit = "" // there is no diff to be shown
+		if said := strings.Join(r.verify.forJudge(t.Context()).Findings, "\n"); !strings.Contains(said, c.finding.Path) {
 			t.Errorf("the model is not told: %q", said)
 		}
 	}
@@ -103,7 +104,7 @@ func TestNotesAreFew(t *testing.T) {
 		all.Findings = append(all.Findings, scan.Finding{Kind: scan.Placeholder, Why: scan.Marker, Path: "a.go", Line: i + 1, Text: strings.Repeat("長", 60) + " secret"})
 	}
 	all.Counts = map[scan.Kind]int{scan.Placeholder: 1000}
-	s := reviewed(t, all).notes(i18n.Japanese)
+	s := reviewed(t, all).verify.notes(i18n.Japanese)
 	if n := strings.Count(s, "\n- "); n != shownFindings+1 || !strings.Contains(s, fmt.Sprint(1000-shownFindings)) || strings.Contains(s, "secret") {
 		t.Errorf("%d lines\n%s", n, s)
 	}

@@ -34,7 +34,7 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 		}
 		var err error
 		r.env.servers, err = confined.Open(ctx, confined.Options{Elicit: elicit, Servers: r.Tools.Servers, BaseDir: r.Store.BaseDir, Homes: filepath.Join(r.Store.WorkspaceDir(r.ledger.UUID()), homesDir),
-			Spec: r.env.spec, Shell: r.env.beside.noting(r.Sandbox.Shell), Network: r.env.network, Proxy: r.Sandbox.Proxy, Reader: r.Reader, Mask: r.Store.Redact, Learn: r.Masking.Learn, Log: r.log, Disk: r.Store.FS})
+			Spec: r.env.spec, Shell: r.env.side.recording(r.Sandbox.Shell), Network: r.env.network, Proxy: r.Sandbox.Proxy, Reader: r.Reader, Mask: r.Store.Redact, Learn: r.Masking.Learn, Log: r.log, Disk: r.Store.FS})
 		if err != nil {
 			return nil, err
 		}

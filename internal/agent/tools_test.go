@@ -33,7 +33,8 @@ func TestToolsAsSent(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = root.Close() })
 	own := tool.Builtins(tool.Env{Root: root, Shell: shell{}, Jobs: tool.NewJobs(), Git: (*workspace.Workspace)(nil)})
-	reg, err := tool.NewRegistry(tool.Limits{}, slices.Concat(own, []tool.Tool{&memory.Recall{}, dialogue.AskUser()}, planning.Tools())...)
+	asking := dialogue.New(nil, dialogue.Settings{Asking: &dialogue.Asking{}}, 0)
+	reg, err := tool.NewRegistry(tool.Limits{}, slices.Concat(own, []tool.Tool{&memory.Recall{}}, asking.Tools(), planning.Tools())...)
 	if err != nil {
 		t.Fatal(err)
 	}

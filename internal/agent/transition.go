@@ -20,7 +20,7 @@ type ending struct {
 
 	day     bool // a limit of the day pauses the run
 	barred  bool // the forge does not let it push
-	cutOff  bool // a budget ended the run, and the model wrote no handover
+	cutOff  bool // a budget ended the run, and the model wrote no word for who goes on
 	summary bool // a model is to sum the run up, once it is over
 	silent  bool // the comment on the end may not be posted
 
@@ -56,7 +56,7 @@ func (r *run) finish(working, process context.Context, err error) error {
 	}
 	r.end.late = r.talk.Late(ctx, o.Status)
 	ended := errors.Join(err, c.ctx)
-	r.noteHandover(ended)
+	r.noteLastWords(ended)
 	r.speak(ctx, looking)
 	if o.Status.Final() {
 		o.Summary = r.facts() + r.lastWords() + r.learned()

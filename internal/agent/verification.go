@@ -7,6 +7,7 @@ import (
 
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/verdict"
@@ -17,8 +18,13 @@ import (
 type verification struct {
 	checkrun.Runner // once the workspace is open
 
-	quiet   bool // the model is told nothing of the base now
+	delivery *delivery.Service
+
+	quiet   bool     // the model is told nothing of the base now
+	commit  string   // of the work
+	files   []string // that it changes
 	after   []contextstore.CheckRun
+	judged  planning.Result // what the judgement of the criteria came to
 	review  review
 	left    workspace.LeftOut
 	refused string // why git refused the tree for a commit, as the model was told
@@ -45,7 +51,7 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 		r.log.Info("Background jobs stopped before the checks", "jobs", stopped)
 	}
 	r.rest()
-	if err := r.settle(ctx, loop.Window.Last().Seq); err != nil {
+	if err := r.commitWork(ctx, loop.Window.Last().Seq); err != nil {
 		// Snapshots convert nothing; a commit does, as the attributes say.
 		if why := r.Store.Redact(err.Error()); workspace.Unfit(err) && why != r.verify.refused {
 			r.verify.refused = why
@@ -71,10 +77,10 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 	return false, nil
 }
 
-// settle commits the work up to an answer before the checks run, so that what
+// commitWork commits the work up to an answer before the checks run, so that what
 // they leave behind stays out, also where an earlier owner was interrupted
 // among them.
-func (r *run) settle(ctx context.Context, seq int64) (err error) {
+func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
 	st := r.ledger.State()
 	if st.CommittedSeq == seq {
 		r.report.Commit = st.Commit
@@ -92,16 +98,16 @@ func (r *run) settle(ctx context.Context, seq int64) (err error) {
 	if r.verify.left.All > 0 {
 		r.log.Warn("Repositories inside the workspace, or files that are too large, are not part of the commit", "paths", r.verify.left.Paths, "all", r.verify.left.All)
 	}
-	r.report.Files = nil
-	if r.report.Commit == "" {
-		return r.lookThrough(ctx)
+	r.verify.commit, r.verify.files, r.report.Files = r.report.Commit, nil, nil
+	if r.report.Commit != "" {
+		changes, err := r.out.Workspace.CommittedFiles(ctx, r.report.Commit)
+		if err != nil {
+			return err
+		}
+		r.verify.files = workspace.Paths(changes)
 	}
-	changes, err := r.out.Workspace.CommittedFiles(ctx, r.report.Commit)
-	r.report.Files = workspace.Paths(changes)
-	if err != nil {
-		return err
-	}
-	return r.lookThrough(ctx)
+	r.report.Files = r.verify.files
+	return r.verify.lookThrough(ctx)
 }
 
 // checksError ends a run whose checks do not pass.

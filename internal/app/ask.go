@@ -41,7 +41,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 		return "", a, &ConfigError{err}
 	}
 	job, jerr := order.Parse(v.Metadata)
-	hosted := jerr == nil && job.Ask != nil
+	hosted := jerr == nil && job.Act != nil
 	if hosted {
 		// Without a login the daemon delivers what the world is to see.
 		if err := s.openHosts(); err != nil {

@@ -44,7 +44,7 @@ func (s *system) readJob() error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	s.opt.Resume, s.opt.BaseDir, s.hosted = v.Metadata.UUID, base, job.Ask != nil
+	s.opt.Resume, s.opt.BaseDir, s.hosted = v.Metadata.UUID, base, job.Act != nil
 	s.kept = job.Config
 	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
 		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role

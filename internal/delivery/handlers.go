@@ -50,7 +50,7 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if head != p.Commit {
 		return "", i18n.E("agent.not_the_commit", p.Branch, s.Store.WorkspaceDir(uuid), Short(head), Short(p.Commit))
 	}
-	if o.Ask != nil {
+	if o.Act != nil {
 		return p.Branch + " " + p.Commit, s.push(ctx, uuid, ws)
 	}
 	return p.Branch + " " + p.Commit, ws.Deliver(ctx)
@@ -158,7 +158,7 @@ func (s *Service) deliverComment(ctx context.Context, uuid string, e contextstor
 	if err != nil {
 		return "", err
 	}
-	if o.Ask != nil {
+	if o.Act != nil {
 		return s.post(ctx, m, e.Key, c.Body)
 	}
 	return folder.CommentsPath(o.Issue), folder.AppendComment(o.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
@@ -229,7 +229,7 @@ func (s *Service) CommentMeanwhile(ctx context.Context, uuid string, e contextst
 		return err
 	}
 	m, o, err := s.orderOf(uuid, e)
-	if err != nil || o.Ask == nil {
+	if err != nil || o.Act == nil {
 		return err // a folder hears of it when it is there
 	}
 	_, err = s.post(ctx, m, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")

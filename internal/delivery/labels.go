@@ -59,7 +59,7 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 // took up: one that was put on since, perhaps while the forge was down, asks for
 // another.
 func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View) (bool, error) {
-	taken, err := order.LastAsk(ctx, s.Store, v)
+	taken, err := order.LastAct(ctx, s.Store, v)
 	if err != nil {
 		return false, err
 	}
@@ -67,7 +67,7 @@ func (s *Service) ownTrigger(ctx context.Context, h *Host, v contextstore.View) 
 	if errors.Is(err, forge.ErrNotAsked) {
 		return false, nil
 	}
-	return err == nil && !taken.Before(order.Ask{At: last.At, Event: last.Event}), err
+	return err == nil && !taken.Before(order.Act{At: last.At, Event: last.Event}), err
 }
 
 // Labels are the labels that show how a task stands.

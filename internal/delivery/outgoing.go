@@ -74,7 +74,7 @@ func (r *Run) Propose(ctx context.Context, commit, title, text string, ready boo
 		return err
 	}
 	r.proposal = &pullEffect{Head: r.Place.Branch, Base: r.Place.Onto, Title: v.Title, Body: "Closes #" + m.TaskKey.ID + "\n\n" + v.Text,
-		Ready: ready, Reviewer: r.Order.Ask.By}
+		Ready: ready, Reviewer: r.Order.Act.By}
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (r *Run) TrustedCommit() string {
 func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err error) {
 	create.Box, create.Hold, create.Now = r.Box, r.Ledger.WorkLock(), r.Now
 	switch {
-	case r.Order.Ask == nil:
+	case r.Order.Act == nil:
 		r.Place = Place{Branch: r.Order.Branch, Base: r.Order.Base}
 		if create.Source, err = workspace.Inspect(ctx, r.Order.Repo, workspace.InspectOptions{NoStatus: true}); err != nil {
 			return err

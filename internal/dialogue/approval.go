@@ -25,7 +25,7 @@ type approval struct {
 // branch is pushed and proposed as a draft, and nothing else (spec/README "forge
 // tasks and approval").
 func (d *Dialogue) approve() error {
-	a, dir := d.run.Order.Ask, d.run.Ledger.Dir()
+	a, dir := d.run.Order.Act, d.run.Ledger.Dir()
 	if a == nil || d.run.Ledger.LastSeq() > 0 {
 		return nil
 	}

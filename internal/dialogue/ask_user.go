@@ -23,9 +23,6 @@ func (d *Dialogue) Tools() []tool.Tool {
 	return []tool.Tool{askUser{d}}
 }
 
-// AskUser is the tool as it is defined.
-func AskUser() tool.Tool { return askUser{} }
-
 // askUser lets the model ask the people who wait for its work. It only reads, in
 // the sense that a call that was cut short can be made again.
 type askUser struct{ d *Dialogue }

@@ -85,7 +85,7 @@ func (d *Dialogue) Thread(ctx context.Context, notes []folder.Comment, before *E
 		}
 		return t, nil
 	}
-	asked := d.run.Order.Ask.At
+	asked := d.run.Order.Act.At
 	comments, left, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
 	if err != nil {
 		return t, err

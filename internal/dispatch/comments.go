@@ -314,22 +314,22 @@ func (i *Intake) stopBefore(ctx context.Context, k task.Key, c forge.Comment) er
 }
 
 // stopped reports whether an act was taken back by a later /stop.
-func (i *Intake) stopped(ctx context.Context, a act) (bool, error) {
+func (i *Intake) stopped(ctx context.Context, a candidate) (bool, error) {
 	mark, err := i.Store.Mark(ctx, a.key.String(), stopMark)
 	if err != nil || mark == "" {
 		return false, err
 	}
 	at, err := time.Parse(time.RFC3339, mark)
-	return err == nil && a.ask.At.Before(at), nil
+	return err == nil && a.act.At.Before(at), nil
 }
 
 // begun is when a run was asked for, by the clock that its comments go by.
 func begun(v contextstore.View) time.Time {
 	job, err := order.Parse(v.Metadata)
-	if err != nil || job.Ask == nil || job.Ask.At.IsZero() {
+	if err != nil || job.Act == nil || job.Act.At.IsZero() {
 		return v.Metadata.CreatedAt.Time
 	}
-	return job.Ask.At
+	return job.Act.At
 }
 
 // retry begins a run anew that has ended.
@@ -341,7 +341,7 @@ func (i *Intake) retry(ctx context.Context, d *Watch, k task.Key, last contextst
 	if err != nil || !it.Open {
 		return err
 	}
-	_, err = i.consider(ctx, d, act{k, it, order.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
+	_, err = i.consider(ctx, d, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
 	return err
 }
 
@@ -352,6 +352,6 @@ func (i *Intake) followUp(ctx context.Context, d *Watch, k task.Key, c forge.Com
 	if err != nil || !it.Open || it.Pull == nil || it.Pull.Marker == "" || it.Author.ID != d.self.ID {
 		return err
 	}
-	_, err = i.consider(ctx, d, act{k, it, order.Ask{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
+	_, err = i.consider(ctx, d, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
 	return err
 }

@@ -9,18 +9,18 @@ import (
 // editedBy is the login of somebody who may not ask for work and changed what is
 // asked for after somebody else had asked, "" for nobody: between the act and the
 // first look nobody else sees that. A forge that does not tell is done without.
-func (i *Intake) editedBy(ctx context.Context, d *Watch, a act) (login string, err error) {
+func (i *Intake) editedBy(ctx context.Context, d *Watch, a candidate) (login string, err error) {
 	f, ok := d.Host.Tracker.(forge.Editors)
 	if !ok {
 		return "", nil
 	}
-	all, err := f.EditedSince(ctx, a.key, a.ask.At)
+	all, err := f.EditedSince(ctx, a.key, a.act.At)
 	if forge.Is(err, forge.RateLimited) { // such questions have a limit of their own
 		err = &forge.Error{Kind: forge.Unavailable, Err: err}
 	}
 	if err != nil {
 		// One that is down is asked again, for a while.
-		if atLarge(err) || passing(err) && i.clock(d).Sub(a.ask.At) < keepFor {
+		if atLarge(err) || passing(err) && i.clock(d).Sub(a.act.At) < keepFor {
 			return "", err
 		}
 		if !d.blind {
@@ -31,7 +31,7 @@ func (i *Intake) editedBy(ctx context.Context, d *Watch, a act) (login string, e
 	}
 	d.blind = false
 	for _, p := range all {
-		if p.ID == d.self.ID && p.ID != 0 || p.ID == a.ask.By.ID && p.ID != 0 {
+		if p.ID == d.self.ID && p.ID != 0 || p.ID == a.act.By.ID && p.ID != 0 {
 			continue
 		}
 		if may, err := i.may(ctx, d, a.key, p); err != nil || !may {

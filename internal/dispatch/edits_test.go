@@ -87,8 +87,8 @@ func TestWhoEditedWhatIsAskedFor(t *testing.T) {
 			if err != nil || !ok {
 				t.Fatalf("it was not begun: %v\n%s", err, log.String())
 			}
-			if job, err := order.Parse(last.Metadata); err != nil || job.Ask.EditedBy != c.want {
-				t.Errorf("edited by %q, %v", job.Ask.EditedBy, err)
+			if job, err := order.Parse(last.Metadata); err != nil || job.Act.EditedBy != c.want {
+				t.Errorf("edited by %q, %v", job.Act.EditedBy, err)
 			}
 			if n := strings.Count(log.String(), "does not tell who changes"); n != c.logged {
 				t.Errorf("logged %d times\n%s", n, log.String())

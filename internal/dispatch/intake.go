@@ -256,7 +256,7 @@ func (i *Intake) asked(ctx context.Context, d *Watch, it forge.Item) error {
 		slices.Reverse(asks)
 	}
 	for _, a := range asks {
-		if done, err := i.consider(ctx, d, act{it.Key, it, a}); done || err != nil {
+		if done, err := i.consider(ctx, d, candidate{it.Key, it, a}); done || err != nil {
 			return err
 		}
 	}
@@ -264,7 +264,7 @@ func (i *Intake) asked(ctx context.Context, d *Watch, it forge.Item) error {
 }
 
 // asks are the acts that an item's label and its assignment come from.
-func (i *Intake) asks(ctx context.Context, d *Watch, it forge.Item) (all []order.Ask, err error) {
+func (i *Intake) asks(ctx context.Context, d *Watch, it forge.Item) (all []order.Act, err error) {
 	for _, how := range []string{order.ByLabel, order.ByAssignment} {
 		t, on := forge.Trigger{Label: d.Label}, it.Has(d.Label)
 		if how == order.ByAssignment {
@@ -280,7 +280,7 @@ func (i *Intake) asks(ctx context.Context, d *Watch, it forge.Item) (all []order
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, order.Ask{By: who.By, At: who.At, Event: who.Event, How: how})
+		all = append(all, order.Act{By: who.By, At: who.At, Event: who.Event, How: how})
 	}
 	return all, nil
 }
@@ -411,14 +411,14 @@ func (i *Intake) wanted(ctx context.Context, d *Watch, r contextstore.Row) error
 		return nil //nolint:nilerr // it moved on meanwhile, perhaps with other labels
 	}
 	job, err := order.Parse(v.Metadata)
-	if err != nil || job.Ask == nil {
+	if err != nil || job.Act == nil {
 		return nil //nolint:nilerr // not ours to judge
 	}
 	processing := d.Host.Labels.Status[task.Running]
 	switch {
 	case !it.Open:
 		return i.stop(ctx, r, "dispatch.closed")
-	case job.Ask.How == order.ByAssignment && !it.AssignedTo(d.self):
+	case job.Act.How == order.ByAssignment && !it.AssignedTo(d.self):
 		return i.stop(ctx, r, "dispatch.unassigned")
 	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
 		return nil

@@ -392,7 +392,7 @@ func TestALabelOfAnotherName(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLobby(t, "a")
-			raw, err := json.Marshal(order.Order{Ask: &order.Ask{By: ken, At: begun.Add(-time.Hour), How: order.ByLabel}})
+			raw, err := json.Marshal(order.Order{Act: &order.Act{By: ken, At: begun.Add(-time.Hour), How: order.ByLabel}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ type answers struct {
 
 // tooOften reports whether a task was run so often within the hour that it has
 // to wait: two programs that answer each other would never end.
-func (i *Intake) tooOften(ctx context.Context, d *Watch, a act) (bool, error) {
+func (i *Intake) tooOften(ctx context.Context, d *Watch, a candidate) (bool, error) {
 	k, now := a.key.String(), i.Now()
 	n, err := i.Store.CountSince(ctx, a.key, now.Add(-time.Hour), d.MaxPerHour)
 	if err != nil || n < d.MaxPerHour {
@@ -31,7 +31,7 @@ func (i *Intake) tooOften(ctx context.Context, d *Watch, a act) (bool, error) {
 		}
 	}
 	told, ok := d.deferred[k]
-	said := a.ask.How == order.ByComment || a.ask.How == order.ByReview
+	said := a.act.How == order.ByComment || a.act.How == order.ByReview
 	if said && told.said >= d.MaxPerHour || !said && told.label {
 		return true, nil
 	}
@@ -40,7 +40,7 @@ func (i *Intake) tooOften(ctx context.Context, d *Watch, a act) (bool, error) {
 	if said {
 		text = "dispatch.too_often_said"
 	}
-	marker := "often-" + strings.ReplaceAll(a.ask.Event, "/", "-") // the id of a comment has one
+	marker := "often-" + strings.ReplaceAll(a.act.Event, "/", "-") // the id of a comment has one
 	if _, err := d.Host.Post(ctx, a.key, marker, i.Lang.T(text, n)); err != nil && (atLarge(err) || passing(err)) {
 		return true, err
 	} else if err != nil {

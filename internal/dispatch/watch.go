@@ -167,27 +167,27 @@ func (d *Watch) backOff(what string, now time.Time) time.Duration {
 
 func (d *Watch) works(what string) { delete(d.failing, what) }
 
-// act is somebody asking for work, as far as it was looked into.
-type act struct {
+// candidate is somebody asking for work, as far as it was looked into.
+type candidate struct {
 	key  task.Key
 	item forge.Item
-	ask  order.Ask
+	act  order.Act
 }
 
 // consider begins a run for an act, unless there is one already, or who asks may
 // not; done tells that they may, or that there is nothing to be done about it.
-func (i *Intake) consider(ctx context.Context, d *Watch, a act) (done bool, err error) {
+func (i *Intake) consider(ctx context.Context, d *Watch, a candidate) (done bool, err error) {
 	last, ok, err := i.latest(ctx, a.key)
 	if err != nil {
 		return false, err
 	}
 	if ok {
-		taken, err := order.LastAsk(ctx, i.Store, last)
-		if err != nil || !taken.Before(a.ask) {
+		taken, err := order.LastAct(ctx, i.Store, last)
+		if err != nil || !taken.Before(a.act) {
 			return true, err // it was begun for this very act, whose label is still being taken away
 		}
 	}
-	may, err := i.may(ctx, d, a.key, a.ask.By)
+	may, err := i.may(ctx, d, a.key, a.act.By)
 	if err != nil {
 		return false, err
 	}
@@ -211,16 +211,16 @@ func (i *Intake) consider(ctx context.Context, d *Watch, a act) (done bool, err 
 
 // resume lets a paused run go on for which somebody asks again. One who asked
 // before it was seen to be paused wants another run, after this one.
-func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a act) error {
+func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a candidate) error {
 	shown, err := d.Host.Asked(ctx, a.key, forge.Trigger{Label: d.Host.Labels.Status[task.Paused]})
-	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.ask.At.Before(shown.At) {
+	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.act.At.Before(shown.At) {
 		return nil
 	}
 	if err == nil {
-		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.ask)
+		err = order.TakeUp(ctx, i.Store, last.Metadata.UUID, a.act)
 	}
 	if err == nil {
-		_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, a.ask.By.Login)
+		_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, a.act.By.Login)
 		i.Wake()
 	}
 	return err
@@ -237,18 +237,18 @@ func (i *Intake) may(ctx context.Context, d *Watch, k task.Key, p forge.Person) 
 
 // refuse answers somebody who may not ask. On an item each of them gets one
 // comment, however often they ask.
-func (i *Intake) refuse(ctx context.Context, d *Watch, a act) error {
-	id := a.key.String() + " " + a.ask.Event
+func (i *Intake) refuse(ctx context.Context, d *Watch, a candidate) error {
+	id := a.key.String() + " " + a.act.Event
 	if d.refused[id] {
 		return nil
 	}
-	i.Log.Warn("Not begun: who asked may not", "task", a.key.String(), "by", a.ask.By.Login, "bot", a.ask.By.Bot)
+	i.Log.Warn("Not begun: who asked may not", "task", a.key.String(), "by", a.act.By.Login, "bot", a.act.By.Bot)
 	// Only who can set labels or assign is answered: anybody can comment and
 	// review, and an answer would let strangers make us talk.
-	act := a.ask.How == order.ByLabel || a.ask.How == order.ByAssignment
-	if act && !a.ask.By.Bot && a.ask.By.ID != d.self.ID {
-		text := i.Lang.T("dispatch.refused", a.ask.By.Login, d.Host.Least)
-		if _, err := d.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.ask.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
+	act := a.act.How == order.ByLabel || a.act.How == order.ByAssignment
+	if act && !a.act.By.Bot && a.act.By.ID != d.self.ID {
+		text := i.Lang.T("dispatch.refused", a.act.By.Login, d.Host.Least)
+		if _, err := d.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.act.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
 			return err
 		} else if err != nil {
 			i.Log.Warn("Not answered: "+err.Error(), "task", a.key.String())
@@ -262,16 +262,16 @@ func (i *Intake) refuse(ctx context.Context, d *Watch, a act) error {
 }
 
 // begin enqueues a run, with the labels that show it.
-func (i *Intake) begin(ctx context.Context, d *Watch, a act) (err error) {
-	a.ask.Text = order.TextOf(a.item)
-	if a.ask.EditedBy, err = i.editedBy(ctx, d, a); err != nil {
+func (i *Intake) begin(ctx context.Context, d *Watch, a candidate) (err error) {
+	a.act.Text = order.TextOf(a.item)
+	if a.act.EditedBy, err = i.editedBy(ctx, d, a); err != nil {
 		return err
 	}
-	raw, err := json.Marshal(order.Order{Ask: &a.ask})
+	raw, err := json.Marshal(order.Order{Act: &a.act})
 	if err != nil {
 		return err
 	}
-	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.ask.By.Login, Title: oneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
+	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: oneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
 	var live *contextstore.LiveError
 	if errors.As(err, &live) {
 		return nil // somebody else was quicker
@@ -279,7 +279,7 @@ func (i *Intake) begin(ctx context.Context, d *Watch, a act) (err error) {
 	if err != nil {
 		return fmt.Errorf("enqueue %s: %w", a.key, err)
 	}
-	i.Log.Info("Task queued: "+a.key.String(), "uuid", id, "by", a.ask.By.Login, "how", a.ask.How)
+	i.Log.Info("Task queued: "+a.key.String(), "uuid", id, "by", a.act.By.Login, "how", a.act.How)
 	i.Wake()
 	return nil
 }

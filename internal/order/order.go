@@ -32,7 +32,7 @@ type Order struct {
 	LocalOnly        bool   `json:"local_only,omitempty"`
 	Script           string `json:"script,omitempty"`
 
-	Ask *Ask `json:"ask,omitempty"` // of a run on a forge, which has none of the paths above
+	Act *Act `json:"ask,omitempty"` // of a run on a forge, which has none of the paths above
 
 	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
 }
@@ -47,8 +47,8 @@ func Parse(m contextstore.Metadata) (Order, error) {
 	return o, err
 }
 
-// Ask is the act that asked for a run, kept in metadata.json.
-type Ask struct {
+// Act is how somebody asked for a run, kept in metadata.json.
+type Act struct {
 	By    forge.Person `json:"by"`
 	At    time.Time    `json:"at"`
 	Event string       `json:"event"` // the act itself: asking again is another one
@@ -77,7 +77,7 @@ func TextOf(it forge.Item) string {
 
 // Before reports whether another act came after this one. A forge dates by the
 // second; its events are numbered.
-func (a Ask) Before(b Ask) bool {
+func (a Act) Before(b Act) bool {
 	if !b.At.Equal(a.At) || a.Event == b.Event {
 		return b.At.After(a.At)
 	}
@@ -86,35 +86,35 @@ func (a Ask) Before(b Ask) bool {
 	return merr != nil || nerr != nil || n > m
 }
 
-// askMark is the mark of the act that resumed a paused run: the same act starts no
+// actMark is the mark of the act that resumed a paused run: the same act starts no
 // other run.
-const askMark = "asked"
+const actMark = "asked"
 
-// LastAsk is the last act that a run has taken up: the one that it began for, or
+// LastAct is the last act that a run has taken up: the one that it began for, or
 // one that let it go on.
-func LastAsk(ctx context.Context, s *contextstore.Store, v contextstore.View) (Ask, error) {
-	raw, err := s.Mark(ctx, v.Metadata.UUID, askMark)
+func LastAct(ctx context.Context, s *contextstore.Store, v contextstore.View) (Act, error) {
+	raw, err := s.Mark(ctx, v.Metadata.UUID, actMark)
 	if err != nil {
-		return Ask{}, err
+		return Act{}, err
 	}
-	var last Ask
+	var last Act
 	if raw != "" && json.Unmarshal([]byte(raw), &last) == nil {
 		return last, nil
 	}
 	o, err := Parse(v.Metadata)
-	if err != nil || o.Ask == nil {
-		return Ask{At: v.Metadata.CreatedAt.Time}, nil //nolint:nilerr // nobody knows better
+	if err != nil || o.Act == nil {
+		return Act{At: v.Metadata.CreatedAt.Time}, nil //nolint:nilerr // nobody knows better
 	}
-	return *o.Ask, nil
+	return *o.Act, nil
 }
 
 // TakeUp makes an act the last one that a run has taken up.
-func TakeUp(ctx context.Context, s *contextstore.Store, uuid string, a Ask) error {
+func TakeUp(ctx context.Context, s *contextstore.Store, uuid string, a Act) error {
 	raw, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	return s.SetMark(ctx, uuid, askMark, string(raw))
+	return s.SetMark(ctx, uuid, actMark, string(raw))
 }
 
 // Ref names a task for people: owner/repo#12.

@@ -28,10 +28,10 @@ func (r restful) Rest(context.Context) (func(), error) {
 // All that runs beside the model stands still together, or nothing does.
 func TestStill(t *testing.T) {
 	t.Parallel()
-	var b beside
+	var b sideRunners
 	var notes []string
 	next := sandbox.Runner(restful{name: "jobs", notes: &notes})
-	shell := b.noting(func(sandbox.Spec) (sandbox.Runner, error) { return next, nil })
+	shell := b.recording(func(sandbox.Spec) (sandbox.Runner, error) { return next, nil })
 	made := func() {
 		if _, err := shell(sandbox.Spec{}); err != nil {
 			t.Fatal(err)

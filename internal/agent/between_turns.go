@@ -8,8 +8,8 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// opened is the sandbox of the model's commands, made with the first of them.
-func (r *run) opened(ctx context.Context) (sandbox.Runner, error) {
+// modelShell is the sandbox of the model's commands, made with the first of them.
+func (r *run) modelShell(ctx context.Context) (sandbox.Runner, error) {
 	if err := r.verify.Ready(ctx); err != nil {
 		return nil, err
 	}
@@ -20,14 +20,14 @@ func (r *run) opened(ctx context.Context) (sandbox.Runner, error) {
 	}
 	spec, err := r.verify.WithCaches(ctx, r.env.spec, workspace.LayerSteps)
 	if err == nil {
-		r.env.shell, err = r.env.beside.noting(r.Sandbox.Shell)(spec)
+		r.env.shell, err = r.env.side.recording(r.Sandbox.Shell)(spec)
 	}
 	return r.env.shell, err
 }
 
-// news is what there is to tell the model between two turns: of the base, and what
+// betweenTurns is what there is to tell the model between two turns: of the base, and what
 // people have said.
-func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
+func (r *run) betweenTurns(ctx context.Context) ([]contextstore.Message, error) {
 	var all []contextstore.Message
 	if !r.verify.quiet {
 		var err error

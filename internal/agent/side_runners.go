@@ -8,15 +8,15 @@ import (
 	"toritsugi/internal/sandbox"
 )
 
-// beside are the sandboxes of what runs beside the model: its jobs in the
+// sideRunners are the sandboxes of what runs beside the model: its jobs in the
 // background and the servers of its tools.
-type beside struct {
+type sideRunners struct {
 	mu  sync.Mutex
 	all []sandbox.Runner
 }
 
-// noting is shell, whose sandboxes are noted.
-func (b *beside) noting(shell func(sandbox.Spec) (sandbox.Runner, error)) func(sandbox.Spec) (sandbox.Runner, error) {
+// recording is shell that records the sandboxes it makes.
+func (b *sideRunners) recording(shell func(sandbox.Spec) (sandbox.Runner, error)) func(sandbox.Spec) (sandbox.Runner, error) {
 	return func(spec sandbox.Spec) (sandbox.Runner, error) {
 		r, err := shell(spec)
 		if err == nil {
@@ -29,7 +29,7 @@ func (b *beside) noting(shell func(sandbox.Spec) (sandbox.Runner, error)) func(s
 }
 
 // still makes all of them stand still while git looks at the tree.
-func (b *beside) still(ctx context.Context) (resume func(), err error) {
+func (b *sideRunners) still(ctx context.Context) (resume func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var done []func()

@@ -7,40 +7,43 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
-	"toritsugi/internal/task"
 	"toritsugi/internal/verdict"
 )
 
 // settled reports whether all was verified: no check is red or was left out, and
 // nothing is open.
-func (r *run) settled() bool {
-	v := verdict.Of(r.verify.Before, r.verify.after)
+func (r *verification) settled() bool {
+	v := verdict.Of(r.Before, r.after)
 	return len(v.Red) == 0 && r.settledBut(v)
 }
 
 // settledBut is settled, apart from checks that stay red.
-func (r *run) settledBut(v verdict.Verdict) bool {
-	return !v.None && len(v.Empty)+len(v.NotFound)+len(r.verify.NotRun)+len(r.lead.judged.Open) == 0 && r.decided() == "" && !r.verify.review.failed
+func (r *verification) settledBut(v verdict.Verdict) bool {
+	return !v.None && len(v.Empty)+len(v.NotFound)+len(r.NotRun)+len(r.judged.Open) == 0 && r.decided() == "" && !r.review.failed
 }
 
 // description is the text of the pull request: what was changed and why, how that
 // was verified, and what is left open.
 func (r *run) description(l i18n.Lang) string {
-	text := r.said(l) + r.account(l)
+	text := r.said(l) + r.verify.account(l, true)
 	if r.Scripted {
 		text += "\n" + l.T("agent.scripted") + "\n"
 	}
 	return strings.TrimLeft(text, "\n") + "\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n"
 }
 
-// account is what we say of the work: how it was verified, what is open, and what a
-// reviewer should look at.
-func (r *run) account(l i18n.Lang) string {
-	needs := r.verify.NeedsText(l)
+// account is what we say of the work: how it was verified, what is open where that is
+// wanted, and what a reviewer should look at.
+func (r *verification) account(l i18n.Lang, open bool) string {
+	needs := r.NeedsText(l)
 	if needs != "" {
 		needs = "\n⚠️ " + needs + "\n"
 	}
-	return r.evidence(l) + needs + r.openPoints(l) + r.notes(l)
+	points := ""
+	if open {
+		points = r.openPoints(l)
+	}
+	return r.evidence(l) + needs + points + r.notes(l)
 }
 
 // shownCriterion is how much of a criterion, and of what shows it, a table holds, in
@@ -49,20 +52,20 @@ const shownCriterion = 300
 
 // evidence is how the work was verified: each check before the change and after it,
 // and each criterion with what shows that it is met.
-func (r *run) evidence(l i18n.Lang) string {
+func (r *verification) evidence(l i18n.Lang) string {
 	var b strings.Builder
-	if len(r.verify.Before)+len(r.verify.after) > 0 {
+	if len(r.Before)+len(r.after) > 0 {
 		b.WriteString("\n" + l.T("agent.table_checks") + "\n|---|---|---|\n")
-		for _, c := range r.verify.Before {
+		for _, c := range r.Before {
 			b.WriteString("| " + cell(progress.Span(c.Command)) + " | " + verdict.Result(l, c) + " | " + r.now(l, c.Command) + " |\n")
 		}
-		for _, c := range r.verify.after {
-			if !slices.ContainsFunc(r.verify.Before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
+		for _, c := range r.after {
+			if !slices.ContainsFunc(r.Before, func(was contextstore.CheckRun) bool { return was.Command == c.Command }) {
 				b.WriteString("| " + cell(progress.Span(c.Command)) + " | | " + r.now(l, c.Command) + " |\n")
 			}
 		}
 	}
-	for i, c := range r.lead.judged.Criteria {
+	for i, c := range r.judged.Criteria {
 		if i == 0 {
 			b.WriteString("\n" + l.T("agent.table_criteria") + "\n|---|---|---|\n")
 		}
@@ -70,7 +73,7 @@ func (r *run) evidence(l i18n.Lang) string {
 		if c.Met {
 			met = "✅"
 		}
-		b.WriteString("| " + cell(r.Delivery.Plain(l.Retold(c.Criterion), shownCriterion)) + " | " + met + " | " + cell(r.Delivery.Plain(l.Retold(c.Evidence), shownCriterion)) + " |\n")
+		b.WriteString("| " + cell(r.delivery.Plain(l.Retold(c.Criterion), shownCriterion)) + " | " + met + " | " + cell(r.delivery.Plain(l.Retold(c.Evidence), shownCriterion)) + " |\n")
 	}
 	if b.Len() == 0 {
 		return ""
@@ -80,20 +83,20 @@ func (r *run) evidence(l i18n.Lang) string {
 
 // now is how the check of a command ended after the change, and what is other than
 // before; "" where it did not run.
-func (r *run) now(l i18n.Lang, command string) string {
-	i := slices.IndexFunc(r.verify.after, func(c contextstore.CheckRun) bool { return c.Command == command })
+func (r *verification) now(l i18n.Lang, command string) string {
+	i := slices.IndexFunc(r.after, func(c contextstore.CheckRun) bool { return c.Command == command })
 	if i < 0 {
 		return ""
 	}
-	text := verdict.Result(l, r.verify.after[i])
-	if news := verdict.Compare(r.verify.Before, r.verify.after[i]).Text(l, r.testSpan); news != "" {
+	text := verdict.Result(l, r.after[i])
+	if news := verdict.Compare(r.Before, r.after[i]).Text(l, r.testSpan); news != "" {
 		text += "; " + cell(news)
 	}
 	return text
 }
 
 // testSpan is the name of a test where people read it.
-func (r *run) testSpan(name string) string {
+func (r *verification) testSpan(name string) string {
 	return progress.Span(cutLine(progress.OneLine(r.Store.Redact(name))))
 }
 
@@ -101,14 +104,11 @@ func (r *run) testSpan(name string) string {
 func cell(s string) string { return strings.ReplaceAll(s, "|", "\\|") }
 
 // openPoints lists what a reviewer has to know is not settled.
-func (r *run) openPoints(l i18n.Lang) string {
-	if s := r.report.Outcome.Status; s != "" && s != task.Completed { // its reason says more
-		return ""
-	}
+func (r *verification) openPoints(l i18n.Lang) string {
 	var b strings.Builder
-	v := verdict.Of(r.verify.Before, r.verify.after)
+	v := verdict.Of(r.Before, r.after)
 	switch {
-	case v.None && len(v.NotFound)+len(r.verify.NotRun) > 0:
+	case v.None && len(v.NotFound)+len(r.NotRun) > 0:
 		b.WriteString("- " + l.T("agent.open_not_run") + "\n")
 	case v.None:
 		b.WriteString("- " + l.T("agent.open_unverified") + "\n")
@@ -116,16 +116,16 @@ func (r *run) openPoints(l i18n.Lang) string {
 	if names := r.decided(); names != "" && !v.None && len(v.Red) == 0 {
 		b.WriteString("- " + l.T("scan.open", names) + "\n")
 	}
-	if r.verify.review.failed {
+	if r.review.failed {
 		b.WriteString("- " + l.T("scan.failed") + "\n")
 	}
-	for _, p := range r.lead.judged.Open {
+	for _, p := range r.judged.Open {
 		b.WriteString("- " + cutLine(progress.OneLine(l.Retold(r.Store.Redact(p)))) + "\n")
 	}
 	for _, c := range v.NotFound {
 		b.WriteString("- " + l.T("agent.open_not_found", "`"+c.Command+"`") + "\n")
 	}
-	if left := r.verify.NotRunText(l); left != "" {
+	if left := r.NotRunText(l); left != "" {
 		b.WriteString("- " + l.T("agent.open_left_out", left) + "\n")
 	}
 	if left := r.leftOut(l); left != "" {
