@@ -51,7 +51,7 @@ func (r *run) going(what string, said *lastWords) (stop func()) {
 		for {
 			select {
 			case <-t.C:
-				r.log.Info(what+" goes on: "+cmp.Or(cutTo(said.String(), 200), "it has printed nothing yet"), "seconds", int(time.Since(began).Seconds()))
+				r.log.Info(what+" goes on: "+cmp.Or(cutTo(r.Store.Redact(said.String()), 200), "it has printed nothing yet"), "seconds", int(time.Since(began).Seconds()))
 			case <-done:
 				return
 			}
