@@ -25,7 +25,7 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.MaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r}, ShellTimeout: r.ShellTimeout,
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.ws.Tree(), Shell: shell{r}, Hosts: r.Network.AllowHosts, ShellTimeout: r.ShellTimeout,
 		Judge: r.judge, Jobs: r.jobs, Git: r.ws, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
 	if r.Asking != nil || r.ownQuestions() > 0 {
