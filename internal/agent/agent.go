@@ -604,11 +604,14 @@ func (r *run) begin(ctx context.Context) (err error) {
 	}
 	r.caughtUp = true
 	first := firstMessages(in, r.rules(m.title+"\n"+m.body), contextstore.Message{Role: llm.RoleUser, Images: p.images,
-		Content: request(m, r.checksTold(), min(maxIssueText, r.Window)) + missing + p.tell()})
+		Content: request(m, r.checksTold(), r.maxText()) + missing + p.tell()})
 	// After a power cut some of them may be there already.
 	if _, err = r.ledger.Append(first[min(r.ledger.LastSeq(), int64(len(first)-1)):]...); err != nil {
 		return err
 	}
 	r.front = memory.Beginning{Size: len(first), Heir: in != nil, Whole: true}
+	if text := r.notShown(r.Reader); text != "" {
+		r.log.Warn(text)
+	}
 	return nil
 }

@@ -39,6 +39,9 @@ func (r *run) account(l i18n.Lang) string {
 	if needs != "" {
 		needs = "\n⚠️ " + needs + "\n"
 	}
+	if cut := r.notShown(l); cut != "" {
+		needs += "\n⚠️ " + cut + "\n"
+	}
 	return r.evidence(l) + needs + r.openPoints(l) + r.notes(l)
 }
 

@@ -472,7 +472,7 @@ func (r *run) news(ctx context.Context) ([]contextstore.Message, error) {
 		return nil, nil
 	}
 	r.log.Info("Heard while running", "comments", len(said))
-	return newsMessages(said, min(maxIssueText, r.Window)), nil
+	return newsMessages(said, r.maxText()), nil
 }
 
 // toldLast notes, at the end of an owner's work, what it told last: the next owner, or

@@ -3,6 +3,7 @@ package agent
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -11,6 +12,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -28,6 +30,27 @@ var systemEnd string
 // maxIssueText is how much of an issue and of its comments the model is shown,
 // in bytes each.
 const maxIssueText = 60_000
+
+// maxText is that in this run: what takes half of the window, where three bytes are a
+// token, as of Japanese.
+func (r *run) maxText() int { return min(maxIssueText, r.Window/2*3) }
+
+var cutText = regexp.MustCompile(`\n\[(\d+) more bytes are not shown\]\n</(?:issue|pull_request)>`)
+
+// notShown tells people how much of the request the model was not shown; "" where it
+// was shown all.
+func (r *run) notShown(l i18n.Lang) (text string) {
+	if r.front.Size == 0 {
+		return ""
+	}
+	_ = r.ledger.MessageLog().Range(1, int64(r.front.Size), func(m contextstore.Message, _ []byte) bool { // what cannot be read is told elsewhere
+		if found := cutText.FindStringSubmatch(m.Content); found != nil && m.Role == llm.RoleUser {
+			text = l.T("agent.not_shown", found[1])
+		}
+		return true
+	})
+	return text
+}
 
 // matter is what a run is about, wherever it was asked for.
 type matter struct {
