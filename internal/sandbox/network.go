@@ -3,6 +3,7 @@ package sandbox
 import (
 	"crypto/x509"
 	"encoding/binary"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -11,10 +12,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
+	"software.sslmate.com/src/go-pkcs12"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
@@ -106,9 +109,40 @@ func (r *refusals) since(mark int) []Refusal {
 // trusts, in one file.
 var systemCertificates = []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"}
 
+// javaStore ends the name of a store for Java beside a file of certificates, whose
+// password keeps no secret.
+const (
+	javaStore    = ".p12"
+	javaPassword = "changeit"
+)
+
+// javaStore is where the network's certificates are as a store for Java, "" where
+// they are the machine's, for which it has one.
+func (n Network) javaStore() string {
+	if n.CAFile == "" {
+		return ""
+	}
+	if _, err := os.Stat(n.CAFile + javaStore); err != nil {
+		return ""
+	}
+	return n.CAFile + javaStore
+}
+
+// encodeStore makes PEM certificates a store for Java. Those that cannot be read are
+// left out, as OpenSSL does.
+func encodeStore(all []byte) ([]byte, error) {
+	var entries []pkcs12.TrustStoreEntry
+	for b, rest := pem.Decode(all); b != nil; b, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(b.Bytes); err == nil && b.Type == "CERTIFICATE" {
+			entries = append(entries, pkcs12.TrustStoreEntry{Cert: c, FriendlyName: strconv.Itoa(len(entries))})
+		}
+	}
+	return pkcs12.Modern2023.EncodeTrustStoreEntries(entries, javaPassword)
+}
+
 // Certificates returns the file of the certificates that this machine trusts, ""
 // where there is none, which every sandbox shows; or, with more, the path of a file
-// of certificates besides, it makes the file at path of both.
+// of certificates besides, it makes the file at path of both, and the store for Java.
 func Certificates(path, more string) (string, error) {
 	from := ""
 	for _, path := range systemCertificates {
@@ -138,7 +172,15 @@ func Certificates(path, more string) (string, error) {
 	if err := (&disk.FS{}).MkdirAll(filepath.Dir(path)); err != nil {
 		return "", err
 	}
-	return path, (&disk.FS{}).Replace(path, slices.Concat(all, []byte("\n"), b), false)
+	all = slices.Concat(all, []byte("\n"), b)
+	store, err := encodeStore(all)
+	if err == nil {
+		err = (&disk.FS{}).Replace(path+javaStore, store, false)
+	}
+	if err != nil {
+		return "", err
+	}
+	return path, (&disk.FS{}).Replace(path, all, false)
 }
 
 // proxyAddress is where the proxy listens inside, in a network namespace that
@@ -166,6 +208,9 @@ func (n Network) environment() map[string]string {
 	}
 	host, port, _ := net.SplitHostPort(proxyAddress)
 	env["JAVA_TOOL_OPTIONS"] = strings.NewReplacer("HOST", host, "PORT", port).Replace("-Dhttp.proxyHost=HOST -Dhttp.proxyPort=PORT -Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT -Daether.connector.http.useSystemProperties=true")
+	if store := n.javaStore(); store != "" {
+		env["JAVA_TOOL_OPTIONS"] += " -Djavax.net.ssl.trustStore=" + store + " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=" + javaPassword
+	}
 	env["NO_PROXY"], env["no_proxy"] = "localhost,127.0.0.1,::1", "localhost,127.0.0.1,::1"
 	if n.CAFile != "" {
 		for _, k := range []string{"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "npm_config_cafile", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO"} {

@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+	"software.sslmate.com/src/go-pkcs12"
 )
 
 // world is a machine's network in which every public address is a test server.
@@ -322,6 +324,30 @@ func TestCertificates(t *testing.T) {
 	theirs, _ := os.ReadFile(machine)
 	if err != nil || !bytes.HasSuffix(all, own) || !bytes.HasPrefix(all, theirs) {
 		t.Errorf("%v, %d bytes", err, len(all))
+	}
+	// Java is given the same.
+	store, err := os.ReadFile(path + javaStore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if certs, err := pkcs12.DecodeTrustStore(store, javaPassword); err != nil || len(certs) != strings.Count(string(all), "BEGIN CERTIFICATE") || !certs[len(certs)-1].Equal(s.Certificate()) {
+		t.Errorf("%d certificates, %v", len(certs), err)
+	}
+	n := Network{AllowHosts: []string{"a.example"}, CAFile: got}
+	if options := n.environment()["JAVA_TOOL_OPTIONS"]; !strings.Contains(options, "-Djavax.net.ssl.trustStore="+path+javaStore+" ") {
+		t.Error(options)
+	}
+	if spec, err := (Spec{Workspace: dir, Network: n}).check(); err != nil || !slices.Contains(spec.ReadOnly, path+javaStore) {
+		t.Errorf("%v %v", spec.ReadOnly, err)
+	}
+	if n.CAFile = machine; strings.Contains(n.environment()["JAVA_TOOL_OPTIONS"], "trustStore") {
+		t.Error("Java has a store of its own for what the machine trusts")
+	}
+	if tool, err := exec.LookPath("keytool"); err == nil {
+		out, err := exec.Command(tool, "-list", "-keystore", path+javaStore, "-storepass", javaPassword).CombinedOutput()
+		if err != nil || strings.Count(string(out), "trustedCertEntry") != strings.Count(string(all), "BEGIN CERTIFICATE") {
+			t.Errorf("%v %.300s", err, out)
+		}
 	}
 }
 
