@@ -25,7 +25,7 @@ func (r *verification) settledBut(v verdict.Verdict) bool {
 // description is the text of the pull request: what was changed and why, how that
 // was verified, and what is left open.
 func (r *run) description(l i18n.Lang) string {
-	text := r.said(l) + r.verify.account(l, true)
+	text := r.said(l) + r.verify.account(l, true) + r.notShown(l)
 	if r.Scripted {
 		text += "\n" + l.T("agent.scripted") + "\n"
 	}

@@ -98,8 +98,8 @@ type run struct {
 func newRun(a *Agent, c *contextstore.Context) *run {
 	r := &run{Agent: a, ledger: c, log: a.Log, env: environment{jobs: tool.NewJobs()}, report: Report{UUID: c.UUID()}}
 	r.out = &delivery.Run{Service: a.Delivery, Ledger: c, Host: a.Delivery.Hosts[c.Metadata().TaskKey.Source]}
-	r.talk = dialogue.New(r.out, a.Dialogue, min(maxIssueText, a.Window.Tokens))
-	r.talk.Record = r.record
+	r.talk = dialogue.New(r.out, a.Dialogue, min(maxIssueText, a.Window.Tokens/2*bytesPerToken))
+	r.talk.Record, r.talk.Masks = r.record, r.standIns
 	return r
 }
 

@@ -92,7 +92,7 @@ func (r *run) comment(l i18n.Lang) string {
 	} else {
 		b.WriteString(r.said(l))
 	}
-	b.WriteString(r.verify.account(l, o.Status == task.Completed))
+	b.WriteString(r.verify.account(l, o.Status == task.Completed) + r.notShown(l))
 	switch {
 	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")

@@ -26,7 +26,7 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 	// A result takes an eighth of the window at most, those of one answer half.
 	limits := tool.Limits{MaxOutput: max(min(r.Tools.MaxOutput, r.Window.Tokens/2), tool.MinMaxOutput), Filter: r.Masking.Filter,
 		SpillDir: filepath.Join(r.ledger.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
-	own := tool.Builtins(tool.Env{Root: root, Dir: r.out.Workspace.Tree(), Shell: shell{r}, ShellTimeout: r.Sandbox.ShellTimeout,
+	own := tool.Builtins(tool.Env{Root: root, Dir: r.out.Workspace.Tree(), Shell: shell{r}, Hosts: r.Sandbox.Network.AllowHosts, ShellTimeout: r.Sandbox.ShellTimeout,
 		Judge: r.judge, Jobs: r.env.jobs, Git: r.out.Workspace, Masks: r.standIns, Limits: limits})
 	own = append(own, &memory.Recall{Record: r.ledger.MessageLog(), Image: r.ledger.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput, Sources: r.earlier()})
 	own = append(own, r.talk.Tools()...)

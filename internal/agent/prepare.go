@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"toritsugi/internal/checkrun"
@@ -219,6 +220,9 @@ func (r *run) appendFirst(ctx context.Context) (err error) {
 		return err
 	}
 	r.start = memory.Beginning{Size: len(first), Heir: in != nil, Whole: true}
+	if text := strings.TrimSpace(r.notShown(r.Reader)); text != "" {
+		r.log.Warn(text)
+	}
 	return nil
 }
 

@@ -3,11 +3,14 @@ package agent
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"toritsugi/internal/broker"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/progress"
 )
@@ -26,6 +29,27 @@ var systemEnd string
 // maxIssueText is how much of an issue and of its comments the model is shown,
 // in bytes each.
 const maxIssueText = 60_000
+
+// bytesPerToken is how many of them are a token at the least, as of Japanese: texts are to
+// take half of the window.
+const bytesPerToken = 3
+
+var cutText = regexp.MustCompile(`\n\[(\d+) more bytes are not shown\]\n</(?:issue|pull_request)>`)
+
+// notShown tells people how much of the request the model was not shown, as a paragraph; ""
+// where it was shown all.
+func (r *run) notShown(l i18n.Lang) (text string) {
+	if r.start.Size == 0 {
+		return ""
+	}
+	_ = r.ledger.MessageLog().Range(1, int64(r.start.Size), func(m contextstore.Message, _ []byte) bool { // what cannot be read is told elsewhere
+		if found := cutText.FindStringSubmatch(m.Content); found != nil && m.Role == llm.RoleUser {
+			text = "\n⚠️ " + l.T("agent.not_shown", found[1]) + "\n"
+		}
+		return true
+	})
+	return text
+}
 
 // request is the first user message: what is asked for as data, and what is to
 // be known of the checks.

@@ -111,9 +111,9 @@ func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, ru
 	}
 	out := checks.Against(verdict.Failed(base), tree)
 	tail := &lastWords{}
-	masked := r.Filter(io.MultiWriter(out, tail))
+	masked := r.Filter(out) // which holds back far more than a line
 	stop := r.going(what, tail)
-	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: masked})
+	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: io.MultiWriter(tail, masked)})
 	stop()
 	err = errors.Join(err, masked.Close())
 	if ctx.Err() != nil {

@@ -53,7 +53,7 @@ func (r *Runner) going(what string, said *lastWords) (stop func()) {
 		for {
 			select {
 			case <-t.C:
-				r.Log.Info(what+" goes on: "+cmp.Or(progress.Cut(said.String(), 200), "it has printed nothing yet"), "seconds", int(time.Since(began).Seconds()))
+				r.Log.Info(what+" goes on: "+cmp.Or(progress.Cut(r.Store.Redact(said.String()), 200), "it has printed nothing yet"), "seconds", int(time.Since(began).Seconds()))
 			case <-done:
 				return
 			}

@@ -2,11 +2,18 @@ package checkrun
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
 )
 
 func TestLastWords(t *testing.T) {
@@ -32,20 +39,44 @@ func TestLastWords(t *testing.T) {
 	}
 }
 
-// A command that takes long is heard of twice a minute, and not after its end.
+// long is a command that prints little and takes long.
+type long struct{ sandbox.Runner }
+
+// Run implements sandbox.Runner.
+func (long) Run(_ context.Context, c sandbox.Command) (sandbox.Exit, error) {
+	time.Sleep(29 * time.Second)
+	_, err := io.WriteString(c.Output, "fetching left-pad for ken@example.com\n")
+	time.Sleep(32 * time.Second)
+	return sandbox.Exit{}, err
+}
+
+// A command that takes long is heard of twice a minute, with what it prints, and not
+// after its end.
 func TestGoing(t *testing.T) {
 	t.Parallel()
+	z := redact.New(nil, nil)
+	s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: t.TempDir(), NoSync: true, Redact: z.String})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	id, err := s.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{ID: "7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := s.Claim(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := goWorkspace(t)
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		r := &Runner{Log: slog.New(slog.NewTextHandler(&log, nil))}
-		said := &lastWords{}
-		stop := r.going("Setup", said)
-		time.Sleep(29 * time.Second)
-		_, _ = said.Write([]byte("fetching left-pad\n"))
-		time.Sleep(32 * time.Second)
-		stop()
+		r := &Runner{Store: s, Filter: z.Writer, Workspace: w, Ledger: c, Log: slog.New(slog.NewTextHandler(&log, nil)), Now: time.Now}
+		if _, err := r.runCheck(context.Background(), long{}, Check{Command: "npm ci"}, contextstore.CheckRun{Setup: true}); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Hour)
-		if got := log.String(); strings.Count(got, `msg="Setup goes on: fetching left-pad"`) != 2 || !strings.Contains(got, "seconds=60") {
+		if got := log.String(); strings.Count(got, `msg="Setup goes on: fetching left-pad for [EMAIL]"`) != 2 || !strings.Contains(got, "seconds=60") {
 			t.Error(got)
 		}
 	})

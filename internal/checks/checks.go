@@ -72,7 +72,8 @@ type Parser struct {
 	tail    []byte
 	cut     bool
 	telling []string
-	last    string // the last line that was told
+	loading []string // modules that go said it loads
+	last    string   // the last line that was told
 	readers []reader
 	idle    bool // no reader follows anything
 	eager   bool // every line is looked at, for tests
@@ -170,7 +171,7 @@ func clean(b []byte) string {
 func unprintable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
 // stems are what lines hold that look like the reason of a failure.
-var stems = []string{"error", "fail", "fatal", "panic", "exception", "traceback", "undefined", "cannot", "could not", "no such", "not found", "denied", "fault", "killed", "abort", "assert", "unable", "missing", "invalid", "***"}
+var stems = []string{"error", "fail", "fatal", "panic", "exception", "traceback", "undefined", "cannot", "could not", "no such", "not found", "denied", "fault", "killed", "abort", "assert", "unable", "missing", "invalid", "connection refused", "disabled by", "***"}
 
 // telling reports a line that looks like the reason of a failure.
 func telling(line string) bool { return tellingScanner().in(line) }
@@ -182,6 +183,15 @@ func (p *Parser) endLine(raw []byte) {
 	for _, r := range p.readers {
 		r.read(line)
 		p.idle = p.idle && r.idle()
+	}
+	if name, found := strings.CutPrefix(line, "go: downloading "); found && len(p.loading) < maxMissing {
+		name, _, _ = strings.Cut(name, " ")
+		p.loading = append(p.loading, name)
+	}
+	if strings.Contains(line, "module lookup disabled by GOPROXY=off") { // which one go may have said before
+		for _, name := range p.loading {
+			p.sink.missing = addMissing(p.sink.missing, "module "+name)
+		}
 	}
 	if line == "" || line == p.last || !telling(line) {
 		return

@@ -169,27 +169,62 @@ func TestIncidental(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		`exec: "docker": executable file not found in $PATH`:                           "program docker",
-		"sh: 1: node: not found":                                                       "program node",
-		"/bin/bash: line 1: cargo: command not found":                                  "program cargo",
-		"E   FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'":         "program ffmpeg",
-		"E   FileNotFoundError: [Errno 2] No such file or directory: '/tmp/out/x.txt'": "",
-		"Error: spawn chromium ENOENT":                                                 "program chromium",
-		"E   ModuleNotFoundError: No module named 'yaml'":                              "module yaml",
-		"Cannot find module 'left-pad' from 'src/a.test.js'":                           "module left-pad",
-		"Cannot find module './orders' from 'src/a.test.js'":                           "",
-		"x.go:3:8: no required module provides package github.com/a/b; to add it:":     "module github.com/a/b",
-		"dial tcp: lookup example.com: no such host":                                   "network",
-		"dial udp 1.1.1.1:53: connect: network is unreachable":                         "network",
-		"urllib3: Temporary failure in name resolution":                                "network",
-		"key not found": "",
-		"want 3, got 4": "",
+		`exec: "docker": executable file not found in $PATH`:                                                                         "program docker",
+		"sh: 1: node: not found":                                                                                                     "program node",
+		"/bin/bash: line 1: cargo: command not found":                                                                                "program cargo",
+		"E   FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'":                                                       "program ffmpeg",
+		"E   FileNotFoundError: [Errno 2] No such file or directory: '/tmp/out/x.txt'":                                               "",
+		"Error: spawn chromium ENOENT":                                                                                               "program chromium",
+		"E   ModuleNotFoundError: No module named 'yaml'":                                                                            "module yaml",
+		"Cannot find module 'left-pad' from 'src/a.test.js'":                                                                         "module left-pad",
+		"Cannot find module './orders' from 'src/a.test.js'":                                                                         "",
+		"x.go:3:8: no required module provides package github.com/a/b; to add it:":                                                   "module github.com/a/b",
+		"dial tcp: lookup example.com: no such host":                                                                                 "network",
+		"dial udp 1.1.1.1:53: connect: network is unreachable":                                                                       "network",
+		"urllib3: Temporary failure in name resolution":                                                                              "network",
+		"error: failed to get `tiny-dep` as a dependency of package `p v0.1.0 (/w)`":                                                 "module tiny-dep",
+		"error: no matching package named `tiny_dep` found":                                                                          "module tiny_dep",
+		"a.go:3:8: cannot find module providing package example.com/m/b: import lookup disabled":                                     "module example.com/m/b",
+		"a_test.go:6:2: missing go.sum entry for module providing package example.com/m/b (imported by m); to add:":                  "module example.com/m/b",
+		"go: example.com/m@v1.9.0: missing go.sum entry for go.mod file; to add it:":                                                 "module example.com/m",
+		"go: example.com/m@v1.9.0: module lookup disabled by GOPROXY=off":                                                            "module example.com/m",
+		`a_test.go:6:2: example.com/m@v1.9.0: Get "https://proxy.golang.org/x.zip": dial tcp: lookup proxy.golang.org: no such host`: "module example.com/m",
+		"[ERROR] Failed to execute goal on project p: Could not resolve dependencies for project g:p:jar:1: The following artifacts could not be resolved: org.junit:junit-api:jar:5.1 (absent)": "module junit-api",
+		"[ERROR] Could not find artifact org.junit:junit-api:jar:5.1 in central":     "module junit-api",
+		"  > Could not resolve org.junit:junit-api:5.1.":                             "module junit-api",
+		"Could not find gem 'rspec-core (~> 3.0)' in locally installed gems.":        "module rspec-core",
+		"Could not find rspec-core-3.12.1, diff-lcs-1.5.0 in locally installed gems": "module rspec-core",
+		"Could not find a file": "",
+		"key not found":         "",
+		"want 3, got 4":         "",
 		"open testdata/x: no such file or directory": "",
 		"error: user not found: 42":                  "",
 	} {
 		if got := Missing(line); got != want {
 			t.Errorf("%q: %q", line, got)
 		}
+	}
+}
+
+// go names the modules that it could not load before it says so, and not there.
+func TestMissingModulesOfGo(t *testing.T) {
+	t.Parallel()
+	const out = "go: downloading github.com/stretchr/testify v1.9.0\n# m\na_test.go:6:2: %s\nFAIL\tm [setup failed]\nFAIL\n"
+	for said, want := range map[string][]string{
+		"module lookup disabled by GOPROXY=off": {"module github.com/stretchr/testify"},
+		"undefined: x":                          nil,
+		`github.com/stretchr/testify@v1.9.0: Get "http://127.0.0.1:9/x.zip": dial tcp 127.0.0.1:9: connect: connection refused`: {"module github.com/stretchr/testify"},
+	} {
+		p := Against(Set{}, "")
+		_, _ = fmt.Fprintf(p, out, said)
+		if got := p.Summary().Missing; !slices.Equal(got, want) {
+			t.Errorf("%s: %q", said, got)
+		}
+	}
+	p := Against(Set{}, "")
+	_, _ = fmt.Fprint(p, "go: example.com/m@v1.9.0: module lookup disabled by GOPROXY=off\n")
+	if got := p.Summary().Missing; !slices.Equal(got, []string{"module example.com/m"}) {
+		t.Errorf("%q", got)
 	}
 }
 

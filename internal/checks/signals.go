@@ -11,7 +11,7 @@ import (
 // Parser.Write. Case does not count, so that a few lines more are looked at than
 // must be.
 var marks = []string{
-	"===", "--- ", "data race", "\n# ", "\nok", "\npass", "\nexit status ", "\ncoverage: ", // go test
+	"===", "--- ", "data race", "\n# ", "\nok", "\npass", "\nexit status ", "\ncoverage: ", "\ngo: downloading ", // go test
 	"\n{\"",                               // go test -json
 	"::", " in ", ".py:", "\n___", "\ne ", // pytest
 	"\nsummary", "\ntests:", "\n  ●", "\n  ✓", "\n  ✕", "js:", "ts:", "sx:", // jest

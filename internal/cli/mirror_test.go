@@ -2,11 +2,13 @@ package cli
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/sha512"
 	"crypto/tls"
 	"crypto/x509"
@@ -45,8 +47,8 @@ const (
 	mirrorPackages = 40
 )
 
-// mirror is a registry of a company: npm's protocol by TLS, with a certificate of
-// its own authority.
+// mirror is a registry of a company: the protocols of npm, PyPI and crates.io by TLS,
+// with a certificate of its own authority.
 type mirror struct {
 	ca     string // PEM
 	server *http.Server
@@ -80,25 +82,73 @@ func newMirror(t *testing.T) *mirror {
 	return m
 }
 
-// tarball is a package as npm packs one, with its integrity.
-func tarball(name string) ([]byte, string) {
+// tarball is files as npm and cargo pack them.
+func tarball(files ...[2]string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	w := tar.NewWriter(z)
-	for _, f := range [][2]string{{"package.json", fmt.Sprintf(`{"name":%q,"version":"1.0.0"}`, name)}, {"index.js", "module.exports = 42\n"}} {
-		_ = w.WriteHeader(&tar.Header{Name: "package/" + f[0], Mode: 0o644, Size: int64(len(f[1]))})
+	for _, f := range files {
+		_ = w.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))})
 		_, _ = io.WriteString(w, f[1])
 	}
 	_, _ = w.Close(), z.Close()
-	sum := sha512.Sum512(b.Bytes())
-	return b.Bytes(), "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+	return b.Bytes()
 }
 
-// ServeHTTP answers GET /NAME with what there is of a package, and GET
-// /NAME/-/NAME-1.0.0.tgz with it.
+// module is a package of npm, with its integrity.
+func module(name string) ([]byte, string) {
+	data := tarball([2]string{"package/package.json", fmt.Sprintf(`{"name":%q,"version":"1.0.0"}`, name)}, [2]string{"package/index.js", "module.exports = 42\n"})
+	sum := sha512.Sum512(data)
+	return data, "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// crate is a package of cargo, with its checksum.
+func crate() ([]byte, string) {
+	data := tarball([2]string{"tinydep-1.0.0/Cargo.toml", "[package]\nname = \"tinydep\"\nversion = \"1.0.0\"\nedition = \"2021\"\n"}, [2]string{"tinydep-1.0.0/src/lib.rs", "pub const ANSWER: i32 = 42;\n"})
+	return data, fmt.Sprintf("%x", sha256.Sum256(data))
+}
+
+// wheel is a package of Python.
+func wheel() []byte {
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for _, f := range [][2]string{{"tinydep.py", "ANSWER = 42\n"}, {"tinydep-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tinydep\nVersion: 1.0\n"},
+		{"tinydep-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"},
+		{"tinydep-1.0.dist-info/RECORD", "tinydep.py,,\ntinydep-1.0.dist-info/METADATA,,\ntinydep-1.0.dist-info/WHEEL,,\ntinydep-1.0.dist-info/RECORD,,\n"}} {
+		if e, err := w.Create(f[0]); err == nil {
+			_, _ = io.WriteString(e, f[1])
+		}
+	}
+	_ = w.Close()
+	return b.Bytes()
+}
+
+// ServeHTTP answers as npm's registry (GET /NAME with what there is of a package, GET
+// /NAME/-/NAME-1.0.0.tgz with it), a simple index (PEP 503) and a sparse one of cargo.
 func (m *mirror) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, _, packed := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/-/")
-	data, integrity := tarball(name)
+	data, integrity := module(name)
+	packedCrate, sum := crate()
+	switch r.URL.Path {
+	case "/simple/tinydep/":
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = fmt.Fprintf(w, `<!DOCTYPE html><html><body><a href="/tinydep-1.0-py3-none-any.whl#sha256=%x">tinydep-1.0-py3-none-any.whl</a></body></html>`, sha256.Sum256(wheel()))
+		return
+	case "/tinydep-1.0-py3-none-any.whl":
+		m.loaded.Add(1)
+		_, _ = w.Write(wheel())
+		return
+	case "/index/config.json":
+		_, _ = fmt.Fprintf(w, `{"dl":"https://%s/crates"}`, r.Host)
+		return
+	case "/index/ti/ny/tinydep":
+		_, _ = fmt.Fprintf(w, `{"name":"tinydep","vers":"1.0.0","deps":[],"cksum":%q,"features":{},"yanked":false}`+"\n", sum)
+		return
+	case "/crates/tinydep/1.0.0/download":
+		m.loaded.Add(1)
+		_, _ = w.Write(packedCrate)
+		return
+	}
 	switch {
 	case !strings.HasPrefix(name, "dep"):
 		http.NotFound(w, r)
@@ -215,13 +265,13 @@ func TestSetupFromAMirror(t *testing.T) {
 	}
 }
 
-// house is a project whose packages are on the mirror at an address.
+// house is a project whose packages of npm are on the mirror at an address.
 func (m *mirror) house(t *testing.T, address, registry string) *house {
-	h := newHouse(t, "", "")
+	files := map[string]string{".npmrc": "registry=https://" + address + "/\n", ".gitignore": "node_modules/\n"}
 	packages, needs := map[string]any{}, map[string]string{}
 	for i := range mirrorPackages {
 		name := fmt.Sprintf("dep%d", i)
-		_, integrity := tarball(name)
+		_, integrity := module(name)
 		packages["node_modules/"+name], needs[name] = map[string]string{"version": "1.0.0", "integrity": integrity}, "1.0.0"
 	}
 	packages[""] = map[string]any{"name": "p", "dependencies": needs}
@@ -230,10 +280,17 @@ func (m *mirror) house(t *testing.T, address, registry string) *house {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.write("repo/"+name, string(text))
+		files[name] = string(text)
 	}
-	h.write("repo/.npmrc", "registry=https://"+address+"/\n")
-	h.write("repo/.gitignore", "node_modules/\n")
+	return m.project(t, files, registry, `node -e "process.exit(require('dep39') - 42)"`)
+}
+
+// project is one of these files, whose setup may reach a registry.
+func (m *mirror) project(t *testing.T, files map[string]string, registry, check string) *house {
+	h := newHouse(t, "", "")
+	for name, text := range files {
+		h.write("repo/"+name, text)
+	}
 	for _, args := range [][]string{{"add", "."}, {"-c", "user.name=k", "-c", "user.email=k@example.com", "commit", "-q", "-m", "packages"}} {
 		cmd := exec.CommandContext(t.Context(), "git", args...)
 		cmd.Dir = filepath.Join(h.dir, "repo")
@@ -242,8 +299,52 @@ func (m *mirror) house(t *testing.T, address, registry string) *house {
 		}
 	}
 	h.write("config.yaml", fmt.Sprintf("language: en\nsetup: auto\nplanning: {enabled: false}\nworkspace: {registries: [%q], setup_timeout_seconds: 300}\nsandbox: {ca_file: %q}\n"+
-		"checks: [\"node -e \\\"process.exit(require('dep39') - 42)\\\"\"]\n", registry, h.write("ca.pem", m.ca)))
+		"checks: [%q]\n", registry, h.write("ca.pem", m.ca), check))
 	h.args = append(h.args, "--script", h.write("script.yaml", "- calls: [{tool: write_file, args: {path: new.txt, content: x}}]\n- say: added\n- say: done\n"))
 	h.env = []string{"HTTPS_PROXY=", "https_proxy="}
 	return h
+}
+
+// What pip and cargo load comes from a registry on a private address, too.
+func TestSetupFromMirrorsOfOtherLanguages(t *testing.T) {
+	box, err := sandbox.Detect(t.Context())
+	if err != nil || box.Kind() == sandbox.KindLandlock {
+		t.Skipf("no sandbox that opens a network to hosts alone: %v", err)
+	}
+	_, sum := crate()
+	for program, c := range map[string]struct {
+		files map[string]string
+		check string
+	}{
+		"python3": {map[string]string{"requirements.txt": "--index-url https://" + mirrorName + "/simple/\ntinydep==1.0\n", ".gitignore": ".venv/\n"},
+			".venv/bin/python3 -c 'import tinydep; assert tinydep.ANSWER == 42'"},
+		"cargo": {map[string]string{
+			"Cargo.toml": "[package]\nname = \"p\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[dependencies]\ntinydep = \"1\"\n",
+			"Cargo.lock": "version = 3\n\n[[package]]\nname = \"p\"\nversion = \"0.1.0\"\ndependencies = [\n \"tinydep\",\n]\n\n[[package]]\nname = \"tinydep\"\nversion = \"1.0.0\"\n" +
+				"source = \"registry+https://github.com/rust-lang/crates.io-index\"\nchecksum = \"" + sum + "\"\n",
+			".cargo/config.toml": "[source.crates-io]\nreplace-with = \"corp\"\n[source.corp]\nregistry = \"sparse+https://" + mirrorName + "/index/\"\n",
+			"src/lib.rs":         "#[test]\nfn answers() {\n    assert_eq!(tinydep::ANSWER, 42);\n}\n",
+			".gitignore":         "target/\n"}, "cargo test --quiet"},
+	} {
+		t.Run(program, func(t *testing.T) {
+			if out, err := exec.Command(program, "--version").CombinedOutput(); err != nil {
+				t.Skipf("%v %s", err, out)
+			}
+			m := newMirror(t)
+			h := m.project(t, c.files, mirrorName, c.check)
+			inOwnNetwork(t, func() {
+				inside, err := net.Listen("tcp", privateAddress+":4873")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				go func() { _ = m.server.ServeTLS(inside, "", "") }()
+				defer func() { _ = m.server.Close() }()
+				p := h.start(h.args...)
+				if code, out := p.code(), p.out.String(); code != 0 || m.loaded.Load() != 1 || !matches(out, `(?m)^completed: checks passed: `) {
+					t.Errorf("exit code %d, %d packages\n%s", code, m.loaded.Load(), out)
+				}
+			})
+		})
+	}
 }

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/llm/ollama"
 )
 
@@ -29,18 +32,57 @@ func TestARealPlannedRun(t *testing.T) {
 	if model == "" {
 		t.Skip("it has no model that calls tools")
 	}
+	if err := realRun(t, address, model); err != nil {
+		t.Error(err)
+	}
+}
+
+// realRun has a model plan and do a small task. It fails where the run shows no more
+// than that a server is there: without a plan of the model, or an end that is neither
+// completed nor, after a tool call, that of its budget.
+func realRun(t *testing.T, address, model string) error {
 	h := newHouse(t, "", "")
 	h.write("issue.md", "# Write a greeting\n\nMake a file greeting.txt that holds the word hello.\n")
 	h.settings(fmt.Sprintf("provider: ollama, ollama: {endpoint: %q, model: %q, context_length: 16384}", address, model),
 		"checks: [test -f README.md]\nbudget: {max_turns: 40}")
+	h.env = []string{"TORI_PLANNING_ENABLED=true"}
 	p := h.start(h.args...)
 	code := p.code()
 	out := p.out.String()
 	t.Logf("%s, exit code %d\n%s", model, code, out)
-	if !strings.Contains(out, "Task started") || strings.Contains(out, "panic:") || strings.Contains(out, "not Ollama's") {
-		t.Error("it did not work")
+	v := h.only()
+	calls, _ := os.ReadFile(filepath.Join(v.Dir, "tools.jsonl"))
+	plan, err := os.ReadFile(filepath.Join(v.Dir, "planning", v.Metadata.UUID+".jsonl"))
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := lines[len(lines)-1]
+	switch {
+	case strings.Contains(out, "panic:") || strings.Contains(out, "not Ollama's") || strings.Contains(out, "could not be used"):
+		return errors.New("it did not work")
+	case err != nil || !matches(string(plan), `"type":"plan"`) || matches(string(plan), `"The plan cannot be used`):
+		return fmt.Errorf("no plan is stored: %v", err)
+	case strings.HasPrefix(last, "completed"), matches(last, `^failed: .*budget`) && len(calls) > 0:
+		return nil
 	}
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); !matches(lines[len(lines)-1], `^(completed|failed|paused|stopped)`) {
-		t.Errorf("it did not end: %s", lines[len(lines)-1])
+	return fmt.Errorf("it ended as: %s", last)
+}
+
+// The test of real servers tells a server that works from one that does not.
+func TestTheRealRunsTest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers []llmtest.Answer
+		works   bool
+	}{
+		"it fails":     {[]llmtest.Answer{{Status: 500, ErrorText: "boom"}}, false},
+		"it only says": {[]llmtest.Answer{{Text: "Hello."}}, false},
+		"it works":     {planned(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := llmtest.NewOllama(t, func(r *llmtest.Request) llmtest.Answer { return c.answers[min(r.Turn(), len(c.answers)-1)] })
+			if err := realRun(t, srv.URL, "m:latest"); (err == nil) != c.works {
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,5 +71,26 @@ func TestAWindowOf8192(t *testing.T) {
 			}
 			t.Logf("%d requests, the first has about %d tokens", len(all), len(all[0].Body)/4)
 		})
+	}
+}
+
+// Of an issue that is too long the model is shown what takes half of its window, and
+// people are told how much of it that is not.
+func TestALongIssueInASmallWindow(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t, llmtest.Sequence(
+		llmtest.Answer{Calls: []llm.ToolCall{{ID: "c", Name: "write_file", Arguments: `{"path":"count.txt","content":"100\n"}`}}}, llmtest.Answer{Text: "Done."}))
+	h := newHouse(t, server.URL, "")
+	h.write("issue.md", "# Count\n\n"+strings.Repeat("設定を読み込めない理由を表示する。\n", 700))
+	h.settings(fmt.Sprintf("provider: openai, openai: {base_url: %q, model: m, api_key: key-for-a-test, context_length: 16384}", server.URL), "checks: []\nplanning: {enabled: false}")
+	out := h.ends(exitOK, "^completed: ", h.args...)
+	shown := 0
+	for _, m := range server.Requests()[0].Messages {
+		shown += strings.Count(*m.Content, "設定を") * len("設定を読み込めない理由を表示する。\n")
+	}
+	comment, err := os.ReadFile(filepath.Join(h.dir, "issue.comments.md"))
+	if shown < 16_500 || shown > 17_500 || err != nil || !matches(out, `WARN .*The request is too long for the model's window: \d+ bytes of it were not shown`) ||
+		!matches(string(comment), `(?m)^⚠️ The request is too long for the model's window: \d+ bytes of it were not shown`) {
+		t.Errorf("%d bytes shown, %v\n%s\n%s", shown, err, out, comment)
 	}
 }

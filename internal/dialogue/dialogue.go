@@ -35,6 +35,8 @@ type Dialogue struct {
 	Settings
 	// MaxBytes is how much of what was said the model is told at once.
 	MaxBytes int
+	// Masks finds a token in a text that stands for what is masked.
+	Masks func(string) (token string, ok bool)
 	// Record puts a line into the planning history, where there is one.
 	Record func(planning.Entry) error
 	// Objection tells that somebody who counts said something since it was reset.
@@ -55,7 +57,7 @@ type Dialogue struct {
 
 // New is the dialogue of a run; Open reads what an earlier owner heard and asked.
 func New(run *delivery.Run, s Settings, maxBytes int) *Dialogue {
-	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, Record: func(planning.Entry) error { return nil }}
+	return &Dialogue{Settings: s, MaxBytes: maxBytes, run: run, Masks: func(string) (string, bool) { return "", false }, Record: func(planning.Entry) error { return nil }}
 }
 
 // Open reads what earlier owners heard and asked, and records what the act that asked

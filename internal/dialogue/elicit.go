@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -31,6 +32,11 @@ func (d *Dialogue) Elicit(ctx context.Context, e mcp.Elicitation) (string, error
 		return "", err
 	case a.TimedOut:
 		return "", errors.New("nobody answered in time")
+	}
+	// A mask is not what people said, nor is what was said on record (DESIGN §2.7).
+	if token, ok := d.Masks(a.Text); ok {
+		d.run.Log.Warn("The answer is not passed on to the tool server: what was said is masked", "server", e.Server, "mask", token)
+		return "", fmt.Errorf("people answered with what is masked here (%s), which cannot be passed on; it has to be told to the server in another way, such as mcp_servers[].env", token)
 	}
 	return a.Text, nil
 }

@@ -3,6 +3,7 @@ package i18n
 var agentTexts = map[string]text{
 	"agent.no_job":           {"run %s was not made by tori run: it cannot be resumed here", "実行 %s は tori run で作られたものではないため、ここでは再開できません"},
 	"agent.checks_failed":    {"%s fails after the change", "変更後のチェックが失敗しました: %s"},
+	"agent.not_shown":        {"The request is too long for the model's window: %s bytes of it were not shown to the model.", "依頼文がモデルのコンテキストウィンドウに対して長すぎるため、%s バイトをモデルに渡していません。"},
 	"agent.nothing_done":     {"nothing was changed and %s fails as before", "変更は行われず、%s は以前と同じく失敗しています"},
 	"agent.secret_in_patch":  {"the change holds what looks like a secret (%s) and was not committed: remove it from the workspace or from the task", "変更に機密情報らしきもの（%s）が含まれるため、コミットしませんでした。ワークスペースまたは依頼から取り除いてください"},
 	"agent.patch_too_large":  {"the change is larger than %d MiB and was not committed", "変更が %d MiB を超えるため、コミットしませんでした"},

@@ -10,7 +10,7 @@ var askingTexts = map[string]text{
 	"agent.asked_not_done":            {"nobody answered in time, so it was not done", "期限までに回答がなかったため、実行しませんでした"},
 	"agent.asked_answered":            {"%s: %s", "%s: %s"},
 	"agent.somebody":                  {"somebody", "誰か"},
-	"agent.elicit":                    {"The tool server %s asks this before it goes on with %s. The words are the server's; never answer with a password or a key.", "ツールサーバー %s が、%s を続ける前に次の確認を求めています。文面はサーバーのものです。パスワードや鍵は書かないでください。"},
+	"agent.elicit":                    {"The tool server %s asks this before it goes on with %s. The words are the server's; never answer with a password or a key. What is masked here, such as an e-mail address, is not passed on.", "ツールサーバー %s が、%s を続ける前に次の確認を求めています。文面はサーバーのものです。パスワードや鍵は書かないでください。メールアドレスなど、ここで伏せ字になる値はサーバーに渡しません。"},
 	"agent.elicit_url":                {"Open this address and do there what is asked, if you trust it:", "信頼できる場合は、次のアドレスを開いて操作してください:"},
 	"agent.elicit_required":           {"required", "必須"},
 	"agent.elicit_type_string":        {"text", "文字列"},

@@ -33,6 +33,7 @@ var sandboxTexts = map[string]text{
 	"sandbox.not_listed":    {"it is not on the list of allowed hosts", "許可されたホストの一覧にありません"},
 	"sandbox.no_lookup":     {"its name was not resolved: %v", "名前を解決できません: %v"},
 	"sandbox.no_address":    {"its name has no address", "名前に対応するアドレスがありません"},
+	"sandbox.no_listener":   {"only programs that use the proxy reach it, for it cannot be listened for inside: %v", "サンドボックス内で待ち受けられないため、プロキシを使うプログラムからしか接続できません: %v"},
 	"sandbox.no_connection": {"no connection: %v", "接続できません: %v"},
 	"sandbox.not_public": {
 		en: "its address %s is not a public one; an entry with the port (%s) allows one of your own network, and only an entry that is the address itself one of this machine",

@@ -80,12 +80,24 @@ func (s *Sandbox) openInstance(x *instance, spec Spec) (*exec.Cmd, error) {
 		return 2 + len(fds)
 	}
 	if spec.Network.open() {
-		there, stop, err := spec.Network.proxy()
+		out, err := spec.Network.outlet()
 		if err != nil {
 			return nil, err
 		}
-		x.cleanup = append(x.cleanup, stop)
-		o.Proxy = add(there)
+		x.cleanup = append(x.cleanup, out.stop)
+		o.Proxy, o.Listen = add(out.there), out.listen
+		if out.hosts != "" {
+			dir, err := temporary(spec, "tori-hosts-")
+			if err != nil {
+				return nil, err
+			}
+			x.cleanup = append(x.cleanup, func() { _ = os.RemoveAll(dir) })
+			theirs, _ := os.ReadFile("/etc/hosts") // there may be none
+			spec.Network.hosts = filepath.Join(dir, "hosts")
+			if err := os.WriteFile(spec.Network.hosts, append([]byte(out.hosts), theirs...), 0o600); err != nil {
+				return nil, fmt.Errorf("sandbox: %w", err)
+			}
+		}
 	}
 	var cmd *exec.Cmd
 	if s.kind == KindBwrap {
@@ -136,6 +148,9 @@ func (s *Sandbox) bwrapArgs(spec Spec) []string {
 	args := s.isolation()
 	if slices.Contains(s.extra, "--disable-userns") && !s.without["users"] {
 		args = append(args, "--unshare-user", "--disable-userns")
+	}
+	if spec.Network.open() {
+		args = append(args, "--cap-add", "CAP_NET_ADMIN", "--cap-add", "CAP_NET_BIND_SERVICE")
 	}
 	return append(append(args, s.bwrapMounts(s.mounts(spec), spec.tmpBytes())...), "--clearenv")
 }

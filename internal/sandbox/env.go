@@ -72,8 +72,7 @@ func findToolchain(ctx context.Context) toolchain {
 			t.bin = append(t.bin, filepath.Join(r, "bin"))
 		}
 	}
-	if v.GOMODCACHE != "" {
-		t.see(v.GOMODCACHE)
+	if t.see(v.GOMODCACHE) { // else commands have one of their own
 		t.env["GOMODCACHE"] = v.GOMODCACHE
 	}
 	if m2 := filepath.Join(home, ".m2", "repository"); t.see(m2) {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"os/signal"
 	"runtime"
@@ -56,20 +57,21 @@ func Helper(args []string) {
 
 // orders are what the daemon tells the helper, in a descriptor.
 type orders struct {
-	Kind     string          `json:"kind"`
-	ABI      int             `json:"abi"`
-	Grants   []landGrant     `json:"grants"`
-	Mounts   []mount         `json:"mounts"`
-	TmpBytes int64           `json:"tmp_bytes"`
-	TmpFiles int64           `json:"tmp_files"`
-	Threads  int             `json:"threads"`  // of all commands together
-	Writable []string        `json:"writable"` // where modes and times may be changed, for KindLandlock
-	Args     []string        `json:"args"`
-	Env      []string        `json:"env"`
-	Dir      string          `json:"dir"`
-	User     *[2]int         `json:"user,omitempty"` // uid and gid of who we are, to be the same in a namespace of users
-	Proxy    int             `json:"proxy"`          // where to send the listening socket, 0 for nowhere
-	Without  map[string]bool `json:"without,omitempty"`
+	Kind     string           `json:"kind"`
+	ABI      int              `json:"abi"`
+	Grants   []landGrant      `json:"grants"`
+	Mounts   []mount          `json:"mounts"`
+	TmpBytes int64            `json:"tmp_bytes"`
+	TmpFiles int64            `json:"tmp_files"`
+	Threads  int              `json:"threads"`  // of all commands together
+	Writable []string         `json:"writable"` // where modes and times may be changed, for KindLandlock
+	Args     []string         `json:"args"`
+	Env      []string         `json:"env"`
+	Dir      string           `json:"dir"`
+	User     *[2]int          `json:"user,omitempty"` // uid and gid of who we are, to be the same in a namespace of users
+	Proxy    int              `json:"proxy"`          // where to send the listening sockets, 0 for nowhere
+	Listen   []netip.AddrPort `json:"listen"`
+	Without  map[string]bool  `json:"without,omitempty"`
 }
 
 // Descriptors of the helper; 0 to 2 are the command's.
@@ -142,8 +144,10 @@ func (o *orders) listen() error {
 	if o.Proxy == 0 {
 		return nil
 	}
-	if err := sendListener(o.Proxy); err != nil {
-		return fmt.Errorf("listen for the proxy: %w", err)
+	for _, at := range o.Listen {
+		if err := sendListener(o.Proxy, at); err != nil {
+			return fmt.Errorf("listen for the proxy: %w", err)
+		}
 	}
 	return unix.Close(o.Proxy)
 }

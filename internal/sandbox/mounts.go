@@ -44,7 +44,11 @@ func HasTree(kind string) bool { return kind == KindBwrap || kind == KindNamespa
 
 // mounts is the tree that the commands of a Runner see.
 func (s *Sandbox) mounts(spec Spec) []mount {
-	all := append(s.systemMounts(), s.taskMounts(spec)...)
+	all := s.systemMounts()
+	if spec.Network.hosts != "" && !s.without["mounts"] {
+		all = append(all, mount{How: mountRead, From: spec.Network.hosts, To: "/etc/hosts", Must: true})
+	}
+	all = append(all, s.taskMounts(spec)...)
 	if HasTree(s.kind) && !s.without["mounts"] && !slices.ContainsFunc(all, func(m mount) bool { return within(m.To, Tree) }) {
 		all = append(all, mount{How: mountLink, From: spec.Workspace, To: Tree})
 	}

@@ -14,7 +14,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +24,7 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+	"software.sslmate.com/src/go-pkcs12"
 
 	"toritsugi/internal/disk/disktest"
 )
@@ -80,7 +83,7 @@ func startProxy(t *testing.T, n Network) string {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	go func() { defer close(done); x.serve(l) }()
+	go func() { defer close(done); x.serve(l, x.answer) }()
 	t.Cleanup(func() { x.close(); <-done })
 	return l.Addr().String()
 }
@@ -324,6 +327,30 @@ func TestCertificates(t *testing.T) {
 	if err != nil || !bytes.HasSuffix(all, own) || !bytes.HasPrefix(all, theirs) {
 		t.Errorf("%v, %d bytes", err, len(all))
 	}
+	// Java is given the same.
+	store, err := os.ReadFile(path + javaStore)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if certs, err := pkcs12.DecodeTrustStore(store, javaPassword); err != nil || len(certs) != strings.Count(string(all), "BEGIN CERTIFICATE") || !certs[len(certs)-1].Equal(s.Certificate()) {
+		t.Errorf("%d certificates, %v", len(certs), err)
+	}
+	n := Network{AllowHosts: []string{"a.example"}, CAFile: got}
+	if options := n.environment()["JAVA_TOOL_OPTIONS"]; !strings.Contains(options, "-Djavax.net.ssl.trustStore="+path+javaStore+" ") {
+		t.Error(options)
+	}
+	if spec, err := (Spec{Workspace: dir, Network: n}).check(); err != nil || !slices.Contains(spec.ReadOnly, path+javaStore) {
+		t.Errorf("%v %v", spec.ReadOnly, err)
+	}
+	if n.CAFile = machine; strings.Contains(n.environment()["JAVA_TOOL_OPTIONS"], "trustStore") {
+		t.Error("Java has a store of its own for what the machine trusts")
+	}
+	if tool, err := exec.LookPath("keytool"); err == nil {
+		out, err := exec.Command(tool, "-list", "-keystore", path+javaStore, "-storepass", javaPassword).CombinedOutput()
+		if err != nil || strings.Count(string(out), "trustedCertEntry") != strings.Count(string(all), "BEGIN CERTIFICATE") {
+			t.Errorf("%v %.300s", err, out)
+		}
+	}
 }
 
 func FuzzProxyRequest(f *testing.F) {
@@ -347,7 +374,7 @@ func TestAllowList(t *testing.T) {
 	t.Parallel()
 	const client = `
 connect() { exec 3<>/dev/tcp/127.0.0.1/3128 && printf "CONNECT $1 HTTP/1.1\r\n\r\nGET /in HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" >&3 && cat <&3; }
-connect registry.example:443; echo; connect other.example:443; echo; echo "$HTTPS_PROXY $https_proxy"
+connect registry.example:443; echo; connect other.example:443; echo; echo "$HTTPS_PROXY $https_proxy $YARN_HTTPS_PROXY"
 exec 3<>/dev/tcp/93.184.216.34/443 || echo no way`
 	for _, kind := range []string{KindBwrap, KindNamespaces} {
 		t.Run(kind, func(t *testing.T) {
@@ -362,7 +389,7 @@ exec 3<>/dev/tcp/93.184.216.34/443 || echo no way`
 			for range 2 { // each command has its own
 				out, exit := sh(t, r, client)
 				if !strings.Contains(out, "GET x /in") || !strings.Contains(out, "other.example:443: it is not on the list") || !strings.Contains(out, "no way") ||
-					!strings.Contains(out, "http://127.0.0.1:3128 http://127.0.0.1:3128") {
+					!strings.Contains(out, "http://127.0.0.1:3128 http://127.0.0.1:3128 http://127.0.0.1:3128") {
 					t.Errorf("%+v\n%s", exit, out)
 				}
 				// One that fails tells at its end what it was refused, whatever it printed itself.
@@ -395,6 +422,38 @@ exec 3<>/dev/tcp/93.184.216.34/443 || echo no way`
 			t.Error("an address was taken for a host")
 		}
 	})
+}
+
+// A program that is no proxy's client reaches each entry with a port where it looks
+// for it; a connection that an entry does not cover is told.
+func TestAllowListWithoutAProxy(t *testing.T) {
+	t.Parallel()
+	const client = `
+connect() { exec 3<>"/dev/tcp/$1/$2" && printf "GET /$1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n" >&3 && cat <&3; echo; }
+trap "" PIPE; for h in "10.0.0.5 5432" "127.0.0.1 4873" "corp.example 443" "CORP.example 8081" "fd00::5 8080"; do connect $h; done
+connect home.example 8081; connect 127.0.0.1 3128; (exec 3<>/dev/tcp/10.0.0.6/5432) || echo no way; grep ' localhost' /etc/hosts; exit 3`
+	for _, kind := range []string{KindBwrap, KindNamespaces} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			spec := newSpec(t)
+			spec.Network = Network{AllowHosts: []string{"10.0.0.5:5432", "127.0.0.1:4873", "corp.example:443", "Corp.example.:8081", "corp.example:8081", "home.example:8081", "[fd00::5]:8080",
+				"localhost:81", "*.corp.example:82", "127.0.0.1:3128", "registry.example"}, dial: newWorld(t)}
+			r, err := boxOf(t, kind).Runner(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, exit := sh(t, r, client)
+			for _, want := range []string{"GET x /10.0.0.5", "GET x /127.0.0.1", "GET x /corp.example", "GET x /CORP.example", "GET x /fd00::5", "no way"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q is missing", want)
+				}
+			}
+			if t.Failed() || exit.Code != 3 || strings.Contains(out, "GET x /home") || !strings.Contains(out, "400 Bad Request") || !strings.Contains(out, "tori sandbox: home.example:8081: its address 127.0.0.1 is not a public one") ||
+				regexp.MustCompile(`(?m)^127\.[1-9].* localhost`).MatchString(out) {
+				t.Errorf("%+v\n%s", exit, out)
+			}
+		})
+	}
 }
 
 func TestStart(t *testing.T) {

@@ -189,29 +189,76 @@ func (x *proxy) close() {
 }
 
 // serve accepts until the proxy is closed.
-func (x *proxy) serve(l net.Listener) {
+func (x *proxy) serve(l net.Listener, answer func(net.Conn)) {
 	if !x.keep(l) {
 		return
 	}
 	defer x.drop(l)
 	for {
+		c, err := l.Accept()
+		if err != nil || !x.keep(c) {
+			return
+		}
 		select {
 		case x.slots <- struct{}{}:
 		case <-x.ctx.Done():
 			return
 		}
-		c, err := l.Accept()
-		if err != nil {
-			return
-		}
-		if !x.keep(c) {
-			return
-		}
 		x.wg.Go(func() {
 			defer func() { x.drop(c); <-x.slots }()
-			x.answer(c)
+			answer(c)
 		})
 	}
+}
+
+// way is an address inside that leads to a service: what programs reach that are
+// no proxy's clients.
+type way struct {
+	host  string
+	port  int
+	at    netip.AddrPort
+	named bool // /etc/hosts gives the host at's address
+}
+
+func (w way) address() string { return net.JoinHostPort(w.host, strconv.Itoa(w.port)) }
+
+// ways are those of the entries with a port: for an address itself, for a name one
+// that /etc/hosts gives it. "localhost" is left what it is.
+func ways(allowed []pattern) (all []way) {
+	for i, p := range allowed {
+		w := way{host: p.host, port: p.port}
+		if p.port == 0 || p.below || w.address() == proxyAddress || slices.ContainsFunc(all, func(o way) bool { return o.address() == w.address() }) {
+			continue
+		}
+		a := p.exact
+		switch j := slices.IndexFunc(all, func(o way) bool { return o.host == p.host }); {
+		case a.IsValid():
+		case p.host == "localhost":
+			a = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		case j >= 0:
+			a = all[j].at.Addr()
+		default:
+			n := i + 1
+			a, w.named = netip.AddrFrom4([4]byte{127, 77, byte(n >> 8), byte(n)}), true
+		}
+		w.at = netip.AddrPortFrom(a, uint16(p.port))
+		all = append(all, w)
+	}
+	return all
+}
+
+// lead connects a program to a service.
+func (x *proxy) lead(c net.Conn, w way) {
+	up, _, err := x.connect(w.host, w.port, true)
+	if err != nil {
+		x.refused.add(Refusal{Address: w.address(), Reason: err})
+		return
+	}
+	if !x.keep(up) {
+		return
+	}
+	defer x.drop(up)
+	exchange(c, c, up)
 }
 
 // answer serves one connection: one request, as a proxy's client expects after

@@ -280,6 +280,9 @@ func (s Spec) check() (Spec, error) {
 	s.Network.refused = &refusals{report: s.Network.Report}
 	paths := []*string{&s.Workspace, &s.GitDir, &s.Cache}
 	s.Writable, s.ReadOnly, s.Hide = slices.Clone(s.Writable), slices.Clone(s.ReadOnly), slices.Clone(s.Hide)
+	if store := s.Network.javaStore(); store != "" {
+		s.ReadOnly = append(s.ReadOnly, store)
+	}
 	for i := range s.Writable {
 		paths = append(paths, &s.Writable[i])
 	}

@@ -35,6 +35,7 @@ type Env struct {
 	// one. Nil: nothing is masked.
 	Masks func(s string) (token string, ok bool)
 
+	Hosts        []string      // what commands may reach, as the settings name it; nil for no network
 	ShellTimeout time.Duration // of a command that names none; 0 means 120 s
 
 	Limits Limits // those of the registry

@@ -68,15 +68,31 @@ type commands struct {
 	git     bool // there is the tool git
 	judge   func(ctx context.Context, command, dir string) string
 	on      func(job string, text []byte)
+	hosts   []string
 }
 
 func newCommands(w *space, env Env) *commands {
-	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, git: env.Git != nil, judge: env.Judge, on: env.OnOutput}
+	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, git: env.Git != nil, judge: env.Judge, on: env.OnOutput, hosts: env.Hosts}
+}
+
+// maxHosts is how many hosts a model is told by name.
+const maxHosts = 20
+
+// networked is the page where commands may reach hosts.
+func networked(page string, hosts []string) string {
+	if len(hosts) == 0 {
+		return page
+	}
+	named := strings.Join(hosts[:min(len(hosts), maxHosts)], ", ")
+	if more := len(hosts) - maxHosts; more > 0 {
+		named += fmt.Sprintf(" and %d more", more)
+	}
+	return strings.NewReplacer("No network, no input;", "Network only to "+named+"; no input;", "There is no network even to other commands", "There is no network between commands").Replace(page)
 }
 
 func shellTool(c *commands) Tool {
 	return builtin[shellArgs]{
-		def: describe("shell", shellPage, shellSchema, false, "cmd", "command", "script", "command", "timeout", "timeout_seconds", "cwd", "dir", "workdir", "dir", "working_directory", "dir",
+		def: describe("shell", networked(shellPage, c.hosts), shellSchema, false, "cmd", "command", "script", "command", "timeout", "timeout_seconds", "cwd", "dir", "workdir", "dir", "working_directory", "dir",
 			"run_in_background", "background", "description", saysNothing),
 		call: func(ctx context.Context, a shellArgs) (Result, error) {
 			dir, note, problem := c.check(a)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,6 +34,27 @@ func prints(text string, exit tool.ShellExit) func(context.Context, io.Writer) (
 	return func(_ context.Context, out io.Writer) (tool.ShellExit, error) {
 		_, err := io.WriteString(out, text)
 		return exit, err
+	}
+}
+
+// The model is told what commands may reach.
+func TestShellTellsOfTheNetwork(t *testing.T) {
+	t.Parallel()
+	root, err := os.OpenRoot(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	for want, hosts := range map[string][]string{
+		". No network, no input; .git":                                  nil,
+		". Network only to db.corp:5432, 10.0.0.5:80; no input; .git":   {"db.corp:5432", "10.0.0.5:80"},
+		"x.example, x.example and 3 more; no input; .git is read-only.": slices.Repeat([]string{"x.example"}, 23),
+	} {
+		for _, d := range tool.Builtins(tool.Env{Root: root, Shell: &fakeShell{}, Hosts: hosts}) {
+			if d := d.Definition(); d.Name == "shell" && (!strings.Contains(d.Description, want) || strings.Contains(d.Help, "no network even") != (hosts == nil)) {
+				t.Errorf("%s\n%s", d.Description, d.Help)
+			}
+		}
 	}
 }
 

@@ -246,6 +246,11 @@ func (w *Workspace) setup(ctx context.Context, opt SetupOptions, dir string, met
 	if err := w.inherit(ctx, dir, files); err != nil {
 		return fmt.Errorf("set up: %w", err)
 	}
+	defer func() {
+		if err != nil && ctx.Err() == nil { // what was left is nobody's work
+			err = errors.Join(err, w.resetTree(ctx, true))
+		}
+	}()
 	for _, c := range opt.Commands {
 		if done, err := w.reuse(ctx, opt, c); err != nil {
 			return err
@@ -477,7 +482,7 @@ var stores = []struct {
 	made, later map[string]string
 }{
 	{"xdg", map[string]string{"XDG_CACHE_HOME": "%s"}, nil},
-	{"npm", map[string]string{"npm_config_cache": "%s"}, nil},
+	{"npm", map[string]string{"npm_config_cache": "%s", "npm_config_logs_max": "0"}, nil}, // a log would end with a setup that failed
 	{"yarn", map[string]string{"YARN_CACHE_FOLDER": "%s"}, nil},
 	{"cargo", map[string]string{"CARGO_HOME": "%s"}, map[string]string{"CARGO_HOME": "%s", "CARGO_NET_OFFLINE": "true"}},
 	{"gomod", map[string]string{"GOMODCACHE": "%s", "GOFLAGS": "-buildvcs=false -modcacherw"}, map[string]string{"GOMODCACHE": "%s"}},

@@ -181,6 +181,10 @@ func TestSetupFails(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(house, "s/*/*")); len(left) != 0 {
 		t.Errorf("kept: %v", left)
 	}
+	// What it left is nobody's work.
+	if changed, err := w.Changes(t.Context(), "", ""); err != nil || len(changed) > 0 {
+		t.Errorf("%v, %v", changed, err)
+	}
 	// Of a file of holes no copy fills the disk.
 	opt.Commands = []SetupCommand{{Run: "truncate -s 17G holes"}}
 	if _, err := w.Setup(t.Context(), opt); !errors.Is(err, errTooMuch) {

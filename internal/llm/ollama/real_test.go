@@ -1,13 +1,22 @@
 package ollama
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/llmtest"
 )
 
 // real is a server that is there, and a model of it that calls tools: with
@@ -36,9 +45,11 @@ func real(t *testing.T) Config {
 	return cfg
 }
 
-// What the conformance suite demands of recorded answers holds of a server that is there.
+// What the conformance suite demands holds of a server that is there, as far as it
+// does not decide on the answers.
 func TestARealServer(t *testing.T) {
 	cfg := real(t)
+	t.Run("conformance", func(t *testing.T) { conforms(t, cfg) })
 	c, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -84,4 +95,53 @@ func TestARealServer(t *testing.T) {
 	if _, err := none.Send(t.Context(), nil); !errors.As(err, &e) || e.Kind != llm.KindNotFound {
 		t.Errorf("a call of it: %v", err)
 	}
+}
+
+// conforms runs the conformance suite against a server that is there. A proxy notes
+// what it is sent.
+func conforms(t *testing.T, cfg Config) {
+	address, err := url.Parse(cfg.BaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	llmtest.Conformance(t, func(t *testing.T, o llmtest.Options, _ ...llmtest.Answer) llmtest.Rig {
+		var mu sync.Mutex
+		var seen []llmtest.Request
+		forward := httputil.NewSingleHostReverseProxy(address)
+		forward.FlushInterval = -1
+		forward.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // the client left
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			if parsed, err := llmtest.ParseOllama(body); err != nil {
+				t.Errorf("%s: %v", body, err)
+			} else {
+				mu.Lock()
+				parsed.Number, parsed.Remote = len(seen)+1, r.RemoteAddr
+				seen = append(seen, *parsed)
+				mu.Unlock()
+			}
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			forward.ServeHTTP(w, r)
+		}))
+		t.Cleanup(srv.Close)
+		own := cfg
+		own.BaseURL, own.MaxRetries, own.HTTP, own.MaxTokens = srv.URL, o.Retries, o.HTTP, 64
+		return llmtest.Rig{Client: testClient(t, own), Lacks: map[llmtest.Feature]string{llmtest.Dictated: "it is a real one"}, Requests: func() []llmtest.Request {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(seen)
+		}}
+	})
+}
+
+// The test of real servers holds of the one that the other tests know.
+func TestTheRealServersTest(t *testing.T) {
+	t.Parallel()
+	srv := llmtest.NewOllama(t, func(*llmtest.Request) llmtest.Answer {
+		return llmtest.Answer{Text: strings.Repeat("words of its own ", 20), Usage: &llm.Usage{PromptTokens: 60, CompletionTokens: 90, TotalTokens: 150}}
+	})
+	conforms(t, Config{Model: "m:latest", BaseURL: srv.URL, NumCtx: 4096})
 }
