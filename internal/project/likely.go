@@ -36,7 +36,13 @@ func (m *FileMap) likely(about string, budget int, begin bool) string {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(strings.Count(a.path, "/"), strings.Count(b.path, "/")), cmp.Compare(a.path, b.path))
 	}
 	slices.SortFunc(found, order)
-	found = slices.DeleteFunc(found, func(f file) bool { return 3*f.score < 2*found[0].score })
+	best := 0 // by words alone
+	for _, f := range found {
+		if f.score < named {
+			best = max(best, f.score)
+		}
+	}
+	found = slices.DeleteFunc(found, func(f file) bool { return 3*f.score < 2*best })
 	slices.SortFunc(entries, order)
 	names := func(all []file, most int) (shownAll []string) {
 		for _, f := range all[:min(len(all), most)] {
@@ -167,12 +173,15 @@ func (q *query) count(f file) {
 	}
 }
 
+// named is the score of a file that the task names: more than words can have.
+const named = 1000
+
 // score is how likely a task is about a file, 0 for not at all, of a repository
 // with so many files: that it is named tells most, then rare words of its name, those
 // of the title before others. A word that many names have tells nothing.
 func (q *query) score(f file, files int) (n int) {
 	if q.names(f) {
-		n += 48
+		n += named
 	}
 	if f.class != own {
 		return n
