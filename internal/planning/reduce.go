@@ -142,9 +142,8 @@ func (l *Coordinator) acted(m contextstore.Message, args string) {
 	l.did, s.Well = true, m.ToolName == shellTool && !m.Failed
 	command, looks := lookedBy(m.ToolName, args)
 	switch {
-	case m.Failed && looks && !s.Looked: // that nothing is found is an answer
-		s.Looked = true
-	case m.Failed && m.ToolName == shellTool && noDirectory().MatchString(m.Content): // which says nothing of the plan
+	case m.Failed && !s.Looked && (looks || slip().MatchString(m.Content)): // that nothing is found is an answer, and a slip says nothing of the plan
+		s.Looked, l.failed = true, l.failed || !looks
 	case m.Failed:
 		s.Erred, l.failed = m.ToolName, true
 		l.missed(m.ToolName)
@@ -155,18 +154,26 @@ func (l *Coordinator) acted(m contextstore.Message, args string) {
 			s.Ran = latest(appendNew(s.Ran, brief(part, maxIssue)), maxRan)
 		}
 	}
+	s.Changed = s.Changed || m.ToolName == shellTool && !harmless().MatchString(command)           // also where its end failed
 	if m.ToolName != shellTool && l.settings.ReadOnly != nil && !l.settings.ReadOnly(m.ToolName) { // it changes files, and not by a command
 		if !m.Failed {
-			l.made, s.Ran = true, nil
+			l.made, s.Changed, s.Ran = true, true, nil
 		}
 		s.Unmade = !l.made
 	}
 	l.observe(m, args)
 }
 
-// noDirectory finds what a shell says of a directory that is not there.
-var noDirectory = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)`)
+// slip finds what explains itself and is tried in another way: a text that an edit did
+// not find, a directory, a program or a module that is not there.
+var slip = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)|\bold_text\b|No module named|(?:command )?not found$`)
+})
+
+// harmless finds a command that only looks, or runs what the project has.
+var harmless = sync.OnceValue(func() *regexp.Regexp {
+	const part = `\s*(?:\w+=\S+\s+)*(?:\S*/)?(?:cd|ls|cat|head|tail|grep|egrep|rg|find|wc|stat|which|diff|cmp|test|pwd|echo|true|pytest|tox|go (?:test|vet|build|run|doc)|cargo (?:test|check)|(?:npm|yarn|pnpm) (?:run )?test|make (?:test|check|lint)|python[\d.]* -m (?:pytest|unittest)|git (?:status|log|diff|show|grep|blame))\b(?:[^|&;\n<>]|2>&1|2?>\s*/dev/null)*`
+	return regexp.MustCompile(`^(?:` + part + `(?:\|\|?|&&|;|\n|$))+$`)
 })
 
 // maxRan is how many commands are kept in mind that ended well.
@@ -317,7 +324,11 @@ func (l *Coordinator) unusable(err error) (string, error) {
 		}
 		return "", l.refused(questions[asked].tool, err)
 	}
-	l.log.Warn("The model gives no usable "+asked+"; the run goes on without", "error", err)
+	why := []any{"asked", asked}
+	if err != nil {
+		why = append(why, "error", err)
+	}
+	l.log.Warn("No answer by "+questions[asked].tool+" can be used; the run goes on without", why...)
 	l.resume()
 	s.Replanned, s.Where = false, ""
 	l.enter()

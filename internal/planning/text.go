@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
@@ -33,6 +35,9 @@ func (l *Coordinator) Read(r *llm.Reply) {
 		return
 	}
 	rest, calls := said(m.Content)
+	if len(calls) == 0 && len(m.ToolCalls) == 0 && l.s.Asked == askPlan {
+		rest, calls = m.Content, listed(m.Content)
+	}
 	if len(calls) == 0 {
 		return
 	}
@@ -42,6 +47,27 @@ func (l *Coordinator) Read(r *llm.Reply) {
 		m.ToolCalls = append(m.ToolCalls, c)
 	}
 	r.FinishReason = llm.FinishToolCalls
+}
+
+// numbered finds an entry of a numbered list.
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^ {0,3}(?:\*\*)?(\d+)[.)]\s+(.+)$`) })
+
+// listed is the plan that words give as a numbered list, nil where there is none, or
+// one of questions.
+func listed(words string) []llm.ToolCall {
+	var steps []string
+	for i, m := range numbered().FindAllStringSubmatch(words, -1) {
+		step := strings.TrimSpace(strings.ReplaceAll(m[2], "**", ""))
+		if m[1] != strconv.Itoa(i+1) || strings.HasSuffix(step, "?") || strings.HasSuffix(step, "？") {
+			return nil
+		}
+		steps = append(steps, step)
+	}
+	if len(steps) < 2 {
+		return nil
+	}
+	args, _ := json.Marshal(map[string]any{"goal": brief(strings.Join(steps, "; "), maxIssue), "subtasks": steps}) // texts always encode
+	return []llm.ToolCall{{Name: ToolPlan, Arguments: string(args)}}
 }
 
 // said are the calls that a text makes without being one. rest is what else it says.
