@@ -183,7 +183,7 @@ func (l *Coordinator) Words(lang i18n.Lang) string {
 	var b strings.Builder
 	for _, id := range l.order {
 		if r := l.s.Results[id]; r.Summary != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", id, lang.Retold(r.Summary))
+			fmt.Fprintf(&b, "- %s: %s\n", Title(lang, id), lang.Retold(r.Summary))
 		}
 	}
 	return b.String()

@@ -406,9 +406,12 @@ func (l *Coordinator) extended(v Verification) (Plan, bool) {
 		}
 		todo = []Action{{Purpose: i18n.Recorded("resolve", line(strings.Join(open, "; ")))}}
 	}
-	p := l.plan.Extend(todo, l.done(), min(l.room(), maxFixes), "verification_fix_1")
+	p := l.plan.Extend(todo, l.done(), min(l.room(), maxFixes), fixes+"1")
 	return p, len(p.Decomposition.Subtasks) > len(l.order)
 }
+
+// fixes begins the ids of work that a verification adds.
+const fixes = "verification_fix_"
 
 // maxFixes is how many further subtasks one verification may add.
 const maxFixes = 10
