@@ -140,10 +140,11 @@ func (l *Coordinator) settle() {
 func (l *Coordinator) acted(m contextstore.Message, args string) {
 	s := &l.s
 	l.did, s.Well = true, m.ToolName == shellTool && !m.Failed
-	command, looks := lookedBy(m.ToolName, args)
+	command := commandOf(m.ToolName, args)
+	looking := looks().MatchString(command)
 	switch {
-	case m.Failed && !s.Looked && (looks || slip().MatchString(m.Content)): // that nothing is found is an answer, and a slip says nothing of the plan
-		s.Looked, l.failed = true, l.failed || !looks
+	case m.Failed && !s.Looked && (looking || slip().MatchString(m.Content)): // that nothing is found is an answer, and a slip says nothing of the plan
+		s.Looked, l.failed = true, l.failed || !looking
 	case m.Failed:
 		s.Erred, l.failed = m.ToolName, true
 		l.missed(m.ToolName)
@@ -213,23 +214,20 @@ func (l *Coordinator) circles(f Found) {
 
 const shellTool = "shell"
 
-// lookedBy is the command of a call of the shell, and whether its last part looks
-// for something or compares, so that an exit code of 1 is an answer.
-func lookedBy(name, args string) (command string, looks bool) {
+// commandOf is the command of a call of the shell, "" for none.
+func commandOf(name, args string) string {
 	var a struct{ Command string }
 	if name != shellTool || json.Unmarshal([]byte(args), &a) != nil {
-		return "", false
+		return ""
 	}
-	parts := strings.FieldsFunc(a.Command, func(r rune) bool { return strings.ContainsRune("|&;\n(", r) })
-	if len(parts) == 0 {
-		return a.Command, false
-	}
-	words := strings.Fields(parts[len(parts)-1])
-	if len(words) > 1 && words[0] == "git" {
-		words = words[1:]
-	}
-	return a.Command, len(words) > 0 && slices.Contains([]string{"grep", "egrep", "rg", "diff", "cmp", "test", "[", "ls", "find", "which", "command", "stat"}, words[0])
+	return a.Command
 }
+
+// looks finds a command whose last part looks for something or compares, so that an
+// exit code of 1 is an answer.
+var looks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[|&;\n(])\s*(?:git\s+)?(?:e?grep|rg|diff|cmp|test|\[|ls|find|which|command|stat)(?:\s(?:[^|&;\n(]|2>&1)*)?[|&;\n(\s]*$`)
+})
 
 // worded takes an answer that calls nothing.
 func (l *Coordinator) worded(m contextstore.Message) {
