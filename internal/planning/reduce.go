@@ -45,6 +45,7 @@ func (l *Coordinator) reduce(m contextstore.Message) error {
 	case m.Role == llm.RoleUser && m.Kind != "":
 		l.asked(m.Kind)
 	case m.Role == llm.RoleUser && s.Asked == "" && s.Want == "" && l.plan != nil:
+		s.Why = byPeople
 		l.asked(askRemark)
 	}
 	l.show()
@@ -229,6 +230,9 @@ var looks = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:^|[|&;\n(])\s*(?:git\s+)?(?:e?grep|rg|diff|cmp|test|\[|ls|find|which|command|stat)(?:\s(?:[^|&;\n(]|2>&1)*)?[|&;\n(\s]*$`)
 })
 
+// byPeople is why something was said that the model has to answer: people said it.
+const byPeople = "people"
+
 // worded takes an answer that calls nothing.
 func (l *Coordinator) worded(m contextstore.Message) {
 	s := &l.s
@@ -243,7 +247,10 @@ func (l *Coordinator) worded(m contextstore.Message) {
 	case asked == askSubtask:
 		l.finished(m)
 	case asked == askRemark:
-		s.Asked, s.Said = "", cut(m.Content, maxSaid)
+		if s.Asked = ""; s.For == byPeople { // who are answered
+			s.Said = ""
+		}
+		s.says(m.Content)
 		l.enter()
 	case asked != "":
 		_, _ = l.unusable(nil)

@@ -263,7 +263,7 @@ func (l *Coordinator) judged(c contextstore.ToolCall) error {
 	if !v.Passed && v.nameless() && s.Tried < maxTries {
 		return refusal("%s", l.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
-	if missing := l.support(&v); len(missing) > 0 && s.Tried < maxTries {
+	if missing := l.support(&v); len(missing) > 0 && !v.unmet() && s.Tried < maxTries {
 		why := ""
 		if len(s.Idle) > 0 {
 			why = l.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
@@ -292,7 +292,11 @@ func (l *Coordinator) judged(c contextstore.ToolCall) error {
 
 // nameless reports that a verification names nothing that is missing.
 func (v *Verification) nameless() bool {
-	return len(v.Issues)+len(v.Additional) == 0 && !slices.ContainsFunc(v.Criteria, func(c Criterion) bool { return !c.Met })
+	return len(v.Issues)+len(v.Additional) == 0 && !v.unmet()
+}
+
+func (v *Verification) unmet() bool {
+	return slices.ContainsFunc(v.Criteria, func(c Criterion) bool { return !c.Met })
 }
 
 // saysNothing reports that an entry of a list stands for an empty list.
