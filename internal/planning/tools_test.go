@@ -163,3 +163,25 @@ func TestGoodFieldsStay(t *testing.T) {
 		t.Errorf("then: %+v, %v", v, err)
 	}
 }
+
+// Whatever a model gives, what is read of it is read again as it is, and what is good
+// of it can be decoded.
+func FuzzReaders(f *testing.F) {
+	for _, s := range []string{`{"criteria":{"a":{"b":[]}},"status":"done"}`, `{"goal":{"x":1},"subtasks":{"a":null}}`, `{"reflection":[[],{}],"changes":{"type":{}}}`, `{"passed":1,"criteria":[[]],"action":"x","issues":{}}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		for name, r := range readers() {
+			args, _, problem := r.Read(raw)
+			if args != nil && !json.Valid(args) {
+				t.Fatalf("%s %q: %s", name, raw, args)
+			}
+			if problem != "" {
+				continue
+			}
+			if again, _, problem := r.Read(string(args)); string(again) != string(args) || problem != "" {
+				t.Fatalf("%s %q: %s became %s, %s", name, raw, args, again, problem)
+			}
+		}
+	})
+}

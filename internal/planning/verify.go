@@ -263,7 +263,7 @@ func (l *Coordinator) judged(c contextstore.ToolCall) error {
 	if !v.Passed && v.nameless() && s.Tried < maxTries {
 		return refusal("%s", l.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
-	if missing := l.support(&v); len(missing) > 0 && !v.unmet() && s.Tried < maxTries {
+	if missing := l.support(&v); len(missing) > 0 && s.Tried < maxTries {
 		why := ""
 		if len(s.Idle) > 0 {
 			why = l.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
@@ -326,7 +326,7 @@ func (l *Coordinator) unjudged() {
 // command that the criterion names, and the checks. missing are the criteria for which
 // there is none.
 func (l *Coordinator) support(v *Verification) (missing []string) {
-	if !v.Passed {
+	if !v.Passed || v.unmet() {
 		return nil
 	}
 	asked, ran := l.criteria(), without(l.s.Ran, l.s.Idle)
@@ -340,9 +340,6 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 		}
 		c := &v.Criteria[at]
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
-		if !c.Met {
-			continue
-		}
 		said := cmp.Or(strings.TrimSpace(c.Evidence), l.shown(criterion, ran))
 		if c.Evidence = outcome(said, ran); c.Evidence == "" && !l.s.empty(said, criterion) {
 			c.Evidence = said
@@ -361,14 +358,14 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 // strict adds to a verification what it passes over: criteria without evidence,
 // and what it says itself or the subtasks' ends say of work that is not done.
 func (l *Coordinator) strict(v *Verification) {
-	passed := v.Passed
+	passed, unmet := v.Passed, v.unmet()
 	object := func(issue string) { v.Issues, v.Passed = append(v.Issues, issue), false }
 	for _, c := range v.Criteria {
 		switch {
 		case !c.Met && !passed && len(v.Issues) > 0: // among what it says
 		case !c.Met:
 			object(i18n.Recorded("unmet", line(c.Criterion)))
-		case strings.TrimSpace(c.Evidence) == "":
+		case strings.TrimSpace(c.Evidence) == "" && !unmet:
 			object(i18n.Recorded("no_evidence", line(c.Criterion)))
 		}
 	}
