@@ -32,7 +32,7 @@ var recordedTexts = map[string]text{
 	"recorded.criterion":     {"the behaviour that the task asks for is there, shown by a test", "依頼された振る舞いが実現され、テストで示されている"},
 	"recorded.checks_passed": {"the project's checks pass", "プロジェクトのチェックに合格"},
 	"recorded.ended_well":    {"%s (exit code 0)", "%s（終了コード 0）"},
-	"recorded.resolve":       {"Resolve what the verification found: %s", "検証で見つかった点を解決する: %s"},
+	"recorded.resolve":       {"Mend what is still open: %s", "残っている点を直す: %s"},
 	"recorded.verification":  {"verification", "検証"},
 
 	"recorded.forbidden":    {"nothing about %s may be assumed", "%s については何も仮定しません"},

@@ -53,7 +53,7 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 		}
 		overview(out, v, o)
 		out.section(v, contextstore.Messages, "Messages", last, messageLine)
-		out.section(v, contextstore.Summaries, "Summaries", last, summaryLine)
+		out.section(v, contextstore.Summaries, "Summaries", last, summaryLine())
 		return out.err
 	}
 	effects := &effectTable{lang: o.Lang}
@@ -63,7 +63,7 @@ func Show(w io.Writer, v contextstore.View, o ShowOptions) error {
 		line   func([]byte) (string, error)
 	}{
 		{o.Messages, contextstore.Messages, fullMessage},
-		{o.Summaries, contextstore.Summaries, fullSummary},
+		{o.Summaries, contextstore.Summaries, fullSummary()},
 		{o.Tools, contextstore.Tools, fullTool},
 		{o.Effects, contextstore.RequestLog, effects.line},
 	} {
@@ -211,16 +211,33 @@ func messageLine(b []byte) (string, error) {
 	return fmt.Sprintf("[%d] %s: %s", m.Seq, m.Role, strings.TrimSpace(text)), nil
 }
 
-func summaryLine(b []byte) (string, error) {
-	s, err := contextstore.DecodeSummary(b)
-	if err != nil {
-		return "", err
+// summaryLine writes the summaries of a run in a line each.
+func summaryLine() func([]byte) (string, error) {
+	final := finals()
+	return func(b []byte) (string, error) {
+		s, err := contextstore.DecodeSummary(b)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("[%d] seq %d-%d%s: %s", s.ID, s.StartSeq, s.EndSeq, final(s), s.Summary), nil
 	}
-	final := ""
-	if s.Final {
-		final = " (final)"
+}
+
+// finals says of a summary whether it is a final one, of which the last counts: a
+// model's takes the place of what was written at once.
+func finals() func(contextstore.Summary) string {
+	said := ""
+	return func(s contextstore.Summary) string {
+		switch {
+		case !s.Final:
+			return ""
+		case said == "":
+			said = " (final)"
+		default:
+			said = " (final, replaces it)"
+		}
+		return said
 	}
-	return fmt.Sprintf("[%d] seq %d-%d%s: %s", s.ID, s.StartSeq, s.EndSeq, final, s.Summary), nil
 }
 
 func fullMessage(b []byte) (string, error) {
@@ -239,16 +256,15 @@ func fullMessage(b []byte) (string, error) {
 	return s + "\n", nil
 }
 
-func fullSummary(b []byte) (string, error) {
-	s, err := contextstore.DecodeSummary(b)
-	if err != nil {
-		return "", err
+func fullSummary() func([]byte) (string, error) {
+	final := finals()
+	return func(b []byte) (string, error) {
+		s, err := contextstore.DecodeSummary(b)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("[%d] seq %d-%d%s  %s  %d -> %d tokens\n%s\n", s.ID, s.StartSeq, s.EndSeq, final(s), stamp(s.Timestamp), s.OriginalTokens, s.SummaryTokens, indent(s.Summary)), nil
 	}
-	final := ""
-	if s.Final {
-		final = " (final)"
-	}
-	return fmt.Sprintf("[%d] seq %d-%d%s  %s  %d -> %d tokens\n%s\n", s.ID, s.StartSeq, s.EndSeq, final, stamp(s.Timestamp), s.OriginalTokens, s.SummaryTokens, indent(s.Summary)), nil
 }
 
 func fullTool(b []byte) (string, error) {

@@ -224,3 +224,15 @@ func TestUnverifiedIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// Of two final summaries of a run the last counts: it took the place of the other one.
+func TestTheLastFinalSummaryCounts(t *testing.T) {
+	for name, line := range map[string]func([]byte) (string, error){"in a line": summaryLine(), "in full": fullSummary()} {
+		for i, want := range []string{"seq 1-40 (final)", "seq 1-40 (final, replaces it)"} {
+			got, err := line([]byte(`{"id":1,"start_seq":1,"end_seq":40,"final":true,"summary":"s","timestamp":"2024-01-15T10:32:00Z"}`))
+			if err != nil || !strings.Contains(got, want) {
+				t.Errorf("%s: %d: %q, %v", name, i, got, err)
+			}
+		}
+	}
+}

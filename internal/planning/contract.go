@@ -32,7 +32,6 @@ type Goal struct {
 	MainObjective   string   `json:"main_objective"`
 	SuccessCriteria []string `json:"success_criteria"`
 	Constraints     []string `json:"constraints"`
-	ContextAnalysis string   `json:"context_analysis,omitempty"`
 
 	// What is understood before the plan is made.
 	TaskType     string       `json:"task_type,omitempty"`
@@ -53,10 +52,9 @@ type Scope struct {
 
 // Ambiguity is what can be understood in more than one way.
 type Ambiguity struct {
-	Item            string   `json:"item"`
-	Interpretations []string `json:"possible_interpretations,omitempty"`
-	Selected        string   `json:"selected_interpretation"`
-	Reasoning       string   `json:"reasoning,omitempty"`
+	Item      string `json:"item"`
+	Selected  string `json:"selected_interpretation"`
+	Reasoning string `json:"reasoning,omitempty"`
 }
 
 // Assumption is what is taken to be so, because nobody said it.
@@ -136,13 +134,12 @@ type Reflection struct {
 
 // Judgement is the evaluation in a Reflection.
 type Judgement struct {
-	ActionEvaluated string   `json:"action_evaluated,omitempty"`
-	Status          string   `json:"status"` // success, failure or partial
-	Evaluation      string   `json:"evaluation"`
-	Issues          []string `json:"issues_identified,omitempty"`
-	RootCause       string   `json:"root_cause,omitempty"`
-	Revise          bool     `json:"plan_revision_needed"` // read beside "reflection", too
-	Reasoning       string   `json:"reasoning,omitempty"`
+	Status     string   `json:"status"` // success, failure or partial
+	Evaluation string   `json:"evaluation"`
+	Issues     []string `json:"issues_identified,omitempty"`
+	RootCause  string   `json:"root_cause,omitempty"`
+	Revise     bool     `json:"plan_revision_needed"` // read beside "reflection", too
+	Reasoning  string   `json:"reasoning,omitempty"`
 }
 
 // PlanRevision is how a plan is changed. What was done stays done.

@@ -551,3 +551,15 @@ func TestAskingIsSwitchedOff(t *testing.T) {
 	}
 	s.close()
 }
+
+// The log says what became of an answer by a call: that is known once it is judged.
+func TestLogOfPlanningCalls(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, newStore(t), scene{answers: []answer{say(`{"phase":"planning","goal_understanding":{"main_objective":"o"}}`), say(plans("a")), say(done("a")), say(pass)}})
+	defer s.close()
+	s.live()
+	refused, taken := strings.Index(s.log.String(), `"Tool execution: submit_plan" status=error`), strings.Index(s.log.String(), `"Tool execution: submit_plan" status=success`)
+	if refused < 0 || taken < refused || strings.Contains(s.log.String(), "error=<nil>") {
+		t.Error(s.log.String())
+	}
+}

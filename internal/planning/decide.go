@@ -80,7 +80,8 @@ func (l *Coordinator) forget() {
 // reflected takes a reflection, and does what it says of the plan.
 func (l *Coordinator) reflected(c contextstore.ToolCall) error {
 	s := &l.s
-	r, err := readReflection(c)
+	r, err := read[Reflection](c, true)
+	r.Phase = PhaseReflection
 	if err == nil && strings.TrimSpace(r.Judged.Evaluation) == "" && r.Revision == nil {
 		err = refusal("reflection.evaluation is missing")
 	}
@@ -132,7 +133,7 @@ func (l *Coordinator) revised(c contextstore.ToolCall) error {
 		if p, err = readPlan(c, s.Tried > 0); err == nil {
 			p, err = l.plan.Replace(p, l.done(), l.settings.MaxSubtasks)
 		}
-	} else if r, err = readReflection(c); err == nil && r.Revision == nil {
+	} else if r, err = read[Reflection](c, true); err == nil && r.Revision == nil {
 		err = refusal("plan_revision is missing")
 	} else if err == nil {
 		p, err = l.plan.Apply(*r.Revision, l.done(), l.settings.MaxSubtasks)

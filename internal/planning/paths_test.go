@@ -183,7 +183,7 @@ func scenes() map[string]scene {
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
 		"the commit message comes with the verification": {
 			answers: []answer{say(plans("a")), say(`{"task_id":"a","status":"completed","summary":"escaped pipes."}`), say(strings.Replace(pass, "{", `{"comment":"Escape pipes\n\nThey ended a cell.",`, 1))},
-			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Escape pipes\n\nThey ended a cell.", prompts: []string{"The commit message is missing"}},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Escape pipes\n\nThey ended a cell.", prompts: []string{"The commit message has no body"}},
 		"a plan that is mended": {
 			answers: []answer{say(plans("a<b", "b<a")), say(plans("a")), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"the dependencies go in a circle"}},
@@ -236,10 +236,64 @@ func scenes() map[string]scene {
 		"a verification without its criteria is asked for again": {
 			answers: []answer{say(plans("a")), say(done("a")), say(`{"phase":"verification","verification_passed":true,"issues_found":[]}`), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"no evidence is given for: it works"}},
+		"that checks pass which passed before shows nothing new": {
+			checks: idleChecks, answers: []answer{say(plans("a")), say(done("a")), say(strings.Replace(pass, "a.go:1", "pytest exit 0", 1)), say(strings.Replace(pass, "a.go:1", "all checks pass", 1)), say(done("verification_fix_1")), say(strings.Replace(pass, "a.go:1", "pytest passes, test_a.py:7", 1))},
+			asks: "plan subtask/a verify subtask/verification_fix_1 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:true", end: "passed",
+			prompts: []string{"they show nothing of what is new.", "they show nothing of it", "Mend what is still open: no evidence is given for: it works"}},
+		"that checks pass is evidence for a criterion that asks for it": {
+			checks: idleChecks, answers: []answer{say(strings.Replace(plans("a"), "it works", "all tests pass", 1)), say(done("a")), say(strings.NewReplacer("a.go:1", "pytest exit 0", "it works", "all tests pass").Replace(pass))},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"a command that the model ran shows something, though checks do not": {
+			checks: idleChecks, answers: []answer{say(plans("a")), do("shell:python try.py"), say(done("a")), say(strings.Replace(pass, "a.go:1", "python try.py exit 0", 1))},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"a commit message stays where a later subtask ends in words": {
+			answers: []answer{say(plans("a")), say(tells("Mend it", "It was broken.")), say(fail("Test it")), do("1"), say("All is done now."), say(pass)},
+			asks:    "plan subtask/a verify subtask/verification_fix_1 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:true", end: "passed", words: "Mend it\n\nIt was broken."},
+		"a commit message stays where failing checks are mended in words": {
+			red: 1, answers: []answer{say(plans("a")), say(tells("Mend it", "It was broken.")), do("1"), say("Mended."), say(pass)},
+			asks: "plan subtask/a remark verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mend it\n\nIt was broken."},
+		"people are answered, whatever was said before": {
+			complain: map[int]string{2: "Why so?"}, answers: []answer{say(plans("a")), say(tells("Mend it", "It was broken.")), say("Because."), say(pass)},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Because."},
+		"a criterion that is not met needs no evidence for the others": {
+			settings: func(s *Settings) { s.MaxRounds = 1 },
+			answers:  []answer{say(plans("a")), say(done("a")), say(`{"verification_passed":"true","criteria":[{"criterion":"it works","met":"true"},{"criterion":"a test shows it","met":"false","evidence":"none was added"}]}`)},
+			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:false", end: "open: not met: a test shows it"},
+		"a commit message gives way to another one": {
+			answers: []answer{say(plans("a")), say(tells("Mend it", "It was broken.")), say(fail("Test it")), do("1"), say(strings.Replace(tells("Mend and test it", "It was."), `"a"`, `"verification_fix_1"`, 1)), say(pass)},
+			asks:    "plan subtask/a verify subtask/verification_fix_1 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:true", end: "passed", words: "Mend and test it\n\nIt was."},
+		"a commit message without a body is completed": {
+			answers: []answer{say(plans("a")), say(tells("Mend it", "")), say(strings.Replace(pass, `"issues_found"`, `"comment":"Mend it\n\nIt was broken.","issues_found"`, 1))},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mend it\n\nIt was broken.", prompts: []string{"The commit message has no body: give it whole as comment"}},
+		"a plan as a numbered list in words": {
+			answers: []answer{say("Here is my plan:\n\n1. **Mend** it\n2. Test it\n\nI begin now."), say(done("task_1")), say(done("task_2")), say(pass)},
+			asks:    "plan subtask/task_1 subtask/task_2 verify", lines: "plan:task_1,task_2 task_1=done task_2=done verification:true", end: "passed", prompts: []string{"Mend it"}},
+		"a numbered list of questions is no plan": {
+			answers: []answer{say("1. Which file?\n2. Which test?"), say(plans("a")), say(done("a")), say(pass)},
+			asks:    "plan nudge subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"Words alone are no answer here."}},
+		"a program that is not there says nothing of the plan": {
+			answers:  []answer{say(plans("a")), do("shell:!pytest: command not found"), do("1"), do("shell:!python: No module named pytest"), do("2"), say(done("a")), say(pass)},
+			settings: func(s *Settings) { s.ReflectionInterval = 0 },
+			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"but twice in a row it does": {
+			answers: []answer{say(plans("a")), do("shell:!pytest: command not found"), do("shell:!python: No module named pytest"), sayDo(fine, "1"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed"},
+		"an edit that finds no text says nothing of the plan": {
+			answers: []answer{say(plans("a")), do("look_edit:!old_text was not found"), do("1"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"done, where nothing was changed": {
+			answers: []answer{say(plans("a:Add a test")), do("shell:go test ./... 2>&1 | tail -3"), say(done("a")), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"Nothing was changed in this subtask."}},
+		"done, where a command may have changed something": {
+			answers: []answer{say(plans("a:Add a test")), do("shell:cat >> a_test.go <<E"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"done, where nothing was to be changed": {
+			answers: []answer{say(plans("a:Run the tests that were added")), do("shell:go test ./..."), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
 		"a criterion without evidence is not met": {
 			settings: func(s *Settings) { s.MaxRounds = 1 },
 			answers:  []answer{say(plans("a")), say(done("a")), say(strings.Replace(pass, "a.go:1", "", 1)), say(strings.Replace(pass, "a.go:1", "", 1))},
-			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:false", end: "open: no evidence is given for: it works", prompts: []string{"no evidence is given for: it works\n</problems>"}},
+			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:false", end: "open: no evidence is given for: it works", prompts: []string{"no evidence is given for: it works. criteria is a list of {criterion, met, evidence}"}},
 		"the checks fail when the plan is done": {
 			red: 1, answers: []answer{say(plans("a")), say(done("a")), do("1"), say("Mended."), say(pass)},
 			asks: "plan subtask/a remark verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mended."},
@@ -391,6 +445,14 @@ func scenes() map[string]scene {
 	}
 }
 
+// idleChecks passed before any change as well.
+var idleChecks = []CheckEvidence{{Name: "check", Command: "python3 -m pytest -q", HasBase: true}}
+
+// tells is a report of a with a commit message.
+func tells(subject, body string) string {
+	return encode(map[string]string{"task_id": "a", "status": "done", "summary": "s", "comment": strings.TrimSpace(subject + "\n\n" + body)})
+}
+
 // edits are ways with calls that change something: what became of one that is cut
 // short is not known, so that such a run is not the same.
 func edits() map[string]scene {
@@ -402,6 +464,9 @@ func edits() map[string]scene {
 		"done in words, after edits that all failed": {
 			settings: none, answers: []answer{say(plans("a")), do("edit_file:!x"), say("Done."), do("edit_file:x"), say("Done."), say(pass)},
 			asks: "plan subtask/a nudge verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"Your last edits all failed"}},
+		"done, after the edit that the subtask asks for": {
+			settings: none, answers: []answer{say(plans("a:Add a test")), do("edit_file:y"), say(done("a")), say(pass)},
+			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
 		"done, after an edit that was made": {
 			settings: none, answers: []answer{say(plans("a")), do("edit_file:!x", "edit_file:y"), say(done("a")), say(pass)},
 			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
@@ -464,21 +529,22 @@ func TestAReportThatShowsIt(t *testing.T) {
 		scene
 		asked bool
 	}{
-		"by a command":                  {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
-		"by a check":                    {scene{checks: green, answers: []answer{say(plans("a")), shown("make test passes")}}, false},
-		"by a check that passed before": {scene{checks: idle, answers: []answer{say(plans("a")), do("shell:make test"), shown("make test passes")}}, true},
-		"by a command, beside such":     {scene{checks: idle, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
-		"by a part of a command":        {scene{checks: green, answers: []answer{say(plans("a")), do("shell:cd /workspace && go run . 2>&1 | tail -3"), shown("go run . prints 1")}}, false},
-		"by one of many commands":       {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run . ; true"), shown("go run . prints 1")}}, true},
-		"by words":                      {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown("I looked at it")}}, true},
-		"by nothing":                    {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown(" ")}}, true},
-		"by a command that failed":      {scene{checks: green, answers: []answer{say(plans("a")), do("shell:!go run ."), shown("go run . prints 1"), shown("go run . prints 1")}}, true},
-		"by a command before an edit":   {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), do("edit_file:x"), shown("go run . prints 1")}}, true},
-		"without checks":                {scene{answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
-		"with a check that fails":       {scene{checks: []CheckEvidence{{Command: "make test", ExitCode: 1}}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
-		"by the second of two":          {scene{checks: green, answers: []answer{say(plans("b", "a")), say(done("b")), do("shell:go run ."), shown("go run . prints 1")}}, false},
-		"where it did not end well":     {scene{checks: green, settings: func(s *Settings) { s.Replan.MaxTotal = 0 }, answers: []answer{say(plans("a")), do("shell:go run ."), say(ended("a", "failed"))}}, true},
-		"where nothing is to be judged": {scene{checks: green, settings: func(s *Settings) { s.Verify = false }, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
+		"by a command":                   {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
+		"by a check":                     {scene{checks: green, answers: []answer{say(plans("a")), shown("make test passes")}}, false},
+		"by a check that passed before":  {scene{checks: idle, answers: []answer{say(plans("a")), do("shell:make test"), shown("make test passes")}}, true},
+		"by a text that names a command": {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), say(`{"task_id":"a","status":"done","summary":"s","criteria":"it works: go run . exit 0"}`)}}, false},
+		"by a command, beside such":      {scene{checks: idle, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
+		"by a part of a command":         {scene{checks: green, answers: []answer{say(plans("a")), do("shell:cd /workspace && go run . 2>&1 | tail -3"), shown("go run . prints 1")}}, false},
+		"by one of many commands":        {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run . ; true"), shown("go run . prints 1")}}, true},
+		"by words":                       {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown("I looked at it")}}, true},
+		"by nothing":                     {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown(" ")}}, true},
+		"by a command that failed":       {scene{checks: green, answers: []answer{say(plans("a")), do("shell:!go run ."), shown("go run . prints 1"), shown("go run . prints 1")}}, true},
+		"by a command before an edit":    {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), do("edit_file:x"), shown("go run . prints 1")}}, true},
+		"without checks":                 {scene{answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
+		"with a check that fails":        {scene{checks: []CheckEvidence{{Command: "make test", ExitCode: 1}}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
+		"by the second of two":           {scene{checks: green, answers: []answer{say(plans("b", "a")), say(done("b")), do("shell:go run ."), shown("go run . prints 1")}}, false},
+		"where it did not end well":      {scene{checks: green, settings: func(s *Settings) { s.Replan.MaxTotal = 0 }, answers: []answer{say(plans("a")), do("shell:go run ."), say(ended("a", "failed"))}}, true},
+		"where nothing is to be judged":  {scene{checks: green, settings: func(s *Settings) { s.Verify = false }, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

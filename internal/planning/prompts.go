@@ -76,7 +76,9 @@ type Ask struct {
 	Checks           []CheckEvidence
 	Changed          []string // files, with what was done to them
 	Diff             string   // of them
+	Idle             bool     // the checks passed before, too, and no test came or changed
 	Unworded         bool     // no commit message was given
+	Bodiless         bool     // but a subject
 	Findings         []string // of the scan of what was added, weakened or touched
 
 	// retry, answer, state, handover

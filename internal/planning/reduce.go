@@ -45,6 +45,7 @@ func (l *Coordinator) reduce(m contextstore.Message) error {
 	case m.Role == llm.RoleUser && m.Kind != "":
 		l.asked(m.Kind)
 	case m.Role == llm.RoleUser && s.Asked == "" && s.Want == "" && l.plan != nil:
+		s.Why = byPeople
 		l.asked(askRemark)
 	}
 	l.show()
@@ -140,11 +141,11 @@ func (l *Coordinator) settle() {
 func (l *Coordinator) acted(m contextstore.Message, args string) {
 	s := &l.s
 	l.did, s.Well = true, m.ToolName == shellTool && !m.Failed
-	command, looks := lookedBy(m.ToolName, args)
+	command := commandOf(m.ToolName, args)
+	looking := looks().MatchString(command)
 	switch {
-	case m.Failed && looks && !s.Looked: // that nothing is found is an answer
-		s.Looked = true
-	case m.Failed && m.ToolName == shellTool && noDirectory().MatchString(m.Content): // which says nothing of the plan
+	case m.Failed && !s.Looked && (looking || slip().MatchString(m.Content)): // that nothing is found is an answer, and a slip says nothing of the plan
+		s.Looked, l.failed = true, l.failed || !looking
 	case m.Failed:
 		s.Erred, l.failed = m.ToolName, true
 		l.missed(m.ToolName)
@@ -155,18 +156,26 @@ func (l *Coordinator) acted(m contextstore.Message, args string) {
 			s.Ran = latest(appendNew(s.Ran, brief(part, maxIssue)), maxRan)
 		}
 	}
+	s.Changed = s.Changed || m.ToolName == shellTool && !harmless().MatchString(command)           // also where its end failed
 	if m.ToolName != shellTool && l.settings.ReadOnly != nil && !l.settings.ReadOnly(m.ToolName) { // it changes files, and not by a command
 		if !m.Failed {
-			l.made, s.Ran = true, nil
+			l.made, s.Changed, s.Ran = true, true, nil
 		}
 		s.Unmade = !l.made
 	}
 	l.observe(m, args)
 }
 
-// noDirectory finds what a shell says of a directory that is not there.
-var noDirectory = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)`)
+// slip finds what explains itself and is tried in another way: a text that an edit did
+// not find, a directory, a program or a module that is not there.
+var slip = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)|\bold_text\b|No module named|(?:command )?not found$`)
+})
+
+// harmless finds a command that only looks, or runs what the project has.
+var harmless = sync.OnceValue(func() *regexp.Regexp {
+	const part = `\s*(?:\w+=\S+\s+)*(?:\S*/)?(?:cd|ls|cat|head|tail|grep|egrep|rg|find|wc|stat|which|diff|cmp|test|pwd|echo|true|pytest|tox|go (?:test|vet|build|run|doc)|cargo (?:test|check)|(?:npm|yarn|pnpm) (?:run )?test|make (?:test|check|lint)|python[\d.]* -m (?:pytest|unittest)|git (?:status|log|diff|show|grep|blame))\b(?:[^|&;\n<>]|2>&1|2?>\s*/dev/null)*`
+	return regexp.MustCompile(`^(?:` + part + `(?:\|\|?|&&|;|\n|$))+$`)
 })
 
 // maxRan is how many commands are kept in mind that ended well.
@@ -206,23 +215,23 @@ func (l *Coordinator) circles(f Found) {
 
 const shellTool = "shell"
 
-// lookedBy is the command of a call of the shell, and whether its last part looks
-// for something or compares, so that an exit code of 1 is an answer.
-func lookedBy(name, args string) (command string, looks bool) {
+// commandOf is the command of a call of the shell, "" for none.
+func commandOf(name, args string) string {
 	var a struct{ Command string }
 	if name != shellTool || json.Unmarshal([]byte(args), &a) != nil {
-		return "", false
+		return ""
 	}
-	parts := strings.FieldsFunc(a.Command, func(r rune) bool { return strings.ContainsRune("|&;\n(", r) })
-	if len(parts) == 0 {
-		return a.Command, false
-	}
-	words := strings.Fields(parts[len(parts)-1])
-	if len(words) > 1 && words[0] == "git" {
-		words = words[1:]
-	}
-	return a.Command, len(words) > 0 && slices.Contains([]string{"grep", "egrep", "rg", "diff", "cmp", "test", "[", "ls", "find", "which", "command", "stat"}, words[0])
+	return a.Command
 }
+
+// looks finds a command whose last part looks for something or compares, so that an
+// exit code of 1 is an answer.
+var looks = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:^|[|&;\n(])\s*(?:git\s+)?(?:e?grep|rg|diff|cmp|test|\[|ls|find|which|command|stat)(?:\s(?:[^|&;\n(]|2>&1)*)?[|&;\n(\s]*$`)
+})
+
+// byPeople is why something was said that the model has to answer: people said it.
+const byPeople = "people"
 
 // worded takes an answer that calls nothing.
 func (l *Coordinator) worded(m contextstore.Message) {
@@ -238,7 +247,10 @@ func (l *Coordinator) worded(m contextstore.Message) {
 	case asked == askSubtask:
 		l.finished(m)
 	case asked == askRemark:
-		s.Asked, s.Said = "", cut(m.Content, maxSaid)
+		if s.Asked = ""; s.For == byPeople { // who are answered
+			s.Said = ""
+		}
+		s.says(m.Content)
 		l.enter()
 	case asked != "":
 		_, _ = l.unusable(nil)
@@ -317,7 +329,11 @@ func (l *Coordinator) unusable(err error) (string, error) {
 		}
 		return "", l.refused(questions[asked].tool, err)
 	}
-	l.log.Warn("The model gives no usable "+asked+"; the run goes on without", "error", err)
+	why := []any{"asked", asked}
+	if err != nil {
+		why = append(why, "error", err)
+	}
+	l.log.Warn("No answer by "+questions[asked].tool+" can be used; the run goes on without", why...)
 	l.resume()
 	s.Replanned, s.Where = false, ""
 	l.enter()

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -49,7 +51,7 @@ func (l *Coordinator) reported(c contextstore.ToolCall) error {
 func (l *Coordinator) lastWord(r report) {
 	s := &l.s
 	if l.left() == 0 {
-		s.Said = cut(cmp.Or(r.Comment, r.Summary), maxSaid)
+		s.says(cmp.Or(r.Comment, r.Summary))
 	}
 	if s.Asked == askRemark {
 		s.Asked = ""
@@ -63,18 +65,30 @@ func (l *Coordinator) lastWord(r report) {
 }
 
 // objection is what speaks against the word that a subtask is done, once: that the
-// last edits all failed, or a call that it came with; "" for nothing.
+// last edits all failed, or a call that it came with, or that nothing was changed where it
+// says to change something; "" for nothing.
 func (l *Coordinator) objection(status string) string {
 	s := &l.s
-	if status != Done || s.Objected || !s.Unmade && !l.failed {
+	t, _ := l.plan.Subtask(s.Current)
+	idle := !s.Changed && l.settings.ReadOnly != nil && changing().MatchString(t.Description)
+	if status != Done || s.Objected || !s.Unmade && !l.failed && !idle {
 		return ""
 	}
 	s.Objected = true
-	if s.Unmade {
+	switch {
+	case s.Unmade:
 		return l.prompts.word("Your last edits all failed, so nothing of them is in the files. Make them, or report how you know that it is done without them.", "直前の編集はすべて失敗しており、ファイルには何も反映されていません。編集をやり直すか、編集なしで完了していると分かる理由を報告してください。")
+	case l.failed:
+		return l.prompts.word("A call beside this report failed. Look at it first; then report.", "この報告と同時の呼び出しが失敗しました。先に確かめてから報告してください。")
 	}
-	return l.prompts.word("A call beside this report failed. Look at it first; then report.", "この報告と同時の呼び出しが失敗しました。先に確かめてから報告してください。")
+	return l.prompts.word("Nothing was changed in this subtask. Make the change, or report again, with what shows that it is done.", "このサブタスクでは何も変更されていません。変更するか、完了していることを示すものを添えてもう一度報告してください。")
 }
+
+// changing finds a description that begins with, or in Japanese names, a change, and does
+// not ask to look or to run something.
+var changing = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^\W*(?:add|write|create|implement|fix|change|update|remove|delete|rename|replace|refactor|extend)\b|^(?:[^確検調実]|実装)*(?:追加|作成|実装|修正|変更|更新|削除)`)
+})
 
 // finished takes an answer in words that ends a subtask: its own count of what was
 // done. Where nothing was, or it is an object that nobody can read, it is asked once
@@ -117,19 +131,20 @@ func (l *Coordinator) end(r report) {
 	last := l.left() == 1
 	switch {
 	case last && r.Over, last && r.Comment != "":
-		s.Said = cut(cmp.Or(r.Comment, r.Summary), maxSaid)
+		s.says(cmp.Or(r.Comment, r.Summary))
 	case last && len(l.order) == 1: // which can be a subject, so that it ends as none
-		s.Said = strings.TrimRight(cut(r.Summary, maxSaid), ".。")
+		s.says(strings.TrimRight(cut(r.Summary, maxSaid), ".。"))
 	}
 	r.Summary = line(r.Summary)
 	s.Results[r.ID] = r.SubtaskResult
 	for _, c := range r.Criteria[:min(len(r.Criteria), maxIssues)] {
-		if len(s.Shows) < maxIssues && strings.TrimSpace(c.Evidence) != "" {
+		if len(s.Shows) < maxIssues {
 			s.Shows = append(s.Shows, Criterion{Criterion: brief(c.Criterion, maxIssue), Evidence: brief(c.Evidence, maxIssue)})
 		}
 	}
 	s.phase = phase{Posed: s.Posed}
 	s.Current, s.Why, s.Tried, s.Fresh, s.Unmade, s.Objected = "", "", 0, false, false, false
+	s.Changed = false
 	s.Guard = Guard{Turn: s.Guard.Turn}
 	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
 	switch r.Status {
@@ -168,7 +183,7 @@ func (l *Coordinator) Words(lang i18n.Lang) string {
 	var b strings.Builder
 	for _, id := range l.order {
 		if r := l.s.Results[id]; r.Summary != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", id, lang.Retold(r.Summary))
+			fmt.Fprintf(&b, "- %s: %s\n", Title(lang, id), lang.Retold(r.Summary))
 		}
 	}
 	return b.String()

@@ -79,6 +79,7 @@ type state struct {
 	Looked   bool     `json:"looked,omitempty"`   // the last command looked for something and found none
 	Well     bool     `json:"well,omitempty"`     // the last call was a command, and it ended well
 	Unmade   bool     `json:"unmade,omitempty"`   // the last edits of the subtask at hand all failed
+	Changed  bool     `json:"changed,omitempty"`  // something was changed since the last subtask ended, or may have been
 	Objected bool     `json:"objected,omitempty"` // its word that it is done was objected to
 	Ran      []string `json:"ran,omitempty"`      // commands that ended well since the last edit
 	Erred    string   `json:"erred,omitempty"`    // the tool that failed last since something was asked
@@ -97,6 +98,7 @@ type state struct {
 	Rounds int         `json:"rounds,omitempty"` // of verification
 	Found  *findings   `json:"found,omitempty"`  // by the last one
 	Green  bool        `json:"green,omitempty"`  // when it was asked for, the checks had passed and could show something of the work (Evidence.shows)
+	Idle   []string    `json:"idle,omitempty"`   // checks that show nothing of what is new (Evidence.idle)
 	Shows  []Criterion `json:"shows,omitempty"`  // what subtasks' reports showed, with their evidence
 
 	Said    string   `json:"said,omitempty"`    // the model's last words to people

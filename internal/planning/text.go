@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
@@ -35,6 +35,9 @@ func (l *Coordinator) Read(r *llm.Reply) {
 		return
 	}
 	rest, calls := said(m.Content)
+	if len(calls) == 0 && len(m.ToolCalls) == 0 && l.s.Asked == askPlan {
+		rest, calls = m.Content, listed(m.Content)
+	}
 	if len(calls) == 0 {
 		return
 	}
@@ -44,6 +47,27 @@ func (l *Coordinator) Read(r *llm.Reply) {
 		m.ToolCalls = append(m.ToolCalls, c)
 	}
 	r.FinishReason = llm.FinishToolCalls
+}
+
+// numbered finds an entry of a numbered list.
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^ {0,3}(?:\*\*)?(\d+)[.)]\s+(.+)$`) })
+
+// listed is the plan that words give as a numbered list, nil where there is none, or
+// one of questions.
+func listed(words string) []llm.ToolCall {
+	var steps []string
+	for i, m := range numbered().FindAllStringSubmatch(words, -1) {
+		step := strings.TrimSpace(strings.ReplaceAll(m[2], "**", ""))
+		if m[1] != strconv.Itoa(i+1) || strings.HasSuffix(step, "?") || strings.HasSuffix(step, "？") {
+			return nil
+		}
+		steps = append(steps, step)
+	}
+	if len(steps) < 2 {
+		return nil
+	}
+	args, _ := json.Marshal(map[string]any{"goal": brief(strings.Join(steps, "; "), maxIssue), "subtasks": steps}) // texts always encode
+	return []llm.ToolCall{{Name: ToolPlan, Arguments: string(args)}}
 }
 
 // said are the calls that a text makes without being one. rest is what else it says.
@@ -57,7 +81,7 @@ func said(text string) (rest string, calls []llm.ToolCall) {
 			break
 		}
 		at := from + i
-		raw, end := object(text, at)
+		raw, end := objectAt(text, at)
 		from = end
 		found := callsOf(raw, 0)
 		if len(found) == 0 {
@@ -74,9 +98,9 @@ func said(text string) (rest string, calls []llm.ToolCall) {
 	return strings.TrimSpace(prose.String() + text[kept:]), calls
 }
 
-// object is the JSON object that begins at a place, mended where that can be done
+// objectAt is the JSON object that begins at a place, mended where that can be done
 // without a loss, and where it ends; nil for none.
-func object(text string, at int) (raw json.RawMessage, end int) {
+func objectAt(text string, at int) (raw json.RawMessage, end int) {
 	d := json.NewDecoder(strings.NewReader(text[at:]))
 	if d.Decode(&raw) == nil {
 		return raw, at + int(d.InputOffset())
@@ -128,10 +152,8 @@ func callsOf(raw json.RawMessage, depth int) []llm.ToolCall {
 		return call(ToolVerify)
 	case phase == PhaseReplan, has("replan_decision"):
 		return call(ToolReplan)
-	case phase == PhaseReflection, has("reflection"), has("plan_revision"):
+	case phase == PhaseReflection, has("reflection"), has("plan_revision"), has("changes"):
 		return call(ToolReflect)
-	case has("changes"):
-		return []llm.ToolCall{{Name: ToolReflect, Arguments: `{"plan_revision":` + string(raw) + `}`}}
 	case phase == PhaseCompletion, has("done", "comment"), has("done", "summary"):
 		return call(ToolReport)
 	case phase == PhaseExecution, has("task_id", "status"), has("status", "summary"):
@@ -149,42 +171,36 @@ func callsOf(raw json.RawMessage, depth int) []llm.ToolCall {
 // everything is done (plan §3, Completion).
 type report struct {
 	SubtaskResult
-	Criteria []Criterion
-	Lessons  []string // lessons_learned
-	Over     bool     // it is the word that everything is done
-	Failed   []string // subtasks that this names as failed
+	Criteria []Criterion `json:"criteria"`
+	Lessons  []string    `json:"lessons_learned"`
+	Over     bool        `json:"-"` // it is the word that everything is done
+	Failed   []string    `json:"-"` // subtasks that this names as failed
 }
 
 // readReport reads a report, in either form.
 func readReport(call contextstore.ToolCall) (r report, err error) {
-	var f fields
-	args, _, problem := readers()[ToolReport].Read(call.Arguments)
-	if problem != "" { // it may be the other form
-		args = json.RawMessage(call.Arguments)
-	}
 	var c Completion
-	if json.Unmarshal(args, &f) != nil || decodeLoosely(args, &c) != nil || !c.Done && problem != "" {
+	args, _, problem := readers()[ToolReport].Read(call.Arguments)
+	if args == nil {
 		return r, refusal("%s", problem)
 	}
-	_ = decodeLoosely(args, &r.SubtaskResult)
-	_ = json.Unmarshal(f["criteria"], &r.Criteria)
-	_ = json.Unmarshal(f["lessons_learned"], &r.Lessons)
-	if f["status"] == nil && c.Done {
+	_ = decodeLoosely(args, &r)
+	if _ = decodeLoosely(json.RawMessage(call.Arguments), &c); r.Status == "" && c.Done {
 		r.Over, r.Status, r.Summary = true, Done, c.words()
 		if c.Summary != nil {
 			r.Failed, r.Lessons = c.Summary.TasksFailed, append(r.Lessons, c.Summary.Lessons...)
 		}
 		return r, nil
 	}
-	switch strings.ToLower(strings.TrimSpace(r.Status)) {
+	r.Status = strings.ToLower(strings.TrimSpace(r.Status))
+	switch r.Status {
 	case Done, "completed", "complete", "success", "finished", "完了":
 		r.Status = Done
 	case Failed, "failure", "error", "失敗":
 		r.Status = Failed
 	case Blocked, Skipped:
-		r.Status = strings.ToLower(strings.TrimSpace(r.Status))
 	default:
-		return r, refusal("status: expected done, failed, blocked or skipped")
+		return r, refusal("%s", cmp.Or(problem, "status: expected done, failed, blocked or skipped"))
 	}
 	r.Summary = cmp.Or(r.Summary, r.Comment)
 	return r, nil
@@ -192,74 +208,20 @@ func readReport(call contextstore.ToolCall) (r report, err error) {
 
 // readPlan reads a plan.
 func readPlan(c contextstore.ToolCall, told bool) (Plan, error) {
-	c.Arguments = nested(c.Arguments)
 	p, err := read[Plan](c, told)
 	for i := range p.Decomposition.Subtasks {
 		if t := &p.Decomposition.Subtasks[i]; strings.TrimSpace(t.ID) == "" {
 			t.ID = p.freeID(fmt.Sprintf("task_%d", i+1), nil)
 		}
 	}
-	var f struct {
+	g, _ := read[struct {
 		Goal fields `json:"goal_understanding"`
-	}
-	_ = json.Unmarshal([]byte(c.Arguments), &f)
+	}](c, true)
 	p.Phase, p.Fallback, p.Goal.Confidence = PhasePlanning, false, nil
-	if n, err := strconv.ParseFloat(f.Goal.text("understanding_confidence"), 64); err == nil { // of a word nothing is made
+	if n, err := strconv.ParseFloat(g.Goal.text("understanding_confidence"), 64); err == nil { // of a word nothing is made
 		p.Goal.Confidence = &n
 	}
 	return p, err
-}
-
-// nested is a plan in the form of plan §3, where its parts stand side by side, or
-// its subtasks are texts.
-func nested(arguments string) string {
-	var f fields
-	if json.Unmarshal([]byte(arguments), &f) != nil || f["task_decomposition"] != nil || f["subtasks"] == nil {
-		return arguments
-	}
-	var texts []string
-	if json.Unmarshal(f["subtasks"], &texts) == nil {
-		var all []Subtask
-		for _, s := range texts {
-			all = append(all, Subtask{Description: s})
-		}
-		f["subtasks"], _ = json.Marshal(all) // texts always encode
-	}
-	f["task_decomposition"], _ = json.Marshal(fields{"subtasks": f["subtasks"]})
-	if f["goal_understanding"] == nil {
-		goal := fields{"main_objective": json.RawMessage(`""`)}
-		for ours, theirs := range map[string][]string{"main_objective": {"goal", "main_objective", "objective"}, "success_criteria": {"success_criteria", "criteria"}} {
-			for _, name := range theirs {
-				if f[name] != nil {
-					goal[ours] = f[name]
-				}
-			}
-		}
-		f["goal_understanding"], _ = json.Marshal(goal)
-	}
-	whole, err := json.Marshal(f)
-	if err != nil {
-		return arguments
-	}
-	return string(whole)
-}
-
-// readReflection reads a reflection; what it says beside it of the plan counts, too.
-func readReflection(c contextstore.ToolCall) (Reflection, error) {
-	type given struct {
-		Reflection
-		Given  json.RawMessage `json:"reflection"`
-		Needed bool            `json:"plan_revision_needed"`
-	}
-	var g given
-	args, err := read[json.RawMessage](c, true)
-	_ = decodeLoosely(args, &g)
-	_ = decodeLoosely(json.RawMessage(cmp.Or(string(g.Given), string(args))), &g.Judged) // flat where it is not nested
-	if g.Judged.Evaluation == "" {
-		_ = json.Unmarshal(g.Given, &g.Judged.Evaluation) // or a sentence
-	}
-	g.Phase, g.Judged.Revise = PhaseReflection, g.Judged.Revise || g.Needed
-	return g.Reflection, err
 }
 
 // decodeLoosely is json.Unmarshal that leaves out a field of another type.
@@ -269,40 +231,4 @@ func decodeLoosely(raw json.RawMessage, v any) error {
 		return nil
 	}
 	return err
-}
-
-// UnmarshalJSON reads evidence in any form: a text, a list, an object, or a command
-// beside it.
-func (c *Criterion) UnmarshalJSON(raw []byte) error {
-	if json.Unmarshal(raw, &c.Criterion) == nil { // a text for the whole
-		return nil
-	}
-	type plain Criterion
-	v := struct {
-		*plain
-		Evidence any    `json:"evidence"`
-		Command  string `json:"command"`
-	}{plain: (*plain)(c)}
-	err := decodeLoosely(raw, &v)
-	c.Evidence = cmp.Or(strings.TrimSpace(flat(v.Evidence)), v.Command)
-	return err
-}
-
-// flat is a value of JSON in words.
-func flat(v any) string {
-	var all []string
-	switch v := v.(type) {
-	case nil:
-	case []any:
-		for _, e := range v {
-			all = append(all, flat(e))
-		}
-	case map[string]any:
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			all = append(all, strings.ReplaceAll(k, "_", " ")+": "+flat(v[k]))
-		}
-	default:
-		return fmt.Sprint(v)
-	}
-	return strings.Join(all, "; ")
 }

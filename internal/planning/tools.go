@@ -25,39 +25,57 @@ const (
 // others comes with the question that they answer, since most runs never need it.
 // What else the model gives is read as well, and what is required is told where it is missing.
 var definitions = []tool.Definition{
-	{Name: ToolPlan, Description: "Gives the plan.",
-		Schema: json.RawMessage(`{"type":"object","properties":{"goal_understanding":` + goalSchema + `},` +
-			`"task_decomposition":{"type":"object","properties":{"subtasks":{"type":"array","items":` + subtaskSchema + `}}}}}}`),
-		Reads: json.RawMessage(`{"type":"object","properties":{"goal_understanding":` + goalSchema + `,"required":["main_objective"]},` +
-			`"task_decomposition":{"type":"object","properties":{"subtasks":{"type":"array","items":` + subtaskSchema + `,"required":["description"]}}},"required":["subtasks"]}},` +
-			`"required":["goal_understanding","task_decomposition"]}`)},
-	{Name: ToolReport, Description: "Ends the subtask at hand.",
-		Schema: json.RawMessage(reportSchema), Reads: json.RawMessage(strings.NewReplacer(`"evidence":{"type":"string"}`, `"evidence":{}`, `"items":{"type":"object"`, `"items":{"type":["object","string"]`).Replace(reportSchema)), // see Criterion.UnmarshalJSON
-		Aliases: map[string]string{"id": "task_id", "result": "summary", "outcome": "summary"}},
-	{Name: ToolReflect, Description: "Only when asked.",
-		Schema: json.RawMessage(openSchema),
-		Reads:  json.RawMessage(`{"type":"object","properties":{"evaluation":{"type":"string"},"plan_revision_needed":{"type":"boolean"},"plan_revision":{"type":"object"}}}`)},
-	{Name: ToolReplan, Description: "Only when asked.",
-		Schema: json.RawMessage(openSchema),
-		Reads:  json.RawMessage(`{"type":"object","properties":{"replan_decision":{"type":"object","properties":{"replan_needed":{"type":"boolean"},"confidence":{"type":"number"},"reasoning":{"type":"string"},"replan_type":{"type":"string"}},"required":["replan_needed","confidence","replan_type"]}},"required":["replan_decision"]}`)},
-	{Name: ToolVerify, Description: "Only when asked.",
-		Schema: json.RawMessage(openSchema),
-		Reads: json.RawMessage(`{"type":"object","properties":{"verification_passed":{"type":"boolean"},"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"met":{"type":"boolean"},"evidence":{}}}},` +
-			`"issues_found":{"type":"array","items":{"type":"string"}},"additional_actions":{"type":"array","items":{"type":"object"}}},"required":["verification_passed"]}`),
-		Aliases: map[string]string{"passed": "verification_passed", "issues": "issues_found"}},
+	{Name: ToolPlan, Description: "Gives the plan.", Prose: true,
+		Schema: schema(`"goal_understanding":` + object(goalFields) + `,"task_decomposition":` + object(`"subtasks":`+list(object(subtaskFields)))),
+		Reads: schema(`"goal_understanding":`+object(goalFields, `"main":"main_objective","required":["main_objective"]`)+
+			`,"task_decomposition":`+object(`"subtasks":`+list(object(subtaskFields, `"main":"description","required":["description"]`)), `"required":["subtasks"]`),
+			`"required":["goal_understanding","task_decomposition"]`),
+		Aliases: map[string]string{"goal": "main_objective", "objective": "main_objective", "criteria": "success_criteria", "steps": "subtasks", "tasks": "subtasks"}},
+	{Name: ToolReport, Description: "Ends the subtask at hand.", Prose: true,
+		Schema:  reportSchema(object(criterionFields)),
+		Reads:   reportSchema(object(criterionFields, `"main":"criterion"`)),
+		Aliases: map[string]string{"id": "task_id", "result": "summary", "outcome": "summary", "command": "evidence"}},
+	{Name: ToolReflect, Description: "Only when asked.", Prose: true, Schema: openSchema,
+		Reads: schema(`"reflection":` + object(`"status":`+words+`,"evaluation":`+words+`,"issues_identified":`+list(words)+`,"root_cause":`+words+`,"plan_revision_needed":`+yesNo, `"main":"evaluation"`) +
+			`,"plan_revision":` + object(`"reason":`+words+`,"changes":`+list(object(`"type":`+words+`,"details":`+words+`,"subtask":`+object(subtaskFields, `"main":"description"`), `"main":"details"`)), `"main":"reason"`))},
+	{Name: ToolReplan, Description: "Only when asked.", Prose: true, Schema: openSchema,
+		Reads: schema(`"replan_decision":`+object(`"replan_needed":`+yesNo+`,"confidence":{"type":"number"},"reasoning":`+words+`,"replan_type":`+words+`,"clarification_questions":`+list(words)+
+			`,"affected_actions":`+list(words)+`,"additional_actions":`+actions, `"required":["replan_needed","confidence","replan_type"]`), `"required":["replan_decision"]`),
+		Aliases: map[string]string{"action": "purpose", "description": "purpose"}},
+	{Name: ToolVerify, Description: "Only when asked.", Prose: true, Schema: openSchema,
+		Reads: schema(`"verification_passed":`+yesNo+`,"criteria":`+list(object(criterionFields+`,"met":`+yesNo, `"main":"criterion"`))+
+			`,"issues_found":`+list(words)+`,"additional_actions":`+actions, `"required":["verification_passed"]`),
+		Aliases: map[string]string{"passed": "verification_passed", "issues": "issues_found", "command": "evidence", "action": "purpose", "description": "purpose"}},
+}
+
+// Parts of schemas. "main" names the property that a text stands for (tool.Definition.Prose).
+const (
+	words           = `{"type":"string"}`
+	yesNo           = `{"type":"boolean"}`
+	goalFields      = `"main_objective":` + words + `,"success_criteria":{"type":"array","items":` + words + `}`
+	subtaskFields   = `"id":` + words + `,"description":` + words + `,"dependencies":{"type":"array","items":` + words + `},"complexity":` + words
+	criterionFields = `"criterion":` + words + `,"evidence":` + words
+	actions         = `{"type":"array","items":{"type":"object","properties":{"purpose":` + words + `},"main":"purpose"}}`
+)
+
+// object is the schema of an object: its properties, and what else is said of it.
+func object(properties string, more ...string) string {
+	return `{"type":"object","properties":{` + properties + `}` + strings.Join(append([]string{""}, more...), ",") + `}`
+}
+
+func list(items string) string { return `{"type":"array","items":` + items + `}` }
+
+func schema(properties string, more ...string) json.RawMessage {
+	return json.RawMessage(object(properties, more...))
+}
+
+func reportSchema(criterion string) json.RawMessage {
+	return schema(`"status":{"type":"string","description":"done, failed, blocked or skipped"},"summary":`+words+`,"criteria":`+list(criterion)+`,"comment":`+words, `"required":["status"]`)
 }
 
 // openSchema takes whatever the question asks for. Servers that let a model write only what a
 // schema names (llama.cpp) must be told so; others want properties to be there (OpenAI).
-const openSchema = `{"type":"object","properties":{},"additionalProperties":true}`
-
-// The objects of submit_plan, each without its last brace, and what report_subtask takes.
-const (
-	goalSchema    = `{"type":"object","properties":{"main_objective":{"type":"string"},"success_criteria":{"type":"array","items":{"type":"string"}}}`
-	subtaskSchema = `{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"dependencies":{"type":"array","items":{"type":"string"}},"complexity":{"type":"string"}}`
-	reportSchema  = `{"type":"object","properties":{"status":{"type":"string","description":"done, failed, blocked or skipped"},"summary":{"type":"string"},` +
-		`"criteria":{"type":"array","items":{"type":"object","properties":{"criterion":{"type":"string"},"evidence":{"type":"string"}}}},"comment":{"type":"string"}},"required":["status"]}`
-)
+var openSchema = schema("", `"additionalProperties":true`)
 
 // readers read the arguments of the tools. An error is one of the build.
 var readers = sync.OnceValue(func() map[string]*tool.Arguments {
@@ -110,16 +128,14 @@ func (e *ContractError) Error() string {
 }
 
 // read decodes the arguments of a call. A field of another type than ours that its
-// schema does not name is left out; all of these, where the model was told already
-// what is wrong.
+// schema does not name is left out. What is wrong is told once; then what is good counts.
 func read[T any](c contextstore.ToolCall, told bool) (v T, err error) {
 	args, _, problem := readers()[c.Name].Read(c.Arguments)
-	if problem != "" && (!told || !json.Valid([]byte(c.Arguments))) {
-		_ = decodeLoosely(json.RawMessage(c.Arguments), &v) // what is good of it
-		return v, &ContractError{[]string{problem}}
+	if args != nil {
+		err = decodeLoosely(args, &v)
 	}
-	if problem != "" {
-		args = json.RawMessage(c.Arguments)
+	if problem != "" && (!told || args == nil) {
+		err = &ContractError{[]string{problem}}
 	}
-	return v, decodeLoosely(args, &v)
+	return v, err
 }

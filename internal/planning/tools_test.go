@@ -123,11 +123,65 @@ func TestFlatPlan(t *testing.T) {
 	}
 }
 
-// Criteria of a report that are texts are read as such; it costs no round.
-func TestCriteriaAsTexts(t *testing.T) {
+// What is meant by another form than the schema's is read; it costs no round.
+func TestOtherForms(t *testing.T) {
 	t.Parallel()
-	r, err := readReport(contextstore.ToolCall{Name: ToolReport, Arguments: `{"status":"done","criteria":["it adds",{"criterion":"it subtracts","evidence":"go test"}]}`})
-	if err != nil || len(r.Criteria) != 2 || r.Criteria[0].Criterion != "it adds" || r.Criteria[1].Evidence != "go test" {
-		t.Errorf("%+v, %v", r, err)
+	for name, c := range map[string]struct{ tool, args, want string }{
+		"criteria as texts":                 {ToolReport, `{"status":"done","criteria":["it adds",{"criterion":"it subtracts","evidence":"go test"}]}`, `{"criteria":[{"criterion":"it adds"},{"criterion":"it subtracts","evidence":"go test"}],"status":"done"}`},
+		"criteria as one text":              {ToolReport, `{"status":"done","criteria":"it adds: go test exit 0"}`, `{"criteria":[{"criterion":"it adds: go test exit 0"}],"status":"done"}`},
+		"criteria as lines":                 {ToolReport, `{"status":"done","criteria":"- it adds\n- it subtracts"}`, `{"criteria":[{"criterion":"it adds"},{"criterion":"it subtracts"}],"status":"done"}`},
+		"a map of evidence":                 {ToolVerify, `{"verification_passed":true,"criteria":{"it adds":"go test, exit 0","it subtracts":"a.go:3"}}`, `{"criteria":[{"criterion":"it adds","evidence":"go test, exit 0"},{"criterion":"it subtracts","evidence":"a.go:3"}],"verification_passed":true}`},
+		"a map of verdicts":                 {ToolVerify, `{"verification_passed":true,"criteria":{"it adds":true}}`, `{"criteria":[{"criterion":"it adds","met":true}],"verification_passed":true}`},
+		"a map of objects":                  {ToolVerify, `{"verification_passed":true,"criteria":{"it adds":{"met":"yes","evidence":["go test","a.go:3"]}}}`, `{"criteria":[{"criterion":"it adds","evidence":"go test; a.go:3","met":true}],"verification_passed":true}`},
+		"one criterion":                     {ToolVerify, `{"verification_passed":true,"criteria":{"criterion":"it adds","met":true,"command":"go test"}}`, `{"criteria":[{"criterion":"it adds","evidence":"go test","met":true}],"verification_passed":true}`},
+		"issues as objects":                 {ToolVerify, `{"verification_passed":"false","issues":[{"description":"No test"},{"file":"a.go","text":"slow"}]}`, `{"issues_found":["No test","file: a.go; text: slow"],"verification_passed":false}`},
+		"actions as texts":                  {ToolVerify, `{"verification_passed":false,"additional_actions":["Add a test",{"action":"Run it","tool":"shell"}]}`, `{"additional_actions":[{"purpose":"Add a test"},{"purpose":"Run it","tool":"shell"}],"verification_passed":false}`},
+		"an action as a text":               {ToolVerify, `{"verification_passed":false,"additional_actions":"Add a test"}`, `{"additional_actions":[{"purpose":"Add a test"}],"verification_passed":false}`},
+		"parts of a plan side by side":      {ToolPlan, `{"goal":"g","criteria":"it works","steps":["Mend it"]}`, `{"goal_understanding":{"main_objective":"g","success_criteria":["it works"]},"task_decomposition":{"subtasks":[{"description":"Mend it"}]}}`},
+		"a plan of a text and a list":       {ToolPlan, `{"goal_understanding":"g","success_criteria":["c"],"task_decomposition":[{"description":"Mend it"}]}`, `{"goal_understanding":{"main_objective":"g","success_criteria":["c"]},"task_decomposition":{"subtasks":[{"description":"Mend it"}]}}`},
+		"a map of subtasks":                 {ToolPlan, `{"goal_understanding":"g","subtasks":{"a":"Mend it","b":{"description":"Test it"}}}`, `{"goal_understanding":{"main_objective":"g"},"task_decomposition":{"subtasks":[{"description":"Mend it","id":"a"},{"description":"Test it","id":"b"}]}}`},
+		"a reflection as a sentence":        {ToolReflect, `{"reflection":"It goes on","plan_revision_needed":"no"}`, `{"reflection":{"evaluation":"It goes on","plan_revision_needed":false}}`},
+		"a revision without its name":       {ToolReflect, `{"reason":"r","changes":[{"type":"add","id":"c","description":"Do c"}]}`, `{"plan_revision":{"changes":[{"subtask":{"description":"Do c","id":"c"},"type":"add"}],"reason":"r"}}`},
+		"a decision without what is around": {ToolReplan, `{"replan_needed":"true","confidence":"0.9","replan_type":"retry"}`, `{"replan_decision":{"confidence":0.9,"replan_needed":true,"replan_type":"retry"}}`},
+	} {
+		args, _, problem := readers()[c.tool].Read(c.args)
+		if string(args) != c.want || problem != "" {
+			t.Errorf("%s: %s %s\nwant %s", name, args, problem, c.want)
+		}
 	}
+}
+
+// A field that nobody can read takes none of the others with it, and is told once.
+func TestGoodFieldsStay(t *testing.T) {
+	t.Parallel()
+	c := contextstore.ToolCall{Name: ToolVerify, Arguments: `{"verification_passed":"false","criteria":[{"criterion":"it adds","met":"true"},{"criterion":"it subtracts","met":"perhaps"}],"issues_found":"No test","additional_actions":["Add one"]}`}
+	if _, err := read[Verification](c, false); err == nil || !strings.Contains(err.Error(), "criteria[1].met") {
+		t.Errorf("first: %v", err)
+	}
+	v, err := read[Verification](c, true)
+	if err != nil || len(v.Criteria) != 2 || !v.Criteria[0].Met || v.Issues[0] != "No test" || v.Additional[0].Purpose != "Add one" {
+		t.Errorf("then: %+v, %v", v, err)
+	}
+}
+
+// Whatever a model gives, what is read of it is read again as it is, and what is good
+// of it can be decoded.
+func FuzzReaders(f *testing.F) {
+	for _, s := range []string{`{"criteria":{"a":{"b":[]}},"status":"done"}`, `{"goal":{"x":1},"subtasks":{"a":null}}`, `{"reflection":[[],{}],"changes":{"type":{}}}`, `{"passed":1,"criteria":[[]],"action":"x","issues":{}}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		for name, r := range readers() {
+			args, _, problem := r.Read(raw)
+			if args != nil && !json.Valid(args) {
+				t.Fatalf("%s %q: %s", name, raw, args)
+			}
+			if problem != "" {
+				continue
+			}
+			if again, _, problem := r.Read(string(args)); string(again) != string(args) || problem != "" {
+				t.Fatalf("%s %q: %s became %s, %s", name, raw, args, again, problem)
+			}
+		}
+	})
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -37,6 +39,22 @@ func (e Evidence) shows() bool {
 	})
 }
 
+// idle are the commands of the checks where all passed before any change as well, and
+// no test came or changed: they show nothing of what is new.
+func (e Evidence) idle() (commands []string) {
+	if !e.green() || e.shows() || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool { return !c.HasBase }) {
+		return nil
+	}
+	return e.commands()
+}
+
+func (e Evidence) commands() (all []string) {
+	for _, c := range e.Checks {
+		all = append(all, brief(c.Command, maxIssue))
+	}
+	return all
+}
+
 // Result is what a verification comes to.
 type Result struct {
 	Again bool     // there is more work, which Run leads
@@ -55,6 +73,13 @@ func (l *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) (
 	for l.settings.Verify && !s.judged() && (s.Asked == askVerify || s.Rounds < l.settings.MaxRounds) {
 		kind, text := askNudge, s.Told
 		if s.Asked != askVerify {
+			if idle := e.idle(); !slices.Equal(idle, s.Idle) { // on record before the answer that is judged by it
+				s.Idle = idle
+				l.enter()
+				if err := l.record(); err != nil {
+					return Result{}, err
+				}
+			}
 			if kind, text = askVerify, l.verification(e); e.green() && e.shows() {
 				kind += "/green"
 			}
@@ -87,17 +112,13 @@ func (l *Coordinator) vouch(e Evidence) error {
 	if !l.settings.Verify || s.judged() || s.Asked != "" || s.Want != "" || s.Rounds > 0 || !e.green() || len(e.Findings) > 0 || len(l.settings.Past.forVerification()) > 0 || len(l.unfinished()) > 0 {
 		return nil
 	}
-	ran, shows := slices.Clone(s.Ran), e.shows()
-	for _, c := range e.Checks {
-		if command := brief(c.Command, maxIssue); shows {
-			ran = append(ran, command)
-		} else { // it passed before, and says nothing of what is new
-			ran = slices.DeleteFunc(ran, func(r string) bool { return strings.Contains(r, command) })
-		}
+	ran := without(s.Ran, e.commands()) // which passed before, and say nothing of what is new
+	if e.shows() {
+		ran = slices.Concat(s.Ran, e.commands())
 	}
 	v := Verification{Phase: PhaseVerification, Passed: true, Issues: []string{}, Placeholder: PlaceholderReport{Locations: []string{}}, Confidence: 1}
 	for _, asked := range l.criteria() {
-		shown := outcome(l.shown(asked), ran)
+		shown := outcome(l.shown(asked, ran), ran)
 		if shown == "" {
 			return nil
 		}
@@ -120,22 +141,44 @@ func outcome(text string, ran []string) string {
 	return i18n.Recorded("ended_well", text)
 }
 
-// shown is the evidence that reports gave for a criterion, "" for none.
-func (l *Coordinator) shown(criterion string) string {
+// shown is the evidence that reports gave for a criterion, be it a command among its own
+// words that ended well; "" for none.
+func (l *Coordinator) shown(criterion string, ran []string) string {
 	for _, c := range slices.Backward(l.s.Shows) {
 		if same(c.Criterion, brief(criterion, maxIssue)) || len(l.criteria()) == 1 {
-			return c.Evidence
+			return cmp.Or(c.Evidence, outcome(c.Criterion, ran))
 		}
 	}
 	return ""
 }
 
+// without are those commands that run none of others.
+func without(commands, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(commands), func(c string) bool {
+		return slices.ContainsFunc(others, func(o string) bool { return strings.Contains(c, o) })
+	})
+}
+
+// empty reports evidence that is no more than the word that checks pass, which passed
+// before as well, for a criterion that asks for more than that.
+func (s *state) empty(evidence, criterion string) bool {
+	return len(s.Idle) > 0 && passes().MatchString(evidence) && !place().MatchString(evidence) && !passes().MatchString(criterion)
+}
+
+var (
+	passes = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)\b(?:exit|exited|pass|passes|passed|passing|green|ok)\b|終了コード|合格|成功|通る|通り`)
+	})
+	place = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w\.\w+:\d+`) })
+)
+
 func (l *Coordinator) verification(e Evidence) string {
 	ask := Ask{Round: l.s.Rounds + 1, MaxRounds: l.settings.MaxRounds, Criteria: l.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
 	ask.Findings = append(l.unfinished(), e.Findings...)
-	ask.Unworded = !l.hasMessage()
+	ask.Unworded, ask.Idle = !isMessage(l.s.Said), len(l.s.Idle) > 0
+	ask.Bodiless = ask.Unworded && l.s.Said != ""
 	for i, c := range ask.Criteria {
-		if shown := l.shown(c); shown != "" {
+		if shown := l.shown(c, l.s.Ran); shown != "" {
 			ask.Criteria = slices.Clone(ask.Criteria)
 			ask.Criteria[i] = c + l.prompts.word(" (reported: ", "(報告: ") + shown + l.prompts.word(")", ")")
 		}
@@ -147,11 +190,23 @@ func (l *Coordinator) verification(e Evidence) string {
 	return l.told(l.prompts.render("verification", ask))
 }
 
-// hasMessage reports whether the last words are a commit message: a subject, and
-// behind an empty line what is to be said of it.
-func (l *Coordinator) hasMessage() bool {
-	_, body, _ := strings.Cut(strings.ReplaceAll(l.s.Said, "\r\n", "\n"), "\n\n")
-	return strings.TrimSpace(body) != ""
+// maxSubject is how long the first line of a commit message is at most, in bytes: some
+// more than is asked for, and less than a paragraph.
+const maxSubject = 120
+
+// isMessage reports whether words are a commit message: a subject, and behind an empty
+// line what is to be said of it.
+func isMessage(words string) bool {
+	subject, body, _ := strings.Cut(strings.ReplaceAll(words, "\r\n", "\n"), "\n\n")
+	return strings.TrimSpace(body) != "" && len(subject) <= maxSubject
+}
+
+// says keeps what the model tells people of the whole; other words take no commit
+// message's place.
+func (s *state) says(words string) {
+	if words = cut(words, maxSaid); words != "" && (isMessage(words) || !isMessage(s.Said)) {
+		s.Said = words
+	}
 }
 
 // criteria are what the result is judged by.
@@ -209,11 +264,15 @@ func (l *Coordinator) judged(c contextstore.ToolCall) error {
 		return refusal("%s", l.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
 	if missing := l.support(&v); len(missing) > 0 && s.Tried < maxTries {
-		return refusal(l.prompts.word("no evidence is given for: %s", "根拠がありません: %s"), line(strings.Join(missing, "; ")))
+		why := ""
+		if len(s.Idle) > 0 {
+			why = l.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
+		}
+		return refusal(l.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence is file:line, or a command that you ran and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、または実行したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
 	}
 	l.resume()
-	if said := cut(v.Comment, maxSaid); said != "" && !l.hasMessage() {
-		s.Said = said
+	if !isMessage(s.Said) {
+		s.says(v.Comment)
 	}
 	l.strict(&v)
 	f := findings{Passed: v.Passed}
@@ -233,7 +292,11 @@ func (l *Coordinator) judged(c contextstore.ToolCall) error {
 
 // nameless reports that a verification names nothing that is missing.
 func (v *Verification) nameless() bool {
-	return len(v.Issues)+len(v.Additional) == 0 && !slices.ContainsFunc(v.Criteria, func(c Criterion) bool { return !c.Met })
+	return len(v.Issues)+len(v.Additional) == 0 && !v.unmet()
+}
+
+func (v *Verification) unmet() bool {
+	return slices.ContainsFunc(v.Criteria, func(c Criterion) bool { return !c.Met })
 }
 
 // saysNothing reports that an entry of a list stands for an empty list.
@@ -263,10 +326,10 @@ func (l *Coordinator) unjudged() {
 // command that the criterion names, and the checks. missing are the criteria for which
 // there is none.
 func (l *Coordinator) support(v *Verification) (missing []string) {
-	if !v.Passed {
+	if !v.Passed || v.unmet() {
 		return nil
 	}
-	asked := l.criteria()
+	asked, ran := l.criteria(), without(l.s.Ran, l.s.Idle)
 	for i, criterion := range asked {
 		at := slices.IndexFunc(v.Criteria, func(c Criterion) bool { return same(c.Criterion, criterion) })
 		if at < 0 && len(v.Criteria) == len(asked) {
@@ -277,11 +340,11 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 		}
 		c := &v.Criteria[at]
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
-		if !c.Met {
-			continue
+		said := cmp.Or(strings.TrimSpace(c.Evidence), l.shown(criterion, ran))
+		if c.Evidence = outcome(said, ran); c.Evidence == "" && !l.s.empty(said, criterion) {
+			c.Evidence = said
 		}
-		said := cmp.Or(strings.TrimSpace(c.Evidence), l.shown(criterion))
-		c.Evidence = cmp.Or(outcome(said, l.s.Ran), said, outcome(criterion, l.s.Ran))
+		c.Evidence = cmp.Or(c.Evidence, outcome(criterion, ran))
 		if c.Evidence == "" && l.s.Green && l.s.Tried > 0 { // it was asked for
 			c.Evidence = i18n.Recorded("checks_passed")
 		}
@@ -295,14 +358,14 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 // strict adds to a verification what it passes over: criteria without evidence,
 // and what it says itself or the subtasks' ends say of work that is not done.
 func (l *Coordinator) strict(v *Verification) {
-	passed := v.Passed
+	passed, unmet := v.Passed, v.unmet()
 	object := func(issue string) { v.Issues, v.Passed = append(v.Issues, issue), false }
 	for _, c := range v.Criteria {
 		switch {
 		case !c.Met && !passed && len(v.Issues) > 0: // among what it says
 		case !c.Met:
 			object(i18n.Recorded("unmet", line(c.Criterion)))
-		case strings.TrimSpace(c.Evidence) == "":
+		case strings.TrimSpace(c.Evidence) == "" && !unmet:
 			object(i18n.Recorded("no_evidence", line(c.Criterion)))
 		}
 	}
@@ -338,11 +401,18 @@ func (l *Coordinator) extended(v Verification) (Plan, bool) {
 		todo[i].TaskID = ""
 	}
 	if !slices.ContainsFunc(todo, func(a Action) bool { return strings.TrimSpace(a.Purpose+a.ExpectedOutcome) != "" }) {
-		todo = []Action{{Purpose: i18n.Recorded("resolve", line(strings.Join(v.Issues, "; ")))}}
+		var open []string
+		for _, issue := range v.Issues {
+			open = append(open, strings.TrimPrefix(issue, i18n.Recorded("unmet", "")))
+		}
+		todo = []Action{{Purpose: i18n.Recorded("resolve", line(strings.Join(open, "; ")))}}
 	}
-	p := l.plan.Extend(todo, l.done(), min(l.room(), maxFixes), "verification_fix_1")
+	p := l.plan.Extend(todo, l.done(), min(l.room(), maxFixes), fixes+"1")
 	return p, len(p.Decomposition.Subtasks) > len(l.order)
 }
+
+// fixes begins the ids of work that a verification adds.
+const fixes = "verification_fix_"
 
 // maxFixes is how many further subtasks one verification may add.
 const maxFixes = 10

@@ -3,8 +3,10 @@ package planning
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 )
 
@@ -32,6 +34,15 @@ type View struct {
 type Item struct {
 	ID, Text, Status string // Status is "" while it is open
 	Summary          string // of how it ended
+}
+
+// Title is what people are shown for the id of a subtask: its own, but for work that a
+// verification adds.
+func Title(lang i18n.Lang, id string) string {
+	if n, ours := strings.CutPrefix(id, fixes); ours {
+		return lang.T("planning.fix", n)
+	}
+	return id
 }
 
 // View is how far the run is. It may be called from any goroutine.

@@ -201,7 +201,7 @@ func (r *Report) checklist(l i18n.Lang, short bool) string {
 				mark = "▶️ "
 			}
 		}
-		b.WriteString("- " + box + " " + mark + "**" + Plain(it.ID) + "**: " + Plain(l.Retold(it.Text)) + "\n")
+		b.WriteString("- " + box + " " + mark + "**" + Plain(planning.Title(l, it.ID)) + "**: " + Plain(l.Retold(it.Text)) + "\n")
 	}
 	if more := len(r.Items) - maxItems; more > 0 {
 		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")
@@ -305,7 +305,7 @@ func (e Entry) markdown(l i18n.Lang) string {
 	name, text := Plain(e.Name), Plain(e.Text)
 	switch e.Kind {
 	case KindPhase:
-		return "▶️ " + joined(": ", l.T("agent.phase_"+e.Result), name)
+		return "▶️ " + joined(": ", l.T("agent.phase_"+e.Result), Plain(planning.Title(l, e.Name)))
 	case KindSaid:
 		return "💬 " + text
 	case KindTool:
@@ -345,7 +345,7 @@ func (e Entry) markdown(l i18n.Lang) string {
 	case KindAssumption:
 		return "💡 " + l.T("agent.plan_assumed", text)
 	case KindSummary:
-		return "🏁 " + joined(": ", "**"+name+"** "+ended(l, e.Result), text)
+		return "🏁 " + joined(": ", "**"+Plain(planning.Title(l, e.Name))+"** "+ended(l, e.Result), text)
 	case KindQuestion:
 		return "❓ " + text
 	case KindAnswer:

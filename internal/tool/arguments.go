@@ -24,6 +24,7 @@ type Arguments struct {
 	resolved *jsonschema.Resolved
 	aliases  map[string]string
 	readOnly bool
+	prose    bool
 	shape    string // the schema as a model reads it in an error, bounded
 }
 
@@ -35,7 +36,7 @@ const (
 	maxMistakes = 20
 )
 
-// NewArguments reads the schema (Reads, else Schema), the aliases and ReadOnly of def. It fails on a
+// NewArguments reads the schema (Reads, else Schema), the aliases, ReadOnly and Prose of def. It fails on a
 // schema that is not a valid JSON Schema of an object.
 func NewArguments(def Definition) (*Arguments, error) {
 	whole := def.Reads
@@ -53,13 +54,14 @@ func NewArguments(def Definition) (*Arguments, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Arguments{s, resolved, def.Aliases, def.ReadOnly, clip(shapeOf(s, 0), maxShape)}, nil
+	return &Arguments{s, resolved, def.Aliases, def.ReadOnly, def.Prose, clip(shapeOf(s, 0), maxShape)}, nil
 }
 
 // Read returns the arguments that raw means, which are valid: raw itself where it
 // is, else what was plainly meant by it. notes are what was changed so that the
 // model should know. problem names all that is wrong, and what is expected, where
-// that cannot be told; it is "" else.
+// that cannot be told; it is "" else. Beside a problem args of prose are what is
+// good of them.
 func (a *Arguments) Read(raw string) (args json.RawMessage, notes []string, problem string) {
 	return a.read(raw, nil)
 }
@@ -92,7 +94,7 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 		}
 		_ = json.Unmarshal([]byte(text), &plain) // what was repaired can be read
 	}
-	if _, ok := plain.(map[string]any); ok && len(fixed) == 0 && a.resolved.Validate(plain) == nil {
+	if _, ok := plain.(map[string]any); ok && !a.prose && len(fixed) == 0 && a.resolved.Validate(plain) == nil {
 		return json.RawMessage(text), notes, ""
 	}
 	v := decode(text)
@@ -115,9 +117,39 @@ func (a *Arguments) read(raw string, fixed map[string]any) (args json.RawMessage
 		if n := len(wrong) - maxMistakes; n > 0 {
 			wrong = append(wrong[:maxMistakes], fmt.Sprintf("%d more", n))
 		}
-		return nil, nil, strings.Join(wrong, "; ") + "."
+		if args = nil; a.prose {
+			args, _ = encode(a.fitting(a.schema, object)) // what was decoded can be encoded
+		}
+		return args, nil, strings.Join(wrong, "; ") + "."
 	}
 	return args, m.notes, ""
+}
+
+// fitting is a value without those of its parts that do not fit s; nil where it does
+// not fit as a whole.
+func (a *Arguments) fitting(s *jsonschema.Schema, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if o := branch(s, kindObject); o != nil && len(o.Properties) > 0 {
+			for k, p := range o.Properties {
+				if v[k] = a.fitting(p, v[k]); v[k] == nil {
+					delete(v, k)
+				}
+			}
+			return v
+		}
+	case []any:
+		if l := branch(s, kindArray); l != nil && l.Items != nil {
+			for i := range v {
+				v[i] = a.fitting(l.Items, v[i])
+			}
+			return slices.DeleteFunc(v, func(e any) bool { return e == nil })
+		}
+	}
+	if a.valid(s, v) != nil {
+		return nil
+	}
+	return v
 }
 
 // validate checks JSON by a schema.

@@ -114,6 +114,9 @@ func folded(name string) string {
 // object is an object as s has it.
 func (m *meant) object(s *jsonschema.Schema, v map[string]any, at string) map[string]any {
 	out := make(map[string]any, len(v))
+	if m.a.prose {
+		v = m.gathered(s, v)
+	}
 	for _, k := range sortedKeys(v) {
 		name := m.property(s, k)
 		_, given := v[name]
@@ -163,6 +166,9 @@ func (m *meant) drops(k, name string, v any) bool {
 
 // value is a value as s has it.
 func (m *meant) value(s *jsonschema.Schema, v any, at string) any {
+	if m.a.prose {
+		v = m.shaped(s, v)
+	}
 	v = m.toKind(s, v)
 	switch v := v.(type) {
 	case map[string]any:

@@ -32,6 +32,9 @@ type Definition struct {
 	// Aliases are other names that models give to arguments, with the name that is
 	// meant, or "-" for those that say nothing to the tool.
 	Aliases map[string]string
+	// Prose says that the arguments are words for readers: what has another form than the
+	// schema's is put into it, see prose.go.
+	Prose bool
 	// Names are further names of the tool: those of tools that it took the place of,
 	// and what models call it. Each has the arguments that it stands for besides
 	// those of the call, as a JSON object, or "".

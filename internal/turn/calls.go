@@ -30,7 +30,8 @@ type done struct {
 	result   tool.Result
 	err      error // ctx ended, or people are waited for: there is no result
 	duration time.Duration
-	recorded bool // in tools.jsonl
+	recorded bool  // in tools.jsonl
+	untold   []any // of the log, where what became of it is the director's to say
 }
 
 // act runs the calls of an answer and appends their results. Calls that only
@@ -156,17 +157,27 @@ func (l *Loop) call(ctx context.Context, c llm.ToolCall, shown contextstore.Tool
 	start := l.Now()
 	r, err := l.Tools.Call(tool.WithCall(ctx, callID(seq, c.ID)), c.Name, c.Arguments)
 	d := done{call: c, result: r, err: err, duration: l.Now().Sub(start)}
+	about := append([]any{"ms", d.duration.Milliseconds()}, brief(shown.Arguments)...)
+	if err == nil && l.Tools.Waits(c.Name) {
+		d.untold = about
+		return d
+	}
+	l.told(d, r.IsError, about)
+	return d
+}
+
+// told logs a call and what became of it.
+func (l *Loop) told(d done, failed bool, about []any) {
 	status := "success"
-	switch {
+	switch err := d.err; {
 	case errors.As(err, new(*tool.WaitError)):
 		status = "waiting"
 	case err != nil:
 		status = "interrupted"
-	case r.IsError:
+	case failed:
 		status = "error"
 	}
-	l.Log.Info("Tool execution: "+c.Name, append([]any{"status", status, "ms", d.duration.Milliseconds()}, brief(shown.Arguments)...)...)
-	return d
+	l.Log.Info("Tool execution: "+d.call.Name, append([]any{"status", status}, about...)...)
 }
 
 // record appends finished calls to tools.jsonl, then their results as messages.
@@ -191,6 +202,9 @@ func (l *Loop) record(ctx context.Context, results []done) error {
 	}
 	var runs []contextstore.ToolRun
 	for i, d := range finished {
+		if d.untold != nil {
+			l.told(d, msgs[i].Failed, d.untold)
+		}
 		if !d.recorded {
 			d.result = tool.Result{Text: msgs[i].Content, IsError: msgs[i].Failed}
 			runs = append(runs, toolRun(d))
