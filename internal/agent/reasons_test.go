@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 
@@ -28,6 +29,45 @@ type named struct{ llm.Client }
 
 func (named) Provider() string { return "script" }
 func (named) Model() string    { return "m.yaml" }
+
+// Git looks at the tree of a run that ended for as long as it takes, unless somebody stops it,
+// before or while it does: then for a few seconds.
+func TestLastLook(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, while error // of the work; of the process
+		bounded       bool
+	}{"nobody": {}, "time is up": {before: errOverTime}, "paused": {before: PauseFor("ken"), bounded: true}, "stopped while it looks": {while: context.Canceled, bounded: true},
+		"time is up, and stopped": {errOverTime, context.Canceled, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				process, interrupt := context.WithCancelCause(context.Background())
+				working, end := context.WithCancelCause(process)
+				defer interrupt(nil)
+				if c.before != nil {
+					end(c.before)
+				}
+				look, done := lastLook(working, process)
+				time.Sleep(time.Second)
+				if c.while != nil {
+					interrupt(c.while)
+				}
+				time.Sleep(lastLookTime - 2*time.Second)
+				if look.Err() != nil {
+					t.Error("it has no time")
+				}
+				time.Sleep(time.Hour)
+				if (look.Err() != nil) != c.bounded {
+					t.Errorf("ended: %t", look.Err() != nil)
+				}
+				done()
+				end(nil)
+				synctest.Wait()
+			})
+		})
+	}
+}
 
 // The reason of each end of a run is in the language of who reads it, whole.
 func TestAReasonIsInOneLanguage(t *testing.T) {
@@ -53,13 +93,6 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		return ctx
 	}
 	live := t.Context()
-	for ctx, bounded := range map[context.Context]bool{live: false, caused(errOverTime): false, caused(context.Canceled): true, caused(ErrShutdown): true} {
-		looking, done := lastLook(ctx)
-		if _, is := looking.Deadline(); is != bounded || looking.Err() != nil {
-			t.Errorf("%v: git has a time of its own: %t", context.Cause(ctx), is)
-		}
-		done()
-	}
 	for name, end := range map[string]struct {
 		ctx  context.Context
 		err  error

@@ -61,12 +61,25 @@ func (r *run) watch(ctx context.Context) (context.Context, func()) {
 // wants the run ended.
 const lastLookTime = 10 * time.Second
 
-// lastLook is the context of what git does once a run ended with ctx: where
-// somebody stopped it, they do not wait for long.
-func lastLook(ctx context.Context) (context.Context, context.CancelFunc) {
-	end := context.WithoutCancel(ctx)
-	if ctx.Err() == nil || errors.Is(context.Cause(ctx), errOverTime) {
-		return end, func() {}
+// lastLook is the context of what git does once a run ended: where somebody stops it, by
+// the context of the work or of the process, before or while git looks, they do not wait
+// for long.
+func lastLook(working, process context.Context) (context.Context, context.CancelFunc) {
+	look, cancel := context.WithCancel(context.WithoutCancel(process))
+	bound := func(ctx context.Context) (release func() bool) {
+		return context.AfterFunc(ctx, func() {
+			if errors.Is(context.Cause(ctx), errOverTime) {
+				return // nobody waits
+			}
+			t := time.NewTimer(lastLookTime)
+			defer t.Stop()
+			select {
+			case <-t.C:
+				cancel()
+			case <-look.Done():
+			}
+		})
 	}
-	return context.WithTimeout(end, lastLookTime)
+	one, other := bound(working), bound(process)
+	return look, func() { one(); other(); cancel() }
 }

@@ -39,14 +39,8 @@ func (r *run) finish(working, process context.Context, err error) error {
 	c := r.causeOf(working, err)
 	r.concludes(c.outcome)
 	r.noteCause(c)
-	if q, ok := r.ledger.Request(); ok && q.Action == contextstore.Stop && r.report.Outcome.Status == task.Paused {
-		// A stop was requested while the run was being paused: it counts.
-		r.end.askedBy = q.By
-		r.concludes(func(l i18n.Lang) task.Outcome {
-			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.asked_stop", q.By)}
-		})
-	}
-	looking, done := lastLook(working)
+	r.stoppedMeanwhile()
+	looking, done := lastLook(working, process)
 	defer done()
 	ctx, o := context.WithoutCancel(process), &r.report.Outcome
 	if o.Status == task.Queued {
@@ -58,6 +52,9 @@ func (r *run) finish(working, process context.Context, err error) error {
 	ended := errors.Join(err, c.ctx)
 	r.noteLastWords(ended)
 	r.speak(ctx, looking)
+	if r.stoppedMeanwhile() {
+		r.speak(ctx, looking)
+	}
 	if o.Status.Final() {
 		o.Summary = r.facts() + r.lastWords() + r.learned()
 		r.end.summary = r.owesSummary(process, ended)
@@ -68,6 +65,28 @@ func (r *run) finish(working, process context.Context, err error) error {
 	}
 	r.report.Dir = r.ledger.Dir()
 	return err
+}
+
+// stoppedMeanwhile ends a run for good that is being paused, where somebody stops it before
+// it is, and reports whether it did.
+func (r *run) stoppedMeanwhile() bool {
+	q, requested := r.ledger.Request()
+	switch {
+	case r.report.Outcome.Status != task.Paused:
+		return false
+	case requested && q.Action == contextstore.Stop:
+		r.end.askedBy = q.By
+		r.concludes(func(l i18n.Lang) task.Outcome {
+			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.asked_stop", q.By)}
+		})
+	case r.StopAsked != nil && r.StopAsked():
+		r.concludes(func(l i18n.Lang) task.Outcome {
+			return task.Outcome{Status: task.Stopped, Reason: l.T("agent.stopped")}
+		})
+	default:
+		return false
+	}
+	return true
 }
 
 // noteCause notes what the end of the run needs of its cause besides the outcome.
