@@ -131,7 +131,7 @@ func (r *run) coordinate(ctx context.Context) error {
 	}
 	base := director{r: r}
 	if r.lead.history == nil {
-		r.lead.loop = turn.New(s, base)
+		r.lead.loop = turn.New(s, turn.NoCircles(base))
 		r.lead.coordinator = plain{r.lead.loop}
 		return r.reopen(ctx, r.lead.loop, first)
 	}

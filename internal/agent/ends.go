@@ -93,6 +93,8 @@ var ends = []end{
 		}},
 	{"the plan is stuck", failed[*planning.StuckError], task.Failed, false,
 		func(c cause, l i18n.Lang) string { return l.T("agent.stuck", as[*planning.StuckError](c).What(l)) }},
+	{"the calls go round in circles", failed[*turn.CircleError], task.Failed, false,
+		func(c cause, l i18n.Lang) string { return l.T("agent.stuck", as[*turn.CircleError](c).What(l)) }},
 	{"the setup fails", failed[*checkrun.SetupError], task.Failed, false,
 		func(c cause, l i18n.Lang) string { return as[*checkrun.SetupError](c).Reason(l) }},
 

@@ -83,6 +83,7 @@ func TestEnds(t *testing.T) {
 		{"checks fail", nil, &checksError{"agent.checks_failed", red}, nil, task.Failed, task.Failed, false, "`make test`"},
 		{"points stay open", nil, &openPointsError{[]string{"no tests"}}, nil, task.Failed, task.Failed, false, "no tests"},
 		{"the plan is stuck", nil, &planning.StuckError{Spent: "total_spent"}, nil, task.Failed, task.Failed, false, ""},
+		{"the calls go round in circles", nil, &turn.CircleError{Circle: turn.Circle{Kind: turn.LoopRepeat, Tools: []string{"shell"}}}, nil, task.Failed, task.Failed, false, ""},
 		{"the setup fails", nil, &checkrun.SetupError{Run: red[0]}, nil, task.Failed, task.Failed, false, "make test"},
 		{"a budget is used up", nil, spent, nil, task.Failed, task.Failed, false, turn.KeyTurns},
 		{"a budget is used up", nil, fmt.Errorf("turn: %w", over), nil, task.Failed, task.Failed, timed, turn.KeyTime},

@@ -111,7 +111,8 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		"nothing done":            {live, &checksError{"agent.nothing_done", checks}, task.Failed},
 		"open points":             {live, &openPointsError{[]string{i18n.Recorded("unread"), i18n.Recorded("failed", "α", i18n.Recorded("no_result")), i18n.Recorded("unmet", "κ")}}, task.Failed},
 		"limits that are spent":   {live, &planning.StuckError{Spent: "loop, total_spent"}, task.Failed},
-		"a loop":                  {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: planning.Found{Kind: planning.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
+		"a loop":                  {live, fmt.Errorf("lead: %w", &planning.StuckError{Loop: turn.Circle{Kind: turn.LoopCycle, Tools: []string{"shell", "read_file"}}}), task.Failed},
+		"a loop without a plan":   {live, &turn.CircleError{Circle: turn.Circle{Kind: turn.LoopRepeat, Tools: []string{"shell"}}}, task.Failed},
 		"a setup": {live, &checkrun.SetupError{Run: checks[0], Refused: func(l i18n.Lang) string {
 			return confined.Refusal(l, sandbox.Refusal{Address: "δ:443", Reason: i18n.E("sandbox.not_listed")}, "workspace.registries")
 		}}, task.Failed},

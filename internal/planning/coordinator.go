@@ -90,8 +90,8 @@ const maxTries = 1
 // StuckError ends a run that tries the same things again and again, or has spent
 // every way to plan anew.
 type StuckError struct {
-	Loop  Found  // what it tries
-	Spent string // or what it has spent, as ReplanRecord.Override
+	Loop  turn.Circle // what it tries
+	Spent string      // or what it has spent, as ReplanRecord.Override
 }
 
 // What says why, for people.
@@ -185,7 +185,7 @@ func (l *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextsto
 	}
 }
 
-func (l *Coordinator) stuck() bool { return l.s.Stuck != "" || l.s.Loop.Stage == StageStop }
+func (l *Coordinator) stuck() bool { return l.s.Stuck != "" || l.s.Loop.Stage == turn.StageStop }
 
 // Ends implements turn.Director: the model owes nothing, and there is nothing to ask it.
 func (l *Coordinator) Ends(contextstore.Message) bool {

@@ -3,13 +3,14 @@ package planning
 import (
 	"cmp"
 	"fmt"
+	"toritsugi/internal/turn"
 )
 
 // next is what the model is asked now, with the results of its calls or after an
 // answer without one: nothing where it still owes an answer, or all is done.
 func (l *Coordinator) next() (kind, text string) {
 	s := &l.s
-	found := s.Loop.Stage != StageNone
+	found := s.Loop.Stage != turn.StageNone
 	switch {
 	case l.stuck() || s.Want == askPeople:
 		return "", ""
@@ -35,7 +36,7 @@ func (l *Coordinator) next() (kind, text string) {
 func (l *Coordinator) circled() (kind, text string) {
 	s := &l.s
 	what := s.Loop.What(l.prompts.Lang)
-	if working := s.Asked == askSubtask || s.Asked == "" && s.Current != ""; s.Loop.Stage == StageReplan && working && l.settings.Replan.MaxTotal > 0 {
+	if working := s.Asked == askSubtask || s.Asked == "" && s.Current != ""; s.Loop.Stage == turn.StageReplan && working && l.settings.Replan.MaxTotal > 0 {
 		return askReplan, l.told(l.replanAsk(what))
 	}
 	nudge := l.prompts.render("nudge", Ask{What: what, Times: s.Loop.Count})

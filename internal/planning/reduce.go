@@ -207,8 +207,8 @@ func (l *Coordinator) observe(m contextstore.Message, args string) {
 	l.circles(l.s.Guard.Observe(l.s.Answer, m.ToolName, args, m.Content, m.Failed))
 }
 
-func (l *Coordinator) circles(f Found) {
-	if f.Stage != StageNone && l.settings.Replan.DetectLoops {
+func (l *Coordinator) circles(f turn.Circle) {
+	if f.Stage != turn.StageNone && l.settings.Replan.DetectLoops {
 		l.s.Loop = f
 	}
 }

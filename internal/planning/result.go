@@ -11,6 +11,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/turn"
 )
 
 // reported takes the result of the subtask at hand, or of the next one. The word
@@ -145,7 +146,7 @@ func (l *Coordinator) end(r report) {
 	s.phase = phase{Posed: s.Posed}
 	s.Current, s.Why, s.Tried, s.Fresh, s.Unmade, s.Objected = "", "", 0, false, false, false
 	s.Changed = false
-	s.Guard = Guard{Turn: s.Guard.Turn}
+	s.Guard = turn.Guard{Turn: s.Guard.Turn}
 	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
 	switch r.Status {
 	case Done:

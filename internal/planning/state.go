@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"toritsugi/internal/turn"
 )
 
 // The kinds of what a model is asked for; they are the kinds of our messages.
@@ -74,18 +75,18 @@ type state struct {
 	Fresh   bool    `json:"fresh,omitempty"`   // none did since the plan was made
 	Redone  bool    `json:"redone,omitempty"`  // what did not end well was to be mended by later ones
 
-	Since    int      `json:"since,omitempty"`    // turns that acted on subtasks since the last reflection
-	Trouble  int      `json:"trouble,omitempty"`  // turns in a row in which something failed
-	Looked   bool     `json:"looked,omitempty"`   // the last command looked for something and found none
-	Well     bool     `json:"well,omitempty"`     // the last call was a command, and it ended well
-	Unmade   bool     `json:"unmade,omitempty"`   // the last edits of the subtask at hand all failed
-	Changed  bool     `json:"changed,omitempty"`  // something was changed since the last subtask ended, or may have been
-	Objected bool     `json:"objected,omitempty"` // its word that it is done was objected to
-	Ran      []string `json:"ran,omitempty"`      // commands that ended well since the last edit
-	Erred    string   `json:"erred,omitempty"`    // the tool that failed last since something was asked
-	Errors   []string `json:"errors,omitempty"`   // what it said
-	Guard    Guard    `json:"guard,omitzero"`
-	Loop     Found    `json:"loop,omitzero"` // found, and not yet told
+	Since    int         `json:"since,omitempty"`    // turns that acted on subtasks since the last reflection
+	Trouble  int         `json:"trouble,omitempty"`  // turns in a row in which something failed
+	Looked   bool        `json:"looked,omitempty"`   // the last command looked for something and found none
+	Well     bool        `json:"well,omitempty"`     // the last call was a command, and it ended well
+	Unmade   bool        `json:"unmade,omitempty"`   // the last edits of the subtask at hand all failed
+	Changed  bool        `json:"changed,omitempty"`  // something was changed since the last subtask ended, or may have been
+	Objected bool        `json:"objected,omitempty"` // its word that it is done was objected to
+	Ran      []string    `json:"ran,omitempty"`      // commands that ended well since the last edit
+	Erred    string      `json:"erred,omitempty"`    // the tool that failed last since something was asked
+	Errors   []string    `json:"errors,omitempty"`   // what it said
+	Guard    turn.Guard  `json:"guard,omitzero"`
+	Loop     turn.Circle `json:"loop,omitzero"` // found, and not yet told
 
 	Missed  map[string]int `json:"missed,omitempty"`  // failed calls before the plan, by tool
 	Without string         `json:"without,omitempty"` // the tool to be done without, not yet told
@@ -158,10 +159,10 @@ func (l *Coordinator) asked(kind string) {
 		}
 		return
 	case askNudge: // it still owes what it owed
-		if s.Loop.Stage == StageNone && s.Told == "" {
+		if s.Loop.Stage == turn.StageNone && s.Told == "" {
 			s.Without = ""
 		}
-		s.Loop, s.Told = Found{}, ""
+		s.Loop, s.Told = turn.Circle{}, ""
 		return
 	case askState:
 		s.Shown, s.Given = s.Seq, 0
@@ -183,7 +184,7 @@ func (l *Coordinator) asked(kind string) {
 		s.Under = s.Asked
 	}
 	s.For, s.Tried = s.Why, 0
-	s.Posed, s.Erred, s.Errors, s.Loop = s.Seq, "", nil, Found{}
+	s.Posed, s.Erred, s.Errors, s.Loop = s.Seq, "", nil, turn.Circle{}
 	if kind != askRemark {
 		s.Told = "" // it was said with this
 	}

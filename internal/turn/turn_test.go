@@ -580,6 +580,22 @@ func TestACallThatWaitedIsMadeAgain(t *testing.T) {
 	}
 }
 
+// A model that makes the same call again is told so, and ended where it goes on.
+func TestCircles(t *testing.T) {
+	t.Parallel()
+	var answers []func() (*llm.Reply, error)
+	for i := range 12 {
+		answers = append(answers, say("", call(fmt.Sprint(i), "look")))
+	}
+	b := setup(t, hands{"look": func(context.Context, string) (tool.Result, error) { return tool.Text("the same"), nil }}, answers...)
+	b.loop.director = NoCircles(Undirected{})
+	var circle *CircleError
+	_, err := b.loop.Run(t.Context())
+	if roles := b.roles(t); !errors.As(err, &circle) || circle.Kind != LoopRepeat || strings.Count(roles[2:], "u") != 2 || len(b.model.sent) > 8 {
+		t.Errorf("%v after %d requests: %s", err, len(b.model.sent), roles)
+	}
+}
+
 // hooks is a Director of a test.
 type hooks struct {
 	Undirected

@@ -1,4 +1,4 @@
-package planning
+package turn
 
 import (
 	"encoding/json"
@@ -11,14 +11,14 @@ import (
 	"toritsugi/internal/tool"
 )
 
-// Kind is a way in which a run goes round in circles.
-type Kind string
+// CircleKind is a way in which a run goes round in circles.
+type CircleKind string
 
 // What a Guard finds.
 const (
-	LoopRepeat    Kind = "repeat"    // the same call with the same result
-	LoopCycle     Kind = "cycle"     // a few calls in turn, with the same results each time
-	LoopMonologue Kind = "monologue" // answers without a call where calls were due, or the same one with calls in between
+	LoopRepeat    CircleKind = "repeat"    // the same call with the same result
+	LoopCycle     CircleKind = "cycle"     // a few calls in turn, with the same results each time
+	LoopMonologue CircleKind = "monologue" // answers without a call where calls were due, or the same one with calls in between
 )
 
 // Stage is what is done about a finding; each is reached once, in this order,
@@ -43,6 +43,9 @@ const maxPeriod = 4
 // talkCalls is how many calls after an answer without one end the talk, though the
 // same words come again: the run went on.
 const talkCalls = 6
+
+// maxTool is how much is kept of the name of a tool, in bytes.
+const maxTool = 64
 
 // mostOfTurn is how many calls of one answer are told apart.
 const mostOfTurn = 32
@@ -86,17 +89,17 @@ type Step struct {
 	Tool string `json:"tool"`
 }
 
-// Found is a finding that has reached a stage. The zero value says that there
+// Circle is a finding that has reached a stage. The zero value says that there
 // is nothing to do.
-type Found struct {
-	Kind  Kind     `json:"kind"`
-	Stage Stage    `json:"stage"`
-	Count int      `json:"count"` // calls or answers that belong to it
-	Tools []string `json:"tools"` // that are called in turn; none of an answer without calls
+type Circle struct {
+	Kind  CircleKind `json:"kind"`
+	Stage Stage      `json:"stage"`
+	Count int        `json:"count"` // calls or answers that belong to it
+	Tools []string   `json:"tools"` // that are called in turn; none of an answer without calls
 }
 
 // What says what was found; "" for nothing.
-func (f Found) What(l i18n.Lang) string {
+func (f Circle) What(l i18n.Lang) string {
 	switch key := "planning.loop." + string(f.Kind); f.Kind {
 	case LoopRepeat, LoopCycle:
 		return l.T(key, strings.Join(f.Tools, ", "))
@@ -112,19 +115,19 @@ func (f Found) What(l i18n.Lang) string {
 // counts once per answer, and so does one that is taken in again after a crash. A
 // later stage is reached in a later answer only: until then the model has heard of
 // none.
-func (g *Guard) Observe(answer int64, name, args, result string, failed bool) Found {
+func (g *Guard) Observe(answer int64, name, args, result string, failed bool) Circle {
 	if answer < g.Turn {
-		return Found{}
+		return Circle{}
 	}
 	if result = strings.TrimSpace(result); failed {
 		result = "\x00"
 	}
-	step := Step{hashOf(name, normal(args), result), cut(name, maxID)}
+	step := Step{hashOf(name, normal(args), result), strings.ToValidUTF8(name[:min(len(name), maxTool)], "")}
 	if answer > g.Turn {
 		g.Turn, g.Calls = answer, nil
 	}
 	if slices.Contains(g.Calls, step) {
-		return Found{}
+		return Circle{}
 	}
 	if len(g.Calls) < mostOfTurn {
 		g.Calls = append(g.Calls, step)
@@ -142,15 +145,15 @@ func (g *Guard) Observe(answer int64, name, args, result string, failed bool) Fo
 			g.Cycles[i] = 0
 		}
 	}
-	g.Recent = latest(append(g.Recent, step), maxPeriod)
+	g.Recent = append(slices.Clone(g.Recent[max(len(g.Recent)-maxPeriod+1, 0):]), step)
 	return g.judge()
 }
 
 // Said takes in an answer without a call where a call was due. Answers that were
 // asked for, as plans and reflections, are none.
-func (g *Guard) Said(answer int64, text string) Found {
+func (g *Guard) Said(answer int64, text string) Circle {
 	if answer <= g.Turn {
-		return Found{}
+		return Circle{}
 	}
 	said := hashOf(strings.TrimSpace(text))
 	if said != g.Text && g.Since > 0 {
@@ -163,11 +166,11 @@ func (g *Guard) Said(answer int64, text string) Found {
 
 // judge says whether what was found has reached a new stage: the first at its
 // limit, each further one after half as much again.
-func (g *Guard) judge() Found {
-	var worst Found
-	look := func(kind Kind, n, limit, tools int) {
+func (g *Guard) judge() Circle {
+	var worst Circle
+	look := func(kind CircleKind, n, limit, tools int) {
 		if stage := min(StageNudge+Stage((n-limit)/((limit+1)/2)), StageStop); n >= limit && stage > worst.Stage {
-			worst = Found{Kind: kind, Stage: stage, Count: n}
+			worst = Circle{Kind: kind, Stage: stage, Count: n}
 			for _, s := range g.Recent[max(len(g.Recent)-tools, 0):] {
 				worst.Tools = append(worst.Tools, s.Tool)
 			}
@@ -185,14 +188,14 @@ func (g *Guard) judge() Found {
 	look(LoopMonologue, g.Silent, guardRounds, 0)
 	if worst.Stage == StageNone {
 		g.Stage = StageNone // it has ceased
-		return Found{}
+		return Circle{}
 	}
 	// What begins while the other has not ceased is told from its first stage on.
 	if talk := worst.Kind == LoopMonologue; talk != g.Talk {
 		g.Stage, g.Talk = StageNone, talk
 	}
 	if worst.Stage <= g.Stage || g.Stage != StageNone && g.Turn <= g.Told {
-		return Found{}
+		return Circle{}
 	}
 	g.Stage++
 	g.Told, worst.Stage = g.Turn, g.Stage

@@ -1,4 +1,4 @@
-package planning
+package turn
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ type act struct {
 // before, and returns what was found where.
 func story(g *Guard, from int64, acts ...act) (found []string) {
 	for i, a := range acts {
-		var f Found
+		var f Circle
 		if a.said != "" {
 			f = g.Said(from+int64(i), a.said)
 		} else {
@@ -104,7 +104,7 @@ func TestGuard(t *testing.T) {
 func TestGuardTakesAnAnswerAsOne(t *testing.T) {
 	t.Parallel()
 	var g Guard
-	var found []Found
+	var found []Circle
 	for answer := range int64(8) {
 		for range 5 {
 			f := g.Observe(answer+1, "read", `{}`, "7", false)
@@ -113,7 +113,7 @@ func TestGuardTakesAnAnswerAsOne(t *testing.T) {
 			}
 		}
 	}
-	want := []Found{{LoopRepeat, StageNudge, 3, []string{"read"}}, {LoopRepeat, StageReplan, 5, []string{"read"}}, {LoopRepeat, StageStop, 7, []string{"read"}}}
+	want := []Circle{{LoopRepeat, StageNudge, 3, []string{"read"}}, {LoopRepeat, StageReplan, 5, []string{"read"}}, {LoopRepeat, StageStop, 7, []string{"read"}}}
 	if !reflect.DeepEqual(found, want) {
 		t.Errorf("%+v", found)
 	}
