@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 )
 
@@ -16,10 +17,11 @@ type Message struct {
 	Body    string // Markdown
 }
 
-// maxSubject is how long the first line of a commit may be, in characters, and
-// wrapAt where its other lines are wrapped, in columns (git-commit(1)).
+// maxSubject is how long the first line of a commit may be, in characters: some more than
+// the 72 that the model is asked for. wrapAt is where its other lines are wrapped, in
+// columns (git-commit(1)).
 const (
-	maxSubject = 72
+	maxSubject = planning.MaxSubject
 	minSubject = 10 // of one that stands alone: "Done" is none
 	wrapAt     = 72
 )

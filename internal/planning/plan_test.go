@@ -401,3 +401,54 @@ func TestLargePlans(t *testing.T) {
 		t.Errorf("the last one is %s", last)
 	}
 }
+
+// What is said of a criterion is found by its words; like words count where they can mean
+// no other one, and nothing is evidence of two.
+func TestPair(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		criteria, said []string
+		want           []int // of said, -1 for nothing
+	}{
+		{[]string{"X = +0 works", "X = -0 works"}, []string{"x = -0 works.", "X = +0  works"}, []int{1, 0}},
+		{[]string{`withBase("/admin-dashboard", "/admin") returns /admin/admin-dashboard`, `withoutBase("/admin-dashboard", "/admin") returns /admin-dashboard`},
+			[]string{`withoutBase("/admin-dashboard", "/admin") returns /admin-dashboard`}, []int{-1, 0}},
+		{[]string{"The parser refuses empty input", "The command tells users about it"}, []string{"parser refuses an empty input with an error"}, []int{0, -1}},
+		{[]string{"The parser refuses empty input", "The parser refuses large input"}, []string{"the parser refuses bad input"}, []int{-1, -1}},
+		{[]string{"It works"}, []string{"a test shows it"}, []int{0}},
+		{[]string{"a", "b"}, []string{"a", "a"}, []int{1, -1}},
+	} {
+		var said []Criterion
+		for _, text := range c.said {
+			said = append(said, Criterion{Criterion: text})
+		}
+		for i, got := range pair(c.criteria, said) {
+			if want := c.want[i]; (got == nil) != (want < 0) || want >= 0 && got != &said[want] {
+				t.Errorf("%q of %q: %v, want %d", c.criteria[i], c.said, got, want)
+			}
+		}
+	}
+}
+
+// A command that ended well shows of its parts only what its exit code tells of.
+func TestProvenBy(t *testing.T) {
+	t.Parallel()
+	for command, want := range map[string]string{
+		"go test ./...":                                     "go test ./...",
+		"cd a && go test ./... 2>&1 | tail -3":              "cd a && go test ./... 2>&1 | tail -3 + go test ./...",
+		"npx prettier -c a.ts; git diff --stat":             "git diff --stat",
+		"make lint || true":                                 "",
+		"! grep -q x a":                                     "",
+		"npm test &":                                        "",
+		"go vet ./... && go test ./...":                     "go vet ./... && go test ./... + go vet ./... + go test ./...",
+		"python3 - <<'E'\nprint(1); print(2)\nE\npytest -q": "pytest -q",
+		"go test 'unclosed":                                 "",
+	} {
+		if got := strings.Join(provenBy(command), " + "); got != want {
+			t.Errorf("%q: %q, want %q", command, got, want)
+		}
+	}
+	if got := outcome("npx prettier -c a.ts; git diff --stat is clean", []string{"git diff --stat"}); got != "" {
+		t.Errorf("a command behind another that may have failed shows %q", got)
+	}
+}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/texttool"
@@ -181,20 +183,43 @@ var harmless = sync.OnceValue(func() *regexp.Regexp {
 // maxRan is how many commands are kept in mind that ended well.
 const maxRan = 16
 
-// provenBy are the commands that ended well where a whole one did: it, and each behind
-// a change of directory or another one that had to end well, without the filter of its
-// output (a pipe fails with any part of it).
-func provenBy(command string) []string {
-	all := []string{command}
-	if strings.ContainsAny(command, ";\n") || strings.Contains(command, "||") {
-		return all
+// provenBy are the commands that ended well where a whole one did: its last statement, what
+// that is joined of by "&&", and the first of a pipe (which fails with any part of it). What
+// stands before a ";", in an "||" or in the background may have failed.
+func provenBy(command string) (all []string) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
+	if err != nil || len(file.Stmts) == 0 {
+		return nil
 	}
-	for part := range strings.SplitSeq(command, "&&") {
-		part, _, _ = strings.Cut(part, "|")
-		part, _, _ = strings.Cut(part, "2>")
-		if part = strings.TrimSpace(part); part != command && strings.Contains(part, " ") && !strings.HasPrefix(part, "cd ") {
+	if len(file.Stmts) == 1 {
+		all = append(all, command)
+	}
+	var add func(s *syntax.Stmt)
+	add = func(s *syntax.Stmt) {
+		if s.Negated || s.Background {
+			return
+		}
+		if joined, ok := s.Cmd.(*syntax.BinaryCmd); ok {
+			switch joined.Op {
+			case syntax.AndStmt:
+				add(joined.X)
+				add(joined.Y)
+			case syntax.Pipe, syntax.PipeAll:
+				add(joined.X)
+			}
+			return
+		}
+		call, ok := s.Cmd.(*syntax.CallExpr)
+		if !ok || len(call.Args) < 2 || call.Args[0].Lit() == "cd" {
+			return
+		}
+		if part := command[call.Pos().Offset():call.End().Offset()]; part != command {
 			all = append(all, part)
 		}
+	}
+	add(file.Stmts[len(file.Stmts)-1])
+	if joined, ok := file.Stmts[0].Cmd.(*syntax.BinaryCmd); ok && joined.Op == syntax.OrStmt || file.Stmts[0].Negated || file.Stmts[0].Background {
+		return slices.DeleteFunc(all, func(c string) bool { return c == command })
 	}
 	return all
 }

@@ -136,16 +136,16 @@ func (l *Coordinator) end(r report) {
 	case last && len(l.order) == 1: // which can be a subject, so that it ends as none
 		s.says(strings.TrimRight(cut(r.Summary, maxSaid), ".。"))
 	}
-	r.Summary = line(r.Summary)
+	r.Summary = line(inTree(r.Summary))
 	s.Results[r.ID] = r.SubtaskResult
 	for _, c := range r.Criteria[:min(len(r.Criteria), maxIssues)] {
 		if len(s.Shows) < maxIssues {
-			s.Shows = append(s.Shows, Criterion{Criterion: brief(c.Criterion, maxIssue), Evidence: brief(c.Evidence, maxIssue)})
+			s.Shows = append(s.Shows, Criterion{Criterion: brief(inTree(c.Criterion), maxIssue), Evidence: brief(inTree(c.Evidence), maxIssue)})
 		}
 	}
 	s.phase = phase{Posed: s.Posed}
 	s.Current, s.Why, s.Tried, s.Fresh, s.Unmade, s.Objected = "", "", 0, false, false, false
-	s.Changed = false
+	s.Changed = l.made // beside the report, and maybe for the next one
 	s.Guard = turn.Guard{Turn: s.Guard.Turn}
 	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
 	switch r.Status {

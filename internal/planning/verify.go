@@ -9,9 +9,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/sandbox"
 	"toritsugi/internal/turn"
 )
 
@@ -117,8 +119,9 @@ func (l *Coordinator) vouch(e Evidence) error {
 		ran = slices.Concat(s.Ran, e.commands())
 	}
 	v := Verification{Phase: PhaseVerification, Passed: true, Issues: []string{}, Placeholder: PlaceholderReport{Locations: []string{}}, Confidence: 1}
-	for _, asked := range l.criteria() {
-		shown := outcome(l.shown(asked, ran), ran)
+	shows := l.shown(ran)
+	for i, asked := range l.criteria() {
+		shown := outcome(shows[i], ran)
 		if shown == "" {
 			return nil
 		}
@@ -132,8 +135,13 @@ func (l *Coordinator) vouch(e Evidence) error {
 // outcome is a text that names one of the commands that ended well, with that
 // outcome; "" where it names none.
 func outcome(text string, ran []string) string {
+	named := func(c string) bool { // not behind another one that may have failed
+		before, _, found := strings.Cut(text, c)
+		before = strings.TrimSpace(before)
+		return found && !strings.HasSuffix(before, ";") && !strings.HasSuffix(before, "||")
+	}
 	switch low := strings.ToLower(text); {
-	case !slices.ContainsFunc(ran, func(c string) bool { return strings.Contains(text, c) }):
+	case !slices.ContainsFunc(ran, named):
 		return ""
 	case strings.Contains(low, "exit") || strings.Contains(low, "終了"):
 		return text
@@ -141,15 +149,69 @@ func outcome(text string, ran []string) string {
 	return i18n.Recorded("ended_well", text)
 }
 
-// shown is the evidence that reports gave for a criterion, be it a command among its own
+// shown is the evidence that reports gave for each criterion, be it a command among its own
 // words that ended well; "" for none.
-func (l *Coordinator) shown(criterion string, ran []string) string {
-	for _, c := range slices.Backward(l.s.Shows) {
-		if same(c.Criterion, brief(criterion, maxIssue)) || len(l.criteria()) == 1 {
-			return cmp.Or(c.Evidence, outcome(c.Criterion, ran))
+func (l *Coordinator) shown(ran []string) []string {
+	criteria := l.criteria()
+	all := make([]string, len(criteria))
+	for i, c := range pair(criteria, l.s.Shows) {
+		if c != nil {
+			all[i] = cmp.Or(c.Evidence, outcome(c.Criterion, ran))
 		}
 	}
-	return ""
+	return all
+}
+
+// pair finds for each criterion what is said of it, nil where nothing is: what names it by
+// the same words, later words before earlier ones; then what describes one criterion alone
+// that is left, and is alone in it; all there is where there is one of each.
+func pair(criteria []string, said []Criterion) []*Criterion {
+	all, used := make([]*Criterion, len(criteria)), make([]bool, len(said))
+	take := func(i, j int) { all[i], used[j] = &said[j], true }
+	for i, asked := range criteria {
+		for j := range said {
+			if plainly(said[j].Criterion) == plainly(asked) || said[j].Criterion == brief(asked, maxIssue) {
+				take(i, j)
+			}
+		}
+	}
+	if len(criteria) == 1 && all[0] == nil && len(said) > 0 {
+		take(0, len(said)-1)
+	}
+	alike := func(i, j int) bool {
+		return all[i] == nil && !used[j] && same(said[j].Criterion, brief(criteria[i], maxIssue))
+	}
+	for i := range criteria {
+		var of []int
+		for j := range said {
+			if alike(i, j) {
+				of = append(of, j)
+			}
+		}
+		if len(of) == 0 || len(of) > 1 && !sameWords(said, of) {
+			continue
+		}
+		j, others := of[len(of)-1], 0
+		for k := range criteria {
+			if alike(k, j) {
+				others++
+			}
+		}
+		if others == 1 {
+			take(i, j)
+		}
+	}
+	return all
+}
+
+// sameWords reports whether some of what is said is said of one thing, in the same words.
+func sameWords(said []Criterion, of []int) bool {
+	return !slices.ContainsFunc(of, func(j int) bool { return plainly(said[j].Criterion) != plainly(said[of[0]].Criterion) })
+}
+
+// plainly is a text without what its end and its spaces make different.
+func plainly(s string) string {
+	return strings.TrimRight(strings.Join(strings.Fields(strings.ToLower(s)), " "), ".。 ")
 }
 
 // without are those commands that run none of others.
@@ -177,10 +239,10 @@ func (l *Coordinator) verification(e Evidence) string {
 	ask.Findings = append(l.unfinished(), e.Findings...)
 	ask.Unworded, ask.Idle = !isMessage(l.s.Said), len(l.s.Idle) > 0
 	ask.Bodiless = ask.Unworded && l.s.Said != ""
-	for i, c := range ask.Criteria {
-		if shown := l.shown(c, l.s.Ran); shown != "" {
-			ask.Criteria = slices.Clone(ask.Criteria)
-			ask.Criteria[i] = c + l.prompts.word(" (reported: ", "(報告: ") + shown + l.prompts.word(")", ")")
+	ask.Criteria = slices.Clone(ask.Criteria)
+	for i, shown := range l.shown(l.s.Ran) {
+		if shown != "" {
+			ask.Criteria[i] += l.prompts.word(" (reported: ", "(報告: ") + shown + l.prompts.word(")", ")")
 		}
 	}
 	if l.s.Found != nil {
@@ -190,32 +252,42 @@ func (l *Coordinator) verification(e Evidence) string {
 	return l.told(l.prompts.render("verification", ask))
 }
 
-// maxSubject is how long the first line of a commit message is at most, in bytes: some
-// more than is asked for, and less than a paragraph.
-const maxSubject = 120
+// MaxSubject is how long the first line of a commit message is at most, in characters:
+// some more than the 72 that are asked for, and less than a paragraph.
+const MaxSubject = 100
 
 // isMessage reports whether words are a commit message: a subject, and behind an empty
 // line what is to be said of it.
 func isMessage(words string) bool {
 	subject, body, _ := strings.Cut(strings.ReplaceAll(words, "\r\n", "\n"), "\n\n")
-	return strings.TrimSpace(body) != "" && len(subject) <= maxSubject
+	return strings.TrimSpace(body) != "" && utf8.RuneCountInString(subject) <= MaxSubject
 }
 
 // says keeps what the model tells people of the whole; other words take no commit
 // message's place.
 func (s *state) says(words string) {
-	if words = cut(words, maxSaid); words != "" && (isMessage(words) || !isMessage(s.Said)) {
+	if words = cut(inTree(words), maxSaid); words != "" && (isMessage(words) || !isMessage(s.Said)) {
 		s.Said = words
 	}
 }
 
-// criteria are what the result is judged by.
+// inTree is a text for people with the paths of the workspace as they are in the
+// repository.
+func inTree(text string) string { return strings.ReplaceAll(text, sandbox.Tree+"/", "") }
+
+// criteria are what the result is judged by: those of the plan, or, where it names none,
+// those that reports showed.
 func (l *Coordinator) criteria() []string {
-	g := l.plan.Goal
-	if len(g.SuccessCriteria) > 0 {
-		return g.SuccessCriteria[:min(len(g.SuccessCriteria), maxEntries)]
+	all := l.plan.Goal.SuccessCriteria
+	if len(all) == 0 {
+		for _, c := range l.s.Shows {
+			all = appendNew(all, c.Criterion)
+		}
 	}
-	return []string{i18n.Recorded("criterion")}
+	if len(all) == 0 {
+		return []string{i18n.Recorded("criterion")}
+	}
+	return all[:min(len(all), maxEntries)]
 }
 
 // findings are what the last verification came to, in short: the history has all
@@ -330,17 +402,23 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 		return nil
 	}
 	asked, ran := l.criteria(), without(l.s.Ran, l.s.Idle)
+	judged, shows := pair(asked, v.Criteria), l.shown(ran)
+	if len(v.Criteria) == len(asked) { // in words of its own, one for each
+		for j := range v.Criteria {
+			if i := slices.Index(judged, nil); i >= 0 && !slices.Contains(judged, &v.Criteria[j]) {
+				judged[i] = &v.Criteria[j]
+			}
+		}
+	}
+	var more []Criterion // that it passes over
 	for i, criterion := range asked {
-		at := slices.IndexFunc(v.Criteria, func(c Criterion) bool { return same(c.Criterion, criterion) })
-		if at < 0 && len(v.Criteria) == len(asked) {
-			at = i
+		c := judged[i]
+		if c == nil {
+			more = append(more, Criterion{Met: true})
+			c = &more[len(more)-1]
 		}
-		if at < 0 {
-			at, v.Criteria = len(v.Criteria), append(v.Criteria, Criterion{Met: true})
-		}
-		c := &v.Criteria[at]
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
-		said := cmp.Or(strings.TrimSpace(c.Evidence), l.shown(criterion, ran))
+		said := cmp.Or(inTree(strings.TrimSpace(c.Evidence)), shows[i])
 		if c.Evidence = outcome(said, ran); c.Evidence == "" && !l.s.empty(said, criterion) {
 			c.Evidence = said
 		}
@@ -352,6 +430,7 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 			missing = append(missing, criterion)
 		}
 	}
+	v.Criteria = append(v.Criteria, more...)
 	return missing
 }
 

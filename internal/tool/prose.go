@@ -96,6 +96,9 @@ func entryOf(s *jsonschema.Schema, key string, v any) any {
 	if s.Properties["id"] != nil {
 		return map[string]any{"id": key, name: v}
 	}
+	if _, text := v.(string); !text { // true, or a number: it says less than its name
+		return map[string]any{name: key}
+	}
 	return map[string]any{name: v}
 }
 
