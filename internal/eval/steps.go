@@ -154,6 +154,8 @@ func (s *steps) planned() []stepped {
 			last := turn.Calls[len(turn.Calls)-1]
 			if last.Tool == "shell" {
 				shown, _ = last.Args["command"].(string)
+				shown = strings.TrimSpace(shown)
+				shown = strings.TrimSpace(shown[strings.LastIndexAny(shown, "&\n")+1:]) // what a person would name
 			} else if file, ok := last.Args["path"].(string); ok && shown == "" {
 				shown = file + ":1"
 			}
