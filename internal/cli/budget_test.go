@@ -133,7 +133,7 @@ func TestAHandoverWithoutAModel(t *testing.T) {
 		answers         []llmtest.Answer
 		want            []string
 	}{
-		"planned": {"true", "max_tokens: 60000", []llmtest.Answer{{Text: twoParts}, shells(1, "cat nothing-there"), {Text: `{"task_id":"one","status":"done","summary":"count.txt says 1"}`,
+		"planned": {"true", "max_tokens: 60000", []llmtest.Answer{{Text: twoParts}, shells(1, "printf 1 > count.txt"), {Text: `{"task_id":"one","status":"done","summary":"count.txt says 1"}`,
 			Usage: &llm.Usage{PromptTokens: 59_000, CompletionTokens: 10}}},
 			[]string{"goal: It is counted", "done: one: count.txt says 1", "not done: two: Write 2", "budget.max_tokens"}},
 		"plain": {"false", "max_turns: 2", []llmtest.Answer{{Text: "I look first.", Calls: shells(1, "true").Calls}, shells(2, "true")},

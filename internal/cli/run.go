@@ -67,13 +67,13 @@ type runHooks struct {
 // which of completed, failed, stopped or paused it was, and why.
 func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 	start := time.Now()
+	watch := c.live(opt.Quiet) // through which the log goes, too
 	env, err := c.env(c.say)
 	if err != nil {
 		return err
 	}
 	var stats app.Stats
 	var uuid atomic.Pointer[string]
-	watch := c.live(opt.Quiet)
 	ctx, stopAsked, done := c.interruptible(&uuid)
 	defer done()
 	env.StopAsked, env.Stats, env.Watch = stopAsked, &stats, watch
