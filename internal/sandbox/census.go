@@ -22,16 +22,17 @@ const (
 // command makes.
 type census struct {
 	dirs  []string
-	files int64           // how many may come to be after the first count
-	bytes int64           // what those may take that were changed since then
-	since time.Time       // of the changes
+	files int64     // how many may come to be after the first count for sum
+	bytes int64     // what those may take that were changed since then
+	since time.Time // of the changes
+	sum   *Together
 	open  func() []string // directories of descriptors, whose files count though they have no name; nil for none
 }
 
 // watch counts again and again until there is more than allowed, and names the
 // limit, or until ctx ends.
 func (c census) watch(ctx context.Context) string {
-	begin := int64(-1) // files that were there
+	begin := int64(-1)
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
@@ -51,7 +52,7 @@ func (c census) watch(ctx context.Context) string {
 		case bytes > c.bytes:
 			return limitDisk
 		case begin < 0:
-			begin = n
+			begin = max(n-c.files, c.sum.counted(c.dirs, n)) // more may be there, to be tidied up
 		}
 		wait = censusShare * time.Since(start)
 	}

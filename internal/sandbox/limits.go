@@ -26,7 +26,7 @@ type Limits struct {
 	FileSize  int64         // bytes of one file; 4 GiB by default
 	OpenFiles int           // descriptors of each process; by default 1024, which a program may raise to 4096
 	Disk      int64         // bytes written to disks: by one command, and in files since the first; 16 GiB by default
-	NewFiles  int64         // files made; 1,000,000 by default
+	NewFiles  int64         // files made: by one command, and since they were first counted for all; 1,000,000 by default
 	Output    int64         // bytes of stdout and stderr; 1 GiB by default
 }
 

@@ -1,34 +1,50 @@
 package sandbox
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
 
 // Together is what the commands of several Runners take in sum: those of one
 // run, its checks and its servers. Spec.Limits bound it: memory at any time, and
-// the files that were written since its first command. The zero value is ready.
+// the files that were made or written since its first command. The zero value is ready.
 type Together struct {
 	mu     sync.Mutex
 	since  time.Time
-	free   map[string]int64 // bytes of the disk, by writable directory, when the first command began that has it
+	first  map[string]usage // of the disk, by writable directory, when the first command began that has it
+	files  map[string]int64 // in writable directories, as they were first counted
 	memory map[any]int64    // bytes, by command and by instance
 }
 
-// begin returns when the first command began, and what was free then of these disks.
-func (t *Together) begin(disks []string, now []usage) (since time.Time, free []int64) {
+// begin returns when the first command began, and what was taken then of these disks.
+func (t *Together) begin(disks []string, now []usage) (since time.Time, first []usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
-		t.since, t.free = time.Now(), map[string]int64{}
+		t.since, t.first = time.Now(), map[string]usage{}
 	}
 	for i, d := range disks {
-		if _, known := t.free[d]; !known {
-			t.free[d] = now[i].free
+		if _, known := t.first[d]; !known {
+			t.first[d] = now[i]
 		}
-		free = append(free, t.free[d])
+		first = append(first, t.first[d])
 	}
-	return t.since, free
+	return t.since, first
+}
+
+// counted returns how many files these directories had when they were first counted.
+func (t *Together) counted(dirs []string, now int64) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.files == nil {
+		t.files = map[string]int64{}
+	}
+	all := strings.Join(dirs, "\x00")
+	if _, known := t.files[all]; !known {
+		t.files[all] = now
+	}
+	return t.files[all]
 }
 
 // put says how much memory a command or an instance takes, in bytes, and
