@@ -32,27 +32,26 @@ type census struct {
 // watch counts again and again until there is more than allowed, and names the
 // limit, or until ctx ends.
 func (c census) watch(ctx context.Context) string {
-	begin := int64(-1)
+	most := int64(1) << 62
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return ""
 		case <-time.After(wait):
 		}
-		start, most := time.Now(), int64(1)<<62
-		if begin >= 0 {
-			most = begin + c.files
-		}
+		start := time.Now()
 		n, bytes := c.count(ctx, most)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return ""
+		}
+		if first, last := c.sum.counted(c.dirs, n); most == 1<<62 {
+			most = max(first+c.files, last) // more may be there, to be tidied up
+		}
+		switch {
 		case n > most:
 			return limitFiles
 		case bytes > c.bytes:
 			return limitDisk
-		case begin < 0:
-			begin = max(n-c.files, c.sum.counted(c.dirs, n)) // more may be there, to be tidied up
 		}
 		wait = censusShare * time.Since(start)
 	}

@@ -225,6 +225,11 @@ func (s *stage) build(o CheckOptions) error {
 	s.data = filepath.Join(s.root, "data")
 	s.target = target{Data: s.data, Workspace: filepath.Join(s.root, "workspace"), Given: filepath.Join(s.root, "given"), GitDir: filepath.Join(s.root, "git"),
 		CanarySum: hex.EncodeToString(sum[:]), Daemon: os.Getpid(), ID: s.id}
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		return err
+	}
+	s.target.Descriptors = int(min(most.Cur/2, 2*maxOpenFiles)) + 250
 	if err := s.files(canary); err != nil {
 		return err
 	}

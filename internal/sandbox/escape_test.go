@@ -101,10 +101,10 @@ var removals = map[string]string{
 
 // bare are attempts that must get through where there is no wall at all, if
 // they are root's: several walls at once keep them from it elsewhere.
-const bareOnly = "proc-root proc-cwd proc-fd run-tool hard-link move-in git-hook git-fsmonitor git-attributes git-objects git-head " +
+const bareOnly = "signals-that-wait descriptors-on-their-way proc-root proc-cwd proc-fd run-tool hard-link move-in git-hook git-fsmonitor git-attributes git-objects git-head " +
 	"git-file-written git-file-replaced git-file-moved git-file-in-background environment-of-process environment-of-all memory-file memory-read memory-write trace take-descriptor " +
 	"priority-of-process schedule-of-process survivor-session survivor-double-fork " +
-	"? own-data flags-of-given version-of-given project-of-given seal-given device-memory raw-disk kernel-log join-namespace programs-of-owners"
+	"? watchers-of-files own-data flags-of-given version-of-given project-of-given seal-given device-memory raw-disk kernel-log join-namespace programs-of-owners"
 
 // unproved are attempts that no test of ours gets through, and why.
 var unproved = map[string]string{

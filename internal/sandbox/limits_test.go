@@ -184,7 +184,7 @@ func TestTheLastFiles(t *testing.T) {
 		for i, c := range []struct {
 			script string
 			limit  string
-		}{{make("a", 15000), ""}, {make("b", 900), limitFiles}, {"rm -r a b; sleep 0.3", ""}, {make("c", 3000), ""}, {make("d", 3000), limitFiles}, {"rm -r d; sleep 2", ""}} {
+		}{{make("a", 15000), ""}, {make("b", 900), limitFiles}, {"rm -r a b; sleep 0.3", ""}, {make("c", 3000), ""}, {make("d", 3000), limitFiles}, {"rm -r d; sleep 2", ""}, {make("e", 500), ""}} {
 			if i == 0 || i == 3 {
 				spec.Together = &Together{}
 			}

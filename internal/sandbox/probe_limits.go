@@ -191,7 +191,7 @@ func limitAttempts() []attempt {
 	}
 	self := func(s string) string { return "\"$TORI_SELF\" " + helperArg + " probe " + s }
 	several := func(name string) string {
-		return "mkdir several-" + name + "; seq -f several-" + name + "/%.0f 2500 | xargs touch; sleep 1.5"
+		return "mkdir several-" + name + "; seq -f several-" + name + "/%.0f 2500 | xargs touch; sleep 2"
 	}
 	all := []attempt{
 		ended("fork-bomb", limitProcesses, Limits{Processes: 24},

@@ -12,9 +12,9 @@ import (
 type Together struct {
 	mu     sync.Mutex
 	since  time.Time
-	first  map[string]usage // of the disk, by writable directory, when the first command began that has it
-	files  map[string]int64 // in writable directories, as they were first counted
-	memory map[any]int64    // bytes, by command and by instance
+	first  map[string]usage    // of the disk, by writable directory, when the first command began that has it
+	files  map[string][2]int64 // in writable directories, as they were counted first and last
+	memory map[any]int64       // bytes, by command and by instance
 }
 
 // begin returns when the first command began, and what was taken then of these disks.
@@ -33,18 +33,21 @@ func (t *Together) begin(disks []string, now []usage) (since time.Time, first []
 	return t.since, first
 }
 
-// counted returns how many files these directories had when they were first counted.
-func (t *Together) counted(dirs []string, now int64) int64 {
+// counted notes how many files these directories have, and returns how many they had
+// when they were first counted, and the last time.
+func (t *Together) counted(dirs []string, now int64) (first, last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files == nil {
-		t.files = map[string]int64{}
+		t.files = map[string][2]int64{}
 	}
 	all := strings.Join(dirs, "\x00")
-	if _, known := t.files[all]; !known {
-		t.files[all] = now
+	had, known := t.files[all]
+	if !known {
+		had = [2]int64{now, now}
 	}
-	return t.files[all]
+	t.files[all] = [2]int64{had[0], now}
+	return had[0], had[1]
 }
 
 // put says how much memory a command or an instance takes, in bytes, and
