@@ -203,6 +203,28 @@ func TestTheLastFiles(t *testing.T) {
 	})
 }
 
+// Of commands that take too much together as many end at once as bring the rest
+// below the limit, the largest first; what lies in files counts and does not end.
+func TestWhoEndsForMemory(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int64]int{400: 0, 373: 0, 372: 1, 310: 1, 250: 2, 100: 4, 10: 5} {
+		sum, ended := &Together{}, 0
+		sum.put("files", 40)
+		all := map[*watcher]int64{{}: 100, {}: 90, {}: 80, {}: 60, {}: 3}
+		for range 2 {
+			ended = 0
+			for w, n := range all {
+				if sum.put(w, n) > limit {
+					ended++
+				}
+			}
+		}
+		if ended != want {
+			t.Errorf("%d end for %d, want %d", ended, limit, want)
+		}
+	}
+}
+
 // Processor time counts whoever waits for it, and once.
 func TestSpent(t *testing.T) {
 	t.Parallel()

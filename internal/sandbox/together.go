@@ -51,22 +51,21 @@ func (t *Together) counted(dirs []string, now int64) (first, last int64) {
 }
 
 // put says how much memory a command or an instance takes, in bytes, and
-// returns the sum of all and whether no command takes more.
-func (t *Together) put(who any, bytes int64) (sum int64, most bool) {
+// returns what all take but the commands that take more: if that is too much, it is
+// not enough that those end.
+func (t *Together) put(who any, bytes int64) (sum int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.memory == nil {
 		t.memory = map[any]int64{}
 	}
 	t.memory[who] = bytes
-	most = true
 	for other, n := range t.memory {
-		sum += n
-		if _, command := other.(*watcher); command && n > bytes {
-			most = false
+		if _, command := other.(*watcher); !command || n <= bytes {
+			sum += n
 		}
 	}
-	return sum, most
+	return sum
 }
 
 // drop forgets who has ended.

@@ -75,19 +75,19 @@ func scarce(proc string) bool {
 	return err == nil && ok && known && left < min(lowMemory>>10, total/32)
 }
 
-// crowded reports that all commands together take more memory than they may,
-// and this one the most of it. Pages that processes share are counted once where
+// crowded reports that all commands together take more memory than they may, also
+// without those that take more than this one. Pages that processes share are counted once where
 // the plain sum is too much.
 func (w *watcher) crowded(all []seen, resident int64) bool {
 	if w.limits.Memory <= 0 {
 		return false
 	}
 	apart := w.apart(all)
-	if sum, _ := w.sum.put(w, resident+apart); sum <= w.limits.Memory {
+	if w.sum.put(w, resident+apart) <= w.limits.Memory || w.sum.put(w, w.exact(all)+apart) <= w.limits.Memory {
 		return false
 	}
-	sum, most := w.sum.put(w, w.exact(all)+apart)
-	return most && sum > w.limits.Memory
+	w.sum.drop(w) // it ends, and nobody else for what it takes
+	return true
 }
 
 // apart is memory that these processes share and that is in none of them: the pages
