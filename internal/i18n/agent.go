@@ -38,7 +38,7 @@ var agentTexts = map[string]text{
 	"agent.unverified_red":     {"unverified: %s failed before the change and still fails", "未検証です: %s は変更前から失敗しており、今も失敗します"},
 	"agent.reports":            {"the reports of a check (junit: %s) cannot be looked for: %v", "チェックの報告ファイル（junit: %s）を探せません: %v"},
 	"agent.but":                {"%s; %s", "%s。%s"},
-	"agent.left_out":           {"the commit is without these, which are git repositories of their own or larger than workspace.max_file_mb: %s", "次のものは独立した git リポジトリか workspace.max_file_mb より大きいファイルなので、コミットに含まれていません: %s"},
+	"agent.left_out":           {"the commit is without these, which are git repositories of their own, larger than workspace.max_file_mb, or paths that git does not take: %s", "次のものは独立した git リポジトリ、workspace.max_file_mb より大きいファイル、git が受け付けないパスのいずれかなので、コミットに含まれていません: %s"},
 	"agent.comment_completed":  {"✅ **Completed**", "✅ **完了しました**"},
 	"agent.comment_paused":     {"⏸️ **Paused**", "⏸️ **一時停止しました**"},
 	"agent.comment_failed":     {"❌ **Failed**", "❌ **失敗しました**"},

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -138,6 +139,16 @@ func (b *box) open(ctx context.Context) (r sandbox.Runner, cpu time.Duration, er
 	}
 	b.runner = r
 	return r, b.cpu, nil
+}
+
+// depth is how deep a directory may lie for git to enter it, with all above it open.
+func (b *box) depth() int {
+	most := b.spec.Limits.OpenFiles
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		most = min(most, int(min(files.Max, math.MaxInt32))/2) // as the sandbox has it
+	}
+	return most - 64 // which git opens besides
 }
 
 // close ends the sandbox and what is in it.
