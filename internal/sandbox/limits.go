@@ -30,6 +30,9 @@ type Limits struct {
 	Output    int64         // bytes of stdout and stderr; 1 GiB by default
 }
 
+// DefaultDisk is the default of Limits.Disk.
+const DefaultDisk = 16 << 30
+
 // maxOpenFiles is to how many descriptors a process may raise its limit.
 const maxOpenFiles = 4096
 
@@ -111,7 +114,7 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 	}
 	or(&l.Memory, int64(memoryMB)<<20)
 	or(&l.FileSize, 4<<30)
-	or(&l.Disk, 16<<30)
+	or(&l.Disk, DefaultDisk)
 	or(&l.NewFiles, 1_000_000)
 	or(&l.Output, 1<<30)
 	if l.Processes == 0 {

@@ -39,7 +39,10 @@ const (
 	defaultMaxFile = 256     // MiB
 	maxWritten     = 64 << 30
 	maxMade        = 10_000_000
-	maxDepth       = 4096 // descriptors: git has a directory and all above it open, and a path has fewer
+	// maxStored is how many bytes all snapshots of a run may take: as many as its
+	// commands may write.
+	maxStored = sandbox.DefaultDisk
+	maxDepth  = 4096 // descriptors: git has a directory and all above it open, and a path has fewer
 )
 
 // What each git in the sandbox may take of a processor, many times what it needs:
@@ -61,6 +64,8 @@ type box struct {
 	spec sandbox.Spec
 	repo repo // read in it, with what that borrows from
 
+	stored int64 // see maxStored
+
 	mu     sync.Mutex
 	runner sandbox.Runner
 	closed bool
@@ -78,7 +83,7 @@ func newBox(b Box, r repo, dirs ...string) *box {
 	if b.MemoryMB == 0 {
 		b.MemoryMB = defaultMemory
 	}
-	return &box{Box: b, repo: r, cpu: cpuUnseen, spec: sandbox.Spec{
+	return &box{Box: b, repo: r, stored: maxStored, cpu: cpuUnseen, spec: sandbox.Spec{
 		Workspace: dirs[0], Writable: dirs[1:], ReadOnly: []string{r.gitDir}, Env: env, MemoryMB: b.MemoryMB,
 		Limits: sandbox.Limits{Disk: maxWritten, NewFiles: maxMade, OpenFiles: maxDepth},
 	}}

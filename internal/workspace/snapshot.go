@@ -131,6 +131,11 @@ func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, 
 		return "", nil, err
 	}
 	defer resume()
+	if objects := filepath.Join(w.scratchDir(), "objects"); w.full(ctx, objects) { // of what was looked at before
+		if err := errors.Join(removeAll(objects), w.makeDirs()); err != nil {
+			return "", nil, fmt.Errorf("snapshot: %w", err)
+		}
+	}
 	if err := w.lendIndex(); err != nil {
 		return "", nil, fmt.Errorf("snapshot: %w", err)
 	}
