@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -78,6 +79,9 @@ func (r *run) snapshot(ctx context.Context, label string) (told string) {
 	}
 	r.env.unrecorded = why
 	r.log.Warn("Steps are not recorded as snapshots: " + why)
+	if errors.Is(err, workspace.ErrNoRoom) {
+		return "" // a commit needs none of it
+	}
 	return unfit(why)
 }
 

@@ -96,7 +96,7 @@ func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
 		return err
 	}
 	if r.verify.left.All > 0 {
-		r.log.Warn("Repositories inside the workspace, or files that are too large, are not part of the commit", "paths", r.verify.left.Paths, "all", r.verify.left.All)
+		r.log.Warn("Repositories inside the workspace, files that are too large, or paths that git refuses, are not part of the commit", "paths", r.verify.left.Paths, "all", r.verify.left.All)
 	}
 	r.verify.commit, r.verify.files, r.report.Files = r.report.Commit, nil, nil
 	if r.report.Commit != "" {

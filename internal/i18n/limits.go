@@ -9,7 +9,7 @@ var limitsTexts = map[string]text{
 	"limit.disk":       {"limit of %s written to disk", "ディスク書き込みの上限 %s"},
 	"limit.space":      {"the disk is nearly full", "ディスクの空きがほとんどありません"},
 	"limit.machine":    {"the memory of the machine is nearly all taken", "マシンのメモリの空きがほとんどありません"},
-	"limit.files":      {"limit of %s new files", "新しいファイル数の上限 %s"},
+	"limit.files":      {"limit of %s new files, or the last that the disk has", "新しいファイル数の上限 %s（またはディスクに残るファイル数の下限）"},
 	"limit.file_size":  {"limit of %s for one file", "1ファイルの上限 %s"},
 	"limit.output":     {"output limit of %s", "出力の上限 %s"},
 }

@@ -52,7 +52,7 @@ func aloneRules(abi, helper, thread, uid, gid int) []rule {
 		when(unix.ENOSYS, nr)
 	}
 	for _, nr := range []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE,
-		unix.SYS_PROCESS_MRELEASE, unix.SYS_INOTIFY_ADD_WATCH} {
+		unix.SYS_PROCESS_MRELEASE, unix.SYS_INOTIFY_ADD_WATCH, unix.SYS_INOTIFY_INIT1} {
 		when(unix.EPERM, nr)
 	}
 	for _, nr := range []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
@@ -68,8 +68,8 @@ func aloneRules(abi, helper, thread, uid, gid int) []rule {
 		unix.SYS_GETXATTRAT, unix.SYS_LISTXATTRAT, unix.SYS_FILE_GETATTR} { // those that ask, since they ask of hidden files, too
 		when(unix.ENOTSUP, nr)
 	}
-	modes, owners, times := oldCalls()
-	for _, nr := range times {
+	modes, owners, others := oldCalls()
+	for _, nr := range others {
 		when(unix.ENOSYS, nr)
 	}
 	for nr, at := range map[uint32]uint32{unix.SYS_FCHOWN: 1, unix.SYS_FCHOWNAT: 2} {

@@ -188,7 +188,7 @@ func TestCountFiles(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	c := census{dirs: []string{dir, "/no/such"}, files: 0, bytes: 1 << 40}
+	c := census{dirs: []string{dir, "/no/such"}, files: 0, bytes: 1 << 40, sum: &Together{}}
 	if n, _ := c.count(t.Context(), 1<<40); n != 24 {
 		t.Errorf("%d files", n)
 	}

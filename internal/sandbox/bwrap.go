@@ -161,7 +161,7 @@ func (s *Sandbox) isolation() []string {
 	for _, w := range [][]string{
 		{"users", "--unshare-user-try"}, {"ipc", "--unshare-ipc"}, {"processes", "--unshare-pid", "--as-pid-1"}, {"network", "--unshare-net"},
 		{"names", "--unshare-uts", "--hostname", "sandbox"}, {"groups", "--unshare-cgroup-try"},
-		{"rights", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP"},
+		{"rights", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--cap-add", "CAP_SETPCAP", "--cap-add", "CAP_SYS_RESOURCE"},
 	} {
 		if !s.without[w[0]] {
 			args = append(args, w[1:]...)

@@ -22,36 +22,36 @@ const (
 // command makes.
 type census struct {
 	dirs  []string
-	files int64           // how many may come to be after the first count
-	bytes int64           // what those may take that were changed since then
-	since time.Time       // of the changes
+	files int64     // how many may come to be after the first count for sum
+	bytes int64     // what those may take that were changed since then
+	since time.Time // of the changes
+	sum   *Together
 	open  func() []string // directories of descriptors, whose files count though they have no name; nil for none
 }
 
 // watch counts again and again until there is more than allowed, and names the
 // limit, or until ctx ends.
 func (c census) watch(ctx context.Context) string {
-	begin := int64(-1) // files that were there
+	most := int64(1) << 62
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return ""
 		case <-time.After(wait):
 		}
-		start, most := time.Now(), int64(1)<<62
-		if begin >= 0 {
-			most = begin + c.files
-		}
+		start := time.Now()
 		n, bytes := c.count(ctx, most)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return ""
+		}
+		if first, last := c.sum.counted(c.dirs, n); most == 1<<62 {
+			most = max(first+c.files, last) // more may be there, to be tidied up
+		}
+		switch {
 		case n > most:
 			return limitFiles
 		case bytes > c.bytes:
 			return limitDisk
-		case begin < 0:
-			begin = n
 		}
 		wait = censusShare * time.Since(start)
 	}

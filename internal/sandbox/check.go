@@ -169,9 +169,9 @@ func (s *stage) close() {
 	}
 }
 
-// run runs a script with these limits and returns what it wrote, at most the
-// last part.
-func (s *stage) run(l Limits, timeout time.Duration, script string) (string, Exit, error) {
+// run runs scripts with these limits, until a limit ends one, and returns what they
+// wrote, at most the last part.
+func (s *stage) run(l Limits, timeout time.Duration, scripts ...string) (out string, exit Exit, err error) {
 	spec := s.spec
 	spec.Limits = l
 	r, err := s.make(spec)
@@ -182,9 +182,13 @@ func (s *stage) run(l Limits, timeout time.Duration, script string) (string, Exi
 	if timeout == 0 {
 		timeout = 30 * time.Second
 	}
-	out := &tail{}
-	exit, err := r.Run(s.ctx, Command{Script: script, Output: out, Timeout: timeout})
-	return string(out.b), exit, err
+	said := &tail{}
+	for _, script := range scripts {
+		if exit, err = r.Run(s.ctx, Command{Script: script, Output: said, Timeout: timeout}); err != nil || exit.Limit != "" {
+			break
+		}
+	}
+	return string(said.b), exit, err
 }
 
 // tail keeps the last part of what is written to it.
@@ -221,6 +225,11 @@ func (s *stage) build(o CheckOptions) error {
 	s.data = filepath.Join(s.root, "data")
 	s.target = target{Data: s.data, Workspace: filepath.Join(s.root, "workspace"), Given: filepath.Join(s.root, "given"), GitDir: filepath.Join(s.root, "git"),
 		CanarySum: hex.EncodeToString(sum[:]), Daemon: os.Getpid(), ID: s.id}
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		return err
+	}
+	s.target.Descriptors = int(min(most.Cur/2, 2*maxOpenFiles)) + 250
 	if err := s.files(canary); err != nil {
 		return err
 	}

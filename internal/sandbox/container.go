@@ -148,7 +148,7 @@ func (s *Sandbox) containerArgs(spec Spec, name, envFile, gate, dir string) []st
 	user := strconv.Itoa(os.Getuid()) + ":" + strconv.Itoa(os.Getgid())
 	args := []string{"run", "--rm", "--interactive", "--init", "--name", name, "--network", "none", "--read-only", "--cap-drop", "ALL",
 		"--security-opt", "no-new-privileges", "--hostname", "sandbox", "--log-driver", "none",
-		"--pids-limit", strconv.Itoa(spec.Limits.Processes), "--env-file", envFile, "--workdir", dir, "--entrypoint", ""}
+		"--ulimit", fmt.Sprintf("sigpending=%[1]d:%[1]d", maxPending), "--pids-limit", strconv.Itoa(spec.Limits.Processes), "--env-file", envFile, "--workdir", dir, "--entrypoint", ""}
 	if s.engine.podman {
 		args = append(args, "--userns", "keep-id", "--user", user)
 	} // a rootless docker's root is the user

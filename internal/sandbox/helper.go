@@ -93,6 +93,7 @@ func helperRun() error {
 	}
 	closeOnExec()
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(oomScore), 0) // the command cannot
+	_ = unix.Setrlimit(unix.RLIMIT_SIGPENDING, &unix.Rlimit{Cur: maxPending, Max: maxPending})
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGCHLD)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,7 +126,10 @@ func (o *orders) tighten() {
 	if o.Without["processes"] || o.Without["users"] || o.Without["mounts"] {
 		return
 	}
-	most := map[string]int{"user/max_inotify_instances": 64}
+	most := map[string]int{}
+	if users, err := os.ReadFile("/proc/self/uid_map"); err == nil && !bytes.HasSuffix(users, []byte(" 4294967295\n")) { // not the machine's
+		most["user/max_inotify_instances"] = maxInotify
+	}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil && atLeast(unix.ByteSliceToString(u.Release[:]), 6, 14) { // before, it is the machine's
 		most["kernel/pid_max"] = o.Threads

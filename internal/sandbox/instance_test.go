@@ -127,14 +127,14 @@ func TestMemoryOfTheEnded(t *testing.T) {
 		if u := x.inMemory(sum); u.bytes < 3000000 || u.files < 1000 {
 			t.Errorf("%+v", u)
 		}
-		if all, _ := sum.put("nobody", 0); all < 3000000+1000*fileMemory {
+		if all := sum.put("nobody", 0); all < 3000000+1000*fileMemory {
 			t.Errorf("%d bytes with the files", all)
 		}
 		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
 		u := x.inMemory(sum)
-		if all, _ := sum.put("nobody", 0); u != (usage{}) || all != 0 {
+		if all := sum.put("nobody", 0); u != (usage{}) || all != 0 {
 			t.Errorf("%+v, %d bytes of an instance that has ended", u, all)
 		}
 	})

@@ -26,12 +26,22 @@ type Limits struct {
 	FileSize  int64         // bytes of one file; 4 GiB by default
 	OpenFiles int           // descriptors of each process; by default 1024, which a program may raise to 4096
 	Disk      int64         // bytes written to disks: by one command, and in files since the first; 16 GiB by default
-	NewFiles  int64         // files made; 1,000,000 by default
+	NewFiles  int64         // files made: by one command, and since they were first counted for all; 1,000,000 by default
 	Output    int64         // bytes of stdout and stderr; 1 GiB by default
 }
 
+// DefaultDisk is the default of Limits.Disk.
+const DefaultDisk = 16 << 30
+
 // maxOpenFiles is to how many descriptors a process may raise its limit.
 const maxOpenFiles = 4096
+
+// What the kernel counts for each user, all of whose processes share it: instances
+// of inotify, and signals that wait.
+const (
+	maxInotify = 64
+	maxPending = 1024
+)
 
 // What ends a command that passes a limit, as Exit.Limit names it.
 const (
@@ -104,7 +114,7 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 	}
 	or(&l.Memory, int64(memoryMB)<<20)
 	or(&l.FileSize, 4<<30)
-	or(&l.Disk, 16<<30)
+	or(&l.Disk, DefaultDisk)
 	or(&l.NewFiles, 1_000_000)
 	or(&l.Output, 1<<30)
 	if l.Processes == 0 {
@@ -123,7 +133,7 @@ func (l Limits) check(memoryMB int) (Limits, error) {
 // the command's, -1 for no limit.
 func (l Limits) kernel(memoryMB, others int) []rlimits {
 	same := func(what int, n int64) rlimits { return rlimits{what, uint64(n), uint64(n)} }
-	all := []rlimits{same(unix.RLIMIT_CORE, 0), same(unix.RLIMIT_FSIZE, l.FileSize)}
+	all := []rlimits{same(unix.RLIMIT_CORE, 0), same(unix.RLIMIT_FSIZE, l.FileSize), same(unix.RLIMIT_SIGPENDING, maxPending)}
 	if memoryMB > 0 {
 		all = append(all, same(unix.RLIMIT_DATA, int64(memoryMB)<<20))
 	} else if l.Memory > 0 {
@@ -137,7 +147,7 @@ func (l Limits) kernel(memoryMB, others int) []rlimits {
 	}
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
-		hard = min(hard, files.Max)
+		hard = min(hard, files.Max/2) // so many may a user have in messages on their way: a command's leave the daemon as many
 	}
 	all = append(all, rlimits{unix.RLIMIT_NOFILE, min(soft, hard), hard})
 	if n := uint64((l.CPU + time.Second - 1) / time.Second); n > 0 {
@@ -162,6 +172,9 @@ func script(limits []rlimits) string {
 			unit   uint64
 		}{unix.RLIMIT_CORE: {"c", 512}, unix.RLIMIT_FSIZE: {"f", 512}, unix.RLIMIT_DATA: {"d", 1024}, unix.RLIMIT_NOFILE: {"n", 1},
 			unix.RLIMIT_CPU: {"t", 1}, unix.RLIMIT_NPROC: {"u", 1}}[r.What]
+		if opt.letter == "" { // the helper sets it, and an engine
+			continue
+		}
 		for _, one := range []struct {
 			which string
 			n     uint64

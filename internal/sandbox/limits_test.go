@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ func TestBound(t *testing.T) {
 	l := Limits{CPU: 90 * time.Second, Memory: 2 << 30, Processes: 64, Disk: 1536 << 20, NewFiles: 4000, Output: 1 << 10, FileSize: 5}
 	for limit, want := range map[string]string{
 		limitCPU: "processor time limit of 1m30s", limitMemory: "memory limit of 2 GiB", limitProcesses: "limit of 64 processes at once",
-		limitDisk: "limit of 1.5 GiB written to disk", limitFiles: "limit of 4000 new files", limitOutput: "output limit of 1 KiB",
+		limitDisk: "limit of 1.5 GiB written to disk", limitFiles: "limit of 4000 new files, or the last that the disk has", limitOutput: "output limit of 1 KiB",
 		limitFileSize: "limit of 5 bytes for one file", limitSpace: "the disk is nearly full",
 		limitMachine: "the memory of the machine is nearly all taken",
 	} {
@@ -159,6 +160,69 @@ func TestTheLastOfTheDisk(t *testing.T) {
 			t.Errorf("tidied up: %+v\n%s", exit, out)
 		}
 	})
+}
+
+// Names of files end before the disk does: the last of them are kept as well, and
+// files count since the first command of a run, however many commands make them.
+func TestTheLastFiles(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a disk")
+	}
+	if !apart(t) {
+		return
+	}
+	boxes(t, func(t *testing.T, s *Sandbox) {
+		spec := newSpec(t)
+		if err := unix.Mount("tmpfs", spec.Workspace, "tmpfs", 0, "nr_inodes=16000"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(spec.Workspace, unix.MNT_DETACH) })
+		make := func(name string, n int) string {
+			return fmt.Sprintf("sleep 1; mkdir %[1]s && seq -f %[1]s/%%.0f %[2]d | xargs touch; sleep 2", name, n)
+		}
+		for i, c := range []struct {
+			script string
+			limit  string
+		}{{make("a", 15000), ""}, {make("b", 900), limitFiles}, {"rm -r a b; sleep 0.3", ""}, {make("c", 3000), ""}, {make("d", 3000), limitFiles}, {"rm -r d; sleep 2", ""}, {make("e", 500), ""}} {
+			if i == 0 || i == 3 {
+				spec.Together = &Together{}
+			}
+			if i == 3 {
+				spec.Limits.NewFiles = 4000
+			}
+			r, err := s.Runner(spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if out, exit := sh(t, r, c.script); exit.Limit != c.limit {
+				t.Errorf("%s: %+v\n%s", c.script, exit, out)
+			}
+			_ = r.Close()
+		}
+	})
+}
+
+// Of commands that take too much together as many end at once as bring the rest
+// below the limit, the largest first; what lies in files counts and does not end.
+func TestWhoEndsForMemory(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int64]int{400: 0, 373: 0, 372: 1, 310: 1, 250: 2, 100: 4, 10: 5} {
+		sum, ended := &Together{}, 0
+		sum.put("files", 40)
+		all := map[*watcher]int64{{}: 100, {}: 90, {}: 80, {}: 60, {}: 3}
+		for range 2 {
+			ended = 0
+			for w, n := range all {
+				if sum.put(w, n) > limit {
+					ended++
+				}
+			}
+		}
+		if ended != want {
+			t.Errorf("%d end for %d, want %d", ended, limit, want)
+		}
+	}
 }
 
 // Processor time counts whoever waits for it, and once.

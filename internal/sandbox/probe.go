@@ -68,18 +68,20 @@ type target struct {
 	Address   uint64   `json:"address"`    // of the canary in its memory
 	VictimFD  int      `json:"victim_fd"`  // a descriptor of its that reads the canary
 	Daemon    int      `json:"daemon"`
-	TCP       string   `json:"tcp"`
-	TCP6      string   `json:"tcp6"`
-	UDP       string   `json:"udp"`
-	DNS       string   `json:"dns"`
-	Abstract  string   `json:"abstract"`
-	Sockets   []string `json:"sockets"` // of services of this machine
-	Agent     string   `json:"agent"`   // of an ssh agent
-	Disks     []string `json:"disks"`
-	Handle    []byte   `json:"handle"` // of the canary's file, as open_by_handle_at takes it
-	HandleKin int32    `json:"handle_kind"`
-	ShmKey    int      `json:"shm_key"` // of a System V segment that holds the canary
-	ID        string   `json:"id"`      // makes names unlike anybody else's
+	// Descriptors is how many may be on their way in messages: see RLIMIT_NOFILE.
+	Descriptors int      `json:"descriptors"`
+	TCP         string   `json:"tcp"`
+	TCP6        string   `json:"tcp6"`
+	UDP         string   `json:"udp"`
+	DNS         string   `json:"dns"`
+	Abstract    string   `json:"abstract"`
+	Sockets     []string `json:"sockets"` // of services of this machine
+	Agent       string   `json:"agent"`   // of an ssh agent
+	Disks       []string `json:"disks"`
+	Handle      []byte   `json:"handle"` // of the canary's file, as open_by_handle_at takes it
+	HandleKin   int32    `json:"handle_kind"`
+	ShmKey      int      `json:"shm_key"` // of a System V segment that holds the canary
+	ID          string   `json:"id"`      // makes names unlike anybody else's
 }
 
 // canaryPattern finds canaries, whoever they belong to.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -214,6 +215,52 @@ func kernelAttempts() []attempt {
 		in("limits", "raise-limit", func(*target) error {
 			l := unix.Rlimit{Cur: unix.RLIM_INFINITY, Max: unix.RLIM_INFINITY}
 			return unix.Setrlimit(unix.RLIMIT_FSIZE, &l)
+		}),
+		// What the kernel counts for a user it counts for the daemon, too.
+		in("limits", "watchers-of-files", func(*target) error {
+			for n := range maxInotify + 1 {
+				fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+				if err != nil {
+					return fmt.Errorf("after %d: %w", n, err)
+				}
+				defer func() { _ = unix.Close(fd) }()
+			}
+			return nil
+		}),
+		{name: "signals-that-wait", wall: "limits", alone: true, inside: func(*target) error {
+			const signal = 40
+			runtime.LockOSThread()
+			block := unix.Sigset_t{Val: [16]uint64{1 << (signal - 1)}}
+			if err := unix.PthreadSigmask(unix.SIG_BLOCK, &block, nil); err != nil {
+				return err
+			}
+			info := [32]int32{signal, 0, -1} // SI_QUEUE
+			for n := range maxPending + 1 {
+				if _, _, e := unix.Syscall6(unix.SYS_RT_TGSIGQUEUEINFO, uintptr(os.Getpid()), uintptr(unix.Gettid()), signal, uintptr(unsafe.Pointer(&info)), 0, 0); e != 0 {
+					return fmt.Errorf("after %d: %w", n, e)
+				}
+			}
+			return nil
+		}},
+		in("limits", "descriptors-on-their-way", func(t *target) error {
+			const each = 250 // of SCM_MAX_FD
+			for n := 0; n <= t.Descriptors; {
+				pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
+				if err != nil {
+					return err
+				}
+				defer closeAll(pair[:])
+				sent := unix.UnixRights(slices.Repeat(pair[:1], each)...)
+				for err == nil && n <= t.Descriptors {
+					if err = unix.Sendmsg(pair[1], []byte{0}, sent, nil, 0); err == nil {
+						n += each
+					}
+				}
+				if err != nil && !errors.Is(err, unix.EAGAIN) {
+					return fmt.Errorf("after %d: %w", n, err)
+				}
+			}
+			return nil
 		}),
 		in("limits", "priority", func(*target) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -20) }),
 		in("limits", "last-to-be-killed", func(*target) error {

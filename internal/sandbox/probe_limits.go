@@ -173,9 +173,9 @@ func limitAttempts() []attempt {
 	// ended judges a command that must have been ended by a limit, or have
 	// failed at one that the kernel keeps, before it came to the word that
 	// says that it got through.
-	ended := func(name, limit string, l Limits, script string) attempt {
+	ended := func(name, limit string, l Limits, scripts ...string) attempt {
 		return at(name, func(s *stage) (string, string) {
-			out, exit, err := s.run(l, 0, script)
+			out, exit, err := s.run(l, 0, scripts...)
 			switch {
 			case err != nil:
 				return OutcomeEscaped, "the command went wrong: " + err.Error()
@@ -190,6 +190,9 @@ func limitAttempts() []attempt {
 		})
 	}
 	self := func(s string) string { return "\"$TORI_SELF\" " + helperArg + " probe " + s }
+	several := func(name string) string {
+		return "mkdir several-" + name + "; seq -f several-" + name + "/%.0f 2500 | xargs touch; sleep 2"
+	}
 	all := []attempt{
 		ended("fork-bomb", limitProcesses, Limits{Processes: 24},
 			"i=0; while [ $i -lt 120 ]; do sleep 1 & i=$((i+1)); done; wait; echo through"),
@@ -209,6 +212,7 @@ func limitAttempts() []attempt {
 		ended("disk-filler", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("disk")),
 		ended("disk-of-nobody", limitDisk, Limits{Disk: 48 << 20}, "exec "+self("nameless")),
 		ended("many-files", limitFiles, Limits{NewFiles: 4000}, "exec "+self("files")),
+		ended("files-of-many-commands", limitFiles, Limits{NewFiles: 4000}, "sleep 1", several("a"), several("b")),
 		ended("output-flood", limitOutput, Limits{Output: 1 << 20}, "head -c 100000000 /dev/zero; sleep 5; echo through"),
 		at("control-groups", func(s *stage) (string, string) {
 			if s.box.groups == nil {

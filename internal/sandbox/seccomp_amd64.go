@@ -12,11 +12,11 @@ func nativeDenied() []uint32 {
 	return []uint32{unix.SYS_KEXEC_FILE_LOAD, unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_USELIB, unix.SYS_MODIFY_LDT}
 }
 
-// oldCalls change a file's mode, owner or times by older numbers than those
-// that every C library uses.
-func oldCalls() (modes, owners, times []uint32) {
+// oldCalls change a file's mode or owner by older numbers than those that every C
+// library uses; others change its times, or watch it.
+func oldCalls() (modes, owners, others []uint32) {
 	return []uint32{unix.SYS_CHMOD}, []uint32{unix.SYS_CHOWN, unix.SYS_LCHOWN},
-		[]uint32{unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT}
+		[]uint32{unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT, unix.SYS_INOTIFY_INIT}
 }
 
 // oldModes are older calls that take a file's mode, as their second argument

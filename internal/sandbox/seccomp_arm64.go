@@ -10,7 +10,7 @@ const (
 func nativeDenied() []uint32 { return []uint32{unix.SYS_KEXEC_FILE_LOAD} }
 
 // oldCalls are calls that this processor never had.
-func oldCalls() (modes, owners, times []uint32) { return nil, nil, nil }
+func oldCalls() (modes, owners, others []uint32) { return nil, nil, nil }
 
 // oldModes are calls that this processor never had.
 func oldModes() (chmods, opens []uint32) { return nil, nil }

@@ -1,53 +1,71 @@
 package sandbox
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
 
 // Together is what the commands of several Runners take in sum: those of one
 // run, its checks and its servers. Spec.Limits bound it: memory at any time, and
-// the files that were written since its first command. The zero value is ready.
+// the files that were made or written since its first command. The zero value is ready.
 type Together struct {
 	mu     sync.Mutex
 	since  time.Time
-	free   map[string]int64 // bytes of the disk, by writable directory, when the first command began that has it
-	memory map[any]int64    // bytes, by command and by instance
+	first  map[string]usage    // of the disk, by writable directory, when the first command began that has it
+	files  map[string][2]int64 // in writable directories, as they were counted first and last
+	memory map[any]int64       // bytes, by command and by instance
 }
 
-// begin returns when the first command began, and what was free then of these disks.
-func (t *Together) begin(disks []string, now []usage) (since time.Time, free []int64) {
+// begin returns when the first command began, and what was taken then of these disks.
+func (t *Together) begin(disks []string, now []usage) (since time.Time, first []usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
-		t.since, t.free = time.Now(), map[string]int64{}
+		t.since, t.first = time.Now(), map[string]usage{}
 	}
 	for i, d := range disks {
-		if _, known := t.free[d]; !known {
-			t.free[d] = now[i].free
+		if _, known := t.first[d]; !known {
+			t.first[d] = now[i]
 		}
-		free = append(free, t.free[d])
+		first = append(first, t.first[d])
 	}
-	return t.since, free
+	return t.since, first
+}
+
+// counted notes how many files these directories have, and returns how many they had
+// when they were first counted, and the last time.
+func (t *Together) counted(dirs []string, now int64) (first, last int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.files == nil {
+		t.files = map[string][2]int64{}
+	}
+	all := strings.Join(dirs, "\x00")
+	had, known := t.files[all]
+	if !known {
+		had = [2]int64{now, now}
+	}
+	t.files[all] = [2]int64{had[0], now}
+	return had[0], had[1]
 }
 
 // put says how much memory a command or an instance takes, in bytes, and
-// returns the sum of all and whether no command takes more.
-func (t *Together) put(who any, bytes int64) (sum int64, most bool) {
+// returns what all take but the commands that take more: if that is too much, it is
+// not enough that those end.
+func (t *Together) put(who any, bytes int64) (sum int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.memory == nil {
 		t.memory = map[any]int64{}
 	}
 	t.memory[who] = bytes
-	most = true
 	for other, n := range t.memory {
-		sum += n
-		if _, command := other.(*watcher); command && n > bytes {
-			most = false
+		if _, command := other.(*watcher); !command || n <= bytes {
+			sum += n
 		}
 	}
-	return sum, most
+	return sum
 }
 
 // drop forgets who has ended.

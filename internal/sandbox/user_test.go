@@ -39,7 +39,7 @@ func TestAsUser(t *testing.T) {
 	}
 	exe := filepath.Join(dir, "test")
 	disktest.Program(t, exe, self)
-	cmd := exec.CommandContext(t.Context(), exe, "-test.v", "-test.run",
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", `ulimit -n 2048; exec "$0" "$@"`, exe, "-test.v", "-test.run",
 		"^Test(NothingEscapes|Exit|Dir|ConfinedReach|Descriptors|Hold|HoldOutOfReach|Rest|MemoryTogether)$")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(dir, "home"), "TMPDIR=" + tmp, asUser + "=1"}
 	cmd.Dir = tmp

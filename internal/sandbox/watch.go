@@ -24,6 +24,9 @@ const (
 	// lowMemory is what of the machine's memory is kept from the commands, in
 	// bytes, where it has plenty.
 	lowMemory = 512 << 20
+	// lowFiles is which part of the files that a disk can hold is kept from the
+	// commands.
+	lowFiles = 32
 	// threadsPerProcess is how many threads count as a process.
 	threadsPerProcess = 4
 )
@@ -38,7 +41,7 @@ type watcher struct {
 	begin  []usage
 	sum    *Together
 	since  time.Time     // see Together
-	free   []int64       // of each disk, when since was
+	first  []usage       // of each disk, when since was
 	last   map[life]seen // processes of the last look
 	gone   time.Duration // processor time of those that are gone
 	low    bool          // a disk is nearly full, as of the last look
@@ -47,14 +50,18 @@ type watcher struct {
 }
 
 // usage is what is taken of a file system.
-type usage struct{ bytes, files, free int64 }
+type usage struct {
+	bytes, files, free int64
+	spare              int64 // files that may be made beyond the reserve
+	reserve            int64 // of files, 0 where the file system does not count them
+}
 
 func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
 	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))
 	}
-	w.since, w.free = sum.begin(disks, w.begin)
+	w.since, w.first = sum.begin(disks, w.begin)
 	return w
 }
 
@@ -68,19 +75,19 @@ func scarce(proc string) bool {
 	return err == nil && ok && known && left < min(lowMemory>>10, total/32)
 }
 
-// crowded reports that all commands together take more memory than they may,
-// and this one the most of it. Pages that processes share are counted once where
+// crowded reports that all commands together take more memory than they may, also
+// without those that take more than this one. Pages that processes share are counted once where
 // the plain sum is too much.
 func (w *watcher) crowded(all []seen, resident int64) bool {
 	if w.limits.Memory <= 0 {
 		return false
 	}
 	apart := w.apart(all)
-	if sum, _ := w.sum.put(w, resident+apart); sum <= w.limits.Memory {
+	if w.sum.put(w, resident+apart) <= w.limits.Memory || w.sum.put(w, w.exact(all)+apart) <= w.limits.Memory {
 		return false
 	}
-	sum, most := w.sum.put(w, w.exact(all)+apart)
-	return most && sum > w.limits.Memory
+	w.sum.drop(w) // it ends, and nobody else for what it takes
+	return true
 }
 
 // apart is memory that these processes share and that is in none of them: the pages
@@ -150,6 +157,10 @@ func (w *watcher) look() string {
 		if w.limits.NewFiles > 0 && now.files-w.begin[i].files > w.limits.NewFiles {
 			return limitFiles
 		}
+		// Who tidies up makes few; and others make files as well.
+		if now.spare < 0 && now.files-w.begin[i].files > now.reserve/256 && now.files-w.first[i].files > now.reserve/4 {
+			return limitFiles
+		}
 		grown := now.bytes - w.begin[i].bytes
 		if grown <= w.limits.Disk && now.free > lowDisk {
 			continue
@@ -163,7 +174,7 @@ func (w *watcher) look() string {
 		// much is gone since the first of them. One that tidies up takes no more.
 		took := written
 		if w.begin[i].free-now.free > lowDisk/256 {
-			took = max(written, w.free[i]-now.free)
+			took = max(written, w.first[i].free-now.free)
 		}
 		switch {
 		case written > w.limits.Disk:
@@ -400,5 +411,7 @@ func diskUsage(path string) usage {
 
 func usageOf(st *unix.Statfs_t) usage {
 	size := uint64(st.Bsize)
-	return usage{bytes: int64((st.Blocks - st.Bfree) * size), files: int64(st.Files - st.Ffree), free: int64(st.Bavail * size)}
+	reserve := int64(st.Files / lowFiles)
+	return usage{bytes: int64((st.Blocks - st.Bfree) * size), files: int64(st.Files - st.Ffree), free: int64(st.Bavail * size),
+		spare: int64(st.Ffree) - reserve, reserve: reserve}
 }

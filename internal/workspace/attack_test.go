@@ -385,7 +385,7 @@ func TestTimeOfACheckout(t *testing.T) {
 	}
 }
 
-// What lies deep is in a snapshot, and where git cannot go so deep it is an error.
+// What lies deep is in a snapshot, and where git cannot go so deep it is left out.
 func TestSnapshotOfADeepTree(t *testing.T) {
 	t.Parallel()
 	w := createIn(t, newRepo(t, "repo"), walls())
@@ -398,7 +398,7 @@ func TestSnapshotOfADeepTree(t *testing.T) {
 	err := w.box.runner.Close()
 	w.box.runner, w.box.spec.Limits.OpenFiles = nil, 512
 	w.box.mu.Unlock()
-	if _, cerr := w.ChangedFiles(t.Context()); err != nil || cerr == nil || !strings.Contains(cerr.Error(), "Too many open files") {
-		t.Errorf("%v, %v", err, cerr)
+	if changed, cerr := w.ChangedFiles(t.Context()); err != nil || cerr != nil || len(changed) != 0 {
+		t.Errorf("%v, %v, %v", err, cerr, changed)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -38,7 +39,10 @@ const (
 	defaultMaxFile = 256     // MiB
 	maxWritten     = 64 << 30
 	maxMade        = 10_000_000
-	maxDepth       = 4096 // descriptors: git has a directory and all above it open, and a path has fewer
+	// maxStored is how many bytes all snapshots of a run may take: as many as its
+	// commands may write.
+	maxStored = sandbox.DefaultDisk
+	maxDepth  = 4096 // descriptors: git has a directory and all above it open, and a path has fewer
 )
 
 // What each git in the sandbox may take of a processor, many times what it needs:
@@ -60,6 +64,8 @@ type box struct {
 	spec sandbox.Spec
 	repo repo // read in it, with what that borrows from
 
+	stored int64 // see maxStored
+
 	mu     sync.Mutex
 	runner sandbox.Runner
 	closed bool
@@ -77,7 +83,7 @@ func newBox(b Box, r repo, dirs ...string) *box {
 	if b.MemoryMB == 0 {
 		b.MemoryMB = defaultMemory
 	}
-	return &box{Box: b, repo: r, cpu: cpuUnseen, spec: sandbox.Spec{
+	return &box{Box: b, repo: r, stored: maxStored, cpu: cpuUnseen, spec: sandbox.Spec{
 		Workspace: dirs[0], Writable: dirs[1:], ReadOnly: []string{r.gitDir}, Env: env, MemoryMB: b.MemoryMB,
 		Limits: sandbox.Limits{Disk: maxWritten, NewFiles: maxMade, OpenFiles: maxDepth},
 	}}
@@ -138,6 +144,16 @@ func (b *box) open(ctx context.Context) (r sandbox.Runner, cpu time.Duration, er
 	}
 	b.runner = r
 	return r, b.cpu, nil
+}
+
+// depth is how deep a directory may lie for git to enter it, with all above it open.
+func (b *box) depth() int {
+	most := b.spec.Limits.OpenFiles
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil {
+		most = min(most, int(min(files.Max, math.MaxInt32))/2) // as the sandbox has it
+	}
+	return most - 64 // which git opens besides
 }
 
 // close ends the sandbox and what is in it.

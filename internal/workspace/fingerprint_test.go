@@ -26,7 +26,7 @@ func TestFingerprint(t *testing.T) {
 	later := func() time.Time { return time.Now().Add(time.Minute) }
 	seed := maphash.MakeSeed()
 	see := func(now time.Time) fingerprint {
-		l, err := lookAt(t.Context(), dir, seed, nil, 1<<20, now)
+		l, err := lookAt(t.Context(), dir, seed, nil, 1<<20, 100, now)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -190,7 +190,7 @@ func TestTooManyApart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := lookAt(t.Context(), dir, maphash.MakeSeed(), nil, 0, time.Now()); key(err) != "workspace.too_many_apart" {
+	if _, err := lookAt(t.Context(), dir, maphash.MakeSeed(), nil, 0, 100, time.Now()); key(err) != "workspace.too_many_apart" {
 		t.Errorf("bytes: %v", err)
 	}
 	var p rawParser

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -342,6 +343,54 @@ func TestBareRepositoryInTheTree(t *testing.T) {
 	}
 	if err := w.receive(t.Context(), tree); key(err) != "workspace.gitlink" || !strings.Contains(err.Error(), "old/nor/new") && !strings.Contains(err.Error(), "linked") && !strings.Contains(err.Error(), "new/it") {
 		t.Error(err)
+	}
+}
+
+// Paths that git refuses, on any system's account, and those that lead too deep are
+// left out and told, and everything else is recorded.
+func TestPathsThatGitRefuses(t *testing.T) {
+	t.Parallel()
+	w := createIn(t, newRepo(t, "repo"), walls())
+	w.box.spec.Limits.OpenFiles = 512
+	want := []string{".GIT", "a/.git ", "a/.git. .", "a/GIT~1", `a/b\.Git:x`, "a/.g\u200cit", "a/.gitmodules", "a/GI7EBA~3", "a/gitmod~2"}
+	for _, name := range want[:3] {
+		write(t, filepath.Join(w.Tree(), name, "hooks/x"), "x\n")
+	}
+	for _, name := range want[3:6] {
+		write(t, filepath.Join(w.Tree(), name), "x\n")
+	}
+	for _, name := range want[6:] {
+		if err := os.Symlink("x", filepath.Join(w.Tree(), name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fine := []string{"a/.gitattributes.x", "a/git~2", "a/.github/x", "a/.git_", "a/GI7EBA~4", strings.Repeat("d/", 300) + "file"}
+	for _, name := range fine {
+		write(t, filepath.Join(w.Tree(), name), "x\n")
+	}
+	write(t, filepath.Join(w.Tree(), strings.Repeat("e/", 1000)+"file"), "x\n")
+	root, err := os.OpenRoot(w.Tree())
+	for i, name := 0, strings.Repeat("long", 50); i < 30 && err == nil; i++ { // past what a path may have
+		if err = root.Mkdir(name, 0o700); err == nil {
+			root, err = root.OpenRoot(name)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Snapshot(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	changed, err := w.CommittedFiles(t.Context(), commit(t, w, "x"))
+	slices.Sort(fine)
+	if d := cmp.Diff(fine, Paths(changed)); d != "" || err != nil {
+		t.Errorf("%v\n%s", err, d)
+	}
+	if l, err := w.LeftOut(); err != nil || l.All != len(want)+2 || !slices.Contains(l.Paths, ".GIT") {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if text, err := w.StatusText(t.Context()); err != nil || !strings.Contains(text, "! .GIT (git takes no such path") {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 

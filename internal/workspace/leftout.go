@@ -12,8 +12,8 @@ import (
 	"toritsugi/internal/disk"
 )
 
-// LeftOut says which repositories inside the tree, and which files that are too
-// large, a commit is without.
+// LeftOut says which repositories inside the tree, which files that are too large,
+// and which paths that git refuses, a commit is without.
 type LeftOut struct {
 	Paths []string `json:"paths"` // the first of them, as people may read them
 	All   int      `json:"all"`

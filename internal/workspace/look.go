@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,12 +50,13 @@ const (
 
 // look is what there is to know of a tree before git looks at it.
 type look struct {
-	nested []string // git repositories inside it
-	large  []string // files of more than most bytes, in order; no more of both than maxApart and maxApartBytes
-	bare   []string // directories that git takes for repositories, the one that holds them apart
-	paths  int
-	bytes  int64 // on the disk
-	print  fingerprint
+	nested  []string // git repositories inside it
+	large   []string // files of more than most bytes, in order; no more of both than maxApart and maxApartBytes
+	refused []string // paths that git takes from nobody, and directories too deep for it
+	bare    []string // directories that git takes for repositories, the one that holds them apart
+	paths   int
+	bytes   int64 // on the disk
+	print   fingerprint
 }
 
 // maxMeasured is how many entries of a tree are counted before git looks at it;
@@ -94,7 +96,8 @@ type looker struct {
 	seed   maphash.Seed
 	links  map[string][]string // submodules, by path
 	most   int64
-	named  int // bytes of nested, bare and large
+	depth  int // of directories that git enters
+	named  int // bytes of nested, refused, bare and large
 	newest time.Time
 }
 
@@ -103,8 +106,8 @@ type looker struct {
 // at none. A directory that its owner may not read is made readable, for git
 // would pass over it; where that cannot be done, it is an error. now is the time
 // of the look.
-func lookAt(ctx context.Context, dir string, seed maphash.Seed, links map[string][]string, most int64, now time.Time) (look, error) {
-	l := &looker{seed: seed, links: links, most: most}
+func lookAt(ctx context.Context, dir string, seed maphash.Seed, links map[string][]string, most int64, depth int, now time.Time) (look, error) {
+	l := &looker{seed: seed, links: links, most: most, depth: depth}
 	fd, err := openDir(unix.AT_FDCWD, dir, uint32(disk.DirMode))
 	if err == nil {
 		err = l.dir(ctx, fd, "")
@@ -163,7 +166,8 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 	l.paths++
 	kind := e.Type()
 	read := strings.HasPrefix(e.Name(), ".git") // by git, which would wait for whoever writes to a pipe
-	if l.paths > maxPrinted && !read && !kind.IsRegular() && !kind.IsDir() && kind&fs.ModeIrregular == 0 {
+	refused := refusedName(e.Name(), kind) && (parent != "" || e.Name() != ".git")
+	if l.paths > maxPrinted && !read && !refused && !kind.IsRegular() && !kind.IsDir() && kind&fs.ModeIrregular == 0 {
 		return nil
 	}
 	var st unix.Stat_t
@@ -174,6 +178,9 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 		return unreadable(parent+e.Name(), err)
 	}
 	l.add(parent, e.Name(), &st)
+	if refused {
+		return l.leave(&l.refused, parent+e.Name())
+	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		if st.Size > l.most {
@@ -192,6 +199,26 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 		}
 	}
 	return nil
+}
+
+// ignorable are the characters that HFS+ does not see in a name (git's utf8.c).
+const ignorable = "\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u206a\u206b\u206c\u206d\u206e\u206f\ufeff"
+
+// Names that git refuses since some system takes them for .git, or links for
+// .gitmodules (verify_path in git's read-cache.c, is_ntfs_dotgit in its path.c).
+var (
+	dotGit     = regexp.MustCompile(`(?i)(^|\\)(\.git|git~1)[ .]*($|[\\:])`)
+	dotModules = regexp.MustCompile(`(?i)^(\.gitmodules|gitmod~[1-4]|g?i?7?e?b?a?~[1-9][0-9]*)[ .]*($|:)`)
+)
+
+func refusedName(name string, kind fs.FileMode) bool {
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(ignorable, r) {
+			return -1
+		}
+		return r
+	}, name)
+	return dotGit.MatchString(name) || kind&fs.ModeSymlink != 0 && dotModules.MatchString(name)
 }
 
 // parts are what each directory has of a git directory, in lower case: where it is
@@ -235,16 +262,16 @@ func (p parts) whole(dir string) bool { return p[strings.ToLower(dir)] == wholeG
 func (l *looker) leave(to *[]string, path string) error {
 	*to = append(*to, path)
 	l.named += len(path)
-	if n := len(l.nested) + len(l.bare) + len(l.large); n > maxApart || l.named > maxApartBytes {
-		return i18n.E("workspace.too_many_apart", n, l.most>>20, readable(slices.Concat(l.large, l.nested, l.bare)[0]))
+	if n := len(l.nested) + len(l.bare) + len(l.large) + len(l.refused); n > maxApart || l.named > maxApartBytes {
+		return i18n.E("workspace.too_many_apart", n, l.most>>20, readable(slices.Concat(l.large, l.nested, l.bare, l.refused)[0]))
 	}
 	return nil
 }
 
 // below looks at a directory in another one.
 func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix.Stat_t) error {
-	if len(path) > maxPath {
-		return unreadable(path, unix.ENAMETOOLONG)
+	if len(path) > maxPath || strings.Count(path, "/") >= l.depth {
+		return l.leave(&l.refused, path)
 	}
 	fd, err := openDir(dir, name, st.Mode)
 	switch {

@@ -28,7 +28,7 @@ func (w *Workspace) look(ctx context.Context) (look, error) {
 	if err := w.readLinks(ctx); err != nil {
 		return look{}, err
 	}
-	l, err := lookAt(ctx, w.Tree(), w.seed, w.links, w.box.maxFile(), time.Now())
+	l, err := lookAt(ctx, w.Tree(), w.seed, w.links, w.box.maxFile(), w.box.depth(), time.Now())
 	if err != nil {
 		return l, err
 	}
@@ -131,6 +131,11 @@ func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, 
 		return "", nil, err
 	}
 	defer resume()
+	if objects := filepath.Join(w.scratchDir(), "objects"); w.full(ctx, objects) { // of what was looked at before
+		if err := errors.Join(removeAll(objects), w.makeDirs()); err != nil {
+			return "", nil, fmt.Errorf("snapshot: %w", err)
+		}
+	}
 	if err := w.lendIndex(); err != nil {
 		return "", nil, fmt.Errorf("snapshot: %w", err)
 	}
@@ -164,7 +169,7 @@ func (w *Workspace) stage(ctx context.Context, t tree, l look, c call) (id strin
 		return "", nil, err
 	}
 	specs := []string{":(top)"}
-	for _, p := range slices.Concat(l.nested, l.large, slices.Collect(maps.Keys(w.links))) {
+	for _, p := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(w.links))) {
 		specs = append(specs, exclude(p))
 	}
 	var p rawParser

@@ -19,8 +19,9 @@ const (
 	TypeChange Kind = "type" // file, link or submodule became another of them
 	Unmerged   Kind = "unmerged"
 	Untracked  Kind = "untracked"
-	Nested     Kind = "nested" // a git repository inside the tree: not part of what is committed
-	Large      Kind = "large"  // a file that is too large: not part of what is committed
+	Nested     Kind = "nested"    // a git repository inside the tree: not part of what is committed
+	Large      Kind = "large"     // a file that is too large: not part of what is committed
+	NotTaken   Kind = "not_taken" // a path that git does not take: not part of what is committed
 )
 
 // Change is one changed file. Path is relative to the top level, with slashes,
@@ -159,7 +160,7 @@ const maxShown = 200
 // ShortText lists changes one per line for a person or a model, with a letter
 // as git status --short has it, and says how many were left out.
 func ShortText(changes []Change) string {
-	letters := map[Kind]string{Added: "A", Modified: "M", Deleted: "D", TypeChange: "T", Unmerged: "U", Untracked: "?", Nested: "!", Large: "!"}
+	letters := map[Kind]string{Added: "A", Modified: "M", Deleted: "D", TypeChange: "T", Unmerged: "U", Untracked: "?", Nested: "!", Large: "!", NotTaken: "!"}
 	var b strings.Builder
 	for i, c := range changes {
 		if i == maxShown {
@@ -172,6 +173,8 @@ func ShortText(changes []Change) string {
 			b.WriteString(" (a git repository of its own: not part of the commit)")
 		case Large:
 			b.WriteString(" (too large: not part of the commit)")
+		case NotTaken:
+			b.WriteString(" (git takes no such path: not part of the commit)")
 		}
 		b.WriteByte('\n')
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,7 +43,8 @@ const (
 	minFree = 1 << 30
 )
 
-// ErrNoRoom is returned where the disk is too full for another snapshot.
+// ErrNoRoom is returned where the disk is too full for another snapshot, or those of
+// the run take what its commands may write.
 var ErrNoRoom = errors.New("too little room on the disk for a snapshot")
 
 // Snapshot records the tree under a label, or returns the last snapshot where
@@ -130,11 +132,20 @@ func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, c
 	if st.Bavail*uint64(st.Bsize) < minFree { //nolint:unconvert // its type differs between machines
 		return "", nil, ErrNoRoom
 	}
+	if w.full(ctx, w.stepsDir()) {
+		return "", nil, fmt.Errorf("%w: the limit of what a run may store is %d MiB", ErrNoRoom, w.box.stored>>20)
+	}
 	if err := w.readSnapshots(ctx); err != nil { // which makes their git directory
 		return "", nil, err
 	}
 	c.cfg = stepsCfg()
 	return w.stage(ctx, w.onSteps(), l, c)
+}
+
+// full reports whether a directory of git's takes all that it may.
+func (w *Workspace) full(ctx context.Context, dir string) bool {
+	l, _ := measure(ctx, dir, math.MaxInt)
+	return l.bytes >= w.box.stored
 }
 
 func (w *Workspace) stepsDir() string { return filepath.Join(w.dir, "steps") }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,6 +143,31 @@ func TestSnapshotsAreBounded(t *testing.T) {
 	all, err := w.Snapshots(t.Context())
 	if err != nil || len(all) != maxSnapshots || all[0].ID != "3" || all[len(all)-1].ID != fmt.Sprint(maxSnapshots+2) {
 		t.Errorf("%d, %v, %v", len(all), all[0], err)
+	}
+}
+
+// What steps store is bounded by what commands may write, also where they take away
+// again what they made; the commit is none of that, and goes on.
+func TestWhatStepsStoreIsBounded(t *testing.T) {
+	t.Parallel()
+	w := create(t, newRepo(t, "repo"))
+	w.box.stored = 3 << 20
+	var full error
+	for i := range 8 {
+		noise := make([]byte, 1<<20)
+		_, _ = rand.New(rand.NewSource(int64(i))).Read(noise)
+		write(t, filepath.Join(w.Tree(), "f"), string(noise))
+		_, full = w.Snapshot(t.Context(), "x")
+		if _, err := w.ChangedFiles(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !errors.Is(full, ErrNoRoom) || !strings.Contains(full.Error(), "3 MiB") {
+		t.Error(full)
+	}
+	commit(t, w, "x")
+	if l, _ := measure(t.Context(), w.dir, math.MaxInt); l.bytes > 11<<20 {
+		t.Errorf("%d bytes", l.bytes)
 	}
 }
 

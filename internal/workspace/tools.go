@@ -25,16 +25,19 @@ func (w *Workspace) StatusText(ctx context.Context) (string, error) {
 	return ShortText(append(left, changes...)), nil
 }
 
-// notHeld lists what no commit will hold: the repositories inside the tree, and
-// changed files that are too large. The caller holds mu.
+// notHeld lists what no commit will hold: the repositories inside the tree, what
+// git refuses, and changed files that are too large. The caller holds mu.
 func (w *Workspace) notHeld(ctx context.Context) ([]Change, error) {
 	l, err := w.look(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Change, len(l.nested))
-	for i, p := range l.nested {
-		all[i] = Change{Path: p, Kind: Nested}
+	var all []Change
+	for _, p := range l.nested {
+		all = append(all, Change{Path: p, Kind: Nested})
+	}
+	for _, p := range l.refused {
+		all = append(all, Change{Path: p, Kind: NotTaken})
 	}
 	large, err := w.changedAmong(ctx, l.large)
 	for _, p := range large {

@@ -62,10 +62,11 @@ func Open(ctx context.Context, o Options) (*mcp.Manager, error) {
 
 // start starts a program as commands of the model are, with the environment and
 // the home that it is given; its own cache lies there as well, since what other
-// commands left in theirs may be a stranger's. It reads what it is installed as. One that reaches the network does
-// not start in the workspace: npx, python -m and their like would take what lies
-// there, which a stranger or the model wrote, for the program, and give it the
-// server's keys and the way out. What ends ctx later does not end the program:
+// commands left in theirs may be a stranger's. It reads what it is installed as. One that has keys, a home that
+// lasts or a way out does not start in the workspace: npx, python -m and their like
+// would take what lies there, which a stranger or the model wrote, for the program,
+// and give it all that. TORI_WORKSPACE tells where the
+// workspace is. What ends ctx later does not end the program:
 // whoever asked for it ends it.
 func (o Options) start(ctx context.Context, c mcp.Command) (*mcp.Process, error) {
 	i := slices.IndexFunc(o.Servers, func(s Server) bool { return s.Name == c.Server })
@@ -75,6 +76,7 @@ func (o Options) start(ctx context.Context, c mcp.Command) (*mcp.Process, error)
 	of := o.Servers[i]
 	spec := o.Spec
 	spec.Env, spec.Cache = serverEnv(of, c.Env), c.Home
+	spec.Env["TORI_WORKSPACE"] = spec.Workspace
 	path, given := of.Env["PATH"]
 	if !given {
 		path = os.Getenv("PATH")
@@ -92,7 +94,7 @@ func (o Options) start(ctx context.Context, c mcp.Command) (*mcp.Process, error)
 		return nil, err
 	}
 	cmd := sandbox.Command{Args: program.argv, Dir: c.Dir}
-	if len(of.AllowHosts) > 0 {
+	if len(of.AllowHosts) > 0 || len(of.Env) > 0 || of.Home != "" {
 		if c.Dir != "" {
 			return nil, i18n.E("agent.server_dir", of.Name, c.Dir)
 		}

@@ -77,6 +77,16 @@ func TestServerStart(t *testing.T) {
 		t.Errorf("it started in %s: %v", c.Dir, err)
 	}
 
+	// What a repository has in its tree must not be the program that gets the key, or
+	// a home that the next run has: it is seen, by its path.
+	for _, keeps := range []mcp.Server{{Env: map[string]string{"TOKEN": "x"}}, {Home: c.Home}} {
+		o, c, _ := starter(t, Server{Server: keeps})
+		c.Argv = []string{"sh", "-c", `pwd; ls "$TORI_WORKSPACE"`}
+		if all := printed(t, o, c); all[0] != c.Home || all[1] != "sub" {
+			t.Errorf("with %+v it starts in %q", keeps, all)
+		}
+	}
+
 	own := mcp.Server{Env: map[string]string{"PATH": "/bin:/usr/bin", "X": "y"}}
 	o, c, _ = starter(t, Server{Server: own})
 	c.Env = []string{"HOME=" + c.Home, "PATH=/bin:/usr/bin", "X=y"}
