@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +83,10 @@ func watchHost(t *testing.T) {
 	before, clock := hostState(t), clockOffset(t)
 	t.Cleanup(func() {
 		after := hostState(t)
+		// Attempts of other tests, of this process and others, clean up as they end.
+		for late := time.Now().Add(time.Minute); !maps.Equal(before, after) && time.Now().Before(late); after = hostState(t) {
+			time.Sleep(100 * time.Millisecond)
+		}
 		for name, was := range before {
 			if is := after[name]; is != was {
 				t.Errorf("the attempts changed the machine: %s was %q and is %q", name, was, is)
