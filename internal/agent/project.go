@@ -67,9 +67,10 @@ func (r *run) learn(ctx context.Context, p *project.Project) error {
 			return err
 		}
 	}
-	if len(r.Project.Setup) > 0 {
+	auto := slices.ContainsFunc(r.Project.Setup, func(c workspace.SetupCommand) bool { return c.Run == checkrun.AutoSetup })
+	if len(r.Project.Setup) > 0 && !auto {
 		p.Setup = nil // somebody decided on that
-	} else if len(p.Setup) > 0 && !r.start.Whole {
+	} else if !auto && len(p.Setup) > 0 && !r.start.Whole {
 		r.log.Info("Nothing is installed for this run; the setting setup could hold: " + strings.Join(p.ToInstall(), "; "))
 	}
 	if o := r.projectOptions(); o.Rules || o.Map {

@@ -74,7 +74,8 @@ func (r *Runner) SetUp(ctx context.Context, p *project.Project, late bool) error
 }
 
 // setupCommands are those of the settings, where AutoSetup stands for those that the
-// project's lock files name and whose programs are there.
+// project's lock files name and whose programs are there; what is left out of these stays in
+// p.Setup.
 func (r *Runner) setupCommands(ctx context.Context, p *project.Project, late bool) (all []workspace.SetupCommand, err error) {
 	for _, c := range r.Settings.Setup {
 		switch {
@@ -88,9 +89,12 @@ func (r *Runner) setupCommands(ctx context.Context, p *project.Project, late boo
 			if err != nil {
 				return nil, err
 			}
-			for _, load := range p.Setup {
+			loads := p.Setup
+			p.Setup = nil
+			for _, load := range loads {
 				if slices.Contains(without, load.Probe) {
-					r.Log.Warn("Setup left out: "+load.Command, "missing", load.Program)
+					r.Log.Warn("Setup left out: "+load.Command+": "+load.Program+" is not on this machine; install it there, or name in the setting setup what else installs the dependencies", "missing", load.Program)
+					p.Setup = append(p.Setup, load)
 					continue
 				}
 				c.Run, c.Reuse = load.Command, load.Reuse
