@@ -164,8 +164,8 @@ func TestTheLastOfTheDisk(t *testing.T) {
 
 // Names of files end before the disk does: the last of them are kept as well, and
 // files count since the first command of a run, however many commands make them.
+// Not parallel: it takes long, and the machine is watched meanwhile for what others do.
 func TestTheLastFiles(t *testing.T) {
-	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root makes a disk")
 	}
@@ -179,7 +179,7 @@ func TestTheLastFiles(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = unix.Unmount(spec.Workspace, unix.MNT_DETACH) })
 		make := func(name string, n int) string {
-			return fmt.Sprintf("sleep 1; mkdir %[1]s && seq -f %[1]s/%%.0f %[2]d | xargs touch; sleep 2", name, n)
+			return fmt.Sprintf("sleep 0.8; mkdir %[1]s && seq -f %[1]s/%%.0f %[2]d | xargs touch; sleep 1.5", name, n)
 		}
 		for i, c := range []struct {
 			script string
