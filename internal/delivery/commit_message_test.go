@@ -22,7 +22,7 @@ func TestParseMessage(t *testing.T) {
 		"All tests pass.":                                          {"", "All tests pass."},
 		"I mended it.\nAll tests pass.":                            {"", "I mended it.\nAll tests pass."},
 		"What I did:\n\n- one":                                     {"", "What I did:\n\n- one"},
-		strings.Repeat("x", 101) + "\n\nBody.":                      {"", strings.Repeat("x", 101) + "\n\nBody."},
+		strings.Repeat("x", 101) + "\n\nBody.":                     {"", strings.Repeat("x", 101) + "\n\nBody."},
 		`{"phase": "completion", "done": true}`:                    {},
 		"```json\n{\"done\": true}\n```":                           {},
 		"```go\na\n```\n\nand\n\n```go\nb\n```":                    {"", "```go\na\n```\n\nand\n\n```go\nb\n```"},

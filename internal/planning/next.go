@@ -3,6 +3,7 @@ package planning
 import (
 	"cmp"
 	"fmt"
+
 	"toritsugi/internal/turn"
 )
 
