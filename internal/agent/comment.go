@@ -26,7 +26,7 @@ func (r *verification) leftOut(lang i18n.Lang) string {
 	return lang.T("agent.left_out", names)
 }
 
-// verification says in one line what the checks showed, and what they could not.
+// summary says in one line what the checks showed, and what they could not.
 func (r *verification) summary(l i18n.Lang) string {
 	v := verdict.Of(r.Before, r.after)
 	text := r.shown(l, v)
@@ -42,7 +42,7 @@ func (r *verification) summary(l i18n.Lang) string {
 	return text
 }
 
-// shown is verification for the checks that could be run.
+// shown is summary for the checks that could be run.
 func (r *verification) shown(l i18n.Lang, v verdict.Verdict) string {
 	able := len(v.NotFound)+len(r.NotRun) == 0
 	text, known, red := v.StillRed(l)

@@ -201,7 +201,7 @@ func (r *run) judged(ctx context.Context) (again bool, err error) {
 	return false, nil
 }
 
-// proof is what is known of the work from others than the model.
+// forJudge is what is known of the work from others than the model.
 func (r *verification) forJudge(ctx context.Context) planning.Evidence {
 	e := planning.Evidence{Diff: r.shownDiff(ctx)}
 	for _, c := range r.after {

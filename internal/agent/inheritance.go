@@ -15,6 +15,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 )
 
@@ -75,7 +76,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	}
 	r.past.from.Store(in)
 	if r.Notice != nil && r.local() {
-		r.Notice("agent.inherited", in.UUID[:min(8, len(in.UUID))], clock(in.CompletedAt.Time))
+		r.Notice("agent.inherited", in.UUID[:min(8, len(in.UUID))], progress.Clock(in.CompletedAt.Time))
 	}
 	return in, nil
 }
@@ -145,5 +146,5 @@ func (r *run) inheritanceNotice(l i18n.Lang) string {
 	if in == nil {
 		return ""
 	}
-	return "\n" + l.T("agent.inherited", in.UUID[:min(8, len(in.UUID))], clock(in.CompletedAt.Time)) + "\n"
+	return "\n" + l.T("agent.inherited", in.UUID[:min(8, len(in.UUID))], progress.Clock(in.CompletedAt.Time)) + "\n"
 }

@@ -295,5 +295,3 @@ func (r *run) folded() (all []broker.Fold) {
 // plain is a text of the model on one line, with nothing in it that would be more
 // than text.
 func (r *run) plain(s string) string { return r.Delivery.Plain(s, 100) }
-
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }

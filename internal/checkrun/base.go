@@ -25,7 +25,7 @@ type baseline struct {
 }
 
 // FindBase begins to find out what the checks say of the base, as far as an earlier
-// owner has not. The caller ends it by dropBase.
+// owner has not. The caller ends it by DropBase.
 func (r *Runner) FindBase(ctx context.Context) (err error) {
 	if r.apart, err = r.Workspace.Apart(); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (r *Runner) DropBase() {
 }
 
 // askBase runs the checks of the base. Once they are sealed nothing writes to their
-// build caches: what was not run by then was no check when the run began.
+// build caches, so that a check that is added later has no result of the base.
 func (r *Runner) askBase(ctx context.Context, b *baseline, ready func()) error {
 	sealed, err := r.Workspace.BeginLayers(ctx)
 	if err != nil {

@@ -39,8 +39,8 @@ type commentEffect struct {
 }
 
 // MayHandOver makes sure that the branch can be handed over at a commit: that the
-// broker allows it, and that repository or forge would take it. It is the transition
-// that promises it, and the outbox that does it.
+// broker allows it, and that repository or forge would take it. Nothing is pushed here: the
+// outbox does that after the transition.
 func (r *Run) MayHandOver(ctx context.Context, commit string) error {
 	if r.Host == nil {
 		if err := r.Workspace.CheckDeliver(ctx); err != nil {

@@ -274,9 +274,9 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 	case q.Deadline.IsZero():
 		b.WriteString(l.T("agent.question_waits"))
 	case q.Confirm:
-		b.WriteString(l.T("agent.question_until_not", clock(q.Deadline.Time)))
+		b.WriteString(l.T("agent.question_until_not", progress.Clock(q.Deadline.Time)))
 	default:
-		b.WriteString(l.T("agent.question_until", clock(q.Deadline.Time)))
+		b.WriteString(l.T("agent.question_until", progress.Clock(q.Deadline.Time)))
 	}
 	return b.String() + "\n\n" + l.T("agent.comment_run", d.run.Ledger.UUID(), d.run.Ledger.UUID()[:8]) + "\n"
 }
@@ -284,8 +284,6 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 // plain is a text of the model on one line, with nothing in it that would be more
 // than text.
 func (d *Dialogue) plain(s string) string { return d.run.Plain(s, 100) }
-
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // Asked tells what people were asked and what came of it, for the report.
 func (d *Dialogue) Asked(l i18n.Lang) string {

@@ -313,8 +313,8 @@ func refused(err error) bool {
 	return forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized)
 }
 
-// passing reports whether an error may be of this one item, or of a forge that
-// is down: what comes next tells.
+// passing reports a temporary error, perhaps of this one item: several in a row mean that
+// the forge is down.
 func passing(err error) bool {
 	var e *forge.Error
 	return errors.As(err, &e) && e.Kind.Passing() && e.Kind != forge.RateLimited
@@ -456,5 +456,3 @@ func (i *Intake) stop(ctx context.Context, r contextstore.Row, why string) error
 	i.Wake()
 	return err
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

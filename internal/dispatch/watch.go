@@ -13,6 +13,7 @@ import (
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/order"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 )
 
@@ -271,7 +272,7 @@ func (i *Intake) begin(ctx context.Context, d *Watch, a candidate) (err error) {
 	if err != nil {
 		return err
 	}
-	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: oneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
+	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: progress.OneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
 	var live *contextstore.LiveError
 	if errors.As(err, &live) {
 		return nil // somebody else was quicker

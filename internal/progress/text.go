@@ -3,11 +3,15 @@ package progress
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
 // OneLine is a text on one line, with one blank between its words.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Clock is a time as people read it, UTC.
+func Clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 
 // Cut shortens a text to n characters.
 func Cut(s string, n int) string {

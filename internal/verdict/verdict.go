@@ -60,7 +60,7 @@ const notFound = 127
 
 // Comparison is what a check shows after the change that it did not before.
 type Comparison struct {
-	Red      bool     // and failed
+	Red      bool     // it failed before the change
 	notFound bool     // for want of a program
 	Fresh    int      // tests that fail and did not before
 	new      []string // of those the names, as far as they are kept
@@ -70,7 +70,7 @@ type Comparison struct {
 	more     int      // how many more tests pass, where that is known
 	excused  []string // added tests that fail for want of what was missing before as well
 	was, is  int      // how many tests ran, where fewer did
-	packages bool     // of tests
+	packages bool     // these are packages of tests
 }
 
 // Compare compares a check after the change with what it was before.
