@@ -1,8 +1,6 @@
 package app
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,12 +12,10 @@ import (
 // A key in the address of a server counts as much as one in a header.
 func TestFactsOfServers(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "c.yaml")
-	if err := os.WriteFile(file, []byte("mcp_servers:\n- {mcp_server_name: a, url: 'https://a.example/mcp?api_key=0123-a-canary'}\n- {mcp_server_name: b, url: 'https://b.example/mcp?page=0123456789'}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	file := "c.yaml"
+	data := []byte("mcp_servers:\n- {mcp_server_name: a, url: 'https://a.example/mcp?api_key=0123-a-canary'}\n- {mcp_server_name: b, url: 'https://b.example/mcp?page=0123456789'}\n")
 	none := func(string) string { return "" }
-	cfg, err := config.Load(file, none, nil)
+	cfg, err := config.Parse(file, data, none, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -164,9 +164,9 @@ func TestExampleUncommented(t *testing.T) {
 	if diff := cmp.Diff(want, c, ignoreMeta, cmpopts.EquateEmpty()); diff != "" {
 		t.Error(diff)
 	}
-	for _, k := range Keys() {
-		if !c.IsSet(k.Path) {
-			t.Errorf("%s is not in the example", k.Path)
+	for _, k := range newSchema().fields {
+		if !c.IsSet(k.path) {
+			t.Errorf("%s is not in the example", k.path)
 		}
 	}
 }
@@ -329,9 +329,9 @@ func TestEveryKey(t *testing.T) {
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
 	}
-	for _, k := range Keys() {
-		if !c.IsSet(k.Path) {
-			t.Errorf("IsSet(%s) is false", k.Path)
+	for _, k := range newSchema().fields {
+		if !c.IsSet(k.path) {
+			t.Errorf("IsSet(%s) is false", k.path)
 		}
 	}
 	if w := warnings(c); w != "" {
@@ -666,11 +666,12 @@ func TestLoad(t *testing.T) {
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
-	for _, k := range Keys() {
-		if k.Doc == "" || k.Type == "" || k.Default == "" {
+	all := newSchema().fields
+	for _, k := range all {
+		if k.doc == "" || k.defaultYAML() == "" {
 			t.Errorf("%+v", k)
 		}
-		for _, e := range k.Env {
+		for _, e := range k.envNames() {
 			if seen[e] {
 				t.Errorf("%s sets two keys", e)
 			}
@@ -682,8 +683,8 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(Keys()) != 290 {
-		t.Errorf("%d keys", len(Keys()))
+	if len(all) != 290 {
+		t.Errorf("%d keys", len(all))
 	}
 }
 
@@ -831,4 +832,19 @@ func TestPrintHidesSecretsWithinValues(t *testing.T) {
 			t.Errorf("%s: an address is no secret", c.name)
 		}
 	}
+}
+
+// Load reads the configuration at path; with path "" there is no file, only
+// defaults and the environment. getenv looks variables up; environ lists all of
+// them as os.Environ does, to find misspelt names and secrets. The error is an
+// *i18n.Error with one line for each problem.
+func Load(path string, getenv func(string) string, environ []string) (*Config, error) {
+	if path == "" {
+		return Parse("", nil, getenv, environ)
+	}
+	data, err := contents(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data, getenv, environ)
 }

@@ -25,8 +25,8 @@ type Search struct {
 	Named   string              // file that a person has named, and so vouches for; "" for none
 	Kept    string              // file that a run has kept for when it goes on; "" for none
 	Dir     string              // working directory
-	Getenv  func(string) string // as of Load
-	Environ []string            // as of Load
+	Getenv  func(string) string // as of Parse
+	Environ []string            // as of Parse
 }
 
 // Find loads the configuration in force: of the file that is named, else of

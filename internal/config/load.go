@@ -41,21 +41,6 @@ type meta struct {
 	base     error       // what keeps base_dir from being used
 }
 
-// Load reads the configuration at path; with path "" there is no file, only
-// defaults and the environment. getenv looks variables up; environ lists all of
-// them as os.Environ does, to find misspelt names and secrets. The error is an
-// *i18n.Error with one line for each problem.
-func Load(path string, getenv func(string) string, environ []string) (*Config, error) {
-	if path == "" {
-		return Parse("", nil, getenv, environ)
-	}
-	data, err := contents(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, data, getenv, environ)
-}
-
 // contents is what the file at path holds.
 func contents(path string) ([]byte, error) {
 	data, err := disk.Read(path, maxFile)

@@ -5,29 +5,6 @@ import (
 	"strings"
 )
 
-// Key documents one setting.
-type Key struct {
-	Path    string   // dotted, e.g. llm.openai.model
-	Type    string   // text, whole number, number, true or false, list of texts, map of texts, list of checks, list of servers, list of projects
-	Default string   // as YAML
-	Doc     string   // one line
-	Env     []string // variables that set it, the strongest first; none for lists and maps
-	Values  []string // what it may be, where it is one of a few words
-	Secret  bool     // never shown
-}
-
-// Keys lists every setting in the order of the file.
-func Keys() []Key {
-	var keys []Key
-	for _, f := range newSchema().fields {
-		keys = append(keys, Key{
-			Path: f.path, Type: f.kind.String(), Default: f.defaultYAML(), Doc: f.doc,
-			Env: f.envNames(), Values: f.rules.enum, Secret: f.secret,
-		})
-	}
-	return keys
-}
-
 // kind is the type of a setting.
 type kind int
 
@@ -42,10 +19,6 @@ const (
 	kindServers
 	kindProjects
 )
-
-func (k kind) String() string {
-	return [...]string{"text", "whole number", "number", "true or false", "list of texts", "map of texts", "list of checks", "list of servers", "list of projects"}[k]
-}
 
 func (k kind) scalar() bool { return k <= kindBool }
 
