@@ -29,7 +29,7 @@ type matter struct {
 // matter reads what is asked for and what was said about it, as the model is to see
 // it; before is what an earlier run was told. Who can write in a folder may ask.
 func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, err error) {
-	if r.local() {
+	if !r.served() {
 		is := r.issue
 		m = matter{id: is.ID, title: is.Title, body: is.Body, author: is.Author, labels: is.Labels}
 		m.said, err = r.talk.Thread(ctx, is.Comments, before)
