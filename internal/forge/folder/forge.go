@@ -28,7 +28,7 @@ type Options struct {
 	Repo   forge.Repo       // that the issues are about
 	Branch string           // the repository's default branch
 	Login  string           // under which we write comments, "" is "tori"
-	Owner  string           // who asks where an issue names no author
+	Owner  string           // who asks and speaks where nobody is named
 	Now    func() time.Time // nil is time.Now
 }
 
@@ -98,6 +98,9 @@ func Open(o Options) (*Forge, error) {
 
 // Source is "folder".
 func (f *Forge) Source() string { return "folder" }
+
+// Repo is the repository that the issues are about.
+func (f *Forge) Repo() forge.Repo { return f.o.Repo }
 
 // Self is a name without a number.
 func (f *Forge) Self(context.Context) (forge.Person, error) {
@@ -186,7 +189,7 @@ func (f *Forge) readEntry(ctx context.Context, path string, s stamp) (*entry, er
 	if err != nil {
 		return &entry{path: path, stamp: s, err: err}, nil
 	}
-	since, err := f.bearsSince(ctx, path, issue.Labels, s.mtime)
+	since, err := f.bearsSince(ctx, issue.ID, issue.Labels, s.mtime)
 	return &entry{path: path, id: issue.ID, author: issue.Author, labels: issue.Labels, since: since, stamp: s}, err
 }
 
@@ -213,7 +216,24 @@ func (f *Forge) find(ctx context.Context, k task.Key) (*entry, error) {
 	if bad != nil {
 		return nil, failed(forge.Invalid, bad)
 	}
-	return nil, failed(forge.NotFound, i18n.E("folder.no_issue", f.o.Dir, k.ID))
+	kind, known := forge.NotFound, map[string]time.Time(nil)
+	if err := f.recall(ctx, k.ID, labelsMark, &known); err != nil {
+		return nil, err
+	}
+	if known != nil {
+		kind = forge.Gone
+	}
+	return nil, failed(kind, i18n.E("folder.no_issue", f.o.Dir, k.ID))
+}
+
+// findToWrite is find for what is to be written beside an issue, or in it: one that
+// cannot be read, perhaps because somebody is at it, is waited for.
+func (f *Forge) findToWrite(ctx context.Context, k task.Key) (*entry, error) {
+	e, err := f.find(ctx, k)
+	if forge.Is(err, forge.Invalid) {
+		err = failed(forge.Unavailable, err)
+	}
+	return e, err
 }
 
 // Triggered implements forge.Tracker: the trigger is a label of the front matter.

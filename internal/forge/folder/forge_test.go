@@ -327,6 +327,20 @@ func TestMemory(t *testing.T) {
 		t.Errorf("put on again at %s, not %s", at, w.now)
 	}
 
+	if err := os.Rename(w.path(id), w.path(id)+"x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open().Item(t.Context(), w.open().key(id)); !forge.Is(err, forge.Gone) {
+		t.Error(err)
+	}
+	w.write(w.path(id), "---\nlabels: [")
+	if _, err := open().Post(t.Context(), w.open().key(id), "m", "text"); !forge.Is(err, forge.Unavailable) {
+		t.Error(err)
+	}
+	if err := os.Rename(w.path(id)+"x", w.path(id)); err != nil {
+		t.Fatal(err)
+	}
+
 	path := CommentsPath(w.path(id))
 	edited := func() (all []string) {
 		t.Helper()
@@ -340,14 +354,14 @@ func TestMemory(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	w.write(path, "no date\n")
+	w.write(path, "no date\n\n/stop\n\n/retry\nnow\n")
 	edited()
 	w.Pass(time.Minute)
 	w.write(path, read(t, path)+"\n## ken — 2020-01-01T00:00:00Z\n\nan old date\n")
 	edited()
 	w.Pass(time.Minute)
 	w.write(path, read(t, path)+"\n## tori — "+w.now.Format(time.RFC3339)+"\n\nhalf of what we sa")
-	want := []string{" false 2m0s", "ken false 3m0s", "tori true 4m0s"}
+	want := []string{" false 2m0s", " false 2m0s", " false 2m0s", "ken false 3m0s", "tori true 4m0s"}
 	if got := edited(); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

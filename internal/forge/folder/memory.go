@@ -37,28 +37,28 @@ const (
 	notesMark  = " comments"
 )
 
-// recall reads what was remembered of a file into v; what cannot be read was never seen.
-func (f *Forge) recall(ctx context.Context, path, what string, v any) error {
-	raw, err := f.marks.Mark(ctx, f.o.Dir, path+what)
+// recall reads what was remembered of an issue into v; what cannot be read was never seen.
+func (f *Forge) recall(ctx context.Context, id, what string, v any) error {
+	raw, err := f.marks.Mark(ctx, f.o.Dir, id+what)
 	if err == nil && raw != "" {
 		_ = json.Unmarshal([]byte(raw), v)
 	}
 	return err
 }
 
-func (f *Forge) remember(ctx context.Context, path, what string, v any) error {
+func (f *Forge) remember(ctx context.Context, id, what string, v any) error {
 	raw, err := json.Marshal(v)
 	if err == nil {
-		err = f.marks.SetMark(ctx, f.o.Dir, path+what, string(raw))
+		err = f.marks.SetMark(ctx, f.o.Dir, id+what, string(raw))
 	}
 	return err
 }
 
-// bearsSince tells since when the issue at path bears each of its labels, in lower
+// bearsSince tells since when an issue bears each of its labels, in lower
 // case: since a label was seen first, without having been gone in between.
-func (f *Forge) bearsSince(ctx context.Context, path string, labels []string, now time.Time) (map[string]time.Time, error) {
+func (f *Forge) bearsSince(ctx context.Context, id string, labels []string, now time.Time) (map[string]time.Time, error) {
 	before, since := map[string]time.Time{}, map[string]time.Time{}
-	if err := f.recall(ctx, path, labelsMark, &before); err != nil {
+	if err := f.recall(ctx, id, labelsMark, &before); err != nil {
 		return nil, err
 	}
 	for _, l := range labels {
@@ -72,19 +72,19 @@ func (f *Forge) bearsSince(ctx context.Context, path string, labels []string, no
 	if maps.EqualFunc(before, since, time.Time.Equal) {
 		return since, nil
 	}
-	return since, f.remember(ctx, path, labelsMark, since)
+	return since, f.remember(ctx, id, labelsMark, since)
 }
 
 // tookAway forgets labels that we took away: one that is put on again is another one.
-func (f *Forge) tookAway(ctx context.Context, path string, labels []string) error {
+func (f *Forge) tookAway(ctx context.Context, id string, labels []string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	since := map[string]time.Time{}
-	if err := f.recall(ctx, path, labelsMark, &since); err != nil {
+	if err := f.recall(ctx, id, labelsMark, &since); err != nil {
 		return err
 	}
 	maps.DeleteFunc(since, func(l string, _ time.Time) bool { return in(labels, l) })
-	return f.remember(ctx, path, labelsMark, since)
+	return f.remember(ctx, id, labelsMark, since)
 }
 
 // notes are what was seen of a comments file.

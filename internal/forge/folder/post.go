@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,7 +26,7 @@ import (
 // Post implements forge.Tracker. Our entry is the one with the marker under our
 // name; where its text is another one it is written anew in its place.
 func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
-	e, err := f.find(ctx, k)
+	e, err := f.findToWrite(ctx, k)
 	if err != nil {
 		return forge.Comment{}, err
 	}
@@ -141,7 +142,7 @@ type said struct {
 // comment is an entry as a forge's; nth counts those of the same author and
 // second before it, and seen is when its text was first seen.
 func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comment {
-	out := forge.Comment{Kind: forge.Note, Item: e.id, Author: forge.Person{Login: c.Author}, Body: c.Body, Created: c.Time, URL: e.path}
+	out := forge.Comment{Kind: forge.Note, Item: e.id, Author: forge.Person{Login: cmp.Or(c.Author, f.o.Owner)}, Body: c.Body, Created: c.Time, URL: CommentsPath(e.path)}
 	if out.Created.IsZero() {
 		out.Created = seen
 	}
@@ -181,14 +182,14 @@ func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error)
 		return nil, failed(forge.Unavailable, err)
 	}
 	var before notes
-	if err := f.recall(ctx, e.path, notesMark, &before); err != nil {
+	if err := f.recall(ctx, e.id, notesMark, &before); err != nil {
 		return nil, err
 	}
 	at := st.ModTime().UTC()
 	now := notes{Seen: at, All: map[string]note{}}
 	read, kept := &said{stamp: stampOf(st), cut: cut > 0}, &said{stamp: stampOf(st), cut: cut > 0}
 	nth := map[string]int{}
-	for _, c := range entries {
+	for _, c := range commandsApart(entries) {
 		key := c.Author + "\x00" + c.Time.String()
 		out := f.comment(e, c, nth[key], at)
 		nth[key]++
@@ -208,12 +209,28 @@ func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error)
 		kept.all = append(kept.all, out)
 	}
 	if !before.Seen.Equal(at) || !maps.Equal(before.All, now.All) {
-		if err := f.remember(ctx, e.path, notesMark, now); err != nil {
+		if err := f.remember(ctx, e.id, notesMark, now); err != nil {
 			return nil, err
 		}
 	}
 	f.said[path] = kept
 	return read, nil
+}
+
+var commandLine = regexp.MustCompile(`\n\s*\n/[a-z]+[ \t]*(?:\n|$)`)
+
+// commandsApart makes each command in text without a heading the beginning of a
+// comment: people write one below the other.
+func commandsApart(entries []Comment) (all []Comment) {
+	for _, c := range entries {
+		for at := commandLine.FindStringIndex(c.Body); c.Author == "" && at != nil; at = commandLine.FindStringIndex(c.Body) {
+			before := c
+			before.Body, c.Body = c.Body[:at[0]], strings.TrimLeft(c.Body[at[0]:], " \t\n")
+			all = append(all, before)
+		}
+		all = append(all, c)
+	}
+	return all
 }
 
 // Comments implements forge.Tracker.
