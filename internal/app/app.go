@@ -275,7 +275,7 @@ func (s *system) sumUp(ctx context.Context, id string, a *agent.Agent) {
 	all, lerr := s.store.WithUndelivered(context.WithoutCancel(ctx))
 	for _, uuid := range all {
 		m, merr := s.store.Metadata(uuid)
-		if merr != nil || !byHand(m) {
+		if merr != nil || !order.ByHand(m) {
 			continue
 		}
 		why := "its process died"
@@ -465,7 +465,7 @@ func (s *system) outbox() *dispatch.Outbox {
 	d := s.delivery()
 	said := []string{delivery.EffectComment, delivery.EffectLabels}
 	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lasting: delivery.Lasting, Held: delivery.Held, Explain: d.Lang.Error,
-		Mine:      func(m contextstore.Metadata) bool { return byHand(m) || s.hosts[m.TaskKey.Source] != nil },
+		Mine:      func(m contextstore.Metadata) bool { return order.ByHand(m) || s.hosts[m.TaskKey.Source] != nil },
 		Later:     []string{agent.EffectSummary},
 		Apart:     map[string][]string{delivery.EffectPush: said, delivery.EffectPull: said, delivery.EffectComment: said, delivery.EffectLabels: said},
 		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{delivery.EffectComment: d.CommentMeanwhile}}

@@ -243,13 +243,7 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 
 // serves reports whether a run is one that is looked after here.
 func (d *daemon) serves(m contextstore.Metadata) bool {
-	return d.sources[m.TaskKey.Source] && !byHand(m)
-}
-
-// byHand reports whether a run is one of tori run, which delivers by itself.
-func byHand(m contextstore.Metadata) bool {
-	o, err := order.Parse(m)
-	return err == nil && o.Act == nil
+	return d.sources[m.TaskKey.Source] && !order.ByHand(m)
 }
 
 // later delivers what a run owes and nobody waits for. Where the process ends

@@ -146,6 +146,34 @@ func TestAnAnswerInAFolder(t *testing.T) {
 	}
 }
 
+// tori stop shows beside the issue, also where no tori serve runs.
+func TestStoppedInAFolder(t *testing.T) {
+	t.Parallel()
+	s := newShelf(t, "")
+	write(t, filepath.Join(s.dir, "script.yaml"), asksFirst)
+	s.issue("It says 41.")
+	s.shows(s.once(), "[bug, coding agent waiting]", 2, 0)
+	p := s.start("stop", s.only().Metadata.UUID, "--config", s.config, "--base-dir", s.base())
+	if code := p.code(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.out.String())
+	}
+	s.shows(p.out.String(), "[bug, coding agent stopped]", 3, 0)
+	s.write("issues/7-answer.md", strings.Replace(s.read("7-answer.md"), "coding agent stopped", "coding agent", 1))
+	s.shows(s.once(), "[bug, coding agent waiting]", 5, 0)
+	s.says("Take 42.")
+	p = s.start("run", "--resume", s.newest(), "--config", s.config, "--base-dir", s.base(), "--allow-unsandboxed", "--script", filepath.Join(s.dir, "script.yaml"))
+	if code := p.code(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, p.out.String())
+	}
+	s.shows(p.out.String(), "[bug, coding agent done]", 6, 1)
+}
+
+// newest is the uuid of the newest run.
+func (s *shelf) newest() string {
+	all := runs(s.t, s.base())
+	return all[len(all)-1].Metadata.UUID
+}
+
 // Comments pause a run, let it go on and stop it.
 func TestCommandsInAFolder(t *testing.T) {
 	t.Parallel()

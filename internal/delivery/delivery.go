@@ -53,7 +53,7 @@ type Run struct {
 // NewRun is what the run of a context hands over.
 func (s *Service) NewRun(c *contextstore.Context) *Run {
 	r := &Run{Service: s, Ledger: c}
-	if o, err := order.Parse(c.Metadata()); err != nil || o.Act != nil {
+	if !order.ByHand(c.Metadata()) {
 		r.Host = s.Hosts[c.Metadata().TaskKey.Source]
 	}
 	return r
