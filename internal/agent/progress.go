@@ -142,7 +142,10 @@ func (r *run) reported() progress.Report {
 // markdown is a report as it is shown beside the issue, with what people can do.
 func (r *run) markdown(rep progress.Report) (string, error) {
 	l := r.Lang
-	if r.served() {
+	switch {
+	case r.served() && r.out.Here():
+		rep.Notes = append(rep.Notes, l.T("progress.how_beside"))
+	case r.served():
 		rep.Notes = append(rep.Notes, l.T("progress.how"))
 	}
 	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.inheritanceNotice(l))

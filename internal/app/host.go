@@ -44,12 +44,12 @@ func (s *system) openFolder(ctx context.Context) error {
 	c := s.cfg.Folder
 	src, err := workspace.Inspect(ctx, cmp.Or(c.Repository, c.Path), workspace.InspectOptions{NoStatus: true})
 	if err != nil {
-		return i18n.E("app.folder_repository", err)
+		return i18n.E("app.folder", err)
 	}
 	f, err := folder.Open(folder.Options{Dir: c.Path, Repo: forge.Repo{Owner: src.Owner(), Name: src.Name()}, Branch: src.Branch,
 		Login: s.cfg.Workspace.AuthorName, Owner: LocalUser(), Now: s.env.Now})
 	if err != nil {
-		return i18n.E("app.folder_path", err)
+		return i18n.E("app.folder", err)
 	}
 	labels := delivery.Labels{Trigger: c.BotLabel, Status: map[task.Status]string{}}
 	for status, name := range map[task.Status]string{task.Queued: "processing", task.Running: "processing", task.Paused: "paused", task.AwaitingApproval: "waiting",
