@@ -32,10 +32,13 @@ eval: setup
 race:
 	$(GO) test -race -timeout 15m ./internal/contextstore ./internal/dispatch ./internal/turn ./internal/tool/... ./internal/sandbox ./internal/llm/...
 
-## lint: vet, formatting and the linters of .golangci.yaml
+## lint: vet, formatting, the linters of .golangci.yaml, and functions that nothing calls
+# Besides tests: doubles for tests, what fmt calls, and the list of texts.
 lint:
 	$(LINT) run ./...
 	$(GO) vet ./...
+	@dead=$$($(GO) tool -modfile=tools/go.mod deadcode ./cmd/tori ./bench | grep -v -e 'test/' -e 'String$$' -e 'i18n.go.*Keys$$'); \
+	if [ -n "$$dead" ]; then echo "nothing calls these:"; echo "$$dead"; exit 1; fi
 
 ## fmt: format the code
 fmt:

@@ -80,7 +80,7 @@ type run struct {
 	ledger *contextstore.Context
 	log    *slog.Logger
 	start  memory.Beginning // how far the first messages are
-	issue  *folder.Issue    // of a run on this machine
+	issue  *folder.Issue    // of tori run
 	days   *turn.DayBudget  // nil where no day has a limit
 
 	out    *delivery.Run      // where the work goes on, and what goes out
@@ -97,7 +97,7 @@ type run struct {
 // newRun is a run of which nothing is read yet.
 func newRun(a *Agent, c *contextstore.Context) *run {
 	r := &run{Agent: a, ledger: c, log: a.Log, env: environment{jobs: tool.NewJobs()}, report: Report{UUID: c.UUID()}}
-	r.out = &delivery.Run{Service: a.Delivery, Ledger: c, Host: a.Delivery.Hosts[c.Metadata().TaskKey.Source]}
+	r.out = a.Delivery.NewRun(c)
 	r.talk = dialogue.New(r.out, a.Dialogue, min(maxIssueText, a.Window.Tokens/2*bytesPerToken))
 	r.talk.Record, r.talk.Masks = r.record, r.standIns
 	return r
@@ -122,5 +122,6 @@ type Report struct {
 	Undelivered error
 }
 
-// local reports whether the run is on a repository of this machine, and on no forge.
-func (r *run) local() bool { return r.out.Host == nil }
+// served reports whether somebody asked for the run where it is watched for, and not by
+// tori run.
+func (r *run) served() bool { return r.out.Host != nil }

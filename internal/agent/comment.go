@@ -82,7 +82,7 @@ func (r *run) comment(l i18n.Lang) string {
 	b.WriteString(r.headline(l) + "\n")
 	if !done { // else it is what the rest says
 		reason := o.Reason
-		if !r.local() {
+		if !r.out.Here() {
 			reason = r.Delivery.Public(reason)
 		}
 		b.WriteString("\n" + reason + "\n")
@@ -98,26 +98,26 @@ func (r *run) comment(l i18n.Lang) string {
 		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
 	case r.out.Handed && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
-	case !r.local() && len(r.report.Files) > 0:
+	case !r.out.Here() && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
 	case r.report.Tree != "" && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept", r.report.Tree) + "\n")
 	}
-	if r.local() { // else what is folded has them
+	if r.out.Here() { // else what is folded has them
 		b.WriteString(delivery.List(l, r.report.Files))
 	}
 	b.WriteString(r.talk.Asked(l))
 	if r.end.setup != nil && r.end.setup.Output != "" {
 		b.WriteString("\n" + l.T("agent.comment_setup") + "\n\n" + progress.Fenced(progress.Tail(r.end.setup.Output, 4000)))
 	}
-	if r.local() {
+	if r.out.Here() {
 		rep := r.reported()
 		b.WriteString(rep.PlanText(l, false))
 	}
 	if r.Scripted {
 		b.WriteString("\n" + l.T("agent.scripted") + "\n")
 	}
-	if !r.local() && o.Status == task.Paused {
+	if r.served() && o.Status == task.Paused {
 		b.WriteString("\n" + l.T("agent.comment_resume") + "\n")
 	}
 	if len(r.end.late) > 0 {

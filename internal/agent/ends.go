@@ -65,7 +65,7 @@ var ends = []end{
 	// It waits.
 	{"a day's budget is used up", failed[*contextstore.DayError], task.Paused, false,
 		func(c cause, l i18n.Lang) string { return c.r.dayReason(l, as[*contextstore.DayError](c)) }},
-	{"the forge cannot be had at the start", func(c cause) bool { return !c.r.local() && !c.r.begun() && delivery.Passing(c.err) }, task.Queued, false, itself}, // nothing was begun that could have failed
+	{"the forge cannot be had at the start", func(c cause) bool { return c.r.served() && !c.r.begun() && delivery.Passing(c.err) }, task.Queued, false, itself}, // nothing was begun that could have failed
 	{"an answer cannot be read now", func(c cause) bool {
 		w := as[*tool.WaitError](c)
 		return w != nil && w.Cause != nil && delivery.Passing(w.Cause)

@@ -37,7 +37,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if r.start.Heir { // a power cut came before the request was written
 		return r.past.from.Load(), nil
 	}
-	if r.out.Order.Issue == "" && r.local() {
+	if r.out.Order.Issue == "" && !r.served() {
 		return nil, nil // a message has no earlier runs
 	}
 	rules := r.Inheritance
@@ -75,7 +75,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 		return nil, fmt.Errorf("note what is inherited: %w", err)
 	}
 	r.past.from.Store(in)
-	if r.Notice != nil && r.local() {
+	if r.Notice != nil && !r.served() {
 		r.Notice("agent.inherited", in.UUID[:min(8, len(in.UUID))], progress.Clock(in.CompletedAt.Time))
 	}
 	return in, nil

@@ -29,7 +29,7 @@ type matter struct {
 // matter reads what is asked for and what was said about it, as the model is to see
 // it; before is what an earlier run was told. Who can write in a folder may ask.
 func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, err error) {
-	if r.local() {
+	if !r.served() {
 		is := r.issue
 		m = matter{id: is.ID, title: is.Title, body: is.Body, author: is.Author, labels: is.Labels}
 		m.said, err = r.talk.Thread(ctx, is.Comments, before)
@@ -40,7 +40,10 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, e
 		return m, err
 	}
 	key := r.ledger.Metadata().TaskKey
-	m = matter{id: "#" + it.Key.ID + " of " + forge.RepoOf(key).String(), title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
+	m = matter{id: it.Key.ID, title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
+	if !r.out.Here() {
+		m.id = "#" + m.id + " of " + forge.RepoOf(key).String()
+	}
 	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
 	m.continues = r.out.Place.There && it.Pull == nil
 	if err := r.whoWrote(ctx, it, &m); err != nil {

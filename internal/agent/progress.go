@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
+	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
@@ -110,7 +111,7 @@ func lastEntries(h *planning.History) (all []planning.Entry, err error) {
 // shownText is a text of others as those who watch the run may see it.
 func (r *run) shownText(s string) string {
 	s = r.Store.Redact(s)
-	if !r.local() {
+	if !r.out.Here() {
 		s = r.Delivery.Public(s)
 	}
 	return s
@@ -124,7 +125,7 @@ func (r *run) reported() progress.Report {
 	if o := r.report.Outcome; o.Status != task.Queued { // which goes on by itself
 		rep.Ended, rep.Unverified = o.Status, o.Unverified
 	}
-	if rep.By = m.User; r.out.Order.Act != nil {
+	if rep.By = m.User; !r.out.Here() {
 		rep.By = "@" + r.out.Order.Act.By.Login
 	}
 	if lead := r.lead.planned.Load(); lead != nil {
@@ -141,7 +142,10 @@ func (r *run) reported() progress.Report {
 // markdown is a report as it is shown beside the issue, with what people can do.
 func (r *run) markdown(rep progress.Report) (string, error) {
 	l := r.Lang
-	if !r.local() {
+	switch {
+	case r.served() && r.out.Here():
+		rep.Notes = append(rep.Notes, l.T("progress.how_beside"))
+	case r.served():
 		rep.Notes = append(rep.Notes, l.T("progress.how"))
 	}
 	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.inheritanceNotice(l))
@@ -150,7 +154,7 @@ func (r *run) markdown(rep progress.Report) (string, error) {
 
 // shows reports whether the run's progress is shown beside what it is about.
 func (r *run) shows() bool {
-	return r.Progress.Interval > 0 && (!r.local() || r.out.Order.Issue != "")
+	return r.Progress.Interval > 0 && (r.served() || r.out.Order.Issue != "")
 }
 
 // showProgress keeps the run's one comment, or its file, current while it goes on,
@@ -221,10 +225,13 @@ func (r *run) show(ctx context.Context, rep progress.Report) error {
 	if err != nil {
 		return err
 	}
-	if r.local() {
+	m := r.ledger.Metadata()
+	if !r.served() {
 		return folder.WriteProgress(r.out.Order.Issue, text)
 	}
-	m := r.ledger.Metadata()
+	if beside, ok := r.out.Host.Tracker.(forge.Progress); ok {
+		return beside.ShowProgress(ctx, m.TaskKey, text)
+	}
 	_, err = r.out.Host.Post(ctx, m.TaskKey, m.UUID, text)
 	return err
 }
@@ -234,7 +241,7 @@ func (r *run) show(ctx context.Context, rep progress.Report) error {
 // it. A file beside an issue stays in the house.
 func (s *showing) may(ctx context.Context, rep progress.Report) bool {
 	r := s.r
-	if r.local() {
+	if r.out.Here() {
 		return true
 	}
 	legs := r.out.Broker.Exposure()
@@ -248,7 +255,7 @@ func (s *showing) may(ctx context.Context, rep progress.Report) bool {
 // showEnd is the last edition of a progress file: how the run ended. A forge's
 // comment says that itself.
 func (r *run) showEnd(ctx context.Context) {
-	if !r.local() || !r.shows() {
+	if !r.out.Here() || !r.shows() {
 		return
 	}
 	rep := r.reported()
@@ -263,7 +270,7 @@ func (r *run) showEnd(ctx context.Context) {
 // folded is what stands closed below the comment on the end of the run: the files, the
 // plan and the history. A folder has them in its comment and in its file of progress.
 func (r *run) folded() (all []broker.Fold) {
-	if r.local() {
+	if r.out.Here() {
 		return nil
 	}
 	l, rep := r.Lang, r.reported()

@@ -122,7 +122,7 @@ func (r *run) adds(key string, args ...any) {
 // tells reports whether the world hears of how the run stands.
 func (r *run) tells() bool {
 	s := r.report.Outcome.Status
-	return s.Final() || s == task.AwaitingApproval || s == task.Paused && !r.local()
+	return s.Final() || s == task.AwaitingApproval || s == task.Paused && r.served()
 }
 
 // speak puts together the comment on the end of the run and asks the broker
@@ -136,7 +136,7 @@ func (r *run) speak(ctx, looking context.Context) {
 	if !r.tells() {
 		return
 	}
-	if !r.local() && (o.Status == task.Stopped || o.Status == task.Failed) {
+	if !r.out.Here() && (o.Status == task.Stopped || o.Status == task.Failed) {
 		r.salvage(looking)
 	}
 	if o.Status == task.AwaitingApproval {
@@ -150,7 +150,7 @@ func (r *run) speak(ctx, looking context.Context) {
 		}
 	}
 	r.report.Comment = r.comment(r.Lang)
-	if r.out.Order.Issue == "" && r.local() {
+	if r.out.Order.Issue == "" && !r.served() {
 		return // nobody to tell
 	}
 	text, reason := r.out.MayComment(ctx, o.Status, r.report.Comment, r.folded())

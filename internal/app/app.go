@@ -21,6 +21,7 @@ import (
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/dispatch"
+	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/llm/script"
@@ -105,13 +106,14 @@ type system struct {
 	fs       *disk.FS
 	commands func() (*policy.Policy, error) // rules for what the model may run
 	models   *models.Models
-	ofRun    func(...any)       // adds attributes to what the models log
-	tape     *record.File       // nil records nothing
-	ended    *contextstore.View // the run to be resumed, where it has ended
-	source   *workspace.Source  // of a new run
-	kept     string             // the configuration of the run to be resumed
-	hosted   bool               // the run to be resumed lies at a forge
-	hosts    map[string]*delivery.Host
+	ofRun    func(...any)                               // adds attributes to what the models log
+	tape     *record.File                               // nil records nothing
+	ended    *contextstore.View                         // the run to be resumed, where it has ended
+	source   *workspace.Source                          // of a new run
+	kept     string                                     // the configuration of the run to be resumed
+	hosted   bool                                       // the run to be resumed lies at a forge
+	hosts    map[string]*delivery.Host                  // by source
+	folder   *folder.Forge                              // that is among them, nil for none
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
 }
 
@@ -198,7 +200,7 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	began := false
 	defer func() { s.recorded(began) }()
 	if s.hosted {
-		if err := s.openHosts(); err != nil {
+		if err := s.openHosts(ctx); err != nil {
 			return report, &ConfigError{err}
 		}
 	}
@@ -273,7 +275,7 @@ func (s *system) sumUp(ctx context.Context, id string, a *agent.Agent) {
 	all, lerr := s.store.WithUndelivered(context.WithoutCancel(ctx))
 	for _, uuid := range all {
 		m, merr := s.store.Metadata(uuid)
-		if merr != nil || m.TaskKey.Source != "folder" {
+		if merr != nil || !order.ByHand(m) {
 			continue
 		}
 		why := "its process died"
@@ -420,6 +422,9 @@ func (s *system) open(ctx context.Context) (err error) {
 		OnRepair: func(what string) { s.log.Warn("Repaired: " + what) },
 		Changed:  s.changed})
 	if err == nil {
+		if s.folder != nil {
+			s.folder.Remember(s.store)
+		}
 		for _, h := range s.hosts {
 			h.Mirrors = &workspace.Mirrors{Dir: s.store.MirrorsDir(), Now: s.env.Now, FS: s.fs}
 		}
@@ -460,7 +465,7 @@ func (s *system) outbox() *dispatch.Outbox {
 	d := s.delivery()
 	said := []string{delivery.EffectComment, delivery.EffectLabels}
 	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lasting: delivery.Lasting, Held: delivery.Held, Explain: d.Lang.Error,
-		Mine:      func(source string) bool { return source == "folder" || s.hosts[source] != nil },
+		Mine:      func(m contextstore.Metadata) bool { return order.ByHand(m) || s.hosts[m.TaskKey.Source] != nil },
 		Later:     []string{agent.EffectSummary},
 		Apart:     map[string][]string{delivery.EffectPush: said, delivery.EffectPull: said, delivery.EffectComment: said, delivery.EffectLabels: said},
 		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{delivery.EffectComment: d.CommentMeanwhile}}
@@ -471,7 +476,7 @@ func (s *system) deliver(ctx context.Context) (agent.Report, error) {
 	v := s.ended
 	report := agent.Report{UUID: v.Metadata.UUID, Dir: v.Dir, Outcome: task.Outcome{Status: v.Status()}}
 	if s.hosted {
-		if err := s.openHosts(); err != nil {
+		if err := s.openHosts(ctx); err != nil {
 			return report, &ConfigError{err}
 		}
 	}

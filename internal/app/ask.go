@@ -44,7 +44,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	hosted := jerr == nil && job.Act != nil
 	if hosted {
 		// Without a login the daemon delivers what the world is to see.
-		if err := s.openHosts(); err != nil {
+		if err := s.openHosts(ctx); err != nil {
 			s.log.Debug(err.Error())
 		}
 	}

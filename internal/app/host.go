@@ -2,6 +2,7 @@ package app
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -12,18 +13,56 @@ import (
 
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
+	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/forge/github"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
 )
 
-// openHosts makes the forges that the settings name; nothing is asked of them
-// yet.
-func (s *system) openHosts() error {
+// openHosts makes the doors that the settings name; nothing is asked of them yet.
+func (s *system) openHosts(ctx context.Context) error {
 	g := s.cfg.GitHub
-	if g.Token == "" && g.TokenFile == "" && g.AppID == 0 {
+	github := g.Token != "" || g.TokenFile != "" || g.AppID != 0
+	if !github && s.cfg.Folder.Path == "" {
 		return i18n.E("app.no_door")
 	}
+	s.hosts = map[string]*delivery.Host{}
+	if s.cfg.Folder.Path != "" {
+		if err := s.openFolder(ctx); err != nil {
+			return err
+		}
+	}
+	if !github {
+		return nil
+	}
+	return s.openGitHub()
+}
+
+// openFolder makes the folder of issues. Who can write in it may ask for work.
+func (s *system) openFolder(ctx context.Context) error {
+	c := s.cfg.Folder
+	src, err := workspace.Inspect(ctx, cmp.Or(c.Repository, c.Path), workspace.InspectOptions{NoStatus: true})
+	if err != nil {
+		return i18n.E("app.folder", err)
+	}
+	f, err := folder.Open(folder.Options{Dir: c.Path, Repo: forge.Repo{Owner: src.Owner(), Name: src.Name()}, Branch: src.Branch,
+		Login: s.cfg.Workspace.AuthorName, Owner: LocalUser(), Now: s.env.Now})
+	if err != nil {
+		return i18n.E("app.folder", err)
+	}
+	labels := delivery.Labels{Trigger: c.BotLabel, Status: map[task.Status]string{}}
+	for status, name := range map[task.Status]string{task.Queued: "processing", task.Running: "processing", task.Paused: "paused", task.AwaitingApproval: "waiting",
+		task.Completed: "done", task.Stopped: "stopped", task.Failed: "failed"} {
+		labels.Status[status] = c.BotLabel + " " + name
+	}
+	s.folder = f
+	s.hosts[f.Source()] = &delivery.Host{Tracker: f, Repository: src.Path, Least: forge.Write, Labels: labels}
+	return nil
+}
+
+func (s *system) openGitHub() error {
+	g := s.cfg.GitHub
 	o := github.Options{URL: g.URL, Token: g.Token, HTTP: s.env.HTTP, Now: s.env.Now, Log: s.log, WriteSpacing: time.Duration(g.WriteSpacingMS) * time.Millisecond}
 	if o.WriteSpacing == 0 {
 		o.WriteSpacing = -1 // none
@@ -51,10 +90,10 @@ func (s *system) openHosts() error {
 		return err
 	}
 	least, _ := forge.ParsePermission(g.MinPermission)
-	s.hosts = map[string]*delivery.Host{f.Source(): {Tracker: f, Code: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
+	s.hosts[f.Source()] = &delivery.Host{Tracker: f, Code: f, CAFile: s.env.Getenv("SSL_CERT_FILE"), Proxy: proxyFor(g.URL, s.env.Getenv), Least: least, Omit: g.UntrustedComments == "omit", FollowUp: g.FollowUp,
 		Labels: delivery.Labels{Trigger: g.BotLabel, Create: g.CreateLabels, Status: map[task.Status]string{
 			task.Queued: g.ProcessingLabel, task.Running: g.ProcessingLabel, task.Paused: g.PausedLabel, task.AwaitingApproval: g.WaitingLabel,
-			task.Completed: g.DoneLabel, task.Stopped: g.StoppedLabel, task.Failed: g.FailedLabel}}}}
+			task.Completed: g.DoneLabel, task.Stopped: g.StoppedLabel, task.Failed: g.FailedLabel}}}
 	return nil
 }
 

@@ -17,7 +17,7 @@ func TestEmptyTokenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &system{cfg: &config.Config{GitHub: config.GitHub{TokenFile: file}}}
-	if err := s.openHosts(); err == nil || !strings.HasPrefix(err.Error(), "github.token_file: ") || !strings.Contains(err.Error(), file) {
+	if err := s.openHosts(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "github.token_file: ") || !strings.Contains(err.Error(), file) {
 		t.Errorf("%v", err)
 	}
 }

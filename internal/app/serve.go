@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net"
 	"os"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/models"
+	"toritsugi/internal/order"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool/policy"
@@ -42,7 +44,7 @@ type ServeOptions struct {
 // ServeStarted is what a daemon is when it begins to work.
 type ServeStarted struct {
 	Sources  []string // of tasks
-	Patterns []string // of repositories
+	Patterns []string // of repositories, and the folder
 	Listen   string   // address that it answers at, "" for none
 }
 
@@ -108,7 +110,7 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	if !s.cfg.ContextStorage.Enabled {
 		return i18n.E("app.serve_storage")
 	}
-	if err := d.openWatches(); err != nil {
+	if err := d.openWatches(ctx); err != nil {
 		return err
 	}
 	if err := s.openModels(); err != nil {
@@ -142,18 +144,25 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 }
 
 // openWatches makes the forges that the settings name, and the watches of them.
-func (d *daemon) openWatches() error {
-	if err := d.openHosts(); err != nil {
+func (d *daemon) openWatches(ctx context.Context) error {
+	if err := d.openHosts(ctx); err != nil {
 		return err
 	}
 	g := d.cfg.GitHub
-	if len(g.Repositories) == 0 {
-		return i18n.E("app.no_repositories")
-	}
 	for source, h := range d.hosts {
+		watch := &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
+			StopRemoved: d.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour}
+		if d.folder != nil && h.Tracker == d.folder {
+			watch.Patterns, watch.Assignment, watch.FollowUp, watch.MaxPerHour = []string{d.folder.Repo().String()}, false, false, math.MaxInt
+		}
+		if len(watch.Patterns) == 0 {
+			if d.folder == nil || d.cfg.IsSet("github") {
+				return i18n.E("app.no_repositories")
+			}
+			continue // GITHUB_TOKEN alone asks for no work there
+		}
 		d.sources[source] = true
-		d.watches = append(d.watches, &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: g.BotLabel, Assignment: g.Assignment, FollowUp: g.FollowUp,
-			StopRemoved: d.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour})
+		d.watches = append(d.watches, watch)
 	}
 	return nil
 }
@@ -195,6 +204,10 @@ func (d *daemon) started(at string) ServeStarted {
 	st := ServeStarted{Listen: at}
 	for _, watch := range d.watches {
 		st.Sources = append(st.Sources, watch.Host.Source())
+		if watch.Host.Repository != "" {
+			st.Patterns = append(st.Patterns, d.cfg.Folder.Path)
+			continue
+		}
 		st.Patterns = append(st.Patterns, watch.Patterns...)
 	}
 	return st
@@ -228,6 +241,11 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	return report, err
 }
 
+// serves reports whether a run is one that is looked after here.
+func (d *daemon) serves(m contextstore.Metadata) bool {
+	return d.sources[m.TaskKey.Source] && !order.ByHand(m)
+}
+
 // later delivers what a run owes and nobody waits for. Where the process ends
 // meanwhile, the next one does.
 func (d *daemon) later(ctx context.Context, uuid string, h delivery.Handler) {
@@ -244,7 +262,7 @@ func (d *daemon) owed(ctx context.Context) {
 		d.log.Warn("outbox: " + err.Error())
 	}
 	for _, uuid := range all {
-		if m, err := d.store.Metadata(uuid); err == nil && d.sources[m.TaskKey.Source] && ctx.Err() == nil {
+		if m, err := d.store.Metadata(uuid); err == nil && d.serves(m) && ctx.Err() == nil {
 			d.later(ctx, uuid, d.summarise)
 		}
 	}
@@ -276,7 +294,10 @@ func (d *daemon) once(ctx context.Context) error {
 		}
 		waiting := false
 		if err := d.store.Live(ctx, func(r contextstore.Row) error {
-			waiting = waiting || d.sources[r.Key.Source] && r.Status == task.Queued && !d.pool.Waits(r.UUID)
+			if r.Status == task.Queued && !waiting && !d.pool.Waits(r.UUID) {
+				m, err := d.store.Metadata(r.UUID)
+				waiting = err == nil && d.serves(m)
+			}
 			return nil
 		}); err != nil && ctx.Err() == nil {
 			all = errors.Join(all, err)
@@ -300,7 +321,7 @@ func (d *daemon) once(ctx context.Context) error {
 	owing := 0
 	uuids, err := d.store.WithUndelivered(ctx)
 	for _, uuid := range uuids {
-		if m, merr := d.store.Metadata(uuid); merr != nil || d.sources[m.TaskKey.Source] {
+		if m, merr := d.store.Metadata(uuid); merr != nil || d.serves(m) {
 			owing++
 		}
 	}

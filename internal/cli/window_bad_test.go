@@ -46,7 +46,7 @@ func TestARunGoesOnUponBadInput(t *testing.T) {
 		if r.Number%20 == 5 {
 			size = 90_000 // more than twice the window
 		}
-		args, _ := json.Marshal(map[string]string{"path": "notes.txt", "content": strings.Repeat("狐<&>", size/6)})
+		args, _ := json.Marshal(map[string]string{"path": "notes.txt", "content": fmt.Sprint(r.Number, strings.Repeat("狐<&>", size/6))})
 		return llmtest.Answer{Calls: []llm.ToolCall{{ID: fmt.Sprint("call_of_", r.Number), Name: "write_file", Arguments: string(args)}}}
 	})
 	h := newHouse(t, server.URL, "")

@@ -42,6 +42,7 @@ type Config struct {
 	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, branches, pull requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
 	GitHub               GitHub         `yaml:"github" doc:"The door to GitHub: issues and pull requests that tori serve works on."`
+	Folder               Folder         `yaml:"folder" doc:"The door to a folder of issues: Markdown files of this machine that tori serve works on."`
 	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the doors are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`

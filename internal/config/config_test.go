@@ -84,6 +84,7 @@ func defaults() *Config {
 		GitHub: GitHub{URL: "https://github.com", WriteSpacingMS: 1000, BotLabel: "coding agent", ProcessingLabel: "coding agent processing", DoneLabel: "coding agent done",
 			PausedLabel: "coding agent paused", StoppedLabel: "coding agent stopped", FailedLabel: "coding agent failed", WaitingLabel: "coding agent waiting",
 			CreateLabels: true, Assignment: true, MinPermission: "write", UntrustedComments: "mark", FollowUp: true, MaxRunsPerHour: 5},
+		Folder:      Folder{BotLabel: "coding agent"},
 		Scheduling:  Scheduling{300, 30},
 		Workers:     Workers{4, 2, 0},
 		Logging:     Logging{"info"},
@@ -260,6 +261,7 @@ github:
   {url: "https://ghe.example.com", token: tok-of-git, token_file: t.txt, app_id: 1, app_private_key_file: k.pem, app_installation_id: 2, repositories: [a/b, c/*], write_spacing_ms: 10,
   bot_label: l1, processing_label: l2, done_label: l3, paused_label: l4, stopped_label: l5, failed_label: l6, waiting_label: l7, create_labels: false,
   assignment: false, min_permission: admin, untrusted_comments: omit, follow_up: false, max_runs_per_hour: 9}
+folder: {path: /issues, repository: /src, bot_label: l8}
 scheduling: {interval: 60, comments_interval: 6}
 workers: {max: 7, per_repository: 8, per_user: 9}
 monitor: {interval_minutes: 3}
@@ -323,6 +325,7 @@ func TestEveryKey(t *testing.T) {
 		Language:  "en", Tokens: Tokens{"o200k"}, Security: Security{[]string{"corp-[0-9]+${"}, true, []string{"CHAT"}, false, []string{"gpu.example.com"}},
 		Broker: Broker{"refuse", true, []string{"docs.example.com", "*.example.org"}, "groups", 1000, 2, 3, 5, 6}, Access: Access{[]string{"ken", "hanako"}},
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
+		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}}, Planning: planningFull(),
 	}
@@ -436,7 +439,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
+			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -683,7 +686,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 290 {
+	if len(all) != 293 {
 		t.Errorf("%d keys", len(all))
 	}
 }

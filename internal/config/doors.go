@@ -33,6 +33,13 @@ type GitHub struct {
 	MaxRunsPerHour    int    `yaml:"max_runs_per_hour" default:"5" check:"min=1" doc:"Runs on one issue or pull request in an hour; further ones wait."`
 }
 
+// Folder is the section folder.
+type Folder struct {
+	Path       string `yaml:"path" check:"absfile" doc:"Directory of the issues, its *.md files; an absolute path. None: nothing is taken from a folder."`
+	Repository string `yaml:"repository" check:"absfile" doc:"Git repository that they are about and that gets the branches; an absolute path. None: the one that the folder lies in."`
+	BotLabel   string `yaml:"bot_label" default:"coding agent" check:"label" doc:"Label in the front matter of an issue that asks for work. Those that show how it stands are this one with processing, waiting, paused, done, stopped or failed behind it."`
+}
+
 // Scheduling is the section scheduling.
 type Scheduling struct {
 	Interval         int `yaml:"interval" default:"300" check:"min=5,max=86400" doc:"How often work is looked for, in seconds."`

@@ -21,7 +21,7 @@ import (
 // Service delivers for all runs. Its fields are set once and not changed.
 type Service struct {
 	Store         *contextstore.Store
-	Hosts         map[string]*Host // the forges, by the source of task keys; none for a folder
+	Hosts         map[string]*Host // that are served, by the source of task keys
 	Rules         Rules
 	Box           workspace.Box              // where git looks at the tree of a workspace
 	Secrets       func(text string) []string // what in a patch looks like a secret, as people may see it
@@ -40,7 +40,7 @@ type Run struct {
 	*Service
 	Ledger    *contextstore.Context
 	Order     order.Order
-	Host      *Host                // nil for a folder
+	Host      *Host                // nil where nobody serves it: tori run
 	Place     Place                // once Open decided it
 	Workspace *workspace.Workspace // once Open opened it
 	Broker    *broker.Broker       // once OpenBroker did
@@ -50,6 +50,19 @@ type Run struct {
 	proposal *pullEffect
 }
 
+// NewRun is what the run of a context hands over.
+func (s *Service) NewRun(c *contextstore.Context) *Run {
+	r := &Run{Service: s, Ledger: c}
+	if !order.ByHand(c.Metadata()) {
+		r.Host = s.Hosts[c.Metadata().TaskKey.Source]
+	}
+	return r
+}
+
+// Here reports whether the work stays on this machine: its branch goes into a
+// repository here, and no pull request is opened.
+func (r *Run) Here() bool { return r.Host == nil || r.Host.Code == nil }
+
 // key is the run's task.
 func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey }
 
@@ -58,7 +71,7 @@ func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey }
 // effect is there already.
 type Handler func(ctx context.Context, uuid string, e contextstore.Effect) (result string, err error)
 
-// The kinds of effects. Those of a run on a folder of issues are push and comment.
+// The kinds of effects. Those of tori run are push and comment.
 const (
 	EffectPush    = "push"
 	EffectPull    = "pull_request"

@@ -34,7 +34,7 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if err != nil {
 		return "", err
 	}
-	_, o, err := s.orderOf(uuid, e)
+	m, o, err := s.orderOf(uuid, e)
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +50,7 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if head != p.Commit {
 		return "", i18n.E("agent.not_the_commit", p.Branch, s.Store.WorkspaceDir(uuid), Short(head), Short(p.Commit))
 	}
-	if o.Act != nil {
+	if h := s.Hosts[m.TaskKey.Source]; o.Act != nil && (h == nil || h.Code != nil) {
 		return p.Branch + " " + p.Commit, s.push(ctx, uuid, ws)
 	}
 	return p.Branch + " " + p.Commit, ws.Deliver(ctx)
@@ -165,7 +165,8 @@ func (s *Service) deliverComment(ctx context.Context, uuid string, e contextstor
 }
 
 // post delivers what is said about a run on a forge: in its one comment, which is
-// edited from stage to stage. What came of the effects before it is added.
+// edited from stage to stage. What came of the effects before it is added. A file
+// is read from its end: each stage is a comment of its own there.
 func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text string) (string, error) {
 	h, err := s.host(m.TaskKey)
 	if err != nil {
@@ -176,6 +177,9 @@ func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text s
 		return "", err
 	}
 	stage, marker := strings.TrimPrefix(key, m.UUID+"."), m.UUID
+	if h.Code == nil {
+		marker = key
+	}
 	is := strings.HasPrefix(stage, string(v.Status()))
 	if strings.HasPrefix(stage, questionStage) { // a comment of its own, so that people are notified
 		is, marker = v.Status() == task.AwaitingApproval, key[:strings.LastIndexByte(key, '.')]

@@ -10,11 +10,13 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// Host is the forge that a run's task lies at, with what its settings say.
+// Host is where a run's task lies, with what its settings say.
 type Host struct {
 	forge.Tracker
-	Code    forge.CodeHost
+	Code    forge.CodeHost // nil where branches go into Repository, and nothing is proposed
 	Mirrors *workspace.Mirrors
+	// Repository is the path of a repository of this machine; "" where Code has it.
+	Repository string
 	// Least is what somebody must be allowed in a repository for their words to
 	// count as those of people who may ask.
 	Least forge.Permission
@@ -43,6 +45,19 @@ func (h *Host) remote(ctx context.Context, repo forge.Repo) (workspace.Remote, e
 		}
 	}
 	return w, nil
+}
+
+// source is the repository as it is to be cloned: at a branch, or, on this machine, at
+// what is checked out.
+func (h *Host) source(ctx context.Context, repo forge.Repo, branch string) (*workspace.Source, error) {
+	if h.Code == nil {
+		return workspace.Inspect(ctx, h.Repository, workspace.InspectOptions{NoStatus: true})
+	}
+	remote, err := h.remote(ctx, repo)
+	if err != nil {
+		return nil, err
+	}
+	return h.Mirrors.Source(ctx, remote, branch)
 }
 
 // hostOf is the forge of a run, and its task.

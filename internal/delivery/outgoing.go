@@ -42,12 +42,12 @@ type commentEffect struct {
 // broker allows it, and that repository or forge would take it. Nothing is pushed here: the
 // outbox does that after the transition.
 func (r *Run) MayHandOver(ctx context.Context, commit string) error {
-	if r.Host == nil {
+	if r.Here() {
 		if err := r.Workspace.CheckDeliver(ctx); err != nil {
 			return err
 		}
 	}
-	if err := mayPush(ctx, r.Broker, r.Ledger.Metadata(), r.Place, r.Workspace, commit); err != nil || r.Host == nil {
+	if err := mayPush(ctx, r.Broker, r.Ledger.Metadata(), r.Place, r.Workspace, commit); err != nil || r.Here() {
 		return err
 	}
 	return r.taken(ctx)
@@ -102,7 +102,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	if r.Host == nil {
 		at, waits = string(end.Status), end.Status == task.AwaitingApproval
 	}
-	if end.Commit != "" && (r.Handed || r.Host == nil && end.Status == task.Completed) {
+	if end.Commit != "" && (r.Handed || r.Here() && end.Status == task.Completed) {
 		add(EffectPush, pushEffect{r.Place.Branch, end.Commit})
 		if r.proposal != nil {
 			add(EffectPull, r.proposal)

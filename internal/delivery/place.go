@@ -108,13 +108,9 @@ func (r *Run) create(ctx context.Context, p Place, create workspace.CreateOption
 }
 
 // clone decides where the work goes on, where that is not decided yet, and clones
-// the repository from its mirror.
-func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace.CreateOptions) (Place, error) {
+// the repository.
+func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace.CreateOptions) (_ Place, err error) {
 	key := r.key()
-	remote, err := r.Host.remote(ctx, forge.RepoOf(key))
-	if err != nil {
-		return p, err
-	}
 	if !decided {
 		if p, err = r.choose(ctx); err != nil {
 			return p, err
@@ -124,7 +120,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 	if p.There {
 		from = p.Branch
 	}
-	src, err := r.Host.Mirrors.Source(ctx, remote, from)
+	src, err := r.Host.source(ctx, forge.RepoOf(key), from)
 	if err != nil {
 		return p, err
 	}

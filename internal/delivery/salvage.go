@@ -35,6 +35,10 @@ func (r *Run) Salvage(ctx context.Context, said string) (hash string, err error)
 // holds the run's locks.
 func (s *Service) salvage(ctx context.Context, v contextstore.View) (e *contextstore.Effect, said string, err error) {
 	m := v.Metadata
+	h := s.Hosts[m.TaskKey.Source]
+	if h != nil && h.Code == nil {
+		return nil, "", nil // it is on this machine already
+	}
 	p, ok, err := readPlace(v.Dir)
 	if err != nil || !ok || s.Secrets == nil {
 		return nil, "", err
@@ -58,7 +62,7 @@ func (s *Service) salvage(ctx context.Context, v contextstore.View) (e *contexts
 	if err != nil {
 		return nil, "", err
 	}
-	if h := s.Hosts[m.TaskKey.Source]; h != nil {
+	if h != nil {
 		if err := h.wouldTake(ctx, m.TaskKey, p, ws); err != nil && !silent(err) {
 			return nil, "", err
 		}

@@ -22,7 +22,7 @@ type approval struct {
 }
 
 // approve records what the act that asked for a run on a forge approves: that its
-// branch is pushed and proposed as a draft, and nothing else (spec/README "forge
+// branch is handed over and, at a forge, proposed as a draft, and nothing else (spec/README "forge
 // tasks and approval").
 func (d *Dialogue) approve() error {
 	a, dir := d.run.Order.Act, d.run.Ledger.Dir()
@@ -33,7 +33,11 @@ func (d *Dialogue) approve() error {
 	if _, err := approvalsFile.Each(dir, func(a approval) { recorded = recorded || a.Event == granted }); err != nil || recorded {
 		return err
 	}
+	scope := []string{"branch"}
+	if !d.run.Here() {
+		scope = append(scope, "draft")
+	}
 	at := contextstore.Time{Time: a.At.UTC()}
 	return approvalsFile.Append(d.run.Store, dir, approval{contextstore.Time{Time: d.run.Now().UTC()}, granted, d.run.Ledger.UUID(), "granted", at, at,
-		a.By.Login, a.By.ID, a.How, []string{"branch", "draft"}}, false)
+		a.By.Login, a.By.ID, a.How, scope}, false)
 }

@@ -106,7 +106,7 @@ func (d *Dialogue) Thread(ctx context.Context, notes []folder.Comment, before *E
 			t.Earlier++
 			continue
 		}
-		if late := c.Created.After(asked) || c.Edited.After(asked); late && !m.Untrusted {
+		if late := c.Created.After(asked) || c.Edited.After(asked); late && !m.Untrusted && !d.run.Here() {
 			m.Untrusted, m.Why = true, "written or edited after the work was asked for"
 		}
 		if m.Untrusted && d.run.Host.Omit {

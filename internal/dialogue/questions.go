@@ -214,7 +214,7 @@ func (d *Dialogue) repliesAt(ctx context.Context, q planning.Question) (said []f
 		}
 	}
 	for i, c := range all {
-		if i <= after || c.Created.Before(since) {
+		if i <= after || after < 0 && c.Created.Before(since) {
 			continue
 		}
 		m, err := d.remark(ctx, c)

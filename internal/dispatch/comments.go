@@ -197,6 +197,9 @@ func (i *Intake) handle(ctx context.Context, d *Watch, r forge.Repo, c forge.Com
 	if err != nil {
 		return err
 	}
+	if ok && !d.serves(i.Store, key.Source, last.Metadata.UUID) {
+		return nil // tori run hears it itself
+	}
 	command, _, is := dialogue.Command(c.Body)
 	switch {
 	case is && ok:
@@ -233,7 +236,7 @@ func (i *Intake) answered(ctx context.Context, d *Watch, k task.Key, last contex
 	if err != nil || !may {
 		return err
 	}
-	_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, "@"+c.Author.Login)
+	_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, d.called(c.Author))
 	if errors.Is(err, task.ErrIllegalTransition) {
 		return nil // it goes on already
 	}
@@ -283,7 +286,7 @@ func (i *Intake) command(ctx context.Context, d *Watch, k task.Key, last context
 		return nil // it was meant for an earlier run
 	}
 	do := map[string]contextstore.Action{dialogue.CommandStop: contextstore.Stop, dialogue.CommandPause: contextstore.Pause, dialogue.CommandResume: contextstore.Resume}[name]
-	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, "@"+c.Author.Login)
+	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, d.called(c.Author))
 	if errors.Is(err, task.ErrIllegalTransition) {
 		i.Log.Info("Command that comes too late", "task", k.String(), "by", c.Author.Login, "command", name, "status", last.Status())
 		if do == contextstore.Stop {

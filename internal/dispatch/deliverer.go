@@ -82,7 +82,7 @@ func (c *Deliverer) Sweep(ctx context.Context) {
 	var ended, others []string
 	owing := map[string]bool{}
 	err := c.Store.Owing(ctx, func(o contextstore.Owing) error {
-		if !c.Sources[o.Source] {
+		if !served(c.Store, c.Sources, o.Source, o.UUID) {
 			return nil
 		}
 		owing[o.UUID] = true

@@ -207,7 +207,9 @@ func (i *Intake) repository(ctx context.Context, d *Watch, r forge.Repo, runs []
 		return nil
 	}
 	items, err := d.Host.Triggered(ctx, r, d.trigger())
-	if err != nil {
+	if forge.Is(err, forge.Invalid) { // the others are there
+		i.Log.Warn("Not all that may ask for work can be read: "+err.Error(), "repository", r.String())
+	} else if err != nil {
 		return err
 	}
 	for _, it := range items {
@@ -324,7 +326,7 @@ func passing(err error) bool {
 func (i *Intake) live(ctx context.Context, d *Watch) (map[forge.Repo][]contextstore.Row, error) {
 	all := map[forge.Repo][]contextstore.Row{}
 	err := i.Store.Live(ctx, func(r contextstore.Row) error {
-		if r.Key.Source == d.Host.Source() {
+		if d.serves(i.Store, r.Key.Source, r.UUID) {
 			repo := lower(forge.RepoOf(r.Key))
 			all[repo] = append(all[repo], r)
 		}

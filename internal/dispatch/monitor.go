@@ -108,7 +108,7 @@ func (m *Monitor) recover(ctx context.Context, uuid string) error {
 		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.died"))
 	case deaths > int64(m.MaxAttempts):
 		err = m.Store.GiveUp(ctx, uuid, m.Lang.T("dispatch.poisoned", deaths))
-	case !m.Sources[v.Metadata.TaskKey.Source]:
+	case !served(m.Store, m.Sources, v.Metadata.TaskKey.Source, uuid):
 		m.leave(v)
 		return nil
 	default:
@@ -155,7 +155,7 @@ func (m *Monitor) goOn(ctx context.Context) error {
 	}
 	var all []string
 	err := m.Store.Live(ctx, func(r contextstore.Row) error {
-		if waiting[r.Status] != nil && m.Sources[r.Key.Source] {
+		if waiting[r.Status] != nil && served(m.Store, m.Sources, r.Key.Source, r.UUID) {
 			all = append(all, r.UUID)
 		}
 		return nil

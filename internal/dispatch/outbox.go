@@ -41,9 +41,8 @@ type Outbox struct {
 	// Later are the kinds of effects that nobody waits for: they are left to
 	// DeliverLater.
 	Later []string
-	// Mine reports whether DeliverAll is to deliver for tasks of a source; nil
-	// for all.
-	Mine func(source string) bool
+	// Mine reports whether DeliverAll is to deliver for a run; nil for all.
+	Mine func(m contextstore.Metadata) bool
 	// Stats counts, may be nil.
 	Stats *Stats
 }
@@ -187,7 +186,7 @@ func (o *Outbox) DeliverAll(ctx context.Context) {
 		o.Log.Warn("outbox: " + err.Error())
 	}
 	for _, uuid := range uuids {
-		if m, err := o.Store.Metadata(uuid); err == nil && o.Mine != nil && !o.Mine(m.TaskKey.Source) {
+		if m, err := o.Store.Metadata(uuid); err == nil && o.Mine != nil && !o.Mine(m) {
 			continue
 		}
 		if err := o.deliver(ctx, uuid, 0); err != nil && !errors.Is(err, contextstore.ErrDelivering) {

@@ -198,7 +198,7 @@ func (p *Pool) full() bool {
 
 // reserve takes a place for a run, if the limits leave one.
 func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Context, bool) {
-	if !p.Sources[w.Key.Source] {
+	if !served(p.Store, p.Sources, w.Key.Source, w.UUID) {
 		return nil, false // somebody's own, on this machine
 	}
 	p.mu.Lock()

@@ -168,6 +168,14 @@ func (d *Watch) backOff(what string, now time.Time) time.Duration {
 
 func (d *Watch) works(what string) { delete(d.failing, what) }
 
+// called is how texts name a person.
+func (d *Watch) called(p forge.Person) string {
+	if d.Host.Code == nil { // nobody is notified
+		return p.Login
+	}
+	return "@" + p.Login
+}
+
 // candidate is somebody asking for work, as far as it was looked into.
 type candidate struct {
 	key  task.Key

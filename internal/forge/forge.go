@@ -111,6 +111,13 @@ type Editors interface {
 	EditedSince(ctx context.Context, k task.Key, since time.Time) ([]Person, error)
 }
 
+// Progress is a Tracker that shows how far the work on an item is beside it, and not in
+// a comment.
+type Progress interface {
+	// ShowProgress puts a Markdown text in the place of what it showed.
+	ShowProgress(ctx context.Context, k task.Key, text string) error
+}
+
 // MaxComments bounds what Comments and CommentsSince return.
 const MaxComments = 1000
 

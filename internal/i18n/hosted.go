@@ -1,7 +1,7 @@
 package i18n
 
 var hostedTexts = map[string]text{
-	"agent.no_host":           {"%s lies at %s, and the settings name no login there: set github.token, or an app", "%s は %s にありますが、設定にログイン情報がありません。github.token かアプリを設定してください"},
+	"agent.no_host":           {"%s lies at %s, which the settings do not name: set github.token or an app, or folder.path", "%s は %s にありますが、設定がありません。github.token かアプリ、または folder.path を設定してください"},
 	"agent.changed":           {"the text of %s was changed after work on it was asked for, by @%s, who may not ask: look at it and ask again", "%s の本文が、作業の依頼後に、依頼する権限のない @%s によって変更されました。内容を確認して、もう一度依頼してください"},
 	"agent.other_repository":  {"pull request #%s comes from the repository %s, whose branches cannot be pushed to from here: ask for it on a branch of %s", "プルリクエスト #%s は別のリポジトリ %s からのもので、そのブランチへはプッシュできません。%s のブランチで依頼してください"},
 	"agent.comment_resume":    {"A comment `/resume` lets it go on, `/stop` ends it.", "コメント `/resume` で再開、`/stop` で終了します。"},
@@ -35,7 +35,8 @@ var hostedTexts = map[string]text{
 	"cli.served_once":         {"Nothing is left to do now.", "今できることはすべて終わりました。"},
 	"cli.served":              {"Ended; what was worked on goes on at the next start.", "終了しました。作業中だったものは次の起動時に続きます。"},
 	"app.serve_storage":       {"context_storage.enabled is false: tori serve needs its contexts", "context_storage.enabled が false です。tori serve にはコンテキストの保存が必要です"},
-	"app.no_door":             {"no door is set up: set github.token (or GITHUB_TOKEN), github.token_file or github.app_id, and github.repositories", "入口が設定されていません。github.token（または GITHUB_TOKEN）、github.token_file、github.app_id のいずれかと、github.repositories を設定してください"},
+	"app.no_door":             {"no door is set up: set github.token (or GITHUB_TOKEN), github.token_file or github.app_id, and github.repositories; or folder.path", "入口が設定されていません。github.token（または GITHUB_TOKEN）、github.token_file、github.app_id のいずれかと github.repositories、または folder.path を設定してください"},
+	"app.folder":              {"folder: %v", "folder: %v"},
 	"app.no_repositories":     {"github.repositories is empty: name the repositories that work is taken from, as owner/name or owner/*", "github.repositories が空です。作業を受け付けるリポジトリを owner/name または owner/* で指定してください"},
 	"app.token_file":          {"github.token_file: %s cannot be read: %v", "github.token_file: %s を読めません: %v"},
 	"app.app_key":             {"github.app_private_key_file: %s cannot be read: %v", "github.app_private_key_file: %s を読めません: %v"},

@@ -13,6 +13,7 @@ var progressTexts = map[string]text{
 	"progress.counts":              {"%d model calls, %d tool calls, %d tokens%s", "モデル呼び出し %d 回、ツール呼び出し %d 回、%d トークン%s"},
 	"progress.since":               {"Started %s, last update %s (UTC)", "開始 %s、最終更新 %s(UTC)"},
 	"progress.how":                 {"New comments here are taken into account. `/pause` and `/stop` as a comment do what they say.", "ここへの新しいコメントは作業に反映されます。コメント `/pause` で一時停止、`/stop` で終了します。"},
+	"progress.how_beside":          {"New comments in the comments file beside this one are taken into account. `/pause` and `/stop` there do what they say.", "隣のコメントファイルへの新しいコメントは作業に反映されます。そこにコメント `/pause` で一時停止、`/stop` で終了します。"},
 	"progress.type_bug_fix":        {"bug fix", "不具合の修正"},
 	"progress.type_feature":        {"feature", "機能の追加"},
 	"progress.type_refactoring":    {"refactoring", "リファクタリング"},

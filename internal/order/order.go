@@ -47,6 +47,13 @@ func Parse(m contextstore.Metadata) (Order, error) {
 	return o, err
 }
 
+// ByHand reports whether a context is of tori run: nobody asked for it where that is
+// watched for, and the process that began it looks after it.
+func ByHand(m contextstore.Metadata) bool {
+	o, err := Parse(m)
+	return err == nil && o.Act == nil
+}
+
 // Act is how somebody asked for a run, kept in metadata.json.
 type Act struct {
 	By    forge.Person `json:"by"`

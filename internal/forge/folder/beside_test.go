@@ -76,8 +76,8 @@ func TestIssueBecomesLink(t *testing.T) {
 	if err := os.Symlink(file(t, "key", "secret"), path); err != nil {
 		t.Fatal(err)
 	}
-	if e := readEntry(path, stamp{}); e.err == nil {
-		t.Errorf("%+v", e)
+	if e, err := newWorld(t).open().readEntry(t.Context(), path, stamp{}); err != nil || e.err == nil {
+		t.Errorf("%+v, %v", e, err)
 	}
 	if is, err := ReadIssue(path); err == nil {
 		t.Errorf("%+v", is)

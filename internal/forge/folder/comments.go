@@ -206,27 +206,18 @@ func fromHeading(text string, cut int64) (string, int64) {
 }
 
 // AppendComment adds c to the comments of the issue at path and returns once
-// it is on disk. It is idempotent: with a Marker that an entry of the same author
-// already has, nothing is written. The marker comes last, so that a comment cut off by a
+// it is on disk. It is idempotent: an entry of the same author with the same
+// Marker is the comment, and gets its text. The marker comes last, so that a comment cut off by a
 // crash lacks it and is written again. An unknown author is written as "tori",
 // a zero time is refused. Processes that append at once do so one after the
 // other.
 func AppendComment(path string, c Comment) error {
 	path = CommentsPath(path)
-	entry, err := format(c)
-	if err != nil {
+	c.Author, c.Body = c.author(), cleanBody(c.Body)
+	if _, err := format(c); err != nil {
 		return fmt.Errorf("append to %s: %w", path, err)
 	}
-	return changeComments(path, func(f *os.File, _ beside) error {
-		_, end, err := entryOf(f, c.author(), c.Marker)
-		switch {
-		case err != nil:
-			return err
-		case end > 0:
-			return f.Sync() // it may be ours from before a crash, not yet on disk
-		}
-		return appendEntry(f, entry)
-	})
+	return changeComments(path, func(f *os.File, b beside) error { return put(f, b, &c) })
 }
 
 // changeComments has a comments file, which is made where there is none, changed

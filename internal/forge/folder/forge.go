@@ -27,6 +27,8 @@ type Options struct {
 	Dir    string
 	Repo   forge.Repo       // that the issues are about
 	Branch string           // the repository's default branch
+	Login  string           // under which we write comments, "" is "tori"
+	Owner  string           // who asks and speaks where nobody is named
 	Now    func() time.Time // nil is time.Now
 }
 
@@ -38,16 +40,22 @@ type Forge struct {
 	mu    sync.Mutex
 	files map[string]*entry // by path, as of the last look
 	said  map[string]*said  // what was seen of comments files, by path
+	marks Marks
 	now   func() time.Time
 }
 
-var _ forge.Tracker = (*Forge)(nil)
+var _ interface {
+	forge.Tracker
+	forge.Progress
+} = (*Forge)(nil)
 
 // entry is what is kept of an issue's file; the body is read again when asked for.
 type entry struct {
 	path   string
 	id     string
+	author string
 	labels []string
+	since  map[string]time.Time // it bears them, in lower case
 	stamp  stamp
 	err    error // why it cannot be read
 }
@@ -67,7 +75,7 @@ func stampOf(st fs.FileInfo) stamp {
 	return s
 }
 
-// login is the name under which we write comments.
+// login is the name under which comments are written that have no other.
 const login = "tori"
 
 // Open returns the forge of a folder, which must be there.
@@ -84,15 +92,19 @@ func Open(o Options) (*Forge, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Forge{o: o, now: o.Now, files: map[string]*entry{}, said: map[string]*said{}}, nil
+	o.Login = Comment{Author: o.Login}.author()
+	return &Forge{o: o, now: o.Now, marks: brief{}, files: map[string]*entry{}, said: map[string]*said{}}, nil
 }
 
 // Source is "folder".
 func (f *Forge) Source() string { return "folder" }
 
-// Self is "tori", a name without a number.
+// Repo is the repository that the issues are about.
+func (f *Forge) Repo() forge.Repo { return f.o.Repo }
+
+// Self is a name without a number.
 func (f *Forge) Self(context.Context) (forge.Person, error) {
-	return forge.Person{Login: login, Bot: true}, nil
+	return forge.Person{Login: f.o.Login, Bot: true}, nil
 }
 
 // failed is the error of a call about something.
@@ -137,7 +149,7 @@ func (f *Forge) at(ctx context.Context, r forge.Repo) error {
 
 // look lists the issues by name; only what changed since the last look is read.
 // The caller holds mu.
-func (f *Forge) look() ([]*entry, error) {
+func (f *Forge) look(ctx context.Context) ([]*entry, error) {
 	names, err := os.ReadDir(f.o.Dir)
 	if err != nil {
 		return nil, failed(forge.Unavailable, i18n.E("folder.unreadable", f.o.Dir, err))
@@ -156,7 +168,9 @@ func (f *Forge) look() ([]*entry, error) {
 		path := filepath.Join(f.o.Dir, n.Name())
 		e := f.files[path]
 		if e == nil || e.stamp != stampOf(st) {
-			e = readEntry(path, stampOf(st))
+			if e, err = f.readEntry(ctx, path, stampOf(st)); err != nil {
+				return nil, err
+			}
 		}
 		files[path] = e
 		if other, taken := byID[e.id]; taken && e.err == nil {
@@ -170,12 +184,13 @@ func (f *Forge) look() ([]*entry, error) {
 	return all, nil
 }
 
-func readEntry(path string, s stamp) *entry {
+func (f *Forge) readEntry(ctx context.Context, path string, s stamp) (*entry, error) {
 	issue, err := readIssue(path)
 	if err != nil {
-		return &entry{path: path, stamp: s, err: err}
+		return &entry{path: path, stamp: s, err: err}, nil
 	}
-	return &entry{path: path, id: issue.ID, labels: issue.Labels, stamp: s}
+	since, err := f.bearsSince(ctx, issue.ID, issue.Labels, s.mtime)
+	return &entry{path: path, id: issue.ID, author: issue.Author, labels: issue.Labels, since: since, stamp: s}, err
 }
 
 // find returns the file of an item.
@@ -185,7 +200,7 @@ func (f *Forge) find(ctx context.Context, k task.Key) (*entry, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	all, err := f.look()
+	all, err := f.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +216,24 @@ func (f *Forge) find(ctx context.Context, k task.Key) (*entry, error) {
 	if bad != nil {
 		return nil, failed(forge.Invalid, bad)
 	}
-	return nil, failed(forge.NotFound, i18n.E("folder.no_issue", f.o.Dir, k.ID))
+	kind, known := forge.NotFound, map[string]time.Time(nil)
+	if err := f.recall(ctx, k.ID, labelsMark, &known); err != nil {
+		return nil, err
+	}
+	if known != nil {
+		kind = forge.Gone
+	}
+	return nil, failed(kind, i18n.E("folder.no_issue", f.o.Dir, k.ID))
+}
+
+// findToWrite is find for what is to be written beside an issue, or in it: one that
+// cannot be read, perhaps because somebody is at it, is waited for.
+func (f *Forge) findToWrite(ctx context.Context, k task.Key) (*entry, error) {
+	e, err := f.find(ctx, k)
+	if forge.Is(err, forge.Invalid) {
+		err = failed(forge.Unavailable, err)
+	}
+	return e, err
 }
 
 // Triggered implements forge.Tracker: the trigger is a label of the front matter.
@@ -210,7 +242,7 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 		return nil, err
 	}
 	f.mu.Lock()
-	all, err := f.look()
+	all, err := f.look(ctx)
 	f.mu.Unlock()
 	if err != nil {
 		return nil, err
@@ -270,20 +302,17 @@ func (f *Forge) Item(ctx context.Context, k task.Key) (forge.Item, error) {
 }
 
 // Asked implements forge.Tracker: a file does not tell who put a label in it, so
-// it was its author, when the file was written last.
+// it was its author, when the label was seen there first.
 func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.Asked, error) {
 	e, err := f.find(ctx, k)
 	if err != nil {
 		return forge.Asked{}, err
 	}
-	i, err := f.item(e)
-	if err != nil {
-		return forge.Asked{}, failed(forge.Invalid, err)
-	}
-	if t.Label == "" || !i.Has(t.Label) {
+	at, on := e.since[strings.ToLower(t.Label)]
+	if !on {
 		return forge.Asked{}, forge.ErrNotAsked
 	}
-	return forge.Asked{By: i.Author, At: i.Updated, Event: strconv.FormatInt(i.Updated.UnixNano(), 10)}, nil
+	return forge.Asked{By: forge.Person{Login: cmp.Or(e.author, f.o.Owner)}, At: at, Event: strconv.FormatInt(at.UnixNano(), 10)}, nil
 }
 
 // Permission is Admin for everyone: the files' own permissions decide.

@@ -295,6 +295,78 @@ func TestPostKeepsOthersBytes(t *testing.T) {
 	}
 }
 
+// What was seen of an issue is known over restarts: since when it bears a label,
+// whatever else is written in it, and when something was said that has no date, or
+// a wrong one.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	marks := brief{}
+	open := func() *Forge { f := w.open(); f.Remember(marks); return f }
+	id := w.Open(forge.Person{Login: "ken"}, "x", "x", "agent")
+	asked := func() time.Time {
+		t.Helper()
+		a, err := open().Asked(t.Context(), w.open().key(id), forge.Trigger{Label: "Agent"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.At
+	}
+	first := asked()
+	w.Pass(time.Minute)
+	w.write(w.path(id), read(t, w.path(id))+"more\n")
+	if at := asked(); !at.Equal(first) {
+		t.Errorf("an edit of the text asked again: %s, %s", first, at)
+	}
+	if err := open().SetLabels(t.Context(), w.open().key(id), []string{"busy"}, []string{"agent"}); err != nil {
+		t.Fatal(err)
+	}
+	w.Pass(time.Minute)
+	w.labels(id, []string{"agent"}, nil)
+	if at := asked(); !at.Equal(w.now) {
+		t.Errorf("put on again at %s, not %s", at, w.now)
+	}
+
+	if err := os.Rename(w.path(id), w.path(id)+"x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open().Item(t.Context(), w.open().key(id)); !forge.Is(err, forge.Gone) {
+		t.Error(err)
+	}
+	w.write(w.path(id), "---\nlabels: [")
+	if _, err := open().Post(t.Context(), w.open().key(id), "m", "text"); !forge.Is(err, forge.Unavailable) {
+		t.Error(err)
+	}
+	if err := os.Rename(w.path(id)+"x", w.path(id)); err != nil {
+		t.Fatal(err)
+	}
+
+	path := CommentsPath(w.path(id))
+	edited := func() (all []string) {
+		t.Helper()
+		said, err := open().CommentsSince(t.Context(), house, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range said {
+			all = append(all, fmt.Sprint(c.Author.Login, " ", c.Author.Bot, " ", c.Edited.Sub(first)))
+		}
+		slices.Sort(all)
+		return all
+	}
+	w.write(path, "no date\n\n/stop\n\n/retry\nnow\n")
+	edited()
+	w.Pass(time.Minute)
+	w.write(path, read(t, path)+"\n## ken — 2020-01-01T00:00:00Z\n\nan old date\n")
+	edited()
+	w.Pass(time.Minute)
+	w.write(path, read(t, path)+"\n## tori — "+w.now.Format(time.RFC3339)+"\n\nhalf of what we sa")
+	want := []string{" false 2m0s", " false 2m0s", " false 2m0s", "ken false 3m0s", "tori true 4m0s"}
+	if got := edited(); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 func (f *Forge) key(id string) task.Key {
 	return task.Key{Source: "folder", Owner: house.Owner, Repo: house.Name, Type: "issue", ID: id}
 }

@@ -22,7 +22,7 @@ import (
 // change. Where somebody writes to it at the same time it is read again; after a
 // few times that is a Conflict.
 func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string) error {
-	e, err := f.find(ctx, k)
+	e, err := f.findToWrite(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (f *Forge) SetLabels(ctx context.Context, k task.Key, add, remove []string)
 			return nil
 		})
 		if err == nil {
-			return nil
+			return f.tookAway(ctx, e.id, slices.DeleteFunc(slices.Clone(remove), func(l string) bool { return in(add, l) }))
 		}
 		if !errors.Is(err, errChanged) {
 			return failed(forge.Unavailable, i18n.E("folder.unwritable", e.path, err))
@@ -124,10 +124,12 @@ func editLabels(path string, data []byte, add, remove []string) ([]byte, error) 
 	return now, nil
 }
 
+// in reports whether a label is among some.
+func in(all []string, l string) bool {
+	return slices.ContainsFunc(all, func(o string) bool { return strings.EqualFold(strings.TrimSpace(o), l) })
+}
+
 func labelsAfter(have, add, remove []string) []string {
-	in := func(all []string, l string) bool {
-		return slices.ContainsFunc(all, func(o string) bool { return strings.EqualFold(strings.TrimSpace(o), l) })
-	}
 	var want []string
 	for _, l := range have {
 		if !in(remove, l) || in(add, l) {

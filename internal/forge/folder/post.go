@@ -11,7 +11,9 @@ import (
 	"hash/fnv"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,11 +26,11 @@ import (
 // Post implements forge.Tracker. Our entry is the one with the marker under our
 // name; where its text is another one it is written anew in its place.
 func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forge.Comment, error) {
-	e, err := f.find(ctx, k)
+	e, err := f.findToWrite(ctx, k)
 	if err != nil {
 		return forge.Comment{}, err
 	}
-	c := Comment{Author: login, Time: f.now().Truncate(time.Second), Body: cleanBody(body), Marker: marker}
+	c := Comment{Author: f.o.Login, Time: f.now().Truncate(time.Second), Body: cleanBody(body), Marker: marker}
 	if _, err := format(c); marker == "" || err != nil {
 		return forge.Comment{}, failed(forge.Invalid, i18n.E("folder.marker", marker))
 	}
@@ -42,7 +44,7 @@ func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forg
 // put makes sure that a comments file has c once; of an entry that is there c
 // takes the time.
 func put(f *os.File, b beside, c *Comment) error {
-	start, end, err := entryOf(f, login, c.Marker)
+	start, end, err := entryOf(f, c.Author, c.Marker)
 	if err != nil {
 		return err
 	}
@@ -130,32 +132,25 @@ func splice(f *os.File, b beside, start, end int64, entry []byte) error {
 	})
 }
 
-// said is what was seen of a comments file: a file has no times of edits, so
-// they are told by comparing.
+// said is what was read of a comments file.
 type said struct {
 	stamp stamp
 	cut   bool
-	all   []forge.Comment // bodies are left out
-	texts map[string]text // by id
-}
-
-// text is what is remembered of a comment's text.
-type text struct {
-	sum             uint64
-	created, edited time.Time
+	all   []forge.Comment // bodies are left out of what is kept
 }
 
 // comment is an entry as a forge's; nth counts those of the same author and
 // second before it, and seen is when its text was first seen.
 func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comment {
-	out := forge.Comment{Kind: forge.Note, Item: e.id, Author: forge.Person{Login: c.Author}, Body: c.Body, Created: c.Time, URL: e.path}
+	out := forge.Comment{Kind: forge.Note, Item: e.id, Author: forge.Person{Login: cmp.Or(c.Author, f.o.Owner)}, Body: c.Body, Created: c.Time, URL: CommentsPath(e.path)}
 	if out.Created.IsZero() {
 		out.Created = seen
 	}
 	out.Edited = out.Created
 	name := c.Marker
-	if c.Marker != "" && c.Author == login {
-		out.Marker, out.Author.Bot = c.Marker, true
+	out.Author.Bot = c.Author == f.o.Login // also of what a crash left of an entry
+	if c.Marker != "" && out.Author.Bot {
+		out.Marker = c.Marker
 	} else {
 		h := fnv.New64a()
 		_, _ = fmt.Fprintf(h, "%s\x00%d\x00%d", c.Author, c.Time.Unix(), nth) // a hash takes everything
@@ -165,9 +160,10 @@ func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comm
 	return out
 }
 
-// heard reads the comments of an issue and learns which of them were edited
-// since it was last read; without bodies where the file did not change.
-func (f *Forge) heard(e *entry, bodies bool) (*said, error) {
+// heard reads the comments of an issue; without bodies where the file did not
+// change. A file has no times of edits, and dates that people write are not to be
+// relied on: what was not there when it was read last was said since.
+func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error) {
 	path := CommentsPath(e.path)
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -185,42 +181,59 @@ func (f *Forge) heard(e *entry, bodies bool) (*said, error) {
 	if err != nil {
 		return nil, failed(forge.Unavailable, err)
 	}
-	now := &said{stamp: stampOf(st), cut: cut > 0, texts: map[string]text{}}
+	var before notes
+	if err := f.recall(ctx, e.id, notesMark, &before); err != nil {
+		return nil, err
+	}
+	at := st.ModTime().UTC()
+	now := notes{Seen: at, All: map[string]note{}}
+	read, kept := &said{stamp: stampOf(st), cut: cut > 0}, &said{stamp: stampOf(st), cut: cut > 0}
 	nth := map[string]int{}
-	kept := &said{stamp: now.stamp, cut: now.cut, texts: now.texts}
-	for _, c := range entries {
+	for _, c := range commandsApart(entries) {
 		key := c.Author + "\x00" + c.Time.String()
-		out := f.comment(e, c, nth[key], st.ModTime())
+		out := f.comment(e, c, nth[key], at)
 		nth[key]++
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(c.Body)) // a hash takes everything
-		if old != nil {
-			out = old.edited(out, h.Sum64(), st.ModTime())
+		was, known := before.All[out.ID]
+		if known {
+			out.Created, out.Edited = was.Created, was.Edited
 		}
-		now.texts[out.ID] = text{h.Sum64(), out.Created, out.Edited}
-		now.all = append(now.all, out)
+		changed := known && was.Text != h.Sum64() || !known && out.Created.Before(before.Seen.Truncate(time.Second))
+		if changed && at.After(out.Edited) {
+			out.Edited = at
+		}
+		now.All[out.ID] = note{h.Sum64(), out.Created.UTC(), out.Edited.UTC()}
+		read.all = append(read.all, out)
 		out.Body = ""
 		kept.all = append(kept.all, out)
 	}
+	if !before.Seen.Equal(at) || !maps.Equal(before.All, now.All) {
+		if err := f.remember(ctx, e.id, notesMark, now); err != nil {
+			return nil, err
+		}
+	}
 	f.said[path] = kept
-	return now, nil
+	return read, nil
 }
 
-// edited gives a comment the time of its last edit, by what was seen before.
-func (s *said) edited(c forge.Comment, sum uint64, now time.Time) forge.Comment {
-	before, known := s.texts[c.ID]
-	if !known {
-		return c
+var commandLine = regexp.MustCompile(`\n\s*\n/[a-z]+[ \t]*(?:\n|$)`)
+
+// commandsApart makes each command in text without a heading the beginning of a
+// comment: people write one below the other.
+func commandsApart(entries []Comment) (all []Comment) {
+	for _, c := range entries {
+		for at := commandLine.FindStringIndex(c.Body); c.Author == "" && at != nil; at = commandLine.FindStringIndex(c.Body) {
+			before := c
+			before.Body, c.Body = c.Body[:at[0]], strings.TrimLeft(c.Body[at[0]:], " \t\n")
+			all = append(all, before)
+		}
+		all = append(all, c)
 	}
-	c.Created, c.Edited = before.created, before.edited
-	if before.sum != sum && now.After(c.Edited) {
-		c.Edited = now
-	}
-	return c
+	return all
 }
 
-// Comments implements forge.Tracker. That an entry was edited is known only of
-// edits made while the Forge is open.
+// Comments implements forge.Tracker.
 func (f *Forge) Comments(ctx context.Context, k task.Key) (all []forge.Comment, cut int, err error) {
 	e, err := f.find(ctx, k)
 	if err != nil {
@@ -228,7 +241,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) (all []forge.Comment, 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.heard(e, true)
+	s, err := f.heard(ctx, e, true)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -247,7 +260,7 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, since time.Time
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	entries, err := f.look()
+	entries, err := f.look(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -256,14 +269,14 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, since time.Time
 		if e.err != nil {
 			continue // Triggered tells of it
 		}
-		s, err := f.heard(e, false)
+		s, err := f.heard(ctx, e, false)
 		if err != nil {
 			return nil, err
 		}
 		if !slices.ContainsFunc(s.all, func(c forge.Comment) bool { return !c.Edited.Before(since) }) {
 			continue
 		}
-		if s, err = f.heard(e, true); err != nil {
+		if s, err = f.heard(ctx, e, true); err != nil {
 			return nil, err
 		}
 		for _, c := range s.all {

@@ -2,6 +2,7 @@ package folder
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
 )
 
 const (
@@ -22,6 +24,15 @@ const (
 // "12-fix.progress.md" for "12-fix.md".
 func ProgressPath(issue string) string {
 	return strings.TrimSuffix(CommentsPath(issue), commentsSuffix) + progressSuffix
+}
+
+// ShowProgress implements forge.Progress.
+func (f *Forge) ShowProgress(ctx context.Context, k task.Key, text string) error {
+	e, err := f.find(ctx, k)
+	if err != nil {
+		return err
+	}
+	return WriteProgress(e.path, text)
 }
 
 // WriteProgress puts a text in the place of what the progress file of the issue at

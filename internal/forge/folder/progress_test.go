@@ -44,7 +44,7 @@ func TestWriteProgress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := f.look(); err != nil || len(all) != 1 || all[0].id != "7" {
+	if all, err := f.look(t.Context()); err != nil || len(all) != 1 || all[0].id != "7" {
 		t.Errorf("%d issues, %v", len(all), err)
 	}
 	if _, err := ReadIssue(path); err == nil || !strings.Contains(err.Error(), "shows the progress") {

@@ -24,6 +24,7 @@ type world struct {
 	mu      sync.Mutex
 	up      bool
 	hung    int            // so many requests get no answer
+	silent  int            // so many got none on end
 	loaded  map[string]int // model to context length
 	onDisk  map[string]bool
 	room    int // models that fit; 0: any number
@@ -73,6 +74,9 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asked++
+	if w.silent++; w.hung == 0 {
+		w.silent = 0
+	}
 	if w.hung > 0 {
 		w.hung--
 		w.mu.Unlock()
