@@ -321,7 +321,7 @@ func TestPatternsWithoutEnd(t *testing.T) {
 				t.Errorf("%s: %v", verb, err)
 			}
 		}
-		_, _, err := w.stage(t.Context(), w.scratch(), look{}, call{args: []string{w.Base()}})
+		_, _, err := w.stage(t.Context(), w.scratch(), look{}, nil, call{args: []string{w.Base()}})
 		ended("add", err)
 		ended("read-tree", w.checkOut(t.Context(), w.Base(), "-d", "--force"))
 

@@ -337,7 +337,7 @@ func TestBareRepositoryInTheTree(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(w.Tree(), "old/nor/new/HEAD"), evil)
-	tree, _, err := w.stage(t.Context(), w.scratch(), look{}, call{args: []string{w.Base()}})
+	tree, _, err := w.stage(t.Context(), w.scratch(), look{}, nil, call{args: []string{w.Base()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -23,9 +25,10 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// Bounds of a fingerprint: of a larger tree git's own look is as quick.
+// Bounds of what is remembered of a tree: of a larger one git finds out what changed.
 const (
-	maxPrinted = 5000
+	maxSeen      = 200_000 // files
+	maxSeenBytes = 16 << 20
 	// racy is how close the last change may be: two changes within one tick of
 	// the file system's clock look the same.
 	racy = 50 * time.Millisecond
@@ -34,13 +37,10 @@ const (
 // maxPath is the longest path in the tree, in bytes: the kernel's, less ours.
 const maxPath = 3 << 10
 
-// fingerprint is what tells a tree from what it was: the state of each file and
-// directory, without their contents. A change that leaves all of it as it was
-// would have to set the kernel's change time.
-type fingerprint struct {
-	sum uint64
-	ok  bool // seen whole, and settled
-}
+// seen is the state of each file and link of a tree, without its contents; 0 of one
+// whose last change is too fresh to tell from the next. A change that leaves a state as
+// it was would have to set the kernel's change time. It is nil of a tree too large for it.
+type seen map[string]uint64
 
 // Bounds of what is left out of a tree, which is kept and told to git by name.
 const (
@@ -56,7 +56,50 @@ type look struct {
 	bare    []string // directories that git takes for repositories, the one that holds them apart
 	paths   int
 	bytes   int64 // on the disk
-	print   fingerprint
+	seen    seen
+}
+
+// mostChanged is how many paths git is told to look at, rather than at the whole tree.
+const mostChanged = 64
+
+// changed are the files that are not as they were at an earlier look, less what is left
+// out; known is false where git has to look at the whole tree: of that look nothing is
+// remembered, too many files are others, or what is ignored may be.
+func (l *look) changed(before seen, links map[string][]string) (paths []string, known bool) {
+	if l.seen == nil || before == nil {
+		return nil, false
+	}
+	apart := map[string]bool{}
+	for _, path := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(links))) {
+		apart[path] = true
+	}
+	for path, state := range l.seen {
+		if was, ok := before[path]; !ok || was != state || state == 0 {
+			paths = append(paths, path)
+		}
+	}
+	if gone := len(before) - len(l.seen); len(paths) > mostChanged || gone > mostChanged {
+		return nil, false
+	}
+	for path := range before {
+		if _, ok := l.seen[path]; !ok {
+			paths = append(paths, path)
+		}
+	}
+	paths = slices.DeleteFunc(paths, func(path string) bool {
+		for at, c := range path + "/" {
+			if c == '/' && apart[path[:at]] {
+				return true
+			}
+		}
+		return false
+	})
+	for _, path := range paths {
+		if filepath.Base(path) == ".gitignore" || !utf8.ValidString(path) { // no argument of a command
+			return nil, false
+		}
+	}
+	return paths, len(paths) <= mostChanged
 }
 
 // maxMeasured is how many entries of a tree are counted before git looks at it;
@@ -93,12 +136,14 @@ func measure(ctx context.Context, dir string, most int) (l look, whole bool) {
 // is moved meanwhile leads it anywhere else.
 type looker struct {
 	look
-	seed   maphash.Seed
-	links  map[string][]string // submodules, by path
-	most   int64
-	depth  int // of directories that git enters
-	named  int // bytes of nested, refused, bare and large
-	newest time.Time
+	seed  maphash.Seed
+	links map[string][]string // submodules, by path
+	most  int64
+	depth int // of directories that git enters
+	named int // bytes of nested, refused, bare and large
+
+	remembered int   // bytes of the names in seen
+	settled    int64 // a change after it is fresh, in nanoseconds since 1970
 }
 
 // lookAt looks at every entry below dir, which holds no repository of its own
@@ -107,7 +152,7 @@ type looker struct {
 // would pass over it; where that cannot be done, it is an error. now is the time
 // of the look.
 func lookAt(ctx context.Context, dir string, seed maphash.Seed, links map[string][]string, most int64, depth int, now time.Time) (look, error) {
-	l := &looker{seed: seed, links: links, most: most, depth: depth}
+	l := &looker{look: look{seen: seen{}}, seed: seed, links: links, most: most, depth: depth, settled: now.Add(-racy).UnixNano()}
 	fd, err := openDir(unix.AT_FDCWD, dir, uint32(disk.DirMode))
 	if err == nil {
 		err = l.dir(ctx, fd, "")
@@ -116,7 +161,6 @@ func lookAt(ctx context.Context, dir string, seed maphash.Seed, links map[string
 		return look{}, fmt.Errorf("look at the work tree: %w", err)
 	}
 	slices.Sort(l.large)
-	l.print.ok = l.paths <= maxPrinted && now.Sub(l.newest) > racy
 	return l.look, nil
 }
 
@@ -167,9 +211,6 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 	kind := e.Type()
 	read := strings.HasPrefix(e.Name(), ".git") // by git, which would wait for whoever writes to a pipe
 	refused := refusedName(e.Name(), kind) && (parent != "" || e.Name() != ".git")
-	if l.paths > maxPrinted && !read && !refused && !kind.IsRegular() && !kind.IsDir() && kind&fs.ModeIrregular == 0 {
-		return nil
-	}
 	var st unix.Stat_t
 	switch err := unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); {
 	case errors.Is(err, unix.ENOENT):
@@ -177,7 +218,6 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 	case err != nil:
 		return unreadable(parent+e.Name(), err)
 	}
-	l.add(parent, e.Name(), &st)
 	if refused {
 		return l.leave(&l.refused, parent+e.Name())
 	}
@@ -187,12 +227,14 @@ func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntr
 			return l.leave(&l.large, parent+e.Name())
 		}
 		l.bytes += min(st.Size, st.Blocks*512) // of holes git is quick
+		l.remember(parent+e.Name(), &st)
 	case unix.S_IFDIR:
 		if parent == "" && e.Name() == ".git" {
 			return nil // somebody's repository over ours; git does not go there
 		}
 		return l.below(ctx, dir, parent+e.Name(), e.Name(), &st)
 	case unix.S_IFLNK:
+		l.remember(parent+e.Name(), &st)
 	default:
 		if read {
 			return unreadable(parent+e.Name(), errors.New("it is a pipe, a socket or a device"))
@@ -212,6 +254,9 @@ var (
 )
 
 func refusedName(name string, kind fs.FileMode) bool {
+	if kind&fs.ModeSymlink == 0 && plainName(name) {
+		return false
+	}
 	name = strings.Map(func(r rune) rune {
 		if strings.ContainsRune(ignorable, r) {
 			return -1
@@ -219,6 +264,16 @@ func refusedName(name string, kind fs.FileMode) bool {
 		return r
 	}, name)
 	return dotGit.MatchString(name) || kind&fs.ModeSymlink != 0 && dotModules.MatchString(name)
+}
+
+// plainName reports whether a name is of ASCII and has no "git", as nearly all have.
+func plainName(name string) bool {
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf || i+3 <= len(name) && strings.EqualFold(name[i:i+3], "git") {
+			return false
+		}
+	}
+	return true
 }
 
 // parts are what each directory has of a git directory, in lower case: where it is
@@ -303,22 +358,22 @@ func unreadable(path string, err error) error {
 	return i18n.E("workspace.unreadable_dir", readable(path), err)
 }
 
-// add adds an entry to the fingerprint, in whatever order they come.
-func (l *looker) add(parent, name string, st *unix.Stat_t) {
-	if l.paths > maxPrinted {
+// remember notes the state of a file or link.
+func (l *looker) remember(path string, st *unix.Stat_t) {
+	if l.seen == nil {
 		return
 	}
-	var h maphash.Hash
-	h.SetSeed(l.seed)
-	var b [48]byte
-	for i, v := range []uint64{st.Ino, uint64(st.Mode), uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano()), uint64(len(parent) + len(name))} { //nolint:gosec // bits, not numbers
+	if l.remembered += len(path); len(l.seen) == maxSeen || l.remembered > maxSeenBytes {
+		l.seen = nil
+		return
+	}
+	if st.Ctim.Nano() > l.settled {
+		l.seen[path] = 0
+		return
+	}
+	var b [40]byte
+	for i, v := range []uint64{st.Ino, uint64(st.Mode), uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())} { //nolint:gosec // bits, not numbers
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
-	_, _ = h.Write(b[:]) // never fails
-	_, _ = h.WriteString(parent)
-	_, _ = h.WriteString(name)
-	l.print.sum += h.Sum64()
-	if c := time.Unix(0, st.Ctim.Nano()); c.After(l.newest) {
-		l.newest = c
-	}
+	l.seen[path] = max(1, maphash.Bytes(l.seed, b[:]))
 }

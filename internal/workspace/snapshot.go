@@ -32,7 +32,10 @@ func (w *Workspace) look(ctx context.Context) (look, error) {
 	if err != nil {
 		return l, err
 	}
-	l.nested = append(l.nested, slices.DeleteFunc(l.bare, w.parts.whole)...)
+	for _, dir := range slices.DeleteFunc(l.bare, w.parts.whole) {
+		l.nested = append(l.nested, dir)
+		maps.DeleteFunc(l.seen, func(path string, _ uint64) bool { return strings.HasPrefix(path, dir+"/") })
+	}
 	slices.Sort(l.nested)
 	w.box.looked(l)
 	return l, nil
@@ -143,7 +146,7 @@ func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, 
 	if err != nil {
 		return "", nil, err
 	}
-	return w.stage(ctx, w.scratch(), l, call{args: []string{w.meta.Base}, cfg: []string{"core.fsync=none"}})
+	return w.stage(ctx, w.scratch(), l, nil, call{args: []string{w.meta.Base}, cfg: []string{"core.fsync=none"}})
 }
 
 // staging adds what is in the tree to the index, and tells the id of the git
@@ -151,7 +154,20 @@ func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, 
 // one than $1 becomes the snapshot $3, with the label $2, and others are dropped.
 // Status 1 of git add says that it ignores a path which it was told to leave out.
 const staging = `git add --all --pathspec-from-file=- --pathspec-file-nul || { s=$?; [ $s = 1 ] || exit $s; }
-id=$(git write-tree) || exit
+` + writing
+
+// restaging is staging where nothing but the files behind the fourth argument may have
+// changed, in an index that holds the tree as it was.
+const restaging = `base=$1 label=$2 ref=$3 drop=$4
+shift 4
+[ $# = 0 ] || {
+	git ls-files -z --modified --deleted --others --exclude-standard -- "$@" >"$GIT_DIR/changed" &&
+		git update-index -z --add --remove --replace --stdin <"$GIT_DIR/changed"
+} || exit
+set -- "$base" ${ref:+"$label" "$ref" "$drop"}
+` + writing
+
+const writing = `id=$(git write-tree) || exit
 [ $# = 1 ] || [ "$id" = "$1" ] || { made=$(git commit-tree "$id" -m "$2") && printf 'create %s %s\n%s' "$3" "$made" "$4" | git update-ref --stdin; } || exit
 printf '%s\0' "$id"
 exec git diff-tree -r -z --raw --no-abbrev --no-renames "$1" "$id"
@@ -162,19 +178,27 @@ const refusing = `git update-index --force-remove -z --stdin && { [ $# = 1 ] || 
 
 // stage brings an index up to what is in the tree, as it was looked at, less
 // repositories inside it, files that are too large, and what is ignored. It returns
-// the id of the git tree and what it has else than another one. c has the arguments
-// of staging, settings and variables.
-func (w *Workspace) stage(ctx context.Context, t tree, l look, c call) (id string, changes []Change, err error) {
+// the id of the git tree and what it has else than another one. Where only is not nil,
+// git is asked about these paths alone. c has the arguments of staging, settings and
+// variables.
+func (w *Workspace) stage(ctx context.Context, t tree, l look, only []string, c call) (id string, changes []Change, err error) {
 	if err := w.readLinks(ctx); err != nil {
 		return "", nil, err
 	}
-	specs := []string{":(top)"}
-	for _, p := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(w.links))) {
-		specs = append(specs, exclude(p))
+	script, add := staging, c
+	if only != nil {
+		script = restaging
+		add.args = append(append(slices.Clone(c.args), "", "", "")[:4:4], only...)
+		add.env = append(slices.Clone(c.env), "GIT_LITERAL_PATHSPECS=1")
+	} else {
+		specs := []string{":(top)"}
+		for _, p := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(w.links))) {
+			specs = append(specs, exclude(p))
+		}
+		add.stdin = []byte(strings.Join(specs, "\x00") + "\x00")
 	}
 	var p rawParser
-	c.stdin = []byte(strings.Join(specs, "\x00") + "\x00")
-	err = records(ctx, scripted{t, "add", staging}, c, func(rec []byte) error {
+	err = records(ctx, scripted{t, "add", script}, add, func(rec []byte) error {
 		if id == "" {
 			if id = string(rec); !isID(id) {
 				return fmt.Errorf("git write-tree: %q is no id", id)

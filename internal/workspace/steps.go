@@ -71,12 +71,12 @@ func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
-	if k := len(w.steps); k > 0 && w.seen.ok && l.print == w.seen {
-		return w.steps[k-1], nil
-	}
 	last := Snapshot{Tree: w.meta.Base}
 	if k := len(w.steps); k > 0 {
 		last = w.steps[k-1]
+		if only, known := l.changed(w.indexed.seen, w.links); known && len(only) == 0 && w.indexed.tree == last.Tree {
+			return last, nil
+		}
 	}
 	n, _ := strconv.Atoi(last.ID)
 	s := Snapshot{ID: strconv.Itoa(n + 1), Label: oneLine(label), Time: w.now().UTC().Truncate(time.Second)}
@@ -95,7 +95,6 @@ func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
 		w.steps = nil // it may have been made all the same
 		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
-	w.seen = l.print
 	if last.Tree == s.Tree {
 		return last, nil
 	}
@@ -123,6 +122,12 @@ func (w *Workspace) current(ctx context.Context, other string) (id string, chang
 	return w.stageStep(ctx, l, call{args: []string{other}})
 }
 
+// indexed is what the index of the snapshots holds.
+type indexed struct {
+	seen seen
+	tree string // id of the git tree
+}
+
 // stageStep is stage with the index of the snapshots.
 func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, changes []Change, err error) {
 	var st unix.Statfs_t
@@ -139,7 +144,18 @@ func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, c
 		return "", nil, err
 	}
 	c.cfg = stepsCfg()
-	return w.stage(ctx, w.onSteps(), l, c)
+	only, known := l.changed(w.indexed.seen, w.links)
+	w.indexed = indexed{}
+	if known {
+		id, changes, err = w.stage(ctx, w.onSteps(), l, slices.Concat([]string{}, only), c)
+	}
+	if !known || exitCode(err) > 0 && ctx.Err() == nil { // what was a file may be a directory by now
+		id, changes, err = w.stage(ctx, w.onSteps(), l, nil, c)
+	}
+	if err == nil {
+		w.indexed = indexed{l.seen, id}
+	}
+	return id, changes, err
 }
 
 // full reports whether a directory of git's takes all that it may.
@@ -316,6 +332,7 @@ func (w *Workspace) RestoreTo(ctx context.Context, id string) (before Snapshot, 
 	if before, err = w.take(ctx, "before the restore of "+id); err != nil {
 		return before, err
 	}
+	w.indexed = indexed{}
 	_, runErr := w.onSteps().run(ctx, call{args: []string{"read-tree", "--reset", "-u", tree}, cfg: stepsCfg()})
 	runErr = w.unlocked(runErr)
 	if ctx.Err() != nil {

@@ -76,8 +76,8 @@ type Workspace struct {
 	parts   parts               // of the same commits
 	resting bool                // see still
 	seed    maphash.Seed
-	seen    fingerprint // of the tree at the last snapshot
-	steps   []Snapshot  // the snapshots, oldest first; nil before they were read
+	indexed indexed
+	steps   []Snapshot // the snapshots, oldest first; nil before they were read
 }
 
 // CreateOptions say what to make. All of Source, Dir and Branch are needed.
