@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // long is how many messages the long log has: about 150 MB.
@@ -104,8 +106,8 @@ func BenchmarkLongLog(b *testing.B) {
 
 func BenchmarkDecodeMessage(b *testing.B) {
 	short := history(1)
-	tool, _ := appendLine(nil, Message{Seq: 9, Role: "tool", ToolName: "shell", ToolCallID: "call_1", Content: strings.Repeat("a line of output\n", 240), Tokens: 1000, Sum: 9000,
-		Timestamp: Time{time.Unix(1705314620, 0)}})
+	tool, _ := jsonl.Append(nil, Message{Seq: 9, Role: "tool", ToolName: "shell", ToolCallID: "call_1", Content: strings.Repeat("a line of output\n", 240), Tokens: 1000, Sum: 9000,
+		Timestamp: Time{Time: time.Unix(1705314620, 0)}})
 	for name, line := range map[string][]byte{"short": short[:len(short)-1], "tool output": tool[:len(tool)-1]} {
 		for how, decode := range map[string]func([]byte) (Message, error){"quick": DecodeMessage, "encoding-json": slowMessage} {
 			b.Run(name+"/"+how, func(b *testing.B) {

@@ -1,14 +1,14 @@
 package contextstore
 
 import (
-	"bufio"
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"unicode/utf8"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // maxCheckedLine is the longest line, in bytes, whose content is judged: it is
@@ -17,61 +17,6 @@ const maxCheckedLine = 256 << 20
 
 // maxPerFile is how many findings of one file are told one by one.
 const maxPerFile = 20
-
-// rawLine is one line of a log as it lies on the disk.
-type rawLine struct {
-	at      int64  // offset in bytes
-	n       int64  // length in bytes, with the newline
-	text    []byte // without the newline; nil where long is set; valid until the next line
-	newline bool
-	nul     bool // nothing but NUL bytes before the newline
-	long    bool
-}
-
-// scanLines calls f for each line of r until f returns false. It holds at most
-// one line of maxLine bytes.
-func scanLines(r io.Reader, maxLine int, f func(rawLine) bool) error {
-	br := bufio.NewReaderSize(r, 64<<10)
-	var buf []byte
-	l := rawLine{nul: true}
-	for {
-		part, err := br.ReadSlice('\n')
-		l.n += int64(len(part))
-		l.newline = err == nil
-		text := bytes.TrimSuffix(part, []byte("\n"))
-		l.nul = l.nul && len(bytes.Trim(text, "\x00")) == 0
-		switch {
-		case l.long:
-		case len(buf)+len(text) > maxLine:
-			l.long, buf = true, nil
-		case len(buf) > 0 || !l.newline:
-			buf = append(buf, text...)
-			text = buf
-		}
-		if errors.Is(err, bufio.ErrBufferFull) {
-			continue
-		}
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		if l.n > 0 {
-			if !l.long {
-				l.text = text
-			}
-			if !f(l) {
-				return nil
-			}
-		}
-		if err != nil {
-			return nil
-		}
-		if cap(buf) > 1<<20 {
-			buf = nil
-		}
-		buf = buf[:0]
-		l = rawLine{at: l.at + l.n, nul: true}
-	}
-}
 
 // spot is where in a file something was found: the line from 1, the byte from 0.
 type spot struct{ line, byte int64 }
@@ -155,7 +100,7 @@ func (i *inspection) scanLog(name string, limit int64, j judge) (*logCheck, erro
 		in = io.LimitReader(in, limit)
 	}
 	s := &logScan{i: i, l: l, j: j, mark: i.state.Files[name]}
-	if err := scanLines(in, i.c.maxLine, s.line); err != nil {
+	if err := jsonl.Scan(in, i.c.maxLine, s.line); err != nil {
 		return l, err
 	}
 	if err := i.c.ctx.Err(); err != nil {
@@ -178,28 +123,28 @@ type logScan struct {
 	badNUL bool
 }
 
-func (s *logScan) line(r rawLine) bool {
+func (s *logScan) line(r jsonl.Line) bool {
 	s.n++
-	at := spot{s.n, r.at}
-	s.l.size = r.at + r.n
+	at := spot{s.n, r.At}
+	s.l.size = r.At + r.Bytes
 	var seq int64
 	err := error(nil)
-	if !r.long {
-		seq, err = s.j.decode(r.text)
+	if !r.Long {
+		seq, err = s.j.decode(r.Text)
 	}
 	// A whole object is no torn write, whatever it says.
-	strange := err != nil && jsonObject(r.text) == nil
-	if r.nul || err != nil && !strange {
+	strange := err != nil && jsonl.Check(r.Text) == nil
+	if r.NUL || err != nil && !strange {
 		if s.bad.line == 0 {
 			s.bad, s.badN, s.badNUL = at, 0, true
 		}
 		s.badN++
-		s.badNUL = s.badNUL && r.nul
+		s.badNUL = s.badNUL && r.NUL
 		return s.i.c.ctx.Err() == nil
 	}
 	s.passed()
-	s.l.good = r.at + r.n
-	if !r.newline && !r.long {
+	s.l.good = r.At + r.Bytes
+	if !r.Newline && !r.Long {
 		s.l.good++
 	}
 	s.l.lines++
@@ -212,11 +157,11 @@ func (s *logScan) line(r rawLine) bool {
 		s.i.find(s.l.name, at, "strange", err)
 		s.l.broken = true
 		s.j.lost(1)
-	case r.long:
-		s.i.find(s.l.name, at, "long", r.n)
+	case r.Long:
+		s.i.find(s.l.name, at, "long", r.Bytes)
 		s.l.broken = true
 		s.j.lost(1)
-	case !utf8.Valid(r.text):
+	case !utf8.Valid(r.Text):
 		s.i.find(s.l.name, at, "utf8")
 		s.l.broken = true
 		s.j.note(at)
@@ -259,10 +204,10 @@ func (s *logScan) finish() {
 			kind = "nul_end"
 		}
 		f := s.i.find(s.l.name, s.bad, kind, s.l.size-s.bad.byte)
-		s.i.mends(f, "cut", s.l.name+".cut").mend = func() error { return s.i.cutTail(s.l) }
+		s.i.mends(f, "cut", s.l.name+".cut").mend = func() error { return s.i.mendEnd(s.l) }
 	case s.l.good > s.l.size && !s.i.held && !s.l.gz:
 		f := s.i.find(s.l.name, spot{s.n, s.l.size}, "newline")
-		s.i.mends(f, "newline").mend = func() error { return s.i.endLine(s.l) }
+		s.i.mends(f, "newline").mend = func() error { return s.i.mendEnd(s.l) }
 	}
 	if s.mark.Bytes > s.l.good && s.mark.Seq > s.l.seq && !s.l.broken {
 		s.l.short = true

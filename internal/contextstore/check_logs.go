@@ -2,7 +2,6 @@ package contextstore
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +11,8 @@ import (
 	"strings"
 
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // maxOpenCalls bounds the memory for calls whose results are still to come.
@@ -208,7 +209,7 @@ func (i *inspection) checkLogs(plans []string) {
 				Seq    int64  `json:"seq"`
 				Commit string `json:"commit"` // of checks
 			}
-			err := object(b, &l)
+			err := jsonl.Decode(b, &l)
 			seq, i.commit = l.Seq, cmp.Or(l.Commit, i.commit)
 			return seq, err
 		}})
@@ -223,12 +224,12 @@ func (i *inspection) checkLogs(plans []string) {
 // roomLine says whether b is a line of a file that another room keeps.
 func roomLine(name string, b []byte) error {
 	if name == "approvals.jsonl" {
-		return jsonObject(b)
+		return jsonl.Check(b)
 	}
 	var l struct {
 		Type string `json:"type"`
 	}
-	if err := object(b, &l); err != nil {
+	if err := jsonl.Decode(b, &l); err != nil {
 		return err
 	}
 	if l.Type == "" {
@@ -248,14 +249,6 @@ func (i *inspection) scan(name string, j judge) {
 		l.broken = true
 		i.find(name, spot{}, "unreadable", err)
 	}
-}
-
-// object decodes a line that must be a JSON object.
-func object(b []byte, v any) error {
-	if err := jsonObject(b); err != nil {
-		return err
-	}
-	return json.Unmarshal(b, v)
 }
 
 // summaryJudge checks summaries.jsonl: ids ascend, ranges lie within the
@@ -290,7 +283,7 @@ func (i *inspection) summaryJudge() judge {
 		}
 	}
 	return judge{lost: func(int64) {}, note: note, end: func() {}, decode: func(b []byte) (int64, error) {
-		err := jsonObject(b)
+		err := jsonl.Check(b)
 		if err == nil {
 			s, err = DecodeSummary(b)
 		}
@@ -318,7 +311,7 @@ func (i *inspection) windowJudge() judge {
 	}
 	return judge{lost: n.lost, note: note, end: func() {}, decode: func(b []byte) (int64, error) {
 		e = WindowEvent{}
-		err := object(b, &e)
+		err := jsonl.Decode(b, &e)
 		return e.ID, err
 	}}
 }

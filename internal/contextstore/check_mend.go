@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"toritsugi/internal/disk"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // rounds bounds how often a context is looked at again after something in it
@@ -88,7 +89,7 @@ func (i *inspection) failed(err error) {
 }
 
 func (c *checker) owner() Owner {
-	now := Time{c.now().UTC()}
+	now := Time{Time: c.now().UTC()}
 	host, _ := os.Hostname()
 	return Owner{ProcessID: os.Getpid(), Hostname: host, AcquiredAt: now, HeartbeatAt: now, BootID: bootID()}
 }
@@ -123,7 +124,7 @@ func (i *inspection) changeState(change func(*State)) error {
 // putState writes state.json. Fields of the old one that this program does not
 // know are kept.
 func (i *inspection) putState(s State, old []byte) error {
-	b, err := appendLine(nil, s)
+	b, err := jsonl.Append(nil, s)
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (i *inspection) rebuildState() error {
 		if err != nil {
 			return err
 		}
-		err = i.aside(stateFile, old)
+		err = jsonl.SetAside(i.c.fs, path+".cut", old)
 		if err := errors.Join(err, old.Close()); err != nil {
 			return err
 		}
@@ -192,29 +193,15 @@ func (i *inspection) openLog(l *logCheck) (*disk.File, error) {
 	return f, nil
 }
 
-// cutTail cuts what is no line off the end of a log and keeps it in *.cut.
-func (i *inspection) cutTail(l *logCheck) error {
+// mendEnd makes a log end with its last good line, durably; what is cut off is kept
+// in *.cut.
+func (i *inspection) mendEnd(l *logCheck) error {
 	f, err := i.openLog(l)
 	if err != nil {
 		return err
 	}
-	err = i.aside(l.name, io.NewSectionReader(f, l.tail.byte, l.size-l.tail.byte))
+	err = jsonl.MendEnd(i.c.fs, filepath.Join(i.dir, l.name), f, l.good)
 	if err == nil {
-		err = f.Truncate(l.tail.byte)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// endLine gives the last line its newline.
-func (i *inspection) endLine(l *logCheck) error {
-	f, err := i.openLog(l)
-	if err != nil {
-		return err
-	}
-	if _, err = f.Append([]byte("\n")); err == nil {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
@@ -230,41 +217,6 @@ func (i *inspection) syncLog(name string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-// aside appends what is taken out of a file to *.cut, durably.
-func (i *inspection) aside(name string, r io.Reader) error {
-	return setAside(i.c.fs, filepath.Join(i.dir, name+".cut"), r)
-}
-
-// setAside appends what is cut off a file to another one and makes it durable:
-// a line that cannot be read here may still tell a person something. A file that
-// is no plain one is refused.
-func setAside(fs *disk.FS, path string, r io.Reader) error {
-	if st, err := os.Lstat(path); err == nil && !st.Mode().IsRegular() {
-		return fmt.Errorf("%s is no plain file", path)
-	}
-	f, err := fs.OpenAppend(path)
-	if err != nil {
-		return err
-	}
-	buf := make([]byte, block)
-	for err == nil {
-		var n int
-		n, err = r.Read(buf)
-		if n > 0 {
-			if _, werr := f.Append(buf[:n]); werr != nil {
-				return errors.Join(werr, f.Close())
-			}
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		return errors.Join(err, f.Close())
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return fs.SyncDir(filepath.Dir(path))
 }
 
 // finishTransition does what was left of a transition that was committed: move,

@@ -25,6 +25,8 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // healthy makes a base directory with one run that has a bit of everything, and
@@ -466,7 +468,7 @@ func goodLines(t *testing.T, base string) map[string]bool {
 		b, err := os.ReadFile(p)
 		must(t, err)
 		for l := range strings.SplitSeq(string(b), "\n") {
-			if jsonObject([]byte(l)) == nil {
+			if jsonl.Check([]byte(l)) == nil {
 				all[filepath.Base(p)+" "+l] = true
 			}
 		}
@@ -729,21 +731,6 @@ func TestManyFindingsOfOneFile(t *testing.T) {
 	r := check(t, base, false)
 	if n := len(r.Findings); n != maxPerFile+1 || r.Findings[n-1].Kind != "more" || r.Findings[n-1].Args[0] != int64(500-maxPerFile) {
 		t.Errorf("%d findings: %+v", n, r.Findings)
-	}
-}
-
-func TestScanLines(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("x", 200<<10)
-	var got []string
-	err := scanLines(strings.NewReader("a\n\n\x00\x00\n"+long+"\n"+long[:70<<10]+"\nend"), 100<<10, func(l rawLine) bool {
-		got = append(got, fmt.Sprint(l.at, l.n, len(l.text), l.newline, l.nul, l.long))
-		return true
-	})
-	want := []string{"0 2 1 true false false", "2 1 0 true true false", "3 3 2 true true false", "6 204801 0 true false true",
-		"204807 71681 71680 true false false", "276488 3 3 false false false"}
-	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%v %q", err, got)
 	}
 }
 

@@ -3,7 +3,6 @@ package contextstore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Claim takes ownership of a queued or paused context, or of a running one
@@ -306,15 +307,8 @@ func (c *Context) recount(m Message) {
 // numbered decodes the number of a line: seq, or the id of a decision.
 func numbered(b []byte) (int64, error) {
 	var l struct{ Seq, ID int64 }
-	err := object(b, &l)
+	err := jsonl.Decode(b, &l)
 	return max(l.Seq, l.ID), err
-}
-
-func jsonObject(b []byte) error {
-	if !json.Valid(b) || len(b) == 0 || b[0] != '{' {
-		return fmt.Errorf("not a JSON object")
-	}
-	return nil
 }
 
 // lastTokens reads the running total at a checkpoint from the line before it.
@@ -328,7 +322,8 @@ func (c *Context) lastTokens(m Mark) error {
 	}
 	defer func() { _ = f.Close() }()
 	var last Message
-	_, err = lastLine(f, m.Bytes, func(b []byte) (err error) { last, err = DecodeMessage(b); return err })
+	rerr := jsonl.Back(f, m.Bytes, func(_ int64, b []byte) bool { last, err = DecodeMessage(b); return false })
+	err = errors.Join(err, rerr)
 	if err == nil && last.Seq != m.Seq {
 		err = fmt.Errorf("%s: line %d expected at byte %d, found %d; the checkpoint is ignored", messagesFile, m.Seq, m.Bytes, last.Seq)
 	}
@@ -361,7 +356,7 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 		from, l.seq = 0, 0 // the file is shorter than the checkpoint says: check all of it
 	}
 	good, bad, nul := from, int64(0), false
-	err = lines(io.NewSectionReader(f, from, f.Size()-from), func(at int64, b []byte) bool {
+	err = jsonl.Each(io.NewSectionReader(f, from, f.Size()-from), func(at int64, b []byte) bool {
 		n, err := number(b)
 		if err != nil {
 			bad++
@@ -384,15 +379,9 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 		}
 		return good <= f.Size() // the last line may lack its newline
 	})
-	switch {
-	case err != nil:
-	case good > f.Size(): // only the newline of the last line is missing
-		_, err = f.Append([]byte("\n"))
-	case good < f.Size():
-		l.cut = f.Size() - good
-		if err = setAside(c.store.FS, filepath.Join(c.dir, name+".cut"), io.NewSectionReader(f, good, l.cut)); err == nil {
-			err = f.Truncate(good)
-		}
+	if err == nil {
+		l.cut = max(f.Size()-good, 0)
+		err = jsonl.MendEnd(c.store.FS, filepath.Join(c.dir, name), f, good)
 	}
 	if err == nil && from < f.Size() && !c.store.NoSync {
 		// A killed owner may have left it in the page cache only, and from here

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // The types of the lines of effects.jsonl.
@@ -85,7 +87,7 @@ func (l *EffectLog) Append(r EffectRecord) error {
 		}
 	}
 	r.Seq, r.Timestamp = f.seq+1, c.store.now()
-	line, err := appendLine(nil, c.redactEffect(r))
+	line, err := jsonl.Append(nil, c.redactEffect(r))
 	if err != nil {
 		return err
 	}
@@ -132,7 +134,7 @@ func eachEffect(dir string, f func(EffectRecord) bool) error {
 		return err
 	}
 	var derr error
-	err = lines(io.NewSectionReader(file, 0, st.Size()), func(at int64, b []byte) bool {
+	err = jsonl.Each(io.NewSectionReader(file, 0, st.Size()), func(at int64, b []byte) bool {
 		var r EffectRecord
 		if err := json.Unmarshal(b, &r); err != nil {
 			if at+int64(len(b)) < st.Size() { // a torn end is mended by the next who writes

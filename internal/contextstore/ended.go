@@ -77,7 +77,7 @@ func (i *index) ended(ctx context.Context, k task.Key, since time.Time, most int
 		return nil, unreachable(err)
 	}
 	err = i.use(func(h *handles) (err error) {
-		rows, err = rowsOf(ctx, h.r, endedSQL, k.ID, k.Source, k.Owner, k.Repo, k.Type, Time{since}.String(), most)
+		rows, err = rowsOf(ctx, h.r, endedSQL, k.ID, k.Source, k.Owner, k.Repo, k.Type, Time{Time: since}.String(), most)
 		return err
 	})
 	if err != nil {

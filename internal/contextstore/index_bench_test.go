@@ -14,7 +14,7 @@ func BenchmarkPut(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	now := Time{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	now := Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	m := Metadata{UUID: "550e8400-e29b-41d4-a716-446655440000", TaskKey: task.Key{Source: "github", Owner: "o", Repo: "r", Type: "issue", ID: "1"}, CreatedAt: now, User: "ken"}
 	st := State{Status: Processing, TaskStatus: task.Running, StartedAt: now, UpdatedAt: now, Generation: 1, Hostname: "h", ProcessID: 7}
 	b.ResetTimer()
@@ -22,7 +22,7 @@ func BenchmarkPut(b *testing.B) {
 		st.LLMCallCount++
 		st.ToolCallCount += 2
 		st.TotalTokensUsed += 1234
-		st.UpdatedAt = Time{st.UpdatedAt.Add(time.Second)}
+		st.UpdatedAt = Time{Time: st.UpdatedAt.Add(time.Second)}
 		if err := s.index.put(b.Context(), m, st); err != nil {
 			b.Fatal(err)
 		}

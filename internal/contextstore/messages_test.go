@@ -17,6 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // naive reads a whole log as the reader must see it: every line that decodes,
@@ -111,7 +113,7 @@ var genFile = rapid.Custom(func(t *rapid.T) file {
 		if f.gaps && i > 0 {
 			f.lastSeq += int64(rapid.SampledFrom([]int{-1, 0, 0, 0, 3}).Draw(t, "step"))
 		}
-		m.Seq, m.Content, m.Tokens = f.lastSeq, valid(m.Content), CountTokens(m.Content)
+		m.Seq, m.Content, m.Tokens = f.lastSeq, jsonl.Valid(m.Content), CountTokens(m.Content)
 		if i < foreign {
 			text, _ := json.Marshal(m.Content)
 			b = fmt.Appendf(b, `{"seq": %d, "role": %q, "content": %s, "timestamp": "2024-01-15T10:30:01", "token_count": %d, "x": {"y": 1}, "is_summarized": %t}`+"\n",
@@ -119,7 +121,7 @@ var genFile = rapid.Custom(func(t *rapid.T) file {
 		} else {
 			sum += int64(m.Tokens)
 			m.Sum = sum
-			b, _ = appendLine(b, m)
+			b, _ = jsonl.Append(b, m)
 			f.totals = true
 		}
 		if spoil && rapid.IntRange(0, 9).Draw(t, "damage") == 0 {
@@ -381,8 +383,8 @@ func TestCacheIsTheEndOfTheLog(t *testing.T) {
 // looks at has got to.
 func TestViewOfAGrowingFile(t *testing.T) {
 	t.Parallel()
-	one, _ := appendLine(nil, Message{Seq: 1, Role: "system", Content: "be good", Tokens: 1, Sum: 1})
-	two, _ := appendLine(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
+	one, _ := jsonl.Append(nil, Message{Seq: 1, Role: "system", Content: "be good", Tokens: 1, Sum: 1})
+	two, _ := jsonl.Append(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
 	v := dir(t, one, nil)
 	l := logOf(t, v)
 	f, err := os.OpenFile(filepath.Join(v.Dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
@@ -580,8 +582,8 @@ func TestNumbersThatFall(t *testing.T) {
 
 func TestOneNumberManyTimes(t *testing.T) {
 	t.Parallel()
-	one, _ := appendLine(nil, Message{Seq: 4, Role: "user", Content: "x"})
-	two, _ := appendLine(nil, Message{Seq: 5, Role: "user", Content: "y"})
+	one, _ := jsonl.Append(nil, Message{Seq: 4, Role: "user", Content: "x"})
+	two, _ := jsonl.Append(nil, Message{Seq: 5, Role: "user", Content: "y"})
 	l := logOf(t, dir(t, append(bytes.Repeat(one, 20000), bytes.Repeat(two, 20000)...), nil))
 	for seq, want := range map[int64]int{4: 0, 5: 20000 * len(one), 6: 20000 * (len(one) + len(two))} {
 		if at, err := l.OffsetOf(seq); at != int64(want) || err != nil {

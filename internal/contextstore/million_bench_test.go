@@ -26,10 +26,10 @@ func aTask(rnd *rand.Rand, n, of int) (Metadata, State) {
 		id[i] = byte(rnd.Uint32())
 	}
 	m := Metadata{
-		UUID: uuid.UUID(id).String(), CreatedAt: Time{created}, User: "user" + strconv.Itoa(rnd.IntN(50)), Title: "Fix the bug in the module number " + strconv.Itoa(n), ProcessID: 12345, Hostname: "worker-node-1", Config: MetadataConfig{Provider: "openai", Model: "gpt-4o", ContextLength: 128000},
+		UUID: uuid.UUID(id).String(), CreatedAt: Time{Time: created}, User: "user" + strconv.Itoa(rnd.IntN(50)), Title: "Fix the bug in the module number " + strconv.Itoa(n), ProcessID: 12345, Hostname: "worker-node-1", Config: MetadataConfig{Provider: "openai", Model: "gpt-4o", ContextLength: 128000},
 		TaskKey: task.Key{Source: []string{"github", "github", "gitlab"}[repo%3], Owner: "owner" + strconv.Itoa(repo%40), Repo: "repo" + strconv.Itoa(repo), Type: "issue", ID: strconv.Itoa(n / 300)},
 	}
-	s := State{TaskStatus: task.Completed, StartedAt: Time{created.Add(time.Second)}, CompletedAt: Time{created.Add(time.Duration(rnd.IntN(3_600_000)) * time.Millisecond)}, Generation: 1,
+	s := State{TaskStatus: task.Completed, StartedAt: Time{Time: created.Add(time.Second)}, CompletedAt: Time{Time: created.Add(time.Duration(rnd.IntN(3_600_000)) * time.Millisecond)}, Generation: 1,
 		LLMCallCount: rnd.Int64N(100), ToolCallCount: rnd.Int64N(200), TotalTokensUsed: rnd.Int64N(100_000), CompressionCount: rnd.Int64N(3), MessageCount: rnd.Int64N(300), Bytes: rnd.Int64N(1 << 20),
 		ProcessID: 4711, Hostname: "worker-node-1"}
 	s.UpdatedAt = s.CompletedAt

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"toritsugi/internal/i18n"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Past is a context as it was before one of its messages: what the window of
@@ -91,7 +93,7 @@ func (p *Past) each(file *os.File, name string, offset int64, f func(at int64, l
 		return err
 	}
 	size := st.Size()
-	return lines(io.NewSectionReader(file, offset, max(size-offset, 0)), func(at int64, line []byte) bool {
+	return jsonl.Each(io.NewSectionReader(file, offset, max(size-offset, 0)), func(at int64, line []byte) bool {
 		at += offset
 		more, err := f(at, line)
 		if err != nil && at+int64(len(line)) < size {

@@ -10,6 +10,8 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Filter says which rows a listing holds; a zero field asks nothing.
@@ -103,10 +105,10 @@ func (f Filter) where() *where {
 	// Times are of fixed width, so their texts compare as they do (spec/README
 	// "ids and times"); datetime() would keep the index out.
 	if !f.Since.IsZero() {
-		w.add("created_at>=?", Time{f.Since}.String())
+		w.add("created_at>=?", Time{Time: f.Since}.String())
 	}
 	if !f.Until.IsZero() {
-		w.add("created_at<?", Time{f.Until}.String())
+		w.add("created_at<?", Time{Time: f.Until}.String())
 	}
 	if f.Text != "" {
 		like := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Text)
@@ -125,7 +127,7 @@ func (w *where) after(cursor string) error {
 		return i18n.E("ledger.bad_cursor", cursor)
 	}
 	id, err := strconv.ParseInt(cursor[at+1:], 10, 64)
-	if err != nil || len(cursor[:at]) != len(timeLayout) {
+	if err != nil || len(cursor[:at]) != len(jsonl.TimeLayout) {
 		return i18n.E("ledger.bad_cursor", cursor)
 	}
 	w.add("(created_at, rowid) < (?, ?)", cursor[:at], id)

@@ -110,7 +110,7 @@ func TestEveryListingHasItsIndex(t *testing.T) {
 // someRow draws a task out of few values, so that they meet.
 func someRow(t *rapid.T, n int) (Metadata, State) {
 	at := func(label string) Time {
-		return Time{time.Date(2024, 1, 28, 23, 59, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 70).Draw(t, label)).Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label+" s")) * 1001 * time.Microsecond)}
+		return Time{Time: time.Date(2024, 1, 28, 23, 59, 0, 0, time.UTC).AddDate(0, 0, rapid.IntRange(0, 70).Draw(t, label)).Add(time.Duration(rapid.IntRange(0, 3).Draw(t, label+" s")) * 1001 * time.Microsecond)}
 	}
 	few := func(label string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label) }
 	m := Metadata{

@@ -15,6 +15,8 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // View is a context seen from outside: read-only, without lock or index, also
@@ -286,30 +288,24 @@ func (v View) Tail(log string, n int, f func(line []byte) error) error {
 	defer func() { _ = h.Close() }()
 	var ferr error
 	if n < 0 {
-		err = lines(h, func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+		err = jsonl.Each(h, func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
 		return errors.Join(err, ferr)
 	}
 	st, err := h.Stat()
 	if err != nil || n == 0 {
 		return err
 	}
-	start := st.Size()
-	if last := make([]byte, 1); start > 0 {
-		if _, err := h.ReadAt(last, start-1); err == nil && last[0] != '\n' {
-			start++ // a torn last line has no newline
-		}
-	}
-	left := n
+	start, left := st.Size(), n
 	// Find where the last n lines begin, then stream them forward.
-	err = reverseLines(h, st.Size(), func(b []byte) bool {
-		start -= int64(len(b)) + 1
+	err = jsonl.Back(h, st.Size(), func(at int64, _ []byte) bool {
+		start = at
 		left--
 		return left > 0
 	})
 	if err != nil {
 		return err
 	}
-	err = lines(io.NewSectionReader(h, max(start, 0), st.Size()-max(start, 0)), func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+	err = jsonl.Each(io.NewSectionReader(h, start, st.Size()-start), func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
 	return errors.Join(err, ferr)
 }
 
@@ -322,7 +318,7 @@ func (v View) tailGz(log string, n int, f func(line []byte) error) error {
 	defer func() { _ = r.Close() }()
 	var last [][]byte
 	var ferr error
-	err = lines(r, func(_ int64, b []byte) bool {
+	err = jsonl.Each(r, func(_ int64, b []byte) bool {
 		switch {
 		case n < 0:
 			ferr = f(b)

@@ -13,6 +13,8 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Action is what a person asks of a run that others may be working on.
@@ -123,7 +125,7 @@ func (s *Store) request(uuid string, do Action, by string) (Answer, error) {
 		err = s.FS.Remove(path)
 	} else {
 		var b []byte
-		if b, err = appendLine(nil, Request{do, s.Redact(by), s.now()}); err == nil {
+		if b, err = jsonl.Append(nil, Request{do, s.Redact(by), s.now()}); err == nil {
 			err = s.FS.Replace(path, b, !s.NoSync)
 		}
 	}

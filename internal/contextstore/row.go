@@ -49,11 +49,11 @@ type Row struct {
 func rowOf(m Metadata, s State) Row {
 	r := Row{
 		UUID: m.UUID, Key: m.TaskKey, Status: s.TaskStatus,
-		CreatedAt: m.CreatedAt.written(), StartedAt: s.StartedAt.written(), CompletedAt: s.CompletedAt.written(),
+		CreatedAt: m.CreatedAt.Written(), StartedAt: s.StartedAt.Written(), CompletedAt: s.CompletedAt.Written(),
 		ProcessID: int64(s.ProcessID), Hostname: s.Hostname,
 		Provider: m.Config.Provider, Model: m.Config.Model, ContextLength: int64(m.Config.ContextLength),
 		LLMCalls: s.LLMCallCount, ToolCalls: s.ToolCallCount, Tokens: s.TotalTokensUsed, Compressions: s.CompressionCount,
-		User: m.User, Generation: s.Generation, Title: m.Title, HeartbeatAt: s.UpdatedAt.written(), Phase: s.Phase,
+		User: m.User, Generation: s.Generation, Title: m.Title, HeartbeatAt: s.UpdatedAt.Written(), Phase: s.Phase,
 		MessageCount: s.MessageCount, Bytes: s.Bytes, Failures: s.Failures, OutboxPending: int64(len(s.Outbox)),
 		Spending: s.Spending,
 	}

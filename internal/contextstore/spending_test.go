@@ -17,6 +17,8 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // spent is what a call took, with every figure in it; an odd one has no price.
@@ -212,8 +214,8 @@ func TestLinesOfOursAreReadQuickly(t *testing.T) {
 			m = genMessage.Draw(rt, "message")
 			m.Seq = 7
 		}
-		m.Timestamp = Time{time.Unix(1e9, 0).UTC()}
-		line, err := appendLine(nil, m)
+		m.Timestamp = Time{Time: time.Unix(1e9, 0).UTC()}
+		line, err := jsonl.Append(nil, m)
 		checked(rt, err)
 		line = bytes.TrimSuffix(line, []byte("\n"))
 		got, ok := quickMessage(line)

@@ -19,6 +19,8 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // The directories of a base directory: where a context lies says how far it is.
@@ -207,7 +209,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-func (s *Store) now() Time { return Time{s.Now().UTC()} }
+func (s *Store) now() Time { return Time{Time: s.Now().UTC()} }
 
 // checkIndex notices that tasks.db was deleted or replaced while it is open,
 // and gives the new one the runs that have not ended; and it tells the index what
@@ -291,7 +293,7 @@ func (s *Store) build(dir string, m Metadata, st State) error {
 		name string
 		v    any
 	}{{metadataFile, m}, {stateFile, st}} {
-		b, err := appendLine(nil, f.v)
+		b, err := jsonl.Append(nil, f.v)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // AppendSummary writes the summary of messages s.StartSeq to s.EndSeq, which are
@@ -99,7 +101,7 @@ func (c *Context) openSummaries() (*summaryLog, error) {
 
 // putSummary is the one way a summary is written.
 func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
-	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.seq+1, c.store.now().written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
+	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.seq+1, c.store.now().Written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
 	if s.SummaryTokens == 0 {
 		s.SummaryTokens = int64(CountTokens(s.Summary))
 	}
@@ -108,7 +110,7 @@ func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
 		s.Ratio = math.Round(1000*float64(s.SummaryTokens)/float64(s.OriginalTokens)) / 1000
 	}
 	c.asides.put(&s)
-	line, err := appendLine(nil, s)
+	line, err := jsonl.Append(nil, s)
 	if err == nil {
 		err = c.write(f.logFile, line, true)
 	}
@@ -182,7 +184,7 @@ func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error
 		return nil
 	}
 	c.spent(sum.Usage)
-	line, err := appendLine(nil, c.state)
+	line, err := jsonl.Append(nil, c.state)
 	if err == nil {
 		err = s.FS.Replace(filepath.Join(dir, stateFile), line, !s.NoSync)
 	}
@@ -267,7 +269,7 @@ func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) 
 	if err != nil {
 		return nil, err
 	}
-	err = reverseLines(f, st.Size(), func(b []byte) bool {
+	err = jsonl.Back(f, st.Size(), func(_ int64, b []byte) bool {
 		if s, err := DecodeSummary(b); err == nil && want(s) {
 			found = &s
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Transition ends this owner's hold on the task: it writes the final summary
@@ -127,7 +129,7 @@ func (c *Context) finish(ctx context.Context) error {
 		return err
 	}
 	c.state.Phase = ""
-	b, err := appendLine(nil, c.state)
+	b, err := jsonl.Append(nil, c.state)
 	if err != nil {
 		return err
 	}

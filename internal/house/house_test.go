@@ -28,6 +28,7 @@ var floors = map[string]float64{
 	"document":                1.25,
 	"checks":                  1.3,
 	"config":                  1.3,
+	"contextstore/jsonl":      1.9,
 	"contextstore":            2.0,
 	"llm":                     2.0,
 	"llm/wire":                2.05,
