@@ -19,7 +19,7 @@ const long = 1_000_000
 func longLog(b *testing.B) View {
 	b.Helper()
 	v := dir(b, history(long), []byte(`{"id":1,"start_seq":1,"end_seq":700000,"summary":"s"}`+"\n"))
-	f, err := os.OpenFile(filepath.Join(v.Dir, messagesFile), os.O_RDWR, 0)
+	f, err := os.OpenFile(filepath.Join(v.Dir, Messages), os.O_RDWR, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func longLog(b *testing.B) View {
 // forget drops the file from the page cache.
 func forget(b *testing.B, v View) {
 	b.Helper()
-	f, err := os.Open(filepath.Join(v.Dir, messagesFile))
+	f, err := os.Open(filepath.Join(v.Dir, Messages))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -142,6 +142,20 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Append(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOpen is the start of a process on a directory that others made.
+func BenchmarkOpen(b *testing.B) {
+	o := Options{BaseDir: b.TempDir(), Redact: func(s string) string { return s }}
+	for range b.N + 1 {
+		s, err := Open(b.Context(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,9 +11,11 @@ import (
 	"slices"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
 
+	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
 )
 
@@ -28,8 +30,8 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 		return nil, repairs, err
 	}
 	if err := c.claim(ctx, &repairs); err != nil {
-		if filepath.Base(filepath.Dir(c.dir)) != dirRunning {
-			err = errors.Join(err, s.FS.Remove(filepath.Join(c.dir, lockFile))) // it waits on, without an owner
+		if filepath.Base(filepath.Dir(c.dir)) != DirRunning {
+			err = errors.Join(err, s.FS.Remove(filepath.Join(c.dir, LockFile))) // it waits on, without an owner
 		}
 		c.shut()
 		return nil, repairs, err
@@ -83,7 +85,7 @@ func (s *Store) hold(uuid string) (*Context, error) {
 
 // locked reports whether a context has a .lock, held or left behind.
 func locked(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, lockFile))
+	_, err := os.Lstat(filepath.Join(dir, LockFile))
 	return err == nil
 }
 
@@ -93,9 +95,9 @@ func exists(dir string) bool {
 }
 
 func (s *Store) holdAt(dir string) (*Context, error) {
-	uuid, now := filepath.Base(dir), s.now()
+	uuid := filepath.Base(dir)
 	flags := os.O_CREATE
-	if filepath.Base(filepath.Dir(dir)) == dirCompleted {
+	if filepath.Base(filepath.Dir(dir)) == DirCompleted {
 		// Of what is over no lock is made, which a kill would leave behind.
 		if st, err := ReadState(dir); err == nil && st.TaskStatus.Final() && st.Phase == "" {
 			if flags = 0; !locked(dir) {
@@ -106,8 +108,8 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 	if o, ok := s.ownedWithoutLock(dir); ok {
 		return nil, i18n.E("contextstore.busy", uuid, o.ProcessID, o.Hostname, ErrBusy)
 	}
-	l, err := acquireAt(filepath.Join(dir, lockFile), flags, Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
-	if errors.Is(err, errLocked) {
+	l, err := acquire(filepath.Join(dir, LockFile), flags, newOwner(s.Now()))
+	if errors.Is(err, filelock.ErrLocked) {
 		owner, _ := ReadOwner(dir)
 		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
 	}
@@ -121,7 +123,7 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 	c := &Context{store: s, dir: dir, lock: l}
 	if c.work, err = lockWork(filepath.Join(dir, workLock)); err != nil {
 		c.shut()
-		if errors.Is(err, errLocked) {
+		if errors.Is(err, filelock.ErrLocked) {
 			return nil, s.workHeld(dir)
 		}
 		return nil, i18n.E("contextstore.claim", uuid, err)
@@ -137,7 +139,7 @@ const startWait = 250 * time.Millisecond
 // context up may have been starting a child for another one.
 func lockWork(path string) (f *os.File, err error) {
 	for end := time.Now().Add(startWait); ; time.Sleep(5 * time.Millisecond) {
-		if f, err = lockFileAt(path); !errors.Is(err, errLocked) || time.Now().After(end) {
+		if f, err = filelock.Open(path, os.O_CREATE); !errors.Is(err, filelock.ErrLocked) || time.Now().After(end) {
 			return f, err
 		}
 	}
@@ -162,7 +164,7 @@ func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 		return nil, fmt.Errorf("claim %s: %w", filepath.Base(c.dir), err)
 	}
 	if c.meta.UUID != filepath.Base(c.dir) {
-		return nil, i18n.E("contextstore.other_uuid", filepath.Join(c.dir, metadataFile), c.meta.UUID)
+		return nil, i18n.E("contextstore.other_uuid", filepath.Join(c.dir, MetadataFile), c.meta.UUID)
 	}
 	c.state, err = ReadState(c.dir)
 	if err != nil {
@@ -173,7 +175,7 @@ func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 		} else {
 			c.state = State{Status: Processing, TaskStatus: View{Dir: c.dir}.Status()}
 		}
-		repairs = append(repairs, fmt.Sprintf("%s was unreadable (%v) and is rebuilt from %s", stateFile, err, from))
+		repairs = append(repairs, fmt.Sprintf("%s was unreadable (%v) and is rebuilt from %s", StateFile, err, from))
 	} else if !c.state.TaskStatus.Valid() {
 		c.state.TaskStatus = View{Dir: c.dir, State: c.state}.Status() // written by an earlier edition
 	}
@@ -223,7 +225,7 @@ func (c *Context) claim(ctx context.Context, repairs *[]string) error {
 	if err := c.saveState(true); err != nil {
 		return i18n.E("contextstore.claim", c.meta.UUID, err)
 	}
-	to := filepath.Join(c.store.BaseDir, dirRunning, c.meta.UUID)
+	to := filepath.Join(c.store.BaseDir, DirRunning, c.meta.UUID)
 	if c.dir != to {
 		if err := c.store.FS.Rename(c.dir, to); err != nil {
 			return i18n.E("contextstore.claim", c.meta.UUID, err)
@@ -249,7 +251,7 @@ func (c *Context) WorkLock() *os.File { return c.work }
 func (c *Context) openFiles() (repairs []string, err error) {
 	mark := c.state.Files
 	report := func(s string) { repairs = append(repairs, s) }
-	if err := c.lastTokens(mark[messagesFile]); err != nil {
+	if err := c.lastTokens(mark[Messages]); err != nil {
 		report(err.Error())
 		mark = nil
 	}
@@ -275,16 +277,16 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		return f.logFile
 	}
 	var m Message
-	c.messages = open(messagesFile, func(b []byte) (seq int64, err error) {
+	c.messages = open(Messages, func(b []byte) (seq int64, err error) {
 		m, err = DecodeMessage(b)
 		return m.Seq, err
 	}, func() {
 		c.tokens = m.Sum
 		c.recount(m)
 	})
-	c.tools = open(toolsFile, numbered, nil)
-	c.window = open(windowFile, numbered, nil)
-	c.checks = open(checksFile, numbered, nil)
+	c.tools = open(Tools, numbered, nil)
+	c.window = open(Window, numbered, nil)
+	c.checks = open(Checks, numbered, nil)
 	if err != nil {
 		return repairs, err
 	}
@@ -296,12 +298,12 @@ func (c *Context) openFiles() (repairs []string, err error) {
 // recount takes into the counters an answer that was appended after state.json
 // was last written, so that a kill refills no budget.
 func (c *Context) recount(m Message) {
-	if m.Seq <= c.state.MessageCount || !m.answer() {
+	if m.Seq <= c.state.MessageCount || !m.IsAnswer() {
 		return
 	}
 	c.state.LLMCallCount++
 	c.state.TotalTokensUsed += m.Usage.Sum()
-	c.state.plus(m.Usage.spending())
+	c.state.Add(m.Usage.Spending())
 }
 
 // numbered decodes the number of a line: seq, or the id of a decision.
@@ -316,7 +318,7 @@ func (c *Context) lastTokens(m Mark) error {
 	if m.Bytes == 0 {
 		return nil
 	}
-	f, err := openPlain(filepath.Join(c.dir, messagesFile))
+	f, err := disk.OpenPlain(filepath.Join(c.dir, Messages))
 	if err != nil {
 		return err
 	}
@@ -325,7 +327,7 @@ func (c *Context) lastTokens(m Mark) error {
 	rerr := jsonl.Back(f, m.Bytes, func(_ int64, b []byte) bool { last, err = DecodeMessage(b); return false })
 	err = errors.Join(err, rerr)
 	if err == nil && last.Seq != m.Seq {
-		err = fmt.Errorf("%s: line %d expected at byte %d, found %d; the checkpoint is ignored", messagesFile, m.Seq, m.Bytes, last.Seq)
+		err = fmt.Errorf("%s: line %d expected at byte %d, found %d; the checkpoint is ignored", Messages, m.Seq, m.Bytes, last.Seq)
 	}
 	c.tokens = last.Sum
 	return err
@@ -361,7 +363,7 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 		if err != nil {
 			bad++
 			nul = len(bytes.Trim(b, "\x00")) == 0
-			return name != toolsFile || bytes.IndexByte(b, 0) < 0
+			return name != Tools || bytes.IndexByte(b, 0) < 0
 		}
 		if nul && n == l.seq+1 {
 			return false

@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
 
+	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/contextstore/jsonl"
 )
 
@@ -335,10 +336,10 @@ func (c *Context) saveState(durable bool) error {
 			return err
 		}
 		c.state.Files = map[string]Mark{
-			messagesFile: {c.messages.Size(), c.messages.seq},
-			toolsFile:    {c.tools.Size(), c.tools.seq},
-			windowFile:   {c.window.Size(), c.window.seq},
-			checksFile:   {c.checks.Size(), c.checks.seq},
+			Messages: {c.messages.Size(), c.messages.seq},
+			Tools:    {c.tools.Size(), c.tools.seq},
+			Window:   {c.window.Size(), c.window.seq},
+			Checks:   {c.checks.Size(), c.checks.seq},
 		}
 	}
 	b, err := jsonl.Append(nil, c.state)
@@ -346,7 +347,7 @@ func (c *Context) saveState(durable bool) error {
 		return err
 	}
 	c.saved, c.pending = now.Time, false
-	path := filepath.Join(c.dir, stateFile)
+	path := filepath.Join(c.dir, StateFile)
 	if c.store.NoSync {
 		return c.store.FS.Replace(path, b, false)
 	}
@@ -371,7 +372,7 @@ func (c *Context) saveState(durable bool) error {
 // intact notices that somebody removed, replaced or cut a log while it is
 // written: what goes on into the open file would be seen by nobody.
 func (c *Context) intact() error {
-	for name, f := range map[string]*logFile{messagesFile: c.messages, toolsFile: c.tools, windowFile: c.window, checksFile: c.checks} {
+	for name, f := range map[string]*logFile{Messages: c.messages, Tools: c.tools, Window: c.window, Checks: c.checks} {
 		path := filepath.Join(c.dir, name)
 		if st, err := os.Stat(path); err != nil || st.Size() != f.Size() {
 			return i18n.E("contextstore.log_changed", path)
@@ -419,8 +420,8 @@ func (c *Context) beat(every time.Duration) {
 			c.store.checkIndex(context.Background())
 			c.mu.Lock()
 			c.rest()
-			if c.lost == nil && !c.ended && !same(c.lock.f, filepath.Join(c.dir, lockFile)) {
-				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", lockFile, c.meta.UUID, ErrNotOwner)
+			if c.lost == nil && !c.ended && !filelock.Same(c.lock.f, filepath.Join(c.dir, LockFile)) {
+				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", LockFile, c.meta.UUID, ErrNotOwner)
 			}
 			if c.usable() == nil {
 				c.lock.owner.HeartbeatAt = c.store.now()

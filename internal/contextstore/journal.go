@@ -203,7 +203,7 @@ func ReadJournal(ctx context.Context, dir, name string, f func(JournalLine) bool
 	if !filepath.IsAbs(name) {
 		path = filepath.Join(dir, name)
 	}
-	r, _, err := openCheckedLog(filepath.Dir(path), filepath.Base(path))
+	r, _, err := OpenLog(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}

@@ -44,7 +44,7 @@ func naive(file []byte) (msgs []Message, raw []string, bad int) {
 func dir(t testing.TB, messages, summaries []byte) View {
 	t.Helper()
 	v := View{Dir: t.TempDir(), Metadata: Metadata{UUID: "u"}}
-	for name, b := range map[string][]byte{messagesFile: messages, summariesFile: summaries} {
+	for name, b := range map[string][]byte{Messages: messages, Summaries: summaries} {
 		if b != nil {
 			if err := os.WriteFile(filepath.Join(v.Dir, name), b, 0o600); err != nil {
 				t.Fatal(err)
@@ -155,8 +155,8 @@ func TestFoundIsWhatIsThere(t *testing.T) {
 			summaries = fmt.Appendf(nil, `{"id":1,"start_seq":1,"end_seq":%d,"summary":"s"}`+"\n"+`{"id":2,"start_seq":1,"end_seq":999,"summary":"s","final":true}`+"\n", end)
 		}
 		v := View{Dir: root}
-		checked(rt, os.WriteFile(filepath.Join(root, messagesFile), []byte(f.text), 0o600))
-		checked(rt, os.WriteFile(filepath.Join(root, summariesFile), summaries, 0o600))
+		checked(rt, os.WriteFile(filepath.Join(root, Messages), []byte(f.text), 0o600))
+		checked(rt, os.WriteFile(filepath.Join(root, Summaries), summaries, 0o600))
 		l, err := v.MessageLog()
 		checked(rt, err)
 		defer func() { _ = l.Close() }()
@@ -293,7 +293,7 @@ func TestOwnersAnswersAreTheFiles(t *testing.T) {
 				checked(rt, err)
 				written = append(written, out...)
 			}
-			file, err := os.ReadFile(filepath.Join(c.Dir(), messagesFile))
+			file, err := os.ReadFile(filepath.Join(c.Dir(), Messages))
 			checked(rt, err)
 			all, _, _ := naive(file)
 			equal(rt, "what Append returned", all, written)
@@ -387,7 +387,7 @@ func TestViewOfAGrowingFile(t *testing.T) {
 	two, _ := jsonl.Append(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
 	v := dir(t, one, nil)
 	l := logOf(t, v)
-	f, err := os.OpenFile(filepath.Join(v.Dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(v.Dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -660,7 +660,7 @@ func FuzzMessageLog(f *testing.F) {
 	f.Add([]byte("\n\n{\"seq\":9223372036854775807,\"role\":\"u\",\"tokens\":-5}\n{}"), int64(-1), int64(9223372036854775807))
 	root := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte, from, to int64) {
-		name := filepath.Join(root, messagesFile)
+		name := filepath.Join(root, Messages)
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}

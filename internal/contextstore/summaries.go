@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 
 	"toritsugi/internal/contextstore/jsonl"
@@ -79,7 +80,7 @@ type summaryLog struct {
 func (c *Context) openSummaries() (*summaryLog, error) {
 	var log summaryLog
 	var s Summary
-	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) (id int64, err error) {
+	f, err := c.openLog(Summaries, 0, 0, func(b []byte) (id int64, err error) {
 		s, err = DecodeSummary(b)
 		return s.ID, err
 	}, func() {
@@ -154,7 +155,7 @@ func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error
 	if err != nil {
 		return err
 	}
-	unlock, err := lockState(ctx, dir, s.StateLockTimeout)
+	unlock, err := LockState(ctx, dir, s.StateLockTimeout)
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,7 @@ func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error
 	c.spent(sum.Usage)
 	line, err := jsonl.Append(nil, c.state)
 	if err == nil {
-		err = s.FS.Replace(filepath.Join(dir, stateFile), line, !s.NoSync)
+		err = s.FS.Replace(filepath.Join(dir, StateFile), line, !s.NoSync)
 	}
 	if err == nil {
 		_, err = c.putSummary(f, was)
@@ -255,7 +256,7 @@ func (c *Context) lastSummary(want func(Summary) bool) (*Summary, error) {
 // reads back from the end; a line that is no summary is passed over: the owner
 // may be writing it, or mends it before it writes the next one.
 func lastSummary(dir string, want func(Summary) bool) (found *Summary, err error) {
-	f, err := openExisting(dir, summariesFile)
+	f, err := openExisting(dir, Summaries)
 	if f == nil {
 		return nil, err
 	}
@@ -284,7 +285,7 @@ func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) 
 // openExisting opens a log for reading. A missing one is nil (store-v3 §11.2),
 // a missing context is an error: it may have been moved since it was found.
 func openExisting(dir, name string) (*os.File, error) {
-	f, err := openPlain(filepath.Join(dir, name))
+	f, err := disk.OpenPlain(filepath.Join(dir, name))
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}

@@ -81,7 +81,7 @@ func (c *Context) CountToolCalls() int64 {
 // CountToolCalls is the number of the last call that is wholly recorded, 0 where
 // there is none. Source: store-v3 §4.4 count_tool_calls.
 func (v View) CountToolCalls() (n int64, err error) {
-	f, err := openExisting(v.Dir, toolsFile)
+	f, err := openExisting(v.Dir, Tools)
 	if f == nil {
 		return 0, err
 	}
