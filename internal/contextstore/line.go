@@ -232,9 +232,6 @@ func (f *functionCall20) call() ToolCall {
 // DecodeMessage reads a line of messages.jsonl in either edition. What is not
 // valid JSON, or has no seq from 1 on or no role, is an error.
 func DecodeMessage(line []byte) (Message, error) {
-	if m, ok := quickMessage(line); ok {
-		return m, nil
-	}
 	var m struct {
 		Message
 		message20

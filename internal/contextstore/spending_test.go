@@ -6,19 +6,14 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
-
-	"toritsugi/internal/contextstore/jsonl"
 )
 
 // spent is what a call took, with every figure in it; an odd one has no price.
@@ -165,32 +160,6 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Whatever we write is read without encoding/json.
-func TestLinesOfOursAreReadQuickly(t *testing.T) {
-	t.Parallel()
-	var full Message
-	fill(reflect.ValueOf(&full).Elem())
-	full.Seq, full.Failed, full.Usage = 1, true, spent(2)
-	rapid.Check(t, func(rt *rapid.T) {
-		m := full
-		if !rapid.Bool().Draw(rt, "full") {
-			m = genMessage.Draw(rt, "message")
-			m.Seq = 7
-		}
-		m.Timestamp = Time{Time: time.Unix(1e9, 0).UTC()}
-		line, err := jsonl.Append(nil, m)
-		checked(rt, err)
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		got, ok := quickMessage(line)
-		if !ok {
-			rt.Fatalf("left to encoding/json: %s", line)
-		}
-		slow, err := slowMessage(line)
-		checked(rt, err)
-		equal(rt, "quick", []Message{slow}, []Message{got})
-	})
 }
 
 func TestImagesAndWhoAnsweredAreRedacted(t *testing.T) {

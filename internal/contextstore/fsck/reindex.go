@@ -123,7 +123,9 @@ func reindex(ctx context.Context, base string, to *index.Index, house *contextst
 func (r *ReindexReport) add(ctx context.Context, base, dir string, house *contextstore.HouseDB, add func(index.Row) error) error {
 	v, err := contextstore.ReadView(dir)
 	if v.Held {
-		return i18n.E("reindex.in_use", base, i18n.E("reindex.context", v.Metadata.UUID, v.Owner.ProcessID, v.Owner.Hostname, contextstore.ErrBusy))
+		owned := i18n.E("reindex.context", v.Metadata.UUID, v.Owner.ProcessID, v.Owner.Hostname)
+		owned.Err = contextstore.ErrBusy
+		return i18n.E("reindex.in_use", base, owned)
 	}
 	if err != nil {
 		r.name(&r.Damaged, dir+": "+err.Error())
