@@ -49,7 +49,7 @@ func (r *rows) close() error {
 	if r == nil {
 		return nil
 	}
-	err := errors.Join(r.Index.Close(), r.house.Close())
+	err := errors.Join(r.Close(), r.house.Close())
 	if r.base != nil {
 		r.base.Close()
 	}
