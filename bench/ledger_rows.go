@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/task"
 )
 
@@ -117,13 +118,11 @@ func measureRows(ctx context.Context, dir string, count int) (sample, error) {
 		return nil, err
 	}
 	s := sample{rowsCount: float64(count), rowsBytes: float64(st.Size())}
-	total, err := s.addFaces(ctx, base, count)
-	if err != nil {
+	// Queries are asked as anybody asks them, with a cache of the usual size.
+	if _, err := db.ExecContext(ctx, `PRAGMA cache_size=-2000`); err != nil {
 		return nil, err
 	}
-	// The seeds' queries are asked as anybody asks them, with a cache of the
-	// usual size.
-	if _, err := db.ExecContext(ctx, `PRAGMA cache_size=-2000`); err != nil {
+	if err := s.addFaces(ctx, db, base, count); err != nil {
 		return nil, err
 	}
 	for name, query := range seedQueries() {
@@ -132,7 +131,7 @@ func measureRows(ctx context.Context, dir string, count int) (sample, error) {
 			return nil, fmt.Errorf("query of the seeds, %s: %w", name, err)
 		}
 	}
-	return s, s.addAllRows(ctx, db, total)
+	return s, s.addAllRows(ctx, db)
 }
 
 // fillRows makes the rows, without indexes and triggers, and puts those back:
@@ -179,52 +178,48 @@ func takeOff(ctx context.Context, db *sql.DB) (again []string, err error) {
 	return again, nil
 }
 
-// question is what is asked of the index through its public face.
+// question is what is asked of the index, as commands or as people do.
 type question struct {
 	name string
-	ask  func(x *contextstore.Index) error
+	ask  func(x *index.Index) error
 }
 
 // questions are the listings and statistics that are measured.
-func questions(ctx context.Context, count int) []question {
-	admin, user := contextstore.Viewer{Admin: true}, contextstore.Viewer{User: "user7"}
-	list := func(name string, who contextstore.Viewer, f contextstore.Filter) question {
-		return question{name, func(x *contextstore.Index) error {
-			p, err := x.List(ctx, who, f)
+func questions(ctx context.Context, db *sql.DB, count int) []question {
+	list := func(name string, f index.Filter) question {
+		return question{name, func(x *index.Index) error {
+			p, err := x.List(ctx, f)
 			if err == nil && len(p.Rows) == 0 {
 				err = errors.New("nothing was found")
 			}
 			return err
 		}}
 	}
-	stats := func(name string, who contextstore.Viewer, f contextstore.StatsFilter) question {
-		return question{statsPrefix + name, func(x *contextstore.Index) error {
-			s, err := x.Stats(ctx, who, f)
-			if err == nil && s.Tasks == 0 {
-				err = errors.New("nothing was counted")
-			}
-			return err
-		}}
+	stats := func(name, query string) question {
+		return question{statsPrefix + name, func(*index.Index) error { return drain(ctx, db, query) }}
 	}
 	key := keyOf(count / 2)
 	day := func(months, days int) time.Time { return time.Unix(rowsFrom, 0).UTC().AddDate(0, months, days) }
 	return []question{
-		list(listPrefix+"newest 50", admin, contextstore.Filter{}),
-		list(listPrefix+"completed", admin, contextstore.Filter{Status: task.Completed}),
-		list(listPrefix+"failed", admin, contextstore.Filter{Status: task.Failed}),
-		list(listPrefix+"running", admin, contextstore.Filter{Status: task.Running}),
-		list(listPrefix+"of a user", user, contextstore.Filter{}),
-		list(listPrefix+"of a user, failed", user, contextstore.Filter{Status: task.Failed}),
-		list(listPrefix+"of a repository", admin, contextstore.Filter{Owner: key.Owner, Repo: key.Repo}),
-		list(listPrefix+"of a month", admin, contextstore.Filter{Since: day(12, 0), Until: day(13, 0)}),
-		list(listPrefix+"by key", admin, contextstore.Filter{Source: key.Source, Owner: key.Owner, Repo: key.Repo, Type: key.Type, ID: key.ID}),
-		list(scanPrefix+"word of a title", admin, contextstore.Filter{Text: "number " + strconv.Itoa(count/2)}),
-		stats("all", admin, contextstore.StatsFilter{}),
-		stats("of a user", user, contextstore.StatsFilter{}),
-		stats("of a month", admin, contextstore.StatsFilter{Since: day(12, 0), Until: day(12, 30)}),
-		stats("of a year and a half", admin, contextstore.StatsFilter{Since: day(3, 10), Until: day(21, 10)}),
+		list(listPrefix+"newest 50", index.Filter{}),
+		list(listPrefix+"completed", index.Filter{Status: task.Completed}),
+		list(listPrefix+"failed", index.Filter{Status: task.Failed}),
+		list(listPrefix+"running", index.Filter{Status: task.Running}),
+		list(listPrefix+"of a user", index.Filter{User: "user7"}),
+		list(listPrefix+"of a user, failed", index.Filter{User: "user7", Status: task.Failed}),
+		list(listPrefix+"of a repository", index.Filter{Owner: key.Owner, Repo: key.Repo}),
+		list(listPrefix+"of a month", index.Filter{Since: day(12, 0), Until: day(13, 0)}),
+		list(listPrefix+"by key", index.Filter{Source: key.Source, Owner: key.Owner, Repo: key.Repo, Type: key.Type, ID: key.ID}),
+		list(scanPrefix+"word of a title", index.Filter{Text: "number " + strconv.Itoa(count/2)}),
+		stats("all", `SELECT status, `+sums+` FROM task_months GROUP BY status`),
+		stats("of a user", `SELECT status, `+sums+` FROM task_months WHERE user = 'user7' GROUP BY status`),
+		stats("of a month", `SELECT user, status, `+sums+` FROM task_months WHERE month = '2025-01' GROUP BY user, status`),
+		stats("of a year and a half", `SELECT user, status, `+sums+` FROM task_days WHERE day BETWEEN '2024-04-11' AND '2025-10-11' GROUP BY user, status`),
 	}
 }
+
+// sums are what docs/format.md sums up.
+const sums = `sum(tasks), sum(tokens), sum(llm_calls), sum(cost_micro_usd)`
 
 // keyOf is the key of a row that has ended, as fillSQL makes it.
 func keyOf(i int) task.Key {
@@ -237,30 +232,25 @@ func keyOf(i int) task.Key {
 }
 
 // addFaces asks each question with an index that is opened for it, as a command
-// does, and returns the sums over all rows.
-func (s sample) addFaces(ctx context.Context, base string, count int) (total contextstore.Stats, err error) {
-	open := func(f func(x *contextstore.Index) error) error {
-		x, err := contextstore.OpenIndex(ctx, base)
-		if err != nil {
-			return err
-		}
-		return errors.Join(f(x), x.Close())
-	}
-	for _, q := range questions(ctx, count) {
+// does.
+func (s sample) addFaces(ctx context.Context, db *sql.DB, base string, count int) (err error) {
+	for _, q := range questions(ctx, db, count) {
 		rounds := rowsRounds
 		if strings.HasPrefix(q.name, scanPrefix) {
 			rounds = slowRounds
 		}
-		s[q.name], err = timed(ctx, rounds, nil, func() error { return open(q.ask) })
+		s[q.name], err = timed(ctx, rounds, nil, func() error {
+			x, err := index.OpenReader(ctx, base)
+			if err != nil {
+				return err
+			}
+			return errors.Join(q.ask(x), x.Close())
+		})
 		if err != nil {
-			return total, fmt.Errorf("%s: %w", q.name, err)
+			return fmt.Errorf("%s: %w", q.name, err)
 		}
 	}
-	err = open(func(x *contextstore.Index) error {
-		total, err = x.Stats(ctx, contextstore.Viewer{Admin: true}, contextstore.StatsFilter{})
-		return err
-	})
-	return total, err
+	return nil
 }
 
 // drain reads a query's rows to their end.
@@ -287,24 +277,31 @@ func drain(ctx context.Context, db *sql.DB, query string) error {
 }
 
 // addAllRows is the naive way, which answers any question: every row is read,
-// decoded and looked at. The sums must be those of the index.
-func (s sample) addAllRows(ctx context.Context, db *sql.DB, total contextstore.Stats) (err error) {
+// decoded and looked at. The sums must be those that the index keeps.
+func (s sample) addAllRows(ctx context.Context, db *sql.DB) error {
+	var want [4]int64
+	err := db.QueryRowContext(ctx, `SELECT `+sums+` FROM task_months`).Scan(&want[0], &want[1], &want[2], &want[3])
+	if err != nil {
+		return err
+	}
 	s[rowsNaive], err = timed(ctx, naiveRounds, nil, func() error {
 		all, err := db.QueryContext(ctx, `SELECT * FROM tasks`)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = all.Close() }()
-		var tasks, tokens, calls, cost int64
+		var got [4]int64
 		for all.Next() {
 			r, err := decodeRow(all)
 			if err != nil {
 				return err
 			}
-			tasks, tokens, calls, cost = tasks+1, tokens+r.Tokens, calls+r.LLMCalls, cost+r.CostMicroUSD
+			if r.Status.Final() {
+				got = [4]int64{got[0] + 1, got[1] + r.Tokens, got[2] + r.LLMCalls, got[3] + r.CostMicroUSD}
+			}
 		}
-		if tasks != total.Tasks || tokens != total.Tokens || calls != total.LLMCalls || cost != total.CostMicroUSD {
-			err = fmt.Errorf("the rows hold %d tasks, %d tokens, %d calls and %d µ$, the statistics say %+v", tasks, tokens, calls, cost, total.Totals)
+		if got != want {
+			err = fmt.Errorf("the rows hold %d tasks, tokens, calls and µ$, the statistics say %d", got, want)
 		}
 		return errors.Join(err, all.Err())
 	})

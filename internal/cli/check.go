@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/ops"
@@ -81,7 +82,7 @@ func (c *console) record(base string, e contextstore.AuditEntry) {
 
 // progress tells a person at a terminal how far a long look at the files is;
 // done clears the line.
-func (c *console) progress() (tell func(contextstore.CheckProgress), done func()) {
+func (c *console) progress() (tell func(fsck.Progress), done func()) {
 	f, ok := file(c.err)
 	if ok {
 		_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
@@ -91,7 +92,7 @@ func (c *console) progress() (tell func(contextstore.CheckProgress), done func()
 		return nil, func() {}
 	}
 	last, told := time.Now(), false
-	tell = func(p contextstore.CheckProgress) {
+	tell = func(p fsck.Progress) {
 		if time.Since(last) >= time.Second {
 			last, told = time.Now(), true
 			_, _ = fmt.Fprintf(f, "\r\x1b[K%s", c.lang.T("check.progress", p.Contexts, p.Bytes>>20))

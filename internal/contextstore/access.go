@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/disk"
 )
 
@@ -37,16 +38,16 @@ func (v Viewer) maySeeDir(dir string) bool {
 func LocalViewer(base string, uid int, user string, admins []string) Viewer {
 	v := Viewer{User: user}
 	st, err := os.Stat(base)
-	v.Admin = uid == 0 || err == nil && ownerOf(st) == uid ||
+	v.Admin = uid == 0 || err == nil && disk.OwnerOf(st) == uid ||
 		user != "" && slices.ContainsFunc(admins, func(a string) bool { return strings.EqualFold(a, user) })
 	return v
 }
 
-// ownFiles lists what lies in a base directory itself and is ours: the status
+// OwnFiles lists what lies in a base directory itself and is ours: the status
 // directories, databases, and the files of locks and of the audit.
-func ownFiles(base string) []string {
-	all := slices.Clone(statusDirs)
-	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house", unindexedDir} {
+func OwnFiles(base string) []string {
+	all := slices.Clone(StatusDirs)
+	for _, pattern := range []string{"tasks.db*", "house.db*", "audit.jsonl*", ".house", index.UnindexedDir} {
 		found, _ := filepath.Glob(filepath.Join(escapeGlob(base), pattern))
 		for _, f := range found {
 			all = append(all, filepath.Base(f))
@@ -70,10 +71,10 @@ func escapeGlob(path string) string {
 // else, or one that many share (sticky), is left as it is. What cannot be
 // changed stays: tori check tells of it.
 func tightenBase(base string) {
-	if st, err := os.Stat(base); err == nil && ownerOf(st) == os.Geteuid() && st.Mode()&os.ModeSticky == 0 {
+	if st, err := os.Stat(base); err == nil && disk.OwnerOf(st) == os.Geteuid() && st.Mode()&os.ModeSticky == 0 {
 		tightenFile(base, st)
 	}
-	for _, name := range ownFiles(base) {
+	for _, name := range OwnFiles(base) {
 		path := filepath.Join(base, name)
 		st, err := os.Lstat(path)
 		if err != nil {
@@ -82,7 +83,7 @@ func tightenBase(base string) {
 		tightenFile(path, st)
 		// SQLite gives a side file the rights that the database has at that time;
 		// one that was made beside a read-only database outlives its mending.
-		if side(name) && st.Mode().IsRegular() && st.Mode().Perm()&disk.FileMode != disk.FileMode && ownerOf(st) == os.Geteuid() {
+		if side(name) && st.Mode().IsRegular() && st.Mode().Perm()&disk.FileMode != disk.FileMode && disk.OwnerOf(st) == os.Geteuid() {
 			if main, err := os.Stat(strings.TrimSuffix(strings.TrimSuffix(path, "-wal"), "-shm")); err == nil && main.Mode().Perm()&disk.FileMode == disk.FileMode {
 				_ = os.Chmod(path, disk.FileMode)
 			}
@@ -105,7 +106,7 @@ func tighten(dir string) {
 }
 
 func tightenFile(path string, st os.FileInfo) {
-	if (st.IsDir() || st.Mode().IsRegular()) && tooOpen(st) {
-		_ = takeRights(path, st)
+	if (st.IsDir() || st.Mode().IsRegular()) && disk.TooOpen(st) {
+		_ = disk.TakeRights(path, st)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 )
 
@@ -69,7 +70,7 @@ func TestFindAndListShowWhatMayBeSeen(t *testing.T) {
 			t.Fatal(id, err)
 		}
 	}
-	must(t, os.Mkdir(filepath.Join(s.BaseDir, dirPaused, "aaaaaaaa-0000-4000-8000-000000000003"), 0o700))
+	must(t, os.Mkdir(filepath.Join(s.BaseDir, DirPaused, "aaaaaaaa-0000-4000-8000-000000000003"), 0o700))
 	ken := Viewer{User: "ken"}
 	if v, err := Find(s.BaseDir, "aaaa", ken); err != nil || v.Metadata.UUID != ids[0] {
 		t.Errorf("%+v %v", v, err)
@@ -86,7 +87,7 @@ func TestFindAndListShowWhatMayBeSeen(t *testing.T) {
 			t.Errorf("%+v: %+v %v", who, l, err)
 		}
 		// What cannot be read, only the directories tell of, and administrators.
-		l, err = scan(s.BaseDir, 10, who, Filter{}.takes)
+		l, err = scan(s.BaseDir, 10, who, func(View) bool { return true })
 		if err != nil || (len(l.Damaged) > 0) != who.Admin {
 			t.Errorf("%+v: %+v %v", who, l, err)
 		}
@@ -115,7 +116,7 @@ func TestOpeningTightens(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "planning"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "planning", "x.jsonl"), nil, 0o644))
 	s := openStore(t, base)
-	for _, name := range append([]string{"", "tasks.db", ".house"}, statusDirs...) {
+	for _, name := range append([]string{"", "tasks.db", ".house"}, StatusDirs...) {
 		if m := mode(filepath.Join(base, name)); m&0o077 != 0 {
 			t.Errorf("%q has mode %v", name, m)
 		}
@@ -127,7 +128,7 @@ func TestOpeningTightens(t *testing.T) {
 	must(t, err)
 	defer func() { _ = c.Close() }()
 	must(t, filepath.Walk(dir, func(p string, st os.FileInfo, err error) error {
-		if err == nil && tooOpen(st) {
+		if err == nil && disk.TooOpen(st) {
 			t.Errorf("%s has mode %v", p, st.Mode())
 		}
 		return err

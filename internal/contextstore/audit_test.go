@@ -66,10 +66,10 @@ func TestAuditMendsATornEnd(t *testing.T) {
 	}{
 		"half a line":          {`{"timestamp":"20`, `{"timestamp":"20`, 2},
 		"a line, no newline":   {`{"action":"stop"}`, "", 3},
-		"NULs":                 {strings.Repeat("\x00", 3*block), strings.Repeat("\x00", 3*block), 2},
+		"NULs":                 {strings.Repeat("\x00", 3*(16<<10)), strings.Repeat("\x00", 3*(16<<10)), 2},
 		"NULs and newlines":    {"\x00\n\x00\n", "\x00\n\x00\n", 2},
-		"a long line, whole":   {`{"detail":"` + strings.Repeat("x", 3*block) + "\"}\n", "", 3},
-		"a long line, torn":    {`{"detail":"` + strings.Repeat("x", 3*block), `{"detail":"` + strings.Repeat("x", 3*block), 2},
+		"a long line, whole":   {`{"detail":"` + strings.Repeat("x", 3*(16<<10)) + "\"}\n", "", 3},
+		"a long line, torn":    {`{"detail":"` + strings.Repeat("x", 3*(16<<10)), `{"detail":"` + strings.Repeat("x", 3*(16<<10)), 2},
 		"nothing":              {"", "", 2},
 		"newlines and no more": {"\n\n", "\n\n", 2},
 	} {

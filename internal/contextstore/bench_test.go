@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // long is how many messages the long log has: about 150 MB.
@@ -17,7 +19,7 @@ const long = 1_000_000
 func longLog(b *testing.B) View {
 	b.Helper()
 	v := dir(b, history(long), []byte(`{"id":1,"start_seq":1,"end_seq":700000,"summary":"s"}`+"\n"))
-	f, err := os.OpenFile(filepath.Join(v.Dir, messagesFile), os.O_RDWR, 0)
+	f, err := os.OpenFile(filepath.Join(v.Dir, Messages), os.O_RDWR, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func longLog(b *testing.B) View {
 // forget drops the file from the page cache.
 func forget(b *testing.B, v View) {
 	b.Helper()
-	f, err := os.Open(filepath.Join(v.Dir, messagesFile))
+	f, err := os.Open(filepath.Join(v.Dir, Messages))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -104,19 +106,17 @@ func BenchmarkLongLog(b *testing.B) {
 
 func BenchmarkDecodeMessage(b *testing.B) {
 	short := history(1)
-	tool, _ := appendLine(nil, Message{Seq: 9, Role: "tool", ToolName: "shell", ToolCallID: "call_1", Content: strings.Repeat("a line of output\n", 240), Tokens: 1000, Sum: 9000,
-		Timestamp: Time{time.Unix(1705314620, 0)}})
+	tool, _ := jsonl.Append(nil, Message{Seq: 9, Role: "tool", ToolName: "shell", ToolCallID: "call_1", Content: strings.Repeat("a line of output\n", 240), Tokens: 1000, Sum: 9000,
+		Timestamp: Time{Time: time.Unix(1705314620, 0)}})
 	for name, line := range map[string][]byte{"short": short[:len(short)-1], "tool output": tool[:len(tool)-1]} {
-		for how, decode := range map[string]func([]byte) (Message, error){"quick": DecodeMessage, "encoding-json": slowMessage} {
-			b.Run(name+"/"+how, func(b *testing.B) {
-				b.SetBytes(int64(len(line)))
-				for b.Loop() {
-					if _, err := decode(line); err != nil {
-						b.Fatal(err)
-					}
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(line)))
+			for b.Loop() {
+				if _, err := DecodeMessage(line); err != nil {
+					b.Fatal(err)
 				}
-			})
-		}
+			}
+		})
 	}
 }
 
@@ -140,6 +140,20 @@ func BenchmarkAppend(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := c.Append(m); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkOpen is the start of a process on a directory that others made.
+func BenchmarkOpen(b *testing.B) {
+	o := Options{BaseDir: b.TempDir(), Redact: func(s string) string { return s }}
+	for range b.N + 1 {
+		s, err := Open(b.Context(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
 			b.Fatal(err)
 		}
 	}

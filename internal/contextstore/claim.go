@@ -3,7 +3,6 @@ package contextstore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +11,12 @@ import (
 	"slices"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Claim takes ownership of a queued or paused context, or of a running one
@@ -27,8 +30,8 @@ func (s *Store) Claim(ctx context.Context, uuid string) (*Context, []string, err
 		return nil, repairs, err
 	}
 	if err := c.claim(ctx, &repairs); err != nil {
-		if filepath.Base(filepath.Dir(c.dir)) != dirRunning {
-			err = errors.Join(err, s.FS.Remove(filepath.Join(c.dir, lockFile))) // it waits on, without an owner
+		if filepath.Base(filepath.Dir(c.dir)) != DirRunning {
+			err = errors.Join(err, s.FS.Remove(filepath.Join(c.dir, LockFile))) // it waits on, without an owner
 		}
 		c.shut()
 		return nil, repairs, err
@@ -82,7 +85,7 @@ func (s *Store) hold(uuid string) (*Context, error) {
 
 // locked reports whether a context has a .lock, held or left behind.
 func locked(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, lockFile))
+	_, err := os.Lstat(filepath.Join(dir, LockFile))
 	return err == nil
 }
 
@@ -92,9 +95,9 @@ func exists(dir string) bool {
 }
 
 func (s *Store) holdAt(dir string) (*Context, error) {
-	uuid, now := filepath.Base(dir), s.now()
+	uuid := filepath.Base(dir)
 	flags := os.O_CREATE
-	if filepath.Base(filepath.Dir(dir)) == dirCompleted {
+	if filepath.Base(filepath.Dir(dir)) == DirCompleted {
 		// Of what is over no lock is made, which a kill would leave behind.
 		if st, err := ReadState(dir); err == nil && st.TaskStatus.Final() && st.Phase == "" {
 			if flags = 0; !locked(dir) {
@@ -105,8 +108,8 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 	if o, ok := s.ownedWithoutLock(dir); ok {
 		return nil, i18n.E("contextstore.busy", uuid, o.ProcessID, o.Hostname, ErrBusy)
 	}
-	l, err := acquireAt(filepath.Join(dir, lockFile), flags, Owner{ProcessID: os.Getpid(), Hostname: s.hostname, AcquiredAt: now, HeartbeatAt: now, BootID: s.boot})
-	if errors.Is(err, errLocked) {
+	l, err := acquire(filepath.Join(dir, LockFile), flags, newOwner(s.Now()))
+	if errors.Is(err, filelock.ErrLocked) {
 		owner, _ := ReadOwner(dir)
 		return nil, i18n.E("contextstore.busy", uuid, owner.ProcessID, owner.Hostname, ErrBusy)
 	}
@@ -120,7 +123,7 @@ func (s *Store) holdAt(dir string) (*Context, error) {
 	c := &Context{store: s, dir: dir, lock: l}
 	if c.work, err = lockWork(filepath.Join(dir, workLock)); err != nil {
 		c.shut()
-		if errors.Is(err, errLocked) {
+		if errors.Is(err, filelock.ErrLocked) {
 			return nil, s.workHeld(dir)
 		}
 		return nil, i18n.E("contextstore.claim", uuid, err)
@@ -136,7 +139,7 @@ const startWait = 250 * time.Millisecond
 // context up may have been starting a child for another one.
 func lockWork(path string) (f *os.File, err error) {
 	for end := time.Now().Add(startWait); ; time.Sleep(5 * time.Millisecond) {
-		if f, err = lockFileAt(path); !errors.Is(err, errLocked) || time.Now().After(end) {
+		if f, err = filelock.Open(path, os.O_CREATE); !errors.Is(err, filelock.ErrLocked) || time.Now().After(end) {
 			return f, err
 		}
 	}
@@ -161,7 +164,7 @@ func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 		return nil, fmt.Errorf("claim %s: %w", filepath.Base(c.dir), err)
 	}
 	if c.meta.UUID != filepath.Base(c.dir) {
-		return nil, i18n.E("contextstore.other_uuid", filepath.Join(c.dir, metadataFile), c.meta.UUID)
+		return nil, i18n.E("contextstore.other_uuid", filepath.Join(c.dir, MetadataFile), c.meta.UUID)
 	}
 	c.state, err = ReadState(c.dir)
 	if err != nil {
@@ -172,7 +175,7 @@ func (c *Context) load(ctx context.Context) (repairs []string, err error) {
 		} else {
 			c.state = State{Status: Processing, TaskStatus: View{Dir: c.dir}.Status()}
 		}
-		repairs = append(repairs, fmt.Sprintf("%s was unreadable (%v) and is rebuilt from %s", stateFile, err, from))
+		repairs = append(repairs, fmt.Sprintf("%s was unreadable (%v) and is rebuilt from %s", StateFile, err, from))
 	} else if !c.state.TaskStatus.Valid() {
 		c.state.TaskStatus = View{Dir: c.dir, State: c.state}.Status() // written by an earlier edition
 	}
@@ -222,7 +225,7 @@ func (c *Context) claim(ctx context.Context, repairs *[]string) error {
 	if err := c.saveState(true); err != nil {
 		return i18n.E("contextstore.claim", c.meta.UUID, err)
 	}
-	to := filepath.Join(c.store.BaseDir, dirRunning, c.meta.UUID)
+	to := filepath.Join(c.store.BaseDir, DirRunning, c.meta.UUID)
 	if c.dir != to {
 		if err := c.store.FS.Rename(c.dir, to); err != nil {
 			return i18n.E("contextstore.claim", c.meta.UUID, err)
@@ -248,7 +251,7 @@ func (c *Context) WorkLock() *os.File { return c.work }
 func (c *Context) openFiles() (repairs []string, err error) {
 	mark := c.state.Files
 	report := func(s string) { repairs = append(repairs, s) }
-	if err := c.lastTokens(mark[messagesFile]); err != nil {
+	if err := c.lastTokens(mark[Messages]); err != nil {
 		report(err.Error())
 		mark = nil
 	}
@@ -274,16 +277,16 @@ func (c *Context) openFiles() (repairs []string, err error) {
 		return f.logFile
 	}
 	var m Message
-	c.messages = open(messagesFile, func(b []byte) (seq int64, err error) {
+	c.messages = open(Messages, func(b []byte) (seq int64, err error) {
 		m, err = DecodeMessage(b)
 		return m.Seq, err
 	}, func() {
 		c.tokens = m.Sum
 		c.recount(m)
 	})
-	c.tools = open(toolsFile, numbered, nil)
-	c.window = open(windowFile, numbered, nil)
-	c.checks = open(checksFile, numbered, nil)
+	c.tools = open(Tools, numbered, nil)
+	c.window = open(Window, numbered, nil)
+	c.checks = open(Checks, numbered, nil)
 	if err != nil {
 		return repairs, err
 	}
@@ -295,26 +298,19 @@ func (c *Context) openFiles() (repairs []string, err error) {
 // recount takes into the counters an answer that was appended after state.json
 // was last written, so that a kill refills no budget.
 func (c *Context) recount(m Message) {
-	if m.Seq <= c.state.MessageCount || !m.answer() {
+	if m.Seq <= c.state.MessageCount || !m.IsAnswer() {
 		return
 	}
 	c.state.LLMCallCount++
 	c.state.TotalTokensUsed += m.Usage.Sum()
-	c.state.plus(m.Usage.spending())
+	c.state.Add(m.Usage.Spending())
 }
 
 // numbered decodes the number of a line: seq, or the id of a decision.
 func numbered(b []byte) (int64, error) {
 	var l struct{ Seq, ID int64 }
-	err := object(b, &l)
+	err := jsonl.Decode(b, &l)
 	return max(l.Seq, l.ID), err
-}
-
-func jsonObject(b []byte) error {
-	if !json.Valid(b) || len(b) == 0 || b[0] != '{' {
-		return fmt.Errorf("not a JSON object")
-	}
-	return nil
 }
 
 // lastTokens reads the running total at a checkpoint from the line before it.
@@ -322,15 +318,16 @@ func (c *Context) lastTokens(m Mark) error {
 	if m.Bytes == 0 {
 		return nil
 	}
-	f, err := openPlain(filepath.Join(c.dir, messagesFile))
+	f, err := disk.OpenPlain(filepath.Join(c.dir, Messages))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
 	var last Message
-	_, err = lastLine(f, m.Bytes, func(b []byte) (err error) { last, err = DecodeMessage(b); return err })
+	rerr := jsonl.Back(f, m.Bytes, func(_ int64, b []byte) bool { last, err = DecodeMessage(b); return false })
+	err = errors.Join(err, rerr)
 	if err == nil && last.Seq != m.Seq {
-		err = fmt.Errorf("%s: line %d expected at byte %d, found %d; the checkpoint is ignored", messagesFile, m.Seq, m.Bytes, last.Seq)
+		err = fmt.Errorf("%s: line %d expected at byte %d, found %d; the checkpoint is ignored", Messages, m.Seq, m.Bytes, last.Seq)
 	}
 	c.tokens = last.Sum
 	return err
@@ -361,12 +358,12 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 		from, l.seq = 0, 0 // the file is shorter than the checkpoint says: check all of it
 	}
 	good, bad, nul := from, int64(0), false
-	err = lines(io.NewSectionReader(f, from, f.Size()-from), func(at int64, b []byte) bool {
+	err = jsonl.Each(io.NewSectionReader(f, from, f.Size()-from), func(at int64, b []byte) bool {
 		n, err := number(b)
 		if err != nil {
 			bad++
 			nul = len(bytes.Trim(b, "\x00")) == 0
-			return name != toolsFile || bytes.IndexByte(b, 0) < 0
+			return name != Tools || bytes.IndexByte(b, 0) < 0
 		}
 		if nul && n == l.seq+1 {
 			return false
@@ -384,15 +381,9 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 		}
 		return good <= f.Size() // the last line may lack its newline
 	})
-	switch {
-	case err != nil:
-	case good > f.Size(): // only the newline of the last line is missing
-		_, err = f.Append([]byte("\n"))
-	case good < f.Size():
-		l.cut = f.Size() - good
-		if err = setAside(c.store.FS, filepath.Join(c.dir, name+".cut"), io.NewSectionReader(f, good, l.cut)); err == nil {
-			err = f.Truncate(good)
-		}
+	if err == nil {
+		l.cut = max(f.Size()-good, 0)
+		err = jsonl.MendEnd(c.store.FS, filepath.Join(c.dir, name), f, good)
 	}
 	if err == nil && from < f.Size() && !c.store.NoSync {
 		// A killed owner may have left it in the page cache only, and from here

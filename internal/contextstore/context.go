@@ -15,6 +15,9 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/redact"
+
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Context is one run's files in the hands of their owner. Its methods may be
@@ -103,7 +106,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 	if err := c.usable(); err != nil {
 		return nil, err
 	}
-	seq, total, now := c.messages.seq, c.tokens, c.store.now().written()
+	seq, total, now := c.messages.seq, c.tokens, c.store.now().Written()
 	before := total
 	buf := c.buf[:0]
 	out := make([]Message, len(msgs))
@@ -118,7 +121,7 @@ func (c *Context) Append(msgs ...Message) ([]Message, error) {
 		m.Sum = total
 		m.Offset = c.messages.Size() + int64(len(buf))
 		var err error
-		if buf, err = appendLine(buf, m); err != nil {
+		if buf, err = jsonl.Append(buf, m); err != nil {
 			return nil, err
 		}
 		out[i] = m
@@ -161,11 +164,11 @@ func (c *Context) keep(buf []byte) {
 }
 
 // clean is a text as it will be read back: redacted and UTF-8.
-func (c *Context) clean(s string) string { return valid(c.store.Redact(s)) }
+func (c *Context) clean(s string) string { return jsonl.Valid(c.store.Redact(s)) }
 
 // opaque is a text as it will be read back that goes unredacted: a provider
 // wants it as it was.
-func opaque(s redact.Opaque) redact.Opaque { return redact.Opaque(valid(string(s))) }
+func opaque(s redact.Opaque) redact.Opaque { return redact.Opaque(jsonl.Valid(string(s))) }
 
 // redact masks every text of a message but what is typed redact.Opaque.
 func (c *Context) redact(m Message) Message {
@@ -240,7 +243,7 @@ func (c *Context) appendOne(f *logFile, v any, durable bool) error {
 	if err := c.usable(); err != nil {
 		return err
 	}
-	line, err := appendLine(nil, v)
+	line, err := jsonl.Append(nil, v)
 	if err != nil {
 		return err
 	}
@@ -333,18 +336,18 @@ func (c *Context) saveState(durable bool) error {
 			return err
 		}
 		c.state.Files = map[string]Mark{
-			messagesFile: {c.messages.Size(), c.messages.seq},
-			toolsFile:    {c.tools.Size(), c.tools.seq},
-			windowFile:   {c.window.Size(), c.window.seq},
-			checksFile:   {c.checks.Size(), c.checks.seq},
+			Messages: {c.messages.Size(), c.messages.seq},
+			Tools:    {c.tools.Size(), c.tools.seq},
+			Window:   {c.window.Size(), c.window.seq},
+			Checks:   {c.checks.Size(), c.checks.seq},
 		}
 	}
-	b, err := appendLine(nil, c.state)
+	b, err := jsonl.Append(nil, c.state)
 	if err != nil {
 		return err
 	}
 	c.saved, c.pending = now.Time, false
-	path := filepath.Join(c.dir, stateFile)
+	path := filepath.Join(c.dir, StateFile)
 	if c.store.NoSync {
 		return c.store.FS.Replace(path, b, false)
 	}
@@ -369,7 +372,7 @@ func (c *Context) saveState(durable bool) error {
 // intact notices that somebody removed, replaced or cut a log while it is
 // written: what goes on into the open file would be seen by nobody.
 func (c *Context) intact() error {
-	for name, f := range map[string]*logFile{messagesFile: c.messages, toolsFile: c.tools, windowFile: c.window, checksFile: c.checks} {
+	for name, f := range map[string]*logFile{Messages: c.messages, Tools: c.tools, Window: c.window, Checks: c.checks} {
 		path := filepath.Join(c.dir, name)
 		if st, err := os.Stat(path); err != nil || st.Size() != f.Size() {
 			return i18n.E("contextstore.log_changed", path)
@@ -417,8 +420,8 @@ func (c *Context) beat(every time.Duration) {
 			c.store.checkIndex(context.Background())
 			c.mu.Lock()
 			c.rest()
-			if c.lost == nil && !c.ended && !same(c.lock.f, filepath.Join(c.dir, lockFile)) {
-				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", lockFile, c.meta.UUID, ErrNotOwner)
+			if c.lost == nil && !c.ended && !filelock.Same(c.lock.f, filepath.Join(c.dir, LockFile)) {
+				c.lost = fmt.Errorf("%s of %s was removed or replaced: %w", LockFile, c.meta.UUID, ErrNotOwner)
 			}
 			if c.usable() == nil {
 				c.lock.owner.HeartbeatAt = c.store.now()
@@ -438,7 +441,7 @@ func (c *Context) Messages(offset int64, f func(m Message) bool) error {
 	c.mu.Lock()
 	end := c.messages.Size()
 	c.mu.Unlock()
-	return lines(&gentle{io.NewSectionReader(c.messages, offset, end-offset), firstGentle}, func(at int64, line []byte) bool {
+	return jsonl.Each(&gentle{io.NewSectionReader(c.messages, offset, end-offset), firstGentle}, func(at int64, line []byte) bool {
 		m, err := DecodeMessage(line)
 		if err != nil {
 			return true
@@ -453,7 +456,7 @@ func (c *Context) Messages(offset int64, f func(m Message) bool) error {
 func (c *Context) LastWindow() (last *WindowEvent, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = reverseLines(c.window, c.window.Size(), func(b []byte) bool {
+	err = jsonl.Back(c.window, c.window.Size(), func(_ int64, b []byte) bool {
 		var e WindowEvent
 		if json.Unmarshal(b, &e) == nil {
 			last = &e
@@ -469,7 +472,7 @@ func (c *Context) Checks() ([]CheckRun, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []CheckRun
-	err := lines(io.NewSectionReader(c.checks, 0, c.checks.Size()), func(_ int64, b []byte) bool {
+	err := jsonl.Each(io.NewSectionReader(c.checks, 0, c.checks.Size()), func(_ int64, b []byte) bool {
 		var r CheckRun
 		if json.Unmarshal(b, &r) == nil {
 			all = append(all, r)

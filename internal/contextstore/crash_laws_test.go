@@ -34,7 +34,7 @@ func verify(ctx context.Context, base string, b bounds) error {
 		_, err = l.run(ctx, append([]step{enqueuing}, afterlife()...), 0)
 		return err
 	}
-	seen, err := view(dirs[0])
+	seen, err := ReadView(dirs[0])
 	if err != nil {
 		return err
 	}
@@ -117,13 +117,13 @@ func mended(base, uuid string, b bounds, left map[string][]byte, repairs []strin
 		}
 	}
 	for name, need := range b.floor.sizes {
-		if name == toolsFile && b.powerCut {
+		if name == Tools && b.powerCut {
 			need = b.floor.tools
 		}
-		if name == windowFile && b.powerCut {
+		if name == Window && b.powerCut {
 			need = b.floor.window
 		}
-		if name == messagesFile && b.powerCut {
+		if name == Messages && b.powerCut {
 			need = b.floor.messages
 		}
 		if int64(len(logs[name])) < need {
@@ -174,17 +174,17 @@ func stateKept(s State, b bounds, logs map[string][]byte) error {
 		return fmt.Errorf("generation %d after %d", s.Generation, f.Generation)
 	}
 	var answers, tokens, runs int64
-	for line := range bytes.Lines(logs[messagesFile]) {
+	for line := range bytes.Lines(logs[Messages]) {
 		if m, err := DecodeMessage(line); err == nil && m.Role == "assistant" {
 			answers++
 			tokens += m.Usage.Sum()
 		}
 	}
-	runs = int64(bytes.Count(logs[toolsFile], []byte("\n")))
+	runs = int64(bytes.Count(logs[Tools], []byte("\n")))
 	if got, want := [3]int64{s.LLMCallCount, s.TotalTokensUsed, s.ToolCallCount}, [3]int64{answers, tokens, runs}; got != want {
 		return fmt.Errorf("state.json counts calls, tokens and tool runs as %v, the logs hold %v", got, want)
 	}
-	if want := spentIn(logs[messagesFile]); s.Spending != want {
+	if want := spentIn(logs[Messages]); s.Spending != want {
 		return fmt.Errorf("state.json says %+v was spent, the logs hold %+v", s.Spending, want)
 	}
 	return nil
@@ -193,7 +193,7 @@ func stateKept(s State, b bounds, logs map[string][]byte) error {
 // over checks a run that has ended: it lies where it should, once, with
 // nothing left to do.
 func over(base, uuid string, status task.Status) error {
-	dir := filepath.Join(base, dirCompleted, uuid)
+	dir := filepath.Join(base, DirCompleted, uuid)
 	s, err := ReadState(dir)
 	if err != nil {
 		return err
@@ -201,12 +201,12 @@ func over(base, uuid string, status task.Status) error {
 	if s.TaskStatus != status || s.Phase != "" || s.CompletedAt.IsZero() {
 		return fmt.Errorf("it ended as %s, phase %q at %s", s.TaskStatus, s.Phase, s.CompletedAt)
 	}
-	if _, err := os.Stat(filepath.Join(dir, lockFile)); !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s stays: %w", lockFile, err)
+	if _, err := os.Stat(filepath.Join(dir, LockFile)); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s stays: %w", LockFile, err)
 	}
 	logs := readLogs(dir)
 	var last Summary
-	for line := range bytes.Lines(logs[summariesFile]) {
+	for line := range bytes.Lines(logs[Summaries]) {
 		if last, err = DecodeSummary(line); err != nil {
 			return err
 		}
@@ -230,7 +230,7 @@ func wentOn(ctx context.Context, l *life, before map[string][]byte) error {
 	}
 	after := readLogs(dirs[0])
 	for name, b := range before {
-		if strings.HasSuffix(name, ".jsonl") && name != summariesFile && (!bytes.HasPrefix(after[name], b) || len(after[name]) == len(b)) {
+		if strings.HasSuffix(name, ".jsonl") && name != Summaries && (!bytes.HasPrefix(after[name], b) || len(after[name]) == len(b)) {
 			return fmt.Errorf("%s lost something on the way to the end", name)
 		}
 	}

@@ -96,7 +96,7 @@ func promised(base, uuid string) (promise, error) {
 	if uuid == "" {
 		return p, nil
 	}
-	dir, err := findExact(base, uuid)
+	dir, err := FindDir(base, uuid)
 	if err != nil {
 		return p, err
 	}
@@ -110,9 +110,9 @@ func promised(base, uuid string) (promise, error) {
 			p.sizes[filepath.Base(f)] = st.Size()
 		}
 	}
-	p.tools, p.window = p.state.Files[toolsFile].Bytes, p.state.Files[windowFile].Bytes
-	p.messages = p.state.Files[messagesFile].Bytes
-	if lines, rerr := os.ReadFile(filepath.Join(dir, messagesFile)); rerr == nil {
+	p.tools, p.window = p.state.Files[Tools].Bytes, p.state.Files[Window].Bytes
+	p.messages = p.state.Files[Messages].Bytes
+	if lines, rerr := os.ReadFile(filepath.Join(dir, Messages)); rerr == nil {
 		at := int64(0)
 		for line := range bytes.Lines(lines) {
 			if at += int64(len(line)); !bytes.Contains(line, []byte(`"kind":`)) {
@@ -120,7 +120,7 @@ func promised(base, uuid string) (promise, error) {
 			}
 		}
 	}
-	if events, rerr := os.ReadFile(filepath.Join(dir, windowFile)); rerr == nil {
+	if events, rerr := os.ReadFile(filepath.Join(dir, Window)); rerr == nil {
 		at := int64(0)
 		for line := range bytes.Lines(events) {
 			if at += int64(len(line)); !bytes.Contains(line, []byte(`"type":"mask"`)) {

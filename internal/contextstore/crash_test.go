@@ -75,7 +75,7 @@ func newMatrix(t *testing.T) *matrix {
 	l.die()
 	m.calls = count.Calls()
 	m.ref = logsOf(t, base, l.uuid)
-	if len(m.ref[messagesFile]) == 0 || len(m.ref[summariesFile]) == 0 || m.calls < 100 {
+	if len(m.ref[Messages]) == 0 || len(m.ref[Summaries]) == 0 || m.calls < 100 {
 		t.Fatalf("the life is too quiet: %d calls", m.calls)
 	}
 	t.Logf("%d steps, %d calls found by instrumentation, %d entries of trace", len(m.steps), m.calls, m.rec.Len())
@@ -228,7 +228,7 @@ func (m *matrix) cutHere(t *testing.T, s disktest.State, ref map[string][]byte, 
 	// The lock file is not synced: there may be none, or any part of one.
 	if dirs := contextDirs(base); i/3%3 > 0 && len(dirs) == 1 {
 		left := [][]byte{[]byte(`{"process_id":1,"host`), make([]byte, 40)}[i/3%3-1]
-		if err := os.WriteFile(filepath.Join(dirs[0], lockFile), left, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dirs[0], LockFile), left, 0o600); err != nil {
 			return err
 		}
 	}
@@ -357,7 +357,7 @@ func readLogs(dir string) map[string][]byte {
 }
 
 func logsOf(t *testing.T, base, uuid string) map[string][]byte {
-	dir, err := findExact(base, uuid)
+	dir, err := FindDir(base, uuid)
 	if err != nil {
 		t.Error(err)
 		return nil

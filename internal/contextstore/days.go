@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"toritsugi/internal/contextstore/database"
 )
 
 // Amount is what runs take, or may take.
@@ -211,9 +213,9 @@ func parseWaiting(text string) (w waiting, ok bool) {
 // another day, where the limits are others, or where they leave room now for what
 // it needed, because others gave back what they held.
 func (s *Store) DayOver(ctx context.Context, uuid string, l DayLimits) (over bool, err error) {
-	if _, err = s.houseDB.check(ctx); err == nil {
-		err = s.houseDB.use(func(h *handles) error {
-			tx, err := h.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if _, err = s.houseDB.file.Check(ctx); err == nil {
+		err = s.houseDB.file.Use(func(h *database.Handles) error {
+			tx, err := h.R.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 			if err != nil {
 				return err
 			}
@@ -260,12 +262,12 @@ func (s *Store) StayPaused(ctx context.Context, uuid string) error {
 
 // inDays runs f in a transaction that waits for those of other processes.
 func (s *Store) inDays(ctx context.Context, f func(tx *sql.Tx) error) error {
-	if _, err := s.houseDB.check(ctx); err != nil {
+	if _, err := s.houseDB.file.Check(ctx); err != nil {
 		return err
 	}
-	return s.houseDB.write(func(h *handles) error {
-		return retry(ctx, func() error {
-			tx, err := h.w.BeginTx(ctx, nil) // immediate: see connect
+	return s.houseDB.file.Write(func(h *database.Handles) error {
+		return database.Retry(ctx, func() error {
+			tx, err := h.W.BeginTx(ctx, nil) // immediate: see connect
 			if err != nil {
 				return err
 			}
@@ -376,8 +378,8 @@ func lastKept(now time.Time) string { return DayOf(now.AddDate(0, 0, -keepDays))
 // paused keeps what was settled of it, however long that lasts.
 func (s *Store) forgetRuns(ctx context.Context) error {
 	var old []string
-	err := s.houseDB.use(func(h *handles) error {
-		rows, err := h.r.QueryContext(ctx, `SELECT uuid FROM day_runs WHERE day<?`, lastKept(s.Now()))
+	err := s.houseDB.file.Use(func(h *database.Handles) error {
+		rows, err := h.R.QueryContext(ctx, `SELECT uuid FROM day_runs WHERE day<?`, lastKept(s.Now()))
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/task"
 )
 
@@ -51,8 +52,8 @@ func reserve(t *testing.T, s *Store, uuid, user string, l DayLimits, taken Amoun
 func spentOn(t *testing.T, s *Store, day, user string) (a Amount) {
 	t.Helper()
 	p := a.Parts()
-	err := s.houseDB.use(func(h *handles) error {
-		return h.r.QueryRowContext(t.Context(), `SELECT coalesce(sum(turns),0), coalesce(sum(tokens),0), coalesce(sum(cost_micro_usd),0), coalesce(sum(active_ms),0)
+	err := s.houseDB.file.Use(func(h *database.Handles) error {
+		return h.R.QueryRowContext(t.Context(), `SELECT coalesce(sum(turns),0), coalesce(sum(tokens),0), coalesce(sum(cost_micro_usd),0), coalesce(sum(active_ms),0)
 			FROM day_budgets WHERE day=? AND user=?`, day, user).Scan(p[0], p[1], p[2], p[3])
 	})
 	if err != nil {
@@ -358,8 +359,8 @@ func TestPastDaysAreForgotten(t *testing.T) {
 	}
 	known := func() (runs string) {
 		t.Helper()
-		err := s.houseDB.use(func(h *handles) error {
-			return h.r.QueryRowContext(t.Context(), `SELECT group_concat(uuid) FROM (SELECT uuid FROM day_runs WHERE uuid<>'x' ORDER BY uuid)`).Scan(&runs)
+		err := s.houseDB.file.Use(func(h *database.Handles) error {
+			return h.R.QueryRowContext(t.Context(), `SELECT group_concat(uuid) FROM (SELECT uuid FROM day_runs WHERE uuid<>'x' ORDER BY uuid)`).Scan(&runs)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -381,9 +382,9 @@ func TestPastDaysAreForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	reserve(t, s, "x", "ken", l, Amount{}, 10)
-	err := s.houseDB.use(func(h *handles) error {
+	err := s.houseDB.file.Use(func(h *database.Handles) error {
 		var n int
-		err := h.r.QueryRowContext(t.Context(), `SELECT count(*) FROM day_runs WHERE uuid=?`, live).Scan(&n)
+		err := h.R.QueryRowContext(t.Context(), `SELECT count(*) FROM day_runs WHERE uuid=?`, live).Scan(&n)
 		return errors.Join(err, fails(n != 0))
 	})
 	if err != nil {

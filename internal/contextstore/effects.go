@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // The types of the lines of effects.jsonl.
@@ -73,7 +75,7 @@ func (l *EffectLog) Append(r EffectRecord) error {
 			return err
 		}
 	}
-	f, err := c.openLog(effectsFile, l.mark.Bytes, l.mark.Seq, numbered, nil)
+	f, err := c.openLog(RequestLog, l.mark.Bytes, l.mark.Seq, numbered, nil)
 	if err != nil {
 		return err
 	}
@@ -85,7 +87,7 @@ func (l *EffectLog) Append(r EffectRecord) error {
 		}
 	}
 	r.Seq, r.Timestamp = f.seq+1, c.store.now()
-	line, err := appendLine(nil, c.redactEffect(r))
+	line, err := jsonl.Append(nil, c.redactEffect(r))
 	if err != nil {
 		return err
 	}
@@ -122,7 +124,7 @@ func (l *EffectLog) Each(f func(EffectRecord) bool) error {
 func (v View) Effects(f func(EffectRecord) bool) error { return eachEffect(v.Dir, f) }
 
 func eachEffect(dir string, f func(EffectRecord) bool) error {
-	file, err := openExisting(dir, effectsFile)
+	file, err := openExisting(dir, RequestLog)
 	if file == nil {
 		return err
 	}
@@ -132,11 +134,11 @@ func eachEffect(dir string, f func(EffectRecord) bool) error {
 		return err
 	}
 	var derr error
-	err = lines(io.NewSectionReader(file, 0, st.Size()), func(at int64, b []byte) bool {
+	err = jsonl.Each(io.NewSectionReader(file, 0, st.Size()), func(at int64, b []byte) bool {
 		var r EffectRecord
 		if err := json.Unmarshal(b, &r); err != nil {
 			if at+int64(len(b)) < st.Size() { // a torn end is mended by the next who writes
-				derr = fmt.Errorf("%s at byte %d: %w", effectsFile, at, err)
+				derr = fmt.Errorf("%s at byte %d: %w", RequestLog, at, err)
 			}
 			return derr == nil
 		}

@@ -49,7 +49,7 @@ func TestEffectsAreNumberedRedactedAndSynced(t *testing.T) {
 	if !slices.Equal(got, []string{"", "comment", "push", "chat"}) {
 		t.Errorf("%q", got)
 	}
-	if raw, err := os.ReadFile(filepath.Join(c.Dir(), effectsFile)); err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), `"text":"b [SECRET]`) {
+	if raw, err := os.ReadFile(filepath.Join(c.Dir(), RequestLog)); err != nil || strings.Contains(string(raw), "hunter2") || !strings.Contains(string(raw), `"text":"b [SECRET]`) {
 		t.Errorf("%s %v", raw, err)
 	}
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed}))
@@ -69,7 +69,7 @@ func TestEffectsAfterACrash(t *testing.T) {
 	s := open(t, Options{})
 	c := begin(t, s)
 	must(t, c.Effects().Append(EffectRecord{Type: EffectRequest, Kind: "comment"}))
-	path := filepath.Join(c.Dir(), effectsFile)
+	path := filepath.Join(c.Dir(), RequestLog)
 	appendTo(t, path, `{"seq":2,"type":"req`)
 	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
 	must(t, err)
@@ -105,32 +105,5 @@ func TestEffectsOfARunThatNobodyWorksOn(t *testing.T) {
 	must(t, err)
 	if all := effectLines(t, v); len(all) != 1 || all[0].Text != "stopped" {
 		t.Errorf("%+v", all)
-	}
-}
-
-func TestCheckReadsEffects(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct{ text, want string }{
-		"whole":    {`{"seq":1,"type":"fact"}` + "\n" + `{"seq":2,"type":"request"}` + "\n", ""},
-		"gap":      {`{"seq":1,"type":"fact"}` + "\n" + `{"seq":3,"type":"request"}` + "\n", "gap"},
-		"again":    {`{"seq":1,"type":"fact"}` + "\n" + `{"seq":1,"type":"request"}` + "\n", "again"},
-		"torn end": {`{"seq":1,"type":"fact"}` + "\n" + `{"seq":2`, "torn"},
-		"garbage":  {"garbage\n" + `{"seq":2,"type":"request"}` + "\n", "garbage"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base, dir := healthy(t, task.Completed)
-			must(t, os.WriteFile(filepath.Join(dir, effectsFile), []byte(tc.text), 0o600))
-			got := strings.Join(kinds(check(t, base, false)), " ")
-			if got != tc.want {
-				t.Errorf("%q, want %q", got, tc.want)
-			}
-			if tc.want == "torn" {
-				check(t, base, true)
-				if left := kinds(check(t, base, false)); len(left) > 0 {
-					t.Errorf("left: %q", left)
-				}
-			}
-		})
 	}
 }

@@ -9,20 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"modernc.org/sqlite"
-
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/task"
 )
 
-// ErrUnreachable marks an error of a database that may be gone a moment later:
-// the file is locked, cannot be opened or read now.
-var ErrUnreachable = errors.New("the database cannot be reached")
-
-// endedSQL is the query of inherit §4.1.2, for more than one. Times are of fixed width, so
-// their texts compare as they do.
-const endedSQL = `SELECT rowid, ` + columns + ` FROM tasks INDEXED BY idx_tasks_id_created
-	WHERE task_id=? AND task_source=? AND owner=? AND repo=? AND task_type=? AND status IN ('completed', 'stopped') AND completed_at>=?
-	ORDER BY completed_at DESC, rowid DESC LIMIT ?`
+// ErrUnreachable marks an error of tasks.db that may be gone a moment later.
+var ErrUnreachable = database.ErrUnreachable
 
 // LastEnded returns the run of a key that was completed or stopped last, at or
 // after a time; false where there is none. The view is that of its directory,
@@ -32,7 +24,7 @@ const endedSQL = `SELECT rowid, ` + columns + ` FROM tasks INDEXED BY idx_tasks_
 // context the directories tell. Source: inherit §4.1.
 func (s *Store) LastEnded(ctx context.Context, k task.Key, since time.Time) (View, bool, error) {
 	if s.indexed() {
-		rows, err := s.index.ended(ctx, k, since, 1)
+		rows, err := s.index.Ended(ctx, k, since, 1)
 		if err != nil {
 			return View{}, false, err
 		}
@@ -40,8 +32,8 @@ func (s *Store) LastEnded(ctx context.Context, k task.Key, since time.Time) (Vie
 			v, err := s.View(rows[0].UUID)
 			return v, true, err
 		}
-		if whole, err := s.index.complete(ctx); err != nil || whole {
-			return View{}, false, unreachable(err)
+		if whole, err := s.index.Complete(ctx); err != nil || whole {
+			return View{}, false, database.Unreachable(err)
 		}
 	}
 	all, err := s.scanEnded(k, since, 1)
@@ -56,7 +48,7 @@ func (s *Store) LastEnded(ctx context.Context, k task.Key, since time.Time) (Vie
 // LastEnded. Those that cannot be read are left out.
 func (s *Store) Ended(ctx context.Context, k task.Key, since time.Time, most int) (all []View, err error) {
 	if s.indexed() {
-		rows, err := s.index.ended(ctx, k, since, most)
+		rows, err := s.index.Ended(ctx, k, since, most)
 		if err != nil {
 			return nil, err
 		}
@@ -65,31 +57,17 @@ func (s *Store) Ended(ctx context.Context, k task.Key, since time.Time, most int
 				all = append(all, v)
 			}
 		}
-		if whole, err := s.index.complete(ctx); err != nil || whole {
-			return all, unreachable(err)
+		if whole, err := s.index.Complete(ctx); err != nil || whole {
+			return all, database.Unreachable(err)
 		}
 	}
 	return s.scanEnded(k, since, most)
 }
 
-func (i *index) ended(ctx context.Context, k task.Key, since time.Time, most int) (rows []Row, err error) {
-	if err := i.refresh(ctx); err != nil {
-		return nil, unreachable(err)
-	}
-	err = i.use(func(h *handles) (err error) {
-		rows, err = rowsOf(ctx, h.r, endedSQL, k.ID, k.Source, k.Owner, k.Repo, k.Type, Time{since}.String(), most)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("look for the last ended runs of %s: %w", k, unreachable(err))
-	}
-	return rows, nil
-}
-
 // scanEnded is Ended by the directories alone.
 func (s *Store) scanEnded(k task.Key, since time.Time, most int) (all []View, err error) {
-	err = walkIn(s.BaseDir, []string{dirCompleted}, func(dir string) error {
-		v, err := view(dir)
+	err = Walk(s.BaseDir, []string{DirCompleted}, func(dir string) error {
+		v, err := ReadView(dir)
 		if err != nil || v.Metadata.TaskKey != k {
 			return nil //nolint:nilerr // whose it is nobody can tell
 		}
@@ -105,22 +83,6 @@ func (s *Store) scanEnded(k task.Key, since time.Time, most int) (all []View, er
 	return all, err
 }
 
-// unreachable marks the errors of a connection: SQLite's BUSY, LOCKED, IOERR,
-// CANTOPEN and PROTOCOL.
-func unreachable(err error) error {
-	var e *sqlite.Error
-	if errors.Is(err, errClosed) {
-		return fmt.Errorf("%w: %w", ErrUnreachable, err)
-	}
-	if errors.As(err, &e) {
-		switch e.Code() & 0xff {
-		case 5, 6, 10, 14, 15:
-			return fmt.Errorf("%w: %w", ErrUnreachable, err)
-		}
-	}
-	return err
-}
-
 // maxFinal is the longest line of a final summary that is read, in bytes.
 const maxFinal = 1 << 20
 
@@ -132,7 +94,7 @@ var ErrDamaged = errors.New("damaged")
 // last line that is torn, no summary or longer than 1 MiB is an error that wraps
 // ErrDamaged: what stands before it may be of an attempt to end that failed.
 func (v View) LastFinal() (*Summary, error) {
-	f, err := openExisting(v.Dir, summariesFile)
+	f, err := openExisting(v.Dir, Summaries)
 	if f == nil {
 		return nil, err
 	}
@@ -160,9 +122,9 @@ func (v View) LastFinal() (*Summary, error) {
 	return &s, nil
 }
 
-// answer reports whether a message is the answer to a call of a model. What an
+// IsAnswer reports whether a message is the answer to a call of a model. What an
 // assistant says as second message, before anybody asked, was inherited (inherit
 // §4.3).
-func (m *Message) answer() bool {
+func (m *Message) IsAnswer() bool {
 	return m.Role == "assistant" && (m.Seq != 2 || m.Usage != nil || len(m.ToolCalls) > 0)
 }

@@ -129,7 +129,7 @@ func TestLastEndedErrors(t *testing.T) {
 	if _, _, err := s.LastEnded(ctx, k, time.Time{}); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
 		t.Errorf("cancelled: %v", err)
 	}
-	_ = s.index.close()
+	_ = s.index.Close()
 	if _, _, err := s.LastEnded(t.Context(), k, time.Time{}); !errors.Is(err, ErrUnreachable) {
 		t.Errorf("closed: %v", err)
 	}
@@ -160,7 +160,7 @@ func TestLastFinal(t *testing.T) {
 			t.Parallel()
 			v := View{Dir: t.TempDir()}
 			if name != "none" {
-				if err := os.WriteFile(filepath.Join(v.Dir, summariesFile), []byte(tc.text), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(v.Dir, Summaries), []byte(tc.text), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -217,7 +217,7 @@ func TestFinalSummaryByAModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(v.Dir, summariesFile))
+		b, err := os.ReadFile(filepath.Join(v.Dir, Summaries))
 		if err != nil || bytes.Count(b, []byte("\n")) != 1+min(len(by), 1) || !bytes.HasSuffix(b, []byte(want+"\n")) || bytes.Contains(b, []byte("secret")) {
 			t.Errorf("%s %v", b, err)
 		}
@@ -263,7 +263,7 @@ func TestFinalSummaryKilled(t *testing.T) {
 		if v, err = s.View(id); err != nil {
 			t.Fatal(err)
 		}
-		b, err := os.ReadFile(filepath.Join(v.Dir, summariesFile))
+		b, err := os.ReadFile(filepath.Join(v.Dir, Summaries))
 		f, ferr := v.LastFinal()
 		if err := errors.Join(err, ferr); err != nil || f.Summary != theirs || f.Extractive || bytes.Count(b, []byte(`"openai/m"`)) != 1 || bytes.Count(b, []byte("\n")) != 2 {
 			t.Errorf("call %d: %v\n%s", stop.At, err, b)

@@ -25,9 +25,9 @@ func TestALineThatIsDamagedWithinAFile(t *testing.T) {
 			base, dir := healthy(t, task.Running)
 			forget := at%2 == 0 // the checkpoint: all of it is behind that
 			if forget {
-				edit(t, filepath.Join(dir, stateFile), `"messages.jsonl":{"bytes":`, `"messages.jsonl":{"bytes":0,"seq":0},"x":{"bytes":`)
+				edit(t, filepath.Join(dir, StateFile), `"messages.jsonl":{"bytes":`, `"messages.jsonl":{"bytes":0,"seq":0},"x":{"bytes":`)
 			}
-			path := filepath.Join(dir, messagesFile)
+			path := filepath.Join(dir, Messages)
 			b, err := os.ReadFile(path)
 			must(t, err)
 			all := strings.SplitAfter(strings.TrimSuffix(string(b), "\n")+"\n", "\n")
@@ -72,17 +72,17 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 		write func(c *Context) error
 		count func(c *Context) (n int, next int64, err error) // what can be read, and the last number
 	}{
-		toolsFile: {func(c *Context) error {
+		Tools: {func(c *Context) error {
 			return c.AppendTools(ToolRun{Tool: "shell", Status: "success", Args: []byte("{}")})
 		}, func(c *Context) (int, int64, error) {
 			all, err := c.LastTools(9)
 			return len(all), c.CountToolCalls(), err
 		}},
-		checksFile: {func(c *Context) error { return c.AppendCheck(CheckRun{Command: "true"}) }, func(c *Context) (int, int64, error) {
+		Checks: {func(c *Context) error { return c.AppendCheck(CheckRun{Command: "true"}) }, func(c *Context) (int, int64, error) {
 			all, err := c.Checks()
 			return len(all), all[len(all)-1].Seq, err
 		}},
-		summariesFile: {func(c *Context) error {
+		Summaries: {func(c *Context) error {
 			_, err := c.AppendSummary(Summary{StartSeq: 1, EndSeq: 2, Summary: "they began"})
 			return err
 		}, func(c *Context) (n int, last int64, err error) {
@@ -93,19 +93,19 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 			}
 			return n, last, err
 		}},
-		windowFile: {func(c *Context) error { return c.AppendWindow(WindowEvent{Type: WindowTruncate, FromSeq: 2}) }, func(c *Context) (int, int64, error) {
+		Window: {func(c *Context) error { return c.AppendWindow(WindowEvent{Type: WindowTruncate, FromSeq: 2}) }, func(c *Context) (int, int64, error) {
 			e, err := c.LastWindow()
 			return 4, e.ID, err // it is read from its end alone
 		}},
-		effectsFile: {func(c *Context) error { return c.Effects().Append(EffectRecord{Type: EffectFact}) }, func(c *Context) (n int, last int64, err error) {
+		RequestLog: {func(c *Context) error { return c.Effects().Append(EffectRecord{Type: EffectFact}) }, func(c *Context) (n int, last int64, err error) {
 			v := View{Dir: c.Dir()}
-			last, err = v.Last(effectsFile, func(b []byte) int64 { seq, _ := numbered(b); return seq })
+			last, err = v.Last(RequestLog, func(b []byte) int64 { seq, _ := numbered(b); return seq })
 			return 4, last, err // a reader of it refuses: TestEffectsAfterACrash
 		}},
 	}
 	for name, log := range logs {
 		for how, put := range map[string]string{"garbage": "not JSON", "half": `{"seq":2,"id":2,"to`, "NUL": "\x00\x00"} {
-			if name == toolsFile && how == "NUL" {
+			if name == Tools && how == "NUL" {
 				continue // see TestNULsOfAWriteThatWasNotSynced
 			}
 			t.Run(name+" "+how, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 				must(t, os.RemoveAll(path))
 				s := open(t, Options{BaseDir: base})
 				claim := func() *Context {
-					must(t, os.Remove(filepath.Join(dir, stateFile))) // with the checkpoint
+					must(t, os.Remove(filepath.Join(dir, StateFile))) // with the checkpoint
 					c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 					must(t, err)
 					return c
@@ -142,12 +142,12 @@ func TestALineThatIsDamagedInAnotherLog(t *testing.T) {
 func TestNULsOfAWriteThatWasNotSynced(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]string{
-		checksFile: `{"seq":2,"command":"true"}`, windowFile: `{"id":2,"type":"truncate"}`, toolsFile: `{"seq":3,"tool":"shell"}`,
+		Checks: `{"seq":2,"command":"true"}`, Window: `{"id":2,"type":"truncate"}`, Tools: `{"seq":3,"tool":"shell"}`,
 	} {
 		base, dir := healthy(t, task.Running)
 		path := filepath.Join(dir, name)
 		must(t, os.WriteFile(path, []byte(lineOf(t, path, 0)+"\x00\x00\n"+second+"\n"), 0o600))
-		must(t, os.Remove(filepath.Join(dir, stateFile)))
+		must(t, os.Remove(filepath.Join(dir, StateFile)))
 		s := open(t, Options{BaseDir: base})
 		c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 		must(t, err)
@@ -162,9 +162,9 @@ func TestNULsOfAWriteThatWasNotSynced(t *testing.T) {
 func TestALineThatIsPutBetween(t *testing.T) {
 	t.Parallel()
 	base, dir := healthy(t, task.Running)
-	path := filepath.Join(dir, messagesFile)
+	path := filepath.Join(dir, Messages)
 	edit(t, path, `{"seq":4,`, "not JSON\n"+`{"seq":4,`)
-	must(t, os.Remove(filepath.Join(dir, stateFile)))
+	must(t, os.Remove(filepath.Join(dir, StateFile)))
 	s := open(t, Options{BaseDir: base})
 	c, _, err := s.Claim(t.Context(), filepath.Base(dir))
 	must(t, err)
@@ -180,7 +180,7 @@ func TestALineThatIsPutBetween(t *testing.T) {
 func TestALatestDecisionThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	base, dir := healthy(t, task.Running)
-	path := filepath.Join(dir, windowFile)
+	path := filepath.Join(dir, Window)
 	must(t, os.WriteFile(path, []byte(strings.Repeat("#", len(lineOf(t, path, 1)))+"\n"), 0o600))
 	s := open(t, Options{BaseDir: base})
 	c, _, err := s.Claim(t.Context(), filepath.Base(dir))

@@ -3,58 +3,105 @@ package contextstore
 import (
 	"context"
 	"database/sql"
-	"errors"
+	"embed"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
+	"toritsugi/internal/contextstore/database"
 	"toritsugi/internal/i18n"
 )
 
-// houseDB is house.db: what cannot be derived from the directories. It is never
+// HouseDB is house.db: what cannot be derived from the directories. It is never
 // deleted nor rebuilt, every write of it is synced, and its errors are errors of
 // whoever asked: only they and those of claims stop a task (PROTOCOL "Turn").
-type houseDB struct{ *database }
+type HouseDB struct{ file *database.File }
 
-var houseSchema = schema{
-	file: "house.db", migrations: "migrations/house", sync: "FULL", busy: openingBusy,
-	newer: "ledger.newer_house", broken: "ledger.broken_house",
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// HouseDBFile is the name of house.db in a base directory.
+const HouseDBFile = "house.db"
+
+// houseBusy is how long, in ms, a write waits for another process's.
+const houseBusy = 10_000
+
+func houseSchema() database.Schema {
+	files, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		panic(err) // of a name that is no path
+	}
+	return database.Schema{File: HouseDBFile, Migrations: files, Sync: "FULL", Busy: houseBusy, Newer: "ledger.newer_house", Broken: "ledger.broken_house"}
 }
 
-// openHouseDB opens base/house.db, or makes it: beside existing contexts too,
-// because a delivery looks for its own mark before it repeats anything.
-func openHouseDB(ctx context.Context, base string, h *house) (*houseDB, error) {
-	d := &houseDB{&database{schema: houseSchema, path: filepath.Join(base, houseSchema.file), house: h, ready: prepareAcks}}
-	if err := d.attach(ctx); err != nil {
-		return nil, fmt.Errorf("open %s: %w", houseSchema.file, err)
+// OpenHouseDB opens the house.db of a base directory, or makes it: beside existing
+// contexts too, because a delivery looks for its own mark before it repeats anything.
+func OpenHouseDB(ctx context.Context, dir string, base *database.Base) (*HouseDB, error) {
+	schema := houseSchema()
+	d := &HouseDB{&database.File{Schema: schema, Path: filepath.Join(dir, schema.File), Base: base, Statements: map[string]string{
+		"ack":   `INSERT INTO outbox_acks (key, uuid, kind, acked_at, result) VALUES (?,?,?,?,?) ON CONFLICT(key) DO NOTHING`,
+		"acked": `SELECT key, result FROM outbox_acks WHERE uuid=?`,
+	}}}
+	if err := d.file.Open(ctx); err != nil {
+		return nil, fmt.Errorf("open %s: %w", schema.File, err)
 	}
 	return d, nil
 }
 
-func prepareAcks(ctx context.Context, h *handles) error {
-	return errors.Join(
-		h.prepare(ctx, "ack", `INSERT INTO outbox_acks (key, uuid, kind, acked_at, result) VALUES (?,?,?,?,?) ON CONFLICT(key) DO NOTHING`),
-		h.prepare(ctx, "acked", `SELECT key, result FROM outbox_acks WHERE uuid=?`))
-}
+// VerifyHouseDB reports why the house.db of a base directory cannot be used: no run can
+// then begin. That there is none is no damage, deliveries look for their own marks.
+func VerifyHouseDB(ctx context.Context, dir string) error { return houseSchema().Verify(ctx, dir) }
 
-func (d *houseDB) close() error {
+// Close closes it.
+func (d *HouseDB) Close() error {
 	if d == nil {
 		return nil
 	}
-	return d.database.close()
+	return d.file.Close()
+}
+
+// Row is the row of a context, with the effects that were delivered taken off. Without
+// a house.db (nil), and with an error, every effect counts as pending.
+func (d *HouseDB) Row(ctx context.Context, m Metadata, s State) (Row, error) {
+	if d != nil && len(s.Outbox) > 0 {
+		if _, err := d.file.Check(ctx); err != nil {
+			return RowOf(m, s), fmt.Errorf("count what %s has yet to deliver: %w", m.UUID, err)
+		}
+	}
+	return d.row(ctx, m, s)
+}
+
+// row is Row for those who have the turn of the base directory, which a check that finds
+// the file gone would wait for.
+func (d *HouseDB) row(ctx context.Context, m Metadata, s State) (Row, error) {
+	r := RowOf(m, s)
+	if d == nil || r.OutboxPending == 0 {
+		return r, nil
+	}
+	acked, err := d.stored(ctx, m.UUID)
+	if err != nil {
+		return r, fmt.Errorf("count what %s has yet to deliver: %w", m.UUID, err)
+	}
+	for _, e := range s.Outbox {
+		if _, ok := acked[e.Key]; ok {
+			r.OutboxPending--
+		}
+	}
+	return r, nil
 }
 
 // ack records durably that an effect of a run's outbox was delivered, and what
 // came back. The first record of a key stays; it is an error if it is another
 // run's.
-func (d *houseDB) ack(ctx context.Context, uuid string, e Effect, result string, now Time) error {
-	if _, err := d.check(ctx); err != nil {
+func (d *HouseDB) ack(ctx context.Context, uuid string, e Effect, result string, now Time) error {
+	if _, err := d.file.Check(ctx); err != nil {
 		return fmt.Errorf("record the delivery %s of %s: %w", e.Key, uuid, err)
 	}
 	var owner string
-	err := d.use(func(h *handles) error {
+	err := d.file.Use(func(h *database.Handles) error {
 		added := false
-		err := retry(ctx, func() error {
-			r, err := h.stmts["ack"].ExecContext(ctx, e.Key, uuid, e.Kind, now.String(), null(result))
+		err := database.Retry(ctx, func() error {
+			r, err := h.Stmts["ack"].ExecContext(ctx, e.Key, uuid, e.Kind, now.String(), database.Null(result))
 			if err != nil {
 				return err
 			}
@@ -66,7 +113,7 @@ func (d *houseDB) ack(ctx context.Context, uuid string, e Effect, result string,
 			owner = uuid
 			return err
 		}
-		return h.w.QueryRowContext(ctx, `SELECT uuid FROM outbox_acks WHERE key=?`, e.Key).Scan(&owner)
+		return h.W.QueryRowContext(ctx, `SELECT uuid FROM outbox_acks WHERE key=?`, e.Key).Scan(&owner)
 	})
 	if err != nil {
 		return fmt.Errorf("record the delivery %s of %s: %w", e.Key, uuid, err)
@@ -78,8 +125,8 @@ func (d *houseDB) ack(ctx context.Context, uuid string, e Effect, result string,
 }
 
 // acked returns the delivered effects of a run: by key, what came back.
-func (d *houseDB) acked(ctx context.Context, uuid string) (map[string]string, error) {
-	if _, err := d.check(ctx); err != nil {
+func (d *HouseDB) acked(ctx context.Context, uuid string) (map[string]string, error) {
+	if _, err := d.file.Check(ctx); err != nil {
 		return nil, fmt.Errorf("read the deliveries of %s: %w", uuid, err)
 	}
 	return d.stored(ctx, uuid)
@@ -87,10 +134,10 @@ func (d *houseDB) acked(ctx context.Context, uuid string) (map[string]string, er
 
 // stored is acked for those who have the turn of the house, which a check that
 // finds the file gone would wait for.
-func (d *houseDB) stored(ctx context.Context, uuid string) (map[string]string, error) {
+func (d *HouseDB) stored(ctx context.Context, uuid string) (map[string]string, error) {
 	done := map[string]string{}
-	err := d.use(func(h *handles) error {
-		rows, err := h.stmts["acked"].QueryContext(ctx, uuid)
+	err := d.file.Use(func(h *database.Handles) error {
+		rows, err := h.Stmts["acked"].QueryContext(ctx, uuid)
 		if err != nil {
 			return err
 		}

@@ -42,14 +42,14 @@ func TestWhatIsDeliveredIsNoLongerPending(t *testing.T) {
 	st := c.State()
 	st.TaskStatus, st.Outbox = task.Completed, []Effect{{Key: "a", Kind: "push"}, {Key: "b", Kind: "label"}}
 	pending := func() (n int64, uuids []string) {
-		if err := s.index.put(t.Context(), c.Metadata(), st); err != nil {
+		if err := s.putRow(t.Context(), c.Metadata(), st); err != nil {
 			t.Fatal(err)
 		}
-		p, err := s.index.list(t.Context(), Filter{})
+		p, err := s.index.List(t.Context(), Filter{})
 		if err != nil || len(p.Rows) != 1 {
 			t.Fatal(p, err)
 		}
-		err = s.index.pendingOutbox(t.Context(), func(o Owing) error { uuids = append(uuids, o.UUID); return nil })
+		err = s.index.Pending(t.Context(), func(r Row) error { uuids = append(uuids, r.UUID); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

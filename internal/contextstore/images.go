@@ -1,15 +1,17 @@
 package contextstore
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+
+	"toritsugi/internal/disk"
 )
 
 // imagesDir holds the images that messages refer to, each under the hash of its
@@ -25,8 +27,8 @@ var imageExtensions = map[string]string{"image/png": "png", "image/jpeg": "jpg",
 
 var imagePath = regexp.MustCompile(`^` + imagesDir + `/([0-9a-f]{64})\.(?:png|jpg|gif|webp)$`)
 
-// errImageDiffers says that an image is not what was written.
-var errImageDiffers = errors.New("the image is not the one that was written")
+// ErrImageDiffers says that an image is not what was written.
+var ErrImageDiffers = errors.New("the image is not the one that was written")
 
 // SaveImage stores an image below the context's directory, once for the same
 // content, and returns what a message refers to it by. It is on disk when this
@@ -59,7 +61,7 @@ func (c *Context) putImage(i Image, data []byte) error {
 	if err := fs.MkdirAll(dir); err != nil {
 		return err
 	}
-	if checkImage(c.dir, i, nil) != nil {
+	if CheckImage(c.dir, i) != nil {
 		if err := fs.Replace(path, data, !c.store.NoSync); err != nil || c.store.NoSync {
 			return err
 		}
@@ -97,24 +99,22 @@ func (c *Context) ReadImage(i Image) ([]byte, error) {
 	return data, nil
 }
 
-func readImage(dir string, i Image) (data []byte, err error) {
-	err = checkImage(dir, i, func(h hash.Hash, r io.Reader) error {
-		data = make([]byte, i.Bytes)
-		_, err := io.ReadFull(r, data)
-		h.Write(data)
-		return err
-	})
-	return data, err
+func readImage(dir string, i Image) ([]byte, error) {
+	var data bytes.Buffer
+	err := checkImage(dir, i, &data)
+	return data.Bytes(), err
 }
 
-// checkImage reports whether the image lies in the context's directory as it was
-// written. read passes its content to the hash; nil streams it.
-func checkImage(dir string, i Image, read func(hash.Hash, io.Reader) error) error {
+// CheckImage reports whether an image that a message refers to lies in the context's
+// directory as it was written: ErrImageDiffers, or os.ErrNotExist.
+func CheckImage(dir string, i Image) error { return checkImage(dir, i, io.Discard) }
+
+func checkImage(dir string, i Image, to io.Writer) error {
 	name := imagePath.FindStringSubmatch(i.Path)
 	if name == nil || i.Bytes < 1 || i.Bytes > MaxImage {
-		return fmt.Errorf("%q with %d bytes is no image of ours", short(i.Path), i.Bytes)
+		return fmt.Errorf("%.40q with %d bytes is no image of ours", i.Path, i.Bytes)
 	}
-	f, err := openPlain(filepath.Join(dir, i.Path))
+	f, err := disk.OpenPlain(filepath.Join(dir, i.Path))
 	if err != nil {
 		return err
 	}
@@ -124,17 +124,14 @@ func checkImage(dir string, i Image, read func(hash.Hash, io.Reader) error) erro
 		return err
 	}
 	if st.Size() != i.Bytes {
-		return fmt.Errorf("%s has %d bytes and not %d: %w", i.Path, st.Size(), i.Bytes, errImageDiffers)
-	}
-	if read == nil {
-		read = func(h hash.Hash, r io.Reader) error { _, err := io.Copy(h, r); return err }
+		return fmt.Errorf("%s has %d bytes and not %d: %w", i.Path, st.Size(), i.Bytes, ErrImageDiffers)
 	}
 	h := sha256.New()
-	if err := read(h, io.LimitReader(f, i.Bytes)); err != nil {
+	if _, err := io.Copy(io.MultiWriter(h, to), io.LimitReader(f, i.Bytes)); err != nil {
 		return err
 	}
 	if hex.EncodeToString(h.Sum(nil)) != name[1] {
-		return fmt.Errorf("%s: %w", i.Path, errImageDiffers)
+		return fmt.Errorf("%s: %w", i.Path, ErrImageDiffers)
 	}
 	return nil
 }
@@ -152,7 +149,7 @@ func (c *Context) haveImages(m Message) error {
 				continue
 			}
 		}
-		return fmt.Errorf("append a message to %s: its image %q was not saved before", c.meta.UUID, short(i.Path))
+		return fmt.Errorf("append a message to %s: its image %.40q was not saved before", c.meta.UUID, i.Path)
 	}
 	return nil
 }
@@ -171,34 +168,4 @@ func (c *Context) redactImages(all []Image) []Image {
 		out[n] = i
 	}
 	return out
-}
-
-// maxSeenImages bounds the memory for images that were found to be whole.
-const maxSeenImages = 4096
-
-// checkImages checks that each image that the message at hand refers to is there
-// as it was written. It reads each once.
-func (c *messageCheck) checkImages(at spot) {
-	for _, img := range c.m.Images {
-		if img.Path == "" || c.images[img.Path] {
-			continue
-		}
-		err := checkImage(c.i.dir, img, func(h hash.Hash, r io.Reader) error {
-			_, err := io.Copy(h, c.i.c.counted(r))
-			return err
-		})
-		switch {
-		case err == nil:
-			if c.images == nil || len(c.images) >= maxSeenImages {
-				c.images = map[string]bool{}
-			}
-			c.images[img.Path] = true
-		case errors.Is(err, os.ErrNotExist):
-			c.i.find(c.file, at, "image_missing", img.Path)
-		case errors.Is(err, errImageDiffers):
-			c.i.find(c.file, at, "image_differs", img.Path)
-		default:
-			c.i.find(c.file, at, "image_unreadable", short(img.Path), err)
-		}
-	}
 }

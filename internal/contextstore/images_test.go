@@ -128,7 +128,7 @@ func TestImagesThatAreNone(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	must(t, os.WriteFile(filepath.Join(c.Dir(), good.Path), bytes.ToUpper(redPicture), 0o600))
-	if data, err := c.ReadImage(good); !errors.Is(err, errImageDiffers) || data != nil {
+	if data, err := c.ReadImage(good); !errors.Is(err, ErrImageDiffers) || data != nil {
 		t.Errorf("a changed image was read: %q, %v", data, err)
 	}
 	// It is written again by whoever has it.
@@ -194,7 +194,7 @@ func TestDamagedImages(t *testing.T) {
 		},
 		"image_differs longer": func(t *testing.T, dir string, i Image) { appendTo(t, filepath.Join(dir, i.Path), "x") },
 		"image_unreadable": func(t *testing.T, dir string, i Image) {
-			edit(t, filepath.Join(dir, messagesFile), i.Path, strings.Repeat("/", len(i.Path)))
+			edit(t, filepath.Join(dir, Messages), i.Path, strings.Repeat("/", len(i.Path)))
 		},
 		"mode": func(t *testing.T, dir string, i Image) { must(t, os.Chmod(filepath.Join(dir, i.Path), 0o644)) },
 	} {
@@ -255,14 +255,14 @@ func imagesWhole(ctx context.Context, base string, acknowledged int64) error {
 		return nil
 	}
 	referred := func(dir string) (n int64, err error) {
-		for line := range bytes.Lines(readLogs(dir)[messagesFile]) {
+		for line := range bytes.Lines(readLogs(dir)[Messages]) {
 			m, derr := DecodeMessage(bytes.TrimSpace(line))
 			if derr != nil {
 				continue
 			}
 			for _, i := range m.Images {
 				n++
-				err = errors.Join(err, checkImage(dir, i, nil))
+				err = errors.Join(err, CheckImage(dir, i))
 			}
 		}
 		return n, err

@@ -3,16 +3,16 @@ package contextstore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // MaxJournalLine is the longest line of a journal, in bytes: what is longer is
@@ -78,7 +78,11 @@ func (j *Journal) open() (fixed []string, err error) {
 		return nil, err
 	}
 	before := f.Size()
-	if err = mendAudit(fs, path, f); err == nil && !j.c.store.NoSync {
+	good, err := jsonl.GoodEnd(f, before)
+	if err == nil {
+		err = jsonl.MendEnd(fs, path, f, good)
+	}
+	if err == nil && !j.c.store.NoSync {
 		// The file may be new, or what a killed owner left in the page cache: what
 		// follows rests on both.
 		if err = fs.SyncDir(filepath.Dir(path)); err == nil && before > 0 {
@@ -101,15 +105,15 @@ func (j *Journal) open() (fixed []string, err error) {
 // Encode makes a line of v, which must become a JSON object. Every text in it
 // is redacted, the names of its fields too.
 func (j *Journal) Encode(v any) (Line, error) {
-	b, err := appendLine(nil, v)
+	b, err := jsonl.Append(nil, v)
 	if err != nil {
 		return Line{}, err
 	}
 	text := bytes.TrimSuffix(b, []byte("\n"))
-	if err := jsonObject(text); err != nil {
+	if err := jsonl.Check(text); err != nil {
 		return Line{}, fmt.Errorf("encode %T: %w", v, err)
 	}
-	if b, err = cleanJSON(text, j.c.clean); err != nil {
+	if b, err = jsonl.Redact(text, j.c.clean); err != nil {
 		return Line{}, fmt.Errorf("encode %T: %w", v, err)
 	}
 	if len(b) >= MaxJournalLine {
@@ -153,7 +157,7 @@ func (j *Journal) append(durable bool, lines []Line) error {
 // Back calls f for each line so far, latest first, until f returns false. It
 // reads no further back than it is asked for.
 func (j *Journal) Back(f func(line []byte) bool) error {
-	return reverseLines(j.f, j.size(), f)
+	return jsonl.Back(j.f, j.size(), func(_ int64, line []byte) bool { return f(line) })
 }
 
 func (j *Journal) size() int64 {
@@ -184,13 +188,9 @@ type JournalLine struct {
 
 func eachJournalLine(r io.Reader, f func(JournalLine) bool) error {
 	var n int64
-	return scanLines(r, MaxJournalLine, func(l rawLine) bool {
+	return jsonl.Scan(r, MaxJournalLine, func(l jsonl.Line) bool {
 		n++
-		text := l.text
-		if text == nil && !l.long {
-			text = []byte{}
-		}
-		return f(JournalLine{Line: n, Byte: l.at, Bytes: l.n, Text: text, Ended: l.newline})
+		return f(JournalLine{Line: n, Byte: l.At, Bytes: l.Bytes, Text: l.Text, Ended: l.Newline})
 	})
 }
 
@@ -203,7 +203,7 @@ func ReadJournal(ctx context.Context, dir, name string, f func(JournalLine) bool
 	if !filepath.IsAbs(name) {
 		path = filepath.Join(dir, name)
 	}
-	r, _, err := openCheckedLog(filepath.Dir(path), filepath.Base(path))
+	r, _, err := OpenLog(filepath.Dir(path), filepath.Base(path))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
@@ -217,55 +217,4 @@ func ReadJournal(ctx context.Context, dir, name string, f func(JournalLine) bool
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil
-}
-
-// cleanJSON redacts every text of a compact JSON value and leaves the rest, the
-// order of fields too, as it is. What is a secret only by what stands around it
-// is masked as well; a value that is no JSON object any more after that becomes
-// {"redacted": text}: it is lost to programs, and nothing leaks.
-func cleanJSON(raw []byte, clean func(string) string) ([]byte, error) {
-	out := make([]byte, 0, len(raw))
-	for i := 0; i < len(raw); {
-		if raw[i] != '"' {
-			out = append(out, raw[i])
-			i++
-			continue
-		}
-		end := i + 1
-		for end < len(raw) && raw[end] != '"' {
-			if raw[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		end = min(end+1, len(raw))
-		var err error
-		if out, err = appendClean(out, raw[i:end], clean); err != nil {
-			return nil, err
-		}
-		i = end
-	}
-	whole := clean(string(out))
-	if whole == string(out) {
-		return out, nil
-	}
-	if jsonObject([]byte(whole)) == nil {
-		return []byte(whole), nil
-	}
-	b, err := appendLine(nil, map[string]string{"redacted": whole})
-	return bytes.TrimSuffix(b, []byte("\n")), err
-}
-
-// appendClean appends a JSON string, redacted; one that holds nothing to redact
-// as it is.
-func appendClean(out, literal []byte, clean func(string) string) ([]byte, error) {
-	var s string
-	if err := json.Unmarshal(literal, &s); err != nil {
-		return nil, err
-	}
-	if c := clean(s); c != s || !utf8.Valid(literal) {
-		b, err := appendLine(nil, c)
-		return append(out, bytes.TrimSuffix(b, []byte("\n"))...), err
-	}
-	return append(out, literal...), nil
 }

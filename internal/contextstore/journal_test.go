@@ -13,11 +13,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"toritsugi/internal/disk"
 	"toritsugi/internal/disk/disktest"
-	"toritsugi/internal/redact"
 	"toritsugi/internal/task"
 )
 
@@ -246,77 +243,5 @@ func TestJournalSurvives(t *testing.T) {
 	})
 	if err != nil || cuts.Checked < 20 {
 		t.Errorf("%+v %v", cuts, err)
-	}
-}
-
-// Redaction keeps JSON JSON, the order of its fields, and is done once and for all.
-func TestCleanJSON(t *testing.T) {
-	t.Parallel()
-	z := redact.New([]string{"correct horse battery"}, nil)
-	token := "ghp_" + strings.Repeat("a1B2", 9)
-	piece := rapid.SampledFrom([]string{token, "correct horse battery", "password", "api_key", ": ", "=", `"`, `\`, "\n", "a@example.org", "語", "\x00", "x", " ",
-		"sk-" + strings.Repeat("Zq3x", 12), "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----", "Authorization: Bearer abc123def456ghi789"})
-	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(piece, 0, 5).Draw(t, "pieces"), "") })
-	rapid.Check(t, func(t *rapid.T) {
-		v := []any{text.Draw(t, "a"), map[string]any{text.Draw(t, "key"): text.Draw(t, "value"), "password": text.Draw(t, "named"), "n": 7}}
-		raw, err := appendLine(nil, map[string]any{"type": "plan", "x": v})
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := cleanJSON(bytes.TrimSpace(raw), z.String)
-		if err != nil || !json.Valid(got) {
-			t.Fatalf("%s: %v", got, err)
-		}
-		if !bytes.HasPrefix(got, []byte(`{"type":"plan","x":[`)) {
-			t.Fatalf("%s became %s", raw, got)
-		}
-		if bytes.Contains(got, []byte(token)) || z.String(string(got)) != string(got) {
-			t.Fatalf("left in %s", got)
-		}
-	})
-	// What is no JSON any more is a text, not a leak.
-	got, err := cleanJSON([]byte(`{"a":1,"b":2}`), func(s string) string { return strings.ReplaceAll(s, `1,"b"`, "[REDACTED]") })
-	if want := `{"redacted":"{\"a\":[REDACTED]:2}"}`; err != nil || string(got) != want {
-		t.Errorf("%s %v", got, err)
-	}
-}
-
-func TestCheckReadsPlans(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct{ text, want string }{
-		"whole":    {`{"type":"plan"}` + "\n", ""},
-		"garbage":  {"garbage\n" + `{"type":"plan"}` + "\n", "garbage"},
-		"torn":     {`{"type":"plan"}` + "\n{", "torn"},
-		"strange":  {`{"kind":"plan"}` + "\n", "strange"},
-		"too open": {"", "mode"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			base, dir := healthy(t, task.Completed)
-			plans := t.TempDir()
-			path := filepath.Join(plans, filepath.Base(dir)+".jsonl")
-			must(t, os.WriteFile(path, []byte(tc.text), 0o600))
-			if tc.want == "mode" {
-				must(t, os.Chmod(path, 0o644))
-			}
-			for _, repair := range []bool{false, true} {
-				r, err := Check(t.Context(), base, CheckOptions{Plans: plans, Repair: repair})
-				must(t, err)
-				if got := strings.Join(kinds(r), " "); got != tc.want {
-					t.Errorf("%q, want %q", got, tc.want)
-				}
-			}
-			r, err := Check(t.Context(), base, CheckOptions{Plans: plans})
-			must(t, err)
-			if mends := tc.want == "torn" || tc.want == "mode"; mends && r.Found > 0 {
-				t.Errorf("left: %q", kinds(r))
-			}
-		})
-	}
-	base, dir := healthy(t, task.Completed)
-	must(t, os.Mkdir(filepath.Join(dir, "planning"), 0o700))
-	must(t, os.WriteFile(filepath.Join(dir, "planning", "x.jsonl.gz"), []byte("no gzip"), 0o600))
-	if got := kinds(check(t, base, false)); !slices.Equal(got, []string{"unreadable"}) {
-		t.Errorf("%q", got)
 	}
 }

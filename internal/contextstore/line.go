@@ -1,65 +1,19 @@
 package contextstore
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/redact"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
-// timeLayout is UTC, fixed width, six decimals (spec/README "ids and times").
-const timeLayout = "2006-01-02T15:04:05.000000Z"
-
 // Time is a timestamp in the ledger's one format.
-type Time struct{ time.Time }
-
-// MarshalJSON writes the fixed-width form.
-func (t Time) MarshalJSON() ([]byte, error) {
-	if t.IsZero() {
-		return []byte("null"), nil
-	}
-	return []byte(`"` + t.UTC().Format(timeLayout) + `"`), nil
-}
-
-// written is t as the files hold it.
-func (t Time) written() Time { return Time{t.UTC().Truncate(time.Microsecond)} }
-
-// UnmarshalJSON reads any RFC 3339 time, one without a zone as UTC (ISO 8601,
-// as other writers have it), and null as the zero time.
-func (t *Time) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*t = Time{}
-		return nil
-	}
-	if len(b) < 2 || b[0] != '"' {
-		return fmt.Errorf("time %s is no string", b)
-	}
-	s := string(b[1 : len(b)-1]) // no time has an escape in it
-	v, err := time.Parse(time.RFC3339Nano, s)
-	if err != nil {
-		local, lerr := time.Parse("2006-01-02T15:04:05", s)
-		if lerr != nil {
-			return err
-		}
-		v = local
-	}
-	t.Time = v
-	return nil
-}
-
-// String is the form of the files, or "" for the zero time.
-func (t Time) String() string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(timeLayout)
-}
+type Time = jsonl.Time
 
 // Message is a line of messages.jsonl: store-v3 §3.2's fields, then ours.
 type Message struct {
@@ -254,35 +208,6 @@ func (c CheckRun) Passed() bool { return c.ExitCode == 0 && !c.TimedOut && c.Lim
 // CountTokens estimates the tokens of a text: its characters / 4 (store-v3 §4.2).
 func CountTokens(s string) int { return utf8.RuneCountInString(s) / 4 }
 
-var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// appendLine appends v to b as one line of compact JSON with <, > and & as
-// they are, so that grep finds what people look for (store-v2 §9.1).
-func appendLine(b []byte, v any) ([]byte, error) {
-	buf := encoders.Get().(*bytes.Buffer)
-	defer func() {
-		if buf.Cap() <= 64<<10 { // a huge line is not kept for those to come
-			encoders.Put(buf)
-		}
-	}()
-	buf.Reset()
-	e := json.NewEncoder(buf)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return b, fmt.Errorf("encode %T: %w", v, err)
-	}
-	return append(b, buf.Bytes()...), nil
-}
-
-// valid replaces each byte that is no UTF-8 by U+FFFD, as JSON does when it is
-// read back: a resumed run sends the same bytes as a live one.
-func valid(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return string([]rune(s))
-}
-
 // message20 are the names of store-v2 §3.3 that differ from store-v3's.
 type message20 struct {
 	TokenCount   int             `json:"token_count"`
@@ -307,9 +232,6 @@ func (f *functionCall20) call() ToolCall {
 // DecodeMessage reads a line of messages.jsonl in either edition. What is not
 // valid JSON, or has no seq from 1 on or no role, is an error.
 func DecodeMessage(line []byte) (Message, error) {
-	if m, ok := quickMessage(line); ok {
-		return m, nil
-	}
 	var m struct {
 		Message
 		message20

@@ -1,51 +1,11 @@
 package contextstore
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 )
-
-// readers are what lines reads through.
-var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 64<<10) }}
-
-// lines calls f for each line of r, without its newline, with the offset it
-// begins at, until f returns false. A last line without a newline counts. The
-// slice is valid during the call only.
-func lines(r io.Reader, f func(offset int64, line []byte) bool) error {
-	br := readers.Get().(*bufio.Reader)
-	br.Reset(r)
-	defer func() { br.Reset(nil); readers.Put(br) }()
-	var long []byte
-	var at int64
-	for {
-		part, err := br.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			long = append(long, part...)
-			continue
-		}
-		line := part
-		if len(long) > 0 {
-			long = append(long, part...)
-			line, long = long, nil
-		}
-		if len(line) > 0 {
-			if !f(at, bytes.TrimSuffix(line, []byte("\n"))) {
-				return nil
-			}
-			at += int64(len(line))
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
 
 // gentle reads little at first: who reads on from somewhere often wants no more
 // than a line.
@@ -64,52 +24,6 @@ func (g *gentle) Read(p []byte) (int, error) {
 
 // firstGentle is how much a gentle reads first, bytes.
 const firstGentle = 4 << 10
-
-// block is how much reverseLines reads at a time, at the least.
-const block = 16 << 10
-
-// reverseLines calls f for each whole line of the first size bytes of r, last
-// line first, until f returns false. What it reads is bounded by what f takes;
-// inside a long line each read is as long as what is known of it, so that the
-// work stays in proportion to its length.
-func reverseLines(r io.ReaderAt, size int64, f func(line []byte) bool) error {
-	var tail []byte // the beginning of what was read so far, up to its first newline
-	for end := size; end > 0; {
-		n := min(max(block, int64(len(tail))), end)
-		part := make([]byte, n, n+int64(len(tail)))
-		if _, err := r.ReadAt(part, end-n); err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
-		end -= n
-		part = append(part, tail...)
-		for {
-			i := bytes.LastIndexByte(bytes.TrimSuffix(part, []byte("\n")), '\n')
-			if i < 0 {
-				break
-			}
-			if line := bytes.TrimSuffix(part[i+1:], []byte("\n")); len(line) > 0 && !f(line) {
-				return nil
-			}
-			part = part[:i+1]
-		}
-		tail = part
-	}
-	if line := bytes.TrimSuffix(tail, []byte("\n")); len(line) > 0 {
-		f(line)
-	}
-	return nil
-}
-
-// lastLine decodes the last line of the first size bytes of r; false where
-// there is none.
-func lastLine(r io.ReaderAt, size int64, decode func([]byte) error) (found bool, err error) {
-	rerr := reverseLines(r, size, func(line []byte) bool {
-		found = true
-		err = decode(line)
-		return false
-	})
-	return found, errors.Join(err, rerr)
-}
 
 // lineReader reads lines anywhere in the first end bytes of a file, forwards
 // and backwards, through one buffer. A read is small at first and grows to half

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 var genLines = rapid.Custom(func(t *rapid.T) []byte {
@@ -93,13 +95,13 @@ func TestLineReader(t *testing.T) {
 			}
 		}
 		var back [][]byte
-		if err := reverseLines(bytes.NewReader(data), int64(len(data)), func(b []byte) bool { back = append(back, bytes.Clone(b)); return true }); err != nil {
+		if err := jsonl.Back(bytes.NewReader(data), int64(len(data)), func(_ int64, b []byte) bool { back = append(back, bytes.Clone(b)); return true }); err != nil {
 			rt.Fatal(err)
 		}
 		slices.Reverse(back)
 		want = slices.DeleteFunc(want, func(b []byte) bool { return len(b) == 0 })
 		if !slices.EqualFunc(back, want, bytes.Equal) {
-			rt.Errorf("reverseLines gives %d lines, want %d", len(back), len(want))
+			rt.Errorf("Back gives %d lines, want %d", len(back), len(want))
 		}
 	})
 }
@@ -184,22 +186,5 @@ func TestSearchPassesHugeLines(t *testing.T) {
 		if n := read.Load(); n > f.long+f.long/50 {
 			t.Errorf("message %d: %d bytes read", seq, n)
 		}
-	}
-}
-
-// The last lines of a log with a huge one among them are found in proportion to
-// its length. It measures memory and so runs alone.
-func TestBackwardOverAHugeLine(t *testing.T) {
-	data := []byte("first\n" + strings.Repeat("x", 8<<20) + "\nlast\n")
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	n := 0
-	err := reverseLines(bytes.NewReader(data), int64(len(data)), func(b []byte) bool { n++; return true })
-	runtime.ReadMemStats(&after)
-	if n != 3 || err != nil {
-		t.Errorf("%d lines, %v", n, err)
-	}
-	if used := after.TotalAlloc - before.TotalAlloc; used > 6*uint64(len(data)) {
-		t.Errorf("%d bytes of memory for %d bytes", used, len(data))
 	}
 }

@@ -1,16 +1,14 @@
 package contextstore
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/disk"
 )
 
 // Owner is what .lock says about who holds it, for people: the kernel lock on
@@ -29,15 +27,11 @@ type lock struct {
 	owner Owner
 }
 
-var errLocked = errors.New("locked")
-
-// acquire takes the lock on path for an owner, whose words are written into
-// the file in place: a replaced lock file would have two owners.
-func acquire(path string, owner Owner) (*lock, error) { return acquireAt(path, os.O_CREATE, owner) }
-
-// acquireAt is acquire for a file that is opened with more flags.
-func acquireAt(path string, flags int, owner Owner) (*lock, error) {
-	f, err := lockFileWith(path, flags)
+// acquire takes the lock on the file at path, opened with more flags, for an owner,
+// whose words are written into it in place: a replaced lock file would have two owners.
+// filelock.ErrLocked where somebody has it.
+func acquire(path string, flags int, owner Owner) (*lock, error) {
+	f, err := filelock.Open(path, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -49,70 +43,21 @@ func acquireAt(path string, flags int, owner Owner) (*lock, error) {
 	return l, nil
 }
 
-// lockFileAt takes the open-file-description lock on path without waiting,
-// creating the file if it is missing. It returns errLocked while another
-// process, or a descendant of a former owner, holds it.
-func lockFileAt(path string) (*os.File, error) { return lockFileWith(path, os.O_CREATE) }
-
-func lockFileWith(path string, flags int) (*os.File, error) {
-	for {
-		f, err := os.OpenFile(path, flags|os.O_RDWR, 0o600)
-		if err != nil {
-			return nil, err
-		}
-		if err := setLock(f, unix.F_WRLCK); err != nil {
-			_ = f.Close()
-			if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
-				return nil, errLocked
-			}
-			return nil, fmt.Errorf("lock %s: %w", path, err)
-		}
-		// A former owner may have removed or moved the file between open and lock.
-		if same(f, path) {
-			return f, nil
-		}
-		_ = f.Close()
-	}
-}
-
-func same(f *os.File, path string) bool {
-	a, err := f.Stat()
+// Acquire takes the lock of a context for somebody who does not run it, without waiting,
+// until release is called; filelock.ErrLocked.
+func Acquire(dir string, now time.Time) (release func(), err error) {
+	l, err := acquire(filepath.Join(dir, LockFile), os.O_CREATE, newOwner(now))
 	if err != nil {
-		return false
+		return nil, err
 	}
-	b, err := os.Stat(path)
-	return err == nil && os.SameFile(a, b)
+	return l.release, nil
 }
 
-func setLock(f *os.File, kind int16) error {
-	return unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: kind, Whence: 0})
-}
-
-// await takes a lock on an open file, waiting for it no longer than timeout;
-// errLocked if another process holds it still. The lock is the descriptor's.
-func await(ctx context.Context, f *os.File, timeout time.Duration) error {
-	end := time.NewTimer(timeout)
-	defer end.Stop()
-	for {
-		err := setLock(f, unix.F_WRLCK)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
-			return fmt.Errorf("lock %s: %w", f.Name(), err)
-		}
-		again := time.NewTimer(10 * time.Millisecond)
-		select {
-		case <-again.C:
-			continue
-		case <-end.C:
-			err = errLocked
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		again.Stop()
-		return fmt.Errorf("lock %s: %w", f.Name(), err)
-	}
+// newOwner is this process as an owner from now on.
+func newOwner(now time.Time) Owner {
+	t := Time{Time: now.UTC()}
+	host, _ := os.Hostname()
+	return Owner{ProcessID: os.Getpid(), Hostname: host, AcquiredAt: t, HeartbeatAt: t, BootID: bootID()}
 }
 
 // write puts the owner's JSON in place, padded so that a shorter one leaves
@@ -128,27 +73,18 @@ func (l *lock) write() error {
 	return l.f.Truncate(int64(len(b) + 1))
 }
 
-// release gives the lock up. It is undone before the file is closed: a child
-// that is being started, for anything, has a copy of the descriptor for a moment.
-func (l *lock) release() {
-	_ = setLock(l.f, unix.F_UNLCK)
-	_ = l.f.Close()
-}
+func (l *lock) release() { filelock.Close(l.f) }
 
 // ReadOwner tells whether a context is owned at this moment, and what its
 // .lock says. It takes no lock and works on a read-only disk.
 func ReadOwner(dir string) (owner Owner, held bool) {
-	f, err := openPlain(filepath.Join(dir, lockFile))
+	f, err := disk.OpenPlain(filepath.Join(dir, LockFile))
 	if err != nil {
 		return owner, false
 	}
 	defer func() { _ = f.Close() }()
 	_ = json.NewDecoder(f).Decode(&owner)
-	probe := unix.Flock_t{Type: unix.F_WRLCK}
-	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &probe); err != nil {
-		return owner, false
-	}
-	return owner, probe.Type != unix.F_UNLCK
+	return owner, filelock.Held(f)
 }
 
 // bootID identifies this start of the machine, so that a pid of an earlier one

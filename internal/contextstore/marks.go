@@ -5,17 +5,20 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/i18n"
 )
 
 // Mark returns what SetMark kept under a scope and a name, "" where nothing was.
 func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err error) {
-	_, err = s.houseDB.check(ctx)
+	_, err = s.houseDB.file.Check(ctx)
 	if err == nil {
-		err = s.houseDB.use(func(h *handles) error {
-			return h.r.QueryRowContext(ctx, `SELECT value FROM marks WHERE scope=? AND name=?`, scope, name).Scan(&value)
+		err = s.houseDB.file.Use(func(h *database.Handles) error {
+			return h.R.QueryRowContext(ctx, `SELECT value FROM marks WHERE scope=? AND name=?`, scope, name).Scan(&value)
 		})
 	}
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -27,11 +30,11 @@ func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err
 // SetMark keeps a short value durably in house.db: what a door must remember
 // and no directory can tell, as how far the comments of a repository were read.
 func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
-	_, err := s.houseDB.check(ctx)
+	_, err := s.houseDB.file.Check(ctx)
 	if err == nil {
-		err = s.houseDB.use(func(h *handles) error {
-			return retry(ctx, func() error {
-				_, err := h.w.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
+		err = s.houseDB.file.Use(func(h *database.Handles) error {
+			return database.Retry(ctx, func() error {
+				_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
 					ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
 				return err
 			})
@@ -47,8 +50,8 @@ func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
 // release is called or the process ends. ErrBusy: there is one.
 func (s *Store) Alone(kind string) (release func(), err error) {
 	path := filepath.Join(s.BaseDir, "."+kind+".lock")
-	f, err := lockFileAt(path)
-	if errors.Is(err, errLocked) {
+	f, err := filelock.Open(path, os.O_CREATE)
+	if errors.Is(err, filelock.ErrLocked) {
 		return nil, i18n.E("contextstore.alone", kind, s.BaseDir, ErrBusy)
 	}
 	if err != nil {

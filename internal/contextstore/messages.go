@@ -46,7 +46,7 @@ func (c *Context) MessageLog() *MessageLog { return &MessageLog{ctx: c} }
 // MessageLog opens the messages of a context that another process may own. The
 // caller closes it. Without the file it reads as empty (store-v3 §11.2).
 func (v View) MessageLog() (*MessageLog, error) {
-	f, err := openExisting(v.Dir, messagesFile)
+	f, err := openExisting(v.Dir, Messages)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (l *MessageLog) wrap(err error) error {
 	if l.ctx != nil {
 		m = l.ctx.meta
 	}
-	return fmt.Errorf("read %s of %s: %w", messagesFile, m.UUID, err)
+	return fmt.Errorf("read %s of %s: %w", Messages, m.UUID, err)
 }
 
 // at decodes the line that begins at off. A message without a number stands for

@@ -17,6 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // naive reads a whole log as the reader must see it: every line that decodes,
@@ -42,7 +44,7 @@ func naive(file []byte) (msgs []Message, raw []string, bad int) {
 func dir(t testing.TB, messages, summaries []byte) View {
 	t.Helper()
 	v := View{Dir: t.TempDir(), Metadata: Metadata{UUID: "u"}}
-	for name, b := range map[string][]byte{messagesFile: messages, summariesFile: summaries} {
+	for name, b := range map[string][]byte{Messages: messages, Summaries: summaries} {
 		if b != nil {
 			if err := os.WriteFile(filepath.Join(v.Dir, name), b, 0o600); err != nil {
 				t.Fatal(err)
@@ -111,7 +113,7 @@ var genFile = rapid.Custom(func(t *rapid.T) file {
 		if f.gaps && i > 0 {
 			f.lastSeq += int64(rapid.SampledFrom([]int{-1, 0, 0, 0, 3}).Draw(t, "step"))
 		}
-		m.Seq, m.Content, m.Tokens = f.lastSeq, valid(m.Content), CountTokens(m.Content)
+		m.Seq, m.Content, m.Tokens = f.lastSeq, jsonl.Valid(m.Content), CountTokens(m.Content)
 		if i < foreign {
 			text, _ := json.Marshal(m.Content)
 			b = fmt.Appendf(b, `{"seq": %d, "role": %q, "content": %s, "timestamp": "2024-01-15T10:30:01", "token_count": %d, "x": {"y": 1}, "is_summarized": %t}`+"\n",
@@ -119,7 +121,7 @@ var genFile = rapid.Custom(func(t *rapid.T) file {
 		} else {
 			sum += int64(m.Tokens)
 			m.Sum = sum
-			b, _ = appendLine(b, m)
+			b, _ = jsonl.Append(b, m)
 			f.totals = true
 		}
 		if spoil && rapid.IntRange(0, 9).Draw(t, "damage") == 0 {
@@ -153,8 +155,8 @@ func TestFoundIsWhatIsThere(t *testing.T) {
 			summaries = fmt.Appendf(nil, `{"id":1,"start_seq":1,"end_seq":%d,"summary":"s"}`+"\n"+`{"id":2,"start_seq":1,"end_seq":999,"summary":"s","final":true}`+"\n", end)
 		}
 		v := View{Dir: root}
-		checked(rt, os.WriteFile(filepath.Join(root, messagesFile), []byte(f.text), 0o600))
-		checked(rt, os.WriteFile(filepath.Join(root, summariesFile), summaries, 0o600))
+		checked(rt, os.WriteFile(filepath.Join(root, Messages), []byte(f.text), 0o600))
+		checked(rt, os.WriteFile(filepath.Join(root, Summaries), summaries, 0o600))
 		l, err := v.MessageLog()
 		checked(rt, err)
 		defer func() { _ = l.Close() }()
@@ -291,7 +293,7 @@ func TestOwnersAnswersAreTheFiles(t *testing.T) {
 				checked(rt, err)
 				written = append(written, out...)
 			}
-			file, err := os.ReadFile(filepath.Join(c.Dir(), messagesFile))
+			file, err := os.ReadFile(filepath.Join(c.Dir(), Messages))
 			checked(rt, err)
 			all, _, _ := naive(file)
 			equal(rt, "what Append returned", all, written)
@@ -381,11 +383,11 @@ func TestCacheIsTheEndOfTheLog(t *testing.T) {
 // looks at has got to.
 func TestViewOfAGrowingFile(t *testing.T) {
 	t.Parallel()
-	one, _ := appendLine(nil, Message{Seq: 1, Role: "system", Content: "be good", Tokens: 1, Sum: 1})
-	two, _ := appendLine(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
+	one, _ := jsonl.Append(nil, Message{Seq: 1, Role: "system", Content: "be good", Tokens: 1, Sum: 1})
+	two, _ := jsonl.Append(nil, Message{Seq: 2, Role: "user", Content: "長い", Tokens: 1, Sum: 2})
 	v := dir(t, one, nil)
 	l := logOf(t, v)
-	f, err := os.OpenFile(filepath.Join(v.Dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(v.Dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -580,8 +582,8 @@ func TestNumbersThatFall(t *testing.T) {
 
 func TestOneNumberManyTimes(t *testing.T) {
 	t.Parallel()
-	one, _ := appendLine(nil, Message{Seq: 4, Role: "user", Content: "x"})
-	two, _ := appendLine(nil, Message{Seq: 5, Role: "user", Content: "y"})
+	one, _ := jsonl.Append(nil, Message{Seq: 4, Role: "user", Content: "x"})
+	two, _ := jsonl.Append(nil, Message{Seq: 5, Role: "user", Content: "y"})
 	l := logOf(t, dir(t, append(bytes.Repeat(one, 20000), bytes.Repeat(two, 20000)...), nil))
 	for seq, want := range map[int64]int{4: 0, 5: 20000 * len(one), 6: 20000 * (len(one) + len(two))} {
 		if at, err := l.OffsetOf(seq); at != int64(want) || err != nil {
@@ -658,7 +660,7 @@ func FuzzMessageLog(f *testing.F) {
 	f.Add([]byte("\n\n{\"seq\":9223372036854775807,\"role\":\"u\",\"tokens\":-5}\n{}"), int64(-1), int64(9223372036854775807))
 	root := f.TempDir()
 	f.Fuzz(func(t *testing.T, data []byte, from, to int64) {
-		name := filepath.Join(root, messagesFile)
+		name := filepath.Join(root, Messages)
 		if err := os.WriteFile(name, data, 0o600); err != nil {
 			t.Fatal(err)
 		}

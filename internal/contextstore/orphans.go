@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/i18n"
 )
 
@@ -93,9 +94,9 @@ func (s *Store) killOrphans(uuid string) ([]int, error) {
 		return nil, err
 	}
 	// The lock keeps a new owner from starting children while we look.
-	at := filepath.Join(dir, lockFile)
-	f, err := lockFileAt(at)
-	if errors.Is(err, errLocked) {
+	at := filepath.Join(dir, LockFile)
+	f, err := filelock.Open(at, os.O_CREATE)
+	if errors.Is(err, filelock.ErrLocked) {
 		return nil, fmt.Errorf("%s: %w", uuid, ErrBusy)
 	}
 	if err != nil {
@@ -203,16 +204,16 @@ func descriptors(pid int, file os.FileInfo, name string) (found []string) {
 // ownedWithoutLock returns the owner of a running context whose lock files
 // somebody removed, though it lives and writes; ok is false where there is none.
 func (s *Store) ownedWithoutLock(dir string) (o Owner, ok bool) {
-	if filepath.Base(filepath.Dir(dir)) != dirRunning || locked(dir) {
+	if filepath.Base(filepath.Dir(dir)) != DirRunning || locked(dir) {
 		return o, false
 	}
 	st, err := ReadState(dir)
 	if err != nil || st.BootID != s.boot || st.ProcessID == os.Getpid() {
 		return o, false
 	}
-	file, err := os.Stat(filepath.Join(dir, messagesFile))
+	file, err := os.Stat(filepath.Join(dir, Messages))
 	if err != nil {
 		return o, false
 	}
-	return Owner{ProcessID: st.ProcessID, Hostname: st.Hostname}, len(descriptors(st.ProcessID, file, messagesFile)) > 0
+	return Owner{ProcessID: st.ProcessID, Hostname: st.Hostname}, len(descriptors(st.ProcessID, file, Messages)) > 0
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/task"
 )
 
@@ -61,8 +63,8 @@ func (s *Store) lockOutbox(ctx context.Context, uuid, name string, wait time.Dur
 	if err != nil {
 		return nil, err
 	}
-	release, err = lockBeside(ctx, filepath.Join(dir, name), wait)
-	if errors.Is(err, errLocked) {
+	release, err = filelock.OpenWait(ctx, filepath.Join(dir, name), wait)
+	if errors.Is(err, filelock.ErrLocked) {
 		err = fmt.Errorf("outbox of %s: %w", uuid, ErrDelivering)
 	}
 	return release, err
@@ -120,10 +122,11 @@ type Owing struct {
 // Owing calls f for each run whose outbox is not empty, as far as the rows know,
 // and for those that the index could not be told of; f may use the store.
 func (s *Store) Owing(ctx context.Context, f func(Owing) error) error {
-	if err := s.index.pendingOutbox(ctx, f); err != nil {
+	err := s.index.Pending(ctx, func(r Row) error { return f(Owing{r.UUID, r.Key.Source, r.Status}) })
+	if err != nil {
 		return err
 	}
-	uuids, err := unindexed(s.BaseDir, -1)
+	uuids, err := index.Unindexed(s.BaseDir, -1)
 	for _, id := range uuids {
 		v, verr := s.View(id)
 		if verr != nil || len(v.State.Outbox) == 0 {

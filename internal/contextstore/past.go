@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"toritsugi/internal/i18n"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Past is a context as it was before one of its messages: what the window of
@@ -43,7 +45,7 @@ func (v View) Past(before int64, written Time) (*Past, error) {
 	for _, f := range []struct {
 		file **os.File
 		name string
-	}{{&p.messages, messagesFile}, {&p.window, windowFile}, {&p.summaries, summariesFile}} {
+	}{{&p.messages, Messages}, {&p.window, Window}, {&p.summaries, Summaries}} {
 		var err error
 		*f.file, err = openExisting(v.Dir, f.name)
 		errs = append(errs, err)
@@ -91,7 +93,7 @@ func (p *Past) each(file *os.File, name string, offset int64, f func(at int64, l
 		return err
 	}
 	size := st.Size()
-	return lines(io.NewSectionReader(file, offset, max(size-offset, 0)), func(at int64, line []byte) bool {
+	return jsonl.Each(io.NewSectionReader(file, offset, max(size-offset, 0)), func(at int64, line []byte) bool {
 		at += offset
 		more, err := f(at, line)
 		if err != nil && at+int64(len(line)) < size {
@@ -109,7 +111,7 @@ func (p *Past) find(written Time) error {
 		return err
 	}
 	at, seq := p.event.Offset, int64(0)
-	if err := p.each(p.messages, messagesFile, at, func(_ int64, line []byte) (bool, error) {
+	if err := p.each(p.messages, Messages, at, func(_ int64, line []byte) (bool, error) {
 		if m, err := DecodeMessage(line); err == nil {
 			seq = m.Seq
 		}
@@ -120,7 +122,7 @@ func (p *Past) find(written Time) error {
 	if seq == p.event.FromSeq {
 		return nil
 	}
-	p.damage(windowFile, -1, i18n.E("contextstore.past_offset", p.event.ID, p.event.FromSeq, at))
+	p.damage(Window, -1, i18n.E("contextstore.past_offset", p.event.ID, p.event.FromSeq, at))
 	l := &MessageLog{file: p.messages}
 	p.event.Offset, err = l.OffsetOf(p.event.FromSeq)
 	return err
@@ -129,7 +131,7 @@ func (p *Past) find(written Time) error {
 // Decisions calls f for each decision about the window that had been made,
 // oldest first, until it returns false. written is as in View.Past.
 func (p *Past) Decisions(f func(WindowEvent) bool, written Time) error {
-	return p.each(p.window, windowFile, 0, func(_ int64, line []byte) (bool, error) {
+	return p.each(p.window, Window, 0, func(_ int64, line []byte) (bool, error) {
 		var e WindowEvent
 		if err := json.Unmarshal(line, &e); err != nil {
 			return true, err
@@ -156,7 +158,7 @@ func (p *Past) made(e WindowEvent, written Time) bool {
 // Messages is Context.Messages, of the messages that there were.
 func (p *Past) Messages(offset int64, f func(m Message) bool) error {
 	after := int64(0)
-	return p.each(p.messages, messagesFile, offset, func(at int64, line []byte) (bool, error) {
+	return p.each(p.messages, Messages, offset, func(at int64, line []byte) (bool, error) {
 		m, err := DecodeMessage(line)
 		switch {
 		case err != nil && after > 0:
@@ -197,7 +199,7 @@ func (p *Past) SummaryOf(id int64) (s *Summary, err error) {
 		}
 	}
 	if s == nil {
-		p.damage(summariesFile, -1, i18n.E("contextstore.past_summary", id))
+		p.damage(Summaries, -1, i18n.E("contextstore.past_summary", id))
 	}
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/task"
 )
 
@@ -58,12 +59,12 @@ func TestQueueIsTheSameWithoutTheIndex(t *testing.T) {
 			t.Errorf("the oldest are not first: %v", by)
 		}
 	}
-	index := s.index
+	kept := s.index
 	s.index = nil
 	if without := pages(); !slices.Equal(by, without) {
 		t.Errorf("index %v\ndirectories %v", by, without)
 	}
-	s.index = index
+	s.index = kept
 }
 
 func TestLatestOfAKey(t *testing.T) {
@@ -79,9 +80,9 @@ func TestLatestOfAKey(t *testing.T) {
 	must(t, err)
 	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: keyOf("1"), Run: json.RawMessage(`{"a":2}`)})
 	must(t, err)
-	for _, index := range []*index{s.index, nil} {
+	for _, one := range []*index.Index{s.index, nil} {
 		kept := s.index
-		s.index = index
+		s.index = one
 		v, ok, err := s.Latest(t.Context(), keyOf("1"))
 		if err != nil || !ok || v.Metadata.UUID != id || string(v.Metadata.Run) != `{"a":2}` {
 			t.Errorf("%+v %v %v", v.Metadata, ok, err)
@@ -157,7 +158,7 @@ func TestDeadOwnersAreCounted(t *testing.T) {
 	abandon(c)
 	must(t, s.GiveUp(t.Context(), id, "its owner died too often"))
 	v, err := s.View(id)
-	if err != nil || v.Status() != task.Failed || v.State.Error == nil || *v.State.Error != "its owner died too often" || filepath.Base(filepath.Dir(v.Dir)) != dirCompleted {
+	if err != nil || v.Status() != task.Failed || v.State.Error == nil || *v.State.Error != "its owner died too often" || filepath.Base(filepath.Dir(v.Dir)) != DirCompleted {
 		t.Errorf("%+v %v", v.State, err)
 	}
 }

@@ -2,6 +2,7 @@ package contextstore
 
 import (
 	"bytes"
+	"compress/gzip"
 	"container/heap"
 	"context"
 	"errors"
@@ -13,8 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // View is a context seen from outside: read-only, without lock or index, also
@@ -40,11 +45,11 @@ func (v View) Status() task.Status {
 		return task.Failed
 	}
 	switch filepath.Base(filepath.Dir(v.Dir)) {
-	case dirQueued:
+	case DirQueued:
 		return task.Queued
-	case dirPaused:
+	case DirPaused:
 		return task.Paused
-	case dirCompleted:
+	case DirCompleted:
 		return endOf(v.Dir)
 	}
 	return task.Running
@@ -84,15 +89,15 @@ func (v View) Stale(now time.Time, after time.Duration) (age time.Duration, stal
 	return age, age > after
 }
 
-// view reads one context directory. A damaged state.json is not an error.
-func view(dir string) (View, error) {
+// ReadView reads one context directory. A damaged state.json is not an error.
+func ReadView(dir string) (View, error) {
 	v := View{Dir: dir}
 	var err error
 	if v.Metadata, err = ReadMetadata(dir); err != nil {
 		return v, err
 	}
 	if v.Metadata.UUID != filepath.Base(dir) { // a copy of another run: what is done to it would be done to that
-		return v, i18n.E("contextstore.other_uuid", filepath.Join(dir, metadataFile), v.Metadata.UUID)
+		return v, i18n.E("contextstore.other_uuid", filepath.Join(dir, MetadataFile), v.Metadata.UUID)
 	}
 	v.State, _ = ReadState(dir)
 	v.Owner, v.Held = ReadOwner(dir)
@@ -124,7 +129,7 @@ func Find(base, prefix string, who Viewer) (View, error) {
 	case 0:
 		return View{}, i18n.E("contextstore.not_found", prefix, base, ErrNotFound)
 	case 1:
-		return view(found[0])
+		return ReadView(found[0])
 	}
 	names := make([]string, len(found))
 	for i, d := range found {
@@ -134,10 +139,11 @@ func Find(base, prefix string, who Viewer) (View, error) {
 }
 
 // walk calls f for each context directory, reading directories piece by piece.
-func walk(base string, f func(dir string) error) error { return walkIn(base, statusDirs, f) }
+func walk(base string, f func(dir string) error) error { return Walk(base, StatusDirs, f) }
 
-// walkIn calls f for each context in some of the status directories.
-func walkIn(base string, dirs []string, f func(dir string) error) error {
+// Walk calls f for each context in some of the status directories of a base directory,
+// with its directory, until f returns an error.
+func Walk(base string, dirs []string, f func(dir string) error) error {
 	if _, err := os.Stat(base); err != nil {
 		return i18n.E("contextstore.no_base", base, err)
 	}
@@ -194,22 +200,18 @@ type Listing struct {
 // the limit, not by how many there are.
 func List(ctx context.Context, base string, who Viewer, f Filter) (Listing, error) {
 	if f.Limit == 0 {
-		f.Limit = defaultLimit
+		f.Limit = index.DefaultLimit
 	}
 	if who.Admin { // names are compared by case there
-		x, err := OpenIndex(ctx, base)
-		if err == nil {
-			defer func() { _ = x.Close() }()
-			if l, err := x.views(ctx, f); err == nil {
-				return l, nil
-			}
+		if l, err := listRows(ctx, base, f); err == nil {
+			return l, nil
 		}
 	}
-	return scan(base, f.Limit, who, f.takes)
+	return scan(base, f.Limit, who, func(v View) bool { return takes(f, v) })
 }
 
 // takes reports whether the filter takes a context, as the index would.
-func (f Filter) takes(v View) bool {
+func takes(f Filter, v View) bool {
 	k, same := v.Metadata.TaskKey, func(want, have string) bool { return want == "" || want == have }
 	return same(string(f.Status), string(v.Status())) && same(f.User, v.Metadata.User) && same(f.Source, k.Source) && same(f.Owner, k.Owner) &&
 		same(f.Repo, k.Repo) && same(f.Type, k.Type) && same(f.ID, k.ID) &&
@@ -221,7 +223,7 @@ func scan(base string, limit int, who Viewer, keep func(View) bool) (Listing, er
 	out := Listing{Scanned: true}
 	var newest oldestFirst
 	err := walk(base, func(dir string) error {
-		v, err := view(dir)
+		v, err := ReadView(dir)
 		if err != nil {
 			if who.Admin && len(out.Damaged) < 10 { // whose it is nobody can tell
 				out.Damaged = append(out.Damaged, fmt.Sprintf("%s: %v", dir, err))
@@ -260,23 +262,12 @@ func (o *oldestFirst) Pop() any {
 	return last
 }
 
-// The logs of a context that others read.
-const (
-	Messages  = messagesFile
-	Summaries = summariesFile
-	Window    = windowFile
-	// RequestLog is what was to leave the house, and what the run touched.
-	RequestLog = effectsFile
-	Tools      = toolsFile
-	Checks     = checksFile
-)
-
 // Tail calls f with the last n whole lines of a log, oldest of them first. A
 // missing log reads as empty (store-v3 §11.2). It reads back from the end only
 // as far as it must and holds n lines in memory; n < 0 streams the whole log. A
 // compressed one is read from its beginning.
 func (v View) Tail(log string, n int, f func(line []byte) error) error {
-	h, err := openPlain(filepath.Join(v.Dir, log))
+	h, err := disk.OpenPlain(filepath.Join(v.Dir, log))
 	if errors.Is(err, os.ErrNotExist) {
 		return v.tailGz(log, n, f)
 	}
@@ -286,43 +277,37 @@ func (v View) Tail(log string, n int, f func(line []byte) error) error {
 	defer func() { _ = h.Close() }()
 	var ferr error
 	if n < 0 {
-		err = lines(h, func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+		err = jsonl.Each(h, func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
 		return errors.Join(err, ferr)
 	}
 	st, err := h.Stat()
 	if err != nil || n == 0 {
 		return err
 	}
-	start := st.Size()
-	if last := make([]byte, 1); start > 0 {
-		if _, err := h.ReadAt(last, start-1); err == nil && last[0] != '\n' {
-			start++ // a torn last line has no newline
-		}
-	}
-	left := n
+	start, left := st.Size(), n
 	// Find where the last n lines begin, then stream them forward.
-	err = reverseLines(h, st.Size(), func(b []byte) bool {
-		start -= int64(len(b)) + 1
+	err = jsonl.Back(h, st.Size(), func(at int64, _ []byte) bool {
+		start = at
 		left--
 		return left > 0
 	})
 	if err != nil {
 		return err
 	}
-	err = lines(io.NewSectionReader(h, max(start, 0), st.Size()-max(start, 0)), func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
+	err = jsonl.Each(io.NewSectionReader(h, start, st.Size()-start), func(_ int64, b []byte) bool { ferr = f(b); return ferr == nil })
 	return errors.Join(err, ferr)
 }
 
 // tailGz is Tail of a log that retention compressed (store-v2 §7.2).
 func (v View) tailGz(log string, n int, f func(line []byte) error) error {
-	r, _, err := openCheckedLog(v.Dir, log)
+	r, _, err := OpenLog(v.Dir, log)
 	if r == nil || err != nil {
 		return err
 	}
 	defer func() { _ = r.Close() }()
 	var last [][]byte
 	var ferr error
-	err = lines(r, func(_ int64, b []byte) bool {
+	err = jsonl.Each(r, func(_ int64, b []byte) bool {
 		switch {
 		case n < 0:
 			ferr = f(b)
@@ -346,4 +331,34 @@ func (v View) tailGz(log string, n int, f func(line []byte) error) error {
 func (v View) Last(log string, seq func(line []byte) int64) (n int64, err error) {
 	err = v.Tail(log, 1, func(b []byte) error { n = seq(b); return nil })
 	return n, err
+}
+
+// OpenLog opens a log of a context, or its compressed form, for reading.
+// A missing one, and one that is no plain file, is nil.
+func OpenLog(dir, name string) (r io.ReadCloser, gz bool, err error) {
+	path := filepath.Join(dir, name)
+	st, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		path += ".gz"
+		gz = true
+		st, err = os.Lstat(path)
+	}
+	if errors.Is(err, os.ErrNotExist) || err == nil && !st.Mode().IsRegular() {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	f, err := disk.OpenPlain(path)
+	if err != nil || !gz {
+		return f, false, err
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return nil, true, errors.Join(err, f.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{z, f}, true, nil
 }

@@ -25,18 +25,18 @@ func within(t *testing.T, what string, f func()) {
 
 func TestAPipeIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{metadataFile, stateFile, lockFile, messagesFile, summariesFile, toolsFile, windowFile, checksFile} {
+	for _, name := range []string{MetadataFile, StateFile, LockFile, Messages, Summaries, Tools, Window, Checks} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, Options{})
 			id := put(t, s, task.Paused)
-			dir := filepath.Join(s.BaseDir, dirPaused, id)
+			dir := filepath.Join(s.BaseDir, DirPaused, id)
 			_ = os.Remove(filepath.Join(dir, name))
 			if err := unix.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			who := Viewer{Admin: true}
-			within(t, "a listing", func() { _, _ = scan(s.BaseDir, 10, who, Filter{}.takes) })
+			within(t, "a listing", func() { _, _ = scan(s.BaseDir, 10, who, func(View) bool { return true }) })
 			within(t, "a look at it", func() {
 				if v, err := Find(s.BaseDir, id, who); err == nil {
 					for _, log := range []string{Messages, Summaries, Tools} {
@@ -46,7 +46,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 				}
 			})
 			within(t, "a check", func() {
-				r, err := Check(t.Context(), s.BaseDir, CheckOptions{})
+				r, err := CheckBase(t.Context(), s.BaseDir, false)
 				if err != nil || r.Left == 0 {
 					t.Errorf("%+v %v", r, err)
 				}
@@ -59,7 +59,7 @@ func TestACopyIsNotTakenForTheRun(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	id, copied := put(t, s, task.Paused), "00000000-0000-4000-8000-000000000000"
-	if err := os.CopyFS(filepath.Join(s.BaseDir, dirPaused, copied), os.DirFS(filepath.Join(s.BaseDir, dirPaused, id))); err != nil {
+	if err := os.CopyFS(filepath.Join(s.BaseDir, DirPaused, copied), os.DirFS(filepath.Join(s.BaseDir, DirPaused, id))); err != nil {
 		t.Fatal(err)
 	}
 	if v, err := Find(s.BaseDir, copied, Viewer{Admin: true}); err == nil {
@@ -71,7 +71,7 @@ func TestACopyIsNotTakenForTheRun(t *testing.T) {
 	if _, _, err := s.Claim(t.Context(), copied); err == nil {
 		t.Error("claimed")
 	}
-	l, err := scan(s.BaseDir, 10, Viewer{Admin: true}, Filter{}.takes)
+	l, err := scan(s.BaseDir, 10, Viewer{Admin: true}, func(View) bool { return true })
 	if err != nil || len(l.Views) != 1 || l.Views[0].Metadata.UUID != id || l.Views[0].Status() != task.Paused || len(l.Damaged) != 1 {
 		t.Errorf("%+v %v", l, err)
 	}
@@ -87,8 +87,8 @@ func TestALostStateDoesNotChangeTheEnd(t *testing.T) {
 			t.Parallel()
 			s := open(t, Options{})
 			id := put(t, s, want)
-			dir := filepath.Join(s.BaseDir, dirCompleted, id)
-			if err := os.Truncate(filepath.Join(dir, stateFile), 0); err != nil {
+			dir := filepath.Join(s.BaseDir, DirCompleted, id)
+			if err := os.Truncate(filepath.Join(dir, StateFile), 0); err != nil {
 				t.Fatal(err)
 			}
 			if v, err := Find(s.BaseDir, id, Viewer{Admin: true}); err != nil || v.Status() != want {
@@ -97,12 +97,8 @@ func TestALostStateDoesNotChangeTheEnd(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Reindex(t.Context(), s.BaseDir, nil); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Check(t.Context(), s.BaseDir, CheckOptions{Repair: true}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, ReindexBase(t.Context(), s.BaseDir))
+			check(t, s.BaseDir, true)
 			if st, err := ReadState(dir); err != nil || st.TaskStatus != want {
 				t.Errorf("%s %v", st.TaskStatus, err)
 			}

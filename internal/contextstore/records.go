@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"toritsugi/internal/disk"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Records is the name of a small file of JSON lines of one type in a context's
@@ -18,11 +20,11 @@ type Records[T any] string
 // Append appends a line, redacted; durable has it survive a power cut. A torn line
 // before it gets its line end first, so that only the torn one is lost.
 func (n Records[T]) Append(s *Store, dir string, v T, durable bool) error {
-	raw, err := appendLine(nil, v)
+	raw, err := jsonl.Append(nil, v)
 	if err != nil {
 		return err
 	}
-	line, err := cleanJSON(raw[:len(raw)-1], func(text string) string { return valid(s.Redact(text)) })
+	line, err := jsonl.Redact(raw[:len(raw)-1], func(text string) string { return jsonl.Valid(s.Redact(text)) })
 	if err != nil {
 		return err
 	}

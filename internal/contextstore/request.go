@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
-	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/filelock"
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Action is what a person asks of a run that others may be working on.
@@ -123,7 +123,7 @@ func (s *Store) request(uuid string, do Action, by string) (Answer, error) {
 		err = s.FS.Remove(path)
 	} else {
 		var b []byte
-		if b, err = appendLine(nil, Request{do, s.Redact(by), s.now()}); err == nil {
+		if b, err = jsonl.Append(nil, Request{do, s.Redact(by), s.now()}); err == nil {
 			err = s.FS.Replace(path, b, !s.NoSync)
 		}
 	}
@@ -223,30 +223,19 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by, reason s
 // lockState takes .state.lock, which whoever changes the state of a context
 // without running it holds (store-v2 §5.3).
 func (c *Context) lockState(ctx context.Context) (release func(), err error) {
-	return lockState(ctx, c.dir, c.store.StateLockTimeout)
+	return LockState(ctx, c.dir, c.store.StateLockTimeout)
 }
 
-// lockState locks the .state.lock of a context until release is called.
-func lockState(ctx context.Context, dir string, timeout time.Duration) (release func(), err error) {
+// StateLockTimeout is how long to wait for .state.lock (store-v2 §5.3).
+const StateLockTimeout = 5 * time.Second
+
+// LockState locks the .state.lock of a context until release is called: whoever changes a
+// state.json without running its context holds it.
+func LockState(ctx context.Context, dir string, timeout time.Duration) (release func(), err error) {
 	path := filepath.Join(dir, stateLockFile)
-	release, err = lockBeside(ctx, path, timeout)
-	if errors.Is(err, errLocked) {
+	release, err = filelock.OpenWait(ctx, path, timeout)
+	if errors.Is(err, filelock.ErrLocked) {
 		err = i18n.E("contextstore.state_lock", path, timeout, err)
 	}
 	return release, err
-}
-
-// lockBeside locks a file that is there for that alone, waiting no longer than
-// timeout; errLocked then. The file stays: a lock file that is removed may have
-// two holders.
-func lockBeside(ctx context.Context, path string, timeout time.Duration) (release func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, disk.FileMode)
-	if err != nil {
-		return nil, err
-	}
-	if err := await(ctx, f, timeout); err != nil {
-		_ = f.Close()
-		return nil, err
-	}
-	return func() { (&lock{f: f}).release() }, nil
 }

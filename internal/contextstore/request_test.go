@@ -2,6 +2,7 @@ package contextstore
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
@@ -76,10 +77,10 @@ func TestAskOfARunThatNobodyWorksOn(t *testing.T) {
 					t.Errorf("answer %+v, want %s", a, to)
 				}
 				v, err := Find(s.BaseDir, id, Viewer{Admin: true})
-				if err != nil || v.Status() != to || filepath.Base(filepath.Dir(v.Dir)) != dirOf(to) || v.Held {
+				if err != nil || v.Status() != to || filepath.Base(filepath.Dir(v.Dir)) != DirOf(to) || v.Held {
 					t.Errorf("%s in %s: %v", v.Status(), v.Dir, err)
 				}
-				if _, err := os.Stat(filepath.Join(v.Dir, lockFile)); to != task.Running && err == nil {
+				if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); to != task.Running && err == nil {
 					t.Error("a lock is left behind")
 				}
 			})
@@ -245,10 +246,10 @@ func TestAnOpenerFinishesWhatIsHalfDone(t *testing.T) {
 			var told []string
 			again := open(t, Options{BaseDir: s.BaseDir, OnRepair: func(what string) { told = append(told, what) }})
 			v, err := Find(again.BaseDir, c.UUID(), Viewer{Admin: true})
-			if err != nil || v.Status() != status || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != dirOf(status) {
+			if err != nil || v.Status() != status || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != DirOf(status) {
 				t.Errorf("%s, phase %q, in %s: %v", v.Status(), v.State.Phase, v.Dir, err)
 			}
-			if _, err := os.Stat(filepath.Join(v.Dir, lockFile)); err == nil {
+			if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
 				t.Error("the lock is left behind")
 			}
 			if len(told) != 1 {
@@ -359,7 +360,7 @@ func TestIndexDeletedWhileInUse(t *testing.T) {
 	if r := rowIn(t, s.index, ended); r.Status != task.Completed {
 		t.Errorf("of one that had ended before: %+v", r)
 	}
-	if whole, err := s.index.complete(t.Context()); !whole || err != nil {
+	if whole, err := s.index.Complete(t.Context()); !whole || err != nil {
 		t.Errorf("the index was filled with what has ended, and does not say so: %v", err)
 	}
 }
@@ -388,9 +389,12 @@ func TestTheClockGoesBackwards(t *testing.T) {
 	if err != nil || st.ActiveMS < 0 || st.MessageCount != 3 {
 		t.Errorf("%+v %v", st, err)
 	}
-	stats, err := s.index.stats(t.Context(), StatsFilter{})
-	if err != nil || stats.DurationMS < 0 {
-		t.Errorf("%+v %v", stats, err)
+	db, err := sql.Open("sqlite", "file:"+s.index.Path())
+	must(t, err)
+	defer func() { _ = db.Close() }()
+	var ms int64
+	if err := db.QueryRow(`SELECT sum(duration_ms) FROM task_days`).Scan(&ms); err != nil || ms < 0 {
+		t.Errorf("%d ms %v", ms, err)
 	}
 }
 
@@ -404,7 +408,7 @@ func TestNumbersGoOnAfterAGap(t *testing.T) {
 	}
 	dir := c.Dir()
 	abandon(c)
-	f, err := os.OpenFile(filepath.Join(dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+	f, err := os.OpenFile(filepath.Join(dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -467,7 +471,7 @@ func TestAskingInVainLeavesTheRow(t *testing.T) {
 			if _, err := s.Ask(t.Context(), c.UUID(), do, "ken"); err != nil {
 				t.Fatal(err)
 			}
-			g, err := s.index.generation(t.Context(), c.UUID())
+			g, err := s.index.Generation(t.Context(), c.UUID())
 			if err != nil || g != c.State().Generation {
 				t.Errorf("generation %d in the row, %d in state.json: %v", g, c.State().Generation, err)
 			}
@@ -490,18 +494,12 @@ func TestAHalfDoneEndBehindItsRowIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	abandon(c)
-	err = s.index.write(func(h *handles) error {
-		_, err := h.w.ExecContext(t.Context(), `UPDATE tasks SET generation=9`)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	query(t, s.BaseDir, `UPDATE tasks SET generation=9`)
 	if _, _, err := s.Claim(t.Context(), c.UUID()); !errors.Is(err, ErrEnded) || errors.Is(err, ErrNotOwner) {
 		t.Errorf("claimed: %v", err)
 	}
 	v, err := Find(s.BaseDir, c.UUID(), Viewer{Admin: true})
-	if err != nil || v.Status() != task.Completed || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != dirCompleted {
+	if err != nil || v.Status() != task.Completed || v.State.Phase != "" || filepath.Base(filepath.Dir(v.Dir)) != DirCompleted {
 		t.Errorf("%s, phase %q, in %s: %v", v.Status(), v.State.Phase, v.Dir, err)
 	}
 }
@@ -589,7 +587,7 @@ func TestAnOpenerLeavesTheRowOfWhoIsLeaving(t *testing.T) {
 		}
 		left()
 		done.Wait()
-		if p, err := s.index.list(t.Context(), Filter{}); err != nil || len(p.Rows) != 1 || p.Rows[0].Status != task.Paused {
+		if p, err := s.index.List(t.Context(), Filter{}); err != nil || len(p.Rows) != 1 || p.Rows[0].Status != task.Paused {
 			t.Fatalf("%+v %v", p.Rows, err)
 		}
 	}
@@ -610,7 +608,7 @@ func TestALogThatIsTakenAwayIsNoticed(t *testing.T) {
 			if _, err := c.Append(Message{Role: "user", Content: "hello"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := spoil(filepath.Join(c.Dir(), messagesFile)); err != nil {
+			if err := spoil(filepath.Join(c.Dir(), Messages)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed}); err == nil || !strings.Contains(err.Error(), "was removed, replaced or cut") {

@@ -2,34 +2,8 @@ package contextstore
 
 import "fmt"
 
-// Spending is what calls to the model took: sums over their Usage. A call
-// without one, as a script makes it, counts nowhere.
-type Spending struct {
-	PromptTokens     int64 `json:"prompt_tokens"`
-	CachedTokens     int64 `json:"cached_tokens"`      // of the prompt, read from a cache
-	CacheWriteTokens int64 `json:"cache_write_tokens"` // of the prompt, written to a cache
-	CompletionTokens int64 `json:"completion_tokens"`
-	ReasoningTokens  int64 `json:"reasoning_tokens"` // of the completion
-	CostMicroUSD     int64 `json:"cost_micro_usd"`   // millionths of a US dollar, of the calls whose price was known
-	UnpricedCalls    int64 `json:"unpriced_calls"`   // those whose price was not
-}
-
-// The sums as columns of tasks.db, in the order of sums: their names, as an update
-// sets them, and summed up.
-const (
-	spendingColumns = `prompt_tokens, cached_tokens, cache_write_tokens, completion_tokens, reasoning_tokens, cost_micro_usd, unpriced_calls`
-	spendingSet     = `prompt_tokens=?, cached_tokens=?, cache_write_tokens=?, completion_tokens=?, reasoning_tokens=?, cost_micro_usd=?, unpriced_calls=?`
-	spendingSums    = `sum(prompt_tokens), sum(cached_tokens), sum(cache_write_tokens), sum(completion_tokens), sum(reasoning_tokens),
-	sum(cost_micro_usd), sum(unpriced_calls)`
-)
-
-// sums are the fields in the order of spendingColumns.
-func (s *Spending) sums() [7]*int64 {
-	return [...]*int64{&s.PromptTokens, &s.CachedTokens, &s.CacheWriteTokens, &s.CompletionTokens, &s.ReasoningTokens, &s.CostMicroUSD, &s.UnpricedCalls}
-}
-
-// spending is what one call took.
-func (u *Usage) spending() (s Spending) {
+// Spending is what one call took.
+func (u *Usage) Spending() (s Spending) {
 	if u == nil {
 		return s
 	}
@@ -54,7 +28,7 @@ type asides struct {
 
 func (a *asides) add(u *Usage) {
 	a.calls, a.tokens, a.estimated = a.calls+1, a.tokens+u.Sum(), a.estimated || u.Estimated
-	a.plus(u.spending())
+	a.Add(u.Spending())
 }
 
 // put notes the calls in a summary.
@@ -76,41 +50,18 @@ func (a *asides) put(s *Summary) {
 	}
 }
 
-// asidesOf are the calls that a summary notes.
-func asidesOf(s *Summary) asides {
-	a := asides{calls: s.Calls, tokens: s.Usage.Sum(), Spending: s.Usage.spending()}
-	if a.calls == 0 && s.Usage != nil {
-		a.calls = 1
+// Took is what the calls took that a summary notes, and how many they were.
+func (s *Summary) Took() (calls, tokens int64, spent Spending) {
+	calls, spent = s.Calls, s.Usage.Spending()
+	if calls == 0 && s.Usage != nil {
+		calls = 1
 	}
-	if s.Usage != nil && s.Usage.Cost == nil {
-		a.UnpricedCalls = a.calls
+	if s.Usage == nil || s.Usage.Cost != nil {
+		spent.UnpricedCalls = s.Unpriced
 	} else {
-		a.UnpricedCalls = s.Unpriced
+		spent.UnpricedCalls = calls
 	}
-	return a
-}
-
-// values are the sums as a statement takes them.
-func (s *Spending) values() (all []any) {
-	for _, n := range s.sums() {
-		all = append(all, *n)
-	}
-	return all
-}
-
-// fields are where the columns are scanned to.
-func (s *Spending) fields() (all []any) {
-	for _, n := range s.sums() {
-		all = append(all, (*anyNumber)(n))
-	}
-	return all
-}
-
-func (s *Spending) plus(o Spending) {
-	all := s.sums()
-	for i, n := range o.sums() {
-		*all[i] += *n
-	}
+	return calls, s.Usage.Sum(), spent
 }
 
 // Dollars is an amount in millionths of a US dollar as people read it: to the

@@ -6,14 +6,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"pgregory.net/rapid"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -79,11 +76,8 @@ func TestSpendingIsCountedOnce(t *testing.T) {
 	must(t, c.TurnDone(t.Context()))
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "s"}))
 	same("row", rowIn(t, s.index, c.UUID()).Spending)
-	st, err := s.index.stats(t.Context(), StatsFilter{})
-	must(t, err)
-	same("statistics", st.Spending)
 	must(t, s.Close())
-	state := filepath.Join(s.BaseDir, dirCompleted, c.UUID(), stateFile)
+	state := filepath.Join(s.BaseDir, DirCompleted, c.UUID(), StateFile)
 	for _, spoil := range []func(){
 		func() { edit(t, state, `{`, `torn`) },
 		func() { query(t, s.BaseDir, `UPDATE tasks SET cost_micro_usd=1, reasoning_tokens=2`) },
@@ -99,8 +93,7 @@ func TestSpendingIsCountedOnce(t *testing.T) {
 		same("mended row", indexed(t, s.BaseDir)[c.UUID()].Spending)
 	}
 	query(t, s.BaseDir, `UPDATE tasks SET prompt_tokens=1`)
-	_, err = Reindex(t.Context(), s.BaseDir, nil)
-	must(t, err)
+	must(t, ReindexBase(t.Context(), s.BaseDir))
 	same("reindexed", indexed(t, s.BaseDir)[c.UUID()].Spending)
 	l, err := List(t.Context(), s.BaseDir, Viewer{Admin: true}, Filter{})
 	if err != nil || l.Scanned {
@@ -136,7 +129,7 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 			must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "Outcome: completed."}))
 			must(t, s.AppendFinal(t.Context(), c.UUID(), Summary{Summary: "Outcome: completed. It is over.", AnsweredBy: "p/m", Usage: spent(5)}))
 			must(t, s.Close())
-			dir := filepath.Join(s.BaseDir, dirCompleted, c.UUID())
+			dir := filepath.Join(s.BaseDir, DirCompleted, c.UUID())
 			want, err := ReadState(dir)
 			must(t, err)
 			calls := int64(3 + 2)
@@ -148,12 +141,12 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 			if want.LLMCallCount != calls {
 				t.Errorf("%d calls are counted, there were %d", want.LLMCallCount, calls)
 			}
-			gone(t, s.BaseDir, filepath.Join(dir, stateFile))
+			gone(t, s.BaseDir, filepath.Join(dir, StateFile))
 			r := check(t, s.BaseDir, true)
 			if r.Left > 0 || r.Mended == 0 {
 				t.Errorf("%s: %+v", name, r.Findings)
 			}
-			_, err = os.Stat(filepath.Join(dir, stateFile+".cut"))
+			_, err = os.Stat(filepath.Join(dir, StateFile+".cut"))
 			if said := r.Findings[0].Does(i18n.English); strings.Contains(said, "state.json.cut") != (err == nil) {
 				t.Errorf("%s: it says %q: %v", name, said, err)
 			}
@@ -167,63 +160,6 @@ func TestARebuiltStateHasTheSameTotals(t *testing.T) {
 			}
 		}
 	}
-}
-
-// Each column is compared by name: a check says which one is wrong.
-func TestAWrongColumnIsNamed(t *testing.T) {
-	t.Parallel()
-	for _, column := range strings.Split(spendingColumns, ", ") {
-		base, _ := healthy(t, task.Completed)
-		query(t, base, `UPDATE tasks SET `+column+`=`+column+`+1`)
-		r := check(t, base, true)
-		if r.Found != 1 || r.Mended != 1 || r.Findings[0].Kind != "row" || fmt.Sprint(r.Findings[0].Args) != "["+column+"]" {
-			t.Errorf("%s: %+v", column, r.Findings)
-		}
-	}
-}
-
-// The names of the columns are those of the fields, in one order.
-func TestSpendingColumns(t *testing.T) {
-	t.Parallel()
-	var names []string
-	var s Spending
-	v := reflect.ValueOf(&s).Elem()
-	for i, n := range s.sums() {
-		names = append(names, v.Type().Field(i).Tag.Get("json"))
-		if v.Field(i).Addr().Interface() != any(n) {
-			t.Errorf("sum %d is not field %d", i, i)
-		}
-	}
-	if want := strings.Join(names, ", "); want != spendingColumns || v.NumField() != len(s.sums()) ||
-		spendingSet != strings.Join(names, "=?, ")+"=?" || strings.Join(strings.Fields(spendingSums), " ") != "sum("+strings.Join(names, "), sum(")+")" {
-		t.Errorf("%s\n%s\n%s\n%s", want, spendingColumns, spendingSet, spendingSums)
-	}
-}
-
-// Whatever we write is read without encoding/json.
-func TestLinesOfOursAreReadQuickly(t *testing.T) {
-	t.Parallel()
-	var full Message
-	fill(reflect.ValueOf(&full).Elem())
-	full.Seq, full.Failed, full.Usage = 1, true, spent(2)
-	rapid.Check(t, func(rt *rapid.T) {
-		m := full
-		if !rapid.Bool().Draw(rt, "full") {
-			m = genMessage.Draw(rt, "message")
-			m.Seq = 7
-		}
-		m.Timestamp = Time{time.Unix(1e9, 0).UTC()}
-		line, err := appendLine(nil, m)
-		checked(rt, err)
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		got, ok := quickMessage(line)
-		if !ok {
-			rt.Fatalf("left to encoding/json: %s", line)
-		}
-		slow, err := slowMessage(line)
-		checked(rt, err)
-		equal(rt, "quick", []Message{slow}, []Message{got})
-	})
 }
 
 func TestImagesAndWhoAnsweredAreRedacted(t *testing.T) {

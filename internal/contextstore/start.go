@@ -65,7 +65,7 @@ func (s *Store) dependable() error {
 	if name, bad := undependable[base.Type]; bad {
 		return i18n.E("contextstore.network_fs", s.BaseDir, name)
 	}
-	for _, d := range statusDirs {
+	for _, d := range StatusDirs {
 		path := filepath.Join(s.BaseDir, d)
 		st, err := s.StatFS(path)
 		if err != nil {
@@ -108,18 +108,18 @@ const buildTime = 10 * time.Minute
 // state of those contexts only that may need it.
 func (s *Store) recover(ctx context.Context) error {
 	open := map[string]task.Status{} // of the rows
-	s.tell(s.index.open(ctx, func(r Row) error { open[r.UUID] = r.Status; return nil }))
+	s.tell(s.index.Unfinished(ctx, func(r Row) error { open[r.UUID] = r.Status; return nil }))
 	if err := s.removeUnbuilt(); err != nil {
 		return err
 	}
-	err := walkIn(s.BaseDir, liveDirs, func(dir string) error {
+	err := Walk(s.BaseDir, liveDirs, func(dir string) error {
 		status, indexed := open[filepath.Base(dir)]
 		delete(open, filepath.Base(dir))
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		// A transition that is half done has left its lock behind.
-		if _, err := os.Stat(filepath.Join(dir, lockFile)); errors.Is(err, os.ErrNotExist) && indexed && dirOf(status) == filepath.Base(filepath.Dir(dir)) {
+		if _, err := os.Stat(filepath.Join(dir, LockFile)); errors.Is(err, os.ErrNotExist) && indexed && DirOf(status) == filepath.Base(filepath.Dir(dir)) {
 			return nil
 		}
 		_ = s.recoverOne(ctx, dir)
@@ -131,13 +131,13 @@ func (s *Store) recover(ctx context.Context) error {
 	for uuid := range open { // rows whose directory is in completed/, or nowhere
 		dir, err := s.dir(uuid)
 		if errors.Is(err, ErrNotFound) {
-			s.tell(s.index.drop(ctx, uuid))
+			s.tell(s.index.Drop(ctx, uuid))
 		} else if err == nil {
 			_ = s.recoverOne(ctx, dir)
 		}
 	}
 	s.tell(s.catchUp(ctx))
-	s.tell(s.fillIndex(ctx, beginEnded))
+	s.tell(s.fillIndex(ctx, MaxEnded))
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (s *Store) recoverOne(ctx context.Context, dir string) error {
 	if err != nil {
 		return nil //nolint:nilerr // who owns it sees to it
 	}
-	inPlace := v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == dirOf(v.Status())
+	inPlace := v.State.Phase != phaseEnding && filepath.Base(filepath.Dir(dir)) == DirOf(v.Status())
 	if inPlace && (!v.Status().Final() || !locked(dir)) {
 		v.State.TaskStatus = v.Status()
 		return s.putRow(ctx, v.Metadata, v.State)
@@ -182,7 +182,7 @@ func (s *Store) recoverOne(ctx context.Context, dir string) error {
 // owner that left in between would tell what was so before.
 func unowned(dir string) (View, error) {
 	_, held := ReadOwner(dir)
-	v, err := view(dir)
+	v, err := ReadView(dir)
 	if err == nil && (held || v.Held) {
 		err = ErrBusy
 	}
@@ -191,7 +191,7 @@ func unowned(dir string) (View, error) {
 
 // removeUnbuilt removes what an interrupted Enqueue left.
 func (s *Store) removeUnbuilt() error {
-	h, err := os.Open(filepath.Join(s.BaseDir, dirQueued))
+	h, err := os.Open(filepath.Join(s.BaseDir, DirQueued))
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package contextstore
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"toritsugi/internal/disk"
@@ -15,20 +14,20 @@ import (
 // with a newer one is refused (DESIGN §2.8).
 const Format = 1
 
-// The files of a context.
+// The files of a context. Messages to RequestLog are its logs.
 const (
-	metadataFile  = "metadata.json"
-	stateFile     = "state.json"
+	MetadataFile  = "metadata.json"
+	StateFile     = "state.json"
+	LockFile      = ".lock"
+	Messages      = "messages.jsonl"
+	Summaries     = "summaries.jsonl"
+	Tools         = "tools.jsonl"
+	Window        = "window.jsonl"
+	Checks        = "checks.jsonl"
+	RequestLog    = "effects.jsonl"   // what was to leave the house, and what the run touched; opened when it is written to, no checkpoint knows of it
 	keptFile      = "state.json.kept" // what state.json last said durably
-	lockFile      = ".lock"
 	stateLockFile = ".state.lock"
 	requestFile   = "request.json"
-	messagesFile  = "messages.jsonl"
-	summariesFile = "summaries.jsonl"
-	toolsFile     = "tools.jsonl"
-	windowFile    = "window.jsonl"
-	checksFile    = "checks.jsonl"
-	effectsFile   = "effects.jsonl" // opened when it is written to; no checkpoint knows of it
 )
 
 // Metadata is metadata.json: written once, never rewritten (store-v3 §3.1).
@@ -121,7 +120,7 @@ const phaseEnding = "ending"
 // ReadMetadata reads a context's metadata.json. A newer format is refused.
 func ReadMetadata(dir string) (Metadata, error) {
 	var m Metadata
-	if err := readJSON(filepath.Join(dir, metadataFile), &m); err != nil {
+	if err := readJSON(filepath.Join(dir, MetadataFile), &m); err != nil {
 		return m, err
 	}
 	if m.Format > Format {
@@ -135,7 +134,7 @@ func ReadMetadata(dir string) (Metadata, error) {
 // replace may be lost with the power. A missing one wraps os.ErrNotExist.
 func ReadState(dir string) (State, error) {
 	var s, kept State
-	err := readJSON(filepath.Join(dir, stateFile), &s)
+	err := readJSON(filepath.Join(dir, StateFile), &s)
 	if err == nil {
 		return s, nil
 	}
@@ -146,7 +145,7 @@ func ReadState(dir string) (State, error) {
 }
 
 func readJSON(path string, v any) error {
-	b, err := readPlain(path)
+	b, err := disk.Read(path, disk.MaxWhole)
 	if err != nil {
 		return err
 	}
@@ -155,10 +154,3 @@ func readJSON(path string, v any) error {
 	}
 	return nil
 }
-
-// readPlain reads a whole plain file.
-func readPlain(path string) ([]byte, error) { return disk.Read(path, disk.MaxWhole) }
-
-// openPlain opens a file for reading. One that is no plain file is refused: a
-// pipe would be waited for without end.
-func openPlain(path string) (*os.File, error) { return disk.OpenPlain(path) }

@@ -19,32 +19,36 @@ import (
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // The directories of a base directory: where a context lies says how far it is.
 const (
-	dirQueued    = "queued"
-	dirRunning   = "running"
-	dirPaused    = "paused"
-	dirCompleted = "completed"
+	DirQueued    = "queued"
+	DirRunning   = "running"
+	DirPaused    = "paused"
+	DirCompleted = "completed"
 )
 
-var (
-	statusDirs = []string{dirQueued, dirRunning, dirPaused, dirCompleted}
-	liveDirs   = statusDirs[:3] // of the contexts that have not ended
-)
+// StatusDirs are these directories, those of the contexts that have not ended first.
+var StatusDirs = []string{DirQueued, DirRunning, DirPaused, DirCompleted}
 
-// dirOf is where a context of a status lies (spec/README "where a context lies").
-func dirOf(s task.Status) string {
+var liveDirs = StatusDirs[:3]
+
+// DirOf is where a context of a status lies (spec/README "where a context lies").
+func DirOf(s task.Status) string {
 	switch s {
 	case task.Queued:
-		return dirQueued
+		return DirQueued
 	case task.Running:
-		return dirRunning
+		return DirRunning
 	case task.Paused, task.AwaitingApproval:
-		return dirPaused
+		return DirPaused
 	}
-	return dirCompleted
+	return DirCompleted
 }
 
 // Errors that callers decide on.
@@ -89,9 +93,9 @@ type Options struct {
 // Store is a base directory with contexts in it. Safe for concurrent use.
 type Store struct {
 	Options
-	house    *house
-	houseDB  *houseDB
-	index    *index
+	base     *database.Base // the lock of the base directory
+	houseDB  *HouseDB
+	index    *index.Index // nil where it cannot be opened
 	hostname string
 	boot     string
 }
@@ -121,7 +125,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		o.OnRepair = func(string) {}
 	}
 	if o.StateLockTimeout == 0 {
-		o.StateLockTimeout = stateLockTimeout
+		o.StateLockTimeout = StateLockTimeout
 	}
 	if o.MinFree == 0 {
 		o.MinFree = minFree
@@ -134,7 +138,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 		return nil, err
 	}
 	o.BaseDir = base
-	for _, d := range statusDirs {
+	for _, d := range StatusDirs {
 		if err := o.FS.MkdirAll(filepath.Join(base, d)); err != nil {
 			return nil, i18n.E("contextstore.base_dir", base, err)
 		}
@@ -152,16 +156,16 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err := s.dependable(); err != nil {
 		return nil, err
 	}
-	if s.house, err = openHouse(ctx, base); err != nil {
+	if s.base, err = database.Enter(ctx, base); err != nil {
 		return nil, fmt.Errorf("open %s: %w", base, err)
 	}
-	if s.houseDB, err = openHouseDB(ctx, base, s.house); err != nil {
-		s.house.close()
+	if s.houseDB, err = OpenHouseDB(ctx, base, s.base); err != nil {
+		s.base.Close()
 		return nil, fmt.Errorf("open %s: %w", base, err)
 	}
-	if s.index, err = openIndex(ctx, base, s.house, s.houseDB); err != nil {
+	if s.index, err = index.Open(ctx, base, s.base, NewRows(base, s.houseDB)); err != nil {
 		s.index = nil
-		if !s.house.isHeld() {
+		if !s.base.Held() {
 			return nil, errors.Join(err, s.Close())
 		}
 		s.OnIndexError(err)
@@ -187,7 +191,7 @@ func (s *Store) RowUpdates() int64 {
 	if s.index == nil {
 		return 0
 	}
-	return s.index.updates.Load()
+	return s.index.Updates()
 }
 
 // closeTime is how long Close may try to tell the index what it lacks.
@@ -197,23 +201,23 @@ const closeTime = time.Second
 // and restore may begin. Contexts are closed on their own, before. What the index
 // could not be told it is told now, if that goes: nobody else may come soon.
 func (s *Store) Close() error {
-	if s.index != nil && s.index.behind() {
+	if s.index != nil && s.index.Behind() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTime)
 		s.tell(s.catchUp(ctx))
 		cancel()
 	}
-	err := errors.Join(s.index.close(), s.houseDB.close())
-	s.house.close()
+	err := errors.Join(s.index.Close(), s.houseDB.Close())
+	s.base.Close()
 	return err
 }
 
-func (s *Store) now() Time { return Time{s.Now().UTC()} }
+func (s *Store) now() Time { return Time{Time: s.Now().UTC()} }
 
 // checkIndex notices that tasks.db was deleted or replaced while it is open,
 // and gives the new one the runs that have not ended; and it tells the index what
 // it could not be told before. It costs two stats where nothing happened.
 func (s *Store) checkIndex(ctx context.Context) {
-	reopened, err := s.index.check(ctx)
+	reopened, err := s.index.Check(ctx)
 	s.tell(err)
 	if reopened {
 		s.tell(s.recover(ctx))
@@ -242,7 +246,7 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 	if s.index == nil { // nothing else keeps two runs of a key apart
 		turn, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnTimeout)
 		defer cancel()
-		release, err := s.house.turn(turn)
+		release, err := s.base.Turn(turn)
 		if err != nil {
 			return "", i18n.E("ledger.house_wait", s.BaseDir, err)
 		}
@@ -257,8 +261,8 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 	for _, e := range effects {
 		st.Outbox = append(st.Outbox, s.redactEffects([]Effect{e(m.UUID)})...)
 	}
-	tmp := filepath.Join(s.BaseDir, dirQueued, ".tmp-"+m.UUID)
-	dir := filepath.Join(s.BaseDir, dirQueued, m.UUID)
+	tmp := filepath.Join(s.BaseDir, DirQueued, ".tmp-"+m.UUID)
+	dir := filepath.Join(s.BaseDir, DirQueued, m.UUID)
 	if err := s.build(tmp, m, st); err != nil {
 		return "", errors.Join(fmt.Errorf("enqueue %s: %w", m.TaskKey, err), s.FS.RemoveAll(tmp))
 	}
@@ -266,8 +270,8 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 		// It may have failed after the move; what is not acknowledged must not run.
 		return "", errors.Join(fmt.Errorf("enqueue %s: %w", m.TaskKey, err), s.FS.RemoveAll(tmp), s.FS.RemoveAll(dir))
 	}
-	if err := s.index.insert(ctx, m, st); err != nil {
-		if !isUnique(err) {
+	if err := s.insertRow(ctx, m, st); err != nil {
+		if !database.IsUnique(err) {
 			s.rowDone(m.UUID, err)
 			return m.UUID, nil
 		}
@@ -275,7 +279,7 @@ func (s *Store) Enqueue(ctx context.Context, m Metadata, effects ...func(uuid st
 		if err := s.refuseSecond(ctx, m.TaskKey); err != nil {
 			return "", errors.Join(err, s.FS.RemoveAll(dir))
 		}
-		err = s.index.insert(ctx, m, st) // which has ended meanwhile
+		err = s.insertRow(ctx, m, st) // which has ended meanwhile
 		s.rowDone(m.UUID, err)
 	} else if s.index == nil {
 		s.rowDone(m.UUID, nil)
@@ -290,8 +294,8 @@ func (s *Store) build(dir string, m Metadata, st State) error {
 	for _, f := range []struct {
 		name string
 		v    any
-	}{{metadataFile, m}, {stateFile, st}} {
-		b, err := appendLine(nil, f.v)
+	}{{MetadataFile, m}, {StateFile, st}} {
+		b, err := jsonl.Append(nil, f.v)
 		if err != nil {
 			return err
 		}
@@ -308,7 +312,7 @@ func (s *Store) refuseSecond(ctx context.Context, k task.Key) error {
 	if !s.indexed() {
 		return s.refuseBeside(k)
 	}
-	id, err := s.index.live(ctx, k)
+	id, err := s.index.Live(ctx, k)
 	if err != nil {
 		s.tell(err)
 		return s.refuseBeside(k)
@@ -318,7 +322,7 @@ func (s *Store) refuseSecond(ctx context.Context, k task.Key) error {
 	}
 	dir, err := s.dir(id)
 	if err != nil {
-		s.tell(s.index.drop(ctx, id))
+		s.tell(s.index.Drop(ctx, id))
 		return nil
 	}
 	st, err := ReadState(dir)
@@ -338,8 +342,8 @@ const turnTimeout = 10 * time.Second
 // refuseBeside is the one-live-run rule by the directories alone, where there is
 // no index that could be asked.
 func (s *Store) refuseBeside(k task.Key) error {
-	return walkIn(s.BaseDir, liveDirs, func(dir string) error {
-		v, err := view(dir)
+	return Walk(s.BaseDir, liveDirs, func(dir string) error {
+		v, err := ReadView(dir)
 		if err != nil || v.Metadata.TaskKey != k || v.Status().Final() {
 			return nil //nolint:nilerr // what cannot be read refuses nothing
 		}
@@ -359,7 +363,7 @@ func (e *LiveError) Error() string {
 }
 
 // dir finds the directory of a whole uuid.
-func (s *Store) dir(uuid string) (string, error) { return findExact(s.BaseDir, uuid) }
+func (s *Store) dir(uuid string) (string, error) { return FindDir(s.BaseDir, uuid) }
 
 // Metadata reads the metadata of a whole uuid's context, whoever owns it.
 func (s *Store) Metadata(uuid string) (Metadata, error) {
@@ -370,12 +374,13 @@ func (s *Store) Metadata(uuid string) (Metadata, error) {
 	return ReadMetadata(dir)
 }
 
-func findExact(base, uuid string) (string, error) {
+// FindDir finds the directory of a context by its whole uuid below a base directory.
+func FindDir(base, uuid string) (string, error) {
 	if uuid == "" || filepath.Base(uuid) != uuid {
 		return "", fmt.Errorf("%q: %w", uuid, ErrNotFound)
 	}
-	for range looks { // it may go back to a directory that was looked at
-		for _, d := range statusDirs {
+	for range 3 { // it may go back to a directory that was looked at
+		for _, d := range StatusDirs {
 			p := filepath.Join(base, d, uuid)
 			if st, err := os.Stat(p); err == nil && st.IsDir() {
 				return p, nil

@@ -119,13 +119,8 @@ func TestLifeOfATask(t *testing.T) {
 	if err != nil || v.Status() != task.Completed || v.State.LLMCallCount != 1 || v.State.ToolCallCount != 1 || v.State.CompletedAt.IsZero() {
 		t.Errorf("view %+v, %v", v.State, err)
 	}
-	var row struct {
-		status      string
-		calls, toks int64
-	}
-	q := s.index.h.r.QueryRow(`SELECT status, llm_call_count, total_tokens FROM tasks WHERE uuid=?`, c.UUID())
-	if err := q.Scan(&row.status, &row.calls, &row.toks); err != nil || row.status != "completed" || row.calls != 1 || row.toks != 250 {
-		t.Errorf("row %+v, %v", row, err)
+	if row := rowIn(t, s.index, c.UUID()); row.Status != "completed" || row.LLMCalls != 1 || row.Tokens != 250 {
+		t.Errorf("row %+v", row)
 	}
 	err = filepath.Walk(s.BaseDir, func(p string, i os.FileInfo, err error) error {
 		if err == nil && i.Mode().Perm()&0o077 != 0 && p != s.BaseDir && !strings.Contains(p, "tasks.db-") {
@@ -176,7 +171,7 @@ func TestOneOwner(t *testing.T) {
 		t.Errorf("generation %d", d.State().Generation)
 	}
 	// The first owner, were it still alive, is told by the row.
-	if err := s.index.put(t.Context(), c.meta, c.state); !errors.Is(err, ErrNotOwner) {
+	if err := s.putRow(t.Context(), c.meta, c.state); !errors.Is(err, ErrNotOwner) {
 		t.Errorf("stale owner's update: %v", err)
 	}
 }
@@ -199,7 +194,7 @@ func TestTornTailIsCutAndKept(t *testing.T) {
 			}
 			want := all(t, c)
 			abandon(c)
-			f, err := os.OpenFile(filepath.Join(c.dir, messagesFile), os.O_APPEND|os.O_WRONLY, 0)
+			f, err := os.OpenFile(filepath.Join(c.dir, Messages), os.O_APPEND|os.O_WRONLY, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,7 +209,7 @@ func TestTornTailIsCutAndKept(t *testing.T) {
 			if d := cmp.Diff(want, all(t, c)); d != "" {
 				t.Error(d)
 			}
-			if b, _ := os.ReadFile(filepath.Join(c.dir, messagesFile+".cut")); string(b) != tail {
+			if b, _ := os.ReadFile(filepath.Join(c.dir, Messages+".cut")); string(b) != tail {
 				t.Errorf("kept %q", b)
 			}
 			m, err := c.Append(Message{Role: "user", Content: "next"})
@@ -233,7 +228,7 @@ func TestMissingNewlineIsAdded(t *testing.T) {
 		t.Fatal(err)
 	}
 	abandon(c)
-	p := filepath.Join(c.dir, messagesFile)
+	p := filepath.Join(c.dir, Messages)
 	st, _ := os.Stat(p)
 	if err := os.Truncate(p, st.Size()-1); err != nil {
 		t.Fatal(err)
@@ -258,7 +253,7 @@ func TestUnreadableStateIsRebuilt(t *testing.T) {
 		t.Fatal(err)
 	}
 	abandon(c)
-	if err := os.WriteFile(filepath.Join(c.dir, stateFile), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(c.dir, StateFile), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, repairs, err := s.Claim(t.Context(), c.UUID())
@@ -305,7 +300,7 @@ func TestFailedSyncIsNotAcknowledgedAndNotRetried(t *testing.T) {
 	t.Parallel()
 	var broken bool
 	fs := &disk.FS{Before: func(op disk.Op) error {
-		if broken && op.Kind == disk.Sync && strings.HasSuffix(op.Path, messagesFile) {
+		if broken && op.Kind == disk.Sync && strings.HasSuffix(op.Path, Messages) {
 			return syscall.EIO
 		}
 		return nil
@@ -361,7 +356,7 @@ func TestHalfDoneEndIsFinished(t *testing.T) {
 			if v.State.Error == nil || *v.State.Error != "red" {
 				t.Errorf("error %v", v.State.Error)
 			}
-			if _, err := os.Stat(filepath.Join(v.Dir, lockFile)); err == nil {
+			if _, err := os.Stat(filepath.Join(v.Dir, LockFile)); err == nil {
 				t.Error(".lock stays")
 			}
 		})
@@ -452,7 +447,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	s := open(t, Options{})
 	c := begin(t, s)
 	abandon(c)
-	p := filepath.Join(c.dir, metadataFile)
+	p := filepath.Join(c.dir, MetadataFile)
 	b, _ := os.ReadFile(p)
 	if err := os.WriteFile(p, []byte(strings.Replace(string(b), `"format":1`, `"format":99`, 1)), 0o600); err != nil {
 		t.Fatal(err)
@@ -496,7 +491,7 @@ func TestFinalSummaryOfAnEarlierAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := begin(t, open(t, Options{}))
-			if err := os.WriteFile(filepath.Join(c.dir, summariesFile), []byte(left), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(c.dir, Summaries), []byte(left), 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Transition(t.Context(), task.Outcome{Status: task.Completed, Summary: "completed"}); err != nil {
@@ -518,7 +513,7 @@ func TestWhoLostTheLockWritesNothing(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	c := begin(t, s)
-	if err := os.Remove(filepath.Join(c.dir, lockFile)); err != nil {
+	if err := os.Remove(filepath.Join(c.dir, LockFile)); err != nil {
 		t.Fatal(err)
 	}
 	other := open(t, Options{BaseDir: s.BaseDir})
@@ -646,7 +641,7 @@ func TestAContextIsFoundWhileItMoves(t *testing.T) {
 	var done sync.WaitGroup
 	done.Go(func() {
 		for ctx.Err() == nil {
-			if err := errors.Join(os.Rename(at(dirPaused), at(dirQueued)), os.Rename(at(dirQueued), at(dirPaused))); err != nil {
+			if err := errors.Join(os.Rename(at(DirPaused), at(DirQueued)), os.Rename(at(DirQueued), at(DirPaused))); err != nil {
 				t.Error(err)
 			}
 			time.Sleep(50 * time.Microsecond) // nothing moves again and again while it is looked for

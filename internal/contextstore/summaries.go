@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // AppendSummary writes the summary of messages s.StartSeq to s.EndSeq, which are
@@ -77,7 +80,7 @@ type summaryLog struct {
 func (c *Context) openSummaries() (*summaryLog, error) {
 	var log summaryLog
 	var s Summary
-	f, err := c.openLog(summariesFile, 0, 0, func(b []byte) (id int64, err error) {
+	f, err := c.openLog(Summaries, 0, 0, func(b []byte) (id int64, err error) {
 		s, err = DecodeSummary(b)
 		return s.ID, err
 	}, func() {
@@ -99,7 +102,7 @@ func (c *Context) openSummaries() (*summaryLog, error) {
 
 // putSummary is the one way a summary is written.
 func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
-	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.seq+1, c.store.now().written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
+	s.ID, s.Timestamp, s.Summary, s.AnsweredBy = f.seq+1, c.store.now().Written(), c.clean(s.Summary), c.clean(s.AnsweredBy)
 	if s.SummaryTokens == 0 {
 		s.SummaryTokens = int64(CountTokens(s.Summary))
 	}
@@ -108,7 +111,7 @@ func (c *Context) putSummary(f *summaryLog, s Summary) (Summary, error) {
 		s.Ratio = math.Round(1000*float64(s.SummaryTokens)/float64(s.OriginalTokens)) / 1000
 	}
 	c.asides.put(&s)
-	line, err := appendLine(nil, s)
+	line, err := jsonl.Append(nil, s)
 	if err == nil {
 		err = c.write(f.logFile, line, true)
 	}
@@ -152,7 +155,7 @@ func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error
 	if err != nil {
 		return err
 	}
-	unlock, err := lockState(ctx, dir, s.StateLockTimeout)
+	unlock, err := LockState(ctx, dir, s.StateLockTimeout)
 	if err != nil {
 		return err
 	}
@@ -182,9 +185,9 @@ func (s *Store) AppendFinal(ctx context.Context, uuid string, sum Summary) error
 		return nil
 	}
 	c.spent(sum.Usage)
-	line, err := appendLine(nil, c.state)
+	line, err := jsonl.Append(nil, c.state)
 	if err == nil {
-		err = s.FS.Replace(filepath.Join(dir, stateFile), line, !s.NoSync)
+		err = s.FS.Replace(filepath.Join(dir, StateFile), line, !s.NoSync)
 	}
 	if err == nil {
 		_, err = c.putSummary(f, was)
@@ -253,7 +256,7 @@ func (c *Context) lastSummary(want func(Summary) bool) (*Summary, error) {
 // reads back from the end; a line that is no summary is passed over: the owner
 // may be writing it, or mends it before it writes the next one.
 func lastSummary(dir string, want func(Summary) bool) (found *Summary, err error) {
-	f, err := openExisting(dir, summariesFile)
+	f, err := openExisting(dir, Summaries)
 	if f == nil {
 		return nil, err
 	}
@@ -267,7 +270,7 @@ func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) 
 	if err != nil {
 		return nil, err
 	}
-	err = reverseLines(f, st.Size(), func(b []byte) bool {
+	err = jsonl.Back(f, st.Size(), func(_ int64, b []byte) bool {
 		if s, err := DecodeSummary(b); err == nil && want(s) {
 			found = &s
 		}
@@ -282,7 +285,7 @@ func summaryIn(f *os.File, want func(Summary) bool) (found *Summary, err error) 
 // openExisting opens a log for reading. A missing one is nil (store-v3 §11.2),
 // a missing context is an error: it may have been moved since it was found.
 func openExisting(dir, name string) (*os.File, error) {
-	f, err := openPlain(filepath.Join(dir, name))
+	f, err := disk.OpenPlain(filepath.Join(dir, name))
 	if !errors.Is(err, os.ErrNotExist) {
 		return f, err
 	}

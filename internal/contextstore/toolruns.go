@@ -3,6 +3,8 @@ package contextstore
 import (
 	"encoding/json"
 	"fmt"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // AppendTools writes finished calls to tools.jsonl. They are not synced; after
@@ -20,7 +22,7 @@ func (c *Context) AppendTools(runs ...ToolRun) error {
 		r.Seq, r.Timestamp = seq, c.store.now()
 		r = c.redactRun(r)
 		var err error
-		if buf, err = appendLine(buf, r); err != nil {
+		if buf, err = jsonl.Append(buf, r); err != nil {
 			return err
 		}
 	}
@@ -42,7 +44,7 @@ func (c *Context) redactRun(r ToolRun) ToolRun {
 // redactArgs keeps args JSON: what is no JSON, or stops being JSON by
 // redaction, is stored as a string.
 func (s *Store) redactArgs(args json.RawMessage) json.RawMessage {
-	clean := valid(s.Redact(string(args)))
+	clean := jsonl.Valid(s.Redact(string(args)))
 	if json.Valid([]byte(clean)) {
 		return json.RawMessage(clean)
 	}
@@ -59,7 +61,7 @@ func (c *Context) LastTools(n int) ([]ToolRun, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var runs []ToolRun
-	err := reverseLines(c.tools, c.tools.Size(), func(b []byte) bool {
+	err := jsonl.Back(c.tools, c.tools.Size(), func(_ int64, b []byte) bool {
 		if r, err := DecodeToolRun(b); err == nil {
 			runs = append(runs, r)
 		}
@@ -79,7 +81,7 @@ func (c *Context) CountToolCalls() int64 {
 // CountToolCalls is the number of the last call that is wholly recorded, 0 where
 // there is none. Source: store-v3 §4.4 count_tool_calls.
 func (v View) CountToolCalls() (n int64, err error) {
-	f, err := openExisting(v.Dir, toolsFile)
+	f, err := openExisting(v.Dir, Tools)
 	if f == nil {
 		return 0, err
 	}
@@ -88,7 +90,7 @@ func (v View) CountToolCalls() (n int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = reverseLines(f, st.Size(), func(b []byte) bool {
+	err = jsonl.Back(f, st.Size(), func(_ int64, b []byte) bool {
 		if r, err := DecodeToolRun(b); err == nil {
 			n = r.Seq
 		}

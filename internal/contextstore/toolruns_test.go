@@ -30,7 +30,7 @@ func TestToolRuns(t *testing.T) {
 			t.Errorf("LastTools(%d) = %v, %v", n, runs, err)
 		}
 	}
-	p := filepath.Join(c.Dir(), toolsFile)
+	p := filepath.Join(c.Dir(), Tools)
 	b, err := os.ReadFile(p)
 	if err != nil || !utf8.Valid(b) {
 		t.Errorf("%q %v", b, err)

@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"toritsugi/internal/task"
+
+	"toritsugi/internal/contextstore/jsonl"
 )
 
 // Transition ends this owner's hold on the task: it writes the final summary
@@ -112,7 +114,7 @@ func (e *UnfinishedError) Unwrap() error { return e.Err }
 // finish does what follows the commit point, up to the removal of the locks;
 // every step can be done again.
 func (c *Context) finish(ctx context.Context) error {
-	to := filepath.Join(c.store.BaseDir, dirOf(c.state.TaskStatus), c.meta.UUID)
+	to := filepath.Join(c.store.BaseDir, DirOf(c.state.TaskStatus), c.meta.UUID)
 	if c.dir != to {
 		if c.state.TaskStatus.Final() {
 			c.store.syncRows()
@@ -127,11 +129,11 @@ func (c *Context) finish(ctx context.Context) error {
 		return err
 	}
 	c.state.Phase = ""
-	b, err := appendLine(nil, c.state)
+	b, err := jsonl.Append(nil, c.state)
 	if err != nil {
 		return err
 	}
-	return c.store.FS.Replace(filepath.Join(c.dir, stateFile), b, !c.store.NoSync)
+	return c.store.FS.Replace(filepath.Join(c.dir, StateFile), b, !c.store.NoSync)
 }
 
 // leave removes what means nothing without an owner, the lock last and while
@@ -145,7 +147,7 @@ func (c *Context) leave(ctx context.Context) error {
 	if c.state.TaskStatus.Final() {
 		files = append(files, workLock)
 	}
-	for _, name := range append(files, lockFile) {
+	for _, name := range append(files, LockFile) {
 		if err := c.store.FS.Remove(filepath.Join(c.dir, name)); err != nil {
 			return err
 		}
@@ -158,11 +160,11 @@ func (c *Context) leave(ctx context.Context) error {
 func (c *Context) finishHalf(ctx context.Context) (did bool, err error) {
 	// There is no later owner while the lock is ours: a row that knows of one
 	// knows of a state.json that was lost.
-	g, err := c.store.index.generation(ctx, c.meta.UUID)
+	g, err := c.store.index.Generation(ctx, c.meta.UUID)
 	c.store.tell(err)
 	c.state.Generation = max(c.state.Generation, g)
 	dir := filepath.Base(filepath.Dir(c.dir))
-	if c.state.Phase != phaseEnding && dir == dirOf(c.state.TaskStatus) {
+	if c.state.Phase != phaseEnding && dir == DirOf(c.state.TaskStatus) {
 		return false, nil
 	}
 	if err := c.finish(ctx); err != nil {

@@ -4,59 +4,41 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
-	"strings"
+
+	"toritsugi/internal/contextstore/database"
+	"toritsugi/internal/contextstore/index"
 )
-
-// unindexedDir holds an empty file, row-{uuid}, for each run whose row tasks.db
-// could not be given. While there is one the directories tell, not the index; the
-// next opening, and each check of the index, write the rows that are missing.
-const unindexedDir = "unindexed"
-
-func unindexedMark(base, uuid string) string { return filepath.Join(base, unindexedDir, "row-"+uuid) }
-
-// unindexed lists the runs that the index could not be told of, at most so many;
-// n < 0 lists all.
-func unindexed(base string, n int) (uuids []string, err error) {
-	h, err := os.Open(filepath.Join(base, unindexedDir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = h.Close() }()
-	names, err := h.Readdirnames(n)
-	for _, name := range names {
-		uuids = append(uuids, strings.TrimPrefix(name, "row-"))
-	}
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return uuids, err
-}
-
-// behind reports that there is a run that the index could not be told of.
-func (i *index) behind() bool {
-	some, err := unindexed(i.base, 1)
-	return err != nil || len(some) > 0
-}
 
 // indexed reports whether the index can be asked: there is one, and it was told
 // of every run since it was made.
-func (s *Store) indexed() bool { return s.index != nil && !s.index.behind() }
+func (s *Store) indexed() bool { return s.index != nil && !s.index.Behind() }
+
+// insertRow adds the row of a new context.
+func (s *Store) insertRow(ctx context.Context, m Metadata, st State) error {
+	if s.index == nil {
+		return nil
+	}
+	r, err := s.houseDB.Row(ctx, m, st)
+	return errors.Join(err, s.index.Insert(ctx, r))
+}
 
 // putRow brings the row of a context in line with its state. An error other than
 // ErrNotOwner was told, and left a mark.
 func (s *Store) putRow(ctx context.Context, m Metadata, st State) error {
-	err := s.index.put(ctx, m, st)
-	if !errors.Is(err, ErrNotOwner) {
-		s.rowDone(m.UUID, err)
+	var err error
+	if s.index != nil {
+		var r Row
+		r, err = s.houseDB.Row(ctx, m, st)
+		err = errors.Join(err, s.index.Put(ctx, r))
 	}
+	if errors.Is(err, index.ErrNewerOwner) {
+		return fmt.Errorf("%w: %w", ErrNotOwner, err)
+	}
+	s.rowDone(m.UUID, err)
 	return err
 }
 
@@ -64,8 +46,8 @@ func (s *Store) putRow(ctx context.Context, m Metadata, st State) error {
 // removes the mark that an earlier one left. Of a second live run of a key it
 // tells once.
 func (s *Store) rowDone(uuid string, err error) {
-	mark := unindexedMark(s.BaseDir, uuid)
-	if !isUnique(err) || !exists(mark) {
+	mark := index.Mark(s.BaseDir, uuid)
+	if !database.IsUnique(err) || !exists(mark) {
 		s.tell(err)
 	}
 	switch {
@@ -88,7 +70,7 @@ func (s *Store) syncRows() {
 	if s.index == nil || s.NoSync {
 		return
 	}
-	if err := s.FS.SyncFile(s.index.path + "-wal"); !errors.Is(err, fs.ErrNotExist) {
+	if err := s.FS.SyncFile(s.index.Path() + "-wal"); !errors.Is(err, fs.ErrNotExist) {
 		s.tell(err)
 	}
 }
@@ -99,24 +81,24 @@ func (s *Store) catchUp(ctx context.Context) error {
 	if s.index == nil {
 		return nil
 	}
-	uuids, err := unindexed(s.BaseDir, -1)
+	uuids, err := index.Unindexed(s.BaseDir, -1)
 	for _, id := range uuids {
 		if err != nil {
 			break
 		}
 		dir, gone := s.dir(id)
 		if gone == nil {
-			if _, verr := view(dir); verr == nil || !exists(dir) { // or it was moved just now
-				if err = s.recoverOne(ctx, dir); isUnique(err) {
+			if _, verr := ReadView(dir); verr == nil || !exists(dir) { // or it was moved just now
+				if err = s.recoverOne(ctx, dir); database.IsUnique(err) {
 					err = nil // the other live run of its key has the place
 				}
 				continue
 			}
 		} else {
-			err = s.index.drop(ctx, id)
+			err = s.index.Drop(ctx, id)
 		}
 		if err == nil { // it can have no row
-			err = s.FS.Remove(unindexedMark(s.BaseDir, id))
+			err = s.FS.Remove(index.Mark(s.BaseDir, id))
 		}
 	}
 	return err
@@ -132,34 +114,31 @@ func (s *Store) fillIndex(ctx context.Context, most int) error {
 	if !s.indexed() {
 		return nil
 	}
-	if whole, err := s.index.complete(ctx); err != nil || whole {
+	if whole, err := s.index.Complete(ctx); err != nil || whole {
 		return err
 	}
 	if n, err := s.countEnded(most); err != nil || n > most {
 		return err
 	}
-	err := walkIn(s.BaseDir, []string{dirCompleted}, func(dir string) error {
+	err := Walk(s.BaseDir, []string{DirCompleted}, func(dir string) error {
 		return cmp.Or(ctx.Err(), s.recoverOne(ctx, dir))
 	})
 	if err != nil {
 		return err
 	}
-	rows := 0
-	err = s.index.write(func(h *handles) error {
-		return h.w.QueryRowContext(ctx, `SELECT coalesce(sum(tasks), 0) FROM task_months`).Scan(&rows)
-	})
+	rows, err := s.index.CountEnded(ctx)
 	if err != nil {
 		return err
 	}
 	if n, err := s.countEnded(rows); err != nil || n < rows { // rows that have no directory, which tori check finds
 		return err
 	}
-	return s.index.setComplete(ctx, true)
+	return s.index.SetComplete(ctx, true)
 }
 
 // countEnded counts the runs that have ended, up to one more than most.
 func (s *Store) countEnded(most int) (n int, err error) {
-	err = walkIn(s.BaseDir, []string{dirCompleted}, func(string) error {
+	err = Walk(s.BaseDir, []string{DirCompleted}, func(string) error {
 		if n++; n > most {
 			return errEnough
 		}

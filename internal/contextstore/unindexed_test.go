@@ -9,17 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/contextstore/index"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/task"
 )
 
-// lockIndex keeps everybody from writing to the index until unlock is called. The
-// store does not wait for it as long as it would.
+// lockIndex keeps everybody from writing to the index until unlock is called.
 func lockIndex(t *testing.T, s *Store) (unlock func()) {
 	t.Helper()
-	_, err := s.index.h.w.ExecContext(t.Context(), `PRAGMA busy_timeout=0`)
-	must(t, err)
-	db, err := sql.Open("sqlite", dsn(s.index.path, map[string][]string{"_txlock": {"immediate"}}))
+	db, err := sql.Open("sqlite", "file:"+s.index.Path()+"?_txlock=immediate")
 	must(t, err)
 	tx, err := db.BeginTx(t.Context(), nil)
 	must(t, err)
@@ -99,7 +97,7 @@ func TestARowIsWrittenWhenTheIndexCanBe(t *testing.T) {
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{id}) || scanned {
 		t.Errorf("%v, scanned %v", uuids, scanned)
 	}
-	if left, _ := os.ReadDir(filepath.Join(s.BaseDir, unindexedDir)); len(left) > 0 {
+	if left, _ := os.ReadDir(filepath.Join(s.BaseDir, index.UnindexedDir)); len(left) > 0 {
 		t.Errorf("%v", left)
 	}
 }
@@ -124,7 +122,7 @@ func TestARowIsWrittenWhenTheStoreIsClosed(t *testing.T) {
 func TestWithoutAnIndexTheNextOneIsToldWhatItLacks(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
-	must(t, s.index.close())
+	must(t, s.index.Close())
 	s.index = nil
 	c := begin(t, s)
 	id := c.UUID()
@@ -134,7 +132,7 @@ func TestWithoutAnIndexTheNextOneIsToldWhatItLacks(t *testing.T) {
 	}
 	gone := ended(t, s, keyOf("gone"), task.Outcome{Status: task.Completed})
 	must(t, s.Close())
-	must(t, os.RemoveAll(filepath.Join(s.BaseDir, dirCompleted, gone)))
+	must(t, os.RemoveAll(filepath.Join(s.BaseDir, DirCompleted, gone)))
 	s = open(t, Options{BaseDir: s.BaseDir})
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{id}) || scanned {
 		t.Errorf("%v, scanned %v", uuids, scanned)
@@ -170,7 +168,7 @@ func TestATableThatIsDroppedInUse(t *testing.T) {
 	var complaints []error
 	s := open(t, Options{OnIndexError: func(err error) { complaints = append(complaints, err) }})
 	c := begin(t, s)
-	must(t, execIn(s.index.path, `DROP TABLE tasks`))
+	must(t, execIn(s.index.Path(), `DROP TABLE tasks`))
 	must(t, c.Transition(t.Context(), task.Outcome{Status: task.Completed}))
 	s.checkIndex(t.Context())
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{c.UUID()}) || scanned || len(complaints) == 0 {
@@ -184,8 +182,8 @@ func TestAnIncompleteIndexIsFilled(t *testing.T) {
 	t.Parallel()
 	s := open(t, Options{})
 	id := ended(t, s, key, task.Outcome{Status: task.Completed})
-	must(t, s.index.drop(t.Context(), id))
-	must(t, s.index.setComplete(t.Context(), false))
+	must(t, s.index.Drop(t.Context(), id))
+	must(t, s.index.SetComplete(t.Context(), false))
 	must(t, s.Close())
 	s = open(t, Options{BaseDir: s.BaseDir})
 	if uuids, scanned := told(t, s.BaseDir); !slices.Equal(uuids, []string{id}) || scanned {
@@ -221,7 +219,7 @@ func TestRowsThatAPowerCutTakes(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(base, name), b, 0o600))
 	}
 	s = open(t, Options{BaseDir: base})
-	p, err := s.index.list(t.Context(), Filter{Limit: 9})
+	p, err := s.index.List(t.Context(), Filter{Limit: 9})
 	if err != nil || len(p.Rows) != 1 || p.Rows[0].Status != task.Completed {
 		t.Errorf("%+v, %v", p.Rows, err)
 	}
@@ -234,11 +232,10 @@ func TestAnIndexIsFilledBesideTheWork(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		ended(t, s, keyOf(name), task.Outcome{Status: task.Completed})
 	}
-	_, err := s.index.h.w.ExecContext(t.Context(), `DELETE FROM tasks`)
-	must(t, err)
-	must(t, s.index.setComplete(t.Context(), false))
+	query(t, s.BaseDir, `DELETE FROM tasks`)
+	must(t, s.index.SetComplete(t.Context(), false))
 	must(t, s.fillIndex(t.Context(), 2)) // more than an opening takes in
-	if whole, err := s.index.complete(t.Context()); err != nil || whole {
+	if whole, err := s.index.Complete(t.Context()); err != nil || whole {
 		t.Errorf("whole %v, %v", whole, err)
 	}
 	s.FillIndex(t.Context())

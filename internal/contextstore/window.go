@@ -32,6 +32,6 @@ func (c *Context) spent(u *Usage) {
 	}
 	c.state.LLMCallCount++
 	c.state.TotalTokensUsed += u.Sum()
-	c.state.plus(u.spending())
+	c.state.Add(u.Spending())
 	c.asides.add(u)
 }

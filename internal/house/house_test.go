@@ -16,7 +16,8 @@ import (
 )
 
 // floors is the order of the house (DESIGN §1): a package imports only packages
-// of lower floors. A parent stands below the members of its family.
+// of lower floors. A parent stands below the members of its family, contextstore above those
+// that it is built of.
 var floors = map[string]float64{
 	"task":                    0,
 	"spelling":                1.0,
@@ -28,7 +29,12 @@ var floors = map[string]float64{
 	"document":                1.25,
 	"checks":                  1.3,
 	"config":                  1.3,
+	"contextstore/jsonl":      1.9,
+	"contextstore/filelock":   1.9,
+	"contextstore/database":   1.95,
+	"contextstore/index":      1.97,
 	"contextstore":            2.0,
+	"contextstore/fsck":       2.05,
 	"llm":                     2.0,
 	"llm/wire":                2.05,
 	"llm/gauge":               2.05,

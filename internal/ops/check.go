@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/i18n"
 )
 
@@ -16,19 +17,19 @@ type CheckOptions struct {
 	JSON     bool // one object per finding, then one of the whole
 	Lang     i18n.Lang
 	Viewer   contextstore.Viewer // who must be an administrator: every context is read
-	Progress func(contextstore.CheckProgress)
+	Progress func(fsck.Progress)
 	Plans    string // planning.history.directory, absolute; "" where the histories lie in their contexts
 }
 
 // Check looks at every context below base and prints a line for each finding
 // as it is made, and one with the counts. Damage is in the report, not in the
 // error.
-func Check(ctx context.Context, w io.Writer, base string, o CheckOptions) (contextstore.CheckReport, error) {
+func Check(ctx context.Context, w io.Writer, base string, o CheckOptions) (fsck.Report, error) {
 	if !o.Viewer.Admin {
-		return contextstore.CheckReport{}, i18n.E("check.not_admin", base, o.Viewer.User)
+		return fsck.Report{}, i18n.E("check.not_admin", base, o.Viewer.User)
 	}
 	p := &printer{w: w}
-	r, err := contextstore.Check(ctx, base, contextstore.CheckOptions{Repair: o.Repair, Progress: o.Progress, Plans: o.Plans, Found: func(f contextstore.Finding) {
+	r, err := fsck.Check(ctx, base, fsck.Options{Repair: o.Repair, Progress: o.Progress, Plans: o.Plans, Found: func(f fsck.Finding) {
 		if o.JSON {
 			p.json(findingJSON(f))
 			return
@@ -58,7 +59,7 @@ func (p *printer) json(v any) { p.raw(string(encoded(p, v)) + "\n") }
 
 // findingLine is a finding for people: whose, where, what, and what was or can
 // be done.
-func findingLine(f contextstore.Finding, o CheckOptions) string {
+func findingLine(f fsck.Finding, o CheckOptions) string {
 	where := f.Path
 	if f.UUID != "" {
 		where = f.UUID[:min(8, len(f.UUID))]
@@ -87,7 +88,7 @@ func findingLine(f contextstore.Finding, o CheckOptions) string {
 }
 
 // findingJSON is a finding for programs; kind and action are words that stay.
-func findingJSON(f contextstore.Finding) map[string]any {
+func findingJSON(f fsck.Finding) map[string]any {
 	m := map[string]any{"type": "finding", "uuid": f.UUID, "path": f.Path, "file": f.File, "kind": f.Kind, "what": f.What(i18n.English),
 		"action": f.Action, "mended": f.Mended, "note": f.Note}
 	if f.Line > 0 {
@@ -100,11 +101,11 @@ func findingJSON(f contextstore.Finding) map[string]any {
 }
 
 // Reindex rebuilds the index of base and prints what became of it.
-func Reindex(ctx context.Context, w io.Writer, base string, o CheckOptions) (contextstore.ReindexReport, error) {
+func Reindex(ctx context.Context, w io.Writer, base string, o CheckOptions) (fsck.ReindexReport, error) {
 	if !o.Viewer.Admin {
-		return contextstore.ReindexReport{}, i18n.E("check.not_admin", base, o.Viewer.User)
+		return fsck.ReindexReport{}, i18n.E("check.not_admin", base, o.Viewer.User)
 	}
-	r, err := contextstore.Reindex(ctx, base, o.Progress)
+	r, err := fsck.Reindex(ctx, base, o.Progress)
 	if err != nil {
 		return r, err
 	}
@@ -146,6 +147,6 @@ func (o ShowOptions) What() string {
 }
 
 // Counts is a check's result in one line, for the audit.
-func Counts(r contextstore.CheckReport) string {
+func Counts(r fsck.Report) string {
 	return fmt.Sprintf("contexts %d, found %d, mended %d, left %d", r.Contexts, r.Found, r.Mended, r.Left)
 }

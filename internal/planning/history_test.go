@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/fsck"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/task"
@@ -368,12 +369,12 @@ func TestWhereAHistoryLies(t *testing.T) {
 			t.Errorf("%q: %+v %v", directory, a, err)
 		}
 		must(t, s.Close())
-		o := contextstore.CheckOptions{}
+		o := fsck.Options{}
 		path := filepath.Join(v.Dir, file)
 		if directory != "" {
 			o.Plans, path = filepath.Join(base, directory), file
 		}
-		r, err := contextstore.Check(t.Context(), base, o)
+		r, err := fsck.Check(t.Context(), base, o)
 		if err != nil || r.Found > 0 {
 			t.Errorf("%q: %+v %v", directory, r.Findings, err)
 		}
@@ -381,7 +382,7 @@ func TestWhereAHistoryLies(t *testing.T) {
 		must(t, err)
 		_, err = f.WriteString("{")
 		must(t, errors.Join(err, f.Close()))
-		if r, err := contextstore.Check(t.Context(), base, o); err != nil || r.Found != 1 || r.Findings[0].Kind != "torn" {
+		if r, err := fsck.Check(t.Context(), base, o); err != nil || r.Found != 1 || r.Findings[0].Kind != "torn" {
 			t.Errorf("%q: %+v %v", directory, r.Findings, err)
 		}
 	}

@@ -1,0 +1,612 @@
+// Package database opens the SQLite files of a base directory: makes them, brings them up to
+// date, notices that one was deleted or replaced while it is open. The lock of the directory
+// is with it, by which the processes that share it take turns.
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"golang.org/x/sys/unix"
+	"modernc.org/sqlite" // the driver "sqlite"
+
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+)
+
+// Schema says what a database of the base directory is. One that can be derived (SQL) is
+// made anew where it is older than this program or lacks a part; else its Migrations bring
+// it up to date.
+type Schema struct {
+	File       string // in the base directory
+	SQL        string // makes all of it, the table of versions and this program's version in it too
+	Version    int64  // that SQL makes
+	Migrations fs.FS  // goose's, of one that cannot be derived
+	Sync       string // PRAGMA synchronous
+	Busy       int    // ms to wait for another process's write, once it is open
+	Newer      string // texts: written by a newer program
+	Broken     string // no database, or a malformed one
+}
+
+// openingBusy is how long, in ms, opening waits for another process: switching
+// to WAL and recovery need the file alone for a moment.
+const openingBusy = 10_000
+
+// Errors of opening a database, wrapped in their texts.
+var (
+	ErrNewer  = errors.New("newer schema")
+	ErrOlder  = errors.New("older schema")
+	ErrBroken = errors.New("unreadable")
+	ErrLacks  = errors.New("a part is missing") // of what is derived: it is made anew
+	ErrClosed = errors.New("the store is closed")
+
+	ErrReadOnly = errors.New("opened for reading only")
+)
+
+// File is one SQLite file of a base directory, reopened when somebody
+// deletes or replaces it. Its methods may be called from several goroutines.
+type File struct {
+	Schema
+	Path string
+	Base *Base // nil for a reader
+	// Fill fills a database that is being made, before others can see it; may be nil.
+	Fill func(ctx context.Context, w *sql.DB) error
+	// Statements are kept prepared on the writing connection, by name.
+	Statements map[string]string
+
+	mu    sync.RWMutex // held for reading by whoever uses h, for writing by who swaps it
+	h     *Handles
+	lacks atomic.Bool // a part of the schema was missed since h was opened
+}
+
+// Handles are the connections to one file.
+type Handles struct {
+	W     *sql.DB              // one connection, BEGIN IMMEDIATE; nil for a reader
+	R     *sql.DB              // four, query_only
+	Stmts map[string]*sql.Stmt // on W
+	id    fileID
+}
+
+// fileID tells a file from another that took its name.
+type fileID struct{ dev, ino uint64 }
+
+// fileIDOf returns the identity of the file at path. It must not open it: closing
+// any descriptor of a file drops the POSIX locks that SQLite holds on it.
+func fileIDOf(path string) (fileID, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return fileID{}, &os.PathError{Op: "stat", Path: path, Err: err}
+	}
+	return fileID{uint64(st.Dev), uint64(st.Ino)}, nil //nolint:unconvert // the widths differ by platform
+}
+
+// dsn names a file whatever characters its path holds; pragmas run in order.
+func dsn(path string, query url.Values) string {
+	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + query.Encode()
+}
+
+// regular refuses what is no plain file: SQLite would wait at a pipe.
+func regular(path string) error {
+	st, err := os.Stat(path)
+	if err == nil && !st.Mode().IsRegular() {
+		err = fmt.Errorf("it is no plain file: %w", ErrBroken)
+	}
+	return err
+}
+
+// Connect opens the file at path, which must exist; nothing is written yet.
+func (s Schema) Connect(path string) (*Handles, error) {
+	// busy_timeout comes first: switching to WAL itself may find the file busy.
+	return connect(path, busyPragma, "journal_mode(WAL)", "synchronous("+s.Sync+")")
+}
+
+var busyPragma = fmt.Sprintf("busy_timeout(%d)", openingBusy)
+
+func connect(path string, pragmas ...string) (*Handles, error) {
+	if err := regular(path); err != nil {
+		return nil, err
+	}
+	w, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"}, "_pragma": pragmas}))
+	if err != nil {
+		return nil, err
+	}
+	w.SetMaxOpenConns(1)
+	// schema_version makes a new connection read at once: its file and the WAL
+	// beside it then belong together.
+	r, err := sql.Open("sqlite", dsn(path, url.Values{"mode": {"rw"},
+		"_pragma": {busyPragma, "schema_version", "query_only(1)"}}))
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	r.SetMaxOpenConns(4)
+	r.SetMaxIdleConns(4)
+	r.SetConnMaxIdleTime(time.Minute)
+	return &Handles{W: w, R: r, Stmts: map[string]*sql.Stmt{}}, nil
+}
+
+// Close closes the connections.
+func (h *Handles) Close() error {
+	var errs []error
+	for _, s := range h.Stmts {
+		errs = append(errs, s.Close())
+	}
+	for _, db := range []*sql.DB{h.R, h.W} { // the last one to close empties the WAL
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// latest is the schema version of this program.
+func (s Schema) latest() (n int64, err error) {
+	if s.Migrations == nil {
+		return s.Version, nil
+	}
+	files, err := fs.Glob(s.Migrations, "*.sql")
+	for _, f := range files {
+		number, _, _ := strings.Cut(f, "_")
+		v, perr := strconv.ParseInt(number, 10, 64)
+		if perr != nil {
+			return 0, perr
+		}
+		n = max(n, v)
+	}
+	return n, err
+}
+
+// partOf finds what a statement of a schema makes.
+var partOf = regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER|VIEW) "?(\w+)`)
+
+// version returns a database's schema version. One with nothing in it, and one of
+// this program's version that somebody dropped a part of, is ErrLacks where all
+// of it can be derived; else the first has version 0. Tables that no migration of
+// ours made are ErrBroken.
+func (s Schema) version(ctx context.Context, db *sql.DB) (v int64, err error) {
+	var parts, ours string
+	err = db.QueryRowContext(ctx, `SELECT coalesce(group_concat(name), ''), coalesce(max(CASE name WHEN 'goose_db_version' THEN name END), '') FROM sqlite_master`).Scan(&parts, &ours)
+	if err != nil {
+		return 0, err
+	}
+	if parts != "" {
+		if ours == "" {
+			return 0, fmt.Errorf("its tables were made by another program: %w", ErrBroken)
+		}
+		if err := db.QueryRowContext(ctx, `SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied`).Scan(&v); err != nil {
+			return 0, err
+		}
+	}
+	if want, err := s.latest(); err != nil || s.Migrations != nil || v != want && parts != "" {
+		return v, err
+	}
+	there := strings.Split(parts, ",")
+	for _, m := range partOf.FindAllStringSubmatch(s.SQL, -1) {
+		if !slices.Contains(there, m[1]) {
+			return v, fmt.Errorf("%s is not in it: %w", m[1], ErrLacks)
+		}
+	}
+	return v, nil
+}
+
+// up makes the schema in a database with nothing in it, or brings an older one up to date.
+func (s Schema) up(ctx context.Context, db *sql.DB) error {
+	if s.Migrations == nil {
+		_, err := db.ExecContext(ctx, s.SQL)
+		return err
+	}
+	p, err := goose.NewProvider(goose.DialectSQLite3, db, s.Migrations, goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	_, err = p.Up(ctx)
+	return err
+}
+
+// Open opens the database, makes it where there is none and brings an older one up to
+// date, for which no other process may be running.
+func (d *File) Open(ctx context.Context) error {
+	h, err := d.take(ctx)
+	if errors.Is(err, ErrOlder) {
+		old := func() (bool, error) {
+			h, err := d.take(ctx)
+			if err == nil {
+				err = h.Close()
+			}
+			if errors.Is(err, ErrOlder) {
+				return true, nil
+			}
+			return false, err
+		}
+		if err := d.Base.migrate(ctx, old, func() error { return d.migrate(ctx) }); err != nil {
+			return err
+		}
+		h, err = d.take(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	d.h = h
+	return nil
+}
+
+// take opens the file in a turn of its own.
+func (d *File) take(ctx context.Context) (*Handles, error) {
+	release, err := d.Base.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return d.takeTurn(ctx)
+}
+
+// takeTurn opens the file, or makes it; the caller has the turn.
+func (d *File) takeTurn(ctx context.Context) (*Handles, error) {
+	st, err := os.Stat(d.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && st.Mode().IsRegular() && st.Size() == 0:
+		if err := d.create(ctx); err != nil {
+			return nil, fmt.Errorf("create %s: %w", d.Path, err)
+		}
+	case err != nil:
+		return nil, err
+	}
+	h, v, err := d.inspect(ctx)
+	if err == nil && v == 0 { // a database with nothing in it
+		err = errors.Join(ErrLacks, h.Close())
+	}
+	if errors.Is(err, ErrLacks) {
+		if err := d.create(ctx); err != nil {
+			return nil, fmt.Errorf("create %s: %w", d.Path, err)
+		}
+		h, v, err = d.inspect(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := d.settle(ctx, h, v); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// inspect connects and reads the schema version.
+func (d *File) inspect(ctx context.Context) (*Handles, int64, error) {
+	h, err := d.Connect(d.Path)
+	if err != nil {
+		return nil, 0, d.explain(err)
+	}
+	v, err := d.version(ctx, h.W)
+	if err == nil {
+		h.id, err = fileIDOf(d.Path)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(d.explain(err), h.Close())
+	}
+	return h, v, nil
+}
+
+// settle refuses what is not of this program's version and prepares the rest.
+func (d *File) settle(ctx context.Context, h *Handles, v int64) error {
+	if err := d.expect(v); err != nil {
+		return err
+	}
+	// From here on a database that somebody else has locked is not waited for as
+	// long as at the start.
+	if _, err := h.W.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout=%d", d.Busy)); err != nil {
+		return err
+	}
+	return d.explain(h.prepare(ctx, d.Statements))
+}
+
+// prepare makes statements on the writing connection.
+func (h *Handles) prepare(ctx context.Context, statements map[string]string) error {
+	for name, query := range statements {
+		s, err := h.W.PrepareContext(ctx, query) //nolint:sqlclosecheck // Close closes it
+		if err != nil {
+			return fmt.Errorf("prepare %s: %w", name, Misshapen(err))
+		}
+		h.Stmts[name] = s
+	}
+	return nil
+}
+
+// expect returns an error for any schema version but this program's.
+func (d *File) expect(v int64) error {
+	want, err := d.latest()
+	switch {
+	case err != nil:
+		return err
+	case v > want:
+		return because(ErrNewer, d.Newer, d.Path, v, want)
+	case v < want:
+		return because(ErrOlder, "ledger.older", d.Path, v, want)
+	}
+	return nil
+}
+
+// explain gives an error that says that the file is no database, a malformed one
+// or one that lacks a part, the text that says what to do.
+func (d *File) explain(err error) error {
+	var e *sqlite.Error
+	if errors.As(err, &e) && (e.Code()&0xff == 11 || e.Code()&0xff == 26) || errors.Is(err, ErrBroken) {
+		return because(ErrBroken, d.Broken, d.Path, err)
+	}
+	if errors.Is(err, ErrLacks) {
+		return because(ErrLacks, d.Broken, d.Path, err)
+	}
+	return err
+}
+
+// because is a text with a cause that callers decide on.
+func because(cause error, key string, args ...any) error {
+	e := i18n.E(key, args...)
+	e.Err = cause
+	return e
+}
+
+// migrate brings an older file up to date, or makes it anew; the caller is alone.
+func (d *File) migrate(ctx context.Context) error {
+	if d.Migrations == nil {
+		release, err := d.Base.Turn(ctx)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return d.create(ctx)
+	}
+	h, v, err := d.inspect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.up(ctx, h.W); err != nil {
+		err = fmt.Errorf("bring %s up to date from version %d: %w", d.Path, v, d.explain(err))
+		return errors.Join(err, h.Close())
+	}
+	return h.Close()
+}
+
+// create makes the database beside its place and moves it there whole, so that
+// nobody ever finds half a schema; the caller has the turn. What is left of a
+// deleted one's WAL is removed: SQLite would replay it into the new file.
+func (d *File) create(ctx context.Context) (err error) {
+	base := filepath.Dir(d.Path)
+	tmp := filepath.Join(base, "."+d.File+".new")
+	for _, f := range []string{tmp, tmp + "-journal", tmp + "-wal", tmp + "-shm", d.Path + "-wal", d.Path + "-shm"} {
+		if err := os.Remove(f); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	// SQLite gives its side files the mode of the database.
+	f, err := os.OpenFile(tmp, os.O_CREATE|os.O_EXCL|os.O_WRONLY, disk.FileMode)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	// It is synced once, when it is whole. Without a log of its own it needs none
+	// of the files, syncs and checkpoints that the switch to WAL costs.
+	h, err := connect(tmp, "journal_mode(MEMORY)", "synchronous(OFF)")
+	if err != nil {
+		return err
+	}
+	err = d.up(ctx, h.W)
+	if err == nil && d.Fill != nil {
+		err = d.Fill(ctx, h.W)
+	}
+	if err := errors.Join(err, h.Close()); err != nil {
+		return err
+	}
+	if err := finishWhole(tmp); err != nil {
+		return err
+	}
+	return (&disk.FS{}).Rename(tmp, d.Path)
+}
+
+// finishWhole marks a database that is written and closed as one with a WAL and
+// makes it durable. The mark is the versions for writing and reading, bytes 18
+// and 19 (SQLite, "Database File Format" 1.3.3); a connection that set it would
+// write it through a journal.
+func finishWhole(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte{2, 2}, 18)
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// Check reopens the database if its file was deleted or replaced or lacks a part,
+// and reports that it did: what was written since is then lost. It costs one stat where
+// nothing happened. On an error the file that is open stays in use.
+func (d *File) Check(ctx context.Context) (reopened bool, err error) {
+	if d.Base == nil || d.current() {
+		return false, nil
+	}
+	release, err := d.Base.Turn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	if d.current() { // another goroutine was first
+		return false, nil
+	}
+	h, err := d.takeTurn(ctx)
+	if err != nil {
+		return false, err
+	}
+	return true, d.swap(h)
+}
+
+// swap puts new handles in the place of the old ones once nobody uses these.
+func (d *File) swap(h *Handles) error {
+	d.mu.Lock()
+	old := d.h
+	if old == nil { // closed meanwhile
+		d.mu.Unlock()
+		return errors.Join(ErrClosed, h.Close())
+	}
+	d.h = h
+	d.lacks.Store(false)
+	d.mu.Unlock()
+	_ = old.Close() // of a file that is gone
+	return nil
+}
+
+func (d *File) current() bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.h == nil {
+		return true
+	}
+	id, err := fileIDOf(d.Path)
+	return err == nil && id == d.h.id && !d.lacks.Load()
+}
+
+// Use calls f with the handles, which stay open until f returns. f must not use
+// the database otherwise: a swap that waits keeps new users out.
+func (d *File) Use(f func(h *Handles) error) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.h == nil {
+		return ErrClosed
+	}
+	err := f(d.h)
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 && strings.Contains(err.Error(), "no such ") {
+		d.lacks.Store(true) // somebody dropped it: check makes it anew
+	}
+	return d.explain(err)
+}
+
+// Write is Use for those who need the writing connection, which a reader lacks.
+func (d *File) Write(f func(h *Handles) error) error {
+	return d.Use(func(h *Handles) error {
+		if h.W == nil {
+			return ErrReadOnly
+		}
+		return f(h)
+	})
+}
+
+// Close closes the database; who uses it goes on to the end.
+func (d *File) Close() error {
+	d.mu.Lock()
+	h := d.h
+	d.h = nil
+	d.mu.Unlock()
+	if h == nil {
+		return nil
+	}
+	return h.Close()
+}
+
+// OpenToRead opens the file, which must exist, for reading only, also on a disk that
+// cannot be written.
+func (d *File) OpenToRead(ctx context.Context) (err error) {
+	d.h, err = d.reader(ctx)
+	return err
+}
+
+func (d *File) reader(ctx context.Context) (*Handles, error) {
+	h, err := d.connectReader(ctx, "mode", "ro")
+	if err != nil && !errors.Is(err, ErrBroken) && !errors.Is(err, ErrLacks) && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrOlder) {
+		// A WAL needs a file beside it that can be written. Without a WAL the file
+		// can be read as it is.
+		if st, serr := os.Stat(d.Path + "-wal"); serr == nil && st.Size() > 0 {
+			return nil, because(err, "ledger.stale_index", d.Path, d.File+"-wal")
+		}
+		h, err = d.connectReader(ctx, "immutable", "1")
+	}
+	return h, err
+}
+
+func (d *File) connectReader(ctx context.Context, key, value string) (*Handles, error) {
+	if err := regular(d.Path); err != nil {
+		return nil, d.explain(err)
+	}
+	r, err := sql.Open("sqlite", dsn(d.Path, url.Values{"mode": {"ro"}, key: {value},
+		"_pragma": {busyPragma, "query_only(1)"}}))
+	if err != nil {
+		return nil, err
+	}
+	r.SetMaxOpenConns(4)
+	h := &Handles{R: r}
+	v, err := d.version(ctx, r)
+	if err == nil {
+		err = d.expect(v)
+	}
+	if err != nil {
+		return nil, errors.Join(d.explain(err), h.Close())
+	}
+	return h, nil
+}
+
+// tries is how often a write is made before its error counts (store-v3 §11.3).
+const tries = 3
+
+// Misshapen gives the error of a query, by which a table is not as we make it, the cause
+// ErrBroken: SQLITE_ERROR.
+func Misshapen(err error) error {
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) && e.Code() == 1 {
+		return errors.Join(ErrBroken, err)
+	}
+	return err
+}
+
+// Retry makes a write again that fails for another reason than its content.
+func Retry(ctx context.Context, f func() error) (err error) {
+	for range tries {
+		if err = f(); err == nil || IsUnique(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// IsUnique reports that a row like it exists: 2067 is SQLITE_CONSTRAINT_UNIQUE.
+func IsUnique(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code() == 2067
+}
+
+// ErrUnreachable marks an error of a database that may be gone a moment later:
+// the file is locked, cannot be opened or read now.
+var ErrUnreachable = errors.New("the database cannot be reached")
+
+// Unreachable marks the errors of a connection: SQLite's BUSY, LOCKED, IOERR,
+// CANTOPEN and PROTOCOL.
+func Unreachable(err error) error {
+	var e *sqlite.Error
+	if errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	if errors.As(err, &e) {
+		switch e.Code() & 0xff {
+		case 5, 6, 10, 14, 15:
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+	}
+	return err
+}
+
+// Null is a text as a column holds it that has NULL for none.
+func Null(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

@@ -1,0 +1,356 @@
+// Package fsck checks a base directory, every file of every context and its row, mends what
+// can be mended without loss, and makes the index anew. It reads each byte once and holds one
+// line in memory; what a live process owns is never touched.
+package fsck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/index"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+)
+
+// Options say what Check does besides looking.
+type Options struct {
+	// Repair mends what can be mended without loss.
+	Repair bool
+	FS     *disk.FS         // nil for a new one
+	Now    func() time.Time // nil for time.Now
+	// Found hears of each finding when its context is done with; may be nil.
+	Found func(Finding)
+	// Progress is told after each context and each MiB read; may be nil.
+	Progress func(Progress)
+	// StateLockTimeout is how long to wait for another process that changes a
+	// state.json; 0 means 5 s (store-v2 §5.3).
+	StateLockTimeout time.Duration
+	// Plans is where the histories of planning lie, if not in their contexts
+	// (planning.history.directory, absolute).
+	Plans string
+}
+
+// Progress is how far a check or a reindex is.
+type Progress struct {
+	Contexts int64
+	Bytes    int64 // read of the logs
+}
+
+// Finding is one thing that is not as it should be.
+type Finding struct {
+	UUID   string // "" where it belongs to no context
+	Path   string // of the context or file, from the base directory
+	File   string // within the context, "" for the directory itself
+	Line   int64  // from 1; 0 where it has no place in the file
+	Byte   int64  // offset of that line
+	Kind   string // a word for programs: torn, gap, half_done …
+	Args   []any  // of the text
+	Action string // what mends it, a word for programs; "" where nothing does without loss
+	Mended bool
+	Err    error // why it could not be mended
+	Note   bool  // no damage, but worth knowing
+
+	about []any    // arguments of the action's text
+	lost  []string // keys that it cannot restore
+	mend  func() error
+}
+
+// What says what was found.
+func (f *Finding) What(l i18n.Lang) string { return l.T("check.found."+f.Kind, f.Args...) }
+
+// Does says what mends it, "" where nothing does without loss.
+func (f *Finding) Does(l i18n.Lang) string {
+	if f.Action == "" {
+		return ""
+	}
+	does := l.T("check.do."+f.Action, f.about...)
+	if len(f.lost) > 0 {
+		does += l.T("check.lost", strings.Join(f.lost, ", "))
+	}
+	return does
+}
+
+// maxKept is how many findings a report holds; all are told to Found.
+const maxKept = 1000
+
+// Report is the result of Check.
+type Report struct {
+	Progress
+	InUse    int64 // contexts of live processes, looked at as far as nothing changes there
+	NotKnown int64 // contexts of a newer format, not looked at
+	Found    int64 // findings that are damage
+	Mended   int64
+	Left     int64 // damage that is there still
+	Findings []Finding
+}
+
+// Check looks at every context below base, its files and its row, and reports
+// what is not as it should be. With Repair it mends what can be mended without
+// loss; the rest, and whatever a live process owns, is never touched. It reads
+// each byte once and holds one line in memory. Without Repair it writes nothing
+// and works on a read-only disk. Its error is that of ctx or of reading base
+// itself; damage is in the report.
+func Check(ctx context.Context, base string, o Options) (Report, error) {
+	base, err := filepath.Abs(base)
+	if err != nil {
+		return Report{}, err
+	}
+	if _, err := os.Stat(base); err != nil {
+		return Report{}, i18n.E("contextstore.no_base", base, err)
+	}
+	c := &checker{ctx: ctx, base: base, opt: o, fs: o.FS, now: o.Now, live: map[uint64]uuid.UUID{}, maxLine: maxCheckedLine}
+	if c.fs == nil {
+		c.fs = &disk.FS{}
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.opt.StateLockTimeout == 0 {
+		c.opt.StateLockTimeout = contextstore.StateLockTimeout
+	}
+	c.baseFiles() // before the index is opened, whose side files get its rights
+	if err := contextstore.VerifyHouseDB(ctx, base); err != nil && ctx.Err() == nil {
+		f := c.newFinding(contextstore.HouseDBFile)
+		f.Kind, f.Args = "house_unreadable", []any{err}
+		c.tell(f)
+	}
+	c.openRows()
+	defer c.closeRows()
+	for _, d := range contextstore.StatusDirs {
+		if err := c.statusDir(d); err != nil {
+			return c.report, err
+		}
+	}
+	err = c.strayRows()
+	if err == nil {
+		err = c.wholeIndex()
+	}
+	if err != nil && ctx.Err() == nil {
+		f := c.newFinding(index.File)
+		f.Kind, f.Args = "rows_unreadable", []any{err}
+		c.tell(f)
+	}
+	return c.report, ctx.Err()
+}
+
+// checker is one run of Check.
+type checker struct {
+	ctx     context.Context //nolint:containedctx // of the one call that the checker lives for
+	base    string
+	opt     Options
+	fs      *disk.FS
+	now     func() time.Time
+	uid     int // owner of the status directory at hand, and so of everything in it
+	rows    *rows
+	marks   []string // runs that the index could not be told of, before the check
+	lacking bool     // the index knew, before the check, that it does not hold every run
+	ended   int      // runs in completed/
+	rowless int      // contexts that have no row, nor got one
+	report  Report
+	live    map[uint64]uuid.UUID // hash of a live run's key -> its uuid
+	maxLine int
+	told    int64 // bytes at the last word of progress
+}
+
+func (c *checker) newFinding(path string) *Finding {
+	return &Finding{Path: path}
+}
+
+// tell counts a finding and hands it on.
+func (c *checker) tell(f *Finding) {
+	switch {
+	case f.Note:
+	case f.Mended:
+		c.report.Found++
+		c.report.Mended++
+	default:
+		c.report.Found++
+		c.report.Left++
+	}
+	if len(c.report.Findings) < maxKept {
+		c.report.Findings = append(c.report.Findings, *f)
+	}
+	if c.opt.Found != nil {
+		c.opt.Found(*f)
+	}
+}
+
+// fix mends a finding that belongs to no context.
+func (c *checker) fix(f *Finding) {
+	if c.opt.Repair && f.mend != nil {
+		f.Err = f.mend()
+		f.Mended = f.Err == nil
+	}
+	c.tell(f)
+}
+
+// counted counts what is read of r and tells of progress.
+func (c *checker) counted(r io.Reader) io.Reader { return countedReader{c, r} }
+
+type countedReader struct {
+	c *checker
+	r io.Reader
+}
+
+func (r countedReader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	r.c.read(int64(n))
+	return n, err
+}
+
+func (c *checker) read(bytes int64) {
+	c.report.Bytes += bytes
+	if c.report.Bytes-c.told >= 1<<20 {
+		c.told = c.report.Bytes
+		c.progress()
+	}
+}
+
+func (c *checker) progress() {
+	if c.opt.Progress != nil {
+		c.opt.Progress(c.report.Progress)
+	}
+}
+
+// statusDir checks what lies in one status directory.
+func (c *checker) statusDir(d string) error {
+	h, err := os.Open(filepath.Join(c.base, d))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = h.Close() }()
+	st, err := h.Stat()
+	if err != nil {
+		return err
+	}
+	c.uid = disk.OwnerOf(st)
+	for {
+		entries, err := h.ReadDir(256)
+		for _, e := range entries {
+			if err := c.ctx.Err(); err != nil {
+				return err
+			}
+			c.entry(d, e)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", h.Name(), err)
+		}
+	}
+}
+
+func (c *checker) entry(d string, e os.DirEntry) {
+	rel := filepath.Join(d, e.Name())
+	switch {
+	case strings.HasPrefix(e.Name(), ".tmp-") && d == contextstore.DirQueued && e.IsDir():
+		c.unfinished(rel)
+	case !isUUID(e.Name()) || !e.IsDir():
+		f := c.newFinding(rel)
+		f.Kind = "foreign"
+		c.tell(f)
+	default:
+		if d == contextstore.DirCompleted {
+			c.ended++
+		}
+		c.context(d, e.Name())
+		c.report.Contexts++
+		c.progress()
+	}
+}
+
+// isUUID reports whether a name is a uuid as we write it.
+func isUUID(s string) bool {
+	id, err := uuid.Parse(s)
+	return err == nil && id.String() == s
+}
+
+// places lists the status directories that a uuid lies in. One that is moved
+// at this moment may seem to lie in two: what is the same twice is so.
+func (c *checker) places(id string) (all []string) {
+	for range looks {
+		before := all
+		all = nil
+		for _, d := range contextstore.StatusDirs {
+			if st, err := os.Lstat(filepath.Join(c.base, d, id)); err == nil && st.IsDir() {
+				all = append(all, d)
+			}
+		}
+		if len(all) < 2 || slices.Equal(all, before) {
+			break
+		}
+	}
+	return all
+}
+
+// looks is how often a context that changes while it is looked at is looked at
+// again before it is left to whoever changes it.
+const looks = 3
+
+// context checks one context and mends it if that was asked for.
+func (c *checker) context(d, id string) {
+	var i *inspection
+	var places []string
+	for n := 0; ; n++ {
+		places = c.places(id)
+		if !slices.Contains(places, d) {
+			return // it was moved since the directory was read: it is found where it lies now, or ended
+		}
+		i = c.inspect(d, id, nil)
+		if len(i.found) == 0 || c.ctx.Err() != nil {
+			break
+		}
+		if !i.moved() {
+			if !c.opt.Repair || !i.mendable() {
+				break
+			}
+			if mended := c.repair(i); mended != nil {
+				i = mended
+				break
+			}
+		}
+		if n == looks {
+			return // whoever changes it sees to it
+		}
+	}
+	if c.ctx.Err() != nil {
+		return
+	}
+	if len(places) > 1 && d == places[0] {
+		i.find("", spot{}, "twice", strings.Join(places, ", "))
+	}
+	if c.rows != nil && !i.hasRow && !i.newer && i.meta.UUID == i.uuid {
+		c.rowless++
+	}
+	if i.held {
+		c.report.InUse++
+	}
+	if i.newer {
+		c.report.NotKnown++
+	}
+	for _, f := range i.found {
+		c.tell(f)
+	}
+}
+
+// keyHash is a short form of a task key.
+func keyHash(k string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(k))
+	return h.Sum64()
+}

@@ -1,0 +1,208 @@
+package fsck
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+)
+
+// unfinishedAge is how old a context in the making must be before it is taken
+// for the leftover of a process that died: making one takes milliseconds.
+const unfinishedAge = time.Hour
+
+// entries looks at every directory entry of the context: what kind it is, whose,
+// who may read it, and whether it is a leftover. It returns the logs of planning.
+func (i *inspection) entries() (plans []string, empty bool, err error) {
+	if st, err := os.Lstat(i.dir); err == nil {
+		i.checkEntry("", st)
+	}
+	n, err := i.entriesOf("", &plans)
+	return plans, n == 0, err
+}
+
+func (i *inspection) entriesOf(sub string, plans *[]string) (n int, err error) {
+	h, err := os.Open(filepath.Join(i.dir, sub))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = h.Close() }()
+	for {
+		entries, err := h.ReadDir(256)
+		for _, e := range entries {
+			st, err := e.Info()
+			if errors.Is(err, os.ErrNotExist) {
+				continue // removed since
+			}
+			if err != nil {
+				return n, err
+			}
+			if e.Name() != contextstore.LockFile {
+				n++
+			}
+			name := filepath.Join(sub, e.Name())
+			i.checkEntry(name, st)
+			switch {
+			case st.IsDir():
+				if _, err := i.entriesOf(name, plans); err != nil {
+					return n, err
+				}
+			case sub == "planning" && (strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")):
+				*plans = append(*plans, strings.TrimSuffix(name, ".gz"))
+			case name == "approvals.jsonl":
+				*plans = append(*plans, name)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// movedPlan adds the run's history of planning where it lies elsewhere, by its
+// way from the context.
+func (i *inspection) movedPlan(plans []string) []string {
+	if i.c.opt.Plans == "" {
+		return plans
+	}
+	name, err := filepath.Rel(i.dir, filepath.Join(i.c.opt.Plans, i.uuid+".jsonl"))
+	if err != nil {
+		return plans // a relative one, which nobody has
+	}
+	found := false
+	for _, file := range []string{name, name + ".gz"} {
+		if st, err := os.Lstat(filepath.Join(i.dir, file)); err == nil {
+			i.checkEntry(file, st)
+			found = true
+		}
+	}
+	if !found {
+		return plans
+	}
+	return append(plans, name)
+}
+
+func (i *inspection) checkEntry(name string, st os.FileInfo) {
+	path := filepath.Join(i.dir, name)
+	switch {
+	case st.Mode()&os.ModeSymlink != 0:
+		i.find(name, spot{}, "symlink")
+		return
+	case !st.Mode().IsRegular() && !st.IsDir():
+		i.find(name, spot{}, "special", st.Mode().String())
+		return
+	case i.c.uid >= 0 && disk.OwnerOf(st) >= 0 && disk.OwnerOf(st) != i.c.uid:
+		i.find(name, spot{}, "owner", disk.OwnerOf(st), i.c.uid)
+	}
+	base := filepath.Base(name)
+	if strings.HasPrefix(base, ".") && strings.HasSuffix(base, ".tmp") && !st.IsDir() {
+		if !i.held {
+			f := i.find(name, spot{}, "temporary")
+			i.mends(f, "remove").mend = func() error { return i.removeUnder(name) }
+		}
+		return
+	}
+	if strings.HasSuffix(base, ".cut") {
+		i.cuts += st.Size()
+	}
+	if disk.TooOpen(st) {
+		f := i.find(name, spot{}, "mode", st.Mode().Perm().String())
+		i.mends(f, "mode").mend = func() error { return disk.TakeRights(path, st) }
+	}
+}
+
+// checkLock finds the .lock that the end of a run left behind.
+func (i *inspection) checkLock() {
+	if i.held || i.moving || i.stateErr != nil {
+		return
+	}
+	at := filepath.Base(filepath.Dir(i.dir))
+	if st, err := os.Lstat(filepath.Join(i.dir, contextstore.LockFile)); err != nil || !st.Mode().IsRegular() || at != contextstore.DirCompleted && at != contextstore.DirPaused || i.own != nil && i.own.drop {
+		return
+	}
+	f := i.find(contextstore.LockFile, spot{}, "lock")
+	i.mends(f, "remove").mend = func() error { i.own.drop = true; return nil }
+}
+
+// removeEmpty removes a directory with nothing in it but the lock of this repair.
+func (i *inspection) removeEmpty() error {
+	i.own.drop = false
+	if err := i.c.fs.Remove(filepath.Join(i.dir, contextstore.LockFile)); err != nil {
+		return err
+	}
+	return i.c.fs.Remove(i.dir)
+}
+
+// unfinished looks at a context that was being made in queued/.
+func (c *checker) unfinished(rel string) {
+	dir := filepath.Join(c.base, rel)
+	st, err := os.Lstat(dir)
+	if err != nil || c.now().Sub(st.ModTime()) < unfinishedAge {
+		return
+	}
+	f := c.newFinding(rel)
+	f.Kind = "unfinished"
+	if names, ok := ours(dir); ok {
+		f.Action = "remove"
+		f.mend = func() error {
+			for _, n := range names {
+				if err := c.fs.Remove(filepath.Join(dir, n)); err != nil {
+					return err
+				}
+			}
+			return c.fs.Remove(dir)
+		}
+	}
+	c.fix(f)
+}
+
+// ours lists the files of a context in the making; false where anything else
+// lies there, which is not ours to remove.
+func ours(dir string) (names []string, ok bool) {
+	h, err := os.Open(dir)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = h.Close() }()
+	entries, err := h.ReadDir(16)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, false
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case contextstore.MetadataFile, contextstore.StateFile, "." + contextstore.MetadataFile + ".tmp", "." + contextstore.StateFile + ".tmp":
+			names = append(names, e.Name())
+		default:
+			return nil, false
+		}
+	}
+	return names, true
+}
+
+// baseFiles checks who may read the base directory's own files.
+func (c *checker) baseFiles() {
+	for _, name := range contextstore.OwnFiles(c.base) {
+		path := filepath.Join(c.base, name)
+		st, err := os.Lstat(path)
+		switch {
+		case err != nil:
+		case st.Mode()&os.ModeSymlink != 0:
+			f := c.newFinding(name)
+			f.Kind = "symlink"
+			c.tell(f)
+		case disk.TooOpen(st):
+			f := c.newFinding(name)
+			f.Kind, f.Args, f.Action = "mode", []any{st.Mode().Perm().String()}, "mode"
+			f.mend = func() error { return disk.TakeRights(path, st) }
+			c.fix(f)
+		}
+	}
+}

@@ -1,0 +1,157 @@
+// Package jsonl writes, reads and mends files of JSON lines: one compact object in each
+// line, from the first to the last and from the last to the first, and their ends after a
+// crash. It writes only through disk.
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+	"unicode/utf8"
+)
+
+// TimeLayout is UTC, fixed width, six decimals (spec/README "ids and times").
+const TimeLayout = "2006-01-02T15:04:05.000000Z"
+
+// Time is a timestamp in the ledger's one format.
+type Time struct{ time.Time }
+
+// MarshalJSON writes the fixed-width form.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return []byte(`"` + t.UTC().Format(TimeLayout) + `"`), nil
+}
+
+// Written is t as the files hold it.
+func (t Time) Written() Time { return Time{t.UTC().Truncate(time.Microsecond)} }
+
+// UnmarshalJSON reads any RFC 3339 time, one without a zone as UTC (ISO 8601,
+// as other writers have it), and null as the zero time.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*t = Time{}
+		return nil
+	}
+	if len(b) < 2 || b[0] != '"' {
+		return fmt.Errorf("time %s is no string", b)
+	}
+	s := string(b[1 : len(b)-1]) // no time has an escape in it
+	v, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		local, lerr := time.Parse("2006-01-02T15:04:05", s)
+		if lerr != nil {
+			return err
+		}
+		v = local
+	}
+	t.Time = v
+	return nil
+}
+
+// String is the form of the files, or "" for the zero time.
+func (t Time) String() string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(TimeLayout)
+}
+
+var encoders = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// Append appends v to b as one line of compact JSON with <, > and & as
+// they are, so that grep finds what people look for (store-v2 §9.1).
+func Append(b []byte, v any) ([]byte, error) {
+	buf := encoders.Get().(*bytes.Buffer)
+	defer func() {
+		if buf.Cap() <= 64<<10 { // a huge line is not kept for those to come
+			encoders.Put(buf)
+		}
+	}()
+	buf.Reset()
+	e := json.NewEncoder(buf)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return b, fmt.Errorf("encode %T: %w", v, err)
+	}
+	return append(b, buf.Bytes()...), nil
+}
+
+// Check returns an error unless a line is a JSON object.
+func Check(line []byte) error {
+	if !json.Valid(line) || len(line) == 0 || line[0] != '{' {
+		return fmt.Errorf("not a JSON object")
+	}
+	return nil
+}
+
+// Decode decodes a line that must be a JSON object.
+func Decode(line []byte, v any) error {
+	if err := Check(line); err != nil {
+		return err
+	}
+	return json.Unmarshal(line, v)
+}
+
+// Valid replaces each byte that is no UTF-8 by U+FFFD, as JSON does when it is
+// read back: a resumed run sends the same bytes as a live one.
+func Valid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
+// Redact redacts every text of a compact JSON value and leaves the rest, the
+// order of fields too, as it is. What is a secret only by what stands around it
+// is masked as well; a value that is no JSON object any more after that becomes
+// {"redacted": text}: it is lost to programs, and nothing leaks.
+func Redact(raw []byte, clean func(string) string) ([]byte, error) {
+	out := make([]byte, 0, len(raw))
+	for i := 0; i < len(raw); {
+		if raw[i] != '"' {
+			out = append(out, raw[i])
+			i++
+			continue
+		}
+		end := i + 1
+		for end < len(raw) && raw[end] != '"' {
+			if raw[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		end = min(end+1, len(raw))
+		var err error
+		if out, err = appendClean(out, raw[i:end], clean); err != nil {
+			return nil, err
+		}
+		i = end
+	}
+	whole := clean(string(out))
+	if whole == string(out) {
+		return out, nil
+	}
+	if Check([]byte(whole)) == nil {
+		return []byte(whole), nil
+	}
+	b, err := Append(nil, map[string]string{"redacted": whole})
+	return bytes.TrimSuffix(b, []byte("\n")), err
+}
+
+// appendClean appends a JSON string, redacted; one that holds nothing to redact
+// as it is.
+func appendClean(out, literal []byte, clean func(string) string) ([]byte, error) {
+	var s string
+	if err := json.Unmarshal(literal, &s); err != nil {
+		return nil, err
+	}
+	if c := clean(s); c != s || !utf8.Valid(literal) {
+		b, err := Append(nil, c)
+		return append(out, bytes.TrimSuffix(b, []byte("\n"))...), err
+	}
+	return append(out, literal...), nil
+}
