@@ -128,7 +128,7 @@ type blockStart struct {
 
 // read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "an answer of the Messages API", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
+	f := wire.Format{Name: "an answer of the Messages API", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
 	return f.Read(ctx, a, contentType, in)
 }
 
@@ -149,19 +149,6 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 		return false, wire.StreamError(data)
 	case "ping", "content_block_stop":
 		return false, nil
-	}
-	if index, d, ok := quickDelta(data); ok {
-		a.grow(index, &d)
-		return false, a.checkSize()
-	}
-	if index, ok := quickStart(data); ok {
-		a.blocks = append(a.blocks, &block{index: index, start: blockStart{Type: "text"}})
-		a.size += blockSize
-		return false, a.checkSize()
-	}
-	if quickStop(data) {
-		a.done = true
-		return true, a.checkSize()
 	}
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
@@ -189,17 +176,10 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 			return false, wire.StreamError(data)
 		}
 	}
-	if err == nil {
-		err = a.checkSize()
+	if err == nil && a.size > a.maxSize {
+		err = wire.TooLong(a.maxSize)
 	}
 	return a.done, err
-}
-
-func (a *answer) checkSize() error {
-	if a.size > a.maxSize {
-		return wire.TooLong(a.maxSize)
-	}
-	return nil
 }
 
 var errNoMessage = errors.New("not a message")

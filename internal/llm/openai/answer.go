@@ -35,7 +35,7 @@ type partialCall struct {
 
 // read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
+	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
 	return f.Read(ctx, a, contentType, in)
 }
 
@@ -44,14 +44,6 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 	if string(bytes.TrimSpace(data)) == "[DONE]" {
 		a.done = true
 		return true, nil
-	}
-	if name != "error" {
-		if p, ok := readPlain(data); ok {
-			if e := a.addPlain(&p); e != nil {
-				return false, e
-			}
-			return false, nil
-		}
 	}
 	ch, err := decodeChunk(data)
 	if err != nil {
@@ -128,23 +120,6 @@ func (a *answer) add(c *chunk) *llm.Error {
 		return wire.TooLong(a.maxSize)
 	}
 	return nil
-}
-
-// addPlain is add for the events that nearly all are.
-func (a *answer) addPlain(p *plainEvent) *llm.Error {
-	if a.model == "" {
-		a.model = string(p.model)
-	}
-	if u := p.usage.report(); u != nil {
-		a.usage = u
-	}
-	if len(p.text) > 0 {
-		a.addText(string(p.text))
-	}
-	if a.size > a.maxSize {
-		return wire.TooLong(a.maxSize)
-	}
-	return a.ended(string(p.finish))
 }
 
 // ended notes why the answer ended; "" is no reason.

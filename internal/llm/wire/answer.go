@@ -42,18 +42,16 @@ type Parser interface {
 
 // Format reads answers of one wire format.
 type Format struct {
-	Name      string   // what an answer that is none is not, e.g. "a chat completion"
-	MaxEvent  int      // bytes
-	MaxAnswer int      // bytes of a document
-	Buffers   *Buffers // to read with; nil makes one for each answer
+	Name      string // what an answer that is none is not, e.g. "a chat completion"
+	MaxEvent  int    // bytes
+	MaxAnswer int    // bytes of a document
 }
 
 // Read reads the body of an answer into p: an event stream or one JSON
 // document, told apart by the first byte, because content types lie. broken is
 // a read error that left the answer unfinished; e is any other failure.
 func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := f.Buffers.take(in)
-	defer f.Buffers.give(r)
+	r := bufio.NewReaderSize(in, readBuffer)
 	first, err := firstByte(r)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -74,8 +72,7 @@ func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Re
 // event without a name (NDJSON). The last line may lack its end; what is no
 // event then was cut.
 func (f Format) ReadLines(ctx context.Context, p EventParser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := f.Buffers.take(in)
-	defer f.Buffers.give(r)
+	r := bufio.NewReaderSize(in, readBuffer)
 	switch _, err := firstByte(r); {
 	case errors.Is(err, io.EOF):
 		return Cut(), nil
