@@ -58,14 +58,12 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 			default:
 			}
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progress(r.Params) },
 	}
 	if s.m.opts.Elicit != nil {
 		can.ElicitationHandler = s.elicit
 		can.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
 	}
 	client := sdk.NewClient(implementation, can)
-	client.AddReceivingMiddleware(s.logs)
 	opts := &sdk.ClientSessionOptions{}
 	if older {
 		opts.ProtocolVersion = legacy
@@ -126,11 +124,11 @@ func (s *server) carry(ctx context.Context) (carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.Start(ctx, Command{Server: s.conf.Name, Argv: s.conf.Command, Env: s.m.environment(s.conf, home), Dir: s.conf.Dir, Home: home})
+	p, err := o.Start(ctx, Command{Server: s.conf.Name, Argv: s.conf.Command, Env: environment(s.conf, home), Home: home})
 	if err != nil {
 		return nil, fmt.Errorf("it could not be started: %s", s.hide(err.Error()))
 	}
-	return newPipes(p, o.MaxMessage, s), nil
+	return newPipes(p, o.MaxMessage), nil
 }
 
 // close ends the connection, and waits until nothing of it is left.

@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,10 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // State is where the connection to a server stands.
@@ -45,7 +41,6 @@ type server struct {
 	wake    chan struct{} // holds one wish of a caller that a stopped server be started
 	slow    bool          // it takes longer than the first wait, and does not know the older greeting
 	leftOut string        // tools that cannot be offered, as they were last told
-	dropped atomic.Int64  // messages that came too fast; changed by whoever dropped one
 
 	mu       sync.Mutex
 	state    State
@@ -59,11 +54,6 @@ type server struct {
 
 	flying  sync.Mutex
 	flights []*flight // calls that are under way
-
-	tokens  sync.Mutex
-	nextTok int64
-	working map[int64]string // the offered name of the tool behind a progress token
-	ended   []int64          // tokens of calls that ended; over HTTP the last progress comes after the result
 }
 
 func newServer(m *Manager, c Server) *server {
@@ -72,7 +62,7 @@ func newServer(m *Manager, c Server) *server {
 	}
 	return &server{
 		m: m, conf: c, bearer: newBearer(c, m.opts), secrets: secrets(c), tried: make(chan struct{}), wake: make(chan struct{}, 1),
-		state: Starting, turned: make(chan struct{}), working: map[int64]string{},
+		state: Starting, turned: make(chan struct{}),
 	}
 }
 
@@ -396,14 +386,9 @@ func (m *Manager) server(name string) *server {
 	return nil
 }
 
-func (s *server) status(offered []*remote) Status {
-	live, listed := s.listing()
-	pinned, _ := s.m.pins.of(s.conf.Name)
+func (s *server) status() Status {
 	s.mu.Lock()
-	st := Status{
-		Server: s.conf.Name, State: s.state, Reason: s.reason, Stderr: s.stderr, Failures: s.failures,
-		Tools: len(live), Dropped: s.dropped.Load(),
-	}
+	st := Status{Server: s.conf.Name, State: s.state, Reason: s.reason, Stderr: s.stderr}
 	l := s.link
 	s.mu.Unlock()
 	if l != nil {
@@ -415,110 +400,5 @@ func (s *server) status(offered []*remote) Status {
 			}
 		}
 	}
-	was := map[string]definition{}
-	for _, t := range offered {
-		if t.server == s {
-			was[t.remote] = t.def
-		}
-	}
-	is := 0 // tools that would be offered now
-	for name, d := range live {
-		if p, known := pinned[name]; !known || !p.is(d) {
-			st.Withheld++
-		} else if s.allows(name) {
-			o, known := was[name]
-			st.Changed = st.Changed || !known || !o.is(d)
-			is++
-		}
-	}
-	st.Changed = listed && (st.Changed || is != len(was))
 	return st
-}
-
-// begin makes a token by which the progress of a call is known.
-func (s *server) begin(tool string) (token int64, end func()) {
-	s.tokens.Lock()
-	defer s.tokens.Unlock()
-	s.nextTok++
-	token = s.nextTok
-	s.working[token] = tool
-	return token, func() {
-		s.tokens.Lock()
-		defer s.tokens.Unlock()
-		if s.ended = append(s.ended, token); len(s.ended) > maxEnded {
-			delete(s.working, s.ended[0])
-			s.ended = s.ended[1:]
-		}
-	}
-}
-
-const maxEnded = 64
-
-const maxTold = 1000 // bytes of one progress or log message
-
-// progress tells of the progress of a call that runs.
-func (s *server) progress(p *sdk.ProgressNotificationParams) {
-	listen := s.m.opts.OnProgress
-	token, ok := number(p.ProgressToken)
-	if listen == nil || !ok {
-		return
-	}
-	s.tokens.Lock()
-	tool, ok := s.working[token]
-	s.tokens.Unlock()
-	if !ok {
-		return
-	}
-	told := Progress{Server: s.conf.Name, Tool: tool, Progress: p.Progress, Total: p.Total, Message: line(s.hide(p.Message), maxTold)}
-	if !s.m.event(func() { listen(told) }) {
-		s.dropped.Add(1)
-	}
-}
-
-// number reads a token as JSON brings it back.
-func number(v any) (int64, bool) {
-	switch v := v.(type) {
-	case float64:
-		return int64(v), true
-	case int64:
-		return v, true
-	}
-	return 0, false
-}
-
-// logMessage is a log message of a server. Newer versions of the protocol have
-// none, and the SDK is about to forget its type.
-type logMessage struct {
-	Level  string          `json:"level"`
-	Logger string          `json:"logger"`
-	Data   json.RawMessage `json:"data"`
-}
-
-// logs passes on the log messages that come through the SDK, over HTTP.
-func (s *server) logs(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if method != "notifications/message" {
-			return next(ctx, method, req)
-		}
-		var m logMessage
-		if raw, err := json.Marshal(req.GetParams()); err == nil && json.Unmarshal(raw, &m) == nil {
-			s.log(m)
-		}
-		return nil, nil
-	}
-}
-
-func (s *server) log(m logMessage) {
-	listen := s.m.opts.OnLog
-	if listen == nil {
-		return
-	}
-	var text string
-	if json.Unmarshal(m.Data, &text) != nil {
-		text = string(m.Data)
-	}
-	told := Log{Server: s.conf.Name, Level: line(m.Level, 20), Logger: line(m.Logger, 80), Text: plain(s.hide(clip(text, 4*maxTold)), maxTold)}
-	if !s.m.event(func() { listen(told) }) {
-		s.dropped.Add(1)
-	}
 }

@@ -25,11 +25,9 @@ type remote struct {
 var _ tool.Tool = (*remote)(nil)
 
 // Tools returns the tools, sorted by name, to be put into a registry. They are
-// those of Open or of the last Refresh, whatever the servers have changed since, so
-// that a running conversation's tools stay as they are.
+// those of Open, whatever the servers have changed since, so that a running
+// conversation's tools stay as they are.
 func (m *Manager) Tools() []tool.Tool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	var out []tool.Tool
 	for _, t := range m.tools {
 		out = append(out, t)
@@ -37,19 +35,8 @@ func (m *Manager) Tools() []tool.Tool {
 	return out
 }
 
-// Refresh makes what the servers list now, and what was accepted, the tools
-// that Tools returns, and reports whether that changed them. It is for when
-// the window of a conversation is rewritten anyway. Tools that were handed out
-// before go on to work as long as their servers still have them unchanged.
-// It fails where the pins cannot be read; the tools stay as they were then.
-func (m *Manager) Refresh() (changed bool, err error) {
-	if err := m.pins.reload(); err != nil {
-		return false, err
-	}
-	return m.freeze(), nil
-}
-
-func (m *Manager) freeze() (changed bool) {
+// freeze makes what is listed, and as it was pinned, the tools that Tools returns.
+func (m *Manager) freeze() {
 	var all []*remote
 	for _, s := range m.servers {
 		pinned, _ := m.pins.of(s.conf.Name)
@@ -70,14 +57,7 @@ func (m *Manager) freeze() (changed bool) {
 		// Two marks that are equal: somebody tried for long. One is enough.
 		return strings.Compare(a.server.conf.Name+"\x00"+a.remote, b.server.conf.Name+"\x00"+b.remote)
 	})
-	all = slices.CompactFunc(all, func(a, b *remote) bool { return a.name == b.name })
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	changed = !slices.EqualFunc(m.tools, all, func(a, b *remote) bool { return a.name == b.name && a.def.is(b.def) })
-	if changed {
-		m.tools = all
-	}
-	return changed
+	m.tools = slices.CompactFunc(all, func(a, b *remote) bool { return a.name == b.name })
 }
 
 // Definition implements tool.Tool. A tool whose name could not be kept tells it in
@@ -140,12 +120,6 @@ func (t *remote) ask(ctx context.Context, l *link, args json.RawMessage) (tool.R
 		args = w[wrapped]
 	}
 	params := &sdk.CallToolParams{Name: t.remote, Arguments: args}
-	if s.m.opts.OnProgress != nil {
-		token, end := s.begin(t.name)
-		defer end()
-		params.Meta = sdk.Meta{}
-		params.SetProgressToken(token)
-	}
 	res, err := l.session.CallTool(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
