@@ -133,8 +133,6 @@ type Limits struct {
 	// before it is spilled, so that no secret is split or reaches the disk.
 	// Close must flush. Nil: the text is kept as it is.
 	Filter func(w io.Writer) io.WriteCloser
-	// OnPanic hears of a panic in a tool, for the log. It may be nil.
-	OnPanic func(tool string, value any, stack []byte)
 }
 
 // The bounds of Limits where none are given, in bytes.
