@@ -212,15 +212,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, onText)
-		return e
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return v.client.wire.Send(ctx, func() (*llm.Reply, *llm.Error) { return v.call(ctx, onText) })
 }
 
 // call makes one call and reads its whole answer.

@@ -94,15 +94,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		return nil, v.client.refused(llm.KindContext, i18n.E("ollama.too_long", n, v.client.numCtx))
 	}
 	tail := v.tail(ctx)
-	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, tail, onText)
-		return e
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return v.client.wire.Send(ctx, func() (*llm.Reply, *llm.Error) { return v.call(ctx, tail, onText) })
 }
 
 // call makes one call and reads its whole answer.

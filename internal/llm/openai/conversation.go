@@ -56,15 +56,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		return nil, err
 	}
 	tail := v.tail(ctx)
-	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, tail, onText)
-		return e
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return v.client.wire.Send(ctx, func() (*llm.Reply, *llm.Error) { return v.call(ctx, tail, onText) })
 }
 
 // call makes one call and reads its whole answer.
