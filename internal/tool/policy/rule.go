@@ -24,32 +24,32 @@ func (d Decision) String() string { return decisions[d] }
 // given must fit; within one field one of its values must. Where a rule cannot
 // tell, an allow rule does not fit and the others ask.
 type Rule struct {
-	Name     string // unique; a later rule of the same name replaces an earlier one
-	Decision Decision
-	Reason   Reason
-	File     string // where it was read
-	Line     int
+	Name     string   `yaml:"name"` // unique; a later rule of the same name replaces an earlier one
+	Decision Decision `yaml:"-"`
+	Reason   Reason   `yaml:"-"`
+	File     string   `yaml:"-"` // where it was read
+	Line     int      `yaml:"-"`
 
-	Programs    []string   `json:",omitempty"` // names, with * and ?, or absolute paths
-	NotPrograms []string   `json:",omitempty"` // names that it is not about
-	From        []Class    `json:",omitempty"` // the program is given by a path of these classes
-	Words       [][]string `json:",omitempty"` // its first words that are no flags
-	Flags       []string   `json:",omitempty"` // one of these flags is given; "-r" in "-rf" as well
-	NoFlags     []string   `json:",omitempty"` // none of these is
-	Args        []string   `json:",omitempty"` // patterns, of which one fits one argument; case does not matter
-	NoArgs      []string   `json:",omitempty"` // patterns of which none fits any argument
-	MaxArgs     *int       `json:",omitempty"` // it has at most so many arguments
-	Paths       []Class    `json:",omitempty"` // one path among its arguments is of these
-	OnlyPaths   []Class    `json:",omitempty"` // all are
-	Writes      []Class    `json:",omitempty"` // one file that its redirections write is of these
-	Reads       []Class    `json:",omitempty"` // one file that its redirections read is of these
-	Env         []string   `json:",omitempty"` // patterns of names of variables set for it or by it
-	Config      []string   `json:",omitempty"` // patterns of git's settings, name=value
-	CodeFrom    []string   `json:",omitempty"` // it runs as code what these programs print
-	Opaque      []string   `json:",omitempty"` // kinds of opaque commands, or "any"
+	Programs    []string   `json:",omitempty" yaml:"programs"`     // names, with * and ?, or absolute paths
+	NotPrograms []string   `json:",omitempty" yaml:"not_programs"` // names that it is not about
+	From        []Class    `json:",omitempty" yaml:"program_from"` // the program is given by a path of these classes
+	Words       [][]string `json:",omitempty" yaml:"words"`        // its first words that are no flags
+	Flags       []string   `json:",omitempty" yaml:"flags"`        // one of these flags is given; "-r" in "-rf" as well
+	NoFlags     []string   `json:",omitempty" yaml:"no_flags"`     // none of these is
+	Args        []string   `json:",omitempty" yaml:"args"`         // patterns, of which one fits one argument; case does not matter
+	NoArgs      []string   `json:",omitempty" yaml:"no_args"`      // patterns of which none fits any argument
+	MaxArgs     *int       `json:",omitempty" yaml:"max_args"`     // it has at most so many arguments
+	Paths       []Class    `json:",omitempty" yaml:"paths"`        // one path among its arguments is of these
+	OnlyPaths   []Class    `json:",omitempty" yaml:"only_paths"`   // all are
+	Writes      []Class    `json:",omitempty" yaml:"writes"`       // one file that its redirections write is of these
+	Reads       []Class    `json:",omitempty" yaml:"reads"`        // one file that its redirections read is of these
+	Env         []string   `json:",omitempty" yaml:"env"`          // patterns of names of variables set for it or by it
+	Config      []string   `json:",omitempty" yaml:"git_config"`   // patterns of git's settings, name=value
+	CodeFrom    []string   `json:",omitempty" yaml:"code_from"`    // it runs as code what these programs print
+	Opaque      []string   `json:",omitempty" yaml:"opaque"`       // kinds of opaque commands, or "any"
 
-	Match    []string `json:",omitempty"` // scripts with a command that the rule fits for certain
-	NotMatch []string `json:",omitempty"` // scripts with none that it fits, or may fit where it does not allow
+	Match    []string `json:",omitempty" yaml:"match"`     // scripts with a command that the rule fits for certain
+	NotMatch []string `json:",omitempty" yaml:"not_match"` // scripts with none that it fits, or may fit where it does not allow
 
 	sound bool // one of Default's, checked when the program was made
 }
