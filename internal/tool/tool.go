@@ -20,7 +20,7 @@ type Definition struct {
 	ReadOnly    bool            // changes nothing: may run in parallel, and again after a crash
 	Waits       bool            // for people: may end in a *WaitError, and is called after the other calls of an answer
 
-	// What follows is not told, and no part of the hash.
+	// What follows is not told.
 
 	// Deferred has the tool callable and not among Registry.Definitions.
 	Deferred bool
