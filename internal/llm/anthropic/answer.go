@@ -172,7 +172,7 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 	case "message_stop":
 		a.done = true
 	default:
-		if ev.Type == "error" || wire.Told(ev.Error) {
+		if ev.Type == "error" || wire.Given(ev.Error) {
 			return false, wire.StreamError(data)
 		}
 	}
@@ -190,7 +190,7 @@ func (a *answer) Document(data []byte) error {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return err
 	}
-	if m.Type == "error" || wire.Told(m.Error) {
+	if m.Type == "error" || wire.Given(m.Error) {
 		return wire.StreamError(data)
 	}
 	if m.Type != "message" {
@@ -225,7 +225,7 @@ func (a *answer) begin(index int, raw json.RawMessage, whole bool) error {
 	case "tool_use":
 		a.size += len(b.start.ID) + len(b.start.Name)
 		// In a stream the input comes in pieces, after an empty object.
-		if input := string(b.start.Input); whole || input != "{}" && wire.Told(b.start.Input) {
+		if input := string(b.start.Input); whole || input != "{}" && wire.Given(b.start.Input) {
 			a.input(b, input)
 		}
 	}

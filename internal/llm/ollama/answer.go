@@ -71,7 +71,7 @@ func (a *answer) Event(_ string, data []byte) (done bool, err error) {
 	switch err := json.Unmarshal(data, &a.last); {
 	case err != nil:
 		return false, err
-	case wire.Told(a.last.Error):
+	case wire.Given(a.last.Error):
 		return false, wire.StreamError(data)
 	case a.last.Message == nil && !a.last.Done: // JSON of something else
 		return false, errNoMessage
@@ -127,7 +127,7 @@ func (a *answer) say(content, thinking string) *llm.Error {
 func argumentsText(raw json.RawMessage) string {
 	var s string
 	switch {
-	case !wire.Told(raw):
+	case !wire.Given(raw):
 		return ""
 	case raw[0] == '"' && json.Unmarshal(raw, &s) == nil:
 		return s

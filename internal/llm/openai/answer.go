@@ -66,7 +66,7 @@ func (a *answer) Document(data []byte) error {
 	if err != nil {
 		return err
 	}
-	if len(ch.Choices) == 0 && !wire.Told(ch.Error) {
+	if len(ch.Choices) == 0 && !wire.Given(ch.Error) {
 		return errNoChoices
 	}
 	a.done = true
@@ -87,7 +87,7 @@ func (a *answer) Finished() bool { return a.finish != "" }
 
 // add takes in one event, or a whole answer.
 func (a *answer) add(c *chunk) *llm.Error {
-	if wire.Told(c.Error) {
+	if wire.Given(c.Error) {
 		return wire.StreamError(c.Error)
 	}
 	if a.model == "" {
@@ -101,7 +101,7 @@ func (a *answer) add(c *chunk) *llm.Error {
 		if ch.Index != 0 { // one answer was asked for
 			continue
 		}
-		if wire.Told(ch.Error) {
+		if wire.Given(ch.Error) {
 			return wire.StreamError(ch.Error)
 		}
 		if ch.Message != nil && a.empty() {

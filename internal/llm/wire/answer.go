@@ -179,8 +179,8 @@ func told(kind llm.ErrorKind, err *i18n.Error) *llm.Error {
 	return &llm.Error{Kind: kind, Message: err.Error(), Err: err}
 }
 
-// Told reports whether a field is there and not null.
-func Told(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// Given reports whether a field is there and not null.
+func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // LooseText is a string's text, the text of a list's parts, the JSON text of
 // anything else, and nothing for null.

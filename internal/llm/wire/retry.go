@@ -133,7 +133,7 @@ func (c *Caller) Ask(ctx context.Context, body []byte, what string, out any) err
 				Error json.RawMessage `json:"error"`
 			}
 			switch {
-			case json.Unmarshal(raw, &failed) == nil && Told(failed.Error):
+			case json.Unmarshal(raw, &failed) == nil && Given(failed.Error):
 				return StreamError(raw), nil
 			case json.Unmarshal(raw, out) != nil:
 				return Invalid(what, res.Header.Get("Content-Type"), raw), nil

@@ -174,7 +174,7 @@ func TestSuspend(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		says(t, call(t, m, "s__echo", ""), true, "not available: the servers rest")
+		says(t, call(t, m, "s__echo", ""), true, "not available: the servers are suspended")
 		if s := status(t, m, "s"); s.State != mcp.Suspended || w.count("s") != 1 {
 			t.Errorf("status %+v, %d starts", s, w.count("s"))
 		}

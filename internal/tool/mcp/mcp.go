@@ -279,7 +279,7 @@ func (m *Manager) Suspend() {
 	m.life.Lock()
 	defer m.life.Unlock()
 	if !m.closed && m.stop != nil {
-		m.end(Suspended, "the servers rest while the work is looked at")
+		m.end(Suspended, "the servers are suspended while the work is looked at")
 	}
 }
 

@@ -42,18 +42,18 @@ type server struct {
 	slow    bool          // it takes longer than the first wait, and does not know the older greeting
 	leftOut string        // tools that cannot be offered, as they were last told
 
-	mu       sync.Mutex
-	state    State
-	turned   chan struct{} // closed at the next change of state
-	link     *link         // where Ready
-	reason   string        // why it is not Ready
-	stderr   string        // of the last process
-	failures int
-	live     map[string]definition // as last listed; the map is never changed
-	listed   bool
+	mu         sync.Mutex
+	state      State
+	turned     chan struct{} // closed at the next change of state
+	connection *connection   // where Ready
+	reason     string        // why it is not Ready
+	stderr     string        // of the last process
+	failures   int
+	live       map[string]definition // as last listed; the map is never changed
+	listed     bool
 
-	flying  sync.Mutex
-	flights []*flight // calls that are under way
+	pendingMu sync.Mutex
+	pending   []*pendingCall // calls that are under way
 }
 
 func newServer(m *Manager, c Server) *server {
@@ -144,16 +144,16 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 	began := time.Now()
 	defer func() {
 		l.close(s.m.opts.Grace)
-		s.keep(l.carrier)
+		s.keep(l.transport)
 	}()
 	lctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
 	defer cancel()
 	stopped := context.AfterFunc(lctx, func() { l.abandon(ctx) })
 	if err := s.relist(lctx, l); err != nil {
-		if l.carrier.fault() != nil {
+		if l.transport.fault() != nil {
 			err = l.why()
 		}
-		return 0, s.explain(err, l.carrier)
+		return 0, s.explain(err, l.transport)
 	}
 	stopped()
 	s.remember(older)
@@ -167,7 +167,7 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 			s.turn(Suspended, nil, func() { s.reason = "it is being ended" })
 			return 0, ctx.Err()
 		case <-l.done:
-			return time.Since(began), s.explain(l.why(), l.carrier)
+			return time.Since(began), s.explain(l.why(), l.transport)
 		case <-l.changed:
 			if err := s.noteChange(ctx, l); err != nil {
 				return time.Since(began), err
@@ -189,14 +189,14 @@ func (s *server) remember(older bool) {
 
 // greet connects to the server in the way that it is known to answer; where it
 // stays mute, at once in the other way. It reports which one it was.
-func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
+func (s *server) greet(ctx context.Context) (l *connection, older bool, err error) {
 	o := s.m.opts
 	older, known := s.m.pins.greeted(s.conf.Name, s.conf.of())
 	wait, then := o.FirstWait, o.Handshake
 	if known || s.slow {
 		wait, then = o.Handshake, o.FirstWait
 	}
-	if l, err = s.dialWithin(ctx, older, wait); !errors.Is(err, errMute) {
+	if l, err = s.dialWithin(ctx, older, wait); !errors.Is(err, errNoAnswer) {
 		return l, older, err
 	}
 	o.Logger.Info("MCP server is greeted in another way", "server", s.conf.Name, "older", !older, "reason", err.Error())
@@ -204,7 +204,7 @@ func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
 	if again == nil {
 		return l, !older, nil
 	}
-	if errors.Is(again, errMute) {
+	if errors.Is(again, errNoAnswer) {
 		return nil, false, again
 	}
 	// It does answer: it needs more time for the first one.
@@ -212,7 +212,7 @@ func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
 	return nil, false, fmt.Errorf("%w; greeted in another way: %w", err, again)
 }
 
-func (s *server) dialWithin(ctx context.Context, older bool, wait time.Duration) (*link, error) {
+func (s *server) dialWithin(ctx context.Context, older bool, wait time.Duration) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return s.dial(ctx, older, wait)
@@ -224,16 +224,16 @@ func (c Server) of() string {
 }
 
 // keep keeps the last words of a process that has ended.
-func (s *server) keep(c carrier) {
+func (s *server) keep(c transport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stderr = s.hide(c.said())
 }
 
 // abandon ends what waits for a server that does not list its tools in time.
-func (l *link) abandon(ctx context.Context) {
+func (l *connection) abandon(ctx context.Context) {
 	if ctx.Err() == nil {
-		l.carrier.abort()
+		l.transport.abort()
 	}
 }
 
@@ -242,14 +242,14 @@ func (l *link) abandon(ctx context.Context) {
 const listPause = time.Second
 
 // noteChange lists the tools again. What is offered stays as it is.
-func (s *server) noteChange(ctx context.Context, l *link) error {
+func (s *server) noteChange(ctx context.Context, l *connection) error {
 	lctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
 	defer cancel()
 	if err := s.relist(lctx, l); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return s.explain(err, l.carrier)
+		return s.explain(err, l.transport)
 	}
 	timer := time.NewTimer(listPause)
 	defer timer.Stop()
@@ -262,7 +262,7 @@ func (s *server) noteChange(ctx context.Context, l *link) error {
 }
 
 // relist takes down what the server lists now, and pins it where nothing is.
-func (s *server) relist(ctx context.Context, l *link) error {
+func (s *server) relist(ctx context.Context, l *connection) error {
 	tools, leftOut, err := l.tools(ctx, s.m.opts.Mask)
 	if err == nil {
 		err = l.besides(tools, s.conf.Name, s.m.opts.Mask)
@@ -301,10 +301,10 @@ func (s *server) tellLeftOut(all []string) {
 }
 
 // turn changes the state and wakes who waits for that.
-func (s *server) turn(to State, l *link, also func()) {
+func (s *server) turn(to State, l *connection, also func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state, s.link = to, l
+	s.state, s.connection = to, l
 	also()
 	close(s.turned)
 	s.turned = make(chan struct{})
@@ -340,7 +340,7 @@ const (
 )
 
 // explain adds to err what the process has to say about it.
-func (s *server) explain(err error, c carrier) error {
+func (s *server) explain(err error, c transport) error {
 	text := strings.ReplaceAll(line(s.hide(err.Error()), maxReason-maxSaid-100), "jsonrpc2: ", "")
 	if d := c.diagnosis(); d != "" {
 		text += " (" + d + ")"
@@ -389,10 +389,10 @@ func (m *Manager) server(name string) *server {
 func (s *server) status() Status {
 	s.mu.Lock()
 	st := Status{Server: s.conf.Name, State: s.state, Reason: s.reason, Stderr: s.stderr}
-	l := s.link
+	l := s.connection
 	s.mu.Unlock()
 	if l != nil {
-		st.Stderr = s.hide(l.carrier.said())
+		st.Stderr = s.hide(l.transport.said())
 		if r := l.session.InitializeResult(); r != nil {
 			st.Protocol = line(r.ProtocolVersion, 40)
 			if r.ServerInfo != nil {

@@ -92,7 +92,7 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	if problem := t.stands(); problem != "" {
 		return tool.Failf("%s", problem), nil
 	}
-	res, note, err := s.fly(cctx, t.name, func() (tool.Result, error) { return t.ask(cctx, l, args) })
+	res, note, err := s.whilePending(cctx, t.name, func() (tool.Result, error) { return t.ask(cctx, l, args) })
 	if ctx.Err() != nil {
 		return tool.Result{}, ctx.Err()
 	}
@@ -107,7 +107,7 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 }
 
 // ask has the server do what a call is for.
-func (t *remote) ask(ctx context.Context, l *link, args json.RawMessage) (tool.Result, error) {
+func (t *remote) ask(ctx context.Context, l *connection, args json.RawMessage) (tool.Result, error) {
 	s := t.server
 	if t.def.Kind == resources {
 		return s.readResource(ctx, l, args)
@@ -142,10 +142,10 @@ func (t *remote) stands() string {
 // up returns the connection, or why there is none. It waits while one is being
 // made, and for the first attempt after a server died; a stopped server is
 // asked to be started, for later calls.
-func (s *server) up(ctx context.Context) (*link, string) {
+func (s *server) up(ctx context.Context) (*connection, string) {
 	for {
 		s.mu.Lock()
-		state, l, reason, failures, turned := s.state, s.link, s.reason, s.failures, s.turned
+		state, l, reason, failures, turned := s.state, s.connection, s.reason, s.failures, s.turned
 		s.mu.Unlock()
 		switch {
 		case state == Ready && !l.dying():
@@ -172,7 +172,7 @@ func (s *server) up(ctx context.Context) (*link, string) {
 const notSent = -32005
 
 // failed says to the model why there is no result.
-func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
+func (s *server) failed(ctx context.Context, l *connection, err error) tool.Result {
 	const unknown = "Whether the call had any effect is not known; look before you repeat it."
 	var refusal *jsonrpc.Error
 	var login *loginError
@@ -185,7 +185,7 @@ func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
 		return tool.Failf("The MCP server %s refused the call: %s (code %d).", s.conf.Name, plain(s.hide(refusal.Message), maxReason), refusal.Code)
 	}
 	if l.over(ctx) {
-		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(l.why(), l.carrier), unknown)
+		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(l.why(), l.transport), unknown)
 	}
-	return tool.Failf("The call of the MCP server %s failed: %s. %s", s.conf.Name, s.explain(err, l.carrier), unknown)
+	return tool.Failf("The call of the MCP server %s failed: %s. %s", s.conf.Name, s.explain(err, l.transport), unknown)
 }
