@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/spelling"
 )
 
 // Decision is what a rule says of a command. The greater one is stricter.
@@ -170,7 +172,7 @@ func (r *Rule) program(c *Command) bool {
 			}
 			continue
 		}
-		if !globFits(want, c.Name) {
+		if !spelling.Fits(want, c.Name) {
 			continue
 		}
 		if r.Decision > Allow || !strings.Contains(c.Path, "/") || slices.Contains(systemDirs, path.Dir(c.Path)) {
@@ -184,7 +186,7 @@ func (r *Rule) env(a Assign) truth {
 	if a.Name == "" {
 		return maybe
 	}
-	return known(slices.ContainsFunc(r.Env, func(g string) bool { return globFits(g, a.Name) }))
+	return known(slices.ContainsFunc(r.Env, func(g string) bool { return spelling.Fits(g, a.Name) }))
 }
 
 func (r *Rule) config(a Assign) truth {
@@ -194,7 +196,7 @@ func (r *Rule) config(a Assign) truth {
 	text, ok := a.Value.Text()
 	return anyOf(r.Config, func(g string) truth {
 		name, value, valued := strings.Cut(strings.ToLower(g), "=")
-		if !globFits(name, strings.ToLower(a.Name)) {
+		if !spelling.Fits(name, strings.ToLower(a.Name)) {
 			return no
 		}
 		switch {
@@ -203,38 +205,13 @@ func (r *Rule) config(a Assign) truth {
 		case !ok:
 			return maybe
 		}
-		return known(globFits(value, strings.ToLower(text)))
+		return known(spelling.Fits(value, strings.ToLower(text)))
 	})
 }
 
 // matches reports a name among patterns.
 func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(g string) bool { return globFits(g, name) })
-}
-
-// globFits reports whether s fits a pattern of * and ?, where * may stand for
-// slashes too. It takes time in proportion to both lengths multiplied.
-func globFits(pattern, s string) bool {
-	p, i, star, from := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p++
-			i++
-		case star >= 0:
-			from++
-			p, i = star+1, from
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+	return slices.ContainsFunc(patterns, func(g string) bool { return spelling.Fits(g, name) })
 }
 
 // mayFit reports whether a word that begins with prefix may fit the pattern. A
@@ -267,7 +244,7 @@ func hasArg(c *Command, patterns []string) truth {
 		}
 		best = max(best, w.is(func(s string) bool {
 			s = strings.ToLower(s)
-			return slices.ContainsFunc(patterns, func(g string) bool { return globFits(strings.ToLower(g), s) })
+			return slices.ContainsFunc(patterns, func(g string) bool { return spelling.Fits(strings.ToLower(g), s) })
 		}))
 	}
 	return best
