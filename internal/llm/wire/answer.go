@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -191,6 +192,9 @@ func LooseText(raw json.RawMessage) string {
 	}
 	switch raw[0] {
 	case '"':
+		if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) { // as most are; this is done for each token
+			return string(raw[1 : len(raw)-1])
+		}
 		var s string
 		_ = json.Unmarshal(raw, &s) // raw was found valid with what holds it
 		return s
