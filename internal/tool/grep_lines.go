@@ -106,7 +106,7 @@ func (n *needle) search(ctx context.Context, lines *lineReader, m *matcher, firs
 		return a, nil
 	}
 	a.text = true
-	for !(m != nil && m.done()) && !(first && a.lines > 0) {
+	for (m == nil || !m.done()) && (!first || a.lines == 0) {
 		l, err := lines.next(ctx)
 		if errors.Is(err, io.EOF) {
 			break
