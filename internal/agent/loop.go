@@ -112,5 +112,5 @@ func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.
 		return tool.ShellExit{}, err
 	}
 	e, err := runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
-	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Limit: verdict.LimitText(i18n.English, e.Limit, e.Bound), Signal: e.Signal, Duration: e.Duration}, err
+	return tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Limit: verdict.LimitText(i18n.English, e.Limit, e.Bound), Signal: e.Signal}, err
 }

@@ -39,7 +39,7 @@ func (b *sideRunners) still(ctx context.Context) (resume func(), err error) {
 		}
 	}
 	for _, r := range b.all {
-		f, err := r.Rest(ctx)
+		f, err := r.Suspend(ctx)
 		if err != nil {
 			resume()
 			return nil, err

@@ -17,7 +17,7 @@ type restful struct {
 	notes *[]string
 }
 
-func (r restful) Rest(context.Context) (func(), error) {
+func (r restful) Suspend(context.Context) (func(), error) {
 	if r.fails != nil {
 		return nil, r.fails
 	}

@@ -55,7 +55,7 @@ func (s sandboxCheckCmd) Run(c *console) error {
 		}
 		return err
 	}
-	probes, err := box.Check(ctx, sandbox.CheckOptions{})
+	probes, err := box.Check(ctx)
 	if err != nil {
 		return err
 	}

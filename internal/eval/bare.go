@@ -191,7 +191,7 @@ type shell struct{ runner sandbox.Runner }
 // Run runs one command of the model.
 func (s shell) Run(ctx context.Context, script, input, dir string, timeout time.Duration, out io.Writer) (tool.ShellExit, error) {
 	e, err := s.runner.Run(ctx, sandbox.Command{Script: script, Input: input, Dir: dir, Timeout: timeout, Output: out})
-	x := tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Signal: e.Signal, Duration: e.Duration}
+	x := tool.ShellExit{Code: e.Code, TimedOut: e.TimedOut, Signal: e.Signal}
 	if e.Limit != "" {
 		x.Limit = fmt.Sprintf("limit of %s (%s)", e.Limit, e.Bound)
 	}

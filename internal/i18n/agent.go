@@ -17,7 +17,6 @@ var agentTexts = map[string]text{
 	"agent.server_down":      {"the tool server %s is not ready: %s", "ツールサーバー %s を利用できません: %s"},
 	"agent.server_drift":     {"the tool server %[1]s: its tool %[2]s is not what it was (%[3]s) and is withheld; tori mcp accept %[1]s %[2]s shows the change and accepts it", "ツールサーバー %[1]s のツール %[2]s が以前と異なるため（%[3]s）使用しません。tori mcp accept %[1]s %[2]s で変更を確認して受け入れられます"},
 	"agent.comment_withheld": {"Tools of servers were withheld, because they are not what was accepted. These show the changes and accept them:", "サーバーのツールが承認時と異なるため、次のツールは使用していません。変更の確認と受け入れには次のコマンドを使います:"},
-	"agent.server_dir":       {"the tool server %s has an env, a state or allow_hosts and cannot start in %s, among files that a model writes: leave out its directory, or those", "ツールサーバー %s には env、state、allow_hosts のいずれかがあるため、モデルが書き込む %s では起動できません。ディレクトリの指定かそれらを外してください"},
 	"agent.tool_rule":        {"%s names %s, but there is no such tool in this run", "%s の %s に当てはまるツールがこの実行にはありません"},
 	"agent.setup_refused":    {". Refused: %s", "。拒否: %s"},
 	"agent.refused_host":     {"the connection of a command to %s was refused: %s (setting: %s)", "コマンドによる %s への接続を拒否しました: %s（設定: %s）"},

@@ -124,6 +124,19 @@ type Refillable interface {
 	OnMove(refill func() error)
 }
 
+// Wrap is outer, a conversation around inner, as a Refillable where inner is one.
+func Wrap(outer, inner Conversation) Conversation {
+	if r, ok := inner.(Refillable); ok {
+		return &refillable{outer, r}
+	}
+	return outer
+}
+
+type refillable struct {
+	Conversation
+	Refillable
+}
+
 // Client opens conversations with one model of one provider.
 type Client interface {
 	// Open starts an empty conversation.

@@ -18,21 +18,13 @@ type cleanIDs struct {
 }
 
 func (c *cleanIDs) Open(set llm.Settings) llm.Conversation {
-	v := &cleanConversation{c.Client.Open(set), c}
-	if r, ok := v.Conversation.(llm.Refillable); ok {
-		return &cleanRefillable{v, r}
-	}
-	return v
+	inner := c.Client.Open(set)
+	return llm.Wrap(&cleanConversation{inner, c}, inner)
 }
 
 type cleanConversation struct {
 	llm.Conversation
 	client *cleanIDs
-}
-
-type cleanRefillable struct {
-	*cleanConversation
-	llm.Refillable
 }
 
 func (v *cleanConversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {

@@ -32,33 +32,27 @@ func attempts() []attempt {
 	return slices.Concat(fileAttempts(), processAttempts(), networkAttempts(), kernelAttempts(), limitAttempts())
 }
 
-// CheckOptions choose what Check does.
-type CheckOptions struct {
-	Dir  string   // where its own files go, and away again; "" for the temporary directory
-	Only []string // names of attempts; nil for all
-	Home string   // a home directory that is to be hidden; "" for that of the user
-}
-
 // Check proves each wall by trying to break it, with a victim, a daemon's data
 // and listeners of its own. Nothing outside its own directory is changed if the
 // walls hold, and nothing of consequence if they do not. The error means that
-// the attempts could not be made.
-func (s *Sandbox) Check(ctx context.Context, o CheckOptions) ([]Probe, error) {
-	return check(ctx, s, s.Runner, o)
+// the attempts could not be made. only are the names of the attempts to make; none
+// for all.
+func (s *Sandbox) Check(ctx context.Context, only ...string) ([]Probe, error) {
+	return check(ctx, s, s.Runner, only)
 }
 
-func check(ctx context.Context, box *Sandbox, runner func(Spec) (Runner, error), o CheckOptions) ([]Probe, error) {
+func check(ctx context.Context, box *Sandbox, runner func(Spec) (Runner, error), only []string) ([]Probe, error) {
 	if !canHelp() {
 		return nil, errNoHelper
 	}
 	s := &stage{ctx: ctx, box: box, make: runner}
 	defer s.close()
-	if err := s.build(o); err != nil {
+	if err := s.build(); err != nil {
 		return nil, fmt.Errorf("sandbox: prepare the check: %w", err)
 	}
 	all := attempts()
-	if o.Only != nil {
-		all = slices.DeleteFunc(all, func(a attempt) bool { return !slices.Contains(o.Only, a.name) })
+	if len(only) > 0 {
+		all = slices.DeleteFunc(all, func(a attempt) bool { return !slices.Contains(only, a.name) })
 	}
 	probes := make([]Probe, len(all))
 	for i, a := range all {
@@ -203,12 +197,8 @@ func (t *tail) Write(b []byte) (int, error) {
 }
 
 // build makes the stage.
-func (s *stage) build(o CheckOptions) error {
-	dir, err := filepath.Abs(o.Dir)
-	if o.Dir == "" || err != nil {
-		dir = os.TempDir()
-	}
-	if s.root, err = os.MkdirTemp(dir, "tori-check-"); err != nil {
+func (s *stage) build() (err error) {
+	if s.root, err = os.MkdirTemp("", "tori-check-"); err != nil {
 		return err
 	}
 	s.later(func() { _ = os.RemoveAll(s.root) })
@@ -233,7 +223,7 @@ func (s *stage) build(o CheckOptions) error {
 	if err := s.files(canary); err != nil {
 		return err
 	}
-	s.home(o.Home)
+	s.home()
 	if err := s.listen(); err != nil {
 		return err
 	}
@@ -305,13 +295,11 @@ func (s *stage) files(canary string) error {
 
 // home lists what of the user's home is nobody else's business: all but what
 // lies on the way to a directory that commands are given.
-func (s *stage) home(home string) {
+func (s *stage) home() {
 	t := &s.target
-	if t.Home = home; home == "" {
-		var err error
-		if t.Home, err = os.UserHomeDir(); err != nil || t.Home == "/" || t.Home == "" {
-			t.Home = "/root"
-		}
+	var err error
+	if t.Home, err = os.UserHomeDir(); err != nil || t.Home == "/" || t.Home == "" {
+		t.Home = "/root"
 	}
 	entries, err := os.ReadDir(t.Home)
 	if err != nil {

@@ -20,7 +20,7 @@ func outcomes(t *testing.T, s *Sandbox, runner func(Spec) (Runner, error), only 
 		}
 		return r, err
 	}
-	probes, err := check(t.Context(), s, guarded, CheckOptions{Only: only})
+	probes, err := check(t.Context(), s, guarded, only)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestNothingEscapes(t *testing.T) {
 				only = append(only, a.name)
 			}
 		}
-		probes, err := s.Check(t.Context(), CheckOptions{Only: only})
+		probes, err := s.Check(t.Context(), only...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,7 +237,7 @@ func TestNoHelperUnasked(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}
-	if _, err := (&Sandbox{kind: KindBwrap}).Check(t.Context(), CheckOptions{}); !errors.Is(err, errNoHelper) {
+	if _, err := (&Sandbox{kind: KindBwrap}).Check(t.Context()); !errors.Is(err, errNoHelper) {
 		t.Error(err)
 	}
 }

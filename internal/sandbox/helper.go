@@ -80,7 +80,6 @@ const (
 	fdControl = 3 // of an init: where commands come from
 	fdOrders  = 4
 	fdLeash   = 5 // ends when the daemon does, or wants the command's end
-	fdFirst   = 6 // what orders name
 )
 
 // helperRun, of KindLandlock, walls itself in, runs the command, waits for it

@@ -24,9 +24,9 @@ import (
 
 // Messages to the init, each with descriptors.
 const (
-	sayRun    = 'r' // the order, stdin, stdout, stderr, what to keep open meanwhile if anything, and where to tell of it
-	sayRest   = 's' // where to answer
-	sayResume = 'c' // where to answer
+	sayRun     = 'r' // the order, stdin, stdout, stderr, what to keep open meanwhile if anything, and where to tell of it
+	saySuspend = 's' // where to answer
+	sayResume  = 'c' // where to answer
 )
 
 // Answers of the init, on the socket that came with the message.
@@ -52,9 +52,9 @@ type rlimits struct {
 	Hard uint64 `json:"hard"`
 }
 
-// restTime is how long processes may take to stand still. One that is busy in
+// suspendTime is how long processes may take to stand still. One that is busy in
 // the kernel cannot go on when it comes back.
-const restTime = time.Second
+const suspendTime = time.Second
 
 // oomScore makes the kernel choose a command and not the daemon when memory is
 // short.
@@ -160,12 +160,12 @@ func rights(oob []byte) (fds []int, err error) {
 // inside is what an init knows for all commands.
 type inside struct {
 	*orders
-	ruleset int // Landlock's, -1 for none
-	filter  []unix.SockFilter
-	cover   []cover
-	devices []string     // each a mount of the machine's
-	null    int          // /dev/null as commands see it
-	resting sync.RWMutex // held for writing from Rest to resume
+	ruleset   int // Landlock's, -1 for none
+	filter    []unix.SockFilter
+	cover     []cover
+	devices   []string     // each a mount of the machine's
+	null      int          // /dev/null as commands see it
+	suspended sync.RWMutex // held for writing from Suspend to resume
 }
 
 // cover is one mount over a fresh /proc.
@@ -233,7 +233,7 @@ func (in *inside) serve(what byte, fds []int) {
 	}
 	refuse := func(err error) { say(append([]byte{saidRefused}, err.Error()...)) }
 	switch what {
-	case sayRest, sayResume:
+	case saySuspend, sayResume:
 		signal := unix.SIGSTOP
 		if what == sayResume {
 			signal = unix.SIGCONT
@@ -242,19 +242,19 @@ func (in *inside) serve(what byte, fds []int) {
 			refuse(errors.New("not alone"))
 			return
 		}
-		if what == sayRest {
-			in.resting.Lock() // nothing begins meanwhile
+		if what == saySuspend {
+			in.suspended.Lock() // nothing begins meanwhile
 		}
 		err := unix.Kill(-1, signal)
 		refused := err != nil && !errors.Is(err, unix.ESRCH)
 		if what == sayResume || refused {
-			in.resting.Unlock()
+			in.suspended.Unlock()
 		}
 		if refused {
 			refuse(err)
 			return
 		}
-		if what == sayRest {
+		if what == saySuspend {
 			still()
 		}
 		say([]byte{saidDone})
@@ -263,9 +263,9 @@ func (in *inside) serve(what byte, fds []int) {
 			refuse(errors.New("a command without its descriptors"))
 			return
 		}
-		in.resting.RLock()
+		in.suspended.RLock()
 		pid, pidfd, err := in.run(fds[0], [3]int{fds[1], fds[2], fds[3]})
-		in.resting.RUnlock()
+		in.suspended.RUnlock()
 		if e := (notStarted{}); errors.As(err, &e) {
 			say([]byte{saidExit, e.code()})
 			return
@@ -295,10 +295,10 @@ func (in *inside) serve(what byte, fds []int) {
 }
 
 // still waits until all processes here have stopped, or are busy in the kernel
-// for longer than restTime.
+// for longer than suspendTime.
 func still() {
 	w := &watcher{proc: "/proc"}
-	for begin := time.Now(); time.Since(begin) < restTime; time.Sleep(100 * time.Microsecond) {
+	for begin := time.Now(); time.Since(begin) < suspendTime; time.Sleep(100 * time.Microsecond) {
 		awake := false
 		entries, err := os.ReadDir("/proc")
 		if err != nil {

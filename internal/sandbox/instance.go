@@ -264,9 +264,9 @@ func (x *instance) ending() bool {
 	}
 }
 
-// rest has all processes in the instance stand still until resume is called.
-func (x *instance) rest() (resume func(), err error) {
-	if err := x.tell(sayRest); err != nil {
+// suspend stops all processes in the instance until resume is called.
+func (x *instance) suspend() (resume func(), err error) {
+	if err := x.tell(saySuspend); err != nil {
 		return nil, err
 	}
 	return sync.OnceFunc(func() { _ = x.tell(sayResume) }), nil

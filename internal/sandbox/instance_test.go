@@ -92,13 +92,13 @@ func TestNoProgram(t *testing.T) {
 	})
 }
 
-// Each Rest has one end, whoever calls it how often: the sandbox goes on.
+// Each Suspend has one end, whoever calls it how often: the sandbox goes on.
 func TestRestEndsOnce(t *testing.T) {
 	t.Parallel()
 	withInstances(t, func(t *testing.T, r *runner) {
 		p := begin(t, r)
 		for range 2 {
-			resume, err := r.Rest(t.Context())
+			resume, err := r.Suspend(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

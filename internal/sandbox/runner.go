@@ -34,11 +34,11 @@ func (r *runner) Close() error {
 	return r.instances.close()
 }
 
-// Rest implements Runner.
-func (r *runner) Rest(ctx context.Context) (resume func(), err error) {
+// Suspend implements Runner.
+func (r *runner) Suspend(ctx context.Context) (resume func(), err error) {
 	if r.instances != nil {
 		if x := r.instances.running(); x != nil {
-			resume, err := x.rest()
+			resume, err := x.suspend()
 			if err == nil || !x.ending() {
 				return resume, err
 			}

@@ -80,12 +80,12 @@ type Runner interface {
 	Start(ctx context.Context, c Command) (*Process, error)
 	// Confined reports whether there is a wall around the commands.
 	Confined() bool
-	// Rest has all that runs in it stand still until resume is called. It is a
+	// Suspend stops all that runs in it (SIGSTOP) until resume is called. It is a
 	// courtesy and no wall: where each command has walls of its own (KindLandlock,
 	// KindContainer, KindNone) nothing stops, and a process can be sent SIGCONT by
 	// a timer that it set before. Who looks at the workspace meanwhile must expect
 	// that it changes.
-	Rest(ctx context.Context) (resume func(), err error)
+	Suspend(ctx context.Context) (resume func(), err error)
 	// Close ends what still runs and waits for it. A closed Runner runs nothing.
 	Close() error
 	// Kind is what the wall is made of, one of the Kind constants.

@@ -728,7 +728,7 @@ func TestHoldOutOfReach(t *testing.T) {
 	})
 }
 
-// Everything that runs stands still from Rest to resume.
+// Everything that runs stands still from Suspend to resume.
 func TestRest(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{KindBwrap, KindNamespaces} {
@@ -755,7 +755,7 @@ func TestRest(t *testing.T) {
 				return st.Size()
 			}
 			for range 20 {
-				resume, err := r.Rest(t.Context())
+				resume, err := r.Suspend(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}

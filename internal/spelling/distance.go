@@ -1,5 +1,6 @@
-// Package spelling measures how far a name is from another, for errors that say
-// which known name was probably meant. It knows no names itself.
+// Package spelling compares names: how far one is from another, for errors that say
+// which known name was probably meant, and whether one fits a pattern. It knows no
+// names itself.
 package spelling
 
 import (

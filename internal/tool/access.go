@@ -1,8 +1,6 @@
 package tool
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -90,21 +88,6 @@ func matching(patterns []string, name string) string {
 	return ""
 }
 
-// Hash is what pins a definition: whatever a model is told of the tool changes
-// it, and how its JSON is written does not. It is 64 hexadecimal digits.
-func (d Definition) Hash() (string, error) {
-	schema, err := Canonical(d.Schema)
-	if err != nil {
-		return "", fmt.Errorf("hash tool %s: %w", d.Name, err)
-	}
-	b, err := json.Marshal(map[string]any{"description": d.Description, "name": d.Name, "read_only": d.ReadOnly, "schema": schema})
-	if err != nil {
-		return "", fmt.Errorf("hash tool %s: %w", d.Name, err)
-	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
-}
-
 // Canonical is JSON without what means nothing: its keys are sorted, its
 // numbers are as they were written, and there is no space.
 func Canonical(raw json.RawMessage) (json.RawMessage, error) {
@@ -115,17 +98,4 @@ func Canonical(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	return json.Marshal(v) // maps are written in the order of their keys
-}
-
-// Hash pins all definitions together, in their order.
-func (r *Registry) Hash() (string, error) {
-	all := sha256.New()
-	for _, e := range r.entries {
-		h, err := e.def.Hash()
-		if err != nil {
-			return "", err
-		}
-		all.Write([]byte(h))
-	}
-	return hex.EncodeToString(all.Sum(nil)), nil
 }

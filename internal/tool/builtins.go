@@ -26,10 +26,6 @@ type Env struct {
 	// Jobs are the commands in the background; nil: there are none. Whoever made
 	// them closes them at the end of the run.
 	Jobs *Jobs
-	// OnOutput hears of what commands print as it comes, filtered: job is "" for
-	// a command that is waited for, else its number. It must not keep text. Nil:
-	// nobody listens.
-	OnOutput func(job string, text []byte)
 
 	// Masks returns the first masking token in s, e.g. "[EMAIL]", if there is
 	// one. Nil: nothing is masked.

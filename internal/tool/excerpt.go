@@ -18,11 +18,10 @@ const defaultOutputLines = 200
 func Excerpt(ctx context.Context, name string, in io.Reader, from, limit int, pattern string, most int) (Result, error) {
 	var re *needle
 	if pattern != "" {
-		n, problem := newNeedle(pattern)
-		if problem != "" {
+		var problem string
+		if re, problem = newNeedle(pattern); problem != "" {
 			return Failf("%s", problem), nil
 		}
-		re = n.another()
 	}
 	v := outputView{from: max(from, 1), limit: cmp.Or(max(limit, 0), defaultOutputLines), re: re, room: most - noteRoom}
 	if err := v.read(ctx, in); err != nil {
@@ -53,16 +52,16 @@ func (v *outputView) read(ctx context.Context, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		if v.total = lines.n; v.total < v.from || v.re != nil && v.re.find(ctx, l.text) < 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+		if v.total = lines.n; v.total < v.from {
 			continue
 		}
 		var where []int
 		most := maxLine
 		if v.re != nil {
-			where, most = v.re.where(l.text), searchShown
+			if where, _ = v.re.in(l); where == nil {
+				continue
+			}
+			most = searchShown
 		}
 		text := fmt.Sprintf("%d\t%s\n", lines.n, shorten(l.text, most, l.size))
 		if where != nil && where[1] > searchShown {

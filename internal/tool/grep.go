@@ -5,6 +5,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
@@ -12,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 //go:embed grep.md
@@ -90,7 +89,7 @@ const (
 type searcher struct {
 	w      *space
 	args   grepArgs
-	needle needle
+	needle *needle
 	limit  int
 	mode   string
 	top    *os.File
@@ -115,9 +114,9 @@ func (s *searcher) run(ctx context.Context, rel string, g *glob) (Result, error)
 		return Failf("%s", problem), nil
 	}
 	defer func() { _ = s.top.Close() }() // it was only read
-	crew := make([]*needle, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2), len(files)))
+	crew := make([]*lineReader, min(searchWorkers, max(runtime.GOMAXPROCS(0), 2), len(files)))
 	for i := range crew {
-		crew[i] = s.needle.another()
+		crew[i] = newLineReader(nil, searchLine)
 	}
 	size, all := firstWindow, files
 	for len(files) > 0 && !s.stopped && limited.Err() == nil {
@@ -173,12 +172,11 @@ func (s *searcher) files(ctx context.Context, rel string, g *glob) ([]string, st
 		return nil, s.w.explain(shown, err)
 	}
 	files := make([]string, 0, s.tree.names)
-	s.tree.each(func(f string, kind entryKind) bool {
+	s.tree.entries(func(f string, kind entryKind) {
 		// A link's target is searched where it is.
 		if kind == kindFile && ctx.Err() == nil && (g == nil || g.match(below(rel, f))) {
 			files = append(files, f)
 		}
-		return true
 	})
 	return files, ""
 }
@@ -196,57 +194,47 @@ type answer struct {
 
 // window searches files at the same time and returns their answers in order.
 // Where the answers grow large it stops before the last file.
-func (s *searcher) window(ctx context.Context, crew []*needle, files []string) []answer {
+func (s *searcher) window(ctx context.Context, crew []*lineReader, files []string) []answer {
 	out := make([]answer, len(files))
 	var next, bytes atomic.Int64
 	var wg sync.WaitGroup
-	work := func(n *needle) {
+	work := func(lines *lineReader) {
 		for bytes.Load() < windowBytes {
 			i := int(next.Add(1)) - 1
 			if i >= len(files) {
 				return
 			}
-			out[i] = s.file(ctx, n, files[i])
+			out[i] = s.file(ctx, lines, files[i])
 			for _, g := range out[i].groups {
 				bytes.Add(int64(len(g.text)))
 			}
 		}
 	}
-	for _, n := range crew[:min(len(crew), len(files))] {
-		wg.Go(func() { work(n) })
+	for _, lines := range crew[:min(len(crew), len(files))] {
+		wg.Go(func() { work(lines) })
 	}
 	wg.Wait()
 	return out[:min(int(next.Load()), len(files))]
 }
 
-// file searches one file: once for whether it matches at all, which is quick,
-// and again for the lines.
-func (s *searcher) file(ctx context.Context, n *needle, rel string) (a answer) {
-	a.rel = rel
-	if ctx.Err() != nil {
-		a.closed = true
-		return a
-	}
+// file searches one file.
+func (s *searcher) file(ctx context.Context, lines *lineReader, rel string) (a answer) {
+	failed := answer{rel: rel, closed: true}
 	fd, err := openBeneath(s.w, s.top, rel, 0)
 	if err != nil {
-		a.closed = true
-		return a
+		return failed
 	}
-	defer func() { _ = unix.Close(fd) }() // it was only read
-	found, err := n.scan(ctx, fd, s.mode != modeCount)
-	a.text, a.lines, a.part, a.closed = found.text, found.lines, found.part, err != nil
-	if s.mode != modeContent || a.lines == 0 {
-		return a
-	}
-	f, _, problem := s.w.open(rel)
-	if problem != "" {
-		a.closed = true
-		return a
-	}
+	f := os.NewFile(uintptr(fd), rel)
 	defer func() { _ = f.Close() }() // it was only read
-	m := matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, rel: shownName(rel), room: s.w.max}
-	a.closed = n.show(ctx, f, &m) != nil
-	a.groups, a.more = m.groups, m.more
+	lines.reset(io.LimitReader(f, grepFile))
+	var m *matcher
+	if s.mode == modeContent {
+		m = &matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, rel: shownName(rel), room: s.w.max}
+	}
+	if a, err = s.needle.search(ctx, lines, m, s.mode == modeFiles); err != nil {
+		return failed
+	}
+	a.rel = rel
 	return a
 }
 
@@ -287,8 +275,8 @@ func (s *searcher) take(a *answer) bool {
 const countedFiles = 20
 
 // perFile says how many lines match in which files, those with most first.
-func (s *searcher) perFile(ctx context.Context, crew []*needle, files []string) {
-	counts := searcher{w: s.w, args: s.args, limit: s.limit, mode: modeCount, top: s.top}
+func (s *searcher) perFile(ctx context.Context, crew []*lineReader, files []string) {
+	counts := searcher{w: s.w, args: s.args, needle: s.needle, limit: s.limit, mode: modeCount, top: s.top}
 	var hits []answer
 	lines := 0
 	for len(files) > 0 && ctx.Err() == nil {

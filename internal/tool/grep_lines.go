@@ -9,15 +9,11 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"unicode/utf8"
 )
 
-// Bounds of what is read of one file.
-const (
-	grepBuffer = 64 << 10 // bytes read at once, and more for a longer line
-	grepFile   = 1 << 30  // bytes of a file that are searched
-)
+// grepFile is how many bytes of a file are searched.
+const grepFile = 1 << 30
 
 // The bounds of an expression, which a model writes: instructions, and those
 // times the bytes of a line, which is what one match takes that nothing stops:
@@ -50,223 +46,88 @@ func compile(expr string) (re *regexp.Regexp, most int, problem string) {
 	return re, min(searchLine, matchSteps/size), ""
 }
 
-// needle is what a search looks for. It is used by one goroutine.
+// needle is what a search looks for. It is safe for concurrent use.
 type needle struct {
-	re      *regexp.Regexp
-	literal []byte // the whole expression, where it is plain text
-	sieve   *sieve // nil where the expression is too large for one
-	most    int    // bytes of a line that are matched
-	cut     bool   // a line was longer
-	buf     []byte
+	re   *regexp.Regexp
+	text []byte // that each match has; nil where it is not known
+	most int    // bytes of a line that are matched
 }
 
 // newNeedle returns the needle of an expression, or what is wrong with it.
-func newNeedle(expr string) (n needle, problem string) {
+func newNeedle(expr string) (n *needle, problem string) {
+	n = new(needle)
 	if n.re, n.most, problem = compile(expr); problem != "" {
-		return n, problem
+		return nil, problem
 	}
-	if tree, err := syntax.Parse(expr, syntax.Perl); err == nil {
-		tree = tree.Simplify()
-		if tree.Op == syntax.OpLiteral && tree.Flags&syntax.FoldCase == 0 {
-			n.literal, n.most = []byte(string(tree.Rune)), searchLine
-		}
-	}
-	if n.literal == nil || !bytes.Equal(n.literal, bytes.ToValidUTF8(n.literal, nil)) || strings.ContainsRune(string(n.literal), '\uFFFD') {
-		n.literal = nil
+	tree, _ := syntax.Parse(expr, syntax.Perl) // as compile did
+	tree = tree.Simplify()
+	n.text = []byte(textOf(tree))
+	if tree.Op == syntax.OpLiteral && len(n.text) > 0 {
+		n.most = searchLine // to look for plain text takes few steps
 	}
 	return n, ""
 }
 
-// another returns one for another goroutine.
-func (n needle) another() *needle {
-	n.buf = nil
-	if n.literal == nil {
-		n.sieve = newSieve(n.re.String())
-	}
-	return &n
-}
-
-// where is the match in a line.
-func (n *needle) where(line []byte) []int {
-	if len(line) > n.most {
-		n.cut = true
-		line = line[:n.most]
-	}
-	return n.re.FindIndex(line)
-}
-
-// find returns a place in the first line of text that matches, or -1. text
-// begins and ends with a line. It ends with ctx.
-func (n *needle) find(ctx context.Context, text []byte) int {
-	if n.literal != nil {
-		return n.index(text)
-	}
-	for from := 0; from < len(text); {
-		at := from
-		if n.sieve != nil {
-			i := n.sieve.find(text[from:])
-			if i < 0 {
-				return -1
-			}
-			at += i
-			if n.sieve.spent() {
-				n.sieve = nil
+// textOf is the longest text that every match of an expression has, "" for none.
+func textOf(tree *syntax.Regexp) (longest string) {
+	switch tree.Op {
+	case syntax.OpLiteral:
+		// U+FFFD also stands for a byte that is no UTF-8.
+		if s := string(tree.Rune); tree.Flags&syntax.FoldCase == 0 && !strings.ContainsRune(s, utf8.RuneError) {
+			return s
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return textOf(tree.Sub[0])
+	case syntax.OpConcat:
+		for _, sub := range tree.Sub {
+			if s := textOf(sub); len(s) > len(longest) {
+				longest = s
 			}
 		}
-		if ctx.Err() != nil {
-			return -1
-		}
-		start, end := lineAround(text, at)
-		if n.where(bytes.TrimSuffix(text[start:end], []byte{'\r'})) != nil {
-			return start
-		}
-		from = end + 1
 	}
-	return -1
+	return longest
 }
 
-// index finds plain text. What spans lines is found in none.
-func (n *needle) index(text []byte) int {
-	if bytes.IndexByte(n.literal, '\n') >= 0 {
-		return -1
+// in is where the first match in a line is, nil for none. part says that not all of
+// the line was looked at.
+func (n *needle) in(l line) (where []int, part bool) {
+	text := l.text[:min(len(l.text), n.most)]
+	part = int64(len(text)) < l.size
+	if !bytes.Contains(text, n.text) {
+		return nil, part
 	}
-	i := bytes.Index(text, n.literal)
-	// A return before the line's end is no part of the line.
-	for i >= 0 && n.literal[len(n.literal)-1] == '\r' && (i+len(n.literal) == len(text) || text[i+len(n.literal)] == '\n') {
-		next := bytes.Index(text[i+1:], n.literal)
-		if next < 0 {
-			return -1
-		}
-		i += 1 + next
-	}
-	return i
+	return n.re.FindIndex(text), part
 }
 
-// lineAround is where the line around a place begins, and where its line end is.
-func lineAround(text []byte, at int) (start, end int) {
-	start = bytes.LastIndexByte(text[:at], '\n') + 1
-	if i := bytes.IndexByte(text[at:], '\n'); i >= 0 {
-		return start, at + i
+// search gathers the matching lines of a file with those around them in m, or, where m is
+// nil, counts them, to 1 with first.
+func (n *needle) search(ctx context.Context, lines *lineReader, m *matcher, first bool) (a answer, err error) {
+	if isBinary(lines.peek()) {
+		return a, nil
 	}
-	return start, len(text)
-}
-
-// scan is what one pass over a file gave.
-type scan struct {
-	text  bool // it is no binary file
-	lines int  // that match; with first, 0 or 1
-	part  bool // a line or the file is longer than what is searched
-}
-
-// scan counts the matching lines of a file, or, with first, tells whether there
-// is one. The file is read in pieces that end where a line does.
-func (n *needle) scan(ctx context.Context, fd int, first bool) (s scan, err error) {
-	if n.buf == nil {
-		n.buf = make([]byte, grepBuffer)
-	}
-	n.cut = false
-	defer func() { s.part = s.part || n.cut }()
-	held, total, long := 0, 0, false
-	for eof := false; !eof; {
-		size, end, err := readFull(fd, n.buf[held:])
-		if err != nil {
-			return s, err
-		}
-		eof = end
-		if total == 0 && isBinary(n.buf[:held+size]) {
-			return s, nil
-		}
-		s.text = true
-		if total += size; total > grepFile {
-			s.part = true
-			return s, nil
-		}
-		text := n.buf[:held+size]
-		held = 0
-		if long { // the rest of a line that was too long
-			i := bytes.IndexByte(text, '\n')
-			if i < 0 {
-				continue
-			}
-			text, long = text[i+1:], false
-		}
-		rest := text[len(text):]
-		if !eof {
-			end := bytes.LastIndexByte(text, '\n') + 1
-			text, rest = text[:end], text[end:]
-			if end == 0 && len(rest) == len(n.buf) {
-				if len(n.buf) < searchLine {
-					n.buf = append(n.buf, make([]byte, len(n.buf))...)
-					held = len(rest)
-					continue
-				}
-				text, rest, long, s.part = rest, nil, true, true
-			}
-		}
-		if s.lines += n.count(ctx, text, first); first && s.lines > 0 {
-			return s, nil
-		}
-		if err := ctx.Err(); err != nil {
-			return s, err
-		}
-		held = copy(n.buf, rest)
-	}
-	return s, nil
-}
-
-// count is the number of matching lines of text, at most 1 with first.
-func (n *needle) count(ctx context.Context, text []byte, first bool) (lines int) {
-	for len(text) > 0 {
-		at := n.find(ctx, text)
-		if at < 0 {
-			break
-		}
-		if lines++; first {
-			break
-		}
-		_, end := lineAround(text, at)
-		text = text[min(end+1, len(text)):]
-	}
-	return lines
-}
-
-// readFull reads until buf is full or the file is at its end.
-func readFull(fd int, buf []byte) (n int, eof bool, err error) {
-	for n < len(buf) {
-		m, err := unix.Read(fd, buf[n:])
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil {
-			return n, false, err
-		}
-		if m <= 0 {
-			return n, true, nil
-		}
-		n += m
-	}
-	return n, false, nil
-}
-
-// show gathers the matching lines of a file with those around them.
-func (n *needle) show(ctx context.Context, r io.Reader, m *matcher) error {
-	lines := newLineReader(r, searchLine)
-	for !m.done() {
+	a.text = true
+	for (m == nil || !m.done()) && (!first || a.lines == 0) {
 		l, err := lines.next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		}
 		if err != nil {
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			return err
+			return a, err
 		}
-		var where []int
-		if n.find(ctx, l.text) >= 0 {
-			where = n.where(l.text)
+		where, part := n.in(l)
+		a.part = a.part || part || lines.bytes >= grepFile
+		if where != nil {
+			a.lines++
 		}
-		m.line(lines.n, l, where)
+		if m != nil {
+			m.line(lines.n, l, where)
+		}
 	}
-	m.flush()
-	return nil
+	if m != nil {
+		m.flush()
+		a.groups, a.more = m.groups, m.more
+	}
+	return a, nil
 }
 
 // group is a run of shown lines that touch each other.

@@ -387,7 +387,7 @@ func TestHostileExpressions(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	start = time.Now()
-	if res, err := w.reg.Call(ctx, "grep", `{"pattern":"`+large+`","path":"lines"}`); !errors.Is(err, context.DeadlineExceeded) {
+	if res, err := w.reg.Call(ctx, "grep", `{"pattern":"`+strings.TrimSuffix(large, "é")+`[éè]","path":"lines"}`); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%+v, %v", res, err)
 	}
 	t.Logf("a search with an end of 50 ms took %v", time.Since(start))

@@ -154,7 +154,11 @@ func sameAsGit(t failer, w *space, dir string) {
 		t.Fatal(err)
 	}
 	var found []string
-	tree.each(func(rel string, _ entryKind) bool { found = append(found, rel); return true })
+	tree.entries(func(rel string, kind entryKind) {
+		if kind != kindDir {
+			found = append(found, rel)
+		}
+	})
 	for _, n := range names {
 		if slices.Contains(left, n) == slices.Contains(found, n) {
 			rules := ""

@@ -12,7 +12,6 @@ type jobLog struct {
 	limit Limits
 	spill *spiller
 	in    flow
-	on    func([]byte)
 
 	mu    sync.Mutex
 	file  *spillFile // nil where nothing was printed, or nothing can be kept
@@ -43,9 +42,6 @@ type logEnd struct{ l *jobLog }
 
 func (e logEnd) Write(p []byte) (int, error) {
 	l := e.l
-	if l.on != nil {
-		l.on(p)
-	}
 	if l.total == 0 && l.spill.dir != "" {
 		l.file, _ = l.spill.create(l.limit.MaxSpill) // without a file, only the end is kept
 	}

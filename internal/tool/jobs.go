@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -153,9 +151,6 @@ func (j *Jobs) find(number int) (*job, string) {
 func (c *commands) unbroken(ctx context.Context, cmd begun, dir string, timeout time.Duration) (e ending, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			if c.limit.OnPanic != nil {
-				c.limit.OnPanic("shell", v, debug.Stack())
-			}
 			err = fmt.Errorf("it crashed: %s", clip(fmt.Sprint(v), 500))
 		}
 	}()
@@ -172,10 +167,6 @@ func (c *commands) startJob(ctx context.Context, a shellArgs, dir, note string) 
 		one.stop(nil)
 		one.log.close()
 		return Failf("%s", problem)
-	}
-	if c.on != nil {
-		name := strconv.Itoa(one.number)
-		one.log.on = func(p []byte) { c.on(name, p) }
 	}
 	cmd := c.session.begin(a.Command, false, one.log)
 	go func() {

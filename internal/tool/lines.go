@@ -36,6 +36,12 @@ func newLineReader(r io.Reader, keep int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, readBuffer), keep: keep}
 }
 
+// reset begins with another file.
+func (l *lineReader) reset(r io.Reader) {
+	l.r.Reset(r)
+	l.n, l.bytes = 0, 0
+}
+
 // line is one line without its end; text is valid until the next one is read.
 type line struct {
 	text []byte
@@ -43,12 +49,10 @@ type line struct {
 	crlf bool
 }
 
-// next returns the next line, or io.EOF. ctx is looked at now and then.
+// next returns the next line, or io.EOF.
 func (l *lineReader) next(ctx context.Context) (line, error) {
-	if l.n%4096 == 0 {
-		if err := ctx.Err(); err != nil {
-			return line{}, err
-		}
+	if err := ctx.Err(); err != nil {
+		return line{}, err
 	}
 	l.buf = l.buf[:0]
 	var size int64

@@ -100,22 +100,6 @@ func (w *space) directory(p string) (dir, problem string) {
 	return dir, ""
 }
 
-// entries calls f with every file, and every directory whose files were not
-// looked at, in order.
-func (t *walkTree) entries(f func(rel string, kind entryKind)) {
-	var walk func(d *dirNode)
-	walk = func(d *dirNode) {
-		for _, e := range d.entries {
-			if e.sub != nil {
-				walk(e.sub)
-			} else {
-				f(inDir(d.rel, e.name), e.kind)
-			}
-		}
-	}
-	walk(t.root)
-}
-
 // gaps says what of the tree the answer does not know, a line or nothing.
 func (t *walkTree) gaps(all bool) string {
 	var gaps []string

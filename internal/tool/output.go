@@ -20,7 +20,6 @@ type capture struct {
 	spill *spiller
 	in    io.Writer      // what Write feeds: keep, or the filter in front of it
 	out   io.Closer      // the filter, or nil
-	live  *flow          // for who follows the output as it comes, or nil
 	tests *checks.Parser // reads a long output of tests, to be told instead of it; or nil
 
 	mu       sync.Mutex
@@ -50,11 +49,6 @@ func (c *capture) tailCap() int { return c.limit.MaxOutput - c.headCap() }
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.live != nil {
-		if _, err := c.live.Write(p); err != nil {
-			return 0, err
-		}
-	}
 	return c.in.Write(p)
 }
 
@@ -122,9 +116,6 @@ func (c *capture) Discard() {
 func (c *capture) Finish(limit int) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.live != nil {
-		_ = c.live.Close() // whoever follows has no say in the result
-	}
 	if c.out != nil {
 		if err := c.out.Close(); err != nil {
 			c.spillErr = err

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -177,9 +176,6 @@ func (r *Registry) dispatch(ctx context.Context, name, rawArgs string) (Result, 
 func (r *Registry) protected(ctx context.Context, e *entry, args json.RawMessage) (res Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			if r.limit.OnPanic != nil {
-				r.limit.OnPanic(e.def.Name, v, debug.Stack())
-			}
 			res, err = Failf("The tool %s crashed: %v. This is a defect of the tool; try another way.", e.def.Name, clip(fmt.Sprint(v), 500)), nil
 		}
 	}()

@@ -275,12 +275,8 @@ func variables(b []byte) map[string]string {
 
 // isVariable reports whether sh can assign to k.
 func isVariable(k string) bool {
-	for i := range len(k) {
-		if !isWordByte(k[i]) || i == 0 && '0' <= k[i] && k[i] <= '9' {
-			return false
-		}
-	}
-	return k != ""
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"
+	return k != "" && strings.Contains(letters, k[:1]) && strings.Trim(k, letters+"0123456789") == ""
 }
 
 // where returns the directory that the next command runs in, and gone, the one

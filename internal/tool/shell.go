@@ -41,11 +41,10 @@ type Shell interface {
 
 // ShellExit is how a command ended.
 type ShellExit struct {
-	Code     int           // 0 to 255; -1 where it did not exit by itself
-	TimedOut bool          // it was stopped at the timeout
-	Limit    string        // the limit that it was stopped at, in words, e.g. "memory limit of 2 GiB"; "" for none
-	Signal   string        // the signal that killed it, e.g. "SIGKILL"; "" where it exited
-	Duration time.Duration // wall time; not shown, so that results can be reproduced
+	Code     int    // 0 to 255; -1 where it did not exit by itself
+	TimedOut bool   // it was stopped at the timeout
+	Limit    string // the limit that it was stopped at, in words, e.g. "memory limit of 2 GiB"; "" for none
+	Signal   string // the signal that killed it, e.g. "SIGKILL"; "" where it exited
 }
 
 const (
@@ -67,12 +66,11 @@ type commands struct {
 	jobs    *Jobs
 	git     bool // there is the tool git
 	judge   func(ctx context.Context, command, dir string) string
-	on      func(job string, text []byte)
 	hosts   []string
 }
 
 func newCommands(w *space, env Env) *commands {
-	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, git: env.Git != nil, judge: env.Judge, on: env.OnOutput, hosts: env.Hosts}
+	return &commands{w: w, sh: env.Shell, limit: env.Limits, timeout: env.ShellTimeout, spill: newSpiller(env.Limits), session: newSession(w), jobs: env.Jobs, git: env.Git != nil, judge: env.Judge, hosts: env.Hosts}
 }
 
 // maxHosts is how many hosts a model is told by name.
@@ -155,9 +153,6 @@ func (c *commands) check(a shellArgs) (dir, note, problem string) {
 // run runs a command and waits for it.
 func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res Result, err error) {
 	out := newCapture(c.limit, c.spill)
-	if c.on != nil {
-		out.live = &flow{filter: c.limit.Filter, out: listener{"", c.on}}
-	}
 	out.tests = checks.Against(checks.Set{}, c.w.dirs[0])
 	finished := false
 	defer func() {
@@ -223,17 +218,6 @@ var gitCompares = sync.OnceValue(func() *regexp.Regexp {
 var noWorkspace = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`/workspace(?:/[^\s:'"]*)?['"]?: No such file|can't cd to /workspace|No such file or directory: ['"]/workspace`)
 })
-
-// listener tells who follows what a command prints.
-type listener struct {
-	job string
-	on  func(job string, text []byte)
-}
-
-func (l listener) Write(p []byte) (int, error) {
-	l.on(l.job, p)
-	return len(p), nil
-}
 
 // ending is how a command ended, seen from here.
 type ending struct {

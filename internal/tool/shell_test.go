@@ -69,7 +69,7 @@ func TestShell(t *testing.T) {
 		want    string
 		isError bool
 	}{
-		"success":           {"ok\n", tool.ShellExit{Duration: time.Second}, `{"command":"make"}`, "ok\n[exit code 0]", false},
+		"success":           {"ok\n", tool.ShellExit{}, `{"command":"make"}`, "ok\n[exit code 0]", false},
 		"no output":         {"", tool.ShellExit{}, `{"command":"true"}`, "[exit code 0]", false},
 		"no line end":       {"ok", tool.ShellExit{}, `{"command":"printf ok"}`, "ok\n[exit code 0]", false},
 		"a diff of nothing": {"", tool.ShellExit{}, `{"command":"cd sub && git -C . diff --stat | cat"}`, "[exit code 0; git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {\"command\":\"diff\"}]", false},

@@ -20,7 +20,7 @@ type Definition struct {
 	ReadOnly    bool            // changes nothing: may run in parallel, and again after a crash
 	Waits       bool            // for people: may end in a *WaitError, and is called after the other calls of an answer
 
-	// What follows is not told, and no part of the hash.
+	// What follows is not told.
 
 	// Deferred has the tool callable and not among Registry.Definitions.
 	Deferred bool
@@ -133,8 +133,6 @@ type Limits struct {
 	// before it is spilled, so that no secret is split or reaches the disk.
 	// Close must flush. Nil: the text is kept as it is.
 	Filter func(w io.Writer) io.WriteCloser
-	// OnPanic hears of a panic in a tool, for the log. It may be nil.
-	OnPanic func(tool string, value any, stack []byte)
 }
 
 // The bounds of Limits where none are given, in bytes.

@@ -2,8 +2,9 @@ package tool
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
+	"io"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -48,9 +49,8 @@ type walkOptions struct {
 // A walk reads at most so many names, and holds directories of several workers
 // at once.
 const (
-	maxNames    = 1_000_000
-	maxWalkers  = 4
-	direntsSize = 32 << 10
+	maxNames   = 1_000_000
+	maxWalkers = 4
 )
 
 // walkTree is what a walk found.
@@ -64,21 +64,18 @@ type walkTree struct {
 	unruled bool // comparing with rules took too long and was given up
 }
 
-// each calls yield with every entry that is no directory in the order of the
-// paths, until it returns false.
-func (t *walkTree) each(yield func(rel string, kind entryKind) bool) {
-	var walk func(d *dirNode) bool
-	walk = func(d *dirNode) bool {
+// entries calls f with every file, and every directory whose files were not
+// looked at, in the order of the paths.
+func (t *walkTree) entries(f func(rel string, kind entryKind)) {
+	var walk func(d *dirNode)
+	walk = func(d *dirNode) {
 		for _, e := range d.entries {
 			if e.sub != nil {
-				if !walk(e.sub) {
-					return false
-				}
-			} else if e.kind != kindDir && !yield(inDir(d.rel, e.name), e.kind) {
-				return false
+				walk(e.sub)
+			} else {
+				f(inDir(d.rel, e.name), e.kind)
 			}
 		}
-		return true
 	}
 	walk(t.root)
 }
@@ -98,7 +95,6 @@ func (w *space) walk(ctx context.Context, rel string, opt walkOptions) (*walkTre
 	if !opt.ignored {
 		p.tree.root.rules = w.rulesAbove(rel, &p.effort)
 	}
-	p.buf.New = func() any { b := make([]byte, direntsSize); return &b }
 	if err := p.read(ctx, p.tree.root, 1); err != nil {
 		return nil, err
 	}
@@ -127,7 +123,6 @@ type walker struct {
 	w   *space
 	opt walkOptions
 	top *os.File
-	buf sync.Pool
 
 	effort effort
 
@@ -179,12 +174,13 @@ func (p *walker) work(ctx context.Context) {
 // read fills in one directory and puts those in it on the list, for which it
 // hires.
 func (p *walker) read(ctx context.Context, d *dirNode, depth int) error {
-	fd, err := p.open(d.rel)
+	fd, err := openBeneath(p.w, p.top, d.rel, unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = unix.Close(fd) }() // it was only read
-	names, hasGit, hasIgnore, err := p.list(ctx, fd)
+	dir := os.NewFile(uintptr(fd), path.Join(p.w.root.Name(), d.rel)) // where the file system does not tell what a name is, os looks by this path
+	defer func() { _ = dir.Close() }()                                // it was only read
+	names, hasGit, hasIgnore, err := p.list(ctx, dir)
 	if err != nil && len(names) == 0 {
 		return err
 	}
@@ -242,11 +238,6 @@ func after(e dirEntry, n int) byte {
 	return 0
 }
 
-// open opens a directory without following a link anywhere in its path.
-func (p *walker) open(rel string) (int, error) {
-	return openBeneath(p.w, p.top, rel, unix.O_DIRECTORY)
-}
-
 // openBeneath opens rel below the directory top for reading, where no part of
 // it is a link. The descriptor is the caller's.
 func openBeneath(w *space, top *os.File, rel string, flags uint64) (int, error) {
@@ -285,58 +276,37 @@ func openSlowly(w *space, rel string, flags uint64) (int, error) {
 
 // list reads the names of a directory but for .git, and whether files of rules
 // are among them.
-func (p *walker) list(ctx context.Context, fd int) (entries []dirEntry, hasGit, hasIgnore bool, err error) {
-	buf := p.buf.Get().(*[]byte)
-	defer p.buf.Put(buf)
+func (p *walker) list(ctx context.Context, dir *os.File) (entries []dirEntry, hasGit, hasIgnore bool, err error) {
 	for len(entries) <= maxNames && ctx.Err() == nil {
-		n, err := unix.ReadDirent(fd, *buf)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if err != nil || n <= 0 {
-			return entries, hasGit, hasIgnore, err
-		}
-		// One string holds the names of the whole buffer.
-		block := string((*buf)[:n])
-		for len(block) > direntName {
-			size := int(binary.NativeEndian.Uint16([]byte(block[16:18])))
-			if size <= direntName || size > len(block) {
-				break
-			}
-			name, _, _ := strings.Cut(block[direntName:size], "\x00")
-			kind := block[18]
-			block = block[size:]
-			switch name {
-			case ".", "..", ".git", "":
+		some, err := dir.ReadDir(1024)
+		for _, e := range some {
+			switch e.Name() {
+			case ".git":
 				continue
 			case gitignoreFile:
 				hasGit = true
 			case ignoreFile:
 				hasIgnore = true
 			}
-			entries = append(entries, dirEntry{name: name, kind: kindOfEntry(fd, name, kind)})
+			entries = append(entries, dirEntry{name: e.Name(), kind: kindOfEntry(e.Type())})
+		}
+		if errors.Is(err, io.EOF) {
+			return entries, hasGit, hasIgnore, nil
+		}
+		if err != nil {
+			return entries, hasGit, hasIgnore, err
 		}
 	}
 	return entries, hasGit, hasIgnore, nil
 }
 
-// direntName is where the name stands in a struct linux_dirent64 (getdents64(2)):
-// after d_ino, d_off, d_reclen at 16 and d_type at 18.
-const direntName = 19
-
-func kindOfEntry(fd int, name string, kind byte) entryKind {
-	if kind == unix.DT_UNKNOWN { // the file system does not say
-		var st unix.Stat_t
-		if unix.Fstatat(fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil {
-			kind = byte(st.Mode >> 12)
-		}
-	}
-	switch kind {
-	case unix.DT_REG:
+func kindOfEntry(mode fs.FileMode) entryKind {
+	switch mode {
+	case 0:
 		return kindFile
-	case unix.DT_LNK:
+	case fs.ModeSymlink:
 		return kindLink
-	case unix.DT_DIR:
+	case fs.ModeDir:
 		return kindDir
 	}
 	return kindOther

@@ -97,7 +97,7 @@ func TestWalkOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		tree.each(func(rel string, _ entryKind) bool { got = append(got, rel); return true })
+		tree.entries(func(rel string, _ entryKind) { got = append(got, rel) })
 		if !slices.Equal(got, slices.Compact(want)) {
 			t.Fatalf("got %q, want %q", got, want)
 		}

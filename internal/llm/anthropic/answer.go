@@ -128,7 +128,7 @@ type blockStart struct {
 
 // read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "an answer of the Messages API", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
+	f := wire.Format{Name: "an answer of the Messages API", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
 	return f.Read(ctx, a, contentType, in)
 }
 
@@ -149,19 +149,6 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 		return false, wire.StreamError(data)
 	case "ping", "content_block_stop":
 		return false, nil
-	}
-	if index, d, ok := quickDelta(data); ok {
-		a.grow(index, &d)
-		return false, a.checkSize()
-	}
-	if index, ok := quickStart(data); ok {
-		a.blocks = append(a.blocks, &block{index: index, start: blockStart{Type: "text"}})
-		a.size += blockSize
-		return false, a.checkSize()
-	}
-	if quickStop(data) {
-		a.done = true
-		return true, a.checkSize()
 	}
 	var ev event
 	if err := json.Unmarshal(data, &ev); err != nil {
@@ -185,21 +172,14 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 	case "message_stop":
 		a.done = true
 	default:
-		if ev.Type == "error" || wire.Told(ev.Error) {
+		if ev.Type == "error" || wire.Given(ev.Error) {
 			return false, wire.StreamError(data)
 		}
 	}
-	if err == nil {
-		err = a.checkSize()
+	if err == nil && a.size > a.maxSize {
+		err = wire.TooLong(a.maxSize)
 	}
 	return a.done, err
-}
-
-func (a *answer) checkSize() error {
-	if a.size > a.maxSize {
-		return wire.TooLong(a.maxSize)
-	}
-	return nil
 }
 
 var errNoMessage = errors.New("not a message")
@@ -210,7 +190,7 @@ func (a *answer) Document(data []byte) error {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return err
 	}
-	if m.Type == "error" || wire.Told(m.Error) {
+	if m.Type == "error" || wire.Given(m.Error) {
 		return wire.StreamError(data)
 	}
 	if m.Type != "message" {
@@ -245,7 +225,7 @@ func (a *answer) begin(index int, raw json.RawMessage, whole bool) error {
 	case "tool_use":
 		a.size += len(b.start.ID) + len(b.start.Name)
 		// In a stream the input comes in pieces, after an empty object.
-		if input := string(b.start.Input); whole || input != "{}" && wire.Told(b.start.Input) {
+		if input := string(b.start.Input); whole || input != "{}" && wire.Given(b.start.Input) {
 			a.input(b, input)
 		}
 	}

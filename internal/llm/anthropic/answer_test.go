@@ -351,60 +351,6 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzQuickDelta: the quick reader and the general one read the same, where
-// the quick one reads at all.
-func FuzzQuickDelta(f *testing.F) {
-	for _, s := range []string{textDelta("a"), textDelta(`\"日\n`), textDelta(""), section(7, "", input(`{"a":`))[1], section(0, "", thinks("\u2028"))[1],
-		`{"type":"content_block_delta","index":00,"delta":{"type":"text_delta","text":"a"}}`, `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"},"index":1}`,
-		"{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"\xff\"}}", `{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"\ud83e"}}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		index, d, ok := quickDelta(data)
-		if !ok {
-			return
-		}
-		var ev event
-		if err := json.Unmarshal(data, &ev); err != nil || ev.Index != index || ev.Delta != d {
-			t.Fatalf("%q: %v, %+v; quick: %d %+v", data, err, ev, index, d)
-		}
-	})
-}
-
-// FuzzQuickEvents: the same of the events that begin a text and end an answer.
-func FuzzQuickEvents(f *testing.F) {
-	for _, s := range []string{textStart, strings.TrimSuffix(textStart, "}") + "   }", stopEvent, `{"type":"message_stop"    }`, "{\"type\":\"message_stop\"\v}", `{"type":"message_stop"}}`,
-		`{"type":"content_block_start","index":01,"content_block":{"type":"text","text":""}}`, `{"type":"content_block_start","index":12,"content_block":{"type":"text","text":""},"index":1}`} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		index, starts := quickStart(data)
-		stops := quickStop(data)
-		if !starts && !stops {
-			return
-		}
-		var ev event
-		var b blockStart
-		if err := json.Unmarshal(data, &ev); err != nil {
-			t.Fatalf("%q: %v", data, err)
-		}
-		if stops && ev.Type != "message_stop" || starts && (ev.Type != "content_block_start" || ev.Index != index || json.Unmarshal(ev.Block, &b) != nil || !cmp.Equal(b, blockStart{Type: "text"})) {
-			t.Fatalf("%q: %+v, %+v; quick: %d", data, ev, b, index)
-		}
-	})
-}
-
-// TestQuickEventsAreTheCommonOnes: a short way that nobody takes is none.
-func TestQuickEventsAreTheCommonOnes(t *testing.T) {
-	t.Parallel()
-	if index, ok := quickStart([]byte(textStart)); !ok || index != 0 {
-		t.Errorf("%d, %v", index, ok)
-	}
-	if !quickStop([]byte(stopEvent)) {
-		t.Error("the end is not seen")
-	}
-}
-
 // FuzzPlainJSON: what was valid stays so, means the same but for what is no
 // text, and holds no half of a pair.
 func FuzzPlainJSON(f *testing.F) {

@@ -88,7 +88,6 @@ type client struct {
 	temperature     *float64
 	maxEvent        int
 	maxAnswer       int
-	buffers         wire.Buffers
 }
 
 // New returns a client, or an i18n error where the configuration cannot work.

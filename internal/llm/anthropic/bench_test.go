@@ -67,8 +67,7 @@ func BenchmarkCall(b *testing.B) {
 					}
 				}
 			})
-			v.(*conversation).close()
-			body := bytes.Clone(v.(*conversation).sent)
+			body := bytes.Join(v.(*conversation).request(b.Context()), nil)
 			hc := &http.Client{Transport: &http.Transport{}}
 			b.Cleanup(hc.CloseIdleConnections)
 			b.Run(name+"/bare", func(b *testing.B) {

@@ -1,12 +1,12 @@
 package anthropic
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -14,12 +14,11 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// conversation is a request body that grows: head, then a tape. It is sent from
-// where it lies, and moves to new memory where the transport may still read it
-// when it has to change, as after an early answer.
+// conversation is a request body that grows: lead, the output limit, head, a tape,
+// and what closes the tape's open ends. Bytes that were sent are never written to
+// again, since a transport may still read them when the answer is here.
 //
-// What is sent is head, the tape, and what closes the tape's open ends. Two
-// cache marks stand in fixed places, after the tools and after the system
+// Two cache marks stand in fixed places, after the tools and after the system
 // field. Two more move and are put in while sending, so that the tape itself
 // has none: at the end of the request, to be found by the next one, and where
 // the request before this one ended, to find what that one left (the vendor
@@ -28,22 +27,15 @@ import (
 // Source: "Prompt caching" of Anthropic's documentation.
 type conversation struct {
 	client *client
+	lead   []byte // the request up to what appendPace writes
 	tape   tape
-	sent   []byte                 // the body as it is sent, in the tape's memory; nil where nothing was put into that
-	loan   *wire.Loan             // of sent
-	head   int                    // length of the part before the tape
-	pace   struct{ from, to int } // where in it stands what appendPace wrote
+	head   int // length of the part before the tape
 	names  names
 	uses   map[string]int // how often an id was asked for on the wire
 	open   []call         // of the latest answer, without a result so far
 	lastID int            // the highest n of the ids "call_n" appended
 	broken error
-
-	mayThink bool // thinking is asked for wherever the API allows it
 }
-
-// roomBeside is about what a message takes beside its text, in bytes.
-const roomBeside = 256
 
 // call is a call's id as it was appended and as it was written.
 type call struct{ id, sent string }
@@ -60,8 +52,7 @@ func (c *client) Open(set llm.Settings) llm.Conversation {
 }
 
 func (v *conversation) Reset() {
-	v.settle()
-	v.tape = tape{b: v.tape.b[:v.head]}
+	v.tape = tape{b: bytes.Clone(v.tape.b[:v.head])}
 	clear(v.uses)
 	v.open, v.lastID = nil, 0
 }
@@ -70,13 +61,10 @@ func (v *conversation) Reset() {
 // the moving cache marks. Its last array and object are open. Where a Send found
 // that the API takes back no thinking, that is gone from it.
 func (v *conversation) Serialized() []byte {
-	v.settle()
 	return v.tape.b[v.head:len(v.tape.b):len(v.tape.b)]
 }
 
 func (v *conversation) Append(m llm.Message) {
-	v.settle()
-	v.tape.b = wire.Room(v.tape.b, len(m.Content)+len(m.Opaque)+roomBeside)
 	switch m.Role {
 	case llm.RoleAssistant:
 		v.appendAnswer(&m)
@@ -194,24 +182,20 @@ func (v *conversation) missing(t *tape) {
 	}
 }
 
-// close makes sent of the tape: the moving marks put in, and closed what is open.
-// Only what came after the older mark is moved for that.
-func (v *conversation) close() {
-	if v.sent != nil {
-		return
-	}
-	tail, t := v.tail(), &v.tape
-	t.b = wire.Room(t.b, len(cacheMark)+len(tail))
-	v.sent, v.loan = t.b, &wire.Loan{}
+// request is the body in parts: the tape with the moving marks put in, what is open
+// closed, and the output limit of ctx.
+func (v *conversation) request(ctx context.Context) [][]byte {
+	c, t := v.client, &v.tape
+	parts := [][]byte{v.lead, c.appendPace(nil, llm.AnswerLimit(ctx, c.maxTokens), v.thinks())}
 	if t.prior > 0 {
-		v.sent = slices.Insert(v.sent, t.prior, []byte(cacheMark)...)
+		parts = append(parts, t.b[:t.prior], []byte(cacheMark))
 	}
-	v.sent = append(v.sent, tail...)
+	return append(parts, t.b[t.prior:], v.tail())
 }
 
 // tail is what closes the tape.
 func (v *conversation) tail() []byte {
-	end := tape{b: make([]byte, 0, roomBeside), at: v.tape.at, sep: v.tape.sep}
+	end := tape{at: v.tape.at, sep: v.tape.sep}
 	v.missing(&end)
 	end.ask()
 	tail := append(append(end.b, cacheMark...), `}]}]`...)
@@ -221,32 +205,6 @@ func (v *conversation) tail() []byte {
 	return append(tail, '}')
 }
 
-// settle takes out again what close put in.
-func (v *conversation) settle() {
-	if v.sent == nil {
-		return
-	}
-	t := &v.tape
-	if !v.loan.Back() {
-		t.b = append(make([]byte, 0, cap(t.b)), t.b...)
-	}
-	if t.prior > 0 {
-		copy(t.b[t.prior:], v.sent[t.prior+len(cacheMark):])
-	}
-	v.sent, v.loan = nil, nil
-}
-
-// limited is a body in parts: with the output limit of ctx where that is lower,
-// and without thinking where the API would refuse it.
-func (v *conversation) limited(ctx context.Context, body []byte) [][]byte {
-	c := v.client
-	n, thinks := llm.AnswerLimit(ctx, c.maxTokens), v.thinks()
-	if n == c.maxTokens && thinks == v.mayThink {
-		return [][]byte{body}
-	}
-	return [][]byte{body[:v.pace.from], c.appendPace(nil, n, thinks), body[v.pace.to:]}
-}
-
 func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
 	if v.broken != nil {
 		return nil, v.broken
@@ -254,23 +212,14 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, onText)
-		return e
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return v.client.wire.Send(ctx, func() (*llm.Reply, *llm.Error) { return v.call(ctx, onText) })
 }
 
 // call makes one call and reads its whole answer.
 func (v *conversation) call(ctx context.Context, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		v.close()
-		return c.wire.PostLent(ctx, v.loan, v.limited(ctx, v.sent)...)
+		return c.wire.Post(ctx, v.request(ctx)...)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
@@ -280,7 +229,6 @@ func (v *conversation) call(ctx context.Context, onText func(string)) (reply *ll
 		return e, broken
 	})
 	if e != nil && refusesThoughts(e) && len(v.tape.thoughts) > 0 {
-		v.settle()
 		v.tape.forget()
 		return v.call(ctx, onText)
 	}

@@ -13,21 +13,16 @@ import (
 // blocks of tools without any tool.
 const noTools = `,"tools":[{"name":"none","description":"No tool can be called any more.","input_schema":{"type":"object","properties":{}}}]`
 
-// encodeHead returns the request up to where the tape begins. It fails where a
-// tool's schema is not a JSON object. Source: CreateMessageParams of
-// Anthropic's API description.
+// encodeHead sets the lead and returns what stands between the output limit and the
+// tape. It fails where a tool's schema is not a JSON object. Source:
+// CreateMessageParams of Anthropic's API description.
 func (v *conversation) encodeHead(set llm.Settings) ([]byte, error) {
-	c := v.client
+	v.lead = append(wire.AppendString([]byte(`{"model":`), v.client.sent), `,"max_tokens":`...)
 	tools := set.Tools
-	b := wire.AppendString([]byte(`{"model":`), c.sent)
-	v.mayThink = c.thinking != 0
-	b = append(b, `,"max_tokens":`...)
-	v.pace.from = len(b)
-	b = c.appendPace(b, c.maxTokens, v.mayThink)
-	v.pace.to = len(b)
 	if len(tools) == 0 {
-		return append(b, ','), nil
+		return []byte{','}, nil
 	}
+	var b []byte
 	open := `,"tools":[`
 	for i, t := range tools {
 		b = wire.AppendString(append(b, open+`{"name":`...), v.names.offer(t.Name))

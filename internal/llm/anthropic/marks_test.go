@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,13 +39,13 @@ func TestMarksAreWhereTheyAreTold(t *testing.T) {
 			all = append(all, m)
 			v.Append(m)
 		}
-		v.close()
+		sent := bytes.Join(v.request(t.Context()), nil)
 		var body struct {
 			System   []map[string]any
 			Messages []struct{ Content []map[string]any }
 		}
-		if err := json.Unmarshal(v.sent, &body); err != nil {
-			t.Fatalf("%s: %v\n%s", roles, err, v.sent)
+		if err := json.Unmarshal(sent, &body); err != nil {
+			t.Fatalf("%s: %v\n%s", roles, err, sent)
 		}
 		blocks := body.System
 		for _, m := range body.Messages {
@@ -61,7 +62,7 @@ func TestMarksAreWhereTheyAreTold(t *testing.T) {
 			}
 		}
 		if want := Marks(all); !slices.Equal(got, want) && roles != "s" {
-			t.Errorf("%s: the marks stand behind %v, told are %v\n%s", roles, got, want, v.sent)
+			t.Errorf("%s: the marks stand behind %v, told are %v\n%s", roles, got, want, sent)
 		}
 	}
 }

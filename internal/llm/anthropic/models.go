@@ -2,13 +2,10 @@ package anthropic
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
 
@@ -36,8 +33,15 @@ func ListModels(ctx context.Context, baseURL, key string, hc *http.Client) ([]st
 	}
 	var all []string
 	for after, n := "", 0; n < maxPages; n++ {
-		p, err := listPage(ctx, wire.Config{Provider: provider, URL: page(u, after), Key: key, Header: header(key), HTTP: hc})
-		if err != nil {
+		var p struct {
+			Data []struct {
+				ID string `json:"id"`
+			} `json:"data"`
+			HasMore bool   `json:"has_more"`
+			LastID  string `json:"last_id"`
+		}
+		c := wire.New(wire.Config{Provider: provider, URL: page(u, after), Key: key, Header: header(key), HTTP: hc})
+		if err := c.Ask(ctx, nil, "a list of models", &p); err != nil {
 			return nil, err
 		}
 		for _, m := range p.Data {
@@ -60,31 +64,6 @@ func page(list *url.URL, after string) *url.URL {
 	}
 	u.RawQuery = q.Encode()
 	return &u
-}
-
-type modelPage struct {
-	Data []struct {
-		ID string `json:"id"`
-	} `json:"data"`
-	HasMore bool   `json:"has_more"`
-	LastID  string `json:"last_id"`
-}
-
-func listPage(ctx context.Context, cfg wire.Config) (p modelPage, err error) {
-	c := wire.New(cfg)
-	err = c.Repeat(ctx, func() *llm.Error {
-		return c.Once(ctx, c.Get, func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-			raw, err := io.ReadAll(io.LimitReader(in, wire.MaxEvent))
-			if err != nil {
-				return nil, err
-			}
-			if p = (modelPage{}); json.Unmarshal(raw, &p) != nil {
-				return wire.Invalid("a list of models", res.Header.Get("Content-Type"), raw), nil
-			}
-			return nil, nil
-		})
-	})
-	return p, err
 }
 
 // SameModel reports whether an id of ListModels, which may end in its date, is

@@ -143,18 +143,15 @@ func (t *tape) raw(block []byte) {
 // forget takes the blocks of thinking out of the tape. Behind each stands a
 // comma, since no turn ends with one.
 func (t *tape) forget() {
-	n, prior := t.thoughts[0].from, t.prior
-	for i, s := range t.thoughts {
-		next := len(t.b)
-		if i+1 < len(t.thoughts) {
-			next = t.thoughts[i+1].from
+	var kept []byte
+	from, prior := 0, t.prior
+	for _, s := range t.thoughts {
+		kept = append(kept, t.b[from:s.from]...)
+		if from = s.to + len(closedBlock); s.to < prior {
+			t.prior -= from - s.from
 		}
-		if s.to < prior {
-			t.prior -= s.to + len(closedBlock) - s.from
-		}
-		n += copy(t.b[n:], t.b[s.to+len(closedBlock):next])
 	}
-	t.b, t.thoughts, t.thought = t.b[:n], nil, false
+	t.b, t.thoughts, t.thought = append(kept, t.b[from:]...), nil, false
 }
 
 // image writes an image block, or says that the API knows none of its type.

@@ -15,7 +15,7 @@ import (
 func (v *conversation) thinks() bool {
 	t := &v.tape
 	inRound := len(v.open) > 0 || t.at == inUser && t.results
-	return v.mayThink && (v.client.thinking == Adaptive || t.thought || !inRound)
+	return v.client.thinking != 0 && (v.client.thinking == Adaptive || t.thought || !inRound)
 }
 
 // refusesThoughts reports whether the API took offence at the thinking that it

@@ -176,7 +176,6 @@ func TestForget(t *testing.T) {
 			if rapid.IntRange(0, 4).Draw(t, "send") > 0 {
 				continue
 			}
-			v.(*conversation).settle()
 			if len(v.(*conversation).tape.thoughts) > 0 {
 				v.(*conversation).tape.forget()
 				forgotten = true

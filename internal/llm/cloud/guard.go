@@ -65,16 +65,7 @@ func (c *client) Open(s llm.Settings) llm.Conversation {
 	v := &conversation{client: c}
 	s = v.settings(s)
 	v.Conversation = c.Client.Open(s)
-	if r, ok := v.Conversation.(llm.Refillable); ok {
-		return &refillable{v, r}
-	}
-	return v
-}
-
-// refillable is a conversation whose inner one may begin anew.
-type refillable struct {
-	*conversation
-	llm.Refillable
+	return llm.Wrap(v, v.Conversation)
 }
 
 type conversation struct {

@@ -1,6 +1,7 @@
 package ollama
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 // line is one line of an answer: as little of it as is used, because each is
 // decoded into one. Source: api.ChatResponse of Ollama.
 type line struct {
+	Model        string          `json:"model"`
 	Message      *message        `json:"message"`
 	Done         bool            `json:"done"`
 	DoneReason   string          `json:"done_reason"`
@@ -23,12 +25,6 @@ type line struct {
 	PromptCached int             `json:"prompt_eval_cached_count"`
 	Completion   int             `json:"eval_count"`
 	Error        json.RawMessage `json:"error"`
-}
-
-// firstLine is the one that also tells the model.
-type firstLine struct {
-	Model string `json:"model"`
-	line
 }
 
 type message struct {
@@ -52,15 +48,13 @@ type answer struct {
 	calls           []llm.ToolCall
 	last            line // the one that says done
 	model           string
-	head            []byte // of its lines; nil where they are written in another way
-	understood      bool   // a line was
-	size            int    // bytes kept
+	size            int // bytes kept
 }
 
 // read reads the body of an answer into a. broken is a read error that left
 // the answer unfinished; e is any other failure.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "an answer of Ollama's /api/chat", MaxEvent: c.maxLine, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
+	f := wire.Format{Name: "an answer of Ollama's /api/chat", MaxEvent: c.maxLine, MaxAnswer: c.maxAnswer}
 	e, broken = f.ReadLines(ctx, a, contentType, in)
 	if e != nil && e.Kind == llm.KindCutStream {
 		e.Err = i18n.E("ollama.broke_off")
@@ -73,33 +67,16 @@ var errNoMessage = errors.New("neither a message nor the end nor an error")
 
 // Event takes in one line.
 func (a *answer) Event(_ string, data []byte) (done bool, err error) {
-	if !a.understood {
-		a.model, a.head = lineHead(data)
-	}
-	if content, thinking, ok := quickLine(data, a.head); ok {
-		a.understood = true
-		if e := a.say(content, thinking); e != nil {
-			return false, e
-		}
-		return false, nil
-	}
 	a.last = line{}
-	if a.understood {
-		err = json.Unmarshal(data, &a.last)
-	} else {
-		var first firstLine
-		err = json.Unmarshal(data, &first)
-		a.last, a.model = first.line, first.Model
-	}
-	switch {
+	switch err := json.Unmarshal(data, &a.last); {
 	case err != nil:
 		return false, err
-	case wire.Told(a.last.Error):
+	case wire.Given(a.last.Error):
 		return false, wire.StreamError(data)
 	case a.last.Message == nil && !a.last.Done: // JSON of something else
 		return false, errNoMessage
 	}
-	a.understood = true
+	a.model = cmp.Or(a.model, a.last.Model)
 	if a.last.Message != nil {
 		if e := a.add(a.last.Message); e != nil {
 			return false, e
@@ -150,7 +127,7 @@ func (a *answer) say(content, thinking string) *llm.Error {
 func argumentsText(raw json.RawMessage) string {
 	var s string
 	switch {
-	case !wire.Told(raw):
+	case !wire.Given(raw):
 		return ""
 	case raw[0] == '"' && json.Unmarshal(raw, &s) == nil:
 		return s

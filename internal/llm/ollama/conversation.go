@@ -14,9 +14,6 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// roomBeside is about what a message takes beside its text, in bytes.
-const roomBeside = 256
-
 // conversation is a request body that grows: head, then the messages.
 type conversation struct {
 	client *client
@@ -47,7 +44,7 @@ func (c *client) refuse(kind llm.ErrorKind, message string, err error) *llm.Erro
 }
 
 func (v *conversation) Append(m llm.Message) {
-	v.Next(len(m.Content) + len(m.Reasoning) + roomBeside)
+	v.Next()
 	before := len(v.B)
 	v.B = appendMessage(v.B, &m, v.toolName(&m))
 	shown, bytes := 0, 0
@@ -97,15 +94,7 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		return nil, v.client.refused(llm.KindContext, i18n.E("ollama.too_long", n, v.client.numCtx))
 	}
 	tail := v.tail(ctx)
-	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, tail, onText)
-		return e
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return v.client.wire.Send(ctx, func() (*llm.Reply, *llm.Error) { return v.call(ctx, tail, onText) })
 }
 
 // call makes one call and reads its whole answer.
@@ -113,7 +102,7 @@ func (v *conversation) call(ctx context.Context, tail []byte, onText func(string
 	c := v.client
 	read := 0
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return v.Lend(ctx, c.wire, tail)
+		return c.wire.Post(ctx, v.B, tail)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)
@@ -136,8 +125,7 @@ func (v *conversation) call(ctx context.Context, tail []byte, onText func(string
 // tail is what stands behind the messages, with the output limit of ctx.
 func (v *conversation) tail(ctx context.Context) []byte {
 	c := v.client
-	b := append(make([]byte, 0, roomBeside), ']')
-	return append(c.appendOptions(b, llm.AnswerLimit(ctx, c.maxTokens)), '}')
+	return append(c.appendOptions([]byte{']'}, llm.AnswerLimit(ctx, c.maxTokens)), '}')
 }
 
 // measure learns from the tokens that the server says it read, 0 where it does

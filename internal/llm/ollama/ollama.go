@@ -87,7 +87,6 @@ type client struct {
 	temperature       *float64
 	maxLine           int
 	maxAnswer         int
-	buffers           wire.Buffers
 }
 
 // New returns a client, or an i18n error where the configuration cannot work.

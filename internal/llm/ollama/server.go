@@ -3,8 +3,6 @@ package ollama
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -74,41 +72,7 @@ func header(key string) func(http.Header) {
 	}
 }
 
-// ask makes one call, repeated as the configuration says, and decodes its whole
-// answer into out; with no body it is a GET. It fails with ctx's error or an *llm.Error.
+// ask asks the method at path, repeated as the configuration says; see wire.Caller.Ask.
 func (s *server) ask(ctx context.Context, path string, body []byte, out any) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	c := s.at(path)
-	request := c.Get
-	if len(body) > 0 {
-		request = func(ctx context.Context) (*http.Request, error) { return c.Post(ctx, body) }
-	}
-	return c.Repeat(ctx, func() *llm.Error {
-		return c.Once(ctx, request, func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
-			return readDocument(res.Header.Get("Content-Type"), in, out)
-		})
-	})
-}
-
-// readDocument decodes an answer that is one document, or the error in it.
-func readDocument(contentType string, in io.Reader, out any) (e *llm.Error, broken error) {
-	raw, err := io.ReadAll(io.LimitReader(in, wire.MaxEvent+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(raw) > wire.MaxEvent {
-		return wire.TooLong(wire.MaxEvent), nil
-	}
-	var failed struct {
-		Error json.RawMessage `json:"error"`
-	}
-	switch {
-	case json.Unmarshal(raw, &failed) == nil && wire.Told(failed.Error):
-		return wire.StreamError(raw), nil
-	case json.Unmarshal(raw, out) != nil:
-		return wire.Invalid("an answer of Ollama", contentType, raw), nil
-	}
-	return nil, nil
+	return s.at(path).Ask(ctx, body, "an answer of Ollama", out)
 }

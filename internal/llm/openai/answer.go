@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,7 @@ type partialCall struct {
 
 // read reads the body of an answer into a.
 func (c *client) read(ctx context.Context, a *answer, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer, Buffers: &c.buffers}
+	f := wire.Format{Name: "a chat completion", MaxEvent: c.maxEvent, MaxAnswer: c.maxAnswer}
 	return f.Read(ctx, a, contentType, in)
 }
 
@@ -45,16 +46,8 @@ func (a *answer) Event(name string, data []byte) (done bool, err error) {
 		a.done = true
 		return true, nil
 	}
-	if name != "error" {
-		if p, ok := readPlain(data); ok {
-			if e := a.addPlain(&p); e != nil {
-				return false, e
-			}
-			return false, nil
-		}
-	}
-	ch, err := decodeChunk(data)
-	if err != nil {
+	ch := new(chunk)
+	if err := json.Unmarshal(data, ch); err != nil {
 		return false, err
 	}
 	if name == "error" && len(ch.Error) == 0 {
@@ -70,11 +63,11 @@ var errNoChoices = errors.New("neither choices nor an error")
 
 // Document takes in a whole answer.
 func (a *answer) Document(data []byte) error {
-	ch, err := decodeChunk(data)
-	if err != nil {
+	ch := new(chunk)
+	if err := json.Unmarshal(data, ch); err != nil {
 		return err
 	}
-	if len(ch.Choices) == 0 && !wire.Told(ch.Error) {
+	if len(ch.Choices) == 0 && !wire.Given(ch.Error) {
 		return errNoChoices
 	}
 	a.done = true
@@ -95,11 +88,11 @@ func (a *answer) Finished() bool { return a.finish != "" }
 
 // add takes in one event, or a whole answer.
 func (a *answer) add(c *chunk) *llm.Error {
-	if wire.Told(c.Error) {
+	if wire.Given(c.Error) {
 		return wire.StreamError(c.Error)
 	}
 	if a.model == "" {
-		a.model = c.Model
+		a.model = string(c.Model)
 	}
 	if u := c.Usage.report(); u != nil {
 		a.usage = u
@@ -109,7 +102,7 @@ func (a *answer) add(c *chunk) *llm.Error {
 		if ch.Index != 0 { // one answer was asked for
 			continue
 		}
-		if wire.Told(ch.Error) {
+		if wire.Given(ch.Error) {
 			return wire.StreamError(ch.Error)
 		}
 		if ch.Message != nil && a.empty() {
@@ -120,7 +113,7 @@ func (a *answer) add(c *chunk) *llm.Error {
 		if u := ch.Usage.report(); u != nil && a.usage == nil {
 			a.usage = u
 		}
-		if e := a.ended(ch.FinishReason); e != nil {
+		if e := a.ended(string(ch.FinishReason)); e != nil {
 			return e
 		}
 	}
@@ -128,23 +121,6 @@ func (a *answer) add(c *chunk) *llm.Error {
 		return wire.TooLong(a.maxSize)
 	}
 	return nil
-}
-
-// addPlain is add for the events that nearly all are.
-func (a *answer) addPlain(p *plainEvent) *llm.Error {
-	if a.model == "" {
-		a.model = string(p.model)
-	}
-	if u := p.usage.report(); u != nil {
-		a.usage = u
-	}
-	if len(p.text) > 0 {
-		a.addText(string(p.text))
-	}
-	if a.size > a.maxSize {
-		return wire.TooLong(a.maxSize)
-	}
-	return a.ended(string(p.finish))
 }
 
 // ended notes why the answer ended; "" is no reason.
@@ -181,16 +157,13 @@ func (a *answer) take(thoughts, text string) {
 // addDelta takes in a part of the message; whole says that it is all of it, so
 // that every call in it stands for itself.
 func (a *answer) addDelta(d *delta, whole bool) {
-	for _, text := range [...]string{d.Content, d.Refusal} {
-		if text != "" {
-			a.addText(text)
+	for _, t := range [...]text{d.Content, d.Refusal} {
+		if t != "" {
+			a.addText(string(t))
 		}
 	}
 	a.refused = a.refused || d.Refusal != ""
-	reasoning := d.Reasoning
-	if reasoning == "" {
-		reasoning = d.Thoughts
-	}
+	reasoning := string(cmp.Or(d.Reasoning, d.Thoughts))
 	a.size += len(reasoning)
 	a.reasoning.WriteString(reasoning)
 	for i := range d.ToolCalls {
@@ -203,29 +176,30 @@ func (a *answer) addDelta(d *delta, whole bool) {
 
 func (a *answer) addCall(d *callDelta, whole bool) {
 	var call *partialCall
+	id, name, args := string(d.ID), string(d.Function.Name), string(d.Function.Arguments)
 	if !whole {
 		call = a.continued(d)
 	}
 	if call == nil {
-		call = &partialCall{index: -1, id: d.ID, name: d.Function.Name}
+		call = &partialCall{index: -1, id: id, name: name}
 		if d.Index != nil {
-			call.index = *d.Index
+			call.index = int(*d.Index)
 		}
 		a.calls = append(a.calls, call)
-		a.size += len(d.ID) + len(d.Function.Name) + 64 // the bookkeeping of a call counts too
+		a.size += len(id) + len(name) + 64 // the bookkeeping of a call counts too
 	} else {
 		if call.id == "" {
-			call.id = d.ID
+			call.id = id
 		}
 		// A name that comes again is a repetition; one that differs while no
 		// argument came yet is its next piece.
-		if name := d.Function.Name; name != call.name && call.args.Len() == 0 {
+		if name != call.name && call.args.Len() == 0 {
 			call.name += name
 			a.size += len(name)
 		}
 	}
-	call.args.WriteString(d.Function.Arguments)
-	a.size += len(d.Function.Arguments)
+	call.args.WriteString(args)
+	a.size += len(args)
 }
 
 // continued finds the call that d is a further piece of; nil where d begins one.
@@ -237,7 +211,7 @@ func (a *answer) continued(d *callDelta) *partialCall {
 	case call == nil:
 		return nil
 	case d.ID != "" && call.id != "":
-		if d.ID != call.id {
+		if string(d.ID) != call.id {
 			return nil
 		}
 		return call
@@ -252,10 +226,10 @@ func (a *answer) candidate(d *callDelta) *partialCall {
 		call := a.calls[i]
 		switch {
 		case d.Index != nil:
-			if call.index == *d.Index {
+			if call.index == int(*d.Index) {
 				return call
 			}
-		case d.ID == "" || d.ID == call.id:
+		case d.ID == "" || string(d.ID) == call.id:
 			return call
 		}
 	}

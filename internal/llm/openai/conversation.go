@@ -9,9 +9,6 @@ import (
 	"toritsugi/internal/llm/wire"
 )
 
-// roomBeside is about what a message takes beside its text, in bytes.
-const roomBeside = 256
-
 // conversation is a request body that grows: head, then the messages.
 type conversation struct {
 	client *client
@@ -39,7 +36,7 @@ func (c *client) badSchema(err error) *llm.Error {
 }
 
 func (v *conversation) Append(m llm.Message) {
-	v.Next(len(m.Content) + len(m.Reasoning) + roomBeside)
+	v.Next()
 	v.B = v.client.appendMessage(v.B, &m, v.offered)
 	for _, call := range m.ToolCalls {
 		v.lastID = max(v.lastID, wire.GeneratedID(call.ID))
@@ -59,22 +56,14 @@ func (v *conversation) Send(ctx context.Context, onText func(string)) (*llm.Repl
 		return nil, err
 	}
 	tail := v.tail(ctx)
-	var reply *llm.Reply
-	err := v.client.wire.Repeat(ctx, func() (e *llm.Error) {
-		reply, e = v.call(ctx, tail, onText)
-		return e
-	})
-	if err != nil {
-		return nil, err
-	}
-	return reply, nil
+	return v.client.wire.Send(ctx, func() (*llm.Reply, *llm.Error) { return v.call(ctx, tail, onText) })
 }
 
 // call makes one call and reads its whole answer.
 func (v *conversation) call(ctx context.Context, tail []byte, onText func(string)) (reply *llm.Reply, e *llm.Error) {
 	c := v.client
 	e = c.wire.Once(ctx, func(ctx context.Context) (*http.Request, error) {
-		return v.Lend(ctx, c.wire, tail)
+		return c.wire.Post(ctx, v.B, tail)
 	}, func(ctx context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
 		a := &answer{maxSize: c.maxAnswer, onText: onText}
 		e, broken := c.read(ctx, a, res.Header.Get("Content-Type"), in)

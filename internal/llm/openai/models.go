@@ -2,11 +2,8 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
-	"io"
 	"net/http"
 
-	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/wire"
 )
 
@@ -36,26 +33,9 @@ func ListModels(ctx context.Context, baseURL, key string, hc *http.Client) ([]Mo
 	if hc == nil {
 		defer c.CloseIdleConnections()
 	}
-	var models []Model
-	err = c.Repeat(ctx, func() *llm.Error {
-		return c.Once(ctx, c.Get, func(_ context.Context, res *http.Response, in io.Reader) (e *llm.Error, broken error) {
-			models, e, broken = readModels(res.Header.Get("Content-Type"), in)
-			return e, broken
-		})
-	})
-	return models, err
-}
-
-func readModels(contentType string, in io.Reader) (models []Model, e *llm.Error, broken error) {
-	raw, err := io.ReadAll(io.LimitReader(in, wire.MaxEvent))
-	if err != nil {
-		return nil, nil, err
-	}
 	var list struct {
 		Data []Model `json:"data"`
 	}
-	if err := json.Unmarshal(raw, &list); err != nil {
-		return nil, wire.Invalid("a list of models", contentType, raw), nil
-	}
-	return list.Data, nil, nil
+	err = c.Ask(ctx, nil, "a list of models", &list)
+	return list.Data, err
 }

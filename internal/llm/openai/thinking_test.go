@@ -1,18 +1,14 @@
 package openai
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
-	"toritsugi/internal/llm/wire"
 )
 
 var thoughtTexts = []struct{ in, thoughts, text string }{
@@ -78,83 +74,6 @@ func TestReasoningByAnyName(t *testing.T) {
 		got, e := understand("", event(delta, "")+event(`"content":"x"`, stop), false)
 		if e != nil || got.Message.Reasoning != want || got.Message.Content != "x" {
 			t.Errorf("%s: %v, %+v", delta, e, got)
-		}
-	}
-}
-
-// FuzzReadPlain: what the short way understands, the long way understands alike.
-func FuzzReadPlain(f *testing.F) {
-	for _, s := range []string{
-		`{"id":"c","object":"chat.completion.chunk","created":17,"model":"m","choices":[{"index":0,"delta":{"content":"a"},"logprobs":null,"finish_reason":null}],"usage":null,"obfuscation":"x"}`,
-		` { "choices" : [ { "delta" : { "role" : "assistant" , "content" : "a\n\u00e9\ud83e\udd8a" } } ] } `,
-		`{"choices":[{"delta":{"content":"a"}},{}]}`, `{"choices":[{"delta":{"content":"\ud83e"}}]}`, `{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}`,
-		`{"choices":[{"delta":{"content":"a","content":"b"}}]}`, `{"choices":[{"delta":{"content":"a"}}],"usage":{}}`, `{"choices":[{"delta":{"content":"a"}}]}x`,
-		`{"choices":[{"index":1,"delta":{"content":"a"}}]}`, `{"a":01,"choices":[{"delta":{"content":"a"}}]}`, "{\"choices\":[{\"delta\":{\"content\":\"\xff\\\"\"}}]}",
-		`{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":0,"total_tokens":9,"cached_tokens":3,"prompt_tokens_details":{"cached_tokens":4,"audio_tokens":0},"completion_tokens_details":null}}`,
-		`{"choices":[],"usage":{"prompt_tokens":1,"total_tokens":99999999999}}`, `{"choices":[],"usage":{"prompt_tokens":null,"completion_tokens":7,"cost":0.1}}`, `{"choices":[],"usage":{"prompt_tokens":00}}`,
-		`{"choices":[{"delta":{"content":null,"role":"assistant"}}]}`, `{"choices":[{"finish_reason":"stop"}],"model":"m"}`,
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, data string) {
-		defer disktest.Bounded(t, len(data))()
-		p, ok := readPlain([]byte(data))
-		if !ok {
-			return
-		}
-		var c chunk
-		if err := json.Unmarshal([]byte(data), &c); err != nil {
-			if strings.Contains(err.Error(), "cannot unmarshal") {
-				return // a field that is of no account here has another type
-			}
-			t.Fatalf("%q is no JSON: %v", data, err)
-		}
-		if len(c.Choices) > 1 {
-			t.Fatalf("%q has %d choices", data, len(c.Choices))
-		}
-		c.Choices = append(c.Choices, choice{}) // none is as much as one that says nothing
-		ch := &c.Choices[0]
-		d := &ch.Delta
-		if d.Refusal+d.Reasoning+d.Thoughts != "" || d.ToolCalls != nil || d.FunctionCall != nil || ch.Message != nil || ch.Usage != nil || ch.Index != 0 || wire.Told(c.Error) || wire.Told(ch.Error) {
-			t.Fatalf("%q: %+v", data, c)
-		}
-		if strings.Count(strings.ToLower(data), "content") > 1 || strings.Count(strings.ToLower(data), "model") > 1 || strings.Count(strings.ToLower(data), "finish_reason") > 1 {
-			return // of a key that is there twice, or in other letters, either value will do
-		}
-		if strings.Count(strings.ToLower(data), "tokens") == strings.Count(data, "tokens") && !twice(data) && !cmp.Equal(p.usage.report(), c.Usage.report()) {
-			t.Fatalf("%q: usage %+v, quick %+v", data, c.Usage, p.usage)
-		}
-		if d.Content != string(p.text) || ch.FinishReason != string(p.finish) || c.Model != string(p.model) {
-			t.Fatalf("%q: %q %q %q, but it is %+v", data, p.text, p.finish, p.model, c)
-		}
-	})
-}
-
-// twice reports whether a name of a count, or that of the usage, may be there
-// more than once in one object, or in other letters.
-func twice(data string) bool {
-	if strings.Count(strings.ToLower(data), "usage") > 1 || strings.Count(strings.ToLower(data), "cached_tokens") > 2 {
-		return true
-	}
-	for _, name := range []string{"prompt_tokens\"", "completion_tokens\"", "total_tokens\"", "cache_hit_tokens\"", "reasoning_tokens\"", "_details\""} {
-		if strings.Count(strings.ToLower(data), name) > 1+strings.Count(name, "details") {
-			return true
-		}
-	}
-	return false
-}
-
-// TestReadPlainTakesTheCommonEvents: a short way that nobody takes is none.
-func TestReadPlainTakesTheCommonEvents(t *testing.T) {
-	t.Parallel()
-	for i, line := range strings.Split(strings.TrimSpace(stream(1)), "\n\n") {
-		p, ok := readPlain([]byte(strings.TrimPrefix(line, "data: ")))
-		want := i < 4 // then comes the end
-		if ok != want || ok && (string(p.text) != []string{"", " some", "", ""}[i] || string(p.finish) != []string{"", "", "stop", ""}[i] || string(p.model) != "gpt-4o-2024-08-06") {
-			t.Errorf("event %d: %+v, %v", i, p, ok)
-		}
-		if u := p.usage.report(); (u != nil) != (i == 3) || u != nil && *u != (llm.Usage{PromptTokens: 9, CompletionTokens: 7, TotalTokens: 16}) {
-			t.Errorf("event %d: usage %+v", i, u)
 		}
 	}
 }

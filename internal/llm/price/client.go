@@ -21,21 +21,13 @@ type priced struct {
 }
 
 func (c *priced) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{Conversation: c.Client.Open(set), client: c}
-	if r, ok := v.Conversation.(llm.Refillable); ok {
-		return &refillable{v, r}
-	}
-	return v
+	inner := c.Client.Open(set)
+	return llm.Wrap(&conversation{inner, c}, inner)
 }
 
 type conversation struct {
 	llm.Conversation
 	client *priced
-}
-
-type refillable struct {
-	*conversation
-	llm.Refillable
 }
 
 // Send is that of the wrapped conversation; see Priced.

@@ -59,9 +59,6 @@ func Load(path string) (*Table, error) {
 // not say.
 func (t *Table) AsOf() string { return t.asOf }
 
-// Len is the number of entries.
-func (t *Table) Len() int { return len(t.entries) }
-
 // Merge returns a table with the entries of both; where both have one of the
 // same name, that of over counts. Either may be nil.
 func Merge(over, under *Table) *Table {

@@ -63,8 +63,8 @@ models:
 func TestBuiltin(t *testing.T) {
 	t.Parallel()
 	table := Builtin()
-	if table.AsOf() == "" || table.Len() < 40 {
-		t.Errorf("%d entries as of %q", table.Len(), table.AsOf())
+	if table.AsOf() == "" || len(table.entries) < 40 {
+		t.Errorf("%d entries as of %q", len(table.entries), table.AsOf())
 	}
 	flat := func(in, cached, write, out float64) Price { return Price{Rates: Rates{in, cached, write, out}} }
 	for _, c := range []struct {
@@ -132,7 +132,7 @@ models:
 	if b.Reset(); again.Write(&b) != nil || b.String() != want {
 		t.Errorf("got\n%s", b.String())
 	}
-	if under.Len() != 2 || under.entries["p/a"].price.Input != 1 || Merge(nil, under).Len() != 2 || Merge(over, nil).Len() != 3 || Merge(nil, nil).Len() != 0 {
+	if len(under.entries) != 2 || under.entries["p/a"].price.Input != 1 || len(Merge(nil, under).entries) != 2 || len(Merge(over, nil).entries) != 3 || len(Merge(nil, nil).entries) != 0 {
 		t.Error("a table was changed, or lost")
 	}
 	if got := Merge(mustParse(t, `as_of: 2026-02-02`), under).AsOf(); got != "2026-02-02" {
@@ -170,7 +170,7 @@ func checkWrite(t *testing.T, table *Table) {
 	if err := again.Write(&second); err != nil {
 		t.Fatal(err)
 	}
-	if first.String() != second.String() || again.asOf != table.asOf || again.Len() != table.Len() {
+	if first.String() != second.String() || again.asOf != table.asOf || len(again.entries) != len(table.entries) {
 		t.Fatalf("written\n%s\nread and written\n%s", first.String(), second.String())
 	}
 	for key, e := range table.entries {
@@ -243,7 +243,7 @@ func TestErrorsNameFileLineAndKey(t *testing.T) {
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "# nothing\n", "models:\n", "models: {}", "---\nmodels:\n...\n", "\uFEFFas_of: 2026-01-01\r\nmodels:\r\n"} {
-		if table, err := Parse("t.yaml", []byte(text)); err != nil || table.Len() != 0 {
+		if table, err := Parse("t.yaml", []byte(text)); err != nil || len(table.entries) != 0 {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -272,7 +272,7 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(path, builtin, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if table, err := Load(path); err != nil || table.Len() != Builtin().Len() {
+	if table, err := Load(path); err != nil || len(table.entries) != len(Builtin().entries) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := Load("/dev/zero"); !errors.Is(err, disk.ErrNotPlain) || !errors.As(err, &e) || e.Key != "price.read" {

@@ -26,21 +26,13 @@ type recorded struct {
 }
 
 func (c *recorded) Open(set llm.Settings) llm.Conversation {
-	v := &conversation{c.Client.Open(set), c.w}
-	if r, ok := v.Conversation.(llm.Refillable); ok {
-		return &refillable{v, r}
-	}
-	return v
+	inner := c.Client.Open(set)
+	return llm.Wrap(&conversation{inner, c.w}, inner)
 }
 
 type conversation struct {
 	llm.Conversation
 	w *Writer
-}
-
-type refillable struct {
-	*conversation
-	llm.Refillable
 }
 
 // Send is that of the wrapped conversation; see New.

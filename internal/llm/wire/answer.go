@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -42,18 +43,16 @@ type Parser interface {
 
 // Format reads answers of one wire format.
 type Format struct {
-	Name      string   // what an answer that is none is not, e.g. "a chat completion"
-	MaxEvent  int      // bytes
-	MaxAnswer int      // bytes of a document
-	Buffers   *Buffers // to read with; nil makes one for each answer
+	Name      string // what an answer that is none is not, e.g. "a chat completion"
+	MaxEvent  int    // bytes
+	MaxAnswer int    // bytes of a document
 }
 
 // Read reads the body of an answer into p: an event stream or one JSON
 // document, told apart by the first byte, because content types lie. broken is
 // a read error that left the answer unfinished; e is any other failure.
 func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := f.Buffers.take(in)
-	defer f.Buffers.give(r)
+	r := bufio.NewReaderSize(in, readBuffer)
 	first, err := firstByte(r)
 	switch {
 	case errors.Is(err, io.EOF):
@@ -74,8 +73,7 @@ func (f Format) Read(ctx context.Context, p Parser, contentType string, in io.Re
 // event without a name (NDJSON). The last line may lack its end; what is no
 // event then was cut.
 func (f Format) ReadLines(ctx context.Context, p EventParser, contentType string, in io.Reader) (e *llm.Error, broken error) {
-	r := f.Buffers.take(in)
-	defer f.Buffers.give(r)
+	r := bufio.NewReaderSize(in, readBuffer)
 	switch _, err := firstByte(r); {
 	case errors.Is(err, io.EOF):
 		return Cut(), nil
@@ -182,8 +180,8 @@ func told(kind llm.ErrorKind, err *i18n.Error) *llm.Error {
 	return &llm.Error{Kind: kind, Message: err.Error(), Err: err}
 }
 
-// Told reports whether a field is there and not null.
-func Told(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+// Given reports whether a field is there and not null.
+func Given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // LooseText is a string's text, the text of a list's parts, the JSON text of
 // anything else, and nothing for null.
@@ -194,6 +192,9 @@ func LooseText(raw json.RawMessage) string {
 	}
 	switch raw[0] {
 	case '"':
+		if bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) { // as most are; this is done for each token
+			return string(raw[1 : len(raw)-1])
+		}
 		var s string
 		_ = json.Unmarshal(raw, &s) // raw was found valid with what holds it
 		return s

@@ -3,7 +3,6 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
-	"math/bits"
 	"strings"
 	"unicode/utf8"
 )
@@ -82,8 +81,8 @@ func AppendString(b []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		if c := s[i]; c < utf8.RuneSelf {
-			if n := plainRun(s[i:]); n > 0 {
-				i += n
+			if c >= ' ' && c != '"' && c != '\\' {
+				i++
 				continue
 			}
 			b = append(b, s[start:i]...)
@@ -111,26 +110,4 @@ func AppendString(b []byte, s string) []byte {
 		i += n
 	}
 	return append(append(b, s[start:]...), '"')
-}
-
-// plainRun is how many bytes of s, from its first on, stand in a JSON string as
-// they are; it stops also before what is not ASCII. Eight bytes are looked at at
-// once: a byte's highest bit tells, of the differences, that it is less than a
-// space or is one of the two characters; what borrows from the byte after it has
-// told already.
-func plainRun(s string) int {
-	const ones, high = 0x0101010101010101, 0x8080808080808080
-	n := 0
-	for ; len(s)-n >= 8; n += 8 {
-		p := s[n : n+8]
-		w := uint64(p[0]) | uint64(p[1])<<8 | uint64(p[2])<<16 | uint64(p[3])<<24 |
-			uint64(p[4])<<32 | uint64(p[5])<<40 | uint64(p[6])<<48 | uint64(p[7])<<56
-		if odd := (w | (w - ones*' ') | ((w ^ ones*'"') - ones) | ((w ^ ones*'\\') - ones)) & high; odd != 0 {
-			return n + bits.TrailingZeros64(odd)/8
-		}
-	}
-	for n < len(s) && s[n] >= ' ' && s[n] < utf8.RuneSelf && s[n] != '"' && s[n] != '\\' {
-		n++
-	}
-	return n
 }

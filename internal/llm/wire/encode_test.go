@@ -39,3 +39,24 @@ func TestArguments(t *testing.T) {
 		}
 	})
 }
+
+// TestAppendString: what is written is read back, with what is no UTF-8 replaced.
+func TestAppendString(t *testing.T) {
+	t.Parallel()
+	back := func(s string) (got string) {
+		if err := json.Unmarshal(AppendString(nil, s), &got); err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+		return got
+	}
+	for c := range 256 {
+		if s := "1234" + string([]byte{byte(c)}) + "567890"; back(s) != string([]rune(s)) {
+			t.Errorf("%q: %q", s, back(s))
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		if s := string(rapid.SliceOf(rapid.Byte()).Draw(t, "s")); back(s) != string([]rune(s)) {
+			t.Fatalf("%q: %q", s, back(s))
+		}
+	})
+}

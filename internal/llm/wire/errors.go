@@ -84,7 +84,7 @@ func parseNested(raw []byte, depth int) problem {
 	if text[0] != '{' || json.Unmarshal(raw, &body) != nil {
 		return problem{message: Short(LooseText(raw))}
 	}
-	if Told(body.Error) {
+	if Given(body.Error) {
 		p := parseNested(body.Error, depth-1)
 		if p.message == "" {
 			p.message = Short(LooseText(body.Message))
@@ -101,7 +101,7 @@ func parseNested(raw []byte, depth int) problem {
 		}
 	}
 	var behind struct{ Raw json.RawMessage } // OpenRouter: what the provider behind it said
-	if Told(body.Metadata) && json.Unmarshal(body.Metadata, &behind) == nil && Told(behind.Raw) {
+	if Given(body.Metadata) && json.Unmarshal(body.Metadata, &behind) == nil && Given(behind.Raw) {
 		p.message += ": " + LooseText(behind.Raw)
 	}
 	p.message = Short(p.message)

@@ -115,21 +115,3 @@ func FuzzLines(f *testing.F) {
 		}
 	})
 }
-
-// FuzzQuickString: what is read quickly is what the general decoder reads.
-func FuzzQuickString(f *testing.F) {
-	f.Add("plain\",\"more\":1}")
-	f.Add("esc \\\" \\u65e5\\ud83d\\ude00 \\n\"}")
-	f.Add("\xff\"")
-	f.Add("\\")
-	f.Fuzz(func(t *testing.T, in string) {
-		got, n, ok := QuickString([]byte(in))
-		if !ok {
-			return
-		}
-		var want string
-		if err := json.Unmarshal([]byte("\""+in[:n]), &want); err != nil || got != want {
-			t.Fatalf("%q: %q, want %q, %v", in[:n], got, want, err)
-		}
-	})
-}

@@ -2,7 +2,10 @@ package wire
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -93,4 +96,49 @@ func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 		return e
 	}
 	return err
+}
+
+// Send is Repeat for a call that brings an answer.
+func (c *Caller) Send(ctx context.Context, call func() (*llm.Reply, *llm.Error)) (reply *llm.Reply, err error) {
+	err = c.Repeat(ctx, func() (e *llm.Error) {
+		reply, e = call()
+		return e
+	})
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// Ask makes a call whose answer is one JSON document, with a body or, for none, a GET,
+// and decodes it into out; what names the document in errors. It fails as Repeat does.
+func (c *Caller) Ask(ctx context.Context, body []byte, what string, out any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	request := c.Get
+	if len(body) > 0 {
+		request = func(ctx context.Context) (*http.Request, error) { return c.Post(ctx, body) }
+	}
+	return c.Repeat(ctx, func() *llm.Error {
+		return c.Once(ctx, request, func(_ context.Context, res *http.Response, in io.Reader) (*llm.Error, error) {
+			raw, err := io.ReadAll(io.LimitReader(in, MaxEvent+1))
+			if err != nil {
+				return nil, err
+			}
+			if len(raw) > MaxEvent {
+				return TooLong(MaxEvent), nil
+			}
+			var failed struct {
+				Error json.RawMessage `json:"error"`
+			}
+			switch {
+			case json.Unmarshal(raw, &failed) == nil && Given(failed.Error):
+				return StreamError(raw), nil
+			case json.Unmarshal(raw, out) != nil:
+				return Invalid(what, res.Header.Get("Content-Type"), raw), nil
+			}
+			return nil, nil
+		})
+	})
 }

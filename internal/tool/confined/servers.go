@@ -93,11 +93,8 @@ func (o Options) start(ctx context.Context, c mcp.Command) (*mcp.Process, error)
 	if err != nil {
 		return nil, err
 	}
-	cmd := sandbox.Command{Args: program.argv, Dir: c.Dir}
+	cmd := sandbox.Command{Args: program.argv}
 	if len(of.AllowHosts) > 0 || len(of.Env) > 0 || of.Home != "" {
-		if c.Dir != "" {
-			return nil, i18n.E("agent.server_dir", of.Name, c.Dir)
-		}
 		cmd.Args = append([]string{"/bin/sh", "-c", `cd "$HOME" 2>/dev/null || cd /; exec "$@"`, "sh"}, program.argv...)
 	}
 	life, end := context.WithCancel(context.WithoutCancel(ctx))

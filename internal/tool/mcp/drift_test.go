@@ -42,9 +42,6 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 		if diff := cmp.Diff(names(before), names(m.Tools())); diff != "" || find(t, m, "s__echo").Description != "does echo" {
 			t.Errorf("the tools of a running conversation changed: %s", diff)
 		}
-		if s := status(t, m, "s"); !s.Changed || s.Withheld != 2 {
-			t.Errorf("status %+v", s)
-		}
 		says(t, call(t, m, "s__rich", ""), true, "no longer has this tool")
 		says(t, call(t, m, "s__echo", ""), true, "has changed this tool", "tori mcp accept s s__echo")
 		says(t, call(t, m, "s__describe", ""), false, "describe {}")
@@ -60,20 +57,8 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 			t.Errorf("drift %+v", d)
 		}
 
-		if changed, err := m.Refresh(); !changed || err != nil {
-			t.Errorf("refresh: %t, %v", changed, err)
-		}
-		if offers(m, "s__echo") || offers(m, "s__rich") || offers(m, "s__new1") || !offers(m, "s__describe") {
-			t.Errorf("after a refresh there are %q", names(m.Tools()))
-		}
 		if pinsOf(t, dir) != pinned {
-			t.Error("a refresh changed the pins")
-		}
-		r := registry(t, append(m.Tools(), m.Withheld()...))
-		says(t, ask(t, r, "s__echo", `{"text":"x"}`), true, "s__echo of the MCP server s is withheld", "(description)", "tori mcp accept s s__echo")
-		says(t, ask(t, r, "s__new1", ""), true, "is withheld", "(new)")
-		if len(r.Definitions()) != len(m.Tools()) || len(m.Withheld()) != 2 {
-			t.Errorf("%d definitions, %q are withheld", len(r.Definitions()), names(m.Withheld()))
+			t.Error("a change changed the pins")
 		}
 
 		says(t, call(t, m, "s__change", ""), false, "changed") // again, before it is accepted
@@ -88,13 +73,9 @@ func TestChangeInTheMiddleOfARun(t *testing.T) {
 		if err := m.Accept(drift[:2]...); err != nil {
 			t.Fatal(err)
 		}
-		if offers(m, "s__echo") {
-			t.Error("accepted tools are offered before a refresh")
+		if offers(m, "s__new1") {
+			t.Error("accepted tools are offered to a running conversation")
 		}
-		if changed, err := m.Refresh(); !changed || err != nil || !offers(m, "s__echo") || !offers(m, "s__new1") || offers(m, "s__new2") {
-			t.Errorf("refresh: %t, %v, %q", changed, err, names(m.Tools()))
-		}
-		says(t, call(t, m, "s__echo", ""), false, "echo {}")
 		if d := m.Drift(); len(d) != 1 || d[0].Tool != "new2" {
 			t.Errorf("drift %+v", d)
 		}
@@ -111,7 +92,7 @@ func TestSameInOtherWords(t *testing.T) {
 		defer m.Close()
 		says(t, call(t, m, "s__restate", ""), false, "restated")
 		settle()
-		if d := m.Drift(); len(d) > 0 || status(t, m, "s").Changed {
+		if d := m.Drift(); len(d) > 0 {
 			t.Errorf("drift %+v", d)
 		}
 		says(t, call(t, m, "s__echo", ""), false, "echo {}")
@@ -202,11 +183,24 @@ func TestPinsOfAnotherRun(t *testing.T) {
 		if d := m.Drift(); len(d) != 3 || d[0].What[0] != "new" {
 			t.Errorf("drift %+v", d)
 		}
+		r := registry(t, append(m.Tools(), m.Withheld()...))
+		says(t, ask(t, r, "s__look", ""), true, "s__look of the MCP server s is withheld", "(new)", "tori mcp accept s s__look")
+		if len(r.Definitions()) != 0 || len(m.Withheld()) != 3 {
+			t.Errorf("%d definitions, %q are withheld", len(r.Definitions()), names(m.Withheld()))
+		}
 		// Down, its tools are those that are pinned, to the byte.
 		down := mustOpen(t, mcp.Options{Dir: dir, Start: w.start, Restart: mcp.Restart{Limit: 1}}, mcp.Server{Name: "s", Command: []string{"exit"}})
 		defer down.Close()
 		if diff := cmp.Diff(registry(t, want).Definitions(), registry(t, down.Tools()).Definitions()); diff != "" {
 			t.Errorf("the tools of a server that is down (-up +down):\n%s", diff)
+		}
+		if err := m.Accept(m.Drift()...); err != nil {
+			t.Fatal(err)
+		}
+		next := mustOpen(t, mcp.Options{Dir: dir, Start: w.start}, s)
+		defer next.Close()
+		if !offers(next, "s__look") || offers(m, "s__look") {
+			t.Errorf("accepted, the next run has %q and this one %q", names(next.Tools()), names(m.Tools()))
 		}
 	})
 }

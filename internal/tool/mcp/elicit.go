@@ -42,29 +42,29 @@ const (
 	maxOptions = 50
 )
 
-// flight is a call that its server is working on.
-type flight struct {
+// pendingCall is a call that its server is working on.
+type pendingCall struct {
 	ctx  context.Context //nolint:containedctx // of the call, which the SDK does not tell the handler of
 	name string
 	wait *tool.WaitError // people owe an answer
 	note string          // why they were not asked, or what was wrong with the answer
 }
 
-// fly has s do a call, during which it may ask people. Where they owe an answer
+// whilePending has s do a call, during which it may ask people. Where they owe an answer
 // the error is a *tool.WaitError. note says to the model why the server was given
 // no answer.
-func (s *server) fly(ctx context.Context, name string, do func() (tool.Result, error)) (res tool.Result, note string, err error) {
-	f := &flight{ctx: ctx, name: name}
-	s.flying.Lock()
-	s.flights = append(s.flights, f)
-	s.flying.Unlock()
+func (s *server) whilePending(ctx context.Context, name string, do func() (tool.Result, error)) (res tool.Result, note string, err error) {
+	f := &pendingCall{ctx: ctx, name: name}
+	s.pendingMu.Lock()
+	s.pending = append(s.pending, f)
+	s.pendingMu.Unlock()
 	res, err = do()
 	if s.opened(err) {
 		res, err = do()
 	}
-	s.flying.Lock()
-	defer s.flying.Unlock()
-	s.flights = slices.DeleteFunc(s.flights, func(o *flight) bool { return o == f })
+	s.pendingMu.Lock()
+	defer s.pendingMu.Unlock()
+	s.pending = slices.DeleteFunc(s.pending, func(o *pendingCall) bool { return o == f })
 	if f.wait != nil {
 		return tool.Result{}, "", f.wait
 	}
@@ -95,15 +95,15 @@ func (s *server) opened(err error) bool {
 
 // elicit is the SDK's ElicitationHandler.
 func (s *server) elicit(_ context.Context, req *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-	s.flying.Lock() // one question at a time
-	defer s.flying.Unlock()
-	if len(s.flights) != 1 {
-		for _, f := range s.flights {
+	s.pendingMu.Lock() // one question at a time
+	defer s.pendingMu.Unlock()
+	if len(s.pending) != 1 {
+		for _, f := range s.pending {
 			f.note = "several of its calls were under way, and which one it was for is not known. Make this call alone"
 		}
 		return &sdk.ElicitResult{Action: "cancel"}, nil
 	}
-	f := s.flights[0]
+	f := s.pending[0]
 	e, err := s.elicitation(f.name, req.Params)
 	if err != nil {
 		f.note = err.Error()

@@ -78,13 +78,7 @@ func TestHTTP(t *testing.T) {
 				return s
 			}, &sdk.StreamableHTTPOptions{Stateless: stateless})
 			web := serveUntil(t, h, over)
-			var mu sync.Mutex
-			var progress []mcp.Progress
-			m := mustOpen(t, mcp.Options{OnProgress: func(p mcp.Progress) {
-				mu.Lock()
-				defer mu.Unlock()
-				progress = append(progress, p)
-			}}, mcp.Server{Name: "web", URL: web.URL, Header: map[string]string{"Authorization": "Bearer t0ken-t0ken"}})
+			m := mustOpen(t, mcp.Options{}, mcp.Server{Name: "web", URL: web.URL, Header: map[string]string{"Authorization": "Bearer t0ken-t0ken"}})
 			defer m.Close()
 			says(t, call(t, m, "web__echo", `{"text":"hi"}`), false, "echo hi")
 			says(t, call(t, m, "web__steps", ""), false, "done")
@@ -96,12 +90,6 @@ func TestHTTP(t *testing.T) {
 			says(t, call(t, m, "web__echo", `{"text":"hi"}`), false, "echo hi")
 			if _, ok := tokens.Load("Bearer t0ken-t0ken"); !ok {
 				t.Error("the header was not sent")
-			}
-			m.Close()
-			mu.Lock()
-			defer mu.Unlock()
-			if len(progress) != 3 || progress[2].Tool != "web__steps" || progress[2].Progress != 3 {
-				t.Errorf("progress %+v", progress)
 			}
 		})
 	}
@@ -128,7 +116,7 @@ func TestHTTPCancellation(t *testing.T) {
 	<-ended
 }
 
-// TestHTTPLogs come in the stream of a call's answer.
+// TestHTTPLogs: logs in the stream of a call's answer are passed over.
 func TestHTTPLogs(t *testing.T) {
 	t.Parallel()
 	web := serveHTTP(t, answers(func(w http.ResponseWriter, _ *http.Request, id any) {
@@ -144,13 +132,8 @@ func TestHTTPLogs(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "data: %s\n\n", b)
 		}
 	}))
-	var logs []mcp.Log
-	m := mustOpen(t, mcp.Options{OnLog: func(l mcp.Log) { logs = append(logs, l) }}, mcp.Server{Name: "web", URL: web.URL})
+	m := open(t, mcp.Options{}, mcp.Server{Name: "web", URL: web.URL})
 	says(t, call(t, m, "web__echo", ""), false, "done")
-	m.Close()
-	if len(logs) != 1 || logs[0] != (mcp.Log{Server: "web", Level: "info", Text: `{"at":1}`}) {
-		t.Errorf("logs %+v", logs)
-	}
 }
 
 // TestHTTPServerIsReplaced: a session that the server has forgotten is made anew.

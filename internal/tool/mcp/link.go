@@ -15,8 +15,8 @@ import (
 // handshake. Some servers never answer what newer clients ask first.
 const legacy = "2025-11-25"
 
-// carrier is what a connection runs over.
-type carrier interface {
+// transport is what a connection runs over.
+type transport interface {
 	sdk.Transport
 	end(grace time.Duration) // ends it and waits until nothing of it is left
 	abort()                  // makes everything that waits for it fail
@@ -26,26 +26,26 @@ type carrier interface {
 	dead() bool              // the connection is over, or will be at once, whoever ended it
 }
 
-// link is one connection to a server.
-type link struct {
-	session *sdk.ClientSession
-	carrier carrier
-	done    chan struct{} // closed when the connection is over
-	err     error         // why, once it is; nil where the other side just went
-	changed chan struct{} // holds one note that the tools changed
+// connection is one to a server.
+type connection struct {
+	session   *sdk.ClientSession
+	transport transport
+	done      chan struct{} // closed when the connection is over
+	err       error         // why, once it is; nil where the other side just went
+	changed   chan struct{} // holds one note that the tools changed
 }
 
-// errMute is why a greeting failed that was not answered at all.
-var errMute = errors.New("it did not answer the handshake")
+// errNoAnswer is why a greeting failed that was not answered at all.
+var errNoAnswer = errors.New("it did not answer the handshake")
 
 // dial starts and greets a server, as older clients do or as newer ones. ctx
 // bounds the greeting, to wait.
-func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*link, error) {
-	c, err := s.carry(ctx)
+func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*connection, error) {
+	c, err := s.openTransport(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{carrier: c, done: make(chan struct{}), changed: make(chan struct{}, 1)}
+	l := &connection{transport: c, done: make(chan struct{}), changed: make(chan struct{}, 1)}
 	can := &sdk.ClientOptions{
 		Capabilities:   &sdk.ClientCapabilities{}, // no roots, no sampling
 		MultiRoundTrip: &sdk.MultiRoundTripOptions{Disabled: s.m.opts.Elicit == nil},
@@ -58,14 +58,12 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 			default:
 			}
 		},
-		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { s.progress(r.Params) },
 	}
 	if s.m.opts.Elicit != nil {
 		can.ElicitationHandler = s.elicit
 		can.Capabilities.Elicitation = &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}
 	}
 	client := sdk.NewClient(implementation, can)
-	client.AddReceivingMiddleware(s.logs)
 	opts := &sdk.ClientSessionOptions{}
 	if older {
 		opts.ProtocolVersion = legacy
@@ -87,7 +85,7 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 		c.end(s.m.opts.Grace)
 		s.keep(c)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return nil, muteError{s.explain(fmt.Errorf("%w within %s", errMute, wait), c)}
+			return nil, noAnswerError{s.explain(fmt.Errorf("%w within %s", errNoAnswer, wait), c)}
 		}
 		if login := (*loginError)(nil); errors.As(err, &login) {
 			return nil, login
@@ -101,10 +99,10 @@ func (s *server) dial(ctx context.Context, older bool, wait time.Duration) (*lin
 	return l, nil
 }
 
-// muteError is an explained errMute.
-type muteError struct{ error }
+// noAnswerError is an explained errNoAnswer.
+type noAnswerError struct{ error }
 
-func (muteError) Is(target error) bool { return target == errMute }
+func (noAnswerError) Is(target error) bool { return target == errNoAnswer }
 
 // connect turns whatever the SDK does with a stranger's bytes into an error.
 func connect(ctx context.Context, client *sdk.Client, t sdk.Transport, opts *sdk.ClientSessionOptions) (cs *sdk.ClientSession, err error) {
@@ -116,8 +114,8 @@ func connect(ctx context.Context, client *sdk.Client, t sdk.Transport, opts *sdk
 	return client.Connect(ctx, t, opts)
 }
 
-// carry starts what the connection to the server runs over.
-func (s *server) carry(ctx context.Context) (carrier, error) {
+// openTransport starts what the connection to the server runs over.
+func (s *server) openTransport(ctx context.Context) (transport, error) {
 	o := s.m.opts
 	if s.conf.URL != "" {
 		return newWeb(s.conf, s.bearer, o.HTTP, o.MaxMessage, o.Handshake), nil
@@ -126,25 +124,25 @@ func (s *server) carry(ctx context.Context) (carrier, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := o.Start(ctx, Command{Server: s.conf.Name, Argv: s.conf.Command, Env: s.m.environment(s.conf, home), Dir: s.conf.Dir, Home: home})
+	p, err := o.Start(ctx, Command{Server: s.conf.Name, Argv: s.conf.Command, Env: environment(s.conf, home), Home: home})
 	if err != nil {
 		return nil, fmt.Errorf("it could not be started: %s", s.hide(err.Error()))
 	}
-	return newPipes(p, o.MaxMessage, s), nil
+	return newPipes(p, o.MaxMessage), nil
 }
 
 // close ends the connection, and waits until nothing of it is left.
-func (l *link) close(grace time.Duration) {
-	l.carrier.end(grace)
-	l.carrier.abort()
+func (l *connection) close(grace time.Duration) {
+	l.transport.end(grace)
+	l.transport.abort()
 	_ = l.session.Close() // waits for what runs, all of which fails now
 	<-l.done
 }
 
 // over reports whether the connection is over, or waits until it is where it
 // is known to end.
-func (l *link) over(ctx context.Context) bool {
-	if l.carrier.dead() {
+func (l *connection) over(ctx context.Context) bool {
+	if l.transport.dead() {
 		select {
 		case <-l.done:
 		case <-ctx.Done():
@@ -159,18 +157,18 @@ func (l *link) over(ctx context.Context) bool {
 }
 
 // dying reports whether nothing more comes of the connection.
-func (l *link) dying() bool {
+func (l *connection) dying() bool {
 	select {
 	case <-l.done:
 		return true
 	default:
-		return l.carrier.dead()
+		return l.transport.dead()
 	}
 }
 
 // why says why a connection is over.
-func (l *link) why() error {
-	switch f := l.carrier.fault(); {
+func (l *connection) why() error {
+	switch f := l.transport.fault(); {
 	case f != nil:
 		return f
 	case l.err != nil:
@@ -181,7 +179,7 @@ func (l *link) why() error {
 
 // tools lists what the server offers, each with what mask hides hidden. Those
 // that cannot be offered are left out, and returned with the reason.
-func (l *link) tools(ctx context.Context, mask func(string) string) (all map[string]definition, leftOut []string, err error) {
+func (l *connection) tools(ctx context.Context, mask func(string) string) (all map[string]definition, leftOut []string, err error) {
 	all = map[string]definition{}
 	cursors := map[string]bool{}
 	params := &sdk.ListToolsParams{}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -27,9 +28,8 @@ import (
 type Server struct {
 	Name    string            // unique among the servers of a Manager; the first part of its tools' names
 	Command []string          // argv; no shell reads it
-	Env     map[string]string // besides PATH, LANG and HOME, which it may replace
+	Env     map[string]string // besides PATH and HOME, which it may replace
 	Home    string            // a directory that HOME names in every run, absolute, made where missing; "" for one in Options.Homes
-	Dir     string            // where the command runs; "" leaves it to Options.Start
 	URL     string            // http or https
 	Header  map[string]string // of every request to URL
 	OAuth   OAuth             // of a login at URL
@@ -86,8 +86,6 @@ type Options struct {
 	// Start starts the servers that have a Command; required where there is
 	// one, so that a server runs without a sandbox only where somebody chose it.
 	Start StartFunc
-	// Environ is the caller's environment, of which PATH and LANG are passed on.
-	Environ []string
 	// HTTP carries the requests to the servers that have a URL; nil means a
 	// transport of the Manager's own.
 	HTTP http.RoundTripper
@@ -104,12 +102,6 @@ type Options struct {
 	Grace      time.Duration // for each step of a server's end: by itself, and after SIGTERM; 0 means DefaultGrace
 	MaxMessage int           // bytes of one message of a server; 0 means DefaultMaxMessage
 	Restart    Restart
-
-	// OnProgress and OnLog hear what servers tell while they work. They are
-	// called one after the other; what comes faster than they take it is
-	// dropped. Either may be nil.
-	OnProgress func(Progress)
-	OnLog      func(Log)
 
 	// Mask hides what may not be kept or shown in what servers say of their
 	// tools; nil hides nothing.
@@ -166,18 +158,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Progress is how far a call has come, in the server's words.
-type Progress struct {
-	Server, Tool    string  // Tool as it is offered
-	Progress, Total float64 // Total is 0 where the server does not know
-	Message         string  // cleaned and bounded
-}
-
-// Log is a log message of a server, cleaned and bounded.
-type Log struct {
-	Server, Level, Logger, Text string
-}
-
 // Manager holds the connections to the servers of one run. It is safe for
 // concurrent use.
 type Manager struct {
@@ -185,17 +165,13 @@ type Manager struct {
 	servers []*server // sorted by name
 	pins    *pins
 	http    *http.Transport // the Manager's own, or nil
-	events  chan func()
-	told    chan struct{} // closed when every event was told
+	tools   []*remote       // as they were when it was opened, sorted by name
 
 	// life is held while the servers are being started or ended.
 	life    sync.Mutex
 	stop    context.CancelFunc // nil while they are suspended
 	running sync.WaitGroup
 	closed  bool
-
-	mu    sync.Mutex
-	tools []*remote // as they were at the last Refresh, sorted by name
 }
 
 // Open starts and greets all servers at the same time, and blocks until each
@@ -217,7 +193,7 @@ func Open(ctx context.Context, servers []Server, opts Options) (*Manager, error)
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{opts: opts, pins: p, events: make(chan func(), maxEvents), told: make(chan struct{})}
+	m := &Manager{opts: opts, pins: p}
 	if opts.HTTP == nil {
 		m.http = &http.Transport{Proxy: opts.Proxy, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: opts.Handshake}
 		m.opts.HTTP = m.http
@@ -226,7 +202,6 @@ func Open(ctx context.Context, servers []Server, opts Options) (*Manager, error)
 		m.servers = append(m.servers, newServer(m, c))
 	}
 	slices.SortFunc(m.servers, func(a, b *server) int { return strings.Compare(a.conf.Name, b.conf.Name) })
-	go m.tell()
 	m.start(ctx)
 	for _, s := range m.servers {
 		select {
@@ -304,7 +279,7 @@ func (m *Manager) Suspend() {
 	m.life.Lock()
 	defer m.life.Unlock()
 	if !m.closed && m.stop != nil {
-		m.end(Suspended, "the servers rest while the work is looked at")
+		m.end(Suspended, "the servers are suspended while the work is looked at")
 	}
 }
 
@@ -333,31 +308,8 @@ func (m *Manager) Close() {
 	}
 	m.closed = true
 	m.end(Closed, "the run has ended")
-	close(m.events)
-	<-m.told
 	if m.http != nil {
 		m.http.CloseIdleConnections()
-	}
-}
-
-// maxEvents is how many progress and log messages wait to be told.
-const maxEvents = 256
-
-// tell calls the listeners, so that a slow one holds up no connection.
-func (m *Manager) tell() {
-	defer close(m.told)
-	for f := range m.events {
-		f()
-	}
-}
-
-// event queues f; false where too many wait.
-func (m *Manager) event(f func()) bool {
-	select {
-	case m.events <- f:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -369,21 +321,13 @@ type Status struct {
 	Stderr   string // the end of what it said there
 	Program  string // name and version that it gives itself
 	Protocol string // version agreed on
-	Tools    int    // that it lists
-	Withheld int    // of them, those whose definition differs from the pinned one
-	Changed  bool   // its tools differ from those offered; Refresh applies it
-	Failures int    // in a row
-	Dropped  int64  // progress and log messages that came too fast
 }
 
 // Status returns how the servers stand, sorted by name.
 func (m *Manager) Status() []Status {
-	m.mu.Lock()
-	offered := m.tools
-	m.mu.Unlock()
 	all := make([]Status, len(m.servers))
 	for i, s := range m.servers {
-		all[i] = s.status(offered)
+		all[i] = s.status()
 	}
 	return all
 }
@@ -397,17 +341,10 @@ func (m *Manager) home(c Server) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// environment is all that a server gets: nothing of the caller's but PATH and LANG.
-func (m *Manager) environment(c Server, home string) []string {
+// environment is all that a server gets: nothing of the caller's.
+func environment(c Server, home string) []string {
 	env := map[string]string{"HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin"}
-	for _, kv := range m.opts.Environ {
-		if k, v, ok := strings.Cut(kv, "="); ok && (k == "PATH" || k == "LANG") {
-			env[k] = v
-		}
-	}
-	for k, v := range c.Env {
-		env[k] = v
-	}
+	maps.Copy(env, c.Env)
 	list := make([]string, 0, len(env))
 	for k, v := range env {
 		list = append(list, k+"="+v)

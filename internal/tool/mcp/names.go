@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/spelling"
 )
 
 // maxToolName is the longest name of a tool that all providers take.
@@ -43,26 +45,5 @@ func Name(server, tool string) string {
 // matches reports whether name fits one of the patterns, in which * stands for
 // any characters and ? for one.
 func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool { return match(p, name) })
-}
-
-// match takes time in proportion to both lengths: a star that failed is only
-// ever tried one further on.
-func match(pattern, name string) bool {
-	p, n, star, from := 0, 0, -1, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, n
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == name[n]):
-			p, n = p+1, n+1
-		case star >= 0:
-			from++
-			p, n = star+1, from
-		default:
-			return false
-		}
-	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return slices.ContainsFunc(patterns, func(p string) bool { return spelling.Fits(p, name) })
 }

@@ -49,17 +49,11 @@ type pins struct {
 
 func openPins(d *disk.FS, path string) (*pins, error) {
 	p := &pins{disk: d, path: path}
-	return p, p.reload()
+	return p, p.read()
 }
 
-// reload reads the file again. It fails rather than to take a file that it
-// cannot read for an empty one: everything would be pinned anew, unasked.
-func (p *pins) reload() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.read()
-}
-
+// read reads the file. It fails rather than to take a file that it cannot read for an
+// empty one: everything would be pinned anew, unasked.
 func (p *pins) read() error {
 	raw, err := disk.Read(p.path, disk.MaxWhole)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -250,8 +244,8 @@ func acceptable(server, name string) string {
 	return fmt.Sprintf("Do without it, and say so where the work needs it: tori mcp accept %s %s shows a person the change and accepts it.", server, name)
 }
 
-// Accept pins the new definitions that a person has agreed to; Refresh then
-// offers them. A drift that is not the present one any more, because the tool
+// Accept pins the new definitions that a person has agreed to: the next Open offers
+// them. A drift that is not the present one any more, because the tool
 // changed again, is refused, and with it all of them.
 func (m *Manager) Accept(drift ...Drift) error {
 	present := map[[2]string]definition{}

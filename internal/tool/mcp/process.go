@@ -13,7 +13,6 @@ type Command struct {
 	Server string   // its name
 	Argv   []string // not empty; no shell reads it
 	Env    []string // all of its environment, "KEY=value", sorted
-	Dir    string   // working directory; "" where none is set
 	Home   string   // a directory of its own, made, that HOME names
 }
 

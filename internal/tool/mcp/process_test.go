@@ -16,13 +16,13 @@ import (
 	"toritsugi/internal/tool/mcp"
 )
 
-// TestEnvironmentOfAServer holds nothing of the caller's but PATH and LANG.
+// TestEnvironmentOfAServer holds nothing of the caller's.
 func TestEnvironmentOfAServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := mode("my server")
 	s.Env = map[string]string{"TOKEN": "t0ken-of-the-server"}
-	m := open(t, mcp.Options{Dir: dir, Start: self, Environ: []string{"PATH=/usr/bin:/bin", "LANG=ja_JP.UTF-8", "HOME=/root", "AWS_SECRET=canary", "odd"}}, s)
+	m := open(t, mcp.Options{Dir: dir, Start: self}, s)
 	got := map[string]string{}
 	for _, l := range strings.Split(call(t, m, mcp.Name("my server", "env"), "").Text, "\n") {
 		k, v, _ := strings.Cut(l, "=")
@@ -35,7 +35,7 @@ func TestEnvironmentOfAServer(t *testing.T) {
 	if st, err := os.Stat(home); err != nil || st.Mode().Perm() != 0o700 {
 		t.Errorf("its home: %v, %v", st, err)
 	}
-	want := map[string]string{"PATH": "/usr/bin:/bin", "LANG": "ja_JP.UTF-8", "HOME": home, "TOKEN": "t0ken-of-the-server", "MCP_FAKE": "my server"}
+	want := map[string]string{"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": home, "TOKEN": "t0ken-of-the-server", "MCP_FAKE": "my server"}
 	for k, v := range want {
 		if got[k] != v {
 			t.Errorf("%s is %q, want %q", k, got[k], v)
@@ -107,7 +107,7 @@ func TestSecretsOfASettingStayOutOfErrors(t *testing.T) {
 	s := mode("x")
 	s.Command = []string{"sh", "-c", `echo "bad token $TOKEN" >&2; exit 1`}
 	s.Env = map[string]string{"TOKEN": "hunter2hunter2"}
-	m := open(t, mcp.Options{Start: mcp.Unconfined, Environ: os.Environ()}, s)
+	m := open(t, mcp.Options{Start: mcp.Unconfined}, s)
 	st := status(t, m, "x")
 	if !strings.Contains(st.Reason, "it ended (exit status 1); it last said: bad token [hidden]") || st.Stderr != "bad token [hidden]" {
 		t.Errorf("status %+v", st)

@@ -109,7 +109,7 @@ func (m *Manager) Prompt(ctx context.Context, server, name string, args map[stri
 }
 
 // ready returns the connection to a server that is up.
-func (m *Manager) ready(ctx context.Context, name string) (*server, *link, error) {
+func (m *Manager) ready(ctx context.Context, name string) (*server, *connection, error) {
 	s := m.server(name)
 	if s == nil {
 		return nil, nil, i18n.E("mcp.down", name, "")
@@ -122,6 +122,6 @@ func (m *Manager) ready(ctx context.Context, name string) (*server, *link, error
 }
 
 // told is what a person is told of a request that failed.
-func (s *server) told(ctx context.Context, l *link, err error) error {
+func (s *server) told(ctx context.Context, l *connection, err error) error {
 	return i18n.E("mcp.refused", s.conf.Name, errors.New(s.failed(ctx, l, err).Text))
 }

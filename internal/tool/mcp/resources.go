@@ -33,7 +33,7 @@ const readSchema = `{"type":"object","properties":{` +
 	`"after":{"type":"string","description":"Goes on with a list, as its end says."}},"additionalProperties":false}`
 
 // besides adds to the tools that a server listed what else it has for a model.
-func (l *link) besides(all map[string]definition, server string, mask func(string) string) error {
+func (l *connection) besides(all map[string]definition, server string, mask func(string) string) error {
 	r := l.session.InitializeResult()
 	if r == nil {
 		return nil
@@ -70,7 +70,7 @@ const (
 )
 
 // readResource is a call of the tool that reads resources.
-func (s *server) readResource(ctx context.Context, l *link, raw json.RawMessage) (tool.Result, error) {
+func (s *server) readResource(ctx context.Context, l *connection, raw json.RawMessage) (tool.Result, error) {
 	var a struct{ URI, After string }
 	if err := json.Unmarshal(raw, &a); err != nil {
 		return tool.Failf("The arguments cannot be read: %v.", err), nil
@@ -94,7 +94,7 @@ func (s *server) readResource(ctx context.Context, l *link, raw json.RawMessage)
 
 // listResources tells of one page of resources, and of the templates behind the
 // last.
-func (l *link) listResources(ctx context.Context, after string) (tool.Result, error) {
+func (l *connection) listResources(ctx context.Context, after string) (tool.Result, error) {
 	page, err := l.session.ListResources(ctx, &sdk.ListResourcesParams{Cursor: after})
 	if err != nil {
 		return tool.Result{}, err

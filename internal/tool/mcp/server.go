@@ -3,7 +3,6 @@ package mcp
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,10 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // State is where the connection to a server stands.
@@ -45,25 +41,19 @@ type server struct {
 	wake    chan struct{} // holds one wish of a caller that a stopped server be started
 	slow    bool          // it takes longer than the first wait, and does not know the older greeting
 	leftOut string        // tools that cannot be offered, as they were last told
-	dropped atomic.Int64  // messages that came too fast; changed by whoever dropped one
 
-	mu       sync.Mutex
-	state    State
-	turned   chan struct{} // closed at the next change of state
-	link     *link         // where Ready
-	reason   string        // why it is not Ready
-	stderr   string        // of the last process
-	failures int
-	live     map[string]definition // as last listed; the map is never changed
-	listed   bool
+	mu         sync.Mutex
+	state      State
+	turned     chan struct{} // closed at the next change of state
+	connection *connection   // where Ready
+	reason     string        // why it is not Ready
+	stderr     string        // of the last process
+	failures   int
+	live       map[string]definition // as last listed; the map is never changed
+	listed     bool
 
-	flying  sync.Mutex
-	flights []*flight // calls that are under way
-
-	tokens  sync.Mutex
-	nextTok int64
-	working map[int64]string // the offered name of the tool behind a progress token
-	ended   []int64          // tokens of calls that ended; over HTTP the last progress comes after the result
+	pendingMu sync.Mutex
+	pending   []*pendingCall // calls that are under way
 }
 
 func newServer(m *Manager, c Server) *server {
@@ -72,7 +62,7 @@ func newServer(m *Manager, c Server) *server {
 	}
 	return &server{
 		m: m, conf: c, bearer: newBearer(c, m.opts), secrets: secrets(c), tried: make(chan struct{}), wake: make(chan struct{}, 1),
-		state: Starting, turned: make(chan struct{}), working: map[int64]string{},
+		state: Starting, turned: make(chan struct{}),
 	}
 }
 
@@ -154,16 +144,16 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 	began := time.Now()
 	defer func() {
 		l.close(s.m.opts.Grace)
-		s.keep(l.carrier)
+		s.keep(l.transport)
 	}()
 	lctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
 	defer cancel()
 	stopped := context.AfterFunc(lctx, func() { l.abandon(ctx) })
 	if err := s.relist(lctx, l); err != nil {
-		if l.carrier.fault() != nil {
+		if l.transport.fault() != nil {
 			err = l.why()
 		}
-		return 0, s.explain(err, l.carrier)
+		return 0, s.explain(err, l.transport)
 	}
 	stopped()
 	s.remember(older)
@@ -177,7 +167,7 @@ func (s *server) attempt(ctx context.Context, ready func()) (time.Duration, erro
 			s.turn(Suspended, nil, func() { s.reason = "it is being ended" })
 			return 0, ctx.Err()
 		case <-l.done:
-			return time.Since(began), s.explain(l.why(), l.carrier)
+			return time.Since(began), s.explain(l.why(), l.transport)
 		case <-l.changed:
 			if err := s.noteChange(ctx, l); err != nil {
 				return time.Since(began), err
@@ -199,14 +189,14 @@ func (s *server) remember(older bool) {
 
 // greet connects to the server in the way that it is known to answer; where it
 // stays mute, at once in the other way. It reports which one it was.
-func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
+func (s *server) greet(ctx context.Context) (l *connection, older bool, err error) {
 	o := s.m.opts
 	older, known := s.m.pins.greeted(s.conf.Name, s.conf.of())
 	wait, then := o.FirstWait, o.Handshake
 	if known || s.slow {
 		wait, then = o.Handshake, o.FirstWait
 	}
-	if l, err = s.dialWithin(ctx, older, wait); !errors.Is(err, errMute) {
+	if l, err = s.dialWithin(ctx, older, wait); !errors.Is(err, errNoAnswer) {
 		return l, older, err
 	}
 	o.Logger.Info("MCP server is greeted in another way", "server", s.conf.Name, "older", !older, "reason", err.Error())
@@ -214,7 +204,7 @@ func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
 	if again == nil {
 		return l, !older, nil
 	}
-	if errors.Is(again, errMute) {
+	if errors.Is(again, errNoAnswer) {
 		return nil, false, again
 	}
 	// It does answer: it needs more time for the first one.
@@ -222,7 +212,7 @@ func (s *server) greet(ctx context.Context) (l *link, older bool, err error) {
 	return nil, false, fmt.Errorf("%w; greeted in another way: %w", err, again)
 }
 
-func (s *server) dialWithin(ctx context.Context, older bool, wait time.Duration) (*link, error) {
+func (s *server) dialWithin(ctx context.Context, older bool, wait time.Duration) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return s.dial(ctx, older, wait)
@@ -234,16 +224,16 @@ func (c Server) of() string {
 }
 
 // keep keeps the last words of a process that has ended.
-func (s *server) keep(c carrier) {
+func (s *server) keep(c transport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stderr = s.hide(c.said())
 }
 
 // abandon ends what waits for a server that does not list its tools in time.
-func (l *link) abandon(ctx context.Context) {
+func (l *connection) abandon(ctx context.Context) {
 	if ctx.Err() == nil {
-		l.carrier.abort()
+		l.transport.abort()
 	}
 }
 
@@ -252,14 +242,14 @@ func (l *link) abandon(ctx context.Context) {
 const listPause = time.Second
 
 // noteChange lists the tools again. What is offered stays as it is.
-func (s *server) noteChange(ctx context.Context, l *link) error {
+func (s *server) noteChange(ctx context.Context, l *connection) error {
 	lctx, cancel := context.WithTimeout(ctx, s.m.opts.Handshake)
 	defer cancel()
 	if err := s.relist(lctx, l); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return s.explain(err, l.carrier)
+		return s.explain(err, l.transport)
 	}
 	timer := time.NewTimer(listPause)
 	defer timer.Stop()
@@ -272,7 +262,7 @@ func (s *server) noteChange(ctx context.Context, l *link) error {
 }
 
 // relist takes down what the server lists now, and pins it where nothing is.
-func (s *server) relist(ctx context.Context, l *link) error {
+func (s *server) relist(ctx context.Context, l *connection) error {
 	tools, leftOut, err := l.tools(ctx, s.m.opts.Mask)
 	if err == nil {
 		err = l.besides(tools, s.conf.Name, s.m.opts.Mask)
@@ -311,10 +301,10 @@ func (s *server) tellLeftOut(all []string) {
 }
 
 // turn changes the state and wakes who waits for that.
-func (s *server) turn(to State, l *link, also func()) {
+func (s *server) turn(to State, l *connection, also func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state, s.link = to, l
+	s.state, s.connection = to, l
 	also()
 	close(s.turned)
 	s.turned = make(chan struct{})
@@ -350,7 +340,7 @@ const (
 )
 
 // explain adds to err what the process has to say about it.
-func (s *server) explain(err error, c carrier) error {
+func (s *server) explain(err error, c transport) error {
 	text := strings.ReplaceAll(line(s.hide(err.Error()), maxReason-maxSaid-100), "jsonrpc2: ", "")
 	if d := c.diagnosis(); d != "" {
 		text += " (" + d + ")"
@@ -396,18 +386,13 @@ func (m *Manager) server(name string) *server {
 	return nil
 }
 
-func (s *server) status(offered []*remote) Status {
-	live, listed := s.listing()
-	pinned, _ := s.m.pins.of(s.conf.Name)
+func (s *server) status() Status {
 	s.mu.Lock()
-	st := Status{
-		Server: s.conf.Name, State: s.state, Reason: s.reason, Stderr: s.stderr, Failures: s.failures,
-		Tools: len(live), Dropped: s.dropped.Load(),
-	}
-	l := s.link
+	st := Status{Server: s.conf.Name, State: s.state, Reason: s.reason, Stderr: s.stderr}
+	l := s.connection
 	s.mu.Unlock()
 	if l != nil {
-		st.Stderr = s.hide(l.carrier.said())
+		st.Stderr = s.hide(l.transport.said())
 		if r := l.session.InitializeResult(); r != nil {
 			st.Protocol = line(r.ProtocolVersion, 40)
 			if r.ServerInfo != nil {
@@ -415,110 +400,5 @@ func (s *server) status(offered []*remote) Status {
 			}
 		}
 	}
-	was := map[string]definition{}
-	for _, t := range offered {
-		if t.server == s {
-			was[t.remote] = t.def
-		}
-	}
-	is := 0 // tools that would be offered now
-	for name, d := range live {
-		if p, known := pinned[name]; !known || !p.is(d) {
-			st.Withheld++
-		} else if s.allows(name) {
-			o, known := was[name]
-			st.Changed = st.Changed || !known || !o.is(d)
-			is++
-		}
-	}
-	st.Changed = listed && (st.Changed || is != len(was))
 	return st
-}
-
-// begin makes a token by which the progress of a call is known.
-func (s *server) begin(tool string) (token int64, end func()) {
-	s.tokens.Lock()
-	defer s.tokens.Unlock()
-	s.nextTok++
-	token = s.nextTok
-	s.working[token] = tool
-	return token, func() {
-		s.tokens.Lock()
-		defer s.tokens.Unlock()
-		if s.ended = append(s.ended, token); len(s.ended) > maxEnded {
-			delete(s.working, s.ended[0])
-			s.ended = s.ended[1:]
-		}
-	}
-}
-
-const maxEnded = 64
-
-const maxTold = 1000 // bytes of one progress or log message
-
-// progress tells of the progress of a call that runs.
-func (s *server) progress(p *sdk.ProgressNotificationParams) {
-	listen := s.m.opts.OnProgress
-	token, ok := number(p.ProgressToken)
-	if listen == nil || !ok {
-		return
-	}
-	s.tokens.Lock()
-	tool, ok := s.working[token]
-	s.tokens.Unlock()
-	if !ok {
-		return
-	}
-	told := Progress{Server: s.conf.Name, Tool: tool, Progress: p.Progress, Total: p.Total, Message: line(s.hide(p.Message), maxTold)}
-	if !s.m.event(func() { listen(told) }) {
-		s.dropped.Add(1)
-	}
-}
-
-// number reads a token as JSON brings it back.
-func number(v any) (int64, bool) {
-	switch v := v.(type) {
-	case float64:
-		return int64(v), true
-	case int64:
-		return v, true
-	}
-	return 0, false
-}
-
-// logMessage is a log message of a server. Newer versions of the protocol have
-// none, and the SDK is about to forget its type.
-type logMessage struct {
-	Level  string          `json:"level"`
-	Logger string          `json:"logger"`
-	Data   json.RawMessage `json:"data"`
-}
-
-// logs passes on the log messages that come through the SDK, over HTTP.
-func (s *server) logs(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if method != "notifications/message" {
-			return next(ctx, method, req)
-		}
-		var m logMessage
-		if raw, err := json.Marshal(req.GetParams()); err == nil && json.Unmarshal(raw, &m) == nil {
-			s.log(m)
-		}
-		return nil, nil
-	}
-}
-
-func (s *server) log(m logMessage) {
-	listen := s.m.opts.OnLog
-	if listen == nil {
-		return
-	}
-	var text string
-	if json.Unmarshal(m.Data, &text) != nil {
-		text = string(m.Data)
-	}
-	told := Log{Server: s.conf.Name, Level: line(m.Level, 20), Logger: line(m.Logger, 80), Text: plain(s.hide(clip(text, 4*maxTold)), maxTold)}
-	if !s.m.event(func() { listen(told) }) {
-		s.dropped.Add(1)
-	}
 }

@@ -31,7 +31,6 @@ const (
 type pipes struct {
 	proc *Process
 	max  int
-	hear listener
 
 	in     *bufio.Reader
 	queue  chan outgoing
@@ -55,15 +54,9 @@ type outgoing struct {
 	done chan error // takes one without blocking
 }
 
-// listener hears what a server tells besides its answers.
-type listener interface {
-	progress(p *sdk.ProgressNotificationParams)
-	log(m logMessage)
-}
-
-func newPipes(p *Process, maxMessage int, hear listener) *pipes {
+func newPipes(p *Process, maxMessage int) *pipes {
 	c := &pipes{
-		proc: p, max: maxMessage, hear: hear, in: bufio.NewReaderSize(p.Stdout, 64<<10),
+		proc: p, max: maxMessage, in: bufio.NewReaderSize(p.Stdout, 64<<10),
 		queue: make(chan outgoing), closed: make(chan struct{}), exited: make(chan struct{}), ready: make(chan struct{}),
 	}
 	go c.write()
@@ -246,8 +239,8 @@ func (c *pipes) close() {
 }
 
 // read returns the next answer, request, or note that the tools changed, of
-// which it passes on one at a time. It passes over lines that are no messages,
-// and fails on messages that are too large or broken.
+// which it passes on one at a time. It passes over other notifications and lines
+// that are no messages, and fails on messages that are too large or broken.
 func (c *pipes) read() (jsonrpc.Message, error) {
 	for {
 		raw, err := c.next()
@@ -274,23 +267,6 @@ func (c *pipes) read() (jsonrpc.Message, error) {
 			if c.announced.CompareAndSwap(false, true) {
 				return msg, nil
 			}
-		default:
-			c.notification(req)
-		}
-	}
-}
-
-func (c *pipes) notification(req *jsonrpc.Request) {
-	switch req.Method {
-	case "notifications/progress":
-		p := new(sdk.ProgressNotificationParams)
-		if json.Unmarshal(req.Params, p) == nil {
-			c.hear.progress(p)
-		}
-	case "notifications/message":
-		var m logMessage
-		if json.Unmarshal(req.Params, &m) == nil {
-			c.hear.log(m)
 		}
 	}
 }

@@ -25,11 +25,9 @@ type remote struct {
 var _ tool.Tool = (*remote)(nil)
 
 // Tools returns the tools, sorted by name, to be put into a registry. They are
-// those of Open or of the last Refresh, whatever the servers have changed since, so
-// that a running conversation's tools stay as they are.
+// those of Open, whatever the servers have changed since, so that a running
+// conversation's tools stay as they are.
 func (m *Manager) Tools() []tool.Tool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	var out []tool.Tool
 	for _, t := range m.tools {
 		out = append(out, t)
@@ -37,19 +35,8 @@ func (m *Manager) Tools() []tool.Tool {
 	return out
 }
 
-// Refresh makes what the servers list now, and what was accepted, the tools
-// that Tools returns, and reports whether that changed them. It is for when
-// the window of a conversation is rewritten anyway. Tools that were handed out
-// before go on to work as long as their servers still have them unchanged.
-// It fails where the pins cannot be read; the tools stay as they were then.
-func (m *Manager) Refresh() (changed bool, err error) {
-	if err := m.pins.reload(); err != nil {
-		return false, err
-	}
-	return m.freeze(), nil
-}
-
-func (m *Manager) freeze() (changed bool) {
+// freeze makes what is listed, and as it was pinned, the tools that Tools returns.
+func (m *Manager) freeze() {
 	var all []*remote
 	for _, s := range m.servers {
 		pinned, _ := m.pins.of(s.conf.Name)
@@ -70,14 +57,7 @@ func (m *Manager) freeze() (changed bool) {
 		// Two marks that are equal: somebody tried for long. One is enough.
 		return strings.Compare(a.server.conf.Name+"\x00"+a.remote, b.server.conf.Name+"\x00"+b.remote)
 	})
-	all = slices.CompactFunc(all, func(a, b *remote) bool { return a.name == b.name })
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	changed = !slices.EqualFunc(m.tools, all, func(a, b *remote) bool { return a.name == b.name && a.def.is(b.def) })
-	if changed {
-		m.tools = all
-	}
-	return changed
+	m.tools = slices.CompactFunc(all, func(a, b *remote) bool { return a.name == b.name })
 }
 
 // Definition implements tool.Tool. A tool whose name could not be kept tells it in
@@ -112,7 +92,7 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 	if problem := t.stands(); problem != "" {
 		return tool.Failf("%s", problem), nil
 	}
-	res, note, err := s.fly(cctx, t.name, func() (tool.Result, error) { return t.ask(cctx, l, args) })
+	res, note, err := s.whilePending(cctx, t.name, func() (tool.Result, error) { return t.ask(cctx, l, args) })
 	if ctx.Err() != nil {
 		return tool.Result{}, ctx.Err()
 	}
@@ -127,7 +107,7 @@ func (t *remote) Call(ctx context.Context, args json.RawMessage) (tool.Result, e
 }
 
 // ask has the server do what a call is for.
-func (t *remote) ask(ctx context.Context, l *link, args json.RawMessage) (tool.Result, error) {
+func (t *remote) ask(ctx context.Context, l *connection, args json.RawMessage) (tool.Result, error) {
 	s := t.server
 	if t.def.Kind == resources {
 		return s.readResource(ctx, l, args)
@@ -140,12 +120,6 @@ func (t *remote) ask(ctx context.Context, l *link, args json.RawMessage) (tool.R
 		args = w[wrapped]
 	}
 	params := &sdk.CallToolParams{Name: t.remote, Arguments: args}
-	if s.m.opts.OnProgress != nil {
-		token, end := s.begin(t.name)
-		defer end()
-		params.Meta = sdk.Meta{}
-		params.SetProgressToken(token)
-	}
 	res, err := l.session.CallTool(ctx, params)
 	if err != nil {
 		return tool.Result{}, err
@@ -168,10 +142,10 @@ func (t *remote) stands() string {
 // up returns the connection, or why there is none. It waits while one is being
 // made, and for the first attempt after a server died; a stopped server is
 // asked to be started, for later calls.
-func (s *server) up(ctx context.Context) (*link, string) {
+func (s *server) up(ctx context.Context) (*connection, string) {
 	for {
 		s.mu.Lock()
-		state, l, reason, failures, turned := s.state, s.link, s.reason, s.failures, s.turned
+		state, l, reason, failures, turned := s.state, s.connection, s.reason, s.failures, s.turned
 		s.mu.Unlock()
 		switch {
 		case state == Ready && !l.dying():
@@ -198,7 +172,7 @@ func (s *server) up(ctx context.Context) (*link, string) {
 const notSent = -32005
 
 // failed says to the model why there is no result.
-func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
+func (s *server) failed(ctx context.Context, l *connection, err error) tool.Result {
 	const unknown = "Whether the call had any effect is not known; look before you repeat it."
 	var refusal *jsonrpc.Error
 	var login *loginError
@@ -211,7 +185,7 @@ func (s *server) failed(ctx context.Context, l *link, err error) tool.Result {
 		return tool.Failf("The MCP server %s refused the call: %s (code %d).", s.conf.Name, plain(s.hide(refusal.Message), maxReason), refusal.Code)
 	}
 	if l.over(ctx) {
-		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(l.why(), l.carrier), unknown)
+		return tool.Failf("The MCP server %s ended during the call: %s. %s", s.conf.Name, s.explain(l.why(), l.transport), unknown)
 	}
-	return tool.Failf("The call of the MCP server %s failed: %s. %s", s.conf.Name, s.explain(err, l.carrier), unknown)
+	return tool.Failf("The call of the MCP server %s failed: %s. %s", s.conf.Name, s.explain(err, l.transport), unknown)
 }

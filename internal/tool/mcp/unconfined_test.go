@@ -47,11 +47,7 @@ func look(program, path string) (string, error) {
 }
 
 func start(program string, c Command) (*Process, error) {
-	dir := c.Dir
-	if dir == "" {
-		dir = c.Home
-	}
-	return StartCmd(&exec.Cmd{Path: program, Args: c.Argv, Env: c.Env, Dir: dir})
+	return StartCmd(&exec.Cmd{Path: program, Args: c.Argv, Env: c.Env, Dir: c.Home})
 }
 
 // StartCmd starts cmd, whose standard files must be unset, as a Process: in a

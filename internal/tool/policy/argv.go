@@ -3,6 +3,8 @@ package policy
 import (
 	"slices"
 	"strings"
+
+	"toritsugi/internal/spelling"
 )
 
 // grammar is what is known of a program's command line before its subcommand.
@@ -85,7 +87,7 @@ func wordsFrom(args []Word, want []string, g grammar, doubts int) truth {
 			continue
 		}
 		if len(s) < 2 || s[0] != '-' {
-			if !globFits(want[0], s) {
+			if !spelling.Fits(want[0], s) {
 				return no
 			}
 			want = want[1:]

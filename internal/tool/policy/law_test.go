@@ -99,7 +99,7 @@ func TestMoreRulesAreNeverMilder(t *testing.T) {
 	p := defaultPolicy(t)
 	rapid.Check(t, func(t *rapid.T) {
 		extra := Rule{Name: "extra", Decision: Decision(rapid.IntRange(0, 2).Draw(t, "decision")), Programs: []string{rapid.SampledFrom([]string{"git", "rm", "c*", "ls"}).Draw(t, "program")}}
-		q := &Policy{rules: append(p.Rules(), extra)}
+		q := &Policy{rules: append(slices.Clone(p.rules), extra)}
 		line := quoted(rapid.SampledFrom(atoms).Draw(t, "atom"))
 		before := p.Judge(line, testPlace)
 		if len(before.Findings) > 0 && before.Findings[0].Rule == RuleNone {

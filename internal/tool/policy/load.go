@@ -45,32 +45,6 @@ func Default() []Rule {
 	return rules
 }
 
-// rule is Rule as it is written.
-type rule struct {
-	Name        string     `yaml:"name"`
-	Decision    string     `yaml:"decision"`
-	Reason      any        `yaml:"reason"`
-	Programs    []string   `yaml:"programs"`
-	NotPrograms []string   `yaml:"not_programs"`
-	From        []Class    `yaml:"program_from"`
-	Words       [][]string `yaml:"words"`
-	Flags       []string   `yaml:"flags"`
-	NoFlags     []string   `yaml:"no_flags"`
-	Args        []string   `yaml:"args"`
-	NoArgs      []string   `yaml:"no_args"`
-	MaxArgs     *int       `yaml:"max_args"`
-	Paths       []Class    `yaml:"paths"`
-	OnlyPaths   []Class    `yaml:"only_paths"`
-	Writes      []Class    `yaml:"writes"`
-	Reads       []Class    `yaml:"reads"`
-	Env         []string   `yaml:"env"`
-	Config      []string   `yaml:"git_config"`
-	CodeFrom    []string   `yaml:"code_from"`
-	Opaque      []string   `yaml:"opaque"`
-	Match       []string   `yaml:"match"`
-	NotMatch    []string   `yaml:"not_match"`
-}
-
 // Parse reads a file of rules: a YAML list; name is what errors call the file.
 // It fails with an *i18n.Error that says where and what to do. The examples
 // are checked by New.
@@ -116,7 +90,11 @@ func line(n ast.Node) int {
 }
 
 func parseRule(name string, node ast.Node) (Rule, error) {
-	var y rule
+	var y struct {
+		Rule     `yaml:",inline"`
+		Decision string `yaml:"decision"`
+		Reason   any    `yaml:"reason"`
+	}
 	if node == nil || node.Type() == ast.NullType {
 		return Rule{}, i18n.E("policy.syntax", name, 1, i18n.E("policy.empty_rule"))
 	}
@@ -125,9 +103,8 @@ func parseRule(name string, node ast.Node) (Rule, error) {
 		why := document.Explain(err)
 		return Rule{}, i18n.E("policy.syntax", name, max(at, why.Line), oneLine(fmt.Sprint(why.Why), maxText))
 	}
-	r := Rule{Name: y.Name, File: name, Line: at, Programs: y.Programs, NotPrograms: y.NotPrograms, From: y.From, Words: y.Words, Flags: y.Flags, NoFlags: y.NoFlags,
-		Args: y.Args, NoArgs: y.NoArgs, MaxArgs: y.MaxArgs, Paths: y.Paths, OnlyPaths: y.OnlyPaths, Writes: y.Writes, Reads: y.Reads, Env: y.Env, Config: y.Config,
-		CodeFrom: y.CodeFrom, Opaque: y.Opaque, Match: y.Match, NotMatch: y.NotMatch}
+	r := y.Rule
+	r.File, r.Line = name, at
 	d := slices.Index(decisions, y.Decision)
 	if d < 0 {
 		return r, r.wrong("decision", y.Decision, strings.Join(decisions, ", "))

@@ -136,7 +136,7 @@ func TestLaterRulesReplace(t *testing.T) {
 			t.Errorf("%s: %v\n%s", script, v.Decision, v.Text(i18n.English))
 		}
 	}
-	if got := p.Rules(); len(got) != len(rules)+1 || slices.ContainsFunc(got, func(r Rule) bool { return r.Name == "containers" && r.File != "mine.yaml" }) {
+	if got := p.rules; len(got) != len(rules)+1 || slices.ContainsFunc(got, func(r Rule) bool { return r.Name == "containers" && r.File != "mine.yaml" }) {
 		t.Errorf("%d rules of %d", len(got), len(rules))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/spelling"
 )
 
 // Decision is what a rule says of a command. The greater one is stricter.
@@ -24,32 +26,32 @@ func (d Decision) String() string { return decisions[d] }
 // given must fit; within one field one of its values must. Where a rule cannot
 // tell, an allow rule does not fit and the others ask.
 type Rule struct {
-	Name     string // unique; a later rule of the same name replaces an earlier one
-	Decision Decision
-	Reason   Reason
-	File     string // where it was read
-	Line     int
+	Name     string   `yaml:"name"` // unique; a later rule of the same name replaces an earlier one
+	Decision Decision `yaml:"-"`
+	Reason   Reason   `yaml:"-"`
+	File     string   `yaml:"-"` // where it was read
+	Line     int      `yaml:"-"`
 
-	Programs    []string   `json:",omitempty"` // names, with * and ?, or absolute paths
-	NotPrograms []string   `json:",omitempty"` // names that it is not about
-	From        []Class    `json:",omitempty"` // the program is given by a path of these classes
-	Words       [][]string `json:",omitempty"` // its first words that are no flags
-	Flags       []string   `json:",omitempty"` // one of these flags is given; "-r" in "-rf" as well
-	NoFlags     []string   `json:",omitempty"` // none of these is
-	Args        []string   `json:",omitempty"` // patterns, of which one fits one argument; case does not matter
-	NoArgs      []string   `json:",omitempty"` // patterns of which none fits any argument
-	MaxArgs     *int       `json:",omitempty"` // it has at most so many arguments
-	Paths       []Class    `json:",omitempty"` // one path among its arguments is of these
-	OnlyPaths   []Class    `json:",omitempty"` // all are
-	Writes      []Class    `json:",omitempty"` // one file that its redirections write is of these
-	Reads       []Class    `json:",omitempty"` // one file that its redirections read is of these
-	Env         []string   `json:",omitempty"` // patterns of names of variables set for it or by it
-	Config      []string   `json:",omitempty"` // patterns of git's settings, name=value
-	CodeFrom    []string   `json:",omitempty"` // it runs as code what these programs print
-	Opaque      []string   `json:",omitempty"` // kinds of opaque commands, or "any"
+	Programs    []string   `json:",omitempty" yaml:"programs"`     // names, with * and ?, or absolute paths
+	NotPrograms []string   `json:",omitempty" yaml:"not_programs"` // names that it is not about
+	From        []Class    `json:",omitempty" yaml:"program_from"` // the program is given by a path of these classes
+	Words       [][]string `json:",omitempty" yaml:"words"`        // its first words that are no flags
+	Flags       []string   `json:",omitempty" yaml:"flags"`        // one of these flags is given; "-r" in "-rf" as well
+	NoFlags     []string   `json:",omitempty" yaml:"no_flags"`     // none of these is
+	Args        []string   `json:",omitempty" yaml:"args"`         // patterns, of which one fits one argument; case does not matter
+	NoArgs      []string   `json:",omitempty" yaml:"no_args"`      // patterns of which none fits any argument
+	MaxArgs     *int       `json:",omitempty" yaml:"max_args"`     // it has at most so many arguments
+	Paths       []Class    `json:",omitempty" yaml:"paths"`        // one path among its arguments is of these
+	OnlyPaths   []Class    `json:",omitempty" yaml:"only_paths"`   // all are
+	Writes      []Class    `json:",omitempty" yaml:"writes"`       // one file that its redirections write is of these
+	Reads       []Class    `json:",omitempty" yaml:"reads"`        // one file that its redirections read is of these
+	Env         []string   `json:",omitempty" yaml:"env"`          // patterns of names of variables set for it or by it
+	Config      []string   `json:",omitempty" yaml:"git_config"`   // patterns of git's settings, name=value
+	CodeFrom    []string   `json:",omitempty" yaml:"code_from"`    // it runs as code what these programs print
+	Opaque      []string   `json:",omitempty" yaml:"opaque"`       // kinds of opaque commands, or "any"
 
-	Match    []string `json:",omitempty"` // scripts with a command that the rule fits for certain
-	NotMatch []string `json:",omitempty"` // scripts with none that it fits, or may fit where it does not allow
+	Match    []string `json:",omitempty" yaml:"match"`     // scripts with a command that the rule fits for certain
+	NotMatch []string `json:",omitempty" yaml:"not_match"` // scripts with none that it fits, or may fit where it does not allow
 
 	sound bool // one of Default's, checked when the program was made
 }
@@ -170,7 +172,7 @@ func (r *Rule) program(c *Command) bool {
 			}
 			continue
 		}
-		if !globFits(want, c.Name) {
+		if !spelling.Fits(want, c.Name) {
 			continue
 		}
 		if r.Decision > Allow || !strings.Contains(c.Path, "/") || slices.Contains(systemDirs, path.Dir(c.Path)) {
@@ -184,7 +186,7 @@ func (r *Rule) env(a Assign) truth {
 	if a.Name == "" {
 		return maybe
 	}
-	return known(slices.ContainsFunc(r.Env, func(g string) bool { return globFits(g, a.Name) }))
+	return known(slices.ContainsFunc(r.Env, func(g string) bool { return spelling.Fits(g, a.Name) }))
 }
 
 func (r *Rule) config(a Assign) truth {
@@ -194,7 +196,7 @@ func (r *Rule) config(a Assign) truth {
 	text, ok := a.Value.Text()
 	return anyOf(r.Config, func(g string) truth {
 		name, value, valued := strings.Cut(strings.ToLower(g), "=")
-		if !globFits(name, strings.ToLower(a.Name)) {
+		if !spelling.Fits(name, strings.ToLower(a.Name)) {
 			return no
 		}
 		switch {
@@ -203,38 +205,13 @@ func (r *Rule) config(a Assign) truth {
 		case !ok:
 			return maybe
 		}
-		return known(globFits(value, strings.ToLower(text)))
+		return known(spelling.Fits(value, strings.ToLower(text)))
 	})
 }
 
 // matches reports a name among patterns.
 func matches(patterns []string, name string) bool {
-	return slices.ContainsFunc(patterns, func(g string) bool { return globFits(g, name) })
-}
-
-// globFits reports whether s fits a pattern of * and ?, where * may stand for
-// slashes too. It takes time in proportion to both lengths multiplied.
-func globFits(pattern, s string) bool {
-	p, i, star, from := 0, 0, -1, 0
-	for i < len(s) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, from = p, i
-			p++
-		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
-			p++
-			i++
-		case star >= 0:
-			from++
-			p, i = star+1, from
-		default:
-			return false
-		}
-	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+	return slices.ContainsFunc(patterns, func(g string) bool { return spelling.Fits(g, name) })
 }
 
 // mayFit reports whether a word that begins with prefix may fit the pattern. A
@@ -267,7 +244,7 @@ func hasArg(c *Command, patterns []string) truth {
 		}
 		best = max(best, w.is(func(s string) bool {
 			s = strings.ToLower(s)
-			return slices.ContainsFunc(patterns, func(g string) bool { return globFits(strings.ToLower(g), s) })
+			return slices.ContainsFunc(patterns, func(g string) bool { return spelling.Fits(strings.ToLower(g), s) })
 		}))
 	}
 	return best

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"testing"
 
@@ -27,16 +26,15 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		body = io.NopCloser(bytes.NewReader(b))
-		httptrace.ContextClientTrace(r.Context()).WroteRequest(httptrace.WroteRequestInfo{})
 	}
 	k.bodies = append(k.bodies, body)
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(k.answer)), Request: r}, nil
 }
 
-// SentBytesStay checks a client that lends its memory to the transport: what a
+// SentBytesStay checks a client that sends from the memory of its conversation: what a
 // transport has not read yet does not change with the conversation, and is what
-// one that reads at once got; where all was read, the conversation grows where
-// it is. answer is the vendor's form of the text "ok".
+// one that reads at once got; most messages move nothing. answer is the vendor's
+// form of the text "ok".
 func SentBytesStay(t *testing.T, answer string, build func(*http.Client) llm.Client) {
 	t.Helper()
 	const rounds = 12
@@ -79,8 +77,8 @@ func SentBytesStay(t *testing.T, answer string, build func(*http.Client) llm.Cli
 			}
 			sent[prompt] = append(sent[prompt], string(b))
 		}
-		if prompt && moved > rounds/2 {
-			t.Errorf("it moved %d times of %d although all was read", moved, rounds)
+		if moved > rounds/2 {
+			t.Errorf("it moved %d times of %d", moved, rounds)
 		}
 	}
 	if n := len(sent[true]); n != 2*rounds || n != len(sent[false]) {
