@@ -73,7 +73,7 @@ func TestReadFileCutsLongLines(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, map[string]string{"a": strings.Repeat("あ", 1000) + "\nnext\n"}, nil)
 	res := w.call("read_file", obj{"path": "a"})
-	want := "a: lines 1-2 of 2\n1\t" + strings.Repeat("あ", 666) + " [line cut, 3000 bytes long]\n2\tnext\n"
+	want := "a: lines 1-2 of 2\n" + strings.Repeat("あ", 666) + " [line cut, 3000 bytes long]\nnext\n"
 	if res.Text != want {
 		t.Errorf("got %s", res.Text)
 	}

@@ -244,7 +244,7 @@ func (s *searcher) file(ctx context.Context, n *needle, rel string) (a answer) {
 		return a
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	m := matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, rel: shownName(rel), room: s.w.max}
+	m := matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, room: s.w.max}
 	a.closed = n.show(ctx, f, &m) != nil
 	a.groups, a.more = m.groups, m.more
 	return a
@@ -268,7 +268,10 @@ func (s *searcher) take(a *answer) bool {
 		}
 		a.groups = []group{{name + "\n", 1}}
 	}
-	for _, hit := range a.groups {
+	for i, hit := range a.groups {
+		if i == 0 && s.mode == modeContent {
+			hit.text = shownName(a.rel) + "\n" + hit.text
+		}
 		if s.matches+hit.matches > s.limit && s.matches > 0 || s.b.Len()+len(hit.text) > s.w.max-noteRoom && s.b.Len() > 0 {
 			s.stopped = true
 			return false

@@ -110,7 +110,7 @@ func (v *view) add(l line) {
 	v.crlf = v.crlf || l.crlf
 	// A rune at the cut of a long line is no fault of the file.
 	v.invalid = v.invalid || int64(len(l.text)) == l.size && !utf8.Valid(l.text)
-	shown := fmt.Sprintf("%d\t%s\n", v.total, shorten(l.text, maxLine, l.size))
+	shown := shorten(l.text, maxLine, l.size) + "\n"
 	if len(shown) > v.room && v.last != 0 {
 		v.full = true
 		return
