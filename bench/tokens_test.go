@@ -14,7 +14,6 @@ import (
 var notYet = []string{
 	"feed-long: plan / plain",
 	"feed-medium: plan / plain",
-	"feed-small: plain / bare",
 }
 
 func TestThePairsMeetTheirGoals(t *testing.T) {

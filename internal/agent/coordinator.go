@@ -259,7 +259,7 @@ func (r *verification) shownDiff(ctx context.Context) string {
 	var b strings.Builder
 	for i, f := range files {
 		if b.Len() > shownOfChange {
-			fmt.Fprintf(&b, "[%d more files; the tool git shows them]\n", len(files)-i)
+			fmt.Fprintf(&b, "[%d more files; git diff shows them]\n", len(files)-i)
 			break
 		}
 		b.WriteString(progress.Head(strings.TrimPrefix(f, begin), shownOfFile) + "\n")

@@ -72,7 +72,7 @@ const planForm = `"phase"`
 
 // mapHead is where in the system prompt the map of the project begins
 // (project.Prompt).
-const mapHead = "\n# Files of the project\n"
+const mapHead = "\n<project_files>\n"
 
 // askVerify is the kind of the messages that ask for a verification; askAside
 // those that interrupt no verification (planning).

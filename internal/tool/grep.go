@@ -20,8 +20,8 @@ import (
 var grepPage string
 
 const grepSchema = `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},"glob":{"type":"string"},` +
-	`"output":{"type":"string","enum":["content","files","count"]},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":10},` +
-	`"ignored":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":1000}},"required":["pattern"],"additionalProperties":false}`
+	`"output":{"$comment":"untold","type":"string","enum":["content","files","count"]},"ignore_case":{"$comment":"untold","type":"boolean"},"context":{"$comment":"untold","type":"integer","minimum":0,"maximum":10},` +
+	`"ignored":{"$comment":"untold","type":"boolean"},"limit":{"$comment":"untold","type":"integer","minimum":1,"maximum":1000}},"required":["pattern"],"additionalProperties":false}`
 
 type grepArgs struct {
 	Pattern    string `json:"pattern"`
