@@ -293,6 +293,14 @@ func (l *Coordinator) worded(m contextstore.Message) {
 // error is for the model, too: what is wrong with the call, and what to do.
 func (l *Coordinator) submitted(c contextstore.ToolCall) (text string, err error) {
 	asked, owed := l.s.Asked, true // owed is what was asked, in its own form
+	if c.Name == ToolReflect {     // it answers whatever is asked of the work
+		switch asked {
+		case askReplan:
+			c.Name = ToolReplan
+		case askVerify:
+			c.Name = ToolVerify
+		}
+	}
 	switch {
 	case c.Name == ToolPlan && asked == askPlan:
 		err = l.planned(c)

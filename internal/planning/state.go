@@ -34,8 +34,8 @@ var questions = map[string]struct {
 	askSubtask: {ToolReport, PhaseExecution, false},
 	askReflect: {ToolReflect, PhaseReflection, true},
 	askRevise:  {ToolReflect, PhaseReflection, true},
-	askReplan:  {ToolReplan, PhaseReplan, true},
-	askVerify:  {ToolVerify, PhaseVerification, false},
+	askReplan:  {ToolReflect, PhaseReplan, true},
+	askVerify:  {ToolReflect, PhaseVerification, false},
 }
 
 // PhaseOf is the phase that a message of a kind begins, and the subtask that it is
