@@ -70,11 +70,6 @@ func (c *cargo) read(line string) {
 	}
 }
 
-func (c *cargo) idle() bool {
-	e := c.lines[c.name]
-	return c.err == nil && (e == nil || e.full())
-}
-
 func (c *cargo) errorLine(line string) {
 	if line == "" || strings.HasPrefix(line, "warning: ") {
 		c.closeError()

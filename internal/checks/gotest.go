@@ -126,14 +126,6 @@ func (g *goTest) read(line string) {
 	g.other(line)
 }
 
-func (g *goTest) idle() bool {
-	return (!g.inRace || g.race.full()) &&
-		(g.panics == nil || g.panics.full() && !g.timeout) &&
-		(g.header == "" || g.build[g.header].full()) &&
-		(g.open < 0 || g.open >= len(g.tests) || g.tests[g.open].lines.full()) &&
-		(g.running == "" || g.verbose[g.running].full())
-}
-
 // maxStrays is how many lines of something else may come between those of a
 // header or of a test.
 const maxStrays = 200
@@ -527,8 +519,6 @@ func (g *goJSON) read(line string) {
 		}
 	}
 }
-
-func (g *goJSON) idle() bool { return true }
 
 // of returns the reader of a package's output.
 func (g *goJSON) of(pkg string) *goTest {

@@ -73,8 +73,6 @@ func (j *jest) read(line string) {
 	}
 }
 
-func (j *jest) idle() bool { return j.block == nil || j.block.lines.full() }
-
 // place is FindStringSubmatch for lines of which most have none of the parts, one
 // of which all that match have.
 func place(re func() *regexp.Regexp, part, line string, others ...string) []string {
@@ -196,8 +194,6 @@ func (v *vitest) read(line string) {
 	}
 	v.block.add(line)
 }
-
-func (v *vitest) idle() bool { return v.block == nil || v.block.lines.full() }
 
 func (v *vitest) close() {
 	if v.block != nil {

@@ -93,10 +93,6 @@ func tally(line string) []string {
 	return pyTally().FindStringSubmatch(line)
 }
 
-func (p *pytest) idle() bool {
-	return p.block == nil || p.block.lines.full()
-}
-
 // blockLine keeps the lines of a block that tell why.
 func (p *pytest) blockLine(line string) {
 	b := p.block
