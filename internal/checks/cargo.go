@@ -14,7 +14,6 @@ type cargo struct {
 	name   string   // of the block of output that is told
 	lines  map[string]*excerpt
 	err    *rustError
-	ended  bool
 }
 
 type rustError struct {
@@ -189,10 +188,6 @@ func (f *Failure) panicked(lines []string) {
 }
 
 func (c *cargo) end() {
-	if c.ended {
-		return
-	}
-	c.ended = true
 	c.closeError()
 	c.flush()
 }

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,6 @@ type goTest struct {
 	exit    string // the last "exit status"
 	strays  int    // lines in a row that are not of the header or the test that is open
 	inner   bool   // of -json, which tells of builds itself
-	ended   bool
 }
 
 type goResult struct {
@@ -324,10 +324,6 @@ func (g *goTest) reset() {
 }
 
 func (g *goTest) end() {
-	if g.ended {
-		return
-	}
-	g.ended = true
 	if len(g.tests) > 0 || g.race != nil && g.okays+g.passes > 0 {
 		// The line of the package never came: it was killed.
 		for i, t := range g.tests {
@@ -459,7 +455,6 @@ type goJSON struct {
 	sink   *sink
 	inner  map[string]*goTest // a plain reader for each package
 	builds map[string]*excerpt
-	ended  bool
 }
 
 type goEvent struct {
@@ -542,11 +537,7 @@ func (g *goJSON) close(pkg string) {
 }
 
 func (g *goJSON) end() {
-	if g.ended {
-		return
-	}
-	g.ended = true
-	for _, name := range sorted(g.inner) {
+	for _, name := range slices.Sorted(maps.Keys(g.inner)) {
 		g.close(name)
 	}
 }

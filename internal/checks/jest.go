@@ -12,7 +12,6 @@ type jest struct {
 	sink  *sink
 	file  string
 	block *jsBlock
-	ended bool
 }
 
 // jsBlock is the report of one failure.
@@ -141,18 +140,12 @@ func (j *jest) close() {
 	j.block = nil
 }
 
-func (j *jest) end() {
-	if !j.ended {
-		j.ended = true
-		j.close()
-	}
-}
+func (j *jest) end() { j.close() }
 
 // vitest follows the output of vitest.
 type vitest struct {
 	sink  *sink
 	block *jsBlock
-	ended bool
 }
 
 var (
@@ -204,9 +197,4 @@ func (v *vitest) close() {
 	v.block = nil
 }
 
-func (v *vitest) end() {
-	if !v.ended {
-		v.ended = true
-		v.close()
-	}
-}
+func (v *vitest) end() { v.close() }
