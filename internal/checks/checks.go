@@ -256,7 +256,7 @@ func (s *sink) seen(framework string) {
 // completed with what is new. Where there is no room one that was known makes it.
 func (s *sink) add(f Failure) {
 	f.Name = clip(s.relative(strings.TrimSpace(f.Name)), maxName)
-	f.Message = clip(s.relative(oneLine(f.Message)), MaxMessage)
+	f.Message = clip(s.relative(strings.Join(strings.Fields(f.Message), " ")), MaxMessage)
 	f.Excerpt = clipLines(s.relative(f.Excerpt), MaxExcerpt)
 	f.File = clip(s.relative(f.File), maxName)
 	f.Known = s.known.Has(f.Name)
