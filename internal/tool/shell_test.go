@@ -46,9 +46,9 @@ func TestShellTellsOfTheNetwork(t *testing.T) {
 	}
 	defer func() { _ = root.Close() }()
 	for want, hosts := range map[string][]string{
-		". No network, no input; cd":                                  nil,
-		". Network only to db.corp:5432, 10.0.0.5:80; no input; cd":   {"db.corp:5432", "10.0.0.5:80"},
-		"x.example, x.example and 3 more; no input; cd and": slices.Repeat([]string{"x.example"}, 23),
+		". No network, no input; cd":                                nil,
+		". Network only to db.corp:5432, 10.0.0.5:80; no input; cd": {"db.corp:5432", "10.0.0.5:80"},
+		"x.example, x.example and 3 more; no input; cd and":         slices.Repeat([]string{"x.example"}, 23),
 	} {
 		for _, d := range tool.Builtins(tool.Env{Root: root, Shell: &fakeShell{}, Hosts: hosts}) {
 			if d := d.Definition(); d.Name == "shell" && (!strings.Contains(d.Description, want) || strings.Contains(d.Help, "no network even") != (hosts == nil)) {
