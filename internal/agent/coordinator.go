@@ -136,7 +136,7 @@ func (r *run) coordinate(ctx context.Context) error {
 		return r.reopen(ctx, r.lead.loop, first)
 	}
 	p := r.Planning.Settings
-	p.Past, p.Ask, p.ReadOnly = r.past.lessons, r.talk.Ask, s.Tools.ReadOnly
+	p.Earlier, p.Ask, p.ReadOnly = r.past.lessons, r.talk.Ask, s.Tools.ReadOnly
 	c, err := planning.Open(r.ledger, r.lead.history, base, r.Planning.Prompts, p, r.log)
 	if err != nil {
 		return err
@@ -259,7 +259,7 @@ func (r *verification) shownDiff(ctx context.Context) string {
 	var b strings.Builder
 	for i, f := range files {
 		if b.Len() > shownOfChange {
-			fmt.Fprintf(&b, "[%d more files; the tool git shows them]\n", len(files)-i)
+			fmt.Fprintf(&b, "[%d more files; git diff shows them]\n", len(files)-i)
 			break
 		}
 		b.WriteString(progress.Head(strings.TrimPrefix(f, begin), shownOfFile) + "\n")

@@ -22,7 +22,7 @@ import (
 // inheritance is what a run takes over from earlier ones of its task.
 type inheritance struct {
 	from    atomic.Pointer[memory.Inherited] // the run that it comes from, and its summary; nil for none
-	lessons *planning.Past                   // what its planning left; nil for none
+	lessons *planning.EarlierRuns            // what its planning left; nil for none
 }
 
 // inheritedFile says which run this one takes over from; what it takes over is

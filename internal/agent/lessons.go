@@ -28,7 +28,7 @@ func (r *run) plansOf(ctx context.Context, runs []memory.Ancestor) (memory.Secti
 		r.log.Warn("The planning of an earlier run is not wholly read", "earlier", uuid, "error", r.Store.Redact(err.Error()))
 	}
 	var used []memory.Ancestor
-	r.past.lessons, used = planning.ReadPast(ctx, runs, o)
+	r.past.lessons, used = planning.ReadEarlierRuns(ctx, runs, o)
 	return r.past.lessons.Sections(), used
 }
 
@@ -48,7 +48,7 @@ func (r *run) keepLessons(ctx context.Context, in *memory.Inherited) error {
 // has its past all the same: it stands in the conversation.
 func (r *run) readLessons() {
 	raw, err := disk.Read(filepath.Join(r.ledger.Dir(), lessonsFile), disk.MaxWhole)
-	p := new(planning.Past)
+	p := new(planning.EarlierRuns)
 	if err == nil {
 		err = json.Unmarshal(raw, p)
 	}

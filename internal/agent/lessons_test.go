@@ -42,7 +42,7 @@ func TestLessonsAreSettled(t *testing.T) {
 	if r.readLessons(); r.past.lessons != nil || log.Len() > 0 {
 		t.Errorf("out of nothing: %+v %s", r.past.lessons, log.String())
 	}
-	r.past.lessons = &planning.Past{Runs: []planning.PastRun{{UUID: "u", Subtasks: []planning.PastSubtask{{ID: "a", Description: "d"}}, Lessons: []planning.Lesson{{Kind: "plan", Text: "G"}}}}}
+	r.past.lessons = &planning.EarlierRuns{Runs: []planning.EarlierRun{{UUID: "u", Subtasks: []planning.EarlierSubtask{{ID: "a", Description: "d"}}, Lessons: []planning.Lesson{{Kind: "plan", Text: "G"}}}}}
 	want := r.past.lessons.Sections()
 	if err := r.keepLessons(t.Context(), &memory.Inherited{LeftOut: []string{memory.LeftPlans}}); err != nil {
 		t.Fatal(err)

@@ -269,13 +269,13 @@ func (r *run) showEnd(ctx context.Context) {
 
 // folded is what stands closed below the comment on the end of the run: the files, the
 // plan and the history. A folder has them in its comment and in its file of progress.
-func (r *run) folded() (all []broker.Fold) {
+func (r *run) folded() (all []broker.CollapsedList) {
 	if r.out.Here() {
 		return nil
 	}
 	l, rep := r.Lang, r.reported()
 	if files := r.report.Files; len(files) > 0 {
-		x := broker.Fold{Title: l.T("agent.fold_files", len(files))}
+		x := broker.CollapsedList{Title: l.T("agent.fold_files", len(files))}
 		for _, f := range files[:min(len(files), delivery.MaxListed)] {
 			x.Lines = append(x.Lines, progress.Span(f))
 		}
@@ -285,7 +285,7 @@ func (r *run) folded() (all []broker.Fold) {
 		all = append(all, x)
 	}
 	if plan := strings.TrimSpace(rep.PlanText(l, false)); plan != "" {
-		x := broker.Fold{Title: l.T("agent.fold_plan")}
+		x := broker.CollapsedList{Title: l.T("agent.fold_plan")}
 		for line := range strings.Lines(plan) {
 			if line = strings.TrimPrefix(strings.TrimSpace(line), "- "); line != "" {
 				x.Lines = append(x.Lines, line)

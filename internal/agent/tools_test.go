@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 // mostToolTokens is what the definitions of the tools that are always there may
 // take of every request, in tokens of four bytes.
-const mostToolTokens = 2000
+const mostToolTokens = 1000
 
 // What every request begins with, as it is sent, and what it costs.
 func TestToolsAsSent(t *testing.T) {

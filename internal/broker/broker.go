@@ -35,15 +35,15 @@ type Target struct {
 
 // Request is something that is to leave the house.
 type Request struct {
-	Kind   Kind
-	Key    string // idempotency key; requests of one key count once. "" counts always
-	Task   task.Key
-	Target Target
-	Title  string // of a pull request
-	Text   string // of a comment or pull request: Markdown
-	Folds  []Fold // of a comment: what stands below its text
-	Patch  string // of a push or pull request, as git diff prints it
-	Draft  bool   // pull request
+	Kind      Kind
+	Key       string // idempotency key; requests of one key count once. "" counts always
+	Task      task.Key
+	Target    Target
+	Title     string          // of a pull request
+	Text      string          // of a comment or pull request: Markdown
+	Collapsed []CollapsedList // of a comment: what stands below its text
+	Patch     string          // of a push or pull request, as git diff prints it
+	Draft     bool            // pull request
 }
 
 // Decision is what becomes of a request.

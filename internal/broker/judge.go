@@ -71,7 +71,7 @@ func (b *Broker) content(r Request, v *Verdict) error {
 	switch r.Kind {
 	case Comment:
 		err := b.text(v, Markdown, r.Text, true)
-		for _, x := range r.Folds {
+		for _, x := range r.Collapsed {
 			b.fold(v, x)
 		}
 		return err
@@ -113,9 +113,9 @@ func (b *Broker) text(v *Verdict, f Format, text string, needed bool) error {
 
 // fold puts a fold below the text, as much of it as there is room for. One that
 // cannot be cleaned is left out: the text is what has to be said.
-func (b *Broker) fold(v *Verdict, x Fold) {
+func (b *Broker) fold(v *Verdict, x CollapsedList) {
 	above := strings.TrimRight(v.Text, "\n") + "\n\n"
-	fold, found, err := b.o.Filter.Fold(x, b.o.Settings.MaxTextBytes-len(above))
+	fold, found, err := b.o.Filter.Collapse(x, b.o.Settings.MaxTextBytes-len(above))
 	v.Findings = append(v.Findings, placed("history", found)...)
 	if err == nil && fold != "" {
 		v.Text = above + fold

@@ -14,7 +14,6 @@ type cargo struct {
 	name   string   // of the block of output that is told
 	lines  map[string]*excerpt
 	err    *rustError
-	ended  bool
 }
 
 type rustError struct {
@@ -68,11 +67,6 @@ func (c *cargo) read(line string) {
 	default:
 		c.blockLine(line)
 	}
-}
-
-func (c *cargo) idle() bool {
-	e := c.lines[c.name]
-	return c.err == nil && (e == nil || e.full())
 }
 
 func (c *cargo) errorLine(line string) {
@@ -194,10 +188,6 @@ func (f *Failure) panicked(lines []string) {
 }
 
 func (c *cargo) end() {
-	if c.ended {
-		return
-	}
-	c.ended = true
 	c.closeError()
 	c.flush()
 }

@@ -68,15 +68,12 @@ func (s Summary) Names() []string {
 // that never fails and never blocks; it is not for use by several at once.
 type Parser struct {
 	line    []byte
-	long    bool // the line is longer than what is kept of it
 	tail    []byte
 	cut     bool
 	telling []string
 	loading []string // modules that go said it loads
 	last    string   // the last line that was told
 	readers []reader
-	idle    bool // no reader follows anything
-	eager   bool // every line is looked at, for tests
 	sink    *sink
 }
 
@@ -84,8 +81,6 @@ type Parser struct {
 // line ends and colours. The line is valid UTF-8.
 type reader interface {
 	read(line string)
-	// idle reports that lines without marks and stems would change nothing.
-	idle() bool
 	end() // the output is over
 }
 
@@ -97,24 +92,15 @@ func NewParser() *Parser { return Against(Set{}, "") }
 // told relative to tree, the absolute path of the workspace; "" for as they are.
 func Against(known Set, tree string) *Parser {
 	s := &sink{known: known, tree: tree}
-	return &Parser{sink: s, idle: true, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &unittest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
+	return &Parser{sink: s, readers: []reader{&goTest{sink: s, open: -1}, &goJSON{sink: s}, &pytest{sink: s}, &unittest{sink: s}, &jest{sink: s}, &vitest{sink: s}, &cargo{sink: s}}}
 }
 
-// Write takes the next part of the output. Of most outputs most lines say
-// nothing: they are passed over before anything is made of them.
+// Write takes the next part of the output.
 func (p *Parser) Write(b []byte) (int, error) {
 	p.keep(b)
 	for rest := b; len(rest) > 0; {
-		if p.idle && !p.eager && len(p.line) == 0 && !p.long {
-			if rest = rest[dullScanner().before(rest):]; len(rest) == 0 {
-				break
-			}
-		}
 		line, after, found := bytes.Cut(rest, []byte("\n"))
-		if room := maxLine - len(p.line); len(line) > room {
-			p.long = true
-			line = line[:max(0, room)]
-		}
+		line = line[:min(len(line), max(0, maxLine-len(p.line)))]
 		if found && len(p.line) == 0 {
 			p.endLine(line)
 		} else if p.line = append(p.line, line...); found {
@@ -174,15 +160,16 @@ func unprintable(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 var stems = []string{"error", "fail", "fatal", "panic", "exception", "traceback", "undefined", "cannot", "could not", "no such", "not found", "denied", "fault", "killed", "abort", "assert", "unable", "missing", "invalid", "connection refused", "disabled by", "***"}
 
 // telling reports a line that looks like the reason of a failure.
-func telling(line string) bool { return tellingScanner().in(line) }
+func telling(line string) bool {
+	low := strings.ToLower(line)
+	return slices.ContainsFunc(stems, func(stem string) bool { return strings.Contains(low, stem) })
+}
 
 func (p *Parser) endLine(raw []byte) {
 	line := clean(raw)
-	p.line, p.long = p.line[:0], false
-	p.idle = true
+	p.line = p.line[:0]
 	for _, r := range p.readers {
 		r.read(line)
-		p.idle = p.idle && r.idle()
 	}
 	if name, found := strings.CutPrefix(line, "go: downloading "); found && len(p.loading) < maxMissing {
 		name, _, _ = strings.Cut(name, " ")
@@ -269,7 +256,7 @@ func (s *sink) seen(framework string) {
 // completed with what is new. Where there is no room one that was known makes it.
 func (s *sink) add(f Failure) {
 	f.Name = clip(s.relative(strings.TrimSpace(f.Name)), maxName)
-	f.Message = clip(s.relative(oneLine(f.Message)), MaxMessage)
+	f.Message = clip(s.relative(strings.Join(strings.Fields(f.Message), " ")), MaxMessage)
 	f.Excerpt = clipLines(s.relative(f.Excerpt), MaxExcerpt)
 	f.File = clip(s.relative(f.File), maxName)
 	f.Known = s.known.Has(f.Name)

@@ -2,6 +2,7 @@ package checks
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,7 +30,6 @@ type goTest struct {
 	exit    string // the last "exit status"
 	strays  int    // lines in a row that are not of the header or the test that is open
 	inner   bool   // of -json, which tells of builds itself
-	ended   bool
 }
 
 type goResult struct {
@@ -124,14 +124,6 @@ func (g *goTest) read(line string) {
 		}
 	}
 	g.other(line)
-}
-
-func (g *goTest) idle() bool {
-	return (!g.inRace || g.race.full()) &&
-		(g.panics == nil || g.panics.full() && !g.timeout) &&
-		(g.header == "" || g.build[g.header].full()) &&
-		(g.open < 0 || g.open >= len(g.tests) || g.tests[g.open].lines.full()) &&
-		(g.running == "" || g.verbose[g.running].full())
 }
 
 // maxStrays is how many lines of something else may come between those of a
@@ -332,10 +324,6 @@ func (g *goTest) reset() {
 }
 
 func (g *goTest) end() {
-	if g.ended {
-		return
-	}
-	g.ended = true
 	if len(g.tests) > 0 || g.race != nil && g.okays+g.passes > 0 {
 		// The line of the package never came: it was killed.
 		for i, t := range g.tests {
@@ -467,7 +455,6 @@ type goJSON struct {
 	sink   *sink
 	inner  map[string]*goTest // a plain reader for each package
 	builds map[string]*excerpt
-	ended  bool
 }
 
 type goEvent struct {
@@ -528,8 +515,6 @@ func (g *goJSON) read(line string) {
 	}
 }
 
-func (g *goJSON) idle() bool { return true }
-
 // of returns the reader of a package's output.
 func (g *goJSON) of(pkg string) *goTest {
 	if g.inner == nil {
@@ -552,11 +537,7 @@ func (g *goJSON) close(pkg string) {
 }
 
 func (g *goJSON) end() {
-	if g.ended {
-		return
-	}
-	g.ended = true
-	for _, name := range sorted(g.inner) {
+	for _, name := range slices.Sorted(maps.Keys(g.inner)) {
 		g.close(name)
 	}
 }

@@ -12,7 +12,6 @@ type jest struct {
 	sink  *sink
 	file  string
 	block *jsBlock
-	ended bool
 }
 
 // jsBlock is the report of one failure.
@@ -72,8 +71,6 @@ func (j *jest) read(line string) {
 		j.block.add(strings.TrimPrefix(line, "    "))
 	}
 }
-
-func (j *jest) idle() bool { return j.block == nil || j.block.lines.full() }
 
 // place is FindStringSubmatch for lines of which most have none of the parts, one
 // of which all that match have.
@@ -143,18 +140,12 @@ func (j *jest) close() {
 	j.block = nil
 }
 
-func (j *jest) end() {
-	if !j.ended {
-		j.ended = true
-		j.close()
-	}
-}
+func (j *jest) end() { j.close() }
 
 // vitest follows the output of vitest.
 type vitest struct {
 	sink  *sink
 	block *jsBlock
-	ended bool
 }
 
 var (
@@ -197,8 +188,6 @@ func (v *vitest) read(line string) {
 	v.block.add(line)
 }
 
-func (v *vitest) idle() bool { return v.block == nil || v.block.lines.full() }
-
 func (v *vitest) close() {
 	if v.block != nil {
 		f := v.block.failure()
@@ -208,9 +197,4 @@ func (v *vitest) close() {
 	v.block = nil
 }
 
-func (v *vitest) end() {
-	if !v.ended {
-		v.ended = true
-		v.close()
-	}
-}
+func (v *vitest) end() { v.close() }

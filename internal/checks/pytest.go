@@ -14,7 +14,6 @@ type pytest struct {
 	summary []pyBlock // of the short test summary
 	rest    rest      // what had no room there
 	on      bool
-	ended   bool
 }
 
 type pyBlock struct {
@@ -91,10 +90,6 @@ func tally(line string) []string {
 		return nil
 	}
 	return pyTally().FindStringSubmatch(line)
-}
-
-func (p *pytest) idle() bool {
-	return p.block == nil || p.block.lines.full()
 }
 
 // blockLine keeps the lines of a block that tell why.
@@ -239,10 +234,6 @@ func (b *pyBlock) complete(f *Failure) {
 }
 
 func (p *pytest) end() {
-	if p.ended {
-		return
-	}
-	p.ended = true
 	p.close()
 	if p.on && len(p.blocks)+len(p.summary) > 0 {
 		p.sink.seen("pytest")

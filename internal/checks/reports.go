@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -64,7 +65,7 @@ func (r *Reports) Read(ctx context.Context, known Set) (Summary, int, error) {
 		return Summary{}, 0, err
 	}
 	var names []string
-	for _, name := range sorted(now) {
+	for _, name := range slices.Sorted(maps.Keys(now)) {
 		if old, ok := r.before[name]; !ok || old != now[name] {
 			names = append(names, name)
 		}

@@ -245,5 +245,3 @@ func clipLines(s string, n int) string {
 	out := append(append(append([]string{}, all[:first]...), mark), all[len(all)-last:]...)
 	return strings.Join(out, "\n")
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

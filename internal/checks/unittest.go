@@ -45,8 +45,6 @@ func (u *unittest) read(line string) {
 	u.end()
 }
 
-func (u *unittest) idle() bool { return !u.on }
-
 func (u *unittest) end() {
 	if u.on {
 		u.sink.passed += max(0, u.ran)

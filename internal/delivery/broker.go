@@ -50,14 +50,14 @@ func (r *Run) OpenBroker() (err error) {
 
 // MayComment asks the broker about the comment on how the run stands and returns the
 // text that may be posted; the error says why none may.
-func (r *Run) MayComment(ctx context.Context, s task.Status, text string, folds []broker.Fold) (string, error) {
+func (r *Run) MayComment(ctx context.Context, s task.Status, text string, folds []broker.CollapsedList) (string, error) {
 	if r.Broker == nil { // the run ended before it had one
 		if err := r.OpenBroker(); err != nil {
 			return "", err
 		}
 	}
 	req := comment(r.Ledger.Metadata(), string(s), text)
-	req.Folds = folds
+	req.Collapsed = folds
 	return allowed(ctx, r.Broker, req)
 }
 
@@ -120,9 +120,9 @@ func allowed(ctx context.Context, b *broker.Broker, req broker.Request) (string,
 }
 
 // MayShow asks the broker about the comment that shows the run's progress.
-func (r *Run) MayShow(ctx context.Context, head string, fold broker.Fold) (bool, error) {
+func (r *Run) MayShow(ctx context.Context, head string, fold broker.CollapsedList) (bool, error) {
 	req := comment(r.Ledger.Metadata(), "progress", head)
-	req.Folds = []broker.Fold{fold}
+	req.Collapsed = []broker.CollapsedList{fold}
 	v, err := r.Broker.Judge(ctx, req)
 	return err == nil && v.Decision == broker.Allow, err
 }

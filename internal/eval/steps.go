@@ -162,7 +162,7 @@ func (s *steps) planned() []stepped {
 			due = len(s.Subtasks) > 1 && turns >= reflectEvery && last.Tool != "shell"
 			all = append(all, stepped{Say: turn.Say, Calls: calls})
 		}
-		done := stepCall{planning.ToolReport, object{"task_id": taskID(i), "status": "done", "summary": t.Done}}
+		done := stepCall{planning.ToolReport, object{"status": "done", "summary": t.Done}}
 		if i < len(s.Subtasks)-1 { // beside the last calls
 			last := &all[len(all)-1]
 			last.Calls = append(last.Calls, done)
@@ -180,16 +180,13 @@ func (s *steps) planned() []stepped {
 
 type object = map[string]any
 
-func taskID(i int) string { return fmt.Sprintf("task_%d", i+1) }
-
 func (s *steps) plan() stepped {
 	var tasks []any
-	for i, t := range s.Subtasks {
-		task := object{"id": taskID(i), "description": t.About, "complexity": "low"}
-		if i > 0 {
-			task["dependencies"] = []any{taskID(i - 1)}
-		}
-		tasks = append(tasks, task)
+	for _, t := range s.Subtasks {
+		tasks = append(tasks, object{"description": t.About})
+	}
+	if len(tasks) == 1 {
+		tasks[0] = object{"description": s.Subtasks[0].About, "complexity": "low"}
 	}
 	return stepped{Calls: []stepCall{{planning.ToolPlan, object{
 		"goal_understanding": object{"main_objective": s.Goal, "success_criteria": slices.Concat(s.Criteria, s.Judged)},
@@ -202,5 +199,5 @@ func (s *steps) verified(shown string) stepped {
 	for _, c := range slices.Concat(s.Criteria, s.Judged) {
 		met = append(met, object{"criterion": c, "met": true, "evidence": shown})
 	}
-	return stepped{Calls: []stepCall{{planning.ToolVerify, object{"verification_passed": true, "criteria": met, "comment": s.Say}}}}
+	return stepped{Calls: []stepCall{{planning.ToolReflect, object{"verification_passed": true, "criteria": met, "comment": s.Say}}}}
 }

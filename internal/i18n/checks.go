@@ -4,7 +4,7 @@ package i18n
 var comparedTexts = map[string]text{
 	"checks.before":         {"Checks, run before any change; what failed then need not be mended unless the task asks for it", "変更前に実行したチェック(課題が求めない限り、ここでの失敗を直す必要はありません)"},
 	"checks.none":           {"Checks: the project has none.", "チェック: このプロジェクトにはありません。"},
-	"checks.will":           {"Checks, which will be run on your change: %s. They are being run on the base as well; you will be told if one fails there.", "変更に対して実行するチェック: %s。変更前の状態に対しても実行中です。そこで失敗するものがあれば知らせます。"},
+	"checks.will":           {"Checks, which will be run on your change: %s.", "変更に対して実行するチェック: %s。"},
 	"checks.left_out":       {"Checks that were left out, since what they need is not installed here; nobody will run them:", "必要なものがここに無いため省いたチェック（実行されることはありません）:"},
 	"checks.passed":         {"`%s` passed", "`%s`: 合格"},
 	"checks.timed_out":      {"`%s` did not end in time", "`%s`: 時間内に終わりませんでした"},

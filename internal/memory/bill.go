@@ -67,12 +67,9 @@ type Bill struct {
 // planCalls are the tools by which a model answers what planning asks.
 var planCalls = []string{"submit_plan", "report_subtask", "reflect", "decide_replan", "submit_verification"}
 
-// planForm marks an answer to planning that is a text.
-const planForm = `"phase"`
-
 // mapHead is where in the system prompt the map of the project begins
 // (project.Prompt).
-const mapHead = "\n# Files of the project\n"
+const mapHead = "\n<project_files>\n"
 
 // askVerify is the kind of the messages that ask for a verification; askAside
 // those that interrupt no verification (planning).
@@ -196,9 +193,6 @@ func bulkOf(m llm.Message) string {
 
 // planBytes is how much of an answer is one to planning.
 func planBytes(m llm.Message) (n int) {
-	if strings.Contains(m.Content, planForm) {
-		n = len(m.Content)
-	}
 	for _, c := range m.ToolCalls {
 		if slices.Contains(planCalls, c.Name) {
 			n += len(c.Name) + len(c.Arguments)

@@ -21,7 +21,7 @@ import (
 var recallPage string
 
 const recallSchema = `{"type":"object","properties":{"ref":{"type":"string"},"from_line":{"type":"integer","minimum":1},"pattern":{"type":"string"},` +
-	`"limit":{"type":"integer","minimum":1,"maximum":2000}},"required":["ref"],"additionalProperties":false}`
+	`"limit":{"$comment":"untold","type":"integer","minimum":1,"maximum":2000}},"required":["ref"],"additionalProperties":false}`
 
 // Record is what recall reads of a run. *contextstore.MessageLog has it, beside
 // the images.

@@ -25,8 +25,8 @@ type Settings struct {
 	MaxRounds          int // of verification
 	Replan             ReplanLimits
 	Pre                PrePlanning
-	Facts              []string // what is known of the repository
-	Past               *Past    // what earlier runs left; nil for nothing
+	Facts              []string     // what is known of the repository
+	Earlier            *EarlierRuns // what earlier runs left; nil for nothing
 
 	// ReadOnly reports whether a tool changes nothing; nil where none does.
 	ReadOnly func(tool string) bool
@@ -43,7 +43,7 @@ type Ledger interface {
 	Messages(offset int64, f func(contextstore.Message) bool) error
 }
 
-// Coordinator leads one run. It is a fold over the messages of the run: what it knows
+// Coordinator leads one run. It is a state machine over the messages of the run: what it knows
 // follows from them, and each decision is a line of the planning history with
 // what was known then. A run that is taken up reads the last of these and the
 // messages behind it, and goes on as if nothing had been. It is used by one
@@ -108,33 +108,33 @@ func (e *StuckError) Error() string { return "the run is stuck: " + e.What(i18n.
 // messages behind them. The loop that it leads is directed by it; base directs what a
 // plan does not: what people say, and whoever watches.
 func Open(ledger Ledger, h *History, base turn.Director, p Prompts, s Settings, log *slog.Logger) (*Coordinator, error) {
-	l := &Coordinator{Director: base, settings: s, prompts: p, history: h, log: log}
-	if err := l.recall(); err != nil {
+	co := &Coordinator{Director: base, settings: s, prompts: p, history: h, log: log}
+	if err := co.recall(); err != nil {
 		return nil, err
 	}
 	var taken error
-	err := ledger.Messages(l.s.Offset, func(m contextstore.Message) bool {
-		taken = l.reduce(m)
+	err := ledger.Messages(co.s.Offset, func(m contextstore.Message) bool {
+		taken = co.reduce(m)
 		return taken == nil
 	})
 	if err := errors.Join(err, taken); err != nil {
 		return nil, fmt.Errorf("read how far the plan is: %w", err)
 	}
-	l.show()
-	return l, nil
+	co.show()
+	return co, nil
 }
 
 // Before implements turn.Director: an answer of people that is waited for, what the
 // base has to say, and what of planning goes with it.
-func (l *Coordinator) Before(ctx context.Context) ([]contextstore.Message, error) {
-	if err := l.inquire(ctx); err != nil { // the answer is among what the base has to say
+func (co *Coordinator) Before(ctx context.Context) ([]contextstore.Message, error) {
+	if err := co.inquire(ctx); err != nil { // the answer is among what the base has to say
 		return nil, err
 	}
-	all, err := l.Director.Before(ctx)
-	if err != nil || l.s.Told == "" {
+	all, err := co.Director.Before(ctx)
+	if err != nil || co.s.Told == "" {
 		return all, err
 	}
-	if kind, text := l.next(); kind != "" {
+	if kind, text := co.next(); kind != "" {
 		all = append(all, contextstore.Message{Role: llm.RoleUser, Kind: kind, Content: text})
 	}
 	return all, nil
@@ -142,16 +142,16 @@ func (l *Coordinator) Before(ctx context.Context) ([]contextstore.Message, error
 
 // After implements turn.Director. What ends by a message is recorded before others hear of
 // what begins with it.
-func (l *Coordinator) After(m contextstore.Message) error {
-	return errors.Join(l.reduce(m), l.Director.After(m))
+func (co *Coordinator) After(m contextstore.Message) error {
+	return errors.Join(co.reduce(m), co.Director.After(m))
 }
 
 // Run leads the work until nothing of the plan is left to do, and returns the
 // model's last answer; loop is the one that l directs. The errors are those of turn.Loop and *StuckError.
-func (l *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextstore.Message, err error) {
-	s := &l.s
+func (co *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextstore.Message, err error) {
+	s := &co.s
 	if s.Handover != nil { // an earlier owner was interrupted at it
-		if err := l.takeBack(ctx, loop); err != nil {
+		if err := co.takeBack(ctx, loop); err != nil {
 			return none, err
 		}
 	}
@@ -164,12 +164,12 @@ func (l *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextsto
 				return none, err
 			}
 		}
-		if l.stuck() {
+		if co.stuck() {
 			return none, &StuckError{Spent: s.Stuck, Loop: s.Loop}
 		}
 		kind, text := "", ""
 		if s.Asked == "" || s.Want != "" || s.Told != "" && s.Asked != askVerify { // else all that is to be asked was, with the last results
-			kind, text = l.next()
+			kind, text = co.next()
 		}
 		if kind == "" && (s.Asked == "" || s.Asked == askVerify) && !loop.Owes() {
 			return loop.Window.Last(), nil
@@ -179,30 +179,30 @@ func (l *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextsto
 				return none, err
 			}
 		}
-		if err := l.turns(ctx, loop); err != nil {
+		if err := co.turns(ctx, loop); err != nil {
 			return none, err
 		}
 	}
 }
 
-func (l *Coordinator) stuck() bool { return l.s.Stuck != "" || l.s.Loop.Stage == turn.StageStop }
+func (co *Coordinator) stuck() bool { return co.s.Stuck != "" || co.s.Loop.Stage == turn.StageStop }
 
 // Ends implements turn.Director: the model owes nothing, and there is nothing to ask it.
-func (l *Coordinator) Ends(contextstore.Message) bool {
-	if l.stuck() || l.s.judged() {
+func (co *Coordinator) Ends(contextstore.Message) bool {
+	if co.stuck() || co.s.judged() {
 		return true
-	} else if l.s.Asked != "" || l.s.Want == askPeople {
+	} else if co.s.Asked != "" || co.s.Want == askPeople {
 		return false
 	}
-	kind, _ := l.next()
+	kind, _ := co.next()
 	return kind == ""
 }
 
 // pick is the next subtask: the first that did not end and whose dependencies are
 // met; "" where nothing is left.
-func (l *Coordinator) pick() string {
-	for _, id := range l.order { // an order in which dependencies come first
-		if _, over := l.s.Results[id]; !over && l.blockedBy(id) == "" {
+func (co *Coordinator) pick() string {
+	for _, id := range co.order { // an order in which dependencies come first
+		if _, over := co.s.Results[id]; !over && co.blockedBy(id) == "" {
 			return id
 		}
 	}
@@ -211,10 +211,10 @@ func (l *Coordinator) pick() string {
 
 // blockedBy is a dependency of a subtask that is not met, "" for none. One that
 // turned out not to be needed stands in nobody's way.
-func (l *Coordinator) blockedBy(id string) string {
-	t, _ := l.plan.Subtask(id)
+func (co *Coordinator) blockedBy(id string) string {
+	t, _ := co.plan.Subtask(id)
 	for _, dep := range t.Dependencies {
-		if status := l.s.Results[dep].Status; status != Done && status != Skipped {
+		if status := co.s.Results[dep].Status; status != Done && status != Skipped {
 			return dep
 		}
 	}
@@ -222,23 +222,23 @@ func (l *Coordinator) blockedBy(id string) string {
 }
 
 // block ends what depends on what did not end well: it cannot be done.
-func (l *Coordinator) block() {
-	for _, id := range l.order {
-		_, over := l.s.Results[id]
-		by, failed := l.s.Results[l.blockedBy(id)]
+func (co *Coordinator) block() {
+	for _, id := range co.order {
+		_, over := co.s.Results[id]
+		by, failed := co.s.Results[co.blockedBy(id)]
 		if over || !failed {
 			continue
 		}
-		l.s.Results[id] = SubtaskResult{ID: id, Status: Blocked, Summary: i18n.Recorded("needs_"+by.Status, by.ID)}
-		l.log.Info("Subtask "+id+": blocked", "by", by.ID)
-		l.enter(Entry{Subtask: &SubtaskRecord{ID: id, Status: Blocked, Summary: l.s.Results[id].Summary}})
+		co.s.Results[id] = SubtaskResult{ID: id, Status: Blocked, Summary: i18n.Recorded("needs_"+by.Status, by.ID)}
+		co.log.Info("Subtask "+id+": blocked", "by", by.ID)
+		co.enter(Entry{Subtask: &SubtaskRecord{ID: id, Status: Blocked, Summary: co.s.Results[id].Summary}})
 	}
 }
 
 // left is how many subtasks did not end.
-func (l *Coordinator) left() (n int) {
-	for _, id := range l.order {
-		if _, over := l.s.Results[id]; !over {
+func (co *Coordinator) left() (n int) {
+	for _, id := range co.order {
+		if _, over := co.s.Results[id]; !over {
 			n++
 		}
 	}
@@ -247,10 +247,10 @@ func (l *Coordinator) left() (n int) {
 
 // parts are the subtasks that are done and those that are open or did not end
 // well; those that are not needed are in neither.
-func (l *Coordinator) parts() (done, open []Subtask) {
-	for _, id := range l.order {
-		t, _ := l.plan.Subtask(id)
-		switch l.s.Results[id].Status {
+func (co *Coordinator) parts() (done, open []Subtask) {
+	for _, id := range co.order {
+		t, _ := co.plan.Subtask(id)
+		switch co.s.Results[id].Status {
 		case Done:
 			done = append(done, t)
 		case Skipped:
@@ -262,9 +262,9 @@ func (l *Coordinator) parts() (done, open []Subtask) {
 }
 
 // done are the ids of the subtasks that are done.
-func (l *Coordinator) done() map[string]bool {
+func (co *Coordinator) done() map[string]bool {
 	done := map[string]bool{}
-	for id, r := range l.s.Results {
+	for id, r := range co.s.Results {
 		if r.Status == Done {
 			done[id] = true
 		}

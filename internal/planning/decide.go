@@ -10,76 +10,76 @@ import (
 )
 
 // planned takes the plan, or the one that replaces what is left of it.
-func (l *Coordinator) planned(c contextstore.ToolCall) error {
-	s := &l.s
+func (co *Coordinator) planned(c contextstore.ToolCall) error {
+	s := &co.s
 	p, err := readPlan(c, s.Tried > 0)
 	if err == nil {
-		err = p.Check(l.settings.MaxSubtasks)
+		err = p.Check(co.settings.MaxSubtasks)
 	}
-	l.settings.Pre.settle(&p.Goal)
+	co.settings.Pre.settle(&p.Goal)
 	if err != nil {
-		if g := p.Goal; l.plan == nil && strings.TrimSpace(g.MainObjective+strings.Join(g.SuccessCriteria, "")) != "" {
+		if g := p.Goal; co.plan == nil && strings.TrimSpace(g.MainObjective+strings.Join(g.SuccessCriteria, "")) != "" {
 			s.Goal = &g
 		}
 		return err
 	}
-	if l.plan != nil {
-		was := l.plan.Goal // of which holds what the new one does not say
+	if co.plan != nil {
+		was := co.plan.Goal // of which holds what the new one does not say
 		p.Goal.MainObjective = cmp.Or(strings.TrimSpace(p.Goal.MainObjective), was.MainObjective)
 		if len(p.Goal.SuccessCriteria) == 0 {
 			p.Goal.SuccessCriteria = was.SuccessCriteria
 		}
-		if p, err = l.plan.Replace(p, l.done(), 0); err != nil {
+		if p, err = co.plan.Replace(p, co.done(), 0); err != nil {
 			return err
 		}
 	}
-	if l.resume(); l.plan == nil && l.uncertain(p.Goal) {
+	if co.resume(); co.plan == nil && co.uncertain(p.Goal) {
 		s.Counts.Clarifications++
-		l.inquires(inquiry{About: aboutPlan}, p.Goal.Questions)
+		co.inquires(inquiry{About: aboutPlan}, p.Goal.Questions)
 		return nil
 	}
-	l.adopt(p)
+	co.adopt(p)
 	return nil
 }
 
 // adopt makes a plan of the model the one in force.
-func (l *Coordinator) adopt(p Plan) {
-	s := &l.s
+func (co *Coordinator) adopt(p Plan) {
+	s := &co.s
 	s.Current, s.Fresh, s.Missed, s.Without, s.Shown, s.Given, s.Goal = "", true, nil, "", s.Answer, s.Answer, nil
-	if l.plan == nil {
-		done := l.settings.Past.take(&p)
-		l.enter(Entry{Plan: &p})
+	if co.plan == nil {
+		done := co.settings.Earlier.take(&p)
+		co.enter(Entry{Plan: &p})
 		for _, r := range done {
 			s.Results[r.ID] = r
-			l.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
+			co.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary}})
 		}
 	} else {
-		l.alter(s.For, p, nil)
+		co.alter(s.For, p, nil)
 	}
 	for _, a := range p.Goal.Assumptions {
-		l.enter(Entry{Assumption: &a})
+		co.enter(Entry{Assumption: &a})
 	}
-	l.hold(p)
-	l.forget()
-	l.log.Info("Plan: "+firstLine(p.Goal.MainObjective), "subtasks", len(l.order))
-	if l.settings.Pre.uncertain(&p.Goal) {
-		l.log.Warn("The task is not surely understood", "confidence", *p.Goal.Confidence, "threshold", l.settings.Pre.Sure)
+	co.hold(p)
+	co.forget()
+	co.log.Info("Plan: "+firstLine(p.Goal.MainObjective), "subtasks", len(co.order))
+	if co.settings.Pre.uncertain(&p.Goal) {
+		co.log.Warn("The task is not surely understood", "confidence", *p.Goal.Confidence, "threshold", co.settings.Pre.Sure)
 	}
 }
 
 // forget drops the results of subtasks that are to be done anew, and of those
 // that the plan no longer has.
-func (l *Coordinator) forget() {
-	for id, r := range l.s.Results {
-		if _, there := l.plan.Subtask(id); !there || r.Status != Done && r.Status != Skipped {
-			delete(l.s.Results, id)
+func (co *Coordinator) forget() {
+	for id, r := range co.s.Results {
+		if _, there := co.plan.Subtask(id); !there || r.Status != Done && r.Status != Skipped {
+			delete(co.s.Results, id)
 		}
 	}
 }
 
 // reflected takes a reflection, and does what it says of the plan.
-func (l *Coordinator) reflected(c contextstore.ToolCall) error {
-	s := &l.s
+func (co *Coordinator) reflected(c contextstore.ToolCall) error {
+	s := &co.s
 	r, err := read[Reflection](c, true)
 	r.Phase = PhaseReflection
 	if err == nil && strings.TrimSpace(r.Judged.Evaluation) == "" && r.Revision == nil {
@@ -92,124 +92,124 @@ func (l *Coordinator) reflected(c contextstore.ToolCall) error {
 		r.Judged.Status = "partial"
 	}
 	if s.Asked == askReflect {
-		l.resume()
+		co.resume()
 	}
 	s.Trouble, s.Since = 0, 0
-	l.entries = append(l.entries, Entry{Reflection: &r}) // alone it decides nothing
+	co.entries = append(co.entries, Entry{Reflection: &r}) // alone it decides nothing
 	var next Plan
 	if r.Revision != nil {
-		if next, err = l.plan.Apply(*r.Revision, l.done(), l.settings.MaxSubtasks); err == nil && len(l.plan.changes(&next, nil)) == 0 {
+		if next, err = co.plan.Apply(*r.Revision, co.done(), co.settings.MaxSubtasks); err == nil && len(co.plan.changes(&next, nil)) == 0 {
 			return nil // costs nothing
 		}
 	}
 	why := firstLine(r.Judged.Evaluation)
 	switch { // what has to be decided first goes before it
 	case !r.Judged.Revise || s.Want == askReplan || s.Asked != askSubtask:
-	case s.Revisions >= l.settings.MaxRevisions && l.mayAsk():
+	case s.Revisions >= co.settings.MaxRevisions && co.mayAsk():
 		s.Counts.Clarifications++
-		l.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{moreRevisions(s.Revisions, why)})
-	case s.Revisions >= l.settings.MaxRevisions:
-		if l.settings.Replan.MaxTotal > 0 {
-			s.wants(askReplan, l.prompts.word("the revisions of the plan are spent, and it needs another one: ", "計画の修正の上限に達しましたが、さらに修正が必要です: ")+why)
+		co.inquires(inquiry{About: aboutRevised, At: s.Current, Why: why, Question: Question{Confirm: true}}, []string{moreRevisions(s.Revisions, why)})
+	case s.Revisions >= co.settings.MaxRevisions:
+		if co.settings.Replan.MaxTotal > 0 {
+			s.wants(askReplan, co.prompts.word("the revisions of the plan are spent, and it needs another one: ", "計画の修正の上限に達しましたが、さらに修正が必要です: ")+why)
 		}
 	case r.Revision == nil:
 		s.wants(askRevise, why)
 	case err != nil:
 		s.wants(askRevise, firstLine(err.Error()))
 	default:
-		l.revise(*r.Revision, next)
+		co.revise(*r.Revision, next)
 	}
 	return nil
 }
 
 // revised takes the revision that was asked for; some give a whole plan.
-func (l *Coordinator) revised(c contextstore.ToolCall) error {
-	s := &l.s
+func (co *Coordinator) revised(c contextstore.ToolCall) error {
+	s := &co.s
 	var p Plan
 	var r Reflection
 	var err error
 	if c.Name == ToolPlan {
 		r.Revision = &PlanRevision{Reason: s.For}
 		if p, err = readPlan(c, s.Tried > 0); err == nil {
-			p, err = l.plan.Replace(p, l.done(), l.settings.MaxSubtasks)
+			p, err = co.plan.Replace(p, co.done(), co.settings.MaxSubtasks)
 		}
 	} else if r, err = read[Reflection](c, true); err == nil && r.Revision == nil {
 		err = refusal("plan_revision is missing")
 	} else if err == nil {
-		p, err = l.plan.Apply(*r.Revision, l.done(), l.settings.MaxSubtasks)
+		p, err = co.plan.Apply(*r.Revision, co.done(), co.settings.MaxSubtasks)
 	}
 	if err == nil {
-		l.resume()
-		l.revise(*r.Revision, p)
+		co.resume()
+		co.revise(*r.Revision, p)
 	}
 	return err
 }
 
 // revise makes a revised plan the one in force. One that changes nothing is none,
 // but where what failed is to be done again.
-func (l *Coordinator) revise(rev PlanRevision, p Plan) {
-	s := &l.s
+func (co *Coordinator) revise(rev PlanRevision, p Plan) {
+	s := &co.s
 	if !s.Replanned {
-		if len(l.plan.changes(&p, nil)) == 0 {
-			l.enter()
+		if len(co.plan.changes(&p, nil)) == 0 {
+			co.enter()
 			return
 		}
 		s.Revisions++
 	}
 	s.Replanned = false
-	l.alter(rev.Reason, p, rev.Changes)
-	l.forget()
-	if _, there := p.Subtask(s.Current); s.Current != "" && (!there || l.blockedBy(s.Current) != "") {
+	co.alter(rev.Reason, p, rev.Changes)
+	co.forget()
+	if _, there := p.Subtask(s.Current); s.Current != "" && (!there || co.blockedBy(s.Current) != "") {
 		s.Current = "" // something else comes first, or in its place
 		if s.Asked == askSubtask {
 			s.Asked = ""
 		}
 	}
-	l.log.Info("The plan is revised: "+firstLine(rev.Reason), "revision", s.Revisions, "left", l.left())
+	co.log.Info("The plan is revised: "+firstLine(rev.Reason), "revision", s.Revisions, "left", co.left())
 }
 
 // alter makes another plan the one in force, and records how it differs; said is
 // what the model said of that.
-func (l *Coordinator) alter(reason string, p Plan, said []Change) {
-	l.enter(Entry{Revision: &Revision{Reason: reason, Changes: l.plan.changes(&p, said), Plan: &p}})
-	l.hold(p)
+func (co *Coordinator) alter(reason string, p Plan, said []Change) {
+	co.enter(Entry{Revision: &Revision{Reason: reason, Changes: co.plan.changes(&p, said), Plan: &p}})
+	co.hold(p)
 }
 
 // decided takes the model's word on what went wrong, and does what the rules
 // make of it.
-func (l *Coordinator) decided(c contextstore.ToolCall) error {
-	d, err := read[ReplanDecision](c, l.s.Tried > 0)
+func (co *Coordinator) decided(c contextstore.ToolCall) error {
+	d, err := read[ReplanDecision](c, co.s.Tried > 0)
 	if err == nil && d.Decision.Type == "" {
 		err = refusal("replan_decision.replan_type is missing")
 	}
 	if err != nil {
 		return err
 	}
-	l.resume()
-	l.carryOut(d, cmp.Or(l.s.Where, l.s.Current), l.limits())
+	co.resume()
+	co.carryOut(d, cmp.Or(co.s.Where, co.s.Current), co.limits())
 	return nil
 }
 
 // carryOut decides about a wish that came up at a subtask by limits, and does what
 // comes of it.
-func (l *Coordinator) carryOut(d ReplanDecision, at string, limits ReplanLimits) {
-	s, r := &l.s, d.Decision
+func (co *Coordinator) carryOut(d ReplanDecision, at string, limits ReplanLimits) {
+	s, r := &co.s, d.Decision
 	v := Decide(d, at, s.Counts, limits)
 	s.Counts, s.Tried, s.Where = v.Counts, 0, ""
-	l.enter(Entry{Replan: &v})
-	told := l.log.Info
+	co.enter(Entry{Replan: &v})
+	told := co.log.Info
 	if v.Doubtful() {
-		told = l.log.Warn
+		told = co.log.Warn
 	}
 	told("Replan decision: "+v.Do, "level", v.Level, "confidence", r.Confidence, "wanted", r.Type, "override", v.Override)
 	want, why := askSubtask, r.why()
 	switch v.Do {
 	case DoRetry:
-		why = l.prompts.word("Do it once more as it was planned. ", "計画どおりもう一度行います。") + why
+		why = co.prompts.word("Do it once more as it was planned. ", "計画どおりもう一度行います。") + why
 	case DoRegenerate:
-		why = l.prompts.word("Use other actions than before. ", "これまでとは別のアクションを使います。") + why
+		why = co.prompts.word("Use other actions than before. ", "これまでとは別のアクションを使います。") + why
 	case DoAssume:
-		why = l.prompts.word("No more questions can be asked. Go on with these assumptions, and state them: ", "これ以上は質問できません。次の仮定を明示して続けます: ") + strings.Join(r.Assume, "; ")
+		why = co.prompts.word("No more questions can be asked. Go on with these assumptions, and state them: ", "これ以上は質問できません。次の仮定を明示して続けます: ") + strings.Join(r.Assume, "; ")
 	case DoPartial, DoRevise:
 		want, s.Replanned = askRevise, true
 	case DoRedecompose, DoRestart:
@@ -218,7 +218,7 @@ func (l *Coordinator) carryOut(d ReplanDecision, at string, limits ReplanLimits)
 			why += strings.TrimSuffix("; "+line(cmp.Or(a.Purpose, a.ExpectedOutcome)), "; ")
 		}
 	case DoAsk:
-		l.asksFor(v, at)
+		co.asksFor(v, at)
 		return
 	case DoStop:
 		s.Stuck = v.Override
@@ -227,7 +227,7 @@ func (l *Coordinator) carryOut(d ReplanDecision, at string, limits ReplanLimits)
 		return
 	}
 	if want != askPlan {
-		l.amend(v.Do, r, at)
+		co.amend(v.Do, r, at)
 	}
 	if want == askSubtask {
 		s.Current = at
@@ -239,22 +239,22 @@ func (l *Coordinator) carryOut(d ReplanDecision, at string, limits ReplanLimits)
 
 // amend does what a decision says of the plan itself: what it concerns and did not
 // end well is open again, and additional actions join. Where the model is asked for the rest of the plan it sees them.
-func (l *Coordinator) amend(do string, r Replan, at string) {
+func (co *Coordinator) amend(do string, r Replan, at string) {
 	concerned := append(slices.Clone(r.Affected), at)
 	if do != DoPartial && do != DoRevise {
-		maps.DeleteFunc(l.s.Results, func(id string, end SubtaskResult) bool {
+		maps.DeleteFunc(co.s.Results, func(id string, end SubtaskResult) bool {
 			return slices.Contains(concerned, id) && end.Status != Done && end.Status != Skipped
 		})
 	}
-	if next := l.plan.Extend(r.Additional, l.done(), l.room(), ""); len(l.plan.changes(&next, nil)) > 0 {
-		l.alter(line(r.Reasoning), next, nil)
+	if next := co.plan.Extend(r.Additional, co.done(), co.room(), ""); len(co.plan.changes(&next, nil)) > 0 {
+		co.alter(line(r.Reasoning), next, nil)
 	}
 }
 
 // room is how many further subtasks the plan may have.
-func (l *Coordinator) room() int {
-	if l.settings.MaxSubtasks == 0 {
+func (co *Coordinator) room() int {
+	if co.settings.MaxSubtasks == 0 {
 		return maxChanges
 	}
-	return max(l.settings.MaxSubtasks-len(l.order), 0)
+	return max(co.settings.MaxSubtasks-len(co.order), 0)
 }

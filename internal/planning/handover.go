@@ -13,7 +13,7 @@ var handoverKeys = map[string]string{BudgetTurns: turn.KeyTurns, BudgetTokens: t
 
 // turns lets the model work until it answers without a call. Where the budget of
 // the run has room for one call only, that is the handover.
-func (l *Coordinator) turns(ctx context.Context, loop *turn.Loop) error {
+func (co *Coordinator) turns(ctx context.Context, loop *turn.Loop) error {
 	_, err := loop.Run(ctx)
 	var spent *turn.BudgetError
 	if !errors.As(err, &spent) || !spent.Last {
@@ -25,14 +25,14 @@ func (l *Coordinator) turns(ctx context.Context, loop *turn.Loop) error {
 			ask.Budget = budget
 		}
 	}
-	if l.plan != nil {
-		ask.Done, ask.Open = l.parts()
+	if co.plan != nil {
+		ask.Done, ask.Open = co.parts()
 	}
-	l.log.Warn("The budget has room for one more call, which is the handover: " + spent.Error())
-	if err := loop.Ask(ctx, askHandover+"/"+ask.Budget, l.prompts.render("handover", ask)); err != nil {
+	co.log.Warn("The budget has room for one more call, which is the handover: " + spent.Error())
+	if err := loop.Ask(ctx, askHandover+"/"+ask.Budget, co.prompts.render("handover", ask)); err != nil {
 		return err
 	}
-	return l.handOver(ctx, loop)
+	return co.handOver(ctx, loop)
 }
 
 // handover is the words to whoever goes on, which are asked for where a budget is used up.
@@ -45,28 +45,28 @@ type handover struct {
 
 // takeBack lets the run go on with what was owed before the handover, where the
 // budget was raised before that was given; else it ends with it, as handOver does.
-func (l *Coordinator) takeBack(ctx context.Context, loop *turn.Loop) error {
-	if l.s.Handover.Given || !loop.HasRoom() {
-		return l.handOver(ctx, loop)
+func (co *Coordinator) takeBack(ctx context.Context, loop *turn.Loop) error {
+	if co.s.Handover.Given || !loop.HasRoom() {
+		return co.handOver(ctx, loop)
 	}
-	l.log.Info("The budget has room again: the run goes on without the handover")
-	return loop.Ask(ctx, askOnward, l.prompts.render("onward", Ask{}))
+	co.log.Info("The budget has room again: the run goes on without the handover")
+	return loop.Ask(ctx, askOnward, co.prompts.render("onward", Ask{}))
 }
 
 // handOver asks for the words to whoever goes on, unless they were given, and
 // returns the error that ends the run: a *turn.BudgetError, where nothing worse
 // happened. It goes on wherever it was interrupted.
-func (l *Coordinator) handOver(ctx context.Context, loop *turn.Loop) error {
-	if !l.s.Handover.Given {
+func (co *Coordinator) handOver(ctx context.Context, loop *turn.Loop) error {
+	if !co.s.Handover.Given {
 		if _, err := loop.Once(ctx); err != nil {
 			return err
 		}
 	} else if err := loop.Refuse(ctx); err != nil {
 		return err
 	}
-	key, known := handoverKeys[l.s.Handover.Budget]
+	key, known := handoverKeys[co.s.Handover.Budget]
 	if !known {
-		return fmt.Errorf("a handover was asked for because of %q", l.s.Handover.Budget)
+		return fmt.Errorf("a handover was asked for because of %q", co.s.Handover.Budget)
 	}
 	return loop.Spent(key)
 }

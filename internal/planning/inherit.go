@@ -29,11 +29,11 @@ type Inheritance struct {
 	Warn func(uuid string, err error)
 }
 
-// Past is what earlier runs of a task left of their planning: data without
+// EarlierRuns is what earlier runs of a task left of their planning: data without
 // authority, of which no text is longer than a line. What people asked and
 // answered then is not in it. nil is nothing.
-type Past struct {
-	Runs []PastRun `json:"runs,omitempty"` // the latest first; those beyond MaxPlans left what they verified alone
+type EarlierRuns struct {
+	Runs []EarlierRun `json:"runs,omitempty"` // the latest first; those beyond MaxPlans left what they verified alone
 
 	// Commit is where the work of the latest run that planned ended, Held whether
 	// the work of this run starts from there.
@@ -44,15 +44,15 @@ type Past struct {
 	Hidden bool `json:"hidden,omitempty"`
 }
 
-// PastRun is what one run left.
-type PastRun struct {
-	UUID     string        `json:"uuid"`
-	Subtasks []PastSubtask `json:"subtasks,omitempty"` // of its plan, in their order
-	Lessons  []Lesson      `json:"lessons,omitempty"`
+// EarlierRun is what one run left.
+type EarlierRun struct {
+	UUID     string           `json:"uuid"`
+	Subtasks []EarlierSubtask `json:"subtasks,omitempty"` // of its plan, in their order
+	Lessons  []Lesson         `json:"lessons,omitempty"`
 }
 
-// PastSubtask is a subtask of an earlier plan and what became of it.
-type PastSubtask struct {
+// EarlierSubtask is a subtask of an earlier plan and what became of it.
+type EarlierSubtask struct {
 	ID          string `json:"id"`
 	Description string `json:"description"`
 	Status      string `json:"status,omitempty"` // "" where it did not end
@@ -76,14 +76,14 @@ const (
 	pastLine = 240
 )
 
-// ReadPast reads what runs left of their planning, the latest first. What is
+// ReadEarlierRuns reads what runs left of their planning, the latest first. What is
 // damaged is passed over. used are those of the runs that it took anything from.
 // It reads each file once.
-func ReadPast(ctx context.Context, runs []memory.Ancestor, o Inheritance) (p *Past, used []memory.Ancestor) {
-	p = &Past{}
+func ReadEarlierRuns(ctx context.Context, runs []memory.Ancestor, o Inheritance) (p *EarlierRuns, used []memory.Ancestor) {
+	p = &EarlierRuns{}
 	seen := map[string]bool{}
 	for _, a := range runs {
-		r := &pastReader{Inheritance: o, clean: a.Words, seen: seen, run: PastRun{UUID: a.Metadata.UUID}}
+		r := &earlierReader{Inheritance: o, clean: a.Words, seen: seen, run: EarlierRun{UUID: a.Metadata.UUID}}
 		warn := func(err error) {
 			if o.Warn != nil && err != nil {
 				o.Warn(r.run.UUID, err)
@@ -115,19 +115,19 @@ func ReadPast(ctx context.Context, runs []memory.Ancestor, o Inheritance) (p *Pa
 	return p, used
 }
 
-// pastReader puts together what a run left, its latest first, as the runs are
+// earlierReader puts together what a run left, its latest first, as the runs are
 // read: on each subject the latest word counts.
-type pastReader struct {
+type earlierReader struct {
 	Inheritance
 	clean func(string) string
 	seen  map[string]bool // subjects, of all runs
-	run   PastRun
+	run   EarlierRun
 
 	plan    *Plan
 	entries []Entry
 }
 
-func (r *pastReader) take(e Entry) bool {
+func (r *earlierReader) take(e Entry) bool {
 	if r.plan = cmp.Or(e.plan(), r.plan); e.Checkpoint == nil {
 		e.Raw = nil
 		r.entries = latest(append(r.entries, e), pastKept)
@@ -136,7 +136,7 @@ func (r *pastReader) take(e Entry) bool {
 }
 
 // note keeps a lesson on a subject; where kind is "" that there was a word on it.
-func (r *pastReader) note(kind, about, text string) {
+func (r *earlierReader) note(kind, about, text string) {
 	if text == "" || r.seen[about] {
 		return
 	}
@@ -145,7 +145,7 @@ func (r *pastReader) note(kind, about, text string) {
 	}
 }
 
-func (r *pastReader) noteEach(kind, about string, all []string) {
+func (r *earlierReader) noteEach(kind, about string, all []string) {
 	for _, s := range all[:min(len(all), pastList)] {
 		s = r.text(s)
 		r.note(kind, about+s, s)
@@ -154,7 +154,7 @@ func (r *pastReader) noteEach(kind, about string, all []string) {
 
 // verified notes what verifications found (inherit §10.6): what the last one of
 // the task did not find any more is resolved.
-func (r *pastReader) verified() {
+func (r *earlierReader) verified() {
 	for i, e := range slices.Backward(r.entries) {
 		if e.Scan != nil {
 			r.noteEach("placeholder", "place ", e.Scan.Placeholders)
@@ -183,7 +183,7 @@ func (r *pastReader) verified() {
 
 // reflected notes why the plan was changed, and what was drawn from it (inherit
 // §10.5.2). A change worked where the next subtask to end is done.
-func (r *pastReader) reflected() {
+func (r *earlierReader) reflected() {
 	kind := "plan change"
 	for _, e := range slices.Backward(r.entries) {
 		switch {
@@ -209,13 +209,13 @@ func (r *pastReader) reflected() {
 }
 
 // changed notes what was found, and what followed or was the cause.
-func (r *pastReader) changed(kind string, found, then []string) {
+func (r *earlierReader) changed(kind string, found, then []string) {
 	text := strings.TrimSuffix(r.text(strings.Join(found, "; "))+" → "+r.text(strings.Join(then, "; ")), " → ")
 	r.note(kind, "change "+text, text)
 }
 
 // planned takes over the plan, and what became of it (inherit §10.4.2).
-func (r *pastReader) planned(a memory.Ancestor) {
+func (r *earlierReader) planned(a memory.Ancestor) {
 	ends, took, last := map[string]*SubtaskRecord{}, map[string]int64{}, int64(0)
 	for _, e := range r.entries {
 		if e.Subtask != nil {
@@ -229,7 +229,7 @@ func (r *pastReader) planned(a memory.Ancestor) {
 	done := 0
 	for _, id := range r.plan.Order() {
 		t, _ := r.plan.Subtask(id)
-		s := PastSubtask{ID: r.text(id), Description: r.text(t.Description)}
+		s := EarlierSubtask{ID: r.text(id), Description: r.text(t.Description)}
 		how, kind := "", ""
 		if len(t.Dependencies) > 0 {
 			how = " (after " + r.text(strings.Join(t.Dependencies, ", ")) + ")"
@@ -260,7 +260,7 @@ func (r *pastReader) planned(a memory.Ancestor) {
 // called notes which calls of tools worked, which failed, and what worked then
 // (inherit §10.4.3, §10.5.1). A check that was red is none that failed: it tells
 // of the files as they were, not of the call.
-func (r *pastReader) called(ctx context.Context, dir string) error {
+func (r *earlierReader) called(ctx context.Context, dir string) error {
 	var tests []string // the commands that the run was checked by
 	unread := contextstore.ReadJournal(ctx, dir, contextstore.Checks, func(l contextstore.JournalLine) bool {
 		var c contextstore.CheckRun
@@ -329,7 +329,7 @@ func subjectOf(args json.RawMessage) string {
 // text is one of another run as it may be repeated: cleaned, then cut. What is
 // cleaned is bounded, far beyond what is shown of it, and at the end of a word: a
 // part of one might not be known as what it is.
-func (r *pastReader) text(s string) string {
+func (r *earlierReader) text(s string) string {
 	if most := 8 << 10; len(s) > most {
 		s = s[:strings.LastIndexAny(s[:most], " \t\n。")+1]
 	}

@@ -86,16 +86,16 @@ func (l *lineage) ends(k task.Key, s task.Status, did ...any) contextstore.View 
 }
 
 // heir finds what the next run of a task inherits, with and without its limits.
-func (l *lineage) heir(k task.Key, most int, o Inheritance) (*memory.Inherited, *Past) {
+func (l *lineage) heir(k task.Key, most int, o Inheritance) (*memory.Inherited, *EarlierRuns) {
 	l.t.Helper()
-	var p *Past
+	var p *EarlierRuns
 	o.File = func(uuid string) string { return HistoryFile("", "", uuid) }
 	h := &memory.Heir{Inheritance: memory.Inheritance{Enabled: true, Expiry: 90 * 24 * time.Hour, MaxTokens: most}, Past: l.store,
 		Clean: redact.New([]string{"hunter22hunter"}, nil).Strict().String, Now: func() time.Time { return l.now }, Log: slog.New(slog.NewTextHandler(&l.log, nil)),
 		Plans: func(ctx context.Context, runs []memory.Ancestor) (memory.Sections, []memory.Ancestor) {
 			var used []memory.Ancestor
 			o.Warn = func(uuid string, err error) { fmt.Fprintf(&l.log, "WARN %s %v\n", uuid, err) }
-			p, used = ReadPast(ctx, runs, o)
+			p, used = ReadEarlierRuns(ctx, runs, o)
 			return p.Sections(), used
 		}}
 	in, err := h.Find(l.t.Context(), k)
@@ -212,7 +212,7 @@ func TestLessonsOfEarlierRuns(t *testing.T) {
 	}
 	// What was settled is the same for whoever takes the run up.
 	raw, err := json.Marshal(p)
-	back := new(Past)
+	back := new(EarlierRuns)
 	if err := errors.Join(err, json.Unmarshal(raw, back)); err != nil {
 		t.Fatal(err)
 	}
@@ -411,11 +411,11 @@ func TestWhosePlanningIsInherited(t *testing.T) {
 // goes on with it, where the files hold what that run committed.
 func TestWhatIsDoneAlready(t *testing.T) {
 	t.Parallel()
-	was := func(id, text, status string) PastSubtask {
-		return PastSubtask{ID: id, Description: text, Status: status, Summary: "s"}
+	was := func(id, text, status string) EarlierSubtask {
+		return EarlierSubtask{ID: id, Description: text, Status: status, Summary: "s"}
 	}
-	past := func(change func(*Past)) *Past {
-		p := &Past{Held: true, Runs: []PastRun{{UUID: "0123456789", Subtasks: []PastSubtask{was("a", "Fix the parser", Done), was("b", "Write the docs", Failed), was("c", "Test the sign", Done)}}}}
+	past := func(change func(*EarlierRuns)) *EarlierRuns {
+		p := &EarlierRuns{Held: true, Runs: []EarlierRun{{UUID: "0123456789", Subtasks: []EarlierSubtask{was("a", "Fix the parser", Done), was("b", "Write the docs", Failed), was("c", "Test the sign", Done)}}}}
 		if change != nil {
 			change(p)
 		}
@@ -427,7 +427,7 @@ func TestWhatIsDoneAlready(t *testing.T) {
 		return p
 	}
 	for name, tc := range map[string]struct {
-		p    *Past
+		p    *EarlierRuns
 		plan Plan
 		want string
 		use  string
@@ -436,11 +436,11 @@ func TestWhatIsDoneAlready(t *testing.T) {
 		"not named":          {past(nil), plan(Continue), "", Continue},
 		"a reference":        {past(nil), plan(ReferenceOnly, "a"), "", ReferenceOnly},
 		"not said":           {past(nil), plan("", "a"), "", ReferenceOnly},
-		"not in the files":   {past(func(p *Past) { p.Held = false }), plan(Continue, "a"), "", Continue},
-		"not shown":          {past(func(p *Past) { p.Hidden = true }), plan(Continue, "a"), "", ""},
+		"not in the files":   {past(func(p *EarlierRuns) { p.Held = false }), plan(Continue, "a"), "", Continue},
+		"not shown":          {past(func(p *EarlierRuns) { p.Hidden = true }), plan(Continue, "a"), "", ""},
 		"there is no past":   {nil, plan(Continue, "a"), "", ""},
-		"there was no plan":  {past(func(p *Past) { p.Runs[0].Subtasks = nil }), plan(Continue, "a"), "", ""},
-		"verifications only": {past(func(p *Past) { p.Runs = nil }), plan(Continue, "a"), "", ""},
+		"there was no plan":  {past(func(p *EarlierRuns) { p.Runs[0].Subtasks = nil }), plan(Continue, "a"), "", ""},
+		"verifications only": {past(func(p *EarlierRuns) { p.Runs = nil }), plan(Continue, "a"), "", ""},
 	} {
 		got := ""
 		for _, r := range tc.p.take(&tc.plan) {
@@ -457,7 +457,7 @@ func TestWhatIsDoneAlready(t *testing.T) {
 			t.Errorf("%s: done %q, used as %q", name, got, use)
 		}
 	}
-	var none *Past
+	var none *EarlierRuns
 	if none.forPlan() != nil || none.forSubtask(Subtask{Description: "x"}) != nil || none.forReflection() != nil || none.forVerification() != nil || none.Sections() != (memory.Sections{}) {
 		t.Error("nothing says something")
 	}
@@ -503,7 +503,7 @@ func TestCallsLaw(t *testing.T) {
 			t.Fatal(err)
 		}
 		read := func() []Lesson {
-			r := &pastReader{Inheritance: allPast, clean: func(s string) string { return strings.ToLower(strings.ToValidUTF8(s, "?")) }, seen: map[string]bool{}}
+			r := &earlierReader{Inheritance: allPast, clean: func(s string) string { return strings.ToLower(strings.ToValidUTF8(s, "?")) }, seen: map[string]bool{}}
 			if err := r.called(context.Background(), dir); err != nil {
 				t.Fatal(err)
 			}

@@ -16,18 +16,18 @@ const (
 )
 
 // earlier reports whether a plan of an earlier run stands in the conversation.
-func (p *Past) earlier() bool {
+func (p *EarlierRuns) earlier() bool {
 	return p != nil && !p.Hidden && len(p.Runs) > 0 && len(p.Runs[0].Subtasks) > 0
 }
 
 // holds reports whether the files hold what the run of that plan committed.
-func (p *Past) holds() bool { return p.earlier() && p.Held }
+func (p *EarlierRuns) holds() bool { return p.earlier() && p.Held }
 
 // take settles what a plan says of the earlier one, and returns the subtasks that
 // need not be done again. Those are the ones that the model names, in a plan that
 // goes on with the earlier one, where that run had done them and the files hold
 // what it committed: elsewhere its work is known by words alone, and is done anew.
-func (p *Past) take(plan *Plan) (done []SubtaskResult) {
+func (p *EarlierRuns) take(plan *Plan) (done []SubtaskResult) {
 	if !p.earlier() {
 		plan.Previous = nil
 		return nil
@@ -46,7 +46,7 @@ func (p *Past) take(plan *Plan) (done []SubtaskResult) {
 
 // told are the lessons of some kinds, in that order, the latest run's first, and so
 // many of each at most.
-func (p *Past) told(each int, kinds ...string) (all []string) {
+func (p *EarlierRuns) told(each int, kinds ...string) (all []string) {
 	if p == nil {
 		return nil
 	}
@@ -66,24 +66,24 @@ func (p *Past) told(each int, kinds ...string) (all []string) {
 
 // forPlan is what is to be known when a plan is made: what worked before what
 // failed and what helped (inherit §10.4.2, §10.4.3).
-func (p *Past) forPlan() []string {
+func (p *EarlierRuns) forPlan() []string {
 	return p.told(3, "worked", "lesson", "avoid", "recovery", "plan change that worked", "plan change")
 }
 
 // forReflection is what plans were changed for, the changes that worked first, and
 // what reflections found (inherit §10.5.2).
-func (p *Past) forReflection() []string {
+func (p *EarlierRuns) forReflection() []string {
 	return p.told(2, "plan change that worked", "reflection", "plan change")
 }
 
 // forVerification is what the verifications of the task found (inherit §10.6).
-func (p *Past) forVerification() []string {
+func (p *EarlierRuns) forVerification() []string {
 	return p.told(4, "open", "criterion", "placeholder", "resolved", "work added")
 }
 
 // forSubtask is how the like of a subtask went, by its words and by the tools that
 // it is to use: what worked first (inherit §10.5.1).
-func (p *Past) forSubtask(t Subtask) []string {
+func (p *EarlierRuns) forSubtask(t Subtask) []string {
 	words := terms(t.Description + " " + strings.Join(t.RequiredTools, " "))
 	like := func(least int, kinds ...string) []string {
 		shared := func(s string) int { return common(words, terms(s)) }
@@ -95,7 +95,7 @@ func (p *Past) forSubtask(t Subtask) []string {
 }
 
 // Sections are what the inherited message says of p (inherit §10.8).
-func (p *Past) Sections() memory.Sections {
+func (p *EarlierRuns) Sections() memory.Sections {
 	if p == nil || len(p.Runs) == 0 {
 		return memory.Sections{}
 	}
@@ -183,30 +183,30 @@ const maxLessons = 8
 
 // learn keeps the lessons of a completion in mind, of too many the latest, and
 // returns them as they are recorded.
-func (l *Coordinator) learn(all []string) (list []string) {
+func (co *Coordinator) learn(all []string) (list []string) {
 	for _, s := range all[:min(len(all), maxLessons)] {
 		s = brief(s, pastLine)
 		list = appendNew(list, s)
-		l.s.Lessons = appendNew(l.s.Lessons, s)
+		co.s.Lessons = appendNew(co.s.Lessons, s)
 	}
-	l.s.Lessons = latest(l.s.Lessons, maxLessons)
+	co.s.Lessons = latest(co.s.Lessons, maxLessons)
 	return list
 }
 
 // Lessons are what the model says it learned in the run, in a line each.
-func (l *Coordinator) Lessons() []string { return slices.Clone(l.s.Lessons) }
+func (co *Coordinator) Lessons() []string { return slices.Clone(co.s.Lessons) }
 
 // noteScan records the placeholders that a scan found, before the model is asked
 // about the result: the verifications of later runs are told of them. They are
 // those found after the last answer; a run that is taken up records them once.
-func (l *Coordinator) noteScan(e Evidence) error {
-	if s := &l.s; len(e.Placeholders) == 0 || s.judged() || s.Asked == askVerify {
+func (co *Coordinator) noteScan(e Evidence) error {
+	if s := &co.s; len(e.Placeholders) == 0 || s.judged() || s.Asked == askVerify {
 		return nil
 	}
 	var all []string
 	for _, s := range e.Placeholders[:min(len(e.Placeholders), pastList)] {
 		all = append(all, brief(s, pastLine))
 	}
-	_, err := l.history.Append(Entry{Seq: l.s.Answer, Scan: &ScanRecord{Placeholders: all}})
+	_, err := co.history.Append(Entry{Seq: co.s.Answer, Scan: &ScanRecord{Placeholders: all}})
 	return err
 }

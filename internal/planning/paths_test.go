@@ -54,13 +54,16 @@ func scenes() map[string]scene {
 			asks:    "plan subtask/a reflect verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed"},
 		"a reflection every three actions, over the end of a subtask": {
 			answers: []answer{say(plans("a", "b")), do("1", "2"), do("2"), say(done("a")), do("3"), sayDo(fine, "4"), say(done("b")), say(pass)},
-			asks:    "plan subtask/a subtask/b reflect verify", lines: "plan:a,b a=done reflection:partial b=done verification:true", end: "passed", prompts: []string{"3 turns acted."}},
+			asks:    "plan subtask/a subtask/b reflect verify", lines: "plan:a,b a=done reflection:partial b=done verification:true", end: "passed", prompts: []string{"does the plan still lead to the goal?"}},
 		"a reflection every three actions, over a question": {
 			people: []string{"By hand."}, answers: []answer{say(plans("a")), do("1", "2"), do("2"), say(ended("a", "blocked")), say(clarify(TypeClarification, "How?")), do("3"), sayDo(fine, "4"), say(done("a")), say(pass)},
-			asks: "plan subtask/a replan subtask/a reflect verify", lines: "plan:a a=blocked replan:ask question:q1 answer:q1(false) reflection:partial a=done verification:true", end: "passed", prompts: []string{"3 turns acted."}},
+			asks: "plan subtask/a replan subtask/a reflect verify", lines: "plan:a a=blocked replan:ask question:q1 answer:q1(false) reflection:partial a=done verification:true", end: "passed", prompts: []string{"does the plan still lead to the goal?"}},
 		"a verification that cannot be read is none, also after one that passed": {
 			object: map[int]string{3: "Not so."}, answers: []answer{say(plans("a")), say(done("a")), say(pass), say("Otherwise."), say("fine"), say("fine")},
 			asks: "plan subtask/a verify verify nudge", lines: "plan:a a=done verification:true verification:false", end: "open: the model gave no verification that can be read"},
+		"reflect gives what is asked: a decision, a verification": {
+			answers: []answer{say(plans("a")), say(ended("a", "blocked")), say(`{"name":"reflect","arguments":` + replan("retry", 1, 0.9) + `}`), say(done("a")), say(`{"name":"reflect","arguments":` + pass + `}`)},
+			asks:    "plan subtask/a replan subtask/a verify", lines: "plan:a a=blocked replan:retry a=done verification:true", end: "passed", prompts: []string{"Call reflect with replan_decision", "Call reflect with verification_passed"}},
 		"a verdict and its criteria as texts": {
 			answers: []answer{say(plans("a")), say(done("a")), say(`{"verification_passed":"true","criteria":[{"criterion":"it works","met":"true","evidence":"a_test.go:1"}],"issues_found":["none"]}`)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
@@ -385,7 +388,7 @@ func scenes() map[string]scene {
 			asks:     "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"assume nothing", "- not assumed: 8080"}},
 		"an uncertain understanding is told with the first subtask": {
 			answers: []answer{say(goal(plans("a", "b"), `"understanding_confidence":0.6`)), do("1"), say(done("a")), say(done("b")), say(pass)},
-			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"Do a\n\nThe understanding is uncertain", "Do b\n\nIt is the last one."}},
+			asks:    "plan subtask/a subtask/b verify", lines: "plan:a,b a=done b=done verification:true", end: "passed", prompts: []string{"Do a\n\nThe understanding is uncertain", "Do b\n\nIt is the last one"}},
 		"a tool fails while things are looked up": {
 			answers: []answer{do("!1"), do("!2", "3"), do("!4"), do("!5"), do("!6"), say(plans("a")), do("!7"), sayDo(fine, "8"), say(done("a")), say(pass)},
 			asks:    "plan nudge subtask/a reflect verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed", prompts: []string{"do failed 4 times"}},
@@ -396,7 +399,7 @@ func scenes() map[string]scene {
 		"the plan alone": {
 			settings: func(s *Settings) { s.Pre = PrePlanning{Sure: 0.7} },
 			answers:  []answer{say(goal(plans("a"), `"understanding_confidence":0.1,"assumptions":[{"assumed_value":"8080","confidence":0.1},{"assumed_value":"The APIトークン is x"}]`)), say(done("a")), say(pass)},
-			asks:     "plan subtask/a verify", lines: "plan:a assumption:8080 a=done verification:true", end: "passed", prompts: []string{"with the plan alone", "Do a\n\nNot known, and not to be assumed:\n- nothing about token may be assumed\n\nIt is the last one."}},
+			asks:     "plan subtask/a verify", lines: "plan:a assumption:8080 a=done verification:true", end: "passed", prompts: []string{"with the plan alone", "Do a\n\nNot known, and not to be assumed:\n- nothing about token may be assumed\n\nIt is the last one"}},
 		"the plan left the view, twice, and is shown again": {
 			window: 5000, settings: none,
 			answers: []answer{say(goal(plans("a", "b<a", "c"), `"constraints":["no new dependency"],"information_gaps":[{"description":"which port"}]`)), say(done("a")), do(bulk("1")), do(bulk("2")), do(bulk("3")), do(bulk("4")), do(bulk("5")), do(bulk("6")), do(bulk("7")), do(bulk("8")), do(bulk("9")), say(done("b")), say(done("c")), say(pass)},
@@ -405,7 +408,7 @@ func scenes() map[string]scene {
 		"talk in the place of work: nudge, replan, stop": {
 			answers: []answer{say(plans("a", "b", "c")), say("Hm."), say("Well."), say("So."), say("Then."), say("Now."), say(replan(TypeNone, 0, 0.9)), say("Yes."), say("No.")},
 			asks:    "plan subtask/a nudge subtask/b nudge subtask/c replan nudge", lines: "plan:a,b,c a=done b=done replan:nothing c=done", end: "the run is stuck: answers came without a call…",
-			prompts: []string{"going round in circles: answers came without a call where work was to be done (3 times)", "Stop and think", "Phase 2: subtask 2 of 3 (id b)."}},
+			prompts: []string{"going round in circles: answers came without a call where work was to be done (3 times)", "Stop and think", "Phase 2, subtask 2 of 3: Do b"}},
 		"the same talk, and out of it": {
 			answers: []answer{say(plans("a", "b")), say("Done."), say("Done."), say("Done."), do("1"), say("Done."), say(pass)},
 			asks:    "plan subtask/a nudge subtask/b nudge verify", lines: "plan:a,b a=done b=done verification:true", end: "passed"},

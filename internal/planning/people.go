@@ -35,32 +35,32 @@ type inquiry struct {
 }
 
 // mayAsk reports whether people may be asked once more.
-func (l *Coordinator) mayAsk() bool {
-	return l.s.Counts.Clarifications < l.limits().MaxClarifications
+func (co *Coordinator) mayAsk() bool {
+	return co.s.Counts.Clarifications < co.limits().MaxClarifications
 }
 
 // limits are those of replanning.
-func (l *Coordinator) limits() ReplanLimits {
-	r := l.settings.Replan
-	if l.settings.Ask == nil {
+func (co *Coordinator) limits() ReplanLimits {
+	r := co.settings.Replan
+	if co.settings.Ask == nil {
 		r.MaxClarifications, r.ConfirmLow = 0, false
 	}
 	return r
 }
 
 // inquires has people asked before anything else. The question is counted by who decided on it.
-func (l *Coordinator) inquires(q inquiry, questions []string) {
-	s := &l.s
+func (co *Coordinator) inquires(q inquiry, questions []string) {
+	s := &co.s
 	q.Question.ID = fmt.Sprintf("q%d", s.Counts.Clarifications)
 	for _, text := range questions[:min(len(questions), maxQuestions)] {
 		if text = line(text); text != "" {
 			q.Question.Questions = append(q.Question.Questions, text)
 		}
 	}
-	q.Question.AskedAt = contextstore.Time{Time: l.history.o.Now()}
+	q.Question.AskedAt = contextstore.Time{Time: co.history.o.Now()}
 	s.Inquiry, s.Want, s.Why, s.Where = &q, askPeople, "", ""
-	l.log.Info("People are asked: "+line(strings.Join(q.Question.Questions, " / ")), "question", q.Question.ID)
-	l.enter(Entry{Question: &q.Question})
+	co.log.Info("People are asked: "+line(strings.Join(q.Question.Questions, " / ")), "question", q.Question.ID)
+	co.enter(Entry{Question: &q.Question})
 }
 
 // maxReason is how much of the model's reasons stands in a question of ours, in runes.
@@ -71,27 +71,27 @@ const maxQuestions = 10
 
 // uncertain reports whether a plan asks people for something before it is worked
 // on. One that is sure of what is asked goes on.
-func (l *Coordinator) uncertain(g Goal) bool {
+func (co *Coordinator) uncertain(g Goal) bool {
 	asks := slices.ContainsFunc(g.Questions, func(q string) bool { return strings.TrimSpace(q) != "" })
-	return asks && l.mayAsk() && (g.Confidence == nil || *g.Confidence < l.settings.Pre.Sure)
+	return asks && co.mayAsk() && (g.Confidence == nil || *g.Confidence < co.settings.Pre.Sure)
 }
 
 // asksFor has people answer what a decision about what went wrong leaves to them.
-func (l *Coordinator) asksFor(v ReplanRecord, at string) {
+func (co *Coordinator) asksFor(v ReplanRecord, at string) {
 	r := v.Decision.Decision
 	q := inquiry{About: aboutCourse, At: at, Why: line(r.Reasoning), Question: Question{Assume: r.Assume}}
 	questions := r.Questions
 	switch {
 	case strings.Contains(v.Override, overRevisions):
 		q.About, q.Wish, q.Question.Confirm = aboutRevised, &r, true
-		questions = []string{moreRevisions(l.s.Counts.Revisions, r.Reasoning)}
+		questions = []string{moreRevisions(co.s.Counts.Revisions, r.Reasoning)}
 	case strings.Contains(v.Override, overConfirm):
 		q.About, q.Wish, q.Question.Confirm = aboutWish, &r, true
 		questions = []string{i18n.Recorded("unsure", Doing(r.Type), brief(r.Reasoning, maxReason))}
 	case r.Type == TypeClarification:
 		q.About = aboutWork
 	}
-	l.inquires(q, questions)
+	co.inquires(q, questions)
 }
 
 // moreRevisions asks for one revision beyond the limit.
@@ -101,24 +101,24 @@ func moreRevisions(limit int, why string) string {
 
 // inquire asks people where that is wanted, and goes by their answer. The error
 // is that of Settings.Ask: a *tool.WaitError where they owe it.
-func (l *Coordinator) inquire(ctx context.Context) error {
-	s := &l.s
+func (co *Coordinator) inquire(ctx context.Context) error {
+	s := &co.s
 	if s.Want != askPeople || s.Inquiry == nil {
 		return nil
 	}
 	q := *s.Inquiry
 	a := Answer{TimedOut: true} // where nobody can be asked any more
-	if l.settings.Ask != nil {
+	if co.settings.Ask != nil {
 		var err error
-		if a, err = l.settings.Ask(ctx, q.Question); err != nil {
+		if a, err = co.settings.Ask(ctx, q.Question); err != nil {
 			return err
 		}
 	}
 	a.ID = q.Question.ID
-	l.log.Info("An answer", "question", a.ID, "by", a.By, "timed_out", a.TimedOut)
+	co.log.Info("An answer", "question", a.ID, "by", a.By, "timed_out", a.TimedOut)
 	s.Inquiry, s.Want = nil, ""
-	s.Told = l.prompts.render("answer", Ask{Question: q.Question, Answer: a})
-	l.enter(Entry{Answer: &a})
+	s.Told = co.prompts.render("answer", Ask{Question: q.Question, Answer: a})
+	co.enter(Entry{Answer: &a})
 	switch yes := !a.TimedOut && plainYes().MatchString(a.Text); {
 	case q.About == aboutPlan:
 		s.wants(askPlan, "")
@@ -127,14 +127,14 @@ func (l *Coordinator) inquire(ctx context.Context) error {
 		s.Current = q.At
 		s.wants(askSubtask, "")
 	case yes && q.Wish != nil:
-		limits := l.limits()
+		limits := co.limits()
 		if q.About == aboutRevised {
 			limits.MaxPlanRevisions = s.Counts.Revisions + 1
 		}
-		l.carryOut(ReplanDecision{Decision: q.Wish.Confirmed()}, q.At, limits)
+		co.carryOut(ReplanDecision{Decision: q.Wish.Confirmed()}, q.At, limits)
 	case yes && q.About == aboutRevised:
 		s.wants(askRevise, q.Why)
-	case q.About == aboutWish && a.TimedOut, l.settings.Replan.MaxTotal == 0: // then it is not done
+	case q.About == aboutWish && a.TimedOut, co.settings.Replan.MaxTotal == 0: // then it is not done
 		if s.Asked == "" && s.Current != "" {
 			s.wants(askSubtask, "")
 		}
@@ -145,15 +145,15 @@ func (l *Coordinator) inquire(ctx context.Context) error {
 	if s.Want != "" && s.Want != askPeople && (s.Want != askSubtask || s.Asked != askSubtask) {
 		s.Asked = ""
 	}
-	return l.record()
+	return co.record()
 }
 
 // told puts what came of a question before what the model is asked next.
-func (l *Coordinator) told(text string) string {
-	if l.s.Told == "" {
+func (co *Coordinator) told(text string) string {
+	if co.s.Told == "" {
 		return text
 	}
-	return l.s.Told + "\n" + text
+	return co.s.Told + "\n" + text
 }
 
 // plainYes is an answer that says yes to whether something shall be done, and nothing

@@ -97,8 +97,8 @@ const maxMissing = 16
 
 // missed counts a call that failed while things are looked up before the plan:
 // a tool that failed too often is to be done without.
-func (l *Coordinator) missed(tool string) {
-	s, pre := &l.s, l.settings.Pre
+func (co *Coordinator) missed(tool string) {
+	s, pre := &co.s, co.settings.Pre
 	if s.Asked != askPlan || !pre.Enabled || !pre.Collect {
 		return
 	}
@@ -114,8 +114,8 @@ func (l *Coordinator) missed(tool string) {
 }
 
 // gaps are what the plan does not know, in a line each.
-func (l *Coordinator) gaps() (all []string) {
-	for _, g := range l.plan.Goal.Gaps {
+func (co *Coordinator) gaps() (all []string) {
+	for _, g := range co.plan.Goal.Gaps {
 		all = append(all, g.Description)
 	}
 	return all

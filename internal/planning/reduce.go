@@ -18,12 +18,12 @@ import (
 
 // reduce takes a message of the run into what is known, once, in order: when it is
 // on disk, and again with those behind the last decision when the run is taken up.
-func (l *Coordinator) reduce(m contextstore.Message) error {
-	s := &l.s
+func (co *Coordinator) reduce(m contextstore.Message) error {
+	s := &co.s
 	if m.Role == llm.RoleAssistant {
-		l.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}}
+		co.taking = taking{calls: map[string]contextstore.ToolCall{}, taken: map[string]bool{}}
 		for _, c := range m.ToolCalls {
-			l.calls[string(c.ID)] = c
+			co.calls[string(c.ID)] = c
 		}
 	}
 	if m.Seq <= s.Seq {
@@ -33,124 +33,124 @@ func (l *Coordinator) reduce(m contextstore.Message) error {
 	var err error
 	switch {
 	case m.Role == llm.RoleTool:
-		err = l.resulted(m)
+		err = co.resulted(m)
 	case m.Role == llm.RoleAssistant:
 		if s.Answer = m.Seq; s.Handover != nil {
 			s.Handover.Given, s.Handover.Words = true, cut(m.Content, maxSaid) // whatever calls come with it
-			l.enter()
-			err = l.record()
+			co.enter()
+			err = co.record()
 		} else if turn.Final(m) {
-			l.worded(m)
-			l.settle()
-			err = l.record()
+			co.worded(m)
+			co.settle()
+			err = co.record()
 		} // with calls it is taken by their results; one that is empty or cut off is asked on by the loop
 	case m.Role == llm.RoleUser && m.Kind != "":
-		l.asked(m.Kind)
-	case m.Role == llm.RoleUser && s.Asked == "" && s.Want == "" && l.plan != nil:
+		co.asked(m.Kind)
+	case m.Role == llm.RoleUser && s.Asked == "" && s.Want == "" && co.plan != nil:
 		s.Why = byPeople
-		l.asked(askRemark)
+		co.asked(askRemark)
 	}
-	l.show()
+	co.show()
 	return err
 }
 
 // resulted takes the result of a call that is on disk, with what the model is
 // asked by the last of an answer.
-func (l *Coordinator) resulted(m contextstore.Message) error {
+func (co *Coordinator) resulted(m contextstore.Message) error {
 	id := string(m.ToolCallID)
-	if !l.taken[id] {
-		l.take(&m)
+	if !co.taken[id] {
+		co.take(&m)
 	}
-	delete(l.calls, id)
-	if len(l.calls) > 0 {
+	delete(co.calls, id)
+	if len(co.calls) > 0 {
 		return nil
 	}
-	l.settle()
+	co.settle()
 	if m.Kind != "" {
-		l.asked(m.Kind)
+		co.asked(m.Kind)
 	}
-	return l.record()
+	return co.record()
 }
 
 // Results implements turn.Director: it fills in the results of planning's own calls, and says what the model
 // is asked next with the last result of an answer.
-func (l *Coordinator) Results(results []contextstore.Message, whole bool) (kind, text string) {
+func (co *Coordinator) Results(results []contextstore.Message, whole bool) (kind, text string) {
 	for i := range results {
-		l.take(&results[i])
-		l.taken[string(results[i].ToolCallID)] = true
+		co.take(&results[i])
+		co.taken[string(results[i].ToolCallID)] = true
 	}
 	if !whole {
 		return "", ""
 	}
-	if l.settle(); l.s.judged() {
+	if co.settle(); co.s.judged() {
 		return "", "" // what is done about it is for whoever asked
 	}
-	return l.next()
+	return co.next()
 }
 
 // take takes in the result of a call, which it fills in where it is one of
 // planning's.
-func (l *Coordinator) take(m *contextstore.Message) {
-	c, known := l.calls[string(m.ToolCallID)]
+func (co *Coordinator) take(m *contextstore.Message) {
+	c, known := co.calls[string(m.ToolCallID)]
 	switch {
-	case l.s.Handover != nil: // no call counts any more
+	case co.s.Handover != nil: // no call counts any more
 	case !known || !IsTool(c.Name):
 		own := *m
 		own.Content, _ = m.Result()
-		l.acted(own, c.Arguments)
+		co.acted(own, c.Arguments)
 	default:
 		if said := Comment(c); said != "" {
-			l.log.Info("Planning: "+c.Name, "said", brief(said, maxIssue))
+			co.log.Info("Planning: "+c.Name, "said", brief(said, maxIssue))
 		}
-		text, err := l.submitted(c)
+		text, err := co.submitted(c)
 		if m.Content, m.Failed = text, err != nil; err != nil {
 			m.Content = err.Error()
-			l.observe(*m, c.Arguments)
+			co.observe(*m, c.Arguments)
 		}
 	}
 }
 
 // settle ends an answer whose results are all taken in. What was asked in the
 // middle of a subtask and is not answered by now is passed over, but for a plan.
-func (l *Coordinator) settle() {
-	s := &l.s
-	if l.whole {
+func (co *Coordinator) settle() {
+	s := &co.s
+	if co.whole {
 		return
 	}
-	l.whole = true
-	if l.did && s.working() {
+	co.whole = true
+	if co.did && s.working() {
 		s.Since++
 	}
 	switch {
-	case l.failed:
+	case co.failed:
 		s.Trouble++
-	case l.did:
+	case co.did:
 		s.Trouble = 0
 	}
 	if s.Under != "" && (s.Asked == askReflect || s.Asked == askReplan) {
 		if s.Asked == askReplan {
-			l.log.Warn("No decision about what went wrong came; the run goes on")
+			co.log.Warn("No decision about what went wrong came; the run goes on")
 			s.Where = ""
 		}
-		l.resume()
+		co.resume()
 	}
-	if l.plan != nil && s.Asked == "" && (s.Want == "" || s.Want == askSubtask) {
-		l.block()
+	if co.plan != nil && s.Asked == "" && (s.Want == "" || s.Want == askSubtask) {
+		co.block()
 	}
 }
 
 // acted takes in what was done.
-func (l *Coordinator) acted(m contextstore.Message, args string) {
-	s := &l.s
-	l.did, s.Well = true, m.ToolName == shellTool && !m.Failed
+func (co *Coordinator) acted(m contextstore.Message, args string) {
+	s := &co.s
+	co.did, s.Well = true, m.ToolName == shellTool && !m.Failed
 	command := commandOf(m.ToolName, args)
 	looking := looks().MatchString(command)
 	switch {
 	case m.Failed && !s.Looked && (looking || slip().MatchString(m.Content)): // that nothing is found is an answer, and a slip says nothing of the plan
-		s.Looked, l.failed = true, l.failed || !looking
+		s.Looked, co.failed = true, co.failed || !looking
 	case m.Failed:
-		s.Erred, l.failed = m.ToolName, true
-		l.missed(m.ToolName)
+		s.Erred, co.failed = m.ToolName, true
+		co.missed(m.ToolName)
 		s.Errors = latest(append(s.Errors, line(m.Content)), 3)
 	default:
 		s.Looked = false
@@ -158,14 +158,14 @@ func (l *Coordinator) acted(m contextstore.Message, args string) {
 			s.Ran = latest(appendNew(s.Ran, brief(part, maxIssue)), maxRan)
 		}
 	}
-	s.Changed = s.Changed || m.ToolName == shellTool && !harmless().MatchString(command)           // also where its end failed
-	if m.ToolName != shellTool && l.settings.ReadOnly != nil && !l.settings.ReadOnly(m.ToolName) { // it changes files, and not by a command
+	s.Changed = s.Changed || m.ToolName == shellTool && !harmless().MatchString(command)             // also where its end failed
+	if m.ToolName != shellTool && co.settings.ReadOnly != nil && !co.settings.ReadOnly(m.ToolName) { // it changes files, and not by a command
 		if !m.Failed {
-			l.made, s.Changed, s.Ran = true, true, nil
+			co.made, s.Changed, s.Ran = true, true, nil
 		}
-		s.Unmade = !l.made
+		s.Unmade = !co.made
 	}
-	l.observe(m, args)
+	co.observe(m, args)
 }
 
 // slip finds what explains itself and is tried in another way: a text that an edit did
@@ -228,13 +228,13 @@ func provenBy(command string) (all []string) {
 func latest[T any](all []T, n int) []T { return slices.Delete(all, 0, max(len(all)-n, 0)) }
 
 // observe looks whether the run goes round in circles.
-func (l *Coordinator) observe(m contextstore.Message, args string) {
-	l.circles(l.s.Guard.Observe(l.s.Answer, m.ToolName, args, m.Content, m.Failed))
+func (co *Coordinator) observe(m contextstore.Message, args string) {
+	co.circles(co.s.Guard.Observe(co.s.Answer, m.ToolName, args, m.Content, m.Failed))
 }
 
-func (l *Coordinator) circles(f turn.Circle) {
-	if f.Stage != turn.StageNone && l.settings.Replan.DetectLoops {
-		l.s.Loop = f
+func (co *Coordinator) circles(f turn.Circle) {
+	if f.Stage != turn.StageNone && co.settings.Replan.DetectLoops {
+		co.s.Loop = f
 	}
 }
 
@@ -259,111 +259,119 @@ var looks = sync.OnceValue(func() *regexp.Regexp {
 const byPeople = "people"
 
 // worded takes an answer that calls nothing.
-func (l *Coordinator) worded(m contextstore.Message) {
-	s := &l.s
+func (co *Coordinator) worded(m contextstore.Message) {
+	s := &co.s
 	asked := s.Asked
 	switch {
-	case asked != "" && asked != askRemark && texttool.Unread(m.Content) && l.again():
-		s.Told = l.prompts.render("retry", Ask{Tool: questions[asked].tool, AsText: true})
+	case asked != "" && asked != askRemark && texttool.Unread(m.Content) && co.again():
+		s.Told = co.prompts.render("retry", Ask{Tool: questions[asked].tool, AsText: true})
 	case asked == askReflect || asked == askReplan && s.Under != "": // it stopped to think, and is told to go on
-		l.resume()
+		co.resume()
 		s.Where = ""
-		l.circles(s.Guard.Said(m.Seq, m.Content))
+		co.circles(s.Guard.Said(m.Seq, m.Content))
 	case asked == askSubtask:
-		l.finished(m)
+		co.finished(m)
 	case asked == askRemark:
 		if s.Asked = ""; s.For == byPeople { // who are answered
 			s.Said = ""
 		}
 		s.says(m.Content)
-		l.enter()
+		co.enter()
 	case asked != "":
-		_, _ = l.unusable(nil)
+		_, _ = co.unusable(nil)
 	}
 	switch { // it still owes what it owed
 	case s.Told != "":
 	case s.Tried > 0 && s.Asked == asked:
-		s.Told = l.prompts.render("retry", Ask{Tool: questions[asked].tool})
+		s.Told = co.prompts.render("retry", Ask{Tool: questions[asked].tool})
 	case s.Asked == askSubtask:
-		s.Told = l.prompts.word("An answer without a call does not end the run. Go on, or end the subtask with report_subtask.", "呼び出しのない回答では実行は終わりません。作業を続けるか、report_subtaskでサブタスクを終えてください。")
+		s.Told = co.prompts.word("An answer without a call does not end the run. Go on, or end the subtask with report_subtask.", "呼び出しのない回答では実行は終わりません。作業を続けるか、report_subtaskでサブタスクを終えてください。")
 	}
 }
 
 // submitted takes a call of planning's own tools and says what became of it. The
 // error is for the model, too: what is wrong with the call, and what to do.
-func (l *Coordinator) submitted(c contextstore.ToolCall) (text string, err error) {
-	asked, owed := l.s.Asked, true // owed is what was asked, in its own form
+func (co *Coordinator) submitted(c contextstore.ToolCall) (text string, err error) {
+	asked, owed := co.s.Asked, true // owed is what was asked, in its own form
+	if c.Name == ToolReflect {      // it answers whatever is asked of the work
+		switch asked {
+		case askReplan:
+			c.Name = ToolReplan
+		case askVerify:
+			c.Name = ToolVerify
+		}
+	}
 	switch {
 	case c.Name == ToolPlan && asked == askPlan:
-		err = l.planned(c)
+		err = co.planned(c)
 	case c.Name == ToolReplan && asked == askReplan:
-		err = l.decided(c)
+		err = co.decided(c)
 	case c.Name == ToolVerify && asked == askVerify:
-		err = l.judged(c)
+		err = co.judged(c)
 	case (c.Name == ToolReflect || c.Name == ToolPlan) && asked == askRevise:
-		err = l.revised(c)
-	case c.Name == ToolReflect && l.s.working():
-		err, owed = l.reflected(c), false
+		err = co.revised(c)
+	case c.Name == ToolReflect && co.s.working():
+		err, owed = co.reflected(c), false
 	case c.Name == ToolReport:
-		err, owed = l.reported(c), false
+		err, owed = co.reported(c), false
 	default:
-		err = l.outOfTurn()
+		err = co.outOfTurn()
 	}
 	switch {
 	case err == nil:
-		return l.noted(), nil
+		return co.noted(), nil
 	case !errors.As(err, new(*ContractError)):
 		return "", err
 	case owed:
-		return l.unusable(err)
+		return co.unusable(err)
 	}
-	return "", l.refused(c.Name, err)
+	return "", co.refused(c.Name, err)
 }
 
 // outOfTurn tells the model what it owes instead.
-func (l *Coordinator) outOfTurn() error {
-	owed := questions[l.s.Asked].tool
+func (co *Coordinator) outOfTurn() error {
+	owed := questions[co.s.Asked].tool
 	if owed == "" {
-		return errors.New(l.prompts.word("Nothing of this is asked for now. Go on.", "今はこの回答を求めていません。先へ進んでください。"))
+		return errors.New(co.prompts.word("Nothing of this is asked for now. Go on.", "今はこの回答を求めていません。先へ進んでください。"))
 	}
-	return errors.New(l.prompts.word("That is not asked for now. What is: ", "今はこの回答を求めていません。求めているもの: ") + owed)
+	return errors.New(co.prompts.word("That is not asked for now. What is: ", "今はこの回答を求めていません。求めているもの: ") + owed)
 }
 
 // noted is what the model is told of a call that was taken.
-func (l *Coordinator) noted() string { return l.prompts.word("Noted.", "記録しました。") }
+func (co *Coordinator) noted() string { return co.prompts.word("Noted.", "記録しました。") }
 
 // refused tells the model why a call was not taken.
-func (l *Coordinator) refused(tool string, err error) error {
-	return errors.New(l.prompts.render("retry", Ask{Tool: tool, Problems: err.Error()}))
+func (co *Coordinator) refused(tool string, err error) error {
+	return errors.New(co.prompts.render("retry", Ask{Tool: tool, Problems: err.Error()}))
 }
 
 // again reports whether the model may try once more what it was asked.
-func (l *Coordinator) again() bool {
-	l.s.Tried = (l.s.Tried + 1) % (maxTries + 1)
-	return l.s.Tried > 0
+func (co *Coordinator) again() bool {
+	co.s.Tried = (co.s.Tried + 1) % (maxTries + 1)
+	return co.s.Tried > 0
 }
 
 // unusable is what is done where no answer comes that can be used: the model is asked
 // once more, and then the run goes on without it, and in place of a first plan with
 // the request as one subtask. err is what is wrong with what came, nil for nothing.
-func (l *Coordinator) unusable(err error) (string, error) {
-	s, asked := &l.s, l.s.Asked
-	if l.again() {
+func (co *Coordinator) unusable(err error) (string, error) {
+	s, asked := &co.s, co.s.Asked
+	if co.again() {
 		if err == nil {
 			return "", nil
 		}
-		return "", l.refused(questions[asked].tool, err)
+		return "", co.refused(questions[asked].tool, err)
 	}
 	why := []any{"asked", asked}
 	if err != nil {
 		why = append(why, "error", err)
 	}
-	l.log.Warn("No answer by "+questions[asked].tool+" can be used; the run goes on without", why...)
-	l.resume()
+	co.log.Warn("No answer by "+questions[asked].tool+" can be used; the run goes on without", why...)
+	co.resume()
 	s.Replanned, s.Where = false, ""
-	l.enter()
+	co.enter()
 	switch {
-	case asked == askPlan && l.plan == nil:
+	case asked == askPlan && co.plan == nil:
 		p, why := Single(), ""
 		if s.Goal != nil {
 			p.Goal = *s.Goal
@@ -371,12 +379,12 @@ func (l *Coordinator) unusable(err error) (string, error) {
 		if err != nil {
 			why = "\n" + err.Error()
 		}
-		l.adopt(p)
-		return l.prompts.word("The plan cannot be used: the whole task is one subtask. The goal and the criteria that you gave stand.", "この計画は使えません。タスク全体を1つのサブタスクとします。示された目標と基準はそのまま使います。") + why, nil
+		co.adopt(p)
+		return co.prompts.word("The plan cannot be used: the whole task is one subtask. The goal and the criteria that you gave stand.", "この計画は使えません。タスク全体を1つのサブタスクとします。示された目標と基準はそのまま使います。") + why, nil
 	case asked == askPlan || asked == askRevise:
-		return l.prompts.word("The plan stays as it is. Go on.", "計画はそのままです。先へ進んでください。"), nil
+		return co.prompts.word("The plan stays as it is. Go on.", "計画はそのままです。先へ進んでください。"), nil
 	case asked == askVerify:
-		l.unjudged()
+		co.unjudged()
 	}
-	return l.noted(), nil
+	return co.noted(), nil
 }

@@ -15,11 +15,11 @@ const askState = "plan_state"
 // stubs, and room how many bytes there are.
 // What was said is a message, so that it is said once, and stays as it was said
 // until it leaves the view itself.
-func (l *Coordinator) Remind(from, masked int64, room int) (kind, text string) {
-	if l.plan == nil || l.s.Shown >= from && (l.s.Given == 0 || l.s.Given > masked) {
+func (co *Coordinator) Remind(from, masked int64, room int) (kind, text string) {
+	if co.plan == nil || co.s.Shown >= from && (co.s.Given == 0 || co.s.Given > masked) {
 		return "", ""
 	}
-	if text = l.prompts.render("state", l.standing(from)); len(text) > room { // what is needed most comes first
+	if text = co.prompts.render("state", co.standing(from)); len(text) > room { // what is needed most comes first
 		text = strings.ToValidUTF8(text[:max(room-len("…\n"), 0)], "") + "…\n"
 	}
 	return askState, text
@@ -32,26 +32,26 @@ const (
 )
 
 // standing is how the plan stands.
-func (l *Coordinator) standing(from int64) Ask {
-	g := l.plan.Goal
-	ask := Ask{Goal: brief(g.MainObjective, 4*shownRunes), Criteria: first(l.criteria()), Constraints: first(g.Constraints), Gaps: first(l.gaps())}
-	if t, ok := l.plan.Subtask(l.s.Current); ok {
-		ask.Current = brief(t.ID+": "+l.prompts.Lang.Retold(t.Description), 4*shownRunes)
+func (co *Coordinator) standing(from int64) Ask {
+	g := co.plan.Goal
+	ask := Ask{Goal: brief(g.MainObjective, 4*shownRunes), Criteria: first(co.criteria()), Constraints: first(g.Constraints), Gaps: first(co.gaps())}
+	if t, ok := co.plan.Subtask(co.s.Current); ok {
+		ask.Current = brief(t.ID+": "+co.prompts.Lang.Retold(t.Description), 4*shownRunes)
 	}
-	if l.s.Posed < from {
-		ask.Owed = questions[l.s.Asked].tool
+	if co.s.Posed < from {
+		ask.Owed = questions[co.s.Asked].tool
 	}
 	var open []Subtask
 	var ended []string
-	for _, id := range l.order {
-		if r, over := l.s.Results[id]; over {
-			ended = append(ended, fmt.Sprintf("%s (%s): %s", r.ID, r.Status, l.prompts.Lang.Retold(r.Summary)))
+	for _, id := range co.order {
+		if r, over := co.s.Results[id]; over {
+			ended = append(ended, fmt.Sprintf("%s (%s): %s", r.ID, r.Status, co.prompts.Lang.Retold(r.Summary)))
 			continue
 		}
-		t, _ := l.plan.Subtask(id)
+		t, _ := co.plan.Subtask(id)
 		open = append(open, t)
 	}
-	ask.Pending, ask.Ended = first(l.prompts.describeSubtasks(open)), last(ended)
+	ask.Pending, ask.Ended = first(co.prompts.describeSubtasks(open)), last(ended)
 	return ask
 }
 

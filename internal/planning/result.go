@@ -17,72 +17,72 @@ import (
 // reported takes the result of the subtask at hand, or of the next one. The word
 // that everything is done counts for this subtask alone: what else is open has no
 // result yet.
-func (l *Coordinator) reported(c contextstore.ToolCall) error {
-	s := &l.s
+func (co *Coordinator) reported(c contextstore.ToolCall) error {
+	s := &co.s
 	r, err := readReport(c)
 	working := s.working()
-	other := func() bool { _, known := l.plan.Subtask(r.ID); return known && r.ID != s.Current }
+	other := func() bool { _, known := co.plan.Subtask(r.ID); return known && r.ID != s.Current }
 	switch {
-	case !working && (l.plan == nil || s.Asked != "" && s.Asked != askRemark):
-		return l.outOfTurn()
+	case !working && (co.plan == nil || s.Asked != "" && s.Asked != askRemark):
+		return co.outOfTurn()
 	case err != nil:
 		return err
-	case !working && s.Asked == "" && s.Want == "" && !r.Over && l.left() > 0 && (r.ID == "" && len(l.order) == 1 || l.pick() == r.ID):
-		s.Current = l.pick() // beside the plan, or the one before it
+	case !working && s.Asked == "" && s.Want == "" && !r.Over && co.left() > 0 && (r.ID == "" && len(co.order) == 1 || co.pick() == r.ID):
+		s.Current = co.pick() // beside the plan, or the one before it
 	case !working:
-		l.lastWord(r)
+		co.lastWord(r)
 		return nil
 	case other():
 		if s.Tried++; s.Tried <= maxTries {
-			return fmt.Errorf(l.prompts.word("That was the result of %s; the subtask at hand is %s.", "それは %s の結果です。手元のサブタスクは %s です。"), line(r.ID), s.Current)
+			return fmt.Errorf(co.prompts.word("That was the result of %s; the subtask at hand is %s.", "それは %s の結果です。手元のサブタスクは %s です。"), line(r.ID), s.Current)
 		}
 		r.Status, r.Summary = Failed, i18n.Recorded("other_result", r.ID, r.Summary)
 	case slices.Contains(r.Failed, s.Current):
 		r.Status = Failed
 	}
-	if text := l.objection(r.Status); text != "" {
+	if text := co.objection(r.Status); text != "" {
 		return errors.New(text)
 	}
 	r.ID = s.Current
-	l.end(r)
+	co.end(r)
 	return nil
 }
 
 // lastWord takes what the model tells people of the whole.
-func (l *Coordinator) lastWord(r report) {
-	s := &l.s
-	if l.left() == 0 {
+func (co *Coordinator) lastWord(r report) {
+	s := &co.s
+	if co.left() == 0 {
 		s.says(cmp.Or(r.Comment, r.Summary))
 	}
 	if s.Asked == askRemark {
 		s.Asked = ""
 	}
-	for i := range l.entries {
-		if t := l.entries[i].Subtask; t != nil && r.Over {
-			t.Lessons = l.learn(r.Lessons)
+	for i := range co.entries {
+		if t := co.entries[i].Subtask; t != nil && r.Over {
+			t.Lessons = co.learn(r.Lessons)
 		}
 	}
-	l.enter()
+	co.enter()
 }
 
 // objection is what speaks against the word that a subtask is done, once: that the
 // last edits all failed, or a call that it came with, or that nothing was changed where it
 // says to change something; "" for nothing.
-func (l *Coordinator) objection(status string) string {
-	s := &l.s
-	t, _ := l.plan.Subtask(s.Current)
-	idle := !s.Changed && l.settings.ReadOnly != nil && changing().MatchString(t.Description)
-	if status != Done || s.Objected || !s.Unmade && !l.failed && !idle {
+func (co *Coordinator) objection(status string) string {
+	s := &co.s
+	t, _ := co.plan.Subtask(s.Current)
+	idle := !s.Changed && co.settings.ReadOnly != nil && changing().MatchString(t.Description)
+	if status != Done || s.Objected || !s.Unmade && !co.failed && !idle {
 		return ""
 	}
 	s.Objected = true
 	switch {
 	case s.Unmade:
-		return l.prompts.word("Your last edits all failed, so nothing of them is in the files. Make them, or report how you know that it is done without them.", "直前の編集はすべて失敗しており、ファイルには何も反映されていません。編集をやり直すか、編集なしで完了していると分かる理由を報告してください。")
-	case l.failed:
-		return l.prompts.word("A call beside this report failed. Look at it first; then report.", "この報告と同時の呼び出しが失敗しました。先に確かめてから報告してください。")
+		return co.prompts.word("Your last edits all failed, so nothing of them is in the files. Make them, or report how you know that it is done without them.", "直前の編集はすべて失敗しており、ファイルには何も反映されていません。編集をやり直すか、編集なしで完了していると分かる理由を報告してください。")
+	case co.failed:
+		return co.prompts.word("A call beside this report failed. Look at it first; then report.", "この報告と同時の呼び出しが失敗しました。先に確かめてから報告してください。")
 	}
-	return l.prompts.word("Nothing was changed in this subtask. Make the change, or report again, with what shows that it is done.", "このサブタスクでは何も変更されていません。変更するか、完了していることを示すものを添えてもう一度報告してください。")
+	return co.prompts.word("Nothing was changed in this subtask. Make the change, or report again, with what shows that it is done.", "このサブタスクでは何も変更されていません。変更するか、完了していることを示すものを添えてもう一度報告してください。")
 }
 
 // changing finds a description that begins with, or in Japanese names, a change, and does
@@ -94,23 +94,23 @@ var changing = sync.OnceValue(func() *regexp.Regexp {
 // finished takes an answer in words that ends a subtask: its own count of what was
 // done. Where nothing was, or it is an object that nobody can read, it is asked once
 // for the result.
-func (l *Coordinator) finished(m contextstore.Message) {
-	s := &l.s
+func (co *Coordinator) finished(m contextstore.Message) {
+	s := &co.s
 	done, object := len(s.Guard.Recent) > 0, isObject(m.Content)
-	l.circles(s.Guard.Said(m.Seq, m.Content))
-	if (!done || object) && l.again() {
+	co.circles(s.Guard.Said(m.Seq, m.Content))
+	if (!done || object) && co.again() {
 		return
 	}
-	if text := l.objection(Done); text != "" {
+	if text := co.objection(Done); text != "" {
 		s.Told = text
 		return
 	}
 	r, guard := report{SubtaskResult: SubtaskResult{ID: s.Current, Status: Done, Summary: m.Content, Comment: m.Content}}, s.Guard
 	if object {
-		l.log.Warn("The result of " + s.Current + " cannot be read")
+		co.log.Warn("The result of " + s.Current + " cannot be read")
 		r.Status, r.Summary, r.Comment = Failed, i18n.Recorded("no_result"), ""
 	}
-	if l.end(r); !done {
+	if co.end(r); !done {
 		s.Guard = guard // what is counted of talk goes on
 	}
 }
@@ -127,13 +127,13 @@ func isObject(text string) bool {
 
 // end notes how the subtask at hand ended, and has the model decide about one
 // that did not end well.
-func (l *Coordinator) end(r report) {
-	s := &l.s
-	last := l.left() == 1
+func (co *Coordinator) end(r report) {
+	s := &co.s
+	last := co.left() == 1
 	switch {
 	case last && r.Over, last && r.Comment != "":
 		s.says(cmp.Or(r.Comment, r.Summary))
-	case last && len(l.order) == 1: // which can be a subject, so that it ends as none
+	case last && len(co.order) == 1: // which can be a subject, so that it ends as none
 		s.says(strings.TrimRight(cut(r.Summary, maxSaid), ".。"))
 	}
 	r.Summary = line(inTree(r.Summary))
@@ -145,22 +145,22 @@ func (l *Coordinator) end(r report) {
 	}
 	s.phase = phase{Posed: s.Posed}
 	s.Current, s.Why, s.Tried, s.Fresh, s.Unmade, s.Objected = "", "", 0, false, false, false
-	s.Changed = l.made // beside the report, and maybe for the next one
+	s.Changed = co.made // beside the report, and maybe for the next one
 	s.Guard = turn.Guard{Turn: s.Guard.Turn}
-	l.log.Info("Subtask "+r.ID+": "+r.Status, "left", l.left())
+	co.log.Info("Subtask "+r.ID+": "+r.Status, "left", co.left())
 	switch r.Status {
 	case Done:
 		s.Counts = s.Counts.Done(r.ID)
 	case Skipped:
 	default:
 		s.Redone = false
-		if l.settings.Replan.MaxTotal > 0 {
+		if co.settings.Replan.MaxTotal > 0 {
 			s.Where = r.ID
-			s.wants(askReplan, l.prompts.Lang.Retold(i18n.Recorded(r.Status, r.ID, r.Summary)))
+			s.wants(askReplan, co.prompts.Lang.Retold(i18n.Recorded(r.Status, r.ID, r.Summary)))
 		}
 	}
-	lessons := l.learn(r.Lessons)
-	l.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: lessons}})
+	lessons := co.learn(r.Lessons)
+	co.enter(Entry{Subtask: &SubtaskRecord{ID: r.ID, Status: r.Status, Summary: r.Summary, Lessons: lessons}})
 }
 
 // words are what a completion tells people.
@@ -174,16 +174,16 @@ func (c Completion) words() string {
 // Words are what the model told people of the result: at its end, where a budget
 // ended it to whoever goes on, or of each subtask; for readers of a language where
 // the program says it for the model.
-func (l *Coordinator) Words(lang i18n.Lang) string {
-	if h := l.s.Handover; h != nil && h.Words != "" {
+func (co *Coordinator) Words(lang i18n.Lang) string {
+	if h := co.s.Handover; h != nil && h.Words != "" {
 		return h.Words
 	}
-	if l.s.Said != "" {
-		return l.s.Said
+	if co.s.Said != "" {
+		return co.s.Said
 	}
 	var b strings.Builder
-	for _, id := range l.order {
-		if r := l.s.Results[id]; r.Summary != "" {
+	for _, id := range co.order {
+		if r := co.s.Results[id]; r.Summary != "" {
 			fmt.Fprintf(&b, "- %s: %s\n", Title(lang, id), lang.Retold(r.Summary))
 		}
 	}

@@ -34,8 +34,8 @@ var questions = map[string]struct {
 	askSubtask: {ToolReport, PhaseExecution, false},
 	askReflect: {ToolReflect, PhaseReflection, true},
 	askRevise:  {ToolReflect, PhaseReflection, true},
-	askReplan:  {ToolReplan, PhaseReplan, true},
-	askVerify:  {ToolVerify, PhaseVerification, false},
+	askReplan:  {ToolReflect, PhaseReplan, true},
+	askVerify:  {ToolReflect, PhaseVerification, false},
 }
 
 // PhaseOf is the phase that a message of a kind begins, and the subtask that it is
@@ -147,8 +147,8 @@ func (r *results) UnmarshalJSON(raw []byte) error {
 }
 
 // asked notes what the model owes an answer to.
-func (l *Coordinator) asked(kind string) {
-	s := &l.s
+func (co *Coordinator) asked(kind string) {
+	s := &co.s
 	kind, id, _ := strings.Cut(kind, "/")
 	switch kind {
 	case askHandover:
@@ -179,7 +179,7 @@ func (l *Coordinator) asked(kind string) {
 		s.Green = id == "green"
 	case askRemark:
 		// What is done about it is judged, too, however often that was done before.
-		s.Rounds = min(s.Rounds, max(l.settings.MaxRounds-1, 0))
+		s.Rounds = min(s.Rounds, max(co.settings.MaxRounds-1, 0))
 	}
 	if questions[kind].between && s.Asked == askSubtask {
 		s.Under = s.Asked
@@ -198,68 +198,68 @@ func (l *Coordinator) asked(kind string) {
 const stride = 200
 
 // recall reads what was known with the last decision.
-func (l *Coordinator) recall() error {
-	l.s.Results = results{}
-	last, err := l.history.Latest(func(e *Entry) bool { return e.Checkpoint != nil })
+func (co *Coordinator) recall() error {
+	co.s.Results = results{}
+	last, err := co.history.Latest(func(e *Entry) bool { return e.Checkpoint != nil })
 	if err != nil || last == nil {
 		return err
 	}
-	if err := json.Unmarshal(last.Checkpoint, &l.s); err != nil {
+	if err := json.Unmarshal(last.Checkpoint, &co.s); err != nil {
 		return fmt.Errorf("the planning history's last state: %w", err)
 	}
-	if l.recorded = l.s.Seq; l.s.Want == askVerify {
-		l.s.Want = "" // an older build asked once more so; now it is asked anew
+	if co.recorded = co.s.Seq; co.s.Want == askVerify {
+		co.s.Want = "" // an older build asked once more so; now it is asked anew
 	}
-	wordless := len(l.s.Results)
-	_, err = l.history.Latest(func(e *Entry) bool {
+	wordless := len(co.s.Results)
+	_, err = co.history.Latest(func(e *Entry) bool {
 		if e.Seq > last.Seq {
 			return false
 		}
-		if p := e.plan(); p != nil && l.plan == nil {
-			l.hold(*p)
+		if p := e.plan(); p != nil && co.plan == nil {
+			co.hold(*p)
 		}
 		if t := e.Subtask; t != nil {
-			if r := l.s.Results[t.ID]; r.Status == t.Status && r.Phase == "" {
+			if r := co.s.Results[t.ID]; r.Status == t.Status && r.Phase == "" {
 				wordless--
-				l.s.Results[t.ID] = SubtaskResult{Phase: PhaseExecution, ID: t.ID, Status: t.Status, Summary: t.Summary}
+				co.s.Results[t.ID] = SubtaskResult{Phase: PhaseExecution, ID: t.ID, Status: t.Status, Summary: t.Summary}
 			}
 		}
-		return l.plan != nil && wordless == 0
+		return co.plan != nil && wordless == 0
 	})
 	return err
 }
 
 // resume goes back to the subtask at hand, where there is one.
-func (l *Coordinator) resume() { l.s.Asked, l.s.Under, l.s.Tried = l.s.Under, "", 0 }
+func (co *Coordinator) resume() { co.s.Asked, co.s.Under, co.s.Tried = co.s.Under, "", 0 }
 
 // enter puts lines into the history once the answer is whole, and behind them one
 // that says how far the run is.
-func (l *Coordinator) enter(entries ...Entry) {
-	l.entries, l.decides = append(l.entries, entries...), true
+func (co *Coordinator) enter(entries ...Entry) {
+	co.entries, co.decides = append(co.entries, entries...), true
 }
 
 // record writes what was entered, and what is known now, where that was decided or
 // long was not written.
-func (l *Coordinator) record() error {
-	if l.decides || l.s.Seq-l.recorded >= stride {
-		l.recorded = l.s.Seq
-		raw, err := json.Marshal(l.s)
+func (co *Coordinator) record() error {
+	if co.decides || co.s.Seq-co.recorded >= stride {
+		co.recorded = co.s.Seq
+		raw, err := json.Marshal(co.s)
 		if err != nil {
 			return err
 		}
-		l.entries = append(l.entries, Entry{Checkpoint: raw})
+		co.entries = append(co.entries, Entry{Checkpoint: raw})
 	}
-	if len(l.entries) == 0 {
+	if len(co.entries) == 0 {
 		return nil
 	}
-	entries := l.entries
+	entries := co.entries
 	for i := range entries {
-		entries[i].Seq = l.s.Seq
+		entries[i].Seq = co.s.Seq
 	}
-	l.entries, l.decides = nil, false
-	_, err := l.history.Append(entries...)
+	co.entries, co.decides = nil, false
+	_, err := co.history.Append(entries...)
 	return err
 }
 
 // hold makes a plan the one in force.
-func (l *Coordinator) hold(p Plan) { l.plan, l.order = &p, p.Order() }
+func (co *Coordinator) hold(p Plan) { co.plan, co.order = &p, p.Order() }

@@ -29,13 +29,13 @@ const maxObjects = 20
 
 // Read makes calls of what an answer says as text in the form of plan §3: an
 // object, in prose or in a fence, that names its phase or has its fields.
-func (l *Coordinator) Read(r *llm.Reply) {
+func (co *Coordinator) Read(r *llm.Reply) {
 	m := &r.Message
-	if r.FinishReason == llm.FinishLength || l.s.Handover != nil {
+	if r.FinishReason == llm.FinishLength || co.s.Handover != nil {
 		return
 	}
 	rest, calls := said(m.Content)
-	if len(calls) == 0 && len(m.ToolCalls) == 0 && l.s.Asked == askPlan {
+	if len(calls) == 0 && len(m.ToolCalls) == 0 && co.s.Asked == askPlan {
 		rest, calls = m.Content, listed(m.Content)
 	}
 	if len(calls) == 0 {
@@ -43,7 +43,7 @@ func (l *Coordinator) Read(r *llm.Reply) {
 	}
 	m.Content = rest
 	for i, c := range calls {
-		c.ID = fmt.Sprintf("said_%d_%d", l.s.Seq, i)
+		c.ID = fmt.Sprintf("said_%d_%d", co.s.Seq, i)
 		m.ToolCalls = append(m.ToolCalls, c)
 	}
 	r.FinishReason = llm.FinishToolCalls

@@ -21,28 +21,29 @@ const (
 )
 
 // definitions are what the model is told of them. submit_plan and report_subtask
-// show the parts of plan §3 without which nothing can be done; the form of the
-// others comes with the question that they answer, since most runs never need it.
+// show the parts of plan §3 without which nothing can be done; reflect answers what else is asked,
+// in the form that comes with the question, since most runs never need it. The last two are
+// the forms of text that it is then read by; calls of them are read, too.
 // What else the model gives is read as well, and what is required is told where it is missing.
 var definitions = []tool.Definition{
 	{Name: ToolPlan, Description: "Gives the plan.", Prose: true,
-		Schema: schema(`"goal_understanding":` + object(goalFields) + `,"task_decomposition":` + object(`"subtasks":`+list(object(subtaskFields)))),
-		Reads: schema(`"goal_understanding":`+object(goalFields, `"main":"main_objective","required":["main_objective"]`)+
+		Schema: schema(`"goal_understanding":` + object(goalFields) + `,"task_decomposition":` + object(`"subtasks":`+list(object(`"description":`+words+`,"complexity":`+words)))),
+		Reads: schema(`"goal_understanding":`+object(goalFields+understood, `"main":"main_objective","required":["main_objective"]`)+
 			`,"task_decomposition":`+object(`"subtasks":`+list(object(subtaskFields, `"main":"description","required":["description"]`)), `"required":["subtasks"]`),
 			`"required":["goal_understanding","task_decomposition"]`),
 		Aliases: map[string]string{"goal": "main_objective", "objective": "main_objective", "criteria": "success_criteria", "steps": "subtasks", "tasks": "subtasks"}},
 	{Name: ToolReport, Description: "Ends the subtask at hand.", Prose: true,
-		Schema:  reportSchema(object(criterionFields)),
-		Reads:   reportSchema(object(criterionFields, `"main":"criterion"`)),
+		Schema:  reportSchema(`{"type":"string","enum":["done","failed","blocked","skipped"]}`, object(criterionFields)),
+		Reads:   reportSchema(words, object(criterionFields, `"main":"criterion"`)),
 		Aliases: map[string]string{"id": "task_id", "result": "summary", "outcome": "summary", "command": "evidence"}},
 	{Name: ToolReflect, Description: "Only when asked.", Prose: true, Schema: openSchema,
 		Reads: schema(`"reflection":` + object(`"status":`+words+`,"evaluation":`+words+`,"issues_identified":`+list(words)+`,"root_cause":`+words+`,"plan_revision_needed":`+yesNo, `"main":"evaluation"`) +
 			`,"plan_revision":` + object(`"reason":`+words+`,"changes":`+list(object(`"type":`+words+`,"details":`+words+`,"subtask":`+object(subtaskFields, `"main":"description"`), `"main":"details"`)), `"main":"reason"`))},
-	{Name: ToolReplan, Description: "Only when asked.", Prose: true, Schema: openSchema,
+	{Name: ToolReplan, Deferred: true, Prose: true, Schema: openSchema,
 		Reads: schema(`"replan_decision":`+object(`"replan_needed":`+yesNo+`,"confidence":{"type":"number"},"reasoning":`+words+`,"replan_type":`+words+`,"clarification_questions":`+list(words)+
 			`,"affected_actions":`+list(words)+`,"additional_actions":`+actions, `"required":["replan_needed","confidence","replan_type"]`), `"required":["replan_decision"]`),
 		Aliases: map[string]string{"action": "purpose", "description": "purpose"}},
-	{Name: ToolVerify, Description: "Only when asked.", Prose: true, Schema: openSchema,
+	{Name: ToolVerify, Deferred: true, Prose: true, Schema: openSchema,
 		Reads: schema(`"verification_passed":`+yesNo+`,"criteria":`+list(object(criterionFields+`,"met":`+yesNo, `"main":"criterion"`))+
 			`,"issues_found":`+list(words)+`,"additional_actions":`+actions, `"required":["verification_passed"]`),
 		Aliases: map[string]string{"passed": "verification_passed", "issues": "issues_found", "command": "evidence", "action": "purpose", "description": "purpose"}},
@@ -50,9 +51,12 @@ var definitions = []tool.Definition{
 
 // Parts of schemas. "main" names the property that a text stands for (tool.Definition.Prose).
 const (
-	words           = `{"type":"string"}`
-	yesNo           = `{"type":"boolean"}`
-	goalFields      = `"main_objective":` + words + `,"success_criteria":{"type":"array","items":` + words + `}`
+	words      = `{"type":"string"}`
+	yesNo      = `{"type":"boolean"}`
+	goalFields = `"main_objective":` + words + `,"success_criteria":{"type":"array","items":` + words + `}`
+	understood = `,"ambiguities":{"type":"array","items":{"type":"object","properties":{"selected_interpretation":` + words + `},"main":"selected_interpretation"}}` +
+		`,"assumptions":{"type":"array","items":{"type":"object","properties":{"assumed_value":` + words + `},"main":"assumed_value"}}` +
+		`,"information_gaps":{"type":"array","items":{"type":"object","properties":{"description":` + words + `},"main":"description"}}`
 	subtaskFields   = `"id":` + words + `,"description":` + words + `,"dependencies":{"type":"array","items":` + words + `},"complexity":` + words
 	criterionFields = `"criterion":` + words + `,"evidence":` + words
 	actions         = `{"type":"array","items":{"type":"object","properties":{"purpose":` + words + `},"main":"purpose"}}`
@@ -69,8 +73,8 @@ func schema(properties string, more ...string) json.RawMessage {
 	return json.RawMessage(object(properties, more...))
 }
 
-func reportSchema(criterion string) json.RawMessage {
-	return schema(`"status":{"type":"string","description":"done, failed, blocked or skipped"},"summary":`+words+`,"criteria":`+list(criterion)+`,"comment":`+words, `"required":["status"]`)
+func reportSchema(status, criterion string) json.RawMessage {
+	return schema(`"status":`+status+`,"summary":`+words+`,"criteria":`+list(criterion)+`,"comment":`+words, `"required":["status"]`)
 }
 
 // openSchema takes whatever the question asks for. Servers that let a model write only what a

@@ -67,22 +67,22 @@ type Result struct {
 
 // Verify has the model judge each success criterion by evidence, once the
 // checks have passed. The errors are those of turn.Loop.
-func (l *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) (Result, error) {
-	s := &l.s
-	if err := errors.Join(l.noteScan(e), l.vouch(e)); err != nil {
+func (co *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) (Result, error) {
+	s := &co.s
+	if err := errors.Join(co.noteScan(e), co.vouch(e)); err != nil {
 		return Result{}, err
 	}
-	for l.settings.Verify && !s.judged() && (s.Asked == askVerify || s.Rounds < l.settings.MaxRounds) {
+	for co.settings.Verify && !s.judged() && (s.Asked == askVerify || s.Rounds < co.settings.MaxRounds) {
 		kind, text := askNudge, s.Told
 		if s.Asked != askVerify {
 			if idle := e.idle(); !slices.Equal(idle, s.Idle) { // on record before the answer that is judged by it
 				s.Idle = idle
-				l.enter()
-				if err := l.record(); err != nil {
+				co.enter()
+				if err := co.record(); err != nil {
 					return Result{}, err
 				}
 			}
-			if kind, text = askVerify, l.verification(e); e.green() && e.shows() {
+			if kind, text = askVerify, co.verification(e); e.green() && e.shows() {
 				kind += "/green"
 			}
 		}
@@ -91,15 +91,15 @@ func (l *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) (
 				return Result{}, err
 			}
 		}
-		if err := l.turns(ctx, loop); err != nil {
+		if err := co.turns(ctx, loop); err != nil {
 			return Result{}, err
 		}
 	}
-	if l.left() > 0 {
+	if co.left() > 0 {
 		return Result{Again: true}, nil
 	}
-	r := Result{Open: l.open()}
-	last, err := l.history.Latest(func(e *Entry) bool { return e.Verification != nil })
+	r := Result{Open: co.open()}
+	last, err := co.history.Latest(func(e *Entry) bool { return e.Verification != nil })
 	if last != nil {
 		r.Criteria = last.Verification.Criteria
 	}
@@ -109,9 +109,9 @@ func (l *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) (
 // vouch takes the last subtask's word for the verification, where the
 // checks are green, nothing stands out in the change, and every criterion was shown
 // by a command that ended well after the last edit, or by a check.
-func (l *Coordinator) vouch(e Evidence) error {
-	s := &l.s
-	if !l.settings.Verify || s.judged() || s.Asked != "" || s.Want != "" || s.Rounds > 0 || !e.green() || len(e.Findings) > 0 || len(l.settings.Past.forVerification()) > 0 || len(l.unfinished()) > 0 {
+func (co *Coordinator) vouch(e Evidence) error {
+	s := &co.s
+	if !co.settings.Verify || s.judged() || s.Asked != "" || s.Want != "" || s.Rounds > 0 || !e.green() || len(e.Findings) > 0 || len(co.settings.Earlier.forVerification()) > 0 || len(co.unfinished()) > 0 {
 		return nil
 	}
 	ran := without(s.Ran, e.commands()) // which passed before, and say nothing of what is new
@@ -119,17 +119,17 @@ func (l *Coordinator) vouch(e Evidence) error {
 		ran = slices.Concat(s.Ran, e.commands())
 	}
 	v := Verification{Phase: PhaseVerification, Passed: true, Issues: []string{}, Placeholder: PlaceholderReport{Locations: []string{}}, Confidence: 1}
-	shows := l.shown(ran)
-	for i, asked := range l.criteria() {
+	shows := co.shown(ran)
+	for i, asked := range co.criteria() {
 		shown := outcome(shows[i], ran)
 		if shown == "" {
 			return nil
 		}
 		v.Criteria = append(v.Criteria, Criterion{Criterion: asked, Met: true, Evidence: shown})
 	}
-	l.log.Info("Verification", "passed", true, "by", "the subtask's own report and the checks")
-	l.find(findings{Passed: true}, v)
-	return l.record()
+	co.log.Info("Verification", "passed", true, "by", "the subtask's own report and the checks")
+	co.find(findings{Passed: true}, v)
+	return co.record()
 }
 
 // outcome is a text that names one of the commands that ended well, with that
@@ -151,10 +151,10 @@ func outcome(text string, ran []string) string {
 
 // shown is the evidence that reports gave for each criterion, be it a command among its own
 // words that ended well; "" for none.
-func (l *Coordinator) shown(ran []string) []string {
-	criteria := l.criteria()
+func (co *Coordinator) shown(ran []string) []string {
+	criteria := co.criteria()
 	all := make([]string, len(criteria))
-	for i, c := range pair(criteria, l.s.Shows) {
+	for i, c := range pair(criteria, co.s.Shows) {
 		if c != nil {
 			all[i] = cmp.Or(c.Evidence, outcome(c.Criterion, ran))
 		}
@@ -234,22 +234,22 @@ var (
 	place = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w\.\w+:\d+`) })
 )
 
-func (l *Coordinator) verification(e Evidence) string {
-	ask := Ask{Round: l.s.Rounds + 1, MaxRounds: l.settings.MaxRounds, Criteria: l.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
-	ask.Findings = append(l.unfinished(), e.Findings...)
-	ask.Unworded, ask.Idle = !isMessage(l.s.Said), len(l.s.Idle) > 0
-	ask.Bodiless = ask.Unworded && l.s.Said != ""
+func (co *Coordinator) verification(e Evidence) string {
+	ask := Ask{Round: co.s.Rounds + 1, MaxRounds: co.settings.MaxRounds, Criteria: co.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
+	ask.Findings = append(co.unfinished(), e.Findings...)
+	ask.Unworded, ask.Idle = !isMessage(co.s.Said), len(co.s.Idle) > 0
+	ask.Bodiless = ask.Unworded && co.s.Said != ""
 	ask.Criteria = slices.Clone(ask.Criteria)
-	for i, shown := range l.shown(l.s.Ran) {
+	for i, shown := range co.shown(co.s.Ran) {
 		if shown != "" {
-			ask.Criteria[i] += l.prompts.word(" (reported: ", "(報告: ") + shown + l.prompts.word(")", ")")
+			ask.Criteria[i] += co.prompts.word(" (reported: ", "(報告: ") + shown + co.prompts.word(")", ")")
 		}
 	}
-	if l.s.Found != nil {
-		ask.Lessons = l.s.Found.Issues
+	if co.s.Found != nil {
+		ask.Lessons = co.s.Found.Issues
 	}
-	ask.Lessons = append(slices.Clip(ask.Lessons), l.settings.Past.forVerification()...)
-	return l.told(l.prompts.render("verification", ask))
+	ask.Lessons = append(slices.Clip(ask.Lessons), co.settings.Earlier.forVerification()...)
+	return co.told(co.prompts.render("verification", ask))
 }
 
 // MaxSubject is how long the first line of a commit message is at most, in characters:
@@ -277,10 +277,10 @@ func inTree(text string) string { return strings.ReplaceAll(text, sandbox.Tree+"
 
 // criteria are what the result is judged by: those of the plan, or, where it names none,
 // those that reports showed.
-func (l *Coordinator) criteria() []string {
-	all := l.plan.Goal.SuccessCriteria
+func (co *Coordinator) criteria() []string {
+	all := co.plan.Goal.SuccessCriteria
 	if len(all) == 0 {
-		for _, c := range l.s.Shows {
+		for _, c := range co.s.Shows {
 			all = appendNew(all, c.Criterion)
 		}
 	}
@@ -307,8 +307,8 @@ const (
 )
 
 // judged takes the model's verification.
-func (l *Coordinator) judged(c contextstore.ToolCall) error {
-	s := &l.s
+func (co *Coordinator) judged(c contextstore.ToolCall) error {
+	s := &co.s
 	var v Verification
 	var g struct { // what it says at all
 		Verdict *bool `json:"verification_passed"`
@@ -333,32 +333,32 @@ func (l *Coordinator) judged(c contextstore.ToolCall) error {
 	}
 	v.Phase, v.Issues = PhaseVerification, slices.DeleteFunc(v.Issues, saysNothing)
 	if !v.Passed && v.nameless() && s.Tried < maxTries {
-		return refusal("%s", l.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
+		return refusal("%s", co.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
-	if missing := l.support(&v); len(missing) > 0 && s.Tried < maxTries {
+	if missing := co.support(&v); len(missing) > 0 && s.Tried < maxTries {
 		why := ""
 		if len(s.Idle) > 0 {
-			why = l.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
+			why = co.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
 		}
-		return refusal(l.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence is file:line, or a command that you ran and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、または実行したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
+		return refusal(co.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence is file:line, or a command that you ran and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、または実行したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
 	}
-	l.resume()
+	co.resume()
 	if !isMessage(s.Said) {
 		s.says(v.Comment)
 	}
-	l.strict(&v)
+	co.strict(&v)
 	f := findings{Passed: v.Passed}
 	for _, issue := range v.Issues[:min(len(v.Issues), maxIssues)] {
 		f.Issues = append(f.Issues, brief(issue, maxIssue))
 	}
-	l.find(f, v)
-	if !v.Passed && !v.nameless() && s.Rounds < l.settings.MaxRounds {
-		if p, more := l.extended(v); more {
-			l.alter(i18n.Recorded("verification"), p, nil)
+	co.find(f, v)
+	if !v.Passed && !v.nameless() && s.Rounds < co.settings.MaxRounds {
+		if p, more := co.extended(v); more {
+			co.alter(i18n.Recorded("verification"), p, nil)
 			s.Redone = true
 		}
 	}
-	l.log.Info("Verification", "round", s.Rounds, "passed", v.Passed, "issues", len(v.Issues), "more", l.left())
+	co.log.Info("Verification", "round", s.Rounds, "passed", v.Passed, "issues", len(v.Issues), "more", co.left())
 	return nil
 }
 
@@ -377,32 +377,32 @@ func saysNothing(s string) bool {
 }
 
 // find ends a round of verification.
-func (l *Coordinator) find(f findings, v Verification) {
-	s := &l.s
+func (co *Coordinator) find(f findings, v Verification) {
+	s := &co.s
 	f.Seq, s.Found = s.Answer, &f
 	s.Rounds++
-	l.enter(Entry{Verification: &v})
+	co.enter(Entry{Verification: &v})
 }
 
 // unjudged is a round without a verification that can be read.
-func (l *Coordinator) unjudged() {
+func (co *Coordinator) unjudged() {
 	f := findings{Unread: true}
-	if was := l.s.Found; was != nil && !was.Passed {
+	if was := co.s.Found; was != nil && !was.Passed {
 		f.Issues = was.Issues
 	}
-	l.find(f, Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}})
+	co.find(f, Verification{Phase: PhaseVerification, Issues: []string{i18n.Recorded("unread")}, Placeholder: PlaceholderReport{Locations: []string{}}})
 }
 
 // support completes the evidence of each criterion of a verification that passes: a
 // command's by how it ended, and where the model names none by what reports showed, a
 // command that the criterion names, and the checks. missing are the criteria for which
 // there is none.
-func (l *Coordinator) support(v *Verification) (missing []string) {
+func (co *Coordinator) support(v *Verification) (missing []string) {
 	if !v.Passed || v.unmet() {
 		return nil
 	}
-	asked, ran := l.criteria(), without(l.s.Ran, l.s.Idle)
-	judged, shows := pair(asked, v.Criteria), l.shown(ran)
+	asked, ran := co.criteria(), without(co.s.Ran, co.s.Idle)
+	judged, shows := pair(asked, v.Criteria), co.shown(ran)
 	if len(v.Criteria) == len(asked) { // in words of its own, one for each
 		for j := range v.Criteria {
 			if i := slices.Index(judged, nil); i >= 0 && !slices.Contains(judged, &v.Criteria[j]) {
@@ -419,11 +419,11 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 		}
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
 		said := cmp.Or(inTree(strings.TrimSpace(c.Evidence)), shows[i])
-		if c.Evidence = outcome(said, ran); c.Evidence == "" && !l.s.empty(said, criterion) {
+		if c.Evidence = outcome(said, ran); c.Evidence == "" && !co.s.empty(said, criterion) {
 			c.Evidence = said
 		}
 		c.Evidence = cmp.Or(c.Evidence, outcome(criterion, ran))
-		if c.Evidence == "" && l.s.Green && l.s.Tried > 0 { // it was asked for
+		if c.Evidence == "" && co.s.Green && co.s.Tried > 0 { // it was asked for
 			c.Evidence = i18n.Recorded("checks_passed")
 		}
 		if c.Evidence == "" {
@@ -436,7 +436,7 @@ func (l *Coordinator) support(v *Verification) (missing []string) {
 
 // strict adds to a verification what it passes over: criteria without evidence,
 // and what it says itself or the subtasks' ends say of work that is not done.
-func (l *Coordinator) strict(v *Verification) {
+func (co *Coordinator) strict(v *Verification) {
 	passed, unmet := v.Passed, v.unmet()
 	object := func(issue string) { v.Issues, v.Passed = append(v.Issues, issue), false }
 	for _, c := range v.Criteria {
@@ -454,19 +454,19 @@ func (l *Coordinator) strict(v *Verification) {
 	if passed && v.Placeholder.Count > 0 {
 		object(i18n.Recorded("placeholders", line(strings.Join(v.Placeholder.Locations, ", "))))
 	}
-	for _, open := range l.unfinished() {
+	for _, open := range co.unfinished() {
 		object(open)
 	}
 }
 
 // unfinished are the subtasks that did not end well, and for which nothing was
 // done since.
-func (l *Coordinator) unfinished() (all []string) {
-	if l.s.Redone {
+func (co *Coordinator) unfinished() (all []string) {
+	if co.s.Redone {
 		return nil
 	}
-	for _, id := range l.order {
-		if r, over := l.s.Results[id]; over && r.Status != Done && r.Status != Skipped {
+	for _, id := range co.order {
+		if r, over := co.s.Results[id]; over && r.Status != Done && r.Status != Skipped {
 			all = append(all, i18n.Recorded(r.Status, id, r.Summary))
 		}
 	}
@@ -474,7 +474,7 @@ func (l *Coordinator) unfinished() (all []string) {
 }
 
 // extended is the plan with what the verification still wants done.
-func (l *Coordinator) extended(v Verification) (Plan, bool) {
+func (co *Coordinator) extended(v Verification) (Plan, bool) {
 	todo := slices.Clone(v.Additional)
 	for i := range todo {
 		todo[i].TaskID = ""
@@ -486,8 +486,8 @@ func (l *Coordinator) extended(v Verification) (Plan, bool) {
 		}
 		todo = []Action{{Purpose: i18n.Recorded("resolve", line(strings.Join(open, "; ")))}}
 	}
-	p := l.plan.Extend(todo, l.done(), min(l.room(), maxFixes), fixes+"1")
-	return p, len(p.Decomposition.Subtasks) > len(l.order)
+	p := co.plan.Extend(todo, co.done(), min(co.room(), maxFixes), fixes+"1")
+	return p, len(p.Decomposition.Subtasks) > len(co.order)
 }
 
 // fixes begins the ids of work that a verification adds.
@@ -497,9 +497,9 @@ const fixes = "verification_fix_"
 const maxFixes = 10
 
 // open is what remains to be done, or was not judged, after the last round.
-func (l *Coordinator) open() []string {
-	all := l.unfinished()
-	v := l.s.Found
+func (co *Coordinator) open() []string {
+	all := co.unfinished()
+	v := co.s.Found
 	switch {
 	case v == nil || v.Passed:
 		return all

@@ -46,8 +46,8 @@ func Title(lang i18n.Lang, id string) string {
 }
 
 // View is how far the run is. It may be called from any goroutine.
-func (l *Coordinator) View() (v View) {
-	if latest := l.watched.Load(); latest != nil {
+func (co *Coordinator) View() (v View) {
+	if latest := co.watched.Load(); latest != nil {
 		v = *latest
 	}
 	return v
@@ -57,27 +57,27 @@ func (l *Coordinator) View() (v View) {
 // its history holds, and what the model was asked since then. What it reads does not
 // grow with the length of the run.
 func LastView(ledger Ledger, h *History, s Settings) (View, error) {
-	l := &Coordinator{settings: s, history: h}
-	if err := l.recall(); err != nil {
+	co := &Coordinator{settings: s, history: h}
+	if err := co.recall(); err != nil {
 		return View{}, err
 	}
-	err := ledger.Messages(l.s.Offset, func(m contextstore.Message) bool {
-		if m.Seq > l.s.Seq && (m.Role == llm.RoleUser || m.Role == llm.RoleTool) && m.Kind != "" {
-			l.asked(m.Kind)
+	err := ledger.Messages(co.s.Offset, func(m contextstore.Message) bool {
+		if m.Seq > co.s.Seq && (m.Role == llm.RoleUser || m.Role == llm.RoleTool) && m.Kind != "" {
+			co.asked(m.Kind)
 		}
 		return true
 	})
 	if err != nil {
 		return View{}, fmt.Errorf("read how far the plan is: %w", err)
 	}
-	l.show()
-	return l.View(), nil
+	co.show()
+	return co.View(), nil
 }
 
 // show makes what is known the latest view.
-func (l *Coordinator) show() {
-	s := &l.s
-	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: l.plan, Verified: s.judged() && s.Found.Passed}
+func (co *Coordinator) show() {
+	s := &co.s
+	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: co.plan, Verified: s.judged() && s.Found.Passed}
 	if s.Handover != nil {
 		v.Handover = s.Handover.Words
 	}
@@ -88,28 +88,28 @@ func (l *Coordinator) show() {
 	if at == askHandover {
 		at = "" // and owes nothing of the plan any more
 	}
-	v.Worked = l.plan != nil && l.left() == 0 && (at == "" || at == askVerify) && s.Stuck == ""
+	v.Worked = co.plan != nil && co.left() == 0 && (at == "" || at == askVerify) && s.Stuck == ""
 	switch phase, _ := PhaseOf(at); {
 	case phase == PhasePlanning, phase == PhaseReflection, phase == PhaseReplan:
 		v.Phase = phase
-	case l.plan == nil && s.Asked+s.Want != "":
+	case co.plan == nil && s.Asked+s.Want != "":
 		v.Phase = PhasePlanning
 	case v.Worked && v.Verified:
 		v.Phase = PhaseCompletion
 	case v.Worked:
 		v.Phase = PhaseVerification // by the checks, then by the model
-	case l.plan != nil:
+	case co.plan != nil:
 		v.Phase = PhaseExecution
 	}
 	if f := s.Found; f != nil {
 		v.Passed, v.Unread, v.Issues = f.Passed, f.Unread, f.Issues
 	}
-	if l.plan != nil {
-		v.Goal, v.Uncertain = l.plan.Goal.MainObjective, l.settings.Pre.uncertain(&l.plan.Goal)
-		for _, id := range l.order {
-			t, _ := l.plan.Subtask(id)
+	if co.plan != nil {
+		v.Goal, v.Uncertain = co.plan.Goal.MainObjective, co.settings.Pre.uncertain(&co.plan.Goal)
+		for _, id := range co.order {
+			t, _ := co.plan.Subtask(id)
 			v.Items = append(v.Items, Item{ID: id, Text: t.Description, Status: s.Results[id].Status, Summary: s.Results[id].Summary})
 		}
 	}
-	l.watched.Store(v)
+	co.watched.Store(v)
 }

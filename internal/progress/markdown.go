@@ -32,7 +32,7 @@ func (r *Report) Markdown(l i18n.Lang, f *broker.Filter, most int) (string, erro
 		return "", err
 	}
 	text = strings.TrimRight(text, "\n") + "\n"
-	if fold, _, err := f.Fold(r.Fold(l), most-len(text)-1); err == nil && fold != "" { // else the rest is worth showing
+	if fold, _, err := f.Collapse(r.Fold(l), most-len(text)-1); err == nil && fold != "" { // else the rest is worth showing
 		text += "\n" + fold
 	}
 	return text, nil
@@ -277,9 +277,9 @@ func (r *Report) chain(l i18n.Lang, join string, marks map[stand]string, here ma
 }
 
 // Fold is the history, for what stands closed below a comment.
-func (r *Report) Fold(l i18n.Lang) broker.Fold {
+func (r *Report) Fold(l i18n.Lang) broker.CollapsedList {
 	h := r.History
-	x := broker.Fold{Title: l.T("progress.history", int64(len(h.Entries))+h.Dropped)}
+	x := broker.CollapsedList{Title: l.T("progress.history", int64(len(h.Entries))+h.Dropped)}
 	if h.More {
 		x.Title = l.T("progress.history_since", int64(len(h.Entries))+h.Dropped)
 	}

@@ -91,7 +91,7 @@ func readManifests(ctx context.Context, l *loader, s *survey) (*manifests, error
 		all = append(all, s.facts.root[name])
 	}
 	for _, c := range s.rules.root {
-		w := []wanted{{Rule{Path: c.Path}, c}}
+		w := []ruleEntry{{Rule{Path: c.Path}, c}}
 		if err := l.follow(ctx, w); err != nil {
 			return nil, err
 		}

@@ -104,7 +104,7 @@ func TestMapGolden(t *testing.T) {
 	}
 	paths = append(paths, "README.md", "LICENSE", "go.mod", "go.sum", ".golangci.yml", ".github/workflows/ci.yml", "cmd/server/main.go", "cmd/server/flags.go", "internal/auth/token_refresh.go", "internal/auth/token_refresh_test.go", "internal/auth/login.go",
 		"docs/auth.md", "web/src/index.tsx", "web/src/Login.tsx", "web/dist/app.js")
-	p := &Project{Languages: []Language{{"Go", 1004}, {"TypeScript", 2}}, Map: mapOf(-1, paths...)}
+	p := &Project{Map: mapOf(-1, paths...)}
 	got := p.Prompt(20_000, "Tokens are not refreshed after login\nSince 1.4 the session ends; auth/token_refresh.go sets no timer.")
 	golden := filepath.Join("testdata", "map.golden")
 	if os.Getenv("UPDATE_GOLDEN") != "" {
@@ -238,14 +238,6 @@ func TestMapIsBounded(t *testing.T) {
 	}
 	if text := m.Text(20_000, ""); !strings.Contains(text, "zz/: last.go\n") || accounted(text) != n {
 		t.Errorf("%d: %.2000s", accounted(text), text)
-	}
-}
-
-func TestLanguages(t *testing.T) {
-	t.Parallel()
-	p := newBed(t).read(map[string]string{"a.go": "", "b.go": "", "c.PY": "", "vendor/x.rs": "", "d.unknown": "", "e.ts": ""}, all)
-	if got := fmt.Sprint(p.Languages); got != "[{Go 2} {Python 1} {TypeScript 1}]" {
-		t.Error(got)
 	}
 }
 

@@ -1,8 +1,6 @@
 package project
 
 import (
-	"cmp"
-	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -59,37 +57,4 @@ func set(all ...string) map[string]bool {
 		m[s] = true
 	}
 	return m
-}
-
-// Language is how many files of a commit are in a language, by their names.
-type Language struct {
-	Name  string
-	Files int
-}
-
-// languages are told by the ends of names.
-var languages = map[string]string{
-	"go": "Go", "py": "Python", "pyi": "Python", "js": "JavaScript", "mjs": "JavaScript", "cjs": "JavaScript", "jsx": "JavaScript", "ts": "TypeScript", "mts": "TypeScript", "cts": "TypeScript",
-	"tsx": "TypeScript", "vue": "Vue", "svelte": "Svelte", "rs": "Rust", "java": "Java", "kt": "Kotlin", "kts": "Kotlin", "scala": "Scala", "groovy": "Groovy", "clj": "Clojure", "cljs": "Clojure",
-	"c": "C", "h": "C or C++", "cc": "C++", "cpp": "C++", "cxx": "C++", "hpp": "C++", "hh": "C++", "cs": "C#", "fs": "F#", "vb": "Visual Basic", "swift": "Swift", "m": "Objective-C", "mm": "Objective-C",
-	"rb": "Ruby", "php": "PHP", "ex": "Elixir", "exs": "Elixir", "erl": "Erlang", "hs": "Haskell", "ml": "OCaml", "mli": "OCaml", "lua": "Lua", "pl": "Perl", "pm": "Perl", "r": "R", "jl": "Julia", "dart": "Dart",
-	"zig": "Zig", "nim": "Nim", "sh": "Shell", "bash": "Shell", "zsh": "Shell", "ps1": "PowerShell", "sql": "SQL", "tf": "Terraform", "proto": "Protocol Buffers",
-	"html": "HTML", "css": "CSS", "scss": "CSS", "md": "Markdown", "rst": "reStructuredText",
-}
-
-// tongues counts files by language.
-type tongues map[string]int
-
-func (t tongues) add(name string) {
-	if l := languages[strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))]; l != "" {
-		t[l]++
-	}
-}
-
-func (t tongues) sorted() (all []Language) {
-	for _, name := range slices.Sorted(maps.Keys(t)) {
-		all = append(all, Language{name, t[name]})
-	}
-	slices.SortStableFunc(all, func(a, b Language) int { return cmp.Compare(b.Files, a.Files) })
-	return all
 }

@@ -1,5 +1,4 @@
-// Package project reads what a repository says of itself: rules for agents, files, languages,
-// checks. All of it comes from the objects of one commit, never from a tree that a model
+// Package project reads what a repository says of itself: rules for agents, files, checks. All of it comes from the objects of one commit, never from a tree that a model
 // can change, and all of it is bounded.
 package project
 
@@ -30,12 +29,11 @@ type Options struct {
 
 // Project is what a commit says. Its parts are not changed once it was read.
 type Project struct {
-	Rules     Rules
-	Map       *FileMap   // nil where it was not asked for
-	Languages []Language // those with the most files first
-	Checks    []Check
-	Setup     []Check  // what would load the dependencies that lock files name; nothing runs them
-	Notes     []string // what somebody should know who wonders why something is not as expected
+	Rules  Rules
+	Map    *FileMap // nil where it was not asked for
+	Checks []Check
+	Setup  []Check  // what would load the dependencies that lock files name; nothing runs them
+	Notes  []string // what somebody should know who wonders why something is not as expected
 }
 
 // Read reads a project at a commit, which is a whole id: one walk over the names
@@ -46,7 +44,7 @@ func Read(ctx context.Context, repo Repository, commit string, o Options) (*Proj
 	if err := repo.Files(ctx, commit, s.add); err != nil {
 		return nil, fmt.Errorf("read the project: %w", err)
 	}
-	p := &Project{Languages: s.tongues.sorted()}
+	p := &Project{}
 	if o.Map {
 		p.Map = s.files.finish(o.MaxDepth)
 	}
@@ -67,14 +65,13 @@ func Read(ctx context.Context, repo Repository, commit string, o Options) (*Proj
 
 // survey is what one walk over the files collects.
 type survey struct {
-	rules   candidates
-	files   *builder // nil where no map is wanted
-	tongues tongues
-	facts   facts
+	rules candidates
+	files *builder // nil where no map is wanted
+	facts facts
 }
 
 func newSurvey(o Options) *survey {
-	s := &survey{tongues: tongues{}, facts: newFacts()}
+	s := &survey{facts: newFacts()}
 	if o.Map {
 		s.files = newBuilder()
 	}
@@ -93,7 +90,6 @@ func (s *survey) add(e workspace.Entry) error {
 	}
 	s.rules.add(e, dir, name, class)
 	if class != foreign {
-		s.tongues.add(name)
 		s.facts.add(e, dir, name, class)
 	}
 	return nil

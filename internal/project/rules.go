@@ -116,9 +116,9 @@ func (l *loader) rules(ctx context.Context, c candidates) (r Rules, err error) {
 	r.Left, r.Foreign, l.texts = c.left, c.foreign, map[string]string{}
 	groups := [][]workspace.Entry{c.root}
 	for _, all := range slices.AppendSeq(groups, slices.Chunk(c.nested, maxRoot)) { // no more is read than there is room for
-		found := make([]wanted, len(all))
+		found := make([]ruleEntry, len(all))
 		for i, e := range all {
-			found[i] = wanted{Rule{Path: e.Path}, e}
+			found[i] = ruleEntry{Rule{Path: e.Path}, e}
 		}
 		rules, err := l.load(ctx, found)
 		if err != nil {
@@ -135,14 +135,14 @@ func (l *loader) rules(ctx context.Context, c candidates) (r Rules, err error) {
 	return r, nil
 }
 
-// wanted is a rule whose text is to be read from an entry.
-type wanted struct {
+// ruleEntry is a rule whose text is to be read from an entry.
+type ruleEntry struct {
 	Rule
 	entry workspace.Entry // no ID where it has no text
 }
 
 // load reads files, links through one step.
-func (l *loader) load(ctx context.Context, all []wanted) (rules []Rule, err error) {
+func (l *loader) load(ctx context.Context, all []ruleEntry) (rules []Rule, err error) {
 	if err := l.follow(ctx, all); err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (l *loader) load(ctx context.Context, all []wanted) (rules []Rule, err erro
 }
 
 // accept makes a blob the text of a rule.
-func (l *loader) accept(w *wanted, blobs map[string]workspace.Blob) {
+func (l *loader) accept(w *ruleEntry, blobs map[string]workspace.Blob) {
 	b, ok := blobs[w.entry.ID]
 	w.Size = b.Size
 	data := b.Data[:min(len(b.Data), max(l.left, 0))]
@@ -215,7 +215,7 @@ func wholeRunes(b []byte) []byte {
 
 // follow replaces links by what they point to, as far as that is a file of the
 // repository.
-func (l *loader) follow(ctx context.Context, all []wanted) error {
+func (l *loader) follow(ctx context.Context, all []ruleEntry) error {
 	var ids []string
 	for _, w := range all {
 		if w.entry.Mode == workspace.ModeLink {
@@ -281,7 +281,7 @@ func within(file, target string) string {
 
 // imported loads what rules import and nobody has shown before.
 func (l *loader) imported(ctx context.Context, rules []Rule) ([]Rule, error) {
-	var all []wanted
+	var all []ruleEntry
 	var paths []string
 	for _, r := range rules {
 		at := cmp.Or(r.From, r.Path)
@@ -290,7 +290,7 @@ func (l *loader) imported(ctx context.Context, rules []Rule) ([]Rule, error) {
 			if p != "" && slices.Contains(paths, p) {
 				continue
 			}
-			w := wanted{Rule: Rule{Path: p, By: r.Path}}
+			w := ruleEntry{Rule: Rule{Path: p, By: r.Path}}
 			switch l.imports++; {
 			case l.imports > maxImports+1:
 				continue

@@ -47,7 +47,6 @@ type sink interface {
 	begin(change)
 	lines([]line)
 	end()
-	longLine()
 }
 
 // Limits of what is held of a patch at a time.
@@ -218,9 +217,7 @@ func (p *reader) body(h *hunkHead) error {
 
 // put adds a line to those that go to the sink together.
 func (p *reader) put(l line) {
-	if l.cut = p.long; l.cut {
-		p.to.longLine()
-	}
+	l.cut = p.long
 	if len(p.lines) >= maxBlockLines || p.size+len(l.text) > maxBlockBytes && len(p.lines) > 0 {
 		p.to.lines(p.lines)
 		p.lines, p.size = p.lines[:0], 0

@@ -84,8 +84,6 @@ type Report struct {
 	// Truncated says that not all findings are listed, or that not all was
 	// compared: what moved within a huge patch may then be taken for gone.
 	Truncated bool
-	// LongLines counts lines of which only the first 16 KiB were looked at.
-	LongLines int
 	Files     int
 }
 
@@ -134,7 +132,6 @@ type scanner struct {
 	removed   bag             // placeholders that went, by candidate.moved
 	bases     map[string]bool // classes that something extends
 	truncated bool
-	long      int
 	read      int // files
 	history   testHistory
 	goWas     goCode
@@ -177,8 +174,6 @@ func (s *scanner) end() {
 	s.file = nil
 }
 
-func (s *scanner) longLine() { s.long++ }
-
 // add takes a finding; those over the limit are only counted.
 func (s *scanner) add(c candidate) {
 	s.counts[c.Kind]++
@@ -205,7 +200,7 @@ func (s *scanner) report() Report {
 		}
 		s.kept[Placeholder] = append(s.kept[Placeholder], c)
 	}
-	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, LongLines: s.long, Files: s.read}
+	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, Files: s.read}
 	for _, k := range Kinds() {
 		if s.counts[k] > 0 {
 			r.Counts[k] = s.counts[k]

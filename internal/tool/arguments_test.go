@@ -185,10 +185,10 @@ func TestWordsOfOthers(t *testing.T) {
 	w := newWorkspace(t, map[string]string{"a.go": "package a\n\nvar x = 1\n"}, func(e *tool.Env) { e.Shell = &fakeShell{run: prints("", tool.ShellExit{})} })
 	for _, c := range []struct{ name, args, want string }{
 		{"read_file", `{"file_path":"a.go","offset":"3","explanation":"look"}`, "a.go: lines 3-3 of 3"},
-		{"read_file", `{"filename":"a.go","end_line":-1}`, "a.go: lines 1-3 of 3"},
+		{"read_file", `{"filename":"a.go","end_line":-1}`, "a.go: 3 lines"},
 		{"edit_file", `{"file_path":"a.go","old_string":"x = 1","new_string":"x = 2","replace_all":"false"}`, "Edited a.go"},
 		{"write_file", `{"target_file":"b.go","contents":"package a\n"}`, "b.go"},
-		{"grep", `{"query":"x","include":"*.go","-i":true,"-n":true,"head_limit":"5","output_mode":"content"}`, "a.go:3: var x = 2"},
+		{"grep", `{"query":"x","include":"*.go","-i":true,"-n":true,"head_limit":"5","output_mode":"content"}`, "a.go\n3: var x = 2"},
 		{"list_files", `{"dir_path":".","max_depth":"1"}`, "a.go\nb.go\n"},
 		{"glob", `{"query":"*.go","path":null}`, "a.go\nb.go\n"},
 		{"shell", `{"cmd":["ls"],"timeout":"5","description":"List"}`, "exit code 0"},

@@ -46,7 +46,7 @@ func Builtins(env Env) []Tool {
 	}
 	tools := []Tool{editFileTool(w)}
 	if env.Git != nil {
-		tools = append(tools, gitTool(w, env.Git))
+		tools = append(tools, gitTool(w, env.Git, env.Shell != nil))
 	}
 	tools = append(tools, grepTool(w), listFilesTool(w), readFileTool(w))
 	if env.Shell != nil {
@@ -103,13 +103,14 @@ func describe(name, page, schema string, readOnly bool, aliases ...string) Defin
 }
 
 // Told is what a model is shown of a schema of ours (Definition.Reads): without the bounds of numbers, which
-// are brought within them, and without the word that there are no other arguments.
+// are brought within them, the word that there are no other arguments, and the properties whose $comment is
+// "untold": the help has them, and the answer names them where they would help.
 func Told(schema string) json.RawMessage {
 	return json.RawMessage(unsaid().ReplaceAllString(schema, ""))
 }
 
 var unsaid = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false`)
+	return regexp.MustCompile(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false|,"\w+":\{"\$comment":"untold"[^}]*\}`)
 })
 
 // callNames are names by which models know the tools.

@@ -37,7 +37,8 @@ func Example() {
 		fmt.Printf("failed %v: %s\n", r.IsError, r.Text)
 	}
 	// Output:
-	// failed false: go.mod:1: module widgets
+	// failed false: go.mod
+	// 1: module widgets
 	// [1 matching line in 1 file searched]
 	//
 	// failed true: ../.. leads out of the workspace. Use a path relative to the workspace, without "..".

@@ -73,7 +73,7 @@ func TestReadFileCutsLongLines(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, map[string]string{"a": strings.Repeat("あ", 1000) + "\nnext\n"}, nil)
 	res := w.call("read_file", obj{"path": "a"})
-	want := "a: lines 1-2 of 2\n1\t" + strings.Repeat("あ", 666) + " [line cut, 3000 bytes long]\n2\tnext\n"
+	want := "a: 2 lines\n" + strings.Repeat("あ", 666) + " [line cut, 3000 bytes long]\nnext\n"
 	if res.Text != want {
 		t.Errorf("got %s", res.Text)
 	}
@@ -274,7 +274,7 @@ func TestPathsFromTheRoot(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, map[string]string{"src/a.go": "package src\n", "etc/x": "x\n"}, func(e *tool.Env) { e.Dir = "/srv/run" })
 	for path, want := range map[string]string{
-		"/workspace/src/a.go": "src/a.go: lines", "/src/a.go": "src/a.go: lines", "/srv/run/src/a.go": "src/a.go: lines", "/workspace//etc/../etc/x": "etc/x: lines",
+		"/workspace/src/a.go": "src/a.go: 1 line", "/src/a.go": "src/a.go: 1 line", "/srv/run/src/a.go": "src/a.go: 1 line", "/workspace//etc/../etc/x": "etc/x: 1 line",
 		"/workspace/src/b.go": "There is no file or directory src/b.go", "/etc/passwd.d/x": "outside of the workspace", "/proc/self/environ": "outside of the workspace",
 		"/workspace/../etc/hosts": "There is no file or directory etc/hosts", "/workspace/../../srv/x": "outside of the workspace",
 	} {

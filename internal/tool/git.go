@@ -62,7 +62,8 @@ var revisionName = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_./~^@{}+-]*$`)
 // gitTime is how long git may look for an answer.
 const gitTime = 60 * time.Second
 
-func gitTool(w *space, git Git) Tool {
+// gitTool is offered where no shell is: there a model calls git as it knows it.
+func gitTool(w *space, git Git, shell bool) Tool {
 	history, _ := git.(GitHistory)
 	commands := `"status","diff"`
 	if history != nil {
@@ -70,6 +71,7 @@ func gitTool(w *space, git Git) Tool {
 	}
 	def := describe("git", gitPage, fmt.Sprintf(gitSchema, commands), true, append(fileAliases, "subcommand", "command", "cmd", "command", "max_count", "limit", "n", "limit",
 		"rev", "revision", "commit", "revision", "ref", "revision")...)
+	def.Deferred = shell
 	for _, c := range []string{"status", "diff", "log", "blame", "show"} {
 		def.Names["git_"+c] = `{"command":"` + c + `"}`
 	}

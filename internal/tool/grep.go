@@ -19,8 +19,8 @@ import (
 var grepPage string
 
 const grepSchema = `{"type":"object","properties":{"pattern":{"type":"string"},"path":{"type":"string"},"glob":{"type":"string"},` +
-	`"output":{"type":"string","enum":["content","files","count"]},"ignore_case":{"type":"boolean"},"context":{"type":"integer","minimum":0,"maximum":10},` +
-	`"ignored":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":1000}},"required":["pattern"],"additionalProperties":false}`
+	`"output":{"$comment":"untold","type":"string","enum":["content","files","count"]},"ignore_case":{"$comment":"untold","type":"boolean"},"context":{"$comment":"untold","type":"integer","minimum":0,"maximum":10},` +
+	`"ignored":{"$comment":"untold","type":"boolean"},"limit":{"$comment":"untold","type":"integer","minimum":1,"maximum":1000}},"required":["pattern"],"additionalProperties":false}`
 
 type grepArgs struct {
 	Pattern    string `json:"pattern"`
@@ -229,7 +229,7 @@ func (s *searcher) file(ctx context.Context, lines *lineReader, rel string) (a a
 	lines.reset(io.LimitReader(f, grepFile))
 	var m *matcher
 	if s.mode == modeContent {
-		m = &matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, rel: shownName(rel), room: s.w.max}
+		m = &matcher{around: int(s.args.Context), limit: s.limit, most: s.w.max / 4, room: s.w.max}
 	}
 	if a, err = s.needle.search(ctx, lines, m, s.mode == modeFiles); err != nil {
 		return failed
@@ -256,7 +256,10 @@ func (s *searcher) take(a *answer) bool {
 		}
 		a.groups = []group{{name + "\n", 1}}
 	}
-	for _, hit := range a.groups {
+	for i, hit := range a.groups {
+		if i == 0 && s.mode == modeContent {
+			hit.text = shownName(a.rel) + "\n" + hit.text
+		}
 		if s.matches+hit.matches > s.limit && s.matches > 0 || s.b.Len()+len(hit.text) > s.w.max-noteRoom && s.b.Len() > 0 {
 			s.stopped = true
 			return false

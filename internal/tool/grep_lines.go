@@ -141,7 +141,6 @@ type matcher struct {
 	around  int
 	limit   int // matching lines
 	most    int // bytes of a group
-	rel     string
 	room    int
 	groups  []group
 	text    strings.Builder
@@ -167,7 +166,7 @@ func (m *matcher) line(number int, l line, where []int) {
 			return
 		}
 	}
-	shown := fmt.Sprintf("%s%s%d%s %s\n", m.rel, mark, number, mark, around(l, where))
+	shown := fmt.Sprintf("%d%s %s\n", number, mark, around(l, where))
 	switch {
 	case where != nil:
 		m.count++

@@ -113,7 +113,7 @@ func TestGrepGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, map[string]string{"f": "1\n2\nX3\n4\n5\n6\n7\nX8\nX9\n10\n11\n"}, nil)
 	got := w.call("grep", obj{"pattern": "X", "context": 1}).Text
-	want := "f-2- 2\nf:3: X3\nf-4- 4\n--\nf-7- 7\nf:8: X8\nf:9: X9\nf-10- 10\n[3 matching lines in 1 file searched]\n"
+	want := "f\n2- 2\n3: X3\n4- 4\n--\n7- 7\n8: X8\n9: X9\n10- 10\n[3 matching lines in 1 file searched]\n"
 	if got != want {
 		t.Errorf("got\n%s", got)
 	}

@@ -70,7 +70,7 @@ func TestHostileTree(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if got := w.call("grep", obj{"pattern": ".", "ignored": true}); got.Text != "dir/deep/x:1: needle\ndir/plain:1: needle\nplain:1: needle\n[3 matching lines in 3 files searched]\n" {
+		if got := w.call("grep", obj{"pattern": ".", "ignored": true}); got.Text != "dir/deep/x\n1: needle\ndir/plain\n1: needle\nplain\n1: needle\n[3 matching lines in 3 files searched]\n" {
 			t.Errorf("grep:\n%s", got.Text)
 		}
 		list := w.call("list_files", obj{}).Text
@@ -167,7 +167,7 @@ func TestManyFilesInADirectory(t *testing.T) {
 	}{
 		"list_files": {obj{"limit": 1}, fmt.Sprintf("f000000\n[%d more files of %d; narrow it with path, pattern or depth]\n", n-1, n)},
 		"glob":       {obj{"pattern": "*99", "limit": 1}, fmt.Sprintf("f000099\n[%d more files of %d; narrow it with path, pattern or depth]\n", n/100-1, n/100)},
-		"grep":       {obj{"pattern": "needle"}, fmt.Sprintf("f%06d:1: needle\n[1 matching line in %d files searched]\n", n-1, n)},
+		"grep":       {obj{"pattern": "needle"}, fmt.Sprintf("f%06d\n1: needle\n[1 matching line in %d files searched]\n", n-1, n)},
 	} {
 		if got := w.call(name, c.args).Text; got != c.want {
 			t.Errorf("%s: %.300s", name, got)
@@ -241,7 +241,7 @@ func noPermission(t *testing.T, dir string) {
 		{"read_file", obj{"path": "dir/x"}, "Permission denied for dir/x."},
 		{"list_files", obj{"path": "dir"}, "Permission denied for dir."},
 		{"list_files", obj{}, "closed\nopen\nseen/x\n[1 directory could not be read]\n"},
-		{"grep", obj{"pattern": "needle"}, "open:1: needle\nseen/x:1: needle\n[2 matching lines in 2 files searched]\n[not everything was searched: 1 directory could not be read; 1 file could not be read]\n"},
+		{"grep", obj{"pattern": "needle"}, "open\n1: needle\nseen/x\n1: needle\n[2 matching lines in 2 files searched]\n[not everything was searched: 1 directory could not be read; 1 file could not be read]\n"},
 		{"grep", obj{"pattern": "needle", "path": "closed"}, "Permission denied for closed."},
 		{"write_file", obj{"path": "seen/y", "content": "x"}, "Permission denied for seen/y."},
 		{"edit_file", obj{"path": "seen/x", "old_text": "needle", "new_text": "x"}, "Permission denied for seen/x."},
@@ -271,10 +271,10 @@ func TestGrepLongLines(t *testing.T) {
 	long := strings.Repeat("x", 3<<20)
 	w := newWorkspace(t, map[string]string{"a": "early" + long + "late\nneedle\n", "b": long + "\r\nneedle", "nul": "text\n" + strings.Repeat("y", 9000) + "\x00needle\n"}, nil)
 	for pattern, want := range map[string]string{
-		"early":   "a:1: early" + strings.Repeat("x", 295) + " [line cut, 3145737 bytes long]\n[1 matching line in 3 files searched]\n",
+		"early":   "a\n1: early" + strings.Repeat("x", 295) + " [line cut, 3145737 bytes long]\n[1 matching line in 3 files searched]\n",
 		"late":    "No line matches late in 3 files searched.\n",
-		"needle":  "a:2: needle\nb:2: needle\nnul:2: ...",
-		"^needle": "a:2: needle\nb:2: needle\n[2 matching lines in 3 files searched]\n",
+		"needle":  "a\n2: needle\nb\n2: needle\nnul\n2: ...",
+		"^needle": "a\n2: needle\nb\n2: needle\n[2 matching lines in 3 files searched]\n",
 		"a\nb":    "No line matches a\nb in 3 files searched. The pattern has a line break, and each line is searched by itself.\n",
 	} {
 		got := w.call("grep", obj{"pattern": pattern}).Text

@@ -14,8 +14,8 @@ import (
 //go:embed list_files.md
 var listFilesPage string
 
-const listFilesSchema = `{"type":"object","properties":{"path":{"type":"string"},"pattern":{"type":"string"},"depth":{"type":"integer","minimum":1,"maximum":100},` +
-	`"ignored":{"type":"boolean"},"limit":{"type":"integer","minimum":1,"maximum":2000}},"additionalProperties":false}`
+const listFilesSchema = `{"type":"object","properties":{"path":{"type":"string"},"pattern":{"type":"string"},"depth":{"$comment":"untold","type":"integer","minimum":1,"maximum":100},` +
+	`"ignored":{"$comment":"untold","type":"boolean"},"limit":{"$comment":"untold","type":"integer","minimum":1,"maximum":2000}},"additionalProperties":false}`
 
 type listFilesArgs struct {
 	Path    string `json:"path"`

@@ -17,12 +17,14 @@ func TestKnownNames(t *testing.T) {
 	w := newWorkspace(t, nil, func(e *tool.Env) {
 		e.Git, e.Shell, e.Jobs, e.Limits.SpillDir = struct{ tool.GitHistory }{}, &fakeShell{}, tool.NewJobs(), t.TempDir()
 	})
-	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName, "ask_user")
+	alone := newWorkspace(t, nil, func(e *tool.Env) { e.Git = struct{ tool.GitHistory }{} }) // without a shell git is offered
+	definitions := append(w.reg.Definitions(), alone.reg.Definitions()...)
+	all := append(strings.Fields(names(w.reg)), mcp.FindName, mcp.CallName, "ask_user", "git")
 	// What was a tool of its own is still named so in rules.
 	for name, args := range map[string]string{"git": `{"command":"status"} {"command":"diff"} {"command":"log"} {"command":"blame"}`, "list_files": `{"pattern":"x"}`, "recall": `{"ref":"output-000001"}`} {
-		i := slices.IndexFunc(w.reg.Definitions(), func(d tool.Definition) bool { return d.Name == name })
+		i := slices.IndexFunc(definitions, func(d tool.Definition) bool { return d.Name == name })
 		for _, raw := range strings.Fields(args) {
-			all = append(all, w.reg.Definitions()[i].Was(json.RawMessage(raw)))
+			all = append(all, definitions[i].Was(json.RawMessage(raw)))
 		}
 	}
 	slices.Sort(all)

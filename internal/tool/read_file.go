@@ -110,7 +110,7 @@ func (v *view) add(l line) {
 	v.crlf = v.crlf || l.crlf
 	// A rune at the cut of a long line is no fault of the file.
 	v.invalid = v.invalid || int64(len(l.text)) == l.size && !utf8.Valid(l.text)
-	shown := fmt.Sprintf("%d\t%s\n", v.total, shorten(l.text, maxLine, l.size))
+	shown := shorten(l.text, maxLine, l.size) + "\n"
 	if len(shown) > v.room && v.last != 0 {
 		v.full = true
 		return
@@ -142,7 +142,11 @@ func (v *view) result(rel string) Result {
 	if v.uncounted {
 		more = "more than "
 	}
-	text := fmt.Sprintf("%s: lines %d-%d of %s%d%s\n%s", rel, v.start, v.last, more, v.total, notes.String(), v.b.String())
+	what := fmt.Sprintf("lines %d-%d of %s%d", v.start, v.last, more, v.total)
+	if v.start == 1 && v.last == v.total && !v.uncounted {
+		what = counted(v.total, "line")
+	}
+	text := fmt.Sprintf("%s: %s%s\n%s", rel, what, notes.String(), v.b.String())
 	if v.full {
 		text += fmt.Sprintf("[cut to fit; continue with start_line=%d]\n", v.last+1)
 	}

@@ -459,7 +459,7 @@ func TestGitThatCannotWrite(t *testing.T) {
 		"open /usr/x: Read-only file system\n":                                                      false,
 	} {
 		sh.run = prints(said, tool.ShellExit{Code: 128})
-		if res := w.call("shell", obj{"command": "git stash"}); strings.Contains(res.Text, `use the tool git: {"command":"diff"}`) != want {
+		if res := w.call("shell", obj{"command": "git stash"}); strings.Contains(res.Text, `use git diff HEAD`) != want {
 			t.Errorf("%s", res.Text)
 		}
 	}

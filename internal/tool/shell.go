@@ -20,7 +20,7 @@ import (
 var shellPage string
 
 const shellSchema = `{"type":"object","properties":{"command":{"type":"string"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":3600},` +
-	`"dir":{"type":"string"},"background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}`
+	`"dir":{"$comment":"untold","type":"string"},"background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}`
 
 type shellArgs struct {
 	Command    string `json:"command"`
@@ -176,13 +176,13 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	}
 	note = join(note, c.session.end(cmd.own))
 	if e.failed() && gitLocked().MatchString(text) {
-		note = join(note, `the data of git is read-only here: to compare with the last commit, use the tool git: {"command":"diff"}, or {"command":"show","path":P} for a file as it was`)
+		note = join(note, `the data of git is read-only here: to compare with the last commit, use git diff HEAD, or git show HEAD:./P for a file as it was`)
 	}
 	if e.failed() && noWorkspace().MatchString(text) {
 		note = join(note, "the workspace has another name here, and commands begin in it: use relative paths")
 	}
 	if !e.failed() && c.git && (text == "" || strings.Contains(text, "working tree clean")) && gitCompares().MatchString(a.Command) {
-		note = join(note, `git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {"command":"diff"}`)
+		note = join(note, `git in a shell compares with the last commit, which may hold your change already: git diff with the branch that you began from (git branch lists it) shows all`)
 	}
 	if e.brokenPipe(a.Command) {
 		e.Code, e.Signal = 0, ""

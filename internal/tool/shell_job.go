@@ -12,7 +12,7 @@ import (
 var shellJobPage string
 
 const shellJobSchema = `{"type":"object","properties":{"id":{"type":"integer","minimum":1},"action":{"type":"string","enum":["output","wait","kill","list"]},` +
-	`"offset":{"type":"integer","minimum":0},"wait_seconds":{"type":"integer","minimum":1,"maximum":600}},"additionalProperties":false}`
+	`"offset":{"type":"integer","minimum":0},"wait_seconds":{"$comment":"untold","type":"integer","minimum":1,"maximum":600}},"additionalProperties":false}`
 
 type shellJobArgs struct {
 	ID     number `json:"id"`

@@ -46,9 +46,9 @@ func TestShellTellsOfTheNetwork(t *testing.T) {
 	}
 	defer func() { _ = root.Close() }()
 	for want, hosts := range map[string][]string{
-		". No network, no input; .git":                                  nil,
-		". Network only to db.corp:5432, 10.0.0.5:80; no input; .git":   {"db.corp:5432", "10.0.0.5:80"},
-		"x.example, x.example and 3 more; no input; .git is read-only.": slices.Repeat([]string{"x.example"}, 23),
+		". No network, no input; cd":                                nil,
+		". Network only to db.corp:5432, 10.0.0.5:80; no input; cd": {"db.corp:5432", "10.0.0.5:80"},
+		"x.example, x.example and 3 more; no input; cd and":         slices.Repeat([]string{"x.example"}, 23),
 	} {
 		for _, d := range tool.Builtins(tool.Env{Root: root, Shell: &fakeShell{}, Hosts: hosts}) {
 			if d := d.Definition(); d.Name == "shell" && (!strings.Contains(d.Description, want) || strings.Contains(d.Help, "no network even") != (hosts == nil)) {
@@ -72,8 +72,8 @@ func TestShell(t *testing.T) {
 		"success":           {"ok\n", tool.ShellExit{}, `{"command":"make"}`, "ok\n[exit code 0]", false},
 		"no output":         {"", tool.ShellExit{}, `{"command":"true"}`, "[exit code 0]", false},
 		"no line end":       {"ok", tool.ShellExit{}, `{"command":"printf ok"}`, "ok\n[exit code 0]", false},
-		"a diff of nothing": {"", tool.ShellExit{}, `{"command":"cd sub && git -C . diff --stat | cat"}`, "[exit code 0; git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {\"command\":\"diff\"}]", false},
-		"a clean status":    {"On branch x\nnothing to commit, working tree clean\n", tool.ShellExit{}, `{"command":"git status"}`, "On branch x\nnothing to commit, working tree clean\n[exit code 0; git in a shell compares with the last commit, which may hold your change already: the tool git compares with where you began, {\"command\":\"diff\"}]", false},
+		"a diff of nothing": {"", tool.ShellExit{}, `{"command":"cd sub && git -C . diff --stat | cat"}`, "[exit code 0; git in a shell compares with the last commit, which may hold your change already: git diff with the branch that you began from (git branch lists it) shows all]", false},
+		"a clean status":    {"On branch x\nnothing to commit, working tree clean\n", tool.ShellExit{}, `{"command":"git status"}`, "On branch x\nnothing to commit, working tree clean\n[exit code 0; git in a shell compares with the last commit, which may hold your change already: git diff with the branch that you began from (git branch lists it) shows all]", false},
 		"a diff":            {"+x\n", tool.ShellExit{}, `{"command":"git diff"}`, "+x\n[exit code 0]", false},
 		"no diff of git":    {"", tool.ShellExit{}, `{"command":"diff a b"}`, "[exit code 0]", false},
 		"no /workspace":     {"sh: 1: cd: can't cd to /workspace\n", tool.ShellExit{Code: 2}, `{"command":"cd /workspace"}`, "sh: 1: cd: can't cd to /workspace\n[exit code 2; the workspace has another name here, and commands begin in it: use relative paths]", true},
@@ -272,8 +272,8 @@ func TestGitHistory(t *testing.T) {
 		{"git", `{"command":"log","path":"a.go","n":"3","rev":"HEAD~2"}`, `log "HEAD~2" "a.go" 3 false`},
 		{"git_log", `{"revision":"a1b2","patch":true}`, `log "a1b2" "" 1 true`},
 		{"git", `{"command":"show","revision":"a1b2"}`, `log "a1b2" "" 1 true`},
-		{"git", `{"command":"show","path":"a.go"}`, "a.go at HEAD: lines 1-3 of 3\n1\tone\n2\ttwo HEAD\n3\tthree\n"},
-		{"git", `{"command":"show","path":"a.go","revision":"v1","start_line":2,"end_line":2}`, "a.go at v1: lines 2-2 of 3\n2\ttwo v1\n"},
+		{"git", `{"command":"show","path":"a.go"}`, "a.go at HEAD: 3 lines\none\ntwo HEAD\nthree\n"},
+		{"git", `{"command":"show","path":"a.go","revision":"v1","start_line":2,"end_line":2}`, "a.go at v1: lines 2-2 of 3\ntwo v1\n"},
 		{"git", `{"command":"show","path":"gone"}`, "gone at HEAD cannot be read: path 'gone' does not exist in 'HEAD'."},
 		{"git", `{"command":"show","revision":"a..b"}`, `"a..b" is not the name of a commit.`},
 		{"git", `{"command":"blame","path":"a.go"}`, "blame a.go 1 2"},

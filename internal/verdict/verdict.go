@@ -21,16 +21,16 @@ type Verdict struct {
 	NotFound []contextstore.CheckRun // say nothing, since a program of theirs was never there
 	Fewer    []contextstore.CheckRun // of those that pass, such as ran less than half of the tests of before
 	Empty    []contextstore.CheckRun // of those that pass, such as ran no tests where some ran before, or say so
-	Idle     bool                    // there was no change that could have mended anything
+	Idle     bool                    // there was no change that could have fixedNames anything
 	None     bool                    // nothing was checked
 
-	before []contextstore.CheckRun
+	base []contextstore.CheckRun
 }
 
 // Of compares the checks after the change with those before it (DESIGN §4:
 // already red is not our failure).
 func Of(before, after []contextstore.CheckRun) Verdict {
-	v := Verdict{Idle: true, before: before}
+	v := Verdict{Idle: true, base: before}
 	for _, a := range after {
 		v.Idle = v.Idle && a.Commit == ""
 		c := Compare(before, a)
@@ -60,17 +60,17 @@ const notFound = 127
 
 // Comparison is what a check shows after the change that it did not before.
 type Comparison struct {
-	Red      bool     // it failed before the change
-	notFound bool     // for want of a program
-	Fresh    int      // tests that fail and did not before
-	new      []string // of those the names, as far as they are kept
-	fixed    int      // tests that failed and do no more
-	mended   []string // of those the names
-	still    int      // tests that fail as before
-	more     int      // how many more tests pass, where that is known
-	excused  []string // added tests that fail for want of what was missing before as well
-	was, is  int      // how many tests ran, where fewer did
-	packages bool     // these are packages of tests
+	Red        bool     // it failed before the change
+	notFound   bool     // for want of a program
+	Fresh      int      // tests that fail and did not before
+	new        []string // of those the names, as far as they are kept
+	fixed      int      // tests that failed and do no more
+	fixedNames []string // of those the names
+	still      int      // tests that fail as before
+	more       int      // how many more tests pass, where that is known
+	excused    []string // added tests that fail for want of what was missing before as well
+	was, is    int      // how many tests ran, where fewer did
+	packages   bool     // these are packages of tests
 }
 
 // Compare compares a check after the change with what it was before.
@@ -93,8 +93,8 @@ func Compare(before []contextstore.CheckRun, after contextstore.CheckRun) (c Com
 	}
 	c.fixed = was.Less(is)
 	for _, name := range before[i].Failing {
-		if len(c.mended) < c.fixed && !is.Has(name) && !slices.Contains(c.mended, name) {
-			c.mended = append(c.mended, name)
+		if len(c.fixedNames) < c.fixed && !is.Has(name) && !slices.Contains(c.fixedNames, name) {
+			c.fixedNames = append(c.fixedNames, name)
 		}
 	}
 	if b := before[i]; b.Ran > after.Ran && (after.Ran > 0 && b.Packages == after.Packages || after.Ran == 0 && after.Passed()) {
@@ -151,7 +151,7 @@ func (c Comparison) Text(l i18n.Lang, span func(string) string) string {
 		say("checks.new", max(c.Fresh, 0), c.new)
 	}
 	say("checks.excused", len(c.excused), c.excused)
-	say("checks.fixed", c.fixed, c.mended)
+	say("checks.fixed", c.fixed, c.fixedNames)
 	if !c.Known() {
 		say("checks.still", c.still, nil)
 	}
@@ -214,7 +214,7 @@ var goFunc = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\
 func (v Verdict) StillRed(l i18n.Lang) (text string, known, red []contextstore.CheckRun) {
 	still, more := 0, 0
 	for _, a := range v.Red {
-		if c := Compare(v.before, a); c.Known() {
+		if c := Compare(v.base, a); c.Known() {
 			known, still, more = append(known, a), still+c.still, more+max(c.more, 0)
 		} else {
 			red = append(red, a)

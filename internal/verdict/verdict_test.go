@@ -54,7 +54,7 @@ func TestCompare(t *testing.T) {
 		v := Of([]contextstore.CheckRun{c.before}, []contextstore.CheckRun{c.after})
 		got := Compare([]contextstore.CheckRun{c.before}, c.after)
 		if name == "many are fixed" {
-			got.mended = got.mended[:1]
+			got.fixedNames = got.fixedNames[:1]
 		}
 		if text := got.Text(i18n.English, func(s string) string { return s }); text != c.en {
 			t.Errorf("%s: %s", name, text)

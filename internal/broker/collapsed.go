@@ -6,10 +6,10 @@ import (
 	"toritsugi/internal/redact"
 )
 
-// Fold is the part of a comment that stays closed until a reader opens it. Its
+// CollapsedList is the part of a comment that stays closed until a reader opens it. Its
 // tags are written here, around what was cleaned line by line: no text of others
 // can open, close or fill one.
-type Fold struct {
+type CollapsedList struct {
 	Title string   // is seen where it is closed
 	Lines []string // items of a list; a line break in one is a blank
 	// Dropped says that the first n lines were left out for want of room, "" where
@@ -17,24 +17,24 @@ type Fold struct {
 	Dropped func(n int) string
 }
 
-// The tags of a fold. The empty lines are what makes Markdown of what stands
+// The tags of a collapsed list. The empty lines are what makes Markdown of what stands
 // between them, and of what follows (CommonMark 0.31 §4.6).
 const (
-	foldOpen   = "<details>\n<summary>"
-	foldOpened = "</summary>\n\n"
-	foldClose  = "\n</details>\n\n"
+	collapsedOpen   = "<details>\n<summary>"
+	collapsedOpened = "</summary>\n\n"
+	collapsedClose  = "\n</details>\n\n"
 )
 
-// Fold returns a fold as it may go out in Markdown, at most most bytes long; of
+// Collapse returns a collapsed list as it may go out in Markdown, at most most bytes long; of
 // what does not fit the first lines go. It is "" where not one line fits, and where
 // its lines together hold a secret.
-func (f *Filter) Fold(x Fold, most int) (string, []Finding, error) {
+func (f *Filter) Collapse(x CollapsedList, most int) (string, []Finding, error) {
 	title, found, err := f.line(x.Title)
 	title = noTags.Replace(title) // no Markdown is read where it stands
 	if err != nil {
 		return "", found, err
 	}
-	room := most - len(foldOpen) - len(title) - len(foldOpened) - len(foldClose)
+	room := most - len(collapsedOpen) - len(title) - len(collapsedOpened) - len(collapsedClose)
 	dropped := func(n int) (string, error) {
 		if x.Dropped == nil {
 			return "", nil
@@ -69,11 +69,11 @@ func (f *Filter) Fold(x Fold, most int) (string, []Finding, error) {
 		return "", found, err
 	}
 	var b strings.Builder
-	b.WriteString(foldOpen + title + foldOpened + said)
+	b.WriteString(collapsedOpen + title + collapsedOpened + said)
 	for i := len(lines) - 1; i >= 0; i-- {
 		b.WriteString("- " + lines[i] + "\n")
 	}
-	b.WriteString(foldClose)
+	b.WriteString(collapsedClose)
 	if whole := b.String(); !f.holdsSecret(whole) {
 		return whole, found, nil
 	}
@@ -87,8 +87,6 @@ var noFences = strings.NewReplacer("```", "'''", "~~~", "˜˜˜")
 
 // line cleans a text that is to stay on one line of Markdown.
 func (f *Filter) line(s string) (string, []Finding, error) {
-	clean, found, err := f.Clean(Markdown, noFences.Replace(oneLine(s)))
-	return oneLine(clean), found, err
+	clean, found, err := f.Clean(Markdown, noFences.Replace(strings.Join(strings.Fields(s), " ")))
+	return strings.Join(strings.Fields(clean), " "), found, err
 }
-
-func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -17,7 +17,7 @@ func TestFold(t *testing.T) {
 		"</details>", "<details>", "<summary>", "</summary></details>", "<!--", "<!-- tori:x -->", "--> x <!--", "x\n\n</details>\n\n<details>", "x\u2028</details>", "<\u200b/details>", "<DETAILS open>", "&#60;/details&#62;",
 		"```", "~~~\n</details>", "``` </details>", "- > ```", "<pre>", "<script>", "[x]: http://evil.example", "<img src=x>", "</details", "<div", "s3cret-of-the-house",
 	} {
-		got, _, err := f.Fold(Fold{Title: bad + "TITLE", Lines: []string{"first", bad, bad + " middle", "last"}, Dropped: func(int) string { return bad + "DROPPED" }}, 10_000)
+		got, _, err := f.Collapse(CollapsedList{Title: bad + "TITLE", Lines: []string{"first", bad, bad + " middle", "last"}, Dropped: func(int) string { return bad + "DROPPED" }}, 10_000)
 		if err != nil {
 			t.Fatalf("%q: %v", bad, err)
 		}
@@ -54,9 +54,9 @@ func TestFoldIsBounded(t *testing.T) {
 	for n := range 50 {
 		lines = append(lines, fmt.Sprintf("line %02d", n))
 	}
-	x := Fold{Title: "History", Lines: lines, Dropped: func(n int) string { return map[bool]string{true: fmt.Sprint(n, " before")}[n > 0] }}
+	x := CollapsedList{Title: "History", Lines: lines, Dropped: func(n int) string { return map[bool]string{true: fmt.Sprint(n, " before")}[n > 0] }}
 	for _, most := range []int{10, 60, 90, 200, 500, 5000} {
-		got, _, err := f.Fold(x, most)
+		got, _, err := f.Collapse(x, most)
 		if err != nil || len(got) > most {
 			t.Fatalf("%d: %d bytes, %v", most, len(got), err)
 		}
@@ -77,12 +77,12 @@ func TestCommentWithFold(t *testing.T) {
 	r := comment("Done.")
 	b := open(t, &notes{})
 	plain := judge(t, b, r)
-	r.Folds = []Fold{{Title: "History", Lines: []string{strings.Repeat("long ", 100), "last </details>"}}}
+	r.Collapsed = []CollapsedList{{Title: "History", Lines: []string{strings.Repeat("long ", 100), "last </details>"}}}
 	v := judge(t, b, r)
 	if v.Decision != Allow || !strings.HasPrefix(v.Text, "Done.\n\n<details>\n<summary>History</summary>\n") || !strings.Contains(v.Text, "- last &lt;/details>") || v.Digest == plain.Digest {
 		t.Errorf("%s %q", v.Decision, v.Text)
 	}
-	r.Folds[0].Lines = []string{strings.Repeat("x", maxInput+1)} // which nobody can clean
+	r.Collapsed[0].Lines = []string{strings.Repeat("x", maxInput+1)} // which nobody can clean
 	if v := judge(t, b, r); v.Decision != Allow || v.Text != plain.Text {
 		t.Errorf("%s %.100q", v.Decision, v.Text)
 	}
@@ -93,7 +93,7 @@ func TestFoldHoldsNoSecretInPieces(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{github, known} {
 		r := comment("It is done.")
-		r.Folds = []Fold{{Title: "History", Lines: []string{"read a.go", secret[:3], secret[3:], "done"}}}
+		r.Collapsed = []CollapsedList{{Title: "History", Lines: []string{"read a.go", secret[:3], secret[3:], "done"}}}
 		if v := judge(t, open(t, &notes{}), r); v.Decision != Allow || strings.Contains(v.Text, secret[3:]) || !strings.Contains(v.Text, "It is done.") {
 			t.Errorf("%+v", v)
 		}
