@@ -100,7 +100,7 @@ func (r *run) dayReason(l i18n.Lang, e *contextstore.DayError) string {
 	if e.Needs != "" {
 		reason += l.T("agent.day_needs", e.Needs)
 	}
-	if r.out.Host != nil {
+	if r.served() {
 		reason += l.T("agent.day_goes_on")
 	}
 	return reason

@@ -37,7 +37,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if r.start.Heir { // a power cut came before the request was written
 		return r.past.from.Load(), nil
 	}
-	if r.out.Order.Issue == "" && !r.served() {
+	if r.out.Order.Silent() {
 		return nil, nil // a message has no earlier runs
 	}
 	rules := r.Inheritance

@@ -12,7 +12,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
@@ -154,7 +153,7 @@ func (r *run) markdown(rep progress.Report) (string, error) {
 
 // shows reports whether the run's progress is shown beside what it is about.
 func (r *run) shows() bool {
-	return r.Progress.Interval > 0 && (r.served() || r.out.Order.Issue != "")
+	return r.Progress.Interval > 0 && !r.out.Order.Silent()
 }
 
 // showProgress keeps the run's one comment, or its file, current while it goes on,
@@ -226,9 +225,6 @@ func (r *run) show(ctx context.Context, rep progress.Report) error {
 		return err
 	}
 	m := r.ledger.Metadata()
-	if !r.served() {
-		return folder.WriteProgress(r.out.Order.Issue, text)
-	}
 	if beside, ok := r.out.Host.Tracker.(forge.Progress); ok {
 		return beside.ShowProgress(ctx, m.TaskKey, text)
 	}

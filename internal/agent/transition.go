@@ -150,7 +150,7 @@ func (r *run) speak(ctx, looking context.Context) {
 		}
 	}
 	r.report.Comment = r.comment(r.Lang)
-	if r.out.Order.Issue == "" && !r.served() {
+	if r.out.Order.Silent() {
 		return // nobody to tell
 	}
 	text, reason := r.out.MayComment(ctx, o.Status, r.report.Comment, r.folded())

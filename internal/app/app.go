@@ -111,7 +111,7 @@ type system struct {
 	ended    *contextstore.View                         // the run to be resumed, where it has ended
 	source   *workspace.Source                          // of a new run
 	kept     string                                     // the configuration of the run to be resumed
-	hosted   bool                                       // the run to be resumed lies at a forge
+	hosted   *task.Key                                  // of the run to be resumed, where that is served; else nil
 	hosts    map[string]*delivery.Host                  // by source
 	folder   *folder.Forge                              // that is among them, nil for none
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
@@ -199,10 +199,8 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	}
 	began := false
 	defer func() { s.recorded(began) }()
-	if s.hosted {
-		if err := s.openHosts(ctx); err != nil {
-			return report, &ConfigError{err}
-		}
+	if err := s.openHosted(ctx); err != nil {
+		return report, &ConfigError{err}
 	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
@@ -448,7 +446,7 @@ func (s *system) delivery() *delivery.Service {
 // deliveryIn is delivery where git looks at trees in a sandbox that is chosen already.
 func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *delivery.Service {
 	w := s.cfg.Workspace
-	return &delivery.Service{Store: s.store, Hosts: s.hosts, Rules: s.brokerRules(), Secrets: s.secrets,
+	return &delivery.Service{Store: s.store, Hosts: s.hosts, ByHand: s.byHand, Rules: s.brokerRules(), Secrets: s.secrets,
 		Box:    workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: w.MaxFileMB},
 		Author: delivery.Author{Name: w.AuthorName, Email: w.AuthorEmail}, BranchPattern: w.BranchPattern,
 		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log}
@@ -475,10 +473,8 @@ func (s *system) outbox() *dispatch.Outbox {
 func (s *system) deliver(ctx context.Context) (agent.Report, error) {
 	v := s.ended
 	report := agent.Report{UUID: v.Metadata.UUID, Dir: v.Dir, Outcome: task.Outcome{Status: v.Status()}}
-	if s.hosted {
-		if err := s.openHosts(ctx); err != nil {
-			return report, &ConfigError{err}
-		}
+	if err := s.openHosted(ctx); err != nil {
+		return report, &ConfigError{err}
 	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}

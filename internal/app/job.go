@@ -44,7 +44,10 @@ func (s *system) readJob() error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	s.opt.Resume, s.opt.BaseDir, s.hosted = v.Metadata.UUID, base, job.Act != nil
+	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
+	if !job.ByHand() {
+		s.hosted = &v.Metadata.TaskKey
+	}
 	s.kept = job.Config
 	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
 		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role
@@ -104,7 +107,8 @@ func (s *system) newJob(ctx context.Context) (job order.Order, m contextstore.Me
 		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
 	}
 	s.source = src
-	return job, m, nil
+	_, _, err = s.byHand(m, job).Comments(ctx, m.TaskKey) // what cannot be read is told now
+	return job, m, err
 }
 
 // branch chooses the branch of a new run: once what earlier runs owe has been

@@ -2,30 +2,17 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
-
-// orderOf is what a run of an effect was asked to do, and its metadata.
-func (s *Service) orderOf(uuid string, e contextstore.Effect) (m contextstore.Metadata, o order.Order, err error) {
-	if m, err = s.Store.Metadata(uuid); err == nil {
-		o, err = order.Parse(m)
-	}
-	if err != nil {
-		err = fmt.Errorf("effect %s: %w", e.Key, err)
-	}
-	return m, o, err
-}
 
 // deliverBranch delivers a branch; the branch that is there already at its commit is
 // the delivery's own marker.
@@ -34,7 +21,7 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if err != nil {
 		return "", err
 	}
-	m, o, err := s.orderOf(uuid, e)
+	h, key, err := s.hostOf(uuid)
 	if err != nil {
 		return "", err
 	}
@@ -50,18 +37,15 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if head != p.Commit {
 		return "", i18n.E("agent.not_the_commit", p.Branch, s.Store.WorkspaceDir(uuid), Short(head), Short(p.Commit))
 	}
-	if h := s.Hosts[m.TaskKey.Source]; o.Act != nil && (h == nil || h.Code != nil) {
-		return p.Branch + " " + p.Commit, s.push(ctx, uuid, ws)
+	came := p.Branch + " " + p.Commit
+	if h.Code == nil {
+		return came, ws.Deliver(ctx)
 	}
-	return p.Branch + " " + p.Commit, ws.Deliver(ctx)
+	return came, s.push(ctx, h, key, uuid, ws)
 }
 
 // push pushes the branch of a run to its forge.
-func (s *Service) push(ctx context.Context, uuid string, ws *workspace.Workspace) error {
-	h, key, err := s.hostOf(uuid)
-	if err != nil {
-		return err
-	}
+func (s *Service) push(ctx context.Context, h *Host, key task.Key, uuid string, ws *workspace.Workspace) error {
 	v, err := s.Store.View(uuid)
 	if err != nil {
 		return err
@@ -148,35 +132,28 @@ func (s *Service) yet(ctx context.Context, uuid string, err error) error {
 	return err
 }
 
-// deliverComment delivers a comment, once: the comments file holds its key.
+// deliverComment delivers a comment, once: it bears its key.
 func (s *Service) deliverComment(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
 	c, err := readEffect[commentEffect](e)
 	if err != nil {
 		return "", err
 	}
-	m, o, err := s.orderOf(uuid, e)
-	if err != nil {
-		return "", err
-	}
-	if o.Act != nil {
-		return s.post(ctx, m, e.Key, c.Body)
-	}
-	return folder.CommentsPath(o.Issue), folder.AppendComment(o.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
+	return s.post(ctx, uuid, e.Key, c.Body)
 }
 
 // post delivers what is said about a run on a forge: in its one comment, which is
 // edited from stage to stage. What came of the effects before it is added. A file
 // is read from its end: each stage is a comment of its own there.
-func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text string) (string, error) {
-	h, err := s.host(m.TaskKey)
+func (s *Service) post(ctx context.Context, uuid, key, text string) (string, error) {
+	h, item, err := s.hostOf(uuid)
 	if err != nil {
 		return "", err
 	}
-	v, err := s.Store.View(m.UUID)
+	v, err := s.Store.View(uuid)
 	if err != nil {
 		return "", err
 	}
-	stage, marker := strings.TrimPrefix(key, m.UUID+"."), m.UUID
+	stage, marker := strings.TrimPrefix(key, uuid+"."), uuid
 	if h.Code == nil {
 		marker = key
 	}
@@ -187,16 +164,16 @@ func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text s
 	if !is {
 		return "what came after says more", nil
 	}
-	if marker != m.UUID {
-		c, err := h.Post(ctx, m.TaskKey, marker, text)
+	if marker != uuid {
+		c, err := h.Post(ctx, item, marker, text)
 		return c.URL, err
 	}
-	done, err := s.Store.Delivered(ctx, m.UUID)
+	done, err := s.Store.Delivered(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
 	for _, kind := range []string{EffectPush, EffectPull} {
-		came := done[m.UUID+"."+kind]
+		came := done[uuid+"."+kind]
 		if why, is := strings.CutPrefix(came, NotDelivered); is {
 			if text, err = s.undelivered(kind, why, text); err != nil {
 				return "", err
@@ -210,7 +187,7 @@ func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text s
 			}
 		}
 	}
-	c, err := h.Post(ctx, m.TaskKey, m.UUID, text)
+	c, err := h.Post(ctx, item, uuid, text)
 	return c.URL, err
 }
 
@@ -232,10 +209,10 @@ func (s *Service) CommentMeanwhile(ctx context.Context, uuid string, e contextst
 	if err != nil {
 		return err
 	}
-	m, o, err := s.orderOf(uuid, e)
-	if err != nil || o.Act == nil {
-		return err // a folder hears of it when it is there
+	m, err := s.Store.Metadata(uuid)
+	if err != nil || order.ByHand(m) {
+		return err // who waits at a terminal is told there
 	}
-	_, err = s.post(ctx, m, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")
+	_, err = s.post(ctx, uuid, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")
 	return err
 }

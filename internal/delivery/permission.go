@@ -52,9 +52,6 @@ const permissionMark = "barred"
 // WaitForPermission records whether a PermissionError pauses the run, which then goes
 // on by itself once the forge takes its branch.
 func (r *Run) WaitForPermission(ctx context.Context, yes bool) error {
-	if r.Host == nil {
-		return nil
-	}
 	return r.markPermission(ctx, r.Ledger.UUID(), yes)
 }
 

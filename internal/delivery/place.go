@@ -18,8 +18,8 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// Place is where the work of a run goes on: of a run on a forge it is work.json,
-// decided once, before anything of it is seen outside.
+// Place is where the work of a run goes on, decided once, before anything of it is seen
+// outside: it is work.json, or, of tori run, in the order.
 type Place struct {
 	Branch string `json:"branch"`          // of the work
 	Base   string `json:"base"`            // commit that the work starts from
@@ -73,20 +73,11 @@ func (r *Run) TrustedCommit() string {
 // workspace there; of create it needs what is not the same for each run.
 func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err error) {
 	create.Box, create.Hold, create.Now = r.Box, r.Ledger.WorkLock(), r.Now
-	switch {
-	case r.Order.Act == nil:
-		r.Place = Place{Branch: r.Order.Branch, Base: r.Order.Base}
-		if create.Source, err = workspace.Inspect(ctx, r.Order.Repo, workspace.InspectOptions{NoStatus: true}); err != nil {
+	p, decided := Place{Branch: r.Order.Branch, Base: r.Order.Base}, r.Order.ByHand()
+	if !decided {
+		if p, decided, err = readPlace(r.Ledger.Dir()); err != nil {
 			return err
 		}
-		return r.create(ctx, r.Place, create)
-	case r.Host == nil:
-		_, err = r.host(r.key())
-		return err
-	}
-	p, decided, err := readPlace(r.Ledger.Dir())
-	if err != nil {
-		return err
 	}
 	if _, serr := os.Stat(create.Dir); serr == nil && decided {
 		// Nothing is asked of the forge: an interrupted run goes on while it is down.
@@ -181,7 +172,7 @@ func (r *Run) Item(ctx context.Context) (forge.Item, error) {
 // closes: one of them may be where its branch came from (spec/README "inherited
 // text").
 func (r *Run) Linked(ctx context.Context) (all []task.Key, err error) {
-	if r.Host == nil || r.Place.Pull == "" {
+	if r.Place.Pull == "" {
 		return nil, nil
 	}
 	it, err := r.Item(ctx)

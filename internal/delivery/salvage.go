@@ -88,14 +88,14 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		summary = fmt.Sprintf("Task: %s (#%s)\nOutcome: %s.%s\n", progress.OneLine(v.Metadata.Title), key.ID, out.Status, reason) + left()
 	}
 	o, err := order.Parse(v.Metadata)
-	if err != nil || o.Issue == "" && o.Act == nil {
+	if err != nil || o.Silent() {
 		return summary, nil, nil //nolint:nilerr // without an order there is nobody to tell
 	}
-	if o.Act == nil && !out.Status.Final() {
-		return summary, nil, nil // a folder hears of ends only
+	if o.ByHand() && !out.Status.Final() {
+		return summary, nil, nil // its file hears of ends only
 	}
 	at, saved := stage(out.Status, v.State.Generation), ""
-	if o.Act != nil && out.Status == task.Stopped {
+	if !o.ByHand() && out.Status == task.Stopped {
 		e, said, err := s.salvage(ctx, v)
 		if err != nil { // it is stopped all the same
 			summary += s.Store.Redact(err.Error()) + "\n"
@@ -112,7 +112,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 			effects = append(effects, e)
 		}
 	}
-	if o.Act != nil {
+	if !o.ByHand() {
 		effects = append(effects, labelsOf(id, at))
 	}
 	return summary, effects, nil

@@ -18,7 +18,7 @@ type trust struct {
 // may reports whether a person may ask for work in the repository. Where the
 // forge cannot be asked, the error says so and nobody may.
 func (t *trust) may(ctx context.Context, p forge.Person) (bool, error) {
-	if p.ID == 0 && t.host.Source() != "folder" || p.Bot {
+	if p.Bot {
 		return false, nil
 	}
 	have, ok := t.seen[p.ID]
