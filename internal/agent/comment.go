@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
@@ -15,13 +16,13 @@ const shownLeft = 3
 
 // leftOut says what the commit is without, "" for nothing.
 func (r *verification) leftOut(lang i18n.Lang) string {
-	n := r.left.All
-	if n == 0 {
+	if r.left.All == 0 {
 		return ""
 	}
-	names := strings.Join(r.left.Paths[:min(len(r.left.Paths), shownLeft)], ", ")
-	if n > shownLeft {
-		names += ", " + lang.T("agent.comment_more", n-shownLeft)
+	shown, _ := progress.First(r.left.Paths, shownLeft)
+	names := strings.Join(shown, ", ")
+	if more := r.left.All - len(shown); more > 0 {
+		names += ", " + lang.T("agent.comment_more", more)
 	}
 	return lang.T("agent.left_out", names)
 }
@@ -124,7 +125,7 @@ func (r *run) comment(l i18n.Lang) string {
 		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + delivery.List(l, r.end.late))
 	}
 	b.WriteString(r.withheldNotice(l) + r.inheritanceNotice(l))
-	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
+	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID())) + "\n")
 	return b.String()
 }
 

@@ -139,10 +139,10 @@ func (r *run) facts() string {
 	if r.report.Commit != "" {
 		fmt.Fprintf(&b, "Commit: %s on %s\n", r.report.Commit, r.report.Branch)
 	}
-	if n := len(r.report.Files); n > 0 {
-		fmt.Fprintf(&b, "Changed: %s\n", strings.Join(r.report.Files[:min(50, n)], ", "))
-		if n > 50 {
-			fmt.Fprintf(&b, "and %d more files\n", n-50)
+	if shown, more := progress.First(r.report.Files, 50); len(shown) > 0 {
+		fmt.Fprintf(&b, "Changed: %s\n", strings.Join(shown, ", "))
+		if more > 0 {
+			fmt.Fprintf(&b, "and %d more files\n", more)
 		}
 	}
 	for _, c := range r.verify.after {

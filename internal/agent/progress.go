@@ -147,7 +147,7 @@ func (r *run) markdown(rep progress.Report) (string, error) {
 	case r.served():
 		rep.Notes = append(rep.Notes, l.T("progress.how"))
 	}
-	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.inheritanceNotice(l))
+	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, contextstore.Short(rep.UUID)), r.inheritanceNotice(l))
 	return rep.Markdown(l, r.Delivery.Rules.Filter, min(progress.Size, r.Delivery.Rules.Settings.MaxTextBytes))
 }
 
@@ -272,10 +272,11 @@ func (r *run) folded() (all []broker.Fold) {
 	l, rep := r.Lang, r.reported()
 	if files := r.report.Files; len(files) > 0 {
 		x := broker.Fold{Title: l.T("agent.fold_files", len(files))}
-		for _, f := range files[:min(len(files), delivery.MaxListed)] {
+		shown, more := progress.First(files, delivery.MaxListed)
+		for _, f := range shown {
 			x.Lines = append(x.Lines, progress.Span(f))
 		}
-		if more := len(files) - delivery.MaxListed; more > 0 {
+		if more > 0 {
 			x.Lines = append(x.Lines, l.T("agent.comment_more", more))
 		}
 		all = append(all, x)

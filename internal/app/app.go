@@ -295,7 +295,7 @@ func (s *system) lookAfter(ctx context.Context) {
 	m := dispatch.Monitor{Store: s.store, Lang: i18n.Lang(s.cfg.Language), Log: s.log, Now: s.env.Now, Wake: func() {},
 		Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second, MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail",
 		Left: func(v contextstore.View) {
-			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, v.Metadata.UUID[:8]+s.opt.Where())
+			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, contextstore.Short(v.Metadata.UUID)+s.opt.Where())
 		}}
 	if err := m.Dead(ctx, s.opt.Resume); err != nil {
 		s.log.Warn("Cannot look after the runs: " + err.Error())
@@ -461,12 +461,10 @@ func (s *system) changed(ctx context.Context, v contextstore.View, o task.Outcom
 
 func (s *system) outbox() *dispatch.Outbox {
 	d := s.delivery()
-	said := []string{delivery.EffectComment, delivery.EffectLabels}
-	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lasting: delivery.Lasting, Held: delivery.Held, Explain: d.Lang.Error,
+	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lang: d.Lang,
 		Mine:      func(m contextstore.Metadata) bool { return order.ByHand(m) || s.hosts[m.TaskKey.Source] != nil },
-		Later:     []string{agent.EffectSummary},
-		Apart:     map[string][]string{delivery.EffectPush: said, delivery.EffectPull: said, delivery.EffectComment: said, delivery.EffectLabels: said},
-		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{delivery.EffectComment: d.CommentMeanwhile}}
+		Later:     agent.EffectSummary,
+		Meanwhile: d.CommentMeanwhile}
 }
 
 // deliver hands over what an ended run still owes.
@@ -517,7 +515,7 @@ func (s *system) summarise(ctx context.Context, uuid string, e contextstore.Effe
 		}
 		defer func() { _ = s.models.Close() }() // what it looked after is no longer called
 	}
-	client, spec, err := s.client(ctx, "tori summary "+uuid[:8])
+	client, spec, err := s.client(ctx, "tori summary "+contextstore.Short(uuid))
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}

@@ -58,7 +58,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 			_, ok, err = dialogue.Answer(s.store, v.Metadata.UUID, LocalUser(), opt.Answer, env.Now())
 		}
 		if err == nil && !ok {
-			err = i18n.E("cli.not_asked", v.Metadata.UUID[:8], v.Status(), v.Metadata.UUID[:8])
+			err = i18n.E("cli.not_asked", contextstore.Short(v.Metadata.UUID), v.Status(), contextstore.Short(v.Metadata.UUID))
 		}
 		if err != nil {
 			return v.Metadata.UUID, a, &ConfigError{err}

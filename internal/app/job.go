@@ -132,10 +132,10 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job order
 	id, err := s.store.Enqueue(ctx, m)
 	if live := asLive(err); live != nil {
 		if v, verr := s.store.View(live.UUID); verr == nil && v.Held {
-			short := live.UUID[:8] + s.opt.Where()
+			short := contextstore.Short(live.UUID) + s.opt.Where()
 			return "", &ConfigError{i18n.E("app.live_held", live.UUID, live.Key.ID, v.Owner.ProcessID, v.Owner.Hostname, short, short)}
 		}
-		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.opt.Where())}
+		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, contextstore.Short(live.UUID)+s.opt.Where())}
 	}
 	return id, err
 }

@@ -218,7 +218,7 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	one := *d.system
 	one.log = d.log.With("uuid", c.UUID())
 	one.audit("claim", c.UUID(), "")
-	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + c.UUID()[:8]})
+	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + contextstore.Short(c.UUID())})
 	if err != nil {
 		// It is no fault of the run: it waits until the model is there.
 		one.log.Error("No model for the run: " + d.env.Lang.Error(err))

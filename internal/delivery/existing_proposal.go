@@ -76,7 +76,7 @@ func (r *Run) proposed(ctx context.Context, earlier contextstore.View, at Place)
 	switch came := done[id+"."+EffectPull]; {
 	case owes(EffectPush):
 		k := r.key()
-		return "", &owedError{i18n.E("agent.owed", order.Ref(k), id[:8], at.Branch)}
+		return "", &owedError{i18n.E("agent.owed", order.Ref(k), contextstore.Short(id), at.Branch)}
 	case strings.HasPrefix(done[id+"."+EffectPush], NotDelivered), strings.HasPrefix(came, NotDelivered):
 		return "", nil // nor will it ever be there
 	case owes(EffectPull):
@@ -116,7 +116,7 @@ func (r *Run) alone(ctx context.Context, branch string, keys ...task.Key) error 
 			return err
 		}
 		if !v.Status().Final() || slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == EffectPush }) {
-			return &owedError{i18n.E("agent.owed", order.Ref(r.key()), v.Metadata.UUID[:8], branch)}
+			return &owedError{i18n.E("agent.owed", order.Ref(r.key()), contextstore.Short(v.Metadata.UUID), branch)}
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func (s *Service) superseded(ctx context.Context, uuid string, key task.Key, bra
 		return "", err
 	}
 	if slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == EffectPull }) {
-		return "", &owedError{i18n.E("agent.owed_newer", order.Ref(key), newest.Metadata.UUID[:8])}
+		return "", &owedError{i18n.E("agent.owed_newer", order.Ref(key), contextstore.Short(newest.Metadata.UUID))}
 	}
 	done, err := s.Store.Delivered(ctx, newest.Metadata.UUID)
 	if came := done[newest.Metadata.UUID+"."+EffectPull]; !strings.HasPrefix(came, NotDelivered) {

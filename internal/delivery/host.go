@@ -31,6 +31,15 @@ type Host struct {
 	Proxy    string // that git goes through, "" for none
 }
 
+// May reports whether a person may ask for work in a repository. Bots never do.
+func (h *Host) May(ctx context.Context, repo forge.Repo, p forge.Person) (bool, error) {
+	if p.Bot {
+		return false, nil
+	}
+	have, err := h.Permission(ctx, repo, p)
+	return err == nil && have >= h.Least, err
+}
+
 // remote is the repository as git finds it; the login is asked for anew each
 // time, since tokens live for an hour.
 func (h *Host) remote(ctx context.Context, repo forge.Repo) (workspace.Remote, error) {

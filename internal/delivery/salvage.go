@@ -104,7 +104,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		}
 	}
 	if out.Status != task.Queued {
-		text := s.Lang.T("agent.comment_"+string(out.Status)) + "\n\n" + out.Reason + "\n\n" + saved + s.Lang.T("agent.comment_run", id, id[:8]) + "\n"
+		text := s.Lang.T("agent.comment_"+string(out.Status)) + "\n\n" + out.Reason + "\n\n" + saved + s.Lang.T("agent.comment_run", id, contextstore.Short(id)) + "\n"
 		text, err := s.mayCommentOf(ctx, v, out.Status, text)
 		if err != nil { // it is stopped all the same
 			summary += i18n.E("agent.not_told", err).Error() + "\n"
@@ -124,12 +124,12 @@ const MaxListed = 20
 // List are the first of some files, as a list.
 func List(l i18n.Lang, files []string) string {
 	var b strings.Builder
-	for i, f := range files {
-		if i == MaxListed {
-			b.WriteString("- " + l.T("agent.comment_more", len(files)-i) + "\n")
-			break
-		}
+	shown, more := progress.First(files, MaxListed)
+	for _, f := range shown {
 		b.WriteString("- " + f + "\n")
+	}
+	if more > 0 {
+		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")
 	}
 	return b.String()
 }

@@ -42,7 +42,7 @@ type Dialogue struct {
 	Objection bool
 
 	run       *delivery.Run
-	trusted   *trust
+	outsiders map[forge.Person]bool // people who were asked about
 	known     editionsTold
 	inbox     []forge.Comment // that are to be judged
 	telling   []forge.Comment // that the model is being told

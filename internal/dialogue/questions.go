@@ -241,7 +241,7 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 	if d.run.Order.ByHand() {
 		how = "agent.question_how_here"
 	}
-	b.WriteString(l.T(how, d.run.Ledger.UUID()[:8]) + " ")
+	b.WriteString(l.T(how, contextstore.Short(d.run.Ledger.UUID())) + " ")
 	switch {
 	case q.Deadline.IsZero():
 		b.WriteString(l.T("agent.question_waits"))
@@ -250,7 +250,7 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 	default:
 		b.WriteString(l.T("agent.question_until", progress.Clock(q.Deadline.Time)))
 	}
-	return b.String() + "\n\n" + l.T("agent.comment_run", d.run.Ledger.UUID(), d.run.Ledger.UUID()[:8]) + "\n"
+	return b.String() + "\n\n" + l.T("agent.comment_run", d.run.Ledger.UUID(), contextstore.Short(d.run.Ledger.UUID())) + "\n"
 }
 
 // plain is a text of the model on one line, with nothing in it that would be more

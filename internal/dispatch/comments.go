@@ -205,7 +205,7 @@ func (i *Intake) handle(ctx context.Context, d *Watch, r forge.Repo, c forge.Com
 	case is && ok:
 		return i.command(ctx, d, key, last, c, command)
 	case is && command == dialogue.CommandStop:
-		may, err := i.may(ctx, d, key, c.Author)
+		may, err := d.may(ctx, key, c.Author)
 		if err != nil || !may {
 			return err
 		}
@@ -232,7 +232,7 @@ func (i *Intake) handle(ctx context.Context, d *Watch, r forge.Repo, c forge.Com
 // answered lets a run go on that waits for an answer, when somebody who may ask
 // for work says something: whether that is an answer the run finds out.
 func (i *Intake) answered(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
-	may, err := i.may(ctx, d, k, c.Author)
+	may, err := d.may(ctx, k, c.Author)
 	if err != nil || !may {
 		return err
 	}
@@ -271,7 +271,7 @@ const (
 // command carries out what a comment commands. One by somebody who may not is
 // passed over: an answer would let strangers make us talk.
 func (i *Intake) command(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment, name string) error {
-	may, err := i.may(ctx, d, k, c.Author)
+	may, err := d.may(ctx, k, c.Author)
 	if err != nil {
 		return err
 	}

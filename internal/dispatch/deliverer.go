@@ -23,13 +23,7 @@ type Deliverer struct {
 	Now     func() time.Time
 
 	wake chan struct{}
-	late map[string]*lateness // by uuid
-}
-
-// lateness is how long a run's effects have been failing.
-type lateness struct {
-	pause time.Duration
-	next  time.Time
+	late retries // by uuid
 }
 
 // The pauses between two attempts to deliver the effects of one run.
@@ -46,7 +40,7 @@ const sideBySide = 4
 
 // NewDeliverer prepares a deliverer; the fields of c are taken over.
 func NewDeliverer(c Deliverer) *Deliverer {
-	c.wake, c.late = make(chan struct{}, 1), map[string]*lateness{}
+	c.wake, c.late.most = make(chan struct{}, 1), lastPause
 	return &c
 }
 
@@ -86,7 +80,7 @@ func (c *Deliverer) Sweep(ctx context.Context) {
 			return nil
 		}
 		owing[o.UUID] = true
-		if l := c.late[o.UUID]; l != nil && c.Now().Before(l.next) {
+		if c.late.waits(o.UUID, c.Now()) {
 			return nil
 		}
 		if d := c.Watches[o.Source]; d != nil && c.Now().Before(d.heldUntil()) {
@@ -102,9 +96,9 @@ func (c *Deliverer) Sweep(ctx context.Context) {
 	if err != nil {
 		c.Log.Warn("outbox: " + err.Error())
 	}
-	for uuid := range c.late {
+	for uuid := range c.late.all {
 		if !owing[uuid] {
-			delete(c.late, uuid)
+			c.late.worked(uuid)
 		}
 	}
 	c.each(ctx, append(ended, others...))
@@ -138,21 +132,14 @@ func (c *Deliverer) each(ctx context.Context, uuids []string) {
 // settle notes how an attempt went.
 func (c *Deliverer) settle(uuid string, err error) {
 	if err == nil {
-		delete(c.late, uuid)
+		c.late.worked(uuid)
 		return
 	}
-	l := c.late[uuid]
-	if l == nil {
-		l = &lateness{pause: firstPause}
-		c.late[uuid] = l
-	} else {
-		l.pause = min(2*l.pause, lastPause)
-	}
-	wait := l.pause
+	var least time.Duration
 	if e := (*forge.Error)(nil); errors.As(err, &e) {
-		wait = max(wait, e.Wait)
+		least = e.Wait
 	}
-	l.next = c.Now().Add(wait)
+	wait := c.late.failed(uuid, c.Now(), firstPause, least)
 	if v, verr := c.Store.View(uuid); verr == nil {
 		if d := c.Watches[v.Metadata.TaskKey.Source]; d != nil && forge.Is(err, forge.RateLimited) {
 			d.holdOff(err, c.Now())

@@ -34,7 +34,7 @@ func (i *Intake) editedBy(ctx context.Context, d *Watch, a candidate) (login str
 		if p.ID == d.self.ID && p.ID != 0 || p.ID == a.act.By.ID && p.ID != 0 {
 			continue
 		}
-		if may, err := i.may(ctx, d, a.key, p); err != nil || !may {
+		if may, err := d.may(ctx, a.key, p); err != nil || !may {
 			return p.Login, err
 		}
 	}

@@ -68,7 +68,7 @@ func (i *Intake) look(ctx context.Context, d *Watch) {
 		d.looked = began
 	}
 	if all || err != nil {
-		i.Stats.polled(d.Host.Source(), i.Now().Sub(began), err)
+		i.Stats.polled(d.Host.Source(), began, i.Now(), err)
 	}
 	if err != nil {
 		i.Log.Warn("Cannot look for work at " + d.Host.Source() + ": " + err.Error())
@@ -121,13 +121,13 @@ func (i *Intake) Poll(ctx context.Context, d *Watch, all bool) error {
 			return context.Cause(ctx)
 		}
 		runs := live[lower(r)]
-		if !all && !running(runs) || d.backsOff(r.String(), i.Now()) {
+		if !all && !running(runs) || d.failing.waits(r.String(), i.Now()) {
 			continue
 		}
 		looked++
 		err := i.repository(ctx, d, r, runs, all, all && !others[lower(r)])
 		if err == nil {
-			d.works(r.String())
+			d.failing.worked(r.String())
 			row = 0
 			continue
 		}
@@ -156,7 +156,7 @@ func (i *Intake) Poll(ctx context.Context, d *Watch, all bool) error {
 		return nil
 	}
 	if row == looked { // not one of them answers: it is no fault of theirs
-		d.failing = nil
+		d.failing = retries{}
 	}
 	d.holdOff(down, i.Now())
 	return down
@@ -213,7 +213,7 @@ func (i *Intake) repository(ctx context.Context, d *Watch, r forge.Repo, runs []
 		return err
 	}
 	for _, it := range items {
-		if d.backsOff(it.Key.String(), i.Now()) {
+		if d.failing.waits(it.Key.String(), i.Now()) {
 			continue
 		}
 		err := i.asked(ctx, d, it)
@@ -224,7 +224,7 @@ func (i *Intake) repository(ctx context.Context, d *Watch, r forge.Repo, runs []
 			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", d.backOff(it.Key.String(), i.Now()))
 			continue
 		}
-		d.works(it.Key.String())
+		d.failing.worked(it.Key.String())
 	}
 	return nil
 }

@@ -56,7 +56,7 @@ func (i *Intake) remember(ctx context.Context, d *Watch, r forge.Repo, k task.Ke
 	if !d.FollowUp || !c.WantsChanges() {
 		return nil
 	}
-	if may, err := i.may(ctx, d, k, c.Author); err != nil || !may {
+	if may, err := d.may(ctx, k, c.Author); err != nil || !may {
 		return err
 	}
 	all, err := i.reviews(ctx, d, r)

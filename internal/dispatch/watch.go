@@ -40,7 +40,7 @@ type Watch struct {
 	hold     time.Time       // until when the forge is left alone
 	deferred map[string]answers
 	next     forge.Repo          // where the next round begins
-	failing  map[string]lateness // repositories and items that fail
+	failing  retries             // repositories and items that fail
 	blind    bool                // it does not tell who edits; that was logged
 	labelled map[forge.Repo]bool // where the label that asks is, or cannot be made
 
@@ -143,30 +143,11 @@ const (
 	lastRest  = 5 * time.Minute
 )
 
-// backsOff reports whether what failed is left alone for now.
-func (d *Watch) backsOff(what string, now time.Time) bool {
-	l, ok := d.failing[what]
-	return ok && now.Before(l.next)
-}
-
 // backOff leaves something that failed alone, each time for longer.
 func (d *Watch) backOff(what string, now time.Time) time.Duration {
-	if d.failing == nil {
-		d.failing = map[string]lateness{}
-	}
-	for w, l := range d.failing { // what nobody asks after any more
-		if now.Sub(l.next) > time.Hour {
-			delete(d.failing, w)
-		}
-	}
-	l := d.failing[what]
-	l.pause = min(max(2*l.pause, firstRest), lastRest)
-	l.next = now.Add(l.pause)
-	d.failing[what] = l
-	return l.pause
+	d.failing.most = lastRest
+	return d.failing.failed(what, now, firstRest, 0)
 }
-
-func (d *Watch) works(what string) { delete(d.failing, what) }
 
 // called is how texts name a person.
 func (d *Watch) called(p forge.Person) string {
@@ -196,7 +177,7 @@ func (i *Intake) consider(ctx context.Context, d *Watch, a candidate) (done bool
 			return true, err // it was begun for this very act, whose label is still being taken away
 		}
 	}
-	may, err := i.may(ctx, d, a.key, a.act.By)
+	may, err := d.may(ctx, a.key, a.act.By)
 	if err != nil {
 		return false, err
 	}
@@ -235,13 +216,12 @@ func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a
 	return err
 }
 
-// may reports whether a person may ask for work on a task. Bots never do.
-func (i *Intake) may(ctx context.Context, d *Watch, k task.Key, p forge.Person) (bool, error) {
-	if p.Bot || p.ID == d.self.ID && p.ID != 0 {
+// may reports whether a person may ask for work on a task; we ourselves do not.
+func (d *Watch) may(ctx context.Context, k task.Key, p forge.Person) (bool, error) {
+	if p.ID == d.self.ID && p.ID != 0 {
 		return false, nil
 	}
-	have, err := d.Host.Permission(ctx, forge.RepoOf(k), p)
-	return have >= d.Host.Least, err
+	return d.Host.May(ctx, forge.RepoOf(k), p)
 }
 
 // refuse answers somebody who may not ask. On an item each of them gets one
