@@ -64,10 +64,10 @@ func (r *run) work(ctx context.Context) error {
 // unless something sends the model back to work: a person, a check that fails, or the
 // judgement of a criterion.
 func (r *run) attempt(ctx context.Context) (again bool, err error) {
-	if r.lead.words, err = r.lead.coordinator.Run(ctx); err != nil {
+	if r.lead.answer, err = r.lead.coordinator.Run(ctx); err != nil {
 		return false, err
 	}
-	for _, stage := range []func(context.Context) (again bool, err error){r.objected, r.verified, r.judged, r.handOver} {
+	for _, stage := range []func(context.Context) (again bool, err error){r.objected, r.verified, r.judged, r.propose} {
 		if again, err := stage(ctx); err != nil || again {
 			return again, err
 		}

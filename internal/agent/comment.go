@@ -88,7 +88,7 @@ func (r *run) comment(l i18n.Lang) string {
 		}
 		b.WriteString("\n" + reason + "\n")
 	}
-	if stands := r.composed(l); stands != "" {
+	if stands := r.handover(l); stands != "" {
 		b.WriteString(stands)
 	} else {
 		b.WriteString(r.said(l))
@@ -97,7 +97,7 @@ func (r *run) comment(l i18n.Lang) string {
 	switch {
 	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
-	case r.out.Handed && len(r.report.Files) > 0:
+	case r.out.Delivers && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
 	case !r.out.Here() && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
@@ -144,7 +144,7 @@ func (r *run) headline(l i18n.Lang) string {
 // said is what the model says of its work, for readers of a language; quoted, for it
 // is its word and not ours. "" where it said nothing.
 func (r *run) said(l i18n.Lang) string {
-	text := r.lead.words
+	text := r.lead.answer
 	if lead := r.lead.planned.Load(); lead != nil && text != "" {
 		text = lead.Words(l)
 	}

@@ -28,7 +28,7 @@ type coordination struct {
 	history     *planning.History                    // nil where no plan leads the run
 	planned     atomic.Pointer[planning.Coordinator] // what leads it by a plan, once it does
 	about       func(task string) string             // what the model is told of the project as it begins; nil for nothing
-	words       string                               // the model's last
+	answer      string                               // the model's last
 }
 
 // coordinator runs the loop until the model's last answer.

@@ -39,7 +39,7 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, e
 		m.id = "#" + m.id + " of " + forge.RepoOf(key).String()
 	}
 	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
-	m.continues = r.out.Place.There && it.Pull == nil
+	m.continues = r.out.Place.Exists && it.Pull == nil
 	if err := r.whoWrote(ctx, it, &m); err != nil {
 		return m, err
 	}

@@ -456,7 +456,7 @@ func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *d
 // on: what its owner held, who may have died, is free again.
 func (s *system) changed(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
 	agent.FreeDay(ctx, s.store, dayLimits(s.cfg), v, s.log)
-	return s.delivery().Changed(ctx, v, o, func() string { return agent.LastWords(s.store, v) })
+	return s.delivery().Changed(ctx, v, o, func() string { return agent.RecordedSummary(s.store, v) })
 }
 
 func (s *system) outbox() *dispatch.Outbox {

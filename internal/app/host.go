@@ -22,7 +22,7 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// openHosts makes the doors that the settings name; nothing is asked of them yet.
+// openHosts makes the hosts that the settings name; nothing is asked of them yet.
 func (s *system) openHosts(ctx context.Context) error {
 	g := s.cfg.GitHub
 	github := g.Token != "" || g.TokenFile != "" || g.AppID != 0
@@ -41,7 +41,7 @@ func (s *system) openHosts(ctx context.Context) error {
 	return s.openGitHub()
 }
 
-// openHosted makes the doors where the run to be resumed lies at one of them.
+// openHosted makes them where the run to be resumed lies at one.
 func (s *system) openHosted(ctx context.Context) error {
 	if s.hosted == nil {
 		return nil

@@ -190,7 +190,7 @@ func (d *daemon) assemble() {
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
 		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Permitted: s.delivery().Permitted,
 		Overdue: func(ctx context.Context, v contextstore.View) (bool, error) {
-			return dialogue.Overdue(ctx, s.store, s.env.Now(), v)
+			return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
 		},
 		Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
 			return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))

@@ -110,7 +110,7 @@ func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, ru
 		tree = r.apart.Tree()
 	}
 	out := checks.Against(verdict.Failed(base), tree)
-	tail := &lastWords{}
+	tail := &lastLine{}
 	masked := r.Filter(out) // which holds back far more than a line
 	stop := r.going(what, tail)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: io.MultiWriter(tail, masked)})

@@ -84,7 +84,7 @@ func TestTrustedCommit(t *testing.T) {
 	for _, c := range []struct {
 		place delivery.Place
 		want  string
-	}{{delivery.Place{}, w.Base()}, {delivery.Place{There: true, Trusted: "abc"}, "abc"}, {delivery.Place{There: true}, ""}} {
+	}{{delivery.Place{}, w.Base()}, {delivery.Place{Exists: true, Trusted: "abc"}, "abc"}, {delivery.Place{Exists: true}, ""}} {
 		if got := (&delivery.Run{Workspace: w, Place: c.place}).TrustedCommit(); got != c.want {
 			t.Errorf("%+v: %q", c.place, got)
 		}

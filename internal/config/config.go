@@ -41,9 +41,9 @@ type Config struct {
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
 	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, branches, pull requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
-	GitHub               GitHub         `yaml:"github" doc:"The door to GitHub: issues and pull requests that tori serve works on."`
-	Folder               Folder         `yaml:"folder" doc:"The door to a folder of issues: Markdown files of this machine that tori serve works on."`
-	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the doors are looked at."`
+	GitHub               GitHub         `yaml:"github" doc:"GitHub, whose issues and pull requests tori serve works on."`
+	Folder               Folder         `yaml:"folder" doc:"A folder of issues, Markdown files of this machine, that tori serve works on."`
+	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the forges are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`
 	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`

@@ -45,7 +45,7 @@ type Run struct {
 	Place     Place                // once Open decided it
 	Workspace *workspace.Workspace // once Open opened it
 	Broker    *broker.Broker       // once OpenBroker did
-	Handed    bool                 // the branch goes out
+	Delivers  bool                 // the branch goes out
 
 	item     *forge.Item
 	proposal *pullEffect

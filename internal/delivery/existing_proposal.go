@@ -41,11 +41,11 @@ func (r *Run) existingProposal(ctx context.Context) (branch string, ok bool, err
 			return at.Branch, true, nil
 		case number != "":
 			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: "pull_request", ID: number}
-			if ok, err := r.open(ctx, pull, at.Branch); !ok {
+			if ok, err := r.isOpen(ctx, pull, at.Branch); !ok {
 				return "", false, err
 			}
-			return at.Branch, true, r.alone(ctx, at.Branch, pull)
-		case !at.There:
+			return at.Branch, true, r.branchIsFree(ctx, at.Branch, pull)
+		case !at.Exists:
 			return "", false, nil // it began anew, and left no pull request
 		}
 	}
@@ -86,8 +86,8 @@ func (r *Run) proposed(ctx context.Context, earlier contextstore.View, at Place)
 	}
 }
 
-// open reports whether a pull request is open, from a branch of the repository.
-func (r *Run) open(ctx context.Context, pull task.Key, branch string) (bool, error) {
+// isOpen reports whether a pull request is open, from a branch of the repository.
+func (r *Run) isOpen(ctx context.Context, pull task.Key, branch string) (bool, error) {
 	it, err := r.Host.Item(ctx, pull)
 	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) {
 		return false, nil
@@ -95,10 +95,10 @@ func (r *Run) open(ctx context.Context, pull task.Key, branch string) (bool, err
 	return err == nil && it.Open && it.Pull != nil && it.Pull.Head.Name == branch && it.Pull.Head.Repo == forge.RepoOf(pull), err
 }
 
-// alone fails while a run of one of the tasks works on a branch, or has not handed
+// branchIsFree fails while a run of one of the tasks works on a branch, or has not handed
 // it over: an issue and its pull request share one, and of two that work there at
 // once the second could not push.
-func (r *Run) alone(ctx context.Context, branch string, keys ...task.Key) error {
+func (r *Run) branchIsFree(ctx context.Context, branch string, keys ...task.Key) error {
 	for _, k := range keys {
 		v, ok, err := r.Store.Latest(ctx, k)
 		if err != nil {

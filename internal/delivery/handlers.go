@@ -82,18 +82,18 @@ func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextsto
 	}
 	it, err := h.Code.Propose(ctx, forge.RepoOf(key), forge.Proposal{Head: p.Head, Base: p.Base, Title: p.Title, Body: p.Body, Marker: uuid, Draft: true})
 	if err != nil {
-		return "", s.yet(ctx, uuid, err)
+		return "", s.retryInvalid(ctx, uuid, err)
 	}
 	if !it.Open || it.Pull == nil || it.Pull.Marker == "" { // people have decided about it already, or made it theirs
 		return it.URL, nil
 	}
 	if p.Reviewer.Login != "" {
-		if err := h.Code.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !refused(err) {
+		if err := h.Code.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !optional(err) {
 			return "", err
 		}
 	}
 	if p.Ready {
-		if err := h.Code.Ready(ctx, it.Key); err != nil && !refused(err) {
+		if err := h.Code.Ready(ctx, it.Key); err != nil && !optional(err) {
 			return "", err
 		}
 	}
@@ -108,10 +108,10 @@ const refusedMark = "pull_refused"
 // again: a forge that has just taken a branch may not know it everywhere yet.
 const refusedTime = 10 * time.Minute
 
-// yet returns the error of a pull request that was refused: a *yetError for
+// retryInvalid returns the error of a pull request that was refused: a *retryError for
 // refusedTime after the first refusal as forge.Invalid, err itself after that and for
 // every other kind.
-func (s *Service) yet(ctx context.Context, uuid string, err error) error {
+func (s *Service) retryInvalid(ctx context.Context, uuid string, err error) error {
 	if !forge.Is(err, forge.Invalid) {
 		return err
 	}
@@ -127,7 +127,7 @@ func (s *Service) yet(ctx context.Context, uuid string, err error) error {
 		}
 	}
 	if s.Now().Sub(since) < refusedTime {
-		return &yetError{s.Lang.Error(err)}
+		return &retryError{s.Lang.Error(err)}
 	}
 	return err
 }

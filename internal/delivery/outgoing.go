@@ -34,10 +34,10 @@ type commentEffect struct {
 	Body string `json:"body"`
 }
 
-// MayHandOver makes sure that the branch can be handed over at a commit: that the
+// MayDeliver makes sure that the branch can be handed over at a commit: that the
 // broker allows it, and that repository or forge would take it. Nothing is pushed here: the
 // outbox does that after the transition.
-func (r *Run) MayHandOver(ctx context.Context, commit string) error {
+func (r *Run) MayDeliver(ctx context.Context, commit string) error {
 	if r.Here() {
 		if err := r.Workspace.CheckDeliver(ctx); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (r *Run) MayHandOver(ctx context.Context, commit string) error {
 // broker about it; a title of the model is used before the task's. The keyword that
 // closes the issue is added afterwards: models may not write it.
 func (r *Run) Propose(ctx context.Context, commit, title, text string, ready bool) error {
-	r.Handed = true
+	r.Delivers = true
 	if r.Place.Pull != "" {
 		return nil // it is there already
 	}
@@ -95,7 +95,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 		}
 	}
 	at := stage(end.Status, r.Ledger.State().Generation)
-	if end.Commit != "" && (r.Handed || r.Here() && end.Status == task.Completed) {
+	if end.Commit != "" && (r.Delivers || r.Here() && end.Status == task.Completed) {
 		add(EffectPush, pushEffect{r.Place.Branch, end.Commit})
 		if r.proposal != nil {
 			add(EffectPull, r.proposal)

@@ -24,7 +24,7 @@ type Place struct {
 	Branch string `json:"branch"`          // of the work
 	Base   string `json:"base"`            // commit that the work starts from
 	Onto   string `json:"onto"`            // branch that it is to be merged into
-	There  bool   `json:"there,omitempty"` // the branch was there before, and stood at Base
+	Exists bool   `json:"there,omitempty"` // the branch was there before, and stood at Base
 	// Trusted is, of such a branch, the commit of Onto that it left: whose rules
 	// and checks count. "" where there is none.
 	Trusted string `json:"trusted,omitempty"`
@@ -63,7 +63,7 @@ func (r *Run) writePlace(p Place) error {
 // worked in: what the work starts from, or, where that is somebody's branch, what
 // the branch that it is for had when it was left. "" is none.
 func (r *Run) TrustedCommit() string {
-	if r.Place.There {
+	if r.Place.Exists {
 		return r.Place.Trusted
 	}
 	return r.Workspace.Base()
@@ -108,7 +108,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 		}
 	}
 	from := p.Onto
-	if p.There {
+	if p.Exists {
 		from = p.Branch
 	}
 	src, err := r.Host.source(ctx, forge.RepoOf(key), from)
@@ -118,7 +118,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 	defer func() { _ = src.Close() }()
 	if !decided {
 		p.Base = src.Head
-		if p.There {
+		if p.Exists {
 			if p.Trusted, err = src.Fork(ctx, p.Onto); err != nil {
 				return p, err
 			}
@@ -146,14 +146,14 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 	key := r.key()
 	p = Place{Onto: it.Repository.DefaultBranch, URL: it.URL, Private: it.Repository.Private}
 	if it.Pull == nil {
-		p.Branch, p.There, err = r.existingProposal(ctx)
+		p.Branch, p.Exists, err = r.existingProposal(ctx)
 		return p, err
 	}
 	if it.Pull.Head.Repo != forge.RepoOf(key) {
 		return p, &TaskError{Err: i18n.E("agent.other_repository", key.ID, it.Pull.Head.Repo, forge.RepoOf(key))}
 	}
-	p.Onto, p.Branch, p.Pull, p.There = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
-	return p, r.alone(ctx, p.Branch, closed(key, it.Body)...)
+	p.Onto, p.Branch, p.Pull, p.Exists = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
+	return p, r.branchIsFree(ctx, p.Branch, closed(key, it.Body)...)
 }
 
 // Item is the issue or pull request of the run, read once.

@@ -20,12 +20,12 @@ import (
 // asked cannot reach. What may not go out stays where it is. The hash is of the
 // commit, "" where there is none.
 func (r *Run) Salvage(ctx context.Context, said string) (hash string, err error) {
-	if r.Workspace == nil || r.Handed || r.Broker == nil {
+	if r.Workspace == nil || r.Delivers || r.Broker == nil {
 		return "", nil
 	}
 	if hash, err = r.Commit(ctx, said); err == nil && hash != "" {
-		err = r.MayHandOver(ctx, hash)
-		r.Handed = err == nil
+		err = r.MayDeliver(ctx, hash)
+		r.Delivers = err == nil
 	}
 	return hash, err
 }

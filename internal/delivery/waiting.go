@@ -41,7 +41,7 @@ func (s *Service) Waiting(ctx context.Context, c *contextstore.Context, reason s
 	if err != nil {
 		return err
 	}
-	b, err := s.Rules.open(m, p, c.Effects())
+	b, err := s.Rules.broker(m, p, c.Effects())
 	if err != nil {
 		return err
 	}

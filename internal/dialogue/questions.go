@@ -70,8 +70,8 @@ func (q questions) find(id string, texts []string) (planning.Question, bool) {
 	return planning.Question{}, false
 }
 
-// open is the question that people owe an answer to.
-func (q questions) open() (planning.Question, bool) {
+// pending is the question that people owe an answer to.
+func (q questions) pending() (planning.Question, bool) {
 	for _, known := range slices.Backward(q.all) {
 		if _, over := q.answers[known.ID]; !over {
 			return known, true
@@ -289,13 +289,13 @@ func Pending(dir string) (planning.Question, bool, error) {
 	if err != nil {
 		return planning.Question{}, false, fmt.Errorf("read what was asked: %w", err)
 	}
-	open, ok := q.open()
+	open, ok := q.pending()
 	return open, ok, nil
 }
 
-// Overdue reports whether a run that waits for an answer is to go on without.
+// AnswerOverdue reports whether a run that waits for an answer is to go on without.
 // While its question is not delivered nobody can answer it.
-func Overdue(ctx context.Context, store *contextstore.Store, now time.Time, v contextstore.View) (bool, error) {
+func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time, v contextstore.View) (bool, error) {
 	q, ok, err := Pending(v.Dir)
 	answered := false
 	if ok && err == nil { // by tori answer, while the run was on its way to wait
@@ -330,7 +330,7 @@ func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q p
 // Put is the question that the run waits for an answer to, and the comment that asks
 // it, as the broker allows it: nil where there is no place for one.
 func (d *Dialogue) Put(ctx context.Context) (q planning.Question, comment *contextstore.Effect, err error) {
-	q, ok := d.questions.open()
+	q, ok := d.questions.pending()
 	if !ok {
 		return q, nil, errors.New("the run waits, and asked nothing")
 	}
