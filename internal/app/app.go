@@ -120,17 +120,14 @@ type system struct {
 // Run carries one issue or message to its end, or takes up an interrupted run.
 func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 	s := &system{env: env, opt: opt, fs: &disk.FS{}}
-	var err error
 	if s.opt.Resume != "" {
 		if err := s.readJob(); err != nil {
 			return agent.Report{}, err
 		}
 	}
-	if s.cfg, err = env.config(s.opt.Config, s.kept); err != nil {
-		return agent.Report{}, &ConfigError{err}
+	if err := s.settle(); err != nil {
+		return agent.Report{}, err
 	}
-	s.adjust()
-	s.prepare()
 	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return s.temporary(ctx)
@@ -383,8 +380,15 @@ func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, e
 	return c, err
 }
 
-// prepare makes what everything else is told by: the sanitizer and the log.
-func (s *system) prepare() {
+// settle reads the settings, and makes what everything else is told by: the sanitizer and
+// the log. The error is a *ConfigError.
+func (s *system) settle() (err error) {
+	if s.cfg, err = s.env.config(s.opt.Config, s.kept); err != nil {
+		return &ConfigError{err}
+	}
+	if s.env.Adjust != nil {
+		s.env.Adjust(s.cfg)
+	}
 	s.redact = redact.New(s.known(), s.cfg.Security.Regexps())
 	if s.env.Sanitizer != nil {
 		s.env.Sanitizer(s.redact)
@@ -403,11 +407,17 @@ func (s *system) prepare() {
 	for _, w := range s.cfg.Warnings() {
 		s.log.Warn(w.Error())
 	}
+	return nil
+}
+
+// base is the base directory of the house.
+func (s *system) base() (string, error) {
+	return s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
 }
 
 // open opens the store below the base directory.
 func (s *system) open(ctx context.Context) (err error) {
-	base, err := s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
+	base, err := s.base()
 	if err != nil {
 		return err
 	}

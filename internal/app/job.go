@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -130,7 +131,8 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job order
 	}
 	m.Run = raw
 	id, err := s.store.Enqueue(ctx, m)
-	if live := asLive(err); live != nil {
+	var live *contextstore.LiveError
+	if errors.As(err, &live) {
 		if v, verr := s.store.View(live.UUID); verr == nil && v.Held {
 			short := contextstore.Short(live.UUID) + s.opt.Where()
 			return "", &ConfigError{i18n.E("app.live_held", live.UUID, live.Key.ID, v.Owner.ProcessID, v.Owner.Hostname, short, short)}

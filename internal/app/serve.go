@@ -68,7 +68,7 @@ type daemon struct {
 // Serve takes work from the forges that are set up until ctx ends. started is
 // called when it begins.
 func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeStarted)) error {
-	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
+	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
 	d := &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
 	if err := d.prepareDaemon(ctx); err != nil {
@@ -101,11 +101,9 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 // setting keeps it from working.
 func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	s := d.system
-	s.fs = &disk.FS{}
-	if s.cfg, err = s.env.config(s.opt.Config, ""); err != nil {
+	if err = s.settle(); err != nil {
 		return err
 	}
-	s.prepare()
 	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return i18n.E("app.serve_storage")

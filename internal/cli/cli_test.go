@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 }
 
 // ownPath names the variable that holds the PATH of whoever runs the tests.
-const ownPath = "TORI_TEST_OWN_PATH"
+const ownPath = "OWN_PATH_OF_TESTS"
 
 // withoutShims is a PATH without what lies in the home, but for Go: each process of tori
 // asks what it finds there where languages are installed, and shims of version managers

@@ -108,7 +108,7 @@ type MCPServer struct {
 	Env            map[string]string `yaml:"env" check:"envname"`                     // of the program, beside PATH and a language
 	State          string            `yaml:"state" check:"absfile"`                   // directory that is the program's home in every run
 	URL            string            `yaml:"url" check:"url"`                         // of a streamable-HTTP server
-	Headers        map[string]string `yaml:"headers" check:"header"`                  // sent to it; never shown
+	Headers        map[string]string `yaml:"headers" check:"header" secret:"true"`    // sent to it; never shown
 	OAuth          MCPLogin          `yaml:"oauth"`                                   // of tori mcp login
 	Allow          []string          `yaml:"allow" check:"nonempty"`                  // tools that may be used, * for any part of a name; none: all
 	Deny           []string          `yaml:"deny" check:"nonempty"`                   // tools that may not
@@ -120,7 +120,7 @@ type MCPServer struct {
 // MCPLogin is what a login at a server needs besides what the server tells.
 type MCPLogin struct {
 	ClientID     string   `yaml:"client_id" check:"nonempty"`               // where this program was registered by hand, or the https address of a document about it
-	ClientSecret string   `yaml:"client_secret"`                            // likewise; never shown
+	ClientSecret string   `yaml:"client_secret" secret:"true"`              // likewise; never shown
 	Scopes       []string `yaml:"scopes" check:"nonempty"`                  // to ask for; none: those that the server names
 	RedirectPort int      `yaml:"redirect_port" check:"min=1024,max=65535"` // of this machine, for the browser; 0 takes a free one
 }
