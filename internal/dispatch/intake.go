@@ -106,19 +106,33 @@ func (i *Intake) Poll(ctx context.Context, w *Watch, all bool) error {
 		return err
 	}
 	i.clearMailbox(ctx, w)
-	named := repos
-	repos, others := withOthers(repos, live)
-	first := max(0, slices.IndexFunc(repos, func(r forge.Repository) bool { return lower(r.Repo) == w.next }))
-	w.next = forge.Repo{}
-	looked, row := 0, 0
-	var down error
 	if all {
 		w.due(live)
 	}
+	down, err := i.round(ctx, w, repos, live, all)
+	switch {
+	case err != nil:
+		return err
+	case down != nil:
+		w.holdOff(down, i.Now())
+		return down
+	case all:
+		i.label(ctx, w, repos)
+	}
+	return nil
+}
+
+// round looks at one repository after the other. down is why the forge seems to be
+// down, err what ended the round at once.
+func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository, live map[forge.Repo][]contextstore.Row, all bool) (down, err error) {
+	repos, others := withOthers(watched, live)
+	first := max(0, slices.IndexFunc(repos, func(r forge.Repository) bool { return lower(r.Repo) == w.next }))
+	w.next = forge.Repo{}
+	looked, row := 0, 0
 	for n := range repos {
 		r := repos[(first+n)%len(repos)].Repo
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		runs := live[lower(r)]
 		if !all && !running(runs) || w.failing.waits(r.String(), i.Now()) {
@@ -132,12 +146,11 @@ func (i *Intake) Poll(ctx context.Context, w *Watch, all bool) error {
 			continue
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		if refusesAll(err) {
-			w.holdOff(err, i.Now())
 			w.next = lower(r)
-			return err
+			return err, nil
 		}
 		i.Log.Warn("Cannot look at "+r.String()+": "+err.Error(), "repository", r.String(), "next_try_in", w.backOff(r.String(), i.Now()))
 		if !passing(err) && !atLarge(err) {
@@ -150,16 +163,12 @@ func (i *Intake) Poll(ctx context.Context, w *Watch, all bool) error {
 		}
 	}
 	if row < inRow && row < looked || row == 0 {
-		if all {
-			i.label(ctx, w, named)
-		}
-		return nil
+		return nil, nil
 	}
 	if row == looked { // not one of them answers: it is no fault of theirs
 		w.failing = retries{}
 	}
-	w.holdOff(down, i.Now())
-	return down
+	return down, nil
 }
 
 // withOthers adds the repositories that only runs know: one that was renamed or
