@@ -80,8 +80,14 @@ func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err err
 		}
 	}
 	if _, serr := os.Stat(create.Dir); serr == nil && decided {
-		// Nothing is asked of the forge: an interrupted run goes on while it is down.
+		// Nothing is asked of the forge: an interrupted run goes on while it is down. A
+		// repository of this machine that moved is told before a model is called.
 		create.Source = &workspace.Source{}
+		if r.Here() {
+			if create.Source, err = r.Host.source(ctx, forge.RepoOf(r.key()), p.Branch); err != nil {
+				return err
+			}
+		}
 		err = r.create(ctx, p, create)
 	} else {
 		p, err = r.clone(ctx, p, decided, create)
