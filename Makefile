@@ -2,9 +2,11 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X toritsugi/internal/cli.version=$(VERSION)
+# Tests sync much of what they write: it lies in memory where there is room. What Go builds does not.
+INMEMORY = GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(./scripts/testdir.sh)
 LINT     = $(GO) tool -modfile=tools/go.mod golangci-lint
 
-.PHONY: demo build test eval race lint fmt bench fuzz setup clean
+.PHONY: demo build test test-short eval race lint fmt bench fuzz setup clean
 
 ## demo: carry a small issue to a tested commit, offline, with a script instead of a model
 demo: build
@@ -19,10 +21,14 @@ setup:
 	./scripts/setup.sh
 
 ## test: all tests
-# Half the time of those of the command line is waiting for the disk, so four run at once.
+# Those of the command line wait for one another's processes, so six run at once.
 test: setup
-	$(GO) test -timeout 20m -parallel 4 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
+	$(INMEMORY) $(GO) test -timeout 20m -parallel 6 $$($(GO) list ./... | grep -v '/internal/sandbox$$')
 	$(GO) test -timeout 20m ./internal/sandbox # alone: attempts without walls take what the machine has
+
+## test-short: those that take a moment each; the others say why they are skipped
+test-short:
+	$(INMEMORY) $(GO) test -short -timeout 5m -parallel 6 ./...
 
 ## eval: every case of tori eval by its answers, those of Go too, which make test leaves out
 eval: setup

@@ -29,7 +29,7 @@ func (r *run) description(l i18n.Lang) string {
 	if r.Scripted {
 		text += "\n" + l.T("agent.scripted") + "\n"
 	}
-	return strings.TrimLeft(text, "\n") + "\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n"
+	return strings.TrimLeft(text, "\n") + "\n" + l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID())) + "\n"
 }
 
 // account is what we say of the work: how it was verified, what is open where that is

@@ -12,7 +12,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/dialogue"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
@@ -24,11 +23,14 @@ import (
 // and makes the transition. The error says that the transition itself failed;
 // the context can then be claimed again.
 func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, error) {
-	r := newRun(a, c)
+	r, err := newRun(a, c)
+	if err != nil {
+		return Report{UUID: c.UUID()}, errors.Join(err, c.Close())
+	}
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
 	working, unwatch := r.watch(ctx)
 	defer unwatch()
-	err := r.work(working)
+	err = r.work(working)
 	if r.screen.hide != nil {
 		r.screen.hide() // the outbox posts what comes after
 	}
@@ -62,10 +64,10 @@ func (r *run) work(ctx context.Context) error {
 // unless something sends the model back to work: a person, a check that fails, or the
 // judgement of a criterion.
 func (r *run) attempt(ctx context.Context) (again bool, err error) {
-	if r.lead.words, err = r.lead.coordinator.Run(ctx); err != nil {
+	if r.lead.answer, err = r.lead.coordinator.Run(ctx); err != nil {
 		return false, err
 	}
-	for _, stage := range []func(context.Context) (again bool, err error){r.objected, r.verified, r.judged, r.handOver} {
+	for _, stage := range []func(context.Context) (again bool, err error){r.objected, r.verified, r.judged, r.propose} {
 		if again, err := stage(ctx); err != nil || again {
 			return again, err
 		}
@@ -80,7 +82,6 @@ type run struct {
 	ledger *contextstore.Context
 	log    *slog.Logger
 	start  memory.Beginning // how far the first messages are
-	issue  *folder.Issue    // of tori run
 	days   *turn.DayBudget  // nil where no day has a limit
 
 	out    *delivery.Run      // where the work goes on, and what goes out
@@ -95,12 +96,14 @@ type run struct {
 }
 
 // newRun is a run of which nothing is read yet.
-func newRun(a *Agent, c *contextstore.Context) *run {
-	r := &run{Agent: a, ledger: c, log: a.Log, env: environment{jobs: tool.NewJobs()}, report: Report{UUID: c.UUID()}}
-	r.out = a.Delivery.NewRun(c)
+func newRun(a *Agent, c *contextstore.Context) (r *run, err error) {
+	r = &run{Agent: a, ledger: c, log: a.Log, env: environment{jobs: tool.NewJobs()}, report: Report{UUID: c.UUID()}}
+	if r.out, err = a.Delivery.NewRun(c); err != nil {
+		return nil, err
+	}
 	r.talk = dialogue.New(r.out, a.Dialogue, min(maxIssueText, a.Window.Tokens/2*bytesPerToken))
 	r.talk.Record, r.talk.Masks = r.record, r.standIns
-	return r
+	return r, nil
 }
 
 // Report is how a run ended, for the one who started it.
@@ -124,4 +127,4 @@ type Report struct {
 
 // served reports whether somebody asked for the run where it is watched for, and not by
 // tori run.
-func (r *run) served() bool { return r.out.Host != nil }
+func (r *run) served() bool { return !r.out.Order.ByHand() }

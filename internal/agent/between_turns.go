@@ -35,6 +35,6 @@ func (r *run) betweenTurns(ctx context.Context) ([]contextstore.Message, error) 
 			return nil, err
 		}
 	}
-	said, err := r.talk.New(ctx)
+	said, err := r.talk.Heard(ctx)
 	return append(all, said...), err
 }

@@ -100,30 +100,30 @@ func (r *run) dayReason(l i18n.Lang, e *contextstore.DayError) string {
 	if e.Needs != "" {
 		reason += l.T("agent.day_needs", e.Needs)
 	}
-	if r.out.Host != nil {
+	if r.served() {
 		reason += l.T("agent.day_goes_on")
 	}
 	return reason
 }
 
-// noteLastWords finds out what whoever goes on after a budget ended the run is
+// noteHandover finds out what whoever goes on after a budget ended the run is
 // told: the model's words, or what is put together from the records.
-func (r *run) noteLastWords(ended error) {
+func (r *run) noteHandover(ended error) {
 	if !byBudget(ended) {
 		return
 	}
 	if lead := r.lead.planned.Load(); lead != nil {
 		if words := lead.View().Handover; words != "" {
-			r.lead.words = words
+			r.lead.answer = words
 			return
 		}
 	}
 	r.end.cutOff = true
 }
 
-// composed is the handover where no model wrote one, for a comment: what was
+// handover is the handover where no model wrote one, for a comment: what was
 // changed is told beside it.
-func (r *run) composed(l i18n.Lang) string {
+func (r *run) handover(l i18n.Lang) string {
 	if !r.end.cutOff {
 		return ""
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"strings"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/progress"
@@ -15,13 +16,13 @@ const shownLeft = 3
 
 // leftOut says what the commit is without, "" for nothing.
 func (r *verification) leftOut(lang i18n.Lang) string {
-	n := r.left.All
-	if n == 0 {
+	if r.left.All == 0 {
 		return ""
 	}
-	names := strings.Join(r.left.Paths[:min(len(r.left.Paths), shownLeft)], ", ")
-	if n > shownLeft {
-		names += ", " + lang.T("agent.comment_more", n-shownLeft)
+	shown, _ := progress.First(r.left.Paths, shownLeft)
+	names := strings.Join(shown, ", ")
+	if more := r.left.All - len(shown); more > 0 {
+		names += ", " + lang.T("agent.comment_more", more)
 	}
 	return lang.T("agent.left_out", names)
 }
@@ -87,7 +88,7 @@ func (r *run) comment(l i18n.Lang) string {
 		}
 		b.WriteString("\n" + reason + "\n")
 	}
-	if stands := r.composed(l); stands != "" {
+	if stands := r.handover(l); stands != "" {
 		b.WriteString(stands)
 	} else {
 		b.WriteString(r.said(l))
@@ -96,7 +97,7 @@ func (r *run) comment(l i18n.Lang) string {
 	switch {
 	case r.report.Commit != "" && o.Status == task.Completed:
 		b.WriteString("\n" + l.T("agent.comment_commit", delivery.Short(r.report.Commit), r.report.Branch) + "\n")
-	case r.out.Handed && len(r.report.Files) > 0:
+	case r.out.Delivers && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_saved", r.report.Branch) + "\n")
 	case !r.out.Here() && len(r.report.Files) > 0:
 		b.WriteString("\n" + l.T("agent.comment_kept_here") + "\n") // where is nobody's business but ours
@@ -124,7 +125,7 @@ func (r *run) comment(l i18n.Lang) string {
 		b.WriteString("\n" + l.T("agent.comment_unheard") + "\n" + delivery.List(l, r.end.late))
 	}
 	b.WriteString(r.withheldNotice(l) + r.inheritanceNotice(l))
-	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), r.ledger.UUID()[:8]) + "\n")
+	b.WriteString("\n" + l.T("agent.comment_run", r.ledger.UUID(), contextstore.Short(r.ledger.UUID())) + "\n")
 	return b.String()
 }
 
@@ -143,7 +144,7 @@ func (r *run) headline(l i18n.Lang) string {
 // said is what the model says of its work, for readers of a language; quoted, for it
 // is its word and not ours. "" where it said nothing.
 func (r *run) said(l i18n.Lang) string {
-	text := r.lead.words
+	text := r.lead.answer
 	if lead := r.lead.planned.Load(); lead != nil && text != "" {
 		text = lead.Words(l)
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
@@ -27,7 +28,7 @@ type coordination struct {
 	history     *planning.History                    // nil where no plan leads the run
 	planned     atomic.Pointer[planning.Coordinator] // what leads it by a plan, once it does
 	about       func(task string) string             // what the model is told of the project as it begins; nil for nothing
-	words       string                               // the model's last
+	answer      string                               // the model's last
 }
 
 // coordinator runs the loop until the model's last answer.
@@ -249,7 +250,7 @@ func (r *verification) shownDiff(ctx context.Context) string {
 	if r.commit == "" {
 		return ""
 	}
-	all := &bounded{most: readOfChange}
+	all := &checkrun.Beginning{Most: readOfChange}
 	if err := r.Workspace.Review(ctx, r.commit, 3, all); err != nil {
 		r.Log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
 		return ""
@@ -267,17 +268,6 @@ func (r *verification) shownDiff(ctx context.Context) string {
 	return b.String()
 }
 
-// bounded keeps the beginning of what is written to it.
-type bounded struct {
-	strings.Builder
-	most int
-}
-
-func (w *bounded) Write(p []byte) (int, error) {
-	_, err := w.Builder.Write(p[:min(len(p), w.most-w.Len())])
-	return len(p), err
-}
-
 // openPointsError ends a run whose result does not pass.
 type openPointsError struct{ points []string }
 
@@ -287,11 +277,12 @@ func (e *openPointsError) Error() string {
 
 // openPoints are those in a sentence.
 func openPoints(l i18n.Lang, points []string) string {
+	shown, more := progress.First(points, shownPoints)
 	var all []string
-	for _, p := range points[:min(len(points), shownPoints)] {
+	for _, p := range shown {
 		all = append(all, cutLine(progress.OneLine(l.Retold(p))))
 	}
-	if more := len(points) - shownPoints; more > 0 {
+	if more > 0 {
 		all = append(all, "…")
 	}
 	return strings.Join(all, "; ")

@@ -33,7 +33,7 @@ func TestAStopDoesNotNeedTheDay(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // nothing is written to house.db
 	FreeDay(ctx, store, contextstore.DayLimits{All: contextstore.Amount{Turns: 1}}, v, slog.New(slog.NewTextHandler(&log, nil)))
-	summary, _, err := (&delivery.Service{Store: store, Lang: i18n.English}).Changed(ctx, v, task.Outcome{Status: task.Stopped}, func() string { return LastWords(store, v) })
+	summary, _, err := (&delivery.Service{Store: store, Lang: i18n.English}).Changed(ctx, v, task.Outcome{Status: task.Stopped}, func() string { return RecordedSummary(store, v) })
 	if err != nil || !strings.Contains(summary, "Outcome: stopped.") {
 		t.Errorf("%q: %v", summary, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
+	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
@@ -56,7 +57,7 @@ func TestEnds(t *testing.T) {
 	over := &turn.BudgetError{Key: turn.KeyTime, Limit: "1m", Taken: "1m"}
 	spent := &turn.BudgetError{Key: turn.KeyTurns, Limit: "3", Taken: "3"}
 	red := []contextstore.CheckRun{{Command: "make test", ExitCode: 1}}
-	hosted, forGood, timed := func(r *run) { r.out.Host = &delivery.Host{} }, func(r *run) { r.StopAsked = func() bool { return true } }, true
+	hosted, forGood, timed := func(r *run) { r.out.Order.Act = &order.Act{} }, func(r *run) { r.StopAsked = func() bool { return true } }, true
 	covered := map[string]bool{}
 	for _, c := range []struct {
 		row          string
@@ -101,7 +102,7 @@ func TestEnds(t *testing.T) {
 		{"anything else", nil, down, func(r *run) { hosted(r); r.out.Workspace = &workspace.Workspace{}; r.ledger = worked }, task.Paused, task.Paused, false, "503"},
 	} {
 		for ledger, want := range map[*contextstore.Context]task.Status{fresh: c.first, worked: c.later} {
-			r := &run{Agent: &Agent{Store: s, Client: named{}, Limits: Limits{Run: turn.Budget{Time: time.Minute}}}, ledger: ledger, out: &delivery.Run{}}
+			r := &run{Agent: &Agent{Store: s, Client: named{}, Limits: Limits{Run: turn.Budget{Time: time.Minute}}}, ledger: ledger, out: &delivery.Run{Host: &delivery.Host{}}}
 			if c.with != nil {
 				c.with(r)
 			}

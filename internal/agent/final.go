@@ -139,10 +139,10 @@ func (r *run) facts() string {
 	if r.report.Commit != "" {
 		fmt.Fprintf(&b, "Commit: %s on %s\n", r.report.Commit, r.report.Branch)
 	}
-	if n := len(r.report.Files); n > 0 {
-		fmt.Fprintf(&b, "Changed: %s\n", strings.Join(r.report.Files[:min(50, n)], ", "))
-		if n > 50 {
-			fmt.Fprintf(&b, "and %d more files\n", n-50)
+	if shown, more := progress.First(r.report.Files, 50); len(shown) > 0 {
+		fmt.Fprintf(&b, "Changed: %s\n", strings.Join(shown, ", "))
+		if more > 0 {
+			fmt.Fprintf(&b, "and %d more files\n", more)
 		}
 	}
 	for _, c := range r.verify.after {
@@ -158,18 +158,18 @@ func (r *run) facts() string {
 	return b.String()
 }
 
-// lastWords stand for a summary where no model gives one.
-func (r *run) lastWords() string {
+// recorded stands for a summary where no model gives one.
+func (r *run) recorded() string {
 	text := ""
 	if r.end.cutOff {
 		text = r.standing(i18n.English)
-	} else if r.lead.words != "" {
-		text = "Last answer: " + progress.Head(r.lead.words, 4000) + "\n"
+	} else if r.lead.answer != "" {
+		text = "Last answer: " + progress.Head(r.lead.answer, 4000) + "\n"
 	}
 	last, err := r.ledger.LatestSummary()
 	var record string
 	if err == nil {
-		record, err = memory.Extract(r.ledger.MessageLog(), last, r.lead.words)
+		record, err = memory.Extract(r.ledger.MessageLog(), last, r.lead.answer)
 	}
 	if err != nil {
 		r.log.Warn("Not all of the record can be read for the final summary", "error", err)
@@ -191,8 +191,8 @@ func before(v contextstore.View) string {
 	return "\nWhat the run before it left:\n" + progress.Quote(progress.Head(s.Summary, maxBefore)) + "\n"
 }
 
-// LastWords stand for the final summary of a run that nobody works on.
-func LastWords(store *contextstore.Store, v contextstore.View) string {
+// RecordedSummary stand for the final summary of a run that nobody works on.
+func RecordedSummary(store *contextstore.Store, v contextstore.View) string {
 	last, err := v.LatestSummary()
 	if err != nil {
 		last = nil // what was said since then is told all the same

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/image"
@@ -26,7 +28,7 @@ type pictures struct {
 // pictures reads the images that the command line and the issue name, in this
 // order, and stores those that can be shown. Each one that is dropped is told to
 // the user here, and to the model by tell.
-func (r *run) pictures() (*pictures, error) {
+func (r *run) pictures(ctx context.Context) (*pictures, error) {
 	p := &pictures{limits: image.DefaultLimits(), seen: map[string]bool{}}
 	for _, path := range r.out.Order.Images {
 		if p.seen[path] {
@@ -41,10 +43,14 @@ func (r *run) pictures() (*pictures, error) {
 			return nil, err
 		}
 	}
-	if r.out.Order.Issue == "" {
+	shows, ok := r.out.Host.Tracker.(forge.Images)
+	if !ok {
 		return p, nil
 	}
-	named, more := r.issue.Images(r.out.Order.Repo)
+	named, more, err := shows.Images(ctx, r.ledger.Metadata().TaskKey, r.out.Host.Repository)
+	if err != nil {
+		return nil, err
+	}
 	for _, i := range named {
 		path, dropped := i.Path(), i.Dropped
 		if i.Link {

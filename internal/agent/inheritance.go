@@ -37,7 +37,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	if r.start.Heir { // a power cut came before the request was written
 		return r.past.from.Load(), nil
 	}
-	if r.out.Order.Issue == "" && !r.served() {
+	if r.out.Order.Silent() {
 		return nil, nil // a message has no earlier runs
 	}
 	rules := r.Inheritance
@@ -62,7 +62,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 		return nil, err
 	}
 	for _, f := range in.Facts {
-		detail := "run " + in.UUID[:min(8, len(in.UUID))] + ": " + earlierRun.ReplaceAllString(f.Detail, "")
+		detail := "run " + contextstore.Short(in.UUID) + ": " + earlierRun.ReplaceAllString(f.Detail, "")
 		if err := r.out.Broker.Report(broker.Fact{Leg: broker.Leg(f.Leg), What: f.What, Detail: detail}); err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 	}
 	r.past.from.Store(in)
 	if r.Notice != nil && !r.served() {
-		r.Notice("agent.inherited", in.UUID[:min(8, len(in.UUID))], progress.Clock(in.CompletedAt.Time))
+		r.Notice("agent.inherited", contextstore.Short(in.UUID), progress.Clock(in.CompletedAt.Time))
 	}
 	return in, nil
 }
@@ -146,5 +146,5 @@ func (r *run) inheritanceNotice(l i18n.Lang) string {
 	if in == nil {
 		return ""
 	}
-	return "\n" + l.T("agent.inherited", in.UUID[:min(8, len(in.UUID))], progress.Clock(in.CompletedAt.Time)) + "\n"
+	return "\n" + l.T("agent.inherited", contextstore.Short(in.UUID), progress.Clock(in.CompletedAt.Time)) + "\n"
 }

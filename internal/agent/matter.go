@@ -27,14 +27,8 @@ type matter struct {
 }
 
 // matter reads what is asked for and what was said about it, as the model is to see
-// it; before is what an earlier run was told. Who can write in a folder may ask.
+// it; before is what an earlier run was told.
 func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, err error) {
-	if !r.served() {
-		is := r.issue
-		m = matter{id: is.ID, title: is.Title, body: is.Body, author: is.Author, labels: is.Labels}
-		m.said, err = r.talk.Thread(ctx, is.Comments, before)
-		return m, err
-	}
 	it, err := r.out.Item(ctx)
 	if err != nil {
 		return m, err
@@ -45,11 +39,11 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, e
 		m.id = "#" + m.id + " of " + forge.RepoOf(key).String()
 	}
 	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
-	m.continues = r.out.Place.There && it.Pull == nil
+	m.continues = r.out.Place.Exists && it.Pull == nil
 	if err := r.whoWrote(ctx, it, &m); err != nil {
 		return m, err
 	}
-	if m.said, err = r.talk.Thread(ctx, nil, before); err != nil || it.Pull == nil {
+	if m.said, err = r.talk.Thread(ctx, before); err != nil || it.Pull == nil {
 		return m, err
 	}
 	err = r.readCI(ctx, it, &m)
@@ -68,6 +62,9 @@ func (r *run) whoWrote(ctx context.Context, it forge.Item, m *matter) (err error
 		}
 	}
 	ask, by := r.out.Order.Act, it.Author.Login
+	if ask == nil {
+		return nil
+	}
 	if m.changed = m.outsider && ask.Text != "" && ask.Text != order.TextOf(it); ask.EditedBy != "" {
 		m.changed, by = true, ask.EditedBy
 		if err := r.talk.Stranger("@" + by); err != nil {

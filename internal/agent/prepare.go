@@ -15,10 +15,8 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/dialogue"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
-	"toritsugi/internal/order"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/tool/confined"
@@ -80,9 +78,6 @@ func (r *run) prepare(ctx context.Context) error {
 // openWorkspace reads what the run was asked for and what earlier owners left, and
 // opens the workspace.
 func (r *run) openWorkspace(ctx context.Context) (err error) {
-	if r.out.Order, err = order.Parse(r.ledger.Metadata()); err != nil {
-		return err
-	}
 	if err := r.ledger.Activity(contextstore.Initializing, "workspace"); err != nil {
 		return err
 	}
@@ -95,28 +90,11 @@ func (r *run) openWorkspace(ctx context.Context) (err error) {
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
 	_, err = os.Stat(dir)
 	r.env.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
-	err = nil
-	if r.out.Order.Act == nil {
-		r.issue, err = r.readIssue()
-	}
-	if err == nil {
-		err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.side.still})
-	}
-	if err != nil {
+	if err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.side.still}); err != nil {
 		return fmt.Errorf("open workspace: %w", err)
 	}
 	r.report.Tree, r.report.Branch = r.out.Workspace.Tree(), r.out.Place.Branch
 	return r.out.OpenBroker()
-}
-
-// readIssue reads what is asked for; once it stands in the conversation the
-// file is no longer needed.
-func (r *run) readIssue() (*folder.Issue, error) {
-	m, o := r.ledger.Metadata(), r.out.Order
-	if o.Issue == "" || r.start.Whole {
-		return &folder.Issue{ID: m.TaskKey.ID, Title: m.Title, Body: o.Message, Author: m.User}, nil
-	}
-	return folder.ReadIssue(o.Issue)
 }
 
 // readBeginning reads how far the first messages of the run are.
@@ -188,7 +166,7 @@ func (r *run) begin(ctx context.Context) error {
 // appendFirst appends the first messages: system prompt, what is inherited, and the
 // request.
 func (r *run) appendFirst(ctx context.Context) (err error) {
-	p, err := r.pictures()
+	p, err := r.pictures(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
@@ -148,13 +147,13 @@ func (r *run) markdown(rep progress.Report) (string, error) {
 	case r.served():
 		rep.Notes = append(rep.Notes, l.T("progress.how"))
 	}
-	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, rep.UUID[:8]), r.inheritanceNotice(l))
+	rep.Notes = append(rep.Notes, l.T("agent.comment_run", rep.UUID, contextstore.Short(rep.UUID)), r.inheritanceNotice(l))
 	return rep.Markdown(l, r.Delivery.Rules.Filter, min(progress.Size, r.Delivery.Rules.Settings.MaxTextBytes))
 }
 
 // shows reports whether the run's progress is shown beside what it is about.
 func (r *run) shows() bool {
-	return r.Progress.Interval > 0 && (r.served() || r.out.Order.Issue != "")
+	return r.Progress.Interval > 0 && !r.out.Order.Silent()
 }
 
 // showProgress keeps the run's one comment, or its file, current while it goes on,
@@ -226,9 +225,6 @@ func (r *run) show(ctx context.Context, rep progress.Report) error {
 		return err
 	}
 	m := r.ledger.Metadata()
-	if !r.served() {
-		return folder.WriteProgress(r.out.Order.Issue, text)
-	}
 	if beside, ok := r.out.Host.Tracker.(forge.Progress); ok {
 		return beside.ShowProgress(ctx, m.TaskKey, text)
 	}
@@ -276,10 +272,11 @@ func (r *run) folded() (all []broker.CollapsedList) {
 	l, rep := r.Lang, r.reported()
 	if files := r.report.Files; len(files) > 0 {
 		x := broker.CollapsedList{Title: l.T("agent.fold_files", len(files))}
-		for _, f := range files[:min(len(files), delivery.MaxListed)] {
+		shown, more := progress.First(files, delivery.MaxListed)
+		for _, f := range shown {
 			x.Lines = append(x.Lines, progress.Span(f))
 		}
-		if more := len(files) - delivery.MaxListed; more > 0 {
+		if more > 0 {
 			x.Lines = append(x.Lines, l.T("agent.comment_more", more))
 		}
 		all = append(all, x)

@@ -132,7 +132,7 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
-				r := &run{Agent: &Agent{Store: s, Client: named{}, Lang: l, Delivery: &delivery.Service{}}, ledger: c, out: &delivery.Run{}}
+				r := &run{Agent: &Agent{Store: s, Client: named{}, Lang: l, Delivery: &delivery.Service{}}, ledger: c, out: &delivery.Run{Host: &delivery.Host{}}}
 				if strings.HasPrefix(name, "repositories") {
 					r.verify.left.All, r.verify.left.Paths = 5, []string{"a/b", "c/d", "e/f"}
 					r.verify.judged.Open = []string{i18n.Recorded("unread")}

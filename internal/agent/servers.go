@@ -63,16 +63,16 @@ func (r *run) withServers(ctx context.Context, limits tool.Limits, budget int, o
 
 // withheldTold tells the model which tools are there and not for it; "" for none.
 func (r *run) withheldTold() string {
+	if len(r.env.withheld) == 0 {
+		return ""
+	}
 	var b strings.Builder
-	for i, d := range r.env.withheld {
-		if i == delivery.MaxListed {
-			fmt.Fprintf(&b, "- and %d more\n", len(r.env.withheld)-i)
-			break
-		}
+	shown, more := progress.First(r.env.withheld, delivery.MaxListed)
+	for _, d := range shown {
 		fmt.Fprintf(&b, "- %s (tori mcp accept %s %[1]s)\n", mcp.Name(d.Server, d.Tool), d.Server)
 	}
-	if b.Len() == 0 {
-		return ""
+	if more > 0 {
+		fmt.Fprintf(&b, "- and %d more\n", more)
 	}
 	return "These tools of MCP servers are withheld: they are not what a person accepted. Do without them, and say so where the work needs one; the command beside it shows a person the change and accepts it.\n" + b.String()
 }

@@ -7,11 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"toritsugi/internal/progress"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/workspace"
 )
 
-// maxNamed is how many submodules the model is told by name.
+// maxNamed is how many submodules or files the model is told by name.
 const maxNamed = 20
 
 // missing tells the model what a clone leaves out on purpose.
@@ -21,12 +22,8 @@ func (r *run) missing(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	if n := len(m.Submodules); n > 0 {
-		names := strings.Join(m.Submodules[:min(n, maxNamed)], ", ")
-		if n > maxNamed {
-			names += fmt.Sprintf(" and %d more", n-maxNamed)
-		}
-		fmt.Fprintf(&b, "\nSubmodules are not checked out here: %s. Their directories are empty, and nothing in them becomes part of your change.\n", names)
+	if len(m.Submodules) > 0 {
+		fmt.Fprintf(&b, "\nSubmodules are not checked out here: %s. Their directories are empty, and nothing in them becomes part of your change.\n", someOf(m.Submodules))
 	}
 	if m.LFS > 0 {
 		fmt.Fprintf(&b, "\n%d files are kept in Git LFS: here they are short pointer files, not their contents. Do not change them.\n", m.LFS)
@@ -104,10 +101,15 @@ func (r *run) sinceLastStep(ctx context.Context) string {
 	if len(changes) == 0 {
 		return " All files are as they were after your last finished call."
 	}
-	names := workspace.Paths(changes)
-	text := " Not as they were after your last finished call: " + strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if more := len(names) - maxNamed; more > 0 {
+	return " Not as they were after your last finished call: " + someOf(workspace.Paths(changes)) + "."
+}
+
+// someOf are the first maxNamed of some paths, and how many more there are.
+func someOf(paths []string) string {
+	shown, more := progress.First(paths, maxNamed)
+	text := strings.Join(shown, ", ")
+	if more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return text + "."
+	return text
 }

@@ -50,13 +50,13 @@ func (r *run) finish(working, process context.Context, err error) error {
 	}
 	r.end.late = r.talk.Late(ctx, o.Status)
 	ended := errors.Join(err, c.ctx)
-	r.noteLastWords(ended)
+	r.noteHandover(ended)
 	r.speak(ctx, looking)
 	if r.stoppedMeanwhile() {
 		r.speak(ctx, looking)
 	}
 	if o.Status.Final() {
-		o.Summary = r.facts() + r.lastWords() + r.learned()
+		o.Summary = r.facts() + r.recorded() + r.learned()
 		r.end.summary = r.owesSummary(process, ended)
 	}
 	r.settleDay(ctx)
@@ -150,7 +150,7 @@ func (r *run) speak(ctx, looking context.Context) {
 		}
 	}
 	r.report.Comment = r.comment(r.Lang)
-	if r.out.Order.Issue == "" && !r.served() {
+	if r.out.Order.Silent() {
 		return // nobody to tell
 	}
 	text, reason := r.out.MayComment(ctx, o.Status, r.report.Comment, r.folded())
@@ -175,7 +175,7 @@ func (r *run) noteFiles(ctx context.Context) {
 
 // salvage hands over what an ended run leaves in its workspace.
 func (r *run) salvage(ctx context.Context) {
-	hash, err := r.out.Salvage(ctx, r.lead.words)
+	hash, err := r.out.Salvage(ctx, r.lead.answer)
 	if hash != "" {
 		if r.report.Commit = hash; len(r.report.Files) == 0 {
 			r.noteFiles(ctx)

@@ -20,14 +20,14 @@ type verification struct {
 
 	delivery *delivery.Service
 
-	quiet   bool     // the model is told nothing of the base now
-	commit  string   // of the work
-	files   []string // that it changes
-	after   []contextstore.CheckRun
-	judged  planning.Result // what the judgement of the criteria came to
-	review  review
-	left    workspace.LeftOut
-	refused string // why git refused the tree for a commit, as the model was told
+	quiet  bool     // the model is told nothing of the base now
+	commit string   // of the work
+	files  []string // that it changes
+	after  []contextstore.CheckRun
+	judged planning.Result // what the judgement of the criteria came to
+	review review
+	left   workspace.LeftOut
+	unfit  string // why git refused the tree for a commit, as the model was told
 }
 
 // verified runs the checks and decides: the work is done (false), the model must
@@ -53,8 +53,8 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 	r.rest()
 	if err := r.commitWork(ctx, loop.Window.Last().Seq); err != nil {
 		// Snapshots convert nothing; a commit does, as the attributes say.
-		if why := r.Store.Redact(err.Error()); workspace.Unfit(err) && why != r.verify.refused {
-			r.verify.refused = why
+		if why := r.Store.Redact(err.Error()); workspace.Unfit(err) && why != r.verify.unfit {
+			r.verify.unfit = why
 			return true, loop.Ask(ctx, planning.AskRemark, unfit(why)+jobsStopped(stopped)+r.wake(ctx))
 		}
 		return false, err
@@ -85,7 +85,7 @@ func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
 	if st.CommittedSeq == seq {
 		r.report.Commit = st.Commit
 	} else {
-		if r.report.Commit, err = r.out.Commit(ctx, r.lead.words); err != nil {
+		if r.report.Commit, err = r.out.Commit(ctx, r.lead.answer); err != nil {
 			return err
 		}
 		if err := r.ledger.Committed(seq, r.report.Commit); err != nil {

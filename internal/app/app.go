@@ -111,7 +111,7 @@ type system struct {
 	ended    *contextstore.View                         // the run to be resumed, where it has ended
 	source   *workspace.Source                          // of a new run
 	kept     string                                     // the configuration of the run to be resumed
-	hosted   bool                                       // the run to be resumed lies at a forge
+	hosted   *task.Key                                  // of the run to be resumed, where that is served; else nil
 	hosts    map[string]*delivery.Host                  // by source
 	folder   *folder.Forge                              // that is among them, nil for none
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
@@ -120,17 +120,14 @@ type system struct {
 // Run carries one issue or message to its end, or takes up an interrupted run.
 func Run(ctx context.Context, env Env, opt RunOptions) (agent.Report, error) {
 	s := &system{env: env, opt: opt, fs: &disk.FS{}}
-	var err error
 	if s.opt.Resume != "" {
 		if err := s.readJob(); err != nil {
 			return agent.Report{}, err
 		}
 	}
-	if s.cfg, err = env.config(s.opt.Config, s.kept); err != nil {
-		return agent.Report{}, &ConfigError{err}
+	if err := s.settle(); err != nil {
+		return agent.Report{}, err
 	}
-	s.adjust()
-	s.prepare()
 	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return s.temporary(ctx)
@@ -199,10 +196,8 @@ func (s *system) run(ctx context.Context) (report agent.Report, err error) {
 	}
 	began := false
 	defer func() { s.recorded(began) }()
-	if s.hosted {
-		if err := s.openHosts(ctx); err != nil {
-			return report, &ConfigError{err}
-		}
+	if err := s.openHosted(ctx); err != nil {
+		return report, &ConfigError{err}
 	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
@@ -297,7 +292,7 @@ func (s *system) lookAfter(ctx context.Context) {
 	m := dispatch.Monitor{Store: s.store, Lang: i18n.Lang(s.cfg.Language), Log: s.log, Now: s.env.Now, Wake: func() {},
 		Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second, MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail",
 		Left: func(v contextstore.View) {
-			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, v.Metadata.UUID[:8]+s.opt.Where())
+			s.env.Notice("app.owner_died", v.Metadata.UUID, v.Metadata.TaskKey.ID, v.State.ProcessID, v.State.Hostname, contextstore.Short(v.Metadata.UUID)+s.opt.Where())
 		}}
 	if err := m.Dead(ctx, s.opt.Resume); err != nil {
 		s.log.Warn("Cannot look after the runs: " + err.Error())
@@ -385,8 +380,15 @@ func (s *system) claim(ctx context.Context, id string) (*contextstore.Context, e
 	return c, err
 }
 
-// prepare makes what everything else is told by: the sanitizer and the log.
-func (s *system) prepare() {
+// settle reads the settings, and makes what everything else is told by: the sanitizer and
+// the log. The error is a *ConfigError.
+func (s *system) settle() (err error) {
+	if s.cfg, err = s.env.config(s.opt.Config, s.kept); err != nil {
+		return &ConfigError{err}
+	}
+	if s.env.Adjust != nil {
+		s.env.Adjust(s.cfg)
+	}
 	s.redact = redact.New(s.known(), s.cfg.Security.Regexps())
 	if s.env.Sanitizer != nil {
 		s.env.Sanitizer(s.redact)
@@ -405,11 +407,17 @@ func (s *system) prepare() {
 	for _, w := range s.cfg.Warnings() {
 		s.log.Warn(w.Error())
 	}
+	return nil
+}
+
+// base is the base directory of the house.
+func (s *system) base() (string, error) {
+	return s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
 }
 
 // open opens the store below the base directory.
 func (s *system) open(ctx context.Context) (err error) {
-	base, err := s.cfg.Base(s.opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) })
+	base, err := s.base()
 	if err != nil {
 		return err
 	}
@@ -448,7 +456,7 @@ func (s *system) delivery() *delivery.Service {
 // deliveryIn is delivery where git looks at trees in a sandbox that is chosen already.
 func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *delivery.Service {
 	w := s.cfg.Workspace
-	return &delivery.Service{Store: s.store, Hosts: s.hosts, Rules: s.brokerRules(), Secrets: s.secrets,
+	return &delivery.Service{Store: s.store, Hosts: s.hosts, ByHand: s.byHand, Rules: s.brokerRules(), Secrets: s.secrets,
 		Box:    workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: w.MaxFileMB},
 		Author: delivery.Author{Name: w.AuthorName, Email: w.AuthorEmail}, BranchPattern: w.BranchPattern,
 		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log}
@@ -458,27 +466,23 @@ func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *d
 // on: what its owner held, who may have died, is free again.
 func (s *system) changed(ctx context.Context, v contextstore.View, o task.Outcome) (string, []contextstore.Effect, error) {
 	agent.FreeDay(ctx, s.store, dayLimits(s.cfg), v, s.log)
-	return s.delivery().Changed(ctx, v, o, func() string { return agent.LastWords(s.store, v) })
+	return s.delivery().Changed(ctx, v, o, func() string { return agent.RecordedSummary(s.store, v) })
 }
 
 func (s *system) outbox() *dispatch.Outbox {
 	d := s.delivery()
-	said := []string{delivery.EffectComment, delivery.EffectLabels}
-	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lasting: delivery.Lasting, Held: delivery.Held, Explain: d.Lang.Error,
+	return &dispatch.Outbox{Store: s.store, Log: s.log, Handlers: d.Handlers(), Lang: d.Lang,
 		Mine:      func(m contextstore.Metadata) bool { return order.ByHand(m) || s.hosts[m.TaskKey.Source] != nil },
-		Later:     []string{agent.EffectSummary},
-		Apart:     map[string][]string{delivery.EffectPush: said, delivery.EffectPull: said, delivery.EffectComment: said, delivery.EffectLabels: said},
-		Meanwhile: map[string]func(context.Context, string, contextstore.Effect, error) error{delivery.EffectComment: d.CommentMeanwhile}}
+		Later:     agent.EffectSummary,
+		Meanwhile: d.CommentMeanwhile}
 }
 
 // deliver hands over what an ended run still owes.
 func (s *system) deliver(ctx context.Context) (agent.Report, error) {
 	v := s.ended
 	report := agent.Report{UUID: v.Metadata.UUID, Dir: v.Dir, Outcome: task.Outcome{Status: v.Status()}}
-	if s.hosted {
-		if err := s.openHosts(ctx); err != nil {
-			return report, &ConfigError{err}
-		}
+	if err := s.openHosted(ctx); err != nil {
+		return report, &ConfigError{err}
 	}
 	if err := s.open(ctx); err != nil {
 		return report, &ConfigError{err}
@@ -521,7 +525,7 @@ func (s *system) summarise(ctx context.Context, uuid string, e contextstore.Effe
 		}
 		defer func() { _ = s.models.Close() }() // what it looked after is no longer called
 	}
-	client, spec, err := s.client(ctx, "tori summary "+uuid[:8])
+	client, spec, err := s.client(ctx, "tori summary "+contextstore.Short(uuid))
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}

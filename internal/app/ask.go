@@ -24,12 +24,11 @@ type AskOptions struct {
 func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Answer, error) {
 	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: true}, fs: &disk.FS{}}
 	var a contextstore.Answer
-	var err error
-	if s.cfg, err = env.config(opt.Config, ""); err != nil {
-		return "", a, &ConfigError{err}
+	err := s.settle()
+	if err != nil {
+		return "", a, err
 	}
-	s.prepare()
-	if s.opt.BaseDir, err = s.cfg.Base(opt.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) }); err != nil {
+	if s.opt.BaseDir, err = s.base(); err != nil {
 		return "", a, &ConfigError{err}
 	}
 	who, err := LocalViewer(s.opt.BaseDir, opt.Config, env.Getenv)
@@ -40,8 +39,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 	if err != nil {
 		return "", a, &ConfigError{err}
 	}
-	job, jerr := order.Parse(v.Metadata)
-	hosted := jerr == nil && job.Act != nil
+	hosted := !order.ByHand(v.Metadata)
 	if hosted {
 		// Without a login the daemon delivers what the world is to see.
 		if err := s.openHosts(ctx); err != nil {
@@ -58,7 +56,7 @@ func Ask(ctx context.Context, env Env, opt AskOptions) (string, contextstore.Ans
 			_, ok, err = dialogue.Answer(s.store, v.Metadata.UUID, LocalUser(), opt.Answer, env.Now())
 		}
 		if err == nil && !ok {
-			err = i18n.E("cli.not_asked", v.Metadata.UUID[:8], v.Status(), v.Metadata.UUID[:8])
+			err = i18n.E("cli.not_asked", contextstore.Short(v.Metadata.UUID), v.Status(), contextstore.Short(v.Metadata.UUID))
 		}
 		if err != nil {
 			return v.Metadata.UUID, a, &ConfigError{err}

@@ -27,11 +27,9 @@ type Bench struct {
 // *ConfigError, or ctx's.
 func OpenBench(ctx context.Context, env Env, opt RunOptions) (b *Bench, err error) {
 	s := &system{env: env, opt: opt}
-	if s.cfg, err = env.config(opt.Config, ""); err != nil {
-		return nil, &ConfigError{err}
+	if err := s.settle(); err != nil {
+		return nil, err
 	}
-	s.adjust()
-	s.prepare()
 	b = &Bench{Config: s.cfg, s: s}
 	if b.Shell, err = s.shell(ctx); err == nil {
 		err = s.openModels()
@@ -43,13 +41,6 @@ func OpenBench(ctx context.Context, env Env, opt RunOptions) (b *Bench, err erro
 		return nil, &ConfigError{err}
 	}
 	return b, nil
-}
-
-// adjust lets who starts the run have the last word on the settings.
-func (s *system) adjust() {
-	if s.env.Adjust != nil {
-		s.env.Adjust(s.cfg)
-	}
 }
 
 // Spec is who would work, where nobody names a script. The error is an i18n

@@ -11,16 +11,18 @@ import (
 
 	"golang.org/x/net/http/httpproxy"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/forge/github"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
 
-// openHosts makes the doors that the settings name; nothing is asked of them yet.
+// openHosts makes the hosts that the settings name; nothing is asked of them yet.
 func (s *system) openHosts(ctx context.Context) error {
 	g := s.cfg.GitHub
 	github := g.Token != "" || g.TokenFile != "" || g.AppID != 0
@@ -37,6 +39,33 @@ func (s *system) openHosts(ctx context.Context) error {
 		return nil
 	}
 	return s.openGitHub()
+}
+
+// openHosted makes them where the run to be resumed lies at one.
+func (s *system) openHosted(ctx context.Context) error {
+	if s.hosted == nil {
+		return nil
+	}
+	err := s.openHosts(ctx)
+	if err == nil && s.hosts[s.hosted.Source] == nil {
+		err = i18n.E("agent.no_host", order.Ref(*s.hosted), s.hosted.Source)
+	}
+	return err
+}
+
+// byHand is the host of a run of tori run: its issue's file, or its message, and a
+// repository of this machine.
+func (s *system) byHand(m contextstore.Metadata, o order.Order) *delivery.Host {
+	k := m.TaskKey
+	is := &folder.Issue{ID: k.ID, Path: o.Issue}
+	if o.Issue == "" {
+		is.Title, is.Body, is.Author = m.Title, o.Message, m.User
+	}
+	f := folder.OpenIssue(folder.Options{Issue: is, Repo: forge.RepoOf(k), Login: s.cfg.Workspace.AuthorName, Now: s.env.Now})
+	if s.store != nil {
+		f.Remember(s.store)
+	}
+	return &delivery.Host{Tracker: f, Repository: o.Repo, Least: forge.Write}
 }
 
 // openFolder makes the folder of issues. Who can write in it may ask for work.

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -44,7 +45,10 @@ func (s *system) readJob() error {
 	if err != nil {
 		return &ConfigError{err}
 	}
-	s.opt.Resume, s.opt.BaseDir, s.hosted = v.Metadata.UUID, base, job.Act != nil
+	s.opt.Resume, s.opt.BaseDir = v.Metadata.UUID, base
+	if !job.ByHand() {
+		s.hosted = &v.Metadata.TaskKey
+	}
 	s.kept = job.Config
 	if s.opt.Model == "" && s.opt.Script == "" && s.opt.Role == "" {
 		s.opt.Model, s.opt.Script, s.opt.Role = job.Model, job.Script, job.Role
@@ -104,7 +108,8 @@ func (s *system) newJob(ctx context.Context) (job order.Order, m contextstore.Me
 		m.TaskKey.ID = "message-" + uuid.NewString()[:8]
 	}
 	s.source = src
-	return job, m, nil
+	_, _, err = s.byHand(m, job).Comments(ctx, m.TaskKey) // what cannot be read is told now
+	return job, m, err
 }
 
 // branch chooses the branch of a new run: once what earlier runs owe has been
@@ -126,12 +131,13 @@ func (s *system) enqueue(ctx context.Context, m contextstore.Metadata, job order
 	}
 	m.Run = raw
 	id, err := s.store.Enqueue(ctx, m)
-	if live := asLive(err); live != nil {
+	var live *contextstore.LiveError
+	if errors.As(err, &live) {
 		if v, verr := s.store.View(live.UUID); verr == nil && v.Held {
-			short := live.UUID[:8] + s.opt.Where()
+			short := contextstore.Short(live.UUID) + s.opt.Where()
 			return "", &ConfigError{i18n.E("app.live_held", live.UUID, live.Key.ID, v.Owner.ProcessID, v.Owner.Hostname, short, short)}
 		}
-		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, live.UUID[:8]+s.opt.Where())}
+		return "", &ConfigError{i18n.E("app.live", live.UUID, live.Status, live.Key.ID, contextstore.Short(live.UUID)+s.opt.Where())}
 	}
 	return id, err
 }

@@ -75,12 +75,11 @@ func OpenMCP(ctx context.Context, env Env, o MCPOptions) (m *MCP, err error) {
 // settled is an MCP by the settings, without servers.
 func settled(env Env, o MCPOptions) (m *MCP, err error) {
 	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{Config: o.Config, BaseDir: o.BaseDir, AllowUnsandboxed: o.AllowUnsandboxed, Quiet: true}}
-	if s.cfg, err = env.config(o.Config, ""); err != nil {
-		return nil, &ConfigError{err}
+	if err := s.settle(); err != nil {
+		return nil, err
 	}
-	s.prepare()
 	m = &MCP{system: s}
-	if m.base, err = s.cfg.Base(o.BaseDir, func(left *i18n.Error) { s.log.Warn(left.Error()) }); err != nil {
+	if m.base, err = s.base(); err != nil {
 		return nil, &ConfigError{err}
 	}
 	return m, nil

@@ -2,33 +2,21 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/record"
 	"toritsugi/internal/models"
 	"toritsugi/internal/telemetry"
 )
 
-func asLive(err error) *contextstore.LiveError {
-	var live *contextstore.LiveError
-	if errors.As(err, &live) {
-		return live
-	}
-	return nil
-}
-
 // Models opens what fills the roles by the settings of a file, for who looks at
 // them. It is the caller's to close.
 func Models(env Env, config string) (*models.Models, error) {
 	s := &system{env: env, opt: RunOptions{Config: config}}
-	var err error
-	if s.cfg, err = env.config(config, ""); err != nil {
-		return nil, &ConfigError{err}
+	if err := s.settle(); err != nil {
+		return nil, err
 	}
-	s.prepare()
 	if err := s.openModels(); err != nil {
 		return nil, &ConfigError{err}
 	}

@@ -68,7 +68,7 @@ type daemon struct {
 // Serve takes work from the forges that are set up until ctx ends. started is
 // called when it begins.
 func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeStarted)) error {
-	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
+	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
 	d := &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
 	if err := d.prepareDaemon(ctx); err != nil {
@@ -101,11 +101,9 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 // setting keeps it from working.
 func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 	s := d.system
-	s.fs = &disk.FS{}
-	if s.cfg, err = s.env.config(s.opt.Config, ""); err != nil {
+	if err = s.settle(); err != nil {
 		return err
 	}
-	s.prepare()
 	s.log.Info(s.cfg.InForce().Error())
 	if !s.cfg.ContextStorage.Enabled {
 		return i18n.E("app.serve_storage")
@@ -190,7 +188,7 @@ func (d *daemon) assemble() {
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
 		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Permitted: s.delivery().Permitted,
 		Overdue: func(ctx context.Context, v contextstore.View) (bool, error) {
-			return dialogue.Overdue(ctx, s.store, s.env.Now(), v)
+			return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
 		},
 		Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
 			return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
@@ -218,7 +216,7 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	one := *d.system
 	one.log = d.log.With("uuid", c.UUID())
 	one.audit("claim", c.UUID(), "")
-	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + c.UUID()[:8]})
+	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + contextstore.Short(c.UUID())})
 	if err != nil {
 		// It is no fault of the run: it waits until the model is there.
 		one.log.Error("No model for the run: " + d.env.Lang.Error(err))

@@ -100,17 +100,14 @@ func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, ru
 		return run, err
 	}
 	defer done()
-	var base contextstore.CheckRun
-	shown := r.Store.Redact(c.Command)
-	if i := slices.IndexFunc(r.Before, func(b contextstore.CheckRun) bool { return b.Command == shown }); i >= 0 && run.Round > 0 {
-		base = r.Before[i]
-	}
+	run.Command = r.Store.Redact(c.Command)
+	base := r.baseOf(run)
 	tree := r.Workspace.Tree()
 	if !run.Setup { // before which there is no other one
 		tree = r.apart.Tree()
 	}
 	out := checks.Against(verdict.Failed(base), tree)
-	tail := &lastWords{}
+	tail := &lastLine{}
 	masked := r.Filter(out) // which holds back far more than a line
 	stop := r.going(what, tail)
 	exit, err := shell.Run(ctx, sandbox.Command{Script: c.Command, Timeout: c.Timeout, Output: io.MultiWriter(tail, masked)})
@@ -122,7 +119,7 @@ func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, ru
 	if err != nil {
 		return run, err
 	}
-	run.Command, run.ExitCode, run.TimedOut, run.DurationMS = shown, exit.Code, exit.TimedOut, exit.Duration.Milliseconds()
+	run.ExitCode, run.TimedOut, run.DurationMS = exit.Code, exit.TimedOut, exit.Duration.Milliseconds()
 	run.Limit, run.Bound = exit.Limit, exit.Bound
 	said := out.Summary()
 	note := ""
@@ -131,13 +128,7 @@ func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, ru
 			return run, context.Cause(ctx)
 		}
 	}
-	run.Output, run.Failing, run.FailedSet = said.Text(maxOutput-len(note))+note, said.Names(), said.Set
-	run.Ran, run.Packages, run.Missing = said.Ran, said.Packages, said.Missing
-	run.Counted = said.Counted()
-	if note == noReport && !run.Passed() {
-		// Without a name it could not be told from the failures of before.
-		run.Failing, run.FailedSet = append(run.Failing, noReportName), said.Set.With(noReportName)
-	}
+	tell(&run, said, note)
 	if run.Excused, err = r.excused(ctx, run.Commit, base, said); err != nil {
 		return run, err
 	}
@@ -154,6 +145,26 @@ func (r *Runner) runCheck(ctx context.Context, shell sandbox.Runner, c Check, ru
 	}
 	r.Log.Info(what+" "+result+": "+c.Command, "round", run.Round, "exit", exit.Code, "timed_out", exit.TimedOut, "limit", exit.Limit, "ms", run.DurationMS)
 	return run, nil
+}
+
+// baseOf is how the check of a round ended on the base.
+func (r *Runner) baseOf(run contextstore.CheckRun) (base contextstore.CheckRun) {
+	i := slices.IndexFunc(r.Before, func(b contextstore.CheckRun) bool { return b.Command == run.Command })
+	if i >= 0 && run.Round > 0 {
+		base = r.Before[i]
+	}
+	return base
+}
+
+// tell puts what a check printed, and what is to be noted of it, on its record.
+func tell(run *contextstore.CheckRun, said checks.Summary, note string) {
+	run.Output, run.Failing, run.FailedSet = said.Text(maxOutput-len(note))+note, said.Names(), said.Set
+	run.Ran, run.Packages, run.Missing = said.Ran, said.Packages, said.Missing
+	run.Counted = said.Counted()
+	if note == noReport && !run.Passed() {
+		// Without a name it could not be told from the failures of before.
+		run.Failing, run.FailedSet = append(run.Failing, noReportName), said.Set.With(noReportName)
+	}
 }
 
 // reports notes what lies where a check writes its reports; nil where it writes

@@ -1,7 +1,6 @@
 package checkrun
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -121,7 +120,7 @@ func (r *Runner) without(ctx context.Context, all []string) (failed []string, er
 	for i, p := range all {
 		fmt.Fprintf(&script, "if (%s) >/dev/null 2>&1 </dev/null; then echo has-%d; fi\n", p, i)
 	}
-	out := &limitedBuffer{most: 64 << 10}
+	out := &Beginning{Most: 64 << 10}
 	_, err = shell.Run(ctx, sandbox.Command{Script: script.String(), Dir: r.Workspace.Tree(), Timeout: probeTime, Output: out})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -138,15 +137,15 @@ func (r *Runner) without(ctx context.Context, all []string) (failed []string, er
 	return failed, nil
 }
 
-// limitedBuffer keeps the first most bytes.
-type limitedBuffer struct {
-	bytes.Buffer
-	most int
+// Beginning keeps the first Most bytes of what is written to it.
+type Beginning struct {
+	strings.Builder
+	Most int
 }
 
 // Write implements io.Writer; it takes all, and keeps what there is room for.
-func (b *limitedBuffer) Write(p []byte) (int, error) {
-	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
+func (b *Beginning) Write(p []byte) (int, error) {
+	b.Builder.Write(p[:min(len(p), b.Most-b.Len())])
 	return len(p), nil
 }
 

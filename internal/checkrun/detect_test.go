@@ -1,7 +1,6 @@
 package checkrun
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 	"testing"
@@ -63,16 +62,16 @@ func TestWithout(t *testing.T) {
 	}
 }
 
-func TestLimitedBuffer(t *testing.T) {
+func TestBeginning(t *testing.T) {
 	t.Parallel()
-	b := &limitedBuffer{most: 3}
+	b := &Beginning{Most: 3}
 	for _, s := range []string{"ab", "cd", "ef"} {
 		if n, err := b.Write([]byte(s)); n != 2 || err != nil {
 			t.Error(n, err)
 		}
 	}
-	if !bytes.Equal(b.Bytes(), []byte("abc")) {
-		t.Errorf("%q", b.Bytes())
+	if b.String() != "abc" {
+		t.Errorf("%q", b.String())
 	}
 	var _ project.Repository = (*workspace.Workspace)(nil)
 }
@@ -85,7 +84,7 @@ func TestTrustedCommit(t *testing.T) {
 	for _, c := range []struct {
 		place delivery.Place
 		want  string
-	}{{delivery.Place{}, w.Base()}, {delivery.Place{There: true, Trusted: "abc"}, "abc"}, {delivery.Place{There: true}, ""}} {
+	}{{delivery.Place{}, w.Base()}, {delivery.Place{Exists: true, Trusted: "abc"}, "abc"}, {delivery.Place{Exists: true}, ""}} {
 		if got := (&delivery.Run{Workspace: w, Place: c.place}).TrustedCommit(); got != c.want {
 			t.Errorf("%+v: %q", c.place, got)
 		}

@@ -12,15 +12,15 @@ import (
 // goingEvery is how often it is told that a command of ours still runs.
 const goingEvery = 30 * time.Second
 
-// lastWords keeps the last line of what is written, as far as 1 KiB of it.
-type lastWords struct {
+// lastLine keeps the last line of what is written, as far as 1 KiB of it.
+type lastLine struct {
 	mu   sync.Mutex
 	line []byte
 	open bool // the line may go on
 }
 
 // Write implements io.Writer; it takes all.
-func (w *lastWords) Write(p []byte) (int, error) {
+func (w *lastLine) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for line := range bytes.Lines(p) {
@@ -36,7 +36,7 @@ func (w *lastWords) Write(p []byte) (int, error) {
 }
 
 // String is the line, on one.
-func (w *lastWords) String() string {
+func (w *lastLine) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return progress.OneLine(string(bytes.ToValidUTF8(w.line, nil)))
@@ -44,7 +44,7 @@ func (w *lastWords) String() string {
 
 // going logs every goingEvery that what runs, with the last line that it printed,
 // until stop is called.
-func (r *Runner) going(what string, said *lastWords) (stop func()) {
+func (r *Runner) going(what string, said *lastLine) (stop func()) {
 	began, done, over := time.Now(), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(over)

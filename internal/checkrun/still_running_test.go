@@ -27,7 +27,7 @@ func TestLastWords(t *testing.T) {
 		strings.Repeat("x", 4<<10):       strings.Repeat("x", 1<<10),
 		"a\n" + strings.Repeat("長", 400): strings.Repeat("長", 341),
 	} {
-		w := &lastWords{}
+		w := &lastLine{}
 		for part := range strings.SplitSeq(text, "|") {
 			if n, err := w.Write([]byte(part)); n != len(part) || err != nil {
 				t.Error(n, err)

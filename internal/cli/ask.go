@@ -54,14 +54,14 @@ func (a askCmd) ask(c *console, do contextstore.Action) error {
 	case answer.Status == "":
 		return err
 	case a.answer != "":
-		c.say("cli.answered", uuid[:8])
+		c.say("cli.answered", contextstore.Short(uuid))
 	case answer.Asked && do != contextstore.Resume:
-		c.say("cli.asked", answer.Owner.ProcessID, answer.Owner.Hostname, string(do), uuid[:8])
+		c.say("cli.asked", answer.Owner.ProcessID, answer.Owner.Hostname, string(do), contextstore.Short(uuid))
 	default:
-		c.say("cli.now", uuid[:8], answer.Status)
+		c.say("cli.now", contextstore.Short(uuid), answer.Status)
 	}
 	if do == contextstore.Resume && !answer.Asked {
-		c.say("cli.queued_resume", uuid[:8]+app.RunOptions{BaseDir: a.BaseDir, Config: a.Config}.Where())
+		c.say("cli.queued_resume", contextstore.Short(uuid)+app.RunOptions{BaseDir: a.BaseDir, Config: a.Config}.Where())
 	}
 	if err != nil {
 		return &exitError{exitPaused, i18n.E("cli.undelivered", err)}

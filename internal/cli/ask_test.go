@@ -110,6 +110,7 @@ func TestStopADeadRun(t *testing.T) {
 // A comment that cannot be written yet leaves the run completed and owed; a
 // later tori delivers it, once.
 func TestWhatIsOwedIsDeliveredLater(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
 		if r.Turn() == 0 {

@@ -108,6 +108,7 @@ func TestChecksOfTheBaseRunBeside(t *testing.T) {
 // it is taken up, before its own are judged; one that was told of them is not told
 // again.
 func TestKilledBesideTheChecksOfTheBase(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	var h *house
 	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
@@ -192,6 +193,7 @@ func TestPauseBesideTheChecksOfTheBase(t *testing.T) {
 // What a check said of a base is not asked again while nothing changed that it may
 // depend on, and only where it passed.
 func TestTheBaseIsKnownFromAnEarlierRun(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer {
 		if r.Turn() == 0 {

@@ -177,6 +177,7 @@ func TestAHandoverWithoutAModel(t *testing.T) {
 // A limit of the day pauses the run, says so in the language of its reader, and
 // leaves it as it is until there is room.
 func TestALimitOfTheDayPausesARun(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	oneDay(t)
 	server := llmtest.NewServer(t, llmtest.Loop(4, "read_file", `{"path":"README.md"}`, "Done."))
@@ -216,6 +217,7 @@ func TestALimitOfTheDayPausesARun(t *testing.T) {
 // Killed between calls and their settlement, again and again, each call counts
 // once; without limits nothing is written.
 func TestKilledBeforeWhatItTookIsSettled(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, limited := range map[string]bool{"limited": true, "unlimited": false} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -124,6 +125,24 @@ func usage(err error) error {
 		return err
 	}
 	return &exitError{exitUsage, err}
+}
+
+// untilInterrupted runs a verb that Ctrl-C or SIGTERM ends.
+func (c *console) untilInterrupted(verb func(context.Context, app.Env) error) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	env, err := c.env(c.note)
+	if err == nil {
+		err = verb(ctx, env)
+	}
+	var bad *app.ConfigError
+	switch {
+	case errors.As(err, &bad):
+		return usage(bad.Err)
+	case err != nil && ctx.Err() != nil:
+		return &exitError{code: exitStopped}
+	}
+	return err
 }
 
 // Main runs the command line and returns the exit code.

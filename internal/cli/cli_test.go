@@ -35,9 +35,36 @@ func TestMain(m *testing.M) {
 			}
 		}
 	}
+	if home, err := os.UserHomeDir(); err == nil && os.Getenv(ownPath) == "" {
+		path := os.Getenv("PATH")
+		if err := errors.Join(os.Setenv(ownPath, path), os.Setenv("PATH", withoutShims(path, home))); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(m, map[string]func(){
 		"tori": func() { os.Exit(Main(os.Args[1:])) },
 	})
+}
+
+// ownPath names the variable that holds the PATH of whoever runs the tests.
+const ownPath = "OWN_PATH_OF_TESTS"
+
+// withoutShims is a PATH without what lies in the home, but for Go: each process of tori
+// asks what it finds there where languages are installed, and shims of version managers
+// take longer to answer than the rest of a run.
+func withoutShims(path, home string) string {
+	return strings.Join(slices.DeleteFunc(filepath.SplitList(path), func(dir string) bool {
+		_, err := os.Stat(filepath.Join(dir, "go"))
+		return err != nil && strings.HasPrefix(dir, home+string(filepath.Separator))
+	}), string(filepath.ListSeparator))
+}
+
+// skipShort leaves a test out of make test-short.
+func skipShort(t *testing.T, why string) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("not with -short: " + why)
+	}
 }
 
 // The scripts are the command line's documentation: what is typed, what is

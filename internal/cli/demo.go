@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/agent"
 	"toritsugi/internal/app"
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/sandbox"
 )
@@ -53,8 +54,8 @@ func (d demoCmd) Run(c *console) error {
 	return c.run(opt, runHooks{after: func(r agent.Report) {
 		c.say("cli.demo_look")
 		for _, line := range []string{
-			fmt.Sprintf("%s show %s --base-dir %s", self, r.UUID[:8], app.Quoted(opt.BaseDir)),
-			fmt.Sprintf("%s show %s --messages --base-dir %s", self, r.UUID[:8], app.Quoted(opt.BaseDir)),
+			fmt.Sprintf("%s show %s --base-dir %s", self, contextstore.Short(r.UUID), app.Quoted(opt.BaseDir)),
+			fmt.Sprintf("%s show %s --messages --base-dir %s", self, contextstore.Short(r.UUID), app.Quoted(opt.BaseDir)),
 			fmt.Sprintf("git -C %s log -p main..%s", app.Quoted(repo), r.Branch),
 			fmt.Sprintf("jq -r '[.seq,.role,.content]|@tsv' %s", app.Quoted(filepath.Join(r.Dir, "messages.jsonl"))),
 			fmt.Sprintf("cat %s", app.Quoted(strings.TrimSuffix(opt.Issue, ".md")+".comments.md")),

@@ -62,6 +62,7 @@ var verbLines = []struct {
 // What the verbs print of a ledger whose texts were written to steer a terminal
 // does not: neither where it can be read, nor where nothing in it is right.
 func TestNoTextSteersTheTerminal(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	tried := map[string]bool{}
 	for _, v := range verbLines {

@@ -15,6 +15,7 @@ import (
 // that run; what they write too late reaches the next one, which is not told the
 // rest again. What we wrote there is never told as people's.
 func TestWhatIsSaidWhileAFolderRunWorks(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	var h *house
 	says := func(text string, at time.Time) {

@@ -216,6 +216,7 @@ const longTurns = 12
 // behind the run's own messages, which its provider has in the cache; the next run
 // is given it. Where the model fails at it, the records tell.
 func TestFinalSummaryByTheModel(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	server := llmtest.NewServer(t, long)
 	h := newHouse(t, server.URL, "")
@@ -310,6 +311,7 @@ func TestNoSummaryBeyondTheBudget(t *testing.T) {
 // A run that is done asks no model for a summary that its budget is not thought to
 // have room for.
 func TestNoSummaryThatDoesNotFit(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	oneDay(t)
 	for budget, finals := range map[string]int{"max_tokens: 75000": 0, "day: {max_tokens: 75000}": 0, "max_tokens: 90000": 1} {
@@ -381,6 +383,7 @@ func branches(t *testing.T, h *house) string {
 // A kill of a run that has a past, right after its first messages, leaves one that
 // goes on with it, and tells people of it once.
 func TestKilledWithAPast(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	var stalls atomic.Bool
 	reached := make(chan struct{}, 1)
@@ -421,6 +424,7 @@ func TestKilledWithAPast(t *testing.T) {
 // its comment are there, who inherits meanwhile has what the records tell, and the
 // summary is made when the run is opened again, once.
 func TestKilledAtTheFinalSummary(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	server := llmtest.NewServer(t, long)
 	asked := make(chan struct{}, 1)
@@ -473,6 +477,7 @@ func TestKilledAtTheFinalSummary(t *testing.T) {
 // A run that nobody works on any more is stopped: what it leaves to the next one
 // tells what was done, although no model writes it, and what it had inherited.
 func TestStoppedWithoutAnOwner(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	gate, reached := make(chan struct{}), make(chan struct{})
 	var stalls atomic.Bool

@@ -119,6 +119,7 @@ func (h *house) stored() []byte {
 // result, and the model was shown another beginning than before only where a
 // decision about the window is on record.
 func TestKilledAtTenRandomMoments(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	const turns, kills = 100, 10
 	reached := make(chan int, 10*turns)
@@ -215,6 +216,7 @@ func checkCalls(t *testing.T, v contextstore.View, turns int) {
 }
 
 func TestCtrlCPausesAndResumeGoesOn(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, when := range map[string]int{"while the model answers": 1, "while a tool runs": 2} {
 		t.Run(name, func(t *testing.T) {
@@ -279,6 +281,7 @@ func (h *house) until(what string, so func() bool) {
 }
 
 func TestSecondCtrlCStops(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	server := llmtest.NewServer(t, func(*llmtest.Request) llmtest.Answer {
 		return llmtest.Answer{Calls: []llm.ToolCall{{ID: "c1", Name: "shell", Arguments: `{"command":"trap '' TERM; touch began; sleep 60 & wait; sleep 60"}`}}}
@@ -343,6 +346,7 @@ func TestModelTrouble(t *testing.T) {
 // A run interrupted among its last checks hands over the model's work alone,
 // not what the checks had left in the tree by then.
 func TestInterruptedCheckLeavesNothingInTheCommit(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	server := llmtest.NewServer(t, llmtest.Loop(1, "write_file", `{"path":"b.txt","content":"work\n"}`, "Done."))
 	h := newHouse(t, server.URL, `"if [ -e b.txt ]; then echo junk > leftover.txt; echo MUTATED > README.md; sleep 3; fi"`)
@@ -430,6 +434,7 @@ func TestResumeInAChangedWorld(t *testing.T) {
 // once it does not come up, once it is there for the first time. The model is
 // shown the tools that it was shown before.
 func TestToolsStayOverAResume(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	const server = `while read -r line; do
 	id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9][0-9]*\).*/\1/p')

@@ -124,6 +124,7 @@ func lives() map[string]life {
 // their language alone: of those who read beside the issue in that of the settings, of
 // who runs tori in theirs.
 func TestATextIsInOneLanguage(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, l := range lives() {
 		for _, lang := range []struct{ posted, reader i18n.Lang }{{i18n.Japanese, i18n.English}, {i18n.English, i18n.Japanese}} {

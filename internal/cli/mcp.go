@@ -3,16 +3,13 @@ package cli
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"toritsugi/internal/app"
@@ -166,30 +163,14 @@ func (f serversFlags) options(c *console, json bool) ops.ServersOptions {
 
 // with starts the servers for fn. Ctrl-C ends it.
 func (f serversFlags) with(c *console, server string, fn func(context.Context, *app.MCP) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	env, err := c.env(c.note)
-	if err != nil {
-		return err
-	}
-	m, err := app.OpenMCP(ctx, env, app.MCPOptions{Config: f.Config, BaseDir: f.BaseDir, Repo: f.Repo, Server: server, AllowUnsandboxed: f.AllowUnsandboxed})
-	if err != nil {
-		return ended(ctx, err)
-	}
-	defer m.Close()
-	return fn(ctx, m)
-}
-
-// ended is err as the program ends with it.
-func ended(ctx context.Context, err error) error {
-	var bad *app.ConfigError
-	switch {
-	case errors.As(err, &bad):
-		return usage(bad.Err)
-	case ctx.Err() != nil:
-		return &exitError{code: exitStopped}
-	}
-	return err
+	return c.untilInterrupted(func(ctx context.Context, env app.Env) error {
+		m, err := app.OpenMCP(ctx, env, app.MCPOptions{Config: f.Config, BaseDir: f.BaseDir, Repo: f.Repo, Server: server, AllowUnsandboxed: f.AllowUnsandboxed})
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		return fn(ctx, m)
+	})
 }
 
 type mcpLoginCmd struct {
@@ -204,17 +185,15 @@ const maxLogin = 15 * time.Minute
 
 // Run has the person log in at a server. Ctrl-C ends it.
 func (l mcpLoginCmd) Run(c *console) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	return c.untilInterrupted(func(ctx context.Context, env app.Env) error { return l.login(ctx, c, env) })
+}
+
+func (l mcpLoginCmd) login(ctx context.Context, c *console, env app.Env) error {
 	timed, cancel := context.WithTimeoutCause(ctx, maxLogin, i18n.E("mcpverbs.login_late", maxLogin))
 	defer cancel()
 	var scopes []string
 	for _, s := range l.Scope {
 		scopes = append(scopes, strings.Fields(s)...)
-	}
-	env, err := c.env(c.note)
-	if err != nil {
-		return err
 	}
 	pasted := make(chan string)
 	tools, err := app.LoginMCP(timed, env, app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server}, mcp.LoginOptions{
@@ -228,11 +207,10 @@ func (l mcpLoginCmd) Run(c *console) error {
 			go lines(timed, os.Stdin, pasted)
 		},
 	})
-	if err != nil {
-		return ended(ctx, err)
+	if err == nil {
+		c.say("mcpverbs.logged_in", l.Server, tools)
 	}
-	c.say("mcpverbs.logged_in", l.Server, tools)
-	return nil
+	return err
 }
 
 // lines sends the lines of r, which are short, until ctx ends. It closes to at
@@ -273,16 +251,14 @@ type mcpLogoutCmd struct {
 
 // Run removes the login at a server.
 func (l mcpLogoutCmd) Run(c *console) error {
-	env, err := c.env(c.note)
-	if err != nil {
+	return c.untilInterrupted(func(_ context.Context, env app.Env) error {
+		was, err := app.LogoutMCP(env, app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server})
+		if err == nil && !was {
+			err = i18n.E("mcpverbs.no_login", l.Server)
+		}
+		if err == nil {
+			c.say("mcpverbs.logged_out", l.Server)
+		}
 		return err
-	}
-	switch was, err := app.LogoutMCP(env, app.MCPOptions{Config: l.Config, BaseDir: l.BaseDir, Server: l.Server}); {
-	case err != nil:
-		return ended(context.Background(), err)
-	case !was:
-		return i18n.E("mcpverbs.no_login", l.Server)
-	}
-	c.say("mcpverbs.logged_out", l.Server)
-	return nil
+	})
 }

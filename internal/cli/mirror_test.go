@@ -21,6 +21,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -195,6 +196,7 @@ func inOwnNetwork(t *testing.T, f func()) {
 // settings name it, directly and by the machine's proxy; where they do not, npm is
 // refused in seconds and whoever reads it is told host and setting.
 func TestSetupFromAMirror(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	if _, err := exec.LookPath("npm"); err != nil {
 		t.Skip(err)
 	}
@@ -307,6 +309,7 @@ func (m *mirror) project(t *testing.T, files map[string]string, registry, check 
 
 // What pip and cargo load comes from a registry on a private address, too.
 func TestSetupFromMirrorsOfOtherLanguages(t *testing.T) {
+	skipShort(t, "pip and cargo")
 	box, err := sandbox.Detect(t.Context())
 	if err != nil || box.Kind() == sandbox.KindLandlock {
 		t.Skipf("no sandbox that opens a network to hosts alone: %v", err)
@@ -327,6 +330,7 @@ func TestSetupFromMirrorsOfOtherLanguages(t *testing.T) {
 			".gitignore":         "target/\n"}, "cargo test --quiet"},
 	} {
 		t.Run(program, func(t *testing.T) {
+			t.Setenv("PATH", os.Getenv("PATH")+string(filepath.ListSeparator)+os.Getenv(ownPath)) // languages are often installed in the home
 			if out, err := exec.Command(program, "--version").CombinedOutput(); err != nil {
 				t.Skipf("%v %s", err, out)
 			}

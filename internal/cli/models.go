@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"os/signal"
-	"syscall"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/llm"
@@ -80,24 +78,12 @@ func (h healthCmd) Run(c *console) error {
 
 // with opens the models of the settings for f. Ctrl-C ends it.
 func (s settings) with(c *console, f func(context.Context, *models.Models) error) error {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	env, err := c.env(c.note)
-	if err != nil {
-		return err
-	}
-	m, err := app.Models(env, s.Config)
-	var bad *app.ConfigError
-	if errors.As(err, &bad) {
-		return usage(bad.Err)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = m.Close() }()
-	err = f(ctx, m)
-	if ctx.Err() != nil && err != nil {
-		return &exitError{code: exitStopped}
-	}
-	return err
+	return c.untilInterrupted(func(ctx context.Context, env app.Env) error {
+		m, err := app.Models(env, s.Config)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = m.Close() }()
+		return f(ctx, m)
+	})
 }

@@ -37,6 +37,7 @@ func (h *house) ends(code int, last string, args ...string) string {
 
 // A model that takes no tools works by text, from an issue to a verified commit.
 func TestRunWithToolsAsText(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	writes := func(r *llmtest.Request) llmtest.Answer {
 		if r.Turn() == 0 {

@@ -87,6 +87,7 @@ func told(t *testing.T, v contextstore.View) (messages, lines []string) {
 // A run that is killed, or paused, while the model answers in each of its phases
 // is the same run as one that is not: messages, planning history, budgets, end.
 func TestPlannedRunGoesOnInEveryPhase(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	whole := follow(t, -1)
 	wantMessages, wantLines := told(t, whole.only())

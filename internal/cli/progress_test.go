@@ -78,6 +78,7 @@ func TestHistoryInTheComment(t *testing.T) {
 // file beside the issue, which says how the run stands when nobody works on it. One
 // that is refused before it goes on changes nothing in it but that.
 func TestHistoryOfARunThatIsTakenUp(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	answers := planned()
 	reached, stalls := make(chan struct{}, 1), true
@@ -152,6 +153,7 @@ func TestHistoryOfARunThatIsTakenUp(t *testing.T) {
 // On a terminal a run is watched while it goes on, and leaves its log and its last
 // words on it, and nothing of the view; Ctrl-C, too.
 func TestRunOnATerminal(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for _, interrupted := range []bool{false, true} {
 		reached := make(chan struct{}, 1)

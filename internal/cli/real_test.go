@@ -68,6 +68,7 @@ func realRun(t *testing.T, address, model string) error {
 
 // The test of real servers tells a server that works from one that does not.
 func TestTheRealRunsTest(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []llmtest.Answer

@@ -119,7 +119,7 @@ func (c *console) told(report agent.Report, opt app.RunOptions, hooks runHooks) 
 	}
 	if report.Undelivered != nil {
 		c.say("cli.undelivered", c.masked(report.Undelivered))
-		c.say("cli.deliver_with", report.UUID[:8]+opt.Where())
+		c.say("cli.deliver_with", contextstore.Short(report.UUID)+opt.Where())
 	}
 	c.lastLine(report)
 	code := exitCode(report.Outcome.Status)
@@ -147,10 +147,10 @@ func (c *console) conclusion(r agent.Report, where string) {
 	if r.Dir == "" {
 		return
 	}
-	c.say("cli.files_at", r.Dir, r.UUID[:8]+where)
+	c.say("cli.files_at", r.Dir, contextstore.Short(r.UUID)+where)
 	if q := r.Question; q != nil && r.Outcome.Status == task.AwaitingApproval {
 		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(c.lang.Retold(strings.Join(q.Questions, "\n"))), "\n", "\n  "))
-		c.say("cli.answer_with", r.UUID[:8]+where, r.UUID[:8]+where)
+		c.say("cli.answer_with", contextstore.Short(r.UUID)+where, contextstore.Short(r.UUID)+where)
 		if !q.Deadline.IsZero() {
 			until := "cli.answer_until"
 			if q.Confirm {
@@ -160,7 +160,7 @@ func (c *console) conclusion(r agent.Report, where string) {
 		}
 	}
 	if r.Outcome.Status == task.Paused {
-		c.say("cli.resume_with", r.UUID[:8]+where)
+		c.say("cli.resume_with", contextstore.Short(r.UUID)+where)
 	}
 }
 

@@ -25,7 +25,7 @@ type serveCmd struct {
 	place            `embed:""`
 }
 
-// Run takes work from the doors until it is told to end.
+// Run takes work from the watched forges until it is told to end.
 func (r serveCmd) Run(c *console) error {
 	switch {
 	case r.Script != "" && (r.Model != "" || r.Role != ""):

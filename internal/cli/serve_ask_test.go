@@ -175,6 +175,7 @@ func TestAQuestionIsNotAnswered(t *testing.T) {
 
 // tori answer and /stop reach a run that waits, too.
 func TestAQuestionByOtherWays(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	t.Run("answer", func(t *testing.T) {
 		t.Parallel()

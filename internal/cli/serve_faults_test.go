@@ -107,6 +107,7 @@ func commenting(q *githubtest.Request) bool {
 // The forge refuses or is not there, for as long as it may be: what the item
 // shows is true, nothing is lost, and it goes on by itself once that is over.
 func TestTroubleAtTheForge(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	drop := githubtest.Fault{Drop: true}
 	for name, c := range map[string]struct {
@@ -161,6 +162,7 @@ func secret(cmd *exec.Cmd) (token string) {
 // A token that is revoked: nothing can be told to anybody, and nothing is lost
 // until there is another one.
 func TestTokenIsRevoked(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, after := range map[string]string{"before the start": taken, "while the model works": listed, "at the pull request": "git-receive-pack"} {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +191,7 @@ func TestTokenIsRevoked(t *testing.T) {
 // Answers are lost after the effect, connections break, the server has bad
 // moments: some attempts later everything is there, once.
 func TestAnswersAreLost(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	lost, broken, cut := githubtest.Fault{DropAfter: true}, githubtest.Broken(502), githubtest.Fault{Cut: true}
 	for name, c := range map[string]struct {
@@ -242,6 +245,7 @@ func TestIssueIsDeleted(t *testing.T) {
 
 // The forge is down when a daemon starts: it waits, says so, and begins when it can.
 func TestDaemonStartsBeforeTheForge(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	w.hub.Down(true)
@@ -256,6 +260,7 @@ func TestDaemonStartsBeforeTheForge(t *testing.T) {
 // The forge goes down while a daemon works, and comes back: the daemon goes on
 // by itself.
 func TestDaemonOutlivesTheForge(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	w.hub.OnRequest((&trouble{after: listed, nth: 2, begun: func() { w.hub.Down(true) }, hits: func(*githubtest.Request) bool { return false }}).fate)

@@ -23,6 +23,7 @@ type shelf struct {
 
 func newShelf(t *testing.T, settings string) *shelf {
 	t.Helper()
+	skipShort(t, "it is served")
 	h := newHouse(t, "http://127.0.0.1:1", "")
 	h.write("config.yaml", "language: en\nchecks: [grep -q 42 answer.txt]\nfolder: {path: "+filepath.Join(h.dir, "issues")+", repository: "+filepath.Join(h.dir, "repo")+"}\n"+
 		"serve: {listen: '127.0.0.1:0'}\nscheduling: {interval: 5, comments_interval: 5}\npause_resume: {signal_file: "+filepath.Join(h.dir, "pause")+"}\n"+settings)

@@ -19,6 +19,7 @@ import (
 // Asked for again while the forge refuses the pull request, or the branch: the
 // work of both runs ends in one pull request.
 func TestAskedForAgainBeforeItIsHandedOver(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, hits := range map[string]func(q *githubtest.Request) bool{
 		"no pull requests": func(q *githubtest.Request) bool { return q.Pattern == opening },
@@ -60,6 +61,7 @@ func TestAskedForAgainBeforeItIsHandedOver(t *testing.T) {
 // A run in between that changes nothing, or is stopped, proposes nothing: the next
 // one goes on where the work was proposed all the same.
 func TestAskedForAgainAfterARunThatProposedNothing(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, between := range map[string]string{
 		"no change": "- say: It is as it should be.\n",
@@ -115,6 +117,7 @@ func TestSaidWhileTheLastChecksRun(t *testing.T) {
 // People close the pull request before all of its delivery is done: it stays
 // closed, and there is no other.
 func TestClosedBeforeItIsDelivered(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	w.hub.OnRequest(func(q *githubtest.Request) *githubtest.Fault {
@@ -139,6 +142,7 @@ func TestClosedBeforeItIsDelivered(t *testing.T) {
 // A forge that has just taken a branch may refuse the pull request as invalid for
 // a while: it is tried again.
 func TestPullRequestIsRefusedForAWhile(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	var mended atomic.Bool
@@ -160,6 +164,7 @@ func TestPullRequestIsRefusedForAWhile(t *testing.T) {
 
 // A run that cannot begin says why, once that lasts, and goes on by itself.
 func TestWhyItDoesNotBegin(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	w.hub.OnRequest(func(q *githubtest.Request) *githubtest.Fault {
@@ -254,6 +259,7 @@ func TestOnceHears(t *testing.T) {
 // A run on an issue and one on its pull request work on one branch: one after the
 // other, whichever is first.
 func TestOneBranchOneRun(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	adds := llm.ToolCall{Name: "shell", Arguments: `{"command":"date +%s%N >> when.txt"}`}
 	for _, first := range []string{"pull request", "issue"} {

@@ -136,6 +136,7 @@ const patient = "recovery: {max_attempts: 100}\n"
 // requests, and though it is killed again and again: one branch, one pull
 // request, one comment, the right labels, a ledger without a fault.
 func TestKilledOnTheWayToAPullRequest(t *testing.T) {
+	skipShort(t, "it is served and killed at every step")
 	t.Parallel()
 	const requests = 52 // of a life that nobody ends
 	var mu sync.Mutex
@@ -216,6 +217,7 @@ func checkNumbers(t *testing.T, v contextstore.View) {
 // A review of a draft becomes work on its branch though the process is killed at
 // any of its requests.
 func TestKilledOnTheWayToAFollowUp(t *testing.T) {
+	skipShort(t, "it is served and killed at every step")
 	t.Parallel()
 	const requests = 50
 	var mu sync.Mutex

@@ -35,6 +35,7 @@ func (w *town) ready(d *daemon) (status int, text string) {
 // A token that is revoked while a daemon works: it says so and how to help, and
 // goes on by itself where the token stands in a file and another one is put there.
 func TestTheTokenIsReplacedWhileItWorks(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		inFile bool

@@ -13,6 +13,7 @@ import (
 // however stubborn a command is: it does not wait for it, and owes nothing that
 // the next start does not deliver.
 func TestOnceIsToldToEnd(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	script := filepath.Join(w.dir, "script.yaml")

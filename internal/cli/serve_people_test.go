@@ -139,6 +139,7 @@ func TestNamesProveNothing(t *testing.T) {
 // Commands below something that has ended: only people who may ask begin it
 // anew, and only once.
 func TestRetry(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	w.hub.AddUser(githubtest.User{Login: "helper[bot]", ID: 104, Type: "Bot"})
@@ -174,6 +175,7 @@ func TestRetry(t *testing.T) {
 // A /stop that comes before the work is begun: it is not begun, until somebody
 // asks again.
 func TestStopComesFirst(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, n := asked(t, "")
 	w.heard(time.Now().Add(-time.Hour))
@@ -256,6 +258,7 @@ func (w *town) of(n int) contextstore.View {
 // What people do while it works, each to an issue of its own. GitHub's clock is
 // behind by two minutes.
 func TestPeopleWhileItRuns(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, d, release := people(t, "")
 	w.later(-2 * time.Minute)
@@ -412,6 +415,7 @@ func TestSignalFile(t *testing.T) {
 
 // A run whose process dies again and again is given up, and says why.
 func TestPoison(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings string
@@ -510,6 +514,7 @@ func TestPullRequestsThatCannotBeHandedOver(t *testing.T) {
 // A repository that cannot be seen for a while says nothing of its issues; an
 // issue that is gone from one that can be seen is no longer wanted.
 func TestWhatCannotBeSeen(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, d, _ := people(t, "")
 	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
@@ -657,6 +662,7 @@ func TestSIGTERMWhileACommandIsStubborn(t *testing.T) {
 // A /stop that is posted while the forge's lists are being read, one after the
 // other, is heard.
 func TestStopBetweenTwoLists(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	w, d, _ := people(t, "")
 	n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")

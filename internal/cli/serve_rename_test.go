@@ -11,6 +11,7 @@ import (
 // A repository that is renamed, or given to somebody else, while a run works:
 // what is asked for and pushed under the former name goes where it is now, once.
 func TestTheRepositoryIsRenamedWhileItWorks(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after string

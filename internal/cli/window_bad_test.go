@@ -22,6 +22,7 @@ import (
 // that are larger than the window, a summariser that fails in every way it can, a
 // kill that leaves half a summary; and tori memory tells the truth about it.
 func TestARunGoesOnUponBadInput(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	const turns, killedAt = 50, 30
 	gate, reached := make(chan struct{}), make(chan struct{})

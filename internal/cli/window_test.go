@@ -123,6 +123,7 @@ func answered(t *testing.T, v contextstore.View, all []llmtest.Request) map[int6
 // What tori memory tells of a request is what the model server got: over a run
 // that took over from an earlier one, with masks, summaries and a kill.
 func TestWhatTheModelSaw(t *testing.T) {
+	skipShort(t, "whole runs, one after the other or killed")
 	t.Parallel()
 	const turns, killedAt = 40, 18
 	gate, reached := make(chan struct{}), make(chan struct{})

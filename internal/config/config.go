@@ -41,9 +41,9 @@ type Config struct {
 	Security             Security       `yaml:"security" doc:"Masking of secrets."`
 	Broker               Broker         `yaml:"broker" doc:"What a run may send out: comments, branches, pull requests."`
 	Access               Access         `yaml:"access" doc:"Who may see which tasks."`
-	GitHub               GitHub         `yaml:"github" doc:"The door to GitHub: issues and pull requests that tori serve works on."`
-	Folder               Folder         `yaml:"folder" doc:"The door to a folder of issues: Markdown files of this machine that tori serve works on."`
-	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the doors are looked at."`
+	GitHub               GitHub         `yaml:"github" doc:"GitHub, whose issues and pull requests tori serve works on."`
+	Folder               Folder         `yaml:"folder" doc:"A folder of issues, Markdown files of this machine, that tori serve works on."`
+	Scheduling           Scheduling     `yaml:"scheduling" doc:"How often the forges are looked at."`
 	Workers              Workers        `yaml:"workers" doc:"How much tori serve works on at once."`
 	Logging              Logging        `yaml:"logging" doc:"What is logged."`
 	Monitor              Monitor        `yaml:"monitor" doc:"Looking after runs."`
@@ -108,7 +108,7 @@ type MCPServer struct {
 	Env            map[string]string `yaml:"env" check:"envname"`                     // of the program, beside PATH and a language
 	State          string            `yaml:"state" check:"absfile"`                   // directory that is the program's home in every run
 	URL            string            `yaml:"url" check:"url"`                         // of a streamable-HTTP server
-	Headers        map[string]string `yaml:"headers" check:"header"`                  // sent to it; never shown
+	Headers        map[string]string `yaml:"headers" check:"header" secret:"true"`    // sent to it; never shown
 	OAuth          MCPLogin          `yaml:"oauth"`                                   // of tori mcp login
 	Allow          []string          `yaml:"allow" check:"nonempty"`                  // tools that may be used, * for any part of a name; none: all
 	Deny           []string          `yaml:"deny" check:"nonempty"`                   // tools that may not
@@ -120,7 +120,7 @@ type MCPServer struct {
 // MCPLogin is what a login at a server needs besides what the server tells.
 type MCPLogin struct {
 	ClientID     string   `yaml:"client_id" check:"nonempty"`               // where this program was registered by hand, or the https address of a document about it
-	ClientSecret string   `yaml:"client_secret"`                            // likewise; never shown
+	ClientSecret string   `yaml:"client_secret" secret:"true"`              // likewise; never shown
 	Scopes       []string `yaml:"scopes" check:"nonempty"`                  // to ask for; none: those that the server names
 	RedirectPort int      `yaml:"redirect_port" check:"min=1024,max=65535"` // of this machine, for the browser; 0 takes a free one
 }

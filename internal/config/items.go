@@ -39,11 +39,7 @@ func readItems[T any](p *parser, n ast.Node, line int, where string, target refl
 		p.mismatch(line, where, "config.want.list", found(n, false, false), n)
 		return false
 	}
-	items := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
-	items.walk(reflect.TypeFor[T](), "", nil)
-	for _, f := range items.fields {
-		f.expand = f.expand && expand
-	}
+	items := itemSchema(reflect.TypeFor[T](), expand)
 	all, names := make([]T, 0, len(seq.Values)), map[string]string{}
 	for i, e := range seq.Values {
 		at, shown := lineOf(e, line), fmt.Sprintf("%s[%d]", where, i)
@@ -59,6 +55,16 @@ func readItems[T any](p *parser, n ast.Node, line int, where string, target refl
 	}
 	target.Set(reflect.ValueOf(all))
 	return true
+}
+
+// itemSchema is the shape of an item of a list; variables are replaced in it with expand.
+func itemSchema(t reflect.Type, expand bool) *schema {
+	items := &schema{byPath: map[string]*field{}, sections: map[string]string{}, children: map[string][]string{}}
+	items.walk(t, "", nil)
+	for _, f := range items.fields {
+		f.expand = f.expand && expand
+	}
+	return items
 }
 
 // server reads one item of mcp_servers.

@@ -179,7 +179,7 @@ func (p *parser) finish() {
 		p.problem("config.script_file", p.at(o))
 	}
 	p.roles()
-	p.doors()
+	p.forges()
 	p.inheritance()
 	p.confidences()
 	for i := range c.MCPServers {

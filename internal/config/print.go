@@ -64,104 +64,62 @@ func (pr *printer) field(f *field, name, indent string) {
 	switch {
 	case f.kind.scalar():
 		fmt.Fprintf(&pr.out, "%s%s: %s%s", indent, name, pr.scalar(f, v), from)
-		return
 	case v.Len() == 0 && f.kind == kindMap:
 		fmt.Fprintf(&pr.out, "%s%s: {}%s", indent, name, from)
-		return
 	case v.Len() == 0:
 		fmt.Fprintf(&pr.out, "%s%s: []%s", indent, name, from)
-		return
+	default:
+		fmt.Fprintf(&pr.out, "%s%s:%s", indent, name, from)
+		pr.all(f, v, indent+"  ")
 	}
-	fmt.Fprintf(&pr.out, "%s%s:%s", indent, name, from)
+}
+
+// all writes what a list or a map holds.
+func (pr *printer) all(f *field, v reflect.Value, indent string) {
 	switch all := v.Interface().(type) {
 	case []string:
 		for _, s := range all {
-			fmt.Fprintf(&pr.out, "%s  - %s\n", indent, pr.text(s, f.expand))
+			fmt.Fprintf(&pr.out, "%s- %s\n", indent, pr.text(s, f.expand))
 		}
 	case map[string]string:
 		for _, k := range slices.Sorted(maps.Keys(all)) {
 			text := pr.text(hideLogin(all[k]), f.expand) // DATABASE_URL and its like
-			if secretName(k) && all[k] != "" {
+			if (f.secret || secretName(k) || f.path == "env" && secretValue(all[k])) && all[k] != "" {
 				text = quote(hidden)
 			}
-			fmt.Fprintf(&pr.out, "%s  %s: %s\n", indent, pr.text(k, false), text)
+			fmt.Fprintf(&pr.out, "%s%s: %s\n", indent, pr.text(k, false), text)
 		}
-	case []MCPServer:
-		for _, s := range all {
-			pr.server(s, indent)
-		}
-	case []ToolProject:
-		for _, t := range all {
-			fmt.Fprintf(&pr.out, "%s  - project: %s\n", indent, pr.text(t.Project, false))
-			pr.list("allow", t.Allow, indent, false)
-			pr.list("deny", t.Deny, indent, false)
-		}
-	case []Check:
-		for _, k := range all {
-			fmt.Fprintf(&pr.out, "%s  - name: %s\n%s    run: %s\n%s    timeout_seconds: %d\n",
-				indent, pr.text(k.Name, false), indent, pr.text(k.Run, false), indent, k.TimeoutSeconds)
-			if k.JUnit != "" {
-				fmt.Fprintf(&pr.out, "%s    junit: %s\n", indent, pr.text(k.JUnit, false))
-			}
+	default:
+		items := itemSchema(v.Type().Elem(), f.kind == kindServers)
+		for i := range v.Len() {
+			from := pr.out.Len()
+			pr.item(items, v.Index(i), "", indent+"  ")
+			copy(pr.out.Bytes()[from+len(indent):], "- ")
 		}
 	}
 }
 
-// server writes one item of mcp_servers; what it is given to log in with is hidden.
-func (pr *printer) server(s MCPServer, indent string) {
-	out := func(format string, args ...any) { fmt.Fprintf(&pr.out, indent+format, args...) }
-	out("  - mcp_server_name: %s\n", pr.text(s.Name, false))
-	lists := func(name string, all []string) { pr.list(name, all, indent, true) }
-	table := func(name string, all map[string]string, hide func(name, value string) bool) {
-		if len(all) == 0 {
-			return
-		}
-		out("    %s:\n", name)
-		for _, k := range slices.Sorted(maps.Keys(all)) {
-			v := pr.text(hideLogin(all[k]), true)
-			if hide(k, all[k]) && all[k] != "" {
-				v = quote(hidden)
+// item writes the section of an item of a list, without what is empty.
+func (pr *printer) item(items *schema, v reflect.Value, section, indent string) {
+	for _, name := range items.children[section] {
+		f, ok := items.byPath[join(section, name)]
+		if !ok {
+			from := pr.out.Len()
+			fmt.Fprintf(&pr.out, "%s%s:\n", indent, name)
+			head := pr.out.Len()
+			if pr.item(items, v, join(section, name), indent+"  "); pr.out.Len() == head {
+				pr.out.Truncate(from)
 			}
-			out("      %s: %s\n", pr.text(k, false), v)
+			continue
 		}
-	}
-	lists("command", s.Command)
-	table("env", s.Env, func(name, value string) bool { return secretName(name) || secretValue(value) })
-	if s.State != "" {
-		out("    state: %s\n", pr.text(s.State, false))
-	}
-	if s.URL != "" {
-		out("    url: %s\n", pr.text(hideParameters(hideLogin(s.URL)), true))
-	}
-	table("headers", s.Headers, func(string, string) bool { return true })
-	if o := s.OAuth; o.ClientID != "" || o.ClientSecret != "" || len(o.Scopes) > 0 || o.RedirectPort != 0 {
-		out("    oauth:\n")
-		if o.ClientID != "" {
-			out("      client_id: %s\n", pr.text(o.ClientID, true))
+		switch at := v.FieldByIndex(f.index); {
+		case at.IsZero() && f.kind != kindBool:
+		case f.kind.scalar():
+			fmt.Fprintf(&pr.out, "%s%s: %s\n", indent, name, pr.scalar(f, at))
+		case at.Len() > 0:
+			fmt.Fprintf(&pr.out, "%s%s:\n", indent, name)
+			pr.all(f, at, indent+"  ")
 		}
-		if o.ClientSecret != "" {
-			out("      client_secret: %s\n", quote(hidden))
-		}
-		pr.list("scopes", o.Scopes, indent+"  ", true)
-		if o.RedirectPort != 0 {
-			out("      redirect_port: %d\n", o.RedirectPort)
-		}
-	}
-	lists("allow", s.Allow)
-	lists("deny", s.Deny)
-	lists("allow_hosts", s.AllowHosts)
-	out("    timeout_seconds: %d\n", s.TimeoutSeconds)
-	out("    trusted: %t\n", s.Trusted)
-}
-
-// list writes a list of an item.
-func (pr *printer) list(name string, all []string, indent string, expand bool) {
-	if len(all) == 0 {
-		return
-	}
-	fmt.Fprintf(&pr.out, "%s    %s:\n", indent, name)
-	for _, a := range all {
-		fmt.Fprintf(&pr.out, "%s      - %s\n", indent, pr.text(a, expand))
 	}
 }
 

@@ -16,10 +16,10 @@ type Rules struct {
 	Facts    []broker.Fact // what every run is in touch with, by the configuration
 }
 
-// open returns the broker of a run, which stands by what log says.
-func (d Rules) open(m contextstore.Metadata, p Place, log broker.Recorder) (*broker.Broker, error) {
+// broker returns the broker of a run, which stands by what log says.
+func (r Rules) broker(m contextstore.Metadata, p Place, log broker.Recorder) (*broker.Broker, error) {
 	return broker.Open(broker.Options{
-		Settings: d.Settings, Filter: d.Filter, Recorder: log,
+		Settings: r.Settings, Filter: r.Filter, Recorder: log,
 		// The comments of a folder's issue are a file beside it; those of a private
 		// repository are read by those who may read the repository.
 		Scope: broker.Scope{Task: m.TaskKey, Items: []string{m.TaskKey.ID}, Branch: p.Branch, Base: p.Onto, Private: m.TaskKey.Source == "folder" || p.Private},
@@ -28,12 +28,12 @@ func (d Rules) open(m contextstore.Metadata, p Place, log broker.Recorder) (*bro
 
 // brokerOf is the broker of a run that nobody works on; the caller holds its locks.
 func (s *Service) brokerOf(v contextstore.View, p Place) (*broker.Broker, error) {
-	return s.Rules.open(v.Metadata, p, s.Store.EffectsOf(v))
+	return s.Rules.broker(v.Metadata, p, s.Store.EffectsOf(v))
 }
 
 // OpenBroker opens the run's broker and tells it what the run is in touch with.
 func (r *Run) OpenBroker() (err error) {
-	if r.Broker, err = r.Rules.open(r.Ledger.Metadata(), r.Place, r.Ledger.Effects()); err != nil {
+	if r.Broker, err = r.Rules.broker(r.Ledger.Metadata(), r.Place, r.Ledger.Effects()); err != nil {
 		return err
 	}
 	facts := append([]broker.Fact{{Leg: broker.Untrusted, What: broker.RepositoryFiles, Detail: r.key().Repo}}, r.Rules.Facts...)

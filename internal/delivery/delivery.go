@@ -21,7 +21,8 @@ import (
 // Service delivers for all runs. Its fields are set once and not changed.
 type Service struct {
 	Store         *contextstore.Store
-	Hosts         map[string]*Host // that are served, by the source of task keys
+	Hosts         map[string]*Host                               // that are served, by the source of task keys
+	ByHand        func(contextstore.Metadata, order.Order) *Host // of a run of tori run
 	Rules         Rules
 	Box           workspace.Box              // where git looks at the tree of a workspace
 	Secrets       func(text string) []string // what in a patch looks like a secret, as people may see it
@@ -40,28 +41,26 @@ type Run struct {
 	*Service
 	Ledger    *contextstore.Context
 	Order     order.Order
-	Host      *Host                // nil where nobody serves it: tori run
+	Host      *Host
 	Place     Place                // once Open decided it
 	Workspace *workspace.Workspace // once Open opened it
 	Broker    *broker.Broker       // once OpenBroker did
-	Handed    bool                 // the branch goes out
+	Delivers  bool                 // the branch goes out
 
 	item     *forge.Item
 	proposal *pullEffect
 }
 
-// NewRun is what the run of a context hands over.
-func (s *Service) NewRun(c *contextstore.Context) *Run {
-	r := &Run{Service: s, Ledger: c}
-	if !order.ByHand(c.Metadata()) {
-		r.Host = s.Hosts[c.Metadata().TaskKey.Source]
-	}
-	return r
+// NewRun is what the run of a context hands over; the error says that nobody knows
+// where to.
+func (s *Service) NewRun(c *contextstore.Context) (*Run, error) {
+	h, o, err := s.HostOf(c.Metadata())
+	return &Run{Service: s, Ledger: c, Host: h, Order: o}, err
 }
 
 // Here reports whether the work stays on this machine: its branch goes into a
 // repository here, and no pull request is opened.
-func (r *Run) Here() bool { return r.Host == nil || r.Host.Code == nil }
+func (r *Run) Here() bool { return r.Host.Code == nil }
 
 // key is the run's task.
 func (r *Run) key() task.Key { return r.Ledger.Metadata().TaskKey }

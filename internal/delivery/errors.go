@@ -26,11 +26,11 @@ type owedError struct{ error }
 
 func (e *owedError) Unwrap() error { return e.error }
 
-// yetError is a refusal as forge.Invalid that is tried again, though Invalid lasts
+// retryError is a refusal as forge.Invalid that is tried again, though Invalid lasts
 // elsewhere (Lasting).
-type yetError struct{ said string }
+type retryError struct{ said string }
 
-func (e *yetError) Error() string { return e.said }
+func (e *retryError) Error() string { return e.said }
 
 // Passing tells that what a run on a forge needs at its start cannot be had now,
 // for a reason that passes or that an administrator mends.
@@ -42,7 +42,7 @@ func Passing(err error) bool {
 // takes comments: the forge refuses it until somebody changes our permissions, git
 // alone cannot reach the forge, or it waits for what another run of the task made.
 func Held(err error) bool {
-	return barred(err) || workspace.Denied(err) || workspace.Unreachable(err) || errors.As(err, new(*yetError)) || errors.As(err, new(*owedError))
+	return barred(err) || workspace.Denied(err) || workspace.Unreachable(err) || errors.As(err, new(*retryError)) || errors.As(err, new(*owedError))
 }
 
 // Lasting reports whether an effect that failed like this will never be taken,
@@ -63,8 +63,8 @@ func barred(err error) bool {
 	return forge.Is(err, forge.Forbidden) || forge.Is(err, forge.NotFound) || workspace.Barred(err)
 }
 
-// refused reports that a forge rejects an optional step, such as a label or a
+// optional reports that a forge rejects an optional step, such as a label or a
 // reviewer: the delivery goes on without it.
-func refused(err error) bool {
+func optional(err error) bool {
 	return forge.Is(err, forge.Invalid) || forge.Is(err, forge.Unsupported) || forge.Is(err, forge.Forbidden)
 }

@@ -41,11 +41,11 @@ func (r *Run) existingProposal(ctx context.Context) (branch string, ok bool, err
 			return at.Branch, true, nil
 		case number != "":
 			pull := task.Key{Source: m.TaskKey.Source, Owner: m.TaskKey.Owner, Repo: m.TaskKey.Repo, Type: "pull_request", ID: number}
-			if ok, err := r.open(ctx, pull, at.Branch); !ok {
+			if ok, err := r.isOpen(ctx, pull, at.Branch); !ok {
 				return "", false, err
 			}
-			return at.Branch, true, r.alone(ctx, at.Branch, pull)
-		case !at.There:
+			return at.Branch, true, r.branchIsFree(ctx, at.Branch, pull)
+		case !at.Exists:
 			return "", false, nil // it began anew, and left no pull request
 		}
 	}
@@ -76,7 +76,7 @@ func (r *Run) proposed(ctx context.Context, earlier contextstore.View, at Place)
 	switch came := done[id+"."+EffectPull]; {
 	case owes(EffectPush):
 		k := r.key()
-		return "", &owedError{i18n.E("agent.owed", order.Ref(k), id[:8], at.Branch)}
+		return "", &owedError{i18n.E("agent.owed", order.Ref(k), contextstore.Short(id), at.Branch)}
 	case strings.HasPrefix(done[id+"."+EffectPush], NotDelivered), strings.HasPrefix(came, NotDelivered):
 		return "", nil // nor will it ever be there
 	case owes(EffectPull):
@@ -86,8 +86,8 @@ func (r *Run) proposed(ctx context.Context, earlier contextstore.View, at Place)
 	}
 }
 
-// open reports whether a pull request is open, from a branch of the repository.
-func (r *Run) open(ctx context.Context, pull task.Key, branch string) (bool, error) {
+// isOpen reports whether a pull request is open, from a branch of the repository.
+func (r *Run) isOpen(ctx context.Context, pull task.Key, branch string) (bool, error) {
 	it, err := r.Host.Item(ctx, pull)
 	if forge.Is(err, forge.NotFound) || forge.Is(err, forge.Gone) {
 		return false, nil
@@ -95,10 +95,10 @@ func (r *Run) open(ctx context.Context, pull task.Key, branch string) (bool, err
 	return err == nil && it.Open && it.Pull != nil && it.Pull.Head.Name == branch && it.Pull.Head.Repo == forge.RepoOf(pull), err
 }
 
-// alone fails while a run of one of the tasks works on a branch, or has not handed
+// branchIsFree fails while a run of one of the tasks works on a branch, or has not handed
 // it over: an issue and its pull request share one, and of two that work there at
 // once the second could not push.
-func (r *Run) alone(ctx context.Context, branch string, keys ...task.Key) error {
+func (r *Run) branchIsFree(ctx context.Context, branch string, keys ...task.Key) error {
 	for _, k := range keys {
 		v, ok, err := r.Store.Latest(ctx, k)
 		if err != nil {
@@ -116,7 +116,7 @@ func (r *Run) alone(ctx context.Context, branch string, keys ...task.Key) error 
 			return err
 		}
 		if !v.Status().Final() || slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == EffectPush }) {
-			return &owedError{i18n.E("agent.owed", order.Ref(r.key()), v.Metadata.UUID[:8], branch)}
+			return &owedError{i18n.E("agent.owed", order.Ref(r.key()), contextstore.Short(v.Metadata.UUID), branch)}
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func (s *Service) superseded(ctx context.Context, uuid string, key task.Key, bra
 		return "", err
 	}
 	if slices.ContainsFunc(owed, func(e contextstore.Effect) bool { return e.Kind == EffectPull }) {
-		return "", &owedError{i18n.E("agent.owed_newer", order.Ref(key), newest.Metadata.UUID[:8])}
+		return "", &owedError{i18n.E("agent.owed_newer", order.Ref(key), contextstore.Short(newest.Metadata.UUID))}
 	}
 	done, err := s.Store.Delivered(ctx, newest.Metadata.UUID)
 	if came := done[newest.Metadata.UUID+"."+EffectPull]; !strings.HasPrefix(came, NotDelivered) {

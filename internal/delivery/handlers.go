@@ -2,30 +2,17 @@ package delivery
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
-
-// orderOf is what a run of an effect was asked to do, and its metadata.
-func (s *Service) orderOf(uuid string, e contextstore.Effect) (m contextstore.Metadata, o order.Order, err error) {
-	if m, err = s.Store.Metadata(uuid); err == nil {
-		o, err = order.Parse(m)
-	}
-	if err != nil {
-		err = fmt.Errorf("effect %s: %w", e.Key, err)
-	}
-	return m, o, err
-}
 
 // deliverBranch delivers a branch; the branch that is there already at its commit is
 // the delivery's own marker.
@@ -34,7 +21,7 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if err != nil {
 		return "", err
 	}
-	m, o, err := s.orderOf(uuid, e)
+	h, key, err := s.hostOf(uuid)
 	if err != nil {
 		return "", err
 	}
@@ -50,18 +37,15 @@ func (s *Service) deliverBranch(ctx context.Context, uuid string, e contextstore
 	if head != p.Commit {
 		return "", i18n.E("agent.not_the_commit", p.Branch, s.Store.WorkspaceDir(uuid), Short(head), Short(p.Commit))
 	}
-	if h := s.Hosts[m.TaskKey.Source]; o.Act != nil && (h == nil || h.Code != nil) {
-		return p.Branch + " " + p.Commit, s.push(ctx, uuid, ws)
+	came := p.Branch + " " + p.Commit
+	if h.Code == nil {
+		return came, ws.Deliver(ctx)
 	}
-	return p.Branch + " " + p.Commit, ws.Deliver(ctx)
+	return came, s.push(ctx, h, key, uuid, ws)
 }
 
 // push pushes the branch of a run to its forge.
-func (s *Service) push(ctx context.Context, uuid string, ws *workspace.Workspace) error {
-	h, key, err := s.hostOf(uuid)
-	if err != nil {
-		return err
-	}
+func (s *Service) push(ctx context.Context, h *Host, key task.Key, uuid string, ws *workspace.Workspace) error {
 	v, err := s.Store.View(uuid)
 	if err != nil {
 		return err
@@ -98,18 +82,18 @@ func (s *Service) deliverProposal(ctx context.Context, uuid string, e contextsto
 	}
 	it, err := h.Code.Propose(ctx, forge.RepoOf(key), forge.Proposal{Head: p.Head, Base: p.Base, Title: p.Title, Body: p.Body, Marker: uuid, Draft: true})
 	if err != nil {
-		return "", s.yet(ctx, uuid, err)
+		return "", s.retryInvalid(ctx, uuid, err)
 	}
 	if !it.Open || it.Pull == nil || it.Pull.Marker == "" { // people have decided about it already, or made it theirs
 		return it.URL, nil
 	}
 	if p.Reviewer.Login != "" {
-		if err := h.Code.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !refused(err) {
+		if err := h.Code.RequestReview(ctx, it.Key, []forge.Person{p.Reviewer}); err != nil && !optional(err) {
 			return "", err
 		}
 	}
 	if p.Ready {
-		if err := h.Code.Ready(ctx, it.Key); err != nil && !refused(err) {
+		if err := h.Code.Ready(ctx, it.Key); err != nil && !optional(err) {
 			return "", err
 		}
 	}
@@ -124,10 +108,10 @@ const refusedMark = "pull_refused"
 // again: a forge that has just taken a branch may not know it everywhere yet.
 const refusedTime = 10 * time.Minute
 
-// yet returns the error of a pull request that was refused: a *yetError for
+// retryInvalid returns the error of a pull request that was refused: a *retryError for
 // refusedTime after the first refusal as forge.Invalid, err itself after that and for
 // every other kind.
-func (s *Service) yet(ctx context.Context, uuid string, err error) error {
+func (s *Service) retryInvalid(ctx context.Context, uuid string, err error) error {
 	if !forge.Is(err, forge.Invalid) {
 		return err
 	}
@@ -143,40 +127,33 @@ func (s *Service) yet(ctx context.Context, uuid string, err error) error {
 		}
 	}
 	if s.Now().Sub(since) < refusedTime {
-		return &yetError{s.Lang.Error(err)}
+		return &retryError{s.Lang.Error(err)}
 	}
 	return err
 }
 
-// deliverComment delivers a comment, once: the comments file holds its key.
+// deliverComment delivers a comment, once: it bears its key.
 func (s *Service) deliverComment(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
 	c, err := readEffect[commentEffect](e)
 	if err != nil {
 		return "", err
 	}
-	m, o, err := s.orderOf(uuid, e)
-	if err != nil {
-		return "", err
-	}
-	if o.Act != nil {
-		return s.post(ctx, m, e.Key, c.Body)
-	}
-	return folder.CommentsPath(o.Issue), folder.AppendComment(o.Issue, folder.Comment{Author: c.Author, Time: c.Time, Body: c.Body, Marker: e.Key})
+	return s.post(ctx, uuid, e.Key, c.Body)
 }
 
 // post delivers what is said about a run on a forge: in its one comment, which is
 // edited from stage to stage. What came of the effects before it is added. A file
 // is read from its end: each stage is a comment of its own there.
-func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text string) (string, error) {
-	h, err := s.host(m.TaskKey)
+func (s *Service) post(ctx context.Context, uuid, key, text string) (string, error) {
+	h, item, err := s.hostOf(uuid)
 	if err != nil {
 		return "", err
 	}
-	v, err := s.Store.View(m.UUID)
+	v, err := s.Store.View(uuid)
 	if err != nil {
 		return "", err
 	}
-	stage, marker := strings.TrimPrefix(key, m.UUID+"."), m.UUID
+	stage, marker := strings.TrimPrefix(key, uuid+"."), uuid
 	if h.Code == nil {
 		marker = key
 	}
@@ -187,16 +164,16 @@ func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text s
 	if !is {
 		return "what came after says more", nil
 	}
-	if marker != m.UUID {
-		c, err := h.Post(ctx, m.TaskKey, marker, text)
+	if marker != uuid {
+		c, err := h.Post(ctx, item, marker, text)
 		return c.URL, err
 	}
-	done, err := s.Store.Delivered(ctx, m.UUID)
+	done, err := s.Store.Delivered(ctx, uuid)
 	if err != nil {
 		return "", err
 	}
 	for _, kind := range []string{EffectPush, EffectPull} {
-		came := done[m.UUID+"."+kind]
+		came := done[uuid+"."+kind]
 		if why, is := strings.CutPrefix(came, NotDelivered); is {
 			if text, err = s.undelivered(kind, why, text); err != nil {
 				return "", err
@@ -210,7 +187,7 @@ func (s *Service) post(ctx context.Context, m contextstore.Metadata, key, text s
 			}
 		}
 	}
-	c, err := h.Post(ctx, m.TaskKey, m.UUID, text)
+	c, err := h.Post(ctx, item, uuid, text)
 	return c.URL, err
 }
 
@@ -232,10 +209,10 @@ func (s *Service) CommentMeanwhile(ctx context.Context, uuid string, e contextst
 	if err != nil {
 		return err
 	}
-	m, o, err := s.orderOf(uuid, e)
-	if err != nil || o.Act == nil {
-		return err // a folder hears of it when it is there
+	m, err := s.Store.Metadata(uuid)
+	if err != nil || order.ByHand(m) {
+		return err // who waits at a terminal is told there
 	}
-	_, err = s.post(ctx, m, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")
+	_, err = s.post(ctx, uuid, e.Key, c.Body+"\n"+s.Store.Redact(s.Lang.T("agent.comment_meanwhile", s.Public(s.Lang.Error(why))))+"\n")
 	return err
 }

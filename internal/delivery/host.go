@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
@@ -28,6 +29,15 @@ type Host struct {
 	Labels   Labels
 	CAFile   string // certificates that git trusts at the forge instead of the system's
 	Proxy    string // that git goes through, "" for none
+}
+
+// May reports whether a person may ask for work in a repository. Bots never do.
+func (h *Host) May(ctx context.Context, repo forge.Repo, p forge.Person) (bool, error) {
+	if p.Bot {
+		return false, nil
+	}
+	have, err := h.Permission(ctx, repo, p)
+	return err == nil && have >= h.Least, err
 }
 
 // remote is the repository as git finds it; the login is asked for anew each
@@ -60,19 +70,28 @@ func (h *Host) source(ctx context.Context, repo forge.Repo, branch string) (*wor
 	return h.Mirrors.Source(ctx, remote, branch)
 }
 
-// hostOf is the forge of a run, and its task.
+// HostOf is where the task of a context lies, and what was ordered.
+func (s *Service) HostOf(m contextstore.Metadata) (*Host, order.Order, error) {
+	o, err := order.Parse(m)
+	if err != nil {
+		return nil, o, err
+	}
+	h := s.Hosts[m.TaskKey.Source]
+	if o.ByHand() {
+		h = s.ByHand(m, o)
+	}
+	if h == nil {
+		err = i18n.E("agent.no_host", order.Ref(m.TaskKey), m.TaskKey.Source)
+	}
+	return h, o, err
+}
+
+// hostOf is HostOf for the run of an effect.
 func (s *Service) hostOf(uuid string) (*Host, task.Key, error) {
 	m, err := s.Store.Metadata(uuid)
 	if err != nil {
 		return nil, task.Key{}, err
 	}
-	h, err := s.host(m.TaskKey)
+	h, _, err := s.HostOf(m)
 	return h, m.TaskKey, err
-}
-
-func (s *Service) host(k task.Key) (*Host, error) {
-	if h := s.Hosts[k.Source]; h != nil {
-		return h, nil
-	}
-	return nil, i18n.E("agent.no_host", order.Ref(k), k.Source)
 }

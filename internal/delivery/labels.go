@@ -48,7 +48,7 @@ func (s *Service) deliverLabels(ctx context.Context, uuid string, e contextstore
 		}
 	}
 	if h.Labels.Create {
-		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.all()); err != nil && !refused(err) {
+		if err := h.EnsureLabels(ctx, forge.RepoOf(key), h.Labels.all()); err != nil && !optional(err) {
 			return "", err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
@@ -30,18 +29,15 @@ type pullEffect struct {
 	Reviewer forge.Person `json:"reviewer"`
 }
 
-// commentEffect is the entry in the comments file of the run's issue, whose path
-// stands in metadata.json: here it would be masked if it held an address.
+// commentEffect is the comment that is to be there.
 type commentEffect struct {
-	Author string    `json:"author"`
-	Time   time.Time `json:"time"`
-	Body   string    `json:"body"`
+	Body string `json:"body"`
 }
 
-// MayHandOver makes sure that the branch can be handed over at a commit: that the
+// MayDeliver makes sure that the branch can be handed over at a commit: that the
 // broker allows it, and that repository or forge would take it. Nothing is pushed here: the
 // outbox does that after the transition.
-func (r *Run) MayHandOver(ctx context.Context, commit string) error {
+func (r *Run) MayDeliver(ctx context.Context, commit string) error {
 	if r.Here() {
 		if err := r.Workspace.CheckDeliver(ctx); err != nil {
 			return err
@@ -57,7 +53,7 @@ func (r *Run) MayHandOver(ctx context.Context, commit string) error {
 // broker about it; a title of the model is used before the task's. The keyword that
 // closes the issue is added afterwards: models may not write it.
 func (r *Run) Propose(ctx context.Context, commit, title, text string, ready bool) error {
-	r.Handed = true
+	r.Delivers = true
 	if r.Place.Pull != "" {
 		return nil // it is there already
 	}
@@ -98,17 +94,15 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 			}
 		}
 	}
-	at, waits := stage(end.Status, r.Ledger.State().Generation), false
-	if r.Host == nil {
-		at, waits = string(end.Status), end.Status == task.AwaitingApproval
-	}
-	if end.Commit != "" && (r.Handed || r.Here() && end.Status == task.Completed) {
+	at := stage(end.Status, r.Ledger.State().Generation)
+	if end.Commit != "" && (r.Delivers || r.Here() && end.Status == task.Completed) {
 		add(EffectPush, pushEffect{r.Place.Branch, end.Commit})
 		if r.proposal != nil {
 			add(EffectPull, r.proposal)
 		}
 	}
-	if end.Comment != "" && !waits && (r.Host != nil || r.Order.Issue != "") {
+	asks := r.Order.ByHand() && end.Status == task.AwaitingApproval // the question says enough
+	if end.Comment != "" && !asks && !r.Order.Silent() {
 		e, cerr := r.commentOn(id, at, end.Comment)
 		if cerr != nil {
 			return nil, cerr
@@ -118,7 +112,7 @@ func (r *Run) Effects(end End) (all []contextstore.Effect, err error) {
 	if end.Question != nil {
 		all = append(all, *end.Question)
 	}
-	if r.Host != nil {
+	if !r.Order.ByHand() {
 		all = append(all, labelsOf(id, at))
 	}
 	return all, err
@@ -135,8 +129,7 @@ func stage(s task.Status, generation int64) string {
 // commentOn is the comment about the end of a run, or another stage of it. In a
 // folder its key is the marker it leaves.
 func (s *Service) commentOn(uuid, stage, text string) (contextstore.Effect, error) {
-	return NewEffect(uuid+"."+stage, EffectComment,
-		commentEffect{s.Author.Name, s.Now().UTC(), redact.Printable(s.Store.Redact(text))})
+	return NewEffect(uuid+"."+stage, EffectComment, commentEffect{redact.Printable(s.Store.Redact(text))})
 }
 
 // QuestionKey is the marker of the comment that puts a question to people.
@@ -151,9 +144,7 @@ func (r *Run) Question(ctx context.Context, id, text string) (*contextstore.Effe
 	if err != nil {
 		return nil, err
 	}
-	if r.Host != nil { // one that came too late for its wait must not count for the next
-		stage += fmt.Sprintf(".%d", r.Ledger.State().Generation)
-	}
+	stage += fmt.Sprintf(".%d", r.Ledger.State().Generation) // one that came too late for its wait must not count for the next
 	e, err := r.commentOn(r.Ledger.UUID(), stage, text)
 	return &e, err
 }

@@ -40,7 +40,7 @@ func (h *Host) wouldTake(ctx context.Context, k task.Key, p Place, ws *workspace
 // pushing says where a branch goes, and what must be there.
 func (h *Host) pushing(ctx context.Context, k task.Key, p Place) (opt workspace.PushOptions, err error) {
 	opt.Remote, err = h.remote(ctx, forge.RepoOf(k))
-	if opt.Branch = p.Branch; p.There {
+	if opt.Branch = p.Branch; p.Exists {
 		opt.Expect = p.Base
 	}
 	return opt, err
@@ -52,9 +52,6 @@ const permissionMark = "barred"
 // WaitForPermission records whether a PermissionError pauses the run, which then goes
 // on by itself once the forge takes its branch.
 func (r *Run) WaitForPermission(ctx context.Context, yes bool) error {
-	if r.Host == nil {
-		return nil
-	}
 	return r.markPermission(ctx, r.Ledger.UUID(), yes)
 }
 

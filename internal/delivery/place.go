@@ -18,13 +18,13 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// Place is where the work of a run goes on: of a run on a forge it is work.json,
-// decided once, before anything of it is seen outside.
+// Place is where the work of a run goes on, decided once, before anything of it is seen
+// outside: it is work.json, or, of tori run, in the order.
 type Place struct {
 	Branch string `json:"branch"`          // of the work
 	Base   string `json:"base"`            // commit that the work starts from
 	Onto   string `json:"onto"`            // branch that it is to be merged into
-	There  bool   `json:"there,omitempty"` // the branch was there before, and stood at Base
+	Exists bool   `json:"there,omitempty"` // the branch was there before, and stood at Base
 	// Trusted is, of such a branch, the commit of Onto that it left: whose rules
 	// and checks count. "" where there is none.
 	Trusted string `json:"trusted,omitempty"`
@@ -63,7 +63,7 @@ func (r *Run) writePlace(p Place) error {
 // worked in: what the work starts from, or, where that is somebody's branch, what
 // the branch that it is for had when it was left. "" is none.
 func (r *Run) TrustedCommit() string {
-	if r.Place.There {
+	if r.Place.Exists {
 		return r.Place.Trusted
 	}
 	return r.Workspace.Base()
@@ -73,24 +73,21 @@ func (r *Run) TrustedCommit() string {
 // workspace there; of create it needs what is not the same for each run.
 func (r *Run) Open(ctx context.Context, create workspace.CreateOptions) (err error) {
 	create.Box, create.Hold, create.Now = r.Box, r.Ledger.WorkLock(), r.Now
-	switch {
-	case r.Order.Act == nil:
-		r.Place = Place{Branch: r.Order.Branch, Base: r.Order.Base}
-		if create.Source, err = workspace.Inspect(ctx, r.Order.Repo, workspace.InspectOptions{NoStatus: true}); err != nil {
+	p, decided := Place{Branch: r.Order.Branch, Base: r.Order.Base}, r.Order.ByHand()
+	if !decided {
+		if p, decided, err = readPlace(r.Ledger.Dir()); err != nil {
 			return err
 		}
-		return r.create(ctx, r.Place, create)
-	case r.Host == nil:
-		_, err = r.host(r.key())
-		return err
-	}
-	p, decided, err := readPlace(r.Ledger.Dir())
-	if err != nil {
-		return err
 	}
 	if _, serr := os.Stat(create.Dir); serr == nil && decided {
-		// Nothing is asked of the forge: an interrupted run goes on while it is down.
+		// Nothing is asked of the forge: an interrupted run goes on while it is down. A
+		// repository of this machine that moved is told before a model is called.
 		create.Source = &workspace.Source{}
+		if r.Here() {
+			if create.Source, err = r.Host.source(ctx, forge.RepoOf(r.key()), p.Branch); err != nil {
+				return err
+			}
+		}
 		err = r.create(ctx, p, create)
 	} else {
 		p, err = r.clone(ctx, p, decided, create)
@@ -117,7 +114,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 		}
 	}
 	from := p.Onto
-	if p.There {
+	if p.Exists {
 		from = p.Branch
 	}
 	src, err := r.Host.source(ctx, forge.RepoOf(key), from)
@@ -127,7 +124,7 @@ func (r *Run) clone(ctx context.Context, p Place, decided bool, create workspace
 	defer func() { _ = src.Close() }()
 	if !decided {
 		p.Base = src.Head
-		if p.There {
+		if p.Exists {
 			if p.Trusted, err = src.Fork(ctx, p.Onto); err != nil {
 				return p, err
 			}
@@ -155,14 +152,14 @@ func (r *Run) choose(ctx context.Context) (p Place, err error) {
 	key := r.key()
 	p = Place{Onto: it.Repository.DefaultBranch, URL: it.URL, Private: it.Repository.Private}
 	if it.Pull == nil {
-		p.Branch, p.There, err = r.existingProposal(ctx)
+		p.Branch, p.Exists, err = r.existingProposal(ctx)
 		return p, err
 	}
 	if it.Pull.Head.Repo != forge.RepoOf(key) {
 		return p, &TaskError{Err: i18n.E("agent.other_repository", key.ID, it.Pull.Head.Repo, forge.RepoOf(key))}
 	}
-	p.Onto, p.Branch, p.Pull, p.There = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
-	return p, r.alone(ctx, p.Branch, closed(key, it.Body)...)
+	p.Onto, p.Branch, p.Pull, p.Exists = it.Pull.Base.Name, it.Pull.Head.Name, key.ID, true
+	return p, r.branchIsFree(ctx, p.Branch, closed(key, it.Body)...)
 }
 
 // Item is the issue or pull request of the run, read once.
@@ -181,7 +178,7 @@ func (r *Run) Item(ctx context.Context) (forge.Item, error) {
 // closes: one of them may be where its branch came from (spec/README "inherited
 // text").
 func (r *Run) Linked(ctx context.Context) (all []task.Key, err error) {
-	if r.Host == nil || r.Place.Pull == "" {
+	if r.Place.Pull == "" {
 		return nil, nil
 	}
 	it, err := r.Item(ctx)

@@ -20,12 +20,12 @@ import (
 // asked cannot reach. What may not go out stays where it is. The hash is of the
 // commit, "" where there is none.
 func (r *Run) Salvage(ctx context.Context, said string) (hash string, err error) {
-	if r.Workspace == nil || r.Handed || r.Broker == nil {
+	if r.Workspace == nil || r.Delivers || r.Broker == nil {
 		return "", nil
 	}
 	if hash, err = r.Commit(ctx, said); err == nil && hash != "" {
-		err = r.MayHandOver(ctx, hash)
-		r.Handed = err == nil
+		err = r.MayDeliver(ctx, hash)
+		r.Delivers = err == nil
 	}
 	return hash, err
 }
@@ -88,14 +88,14 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		summary = fmt.Sprintf("Task: %s (#%s)\nOutcome: %s.%s\n", progress.OneLine(v.Metadata.Title), key.ID, out.Status, reason) + left()
 	}
 	o, err := order.Parse(v.Metadata)
-	if err != nil || o.Issue == "" && o.Act == nil {
+	if err != nil || o.Silent() {
 		return summary, nil, nil //nolint:nilerr // without an order there is nobody to tell
 	}
-	if o.Act == nil && !out.Status.Final() {
-		return summary, nil, nil // a folder hears of ends only
+	if o.ByHand() && !out.Status.Final() {
+		return summary, nil, nil // its file hears of ends only
 	}
 	at, saved := stage(out.Status, v.State.Generation), ""
-	if o.Act != nil && out.Status == task.Stopped {
+	if !o.ByHand() && out.Status == task.Stopped {
 		e, said, err := s.salvage(ctx, v)
 		if err != nil { // it is stopped all the same
 			summary += s.Store.Redact(err.Error()) + "\n"
@@ -104,7 +104,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 		}
 	}
 	if out.Status != task.Queued {
-		text := s.Lang.T("agent.comment_"+string(out.Status)) + "\n\n" + out.Reason + "\n\n" + saved + s.Lang.T("agent.comment_run", id, id[:8]) + "\n"
+		text := s.Lang.T("agent.comment_"+string(out.Status)) + "\n\n" + out.Reason + "\n\n" + saved + s.Lang.T("agent.comment_run", id, contextstore.Short(id)) + "\n"
 		text, err := s.mayCommentOf(ctx, v, out.Status, text)
 		if err != nil { // it is stopped all the same
 			summary += i18n.E("agent.not_told", err).Error() + "\n"
@@ -112,7 +112,7 @@ func (s *Service) Changed(ctx context.Context, v contextstore.View, out task.Out
 			effects = append(effects, e)
 		}
 	}
-	if o.Act != nil {
+	if !o.ByHand() {
 		effects = append(effects, labelsOf(id, at))
 	}
 	return summary, effects, nil
@@ -124,12 +124,12 @@ const MaxListed = 20
 // List are the first of some files, as a list.
 func List(l i18n.Lang, files []string) string {
 	var b strings.Builder
-	for i, f := range files {
-		if i == MaxListed {
-			b.WriteString("- " + l.T("agent.comment_more", len(files)-i) + "\n")
-			break
-		}
+	shown, more := progress.First(files, MaxListed)
+	for _, f := range shown {
 		b.WriteString("- " + f + "\n")
+	}
+	if more > 0 {
+		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")
 	}
 	return b.String()
 }

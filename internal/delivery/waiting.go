@@ -41,11 +41,11 @@ func (s *Service) Waiting(ctx context.Context, c *contextstore.Context, reason s
 	if err != nil {
 		return err
 	}
-	b, err := s.Rules.open(m, p, c.Effects())
+	b, err := s.Rules.broker(m, p, c.Effects())
 	if err != nil {
 		return err
 	}
-	text, _, err := s.Rules.Filter.Clean(broker.Markdown, s.Lang.T("agent.comment_waits", s.Public(reason), m.UUID, m.UUID[:8])+"\n")
+	text, _, err := s.Rules.Filter.Clean(broker.Markdown, s.Lang.T("agent.comment_waits", s.Public(reason), m.UUID, contextstore.Short(m.UUID))+"\n")
 	if err != nil {
 		return err
 	}

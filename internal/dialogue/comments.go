@@ -2,6 +2,8 @@ package dialogue
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,7 +11,6 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/task"
 )
@@ -33,16 +34,47 @@ func (d *Dialogue) note(c forge.Comment) error {
 		return nil
 	}
 	if d.known == nil {
-		d.known = map[string]time.Time{}
+		d.known = editionsTold{}
 	}
 	d.known[c.ID] = c.Edited
 	return commentsFile.Append(d.run.Store, d.run.Ledger.Dir(), edition{c.ID, c.Edited}, false)
 }
 
+// editionsTold are the comments that a run was told, by id, each with the time of its
+// edition.
+type editionsTold map[string]time.Time
+
+// has reports whether a comment was told: before tells in any edition, and now in this
+// one or a later one.
+func (k editionsTold) has(c forge.Comment) (before, now bool) {
+	at, before := k[c.ID]
+	if before {
+		return true, !c.Edited.After(at)
+	}
+	before = k.hasFormer(c)
+	return before, before
+}
+
+// hasFormer is has for what runs of tori run were told before comments of a file were
+// numbered: their ids were hashes of author, time and text, where a comment without a
+// heading had neither of the first.
+func (k editionsTold) hasFormer(c forge.Comment) bool {
+	if !strings.HasPrefix(c.ID, string(forge.Note)+"/") {
+		return false
+	}
+	for _, head := range []string{c.Author.Login + "\x00" + c.Created.UTC().Format(time.RFC3339), "\x00" + time.Time{}.Format(time.RFC3339)} {
+		sum := sha256.Sum256([]byte(head + "\x00" + c.Body))
+		if _, ok := k["note-"+hex.EncodeToString(sum[:12])]; ok {
+			return true
+		}
+	}
+	return false
+}
+
 // readComments reads the commentsFile of a context; nil where there is none. The
 // comment of a torn line is told again.
-func readComments(dir string) (map[string]time.Time, error) {
-	known := map[string]time.Time{}
+func readComments(dir string) (editionsTold, error) {
+	known := editionsTold{}
 	there, err := commentsFile.Each(dir, func(e edition) { known[e.ID] = e.Edited })
 	if err != nil {
 		return nil, fmt.Errorf("read what was heard: %w", err)
@@ -69,23 +101,8 @@ type Thread struct {
 	Earlier int // comments that the run which is inherited from was told
 }
 
-// Thread reads what was said until now; before is what an earlier run was told, and
-// notes are the comments of an issue in a folder.
-func (d *Dialogue) Thread(ctx context.Context, notes []folder.Comment, before *Earlier) (t Thread, err error) {
-	if d.run.Host == nil {
-		for _, c := range folder.People(notes) {
-			if err := d.note(ofFolder(c)); err != nil {
-				return t, err
-			}
-			if before.covers(ofFolder(c)) {
-				t.Earlier++
-				continue
-			}
-			t.Remarks = append(t.Remarks, Remark{Author: c.Author, Text: c.Body})
-		}
-		return t, nil
-	}
-	asked := d.run.Order.Act.At
+// Thread reads what was said until now; before is what an earlier run was told.
+func (d *Dialogue) Thread(ctx context.Context, before *Earlier) (t Thread, err error) {
 	comments, left, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
 	if err != nil {
 		return t, err
@@ -106,7 +123,7 @@ func (d *Dialogue) Thread(ctx context.Context, notes []folder.Comment, before *E
 			t.Earlier++
 			continue
 		}
-		if late := c.Created.After(asked) || c.Edited.After(asked); late && !m.Untrusted && !d.run.Here() {
+		if !m.Untrusted && d.late(c) {
 			m.Untrusted, m.Why = true, "written or edited after the work was asked for"
 		}
 		if m.Untrusted && d.run.Host.Omit {
@@ -118,6 +135,16 @@ func (d *Dialogue) Thread(ctx context.Context, notes []folder.Comment, before *E
 	return t, nil
 }
 
+// late reports whether a comment on a forge came, or was edited, after the work was asked
+// for.
+func (d *Dialogue) late(c forge.Comment) bool {
+	if d.run.Here() {
+		return false
+	}
+	asked := d.run.Order.Act.At
+	return c.Created.After(asked) || c.Edited.After(asked)
+}
+
 // CaughtUp says that the run has just read all that was said until now.
 func (d *Dialogue) CaughtUp() { d.caughtUp = true }
 
@@ -125,7 +152,7 @@ func (d *Dialogue) CaughtUp() { d.caughtUp = true }
 // since is new (inherit §4.3.2).
 type Earlier struct {
 	ended time.Time
-	known map[string]time.Time // by id of the comment, in which edition; nil where that is not on record
+	known editionsTold // nil where that is not on record
 }
 
 // ToldEarlier reads what the run that is inherited from was told; nil where
@@ -152,19 +179,14 @@ func (e *Earlier) covers(c forge.Comment) bool {
 		return false
 	}
 	if e.known != nil {
-		at, ok := e.known[c.ID]
-		return ok && !c.Edited.After(at)
+		_, now := e.known.has(c)
+		return now
 	}
 	return !c.Created.IsZero() && e.past(c.Created) && e.past(c.Edited) // one without a date may be new
 }
 
 // past reports whether a time, known to the second, was before the end.
 func (e *Earlier) past(at time.Time) bool { return at.Before(e.ended.Truncate(time.Second)) }
-
-// ofFolder is a comment of a folder as one of a forge.
-func ofFolder(c folder.Comment) forge.Comment {
-	return forge.Comment{ID: c.ID(), Body: c.Body, Author: forge.Person{Login: c.Author}, Created: c.Time, Edited: c.Time}
-}
 
 // maxStrangers is how many comments that nobody vouches for an owner tells its
 // run while it works.
@@ -185,58 +207,66 @@ func (d *Dialogue) postpone(ctx context.Context, err error) error {
 	return nil
 }
 
-// New is what people have said since the run last looked, for the model. Comments
+// Heard is what people have said since the run last looked, for the model. Comments
 // that were handed out are noted the next time: a kill in between tells them twice,
 // never not at all.
-func (d *Dialogue) New(ctx context.Context) ([]contextstore.Message, error) {
-	if d.run.Host == nil && d.Asking == nil && d.run.Order.Issue == "" {
-		return nil, nil // nobody can say anything
-	}
+func (d *Dialogue) Heard(ctx context.Context) ([]contextstore.Message, error) {
 	for _, c := range d.telling {
 		if err := d.note(c); err != nil {
 			return nil, err
 		}
 	}
 	d.telling = nil
-	key := d.run.Ledger.Metadata().TaskKey
 	if d.Signals != nil {
-		d.inbox = append(d.inbox, d.Signals(key)...)
+		d.inbox = append(d.inbox, d.Signals(d.run.Ledger.Metadata().TaskKey)...)
 	}
 	if d.run.Now().Before(d.deafUntil) {
 		return nil, nil
 	}
-	if !d.caughtUp && d.run.Host != nil { // what was said while nobody worked on it
-		missed, _, err := d.run.Host.Comments(ctx, key)
-		if err != nil {
-			return nil, d.postpone(ctx, err)
-		}
+	if err := d.catchUp(ctx); err != nil {
+		return nil, d.postpone(ctx, err)
+	}
+	said, err := d.judge(ctx)
+	if err != nil {
+		return nil, d.postpone(ctx, err)
+	}
+	if len(said) == 0 {
+		return nil, nil
+	}
+	d.run.Log.Info("Heard while running", "comments", len(said))
+	return messages(said, d.MaxBytes), nil
+}
+
+// catchUp reads what was said while nobody worked on the run; where nobody hands out what
+// is said, and it stands in a file, what was said since the last look.
+func (d *Dialogue) catchUp(ctx context.Context) error {
+	if d.caughtUp && (d.Signals != nil || !d.run.Here()) {
+		return nil
+	}
+	missed, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
+	if err == nil {
 		d.caughtUp = true
 		d.inbox = append(d.inbox, missed...)
 	}
-	if d.run.Host == nil && d.run.Order.Issue != "" {
-		d.ear.Issue = d.run.Order.Issue
-		all, err := d.ear.Listen()
-		if err != nil {
-			return nil, d.postpone(ctx, err)
-		}
-		for _, c := range folder.People(all) {
-			d.inbox = append(d.inbox, ofFolder(c))
-		}
-	}
+	return err
+}
+
+// judge empties the inbox: what of it the model is to be told. After an error it is full
+// as before.
+func (d *Dialogue) judge(ctx context.Context) (said []Remark, err error) {
 	d.inbox = editions(d.inbox)
-	var said []Remark
 	var telling []forge.Comment
 	for _, c := range d.inbox {
-		at, before := d.known[c.ID]
-		if before && !c.Edited.After(at) {
+		before, now := d.known.has(c)
+		if now {
 			continue
 		}
 		m, err := d.remark(ctx, c)
 		if err != nil {
-			return nil, d.postpone(ctx, err) // it stays in the inbox
+			return nil, err
 		}
 		telling = append(telling, c)
-		if m == nil || m.Untrusted && (d.run.Host.Omit || d.strangers >= maxStrangers) { // only a forge has strangers
+		if m == nil || m.Untrusted && (d.run.Host.Omit || d.strangers >= maxStrangers) {
 			continue
 		}
 		if m.Untrusted {
@@ -250,11 +280,7 @@ func (d *Dialogue) New(ctx context.Context) ([]contextstore.Message, error) {
 		said = append(said, *m)
 	}
 	d.inbox, d.telling, d.toldAfter = nil, telling, d.run.Ledger.LastSeq()
-	if len(said) == 0 {
-		return nil, nil
-	}
-	d.run.Log.Info("Heard while running", "comments", len(said))
-	return messages(said, d.MaxBytes), nil
+	return said, nil
 }
 
 // Close notes, at the end of an owner's work, what it told last: the next owner, or
@@ -293,11 +319,11 @@ func editions(all []forge.Comment) []forge.Comment {
 // and the end of the run, for the comment on it: they learn that nobody acted on it.
 // A paused or queued run reads it when it goes on.
 func (d *Dialogue) Late(ctx context.Context, end task.Status) (urls []string) {
-	if d.run.Host == nil || d.Signals == nil || !end.Final() {
+	if d.Signals == nil || !end.Final() {
 		return nil
 	}
 	for _, c := range append(d.inbox, d.Signals(d.run.Ledger.Metadata().TaskKey)...) {
-		if at, before := d.known[c.ID]; before && !c.Edited.After(at) {
+		if _, now := d.known.has(c); now {
 			continue
 		}
 		m, err := d.remark(ctx, c)

@@ -10,7 +10,6 @@ import (
 
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
 )
@@ -43,16 +42,15 @@ type Dialogue struct {
 	Objection bool
 
 	run       *delivery.Run
-	trusted   *trust
-	known     map[string]time.Time // comments that were heard, in which edition
-	inbox     []forge.Comment      // that are to be judged
-	telling   []forge.Comment      // that the model is being told
-	toldAfter int64                // the message that it is told them after
-	caughtUp  bool                 // with what was said while nobody worked
-	ear       folder.Ear           // where people speak of an issue in a folder
-	strangers int                  // comments that nobody vouches for that were told
-	deafUntil time.Time            // the forge is not asked what was said before that
-	questions questions            // that people were asked
+	outsiders map[forge.Person]bool // people who were asked about
+	known     editionsTold
+	inbox     []forge.Comment // that are to be judged
+	telling   []forge.Comment // that the model is being told
+	toldAfter int64           // the message that it is told them after
+	caughtUp  bool            // with what was said while nobody worked
+	strangers int             // comments that nobody vouches for that were told
+	deafUntil time.Time       // the forge is not asked what was said before that
+	questions questions       // that people were asked
 }
 
 // New is the dialogue of a run; Open reads what an earlier owner heard and asked.

@@ -9,11 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
-	"toritsugi/internal/forge/folder"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
@@ -72,8 +70,8 @@ func (q questions) find(id string, texts []string) (planning.Question, bool) {
 	return planning.Question{}, false
 }
 
-// open is the question that people owe an answer to.
-func (q questions) open() (planning.Question, bool) {
+// pending is the question that people owe an answer to.
+func (q questions) pending() (planning.Question, bool) {
 	for _, known := range slices.Backward(q.all) {
 		if _, over := q.answers[known.ID]; !over {
 			return known, true
@@ -99,7 +97,7 @@ func (d *Dialogue) Ask(ctx context.Context, q planning.Question) (planning.Answe
 		return planning.Answer{}, waits
 	}
 	replies, put, err := d.replies(ctx, known)
-	if err != nil && (d.run.Host != nil || known.Deadline.IsZero() || d.run.Now().Before(known.Deadline.Time)) {
+	if err != nil {
 		waits.Cause = fmt.Errorf("look for an answer: %w", err)
 		return planning.Answer{}, waits
 	}
@@ -187,13 +185,7 @@ func (d *Dialogue) replies(ctx context.Context, q planning.Question) (all []forg
 	if err != nil {
 		return nil, put, err
 	}
-	var said []forge.Comment
-	switch {
-	case d.run.Host != nil:
-		said, put, err = d.repliesAt(ctx, q)
-	case d.run.Order.Issue != "":
-		said, err = d.repliesIn(q)
-	}
+	said, put, err := d.repliesAt(ctx, q)
 	if err != nil && len(all) > 0 { // one answer is enough to go on with
 		d.run.Log.Warn("What else was answered cannot be read: " + d.run.Store.Redact(err.Error()))
 		err = nil
@@ -201,7 +193,7 @@ func (d *Dialogue) replies(ctx context.Context, q planning.Question) (all []forg
 	return append(all, said...), put, err
 }
 
-// repliesAt are those at the forge.
+// repliesAt are those where the task lies.
 func (d *Dialogue) repliesAt(ctx context.Context, q planning.Question) (said []forge.Comment, put time.Time, err error) {
 	all, _, err := d.run.Host.Comments(ctx, d.run.Ledger.Metadata().TaskKey)
 	if err != nil {
@@ -229,26 +221,6 @@ func (d *Dialogue) repliesAt(ctx context.Context, q planning.Question) (said []f
 	return said, put, nil
 }
 
-// repliesIn are those in the comments file of the issue, behind the question.
-func (d *Dialogue) repliesIn(q planning.Question) (said []forge.Comment, err error) {
-	is, err := folder.ReadIssue(d.run.Order.Issue)
-	if err != nil {
-		return nil, err
-	}
-	at := slices.IndexFunc(is.Comments, func(c folder.Comment) bool { return c.Marker == d.key(q.ID) })
-	if at < 0 {
-		d.run.Log.Warn("The question is not in the comments file as it was put there; answer with tori answer", "file", folder.CommentsPath(d.run.Order.Issue))
-		return nil, nil
-	}
-	for _, c := range folder.People(is.Comments[at+1:]) {
-		note := ofFolder(c)
-		if note.Body = strings.TrimSpace(broker.Visible(c.Body)); note.Body != "" {
-			said = append(said, note)
-		}
-	}
-	return said, nil
-}
-
 // key is the marker of the comment that puts a question to people.
 func (d *Dialogue) key(id string) string { return delivery.QuestionKey(d.run.Ledger.UUID(), id) }
 
@@ -266,10 +238,10 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 		b.WriteString("\n")
 	}
 	how := "agent.question_how"
-	if d.run.Host == nil {
+	if d.run.Order.ByHand() {
 		how = "agent.question_how_here"
 	}
-	b.WriteString(l.T(how, d.run.Ledger.UUID()[:8]) + " ")
+	b.WriteString(l.T(how, contextstore.Short(d.run.Ledger.UUID())) + " ")
 	switch {
 	case q.Deadline.IsZero():
 		b.WriteString(l.T("agent.question_waits"))
@@ -278,7 +250,7 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 	default:
 		b.WriteString(l.T("agent.question_until", progress.Clock(q.Deadline.Time)))
 	}
-	return b.String() + "\n\n" + l.T("agent.comment_run", d.run.Ledger.UUID(), d.run.Ledger.UUID()[:8]) + "\n"
+	return b.String() + "\n\n" + l.T("agent.comment_run", d.run.Ledger.UUID(), contextstore.Short(d.run.Ledger.UUID())) + "\n"
 }
 
 // plain is a text of the model on one line, with nothing in it that would be more
@@ -317,13 +289,13 @@ func Pending(dir string) (planning.Question, bool, error) {
 	if err != nil {
 		return planning.Question{}, false, fmt.Errorf("read what was asked: %w", err)
 	}
-	open, ok := q.open()
+	open, ok := q.pending()
 	return open, ok, nil
 }
 
-// Overdue reports whether a run that waits for an answer is to go on without.
+// AnswerOverdue reports whether a run that waits for an answer is to go on without.
 // While its question is not delivered nobody can answer it.
-func Overdue(ctx context.Context, store *contextstore.Store, now time.Time, v contextstore.View) (bool, error) {
+func AnswerOverdue(ctx context.Context, store *contextstore.Store, now time.Time, v contextstore.View) (bool, error) {
 	q, ok, err := Pending(v.Dir)
 	answered := false
 	if ok && err == nil { // by tori answer, while the run was on its way to wait
@@ -358,11 +330,11 @@ func Answer(store *contextstore.Store, uuid, by, text string, at time.Time) (q p
 // Put is the question that the run waits for an answer to, and the comment that asks
 // it, as the broker allows it: nil where there is no place for one.
 func (d *Dialogue) Put(ctx context.Context) (q planning.Question, comment *contextstore.Effect, err error) {
-	q, ok := d.questions.open()
+	q, ok := d.questions.pending()
 	if !ok {
 		return q, nil, errors.New("the run waits, and asked nothing")
 	}
-	if d.run.Order.Issue == "" && d.run.Host == nil {
+	if d.run.Order.Silent() {
 		return q, nil, nil
 	}
 	comment, err = d.run.Question(ctx, q.ID, d.text(d.run.Lang, q))

@@ -22,7 +22,7 @@ type Remark struct {
 // remark is a comment as the model is to see it; nil for one that says nothing to
 // it: our own, those of bots, those that only give a command.
 func (d *Dialogue) remark(ctx context.Context, c forge.Comment) (*Remark, error) {
-	if d.run.Host == nil || strings.HasPrefix(c.ID, localAnswer) { // whoever can write there may ask for work
+	if strings.HasPrefix(c.ID, localAnswer) { // whoever can write there may ask for work
 		text := strings.TrimSpace(broker.Visible(c.Body))
 		if text == "" {
 			return nil, nil
@@ -40,7 +40,7 @@ func (d *Dialogue) remark(ctx context.Context, c forge.Comment) (*Remark, error)
 		return nil, nil
 	}
 	text := strings.TrimSpace(broker.Visible(c.Body))
-	if _, rest, is := Command(text); is {
+	if _, rest, is := Command(text); is && !d.run.Order.ByHand() {
 		text = rest
 	}
 	if text == "" && (c.Kind != forge.Review || c.Verdict == forge.Commented) {

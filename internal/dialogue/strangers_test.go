@@ -68,7 +68,7 @@ func TestStrangersAreToldUpToABound(t *testing.T) {
 	}
 	told := func(strangers, vouched int) {
 		t.Helper()
-		all, err := d.New(t.Context())
+		all, err := d.Heard(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,8 +95,8 @@ func (h *bookmark) move(until time.Time) {
 }
 
 // clock is the forge's time, as comments are dated by it, where it tells.
-func (i *Intake) clock(d *Watch) time.Time {
-	if c, ok := d.Host.Tracker.(forge.Clock); ok {
+func (i *Intake) clock(w *Watch) time.Time {
+	if c, ok := w.Host.Tracker.(forge.Clock); ok {
 		return c.ServerTime()
 	}
 	return i.Now()
@@ -105,13 +105,13 @@ func (i *Intake) clock(d *Watch) time.Time {
 // comments reads what was said in a repository since the last look: commands
 // are carried out, the rest goes to the runs. The mark moves once all is done, so
 // that a kill repeats and loses nothing; each step can be done again.
-func (i *Intake) comments(ctx context.Context, d *Watch, r forge.Repo) error {
-	scope := d.Host.Source() + "/" + lower(r).String()
+func (i *Intake) comments(ctx context.Context, w *Watch, r forge.Repo) error {
+	scope := w.Host.Source() + "/" + lower(r).String()
 	mark, err := i.Store.Mark(ctx, scope, commentsMark)
 	if err != nil {
 		return err
 	}
-	at := i.clock(d) // before the first list is read
+	at := i.clock(w) // before the first list is read
 	now, ok := parseBookmark(mark)
 	if !ok {
 		// What was said before the first look is read with the item itself.
@@ -120,7 +120,7 @@ func (i *Intake) comments(ctx context.Context, d *Watch, r forge.Repo) error {
 	if now.until.After(at) {
 		now.until = at.Add(-overlap).Truncate(time.Second) // a clock was wrong
 	}
-	said, err := d.Host.CommentsSince(ctx, r, now.until)
+	said, err := w.Host.CommentsSince(ctx, r, now.until)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func (i *Intake) comments(ctx context.Context, d *Watch, r forge.Repo) error {
 	if n := len(said); n >= forge.MaxComments {
 		until = earlier(until, said[n-1].Edited) // there may be more
 	}
-	moved, left, err := i.handleAll(ctx, d, r, said, &now)
+	moved, left, err := i.handleAll(ctx, w, r, said, &now)
 	if !left.IsZero() {
 		until = earlier(until, left)
 	}
@@ -143,16 +143,16 @@ func (i *Intake) comments(ctx context.Context, d *Watch, r forge.Repo) error {
 // that cannot be handled now is left, with what follows it on its item; left is the
 // time of the first, and where it tells of the forge rather than of the one
 // comment that is an error.
-func (i *Intake) handleAll(ctx context.Context, d *Watch, r forge.Repo, said []forge.Comment, now *bookmark) (moved bool, left time.Time, err error) {
+func (i *Intake) handleAll(ctx context.Context, w *Watch, r forge.Repo, said []forge.Comment, now *bookmark) (moved bool, left time.Time, err error) {
 	var t trouble
 	behind := map[string]bool{} // items
 	for _, c := range said {
 		if now.has(c) || behind[c.Item] {
 			continue
 		}
-		err := i.handle(ctx, d, r, c)
+		err := i.handle(ctx, w, r, c)
 		switch ends := t.ends(err); {
-		case ends || passing(err) || kept(err, i.clock(d).Sub(c.Edited)):
+		case ends || passing(err) || kept(err, i.clock(w).Sub(c.Edited)):
 			behind[c.Item] = true
 			if left.IsZero() {
 				left = c.Edited
@@ -189,23 +189,23 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // handle does what one comment asks for.
-func (i *Intake) handle(ctx context.Context, d *Watch, r forge.Repo, c forge.Comment) error {
-	if c.Marker != "" || c.Author.Bot || c.Author.ID == d.self.ID && c.Author.ID != 0 {
+func (i *Intake) handle(ctx context.Context, w *Watch, r forge.Repo, c forge.Comment) error {
+	if c.Marker != "" || c.Author.Bot || c.Author.ID == w.self.ID && c.Author.ID != 0 {
 		return nil // ourselves, and other programs
 	}
-	key, last, ok, err := i.about(ctx, d, r, c)
+	key, last, ok, err := i.about(ctx, w, r, c)
 	if err != nil {
 		return err
 	}
-	if ok && !d.serves(i.Store, key.Source, last.Metadata.UUID) {
+	if ok && !w.serves(i.Store, key.Source, last.Metadata.UUID) {
 		return nil // tori run hears it itself
 	}
 	command, _, is := dialogue.Command(c.Body)
 	switch {
 	case is && ok:
-		return i.command(ctx, d, key, last, c, command)
+		return i.command(ctx, w, key, last, c, command)
 	case is && command == dialogue.CommandStop:
-		may, err := i.may(ctx, d, key, c.Author)
+		may, err := w.may(ctx, key, c.Author)
 		if err != nil || !may {
 			return err
 		}
@@ -213,30 +213,30 @@ func (i *Intake) handle(ctx context.Context, d *Watch, r forge.Repo, c forge.Com
 	case is:
 		return nil // on something that never was a task
 	case ok && !last.Status().Final():
-		if err := i.remember(ctx, d, r, key, c); err != nil {
+		if err := i.remember(ctx, w, r, key, c); err != nil {
 			return err
 		}
 		switch last.Status() {
 		case task.Running:
 			i.Mailbox.put(key, c)
 		case task.AwaitingApproval:
-			return i.answered(ctx, d, key, last, c)
+			return i.answered(ctx, w, key, last, c)
 		}
 		return nil // a run that is taken up reads what was said meanwhile from the item
-	case d.FollowUp && c.WantsChanges():
-		return i.followUp(ctx, d, key, c)
+	case w.FollowUp && c.WantsChanges():
+		return i.followUp(ctx, w, key, c)
 	}
 	return nil
 }
 
 // answered lets a run go on that waits for an answer, when somebody who may ask
 // for work says something: whether that is an answer the run finds out.
-func (i *Intake) answered(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
-	may, err := i.may(ctx, d, k, c.Author)
+func (i *Intake) answered(ctx context.Context, w *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
+	may, err := w.may(ctx, k, c.Author)
 	if err != nil || !may {
 		return err
 	}
-	_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, d.called(c.Author))
+	_, err = i.Store.Ask(ctx, last.Metadata.UUID, contextstore.Resume, w.called(c.Author))
 	if errors.Is(err, task.ErrIllegalTransition) {
 		return nil // it goes on already
 	}
@@ -249,8 +249,8 @@ func (i *Intake) answered(ctx context.Context, d *Watch, k task.Key, last contex
 
 // about finds the task that a comment is about, and its newest run. A note does
 // not say whether it is on an issue or a pull request.
-func (i *Intake) about(ctx context.Context, d *Watch, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
-	k = task.Key{Source: d.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
+func (i *Intake) about(ctx context.Context, w *Watch, r forge.Repo, c forge.Comment) (k task.Key, last contextstore.View, ok bool, err error) {
+	k = task.Key{Source: w.Host.Source(), Owner: r.Owner, Repo: r.Name, ID: c.Item}
 	for _, k.Type = range []string{TypeIssue, TypePull} {
 		if k.Type == TypeIssue && c.Kind != forge.Note {
 			continue
@@ -270,8 +270,8 @@ const (
 
 // command carries out what a comment commands. One by somebody who may not is
 // passed over: an answer would let strangers make us talk.
-func (i *Intake) command(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment, name string) error {
-	may, err := i.may(ctx, d, k, c.Author)
+func (i *Intake) command(ctx context.Context, w *Watch, k task.Key, last contextstore.View, c forge.Comment, name string) error {
+	may, err := w.may(ctx, k, c.Author)
 	if err != nil {
 		return err
 	}
@@ -280,13 +280,13 @@ func (i *Intake) command(ctx context.Context, d *Watch, k task.Key, last context
 		return nil
 	}
 	if name == dialogue.CommandRetry {
-		return i.retry(ctx, d, k, last, c)
+		return i.retry(ctx, w, k, last, c)
 	}
 	if since := begun(last); c.Edited.Before(since.Truncate(time.Second)) {
 		return nil // it was meant for an earlier run
 	}
 	do := map[string]contextstore.Action{dialogue.CommandStop: contextstore.Stop, dialogue.CommandPause: contextstore.Pause, dialogue.CommandResume: contextstore.Resume}[name]
-	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, d.called(c.Author))
+	a, err := i.Store.Ask(ctx, last.Metadata.UUID, do, w.called(c.Author))
 	if errors.Is(err, task.ErrIllegalTransition) {
 		i.Log.Info("Command that comes too late", "task", k.String(), "by", c.Author.Login, "command", name, "status", last.Status())
 		if do == contextstore.Stop {
@@ -297,8 +297,8 @@ func (i *Intake) command(ctx context.Context, d *Watch, k task.Key, last context
 	if err != nil {
 		return err
 	}
-	if do == contextstore.Pause && d.StayPaused != nil {
-		if err := d.StayPaused(ctx, last.Metadata.UUID); err != nil {
+	if do == contextstore.Pause && w.StayPaused != nil {
+		if err := w.StayPaused(ctx, last.Metadata.UUID); err != nil {
 			return err // a person's word counts for more
 		}
 	}
@@ -336,25 +336,25 @@ func begun(v contextstore.View) time.Time {
 }
 
 // retry begins a run anew that has ended.
-func (i *Intake) retry(ctx context.Context, d *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
+func (i *Intake) retry(ctx context.Context, w *Watch, k task.Key, last contextstore.View, c forge.Comment) error {
 	if !last.Status().Final() {
 		return nil
 	}
-	it, err := d.Host.Item(ctx, k)
+	it, err := w.Host.Item(ctx, k)
 	if err != nil || !it.Open {
 		return err
 	}
-	_, err = i.consider(ctx, d, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
+	_, err = i.consider(ctx, w, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByComment}})
 	return err
 }
 
 // followUp begins a run on a pull request of ours that a reviewer wants changed.
 // The account may be a person's, who opens others: ours bear the marker.
-func (i *Intake) followUp(ctx context.Context, d *Watch, k task.Key, c forge.Comment) error {
-	it, err := d.Host.Item(ctx, k)
-	if err != nil || !it.Open || it.Pull == nil || it.Pull.Marker == "" || it.Author.ID != d.self.ID {
+func (i *Intake) followUp(ctx context.Context, w *Watch, k task.Key, c forge.Comment) error {
+	it, err := w.Host.Item(ctx, k)
+	if err != nil || !it.Open || it.Pull == nil || it.Pull.Marker == "" || it.Author.ID != w.self.ID {
 		return err
 	}
-	_, err = i.consider(ctx, d, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
+	_, err = i.consider(ctx, w, candidate{k, it, order.Act{By: c.Author, At: c.Edited, Event: c.ID, How: order.ByReview}})
 	return err
 }

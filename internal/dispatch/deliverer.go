@@ -23,13 +23,7 @@ type Deliverer struct {
 	Now     func() time.Time
 
 	wake chan struct{}
-	late map[string]*lateness // by uuid
-}
-
-// lateness is how long a run's effects have been failing.
-type lateness struct {
-	pause time.Duration
-	next  time.Time
+	late retries // by uuid
 }
 
 // The pauses between two attempts to deliver the effects of one run.
@@ -44,33 +38,33 @@ const sweep = 10 * time.Second
 // sideBySide is how many runs' effects are delivered side by side.
 const sideBySide = 4
 
-// NewDeliverer prepares a deliverer; the fields of c are taken over.
-func NewDeliverer(c Deliverer) *Deliverer {
-	c.wake, c.late = make(chan struct{}, 1), map[string]*lateness{}
-	return &c
+// NewDeliverer prepares a deliverer; the fields of d are taken over.
+func NewDeliverer(d Deliverer) *Deliverer {
+	d.wake, d.late.most = make(chan struct{}, 1), lastPause
+	return &d
 }
 
 // Wake makes the deliverer look at once.
-func (c *Deliverer) Wake() {
+func (d *Deliverer) Wake() {
 	select {
-	case c.wake <- struct{}{}:
+	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
 // Run delivers until ctx ends.
-func (c *Deliverer) Run(ctx context.Context) {
+func (d *Deliverer) Run(ctx context.Context) {
 	t := time.NewTicker(sweep)
 	defer t.Stop()
-	if _, err := c.Store.WithUndelivered(ctx); err != nil { // mends the rows that are behind
-		c.Log.Warn("outbox: " + err.Error())
+	if _, err := d.Store.WithUndelivered(ctx); err != nil { // mends the rows that are behind
+		d.Log.Warn("outbox: " + err.Error())
 	}
 	for {
-		c.Sweep(ctx)
+		d.Sweep(ctx)
 		select {
 		case <-ctx.Done():
 			return
-		case <-c.wake:
+		case <-d.wake:
 		case <-t.C:
 		}
 	}
@@ -78,18 +72,18 @@ func (c *Deliverer) Run(ctx context.Context) {
 
 // Sweep tries once to deliver what is due. Runs that have ended come first: what
 // they have to say is waited for, the labels of queued ones less so.
-func (c *Deliverer) Sweep(ctx context.Context) {
+func (d *Deliverer) Sweep(ctx context.Context) {
 	var ended, others []string
 	owing := map[string]bool{}
-	err := c.Store.Owing(ctx, func(o contextstore.Owing) error {
-		if !served(c.Store, c.Sources, o.Source, o.UUID) {
+	err := d.Store.Owing(ctx, func(o contextstore.Owing) error {
+		if !served(d.Store, d.Sources, o.Source, o.UUID) {
 			return nil
 		}
 		owing[o.UUID] = true
-		if l := c.late[o.UUID]; l != nil && c.Now().Before(l.next) {
+		if d.late.waits(o.UUID, d.Now()) {
 			return nil
 		}
-		if d := c.Watches[o.Source]; d != nil && c.Now().Before(d.heldUntil()) {
+		if w := d.Watches[o.Source]; w != nil && d.Now().Before(w.heldUntil()) {
 			return nil
 		}
 		if o.Status.Final() {
@@ -100,63 +94,56 @@ func (c *Deliverer) Sweep(ctx context.Context) {
 		return nil
 	})
 	if err != nil {
-		c.Log.Warn("outbox: " + err.Error())
+		d.Log.Warn("outbox: " + err.Error())
 	}
-	for uuid := range c.late {
+	for uuid := range d.late.all {
 		if !owing[uuid] {
-			delete(c.late, uuid)
+			d.late.worked(uuid)
 		}
 	}
-	c.each(ctx, append(ended, others...))
+	d.each(ctx, append(ended, others...))
 }
 
 // each delivers for many runs, a few side by side. It ends early when there is
 // something new, which may come first.
-func (c *Deliverer) each(ctx context.Context, uuids []string) {
+func (d *Deliverer) each(ctx context.Context, uuids []string) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	places := make(chan struct{}, sideBySide)
 	for n, uuid := range uuids {
-		if ctx.Err() != nil || n >= sideBySide && len(c.wake) > 0 {
+		if ctx.Err() != nil || n >= sideBySide && len(d.wake) > 0 {
 			break
 		}
 		places <- struct{}{}
 		all.Go(func() {
 			defer func() { <-places }()
-			err := c.Outbox.deliver(ctx, uuid, 0)
+			err := d.Outbox.deliver(ctx, uuid, 0)
 			if errors.Is(err, contextstore.ErrDelivering) || ctx.Err() != nil {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			c.settle(uuid, err)
+			d.settle(uuid, err)
 		})
 	}
 	all.Wait()
 }
 
 // settle notes how an attempt went.
-func (c *Deliverer) settle(uuid string, err error) {
+func (d *Deliverer) settle(uuid string, err error) {
 	if err == nil {
-		delete(c.late, uuid)
+		d.late.worked(uuid)
 		return
 	}
-	l := c.late[uuid]
-	if l == nil {
-		l = &lateness{pause: firstPause}
-		c.late[uuid] = l
-	} else {
-		l.pause = min(2*l.pause, lastPause)
-	}
-	wait := l.pause
+	var least time.Duration
 	if e := (*forge.Error)(nil); errors.As(err, &e) {
-		wait = max(wait, e.Wait)
+		least = e.Wait
 	}
-	l.next = c.Now().Add(wait)
-	if v, verr := c.Store.View(uuid); verr == nil {
-		if d := c.Watches[v.Metadata.TaskKey.Source]; d != nil && forge.Is(err, forge.RateLimited) {
-			d.holdOff(err, c.Now())
+	wait := d.late.failed(uuid, d.Now(), firstPause, least)
+	if v, verr := d.Store.View(uuid); verr == nil {
+		if w := d.Watches[v.Metadata.TaskKey.Source]; w != nil && forge.Is(err, forge.RateLimited) {
+			w.holdOff(err, d.Now())
 		}
 	}
-	c.Log.Warn("Not delivered yet: "+err.Error(), "uuid", uuid, "next_try_in", wait.Round(time.Second))
+	d.Log.Warn("Not delivered yet: "+err.Error(), "uuid", uuid, "next_try_in", wait.Round(time.Second))
 }

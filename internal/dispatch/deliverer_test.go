@@ -50,7 +50,7 @@ func TestCourierTriesAgain(t *testing.T) {
 	stats := &Stats{}
 	watch := &Watch{}
 	c := NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: map[string]*Watch{"github": watch}, Log: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
-		Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Stats: stats, Lasting: delivery.Lasting,
+		Outbox: &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Stats: stats,
 			Handlers: map[string]delivery.Handler{"push": h, "comment": h, "labels": h}}})
 	id := owing(1, "push", "comment", "labels")
 	sweep := func(want ...string) {
@@ -89,7 +89,7 @@ func TestCourierTriesAgain(t *testing.T) {
 	if n := stats.Counts(); n.Delivered != 4 || n.Failed != 3 {
 		t.Errorf("%+v", n)
 	}
-	if len(c.late) != 0 {
-		t.Errorf("%d runs are still counted as late", len(c.late))
+	if len(c.late.all) != 0 {
+		t.Errorf("%d runs are still counted as late", len(c.late.all))
 	}
 }

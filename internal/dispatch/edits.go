@@ -9,8 +9,8 @@ import (
 // editedBy is the login of somebody who may not ask for work and changed what is
 // asked for after somebody else had asked, "" for nobody: between the act and the
 // first look nobody else sees that. A forge that does not tell is done without.
-func (i *Intake) editedBy(ctx context.Context, d *Watch, a candidate) (login string, err error) {
-	f, ok := d.Host.Tracker.(forge.Editors)
+func (i *Intake) editedBy(ctx context.Context, w *Watch, a candidate) (login string, err error) {
+	f, ok := w.Host.Tracker.(forge.Editors)
 	if !ok {
 		return "", nil
 	}
@@ -20,21 +20,21 @@ func (i *Intake) editedBy(ctx context.Context, d *Watch, a candidate) (login str
 	}
 	if err != nil {
 		// One that is down is asked again, for a while.
-		if atLarge(err) || passing(err) && i.clock(d).Sub(a.act.At) < keepFor {
+		if atLarge(err) || passing(err) && i.clock(w).Sub(a.act.At) < keepFor {
 			return "", err
 		}
-		if !d.blind {
+		if !w.blind {
 			i.Log.Warn("The forge does not tell who changes what is asked for; it is done without: "+err.Error(), "task", a.key.String())
 		}
-		d.blind = true
+		w.blind = true
 		return "", nil
 	}
-	d.blind = false
+	w.blind = false
 	for _, p := range all {
-		if p.ID == d.self.ID && p.ID != 0 || p.ID == a.act.By.ID && p.ID != 0 {
+		if p.ID == w.self.ID && p.ID != 0 || p.ID == a.act.By.ID && p.ID != 0 {
 			continue
 		}
-		if may, err := i.may(ctx, d, a.key, p); err != nil || !may {
+		if may, err := w.may(ctx, a.key, p); err != nil || !may {
 			return p.Login, err
 		}
 	}

@@ -138,7 +138,7 @@ func TestTheForgeIsDownForAnHour(t *testing.T) {
 			},
 		}
 		c := NewDeliverer(Deliverer{Store: s, Sources: map[string]bool{"github": true}, Watches: watches, Log: log, Now: time.Now,
-			Outbox: &Outbox{Store: s, Log: log, Stats: stats, Lasting: delivery.Lasting, Held: delivery.Held, Handlers: handlers}})
+			Outbox: &Outbox{Store: s, Log: log, Stats: stats, Handlers: handlers}})
 		i := &Intake{Store: s, Watches: []*Watch{watch}, Mailbox: &Mailbox{}, Lang: i18n.English, Log: log, Now: time.Now, Wake: c.Wake, Stats: stats,
 			Interval: 5 * time.Minute, CommentsEvery: 30 * time.Second}
 		runs := map[int]*contextstore.Context{}

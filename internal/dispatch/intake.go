@@ -44,8 +44,8 @@ func (i *Intake) Run(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		for _, d := range i.Watches {
-			i.look(ctx, d)
+		for _, w := range i.Watches {
+			i.look(ctx, w)
 		}
 		t.Reset(min(i.Interval, i.CommentsEvery))
 	}
@@ -54,36 +54,36 @@ func (i *Intake) Run(ctx context.Context) {
 // look looks once at a watched forge: at all of it where that is due, or only at what goes on
 // behind it. A look for work that did not come about stays due; only one that
 // did says that the forge was reached, as the other may have asked for nothing.
-func (i *Intake) look(ctx context.Context, d *Watch) {
+func (i *Intake) look(ctx context.Context, w *Watch) {
 	began := i.Now()
-	if began.Before(d.heldUntil()) {
+	if began.Before(w.heldUntil()) {
 		return
 	}
-	all := d.looked.IsZero() || began.Sub(d.looked) >= i.Interval
-	err := i.Poll(ctx, d, all)
+	all := w.looked.IsZero() || began.Sub(w.looked) >= i.Interval
+	err := i.Poll(ctx, w, all)
 	if ctx.Err() != nil {
 		return
 	}
 	if all && err == nil {
-		d.looked = began
+		w.looked = began
 	}
 	if all || err != nil {
-		i.Stats.polled(d.Host.Source(), i.Now().Sub(began), err)
+		i.Stats.polled(w.Host.Source(), began, i.Now(), err)
 	}
 	if err != nil {
-		i.Log.Warn("Cannot look for work at " + d.Host.Source() + ": " + err.Error())
+		i.Log.Warn("Cannot look for work at " + w.Host.Source() + ": " + err.Error())
 	}
 }
 
 // Listen looks once at the runs that go on, and begins nothing new but
 // what is asked for there.
 func (i *Intake) Listen(ctx context.Context) {
-	for _, d := range i.Watches {
-		if i.Now().Before(d.heldUntil()) {
+	for _, w := range i.Watches {
+		if i.Now().Before(w.heldUntil()) {
 			continue
 		}
-		if err := i.Poll(ctx, d, false); err != nil && ctx.Err() == nil {
-			i.Log.Warn("Cannot hear what is said at " + d.Host.Source() + ": " + err.Error())
+		if err := i.Poll(ctx, w, false); err != nil && ctx.Err() == nil {
+			i.Log.Warn("Cannot hear what is said at " + w.Host.Source() + ": " + err.Error())
 		}
 	}
 }
@@ -95,71 +95,80 @@ const inRow = 3
 // Poll looks once at a watched forge: with all, also for new work in every repository.
 // It returns the first error that concerns the forge as a whole; what concerns
 // one repository is logged. A round begins where the last one broke off.
-func (i *Intake) Poll(ctx context.Context, d *Watch, all bool) error {
-	repos, err := d.repositories(ctx, i.Now(), i.Log)
+func (i *Intake) Poll(ctx context.Context, w *Watch, all bool) error {
+	repos, err := w.repositories(ctx, i.Now(), i.Log)
 	if err != nil {
-		d.holdOff(err, i.Now())
+		w.holdOff(err, i.Now())
 		return err
 	}
-	live, err := i.live(ctx, d)
+	live, err := i.live(ctx, w)
 	if err != nil {
 		return err
 	}
-	i.clearMailbox(ctx, d)
-	named := repos
-	repos, others := withOthers(repos, live)
-	first := max(0, slices.IndexFunc(repos, func(r forge.Repository) bool { return lower(r.Repo) == d.next }))
-	d.next = forge.Repo{}
-	looked, row := 0, 0
-	var down error
+	i.clearMailbox(ctx, w)
 	if all {
-		d.due(live)
+		w.due(live)
 	}
+	down, err := i.round(ctx, w, repos, live, all)
+	switch {
+	case err != nil:
+		return err
+	case down != nil:
+		w.holdOff(down, i.Now())
+		return down
+	case all:
+		i.label(ctx, w, repos)
+	}
+	return nil
+}
+
+// round looks at one repository after the other. down is why the forge seems to be
+// down, err what ended the round at once.
+func (i *Intake) round(ctx context.Context, w *Watch, watched []forge.Repository, live map[forge.Repo][]contextstore.Row, all bool) (down, err error) {
+	repos, others := withOthers(watched, live)
+	first := max(0, slices.IndexFunc(repos, func(r forge.Repository) bool { return lower(r.Repo) == w.next }))
+	w.next = forge.Repo{}
+	looked, row := 0, 0
 	for n := range repos {
 		r := repos[(first+n)%len(repos)].Repo
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		runs := live[lower(r)]
-		if !all && !running(runs) || d.backsOff(r.String(), i.Now()) {
+		if !all && !running(runs) || w.failing.waits(r.String(), i.Now()) {
 			continue
 		}
 		looked++
-		err := i.repository(ctx, d, r, runs, all, all && !others[lower(r)])
+		err := i.repository(ctx, w, r, runs, all, all && !others[lower(r)])
 		if err == nil {
-			d.works(r.String())
+			w.failing.worked(r.String())
 			row = 0
 			continue
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		if refused(err) {
-			d.holdOff(err, i.Now())
-			d.next = lower(r)
-			return err
+		if refusesAll(err) {
+			w.next = lower(r)
+			return err, nil
 		}
-		i.Log.Warn("Cannot look at "+r.String()+": "+err.Error(), "repository", r.String(), "next_try_in", d.backOff(r.String(), i.Now()))
+		i.Log.Warn("Cannot look at "+r.String()+": "+err.Error(), "repository", r.String(), "next_try_in", w.backOff(r.String(), i.Now()))
 		if !passing(err) && !atLarge(err) {
 			continue
 		}
 		down = err
 		if row++; row >= inRow {
-			d.next = lower(repos[(first+n+1)%len(repos)].Repo)
+			w.next = lower(repos[(first+n+1)%len(repos)].Repo)
 			break
 		}
 	}
 	if row < inRow && row < looked || row == 0 {
-		if all {
-			i.label(ctx, d, named)
-		}
-		return nil
+		return nil, nil
 	}
 	if row == looked { // not one of them answers: it is no fault of theirs
-		d.failing = nil
+		w.failing = retries{}
 	}
-	d.holdOff(down, i.Now())
-	return down
+	return down, nil
 }
 
 // withOthers adds the repositories that only runs know: one that was renamed or
@@ -183,19 +192,19 @@ func withOthers(repos []forge.Repository, live map[forge.Repo][]contextstore.Row
 
 // repository looks at one repository: commands and comments before new work, so
 // that a /stop is not overtaken. Without fresh no new work is looked for.
-func (i *Intake) repository(ctx context.Context, d *Watch, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
-	if err := i.comments(ctx, d, r); err != nil {
+func (i *Intake) repository(ctx context.Context, w *Watch, r forge.Repo, runs []contextstore.Row, all, fresh bool) error {
+	if err := i.comments(ctx, w, r); err != nil {
 		return err
 	}
-	if err := i.followMissed(ctx, d, r); err != nil {
+	if err := i.followMissed(ctx, w, r); err != nil {
 		return err
 	}
 	var t trouble
 	for _, run := range runs {
-		if run.Status != task.Running && (!all || !d.wants[run.UUID]) {
+		if run.Status != task.Running && (!all || !w.queued[run.UUID]) {
 			continue
 		}
-		err := i.wanted(ctx, d, run)
+		err := i.stopUnwanted(ctx, w, run)
 		if t.ends(err) {
 			return err
 		}
@@ -206,25 +215,25 @@ func (i *Intake) repository(ctx context.Context, d *Watch, r forge.Repo, runs []
 	if !fresh {
 		return nil
 	}
-	items, err := d.Host.Triggered(ctx, r, d.trigger())
+	items, err := w.Host.Triggered(ctx, r, w.trigger())
 	if forge.Is(err, forge.Invalid) { // the others are there
 		i.Log.Warn("Not all that may ask for work can be read: "+err.Error(), "repository", r.String())
 	} else if err != nil {
 		return err
 	}
 	for _, it := range items {
-		if d.backsOff(it.Key.String(), i.Now()) {
+		if w.failing.waits(it.Key.String(), i.Now()) {
 			continue
 		}
-		err := i.asked(ctx, d, it)
+		err := i.asked(ctx, w, it)
 		if t.ends(err) {
 			return err
 		}
 		if err != nil {
-			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", d.backOff(it.Key.String(), i.Now()))
+			i.Log.Warn("Cannot look into "+it.Key.String()+": "+err.Error(), "task", it.Key.String(), "next_try_in", w.backOff(it.Key.String(), i.Now()))
 			continue
 		}
-		d.works(it.Key.String())
+		w.failing.worked(it.Key.String())
 	}
 	return nil
 }
@@ -243,13 +252,13 @@ func (t *trouble) ends(err error) bool {
 }
 
 // asked looks into an item that bears the trigger.
-func (i *Intake) asked(ctx context.Context, d *Watch, it forge.Item) error {
+func (i *Intake) asked(ctx context.Context, w *Watch, it forge.Item) error {
 	if last, ok, err := i.latest(ctx, it.Key); err != nil {
 		return err
 	} else if ok && !last.Status().Final() && last.Status() != task.Paused {
 		return nil // in hand
 	}
-	asks, err := i.asks(ctx, d, it)
+	asks, err := i.asks(ctx, w, it)
 	if err != nil {
 		return err
 	}
@@ -258,7 +267,7 @@ func (i *Intake) asked(ctx context.Context, d *Watch, it forge.Item) error {
 		slices.Reverse(asks)
 	}
 	for _, a := range asks {
-		if done, err := i.consider(ctx, d, candidate{it.Key, it, a}); done || err != nil {
+		if done, err := i.consider(ctx, w, candidate{it.Key, it, a}); done || err != nil {
 			return err
 		}
 	}
@@ -266,16 +275,16 @@ func (i *Intake) asked(ctx context.Context, d *Watch, it forge.Item) error {
 }
 
 // asks are the acts that an item's label and its assignment come from.
-func (i *Intake) asks(ctx context.Context, d *Watch, it forge.Item) (all []order.Act, err error) {
+func (i *Intake) asks(ctx context.Context, w *Watch, it forge.Item) (all []order.Act, err error) {
 	for _, how := range []string{order.ByLabel, order.ByAssignment} {
-		t, on := forge.Trigger{Label: d.Label}, it.Has(d.Label)
+		t, on := forge.Trigger{Label: w.Label}, it.Has(w.Label)
 		if how == order.ByAssignment {
-			t, on = forge.Trigger{Assignee: d.self}, d.Assignment && it.AssignedTo(d.self)
+			t, on = forge.Trigger{Assignee: w.self}, w.Assignment && it.AssignedTo(w.self)
 		}
 		if !on {
 			continue
 		}
-		who, err := d.Host.Asked(ctx, it.Key, t)
+		who, err := w.Host.Asked(ctx, it.Key, t)
 		if errors.Is(err, forge.ErrNotAsked) {
 			continue
 		}
@@ -292,7 +301,7 @@ func (i *Intake) asks(ctx context.Context, d *Watch, it forge.Item) (all []order
 func atLarge(err error) bool {
 	var e *forge.Error
 	var u *unreadable
-	return !errors.As(err, &u) && (!errors.As(err, &e) || refused(err))
+	return !errors.As(err, &u) && (!errors.As(err, &e) || refusesAll(err))
 }
 
 // unreadable is the error of one context that cannot be read. It says nothing of
@@ -310,8 +319,8 @@ func (i *Intake) latest(ctx context.Context, k task.Key) (contextstore.View, boo
 	return v, ok, err
 }
 
-// refused reports whether the forge as a whole takes no calls now.
-func refused(err error) bool {
+// refusesAll reports whether the forge as a whole takes no calls now.
+func refusesAll(err error) bool {
 	return forge.Is(err, forge.RateLimited) || forge.Is(err, forge.Unauthorized)
 }
 
@@ -323,10 +332,10 @@ func passing(err error) bool {
 }
 
 // live lists the runs of a watched forge that have not ended, by repository.
-func (i *Intake) live(ctx context.Context, d *Watch) (map[forge.Repo][]contextstore.Row, error) {
+func (i *Intake) live(ctx context.Context, w *Watch) (map[forge.Repo][]contextstore.Row, error) {
 	all := map[forge.Repo][]contextstore.Row{}
 	err := i.Store.Live(ctx, func(r contextstore.Row) error {
-		if d.serves(i.Store, r.Key.Source, r.UUID) {
+		if w.serves(i.Store, r.Key.Source, r.UUID) {
 			repo := lower(forge.RepoOf(r.Key))
 			all[repo] = append(all[repo], r)
 		}
@@ -355,7 +364,7 @@ const mostQueued = 20
 // due chooses the queued runs whose items the next look reads, in turn: those
 // that are worked on are looked at each time, what waits is only to be gone by
 // its turn, and what is paused is for people to stop.
-func (d *Watch) due(live map[forge.Repo][]contextstore.Row) {
+func (w *Watch) due(live map[forge.Repo][]contextstore.Row) {
 	var queued []string
 	for _, rows := range live {
 		for _, r := range rows {
@@ -365,22 +374,22 @@ func (d *Watch) due(live map[forge.Repo][]contextstore.Row) {
 		}
 	}
 	slices.Sort(queued)
-	n, found := slices.BinarySearch(queued, d.lastWanted)
+	n, found := slices.BinarySearch(queued, w.lastQueued)
 	if found {
 		n++
 	}
-	d.wants = map[string]bool{}
+	w.queued = map[string]bool{}
 	for range min(len(queued), mostQueued) {
-		d.lastWanted = queued[n%len(queued)]
-		d.wants[d.lastWanted] = true
+		w.lastQueued = queued[n%len(queued)]
+		w.queued[w.lastQueued] = true
 		n++
 	}
 }
 
-// wanted stops a run whose item was closed, or whose label or assignment
+// stopUnwanted stops a run whose item was closed, or whose label or assignment
 // somebody took away.
-func (i *Intake) wanted(ctx context.Context, d *Watch, r contextstore.Row) error {
-	if !d.StopRemoved {
+func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row) error {
+	if !w.StopRemoved {
 		return nil
 	}
 	// Asked before the item is read: only a label that was there by then can be
@@ -393,14 +402,14 @@ func (i *Intake) wanted(ctx context.Context, d *Watch, r contextstore.Row) error
 	if err != nil {
 		return err
 	}
-	it, err := d.Host.Item(ctx, r.Key)
+	it, err := w.Host.Item(ctx, r.Key)
 	if forge.Is(err, forge.Gone) {
 		return i.stop(ctx, r, "dispatch.closed")
 	}
 	if forge.Is(err, forge.NotFound) {
 		// Where the repository cannot be seen either, that says nothing of the item.
 		repo := forge.RepoOf(r.Key).String()
-		if _, rerr := d.Host.Repositories(ctx, []string{repo}); rerr != nil {
+		if _, rerr := w.Host.Repositories(ctx, []string{repo}); rerr != nil {
 			return rerr
 		}
 		return i.stop(ctx, r, "dispatch.closed")
@@ -416,20 +425,20 @@ func (i *Intake) wanted(ctx context.Context, d *Watch, r contextstore.Row) error
 	if err != nil || job.Act == nil {
 		return nil //nolint:nilerr // not ours to judge
 	}
-	processing := d.Host.Labels.Status[task.Running]
+	processing := w.Host.Labels.Status[task.Running]
 	switch {
 	case !it.Open:
 		return i.stop(ctx, r, "dispatch.closed")
-	case job.Act.How == order.ByAssignment && !it.AssignedTo(d.self):
+	case job.Act.How == order.ByAssignment && !it.AssignedTo(w.self):
 		return i.stop(ctx, r, "dispatch.unassigned")
 	case !labelled || v.Status() != task.Running && v.Status() != task.Queued || it.Has(processing):
 		return nil
 	}
 	// The item may have been read as it was a moment ago, and a label may have
 	// been given another name: only that somebody took it off stops the run.
-	_, err = d.Host.Asked(ctx, r.Key, forge.Trigger{Label: processing})
+	_, err = w.Host.Asked(ctx, r.Key, forge.Trigger{Label: processing})
 	var taken *forge.TakenAway
-	if !errors.As(err, &taken) || taken.At.Before(begun(v).Truncate(time.Second)) || taken.By.ID == d.self.ID && taken.By.ID != 0 {
+	if !errors.As(err, &taken) || taken.At.Before(begun(v).Truncate(time.Second)) || taken.By.ID == w.self.ID && taken.By.ID != 0 {
 		if errors.Is(err, forge.ErrNotAsked) {
 			return nil
 		}

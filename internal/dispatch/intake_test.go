@@ -192,7 +192,7 @@ func TestWhatIsBrokenStarvesNobody(t *testing.T) {
 		l.hub.visited = nil
 		if want == "[]" {
 			_ = l.look(true, 0) // learns how far each was read
-			l.hub.visited, l.watch.failing, l.watch.next = nil, nil, forge.Repo{}
+			l.hub.visited, l.watch.failing, l.watch.next = nil, retries{}, forge.Repo{}
 			want = "[a b c]"
 		}
 		if err := l.look(true, 0); !forge.Is(err, forge.Unavailable) || fmt.Sprint(l.hub.visited) != want {

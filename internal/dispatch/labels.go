@@ -18,49 +18,49 @@ const mostLabelled = 20
 // people have it to choose; it comes last, to hold no work back. Where it may not
 // be made, that is logged once, and people make it themselves; what is trouble of
 // the forge as a whole is left to the next look.
-func (i *Intake) label(ctx context.Context, d *Watch, repos []forge.Repository) {
-	err := i.labelAll(ctx, d, repos)
+func (i *Intake) label(ctx context.Context, w *Watch, repos []forge.Repository) {
+	err := i.labelAll(ctx, w, repos)
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	if refused(err) {
-		d.holdOff(err, i.Now())
+	if refusesAll(err) {
+		w.holdOff(err, i.Now())
 	}
 	i.Log.Warn("The label that asks for work is not everywhere yet: " + err.Error())
 }
 
-func (i *Intake) labelAll(ctx context.Context, d *Watch, repos []forge.Repository) error {
-	if !d.Host.Labels.Create {
+func (i *Intake) labelAll(ctx context.Context, w *Watch, repos []forge.Repository) error {
+	if !w.Host.Labels.Create {
 		return nil
 	}
 	asked := 0
 	for _, r := range repos {
-		name, scope := lower(r.Repo), reviewsOf(d, r.Repo)
-		if d.labelled[name] {
+		name, scope := lower(r.Repo), reviewsOf(w, r.Repo)
+		if w.labelled[name] {
 			continue
 		}
 		mark, err := i.Store.Mark(ctx, scope, labelMark)
 		if err != nil {
 			return err
 		}
-		if mark != d.Label {
+		if mark != w.Label {
 			if asked++; asked > mostLabelled {
 				return nil
 			}
-			err = d.Host.EnsureLabels(ctx, r.Repo, []forge.Label{d.Host.Labels.Asking()})
+			err = w.Host.EnsureLabels(ctx, r.Repo, []forge.Label{w.Host.Labels.Asking()})
 			if err != nil && (atLarge(err) || passing(err)) {
 				return err
 			}
 			if err != nil {
-				i.Log.Warn("The label that asks for work cannot be made: "+err.Error(), "repository", r.String(), "label", d.Label)
-			} else if err := i.Store.SetMark(ctx, scope, labelMark, d.Label); err != nil {
+				i.Log.Warn("The label that asks for work cannot be made: "+err.Error(), "repository", r.String(), "label", w.Label)
+			} else if err := i.Store.SetMark(ctx, scope, labelMark, w.Label); err != nil {
 				return err
 			}
 		}
-		if d.labelled == nil {
-			d.labelled = map[forge.Repo]bool{}
+		if w.labelled == nil {
+			w.labelled = map[forge.Repo]bool{}
 		}
-		d.labelled[name] = true
+		w.labelled[name] = true
 	}
 	return nil
 }

@@ -20,30 +20,30 @@ type Mailbox struct {
 const maxSaid = 500
 
 // Take returns what was said about a task since the last call.
-func (d *Mailbox) Take(k task.Key) []forge.Comment {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	said := d.said[k]
-	delete(d.said, k)
+func (m *Mailbox) Take(k task.Key) []forge.Comment {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	said := m.said[k]
+	delete(m.said, k)
 	return said
 }
 
-func (d *Mailbox) put(k task.Key, c forge.Comment) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.said == nil {
-		d.said = map[task.Key][]forge.Comment{}
+func (m *Mailbox) put(k task.Key, c forge.Comment) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.said == nil {
+		m.said = map[task.Key][]forge.Comment{}
 	}
-	if len(d.said[k]) < maxSaid {
-		d.said[k] = append(d.said[k], c)
+	if len(m.said[k]) < maxSaid {
+		m.said[k] = append(m.said[k], c)
 	}
 }
 
 // keys are the tasks of a source about which something lies here.
-func (d *Mailbox) keys(source string) (all []task.Key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for k := range d.said {
+func (m *Mailbox) keys(source string) (all []task.Key) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k := range m.said {
 		if k.Source == source {
 			all = append(all, k)
 		}
@@ -54,15 +54,15 @@ func (d *Mailbox) keys(source string) (all []task.Key) {
 // clearMailbox clears the mailbox of what runs left there that ended before they took it.
 // Reviews that ask for changes are remembered apart; a run that is to go on reads
 // the rest from its item.
-func (i *Intake) clearMailbox(ctx context.Context, d *Watch) {
-	for _, k := range i.Mailbox.keys(d.Host.Source()) {
+func (i *Intake) clearMailbox(ctx context.Context, w *Watch) {
+	for _, k := range i.Mailbox.keys(w.Host.Source()) {
 		last, ok, err := i.latest(ctx, k)
 		if err != nil || ok && last.Status() == task.Running {
 			continue
 		}
 		for _, c := range i.Mailbox.Take(k) {
 			if ok && last.Status() == task.AwaitingApproval { // said while it was on its way to wait
-				if err := i.answered(ctx, d, k, last, c); err != nil {
+				if err := i.answered(ctx, w, k, last, c); err != nil {
 					i.Log.Warn("An answer is not heard yet: "+err.Error(), "uuid", last.Metadata.UUID, "task", k.String(), "comment", c.URL)
 				}
 				continue

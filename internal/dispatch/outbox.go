@@ -13,34 +13,24 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
+	"toritsugi/internal/i18n"
 )
 
-// Outbox delivers what transitions have promised. Store, Handlers and Log must
-// be set.
+// Outbox delivers what transitions have promised.
 type Outbox struct {
 	Store    *contextstore.Store
 	Handlers map[string]delivery.Handler // by kind
 	Log      *slog.Logger
 
-	// Lasting reports whether the other side will never take an effect that
-	// failed like this. It is then acknowledged with why, and what is behind it
-	// need not wait; nil for never.
-	Lasting func(error) bool
-	// Explain is why, as people read it; nil for the error's own words.
-	Explain func(error) string
-	// Held reports whether an effect that failed like this is refused for now, so
-	// that others may yet be taken: those of the kinds in Apart are delivered all
-	// the same. Nil for never.
-	Held func(error) bool
-	// Apart are, by kind, the kinds of effects that an effect can be delivered
-	// without.
-	Apart map[string][]string
-	// Meanwhile says, by kind, why an effect before this one is not delivered yet.
-	// What it does is no delivery, and done again at the next attempt.
-	Meanwhile map[string]func(ctx context.Context, uuid string, e contextstore.Effect, why error) error
-	// Later are the kinds of effects that nobody waits for: they are left to
+	// Lang is that in which people read why an effect is never taken.
+	Lang i18n.Lang
+	// Meanwhile says what a comment will say, and why an effect before it is not
+	// delivered yet. That is no delivery, and done again at the next attempt; nil for
+	// nothing.
+	Meanwhile func(ctx context.Context, uuid string, e contextstore.Effect, why error) error
+	// Later is the kind of effects that nobody waits for: they are left to
 	// DeliverLater.
-	Later []string
+	Later string
 	// Mine reports whether DeliverAll is to deliver for a run; nil for all.
 	Mine func(m contextstore.Metadata) bool
 	// Stats counts, may be nil.
@@ -86,7 +76,7 @@ func (o *Outbox) take(ctx context.Context, uuid string, wait time.Duration, late
 		if effects, err = o.Store.Undelivered(ctx, uuid); err != nil {
 			err = fmt.Errorf("outbox of %s: %w", uuid, err)
 		}
-		effects = slices.DeleteFunc(effects, func(e contextstore.Effect) bool { return slices.Contains(o.Later, e.Kind) != later })
+		effects = slices.DeleteFunc(effects, func(e contextstore.Effect) bool { return (e.Kind == o.Later) != later })
 		return err == nil && len(effects) > 0
 	}
 	if !left() {
@@ -113,39 +103,31 @@ func (o *Outbox) deliver(ctx context.Context, uuid string, wait time.Duration) e
 		return err
 	}
 	defer release()
-	var held []contextstore.Effect
-	var why error // the first of them is
+	held := false
+	var why error // of the first that is held
 	for _, e := range effects {
-		if !o.apart(e, held) {
-			if say := o.Meanwhile[e.Kind]; say != nil {
-				if err := say(ctx, uuid, e, why); err != nil && ctx.Err() == nil {
+		if held {
+			if e.Kind == delivery.EffectComment && o.Meanwhile != nil {
+				if err := o.Meanwhile(ctx, uuid, e, why); err != nil && ctx.Err() == nil {
 					o.Log.Warn("Not said meanwhile: "+err.Error(), "uuid", uuid, "key", e.Key)
 				}
 			}
 			continue
 		}
 		err := o.one(ctx, uuid, e)
-		if err != nil && (o.Held == nil || !o.Held(err)) {
+		if err != nil && !delivery.Held(err) {
 			return err
 		}
 		if err != nil {
-			held = append(held, e)
+			// What speaks of a branch or a pull request waits for it; without a comment or
+			// labels the rest is delivered all the same.
+			held = e.Kind != delivery.EffectComment && e.Kind != delivery.EffectLabels
 			if why == nil {
 				why = err
 			}
 		}
 	}
 	return why
-}
-
-// apart reports whether an effect can be delivered without the ones that are held.
-func (o *Outbox) apart(e contextstore.Effect, held []contextstore.Effect) bool {
-	for _, h := range held {
-		if !slices.Contains(o.Apart[e.Kind], h.Kind) {
-			return false
-		}
-	}
-	return true
 }
 
 // one delivers one effect and acknowledges it.
@@ -155,9 +137,9 @@ func (o *Outbox) one(ctx context.Context, uuid string, e contextstore.Effect) er
 		return fmt.Errorf("outbox of %s: effect %s is of kind %q, which this program cannot deliver", uuid, e.Key, e.Kind)
 	}
 	result, err := h(ctx, uuid, e)
-	if err != nil && o.Lasting != nil && o.Lasting(err) {
+	if err != nil && delivery.Lasting(err) {
 		o.Log.Error("Will never be taken: "+e.Kind+": "+err.Error(), "uuid", uuid, "key", e.Key)
-		result, err = delivery.NotDelivered+o.explain(err), nil
+		result, err = delivery.NotDelivered+o.Lang.Error(err), nil
 	}
 	o.Stats.delivered(err)
 	if err != nil {
@@ -168,13 +150,6 @@ func (o *Outbox) one(ctx context.Context, uuid string, e contextstore.Effect) er
 	}
 	o.Log.Info("Delivered: "+e.Kind, "uuid", uuid, "key", e.Key, "result", result)
 	return nil
-}
-
-func (o *Outbox) explain(err error) string {
-	if o.Explain == nil {
-		return err.Error()
-	}
-	return o.Explain(err)
 }
 
 // DeliverAll delivers what earlier runs left. A run whose delivery fails is

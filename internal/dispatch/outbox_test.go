@@ -104,7 +104,7 @@ func TestDeliverLater(t *testing.T) {
 		did = append(did, e.Kind)
 		return "", down
 	}
-	o := &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Later: []string{"summary"}, Handlers: map[string]delivery.Handler{"push": note, "comment": note}}
+	o := &Outbox{Store: s, Log: slog.New(slog.DiscardHandler), Later: "summary", Handlers: map[string]delivery.Handler{"push": note, "comment": note}}
 	made := func(ctx context.Context, uuid string, e contextstore.Effect) (string, error) {
 		if did = append(did, e.Kind); len(did) == 2 { // it is being made: what is waited for goes out all the same
 			down = nil

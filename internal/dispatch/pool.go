@@ -39,19 +39,13 @@ type Pool struct {
 	wake    chan struct{}
 	mu      sync.Mutex
 	busy    map[string]*slot
-	after   map[string]rest // runs that wait for a time before they are claimed again
-	closed  error           // why nothing is begun, nil where something is
+	resting retries // runs that could not be begun
+	closed  error   // why nothing is begun, nil where something is
 	running sync.WaitGroup
 }
 
 // Limits are how much is worked on at once; 0 for no limit.
 type Limits struct{ Max, PerRepository, PerUser int }
-
-// rest is until when a run in the queue is left alone, and for how long that is.
-type rest struct {
-	until time.Time
-	pause time.Duration
-}
 
 // slot is a run that is being worked on.
 type slot struct {
@@ -62,7 +56,7 @@ type slot struct {
 
 // NewPool returns a pool that Run sets going.
 func NewPool(o PoolOptions) *Pool {
-	return &Pool{PoolOptions: o, wake: make(chan struct{}, 1), busy: map[string]*slot{}, after: map[string]rest{}}
+	return &Pool{PoolOptions: o, wake: make(chan struct{}, 1), busy: map[string]*slot{}, resting: retries{most: mostRetry}}
 }
 
 // Wake makes the pool look for work at once.
@@ -157,8 +151,7 @@ func (p *Pool) Busy() int {
 func (p *Pool) Waits(uuid string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r, ok := p.after[uuid]
-	return ok && p.Now().Before(r.until) || p.closed != nil
+	return p.resting.waits(uuid, p.Now()) || p.closed != nil
 }
 
 // page is how many waiting runs are read at once.
@@ -203,10 +196,7 @@ func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Co
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed != nil || p.busy[w.UUID] != nil {
-		return nil, false
-	}
-	if r, ok := p.after[w.UUID]; ok && p.Now().Before(r.until) {
+	if p.closed != nil || p.busy[w.UUID] != nil || p.resting.waits(w.UUID, p.Now()) {
 		return nil, false
 	}
 	repository, user := 0, 0
@@ -239,7 +229,11 @@ func (p *Pool) begin(ctx context.Context, w contextstore.Waiting) {
 		p.mu.Lock()
 		p.busy[w.UUID].cancel(nil)
 		delete(p.busy, w.UUID)
-		p.rest(w.UUID, again)
+		if again == 0 {
+			p.resting.worked(w.UUID)
+		} else {
+			p.resting.failed(w.UUID, p.Now(), again, 0)
+		}
 		p.mu.Unlock()
 		if !gone {
 			p.Ended(w.Key, report, err)
@@ -254,25 +248,6 @@ const (
 	retryStart = time.Minute
 	mostRetry  = 15 * time.Minute
 )
-
-// mostResting bounds what is remembered of runs that rest.
-const mostResting = 10_000
-
-// rest leaves a run alone for a while, each time for longer; the caller holds mu.
-func (p *Pool) rest(uuid string, first time.Duration) {
-	last, again := p.after[uuid]
-	if first == 0 {
-		delete(p.after, uuid)
-		return
-	}
-	if again {
-		first = min(max(2*last.pause, first), mostRetry)
-	}
-	if len(p.after) >= mostResting { // they were stopped, or another process took them
-		clear(p.after)
-	}
-	p.after[uuid] = rest{p.Now().Add(first), first}
-}
 
 // pause is how long a run that is still in the queue is left alone.
 func pause(ctx context.Context, r agent.Report, err error) time.Duration {

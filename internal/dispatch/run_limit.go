@@ -18,21 +18,21 @@ type answers struct {
 
 // tooOften reports whether a task was run so often within the hour that it has
 // to wait: two programs that answer each other would never end.
-func (i *Intake) tooOften(ctx context.Context, d *Watch, a candidate) (bool, error) {
+func (i *Intake) tooOften(ctx context.Context, w *Watch, a candidate) (bool, error) {
 	k, now := a.key.String(), i.Now()
-	n, err := i.Store.CountSince(ctx, a.key, now.Add(-time.Hour), d.MaxPerHour)
-	if err != nil || n < d.MaxPerHour {
-		delete(d.deferred, k)
+	n, err := i.Store.CountSince(ctx, a.key, now.Add(-time.Hour), w.MaxPerHour)
+	if err != nil || n < w.MaxPerHour {
+		delete(w.deferred, k)
 		return false, err
 	}
-	for other, t := range d.deferred {
+	for other, t := range w.deferred {
 		if now.Sub(t.since) >= time.Hour {
-			delete(d.deferred, other)
+			delete(w.deferred, other)
 		}
 	}
-	told, ok := d.deferred[k]
+	told, ok := w.deferred[k]
 	said := a.act.How == order.ByComment || a.act.How == order.ByReview
-	if said && told.said >= d.MaxPerHour || !said && told.label {
+	if said && told.said >= w.MaxPerHour || !said && told.label {
 		return true, nil
 	}
 	i.Log.Warn("Not begun yet: this was asked for too often", "task", k, "within_an_hour", n)
@@ -41,7 +41,7 @@ func (i *Intake) tooOften(ctx context.Context, d *Watch, a candidate) (bool, err
 		text = "dispatch.too_often_said"
 	}
 	marker := "often-" + strings.ReplaceAll(a.act.Event, "/", "-") // the id of a comment has one
-	if _, err := d.Host.Post(ctx, a.key, marker, i.Lang.T(text, n)); err != nil && (atLarge(err) || passing(err)) {
+	if _, err := w.Host.Post(ctx, a.key, marker, i.Lang.T(text, n)); err != nil && (atLarge(err) || passing(err)) {
 		return true, err
 	} else if err != nil {
 		i.Log.Warn("Not answered: "+err.Error(), "task", k)
@@ -54,9 +54,9 @@ func (i *Intake) tooOften(ctx context.Context, d *Watch, a candidate) (bool, err
 	} else {
 		told.label = true
 	}
-	if d.deferred == nil {
-		d.deferred = map[string]answers{}
+	if w.deferred == nil {
+		w.deferred = map[string]answers{}
 	}
-	d.deferred[k] = told
+	w.deferred[k] = told
 	return true, nil
 }

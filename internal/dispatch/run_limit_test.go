@@ -104,7 +104,7 @@ func TestTooOftenAndLocked(t *testing.T) {
 	it.Labels = []string{"coding agent"}
 	l.hub.items["1"] = it
 	l.hub.broken["post"] = &forge.Error{Kind: forge.Forbidden, Err: errors.New("403: locked")}
-	if err := l.look(true, time.Hour); err != nil || l.watch.backsOff(key(1).String(), l.now.Add(-time.Hour)) {
+	if err := l.look(true, time.Hour); err != nil || l.watch.failing.waits(key(1).String(), l.now.Add(-time.Hour)) {
 		t.Errorf("it is taken for broken: %v", err)
 	}
 	if err := l.look(true, 0); err != nil {

@@ -16,6 +16,6 @@ func served(s *contextstore.Store, sources map[string]bool, source, uuid string)
 }
 
 // serves is served for the runs of one watch.
-func (d *Watch) serves(s *contextstore.Store, source, uuid string) bool {
-	return served(s, map[string]bool{d.Host.Source(): true}, source, uuid)
+func (w *Watch) serves(s *contextstore.Store, source, uuid string) bool {
+	return served(s, map[string]bool{w.Host.Source(): true}, source, uuid)
 }

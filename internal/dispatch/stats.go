@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -46,17 +47,9 @@ func (s *Stats) Counts() Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.c
-	c.Ended, c.Polls, c.PollErrors = copied(c.Ended), copied(c.Polls), copied(c.PollErrors)
-	c.PollTime, c.PolledAt, c.Refused = copied(c.PollTime), copied(c.PolledAt), copied(c.Refused)
+	c.Ended, c.Polls, c.PollErrors = maps.Clone(c.Ended), maps.Clone(c.Polls), maps.Clone(c.PollErrors)
+	c.PollTime, c.PolledAt, c.Refused = maps.Clone(c.PollTime), maps.Clone(c.PolledAt), maps.Clone(c.Refused)
 	return c
-}
-
-func copied[K comparable, V any](m map[K]V) map[K]V {
-	out := make(map[K]V, len(m))
-	for k, v := range m {
-		out[k] = v
-	}
-	return out
 }
 
 func set[K comparable, V any](m *map[K]V, k K, f func(V) V) {
@@ -88,15 +81,15 @@ func (s *Stats) delivered(err error) {
 	})
 }
 
-func (s *Stats) polled(source string, took time.Duration, err error) {
+func (s *Stats) polled(source string, began, now time.Time, err error) {
 	s.change(func(c *Counts) {
 		set(&c.Polls, source, one)
-		set(&c.PollTime, source, func(time.Duration) time.Duration { return took })
+		set(&c.PollTime, source, func(time.Duration) time.Duration { return now.Sub(began) })
 		set(&c.Refused, source, func(bool) bool { return forge.Is(err, forge.Unauthorized) })
 		if err != nil {
 			set(&c.PollErrors, source, one)
 			return
 		}
-		set(&c.PolledAt, source, func(time.Time) time.Time { return time.Now() })
+		set(&c.PolledAt, source, func(time.Time) time.Time { return now })
 	})
 }

@@ -36,16 +36,16 @@ type Watch struct {
 	repos    []forge.Repository
 	listed   time.Time       // when repos was asked for
 	looked   time.Time       // for work, the last time that this succeeded
-	refused  map[string]bool // acts that were refused and answered
+	answered map[string]bool // acts that were refused and answered
 	hold     time.Time       // until when the forge is left alone
 	deferred map[string]answers
 	next     forge.Repo          // where the next round begins
-	failing  map[string]lateness // repositories and items that fail
+	failing  retries             // repositories and items that fail
 	blind    bool                // it does not tell who edits; that was logged
 	labelled map[forge.Repo]bool // where the label that asks is, or cannot be made
 
-	wants      map[string]bool // queued runs whose items are looked at this time
-	lastWanted string          // the last of them that was looked at
+	queued     map[string]bool // queued runs whose items are looked at this time
+	lastQueued string          // the last of them that was looked at
 }
 
 const (
@@ -60,63 +60,63 @@ const (
 const maxRefused = 10_000
 
 // trigger is what sets an item before us.
-func (d *Watch) trigger() forge.Trigger {
-	t := forge.Trigger{Label: d.Label}
-	if d.Assignment {
-		t.Assignee = d.self
+func (w *Watch) trigger() forge.Trigger {
+	t := forge.Trigger{Label: w.Label}
+	if w.Assignment {
+		t.Assignee = w.self
 	}
 	return t
 }
 
 // repositories lists the repositories that are watched. What cannot be seen is logged, and
 // does not keep the rest away.
-func (d *Watch) repositories(ctx context.Context, now time.Time, log *slog.Logger) ([]forge.Repository, error) {
-	if d.self.ID == 0 && d.self.Login == "" {
-		self, err := d.Host.Self(ctx)
+func (w *Watch) repositories(ctx context.Context, now time.Time, log *slog.Logger) ([]forge.Repository, error) {
+	if w.self.ID == 0 && w.self.Login == "" {
+		self, err := w.Host.Self(ctx)
 		if err != nil {
 			return nil, err
 		}
-		d.self = self
+		w.self = self
 	}
-	if d.repos != nil && now.Sub(d.listed) < relist {
-		return d.repos, nil
+	if w.repos != nil && now.Sub(w.listed) < relist {
+		return w.repos, nil
 	}
-	repos, err := d.Host.Repositories(ctx, d.Patterns)
+	repos, err := w.Host.Repositories(ctx, w.Patterns)
 	if err == nil {
-		d.repos, d.listed = repos, now
+		w.repos, w.listed = repos, now
 		return repos, nil
 	}
-	if refused(err) || len(repos)+len(d.repos) == 0 {
-		return d.repos, err
+	if refusesAll(err) || len(repos)+len(w.repos) == 0 {
+		return w.repos, err
 	}
 	log.Warn("Not all repositories can be seen: " + err.Error())
-	d.listed = now.Add(againList - relist)
+	w.listed = now.Add(againList - relist)
 	if forge.Is(err, forge.NotFound) {
-		d.listed = now // nothing but names that are not there
+		w.listed = now // nothing but names that are not there
 	} else {
 		known := map[forge.Repo]bool{}
 		for _, r := range repos {
 			known[lower(r.Repo)] = true
 		}
-		for _, r := range d.repos {
+		for _, r := range w.repos {
 			if !known[lower(r.Repo)] {
 				repos = append(repos, r)
 			}
 		}
 	}
-	d.repos = repos
+	w.repos = repos
 	return repos, nil
 }
 
 // heldUntil is when the forge may be asked again.
-func (d *Watch) heldUntil() time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.hold
+func (w *Watch) heldUntil() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.hold
 }
 
 // holdOff keeps still for as long as an error of the forge as a whole asks for it.
-func (d *Watch) holdOff(err error, now time.Time) {
+func (w *Watch) holdOff(err error, now time.Time) {
 	var e *forge.Error
 	if !errors.As(err, &e) {
 		return
@@ -130,10 +130,10 @@ func (d *Watch) holdOff(err error, now time.Time) {
 	default:
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if until := now.Add(wait); until.After(d.hold) {
-		d.hold = until
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if until := now.Add(wait); until.After(w.hold) {
+		w.hold = until
 	}
 }
 
@@ -143,34 +143,15 @@ const (
 	lastRest  = 5 * time.Minute
 )
 
-// backsOff reports whether what failed is left alone for now.
-func (d *Watch) backsOff(what string, now time.Time) bool {
-	l, ok := d.failing[what]
-	return ok && now.Before(l.next)
-}
-
 // backOff leaves something that failed alone, each time for longer.
-func (d *Watch) backOff(what string, now time.Time) time.Duration {
-	if d.failing == nil {
-		d.failing = map[string]lateness{}
-	}
-	for w, l := range d.failing { // what nobody asks after any more
-		if now.Sub(l.next) > time.Hour {
-			delete(d.failing, w)
-		}
-	}
-	l := d.failing[what]
-	l.pause = min(max(2*l.pause, firstRest), lastRest)
-	l.next = now.Add(l.pause)
-	d.failing[what] = l
-	return l.pause
+func (w *Watch) backOff(what string, now time.Time) time.Duration {
+	w.failing.most = lastRest
+	return w.failing.failed(what, now, firstRest, 0)
 }
-
-func (d *Watch) works(what string) { delete(d.failing, what) }
 
 // called is how texts name a person.
-func (d *Watch) called(p forge.Person) string {
-	if d.Host.Code == nil { // nobody is notified
+func (w *Watch) called(p forge.Person) string {
+	if w.Host.Code == nil { // nobody is notified
 		return p.Login
 	}
 	return "@" + p.Login
@@ -185,7 +166,7 @@ type candidate struct {
 
 // consider begins a run for an act, unless there is one already, or who asks may
 // not; done tells that they may, or that there is nothing to be done about it.
-func (i *Intake) consider(ctx context.Context, d *Watch, a candidate) (done bool, err error) {
+func (i *Intake) consider(ctx context.Context, w *Watch, a candidate) (done bool, err error) {
 	last, ok, err := i.latest(ctx, a.key)
 	if err != nil {
 		return false, err
@@ -196,15 +177,15 @@ func (i *Intake) consider(ctx context.Context, d *Watch, a candidate) (done bool
 			return true, err // it was begun for this very act, whose label is still being taken away
 		}
 	}
-	may, err := i.may(ctx, d, a.key, a.act.By)
+	may, err := w.may(ctx, a.key, a.act.By)
 	if err != nil {
 		return false, err
 	}
 	if !may {
-		return false, i.refuse(ctx, d, a)
+		return false, i.refuse(ctx, w, a)
 	}
 	if ok && last.Status() == task.Paused {
-		return true, i.resume(ctx, d, last, a)
+		return true, i.resume(ctx, w, last, a)
 	}
 	if ok && !last.Status().Final() {
 		return true, nil // asked for again: it waits until the run has ended
@@ -212,16 +193,16 @@ func (i *Intake) consider(ctx context.Context, d *Watch, a candidate) (done bool
 	if stopped, err := i.stopped(ctx, a); stopped || err != nil {
 		return true, err
 	}
-	if often, err := i.tooOften(ctx, d, a); often || err != nil {
+	if often, err := i.tooOften(ctx, w, a); often || err != nil {
 		return true, err
 	}
-	return true, i.begin(ctx, d, a)
+	return true, i.begin(ctx, w, a)
 }
 
 // resume lets a paused run go on for which somebody asks again. One who asked
 // before it was seen to be paused wants another run, after this one.
-func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a candidate) error {
-	shown, err := d.Host.Asked(ctx, a.key, forge.Trigger{Label: d.Host.Labels.Status[task.Paused]})
+func (i *Intake) resume(ctx context.Context, w *Watch, last contextstore.View, a candidate) error {
+	shown, err := w.Host.Asked(ctx, a.key, forge.Trigger{Label: w.Host.Labels.Status[task.Paused]})
 	if errors.Is(err, forge.ErrNotAsked) || err == nil && a.act.At.Before(shown.At) {
 		return nil
 	}
@@ -235,52 +216,51 @@ func (i *Intake) resume(ctx context.Context, d *Watch, last contextstore.View, a
 	return err
 }
 
-// may reports whether a person may ask for work on a task. Bots never do.
-func (i *Intake) may(ctx context.Context, d *Watch, k task.Key, p forge.Person) (bool, error) {
-	if p.Bot || p.ID == d.self.ID && p.ID != 0 {
+// may reports whether a person may ask for work on a task; we ourselves do not.
+func (w *Watch) may(ctx context.Context, k task.Key, p forge.Person) (bool, error) {
+	if p.ID == w.self.ID && p.ID != 0 {
 		return false, nil
 	}
-	have, err := d.Host.Permission(ctx, forge.RepoOf(k), p)
-	return have >= d.Host.Least, err
+	return w.Host.May(ctx, forge.RepoOf(k), p)
 }
 
 // refuse answers somebody who may not ask. On an item each of them gets one
 // comment, however often they ask.
-func (i *Intake) refuse(ctx context.Context, d *Watch, a candidate) error {
+func (i *Intake) refuse(ctx context.Context, w *Watch, a candidate) error {
 	id := a.key.String() + " " + a.act.Event
-	if d.refused[id] {
+	if w.answered[id] {
 		return nil
 	}
 	i.Log.Warn("Not begun: who asked may not", "task", a.key.String(), "by", a.act.By.Login, "bot", a.act.By.Bot)
 	// Only who can set labels or assign is answered: anybody can comment and
 	// review, and an answer would let strangers make us talk.
 	act := a.act.How == order.ByLabel || a.act.How == order.ByAssignment
-	if act && !a.act.By.Bot && a.act.By.ID != d.self.ID {
-		text := i.Lang.T("dispatch.refused", a.act.By.Login, d.Host.Least)
-		if _, err := d.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.act.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
+	if act && !a.act.By.Bot && a.act.By.ID != w.self.ID {
+		text := i.Lang.T("dispatch.refused", a.act.By.Login, w.Host.Least)
+		if _, err := w.Host.Post(ctx, a.key, fmt.Sprint("refused-", a.act.By.ID), text); err != nil && (atLarge(err) || passing(err)) {
 			return err
 		} else if err != nil {
 			i.Log.Warn("Not answered: "+err.Error(), "task", a.key.String())
 		}
 	}
-	if d.refused == nil || len(d.refused) >= maxRefused {
-		d.refused = map[string]bool{}
+	if w.answered == nil || len(w.answered) >= maxRefused {
+		w.answered = map[string]bool{}
 	}
-	d.refused[id] = true
+	w.answered[id] = true
 	return nil
 }
 
 // begin enqueues a run, with the labels that show it.
-func (i *Intake) begin(ctx context.Context, d *Watch, a candidate) (err error) {
+func (i *Intake) begin(ctx context.Context, w *Watch, a candidate) (err error) {
 	a.act.Text = order.TextOf(a.item)
-	if a.act.EditedBy, err = i.editedBy(ctx, d, a); err != nil {
+	if a.act.EditedBy, err = i.editedBy(ctx, w, a); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(order.Order{Act: &a.act})
 	if err != nil {
 		return err
 	}
-	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: progress.OneLine(a.item.Title), Config: d.Config, Run: raw}, delivery.QueuedLabels)
+	id, err := i.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: a.key, User: a.act.By.Login, Title: progress.OneLine(a.item.Title), Config: w.Config, Run: raw}, delivery.QueuedLabels)
 	var live *contextstore.LiveError
 	if errors.As(err, &live) {
 		return nil // somebody else was quicker

@@ -5,6 +5,7 @@ package forge
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -116,6 +117,36 @@ type Editors interface {
 type Progress interface {
 	// ShowProgress puts a Markdown text in the place of what it showed.
 	ShowProgress(ctx context.Context, k task.Key, text string) error
+}
+
+// Images is a Tracker whose items show images that are files of this machine.
+type Images interface {
+	// Images lists the images that an item and what people said on it show, in order,
+	// each once; those that lie in the repository at that absolute path, "" for none, may
+	// be read, too. more is how many were left out because there are more than 100.
+	Images(ctx context.Context, k task.Key, repository string) (all []Image, more int, err error)
+}
+
+// Image is an image that an item shows.
+type Image struct {
+	Target string // as it is written there
+	// Link says that it is an address of the network, which is not fetched.
+	Link bool
+	// Root is the directory that it may lie in, absolute, and Name where in it,
+	// without a link in it that leads elsewhere. Both are "" where it is dropped.
+	Root, Name string
+	// Dropped is why it may not be read, one of package image's reasons:
+	// outside_directory, empty_path, or unsupported_type for what stands in the
+	// text itself (data: …).
+	Dropped string
+}
+
+// Path is where the image lies, "" where it may not be read.
+func (i Image) Path() string {
+	if i.Root == "" {
+		return ""
+	}
+	return filepath.Join(i.Root, i.Name)
 }
 
 // MaxComments bounds what Comments and CommentsSince return.

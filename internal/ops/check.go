@@ -62,7 +62,7 @@ func (p *printer) json(v any) { p.raw(string(encoded(p, v)) + "\n") }
 func findingLine(f fsck.Finding, o CheckOptions) string {
 	where := f.Path
 	if f.UUID != "" {
-		where = f.UUID[:min(8, len(f.UUID))]
+		where = contextstore.Short(f.UUID)
 		if f.File != "" {
 			where += " " + f.File
 		} else {

@@ -115,7 +115,7 @@ func overview(p *printer, v contextstore.View, o ShowOptions) {
 	k := v.Metadata.TaskKey
 	p.printf("Task UUID: %s\nStatus: %s\n", v.Metadata.UUID, status(v, o.Lang))
 	if age, stale := v.Stale(o.Now, o.Stale); stale {
-		p.printf("%s\n", o.Lang.T("ops.stale", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
+		p.printf("%s\n", o.Lang.T("ops.stale", contextstore.Short(v.Metadata.UUID), v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
 	}
 	p.printf("Repository: %s/%s/%s\nTask: %s #%s\n", k.Source, clean(k.Owner), clean(k.Repo), strings.ReplaceAll(k.Type, "_", " "), clean(k.ID))
 	if v.Metadata.Title != "" {
@@ -152,7 +152,7 @@ func status(v contextstore.View, l i18n.Lang) string {
 	s := string(v.Status())
 	switch {
 	case v.Interrupted():
-		return s + " (" + l.T("ops.interrupted", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))]) + ")"
+		return s + " (" + l.T("ops.interrupted", contextstore.Short(v.Metadata.UUID)) + ")"
 	case v.Held:
 		return s + fmt.Sprintf(" (pid %d, %s)", v.Owner.ProcessID, clean(v.Owner.Hostname))
 	case v.State.Unverified:

@@ -68,17 +68,17 @@ func Tasks(ctx context.Context, w io.Writer, base string, o TasksOptions) error 
 			s = "unverified"
 		}
 		k := v.Metadata.TaskKey
-		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
+		p.printf("%-8s  %-11s %-16s %6d %5d  %s\n", contextstore.Short(v.Metadata.UUID), s, stamp(v.Metadata.CreatedAt)[:16], v.State.LLMCallCount,
 			v.State.ToolCallCount, fit(k.Repo+"#"+k.ID+" "+v.Metadata.Title, max(o.Width-columnsBefore, 20)))
 	}
 	for _, v := range l.Views {
 		if age, stale := v.Stale(o.Now, o.Stale); stale {
-			p.printf("%s\n", o.Lang.T("ops.stale", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
+			p.printf("%s\n", o.Lang.T("ops.stale", contextstore.Short(v.Metadata.UUID), v.Owner.ProcessID, clean(v.Owner.Hostname), duration(o.Lang, age)))
 		}
 	}
 	for _, v := range l.Views {
 		if v.Interrupted() {
-			p.printf("%s\n", o.Lang.T("ops.left_behind", v.Metadata.UUID[:min(8, len(v.Metadata.UUID))], v.State.ProcessID, clean(v.State.Hostname)))
+			p.printf("%s\n", o.Lang.T("ops.left_behind", contextstore.Short(v.Metadata.UUID), v.State.ProcessID, clean(v.State.Hostname)))
 		}
 	}
 	if l.Total > len(l.Views) {

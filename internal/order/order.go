@@ -47,11 +47,17 @@ func Parse(m contextstore.Metadata) (Order, error) {
 	return o, err
 }
 
+// ByHand reports whether it is of tori run.
+func (o Order) ByHand() bool { return o.Act == nil }
+
+// Silent reports whether there is no place to speak of the task: it is a message.
+func (o Order) Silent() bool { return o.Act == nil && o.Issue == "" }
+
 // ByHand reports whether a context is of tori run: nobody asked for it where that is
 // watched for, and the process that began it looks after it.
 func ByHand(m contextstore.Metadata) bool {
 	o, err := Parse(m)
-	return err == nil && o.Act == nil
+	return err == nil && o.ByHand()
 }
 
 // Act is how somebody asked for a run, kept in metadata.json.

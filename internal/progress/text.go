@@ -60,3 +60,9 @@ func Fenced(s string) string {
 	}
 	return fence + "\n" + strings.TrimRight(s, "\n") + "\n" + fence + "\n"
 }
+
+// First are the first n of all, and how many more there are.
+func First[T any](all []T, n int) (shown []T, more int) {
+	n = min(n, len(all))
+	return all[:n], len(all) - n
+}

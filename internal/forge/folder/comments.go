@@ -3,15 +3,12 @@ package folder
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -110,53 +107,6 @@ func parseComments(text string) []Comment {
 	return all
 }
 
-// People are the comments that people wrote, which ours are not. What a crash left
-// of one of ours has no marker; it bears the name and the time of the whole one.
-func People(all []Comment) (said []Comment) {
-	for _, c := range all {
-		ours := func(o Comment) bool { return o.Marker != "" && o.Author == c.Author && o.Time.Equal(c.Time) }
-		if c.Marker == "" && (c.Author == "" || !slices.ContainsFunc(all, ours)) {
-			said = append(said, c)
-		}
-	}
-	return said
-}
-
-// ID names a comment by what it says: one that was edited is another one.
-func (c Comment) ID() string {
-	sum := sha256.Sum256([]byte(c.Author + "\x00" + c.Time.UTC().Format(time.RFC3339) + "\x00" + c.Body))
-	return "note-" + hex.EncodeToString(sum[:12])
-}
-
-// Ear hears what is written into the comments file of an issue.
-type Ear struct {
-	Issue string // its path
-	heard stamp
-}
-
-// Listen returns the comments, as many as ReadIssue does, if their file is not the
-// one that was read last; else none. Where there is no file there are none.
-func (e *Ear) Listen() ([]Comment, error) {
-	path := CommentsPath(e.Issue)
-	st, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		e.heard = stamp{}
-		return nil, nil
-	}
-	if err != nil {
-		return nil, i18n.E("folder.unreadable", path, err)
-	}
-	now := stampOf(st)
-	if now == e.heard {
-		return nil, nil
-	}
-	all, _, err := readComments(path)
-	if err == nil {
-		e.heard = now
-	}
-	return all, err
-}
-
 // readComments reads at most the last maxComments bytes of a comments file and
 // says how many bytes before them it left out. A missing file has none.
 func readComments(path string) (all []Comment, cut int64, err error) {
@@ -203,21 +153,6 @@ func fromHeading(text string, cut int64) (string, int64) {
 		at += len(l)
 	}
 	return text, cut
-}
-
-// AppendComment adds c to the comments of the issue at path and returns once
-// it is on disk. It is idempotent: an entry of the same author with the same
-// Marker is the comment, and gets its text. The marker comes last, so that a comment cut off by a
-// crash lacks it and is written again. An unknown author is written as "tori",
-// a zero time is refused. Processes that append at once do so one after the
-// other.
-func AppendComment(path string, c Comment) error {
-	path = CommentsPath(path)
-	c.Author, c.Body = c.author(), cleanBody(c.Body)
-	if _, err := format(c); err != nil {
-		return fmt.Errorf("append to %s: %w", path, err)
-	}
-	return changeComments(path, func(f *os.File, b beside) error { return put(f, b, &c) })
 }
 
 // changeComments has a comments file, which is made where there is none, changed

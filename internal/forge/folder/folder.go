@@ -24,36 +24,19 @@ const maxIssue = 1 << 20
 
 // Issue is one issue as its file says it.
 type Issue struct {
-	ID       string // fit for a task key: letters, digits, ".", "_" and "-"
-	Title    string // one line, not empty
-	Author   string // "" where the file does not say
-	Labels   []string
-	Body     string // without front matter, LF line ends, trimmed
-	Path     string // absolute
-	Comments []Comment
-	// CommentsCut is how many bytes at the start of the comments file were
-	// not read, because it is longer than 4 MiB.
-	CommentsCut int64
+	ID     string // fit for a task key: letters, digits, ".", "_" and "-"
+	Title  string // one line, not empty
+	Author string // "" where the file does not say
+	Labels []string
+	Body   string // without front matter, LF line ends, trimmed
+	Path   string // absolute
 }
 
-// ReadIssue reads the issue at path and its comments. Front matter in YAML
+// ReadIssue reads the issue at path. Front matter in YAML
 // (id, title, author, labels) is optional; without it the id comes from the
 // file's name and the title from the first heading or line. A byte order mark
 // and CRLF are accepted. Every refusal is an i18n error that names the file.
 func ReadIssue(path string) (*Issue, error) {
-	issue, err := readIssue(path)
-	if err != nil {
-		return nil, err
-	}
-	issue.Comments, issue.CommentsCut, err = readComments(CommentsPath(issue.Path))
-	if err != nil {
-		return nil, err
-	}
-	return issue, nil
-}
-
-// readIssue reads an issue without its comments.
-func readIssue(path string) (*Issue, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

@@ -125,7 +125,7 @@ func TestReadIssueRefusals(t *testing.T) {
 		cases = append(cases, bad{file(t, "a.md", text), "folder.front_matter", want})
 	}
 	for _, c := range cases {
-		_, err := ReadIssue(c.path)
+		_, err := readWhole(c.path)
 		var e *i18n.Error
 		if !errors.As(err, &e) || e.Key != c.key || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), filepath.Dir(c.path)) {
 			t.Errorf("%s: %v, want %s %q", c.path, err, c.key, c.text)
@@ -178,7 +178,7 @@ last`
 	if err := os.WriteFile(CommentsPath(issue), []byte("\uFEFF"+strings.ReplaceAll(text, "\n", "\r\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := ReadIssue(issue)
+	got, err := readWhole(issue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestAppendComment(t *testing.T) {
 	}
 	c := Comment{Author: "tori", Time: when, Body: "first\r\nline\n\n", Marker: "u-1"}
 	for range 2 {
-		if err := AppendComment(issue, c); err != nil {
+		if err := appendComment(issue, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -213,33 +213,33 @@ func TestAppendComment(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Marker, c.Body = "u-2", "whole comment"
-	if err := AppendComment(issue, c); err != nil {
+	if err := appendComment(issue, c); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, path); got != torn+"\n\n## tori — 2026-03-04T05:06:07+09:00\n\nwhole comment\n\n<!-- tori:u-2 -->\n" {
 		t.Errorf("%q", got)
 	}
-	got, err := ReadIssue(issue)
+	got, err := readWhole(issue)
 	if err != nil || len(got.Comments) != 3 || got.Comments[1].Body != "half a com" || got.Comments[2] != c {
 		t.Errorf("%+v, %v", got, err)
 	}
 	// A marker that is only spoken of is none.
 	c.Marker, c.Body = "u-3", "see\n<!-- tori:u-4 -->"
-	if err := AppendComment(issue, c); err != nil {
+	if err := appendComment(issue, c); err != nil {
 		t.Fatal(err)
 	}
 	c.Marker, c.Body = "u-4", "the fourth"
-	if err := AppendComment(issue, c); err != nil {
+	if err := appendComment(issue, c); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := ReadIssue(issue); err != nil || len(got.Comments) != 5 || got.Comments[4] != c {
+	if got, err := readWhole(issue); err != nil || len(got.Comments) != 5 || got.Comments[4] != c {
 		t.Errorf("%+v, %v", got, err)
 	}
 	before := read(t, path)
 	for name, bad := range map[string]Comment{
 		"marker": {Time: when, Marker: "a -->\n"}, "no time": {Body: "x"}, "year": {Body: "x", Time: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)},
 	} {
-		if err := AppendComment(issue, bad); err == nil {
+		if err := appendComment(issue, bad); err == nil {
 			t.Errorf("%s: accepted", name)
 		}
 	}
@@ -247,100 +247,155 @@ func TestAppendComment(t *testing.T) {
 		t.Error("a refused comment was written")
 	}
 	var e *i18n.Error
-	if err := AppendComment(filepath.Join(t.TempDir(), "no", "x.md"), c); !errors.As(err, &e) || e.Key != "folder.unwritable" {
+	if err := appendComment(filepath.Join(t.TempDir(), "no", "x.md"), c); !errors.As(err, &e) || e.Key != "folder.unwritable" {
 		t.Errorf("no directory: %v", err)
 	}
 }
 
-// Ours are no people's, also where a crash left one without its marker and the
-// whole one follows.
+// Ours are no people's, also where a crash left one without its marker.
 func TestPeople(t *testing.T) {
 	t.Parallel()
-	all := parseComments(`an unknown person
+	f := oneIssue(t, "7.md")
+	text := `an unknown person
 ## ken — 2026-01-02T03:04:05Z
 hello
 ## tori — 2026-01-02T04:00:00Z
 half a com
 
-## tori — 2026-01-02T04:00:00Z
+## tori — 2026-01-02T04:00:01Z
 
 half a comment
 <!-- tori:u-1 -->
-
-## tori — 2026-01-02T05:00:00Z
-somebody of that name
-`)
+`
+	if err := os.WriteFile(CommentsPath(f.o.Issue.Path), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := f.Comments(t.Context(), f.key("7"))
 	var said []string
-	for _, c := range People(all) {
-		said = append(said, c.Body)
+	for _, c := range all {
+		if !c.Author.Bot {
+			said = append(said, c.Body)
+		}
 	}
-	if d := cmp.Diff([]string{"an unknown person", "hello", "somebody of that name"}, said); d != "" {
-		t.Error(d)
-	}
-	a, b := all[1], all[1]
-	if b.Body += "!"; a.ID() == b.ID() || a.ID() != all[1].ID() {
-		t.Errorf("%s, %s", a.ID(), b.ID())
+	if d := cmp.Diff([]string{"an unknown person", "hello"}, said); d != "" || err != nil {
+		t.Error(d, err)
 	}
 }
 
-// A file is heard again when it changed, and not before.
-func TestEar(t *testing.T) {
+// oneIssue is the forge of one issue's file.
+func oneIssue(t *testing.T, name string) *Forge {
+	t.Helper()
+	return OpenIssue(Options{Repo: house, Issue: &Issue{ID: idOfName(name), Path: file(t, name, "# x")}})
+}
+
+// The comments of one issue are parsed again when their file changed, and not before.
+func TestOneIssue(t *testing.T) {
 	t.Parallel()
-	e := &Ear{Issue: file(t, "7.md", "# x")}
-	path := CommentsPath(e.Issue)
+	f := oneIssue(t, "7.md")
+	path := CommentsPath(f.o.Issue.Path)
 	write := func(text string) {
 		t.Helper()
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	listen := func(n int) {
+	var last *said
+	listen := func(n int, again bool) {
 		t.Helper()
-		if all, err := e.Listen(); err != nil || len(all) != n {
+		if all, _, err := f.Comments(t.Context(), f.key("7")); err != nil || len(all) != n {
 			t.Errorf("%d comments, not %d: %v", len(all), n, err)
 		}
+		if now := f.said[path]; (now != nil && now != last) != again {
+			t.Errorf("parsed again: %t", !again)
+		} else {
+			last = now
+		}
 	}
-	listen(0)
+	listen(0, false)
 	write("one")
-	listen(1)
-	listen(0)
+	listen(1, true)
+	listen(1, false)
 	write("one\n## ken — 2026-01-02T03:04:05Z\ntwo")
-	listen(2)
+	listen(2, true)
 	if err := errors.Join(os.Remove(path), os.Symlink("/etc/passwd", path)); err != nil {
 		t.Fatal(err)
 	}
-	if all, err := e.Listen(); err == nil || all != nil {
+	if all, _, err := f.Comments(t.Context(), f.key("7")); err == nil || all != nil {
 		t.Errorf("%+v, %v", all, err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	listen(0)
+	listen(0, false)
 	write("one")
-	listen(1)
+	listen(1, true)
+	it, err := f.Item(t.Context(), f.key("7"))
+	if err != nil || it.Title != "x" || it.URL != f.o.Issue.Path {
+		t.Errorf("%+v, %v", it, err)
+	}
+}
+
+// A message has a text, and no place where anybody could speak of it.
+func TestMessage(t *testing.T) {
+	t.Parallel()
+	f := OpenIssue(Options{Repo: house, Issue: &Issue{ID: "message-1", Title: "t", Body: "b", Author: "ken"}})
+	it, err := f.Item(t.Context(), f.key("message-1"))
+	if err != nil || it.Title != "t" || it.Body != "b" || it.Author.Login != "ken" {
+		t.Errorf("%+v, %v", it, err)
+	}
+	if all, _, err := f.Comments(t.Context(), f.key("message-1")); all != nil || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if all, _, err := f.Images(t.Context(), f.key("message-1"), "/repo"); all != nil || err != nil {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// whole is an issue with its comments.
+type whole struct {
+	*Issue
+	Comments    []Comment
+	CommentsCut int64
+}
+
+func readWhole(path string) (w whole, err error) {
+	if w.Issue, err = ReadIssue(path); err == nil {
+		w.Comments, w.CommentsCut, err = readComments(CommentsPath(path))
+	}
+	return w, err
+}
+
+// appendComment adds c to the comments of the issue at path.
+func appendComment(path string, c Comment) error {
+	path = CommentsPath(path)
+	c.Author, c.Body = c.author(), cleanBody(c.Body)
+	if _, err := format(c); err != nil {
+		return err
+	}
+	return changeComments(path, func(f *os.File, b beside) error { return put(f, b, &c) })
 }
 
 func TestManyComments(t *testing.T) {
 	t.Parallel()
 	issue := file(t, "a.md", "x")
 	first := Comment{Author: "first", Time: when, Body: strings.Repeat("長い行", 100_000), Marker: "m-first"}
-	if err := AppendComment(issue, first); err != nil {
+	if err := appendComment(issue, first); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 8 {
 		c := Comment{Author: "a", Time: when, Body: strings.Repeat("x", 600_000), Marker: "m-" + string(rune('0'+i))}
-		if err := AppendComment(issue, c); err != nil {
+		if err := appendComment(issue, c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	size := int64(len(read(t, CommentsPath(issue))))
-	if err := AppendComment(issue, first); err != nil { // far before what is read
+	if err := appendComment(issue, first); err != nil { // far before what is read
 		t.Fatal(err)
 	}
 	if now := int64(len(read(t, CommentsPath(issue)))); now != size {
 		t.Errorf("the first comment was written again: %d bytes, then %d", size, now)
 	}
-	got, err := ReadIssue(issue)
+	got, err := readWhole(issue)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,20 +510,20 @@ func TestHugeCommentsFile(t *testing.T) {
 	issue := file(t, "x.md", "# x")
 	path := CommentsPath(issue)
 	c := Comment{Time: when, Body: "done", Marker: "m1"}
-	if err := errors.Join(AppendComment(issue, c), os.Truncate(path, 40<<30)); err != nil {
+	if err := errors.Join(appendComment(issue, c), os.Truncate(path, 40<<30)); err != nil {
 		t.Fatal(err)
 	}
 	c.Marker = "m2"
-	if err := AppendComment(issue, c); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
+	if err := appendComment(issue, c); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Error(err)
 	}
 	if st, err := os.Stat(path); err != nil || st.Size() != 40<<30 {
 		t.Errorf("%v, %v", st.Size(), err)
 	}
-	if _, err := ReadIssue(issue); err != nil {
+	if _, err := readWhole(issue); err != nil {
 		t.Error(err)
 	}
-	if err := errors.Join(os.Truncate(path, 0), AppendComment(issue, c), AppendComment(issue, c)); err != nil {
+	if err := errors.Join(os.Truncate(path, 0), appendComment(issue, c), appendComment(issue, c)); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(read(t, path), "<!-- tori:m2 -->"); got != 1 {
@@ -481,7 +536,7 @@ func TestMarkerOfAnother(t *testing.T) {
 	t.Parallel()
 	issue := file(t, "x.md", "# x")
 	c := Comment{Time: when, Body: "done", Marker: "m1"}
-	if err := errors.Join(os.WriteFile(CommentsPath(issue), []byte("## ken — 2026-01-02T03:04:05Z\n<!-- tori:m1 -->\n"), 0o600), AppendComment(issue, c)); err != nil {
+	if err := errors.Join(os.WriteFile(CommentsPath(issue), []byte("## ken — 2026-01-02T03:04:05Z\n<!-- tori:m1 -->\n"), 0o600), appendComment(issue, c)); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(t, CommentsPath(issue)); !strings.Contains(got, "done") {
@@ -503,7 +558,7 @@ func TestAppendCommentAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- AppendComment(issue, c) }()
+	go func() { done <- appendComment(issue, c) }()
 	select {
 	case err := <-done:
 		t.Fatalf("written while another process writes: %v", err)

@@ -24,7 +24,9 @@ import (
 type Options struct {
 	// Dir holds the issues: its *.md files, hidden ones, links and directories
 	// apart.
-	Dir    string
+	Dir string
+	// Issue is the one issue of a forge without a folder (OpenIssue).
+	Issue  *Issue
 	Repo   forge.Repo       // that the issues are about
 	Branch string           // the repository's default branch
 	Login  string           // under which we write comments, "" is "tori"
@@ -47,6 +49,7 @@ type Forge struct {
 var _ interface {
 	forge.Tracker
 	forge.Progress
+	forge.Images
 } = (*Forge)(nil)
 
 // entry is what is kept of an issue's file; the body is read again when asked for.
@@ -89,11 +92,23 @@ func Open(o Options) (*Forge, error) {
 		return nil, i18n.E("folder.no_dir", dir)
 	}
 	o.Dir = dir
+	return open(o), nil
+}
+
+// OpenIssue returns the forge of one issue, whose file may lie anywhere and is read
+// when it is asked for. An issue without a Path is what Issue says, and nobody can speak
+// of it: a message.
+func OpenIssue(o Options) *Forge {
+	o.Dir = o.Issue.Path
+	return open(o)
+}
+
+func open(o Options) *Forge {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	o.Login = Comment{Author: o.Login}.author()
-	return &Forge{o: o, now: o.Now, marks: brief{}, files: map[string]*entry{}, said: map[string]*said{}}, nil
+	return &Forge{o: o, now: o.Now, marks: brief{}, files: map[string]*entry{}, said: map[string]*said{}}
 }
 
 // Source is "folder".
@@ -150,6 +165,9 @@ func (f *Forge) at(ctx context.Context, r forge.Repo) error {
 // look lists the issues by name; only what changed since the last look is read.
 // The caller holds mu.
 func (f *Forge) look(ctx context.Context) ([]*entry, error) {
+	if is := f.o.Issue; is != nil {
+		return []*entry{{path: is.Path, id: is.ID, author: is.Author, labels: is.Labels}}, nil
+	}
 	names, err := os.ReadDir(f.o.Dir)
 	if err != nil {
 		return nil, failed(forge.Unavailable, i18n.E("folder.unreadable", f.o.Dir, err))
@@ -185,7 +203,7 @@ func (f *Forge) look(ctx context.Context) ([]*entry, error) {
 }
 
 func (f *Forge) readEntry(ctx context.Context, path string, s stamp) (*entry, error) {
-	issue, err := readIssue(path)
+	issue, err := ReadIssue(path)
 	if err != nil {
 		return &entry{path: path, stamp: s, err: err}, nil
 	}
@@ -276,9 +294,12 @@ func (f *Forge) Triggered(ctx context.Context, r forge.Repo, t forge.Trigger) ([
 }
 
 func (f *Forge) item(e *entry) (forge.Item, error) {
-	issue, err := readIssue(e.path)
-	if err != nil {
-		return forge.Item{}, err
+	issue := f.o.Issue
+	if e.path != "" {
+		var err error
+		if issue, err = ReadIssue(e.path); err != nil {
+			return forge.Item{}, err
+		}
 	}
 	return forge.Item{
 		Key:   task.Key{Source: "folder", Owner: f.o.Repo.Owner, Repo: f.o.Repo.Name, Type: "issue", ID: e.id},

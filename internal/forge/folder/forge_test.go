@@ -53,9 +53,9 @@ func (w *world) write(path, text string) {
 	}
 }
 
-func (w *world) issue(id string) *Issue {
+func (w *world) issue(id string) whole {
 	w.t.Helper()
-	i, err := ReadIssue(w.path(id))
+	i, err := readWhole(w.path(id))
 	if err != nil {
 		w.t.Fatal(err)
 	}

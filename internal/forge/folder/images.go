@@ -1,47 +1,43 @@
 package folder
 
 import (
+	"context"
 	"net/url"
 	"path/filepath"
 	"regexp"
 	"strings"
 
+	"toritsugi/internal/forge"
 	"toritsugi/internal/llm/image"
+	"toritsugi/internal/task"
 )
 
 // maxImages is how many images an issue and its comments name at most, each
 // once; what else they name is counted only.
 const maxImages = 100
 
-// Image is an image that an issue names.
-type Image struct {
-	Target string // as it is written there
-	// Link says that it is an address of the network, which is not fetched.
-	Link bool
-	// Root is the directory that it may lie in, absolute, and Name where in it,
-	// without a link in it that leads elsewhere. Both are "" where it is dropped.
-	Root, Name string
-	// Dropped is why it may not be read, one of package image's reasons:
-	// outside_directory, empty_path, or unsupported_type for what stands in the
-	// text itself (data: …).
-	Dropped string
-}
-
-// Path is where the image lies, "" where it may not be read.
-func (i Image) Path() string {
-	if i.Root == "" {
-		return ""
+// Images implements forge.Images. A file is looked for below the issue's directory and,
+// through it, below repository.
+func (f *Forge) Images(ctx context.Context, k task.Key, repository string) (all []forge.Image, more int, err error) {
+	it, err := f.Item(ctx, k)
+	if err != nil || it.URL == "" {
+		return nil, 0, err
 	}
-	return filepath.Join(i.Root, i.Name)
+	said, _, err := f.Comments(ctx, k)
+	texts := []string{it.Body}
+	for _, c := range said {
+		if !c.Author.Bot {
+			texts = append(texts, c.Body)
+		}
+	}
+	all, more = images(it.URL, texts, repository)
+	return all, more, err
 }
 
-// Images lists the images that the issue and its comments show, in order, each
-// once: in Markdown or by an img element, outside of code and comments. A file
-// is looked for below the issue's directory and, through it, below repository,
-// an absolute path or "". more is how many were left out because there are more
-// than 100.
-func (i *Issue) Images(repository string) (all []Image, more int) {
-	roots := []string{filepath.Dir(i.Path)}
+// images lists the images that the texts of the issue at path show, in Markdown or by an
+// img element, outside of code and comments.
+func images(path string, texts []string, repository string) (all []forge.Image, more int) {
+	roots := []string{filepath.Dir(path)}
 	if repository != "" {
 		roots = append(roots, repository)
 	}
@@ -51,10 +47,6 @@ func (i *Issue) Images(repository string) (all []Image, more int) {
 		}
 	}
 	seen := map[string]bool{}
-	texts := []string{i.Body}
-	for _, c := range People(i.Comments) {
-		texts = append(texts, c.Body)
-	}
 	for _, text := range texts {
 		imageTargets(text, func(target string) {
 			switch {
@@ -74,8 +66,8 @@ func (i *Issue) Images(repository string) (all []Image, more int) {
 var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
 // locate finds the file that a target means, relative to the first of roots.
-func locate(target string, roots []string) Image {
-	img := Image{Target: target}
+func locate(target string, roots []string) forge.Image {
+	img := forge.Image{Target: target}
 	switch kind := strings.ToLower(scheme.FindString(target)); {
 	case kind == "data:":
 		img.Dropped = image.UnsupportedType

@@ -3,12 +3,14 @@ package folder
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"toritsugi/internal/disk/disktest"
+	"toritsugi/internal/forge"
 	"toritsugi/internal/llm/image"
 )
 
@@ -141,7 +143,7 @@ func TestImagesOfAnIssue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for target, want := range map[string]Image{
+	for target, want := range map[string]forge.Image{
 		"shots/a.png":                  {Root: dir, Name: "shots/a.png"},
 		"./shots/../shots/a.png?raw=1": {Root: dir, Name: "shots/a.png"},
 		"shots/a.png#part":             {Root: dir, Name: "shots/a.png"},
@@ -168,13 +170,13 @@ func TestImagesOfAnIssue(t *testing.T) {
 		"100%.png":                     {Root: dir, Name: "100%.png"},
 	} {
 		want.Target = target
-		issue := &Issue{Path: filepath.Join(dir, "12.md"), Body: "![x](<" + target + ">)"}
-		got, more := issue.Images(repo)
-		if d := cmp.Diff([]Image{want}, got); d != "" || more != 0 {
+		path, texts := filepath.Join(dir, "12.md"), []string{"![x](<" + target + ">)"}
+		got, more := images(path, texts, repo)
+		if d := cmp.Diff([]forge.Image{want}, got); d != "" || more != 0 {
 			t.Errorf("%q, %d more (-want +got):\n%s", target, more, d)
 		}
 		if got[0].Root == repo {
-			if got, _ = issue.Images(""); got[0].Dropped != image.OutsideDirectory {
+			if got, _ = images(path, texts, ""); got[0].Dropped != image.OutsideDirectory {
 				t.Errorf("%q without a repository: %+v", target, got)
 			}
 		}
@@ -183,23 +185,31 @@ func TestImagesOfAnIssue(t *testing.T) {
 
 func TestImagesOfCommentsAndOfManyImages(t *testing.T) {
 	t.Parallel()
-	i := &Issue{Path: "/issues/1.md", Body: "![a](a.png) ![again](a.png)", Comments: []Comment{{Body: "![b](b.png)"}, {Body: "![a](a.png) <img src=c.png>"}}}
+	f := OpenIssue(Options{Repo: house, Issue: &Issue{ID: "1", Path: file(t, "1.md", "![a](a.png) ![again](a.png)")}})
+	dir, err := filepath.EvalSymlinks(filepath.Dir(f.o.Issue.Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "![b](b.png)\n\n## ken — 2026-01-02T03:04:05Z\n\n![a](a.png) <img src=c.png>\n\n## tori — 2026-01-02T03:04:06Z\n\n![d](ours.png)\n\n<!-- tori:m -->\n"
+	if err := os.WriteFile(CommentsPath(f.o.Issue.Path), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var names []string
-	got, more := i.Images("")
+	got, more, err := f.Images(t.Context(), f.key("1"), "")
 	for _, img := range got {
 		names = append(names, img.Path())
 	}
-	if strings.Join(names, " ") != "/issues/a.png /issues/b.png /issues/c.png" || more != 0 {
-		t.Errorf("%q, %d more", names, more)
+	if want := []string{dir + "/a.png", dir + "/b.png", dir + "/c.png"}; !slices.Equal(names, want) || more != 0 || err != nil {
+		t.Errorf("%q, %d more, %v", names, more, err)
 	}
-	if p := (Image{Link: true}).Path(); p != "" {
+	if p := (forge.Image{Link: true}).Path(); p != "" {
 		t.Error(p)
 	}
-	i = &Issue{Path: "/issues/1.md"}
+	many := ""
 	for n := range maxImages + 7 {
-		i.Body += "![x](" + strings.Repeat("i", n+1) + ".png)\n"
+		many += "![x](" + strings.Repeat("i", n+1) + ".png)\n"
 	}
-	if got, more = i.Images(""); len(got) != maxImages || more != 7 {
+	if got, more = images("/issues/1.md", []string{many}, ""); len(got) != maxImages || more != 7 {
 		t.Errorf("%d images, %d more", len(got), more)
 	}
 }

@@ -136,7 +136,8 @@ func splice(f *os.File, b beside, start, end int64, entry []byte) error {
 type said struct {
 	stamp stamp
 	cut   bool
-	all   []forge.Comment // bodies are left out of what is kept
+	whole bool // the comments have their bodies
+	all   []forge.Comment
 }
 
 // comment is an entry as a forge's; nth counts those of the same author and
@@ -164,6 +165,9 @@ func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comm
 // change. A file has no times of edits, and dates that people write are not to be
 // relied on: what was not there when it was read last was said since.
 func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error) {
+	if e.path == "" {
+		return &said{}, nil
+	}
 	path := CommentsPath(e.path)
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +178,7 @@ func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error)
 		return nil, failed(forge.Unavailable, i18n.E("folder.unreadable", path, err))
 	}
 	old := f.said[path]
-	if old != nil && old.stamp == stampOf(st) && !bodies {
+	if old != nil && old.stamp == stampOf(st) && (old.whole || !bodies) {
 		return old, nil
 	}
 	entries, cut, err := readComments(path)
@@ -187,7 +191,7 @@ func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error)
 	}
 	at := st.ModTime().UTC()
 	now := notes{Seen: at, All: map[string]note{}}
-	read, kept := &said{stamp: stampOf(st), cut: cut > 0}, &said{stamp: stampOf(st), cut: cut > 0}
+	read := &said{stamp: stampOf(st), cut: cut > 0, whole: true}
 	nth := map[string]int{}
 	for _, c := range commandsApart(entries) {
 		key := c.Author + "\x00" + c.Time.String()
@@ -205,16 +209,28 @@ func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error)
 		}
 		now.All[out.ID] = note{h.Sum64(), out.Created.UTC(), out.Edited.UTC()}
 		read.all = append(read.all, out)
-		out.Body = ""
-		kept.all = append(kept.all, out)
 	}
 	if !before.Seen.Equal(at) || !maps.Equal(before.All, now.All) {
 		if err := f.remember(ctx, e.id, notesMark, now); err != nil {
 			return nil, err
 		}
 	}
-	f.said[path] = kept
+	f.said[path] = f.kept(read)
 	return read, nil
+}
+
+// kept is what is kept of a comments file: of a folder, which may have many of them, no
+// bodies.
+func (f *Forge) kept(read *said) *said {
+	if f.o.Issue != nil {
+		return read
+	}
+	kept := *read
+	kept.whole, kept.all = false, slices.Clone(read.all)
+	for i := range kept.all {
+		kept.all[i].Body = ""
+	}
+	return &kept
 }
 
 var commandLine = regexp.MustCompile(`\n\s*\n/[a-z]+[ \t]*(?:\n|$)`)

@@ -32,14 +32,14 @@ func (f *Forge) ShowProgress(ctx context.Context, k task.Key, text string) error
 	if err != nil {
 		return err
 	}
-	return WriteProgress(e.path, text)
+	return writeProgress(e.path, text)
 }
 
-// WriteProgress puts a text in the place of what the progress file of the issue at
+// writeProgress puts a text in the place of what the progress file of the issue at
 // path showed: whoever reads it finds the old text or the new one, whole. It is not
 // synced; what a power cut takes is written again. A file that we did not write, and
 // what is no plain file, is left alone and an error.
-func WriteProgress(path, text string) error {
+func writeProgress(path, text string) error {
 	path = ProgressPath(path)
 	b, err := besideOf(path)
 	if err != nil {

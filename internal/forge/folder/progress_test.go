@@ -22,7 +22,7 @@ func TestWriteProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, text := range []string{"one\r\n", "two\x00\n\n", "two"} {
-		if err := WriteProgress(issue, text); err != nil {
+		if err := writeProgress(issue, text); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func TestWriteProgress(t *testing.T) {
 	if err := os.Truncate(path, 0); err != nil { // as a power cut may leave it
 		t.Fatal(err)
 	}
-	if err := WriteProgress(issue, "three"); err != nil {
+	if err := writeProgress(issue, "three"); err != nil {
 		t.Error(err)
 	}
 	names, err := os.ReadDir(dir)
@@ -70,7 +70,7 @@ func TestWriteProgressLeavesOthersAlone(t *testing.T) {
 			dir := t.TempDir()
 			issue := filepath.Join(dir, "7.md")
 			other := filepath.Join(dir, "other.md")
-			if err := WriteProgress(other, "other"); err != nil {
+			if err := writeProgress(other, "other"); err != nil {
 				t.Fatal(err)
 			}
 			if err := put(ProgressPath(issue)); err != nil {
@@ -80,7 +80,7 @@ func TestWriteProgressLeavesOthersAlone(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = WriteProgress(issue, "ours")
+			err = writeProgress(issue, "ours")
 			if err == nil || !strings.Contains(err.Error(), "7.progress.md") {
 				t.Errorf("error %v", err)
 			}
@@ -111,7 +111,7 @@ func TestWriteProgressAfterAKill(t *testing.T) {
 	if err := os.WriteFile(tmp, []byte("half a te"), 0o400); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteProgress(issue, "whole"); err != nil {
+	if err := writeProgress(issue, "whole"); err != nil {
 		t.Fatal(err)
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
@@ -123,7 +123,7 @@ func TestWriteProgressAfterAKill(t *testing.T) {
 	if err := os.Symlink(target, tmp); err != nil {
 		t.Fatal(err)
 	}
-	err := WriteProgress(issue, "new")
+	err := writeProgress(issue, "new")
 	if err == nil || !strings.Contains(err.Error(), tmp+" is in the way") {
 		t.Error(err)
 	}

@@ -97,14 +97,14 @@ func (a *tokenAccess) password(context.Context, forge.Repo) (string, error) { re
 
 func (a *tokenAccess) self(ctx context.Context) (*github.User, error) {
 	var u github.User
-	_, err := (&door{client: a.c, what: i18n.E("github.do_self")}).get(ctx, path("user"), nil, &u)
+	_, err := (&call{client: a.c, what: i18n.E("github.do_self")}).get(ctx, path("user"), nil, &u)
 	return &u, err
 }
 
 // all asks in the way that shows private repositories too: what is ours, an
 // organization's, or where we work with others.
 func (a *tokenAccess) all(ctx context.Context, owner string) ([]*github.Repository, error) {
-	d := &door{client: a.c, repo: owner + "/*", what: i18n.E("github.do_repositories")}
+	d := &call{client: a.c, repo: owner + "/*", what: i18n.E("github.do_repositories")}
 	var who github.User
 	if _, err := d.get(ctx, path("users", owner), nil, &who); err != nil {
 		return nil, err
@@ -230,11 +230,11 @@ func (a *appAccess) installation(ctx context.Context, owner, name string) (int64
 	var err error
 	if name != "" {
 		var in github.Installation
-		d := &door{client: a.own(), repo: owner + "/" + name, what: i18n.E("github.do_installation")}
+		d := &call{client: a.own(), repo: owner + "/" + name, what: i18n.E("github.do_installation")}
 		_, err = d.get(ctx, path("repos", owner, name, "installation"), nil, &in)
 		all = append(all, &in)
 	} else {
-		d := &door{client: a.own(), repo: owner, what: i18n.E("github.do_installation")}
+		d := &call{client: a.own(), repo: owner, what: i18n.E("github.do_installation")}
 		all, err = pages[github.Installation](ctx, d, path("app", "installations"), nil)
 	}
 	if err != nil && !forge.Is(err, forge.NotFound) {
@@ -282,7 +282,7 @@ func (a *appAccess) forget(owner string) {
 func (a *appAccess) self(ctx context.Context) (*github.User, error) {
 	what := i18n.E("github.do_self")
 	var app github.App
-	if _, err := (&door{client: a.own(), what: what}).get(ctx, path("app"), nil, &app); err != nil {
+	if _, err := (&call{client: a.own(), what: what}).get(ctx, path("app"), nil, &app); err != nil {
 		return nil, err
 	}
 	c, err := a.client(ctx, "", "")
@@ -290,7 +290,7 @@ func (a *appAccess) self(ctx context.Context) (*github.User, error) {
 		return nil, err
 	}
 	var u github.User
-	_, err = (&door{client: c, what: what}).get(ctx, path("users", app.GetSlug()+"[bot]"), nil, &u)
+	_, err = (&call{client: c, what: what}).get(ctx, path("users", app.GetSlug()+"[bot]"), nil, &u)
 	return &u, err
 }
 
@@ -299,7 +299,7 @@ func (a *appAccess) all(ctx context.Context, owner string) ([]*github.Repository
 	if err != nil {
 		return nil, err
 	}
-	d := &door{client: c, repo: owner + "/*", what: i18n.E("github.do_repositories"), lost: func() { a.forget(owner) }}
+	d := &call{client: c, repo: owner + "/*", what: i18n.E("github.do_repositories"), lost: func() { a.forget(owner) }}
 	var all []*github.Repository
 	err = eachPage(ctx, d, path("installation", "repositories"), nil, func(page *github.ListRepositories) {
 		all = append(all, page.Repositories...)
@@ -329,7 +329,7 @@ func (a *appAccess) password(ctx context.Context, r forge.Repo) (string, error) 
 	}
 	write := "write"
 	var t github.InstallationToken
-	d := &door{client: own, repo: r.String(), what: i18n.E("github.do_remote"), lost: func() { a.forget(r.Owner) }}
+	d := &call{client: own, repo: r.String(), what: i18n.E("github.do_remote"), lost: func() { a.forget(r.Owner) }}
 	if _, err := d.send(ctx, http.MethodPost, path("app", "installations", id, "access_tokens"), github.InstallationTokenOptions{
 		Repositories: []string{r.Name}, Permissions: &github.InstallationPermissions{Contents: &write},
 	}, &t); err != nil {

@@ -48,7 +48,7 @@ func (f *Forge) CheckRuns(ctx context.Context, r forge.Repo, commit string) ([]f
 }
 
 // checkRuns lists the check runs of a commit.
-func (d *door) checkRuns(ctx context.Context, r forge.Repo, commit string) (all []forge.CheckRun, err error) {
+func (d *call) checkRuns(ctx context.Context, r forge.Repo, commit string) (all []forge.CheckRun, err error) {
 	var runs []*github.CheckRun
 	if err := eachPage(ctx, d, below(r, "commits", commit, "check-runs"), query("filter", "latest"), func(p *github.ListCheckRunsResults) {
 		runs = append(runs, p.CheckRuns...)

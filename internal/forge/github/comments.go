@@ -48,7 +48,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) ([]forge.Comment, int,
 
 // latest adds the last MaxComments of a list that grows at its end, and returns
 // how long the list is without what is no comment.
-func latest[T any](ctx context.Context, d *door, path string, all *[]forge.Comment, convert func(*T) (forge.Comment, bool)) (length int, err error) {
+func latest[T any](ctx context.Context, d *call, path string, all *[]forge.Comment, convert func(*T) (forge.Comment, bool)) (length int, err error) {
 	seen := map[string]bool{}
 	nothing := 0
 	length, err = backward(ctx, d, path, nil, func(page []*T) bool {

@@ -13,7 +13,7 @@ import (
 
 // graphql sends one operation and decodes the data of its answer into v, which
 // may be nil. An answer with errors is one; needs is the permission that may lack.
-func (d *door) graphql(ctx context.Context, address, operation string, variables map[string]any, needs string, v any) error {
+func (d *call) graphql(ctx context.Context, address, operation string, variables map[string]any, needs string, v any) error {
 	var out struct {
 		Data   json.RawMessage
 		Errors []struct{ Type, Message string }

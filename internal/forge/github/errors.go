@@ -15,8 +15,8 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// failed makes the error of what the door asked: what GitHub said, and what to do.
-func (d *door) failed(kind forge.Kind, status int, said, advice, cause error) *forge.Error {
+// failed makes the error of a call: what GitHub said, and what to do.
+func (d *call) failed(kind forge.Kind, status int, said, advice, cause error) *forge.Error {
 	repo := d.repo
 	if repo == "" {
 		repo = "GitHub"
@@ -27,7 +27,7 @@ func (d *door) failed(kind forge.Kind, status int, said, advice, cause error) *f
 }
 
 // explain makes a *forge.Error of an error of a request; one of ctx stays what it is.
-func (d *door) explain(ctx context.Context, err error) error {
+func (d *call) explain(ctx context.Context, err error) error {
 	var lim *limited
 	var tok *tokenRefused
 	var answer *github.ErrorResponse
@@ -57,7 +57,7 @@ func (d *door) explain(ctx context.Context, err error) error {
 	return d.failed(forge.Unavailable, 0, i18n.E("github.said_unreachable", err), i18n.E("github.advice_unavailable"), err)
 }
 
-func (d *door) rate(l *limited) error {
+func (d *call) rate(l *limited) error {
 	said := "github.said_limited"
 	if l.secondary {
 		said = "github.said_secondary"
@@ -68,7 +68,7 @@ func (d *door) rate(l *limited) error {
 }
 
 // noToken explains why the App has no token for its installation.
-func (d *door) noToken(t *tokenRefused) error {
+func (d *call) noToken(t *tokenRefused) error {
 	said := i18n.E("github.said", t.status, t.message)
 	switch {
 	case t.status >= 500:
@@ -83,7 +83,7 @@ func (d *door) noToken(t *tokenRefused) error {
 }
 
 // answered explains an answer that is an error.
-func (d *door) answered(e *github.ErrorResponse) error {
+func (d *call) answered(e *github.ErrorResponse) error {
 	status := e.Response.StatusCode
 	if status == http.StatusUnauthorized && d.lost != nil {
 		d.lost() // the installation's token was revoked; the next call gets another

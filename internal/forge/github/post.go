@@ -105,7 +105,7 @@ func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forg
 // posting is one comment that is to be there.
 type posting struct {
 	f      *Forge
-	d      *door
+	d      *call
 	self   forge.Person
 	repo   forge.Repo
 	n      int

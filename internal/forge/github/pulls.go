@@ -45,7 +45,7 @@ func (f *Forge) Propose(ctx context.Context, r forge.Repo, p forge.Proposal) (fo
 // proposing is one pull request that is to be there.
 type proposing struct {
 	f    *Forge
-	d    *door
+	d    *call
 	r    forge.Repo
 	p    forge.Proposal
 	text string
@@ -149,7 +149,7 @@ func added(body string) string {
 }
 
 // pull reads a pull request.
-func (f *Forge) pull(ctx context.Context, k task.Key, what string) (*door, *github.PullRequest, error) {
+func (f *Forge) pull(ctx context.Context, k task.Key, what string) (*call, *github.PullRequest, error) {
 	d, n, err := f.on(ctx, k, what)
 	if err != nil {
 		return nil, nil, err

@@ -17,17 +17,17 @@ import (
 	"toritsugi/internal/task"
 )
 
-// door is one thing that is asked of one repository; its errors say which.
-type door struct {
+// call is one thing that is asked of one repository; its errors say which.
+type call struct {
 	client *github.Client
 	repo   string      // for errors
 	what   *i18n.Error // for errors: "reading issue #12"
 	lost   func()      // called where the App's installation is gone; may be nil
 }
 
-// at opens a door to a repository.
-func (f *Forge) at(ctx context.Context, r forge.Repo, what *i18n.Error) (*door, error) {
-	d := &door{repo: r.String(), what: what}
+// at begins a call to a repository.
+func (f *Forge) at(ctx context.Context, r forge.Repo, what *i18n.Error) (*call, error) {
+	d := &call{repo: r.String(), what: what}
 	if r.Owner == "" || r.Name == "" || r.Name == "." || r.Name == ".." || strings.Contains(r.String(), "//") {
 		return nil, d.failed(forge.NotFound, 0, i18n.E("github.said_nothing"), i18n.E("github.advice_not_found"), nil)
 	}
@@ -41,12 +41,12 @@ func (f *Forge) at(ctx context.Context, r forge.Repo, what *i18n.Error) (*door, 
 	return d, nil
 }
 
-// on opens a door to an item, whose number it returns.
-func (f *Forge) on(ctx context.Context, k task.Key, what string) (d *door, number int, err error) {
+// on begins a call to an item, whose number it returns.
+func (f *Forge) on(ctx context.Context, k task.Key, what string) (d *call, number int, err error) {
 	r := forge.RepoOf(k)
 	number, err = strconv.Atoi(k.ID)
 	if err != nil || number < 1 || strconv.Itoa(number) != k.ID {
-		d = &door{repo: r.String(), what: i18n.E(what, k.ID)}
+		d = &call{repo: r.String(), what: i18n.E(what, k.ID)}
 		return nil, 0, d.failed(forge.NotFound, 0, i18n.E("github.said_no_number"), i18n.E("github.advice_not_found"), nil)
 	}
 	d, err = f.at(ctx, r, i18n.E(what, number))
@@ -80,7 +80,7 @@ func query(pairs ...string) url.Values {
 }
 
 // get reads; the answer is decoded into v.
-func (d *door) get(ctx context.Context, path string, q url.Values, v any) (*github.Response, error) {
+func (d *call) get(ctx context.Context, path string, q url.Values, v any) (*github.Response, error) {
 	if len(q) > 0 {
 		path += "?" + q.Encode()
 	}
@@ -88,7 +88,7 @@ func (d *door) get(ctx context.Context, path string, q url.Values, v any) (*gith
 }
 
 // send writes once; v may be nil.
-func (d *door) send(ctx context.Context, method, path string, body, v any) (*github.Response, error) {
+func (d *call) send(ctx context.Context, method, path string, body, v any) (*github.Response, error) {
 	req, err := d.client.NewRequest(ctx, method, path, body)
 	if err != nil {
 		return nil, d.explain(ctx, err)
@@ -119,7 +119,7 @@ func page(q url.Values, n int) url.Values {
 
 // eachPage reads a list page by page. What leaves a list between two pages moves
 // the rest up by one, so this is for lists that hardly ever shrink.
-func eachPage[T any](ctx context.Context, d *door, path string, q url.Values, use func(*T)) error {
+func eachPage[T any](ctx context.Context, d *call, path string, q url.Values, use func(*T)) error {
 	for n := 1; n <= mostPages; {
 		var v T
 		resp, err := d.get(ctx, path, page(q, n), &v)
@@ -134,7 +134,7 @@ func eachPage[T any](ctx context.Context, d *door, path string, q url.Values, us
 	return nil
 }
 
-func pages[T any](ctx context.Context, d *door, path string, q url.Values) ([]*T, error) {
+func pages[T any](ctx context.Context, d *call, path string, q url.Values) ([]*T, error) {
 	var all []*T
 	err := eachPage(ctx, d, path, q, func(p *[]*T) { all = append(all, present(*p)...) })
 	return all, err
@@ -149,7 +149,7 @@ func present[T any](all []*T) []*T {
 // use returns false; within a page the order stays. Nothing is lost where
 // something is taken out meanwhile: what moves up goes where is read next. It
 // returns how long the list is.
-func backward[T any](ctx context.Context, d *door, path string, q url.Values, use func([]*T) bool) (length int, err error) {
+func backward[T any](ctx context.Context, d *call, path string, q url.Values, use func([]*T) bool) (length int, err error) {
 	var first []*T
 	resp, err := d.get(ctx, path, page(q, 1), &first)
 	if err != nil {
@@ -190,7 +190,7 @@ func further(r *github.Response) bool {
 // element once. It goes on from the last time seen, not from the last place:
 // what changes or leaves meanwhile moves no other one out of sight. It stops
 // after most.
-func since[T any](ctx context.Context, d *door, path string, q url.Values, from time.Time, most int, id func(*T) int64, at func(*T) time.Time) ([]*T, error) {
+func since[T any](ctx context.Context, d *call, path string, q url.Values, from time.Time, most int, id func(*T) int64, at func(*T) time.Time) ([]*T, error) {
 	var all []*T
 	seen := map[int64]bool{}
 	if q = page(q, 1); !from.IsZero() {

@@ -98,6 +98,9 @@ func (p Place) classify(w Word, dir string) Class {
 	return p.class(dir+"/"+s, w.Glob)
 }
 
+// sharedMemory holds files like any others (shm_overview(7)): a workspace may lie there.
+const sharedMemory = "/dev/shm"
+
 // class returns the class of an absolute path, or of a pattern of paths.
 func (p Place) class(s string, glob bool) Class {
 	all := false // the pattern is for everything in a directory
@@ -142,7 +145,7 @@ func (p Place) class(s string, glob bool) Class {
 		return Stream
 	case slices.ContainsFunc(secretSystem, func(d string) bool { return inside(s, d) }), environ(s):
 		return Secret
-	case inside(s, "/dev"):
+	case inside(s, "/dev") && !inside(s, sharedMemory):
 		return Device
 	case inside(s, "/proc") || inside(s, "/sys"):
 		return Kernel
@@ -154,7 +157,7 @@ func (p Place) class(s string, glob bool) Class {
 		return Tree
 	case inTree:
 		return Workspace
-	case s == "/tmp" || s == "/var/tmp" || inside(s, "/tmp") || inside(s, "/var/tmp"):
+	case inside(s, "/tmp") || inside(s, "/var/tmp") || inside(s, sharedMemory):
 		return Temp
 	case s == "/" || s == home || strings.Count(s, "/") == 1 || inside(p.Workspace, s) || all && (path.Dir(s) == "/"):
 		return Root

@@ -109,8 +109,8 @@ func labelName(s string) bool {
 	return strings.TrimSpace(s) == s && s != "" && len([]rune(s)) <= 50 && !strings.ContainsAny(s, ",\r\n\t\x00")
 }
 
-// doors complains of settings of a door that do not go together.
-func (p *parser) doors() {
+// forges complains of settings of a forge that do not go together.
+func (p *parser) forges() {
 	g := &p.config.GitHub
 	names := map[string]string{}
 	for _, l := range g.labels() {

@@ -7,10 +7,10 @@ import (
 	"toritsugi/internal/delivery"
 )
 
-// handOver makes sure that the branch can be handed over, and proposes it at the
+// propose makes sure that the branch can be handed over, and proposes it at the
 // forge. again reports that somebody said something since the last answer, while the
 // checks ran or the forge was asked: then nothing is handed over yet.
-func (r *run) handOver(ctx context.Context) (again bool, err error) {
+func (r *run) propose(ctx context.Context) (again bool, err error) {
 	if again, err = r.objected(ctx); err != nil || again {
 		return again, err
 	}
@@ -20,11 +20,11 @@ func (r *run) handOver(ctx context.Context) (again bool, err error) {
 	if r.report.Commit == "" {
 		return false, nil
 	}
-	if err := r.out.MayHandOver(ctx, r.report.Commit); err != nil || r.out.Here() {
+	if err := r.out.MayDeliver(ctx, r.report.Commit); err != nil || r.out.Here() {
 		return false, err
 	}
 	if again, err = r.objected(ctx); err != nil || again {
 		return again, err
 	}
-	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.words).Subject, r.description(r.Lang), r.verify.settled())
+	return false, r.out.Propose(ctx, r.report.Commit, delivery.ParseMessage(r.lead.answer).Subject, r.description(r.Lang), r.verify.settled())
 }
