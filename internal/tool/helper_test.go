@@ -148,6 +148,14 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
+// heap is how many bytes are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // a test's heap
+}
+
 // masks finds tokens like [EMAIL].
 func masks(s string) (string, bool) {
 	for _, token := range []string{"[EMAIL]", "[API_KEY]"} {
