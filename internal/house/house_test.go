@@ -55,6 +55,7 @@ var floors = map[string]float64{
 	"forge/github":            3.1,
 	"forge/forgetest":         3.2,
 	"forge/github/githubtest": 3.2,
+	"channel":                 3.0,
 	"tool/policy":             3.9,
 	"tool":                    4.0,
 	"tool/mcp":                4.1,
