@@ -47,6 +47,7 @@ var catalog = join(
 	recordTexts,
 	recordedTexts,
 	repositoryTexts,
+	routingTexts,
 	sandboxTexts,
 	scanTexts,
 	spendingTexts,
