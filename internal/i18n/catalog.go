@@ -13,6 +13,7 @@ var catalog = join(
 	cliTexts,
 	cloudTexts,
 	configTexts,
+	conversationTexts,
 	contextstoreTexts,
 	doorTexts,
 	folderTexts,
