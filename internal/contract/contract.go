@@ -53,6 +53,8 @@ type Repo struct {
 type Context struct {
 	ShortMemory string `json:"short_memory"`
 	RecentTurns []Turn `json:"recent_turns"`
+	// FormerResult is what the same worker came to in the loop before; nil for none.
+	FormerResult json.RawMessage `json:"former_result,omitempty"`
 }
 
 // Turn is one text of somebody; Role is user or assistant.

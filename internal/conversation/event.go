@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -116,6 +115,6 @@ func (e *Engine) success(turnID, sessionID string, route routing.Route, o contra
 
 // failure is the event of a worker that gave none.
 func (e *Engine) failure(turnID, sessionID string, route routing.Route, err error) worked {
-	why, _ := contract.Shortened(strings.TrimSpace(err.Error()), maxSummary)
+	why := shortSummary(err.Error())
 	return worked{Event: eventFail, At: e.Now().UTC(), SessionID: sessionID, TurnID: turnID, Route: route, Error: &why}
 }

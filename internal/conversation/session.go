@@ -7,7 +7,6 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +40,7 @@ type Entry struct {
 
 	// Of a post.
 	ReplyTo  string            `json:"reply_to,omitempty"`
+	Key      string            `json:"key,omitempty"` // where it is not made of the number
 	Kind     channel.PostKind  `json:"kind,omitempty"`
 	Route    routing.Route     `json:"route,omitempty"`
 	Job      string            `json:"job_id,omitempty"`
@@ -379,9 +379,4 @@ func (e *Engine) Clean(ctx context.Context) (removed int, err error) {
 	return removed, e.analyses.Forget(ctx, before)
 }
 
-// post is an entry as it goes to a channel.
-func (n *Entry) post(id string) channel.Post {
-	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: id + "/" + strconv.FormatInt(n.Seq, 10), Kind: n.Kind, Text: n.Content, Job: n.Job, Approval: n.Approval}
-}
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+func sortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
