@@ -69,7 +69,8 @@ func defaults() *Config {
 			Chat: role("Mio", "ollama", "ollama/chat-v1:latest"), Worker: role("Shiro", "ollama", "ollama/worker-v1:latest"),
 			Coder: role("Aka", "deepseek", ""), Coder2: role("Ao", "openai", ""), Coder3: role("Claude", "anthropic", "claude-sonnet-4.5"),
 			Task: role("", "", ""), Summarizer: role("", "", ""),
-		}},
+		}, Classifier{true, 0.6, 0.8}, "", "CHAT"},
+		Loop:                 Loop{3, 90000, true, true, 0.6},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
 		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}, MaskPIIOnCode: true},
@@ -286,7 +287,7 @@ logging: {level: debug}
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"routing:\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -305,7 +306,8 @@ func TestEveryKey(t *testing.T) {
 			DeepSeek: Server{"d", 3001, "key-of-d", "https://d", 4}, LMStudio: Server{"l", 3002, "key-of-l", "https://l", 5}, VLLM: Server{"v", 3003, "key-of-v", "https://v", 6},
 			Ollama: Ollama{"q", 2000, "https://o", "key-of-o", "false", 7}, Script: Script{"/d/${x}.yaml"},
 		},
-		Routing:              Routing{roles},
+		Routing:              Routing{roles, Classifier{false, 0.5, 1}, "d.yaml", "PLAN"},
+		Loop:                 Loop{4, 5000, false, false, 0.25},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60, ""}, {"lint", "a\nb\n", 5, "build/**/TEST-*.xml"}},
@@ -439,7 +441,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
+			"context_storage, llm, routing, loop, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -686,7 +688,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 293 {
+	if len(all) != 303 {
 		t.Errorf("%d keys", len(all))
 	}
 }

@@ -1,9 +1,21 @@
 package routing
 
 import (
+	_ "embed" // the schemas
 	"encoding/json"
+	"fmt"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"toritsugi/internal/i18n"
+)
+
+var (
+	//go:embed schemas/input_message.json
+	inputMessage []byte
+	//go:embed schemas/routing_decision.json
+	routingDecision []byte
 )
 
 // Contract checks a document by a JSON Schema (route §4): the one validator of what
@@ -17,15 +29,42 @@ type Contract struct {
 func NewContract(name string, schema []byte) (*Contract, error) {
 	s := new(jsonschema.Schema)
 	if err := json.Unmarshal(schema, s); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the schema of %s: %w", name, err)
 	}
 	r, err := s.Resolve(nil)
-	return &Contract{name, r}, err
+	if err != nil {
+		return nil, fmt.Errorf("resolve the schema of %s: %w", name, err)
+	}
+	return &Contract{name, r}, nil
 }
 
-// Check says what is wrong with a document, nil where it keeps to the contract.
-func (c *Contract) Check(doc []byte) error { return nil }
+// Check says what is wrong with a document of JSON, nil where it keeps to the contract.
+// The error is an *i18n.Error.
+func (c *Contract) Check(doc []byte) error {
+	var v any
+	err := json.Unmarshal(doc, &v)
+	if err == nil {
+		err = c.resolved.Validate(v)
+	}
+	if err != nil {
+		return i18n.E("routing.contract", c.name, err)
+	}
+	return nil
+}
 
-// InputMessage is the contract of channel.Message, RoutingDecision that of Decision.
-func InputMessage() *Contract    { return nil }
-func RoutingDecision() *Contract { return nil }
+// InputMessage is the contract of a channel.Message, RoutingDecision that of a Decision
+// that routed something.
+var (
+	InputMessage    = contract("InputMessage", &inputMessage)
+	RoutingDecision = contract("RoutingDecision", &routingDecision)
+)
+
+func contract(name string, schema *[]byte) func() *Contract {
+	return sync.OnceValue(func() *Contract {
+		c, err := NewContract(name, *schema)
+		if err != nil {
+			panic(err) // a test reads it
+		}
+		return c
+	})
+}

@@ -1,8 +1,9 @@
 package routing
 
 import (
+	"cmp"
 	"context"
-	"time"
+	"strings"
 
 	"toritsugi/internal/channel"
 )
@@ -105,50 +106,92 @@ func New(rules *Rules, s Settings) *Router {
 	return &Router{rules, s}
 }
 
-// Event lines of a session, as package conversation writes them to its events.jsonl and
-// tori routes stats reads them (route §7.1, spec/facts §7b).
-const (
-	EventDecision        = "router.decision"
-	EventClassifierError = "classifier.error"
-	EventOverride        = "route.override"
-)
-
-// DecisionEvent is the line of a router.decision.
-type DecisionEvent struct {
-	Event                string    `json:"event"` // EventDecision
-	At                   time.Time `json:"at"`
-	SessionID            string    `json:"session_id"`
-	TurnID               string    `json:"turn_id"`
-	InitialRoute         Route     `json:"initial_route"`
-	Source               Source    `json:"source"`
-	Confidence           float64   `json:"confidence"`
-	Evidence             []string  `json:"evidence"` // as in Decision, masked
-	ClassifierRoute      *Route    `json:"classifier_route"`
-	ClassifierConfidence *float64  `json:"classifier_confidence"`
-	LocalOnly            bool      `json:"local_only"`
-}
-
-// OverrideEvent is the line of a route.override: somebody sent by a command to another
-// route what the one before had answered, or a reroute did.
-type OverrideEvent struct {
-	Event     string    `json:"event"` // EventOverride
-	At        time.Time `json:"at"`
-	SessionID string    `json:"session_id"`
-	TurnID    string    `json:"turn_id"` // of the turn whose decision is overridden
-	From      Route     `json:"from"`
-	To        Route     `json:"to"`
-	By        string    `json:"by"` // "command" or "reroute"
-}
-
-// Event returns the decision's line.
-func (d Decision) Event(at time.Time, session, turn string) DecisionEvent {
-	e := DecisionEvent{Event: EventDecision, At: at, SessionID: session, TurnID: turn, InitialRoute: d.PrimaryRoute, Source: d.Source, Confidence: d.Confidence,
-		Evidence: d.Evidence, LocalOnly: d.Flags.LocalOnly}
-	if c := d.Classified; c != nil && c.Route != "" {
-		e.ClassifierRoute, e.ClassifierConfidence = &c.Route, &c.Confidence
-	}
-	return e
-}
+// lineChannel is the kind of LINE, whose messages all begin with Chat (route §2.6).
+const lineChannel channel.Kind = "line"
 
 // Decide routes a message. It never fails: what goes wrong is in the decision.
-func (r *Router) Decide(ctx context.Context, in Input) Decision { return Decision{} }
+func (r *Router) Decide(ctx context.Context, in Input) Decision {
+	d := Decision{Command: ParseCommand(in.Text), Text: in.Text, Flags: Flags{in.LocalOnly}, Evidence: []string{}}
+	toChat := in.ToChat || in.Channel == lineChannel
+	switch c := d.Command.(type) {
+	case nil:
+		d.byRules(r.rules.Current())
+		if d.PrimaryRoute == "" && !toChat {
+			d.byClassifier(ctx, r, in.Ask)
+		}
+		if d.PrimaryRoute == "" {
+			d.PrimaryRoute, d.Source = r.s.Fallback, FromFallback
+		}
+	case ToRoute:
+		name := "/" + strings.ToLower(string(c.Route))
+		d.Text, d.PrimaryRoute, d.Source, d.Confidence, d.Reason, d.Evidence = c.Rest, c.Route, FromCommand, 1, name, []string{name}
+		if c.Rest == "" {
+			d.hold(HeldBare)
+		}
+	default:
+		if l, ok := c.(Local); ok {
+			d.Text = l.Rest
+		}
+		d.Source, d.Confidence = FromCommand, 1
+		return d
+	}
+	if toChat {
+		d.toChat(in.Channel)
+	}
+	if (Policy{LocalOnly: in.LocalOnly}).Leg(cmp.Or(d.Wanted, d.PrimaryRoute), false) != nil {
+		d.hold(HeldLocal)
+	}
+	switch {
+	case d.PrimaryRoute == Code:
+		d.Coder = Coder(d.Text)
+	case d.PrimaryRoute.Coding():
+		d.Coder = d.PrimaryRoute
+	}
+	return d
+}
+
+// byRules asks the dictionary.
+func (d *Decision) byRules(rules *Dictionary) {
+	hit, ok := rules.Match(d.Text)
+	if !ok {
+		d.Reason = "no_rule"
+		return
+	}
+	d.PrimaryRoute, d.Source, d.Confidence, d.Reason, d.Rule, d.Label = hit.Route, FromRules, 1, hit.Rule, hit.Rule, hit.Label
+	d.Evidence = []string{hit.Label}
+	if hit.Fragment != "" {
+		d.Evidence = append(d.Evidence, hit.Fragment)
+	}
+}
+
+// byClassifier asks the model, where there is one and something to ask about. Whatever
+// it says that is not followed ends with Chat.
+func (d *Decision) byClassifier(ctx context.Context, r *Router, ask Ask) {
+	if !r.s.Classifier || ask == nil || strings.TrimSpace(d.Text) == "" {
+		return
+	}
+	c := r.classify(ctx, ask, d.Text)
+	d.Classified = c
+	if c.Error != "" {
+		d.PrimaryRoute, d.Source, d.Reason = Chat, FromFallback, string(c.Error)
+		return
+	}
+	d.PrimaryRoute, d.Source, d.Confidence, d.Reason, d.Evidence = c.Route, FromClassifier, c.Confidence, c.reason, c.evidence
+}
+
+// toChat sends the message to Chat, with its route as a hint (spec/chat §3).
+func (d *Decision) toChat(kind channel.Kind) {
+	if d.PrimaryRoute != Chat {
+		d.hold(HeldEntry)
+	}
+	d.Source, d.Reason = FromFallback, "entry=chat"
+	if kind == lineChannel {
+		d.Source, d.Reason = FromLine, "channel=line"
+	}
+	d.Confidence, d.Evidence = 1, []string{d.Reason}
+}
+
+// hold lets Chat answer in place of the route that was wanted.
+func (d *Decision) hold(why Held) {
+	d.Wanted, d.PrimaryRoute, d.Held = cmp.Or(d.Wanted, d.PrimaryRoute), Chat, why
+}
