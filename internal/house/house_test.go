@@ -63,6 +63,7 @@ var floors = map[string]float64{
 	"tool/confined":           4.2,
 	"broker":                  4.6,
 	"memory":                  5.0,
+	"approval":                5.2,
 	"turn":                    6.0,
 	"planning":                7.0,
 	"progress":                7.5,
