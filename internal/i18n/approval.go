@@ -37,6 +37,7 @@ var approvalTexts = map[string]text{
 	"approval.secret":            {"the patch holds what looks like a secret (%s): it is refused, not masked", "パッチに秘密情報らしきもの（%s）が含まれています。伏せ字にはせず、提案を拒否しました"},
 	"approval.command_secret":    {"a command holds what would be masked: a secret or an e-mail address", "コマンドに、伏せ字の対象になる値（秘密情報やメールアドレス）が含まれています"},
 	"approval.command_forbidden": {"the command %s is forbidden by the rule %s", "コマンド %s はルール %s で禁止されています"},
+	"approval.attempts":          {"it was begun %d times and never came to its end; nothing was applied", "%d 回始めましたが、最後まで進みませんでした。何も適用していません"},
 	"approval.auto_disabled":     {"automatic approval is off in the settings (approval.auto_approve.enabled)", "自動承認は設定で無効になっています（approval.auto_approve.enabled）"},
 	"approval.auto_usage":        {"not understood: %s. /auto-approve scope=docs/ types=design,review tools=apply_patch ttl=30m, or /auto-approve off", "解釈できません: %s。/auto-approve scope=docs/ types=design,review tools=apply_patch ttl=30m、または /auto-approve off と入力してください"},
 	"approval.auto_wider":        {"%s=%s is more than the settings allow: %s", "%s=%s は設定の範囲を超えています: %s"},

@@ -29,14 +29,12 @@ type Touch struct {
 }
 
 // applying applies the patch of stdin to the tree $1 in an index of its own and
-// prints the tree that it makes and how it differs; more arguments are git apply's.
-// Nothing is written where a part of the patch does not fit.
-const applying = `base=$1
-shift
-git read-tree "$base" && git apply --cached -p1 --whitespace=nowarn --no-ignore-whitespace "$@" || exit
+// prints the tree that it makes and how it differs. Nothing is written where a part of
+// the patch does not fit.
+const applying = `git read-tree "$1" && git apply --cached -p1 --whitespace=nowarn --no-ignore-whitespace || exit
 id=$(git write-tree) || exit
 printf '%s\0' "$id"
-exec git diff-tree -r -z --raw --no-abbrev --no-renames "$base" "$id"
+exec git diff-tree -r -z --raw --no-abbrev --no-renames "$1" "$id"
 `
 
 // trying are where a patch is tried.
@@ -50,10 +48,10 @@ type trying struct {
 // try applies p to a tree in the sandbox, and makes sure that git made of it what it
 // says: no more paths, no other kinds, no submodule, no git directory, no link that
 // leads out.
-func (t trying) try(ctx context.Context, p *Patch, flags ...string) (Trial, error) {
+func (t trying) try(ctx context.Context, p *Patch) (Trial, error) {
 	tr := Trial{Lines: map[string]int{}}
 	var raw touchParser
-	err := records(ctx, scripted{t.tree, "apply", applying}, call{args: append([]string{t.base + "^{tree}"}, flags...), stdin: p.Raw, cfg: []string{"core.fsync=none"}},
+	err := records(ctx, scripted{t.tree, "apply", applying}, call{args: []string{t.base + "^{tree}"}, stdin: p.Raw, cfg: []string{"core.fsync=none"}},
 		func(rec []byte) error {
 			if tr.Tree == "" {
 				if tr.Tree = string(rec); !isID(tr.Tree) {
@@ -72,27 +70,28 @@ func (t trying) try(ctx context.Context, p *Patch, flags ...string) (Trial, erro
 	if tr.Touched = raw.all; len(tr.Touched) == 0 {
 		return tr, i18n.E("workspace.patch_nothing")
 	}
-	if err := t.same(p, tr.Touched, slices.Contains(flags, "--reverse")); err != nil {
+	if err := t.same(p, tr.Touched); err != nil {
 		return tr, err
 	}
 	return tr, t.look(ctx, &tr)
 }
 
 // same compares what git made of a patch with what the patch says.
-func (t trying) same(p *Patch, touched []Touch, reverse bool) error {
+func (t trying) same(p *Patch, touched []Touch) error {
 	made := parts{}
 	for dir, has := range t.parts {
 		made[dir] = has
 	}
 	said := map[string]PatchAction{}
 	for _, f := range p.Files {
-		action, from := f.Action, f.From
-		if f.Action == PatchRename {
-			said[from] = PatchDelete
+		action := f.Action
+		switch {
+		case action == PatchRename:
+			said[f.From], action = PatchDelete, PatchCreate
+		case action == PatchCopy:
 			action = PatchCreate
-		}
-		if f.Action == PatchCopy {
-			action = PatchCreate
+		case action == PatchMode, action == PatchCreate && said[f.Path] == PatchDelete:
+			action = PatchModify
 		}
 		said[f.Path] = action
 	}
@@ -104,14 +103,7 @@ func (t trying) same(p *Patch, touched []Touch, reverse bool) error {
 		case c.New.Mode == "":
 			is = PatchDelete
 		}
-		want, ok := said[c.Path]
-		if want == PatchMode {
-			want = PatchModify
-		}
-		if reverse && want != PatchModify {
-			want = map[PatchAction]PatchAction{PatchCreate: PatchDelete, PatchDelete: PatchCreate}[want]
-		}
-		if !ok || want != is {
+		if said[c.Path] != is {
 			return i18n.E("workspace.patch_else", readable(c.Path))
 		}
 		if c.New.Mode == ModeSubmodule || c.Old.Mode == ModeSubmodule || t.links(c.Path) {

@@ -172,7 +172,7 @@ func (h *Hand) Touched(ctx context.Context, base, to string) ([]Touch, error) {
 // or not at all. That somebody changes a file while others are written is an
 // *i18n.Error that says how many are done.
 func (h *Hand) Write(ctx context.Context, touched []Touch) error {
-	root, err := openHandRoot(h.src.Path)
+	root, err := openHandRoot(h.src.Path, touched)
 	if err != nil {
 		return err
 	}
@@ -206,3 +206,6 @@ func (h *Hand) Write(ctx context.Context, touched []Touch) error {
 	}
 	return root.sync(touched)
 }
+
+// Path is the top level of the checkout.
+func (h *Hand) Path() string { return h.src.Path }

@@ -24,29 +24,54 @@ import (
 // ErrMoved says that a file at hand is not what the base of a change says.
 var ErrMoved = errors.New("the files have changed")
 
-// handRoot is a checkout whose files are written; no link leads out of it.
-type handRoot struct{ *os.Root }
-
-func openHandRoot(dir string) (handRoot, error) {
-	root, err := os.OpenRoot(dir)
-	return handRoot{root}, err
+// handRoot is a checkout of which files are written; no link leads out of it.
+type handRoot struct {
+	*os.Root
+	touched map[string]bool
 }
 
-// left are the touched paths that are still what they were. Of one that is neither
-// that nor what it is to become the error tells.
+func openHandRoot(dir string, touched []Touch) (handRoot, error) {
+	root, err := os.OpenRoot(dir)
+	r := handRoot{root, map[string]bool{}}
+	for _, c := range touched {
+		r.touched[c.Path] = true
+	}
+	return r, err
+}
+
+// left are the touched paths that are still what they were. One that is neither that
+// nor what it is to become is an error, which wraps ErrMoved unless others are already
+// what they are to become.
 func (r handRoot) left(touched []Touch) (left []Touch, err error) {
+	var other string
+	done := 0
 	for _, c := range touched {
 		now, err := r.entry(c.Path, len(c.New.ID)+len(c.Old.ID))
 		switch {
+		case errors.Is(err, ErrMoved):
+			other = c.Path
 		case err != nil:
 			return nil, err
 		case sameFile(now, c.Old):
 			left = append(left, c)
-		case !sameFile(now, c.New):
-			return nil, fmt.Errorf("%w: %w", ErrMoved, i18n.E("workspace.hand_moved", readable(c.Path)))
+		case sameFile(now, c.New):
+			done++
+		default:
+			other = c.Path
 		}
 	}
-	return left, nil
+	switch {
+	case other == "":
+		return left, nil
+	case done == 0:
+		return nil, moved(other)
+	}
+	return nil, i18n.E("workspace.hand_half", readable(other), done, len(touched))
+}
+
+// moved is the error of a path that is not what it was.
+func moved(name string) error {
+	return fmt.Errorf("%w: %w", ErrMoved, i18n.E("workspace.hand_moved", readable(name)))
 }
 
 // sameFile reports whether two entries have the same content and mode.
@@ -60,7 +85,7 @@ func (r handRoot) entry(name string, ids int) (Entry, error) {
 		st, err := r.Lstat(dir)
 		switch {
 		case err == nil && st.Mode()&fs.ModeSymlink != 0:
-			return Entry{}, fmt.Errorf("%w: %w", ErrMoved, i18n.E("workspace.hand_moved", readable(dir)))
+			return Entry{}, moved(dir)
 		case err == nil && st.IsDir():
 			if _, err := r.Lstat(dir + "/.git"); err == nil {
 				return Entry{}, i18n.E("workspace.hand_nested", readable(name))
@@ -89,7 +114,7 @@ func (r handRoot) entry(name string, ids int) (Entry, error) {
 	case st.IsDir():
 		return r.directory(name)
 	case !st.Mode().IsRegular():
-		return e, fmt.Errorf("%w: %w", ErrMoved, i18n.E("workspace.hand_moved", readable(name)))
+		return e, moved(name)
 	}
 	if st.Mode()&0o100 != 0 {
 		e.Mode = ModeProgram
@@ -102,7 +127,8 @@ func (r handRoot) entry(name string, ids int) (Entry, error) {
 	return e, errors.Join(err, f.Close())
 }
 
-// directory is an empty directory as nothing: git knows none.
+// directory is a directory as nothing, for git knows none, unless it holds a file that is
+// not among the touched ones.
 func (r handRoot) directory(name string) (Entry, error) {
 	f, err := disk.OpenDir(r.Root, name)
 	if err != nil {
@@ -114,6 +140,9 @@ func (r handRoot) directory(name string) (Entry, error) {
 		return Entry{}, err
 	}
 	for _, d := range list {
+		if !d.IsDir() && r.touched[name+"/"+d.Name()] {
+			continue
+		}
 		if !d.IsDir() {
 			return Entry{Path: name, Mode: modeDir}, nil
 		}
@@ -133,7 +162,7 @@ func hashInto(e *Entry, content io.Reader, size int64, ids int) error {
 	fmt.Fprintf(h, "blob %d\x00", size)
 	n, err := io.Copy(h, content)
 	if err == nil && n != size {
-		err = fmt.Errorf("%w: %w", ErrMoved, i18n.E("workspace.hand_moved", readable(e.Path)))
+		err = moved(e.Path)
 	}
 	e.ID = hex.EncodeToString(h.Sum(nil))
 	return err
@@ -150,6 +179,24 @@ func (r handRoot) remove(name string) error {
 		}
 	}
 	return nil
+}
+
+// removeEmpty removes a directory in which there are directories only.
+func (r handRoot) removeEmpty(name string) error {
+	f, err := disk.OpenDir(r.Root, name)
+	if err != nil {
+		return err
+	}
+	list, err := f.ReadDir(-1)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	for _, d := range list {
+		if err := r.removeEmpty(name + "/" + d.Name()); err != nil {
+			return err
+		}
+	}
+	return r.Remove(name)
 }
 
 // fileSink is a file that is being written, or the target of a link.
@@ -205,8 +252,8 @@ func (r handRoot) write(c Touch, fill func(*fileSink) error) (err error) {
 		err = errors.Join(err, to.f.Sync(), to.f.Close())
 	}
 	if err == nil {
-		if st, serr := r.Lstat(c.Path); serr == nil && st.IsDir() { // of nothing but directories
-			err = r.RemoveAll(c.Path)
+		if st, serr := r.Lstat(c.Path); serr == nil && st.IsDir() {
+			err = r.removeEmpty(c.Path)
 		}
 	}
 	if err == nil {

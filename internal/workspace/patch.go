@@ -83,7 +83,7 @@ func ParsePatch(raw []byte) (*Patch, error) {
 	p := &Patch{Raw: raw, Files: make([]PatchFile, 0, len(files))}
 	sum := sha256.Sum256(raw)
 	p.SHA256 = hex.EncodeToString(sum[:])
-	seen := map[string]bool{}
+	seen := map[string]PatchAction{}
 	signs := [2]int{} // lines that begin with + and -
 	for _, f := range files {
 		one, err := patchFile(f, heads == 0)
@@ -94,10 +94,11 @@ func ParsePatch(raw []byte) (*Patch, error) {
 			if name == "" || one.Action == PatchCopy && name == one.From {
 				continue
 			}
-			if seen[name] {
+			// A file that becomes a link goes and comes.
+			if before, is := seen[name]; is && (before != PatchDelete || one.Action != PatchCreate) {
 				return nil, i18n.E("workspace.patch_twice", name)
 			}
-			seen[name] = true
+			seen[name] = one.Action
 		}
 		if signs[0], signs[1] = signs[0]+one.Added, signs[1]+one.Removed; len(f.TextFragments) > 0 {
 			signs[0], signs[1] = signs[0]+1, signs[1]+1 // its header
