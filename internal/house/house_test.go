@@ -65,6 +65,7 @@ var floors = map[string]float64{
 	"memory":                  5.0,
 	"contract":                5.15,
 	"routing":                 5.1,
+	"approval":                5.2,
 	"turn":                    6.0,
 	"planning":                7.0,
 	"progress":                7.5,

@@ -7,6 +7,7 @@ import "maps"
 var catalog = join(
 	agentTexts,
 	appTexts,
+	approvalTexts,
 	brokerTexts,
 	budgetTexts,
 	checkTexts,

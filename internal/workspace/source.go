@@ -224,3 +224,12 @@ func (s *Source) Name() string {
 	}
 	return base
 }
+
+// Tip is the commit of a branch as it is now, "" where there is no such branch.
+func (s *Source) Tip(ctx context.Context, branch string) (string, error) {
+	out, err := s.repo().git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch+"^{commit}")
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	return line(out), err
+}
