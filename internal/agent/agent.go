@@ -26,7 +26,7 @@ import (
 func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, error) {
 	r := newRun(a, c)
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
-	working, unwatch := r.watch(ctx)
+	working, unwatch := Watch(ctx, c, r.Limits.Run.Time)
 	defer unwatch()
 	err := r.work(working)
 	if r.screen.hide != nil {

@@ -74,6 +74,7 @@ var floors = map[string]float64{
 	"dialogue":                7.7,
 	"checkrun":                7.7,
 	"agent":                   8.0,
+	"job":                     8.3,
 	"conversation":            8.2,
 	"dispatch":                9.0,
 	"ops":                     10.0,

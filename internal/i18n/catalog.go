@@ -8,6 +8,7 @@ var catalog = join(
 	agentTexts,
 	appTexts,
 	approvalTexts,
+	jobTexts,
 	brokerTexts,
 	budgetTexts,
 	checkTexts,

@@ -1,0 +1,28 @@
+package i18n
+
+// jobTexts are about jobs of a conversation.
+var jobTexts = map[string]text{
+	"job.no_chat":          {"run %s is no job of a conversation", "実行 %s は会話のジョブではありません"},
+	"job.no_patch":         {"proposed without a patch: there is nothing to apply", "パッチのない提案です。適用するものはありません"},
+	"job.waits":            {"job %s waits for a decision", "ジョブ %s は承認待ちです"},
+	"job.applied":          {"applied to %s", "%s に適用しました"},
+	"job.not_applied":      {"not applied, nothing was changed (%s): %s", "適用していません。変更はありません（%s）: %s"},
+	"job.expired":          {"nobody decided in time", "期限までに決定がありませんでした"},
+	"job.stale":            {"the files are not what they were when the change was proposed; ask for it again", "提案の後でファイルが変わりました。もう一度依頼してください"},
+	"job.denied":           {"denied by %s", "%s が却下しました"},
+	"job.no_proposal":      {"the model proposed nothing that can be applied", "モデルから、適用できる提案がありませんでした"},
+	"job.file":             {"%s cannot be read: %v", "%s を読めません: %v"},
+	"job.file_there":       {"%s is to be created and is there already: modify it", "%s を作る提案ですが、すでにあります。modify を使ってください"},
+	"job.file_gone":        {"%s is to be changed and is not there", "%s を変える提案ですが、ありません"},
+	"job.command_failed":   {"%s ended with %d:\n%s", "%s が終了コード %d で終わりました:\n%s"},
+	"job.risk_destructive": {"destroys something", "失われるものがある"},
+	"job.risk_no_rollback": {"cannot be taken back", "元に戻せない"},
+	"job.step_worktree":    {"making the worktree", "作業ツリーの準備"},
+	"job.step_patch":       {"applying the patch", "パッチの適用"},
+	"job.step_setup":       {"setup", "セットアップ"},
+	"job.step_checks":      {"checks", "チェック"},
+	"job.step_commands":    {"commands", "コマンド"},
+	"job.step_commit":      {"commit", "コミット"},
+	"job.step_deliver":     {"delivery", "受け渡し"},
+	"job.step_":            {"start", "開始"},
+}
