@@ -13,7 +13,7 @@ func TestRequest(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	d := h.draft(docsPatch + "diff --git a/README.md b/README.md\ndeleted file mode 100644\n--- a/README.md\n+++ /dev/null\n@@ -1 +0,0 @@\n-hello\n")
-	d.Summary, d.Commands, d.CoderRisk, d.Cost = []string{"first", "second", "third", "fourth"}, []string{"go generate ./..."}, "low", Cost{Tokens: 1200, MicroUSD: 2500}
+	d.Summary, d.Commands, d.CoderRisk, d.Cost = []string{"first", "second", "third", "fourth"}, []string{"go generate ./...", "frobnicate"}, "low", Cost{Tokens: 1200, MicroUSD: 2500}
 	job := h.propose(t, d)
 	job, err := h.Find(t.Context(), job.Job, everyone)
 	must(t, err)
@@ -32,11 +32,10 @@ Files (2):
 - DELETED README.md (+0 −1)
 - changed docs/a.md (+1 −0)
 Environment (commands):
-- ` + "`go generate ./...`" + `
+- ` + "`go generate ./...`\n- `frobnicate`" + `
 Risk, as computed:
 - deletes files: README.md
-- overwrites widely: README.md
-- runs commands that a model wrote: RULE
+- runs commands that a model wrote: go generate ./..., frobnicate (no-rule)
 Risk, in the coder's words: low
 Cannot be taken back: what its commands do outside of the files stays (tori rollback takes back the files)
 Cost: about 1200 tokens ($0.0025)
@@ -53,11 +52,10 @@ third
 - 削除 README.md (+0 −1)
 - 変更 docs/a.md (+1 −0)
 環境（コマンド）:
-- ` + "`go generate ./...`" + `
+- ` + "`go generate ./...`\n- `frobnicate`" + `
 リスク（プログラムによる判定）:
 - ファイルを削除する: README.md
-- 広い範囲を上書きする: README.md
-- モデルが書いたコマンドを実行する: RULE
+- モデルが書いたコマンドを実行する: go generate ./..., frobnicate (no-rule)
 リスク（コーダーの説明）: low
 取り消し不可: コマンドがファイルの外で行ったことは残ります（ファイルは tori rollback で戻せます）
 コスト: 約 1200 トークン ($0.0025)
@@ -69,11 +67,6 @@ third
 		a, err := h.Request(l, job)
 		must(t, err)
 		got := strings.ReplaceAll(strings.ReplaceAll(Markdown(l, a), job.Job, "JOB"), a.Hash, "HASH")
-		for _, r := range job.Risks {
-			if r.Kind == Commands {
-				got = strings.Replace(got, strings.Join(r.Details, ", "), "RULE", 1)
-			}
-		}
 		if got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", l, got, want)
 		}
