@@ -127,7 +127,7 @@ func (j *Jobs) judge(ctx context.Context, d Draft, base Base) (Proposal, error) 
 		if err != nil {
 			return p, &RefusedError{err}
 		}
-		a.commands = append(a.commands, v)
+		a.commands = append(a.commands, judged{cmd, v})
 	}
 	p.Risks = a.risks()
 	j.clean(&p)

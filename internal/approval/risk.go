@@ -57,7 +57,7 @@ type Wide struct {
 type assessment struct {
 	patch      *workspace.Patch // nil for a review
 	trial      workspace.Trial
-	commands   []policy.Verdict // one for each command
+	commands   []judged
 	texts      []string         // what else is sent: title, summary, commands
 	wide       Wide
 	costLimit  int64
@@ -65,6 +65,13 @@ type assessment struct {
 	visibility Visibility
 	deliver    Deliver
 	personal   *redact.Sanitizer
+}
+
+// judged is a command of a proposal and what the policy says of it, the rules by which
+// somebody should be asked.
+type judged struct {
+	script string
+	policy.Verdict
 }
 
 // risks are what the patch, the commands and the target show.
@@ -89,13 +96,12 @@ func (a assessment) risks() []Risk {
 			add(SendSensitive, "text")
 		}
 	}
-	for _, v := range a.commands {
-		for _, f := range v.Findings {
-			add(Commands, f.Rule+": "+f.Command.Text)
+	for _, c := range a.commands {
+		rules := ""
+		for _, f := range c.Findings {
+			rules += " (" + f.Rule + ")"
 		}
-		if len(v.Findings) == 0 {
-			add(Commands, "")
-		}
+		add(Commands, c.script+rules)
 	}
 	if a.deliver == PullRequest && a.visibility != Private {
 		add(PushPublic, string(a.visibility))
@@ -106,9 +112,7 @@ func (a assessment) risks() []Risk {
 	var all []Risk
 	for _, k := range RiskKinds() {
 		if d := found[k]; len(d) > 0 {
-			n := len(d)
-			d = slices.DeleteFunc(d, func(s string) bool { return s == "" })
-			all = append(all, Risk{Kind: k, Details: d[:min(len(d), maxDetails)], Count: n})
+			all = append(all, Risk{Kind: k, Details: d[:min(len(d), maxDetails)], Count: len(d)})
 		}
 	}
 	return all

@@ -53,6 +53,7 @@ type Config struct {
 	TaskStop             TaskStop       `yaml:"task_stop" doc:"Stopping a run at its issue."`
 	Serve                Serve          `yaml:"serve" doc:"What tori serve shows of itself."`
 	Planning             Planning       `yaml:"planning" doc:"How a task is led."`
+	Approval             Approval       `yaml:"approval" doc:"Who decides about what is proposed."`
 
 	ProjectAgentRules ProjectAgentRules `yaml:"project_agent_rules" doc:"Files in which a project says how agents work in it: AGENTS.md, CLAUDE.md, AGENT.md, always as the base branch has them."`
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`

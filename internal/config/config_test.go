@@ -95,6 +95,8 @@ func defaults() *Config {
 		TaskStop:    TaskStop{true},
 		Serve:       Serve{Listen: "127.0.0.1:8420"},
 		Planning:    planningDefaults(),
+		Approval: Approval{true, []string{"delete", "rename", "send_sensitive", "push_public", "cost_over_limit"}, nil, false, 72, 16000, WideOverwrite{20, 500, 0.5},
+			AutoApprove{false, 60, AutoApproveScope{[]string{"design", "review"}, []string{"docs/"}, []string{"apply_patch"}, []string{"delete", "rename", "push_public"}}}},
 
 		ProjectAgentRules: ProjectAgentRules{true, 102400, 512000}, FileListContext: FileListContext{true, -1},
 		ContextInheritance: ContextInheritance{true, 90, 8000, false, InheritedPlanning{true, true, true, 3, true}},
@@ -283,6 +285,8 @@ context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tok
 project_agent_rules: {enabled: false, max_file_size: 1000, max_total_size: 2000}
 file_list_context: {enabled: false, max_depth: 3}
 logging: {level: debug}
+approval: {required_by_default: false, hard_require_approval: [binary], approvers: ["slack:U1"], four_eyes: true, expires_hours: 1, cost_limit_tokens: 2, wide_overwrite: {files: 3, lines: 4, share: 0.25},
+  auto_approve: {enabled: true, ttl_minutes: 5, scope: {allowed_task_types: [codegen], allowed_paths_prefix: [src], allowed_tools: [shell], deny_operations: [ci]}}}
 `
 
 func TestEveryKey(t *testing.T) {
@@ -330,6 +334,8 @@ func TestEveryKey(t *testing.T) {
 		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}}, Planning: planningFull(),
+		Approval: Approval{false, []string{"binary"}, []string{"slack:U1"}, true, 1, 2, WideOverwrite{3, 4, 0.25},
+			AutoApprove{true, 5, AutoApproveScope{[]string{"codegen"}, []string{"src"}, []string{"shell"}, []string{"ci"}}}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -441,7 +447,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, loop, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
+			"context_storage, llm, routing, loop, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -688,7 +694,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 303 {
+	if len(all) != 318 {
 		t.Errorf("%d keys", len(all))
 	}
 }
