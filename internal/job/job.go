@@ -141,11 +141,11 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	if res.Job, err = approval.Read(c.Dir()); err != nil {
 		return task.Outcome{}, err
 	}
+	status := task.Failed
 	if res.Application.Applied() {
-		res.Branch, res.Commit = res.Application.Where, res.Application.Commit
-		return task.Outcome{Status: task.Completed, Reason: r.Lang.T("job.applied", res.Application.Where)}, nil
+		status, res.Branch, res.Commit = task.Completed, res.Application.Where, res.Application.Commit
 	}
-	return task.Outcome{Status: task.Failed, Reason: r.Lang.T("job.not_applied", r.Lang.T("job.step_"+string(res.Application.At)), res.Application.Reason)}, nil
+	return task.Outcome{Status: status, Reason: res.Application.Outcome(r.Lang)}, nil
 }
 
 func (r *Runner) denied(job approval.Job) task.Outcome {
