@@ -34,6 +34,7 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 		}
 		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
 		m.UserText = c.Rest
+		return e.Handle(ctx, m)
 	default:
 		return e.control(ctx, x, m, cmd)
 	}
