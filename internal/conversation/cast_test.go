@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/contract"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
@@ -451,5 +449,3 @@ const (
 	opsResult      = `{"diagnosis":["D"],"steps":[{"phase":"observe","title":"S","commands":[{"cmd":"df -h"}]}]}`
 	researchResult = `{"research_goal":"R","queries":["Q"]}`
 )
-
-var _ = []any{contract.Coder{}, filepath.Join}

@@ -235,8 +235,8 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	}
 	t.decision.PrimaryRoute = f.Route
 	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title)
-	t.result(ctx, f)
 	t.frame("job", map[string]string{"{job}": f.ID, "{title}": f.Title})
+	t.result(ctx, f)
 	t.final(ctx)
 	t.over(ctx)
 	return nil
