@@ -449,3 +449,25 @@ const (
 	opsResult      = `{"diagnosis":["D"],"steps":[{"phase":"observe","title":"S","commands":[{"cmd":"df -h"}]}]}`
 	researchResult = `{"research_goal":"R","queries":["Q"]}`
 )
+
+// echo are models that say what they were told last, and after how many texts.
+type echo struct{ *cast }
+
+func (e *echo) Client(ctx context.Context, u models.Use) (llm.Client, models.Spec, error) {
+	s, _ := e.Spec(ctx, u)
+	return &parrot{}, s, nil
+}
+
+type parrot struct{ msgs []llm.Message }
+
+func (*parrot) Provider() string                   { return "script" }
+func (*parrot) Model() string                      { return "echo" }
+func (*parrot) Open(llm.Settings) llm.Conversation { return &parrot{} }
+func (p *parrot) Append(m llm.Message)             { p.msgs = append(p.msgs, m) }
+func (p *parrot) Reset()                           { p.msgs = nil }
+func (p *parrot) Serialized() []byte               { return nil }
+func (p *parrot) Send(_ context.Context, onText func(string)) (*llm.Reply, error) {
+	text := fmt.Sprintf("you said %s after %d", p.msgs[len(p.msgs)-1].Content, len(p.msgs)-2)
+	onText(text)
+	return &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: text}, FinishReason: llm.FinishStop}, nil
+}

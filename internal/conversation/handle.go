@@ -343,7 +343,7 @@ func (t *turn) summary(ctx context.Context, s *State, older []Entry) (string, er
 	defer cancel()
 	var b strings.Builder
 	for _, n := range older {
-		b.WriteString(n.Role + ": " + n.Content + "\n\n")
+		b.WriteString(n.Role + ": " + n.text() + "\n\n")
 	}
 	conv := c.Open(llm.Settings{})
 	conv.Append(llm.Message{Role: llm.RoleSystem, Content: t.e.prompts.text("turn/memory.md")})

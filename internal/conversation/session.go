@@ -61,6 +61,16 @@ func (e *Entry) said() bool {
 	return !e.Control && e.Decision == nil && (e.Role == roleUser || e.Kind == channel.Answer) && strings.TrimSpace(e.Content) != ""
 }
 
+// text is what a model sees of the entry: without the command that sent it to a route.
+func (n *Entry) text() string {
+	if n.Role == roleUser {
+		if c, ok := routing.ParseCommand(n.Content).(routing.ToRoute); ok && c.Rest != "" {
+			return c.Rest
+		}
+	}
+	return n.Content
+}
+
 const (
 	roleUser      = "user"
 	roleAssistant = "assistant"
