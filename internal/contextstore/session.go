@@ -70,6 +70,9 @@ func sessionName(id string) string {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
+	if id == "" {
+		return "%"
+	}
 	if b.Len() <= maxSessionName {
 		return b.String()
 	}
