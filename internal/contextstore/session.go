@@ -70,6 +70,9 @@ func sessionName(id string) string {
 			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
+	if id == "" {
+		return "%"
+	}
 	if b.Len() <= maxSessionName {
 		return b.String()
 	}
@@ -245,8 +248,11 @@ func ReadSession(dir, name string, v any) (bool, error) {
 // until f returns false. It reads no further back than it is asked for, and needs no
 // lock: the latest line may be half written. A missing log has no lines.
 func SessionBack(dir, log string, f func(line []byte) bool) error {
-	file, err := openExisting(dir, log)
-	if err != nil || file == nil {
+	file, err := openPlain(filepath.Join(dir, log))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // only read from
@@ -260,8 +266,11 @@ func SessionBack(dir, log string, f func(line []byte) bool) error {
 // SessionLines calls f with each line of a log of a session's directory, oldest first,
 // until f returns false. A missing log has no lines.
 func SessionLines(dir, log string, f func(line []byte) bool) error {
-	file, err := openExisting(dir, log)
-	if err != nil || file == nil {
+	file, err := openPlain(filepath.Join(dir, log))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }() // only read from

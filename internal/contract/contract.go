@@ -15,6 +15,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/loosejson"
 	"toritsugi/internal/routing"
 	"toritsugi/internal/tool"
 )
@@ -277,7 +278,7 @@ func (c *shape) read(text string, v any) error {
 	for _, found := range objects(strings.ToValidUTF8(text, "\uFFFD")) {
 		raw := found
 		var plain any
-		if json.Unmarshal([]byte(found), &plain) == nil {
+		if fixed, _, ok := loosejson.Repair(found); ok && json.Unmarshal([]byte(fixed), &plain) == nil {
 			if cut, err := json.Marshal(c.cut(c.schema, plain)); err == nil {
 				raw = string(cut)
 			}

@@ -222,7 +222,7 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 	past = slices.DeleteFunc(past, func(n Entry) bool { return !n.said() || n.Seq >= t.entry.Seq })
 	from := len(past)
 	for from > 0 {
-		if limit -= tokens(past[from-1].Content) + 8; limit < 0 {
+		if limit -= tokens(past[from-1].text()) + 8; limit < 0 {
 			break
 		}
 		from--
@@ -231,7 +231,7 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 		from++
 	}
 	for _, n := range past[from:] {
-		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.Content})
+		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.text()})
 	}
 	return append(msgs, now...), nil
 }

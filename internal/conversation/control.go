@@ -21,7 +21,7 @@ func (e *Engine) control(ctx context.Context, x session, m channel.Message, cmd 
 	if err != nil {
 		return err
 	}
-	if was != nil && len(posts) > 0 {
+	if slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }) {
 		for _, n := range posts {
 			e.post(ctx, x, n)
 		}

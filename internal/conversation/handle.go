@@ -34,6 +34,7 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 		}
 		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
 		m.UserText = c.Rest
+		return e.Handle(ctx, m)
 	default:
 		return e.control(ctx, x, m, cmd)
 	}
@@ -234,8 +235,8 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	}
 	t.decision.PrimaryRoute = f.Route
 	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title)
-	t.result(ctx, f)
 	t.frame("job", map[string]string{"{job}": f.ID, "{title}": f.Title})
+	t.result(ctx, f)
 	t.final(ctx)
 	t.over(ctx)
 	return nil
@@ -342,7 +343,7 @@ func (t *turn) summary(ctx context.Context, s *State, older []Entry) (string, er
 	defer cancel()
 	var b strings.Builder
 	for _, n := range older {
-		b.WriteString(n.Role + ": " + n.Content + "\n\n")
+		b.WriteString(n.Role + ": " + n.text() + "\n\n")
 	}
 	conv := c.Open(llm.Settings{})
 	conv.Append(llm.Message{Role: llm.RoleSystem, Content: t.e.prompts.text("turn/memory.md")})

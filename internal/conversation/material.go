@@ -124,7 +124,7 @@ func filesOf(diff string) (all []string) {
 		return nil // it is shown as it is, and refused where it is to be applied
 	}
 	for _, f := range files {
-		name := cmp.Or(f.NewName, f.OldName)
+		name := strings.TrimPrefix(cmp.Or(f.NewName, f.OldName), "b/") // which a diff without git's lines keeps
 		if f.IsRename {
 			name = f.OldName + " -> " + f.NewName
 		}

@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -59,6 +60,16 @@ type File struct {
 // said reports whether a model sees the entry as part of what was said.
 func (e *Entry) said() bool {
 	return !e.Control && e.Decision == nil && (e.Role == roleUser || e.Kind == channel.Answer) && strings.TrimSpace(e.Content) != ""
+}
+
+// text is what a model sees of the entry: without the command that sent it to a route.
+func (n *Entry) text() string {
+	if n.Role == roleUser {
+		if c, ok := routing.ParseCommand(n.Content).(routing.ToRoute); ok && c.Rest != "" {
+			return c.Rest
+		}
+	}
+	return n.Content
 }
 
 const (
@@ -217,17 +228,22 @@ func (x session) seen(id string) (m *Entry, posts []Entry, err error) {
 	if id == "" {
 		return nil, nil, nil
 	}
+	named, err := json.Marshal(id)
+	if err != nil {
+		return nil, nil, err
+	}
 	n := 0
-	err = x.back(func(at Entry) bool {
-		n++
-		switch {
-		case at.ReplyTo == id:
-			posts = append(posts, at)
-		case at.ID == id && at.Role == roleUser:
-			m = &at
-			return false
+	err = contextstore.SessionBack(x.Dir, messagesFile, func(line []byte) bool {
+		var at Entry
+		if n++; bytes.Contains(line, named) && json.Unmarshal(line, &at) == nil { // few lines are worth reading
+			switch {
+			case at.ReplyTo == id:
+				posts = append(posts, at)
+			case at.ID == id && at.Role == roleUser:
+				m = &at
+			}
 		}
-		return n < seenBack
+		return m == nil && n < seenBack
 	})
 	slices.Reverse(posts)
 	if m == nil {

@@ -134,7 +134,7 @@ func (t *turn) chat(ctx context.Context, s *State) {
 		t.delegate(ctx, d)
 		return
 	}
-	t.finish(ctx, answer)
+	t.proposed(ctx, answer)
 }
 
 // delegate hands a task over to a route, and has Chat write from what comes of it.
@@ -350,30 +350,30 @@ func (t *turn) final(ctx context.Context) {
 		t.unanswered(ctx, err)
 		return
 	}
-	p, rest, ok := routing.ParseProposal(answer)
-	if ok && (t.stop == "" || t.stop == routing.StopDone) {
-		var next routing.Next
-		t.clock(func(l *routing.Loop) { next = l.Proposed(p) })
-		if next.Route != "" && next.Route != routing.Chat {
-			t.say(llm.RoleAssistant, answer)
-			t.rerouted(ctx, next)
-			t.stop = ""
-			if next.Route.Coding() {
-				t.coder(ctx, t.route, t.decision.Text, t.rest())
-				return
-			}
-			if t.legwork(ctx, next.Route, t.decision.Text) {
-				return
-			}
-			t.material(ctx)
-			if answer, err = t.ask(ctx); err != nil {
-				t.unanswered(ctx, err)
-				return
-			}
-			_, rest, _ = routing.ParseProposal(answer)
-		}
+	t.proposed(ctx, answer)
+}
+
+// proposed follows what an answer of Chat's proposes, once in a turn, or shows the answer.
+func (t *turn) proposed(ctx context.Context, answer string) {
+	p, _, ok := routing.ParseProposal(answer)
+	if !ok || t.stop != "" && t.stop != routing.StopDone {
+		t.finish(ctx, answer)
+		return
 	}
-	t.finish(ctx, rest)
+	var next routing.Next
+	t.clock(func(l *routing.Loop) { next = l.Proposed(p) })
+	if next.Route == "" || next.Route == routing.Chat {
+		t.finish(ctx, answer)
+		return
+	}
+	t.say(llm.RoleAssistant, answer)
+	t.rerouted(ctx, next)
+	t.stop = ""
+	if next.Route.Coding() {
+		t.coder(ctx, t.route, t.decision.Text, t.rest())
+		return
+	}
+	t.workers(ctx, next.Route, t.decision.Text)
 }
 
 // finish shows an answer, which is Chat's last but for one: where it hands over once more,
@@ -510,8 +510,12 @@ func (t *turn) unanswered(ctx context.Context, err error) {
 		return
 	}
 	t.failure = err
-	if t.stop == "" || t.stop == routing.StopDone {
-		t.clock(func(l *routing.Loop) { t.stop = l.Failed(err, true) })
+	switch {
+	case t.stop != "" && t.stop != routing.StopDone:
+	case errors.Is(err, context.DeadlineExceeded):
+		t.stop = routing.StopTime
+	default:
+		t.stop = routing.StopInternal
 	}
 	var refused *i18n.Error
 	text := t.e.Lang.T("conversation.chat_down")

@@ -186,7 +186,7 @@ func (t *turn) recent(s *State) ([]contract.Turn, error) {
 			return false
 		}
 		if n.said() && n.Seq < t.entry.Seq {
-			text, _ := contract.Shortened(n.Content, maxRecent)
+			text, _ := contract.Shortened(n.text(), maxRecent)
 			all = append(all, contract.Turn{Role: n.Role, Text: text})
 		}
 		return true

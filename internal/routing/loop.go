@@ -179,7 +179,7 @@ func (l *Loop) Proposed(p Proposal) Next {
 	case l.loops >= l.l.MaxLoops:
 		return l.end(StopLoops)
 	}
-	l.rerouted = true
+	l.rerouted, l.stop = true, "" // the worker before it was done
 	return Next{Route: p.Route, From: l.route}
 }
 
