@@ -89,7 +89,7 @@ func TestClassifier(t *testing.T) {
 	}{
 		{"good", "引っ越し", `{"route": "PLAN", "confidence": 0.6, "reason": "r", "evidence": []}`, Plan, "", false},
 		{"in a fence", "引っ越し", "Sure!\n```json\n{\"route\": \"plan\", \"confidence\": 1, \"reason\": \"{r}\", \"evidence\": [\"引っ越し\"]}\n```", Plan, "", false},
-		{"as models write it", "引っ越し", `{'route': 'OPS', 'confidence': .7, 'reason': 'r', 'evidence': [],}`, Ops, "", false},
+		{"as models write it", "引っ越し", `{'route': 'OPS', 'confidence': 0.7, 'reason': 'r', 'evidence': [],}`, Ops, "", false},
 		{"behind another object", "引っ越し", `{"thought": "x"} {"route": "OPS", "confidence": 1, "reason": "r", "evidence": []}`, Ops, "", false},
 		{"low", "引っ越し", `{"route": "PLAN", "confidence": 0.59, "reason": "r", "evidence": []}`, Chat, LowConfidence, false},
 		{"code, low", "`run()` を直して", strings.Replace(code, "0.9", "0.79", 1), Chat, NoEvidence, false},
