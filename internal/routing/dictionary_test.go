@@ -49,6 +49,7 @@ func TestDictionary(t *testing.T) {
 - {name: low, route: PLAN, priority: 1, match: {any: [{words: [plan, 計画]}]}}
 - {name: first, route: OPS, priority: 5, evidence_label: l, match: {all: [{words: [Kube, クベ]}, {regexp: '(?i)^help$'}]}}
 - {name: second, route: PLAN, priority: 5, match: {any: [{words: [kube, "two words"], except: [kubernetes kube, 小kube屋]}, {regexp: 'T-\d+'}]}}
+- {name: guarded, route: OPS, priority: 3, match: {any: [{words: [cake]}]}, unless: [{kind: statement}, {words: [cheese]}]}
 - {name: table, route: OPS, priority: 0, match: {any: [{kind: table}]}}
 `))
 	if err != nil {
@@ -66,6 +67,9 @@ func TestDictionary(t *testing.T) {
 		"see T-12":                   "second T-12",
 		"t-12":                       "",
 		"kube\nHELP\nme":             "first kube",
+		"a cake, please":             "guarded cake",
+		"I ate cake":                 "",
+		"cheese cake, please":        "",
 		"ﾌﾟﾗﾝではなく計画":                 "low 計画",
 		"無計画":                        "low 計画",
 		"a,1\nb,2\nc,3":              "table a,1",
@@ -102,15 +106,16 @@ func TestBadDictionaries(t *testing.T) {
 		strings.Replace(rule("match: {any: [{words: [a]}]}"), "route: OPS", "route: FISH", 1): `d.yaml: rule a: route: expected one that routes lists, found "FISH"`,
 		strings.Replace(rule("match: {any: [{words: [a]}]}"), "route: OPS", "route: CODE", 1): `d.yaml: rule a: route: expected one that routes lists, found "CODE"`,
 		rule("match: {}"): "d.yaml: rule a: match: expected either any or all, with tests",
-		rule("match: {any: [{words: [a]}], all: [{words: [a]}]}"): "d.yaml: rule a: match: expected either any or all, with tests",
-		rule("match: {any: [{}]}"):                                "d.yaml: rule a: match: each test has one of words, regexp, kind; except belongs to words",
-		rule("match: {any: [{words: [a], kind: json}]}"):          "d.yaml: rule a: match: each test has one of words, regexp, kind; except belongs to words",
-		rule("match: {any: [{kind: json, except: [a]}]}"):         "d.yaml: rule a: match: each test has one of words, regexp, kind; except belongs to words",
-		rule("match: {any: [{kind: fish}]}"):                      `d.yaml: rule a: match: expected a kind of build_file, bulk_log, closed_fence, `,
-		rule("match: {any: [{regexp: '('}]}"):                     `d.yaml: rule a: match: the regexp "(" cannot be read: `,
-		rule("match: {any: [{regexp: 'a*'}]}"):                    `d.yaml: rule a: match: the regexp "a*" matches every message`,
-		rule("match: {any: [{words: ['']}]}"):                     "d.yaml: rule a: match: expected at most 5000 words, none empty",
-		rule("match: {any: [{words: [a], except: [' ']}]}"):       "d.yaml: rule a: match: expected at most 5000 words, none empty",
+		rule("match: {any: [{words: [a]}], all: [{words: [a]}]}"):    "d.yaml: rule a: match: expected either any or all, with tests",
+		rule("match: {any: [{}]}"):                                   "d.yaml: rule a: match: each test has one of words, regexp, kind; except belongs to words",
+		rule("match: {any: [{words: [a], kind: json}]}"):             "d.yaml: rule a: match: each test has one of words, regexp, kind; except belongs to words",
+		rule("match: {any: [{kind: json, except: [a]}]}"):            "d.yaml: rule a: match: each test has one of words, regexp, kind; except belongs to words",
+		rule("match: {any: [{kind: fish}]}"):                         `d.yaml: rule a: match: expected a kind of build_file, bulk_log, closed_fence, `,
+		rule("match: {any: [{kind: json}]}, unless: [{kind: fish}]"): `d.yaml: rule a: match: expected a kind of `,
+		rule("match: {any: [{regexp: '('}]}"):                        `d.yaml: rule a: match: the regexp "(" cannot be read: `,
+		rule("match: {any: [{regexp: 'a*'}]}"):                       `d.yaml: rule a: match: the regexp "a*" matches every message`,
+		rule("match: {any: [{words: ['']}]}"):                        "d.yaml: rule a: match: expected at most 5000 words, none empty",
+		rule("match: {any: [{words: [a], except: [' ']}]}"):          "d.yaml: rule a: match: expected at most 5000 words, none empty",
 	} {
 		_, err := ParseDictionary("d.yaml", []byte(text))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -227,6 +232,8 @@ func TestStrongEvidence(t *testing.T) {
 		"ログインを直して":                   false,
 		"fix my life":                false,
 		"DELETE my account":          false,
+		"iPhone の設定を変えて":             false,
+		"PowerPoint を修正して":           false,
 		"iPhone が好き":                 false,
 		"":                           false,
 	} {
@@ -261,5 +268,29 @@ func BenchmarkDecide(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		r.Decide(context.Background(), Input{Text: conversation[i%len(conversation)]})
+	}
+}
+
+// What tells and asks for nothing is no work, whatever words are in it.
+func TestStatement(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"論文に追われて夏が終わる":                true,
+		"大学では設計が苦手だった！":               true,
+		"the design is hideous":       true,
+		"I ate the plan":              true,
+		"論文を探して":                      false,
+		"設計したい":                       false,
+		"この設計でいいですか？":                 false,
+		"画面の設計":                       false,
+		"I need a plan":               false,
+		"my plan: could you check it": false,
+		"describe the design":         false,
+		"設計した。\n見て":                   false,
+		"":                            false,
+	} {
+		if _, got := statement(newMessage(text)); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }
