@@ -50,6 +50,8 @@ type Runner struct {
 	Project  checkrun.Settings
 	Branch   func(context.Context, *workspace.Source, contextstore.Metadata) (string, error) // that a commit goes to
 	Scripted bool
+	// Progress hears how far a job is, in the language of the house; nil for nobody.
+	Progress func(o order.Chat, text string)
 }
 
 // Result is what a run of a job came to.

@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
+	"toritsugi/internal/progress"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
 )
@@ -136,6 +137,17 @@ func (p *proposing) loop(ctx context.Context) (*turn.Loop, error) {
 type director struct {
 	turn.Undirected
 	p *proposing
+}
+
+// After implements turn.Director: it tells how far the job is.
+func (d director) After(m contextstore.Message) error {
+	r := d.p.r
+	if r.Progress == nil || m.Role != llm.RoleAssistant || len(m.ToolCalls) == 0 {
+		return nil
+	}
+	c := m.ToolCalls[len(m.ToolCalls)-1]
+	r.Progress(*d.p.o.Chat, r.Lang.T("job.progress", d.p.c.State().LLMCallCount, c.Name+" "+progress.OneLine(progress.Cut(c.Arguments, 60))))
+	return nil
 }
 
 // Ends implements turn.Director.
