@@ -28,6 +28,18 @@ var routingTexts = map[string]text{
 	"routing.unreadable":     {"routing.rules_file: read %s: %v", "routing.rules_file: %s を読めません: %v"},
 	"routing.not_reloaded":   {"the changed dictionary does not load, the former one stays in force: %v", "変更された辞書を読み込めないため、前の辞書を使い続けます: %v"},
 
+	"routing.tried":      {"%d of %d right; expected down, decided across", "%[2]d 件中 %[1]d 件が期待どおり（行が期待、列が判定）"},
+	"routing.tried_none": {"%s has no messages: expected lines of ROUTE, a tab and a message", "%s にメッセージがありません。ROUTE・タブ・メッセージの行が必要です"},
+	"routing.stats_none": {"no decisions of chats below %s", "%s にチャットの判定はまだありません"},
+	"routing.stats_head": {"%s decisions in %d sessions; overridden: a user's command or a reroute led elsewhere", "%s 件の判定（%d セッション）。OVERRIDDEN は、利用者のコマンドや再ルートで別の担当に移ったもの"},
+	"routing.stats_bad":  {"%d lines could not be read", "読めない行が %d 行ありました"},
+
+	"cli.help.routes":       {"Try the dictionary of chat messages, and see what it decided.", "チャットの辞書を試す・判定の結果を見る。"},
+	"cli.help.routes_test":  {"Decide labelled messages by commands and dictionary alone. Exit 0 where all are right.", "正解の付いたメッセージを、コマンドと辞書だけで判定する。すべて正しければ終了コード 0。"},
+	"cli.help.routes_stats": {"Show what was decided in chats, by what, and where people overrode it.", "チャットで何がどう判定され、どこで人が直したかを表示する。"},
+	"cli.help.routes_file":  {"lines of ROUTE, a tab and a message, with \\n for a line break; - for standard input", "ROUTE・タブ・メッセージの行（改行は \\n）。- は標準入力"},
+	"cli.help.routes_rules": {"dictionary to try, instead of the one of routing.rules_file", "routing.rules_file の代わりに試す辞書"},
+
 	"routing.help.chat":         {"talk about TEXT, without handing it over", "相談する（ほかの担当に渡さない）"},
 	"routing.help.plan":         {"lay out steps, split a task", "段取りやタスク分解をする"},
 	"routing.help.analyze":      {"sort and count data or logs", "データやログを整理・分析する"},

@@ -49,6 +49,7 @@ type rule struct {
 	route       Route
 	all         bool // of its items; else any
 	items       []item
+	unless      []item // none of which may hold
 }
 
 // item is one test: a set of words, an expression or a kind.
@@ -67,11 +68,12 @@ type (
 		Rules   []ruleForm `yaml:"rules"`
 	}
 	ruleForm struct {
-		Name     string    `yaml:"name"`
-		Route    string    `yaml:"route"`
-		Priority int       `yaml:"priority"`
-		Match    matchForm `yaml:"match"`
-		Label    string    `yaml:"evidence_label"`
+		Name     string     `yaml:"name"`
+		Route    string     `yaml:"route"`
+		Priority int        `yaml:"priority"`
+		Match    matchForm  `yaml:"match"`
+		Unless   []itemForm `yaml:"unless"`
+		Label    string     `yaml:"evidence_label"`
 	}
 	matchForm struct {
 		Any []itemForm `yaml:"any"`
@@ -151,6 +153,13 @@ func (d *Dictionary) compile(form ruleForm, allowed []string) (r rule, err error
 		}
 		r.items = append(r.items, made)
 	}
+	for _, it := range form.Unless {
+		made, err := d.item(it)
+		if err != nil {
+			return r, err
+		}
+		r.unless = append(r.unless, made)
+	}
 	return r, nil
 }
 
@@ -199,7 +208,7 @@ func (d *Dictionary) match(m *message) (Hit, bool) {
 	words := d.words.find(m.folded)
 	for i := range d.rules {
 		r := &d.rules[i]
-		if fragment, ok := r.meets(m, words); ok {
+		if fragment, ok := r.meets(m, words); ok && !r.excused(m, words) {
 			return Hit{r.name, r.label, r.route, clipped(fragment)}, true
 		}
 	}
@@ -219,6 +228,16 @@ func (r *rule) meets(m *message, words []span) (fragment string, ok bool) {
 		fragment = cmp.Or(fragment, piece)
 	}
 	return fragment, r.all
+}
+
+// excused reports whether a rule that a message meets does not hold all the same.
+func (r *rule) excused(m *message, words []span) bool {
+	for i := range r.unless {
+		if _, ok := r.unless[i].meets(m, words); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *item) meets(m *message, words []span) (string, bool) {

@@ -10,6 +10,12 @@ const (
 	EventOverride        = "route.override"
 )
 
+// Who overrides a route.
+const (
+	ByCommand = "command" // a person sent the next message elsewhere
+	ByReroute = "reroute" // a worker's or Chat's suggestion was followed
+)
+
 // DecisionEvent is the line of a router.decision.
 type DecisionEvent struct {
 	Event                string    `json:"event"` // EventDecision
@@ -25,16 +31,15 @@ type DecisionEvent struct {
 	LocalOnly            bool      `json:"local_only"`
 }
 
-// OverrideEvent is the line of a route.override: somebody sent by a command to another
-// route what the one before had answered, or a reroute did.
+// OverrideEvent is the line of a route.override: what From had answered went on to To.
 type OverrideEvent struct {
 	Event     string    `json:"event"` // EventOverride
 	At        time.Time `json:"at"`
 	SessionID string    `json:"session_id"`
-	TurnID    string    `json:"turn_id"` // of the turn whose decision is overridden
-	From      Route     `json:"from"`
+	TurnID    string    `json:"turn_id"` // in which it happened
+	From      Route     `json:"from"`    // route of the latest decision for it in this session
 	To        Route     `json:"to"`
-	By        string    `json:"by"` // "command" or "reroute"
+	By        string    `json:"by"` // ByCommand or ByReroute
 }
 
 // Event returns the decision's line.

@@ -134,57 +134,66 @@ const (
 	signalOps            // a command of operations
 )
 
+// changes are words of a change that is wanted. What was done, or is being done, is none:
+// see done.
+var (
+	changes = []string{
+		"直して", "直したい", "直す", "修正", "変更", "追加", "実装", "リファクタ", "書き換え", "書き直", "書いて", "作って", "作成", "削除", "消して", "消す", "置き換え", "差し替え", "置換", "移行", "移動して", "分割", "切り出", "改名", "リネーム", "改善",
+		"最適化", "更新", "上げて", "上げたい", "下げて", "足して", "入れて", "外して", "統一", "整形", "対応", "化して", "変えて", "変えたい", "テスト追加", "共通化", "型を付け", "型付け", "有効に", "無効に", "生成して", "まとめて", "分けて", "整理",
+		"デバッグ", "戻して", "マルチステージ化", "並列化", "非同期化", "変換", "にして", "したい", "するように", "なんとか", "してほしい", "して欲しい", "翻訳して",
+		"fix", "change", "add", "implement", "refactor", "rewrite", "rename", "remove", "delete", "replace", "modify", "edit", "update", "upgrade", "bump", "migrate", "convert", "create", "write", "generate", "extract", "split", "move",
+		"inline", "optimize", "optimise", "clean up", "simplify", "patch", "debug", "port", "pin", "revert", "make", "turn it into", "drop", "wire up", "handle", "support", "cache", "parallelize", "stop that", "translate",
+	}
+	notChanges = []string{"updated", "fix up dinner", "how to write", "add-on", "i write", "i change", "対応表", "したい人", "気にして", "一覧にして", "リストにして", "表にして", "グラフにして", "静かにして", "大切にして", "楽しみにして", "変更履歴", "追加料金", "make sense", "makes sense"}
+	// done are endings with which a verb tells of the past or of a state.
+	done = []string{"いる", "いて", "いない", "いたな", "いたけ", "いたの", "いたん", "いたよ", "いたら", "いました", "いた。", "た", "る", "しまっ", "くれた", "くれまし", "もらった", "もらいまし", "あった", "あり", "ある", "ばかり", "ます"}
+	// doneNoun are such endings behind a noun of action.
+	doneNoun = []string{"した。", "したら", "しました", "したよ", "したの", "したけ", "したん", "した！", "した!", "している", "していた", "された", "済み", "が終わ", "し終"}
+)
+
+// undone are the changes with endings that make none of them.
+func undone() []string {
+	all := notChanges
+	for _, c := range changes {
+		endings := doneNoun
+		if strings.HasSuffix(c, "て") {
+			endings = done
+		}
+		for _, e := range endings {
+			if c[0] >= utf8.RuneSelf {
+				all = append(all, c+e)
+			}
+		}
+	}
+	return all
+}
+
+// signals finds the signals in a folded text.
 var signals = sync.OnceValue(func() *matcher {
 	m := &matcher{}
-	for _, s := range [][2][]string{
-		signalChange: {
-			{
-				"直して", "直したい", "直す", "直し方", "修正", "変更", "追加", "実装", "リファクタ", "書き換え", "書き直", "書いて", "作って", "作成", "削除", "消して", "消す", "置き換え", "置換", "移行", "移動して",
-				"分割", "切り出", "改名", "リネーム", "改善", "最適化", "更新して", "更新したい", "更新する", "上げて", "上げたい", "下げて", "足して", "入れて", "外して", "統一", "整形", "対応して", "対応させ", "化して", "変えて", "変えたい",
-				"バンプ", "テストを書", "テスト追加", "共通化", "型を付け", "型付け", "有効にして", "無効にして", "生成して", "まとめて", "分けて", "整理して", "デバッグして", "戻して", "マルチステージ化", "並列化", "非同期化", "変換して", "変換したい", "にしてください", "対応に", "セーフに",
-				"fix", "change", "add", "implement", "refactor", "rewrite", "rename", "remove", "delete", "replace", "modify", "edit", "update", "upgrade", "bump", "migrate", "convert", "create", "write", "generate", "extract", "split",
-				"move", "inline", "optimize", "optimise", "clean up", "simplify", "patch", "debug", "port", "pin", "revert", "make it", "make the", "turn it into", "drop", "wire up", "handle", "support", "cache", "parallelize",
-			},
-			{"updated", "fix up dinner", "how to write", "add-on", "書いてある", "書いてあった", "書いてあり", "書いてくれ"},
-		},
-		signalTrouble: {
-			{
-				"エラー", "動かない", "動きません", "落ちる", "落ちます", "落ちた", "失敗する", "失敗します", "失敗した", "通らない", "コンパイルでき", "ビルドでき", "ビルドが", "バグ", "おかしい", "壊れ", "例外", "未定義", "クラッシュ", "無限ループ", "警告",
-				"読み込まれない", "反映されない", "見つからない", "解決できない",
-				"error", "errors", "fails", "failing", "failed", "broken", "bug", "crash", "crashes", "panics", "panic", "undefined", "doesn't work", "does not work", "not working", "won't compile", "doesn't compile", "warning", "nil pointer",
-				"null pointer", "segfault", "throws", "exception", "deadlock", "infinite loop", "not found",
-			},
-			{"エラーなし"},
-		},
-		signalAsk: {
-			{
-				"?", "してください", "して下さい", "ください", "お願い", "ほしい", "欲しい", "してくれ", "してもらえ", "してみて", "見て", "読んで", "確認して", "説明して", "教えて", "レビューして", "チェックして", "調べて", "なぜ", "どこ", "どう",
-				"please", "can you", "could you", "would you", "help", "explain", "review", "check", "look at", "show me", "why", "where", "how", "walk me through",
-			},
-			{"見ていた", "見てた", "見てみたら"},
-		},
-		signalWhatIs: {
-			{
-				"とは", "って何", "ってなに", "は何", "の違い", "違いは", "違いって", "べき", "必要?", "必要ある", "必要あり", "必要です", "コミットする?", "いつ使う", "何のため", "歴史", "読み方", "の意味", "おすすめ", "由来", "好き", "嫌い",
-				"what is", "what's a", "what's the", "what are", "what does", "difference between", "should i", "should we", "do i need", "do we need", "stand for", "history of", "pros and cons", "why is it called", "why do people", "when do people",
-				"love", "hate", "opinion",
-			},
-			{"とはいえ", "ことは", "とは別", "とは思", "とは言", "とは限", "とはいか", "好きなように", "お好き", "what's the bug", "what's the error", "what's wrong", "what is wrong", "what does not", "what does the", "what does this"},
-		},
-		signalAnalyze: {
-			{"集計", "傾向", "統計", "分布", "相関", "分類", "抽出", "分析", "可視化", "件数", "内訳", "analyze", "analyse", "analysis", "aggregate", "trend", "trends", "statistics", "distribution", "correlation", "summarize", "how many", "breakdown"},
-			nil,
-		},
-		signalOps: {
-			{
-				"systemctl", "journalctl", "systemd", "docker", "docker-compose", "podman", "kubectl", "ssh", "scp", "rsync", "ufw", "iptables", "nmcli", "tailscale", "crontab", "apt", "nginx -t", "サーバ", "再起動", "サーバー", "sudo", "reload", "restart",
-				"リロード", "git", "gh",
-			},
-			{".git"},
-		},
-	} {
-		m.add(s[0], s[1])
-	}
+	m.add(changes, undone())
+	m.add([]string{
+		"エラー", "動かない", "動きません", "落ちる", "落ちます", "失敗する", "失敗します", "失敗した", "通らない", "コンパイルでき", "ビルドでき", "バグ", "おかしい", "壊れ", "例外", "未定義", "クラッシュする", "クラッシュします", "無限ループ", "警告が",
+		"読み込まれない", "反映されない", "見つからない", "解決できない", "何も起き", "効かない", "になる", "になってしまう", "遅い",
+		"error:", "errors", "error", "fails", "failing", "broken", "bug", "crashes", "panics", "panic", "undefined", "doesn't work", "does not work", "not working", "won't compile", "doesn't compile", "warning", "nil pointer",
+		"null pointer", "segfault", "throws", "exception", "deadlock", "infinite loop", "not found", "leak", "leaks", "hangs", "twice",
+	}, []string{"エラーなし", "気になる", "楽しくなる", "好きになる"})
+	m.add([]string{
+		"してください", "して下さい", "ください", "お願い", "説明して", "レビューして", "チェックして", "確認して", "調べて", "見て", "読んで", "教えて",
+		"please", "can you", "could you", "would you", "explain", "review", "check", "look at", "show me", "walk me through",
+	}, []string{"見ていた", "見てた", "見てみたら", "読んでい", "読んでた", "教えてくれた", "教えてもらった", "調べてい"})
+	m.add([]string{
+		"とは", "って何", "ってなに", "は何", "の違い", "違いは", "違いって", "べき", "必要?", "必要ある", "必要あり", "コミットする?", "いつ使う", "何のため", "歴史", "読み方", "の意味", "おすすめ", "由来", "好き", "嫌い", "つづり", "という名前", "懐かし",
+		"what is", "what's a", "what's the", "what's your", "what are", "what does", "difference between", "should i", "should we", "do i need", "do we need", "stand for", "history of", "pros and cons", "why is it called", "why do people",
+		"when do people", "love", "hate", "opinion", "favorite", "favourite",
+	}, []string{"とはいえ", "ことは", "とは別", "とは思", "とは言", "とは限", "とはいか", "好きなように", "お好き", "what's the bug", "what's the error", "what does the", "what does this"})
+	m.add([]string{
+		"集計", "傾向", "統計", "分布", "相関", "分類", "抽出", "分析", "可視化", "件数", "内訳", "analyze", "analyse", "analysis", "aggregate", "trend", "trends", "statistics", "distribution", "correlation", "summarize", "how many", "breakdown",
+	}, nil)
+	m.add([]string{
+		"systemctl", "journalctl", "systemd", "docker", "docker-compose", "podman", "kubectl", "ssh", "scp", "rsync", "ufw", "iptables", "nmcli", "tailscale", "crontab", "apt", "nginx -t", "サーバ", "再起動", "sudo", "reload", "restart", "リロード",
+		"git", "gh",
+	}, []string{".git"})
 	return m
 })
 
@@ -209,13 +218,21 @@ func workOn(named func(string) span) func(*message) (string, bool) {
 		base := strings.ToLower(path.Base(name))
 		config := configuring[strings.TrimPrefix(path.Ext(base), ".")] || buildFiles[base]
 		switch {
-		case has(signalChange) && !has(signalWhatIs):
+		case has(signalWhatIs), tells(m) && !has(signalTrouble):
+			return "", false
+		case has(signalChange):
 			return name, true
-		case config && (has(signalOps) || has(signalAnalyze)), has(signalWhatIs):
+		case config && (has(signalOps) || has(signalAnalyze)):
 			return "", false
 		}
 		return name, has(signalTrouble) || has(signalAsk) || alone(m.raw, at)
 	}
+}
+
+// tells reports whether a message only tells something.
+func tells(m *message) bool {
+	_, ok := statement(m)
+	return ok
 }
 
 // alone reports whether a message is little else than a file: its name, a line in it.

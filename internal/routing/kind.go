@@ -22,6 +22,7 @@ var kinds = map[string]func(*message) (string, bool){
 	"table":             table,
 	"json":              jsonBlock,
 	"bulk_log":          bulkLog,
+	"statement":         statement,
 }
 
 // Kinds lists the names that a rule may give as kind.
@@ -32,18 +33,27 @@ func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 // change (spec/chat §3). It is the test of a classifier's or Chat's CODE.
 func StrongEvidence(text string) bool {
 	m := newMessage(text)
-	for _, kind := range kinds {
+	for _, kind := range []func(*message) (string, bool){unifiedDiff, closedFence, traceGo, tracePython, traceNode, traceJava, table, jsonBlock, bulkLog} {
 		if _, ok := kind(m); ok {
 			return true
 		}
 	}
-	for _, named := range []func(string) span{buildFile, sourceFile} {
-		if named(m.raw).end > 0 {
+	if buildFile(m.raw).end > 0 || sourceFile(m.raw).end > 0 {
+		return true
+	}
+	if signals().find(m.folded)[signalChange].end == 0 {
+		return false
+	}
+	for _, name := range identifier().FindAllString(m.raw, maxBlocks) {
+		if !brands[strings.ToLower(name)] {
 			return true
 		}
 	}
-	return signals().find(m.folded)[signalChange].end > 0 && identifier().MatchString(m.raw)
+	return false
 }
+
+// brands are written like identifiers, and are none.
+var brands = setOf("iphone ipad ipod imac ios ipados macos tvos watchos icloud airpods ebay youtube github gitlab javascript typescript powerpoint linkedin wordpress paypal facebook whatsapp tiktok onedrive onenote sharepoint chatgpt openai deepseek postgresql mysql mongodb devops bigquery salesforce mcdonald macbook photoshop latex")
 
 // identifier finds a name as code has it: in backticks, with brackets of a call, or of
 // several words (snake_case, camelCase, pkg.Name).

@@ -3,7 +3,9 @@ package routing
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/i18n"
@@ -51,3 +53,30 @@ func ReadLabelled(file string, from io.Reader) (all []Labelled, err error) {
 }
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\r`, "\r")
+
+// Confusion counts messages by the route that they should go to and the one they went to.
+type Confusion map[[2]Route]int
+
+// String is a line for each route that was expected, a column for each that was decided.
+func (c Confusion) String() string {
+	var used []Route
+	for _, r := range routes {
+		for k := range c {
+			if (k[0] == r || k[1] == r) && !slices.Contains(used, r) {
+				used = append(used, r)
+			}
+		}
+	}
+	var b strings.Builder
+	_, _ = fmt.Fprintf(&b, "%-8s", "")
+	for _, r := range used {
+		_, _ = fmt.Fprintf(&b, " %8s", r)
+	}
+	for _, want := range used {
+		_, _ = fmt.Fprintf(&b, "\n%-8s", want)
+		for _, got := range used {
+			_, _ = fmt.Fprintf(&b, " %8d", c[[2]Route{want, got}])
+		}
+	}
+	return b.String()
+}

@@ -2,11 +2,8 @@ package routing
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -38,7 +35,7 @@ func TestLabelledSet(t *testing.T) {
 		t.Errorf("%d messages, %d of them traps", all, len(traps))
 	}
 	r := New(rules, Settings{})
-	matrix := map[[2]Route]int{}
+	matrix := Confusion{}
 	wrong, falseCode := 0, 0
 	seen := map[string]bool{}
 	for _, m := range append(plain, traps...) {
@@ -58,34 +55,10 @@ func TestLabelledSet(t *testing.T) {
 			t.Errorf("line %d: a false %s by %s %q: %q", m.Line, got, d.Reason, d.Evidence, m.Text)
 		}
 	}
-	t.Log(confusion(matrix))
+	t.Logf("expected down, decided across\n%s", matrix)
 	if all := len(plain) + len(traps); wrong*100 > all*5 {
 		t.Errorf("%d of %d wrong", wrong, all)
 	} else {
 		t.Logf("%d of %d right, %d false CODE", all-wrong, all, falseCode)
 	}
-}
-
-// confusion prints a matrix: a line for each expected route, a column for each decided.
-func confusion(m map[[2]Route]int) string {
-	var used []Route
-	for _, r := range routes {
-		for k := range m {
-			if (k[0] == r || k[1] == r) && !slices.Contains(used, r) {
-				used = append(used, r)
-			}
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%-10s", "expected")
-	for _, r := range used {
-		fmt.Fprintf(&b, "%9s", r)
-	}
-	for _, want := range used {
-		fmt.Fprintf(&b, "\n%-10s", want)
-		for _, got := range used {
-			fmt.Fprintf(&b, "%9d", m[[2]Route{want, got}])
-		}
-	}
-	return b.String()
 }

@@ -76,9 +76,7 @@ func ParseDelegation(answer string) (d Delegation, rest string, found bool) {
 		}
 		task, behind := taskOf(append([]string{after}, lines[i+1:]...), fenced)
 		rest = strings.TrimSpace(strings.Join(append(preface[:len(preface):len(preface)], before), "\n"))
-		if _, more, _ := ParseDelegation(behind); strings.TrimSpace(more) != "" {
-			rest = strings.TrimSpace(rest + "\n\n" + strings.TrimSpace(more))
-		}
+		rest = strings.TrimSpace(rest + "\n\n" + strings.Join(behind, "\n"))
 		r, known := ParseRoute(route)
 		if !known || r == Chat {
 			return Delegation{}, rest, false
@@ -91,20 +89,23 @@ func ParseDelegation(answer string) (d Delegation, rest string, found bool) {
 // fence reports whether a line opens or closes a fence.
 func fence(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "```") }
 
-// taskOf is the task in the lines behind a DELEGATE, and what follows the fence that they
-// stand in, or the next DELEGATE. Without a TASK the lines are talk that goes nowhere.
-func taskOf(lines []string, fenced bool) (task, behind string) {
+// taskOf is the task in the lines behind a DELEGATE, and the lines that follow the fence
+// that it stands in. What follows another DELEGATE is neither. Without a TASK the lines are
+// talk that goes nowhere.
+func taskOf(lines []string, fenced bool) (task string, behind []string) {
 	var said []string
-	begun, within := false, false
-	for i, line := range lines {
+	begun, within, over := false, false, false
+	for _, line := range lines {
 		if _, _, _, again := directive(line); again {
-			behind = strings.Join(lines[i:], "\n")
 			break
 		}
+		if over {
+			behind = append(behind, line)
+			continue
+		}
 		if fence(line) {
-			if fenced && !within && strings.Trim(strings.TrimSpace(line), "`") == "" {
-				behind = strings.Join(lines[i+1:], "\n")
-				break
+			if over = fenced && !within && strings.Trim(strings.TrimSpace(line), "`") == ""; over {
+				continue
 			}
 			within = !within
 		}

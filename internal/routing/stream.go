@@ -24,8 +24,12 @@ func (s *Stream) Write(delta string) {
 	s.pending += delta
 	for s.pending != "" && !s.over && s.step() {
 	}
-	if s.over {
+	switch {
+	case s.over:
 		s.pending = ""
+	case len(s.pending) > 2*maxHeld:
+		s.held = false
+		s.out(len(s.pending)) // blanks, or a line that begins like a fence: no directive is so long
 	}
 }
 
@@ -64,30 +68,34 @@ func (s *Stream) step() bool {
 	case opens:
 		s.held = true
 		return true
-	case !more && (start == "" || strings.HasPrefix("delegate", strings.ToLower(halfWidth(start))) || strings.HasPrefix(strings.ToLower(halfWidth(start)), "delegate")):
+	case !more && (start == "" || mayDelegate(start)):
 		return false
 	}
 	return s.out(safe(line, more))
 }
 
-// plainFence shows the line that opens or closes a fence once it is known that neither an
-// object nor a delegation follows.
+// mayDelegate reports whether the beginning of a line may become one of a directive.
+func mayDelegate(start string) bool {
+	const word = "delegate"
+	start = strings.ToLower(halfWidth(start))
+	n := min(len(start), len(word))
+	return start[:n] == word[:n]
+}
+
+// plainFence shows the line that opens or closes a fence, the first n bytes, once it is
+// known that neither an object nor a directive follows.
 func (s *Stream) plainFence(n int) bool {
 	next := strings.TrimLeft(s.pending[n:], " \t\n")
-	lower := strings.ToLower(halfWidth(strings.TrimLeft(next, decoration)))
-	switch {
+	line, _, whole := strings.Cut(next, "\n")
+	_, _, _, is := directive(line)
+	switch start := strings.TrimLeft(line, decoration); {
 	case strings.HasPrefix(next, "{"):
 		s.held = true
 		return true
-	case next == "", strings.HasPrefix("delegate", lower):
+	case is:
+		s.over = true
 		return false
-	case strings.HasPrefix(lower, "delegate"):
-		if line, _, whole := strings.Cut(next, "\n"); whole || len(line) > len("delegate")+8 {
-			if _, _, _, is := directive(line); !is {
-				return s.out(n)
-			}
-			s.over = true
-		}
+	case start == "" || !whole && mayDelegate(start):
 		return false
 	}
 	return s.out(n)
