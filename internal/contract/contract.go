@@ -274,16 +274,32 @@ func (c *shape) read(text string, v any) error {
 	if len(text) > MaxAnswer {
 		return &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), MaxAnswer)}
 	}
-	problem := "it holds no JSON object."
-	for _, found := range objects(strings.ToValidUTF8(text, "\uFFFD")) {
-		raw := found
-		var plain any
-		if fixed, _, ok := loosejson.Repair(found); ok && json.Unmarshal([]byte(fixed), &plain) == nil {
-			if cut, err := json.Marshal(c.cut(c.schema, plain)); err == nil {
-				raw = string(cut)
-			}
+	found := objects(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(found) == 0 {
+		return &AnswerError{"it holds no JSON object."}
+	}
+	valid := slices.DeleteFunc(slices.Clone(found), func(s string) bool { return !json.Valid([]byte(s)) })
+	if len(valid) == 0 {
+		fixed, ok := "", false
+		if len(found[0]) <= maxLoose {
+			fixed, _, ok = loosejson.Repair(found[0])
 		}
-		args, _, wrong := c.args.Read(raw)
+		if !ok {
+			return &AnswerError{"it is not valid JSON."}
+		}
+		valid = []string{fixed}
+	}
+	problem := ""
+	for _, s := range valid {
+		var plain any
+		if err := json.Unmarshal([]byte(s), &plain); err != nil {
+			return err
+		}
+		raw, err := json.Marshal(c.cut(c.schema, plain))
+		if err != nil {
+			return err
+		}
+		args, _, wrong := c.args.Read(string(raw))
 		if wrong == "" {
 			return json.Unmarshal(args, v)
 		}
@@ -293,6 +309,10 @@ func (c *shape) read(text string, v any) error {
 	}
 	return &AnswerError{problem}
 }
+
+// maxLoose is the longest answer that is read though it is not valid JSON, in bytes: the
+// time that this takes grows with the square.
+const maxLoose = 16 << 10
 
 // like reports whether an object is meant to be one of the schema: it has most of what
 // is required.
