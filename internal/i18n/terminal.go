@@ -52,4 +52,15 @@ var terminalTexts = map[string]text{
 	"terminal.help.sessions":      {"pick a session, or open the one of that name", "セッションを選ぶ。名前があればそれを開く"},
 	"terminal.help.sessions_args": {"[NAME]", "[名前]"},
 	"terminal.help.quit":          {"leave", "終了する"},
+
+	"cli.help.chat":          {"Talk with the models: in this terminal, by a pipe, or with one message (-m).", "モデルと会話する（端末で、パイプで、または -m で一言だけ）。"},
+	"cli.help.chat_repo":     {"Repository that is talked about; the one of the working directory where it is not given.", "話題にするリポジトリ（指定がなければ作業ディレクトリのもの）。"},
+	"cli.help.chat_session":  {"Name of the session, which is begun or taken up again.", "セッション名。なければ始め、あれば再開する。"},
+	"cli.help.chat_continue": {"Take up the session of this repository in which something was last said.", "このリポジトリで最後に使ったセッションを再開する。"},
+	"cli.help.chat_message":  {"Send this message, print what is answered, and end.", "このメッセージを送り、回答を表示して終わる。"},
+	"cli.chat_empty":         {"there is nothing to send: standard input is empty; give a message by -m or a pipe", "送るものがありません。標準入力が空です。-m かパイプでメッセージを渡してください"},
+	"cli.chat_long":          {"standard input is longer than %d KiB; name files with @ in a message instead", "標準入力が %d KiB を超えています。代わりにメッセージの中で @ を使ってファイルを指定してください"},
+	"cli.chat_no_terminal":   {"a conversation needs a terminal for its output; send one message with -m, or by a pipe", "会話には出力先の端末が必要です。-m かパイプでメッセージを一つ送ってください"},
+	"cli.chat_session_twice": {"--session and --continue each name a session; give one of them", "--session と --continue はどちらもセッションを指定します。一方だけを指定してください"},
+	"app.no_conversation":    {"this build has no conversation behind tori chat yet", "このビルドの tori chat には会話の機能がまだありません"},
 }

@@ -16,9 +16,8 @@ import (
 
 // Start says how a conversation begins.
 type Start struct {
-	Message  string // that is sent at once
-	Once     bool   // it ends with the answer to Message, and nothing is typed
-	Continue bool   // in the session in which something was last said
+	Message string // that is sent at once
+	Once    bool   // it ends with the answer to Message, and nothing is typed
 }
 
 // Result is how a conversation that was begun with Once ended.
@@ -111,9 +110,8 @@ type (
 	}
 	filesMsg    []string
 	sessionsMsg struct {
-		all     []channel.Session
-		resume  bool // go on with the latest
-		problem error
+		all []channel.Session
+		err error
 	}
 	historyMsg struct {
 		session string
@@ -191,13 +189,10 @@ func (c *chat) Init() tea.Cmd {
 			return filesMsg(files)
 		})
 	}
-	switch {
-	case c.start.Continue:
-		cmds = append(cmds, c.list(true))
-	case !c.start.Once:
+	if !c.start.Once {
 		cmds = append(cmds, c.retell(c.session))
 	}
-	if c.start.Message != "" && !c.start.Continue {
+	if c.start.Message != "" {
 		c.submit(outgoing{session: c.session, text: c.start.Message})
 		cmds = append(cmds, tick())
 	}
@@ -206,11 +201,10 @@ func (c *chat) Init() tea.Cmd {
 
 func tick() tea.Cmd { return tea.Tick(tickEvery, func(time.Time) tea.Msg { return tickMsg{} }) }
 
-func (c *chat) list(resume bool) tea.Cmd {
-	return func() tea.Msg {
-		all, err := c.t.handler.Sessions(c.ctx, channel.Terminal, c.t.opt.User)
-		return sessionsMsg{all, resume, err}
-	}
+// list asks for the sessions of this repository.
+func (c *chat) list() tea.Msg {
+	all, err := c.t.sessions(c.ctx, c.t.handler, c.session)
+	return sessionsMsg{all, err}
 }
 
 func (c *chat) retell(session string) tea.Cmd {
@@ -241,7 +235,7 @@ func (c *chat) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case filesMsg:
 		c.files = msg
 	case sessionsMsg:
-		cmd = c.sessions(msg)
+		c.sessions(msg)
 	case historyMsg:
 		c.retold(msg)
 	case printedMsg:
@@ -467,30 +461,16 @@ func (c *chat) decide(grant bool, reason string) {
 	c.handle(ctx, stop, m)
 }
 
-// sessions shows the sessions to pick one from, or takes the latest.
-func (c *chat) sessions(m sessionsMsg) tea.Cmd {
-	if m.problem != nil {
-		c.complain(m.problem)
-	}
-	m.all = slices.DeleteFunc(m.all, func(s channel.Session) bool { return !ofRepository(s.ID, c.session) })
-	if !m.resume {
-		if len(m.all) == 0 {
-			c.note = c.t.opt.Lang.T("terminal.no_sessions")
-			return nil
-		}
+// sessions shows the sessions to pick one from.
+func (c *chat) sessions(m sessionsMsg) {
+	switch {
+	case m.err != nil:
+		c.complain(m.err)
+	case len(m.all) == 0:
+		c.note = c.t.opt.Lang.T("terminal.no_sessions")
+	default:
 		c.focus, c.picker = picking, &picker{all: m.all}
-		return nil
 	}
-	if len(m.all) > 0 {
-		c.session = m.all[0].ID
-	}
-	if c.start.Message != "" {
-		c.submit(outgoing{session: c.session, text: c.start.Message})
-	}
-	if c.start.Once {
-		return nil
-	}
-	return c.retell(c.session)
 }
 
 // retold shows what was said in a session before.
@@ -524,12 +504,6 @@ func (c *chat) name(id string) string {
 		return parts[3]
 	}
 	return c.t.opt.Lang.T("terminal.unnamed")
-}
-
-// ofRepository reports whether two sessions work in the same repository.
-func ofRepository(a, b string) bool {
-	x, y := strings.SplitN(a, ":", 4), strings.SplitN(b, ":", 4)
-	return len(x) >= 3 && len(y) >= 3 && slices.Equal(x[:3], y[:3])
 }
 
 // named is the id of the session of that name beside this one.

@@ -172,7 +172,7 @@ func (c *chat) enter() tea.Cmd {
 	case word == "/sessions" && c.turn != nil:
 		c.note = c.t.opt.Lang.T("terminal.busy")
 	case word == "/sessions" && rest == "":
-		return c.list(false)
+		return c.list
 	case word == "/sessions":
 		if !GoodName(rest) {
 			c.note = c.t.opt.Lang.T("terminal.bad_name", rest)

@@ -6,6 +6,8 @@ package terminal
 import (
 	"context"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -147,4 +149,24 @@ func (t *Terminal) close() {
 // message is what somebody says in a session.
 func (t *Terminal) message(session, text string) channel.Message {
 	return channel.Message{Channel: channel.Terminal, SessionID: session, UserText: text, ReceivedAt: t.opt.Now(), ID: t.opt.NewID(), User: t.opt.User}
+}
+
+// Resume goes on in the session of this repository in which something was last said,
+// where there is one. It is called before Chat, Lines or Once.
+func (t *Terminal) Resume(ctx context.Context, h channel.Handler) error {
+	all, err := t.sessions(ctx, h, t.opt.Session)
+	if len(all) > 0 {
+		t.opt.Session = all[0].ID
+	}
+	return err
+}
+
+// sessions lists those of the person that are of the same repository as one.
+func (t *Terminal) sessions(ctx context.Context, h channel.Handler, like string) ([]channel.Session, error) {
+	all, err := h.Sessions(ctx, channel.Terminal, t.opt.User)
+	place := func(id string) string {
+		parts := strings.SplitN(id, ":", 4)
+		return strings.Join(parts[:min(len(parts), 3)], ":")
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(s channel.Session) bool { return place(s.ID) != place(like) }), err
 }
