@@ -57,6 +57,14 @@ func (a chatCmd) Run(c *console) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	opt := terminal.Options{In: os.Stdin, Out: c.out, Err: c.err}
+	if draws && !types { // where the screen answers what it is asked
+		if keys, err := os.OpenFile("/dev/tty", os.O_RDWR, 0); err != nil {
+			draws = false
+		} else {
+			defer func() { _ = keys.Close() }()
+			opt.In = keys
+		}
+	}
 	if draws {
 		opt.Out = screen
 		shut, err := c.logBeside()
@@ -64,9 +72,6 @@ func (a chatCmd) Run(c *console) error {
 			return err
 		}
 		defer shut()
-	}
-	if message != "" {
-		opt.In = nil
 	}
 	env, err := c.env(c.note)
 	if err != nil {
@@ -146,7 +151,7 @@ func chatEnd(ctx context.Context, r terminal.Result, err error, once bool) error
 	switch {
 	case errors.As(err, &bad):
 		return usage(bad.Err)
-	case err != nil && ctx.Err() != nil && once:
+	case r.Stopped, err != nil && ctx.Err() != nil && once:
 		return &exitError{code: exitStopped}
 	case err != nil && ctx.Err() != nil:
 		return nil

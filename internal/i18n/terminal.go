@@ -37,6 +37,8 @@ var terminalTexts = map[string]text{
 	"terminal.reason":      {"Why not? (Enter alone: no reason)", "却下の理由（Enter のみなら理由なし）"},
 	"terminal.what_change": {"What is to be changed?", "どこを変えますか"},
 	"terminal.tab":         {"Tab: decide", "Tab: 承認・却下"},
+	"terminal.of":          {" (%d wait)", "（%d 件待ち）"},
+	"terminal.no_longer":   {"That proposal was decided, or has changed, in the meantime.", "その提案は、その間に決定されたか、内容が変わりました。"},
 	"terminal.keys":        {"[a]pprove [d]eny [c]hange this [v]iew all, Esc", "[a] 承認 [d] 却下 [c] 修正依頼 [v] 全差分 Esc: 戻る"},
 	"terminal.more_jobs":   {"%d more jobs", "ほかに %d 件のジョブ"},
 	"terminal.hint":        {"/ commands · @ files · Alt+Enter new line · Ctrl-D leaves", "/ コマンド · @ ファイル · Alt+Enter 改行 · Ctrl-D 終了"},

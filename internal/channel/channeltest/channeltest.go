@@ -19,6 +19,8 @@ type Handler struct {
 	Past  map[string][]channel.Said // by session
 	All   []channel.Session
 	Words []channel.Command
+	// Channel is where a Reply posts; who opens the channel sets it.
+	Channel channel.Channel
 
 	mu   sync.Mutex
 	told []channel.Message
@@ -259,4 +261,3 @@ func crowd(t *testing.T, open func(*testing.T, *Handler) Fixture) {
 		}
 	}
 }
-

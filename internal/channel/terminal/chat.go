@@ -23,6 +23,7 @@ type Start struct {
 // Result is how a conversation that was begun with Once ended.
 type Result struct {
 	Failed  bool // the message was not taken
+	Stopped bool // by a key
 	Waiting bool // a proposal waits for its approval
 }
 
@@ -54,7 +55,7 @@ type chat struct {
 	turn    *turn
 	queue   []outgoing
 	pending []proposal
-	at      int // which of pending is decided about
+	chosen  proposal // that is decided about
 	jobs    []job
 
 	replyTo string // what the answer that is being written answers
@@ -124,6 +125,8 @@ type (
 
 const (
 	tickEvery = 200 * time.Millisecond
+	// firstDrawn is more than tea takes to draw its first view, three frames.
+	firstDrawn = 50 * time.Millisecond
 	// leaveWithin is how soon a second Ctrl-C leaves.
 	leaveWithin = 2 * time.Second
 	// retold is how much of a session is shown again.
@@ -138,7 +141,7 @@ func (t *Terminal) Chat(ctx context.Context, h channel.Handler, start Start) (Re
 	defer cancel()
 	t.handler = h
 	c := &chat{t: t, ctx: ctx, start: start, session: t.opt.Session, title: t.opt.Name, history: openHistory(t.opt.History, t.opt.Mask), pastes: map[string]string{},
-		colour: colorprofile.Detect(t.opt.Out, t.opt.Environ) > colorprofile.ASCII}
+		colour: colorprofile.Detect(t.opt.Out, t.opt.Environ) > colorprofile.ASCII && !noColour(t.opt.Environ)}
 	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithInput(t.opt.In), tea.WithOutput(t.opt.Out), tea.WithEnvironment(t.opt.Environ), tea.WithoutSignalHandler()}
 	if t.opt.Width > 0 {
 		opts = append(opts, tea.WithWindowSize(t.opt.Width, t.opt.Height))
@@ -155,6 +158,11 @@ func (t *Terminal) Chat(ctx context.Context, h channel.Handler, start Start) (Re
 		err = context.Canceled
 	}
 	return c.result, err
+}
+
+// noColour reports whether NO_COLOR asks for none, whatever else asks for some.
+func noColour(environ []string) bool {
+	return slices.ContainsFunc(environ, func(kv string) bool { return strings.HasPrefix(kv, "NO_COLOR=") && kv != "NO_COLOR=" })
 }
 
 // window is the face of a chat.
@@ -182,7 +190,10 @@ func (w *window) stream(session, replyTo, delta string) {
 
 // Init implements tea.Model.
 func (c *chat) Init() tea.Cmd {
-	cmds := []tea.Cmd{}
+	// Until it has drawn something, tea takes its view to be as high as the screen, and
+	// would push away what stands above.
+	c.printing = true
+	cmds := []tea.Cmd{tea.Tick(firstDrawn, func(time.Time) tea.Msg { return printedMsg{} })}
 	if !c.start.Once && c.t.opt.Files != nil {
 		cmds = append(cmds, func() tea.Msg {
 			files, _ := c.t.opt.Files(c.ctx) // without it nothing is completed
@@ -191,10 +202,6 @@ func (c *chat) Init() tea.Cmd {
 	}
 	if !c.start.Once {
 		cmds = append(cmds, c.retell(c.session))
-	}
-	if c.start.Message != "" {
-		c.submit(outgoing{session: c.session, text: c.start.Message})
-		cmds = append(cmds, tick())
 	}
 	return tea.Batch(cmds...)
 }
@@ -220,7 +227,10 @@ func (c *chat) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	idle := c.turn == nil
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
-		c.width, c.height = msg.Width, msg.Height
+		first := c.width == 0
+		if c.width, c.height = msg.Width, msg.Height; first && c.start.Message != "" {
+			c.submit(outgoing{session: c.session, text: c.start.Message})
+		}
 	case tea.KeyPressMsg:
 		cmd = c.key(msg)
 	case tea.PasteMsg:
@@ -339,15 +349,21 @@ func (c *chat) job(p channel.Post) {
 	}
 }
 
-// drop forgets a proposal that waits no longer.
+// drop forgets a proposal that waits no longer. Who is deciding about it, or about one
+// that has changed since, is not left to decide about the next.
 func (c *chat) drop(job string) {
 	c.pending = slices.DeleteFunc(c.pending, func(p proposal) bool { return p.Job == job })
-	if c.at >= len(c.pending) {
-		c.at = max(len(c.pending)-1, 0)
+	if (c.focus == deciding || c.focus == reasoning || c.focus == changing) && c.chosen.Job == job {
+		c.back()
+		c.note = c.t.opt.Lang.T("terminal.no_longer")
 	}
-	if c.focus == deciding && len(c.pending) == 0 {
-		c.focus = composing
-	}
+}
+
+// choose turns to the proposal that is by so many away from the one that is chosen, or to
+// the first.
+func (c *chat) choose(by int) {
+	at := slices.IndexFunc(c.pending, func(p proposal) bool { return c.chosen.Approval != nil && p.Job == c.chosen.Job })
+	c.chosen = c.pending[(max(at, 0)+by+len(c.pending))%len(c.pending)]
 }
 
 // stream adds to the answer that is being written.
@@ -448,14 +464,16 @@ func (c *chat) handle(ctx context.Context, stop context.CancelFunc, m channel.Me
 
 // decide sends what was decided about the proposal at hand.
 func (c *chat) decide(grant bool, reason string) {
-	p := c.pending[c.at]
+	p := c.chosen
 	m := c.t.message(p.session, "")
 	m.Decision = &channel.Decision{Job: p.Job, Hash: p.Hash, Grant: grant, Reason: reason}
 	key := "terminal.denied"
 	if grant {
 		key = "terminal.granted"
 	}
+	c.print(nil)
 	c.tell(key, p.Title, p.Job)
+	c.back()
 	c.drop(p.Job)
 	ctx, stop := context.WithCancel(c.ctx)
 	c.handle(ctx, stop, m)

@@ -67,7 +67,7 @@ func (m *menu) move(by int) { m.at = (m.at + by + len(m.choices)) % len(m.choice
 func (m *menu) take(e *editor) bool {
 	c := m.choices[m.at].text
 	changed := e.text[m.from:e.at] != c
-	if e.at == len(e.text) {
+	if e.at == len(e.text) && !m.choices[m.at].whole {
 		c += " "
 	}
 	e.replace(m.from, c)

@@ -58,7 +58,9 @@ func (e *editor) after() int {
 	return e.at
 }
 
-func wordy(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+func wordy(r rune) bool {
+	return unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r) || r == '_'
+}
 
 // wordBefore and wordAfter are where the words beside the cursor begin and end.
 func (e *editor) wordBefore() int {
@@ -151,7 +153,7 @@ type stretch struct{ from, to int }
 func (e *editor) layout(width int) (rows []stretch, y, x int) {
 	from, used := 0, 0
 	here := func(at int) {
-		if at == e.at {
+		if at <= e.at {
 			y, x = len(rows), used
 		}
 	}

@@ -31,6 +31,12 @@ func (c *chat) key(k tea.KeyPressMsg) tea.Cmd {
 	key := k.String()
 	c.note = ""
 	switch {
+	case c.start.Once:
+		if key == "ctrl+c" || key == "esc" {
+			c.result.Stopped = true
+			c.leave()
+		}
+		return nil
 	case key == "ctrl+c":
 		return c.interrupt()
 	case key == "ctrl+z":
@@ -74,6 +80,7 @@ func (c *chat) key(k tea.KeyPressMsg) tea.Cmd {
 	switch key {
 	case "tab":
 		if c.focus == composing && len(c.pending) > 0 {
+			c.choose(0)
 			c.focus = deciding
 		}
 		return nil
@@ -115,7 +122,7 @@ func (c *chat) insert(text string) {
 
 // paste takes what was pasted: a few lines as they are, more behind a mark.
 func (c *chat) paste(text string) {
-	if c.focus == picking || c.focus == deciding {
+	if c.focus == picking || c.focus == deciding || c.start.Once {
 		return
 	}
 	if len(text) > maxPaste {
@@ -143,15 +150,13 @@ func (c *chat) enter() tea.Cmd {
 	text := c.ed.text
 	switch c.focus {
 	case reasoning:
-		c.back()
 		c.decide(false, strings.TrimSpace(text))
 		return nil
 	case changing:
 		if strings.TrimSpace(text) == "" {
 			return nil
 		}
-		p := c.pending[c.at]
-		o := outgoing{p.session, c.t.opt.Lang.T("terminal.change", p.Job, text), c.pastes}
+		o := outgoing{c.chosen.session, c.t.opt.Lang.T("terminal.change", c.chosen.Job, text), c.pastes}
 		c.pastes = map[string]string{}
 		c.back()
 		c.submit(o)
@@ -274,20 +279,19 @@ func (c *chat) decideBy(key string) {
 	switch key {
 	case "a", "y":
 		c.decide(true, "")
-		c.focus = composing
 	case "d", "n":
 		c.ask(reasoning)
 	case "c":
 		c.ask(changing)
 	case "v":
 		c.print(nil)
-		for _, d := range diffLines(c.pending[c.at].Diff) {
+		for _, d := range diffLines(c.chosen.Diff) {
 			c.print(hard(d, nil, plain("  "), c.columns())...)
 		}
 	case "left", "up":
-		c.at = (c.at + len(c.pending) - 1) % len(c.pending)
+		c.choose(-1)
 	case "right", "down", "tab":
-		c.at = (c.at + 1) % len(c.pending)
+		c.choose(1)
 	case "esc", "q":
 		c.focus = composing
 	}

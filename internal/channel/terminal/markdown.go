@@ -1,15 +1,7 @@
 package terminal
 
 import (
-	"bytes"
-	"strconv"
 	"strings"
-
-	"github.com/yuin/goldmark/ast"
-	extast "github.com/yuin/goldmark/extension/ast"
-	"github.com/yuin/goldmark/parser"
-	"github.com/yuin/goldmark/text"
-	"github.com/yuin/goldmark/util"
 
 	"toritsugi/internal/redact"
 )
@@ -20,57 +12,65 @@ func clean(s string) string {
 	return strings.ReplaceAll(redact.Printable(strings.ToValidUTF8(s, "�")), "\t", "    ")
 }
 
-// markdown lays out Markdown in rows of at most width columns.
+// markdown lays out Markdown, as models write it, in rows of at most width columns. It
+// reads blocks line by line and has no tree: docs/decisions/055 says why it is ours.
 func markdown(src string, width int) []line {
-	// goldmark/extension would read tables as well; what it does at import costs every
-	// verb of the program a millisecond (docs/decisions/055).
-	p := parser.NewParser(parser.WithBlockParsers(parser.DefaultBlockParsers()...), parser.WithInlineParsers(parser.DefaultInlineParsers()...),
-		parser.WithParagraphTransformers(append(parser.DefaultParagraphTransformers(), util.Prioritized(tables{}, 200))...))
-	page := &page{src: []byte(clean(src)), width: width}
-	page.children(p.Parse(text.NewReader(page.src)), nil, nil, true)
-	return page.rows
+	p := &page{width: width}
+	p.blocks(strings.Split(clean(src), "\n"), nil, nil, 0)
+	return p.rows
 }
 
 // page is Markdown being laid out.
 type page struct {
-	src   []byte
 	width int
 	rows  []line
 }
 
-// children lays out the blocks within n, the first row behind first and the others
-// behind rest; apart puts an empty row between two.
-func (p *page) children(n ast.Node, first, rest line, apart bool) {
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		if c != n.FirstChild() {
-			first = rest
-			if apart {
-				p.rows = append(p.rows, rest)
-			}
-		}
-		p.block(c, first, rest)
+// maxDepth is how deep quotations and lists are followed.
+const maxDepth = 12
+
+// block is a kind of block: what its first line looks like. take lays it out, the first
+// row behind first and the others behind rest, and returns how many lines it had.
+type block struct {
+	begins func(all []string) bool
+	take   func(p *page, all []string, first, rest line, depth int) int
+}
+
+func blockKinds() []block {
+	return []block{
+		{func(all []string) bool { return fence(all[0]) != "" }, (*page).fenced},
+		{func(all []string) bool { return heading(all[0]) > 0 }, (*page).heading},
+		{isRule, (*page).rule},
+		{isTable, (*page).table},
+		{func(all []string) bool { return strings.HasPrefix(strings.TrimLeft(all[0], " "), ">") }, (*page).quote},
+		{func(all []string) bool { mark, _ := item(all[0]); return mark != "" }, (*page).list},
 	}
 }
 
-func (p *page) block(n ast.Node, first, rest line) {
-	switch n := n.(type) {
-	case *ast.Heading:
-		p.text(p.inline(n, bold|cyan), first, rest)
-	case *ast.Blockquote:
-		bar := span{faint, "│ "}
-		p.children(n, append(append(line{}, first...), bar), append(append(line{}, rest...), bar), true)
-	case *ast.List:
-		p.list(n, first, rest)
-	case *ast.FencedCodeBlock:
-		p.code(n, string(n.Language(p.src)), first, rest)
-	case *ast.CodeBlock, *ast.HTMLBlock:
-		p.code(n, "", first, rest)
-	case *ast.ThematicBreak:
-		p.rows = append(p.rows, append(append(line{}, first...), span{faint, strings.Repeat("─", max(min(p.width-first.width(), 40), 1))}))
-	case *extast.Table:
-		p.table(n, first, rest)
-	default: // paragraphs, and text of tight lists
-		p.text(p.inline(n, 0), first, rest)
+// blocks lays out lines.
+func (p *page) blocks(all []string, first, rest line, depth int) {
+	kinds, blank, begun := blockKinds(), false, false
+	for len(all) > 0 {
+		if strings.TrimSpace(all[0]) == "" {
+			blank, all = true, all[1:]
+			continue
+		}
+		if begun {
+			if first = rest; blank || depth == 0 {
+				p.rows = append(p.rows, rest)
+			}
+		}
+		take := (*page).paragraph
+		if depth < maxDepth {
+			for _, k := range kinds {
+				if k.begins(all) {
+					take = k.take
+					break
+				}
+			}
+		}
+		all = all[max(take(p, all, first, rest, depth), 1):]
+		blank, begun = false, true
 	}
 }
 
@@ -78,52 +78,97 @@ func (p *page) text(l, first, rest line) {
 	p.rows = append(p.rows, wrap(l, first, rest, p.width)...)
 }
 
-func (p *page) list(n *ast.List, first, rest line) {
-	number := n.Start
-	for item := n.FirstChild(); item != nil; item = item.NextSibling() {
-		mark := "• "
-		if n.IsOrdered() {
-			mark = strconv.Itoa(number) + string(n.Marker) + " "
-			number++
+// paragraph is what no other block is. What was written on lines of its own stays there.
+func (p *page) paragraph(all []string, first, rest line, depth int) int {
+	kinds, n := blockKinds(), 1
+	for ; n < len(all) && strings.TrimSpace(all[n]) != ""; n++ {
+		begins := false
+		for _, k := range kinds {
+			begins = begins || k.begins(all[n:])
 		}
-		if item != n.FirstChild() {
-			first = rest
-			if !n.IsTight {
-				p.rows = append(p.rows, rest)
-			}
+		if begins && depth < maxDepth {
+			break
 		}
-		if !item.HasChildren() {
-			p.rows = append(p.rows, append(append(line{}, first...), span{faint, mark}))
-			continue
-		}
-		p.children(item, append(append(line{}, first...), span{faint, mark}), append(append(line{}, rest...), span{0, strings.Repeat(" ", len([]rune(mark)))}), !n.IsTight)
 	}
+	var text []string
+	for _, l := range all[:n] {
+		text = append(text, strings.TrimSuffix(strings.TrimSpace(l), `\`))
+	}
+	p.text(inline(strings.Join(text, "\n"), 0), first, rest)
+	return n
 }
 
-// code lays out lines that are not wrapped between words.
-func (p *page) code(n ast.Node, language string, first, rest line) {
-	var raw strings.Builder
-	for i := range n.Lines().Len() {
-		seg := n.Lines().At(i)
-		raw.Write(seg.Value(p.src))
+func heading(l string) int {
+	bare := strings.TrimLeft(l, "#")
+	if n := len(l) - len(bare); n <= 6 && n > 0 && strings.HasPrefix(bare, " ") {
+		return n
 	}
-	text := strings.TrimRight(raw.String(), "\n")
-	if h, ok := n.(*ast.HTMLBlock); ok && h.HasClosure() {
-		text += "\n" + strings.TrimRight(string(h.ClosureLine.Value(p.src)), "\n")
+	return 0
+}
+
+func (p *page) heading(all []string, first, rest line, _ int) int {
+	p.text(inline(strings.TrimSpace(strings.TrimRight(strings.TrimLeft(all[0], "#"), "# ")), bold|cyan), first, rest)
+	return 1
+}
+
+func isRule(all []string) bool {
+	bare := strings.ReplaceAll(all[0], " ", "")
+	return len(bare) >= 3 && strings.Contains("-*_", bare[:1]) && strings.Trim(bare, bare[:1]) == ""
+}
+
+func (p *page) rule(_ []string, first, _ line, _ int) int {
+	p.rows = append(p.rows, behind(first, styled(faint, strings.Repeat("─", max(min(p.width-first.width(), 40), 1)))))
+	return 1
+}
+
+func behind(lead, l line) line { return append(append(line{}, lead...), l...) }
+
+// fence is the mark with which a block of code begins, "" for none.
+func fence(l string) string {
+	bare := strings.TrimLeft(l, " ")
+	for _, mark := range []string{"`", "~"} {
+		after := strings.TrimLeft(bare, mark)
+		if n := len(bare) - len(after); n >= 3 && !strings.Contains(after, "`") {
+			return bare[:n]
+		}
+	}
+	return ""
+}
+
+// fenced is a block of code, which may not have ended yet.
+func (p *page) fenced(all []string, first, rest line, _ int) int {
+	mark := fence(all[0])
+	indent := strings.Index(all[0], mark)
+	language := strings.TrimSpace(all[0][indent+len(mark):])
+	n := 1
+	var code []string
+	for ; n < len(all); n++ {
+		if bare := strings.TrimSpace(all[n]); strings.HasPrefix(bare, mark) && strings.Trim(bare, mark[:1]) == "" {
+			n++
+			break
+		}
+		l := all[n]
+		for i := 0; i < indent && strings.HasPrefix(l, " "); i++ {
+			l = l[1:]
+		}
+		code = append(code, l)
 	}
 	var rows []line
 	if language == "diff" || language == "patch" {
-		rows = diffLines(text)
+		rows = diffLines(strings.Join(code, "\n"))
 	} else {
-		for l := range strings.SplitSeq(text, "\n") {
+		for _, l := range code {
 			rows = append(rows, styled(green, l))
 		}
 	}
-	lead := append(append(line{}, first...), span{0, "  "})
-	for _, l := range rows {
-		p.rows = append(p.rows, hard(l, lead, append(append(line{}, rest...), span{0, "  "}), p.width)...)
-		lead = append(append(line{}, rest...), span{0, "  "})
+	for i, l := range rows {
+		lead := rest
+		if i == 0 {
+			lead = first
+		}
+		p.rows = append(p.rows, hard(l, behind(lead, plain("  ")), behind(rest, plain("  ")), p.width)...)
 	}
+	return n
 }
 
 // hard is wrap for text whose spaces count.
@@ -135,209 +180,98 @@ func hard(l, first, rest line, width int) (rows []line) {
 			used += all[n].width
 			n++
 		}
-		rows = append(rows, append(append(line{}, lead...), joined(all[:n])...))
+		rows = append(rows, behind(lead, joined(all[:n])))
 		if all, lead = all[n:], rest; len(all) == 0 {
 			return rows
 		}
 	}
 }
 
-// inline is the text within a block.
-func (p *page) inline(n ast.Node, s style) (l line) {
-	for c := n.FirstChild(); c != nil; c = c.NextSibling() {
-		switch c := c.(type) {
-		case *ast.Text:
-			l = append(l, span{s, string(util.UnescapePunctuations(util.ResolveEntityNames(util.ResolveNumericReferences(c.Segment.Value(p.src)))))})
-			if c.SoftLineBreak() || c.HardLineBreak() { // what was written on lines of its own stays there
-				l = append(l, span{s, "\n"})
-			}
-		case *ast.String:
-			l = append(l, span{s, string(c.Value)})
-		case *ast.CodeSpan:
-			for _, t := range p.inline(c, s|green) {
-				l = append(l, span{t.style, strings.ReplaceAll(t.text, "\n", " ")})
-			}
-		case *ast.Emphasis:
-			how := italic
-			if c.Level > 1 {
-				how = bold
-			}
-			l = append(l, p.inline(c, s|how)...)
-		case *ast.Link:
-			l = append(append(l, p.inline(c, s|underline)...), p.target(c, c.Destination, s)...)
-		case *ast.Image:
-			l = append(append(l, p.inline(c, s|underline)...), p.target(c, c.Destination, s)...)
-		case *ast.AutoLink:
-			l = append(l, span{s | underline, string(c.URL(p.src))})
-		case *ast.RawHTML:
-			for i := range c.Segments.Len() {
-				seg := c.Segments.At(i)
-				l = append(l, span{s, string(seg.Value(p.src))})
-			}
-		default:
-			l = append(l, p.inline(c, s)...)
-		}
-	}
-	// What an entity or an escape stood for may steer as well.
-	for i := range l {
-		l[i].text = clean(l[i].text)
-	}
-	return l
-}
-
-// target is where a link leads, unless that is what it says: a reader sees it
-// before he opens it.
-func (p *page) target(n ast.Node, to []byte, s style) line {
-	var said strings.Builder
-	for _, t := range p.inline(n, 0) {
-		said.WriteString(t.text)
-	}
-	if said.String() == string(to) || len(to) == 0 {
-		return nil
-	}
-	return line{{s | faint, " (" + string(to) + ")"}}
-}
-
-// tables turns paragraphs that hold a table of GitHub's Markdown into one.
-type tables struct{}
-
-// Transform implements parser.ParagraphTransformer.
-func (tables) Transform(n *ast.Paragraph, r text.Reader, _ parser.Context) {
-	lines, src := n.Lines(), r.Source()
-	for i := 1; i < lines.Len(); i++ {
-		rule, head := lines.At(i), lines.At(i-1)
-		columns := row(src, rule)
-		if len(columns) == 0 || len(columns) != len(row(src, head)) || !bytes.ContainsRune(head.Value(src), '|') || !isRule(src, columns) {
-			continue
-		}
-		table := extast.NewTable()
-		for j := i - 1; j < lines.Len(); j++ {
-			if j == i {
-				continue
-			}
-			tr := extast.NewTableRow(nil)
-			for k, seg := range row(src, lines.At(j)) {
-				if k == len(columns) {
-					break
-				}
-				c := extast.NewTableCell()
-				c.Lines().Append(seg)
-				tr.AppendChild(tr, c)
-			}
-			table.AppendChild(table, tr)
-		}
-		n.Parent().InsertAfter(n.Parent(), n, table)
-		if i == 1 {
-			n.Parent().RemoveChild(n.Parent(), n)
-			return
-		}
-		lines.SetSliced(0, i-1)
-		return
-	}
-}
-
-// row cuts a row of a table into its cells.
-func row(src []byte, seg text.Segment) (all []text.Segment) {
-	seg = seg.TrimLeftSpace(src)
-	seg = seg.TrimRightSpace(src)
-	start, stop := seg.Start, seg.Stop
-	if start < stop && src[start] == '|' {
-		start++
-	}
-	for i, from := start, start; i <= stop; i++ {
-		switch {
-		case i < stop && src[i] == '\\':
-			i++
-		case i == stop && from == stop && len(all) > 0: // a row may end with a bar
-		case i == stop || src[i] == '|':
-			c := text.NewSegment(from, i)
-			c = c.TrimLeftSpace(src)
-			all = append(all, c.TrimRightSpace(src))
-			from = i + 1
-		}
-	}
-	return all
-}
-
-func isRule(src []byte, columns []text.Segment) bool {
-	for _, c := range columns {
-		s := strings.TrimSuffix(strings.TrimPrefix(string(c.Value(src)), ":"), ":")
-		if s == "" || strings.Trim(s, "-") != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// table lays out a table; where it is too wide its widest columns are wrapped.
-func (p *page) table(n *extast.Table, first, rest line) {
-	var rows [][]line
-	var widths []int
-	for tr := n.FirstChild(); tr != nil; tr = tr.NextSibling() {
-		how := style(0)
-		if tr == n.FirstChild() {
-			how = bold
-		}
-		var r []line
-		for c := tr.FirstChild(); c != nil; c = c.NextSibling() {
-			r = append(r, p.inline(c, how))
-			if len(r) > len(widths) {
-				widths = append(widths, 1)
-			}
-			widths[len(r)-1] = max(widths[len(r)-1], r[len(r)-1].width())
-		}
-		rows = append(rows, r)
-	}
-	const gap = " │ "
-	for room := p.width - rest.width() - (len(widths)-1)*3; ; {
-		sum, widest := 0, 0
-		for i, w := range widths {
-			if sum += w; w > widths[widest] {
-				widest = i
-			}
-		}
-		if sum <= room || widths[widest] <= 4 {
+func (p *page) quote(all []string, first, rest line, depth int) int {
+	var within []string
+	for _, l := range all {
+		bare, quoted := strings.CutPrefix(strings.TrimLeft(l, " "), ">")
+		if !quoted {
 			break
 		}
-		widths[widest] -= min(sum-room, max(widths[widest]/8, 1))
+		within = append(within, strings.TrimPrefix(bare, " "))
 	}
-	for i, r := range rows {
-		var wrapped [][]line
-		tall := 1
-		for j, w := range widths {
-			var c []line
-			if j < len(r) {
-				c = wrap(r[j], nil, nil, w)
-			}
-			wrapped = append(wrapped, c)
-			tall = max(tall, len(c))
-		}
-		for k := range tall {
-			out := append(line{}, first...)
-			first = rest
-			for j, w := range widths {
-				var c line
-				if k < len(wrapped[j]) {
-					c = wrapped[j][k]
-				}
-				out = append(out, c...)
-				if j < len(widths)-1 {
-					out = append(out, span{0, strings.Repeat(" ", max(w-c.width(), 0))}, span{faint, gap})
-				}
-			}
-			p.rows = append(p.rows, fit(out, p.width))
-		}
-		if i == 0 {
-			out := append(line{}, rest...)
-			for j, w := range widths {
-				if j > 0 {
-					out = append(out, span{faint, "─┼─"})
-				}
-				out = append(out, span{faint, strings.Repeat("─", w)})
-			}
-			p.rows = append(p.rows, fit(out, p.width))
-		}
+	bar := styled(faint, "│ ")
+	p.blocks(within, behind(first, bar), behind(rest, bar), depth+1)
+	return len(within)
+}
+
+// item is the mark with which an item of a list begins, "" for none, and where its
+// text does.
+func item(l string) (mark string, text int) {
+	bare := strings.TrimLeft(l, " ")
+	after := strings.TrimLeft(bare, "0123456789")
+	switch n := len(bare) - len(after); {
+	case n > 0 && n <= 9 && after != "" && (after[0] == '.' || after[0] == ')'):
+		mark = bare[:n+1]
+	case n == 0 && after != "" && strings.Contains("-*+", after[:1]):
+		mark = bare[:1]
+	default:
+		return "", 0
 	}
+	rest := bare[len(mark):]
+	blanks := len(rest) - len(strings.TrimLeft(rest, " "))
+	if rest != "" && blanks == 0 {
+		return "", 0
+	}
+	if blanks > 4 { // it begins with code
+		blanks = 1
+	}
+	return mark, len(l) - len(rest) + blanks
+}
+
+// list lays out items up to what belongs to none. Lines that are indented belong to
+// the item above, by how little ever.
+func (p *page) list(all []string, first, rest line, depth int) (n int) {
+	kind := func(mark string) byte { return mark[len(mark)-1] }
+	mark, text := item(all[0])
+	same := kind(mark)
+	for n < len(all) {
+		outer := len(all[n]) - len(strings.TrimLeft(all[n], " "))
+		within := []string{all[n][min(text, len(all[n])):]}
+		end, blank := n+1, 0
+		for ; end < len(all); end++ {
+			bare := strings.TrimLeft(all[end], " ")
+			indent := len(all[end]) - len(bare)
+			if bare == "" {
+				blank++
+				continue
+			}
+			next, _ := item(all[end])
+			if indent < outer+2 && (blank > 0 || next != "" || fence(bare) != "" || heading(bare) > 0 || bare[0] == '>') {
+				break
+			}
+			for ; blank > 0; blank-- {
+				within = append(within, "")
+			}
+			within = append(within, all[end][min(indent, text):])
+		}
+		bullet := styled(faint, mark+" ")
+		if len(mark) == 1 {
+			bullet = styled(faint, "• ")
+		}
+		p.blocks(within, behind(first, bullet), behind(rest, plain(strings.Repeat(" ", bullet.width()))), depth+1)
+		if strings.TrimSpace(strings.Join(within, "")) == "" {
+			p.rows = append(p.rows, behind(first, bullet))
+		}
+		n, first = end-blank, rest
+		if end == len(all) {
+			return len(all)
+		}
+		if mark, text = item(all[end]); mark == "" || kind(mark) != same {
+			return n
+		}
+		for range min(blank, 1) {
+			p.rows = append(p.rows, rest)
+		}
+		n = end
+	}
+	return n
 }
 
 // settled is how much of Markdown that is still being written, in bytes, will look

@@ -9,7 +9,7 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// shownDiff is how many lines of a proposal's diff are shown at once (chat.md §7).
+// shownDiff is how many lines of a proposal's diff are shown at once (spec/chat §7).
 const shownDiff = 60
 
 // show lays out a post in rows of at most width columns.

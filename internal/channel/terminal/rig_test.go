@@ -69,6 +69,7 @@ func chatting(t *testing.T, h *channeltest.Handler, width, height int, change fu
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &rig{t: t, term: New(opt), h: h, in: keys, emu: emu, raw: raw, cancel: cancel, ended: make(chan struct{})}
+	h.Channel = r.term
 	go func() { _, _ = io.Copy(keys, emu) }() // what the terminal answers
 	go func() {
 		r.result, r.err = r.term.Chat(ctx, h, start)
@@ -90,7 +91,7 @@ func (r *rig) settle() {
 	synctest.Wait()
 }
 
-// type_ types keys one by one.
+// keys types keys one by one.
 func (r *rig) keys(all ...string) {
 	r.t.Helper()
 	for _, k := range all {

@@ -32,10 +32,10 @@ type Options struct {
 	// Environ is the environment: TERM and NO_COLOR are looked at.
 	Environ []string
 
-	In            io.Reader // nil reads nothing
+	In            io.Reader // of Chat a terminal, which answers what it is asked
 	Out           io.Writer
 	Err           io.Writer // what is said beside, where Out is no terminal
-	Width, Height int // where Out is no terminal; 0 asks it
+	Width, Height int       // where Out is no terminal; 0 asks it
 }
 
 // Terminal implements channel.Streamer. One of Chat, Lines and Once is called, once.

@@ -64,4 +64,3 @@ func (s *safe) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
-

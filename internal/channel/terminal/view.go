@@ -111,25 +111,19 @@ func (c *chat) below() (rows []line) {
 			rows = append(rows, line{{0, "  "}, {how, ch.text}, {faint, "  " + clean(ch.help)}})
 		}
 	}
-	if n := len(c.pending); n > 0 && c.focus != picking {
-		p := c.pending[c.at]
-		title := line{{bold | yellow, fmt.Sprintf("? %d/%d ", c.at+1, n)}, {yellow, clean(p.Title) + " "}}
-		key := "terminal.tab"
-		if c.focus == deciding {
-			key = "terminal.keys"
-		}
-		rows = append(rows, wrap(append(fit(title, c.columns()), span{bold, " " + l.T(key)}), nil, plain("  "), c.columns())...)
+	if c.focus != picking {
+		rows = append(rows, c.waiting()...)
 	}
 	for i, j := range c.jobs {
 		if i == jobRows {
 			rows = append(rows, styled(faint, l.T("terminal.more_jobs", len(c.jobs)-i)))
 			break
 		}
-		rows = append(rows, line{{cyan, "~ "}, {faint, strings.Join(strings.Fields(clean(j.text)), " ")}})
+		rows = append(rows, behind(styled(cyan, "~ "), append(markdown(j.text, c.columns()-2), nil)[0]))
 	}
 	switch {
 	case c.note != "":
-		rows = append(rows, styled(yellow, clean(c.note)))
+		rows = append(rows, wrap(styled(yellow, clean(c.note)), nil, nil, c.columns())...)
 	case c.height >= 8 && len(rows) == 0 && !c.start.Once:
 		rows = append(rows, styled(faint, l.T("terminal.hint")))
 	}
@@ -150,4 +144,23 @@ func (c *chat) picked() (rows []line) {
 		rows = append(rows, line{{0, "  "}, {how, c.name(s.ID)}, {faint, fmt.Sprintf("  %s  ", s.Last.Local().Format("01-02 15:04"))}, {0, clean(s.Title)}})
 	}
 	return rows
+}
+
+// waiting names the proposal that is decided about, or the first that waits.
+func (c *chat) waiting() (rows []line) {
+	l, p := c.t.opt.Lang, c.chosen
+	key := "terminal.keys"
+	switch {
+	case c.focus == reasoning || c.focus == changing:
+		return []line{{{yellow, "? " + clean(p.Title)}}}
+	case len(c.pending) == 0:
+		return nil
+	case c.focus != deciding:
+		p, key = c.pending[0], "terminal.tab"
+	}
+	title := fit(line{{bold | yellow, "? "}, {yellow, clean(p.Title)}}, c.columns())
+	if n := len(c.pending); n > 1 {
+		title = append(title, span{faint, l.T("terminal.of", n)})
+	}
+	return wrap(append(title, span{0, "  "}, span{bold, l.T(key)}), nil, plain("  "), c.columns())
 }
