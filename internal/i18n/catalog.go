@@ -54,6 +54,7 @@ var catalog = join(
 	sandboxTexts,
 	scanTexts,
 	spendingTexts,
+	terminalTexts,
 	workspaceTexts,
 )
 
