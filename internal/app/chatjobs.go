@@ -41,47 +41,31 @@ type talks struct {
 	pool      *dispatch.Pool
 	monitor   *dispatch.Monitor
 	lang      i18n.Lang
-
-	mu     sync.Mutex
-	titles map[string]string // of jobs, by uuid
 }
 
-// converse makes what answers the messages of channels. here is the repository that the
-// program was started in, nil for none. The caller closes models and store.
-func (s *system) converse(ctx context.Context, here *workspace.Source) (t *talks, err error) {
+// talk makes what answers messages, and works on the jobs of its coders. here is the
+// repository that the program was started in, nil for none. The caller has it run, and
+// calls end.
+func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, end func(), err error) {
 	if !s.cfg.ContextStorage.Enabled {
-		return nil, &ConfigError{i18n.E("app.chat_storage")}
+		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), titles: map[string]string{}}
-	if err := s.openModels(); err != nil {
-		return nil, &ConfigError{err}
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.models.Close())
-		}
-	}()
+	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language)}
 	if t.shell, err = s.shell(ctx); err != nil {
-		return nil, &ConfigError{err}
+		return nil, nil, &ConfigError{err}
 	}
 	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
-	if err := s.open(ctx); err != nil {
-		return nil, &ConfigError{err}
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, s.store.Close())
-		}
-	}()
-	if t.approvals, err = s.approvals(); err != nil {
-		return nil, err
-	}
 	if here != nil {
 		t.here = &conversation.Repository{Name: here.Name(), Path: here.Path}
 	}
-	if t.engine, err = t.newEngine(); err != nil {
-		return nil, &ConfigError{err}
+	if t.engine, end, err = s.converse(ctx, t.here); err != nil {
+		return nil, nil, err
 	}
+	if t.approvals, err = s.approvals(); err != nil {
+		end()
+		return nil, nil, err
+	}
+	t.engine.Jobs, t.engine.Approvals = t, t
 	sources := map[string]bool{string(channel.Terminal): true}
 	t.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
 		Limits: dispatch.Limits{Max: s.cfg.Workers.Max, PerRepository: s.cfg.Workers.PerRepository, PerUser: s.cfg.Workers.PerUser},
@@ -89,27 +73,7 @@ func (s *system) converse(ctx context.Context, here *workspace.Source) (t *talks
 	t.monitor = &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.pool.Wake, Stats: &dispatch.Stats{},
 		Every: time.Duration(s.cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second,
 		MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail", Left: func(contextstore.View) {}}
-	return t, nil
-}
-
-// newEngine makes the conversation of the settings.
-func (t *talks) newEngine() (*conversation.Engine, error) {
-	cfg, c := t.cfg, t.cfg.Routing.Classifier
-	known, err := routing.OpenRules(cfg.Routing.RulesFile, func(err error) { t.log.Error(t.env.Lang.Error(err)) })
-	if err != nil {
-		return nil, err
-	}
-	set := func(role string) bool {
-		_, err := t.models.Spec(context.Background(), models.Use{Role: role})
-		return err == nil
-	}
-	o := conversation.Options{Store: t.store, Models: t.models, Jobs: t, Approvals: t, Here: t.here, Set: set,
-		Router: routing.New(known, routing.Settings{Classifier: c.Enabled, MinConfidence: c.MinConfidence, MinConfidenceForCode: c.MinConfidenceForCode, Fallback: routing.Route(cfg.Routing.FallbackRoute)}),
-		Limits: routing.Limits{MaxLoops: cfg.Loop.MaxLoops, Max: time.Duration(cfg.Loop.MaxMillis) * time.Millisecond, ConfirmBelow: cfg.Loop.ConfirmBelow,
-			AutoReroute: cfg.Loop.AllowAutoRerouteOnce, ChatReroute: cfg.Loop.AllowChatProposeRerouteOnce, MinConfidence: c.MinConfidence, MinConfidenceForCode: c.MinConfidenceForCode},
-		Cloud: cfg.Security.CloudAllowedRoutes, Lang: t.lang, Redact: t.redact.String, Strict: t.redact.Strict().String, Log: t.log, Now: t.env.Now}
-	chat(cfg, &o)
-	return conversation.New(o)
+	return t, end, nil
 }
 
 // run has jobs worked on until ctx ends, and waits for those that are.
