@@ -2,6 +2,8 @@ package i18n
 
 // conversationTexts are what the chat door says itself, beside what models write.
 var conversationTexts = map[string]text{
+	"config.want.clock": {"a time of the day as HH:MM, such as 04:00", "HH:MM の時刻(04:00 など)"},
+
 	"conversation.prompts_dir":   {"chat.prompts_dir: the folder %s cannot be read: %v", "chat.prompts_dir: フォルダー %s を読めません: %v"},
 	"conversation.prompt_unread": {"%s cannot be read, what was read before stays in force: %v", "%s を読めません。以前に読んだ内容を使い続けます: %v"},
 	"conversation.export_there":  {"%s is there already; nothing was written: name another folder, or remove it", "%s はすでにあります。何も書き込んでいません。別のフォルダーを指定するか、削除してください"},
