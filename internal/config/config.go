@@ -26,6 +26,8 @@ type Config struct {
 	LLM                  LLM            `yaml:"llm" doc:"The models, and the servers behind them."`
 	Routing              Routing        `yaml:"routing" doc:"Which model answers in which role, and where messages of a chat go."`
 	Loop                 Loop           `yaml:"loop" doc:"How far one turn of a chat goes."`
+	Chat                 Chat           `yaml:"chat" doc:"Conversations: tori chat, and what tori serve answers in channels."`
+	Sessions             Sessions       `yaml:"sessions" doc:"How conversations are kept."`
 	Coder3               Coder3         `yaml:"coder3" doc:"Limits of the role coder3."`
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed; without any, those that the base branch names or lets expect (docs/project.md); [] for none. A command line each, or {name, run, timeout_seconds, junit}: junit is a pattern of the JUnit XML reports that the command writes, relative to the repository (build/**/TEST-*.xml), from which failures are told. The shell expands their variables, not this file."`

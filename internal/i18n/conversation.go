@@ -2,6 +2,8 @@ package i18n
 
 // conversationTexts are what the chat door says itself, beside what models write.
 var conversationTexts = map[string]text{
+	"config.want.clock": {"a time of the day as HH:MM, such as 04:00", "HH:MM の時刻(04:00 など)"},
+
 	"conversation.prompts_dir":   {"chat.prompts_dir: the folder %s cannot be read: %v", "chat.prompts_dir: フォルダー %s を読めません: %v"},
 	"conversation.prompt_unread": {"%s cannot be read, what was read before stays in force: %v", "%s を読めません。以前に読んだ内容を使い続けます: %v"},
 	"conversation.export_there":  {"%s is there already; nothing was written: name another folder, or remove it", "%s はすでにあります。何も書き込んでいません。別のフォルダーを指定するか、削除してください"},
@@ -54,4 +56,22 @@ var conversationTexts = map[string]text{
 	"conversation.decided_denied":        {"Denied: %s", "却下しました: %s"},
 	"conversation.decided_auto_approved": {"Approved automatically: %s", "自動で承認しました: %s"},
 	"conversation.decided_pending":       {"Still waiting for a decision: %s", "まだ承認を待っています: %s"},
+
+	"cli.help.sessions":            {"Look at conversations.", "会話を見る。"},
+	"cli.help.sessions_list":       {"List conversations, the latest first.", "会話を新しい順に一覧する。"},
+	"cli.help.sessions_show":       {"Show what was said in a conversation.", "会話の内容を表示する。"},
+	"cli.help.session":             {"Id of the conversation, or the end of it.", "会話の ID、またはその末尾。"},
+	"cli.help.analyses":            {"List what ANALYZE kept, the latest first; with --json whole.", "ANALYZE の記録を新しい順に一覧する。--json では全体を表示する。"},
+	"cli.help.analyses_words":      {"Words that a record must hold, each of them.", "記録に含まれる語（すべて）。"},
+	"cli.help.analyses_user":       {"Whose records, such as slack:U1; for administrators.", "記録の持ち主（slack:U1 など）。管理者用。"},
+	"cli.help.analyses_limit":      {"How many at most.", "最大の件数。"},
+	"cli.analyses_others":          {"the records of %s are not yours; administrators (access.admins) may see them", "%s の記録は見られません。見られるのは管理者(access.admins)だけです"},
+	"cli.help.chat":                {"Conversations in the terminal.", "端末での会話。"},
+	"cli.help.chat_prompts":        {"The texts that Chat is told.", "Chat に与える文章。"},
+	"cli.help.chat_prompts_export": {"Write the built-in persona, policy, overlays and notices into a folder, for chat.prompts_dir.", "組み込みの persona・policy・overlays・notices をフォルダーに書き出す（chat.prompts_dir 用）。"},
+	"cli.help.chat_prompts_dir":    {"Folder to write to; nothing that is there is overwritten.", "書き込むフォルダー。すでにあるファイルは上書きしない。"},
+	"cli.chat_exported":            {"%d files are in %s; name it in chat.prompts_dir", "%d 個のファイルを %s に書き出しました。chat.prompts_dir に指定してください"},
+	"ops.no_session":               {"there is no conversation %s below %s", "会話 %s は %s にありません"},
+	"ops.sessions_like":            {"%s is the end of several conversations: %s", "%s で終わる会話が複数あります: %s"},
+	"ops.short_memory":             {"Short memory, of messages up to %d:", "短い記憶（メッセージ %d まで）:"},
 }

@@ -151,19 +151,18 @@ var (
 	doneNoun = []string{"した。", "したら", "しました", "したよ", "したの", "したけ", "したん", "した！", "した!", "している", "していた", "された", "済み", "が終わ", "し終"}
 )
 
-// undone are the changes with endings that make none of them.
-func undone() []string {
-	all := notChanges
-	for _, c := range changes {
-		endings := doneNoun
-		if strings.HasSuffix(c, "て") {
-			endings = done
-		}
-		for _, e := range endings {
-			if c[0] >= utf8.RuneSelf {
-				all = append(all, c+e)
-			}
-		}
+// undone are longer words in which a change is none: with endings of the past.
+func undone(change string) []string {
+	all := slices.Clone(notChanges)
+	endings := doneNoun
+	switch {
+	case change[0] < utf8.RuneSelf:
+		return all
+	case strings.HasSuffix(change, "て"):
+		endings = done
+	}
+	for _, e := range endings {
+		all = append(all, change+e)
 	}
 	return all
 }
@@ -171,7 +170,10 @@ func undone() []string {
 // signals finds the signals in a folded text.
 var signals = sync.OnceValue(func() *matcher {
 	m := &matcher{}
-	m.add(changes, undone())
+	m.add(nil, nil)
+	for _, c := range changes {
+		m.extend(signalChange, []string{c}, undone(c))
+	}
 	m.add([]string{
 		"エラー", "動かない", "動きません", "落ちる", "落ちます", "失敗する", "失敗します", "失敗した", "通らない", "コンパイルでき", "ビルドでき", "バグ", "おかしい", "壊れ", "例外", "未定義", "クラッシュする", "クラッシュします", "無限ループ", "警告が",
 		"読み込まれない", "反映されない", "見つからない", "解決できない", "何も起き", "効かない", "になる", "になってしまう", "遅い",

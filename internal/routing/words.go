@@ -77,15 +77,23 @@ type exception struct {
 // add adds a set of words, none of which counts as a part of one of except. It returns
 // the number of the set.
 func (m *matcher) add(words, except []string) int {
+	m.sets++
+	m.extend(m.sets-1, words, except)
+	return m.sets - 1
+}
+
+// extend adds further words to a set.
+func (m *matcher) extend(set int, words, except []string) {
 	if m.other == nil {
 		m.other = map[rune][]word{}
 	}
-	set := m.sets
-	m.sets++
+	longer := make([]string, len(except))
+	for i, e := range except {
+		longer[i] = fold(e)
+	}
 	for _, w := range words {
 		w := word{text: fold(w), set: set}
-		for _, e := range except {
-			e = fold(e)
+		for _, e := range longer {
 			for at := 0; ; at++ {
 				i := strings.Index(e[at:], w.text)
 				if i < 0 {
@@ -102,7 +110,6 @@ func (m *matcher) add(words, except []string) int {
 		r, _ := utf8.DecodeRuneInString(w.text)
 		m.other[r] = append(m.other[r], w)
 	}
-	return set
 }
 
 // find returns for each set where the first of its words stands in a folded text.
