@@ -59,6 +59,10 @@ type commands struct {
 	Config  configCmd  `cmd:"" help:"${config_help}"`
 	MCP     mcpCmd     `cmd:"" name:"mcp" help:"${mcp_help}"`
 	Memory  memoryCmd  `cmd:"" help:"${memory_help}"`
+
+	Approvals approvalsCmd `cmd:"" help:"${approvals_help}"`
+	Rollback  rollbackCmd  `cmd:"" help:"${rollback_help}"`
+
 	Sandbox sandboxCmd `cmd:"" help:"${sandbox_help}"`
 	Version versionCmd `cmd:"" help:"${version_help}"`
 }
