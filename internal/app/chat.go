@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -13,7 +14,6 @@ import (
 	"toritsugi/internal/channel/terminal"
 	"toritsugi/internal/config"
 	"toritsugi/internal/disk"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/workspace"
 )
 
@@ -55,17 +55,19 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 			return src.Files(ctx, workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB}, maxMentioned)
 		}
 	}
-	t := terminal.New(screen)
-	h, err := s.conversation(ctx, t, src)
+	house, end, err := s.talk(ctx, src)
 	if err != nil {
 		return err
 	}
-	return talk(t, h)
-}
-
-// conversation makes what answers the messages of a channel.
-func (s *system) conversation(_ context.Context, _ channel.Channel, _ *workspace.Source) (channel.Handler, error) {
-	return nil, i18n.E("app.no_conversation")
+	defer end()
+	t := terminal.New(screen)
+	house.engine.Add(t)
+	working, stop := context.WithCancel(ctx)
+	var jobs sync.WaitGroup
+	jobs.Go(func() { house.run(working) })
+	defer jobs.Wait()
+	defer stop()
+	return talk(t, house.engine)
 }
 
 // sessionID is terminal:USER:REPO_HASH[:NAME] (spec/chat §8); outside of a repository

@@ -114,8 +114,9 @@ func (e *FailedError) Unwrap() error { return e.Err }
 type Engine struct {
 	Jobs   *Jobs
 	Tree   Tree
-	Runner Runner
+	Runner Runner // nil runs nothing: of a proposal without commands that takes back another
 	Target Target
+	Lang   i18n.Lang // of the reason why something is not applied
 }
 
 // maxAttempts is how often an application is begun.
@@ -173,8 +174,18 @@ func (e Engine) prepare(ctx context.Context, job Job, a *Application) error {
 			}
 			return err
 		}},
-		{StepSetup, func() error { return e.Runner.Setup(ctx) }},
-		{StepChecks, func() error { return e.Runner.Checks(ctx) }},
+		{StepSetup, func() error {
+			if e.Runner == nil {
+				return nil
+			}
+			return e.Runner.Setup(ctx)
+		}},
+		{StepChecks, func() error {
+			if e.Runner == nil {
+				return nil
+			}
+			return e.Runner.Checks(ctx)
+		}},
 		{StepCommands, func() (err error) {
 			if len(job.Commands) == 0 {
 				return nil
@@ -276,7 +287,7 @@ func (e Engine) stale(ctx context.Context, a *Application, job Job, cause error)
 
 // fail ends an application that changed nothing.
 func (e Engine) fail(a *Application, job Job, at Step, cause error) error {
-	a.At, a.Reason = at, e.Jobs.Store.Redact(cause.Error())
+	a.At, a.Reason = at, e.Jobs.Store.Redact(e.Lang.Error(cause))
 	return e.line(job, a, StepFailed)
 }
 

@@ -231,7 +231,7 @@ func (j *Jobs) Find(ctx context.Context, id string, who contextstore.Viewer) (Jo
 		}
 		job, err := Read(v.Dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return job, i18n.E("approval.no_proposal", v.Metadata.UUID, ErrUnknown)
+			return job, unknown("approval.no_proposal", v.Metadata.UUID)
 		}
 		return job, err
 	}
@@ -246,7 +246,14 @@ func (j *Jobs) Find(ctx context.Context, id string, who contextstore.Viewer) (Jo
 			}
 		}
 	}
-	return Job{}, i18n.E("approval.unknown", id, ErrUnknown)
+	return Job{}, unknown("approval.unknown", id)
+}
+
+// unknown is ErrUnknown in a text for people.
+func unknown(key, id string) error {
+	e := i18n.E(key, id)
+	e.Err = ErrUnknown
+	return e
 }
 
 // mostWaiting is how many runs that wait are looked through.

@@ -11,6 +11,7 @@ import (
 
 // Chat is the section chat (spec/chat §1, §8).
 type Chat struct {
+	Deliver      string           `yaml:"deliver" check:"enum=|branch|worktree" doc:"Where a granted patch goes: branch (a branch of the repository) or worktree (the files at hand). Empty takes worktree where tori chat was started in the repository, else branch."`
 	PromptsDir   string           `yaml:"prompts_dir" check:"absfile" doc:"Folder with persona, policy, overlays and notices instead of the built-in ones; an absolute path. tori chat prompts export writes those to begin with. What it lacks is taken from the built-in ones."`
 	Repositories []ChatRepository `yaml:"repositories" expand:"no" doc:"Repositories of this machine that conversations are about, each {name, path, users, channels}: users may name it (ids such as slack:U1; none: everybody), channels have it without being asked (beginnings of session ids, such as slack:T1:C1). tori chat has the one that it is started in besides."`
 }

@@ -52,6 +52,7 @@ type PatchFile struct {
 	Added, Removed int    // lines
 	OldMode        string // as git writes it, "" where the patch does not say
 	NewMode        string
+	OldID          string // what its header says that it is before, "" for nothing or a part
 	Binary         bool
 	NewText        string // its added lines, without their sign
 	OldText        string // its removed lines, without their sign
@@ -186,6 +187,9 @@ func patchFile(f *gitdiff.File, plain bool) (PatchFile, error) {
 		from, to = stripFirst(from), stripFirst(to)
 	}
 	one := PatchFile{Path: to, Action: PatchModify, Binary: f.IsBinary, OldMode: modeText(uint32(f.OldMode)), NewMode: modeText(uint32(f.NewMode))}
+	if isID(f.OldOIDPrefix) {
+		one.OldID = f.OldOIDPrefix
+	}
 	switch {
 	case f.IsNew:
 		one.Action = PatchCreate
