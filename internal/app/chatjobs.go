@@ -88,6 +88,27 @@ func (t *talks) run(ctx context.Context) {
 	all.Wait()
 }
 
+// settledLook is how often settled looks.
+const settledLook = 100 * time.Millisecond
+
+// settled waits until no job of a session is waiting to be worked on or being worked on.
+func (t *talks) settled(ctx context.Context, session string) {
+	for ctx.Err() == nil {
+		busy := t.pool.Busy() > 0
+		err := t.ofSession(ctx, session, func(v contextstore.View, _ order.Chat) error {
+			busy = busy || v.Status() == task.Queued || v.Status() == task.Running
+			return nil
+		})
+		if err != nil || !busy {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(settledLook):
+		}
+	}
+}
+
 // Start implements conversation.Jobs.
 func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	src, err := workspace.Inspect(ctx, j.Repository.Path, workspace.InspectOptions{NoStatus: true})

@@ -55,17 +55,17 @@ func (t *turn) run(ctx context.Context) {
 	}
 	began := e.Now()
 	ask := t.classify
-	asking, cancel := context.WithTimeout(ctx, e.Limits.Max)
-	d := e.Router.Decide(asking, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Ask: ask})
-	cancel()
+	policy := routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}
+	t.loop = routing.NewLoop(e.Limits, e.Now, policy, routing.Chat, t.entry.Content) // the classifier's time is the turn's
+	d := e.Router.Decide(ctx, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Ask: ask})
 	if ctx.Err() != nil {
 		t.interrupted(ctx)
 		return
 	}
 	t.decision, t.route, t.before = d, cmp.Or(d.Coder, d.PrimaryRoute), e.Now().Sub(began)
 	limits := e.Limits
-	limits.Max = max(limits.Max-t.before, time.Millisecond)
-	t.loop = routing.NewLoop(limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, d.PrimaryRoute, d.Text)
+	limits.Max = max(t.loop.Left(), time.Millisecond)
+	t.loop = routing.NewLoop(limits, e.Now, policy, d.PrimaryRoute, d.Text)
 	t.decided(ctx, &s)
 	t.say(llm.RoleUser, d.Text)
 	switch {
