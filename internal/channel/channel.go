@@ -82,7 +82,10 @@ type Post struct {
 	Kind PostKind
 	// Text is Markdown, in the language of the session.
 	Text string
-	// Job is the job id of a Progress, Request or Decided.
+	// Job is the job id of a Progress, Request or Decided, and of what says how a job
+	// ended. A job that a turn began has said a Progress before Handle returns; a
+	// Progress without Text, or any other post of the job, says that nothing is going
+	// on any more.
 	Job string
 	// Approval is set for a Request and a Decided.
 	Approval *Approval
@@ -171,4 +174,7 @@ type Command struct {
 	Name string // "/approve"
 	Args string // "JOB [HASH]", "" for none
 	Help string // in the reader's language
+	// AtOnce says that it acts while a turn goes on, as /local and /jobs do: a
+	// channel hands it over without waiting for the end of the turn.
+	AtOnce bool
 }
