@@ -56,6 +56,8 @@ var floors = map[string]float64{
 	"forge/forgetest":         3.2,
 	"forge/github/githubtest": 3.2,
 	"channel":                 3.0,
+	"channel/terminal":        3.1,
+	"channel/channeltest":     3.1,
 	"tool/policy":             3.9,
 	"tool":                    4.0,
 	"tool/mcp":                4.1,

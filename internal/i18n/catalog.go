@@ -50,6 +50,7 @@ var catalog = join(
 	sandboxTexts,
 	scanTexts,
 	spendingTexts,
+	terminalTexts,
 	workspaceTexts,
 )
 
