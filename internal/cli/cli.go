@@ -45,6 +45,7 @@ type commands struct {
 	Run     runCmd     `cmd:"" help:"${run_help}"`
 	Demo    demoCmd    `cmd:"" help:"${demo_help}"`
 	Eval    evalCmd    `cmd:"" help:"${eval_help}"`
+	Chat    chatCmd    `cmd:"" hidden:"" help:"${chat_help}"`
 	Serve   serveCmd   `cmd:"" help:"${serve_help}"`
 	Pause   pauseCmd   `cmd:"" help:"${pause_help}"`
 	Resume  resumeCmd  `cmd:"" help:"${resume_verb_help}"`
