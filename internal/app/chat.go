@@ -22,8 +22,6 @@ type ChatOptions struct {
 	Repo            string // "" for that of the working directory, if it is in one
 	Session         string // name, "" for the unnamed one
 	BaseDir, Config string
-	// Once waits at the end for what the session's coders are at, and tells of it.
-	Once bool
 }
 
 // maxMentioned is how many files of a repository are completed.
@@ -69,11 +67,7 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 	jobs.Go(func() { house.run(working) })
 	defer jobs.Wait()
 	defer stop()
-	err = talk(t, house.engine)
-	if opt.Once && err == nil {
-		house.settled(ctx, screen.Session)
-	}
-	return err
+	return talk(t, house.engine)
 }
 
 // sessionID is terminal:USER:REPO_HASH[:NAME] (spec/chat §8); outside of a repository

@@ -88,27 +88,6 @@ func (t *talks) run(ctx context.Context) {
 	all.Wait()
 }
 
-// settledLook is how often settled looks.
-const settledLook = 100 * time.Millisecond
-
-// settled waits until no job of a session is waiting to be worked on or being worked on.
-func (t *talks) settled(ctx context.Context, session string) {
-	for ctx.Err() == nil {
-		busy := t.pool.Busy() > 0
-		err := t.ofSession(ctx, session, func(v contextstore.View, _ order.Chat) error {
-			busy = busy || v.Status() == task.Queued || v.Status() == task.Running
-			return nil
-		})
-		if err != nil || !busy {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(settledLook):
-		}
-	}
-}
-
 // Start implements conversation.Jobs.
 func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	src, err := workspace.Inspect(ctx, j.Repository.Path, workspace.InspectOptions{NoStatus: true})
@@ -124,8 +103,9 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 		return "", err
 	}
 	title, _ := contract.Shortened(firstLine(j.Task), maxTitle)
-	raw, err := json.Marshal(order.Order{Repo: src.Path, Base: src.Head, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo,
-		Route: string(j.Route), Repository: j.Repository.Name, Deliver: string(t.deliver(j)), Title: title, Request: string(request), Prompt: j.Prompt}})
+	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Deliver: string(t.deliver(j)), Title: title,
+		Request: string(request), Prompt: j.Prompt}
+	raw, err := json.Marshal(order.Order{Repo: src.Path, Base: src.Head, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
 	if err != nil {
 		return "", err
 	}
@@ -133,11 +113,13 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	t.progress(o, t.lang.T("job.begins", title))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: src.Name(), Type: "chat", ID: id}
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: j.User, Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
 	if err != nil {
+		t.progress(o, "")
 		return "", err
 	}
 	t.pool.Wake()
@@ -303,6 +285,7 @@ func (t *talks) progress(o order.Chat, text string) {
 // tell tells the people of a session what became of a job.
 func (t *talks) tell(ctx context.Context, res job.Result) {
 	o, j := res.Order, res.Job
+	defer t.progress(o, "")
 	status := res.Outcome.Status
 	switch {
 	case res.Proposal != nil, j.Job == "" && (status == task.Failed || status == task.Stopped):
@@ -349,7 +332,11 @@ func (t *talks) request(ctx context.Context, session string, j approval.Job) {
 }
 
 func (t *talks) post(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, what string) {
-	a, err := t.approvals.Request(t.lang, j)
+	j, err := t.approvals.Find(ctx, j.Run, contextstore.Viewer{Admin: true}) // the run has moved since
+	var a channel.Approval
+	if err == nil {
+		a, err = t.approvals.Request(t.lang, j)
+	}
 	if err == nil {
 		if text == "" {
 			text = approval.Markdown(t.lang, a)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -148,12 +149,12 @@ func (t *Terminal) Chat(ctx context.Context, h channel.Handler, start Start) (Re
 	}
 	p := tea.NewProgram(c, opts...)
 	c.send = p.Send
-	opened := make(chan error, 1)
-	go func() { opened <- t.open(ctx, &window{p, ctx}) }()
+	var opening sync.WaitGroup
+	opening.Go(func() { _ = t.open(ctx, &window{p, ctx}) }) // it fails where the chat has ended
 	_, err := p.Run()
 	t.close()
 	cancel()
-	<-opened
+	opening.Wait()
 	if errors.Is(err, tea.ErrProgramKilled) && errors.Is(err, context.Canceled) {
 		err = context.Canceled
 	}
@@ -335,11 +336,12 @@ func (c *chat) post(p channel.Post) {
 	c.print(show(c.t.opt.Lang, p, c.columns())...)
 }
 
-// job keeps how far a job is. Anything but progress says that it has come to an end.
+// job keeps how far a job is.
 func (c *chat) job(p channel.Post) {
 	at := slices.IndexFunc(c.jobs, func(j job) bool { return j.id == p.Job })
-	over := p.Kind != channel.Progress || p.Text == ""
+	over := p.Text == "" || p.Kind != channel.Progress
 	switch {
+	case p.Kind == channel.Notice, p.Kind == channel.Answer:
 	case at < 0 && !over:
 		c.jobs = append(c.jobs, job{p.Job, p.Text})
 	case at >= 0 && over:
@@ -438,7 +440,7 @@ func (c *chat) submit(o outgoing) {
 	}
 	found, notes := c.t.attachments(text)
 	m := c.t.message(o.session, text)
-	m.Attachments = append(files, found...)
+	m.Attachments = slices.Concat(files, found)
 	c.print(nil)
 	c.print(said(o.text, c.columns())...)
 	for _, a := range m.Attachments {

@@ -77,7 +77,7 @@ func TestEditorLaws(t *testing.T) {
 				e.edit(rapid.SampledFrom(keys).Draw(t, "key"))
 			}
 			rows, y, x := e.layout(width)
-			if e.at < 0 || e.at > len(e.text) || y < 0 || y >= len(rows) || x < 0 || x >= width {
+			if e.at < 0 || e.at > len(e.text) || y < 0 || y >= len(rows) || x < 0 || x > width {
 				t.Fatalf("cursor at %d of %q, row %d of %d, column %d of %d", e.at, e.text, y, len(rows), x, width)
 			}
 			if e.at < rows[y].from || e.at > rows[y].to {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -109,7 +110,7 @@ func (c *chat) look() {
 		c.menu = menu{}
 		return
 	}
-	c.menu.look(&c.ed, append(c.t.handler.Commands(), c.own()...), c.files)
+	c.menu.look(&c.ed, slices.Concat(c.t.handler.Commands(), c.own()), c.files)
 }
 
 func (c *chat) insert(text string) {
@@ -196,12 +197,7 @@ func GoodName(name string) bool {
 	if name == "" || len(name) > 40 {
 		return false
 	}
-	for _, r := range name {
-		if !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r)) {
-			return false
-		}
-	}
-	return true
+	return strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
 }
 
 // ask takes the editor for something else than a message.

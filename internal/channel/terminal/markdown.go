@@ -113,7 +113,7 @@ func (p *page) heading(all []string, first, rest line, _ int) int {
 
 func isRule(all []string) bool {
 	bare := strings.ReplaceAll(all[0], " ", "")
-	return len(bare) >= 3 && strings.Contains("-*_", bare[:1]) && strings.Trim(bare, bare[:1]) == ""
+	return len(bare) >= 3 && strings.IndexByte("-*_", bare[0]) >= 0 && strings.Trim(bare, bare[:1]) == ""
 }
 
 func (p *page) rule(_ []string, first, _ line, _ int) int {
@@ -209,7 +209,7 @@ func item(l string) (mark string, text int) {
 	switch n := len(bare) - len(after); {
 	case n > 0 && n <= 9 && after != "" && (after[0] == '.' || after[0] == ')'):
 		mark = bare[:n+1]
-	case n == 0 && after != "" && strings.Contains("-*+", after[:1]):
+	case n == 0 && after != "" && strings.IndexByte("-*+", after[0]) >= 0:
 		mark = bare[:1]
 	default:
 		return "", 0

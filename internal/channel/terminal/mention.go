@@ -27,7 +27,7 @@ const (
 func (t *Terminal) attachments(text string) (all []channel.Attachment, notes []string) {
 	limits := image.DefaultLimits()
 	for _, word := range wordsOf(text) {
-		name, mention := strings.CutPrefix(word, "@")
+		name, mention := strings.CutPrefix(strings.TrimLeft(word, "([（「『"), "@")
 		if has := func(a channel.Attachment) bool { return a.Name == name }; slices.ContainsFunc(all, has) {
 			continue
 		}
