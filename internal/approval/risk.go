@@ -58,7 +58,7 @@ type assessment struct {
 	patch      *workspace.Patch // nil for a review
 	trial      workspace.Trial
 	commands   []judged
-	texts      []string         // what else is sent: title, summary, commands
+	texts      []string // what else is sent: title, summary, commands
 	wide       Wide
 	costLimit  int64
 	cost       Cost
