@@ -214,7 +214,10 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 		return channel.Approval{}, err
 	}
 	t.event(ctx, session, j)
-	t.pool.Wake()
+	if j.State.Status.Approved() {
+		t.progress(order.Chat{Session: session, Job: j.Job}, t.lang.T("job.applying", j.Title))
+		t.pool.Wake()
+	}
 	return t.approvals.Request(t.lang, j)
 }
 
@@ -332,11 +335,7 @@ func (t *talks) request(ctx context.Context, session string, j approval.Job) {
 }
 
 func (t *talks) post(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, what string) {
-	j, err := t.approvals.Find(ctx, j.Run, contextstore.Viewer{Admin: true}) // the run has moved since
-	var a channel.Approval
-	if err == nil {
-		a, err = t.approvals.Request(t.lang, j)
-	}
+	a, err := t.approvals.Request(t.lang, j)
 	if err == nil {
 		if text == "" {
 			text = approval.Markdown(t.lang, a)

@@ -27,6 +27,11 @@ func (j *Jobs) Request(l i18n.Lang, job Job) (channel.Approval, error) {
 	}
 	a.Reversible, a.Why = job.reversible(l)
 	if job.Patch != "" {
+		v, err := j.Store.View(job.Run) // the run may have moved since the job was read
+		if err != nil {
+			return a, err
+		}
+		job.Dir = v.Dir
 		raw, err := job.ReadPatch()
 		if err != nil {
 			return a, err

@@ -163,7 +163,7 @@ func (n *Entry) post(id string) channel.Post {
 }
 
 // Post shows p to the people of a session and keeps it, but for progress: a request for
-// an approval, what was decided. One whose Key is on record already is not kept twice.
+// an approval, what was decided. One whose Key is on record already is not said twice.
 func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 	x := e.open(p.SessionID, kindOf(p.SessionID))
 	if p.Kind == channel.Progress {
@@ -174,29 +174,22 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 		return nil
 	}
 	n := Entry{Role: roleAssistant, Kind: p.Kind, Content: p.Text, ReplyTo: p.ReplyTo, Key: p.Key, Job: p.Job, Approval: p.Approval, Control: true}
-	known := false
 	if p.Key != "" {
-		looked := 0
+		known, looked := false, 0
 		err := x.back(func(at Entry) bool {
-			if known = at.Key == p.Key; known {
-				n = at
-			}
+			known = known || at.Key == p.Key
 			looked++
 			return !known && looked < seenBack
 		})
-		if err != nil {
+		if err != nil || known { // what the channel did not take is shown with the next message
 			return err
 		}
 	}
-	if !known {
-		written, err := e.append(ctx, x, n)
-		if err != nil {
-			return err
-		}
-		n = written
+	n, err := e.append(ctx, x, n)
+	if err == nil {
+		e.post(ctx, x, n)
 	}
-	e.post(ctx, x, n)
-	return nil
+	return err
 }
 
 // Finish tells the people of a session what became of a job: Chat writes it. A job that was

@@ -6,6 +6,7 @@ var jobTexts = map[string]text{
 	"app.auto_on":          {"Approved without asking until %s: paths %s, task types %s, tools %s. /auto-approve off ends it.", "%s まで、次の範囲を確認なしで承認します。パス: %s、種別: %s、ツール: %s。/auto-approve off で終わります。"},
 	"app.auto_off":         {"Nothing is approved without asking any more (%d ended).", "確認なしの承認を終わりました（%d 件）。"},
 	"app.chat_storage":     {"tori chat needs context_storage.enabled: true", "tori chat には context_storage.enabled: true が必要です"},
+	"job.applying":         {"applying: %s", "適用中: %s"},
 	"job.begins":           {"reading: %s", "確認中: %s"},
 	"job.no_chat":          {"run %s is no job of a conversation", "実行 %s は会話のジョブではありません"},
 	"job.no_patch":         {"proposed without a patch: there is nothing to apply", "パッチのない提案です。適用するものはありません"},

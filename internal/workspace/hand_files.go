@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -155,11 +154,11 @@ func (r handRoot) directory(name string) (Entry, error) {
 
 // hashInto names content as git does.
 func hashInto(e *Entry, content io.Reader, size int64, ids int) error {
-	var h hash.Hash = sha1.New() //nolint:gosec // git's name of an object
+	h := sha1.New() //nolint:gosec // git's name of an object
 	if ids >= 64 && ids%64 == 0 {
 		h = sha256.New()
 	}
-	fmt.Fprintf(h, "blob %d\x00", size)
+	_, _ = fmt.Fprintf(h, "blob %d\x00", size) // a hash takes everything
 	n, err := io.Copy(h, content)
 	if err == nil && n != size {
 		err = moved(e.Path)

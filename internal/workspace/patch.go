@@ -147,7 +147,9 @@ func prescan(raw []byte) (text []byte, heads int, err error) {
 			if binary += size; binary > maxBinary {
 				return nil, 0, i18n.E("workspace.patch_binary", maxBinary>>20)
 			}
-			for i++; i+1 < len(lines) && string(lines[i]) != "\n"; i++ { //nolint:revive // the data of one block, and the empty line behind it
+			i++
+			for i+1 < len(lines) && string(lines[i]) != "\n" { // the data of one block, and the empty line behind it
+				i++
 			}
 		}
 	}

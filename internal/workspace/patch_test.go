@@ -202,6 +202,12 @@ func diffOf(t *testing.T, repo string, change func(*testing.T, string), args ...
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "clone")
 	git(t, repo, "clone", "-q", ".", dir)
+	return diffIn(t, dir, change, args...)
+}
+
+// diffIn is diffOf in a clone.
+func diffIn(t *testing.T, dir string, change func(*testing.T, string), args ...string) (raw []byte, after string) {
+	t.Helper()
 	change(t, dir)
 	git(t, dir, "-c", "core.autocrlf=false", "add", "-A")
 	raw = []byte(git(t, dir, append([]string{"diff", "--cached", "--binary", "--full-index", "HEAD"}, args...)...))
@@ -229,11 +235,11 @@ func TestApplyPatchKinds(t *testing.T) {
 			if state(t, w.Tree()) != before {
 				t.Error("trying changes the tree")
 			}
-			tr, err := w.ApplyPatch(t.Context(), p)
-			if err != nil {
+			if _, err := w.ApplyPatch(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-			if tr, err = w.ApplyPatch(t.Context(), p); err != nil { // a second time changes nothing
+			tr, err := w.ApplyPatch(t.Context(), p) // a second time changes nothing
+			if err != nil {
 				t.Fatal(err)
 			}
 			clean := filepath.Join(t.TempDir(), "clean")
@@ -321,11 +327,14 @@ func TestApplyPatchProperty(t *testing.T) {
 	t.Parallel()
 	repo := patchRepo(t)
 	w := create(t, repo)
+	clone := filepath.Join(t.TempDir(), "clone")
+	git(t, repo, "clone", "-q", ".", clone)
 	names := []string{"README.md", "src/main.go", "dos.txt", "bare.txt", "old.bin", "new.txt", "docs/a b.md"}
 	rapid.Check(t, func(rt *rapid.T) {
 		changes := rapid.MapOfN(rapid.SampledFrom(names), rapid.OneOf(rapid.Just("\x00delete"), rapid.StringMatching("[ab \r\n]{0,12}"), rapid.Just("\x00\xff\n")), 1, 4).Draw(rt, "changes")
 		context := rapid.SampledFrom([]string{"-U3", "-U0"}).Draw(rt, "context")
-		raw, want := diffOf(t, repo, func(t *testing.T, dir string) {
+		git(t, clone, "reset", "-q", "--hard")
+		raw, want := diffIn(t, clone, func(t *testing.T, dir string) {
 			for name, text := range changes {
 				if text == "\x00delete" {
 					_ = os.Remove(filepath.Join(dir, name))
