@@ -52,8 +52,45 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 	if e, err = conversation.New(o); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
-	undo = append(undo, func() { _ = e.Close() }) // what was said is on disk
+	undo = append(undo, func() { _ = e.Close() }, s.forgetting(ctx, e)) // what was said is on disk
 	return e, end, nil
+}
+
+// forgetFirst and forgetEvery are when conversations are looked through for old ones: not
+// while somebody waits for the first answer.
+const (
+	forgetFirst = time.Minute
+	forgetEvery = 24 * time.Hour
+)
+
+// forgetting removes conversations that are over, until stop is called.
+func (s *system) forgetting(ctx context.Context, e *conversation.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		next := time.NewTimer(forgetFirst)
+		defer next.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-next.C:
+			}
+			n, err := e.Clean(ctx)
+			if err != nil && ctx.Err() == nil {
+				s.log.Warn("Old conversations cannot be removed: " + err.Error())
+			}
+			if n > 0 {
+				s.log.Info("Removed old conversations", "sessions", n)
+			}
+			next.Reset(forgetEvery)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }
 
 // routerSettings are how messages are routed.

@@ -468,6 +468,8 @@ func (p *parrot) Reset()                           { p.msgs = nil }
 func (p *parrot) Serialized() []byte               { return nil }
 func (p *parrot) Send(_ context.Context, onText func(string)) (*llm.Reply, error) {
 	text := fmt.Sprintf("you said %s after %d", p.msgs[len(p.msgs)-1].Content, len(p.msgs)-2)
-	onText(text)
+	if onText != nil {
+		onText(text)
+	}
 	return &llm.Reply{Message: llm.Message{Role: llm.RoleAssistant, Content: text}, FinishReason: llm.FinishStop}, nil
 }

@@ -300,7 +300,7 @@ func (n *Entry) shown(id string) channel.Said {
 
 // Sessions implements channel.Handler.
 func (e *Engine) Sessions(_ context.Context, kind channel.Kind, user string) ([]channel.Session, error) {
-	all, err := List(e.Store.BaseDir, func(s *State) bool {
+	all, err := list(e.Store.BaseDir, filepath.Base(e.Store.Session(string(kind)+":", e.Strict).Dir), func(s *State) bool {
 		return s.Channel == kind && slices.Contains(s.Users, user)
 	})
 	out := make([]channel.Session, len(all))
@@ -320,10 +320,16 @@ type Summary struct {
 
 // List returns the sessions below a base directory that want takes, the latest first. A
 // session that cannot be read is left out.
-func List(base string, want func(*State) bool) ([]Summary, error) {
+func List(base string, want func(*State) bool) ([]Summary, error) { return list(base, "", want) }
+
+// list is List of the sessions whose directories' names begin with prefix.
+func list(base, prefix string, want func(*State) bool) ([]Summary, error) {
 	var all []Summary
 	err := contextstore.EachSession(base, func(dir string) error {
 		s := Summary{Dir: dir}
+		if !strings.HasPrefix(filepath.Base(dir), prefix) {
+			return nil
+		}
 		if ok, err := contextstore.ReadSession(dir, stateFile, &s.State); err != nil || !ok || !want(&s.State) {
 			return nil //nolint:nilerr // the others are listed
 		}

@@ -181,7 +181,7 @@ func TestTwice(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	// One that was recorded and not answered is answered when it comes again.
-	x := h.Engine.open(h.id, "terminal")
+	x := h.open(h.id, "terminal")
 	if _, err := h.append(t.Context(), x, entryOf(h.message("/chat lost"))); err != nil {
 		t.Fatal(err)
 	}
@@ -500,7 +500,7 @@ func TestKilled(t *testing.T) {
 		})
 		stop := &disktest.Stopper{At: at, Torn: true}
 		fs.Before = stop.Before
-		h.Engine.Models = &echo{h.cast}
+		h.Models = &echo{h.cast}
 		m := h.message("/chat hi")
 		_ = h.Handle(t.Context(), m) // it died in it
 		fs.Before = nil
@@ -596,7 +596,7 @@ func TestManySessions(t *testing.T) {
 	h := open(t, i18n.English, "terminal")
 	h.cast.made = nil
 	echo := &echo{cast: h.cast}
-	h.Engine.Models = echo
+	h.Models = echo
 	var all sync.WaitGroup
 	for s := range sessions {
 		all.Go(func() {

@@ -341,7 +341,7 @@ func (c *chat) job(p channel.Post) {
 	at := slices.IndexFunc(c.jobs, func(j job) bool { return j.id == p.Job })
 	over := p.Text == "" || p.Kind != channel.Progress
 	switch {
-	case p.Kind == channel.Notice, p.Kind == channel.Answer:
+	case p.Kind != channel.Progress && p.Kind != channel.Request:
 	case at < 0 && !over:
 		c.jobs = append(c.jobs, job{p.Job, p.Text})
 	case at >= 0 && over:

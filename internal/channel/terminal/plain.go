@@ -38,7 +38,10 @@ func (f *printed) stream(_, _, _ string) {} // the post that follows has the who
 func (f *printed) post(_ context.Context, p channel.Post) (err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p.Job != "" && p.Kind != channel.Notice && p.Kind != channel.Answer {
+	if p.Job != "" && p.Kind == channel.Decided {
+		f.waiting = slices.DeleteFunc(f.waiting, func(j string) bool { return j == p.Job })
+	}
+	if p.Job != "" && (p.Kind == channel.Progress || p.Kind == channel.Request) {
 		f.jobs = slices.DeleteFunc(f.jobs, func(j string) bool { return j == p.Job })
 		f.waiting = slices.DeleteFunc(f.waiting, func(j string) bool { return j == p.Job })
 		switch {
