@@ -54,7 +54,7 @@ fmt:
 bench: build
 	$(GO) run ./bench -tori ./bin/tori $(BENCH)
 	$(GO) run ./bench -sandbox-only
-	$(GO) test -run '^$$' -bench 'Grep|Call' ./internal/tool ./internal/tool/mcp
+	$(GO) test -run '^$$' -bench 'Grep|Call|Decide' ./internal/tool ./internal/tool/mcp ./internal/routing
 
 clean:
 	rm -rf bin

@@ -28,7 +28,7 @@ func (a *Agent) Execute(ctx context.Context, c *contextstore.Context) (Report, e
 		return Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
 	r.log.Info("Task started: "+c.Metadata().TaskKey.String(), "generation", c.State().Generation)
-	working, unwatch := r.watch(ctx)
+	working, unwatch := Watch(ctx, c, r.Limits.Run.Time)
 	defer unwatch()
 	err = r.work(working)
 	if r.screen.hide != nil {

@@ -79,7 +79,7 @@ func (a *Agent) reserveSummary(ctx context.Context, days *turn.DayBudget, st con
 
 // byBudget reports whether a budget ended a run, or paused it.
 func byBudget(err error) bool {
-	return errors.As(err, new(*turn.BudgetError)) || errors.As(err, new(*contextstore.DayError)) || errors.Is(err, errOverTime)
+	return errors.As(err, new(*turn.BudgetError)) || errors.As(err, new(*contextstore.DayError)) || errors.Is(err, ErrOverTime)
 }
 
 // budgetReason is why a budget of its own ends a run.

@@ -47,7 +47,7 @@ var ends = []end{
 		func(c cause, l i18n.Lang) string { return c.r.verify.summary(l) }},
 
 	// Somebody or something ended the run's context.
-	{"its time is used up", ended(errOverTime), task.Failed, false,
+	{"its time is used up", ended(ErrOverTime), task.Failed, false,
 		func(c cause, l i18n.Lang) string {
 			most := c.r.Limits.Run.Time
 			return l.T("agent.budget", most, most, turn.KeyTime)

@@ -68,8 +68,8 @@ func TestEnds(t *testing.T) {
 		reason       string // a part of it
 	}{
 		{"the work is done", nil, nil, nil, task.Completed, task.Completed, false, "no change"},
-		{"the work is done", errOverTime, nil, nil, task.Completed, task.Completed, false, "no change"}, // just before its time was up
-		{"its time is used up", errOverTime, errors.New("killed"), nil, task.Failed, task.Failed, timed, "budget.max_minutes"},
+		{"the work is done", ErrOverTime, nil, nil, task.Completed, task.Completed, false, "no change"}, // just before its time was up
+		{"its time is used up", ErrOverTime, errors.New("killed"), nil, task.Failed, task.Failed, timed, "budget.max_minutes"},
 		{"the process shuts down", ErrShutdown, context.Canceled, nil, task.Queued, task.Queued, false, ""},
 		{"a stop was requested", asked(contextstore.Stop), context.Canceled, forGood, task.Stopped, task.Stopped, false, "ken"},
 		{"a pause was requested", asked(contextstore.Pause), context.Canceled, forGood, task.Paused, task.Paused, false, "ken"},

@@ -37,8 +37,8 @@ func TestLastLook(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, while error // of the work; of the process
 		bounded       bool
-	}{"nobody": {}, "time is up": {before: errOverTime}, "paused": {before: PauseFor("ken"), bounded: true}, "stopped while it looks": {while: context.Canceled, bounded: true},
-		"time is up, and stopped": {errOverTime, context.Canceled, true}} {
+	}{"nobody": {}, "time is up": {before: ErrOverTime}, "paused": {before: PauseFor("ken"), bounded: true}, "stopped while it looks": {while: context.Canceled, bounded: true},
+		"time is up, and stopped": {ErrOverTime, context.Canceled, true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestAReasonIsInOneLanguage(t *testing.T) {
 		want task.Status
 	}{
 		"done":                    {live, nil, task.Completed},
-		"the time is up":          {caused(errOverTime), context.Canceled, task.Failed},
+		"the time is up":          {caused(ErrOverTime), context.Canceled, task.Failed},
 		"the process ends":        {caused(ErrShutdown), context.Canceled, task.Queued},
 		"somebody pauses":         {caused(PauseFor("Άννα")), context.Canceled, task.Paused},
 		"somebody stops":          {caused(&requestError{contextstore.Request{Action: contextstore.Stop, By: "Άννα"}}), context.Canceled, task.Stopped},

@@ -9,8 +9,8 @@ import (
 	"toritsugi/internal/contextstore"
 )
 
-// errOverTime is the cause of a run that used up budget.max_minutes.
-var errOverTime = errors.New("the time of the run is used up")
+// ErrOverTime is the cause of a run that used up budget.max_minutes.
+var ErrOverTime = errors.New("the time of the run is used up")
 
 // ErrShutdown is the cause that ends a run's context where the process shuts down:
 // the run goes back into the queue.
@@ -29,21 +29,31 @@ func PauseFor(by string) error {
 // lookEvery is how often a run looks for a request to pause or to stop it.
 const lookEvery = 500 * time.Millisecond
 
-// watch ends ctx when the run is asked to pause or to stop, or has used up its time,
-// pauses not counted.
-func (r *run) watch(ctx context.Context) (context.Context, func()) {
+// Asked is what was asked of a run whose context ended by that cause.
+func Asked(cause error) (q contextstore.Request, ok bool) {
+	var e *requestError
+	if ok = errors.As(cause, &e); ok {
+		q = e.Request
+	}
+	return q, ok
+}
+
+// Watch ends ctx when the run of a context is asked to pause or to stop, or has used up its
+// time, pauses not counted; 0 is no limit. The cause is ErrOverTime, or one for Asked. The
+// caller calls done.
+func Watch(ctx context.Context, c *contextstore.Context, most time.Duration) (watched context.Context, done func()) {
 	free := func() {}
-	if most := r.Limits.Run.Time; most > 0 {
-		left := most - time.Duration(r.ledger.State().ActiveMS)*time.Millisecond
-		ctx, free = context.WithTimeoutCause(ctx, max(left, 0), errOverTime)
+	if most > 0 {
+		left := most - time.Duration(c.State().ActiveMS)*time.Millisecond
+		ctx, free = context.WithTimeoutCause(ctx, max(left, 0), ErrOverTime)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
-	var done sync.WaitGroup
-	done.Go(func() {
+	var looking sync.WaitGroup
+	looking.Go(func() {
 		t := time.NewTicker(lookEvery)
 		defer t.Stop()
 		for {
-			if q, ok := r.ledger.Request(); ok {
+			if q, ok := c.Request(); ok {
 				cancel(&requestError{q})
 				return
 			}
@@ -54,7 +64,7 @@ func (r *run) watch(ctx context.Context) (context.Context, func()) {
 			}
 		}
 	})
-	return ctx, func() { cancel(nil); done.Wait(); free() }
+	return ctx, func() { cancel(nil); looking.Wait(); free() }
 }
 
 // lastLookTime is how long git may look at the tree, or save it, once somebody
@@ -68,7 +78,7 @@ func lastLook(working, process context.Context) (context.Context, context.Cancel
 	look, cancel := context.WithCancel(context.WithoutCancel(process))
 	bound := func(ctx context.Context) (release func() bool) {
 		return context.AfterFunc(ctx, func() {
-			if errors.Is(context.Cause(ctx), errOverTime) {
+			if errors.Is(context.Cause(ctx), ErrOverTime) {
 				return // nobody waits
 			}
 			t := time.NewTimer(lastLookTime)

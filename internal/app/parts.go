@@ -20,6 +20,7 @@ import (
 	"toritsugi/internal/planning"
 	repository "toritsugi/internal/project"
 	"toritsugi/internal/redact"
+	"toritsugi/internal/routing"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/tool"
@@ -169,9 +170,16 @@ func microUSD(usd float64) int64 {
 }
 
 // CheckRules reads the rules for commands that a configuration names, as a run
-// does, with their examples. It fails with an error that a user reads.
+// does, with their examples, and the dictionary of a chat. It fails with an error
+// that a user reads.
 func CheckRules(cfg *config.Config) error {
-	_, err := rules(cfg.Commands.RulesFile)
+	if _, err := rules(cfg.Commands.RulesFile); err != nil {
+		return err
+	}
+	if cfg.Routing.RulesFile == "" {
+		return nil
+	}
+	_, err := routing.OpenRules(cfg.Routing.RulesFile, nil)
 	return err
 }
 

@@ -43,25 +43,31 @@ var version = "dev"
 
 // commands is the command line as kong reads it.
 type commands struct {
-	Run     runCmd     `cmd:"" help:"${run_help}"`
-	Demo    demoCmd    `cmd:"" help:"${demo_help}"`
-	Eval    evalCmd    `cmd:"" help:"${eval_help}"`
-	Serve   serveCmd   `cmd:"" help:"${serve_help}"`
-	Pause   pauseCmd   `cmd:"" help:"${pause_help}"`
-	Resume  resumeCmd  `cmd:"" help:"${resume_verb_help}"`
-	Answer  answerCmd  `cmd:"" help:"${answer_help}"`
-	Stop    stopCmd    `cmd:"" help:"${stop_help}"`
-	Show    showCmd    `cmd:"" help:"${show_help}"`
-	Tasks   tasksCmd   `cmd:"" help:"${tasks_help}"`
-	Check   checkCmd   `cmd:"" help:"${check_help}"`
-	Reindex reindexCmd `cmd:"" help:"${reindex_help}"`
-	Models  modelsCmd  `cmd:"" help:"${models_help}"`
-	Health  healthCmd  `cmd:"" help:"${health_help}"`
-	Config  configCmd  `cmd:"" help:"${config_help}"`
-	MCP     mcpCmd     `cmd:"" name:"mcp" help:"${mcp_help}"`
-	Memory  memoryCmd  `cmd:"" help:"${memory_help}"`
-	Sandbox sandboxCmd `cmd:"" help:"${sandbox_help}"`
-	Version versionCmd `cmd:"" help:"${version_help}"`
+	Run       runCmd       `cmd:"" help:"${run_help}"`
+	Demo      demoCmd      `cmd:"" help:"${demo_help}"`
+	Eval      evalCmd      `cmd:"" help:"${eval_help}"`
+	Serve     serveCmd     `cmd:"" help:"${serve_help}"`
+	Pause     pauseCmd     `cmd:"" help:"${pause_help}"`
+	Resume    resumeCmd    `cmd:"" help:"${resume_verb_help}"`
+	Answer    answerCmd    `cmd:"" help:"${answer_help}"`
+	Stop      stopCmd      `cmd:"" help:"${stop_help}"`
+	Show      showCmd      `cmd:"" help:"${show_help}"`
+	Tasks     tasksCmd     `cmd:"" help:"${tasks_help}"`
+	Sessions  sessionsCmd  `cmd:"" help:"${sessions_help}"`
+	Analyses  analysesCmd  `cmd:"" help:"${analyses_help}"`
+	Chat      chatVerbs    `cmd:"" help:"${chat_help}"`
+	Approvals approvalsCmd `cmd:"" help:"${approvals_help}"`
+	Rollback  rollbackCmd  `cmd:"" help:"${rollback_help}"`
+	Check     checkCmd     `cmd:"" help:"${check_help}"`
+	Reindex   reindexCmd   `cmd:"" help:"${reindex_help}"`
+	Models    modelsCmd    `cmd:"" help:"${models_help}"`
+	Health    healthCmd    `cmd:"" help:"${health_help}"`
+	Config    configCmd    `cmd:"" help:"${config_help}"`
+	MCP       mcpCmd       `cmd:"" name:"mcp" help:"${mcp_help}"`
+	Memory    memoryCmd    `cmd:"" help:"${memory_help}"`
+	Routes    routesCmd    `cmd:"" help:"${routes_help}"`
+	Sandbox   sandboxCmd   `cmd:"" help:"${sandbox_help}"`
+	Version   versionCmd   `cmd:"" help:"${version_help}"`
 }
 
 // console is what a verb talks to.

@@ -46,7 +46,7 @@ const (
 
 // watchable reports whether a live view may be drawn on a file.
 func watchable(f *os.File, getenv func(string) string) bool {
-	return getenv("TERM") != "dumb" && getenv("TERM") != "" && terminal(f)
+	return getenv("TERM") != "dumb" && getenv("TERM") != "" && isTerminal(f)
 }
 
 // live lets what is printed from here on go above a live view, where the terminal
@@ -58,14 +58,14 @@ func (c *console) live(quiet bool) (watch func(func() progress.Report) func()) {
 	}
 	v := newLive(f, c.lang)
 	c.err = onDisplay(v)
-	if out, ok := file(c.out); ok && terminal(out) {
+	if out, ok := file(c.out); ok && isTerminal(out) {
 		c.out = onDisplay(v.beside(out))
 	}
 	return v.watch
 }
 
-// terminal reports whether a file is one.
-func terminal(f *os.File) bool {
+// isTerminal reports whether a file is one.
+func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
 	return err == nil
 }

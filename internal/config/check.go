@@ -135,6 +135,9 @@ func (r rules) text(s string) error {
 		ok = repositoryPattern(s)
 	case "label":
 		ok = labelName(s)
+	case "clock":
+		_, err := time.Parse("15:04", s)
+		ok = err == nil && len(s) == len("15:04")
 	case "listen":
 		_, port, err := net.SplitHostPort(s)
 		_, perr := strconv.ParseUint(port, 10, 16)

@@ -24,7 +24,10 @@ import (
 type Config struct {
 	ContextStorage       ContextStorage `yaml:"context_storage" doc:"The ledger: where every message of every run is kept."`
 	LLM                  LLM            `yaml:"llm" doc:"The models, and the servers behind them."`
-	Routing              Routing        `yaml:"routing" doc:"Which model answers in which role."`
+	Routing              Routing        `yaml:"routing" doc:"Which model answers in which role, and where messages of a chat go."`
+	Loop                 Loop           `yaml:"loop" doc:"How far one turn of a chat goes."`
+	Chat                 Chat           `yaml:"chat" doc:"Conversations: tori chat, and what tori serve answers in channels."`
+	Sessions             Sessions       `yaml:"sessions" doc:"How conversations are kept."`
 	Coder3               Coder3         `yaml:"coder3" doc:"Limits of the role coder3."`
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed; without any, those that the base branch names or lets expect (docs/project.md); [] for none. A command line each, or {name, run, timeout_seconds, junit}: junit is a pattern of the JUnit XML reports that the command writes, relative to the repository (build/**/TEST-*.xml), from which failures are told. The shell expands their variables, not this file."`
@@ -52,6 +55,7 @@ type Config struct {
 	TaskStop             TaskStop       `yaml:"task_stop" doc:"Stopping a run at its issue."`
 	Serve                Serve          `yaml:"serve" doc:"What tori serve shows of itself."`
 	Planning             Planning       `yaml:"planning" doc:"How a task is led."`
+	Approval             Approval       `yaml:"approval" doc:"Who decides about what is proposed."`
 
 	ProjectAgentRules ProjectAgentRules `yaml:"project_agent_rules" doc:"Files in which a project says how agents work in it: AGENTS.md, CLAUDE.md, AGENT.md, always as the base branch has them."`
 	FileListContext   FileListContext   `yaml:"file_list_context" doc:"The map of the project's files that a model begins with."`

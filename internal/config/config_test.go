@@ -69,7 +69,9 @@ func defaults() *Config {
 			Chat: role("Mio", "ollama", "ollama/chat-v1:latest"), Worker: role("Shiro", "ollama", "ollama/worker-v1:latest"),
 			Coder: role("Aka", "deepseek", ""), Coder2: role("Ao", "openai", ""), Coder3: role("Claude", "anthropic", "claude-sonnet-4.5"),
 			Task: role("", "", ""), Summarizer: role("", "", ""),
-		}},
+		}, Classifier{true, 0.6, 0.8}, "", "CHAT"},
+		Loop:                 Loop{3, 90000, true, true, 0.6},
+		Sessions:             Sessions{"04:00", 5, 90},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
 		Security:             Security{CloudAllowedRoutes: []string{"CODE", "CODE1", "CODE2", "CODE3"}, MaskPIIOnCode: true},
@@ -94,6 +96,8 @@ func defaults() *Config {
 		TaskStop:    TaskStop{true},
 		Serve:       Serve{Listen: "127.0.0.1:8420"},
 		Planning:    planningDefaults(),
+		Approval: Approval{true, []string{"delete", "rename", "send_sensitive", "push_public", "cost_over_limit"}, nil, false, 72, 16000, WideOverwrite{20, 500, 0.5},
+			AutoApprove{false, 60, AutoApproveScope{[]string{"design", "review"}, []string{"docs/"}, []string{"apply_patch"}, []string{"delete", "rename", "push_public"}}}},
 
 		ProjectAgentRules: ProjectAgentRules{true, 102400, 512000}, FileListContext: FileListContext{true, -1},
 		ContextInheritance: ContextInheritance{true, 90, 8000, false, InheritedPlanning{true, true, true, 3, true}},
@@ -282,11 +286,13 @@ context_inheritance: {enabled: false, context_expiry_days: 30, max_inherited_tok
 project_agent_rules: {enabled: false, max_file_size: 1000, max_total_size: 2000}
 file_list_context: {enabled: false, max_depth: 3}
 logging: {level: debug}
+approval: {required_by_default: false, hard_require_approval: [binary], approvers: ["slack:U1"], four_eyes: true, expires_hours: 1, cost_limit_tokens: 2, wide_overwrite: {files: 3, lines: 4, share: 0.25},
+  auto_approve: {enabled: true, ttl_minutes: 5, scope: {allowed_task_types: [codegen], allowed_paths_prefix: [src], allowed_tools: [shell], deny_operations: [ci]}}}
 `
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"routing:\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, path: /srv/tools}]}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -305,7 +311,10 @@ func TestEveryKey(t *testing.T) {
 			DeepSeek: Server{"d", 3001, "key-of-d", "https://d", 4}, LMStudio: Server{"l", 3002, "key-of-l", "https://l", 5}, VLLM: Server{"v", 3003, "key-of-v", "https://v", 6},
 			Ollama: Ollama{"q", 2000, "https://o", "key-of-o", "false", 7}, Script: Script{"/d/${x}.yaml"},
 		},
-		Routing:              Routing{roles},
+		Routing:              Routing{roles, Classifier{false, 0.5, 1}, "d.yaml", "PLAN"},
+		Loop:                 Loop{4, 5000, false, false, 0.25},
+		Chat:                 Chat{"branch", "/srv/prompts", []ChatRepository{{"widgets", "/srv/widgets", []string{"slack:U1"}, []string{"slack:T1:C1"}}, {Name: "tools", Path: "/srv/tools"}}},
+		Sessions:             Sessions{"03:30", 4, 30},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
 		Providers:            Providers{"restart it", OllamaRoles{4096, "300", 5000, 1}},
 		Checks:               []Check{{"go test ./... ${NOT}", "go test ./... ${NOT}", 60, ""}, {"lint", "a\nb\n", 5, "build/**/TEST-*.xml"}},
@@ -328,6 +337,8 @@ func TestEveryKey(t *testing.T) {
 		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
 		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}}, Planning: planningFull(),
+		Approval: Approval{false, []string{"binary"}, []string{"slack:U1"}, true, 1, 2, WideOverwrite{3, 4, 0.25},
+			AutoApprove{true, 5, AutoApproveScope{[]string{"codegen"}, []string{"src"}, []string{"shell"}, []string{"ci"}}}},
 	}
 	if diff := cmp.Diff(want, c, ignoreMeta); diff != "" {
 		t.Error(diff)
@@ -429,6 +440,9 @@ func TestErrors(t *testing.T) {
 		{"mcp twice", "mcp_servers: [{mcp_server_name: a, command: [x]}, {mcp_server_name: a, command: [y]}]", `c.yaml:1: mcp_servers[1]: expected a name of its own, found "a", which mcp_servers[0] has already`},
 		{"mcp key", "mcp_servers: [{name: a}]", `c.yaml:1: mcp_servers[0].name: unknown key; did you mean mcp_servers[0].mcp_server_name?`},
 		{"mcp header", "mcp_servers: [{mcp_server_name: a, url: 'http://h', headers: {'A B': c}}]", `c.yaml:1: mcp_servers[0].headers.A B: expected names of HTTP headers, found the text "A B"`},
+		{"chat path", "chat: {repositories: [{name: a}]}", `c.yaml:1: chat.repositories[0].path: expected an absolute path, found nothing (leave the key out to get the default)`},
+		{"chat twice", "chat: {repositories: [{name: a, path: /x}, {name: a, path: /y}]}", `c.yaml:1: chat.repositories[1]: expected a name of its own, found "a", which chat.repositories[0] has already`},
+		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
 		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
 		{"label twice", "github:\n  done_label: Coding Agent\n", `c.yaml:2: github.done_label: expected a label of its own, found "Coding Agent", which github.bot_label has already`},
@@ -439,7 +453,7 @@ func TestErrors(t *testing.T) {
 		{"expansion", "language: '${a b}'", `c.yaml:1: language: expected ${NAME} or $${ for a literal ${, found the text "${a b}"`},
 		{"crlf", "language: ja\r\nllm:\r\n  max_retries: x\r\n", `c.yaml:3: llm.max_retries: expected a whole number, found the text "x"`},
 		{"all", "a: 1\nllm: {provider: x, max_retries: -1}\nlanguage: 3", "c.yaml:1: a: unknown key. Known here: " +
-			"context_storage, llm, routing, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, project_agent_rules, file_list_context, context_inheritance\n" +
+			"context_storage, llm, routing, loop, chat, sessions, coder3, providers, checks, checks_timeout_seconds, mcp_servers, tools, setup, commands, sandbox, budget, workspace, language, tokens, security, broker, access, github, folder, scheduling, workers, logging, monitor, recovery, pause_resume, task_stop, serve, planning, approval, project_agent_rules, file_list_context, context_inheritance\n" +
 			`c.yaml:2: llm.provider: expected one of openai, anthropic, deepseek, ollama, lmstudio, vllm, script, found the text "x"` + "\n" +
 			"c.yaml:2: llm.max_retries: expected 0 or more, found -1\n" +
 			"c.yaml:3: language: expected text, found 3, which YAML does not read as text; put it in quotes"},
@@ -686,7 +700,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 293 {
+	if len(all) != 323 {
 		t.Errorf("%d keys", len(all))
 	}
 }

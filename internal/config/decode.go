@@ -209,6 +209,8 @@ func (p *parser) field(f *field, n ast.Node, line int, where string, sc scope) b
 		return p.servers(n, line, where, target)
 	case kindProjects:
 		return p.projects(n, line, where, target)
+	case kindRepositories:
+		return p.repositories(n, line, where, target)
 	}
 	v, ok := p.scalar(f, n, line, where)
 	if ok {

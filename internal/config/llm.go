@@ -53,9 +53,12 @@ type Script struct {
 	File string `yaml:"file" doc:"The conversation; needed where llm.provider is script."`
 }
 
-// Routing is the section routing (route §1.1).
+// Routing is the section routing (route §1.1, §10).
 type Routing struct {
-	LLM Roles `yaml:"llm" doc:"Role names are fixed; who fills them is not."`
+	LLM           Roles      `yaml:"llm" doc:"Role names are fixed; who fills them is not."`
+	Classifier    Classifier `yaml:"classifier" doc:"Asking a model where messages of a chat go."`
+	RulesFile     string     `yaml:"rules_file" doc:"Dictionary that says where messages of a chat go, in place of the built-in one: in the form of internal/routing/dictionary.yaml. It is read again when it changes."`
+	FallbackRoute string     `yaml:"fallback_route" default:"CHAT" check:"enum=CHAT|PLAN|ANALYZE|OPS|RESEARCH" doc:"Where a message goes that nothing decides."`
 }
 
 // Roles is the section routing.llm: the keys of each role stand flat in it,

@@ -18,6 +18,7 @@ const (
 	kindChecks
 	kindServers
 	kindProjects
+	kindRepositories
 )
 
 func (k kind) scalar() bool { return k <= kindBool }
@@ -155,6 +156,9 @@ func kindOf(t reflect.Type) kind {
 		}
 		if t.Elem() == reflect.TypeFor[ToolProject]() {
 			return kindProjects
+		}
+		if t.Elem() == reflect.TypeFor[ChatRepository]() {
+			return kindRepositories
 		}
 		return kindList
 	}

@@ -7,12 +7,15 @@ import "maps"
 var catalog = join(
 	agentTexts,
 	appTexts,
+	approvalTexts,
+	jobTexts,
 	brokerTexts,
 	budgetTexts,
 	checkTexts,
 	cliTexts,
 	cloudTexts,
 	configTexts,
+	conversationTexts,
 	contextstoreTexts,
 	doorTexts,
 	folderTexts,
@@ -47,9 +50,11 @@ var catalog = join(
 	recordTexts,
 	recordedTexts,
 	repositoryTexts,
+	routingTexts,
 	sandboxTexts,
 	scanTexts,
 	spendingTexts,
+	terminalTexts,
 	workspaceTexts,
 )
 

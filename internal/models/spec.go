@@ -31,6 +31,8 @@ type Use struct {
 	Route     string // of the work; "" is CODE, that of every issue and of tori run (route §7)
 	LocalOnly bool   // of this task, beside security.local_only
 	Who       string // shown to those who wait for the same server
+
+	Temperature *float64 // of this call, instead of the role's; nil for the role's
 }
 
 // Spec is one model with all that it is called with.
@@ -99,6 +101,7 @@ func (r *resolver) spec(u Use, found *Spec) (Spec, error) {
 		s.setContext(role.ContextLength)
 	}
 	r.limits(&s, name, role)
+	s.Temperature = cmp.Or(u.Temperature, s.Temperature)
 	if err := s.usable(); err != nil {
 		return s, i18n.E("models.not_configured", name, err)
 	}
@@ -113,6 +116,7 @@ func (r *resolver) spec(u Use, found *Spec) (Spec, error) {
 		p, m, _ := strings.Cut(f, "/") // its form was checked with the configuration
 		next := r.member(name, p, m)
 		r.limits(&next, name, role)
+		next.Temperature = cmp.Or(u.Temperature, next.Temperature)
 		if err := next.usable(); err != nil {
 			return s, i18n.E("models.fallback", name, f, err)
 		}

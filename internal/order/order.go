@@ -35,6 +35,22 @@ type Order struct {
 	Act *Act `json:"ask,omitempty"` // of a run on a forge, which has none of the paths above
 
 	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
+
+	Chat *Chat `json:"chat,omitempty"` // of a job of a conversation; the path of its repository is Repo
+}
+
+// Chat is what a coder was asked for in a conversation (spec/chat §2, §6).
+type Chat struct {
+	Job        string `json:"job_id"`
+	Session    string `json:"session_id"`
+	User       string `json:"user"`
+	ReplyTo    string `json:"reply_to,omitempty"` // the message that asked for it
+	Route      string `json:"route"`              // CODE1, CODE2 or CODE3
+	Repository string `json:"repository"`         // its name
+	Deliver    string `json:"deliver"`            // branch or worktree (chat.deliver)
+	Title      string `json:"title"`
+	Request    string `json:"request"` // the task with what was said before: WorkerInput
+	Prompt     string `json:"prompt"`  // what the coder is told of its work
 }
 
 // Parse reads the order of a context.
@@ -48,7 +64,7 @@ func Parse(m contextstore.Metadata) (Order, error) {
 }
 
 // ByHand reports whether it is of tori run.
-func (o Order) ByHand() bool { return o.Act == nil }
+func (o Order) ByHand() bool { return o.Act == nil && o.Chat == nil }
 
 // Silent reports whether there is no place to speak of the task: it is a message.
 func (o Order) Silent() bool { return o.Act == nil && o.Issue == "" }

@@ -26,6 +26,7 @@ type CommitOptions struct {
 	Trailers    []Trailer // appended in order, git-interpret-trailers(1)
 	When        time.Time // of author and committer
 	Reword      bool      // also where the tree is committed already, with other words
+	Tree        string    // what ApplyPatch made, to be committed in place of what is in the work tree; "" for that
 }
 
 // Trailer is one line at the end of a message, e.g. Co-authored-by.
@@ -47,12 +48,14 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	if err != nil {
 		return "", err
 	}
-	if err := w.noteLeftOut(ctx); err != nil {
-		return "", err
-	}
-	tree, _, err := w.snapshot(ctx)
-	if err != nil {
-		return "", err
+	tree := opt.Tree
+	if tree == "" {
+		if err := w.noteLeftOut(ctx); err != nil {
+			return "", err
+		}
+		if tree, _, err = w.snapshot(ctx); err != nil {
+			return "", err
+		}
 	}
 	out, err := w.repo.git(ctx, "rev-parse", head+"^{tree}", w.meta.Base+"^{tree}")
 	if err != nil {
@@ -86,7 +89,10 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	}
 	// The index of scratch is that commit's. Lost here, git status in the tree is
 	// confused until the next commit; no commit is wrong for it.
-	if err := w.takeIndex(); err != nil {
+	if opt.Tree == "" { // ApplyPatch has made it that
+		err = w.takeIndex()
+	}
+	if err != nil {
 		return "", fmt.Errorf("commit: %w", err)
 	}
 	if commit == w.meta.Base {

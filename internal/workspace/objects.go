@@ -114,8 +114,13 @@ const maxRead = 8 << 20
 // Blobs reads the first most bytes of each blob, by id. Of one of more than 8
 // MiB the size is told only, and what is not a blob of the repository is left out.
 func (w *Workspace) Blobs(ctx context.Context, ids []string, most int64) (map[string]Blob, error) {
+	return readBlobs(ctx, w.repo, ids, most)
+}
+
+// readBlobs is Blobs of r.
+func readBlobs(ctx context.Context, r gitter, ids []string, most int64) (map[string]Blob, error) {
 	sizes := map[string]Blob{}
-	if err := w.batch(ctx, "--batch-check", ids, &batchReader{each: func(id string, b Blob) { sizes[id] = b }}); err != nil {
+	if err := batch(ctx, r, "--batch-check", ids, &batchReader{each: func(id string, b Blob) { sizes[id] = b }}); err != nil {
 		return nil, err
 	}
 	small := make([]string, 0, len(ids))
@@ -124,12 +129,12 @@ func (w *Workspace) Blobs(ctx context.Context, ids []string, most int64) (map[st
 			small = append(small, id)
 		}
 	}
-	r := &batchReader{most: most, content: true, each: func(id string, b Blob) { sizes[id] = b }}
-	return sizes, w.batch(ctx, "--batch", small, r)
+	in := &batchReader{most: most, content: true, each: func(id string, b Blob) { sizes[id] = b }}
+	return sizes, batch(ctx, r, "--batch", small, in)
 }
 
 // batch runs git cat-file on ids.
-func (w *Workspace) batch(ctx context.Context, flag string, ids []string, r *batchReader) error {
+func batch(ctx context.Context, g gitter, flag string, ids []string, r *batchReader) error {
 	if len(ids) == 0 {
 		return nil
 	}
@@ -141,7 +146,7 @@ func (w *Workspace) batch(ctx context.Context, flag string, ids []string, r *bat
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.stop = cancel
-	_, err := w.repo.run(ctx, call{args: []string{"cat-file", flag}, stdin: []byte(strings.Join(ids, "\n") + "\n"), out: r})
+	_, err := g.run(ctx, call{args: []string{"cat-file", flag}, stdin: []byte(strings.Join(ids, "\n") + "\n"), out: r})
 	switch {
 	case r.err != nil:
 		return fmt.Errorf("read objects: %w", r.err)

@@ -127,9 +127,9 @@ func (s *Source) readHead(ctx context.Context, path string) error {
 	return nil
 }
 
-// readStatus compares the checkout with its commit, in a sandbox that can only
-// read it: its files may be a stranger's. So the index is a copy.
-func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error) {
+// onIndex has f look at the checkout, in a sandbox that can only read it: its files may
+// be a stranger's. So the index is a copy.
+func (s *Source) onIndex(ctx context.Context, in Box, f func(t tree) error) (err error) {
 	dir, err := os.MkdirTemp("", "tori-status-")
 	if err != nil {
 		return err
@@ -144,14 +144,51 @@ func (s *Source) readStatus(ctx context.Context, opt InspectOptions) (err error)
 		return err
 	}
 	defer remove()
-	b := newBox(opt.Box, repo{gitDir: s.common}, dir)
+	b := newBox(in, repo{gitDir: s.common}, dir)
 	b.spec.ReadOnly = append(b.spec.ReadOnly, s.GitDir, s.Path, common)
 	defer func() { err = errors.Join(err, b.close()) }()
 	if l, whole := measure(ctx, s.Path, maxMeasured); whole {
 		b.looked(l)
 	}
-	t := tree{box: b, gitDir: s.GitDir, workTree: s.Path, env: []string{"GIT_INDEX_FILE=" + index, "GIT_COMMON_DIR=" + common}}
+	return f(tree{box: b, gitDir: s.GitDir, workTree: s.Path, env: []string{"GIT_INDEX_FILE=" + index, "GIT_COMMON_DIR=" + common}})
+}
 
+// errEnough ends a list that is long enough.
+var errEnough = errors.New("enough")
+
+// Files lists the files of the checkout that git would take, tracked or not, by their
+// paths below Path: at most most of them. Ignored ones are left out.
+func (s *Source) Files(ctx context.Context, in Box, most int) (all []string, err error) {
+	if s.Bare {
+		return nil, nil
+	}
+	own := *s // others may hold it at the same time
+	release, err := own.hold()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	err = own.onIndex(ctx, in, func(t tree) error {
+		return records(ctx, t, call{args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", ":(top)"}}, func(rec []byte) error {
+			if len(all) == most {
+				return errEnough
+			}
+			all = append(all, string(rec))
+			return nil
+		})
+	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
+	return all, err
+}
+
+// readStatus compares the checkout with its commit.
+func (s *Source) readStatus(ctx context.Context, opt InspectOptions) error {
+	return s.onIndex(ctx, opt.Box, func(t tree) error { return s.compare(ctx, opt, t) })
+}
+
+func (s *Source) compare(ctx context.Context, opt InspectOptions, t tree) error {
 	var p statusParser
 	if err := records(ctx, t, call{args: []string{"status", "--porcelain=v2", "-z", "--untracked-files=normal",
 		"--ignore-submodules=dirty", "--no-renames"}, cfg: []string{"status.relativePaths=false"}}, p.record); err != nil {
@@ -223,4 +260,13 @@ func (s *Source) Name() string {
 		return short
 	}
 	return base
+}
+
+// Tip is the commit of a branch as it is now, "" where there is no such branch.
+func (s *Source) Tip(ctx context.Context, branch string) (string, error) {
+	out, err := s.repo().git(ctx, "rev-parse", "--verify", "--quiet", "refs/heads/"+branch+"^{commit}")
+	if exitCode(err) == 1 {
+		return "", nil
+	}
+	return line(out), err
 }

@@ -39,6 +39,9 @@ func New(sets ...[]Rule) (*Policy, error) {
 	return p, nil
 }
 
+// Rules returns a copy of the rules that count, in order.
+func (p *Policy) Rules() []Rule { return slices.Clone(p.rules) }
+
 // The rules that are no rules: what holds where none fits.
 const (
 	RuleNone  = "no-rule"       // a program that no rule is about

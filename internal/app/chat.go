@@ -1,0 +1,94 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/channel/terminal"
+	"toritsugi/internal/config"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/workspace"
+)
+
+// ChatOptions are what tori chat is asked for.
+type ChatOptions struct {
+	Repo            string // "" for that of the working directory, if it is in one
+	Session         string // name, "" for the unnamed one
+	BaseDir, Config string
+}
+
+// maxMentioned is how many files of a repository are completed.
+const maxMentioned = 20_000
+
+// Chat has talk converse in a terminal. screen says where it reads and writes; the rest
+// of it is filled in here.
+func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options, talk func(*terminal.Terminal, channel.Handler) error) error {
+	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config}, fs: &disk.FS{}}
+	var err error
+	if err = s.settle(); err != nil {
+		return err
+	}
+	src, err := workspace.Inspect(ctx, opt.Repo, workspace.InspectOptions{NoStatus: true})
+	if err != nil && opt.Repo != "" {
+		return &ConfigError{err}
+	}
+	user := sessionUser(LocalUser())
+	screen.User = string(channel.Terminal) + ":" + user
+	screen.Session = sessionID(user, src, opt.Session)
+	screen.Lang, screen.Now, screen.NewID, screen.Environ = env.Lang, env.Now, uuid.NewString, env.Environ
+	screen.Mask, screen.History = s.redact.Strict().String, filepath.Join(config.StateDir(env.Getenv), "chat-history.jsonl")
+	if src != nil {
+		screen.Name, screen.Repo = src.Name(), src.Path
+		screen.Files = func(ctx context.Context) ([]string, error) {
+			shell, err := s.shell(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return src.Files(ctx, workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB}, maxMentioned)
+		}
+	}
+	house, end, err := s.talk(ctx, src)
+	if err != nil {
+		return err
+	}
+	defer end()
+	t := terminal.New(screen)
+	house.engine.Add(t)
+	working, stop := context.WithCancel(ctx)
+	var jobs sync.WaitGroup
+	jobs.Go(func() { house.run(working) })
+	defer jobs.Wait()
+	defer stop()
+	return talk(t, house.engine)
+}
+
+// sessionID is terminal:USER:REPO_HASH[:NAME] (spec/chat §8); outside of a repository
+// REPO_HASH is "none".
+func sessionID(user string, src *workspace.Source, name string) string {
+	parts := []string{string(channel.Terminal), user, "none"}
+	if src != nil {
+		sum := sha256.Sum256([]byte(src.Path))
+		parts[2] = hex.EncodeToString(sum[:6])
+	}
+	if name != "" {
+		parts = append(parts, name)
+	}
+	return strings.Join(parts, ":")
+}
+
+// sessionUser is a user's name as a part of an id.
+func sessionUser(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ':' || r == '/' || r == '\\' || r <= ' ' {
+			return '-'
+		}
+		return r
+	}, name)
+}

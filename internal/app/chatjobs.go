@@ -1,0 +1,382 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/approval"
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/conversation"
+	"toritsugi/internal/dispatch"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/job"
+	"toritsugi/internal/models"
+	"toritsugi/internal/order"
+	"toritsugi/internal/routing"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool/policy"
+	"toritsugi/internal/workspace"
+)
+
+// talks is what answers messages: the conversation, what its coders do, and who decides
+// about it. Its jobs go on beside the turns.
+type talks struct {
+	*system
+	shell     func(sandbox.Spec) (sandbox.Runner, error)
+	here      *conversation.Repository
+	engine    *conversation.Engine
+	approvals *approval.Jobs
+	pool      *dispatch.Pool
+	monitor   *dispatch.Monitor
+	lang      i18n.Lang
+}
+
+// talk makes what answers messages, and works on the jobs of its coders. here is the
+// repository that the program was started in, nil for none. The caller has it run, and
+// calls end.
+func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, end func(), err error) {
+	if !s.cfg.ContextStorage.Enabled {
+		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
+	}
+	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language)}
+	if t.shell, err = s.shell(ctx); err != nil {
+		return nil, nil, &ConfigError{err}
+	}
+	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
+	if here != nil {
+		t.here = &conversation.Repository{Name: here.Name(), Path: here.Path}
+	}
+	if t.engine, end, err = s.converse(ctx, t.here); err != nil {
+		return nil, nil, err
+	}
+	if t.approvals, err = s.approvals(); err != nil {
+		end()
+		return nil, nil, err
+	}
+	t.engine.Jobs, t.engine.Approvals = t, t
+	sources := map[string]bool{string(channel.Terminal): true}
+	t.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
+		Limits: dispatch.Limits{Max: s.cfg.Workers.Max, PerRepository: s.cfg.Workers.PerRepository, PerUser: s.cfg.Workers.PerUser},
+		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
+	t.monitor = &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.pool.Wake, Stats: &dispatch.Stats{},
+		Every: time.Duration(s.cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second,
+		MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail", Left: func(contextstore.View) {}}
+	return t, end, nil
+}
+
+// run has jobs worked on until ctx ends, and waits for those that are.
+func (t *talks) run(ctx context.Context) {
+	if _, err := t.approvals.Settle(ctx); err != nil {
+		t.log.Error("What was decided about proposals: " + err.Error())
+	}
+	var all sync.WaitGroup
+	all.Go(func() { t.monitor.Run(ctx) })
+	all.Go(func() { t.pool.Run(ctx) })
+	t.tellWaiting(ctx)
+	all.Wait()
+}
+
+// Start implements conversation.Jobs.
+func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
+	src, err := workspace.Inspect(ctx, j.Repository.Path, workspace.InspectOptions{NoStatus: true})
+	if err != nil {
+		return "", err
+	}
+	id, err := approval.NewJob(t.env.Now(), time.Local, rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	request, err := json.Marshal(j.Input)
+	if err != nil {
+		return "", err
+	}
+	title, _ := contract.Shortened(firstLine(j.Task), maxTitle)
+	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Deliver: string(t.deliver(j)), Title: title,
+		Request: string(request), Prompt: j.Prompt}
+	raw, err := json.Marshal(order.Order{Repo: src.Path, Base: src.Head, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
+	if err != nil {
+		return "", err
+	}
+	spec, err := t.models.Spec(ctx, t.use(j.Role, string(j.Route), j.LocalOnly))
+	if err != nil {
+		return "", err
+	}
+	t.progress(o, t.lang.T("job.begins", title))
+	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: src.Name(), Type: "chat", ID: id}
+	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: j.User, Run: raw,
+		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
+			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
+	if err != nil {
+		t.progress(o, "")
+		return "", err
+	}
+	t.pool.Wake()
+	return id, nil
+}
+
+// maxTitle is how long the title of a job may be, in characters.
+const maxTitle = 72
+
+// owner is the channel's id in a session's: what stands between its kind and its last part.
+func owner(session string) string {
+	_, rest, _ := strings.Cut(session, ":")
+	return rest
+}
+
+func (t *talks) use(role, route string, localOnly bool) models.Use {
+	return models.Use{Role: role, Route: route, LocalOnly: localOnly, Who: "chat"}
+}
+
+// deliver is where a granted patch of a job goes (spec/chat §1).
+func (t *talks) deliver(j conversation.Job) approval.Deliver {
+	at := approval.Branch
+	if j.Channel == channel.Terminal && t.here != nil && t.here.Path == j.Repository.Path {
+		at = approval.Worktree
+	}
+	return approval.Deliver(cmp.Or(t.cfg.Chat.Deliver, string(at)))
+}
+
+// ofSession calls f for each job of a session that has not ended, the oldest first.
+func (t *talks) ofSession(ctx context.Context, session string, f func(v contextstore.View, o order.Chat) error) error {
+	var all []contextstore.View
+	if err := t.store.Live(ctx, func(r contextstore.Row) error {
+		if !strings.HasPrefix(session, r.Key.Source+":") || r.Key.Type != "chat" {
+			return nil
+		}
+		v, err := t.store.View(r.UUID)
+		if err == nil {
+			all = append(all, v)
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	slices.SortFunc(all, func(a, b contextstore.View) int { return a.Metadata.CreatedAt.Compare(b.Metadata.CreatedAt.Time) })
+	for _, v := range all {
+		o, err := order.Parse(v.Metadata)
+		if err != nil || o.Chat == nil || o.Chat.Session != session {
+			continue
+		}
+		if err := f(v, *o.Chat); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// List implements conversation.Jobs.
+func (t *talks) List(ctx context.Context, session string) (all []conversation.Running, err error) {
+	err = t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
+		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("ops.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time})
+		return nil
+	})
+	return all, err
+}
+
+// Stop implements conversation.Jobs.
+func (t *talks) Stop(ctx context.Context, session, id, by string) error {
+	found := false
+	err := t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
+		if o.Job != id {
+			return nil
+		}
+		found = true
+		_, err := t.store.Ask(ctx, v.Metadata.UUID, contextstore.Stop, by)
+		return err
+	})
+	if err == nil && !found {
+		err = i18n.E("approval.unknown", id, approval.ErrUnknown)
+	}
+	return err
+}
+
+// Decide implements conversation.Approvals.
+func (t *talks) Decide(ctx context.Context, session, user string, d channel.Decision) (channel.Approval, error) {
+	kind, _, _ := strings.Cut(session, ":")
+	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
+	var other *approval.OtherHashError
+	if errors.As(err, &other) {
+		t.request(ctx, session, other.Job)
+	}
+	if err != nil {
+		return channel.Approval{}, err
+	}
+	t.event(ctx, session, j)
+	if j.State.Status.Approved() {
+		t.progress(order.Chat{Session: session, Job: j.Job}, t.lang.T("job.applying", j.Title))
+		t.pool.Wake()
+	}
+	return t.approvals.Request(t.lang, j)
+}
+
+// Auto implements conversation.Approvals.
+func (t *talks) Auto(ctx context.Context, session, user string, a routing.AutoApprove) (string, error) {
+	if a.Off {
+		n, err := t.approvals.Off(ctx, session, user)
+		return t.lang.T("app.auto_off", n), err
+	}
+	var args []string
+	for name, list := range map[string][]string{"scope": a.Paths, "types": a.Types, "tools": a.Tools} {
+		if len(list) > 0 {
+			args = append(args, name+"="+strings.Join(list, ","))
+		}
+	}
+	if a.TTL > 0 {
+		args = append(args, "ttl="+a.TTL.String())
+	}
+	r, err := approval.ParseAuto(strings.Join(args, " "), t.approvals.Settings.Auto)
+	if err != nil {
+		return "", err
+	}
+	kind, _, _ := strings.Cut(session, ":")
+	g, err := t.approvals.Allow(ctx, session, user, kind, r, rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	return t.lang.T("app.auto_on", g.Until.In(time.Local).Format("15:04"), strings.Join(g.Paths, ", "), fmt.Sprint(g.Types), strings.Join(g.Tools, ", ")), nil
+}
+
+// work works on one claimed job.
+func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report, error) {
+	o, err := order.Parse(c.Metadata())
+	if err == nil && o.Chat == nil {
+		err = i18n.E("job.no_chat", c.UUID())
+	}
+	if err != nil {
+		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
+	}
+	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
+	client, spec, err := t.models.Client(ctx, t.use(o.Role, o.Chat.Route, o.LocalOnly))
+	if err != nil {
+		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}
+		err = c.Transition(context.WithoutCancel(ctx), end)
+		t.tell(ctx, job.Result{Report: agent.Report{UUID: c.UUID(), Outcome: end}, Order: *o.Chat, Err: errors.New(end.Reason)})
+		return agent.Report{UUID: c.UUID(), Outcome: end}, err
+	}
+	cfg := t.cfg
+	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang, Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
+		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
+		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Together: &sandbox.Together{}},
+		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script",
+		Progress: func(o order.Chat, text string) { t.progress(o, text) },
+		Branch: func(ctx context.Context, src *workspace.Source, m contextstore.Metadata) (string, error) {
+			return workspace.FreeBranch(ctx, src, workspace.BranchName(cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
+		}}
+	res, err := r.Execute(ctx, c)
+	if err == nil && ctx.Err() == nil {
+		t.tell(ctx, res)
+	}
+	return res.Report, err
+}
+
+func (t *talks) progress(o order.Chat, text string) {
+	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
+}
+
+// tell tells the people of a session what became of a job.
+func (t *talks) tell(ctx context.Context, res job.Result) {
+	o, j := res.Order, res.Job
+	defer t.progress(o, "")
+	status := res.Outcome.Status
+	switch {
+	case res.Proposal != nil, j.Job == "" && (status == task.Failed || status == task.Stopped):
+		if err := t.engine.Finish(ctx, conversation.Finished{SessionID: o.Session, ReplyTo: o.ReplyTo, ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), Proposal: res.Proposal, Err: ended(res)}); err != nil {
+			t.log.Error("What became of a job is not told: "+err.Error(), "job_id", o.Job)
+		}
+	}
+	if j.Job == "" {
+		return
+	}
+	switch {
+	case j.State.Status == approval.Pending && j.Grantable():
+		t.event(ctx, o.Session, j)
+		t.request(ctx, o.Session, j)
+	case status.Final() && j.Grantable():
+		t.post(ctx, o.Session, j, channel.Decided, res.Outcome.Reason, "over")
+	}
+}
+
+func ended(res job.Result) error {
+	if res.Proposal != nil {
+		return nil
+	}
+	return cmp.Or(res.Err, errors.New(res.Outcome.Reason))
+}
+
+// tellWaiting shows what waits for a decision, as far as a session was not told of it
+// before the process that should have ended.
+func (t *talks) tellWaiting(ctx context.Context) {
+	all, err := t.approvals.Waiting(ctx, contextstore.Viewer{Admin: true})
+	if err != nil && ctx.Err() == nil {
+		t.log.Error("What waits for a decision: " + err.Error())
+	}
+	for _, j := range all {
+		if strings.HasPrefix(j.Session, string(channel.Terminal)+":") {
+			t.request(ctx, j.Session, j)
+		}
+	}
+}
+
+// request asks the people of a session for a decision, once.
+func (t *talks) request(ctx context.Context, session string, j approval.Job) {
+	t.post(ctx, session, j, channel.Request, "", j.Short())
+}
+
+func (t *talks) post(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, what string) {
+	a, err := t.approvals.Request(t.lang, j)
+	if err == nil {
+		if text == "" {
+			text = approval.Markdown(t.lang, a)
+		}
+		err = t.engine.Post(ctx, channel.Post{SessionID: session, Key: j.Job + "/" + what, Kind: kind, Text: text, Job: j.Job, Approval: &a})
+	}
+	if err != nil && ctx.Err() == nil {
+		t.log.Error("A session is not told of a job: "+err.Error(), "job_id", j.Job)
+	}
+}
+
+// approvalEvent is the line of an approval.requested, granted, denied or auto_approved
+// (route §7.3).
+type approvalEvent struct {
+	Event     string     `json:"event"`
+	At        time.Time  `json:"at"`
+	Session   string     `json:"session_id"`
+	Job       string     `json:"job_id"`
+	Status    string     `json:"approval_status"`
+	Requested time.Time  `json:"approval_requested_at"`
+	Decided   *time.Time `json:"approval_decided_at"`
+	Approver  *string    `json:"approver"`
+	Reason    *string    `json:"reason"`
+	Output    string     `json:"coder_output"`
+}
+
+// event tells how a job stands.
+func (t *talks) event(ctx context.Context, session string, j approval.Job) {
+	s := j.State
+	e := approvalEvent{Event: "approval." + string(s.Status), At: t.env.Now().UTC(), Session: session, Job: j.Job, Status: string(s.Status), Requested: s.Requested, Output: strings.Join(j.Summary, " / ")}
+	if s.Status == approval.Pending {
+		e.Event = "approval.requested"
+	}
+	if !s.Decided.IsZero() {
+		e.Decided = &s.Decided
+	}
+	if s.Approver != "" {
+		e.Approver = &s.Approver
+	}
+	if s.Reason != "" {
+		e.Reason = &s.Reason
+	}
+	t.engine.Event(ctx, session, e)
+}

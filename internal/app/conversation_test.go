@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/conversation"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+)
+
+// posts is a channel that keeps what it is given.
+type posts struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (p *posts) Kind() channel.Kind { return channel.Terminal }
+
+func (p *posts) Post(_ context.Context, post channel.Post) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = append(p.all, string(post.Kind)+": "+post.Text)
+	return nil
+}
+
+// A configuration becomes a house that answers: Chat by its model, commands without one,
+// coding refused where no coder is set; what was said is there for the next process.
+func TestConverse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	answers := write("chat.yaml", "- say: Good morning.\n- say: As I said.\n")
+	config := write("config.yaml", "language: en\nllm: {script: {file: "+answers+"}}\nrouting: {classifier: {enabled: false}, llm: {chat_provider: script}}\n"+
+		"context_storage: {base_dir: "+filepath.Join(dir, "base")+", durability: os}\nchat: {repositories: [{name: tools, path: "+dir+"}]}\n")
+	say := func(id, text string) []string {
+		t.Helper()
+		s := &system{opt: RunOptions{Config: config}, env: Env{Getenv: func(string) string { return "" }, Log: io.Discard, Lang: i18n.English, Now: time.Now, Notice: func(string, ...any) {}}, fs: &disk.FS{}}
+		if err := s.settle(); err != nil {
+			t.Fatal(err)
+		}
+		e, end, err := s.converse(t.Context(), &conversation.Repository{Name: "here", Path: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer end()
+		to := &posts{}
+		e.Add(to)
+		if err := e.Handle(t.Context(), channel.Message{Channel: channel.Terminal, SessionID: "terminal:hanako:x", ID: id, User: "terminal:hanako", UserText: text}); err != nil {
+			t.Fatal(err)
+		}
+		return to.all
+	}
+	for _, c := range []struct{ id, text, want string }{
+		{"1", "hi there", "answer: Good morning."},
+		{"1", "hi there", "answer: Good morning."}, // it came again
+		{"2", "and again?", "answer: As I said."},
+		{"3", "/list repositories", "notice: - here\n- tools"},
+		{"4", "/local", "notice: Working locally only; /cloud lifts it."},
+	} {
+		if got := say(c.id, c.text); !slices.Equal(got, []string{c.want}) {
+			t.Errorf("%s: %q", c.text, got)
+		}
+	}
+	say("5", "/cloud")
+	if got := say("6", "/code2 do"); len(got) != 1 || !strings.Contains(got[0], "coder") {
+		t.Errorf("%q", got)
+	}
+}

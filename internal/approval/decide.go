@@ -1,0 +1,246 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+)
+
+// Decision is what somebody decided about a job.
+type Decision struct {
+	Job    string // its job id or the uuid of its run
+	Hash   string // the first ShortHash digits, or more, of what it is about; a denial may go without
+	Grant  bool
+	By     string // "slack:U1"
+	How    string // button, command, cli, comment
+	Where  string // the channel, or "this machine"
+	Reason string
+	// Permitted says that by the forge's word who decides may write to the repository.
+	Permitted bool
+}
+
+// Decide puts a decision down and has the run go on: a granted one goes back into the
+// queue, a denied one ends. Of decisions from several places exactly one counts, the
+// others get a *DecidedError. One about another hash is an *OtherHashError with the
+// request to be shown. With any error nothing was decided, but for expiry.
+func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
+	job, err := j.Find(ctx, d.Job, everyone)
+	if err != nil {
+		return job, err
+	}
+	expired := false
+	err = j.locked(ctx, &job, func() error {
+		switch {
+		case job.State.Status != Pending:
+			return &DecidedError{job}
+		case j.overdue(job):
+			expired = true
+			return j.append(&job, j.bySystem(ReasonExpired))
+		}
+		if err := j.may(job, d); err != nil {
+			return err
+		}
+		if job.Policy != j.Version { // what the request was bound to is not in force any more
+			if err := j.rebind(&job, "policy"); err != nil {
+				return err
+			}
+			return &OtherHashError{job}
+		}
+		if job.State.Hash != job.Hash() { // a kill came before its request
+			if err := j.request(&job, ""); err != nil {
+				return err
+			}
+		}
+		if (d.Grant || d.Hash != "") && !itsHash(job.Hash(), d.Hash) {
+			return &OtherHashError{job}
+		}
+		e := Event{Event: "approval.denied", Status: Denied, Approver: d.By, By: d.How, Where: d.Where, Reason: d.Reason, Decided: contextstore.Time{Time: j.Now().UTC()}}
+		if d.Grant {
+			if !job.Grantable() {
+				return i18n.E("approval.no_diff", job.Job)
+			}
+			e.Event, e.Status = "approval.granted", Granted
+		}
+		return j.append(&job, e)
+	})
+	if err != nil {
+		return job, err
+	}
+	if err := j.settle(ctx, job); err != nil {
+		return job, err
+	}
+	if expired {
+		return job, &DecidedError{job}
+	}
+	return job, nil
+}
+
+// locked reads a job anew and calls f while nobody else decides about it.
+func (j *Jobs) locked(ctx context.Context, job *Job, f func() error) error {
+	run := job.Run
+	return locked(ctx, func() (string, error) {
+		v, err := j.Store.View(run)
+		return v.Dir, err
+	}, func(dir string) (err error) {
+		if *job, err = Read(dir); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// may says why somebody may not decide about a job.
+func (j *Jobs) may(job Job, d Decision) error {
+	approver := d.Permitted || slices.Contains(j.Settings.Approvers, d.By)
+	switch {
+	case d.By == "" || d.By == System:
+		return &NotAllowedError{job.Job, d.By, "approval.not_allowed"}
+	case d.By == job.Requester && j.Settings.FourEyes && d.Grant:
+		return &NotAllowedError{job.Job, d.By, "approval.four_eyes"}
+	case d.By == job.Requester, approver:
+		return nil
+	}
+	return &NotAllowedError{job.Job, d.By, "approval.not_allowed"}
+}
+
+func (j *Jobs) overdue(job Job) bool {
+	return !job.State.Expires.IsZero() && !j.Now().Before(job.State.Expires)
+}
+
+// bySystem is a denial of the program's own.
+func (j *Jobs) bySystem(reason string) Event {
+	return Event{Event: "approval.denied", Status: Denied, Approver: System, Reason: reason, Decided: contextstore.Time{Time: j.Now().UTC()}}
+}
+
+// rebind has a proposal ask again under the policy that is in force. The caller holds
+// the lock.
+func (j *Jobs) rebind(job *Job, reason string) error {
+	for _, cmd := range job.Commands {
+		if _, err := j.command(cmd); err != nil {
+			return err
+		}
+	}
+	job.Policy = j.Version
+	if err := j.write(job.Dir, job.Proposal); err != nil {
+		return err
+	}
+	return j.request(job, reason)
+}
+
+// settle does what follows from a decision: its line in audit.jsonl, and the status of
+// the run, where that waits. Whoever still works on it reads the decision itself.
+func (j *Jobs) settle(ctx context.Context, job Job) error {
+	s := job.State
+	action, do := "deny", contextstore.Stop
+	switch s.Status {
+	case Pending:
+		return nil
+	case Granted:
+		action, do = "approve", contextstore.Resume
+	case AutoApproved:
+		action, do = "auto_approve", contextstore.Resume
+	case Denied:
+	}
+	entry := contextstore.AuditEntry{Actor: s.Approver, Action: action, UUID: job.Run, What: job.Job, Detail: fmt.Sprintf("%s %s %s %s", s.Hash[:min(len(s.Hash), ShortHash)], s.By, s.Where, s.Reason)}
+	if err := contextstore.Audit(j.Store.FS, j.Store.BaseDir, j.Now(), j.Store.Redact, entry); err != nil {
+		return err
+	}
+	return j.move(ctx, job, do)
+}
+
+// move takes a run that waits to where a decision has it.
+func (j *Jobs) move(ctx context.Context, job Job, do contextstore.Action) error {
+	v, err := j.Store.View(job.Run)
+	if err != nil || v.Status() != task.AwaitingApproval {
+		return err
+	}
+	_, err = j.Store.Ask(ctx, job.Run, do, job.State.Approver)
+	if errors.Is(err, task.ErrIllegalTransition) || errors.Is(err, contextstore.ErrBusy) {
+		return nil // somebody else was faster
+	}
+	return err
+}
+
+// Settle looks through what waits: requests whose time is over are denied, and runs that
+// were decided about when a process died go on. It returns the jobs that it moved.
+func (j *Jobs) Settle(ctx context.Context) (moved []Job, err error) {
+	l, err := contextstore.List(ctx, j.Store.BaseDir, everyone, contextstore.Filter{Status: task.AwaitingApproval, Limit: mostWaiting})
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range l.Views {
+		job, rerr := Read(v.Dir)
+		if rerr != nil {
+			if !errors.Is(rerr, fs.ErrNotExist) {
+				err = errors.Join(err, rerr)
+			}
+			continue
+		}
+		switch {
+		case job.State.Status == Pending && j.overdue(job):
+			rerr = j.System(ctx, &job, ReasonExpired)
+		case job.State.Status == Pending:
+			continue
+		default:
+			rerr = j.settle(ctx, job) // a second line in audit.jsonl is better than none
+		}
+		if err = errors.Join(err, rerr); rerr == nil {
+			moved = append(moved, job)
+		}
+	}
+	return moved, err
+}
+
+// System denies a job for a reason of the program's own: it expired, or its base is not
+// what it was. What was granted and is stale is denied, too; what was denied stays.
+func (j *Jobs) System(ctx context.Context, job *Job, reason string) error {
+	err := j.locked(ctx, job, func() error {
+		if job.State.Status == Denied || reason == ReasonExpired && (job.State.Status != Pending || !j.overdue(*job)) {
+			return &DecidedError{*job}
+		}
+		return j.append(job, j.bySystem(reason))
+	})
+	if errors.As(err, new(*DecidedError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return j.settle(ctx, *job)
+}
+
+// Confirm makes sure, right before something is done, that a job is approved and that
+// what was approved is what is there (DESIGN §6). Where the policy has changed since, or
+// automatic approval was switched off, people are asked again: a *WithdrawnError.
+func (j *Jobs) Confirm(ctx context.Context, job *Job) error {
+	return j.locked(ctx, job, func() error {
+		s := job.State
+		switch {
+		case !s.Status.Approved():
+			return &DecidedError{*job}
+		case s.Hash != job.Hash() || job.Policy != j.Version:
+			if err := j.rebind(job, "policy"); err != nil {
+				return err
+			}
+			return &WithdrawnError{*job}
+		case s.Status == AutoApproved && s.Auto != "":
+			on, err := j.autoHolds(s.Auto)
+			if err != nil {
+				return err
+			}
+			if !on {
+				if err := j.request(job, "auto_approve_off"); err != nil {
+					return err
+				}
+				return &WithdrawnError{*job}
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,30 @@
+// Package approval holds what a coder proposes until people decide: jobs and their proposals, risk
+// computed from the patch, who may decide, automatic approval, and the steps by which a granted
+// patch is applied once or not at all (route §6, spec/chat §7). It calls no model.
+package approval
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"regexp"
+	"time"
+)
+
+// jobLayout is the time in a job id.
+const jobLayout = "20060102-150405"
+
+var jobForm = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{8}$`)
+
+// NewJob is a new job_id, YYYYMMDD-HHMMSS- and 8 hex digits of random, at a time in the
+// zone of the house (spec/chat §7).
+func NewJob(now time.Time, zone *time.Location, random io.Reader) (string, error) {
+	var b [4]byte
+	if _, err := io.ReadFull(random, b[:]); err != nil {
+		return "", fmt.Errorf("new job id: %w", err)
+	}
+	return now.In(zone).Format(jobLayout) + "-" + hex.EncodeToString(b[:]), nil
+}
+
+// IsJob reports whether a text is a job id.
+func IsJob(s string) bool { return jobForm.MatchString(s) }

@@ -1,0 +1,279 @@
+package approval
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/redact"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool/policy"
+	"toritsugi/internal/workspace"
+)
+
+// Jobs are the proposals of a base directory. It may be used by many at once, and by
+// several processes.
+type Jobs struct {
+	Store     *contextstore.Store
+	Settings  Settings
+	Policy    *policy.Policy
+	Version   string // of the policy and the settings, part of what is bound
+	Sanitizer *redact.Sanitizer
+	Now       func() time.Time
+}
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+func sumOf(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Base tries patches on the base of a proposal: a *workspace.Workspace, or a HandBase.
+type Base interface {
+	TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error)
+}
+
+// HandBase is a tree of files at hand as a Base.
+type HandBase struct {
+	Hand *workspace.Hand
+	Tree string
+}
+
+// TryPatch implements Base.
+func (b HandBase) TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error) {
+	return b.Hand.TryPatch(ctx, b.Tree, p)
+}
+
+// Propose judges a draft and puts it to people: blob, proposal.json and request are on
+// disk, in this order, when it returns. The owner of the context calls it; job is a new
+// job id, or that of a proposal of this run that waits and is made anew. A
+// *RefusedError says what is wrong with the draft.
+func (j *Jobs) Propose(ctx context.Context, c *contextstore.Context, job string, d Draft, base Base) (Job, error) {
+	if !IsJob(job) {
+		return Job{}, fmt.Errorf("propose: %q is no job id", job)
+	}
+	p, err := j.judge(ctx, d, base)
+	if err != nil {
+		return Job{}, err
+	}
+	p.Job, p.Run = job, c.UUID()
+	var made Job
+	err = locked(ctx, func() (string, error) { return c.Dir(), nil }, func(dir string) error {
+		old, err := Read(dir)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case old.State.Status != Pending:
+			return &DecidedError{old}
+		}
+		if len(d.Patch) > 0 {
+			if err := j.Store.FS.MkdirAll(filepath.Dir(patchPath(dir, p.Patch))); err != nil {
+				return err
+			}
+			if err := j.Store.FS.Replace(patchPath(dir, p.Patch), d.Patch, true); err != nil {
+				return err
+			}
+		}
+		if err := j.write(dir, p); err != nil {
+			return err
+		}
+		if made, err = Read(dir); err != nil {
+			return err
+		}
+		return j.request(&made, "")
+	})
+	return made, err
+}
+
+// judge makes a proposal of a draft.
+func (j *Jobs) judge(ctx context.Context, d Draft, base Base) (Proposal, error) {
+	p := Proposal{Format: proposalFormat, At: contextstore.Time{Time: j.Now().UTC()}, Session: d.Session, Requester: d.Requester,
+		Title: d.Title, Summary: slices.Clone(d.Summary[:min(len(d.Summary), 3)]), Plan: d.Plan, Notes: d.Notes, Tests: d.Tests, CoderRisk: d.CoderRisk, Type: d.Type,
+		Commands: d.Commands, Base: d.Base, Repository: d.Repository, Deliver: d.Deliver, Onto: d.Onto, Policy: j.Version, Cost: d.Cost, Reverts: d.Reverts}
+	a := assessment{wide: j.Settings.Wide, costLimit: j.Settings.CostLimit, cost: d.Cost, visibility: d.Visibility, deliver: d.Deliver,
+		personal: j.Sanitizer.Personal(), texts: append([]string{d.Title, d.Plan}, d.Summary...)}
+	if len(d.Patch) > 0 {
+		patch, err := j.gate(d.Patch)
+		if err == nil {
+			a.patch = patch
+			a.trial, err = base.TryPatch(ctx, patch)
+		}
+		if own := (*i18n.Error)(nil); errors.As(err, &own) {
+			return p, &RefusedError{own}
+		}
+		if err != nil {
+			return p, err
+		}
+		p.Patch = patch.SHA256
+		for _, f := range patch.Files {
+			p.Files = append(p.Files, File{Path: j.Store.Redact(f.Path), From: j.Store.Redact(f.From), Action: f.Action, Added: f.Added, Removed: f.Removed, Mode: f.NewMode, Binary: f.Binary})
+		}
+	}
+	for _, cmd := range d.Commands {
+		v, err := j.command(cmd)
+		if err != nil {
+			return p, &RefusedError{err}
+		}
+		a.commands = append(a.commands, judged{cmd, v})
+	}
+	p.Risks = a.risks()
+	j.clean(&p)
+	return p, nil
+}
+
+// gate parses a patch and refuses one that holds a secret or a mask: it is never
+// rewritten (DESIGN §2.7).
+func (j *Jobs) gate(raw []byte) (*workspace.Patch, error) {
+	patch, err := workspace.ParsePatch(raw)
+	if err != nil {
+		return nil, err
+	}
+	texts := []string{string(raw)}
+	for _, f := range patch.Files {
+		texts = append(texts, f.NewText, f.OldText) // signs of lines hide a key of several
+		if token, ok := redact.ContainsMask(f.NewText); ok && strings.Count(f.NewText, token) > strings.Count(f.OldText, token) {
+			return nil, i18n.E("approval.mask", f.Path, token)
+		}
+	}
+	for _, text := range texts {
+		if found := j.Sanitizer.FindSecrets(text); len(found) > 0 {
+			return nil, i18n.E("approval.secret", found[0].Kind)
+		}
+	}
+	return patch, nil
+}
+
+// command judges a command of a proposal. What the policy forbids, and what could not be
+// shown and kept as it is, is never put to anybody.
+func (j *Jobs) command(cmd string) (policy.Verdict, error) {
+	if j.Store.Redact(cmd) != cmd {
+		return policy.Verdict{}, i18n.E("approval.command_secret")
+	}
+	v := j.Policy.Judge(cmd, policy.Place{Workspace: "/work"})
+	if v.Decision == policy.Forbid {
+		return v, i18n.E("approval.command_forbidden", cmd, v.Findings[0].Rule)
+	}
+	return v, nil
+}
+
+// clean redacts every text of a proposal that people and models wrote.
+func (j *Jobs) clean(p *Proposal) {
+	for _, s := range []*string{&p.Title, &p.Plan, &p.CoderRisk} {
+		*s = j.Store.Redact(*s)
+	}
+	for _, list := range [][]string{p.Summary, p.Notes, p.Tests} {
+		for i := range list {
+			list[i] = j.Store.Redact(list[i])
+		}
+	}
+	for i := range p.Risks {
+		for k := range p.Risks[i].Details {
+			p.Risks[i].Details[k] = j.Store.Redact(p.Risks[i].Details[k])
+		}
+	}
+}
+
+// write puts proposal.json down.
+func (j *Jobs) write(dir string, p Proposal) error {
+	b, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return j.Store.FS.Replace(filepath.Join(dir, proposalFile), append(b, '\n'), true)
+}
+
+// request puts the request for a decision down. The caller holds the lock.
+func (j *Jobs) request(job *Job, reason string) error {
+	now := contextstore.Time{Time: j.Now().UTC()}
+	e := Event{Event: "approval.requested", Status: Pending, Requested: now, Reason: reason, Output: strings.Join(job.Summary, " / ")}
+	if j.Settings.Expires > 0 {
+		e.Expires = contextstore.Time{Time: now.Add(j.Settings.Expires)}
+	}
+	return j.append(job, e)
+}
+
+// append puts a line of a job down and takes it into its state. The caller holds the lock.
+func (j *Jobs) append(job *Job, e Event) error {
+	e.Timestamp, e.Job, e.Run, e.Hash = contextstore.Time{Time: j.Now().UTC()}, job.Job, job.Run, job.Hash()
+	if e.Requested.IsZero() {
+		e.Requested = contextstore.Time{Time: job.State.Requested}
+	}
+	if err := approvalsFile.Append(j.Store, job.Dir, e, true); err != nil {
+		return fmt.Errorf("record %s of job %s: %w", e.Event, job.Job, err)
+	}
+	job.State = job.State.apply(e)
+	return nil
+}
+
+// everyone sees all: who may decide is asked for each job.
+var everyone = contextstore.Viewer{Admin: true}
+
+// Find finds a job by its job id, or by the uuid of its run or the beginning of that.
+// ErrUnknown: there is none that who may see.
+func (j *Jobs) Find(ctx context.Context, id string, who contextstore.Viewer) (Job, error) {
+	if !IsJob(id) {
+		v, err := contextstore.Find(j.Store.BaseDir, id, who)
+		if err != nil {
+			return Job{}, err
+		}
+		job, err := Read(v.Dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return job, unknown("approval.no_proposal", v.Metadata.UUID)
+		}
+		return job, err
+	}
+	for _, f := range []contextstore.Filter{{ID: id, Limit: 1}, {Status: task.AwaitingApproval, Limit: mostWaiting}, {Status: task.Running, Limit: mostWaiting}, {Status: task.Queued, Limit: mostWaiting}} {
+		l, err := contextstore.List(ctx, j.Store.BaseDir, who, f)
+		if err != nil {
+			return Job{}, err
+		}
+		for _, v := range l.Views {
+			if job, err := Read(v.Dir); err == nil && job.Job == id {
+				return job, nil
+			}
+		}
+	}
+	return Job{}, unknown("approval.unknown", id)
+}
+
+// unknown is ErrUnknown in a text for people.
+func unknown(key, id string) error {
+	e := i18n.E(key, id)
+	e.Err = ErrUnknown
+	return e
+}
+
+// mostWaiting is how many runs that wait are looked through.
+const mostWaiting = 1000
+
+// Waiting are the proposals that wait for a decision, the newest first, of the runs that
+// who may see.
+func (j *Jobs) Waiting(ctx context.Context, who contextstore.Viewer) ([]Job, error) {
+	l, err := contextstore.List(ctx, j.Store.BaseDir, who, contextstore.Filter{Status: task.AwaitingApproval, Limit: mostWaiting})
+	if err != nil {
+		return nil, err
+	}
+	var all []Job
+	for _, v := range l.Views {
+		job, err := Read(v.Dir)
+		if err == nil && job.State.Status == Pending {
+			all = append(all, job)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,157 @@
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
+)
+
+// printed is the face of a conversation without a terminal: text as it was written,
+// no code that steers. Answers and proposals go to out, the rest to err.
+type printed struct {
+	lang     i18n.Lang
+	out, err io.Writer
+
+	mu      sync.Mutex
+	jobs    []string      // that go on
+	waiting []string      // jobs whose proposals wait
+	moved   chan struct{} // closed when jobs changed
+}
+
+// plainWidth is how wide proposals are laid out.
+const plainWidth = 100
+
+func (t *Terminal) printed() *printed {
+	return &printed{lang: t.opt.Lang, out: t.opt.Out, err: t.opt.Err, moved: make(chan struct{})}
+}
+
+func (f *printed) stream(_, _, _ string) {} // the post that follows has the whole
+
+func (f *printed) post(_ context.Context, p channel.Post) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p.Job != "" && p.Kind == channel.Decided {
+		f.waiting = slices.DeleteFunc(f.waiting, func(j string) bool { return j == p.Job })
+	}
+	if p.Job != "" && (p.Kind == channel.Progress || p.Kind == channel.Request) {
+		f.jobs = slices.DeleteFunc(f.jobs, func(j string) bool { return j == p.Job })
+		f.waiting = slices.DeleteFunc(f.waiting, func(j string) bool { return j == p.Job })
+		switch {
+		case p.Kind == channel.Progress && p.Text != "":
+			f.jobs = append(f.jobs, p.Job)
+		case p.Kind == channel.Request:
+			f.waiting = append(f.waiting, p.Job)
+		}
+		close(f.moved)
+		f.moved = make(chan struct{})
+	}
+	text := strings.TrimRight(clean(p.Text), "\n")
+	switch {
+	case p.Kind == channel.Request && p.Approval != nil:
+		var b strings.Builder
+		for _, r := range request(f.lang, p, plainWidth) {
+			for _, s := range r {
+				b.WriteString(s.text)
+			}
+			b.WriteByte('\n')
+		}
+		id := p.Approval.Job + " " + p.Approval.Hash
+		_, err = fmt.Fprintf(f.out, "%s\n/approve %s\n/deny %s\n", b.String(), id, id)
+	case text == "":
+	case p.Kind == channel.Notice, p.Kind == channel.Progress:
+		_, err = fmt.Fprintln(f.err, text)
+	default:
+		_, err = fmt.Fprintln(f.out, text)
+	}
+	return err
+}
+
+// settle waits until no job goes on, and says whether a proposal waits.
+func (f *printed) settle(ctx context.Context) (waiting bool, err error) {
+	for {
+		f.mu.Lock()
+		n, moved := len(f.jobs), f.moved
+		waiting = len(f.waiting) > 0
+		f.mu.Unlock()
+		if n == 0 {
+			return waiting, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return waiting, ctx.Err()
+		}
+	}
+}
+
+// Once has one message answered and prints what is said, until the turn and the jobs
+// that it began have ended.
+func (t *Terminal) Once(ctx context.Context, h channel.Handler, text string) (Result, error) {
+	f := t.printed()
+	defer t.close()
+	if err := t.open(ctx, f); err != nil {
+		return Result{}, err
+	}
+	if err := t.say(ctx, h, text); err != nil {
+		return Result{Failed: true}, err
+	}
+	waiting, err := f.settle(ctx)
+	return Result{Waiting: waiting}, err
+}
+
+// say has a message answered.
+func (t *Terminal) say(ctx context.Context, h channel.Handler, text string) error {
+	m := t.message(t.opt.Session, text)
+	var notes []string
+	if m.Attachments, notes = t.attachments(text); len(notes) > 0 {
+		if _, err := fmt.Fprintln(t.opt.Err, strings.Join(notes, "\n")); err != nil {
+			return err
+		}
+	}
+	return h.Handle(ctx, m)
+}
+
+// Lines converses on a terminal that takes no codes: each line is a message. It returns
+// at the end of the input.
+func (t *Terminal) Lines(ctx context.Context, h channel.Handler) error {
+	defer t.close()
+	if err := t.open(ctx, t.printed()); err != nil {
+		return err
+	}
+	in := bufio.NewScanner(t.opt.In)
+	in.Buffer(nil, maxText)
+	for {
+		if _, err := fmt.Fprint(t.opt.Out, prompt); err != nil {
+			return err
+		}
+		if !in.Scan() {
+			if errors.Is(in.Err(), bufio.ErrTooLong) {
+				return i18n.E("terminal.long_text", maxText>>10)
+			}
+			return in.Err()
+		}
+		text := clean(in.Text())
+		switch strings.TrimSpace(text) {
+		case "":
+			continue
+		case "/quit":
+			return nil
+		}
+		if err := t.say(ctx, h, text); err != nil {
+			if ctx.Err() != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(t.opt.Err, t.opt.Mask(t.opt.Lang.Error(err))); err != nil {
+				return err
+			}
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/channel/channeltest"
+)
+
+// printing is a terminal without a screen.
+func printing(h *channeltest.Handler, in string) (term *Terminal, out, err *safe) {
+	out, err = &safe{}, &safe{}
+	opt := options()
+	opt.In, opt.Out, opt.Err = strings.NewReader(in), out, err
+	term = New(opt)
+	h.Channel = term
+	return term, out, err
+}
+
+// To a pipe goes the answer and nothing else.
+func TestOnceInAPipe(t *testing.T) {
+	t.Parallel()
+	h := &channeltest.Handler{}
+	h.Reply = func(ctx context.Context, m channel.Message) error {
+		h.Channel.(channel.Streamer).Stream(m.SessionID, m.ID, "# An")
+		return errors.Join(h.Channel.Post(ctx, channel.Post{SessionID: m.SessionID, Key: "n", Kind: channel.Notice, Text: "looking into it"}),
+			h.Channel.Post(ctx, channel.Post{SessionID: m.SessionID, Key: "a", Kind: channel.Answer, ReplyTo: m.ID, Text: "# Answer\n\n**four** \x1b[31m\n"}))
+	}
+	term, out, beside := printing(h, "")
+	r, err := term.Once(t.Context(), h, "two and two?\n")
+	if err != nil || r != (Result{}) || out.String() != "# Answer\n\n**four** [31m\n" || beside.String() != "looking into it\n" {
+		t.Errorf("%+v %v %q %q", r, err, out, beside)
+	}
+	if told := h.Told(); len(told) != 1 || told[0].UserText != "two and two?\n" {
+		t.Errorf("%+v", told)
+	}
+}
+
+// A job that the message began is waited for; its proposal can be approved by a message.
+func TestOnceWaitsForJobs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &channeltest.Handler{}
+		p := channeltest.Proposal(session)
+		h.Reply = func(ctx context.Context, m channel.Message) error {
+			time.AfterFunc(time.Hour, func() {
+				if err := h.Channel.Post(context.WithoutCancel(ctx), p); err != nil {
+					t.Error(err)
+				}
+			})
+			return h.Channel.Post(ctx, channel.Post{SessionID: session, Key: "p", Kind: channel.Progress, Job: p.Job, Text: "reading"})
+		}
+		term, out, beside := printing(h, "")
+		begun := time.Now()
+		r, err := term.Once(t.Context(), h, "propose")
+		if err != nil || r != (Result{Waiting: true}) || time.Since(begun) != time.Hour || beside.String() != "reading\n" {
+			t.Errorf("%+v %v %q", r, err, beside)
+		}
+		for _, want := range []string{"Greet politely", "-// Greet says hello to name.", "\n/approve " + p.Job + " 0123456789ab\n"} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is not in\n%s", want, out)
+			}
+		}
+		if strings.Contains(out.String(), "\x1b") {
+			t.Errorf("%q", out)
+		}
+	})
+}
+
+func TestOnceStopped(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &channeltest.Handler{Reply: func(ctx context.Context, _ channel.Message) error { cancel(); <-ctx.Done(); return ctx.Err() }}
+	term, _, _ := printing(h, "")
+	if r, err := term.Once(ctx, h, "x"); !errors.Is(err, context.Canceled) || !r.Failed {
+		t.Errorf("%+v %v", r, err)
+	}
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	h := &channeltest.Handler{}
+	h.Reply = func(ctx context.Context, m channel.Message) error {
+		if m.UserText == "bad" {
+			return errors.New("disk full")
+		}
+		return h.Channel.Post(ctx, channel.Post{SessionID: m.SessionID, Key: m.ID, Kind: channel.Answer, Text: "re: " + m.UserText})
+	}
+	term, out, beside := printing(h, "one\n\nbad\ntwo\n/quit\nthree\n")
+	if err := term.Lines(t.Context(), h); err != nil || out.String() != "> re: one\n> > > re: two\n> " || beside.String() != "disk full\n" {
+		t.Errorf("%v %q %q", err, out, beside)
+	}
+	term, _, _ = printing(h, strings.Repeat("x", maxText+1))
+	if err := term.Lines(t.Context(), h); err == nil || !strings.Contains(err.Error(), "64 KiB") {
+		t.Errorf("%v", err)
+	}
+}
+
+// What is said before the terminal is open is shown when it is.
+func TestEarlyPosts(t *testing.T) {
+	t.Parallel()
+	h := &channeltest.Handler{}
+	term, out, _ := printing(h, "")
+	for _, k := range []string{"1", "2", "1"} {
+		if err := term.Post(t.Context(), channel.Post{SessionID: session, Key: k, Kind: channel.Answer, Text: "early " + k}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := term.Once(t.Context(), h, "x"); err != nil || out.String() != "early 1\nearly 2\n" {
+		t.Errorf("%v %q", err, out)
+	}
+}

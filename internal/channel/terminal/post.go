@@ -1,0 +1,109 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
+)
+
+// shownDiff is how many lines of a proposal's diff are shown at once (spec/chat §7).
+const shownDiff = 60
+
+// show lays out a post in rows of at most width columns.
+func show(l i18n.Lang, p channel.Post, width int) []line {
+	switch {
+	case p.Kind == channel.Request && p.Approval != nil:
+		return request(l, p, width)
+	case p.Kind == channel.Answer:
+		return markdown(p.Text, width)
+	}
+	mark := span{faint | cyan, "* "}
+	if p.Kind == channel.Decided {
+		mark = span{yellow, "= "}
+	}
+	rows := markdown(p.Text, width-2)
+	for i, r := range rows {
+		lead := span{0, "  "}
+		if i == 0 {
+			lead = mark
+		}
+		rows[i] = append(line{lead}, r...)
+	}
+	return rows
+}
+
+// request is a proposal as its approvers see it: what is irreversible first.
+func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
+	a := p.Approval
+	bar, text := line{{yellow, "┃ "}}, func(parts ...span) {
+		for i := range parts {
+			parts[i].text = clean(parts[i].text)
+		}
+		rows = append(rows, wrap(parts, line{{yellow, "┃ "}}, line{{yellow, "┃ "}}, width)...)
+	}
+	said := func(key string, args ...any) { text(span{0, l.T(key, args...)}) }
+	text(span{bold | yellow, l.T("terminal.proposal", a.Title)})
+	text(span{faint, a.Job})
+	for _, s := range a.Summary {
+		text(span{0, s})
+	}
+	for _, f := range a.Files {
+		path := f.Path
+		if f.From != "" {
+			path = f.From + " -> " + f.Path
+		}
+		how := style(0)
+		if f.Action == "delete" || f.Action == "rename" || f.Action == "mode" {
+			how = red
+		}
+		text(span{how, "  " + l.T("terminal.action."+f.Action) + " " + path}, span{green, fmt.Sprintf("  +%d", f.Added)}, span{red, fmt.Sprintf(" -%d", f.Removed)})
+	}
+	for _, c := range a.Commands {
+		text(span{cyan, "  $ " + c})
+	}
+	for _, r := range a.Risks {
+		text(span{red, l.T("terminal.risk", r)})
+	}
+	if a.CoderRisk != "" {
+		said("terminal.coder_risk", a.CoderRisk)
+	}
+	switch {
+	case a.Reversible:
+		said("terminal.reversible", a.Why)
+	default:
+		text(span{red, l.T("terminal.irreversible", a.Why)})
+	}
+	if a.Cost != "" {
+		said("terminal.cost", a.Cost)
+	}
+	if !a.Expires.IsZero() {
+		said("terminal.expires", a.Expires.Local().Format(time.DateTime))
+	}
+	if a.Diff == "" {
+		return rows
+	}
+	rows = append(rows, bar)
+	diff := diffLines(a.Diff)
+	for _, d := range diff[:min(len(diff), shownDiff)] {
+		rows = append(rows, hard(d, bar, bar, width)...)
+	}
+	if more := len(diff) - shownDiff; more > 0 {
+		text(span{faint, l.T("terminal.more_diff", more)})
+	}
+	return rows
+}
+
+// said is a message of a person, as it stands above the answer.
+func said(text string, width int) []line {
+	var l line
+	for i, part := range strings.Split(strings.TrimRight(clean(text), "\n"), "\n") {
+		if i > 0 {
+			l = append(l, span{0, "\n"})
+		}
+		l = append(l, span{bold, part})
+	}
+	return wrap(l, line{{bold | cyan, "> "}}, plain("  "), width)
+}

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"toritsugi/internal/i18n"
+)
+
+// Chat is the section chat (spec/chat §1, §8).
+type Chat struct {
+	Deliver      string           `yaml:"deliver" check:"enum=|branch|worktree" doc:"Where a granted patch goes: branch (a branch of the repository) or worktree (the files at hand). Empty takes worktree where tori chat was started in the repository, else branch."`
+	PromptsDir   string           `yaml:"prompts_dir" check:"absfile" doc:"Folder with persona, policy, overlays and notices instead of the built-in ones; an absolute path. tori chat prompts export writes those to begin with. What it lacks is taken from the built-in ones."`
+	Repositories []ChatRepository `yaml:"repositories" expand:"no" doc:"Repositories of this machine that conversations are about, each {name, path, users, channels}: users may name it (ids such as slack:U1; none: everybody), channels have it without being asked (beginnings of session ids, such as slack:T1:C1). tori chat has the one that it is started in besides."`
+}
+
+// ChatRepository is one item of chat.repositories.
+type ChatRepository struct {
+	Name     string   `yaml:"name" check:"nonempty"` // unique
+	Path     string   `yaml:"path" check:"abs"`
+	Users    []string `yaml:"users" check:"nonempty"`
+	Channels []string `yaml:"channels" check:"nonempty"`
+}
+
+// Sessions is the section sessions (spec/chat §8).
+type Sessions struct {
+	Cutover       string `yaml:"cutover" default:"04:00" check:"clock" doc:"When a conversation's day ends, as HH:MM of this machine's time zone: what was said before is not sent to models any more, what was set stays."`
+	RecentTurns   int    `yaml:"recent_turns" default:"5" check:"min=1,max=50" doc:"Latest turns of a conversation that stay as they are when its short memory is renewed, and that workers are given."`
+	RetentionDays int    `yaml:"retention_days" default:"90" check:"min=1,max=3650" doc:"How long a conversation is kept after the last word in it, and what ANALYZE kept of it, in days."`
+}
+
+// DayEnd is sessions.cutover, after midnight.
+func (s Sessions) DayEnd() time.Duration {
+	t, err := time.Parse("15:04", s.Cutover)
+	if err != nil {
+		return 0 // it was checked
+	}
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+}
+
+// Retention is sessions.retention_days.
+func (s Sessions) Retention() time.Duration {
+	return time.Duration(s.RetentionDays) * 24 * time.Hour
+}
+
+func (p *parser) repositories(n ast.Node, line int, where string, target reflect.Value) bool {
+	return readItems(p, n, line, where, target, false, p.chatRepository, func(r *ChatRepository) string { return r.Name })
+}
+
+// chatRepository reads one item of chat.repositories.
+func (p *parser) chatRepository(items *schema, n ast.Node, line int, shown string) (ChatRepository, bool) {
+	var r ChatRepository
+	before := len(p.problems)
+	values, ok := pairs(n)
+	if !ok {
+		p.mismatch(line, shown, "config.want.section", found(n, false, true), n)
+		return r, false
+	}
+	p.section(values, scope{schema: items, target: reflect.ValueOf(&r).Elem(), shown: shown, item: true})
+	for _, f := range []struct{ name, value, want string }{{"name", r.Name, "config.want.nonempty"}, {"path", r.Path, "config.want.abs"}} {
+		if f.value == "" && len(p.problems) == before {
+			p.problem("config.value", p.line(line), shown+"."+f.name, i18n.E(f.want), i18n.E("config.found.nothing"))
+		}
+	}
+	return r, len(p.problems) == before
+}

@@ -1,0 +1,447 @@
+// Package contract is what the legs of a conversation hand each other: what a worker is
+// given and gives back, and what a coder proposes, as Go types with a JSON Schema each
+// (route §4, §5; spec/facts §4, §5). It reads what models write and calls none.
+package contract
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/loosejson"
+	"toritsugi/internal/routing"
+	"toritsugi/internal/tool"
+)
+
+//go:embed schemas/*.json
+var schemas embed.FS
+
+// Input is what a worker is given: WorkerInput (spec/facts §4).
+type Input struct {
+	Route    routing.Route `json:"route"`
+	Session  Session       `json:"session"`
+	UserText string        `json:"user_text"`
+	Context  Context       `json:"context"`
+	Flags    Flags         `json:"flags"`
+	Limits   Limits        `json:"limits"`
+	Tooling  Tooling       `json:"tooling"`
+}
+
+// Session is where the work comes from.
+type Session struct {
+	SessionID string       `json:"session_id"`
+	Channel   channel.Kind `json:"channel"`
+	TargetOS  string       `json:"target_os"` // linux, windows, mac or unknown
+	Timezone  string       `json:"timezone,omitempty"`
+	Now       string       `json:"now_iso,omitempty"`
+	Repo      *Repo        `json:"repo_hint,omitempty"`
+}
+
+// Repo is the session's repository.
+type Repo struct {
+	Name string `json:"name"`
+	Path string `json:"path,omitempty"`
+}
+
+// Context is what was said before.
+type Context struct {
+	ShortMemory string `json:"short_memory"`
+	RecentTurns []Turn `json:"recent_turns"`
+	// FormerResult is what the same worker came to in the loop before; nil for none.
+	FormerResult json.RawMessage `json:"former_result,omitempty"`
+}
+
+// Turn is one text of somebody; Role is user or assistant.
+type Turn struct {
+	Role string `json:"role"`
+	Text string `json:"text"`
+}
+
+// Flags are the session's.
+type Flags struct {
+	LocalOnly        bool           `json:"local_only"`
+	PrevPrimaryRoute *routing.Route `json:"prev_primary_route"`
+}
+
+// Limits are what the answer may have.
+type Limits struct {
+	MaxResultChars int `json:"max_result_chars"`
+	MaxQuestions   int `json:"max_questions"`
+	MaxNextActions int `json:"max_next_actions"`
+}
+
+// Tooling is what the worker has.
+type Tooling struct {
+	WebSearch bool `json:"web_search_available"`
+	RepoRead  bool `json:"repo_read_available"`
+}
+
+// Output is what a worker gives back: WorkerOutput (route §4.4).
+type Output struct {
+	Result        json.RawMessage `json:"result"`
+	NeedsNextLoop bool            `json:"needs_next_loop"`
+	Why           string          `json:"why"`
+	NextActions   []string        `json:"next_actions"`       // at most 3
+	Questions     []string        `json:"questions_for_user"` // at most 3
+	Confidence    float64         `json:"confidence"`         // 0 to 1
+	Risk          string          `json:"risk"`               // low, medium or high
+	Fit           *bool           `json:"fit,omitempty"`
+	Suggested     string          `json:"suggested_route,omitempty"`
+}
+
+// Loop is what routing goes by.
+func (o Output) Loop() routing.Result {
+	return routing.Result{NeedsNextLoop: o.NeedsNextLoop, Confidence: o.Confidence, Risk: o.Risk, Questions: o.Questions, Fit: o.Fit, SuggestedRoute: o.Suggested}
+}
+
+// Coder is what a coder proposes (route §5.1). JobID is the program's, whatever the
+// model wrote.
+type Coder struct {
+	JobID        string    `json:"job_id"`
+	Plan         string    `json:"plan"`
+	Patch        string    `json:"patch,omitempty"` // a unified diff
+	Files        []File    `json:"files,omitempty"`
+	Commands     []Command `json:"commands,omitempty"`
+	Risk         Risk      `json:"risk"`
+	NeedApproval bool      `json:"need_approval"`
+	CostHint     *CostHint `json:"cost_hint,omitempty"`
+	TaskType     string    `json:"task_type,omitempty"` // design, codegen, review or refactor; "" was not said
+	Notes        []string  `json:"notes,omitempty"`     // at most 5
+	Tests        []string  `json:"tests,omitempty"`     // at most 5
+}
+
+// File is a file in place of a patch.
+type File struct {
+	Path    string `json:"path"`
+	Action  string `json:"action"` // create, modify or delete
+	Content string `json:"content,omitempty"`
+}
+
+// Command is a command that a coder wants run after the patch.
+type Command struct {
+	OS    string `json:"os,omitempty"`
+	Shell string `json:"shell,omitempty"`
+	Cmd   string `json:"cmd"`
+	Why   string `json:"why,omitempty"`
+}
+
+// Risk is what a coder says of the risk; the program computes its own.
+type Risk struct {
+	Destructive   bool     `json:"destructive"`
+	Compatibility []string `json:"compatibility_issues"`
+	Rollback      bool     `json:"rollback_possible"`
+}
+
+// CostHint is what a coder thinks that its proposal costs.
+type CostHint struct {
+	EstimatedTokens int  `json:"estimated_tokens"`
+	NearLimit       bool `json:"near_limit"`
+}
+
+// Output is a proposal as a worker's answer, after which the loop ends (spec/chat §6).
+func (c Coder) Output() (Output, error) {
+	raw, err := json.Marshal(c)
+	risk := routing.RiskLow
+	switch {
+	case c.Risk.Destructive:
+		risk = routing.RiskHigh
+	case !c.Risk.Rollback || len(c.Risk.Compatibility) > 0:
+		risk = routing.RiskMedium
+	}
+	return Output{Result: raw, Why: firstLine(c.Plan), NextActions: []string{}, Questions: []string{}, Confidence: 1, Risk: risk}, err
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// MaxAnswer is the longest answer of a model that is read, in bytes.
+const MaxAnswer = 1 << 20
+
+// ReadOutput reads a worker's answer, the JSON in it wherever it stands. Lists that are
+// longer than they may be are cut. The error says to the model all that is wrong.
+func ReadOutput(route routing.Route, answer string) (Output, error) {
+	c, err := outputOf(route)
+	if err != nil {
+		return Output{}, err
+	}
+	var o Output
+	if err := c.read(answer, &o); err != nil {
+		return Output{}, err
+	}
+	return o, nil
+}
+
+// ReadCoder reads a proposal that a model without tools wrote as text. The error says to
+// the model all that is wrong.
+func ReadCoder(answer string) (Coder, error) {
+	c, err := coder()
+	if err != nil {
+		return Coder{}, err
+	}
+	var p Coder
+	err = c.read(answer, &p)
+	return p, err
+}
+
+// CoderSchema is the JSON Schema of a proposal: of the arguments of propose.
+func CoderSchema() json.RawMessage {
+	raw, _ := schemas.ReadFile("schemas/coder_output.json") // it is embedded
+	return raw
+}
+
+// ShownOutput is what a model is told of the answer that is expected for a route.
+func ShownOutput(route routing.Route) (string, error) {
+	c, err := outputOf(route)
+	if err != nil {
+		return "", err
+	}
+	return string(c.shown), nil
+}
+
+// shape is a schema with what reads by it.
+type shape struct {
+	schema *jsonschema.Schema
+	args   *tool.Arguments
+	shown  []byte
+}
+
+func newShape(raw []byte) (*shape, error) {
+	s := new(jsonschema.Schema)
+	if err := json.Unmarshal(raw, s); err != nil {
+		return nil, err
+	}
+	args, err := tool.NewArguments(tool.Definition{Schema: raw, Prose: true, ReadOnly: true})
+	return &shape{s, args, raw}, err
+}
+
+var coder = sync.OnceValues(func() (*shape, error) { return newShape(CoderSchema()) })
+
+// outputs are the shapes of answers by the worker's name, made when they are first needed.
+var outputs = func() map[string]func() (*shape, error) {
+	all := map[string]func() (*shape, error){}
+	for _, name := range []string{"plan", "analyze", "ops", "research"} {
+		all[name] = sync.OnceValues(func() (*shape, error) { return outputShape(name) })
+	}
+	return all
+}()
+
+func outputOf(route routing.Route) (*shape, error) {
+	made := outputs[strings.ToLower(string(route))]
+	if made == nil {
+		return nil, fmt.Errorf("no worker answers on route %s", route)
+	}
+	return made()
+}
+
+// outputShape is the schema of WorkerOutput with that of a worker's result in it.
+func outputShape(name string) (*shape, error) {
+	var whole map[string]any
+	var result any
+	for path, v := range map[string]any{"schemas/worker_output.json": &whole, "schemas/" + name + ".json": &result} {
+		raw, err := schemas.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal(raw, v); err != nil {
+			return nil, err
+		}
+	}
+	delete(whole, "$schema")
+	whole["properties"].(map[string]any)["result"] = result //nolint:forcetypeassert // the file is ours
+	raw, err := json.Marshal(whole)
+	if err != nil {
+		return nil, err
+	}
+	return newShape(raw)
+}
+
+// AnswerError says to a model what is wrong with its answer.
+type AnswerError struct{ Problem string }
+
+func (e *AnswerError) Error() string { return "the answer does not keep to the contract: " + e.Problem }
+
+// read finds the object of the schema in a text and decodes it into v.
+func (c *shape) read(text string, v any) error {
+	if len(text) > MaxAnswer {
+		return &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), MaxAnswer)}
+	}
+	found := objects(strings.ToValidUTF8(text, "\uFFFD"))
+	if len(found) == 0 {
+		return &AnswerError{"it holds no JSON object."}
+	}
+	valid := slices.DeleteFunc(slices.Clone(found), func(s string) bool { return !json.Valid([]byte(s)) })
+	if len(valid) == 0 {
+		fixed, ok := "", false
+		if len(found[0]) <= maxLoose {
+			fixed, _, ok = loosejson.Repair(found[0])
+		}
+		if !ok {
+			return &AnswerError{"it is not valid JSON."}
+		}
+		valid = []string{fixed}
+	}
+	problem := ""
+	for _, s := range valid {
+		var plain any
+		if err := json.Unmarshal([]byte(s), &plain); err != nil {
+			return err
+		}
+		raw, err := json.Marshal(c.cut(c.schema, plain))
+		if err != nil {
+			return err
+		}
+		args, _, wrong := c.args.Read(string(raw))
+		if wrong == "" {
+			return json.Unmarshal(args, v)
+		}
+		if problem = wrong; c.like(plain) {
+			break
+		}
+	}
+	return &AnswerError{problem}
+}
+
+// maxLoose is the longest answer that is read though it is not valid JSON, in bytes: the
+// time that this takes grows with the square.
+const maxLoose = 16 << 10
+
+// like reports whether an object is meant to be one of the schema: it has most of what
+// is required.
+func (c *shape) like(v any) bool {
+	object, _ := v.(map[string]any)
+	n := 0
+	for _, k := range c.schema.Required {
+		if _, ok := object[k]; ok {
+			n++
+		}
+	}
+	return 2*n >= len(c.schema.Required)
+}
+
+// cut shortens each list of v to what the schema allows.
+func (c *shape) cut(s *jsonschema.Schema, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k, p := range s.Properties {
+			if e, ok := v[k]; ok {
+				v[k] = c.cut(p, e)
+			}
+		}
+	case []any:
+		if s.MaxItems != nil && len(v) > *s.MaxItems {
+			v = v[:*s.MaxItems]
+		}
+		if s.Items != nil {
+			for i := range v {
+				v[i] = c.cut(s.Items, v[i])
+			}
+		}
+		return v
+	}
+	return v
+}
+
+// maxObjects is how many objects of an answer are tried.
+const maxObjects = 8
+
+// objects are the texts in an answer that may be the JSON that was asked for, the likeliest
+// first: the whole, fenced blocks, those marked as JSON before others, then what stands between
+// brackets that match. One that was cut off comes last.
+func objects(text string) []string {
+	text = strings.TrimSpace(text)
+	var marked, fenced []string
+	for rest := text; ; {
+		_, after, ok := strings.Cut(rest, "```")
+		if !ok {
+			break
+		}
+		info, body, _ := strings.Cut(after, "\n")
+		block, next, closed := strings.Cut(body, "```")
+		if block = strings.TrimSpace(block); strings.HasPrefix(block, "{") {
+			if strings.EqualFold(strings.TrimSpace(info), "json") {
+				marked = append(marked, block)
+			} else {
+				fenced = append(fenced, block)
+			}
+		}
+		if !closed {
+			break
+		}
+		rest = next
+	}
+	var all []string
+	if strings.HasPrefix(text, "{") {
+		all = append(all, text)
+	}
+	all = append(append(all, marked...), fenced...)
+	all = append(all, balanced(text)...)
+	if i := strings.IndexByte(text, '{'); i > 0 {
+		all = append(all, text[i:])
+	}
+	var once []string
+	for _, a := range all {
+		if !slices.Contains(once, a) && len(once) < maxObjects {
+			once = append(once, a)
+		}
+	}
+	return once
+}
+
+// balanced are the outermost objects of a text; brackets within strings do not count.
+func balanced(text string) (all []string) {
+	depth, start, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case quoted && c == '\\':
+			i++
+		case c == '"' && depth > 0:
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			if depth == 0 {
+				start = i
+			}
+			depth++
+		case c == '}' && depth > 0:
+			if depth--; depth == 0 {
+				all = append(all, text[start:i+1])
+			}
+		}
+	}
+	return all
+}
+
+// Shortened is at most max characters of s, cut at the end of a line where there is one in
+// the second half of it, and how many characters were left out.
+func Shortened(s string, most int) (short string, left int) {
+	if len(s) <= most {
+		return s, 0
+	}
+	n := utf8.RuneCountInString(s)
+	if n <= most {
+		return s, 0
+	}
+	end, count := len(s), 0
+	for i := range s {
+		if count == most {
+			end = i
+			break
+		}
+		count++
+	}
+	short = s[:end]
+	if i := strings.LastIndexByte(short, '\n'); i > end/2 {
+		short = short[:i]
+	}
+	return short, n - utf8.RuneCountInString(short)
+}

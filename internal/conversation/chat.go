@@ -1,0 +1,304 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/models"
+	"toritsugi/internal/routing"
+)
+
+// say adds a text of this turn to what Chat sees.
+func (t *turn) say(role, text string) {
+	t.said = append(t.said, llm.Message{Role: role, Content: text})
+}
+
+// frame adds what the program has to say to Chat: one of the prompts, with names in
+// braces replaced.
+func (t *turn) frame(name string, with map[string]string) {
+	text := t.e.prompts.text("turn/" + name + ".md")
+	for k, v := range with {
+		text = strings.ReplaceAll(text, k, v)
+	}
+	t.add(text)
+}
+
+// add adds to the last thing that Chat is told, so that roles take turns.
+func (t *turn) add(text string) {
+	if n := len(t.said); n > 0 && t.said[n-1].Role == llm.RoleUser {
+		t.said[n-1].Content += "\n\n" + text
+		return
+	}
+	t.say(llm.RoleUser, text)
+}
+
+// material gives Chat what was found, and says what ended the turn before it was done.
+func (t *turn) material(ctx context.Context) {
+	s, err := t.x.state()
+	if err != nil {
+		return // the leg that follows says so
+	}
+	items := append(slices.Clone(s.Unsaid), t.items...)
+	if len(items) > 0 {
+		t.frame("material", nil)
+		t.add(material(t.e.Lang, items, t.room(ctx)))
+		if slices.ContainsFunc(items, func(i Item) bool { return i.Route == routing.Research }) {
+			t.frame("nothing_fetched", nil)
+		}
+	}
+	switch t.stop {
+	case "", routing.StopDone:
+		return
+	}
+	questions := "-"
+	if len(t.items) > 0 {
+		questions = strings.Join(t.questions(), "\n")
+	}
+	t.frame("stop_"+string(t.stop), nil)
+	if questions != "-" && questions != "" {
+		t.frame("questions", map[string]string{"{questions}": questions})
+	}
+}
+
+// questions are those of the latest worker.
+func (t *turn) questions() []string {
+	var last struct {
+		Questions []string `json:"questions_for_user"`
+	}
+	_ = json.Unmarshal([]byte(t.items[len(t.items)-1].Text), &last) // it was made by ofOutput
+	return last.Questions
+}
+
+// room is how many characters of material fit into a request of Chat: half of its window,
+// at a token a character.
+func (t *turn) room(ctx context.Context) int {
+	spec, err := t.e.Models.Spec(ctx, useChat)
+	if err != nil || spec.Context <= 0 {
+		return leastContext / 2
+	}
+	return spec.Context / 2
+}
+
+// refer gives Chat what it may need to answer by itself: what an earlier answer owes, an
+// analysis of before, who works on what.
+func (t *turn) refer(ctx context.Context, s *State) {
+	var items []Item
+	items = append(items, s.Unsaid...)
+	a, err := t.e.analyses.Same(ctx, t.m.User, sourceHash(t.decision.Text))
+	if err == nil && a == nil {
+		a, err = t.e.analyses.About(ctx, t.m.User, t.decision.Text)
+	}
+	if err != nil {
+		t.e.Log.Warn("The analyses cannot be read: " + err.Error())
+	}
+	if a != nil {
+		items = append(items, Item{Route: routing.Analyze, Task: a.Title + " (" + a.Created.In(t.e.Zone).Format(time.DateOnly) + ")", Text: string(a.Record)})
+	}
+	if len(items) > 0 {
+		t.frame("reference", nil)
+		t.add(material(t.e.Lang, items, t.room(ctx)))
+	}
+	if whoWorks.MatchString(t.decision.Text) {
+		t.frame("status", map[string]string{"{status}": t.e.status(ctx, t.x.ID)})
+	}
+	t.attached()
+}
+
+// whoWorks finds the question what everyone is doing: the only one on which aliases are
+// told.
+var whoWorks = regexp.MustCompile(`(?i)(みんな|皆|全員|チーム|メンバー).{0,20}(何|なに|状況|様子|作業|して)|what('s| is| are)\b.{0,20}\b(every|team|others|you all)|who('s| is) (doing|working)`)
+
+// maxAttached is how much of an attached text Chat and workers are given, in characters.
+const maxAttached = 12_000
+
+// attached gives Chat the texts and images that came with the message.
+func (t *turn) attached() {
+	last := &t.said[len(t.said)-1]
+	for _, a := range t.m.Attachments {
+		switch {
+		case strings.HasPrefix(a.MediaType, "image/"):
+			last.Images = append(last.Images, llm.Image{MediaType: a.MediaType, Data: a.Content, Source: a.Name})
+		case textual(a):
+			last.Content += "\n\n" + t.file(a)
+		}
+	}
+}
+
+// file is an attached text as models are given it.
+func (t *turn) file(a channel.Attachment) string {
+	text, cut := contract.Shortened(t.e.Strict(strings.ToValidUTF8(string(a.Content), "\uFFFD")), maxAttached)
+	if cut > 0 {
+		text += "\n" + t.e.Lang.T("conversation.cut", cut)
+	}
+	return a.Name + ":\n" + llm.Tagged("facts", text)
+}
+
+func textual(a channel.Attachment) bool {
+	return strings.HasPrefix(a.MediaType, "text/") || strings.HasPrefix(a.MediaType, "application/json") || strings.HasPrefix(a.MediaType, "application/yaml")
+}
+
+// workOverlay puts the work overlay before the message (spec/facts §8.5).
+func (t *turn) workOverlay(s *State) {
+	if s.OverlayLeft < 1 || s.Overlay == "" {
+		return
+	}
+	t.overlay = true
+	t.said = slices.Insert(t.said, 0, llm.Message{Role: llm.RoleUser, Content: s.Overlay})
+}
+
+// useChat is what Chat and its summariser are wanted for.
+var useChat = models.Use{Role: models.Chat, Route: string(routing.Chat)}
+
+// grace is what Chat has at the least to say how a turn ended whose time is over.
+const grace = 30 * time.Second
+
+// ask has Chat answer to all that was said in the turn so far, and shows the answer while
+// it is written.
+func (t *turn) ask(ctx context.Context) (string, error) {
+	c, spec, s, err := t.client(ctx, useChat)
+	if err != nil {
+		return "", err
+	}
+	defer t.l.begins(doing{Alias: spec.Alias, Route: routing.Chat, Since: t.e.Now()})()
+	least := time.Duration(0)
+	if len(t.items) > 0 || t.stop != "" {
+		least = grace
+	}
+	limited, cancel := t.limited(ctx, least)
+	defer cancel()
+	conv := c.Open(llm.Settings{})
+	msgs, err := t.request(&s, spec.Context)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range msgs {
+		conv.Append(m)
+	}
+	ready := t.warms(limited, &spec)
+	defer ready()
+	t.shown = t.streams(&s)
+	filter := routing.NewStream(t.shown.write)
+	reply, err := conv.Send(limited, func(delta string) {
+		ready()
+		filter.Write(delta)
+	})
+	if err != nil {
+		return "", cause(limited, err)
+	}
+	return reply.Message.Content, nil
+}
+
+// maxHistory is how many entries a request reads at most.
+const maxHistory = 400
+
+// request is what Chat is sent: the system prompt, the short memory, what was said since
+// then as far as it fits, and this turn.
+func (t *turn) request(s *State, window int) ([]llm.Message, error) {
+	limit := int(float64(window) * windowShare)
+	msgs := []llm.Message{{Role: llm.RoleSystem, Content: t.e.prompts.system(t.x.kind, t.route, s.LocalOnly)}}
+	if s.ShortMemory != "" {
+		msgs = append(msgs, llm.Message{Role: llm.RoleUser, Content: llm.Tagged("summary", s.ShortMemory)})
+	}
+	now := slices.Clone(t.said)
+	for i := range now {
+		now[i].Content = fitting(t.e.Lang, now[i].Content, limit/2)
+	}
+	for _, m := range append(slices.Clone(msgs), now...) {
+		limit -= tokens(m.Content) + 8
+	}
+	past, err := t.x.since(max(s.CutSeq, s.MemorySeq), maxHistory)
+	if err != nil {
+		return nil, err
+	}
+	past = slices.DeleteFunc(past, func(n Entry) bool { return !n.said() || n.Seq >= t.entry.Seq })
+	from := len(past)
+	for from > 0 {
+		if limit -= tokens(past[from-1].text()) + 8; limit < 0 {
+			break
+		}
+		from--
+	}
+	for from < len(past) && past[from].Role == roleAssistant && s.ShortMemory == "" { // an answer to nothing
+		from++
+	}
+	for _, n := range past[from:] {
+		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.text()})
+	}
+	return append(msgs, now...), nil
+}
+
+// shown is what of an answer the user saw while it was written.
+type shown struct {
+	show   func(delta string) // "" begins anew
+	strict func(string) string
+	lead   string // the declaration
+
+	mu   sync.Mutex
+	raw  strings.Builder
+	sent string
+}
+
+// maxStreamed is how much of an answer is streamed, in bytes; the rest comes with the whole.
+const maxStreamed = 64 << 10
+
+// streams is where the answer of a leg of Chat is shown while it is written.
+func (t *turn) streams(s *State) *shown {
+	v := &shown{strict: t.e.Strict, show: func(string) {}}
+	if d := t.declaration(s); d != "" {
+		v.lead = d + "\n"
+	}
+	if c, ok := t.e.channel(t.x.kind).(channel.Streamer); ok {
+		v.show = func(delta string) { c.Stream(t.x.ID, t.m.ID, delta) }
+	}
+	if t.shown != nil && t.shown.text() != "" {
+		v.show("")
+	}
+	return v
+}
+
+// write takes what may be seen of an answer. Whole words are shown, masked together with
+// what stands before them; an answer that a mask changes in the past begins anew.
+func (v *shown) write(delta string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.raw.Len() == 0 {
+		v.raw.WriteString(v.lead)
+	}
+	v.raw.WriteString(delta)
+	if v.raw.Len() > maxStreamed {
+		return
+	}
+	raw := v.raw.String()
+	end := strings.LastIndexFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x3000 })
+	if end < 0 {
+		return
+	}
+	for end++; end < len(raw) && raw[end]&0xC0 == 0x80; end++ {
+	}
+	masked := v.strict(raw[:end])
+	rest, ok := strings.CutPrefix(masked, v.sent)
+	if !ok {
+		v.show("")
+		rest = masked
+	}
+	if rest != "" {
+		v.show(rest)
+	}
+	v.sent = masked
+}
+
+// text is all that was shown, and what was about to be.
+func (v *shown) text() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.strict(v.raw.String())
+}

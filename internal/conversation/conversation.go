@@ -1,0 +1,184 @@
+// Package conversation answers messages: a session each, whose turns go by routing to workers,
+// coders and Chat, who writes what the user reads (route §1, §8; spec/chat). It changes nothing
+// of a repository; what a coder proposes is a job, which others carry out.
+package conversation
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/models"
+	"toritsugi/internal/routing"
+)
+
+// Models makes the clients of legs. *models.Models is one.
+type Models interface {
+	Client(ctx context.Context, u models.Use) (llm.Client, models.Spec, error)
+	Spec(ctx context.Context, u models.Use) (models.Spec, error)
+	// Loaded reports whether a call begins at once: false where a local server has yet
+	// to load the model, or does not answer.
+	Loaded(ctx context.Context, s *models.Spec) bool
+}
+
+// Jobs begins what coders do, and tells of it. Its runs outlive turns.
+type Jobs interface {
+	// Start accepts a job and returns its id; the run goes on by itself and ends in
+	// Engine.Finish. An error that a user reads refuses it.
+	Start(ctx context.Context, j Job) (id string, err error)
+	// List returns the jobs of a session that have not ended, the oldest first.
+	List(ctx context.Context, sessionID string) ([]Running, error)
+	// Stop ends a job of the session; by is the user who wants it.
+	Stop(ctx context.Context, sessionID, id, by string) error
+}
+
+// Job is what a coder is to propose.
+type Job struct {
+	SessionID  string
+	Channel    channel.Kind
+	User       string
+	ReplyTo    string        // the message that asked for it
+	Route      routing.Route // CODE1, CODE2 or CODE3
+	Role       string        // of routing.llm
+	Repository Repository
+	LocalOnly  bool
+	Task       string         // what is to be done, without secrets
+	Input      contract.Input // the same with what was said before
+	Prompt     string         // what the coder is told of its work, in the language of the house
+}
+
+// Running is a job as people see it.
+type Running struct {
+	ID, Title string
+	Route     routing.Route
+	State     string // in the language of the house
+	Since     time.Time
+}
+
+// Finished is a job that came to an end.
+type Finished struct {
+	SessionID string
+	ReplyTo   string
+	ID, Title string
+	Route     routing.Route
+	Proposal  *contract.Coder // nil where there is none
+	Err       error           // why there is none
+}
+
+// Approvals decides about proposals.
+type Approvals interface {
+	// Decide records what user decided in a session. hash is "" where it was not
+	// said. The error is one that a user reads; the proposal then is as it was.
+	Decide(ctx context.Context, sessionID, user string, d channel.Decision) (channel.Approval, error)
+	// Auto sets or ends what the session grants by itself, and says so.
+	Auto(ctx context.Context, sessionID, user string, a routing.AutoApprove) (told string, err error)
+}
+
+// Repository is one that sessions may work on (spec/chat §1).
+type Repository struct {
+	Name     string
+	Path     string   // of its work tree
+	Users    []string // who may name it; empty for everybody
+	Channels []string // those that are mapped to it, as session ids begin: "slack:T1:C1"; empty for none
+}
+
+// Options are what an Engine works with. Jobs and Approvals may be nil: nothing is coded
+// then, or nothing decided, and the user is told so.
+type Options struct {
+	Store     *contextstore.Store
+	Models    Models
+	Router    *routing.Router
+	Limits    routing.Limits
+	Cloud     []string // security.cloud_allowed_routes
+	ToChat    map[channel.Kind]bool
+	Jobs      Jobs
+	Approvals Approvals
+
+	Repositories []Repository
+	Here         *Repository // where the program was started, for sessions of the terminal; nil for nowhere
+
+	PromptsDir  string // chat.prompts_dir; "" for the built-in ones
+	RecentTurns int
+	Cutover     time.Duration // after midnight, when a session's day ends
+	Retention   time.Duration
+	Zone        *time.Location
+
+	Lang   i18n.Lang
+	Redact func(string) string // of what coders are given
+	Strict func(string) string // of what is stored, sent to people, and shown to all other models
+	Set    func(role string) bool
+	Log    *slog.Logger
+	Now    func() time.Time
+}
+
+// Engine answers messages. It is safe for concurrent use: the turns of a session follow
+// each other, sessions do not wait for each other.
+type Engine struct {
+	Options
+	prompts  *prompts
+	analyses *Analyses
+
+	mu       sync.Mutex
+	channels map[channel.Kind]channel.Channel
+	lanes    map[string]*lane
+	answered map[string]time.Time // when a model answered last, by PROVIDER/MODEL
+}
+
+var _ channel.Handler = (*Engine)(nil)
+
+// New returns an Engine. It opens nothing: a session is read when it is spoken in.
+func New(o Options) (*Engine, error) {
+	switch {
+	case o.Store == nil, o.Models == nil, o.Router == nil, o.Redact == nil, o.Strict == nil:
+		return nil, errors.New("conversation: a store, models, a router and masks are needed")
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Zone == nil {
+		o.Zone = time.Local
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Set == nil {
+		o.Set = func(string) bool { return true }
+	}
+	if o.RecentTurns == 0 {
+		o.RecentTurns = 5
+	}
+	if o.PromptsDir != "" {
+		if _, err := os.Stat(o.PromptsDir); err != nil {
+			return nil, i18n.E("conversation.prompts_dir", o.PromptsDir, err)
+		}
+	}
+	e := &Engine{Options: o, channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, answered: map[string]time.Time{}}
+	e.prompts = newPrompts(o.PromptsDir, o.Lang, o.Log)
+	e.analyses = NewAnalyses(o.Store.BaseDir)
+	return e, nil
+}
+
+// Close releases what was opened. Turns that run are the callers'.
+func (e *Engine) Close() error { return e.analyses.Close() }
+
+// Add makes c the channel that posts of its kind go to.
+func (e *Engine) Add(c channel.Channel) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.channels[c.Kind()] = c
+}
+
+// channel is the channel of a session, nil where there is none.
+func (e *Engine) channel(kind channel.Kind) channel.Channel {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.channels[kind]
+}

@@ -1,0 +1,281 @@
+package conversation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/routing"
+)
+
+// Handle implements channel.Handler. Commands are carried out at once, also while a turn
+// of the session goes on; all else waits for its turn.
+func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
+	x := e.open(m.SessionID, m.Channel)
+	m.UserText = strings.ToValidUTF8(m.UserText, "\uFFFD")
+	if m.Decision != nil {
+		return e.control(ctx, x, m, nil)
+	}
+	cmd := routing.ParseCommand(m.UserText)
+	switch c := cmd.(type) {
+	case nil, routing.ToRoute:
+	case routing.Local:
+		if c.Rest == "" {
+			return e.control(ctx, x, m, cmd)
+		}
+		if err := e.setLocal(ctx, x, c.On); err != nil {
+			return err
+		}
+		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
+		m.UserText = c.Rest
+		return e.Handle(ctx, m)
+	default:
+		return e.control(ctx, x, m, cmd)
+	}
+	return e.answer(ctx, x, m)
+}
+
+// answer takes a turn for a message.
+func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error {
+	ctx, l, leave, err := e.enter(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if err := e.turnOver(ctx, x); err != nil {
+		return err
+	}
+	was, posts, err := x.seen(m.ID)
+	if err != nil {
+		return err
+	}
+	if was != nil && slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }) {
+		for _, n := range posts { // it may have been killed before the channel had them
+			e.post(ctx, x, n)
+		}
+		return nil
+	}
+	if was == nil {
+		n, err := e.append(ctx, x, entryOf(m))
+		if err != nil {
+			return err
+		}
+		was = &n
+	}
+	e.postAgain(ctx, x)
+	t := &turn{e: e, x: x, l: l, m: m, entry: *was, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
+	t.run(ctx)
+	if ctx.Err() == nil {
+		t.remember(ctx)
+	}
+	return nil
+}
+
+// entryOf is a message as it is stored.
+func entryOf(m channel.Message) Entry {
+	n := Entry{Role: roleUser, Content: m.UserText, ID: m.ID, User: m.User, Decision: m.Decision}
+	for _, a := range m.Attachments {
+		n.Files = append(n.Files, File{a.Name, a.MediaType, len(a.Content)})
+	}
+	return n
+}
+
+// tell is Engine.tell in answer to the message at hand. It is told though the turn was
+// stopped.
+func (t *turn) tell(ctx context.Context, n Entry) {
+	n.ReplyTo = t.m.ID
+	t.e.tell(context.WithoutCancel(ctx), t.x, n)
+}
+
+// tell keeps a post and shows it to the people of a session. What cannot be kept is shown
+// all the same: nobody is to wait for an answer that there is.
+func (e *Engine) tell(ctx context.Context, x session, n Entry) {
+	n.Role = roleAssistant
+	written, err := e.append(ctx, x, n)
+	if err != nil {
+		e.Log.Error("A post is not on record: "+err.Error(), "session_id", x.ID)
+		n.Content, n.Key = e.Strict(n.Content), x.ID+"/lost/"+n.ReplyTo+"/"+string(n.Kind)
+		written = n
+	}
+	e.post(ctx, x, written)
+}
+
+// post shows what is on record. What the channel does not take is shown with the next
+// message of the session.
+func (e *Engine) post(ctx context.Context, x session, n Entry) {
+	c := e.channel(x.kind)
+	if c == nil {
+		return
+	}
+	err := c.Post(ctx, n.post(x.ID))
+	if err == nil || n.Seq == 0 {
+		return
+	}
+	e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
+	err = x.update(context.WithoutCancel(ctx), func(s *State) bool {
+		if slices.Contains(s.Unposted, n.Seq) || len(s.Unposted) >= maxUnposted {
+			return false
+		}
+		s.Unposted = append(s.Unposted, n.Seq)
+		return true
+	})
+	if err != nil {
+		e.Log.Error(err.Error())
+	}
+}
+
+// postAgain shows what the channel did not take before.
+func (e *Engine) postAgain(ctx context.Context, x session) {
+	s, err := x.state()
+	if err != nil || len(s.Unposted) == 0 {
+		return
+	}
+	owed := s.Unposted
+	if err := x.update(ctx, func(s *State) bool { s.Unposted = nil; return true }); err != nil {
+		e.Log.Error(err.Error())
+		return
+	}
+	all, err := x.since(slices.Min(owed)-1, seenBack)
+	if err != nil {
+		e.Log.Error(err.Error())
+		return
+	}
+	for _, n := range all {
+		if slices.Contains(owed, n.Seq) {
+			e.post(ctx, x, n)
+		}
+	}
+}
+
+// post is an entry as it goes to a channel.
+func (n *Entry) post(id string) channel.Post {
+	key := n.Key
+	if key == "" {
+		key = id + "/" + strconv.FormatInt(n.Seq, 10)
+	}
+	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Content, Job: n.Job, Approval: n.Approval}
+}
+
+// Post shows p to the people of a session and keeps it, but for progress: a request for
+// an approval, what was decided. One whose Key is on record already is not said twice.
+func (e *Engine) Post(ctx context.Context, p channel.Post) error {
+	x := e.open(p.SessionID, kindOf(p.SessionID))
+	if p.Kind == channel.Progress {
+		if c := e.channel(x.kind); c != nil {
+			p.Text = e.Strict(p.Text)
+			return c.Post(ctx, p)
+		}
+		return nil
+	}
+	n := Entry{Role: roleAssistant, Kind: p.Kind, Content: p.Text, ReplyTo: p.ReplyTo, Key: p.Key, Job: p.Job, Approval: p.Approval, Control: true}
+	if p.Key != "" {
+		known, looked := false, 0
+		err := x.back(func(at Entry) bool {
+			known = known || at.Key == p.Key
+			looked++
+			return !known && looked < seenBack
+		})
+		if err != nil || known { // what the channel did not take is shown with the next message
+			return err
+		}
+	}
+	n, err := e.append(ctx, x, n)
+	if err == nil {
+		e.post(ctx, x, n)
+	}
+	return err
+}
+
+// Finish tells the people of a session what became of a job: Chat writes it. A job that was
+// told of already is not told of again.
+func (e *Engine) Finish(ctx context.Context, f Finished) error {
+	x := e.open(f.SessionID, kindOf(f.SessionID))
+	ctx, l, leave, err := e.enter(ctx, x)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	told, looked := false, 0
+	var user string
+	if err := x.back(func(n Entry) bool {
+		told = told || n.Job == f.ID && n.Kind == channel.Answer
+		if n.ID != "" && n.ID == f.ReplyTo {
+			user = n.User
+		}
+		looked++
+		return !told && user == "" && looked < seenBack
+	}); err != nil || told {
+		return err
+	}
+	last, err := x.last()
+	if err != nil {
+		return err
+	}
+	s, err := x.state()
+	if err != nil {
+		return err
+	}
+	t := &turn{e: e, x: x, l: l, m: channel.Message{ID: f.ReplyTo, User: user, SessionID: x.ID, Channel: x.kind}, entry: Entry{Seq: last.Seq + 1},
+		id: x.ID + "#" + f.ID, route: routing.Chat, job: f.ID, handed: true}
+	if s.PrevRoute != nil {
+		t.route = *s.PrevRoute // its declaration stands with the job
+	}
+	t.decision.PrimaryRoute = f.Route
+	t.loop = routing.NewLoop(e.Limits, e.Now, routing.Policy{LocalOnly: s.LocalOnly, CloudRoutes: e.Cloud}, f.Route, f.Title)
+	t.frame("job", map[string]string{"{job}": f.ID, "{title}": f.Title})
+	t.result(ctx, f)
+	t.final(ctx)
+	t.over(ctx)
+	return nil
+}
+
+// result takes in what a job came to.
+func (t *turn) result(ctx context.Context, f Finished) {
+	e := t.e
+	role, err := routing.CoderRole(f.Route, e.Set)
+	if err != nil {
+		role = ""
+	}
+	if f.Proposal == nil {
+		if f.Err == nil {
+			f.Err = errors.New("no proposal")
+		}
+		t.failed(ctx, f.Route, f.Err)
+		t.items = append(t.items, Item{Route: f.Route, Task: f.Title, Text: e.Strict(e.Lang.Error(f.Err))})
+		return
+	}
+	c := *f.Proposal
+	c.JobID = f.ID
+	out, err := c.Output()
+	if err != nil {
+		t.failed(ctx, f.Route, err)
+		return
+	}
+	e.Event(ctx, t.x.ID, planned{eventPlan, e.Now().UTC(), t.x.ID, f.ID, shortSummary(c.Plan)})
+	e.Event(ctx, t.x.ID, e.success(t.id, t.x.ID, f.Route, out))
+	t.clock(func(l *routing.Loop) { l.Done() })
+	t.stop = routing.StopDone
+	t.items = append(t.items, ofCoder(f.Route, f.Title, c))
+	t.tell(ctx, Entry{Kind: channel.Notice, Content: e.prompts.notice("done", e.alias(ctx, role), f.Title), Job: f.ID})
+}
+
+// Commands implements channel.Handler.
+func (e *Engine) Commands() []channel.Command {
+	known := routing.Commands()
+	all := make([]channel.Command, len(known))
+	for i, k := range known {
+		all[i] = channel.Command{Name: k.Name, Args: k.Args, Help: e.Lang.T(k.Help)}
+	}
+	return all
+}
+
+// shortSummary is a text as an event holds it.
+func shortSummary(text string) string {
+	short, _ := contract.Shortened(strings.TrimSpace(text), maxSummary)
+	return short
+}

@@ -1,0 +1,132 @@
+package conversation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/routing"
+)
+
+// maxWaiting is how many messages of one session wait for their turn at most; further
+// ones are refused, so that a channel that floods fills no memory.
+const maxWaiting = 32
+
+// turnWait is how long a turn waits for one of another process in the same session.
+const turnWait = 2 * time.Minute
+
+// lane has the turns of a session follow each other. Waiting on a channel is first
+// come, first served.
+type lane struct {
+	free chan struct{} // holds one token while no turn goes on
+	in   int           // turns that go on or wait; guarded by Engine.mu
+
+	mu   sync.Mutex
+	stop context.CancelCauseFunc // of the turn that goes on; nil for none
+	now  []doing                 // who works in it
+}
+
+// doing is somebody at work, for who asks.
+type doing struct {
+	Alias string
+	Route routing.Route
+	Since time.Time
+}
+
+// errStopped is the cause of a turn that somebody stopped by /stop.
+var errStopped = i18n.E("conversation.stopped")
+
+// enter waits for the session's turn and returns a context for it that /stop ends.
+func (e *Engine) enter(ctx context.Context, x session) (context.Context, *lane, func(), error) {
+	e.mu.Lock()
+	l := e.lanes[x.ID]
+	if l == nil {
+		l = &lane{free: make(chan struct{}, 1)}
+		l.free <- struct{}{}
+		e.lanes[x.ID] = l
+	}
+	if l.in > maxWaiting {
+		e.mu.Unlock()
+		return nil, nil, nil, i18n.E("conversation.too_many", maxWaiting)
+	}
+	l.in++
+	e.mu.Unlock()
+	gone := func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if l.in--; l.in == 0 {
+			delete(e.lanes, x.ID)
+		}
+	}
+	select {
+	case <-l.free:
+	case <-ctx.Done():
+		gone()
+		return nil, nil, nil, ctx.Err()
+	}
+	release, err := x.Turn(ctx, turnWait)
+	if err != nil {
+		l.free <- struct{}{}
+		gone()
+		return nil, nil, nil, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	l.mu.Lock()
+	l.stop = cancel
+	l.mu.Unlock()
+	return ctx, l, func() {
+		l.mu.Lock()
+		l.stop, l.now = nil, nil
+		l.mu.Unlock()
+		cancel(nil)
+		release()
+		l.free <- struct{}{}
+		gone()
+	}, nil
+}
+
+// stopTurn ends the turn that goes on in a session, and reports whether there is one.
+func (e *Engine) stopTurn(id string) bool {
+	e.mu.Lock()
+	l := e.lanes[id]
+	e.mu.Unlock()
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stop == nil {
+		return false
+	}
+	l.stop(errStopped)
+	return true
+}
+
+// begins notes that somebody works until the returned function is called.
+func (l *lane) begins(d doing) (ends func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now = append(l.now, d)
+	n := len(l.now)
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if n <= len(l.now) {
+			l.now = l.now[:n-1]
+		}
+	}
+}
+
+// working is who works in a session of this process.
+func (e *Engine) working(id string) []doing {
+	e.mu.Lock()
+	l := e.lanes[id]
+	e.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]doing(nil), l.now...)
+}

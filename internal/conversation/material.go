@@ -1,0 +1,138 @@
+package conversation
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+
+	"toritsugi/internal/contract"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/routing"
+)
+
+// The most of what Chat is given to write from (spec/facts §4), in characters but for
+// maxDiffLines and maxItems.
+const (
+	maxMaterial  = 14_000
+	maxItem      = 4_500
+	maxDiff      = 3_500
+	maxDiffLines = 200
+	maxItems     = 8
+)
+
+// Item is one piece of material: what a worker or a coder came to.
+type Item struct {
+	Route routing.Route   `json:"route"`
+	Task  string          `json:"task,omitempty"`
+	Text  string          `json:"text"`
+	Diff  string          `json:"diff,omitempty"`
+	Out   json.RawMessage `json:"-"`
+}
+
+// ranks order material: what comes first is left out last.
+var ranks = map[routing.Route]int{routing.Code: 100, routing.Code1: 100, routing.Code2: 100, routing.Code3: 100, routing.Analyze: 90, routing.Plan: 80,
+	routing.Ops: 70, routing.Research: 60, routing.Chat: 50}
+
+// ofOutput is a worker's answer as material.
+func ofOutput(route routing.Route, task string, o contract.Output) Item {
+	shown := struct {
+		Result     json.RawMessage `json:"result"`
+		Why        string          `json:"why,omitempty"`
+		Next       []string        `json:"next_actions,omitempty"`
+		Questions  []string        `json:"questions_for_user,omitempty"`
+		Confidence float64         `json:"confidence"`
+		Risk       string          `json:"risk"`
+	}{o.Result, o.Why, o.NextActions, o.Questions, o.Confidence, o.Risk}
+	raw, _ := json.MarshalIndent(shown, "", " ") // it was decoded from JSON
+	return Item{Route: route, Task: task, Text: string(raw), Out: o.Result}
+}
+
+// ofCoder is a proposal as material.
+func ofCoder(route routing.Route, task string, c contract.Coder) Item {
+	diff := c.Patch
+	c.Patch = ""
+	for i := range c.Files {
+		c.Files[i].Content = ""
+	}
+	raw, _ := json.MarshalIndent(c, "", " ") // texts and numbers
+	return Item{Route: route, Task: task, Text: string(raw), Diff: diff}
+}
+
+// material is what Chat is given to write from, in at most room characters. What is left
+// out is named.
+func material(lang i18n.Lang, items []Item, room int) string {
+	items = slices.Clone(items)
+	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(ranks[b.Route], ranks[a.Route]) })
+	room = min(room, maxMaterial)
+	var b strings.Builder
+	left := 0
+	for i, it := range items {
+		text := it.render(lang)
+		used := utf8.RuneCountInString(b.String())
+		if i >= maxItems || room-used < 200 && i > 0 {
+			left++
+			continue
+		}
+		short, cut := contract.Shortened(text, min(maxItem, room-used))
+		b.WriteString("### " + string(it.Route) + "\n" + short + "\n")
+		if cut > 0 {
+			b.WriteString(lang.T("conversation.cut", cut) + "\n")
+		}
+	}
+	if left > 0 {
+		b.WriteString(lang.T("conversation.left_out", left) + "\n")
+	}
+	return llm.Tagged("facts", strings.TrimSpace(b.String()))
+}
+
+// render is an item with its diff as a list of files and a piece of it.
+func (it Item) render(lang i18n.Lang) string {
+	text := it.Text
+	if it.Task != "" {
+		task, _ := contract.Shortened(it.Task, 400)
+		text = lang.T("conversation.task", task) + "\n" + text
+	}
+	if it.Diff == "" {
+		return text
+	}
+	piece, whole := piece(it.Diff)
+	text += "\n" + lang.T("conversation.diff_files", strings.Join(filesOf(it.Diff), "\n")) + "\n```diff\n" + piece + "\n```"
+	if !whole {
+		text += "\n" + lang.T("conversation.diff_cut", strings.Count(it.Diff, "\n")+1)
+	}
+	return text
+}
+
+// piece is the beginning of a diff that is shown, and whether it is all of it.
+func piece(diff string) (string, bool) {
+	lines := strings.Split(strings.TrimRight(diff, "\n"), "\n")
+	whole := len(lines) <= maxDiffLines
+	short, cut := contract.Shortened(strings.Join(lines[:min(len(lines), maxDiffLines)], "\n"), maxDiff)
+	return short, whole && cut == 0
+}
+
+// filesOf are the files that a diff names, with the lines that it adds and takes away.
+func filesOf(diff string) (all []string) {
+	files, _, err := gitdiff.Parse(strings.NewReader(diff))
+	if err != nil {
+		return nil // it is shown as it is, and refused where it is to be applied
+	}
+	for _, f := range files {
+		name := strings.TrimPrefix(cmp.Or(f.NewName, f.OldName), "b/") // which a diff without git's lines keeps
+		if f.IsRename {
+			name = f.OldName + " -> " + f.NewName
+		}
+		var added, removed int64
+		for _, h := range f.TextFragments {
+			added, removed = added+h.LinesAdded, removed+h.LinesDeleted
+		}
+		all = append(all, fmt.Sprintf("- %s (+%d -%d)", name, added, removed))
+	}
+	return all
+}

@@ -1,0 +1,88 @@
+package conversation
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"toritsugi/internal/contract"
+	"toritsugi/internal/llm"
+)
+
+// The short memory (spec/chat §8): after how many texts it is renewed, how long it may
+// be, in characters, and how long its call may take.
+const (
+	renewAfter = 20
+	maxMemory  = 1200
+)
+
+// remember renews the short memory where much was said since: the older part of it goes
+// into the memory, the latest turns stay as they are. It is a leg of Chat as any other.
+func (t *turn) remember(ctx context.Context) {
+	e := t.e
+	s, err := t.x.state()
+	if err != nil {
+		return
+	}
+	from := max(s.CutSeq, s.MemorySeq)
+	all, err := t.x.since(from, maxHistory)
+	if err != nil {
+		return
+	}
+	all = slices.DeleteFunc(all, func(n Entry) bool { return !n.said() })
+	size := 0
+	for _, n := range all {
+		size += tokens(n.Content)
+	}
+	limit := t.room(ctx) // half of the window, which three quarters of it are one and a half of
+	if len(all) <= renewAfter && size <= limit+limit/2 {
+		return
+	}
+	keep := min(2*e.RecentTurns, len(all)/2)
+	older := all[:len(all)-keep]
+	text, err := t.summary(ctx, &s, older)
+	if err != nil || text == "" {
+		if err != nil && ctx.Err() == nil {
+			e.Log.Warn("The short memory is not renewed: "+err.Error(), "session_id", t.x.ID)
+		}
+		return
+	}
+	to := older[len(older)-1].Seq
+	err = t.x.update(ctx, func(now *State) bool {
+		if now.MemorySeq != s.MemorySeq || now.CutSeq != s.CutSeq {
+			return false // another process was first
+		}
+		now.ShortMemory, now.MemorySeq = text, to
+		return true
+	})
+	if err != nil {
+		e.Log.Error(err.Error())
+	}
+}
+
+// summary asks Chat's model for the short memory of a session, with what it was before.
+func (t *turn) summary(ctx context.Context, s *State, older []Entry) (string, error) {
+	c, spec, _, err := t.client(ctx, useChat)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(llm.LimitAnswer(llm.Aside(ctx), maxMemory), grace)
+	defer cancel()
+	var b strings.Builder
+	for _, n := range older {
+		b.WriteString(n.Role + ": " + n.text() + "\n\n")
+	}
+	conv := c.Open(llm.Settings{})
+	conv.Append(llm.Message{Role: llm.RoleSystem, Content: t.e.prompts.text("turn/memory.md")})
+	asked := llm.Tagged("messages", fitting(t.e.Lang, b.String(), spec.Context/2))
+	if s.ShortMemory != "" {
+		asked = llm.Tagged("summary", s.ShortMemory) + "\n" + asked
+	}
+	conv.Append(llm.Message{Role: llm.RoleUser, Content: asked})
+	reply, err := conv.Send(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	short, _ := contract.Shortened(strings.TrimSpace(reply.Message.Content), maxMemory)
+	return t.e.Strict(short), nil
+}

@@ -1,0 +1,93 @@
+package conversation
+
+import (
+	"strings"
+	"testing"
+
+	"toritsugi/internal/i18n"
+)
+
+// A message that Chat answers is one leg without tools, streamed, kept, and no event is
+// missing.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	h := open(t, i18n.English, "terminal")
+	h.plays("worker", `{"route":"CHAT","confidence":0.9,"reason":"talk","evidence":["hi"]}`)
+	h.plays("chat", "Hello **there**, what can I do?")
+	h.saw("hi there", "answer: Hello **there**, what can I do?")
+	if got := h.legs(); got != "worker CLASSIFY, chat CHAT" {
+		t.Error(got)
+	}
+	if k := h.last("chat"); len(k.Tools) > 0 || len(k.Sent) != 2 || k.Sent[1].Content != "hi there" {
+		t.Errorf("%+v", k)
+	}
+	if got := h.stage.streams["m1"]; got != "Hello **there**, what can I " {
+		t.Errorf("streamed %q", got)
+	}
+	h.tells("router.decision", "initial_route source confidence classifier_route classifier_confidence local_only",
+		`initial_route="CHAT" source="classifier" confidence=0.9 classifier_route="CHAT" classifier_confidence=0.9 local_only=false`)
+	h.tells("loop.stop", "stop_reason loops final_route", `stop_reason="done" loops=0 final_route="CHAT"`)
+	h.tells("final.route", "initial_route final_route reroute_used worker_calls error_reason",
+		`initial_route="CHAT" final_route="CHAT" reroute_used=false worker_calls=0 error_reason=null`)
+	if got, err := h.History(t.Context(), h.id, 10); err != nil || len(got) != 2 || got[0].User != "terminal:hanako" || got[1].Post == nil || got[1].Post.Key != h.id+"/2" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Each worker gives material, from which Chat writes; its route is declared once.
+func TestWorkers(t *testing.T) {
+	t.Parallel()
+	for route, c := range map[string]struct{ result, ja, en string }{
+		"plan":     {planResult, "段取りを組むね。", "I'll lay out a plan."},
+		"analyze":  {analyzeResult, "整理して分析するね。", "I'll sort and analyse this."},
+		"ops":      {opsResult, "手順で案内するね。", "I'll walk you through it."},
+		"research": {researchResult, "調べてまとめるね。", "I'll look into it."},
+	} {
+		for lang, declared := range map[i18n.Lang]string{i18n.Japanese: c.ja, i18n.English: c.en} {
+			t.Run(route+" "+string(lang), func(t *testing.T) {
+				t.Parallel()
+				h := open(t, lang, "terminal")
+				h.plays("worker", "Sure:\n```json\n"+output(c.result, nil)+"\n```", output(c.result, nil))
+				h.plays("chat", "first", "second")
+				h.saw("/"+route+" これをお願い\n  二行目", "answer: "+declared+"\nfirst")
+				h.saw("/"+route+" again", "answer: second")
+				up := strings.ToUpper(route)
+				if got := h.legs(); got != "worker "+up+", chat CHAT, worker "+up+", chat CHAT" {
+					t.Error(got)
+				}
+				k := h.last("worker")
+				if strings.Join(k.Tools, " ") != "grep list_files read_file" {
+					t.Errorf("tools %v", k.Tools)
+				}
+				if first := h.cast.calls[0].asked(); !strings.Contains(first, `"user_text":"これをお願い\n  二行目"`) || !strings.Contains(first, `"prev_primary_route":null`) {
+					t.Error(first)
+				}
+				if !strings.Contains(k.asked(), `"prev_primary_route":"`+up+`"`) || !strings.Contains(k.asked(), `"text":"`+declared+`\nfirst"`) {
+					t.Error(k.asked())
+				}
+				if asked := h.last("chat").asked(); !strings.Contains(asked, "### "+up) || strings.Contains(asked, "local_only") {
+					t.Error(asked)
+				}
+				h.tells("worker.success", "route needs_next_loop risk confidence fit error",
+					`route="`+up+`" needs_next_loop=false risk="low" confidence=0.9 fit=null error=null`, `route="`+up+`" needs_next_loop=false risk="low" confidence=0.9 fit=null error=null`)
+				h.tells("final.route", "initial_route final_route worker_calls", `initial_route="`+up+`" final_route="`+up+`" worker_calls=1`,
+					`initial_route="`+up+`" final_route="`+up+`" worker_calls=1`)
+			})
+		}
+	}
+}
+
+// RESEARCH without a way to the web says that nothing was looked up.
+func TestResearchLooksNothingUp(t *testing.T) {
+	t.Parallel()
+	h := open(t, i18n.English, "terminal")
+	h.plays("worker", output(researchResult, nil))
+	h.plays("chat", "a plan for a search")
+	h.hears("/research the latest")
+	if asked := h.last("chat").asked(); !strings.Contains(asked, "Nothing was looked up on the web") {
+		t.Error(asked)
+	}
+	if asked := h.last("worker").asked(); !strings.Contains(asked, `"web_search_available":false`) {
+		t.Error(asked)
+	}
+}

@@ -1,0 +1,239 @@
+package conversation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/models"
+	"toritsugi/internal/routing"
+	"toritsugi/internal/tool"
+	turns "toritsugi/internal/turn"
+)
+
+// The limits of what a worker answers (spec/facts §4), and of a leg: calls of its model.
+const (
+	maxResultChars = 8000
+	maxQuestions   = 3
+	maxActions     = 3
+	maxCalls       = 12
+)
+
+// windowShare is the part of a model's window that a request may fill.
+const windowShare = 0.75
+
+// work has a worker answer on a route: with tools that read the session's repository, in
+// a record of its own, without the session's history.
+func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input) (contract.Output, error) {
+	c, spec, s, err := t.client(ctx, models.Use{Role: models.Worker, Route: string(route)})
+	if err != nil {
+		return contract.Output{}, err
+	}
+	defer t.l.begins(doing{Alias: spec.Alias, Route: route, Since: t.e.Now()})()
+	ctx, cancel := t.limited(ctx, 0)
+	defer cancel()
+	window := int(float64(spec.Context) * windowShare)
+	tools, done, err := t.readers(&s, window)
+	if err != nil {
+		return contract.Output{}, err
+	}
+	defer done()
+	in.Tooling.RepoRead = len(tools.Definitions()) > 0
+	in.UserText = fitting(t.e.Lang, in.UserText, window/3)
+	system, err := t.e.prompts.worker(route)
+	if err != nil {
+		return contract.Output{}, err
+	}
+	asked, err := json.Marshal(in)
+	if err != nil {
+		return contract.Output{}, err
+	}
+	t.legs++
+	ledger := &leg{e: t.e, x: t.x, name: fmt.Sprintf("%d.%d", t.entry.Seq, t.legs)}
+	if _, err := ledger.Append(contextstore.Message{Role: llm.RoleSystem, Content: system}, contextstore.Message{Role: llm.RoleUser, Content: string(asked)}); err != nil {
+		return contract.Output{}, err
+	}
+	var offered []llm.Tool
+	fixed := 0
+	for _, d := range tools.Definitions() {
+		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
+		fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
+	}
+	w, err := memory.Open(ledger, c.Open(llm.Settings{Tools: offered}), memory.Policy{Limit: window, Fixed: fixed, Lang: t.e.Lang, Log: t.e.Log,
+		Masking: memory.Masking{Enabled: true, KeepTurns: 4, MinShare: 0.1}})
+	if err != nil {
+		return contract.Output{}, err
+	}
+	ready := t.warms(ctx, &spec)
+	defer ready()
+	loop := turns.New(turns.Settings{Ledger: ledger, Window: w, Tools: tools, Budget: turns.Budget{Turns: maxCalls}, Log: t.e.Log, Now: t.e.Now,
+		MaxResults: 2 * window}, director{heard: ready})
+	return t.answer(ctx, loop, route)
+}
+
+// answer runs a worker's loop and reads its answer; one that does not keep to the contract
+// is asked for once more.
+func (t *turn) answer(ctx context.Context, loop *turns.Loop, route routing.Route) (contract.Output, error) {
+	for again := false; ; again = true {
+		m, err := loop.Run(ctx)
+		if err != nil {
+			return contract.Output{}, cause(ctx, err)
+		}
+		out, err := contract.ReadOutput(route, m.Content)
+		var wrong *contract.AnswerError
+		if err == nil || again || !errors.As(err, &wrong) {
+			return out, err
+		}
+		if err := loop.Tell(ctx, "Your answer was not taken: "+wrong.Problem+"\nAnswer once more, with the whole JSON object and nothing else."); err != nil {
+			return contract.Output{}, err
+		}
+	}
+}
+
+// director tells that a model has begun to answer.
+type director struct {
+	turns.Undirected
+	heard func()
+}
+
+// Stream implements turn.Director.
+func (d director) Stream(string) { d.heard() }
+
+// readers are the tools that read the session's repository: none where it has none.
+func (t *turn) readers(s *State, window int) (r *tool.Registry, done func(), err error) {
+	limits := tool.Limits{MaxOutput: max(min(tool.DefaultMaxOutput, window/2), tool.MinMaxOutput)}
+	done = func() {}
+	var own []tool.Tool
+	if repo, ok := t.e.repository(t.x.ID, t.m.User, s); ok {
+		root, err := os.OpenRoot(repo.Path)
+		if err != nil {
+			return nil, done, err
+		}
+		done = func() { _ = root.Close() } // only read from
+		own = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
+	}
+	r, err = tool.NewRegistry(limits, own...)
+	return r, done, err
+}
+
+// input is what a worker is given of the session and the task.
+func (t *turn) input(route routing.Route, task string, former json.RawMessage) (contract.Input, error) {
+	s, err := t.x.state()
+	if err != nil {
+		return contract.Input{}, err
+	}
+	recent, err := t.recent(&s)
+	if err != nil {
+		return contract.Input{}, err
+	}
+	in := contract.Input{Route: route, UserText: task,
+		Session: contract.Session{SessionID: t.x.ID, Channel: t.x.kind, TargetOS: t.targetOS(), Timezone: t.e.zone(), Now: t.e.Now().In(t.e.Zone).Format(time.RFC3339)},
+		Context: contract.Context{ShortMemory: s.ShortMemory, RecentTurns: recent, FormerResult: former},
+		Flags:   contract.Flags{LocalOnly: s.LocalOnly, PrevPrimaryRoute: s.PrevRoute},
+		Limits:  contract.Limits{MaxResultChars: maxResultChars, MaxQuestions: maxQuestions, MaxNextActions: maxActions}}
+	for _, a := range t.m.Attachments {
+		if textual(a) {
+			in.UserText += "\n\n" + t.file(a)
+		}
+	}
+	if repo, ok := t.e.repository(t.x.ID, t.m.User, &s); ok {
+		in.Session.Repo = &contract.Repo{Name: repo.Name}
+	}
+	return in, nil
+}
+
+// zone is the name of the house's time zone, "" where it has none.
+func (e *Engine) zone() string {
+	if e.Zone == time.Local {
+		return ""
+	}
+	return e.Zone.String()
+}
+
+// targetOS is the system that instructions are for: that of the terminal is this one's,
+// who writes from elsewhere may have any.
+func (t *turn) targetOS() string {
+	if t.x.kind != "terminal" {
+		return "unknown"
+	}
+	switch runtime.GOOS {
+	case "linux", "windows":
+		return runtime.GOOS
+	case "darwin":
+		return "mac"
+	}
+	return "unknown"
+}
+
+// maxRecent is how much of one text a worker is given of what was said before, in
+// characters.
+const maxRecent = 1500
+
+// recent are the latest texts of the session before the message at hand.
+func (t *turn) recent(s *State) ([]contract.Turn, error) {
+	all := []contract.Turn{}
+	err := t.x.back(func(n Entry) bool {
+		if n.Seq <= s.CutSeq || len(all) >= 2*t.e.RecentTurns {
+			return false
+		}
+		if n.said() && n.Seq < t.entry.Seq {
+			text, _ := contract.Shortened(n.text(), maxRecent)
+			all = append(all, contract.Turn{Role: n.Role, Text: text})
+		}
+		return true
+	})
+	slices.Reverse(all)
+	return all, err
+}
+
+// repository is the one that a session works on: the one it was given, where it was
+// started, the one its channel is mapped to, the only one there is (spec/chat §1).
+func (e *Engine) repository(id, user string, s *State) (Repository, bool) {
+	mine := e.named(id, user)
+	if s.Repository != "" {
+		i := slices.IndexFunc(mine, func(r Repository) bool { return r.Name == s.Repository })
+		if i >= 0 {
+			return mine[i], true
+		}
+	}
+	if e.Here != nil && kindOf(id) == "terminal" {
+		return *e.Here, true
+	}
+	for _, r := range mine {
+		if r.mapped(id) {
+			return r, true
+		}
+	}
+	if len(mine) == 1 {
+		return mine[0], true
+	}
+	return Repository{}, false
+}
+
+// named are the repositories that a user may name in a session.
+func (e *Engine) named(id, user string) (mine []Repository) {
+	if e.Here != nil && kindOf(id) == "terminal" {
+		mine = append(mine, *e.Here)
+	}
+	for _, r := range e.Repositories {
+		if len(r.Users) > 0 && !slices.Contains(r.Users, user) || len(r.Channels) > 0 && !r.mapped(id) {
+			continue
+		}
+		mine = append(mine, r)
+	}
+	return mine
+}
+
+// mapped reports whether a session is of one of the repository's channels.
+func (r Repository) mapped(id string) bool {
+	return slices.ContainsFunc(r.Channels, func(c string) bool { return id == c || len(id) > len(c) && id[:len(c)] == c && id[len(c)] == ':' })
+}

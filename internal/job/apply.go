@@ -1,0 +1,238 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"toritsugi/internal/approval"
+	"toritsugi/internal/checkrun"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/tool/confined"
+	"toritsugi/internal/workspace"
+)
+
+// apply applies a granted proposal, once.
+func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Order, job approval.Job) (approval.Application, error) {
+	src, err := r.source(ctx, o)
+	if err != nil {
+		return approval.Application{}, err
+	}
+	dir := r.Store.WorkspaceDir(c.UUID())
+	run := &commands{r: r, c: c, scratch: filepath.Join(dir, "scratch")}
+	e := approval.Engine{Jobs: r.Approvals, Runner: run}
+	if job.Deliver == approval.Worktree {
+		h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
+		if err != nil {
+			return approval.Application{}, err
+		}
+		defer func() { _ = h.Close() }()
+		tree := approval.HandTree{Hand: h, Base: job.Base}
+		e.Tree, e.Target = tree, tree
+		run.tree = func() string { return h.Tree() }
+		run.base = func(ctx context.Context) (string, func(context.Context) error, error) {
+			now, err := h.TreeNow(ctx)
+			if err == nil {
+				err = h.Lay(ctx, job.Base)
+			}
+			return h.Tree(), func(ctx context.Context) error { return h.Lay(ctx, now) }, err
+		}
+		return e.Run(ctx, job)
+	}
+	words := workspace.CommitOptions{Message: message(job), AuthorName: job.Requester, When: job.At.Time}
+	branch, err := r.branch(ctx, c, src, job)
+	if err != nil {
+		return approval.Application{}, err
+	}
+	at := func(dir, branch string) *approval.CommitTree {
+		return &approval.CommitTree{Words: words, Create: workspace.CreateOptions{Source: src, Dir: dir, Branch: branch, Commit: job.Base, Box: r.Box, Hold: c.WorkLock()}}
+	}
+	tree := at(dir, branch)
+	defer func() { _ = tree.Close() }()
+	e.Tree, e.Target = tree, tree
+	run.tree = func() string { return tree.Workspace().Tree() }
+	run.base = func(ctx context.Context) (string, func(context.Context) error, error) {
+		b := at(dir+"-base", branch+"-base")
+		if err := b.Lay(ctx); err != nil {
+			return "", nil, err
+		}
+		return b.Workspace().Tree(), func(context.Context) error { return errors.Join(b.Close(), b.Workspace().Remove()) }, nil
+	}
+	return e.Run(ctx, job)
+}
+
+// message is the message of the commit.
+func message(job approval.Job) string { return job.Title + "\n\n" + job.Plan + "\n" }
+
+// branch is the branch of a job's commit: chosen once, and kept in the run's mark, so that
+// what is applied again goes to the same.
+func (r *Runner) branch(ctx context.Context, c *contextstore.Context, src *workspace.Source, job approval.Job) (string, error) {
+	name, err := r.Store.Mark(ctx, c.UUID(), branchMark)
+	if err != nil || name != "" {
+		return name, err
+	}
+	if name, err = r.Branch(ctx, src, c.Metadata()); err != nil {
+		return "", err
+	}
+	return name, r.Store.SetMark(ctx, c.UUID(), branchMark, name)
+}
+
+const branchMark = "branch"
+
+// commands run what belongs to the project, and what a proposal asks for, in the tree of an
+// application (approval.Runner).
+type commands struct {
+	r       *Runner
+	c       *contextstore.Context
+	scratch string
+	tree    func() string
+	// base is the tree without the patch, and what puts back what was there.
+	base func(context.Context) (tree string, done func(context.Context) error, err error)
+}
+
+// commandTime is how long a command of a proposal may take.
+const commandTime = 10 * time.Minute
+
+// Setup implements approval.Runner.
+func (x *commands) Setup(ctx context.Context) error { return x.setup(ctx, x.tree()) }
+
+func (x *commands) setup(ctx context.Context, tree string) error {
+	for _, s := range x.r.Project.Setup {
+		network := x.r.Network
+		if s.Network {
+			network = confined.Online(network, x.r.Project.Registries, "workspace.registries", x.r.Log, x.r.Lang)
+		}
+		run, err := x.run(ctx, tree, network, s.Run, s.Timeout)
+		run.Setup = true
+		if err = x.recorded(run, err); err != nil {
+			return err
+		}
+		if !run.Passed() {
+			return &approval.FailedError{Err: i18n.E("job.command_failed", s.Run, run.ExitCode, run.Output)}
+		}
+	}
+	return nil
+}
+
+// Checks implements approval.Runner. What fails without the patch, too, is not its fault.
+func (x *commands) Checks(ctx context.Context) error {
+	red, err := x.red(ctx, x.tree(), x.r.Project.Checks, 1)
+	if err != nil || len(red) == 0 {
+		return err
+	}
+	tree, done, err := x.base(ctx)
+	if err != nil {
+		return err
+	}
+	err = x.setup(ctx, tree)
+	var before []failing
+	if err == nil {
+		checks := make([]checkrun.Check, len(red))
+		for i, f := range red {
+			checks[i] = f.check
+		}
+		before, err = x.red(ctx, tree, checks, 0)
+	}
+	if err = errors.Join(err, done(ctx)); err != nil {
+		return err
+	}
+	was := map[string]bool{}
+	for _, f := range before {
+		was[f.check.Command] = true
+	}
+	for _, f := range red {
+		if !was[f.check.Command] {
+			return &approval.FailedError{Err: i18n.E("job.command_failed", f.check.Command, f.run.ExitCode, f.run.Output)}
+		}
+	}
+	return nil
+}
+
+// failing is a check that failed.
+type failing struct {
+	check checkrun.Check
+	run   contextstore.CheckRun
+}
+
+// red runs checks and returns those that fail.
+func (x *commands) red(ctx context.Context, tree string, all []checkrun.Check, round int) (red []failing, err error) {
+	for _, c := range all {
+		run, err := x.run(ctx, tree, x.r.Network, c.Command, c.Timeout)
+		run.Round = round
+		if err = x.recorded(run, err); err != nil {
+			return nil, err
+		}
+		if !run.Passed() {
+			red = append(red, failing{c, run})
+		}
+	}
+	return red, nil
+}
+
+// Command implements approval.Runner.
+func (x *commands) Command(ctx context.Context, script string) error {
+	run, err := x.run(ctx, x.tree(), x.r.Network, script, commandTime)
+	if err == nil && !run.Passed() {
+		err = &approval.FailedError{Err: i18n.E("job.command_failed", script, run.ExitCode, run.Output)}
+	}
+	return err
+}
+
+// recorded puts a check on record.
+func (x *commands) recorded(run contextstore.CheckRun, err error) error {
+	if err != nil {
+		return err
+	}
+	return x.c.AppendCheck(run)
+}
+
+// keptOutput is how much of what a command printed is kept, in bytes.
+const keptOutput = 4000
+
+// run runs one command in a sandbox of its own.
+func (x *commands) run(ctx context.Context, tree string, network sandbox.Network, script string, timeout time.Duration) (contextstore.CheckRun, error) {
+	run := contextstore.CheckRun{Command: script, Timestamp: contextstore.Time{Time: x.r.Now().UTC()}}
+	spec := x.r.Spec
+	spec.Workspace, spec.Scratch, spec.Network, spec.Hold = tree, x.scratch, network, x.c.WorkLock()
+	shell, err := x.r.Shell(spec)
+	if err != nil {
+		return run, err
+	}
+	out := &last{most: keptOutput}
+	to := x.r.Filter(out)
+	e, err := shell.Run(ctx, sandbox.Command{Script: script, Timeout: timeout, Output: to})
+	err = errors.Join(err, to.Close(), shell.Close())
+	if ctx.Err() != nil {
+		return run, ctx.Err()
+	}
+	if err != nil {
+		return run, fmt.Errorf("run %s: %w", script, err)
+	}
+	run.ExitCode, run.TimedOut, run.Limit, run.Bound, run.DurationMS, run.Output = e.Code, e.TimedOut, e.Limit, e.Bound, e.Duration.Milliseconds(), out.String()
+	return run, nil
+}
+
+// last keeps the end of what is written to it.
+type last struct {
+	bytes.Buffer
+	most int
+}
+
+func (l *last) Write(p []byte) (int, error) {
+	n, _ := l.Buffer.Write(p)
+	if over := l.Len() - l.most; over > l.most {
+		l.Next(over)
+	}
+	return n, nil
+}
+
+func (l *last) String() string {
+	b := l.Bytes()
+	return string(bytes.ToValidUTF8(b[max(0, len(b)-l.most):], []byte("\uFFFD")))
+}

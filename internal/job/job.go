@@ -1,0 +1,242 @@
+// Package job carries a chat job from what was asked to an applied patch (spec/chat §6, §7).
+// Its run reads and proposes, and changes nothing; once people have granted the proposal the
+// same run applies it. Between the two the run waits and holds no process.
+package job
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/approval"
+	"toritsugi/internal/checkrun"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contract"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/order"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/turn"
+	"toritsugi/internal/workspace"
+)
+
+// Runner works on one job. Its fields are set once.
+type Runner struct {
+	Store     *contextstore.Store
+	Client    llm.Client
+	Approvals *approval.Jobs
+	Log       *slog.Logger
+	Now       func() time.Time
+	Lang      i18n.Lang
+
+	Window int           // tokens that a request may fill
+	Memory memory.Policy // what else decides about the window
+	Budget turn.Budget
+	Days   contextstore.DayLimits // of all runs together
+	Filter func(io.Writer) io.WriteCloser
+
+	Box      workspace.Box
+	Shell    func(sandbox.Spec) (sandbox.Runner, error)
+	Spec     sandbox.Spec // of setup, checks and commands, but for the tree
+	Network  sandbox.Network
+	Project  checkrun.Settings
+	Branch   func(context.Context, *workspace.Source, contextstore.Metadata) (string, error) // that a commit goes to
+	Scripted bool
+	// Progress hears how far a job is, in the language of the house; nil for nobody.
+	Progress func(o order.Chat, text string)
+}
+
+// Result is what a run of a job came to.
+type Result struct {
+	agent.Report
+	Order       order.Chat
+	Job         approval.Job         // as it stands; its Job is "" where nothing was proposed
+	Proposal    *contract.Coder      // what was proposed by this process
+	Application approval.Application // of one that was granted
+	Err         error                // why the run did not get further, nil where it did
+}
+
+// Execute works on a claimed context until it proposed, applied or cannot go on, and makes
+// the transition. The error says that the transition failed.
+func (r *Runner) Execute(ctx context.Context, c *contextstore.Context) (Result, error) {
+	res := Result{Report: agent.Report{UUID: c.UUID()}}
+	o, err := order.Parse(c.Metadata())
+	if err == nil && o.Chat == nil {
+		err = i18n.E("job.no_chat", c.UUID())
+	}
+	if err != nil {
+		return res, errors.Join(err, c.Close())
+	}
+	res.Order = *o.Chat
+	working, done := agent.Watch(ctx, c, r.Budget.Time)
+	defer done()
+	res.Outcome, res.Err = r.work(working, c, o, &res)
+	if res.Err != nil {
+		res.Outcome = r.outcome(context.Cause(working), res.Err)
+	}
+	res.Outcome.Reason = r.Store.Redact(res.Outcome.Reason)
+	res.Reason = res.Outcome.Reason
+	if res.Outcome.Status.Final() {
+		res.Outcome.Summary = r.summary(&res)
+	}
+	last := context.WithoutCancel(ctx)
+	err = c.Transition(last, res.Outcome)
+	if errors.As(err, new(*contextstore.UnfinishedError)) {
+		r.Log.Warn(err.Error() + "; the next opener does it")
+		err = nil
+	}
+	if err != nil {
+		return res, errors.Join(err, c.Close())
+	}
+	res.Dir = c.Dir()
+	if res.Outcome.Status == task.AwaitingApproval {
+		// Somebody may have decided while the run was being put down.
+		if _, err := r.Approvals.Settle(last); err != nil {
+			r.Log.Warn("What was decided is taken up later: " + err.Error())
+		}
+	}
+	return res, nil
+}
+
+// work does what is next of a job.
+func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Order, res *Result) (task.Outcome, error) {
+	job, err := approval.Read(c.Dir())
+	if errors.Is(err, fs.ErrNotExist) {
+		if job, res.Proposal, err = r.propose(ctx, c, o); err != nil {
+			return task.Outcome{}, err
+		}
+		if _, err := r.Approvals.AutoApprove(ctx, &job); err != nil {
+			return task.Outcome{}, err
+		}
+	}
+	if err != nil {
+		return task.Outcome{}, err
+	}
+	res.Job = job
+	switch {
+	case !job.Grantable():
+		return task.Outcome{Status: task.Completed, Reason: r.Lang.T("job.no_patch")}, nil
+	case job.State.Status == approval.Pending:
+		return task.Outcome{Status: task.AwaitingApproval, Reason: r.Lang.T("job.waits", job.Job)}, nil
+	case job.State.Status == approval.Denied:
+		return r.denied(job), nil
+	}
+	res.Application, err = r.apply(ctx, c, o, job)
+	switch decided := (*approval.DecidedError)(nil); {
+	case errors.As(err, new(*approval.WithdrawnError)):
+		res.Job, err = approval.Read(c.Dir())
+		return task.Outcome{Status: task.AwaitingApproval, Reason: r.Lang.T("job.waits", job.Job)}, err
+	case errors.As(err, &decided):
+		res.Job = decided.Job
+		return r.denied(decided.Job), nil
+	case err != nil:
+		return task.Outcome{}, err
+	}
+	if res.Job, err = approval.Read(c.Dir()); err != nil {
+		return task.Outcome{}, err
+	}
+	status := task.Failed
+	if res.Application.Applied() {
+		status, res.Branch, res.Commit = task.Completed, res.Application.Where, res.Application.Commit
+	}
+	return task.Outcome{Status: status, Reason: res.Application.Outcome(r.Lang)}, nil
+}
+
+func (r *Runner) denied(job approval.Job) task.Outcome {
+	by := job.State.Approver
+	if by == approval.System {
+		return task.Outcome{Status: task.Stopped, Reason: r.Lang.T("job." + job.State.Reason)}
+	}
+	return task.Outcome{Status: task.Stopped, Reason: r.Lang.T("job.denied", by)}
+}
+
+// outcome is how a run ends with an error, in a context that ended by cause, nil where that
+// goes on.
+func (r *Runner) outcome(cause, err error) task.Outcome {
+	var model *llm.Error
+	var day *contextstore.DayError
+	switch q, asked := agent.Asked(cause); {
+	case errors.Is(cause, agent.ErrShutdown):
+		return task.Outcome{Status: task.Queued}
+	case asked && q.Action == contextstore.Stop:
+		return task.Outcome{Status: task.Stopped, Reason: r.Lang.T("agent.asked_stop", q.By)}
+	case errors.Is(cause, agent.ErrOverTime):
+		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.budget", r.Budget.Time, r.Budget.Time, turn.KeyTime), TimedOut: true}
+	case cause != nil:
+		return task.Outcome{Status: task.Paused, Reason: r.Lang.T("agent.paused")}
+	case errors.As(err, &day):
+		return task.Outcome{Status: task.Paused, Reason: r.Lang.Error(err)}
+	case errors.As(err, &model):
+		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.model", r.Client.Provider()+"/"+r.Client.Model(), model.Explain(r.Lang))}
+	}
+	return task.Outcome{Status: task.Failed, Reason: r.Lang.Error(err)}
+}
+
+// summary is what the record keeps of a job that is over.
+func (r *Runner) summary(res *Result) string {
+	text := res.Order.Title
+	if res.Job.Plan != "" {
+		text += "\n\n" + res.Job.Plan
+	}
+	return text + "\n\n" + res.Outcome.Reason
+}
+
+// place is where a job reads: a clone at its base, or the files at hand.
+type place struct {
+	root  *os.Root
+	base  approval.Base
+	id    func(ctx context.Context) (string, error) // of the base
+	close func() error
+}
+
+// source looks at the repository of a job.
+func (r *Runner) source(ctx context.Context, o order.Order) (*workspace.Source, error) {
+	return workspace.Inspect(ctx, o.Repo, workspace.InspectOptions{NoStatus: true, Box: r.Box})
+}
+
+// handDir is where the git of the files at hand lies.
+func (r *Runner) handDir(uuid string) string {
+	return filepath.Join(r.Store.WorkspaceDir(uuid), "hand")
+}
+
+// place opens where a job reads.
+func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Order) (*place, error) {
+	src, err := r.source(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Chat.Deliver == string(approval.Worktree) {
+		h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
+		if err != nil {
+			return nil, err
+		}
+		root, err := os.OpenRoot(src.Path)
+		if err != nil {
+			return nil, errors.Join(err, h.Close())
+		}
+		base := &approval.HandBase{Hand: h}
+		id := func(ctx context.Context) (string, error) {
+			base.Tree, err = h.TreeOf(ctx) // as the files are now
+			return base.Tree, err
+		}
+		return &place{root, base, id, func() error { return errors.Join(root.Close(), h.Close()) }}, nil
+	}
+	w, err := workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: r.Store.WorkspaceDir(c.UUID()), Branch: "tori/" + o.Chat.Job, Commit: o.Base, Box: r.Box, Hold: c.WorkLock()})
+	if err != nil {
+		return nil, err
+	}
+	root, err := w.Root()
+	if err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	id := func(context.Context) (string, error) { return o.Base, nil }
+	return &place{root, w, id, func() error { return errors.Join(root.Close(), w.Close()) }}, nil
+}

@@ -1,0 +1,296 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/approval"
+	"toritsugi/internal/checkrun"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm/script"
+	"toritsugi/internal/order"
+	"toritsugi/internal/redact"
+	"toritsugi/internal/sandbox"
+	"toritsugi/internal/task"
+	"toritsugi/internal/tool/policy"
+	"toritsugi/internal/turn"
+	"toritsugi/internal/workspace"
+)
+
+// TestMain lets the program of the tests be the helper of its sandboxes.
+func TestMain(m *testing.M) {
+	sandbox.Helper(os.Args)
+	os.Exit(m.Run())
+}
+
+var noon = time.Date(2026, 3, 4, 3, 6, 7, 0, time.UTC)
+
+func git(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "GIT_") }),
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=u", "GIT_AUTHOR_EMAIL=u@example.org", "GIT_COMMITTER_NAME=u", "GIT_COMMITTER_EMAIL=u@example.org")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %q in %s: %v\n%s", args, dir, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// house is a base directory with a repository, and a model that says what a script has.
+type house struct {
+	*Runner
+	t    *testing.T
+	repo string
+	uuid string
+}
+
+func newHouse(t *testing.T, deliver approval.Deliver, says string) *house {
+	t.Helper()
+	repo := filepath.Join(t.TempDir(), "repo")
+	write(t, filepath.Join(repo, "greet.txt"), "hello\nworld\n")
+	git(t, repo, "init", "-q", "-b", "main")
+	git(t, repo, "add", ".")
+	git(t, repo, "commit", "-q", "-m", "first")
+	z := redact.New(nil, nil)
+	now := func() time.Time { return noon }
+	store, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: filepath.Join(t.TempDir(), "contexts"), Redact: z.String, Now: now, NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	rules, err := policy.New(policy.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := script.Parse("model.yaml", []byte(says))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := func(s sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(s), nil }
+	h := &house{t: t, repo: repo, Runner: &Runner{Store: store, Client: model, Log: slog.New(slog.DiscardHandler), Now: now, Lang: i18n.English, Window: 20_000, Budget: turn.Budget{Turns: 20},
+		Filter: func(w io.Writer) io.WriteCloser { return nopCloser{w} }, Box: workspace.Box{Shell: bare}, Shell: bare, Scripted: true,
+		Approvals: &approval.Jobs{Store: store, Settings: approval.Settings{Required: true, Expires: time.Hour, Wide: approval.Wide{Files: 20, Lines: 500, Share: 0.9}}, Policy: rules, Version: "1", Sanitizer: z, Now: now},
+		Branch: func(_ context.Context, _ *workspace.Source, m contextstore.Metadata) (string, error) {
+			return "tori/" + m.TaskKey.ID, nil
+		}}}
+	id, err := approval.NewJob(noon, time.UTC, bytes.NewReader([]byte{1, 2, 3, 4}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(order.Order{Repo: repo, Base: git(t, repo, "rev-parse", "HEAD"), Chat: &order.Chat{Job: id, Session: "terminal:hanako:1", User: "terminal:hanako", Route: "CODE2",
+		Repository: "repo", Deliver: string(deliver), Title: "Greet the moon", Request: "{}", Prompt: "You are a coder."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.uuid, err = store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: "terminal", Owner: "hanako", Repo: "repo", Type: "chat", ID: id}, Title: "Greet the moon", Run: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }
+
+// run executes the run once more.
+func (h *house) run() Result {
+	h.t.Helper()
+	c, _, err := h.Store.Claim(h.t.Context(), h.uuid)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	res, err := h.Execute(h.t.Context(), c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return res
+}
+
+func (h *house) decide(job approval.Job, grant bool) {
+	h.t.Helper()
+	if _, err := h.Approvals.Decide(h.t.Context(), approval.Decision{Job: job.Job, Hash: job.Short(), Grant: grant, By: "terminal:hanako", How: "command", Where: "terminal"}); err != nil {
+		h.t.Fatal(err)
+	}
+}
+
+const moon = `- calls: [{tool: read_file, args: {path: greet.txt}}]
+- calls:
+  - tool: propose
+    args:
+      plan: Say moon in place of world.
+      patch: "--- a/greet.txt\n+++ b/greet.txt\n@@ -1,2 +1,2 @@\n hello\n-world\n+moon"
+      risk: {destructive: false, rollback_possible: true}
+      need_approval: false
+`
+
+// A proposal waits, whatever the model says of that; granted, it is one commit on a branch,
+// and the checkout is as it was.
+func TestBranch(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Branch, moon)
+	h.Project.Checks = []checkrun.Check{{Command: "grep -q moon greet.txt", Timeout: time.Minute}, {Command: "exit 3", Timeout: time.Minute}} // the second is red without the patch, too
+	res := h.run()
+	if res.Outcome.Status != task.AwaitingApproval || res.Proposal == nil || res.Proposal.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch {
+		t.Fatalf("%+v", res)
+	}
+	h.decide(res.Job, true)
+	res = h.run()
+	if res.Outcome.Status != task.Completed || !res.Application.Applied() {
+		t.Fatalf("%+v", res)
+	}
+	branch := "tori/" + res.Job.Job
+	if got := git(t, h.repo, "show", branch+":greet.txt"); got != "hello\nmoon" {
+		t.Errorf("%q", got)
+	}
+	if got := git(t, h.repo, "log", "-1", "--format=%s|%an", branch); got != "Greet the moon|terminal:hanako" {
+		t.Errorf("%q", got)
+	}
+	if got := git(t, h.repo, "status", "--porcelain"); got != "" {
+		t.Errorf("the checkout: %q", got)
+	}
+}
+
+// With the files at hand the patch is made for them as they are, and goes into them.
+func TestWorktree(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Worktree, moon)
+	write(t, filepath.Join(h.repo, "greet.txt"), "other\n")
+	git(t, h.repo, "commit", "-qam", "other")
+	write(t, filepath.Join(h.repo, "greet.txt"), "hello\nworld\n") // not committed
+	res := h.run()
+	if res.Outcome.Status != task.AwaitingApproval {
+		t.Fatalf("%+v", res)
+	}
+	h.decide(res.Job, true)
+	if res = h.run(); res.Outcome.Status != task.Completed {
+		t.Fatalf("%+v", res)
+	}
+	if got, err := os.ReadFile(filepath.Join(h.repo, "greet.txt")); string(got) != "hello\nmoon\n" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// A check that passed without the patch keeps it out.
+func TestRedCheck(t *testing.T) {
+	t.Parallel()
+	for _, deliver := range []approval.Deliver{approval.Branch, approval.Worktree} {
+		h := newHouse(t, deliver, moon)
+		h.Project.Checks = []checkrun.Check{{Command: "grep world greet.txt", Timeout: time.Minute}}
+		h.decide(h.run().Job, true)
+		res := h.run()
+		if res.Outcome.Status != task.Failed || res.Application.At != approval.StepChecks || !strings.Contains(res.Reason, "grep world greet.txt") {
+			t.Fatalf("%s: %+v", deliver, res)
+		}
+		if got, err := os.ReadFile(filepath.Join(h.repo, "greet.txt")); string(got) != "hello\nworld\n" || git(t, h.repo, "branch", "--list", "tori/*") != "" {
+			t.Errorf("%s: %q, %v", deliver, got, err)
+		}
+	}
+}
+
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Branch, moon)
+	res := h.run()
+	h.decide(res.Job, false)
+	v, err := h.Store.View(h.uuid)
+	if err != nil || v.Status() != task.Stopped {
+		t.Errorf("%v, %v", v.Status(), err)
+	}
+}
+
+// A patch that does not apply goes back with git's words; one made of whole files is as
+// good; a review has nothing to be granted; a model without tools writes the same as text.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says   string
+		status task.Status
+		file   string
+	}{
+		"not the base": {`- calls:
+  - tool: propose
+    args: {plan: p, patch: "--- a/greet.txt\n+++ b/greet.txt\n@@ -1,2 +1,2 @@\n hello\n-sun\n+moon\n", risk: {destructive: false, rollback_possible: true}, need_approval: true}
+` + moon[strings.Index(moon, "- calls:\n"):], task.AwaitingApproval, ""},
+		"files": {`- calls:
+  - tool: propose
+    args: {plan: p, files: [{path: greet.txt, action: modify, content: "hello\nmoon\n"}, {path: d/new, action: create, content: "new\n"}], risk: {destructive: false, rollback_possible: true}, need_approval: true}
+`, task.AwaitingApproval, "d/new"},
+		"review": {`- calls:
+  - tool: propose
+    args: {plan: All is well., task_type: review, risk: {destructive: false, rollback_possible: true}, need_approval: true}
+`, task.Completed, ""},
+		"text": {`- say: |
+    {"plan": "p", "files": [{"path": "greet.txt", "action": "modify", "content": "hello\nmoon\n"}], "risk": {"destructive": false, "rollback_possible": true}, "need_approval": true}
+`, task.AwaitingApproval, ""},
+		"nothing": {"- say: I would change greet.txt.\n- say: Really.\n- say: No.\n", task.Failed, ""},
+		"outside": {strings.Repeat(`- calls:
+  - tool: propose
+    args: {plan: p, patch: "--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n", risk: {destructive: false, rollback_possible: true}, need_approval: true}
+`, maxTries+1), task.Failed, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, c.says)
+			res := h.run()
+			if res.Outcome.Status != c.status {
+				t.Fatalf("%+v %v", res.Outcome, res.Err)
+			}
+			if c.status != task.AwaitingApproval {
+				return
+			}
+			h.decide(res.Job, true)
+			if res = h.run(); res.Outcome.Status != task.Completed {
+				t.Fatalf("%+v %v", res.Outcome, res.Err)
+			}
+			if got := git(t, h.repo, "show", res.Branch+":greet.txt"); got != "hello\nmoon" {
+				t.Errorf("%q", got)
+			}
+			if c.file != "" && git(t, h.repo, "show", res.Branch+":"+c.file) != "new" {
+				t.Error(c.file)
+			}
+		})
+	}
+}
+
+// A run that is put down before it proposed goes on with the next owner.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Branch, moon)
+	c, _, err := h.Store.Claim(t.Context(), h.uuid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(agent.ErrShutdown)
+	if res, err := h.Execute(ctx, c); err != nil || res.Outcome.Status != task.Queued {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if res := h.run(); res.Outcome.Status != task.AwaitingApproval {
+		t.Fatalf("%+v", res)
+	}
+}
