@@ -700,7 +700,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 323 {
+	if len(all) != 324 {
 		t.Errorf("%d keys", len(all))
 	}
 }
