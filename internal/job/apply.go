@@ -46,7 +46,7 @@ func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Ord
 		return e.Run(ctx, job)
 	}
 	words := workspace.CommitOptions{Message: message(job), AuthorName: job.Requester, When: job.At.Time}
-	branch, err := r.branch(ctx, c, src, job)
+	branch, err := r.branch(ctx, c, src)
 	if err != nil {
 		return approval.Application{}, err
 	}
@@ -72,7 +72,7 @@ func message(job approval.Job) string { return job.Title + "\n\n" + job.Plan + "
 
 // branch is the branch of a job's commit: chosen once, and kept in the run's mark, so that
 // what is applied again goes to the same.
-func (r *Runner) branch(ctx context.Context, c *contextstore.Context, src *workspace.Source, job approval.Job) (string, error) {
+func (r *Runner) branch(ctx context.Context, c *contextstore.Context, src *workspace.Source) (string, error) {
 	name, err := r.Store.Mark(ctx, c.UUID(), branchMark)
 	if err != nil || name != "" {
 		return name, err

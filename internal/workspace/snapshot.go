@@ -188,7 +188,9 @@ func (w *Workspace) stage(ctx context.Context, t tree, l look, only []string, c 
 	script, add := staging, c
 	if only != nil {
 		script = restaging
-		add.args = append(append(slices.Clone(c.args), "", "", "")[:4:4], only...)
+		all := [4]string{}
+		copy(all[:], c.args)
+		add.args = slices.Concat(all[:], only)
 		add.env = append(slices.Clone(c.env), "GIT_LITERAL_PATHSPECS=1")
 	} else {
 		specs := []string{":(top)"}
