@@ -280,10 +280,7 @@ func (c *shape) read(text string, v any) error {
 	}
 	valid := slices.DeleteFunc(slices.Clone(found), func(s string) bool { return !json.Valid([]byte(s)) })
 	if len(valid) == 0 {
-		fixed, ok := "", false
-		if len(found[0]) <= maxLoose {
-			fixed, _, ok = loosejson.Repair(found[0])
-		}
+		fixed, _, ok := loosejson.Repair(found[0])
 		if !ok {
 			return &AnswerError{"it is not valid JSON."}
 		}
@@ -310,9 +307,6 @@ func (c *shape) read(text string, v any) error {
 	return &AnswerError{problem}
 }
 
-// maxLoose is the longest answer that is read though it is not valid JSON, in bytes: the
-// time that this takes grows with the square.
-const maxLoose = 16 << 10
 
 // like reports whether an object is meant to be one of the schema: it has most of what
 // is required.

@@ -11,8 +11,9 @@ import (
 )
 
 // maxRepair is the longest text that is repaired, in bytes: the repair goes back
-// over what it wrote, and its time may grow with the square.
-const maxRepair = 256 << 10
+// over what it wrote, and its time grows with the square. 32 KiB of nothing but "[" take
+// some three seconds, 256 KiB minutes.
+const maxRepair = 32 << 10
 
 // Repair returns what s means as JSON: s itself where it is valid. whole is false
 // where s ends before its JSON does, so that a text in it may be half of what was
