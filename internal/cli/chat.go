@@ -45,7 +45,7 @@ func (a chatCmd) Run(c *console) error {
 	}
 	screen, isFile := file(c.out)
 	shows := isFile && isTerminal(screen)
-	draws := shows && watchable(screen, c.getenv)
+	draws := shows && watchable(screen, c.getenv) && sized(screen)
 	types := isTerminal(os.Stdin)
 	message, err := a.message(types)
 	switch {
@@ -78,7 +78,7 @@ func (a chatCmd) Run(c *console) error {
 		return err
 	}
 	var result terminal.Result
-	err = app.Chat(ctx, env, app.ChatOptions{Repo: a.Repo, Session: a.Session, BaseDir: a.BaseDir, Config: a.Config}, opt, func(t *terminal.Terminal, h channel.Handler) (err error) {
+	err = app.Chat(ctx, env, app.ChatOptions{Repo: a.Repo, Session: a.Session, BaseDir: a.BaseDir, Config: a.Config, Quiet: !draws}, opt, func(t *terminal.Terminal, h channel.Handler) (err error) {
 		if a.Continue {
 			if err := t.Resume(ctx, h); err != nil {
 				return err
@@ -95,6 +95,13 @@ func (a chatCmd) Run(c *console) error {
 		return err
 	})
 	return chatEnd(ctx, result, err, message != "")
+}
+
+// sized reports whether a terminal says how large it is: some that no person looks at do
+// not.
+func sized(f *os.File) bool {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ) //nolint:gosec // a descriptor
+	return err == nil && size.Col > 0 && size.Row > 0
 }
 
 // message is what is sent at once: that of the flag, or standard input where nobody

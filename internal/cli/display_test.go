@@ -23,6 +23,9 @@ import (
 // colours, text that reads backwards, a line written over.
 const poison = "OWNED\x1b]0;title\x07\x1b[31m\u009b2J\u202eback\u200f\r"
 
+// aJob is the job of the run that waits.
+const aJob = "20260304-120607-dead0001"
+
 // verbLines are the command lines that are tried of each verb, those that change
 // something last. UUID is each of the runs, BASE where they lie.
 var verbLines = []struct {
@@ -52,6 +55,19 @@ var verbLines = []struct {
 	{"serve", []string{"serve --once BASE", "serve --model POISON BASE"}},
 	{"check", []string{"check BASE", "check --json BASE", "check --repair BASE", "check --repair --json BASE"}},
 	{"reindex", []string{"reindex BASE", "reindex --json BASE", "tasks BASE", "tasks --json BASE"}},
+	{"sessions list", []string{"sessions BASE", "sessions --json BASE"}},
+	{"sessions show", []string{"sessions show SESSION BASE", "sessions show SESSION --json BASE", "sessions show POISON BASE"}},
+	{"analyses", []string{"analyses BASE", "analyses POISON --json BASE"}},
+	{"routes test", []string{"routes test poisoned.md", "routes test POISON"}},
+	{"routes stats", []string{"routes stats BASE", "routes stats --json BASE"}},
+	{"chat talk", []string{"chat -m POISON BASE", "chat -m POISON --session POISON BASE"}},
+	{"chat prompts export", []string{"chat prompts export wrong.yaml"}},
+	{"approvals list", []string{"approvals BASE", "approvals --json BASE"}},
+	{"approvals show", []string{"approvals show JOB BASE", "approvals show JOB --json BASE", "approvals show POISON BASE"}},
+	{"approvals grant", []string{"approvals grant JOB POISON BASE"}},
+	{"approvals auto", []string{"approvals auto BASE", "approvals auto off POISON BASE"}},
+	{"rollback", []string{"rollback JOB BASE", "rollback POISON BASE"}},
+	{"approvals deny", []string{"approvals deny JOB --reason POISON BASE"}},
 	{"answer", []string{"answer UUID POISON BASE"}},
 	{"pause", []string{"pause UUID BASE"}},
 	{"resume", []string{"resume UUID BASE"}},
@@ -78,7 +94,7 @@ func TestNoTextSteersTheTerminal(t *testing.T) {
 		}
 	}
 	for name, keeps := range map[string]func(string) bool{
-		"texts":      regexp.MustCompile(`^[0-9a-f]{8,64}(-[0-9a-f]{4}.*)?$|^\d{4}-\d\d-\d\dT|^(issue|message|user|assistant|tool|system|queued|running|paused|completed|awaiting_approval|initializing|success|planning|final|folder)$`).MatchString,
+		"texts":      regexp.MustCompile(`^[0-9a-f]{8,64}(-[0-9a-f]{4}.*)?$|^\d{4}-\d\d-\d\dT|^(issue|message|user|assistant|tool|system|queued|running|paused|completed|awaiting_approval|initializing|success|planning|final|folder|codegen|modify|delete|branch|notice|answer|\d{8}-\d{6}-[0-9a-f]{8})$`).MatchString,
 		"everything": func(string) bool { return false },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,6 +152,15 @@ func poisoned(t *testing.T, keeps func(string) bool) *house {
 		if code := p.code(); code != 0 && code != 5 {
 			t.Fatalf("%s: %d\n%s", issue, code, &p.out)
 		}
+	}
+	_ = h.start(h.words("chat -m hello --config none.yaml BASE", "")...).code() // Chat has no model
+	waiting, err := filepath.Glob(filepath.Join(h.base(), "paused", "*"))
+	if err != nil || len(waiting) == 0 {
+		t.Fatal(waiting, err)
+	}
+	for _, dir := range waiting {
+		write(t, filepath.Join(dir, "proposal.json"), `{"format":1,"job_id":"`+aJob+`","uuid":"`+filepath.Base(dir)+`","title":"x","summary":["x"],"plan":"x","requester":"x","coder_risk":"x","task_type":"codegen",`+
+			`"notes":["x"],"files":[{"path":"x","action":"modify"}],"commands":["x"],"risks":[{"kind":"delete","details":["x"],"count":1}],"repository":"x","deliver":"branch"}`+"\n")
 	}
 	err = filepath.WalkDir(h.base(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.Contains(d.Name(), ".json") {
@@ -200,6 +225,14 @@ func (h *house) words(line, dir string) []string {
 			all = append(all, h.bare...)
 		case w == "UUID":
 			all = append(all, filepath.Base(dir))
+		case w == "JOB":
+			all = append(all, aJob)
+		case w == "SESSION":
+			found, err := filepath.Glob(filepath.Join(h.base(), "sessions", "*"))
+			if err != nil || len(found) == 0 {
+				h.t.Fatal(found, err)
+			}
+			all = append(all, filepath.Base(found[0]))
 		case w == "LOG":
 			all = append(all, filepath.Join(dir, "messages.jsonl"))
 		case w == "POISON":

@@ -157,7 +157,7 @@ func TestAPlanGoesOnOnItsBranch(t *testing.T) {
 	if ask := msgs[3].Content; !strings.Contains(ask, "The files hold what that run committed") {
 		t.Error(ask)
 	}
-	if work := msgs[5]; work.Kind != "subtask/why" || !strings.Contains(work.Content, "subtask 2 of 2 (id why).") {
+	if work := msgs[5]; work.Kind != "subtask/why" || !strings.Contains(work.Content, "subtask 2 of 2: Say why in why.txt") {
 		t.Errorf("%s: %s", work.Kind, work.Content)
 	}
 }

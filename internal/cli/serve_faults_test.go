@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -31,6 +32,16 @@ func asked(t *testing.T, settings string) (w *town, n int) {
 	n = w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
 	w.repo.Label(n, "coding agent", "hanako")
 	return w, n
+}
+
+// rarely has comments on what is worked on looked for once a day.
+func (w *town) rarely() {
+	w.t.Helper()
+	raw, err := os.ReadFile(w.config)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	write(w.t, w.config, strings.Replace(string(raw), "comments_interval: 5", "comments_interval: 86400", 1))
 }
 
 // status is that of the newest run, "" where there is none.
@@ -232,6 +243,7 @@ func TestIssueIsDeleted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, n := asked(t, "")
+			w.rarely() // else the next look may stop the run before it ends by itself
 			w.hub.OnRequest((&trouble{after: c.after, nth: c.nth, begun: func() { w.repo.DeleteIssue(n) }, hits: func(*githubtest.Request) bool { return false }}).fate)
 			log := w.look() + w.look()
 			v := w.runs()[0]
