@@ -422,7 +422,11 @@ func (s *system) open(ctx context.Context) (err error) {
 		return err
 	}
 	s.store, err = contextstore.Open(ctx, contextstore.Options{BaseDir: base, NoSync: s.cfg.ContextStorage.Durability == "os",
-		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) { s.log.Warn("tasks.db: " + err.Error()) },
+		Redact: s.redact.String, FS: s.fs, Now: s.env.Now, OnIndexError: func(err error) {
+			if !errors.Is(err, context.Canceled) { // who ends has no trouble with it
+				s.log.Warn("tasks.db: " + err.Error())
+			}
+		},
 		Heartbeat: time.Duration(s.cfg.ContextStorage.HeartbeatSeconds) * time.Second, StateLockTimeout: time.Duration(s.cfg.ContextStorage.StateLockTimeout) * time.Second,
 		Reason: func(do contextstore.Action, by string) string {
 			return i18n.Lang(s.cfg.Language).T("agent.asked_"+string(do), by)

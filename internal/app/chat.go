@@ -22,6 +22,7 @@ type ChatOptions struct {
 	Repo            string // "" for that of the working directory, if it is in one
 	Session         string // name, "" for the unnamed one
 	BaseDir, Config string
+	Quiet           bool // of the log, warnings only
 }
 
 // maxMentioned is how many files of a repository are completed.
@@ -30,7 +31,7 @@ const maxMentioned = 20_000
 // Chat has talk converse in a terminal. screen says where it reads and writes; the rest
 // of it is filled in here.
 func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options, talk func(*terminal.Terminal, channel.Handler) error) error {
-	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config}, fs: &disk.FS{}}
+	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: opt.Quiet}, fs: &disk.FS{}}
 	var err error
 	if err = s.settle(); err != nil {
 		return err

@@ -102,7 +102,10 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	title, _ := contract.Shortened(firstLine(j.Task), maxTitle)
+	title, left := contract.Shortened(firstLine(j.Task), maxTitle)
+	if left > 0 {
+		title += "…"
+	}
 	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Deliver: string(t.deliver(j)), Title: title,
 		Request: string(request), Prompt: j.Prompt}
 	raw, err := json.Marshal(order.Order{Repo: src.Path, Base: src.Head, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})

@@ -75,6 +75,17 @@ func (r *Runner) Detect(ctx context.Context, all []project.Check, begun bool) er
 	return r.Lacks(ctx, programs)
 }
 
+// Available chooses those of a project's checks whose programs are there, or what stands
+// for them; notRun are the others. failing returns which of some commands fail.
+func Available(all []project.Check, failing func(probes []string) ([]string, error)) (chosen, notRun []project.Check, err error) {
+	without, err := failing(probes(all))
+	if err != nil {
+		return nil, nil, err
+	}
+	chosen, notRun = choose(all, without)
+	return chosen, notRun, nil
+}
+
 // probes are the probes of all checks and of their substitutes (Else).
 func probes(all []project.Check) (list []string) {
 	for _, c := range all {

@@ -307,7 +307,6 @@ func (c *shape) read(text string, v any) error {
 	return &AnswerError{problem}
 }
 
-
 // like reports whether an object is meant to be one of the schema: it has most of what
 // is required.
 func (c *shape) like(v any) bool {

@@ -99,7 +99,11 @@ func (e *Engine) decide(ctx context.Context, x session, user string, d channel.D
 	if err != nil {
 		return Entry{}, err
 	}
-	return Entry{Kind: channel.Decided, Content: e.Lang.T("conversation.decided_"+a.Status, a.Job), Job: a.Job, Approval: &a}, nil
+	text := e.Lang.T("conversation.decided_"+a.Status, a.Job)
+	if d.Reason != "" {
+		text += "\n" + d.Reason
+	}
+	return Entry{Kind: channel.Decided, Content: text, Job: a.Job, Approval: &a}, nil
 }
 
 func (e *Engine) setLocal(ctx context.Context, x session, on bool) error {
@@ -198,7 +202,10 @@ func (e *Engine) statusOf(ctx context.Context, x session, user string) (string, 
 	if err != nil {
 		return "", err
 	}
-	lines := []string{e.localText(s.LocalOnly)}
+	var lines []string
+	if s.LocalOnly {
+		lines = append(lines, e.localText(true))
+	}
 	if r, ok := e.repository(x.ID, user, &s); ok {
 		lines = append(lines, e.Lang.T("conversation.repository", r.Name, e.joined(names(e.named(x.ID, user)))))
 	}

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,9 @@ import (
 // Handle implements channel.Handler. Commands are carried out at once, also while a turn
 // of the session goes on; all else waits for its turn.
 func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
+	if err := conforms(m); err != nil {
+		return err
+	}
 	x := e.open(m.SessionID, m.Channel)
 	m.UserText = strings.ToValidUTF8(m.UserText, "\uFFFD")
 	if m.Decision != nil {
@@ -38,6 +42,17 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 		return e.control(ctx, x, m, cmd)
 	}
 	return e.answer(ctx, x, m)
+}
+
+// conforms reports what of a message breaks its contract (route §4.1), which a channel
+// keeps.
+func conforms(m channel.Message) error {
+	m.UserText, _ = contract.Shortened(m.UserText, 100) // any text is one
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return routing.InputMessage().Check(raw)
 }
 
 // answer takes a turn for a message.

@@ -59,7 +59,10 @@ type File struct {
 
 // said reports whether a model sees the entry as part of what was said.
 func (e *Entry) said() bool {
-	return !e.Control && e.Decision == nil && (e.Role == roleUser || e.Kind == channel.Answer) && strings.TrimSpace(e.Content) != ""
+	if strings.TrimSpace(e.Content) == "" {
+		return false
+	}
+	return e.Kind == channel.Decided || !e.Control && e.Decision == nil && (e.Role == roleUser || e.Kind == channel.Answer)
 }
 
 // text is what a model sees of the entry: without the command that sent it to a route.

@@ -34,7 +34,7 @@ func TestControl(t *testing.T) {
 		{"/repo c", "notice: c is no repository that can be named here; to choose from: a, b"},
 		{"/REPO a", "notice: Repository: a"},
 		{"/jobs", "notice: No job is running."},
-		{"/status", "notice: Cloud models may be used again.\nRepository: a (to choose from: a, b)\nNobody is working on anything."},
+		{"/status", "notice: Repository: a (to choose from: a, b)\nNobody is working on anything."},
 		{"/stop", "notice: Nothing is running here."},
 		{"/show model", "notice: - chat: Mio script/chat"},
 		{"/show channel", "notice: Channel slack, session slack:T1:C1:17.5"},
@@ -42,7 +42,7 @@ func TestControl(t *testing.T) {
 		{"/list repositories", "notice: - a\n- b"},
 		{"/list models", "notice: - chat: Mio script/chat\n- worker: Shiro script/worker\n- coder: Aka script/coder\n- coder2: Ao script/coder2\n- coder3: Gin script/coder3"},
 		{"/approve 20260301-101010-0123abcd 0123456789ab", "decided: Granted: 20260301-101010-0123abcd"},
-		{"/deny 20260301-101010-0123abcd 0123456789ab not\tthis way", "decided: Denied: 20260301-101010-0123abcd"},
+		{"/deny 20260301-101010-0123abcd 0123456789ab not\tthis way", "decided: Denied: 20260301-101010-0123abcd\nnot\tthis way"},
 		{"/auto-approve off", "notice: auto"},
 		{"/work status", "notice: Work mode is off."},
 	} {

@@ -13,6 +13,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
+	"toritsugi/internal/project"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/tool/confined"
 	"toritsugi/internal/workspace"
@@ -25,7 +26,7 @@ func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Ord
 		return approval.Application{}, err
 	}
 	dir := r.Store.WorkspaceDir(c.UUID())
-	run := &commands{r: r, c: c, scratch: filepath.Join(dir, "scratch")}
+	run := &commands{r: r, c: c, src: src, scratch: filepath.Join(dir, "scratch")}
 	e := approval.Engine{Jobs: r.Approvals, Runner: run}
 	if job.Deliver == approval.Worktree {
 		h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
@@ -90,6 +91,7 @@ const branchMark = "branch"
 type commands struct {
 	r       *Runner
 	c       *contextstore.Context
+	src     *workspace.Source
 	scratch string
 	tree    func() string
 	// base is the tree without the patch, and what puts back what was there.
@@ -122,7 +124,11 @@ func (x *commands) setup(ctx context.Context, tree string) error {
 
 // Checks implements approval.Runner. What fails without the patch, too, is not its fault.
 func (x *commands) Checks(ctx context.Context) error {
-	red, err := x.red(ctx, x.tree(), x.r.Project.Checks, 1)
+	all, err := x.checks(ctx)
+	if err != nil {
+		return err
+	}
+	red, err := x.red(ctx, x.tree(), all, 1)
 	if err != nil || len(red) == 0 {
 		return err
 	}
@@ -153,6 +159,40 @@ func (x *commands) Checks(ctx context.Context) error {
 	}
 	return nil
 }
+
+// checks are those of the settings, else those that the repository's commit names and
+// whose programs are there.
+func (x *commands) checks(ctx context.Context) (all []checkrun.Check, err error) {
+	if x.r.Project.Checks != nil {
+		return x.r.Project.Checks, nil
+	}
+	p, err := project.Read(ctx, x.src.Commits(), x.src.Head, project.Options{})
+	if err != nil {
+		return nil, err
+	}
+	chosen, left, err := checkrun.Available(p.Checks, func(probes []string) (failed []string, err error) {
+		for _, probe := range probes {
+			run, err := x.run(ctx, x.tree(), x.r.Network, probe, probeTime)
+			if err != nil {
+				return nil, err
+			}
+			if !run.Passed() {
+				failed = append(failed, probe)
+			}
+		}
+		return failed, nil
+	})
+	for _, c := range left {
+		x.r.Log.Warn("Check left out: "+x.r.Store.Redact(c.Command)+", since "+c.Program+" is not installed where checks run", "from", c.Source)
+	}
+	for _, c := range chosen {
+		all = append(all, checkrun.Check{Command: c.Command, Timeout: x.r.Project.Timeout})
+	}
+	return all, err
+}
+
+// probeTime is how long it may take to look for a program.
+const probeTime = 20 * time.Second
 
 // failing is a check that failed.
 type failing struct {

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"toritsugi/internal/agent"
@@ -147,7 +148,33 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	if res.Application.Applied() {
 		status, res.Branch, res.Commit = task.Completed, res.Application.Where, res.Application.Commit
 	}
-	return task.Outcome{Status: status, Reason: res.Application.Outcome(r.Lang)}, nil
+	checked, err := r.checked(c)
+	return task.Outcome{Status: status, Reason: res.Application.Outcome(r.Lang) + checked}, err
+}
+
+// checked says what was run on a patch that was applied, or that nothing was.
+func (r *Runner) checked(c *contextstore.Context) (string, error) {
+	all, err := c.Checks()
+	if err != nil {
+		return "", err
+	}
+	var green, red []string
+	for _, run := range all {
+		switch {
+		case run.Setup || run.Round == 0:
+		case run.Passed():
+			green = append(green, run.Command)
+		default:
+			red = append(red, run.Command)
+		}
+	}
+	switch {
+	case len(green)+len(red) == 0:
+		return r.Lang.T("job.unchecked"), nil
+	case len(red) == 0:
+		return r.Lang.T("job.checked", strings.Join(green, ", ")), nil
+	}
+	return r.Lang.T("job.checked_red", strings.Join(append(green, red...), ", "), strings.Join(red, ", ")), nil
 }
 
 func (r *Runner) denied(job approval.Job) task.Outcome {

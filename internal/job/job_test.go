@@ -294,3 +294,30 @@ func TestShutdown(t *testing.T) {
 		t.Fatalf("%+v", res)
 	}
 }
+
+// Without checks in the settings those that the repository names are run, and what ran is
+// said; a patch in a fence is one.
+func TestNamedChecks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ rules, says, status string }{
+		"passes":   {"```tori-checks\ngrep -q moon greet.txt\n```\n", "passed: grep -q moon greet.txt", "completed"},
+		"breaks":   {"```tori-checks\ngrep -q world greet.txt\n```\n", "grep -q world greet.txt", "failed"},
+		"has none": {"", "no check was run", "completed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			says := strings.Replace(strings.Replace(moon, `"--- a/`, "\"```diff\\n--- a/", 1), `+moon"`, "+moon\\n```\"", 1)
+			h := newHouse(t, approval.Worktree, says)
+			if c.rules != "" {
+				write(t, filepath.Join(h.repo, "AGENTS.md"), c.rules)
+				git(t, h.repo, "add", ".")
+				git(t, h.repo, "commit", "-qm", "rules")
+			}
+			h.Project.Timeout = time.Minute
+			h.decide(h.run().Job, true)
+			if res := h.run(); string(res.Outcome.Status) != c.status || !strings.Contains(res.Reason, c.says) {
+				t.Errorf("%+v", res)
+			}
+		})
+	}
+}

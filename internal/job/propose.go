@@ -65,13 +65,17 @@ func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.O
 		if err != nil {
 			return approval.Job{}, nil, err
 		}
-		if p.job == nil {
-			if said, rerr := contract.ReadCoder(m.Content); rerr == nil { // of a model without tools
-				if err := p.put(ctx, said); err != nil && !refused(err) {
-					return approval.Job{}, nil, err
-				} else if err != nil {
-					m.Content = err.Error()
-				}
+		word := remind
+		if p.job == nil && strings.Contains(m.Content, "{") { // of a model without tools
+			said, err := contract.ReadCoder(m.Content)
+			if err == nil {
+				err = p.put(ctx, said)
+			}
+			if err != nil && !refused(err) && !errors.As(err, new(*contract.AnswerError)) {
+				return approval.Job{}, nil, err
+			}
+			if err != nil {
+				word = "Your proposal was not taken: " + i18n.English.Error(err) + "\n" + remind
 			}
 		}
 		if p.job != nil {
@@ -80,7 +84,7 @@ func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.O
 		if p.tries > maxTries || reminders == maxReminders {
 			return approval.Job{}, nil, i18n.E("job.no_proposal")
 		}
-		if err := loop.Tell(ctx, remind); err != nil {
+		if err := loop.Tell(ctx, word); err != nil {
 			return approval.Job{}, nil, err
 		}
 	}
@@ -173,7 +177,7 @@ func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Resul
 	}
 	err := t.p.put(ctx, said)
 	if refused(err) {
-		return tool.Failf("The proposal was not taken: %s\nMend it and propose again.", i18n.English.Error(err)), nil
+		return tool.Failf("The proposal was not taken: %s\nMend it and propose again: lines of context and the numbers in \"@@\" must fit the files as they are; files with their whole content, in place of patch, need neither.", i18n.English.Error(err)), nil
 	}
 	if err != nil {
 		return tool.Result{}, err
@@ -240,7 +244,7 @@ func summary(plan string) (lines []string) {
 // out at the end, or made of the files that it gave instead.
 func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	if strings.TrimSpace(said.Patch) != "" {
-		return []byte(strings.TrimRight(said.Patch, "\n") + "\n"), nil
+		return []byte(unfenced(said.Patch)), nil
 	}
 	var b strings.Builder
 	for _, f := range said.Files {
@@ -264,6 +268,15 @@ func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 		b.WriteString(fileDiff(f, string(old), content))
 	}
 	return []byte(b.String()), nil
+}
+
+// unfenced is a patch without the fence around it, and with the line end that it lacks.
+func unfenced(patch string) string {
+	patch = strings.Trim(patch, "\n")
+	if first, rest, ok := strings.Cut(patch, "\n"); ok && strings.HasPrefix(first, "```") && strings.HasSuffix(rest, "\n```") {
+		patch = strings.TrimSuffix(rest, "\n```")
+	}
+	return patch + "\n"
 }
 
 // fileDiff is the part of a patch that makes one file what it is to be.

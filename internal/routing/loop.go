@@ -116,16 +116,6 @@ func (l *Loop) Left() time.Duration {
 	return max(0, l.l.Max-spent)
 }
 
-// Timeout is the time of one call whose own limit is own, 0 for none: the smaller of
-// that and what is left. 0 says that no call may be made. Of a coder's job it is not
-// asked: a job has a budget of its own.
-func (l *Loop) Timeout(own time.Duration) time.Duration {
-	if left := l.Left(); own <= 0 || left < own {
-		return left
-	}
-	return own
-}
-
 // Warming says that a model is being started or loaded, which does not count, or (false)
 // that it is ready.
 func (l *Loop) Warming(on bool) {

@@ -261,3 +261,7 @@ func (s *Source) Fork(ctx context.Context, branch string) (string, error) {
 	}
 	return line(out), nil
 }
+
+// Commits is a workspace without a tree: what is in commits of s can be read of it, and
+// nothing else be done.
+func (s *Source) Commits() *Workspace { return &Workspace{repo: s.repo()} }
