@@ -241,12 +241,24 @@ func (j *Jobs) Find(ctx context.Context, id string, who contextstore.Viewer) (Jo
 			return Job{}, err
 		}
 		for _, v := range l.Views {
-			if job, err := Read(v.Dir); err == nil && job.Job == id {
+			if job, err := j.read(v); err == nil && job.Job == id {
 				return job, nil
 			}
 		}
 	}
 	return Job{}, unknown("approval.unknown", id)
+}
+
+// read is Read of a run, which may have moved since it was listed.
+func (j *Jobs) read(v contextstore.View) (job Job, err error) {
+	for dir := v.Dir; ; dir = v.Dir {
+		if job, err = Read(dir); err == nil {
+			return job, nil
+		}
+		if v, _ = j.Store.View(v.Metadata.UUID); v.Dir == "" || v.Dir == dir {
+			return job, err
+		}
+	}
 }
 
 // unknown is ErrUnknown in a text for people.

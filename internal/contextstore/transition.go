@@ -141,6 +141,9 @@ func (c *Context) finish(ctx context.Context) error {
 // while there may be a next owner: a child of this one may still hold it.
 func (c *Context) leave(ctx context.Context) error {
 	files := []string{keptFile}
+	if left := "." + keptFile + ".tmp"; exists(filepath.Join(c.dir, left)) { // an owner was killed at it
+		files = append(files, left)
+	}
 	if r, ok := c.request(); !ok || r.Action != Stop || c.state.TaskStatus != task.Paused {
 		files = append(files, requestFile)
 	} // else it came too late for this owner, who still has to do it: Pending
