@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/contextstore/filelock"
 	"toritsugi/internal/disk"
 )
 
@@ -150,16 +151,14 @@ func lockedFile(ctx context.Context, find func() (path string, err error), f fun
 		if err != nil {
 			return err
 		}
-		if err := await(ctx, file); err != nil {
+		if err := filelock.Wait(ctx, file, filelock.Whole, filelock.Exclusive); err != nil {
 			return errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 		}
-		a, err := file.Stat()
-		b, serr := os.Lstat(path)
-		if err == nil && serr == nil && os.SameFile(a, b) {
-			err = f()
-			return errors.Join(err, unlock(file))
+		if filelock.Same(file, path) {
+			defer filelock.Close(file)
+			return f()
 		}
-		_ = unlock(file)
+		filelock.Close(file)
 	}
 }
 
@@ -171,29 +170,6 @@ func locked(ctx context.Context, find func() (dir string, err error), f func(dir
 		at, err = find()
 		return filepath.Join(at, string(approvalsFile)), err
 	}, func() error { return f(at) })
-}
-
-// await takes the lock of an open file. Whoever holds it does so for a few syncs.
-func await(ctx context.Context, f *os.File) error {
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
-		if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EACCES) {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// unlock gives a lock back: a child that is being started may have the file for a moment.
-func unlock(f *os.File) error {
-	_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK})
-	return f.Close()
 }
 
 // itsHash reports whether a decision is about a hash: it is the whole, or ShortHash digits
