@@ -53,12 +53,9 @@ func (p *parser) repositories(n ast.Node, line int, where string, target reflect
 func (p *parser) chatRepository(items *schema, n ast.Node, line int, shown string) (ChatRepository, bool) {
 	var r ChatRepository
 	before := len(p.problems)
-	values, ok := pairs(n)
-	if !ok {
-		p.mismatch(line, shown, "config.want.section", found(n, false, true), n)
+	if !p.item(items, n, line, shown, reflect.ValueOf(&r).Elem()) {
 		return r, false
 	}
-	p.section(values, scope{schema: items, target: reflect.ValueOf(&r).Elem(), shown: shown, item: true})
 	for _, f := range []struct{ name, value, want string }{{"name", r.Name, "config.want.nonempty"}, {"path", r.Path, "config.want.abs"}} {
 		if f.value == "" && len(p.problems) == before {
 			p.problem("config.value", p.line(line), shown+"."+f.name, i18n.E(f.want), i18n.E("config.found.nothing"))

@@ -67,16 +67,24 @@ func itemSchema(t reflect.Type, expand bool) *schema {
 	return items
 }
 
+// item reads one item of a list as a section, and reports whether it is one.
+func (p *parser) item(items *schema, n ast.Node, line int, shown string, target reflect.Value) bool {
+	values, ok := pairs(n)
+	if !ok {
+		p.mismatch(line, shown, "config.want.section", found(n, false, true), n)
+		return false
+	}
+	p.section(values, scope{schema: items, target: target, shown: shown, item: true})
+	return true
+}
+
 // server reads one item of mcp_servers.
 func (p *parser) server(items *schema, n ast.Node, line int, shown string) (MCPServer, bool) {
 	var s MCPServer
 	before := len(p.problems)
-	values, ok := pairs(n)
-	if !ok {
-		p.mismatch(line, shown, "config.want.section", found(n, false, true), n)
+	if !p.item(items, n, line, shown, reflect.ValueOf(&s).Elem()) {
 		return s, false
 	}
-	p.section(values, scope{schema: items, target: reflect.ValueOf(&s).Elem(), shown: shown, item: true})
 	if len(p.problems) > before {
 		return s, false
 	}
@@ -93,12 +101,9 @@ func (p *parser) server(items *schema, n ast.Node, line int, shown string) (MCPS
 func (p *parser) project(items *schema, n ast.Node, line int, shown string) (ToolProject, bool) {
 	var t ToolProject
 	before := len(p.problems)
-	values, ok := pairs(n)
-	if !ok {
-		p.mismatch(line, shown, "config.want.section", found(n, false, true), n)
+	if !p.item(items, n, line, shown, reflect.ValueOf(&t).Elem()) {
 		return t, false
 	}
-	p.section(values, scope{schema: items, target: reflect.ValueOf(&t).Elem(), shown: shown, item: true})
 	if t.Project == "" && len(p.problems) == before {
 		p.problem("config.value", p.line(line), shown+".project", i18n.E("config.want.project"), i18n.E("config.found.nothing"))
 	}
