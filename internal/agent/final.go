@@ -121,7 +121,7 @@ func (a *Agent) summary(ctx context.Context, v contextstore.View, facts string, 
 	}
 	p := a.Window.Memory
 	for _, d := range tools {
-		p.Fixed += ToolBytes(d)
+		p.Fixed += d.Bytes()
 	}
 	return memory.SummariseOn(ctx, ask, v, p, tools)
 }

@@ -53,7 +53,7 @@ func (r *run) settings(ctx context.Context) (s turn.Settings, first bool, err er
 		return s, false, err
 	}
 	policy := r.Window.Memory
-	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window.Tokens, ToolsBytes(offered), r.log, r.summaries()
+	policy.Limit, policy.Fixed, policy.Log, policy.Summarizer = r.Window.Tokens, llm.ToolsBytes(offered), r.log, r.summaries()
 	w, err := memory.Open(r.ledger, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
 		return s, false, err

@@ -49,17 +49,6 @@ func Offered(dir string) ([]llm.Tool, error) {
 	return o.Tools, nil
 }
 
-// ToolBytes is about how many bytes of a request the definition of a tool takes.
-func ToolBytes(t llm.Tool) int { return len(t.Name) + len(t.Description) + len(t.Schema) + 80 }
-
-// ToolsBytes is ToolBytes of all of them.
-func ToolsBytes(all []llm.Tool) (n int) {
-	for _, t := range all {
-		n += ToolBytes(t)
-	}
-	return n
-}
-
 // offer returns the definitions that the model is shown: those that it was shown
 // before, else those of tools, which are kept for the next owner.
 func (r *run) offer(before []llm.Tool, tools *tool.Registry) ([]llm.Tool, error) {

@@ -82,7 +82,7 @@ mcp_servers:
 	for _, o := range offered {
 		names += " " + o.Name
 	}
-	if tokens := agent.ToolsBytes(offered) / 4; tokens > 8192/4 || strings.Contains(names, "__") || !strings.Contains(names, "find_tools") {
+	if tokens := llm.ToolsBytes(offered) / 4; tokens > 8192/4 || strings.Contains(names, "__") || !strings.Contains(names, "find_tools") {
 		t.Errorf("%d tokens of tools:%s", tokens, names)
 	}
 	var found string

@@ -63,12 +63,10 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 		return contract.Output{}, err
 	}
 	var offered []llm.Tool
-	fixed := 0
 	for _, d := range tools.Definitions() {
 		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
-		fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
 	}
-	w, err := memory.Open(ledger, c.Open(llm.Settings{Tools: offered}), memory.Policy{Limit: window, Fixed: fixed, Lang: t.e.Lang, Log: t.e.Log,
+	w, err := memory.Open(ledger, c.Open(llm.Settings{Tools: offered}), memory.Policy{Limit: window, Fixed: llm.ToolsBytes(offered), Lang: t.e.Lang, Log: t.e.Log,
 		Masking: memory.Masking{Enabled: true, KeepTurns: 4, MinShare: 0.1}})
 	if err != nil {
 		return contract.Output{}, err

@@ -153,7 +153,7 @@ func (t *trial) recorded(res *Result, base string) {
 	}
 	res.Turns, res.ToolCalls, res.Spending = v.State.LLMCallCount, v.State.ToolCallCount, v.State.Spending
 	if offered, err := agent.Offered(v.Dir); err == nil { // else it never asked
-		res.Estimated, _, _ = memory.ReadBill(v, agent.ToolsBytes(offered)) // what cannot be read was not sent
+		res.Estimated, _, _ = memory.ReadBill(v, llm.ToolsBytes(offered)) // what cannot be read was not sent
 	}
 	last := 0
 	_ = v.Tail(contextstore.Checks, -1, func(line []byte) error { // what cannot be read was not run
@@ -224,7 +224,7 @@ func (t *trial) loop(ctx context.Context, script string, root *os.Root, runner s
 		return nil, err
 	}
 	shell := offered(tools)
-	return &loop{conv: client.Open(llm.Settings{Tools: shell}), tools: tools, scripted: t.by.Scripted, tally: memory.NewTally(agent.ToolsBytes(shell)),
+	return &loop{conv: client.Open(llm.Settings{Tools: shell}), tools: tools, scripted: t.by.Scripted, tally: memory.NewTally(llm.ToolsBytes(shell)),
 		log: slog.New(slog.NewTextHandler(t.log, nil)), budget: t.bench.Budget(&spec)}, nil
 }
 

@@ -119,8 +119,8 @@ func (p *proposing) loop(ctx context.Context) (*turn.Loop, error) {
 	policy.Limit, policy.Log = r.Window, r.Log
 	for _, d := range tools.Definitions() {
 		offered = append(offered, llm.Tool{Name: d.Name, Description: d.Description, Schema: d.Schema})
-		policy.Fixed += len(d.Name) + len(d.Description) + len(d.Schema) + 80
 	}
+	policy.Fixed = llm.ToolsBytes(offered)
 	w, err := memory.Open(p.c, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
 		return nil, err

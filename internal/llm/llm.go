@@ -65,6 +65,17 @@ type Tool struct {
 	Schema      json.RawMessage
 }
 
+// Bytes is about how many bytes of a request the definition of the tool takes.
+func (t Tool) Bytes() int { return len(t.Name) + len(t.Description) + len(t.Schema) + 80 }
+
+// ToolsBytes is Tool.Bytes of all of them.
+func ToolsBytes(all []Tool) (n int) {
+	for _, t := range all {
+		n += t.Bytes()
+	}
+	return n
+}
+
 // Usage is what the provider reported for one call, in tokens.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`

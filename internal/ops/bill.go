@@ -8,6 +8,7 @@ import (
 	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 )
 
@@ -23,7 +24,7 @@ type billed struct {
 // told and passed over.
 func Bill(w io.Writer, v contextstore.View, asJSON bool, lang i18n.Lang) error {
 	tools, broken := agent.Offered(v.Dir)
-	b, damaged, err := memory.ReadBill(v, agent.ToolsBytes(tools))
+	b, damaged, err := memory.ReadBill(v, llm.ToolsBytes(tools))
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func Window(w io.Writer, v contextstore.View, o WindowOptions) error {
 	if win.tools, err = agent.Offered(v.Dir); err != nil {
 		win.damaged = append(win.damaged, contextstore.Damage{File: "offered.json", Offset: -1, Why: err})
 	}
-	if win.Request, err = memory.OpenRequest(v, o.At, memory.Policy{Fixed: agent.ToolsBytes(win.tools), Count: o.Count}); err != nil {
+	if win.Request, err = memory.OpenRequest(v, o.At, memory.Policy{Fixed: llm.ToolsBytes(win.tools), Count: o.Count}); err != nil {
 		return err
 	}
 	defer func() { _ = win.Close() }() // only read from
@@ -258,9 +258,9 @@ func (w *window) offered(p *printer) {
 // tokens is about what a tool's definition takes.
 func (w *window) tokens(t llm.Tool) int {
 	if w.opt.Count != nil { // its units are no bytes; the share of all bytes tells
-		return w.Tools * agent.ToolBytes(t) / max(agent.ToolsBytes(w.tools), 1)
+		return w.Tools * t.Bytes() / max(llm.ToolsBytes(w.tools), 1)
 	}
-	return int(float64(agent.ToolBytes(t)) / w.Rate)
+	return int(float64(t.Bytes()) / w.Rate)
 }
 
 // breakpoints are the messages behind which the provider was asked to keep its

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"toritsugi/internal/agent"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/memory"
@@ -86,7 +85,7 @@ func (w *window) json(p *printer) error {
 		head.Pinned = append(head.Pinned, e.Pinned...)
 	}
 	for _, t := range w.tools {
-		head.Tools = append(head.Tools, windowTool{t.Name, t.Description, t.Schema, agent.ToolBytes(t)})
+		head.Tools = append(head.Tools, windowTool{t.Name, t.Description, t.Schema, t.Bytes()})
 	}
 	if seqs, _, known := w.breakpoints(); known {
 		head.Breakpoints = &windowMarks{len(w.tools) > 0, seqs}
