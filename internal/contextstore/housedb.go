@@ -4,8 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 
 	"toritsugi/internal/contextstore/database"
@@ -27,11 +27,16 @@ const HouseDBFile = "house.db"
 const houseBusy = 10_000
 
 func houseSchema() database.Schema {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		panic(err) // of a name that is no path
+	s := database.Schema{File: HouseDBFile, Sync: "FULL", Busy: houseBusy, Newer: "ledger.newer_house", Broken: "ledger.broken_house"}
+	files, err := migrations.ReadDir("migrations") // in the order of their names
+	for _, f := range files {
+		script, rerr := migrations.ReadFile("migrations/" + f.Name())
+		s.Migrations, err = append(s.Migrations, string(script)), errors.Join(err, rerr)
 	}
-	return database.Schema{File: HouseDBFile, Migrations: files, Sync: "FULL", Busy: houseBusy, Newer: "ledger.newer_house", Broken: "ledger.broken_house"}
+	if err != nil {
+		panic(err) // of what is built in
+	}
+	return s
 }
 
 // OpenHouseDB opens the house.db of a base directory, or makes it: beside existing

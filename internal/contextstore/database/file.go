@@ -144,10 +144,7 @@ func (h *Handles) prepare(ctx context.Context, statements map[string]string) err
 
 // expect returns an error for any schema version but this program's.
 func (d *File) expect(v int64) error {
-	want, err := d.latest()
-	switch {
-	case err != nil:
-		return err
+	switch want := d.latest(); {
 	case v > want:
 		return because(ErrNewer, d.Newer, d.Path, v, want)
 	case v < want:

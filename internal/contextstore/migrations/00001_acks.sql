@@ -1,4 +1,3 @@
--- +goose Up
 CREATE TABLE outbox_acks (
     key TEXT PRIMARY KEY,               -- the effect's idempotency key
     uuid TEXT NOT NULL,                 -- of the run whose outbox it stands in
@@ -8,6 +7,3 @@ CREATE TABLE outbox_acks (
 );
 
 CREATE INDEX idx_outbox_acks_uuid ON outbox_acks(uuid);
-
--- +goose Down
-DROP TABLE outbox_acks;

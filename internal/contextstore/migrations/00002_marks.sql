@@ -1,4 +1,3 @@
--- +goose Up
 CREATE TABLE marks (
     scope TEXT NOT NULL,                -- a door and what lies behind it: github/owner/name
     name TEXT NOT NULL,                 -- what is kept of it: how far its comments were read ...
@@ -6,6 +5,3 @@ CREATE TABLE marks (
     marked_at TEXT NOT NULL,            -- when it was last set (ISO 8601)
     PRIMARY KEY (scope, name)
 ) WITHOUT ROWID;
-
--- +goose Down
-DROP TABLE marks;

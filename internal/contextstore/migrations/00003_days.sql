@@ -1,4 +1,3 @@
--- +goose Up
 CREATE TABLE day_budgets (
     day TEXT NOT NULL,                  -- of the universal time: 2026-05-30
     user TEXT NOT NULL,                 -- who asked for the runs
@@ -25,7 +24,3 @@ CREATE TABLE day_runs (
 ) WITHOUT ROWID;
 
 CREATE INDEX idx_day_runs_day ON day_runs(day);
-
--- +goose Down
-DROP TABLE day_runs;
-DROP TABLE day_budgets;
