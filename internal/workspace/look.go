@@ -15,10 +15,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"toritsugi/internal/disk"
@@ -41,6 +43,10 @@ const maxPath = 3 << 10
 // whose last change is too fresh to tell from the next. A change that leaves a state as
 // it was would have to set the kernel's change time. It is nil of a tree too large for it.
 type seen map[string]uint64
+
+// fewFiles is how many files git looks at in less time than it takes to start the
+// two processes more by which it is told what changed.
+const fewFiles = 5000
 
 // Bounds of what is left out of a tree, which is kept and told to git by name.
 const (
@@ -133,18 +139,23 @@ func measure(ctx context.Context, dir string, most int) (l look, whole bool) {
 }
 
 // looker walks over a tree by descriptors, so that no link and no directory that
-// is moved meanwhile leads it anywhere else.
+// is moved meanwhile leads it anywhere else. Several goroutines do so at a time.
 type looker struct {
-	look
-	seed  maphash.Seed
-	links map[string][]string // submodules, by path
-	most  int64
-	depth int // of directories that git enters
-	named int // bytes of nested, refused, bare and large
+	seed    maphash.Seed
+	links   map[string][]string // submodules, by path
+	most    int64
+	depth   int   // of directories that git enters
+	settled int64 // a change after it is fresh, in nanoseconds since 1970
+	walk    *errgroup.Group
 
-	remembered int   // bytes of the names in seen
-	settled    int64 // a change after it is fresh, in nanoseconds since 1970
+	mu sync.Mutex
+	look
+	named      int // bytes of nested, refused, bare and large
+	remembered int // bytes of the names in seen
 }
+
+// walkers is how many goroutines look at a tree: nearly all of their time is the kernel's.
+const walkers = 4
 
 // lookAt looks at every entry below dir, which holds no repository of its own
 // that counts. Of a submodule it says whether there is anything in it, for git looks
@@ -155,12 +166,17 @@ func lookAt(ctx context.Context, dir string, seed maphash.Seed, links map[string
 	l := &looker{look: look{seen: seen{}}, seed: seed, links: links, most: most, depth: depth, settled: now.Add(-racy).UnixNano()}
 	fd, err := openDir(unix.AT_FDCWD, dir, uint32(disk.DirMode))
 	if err == nil {
-		err = l.dir(ctx, fd, "")
+		l.walk, ctx = errgroup.WithContext(ctx)
+		l.walk.SetLimit(walkers)
+		l.walk.Go(func() error { return l.dir(ctx, fd, "") })
+		err = l.walk.Wait()
 	}
 	if err != nil {
 		return look{}, fmt.Errorf("look at the work tree: %w", err)
 	}
-	slices.Sort(l.large)
+	for _, list := range [][]string{l.nested, l.large, l.refused, l.bare} {
+		slices.Sort(list)
+	}
 	return l.look, nil
 }
 
@@ -189,9 +205,9 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 		list, err := f.ReadDir(1000)
 		for _, e := range list {
 			has |= gitPart(e.Name())
-			if err := l.entry(ctx, fd, path, e); err != nil {
-				return err
-			}
+		}
+		if err := l.entries(ctx, fd, path, list); err != nil {
+			return err
 		}
 		if errors.Is(err, io.EOF) {
 			if has == wholeGit && path != "" {
@@ -205,42 +221,56 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 	}
 }
 
-// entry looks at one entry of a directory.
-func (l *looker) entry(ctx context.Context, dir int, parent string, e fs.DirEntry) error {
-	l.paths++
-	kind := e.Type()
-	read := strings.HasPrefix(e.Name(), ".git") // by git, which would wait for whoever writes to a pipe
-	refused := refusedName(e.Name(), kind) && (parent != "" || e.Name() != ".git")
-	var st unix.Stat_t
-	switch err := unix.Fstatat(dir, e.Name(), &st, unix.AT_SYMLINK_NOFOLLOW); {
-	case errors.Is(err, unix.ENOENT):
-		return nil // removed meanwhile
-	case err != nil:
-		return unreadable(parent+e.Name(), err)
-	}
-	if refused {
-		return l.leave(&l.refused, parent+e.Name())
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG:
-		if st.Size > l.most {
-			return l.leave(&l.large, parent+e.Name())
-		}
-		l.bytes += min(st.Size, st.Blocks*512) // of holes git is quick
-		l.remember(parent+e.Name(), &st)
-	case unix.S_IFDIR:
-		if parent == "" && e.Name() == ".git" {
-			return nil // somebody's repository over ours; git does not go there
-		}
-		return l.below(ctx, dir, parent+e.Name(), e.Name(), &st)
-	case unix.S_IFLNK:
-		l.remember(parent+e.Name(), &st)
-	default:
-		if read {
-			return unreadable(parent+e.Name(), errors.New("it is a pipe, a socket or a device"))
+// entries looks at entries of a directory, and then at what is below them.
+func (l *looker) entries(ctx context.Context, dir int, parent string, list []fs.DirEntry) error {
+	stats := make([]unix.Stat_t, len(list))
+	for i, e := range list {
+		switch err := unix.Fstatat(dir, e.Name(), &stats[i], unix.AT_SYMLINK_NOFOLLOW); {
+		case errors.Is(err, unix.ENOENT): // removed meanwhile
+			stats[i].Mode = 0
+		case err != nil:
+			return unreadable(parent+e.Name(), err)
 		}
 	}
-	return nil
+	below, err := l.note(parent, list, stats)
+	for _, i := range below {
+		if err != nil {
+			return err
+		}
+		err = l.below(ctx, dir, parent+list[i].Name(), list[i].Name(), &stats[i])
+	}
+	return err
+}
+
+// note notes what the entries of a directory are, and returns which of them are
+// directories to look at.
+func (l *looker) note(parent string, list []fs.DirEntry, stats []unix.Stat_t) (below []int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range list {
+		l.paths++
+		st, path := &stats[i], parent+e.Name()
+		switch kind := st.Mode & unix.S_IFMT; {
+		case kind == 0:
+		case refusedName(e.Name(), e.Type()) && (parent != "" || e.Name() != ".git"):
+			err = l.leaves(&l.refused, path)
+		case kind == unix.S_IFREG && st.Size > l.most:
+			err = l.leaves(&l.large, path)
+		case kind == unix.S_IFREG:
+			l.bytes += min(st.Size, st.Blocks*512) // of holes git is quick
+			l.remember(path, st)
+		case kind == unix.S_IFLNK:
+			l.remember(path, st)
+		case kind == unix.S_IFDIR && (parent != "" || e.Name() != ".git"): // git does not go into somebody's repository over ours
+			below = append(below, i)
+		case kind != unix.S_IFDIR && strings.HasPrefix(e.Name(), ".git"): // git would wait for whoever writes to a pipe
+			err = unreadable(path, errors.New("it is a pipe, a socket or a device"))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return below, nil
 }
 
 // ignorable are the characters that HFS+ does not see in a name (git's utf8.c).
@@ -315,6 +345,13 @@ func (p parts) whole(dir string) bool { return p[strings.ToLower(dir)] == wholeG
 
 // leave notes a path that is left out.
 func (l *looker) leave(to *[]string, path string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.leaves(to, path)
+}
+
+// leaves is leave for who has mu.
+func (l *looker) leaves(to *[]string, path string) error {
 	*to = append(*to, path)
 	l.named += len(path)
 	if n := len(l.nested) + len(l.bare) + len(l.large) + len(l.refused); n > maxApart || l.named > maxApartBytes {
@@ -323,7 +360,7 @@ func (l *looker) leave(to *[]string, path string) error {
 	return nil
 }
 
-// below looks at a directory in another one.
+// below looks at a directory in another one, in another goroutine if one is free.
 func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix.Stat_t) error {
 	if len(path) > maxPath || strings.Count(path, "/") >= l.depth {
 		return l.leave(&l.refused, path)
@@ -335,7 +372,10 @@ func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix
 	case err != nil:
 		return unreadable(path, err)
 	}
-	return l.dir(ctx, fd, path+"/")
+	if !l.walk.TryGo(func() error { return l.dir(ctx, fd, path+"/") }) {
+		return l.dir(ctx, fd, path+"/")
+	}
+	return nil
 }
 
 // openDir opens a directory, and nothing else that has its name. One that its
@@ -358,7 +398,7 @@ func unreadable(path string, err error) error {
 	return i18n.E("workspace.unreadable_dir", readable(path), err)
 }
 
-// remember notes the state of a file or link.
+// remember notes the state of a file or link. The caller has mu.
 func (l *looker) remember(path string, st *unix.Stat_t) {
 	if l.seen == nil {
 		return

@@ -89,6 +89,7 @@ func TestSnapshotOfWhatChanged(t *testing.T) {
 	b := walls()
 	b.MaxFileMB = 1
 	w := createIn(t, newRepo(t, "repo"), b)
+	w.few = 0
 	names := []string{"a", "b", "d/a", "d/b", "d/e/a", "e", "x.log", "build/o", "n/r/a"}
 	begin := func() {
 		for _, name := range []string{"a", "b", "d", "e", "x.log", "build", "n"} {

@@ -76,6 +76,7 @@ type Workspace struct {
 	parts   parts               // of the same commits
 	resting bool                // see still
 	seed    maphash.Seed
+	few     int // files of a tree that git looks at whole, whatever changed
 	indexed indexed
 	steps   []Snapshot // the snapshots, oldest first; nil before they were read
 }
@@ -344,7 +345,7 @@ func Open(dir string, b Box) (*Workspace, error) {
 
 // at is the workspace of a directory, before anything is read of it.
 func at(dir string, b Box) *Workspace {
-	w := &Workspace{dir: dir, now: time.Now, seed: maphash.MakeSeed(), repo: repo{gitDir: filepath.Join(dir, "git")}}
+	w := &Workspace{dir: dir, now: time.Now, seed: maphash.MakeSeed(), few: fewFiles, repo: repo{gitDir: filepath.Join(dir, "git")}}
 	w.box = newBox(b, w.repo, w.Tree(), w.stepsDir(), w.scratchDir())
 	return w
 }
