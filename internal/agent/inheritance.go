@@ -5,13 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"sync/atomic"
 
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/planning"
@@ -62,7 +62,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 		return nil, err
 	}
 	for _, f := range in.Facts {
-		detail := "run " + contextstore.Short(in.UUID) + ": " + earlierRun.ReplaceAllString(f.Detail, "")
+		detail := "run " + contextstore.Short(in.UUID) + ": " + earlierRun().ReplaceAllString(f.Detail, "")
 		if err := r.out.Broker.Report(broker.Fact{Leg: broker.Leg(f.Leg), What: f.What, Detail: detail}); err != nil {
 			return nil, err
 		}
@@ -82,7 +82,7 @@ func (r *run) inherit(ctx context.Context) (*memory.Inherited, error) {
 }
 
 // earlierRun begins the detail of a fact that was inherited itself.
-var earlierRun = regexp.MustCompile(`^run [0-9a-f-]{1,8}: `)
+var earlierRun = lazyregexp.New(`^run [0-9a-f-]{1,8}: `)
 
 // strictly masks secrets and data of people.
 func (r *run) strictly(s string) string {

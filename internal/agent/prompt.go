@@ -3,7 +3,6 @@ package agent
 import (
 	_ "embed"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"toritsugi/internal/broker"
@@ -11,6 +10,7 @@ import (
 	"toritsugi/internal/dialogue"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/progress"
 )
@@ -34,7 +34,7 @@ const maxIssueText = 60_000
 // take half of the window.
 const bytesPerToken = 3
 
-var cutText = regexp.MustCompile(`\n\[(\d+) more bytes are not shown\]\n</(?:issue|pull_request)>`)
+var cutText = lazyregexp.New(`\n\[(\d+) more bytes are not shown\]\n</(?:issue|pull_request)>`)
 
 // notShown tells people how much of the request the model was not shown, as a paragraph; ""
 // where it was shown all.
@@ -43,7 +43,7 @@ func (r *run) notShown(l i18n.Lang) (text string) {
 		return ""
 	}
 	_ = r.ledger.MessageLog().Range(1, int64(r.start.Size), func(m contextstore.Message, _ []byte) bool { // what cannot be read is told elsewhere
-		if found := cutText.FindStringSubmatch(m.Content); found != nil && m.Role == llm.RoleUser {
+		if found := cutText().FindStringSubmatch(m.Content); found != nil && m.Role == llm.RoleUser {
 			text = "\n⚠️ " + l.T("agent.not_shown", found[1]) + "\n"
 		}
 		return true

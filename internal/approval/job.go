@@ -7,14 +7,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"regexp"
 	"time"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // jobLayout is the time in a job id.
 const jobLayout = "20060102-150405"
 
-var jobForm = regexp.MustCompile(`^\d{8}-\d{6}-[0-9a-f]{8}$`)
+var jobForm = lazyregexp.New(`^\d{8}-\d{6}-[0-9a-f]{8}$`)
 
 // NewJob is a new job_id, YYYYMMDD-HHMMSS- and 8 hex digits of random, at a time in the
 // zone of the house (spec/chat §7).
@@ -27,4 +28,4 @@ func NewJob(now time.Time, zone *time.Location, random io.Reader) (string, error
 }
 
 // IsJob reports whether a text is a job id.
-func IsJob(s string) bool { return jobForm.MatchString(s) }
+func IsJob(s string) bool { return jobForm().MatchString(s) }

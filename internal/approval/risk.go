@@ -2,10 +2,10 @@ package approval
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/tool/policy"
 	"toritsugi/internal/workspace"
@@ -151,11 +151,11 @@ func (a assessment) file(f workspace.PatchFile, add func(RiskKind, string)) {
 
 // Paths that build, deploy or pin a project, by their names in lower case.
 var (
-	ciPath        = regexp.MustCompile(`^(\.github/(workflows|actions)/|\.gitlab-ci|\.circleci/|\.buildkite/|\.travis\.ya?ml$|azure-pipelines|bitbucket-pipelines|jenkinsfile|\.drone\.ya?ml$|\.woodpecker|appveyor\.yml$|\.gitea/workflows/|\.forgejo/workflows/)`)
-	migrationPath = regexp.MustCompile(`(^|/)(migrations?|migrate|alembic/versions|db/migrate|flyway|liquibase)/`)
+	ciPath        = lazyregexp.New(`^(\.github/(workflows|actions)/|\.gitlab-ci|\.circleci/|\.buildkite/|\.travis\.ya?ml$|azure-pipelines|bitbucket-pipelines|jenkinsfile|\.drone\.ya?ml$|\.woodpecker|appveyor\.yml$|\.gitea/workflows/|\.forgejo/workflows/)`)
+	migrationPath = lazyregexp.New(`(^|/)(migrations?|migrate|alembic/versions|db/migrate|flyway|liquibase)/`)
 	lockNames     = []string{"package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "go.sum", "cargo.lock", "poetry.lock", "pipfile.lock", "uv.lock", "pdm.lock", "gemfile.lock", "composer.lock", "mix.lock", "pubspec.lock", "packages.lock.json", "gradle.lockfile", "flake.lock", "deno.lock", "podfile.lock"}
 	buildNames    = []string{"makefile", "gnumakefile", "cmakelists.txt", "dockerfile", "containerfile", "package.json", "go.mod", "go.work", "cargo.toml", "build.rs", "pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "pipfile", "pom.xml", "build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts", "gemfile", "rakefile", "composer.json", "meson.build", "build.bazel", "workspace.bazel", "module.bazel", "justfile", "taskfile.yml", ".gitmodules", ".gitattributes", ".npmrc", ".yarnrc.yml", ".pre-commit-config.yaml", "tox.ini", "noxfile.py", "conftest.py"}
-	buildPath     = regexp.MustCompile(`(^|/)(docker-compose[^/]*|compose)\.ya?ml$|\.(mk|cmake|gradle|csproj|sln|bazel)$|(^|/)(dockerfile|containerfile)[.-][^/]+$|(^|/)(\.husky|\.githooks)/|(^|/)(webpack|vite|rollup|babel|jest|vitest|eslint|next|gulpfile|gruntfile)[^/]*\.(c|m)?[jt]s$`)
+	buildPath     = lazyregexp.New(`(^|/)(docker-compose[^/]*|compose)\.ya?ml$|\.(mk|cmake|gradle|csproj|sln|bazel)$|(^|/)(dockerfile|containerfile)[.-][^/]+$|(^|/)(\.husky|\.githooks)/|(^|/)(webpack|vite|rollup|babel|jest|vitest|eslint|next|gulpfile|gruntfile)[^/]*\.(c|m)?[jt]s$`)
 )
 
 // pathKinds are what a path says of a file.
@@ -165,15 +165,15 @@ func pathKinds(name string) (kinds []RiskKind) {
 	if name == "" {
 		return nil
 	}
-	if ciPath.MatchString(name) || base == "jenkinsfile" {
+	if ciPath().MatchString(name) || base == "jenkinsfile" {
 		kinds = append(kinds, CIFile)
 	}
 	if slices.Contains(lockNames, base) {
 		kinds = append(kinds, LockFile)
-	} else if slices.Contains(buildNames, base) || buildPath.MatchString(name) {
+	} else if slices.Contains(buildNames, base) || buildPath().MatchString(name) {
 		kinds = append(kinds, BuildFile)
 	}
-	if migrationPath.MatchString(name) {
+	if migrationPath().MatchString(name) {
 		kinds = append(kinds, Migration)
 	}
 	return kinds

@@ -3,6 +3,8 @@ package broker
 import (
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // hostName reports whether s is a name of a host in ASCII, in lower case.
@@ -32,7 +34,7 @@ func hostListed(list []string, host string) bool {
 
 // web splits a web address as strictly as can be: whoever reads it differently
 // than others do is not to be tricked by that.
-var web = pattern(`^(?i:https?)://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:@-]*)?$`)
+var web = lazyregexp.New(`^(?i:https?)://([A-Za-z0-9.-]+)(?::[0-9]{1,5})?(?:[/?#][A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:@-]*)?$`)
 
 // allowed reports whether an address leads to a host on the list.
 func (f *Filter) allowed(address string) bool {
@@ -51,9 +53,9 @@ func (f *Filter) allowed(address string) bool {
 const maxURL = 2048
 
 var (
-	absolute = pattern(`(?i)([a-z][a-z0-9+.-]{0,30})\\?:\\?[/\\]\\?[/\\]`)
-	wwwHost  = pattern(`(?i)www\\?\.`)
-	dataURI  = pattern(`(?i)\b(?:data\s*:\s*(?:[a-z0-9.+-]+/[a-z0-9.+-]+\s*)?[;,]|(?:javascript|vbscript)\s*:\S)`)
+	absolute = lazyregexp.New(`(?i)([a-z][a-z0-9+.-]{0,30})\\?:\\?[/\\]\\?[/\\]`)
+	wwwHost  = lazyregexp.New(`(?i)www\\?\.`)
+	dataURI  = lazyregexp.New(`(?i)\b(?:data\s*:\s*(?:[a-z0-9.+-]+/[a-z0-9.+-]+\s*)?[;,]|(?:javascript|vbscript)\s*:\S)`)
 )
 
 // addresses makes addresses of unknown hosts such that no reader turns them

@@ -3,6 +3,8 @@ package broker
 import (
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // regions are the parts of a text, in order, that every reader of Markdown
@@ -48,7 +50,7 @@ type layout struct {
 	infos [][2]int // what stands behind the opening fences
 }
 
-var doubtful = pattern("^[ \t>*+\\-0-9.):|]*(?:```|~~~)")
+var doubtful = lazyregexp.New("^[ \t>*+\\-0-9.):|]*(?:```|~~~)")
 
 func parse(s string) (l layout) {
 	if strings.HasPrefix(s, "---") || strings.HasPrefix(s, "+++") || strings.HasPrefix(s, ";;;") {
@@ -182,7 +184,7 @@ func run(line string, i int) int {
 	return n
 }
 
-var language = pattern(`^ ?[A-Za-z0-9_+#.-]{0,30} *$`)
+var language = lazyregexp.New(`^ ?[A-Za-z0-9_+#.-]{0,30} *$`)
 
 // drawn are the languages of blocks that a forge does not show but runs: it
 // draws them, fetches for them or applies them.

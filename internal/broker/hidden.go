@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // hiddenRune reports whether a character is not seen by a reader: formats,
@@ -159,9 +161,9 @@ func keycap(before rune, rest string) bool {
 
 // escape is the terminal's escape sequence that a text begins with (ECMA-48 §5.4,
 // §5.6): one of control, a string up to BEL or ESC \, or what begins one.
-var escape = pattern(`^(?:\x1b\[|\x{9b})[ -?]*[@-~]?|^\x1b[\]PX^_](?:[^\n\x07\x1b]{0,1000}(?:\x07|\x1b\\))?|^\x1b`)
+var escape = lazyregexp.New(`^(?:\x1b\[|\x{9b})[ -?]*[@-~]?|^\x1b[\]PX^_](?:[^\n\x07\x1b]{0,1000}(?:\x07|\x1b\\))?|^\x1b`)
 
-var reference = pattern(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});`)
+var reference = lazyregexp.New(`&(?:#[0-9]{1,8}|#[xX][0-9a-fA-F]{1,8}|[A-Za-z][A-Za-z0-9]{1,31});`)
 
 // entities writes out characters that were written as HTML references where
 // they would be part of an address, a mention or markup, or would not be seen.
@@ -199,8 +201,8 @@ const (
 )
 
 var (
-	gap    = pattern(`[ \t\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]{81,}`)
-	blanks = pattern(`\n(?:[ \t>]*\n){9,}`)
+	gap    = lazyregexp.New(`[ \t\x{a0}\x{1680}\x{2000}-\x{200a}\x{202f}\x{205f}\x{3000}]{81,}`)
+	blanks = lazyregexp.New(`\n(?:[ \t>]*\n){9,}`)
 )
 
 // lengths breaks lines behind whose visible part something could hide, and

@@ -2,9 +2,11 @@ package broker
 
 import (
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
-var marker = pattern(`(?i)<!--+\s*tori\s*:`)
+var marker = lazyregexp.New(`(?i)<!--+\s*tori\s*:`)
 
 // markers keeps a text from holding what looks like our own hidden marker, by
 // which a delivery knows that it was made: in code as well, since who looks for
@@ -56,7 +58,7 @@ func doubled(s string, i int) bool {
 	return n%2 == 0
 }
 
-var angle = pattern(`^<(https?://[A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:-]+)>`)
+var angle = lazyregexp.New(`^<(https?://[A-Za-z0-9._~/?#\[\]!$&'()*+,;=%:-]+)>`)
 
 // autolink reports whether s begins with a link in angle brackets that may stay.
 func (f *Filter) autolink(s string) bool {
@@ -65,9 +67,9 @@ func (f *Filter) autolink(s string) bool {
 }
 
 var (
-	inline     = pattern(`^[ \t]*<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]*)>?[ \t]*\)`)
-	definition = pattern(`^[ \t]+<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]+)>?[ \t]*(?:\n|$)`)
-	scheme     = pattern(`^[A-Za-z][A-Za-z0-9+.-]*:`)
+	inline     = lazyregexp.New(`^[ \t]*<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]*)>?[ \t]*\)`)
+	definition = lazyregexp.New(`^[ \t]+<?([A-Za-z0-9._~/?#!$&'*+,;=%:@-]+)>?[ \t]*(?:\n|$)`)
+	scheme     = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]*:`)
 )
 
 // links makes images links, and links to places that are not allowed text, so
@@ -125,7 +127,7 @@ func (f *Filter) destination(d string) bool {
 	return !strings.Contains(before, ":") && !strings.Contains(before, "//") && !strings.Contains(before, "%")
 }
 
-var color = pattern(`\\(?:text|f|cell|row)?color(?:box)?\b|\\[hv]?phantom\b|\\(?:href|url|includegraphics|style|class|cssId|html[A-Za-z]*|unicode|require|def|gdef|let|newcommand|renewcommand|tiny|scriptsize|transparent)\b`)
+var color = lazyregexp.New(`\\(?:text|f|cell|row)?color(?:box)?\b|\\[hv]?phantom\b|\\(?:href|url|includegraphics|style|class|cssId|html[A-Za-z]*|unicode|require|def|gdef|let|newcommand|renewcommand|tiny|scriptsize|transparent)\b`)
 
 // styles takes the power from TeX commands that hide a text, paint it in the
 // colour of the page, or fetch something.

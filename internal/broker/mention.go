@@ -3,12 +3,14 @@ package broker
 import (
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // crowds are names that call many at once.
 var crowds = []string{"everyone", "here", "channel", "all", "room", "group"}
 
-var mentioned = pattern(`@[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?`)
+var mentioned = lazyregexp.New(`@[A-Za-z0-9_](?:[A-Za-z0-9_./-]*[A-Za-z0-9_])?`)
 
 // mentions puts a space behind the sign that would call somebody.
 func mentions(f *Filter, format Format, s string) (edits []edit) {
@@ -30,8 +32,8 @@ func mentions(f *Filter, format Format, s string) (edits []edit) {
 }
 
 var (
-	command = pattern(`(?m)^[ \t]{0,3}(/)[A-Za-z_]+(?:[ \t]|$)`)
-	closing = pattern(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?([ \t]+)(?:(?:issues?|and|,)[ \t]*)*(?:[\w./-]*[#!][0-9]|GH-[0-9]|https?://)`)
+	command = lazyregexp.New(`(?m)^[ \t]{0,3}(/)[A-Za-z_]+(?:[ \t]|$)`)
+	closing = lazyregexp.New(`(?i)\b(?:clos(?:e[sd]?|ing)|fix(?:e[sd]|ing)?|resolv(?:e[sd]?|ing)|implement(?:s|ed|ing)?)\b:?([ \t]+)(?:(?:issues?|and|,)[ \t]*)*(?:[\w./-]*[#!][0-9]|GH-[0-9]|https?://)`)
 )
 
 // commands defuses lines that a forge would carry out with our rights (/close,

@@ -3,6 +3,8 @@ package checks
 import (
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // cargo follows the output of cargo test, and of rustc's errors in any cargo
@@ -24,11 +26,11 @@ type rustError struct {
 }
 
 var (
-	cargoTest  = pattern(`^test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$`)
-	cargoBlock = pattern(`^---- (\S.*?) (?:stdout|stderr) ----$`)
-	cargoTally = pattern(`^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
-	cargoPanic = pattern(`^thread '.*?' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:][^:]*):(\d+):\d+:?$`)
-	rustPlace  = pattern(`^ *--> ([^:]+):(\d+):\d+$`)
+	cargoTest  = lazyregexp.New(`^test (\S.*?) \.\.\. (ok|FAILED|ignored)(?:, .*)?$`)
+	cargoBlock = lazyregexp.New(`^---- (\S.*?) (?:stdout|stderr) ----$`)
+	cargoTally = lazyregexp.New(`^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored;`)
+	cargoPanic = lazyregexp.New(`^thread '.*?' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:][^:]*):(\d+):\d+:?$`)
+	rustPlace  = lazyregexp.New(`^ *--> ([^:]+):(\d+):\d+$`)
 )
 
 func (c *cargo) read(line string) {

@@ -7,6 +7,8 @@ import (
 	"bytes"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // The bounds of a Summary.
@@ -125,7 +127,7 @@ func (p *Parser) keep(b []byte) {
 }
 
 // colours are the terminal's escape sequences.
-var colours = pattern("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
+var colours = lazyregexp.New("\x1b(?:\\[[0-9;?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|[@-Z\\\\^_])")
 
 // Plain is a line without its end as a terminal shows it last: without colours, and
 // of what was written over (a progress bar) the last state.

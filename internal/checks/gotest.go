@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // goTest follows the plain output of go test, with -v or without.
@@ -66,14 +68,14 @@ func (e *excerpt) text() string {
 }
 
 var (
-	goEnd     = pattern(`^(\s*)--- (FAIL|PASS|SKIP|BENCH): (\S.*?) \(\d[\d.]*s\)$`)
-	goRun     = pattern(`^=== (RUN|CONT|NAME|PAUSE)\s+(\S.*)$`)
-	goPackage = pattern(`^(FAIL|ok)[ \t]+(\S+)(?:\s+(.*))?$`)
-	goHeader  = pattern(`^# (\S+)(?: \[\S+\])?$`)
-	goPlace   = pattern(`^\s*(?:vet: )?([^\s:][^:]*\.\w+):(\d+)(?::\d+)?:? ?(.*)$`)
-	goFrame   = pattern(`^\t(\S.*\.go):(\d+)(?: \+0x[0-9a-f]+)?$`)
-	goStuck   = pattern(`^\t\t(\S+) \([\d.hms]+\)$`)
-	goCaller  = pattern(`^(\S+)\.(Test\w+|Fuzz\w+|Example\w*)(?:\.func[\d.]+)?\(`)
+	goEnd     = lazyregexp.New(`^(\s*)--- (FAIL|PASS|SKIP|BENCH): (\S.*?) \(\d[\d.]*s\)$`)
+	goRun     = lazyregexp.New(`^=== (RUN|CONT|NAME|PAUSE)\s+(\S.*)$`)
+	goPackage = lazyregexp.New(`^(FAIL|ok)[ \t]+(\S+)(?:\s+(.*))?$`)
+	goHeader  = lazyregexp.New(`^# (\S+)(?: \[\S+\])?$`)
+	goPlace   = lazyregexp.New(`^\s*(?:vet: )?([^\s:][^:]*\.\w+):(\d+)(?::\d+)?:? ?(.*)$`)
+	goFrame   = lazyregexp.New(`^\t(\S.*\.go):(\d+)(?: \+0x[0-9a-f]+)?$`)
+	goStuck   = lazyregexp.New(`^\t\t(\S+) \([\d.hms]+\)$`)
+	goCaller  = lazyregexp.New(`^(\S+)\.(Test\w+|Fuzz\w+|Example\w*)(?:\.func[\d.]+)?\(`)
 )
 
 func (g *goTest) read(line string) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // jest follows the output of jest.
@@ -22,11 +24,11 @@ type jsBlock struct {
 }
 
 var (
-	jestFile  = pattern(`^(FAIL|PASS) +(?:\S+ +)??(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$`)
-	jestBlock = pattern(`^  ● (.+)$`)
-	jestTally = pattern(`^Tests: +(.*\d+ total)$`)
-	jestCount = pattern(`(\d+) (failed|passed|skipped|todo)`)
-	jsPlace   = pattern(`\(?((?:[A-Za-z]:)?[^\s():]+\.[cm]?[jt]sx?):(\d+):\d+\)?$`)
+	jestFile  = lazyregexp.New(`^(FAIL|PASS) +(?:\S+ +)??(\S+\.[cm]?[jt]sx?)(?: \([\d.]+ m?s\))?$`)
+	jestBlock = lazyregexp.New(`^  ● (.+)$`)
+	jestTally = lazyregexp.New(`^Tests: +(.*\d+ total)$`)
+	jestCount = lazyregexp.New(`(\d+) (failed|passed|skipped|todo)`)
+	jsPlace   = lazyregexp.New(`\(?((?:[A-Za-z]:)?[^\s():]+\.[cm]?[jt]sx?):(\d+):\d+\)?$`)
 )
 
 func (j *jest) read(line string) {
@@ -149,10 +151,10 @@ type vitest struct {
 }
 
 var (
-	vitestBlock = pattern(`^ ?(?:FAIL|×) +(?:\|[^|]+\| +)?(\S+\.[cm]?[jt]sx?)(?: > (.+?))?(?: \[ (\S+) \])?$`)
-	vitestTally = pattern(`^ +Tests +(.*\(\d+\))$`)
-	vitestPlace = pattern(`^ ❯ (?:.* )?(\S+\.[cm]?[jt]sx?):(\d+):\d+$`)
-	vitestCount = pattern(`(\d+) (failed|passed|skipped|todo)`)
+	vitestBlock = lazyregexp.New(`^ ?(?:FAIL|×) +(?:\|[^|]+\| +)?(\S+\.[cm]?[jt]sx?)(?: > (.+?))?(?: \[ (\S+) \])?$`)
+	vitestTally = lazyregexp.New(`^ +Tests +(.*\(\d+\))$`)
+	vitestPlace = lazyregexp.New(`^ ❯ (?:.* )?(\S+\.[cm]?[jt]sx?):(\d+):\d+$`)
+	vitestCount = lazyregexp.New(`(\d+) (failed|passed|skipped|todo)`)
 )
 
 func (v *vitest) read(line string) {

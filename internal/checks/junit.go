@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // The bounds of JUnit files.
@@ -160,7 +162,7 @@ func (c *junitCase) open(t xml.StartElement) {
 }
 
 // junitPlace finds a place in a stack trace.
-var junitPlace = pattern(`(?:^|[\s(])([^\s():]+\.\w{1,5}):(\d+)`)
+var junitPlace = lazyregexp.New(`(?:^|[\s(])([^\s():]+\.\w{1,5}):(\d+)`)
 
 func (c *junitCase) record(s *sink) {
 	switch {

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // maxMissing is how many things that are not there a Summary names.
@@ -19,26 +21,26 @@ var missing = []struct {
 	stem string // what every match holds, in lower case
 	find func() *regexp.Regexp
 }{
-	{"program", "executable file not found", pattern(`exec: "([^"]+)": executable file not found`)},
-	{"program", "not found", pattern(`(?:^|[\s:;])([\w./+-]+): (?:command )?not found$`)},
-	{"program", "no such file", pattern(`FileNotFoundError: \[Errno 2\] No such file or directory: '([\w.+-]+)'`)},
-	{"program", "enoent", pattern(`spawn (\S+) ENOENT`)},
-	{"module", "no module named", pattern(`No module named '?([\w.]+)'?`)},
-	{"module", "cannot find", pattern(`Cannot find (?:module|package) '([^'./][^']*)'`)},
-	{"module", "module provid", pattern(`(?:no required module provides|missing go\.sum entry for module providing|cannot find module providing) package ([^\s;:]+)`)},
-	{"module", "@v", pattern(`([\w.~/-]+)@v[\w.+-]+: (?:missing go\.sum entry|module lookup disabled|Get "|reading )`)},
-	{"module", "as a dependency", pattern("failed to get `([^`]+)` as a dependency")},
-	{"module", "no matching package", pattern("no matching package named `([^`]+)`")},
-	{"module", "artifact", pattern(`(?:Could not find artifact|could not be resolved:|artifact descriptor for|dependencies at|offline mode and the artifact) [\w.-]+:([\w.-]+)`)},
-	{"module", "could not", pattern(`Could not (?:find|resolve) [\w.-]+:([\w.-]+):`)},
-	{"module", "could not find", pattern(`Could not find gem '([\w-]+)`)},
-	{"module", "could not find", pattern(`Could not find ([\w-]+)-\d[^\s,]*(?:,| in )`)},
-	{"module", "can't find crate", pattern("can't find crate for `([^`]+)`")},
-	{network, "network", pattern(`(?i)\bnetwork is unreachable\b`)},
-	{network, "no such host", pattern(`(?i)\bno such host\b`)},
-	{network, "name", pattern(`(?i)temporary failure in name resolution|name or service not known|could not resolve host`)},
-	{network, "getaddrinfo", pattern(`getaddrinfo (?:ENOTFOUND|EAI_AGAIN)`)},
-	{network, "server misbehaving", pattern(`lookup \S+.*: server misbehaving`)},
+	{"program", "executable file not found", lazyregexp.New(`exec: "([^"]+)": executable file not found`)},
+	{"program", "not found", lazyregexp.New(`(?:^|[\s:;])([\w./+-]+): (?:command )?not found$`)},
+	{"program", "no such file", lazyregexp.New(`FileNotFoundError: \[Errno 2\] No such file or directory: '([\w.+-]+)'`)},
+	{"program", "enoent", lazyregexp.New(`spawn (\S+) ENOENT`)},
+	{"module", "no module named", lazyregexp.New(`No module named '?([\w.]+)'?`)},
+	{"module", "cannot find", lazyregexp.New(`Cannot find (?:module|package) '([^'./][^']*)'`)},
+	{"module", "module provid", lazyregexp.New(`(?:no required module provides|missing go\.sum entry for module providing|cannot find module providing) package ([^\s;:]+)`)},
+	{"module", "@v", lazyregexp.New(`([\w.~/-]+)@v[\w.+-]+: (?:missing go\.sum entry|module lookup disabled|Get "|reading )`)},
+	{"module", "as a dependency", lazyregexp.New("failed to get `([^`]+)` as a dependency")},
+	{"module", "no matching package", lazyregexp.New("no matching package named `([^`]+)`")},
+	{"module", "artifact", lazyregexp.New(`(?:Could not find artifact|could not be resolved:|artifact descriptor for|dependencies at|offline mode and the artifact) [\w.-]+:([\w.-]+)`)},
+	{"module", "could not", lazyregexp.New(`Could not (?:find|resolve) [\w.-]+:([\w.-]+):`)},
+	{"module", "could not find", lazyregexp.New(`Could not find gem '([\w-]+)`)},
+	{"module", "could not find", lazyregexp.New(`Could not find ([\w-]+)-\d[^\s,]*(?:,| in )`)},
+	{"module", "can't find crate", lazyregexp.New("can't find crate for `([^`]+)`")},
+	{network, "network", lazyregexp.New(`(?i)\bnetwork is unreachable\b`)},
+	{network, "no such host", lazyregexp.New(`(?i)\bno such host\b`)},
+	{network, "name", lazyregexp.New(`(?i)temporary failure in name resolution|name or service not known|could not resolve host`)},
+	{network, "getaddrinfo", lazyregexp.New(`getaddrinfo (?:ENOTFOUND|EAI_AGAIN)`)},
+	{network, "server misbehaving", lazyregexp.New(`lookup \S+.*: server misbehaving`)},
 }
 
 // Missing names what a line says is not there, "program docker" or "network"; ""

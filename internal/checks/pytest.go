@@ -3,6 +3,8 @@ package checks
 import (
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // pytest follows the output of pytest, short or verbose.
@@ -25,13 +27,13 @@ type pyBlock struct {
 }
 
 var (
-	pyStart   = pattern(`^=+ (test session starts|[A-Za-z ]+) =+$`)
-	pyBlockRe = pattern(`^_{3,} (.+?) _{3,}$`)
-	pyPlace   = pattern(`^(\S[^:]*\.py):(\d+): (.*)$`)
-	pySummary = pattern(`^(FAILED|ERROR) (\S.*?)(?: - (.*))?$`)
-	pyVerbose = pattern(`^(\S+\.py::\S.*?) (FAILED|ERROR|PASSED|SKIPPED|XFAIL|XPASS)(?: +\[ *\d+%\])?$`)
-	pyTally   = pattern(`^=* ?(no tests ran|(?:\d+ (?:failed|passed|skipped|errors?|xfailed|xpassed|warnings?|deselected|rerun)(?:, )?)+) in [\d.]+s.*$`)
-	pyCount   = pattern(`(\d+) (failed|passed|skipped|errors?|xfailed|xpassed)`)
+	pyStart   = lazyregexp.New(`^=+ (test session starts|[A-Za-z ]+) =+$`)
+	pyBlockRe = lazyregexp.New(`^_{3,} (.+?) _{3,}$`)
+	pyPlace   = lazyregexp.New(`^(\S[^:]*\.py):(\d+): (.*)$`)
+	pySummary = lazyregexp.New(`^(FAILED|ERROR) (\S.*?)(?: - (.*))?$`)
+	pyVerbose = lazyregexp.New(`^(\S+\.py::\S.*?) (FAILED|ERROR|PASSED|SKIPPED|XFAIL|XPASS)(?: +\[ *\d+%\])?$`)
+	pyTally   = lazyregexp.New(`^=* ?(no tests ran|(?:\d+ (?:failed|passed|skipped|errors?|xfailed|xpassed|warnings?|deselected|rerun)(?:, )?)+) in [\d.]+s.*$`)
+	pyCount   = lazyregexp.New(`(\d+) (failed|passed|skipped|errors?|xfailed|xpassed)`)
 )
 
 func (p *pytest) read(line string) {

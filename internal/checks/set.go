@@ -8,6 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // MaxSet is how many tests a Set holds: 8 bytes each. Of more it knows that
@@ -32,7 +34,7 @@ func SetOf(names ...string) Set {
 
 // addresses are what differs between two runs in the name of a test whose
 // parameter is an object.
-var addresses = pattern(`0x[0-9a-fA-F]{6,}`)
+var addresses = lazyregexp.New(`0x[0-9a-fA-F]{6,}`)
 
 func sumOf(name string) uint64 {
 	h := sha256.Sum256(addresses().ReplaceAll([]byte(name), []byte("0x")))

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // minText is the least limit that Text keeps to, in bytes.
@@ -86,7 +88,7 @@ func (s Summary) groups() (all []group, known []string) {
 
 // incidental are what differs between failures of one reason, and between two runs:
 // addresses, times, line numbers, and where temporary files lie.
-var incidental = pattern(`0x[0-9a-fA-F]{4,}|\b\d+(?:\.\d+)? ?(?:[mnµ]?s|sec(?:onds?)?)\b|\.\w+:\d+(?::\d+)?\b|\bline \d+|/tmp/(?:[^\s'"()]*/)?`)
+var incidental = lazyregexp.New(`0x[0-9a-fA-F]{4,}|\b\d+(?:\.\d+)? ?(?:[mnµ]?s|sec(?:onds?)?)\b|\.\w+:\d+(?::\d+)?\b|\bline \d+|/tmp/(?:[^\s'"()]*/)?`)
 
 // reason is what failures of one reason have in common.
 func (f Failure) reason() string {

@@ -1,6 +1,10 @@
 package checks
 
-import "strconv"
+import (
+	"strconv"
+
+	"toritsugi/internal/lazyregexp"
+)
 
 // unittest counts the tests of Python's unittest, which names them only as they
 // fail.
@@ -11,9 +15,9 @@ type unittest struct {
 }
 
 var (
-	unitRan    = pattern(`^Ran (\d+) tests? in [\d.]+s$`)
-	unitEnd    = pattern(`^(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$`)
-	unitCounts = pattern(`(failures|errors|skipped|expected failures|unexpected successes)=(\d+)`)
+	unitRan    = lazyregexp.New(`^Ran (\d+) tests? in [\d.]+s$`)
+	unitEnd    = lazyregexp.New(`^(?:OK|FAILED|NO TESTS RAN)(?: \(.*\))?$`)
+	unitCounts = lazyregexp.New(`(failures|errors|skipped|expected failures|unexpected successes)=(\d+)`)
 )
 
 func (u *unittest) read(line string) {

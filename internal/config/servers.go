@@ -3,12 +3,12 @@ package config
 import (
 	"maps"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/redact"
 )
 
@@ -42,7 +42,7 @@ func (c *Config) serverSecrets() []string {
 
 var (
 	// plainPath is an absolute path below a directory that machines have.
-	plainPath = regexp.MustCompile(`^/(bin|data|dev|etc|home|mnt|opt|proc|root|run|srv|sys|tmp|usr|var|work|workspace)(/[^/\s]{0,64})*$`)
+	plainPath = lazyregexp.New(`^/(bin|data|dev|etc|home|mnt|opt|proc|root|run|srv|sys|tmp|usr|var|work|workspace)(/[^/\s]{0,64})*$`)
 	// plainWords are what programs are told to be.
 	plainWords = map[string]bool{"production": true, "development": true, "application/json": true, "text/event-stream": true, "en_US.UTF-8": true, "ja_JP.UTF-8": true}
 )
@@ -51,7 +51,7 @@ var (
 // it is no number, time, flag, path, or address without anything behind its host.
 func secretValue(value string) bool {
 	value = strings.TrimSpace(value)
-	if len(value) < minSecret || plainWords[value] || plainPath.MatchString(value) {
+	if len(value) < minSecret || plainWords[value] || plainPath().MatchString(value) {
 		return false
 	}
 	if _, err := strconv.ParseBool(value); err == nil {

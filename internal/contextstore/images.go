@@ -9,9 +9,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/lazyregexp"
 )
 
 // imagesDir holds the images that messages refer to, each under the hash of its
@@ -25,7 +25,7 @@ const MaxImage = 20 << 20
 // imageExtensions are the types of image that models read.
 var imageExtensions = map[string]string{"image/png": "png", "image/jpeg": "jpg", "image/gif": "gif", "image/webp": "webp"}
 
-var imagePath = regexp.MustCompile(`^` + imagesDir + `/([0-9a-f]{64})\.(?:png|jpg|gif|webp)$`)
+var imagePath = lazyregexp.New(`^` + imagesDir + `/([0-9a-f]{64})\.(?:png|jpg|gif|webp)$`)
 
 // ErrImageDiffers says that an image is not what was written.
 var ErrImageDiffers = errors.New("the image is not the one that was written")
@@ -110,7 +110,7 @@ func readImage(dir string, i Image) ([]byte, error) {
 func CheckImage(dir string, i Image) error { return checkImage(dir, i, io.Discard) }
 
 func checkImage(dir string, i Image, to io.Writer) error {
-	name := imagePath.FindStringSubmatch(i.Path)
+	name := imagePath().FindStringSubmatch(i.Path)
 	if name == nil || i.Bytes < 1 || i.Bytes > MaxImage {
 		return fmt.Errorf("%.40q with %d bytes is no image of ours", i.Path, i.Bytes)
 	}
@@ -143,7 +143,7 @@ func (c *Context) haveImages(m Message) error {
 		if i.Path == "" {
 			continue
 		}
-		if imagePath.MatchString(i.Path) {
+		if imagePath().MatchString(i.Path) {
 			st, err := os.Lstat(filepath.Join(c.dir, i.Path))
 			if err == nil && st.Mode().IsRegular() && st.Size() == i.Bytes {
 				continue
@@ -161,7 +161,7 @@ func (c *Context) redactImages(all []Image) []Image {
 	}
 	out := make([]Image, len(all))
 	for n, i := range all {
-		if !imagePath.MatchString(i.Path) {
+		if !imagePath().MatchString(i.Path) {
 			i.Path = c.clean(i.Path)
 		}
 		i.MediaType, i.Source, i.Dropped = c.clean(i.MediaType), c.clean(i.Source), c.clean(i.Dropped)

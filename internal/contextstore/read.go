@@ -10,12 +10,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 
 	"toritsugi/internal/contextstore/index"
@@ -56,7 +56,7 @@ func (v View) Status() task.Status {
 }
 
 // outcome is how a final summary says what became of the run.
-var outcome = regexp.MustCompile(`(?m)^Outcome: ([a-z]+)\.`)
+var outcome = lazyregexp.New(`(?m)^Outcome: ([a-z]+)\.`)
 
 // endOf is how a run in completed/ ended, as its final summary tells it: that
 // was written before the transition. Where it tells nothing, failed.
@@ -68,7 +68,7 @@ func endOf(dir string) task.Status {
 		case task.Status(f.Outcome).Final():
 			return task.Status(f.Outcome)
 		}
-		if m := outcome.FindStringSubmatch(f.Summary); m != nil && task.Status(m[1]).Final() {
+		if m := outcome().FindStringSubmatch(f.Summary); m != nil && task.Status(m[1]).Final() {
 			return task.Status(m[1])
 		}
 	}

@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,7 @@ import (
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contract"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/models"
 	"toritsugi/internal/routing"
@@ -107,7 +107,7 @@ func (t *turn) refer(ctx context.Context, s *State) {
 		t.frame("reference", nil)
 		t.add(material(t.e.Lang, items, t.room(ctx)))
 	}
-	if whoWorks.MatchString(t.decision.Text) {
+	if whoWorks().MatchString(t.decision.Text) {
 		t.frame("status", map[string]string{"{status}": t.e.status(ctx, t.x.ID)})
 	}
 	t.attached()
@@ -115,7 +115,7 @@ func (t *turn) refer(ctx context.Context, s *State) {
 
 // whoWorks finds the question what everyone is doing: the only one on which aliases are
 // told.
-var whoWorks = regexp.MustCompile(`(?i)(みんな|皆|全員|チーム|メンバー).{0,20}(何|なに|状況|様子|作業|して)|what('s| is| are)\b.{0,20}\b(every|team|others|you all)|who('s| is) (doing|working)`)
+var whoWorks = lazyregexp.New(`(?i)(みんな|皆|全員|チーム|メンバー).{0,20}(何|なに|状況|様子|作業|して)|what('s| is| are)\b.{0,20}\b(every|team|others|you all)|who('s| is) (doing|working)`)
 
 // maxAttached is how much of an attached text Chat and workers are given, in characters.
 const maxAttached = 12_000

@@ -2,11 +2,11 @@ package delivery
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 )
@@ -31,7 +31,7 @@ const (
 // for people.
 func ParseMessage(said string) Message {
 	said = strings.TrimSpace(strings.ReplaceAll(said, "\r\n", "\n"))
-	if m := fencedWhole.FindStringSubmatch(said); m != nil && !strings.Contains(m[1], "\n```") {
+	if m := fencedWhole().FindStringSubmatch(said); m != nil && !strings.Contains(m[1], "\n```") {
 		said = strings.TrimSpace(m[1])
 	}
 	if (strings.HasPrefix(said, "{") || strings.HasPrefix(said, "[")) && json.Valid([]byte(said)) {
@@ -39,7 +39,7 @@ func ParseMessage(said string) Message {
 	}
 	head, rest, _ := strings.Cut(said, "\n")
 	next, _, _ := strings.Cut(rest, "\n")
-	subject := strings.TrimRight(strings.Trim(decorated.ReplaceAllString(strings.TrimSpace(head), ""), "*_ "), ".。 ")
+	subject := strings.TrimRight(strings.Trim(decorated().ReplaceAllString(strings.TrimSpace(head), ""), "*_ "), ".。 ")
 	body := strings.TrimSpace(rest)
 	if n := utf8.RuneCountInString(head); body == "" && n >= minSubject && n <= maxSubject && !strings.ContainsAny(head[len(head)-1:], ".!?:") && !strings.HasSuffix(head, "。") {
 		return Message{Subject: subject}
@@ -51,9 +51,9 @@ func ParseMessage(said string) Message {
 }
 
 var (
-	fencedWhole = regexp.MustCompile("(?s)^```[a-z]*\n(.*)\n```$")
+	fencedWhole = lazyregexp.New("(?s)^```[a-z]*\n(.*)\n```$")
 	// decorated is what stands before a subject and is none of it.
-	decorated = regexp.MustCompile(`^(?:#+[ \t]+|[*_]{2}|(?i:(?:commit message|subject|title|件名)[ \t]*[:：][ \t]*))+`)
+	decorated = lazyregexp.New(`^(?:#+[ \t]+|[*_]{2}|(?i:(?:commit message|subject|title|件名)[ \t]*[:：][ \t]*))+`)
 )
 
 // wrapped is a text with no line wider than wrapAt where that can be: what is
@@ -69,7 +69,7 @@ func wrapped(text string) string {
 			all, wider = append(all, line), false
 			continue
 		}
-		if wider && goesOn.MatchString(line) && !bullet.MatchString(line) {
+		if wider && goesOn().MatchString(line) && !bullet().MatchString(line) {
 			left := all[len(all)-1]
 			if last, _ := utf8.DecodeLastRuneInString(left); progress.Width(string(last)) == 1 {
 				left += " "
@@ -83,14 +83,14 @@ func wrapped(text string) string {
 }
 
 // goesOn is a line that may belong to the paragraph of the one before it.
-var goesOn = regexp.MustCompile(`^ {0,3}[^\s#>]`)
+var goesOn = lazyregexp.New(`^ {0,3}[^\s#>]`)
 
-var bullet = regexp.MustCompile(`^[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]+`)
+var bullet = lazyregexp.New(`^[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]+`)
 
 // wrapLine is a line in several, each after the first as far in as its text begins.
 // Characters that are two columns wide may stand apart, as Japanese is written.
 func wrapLine(line string) (all []string) {
-	in := strings.Repeat(" ", progress.Width(bullet.FindString(line)))
+	in := strings.Repeat(" ", progress.Width(bullet().FindString(line)))
 	for progress.Width(line) > wrapAt {
 		at, columns, before := 0, 0, 0 // where the line may end
 		for i, r := range line {

@@ -8,12 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -190,7 +190,7 @@ func (r *Run) Linked(ctx context.Context) (all []task.Key, err error) {
 
 // closed are the issues that the text of a pull request says it closes.
 func closed(k task.Key, text string) (all []task.Key) {
-	for _, m := range closes.FindAllStringSubmatch(text, maxLinks) {
+	for _, m := range closes().FindAllStringSubmatch(text, maxLinks) {
 		issue := k
 		issue.Type, issue.ID = "issue", m[1]
 		all = append(all, issue)
@@ -201,7 +201,7 @@ func closed(k task.Key, text string) (all []task.Key) {
 // maxLinks is how many issues of a pull request are looked at.
 const maxLinks = 3
 
-var closes = regexp.MustCompile(`(?im)^closes #([0-9]{1,18})\s*$`)
+var closes = lazyregexp.New(`(?im)^closes #([0-9]{1,18})\s*$`)
 
 // SharesBranch reports whether a run worked on the branch of this one's pull
 // request. Everybody may write what a pull request says; this stands in our files.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // Public is a reason as it may stand on a forge: without the paths and the
@@ -34,19 +36,15 @@ func local(u *url.URL) bool {
 }
 
 // anyURL finds addresses of the web and the like.
-var anyURL = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"'` + "`" + `,;)\]>]+`)
-})
+var anyURL = lazyregexp.New(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"'` + "`" + `,;)\]>]+`)
 
 // localAddress finds what is no URL: addresses with a port, of loopback, and in
 // numbers. Names before a port count only where they cannot be a file and its line.
-var localAddress = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(?:tcp|udp)[46]? [\w.\[\]:-]+:\d+(?:->[\w.\[\]:-]+:\d+)?` +
-		`|\b(?:lookup) [\w.-]+` +
-		`|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b` +
-		`|\[[0-9a-f]*:[0-9a-f:.]+(?:%\w+)?\](?::\d+)?` +
-		`|\blocalhost(?::\d+)?\b`)
-})
+var localAddress = lazyregexp.New(`(?i)\b(?:tcp|udp)[46]? [\w.\[\]:-]+:\d+(?:->[\w.\[\]:-]+:\d+)?` +
+	`|\b(?:lookup) [\w.-]+` +
+	`|\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b` +
+	`|\[[0-9a-f]*:[0-9a-f:.]+(?:%\w+)?\](?::\d+)?` +
+	`|\blocalhost(?::\d+)?\b`)
 
 // localPath finds absolute paths of more than one part, in languages without
 // blanks, too; a command such as /stop is none, nor is the rest of a relative path.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // tags are the names of what a prompt puts around texts of others, to tell them
@@ -46,7 +48,7 @@ func Shortened(text string, head, tail int, note string) string {
 	return b.String()
 }
 
-var ourTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("<(/?)(" + strings.Join(tags, "|") + ")>") })
+var ourTag = lazyregexp.New("<(/?)(" + strings.Join(tags, "|") + ")>")
 
 // maxTag is more bytes than any of our tags has.
 const maxTag = 32

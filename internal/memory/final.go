@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 )
 
@@ -227,14 +227,14 @@ func (ask FinalAsk) send(ctx context.Context, conv llm.Conversation, sums string
 
 // failed is how texts begin that servers, proxies and models give instead of a
 // summary.
-var failed = regexp.MustCompile(`(?i)^[\s*#\[({<"'` + "`" + `]*(error\b|an error\b|exception\b|traceback\b|panic:|fatal\b|http/?\s?[45]\d\d|[45]\d\d\b|internal server error|bad gateway|service unavailable|` +
+var failed = lazyregexp.New(`(?i)^[\s*#\[({<"'` + "`" + `]*(error\b|an error\b|exception\b|traceback\b|panic:|fatal\b|http/?\s?[45]\d\d|[45]\d\d\b|internal server error|bad gateway|service unavailable|` +
 	`rate limit|failed to |could not |unable to |i'm sorry|i am sorry|sorry\b|i can(no|')t\b|as an ai\b|!doctype|html\b|エラー|申し訳|要約に失敗|要約できません|要約を(生成|作成)でき)`)
 
 // maxFailed is the length, in bytes, from which a text that begins like an error
 // may well be a summary of one.
 const maxFailed = 400
 
-func looksFailed(s string) bool { return len(s) < maxFailed && failed.MatchString(s) }
+func looksFailed(s string) bool { return len(s) < maxFailed && failed().MatchString(s) }
 
 func usage(u *llm.Usage) *contextstore.Usage {
 	if u == nil {

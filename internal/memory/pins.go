@@ -2,12 +2,12 @@ package memory
 
 import (
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/lazyregexp"
 )
 
 // Pinned identifiers are what a summary must not lose: the paths that calls
@@ -41,7 +41,7 @@ func (p *pinList) add(ids ...string) {
 
 // identifier is what of a request is meant to the letter: a path, a file's
 // name, the number of an issue, a commit, or a name between back quotes.
-var identifier = regexp.MustCompile("`[^`\\s]{2,80}`" + `|(?:[\w.@+-]+/)+[\w.@+-]*\w|\b\w[\w-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b|#\d{1,9}\b|\b[0-9a-f]{7,40}\b`)
+var identifier = lazyregexp.New("`[^`\\s]{2,80}`" + `|(?:[\w.@+-]+/)+[\w.@+-]*\w|\b\w[\w-]*\.[A-Za-z][A-Za-z0-9]{0,4}\b|#\d{1,9}\b|\b[0-9a-f]{7,40}\b`)
 
 // maxIdentified is how much of a text is searched for identifiers, in bytes.
 const maxIdentified = 64 << 10
@@ -49,7 +49,7 @@ const maxIdentified = 64 << 10
 // identifiers are those of a text, each once.
 func identifiers(text string) (all []string) {
 	text = text[:min(len(text), maxIdentified)]
-	for _, id := range identifier.FindAllString(text, 10*maxPins) {
+	for _, id := range identifier().FindAllString(text, 10*maxPins) {
 		id = strings.Trim(id, "`")
 		if plain(id) || len(id) > maxPinBytes || slices.Contains(all, id) {
 			continue
@@ -91,7 +91,7 @@ func editedPath(c contextstore.ToolCall) (path string) {
 }
 
 // looking is a command that shows something and proves nothing.
-var looking = regexp.MustCompile(`^\s*(cd \S+ *(&&|;) *)?(ls|cat|head|tail|grep|rg|find|sed|awk|wc|pwd|echo|git|which|stat|tree|file|diff|true)\b`)
+var looking = lazyregexp.New(`^\s*(cd \S+ *(&&|;) *)?(ls|cat|head|tail|grep|rg|find|sed|awk|wc|pwd|echo|git|which|stat|tree|file|diff|true)\b`)
 
 // passed is the command of a call that succeeded, "" where it is no command, a
 // long one, or one that only looks.
@@ -104,7 +104,7 @@ func passed(c contextstore.ToolCall) (command string) {
 			command = ""
 		}
 	})
-	if command = strings.TrimSpace(command); len(command) > maxRanBytes || strings.Contains(command, "\n") || looking.MatchString(command) {
+	if command = strings.TrimSpace(command); len(command) > maxRanBytes || strings.Contains(command, "\n") || looking().MatchString(command) {
 		return ""
 	}
 	return command

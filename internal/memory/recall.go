@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/tool"
 )
@@ -49,8 +49,8 @@ const recallCalls = 10_000
 
 // A message's reference, and that of an output.
 var (
-	messageRef = regexp.MustCompile(`^m-([0-9]{1,18})$`)
-	outputRef  = regexp.MustCompile(`^output-[0-9]+(\.txt)?$`)
+	messageRef = lazyregexp.New(`^m-([0-9]{1,18})$`)
+	outputRef  = lazyregexp.New(`^output-[0-9]+(\.txt)?$`)
 )
 
 // Definition is what the model is told.
@@ -64,7 +64,7 @@ func (*Recall) Definition() tool.Definition {
 // wasRecall tells outputs, which a tool of their own read once, from messages.
 func wasRecall(args json.RawMessage) string {
 	var a recallArgs
-	if json.Unmarshal(args, &a) == nil && outputRef.MatchString(a.Ref) {
+	if json.Unmarshal(args, &a) == nil && outputRef().MatchString(a.Ref) {
 		return "read_output"
 	}
 	return "recall"
@@ -98,7 +98,7 @@ func (r *Recall) Call(ctx context.Context, raw json.RawMessage) (tool.Result, er
 			return r.show(ctx, a, a.Ref, text)
 		}
 	}
-	if outputRef.MatchString(a.Ref) {
+	if outputRef().MatchString(a.Ref) {
 		return r.output(ctx, a)
 	}
 	m, err := r.find(a.Ref)
@@ -119,7 +119,7 @@ func (r *Recall) Call(ctx context.Context, raw json.RawMessage) (tool.Result, er
 
 // find returns the message of a reference, nil where there is none.
 func (r *Recall) find(name string) (found *contextstore.Message, err error) {
-	if n := messageRef.FindStringSubmatch(name); n != nil {
+	if n := messageRef().FindStringSubmatch(name); n != nil {
 		seq, err := strconv.ParseInt(n[1], 10, 64)
 		if err != nil {
 			return nil, nil // longer than any number of a message

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 )
 
@@ -58,7 +58,7 @@ func stub(what, text string, seq int64) string {
 const stubbed = "omitted"
 
 // aStub is a stub as stub writes it, also where it was quoted as JSON.
-var aStub = regexp.MustCompile(`\[(?:tool output )?omitted: \d+ lines?, [0-9.]+ [KM]?B; recall ref m-\d+\]`)
+var aStub = lazyregexp.New(`\[(?:tool output )?omitted: \d+ lines?, [0-9.]+ [KM]?B; recall ref m-\d+\]`)
 
 // FindStub returns the first stub in a text, if there is one. A model may copy
 // one out of an earlier call of its own; it is never to be written to a file.
@@ -66,7 +66,7 @@ func FindStub(s string) (string, bool) {
 	if !strings.Contains(s, "; recall ref m-") {
 		return "", false
 	}
-	found := aStub.FindString(s)
+	found := aStub().FindString(s)
 	return found, found != ""
 }
 

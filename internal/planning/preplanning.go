@@ -2,12 +2,12 @@ package planning
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 )
 
 // PrePlanning is what comes before the plan: understanding the task, looking
@@ -84,12 +84,12 @@ func forbiddenIn(text string) string {
 }
 
 // humps are where words are put together by capitals.
-var humps = regexp.MustCompile(`(\p{Ll})(\p{Lu})|(\p{Lu})(\p{Lu}\p{Ll})`)
+var humps = lazyregexp.New(`(\p{Ll})(\p{Lu})|(\p{Lu})(\p{Lu}\p{Ll})`)
 
 // wordsOf are the words of a text in lower case; db_password, db-password and
 // dbPassword have two.
 func wordsOf(text string) []string {
-	return strings.FieldsFunc(strings.ToLower(humps.ReplaceAllString(text, "$1$3 $2$4")), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	return strings.FieldsFunc(strings.ToLower(humps().ReplaceAllString(text, "$1$3 $2$4")), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
 // maxMissing is how many tools are told apart that fail before the plan.

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"text/template"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 )
 
 // promptFiles are the templates of what the model is told, in both languages.
@@ -229,12 +229,10 @@ func asData(tag, text string) string {
 }
 
 // maskToken finds what stands for masked text.
-var maskToken = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\[(?:EMAIL|REDACTED|[A-Z_]+_KEY|[A-Z_]+_TOKEN)\]`) })
+var maskToken = lazyregexp.New(`\[(?:EMAIL|REDACTED|[A-Z_]+_KEY|[A-Z_]+_TOKEN)\]`)
 
 // dataTag finds the beginning of what reads like one of our tags.
-var dataTag = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|diff|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)
-})
+var dataTag = lazyregexp.New(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|diff|findings|problems|issue|pull_request|comments|untrusted_comments|failed_check|answer)\b)`)
 
 func (p Prompts) describeSubtasks(all []Subtask) []string {
 	lines := make([]string, len(all))

@@ -11,6 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/texttool"
 	"toritsugi/internal/turn"
@@ -170,9 +171,7 @@ func (co *Coordinator) acted(m contextstore.Message, args string) {
 
 // slip finds what explains itself and is tried in another way: a text that an edit did
 // not find, a directory, a program or a module that is not there.
-var slip = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)|\bold_text\b|No module named|(?:command )?not found$`)
-})
+var slip = lazyregexp.New(`(?m)^\S*sh: .*cd: (?:can't cd to |.*: No such file or directory$)|\bold_text\b|No module named|(?:command )?not found$`)
 
 // harmless finds a command that only looks, or runs what the project has.
 var harmless = sync.OnceValue(func() *regexp.Regexp {
@@ -251,9 +250,7 @@ func commandOf(name, args string) string {
 
 // looks finds a command whose last part looks for something or compares, so that an
 // exit code of 1 is an answer.
-var looks = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[|&;\n(])\s*(?:git\s+)?(?:e?grep|rg|diff|cmp|test|\[|ls|find|which|command|stat)(?:\s(?:[^|&;\n(]|2>&1)*)?[|&;\n(\s]*$`)
-})
+var looks = lazyregexp.New(`(?:^|[|&;\n(])\s*(?:git\s+)?(?:e?grep|rg|diff|cmp|test|\[|ls|find|which|command|stat)(?:\s(?:[^|&;\n(]|2>&1)*)?[|&;\n(\s]*$`)
 
 // byPeople is why something was said that the model has to answer: people said it.
 const byPeople = "people"

@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/turn"
 )
 
@@ -87,9 +86,7 @@ func (co *Coordinator) objection(status string) string {
 
 // changing finds a description that begins with, or in Japanese names, a change, and does
 // not ask to look or to run something.
-var changing = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)^\W*(?:add|write|create|implement|fix|change|update|remove|delete|rename|replace|refactor|extend)\b|^(?:[^確検調実]|実装)*(?:追加|作成|実装|修正|変更|更新|削除)`)
-})
+var changing = lazyregexp.New(`(?i)^\W*(?:add|write|create|implement|fix|change|update|remove|delete|rename|replace|refactor|extend)\b|^(?:[^確検調実]|実装)*(?:追加|作成|実装|修正|変更|更新|削除)`)
 
 // finished takes an answer in words that ends a subtask: its own count of what was
 // done. Where nothing was, or it is an object that nobody can read, it is asked once

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/loosejson"
 )
@@ -50,7 +49,7 @@ func (co *Coordinator) Read(r *llm.Reply) {
 }
 
 // numbered finds an entry of a numbered list.
-var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^ {0,3}(?:\*\*)?(\d+)[.)]\s+(.+)$`) })
+var numbered = lazyregexp.New(`(?m)^ {0,3}(?:\*\*)?(\d+)[.)]\s+(.+)$`)
 
 // listed is the plan that words give as a numbered list, nil where there is none, or
 // one of questions.

@@ -5,14 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/turn"
 )
@@ -228,10 +227,8 @@ func (s *state) empty(evidence, criterion string) bool {
 }
 
 var (
-	passes = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)\b(?:exit|exited|pass|passes|passed|passing|green|ok)\b|終了コード|合格|成功|通る|通り`)
-	})
-	place = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\w\.\w+:\d+`) })
+	passes = lazyregexp.New(`(?i)\b(?:exit|exited|pass|passes|passed|passing|green|ok)\b|終了コード|合格|成功|通る|通り`)
+	place  = lazyregexp.New(`\w\.\w+:\d+`)
 )
 
 func (co *Coordinator) verification(e Evidence) string {

@@ -8,11 +8,10 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/workspace"
 )
 
@@ -270,7 +269,7 @@ func (m *manifests) manager() string {
 	return "npm"
 }
 
-var pytestWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpytest\b`) })
+var pytestWord = lazyregexp.New(`\bpytest\b`)
 
 // python is pytest where there are tests and anything speaks of it, or where they
 // are plain functions; unittest where all that is there speaks of that.
@@ -324,7 +323,7 @@ func pyCheck(interpreter, args, module, source string, other ...Check) Check {
 	return Check{Command: interpreter + " " + args, Program: name, Probe: interpreter + " -I -c 'import " + module + "'", Source: source, Else: other}
 }
 
-var workspaceTable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*\[workspace[\].]`) })
+var workspaceTable = lazyregexp.New(`(?m)^\s*\[workspace[\].]`)
 
 func (m *manifests) rust(*detected) []Check {
 	if !m.has("Cargo.toml") {
@@ -394,7 +393,7 @@ func (m *manifests) others(*detected) (all []Check) {
 }
 
 // forTests matches the lists of what tests need.
-var forTests = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:dev|develop|development|tests?|testing)\b`) })
+var forTests = lazyregexp.New(`\b(?:dev|develop|development|tests?|testing)\b`)
 
 // loads are the commands that load what is named by the files behind them, of which
 // those with a + between them have to be there together. Of the rows of one language
@@ -425,7 +424,7 @@ var products = map[string][3]string{
 	"python": {".venv", ".venv/lib/python*/site-packages", ".venv/bin/python3 -c ''"},
 }
 
-var severalPackages = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"workspaces"\s*:`) })
+var severalPackages = lazyregexp.New(`"workspaces"\s*:`)
 
 // setup are the commands that load what the project needs.
 func (m *manifests) setup() (all []Check) {

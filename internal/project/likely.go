@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // Bounds of the files that a map begins with.
@@ -111,17 +112,17 @@ type query struct {
 }
 
 // aPath is what names a file: it has a slash or an ending.
-var aPath = regexp.MustCompile(`[\pL\pN_@+-]*(?:[./\\][\pL\pN_@+-]+)+`)
+var aPath = lazyregexp.New(`[\pL\pN_@+-]*(?:[./\\][\pL\pN_@+-]+)+`)
 
 func newQuery(about string) *query {
 	about = strings.ToValidUTF8(about[:min(len(about), maxAbout)], "")
 	q := &query{words: map[string]int{}}
-	for _, p := range aPath.FindAllString(about, 1000) {
+	for _, p := range aPath().FindAllString(about, 1000) {
 		if p = strings.Trim(strings.ReplaceAll(p, `\`, "/"), "./"); len(p) > 2 && !slices.Contains(q.paths, p) {
 			q.paths = append(q.paths, p)
 		}
 	}
-	for _, m := range aDir.FindAllStringSubmatch(about, 1000) {
+	for _, m := range aDir().FindAllStringSubmatch(about, 1000) {
 		if d := strings.Trim(strings.ReplaceAll(m[1], `\`, "/"), "./"); len(d) > 1 && !slices.Contains(q.dirs, d) {
 			q.dirs = append(q.dirs, d)
 		}
@@ -142,7 +143,7 @@ var common = set("typ", "struct", "func", "function", "var", "const", "import", 
 	"main", "index", "lib", "src", "util", "helper", "common", "commo", "get", "set", "new", "add", "run", "print", "println", "consol", "log", "assert", "with", "from", "for", "and", "the", "not")
 
 // aDir is what names a directory by the slash at its end.
-var aDir = regexp.MustCompile(`([\pL\pN_@+./\\-]+)[/\\](?:[^\pL\pN_@+-]|$)`)
+var aDir = lazyregexp.New(`([\pL\pN_@+./\\-]+)[/\\](?:[^\pL\pN_@+-]|$)`)
 
 // namesDir reports whether the task names a directory by the end of its path: by two
 // parts or more, or with a slash at the end. up is the path of the one above it, which

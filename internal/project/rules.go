@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/workspace"
 )
 
@@ -330,9 +329,7 @@ func (l *loader) imported(ctx context.Context, rules []Rule) ([]Rule, error) {
 }
 
 // importLine is a line that says nothing but @path, in a list or not.
-var importLine = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[ \t]*(?:[-*+][ \t]+)?@([^\s@]{1,1000})[ \t]*\r?$`)
-})
+var importLine = lazyregexp.New(`^[ \t]*(?:[-*+][ \t]+)?@([^\s@]{1,1000})[ \t]*\r?$`)
 
 // importsOf are the paths that a text imports, outside of fenced code.
 func importsOf(text string) (all []string) {

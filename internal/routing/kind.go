@@ -6,7 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // kinds are the tests that a rule names by kind (spec/chat §3).
@@ -57,16 +58,12 @@ var brands = setOf("iphone ipad ipod imac ios ipados macos tvos watchos icloud a
 
 // identifier finds a name as code has it: in backticks, with brackets of a call, or of
 // several words (snake_case, camelCase, pkg.Name).
-var identifier = lazy("`[^`\n]*[A-Za-z_][^`\n]*`" + `|\b[A-Za-z_][A-Za-z0-9_]*\(|\b[A-Za-z0-9]+_[A-Za-z0-9_]+\b|\b[a-z]+[a-z0-9]*[A-Z][A-Za-z0-9]*\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z][a-z0-9]+\.[A-Z][A-Za-z0-9]+\b`)
-
-func lazy(pattern string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
-}
+var identifier = lazyregexp.New("`[^`\n]*[A-Za-z_][^`\n]*`" + `|\b[A-Za-z_][A-Za-z0-9_]*\(|\b[A-Za-z0-9]+_[A-Za-z0-9_]+\b|\b[a-z]+[a-z0-9]*[A-Z][A-Za-z0-9]*\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z][a-z0-9]+\.[A-Z][A-Za-z0-9]+\b`)
 
 var (
-	hunk    = lazy(`(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*\r?\n[-+ \\]`)
-	headers = lazy(`(?m)^--- \S.*\r?\n\+\+\+ \S`)
-	gitDiff = lazy(`(?m)^diff --git \S+ \S+`)
+	hunk    = lazyregexp.New(`(?m)^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*\r?\n[-+ \\]`)
+	headers = lazyregexp.New(`(?m)^--- \S.*\r?\n\+\+\+ \S`)
+	gitDiff = lazyregexp.New(`(?m)^diff --git \S+ \S+`)
 )
 
 func unifiedDiff(m *message) (string, bool) {
@@ -85,14 +82,14 @@ func unifiedDiff(m *message) (string, bool) {
 }
 
 var (
-	pythonHead  = lazy(`(?m)^[> \t]*(?:\S+ )?Traceback \(most recent call last\):`)
-	pythonFile  = lazy(`(?m)^[> \t]*File ".+", line \d+`)
-	nodeAt      = lazy(`(?m)^[> \t]*at (?:.+ \()?[^()\n]*[^()\s]:\d+:\d+\)?\r?$`)
-	nodeError   = lazy(`(?m)^(?:Uncaught )?(?:TypeError|ReferenceError|SyntaxError|RangeError|EvalError|URIError): [\x21-\x7e]+ [\x21-\x7e]+`)
-	javaAt      = lazy(`(?m)^[> \t]*at [\w.$<>/]+\([\w$]+\.(?:java|kt|scala):\d+\)`)
-	javaThrown  = lazy(`\b[\w.$]*(?:Exception|Error)\b`)
-	goPanic     = lazy(`(?m)^(?:panic|fatal error): .+`)
-	goGoroutine = lazy(`(?m)^goroutine \d+ \[`)
+	pythonHead  = lazyregexp.New(`(?m)^[> \t]*(?:\S+ )?Traceback \(most recent call last\):`)
+	pythonFile  = lazyregexp.New(`(?m)^[> \t]*File ".+", line \d+`)
+	nodeAt      = lazyregexp.New(`(?m)^[> \t]*at (?:.+ \()?[^()\n]*[^()\s]:\d+:\d+\)?\r?$`)
+	nodeError   = lazyregexp.New(`(?m)^(?:Uncaught )?(?:TypeError|ReferenceError|SyntaxError|RangeError|EvalError|URIError): [\x21-\x7e]+ [\x21-\x7e]+`)
+	javaAt      = lazyregexp.New(`(?m)^[> \t]*at [\w.$<>/]+\([\w$]+\.(?:java|kt|scala):\d+\)`)
+	javaThrown  = lazyregexp.New(`\b[\w.$]*(?:Exception|Error)\b`)
+	goPanic     = lazyregexp.New(`(?m)^(?:panic|fatal error): .+`)
+	goGoroutine = lazyregexp.New(`(?m)^goroutine \d+ \[`)
 )
 
 func tracePython(m *message) (string, bool) {
@@ -176,10 +173,10 @@ func closedFence(m *message) (string, bool) {
 
 var (
 	// codeStart is how a line of code begins, codeEnd how it ends or what it has in it.
-	codeStart = lazy(`^\s*(?:func |def |class \w|import |from [\w.]+ import |package |const \w|let \w|var \w|return\b|if\s*\(|if .*[:{]$|for\s*\(|for .*[:{]$|while\s*\(|else\b|elif |try\b|except\b|catch\b|public |private |protected |static |async |await |export |fn |impl |struct |enum |interface |type \w+ |use \w|using |namespace |#include|#!|@\w+|SELECT .*FROM|INSERT INTO|CREATE TABLE|UPDATE .* SET|</?[a-zA-Z][^>]*>|//|/\*|print\(|console\.|fmt\.)`)
-	codeEnd   = lazy(`[;{}]\s*$|^\s*[)\]}]+[;,]?\s*$|\w\(.*\)\s*[:;{]?\s*$| (?::=|=>|->|==|!=|\+=) |^\s*[\w.\[\]"']+ = .`)
+	codeStart = lazyregexp.New(`^\s*(?:func |def |class \w|import |from [\w.]+ import |package |const \w|let \w|var \w|return\b|if\s*\(|if .*[:{]$|for\s*\(|for .*[:{]$|while\s*\(|else\b|elif |try\b|except\b|catch\b|public |private |protected |static |async |await |export |fn |impl |struct |enum |interface |type \w+ |use \w|using |namespace |#include|#!|@\w+|SELECT .*FROM|INSERT INTO|CREATE TABLE|UPDATE .* SET|</?[a-zA-Z][^>]*>|//|/\*|print\(|console\.|fmt\.)`)
+	codeEnd   = lazyregexp.New(`[;{}]\s*$|^\s*[)\]}]+[;,]?\s*$|\w\(.*\)\s*[:;{]?\s*$| (?::=|=>|->|==|!=|\+=) |^\s*[\w.\[\]"']+ = .`)
 	// scriptLine is a line that only a script has, not a list of commands.
-	scriptLine = lazy(`^\s*(?:#!|if |then\b|fi\b|for .*; do|for .* in |while |done\b|case |esac\b|function |\w+\(\)|export \w+=|[A-Za-z_]\w*=|set -|local |param\b|\$\w+ = )`)
+	scriptLine = lazyregexp.New(`^\s*(?:#!|if |then\b|fi\b|for .*; do|for .* in |while |done\b|case |esac\b|function |\w+\(\)|export \w+=|[A-Za-z_]\w*=|set -|local |param\b|\$\w+ = )`)
 )
 
 // looksLikeCode reports whether a third of the lines of a text are such as code has.
@@ -330,7 +327,7 @@ func telling(text string) bool {
 // bulkLines is how many lines make a text bulk: fifteen behind the first.
 const bulkLines = 16
 
-var logLine = lazy(`^\W{0,3}(?:\d{4}[-/]\d\d?[-/]\d\d?|\d{1,2}:\d\d:\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d |\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b|\d{10,13}\b)|\b(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL|NOTICE|CRITICAL)\b|\blevel=\w+|^[A-Z]\d{4} \d\d:`)
+var logLine = lazyregexp.New(`^\W{0,3}(?:\d{4}[-/]\d\d?[-/]\d\d?|\d{1,2}:\d\d:\d\d|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d |\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b|\d{10,13}\b)|\b(?:ERROR|WARN|WARNING|INFO|DEBUG|TRACE|FATAL|NOTICE|CRITICAL)\b|\blevel=\w+|^[A-Z]\d{4} \d\d:`)
 
 // bulkLog finds lines that were logged: sixteen or more, half of which have a time, an
 // address or a level in front.

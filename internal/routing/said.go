@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/loosejson"
 )
 
@@ -131,10 +132,10 @@ type Proposal struct {
 const proposalKey = "propose_next_loop"
 
 // fencedBlock finds a fence, closed or cut off by the end of the text.
-var fencedBlock = lazy("(?s)```[^\n`]*\n?(.*?)(?:```|$)")
+var fencedBlock = lazyregexp.New("(?s)```[^\n`]*\n?(.*?)(?:```|$)")
 
 // bareProposal finds a proposal at the end of a text without a fence.
-var bareProposal = lazy(`(?s)\{[^{}]*["']?` + proposalKey + `["']?\s*:[^{}]*\}\s*$`)
+var bareProposal = lazyregexp.New(`(?s)\{[^{}]*["']?` + proposalKey + `["']?\s*:[^{}]*\}\s*$`)
 
 // ParseProposal takes the proposal out of an answer of Chat's: its last fenced JSON object
 // with propose_next_loop, or one at its very end without a fence. rest is the answer

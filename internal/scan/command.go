@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // calls lists the words of each call in a command; one that is no shell script is
@@ -92,7 +94,7 @@ func filesOf(words []string) []string {
 	return all
 }
 
-var interpreter = pattern(`^(python[\d.]*|node|ruby|perl|php|lua|Rscript|run)$`)
+var interpreter = lazyregexp.New(`^(python[\d.]*|node|ruby|perl|php|lua|Rscript|run)$`)
 
 // shells run the file that is named next.
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "source": true, ".": true}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // Decides reports whether the checks may pass because of what the finding is
@@ -26,24 +28,24 @@ type decider struct {
 var deciders = []decider{
 	{tool: "python", names: "conftest.py pytest.ini .pytest.ini pytest.toml .pytest.toml tox.ini tox.toml setup.cfg noxfile.py sitecustomize.py usercustomize.py " +
 		"unittest.py* unittest/__init__.py pytest.py* pytest/__init__.py _pytest/__init__.py", why: TestConfig},
-	{tool: "python", names: "*.py", why: TestConfig, lines: pattern(`\bload_tests\b`)},
-	{tool: "python", names: "test/__init__.py tests/__init__.py", why: TestConfig, lines: pattern(`^\s*[^#\s]`)},
-	{tool: "python", names: "pyproject.toml", why: TestConfig, section: pattern(`^tool\.(pytest|tox|nox|hatch\.envs|poe|taskipy|pdm\.scripts)\b`),
-		lines: pattern(`^\s*\[+tool\.(pytest|tox)\b|^\s*(addopts|testpaths|python_(files|classes|functions)|norecursedirs|collect_ignore)\s*=`)},
+	{tool: "python", names: "*.py", why: TestConfig, lines: lazyregexp.New(`\bload_tests\b`)},
+	{tool: "python", names: "test/__init__.py tests/__init__.py", why: TestConfig, lines: lazyregexp.New(`^\s*[^#\s]`)},
+	{tool: "python", names: "pyproject.toml", why: TestConfig, section: lazyregexp.New(`^tool\.(pytest|tox|nox|hatch\.envs|poe|taskipy|pdm\.scripts)\b`),
+		lines: lazyregexp.New(`^\s*\[+tool\.(pytest|tox)\b|^\s*(addopts|testpaths|python_(files|classes|functions)|norecursedirs|collect_ignore)\s*=`)},
 	{tool: "node", names: "jest.config.* jest.setup.* jest.preset.* vitest.config.* vitest.setup.* vitest.workspace.* vite.config.* .mocharc* karma.conf.* playwright.config.* cypress.config.* " +
 		"bunfig.toml .yarnrc .yarnrc.yml .pnpmfile.cjs deno.json deno.jsonc", why: TestConfig},
 	{tool: "node", names: ".npmrc node_modules/", why: Runner},
 	{tool: "rust", names: ".cargo/config .cargo/config.toml rust-toolchain rust-toolchain.toml", why: Runner},
 	{tool: "rust", names: "nextest.toml", why: TestConfig},
 	{tool: "jvm", names: "gradlew gradlew.bat mvnw mvnw.cmd gradle-wrapper.properties gradle-wrapper.jar maven-wrapper.properties maven-wrapper.jar gradle.properties .mvn/*", why: Runner},
-	{tool: "jvm", names: "pom.xml *.gradle *.gradle.kts", why: TestConfig, lines: pattern(`(?i)skip|surefire|failsafe|failureignore|ignorefailures|onlyif|enabled\s*=|exclude|<groups>|<test|usejunit|\btests?\s*(\{|\()`)},
+	{tool: "jvm", names: "pom.xml *.gradle *.gradle.kts", why: TestConfig, lines: lazyregexp.New(`(?i)skip|surefire|failsafe|failureignore|ignorefailures|onlyif|enabled\s*=|exclude|<groups>|<test|usejunit|\btests?\s*(\{|\()`)},
 	{tool: "ruby", names: ".rspec rakefile", why: TestConfig},
 	{tool: "php", names: "phpunit.xml phpunit.xml.dist", why: TestConfig},
-	{tool: "php", names: "composer.json", why: Scripts, lines: pattern(`"((pre-|post-)?test\b[\w:-]*|scripts)"`)},
-	{tool: "cmake", names: "cmakelists.txt *.cmake", why: TestConfig, lines: pattern(`(?i)\badd_test|enable_testing|tests_properties|discover_tests|\bctest`)},
+	{tool: "php", names: "composer.json", why: Scripts, lines: lazyregexp.New(`"((pre-|post-)?test\b[\w:-]*|scripts)"`)},
+	{tool: "cmake", names: "cmakelists.txt *.cmake", why: TestConfig, lines: lazyregexp.New(`(?i)\badd_test|enable_testing|tests_properties|discover_tests|\bctest`)},
 	{tool: "make", names: "makefile gnumakefile *.mk justfile taskfile.yml taskfile.yaml", why: Build},
 	{tool: "golangci-lint", names: ".golangci.yml .golangci.yaml .golangci.toml", why: LintConfig},
-	{names: ".env .envrc .env.* *.env mise.toml .mise.toml", why: Environment, lines: pattern(`\b(GO(FLAGS|ENV|TOOLCHAIN|EXE|WORK)|(NODE|JAVA_TOOL|_JAVA)_OPTIONS|PYTEST_(ADDOPTS|PLUGINS)|PYTHON(PATH|STARTUP|OPTIMIZE|HOME)|` +
+	{names: ".env .envrc .env.* *.env mise.toml .mise.toml", why: Environment, lines: lazyregexp.New(`\b(GO(FLAGS|ENV|TOOLCHAIN|EXE|WORK)|(NODE|JAVA_TOOL|_JAVA)_OPTIONS|PYTEST_(ADDOPTS|PLUGINS)|PYTHON(PATH|STARTUP|OPTIMIZE|HOME)|` +
 		`RUST(C_WRAPPER|C_WORKSPACE_WRAPPER|FLAGS|DOCFLAGS)|CARGO_\w+|(?i:npm_config_\w+)|(GNU)?MAKEFLAGS|(MAVEN|GRADLE)_(OPTS|ARGS)|RUBY(OPT|LIB)|SPEC_OPTS|TESTOPTS|LD_PRELOAD|LD_LIBRARY_PATH|BASH_ENV|ENV|PATH|SHELL)["']?\s*[+?:]?=`)},
 }
 
@@ -133,7 +135,7 @@ func (f *fileScan) deciding(name string) (Why, bool) {
 	return "", false
 }
 
-var tomlSection = pattern(`^\s*\[+\s*([^\]]+?)\s*\]`)
+var tomlSection = lazyregexp.New(`^\s*\[+\s*([^\]]+?)\s*\]`)
 
 // decide looks at a line of a file of which some lines decide.
 func (f *fileScan) decide(l *line) {

@@ -1,6 +1,10 @@
 package scan
 
-import "regexp"
+import (
+	"regexp"
+
+	"toritsugi/internal/lazyregexp"
+)
 
 // dialect is how a language writes tests.
 type dialect struct {
@@ -18,100 +22,100 @@ type dialect struct {
 
 var (
 	goDialect = dialect{
-		declare: pattern(`^func ((?:Test|Fuzz|Example)\w*)\(`),
-		skip:    pattern(`\b[a-z]+\.(Skip|Skipf|SkipNow)\(`),
-		assert:  pattern(`\b(t|b|f|tb|rt)\.(Errorf?|Fatalf?|Fail|FailNow)\(|\b(assert|require|is|qt|must)\.\w+\(|\b(assert|require|must|check|expect|want|verify|equal|same|diff)\w*\((t|rt|tb)\b`),
-		trivial: pattern(`\b(assert|require)\.(True\(\s*t\s*,\s*true|False\(\s*t\s*,\s*false|Equal\(\s*t\s*,\s*(true\s*,\s*true|1\s*,\s*1)|Nil\(\s*t\s*,\s*nil)\s*[,)]`),
-		other:   pattern(`^func `),
+		declare: lazyregexp.New(`^func ((?:Test|Fuzz|Example)\w*)\(`),
+		skip:    lazyregexp.New(`\b[a-z]+\.(Skip|Skipf|SkipNow)\(`),
+		assert:  lazyregexp.New(`\b(t|b|f|tb|rt)\.(Errorf?|Fatalf?|Fail|FailNow)\(|\b(assert|require|is|qt|must)\.\w+\(|\b(assert|require|must|check|expect|want|verify|equal|same|diff)\w*\((t|rt|tb)\b`),
+		trivial: lazyregexp.New(`\b(assert|require)\.(True\(\s*t\s*,\s*true|False\(\s*t\s*,\s*false|Equal\(\s*t\s*,\s*(true\s*,\s*true|1\s*,\s*1)|Nil\(\s*t\s*,\s*nil)\s*[,)]`),
+		other:   lazyregexp.New(`^func `),
 	}
 	pythonDialect = dialect{
-		declare: pattern(`^\s*(?:async\s+)?def\s+(test\w*)\s*\(`),
-		skip:    pattern(`@?pytest\.mark\.(skip|skipif|xfail)\b|\bpytest\.(skip|xfail)\(|@(unittest\.)?(skip|skipIf|skipUnless|expectedFailure)\b|\bself\.skipTest\(|\braise\s+(unittest\.)?SkipTest\b`),
-		assert:  pattern(`^\s*assert\b|\bself\.(assert|fail)\w*\(|\bpytest\.(raises|warns|fail)\b|\.assert_(called|not_called|any_call|has_calls|awaited)\w*|\bnp\.testing\.assert|\bassert_\w+\(`),
-		trivial: pattern(`^\s*assert\s+(True|1|not\s+False|1\s*==\s*1|"[^"]*"|\(.*,\s*["'].*\))\s*(,.*)?(#.*)?$|\bself\.assertTrue\(\s*True\s*[,)]|\bself\.assertFalse\(\s*False\s*[,)]|\bself\.assertEqual\(\s*(1\s*,\s*1|True\s*,\s*True)\s*[,)]`),
-		other:   pattern(`^\s*(?:async\s+)?(def|class)\s`),
-		ends:    pattern(`\b(os\._exit|sys\.exit|exit|quit|SystemExit)\(\s*(0|None)?\s*\)|\braise\s+SystemExit\s*$`),
-		endsAll: pattern(`\b_exit\(\s*0?\s*\)|\b_exit\s*,\s*0\b`),
+		declare: lazyregexp.New(`^\s*(?:async\s+)?def\s+(test\w*)\s*\(`),
+		skip:    lazyregexp.New(`@?pytest\.mark\.(skip|skipif|xfail)\b|\bpytest\.(skip|xfail)\(|@(unittest\.)?(skip|skipIf|skipUnless|expectedFailure)\b|\bself\.skipTest\(|\braise\s+(unittest\.)?SkipTest\b`),
+		assert:  lazyregexp.New(`^\s*assert\b|\bself\.(assert|fail)\w*\(|\bpytest\.(raises|warns|fail)\b|\.assert_(called|not_called|any_call|has_calls|awaited)\w*|\bnp\.testing\.assert|\bassert_\w+\(`),
+		trivial: lazyregexp.New(`^\s*assert\s+(True|1|not\s+False|1\s*==\s*1|"[^"]*"|\(.*,\s*["'].*\))\s*(,.*)?(#.*)?$|\bself\.assertTrue\(\s*True\s*[,)]|\bself\.assertFalse\(\s*False\s*[,)]|\bself\.assertEqual\(\s*(1\s*,\s*1|True\s*,\s*True)\s*[,)]`),
+		other:   lazyregexp.New(`^\s*(?:async\s+)?(def|class)\s`),
+		ends:    lazyregexp.New(`\b(os\._exit|sys\.exit|exit|quit|SystemExit)\(\s*(0|None)?\s*\)|\braise\s+SystemExit\s*$`),
+		endsAll: lazyregexp.New(`\b_exit\(\s*0?\s*\)|\b_exit\s*,\s*0\b`),
 	}
 	jsDialect = dialect{
-		declare: pattern("^\\s*(?:x?it|x?test|x?specify|fit|Deno\\.test)(?:\\.(?:each|concurrent|skip|only|failing|todo|fixme)\\b(?:\\([^\"'`]*\\)|`[^`]*`)?)*\\s*\\(\\s*(\"[^\"]*\"|'[^']*'|`[^`]*`)"),
-		skip:    pattern("\\b(?:it|test|describe|context|suite|specify)\\.(?:skip|todo|failing|fixme)\\b|\\b(?:xit|xtest|xdescribe|xcontext|xspecify)\\s*\\(|\\bthis\\.skip\\(\\)|\\bt\\.skip\\(|\\bignore:\\s*true\\b"),
-		focus:   pattern("\\b(?:it|test|describe|context|suite|specify)\\.only\\b|\\b(?:fit|fdescribe)\\s*\\(\\s*[\"'`]|\\bonly:\\s*true\\b"),
-		assert:  pattern(`\bexpect\w*\s*\(|\bassert\w*(\.\w+)*\s*\(|\.should\b|\bt\.(is|not|true|false|truthy|falsy|deepEqual|throws\w*|equal|ok|same|match)\b`),
-		trivial: pattern(`\bexpect\(\s*(true|1)\s*\)\.(toBe\w*|toEqual|to\.(be|equal|eq)\w*)\b(\.true|\(\s*(true|1)?\s*\))?|\bassert(\.ok|\.equal|\.strictEqual)?\(\s*(true|1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
-		ends:    pattern(`\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b|\bDeno\.exit\(\s*0?\s*\)`),
-		endsAll: pattern(`\bprocess\.reallyExit\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b`),
+		declare: lazyregexp.New("^\\s*(?:x?it|x?test|x?specify|fit|Deno\\.test)(?:\\.(?:each|concurrent|skip|only|failing|todo|fixme)\\b(?:\\([^\"'`]*\\)|`[^`]*`)?)*\\s*\\(\\s*(\"[^\"]*\"|'[^']*'|`[^`]*`)"),
+		skip:    lazyregexp.New("\\b(?:it|test|describe|context|suite|specify)\\.(?:skip|todo|failing|fixme)\\b|\\b(?:xit|xtest|xdescribe|xcontext|xspecify)\\s*\\(|\\bthis\\.skip\\(\\)|\\bt\\.skip\\(|\\bignore:\\s*true\\b"),
+		focus:   lazyregexp.New("\\b(?:it|test|describe|context|suite|specify)\\.only\\b|\\b(?:fit|fdescribe)\\s*\\(\\s*[\"'`]|\\bonly:\\s*true\\b"),
+		assert:  lazyregexp.New(`\bexpect\w*\s*\(|\bassert\w*(\.\w+)*\s*\(|\.should\b|\bt\.(is|not|true|false|truthy|falsy|deepEqual|throws\w*|equal|ok|same|match)\b`),
+		trivial: lazyregexp.New(`\bexpect\(\s*(true|1)\s*\)\.(toBe\w*|toEqual|to\.(be|equal|eq)\w*)\b(\.true|\(\s*(true|1)?\s*\))?|\bassert(\.ok|\.equal|\.strictEqual)?\(\s*(true|1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+		ends:    lazyregexp.New(`\bprocess\.(exit|reallyExit)\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b|\bDeno\.exit\(\s*0?\s*\)`),
+		endsAll: lazyregexp.New(`\bprocess\.reallyExit\(\s*0?\s*\)|\bprocess\.exitCode\s*=\s*0\b`),
 	}
 	rustDialect = dialect{
-		mark:    pattern(`^\s*#\[\s*(?:[\w:]+::)?(?:test|rstest|test_case|proptest|wasm_bindgen_test)\b`),
-		marked:  pattern(`\bfn\s+(\w+)`),
-		skip:    pattern(`^\s*#\[\s*ignore\b`),
-		assert:  pattern(`\b(debug_|prop_)?assert(_\w+)?!|\bpanic!`),
-		trivial: pattern(`\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
-		other:   pattern(`^\s*(pub\s+)?(async\s+)?fn\s`),
-		ends:    pattern(`\bprocess::exit\(\s*0\s*\)`),
+		mark:    lazyregexp.New(`^\s*#\[\s*(?:[\w:]+::)?(?:test|rstest|test_case|proptest|wasm_bindgen_test)\b`),
+		marked:  lazyregexp.New(`\bfn\s+(\w+)`),
+		skip:    lazyregexp.New(`^\s*#\[\s*ignore\b`),
+		assert:  lazyregexp.New(`\b(debug_|prop_)?assert(_\w+)?!|\bpanic!`),
+		trivial: lazyregexp.New(`\bassert!\(\s*true\s*[,)]|\bassert_eq!\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+		other:   lazyregexp.New(`^\s*(pub\s+)?(async\s+)?fn\s`),
+		ends:    lazyregexp.New(`\bprocess::exit\(\s*0\s*\)`),
 	}
 	javaDialect = dialect{
-		declare: pattern("^\\s*(?:it|test|should|scenario|Scenario|feature)\\s*\\(\\s*(\"[^\"]+\")"),
-		mark:    pattern(`^\s*@(Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b|^\s*\[\s*(Fact|Theory|Test|TestMethod|TestCase)\b`),
-		marked:  pattern("(?:\\bfun\\s+(`[^`]+`|\\w+)|\\b(\\w+))\\s*\\("),
-		skip:    pattern(`^\s*@(Disabled|Ignore)\b|^\s*\[\s*(Ignore|Explicit)\b|\[\s*(Fact|Theory)\s*\(.*\bSkip\s*=|\bAssume\.|\bassume(True|False|That)\(|\bAssert\.(Ignore|Inconclusive)\(`),
-		assert:  pattern(`\b(assert\w*|verify\w*|fail|expect\w*|should\w*)\s*(\(|\{)|\bAssert\.\w+|\bAssertions?\.\w+|\.Should\(\)`),
-		trivial: pattern(`\b(assertTrue|Assert\.(True|IsTrue)|Assertions\.assertTrue)\(\s*true\s*[,)]|\b(assertFalse|Assert\.(False|IsFalse))\(\s*false\s*[,)]|\b(assertEquals|Assert\.(Equal|AreEqual))\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
-		ends:    pattern(`\b(System|Environment)\.[eE]xit\(\s*0\s*\)|\bhalt\(\s*0\s*\)|\bexitProcess\(\s*0\s*\)`),
+		declare: lazyregexp.New("^\\s*(?:it|test|should|scenario|Scenario|feature)\\s*\\(\\s*(\"[^\"]+\")"),
+		mark:    lazyregexp.New(`^\s*@(Test|ParameterizedTest|RepeatedTest|TestFactory|Property)\b|^\s*\[\s*(Fact|Theory|Test|TestMethod|TestCase)\b`),
+		marked:  lazyregexp.New("(?:\\bfun\\s+(`[^`]+`|\\w+)|\\b(\\w+))\\s*\\("),
+		skip:    lazyregexp.New(`^\s*@(Disabled|Ignore)\b|^\s*\[\s*(Ignore|Explicit)\b|\[\s*(Fact|Theory)\s*\(.*\bSkip\s*=|\bAssume\.|\bassume(True|False|That)\(|\bAssert\.(Ignore|Inconclusive)\(`),
+		assert:  lazyregexp.New(`\b(assert\w*|verify\w*|fail|expect\w*|should\w*)\s*(\(|\{)|\bAssert\.\w+|\bAssertions?\.\w+|\.Should\(\)`),
+		trivial: lazyregexp.New(`\b(assertTrue|Assert\.(True|IsTrue)|Assertions\.assertTrue)\(\s*true\s*[,)]|\b(assertFalse|Assert\.(False|IsFalse))\(\s*false\s*[,)]|\b(assertEquals|Assert\.(Equal|AreEqual))\(\s*(1\s*,\s*1|true\s*,\s*true)\s*[,)]`),
+		ends:    lazyregexp.New(`\b(System|Environment)\.[eE]xit\(\s*0\s*\)|\bhalt\(\s*0\s*\)|\bexitProcess\(\s*0\s*\)`),
 	}
 	rubyDialect = dialect{
-		declare: pattern(`^\s*def\s+(test_\w+)|^\s*(?:[xf]?it|x?test|[xf]?specify|scenario|example)\s*\(?\s*("[^"]*"|'[^']*')`),
-		skip:    pattern(`^\s*(xit|xtest|xspecify|xdescribe|xcontext|skip|pending)\b|,\s*:?(skip|pending)\b(:|\s*=>|\s+do)`),
-		focus:   pattern(`^\s*(fit|fdescribe|fcontext)\b|,\s*(:focus\b|focus:\s*true)`),
-		assert:  pattern(`\b(assert\w*|refute\w*|expect|flunk)\b|\.(must|wont|should)(_\w+)?\b`),
-		ends:    pattern(`^\s*(Kernel\.)?exit!?(\s*\(?\s*(0|true)\s*\)?)?\s*$`),
-		endsAll: pattern(`\bexit!\s*\(?\s*(0|true)\b`),
-		trivial: pattern(`^\s*assert\s*\(?\s*true\s*\)?\s*$|\bassert_equal\s*\(?\s*(1\s*,\s*1|true\s*,\s*true)|\bexpect\(\s*true\s*\)\.to\s+(be\(?\s*true|eq\(?\s*true|be_truthy)`),
+		declare: lazyregexp.New(`^\s*def\s+(test_\w+)|^\s*(?:[xf]?it|x?test|[xf]?specify|scenario|example)\s*\(?\s*("[^"]*"|'[^']*')`),
+		skip:    lazyregexp.New(`^\s*(xit|xtest|xspecify|xdescribe|xcontext|skip|pending)\b|,\s*:?(skip|pending)\b(:|\s*=>|\s+do)`),
+		focus:   lazyregexp.New(`^\s*(fit|fdescribe|fcontext)\b|,\s*(:focus\b|focus:\s*true)`),
+		assert:  lazyregexp.New(`\b(assert\w*|refute\w*|expect|flunk)\b|\.(must|wont|should)(_\w+)?\b`),
+		ends:    lazyregexp.New(`^\s*(Kernel\.)?exit!?(\s*\(?\s*(0|true)\s*\)?)?\s*$`),
+		endsAll: lazyregexp.New(`\bexit!\s*\(?\s*(0|true)\b`),
+		trivial: lazyregexp.New(`^\s*assert\s*\(?\s*true\s*\)?\s*$|\bassert_equal\s*\(?\s*(1\s*,\s*1|true\s*,\s*true)|\bexpect\(\s*true\s*\)\.to\s+(be\(?\s*true|eq\(?\s*true|be_truthy)`),
 	}
 	phpDialect = dialect{
-		declare: pattern(`\bfunction\s+(test\w+)\s*\(|^\s*(?:it|test)\s*\(\s*("[^"]*"|'[^']*')`),
-		mark:    pattern(`^\s*#\[\s*Test\b|^\s*\*\s*@test\b`),
-		marked:  pattern(`\bfunction\s+(\w+)`),
-		skip:    pattern(`\bmarkTest(Skipped|Incomplete)\(|->(skip|todo)\(|@doesNotPerformAssertions`),
-		focus:   pattern(`->only\(\)`),
-		ends:    pattern(`\b(exit|die)\s*(\(\s*0?\s*\))?\s*;`),
-		assert:  pattern(`(\$this->|self::|static::)(assert|expect|fail)\w*\(|\bexpect\(|\bassert\(`),
-		trivial: pattern(`(\$this->|self::|static::)assertTrue\(\s*true\s*[,)]|\bexpect\(\s*true\s*\)->toBeTrue`),
+		declare: lazyregexp.New(`\bfunction\s+(test\w+)\s*\(|^\s*(?:it|test)\s*\(\s*("[^"]*"|'[^']*')`),
+		mark:    lazyregexp.New(`^\s*#\[\s*Test\b|^\s*\*\s*@test\b`),
+		marked:  lazyregexp.New(`\bfunction\s+(\w+)`),
+		skip:    lazyregexp.New(`\bmarkTest(Skipped|Incomplete)\(|->(skip|todo)\(|@doesNotPerformAssertions`),
+		focus:   lazyregexp.New(`->only\(\)`),
+		ends:    lazyregexp.New(`\b(exit|die)\s*(\(\s*0?\s*\))?\s*;`),
+		assert:  lazyregexp.New(`(\$this->|self::|static::)(assert|expect|fail)\w*\(|\bexpect\(|\bassert\(`),
+		trivial: lazyregexp.New(`(\$this->|self::|static::)assertTrue\(\s*true\s*[,)]|\bexpect\(\s*true\s*\)->toBeTrue`),
 	}
 	cDialect = dialect{
-		declare: pattern(`^\s*(?:TEST(?:_F|_P|_CASE|_METHOD)?|TYPED_TEST|BOOST_AUTO_TEST_CASE|SCENARIO)\s*\(\s*([^)]*)`),
-		skip:    pattern(`\bGTEST_SKIP\(\)|\bTEST\w*\(\s*\w+\s*,\s*DISABLED_|\[\.\w*\]|\bSKIP\(|\bTEST_IGNORE\w*\(`),
-		assert:  pattern(`\b(EXPECT|ASSERT|CHECK|REQUIRE|BOOST_(CHECK|REQUIRE|TEST)|TEST_ASSERT|FAIL)(_\w+)?\s*\(|\bassert\s*\(|\bck_assert\w*\(`),
-		ends:    pattern(`\b_?[eE]xit\(\s*(0|EXIT_SUCCESS)\s*\)`),
-		trivial: pattern(`\b(EXPECT_TRUE|ASSERT_TRUE|CHECK|REQUIRE|TEST_ASSERT_TRUE)\(\s*(true|1)\s*\)|\bassert\(\s*(true|1)\s*\)`),
+		declare: lazyregexp.New(`^\s*(?:TEST(?:_F|_P|_CASE|_METHOD)?|TYPED_TEST|BOOST_AUTO_TEST_CASE|SCENARIO)\s*\(\s*([^)]*)`),
+		skip:    lazyregexp.New(`\bGTEST_SKIP\(\)|\bTEST\w*\(\s*\w+\s*,\s*DISABLED_|\[\.\w*\]|\bSKIP\(|\bTEST_IGNORE\w*\(`),
+		assert:  lazyregexp.New(`\b(EXPECT|ASSERT|CHECK|REQUIRE|BOOST_(CHECK|REQUIRE|TEST)|TEST_ASSERT|FAIL)(_\w+)?\s*\(|\bassert\s*\(|\bck_assert\w*\(`),
+		ends:    lazyregexp.New(`\b_?[eE]xit\(\s*(0|EXIT_SUCCESS)\s*\)`),
+		trivial: lazyregexp.New(`\b(EXPECT_TRUE|ASSERT_TRUE|CHECK|REQUIRE|TEST_ASSERT_TRUE)\(\s*(true|1)\s*\)|\bassert\(\s*(true|1)\s*\)`),
 	}
 	swiftDialect = dialect{
-		declare: pattern(`^\s*(?:override\s+)?func\s+(test\w*)\s*\(`),
-		mark:    pattern(`^\s*@Test\b`),
-		marked:  pattern(`\bfunc\s+(\w+)`),
-		skip:    pattern(`\bthrow\s+XCTSkip\b|\.disabled\(`),
-		assert:  pattern(`\bXCT(Assert|Fail|Unwrap)\w*|#expect\(|#require\(`),
-		trivial: pattern(`\bXCTAssert(True)?\(\s*true\s*[,)]|#expect\(\s*true\s*\)`),
+		declare: lazyregexp.New(`^\s*(?:override\s+)?func\s+(test\w*)\s*\(`),
+		mark:    lazyregexp.New(`^\s*@Test\b`),
+		marked:  lazyregexp.New(`\bfunc\s+(\w+)`),
+		skip:    lazyregexp.New(`\bthrow\s+XCTSkip\b|\.disabled\(`),
+		assert:  lazyregexp.New(`\bXCT(Assert|Fail|Unwrap)\w*|#expect\(|#require\(`),
+		trivial: lazyregexp.New(`\bXCTAssert(True)?\(\s*true\s*[,)]|#expect\(\s*true\s*\)`),
 	}
 	dartDialect = dialect{
-		declare: pattern(`^\s*(?:test|testWidgets|group)\s*\(\s*("[^"]*"|'[^']*')`),
-		skip:    pattern(`\bskip:\s*(true|'|")`),
-		focus:   pattern(`\bsolo:\s*true`),
-		assert:  pattern(`\bexpect(Later)?\s*\(|\bfail\(`),
-		trivial: pattern(`\bexpect\(\s*true\s*,\s*(true|isTrue)\s*\)`),
+		declare: lazyregexp.New(`^\s*(?:test|testWidgets|group)\s*\(\s*("[^"]*"|'[^']*')`),
+		skip:    lazyregexp.New(`\bskip:\s*(true|'|")`),
+		focus:   lazyregexp.New(`\bsolo:\s*true`),
+		assert:  lazyregexp.New(`\bexpect(Later)?\s*\(|\bfail\(`),
+		trivial: lazyregexp.New(`\bexpect\(\s*true\s*,\s*(true|isTrue)\s*\)`),
 	}
 	elixirDialect = dialect{
-		declare: pattern(`^\s*(?:test|property)\s+("[^"]*")`),
-		skip:    pattern(`^\s*@(module)?tag\s+:?skip\b`),
-		assert:  pattern(`\b(assert|refute)\w*\b`),
-		trivial: pattern(`^\s*assert\s+true\s*$`),
+		declare: lazyregexp.New(`^\s*(?:test|property)\s+("[^"]*")`),
+		skip:    lazyregexp.New(`^\s*@(module)?tag\s+:?skip\b`),
+		assert:  lazyregexp.New(`\b(assert|refute)\w*\b`),
+		trivial: lazyregexp.New(`^\s*assert\s+true\s*$`),
 	}
 	shellDialect = dialect{
-		declare: pattern(`^\s*@test\s+("[^"]*"|'[^']*')|^\s*(?:function\s+)?(test_\w+)\s*\(\)`),
-		skip:    pattern(`^\s*skip\b`),
-		assert:  pattern(`\b(assert|refute)\w*\b|^\s*(\[|\[\[|test)\s`),
-		trivial: pattern(`^\s*(\[ 1 -eq 1 \]|\[\[ true \]\])`),
+		declare: lazyregexp.New(`^\s*@test\s+("[^"]*"|'[^']*')|^\s*(?:function\s+)?(test_\w+)\s*\(\)`),
+		skip:    lazyregexp.New(`^\s*skip\b`),
+		assert:  lazyregexp.New(`\b(assert|refute)\w*\b|^\s*(\[|\[\[|test)\s`),
+		trivial: lazyregexp.New(`^\s*(\[ 1 -eq 1 \]|\[\[ true \]\])`),
 	}
 )
 

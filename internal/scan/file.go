@@ -3,6 +3,8 @@ package scan
 import (
 	"path"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // fileScan looks at what a patch does to one file.
@@ -100,9 +102,9 @@ func (f *fileScan) line(l *line) {
 }
 
 var (
-	classHead = pattern(`^\s*((?:export|default|public|private|protected|internal|static|final|sealed|open|abstract|data|pub)\s+)*(class|module|interface|trait|protocol)\s+([\w:.]+)(.*)`)
-	extends   = pattern(`(?:\bextends\s+|\bimplements\s+|^\s*<\s*|\)?\s*:\s*(?:public\s+)?)([\w.]+)`)
-	funcHead  = pattern(`^(func|\s*(pub\s+)?fn|\s*def)\b`)
+	classHead = lazyregexp.New(`^\s*((?:export|default|public|private|protected|internal|static|final|sealed|open|abstract|data|pub)\s+)*(class|module|interface|trait|protocol)\s+([\w:.]+)(.*)`)
+	extends   = lazyregexp.New(`(?:\bextends\s+|\bimplements\s+|^\s*<\s*|\)?\s*:\s*(?:public\s+)?)([\w.]+)`)
+	funcHead  = lazyregexp.New(`^(func|\s*(pub\s+)?fn|\s*def)\b`)
 )
 
 // enclosed notes which class or function the lines that follow are in.

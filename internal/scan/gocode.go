@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // goCode is what the Go files of a patch declare, as far as it may end the program
@@ -28,9 +30,9 @@ type goDecl struct {
 }
 
 var (
-	endsAll     = pattern(`^((syscall|golang\.org/x/sys/unix)\.(Exit|SYS_EXIT(_GROUP)?)|C\.(_?exit|_Exit))$`) // which package testing does not notice
-	endsProduct = pattern(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exec|SYS_EXECVE(AT)?))$`)
-	testFlag    = pattern("^[\"`]-{0,2}test\\.(run|skip|list)\\b")
+	endsAll     = lazyregexp.New(`^((syscall|golang\.org/x/sys/unix)\.(Exit|SYS_EXIT(_GROUP)?)|C\.(_?exit|_Exit))$`) // which package testing does not notice
+	endsProduct = lazyregexp.New(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exec|SYS_EXECVE(AT)?))$`)
+	testFlag    = lazyregexp.New("^[\"`]-{0,2}test\\.(run|skip|list)\\b")
 )
 
 // goEnd tells one end from another.

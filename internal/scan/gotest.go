@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // goSide is a file of Go as it was, or as it is.
@@ -163,9 +165,9 @@ func deep(code string) bool {
 }
 
 var (
-	testFunc = pattern(`^(Test|Fuzz|Benchmark|Example)([^a-z]|$)`)
-	endings  = pattern(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exit|Exec|(Raw)?Syscall6?))$`)
-	oddities = pattern(`\b(Exit|Exec|(Raw)?Syscall6?|C\._?exit)\b`)
+	testFunc = lazyregexp.New(`^(Test|Fuzz|Benchmark|Example)([^a-z]|$)`)
+	endings  = lazyregexp.New(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exit|Exec|(Raw)?Syscall6?))$`)
+	oddities = lazyregexp.New(`\b(Exit|Exec|(Raw)?Syscall6?|C\._?exit)\b`)
 )
 
 // imports are the packages of a file by the names that they have in it, and those

@@ -3,6 +3,8 @@ package scan
 import (
 	"path"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // moduleScan finds code of the product that ends the program when it is loaded,
@@ -18,12 +20,12 @@ type moduleScan struct {
 }
 
 var (
-	program    = pattern(`(^|/)(s?bin|scripts?)/|(^|/)(__main__|setup)\.py$`)
-	asProgram  = pattern(`\b__name__\b|\brequire\.main\b|\bimport\.meta\b|\bmodule\.parent\b|\bprocess\.argv\b|\bsys\.argv\b`)
-	pythonFunc = pattern(`^\s*(async\s+)?def\b|\blambda\b`)
-	jsFunc     = pattern(`=>|\bfunction\b`)
-	jsBlock    = pattern(`^\s*(;*[!+(]+\s*(function\b|\(?\)\s*=>)|\}?\s*(if|else|try|catch|finally|for|while|do|switch)\b|\{)`) // which runs where it stands
-	atOnce     = pattern(`^(Kernel\.)?(exit|die)\b`)
+	program    = lazyregexp.New(`(^|/)(s?bin|scripts?)/|(^|/)(__main__|setup)\.py$`)
+	asProgram  = lazyregexp.New(`\b__name__\b|\brequire\.main\b|\bimport\.meta\b|\bmodule\.parent\b|\bprocess\.argv\b|\bsys\.argv\b`)
+	pythonFunc = lazyregexp.New(`^\s*(async\s+)?def\b|\blambda\b`)
+	jsFunc     = lazyregexp.New(`=>|\bfunction\b`)
+	jsBlock    = lazyregexp.New(`^\s*(;*[!+(]+\s*(function\b|\(?\)\s*=>)|\}?\s*(if|else|try|catch|finally|for|while|do|switch)\b|\{)`) // which runs where it stands
+	atOnce     = lazyregexp.New(`^(Kernel\.)?(exit|die)\b`)
 )
 
 func newModuleScan(f *fileScan) *moduleScan {

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // behind finds the files that commands name, and those that what they run names:
@@ -84,7 +86,7 @@ func shellScript(name, text string) bool {
 	return strings.HasSuffix(name, ".sh") || strings.HasSuffix(name, ".bash") || bang().MatchString(line)
 }
 
-var bang = pattern(`^#!.*\b(ba|da|z|k)?sh\b`)
+var bang = lazyregexp.New(`^#!.*\b(ba|da|z|k)?sh\b`)
 
 // scripts follows those of package.json that a call of npm and its like names.
 func (b *behind) scripts(dirs, words []string) {
@@ -160,10 +162,10 @@ type rule struct {
 }
 
 var (
-	makeSet     = pattern(`^\s*(?:export\s+|override\s+)*([\w.-]+)\s*[:?+]*=\s*(.*)$`)
-	makeInclude = pattern(`^\s*[s-]?include\s+(.*)$`)
-	makeRule    = pattern(`^([^\s#:=][^:=#]*)::?([^=].*)?$`)
-	makeVar     = pattern(`\$[({]([\w.-]+)[)}]`)
+	makeSet     = lazyregexp.New(`^\s*(?:export\s+|override\s+)*([\w.-]+)\s*[:?+]*=\s*(.*)$`)
+	makeInclude = lazyregexp.New(`^\s*[s-]?include\s+(.*)$`)
+	makeRule    = lazyregexp.New(`^([^\s#:=][^:=#]*)::?([^=].*)?$`)
+	makeVar     = lazyregexp.New(`\$[({]([\w.-]+)[)}]`)
 )
 
 // expand replaces the variables of a text, and those of their values.

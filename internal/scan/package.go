@@ -2,6 +2,8 @@ package scan
 
 import (
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // packageFile finds out whether the scripts in a package.json change, or how its
@@ -15,8 +17,8 @@ type packageFile struct {
 }
 
 var (
-	member  = pattern(`^(\s*)"([^"]+)"\s*:\s*(.*)$`)
-	version = pattern(`^"([\^~<>=v]*\d[\w.*-]*( .*)?|\*|latest|next|workspace:.*|npm:.*|file:.*|link:.*|git.*|https?:.*)",?$`)
+	member  = lazyregexp.New(`^(\s*)"([^"]+)"\s*:\s*(.*)$`)
+	version = lazyregexp.New(`^"([\^~<>=v]*\d[\w.*-]*( .*)?|\*|latest|next|workspace:.*|npm:.*|file:.*|link:.*|git.*|https?:.*)",?$`)
 )
 
 func (p *packageFile) line(f *fileScan, l *line) {

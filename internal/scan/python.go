@@ -2,6 +2,8 @@ package scan
 
 import (
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // pythonScan follows the blocks of Python, for what is legitimate there depends
@@ -34,11 +36,11 @@ type frame struct {
 const maxHead = 2 << 10
 
 var (
-	defHead   = pattern(`^\s*(?:async\s+)?(def|class)\s+(\w+)`)
-	lazyDecor = pattern(`(?i)abstract|overload|callback|group|fixture|hook|command|singledispatch|listener|mark|stub|no_?op|generic`)
-	abstracts = pattern(`\b(Protocol|ABC|ABCMeta|Interface|TypedDict|NamedTuple)\b`)
-	lazyName  = pattern(`(?i)^__\w+__$|no_?op|nothing|dummy|null|ignore`)
-	excuse    = pattern(`(?i)no-?\s?op|nothing|intentional|deliberate|on purpose|by design|ignore|not needed|unused|do not|don't|never|optional|overrid|default|不要|何もしない|意図`)
+	defHead   = lazyregexp.New(`^\s*(?:async\s+)?(def|class)\s+(\w+)`)
+	lazyDecor = lazyregexp.New(`(?i)abstract|overload|callback|group|fixture|hook|command|singledispatch|listener|mark|stub|no_?op|generic`)
+	abstracts = lazyregexp.New(`\b(Protocol|ABC|ABCMeta|Interface|TypedDict|NamedTuple)\b`)
+	lazyName  = lazyregexp.New(`(?i)^__\w+__$|no_?op|nothing|dummy|null|ignore`)
+	excuse    = lazyregexp.New(`(?i)no-?\s?op|nothing|intentional|deliberate|on purpose|by design|ignore|not needed|unused|do not|don't|never|optional|overrid|default|不要|何もしない|意図`)
 )
 
 // close ends the blocks that a line of this indentation does not belong to.

@@ -3,6 +3,8 @@ package scan
 import (
 	"strings"
 	"unicode/utf8"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // remark says whether a comment stands for work that was not done. s is the
@@ -41,11 +43,11 @@ func worthReading(s string) bool {
 }
 
 var (
-	quotation = pattern("`[^`]*`|\"[^\"]*\"|「[^」]*」|『[^』]*』|“[^”]*”|\\B'[^']*'\\B")
-	marks     = pattern(`\b(TODO|FIXME|XXX|HACK|TBD)\b`)
-	owner     = pattern(`^\([^()]+\)`)
-	noun      = pattern(`(?i)^(comments?|markers?|marks?|items?|lists?|apps?|applications?|entry|entries|tags?|and|or|in|is|are|was|were|that|which|lines?|text|of|as|scann\w*|scans?|detect\w*|notes?|annotations?|keywords?|files?|from|on|may|must|should|can|do|does|means?|by|words?|left|nor|stays?|counts?|findings?|names?|strings?|whose|with|inside|at)\b`)
-	particle  = pattern(`^(コメント|リスト|アプリ|マーカー|タグ|の|は|を|が|や|と|も|に|で|・|、)`)
+	quotation = lazyregexp.New("`[^`]*`|\"[^\"]*\"|「[^」]*」|『[^』]*』|“[^”]*”|\\B'[^']*'\\B")
+	marks     = lazyregexp.New(`\b(TODO|FIXME|XXX|HACK|TBD)\b`)
+	owner     = lazyregexp.New(`^\([^()]+\)`)
+	noun      = lazyregexp.New(`(?i)^(comments?|markers?|marks?|items?|lists?|apps?|applications?|entry|entries|tags?|and|or|in|is|are|was|were|that|which|lines?|text|of|as|scann\w*|scans?|detect\w*|notes?|annotations?|keywords?|files?|from|on|may|must|should|can|do|does|means?|by|words?|left|nor|stays?|counts?|findings?|names?|strings?|whose|with|inside|at)\b`)
+	particle  = lazyregexp.New(`^(コメント|リスト|アプリ|マーカー|タグ|の|は|を|が|や|と|も|に|で|・|、)`)
 )
 
 // decoration is what comments are drawn with.
@@ -103,11 +105,11 @@ func follows(after string) bool {
 }
 
 var (
-	codeHere  = pattern(`(?i)^\W*((your|actual|real|more|add|insert|put|place|write|some|business|main|todo|note)\b[\w\s':]{0,40})?\b(code|implementation|logic)\s+((goes|will go|should go|would go|to go|comes)\s+)?here\W*$`)
-	notYet    = pattern(`(?i)^\W*(to be implemented|not (yet )?implemented( yet)?|implement (this|me|it)( later| here| properly)?|implement later|(add|needs?|missing) implementation|implementation (pending|omitted|left out|to follow|needed|missing|tbd))\W*$`)
-	standIn   = pattern(`(?i)^\W*((this|it) is )?(just |only )?(an? )?(placeholder (implementation|code|logic|function|method|for now)|dummy (implementation|logic))\b`)
-	realWorld = pattern(`(?i)\bin (an? |the )?(real|actual|production)([- ]world)?( (implementation|application|app|system|project|scenario|world|code|environment))?,? (you|we|one|this|it|there|use|call|i)\b.{0,10}\b(would|should|could|might|'d|use|call|need)`)
-	japanese  = pattern(`実装予定|(後|あと)で(、)?実装|今後実装|仮実装|実装してください|ここに(実際の)?(実装|コード|処理|ロジック)(を(書|追加|記述|実装|入|記載)|する|します|[\s.…。)）*/>-]*$)`)
+	codeHere  = lazyregexp.New(`(?i)^\W*((your|actual|real|more|add|insert|put|place|write|some|business|main|todo|note)\b[\w\s':]{0,40})?\b(code|implementation|logic)\s+((goes|will go|should go|would go|to go|comes)\s+)?here\W*$`)
+	notYet    = lazyregexp.New(`(?i)^\W*(to be implemented|not (yet )?implemented( yet)?|implement (this|me|it)( later| here| properly)?|implement later|(add|needs?|missing) implementation|implementation (pending|omitted|left out|to follow|needed|missing|tbd))\W*$`)
+	standIn   = lazyregexp.New(`(?i)^\W*((this|it) is )?(just |only )?(an? )?(placeholder (implementation|code|logic|function|method|for now)|dummy (implementation|logic))\b`)
+	realWorld = lazyregexp.New(`(?i)\bin (an? |the )?(real|actual|production)([- ]world)?( (implementation|application|app|system|project|scenario|world|code|environment))?,? (you|we|one|this|it|there|use|call|i)\b.{0,10}\b(would|should|could|might|'d|use|call|need)`)
+	japanese  = lazyregexp.New(`実装予定|(後|あと)で(、)?実装|今後実装|仮実装|実装してください|ここに(実際の)?(実装|コード|処理|ロジック)(を(書|追加|記述|実装|入|記載)|する|します|[\s.…。)）*/>-]*$)`)
 )
 
 // promised finds comments that stand in the place of code.
@@ -122,12 +124,12 @@ func promised(s string) bool {
 }
 
 var (
-	dotted    = pattern(`(?i)^[^\w.…]*(\.{3}|…)\s*\(?([\w']+,?\s+){0,5}(code|implementations?|methods?|functions?|imports?|logic|file|class|content|fields|properties|tests|handlers|routes|body|lines|unchanged|before|omitted|same|here|cases)\b[)\s]*(\.{3}|…)?\W*$`)
-	elsewhere = pattern(`(?i)\b(rest|remaining|remainder|existing|previous|other|same|unchanged|original|omitted|more|keep|as before)\b`)
-	restOf    = pattern(`(?i)^\W*(the )?(rest|remainder) of (the|your|this|my) ([\w.]+ )?(code|implementation|function|file|class|method|logic|component|module|script)( (is|remains?|stays?|goes|would go|continues))?( (unchanged|the same|as before|here|omitted|as is))*\W*$`)
-	existing  = pattern(`(?i)^\W*(existing|previous|remaining|other|original) (code|implementation|methods|functions|imports|logic)( (is|here|remains?|unchanged|stays?|the same|continues|omitted|goes here|as before|as is))+\W*$`)
-	omitted   = pattern(`(?i)^\W*(code|implementation|file|body) (is )?(unchanged|omitted)\b|\b(code|implementation|rest|logic|body|methods?|handling)\b.{0,30}\bomitted for brevity\b`)
-	leftOut   = pattern(`既存の(コード|処理|実装)(は|を)?(、)?(そのまま|省略|変更なし|ここ|維持)|^[^\p{L}]*(以下|以降|中|残り(の(コード|処理|実装|部分))?)は?、?(省略|略|同じ|同様|変更なし|既存のまま)(です|する)?[^\p{L}]*$`)
+	dotted    = lazyregexp.New(`(?i)^[^\w.…]*(\.{3}|…)\s*\(?([\w']+,?\s+){0,5}(code|implementations?|methods?|functions?|imports?|logic|file|class|content|fields|properties|tests|handlers|routes|body|lines|unchanged|before|omitted|same|here|cases)\b[)\s]*(\.{3}|…)?\W*$`)
+	elsewhere = lazyregexp.New(`(?i)\b(rest|remaining|remainder|existing|previous|other|same|unchanged|original|omitted|more|keep|as before)\b`)
+	restOf    = lazyregexp.New(`(?i)^\W*(the )?(rest|remainder) of (the|your|this|my) ([\w.]+ )?(code|implementation|function|file|class|method|logic|component|module|script)( (is|remains?|stays?|goes|would go|continues))?( (unchanged|the same|as before|here|omitted|as is))*\W*$`)
+	existing  = lazyregexp.New(`(?i)^\W*(existing|previous|remaining|other|original) (code|implementation|methods|functions|imports|logic)( (is|here|remains?|unchanged|stays?|the same|continues|omitted|goes here|as before|as is))+\W*$`)
+	omitted   = lazyregexp.New(`(?i)^\W*(code|implementation|file|body) (is )?(unchanged|omitted)\b|\b(code|implementation|rest|logic|body|methods?|handling)\b.{0,30}\bomitted for brevity\b`)
+	leftOut   = lazyregexp.New(`既存の(コード|処理|実装)(は|を)?(、)?(そのまま|省略|変更なし|ここ|維持)|^[^\p{L}]*(以下|以降|中|残り(の(コード|処理|実装|部分))?)は?、?(省略|略|同じ|同様|変更なし|既存のまま)(です|する)?[^\p{L}]*$`)
 )
 
 // elided finds comments in the place of code that the author did not repeat.

@@ -3,6 +3,8 @@ package scan
 import (
 	"path"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // testScan compares the tests of one file before and after.
@@ -213,7 +215,7 @@ func (t *testScan) decideSkip(fresh bool) {
 	t.now.skipped = nil
 }
 
-var condition = pattern(`^\}?\s*(if|else|elif|case|switch|default|unless|when|catch|except|\|\||&&)\b|\b(if|unless)\b.*[:{]$|\?\s*$|(&&|\|\|)\s*$`)
+var condition = lazyregexp.New(`^\}?\s*(if|else|elif|case|switch|default|unless|when|catch|except|\|\||&&)\b|\b(if|unless)\b.*[:{]$|\?\s*$|(&&|\|\|)\s*$`)
 
 // conditional reports whether a statement depends on the line above, or on
 // something in its own.

@@ -3,25 +3,27 @@ package scan
 import (
 	"regexp"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // notDone is how code says that it is not there yet.
 const notDone = `(not[ -](yet[ -])?implemented|unimplemented|implement me|\btodo\b|未実装|実装予定)`
 
 var (
-	goPanic  = pattern(`(?i)\bpanic\(\s*(fmt\.(Sprintf|Sprint|Errorf)\(\s*|errors\.New\(\s*)?["` + "`" + `][^"` + "`" + `]*` + notDone)
-	goError  = pattern(`(?i)\breturn\b.*\b(errors\.New|fmt\.Errorf)\(\s*"\s*` + notDone + `( yet)?[.!]?"\s*\)`)
-	rustTodo = pattern(`\b(todo|unimplemented)!\s*[(\[{]|\bpanic!\s*\(\s*"(?i:[^"]*` + notDone + `)`)
-	jsThrow  = pattern(`(?i)\bthrow\s+(new\s+)?([\w.]*(Error|Exception)\s*\(\s*)?["'` + "`" + `][^"'` + "`" + `]*` + notDone + `|\bthrow\s+new\s+\w*NotImplemented\w*\s*\(`)
-	javaTodo = pattern(`(?i:\bthrow\s+(new\s+)?[\w.\\]*(Error|Exception)\s*\(\s*["'][^"']*` + notDone + `)|\bthrow\s+(new\s+)?[\w.\\]*NotImplemented\w*\s*\(|^\s*TODO\(\s*("[^"]*")?\s*\)|=\s*TODO\(`)
-	scalaTo  = pattern(`=\s*\?\?\?\s*$`)
-	swiftTo  = pattern(`(?i)\b(fatalError|preconditionFailure)\(\s*"[^"]*` + notDone)
-	dartTo   = pattern(`\bthrow\s+UnimplementedError\s*\(`)
-	cAssert  = pattern(`(?i)\b(assert|abort_msg)\s*\(\s*((0|false|!)\s*&&\s*)?!?"[^"]*` + notDone + `|^\s*#\s*error\b.*` + notDone + `|\bthrow\s+std::(runtime_error|logic_error)\s*\(\s*"[^"]*` + notDone)
-	notImpl  = pattern(`^\s*raise\s+NotImplementedError\b(.*)`)
-	dotsOnly = pattern(`^\s*(\.{3}|…)\s*$`)
-	excused  = pattern(`(?i)subclass|sub-class|derived|child class|overrid|abstract|must (be )?implement|should (be )?implement|implemented (by|in)|unsupported|not supported|does(n't| not) support|サブクラス|派生|継承|オーバーライド|対応してい`)
-	promises = pattern(`(?i)\byet\b|todo|not (yet )?implemented|実装`)
+	goPanic  = lazyregexp.New(`(?i)\bpanic\(\s*(fmt\.(Sprintf|Sprint|Errorf)\(\s*|errors\.New\(\s*)?["` + "`" + `][^"` + "`" + `]*` + notDone)
+	goError  = lazyregexp.New(`(?i)\breturn\b.*\b(errors\.New|fmt\.Errorf)\(\s*"\s*` + notDone + `( yet)?[.!]?"\s*\)`)
+	rustTodo = lazyregexp.New(`\b(todo|unimplemented)!\s*[(\[{]|\bpanic!\s*\(\s*"(?i:[^"]*` + notDone + `)`)
+	jsThrow  = lazyregexp.New(`(?i)\bthrow\s+(new\s+)?([\w.]*(Error|Exception)\s*\(\s*)?["'` + "`" + `][^"'` + "`" + `]*` + notDone + `|\bthrow\s+new\s+\w*NotImplemented\w*\s*\(`)
+	javaTodo = lazyregexp.New(`(?i:\bthrow\s+(new\s+)?[\w.\\]*(Error|Exception)\s*\(\s*["'][^"']*` + notDone + `)|\bthrow\s+(new\s+)?[\w.\\]*NotImplemented\w*\s*\(|^\s*TODO\(\s*("[^"]*")?\s*\)|=\s*TODO\(`)
+	scalaTo  = lazyregexp.New(`=\s*\?\?\?\s*$`)
+	swiftTo  = lazyregexp.New(`(?i)\b(fatalError|preconditionFailure)\(\s*"[^"]*` + notDone)
+	dartTo   = lazyregexp.New(`\bthrow\s+UnimplementedError\s*\(`)
+	cAssert  = lazyregexp.New(`(?i)\b(assert|abort_msg)\s*\(\s*((0|false|!)\s*&&\s*)?!?"[^"]*` + notDone + `|^\s*#\s*error\b.*` + notDone + `|\bthrow\s+std::(runtime_error|logic_error)\s*\(\s*"[^"]*` + notDone)
+	notImpl  = lazyregexp.New(`^\s*raise\s+NotImplementedError\b(.*)`)
+	dotsOnly = lazyregexp.New(`^\s*(\.{3}|…)\s*$`)
+	excused  = lazyregexp.New(`(?i)subclass|sub-class|derived|child class|overrid|abstract|must (be )?implement|should (be )?implement|implemented (by|in)|unsupported|not supported|does(n't| not) support|サブクラス|派生|継承|オーバーライド|対応してい`)
+	promises = lazyregexp.New(`(?i)\byet\b|todo|not (yet )?implemented|実装`)
 )
 
 // undone finds code of a family that only says that it is not written yet; at
@@ -81,4 +83,4 @@ func found(p *regexp.Regexp, s string, class []byte) bool {
 
 // standsIn matches names of what does nothing on purpose, or is there to be
 // derived from.
-var standsIn = pattern(`(?i)(^|[_\W])(base|abstract|null|no_?op|dummy|fake|stub|mock|unimplemented|interface)|(base|mixin|protocol|interface|abc|noop)$|^I[A-Z]|Abstract|Unimplemented|Base[A-Z]|Null[A-Z]|Fake|Stub|Mock`)
+var standsIn = lazyregexp.New(`(?i)(^|[_\W])(base|abstract|null|no_?op|dummy|fake|stub|mock|unimplemented|interface)|(base|mixin|protocol|interface|abc|noop)$|^I[A-Z]|Abstract|Unimplemented|Base[A-Z]|Null[A-Z]|Fake|Stub|Mock`)

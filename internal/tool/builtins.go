@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // Env is what the built-in tools act on. Everything in it stays the caller's.
@@ -109,9 +110,7 @@ func Told(schema string) json.RawMessage {
 	return json.RawMessage(unsaid().ReplaceAllString(schema, ""))
 }
 
-var unsaid = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false|,"\w+":\{"\$comment":"untold"[^}]*\}`)
-})
+var unsaid = lazyregexp.New(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false|,"\w+":\{"\$comment":"untold"[^}]*\}`)
 
 // callNames are names by which models know the tools.
 var callNames = map[string][]string{

@@ -3,10 +3,11 @@ package tool
 import (
 	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // notFound explains to the model why old is not in content, so that the next
@@ -30,7 +31,7 @@ func (w *space) notFound(content, old string) string {
 }
 
 // linePrefix is the number that read_file puts in front of a line.
-var linePrefix = regexp.MustCompile(`^\s*\d+\t`)
+var linePrefix = lazyregexp.New(`^\s*\d+\t`)
 
 // differences are the usual ones, the smallest first: a line under normal
 // forgets the difference.
@@ -39,7 +40,7 @@ var differences = []struct {
 	reason func(content, old string) string
 }{
 	{trimEnd, endReason},
-	{func(s string) string { return trimEnd(linePrefix.ReplaceAllString(s, "")) },
+	{func(s string) string { return trimEnd(linePrefix().ReplaceAllString(s, "")) },
 		always("old_text contains the line numbers of read_file; leave out the number and the tab.")},
 	{strings.TrimSpace, indentReason},
 	{squeeze, always("The spaces or tabs within the lines differ.")},

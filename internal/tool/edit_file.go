@@ -142,7 +142,7 @@ func withoutNumbers(s string) (text string, all, some bool) {
 	lines := strings.Split(s, "\n")
 	all = true
 	for i, l := range lines {
-		bare := linePrefix.ReplaceAllString(l, "")
+		bare := linePrefix().ReplaceAllString(l, "")
 		numbered := bare != l
 		some = some || numbered
 		all = all && (numbered || i == len(lines)-1 && l == "")

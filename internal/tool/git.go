@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 //go:embed git.md
@@ -57,7 +58,7 @@ type GitHistory interface {
 
 // revisionName is what a model may name a commit by: not an option, no range,
 // no path.
-var revisionName = regexp.MustCompile(`^[0-9A-Za-z_][0-9A-Za-z_./~^@{}+-]*$`)
+var revisionName = lazyregexp.New(`^[0-9A-Za-z_][0-9A-Za-z_./~^@{}+-]*$`)
 
 // gitTime is how long git may look for an answer.
 const gitTime = 60 * time.Second
@@ -87,7 +88,7 @@ func gitTool(w *space, git Git, shell bool) Tool {
 		if problem != "" {
 			return Failf("%s", problem), nil
 		}
-		if a.Revision != "" && (!revisionName.MatchString(a.Revision) || strings.Contains(a.Revision, "..")) {
+		if a.Revision != "" && (!revisionName().MatchString(a.Revision) || strings.Contains(a.Revision, "..")) {
 			return Failf("%q is not the name of a commit. Give a hash, a branch, a tag, or one of these with ~N.", clip(a.Revision, 100)), nil
 		}
 		switch a.Command {

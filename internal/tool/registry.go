@@ -7,12 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/spelling"
 )
 
@@ -44,7 +44,7 @@ type other struct {
 
 // toolName is what every provider accepts as a function's name (OpenAI and
 // Anthropic API references, "tools").
-var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var toolName = lazyregexp.New(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // NewRegistry returns the registry of tools. It fails on a name that is taken
 // or that providers refuse, on a schema that is not a valid JSON Schema of an
@@ -57,7 +57,7 @@ func NewRegistry(limit Limits, tools ...Tool) (*Registry, error) {
 	r := &Registry{limit: limit, spill: newSpiller(limit), others: map[string]other{}}
 	for _, t := range tools {
 		def := t.Definition()
-		if !toolName.MatchString(def.Name) {
+		if !toolName().MatchString(def.Name) {
 			return nil, fmt.Errorf("tool registry: %q is no valid name of a tool: use 1 to 64 of a-z A-Z 0-9 _ -", def.Name)
 		}
 		args, err := NewArguments(def)

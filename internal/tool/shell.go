@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"toritsugi/internal/checks"
+	"toritsugi/internal/lazyregexp"
 )
 
 //go:embed shell.md
@@ -205,19 +204,13 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 }
 
 // gitLocked matches what git says where it cannot write its data.
-var gitLocked = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^(?:fatal|error): .*(?:\.lock'?|\.git|object|repository|index|ref).*(?:Read-only file system|Permission denied|insufficient permission)|insufficient permission for adding an object`)
-})
+var gitLocked = lazyregexp.New(`(?m)^(?:fatal|error): .*(?:\.lock'?|\.git|object|repository|index|ref).*(?:Read-only file system|Permission denied|insufficient permission)|insufficient permission for adding an object`)
 
 // gitCompares matches a command that asks git what was changed.
-var gitCompares = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\bgit\s+(?:-\S+\s+(?:\S+\s+)?)*(?:diff|status)\b`)
-})
+var gitCompares = lazyregexp.New(`\bgit\s+(?:-\S+\s+(?:\S+\s+)?)*(?:diff|status)\b`)
 
 // noWorkspace matches what shells and programs say where the tree has no such name.
-var noWorkspace = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`/workspace(?:/[^\s:'"]*)?['"]?: No such file|can't cd to /workspace|No such file or directory: ['"]/workspace`)
-})
+var noWorkspace = lazyregexp.New(`/workspace(?:/[^\s:'"]*)?['"]?: No such file|can't cd to /workspace|No such file or directory: ['"]/workspace`)
 
 // ending is how a command ended, seen from here.
 type ending struct {

@@ -6,18 +6,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"toritsugi/internal/disk"
+	"toritsugi/internal/lazyregexp"
 )
 
 // spillName is the name of a spilled output; recall takes it with and
 // without its ending.
-var spillName = regexp.MustCompile(`^output-(\d{6,})\.txt$`)
+var spillName = lazyregexp.New(`^output-(\d{6,})\.txt$`)
 
 const spillExt = ".txt"
 
@@ -25,7 +25,7 @@ const spillExt = ".txt"
 // reading. It fails with an error that wraps fs.ErrNotExist where dir has no
 // such output, and on every name that is not one of a spilled output.
 func OpenSpill(dir, name string) (*os.File, error) {
-	if !spillName.MatchString(name) {
+	if !spillName().MatchString(name) {
 		return nil, fmt.Errorf("open output %q: not the name of an output: %w", name, fs.ErrNotExist)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -103,7 +103,7 @@ func (s *spiller) scan() error {
 		if info, err := e.Info(); err == nil {
 			s.used.Add(info.Size())
 		}
-		if m := spillName.FindStringSubmatch(e.Name()); m != nil {
+		if m := spillName().FindStringSubmatch(e.Name()); m != nil {
 			if n, err := strconv.Atoi(m[1]); err == nil {
 				s.next = max(s.next, n+1)
 			}

@@ -9,10 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 //go:embed write_file.md
@@ -46,7 +46,7 @@ func writeFileTool(w *space) Tool {
 }
 
 // wholeFence is a content that is one block of code in Markdown.
-var wholeFence = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("(?s)^```[a-zA-Z]*\n(.*\n)```\\s*$") })
+var wholeFence = lazyregexp.New("(?s)^```[a-zA-Z]*\n(.*\n)```\\s*$")
 
 // unfenced is a content without a fence around all of it, where it is not for
 // Markdown: models write code as they show it.

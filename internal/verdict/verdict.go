@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"toritsugi/internal/checks"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 )
 
 // Verdict is what two rounds of checks, before and after the change, say.
@@ -207,7 +207,7 @@ func testParts(name string) (parts []string) {
 }
 
 // goFunc finds the function of a test of Go.
-var goFunc = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(?:Test|Fuzz|Example)\w*`) })
+var goFunc = lazyregexp.New(`\b(?:Test|Fuzz|Example)\w*`)
 
 // StillRed are those of the red checks that stay so by tests that failed before alone, and
 // what is said of them; red are the others.

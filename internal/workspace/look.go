@@ -11,7 +11,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +24,7 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 )
 
 // Bounds of what is remembered of a tree: of a larger one git finds out what changed.
@@ -279,8 +279,8 @@ const ignorable = "\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u206a\
 // Names that git refuses since some system takes them for .git, or links for
 // .gitmodules (verify_path in git's read-cache.c, is_ntfs_dotgit in its path.c).
 var (
-	dotGit     = regexp.MustCompile(`(?i)(^|\\)(\.git|git~1)[ .]*($|[\\:])`)
-	dotModules = regexp.MustCompile(`(?i)^(\.gitmodules|gitmod~[1-4]|g?i?7?e?b?a?~[1-9][0-9]*)[ .]*($|:)`)
+	dotGit     = lazyregexp.New(`(?i)(^|\\)(\.git|git~1)[ .]*($|[\\:])`)
+	dotModules = lazyregexp.New(`(?i)^(\.gitmodules|gitmod~[1-4]|g?i?7?e?b?a?~[1-9][0-9]*)[ .]*($|:)`)
 )
 
 func refusedName(name string, kind fs.FileMode) bool {
@@ -293,7 +293,7 @@ func refusedName(name string, kind fs.FileMode) bool {
 		}
 		return r
 	}, name)
-	return dotGit.MatchString(name) || kind&fs.ModeSymlink != 0 && dotModules.MatchString(name)
+	return dotGit().MatchString(name) || kind&fs.ModeSymlink != 0 && dotModules().MatchString(name)
 }
 
 // plainName reports whether a name is of ASCII and has no "git", as nearly all have.

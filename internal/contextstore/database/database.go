@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,8 @@ import (
 	"github.com/pressly/goose/v3"
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite" // the driver "sqlite"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // Schema says what a database of the base directory is. One that can be derived (SQL) is
@@ -132,7 +133,7 @@ func (h *Handles) Close() error {
 func (s Schema) latest() int64 { return max(s.Version, int64(len(s.Migrations))) }
 
 // partOf finds what a statement of a schema makes.
-var partOf = regexp.MustCompile(`(?m)^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER|VIEW) "?(\w+)`)
+var partOf = lazyregexp.New(`(?m)^CREATE (?:UNIQUE )?(?:TABLE|INDEX|TRIGGER|VIEW) "?(\w+)`)
 
 // version returns a database's schema version. One with nothing in it, and one of
 // this program's version that somebody dropped a part of, is ErrLacks where all
@@ -156,7 +157,7 @@ func (s Schema) version(ctx context.Context, db *sql.DB) (v int64, err error) {
 		return v, nil
 	}
 	there := strings.Split(parts, ",")
-	for _, m := range partOf.FindAllStringSubmatch(s.SQL, -1) {
+	for _, m := range partOf().FindAllStringSubmatch(s.SQL, -1) {
 		if !slices.Contains(there, m[1]) {
 			return v, fmt.Errorf("%s is not in it: %w", m[1], ErrLacks)
 		}

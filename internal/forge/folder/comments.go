@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 )
 
 const (
@@ -43,13 +43,13 @@ type Comment struct {
 }
 
 var (
-	headingLine = regexp.MustCompile(`^## (.*\S) — ([0-9]{4}-[0-9]{2}-[0-9]{2}T\S+)[ \t]*$`)
-	markerLine  = regexp.MustCompile(`^<!-- tori:([0-9A-Za-z._-]+) -->[ \t]*$`)
+	headingLine = lazyregexp.New(`^## (.*\S) — ([0-9]{4}-[0-9]{2}-[0-9]{2}T\S+)[ \t]*$`)
+	markerLine  = lazyregexp.New(`^<!-- tori:([0-9A-Za-z._-]+) -->[ \t]*$`)
 )
 
 // heading reads a separator line.
 func heading(l string) (author string, at time.Time, ok bool) {
-	m := headingLine.FindStringSubmatch(l)
+	m := headingLine().FindStringSubmatch(l)
 	if m == nil {
 		return "", time.Time{}, false
 	}
@@ -60,7 +60,7 @@ func heading(l string) (author string, at time.Time, ok bool) {
 // structural reports whether a line means something to the parser.
 func structural(l string) bool {
 	_, _, ok := heading(l)
-	return ok || markerLine.MatchString(l)
+	return ok || markerLine().MatchString(l)
 }
 
 // escape and unescape are each other's inverse on every line: the backslashes
@@ -96,7 +96,7 @@ func parseComments(text string) []Comment {
 		if author, at, ok := heading(l); ok {
 			flush()
 			current.Author, current.Time = author, at
-		} else if m := markerLine.FindStringSubmatch(l); m != nil {
+		} else if m := markerLine().FindStringSubmatch(l); m != nil {
 			current.Marker = m[1]
 			flush()
 		} else {
@@ -220,7 +220,7 @@ func (c Comment) author() string {
 
 // format writes c as an entry of the file.
 func format(c Comment) ([]byte, error) {
-	if c.Marker != "" && !markerLine.MatchString("<!-- tori:"+c.Marker+" -->") {
+	if c.Marker != "" && !markerLine().MatchString("<!-- tori:"+c.Marker+" -->") {
 		return nil, fmt.Errorf("marker %q: letters, digits, '.', '_' and '-' only", c.Marker)
 	}
 	author := c.author()

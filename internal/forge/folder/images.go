@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"toritsugi/internal/forge"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm/image"
 	"toritsugi/internal/task"
 )
@@ -63,12 +63,12 @@ func images(path string, texts []string, repository string) (all []forge.Image, 
 }
 
 // scheme begins an address; one letter is a drive.
-var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+:`)
+var scheme = lazyregexp.New(`^[A-Za-z][A-Za-z0-9+.-]+:`)
 
 // locate finds the file that a target means, relative to the first of roots.
 func locate(target string, roots []string) forge.Image {
 	img := forge.Image{Target: target}
-	switch kind := strings.ToLower(scheme.FindString(target)); {
+	switch kind := strings.ToLower(scheme().FindString(target)); {
 	case kind == "data:":
 		img.Dropped = image.UnsupportedType
 		return img

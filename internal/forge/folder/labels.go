@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 )
 
@@ -145,15 +145,15 @@ func labelsAfter(have, add, remove []string) []string {
 }
 
 var (
-	oneLine  = regexp.MustCompile(`[^\r\n]*(?:\r\n|\r|\n|$)`)
-	labelKey = regexp.MustCompile(`^(?:labels|"labels"|'labels')[ \t]*:`)
+	oneLine  = lazyregexp.New(`[^\r\n]*(?:\r\n|\r|\n|$)`)
+	labelKey = lazyregexp.New(`^(?:labels|"labels"|'labels')[ \t]*:`)
 	// plainLabel needs no quotes in YAML, unless it is a word with a meaning.
-	plainLabel = regexp.MustCompile(`^\p{L}[\p{L}\p{N}_./+]*(?:[ -][\p{L}\p{N}_./+]+)*$`)
-	meaning    = regexp.MustCompile(`(?i)^(?:true|false|null|yes|no|on|off|y|n|nan|inf)$`)
+	plainLabel = lazyregexp.New(`^\p{L}[\p{L}\p{N}_./+]*(?:[ -][\p{L}\p{N}_./+]+)*$`)
+	meaning    = lazyregexp.New(`(?i)^(?:true|false|null|yes|no|on|off|y|n|nan|inf)$`)
 )
 
 func quoted(l string) string {
-	if plainLabel.MatchString(l) && !meaning.MatchString(l) {
+	if plainLabel().MatchString(l) && !meaning().MatchString(l) {
 		return l
 	}
 	return strconv.Quote(l)
@@ -169,7 +169,7 @@ func flow(labels []string) string {
 
 // rewrite changes the labels in a text that may have front matter.
 func rewrite(text string, have, want []string) string {
-	lines := oneLine.FindAllString(text, -1)
+	lines := oneLine().FindAllString(text, -1)
 	eol := "\n"
 	if len(lines) > 0 && strings.HasSuffix(lines[0], "\r\n") {
 		eol = "\r\n"
@@ -179,7 +179,7 @@ func rewrite(text string, have, want []string) string {
 		return "---" + eol + "labels: " + flow(want) + eol + "---" + eol + text
 	}
 	for n := 1; n < end; n++ {
-		at := labelKey.FindStringIndex(lines[n])
+		at := labelKey().FindStringIndex(lines[n])
 		if at == nil {
 			continue
 		}
@@ -234,7 +234,7 @@ func flowLength(text string) int {
 	return 0
 }
 
-var dash = regexp.MustCompile(`^([ \t]*)-(?:[ \t]|\r?\n|$)`)
+var dash = lazyregexp.New(`^([ \t]*)-(?:[ \t]|\r?\n|$)`)
 
 // items rewrites a list of one label a line: of a label that goes its line goes,
 // one that comes is put after the last.
@@ -269,7 +269,7 @@ func items(key string, rest []string, colon int, have, want []string, eol string
 // listed finds the line of each of n labels, and how far the list is indented.
 func listed(lines []string, n int) (starts []int, indent string) {
 	for at, l := range lines {
-		if m := dash.FindStringSubmatch(l); m != nil && len(starts) < n && (starts == nil || m[1] == indent) {
+		if m := dash().FindStringSubmatch(l); m != nil && len(starts) < n && (starts == nil || m[1] == indent) {
 			indent = m[1]
 			starts = append(starts, at)
 		}

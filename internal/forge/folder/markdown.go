@@ -2,8 +2,9 @@ package folder
 
 import (
 	"html"
-	"regexp"
 	"strings"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // imageTargets calls f with the target of each image that a Markdown text shows:
@@ -30,9 +31,9 @@ type scan struct {
 }
 
 var (
-	quoteMark = regexp.MustCompile(`^ {0,3}>[ \t]?`)
-	itemMark  = regexp.MustCompile(`^([-+*]|[0-9]{1,9}[.)])([ \t]+|$)`)
-	fenceMark = regexp.MustCompile("^(`{3,}[^`]*|~{3,}.*)$")
+	quoteMark = lazyregexp.New(`^ {0,3}>[ \t]?`)
+	itemMark  = lazyregexp.New(`^([-+*]|[0-9]{1,9}[.)])([ \t]+|$)`)
+	fenceMark = lazyregexp.New("^(`{3,}[^`]*|~{3,}.*)$")
 )
 
 // maxNested is how many quotations, or list items, within each other are known.
@@ -45,7 +46,7 @@ func (s *scan) line(l string) {
 		return
 	}
 	for range maxNested {
-		l = l[len(quoteMark.FindString(l)):]
+		l = l[len(quoteMark().FindString(l)):]
 	}
 	text := strings.TrimLeft(l, " \t")
 	if s.fence != "" {
@@ -65,7 +66,7 @@ func (s *scan) line(l string) {
 		return // an indented block of code
 	}
 	s.blank = false
-	if fenceMark.MatchString(text) {
+	if fenceMark().MatchString(text) {
 		s.paragraph()
 		mark := text[:1]
 		s.fence = strings.Repeat(mark, len(text)-len(strings.TrimLeft(text, mark)))
@@ -85,11 +86,11 @@ func (s *scan) content() int {
 // item leaves the list items that a line does not belong to, and enters those
 // that it begins; it returns what follows their marks, and its column.
 func (s *scan) item(text string, indent int) (string, int) {
-	for len(s.items) > 0 && indent < s.content() && (s.blank || itemMark.MatchString(text)) {
+	for len(s.items) > 0 && indent < s.content() && (s.blank || itemMark().MatchString(text)) {
 		s.items = s.items[:len(s.items)-1]
 	}
 	for indent < s.content()+4 && len(s.items) < maxNested {
-		mark := itemMark.FindString(text)
+		mark := itemMark().FindString(text)
 		if mark == "" {
 			break
 		}
@@ -237,7 +238,7 @@ func destination(text string) (target string, n int) {
 	depth := 0
 	for i := lead; i < len(text); i++ {
 		switch c := text[i]; {
-		case c == '\\' && escaped.MatchString(text[i:min(i+2, len(text))]):
+		case c == '\\' && escaped().MatchString(text[i:min(i+2, len(text))]):
 			i++
 		case c == '(':
 			depth++
@@ -264,25 +265,25 @@ func closes(text string) bool {
 	return title || strings.HasPrefix(rest, ")")
 }
 
-var escaped = regexp.MustCompile("\\\\([!-/:-@\\[-`{-~])")
+var escaped = lazyregexp.New("\\\\([!-/:-@\\[-`{-~])")
 
 // plain is a target without its escapes.
-func plain(s string) string { return html.UnescapeString(escaped.ReplaceAllString(s, "$1")) }
+func plain(s string) string { return html.UnescapeString(escaped().ReplaceAllString(s, "$1")) }
 
 var (
-	imgTag       = regexp.MustCompile(`(?i)^<img[\s/]`)
-	imgAttribute = regexp.MustCompile(`^[\s/]*([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>` + "`" + `]+)))?`)
+	imgTag       = lazyregexp.New(`(?i)^<img[\s/]`)
+	imgAttribute = lazyregexp.New(`^[\s/]*([^\s"'<>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>` + "`" + `]+)))?`)
 )
 
 // imgElement reads the source of the img element that text begins with, and how
 // long the element is; "" and 0 where it is none.
 func imgElement(text string) (src string, n int) {
-	if !imgTag.MatchString(text) {
+	if !imgTag().MatchString(text) {
 		return "", 0
 	}
 	text = text[:min(len(text), maxTarget)]
 	for n = len("<img"); ; {
-		m := imgAttribute.FindStringSubmatch(text[n:])
+		m := imgAttribute().FindStringSubmatch(text[n:])
 		if m == nil {
 			break
 		}

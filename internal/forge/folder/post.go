@@ -13,13 +13,13 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 )
 
@@ -90,7 +90,7 @@ func entryOf(f *os.File, author, marker string) (start, end int64, err error) {
 			text := string(bytes.TrimRight(bytes.TrimPrefix(l, []byte(mark)), "\r\n"))
 			if who, _, ok := heading(text); ok {
 				start, under = here, who == author
-			} else if m := markerLine.FindStringSubmatch(text); m != nil {
+			} else if m := markerLine().FindStringSubmatch(text); m != nil {
 				if under && m[1] == marker {
 					return start, at, nil
 				}
@@ -233,13 +233,13 @@ func (f *Forge) kept(read *said) *said {
 	return &kept
 }
 
-var commandLine = regexp.MustCompile(`\n\s*\n/[a-z]+[ \t]*(?:\n|$)`)
+var commandLine = lazyregexp.New(`\n\s*\n/[a-z]+[ \t]*(?:\n|$)`)
 
 // commandsApart makes each command in text without a heading the beginning of a
 // comment: people write one below the other.
 func commandsApart(entries []Comment) (all []Comment) {
 	for _, c := range entries {
-		for at := commandLine.FindStringIndex(c.Body); c.Author == "" && at != nil; at = commandLine.FindStringIndex(c.Body) {
+		for at := commandLine().FindStringIndex(c.Body); c.Author == "" && at != nil; at = commandLine().FindStringIndex(c.Body) {
 			before := c
 			before.Body, c.Body = c.Body[:at[0]], strings.TrimLeft(c.Body[at[0]:], " \t\n")
 			all = append(all, before)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 )
 
@@ -214,10 +214,10 @@ func pullItem(r forge.Repo, p *github.PullRequest) forge.Item {
 
 // markerLine is our marker on a line of its own: people add to the texts of pull
 // requests.
-var markerLine = regexp.MustCompile(`(?m)^<!-- tori:([0-9A-Za-z._-]+) -->[ \t]*$`)
+var markerLine = lazyregexp.New(`(?m)^<!-- tori:([0-9A-Za-z._-]+) -->[ \t]*$`)
 
 func markerIn(body string) string {
-	if m := markerLine.FindStringSubmatch(lf(body)); m != nil {
+	if m := markerLine().FindStringSubmatch(lf(body)); m != nil {
 		return m[1]
 	}
 	return ""

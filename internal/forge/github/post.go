@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -14,14 +13,15 @@ import (
 
 	"toritsugi/internal/forge"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/task"
 )
 
 // markerEnd is our marker: the last line of a text, so that one that is quoted in
 // the text is none.
 var (
-	markerEnd  = regexp.MustCompile(`(?:^|\n)<!-- tori:([0-9A-Za-z._-]+) -->\s*$`)
-	markerName = regexp.MustCompile(`^[0-9A-Za-z._-]+$`)
+	markerEnd  = lazyregexp.New(`(?:^|\n)<!-- tori:([0-9A-Za-z._-]+) -->\s*$`)
+	markerName = lazyregexp.New(`^[0-9A-Za-z._-]+$`)
 )
 
 func mark(body, marker string) string {
@@ -31,7 +31,7 @@ func mark(body, marker string) string {
 // unmark takes our marker off a text; "" where there is none.
 func unmark(body string) (text, marker string) {
 	body = lf(body)
-	m := markerEnd.FindStringSubmatchIndex(body)
+	m := markerEnd().FindStringSubmatchIndex(body)
 	if m == nil {
 		return body, ""
 	}
@@ -79,7 +79,7 @@ func (f *Forge) Post(ctx context.Context, k task.Key, marker, body string) (forg
 	if err != nil {
 		return forge.Comment{}, err
 	}
-	if !markerName.MatchString(marker) {
+	if !markerName().MatchString(marker) {
 		return forge.Comment{}, d.failed(forge.Invalid, 0, i18n.E("github.said_marker", marker), i18n.E("github.advice_invalid"), nil)
 	}
 	self, err := f.Self(ctx)

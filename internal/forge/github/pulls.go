@@ -21,7 +21,7 @@ func (f *Forge) Propose(ctx context.Context, r forge.Repo, p forge.Proposal) (fo
 	if err != nil {
 		return forge.Item{}, err
 	}
-	if !markerName.MatchString(p.Marker) {
+	if !markerName().MatchString(p.Marker) {
 		return forge.Item{}, d.failed(forge.Invalid, 0, i18n.E("github.said_marker", p.Marker), i18n.E("github.advice_invalid"), nil)
 	}
 	unlock, err := f.posts.lock(ctx, "pulls of "+r.String())
@@ -141,7 +141,7 @@ func (x *proposing) edit(ctx context.Context, g *github.PullRequest) (*github.Pu
 // added is what stands below our marker in a text.
 func added(body string) string {
 	body = lf(body)
-	at := markerLine.FindStringIndex(body)
+	at := markerLine().FindStringIndex(body)
 	if at == nil {
 		return ""
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/loosejson"
 )
@@ -75,12 +76,12 @@ func same(a, b string) bool {
 }
 
 var (
-	thoughts = pattern(`(?s)^\s*(?:<think(?:ing)?>)?.*?</think(?:ing)?>`)
-	marks    = pattern("(?s)<tool_call>\\s*(?:```[a-z]*\\s*)?(.*?)\\s*(?:```\\s*)?(?:</tool_call>|$)")
-	fences   = pattern("(?s)```[A-Za-z_]*[ \\t]*\n(.*?)\n\\s*```")
+	thoughts = lazyregexp.New(`(?s)^\s*(?:<think(?:ing)?>)?.*?</think(?:ing)?>`)
+	marks    = lazyregexp.New("(?s)<tool_call>\\s*(?:```[a-z]*\\s*)?(.*?)\\s*(?:```\\s*)?(?:</tool_call>|$)")
+	fences   = lazyregexp.New("(?s)```[A-Za-z_]*[ \\t]*\n(.*?)\n\\s*```")
 	// startOfJSON is the beginning of a line that begins a value.
-	startOfJSON = pattern(`(?m)^[{\[]`)
-	fence       = pattern("(?s)^```[A-Za-z_]*\\s*\n(.*)\n\\s*```$")
+	startOfJSON = lazyregexp.New(`(?m)^[{\[]`)
+	fence       = lazyregexp.New("(?s)^```[A-Za-z_]*\\s*\n(.*)\n\\s*```$")
 )
 
 // lift takes the calls out of an answer: none where one of them cannot be read.
@@ -170,7 +171,7 @@ func unfenced(body string) string {
 	return body
 }
 
-var attempt = pattern(`(?m)^\s*\{\s*"(?:(?:name|tool|function)"\s*:\s*"[^"]*"\s*,\s*"(?:arg|param|input)|(?:function|call_tool|function_call|tool_calls)"\s*:)`)
+var attempt = lazyregexp.New(`(?m)^\s*\{\s*"(?:(?:name|tool|function)"\s*:\s*"[^"]*"\s*,\s*"(?:arg|param|input)|(?:function|call_tool|function_call|tool_calls)"\s*:)`)
 
 // Unread reports that an answer without calls seems to hold one, which could not be
 // read or does not stand alone.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 )
 
@@ -166,9 +167,9 @@ func (s *single) call() llm.ToolCall {
 }
 
 // looksLikeCall matches the beginning of what was meant to be a call.
-var looksLikeCall = pattern(`^\{\s*"(call_tool|function_call|tool_calls|command"\s*:\s*\{\s*"tool|tool|comment"\s*:[^{]*"(call_tool|function_call|command))"\s*:`)
+var looksLikeCall = lazyregexp.New(`^\{\s*"(call_tool|function_call|tool_calls|command"\s*:\s*\{\s*"tool|tool|comment"\s*:[^{]*"(call_tool|function_call|command))"\s*:`)
 
-var brokenNamePattern = pattern(`"(?:tool|name)"\s*:\s*"([A-Za-z0-9_.\-]{1,128})"`)
+var brokenNamePattern = lazyregexp.New(`"(?:tool|name)"\s*:\s*"([A-Za-z0-9_.\-]{1,128})"`)
 
 // brokenName is the tool that broken JSON seems to call.
 func brokenName(s string) string {
@@ -188,8 +189,8 @@ func brokenEnd(answer string, at int) int {
 }
 
 var (
-	openFence  = pattern("(?:```[A-Za-z]*|<tool_call>)[ \t]*\r?\n?[ \t\r\n]*$")
-	closeFence = pattern("^[ \t\r\n]*(?:```|</tool_call>)")
+	openFence  = lazyregexp.New("(?:```[A-Za-z]*|<tool_call>)[ \t]*\r?\n?[ \t\r\n]*$")
+	closeFence = lazyregexp.New("^[ \t\r\n]*(?:```|</tool_call>)")
 )
 
 // widen takes the fence around answer[from:to] into it.

@@ -4,15 +4,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/sandbox"
 )
 
 // interpreters are programs whose first argument that is no option is a program, too.
-var interpreters = regexp.MustCompile(`^(node|nodejs|deno|bun|tsx|python[0-9.]*|pypy[0-9.]*|ruby|perl|php|java|lua|(ba|da|z)?sh)$`)
+var interpreters = lazyregexp.New(`^(node|nodejs|deno|bun|tsx|python[0-9.]*|pypy[0-9.]*|ruby|perl|php|java|lua|(ba|da|z)?sh)$`)
 
 // serverProgram is what a server's command needs to be started in the sandbox.
 type serverProgram struct {
@@ -31,7 +31,7 @@ func findProgram(argv []string, path string) serverProgram {
 		}
 	}
 	files := p.argv[:1]
-	if interpreters.MatchString(filepath.Base(argv[0])) {
+	if interpreters().MatchString(filepath.Base(argv[0])) {
 		if i := slices.IndexFunc(argv[1:], func(s string) bool { return !strings.HasPrefix(s, "-") }); i >= 0 {
 			files = append(slices.Clone(files), argv[1+i])
 		}

@@ -33,7 +33,7 @@ func TestName(t *testing.T) {
 	} {
 		got := Name(tc.server, tc.tool)
 		if strings.HasSuffix(tc.want, "_x") || strings.Contains(tc.want, "___x") {
-			if !marked.MatchString(got) || !strings.HasPrefix(got, tc.want) && sanitise(tc.server) == tc.server {
+			if !marked().MatchString(got) || !strings.HasPrefix(got, tc.want) && sanitise(tc.server) == tc.server {
 				t.Errorf("%q %q is %q, want %q and a mark", tc.server, tc.tool, got, tc.want)
 			}
 			continue
@@ -55,7 +55,7 @@ func TestNamesTellToolsApart(t *testing.T) {
 		if a != b && x == y {
 			t.Fatalf("%q and %q are both %s", a, b, x)
 		}
-		if len(x) > maxToolName || refused.MatchString(x) {
+		if len(x) > maxToolName || refused().MatchString(x) {
 			t.Fatalf("%q is %q", a, x)
 		}
 	})

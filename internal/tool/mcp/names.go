@@ -3,10 +3,10 @@ package mcp
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"strings"
 
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/spelling"
 )
 
@@ -14,13 +14,13 @@ import (
 const maxToolName = 64
 
 var (
-	refused = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
+	refused = lazyregexp.New(`[^a-zA-Z0-9_-]`)
 	// marked is the end of a name that does not say its origin by itself.
-	marked = regexp.MustCompile(`_x[0-9a-f]{10}$`)
+	marked = lazyregexp.New(`_x[0-9a-f]{10}$`)
 )
 
 // sanitise puts _ for every character that providers refuse.
-func sanitise(s string) string { return refused.ReplaceAllString(s, "_") }
+func sanitise(s string) string { return refused().ReplaceAllString(s, "_") }
 
 // short is a hash of s, ten digits long.
 func short(s string) string {
@@ -35,7 +35,7 @@ func short(s string) string {
 func Name(server, tool string) string {
 	name := sanitise(server) + "__" + sanitise(tool)
 	if name == server+"__"+tool && server != "" && tool != "" && len(name) <= maxToolName &&
-		!strings.Contains(server, "__") && !strings.HasSuffix(server, "_") && !marked.MatchString(name) {
+		!strings.Contains(server, "__") && !strings.HasSuffix(server, "_") && !marked().MatchString(name) {
 		return name
 	}
 	mark := "_x" + short(server+"\x00"+tool)
