@@ -73,7 +73,7 @@ func (r *verification) evidence(l i18n.Lang) string {
 		if c.Met {
 			met = "✅"
 		}
-		b.WriteString("| " + cell(r.delivery.Plain(l.Retold(c.Criterion), shownCriterion)) + " | " + met + " | " + cell(r.delivery.Plain(l.Retold(c.Evidence), shownCriterion)) + " |\n")
+		b.WriteString("| " + cell(r.delivery.Plain(l.Translate(c.Criterion), shownCriterion)) + " | " + met + " | " + cell(r.delivery.Plain(l.Translate(c.Evidence), shownCriterion)) + " |\n")
 	}
 	if b.Len() == 0 {
 		return ""
@@ -120,7 +120,7 @@ func (r *verification) openPoints(l i18n.Lang) string {
 		b.WriteString("- " + l.T("scan.failed") + "\n")
 	}
 	for _, p := range r.judged.Open {
-		b.WriteString("- " + cutLine(progress.OneLine(l.Retold(r.Store.Redact(p)))) + "\n")
+		b.WriteString("- " + cutLine(progress.OneLine(l.Translate(r.Store.Redact(p)))) + "\n")
 	}
 	for _, c := range v.NotFound {
 		b.WriteString("- " + l.T("agent.open_not_found", "`"+c.Command+"`") + "\n")

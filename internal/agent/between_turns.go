@@ -31,7 +31,7 @@ func (r *run) betweenTurns(ctx context.Context) ([]contextstore.Message, error) 
 	var all []contextstore.Message
 	if !r.verify.quiet {
 		var err error
-		if all, err = r.verify.BaseNews(ctx, r.Scripted); err != nil { // a script hears of it at the same place each time
+		if all, err = r.verify.BaseResults(ctx, r.Scripted); err != nil { // a script hears of it at the same place each time
 			return nil, err
 		}
 	}

@@ -160,11 +160,11 @@ func (r *run) standing(l i18n.Lang) string {
 		switch it.Status {
 		case planning.Skipped:
 		case planning.Done:
-			line("agent.handover_done", it.ID, l.Retold(it.Summary))
+			line("agent.handover_done", it.ID, l.Translate(it.Summary))
 		case "":
-			line("agent.handover_open", it.ID, l.Retold(it.Text))
+			line("agent.handover_open", it.ID, l.Translate(it.Text))
 		default:
-			line("agent.handover_ended", it.ID, l.T("progress.subtask_"+it.Status), l.Retold(it.Summary))
+			line("agent.handover_ended", it.ID, l.T("progress.subtask_"+it.Status), l.Translate(it.Summary))
 		}
 	}
 	if v.Failed != "" {

@@ -150,7 +150,7 @@ func (r *run) coordinate(ctx context.Context) error {
 
 // director is what a run does between the requests of its loop, with a plan or without.
 type director struct {
-	turn.Undirected
+	turn.NoDirector
 	r *run
 }
 
@@ -280,7 +280,7 @@ func openPoints(l i18n.Lang, points []string) string {
 	shown, more := progress.First(points, shownPoints)
 	var all []string
 	for _, p := range shown {
-		all = append(all, cutLine(progress.OneLine(l.Retold(p))))
+		all = append(all, cutLine(progress.OneLine(l.Translate(p))))
 	}
 	if more > 0 {
 		all = append(all, "…")

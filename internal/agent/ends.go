@@ -74,7 +74,7 @@ var ends = []end{
 	{"people owe an answer", failed[*tool.WaitError], task.AwaitingApproval, false,
 		func(c cause, l i18n.Lang) string {
 			w := as[*tool.WaitError](c)
-			reason := l.T("agent.waits_for_answer", cutLine(progress.OneLine(l.Retold(w.For))))
+			reason := l.T("agent.waits_for_answer", cutLine(progress.OneLine(l.Translate(w.For))))
 			if w.Cause != nil {
 				reason += "; " + l.Error(w.Cause)
 			}

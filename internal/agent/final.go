@@ -108,7 +108,7 @@ func (a *Agent) summary(ctx context.Context, v contextstore.View, facts string, 
 	}
 	ask := memory.FinalAsk{Client: client, Window: window, Facts: facts, Lang: a.Lang, Afford: afford}
 	if client.Provider() != a.Client.Provider() || client.Model() != a.Client.Model() {
-		over, err := memory.OpenOver(v)
+		over, err := memory.OpenEndedRun(v)
 		if err != nil {
 			return memory.Final{}, err
 		}

@@ -90,7 +90,7 @@ func (r *run) openWorkspace(ctx context.Context) (err error) {
 	dir := r.Store.WorkspaceDir(r.ledger.UUID())
 	_, err = os.Stat(dir)
 	r.env.lost = errors.Is(err, fs.ErrNotExist) && r.ledger.LastSeq() > 0
-	if err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.side.still}); err != nil {
+	if err = r.out.Open(ctx, workspace.CreateOptions{Dir: dir, Rest: r.env.side.suspend}); err != nil {
 		return fmt.Errorf("open workspace: %w", err)
 	}
 	r.report.Tree, r.report.Branch = r.out.Workspace.Tree(), r.out.Place.Branch
@@ -112,7 +112,7 @@ func (r *run) readBeginning() (err error) {
 func (r *run) equip(ctx context.Context) (err error) {
 	dir, ws, allowed := r.Store.WorkspaceDir(r.ledger.UUID()), r.out.Workspace, r.Sandbox.Network.AllowHosts
 	spec := sandbox.Spec{Workspace: ws.Tree(), GitDir: ws.GitDir(), Scratch: filepath.Join(dir, "scratch"),
-		ReadOnly: r.Sandbox.ReadOnly, Env: r.Sandbox.Env, MemoryMB: r.Sandbox.MemoryMB, Together: &sandbox.Together{}, Hold: r.ledger.WorkLock()}
+		ReadOnly: r.Sandbox.ReadOnly, Env: r.Sandbox.Env, MemoryMB: r.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}, Hold: r.ledger.WorkLock()}
 	if r.env.network = r.Sandbox.Network; len(allowed)+len(r.Project.Registries)+len(r.Tools.Servers) > 0 {
 		if r.env.network.CAFile, err = sandbox.Certificates(filepath.Join(dir, "certificates.pem"), r.Sandbox.CAFile); err != nil {
 			return &delivery.TaskError{Err: err}

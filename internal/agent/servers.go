@@ -120,9 +120,9 @@ func (r *run) restricted(all *tool.Registry) (*tool.Registry, error) {
 	return all.Restrict(rules...)
 }
 
-// rest ends the servers, which could change the tree under the commit and the
+// stopServers ends the servers, which could change the tree under the commit and the
 // checks.
-func (r *run) rest() {
+func (r *run) stopServers() {
 	if r.env.servers != nil {
 		r.env.servers.Suspend()
 	}

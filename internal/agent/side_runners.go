@@ -28,8 +28,8 @@ func (b *sideRunners) recording(shell func(sandbox.Spec) (sandbox.Runner, error)
 	}
 }
 
-// still makes all of them stand still while git looks at the tree.
-func (b *sideRunners) still(ctx context.Context) (resume func(), err error) {
+// suspend makes all of them stand suspend while git looks at the tree.
+func (b *sideRunners) suspend(ctx context.Context) (resume func(), err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var done []func()

@@ -40,7 +40,7 @@ func TestStill(t *testing.T) {
 	made()
 	next = restful{name: "server", notes: &notes}
 	made()
-	resume, err := b.still(t.Context())
+	resume, err := b.suspend(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestStill(t *testing.T) {
 	}
 	notes, next = nil, restful{fails: errors.New("no"), notes: &notes}
 	made()
-	if _, err := b.still(t.Context()); err == nil || !slices.Equal(notes, want) {
+	if _, err := b.suspend(t.Context()); err == nil || !slices.Equal(notes, want) {
 		t.Errorf("%v, %q", err, notes)
 	}
 }

@@ -246,9 +246,9 @@ type openError struct{ error }
 
 func (e *openError) Unwrap() error { return e.error }
 
-// StillOpen reports an error of Execute after which the run is not closed, and
+// Resumable reports an error of Execute after which the run is not closed, and
 // can be resumed when what the error says is mended.
-func StillOpen(err error) bool {
+func Resumable(err error) bool {
 	var e *openError
 	return errors.As(err, &e)
 }

@@ -50,7 +50,7 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 	if stopped > 0 {
 		r.log.Info("Background jobs stopped before the checks", "jobs", stopped)
 	}
-	r.rest()
+	r.stopServers()
 	if err := r.commitWork(ctx, loop.Window.Last().Seq); err != nil {
 		// Snapshots convert nothing; a commit does, as the attributes say.
 		if why := r.Store.Redact(err.Error()); workspace.Unfit(err) && why != r.verify.unfit {

@@ -271,7 +271,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	cfg := t.cfg
 	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang, Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
-		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Together: &sandbox.Together{}},
+		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},
 		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script",
 		Progress: func(o order.Chat, text string) { t.progress(o, text) },
 		Branch: func(ctx context.Context, src *workspace.Source, m contextstore.Metadata) (string, error) {

@@ -324,16 +324,16 @@ func (d *daemon) once(ctx context.Context) error {
 		}
 	}
 	if err == nil && owing > 0 {
-		err = &OwingError{i18n.E("app.once_owes", owing)}
+		err = &UndeliveredError{i18n.E("app.once_owes", owing)}
 	}
 	return errors.Join(all, err)
 }
 
-// OwingError says that everything is done that can be, and not all of it could be
+// UndeliveredError says that everything is done that can be, and not all of it could be
 // delivered.
-type OwingError struct{ error }
+type UndeliveredError struct{ error }
 
-func (e *OwingError) Unwrap() error { return e.error }
+func (e *UndeliveredError) Unwrap() error { return e.error }
 
 // pooled waits until the pool has put down what it works on, for as long as that
 // may take.

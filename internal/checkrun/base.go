@@ -27,7 +27,7 @@ type baseline struct {
 // FindBase begins to find out what the checks say of the base, as far as an earlier
 // owner has not. The caller ends it by DropBase.
 func (r *Runner) FindBase(ctx context.Context) (err error) {
-	if r.apart, err = r.Workspace.Apart(); err != nil {
+	if r.apart, err = r.Workspace.CheckTree(); err != nil {
 		return err
 	}
 	b := &baseline{cached: make(chan struct{}), found: make(chan struct{}), runs: r.Before}
@@ -68,7 +68,7 @@ func (r *Runner) askBase(ctx context.Context, b *baseline, ready func()) error {
 		return nil
 	}
 	spec := r.Spec
-	spec.Together = &sandbox.Together{} // what they take is not the model's
+	spec.Usage = &sandbox.SharedUsage{} // what they take is not the model's
 	tools := ""
 	if len(r.Checks) > 0 {
 		if tools, err = r.installed(ctx, spec); err != nil {
@@ -139,9 +139,9 @@ func (r *Runner) AwaitBase(ctx context.Context) error {
 	return b.err
 }
 
-// BaseNews is what the model is to hear of the base between two of its turns: which
+// BaseResults is what the model is to hear of the base between two of its turns: which
 // checks fail there, once. Of those that pass there is nothing to say.
-func (r *Runner) BaseNews(ctx context.Context, wait bool) (told []contextstore.Message, err error) {
+func (r *Runner) BaseResults(ctx context.Context, wait bool) (told []contextstore.Message, err error) {
 	b := r.base
 	if b.told {
 		return nil, nil

@@ -48,7 +48,7 @@ type Runner struct {
 	Before []contextstore.CheckRun // what they said of the base
 
 	needs needs
-	apart *workspace.Apart // the tree that checks run in
+	apart *workspace.CheckTree // the tree that checks run in
 	base  *baseline
 }
 

@@ -96,7 +96,7 @@ func (c *console) run(opt app.RunOptions, hooks runHooks) error {
 		return usage(bad.Err)
 	case errors.Is(err, contextstore.ErrBusy), errors.As(err, new(*contextstore.NoSpaceError)), errors.As(err, new(*contextstore.OrphansError)):
 		return usage(err)
-	case agent.StillOpen(err):
+	case agent.Resumable(err):
 		c.say("cli.resume_with", *uuid.Load()+opt.Where())
 		c.say("cli.end_paused", c.masked(err))
 		return &exitError{code: exitPaused}
@@ -149,7 +149,7 @@ func (c *console) conclusion(r agent.Report, where string) {
 	}
 	c.say("cli.files_at", r.Dir, contextstore.Short(r.UUID)+where)
 	if q := r.Question; q != nil && r.Outcome.Status == task.AwaitingApproval {
-		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(c.lang.Retold(strings.Join(q.Questions, "\n"))), "\n", "\n  "))
+		c.say("cli.question", "  "+strings.ReplaceAll(c.sanitizer().String(c.lang.Translate(strings.Join(q.Questions, "\n"))), "\n", "\n  "))
 		c.say("cli.answer_with", contextstore.Short(r.UUID)+where, contextstore.Short(r.UUID)+where)
 		if !q.Deadline.IsZero() {
 			until := "cli.answer_until"

@@ -50,7 +50,7 @@ func (r serveCmd) Run(c *console) error {
 	if errors.As(err, &bad) {
 		return usage(bad.Err)
 	}
-	if owing := (*app.OwingError)(nil); errors.As(err, &owing) {
+	if owing := (*app.UndeliveredError)(nil); errors.As(err, &owing) {
 		return &exitError{exitPaused, err}
 	}
 	switch {

@@ -107,6 +107,6 @@ func tighten(dir string) {
 
 func tightenFile(path string, st os.FileInfo) {
 	if (st.IsDir() || st.Mode().IsRegular()) && disk.TooOpen(st) {
-		_ = disk.TakeRights(path, st)
+		_ = disk.RestrictToOwner(path, st)
 	}
 }

@@ -72,7 +72,7 @@ func appendAudit(fs *disk.FS, path string, line []byte) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	good, err := jsonl.GoodEnd(f, f.Size())
 	if err == nil {
-		err = jsonl.MendEnd(fs, path, f, good)
+		err = jsonl.RepairEnd(fs, path, f, good)
 	}
 	if err != nil {
 		return err

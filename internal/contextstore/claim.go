@@ -383,7 +383,7 @@ func (c *Context) openLog(name string, from, seq int64, number func([]byte) (int
 	})
 	if err == nil {
 		l.cut = max(f.Size()-good, 0)
-		err = jsonl.MendEnd(c.store.FS, filepath.Join(c.dir, name), f, good)
+		err = jsonl.RepairEnd(c.store.FS, filepath.Join(c.dir, name), f, good)
 	}
 	if err == nil && from < f.Size() && !c.store.NoSync {
 		// A killed owner may have left it in the page cache only, and from here

@@ -80,7 +80,7 @@ func (j *Journal) open() (fixed []string, err error) {
 	before := f.Size()
 	good, err := jsonl.GoodEnd(f, before)
 	if err == nil {
-		err = jsonl.MendEnd(fs, path, f, good)
+		err = jsonl.RepairEnd(fs, path, f, good)
 	}
 	if err == nil && !j.c.store.NoSync {
 		// The file may be new, or what a killed owner left in the page cache: what

@@ -112,17 +112,17 @@ func (s *Store) acked(ctx context.Context, uuid string) (map[string]string, erro
 	return s.houseDB.acked(ctx, uuid)
 }
 
-// Owing is a run whose row says that the world has not seen all of it.
-type Owing struct {
+// Undelivered is a run whose row says that the world has not seen all of it.
+type Undelivered struct {
 	UUID   string
 	Source string // of its task key
 	Status task.Status
 }
 
-// Owing calls f for each run whose outbox is not empty, as far as the rows know,
+// EachUndelivered calls f for each run whose outbox is not empty, as far as the rows know,
 // and for those that the index could not be told of; f may use the store.
-func (s *Store) Owing(ctx context.Context, f func(Owing) error) error {
-	err := s.index.Pending(ctx, func(r Row) error { return f(Owing{r.UUID, r.Key.Source, r.Status}) })
+func (s *Store) EachUndelivered(ctx context.Context, f func(Undelivered) error) error {
+	err := s.index.Pending(ctx, func(r Row) error { return f(Undelivered{r.UUID, r.Key.Source, r.Status}) })
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (s *Store) Owing(ctx context.Context, f func(Owing) error) error {
 		if verr != nil || len(v.State.Outbox) == 0 {
 			continue
 		}
-		if err := f(Owing{id, v.Metadata.TaskKey.Source, v.Status()}); err != nil {
+		if err := f(Undelivered{id, v.Metadata.TaskKey.Source, v.Status()}); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (s *Store) Owing(ctx context.Context, f func(Owing) error) error {
 // WithUndelivered returns the runs whose outbox is not empty. A row that says
 // so wrongly, because a process died before it could correct it, is mended.
 func (s *Store) WithUndelivered(ctx context.Context) (all []string, err error) {
-	err = s.Owing(ctx, func(o Owing) error {
+	err = s.EachUndelivered(ctx, func(o Undelivered) error {
 		uuid := o.UUID
 		left, err := s.Undelivered(ctx, uuid)
 		if err == nil && len(left) == 0 {

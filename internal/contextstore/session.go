@@ -180,7 +180,7 @@ func (w *SessionWriter) append(log string, durable bool, lines []any) (err error
 	fresh := f.Size() == 0
 	good, err := jsonl.GoodEnd(f, f.Size())
 	if err == nil {
-		err = jsonl.MendEnd(fs, path, f, good)
+		err = jsonl.RepairEnd(fs, path, f, good)
 	}
 	if err != nil {
 		return err

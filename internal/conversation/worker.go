@@ -99,7 +99,7 @@ func (t *turn) answer(ctx context.Context, loop *turns.Loop, route routing.Route
 
 // director tells that a model has begun to answer.
 type director struct {
-	turns.Undirected
+	turns.NoDirector
 	heard func()
 }
 

@@ -229,7 +229,7 @@ func (d *Dialogue) text(l i18n.Lang, q planning.Question) string {
 	var b strings.Builder
 	b.WriteString(l.T("agent.question_title") + "\n\n")
 	for _, text := range q.Questions {
-		b.WriteString(progress.Quote(d.run.Public(l.Retold(text))) + "\n\n")
+		b.WriteString(progress.Quote(d.run.Public(l.Translate(text))) + "\n\n")
 	}
 	if !q.Deadline.IsZero() && len(q.Assume) > 0 {
 		for _, text := range q.Assume {
@@ -266,7 +266,7 @@ func (d *Dialogue) Asked(l i18n.Lang) string {
 	b.WriteString("\n" + l.T("agent.comment_asked") + "\n\n")
 	for _, q := range d.questions.all {
 		for _, text := range q.Questions {
-			b.WriteString("- ❓ " + d.plain(l.Retold(text)) + "\n")
+			b.WriteString("- ❓ " + d.plain(l.Translate(text)) + "\n")
 		}
 		switch a, over := d.questions.answers[q.ID]; {
 		case !over:

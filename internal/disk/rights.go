@@ -16,8 +16,8 @@ func OwnerOf(st os.FileInfo) int {
 // TooOpen reports whether others than the owner may use a file or directory.
 func TooOpen(st os.FileInfo) bool { return st.Mode().Perm()&0o077 != 0 }
 
-// TakeRights takes the rights of everybody but the owner from path.
-func TakeRights(path string, st os.FileInfo) error {
+// RestrictToOwner takes the rights of everybody but the owner from path.
+func RestrictToOwner(path string, st os.FileInfo) error {
 	mode := FileMode
 	if st.IsDir() {
 		mode = DirMode

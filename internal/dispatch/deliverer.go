@@ -75,7 +75,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 func (d *Deliverer) Sweep(ctx context.Context) {
 	var ended, others []string
 	owing := map[string]bool{}
-	err := d.Store.Owing(ctx, func(o contextstore.Owing) error {
+	err := d.Store.EachUndelivered(ctx, func(o contextstore.Undelivered) error {
 		if !served(d.Store, d.Sources, o.Source, o.UUID) {
 			return nil
 		}

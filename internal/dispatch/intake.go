@@ -437,7 +437,7 @@ func (i *Intake) stopUnwanted(ctx context.Context, w *Watch, r contextstore.Row)
 	// The item may have been read as it was a moment ago, and a label may have
 	// been given another name: only that somebody took it off stops the run.
 	_, err = w.Host.Asked(ctx, r.Key, forge.Trigger{Label: processing})
-	var taken *forge.TakenAway
+	var taken *forge.TriggerRemoved
 	if !errors.As(err, &taken) || taken.At.Before(begun(v).Truncate(time.Second)) || taken.By.ID == w.self.ID && taken.By.ID != 0 {
 		if errors.Is(err, forge.ErrNotAsked) {
 			return nil

@@ -385,9 +385,9 @@ func TestALabelOfAnotherName(t *testing.T) {
 		want  task.Status
 	}{
 		"renamed":         {forge.ErrNotAsked, task.Queued},
-		"taken off":       {&forge.TakenAway{By: ken, At: begun}, task.Stopped},
-		"in former times": {&forge.TakenAway{By: ken, At: begun.Add(-2 * time.Hour)}, task.Queued},
-		"by ourselves":    {&forge.TakenAway{By: forge.Person{ID: 1}, At: begun}, task.Queued},
+		"taken off":       {&forge.TriggerRemoved{By: ken, At: begun}, task.Stopped},
+		"in former times": {&forge.TriggerRemoved{By: ken, At: begun.Add(-2 * time.Hour)}, task.Queued},
+		"by ourselves":    {&forge.TriggerRemoved{By: forge.Person{ID: 1}, At: begun}, task.Queued},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

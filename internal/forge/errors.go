@@ -54,16 +54,16 @@ func (k Kind) Passing() bool {
 // ErrNotAsked is returned by Asked where nobody asks any more.
 var ErrNotAsked = errors.New("nobody put the trigger on it")
 
-// TakenAway is an ErrNotAsked of which the forge knows who took the trigger away,
+// TriggerRemoved is an ErrNotAsked of which the forge knows who took the trigger away,
 // and when.
-type TakenAway struct {
+type TriggerRemoved struct {
 	By Person
 	At time.Time
 }
 
-func (e *TakenAway) Error() string {
+func (e *TriggerRemoved) Error() string {
 	return "the trigger was taken away by " + e.By.Login + " at " + e.At.UTC().Format(time.RFC3339)
 }
 
 // Is makes it an ErrNotAsked.
-func (e *TakenAway) Is(target error) bool { return target == ErrNotAsked }
+func (e *TriggerRemoved) Is(target error) bool { return target == ErrNotAsked }

@@ -99,7 +99,7 @@ func TestLongChains(t *testing.T) {
 
 // What the program wrote into a record is told in the reader's language, whole, cut
 // and within itself; what others wrote stays as it is.
-func TestRetold(t *testing.T) {
+func TestTranslate(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"":                          "",
@@ -111,10 +111,10 @@ func TestRetold(t *testing.T) {
 		"κ; " + Recorded("unmet", "α; "+Recorded("no_evidence", "β")): "κ; 未達成: α; 根拠が示されていません: β",
 		Recorded("unsure", Recorded("do_retry"), "α: β. γ\nδ"):        "同じ作業をやり直すべきか確信が持てません: α: β. γ\nδ。実行してよいですか？「はい」か、代わりにすることを答えてください。",
 	} {
-		if got := Japanese.Retold(in); got != want {
+		if got := Japanese.Translate(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
-		if got := English.Retold(in); got != in {
+		if got := English.Translate(in); got != in {
 			t.Errorf("%q: %q", in, got)
 		}
 	}
@@ -123,7 +123,7 @@ func TestRetold(t *testing.T) {
 		for i := range args {
 			args[i] = "α"
 		}
-		if got, want := Japanese.Retold(English.T(key, args...)), Japanese.T(key, args...); got != want {
+		if got, want := Japanese.Translate(English.T(key, args...)), Japanese.T(key, args...); got != want {
 			t.Errorf("%s: %q, want %q", key, got, want)
 		}
 		if strings.Count(text.en, "%") != len(args) {
@@ -134,10 +134,10 @@ func TestRetold(t *testing.T) {
 
 // A text of others that looks like ours within ours, thousands of times, is told as
 // far as ours go: each level reads the rest of it.
-func TestRetoldHasAnEnd(t *testing.T) {
+func TestTranslateHasAnEnd(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"", "; and more"} {
-		if got := Japanese.Retold(strings.Repeat("not met: ", 50_000) + end); strings.Count(got, "未達成: ") != maxWithin || strings.Count(got, "not met: ") != 50_000-maxWithin {
+		if got := Japanese.Translate(strings.Repeat("not met: ", 50_000) + end); strings.Count(got, "未達成: ") != maxWithin || strings.Count(got, "not met: ") != 50_000-maxWithin {
 			t.Errorf("%d levels are told", strings.Count(got, "未達成: "))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // recordedTexts are what the program itself writes into the record of a run,
 // beside what models and people say there. A record is in English, so that it
-// does not depend on who reads it; Retold shows it in the reader's language. Their
+// does not depend on who reads it; Translate shows it in the reader's language. Their
 // arguments are texts.
 var recordedTexts = map[string]text{
 	"recorded.failed":         {"subtask %s failed: %s", "サブタスク %s は失敗しました: %s"},
@@ -67,10 +67,10 @@ func Recorded(key string, args ...any) string { return English.T("recorded."+key
 // Named reports whether there is such a text.
 func Named(key string) bool { _, ok := recordedTexts["recorded."+key]; return ok }
 
-// Retold is a text of a record for a reader of l: what the program wrote there
+// Translate is a text of a record for a reader of l: what the program wrote there
 // itself is in their language, and so are its arguments; what others said is as
 // they said it. Lists whose entries stand behind semicolons are told entry by entry.
-func (l Lang) Retold(s string) string { return l.retold(s, maxWithin) }
+func (l Lang) Translate(s string) string { return l.retold(s, maxWithin) }
 
 // maxWithin is how many of our texts stand within each other; a text of others that
 // looks like more of them would take the square of its length.

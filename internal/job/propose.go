@@ -139,7 +139,7 @@ func (p *proposing) loop(ctx context.Context) (*turn.Loop, error) {
 
 // director ends the loop once the model has proposed.
 type director struct {
-	turn.Undirected
+	turn.NoDirector
 	p *proposing
 }
 
@@ -156,7 +156,7 @@ func (d director) After(m contextstore.Message) error {
 
 // Ends implements turn.Director.
 func (d director) Ends(answer contextstore.Message) bool {
-	return d.p.job != nil || d.p.tries > maxTries || d.Undirected.Ends(answer)
+	return d.p.job != nil || d.p.tries > maxTries || d.NoDirector.Ends(answer)
 }
 
 // proposeTool is the tool with which a coder proposes (spec/chat §6).

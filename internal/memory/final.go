@@ -88,15 +88,15 @@ type FinalLedger interface {
 	MessageLog() *contextstore.MessageLog
 }
 
-// Over is the FinalLedger of a run that is over. It is closed by who opened it.
-type Over struct {
+// EndedRun is the FinalLedger of a run that is over. It is closed by who opened it.
+type EndedRun struct {
 	*contextstore.Past
 	view contextstore.View
 	log  *contextstore.MessageLog
 }
 
-// OpenOver opens what is left of a run.
-func OpenOver(v contextstore.View) (*Over, error) {
+// OpenEndedRun opens what is left of a run.
+func OpenEndedRun(v contextstore.View) (*EndedRun, error) {
 	past, err := v.Past(math.MaxInt64, contextstore.Time{})
 	if err != nil {
 		return nil, err
@@ -105,17 +105,17 @@ func OpenOver(v contextstore.View) (*Over, error) {
 	if err != nil {
 		return nil, errors.Join(err, past.Close())
 	}
-	return &Over{past, v, log}, nil
+	return &EndedRun{past, v, log}, nil
 }
 
 // LatestSummary implements FinalLedger.
-func (o *Over) LatestSummary() (*contextstore.Summary, error) { return o.view.LatestSummary() }
+func (o *EndedRun) LatestSummary() (*contextstore.Summary, error) { return o.view.LatestSummary() }
 
 // MessageLog implements FinalLedger.
-func (o *Over) MessageLog() *contextstore.MessageLog { return o.log }
+func (o *EndedRun) MessageLog() *contextstore.MessageLog { return o.log }
 
 // Close releases the files.
-func (o *Over) Close() error { return errors.Join(o.log.Close(), o.Past.Close()) }
+func (o *EndedRun) Close() error { return errors.Join(o.log.Close(), o.Past.Close()) }
 
 // Final is a final summary that a model wrote.
 type Final struct {

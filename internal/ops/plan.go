@@ -40,7 +40,7 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 		assumed = append(assumed, s.Value)
 	}
 	for _, s := range g.Gaps {
-		unknown = append(unknown, l.Retold(s.Description))
+		unknown = append(unknown, l.Translate(s.Description))
 	}
 	var ambiguous []string
 	for _, s := range g.Ambiguities {
@@ -57,9 +57,9 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 		if !known {
 			mark = "[?]"
 		}
-		p.printf("  %s %s: %s\n", mark, clean(s.ID), clean(l.Retold(t.Description)))
+		p.printf("  %s %s: %s\n", mark, clean(s.ID), clean(l.Translate(t.Description)))
 		if s.Status != "" {
-			p.printf("      %s\n", strings.TrimSuffix(clean(l.T("progress.subtask_"+s.Status)+": "+l.Retold(s.Summary)), ":"))
+			p.printf("      %s\n", strings.TrimSuffix(clean(l.T("progress.subtask_"+s.Status)+": "+l.Translate(s.Summary)), ":"))
 		}
 	}
 	revisions(p, a.Revisions, o)
@@ -82,7 +82,7 @@ func (p *printer) lines(head string, all []string) {
 func revisions(p *printer, all []planning.Entry, o ShowOptions) {
 	p.printf("\n%s: %d\n", o.Lang.T("ops.plan_revisions"), len(all))
 	for _, e := range all {
-		p.printf("  %s  %s\n", stamp(e.Timestamp), clean(o.Lang.Retold(e.Revision.Reason)))
+		p.printf("  %s  %s\n", stamp(e.Timestamp), clean(o.Lang.Translate(e.Revision.Reason)))
 		for _, c := range e.Revision.Changes {
 			id, what := c.ID, c.Details
 			if c.Subtask != nil {
@@ -93,7 +93,7 @@ func revisions(p *printer, all []planning.Entry, o ShowOptions) {
 			case "add", "remove", "modify":
 				how = o.Lang.T("ops.plan_" + how)
 			}
-			p.printf("    %s\n", clean(how+" "+id+" "+o.Lang.Retold(what)))
+			p.printf("    %s\n", clean(how+" "+id+" "+o.Lang.Translate(what)))
 		}
 	}
 }
@@ -107,9 +107,9 @@ func decisions(p *printer, all []planning.Entry, o ShowOptions) {
 	p.printf("\n%s: %d\n", l.T("ops.plan_decisions"), len(all))
 	for _, e := range all {
 		r := e.Replan
-		p.printf("  %s  %s (%d %%)\n", stamp(e.Timestamp), clean(l.Retold(planning.Doing(r.Do))), r.Percent())
+		p.printf("  %s  %s (%d %%)\n", stamp(e.Timestamp), clean(l.Translate(planning.Doing(r.Do))), r.Percent())
 		if why := r.Why(l); why != "" {
-			p.printf("    %s\n", clean(l.T("progress.overridden", l.Retold(planning.Doing(r.Wished())), why)))
+			p.printf("    %s\n", clean(l.T("progress.overridden", l.Translate(planning.Doing(r.Wished())), why)))
 		}
 		if r.Doubtful() {
 			p.printf("    ! %s\n", l.T("progress.doubtful"))
@@ -137,10 +137,10 @@ func verifications(p *printer, all []planning.Entry, unverified bool, o ShowOpti
 			if c.Met {
 				mark = "[x]"
 			}
-			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(o.Lang.Retold(c.Criterion)+" — "+o.Lang.Retold(c.Evidence)), " —"))
+			p.printf("    %s %s\n", mark, strings.TrimSuffix(clean(o.Lang.Translate(c.Criterion)+" — "+o.Lang.Translate(c.Evidence)), " —"))
 		}
 		for _, s := range v.Issues {
-			p.printf("    ! %s\n", clean(o.Lang.Retold(s)))
+			p.printf("    ! %s\n", clean(o.Lang.Translate(s)))
 		}
 	}
 }

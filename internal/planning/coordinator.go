@@ -156,7 +156,7 @@ func (co *Coordinator) Run(ctx context.Context, loop *turn.Loop) (none contextst
 		}
 	}
 	for {
-		if err := loop.Settle(ctx); err != nil {
+		if err := loop.CloseOpenCalls(ctx); err != nil {
 			return none, err
 		}
 		if s.Want == askPeople {

@@ -212,7 +212,7 @@ func (s *stage) open() {
 // people is what a plan does not direct: they speak, and where the stage is cut each
 // message that is taken in ends the loop.
 type people struct {
-	turn.Undirected
+	turn.NoDirector
 	s *stage
 }
 

@@ -42,7 +42,7 @@ func newFeed(tb testing.TB, h *History, s Settings) *feed {
 
 func (f *feed) open(s Settings) {
 	var err error
-	if f.lead, err = Open(f, f.h, turn.Undirected{}, Prompts{}, s, slog.New(slog.DiscardHandler)); err != nil {
+	if f.lead, err = Open(f, f.h, turn.NoDirector{}, Prompts{}, s, slog.New(slog.DiscardHandler)); err != nil {
 		f.tb.Fatal(err)
 	}
 }
@@ -178,7 +178,7 @@ func TestLinesStaySmallAndResumeReadsFewMessages(t *testing.T) {
 	read := 0
 	before := f.lead.s
 	words := f.lead.Words(i18n.English)
-	l, err := Open(counted{f, &read}, h, turn.Undirected{}, Prompts{}, s, slog.New(slog.DiscardHandler))
+	l, err := Open(counted{f, &read}, h, turn.NoDirector{}, Prompts{}, s, slog.New(slog.DiscardHandler))
 	must(t, err)
 	if read > stride+10 {
 		t.Errorf("%d of %d messages were read again", read, len(f.all))

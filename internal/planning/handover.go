@@ -58,10 +58,10 @@ func (co *Coordinator) takeBack(ctx context.Context, loop *turn.Loop) error {
 // happened. It goes on wherever it was interrupted.
 func (co *Coordinator) handOver(ctx context.Context, loop *turn.Loop) error {
 	if !co.s.Handover.Given {
-		if _, err := loop.Once(ctx); err != nil {
+		if _, err := loop.LastAnswer(ctx); err != nil {
 			return err
 		}
-	} else if err := loop.Refuse(ctx); err != nil {
+	} else if err := loop.RefuseCalls(ctx); err != nil {
 		return err
 	}
 	key, known := handoverKeys[co.s.Handover.Budget]

@@ -123,7 +123,7 @@ func (co *Coordinator) planAsk() string {
 		ask.Lessons = []string{co.prompts.word("why a new plan is asked for: ", "新しい計画を求める理由: ") + co.s.Why}
 		done, _ := co.parts()
 		for _, t := range done {
-			ask.Lessons = append(ask.Lessons, fmt.Sprintf(co.prompts.word("%s is done and stays so: %s", "%s は完了しており、そのまま残ります: %s"), t.ID, co.prompts.Lang.Retold(co.s.Results[t.ID].Summary)))
+			ask.Lessons = append(ask.Lessons, fmt.Sprintf(co.prompts.word("%s is done and stays so: %s", "%s は完了しており、そのまま残ります: %s"), t.ID, co.prompts.Lang.Translate(co.s.Results[t.ID].Summary)))
 		}
 	case co.s.Want == "":
 		ask.Earlier, ask.Held, ask.Lessons = past.earlier(), past.holds(), past.forPlan()

@@ -188,8 +188,8 @@ const (
 func (p Prompts) funcs() template.FuncMap {
 	return template.FuncMap{
 		"reflection_interval": func() int { return p.ReflectionInterval },
-		"line":                func(s string) string { return line(p.Lang.Retold(s)) },
-		"text":                func(s string) string { return cut(p.Lang.Retold(s), maxText) },
+		"line":                func(s string) string { return line(p.Lang.Translate(s)) },
+		"text":                func(s string) string { return cut(p.Lang.Translate(s), maxText) },
 		"data":                asData,
 		"bullets":             p.bullets,
 		"masked":              func(diff string) bool { return maskToken().MatchString(diff) },
@@ -214,7 +214,7 @@ func cut(s string, most int) string {
 func (p Prompts) bullets(all []string) string {
 	var b strings.Builder
 	for _, entry := range all[:min(len(all), maxEntries)] {
-		b.WriteString("- " + line(p.Lang.Retold(entry)) + "\n")
+		b.WriteString("- " + line(p.Lang.Translate(entry)) + "\n")
 	}
 	if more := len(all) - maxEntries; more > 0 {
 		fmt.Fprintf(&b, p.word("- (%d more)\n", "- (ほか%d件)\n"), more)
@@ -237,7 +237,7 @@ var dataTag = lazyregexp.New(`(?i)<((?:\s*/)?\s*(?:lessons|errors|checks|diff|fi
 func (p Prompts) describeSubtasks(all []Subtask) []string {
 	lines := make([]string, len(all))
 	for i, s := range all {
-		lines[i] = s.ID + ": " + p.Lang.Retold(s.Description)
+		lines[i] = s.ID + ": " + p.Lang.Translate(s.Description)
 		if len(s.Dependencies) > 0 {
 			lines[i] += fmt.Sprintf(p.word(" (after %s)", "(%sの後)"), strings.Join(s.Dependencies, ", "))
 		}

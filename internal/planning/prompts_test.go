@@ -217,7 +217,7 @@ func TestPromptsRetellWhatIsRecorded(t *testing.T) {
 	for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
 		p := Prompts{Lang: lang}
 		for _, s := range []Subtask{single, fix} {
-			want := lang.Retold(s.Description)
+			want := lang.Translate(s.Description)
 			if text := p.render("subtask", Ask{K: 1, N: 2, Subtask: s}); !strings.Contains(text, want) {
 				t.Errorf("%s, the prompt of a subtask:\n%s", lang, text)
 			}

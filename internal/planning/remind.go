@@ -36,7 +36,7 @@ func (co *Coordinator) standing(from int64) Ask {
 	g := co.plan.Goal
 	ask := Ask{Goal: brief(g.MainObjective, 4*shownRunes), Criteria: first(co.criteria()), Constraints: first(g.Constraints), Gaps: first(co.gaps())}
 	if t, ok := co.plan.Subtask(co.s.Current); ok {
-		ask.Current = brief(t.ID+": "+co.prompts.Lang.Retold(t.Description), 4*shownRunes)
+		ask.Current = brief(t.ID+": "+co.prompts.Lang.Translate(t.Description), 4*shownRunes)
 	}
 	if co.s.Posed < from {
 		ask.Owed = questions[co.s.Asked].tool
@@ -45,7 +45,7 @@ func (co *Coordinator) standing(from int64) Ask {
 	var ended []string
 	for _, id := range co.order {
 		if r, over := co.s.Results[id]; over {
-			ended = append(ended, fmt.Sprintf("%s (%s): %s", r.ID, r.Status, co.prompts.Lang.Retold(r.Summary)))
+			ended = append(ended, fmt.Sprintf("%s (%s): %s", r.ID, r.Status, co.prompts.Lang.Translate(r.Summary)))
 			continue
 		}
 		t, _ := co.plan.Subtask(id)

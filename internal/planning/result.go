@@ -153,7 +153,7 @@ func (co *Coordinator) end(r report) {
 		s.Redone = false
 		if co.settings.Replan.MaxTotal > 0 {
 			s.Where = r.ID
-			s.wants(askReplan, co.prompts.Lang.Retold(i18n.Recorded(r.Status, r.ID, r.Summary)))
+			s.wants(askReplan, co.prompts.Lang.Translate(i18n.Recorded(r.Status, r.ID, r.Summary)))
 		}
 	}
 	lessons := co.learn(r.Lessons)
@@ -181,7 +181,7 @@ func (co *Coordinator) Words(lang i18n.Lang) string {
 	var b strings.Builder
 	for _, id := range co.order {
 		if r := co.s.Results[id]; r.Summary != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", Title(lang, id), lang.Retold(r.Summary))
+			fmt.Fprintf(&b, "- %s: %s\n", Title(lang, id), lang.Translate(r.Summary))
 		}
 	}
 	return b.String()

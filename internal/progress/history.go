@@ -352,7 +352,7 @@ func (t *Tracker) ofCheck(c contextstore.CheckRun, at time.Time) Entry {
 // text is a text of others as an entry holds it: masked before it is cut, so that
 // no piece of a secret is left.
 func (t *Tracker) text(s string, n int) string {
-	if s = t.lang.Retold(t.clean(s)); len(s) > maxRead {
+	if s = t.lang.Translate(t.clean(s)); len(s) > maxRead {
 		s = strings.ToValidUTF8(s[:maxRead], "")
 	}
 	return Cut(OneLine(s), n)

@@ -144,7 +144,7 @@ func (r *Report) notes(l i18n.Lang) string {
 		}
 		all = append(all, l.T(how, v.Round))
 		for _, issue := range v.Issues {
-			all = append(all, "⚠️ "+Plain(l.Retold(issue)))
+			all = append(all, "⚠️ "+Plain(l.Translate(issue)))
 		}
 	}
 	for _, a := range r.Ambiguities {
@@ -154,7 +154,7 @@ func (r *Report) notes(l i18n.Lang) string {
 		all = append(all, l.T("agent.plan_assumed", Plain(a)))
 	}
 	for _, g := range r.Gaps {
-		all = append(all, l.T("agent.plan_gap", Plain(l.Retold(g))))
+		all = append(all, l.T("agent.plan_gap", Plain(l.Translate(g))))
 	}
 	if all == nil {
 		return ""
@@ -201,7 +201,7 @@ func (r *Report) checklist(l i18n.Lang, short bool) string {
 				mark = "▶️ "
 			}
 		}
-		b.WriteString("- " + box + " " + mark + "**" + Plain(planning.Title(l, it.ID)) + "**: " + Plain(l.Retold(it.Text)) + "\n")
+		b.WriteString("- " + box + " " + mark + "**" + Plain(planning.Title(l, it.ID)) + "**: " + Plain(l.Translate(it.Text)) + "\n")
 	}
 	if more := len(r.Items) - maxItems; more > 0 {
 		b.WriteString("- " + l.T("agent.comment_more", more) + "\n")

@@ -88,7 +88,7 @@ func (r *Report) listShown(l i18n.Lang, height int) (lines []string) {
 				mark = "[>]"
 			}
 		}
-		lines = append(lines, mark+" "+planning.Title(l, it.ID)+": "+l.Retold(it.Text))
+		lines = append(lines, mark+" "+planning.Title(l, it.ID)+": "+l.Translate(it.Text))
 	}
 	if n > height && height > 1 {
 		lines = append(lines, l.T("progress.live_more", n-(to-from)))

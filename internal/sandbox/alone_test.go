@@ -137,7 +137,7 @@ func TestWatcher(t *testing.T) {
 		"io": "write_bytes: 1000\ncancelled_write_bytes: 200\n", "status": "VmRSS:\t 200 kB\nVmPTE:\t 3 kB\nVmSwap:\t 8 kB\n", "smaps_rollup": "Rss: 10 kB\nPss:    4 kB\nSwapPss: 1 kB\n"})
 	writeAll(t, filepath.Join(proc, "11/task/11"), map[string]string{"children": "10"}) // a circle ends
 	writeAll(t, filepath.Join(proc, "12"), map[string]string{"stat": "nonsense"})
-	w := &watcher{sum: &Together{}, proc: proc, root: 10, limits: Limits{Processes: 5}}
+	w := &watcher{sum: &SharedUsage{}, proc: proc, root: 10, limits: Limits{Processes: 5}}
 	all := w.tree()
 	if len(all) != 2 || all[0].own+all[0].waited != 10*clockTick {
 		t.Errorf("%+v", all)
@@ -188,7 +188,7 @@ func TestCountFiles(t *testing.T) {
 	if err := os.Symlink("/", filepath.Join(dir, "root")); err != nil {
 		t.Fatal(err)
 	}
-	c := census{dirs: []string{dir, "/no/such"}, files: 0, bytes: 1 << 40, sum: &Together{}}
+	c := fileCount{dirs: []string{dir, "/no/such"}, files: 0, bytes: 1 << 40, sum: &SharedUsage{}}
 	if n, _ := c.count(t.Context(), 1<<40); n != 24 {
 		t.Errorf("%d files", n)
 	}
@@ -230,7 +230,7 @@ func TestCensusOfADeepTree(t *testing.T) {
 	if err := errors.Join(err, unix.Close(fd), unix.Close(at)); err != nil {
 		t.Fatal(err)
 	}
-	c := census{dirs: []string{dir}, bytes: 1 << 40}
+	c := fileCount{dirs: []string{dir}, bytes: 1 << 40}
 	if n, size := c.count(t.Context(), 1<<40); n != 21 || size < 1<<20 {
 		t.Errorf("%d files of %d bytes", n, size)
 	}

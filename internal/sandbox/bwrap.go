@@ -37,7 +37,7 @@ func (s *Sandbox) Runner(spec Spec) (Runner, error) {
 		if !canHelp() {
 			return nil, errNoHelper
 		}
-		r.instances = &instances{groups: s.groups, limits: spec.Limits, together: spec.Together, open: func(x *instance) (*exec.Cmd, error) { return s.openInstance(x, spec) }}
+		r.instances = &instances{groups: s.groups, limits: spec.Limits, together: spec.Usage, open: func(x *instance) (*exec.Cmd, error) { return s.openInstance(x, spec) }}
 		r.prepare = s.inInstance(r.instances)
 		runtime.AddCleanup(r, func(b *instances) { go func() { _ = b.close() }() }, r.instances) // for who does not close it
 	case KindContainer:

@@ -255,7 +255,7 @@ func (in *inside) serve(what byte, fds []int) {
 			return
 		}
 		if what == saySuspend {
-			still()
+			waitStopped()
 		}
 		say([]byte{saidDone})
 	case sayRun:
@@ -294,9 +294,9 @@ func (in *inside) serve(what byte, fds []int) {
 	}
 }
 
-// still waits until all processes here have stopped, or are busy in the kernel
+// waitStopped waits until all processes here have stopped, or are busy in the kernel
 // for longer than suspendTime.
-func still() {
+func waitStopped() {
 	w := &watcher{proc: "/proc"}
 	for begin := time.Now(); time.Since(begin) < suspendTime; time.Sleep(100 * time.Microsecond) {
 		awake := false

@@ -44,7 +44,7 @@ type instances struct {
 
 	groups   *cgroups // where the control group is made, nil for none
 	limits   Limits
-	together *Together
+	together *SharedUsage
 
 	mu     sync.Mutex
 	now    *instance
@@ -185,7 +185,7 @@ func (x *instance) release() {
 
 // inMemory counts what lies in the commands' file systems in memory among what
 // they take together, and returns how much that is. x may be nil.
-func (x *instance) inMemory(sum *Together) (u usage) {
+func (x *instance) inMemory(sum *SharedUsage) (u usage) {
 	if x == nil {
 		return u
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Limits are of one command with all that it starts, Memory and Disk of all
-// commands of Spec.Together. A zero takes the default, which lets ordinary
+// commands of Spec.Usage. A zero takes the default, which lets ordinary
 // builds run; where there is none, there is no limit.
 //
 // CPU, Memory, Processes, Disk and NewFiles are watched from outside and end

@@ -144,7 +144,7 @@ func TestTheLastOfTheDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = unix.Unmount(spec.Workspace, unix.MNT_DETACH) })
-		spec.Together = &Together{}
+		spec.Usage = &SharedUsage{}
 		r, err := s.Runner(spec)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func TestTheLastFiles(t *testing.T) {
 			limit  string
 		}{{make("a", 15000), ""}, {make("b", 900), limitFiles}, {"rm -r a b; sleep 0.3", ""}, {make("c", 3000), ""}, {make("d", 3000), limitFiles}, {"rm -r d; sleep 2", ""}, {make("e", 500), ""}} {
 			if i == 0 || i == 3 {
-				spec.Together = &Together{}
+				spec.Usage = &SharedUsage{}
 			}
 			if i == 3 {
 				spec.Limits.NewFiles = 4000
@@ -208,7 +208,7 @@ func TestTheLastFiles(t *testing.T) {
 func TestWhoEndsForMemory(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int64]int{400: 0, 373: 0, 372: 1, 310: 1, 250: 2, 100: 4, 10: 5} {
-		sum, ended := &Together{}, 0
+		sum, ended := &SharedUsage{}, 0
 		sum.put("files", 40)
 		all := map[*watcher]int64{{}: 100, {}: 90, {}: 80, {}: 60, {}: 3}
 		for range 2 {

@@ -67,7 +67,7 @@ func (p *process) after(f func()) { p.cleanup = append(p.cleanup, f) }
 type job struct {
 	Command
 	limits   Limits
-	together *Together
+	together *SharedUsage
 	disks    []string // what the command may write to
 	prepare  func(*process) (child, error)
 	pipes    *pipes          // the child's ends of a long-running command, nil otherwise

@@ -97,7 +97,7 @@ func (r *runner) job(c Command) (job, Spec, error) {
 	if err != nil {
 		return job{}, spec, err
 	}
-	j := job{Command: c, limits: spec.Limits, together: spec.Together, disks: spec.writable()}
+	j := job{Command: c, limits: spec.Limits, together: spec.Usage, disks: spec.writable()}
 	if r.after != nil {
 		j.mend = func() { _ = r.after(spec) } // the last time tells what went wrong
 	}

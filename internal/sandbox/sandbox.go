@@ -36,7 +36,7 @@ type Spec struct {
 	Scratch   string            // HOME and TMPDIR of unconfined commands lie in it; "" for ones that end with each command
 	MemoryMB  int               // memory of each process in MiB, and of all together unless Limits say otherwise; 0 for no limit
 	Limits    Limits
-	Together  *Together // with whom Limits are shared; nil for the Runner's own commands
+	Usage     *SharedUsage // with whom Limits are shared; nil for the Runner's own commands
 	// Hide are paths that are not to be seen even where they lie inside one
 	// that is given: the daemon's data, a home. The workspace, the cache, the
 	// git directory, Writable and ReadOnly are given inside them nonetheless.
@@ -271,8 +271,8 @@ func (s Spec) check() (Spec, error) {
 	if s.Limits, err = s.Limits.check(s.MemoryMB); err != nil {
 		return s, err
 	}
-	if s.Together == nil {
-		s.Together = &Together{}
+	if s.Usage == nil {
+		s.Usage = &SharedUsage{}
 	}
 	if err := s.Network.check(); err != nil {
 		return s, err

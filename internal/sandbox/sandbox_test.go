@@ -792,7 +792,7 @@ func TestMemoryTogether(t *testing.T) {
 	}
 	kinds(t, func(t *testing.T, of func(Spec) Runner) {
 		spec := newSpec(t)
-		spec.Limits.Memory, spec.Together = 160<<20, &Together{}
+		spec.Limits.Memory, spec.Usage = 160<<20, &SharedUsage{}
 		one, two := of(spec), of(spec)
 		var ended []Exit
 		var processes []*Process
@@ -836,7 +836,7 @@ func TestDiskTogether(t *testing.T) {
 	t.Parallel()
 	kinds(t, func(t *testing.T, make func(Spec) Runner) {
 		spec := newSpec(t)
-		spec.Limits.Disk, spec.Together = 64<<20, &Together{}
+		spec.Limits.Disk, spec.Usage = 64<<20, &SharedUsage{}
 		r := make(spec)
 		if out, exit := sh(t, r, "head -c 40000000 /dev/zero > big-0"); exit.Code != 0 {
 			t.Fatalf("%+v\n%s", exit, out)

@@ -95,7 +95,7 @@ func (s *supervisor) watch(ctx context.Context, timeout time.Duration, w *watche
 		}
 		if counted == nil && time.Since(begin) >= censusFirst {
 			counted = make(chan string, 1)
-			count := census{w.disks, w.limits.NewFiles, w.limits.Disk, w.since, w.sum, w.open}
+			count := fileCount{w.disks, w.limits.NewFiles, w.limits.Disk, w.since, w.sum, w.open}
 			counting.Go(func() {
 				if limit := count.watch(ctx); limit != "" {
 					counted <- limit

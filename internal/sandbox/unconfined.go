@@ -21,8 +21,8 @@ var hostTools = sync.OnceValue(func() toolchain { return findToolchain(context.B
 // that the daemon can, and escapes the end of its group by making its own.
 // A bad spec is the error of each Run.
 func Unconfined(spec Spec) Runner {
-	if spec.Together == nil {
-		spec.Together = &Together{}
+	if spec.Usage == nil {
+		spec.Usage = &SharedUsage{}
 	}
 	return &runner{kind: KindNone, spec: spec.check, prepare: func(p *process, spec Spec, c Command, dir string) (child, error) {
 		return bare(p, spec, c, dir, hostTools())

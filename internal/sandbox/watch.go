@@ -39,7 +39,7 @@ type watcher struct {
 	limits Limits
 	disks  []string // writable directories
 	begin  []usage
-	sum    *Together
+	sum    *SharedUsage
 	since  time.Time     // see Together
 	first  []usage       // of each disk, when since was
 	last   map[life]seen // processes of the last look
@@ -56,7 +56,7 @@ type usage struct {
 	reserve            int64 // of files, 0 where the file system does not count them
 }
 
-func newWatcher(root int, l Limits, disks []string, sum *Together) *watcher {
+func newWatcher(root int, l Limits, disks []string, sum *SharedUsage) *watcher {
 	w := &watcher{proc: "/proc", root: root, limits: l, disks: disks, sum: sum}
 	for _, d := range disks {
 		w.begin = append(w.begin, diskUsage(d))

@@ -111,8 +111,8 @@ func (j *Jobs) finish(one *job, e ending, err error, kept string) {
 	j.done.Done()
 }
 
-// news tells which jobs ended since the model was last told, a line each.
-func (j *Jobs) news() string {
+// ended tells which jobs ended since the model was last told, a line each.
+func (j *Jobs) ended() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var b strings.Builder
@@ -181,5 +181,5 @@ func (c *commands) startJob(ctx context.Context, a shellArgs, dir, note string) 
 	if note != "" {
 		text += "\n[" + note + "]"
 	}
-	return Text(text + c.jobs.news())
+	return Text(text + c.jobs.ended())
 }

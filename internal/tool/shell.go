@@ -198,7 +198,7 @@ func (c *commands) run(ctx context.Context, a shellArgs, dir, note string) (res 
 	}
 	text += "[" + join(e.note(seconds), note) + "]"
 	if c.jobs != nil {
-		text += c.jobs.news()
+		text += c.jobs.ended()
 	}
 	return Result{Text: text, IsError: e.failed()}, nil
 }

@@ -162,9 +162,9 @@ func (l *Loop) estimate(s contextstore.State) contextstore.Amount {
 	return next
 }
 
-// afford reserves what the next call is thought to take; the errors are
+// reserve reserves what the next call is thought to take; the errors are
 // *BudgetError and those of Days. keep leaves the last call for the handover.
-func (l *Loop) afford(ctx context.Context, keep bool) error {
+func (l *Loop) reserve(ctx context.Context, keep bool) error {
 	s := l.Ledger.State()
 	next := l.estimate(s)
 	if err := l.Budget.Check(s, next); err != nil {
@@ -181,10 +181,10 @@ func (l *Loop) afford(ctx context.Context, keep bool) error {
 	return l.Days.Reserve(ctx, s, next)
 }
 
-// Once asks the model for the last time: none of the calls in its answer is run,
+// LastAnswer asks the model for the last time: none of the calls in its answer is run,
 // each gets the result that says so. The errors are those of Run.
-func (l *Loop) Once(ctx context.Context) (contextstore.Message, error) {
-	if err := l.afford(ctx, false); err != nil {
+func (l *Loop) LastAnswer(ctx context.Context) (contextstore.Message, error) {
+	if err := l.reserve(ctx, false); err != nil {
 		return contextstore.Message{}, err
 	}
 	reply, err := l.ask(ctx)
@@ -195,7 +195,7 @@ func (l *Loop) Once(ctx context.Context) (contextstore.Message, error) {
 	if err != nil {
 		return contextstore.Message{}, err
 	}
-	if err := l.Refuse(ctx); err != nil {
+	if err := l.RefuseCalls(ctx); err != nil {
 		return contextstore.Message{}, err
 	}
 	return answer, l.Ledger.TurnDone(ctx)
@@ -204,5 +204,5 @@ func (l *Loop) Once(ctx context.Context) (contextstore.Message, error) {
 // notRun is the result of calls that come with the last answer.
 const notRun = "Not run: the budget is used up, and the run ends here."
 
-// Refuse closes the calls that the last answer left open, none of which is run.
-func (l *Loop) Refuse(ctx context.Context) error { return l.closeOpen(ctx, notRun) }
+// RefuseCalls closes the calls that the last answer left open, none of which is run.
+func (l *Loop) RefuseCalls(ctx context.Context) error { return l.closeOpen(ctx, notRun) }

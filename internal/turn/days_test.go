@@ -212,7 +212,7 @@ func TestTheLastCallIsKept(t *testing.T) {
 			if !over.Last {
 				return
 			}
-			if _, err := b.loop.Once(t.Context()); err != nil {
+			if _, err := b.loop.LastAnswer(t.Context()); err != nil {
 				t.Errorf("there is no room for the last call: %v", err)
 			}
 			if s := b.ctx.State(); s.LLMCallCount != calls+1 || c.budget.Tokens > 0 && s.TotalTokensUsed > c.budget.Tokens || c.budget.Cost > 0 && s.CostMicroUSD > c.budget.Cost {
@@ -227,12 +227,12 @@ func TestTheLastCallIsKept(t *testing.T) {
 func TestNoCallOfTheLastAnswerIsRun(t *testing.T) {
 	t.Parallel()
 	b := setup(t, hands{}, say("That is where it stands.", call("1", "write"), call("2", "look")))
-	answer, err := b.loop.Once(t.Context())
+	answer, err := b.loop.LastAnswer(t.Context())
 	if err != nil || answer.Content != "That is where it stands." || b.roles(t) != "suatt" {
 		t.Fatal(answer, err, b.roles(t))
 	}
 	for range 2 {
-		if err := b.loop.Refuse(t.Context()); err != nil || b.roles(t) != "suatt" {
+		if err := b.loop.RefuseCalls(t.Context()); err != nil || b.roles(t) != "suatt" {
 			t.Error(err, b.roles(t))
 		}
 	}
@@ -258,11 +258,11 @@ func TestNoCallOfTheLastAnswerIsRun(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := b.loop.Once(t.Context()); err == nil || b.roles(t) != "sua" {
+	if _, err := b.loop.LastAnswer(t.Context()); err == nil || b.roles(t) != "sua" {
 		t.Fatal(err, b.roles(t))
 	}
 	b.open(t, hands{})
-	if err := b.loop.Refuse(t.Context()); err != nil || b.roles(t) != "suatt" {
+	if err := b.loop.RefuseCalls(t.Context()); err != nil || b.roles(t) != "suatt" {
 		t.Error(err, b.roles(t))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Director decides what a Loop does between its requests, and sees what it does. It is
 // called on the loop's goroutine. One that decides a part embeds the Director that decides
-// the rest, at last Undirected.
+// the rest, at last NoDirector.
 type Director interface {
 	// Before returns what the model is to hear before it is asked again, most often
 	// nothing. Its error ends Run.
@@ -42,29 +42,29 @@ type Director interface {
 	Remind(from, masked int64, room int) (kind, text string)
 }
 
-// Undirected is the Director of a loop that works until the model answers without a call.
-type Undirected struct{}
+// NoDirector is the Director of a loop that works until the model answers without a call.
+type NoDirector struct{}
 
 // Before implements Director.
-func (Undirected) Before(context.Context) ([]contextstore.Message, error) { return nil, nil }
+func (NoDirector) Before(context.Context) ([]contextstore.Message, error) { return nil, nil }
 
 // Stream implements Director.
-func (Undirected) Stream(string) {}
+func (NoDirector) Stream(string) {}
 
 // Read implements Director.
-func (Undirected) Read(*llm.Reply) {}
+func (NoDirector) Read(*llm.Reply) {}
 
 // Results implements Director.
-func (Undirected) Results([]contextstore.Message, bool) (kind, text string) { return "", "" }
+func (NoDirector) Results([]contextstore.Message, bool) (kind, text string) { return "", "" }
 
 // After implements Director.
-func (Undirected) After(contextstore.Message) error { return nil }
+func (NoDirector) After(contextstore.Message) error { return nil }
 
 // Ends implements Director.
-func (Undirected) Ends(answer contextstore.Message) bool { return len(answer.ToolCalls) == 0 }
+func (NoDirector) Ends(answer contextstore.Message) bool { return len(answer.ToolCalls) == 0 }
 
 // Waited implements Director.
-func (Undirected) Waited(string) bool { return false }
+func (NoDirector) Waited(string) bool { return false }
 
 // Remind implements Director.
-func (Undirected) Remind(int64, int64, int) (kind, text string) { return "", "" }
+func (NoDirector) Remind(int64, int64, int) (kind, text string) { return "", "" }

@@ -56,8 +56,8 @@ func (l *Loop) closeOpen(ctx context.Context, refused string) error {
 	return l.record(ctx, closed)
 }
 
-// Settle closes the calls that an interruption left open.
-func (l *Loop) Settle(ctx context.Context) error { return l.closeOpen(ctx, "") }
+// CloseOpenCalls closes the calls that an interruption left open.
+func (l *Loop) CloseOpenCalls(ctx context.Context) error { return l.closeOpen(ctx, "") }
 
 func recorded(runs []contextstore.ToolRun, c contextstore.ToolCall, by contextstore.Message) (contextstore.ToolRun, bool) {
 	for _, r := range runs {

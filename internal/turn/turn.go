@@ -65,10 +65,10 @@ type Loop struct {
 	last     *contextstore.Usage // of the latest answer of this owner
 }
 
-// New returns a loop that d directs; nil for Undirected.
+// New returns a loop that d directs; nil for NoDirector.
 func New(s Settings, d Director) *Loop {
 	if d == nil {
-		d = Undirected{}
+		d = NoDirector{}
 	}
 	return &Loop{Settings: s, director: d}
 }
@@ -110,7 +110,7 @@ func (l *Loop) Run(ctx context.Context) (contextstore.Message, error) {
 		}
 	}
 	for nudges, told := 0, false; ; {
-		if err := l.afford(ctx, l.KeepLast); err != nil {
+		if err := l.reserve(ctx, l.KeepLast); err != nil {
 			return contextstore.Message{}, err
 		}
 		if _, err := l.Hear(ctx); err != nil {

@@ -588,7 +588,7 @@ func TestCircles(t *testing.T) {
 		answers = append(answers, say("", call(fmt.Sprint(i), "look")))
 	}
 	b := setup(t, hands{"look": func(context.Context, string) (tool.Result, error) { return tool.Text("the same"), nil }}, answers...)
-	b.loop.director = NoCircles(Undirected{})
+	b.loop.director = NoCircles(NoDirector{})
 	var circle *CircleError
 	_, err := b.loop.Run(t.Context())
 	if roles := b.roles(t); !errors.As(err, &circle) || circle.Kind != LoopRepeat || strings.Count(roles[2:], "u") != 2 || len(b.model.sent) > 8 {
@@ -598,7 +598,7 @@ func TestCircles(t *testing.T) {
 
 // hooks is a Director of a test.
 type hooks struct {
-	Undirected
+	NoDirector
 	waited func(id string) bool
 	after  func(contextstore.Message) error
 }

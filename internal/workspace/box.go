@@ -133,7 +133,7 @@ func (b *box) open(ctx context.Context) (r sandbox.Runner, cpu time.Duration, er
 	case b.runner != nil:
 		return b.runner, b.cpu, nil
 	}
-	borrowed, err := lenders(ctx, filepath.Join(b.repo.gitDir, "objects"))
+	borrowed, err := alternates(ctx, filepath.Join(b.repo.gitDir, "objects"))
 	if err != nil {
 		return nil, 0, err
 	}

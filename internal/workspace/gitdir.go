@@ -22,7 +22,7 @@ import (
 // leads git to another repository of the user, or to any other file of theirs
 // (docs/decisions/032).
 
-// maxNamed is how many lenders of objects there may be.
+// maxNamed is how many alternates there may be.
 const maxNamed = 20
 
 // locate finds the repository around abs, which users call path, as git does:
@@ -146,7 +146,7 @@ func (s *Source) closed(ctx context.Context) (cfg config, err error) {
 	if err := plain(ctx, s.common); err != nil {
 		return cfg, err
 	}
-	if s.lenders, err = lenders(ctx, filepath.Join(s.common, "objects")); err != nil {
+	if s.lenders, err = alternates(ctx, filepath.Join(s.common, "objects")); err != nil {
 		return cfg, err
 	}
 	if err := cfg.read(ctx, filepath.Join(s.common, "config")); err != nil {
@@ -336,10 +336,10 @@ func truth(value string, unset bool) bool {
 	return err == nil && n != 0
 }
 
-// lenders are the object directories of others that one borrows from, and those
+// alternates are the object directories of others that one borrows from, and those
 // borrow from in turn. What is one holds objects and nothing else: it is shown to
 // git in the sandbox with all that is in it.
-func lenders(ctx context.Context, objects string) ([]string, error) {
+func alternates(ctx context.Context, objects string) ([]string, error) {
 	all := []string{objects}
 	for i := 0; i < len(all); i++ {
 		data, err := disk.Read(filepath.Join(all[i], "info/alternates"), disk.MaxWhole)

@@ -50,7 +50,7 @@ func (w *Workspace) FileText(ctx context.Context, revision, path string, maxByte
 func (w *Workspace) first(ctx context.Context, args []string, maxBytes int) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	resume, err := w.still(ctx)
+	resume, err := w.suspendWriters(ctx)
 	if err != nil {
 		return "", err
 	}

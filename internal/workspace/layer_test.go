@@ -276,7 +276,7 @@ func TestLayersAfterAKill(t *testing.T) {
 // layApart lays a commit in the tree for checks.
 func layApart(t *testing.T, w *Workspace, commit string) error {
 	t.Helper()
-	a, err := w.Apart()
+	a, err := w.CheckTree()
 	if err == nil {
 		err = a.Lay(t.Context(), commit)
 	}
@@ -296,7 +296,7 @@ func TestApart(t *testing.T) {
 	git(t, path, "add", ".")
 	git(t, path, "commit", "-q", "-m", "ignore")
 	w := withSetup(t, path, t.TempDir(), "1", SetupCommand{Run: "mkdir -p node_modules/.bin venv && echo real > node_modules/.bin/jest && echo real > venv/python"})
-	a, err := w.Apart()
+	a, err := w.CheckTree()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func quotePath(path string) string {
 // The branch's index stays, so that git diff in the tree keeps showing what was
 // done. The caller holds mu.
 func (w *Workspace) snapshot(ctx context.Context) (id string, changes []Change, err error) {
-	resume, err := w.still(ctx)
+	resume, err := w.suspendWriters(ctx)
 	if err != nil {
 		return "", nil, err
 	}

@@ -61,7 +61,7 @@ func (w *Workspace) take(ctx context.Context, label string) (Snapshot, error) {
 	if err := w.readSnapshots(ctx); err != nil {
 		return Snapshot{}, err
 	}
-	resume, err := w.still(ctx)
+	resume, err := w.suspendWriters(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -110,7 +110,7 @@ func stepsCfg() []string { return []string{"core.fsync=all,-index", "core.fsyncM
 // that a file is read again only where its state on the disk differs. It tells
 // what differs from another tree, too.
 func (w *Workspace) current(ctx context.Context, other string) (id string, changes []Change, err error) {
-	resume, err := w.still(ctx)
+	resume, err := w.suspendWriters(ctx)
 	if err != nil {
 		return "", nil, err
 	}
@@ -325,7 +325,7 @@ func (w *Workspace) RestoreTo(ctx context.Context, id string) (before Snapshot, 
 	if err != nil {
 		return before, err
 	}
-	resume, err := w.still(ctx)
+	resume, err := w.suspendWriters(ctx)
 	if err != nil {
 		return before, err
 	}

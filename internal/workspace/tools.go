@@ -105,7 +105,7 @@ const unlocking = `find . -type d ! -perm -700 -exec chmod u+rwx {} \;
 // checkOut makes the tree, and the branch's index, what a commit or tree has.
 // With flags of git clean, what is not in it goes.
 func (w *Workspace) checkOut(ctx context.Context, id string, clean ...string) error {
-	resume, err := w.still(ctx)
+	resume, err := w.suspendWriters(ctx)
 	if err != nil {
 		return err
 	}

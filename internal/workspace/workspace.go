@@ -34,7 +34,7 @@ import (
 //	{dir}/steps           git directory of the snapshots
 //	{dir}/setup           key of the setup it was made ready by
 //	{dir}/cache           build caches, see Layer
-//	{dir}/apart           what checks run in, see Apart
+//	{dir}/apart           what checks run in, see CheckTree
 //	{dir}/left-out        repositories in the tree that the last commit is without
 //	{dir}/push            while a branch is pushed
 //
@@ -160,9 +160,9 @@ func (w *Workspace) adopt(opt CreateOptions) {
 	}
 }
 
-// still makes what else may write to the tree stand still until resume; the
+// suspendWriters makes what else may write to the tree stand suspendWriters until resume; the
 // caller holds mu.
-func (w *Workspace) still(ctx context.Context) (resume func(), err error) {
+func (w *Workspace) suspendWriters(ctx context.Context) (resume func(), err error) {
 	if w.rest == nil || w.resting {
 		return func() {}, nil
 	}

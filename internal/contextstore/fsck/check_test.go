@@ -43,7 +43,7 @@ func healthy(t *testing.T, status task.Status) (base, dir string) {
 	base = filepath.Join(t.TempDir(), "base")
 	must(t, os.CopyFS(base, tmpl.files))
 	must(t, filepath.Walk(base, func(p string, st os.FileInfo, err error) error {
-		return errors.Join(err, disk.TakeRights(p, st))
+		return errors.Join(err, disk.RestrictToOwner(p, st))
 	}))
 	return base, filepath.Join(base, tmpl.dir)
 }
@@ -390,7 +390,7 @@ var damages = []struct {
 		must(t, os.CopyFS(filepath.Join(base, contextstore.DirPaused, filepath.Base(dir)), os.DirFS(dir)))
 		must(t, filepath.Walk(filepath.Join(base, contextstore.DirPaused), func(p string, st os.FileInfo, err error) error {
 			if err == nil {
-				_ = disk.TakeRights(p, st)
+				_ = disk.RestrictToOwner(p, st)
 			}
 			return err
 		}))

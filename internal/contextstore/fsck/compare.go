@@ -146,12 +146,12 @@ func (i *inspection) checkRow() {
 			return
 		}
 		f := i.find("", spot{}, "no_row")
-		i.mends(f, "row").mend = put
+		i.repairable(f, "row").mend = put
 		return
 	}
 	if cols := i.row.Differs(want, i.c.rows.house != nil); len(cols) > 0 && !i.c.awaits(i.uuid, true) {
 		f := i.find("", spot{}, "row", strings.Join(cols, ", "))
-		i.mends(f, "row").mend = put
+		i.repairable(f, "row").mend = put
 	}
 }
 

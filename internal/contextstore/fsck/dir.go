@@ -106,7 +106,7 @@ func (i *inspection) checkEntry(name string, st os.FileInfo) {
 	if strings.HasPrefix(base, ".") && strings.HasSuffix(base, ".tmp") && !st.IsDir() {
 		if !i.held {
 			f := i.find(name, spot{}, "temporary")
-			i.mends(f, "remove").mend = func() error { return i.removeUnder(name) }
+			i.repairable(f, "remove").mend = func() error { return i.removeUnder(name) }
 		}
 		return
 	}
@@ -115,7 +115,7 @@ func (i *inspection) checkEntry(name string, st os.FileInfo) {
 	}
 	if disk.TooOpen(st) {
 		f := i.find(name, spot{}, "mode", st.Mode().Perm().String())
-		i.mends(f, "mode").mend = func() error { return disk.TakeRights(path, st) }
+		i.repairable(f, "mode").mend = func() error { return disk.RestrictToOwner(path, st) }
 	}
 }
 
@@ -129,7 +129,7 @@ func (i *inspection) checkLock() {
 		return
 	}
 	f := i.find(contextstore.LockFile, spot{}, "lock")
-	i.mends(f, "remove").mend = func() error { i.own.drop = true; return nil }
+	i.repairable(f, "remove").mend = func() error { i.own.drop = true; return nil }
 }
 
 // removeEmpty removes a directory with nothing in it but the lock of this repair.
@@ -201,7 +201,7 @@ func (c *checker) baseFiles() {
 		case disk.TooOpen(st):
 			f := c.newFinding(name)
 			f.Kind, f.Args, f.Action = "mode", []any{st.Mode().Perm().String()}, "mode"
-			f.mend = func() error { return disk.TakeRights(path, st) }
+			f.mend = func() error { return disk.RestrictToOwner(path, st) }
 			c.fix(f)
 		}
 	}

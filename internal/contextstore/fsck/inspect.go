@@ -59,9 +59,9 @@ func (i *inspection) note(kind string, args ...any) {
 	i.find("", spot{}, kind, args...).Note = true
 }
 
-// mends says what mends a finding; nothing is mended where the uuid lies twice
+// repairable says what repairable a finding; nothing is mended where the uuid lies twice
 // or in a context in use.
-func (i *inspection) mends(f *Finding, action string, about ...any) *Finding {
+func (i *inspection) repairable(f *Finding, action string, about ...any) *Finding {
 	if i.twice || i.held {
 		return &Finding{}
 	}
@@ -137,7 +137,7 @@ func (i *inspection) checkMetadata(empty bool) bool {
 	switch {
 	case empty:
 		f := i.find("", spot{}, "empty")
-		i.mends(f, "remove").mend = i.removeEmpty
+		i.repairable(f, "remove").mend = i.removeEmpty
 		return false
 	case errors.Is(err, os.ErrNotExist):
 		i.find(contextstore.MetadataFile, spot{}, "no_metadata")

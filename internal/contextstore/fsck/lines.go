@@ -171,10 +171,10 @@ func (s *logScan) finish() {
 			kind = "nul_end"
 		}
 		f := s.i.find(s.l.name, s.bad, kind, s.l.size-s.bad.byte)
-		s.i.mends(f, "cut", s.l.name+".cut").mend = func() error { return s.i.mendEnd(s.l) }
+		s.i.repairable(f, "cut", s.l.name+".cut").mend = func() error { return s.i.mendEnd(s.l) }
 	case s.l.good > s.l.size && !s.i.held && !s.l.gz:
 		f := s.i.find(s.l.name, spot{s.n, s.l.size}, "newline")
-		s.i.mends(f, "newline").mend = func() error { return s.i.mendEnd(s.l) }
+		s.i.repairable(f, "newline").mend = func() error { return s.i.mendEnd(s.l) }
 	}
 	if s.mark.Bytes > s.l.good && s.mark.Seq > s.l.seq && !s.l.broken {
 		s.l.short = true

@@ -196,7 +196,7 @@ func (i *inspection) mendEnd(l *logCheck) error {
 	if err != nil {
 		return err
 	}
-	err = jsonl.MendEnd(i.c.fs, filepath.Join(i.dir, l.name), f, l.good)
+	err = jsonl.RepairEnd(i.c.fs, filepath.Join(i.dir, l.name), f, l.good)
 	if err == nil {
 		err = f.Sync()
 	}

@@ -30,9 +30,9 @@ func (i *inspection) checkState() {
 		f := i.find(contextstore.StateFile, spot{}, kind, args...)
 		switch {
 		case i.rawState == nil: // nothing stood there
-			i.mends(f, "rebuild").mend = i.rebuildState
+			i.repairable(f, "rebuild").mend = i.rebuildState
 		case i.rawState.Mode().IsRegular():
-			i.mends(f, "rebuild_cut").mend = i.rebuildState
+			i.repairable(f, "rebuild_cut").mend = i.rebuildState
 		}
 		_, f.lost = i.rebuilt()
 		return
@@ -54,7 +54,7 @@ func (i *inspection) checkState() {
 // stateFinding is a finding that a change of state.json mends.
 func (i *inspection) stateFinding(kind, action string, change func(*contextstore.State), args ...any) {
 	f := i.find(contextstore.StateFile, spot{}, kind, args...)
-	i.mends(f, action).mend = func() error { return i.changeState(change) }
+	i.repairable(f, action).mend = func() error { return i.changeState(change) }
 }
 
 func (i *inspection) checkStatus() {
@@ -104,7 +104,7 @@ func (i *inspection) checkPlace() {
 	}
 	i.moving = true
 	f := i.find("", spot{}, "half_done", string(s.TaskStatus), at)
-	i.mends(f, "finish", want).mend = i.finishTransition
+	i.repairable(f, "finish", want).mend = i.finishTransition
 }
 
 func (i *inspection) checkTimes() {
@@ -145,7 +145,7 @@ func (i *inspection) checkMark(name string) {
 		i.find(contextstore.StateFile, spot{}, "mark", name, m.Seq, m.Bytes)
 	default:
 		f := i.find(contextstore.StateFile, spot{}, "mark", name, m.Seq, m.Bytes)
-		i.mends(f, "mark").mend = func() error {
+		i.repairable(f, "mark").mend = func() error {
 			if err := i.syncLog(name); err != nil {
 				return err
 			}

@@ -24,10 +24,10 @@ func GoodEnd(r io.ReaderAt, size int64) (good int64, err error) {
 	return good, err
 }
 
-// MendEnd makes a file end with a whole line, given where its good lines end: it adds
+// RepairEnd makes a file end with a whole line, given where its good lines end: it adds
 // the newline that the last one lacks, or cuts off what follows and keeps it in
 // path.cut. Nothing is synced but that.
-func MendEnd(fs *disk.FS, path string, f *disk.File, good int64) error {
+func RepairEnd(fs *disk.FS, path string, f *disk.File, good int64) error {
 	switch size := f.Size(); {
 	case good > size:
 		_, err := f.Append([]byte("\n"))

@@ -161,10 +161,10 @@ func (f *Forge) comment(e *entry, c Comment, nth int, seen time.Time) forge.Comm
 	return out
 }
 
-// heard reads the comments of an issue; without bodies where the file did not
+// readComments reads the comments of an issue; without bodies where the file did not
 // change. A file has no times of edits, and dates that people write are not to be
 // relied on: what was not there when it was read last was said since.
-func (f *Forge) heard(ctx context.Context, e *entry, bodies bool) (*said, error) {
+func (f *Forge) readComments(ctx context.Context, e *entry, bodies bool) (*said, error) {
 	if e.path == "" {
 		return &said{}, nil
 	}
@@ -257,7 +257,7 @@ func (f *Forge) Comments(ctx context.Context, k task.Key) (all []forge.Comment, 
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s, err := f.heard(ctx, e, true)
+	s, err := f.readComments(ctx, e, true)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -285,14 +285,14 @@ func (f *Forge) CommentsSince(ctx context.Context, r forge.Repo, since time.Time
 		if e.err != nil {
 			continue // Triggered tells of it
 		}
-		s, err := f.heard(ctx, e, false)
+		s, err := f.readComments(ctx, e, false)
 		if err != nil {
 			return nil, err
 		}
 		if !slices.ContainsFunc(s.all, func(c forge.Comment) bool { return !c.Edited.Before(since) }) {
 			continue
 		}
-		if s, err = f.heard(ctx, e, true); err != nil {
+		if s, err = f.readComments(ctx, e, true); err != nil {
 			return nil, err
 		}
 		for _, c := range s.all {

@@ -23,7 +23,7 @@ func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.A
 		return forge.Asked{}, err
 	}
 	var asked *forge.Asked
-	var taken *forge.TakenAway // the last time that it was
+	var taken *forge.TriggerRemoved // the last time that it was
 	// Each trigger is decided by the last event about it.
 	label, assignee := t.Label != "", t.Assignee.Login != "" || t.Assignee.ID != 0
 	read := 0
@@ -49,7 +49,7 @@ func (f *Forge) Asked(ctx context.Context, k task.Key, t forge.Trigger) (forge.A
 				return false
 			}
 			if taken == nil {
-				taken = &forge.TakenAway{By: actor(e), At: e.GetCreatedAt().UTC()}
+				taken = &forge.TriggerRemoved{By: actor(e), At: e.GetCreatedAt().UTC()}
 			}
 			return label || assignee
 		}) && read < mostEvents

@@ -719,7 +719,7 @@ func TestWhatIsOurs(t *testing.T) {
 	n, _ := strconv.Atoi(id)
 	w.repo.Unlabel(n, "coding agent", "ken")
 	_, err := f.Asked(t.Context(), issue(id), label)
-	var taken *forge.TakenAway
+	var taken *forge.TriggerRemoved
 	if !errors.As(err, &taken) || taken.By.Login != "ken" || taken.At.IsZero() || !errors.Is(err, forge.ErrNotAsked) {
 		t.Errorf("taken off: %v", err)
 	}

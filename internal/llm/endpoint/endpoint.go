@@ -102,12 +102,12 @@ func (v *conversation) OnMove(refill func() error) { v.refill, v.kept = refill, 
 func (v *conversation) open() {
 	v.inner = v.Client().Open(v.set)
 	if r, ok := v.inner.(llm.Refillable); ok {
-		r.OnMove(v.again)
+		r.OnMove(v.resend)
 	}
 }
 
-// again appends the messages again.
-func (v *conversation) again() error {
+// resend appends the messages resend.
+func (v *conversation) resend() error {
 	kept := v.kept
 	if v.refill == nil && len(kept) < v.held {
 		return errors.New("its messages are not kept any more")
@@ -211,7 +211,7 @@ func (v *conversation) move(because *llm.Error, left int) (int, error) {
 
 // fill asks for the messages again.
 func (v *conversation) fill() error {
-	err := v.again()
+	err := v.resend()
 	if err == nil && v.held == 0 {
 		err = errors.New("nothing was appended again")
 	}

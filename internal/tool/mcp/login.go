@@ -61,7 +61,7 @@ func Login(ctx context.Context, c Server, o LoginOptions) (tools int, err error)
 	if o.Disk == nil {
 		o.Disk = new(disk.FS)
 	}
-	d, err := openDesk(ctx, c, o)
+	d, err := openCallbackServer(ctx, c, o)
 	if err != nil {
 		return 0, err
 	}
@@ -97,9 +97,9 @@ func Login(ctx context.Context, c Server, o LoginOptions) (tools int, err error)
 // implementation is what servers are told of this program.
 var implementation = &sdk.Implementation{Name: "toritsugi", Version: "1"}
 
-// desk is where a login is waited for: a server on the loopback interface for
+// callbackServer is where a login is waited for: a server on the loopback interface for
 // the browser, and what a person pastes.
-type desk struct {
+type callbackServer struct {
 	LoginOptions
 	server  Server
 	bearer  *bearer
@@ -118,12 +118,12 @@ type arrival struct {
 	ours  chan<- bool // whether it was of this login
 }
 
-func openDesk(ctx context.Context, c Server, o LoginOptions) (*desk, error) {
+func openCallbackServer(ctx context.Context, c Server, o LoginOptions) (*callbackServer, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", fmt.Sprintf("127.0.0.1:%d", c.OAuth.RedirectPort))
 	if err != nil {
 		return nil, i18n.E("mcp.login_port", c.Name, err)
 	}
-	d := &desk{LoginOptions: o, server: c, address: "http://" + listener.Addr().String() + "/callback", arrived: make(chan arrival)}
+	d := &callbackServer{LoginOptions: o, server: c, address: "http://" + listener.Addr().String() + "/callback", arrived: make(chan arrival)}
 	d.outside = outside(c, o.Proxy)
 	d.bearer = newBearer(c, Options{Dir: o.Dir, Disk: o.Disk, Learn: o.Learn, HTTP: d.outside})
 	d.web = &http.Server{Handler: http.HandlerFunc(d.callback), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
@@ -131,7 +131,7 @@ func openDesk(ctx context.Context, c Server, o LoginOptions) (*desk, error) {
 	return d, nil
 }
 
-func (d *desk) close() {
+func (d *callbackServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), DefaultGrace) // for the page that is being sent
 	defer cancel()
 	if d.web.Shutdown(ctx) != nil {
@@ -141,7 +141,7 @@ func (d *desk) close() {
 }
 
 // callback takes the browser back.
-func (d *desk) callback(w http.ResponseWriter, r *http.Request) {
+func (d *callbackServer) callback(w http.ResponseWriter, r *http.Request) {
 	ours := make(chan bool, 1)
 	if r.URL.Path != "/callback" {
 		http.NotFound(w, r)
@@ -165,7 +165,7 @@ func (d *desk) callback(w http.ResponseWriter, r *http.Request) {
 }
 
 // handler is the SDK's, which speaks to the authorization server.
-func (d *desk) handler() (*auth.AuthorizationCodeHandler, error) {
+func (d *callbackServer) handler() (*auth.AuthorizationCodeHandler, error) {
 	set := d.server.OAuth
 	conf := &auth.AuthorizationCodeHandlerConfig{
 		RedirectURL:              d.address,
@@ -194,7 +194,7 @@ func (d *desk) handler() (*auth.AuthorizationCodeHandler, error) {
 }
 
 // scopes are those to ask for, of those that the server names.
-func (d *desk) scopes(named []string) []string {
+func (d *callbackServer) scopes(named []string) []string {
 	all := slices.Clone(named)
 	if len(d.server.OAuth.Scopes) > 0 {
 		all = slices.Clone(d.server.OAuth.Scopes)
@@ -212,7 +212,7 @@ func (d *desk) scopes(named []string) []string {
 // fetch has the person log in, and returns the code that the browser brings
 // back. What is not of this login is passed over: anybody on this machine, and
 // any page in the browser, can call the address.
-func (d *desk) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+func (d *callbackServer) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
 	u, err := url.Parse(args.URL)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, fmt.Errorf("the authorization server names an address that no browser opens: %s", line(args.URL, 200))
@@ -256,7 +256,7 @@ func (d *desk) fetch(ctx context.Context, args *auth.AuthorizationArgs) (*auth.A
 }
 
 // keep puts down the login that a code was exchanged for.
-func (d *desk) keep(_ context.Context, conf *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
+func (d *callbackServer) keep(_ context.Context, conf *oauth2.Config, token *oauth2.Token) (oauth2.TokenSource, error) {
 	l := &login{Format: loginFormat, URL: d.server.URL, Resource: d.resource, TokenURL: conf.Endpoint.TokenURL, AuthStyle: conf.Endpoint.AuthStyle,
 		ClientID: conf.ClientID, ClientSecret: conf.ClientSecret, Scopes: conf.Scopes, Token: token}
 	if err := d.Disk.MkdirAll(filepath.Dir(d.bearer.path)); err != nil {

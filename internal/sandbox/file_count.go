@@ -17,21 +17,21 @@ const (
 	censusShare = 20
 )
 
-// census counts the files below some directories, and what they take. The file
+// fileCount counts the files below some directories, and what they take. The file
 // system's own figures are of everybody's files: what others remove hides what a
 // command makes.
-type census struct {
+type fileCount struct {
 	dirs  []string
 	files int64     // how many may come to be after the first count for sum
 	bytes int64     // what those may take that were changed since then
 	since time.Time // of the changes
-	sum   *Together
+	sum   *SharedUsage
 	open  func() []string // directories of descriptors, whose files count though they have no name; nil for none
 }
 
 // watch counts again and again until there is more than allowed, and names the
 // limit, or until ctx ends.
-func (c census) watch(ctx context.Context) string {
+func (c fileCount) watch(ctx context.Context) string {
 	most := int64(1) << 62
 	for wait := time.Duration(0); ; {
 		select {
@@ -60,7 +60,7 @@ func (c census) watch(ctx context.Context) string {
 // count adds up until there are more files than most, or more bytes than
 // allowed. Only regular files weigh, each as often as it has names. Links are not
 // followed; what cannot be read counts as empty.
-func (c census) count(ctx context.Context, most int64) (files, bytes int64) {
+func (c fileCount) count(ctx context.Context, most int64) (files, bytes int64) {
 	weigh := func(st *unix.Stat_t) {
 		if st.Mode&unix.S_IFMT == unix.S_IFREG && !time.Unix(st.Ctim.Unix()).Before(c.since) {
 			bytes += st.Blocks * 512 // stat(2)

@@ -10,14 +10,14 @@ import (
 	"toritsugi/internal/disk"
 )
 
-// Apart is a second tree of a workspace, in which checks run beside the one that
+// CheckTree is a second tree of a workspace, in which checks run beside the one that
 // the model works in. It has the commit that is checked, what setup left, and
 // nothing else. It is for one at a time.
-type Apart struct{ w *Workspace }
+type CheckTree struct{ w *Workspace }
 
-// Apart returns the second tree, which may have to be laid still. The caller
+// CheckTree returns the second tree, which may have to be laid still. The caller
 // closes it, after the last use and before the workspace.
-func (w *Workspace) Apart() (*Apart, error) {
+func (w *Workspace) CheckTree() (*CheckTree, error) {
 	a := at(filepath.Join(w.dir, "apart"), w.box.Box)
 	a.repo, a.meta, a.made = w.repo, w.meta, w.made
 	a.box = newBox(w.box.Box, a.repo, a.Tree(), a.scratchDir())
@@ -25,19 +25,19 @@ func (w *Workspace) Apart() (*Apart, error) {
 	if err := errors.Join(removeAll(a.scratchDir()), (&disk.FS{}).MkdirAll(a.Tree()), a.makeDirs()); err != nil {
 		return nil, fmt.Errorf("tree for checks: %w", err)
 	}
-	return &Apart{a}, nil
+	return &CheckTree{a}, nil
 }
 
 // Tree is the path of the tree.
-func (a *Apart) Tree() string { return a.w.Tree() }
+func (a *CheckTree) Tree() string { return a.w.Tree() }
 
 // Root opens the tree as Workspace.Root does.
-func (a *Apart) Root() (*os.Root, error) { return a.w.Root() }
+func (a *CheckTree) Root() (*os.Root, error) { return a.w.Root() }
 
 // Lay makes the tree what a commit says and what setup left, and nothing else. A
 // file that the commit has otherwise than what was laid before has a new time, by
 // which build tools know it; "" is the commit that the branch began at.
-func (a *Apart) Lay(ctx context.Context, commit string) error {
+func (a *CheckTree) Lay(ctx context.Context, commit string) error {
 	w := a.w
 	if commit == "" {
 		commit = w.meta.Base
@@ -71,7 +71,7 @@ func (a *Apart) Lay(ctx context.Context, commit string) error {
 
 // Close ends the git of the tree, and removes the tree where it is not needed any
 // more.
-func (a *Apart) Close(remove bool) error {
+func (a *CheckTree) Close(remove bool) error {
 	err := a.w.box.close()
 	if remove {
 		err = errors.Join(err, removeAll(a.w.dir))

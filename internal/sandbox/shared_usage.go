@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Together is what the commands of several Runners take in sum: those of one
+// SharedUsage is what the commands of several Runners take in sum: those of one
 // run, its checks and its servers. Spec.Limits bound it: memory at any time, and
 // the files that were made or written since its first command. The zero value is ready.
-type Together struct {
+type SharedUsage struct {
 	mu     sync.Mutex
 	since  time.Time
 	first  map[string]usage    // of the disk, by writable directory, when the first command began that has it
@@ -18,7 +18,7 @@ type Together struct {
 }
 
 // begin returns when the first command began, and what was taken then of these disks.
-func (t *Together) begin(disks []string, now []usage) (since time.Time, first []usage) {
+func (t *SharedUsage) begin(disks []string, now []usage) (since time.Time, first []usage) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.since.IsZero() {
@@ -35,7 +35,7 @@ func (t *Together) begin(disks []string, now []usage) (since time.Time, first []
 
 // counted notes how many files these directories have, and returns how many they had
 // when they were first counted, and the last time.
-func (t *Together) counted(dirs []string, now int64) (first, last int64) {
+func (t *SharedUsage) counted(dirs []string, now int64) (first, last int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.files == nil {
@@ -53,7 +53,7 @@ func (t *Together) counted(dirs []string, now int64) (first, last int64) {
 // put says how much memory a command or an instance takes, in bytes, and
 // returns what all take but the commands that take more: if that is too much, it is
 // not enough that those end.
-func (t *Together) put(who any, bytes int64) (sum int64) {
+func (t *SharedUsage) put(who any, bytes int64) (sum int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.memory == nil {
@@ -69,7 +69,7 @@ func (t *Together) put(who any, bytes int64) (sum int64) {
 }
 
 // drop forgets who has ended.
-func (t *Together) drop(who any) {
+func (t *SharedUsage) drop(who any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.memory, who)
