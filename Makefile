@@ -2,8 +2,8 @@
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS  = -s -w -X toritsugi/internal/cli.version=$(VERSION)
-# Tests sync much of what they write: it lies in memory where there is room. What Go builds does not.
-INMEMORY = GOTMPDIR=$${TMPDIR:-/tmp} TMPDIR=$$(./scripts/testdir.sh)
+# Tests sync much of what they write: it lies in memory where there is room, as what Go builds.
+INMEMORY = TMPDIR=$$(./scripts/testdir.sh)
 LINT     = $(GO) tool -modfile=tools/go.mod golangci-lint
 
 .PHONY: demo build test test-short eval race lint fmt bench fuzz setup clean
