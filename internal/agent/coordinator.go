@@ -37,6 +37,8 @@ type coordinator interface {
 	Run(ctx context.Context) (words string, err error)
 	// Verify has the result judged.
 	Verify(ctx context.Context) (planning.Result, error)
+	// Judged reports whether nothing was done since the result was judged.
+	Judged() bool
 }
 
 // plain is the loop of model and tools, without a plan.
@@ -55,6 +57,9 @@ func (p plain) Run(ctx context.Context) (string, error) {
 // Verify implements coordinator.
 func (plain) Verify(context.Context) (planning.Result, error) { return planning.Result{}, nil }
 
+// Judged implements coordinator.
+func (plain) Judged() bool { return false }
+
 // planned is a run that a plan leads.
 type planned struct {
 	*planning.Coordinator
@@ -69,7 +74,9 @@ func (p planned) Run(ctx context.Context) (string, error) {
 
 // Verify implements coordinator.
 func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	return p.Coordinator.Verify(ctx, p.r.lead.loop, p.r.verify.forJudge(ctx))
+	result, err := p.Coordinator.Verify(ctx, p.r.lead.loop, p.r.verify.forJudge(ctx))
+	p.r.lead.answer = p.Words(i18n.English) // which may have been asked for
+	return result, err
 }
 
 // plans reports whether a plan leads the run: decided when it begins, for the
@@ -191,10 +198,14 @@ func (r *run) objected(ctx context.Context) (bool, error) {
 }
 
 // judged has each criterion of the plan judged: the model must go on (true), or points
-// stay open, with which the run completes or fails as the settings say.
+// stay open, with which the run completes or fails as the settings say. The commit gets
+// what the model says of it then.
 func (r *run) judged(ctx context.Context) (again bool, err error) {
 	if r.verify.judged, err = r.lead.coordinator.Verify(ctx); err != nil || r.verify.judged.Again {
 		return err == nil, err
+	}
+	if err := r.reword(ctx); err != nil {
+		return false, err
 	}
 	if open := r.verify.judged.Open; len(open) > 0 && !r.Planning.Complete {
 		return false, &openPointsError{open}

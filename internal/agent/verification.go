@@ -82,7 +82,7 @@ func (r *run) verified(ctx context.Context) (again bool, err error) {
 // among them.
 func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
 	st := r.ledger.State()
-	if st.CommittedSeq == seq {
+	if st.CommittedSeq == seq || st.CommittedSeq > 0 && r.lead.coordinator.Judged() {
 		r.report.Commit = st.Commit
 	} else {
 		if r.report.Commit, err = r.out.Commit(ctx, r.lead.answer); err != nil {
@@ -108,6 +108,22 @@ func (r *run) commitWork(ctx context.Context, seq int64) (err error) {
 	}
 	r.report.Files = r.verify.files
 	return r.verify.lookThrough(ctx)
+}
+
+// reword gives the commit the words of the last answer, which the verification may have
+// asked for. Where a crash comes before the ledger knows of that, the next owner finds
+// the result judged, and does it again on the same tree.
+func (r *run) reword(ctx context.Context) error {
+	seq := r.lead.loop.Window.Last().Seq
+	if r.report.Commit == "" || r.ledger.State().CommittedSeq == seq {
+		return nil
+	}
+	hash, err := r.out.Reword(ctx, r.report.Commit, r.lead.answer)
+	if err != nil {
+		return err
+	}
+	r.report.Commit, r.verify.commit = hash, hash
+	return r.ledger.Committed(seq, hash)
 }
 
 // checksError ends a run whose checks do not pass.

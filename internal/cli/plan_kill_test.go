@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/llmtest"
 	"toritsugi/internal/task"
@@ -44,7 +46,7 @@ func planned() []llmtest.Answer {
 		say(`{"phase":"verification","verification_passed":false,"criteria":[{"criterion":"count.txt says 3","met":false,"evidence":"count.txt:1"}],"issues_found":["it says 2"],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":true,"additional_actions":[{"task_id":"verification_fix_1","purpose":"Write 3"}],"completion_confidence":0.1}`),
 		run("", "printf 3 > count.txt"),
 		say(`{"task_id":"verification_fix_1","status":"done","summary":"3"}`),
-		say(`{"phase":"verification","verification_passed":true,"criteria":[{"criterion":"count.txt says 3","met":true,"evidence":"count.txt:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.9}`),
+		say(`{"phase":"verification","verification_passed":true,"criteria":[{"criterion":"count.txt says 3","met":true,"evidence":"count.txt:1"}],"issues_found":[],"comment":"Count to three\n\nThe file was missing.","placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.9}`),
 	}
 }
 
@@ -111,6 +113,59 @@ func TestPlannedRunGoesOnInEveryPhase(t *testing.T) {
 			}
 			if v.State.LLMCallCount != whole.only().State.LLMCallCount {
 				t.Errorf("%d calls, want %d", v.State.LLMCallCount, whole.only().State.LLMCallCount)
+			}
+		})
+	}
+}
+
+// The commit has the words that the verification was asked for, wherever the run is
+// killed between that answer and the branch: and the tree that was checked, whatever
+// the model did while it judged.
+func TestKilledAsTheCommitGetsItsWords(t *testing.T) {
+	skipShort(t, "whole runs, killed")
+	t.Parallel()
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, script := range map[string]string{
+		"not at all":               "",
+		"before the branch moves":  "kill -9 $PPID; exit 1",
+		"when the branch has moved": real + ` "$@"; kill -9 $PPID; exit 1`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers := planned()
+			answers = slices.Insert(answers, len(answers)-1, answers[0])
+			answers[len(answers)-2].Calls = []llm.ToolCall{{ID: "late", Name: "shell", Arguments: `{"command":"echo late > late.txt"}`}}
+			server := llmtest.NewServer(t, func(r *llmtest.Request) llmtest.Answer { return answers[min(r.Turn(), len(answers)-1)] })
+			h := newHouse(t, server.URL, "test -f README.md")
+			count := filepath.Join(h.dir, "count")
+			disktest.Program(t, filepath.Join(h.dir, "bin/git"), `#!/bin/sh
+case " $* " in *" update-ref refs/heads/tori/"*)
+	echo >> `+count+`
+	if [ "$(wc -l < `+count+`)" = 2 ]; then :; `+script+`
+	fi;;
+esac
+exec `+real+` "$@"
+`)
+			h.env = []string{"TORI_PLANNING_ENABLED=true", "PATH=" + filepath.Join(h.dir, "bin") + ":" + os.Getenv("PATH")}
+			p := h.start(h.args...)
+			code := p.code()
+			if script != "" {
+				if code != -1 {
+					t.Fatalf("exit code %d:\n%s", code, p.out.String())
+				}
+				p = h.start(append([]string{"run", "--resume", h.only().Metadata.UUID, "--base-dir", h.base()}, h.bare...)...)
+				code = p.code()
+			}
+			v := h.only()
+			if code != 0 || v.Status() != task.Completed {
+				t.Fatalf("exit code %d, %s:\n%s", code, v.Status(), p.out.String())
+			}
+			out, err := exec.CommandContext(t.Context(), real, "-C", filepath.Join(h.dir, "repo"), "log", "--branches=tori", "-1", "--format=%s|%b", "--name-only").Output()
+			if got := string(out); err != nil || !strings.HasPrefix(got, "Count to three|The file was missing.\n") || !strings.HasSuffix(got, "\ncount.txt\n") || strings.Contains(got, "late.txt") {
+				t.Errorf("%s, %v\n%s", got, err, p.out.String())
 			}
 		})
 	}

@@ -19,6 +19,16 @@ func (r *Run) Commit(ctx context.Context, said string) (string, error) {
 	return r.commit(ctx, r.Workspace, r.Ledger.Metadata(), said)
 }
 
+// Reword gives a commit that Commit returned the words that the model says of it since,
+// whatever is in the tree by now, and returns the hash of what is the branch then.
+func (r *Run) Reword(ctx context.Context, commit, said string) (string, error) {
+	tree, err := r.Workspace.CommittedTree(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	return r.commitAs(ctx, r.Workspace, r.Ledger.Metadata(), said, tree)
+}
+
 // commit is Commit for a run that need not be worked on. A patch that holds a secret
 // is refused, never rewritten (DESIGN §2.7).
 func (s *Service) commit(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, said string) (string, error) {
@@ -29,6 +39,11 @@ func (s *Service) commit(ctx context.Context, ws *workspace.Workspace, m context
 	if found := s.Secrets(addedLines(patch.String())); len(found) > 0 {
 		return "", &TaskError{Err: i18n.E("agent.secret_in_patch", strings.Join(found, ", "))}
 	}
+	return s.commitAs(ctx, ws, m, said, "")
+}
+
+// commitAs makes the branch one commit of a tree, "" for that of the workspace as it is.
+func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, said, tree string) (string, error) {
 	id, w := m.TaskKey.ID, ParseMessage(said)
 	if w.Subject == "" {
 		w.Subject = fmt.Sprintf("%s (#%s)", subject(m.Title), id)
@@ -38,7 +53,7 @@ func (s *Service) commit(ctx context.Context, ws *workspace.Workspace, m context
 		return "", &TaskError{Err: fmt.Errorf("message of the commit: %w", err)}
 	}
 	hash, err := ws.Commit(ctx, workspace.CommitOptions{
-		Message: message, Reword: said != "",
+		Message: message, Reword: said != "", Tree: tree,
 		Trailers:   []workspace.Trailer{{Key: "Issue", Value: id}, {Key: "Tori-Run", Value: m.UUID}},
 		AuthorName: s.Author.Name, AuthorEmail: s.Author.Email, When: s.Now(),
 	})

@@ -122,6 +122,9 @@ func (s *state) wants(kind, why string) { s.Want, s.Why, s.Tried = kind, why, 0 
 // judged reports whether the verification that was asked for last is answered.
 func (s *state) judged() bool { return s.Found != nil && s.Found.Seq > s.Posed }
 
+// Judged reports whether the result is judged, and nothing was done since.
+func (co *Coordinator) Judged() bool { return co.s.judged() }
+
 // working reports whether the model is at a subtask.
 func (p phase) working() bool { return p.Asked == askSubtask || p.Under == askSubtask }
 

@@ -26,7 +26,7 @@ type CommitOptions struct {
 	Trailers    []Trailer // appended in order, git-interpret-trailers(1)
 	When        time.Time // of author and committer
 	Reword      bool      // also where the tree is committed already, with other words
-	Tree        string    // what ApplyPatch made, to be committed in place of what is in the work tree; "" for that
+	Tree        string    // of ApplyPatch or CommittedTree, to be committed in place of what is in the work tree; "" for that
 }
 
 // Trailer is one line at the end of a message, e.g. Co-authored-by.
@@ -89,7 +89,7 @@ func (w *Workspace) Commit(ctx context.Context, opt CommitOptions) (string, erro
 	}
 	// The index of scratch is that commit's. Lost here, git status in the tree is
 	// confused until the next commit; no commit is wrong for it.
-	if opt.Tree == "" { // ApplyPatch has made it that
+	if opt.Tree == "" { // else it is that already
 		err = w.takeIndex()
 	}
 	if err != nil {

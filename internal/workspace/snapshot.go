@@ -297,6 +297,12 @@ func (w *Workspace) PatchText(ctx context.Context, to io.Writer) error {
 	return err
 }
 
+// CommittedTree is the id of the git tree of a commit of the repository.
+func (w *Workspace) CommittedTree(ctx context.Context, commit string) (string, error) {
+	out, err := w.repo.git(ctx, "rev-parse", "--verify", "--end-of-options", commit+"^{tree}")
+	return line(out), err
+}
+
 // CommittedText is PatchText of what a commit holds, whatever has become of the
 // tree since.
 func (w *Workspace) CommittedText(ctx context.Context, commit string, to io.Writer) error {
