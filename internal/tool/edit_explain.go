@@ -20,7 +20,11 @@ func (w *space) notFound(content, old string) string {
 	lines, want := splitLines(content), splitLines(old)
 	for _, d := range differences {
 		if at := windowsWith(lines, want, d.normal); len(at) > 0 {
-			return "old_text was not found. " + d.reason(content, old) + " The file has:\n" + candidates(content, at, len(trimBlank(want)))
+			reason, found := d.reason(content, old), candidates(content, at, len(trimBlank(want)))
+			if strings.Contains(reason, "<tab>") {
+				found = withTabs(found)
+			}
+			return "old_text was not found. " + reason + " The file has:\n" + found
 		}
 	}
 	at := nearestWindows(lines, want)
@@ -70,18 +74,19 @@ func endReason(content, old string) string {
 	return "The white space at the ends of the lines, or empty lines at the beginning or end, differ."
 }
 
-func indentReason(_, old string) string {
-	for i, line := range splitLines(old) {
-		if tabs, spaces := leading(line, '\t'), leading(line, ' '); tabs+spaces > 0 {
-			return fmt.Sprintf("The indentation differs (line %d of old_text begins with %s and %s).", i+1, counted(tabs, "tab"), counted(spaces, "space"))
+// indentReason names the first line that differs, where there is one place alone.
+func indentReason(content, old string) string {
+	lines, want := splitLines(content), trimBlank(splitLines(old))
+	at := windowsWith(lines, want, strings.TrimSpace)
+	if len(at) > 1 {
+		return fmt.Sprintf("The indentation differs, and there are %s with these lines: take in more of the lines around the one you mean. <tab> stands for a tab.", counted(len(at), "place"))
+	}
+	for i, line := range want {
+		if there := lines[at[0]+i]; indentOf(line) != indentOf(there) {
+			return fmt.Sprintf("The indentation differs: %q begins with %s in old_text and with %s in the file. <tab> stands for a tab.", shorten([]byte(strings.TrimSpace(line)), 60, int64(len(strings.TrimSpace(line)))), begins(line), begins(there))
 		}
 	}
-	return "The indentation differs (old_text has none)."
-}
-
-// leading counts a sign in the white space that a line begins with.
-func leading(line string, sign rune) int {
-	return strings.Count(line[:len(line)-len(strings.TrimLeft(line, " \t"))], string(sign))
+	return "The white space around the lines differs. <tab> stands for a tab."
 }
 
 // maxCandidates is how many places of the file a message shows, maxWindow how

@@ -75,7 +75,11 @@ func (w *space) editFile(ctx context.Context, shown, real string, a editFileArgs
 		return Text(fmt.Sprintf("%s: nothing was changed: old_text is not in the file, and new_text is, once, at line %s. If that is not the edit you mean, read the file again.", shown, lineNumbers(content, []int{at}))), nil
 	}
 	if len(e.places) == 0 {
-		return Failf("%s: %s", shown, w.notFound(content, a.Old)), nil
+		meant, ok := reindent(content, a)
+		if !ok {
+			return Failf("%s: %s", shown, w.notFound(content, a.Old)), nil
+		}
+		e = meant
 	}
 	// Tokens of old that the file holds as they are stand for themselves.
 	text, problem := w.restore(e.old, e.old, w.tokens(e.old), e.new)
@@ -168,6 +172,8 @@ type edit struct {
 	old, new  string  // in the file's line ends
 	places    []place // ascending, not overlapping
 	otherwise bool    // the file's text is not what the model wrote
+
+	reindented bool // but for white space it is
 }
 
 // place is where old is in a file, in bytes, and what is put there.
@@ -284,6 +290,9 @@ func (e edit) report(shown, content string) string {
 		if first == last {
 			head = fmt.Sprintf("Edited %s, now line %d.", shown, first+1)
 		}
+	}
+	if e.reindented {
+		head += " old_text is there with other white space: new_text was indented as the file is."
 	}
 	if !e.otherwise {
 		return head

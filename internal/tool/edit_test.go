@@ -3,6 +3,7 @@ package tool_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,13 +28,14 @@ func TestEditFileMessages(t *testing.T) {
 		`{"path":"bin","old_text":"a","new_text":"b"}`,
 		`{"path":"a.go","old_text":"if true {","new_text":"if false {"}`,
 		`{"path":"long","old_text":"x = 1","new_text":"x = 2"}`,
-		`{"path":"a.go","old_text":"func One() {\n    if true {\n        return","new_text":"x"}`,
-		`{"path":"a.go","old_text":"func One() {  \n\tif true {","new_text":"x"}`,
+		`{"path":"a.go","old_text":"func One() {\nif true {\nreturn","new_text":"func One() {\nif true {\npanic(1)"}`,
+		`{"path":"a.go","old_text":"if true {\n        return","new_text":"x"}`,
+		`{"path":"a.go","old_text":"\tif true {  \n\t\treturn","new_text":"x"}`,
 		`{"path":"a.go","old_text":"3\tfunc One() {\n\tif true {","new_text":"x"}`,
 		`{"path":"a.go","old_text":"func  One( ) {","new_text":"x"}`,
 		`{"path":"a.go","old_text":"FUNC one() {","new_text":"x"}`,
 		`{"path":"quotes.md","old_text":"it's \"here\"","new_text":"x"}`,
-		`{"path":"a.go","old_text":"package a\r\n\r\nfunc One() {\r\n","new_text":"x"}`,
+		`{"path":"a.go","old_text":"\tif true {\r\n\t\treturn\r\n","new_text":"x"}`,
 		`{"path":"a.go","old_text":"func Two() {\n\tif maybe {\n\t\treturn 1\n\t}\n}","new_text":"x"}`,
 		`{"path":"a.go","old_text":"zebra crossing","new_text":"x"}`,
 		`{"path":"mail.yaml","old_text":"mail: [EMAIL]","new_text":"mail: x"}`,
@@ -179,4 +181,66 @@ func TestEditsAsMeant(t *testing.T) {
 			t.Errorf("%s: %s\n%s", args, res.Text, got)
 		}
 	}
+}
+
+// White space at the ends of lines is forgiven where the lines are there once and the
+// indentation of the new text follows from the old one; else the answer shows the lines,
+// with each tab as a word.
+func TestEditsWithOtherIndentation(t *testing.T) {
+	t.Parallel()
+	tabs := "func One() {\n\tif a {\n\t\treturn 1\n\t}\n}\n"
+	spaces := "def one():\n    if a:\n        return 1\n    return 2\n"
+	for name, c := range map[string]struct{ file, old, new, want string }{
+		"spaces for tabs":               {tabs, "    if a {\n        return 1\n    }", "    if b {\n        if c {\n            return 1\n        }\n    }", "func One() {\n\tif b {\n\t\tif c {\n\t\t\treturn 1\n\t\t}\n\t}\n}\n"},
+		"two spaces for tabs":           {tabs, "  if a {\n    return 1\n", "  if b {\n    return 2\n", "func One() {\n\tif b {\n\t\treturn 2\n\t}\n}\n"},
+		"tabs for spaces":               {spaces, "\tif a:\n\t\treturn 1\n", "\tif a:\n\t\tif b:\n\t\t\treturn 3\n\t\treturn 1\n", "def one():\n    if a:\n        if b:\n            return 3\n        return 1\n    return 2\n"},
+		"less deep":                     {spaces, "if a:\n    return 1\nreturn 2\n", "if a:\n    return 1\n\nreturn 3\n", "def one():\n    if a:\n        return 1\n\n    return 3\n"},
+		"from within its first line":    {tabs, "if a {\n        return 1\n    }", "if b {\n        return 1\n    }", "func One() {\n\tif b {\n\t\treturn 1\n\t}\n}\n"},
+		"one line":                      {tabs, "        return 1  ", "        x()\n        return 1", "func One() {\n\tif a {\n\t\tx()\n\t\treturn 1\n\t}\n}\n"},
+		"the new text as the file":      {tabs, "    if a {\n        return 1\n", "\tif b {\n\t\treturn 1\n", "func One() {\n\tif b {\n\t\treturn 1\n\t}\n}\n"},
+		"white space at the end":        {"a  \n\tb\nc\n", "a\n\tb", "a\n\td", "a\n\td\nc\n"},
+		"lines that end in CRLF":        {strings.ReplaceAll(tabs, "\n", "\r\n"), "    if a {\n        return 1\n    }", "    if b {\n        return 1\n    }", strings.ReplaceAll(strings.Replace(tabs, "if a", "if b", 1), "\n", "\r\n")},
+		"no end at the end":             {"a {\n\tb", "a {\n    b\n", "a {\n    c\n", "a {\n\tc\n"},
+		"none":                          {tabs, "if a {\nreturn 1\n}\n}", "if b {\nreturn 1\n}\n}", ""},
+		"a depth that does not follow":  {tabs, "    if a {\n        return 1\n", "    if b {\n      return 1\n", ""},
+		"two places":                    {tabs + tabs, "    if a {\n        return 1\n", "    if b {\n        return 1\n", ""},
+		"tabs and spaces before a line": {"a {\n\t  b\n}\n", "a {\n    b\n}", "a {\n    c\n}", ""},
+	} {
+		w := newWorkspace(t, map[string]string{"f": c.file}, nil)
+		res := w.call("edit_file", obj{"path": "f", "old_text": c.old, "new_text": c.new})
+		switch got := w.get("f"); {
+		case c.want != "" && (got != c.want || !strings.Contains(res.Text, "new_text was indented as the file is")):
+			t.Errorf("%s: %q, want %q\n%s", name, got, c.want, res.Text)
+		case c.want == "" && (got != c.file || !res.IsError || !strings.Contains(res.Text, "\t<tab>")):
+			t.Errorf("%s: %q\n%s", name, got, res.Text)
+		}
+	}
+}
+
+// Whatever stands in tabs and is edited in spaces ends in tabs.
+func TestIndentationLaw(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, nil, nil)
+	rapid.Check(t, func(t *rapid.T) {
+		block := func(label, word string, least int) string {
+			var b strings.Builder
+			for i, n := range rapid.SliceOfN(rapid.IntRange(0, 4), least, 6).Draw(t, label) {
+				b.WriteString(strings.Repeat("\t", n) + word + strconv.Itoa(i) + "\n")
+			}
+			return b.String()
+		}
+		unit := strings.Repeat(" ", rapid.IntRange(1, 8).Draw(t, "unit"))
+		asSpaces := func(s string) string { return strings.ReplaceAll(s, "\t", unit) }
+		before, old, after, text := block("before", "before", 0), block("old", "old", 2), block("after", "after", 0), block("new", "new", 1)
+		if !strings.Contains(old[1:], "\n\t") { // nothing tells how wide a tab is
+			return
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, "f"), []byte(before+old+after), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		res := w.call("edit_file", obj{"path": "f", "old_text": asSpaces(old), "new_text": asSpaces(text)})
+		if got := w.get("f"); res.IsError || got != before+text+after {
+			t.Fatalf("%q with %q -> %q gave %q\n%s", before+old+after, asSpaces(old), asSpaces(text), got, res.Text)
+		}
+	})
 }
