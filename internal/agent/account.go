@@ -70,7 +70,10 @@ func (r *verification) evidence(l i18n.Lang) string {
 			b.WriteString("\n" + l.T("agent.table_criteria") + "\n|---|---|---|\n")
 		}
 		met := "❌"
-		if c.Met {
+		switch {
+		case c.Met && c.Evidence == "":
+			met = "⚠️"
+		case c.Met:
 			met = "✅"
 		}
 		b.WriteString("| " + cell(r.delivery.Plain(l.Translate(c.Criterion), shownCriterion)) + " | " + met + " | " + cell(r.delivery.Plain(l.Translate(c.Evidence), shownCriterion)) + " |\n")
@@ -112,6 +115,9 @@ func (r *verification) openPoints(l i18n.Lang) string {
 		b.WriteString("- " + l.T("agent.open_not_run") + "\n")
 	case v.None:
 		b.WriteString("- " + l.T("agent.open_unverified") + "\n")
+	}
+	if !v.None && r.untested() {
+		b.WriteString("- " + l.T("agent.open_untested") + "\n")
 	}
 	if names := r.decided(); names != "" && !v.None && len(v.Red) == 0 {
 		b.WriteString("- " + l.T("scan.open", names) + "\n")

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -74,7 +75,9 @@ func (p planned) Run(ctx context.Context) (string, error) {
 
 // Verify implements coordinator.
 func (p planned) Verify(ctx context.Context) (planning.Result, error) {
-	result, err := p.Coordinator.Verify(ctx, p.r.lead.loop, p.r.verify.forJudge(ctx))
+	known := p.r.verify.forJudge()
+	known.Diff = p.r.verify.shownDiff(ctx)
+	result, err := p.Coordinator.Verify(ctx, p.r.lead.loop, known)
 	p.r.lead.answer = p.Words(i18n.English) // which may have been asked for
 	return result, err
 }
@@ -207,15 +210,15 @@ func (r *run) judged(ctx context.Context) (again bool, err error) {
 	if err := r.reword(ctx); err != nil {
 		return false, err
 	}
-	if open := r.verify.judged.Open; len(open) > 0 && !r.Planning.Complete {
-		return false, &openPointsError{open}
+	if r.verify.judged.Fails && !r.Planning.Complete {
+		return false, &openPointsError{r.verify.judged.Open}
 	}
 	return false, nil
 }
 
-// forJudge is what is known of the work from others than the model.
-func (r *verification) forJudge(ctx context.Context) planning.Evidence {
-	e := planning.Evidence{Diff: r.shownDiff(ctx)}
+// forJudge is what is known of the work from others than the model, but for the change
+// itself.
+func (r *verification) forJudge() (e planning.Evidence) {
 	for _, c := range r.after {
 		p := planning.CheckEvidence{Name: "check", Command: c.Command, ExitCode: c.ExitCode, TimedOut: c.TimedOut, Output: c.Output}
 		if !c.Packages {
@@ -247,6 +250,11 @@ func (r *verification) forJudge(ctx context.Context) planning.Evidence {
 	return e
 }
 
+// untested reports whether code was changed, and no test came or changed that could show it.
+func (r *verification) untested() bool {
+	return slices.ContainsFunc(r.files, scan.IsCode) && !r.forJudge().Shows()
+}
+
 // How much of the change the model is shown when it judges it, in bytes: of each file
 // and of all. What is read of it is more, so that a large file hides no small one.
 const (
@@ -266,18 +274,26 @@ func (r *verification) shownDiff(ctx context.Context) string {
 		r.Log.Warn("The change cannot be shown to the model: " + r.Store.Redact(err.Error()))
 		return ""
 	}
+	return shortDiff(r.Store.Redact(strings.ToValidUTF8(all.String(), "\uFFFD")))
+}
+
+// shortDiff is a patch of which each file, and all, is bounded. What git calls the
+// contents of the files says nothing to a model.
+func shortDiff(patch string) string {
 	const begin = "diff --git "
-	files := strings.Split(r.Store.Redact(strings.ToValidUTF8(all.String(), "\uFFFD")), "\n"+begin)
+	files := strings.Split("\n"+patch, "\n"+begin)[1:]
 	var b strings.Builder
 	for i, f := range files {
 		if b.Len() > shownOfChange {
 			fmt.Fprintf(&b, "[%d more files; git diff shows them]\n", len(files)-i)
 			break
 		}
-		b.WriteString(progress.Head(strings.TrimPrefix(f, begin), shownOfFile) + "\n")
+		b.WriteString(begin + progress.Head(contents.ReplaceAllString(f, ""), shownOfFile) + "\n")
 	}
 	return b.String()
 }
+
+var contents = regexp.MustCompile(`(?m)^index [0-9a-f]+\.\.[0-9a-f]+.*\n`)
 
 // openPointsError ends a run whose result does not pass.
 type openPointsError struct{ points []string }

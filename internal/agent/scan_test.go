@@ -91,7 +91,7 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 			t.Errorf("%s: open points %q", c.finding.Path, open)
 		}
 		r.verify.commit = "" // there is no diff to be shown
-		if said := strings.Join(r.verify.forJudge(t.Context()).Findings, "\n"); !strings.Contains(said, c.finding.Path) {
+		if said := strings.Join(r.verify.forJudge().Findings, "\n"); !strings.Contains(said, c.finding.Path) {
 			t.Errorf("the model is not told: %q", said)
 		}
 	}

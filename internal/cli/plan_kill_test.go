@@ -129,8 +129,8 @@ func TestKilledAsTheCommitGetsItsWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, script := range map[string]string{
-		"not at all":               "",
-		"before the branch moves":  "kill -9 $PPID; exit 1",
+		"not at all":                "",
+		"before the branch moves":   "kill -9 $PPID; exit 1",
 		"when the branch has moved": real + ` "$@"; kill -9 $PPID; exit 1`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -139,7 +140,7 @@ const reflectEvery = 3
 // planned are the answers of a run that a plan leads.
 func (s *steps) planned() []stepped {
 	all := append([]stepped(nil), s.Look...)
-	turns, due, shown := 0, false, ""
+	turns, due, shown, place := 0, false, "", ""
 	for i, t := range s.Subtasks {
 		for n, turn := range t.Turns {
 			calls := append([]stepCall(nil), turn.Calls...)
@@ -156,8 +157,11 @@ func (s *steps) planned() []stepped {
 				shown, _ = last.Args["command"].(string)
 				shown = strings.TrimSpace(shown)
 				shown = strings.TrimSpace(shown[strings.LastIndexAny(shown, "&\n")+1:]) // what a person would name
-			} else if file, ok := last.Args["path"].(string); ok && shown == "" {
-				shown = file + ":1"
+			}
+			for _, c := range turn.Calls {
+				if file, ok := c.Args["path"].(string); ok {
+					place = file + ":1"
+				}
 			}
 			due = len(s.Subtasks) > 1 && turns >= reflectEvery && last.Tool != "shell"
 			all = append(all, stepped{Say: turn.Say, Calls: calls})
@@ -170,12 +174,12 @@ func (s *steps) planned() []stepped {
 		}
 		var criteria []any
 		for _, c := range s.Criteria {
-			criteria = append(criteria, object{"criterion": c, "evidence": shown})
+			criteria = append(criteria, object{"criterion": c, "evidence": cmp.Or(shown, place)})
 		}
 		done.Args["criteria"], done.Args["comment"] = criteria, s.Say
 		all = append(all, stepped{Calls: []stepCall{done}})
 	}
-	return append(all, s.verified(shown))
+	return append(all, s.verified(strings.TrimPrefix(place+", "+shown, ", ")))
 }
 
 type object = map[string]any
@@ -193,7 +197,7 @@ func (s *steps) plan() stepped {
 		"task_decomposition": object{"subtasks": tasks}}}}}
 }
 
-// verified judges by the command that was run last.
+// verified judges by the file that was edited last and the command that was run last.
 func (s *steps) verified(shown string) stepped {
 	var met []any
 	for _, c := range slices.Concat(s.Criteria, s.Judged) {

@@ -24,6 +24,7 @@ var hostedTexts = map[string]text{
 		"⚠️ ブランチは届いていますが、プルリクエストは受け付けられませんでした: %s。再試行はしません。自分で開くか、コメント `/retry` でやり直せます。",
 	},
 	"agent.open_points":       {"**Open points**", "**未解決の点**"},
+	"agent.open_untested":     {"No test was added or changed.", "テストは追加も変更もされていません。"},
 	"agent.open_unverified":   {"Nothing was verified: the project has no checks.", "プロジェクトにチェックがないため、何も検証していません。"},
 	"agent.open_red":          {"%s failed before the change and still does.", "%s は変更前から失敗しており、今も失敗します。"},
 	"agent.inherited":         {"📋 **An earlier context was taken over**\n\n- From: #%s\n- Worked on: %s\n- What was taken over: the final summary\n\nThe present request is met in the light of what was done before.", "📋 **過去のコンテキストを引き継ぎました**\n\n- 引き継ぎ元: #%s\n- 前回処理日時: %s\n- 引き継ぎ内容: 最終要約\n\n過去の処理内容を考慮して、現在の要求に対応します。"},

@@ -333,13 +333,15 @@ func (s *stage) work() (string, error) {
 			s.look()
 			continue
 		}
-		r, err := s.lead.Verify(ctx, s.loop, Evidence{Placeholders: s.sc.scan, Checks: s.sc.checks})
+		r, err := s.lead.Verify(ctx, s.loop, Evidence{Placeholders: s.sc.scan, Checks: s.sc.checks, Changed: []string{"pkg/a.py"}, Diff: "+++ b/pkg/a.py\n+def test_adds():\n"})
 		switch {
 		case err != nil:
 			return "", err
 		case r.Again:
-		case len(r.Open) > 0:
+		case r.Fails:
 			return "open: " + strings.Join(r.Open, "; "), nil
+		case len(r.Open) > 0:
+			return "unshown: " + strings.Join(r.Open, "; "), nil
 		default:
 			said := s.heard(s.sc.object)
 			if len(said) == 0 {

@@ -99,8 +99,9 @@ type state struct {
 
 	Rounds int         `json:"rounds,omitempty"` // of verification
 	Found  *findings   `json:"found,omitempty"`  // by the last one
-	Green  bool        `json:"green,omitempty"`  // when it was asked for, the checks had passed and could show something of the work (Evidence.shows)
+	Green  bool        `json:"green,omitempty"`  // when it was asked for, the checks had passed and could show something of the work (Evidence.Shows)
 	Idle   []string    `json:"idle,omitempty"`   // checks that show nothing of what is new (Evidence.idle)
+	Names  []string    `json:"names,omitempty"`  // Evidence.names of the verification that is asked for
 	Shows  []Criterion `json:"shows,omitempty"`  // what subtasks' reports showed, with their evidence
 
 	Said    string   `json:"said,omitempty"`    // the model's last words to people

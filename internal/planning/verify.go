@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
@@ -32,18 +33,36 @@ func (e Evidence) green() bool {
 	return len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool { return c.ExitCode != 0 || c.TimedOut })
 }
 
-// shows reports whether the checks can say anything of what was asked for: one was
+// Shows reports whether the checks can say anything of what was asked for: one was
 // red before, or tests came or changed.
-func (e Evidence) shows() bool {
+func (e Evidence) Shows() bool {
 	return e.Tests || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool {
 		return c.HasBase && c.BaseExitCode != 0 || c.Ran > c.BaseRan && c.BaseRan > 0
 	})
 }
 
+// names are what people can look at in the change: its files, and the tests that it adds.
+func (e Evidence) names() (all []string) {
+	for _, f := range e.Changed {
+		all = appendNew(all, brief(f, maxIssue))
+	}
+	for line := range strings.Lines(e.Diff) {
+		if strings.HasPrefix(line, "+") {
+			for _, name := range testName().FindAllString(line, -1) {
+				all = appendNew(all, brief(name, maxIssue))
+			}
+		}
+	}
+	return all[:min(len(all), maxEntries)]
+}
+
+// testName finds what tests are called.
+var testName = lazyregexp.New(`\b(?:(?:Test|Fuzz|Example)_?[A-Z0-9]\w*|test(?:_|[A-Z])\w*|\w+(?:_test|Test))\b`)
+
 // idle are the commands of the checks where all passed before any change as well, and
 // no test came or changed: they show nothing of what is new.
 func (e Evidence) idle() (commands []string) {
-	if !e.green() || e.shows() || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool { return !c.HasBase }) {
+	if !e.green() || e.Shows() || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool { return !c.HasBase }) {
 		return nil
 	}
 	return e.commands()
@@ -60,6 +79,7 @@ func (e Evidence) commands() (all []string) {
 type Result struct {
 	Again bool     // there is more work, which Run leads
 	Open  []string // what remains open, also that nothing was judged; nothing where all is met
+	Fails bool     // some of that is more than that nothing shows a criterion, which fails no run
 
 	Criteria []Criterion // as the last verification judged them
 }
@@ -74,14 +94,17 @@ func (co *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) 
 	for co.settings.Verify && !s.judged() && (s.Asked == askVerify || s.Rounds < co.settings.MaxRounds) {
 		kind, text := askNudge, s.Told
 		if s.Asked != askVerify {
-			if idle := e.idle(); !slices.Equal(idle, s.Idle) { // on record before the answer that is judged by it
-				s.Idle = idle
-				co.enter()
-				if err := co.record(); err != nil {
-					return Result{}, err
+			s.Idle, s.Names = e.idle(), e.names()
+			if e.green() {
+				for _, c := range e.commands() {
+					s.Ran = latest(appendNew(s.Ran, c), maxRan)
 				}
 			}
-			if kind, text = askVerify, co.verification(e); e.green() && e.shows() {
+			co.enter()
+			if err := co.record(); err != nil { // before the answer that is judged by it
+				return Result{}, err
+			}
+			if kind, text = askVerify, co.verification(e); e.green() && e.Shows() {
 				kind += "/green"
 			}
 		}
@@ -98,6 +121,9 @@ func (co *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) 
 		return Result{Again: true}, nil
 	}
 	r := Result{Open: co.open()}
+	if r.Fails = len(r.Open) > 0; s.Found != nil {
+		r.Open = append(r.Open, s.Found.unshown()...)
+	}
 	last, err := co.history.Latest(func(e *Entry) bool { return e.Verification != nil })
 	if last != nil {
 		r.Criteria = last.Verification.Criteria
@@ -114,7 +140,7 @@ func (co *Coordinator) vouch(e Evidence) error {
 		return nil
 	}
 	ran := without(s.Ran, e.commands()) // which passed before, and say nothing of what is new
-	if e.shows() {
+	if e.Shows() {
 		ran = slices.Concat(s.Ran, e.commands())
 	}
 	v := Verification{Phase: PhaseVerification, Passed: true, Issues: []string{}, Placeholder: PlaceholderReport{Locations: []string{}}, Confidence: 1}
@@ -220,13 +246,43 @@ func without(commands, others []string) []string {
 	})
 }
 
-// empty reports evidence that is no more than the word that checks pass, which passed
-// before as well, for a criterion that asks for more than that.
-func (s *state) empty(evidence, criterion string) bool {
-	return len(s.Idle) > 0 && passes().MatchString(evidence) && !place().MatchString(evidence) && !passes().MatchString(criterion)
+// evident reports whether a text names something that can be looked at: a place in a
+// file, what of the change has a name, or a command that ended well after the last edit.
+func (s *state) evident(text string, ran []string) bool {
+	said := tokens(text)
+	return place().MatchString(text) || slices.ContainsFunc(said, func(w string) bool {
+		return slices.ContainsFunc(s.Names, func(n string) bool {
+			return n == w || strings.HasSuffix(n, "/"+w) || strings.HasPrefix(w, n+"/")
+		})
+	}) || slices.ContainsFunc(ran, func(c string) bool { return sharesWords(said, tokens(c)) })
+}
+
+// sharesWords reports whether a text has two words of a command in a row, the only one
+// that it has, or one that is no plain word, such as a path.
+func sharesWords(said, command []string) bool {
+	for i, w := range said {
+		j := slices.Index(command, w)
+		if j >= 0 && (len(command) == 1 || i+1 < len(said) && j+1 < len(command) && said[i+1] == command[j+1] ||
+			len(w) > 3 && strings.ContainsFunc(w, func(r rune) bool { return (r < 'a' || r > 'z') && r != '-' })) {
+			return true
+		}
+	}
+	return false
+}
+
+// tokens are the words of a text as commands and names are made of them.
+func tokens(text string) []string {
+	all := strings.FieldsFunc(text, func(r rune) bool {
+		return r >= utf8.RuneSelf || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._/-=", r)
+	})
+	for i, w := range all {
+		all[i] = strings.TrimRight(w, ".")
+	}
+	return slices.DeleteFunc(all, func(w string) bool { return w == "" })
 }
 
 var (
+	// passes finds a criterion that asks for no more than that the checks pass.
 	passes = lazyregexp.New(`(?i)\b(?:exit|exited|pass|passes|passed|passing|green|ok)\b|終了コード|合格|成功|通る|通り`)
 	place  = lazyregexp.New(`\w\.\w+:\d+`)
 )
@@ -294,6 +350,16 @@ type findings struct {
 	Passed bool     `json:"passed"`
 	Unread bool     `json:"unread,omitempty"` // no verification could be read; the issues are those of the one before
 	Issues []string `json:"issues,omitempty"` // at most maxIssues
+
+	Unshown []string `json:"unshown,omitempty"` // criteria for which no evidence is given
+}
+
+// unshown says of each criterion without evidence that it has none.
+func (f *findings) unshown() (all []string) {
+	for _, c := range f.Unshown {
+		all = append(all, i18n.Recorded("no_evidence", c))
+	}
+	return all
 }
 
 // How much of what a verification found is kept in mind: issues, and runes of
@@ -332,12 +398,13 @@ func (co *Coordinator) judged(c contextstore.ToolCall) error {
 	if !v.Passed && v.nameless() && s.Tried < maxTries {
 		return refusal("%s", co.prompts.word("verification_passed is false; say in issues_found, criteria or additional_actions what is missing", "verification_passedがfalseです。足りないものをissues_found、criteria、additional_actionsのいずれかに書いてください"))
 	}
-	if missing := co.support(&v); len(missing) > 0 && s.Tried < maxTries {
+	missing := co.support(&v)
+	if len(missing) > 0 && s.Tried < maxTries {
 		why := ""
 		if len(s.Idle) > 0 {
 			why = co.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
 		}
-		return refusal(co.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence is file:line, or a command that you ran and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、または実行したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
+		return refusal(co.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence names a file:line, a test of the change, or a command that ended well and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、変更に含まれるテスト、または成功したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
 	}
 	co.resume()
 	if !isMessage(s.Said) {
@@ -345,6 +412,9 @@ func (co *Coordinator) judged(c contextstore.ToolCall) error {
 	}
 	co.strict(&v)
 	f := findings{Passed: v.Passed}
+	for _, criterion := range missing[:min(len(missing), maxIssues)] {
+		f.Unshown = append(f.Unshown, brief(criterion, maxIssue))
+	}
 	for _, issue := range v.Issues[:min(len(v.Issues), maxIssues)] {
 		f.Issues = append(f.Issues, brief(issue, maxIssue))
 	}
@@ -378,6 +448,7 @@ func (co *Coordinator) find(f findings, v Verification) {
 	s := &co.s
 	f.Seq, s.Found = s.Answer, &f
 	s.Rounds++
+	s.Names = nil
 	co.enter(Entry{Verification: &v})
 }
 
@@ -391,15 +462,24 @@ func (co *Coordinator) unjudged() {
 }
 
 // support completes the evidence of each criterion of a verification that passes: a
-// command's by how it ended, and where the model names none by what reports showed, a
-// command that the criterion names, and the checks. missing are the criteria for which
-// there is none.
+// command's by how it ended, and where the model names nothing that can be looked at by
+// what reports showed, a command that the criterion names, and the checks. missing are the
+// criteria for which there is none.
 func (co *Coordinator) support(v *Verification) (missing []string) {
 	if !v.Passed || v.unmet() {
 		return nil
 	}
 	asked, ran := co.criteria(), without(co.s.Ran, co.s.Idle)
-	judged, shows := pair(asked, v.Criteria), co.shown(ran)
+	shown := func(evidence string) string {
+		if evidence = inTree(strings.TrimSpace(evidence)); !co.s.evident(evidence, ran) {
+			return ""
+		}
+		return cmp.Or(outcome(evidence, ran), evidence)
+	}
+	for j := range v.Criteria {
+		v.Criteria[j].Evidence = shown(v.Criteria[j].Evidence)
+	}
+	judged, reported := pair(asked, v.Criteria), co.shown(ran)
 	if len(v.Criteria) == len(asked) { // in words of its own, one for each
 		for j := range v.Criteria {
 			if i := slices.Index(judged, nil); i >= 0 && !slices.Contains(judged, &v.Criteria[j]) {
@@ -415,12 +495,8 @@ func (co *Coordinator) support(v *Verification) (missing []string) {
 			c = &more[len(more)-1]
 		}
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
-		said := cmp.Or(inTree(strings.TrimSpace(c.Evidence)), shows[i])
-		if c.Evidence = outcome(said, ran); c.Evidence == "" && !co.s.empty(said, criterion) {
-			c.Evidence = said
-		}
-		c.Evidence = cmp.Or(c.Evidence, outcome(criterion, ran))
-		if c.Evidence == "" && co.s.Green && co.s.Tried > 0 { // it was asked for
+		c.Evidence = cmp.Or(c.Evidence, shown(reported[i]), outcome(criterion, ran))
+		if c.Evidence == "" && (co.s.Green && co.s.Tried > 0 || len(co.s.Idle) > 0 && passes().MatchString(criterion)) { // it was asked for, or is all that is wanted
 			c.Evidence = i18n.Recorded("checks_passed")
 		}
 		if c.Evidence == "" {
@@ -431,18 +507,13 @@ func (co *Coordinator) support(v *Verification) (missing []string) {
 	return missing
 }
 
-// strict adds to a verification what it passes over: criteria without evidence,
-// and what it says itself or the subtasks' ends say of work that is not done.
+// strict adds to a verification what it passes over: criteria that are not met, and what it says itself or the subtasks' ends say of work that is not done.
 func (co *Coordinator) strict(v *Verification) {
-	passed, unmet := v.Passed, v.unmet()
+	passed := v.Passed
 	object := func(issue string) { v.Issues, v.Passed = append(v.Issues, issue), false }
 	for _, c := range v.Criteria {
-		switch {
-		case !c.Met && !passed && len(v.Issues) > 0: // among what it says
-		case !c.Met:
+		if !c.Met && (passed || len(v.Issues) == 0) { // else it is among what it says
 			object(i18n.Recorded("unmet", line(c.Criterion)))
-		case strings.TrimSpace(c.Evidence) == "" && !unmet:
-			object(i18n.Recorded("no_evidence", line(c.Criterion)))
 		}
 	}
 	if passed && v.More && v.Passed {

@@ -77,7 +77,7 @@ func LastView(ledger Ledger, h *History, s Settings) (View, error) {
 // show makes what is known the latest view.
 func (co *Coordinator) show() {
 	s := &co.s
-	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: co.plan, Verified: s.judged() && s.Found.Passed}
+	v := &View{Current: s.Current, Revisions: s.Revisions, Rounds: s.Rounds, Replans: s.Counts.Total, Plan: co.plan, Verified: s.judged() && s.Found.Passed && len(s.Found.Unshown) == 0}
 	if s.Handover != nil {
 		v.Handover = s.Handover.Words
 	}
@@ -102,7 +102,7 @@ func (co *Coordinator) show() {
 		v.Phase = PhaseExecution
 	}
 	if f := s.Found; f != nil {
-		v.Passed, v.Unread, v.Issues = f.Passed, f.Unread, f.Issues
+		v.Passed, v.Unread, v.Issues = f.Passed && len(f.Unshown) == 0, f.Unread, append(f.unshown(), f.Issues...)
 	}
 	if co.plan != nil {
 		v.Goal, v.Uncertain = co.plan.Goal.MainObjective, co.settings.Pre.uncertain(&co.plan.Goal)

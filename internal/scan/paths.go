@@ -144,6 +144,12 @@ func golden(name string) bool {
 	return below && anyPrefix(base, "want", "expected", "golden")
 }
 
+// IsCode reports whether a file is code of a language whose tests are known.
+func IsCode(name string) bool {
+	l := languageOf(name)
+	return l != nil && dialectOf(l.family) != nil
+}
+
 // IsTest reports whether a file is code of tests, by where it is and what it is called.
 func IsTest(name string) bool {
 	dir, base := path.Split(name)
