@@ -200,7 +200,7 @@ func scenes() map[string]scene {
 			asks:     "plan subtask/a nudge verify", lines: "plan:a a=failed verification:false", end: "open: subtask a failed: its result could not be read", prompts: []string{"That is not asked for now. What is: report_subtask"}},
 		"completion is claimed early": {
 			answers: []answer{say(plans("a", "b", "c")), say(`{"done":true,"comment":"All done."}`), say(`{"done":true,"comment":"All of it."}`), say(done("c")), say(pass)},
-			asks:    "plan subtask/a subtask/b subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed", words: "- a: All done.\n- b: All of it.\n- c: c is done\n"},
+			asks:    "plan subtask/a subtask/b subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed", words: "All is done\n\n- All done.\n- All of it.\n- c is done\n"},
 		"completion names the subtask as failed": {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(`{"done":true,"summary":{"goal_achieved":false,"tasks_failed":["a"]},"comment":"Not all."}`), say(pass)},
@@ -265,6 +265,9 @@ func scenes() map[string]scene {
 		"a commit message gives way to another one": {
 			answers: []answer{say(plans("a")), say(tells("Mend it", "It was broken.")), say(fail("Test it")), do("1"), say(strings.Replace(tells("Mend and test it", "It was."), `"a"`, `"verification_fix_1"`, 1)), say(pass)},
 			asks:    "plan subtask/a verify subtask/verification_fix_1 verify", lines: "plan:a a=done verification:false revision:a,verification_fix_1 verification_fix_1=done verification:true", end: "passed", words: "Mend and test it\n\nIt was."},
+		"a commit message that comes with a verdict that is refused": {
+			answers: []answer{say(plans("a")), say(done("a")), say(strings.NewReplacer("a.go:1", "I checked it", `"issues_found"`, `"comment":"Mend it\n\nIt was broken.","issues_found"`).Replace(pass)), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mend it\n\nIt was broken."},
 		"a commit message without a body is completed": {
 			answers: []answer{say(plans("a")), say(tells("Mend it", "")), say(strings.Replace(pass, `"issues_found"`, `"comment":"Mend it\n\nIt was broken.","issues_found"`, 1))},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "Mend it\n\nIt was broken.", prompts: []string{"The commit message has no body: give it whole as comment"}},

@@ -181,8 +181,11 @@ func (co *Coordinator) Words(lang i18n.Lang) string {
 	var b strings.Builder
 	for _, id := range co.order {
 		if r := co.s.Results[id]; r.Summary != "" {
-			fmt.Fprintf(&b, "- %s: %s\n", Title(lang, id), lang.Translate(r.Summary))
+			b.WriteString("- " + lang.Translate(r.Summary) + "\n")
 		}
+	}
+	if b.Len() > 0 && co.plan.Goal.MainObjective != "" { // which says what is to be, and the task what is wrong
+		return line(co.plan.Goal.MainObjective) + "\n\n" + b.String()
 	}
 	return b.String()
 }

@@ -389,6 +389,9 @@ func (co *Coordinator) judged(c contextstore.ToolCall) error {
 	if err != nil {
 		return err
 	}
+	if !isMessage(s.Said) { // also with what is refused, and given again without
+		s.says(v.Comment)
+	}
 	for i := range min(len(v.Criteria), len(g.Met)) {
 		if g.Met[i].Met == nil { // then the verdict says so
 			v.Criteria[i].Met = v.Passed
@@ -407,9 +410,6 @@ func (co *Coordinator) judged(c contextstore.ToolCall) error {
 		return refusal(co.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence names a file:line, a test of the change, or a command that ended well and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、変更に含まれるテスト、または成功したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
 	}
 	co.resume()
-	if !isMessage(s.Said) {
-		s.says(v.Comment)
-	}
 	co.strict(&v)
 	f := findings{Passed: v.Passed}
 	for _, criterion := range missing[:min(len(missing), maxIssues)] {
