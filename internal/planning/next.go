@@ -3,6 +3,7 @@ package planning
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"toritsugi/internal/turn"
 )
@@ -70,7 +71,7 @@ func (co *Coordinator) reflection() (kind, text string) {
 // small reports whether the plan is one subtask that the model finds easy: then it
 // works as without a plan.
 func (co *Coordinator) small() bool {
-	return len(co.order) == 1 && co.plan.Decomposition.Subtasks[0].Complexity == "low"
+	return len(co.order) == 1 && strings.EqualFold(strings.TrimSpace(co.plan.Decomposition.Subtasks[0].Complexity), "low")
 }
 
 // start is how work on the next subtask begins, or goes on; why is said first.

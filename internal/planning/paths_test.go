@@ -80,8 +80,8 @@ func scenes() map[string]scene {
 			asks: "plan subtask/a replan subtask/b replan subtask/b subtask/a subtask/c subtask/fix verify", lines: "plan:a,b,c a=failed replan:nothing b=failed replan:action_regeneration revision:a,b,c,fix b=done a=done c=done fix=done verification:true", end: "passed",
 			prompts: []string{"Use other actions than before. because", "Do b\nthe new way", "Clean up"}},
 		"an additional action of a small plan's subtask": {
-			settings: none, answers: []answer{say(strings.Replace(plans("a"), `"dependencies"`, `"complexity":"low","dependencies"`, 1)), say(ended("a", "failed")), say(wants(DoRetry, 1, `"additional_actions":[{"task_id":"a","purpose":"and so"}]`)), say(done("a")), say(pass)},
-			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:retry revision:a a=done verification:true", end: "passed", prompts: []string{"Do a\nand so"}},
+			settings: none, answers: []answer{say(strings.Replace(plans("a"), `"dependencies"`, `"complexity":"Low","dependencies"`, 1)), say(ended("a", "failed")), say(wants(DoRetry, 1, `"additional_actions":[{"task_id":"a","purpose":"and so"}]`)), say(done("a")), say(pass)},
+			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:retry revision:a a=done verification:true", end: "passed", prompts: []string{"Work on it now.", "Do a\nand so"}},
 		"the same actions once more": {
 			settings: none, answers: []answer{say(acts(plans("a"), `{"task_id":"a","tool":"do","purpose":"the old way"}`)), say(ended("a", "failed")), say(replan(DoRetry, 1, 0.9)), say(done("a")), say(pass)},
 			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:retry a=done verification:true", end: "passed", prompts: []string{"Do it once more as it was planned. because"}},

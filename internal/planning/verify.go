@@ -175,13 +175,15 @@ func outcome(text string, ran []string) string {
 }
 
 // shown is the evidence that reports gave for each criterion, be it a command among its own
-// words that ended well; "" for none.
+// words that ended well; "" for none that can be looked at.
 func (co *Coordinator) shown(ran []string) []string {
 	criteria := co.criteria()
 	all := make([]string, len(criteria))
 	for i, c := range pair(criteria, co.s.Shows) {
 		if c != nil {
-			all[i] = cmp.Or(c.Evidence, outcome(c.Criterion, ran))
+			if all[i] = outcome(c.Criterion, ran); co.s.evident(c.Evidence, ran) {
+				all[i] = c.Evidence
+			}
 		}
 	}
 	return all
@@ -470,14 +472,13 @@ func (co *Coordinator) support(v *Verification) (missing []string) {
 		return nil
 	}
 	asked, ran := co.criteria(), without(co.s.Ran, co.s.Idle)
-	shown := func(evidence string) string {
-		if evidence = inTree(strings.TrimSpace(evidence)); !co.s.evident(evidence, ran) {
-			return ""
-		}
-		return cmp.Or(outcome(evidence, ran), evidence)
-	}
 	for j := range v.Criteria {
-		v.Criteria[j].Evidence = shown(v.Criteria[j].Evidence)
+		if e := &v.Criteria[j].Evidence; co.s.evident(*e, ran) {
+			*e = inTree(strings.TrimSpace(*e))
+			*e = cmp.Or(outcome(*e, ran), *e)
+		} else {
+			*e = ""
+		}
 	}
 	judged, reported := pair(asked, v.Criteria), co.shown(ran)
 	if len(v.Criteria) == len(asked) { // in words of its own, one for each
@@ -495,7 +496,7 @@ func (co *Coordinator) support(v *Verification) (missing []string) {
 			c = &more[len(more)-1]
 		}
 		c.Criterion = cmp.Or(strings.TrimSpace(c.Criterion), criterion)
-		c.Evidence = cmp.Or(c.Evidence, shown(reported[i]), outcome(criterion, ran))
+		c.Evidence = cmp.Or(c.Evidence, outcome(reported[i], ran), reported[i], outcome(criterion, ran))
 		if c.Evidence == "" && (co.s.Green && co.s.Tried > 0 || len(co.s.Idle) > 0 && passes().MatchString(criterion)) { // it was asked for, or is all that is wanted
 			c.Evidence = i18n.Recorded("checks_passed")
 		}
