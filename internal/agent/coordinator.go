@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/scan"
@@ -288,12 +288,12 @@ func shortDiff(patch string) string {
 			fmt.Fprintf(&b, "[%d more files; git diff shows them]\n", len(files)-i)
 			break
 		}
-		b.WriteString(begin + progress.Head(contents.ReplaceAllString(f, ""), shownOfFile) + "\n")
+		b.WriteString(begin + progress.Head(contents().ReplaceAllString(f, ""), shownOfFile) + "\n")
 	}
 	return b.String()
 }
 
-var contents = regexp.MustCompile(`(?m)^index [0-9a-f]+\.\.[0-9a-f]+.*\n`)
+var contents = lazyregexp.New(`(?m)^index [0-9a-f]+\.\.[0-9a-f]+.*\n`)
 
 // openPointsError ends a run whose result does not pass.
 type openPointsError struct{ points []string }
