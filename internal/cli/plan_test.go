@@ -25,7 +25,7 @@ func TestOpenPointsKeepAPullRequestADraft(t *testing.T) {
 - say: '{"phase":"planning","goal_understanding":{"main_objective":"The answer is 42","success_criteria":["it is documented"],"constraints":[]},"task_decomposition":{"reasoning":"r","subtasks":[{"id":"write","description":"Write 42","dependencies":[]}]},"action_plan":{"execution_order":[],"actions":[]}}'
 - calls: [{tool: write_file, args: {path: answer.txt, content: "42\n"}}]
 - say: '{"task_id":"write","status":"done","summary":"answer.txt says 42"}'
-- say: '{"phase":"verification","verification_passed":`+met+`,"criteria":[{"criterion":"it is documented","met":`+met+`,"evidence":"README.md:1"}],"issues_found":[],"placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.4}'
+- say: '{"phase":"verification","verification_passed":`+met+`,"criteria":[{"criterion":"it is documented","met":`+met+`,"evidence":"README.md:1"}],"issues_found":[],"comment":"Say 42\n\nIt said 41.","placeholder_detected":{"count":0,"locations":[]},"additional_work_needed":false,"completion_confidence":0.4}'
 `)
 			n := w.repo.OpenIssue("hanako", "The answer is wrong", "It says 41.")
 			w.repo.Label(n, "coding agent", "hanako")
@@ -36,8 +36,8 @@ func TestOpenPointsKeepAPullRequestADraft(t *testing.T) {
 				t.Fatalf("%d pull requests, %d comments\n%s", len(pulls), len(ours), log)
 			}
 			const point = "not met: it is documented"
-			if p := pulls[0]; p.Pull.Draft == passes || strings.Contains(p.Body, point) == passes || strings.Contains(ours[0], point) == passes {
-				t.Errorf("draft %t, text\n%s\ncomment\n%s\n%s", p.Pull.Draft, p.Body, ours[0], log)
+			if p := pulls[0]; p.Title != "Say 42" || p.Pull.Draft == passes || strings.Contains(p.Body, point) == passes || strings.Contains(ours[0], point) == passes {
+				t.Errorf("draft %t, %s\n%s\ncomment\n%s\n%s", p.Pull.Draft, p.Title, p.Body, ours[0], log)
 			}
 		})
 	}
