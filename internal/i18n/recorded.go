@@ -31,6 +31,7 @@ var recordedTexts = map[string]text{
 	"recorded.unread":        {"the model gave no verification that can be read", "モデルの検証結果を読み取れませんでした"},
 	"recorded.criterion":     {"the behaviour that the task asks for is there, shown by a test", "依頼された振る舞いが実現され、テストで示されている"},
 	"recorded.checks_passed": {"the project's checks pass", "プロジェクトのチェックに合格"},
+	"recorded.handed_in":     {"it was handed in", "提出しました"},
 	"recorded.ended_well":    {"%s (exit code 0)", "%s（終了コード 0）"},
 	"recorded.resolve":       {"Mend what is still open: %s", "残っている点を直す: %s"},
 	"recorded.verification":  {"verification", "検証"},

@@ -28,6 +28,10 @@ type Settings struct {
 	Facts              []string     // what is known of the repository
 	Earlier            *EarlierRuns // what earlier runs left; nil for nothing
 
+	// Hands is a tool that hands the whole of the work in: a call of it that is taken ends
+	// the last subtask. "" where reports alone do.
+	Hands string
+
 	// ReadOnly reports whether a tool changes nothing; nil where none does.
 	ReadOnly func(tool string) bool
 
@@ -72,6 +76,7 @@ type taking struct {
 	did     bool                             // a call was made that was none of planning's
 	failed  bool                             // one of these did
 	made    bool                             // an edit was made
+	handed  bool                             // the work was handed in (Settings.Hands)
 	decides bool                             // something follows that is to be recorded
 	entries []Entry                          // of the history, to be written
 }

@@ -27,6 +27,7 @@ type Prompts struct {
 	MaxSubtasks        int       // at least 1; 0 for 100
 	ReflectionInterval int       // actions between two reflections; 0 where there are none
 	MayAsk             bool      // somebody may answer questions
+	Proposes           bool      // nothing is written or run: the tool Settings.Hands gives the change, for people to decide about
 }
 
 // System is the part of the system prompt that tells of planning: the phases,

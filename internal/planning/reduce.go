@@ -11,6 +11,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/texttool"
@@ -135,8 +136,37 @@ func (co *Coordinator) settle() {
 		}
 		co.resume()
 	}
+	if co.handed {
+		co.handedIn()
+	}
 	if co.plan != nil && s.Asked == "" && (s.Want == "" || s.Want == askSubtask) {
 		co.block()
+	}
+}
+
+// handedIn takes the work that was handed in for the end of the last subtask, where nothing
+// else is owed. A model that made no plan before had one subtask.
+func (co *Coordinator) handedIn() {
+	s := &co.s
+	switch s.Asked {
+	case askRemark:
+		s.Asked = ""
+		co.enter()
+	case askPlan:
+		if co.plan != nil {
+			return
+		}
+		co.resume()
+		co.adopt(Single())
+	case askSubtask, "":
+	default:
+		return
+	}
+	if co.plan == nil || co.left() != 1 || s.Want != "" && s.Want != askSubtask {
+		return
+	}
+	if s.Current = co.pick(); s.Current != "" {
+		co.end(report{SubtaskResult: SubtaskResult{ID: s.Current, Status: Done, Summary: i18n.Recorded("handed_in")}})
 	}
 }
 
@@ -154,7 +184,7 @@ func (co *Coordinator) acted(m contextstore.Message, args string) {
 		co.missed(m.ToolName)
 		s.Errors = latest(append(s.Errors, line(m.Content)), 3)
 	default:
-		s.Looked = false
+		s.Looked, co.handed = false, co.handed || co.settings.Hands != "" && m.ToolName == co.settings.Hands
 		for _, part := range provenBy(command) {
 			s.Ran = latest(appendNew(s.Ran, brief(part, maxIssue)), maxRan)
 		}

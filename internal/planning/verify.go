@@ -292,7 +292,7 @@ var (
 func (co *Coordinator) verification(e Evidence) string {
 	ask := Ask{Round: co.s.Rounds + 1, MaxRounds: co.settings.MaxRounds, Criteria: co.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
 	ask.Findings = append(co.unfinished(), e.Findings...)
-	ask.Unworded, ask.Idle = !isMessage(co.s.Said), len(co.s.Idle) > 0
+	ask.Unworded, ask.Idle = !isMessage(co.s.Said) && !co.prompts.Proposes, len(co.s.Idle) > 0
 	ask.Bodiless = ask.Unworded && co.s.Said != ""
 	ask.Criteria = slices.Clone(ask.Criteria)
 	for i, shown := range co.shown(co.s.Ran) {
@@ -405,11 +405,14 @@ func (co *Coordinator) judged(c contextstore.ToolCall) error {
 	}
 	missing := co.support(&v)
 	if len(missing) > 0 && s.Tried < maxTries {
-		why := ""
+		why, form := "", co.prompts.word("names a file:line, a test of the change, or a command that ended well and its exit code", "file:line、変更に含まれるテスト、または成功したコマンドと終了コード")
+		if co.prompts.Proposes {
+			form = co.prompts.word("names a file:line of the patch: nothing has run", "パッチのfile:line(何も実行していません)")
+		}
 		if len(s.Idle) > 0 {
 			why = co.prompts.word("; the checks passed before the change as well, and no test was added: they show nothing of it", "。チェックは変更前にも成功しており、テストは追加されていないため、根拠になりません")
 		}
-		return refusal(co.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence names a file:line, a test of the change, or a command that ended well and its exit code", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceにはfile:line、変更に含まれるテスト、または成功したコマンドと終了コードを書きます"), line(strings.Join(missing, "; ")), why)
+		return refusal(co.prompts.word("no evidence is given for: %s%s. criteria is a list of {criterion, met, evidence}; evidence %s", "根拠がありません: %s%s。criteriaは{criterion, met, evidence}のリストで、evidenceには%sを書きます"), line(strings.Join(missing, "; ")), why, form)
 	}
 	co.resume()
 	co.strict(&v)
