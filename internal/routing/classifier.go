@@ -5,6 +5,7 @@ import (
 	_ "embed" // the prompt
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 
 	"toritsugi/internal/loosejson"
@@ -75,36 +76,67 @@ func (r *Router) classify(ctx context.Context, ask Ask, text string) *Classified
 	return c
 }
 
-// readClassified reads the four fields. Evidence that is no piece of text is left out.
+// readClassified reads the four fields. Evidence that is no piece of text is left out, and
+// none is none: what CODE needs is a test of its own (StrongEvidence).
 func readClassified(answer, text string) *Classified {
 	var said struct {
-		Route      *string   `json:"route"`
-		Confidence *float64  `json:"confidence"`
-		Reason     *string   `json:"reason"`
-		Evidence   *[]string `json:"evidence"`
+		Route      *string `json:"route"`
+		Confidence *number `json:"confidence"`
+		Reason     *string `json:"reason"`
+		Evidence   pieces  `json:"evidence"`
 	}
 	object, ok := objectIn(answer, "route")
 	if !ok || json.Unmarshal([]byte(object), &said) != nil {
 		return &Classified{Error: InvalidOutput}
 	}
-	if said.Route == nil || said.Confidence == nil || said.Reason == nil || said.Evidence == nil {
+	if said.Route == nil || said.Confidence == nil || said.Reason == nil {
 		return &Classified{Error: MissingField}
 	}
 	route, _ := ParseRoute(*said.Route)
 	if !slices.Contains(routes[:6], route) {
 		return &Classified{Error: UnknownRoute}
 	}
-	if *said.Confidence < 0 || *said.Confidence > 1 {
+	if c := *said.Confidence; !(c >= 0 && c <= 1) { // NaN is neither
 		return &Classified{Error: OutOfRange}
 	}
-	c := &Classified{Route: route, Confidence: *said.Confidence, reason: cutRunes(*said.Reason, maxReason), evidence: []string{}}
+	c := &Classified{Route: route, Confidence: float64(*said.Confidence), reason: cutRunes(*said.Reason, maxReason), evidence: []string{}}
 	within := fold(text[:min(len(text), maxHead)])
-	for _, e := range *said.Evidence {
+	for _, e := range said.Evidence {
 		if e = strings.TrimSpace(e); e != "" && len(c.evidence) < maxEvidence && strings.Contains(within, fold(e)) {
 			c.evidence = append(c.evidence, cutRunes(e, maxFragment))
 		}
 	}
 	return c
+}
+
+// number is a number, also one that is written as a text.
+type number float64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *number) UnmarshalJSON(raw []byte) error {
+	f, err := strconv.ParseFloat(strings.TrimSpace(strings.Trim(string(raw), `"`)), 64)
+	*n = number(f)
+	return err
+}
+
+// pieces are texts, also one that stands alone; what else there is in their place is none.
+type pieces []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *pieces) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil && one != "" {
+		*p = pieces{one}
+		return nil
+	}
+	var all []any
+	_ = json.Unmarshal(raw, &all) // else there are none
+	for _, e := range all {
+		if s, ok := e.(string); ok {
+			*p = append(*p, s)
+		}
+	}
+	return nil
 }
 
 // objectIn returns the first JSON object of an answer, in prose or in a fence; one with
