@@ -163,8 +163,12 @@ func firstLine(s string) string {
 	return line
 }
 
-// MaxAnswer is the longest answer of a model that is read, in bytes.
-const MaxAnswer = 1 << 20
+// MaxAnswer is the longest answer of a worker that is read, in bytes, maxProposal the longest
+// proposal: a patch may have 8 MiB, and more of them within JSON.
+const (
+	MaxAnswer   = 1 << 20
+	maxProposal = 24 << 20
+)
 
 // ReadOutput reads a worker's answer, the JSON in it wherever it stands. Lists that are
 // longer than they may be are cut. The error says to the model all that is wrong.
@@ -180,8 +184,9 @@ func ReadOutput(route routing.Route, answer string) (Output, error) {
 	return o, nil
 }
 
-// ReadCoder reads a proposal that a model without tools wrote as text. The error says to
-// the model all that is wrong.
+// ReadCoder reads a proposal: the arguments of a call, or what a model without tools wrote
+// as text. What is optional and cannot be read is left out, but for what is to be done: patch,
+// files and commands are read whole. The error says to the model all that is wrong.
 func ReadCoder(answer string) (Coder, error) {
 	c, err := coder()
 	if err != nil {
@@ -192,10 +197,14 @@ func ReadCoder(answer string) (Coder, error) {
 	return p, err
 }
 
-// CoderSchema is the JSON Schema of a proposal: of the arguments of propose.
+// CoderSchema is the JSON Schema of a proposal as models are shown it: of the arguments of
+// propose.
 func CoderSchema() json.RawMessage {
-	raw, _ := schemas.ReadFile("schemas/coder_output.json") // it is embedded
-	return raw
+	c, err := coder()
+	if err != nil {
+		return nil // its test says so
+	}
+	return c.shown
 }
 
 // ShownOutput is what a model is told of the answer that is expected for a route.
@@ -211,19 +220,53 @@ func ShownOutput(route routing.Route) (string, error) {
 type shape struct {
 	schema *jsonschema.Schema
 	args   *tool.Arguments
-	shown  []byte
+	shown  []byte   // to models: without what is for the reader alone
+	most   int      // bytes that are read
+	whole  []string // properties of which nothing is left out
 }
 
-func newShape(raw []byte) (*shape, error) {
+func newShape(raw []byte, most int, whole ...string) (*shape, error) {
 	s := new(jsonschema.Schema)
 	if err := json.Unmarshal(raw, s); err != nil {
 		return nil, err
 	}
 	args, err := tool.NewArguments(tool.Definition{Schema: raw, Prose: true, ReadOnly: true})
-	return &shape{s, args, raw}, err
+	if err != nil {
+		return nil, err
+	}
+	var plain any
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		return nil, err
+	}
+	shown, err := json.Marshal(forModels(plain))
+	return &shape{s, args, shown, most, whole}, err
 }
 
-var coder = sync.OnceValues(func() (*shape, error) { return newShape(CoderSchema()) })
+// forModels takes out of a schema which property a text stands for (tool.Definition.Prose).
+func forModels(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, text := v["main"].(string); text {
+			delete(v, "main")
+		}
+		for k := range v {
+			v[k] = forModels(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = forModels(v[i])
+		}
+	}
+	return v
+}
+
+var coder = sync.OnceValues(func() (*shape, error) {
+	raw, err := schemas.ReadFile("schemas/coder_output.json")
+	if err != nil {
+		return nil, err
+	}
+	return newShape(raw, maxProposal, "patch", "files", "commands")
+})
 
 // outputs are the shapes of answers by the worker's name, made when they are first needed.
 var outputs = func() map[string]func() (*shape, error) {
@@ -261,7 +304,7 @@ func outputShape(name string) (*shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newShape(raw)
+	return newShape(raw, MaxAnswer)
 }
 
 // AnswerError says to a model what is wrong with its answer.
@@ -271,8 +314,8 @@ func (e *AnswerError) Error() string { return "the answer does not keep to the c
 
 // read finds the object of the schema in a text and decodes it into v.
 func (c *shape) read(text string, v any) error {
-	if len(text) > MaxAnswer {
-		return &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), MaxAnswer)}
+	if len(text) > c.most {
+		return &AnswerError{fmt.Sprintf("it is %d bytes long, the most is %d.", len(text), c.most)}
 	}
 	found := objects(strings.ToValidUTF8(text, "\uFFFD"))
 	if len(found) == 0 {
@@ -297,6 +340,9 @@ func (c *shape) read(text string, v any) error {
 			return err
 		}
 		args, _, wrong := c.args.Read(string(raw))
+		if wrong != "" && c.fits(raw, &args) {
+			wrong = ""
+		}
 		if wrong == "" {
 			return json.Unmarshal(args, v)
 		}
@@ -305,6 +351,53 @@ func (c *shape) read(text string, v any) error {
 		}
 	}
 	return &AnswerError{problem}
+}
+
+// fits takes what of an answer cannot be read out of what was read of it, and reports whether
+// the rest is an answer: it has what is required, and all of what must be whole.
+func (c *shape) fits(raw []byte, args *json.RawMessage) bool {
+	var given, good map[string]any
+	if json.Unmarshal(raw, &given) != nil || json.Unmarshal(*args, &good) != nil {
+		return false
+	}
+	if !required(c.schema, good) {
+		return false
+	}
+	for _, k := range c.whole {
+		was, list := given[k].([]any)
+		is, _ := good[k].([]any)
+		if list && len(is) != len(was) || given[k] != nil && good[k] == nil {
+			return false
+		}
+	}
+	left, err := json.Marshal(good)
+	if err != nil {
+		return false
+	}
+	read, _, wrong := c.args.Read(string(left))
+	*args = read
+	return wrong == ""
+}
+
+// required takes entries of lists and properties out of a value that lack what their schema
+// requires, and reports whether the value itself has it.
+func required(s *jsonschema.Schema, v any) bool {
+	object, ok := v.(map[string]any)
+	if !ok {
+		return true
+	}
+	for k, p := range s.Properties {
+		e, there := object[k]
+		list, ok := e.([]any)
+		if ok = ok && p.Items != nil && len(list) > 0; ok {
+			list = slices.DeleteFunc(list, func(e any) bool { return !required(p.Items, e) })
+			object[k] = list
+		}
+		if there && !required(p, e) || ok && len(list) == 0 {
+			delete(object, k)
+		}
+	}
+	return !slices.ContainsFunc(s.Required, func(k string) bool { return object[k] == nil })
 }
 
 // like reports whether an object is meant to be one of the schema: it has most of what
