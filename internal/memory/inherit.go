@@ -63,6 +63,8 @@ type Heir struct {
 	// first, then the others, the latest first; used says which of them it took
 	// anything from. nil carries the summary alone.
 	Plans func(ctx context.Context, runs []Ancestor) (s Sections, used []Ancestor)
+	// Of reports whether a run is of the task of a key; nil where it must have that key.
+	Of func(v contextstore.View, k task.Key) bool
 	// Linked reports whether the run found for a further key is the one that the
 	// link means; nil for every one.
 	Linked func(contextstore.View) bool
@@ -78,6 +80,7 @@ type Inherited struct {
 	Status      task.Status       `json:"status"` // completed or stopped
 	CompletedAt contextstore.Time `json:"completed_at"`
 	Tokens      int               `json:"tokens"`             // of Content
+	Session     bool              `json:"session,omitempty"`  // it is another task of the same conversation
 	LeftOut     []string          `json:"left_out,omitempty"` // what there was no room for
 	Plans       []string          `json:"plans,omitempty"`    // the runs whose planning is taken over
 
@@ -208,7 +211,7 @@ func (h *Heir) own(v contextstore.View, k task.Key, since time.Time) bool {
 	st, at := v.Status(), v.State.CompletedAt
 	var why string
 	switch {
-	case v.Metadata.TaskKey != k:
+	case h.Of != nil && !h.Of(v, k), h.Of == nil && v.Metadata.TaskKey != k:
 		why = "it is of another task, " + v.Metadata.TaskKey.String()
 	case st != task.Completed && st != task.Stopped:
 		why = "it is " + string(st)
@@ -237,7 +240,7 @@ func (h *Heir) from(ctx context.Context, v contextstore.View, runs []Ancestor) *
 		h.unusable(v, err)
 		return nil
 	}
-	in := &Inherited{UUID: v.Metadata.UUID, Key: v.Metadata.TaskKey, Status: v.Status(), CompletedAt: v.State.CompletedAt, View: v}
+	in := &Inherited{UUID: v.Metadata.UUID, Key: v.Metadata.TaskKey, Status: v.Status(), CompletedAt: v.State.CompletedAt, Session: h.Of != nil, View: v}
 	parts := Parts{}
 	if s != nil {
 		parts.Final = h.words(v.Metadata)(s.Summary)

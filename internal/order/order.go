@@ -49,8 +49,9 @@ type Chat struct {
 	Repository string `json:"repository"`         // its name
 	Deliver    string `json:"deliver"`            // branch or worktree (chat.deliver)
 	Title      string `json:"title"`
-	Request    string `json:"request"` // the task with what was said before: WorkerInput
-	Prompt     string `json:"prompt"`  // what the coder is told of its work
+	Request    string `json:"request"`         // the task with what was said before: WorkerInput
+	Prompt     string `json:"prompt"`          // what the coder is told of its work
+	Again      string `json:"again,omitempty"` // the job that went stale, of which this makes the proposal anew
 }
 
 // Parse reads the order of a context.
