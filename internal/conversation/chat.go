@@ -233,7 +233,21 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 	for _, n := range past[from:] {
 		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.text()})
 	}
-	return append(msgs, now...), nil
+	return alternating(append(msgs, now...)), nil
+}
+
+// alternating joins messages of the same role that follow each other, as a job that reports
+// makes them: some templates of chat models refuse these.
+func alternating(msgs []llm.Message) (all []llm.Message) {
+	for _, m := range msgs {
+		if n := len(all); n > 0 && all[n-1].Role == m.Role {
+			all[n-1].Content += "\n\n" + m.Content
+			all[n-1].Images = append(slices.Clip(all[n-1].Images), m.Images...)
+			continue
+		}
+		all = append(all, m)
+	}
+	return all
 }
 
 // shown is what of an answer the user saw while it was written.

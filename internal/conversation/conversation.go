@@ -115,6 +115,7 @@ type Options struct {
 	Redact func(string) string // of what coders are given
 	Strict func(string) string // of what is stored, sent to people, and shown to all other models
 	Set    func(role string) bool
+	Opened func(sessionID string) // hears of a session that somebody looks at again; nil for nobody
 	Log    *slog.Logger
 	Now    func() time.Time
 }

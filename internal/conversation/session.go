@@ -276,6 +276,33 @@ func (e *Engine) turnOver(ctx context.Context, x session) error {
 	})
 }
 
+// Untold shows what the channel of a session did not take, and returns the jobs of which its
+// log has the begin and not how they ended, the oldest first.
+func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, err error) {
+	x := e.open(sessionID, kindOf(sessionID))
+	e.postAgain(ctx, x)
+	over, looked := map[string]bool{}, 0
+	err = x.back(func(n Entry) bool {
+		switch {
+		case n.Job == "" || n.Role != roleAssistant:
+		case n.Key == n.Job+"/over", n.Kind == channel.Decided && n.Approval != nil && n.Approval.Status == "denied":
+			over[n.Job] = true
+		case !over[n.Job]:
+			if jobs = append(jobs, n.Job); len(jobs) > maxUntold {
+				return false
+			}
+			over[n.Job] = true
+		}
+		looked++
+		return looked < seenBack
+	})
+	slices.Reverse(jobs)
+	return jobs, err
+}
+
+// maxUntold is how many jobs of a session are looked at when it is opened.
+const maxUntold = 20
+
 // History implements channel.Handler.
 func (e *Engine) History(_ context.Context, sessionID string, n int) ([]channel.Said, error) {
 	x := e.open(sessionID, kindOf(sessionID))
@@ -288,6 +315,9 @@ func (e *Engine) History(_ context.Context, sessionID string, n int) ([]channel.
 		return true
 	})
 	slices.Reverse(all)
+	if e.Opened != nil {
+		e.Opened(sessionID)
+	}
 	return all, err
 }
 

@@ -121,11 +121,14 @@ func TestWorkOverlay(t *testing.T) {
 		t.Helper()
 		k := h.last("chat")
 		n := len(k.Sent)
-		is := n > 2 && strings.HasPrefix(k.Sent[n-2].Content, "[work] ") && k.Sent[n-2].Role == "user"
+		is := strings.Contains(k.Sent[n-1].Content, "[work] ") && k.Sent[n-1].Role == "user"
 		if is != want {
 			t.Errorf("overlay %v: %s", is, k.asked())
 		}
-		for _, m := range k.Sent[:max(0, n-2)] {
+		for i, m := range k.Sent[:n-1] {
+			if k.Sent[i+1].Role == m.Role {
+				t.Errorf("two in a row of one role: %s", k.asked())
+			}
 			if strings.Contains(m.Content, "[work] Answer") && !want {
 				t.Errorf("it stays: %s", k.asked())
 			}
