@@ -19,6 +19,7 @@ import (
 type printed struct {
 	lang     i18n.Lang
 	out, err io.Writer
+	session  string // the one that is printed
 
 	mu      sync.Mutex
 	jobs    []string      // that go on
@@ -30,12 +31,18 @@ type printed struct {
 const plainWidth = 100
 
 func (t *Terminal) printed() *printed {
-	return &printed{lang: t.opt.Lang, out: t.opt.Out, err: t.opt.Err, moved: make(chan struct{})}
+	return &printed{lang: t.opt.Lang, out: t.opt.Out, err: t.opt.Err, session: t.opt.Session, moved: make(chan struct{})}
 }
 
 func (f *printed) stream(_, _, _ string) {} // the post that follows has the whole
 
 func (f *printed) post(_ context.Context, p channel.Post) (err error) {
+	if p.SessionID != f.session { // its people are told when they open it
+		if p.Kind == channel.Progress {
+			return nil
+		}
+		return i18n.E("terminal.other_session", p.SessionID)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if p.Job != "" && p.Kind == channel.Decided {
@@ -107,6 +114,22 @@ func (t *Terminal) Once(ctx context.Context, h channel.Handler, text string) (Re
 	return Result{Waiting: waiting}, err
 }
 
+// retell shows the end of a session again.
+func (t *Terminal) retell(ctx context.Context, h channel.Handler) error {
+	all, err := h.History(ctx, t.opt.Session, retold)
+	for _, s := range all {
+		if err != nil {
+			break
+		}
+		if s.Post == nil {
+			_, err = fmt.Fprintln(t.opt.Out, prompt+clean(s.Text))
+		} else {
+			err = t.Post(ctx, *s.Post)
+		}
+	}
+	return err
+}
+
 // say has a message answered.
 func (t *Terminal) say(ctx context.Context, h channel.Handler, text string) error {
 	m := t.message(t.opt.Session, text)
@@ -124,6 +147,9 @@ func (t *Terminal) say(ctx context.Context, h channel.Handler, text string) erro
 func (t *Terminal) Lines(ctx context.Context, h channel.Handler) error {
 	defer t.close()
 	if err := t.open(ctx, t.printed()); err != nil {
+		return err
+	}
+	if err := t.retell(ctx, h); err != nil {
 		return err
 	}
 	in := bufio.NewScanner(t.opt.In)

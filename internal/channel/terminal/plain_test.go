@@ -41,6 +41,24 @@ func TestOnceInAPipe(t *testing.T) {
 	}
 }
 
+// What is said to another session is not printed: its people are told when they open it. How
+// far its jobs are is nobody's business here.
+func TestOnceIsOfOneSession(t *testing.T) {
+	t.Parallel()
+	h := &channeltest.Handler{}
+	h.Reply = func(ctx context.Context, m channel.Message) error {
+		if err := h.Channel.Post(ctx, channel.Post{SessionID: session + ":other", Key: "d", Kind: channel.Decided, Job: "j", Text: "applied"}); err == nil {
+			t.Error("it is taken")
+		}
+		return errors.Join(h.Channel.Post(ctx, channel.Post{SessionID: session + ":other", Kind: channel.Progress, Job: "j", Text: "reading"}),
+			h.Channel.Post(ctx, channel.Post{SessionID: session, Key: "a", Kind: channel.Answer, ReplyTo: m.ID, Text: "four"}))
+	}
+	term, out, _ := printing(h, "")
+	if r, err := term.Once(t.Context(), h, "two and two?"); err != nil || r != (Result{}) || out.String() != "four\n" {
+		t.Errorf("%+v %v %q", r, err, out)
+	}
+}
+
 // A job that the message began is waited for; its proposal can be approved by a message.
 func TestOnceWaitsForJobs(t *testing.T) {
 	t.Parallel()
