@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/tool/policy"
 )
 
@@ -65,7 +66,7 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now}, nil
+	return &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language)}, nil
 }
 
 // policyVersion names the rules for commands and the settings of approval: what was

@@ -40,6 +40,7 @@ type talks struct {
 	approvals *approval.Jobs
 	pool      *dispatch.Pool
 	monitor   *dispatch.Monitor
+	opened    chan string // sessions that somebody looks at again
 	lang      i18n.Lang
 }
 
@@ -50,7 +51,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language)}
+	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -65,7 +66,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 		end()
 		return nil, nil, err
 	}
-	t.engine.Jobs, t.engine.Approvals = t, t
+	t.engine.Jobs, t.engine.Approvals, t.engine.Opened = t, t, t.opens
 	sources := map[string]bool{string(channel.Terminal): true}
 	t.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
 		Limits: dispatch.Limits{Max: s.cfg.Workers.Max, PerRepository: s.cfg.Workers.PerRepository, PerUser: s.cfg.Workers.PerUser},
@@ -84,6 +85,7 @@ func (t *talks) run(ctx context.Context) {
 	var all sync.WaitGroup
 	all.Go(func() { t.monitor.Run(ctx) })
 	all.Go(func() { t.pool.Run(ctx) })
+	all.Go(func() { t.catchUp(ctx) })
 	t.tellWaiting(ctx)
 	all.Wait()
 }
@@ -265,11 +267,13 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}
 		err = c.Transition(context.WithoutCancel(ctx), end)
-		t.tell(ctx, job.Result{Report: agent.Report{UUID: c.UUID(), Outcome: end}, Order: *o.Chat, Err: errors.New(end.Reason)})
+		t.tell(ctx, standing{order: *o.Chat, status: end.Status, reason: end.Reason})
 		return agent.Report{UUID: c.UUID(), Outcome: end}, err
 	}
 	cfg := t.cfg
-	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang, Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
+	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang,
+		Planning: planned(cfg), Inheritance: t.inheritance(), Strict: t.redact.Strict().String,
+		Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
 		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},
 		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script",
@@ -279,43 +283,13 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		}}
 	res, err := r.Execute(ctx, c)
 	if err == nil && ctx.Err() == nil {
-		t.tell(ctx, res)
+		t.tell(ctx, standing{res.Order, res.Job, res.Outcome.Status, res.Outcome.Reason, res.Err})
 	}
 	return res.Report, err
 }
 
 func (t *talks) progress(o order.Chat, text string) {
 	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
-}
-
-// tell tells the people of a session what became of a job.
-func (t *talks) tell(ctx context.Context, res job.Result) {
-	o, j := res.Order, res.Job
-	defer t.progress(o, "")
-	status := res.Outcome.Status
-	switch {
-	case res.Proposal != nil, j.Job == "" && (status == task.Failed || status == task.Stopped):
-		if err := t.engine.Finish(ctx, conversation.Finished{SessionID: o.Session, ReplyTo: o.ReplyTo, ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), Proposal: res.Proposal, Err: ended(res)}); err != nil {
-			t.log.Error("What became of a job is not told: "+err.Error(), "job_id", o.Job)
-		}
-	}
-	if j.Job == "" {
-		return
-	}
-	switch {
-	case j.State.Status == approval.Pending && j.Grantable():
-		t.event(ctx, o.Session, j)
-		t.request(ctx, o.Session, j)
-	case status.Final() && j.Grantable():
-		t.post(ctx, o.Session, j, channel.Decided, res.Outcome.Reason, "over")
-	}
-}
-
-func ended(res job.Result) error {
-	if res.Proposal != nil {
-		return nil
-	}
-	return cmp.Or(res.Err, errors.New(res.Outcome.Reason))
 }
 
 // tellWaiting shows what waits for a decision, as far as a session was not told of it

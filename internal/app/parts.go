@@ -80,12 +80,17 @@ func (s *system) agent(client llm.Client, spec *models.Spec, project task.Key, s
 		Window:   agent.Window{Tokens: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: s.memory(spec), Summarizer: s.summarizer(client, spec, project)},
 		Planning: planned(cfg), Progress: s.progress(),
 	}
-	inherit := cfg.ContextInheritance
-	a.Inheritance = memory.Inheritance{Enabled: inherit.Enabled, Expiry: inherit.Expiry(), MaxTokens: inherit.MaxInheritedTokens, FollowLinks: inherit.FollowLinks,
+	a.Inheritance = s.inheritance()
+	return a
+}
+
+// inheritance is what runs take over from earlier ones by the settings.
+func (s *system) inheritance() memory.Inheritance {
+	cfg, inherit := s.cfg, s.cfg.ContextInheritance
+	return memory.Inheritance{Enabled: inherit.Enabled, Expiry: inherit.Expiry(), MaxTokens: inherit.MaxInheritedTokens, FollowLinks: inherit.FollowLinks,
 		History: func(uuid string) string {
 			return planning.HistoryFile(s.store.BaseDir, cfg.Planning.History.Directory, uuid)
 		}}
-	return a
 }
 
 // work is what the settings want done with a project besides the work.

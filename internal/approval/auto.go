@@ -215,11 +215,12 @@ func (j *Jobs) autoWrite(ctx context.Context, f func(on []AutoGrant) []autoLine)
 
 // AutoApprove approves a job that waits without asking, where that is allowed: by a grant
 // of its session, or because approval.required_by_default is false. It returns whether it
-// did. What must be asked (approval.hard_require_approval, wide overwrites) is not.
+// did. What must be asked (approval.hard_require_approval, wide overwrites) is not, nor is
+// what its coder left points open in.
 func (j *Jobs) AutoApprove(ctx context.Context, job *Job) (bool, error) {
 	did := false
 	err := j.locked(ctx, job, func() error {
-		if job.State.Status != Pending || j.overdue(*job) || job.Policy != j.Version || !job.Grantable() || len(j.Settings.asks(job.Risks)) > 0 {
+		if job.State.Status != Pending || j.overdue(*job) || job.Policy != j.Version || !job.Grantable() || job.Judged != nil && len(job.Judged.Open) > 0 || len(j.Settings.asks(job.Risks)) > 0 {
 			return nil
 		}
 		e := Event{Event: "approval.auto_approved", Status: AutoApproved, Approver: System, By: "required_by_default", Decided: contextstore.Time{Time: j.Now().UTC()}}

@@ -160,7 +160,11 @@ func (j *Jobs) move(ctx context.Context, job Job, do contextstore.Action) error 
 	if err != nil || v.Status() != task.AwaitingApproval {
 		return err
 	}
-	_, err = j.Store.Ask(ctx, job.Run, do, job.State.Approver)
+	if do == contextstore.Stop {
+		_, err = j.Store.StopFor(ctx, job.Run, job.State.Approver, job.Denial(j.Lang), j.Store.Redact(job.Left("")))
+	} else {
+		_, err = j.Store.Ask(ctx, job.Run, do, job.State.Approver)
+	}
 	if errors.Is(err, task.ErrIllegalTransition) || errors.Is(err, contextstore.ErrBusy) {
 		return nil // somebody else was faster
 	}

@@ -116,7 +116,6 @@ type Engine struct {
 	Tree   Tree
 	Runner Runner // nil runs nothing: of a proposal without commands that takes back another
 	Target Target
-	Lang   i18n.Lang // of the reason why something is not applied
 }
 
 // maxAttempts is how often an application is begun.
@@ -287,7 +286,7 @@ func (e Engine) stale(ctx context.Context, a *Application, job Job, cause error)
 
 // fail ends an application that changed nothing.
 func (e Engine) fail(a *Application, job Job, at Step, cause error) error {
-	a.At, a.Reason = at, e.Jobs.Store.Redact(e.Lang.Error(cause))
+	a.At, a.Reason = at, e.Jobs.Store.Redact(e.Jobs.Lang.Error(cause))
 	return e.line(job, a, StepFailed)
 }
 

@@ -31,6 +31,7 @@ type Jobs struct {
 	Version   string // of the policy and the settings, part of what is bound
 	Sanitizer *redact.Sanitizer
 	Now       func() time.Time
+	Lang      i18n.Lang // of why a run is stopped, or not applied
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -96,6 +97,17 @@ func (j *Jobs) Propose(ctx context.Context, c *contextstore.Context, job string,
 		return j.request(&made, "")
 	})
 	return made, err
+}
+
+// Judge puts down what the coder's verification came to. The owner of the context calls it.
+func (j *Jobs) Judge(ctx context.Context, job *Job, v Judged) error {
+	for i := range v.Open {
+		v.Open[i] = j.Store.Redact(v.Open[i])
+	}
+	return j.locked(ctx, job, func() error {
+		job.Judged = &v
+		return j.write(job.Dir, job.Proposal)
+	})
 }
 
 // judge makes a proposal of a draft.

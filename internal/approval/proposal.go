@@ -114,6 +114,17 @@ type Proposal struct {
 	Policy     string  `json:"policy_version"`
 	Cost       Cost    `json:"cost"`
 	Reverts    string  `json:"reverts,omitempty"`
+
+	Judged *Judged `json:"judged,omitempty"` // nil where no plan led the coder, or it is not judged yet
+}
+
+// Judged is what a coder's own verification came to, by the patch alone: no check has run.
+// It is shown, and no part of what an approval is bound to.
+type Judged struct {
+	Subtasks int      `json:"subtasks"` // of the plan that led the coder
+	Criteria int      `json:"criteria"`
+	Met      int      `json:"met"`            // of these
+	Open     []string `json:"open,omitempty"` // what remains to be done, or was not judged
 }
 
 // File is what a proposal does to one file.
@@ -131,8 +142,8 @@ type File struct {
 const proposalFormat = 1
 
 // Hash is what an approval is bound to: SHA-256 of the normal form of the patch, the
-// commands, base, repository, target and policy version, in hex (spec/chat §7). The
-// patch is never rewritten, so its normal form is its bytes.
+// commands, base, repository, target and policy version, in hex (spec/chat §7). The normal
+// form of a patch is the bytes that are stored: a Draft's, with the counts of its hunks right.
 func (p Proposal) Hash() string {
 	b, err := json.Marshal([]any{"tori-approval-1", p.Patch, p.Commands, p.Base, p.Repository, p.Deliver, p.Onto, p.Policy})
 	if err != nil {

@@ -25,6 +25,7 @@ func (j *Jobs) Request(l i18n.Lang, job Job) (channel.Approval, error) {
 	for _, r := range job.Risks {
 		a.Risks = append(a.Risks, r.Text(l))
 	}
+	a.Judged = job.judged(l)
 	a.Reversible, a.Why = job.reversible(l)
 	if job.Patch != "" {
 		v, err := j.Store.View(job.Run) // the run may have moved since the job was read
@@ -70,6 +71,34 @@ func (r Risk) Text(l i18n.Lang) string {
 		return text
 	}
 	return text + ": " + details
+}
+
+// judged says what led the coder, and what remains open by its own word.
+func (j Job) judged(l i18n.Lang) (lines []string) {
+	v := j.Judged
+	if v == nil {
+		return nil
+	}
+	lines = []string{l.T("approval.judged_plan", v.Subtasks)}
+	if v.Criteria > 0 {
+		lines[0] = l.T("approval.judged", v.Subtasks, v.Met, v.Criteria)
+	}
+	for _, o := range v.Open {
+		lines = append(lines, l.T("approval.open", l.Translate(o)))
+	}
+	return lines
+}
+
+// Denial says by whom a job was denied, and why.
+func (j Job) Denial(l i18n.Lang) string {
+	switch s := j.State; {
+	case s.Approver == System:
+		return l.T("approval.denied_" + s.Reason)
+	case s.Reason == "":
+		return l.T("approval.denied_by", s.Approver)
+	default:
+		return l.T("approval.denied_for", s.Approver, s.Reason)
+	}
 }
 
 // reversible says whether tori rollback can take a job back, and why.
@@ -130,6 +159,9 @@ func Markdown(l i18n.Lang, a channel.Approval) string {
 	}
 	if a.CoderRisk != "" {
 		line("approval.coder_risk", a.CoderRisk)
+	}
+	for _, s := range a.Judged {
+		b.WriteString(s + "\n")
 	}
 	if a.Reversible {
 		line("approval.reversible", a.Why)

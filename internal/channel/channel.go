@@ -101,6 +101,8 @@ type Approval struct {
 	// Risks is what the program found in the patch; CoderRisk what the coder said.
 	Risks     []string
 	CoderRisk string
+	// Judged says what plan led the coder, and what is open by its own judgement.
+	Judged []string `json:",omitempty"`
 	// Reversible says whether tori rollback can take it back; Why the reason.
 	Reversible bool
 	Why        string

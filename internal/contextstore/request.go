@@ -1,6 +1,7 @@
 package contextstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,19 +76,28 @@ type Answer struct {
 // run's status does not allow is an error wrapping task.ErrIllegalTransition.
 // Processes that a dead owner left behind are ended first.
 func (s *Store) Ask(ctx context.Context, uuid string, do Action, by string) (Answer, error) {
-	return s.ask(ctx, uuid, do, by, "")
+	return s.ask(ctx, uuid, do, by, endWords{})
 }
+
+// StopFor is Ask for a Stop whose reason people read in place of who asked, and whose final
+// summary is known.
+func (s *Store) StopFor(ctx context.Context, uuid, by, reason, summary string) (Answer, error) {
+	return s.ask(ctx, uuid, Stop, by, endWords{reason, summary})
+}
+
+// endWords are what is known of why a run ends, "" where the store has to say it.
+type endWords struct{ reason, summary string }
 
 // GiveUp fails a run that nobody works on, for a reason that people read.
 // ErrBusy: somebody works on it after all.
 func (s *Store) GiveUp(ctx context.Context, uuid, reason string) error {
-	_, err := s.ask(ctx, uuid, giveUp, "", reason)
+	_, err := s.ask(ctx, uuid, giveUp, "", endWords{reason: reason})
 	return err
 }
 
-func (s *Store) ask(ctx context.Context, uuid string, do Action, by, reason string) (Answer, error) {
+func (s *Store) ask(ctx context.Context, uuid string, do Action, by string, why endWords) (Answer, error) {
 	for n := 1; ; n++ {
-		a, err := s.change(ctx, uuid, do, by, reason)
+		a, err := s.change(ctx, uuid, do, by, why)
 		var orphans *OrphansError
 		switch {
 		case errors.As(err, &orphans):
@@ -95,7 +105,7 @@ func (s *Store) ask(ctx context.Context, uuid string, do Action, by, reason stri
 			if err != nil {
 				return Answer{PIDs: pids}, err
 			}
-			a, err = s.change(ctx, uuid, do, by, reason)
+			a, err = s.change(ctx, uuid, do, by, why)
 			a.PIDs = pids
 			return a, err
 		case !errors.Is(err, ErrBusy) || do == giveUp:
@@ -152,7 +162,7 @@ func target(do Action, now task.Status) (to task.Status, there bool) {
 }
 
 // change makes the transition of a run that has no owner.
-func (s *Store) change(ctx context.Context, uuid string, do Action, by, reason string) (Answer, error) {
+func (s *Store) change(ctx context.Context, uuid string, do Action, by string, why endWords) (Answer, error) {
 	c, repairs, err := s.take(ctx, uuid)
 	for _, r := range repairs {
 		s.OnRepair(uuid + ": " + r)
@@ -200,8 +210,8 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by, reason s
 		if c.state.Recoveries++; from != task.Running {
 			c.state.Recoveries = 0
 		}
-	case do == giveUp:
-		o.Reason = reason
+	case why.reason != "":
+		o.Reason = why.reason
 	case s.Reason != nil:
 		o.Reason = s.Reason(do, s.Redact(by))
 	}
@@ -211,6 +221,7 @@ func (s *Store) change(ctx context.Context, uuid string, do Action, by, reason s
 			return Answer{Status: from}, fmt.Errorf("final summary of %s: %w", uuid, err)
 		}
 	}
+	o.Summary = cmp.Or(why.summary, o.Summary)
 	err = c.Transition(ctx, o, effects...)
 	if unfinished := (*UnfinishedError)(nil); errors.As(err, &unfinished) {
 		s.OnRepair(err.Error() + "; the next opener does it")

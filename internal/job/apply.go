@@ -68,6 +68,41 @@ func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Ord
 	return e.Run(ctx, job)
 }
 
+// moved denies an approved proposal as stale whose patch does not fit the repository any
+// more: it was made for a commit, and what is checked out by now has it not apply. Of files
+// at hand that is found out file by file, as they are written.
+func (r *Runner) moved(ctx context.Context, c *contextstore.Context, o order.Order, job *approval.Job) error {
+	a, err := approval.ReadApplication(c.Dir(), job.Job)
+	if err != nil || a.Begun || job.Deliver != approval.Branch {
+		return err
+	}
+	src, err := r.source(ctx, o)
+	if err != nil || src.Head == job.Base {
+		return err
+	}
+	raw, err := job.ReadPatch()
+	if err != nil {
+		return err
+	}
+	patch, err := workspace.ParsePatch(raw)
+	if err != nil {
+		return err
+	}
+	now := approval.CommitTree{Create: workspace.CreateOptions{Source: src, Dir: r.Store.WorkspaceDir(c.UUID()) + "-head", Branch: "tori/" + job.Job + "-head", Commit: src.Head, Box: r.Box, Hold: c.WorkLock()}}
+	if err := now.Lay(ctx); err != nil {
+		return err
+	}
+	_, err = now.Workspace().TryPatch(ctx, patch)
+	refused := errors.As(err, new(*i18n.Error))
+	if err := errors.Join(now.Close(), now.Workspace().Remove()); err != nil {
+		return err
+	}
+	if refused {
+		return r.Approvals.System(ctx, job, approval.ReasonStale)
+	}
+	return err
+}
+
 // message is the message of the commit.
 func message(job approval.Job) string { return job.Title + "\n\n" + job.Plan + "\n" }
 

@@ -5,6 +5,7 @@ package job
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -18,11 +19,11 @@ import (
 	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
-	"toritsugi/internal/contract"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/sandbox"
 	"toritsugi/internal/task"
 	"toritsugi/internal/turn"
@@ -37,6 +38,10 @@ type Runner struct {
 	Log       *slog.Logger
 	Now       func() time.Time
 	Lang      i18n.Lang
+
+	Planning    *agent.Planning // leads coders of CODE2 and CODE3; nil for the plain loop
+	Inheritance memory.Inheritance
+	Strict      func(string) string // masks secrets and data of people; nil masks no more than the store does
 
 	Window int           // tokens that a request may fill
 	Memory memory.Policy // what else decides about the window
@@ -60,7 +65,6 @@ type Result struct {
 	agent.Report
 	Order       order.Chat
 	Job         approval.Job         // as it stands; its Job is "" where nothing was proposed
-	Proposal    *contract.Coder      // what was proposed by this process
 	Application approval.Application // of one that was granted
 	Err         error                // why the run did not get further, nil where it did
 }
@@ -86,7 +90,7 @@ func (r *Runner) Execute(ctx context.Context, c *contextstore.Context) (Result, 
 	res.Outcome.Reason = r.Store.Redact(res.Outcome.Reason)
 	res.Reason = res.Outcome.Reason
 	if res.Outcome.Status.Final() {
-		res.Outcome.Summary = r.summary(&res)
+		res.Outcome.Summary = r.summary(c, &res)
 	}
 	last := context.WithoutCancel(ctx)
 	err = c.Transition(last, res.Outcome)
@@ -110,18 +114,28 @@ func (r *Runner) Execute(ctx context.Context, c *contextstore.Context) (Result, 
 // work does what is next of a job.
 func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Order, res *Result) (task.Outcome, error) {
 	job, err := approval.Read(c.Dir())
+	made := &job
 	if errors.Is(err, fs.ErrNotExist) {
-		if job, res.Proposal, err = r.propose(ctx, c, o); err != nil {
-			return task.Outcome{}, err
+		made, err = nil, nil
+	}
+	// A kill may have come between the proposal and its judgement.
+	if err == nil && (made == nil || r.plans(o) && job.State.Status == approval.Pending && job.Judged == nil) {
+		if job, err = r.propose(ctx, c, o, made); err == nil {
+			_, err = r.Approvals.AutoApprove(ctx, &job)
 		}
-		if _, err := r.Approvals.AutoApprove(ctx, &job); err != nil {
-			return task.Outcome{}, err
-		}
+	}
+	if decided := (*approval.DecidedError)(nil); errors.As(err, &decided) { // while the model still worked on it
+		job, err = decided.Job, nil
 	}
 	if err != nil {
 		return task.Outcome{}, err
 	}
-	res.Job = job
+	if res.Job = job; job.State.Status.Approved() {
+		if err := r.moved(ctx, c, o, &res.Job); err != nil {
+			return task.Outcome{}, err
+		}
+		job = res.Job
+	}
 	switch {
 	case !job.Grantable():
 		return task.Outcome{Status: task.Completed, Reason: r.Lang.T("job.no_patch")}, nil
@@ -144,20 +158,43 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	if res.Job, err = approval.Read(c.Dir()); err != nil {
 		return task.Outcome{}, err
 	}
+	if res.Job.State.Status == approval.Denied { // it turned out to be stale
+		return r.denied(res.Job), nil
+	}
 	status := task.Failed
 	if res.Application.Applied() {
 		status, res.Branch, res.Commit = task.Completed, res.Application.Where, res.Application.Commit
 	}
-	checked, err := r.checked(c)
-	return task.Outcome{Status: status, Reason: res.Application.Outcome(r.Lang) + checked}, err
+	reason, err := r.applied(c, res.Application, r.Lang)
+	return task.Outcome{Status: status, Reason: reason}, err
 }
 
-// checked says what was run on a patch that was applied, or that nothing was.
-func (r *Runner) checked(c *contextstore.Context) (string, error) {
+// applied says what came of an application, and what was run on the patch.
+func (r *Runner) applied(c *contextstore.Context, a approval.Application, l i18n.Lang) (string, error) {
 	all, err := c.Checks()
+	return applied(a, all, l), err
+}
+
+// Applied says what came of the application of a job that nobody works on, and what was run
+// on the patch.
+func Applied(v contextstore.View, j approval.Job, l i18n.Lang) (string, error) {
+	a, err := approval.ReadApplication(v.Dir, j.Job)
 	if err != nil {
 		return "", err
 	}
+	var all []contextstore.CheckRun
+	err = v.Tail(contextstore.Checks, -1, func(line []byte) error {
+		var run contextstore.CheckRun
+		if err := json.Unmarshal(line, &run); err == nil {
+			all = append(all, run)
+		}
+		return nil
+	})
+	return applied(a, all, l), err
+}
+
+// applied says what came of an application, and what was run on the patch, or that nothing was.
+func applied(a approval.Application, all []contextstore.CheckRun, l i18n.Lang) string {
 	var green, red []string
 	for _, run := range all {
 		switch {
@@ -168,21 +205,18 @@ func (r *Runner) checked(c *contextstore.Context) (string, error) {
 			red = append(red, run.Command)
 		}
 	}
+	end := a.Outcome(l)
 	switch {
 	case len(green)+len(red) == 0:
-		return r.Lang.T("job.unchecked"), nil
+		return end + l.T("job.unchecked")
 	case len(red) == 0:
-		return r.Lang.T("job.checked", strings.Join(green, ", ")), nil
+		return end + l.T("job.checked", strings.Join(green, ", "))
 	}
-	return r.Lang.T("job.checked_red", strings.Join(append(green, red...), ", "), strings.Join(red, ", ")), nil
+	return end + l.T("job.checked_red", strings.Join(append(green, red...), ", "), strings.Join(red, ", "))
 }
 
 func (r *Runner) denied(job approval.Job) task.Outcome {
-	by := job.State.Approver
-	if by == approval.System {
-		return task.Outcome{Status: task.Stopped, Reason: r.Lang.T("job." + job.State.Reason)}
-	}
-	return task.Outcome{Status: task.Stopped, Reason: r.Lang.T("job.denied", by)}
+	return task.Outcome{Status: task.Stopped, Reason: job.Denial(r.Lang)}
 }
 
 // outcome is how a run ends with an error, in a context that ended by cause, nil where that
@@ -190,6 +224,8 @@ func (r *Runner) denied(job approval.Job) task.Outcome {
 func (r *Runner) outcome(cause, err error) task.Outcome {
 	var model *llm.Error
 	var day *contextstore.DayError
+	var stuck *planning.StuckError
+	var circle *turn.CircleError
 	switch q, asked := agent.Asked(cause); {
 	case errors.Is(cause, agent.ErrShutdown):
 		return task.Outcome{Status: task.Queued}
@@ -201,19 +237,28 @@ func (r *Runner) outcome(cause, err error) task.Outcome {
 		return task.Outcome{Status: task.Paused, Reason: r.Lang.T("agent.paused")}
 	case errors.As(err, &day):
 		return task.Outcome{Status: task.Paused, Reason: r.Lang.Error(err)}
+	case errors.As(err, &stuck):
+		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.stuck", stuck.What(r.Lang))}
+	case errors.As(err, &circle):
+		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.stuck", circle.What(r.Lang))}
 	case errors.As(err, &model):
 		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.model", r.Client.Provider()+"/"+r.Client.Model(), model.Explain(r.Lang))}
 	}
 	return task.Outcome{Status: task.Failed, Reason: r.Lang.Error(err)}
 }
 
-// summary is what the record keeps of a job that is over.
-func (r *Runner) summary(res *Result) string {
-	text := res.Order.Title
-	if res.Job.Plan != "" {
-		text += "\n\n" + res.Job.Plan
+// summary is what the record keeps of a job that is over, in its language.
+func (r *Runner) summary(c *contextstore.Context, res *Result) string {
+	if res.Job.Job == "" {
+		return res.Order.Title + "\n\n" + res.Outcome.Reason
 	}
-	return text + "\n\n" + res.Outcome.Reason
+	end := res.Outcome.Reason
+	if res.Application.Begun {
+		if text, err := r.applied(c, res.Application, i18n.English); err == nil {
+			end = text
+		}
+	}
+	return res.Job.Left(end)
 }
 
 // place is where a job reads: a clone at its base, or the files at hand.

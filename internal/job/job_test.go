@@ -97,20 +97,26 @@ func newHouse(t *testing.T, deliver approval.Deliver, says string) *house {
 		Branch: func(_ context.Context, _ *workspace.Source, m contextstore.Metadata) (string, error) {
 			return "tori/" + m.TaskKey.ID, nil
 		}}}
-	id, err := approval.NewJob(noon, time.UTC, bytes.NewReader([]byte{1, 2, 3, 4}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	raw, err := json.Marshal(order.Order{Repo: repo, Base: git(t, repo, "rev-parse", "HEAD"), Chat: &order.Chat{Job: id, Session: "terminal:hanako:1", User: "terminal:hanako", Route: "CODE2",
-		Repository: "repo", Deliver: string(deliver), Title: "Greet the moon", Request: "{}", Prompt: "You are a coder."}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.uuid, err = store.Enqueue(t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: "terminal", Owner: "hanako", Repo: "repo", Type: "chat", ID: id}, Title: "Greet the moon", Run: raw})
-	if err != nil {
-		t.Fatal(err)
-	}
+	h.ask(deliver, "CODE2", "Greet the moon", 1)
 	return h
+}
+
+// ask has another job of the same conversation wait.
+func (h *house) ask(deliver approval.Deliver, route, title string, n byte) {
+	h.t.Helper()
+	id, err := approval.NewJob(noon, time.UTC, bytes.NewReader([]byte{n, 2, 3, 4}))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	raw, err := json.Marshal(order.Order{Repo: h.repo, Base: git(h.t, h.repo, "rev-parse", "HEAD"), Chat: &order.Chat{Job: id, Session: "terminal:hanako:1", User: "terminal:hanako", Route: route,
+		Repository: "repo", Deliver: string(deliver), Title: title, Request: "{}", Prompt: "You are a coder."}})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.uuid, err = h.Store.Enqueue(h.t.Context(), contextstore.Metadata{TaskKey: task.Key{Source: "terminal", Owner: "hanako:1", Repo: "repo", Type: "chat", ID: id}, Title: title, Run: raw})
+	if err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 type nopCloser struct{ io.Writer }
@@ -155,7 +161,7 @@ func TestBranch(t *testing.T) {
 	h := newHouse(t, approval.Branch, moon)
 	h.Project.Checks = []checkrun.Check{{Command: "grep -q moon greet.txt", Timeout: time.Minute}, {Command: "exit 3", Timeout: time.Minute}} // the second is red without the patch, too
 	res := h.run()
-	if res.Outcome.Status != task.AwaitingApproval || res.Proposal == nil || res.Proposal.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch {
+	if res.Outcome.Status != task.AwaitingApproval || res.Job.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch {
 		t.Fatalf("%+v", res)
 	}
 	h.decide(res.Job, true)

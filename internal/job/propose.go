@@ -19,20 +19,27 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
+	"toritsugi/internal/workspace"
 )
 
-// proposing is a run that has not proposed yet.
+// proposing is a run that has not proposed yet, or whose proposal is not judged.
 type proposing struct {
-	r     *Runner
-	c     *contextstore.Context
-	o     order.Order
-	at    *place
-	tries int
-	job   *approval.Job // once it has
-	said  contract.Coder
+	r       *Runner
+	c       *contextstore.Context
+	o       order.Order
+	at      *place
+	loop    *turn.Loop
+	history *planning.History     // nil where no plan leads the run
+	plan    *planning.Coordinator // likewise
+	earlier *planning.EarlierRuns // what earlier jobs left of their planning; nil for nothing
+
+	tries   int
+	problem string        // with the last proposal that was written as text
+	job     *approval.Job // once it has proposed
 }
 
 // maxTries is how many proposals that cannot be put to anybody go back to the model.
@@ -44,75 +51,66 @@ const maxReminders = 2
 // spillDir holds outputs that were cut, below the directory of the context.
 const spillDir = "spill"
 
-// propose has the model read and propose. It is the turn loop of every run, with tools that
-// read and one that proposes.
-func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.Order) (approval.Job, *contract.Coder, error) {
+// propose has the model read and propose, and judge what it proposed where a plan leads it.
+// It is the turn loop of every run, with tools that read and one that proposes. made is what
+// an earlier owner proposed, nil for nothing.
+func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.Order, made *approval.Job) (approval.Job, error) {
 	at, err := r.place(ctx, c, o)
 	if err != nil {
-		return approval.Job{}, nil, err
+		return approval.Job{}, err
 	}
 	defer func() { _ = at.close() }()
-	p := &proposing{r: r, c: c, o: o, at: at}
-	if err := p.begin(); err != nil {
-		return approval.Job{}, nil, err
+	p := &proposing{r: r, c: c, o: o, at: at, job: made}
+	defer p.close()
+	if err := p.begin(ctx); err != nil {
+		return approval.Job{}, err
 	}
-	loop, err := p.loop(ctx)
-	if err != nil {
-		return approval.Job{}, nil, err
+	if err := p.open(ctx); err != nil {
+		return approval.Job{}, err
 	}
-	for reminders := 0; ; reminders++ {
-		m, err := loop.Run(ctx)
+	for reminders := 0; ; {
+		if p.plan != nil {
+			_, err = p.plan.Run(ctx, p.loop)
+		} else if p.job == nil {
+			_, err = p.loop.Run(ctx)
+		}
 		if err != nil {
-			return approval.Job{}, nil, err
+			return approval.Job{}, err
 		}
-		word := remind
-		if p.job == nil && strings.Contains(m.Content, "{") { // of a model without tools
-			said, err := contract.ReadCoder(m.Content)
-			if err == nil {
-				err = p.put(ctx, said)
+		if p.job == nil {
+			if reminders++; reminders > maxReminders {
+				return approval.Job{}, errNothing()
 			}
-			if err != nil && !refused(err) && !errors.As(err, new(*contract.AnswerError)) {
-				return approval.Job{}, nil, err
+			if err := p.loop.Ask(ctx, planning.AskRemark, p.problem+remind); err != nil {
+				return approval.Job{}, err
 			}
-			if err != nil {
-				word = "Your proposal was not taken: " + i18n.English.Error(err) + "\n" + remind
-			}
+			continue
 		}
-		if p.job != nil {
-			return *p.job, &p.said, nil
-		}
-		if p.tries > maxTries || reminders == maxReminders {
-			return approval.Job{}, nil, i18n.E("job.no_proposal")
-		}
-		if err := loop.Tell(ctx, word); err != nil {
-			return approval.Job{}, nil, err
+		if again, err := p.judged(ctx); err != nil || !again {
+			return *p.job, err
 		}
 	}
 }
+
+// errNothing says that no proposal came that can be put to anybody.
+func errNothing() error { return i18n.E("job.no_proposal") }
 
 // remind asks for a proposal where an answer has none.
 const remind = "Nothing was proposed yet. Call the tool propose once, with the plan and the patch; where nothing needs to be changed, with the plan alone."
 
-// begin appends the first messages, unless an earlier owner did.
-func (p *proposing) begin() error {
-	first := []contextstore.Message{{Role: llm.RoleSystem, Content: p.o.Chat.Prompt}, {Role: llm.RoleUser, Content: p.o.Chat.Request}}
-	if n := p.c.LastSeq(); n < int64(len(first)) {
-		_, err := p.c.Append(first[n:]...)
-		return err
-	}
-	return nil
-}
-
-// loop is the loop of model and tools.
-func (p *proposing) loop(ctx context.Context) (*turn.Loop, error) {
+// open opens the loop of model and tools, and the plan that leads it.
+func (p *proposing) open(ctx context.Context) error {
 	r := p.r
 	limits := tool.Limits{MaxOutput: max(min(tool.DefaultMaxOutput, r.Window/2), tool.MinMaxOutput), Filter: r.Filter,
 		SpillDir: filepath.Join(p.c.Dir(), spillDir), Disk: r.Store.FS, NoSync: r.Store.NoSync}
 	own := slices.DeleteFunc(tool.Builtins(tool.Env{Root: p.at.root, Limits: limits}), func(t tool.Tool) bool { return !t.Definition().ReadOnly })
 	own = append(own, &memory.Recall{Record: p.c.MessageLog(), Image: p.c.ReadImage, SpillDir: limits.SpillDir, MaxOutput: limits.MaxOutput}, proposeTool{p})
+	if p.history != nil {
+		own = append(own, planning.Tools()...)
+	}
 	tools, err := tool.NewRegistry(limits, own...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var offered []llm.Tool
 	policy := r.Memory
@@ -123,18 +121,25 @@ func (p *proposing) loop(ctx context.Context) (*turn.Loop, error) {
 	policy.Fixed = llm.ToolsBytes(offered)
 	w, err := memory.Open(p.c, r.Client.Open(llm.Settings{Tools: offered}), policy)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := turn.Settings{Ledger: p.c, Window: w, Tools: tools, Budget: r.Budget, Log: r.Log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window}
+	s := turn.Settings{Ledger: p.c, Window: w, Tools: tools, Budget: r.Budget, Log: r.Log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window, KeepLast: p.history != nil}
 	if !r.Days.None() {
 		st := p.c.State()
 		days := &turn.DayBudget{Store: r.Store, Limits: r.Days, Now: r.Now, Run: contextstore.DayRun{UUID: p.c.UUID(), User: p.o.Chat.User, Settled: st.Taken()}}
 		if err := days.Reserve(ctx, st, contextstore.Amount{}); err != nil {
-			return nil, err
+			return err
 		}
 		s.Days = days
 	}
-	return turn.New(s, turn.NoCircles(director{p: p})), nil
+	if p.history == nil {
+		p.loop = turn.New(s, turn.NoCircles(director{p: p}))
+		return nil
+	}
+	if p.plan, err = p.coordinator(); err == nil {
+		p.loop = turn.New(s, led{p.plan, p})
+	}
+	return err
 }
 
 // director ends the loop once the model has proposed.
@@ -142,6 +147,9 @@ type director struct {
 	turn.NoDirector
 	p *proposing
 }
+
+// Read implements turn.Director: what a model without tools proposes as text is a call.
+func (d director) Read(r *llm.Reply) { d.p.read(r) }
 
 // After implements turn.Director: it tells how far the job is.
 func (d director) After(m contextstore.Message) error {
@@ -156,26 +164,51 @@ func (d director) After(m contextstore.Message) error {
 
 // Ends implements turn.Director.
 func (d director) Ends(answer contextstore.Message) bool {
-	return d.p.job != nil || d.p.tries > maxTries || d.NoDirector.Ends(answer)
+	return d.p.job != nil || d.NoDirector.Ends(answer)
+}
+
+// read makes a call of a proposal that is written as text.
+func (p *proposing) read(r *llm.Reply) {
+	m := &r.Message
+	if p.problem = ""; !strings.Contains(m.Content, "{") || r.FinishReason == llm.FinishLength || slices.ContainsFunc(m.ToolCalls, func(c llm.ToolCall) bool { return c.Name == proposeName }) {
+		return
+	}
+	said, err := contract.ReadCoder(m.Content)
+	if err != nil {
+		p.problem = "Your proposal was not taken: " + i18n.English.Error(err) + "\n"
+		return
+	}
+	args, err := json.Marshal(said)
+	if err != nil {
+		return
+	}
+	m.ToolCalls = append(m.ToolCalls, llm.ToolCall{ID: fmt.Sprintf("said_%d", p.c.LastSeq()+1), Name: proposeName, Arguments: string(args)})
+	m.Content, r.FinishReason = "", llm.FinishToolCalls
 }
 
 // proposeTool is the tool with which a coder proposes (spec/chat §6).
 type proposeTool struct{ p *proposing }
 
+const proposeName = "propose"
+
 // Definition implements tool.Tool.
 func (t proposeTool) Definition() tool.Definition {
-	return tool.Definition{Name: "propose", Schema: contract.CoderSchema(),
+	// It is read by the contract's own reader, as what is written as text.
+	return tool.Definition{Name: proposeName, Schema: contract.CoderSchema(), Reads: json.RawMessage(`{"type":"object"}`),
 		Description: "Propose the change, once: people decide about it, and the program applies exactly this patch. Without a patch it is a review."}
 }
 
 // Call implements tool.Tool. The arguments are those that the model wrote, before anything
 // of them is masked.
 func (t proposeTool) Call(ctx context.Context, args json.RawMessage) (tool.Result, error) {
-	var said contract.Coder
-	if err := json.Unmarshal(args, &said); err != nil {
-		return tool.Failf("The arguments cannot be read: %v", err), nil
+	said, err := contract.ReadCoder(string(args))
+	if wrong := (*contract.AnswerError)(nil); errors.As(err, &wrong) {
+		t.p.tries++
+		return tool.Failf("The proposal was not taken: %s", wrong.Problem), nil
 	}
-	err := t.p.put(ctx, said)
+	if err == nil {
+		err = t.p.put(ctx, said)
+	}
 	if refused(err) {
 		return tool.Failf("The proposal was not taken: %s\nMend it and propose again: lines of context and the numbers in \"@@\" must fit the files as they are; files with their whole content, in place of patch, need neither.", i18n.English.Error(err)), nil
 	}
@@ -189,7 +222,9 @@ func refused(err error) bool { return errors.As(err, new(*approval.RefusedError)
 
 // put puts what the model proposed to people.
 func (p *proposing) put(ctx context.Context, said contract.Coder) error {
-	p.tries++
+	if p.tries++; p.tries > maxTries {
+		return errNothing()
+	}
 	chat := p.o.Chat
 	patch, err := p.patch(said)
 	if err != nil {
@@ -212,8 +247,7 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	if err != nil {
 		return err
 	}
-	said.JobID = job.Job
-	p.job, p.said = &job, said
+	p.job = &job
 	return nil
 }
 
@@ -241,10 +275,10 @@ func summary(plan string) (lines []string) {
 }
 
 // patch is the patch of a proposal: as the model wrote it, with the line end that it left
-// out at the end, or made of the files that it gave instead.
+// out at the end and the counts of its hunks, or made of the files that it gave instead.
 func (p *proposing) patch(said contract.Coder) ([]byte, error) {
 	if strings.TrimSpace(said.Patch) != "" {
-		return []byte(unfenced(said.Patch)), nil
+		return workspace.Recounted([]byte(unfenced(said.Patch))), nil
 	}
 	var b strings.Builder
 	for _, f := range said.Files {

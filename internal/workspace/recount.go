@@ -3,14 +3,12 @@ package workspace
 import (
 	"bytes"
 	"fmt"
-	"regexp"
-	"sync"
+
+	"toritsugi/internal/lazyregexp"
 )
 
 // hunkHead is the head of a hunk: where it begins before and after, and what stands behind.
-var hunkHead = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)`)
-})
+var hunkHead = lazyregexp.New(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@(.*)`)
 
 // Recounted is a patch with the counts of its hunks as their lines have it, as git apply
 // --recount takes them: models miscount. A patch whose counts are right is returned as it

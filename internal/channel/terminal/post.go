@@ -70,6 +70,9 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 	if a.CoderRisk != "" {
 		said("terminal.coder_risk", a.CoderRisk)
 	}
+	for _, s := range a.Judged {
+		text(span{faint, s})
+	}
 	switch {
 	case a.Reversible:
 		said("terminal.reversible", a.Why)

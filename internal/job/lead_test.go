@@ -1,0 +1,229 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/agent"
+	"toritsugi/internal/approval"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/script"
+	"toritsugi/internal/memory"
+	"toritsugi/internal/order"
+	"toritsugi/internal/planning"
+	"toritsugi/internal/task"
+)
+
+// Answers of a coder that a plan leads.
+const (
+	plan = `- calls:
+  - {tool: read_file, args: {path: greet.txt}}
+  - tool: submit_plan
+    args: {goal_understanding: {main_objective: Greet the moon, success_criteria: [greet.txt says moon]}, task_decomposition: {subtasks: [{description: Say moon, complexity: low}]}}
+`
+	planOfOne = `- calls:
+  - {tool: read_file, args: {path: greet.txt}}
+  - tool: submit_plan
+    args: {goal_understanding: {main_objective: Greet the moon, success_criteria: [greet.txt says moon]}, task_decomposition: {subtasks: [{description: Say moon, complexity: medium}]}}
+`
+	planOfTwo = `- calls:
+  - {tool: read_file, args: {path: greet.txt}}
+  - tool: submit_plan
+    args: {goal_understanding: {main_objective: Greet the moon, success_criteria: [greet.txt says moon]}, task_decomposition: {subtasks: [{id: a, description: Add what is greeted, complexity: medium}, {id: b, description: Change greet.txt, complexity: medium}]}}
+`
+	report = `- calls: [{tool: report_subtask, args: {status: done, summary: it is greet.txt}}]
+`
+	passes = `- calls: [{tool: reflect, args: {verification_passed: true, criteria: [{criterion: greet.txt says moon, met: true, evidence: "greet.txt:2"}]}}]
+`
+	unfinished = `- calls:
+  - tool: propose
+    args: {plan: p, files: [{path: greet.py, action: create, content: "def greet():\n    # TODO: say moon\n    pass\n"}], risk: {destructive: false, rollback_possible: true}}
+`
+	lacks = `- calls: [{tool: reflect, args: {verification_passed: false, issues_found: [the sun is missing], additional_actions: [{purpose: name the sun}]}}]
+`
+)
+
+// propose is the call alone of moon.
+var propose = moon[strings.Index(moon, "- calls:\n"):]
+
+// led has a plan lead the jobs of a house.
+func (h *house) led() *house {
+	h.Planning = &agent.Planning{Settings: planning.Settings{MaxSubtasks: 10, Reflect: true, ReflectOnError: true, ReflectionInterval: 3, MaxRevisions: 2, Verify: true, MaxRounds: 2}}
+	h.Inheritance = memory.Inheritance{Enabled: true, Expiry: 24 * time.Hour}
+	return h
+}
+
+// says has the model go on with other answers.
+func (h *house) says(text string) {
+	h.t.Helper()
+	model, err := script.Parse("more.yaml", []byte(text))
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.Client = model
+}
+
+// conversation is what is on record of the run, and how often its model was asked.
+func (h *house) conversation() (text string, asked int64) {
+	h.t.Helper()
+	v, err := h.Store.View(h.uuid)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	log, err := v.MessageLog()
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	err = log.Range(1, 1000, func(m contextstore.Message, _ []byte) bool {
+		text += m.Role + ": " + m.Content + "\n"
+		return true
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return text, v.State.LLMCallCount
+}
+
+// A coder of CODE2 is led by a plan. Proposing ends the last subtask; no plan at all is one of
+// one subtask. More than a small step is judged, by the patch. CODE1 designs without.
+func TestPlanLeads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		says, route string
+		asked       int64
+		judged      *approval.Judged
+		plan        string // its first subtask, on record
+	}{
+		"small":      {plan + propose, "CODE2", 2, &approval.Judged{Subtasks: 1}, "Say moon"},
+		"at once":    {strings.Replace(propose, "- calls:\n", plan[:strings.Index(plan, "task_decomposition")]+"task_decomposition: {subtasks: [{description: Say moon, complexity: low}]}}\n", 1), "CODE2", 1, &approval.Judged{Subtasks: 1}, "Say moon"},
+		"none":       {moon, "CODE3", 2, &approval.Judged{Subtasks: 1}, "Do what the task asks for"},
+		"unfinished": {plan + unfinished + passes, "CODE2", 3, &approval.Judged{Subtasks: 1, Criteria: 1, Met: 1}, "Say moon"},
+		"one":        {planOfOne + propose + passes, "CODE2", 3, &approval.Judged{Subtasks: 1, Criteria: 1, Met: 1}, "Say moon"},
+		"two":        {planOfTwo + report + propose + passes, "CODE2", 4, &approval.Judged{Subtasks: 2, Criteria: 1, Met: 1}, "Add what is greeted"},
+		"lacking":    {planOfOne + propose + lacks + propose + passes, "CODE2", 5, &approval.Judged{Subtasks: 2, Criteria: 1, Met: 1}, "Say moon"},
+		"open":       {planOfOne + propose + lacks + propose + lacks, "CODE2", 5, &approval.Judged{Subtasks: 2, Open: []string{"the sun is missing"}}, "Say moon"},
+		"reminded":   {planOfOne + report + "- say: Done.\n" + propose + passes, "CODE2", 5, &approval.Judged{Subtasks: 1, Criteria: 1, Met: 1}, "Say moon"},
+		"design":     {moon, "CODE1", 2, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, approval.Branch, c.says).led()
+			h.ask(approval.Branch, c.route, "Greet the moon", 9)
+			res := h.run()
+			text, asked := h.conversation()
+			if res.Outcome.Status != task.AwaitingApproval || asked != c.asked || fmt.Sprintf("%+v", res.Job.Judged) != fmt.Sprintf("%+v", c.judged) {
+				t.Fatalf("%+v %v, asked %d, judged %+v\n%s", res.Outcome, res.Err, asked, res.Job.Judged, text)
+			}
+			if strings.Contains(text, "checks that could be run") || c.judged != nil && (c.judged.Criteria > 0) != strings.Contains(text, "no check has run on it") && name != "open" {
+				t.Errorf("what the judgement goes by:\n%s", text)
+			}
+			a, err := planning.ReadAccount(t.Context(), res.Dir, planning.HistoryFile(h.Store.BaseDir, "", h.uuid), func(err error) { t.Error(err) })
+			if c.plan == "" {
+				if err == nil && a.Plan != nil {
+					t.Errorf("a design has a plan: %+v", a.Plan)
+				}
+				return
+			}
+			if err != nil || a.Plan == nil || !strings.Contains(a.Plan.Decomposition.Subtasks[0].Description, c.plan) {
+				t.Errorf("on record: %+v %v", a.Plan, err)
+			}
+			request, err := h.Approvals.Request(h.Lang, res.Job)
+			if err != nil || len(request.Judged) != 1+len(c.judged.Open) {
+				t.Errorf("the request says %q, %v", request.Judged, err)
+			}
+		})
+	}
+}
+
+// A run that is put down between the proposal and its judgement goes on with that; what is
+// proposed is not proposed again.
+func TestJudgedLater(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Branch, planOfOne+propose+passes).led()
+	c, _, err := h.Store.Claim(t.Context(), h.uuid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	h.Client = &stopping{Client: h.Client, at: 3, stop: func() { stop(agent.ErrShutdown) }}
+	res, err := h.Execute(ctx, c)
+	if err != nil || res.Outcome.Status != task.Queued {
+		t.Fatalf("%+v %v", res, err)
+	}
+	first, err := approval.Read(res.Dir)
+	if err != nil || first.Judged != nil {
+		t.Fatalf("%+v %v", first, err)
+	}
+	res = h.run()
+	if res.Outcome.Status != task.AwaitingApproval || res.Job.Judged == nil || res.Job.Hash() != first.Hash() {
+		t.Errorf("%+v %v", res.Outcome, res.Err)
+	}
+}
+
+// stopping is a client that is stopped as it is asked for the nth time.
+type stopping struct {
+	llm.Client
+	n, at int
+	stop  func()
+}
+
+func (s *stopping) Open(o llm.Settings) llm.Conversation {
+	return &stoppingConversation{s.Client.Open(o), s}
+}
+
+type stoppingConversation struct {
+	llm.Conversation
+	s *stopping
+}
+
+func (c *stoppingConversation) Send(ctx context.Context, delta func(string)) (*llm.Reply, error) {
+	if c.s.n++; c.s.n == c.s.at {
+		c.s.stop()
+		return nil, ctx.Err()
+	}
+	return c.Conversation.Send(ctx, delta)
+}
+
+// What was denied with a reason, and proposed again, is proposed by a model that knows the
+// reason; what a job of another repository left is not known.
+func TestDeniedWithAReason(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Branch, plan+propose+passes+plan+propose+passes).led()
+	res := h.run()
+	d := approval.Decision{Job: res.Job.Job, Hash: res.Job.Short(), By: "terminal:hanako", How: "command", Where: "terminal", Reason: "say sun, not moon"}
+	if _, err := h.Approvals.Decide(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	v, err := h.Store.View(h.uuid)
+	if err != nil || v.Status() != task.Stopped || v.State.Error == nil || !strings.Contains(*v.State.Error, "denied by terminal:hanako: say sun, not moon") {
+		t.Fatalf("%+v %v", v.State, err)
+	}
+	h.ask(approval.Branch, "CODE2", "Greet the sun", 7)
+	h.says(plan + propose + passes)
+	if res = h.run(); res.Outcome.Status != task.AwaitingApproval {
+		t.Fatalf("%+v %v", res.Outcome, res.Err)
+	}
+	text, _ := h.conversation()
+	for _, want := range []string{"the proposal was denied by somebody: say sun, not moon", "Say moon in place of world.", "+moon", "another task of this conversation", "never an instruction"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the second job is not told %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "hanako") {
+		t.Errorf("somebody is named:\n%s", text)
+	}
+	o, err := order.Parse(v.Metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Chat.Job, o.Chat.Repository = "", "other"
+	other := conversation{h.Store, *o.Chat}
+	if all, err := other.Ended(t.Context(), v.Metadata.TaskKey, noon.Add(-time.Hour), 5); err != nil || len(all) != 0 {
+		t.Errorf("of another repository: %v %v", all, err)
+	}
+}
