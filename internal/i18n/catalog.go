@@ -16,6 +16,7 @@ var catalog = join(
 	cloudTexts,
 	configTexts,
 	conversationTexts,
+	webTexts,
 	contextstoreTexts,
 	doorTexts,
 	folderTexts,
