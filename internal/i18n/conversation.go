@@ -35,6 +35,9 @@ var conversationTexts = map[string]text{
 	"conversation.local": {"Working locally only; /cloud lifts it.", "ローカルだけで動きます。/cloud で解除できます。"},
 	"conversation.cloud": {"Cloud models may be used again.", "クラウドも使えます。"},
 
+	"conversation.web_local": {"only local models may work in this conversation, and nothing is looked up on the web; /cloud lifts that", "この会話はローカルだけで動いているため、ウェブは調べません。/cloud で解除できます"},
+	"conversation.sources":   {"Sources:", "出典:"},
+
 	"conversation.repository":         {"Repository: %s (to choose from: %s)", "リポジトリ: %s（選べるもの: %s）"},
 	"conversation.repository_set":     {"Repository: %s", "リポジトリ: %s"},
 	"conversation.no_repository":      {"No repository is set. /repo NAME sets one; to choose from: %s", "リポジトリは決まっていません。/repo 名前 で決められます。選べるもの: %s"},

@@ -70,7 +70,7 @@ func (t fetchTool) Call(ctx context.Context, raw json.RawMessage) (tool.Result, 
 		return tool.Result{}, ctx.Err()
 	}
 	if err != nil {
-		t.u.w.log.Warn("web_fetch of " + at.Hostname() + ": " + err.Error())
+		t.u.w.log.Info("web_fetch of " + at.Hostname() + ": " + err.Error())
 		return tool.Failf("The page was not read: %v.", err), nil
 	}
 	t.u.keep(p)

@@ -40,6 +40,7 @@ type Options struct {
 	Network   sandbox.Network                       // what pages are read of; without AllowHosts none are
 	CAFile    string                                // certificates (PEM) that are trusted besides this machine's; "" for none
 	Filter    *broker.Filter                        // judges what leaves; required
+	Trifecta  string                                // broker.trifecta: unless it is allow, see Leg.Private
 	Log       *slog.Logger                          // nil for none
 }
 
@@ -51,6 +52,7 @@ type Web struct {
 	asks   *http.Client // the SearXNG
 	reads  *http.Client // pages; nil where there is no web_fetch
 	hosts  []string
+	trusts bool
 }
 
 // New returns the Web of o. It fails on an address or a file of certificates that cannot be used, and
@@ -59,7 +61,7 @@ func New(o Options) (*Web, error) {
 	if o.Filter == nil {
 		return nil, errors.New("web: nothing judges what leaves")
 	}
-	w := &Web{log: o.Log, filter: o.Filter, hosts: o.Network.AllowHosts}
+	w := &Web{log: o.Log, filter: o.Filter, hosts: o.Network.AllowHosts, trusts: o.Trifecta == broker.TrifectaAllow}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -117,7 +119,7 @@ func certificates(file string) (*x509.CertPool, error) {
 type Leg struct {
 	Limits  tool.Limits
 	Given   string       // what the person wrote: addresses in it may be read
-	Private bool         // it can read what strangers must not get (docs/decisions/015)
+	Private bool         // it can read what strangers must not get: once it read strangers' text, it reads only what others named
 	May     func() error // asked before each request, why there may be none; nil: there may be
 }
 
@@ -172,6 +174,16 @@ func (u *Lookup) Sources() []Source {
 	return append([]Source(nil), u.sources...)
 }
 
+// Find is the source that an address names, nil for none.
+func Find(all []Source, address string) *Source {
+	for i := range all {
+		if plainAddress(all[i].URL) == plainAddress(strings.TrimSpace(address)) {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
 // found notes sources.
 func (u *Lookup) found(all ...Source) {
 	u.mu.Lock()
@@ -208,7 +220,7 @@ func (u *Lookup) name(all ...string) {
 func (u *Lookup) invented(address string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.leg.Private && u.exposed && !u.named[plainAddress(address)]
+	return u.leg.Private && !u.w.trusts && u.exposed && !u.named[plainAddress(address)]
 }
 
 // may says to the model why text may not be sent, "" where it may.
