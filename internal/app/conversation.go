@@ -7,7 +7,9 @@ import (
 	"toritsugi/internal/config"
 	"toritsugi/internal/conversation"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/models"
 	"toritsugi/internal/routing"
+	"toritsugi/internal/task"
 )
 
 // converse makes what answers messages: the models and the store are opened for it. here
@@ -41,13 +43,16 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 	cfg := s.cfg
 	o := conversation.Options{Store: s.store, Models: s.models, Router: routing.New(rules, routerSettings(cfg)), Limits: loopLimits(cfg), Cloud: cfg.Security.CloudAllowedRoutes,
 		Here: here, PromptsDir: cfg.Chat.PromptsDir, RecentTurns: cfg.Sessions.RecentTurns, Cutover: cfg.Sessions.DayEnd(), Retention: cfg.Sessions.Retention(), Zone: time.Local,
-		Lang: i18n.Lang(cfg.Language), Redact: s.redact.String, Strict: s.redact.Strict().String, Log: s.log, Now: s.env.Now,
+		Lang: i18n.Lang(cfg.Language), Redact: s.redact.String, Strict: s.redact.Strict().String, Log: s.log, Now: s.env.Now, Access: access(cfg, models.Worker, task.Key{}),
 		Set: func(role string) bool {
 			r, ok := cfg.Routing.LLM.Role(role)
 			return ok && (r.Provider != "" || r.Model != "")
 		}}
 	for _, r := range cfg.Chat.Repositories {
 		o.Repositories = append(o.Repositories, conversation.Repository(r))
+	}
+	if o.Web, err = s.lookup(); err != nil {
+		return nil, nil, &ConfigError{err}
 	}
 	if e, err = conversation.New(o); err != nil {
 		return nil, nil, &ConfigError{err}

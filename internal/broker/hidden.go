@@ -129,6 +129,9 @@ func Visible(s string) string {
 	return s
 }
 
+// Unhidden is a text without invisible characters and escape sequences, its line ends "\n".
+func Unhidden(s string) string { return apply(s, settle(hidden(nil, Commit, s))) }
+
 // comments finds HTML comments outside of code; one without an end goes on to
 // the end of the text, as a browser has it.
 func comments(_ *Filter, format Format, s string) (edits []edit) {

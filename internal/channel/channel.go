@@ -173,7 +173,7 @@ type Session struct {
 // Command is a control command, as a person types it.
 type Command struct {
 	Name string // "/approve"
-	Args string // "JOB [HASH]", "" for none
+	Args string // "JOB HASH", "" for none
 	Help string // in the reader's language
 	// AtOnce says that it acts while a turn goes on, as /local and /jobs do: a
 	// channel hands it over without waiting for the end of the turn.

@@ -31,6 +31,11 @@ type Sessions struct {
 	RetentionDays int    `yaml:"retention_days" default:"90" check:"min=1,max=3650" doc:"How long a conversation is kept after the last word in it, and what ANALYZE kept of it, in days."`
 }
 
+// Web is the section web (spec/chat §2).
+type Web struct {
+	SearchURL string `yaml:"search_url" check:"url,optional" doc:"Address of a SearXNG whose settings.yml has json among search.formats, such as http://127.0.0.1:8888; with it RESEARCH has web_search. Queries leave this machine by it, but not where only local models may work."`
+}
+
 // DayEnd is sessions.cutover, after midnight.
 func (s Sessions) DayEnd() time.Duration {
 	t, err := time.Parse("15:04", s.Cutover)

@@ -22,7 +22,7 @@ type rules struct {
 	min, max  *float64 // inclusive
 	above     *float64 // exclusive
 	enum      []string
-	optional  bool   // the empty text is none of enum, but allowed
+	optional  bool   // the empty text is allowed, though it is none of enum or no address
 	named     string // one of the checks of text
 	low, high float64
 	recommend bool // low..high is recommended
@@ -39,6 +39,8 @@ func parseRules(check, warn string) rules {
 		}
 		switch name {
 		case "":
+		case "optional":
+			r.optional = true
 		case "min":
 			r.min = limit
 		case "max", "le":

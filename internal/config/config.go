@@ -28,6 +28,7 @@ type Config struct {
 	Loop                 Loop           `yaml:"loop" doc:"How far one turn of a chat goes."`
 	Chat                 Chat           `yaml:"chat" doc:"Conversations: tori chat, and what tori serve answers in channels."`
 	Sessions             Sessions       `yaml:"sessions" doc:"How conversations are kept."`
+	Web                  Web            `yaml:"web" doc:"What RESEARCH looks things up with (docs/chat.md)."`
 	Coder3               Coder3         `yaml:"coder3" doc:"Limits of the role coder3."`
 	Providers            Providers      `yaml:"providers" doc:"Looking after a local Ollama."`
 	Checks               []Check        `yaml:"checks" expand:"no" doc:"Commands that must pass before a task counts as completed; without any, those that the base branch names or lets expect (docs/project.md); [] for none. A command line each, or {name, run, timeout_seconds, junit}: junit is a pattern of the JUnit XML reports that the command writes, relative to the repository (build/**/TEST-*.xml), from which failures are told. The shell expands their variables, not this file."`
@@ -135,7 +136,7 @@ type Sandbox struct {
 	Engine              string            `yaml:"engine" doc:"podman or docker, or a path to one, for mode container."`
 	ReadOnlyPaths       []string          `yaml:"read_only_paths" check:"abs" doc:"Further directories that commands may read; absolute paths."`
 	Env                 map[string]string `yaml:"env" check:"envname" doc:"Further variables of the commands' environment."`
-	AllowHosts          []string          `yaml:"allow_hosts" check:"reach" doc:"Hosts that commands of the model and checks may reach, such as registry.npmjs.org, *.example.org, nexus.corp:443 or 10.0.0.5:8080; without a port at 80 and 443 of public addresses, with one at that port and in your own network, too. Without any they have no network."`
+	AllowHosts          []string          `yaml:"allow_hosts" check:"reach" doc:"Hosts that commands of the model and checks may reach, and whose pages RESEARCH may read (web_fetch), such as registry.npmjs.org, *.example.org, nexus.corp:443 or 10.0.0.5:8080; without a port at 80 and 443 of public addresses, with one at that port and in your own network, too. Without any they have no network."`
 	CAFile              string            `yaml:"ca_file" check:"absfile" doc:"A file of certificates (PEM) that commands with a network trust besides this machine's, such as your company's; an absolute path."`
 	ShellTimeoutSeconds int               `yaml:"shell_timeout_seconds" default:"120" check:"min=1,max=600" doc:"Time limit of a command of the model that asks for none, in seconds; it may ask for up to 600."`
 	MemoryMB            int               `yaml:"memory_mb" default:"4096" check:"min=0,max=16777216" doc:"Memory limit of all commands of a run together, MCP servers and files in /tmp among it, in MiB; 0 for none."`

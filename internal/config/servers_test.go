@@ -60,8 +60,8 @@ func TestServerArguments(t *testing.T) {
 func TestToolRules(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"tools: {deny: [shel]}":                           `c.yaml:1: tools.deny[0]: expected the name of a tool, a pattern with *, or SERVER__TOOL (known tools: ask_user, call_tool, edit_file, find_tools, git, git_blame, git_diff, git_log, git_status, glob, grep, list_files, read_file, read_output, recall, shell, shell_job, write_file), found the text "shel"`,
-		"tools: {roles: {coder3: {allow: ['[']}}}":        `c.yaml:1: tools.roles.coder3.allow[0]: expected the name of a tool, a pattern with *, or SERVER__TOOL (known tools: ask_user, call_tool, edit_file, find_tools, git, git_blame, git_diff, git_log, git_status, glob, grep, list_files, read_file, read_output, recall, shell, shell_job, write_file), found the text "["`,
+		"tools: {deny: [shel]}":                           `c.yaml:1: tools.deny[0]: expected the name of a tool, a pattern with *, or SERVER__TOOL (known tools: ask_user, call_tool, edit_file, find_tools, git, git_blame, git_diff, git_log, git_status, glob, grep, list_files, read_file, read_output, recall, shell, shell_job, web_fetch, web_search, write_file), found the text "shel"`,
+		"tools: {roles: {coder3: {allow: ['[']}}}":        `c.yaml:1: tools.roles.coder3.allow[0]: expected the name of a tool, a pattern with *, or SERVER__TOOL (known tools: ask_user, call_tool, edit_file, find_tools, git, git_blame, git_diff, git_log, git_status, glob, grep, list_files, read_file, read_output, recall, shell, shell_job, web_fetch, web_search, write_file), found the text "["`,
 		"tools: {roles: {coder9: {allow: [grep]}}}":       "c.yaml:1: tools.roles.coder9: unknown key; did you mean tools.roles.coder?",
 		"tools: {projects: [{deny: [grep]}]}":             "c.yaml:1: tools.projects[0].project: expected REPO or OWNER/REPO, with * for any part of a name, found nothing (leave the key out to get the default)",
 		"tools: {projects: [{project: a/b/c}]}":           `c.yaml:1: tools.projects[0].project: expected REPO or OWNER/REPO, with * for any part of a name, found the text "a/b/c"`,

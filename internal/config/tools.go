@@ -65,7 +65,7 @@ func (p ToolProject) Matches(owner, repo string) bool {
 // in rules, sorted; those of servers are known once they run.
 func ToolNames() []string {
 	return []string{"ask_user", "call_tool", "edit_file", "find_tools", "git", "git_blame", "git_diff", "git_log", "git_status", "glob", "grep", "list_files", "read_file", "read_output", "recall",
-		"shell", "shell_job", "write_file"}
+		"shell", "shell_job", "web_fetch", "web_search", "write_file"}
 }
 
 // toolPattern returns what was expected where s can name no tool, else nil.

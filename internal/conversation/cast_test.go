@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/script"
+	"toritsugi/internal/llm/texttool"
 	"toritsugi/internal/models"
 	"toritsugi/internal/redact"
 	"toritsugi/internal/routing"
@@ -41,6 +42,7 @@ type cast struct {
 	cloud   map[string]bool // roles whose model is in a cloud
 	cold    map[string]bool // whose model is not loaded
 	context int             // window of every model, tokens; 0 for 32768
+	textual bool            // no model has tool calls
 	made    func(u models.Use) string
 }
 
@@ -86,6 +88,9 @@ func (c *cast) Client(ctx context.Context, u models.Use) (llm.Client, models.Spe
 	}
 	k := &call{Role: u.Role, Route: u.Route, Local: u.LocalOnly}
 	c.calls = append(c.calls, k)
+	if c.textual {
+		return &actor{texttool.New(inner), c, k}, s, nil
+	}
 	return &actor{inner, c, k}, s, nil
 }
 

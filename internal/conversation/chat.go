@@ -51,9 +51,7 @@ func (t *turn) material(ctx context.Context) {
 	if len(items) > 0 {
 		t.frame("material", nil)
 		t.add(material(t.e.Lang, items, t.room(ctx)))
-		if slices.ContainsFunc(items, func(i Item) bool { return i.Route == routing.Research }) {
-			t.frame("nothing_fetched", nil)
-		}
+		t.researched(items)
 	}
 	switch t.stop {
 	case "", routing.StopDone:

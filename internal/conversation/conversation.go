@@ -18,6 +18,8 @@ import (
 	"toritsugi/internal/llm"
 	"toritsugi/internal/models"
 	"toritsugi/internal/routing"
+	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/web"
 )
 
 // Models makes the clients of legs. *models.Models is one.
@@ -101,6 +103,8 @@ type Options struct {
 	ToChat    map[channel.Kind]bool
 	Jobs      Jobs
 	Approvals Approvals
+	Web       *web.Web      // what RESEARCH looks things up with; nil: nothing
+	Access    []tool.Access // which tools workers may use
 
 	Repositories []Repository
 	Here         *Repository // where the program was started, for sessions of the terminal; nil for nowhere

@@ -284,7 +284,8 @@ func (e *Engine) Commands() []channel.Command {
 	known := routing.Commands()
 	all := make([]channel.Command, len(known))
 	for i, k := range known {
-		all[i] = channel.Command{Name: k.Name, Args: k.Args, Help: e.Lang.T(k.Help)}
+		_, answered := routing.ParseCommand(k.Name).(routing.ToRoute) // by a turn
+		all[i] = channel.Command{Name: k.Name, Args: k.Args, Help: e.Lang.T(k.Help), AtOnce: !answered}
 	}
 	return all
 }

@@ -33,6 +33,10 @@ type Item struct {
 	Text  string          `json:"text"`
 	Diff  string          `json:"diff,omitempty"`
 	Out   json.RawMessage `json:"-"`
+
+	// Of RESEARCH: whether it looked anything up, and the addresses that it cites.
+	Looked  bool     `json:"looked,omitempty"`
+	Sources []string `json:"sources,omitempty"`
 }
 
 // ranks order material: what comes first is left out last.

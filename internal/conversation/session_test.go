@@ -88,6 +88,17 @@ func TestControl(t *testing.T) {
 
 // Jobs are listed and stopped by their id; who works on what is told by aliases, and only
 // where it is asked for.
+// Commands that no turn answers are told from messages.
+func TestCommandsAreOffered(t *testing.T) {
+	t.Parallel()
+	h := open(t, i18n.English, "terminal")
+	for _, c := range h.Commands() {
+		if turn := strings.HasPrefix(c.Name, "/co") || slices.Contains([]string{"/chat", "/plan", "/analyze", "/ops", "/research"}, c.Name); c.AtOnce == turn {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 func TestJobsAreListed(t *testing.T) {
 	t.Parallel()
 	h := open(t, i18n.English, "terminal")

@@ -33,6 +33,8 @@ type turn struct {
 	route    routing.Route // of the answer: what it declares
 	handed   bool          // Chat has handed it over once
 	items    []Item
+	found    found         // by the latest leg of RESEARCH
+	cited    []string      // sources of what Chat writes from
 	said     []llm.Message // of this turn, to Chat and by it
 	overlay  bool          // the work overlay was part of it
 	legs     int
@@ -187,7 +189,11 @@ func (t *turn) legwork(ctx context.Context, route routing.Route, task string) (o
 			return false
 		}
 		t.e.Event(ctx, t.x.ID, t.e.success(t.id, t.x.ID, route, out))
-		t.items = append(t.items, ofOutput(route, task, out))
+		it := ofOutput(route, task, out)
+		if route == routing.Research {
+			it.Looked, it.Sources = t.found.looked, t.found.cited
+		}
+		t.items = append(t.items, it)
 		if route == routing.Analyze {
 			t.keep(ctx, task, out)
 		}
@@ -348,6 +354,7 @@ func (t *turn) show(ctx context.Context, text string) {
 		t.broken(ctx, err)
 		return
 	}
+	text = t.withSources(text)
 	if d := t.declaration(&s); d != "" {
 		text = d + "\n" + text
 	}

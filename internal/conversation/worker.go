@@ -17,6 +17,7 @@ import (
 	"toritsugi/internal/models"
 	"toritsugi/internal/routing"
 	"toritsugi/internal/tool"
+	"toritsugi/internal/tool/web"
 	turns "toritsugi/internal/turn"
 )
 
@@ -42,16 +43,19 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 	ctx, cancel := t.limited(ctx, 0)
 	defer cancel()
 	window := int(float64(spec.Context) * windowShare)
-	tools, done, err := t.readers(&s, window)
+	tools, looks, done, err := t.readers(route, &s, window, in)
 	if err != nil {
 		return contract.Output{}, err
 	}
 	defer done()
-	in.Tooling.RepoRead = len(tools.Definitions()) > 0
+	in.Tooling.RepoRead, in.Tooling.WebSearch = has(tools, "read_file"), has(tools, "web_search")
 	in.UserText = fitting(t.e.Lang, in.UserText, window/3)
 	system, err := t.e.prompts.worker(route)
 	if err != nil {
 		return contract.Output{}, err
+	}
+	if route == routing.Research {
+		system += "\n\n" + t.e.prompts.text(map[bool]string{true: "workers/research_web.md", false: "workers/research_plan.md"}[looks != nil])
 	}
 	asked, err := json.Marshal(in)
 	if err != nil {
@@ -75,23 +79,33 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 	defer ready()
 	loop := turns.New(turns.Settings{Ledger: ledger, Window: w, Tools: tools, Budget: turns.Budget{Turns: maxCalls}, Log: t.e.Log, Now: t.e.Now,
 		MaxResults: 2 * window}, director{heard: ready})
-	return t.answer(ctx, loop, route)
+	out, err := t.answer(ctx, loop, route, func(o contract.Output) string { return unsourced(o.Result, looks) })
+	if err == nil && route == routing.Research {
+		out.Result, t.found = sourced(out.Result, looks)
+	}
+	return out, err
 }
 
 // answer runs a worker's loop and reads its answer; one that does not keep to the contract
-// is asked for once more.
-func (t *turn) answer(ctx context.Context, loop *turns.Loop, route routing.Route) (contract.Output, error) {
+// is asked for once more, as one is that complaint finds something wrong with.
+func (t *turn) answer(ctx context.Context, loop *turns.Loop, route routing.Route, complaint func(contract.Output) string) (contract.Output, error) {
 	for again := false; ; again = true {
 		m, err := loop.Run(ctx)
 		if err != nil {
 			return contract.Output{}, cause(ctx, err)
 		}
 		out, err := contract.ReadOutput(route, m.Content)
-		var wrong *contract.AnswerError
-		if err == nil || again || !errors.As(err, &wrong) {
+		problem := ""
+		switch wrong := (*contract.AnswerError)(nil); {
+		case errors.As(err, &wrong):
+			problem = wrong.Problem
+		case err == nil:
+			problem = complaint(out)
+		}
+		if problem == "" || again {
 			return out, err
 		}
-		if err := loop.Tell(ctx, "Your answer was not taken: "+wrong.Problem+"\nAnswer once more, with the whole JSON object and nothing else."); err != nil {
+		if err := loop.Tell(ctx, "Your answer was not taken: "+problem+"\nAnswer once more, with the whole JSON object and nothing else."); err != nil {
 			return contract.Output{}, err
 		}
 	}
@@ -106,21 +120,28 @@ type director struct {
 // Stream implements turn.Director.
 func (d director) Stream(string) { d.heard() }
 
-// readers are the tools that read the session's repository: none where it has none.
-func (t *turn) readers(s *State, window int) (r *tool.Registry, done func(), err error) {
+// readers are the tools that read the session's repository, none where it has none, and
+// for RESEARCH those that look things up; looks is nil where there are none of these.
+func (t *turn) readers(route routing.Route, s *State, window int, in contract.Input) (r *tool.Registry, looks *web.Lookup, done func(), err error) {
 	limits := tool.Limits{MaxOutput: max(min(tool.DefaultMaxOutput, window/2), tool.MinMaxOutput)}
 	done = func() {}
-	var own []tool.Tool
+	var all []tool.Tool
 	if repo, ok := t.e.repository(t.x.ID, t.m.User, s); ok {
 		root, err := os.OpenRoot(repo.Path)
 		if err != nil {
-			return nil, done, err
+			return nil, nil, done, err
 		}
 		done = func() { _ = root.Close() } // only read from
-		own = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
+		all = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
 	}
-	r, err = tool.NewRegistry(limits, own...)
-	return r, done, err
+	if route == routing.Research && t.e.Web != nil && !s.LocalOnly {
+		looks = t.e.Web.Open(web.Leg{Limits: limits, Given: t.given(in), Private: len(all) > 0, May: t.mayLook})
+		all = append(all, looks.Tools()...)
+	}
+	if r, err = tool.NewRegistry(limits, all...); err == nil {
+		r, err = r.Restrict(t.e.Access...)
+	}
+	return r, looks, done, err
 }
 
 // input is what a worker is given of the session and the task.

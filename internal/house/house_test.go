@@ -70,6 +70,7 @@ var floors = map[string]float64{
 	"tool/mcp":                4.1,
 	"tool/mcp/mcptest":        4.3,
 	"tool/confined":           4.2,
+	"tool/web":                4.7,
 	"broker":                  4.6,
 	"memory":                  5.0,
 	"contract":                5.15,

@@ -10,6 +10,8 @@ var brokerTexts = map[string]text{
 	"broker.trifecta_refuse":   {"a %s was refused: the run has read text of strangers and can read what they must not get (%s), and broker.trifecta is refuse", "%s を拒否しました。この実行は外部の人の文章を読み、見せてはならない情報にも触れられ（%s）、broker.trifecta が refuse です"},
 	"broker.secret_in_patch":   {"the change holds what looks like a secret (%s) and was not handed over: remove it from the workspace or from the task", "変更に機密情報らしきもの（%s）が含まれるため、引き渡しませんでした。ワークスペースまたは依頼から取り除いてください"},
 	"broker.patch_size":        {"the change has %d MiB, of at most %d (%s)", "変更が %d MiB あり、上限の %d MiB（%s）を超えています"},
+	"broker.lookup":            {"it holds what looks like a secret, or a person's address or number (%s), and was not sent: ask without it", "機密情報、または個人の連絡先らしきもの（%s）が含まれるため、送りませんでした。それを除いて調べてください"},
+	"broker.lookup_long":       {"it has %d bytes, of at most %d, and was not sent", "%d バイトあり、上限の %d バイトを超えているため、送りませんでした"},
 	"broker.title":             {"a title of one line with 1 to %d characters is expected", "題名は 1～%d 文字の 1 行にしてください"},
 	"broker.empty":             {"there is nothing in it that could be sent", "送れる内容がありません"},
 	"broker.too_long":          {"the text has %d bytes, of at most %d (%s)", "本文が %d バイトあり、上限の %d バイト（%s）を超えています"},

@@ -1,10 +1,8 @@
 package i18n
 
-import "maps"
-
-// catalog joins the tables of texts; each table is kept beside the room it
-// serves, in a file named after it.
-var catalog = join(
+// catalog are the tables of texts, each beside the room it serves, in a file named after
+// it. They are not joined: each start would pay for that.
+var catalog = []map[string]text{
 	agentTexts,
 	appTexts,
 	approvalTexts,
@@ -16,6 +14,7 @@ var catalog = join(
 	cloudTexts,
 	configTexts,
 	conversationTexts,
+	webTexts,
 	contextstoreTexts,
 	doorTexts,
 	folderTexts,
@@ -56,12 +55,14 @@ var catalog = join(
 	spendingTexts,
 	terminalTexts,
 	workspaceTexts,
-)
+}
 
-func join(tables ...map[string]text) map[string]text {
-	all := map[string]text{}
-	for _, t := range tables {
-		maps.Copy(all, t)
+// find is the text of a key.
+func find(key string) (text, bool) {
+	for _, t := range catalog {
+		if found, ok := t[key]; ok {
+			return found, true
+		}
 	}
-	return all
+	return text{}, false
 }

@@ -35,6 +35,9 @@ var conversationTexts = map[string]text{
 	"conversation.local": {"Working locally only; /cloud lifts it.", "ローカルだけで動きます。/cloud で解除できます。"},
 	"conversation.cloud": {"Cloud models may be used again.", "クラウドも使えます。"},
 
+	"conversation.web_local": {"only local models may work in this conversation, and nothing is looked up on the web; /cloud lifts that", "この会話はローカルだけで動いているため、ウェブは調べません。/cloud で解除できます"},
+	"conversation.sources":   {"Sources:", "出典:"},
+
 	"conversation.repository":         {"Repository: %s (to choose from: %s)", "リポジトリ: %s（選べるもの: %s）"},
 	"conversation.repository_set":     {"Repository: %s", "リポジトリ: %s"},
 	"conversation.no_repository":      {"No repository is set. /repo NAME sets one; to choose from: %s", "リポジトリは決まっていません。/repo 名前 で決められます。選べるもの: %s"},
@@ -66,7 +69,6 @@ var conversationTexts = map[string]text{
 	"cli.help.analyses_user":       {"Whose records, such as slack:U1; for administrators.", "記録の持ち主（slack:U1 など）。管理者用。"},
 	"cli.help.analyses_limit":      {"How many at most.", "最大の件数。"},
 	"cli.analyses_others":          {"the records of %s are not yours; administrators (access.admins) may see them", "%s の記録は見られません。見られるのは管理者(access.admins)だけです"},
-	"cli.help.chat":                {"Conversations in the terminal.", "端末での会話。"},
 	"cli.help.chat_prompts":        {"The texts that Chat is told.", "Chat に与える文章。"},
 	"cli.help.chat_prompts_export": {"Write the built-in persona, policy, overlays and notices into a folder, for chat.prompts_dir.", "組み込みの persona・policy・overlays・notices をフォルダーに書き出す（chat.prompts_dir 用）。"},
 	"cli.help.chat_prompts_dir":    {"Folder to write to; nothing that is there is overwritten.", "書き込むフォルダー。すでにあるファイルは上書きしない。"},

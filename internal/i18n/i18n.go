@@ -40,7 +40,7 @@ func Detect(getenv func(string) string) Lang {
 // T formats the text of key in l. An unknown key is shown as it is, so that a
 // missing text is seen and nothing is lost.
 func (l Lang) T(key string, args ...any) string {
-	t, ok := catalog[key]
+	t, ok := find(key)
 	if !ok {
 		return strings.TrimSpace(key + " " + fmt.Sprintln(args...))
 	}
@@ -62,7 +62,13 @@ func (l Lang) T(key string, args ...any) string {
 }
 
 // Keys lists the keys of all texts, sorted.
-func Keys() []string { return slices.Sorted(maps.Keys(catalog)) }
+func Keys() (all []string) {
+	for _, t := range catalog {
+		all = slices.AppendSeq(all, maps.Keys(t))
+	}
+	slices.Sort(all)
+	return all
+}
 
 // Error is an error that its reader understands in either language: what
 // happened, to what, and what to do.

@@ -14,8 +14,12 @@ var verbs = regexp.MustCompile(`%(\[\d+\])?[-+# 0]*[\d.]*[a-zA-Z]`)
 // Every text exists in both languages and takes the same arguments.
 func TestTextsAgree(t *testing.T) {
 	t.Parallel()
+	if all := Keys(); len(slices.Compact(slices.Clone(all))) != len(all) {
+		t.Error("a key stands in two tables")
+	}
 	for _, k := range Keys() {
-		en, ja := catalog[k].en, catalog[k].ja
+		found, _ := find(k)
+		en, ja := found.en, found.ja
 		if en == "" || ja == "" {
 			t.Errorf("%s: a language is missing: %q, %q", k, en, ja)
 		}

@@ -31,7 +31,8 @@ type Local struct {
 // Repo is /repo NAME; Name is "" where the session's repository is asked for.
 type Repo struct{ Name string }
 
-// Approve is /approve JOB [HASH]. Hash is in lower case, "" where none was given.
+// Approve is /approve JOB HASH. Hash is in lower case; "" where none was given, which grants
+// nothing and has the request shown again (spec/chat §7).
 type Approve struct{ Job, Hash string }
 
 // Deny is /deny JOB [HASH] [REASON…].
@@ -114,7 +115,7 @@ var commands = []struct {
 	{"/local", "[TEXT]", func(rest string) Command { return Local{true, rest} }},
 	{"/cloud", "[TEXT]", func(rest string) Command { return Local{false, rest} }},
 	{"/repo", "[NAME]", one(func(name string) Command { return Repo{name} })},
-	{"/approve", "JOB [HASH]", approve},
+	{"/approve", "JOB HASH", approve},
 	{"/deny", "JOB [HASH] [REASON]", deny},
 	{"/auto-approve", "off | scope=PATHS types=TYPES tools=TOOLS ttl=30m", autoApprove},
 	{"/jobs", "", none(Jobs{})},

@@ -249,7 +249,7 @@ func ways(allowed []pattern) (all []way) {
 
 // lead connects a program to a service.
 func (x *proxy) lead(c net.Conn, w way) {
-	up, _, err := x.connect(w.host, w.port, true)
+	up, _, err := x.connect(x.ctx, w.host, w.port, true)
 	if err != nil {
 		x.refused.add(Refusal{Address: w.address(), Reason: err})
 		return
@@ -278,7 +278,7 @@ func (x *proxy) answer(c net.Conn) {
 		refuse(c, http.StatusBadRequest, err.Error())
 		return
 	}
-	up, plain, err := x.connect(host, port, req.Method == http.MethodConnect)
+	up, plain, err := x.connect(x.ctx, host, port, req.Method == http.MethodConnect)
 	if err != nil {
 		r := Refusal{Address: net.JoinHostPort(host, strconv.Itoa(port)), Reason: err}
 		x.refused.add(r)
@@ -330,12 +330,12 @@ func destination(req *http.Request) (host string, port int, err error) {
 // the address that was checked is the one that is dialled: a name that changes its
 // mind in between gains nothing. plain is the proxy that takes the one request of a
 // connection that is no tunnel; nil for the host itself.
-func (x *proxy) connect(host string, port int, tunnel bool) (c net.Conn, plain *url.URL, err error) {
+func (x *proxy) connect(ctx context.Context, host string, port int, tunnel bool) (c net.Conn, plain *url.URL, err error) {
 	i := slices.IndexFunc(x.allowed, func(p pattern) bool { return p.allows(host, port) })
 	if i < 0 {
 		return nil, nil, i18n.E("sandbox.not_listed")
 	}
-	ctx, cancel := context.WithTimeout(x.ctx, connectTime)
+	ctx, cancel := context.WithTimeout(ctx, connectTime)
 	defer cancel()
 	address := net.JoinHostPort(host, strconv.Itoa(port))
 	if x.through != nil {

@@ -242,7 +242,7 @@ func TestCompletion(t *testing.T) {
 		}
 	}, func(_ *testing.T, r *rig) {
 		r.keys("/ap")
-		r.has("/approve  JOB [HASH]  approve a proposal")
+		r.has("/approve  JOB HASH  approve a proposal")
 		r.keys(enter, "X", enter)
 		r.keys("/j", enter) // takes no arguments: sent at once
 		r.keys("read @ccg", tab, "and @a", enter, "and @日", tab, enter)

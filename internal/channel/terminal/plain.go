@@ -15,11 +15,13 @@ import (
 )
 
 // printed is the face of a conversation without a terminal: text as it was written,
-// no code that steers. Answers and proposals go to out, the rest to err.
+// no code that steers. Answers and proposals go to out, the rest to err, but for what is
+// said to a command that is all that was asked.
 type printed struct {
 	lang     i18n.Lang
 	out, err io.Writer
 	session  string // the one that is printed
+	command  bool   // a command is all that is asked
 
 	mu      sync.Mutex
 	jobs    []string      // that go on
@@ -73,7 +75,7 @@ func (f *printed) post(_ context.Context, p channel.Post) (err error) {
 		id := p.Approval.Job + " " + p.Approval.Hash
 		_, err = fmt.Fprintf(f.out, "%s\n/approve %s\n/deny %s\n", b.String(), id, id)
 	case text == "":
-	case p.Kind == channel.Notice, p.Kind == channel.Progress:
+	case p.Kind == channel.Notice && !f.command, p.Kind == channel.Progress:
 		_, err = fmt.Fprintln(f.err, text)
 	default:
 		_, err = fmt.Fprintln(f.out, text)
@@ -103,6 +105,7 @@ func (f *printed) settle(ctx context.Context) (waiting bool, err error) {
 // that it began have ended.
 func (t *Terminal) Once(ctx context.Context, h channel.Handler, text string) (Result, error) {
 	f := t.printed()
+	f.command = isCommand(h, text)
 	defer t.close()
 	if err := t.open(ctx, f); err != nil {
 		return Result{}, err

@@ -59,6 +59,21 @@ func TestOnceIsOfOneSession(t *testing.T) {
 	}
 }
 
+// What is said to a command is what was asked for.
+func TestOnceWithACommand(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][2]string{"/jobs": {"no jobs\n", ""}, " /JOBS now": {"no jobs\n", ""}, "are there jobs?": {"", "no jobs\n"}, "/approve x": {"", "no jobs\n"}, "/local": {"no jobs\n", ""}, "/local do": {"", "no jobs\n"}} {
+		h := &channeltest.Handler{Words: append([]channel.Command{{Name: "/local", Args: "[TEXT]", AtOnce: true}}, offered...)}
+		h.Reply = func(ctx context.Context, m channel.Message) error {
+			return h.Channel.Post(ctx, channel.Post{SessionID: m.SessionID, Key: "n", Kind: channel.Notice, ReplyTo: m.ID, Text: "no jobs"})
+		}
+		term, out, beside := printing(h, "")
+		if r, err := term.Once(t.Context(), h, text); err != nil || r.Failed || out.String() != want[0] || beside.String() != want[1] {
+			t.Errorf("%s: %v %q %q", text, err, out, beside)
+		}
+	}
+}
+
 // A job that the message began is waited for; its proposal can be approved by a message.
 func TestOnceWaitsForJobs(t *testing.T) {
 	t.Parallel()

@@ -60,7 +60,7 @@ func talker(t *testing.T, h *channeltest.Handler) {
 	}
 }
 
-var offered = []channel.Command{{Name: "/approve", Args: "JOB [HASH]", Help: "approve a proposal"}, {Name: "/jobs", Help: "ジョブの様子", AtOnce: true}}
+var offered = []channel.Command{{Name: "/approve", Args: "JOB HASH", Help: "approve a proposal"}, {Name: "/jobs", Help: "ジョブの様子", AtOnce: true}}
 
 // What a person sees: each step of a conversation, on a usual and on a small terminal,
 // in both languages.
