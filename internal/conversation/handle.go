@@ -155,7 +155,7 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		e.Log.Error(err.Error())
 		return
 	}
-	all, err := x.since(slices.Min(owed)-1, seenBack)
+	all, err := x.since(slices.Min(owed)-1, keptBack)
 	if err != nil {
 		e.Log.Error(err.Error())
 		return
@@ -193,7 +193,7 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 		err := x.back(func(at Entry) bool {
 			known = known || at.Key == p.Key
 			looked++
-			return !known && looked < seenBack
+			return !known && looked < keptBack
 		})
 		if err != nil || known { // what the channel did not take is shown with the next message
 			return err
@@ -223,7 +223,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 			user = n.User
 		}
 		looked++
-		return !told && user == "" && looked < seenBack
+		return !told && user == "" && looked < keptBack
 	}); err != nil || told {
 		return err
 	}
