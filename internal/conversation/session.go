@@ -279,9 +279,16 @@ func (e *Engine) turnOver(ctx context.Context, x session) error {
 	})
 }
 
-// History implements channel.Handler.
-func (e *Engine) History(_ context.Context, sessionID string, n int) ([]channel.Said, error) {
+// History implements channel.Handler. Where the program ended in the middle of a turn, and
+// nobody is in one, it says so from here on.
+func (e *Engine) History(ctx context.Context, sessionID string, n int) ([]channel.Said, error) {
 	x := e.open(sessionID, kindOf(sessionID))
+	if last, err := x.last(); err == nil && last.Seq > 0 {
+		if release, err := x.Turn(ctx, time.Millisecond); err == nil {
+			e.cutShort(ctx, x)
+			release()
+		}
+	}
 	var all []channel.Said
 	err := x.back(func(at Entry) bool {
 		if len(all) >= n {
