@@ -220,9 +220,15 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	if err != nil {
 		return channel.Approval{}, err
 	}
-	t.event(ctx, session, j)
+	if j.Session == "" {
+		j.Session = session
+	}
+	t.event(ctx, j.Session, j)
+	if j.Session != session { // the people who asked for it are told, too
+		t.post(ctx, j.Session, j, channel.Decided, t.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
+	}
 	if j.State.Status.Approved() {
-		t.progress(order.Chat{Session: session, Job: j.Job}, t.lang.T("job.applying", j.Title))
+		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
 		t.pool.Wake()
 	}
 	return t.approvals.Request(t.lang, j)
