@@ -14,7 +14,7 @@ import (
 
 // TestMain lets the test binary be the processes that the program starts.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && slices.Contains([]string{"ledger", "launch", "-ledger-only", "llm-server"}, os.Args[1]) {
+	if len(os.Args) > 1 && slices.Contains([]string{"ledger", "launch", "-ledger-only", "llm-server", "chat"}, os.Args[1]) {
 		main()
 		return
 	}

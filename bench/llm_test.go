@@ -92,6 +92,7 @@ func TestOptions(t *testing.T) {
 	}{
 		{args: "", runs: true, clients: true, parts: 5},
 		{args: "-llm-only", clients: true},
+		{args: "-chat-only", runs: true},
 		{args: "-ledger-only -ledger idle", parts: 1},
 		{args: "-llm=false", runs: true, parts: 5},
 		{args: "-memory-only", parts: 2},

@@ -1,7 +1,7 @@
 // Command bench measures what a turn of tori costs beside the least that a turn
 // can cost, in one run and on one disk, against a server without a model; then
 // the same led by a plan beside itself without, the clients of models beside bare
-// net/http, clones and snapshots of workspaces,
+// net/http, clones and snapshots of workspaces, conversations,
 // and the ledger with a long history beside the naive way. It prints the figures
 // with their budgets and judges nothing by its exit code: it fails only where a
 // run does.
@@ -59,6 +59,8 @@ func run(args []string) error {
 		return workspaceMain(ctx, args[1], args[2])
 	case len(args) == 3 && args[0] == "dispatch":
 		return dispatchMain(ctx, args[1], args[2])
+	case len(args) == 5 && args[0] == "chat":
+		return chatMain(ctx, args[1], args[2], args[3], args[4])
 	case len(args) == 1 && args[0] == "-sandbox-only":
 		return sandboxMain(ctx)
 	case len(args) == 1 && args[0] == "llm-server":
@@ -98,6 +100,10 @@ func run(args []string) error {
 		v.dispatch, err = b.dispatch(ctx)
 		failed = append(failed, err)
 	}
+	if ctx.Err() == nil && o.chat {
+		v.chat, err = b.chat(ctx, fullChat())
+		failed = append(failed, err)
+	}
 	if ctx.Err() == nil {
 		v.ledger, err = b.ledger(ctx, o.parts)
 		failed = append(failed, err)
@@ -124,6 +130,7 @@ type options struct {
 	clients    bool
 	workspaces bool
 	dispatch   bool
+	chat       bool
 	huge       bool
 	tokens     bool     // what the pairs of tori eval take
 	parts      []string // of the ledger
@@ -143,6 +150,8 @@ func parseOptions(args []string) (o options, err error) {
 	workspaceOnly := flags.Bool("workspace-only", false, "measure clones and snapshots alone, and no runs")
 	flags.BoolVar(&o.dispatch, "dispatch", true, "also measure a daemon with many tasks")
 	dispatchOnly := flags.Bool("dispatch-only", false, "measure a daemon with many tasks alone, and no runs")
+	flags.BoolVar(&o.chat, "chat", true, "also measure conversations")
+	chatOnly := flags.Bool("chat-only", false, "measure conversations alone, and no runs")
 	flags.BoolVar(&o.huge, "huge", false, "with workspaces, also a repository of 1 GB in 100,000 files: minutes, and 5 GB of the disk")
 	flags.BoolVar(&o.tokens, "tokens", true, "also count the tokens of the same edits with a plan, without, and in the minimal loop")
 	tokensOnly := flags.Bool("tokens-only", false, "count those tokens alone")
@@ -160,14 +169,16 @@ func parseOptions(args []string) (o options, err error) {
 	switch {
 	case o.runs < 1 || flags.NArg() > 0:
 		return o, errors.New("-runs must be at least 1, and nothing may follow the flags")
-	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly, *tokensOnly) > 1:
-		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only, -dispatch-only and -tokens-only exclude each other")
+	case only(*ledgerOnly, *memoryOnly, *llmOnly, *workspaceOnly, *dispatchOnly, *chatOnly, *tokensOnly) > 1:
+		return o, errors.New("-ledger-only, -memory-only, -llm-only, -workspace-only, -dispatch-only, -chat-only and -tokens-only exclude each other")
 	case *tokensOnly:
 		o = options{tori: o.tori, dir: o.dir, tokens: true}
+	case *chatOnly:
+		o = options{tori: o.tori, dir: o.dir, chat: true}
 	case *memoryOnly:
 		o = options{dir: o.dir, parts: []string{partLong, partMemory}}
 	case *ledgerOnly, *llmOnly, *workspaceOnly, *dispatchOnly:
-		o.tori, o.tokens, o.clients, o.workspaces, o.dispatch = "", false, *llmOnly, *workspaceOnly, *dispatchOnly
+		o.tori, o.tokens, o.chat, o.clients, o.workspaces, o.dispatch = "", false, false, *llmOnly, *workspaceOnly, *dispatchOnly
 		if !*ledgerOnly {
 			o.parts = nil
 		}

@@ -27,6 +27,7 @@ type results struct {
 
 	workspace []sample // by treeShapes
 	dispatch  map[string]sample
+	chat      sample
 	tokens    map[string]memory.Bill // of the pairs, by case and mode
 }
 
@@ -129,6 +130,7 @@ func (r *report) print(v *results) {
 	r.llm(v.llm)
 	r.workspace(v.workspace)
 	r.dispatch(v.dispatch)
+	r.chat(v.chat)
 	r.ledger(v.ledger)
 	_, _ = fmt.Fprintf(r.w, "\n%d of the budgets are exceeded.\n", r.over)
 }

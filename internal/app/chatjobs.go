@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -184,7 +185,7 @@ func (t *talks) ofSession(ctx context.Context, session string, f func(v contexts
 // List implements conversation.Jobs.
 func (t *talks) List(ctx context.Context, session string) (all []conversation.Running, err error) {
 	err = t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
-		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("ops.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time})
+		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("ops.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
 	})
 	return all, err
@@ -209,6 +210,9 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 
 // Decide implements conversation.Approvals.
 func (t *talks) Decide(ctx context.Context, session, user string, d channel.Decision) (channel.Approval, error) {
+	if !approval.IsJob(d.Job) { // the runs of others are nobody's to guess at
+		return channel.Approval{}, i18n.E("approval.unknown", d.Job, approval.ErrUnknown)
+	}
 	kind, _, _ := strings.Cut(session, ":")
 	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
 	var other *approval.OtherHashError
@@ -218,9 +222,15 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	if err != nil {
 		return channel.Approval{}, err
 	}
-	t.event(ctx, session, j)
+	if j.Session == "" {
+		j.Session = session
+	}
+	t.event(ctx, j.Session, j)
+	if j.Session != session { // the people who asked for it are told, too
+		t.post(ctx, j.Session, j, channel.Decided, t.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
+	}
 	if j.State.Status.Approved() {
-		t.progress(order.Chat{Session: session, Job: j.Job}, t.lang.T("job.applying", j.Title))
+		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
 		t.pool.Wake()
 	}
 	return t.approvals.Request(t.lang, j)
@@ -263,7 +273,11 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
-	client, spec, err := t.models.Client(ctx, t.use(o.Role, o.Chat.Route, o.LocalOnly))
+	use := t.use(o.Role, o.Chat.Route, o.LocalOnly)
+	if _, err := approval.Read(c.Dir()); errors.Is(err, fs.ErrNotExist) { // what was proposed needs no model any more
+		use.LocalOnly = use.LocalOnly || t.engine.LocalOnly(o.Chat.Session)
+	}
+	client, spec, err := t.models.Client(ctx, use)
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}
 		err = c.Transition(context.WithoutCancel(ctx), end)

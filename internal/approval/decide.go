@@ -36,15 +36,15 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 	}
 	expired := false
 	err = j.locked(ctx, &job, func() error {
+		if err := j.may(job, d); err != nil { // who may not is told nothing of it
+			return err
+		}
 		switch {
 		case job.State.Status != Pending:
 			return &DecidedError{job}
 		case j.overdue(job):
 			expired = true
 			return j.append(&job, j.bySystem(ReasonExpired))
-		}
-		if err := j.may(job, d); err != nil {
-			return err
 		}
 		if job.Policy != j.Version { // what the request was bound to is not in force any more
 			if err := j.rebind(&job, "policy"); err != nil {

@@ -192,11 +192,11 @@ func (w *SessionWriter) append(log string, durable bool, lines []any) (err error
 	if !durable || w.store.NoSync {
 		return nil
 	}
-	if err := f.Sync(); err != nil {
-		return errors.Join(err, f.Truncate(before)) // not acknowledged: nobody is to find it
+	if err = f.Sync(); err == nil && fresh {
+		err = fs.SyncDir(filepath.Dir(path))
 	}
-	if fresh {
-		return fs.SyncDir(filepath.Dir(path))
+	if err != nil {
+		return errors.Join(err, f.Truncate(before)) // not acknowledged: nobody is to find it
 	}
 	return nil
 }

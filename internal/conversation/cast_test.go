@@ -209,7 +209,7 @@ func (d *desk) List(_ context.Context, id string) (all []Running, err error) {
 	defer d.mu.Unlock()
 	for i, j := range d.jobs {
 		if j.SessionID == id {
-			all = append(all, Running{ID: fmt.Sprintf("20260301-101010-0000000%d", i+1), Title: j.Task, Route: j.Route, State: "running", Since: start})
+			all = append(all, Running{ID: fmt.Sprintf("20260301-101010-0000000%d", i+1), Title: j.Task, Route: j.Route, State: "running", Since: start, ReplyTo: j.ReplyTo})
 		}
 	}
 	return all, nil

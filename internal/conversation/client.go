@@ -31,8 +31,8 @@ func (t *turn) client(ctx context.Context, u models.Use) (llm.Client, models.Spe
 	}
 	u.LocalOnly, u.Who = s.LocalOnly, "tori chat "+t.id
 	c, spec, err := t.e.Models.Client(ctx, u)
-	if err == nil {
-		s, err = t.allowed(route, spec.Cloud)
+	if err == nil && spec.Cloud {
+		s, err = t.allowed(route, true)
 	}
 	if spec.Context <= 0 {
 		spec.Context = leastContext

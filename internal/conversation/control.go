@@ -114,6 +114,12 @@ func (e *Engine) setLocal(ctx context.Context, x session, on bool) error {
 	})
 }
 
+// LocalOnly reports whether a session bars clouds now. One that cannot be read does.
+func (e *Engine) LocalOnly(sessionID string) bool {
+	s, err := e.open(sessionID, kindOf(sessionID)).state()
+	return s.LocalOnly || err != nil
+}
+
 func (e *Engine) localText(on bool) string {
 	if on {
 		return e.Lang.T("conversation.local")

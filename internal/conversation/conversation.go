@@ -63,6 +63,7 @@ type Running struct {
 	Route     routing.Route
 	State     string // in the language of the house
 	Since     time.Time
+	ReplyTo   string // the message that asked for it
 }
 
 // Finished is a job that came to an end.

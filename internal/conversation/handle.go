@@ -76,11 +76,17 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 		return nil
 	}
 	if was == nil {
+		if n, cut := e.cutShort(ctx, x); cut {
+			e.post(ctx, x, n)
+		}
 		n, err := e.append(ctx, x, entryOf(m))
 		if err != nil {
 			return err
 		}
 		was = &n
+	} else if n, begun := e.begun(ctx, x, m.ID); begun {
+		e.tell(ctx, x, n)
+		return nil
 	}
 	e.postAgain(ctx, x)
 	t := &turn{e: e, x: x, l: l, m: m, entry: *was, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
@@ -89,6 +95,50 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 		t.remember(ctx)
 	}
 	return nil
+}
+
+// cutShort keeps that the latest message was not answered, where the program ended in the
+// middle of that; cut says that there is such an entry, which is still to be shown. The
+// caller has the session's turn.
+func (e *Engine) cutShort(ctx context.Context, x session) (n Entry, cut bool) {
+	answered, looked := map[string]bool{}, 0
+	var last Entry
+	if err := x.back(func(at Entry) bool {
+		answered[at.ReplyTo] = answered[at.ReplyTo] || at.Final
+		if at.Role == roleUser && !at.Control {
+			last = at
+		}
+		looked++
+		return last.Seq == 0 && looked < seenBack
+	}); err != nil || last.ID == "" || answered[last.ID] {
+		return n, false
+	}
+	n, begun := e.begun(ctx, x, last.ID)
+	if !begun {
+		n = Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.cut_short"), ReplyTo: last.ID, Control: true, Final: true}
+	}
+	n.Role = roleAssistant
+	n, err := e.append(ctx, x, n)
+	if err != nil {
+		e.Log.Error(err.Error(), "session_id", x.ID)
+	}
+	return n, err == nil
+}
+
+// begun is what is said of the job that a message began before the program ended.
+func (e *Engine) begun(ctx context.Context, x session, message string) (n Entry, begun bool) {
+	if e.Jobs == nil {
+		return n, false
+	}
+	all, err := e.Jobs.List(ctx, x.ID)
+	if err != nil {
+		e.Log.Warn("The jobs cannot be listed: " + err.Error())
+	}
+	i := slices.IndexFunc(all, func(j Running) bool { return j.ReplyTo == message })
+	if i < 0 {
+		return n, false
+	}
+	return Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.job", all[i].ID), ReplyTo: message, Job: all[i].ID, Final: true}, true
 }
 
 // entryOf is a message as it is stored.
@@ -155,7 +205,7 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		e.Log.Error(err.Error())
 		return
 	}
-	all, err := x.since(slices.Min(owed)-1, seenBack)
+	all, err := x.since(slices.Min(owed)-1, keptBack)
 	if err != nil {
 		e.Log.Error(err.Error())
 		return
@@ -193,7 +243,7 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 		err := x.back(func(at Entry) bool {
 			known = known || at.Key == p.Key
 			looked++
-			return !known && looked < seenBack
+			return !known && looked < keptBack
 		})
 		if err != nil || known { // what the channel did not take is shown with the next message
 			return err
@@ -223,7 +273,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 			user = n.User
 		}
 		looked++
-		return !told && user == "" && looked < seenBack
+		return !told && user == "" && looked < keptBack
 	}); err != nil || told {
 		return err
 	}

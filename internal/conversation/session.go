@@ -222,9 +222,12 @@ func (x session) since(seq int64, most int) (all []Entry, err error) {
 	return all, err
 }
 
-// seenBack is how many entries are looked through for a message that came twice: what
-// vendors send again is a matter of hours.
-const seenBack = 1000
+// How many entries are looked through: for a message that came twice, which vendors send
+// again within minutes, and at each turn; and for a post that was kept already.
+const (
+	seenBack = 100
+	keptBack = 1000
+)
 
 // seen finds a message that is on record, and the posts that answer it; nil where it is new.
 func (x session) seen(id string) (m *Entry, posts []Entry, err error) {
@@ -303,9 +306,16 @@ func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, e
 // maxUntold is how many jobs of a session are looked at when it is opened.
 const maxUntold = 20
 
-// History implements channel.Handler.
-func (e *Engine) History(_ context.Context, sessionID string, n int) ([]channel.Said, error) {
+// History implements channel.Handler. Where the program ended in the middle of a turn, and
+// nobody is in one, it says so from here on.
+func (e *Engine) History(ctx context.Context, sessionID string, n int) ([]channel.Said, error) {
 	x := e.open(sessionID, kindOf(sessionID))
+	if last, err := x.last(); err == nil && last.Seq > 0 {
+		if release, err := x.Turn(ctx, time.Millisecond); err == nil {
+			e.cutShort(ctx, x)
+			release()
+		}
+	}
 	var all []channel.Said
 	err := x.back(func(at Entry) bool {
 		if len(all) >= n {
@@ -333,7 +343,11 @@ func (n *Entry) shown(id string) channel.Said {
 
 // Sessions implements channel.Handler.
 func (e *Engine) Sessions(_ context.Context, kind channel.Kind, user string) ([]channel.Session, error) {
-	all, err := list(e.Store.BaseDir, filepath.Base(e.Store.Session(string(kind)+":", e.Strict).Dir), func(s *State) bool {
+	prefix := string(kind) + ":"
+	if kind == channel.Terminal { // where the id names whose session it is
+		prefix = user + ":"
+	}
+	all, err := list(e.Store.BaseDir, filepath.Base(e.Store.Session(prefix, e.Strict).Dir), func(s *State) bool {
 		return s.Channel == kind && slices.Contains(s.Users, user)
 	})
 	out := make([]channel.Session, len(all))

@@ -492,58 +492,124 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("call %d %v: %q", at, f.Hit(), all)
 		}
 		h.cast.scripts["chat"] = []string{says("Later.")}
-		if got := h.hears("/chat well?"); len(got) != 1 || got[0] != "answer: Later." {
+		got := h.hears("/chat well?")
+		if err == nil && len(got) == 2 { // it was shown, and could not be kept
+			if !strings.HasPrefix(got[0], "notice: No answer to your last message was kept") {
+				t.Errorf("call %d %v: %q", at, f.Hit(), got)
+			}
+			got = got[1:]
+		}
+		if !slices.Equal(got, []string{"answer: Later."}) {
 			t.Errorf("call %d %v: then %q", at, f.Hit(), got)
 		}
 	}
 }
 
-// A kill in the middle leaves a session that goes on: each message is there once, and one
-// that was not answered is answered when it comes again.
+// A kill in the middle leaves a session that goes on: each message is there once. One that
+// was not answered is answered when it comes again; where it does not, people are told.
 func TestKilled(t *testing.T) {
 	t.Parallel()
-	for at := 1; at < 40; at++ {
-		fs := &disk.FS{}
-		h := open(t, i18n.English, "terminal", func(h *house, o *Options) {
-			s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: o.Store.BaseDir, Redact: o.Redact, FS: fs, Now: h.clock})
-			if err != nil {
+	const cut = "No answer to your last message was kept: the program ended before, or could not write it. Send it again if you still want one."
+	answered := "1 user /chat hi; 2 assistant you said hi after 0; 3 user /chat how are you?; 4 assistant you said how are you? after 2"
+	wants := map[bool][]string{true: {answered}, false: {answered,
+		"1 user /chat how are you?; 2 assistant you said how are you? after 0", // nothing was kept of it
+		"1 user /chat hi; 2 assistant " + cut + "; 3 user /chat how are you?; 4 assistant you said how are you? after 1"}}
+	for again, want := range wants {
+		met := map[string]bool{}
+		for at := 1; ; at++ {
+			fs := &disk.FS{}
+			h := open(t, i18n.English, "terminal", func(h *house, o *Options) {
+				s, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: o.Store.BaseDir, Redact: o.Redact, FS: fs, Now: h.clock})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = s.Close() })
+				o.Store = s
+			})
+			stop := &disktest.Stopper{At: at, Torn: true}
+			fs.Before = stop.Before
+			h.Models = &echo{h.cast}
+			m := h.message("/chat hi")
+			_ = h.Handle(t.Context(), m) // it died in it
+			fs.Before = nil
+			h.stage.posts = nil
+			if again {
+				if err := h.Handle(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			} else if _, err := h.History(t.Context(), h.id, 9); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { _ = s.Close() })
-			o.Store = s
-		})
-		stop := &disktest.Stopper{At: at, Torn: true}
-		fs.Before = stop.Before
-		h.Models = &echo{h.cast}
-		m := h.message("/chat hi")
-		_ = h.Handle(t.Context(), m) // it died in it
-		fs.Before = nil
-		h.stage.posts = nil
-		if err := h.Handle(t.Context(), m); err != nil {
-			t.Fatal(err)
-		}
-		h.hears("/chat how are you?")
-		var all []string
-		if err := Lines(h.Engine.open(h.id, "terminal").Dir, func(e Entry) bool {
-			all = append(all, fmt.Sprintf("%d %s %s", e.Seq, e.Role, e.Content))
-			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Join(all, "; "); got != "1 user /chat hi; 2 assistant you said hi after 0; 3 user /chat how are you?; 4 assistant you said how are you? after 2" {
-			t.Errorf("killed at %d, %v: %s", at, stop.Hit(), got)
-		}
-		if got := h.stage.seen(); len(got) != 2 {
-			t.Errorf("killed at %d, %v: shown %q", at, stop.Hit(), got)
-		}
-		if stop.Hit().Kind == "" {
-			if at < 5 {
-				t.Errorf("a turn is %d calls", at)
+			h.hears("/chat how are you?")
+			var all []string
+			if err := Lines(h.Engine.open(h.id, "terminal").Dir, func(e Entry) bool {
+				all = append(all, fmt.Sprintf("%d %s %s", e.Seq, e.Role, e.Content))
+				return true
+			}); err != nil {
+				t.Fatal(err)
 			}
-			return
+			got := strings.Join(all, "; ")
+			if met[got] = true; !slices.Contains(want, got) {
+				t.Errorf("killed at %d, %v, comes again: %t: %s", at, stop.Hit(), again, got)
+			}
+			if got := h.stage.seen(); again && len(got) != 2 || !again && len(got) != 1 {
+				t.Errorf("killed at %d, %v: shown %q", at, stop.Hit(), got)
+			}
+			if stop.Hit().Kind == "" {
+				break
+			}
+		}
+		if len(met) != len(want) {
+			t.Errorf("comes again: %t: %v", again, met)
 		}
 	}
-	t.Error("it never came to an end")
+}
+
+// A message of which nothing but itself was kept: the next one says so without anybody
+// having opened the session, and one that began a job is told of that, also when it comes again.
+func TestCutShort(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lang  i18n.Lang
+		job   bool
+		again bool
+		want  []string
+	}{
+		"a message":                 {i18n.English, false, false, []string{"notice: No answer to your last message was kept: the program ended before, or could not write it. Send it again if you still want one.", "answer: Well."}},
+		"a message, ja":             {i18n.Japanese, false, false, []string{"notice: 前の発言への答えは残っていません。途中でプログラムが終了したか、書き込めませんでした。必要なら、もう一度送ってください。", "answer: Well."}},
+		"a job":                     {i18n.English, true, false, []string{"notice: Job 20260301-101010-00000001. /jobs shows how far it is.", "answer: Well."}},
+		"a job, and it comes again": {i18n.English, true, true, []string{"notice: Job 20260301-101010-00000001. /jobs shows how far it is."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := open(t, c.lang, "terminal")
+			m := h.message("/code2 rename `foo_bar()` in main.go")
+			if _, err := h.append(t.Context(), h.open(h.id, "terminal"), entryOf(m)); err != nil {
+				t.Fatal(err)
+			}
+			if c.job {
+				h.desk.jobs = []Job{{SessionID: h.id, ReplyTo: m.ID, Task: "rename"}}
+			}
+			if c.again {
+				if err := h.Handle(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+			} else {
+				h.plays("chat", "Well.")
+				h.hears("/chat well?")
+			}
+			if got := h.stage.seen(); !slices.Equal(got, c.want) {
+				t.Errorf("%q", got)
+			}
+			if n := len(h.desk.jobs); n > 1 {
+				t.Errorf("%d jobs", n)
+			}
+			said, err := h.History(t.Context(), h.id, 9)
+			if err != nil || len(said) != 1+len(c.want)+len(c.want)-1 {
+				t.Errorf("%d, %v", len(said), err)
+			}
+		})
+	}
 }
 
 // A slow session keeps no other waiting; the messages of one follow each other in order.

@@ -363,7 +363,9 @@ func (t *turn) show(ctx context.Context, text string) {
 		t.stop = routing.StopDone
 		t.clock(func(l *routing.Loop) { l.Done() })
 	}
-	t.settle(ctx)
+	if t.overlay || s.PrevRoute == nil || *s.PrevRoute != t.route || len(s.Unsaid) > 0 { // else it changes nothing
+		t.settle(ctx)
+	}
 }
 
 // settle keeps what an answer changes of the session.

@@ -244,7 +244,7 @@ func (c *chat) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case handledMsg:
 		c.handled(msg)
 	case filesMsg:
-		c.files = msg
+		c.files = slices.DeleteFunc(slices.Clone(msg), func(name string) bool { return clean(name) != name || strings.Contains(name, "\n") }) // nobody can type it
 	case sessionsMsg:
 		c.sessions(msg)
 	case historyMsg:

@@ -252,6 +252,45 @@ func TestCompletion(t *testing.T) {
 	})
 }
 
+// Nothing that strangers named or wrote steers the terminal: files of the repository, the
+// repository, proposals, progress, titles of sessions, answers, errors.
+func TestNothingSteers(t *testing.T) {
+	t.Parallel()
+	const evil = "x\x1b]0;owned\a\x1b[2J\u202ey\u009b31m"
+	within(t, func(h *channeltest.Handler, o *Options, _ *Start) {
+		o.Files = func(context.Context) ([]string, error) { return []string{"a" + evil, "a\nb", "abc.txt"}, nil }
+		o.Name = evil
+		p := channeltest.Proposal(session)
+		p.Text, p.Approval.Title, p.Approval.Summary, p.Approval.Commands, p.Approval.Risks, p.Approval.CoderRisk, p.Approval.Why, p.Approval.Cost, p.Approval.Diff = evil, evil, []string{evil}, []string{evil}, []string{evil}, evil, evil, evil,
+			"--- a/"+evil+"\n+++ b/x\n@@ -1 +1 @@\n-"+evil+"\n+"+evil+"z\n"
+		p.Approval.Files = []channel.File{{Path: evil, From: evil, Action: "rename"}}
+		h.All = []channel.Session{{ID: session + ":" + evil, Title: evil}}
+		h.Past = map[string][]channel.Said{session: {{User: "terminal:hanako", Text: evil}, {Text: evil, Post: &channel.Post{SessionID: session, Key: "old", Kind: channel.Answer, Text: evil}}}}
+		h.Reply = func(ctx context.Context, m channel.Message) error {
+			to := h.Channel.(channel.Streamer)
+			to.Stream(m.SessionID, m.ID, "so "+evil+"\n\n`"+evil+"` &#27;[2J")
+			for _, post := range []channel.Post{p, {SessionID: session, Job: "j", Kind: channel.Progress, Text: evil}, {SessionID: session + ":" + evil, Key: "n", Kind: channel.Notice, Text: evil}} {
+				if err := to.Post(ctx, post); err != nil {
+					return err
+				}
+			}
+			return errors.New(evil)
+		}
+	}, func(t *testing.T, r *rig) {
+		r.keys("@a")
+		r.has("@abc.txt")
+		r.keys("\x15", "hi "+"\u202e", enter, tab, "v", esc, "/sessions", enter, esc, "\x1b[200~"+"\x1b]0;owned\a"+"\x1b[201~", enter)
+		r.raw.mu.Lock()
+		defer r.raw.mu.Unlock()
+		raw := r.raw.raw.String()
+		for _, bad := range []string{"\x1b]0;owned", "\x1b[2J", "\u202e", "\u009b"} {
+			if i := strings.Index(raw, bad); i >= 0 {
+				t.Errorf("%q: %q", bad, raw[max(0, i-120):i+len(bad)])
+			}
+		}
+	})
+}
+
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	within(t, func(h *channeltest.Handler, _ *Options, _ *Start) {

@@ -105,6 +105,35 @@ func TestOnceWaitsForJobs(t *testing.T) {
 	})
 }
 
+// What waits for a decision waits still when its job says that nothing goes on; it does not
+// once the job goes on again, or was decided.
+func TestOnceTellsThatAProposalWaits(t *testing.T) {
+	t.Parallel()
+	p := channeltest.Proposal(session)
+	says := func(k channel.PostKind, text string) channel.Post {
+		return channel.Post{SessionID: session, Kind: k, Job: p.Job, Text: text}
+	}
+	for name, c := range map[string]struct {
+		posts []channel.Post
+		want  bool
+	}{
+		"nothing goes on": {[]channel.Post{says(channel.Progress, "reading"), p, says(channel.Progress, "")}, true},
+		"it goes on":      {[]channel.Post{p, says(channel.Progress, "applying"), says(channel.Progress, "")}, false},
+		"decided":         {[]channel.Post{p, says(channel.Progress, ""), says(channel.Decided, "denied")}, false},
+	} {
+		term, _, _ := printing(&channeltest.Handler{}, "")
+		f := term.printed()
+		for _, post := range c.posts {
+			if err := f.post(t.Context(), post); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if waits, err := f.settle(t.Context()); err != nil || waits != c.want {
+			t.Errorf("%s: %t, %v", name, waits, err)
+		}
+	}
+}
+
 func TestOnceStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,6 +6,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 	"github.com/clipperhouse/uax29/v2/graphemes"
+
+	"toritsugi/internal/redact"
 )
 
 // style is how a piece of text looks: attributes, and one of the sixteen colours
@@ -52,7 +54,8 @@ func (l line) width() (n int) {
 	return n
 }
 
-// paint is a line with the codes of a terminal, each span closed by itself.
+// paint is a line with the codes of a terminal, each span closed by itself; no other gets
+// through, whoever forgot to clean a text.
 func (l line) paint(colour bool) string {
 	var b strings.Builder
 	for _, s := range l {
@@ -65,11 +68,12 @@ func (l line) paint(colour bool) string {
 		if c := s.style & colours; c != 0 && colour {
 			codes = append(codes, strconv.Itoa(30+int(c>>8)))
 		}
-		if len(codes) == 0 || s.text == "" {
-			b.WriteString(s.text)
+		text := redact.Printable(s.text)
+		if len(codes) == 0 || text == "" {
+			b.WriteString(text)
 			continue
 		}
-		b.WriteString("\x1b[" + strings.Join(codes, ";") + "m" + s.text + "\x1b[m")
+		b.WriteString("\x1b[" + strings.Join(codes, ";") + "m" + text + "\x1b[m")
 	}
 	return b.String()
 }

@@ -76,17 +76,20 @@ func Each(r io.Reader, f func(at int64, line []byte) bool) error {
 	return Scan(r, math.MaxInt, func(l Line) bool { return f(l.At, l.Text) })
 }
 
-// block is how much Back reads at a time, at the least.
+// block is how much Back reads at a time, at the least; the least reads are shorter, as
+// most want the last line.
 const block = 16 << 10
 
-// Back calls f for each line of the first size bytes of r that is not empty, with the
-// offset it begins at, the last line first, until f returns false. What it reads is
+// Back calls f for each line of the least size bytes of r that is not empty, with the
+// offset it begins at, the last line least, until f returns false. What it reads is
 // bounded by what f takes; inside a long line each read is as long as what is known of
 // it, so that the work stays in proportion to its length.
 func Back(r io.ReaderAt, size int64, f func(at int64, line []byte) bool) error {
-	var tail []byte // the beginning of what was read so far, up to its first newline
+	var tail []byte // the beginning of what was read so far, up to its least newline
+	least := int64(block / 4)
 	for end := size; end > 0; {
-		n := min(max(block, int64(len(tail))), end)
+		n := min(max(least, int64(len(tail))), end)
+		least = min(2*least, block)
 		part := make([]byte, n, n+int64(len(tail)))
 		if _, err := r.ReadAt(part, end-n); err != nil && !errors.Is(err, io.EOF) {
 			return err

@@ -1,0 +1,220 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
+	"toritsugi/internal/task"
+	"toritsugi/internal/workspace"
+)
+
+// table is a conversation whose coder's jobs are worked on when the test says so.
+type table struct {
+	*talks
+	t    *testing.T
+	repo string
+	to   *posts
+	n    int
+}
+
+const tableSession = "terminal:hanako:0123456789ab"
+
+// newTable makes one in a language; more is more of the configuration.
+func newTable(t *testing.T, lang i18n.Lang, hc *http.Client, more string) *table {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir := t.TempDir()
+	repo, config, script := filepath.Join(dir, "repo"), filepath.Join(dir, "config.yaml"), filepath.Join(dir, "script.yaml")
+	must(os.MkdirAll(repo, 0o700))
+	must(os.WriteFile(filepath.Join(repo, "answer.txt"), []byte("41\n1\n2\n"), 0o600))
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"-c", "user.name=u", "-c", "user.email=u@example.org", "commit", "-qm", "first"}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir = repo
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
+		}
+	}
+	must(os.WriteFile(script, []byte(`- say: So it is.
+  calls: [{tool: propose, args: {plan: The answer is 42., patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -1,3 +1,3 @@\n-41\n+42\n 1\n 2\n", risk: {destructive: false, rollback_possible: true}, need_approval: false}}]
+`), 0o600))
+	must(os.WriteFile(config, fmt.Appendf(nil, "language: %s\nsandbox: {mode: none}\nchecks: []\nllm: {script: {file: %q}, openai: {api_key: key-for-a-test, model: away}}\n"+
+		"routing: {classifier: {enabled: false}, llm: {chat_provider: script, coder_provider: script, coder2_provider: script, coder3_provider: openai}}\n"+
+		"context_storage: {base_dir: %q, durability: os}\nchat: {deliver: branch}\n%s", lang, script, filepath.Join(dir, "base"), more), 0o600))
+	s := &system{opt: RunOptions{Config: config, AllowUnsandboxed: true, Quiet: true}, fs: &disk.FS{},
+		env: Env{Getenv: func(string) string { return "" }, Environ: []string{}, Log: io.Discard, Lang: lang, Now: time.Now, HTTP: hc, Notice: func(string, ...any) {}}}
+	must(s.settle())
+	src, err := workspace.Inspect(t.Context(), repo, workspace.InspectOptions{NoStatus: true})
+	must(err)
+	house, end, err := s.talk(t.Context(), src)
+	must(err)
+	t.Cleanup(end)
+	b := &table{talks: house, t: t, repo: repo, to: &posts{}}
+	house.engine.Add(b.to)
+	return b
+}
+
+// says has somebody say something in a session, and returns what was posted since.
+func (b *table) says(session, user, text string) string {
+	b.t.Helper()
+	b.n++
+	before := len(b.to.all)
+	if err := b.engine.Handle(b.t.Context(), channel.Message{Channel: channel.Terminal, SessionID: session, ID: fmt.Sprint(b.n), User: user, UserText: text}); err != nil {
+		b.t.Fatal(err)
+	}
+	return strings.Join(b.to.all[before:], "\n")
+}
+
+// works has the one run that waits in the queue worked on, and returns it and what was posted.
+func (b *table) works() (contextstore.View, string) {
+	b.t.Helper()
+	l, err := contextstore.List(b.t.Context(), b.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{Status: task.Queued, Limit: 9})
+	if err != nil || len(l.Views) != 1 {
+		b.t.Fatalf("%d runs wait, %v", len(l.Views), err)
+	}
+	id := l.Views[0].Metadata.UUID
+	c, _, err := b.store.Claim(b.t.Context(), id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	before := len(b.to.all)
+	_, err = b.work(b.t.Context(), c)
+	v, verr := b.store.View(id)
+	if err := errors.Join(err, verr); err != nil {
+		b.t.Fatal(err)
+	}
+	return v, strings.Join(b.to.all[before:], "\n")
+}
+
+// events are the names of the session's events that begin with approval.
+func (b *table) events() (all []string) {
+	raw, err := os.ReadFile(filepath.Join(contextstore.SessionsDir(b.store.BaseDir), "terminal%3Ahanako%3A0123456789ab", "events.jsonl"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		if _, name, ok := strings.Cut(line, `"event":"approval.`); ok {
+			name, _, _ = strings.Cut(name, `"`)
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// A proposal is decided about in the chat, in both languages: strangers decide nothing and
+// learn nothing, another hash is refused, what was decided stays, what was granted is applied
+// once.
+func TestDecisionsInChat(t *testing.T) {
+	t.Parallel()
+	const hanako, taro, of = "terminal:hanako", "terminal:taro", "terminal:taro:ba9876543210"
+	type step struct {
+		session, user, text string // %[1]s is the job, %[2]s the hash, %[3]s the uuid
+		want                map[i18n.Lang]string
+	}
+	both := func(en, ja string) map[i18n.Lang]string {
+		return map[i18n.Lang]string{i18n.English: en, i18n.Japanese: ja}
+	}
+	mine := func(text, en, ja string) step { return step{tableSession, hanako, text, both(en, ja)} }
+	his := func(text, en, ja string) step { return step{of, taro, text, both(en, ja)} }
+	granted := both("applied: ", "適用済み: ")
+	for name, c := range map[string]struct {
+		more   string
+		steps  []step
+		events string
+		after  map[i18n.Lang]string // what is said when the run goes on, nil where it does not
+		status task.Status
+	}{
+		"granted, twice": {"", []step{mine("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s"), mine("/approve %[1]s %[2]s", "is decided already: granted", "すでに決定済み"), mine("/deny %[1]s", "is decided already: granted", "すでに決定済み")},
+			"requested granted", granted, task.Completed},
+		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: %[1]s\nnot so", "%[1]s\nnot so"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
+			"requested denied", nil, task.Stopped},
+		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"), mine("/approve %[1]s", "not what this decision is about any more", "変わっています")},
+			"requested", nil, task.AwaitingApproval},
+		"someone else's": {"", []step{his("/approve %[1]s %[2]s", "may not decide about job", "決定できません"), his("/deny %[1]s", "may not decide about job", "決定できません"), his("/stop %[1]s", "there is no proposal", "見つかりません"),
+			his("/jobs", "No job is running.", "ありません"), mine("/deny %[1]s", "Denied: %[1]s", "%[1]s"), his("/deny %[1]s", "may not decide about job", "決定できません")},
+			"requested denied", nil, task.Stopped},
+		"by an approver elsewhere": {"approval: {approvers: ['terminal:taro'], four_eyes: true}\n", []step{mine("/approve %[1]s %[2]s", "somebody else must grant it", "別の人"), his("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s")},
+			"requested granted", granted, task.Completed},
+		"guessed": {"", []step{his("/approve %[3]s %[2]s", "there is no proposal", "見つかりません"), his("/approve a %[2]s", "there is no proposal a", "見つかりません"), his("/approve ../x %[2]s", "there is no proposal", "見つかりません")},
+			"requested", nil, task.AwaitingApproval},
+	} {
+		for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+			t.Run(name+" "+string(lang), func(t *testing.T) {
+				t.Parallel()
+				b := newTable(t, lang, nil, c.more)
+				b.says(tableSession, hanako, "/code2 let it be 42")
+				v, told := b.works()
+				all, err := b.approvals.Waiting(t.Context(), contextstore.Viewer{Admin: true})
+				if err != nil || len(all) != 1 || v.Status() != task.AwaitingApproval || !strings.Contains(told, "request: ") {
+					t.Fatalf("%d wait, %v, %s\n%s", len(all), err, v.Status(), told)
+				}
+				job := all[0]
+				for _, s := range c.steps {
+					fill := func(text string) string { return fmt.Sprintf(text+"%[4]s", job.Job, job.Short(), v.Metadata.UUID, "") }
+					got, want := b.says(s.session, s.user, fill(s.text)), fill(s.want[lang])
+					if !strings.Contains(got, want) || s.user == taro && !strings.Contains(s.text, "%[3]s") && strings.Contains(got, v.Metadata.UUID) {
+						t.Errorf("%s says %s: %s", s.user, s.text, got)
+					}
+				}
+				if got := strings.Join(b.events(), " "); got != c.events {
+					t.Errorf("events %s", got)
+				}
+				if c.after != nil {
+					if _, told = b.works(); !strings.Contains(told, c.after[lang]) {
+						t.Errorf("told %s", told)
+					}
+				}
+				if v, err = b.store.View(v.Metadata.UUID); err != nil || v.Status() != c.status {
+					t.Errorf("%s, %v", v.Status(), err)
+				}
+				branches, err := exec.CommandContext(t.Context(), "git", "-C", b.repo, "log", "--format=%s", "--all").CombinedOutput()
+				if want := map[bool]int{true: 2, false: 1}[c.status == task.Completed]; err != nil || strings.Count(string(branches), "\n") != want {
+					t.Errorf("%v\n%s", err, branches)
+				}
+			})
+		}
+	}
+}
+
+// nowhere is a network that counts who asks for it.
+type nowhere struct{ asked int }
+
+func (n *nowhere) RoundTrip(*http.Request) (*http.Response, error) {
+	n.asked++
+	return nil, errors.New("there is no network here")
+}
+
+// A job that waits for its turn calls no cloud once its session is local, and people are
+// told why; when that is lifted the next one does.
+func TestLocalBeforeAJobBegins(t *testing.T) {
+	t.Parallel()
+	net := &nowhere{}
+	b := newTable(t, i18n.English, &http.Client{Transport: net}, "")
+	b.says(tableSession, "terminal:hanako", "/code3 let it be 42")
+	b.says(tableSession, "terminal:hanako", "/local")
+	v, told := b.works()
+	if net.asked != 0 || v.Status() != task.Failed || !strings.Contains(told, "answer: ") {
+		t.Errorf("%d calls, %s: %s", net.asked, v.Status(), told)
+	}
+	b.says(tableSession, "terminal:hanako", "/cloud")
+	b.says(tableSession, "terminal:hanako", "/code3 let it be 42")
+	if b.works(); net.asked == 0 {
+		t.Error("no call")
+	}
+}
