@@ -104,11 +104,11 @@ func TestChatKilledInAnswers(t *testing.T) {
 		<-time.After(after)
 		_ = p.Process.Kill()
 		p.code()
-		h.sound()
 	}
 	if out, code := h.once("the last one"); code != exitOK || !strings.Contains(out, "You said: the last one\n") {
 		t.Errorf("%d: %s", code, out)
 	}
+	h.sound()
 	asked, ends := map[string]string{}, map[string][]string{}
 	for _, e := range h.said() {
 		if e.Role == llm.RoleUser {
@@ -153,12 +153,11 @@ func TestChatKilledInApplying(t *testing.T) {
 				})
 				_ = p.Process.Kill()
 				p.code()
-				h.sound()
 				ended := h.only().Status().Final()
 				if !ended {
 					h.goOn("applied:")
+					h.sound() // else nobody was there to clear up
 				}
-				h.sound()
 				h.applied(deliver, !ended)
 			})
 		}
