@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -38,19 +39,24 @@ type talks struct {
 	here      *conversation.Repository
 	engine    *conversation.Engine
 	approvals *approval.Jobs
-	pool      *dispatch.Pool
-	monitor   *dispatch.Monitor
+	wake      func() // the pool that works on jobs
 	lang      i18n.Lang
+
+	mu       sync.Mutex
+	sessions map[string]bool // whose people this process speaks with
 }
 
+// chatSources are the sources of jobs of conversations: the channels.
+func chatSources() []string { return []string{string(channel.Terminal)} }
+
 // talk makes what answers messages, and works on the jobs of its coders. here is the
-// repository that the program was started in, nil for none. The caller has it run, and
-// calls end.
+// repository that the program was started in, nil for none. The caller has a pool work on
+// jobs, and calls end.
 func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, end func(), err error) {
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language)}
+	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), wake: func() {}, sessions: map[string]bool{}}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -66,26 +72,78 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 		return nil, nil, err
 	}
 	t.engine.Jobs, t.engine.Approvals = t, t
-	sources := map[string]bool{string(channel.Terminal): true}
-	t.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
-		Limits: dispatch.Limits{Max: s.cfg.Workers.Max, PerRepository: s.cfg.Workers.PerRepository, PerUser: s.cfg.Workers.PerUser},
-		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
-	t.monitor = &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.pool.Wake, Stats: &dispatch.Stats{},
-		Every: time.Duration(s.cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail", Left: func(contextstore.View) {}}
 	return t, end, nil
 }
 
-// run has jobs worked on until ctx ends, and waits for those that are.
-func (t *talks) run(ctx context.Context) {
-	if _, err := t.approvals.Settle(ctx); err != nil {
-		t.log.Error("What was decided about proposals: " + err.Error())
+// alone makes what works on jobs in a process that is no tori serve. run does so until its
+// context ends, and waits for those that it works on; what another process said to the
+// sessions of this one is shown meanwhile.
+func (t *talks) alone() (run func(context.Context)) {
+	s, cfg, sources := t.system, t.cfg, map[string]bool{}
+	for _, source := range chatSources() {
+		sources[source] = true
 	}
-	var all sync.WaitGroup
-	all.Go(func() { t.monitor.Run(ctx) })
-	all.Go(func() { t.pool.Run(ctx) })
-	t.tellWaiting(ctx)
-	all.Wait()
+	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
+		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
+		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
+	t.wake = pool.Wake
+	monitor := &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: pool.Wake, Stats: &dispatch.Stats{},
+		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Settle: t.settle, Left: func(contextstore.View) {}}
+	return func(ctx context.Context) {
+		var all sync.WaitGroup
+		all.Go(func() { monitor.Run(ctx) })
+		all.Go(func() { pool.Run(ctx) })
+		all.Go(func() { t.hear(ctx) })
+		t.tellWaiting(ctx)
+		all.Wait()
+	}
+}
+
+// settle has done what follows from what was decided, and from time that is over, and tells
+// the people whom it is about.
+func (t *talks) settle(ctx context.Context) error {
+	moved, err := t.approvals.Settle(ctx)
+	for _, j := range moved {
+		if j.State.Approver == approval.System && j.State.Status == approval.Denied && j.Session != "" {
+			t.event(ctx, j.Session, j)
+			t.post(ctx, j.Session, j, channel.Decided, t.lang.T("job."+j.State.Reason), "over")
+		}
+	}
+	if len(moved) > 0 {
+		t.wake()
+	}
+	return err
+}
+
+// hearEvery is how often what other processes said is looked for.
+const hearEvery = 2 * time.Second
+
+// hear shows what other processes, such as tori serve, said to the sessions that this one
+// speaks with.
+func (t *talks) hear(ctx context.Context) {
+	tick := time.NewTicker(hearEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		t.mu.Lock()
+		all := slices.Collect(maps.Keys(t.sessions))
+		t.mu.Unlock()
+		for _, session := range all {
+			t.engine.PostOwed(ctx, session)
+		}
+	}
+}
+
+// speaks notes that somebody in a session waits for what becomes of a job.
+func (t *talks) speaks(session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sessions[session] = true
 }
 
 // Start implements conversation.Jobs.
@@ -116,6 +174,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins", title))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: src.Name(), Type: "chat", ID: id}
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: j.User, Run: raw,
@@ -125,7 +184,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 		t.progress(o, "")
 		return "", err
 	}
-	t.pool.Wake()
+	t.wake()
 	return id, nil
 }
 
@@ -207,6 +266,7 @@ func (t *talks) Stop(ctx context.Context, session, id, by string) error {
 
 // Decide implements conversation.Approvals.
 func (t *talks) Decide(ctx context.Context, session, user string, d channel.Decision) (channel.Approval, error) {
+	t.speaks(session)
 	kind, _, _ := strings.Cut(session, ":")
 	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
 	var other *approval.OtherHashError
@@ -219,7 +279,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	t.event(ctx, session, j)
 	if j.State.Status.Approved() {
 		t.progress(order.Chat{Session: session, Job: j.Job}, t.lang.T("job.applying", j.Title))
-		t.pool.Wake()
+		t.wake()
 	}
 	return t.approvals.Request(t.lang, j)
 }

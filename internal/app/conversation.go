@@ -10,14 +10,11 @@ import (
 	"toritsugi/internal/routing"
 )
 
-// converse makes what answers messages: the models and the store are opened for it. here
+// converse makes what answers messages: models and store are opened for it, unless they are. here
 // is the repository that the program was started in, nil for none. Whoever answers adds
 // its channels, and calls end when all turns are over.
 func (s *system) converse(ctx context.Context, here *conversation.Repository) (e *conversation.Engine, end func(), err error) {
-	if err := s.openModels(); err != nil {
-		return nil, nil, &ConfigError{err}
-	}
-	undo := []func(){func() { _ = s.models.Close() }} // what it looked after is no longer called
+	var undo []func()
 	end = func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
@@ -28,6 +25,12 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 			end()
 		}
 	}()
+	if s.models == nil {
+		if err := s.openModels(); err != nil {
+			return nil, nil, &ConfigError{err}
+		}
+		undo = append(undo, func() { _ = s.models.Close() }) // what it looked after is no longer called
+	}
 	if s.store == nil {
 		if err := s.open(ctx); err != nil {
 			return nil, nil, &ConfigError{err}
