@@ -437,11 +437,18 @@ func (s *system) open(ctx context.Context) (err error) {
 		if s.folder != nil {
 			s.folder.Remember(s.store)
 		}
-		for _, h := range s.hosts {
+		s.mirror()
+	}
+	return err
+}
+
+// mirror gives the hosts the mirrors of the store, once both are there.
+func (s *system) mirror() {
+	for _, h := range s.hosts {
+		if s.store != nil {
 			h.Mirrors = &workspace.Mirrors{Dir: s.store.MirrorsDir(), Now: s.env.Now, FS: s.fs}
 		}
 	}
-	return err
 }
 
 // delivery delivers what runs made. It finds a sandbox where a workspace must be

@@ -34,7 +34,7 @@ const coderSays = `- say: I look first.
   - tool: propose
     args:
       plan: The answer is 42.
-      patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -1 +1 @@\n-41\n+42\n"
+      patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -1,3 +1,3 @@\n-41\n+42\n 1\n 2\n"
       risk: {destructive: false, rollback_possible: true}
       need_approval: true
 `
@@ -51,7 +51,7 @@ func newChatHouse(t *testing.T, more string) *chatHouse {
 	t.Helper()
 	dir := t.TempDir()
 	h := &chatHouse{t: t, dir: dir, base: filepath.Join(dir, "base"), config: filepath.Join(dir, "config.yaml"), repo: filepath.Join(dir, "repo"), env: map[string]string{}}
-	h.write("repo/answer.txt", "41\n")
+	h.write("repo/answer.txt", "41\n1\n2\n")
 	h.git(h.repo, "init", "-q", "-b", "main")
 	h.git(h.repo, "add", ".")
 	h.git(h.repo, "commit", "-qm", "first")

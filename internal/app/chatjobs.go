@@ -61,6 +61,9 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 		return nil, nil, &ConfigError{err}
 	}
 	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
+	if err := s.openChatHosts(ctx); err != nil {
+		return nil, nil, &ConfigError{err}
+	}
 	if here != nil {
 		t.here = &conversation.Repository{Name: here.Name(), Path: here.Path}
 	}
@@ -71,7 +74,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 		end()
 		return nil, nil, err
 	}
-	t.engine.Jobs, t.engine.Approvals = t, t
+	t.engine.Jobs, t.engine.Approvals, t.engine.Tree = t, t, t.tree
 	return t, end, nil
 }
 
@@ -86,14 +89,16 @@ func (t *talks) alone() (run func(context.Context)) {
 	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
 		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
 		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
-	t.wake = pool.Wake
-	monitor := &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: pool.Wake, Stats: &dispatch.Stats{},
+	deliverer := dispatch.NewDeliverer(dispatch.Deliverer{Outbox: t.outbox(), Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now})
+	t.wake = func() { pool.Wake(); deliverer.Wake() }
+	monitor := &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: &dispatch.Stats{},
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
 		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Settle: t.settle, Left: func(contextstore.View) {}}
 	return func(ctx context.Context) {
 		var all sync.WaitGroup
 		all.Go(func() { monitor.Run(ctx) })
 		all.Go(func() { pool.Run(ctx) })
+		all.Go(func() { deliverer.Run(ctx) })
 		all.Go(func() { t.hear(ctx) })
 		t.tellWaiting(ctx)
 		all.Wait()
@@ -148,7 +153,7 @@ func (t *talks) speaks(session string) {
 
 // Start implements conversation.Jobs.
 func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
-	src, err := workspace.Inspect(ctx, j.Repository.Path, workspace.InspectOptions{NoStatus: true})
+	at, err := t.at(ctx, j.Repository)
 	if err != nil {
 		return "", err
 	}
@@ -164,9 +169,9 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if left > 0 {
 		title += "…"
 	}
-	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Deliver: string(t.deliver(j)), Title: title,
+	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Onto: at.onto, Deliver: string(t.deliver(j)), Title: title,
 		Request: string(request), Prompt: j.Prompt}
-	raw, err := json.Marshal(order.Order{Repo: src.Path, Base: src.Head, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
+	raw, err := json.Marshal(order.Order{Repo: at.repo, Base: at.base, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
 	if err != nil {
 		return "", err
 	}
@@ -176,7 +181,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	}
 	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins", title))
-	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: src.Name(), Type: "chat", ID: id}
+	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: j.User, Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
@@ -186,6 +191,28 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	}
 	t.wake()
 	return id, nil
+}
+
+// startingPoint is where the work of a job begins: at a commit of a repository of this machine, or
+// at a branch of one of a forge, which is looked at when the job begins.
+type startingPoint struct{ repo, name, base, onto string }
+
+// at is where a job about a repository begins.
+func (t *talks) at(ctx context.Context, r conversation.Repository) (startingPoint, error) {
+	if r.URL != "" {
+		return startingPoint{repo: r.URL, name: r.URL[strings.LastIndexByte(r.URL, '/')+1:], onto: r.Base}, nil
+	}
+	src, err := workspace.Inspect(ctx, r.Path, workspace.InspectOptions{NoStatus: true})
+	if err != nil {
+		return startingPoint{}, err
+	}
+	p := startingPoint{repo: src.Path, name: src.Name(), base: src.Head}
+	if r.Base != "" {
+		if p.base, err = src.Tip(ctx, r.Base); err == nil && p.base == "" {
+			err = i18n.E("approval.no_branch", r.Base, src.Path)
+		}
+	}
+	return p, err
 }
 
 // maxTitle is how long the title of a job may be, in characters.
@@ -203,11 +230,17 @@ func (t *talks) use(role, route string, localOnly bool) models.Use {
 
 // deliver is where a granted patch of a job goes (spec/chat §1).
 func (t *talks) deliver(j conversation.Job) approval.Deliver {
+	if j.Repository.URL != "" {
+		return approval.PullRequest
+	}
 	at := approval.Branch
 	if j.Channel == channel.Terminal && t.here != nil && t.here.Path == j.Repository.Path {
 		at = approval.Worktree
 	}
-	return approval.Deliver(cmp.Or(t.cfg.Chat.Deliver, string(at)))
+	if set := approval.Deliver(t.cfg.Chat.Deliver); set != "" && set != approval.PullRequest {
+		at = set
+	}
+	return at
 }
 
 // ofSession calls f for each job of a session that has not ended, the oldest first.
@@ -332,7 +365,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang, Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
 		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},
-		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script",
+		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script", Delivery: t.deliveryIn(t.shell),
 		Progress: func(o order.Chat, text string) { t.progress(o, text) },
 		Branch: func(ctx context.Context, src *workspace.Source, m contextstore.Metadata) (string, error) {
 			return workspace.FreeBranch(ctx, src, workspace.BranchName(cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
@@ -340,6 +373,10 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	res, err := r.Execute(ctx, c)
 	if err == nil && ctx.Err() == nil {
 		t.tell(ctx, res)
+		if derr := t.outbox().Deliver(ctx, c.UUID()); derr != nil {
+			log.Warn("Not delivered yet: " + derr.Error())
+			t.wake()
+		}
 	}
 	return res.Report, err
 }

@@ -189,7 +189,7 @@ func (d *daemon) assemble() {
 		watch.StayPaused = s.delivery().StayPaused
 	}
 	lang := i18n.Lang(cfg.Language)
-	box := s.outbox()
+	box := d.talks.outbox()
 	box.Stats = d.stats
 	d.deliverer = dispatch.NewDeliverer(dispatch.Deliverer{Outbox: box, Store: s.store, Sources: d.sources, Watches: watches, Log: s.log, Now: s.env.Now})
 	d.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: d.sources, Log: s.log, Now: s.env.Now, Stats: d.stats,

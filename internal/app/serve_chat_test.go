@@ -32,7 +32,7 @@ func TestServeWorksOnChats(t *testing.T) {
 	h.status(id, task.Completed)
 	j, _ := h.job(id)
 	a, err := approval.ReadApplication(j.Dir, id)
-	if err != nil || !a.Applied() || h.git(h.repo, "show", a.Where+":answer.txt") != "42" {
+	if err != nil || !a.Applied() || h.git(h.repo, "show", a.Where+":answer.txt") != "42\n1\n2" {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if said := h.said(); !strings.Contains(said, a.Where) {

@@ -35,6 +35,11 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 		return job, err
 	}
 	expired := false
+	if d.Grant && !d.Permitted && job.State.Status == Pending && j.may(job, d) == nil { // a forge is asked without the lock
+		if err := j.mayDeliver(ctx, job, d.By); err != nil {
+			return job, err
+		}
+	}
 	err = j.locked(ctx, &job, func() error {
 		switch {
 		case job.State.Status != Pending:
@@ -100,13 +105,13 @@ func (j *Jobs) may(job Job, d Decision) error {
 	approver := d.Permitted || slices.Contains(j.Settings.Approvers, d.By)
 	switch {
 	case d.By == "" || d.By == System:
-		return &NotAllowedError{job.Job, d.By, "approval.not_allowed"}
+		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}
 	case d.By == job.Requester && j.Settings.FourEyes && d.Grant:
-		return &NotAllowedError{job.Job, d.By, "approval.four_eyes"}
+		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.four_eyes"}
 	case d.By == job.Requester, approver:
 		return nil
 	}
-	return &NotAllowedError{job.Job, d.By, "approval.not_allowed"}
+	return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}
 }
 
 func (j *Jobs) overdue(job Job) bool {

@@ -31,6 +31,31 @@ type Jobs struct {
 	Version   string // of the policy and the settings, part of what is bound
 	Sanitizer *redact.Sanitizer
 	Now       func() time.Time
+	// MayDeliver says why somebody of a conversation may not have a pull request made in
+	// a repository of a forge (spec/chat §1): a *NotAllowedError, or that it cannot be
+	// asked now. nil where no forge is set up: then nobody may.
+	MayDeliver func(ctx context.Context, who, repository string) error
+}
+
+// mayDeliver says why the work of a job may not go out by the word of somebody.
+func (j *Jobs) mayDeliver(ctx context.Context, job Job, who string) error {
+	switch {
+	case job.Deliver != PullRequest:
+		return nil
+	case j.MayDeliver == nil:
+		return &NotAllowedError{Job: job.Job, By: who, Key: "approval.no_forge"}
+	}
+	return j.MayDeliver(ctx, who, job.Repository)
+}
+
+// ConfirmDelivery says why what was approved may not go out any more: who approved it has no
+// right to it at the forge. What nobody approved in person goes out by the word of who asked.
+func (j *Jobs) ConfirmDelivery(ctx context.Context, job Job) error {
+	who := job.State.Approver
+	if who == System {
+		who = job.Requester
+	}
+	return j.mayDeliver(ctx, job, who)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/models"
@@ -42,7 +43,7 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 	ctx, cancel := t.limited(ctx, 0)
 	defer cancel()
 	window := int(float64(spec.Context) * windowShare)
-	tools, done, err := t.readers(&s, window)
+	tools, done, err := t.readers(ctx, &s, window)
 	if err != nil {
 		return contract.Output{}, err
 	}
@@ -107,20 +108,32 @@ type director struct {
 func (d director) Stream(string) { d.heard() }
 
 // readers are the tools that read the session's repository: none where it has none.
-func (t *turn) readers(s *State, window int) (r *tool.Registry, done func(), err error) {
+func (t *turn) readers(ctx context.Context, s *State, window int) (r *tool.Registry, done func(), err error) {
 	limits := tool.Limits{MaxOutput: max(min(tool.DefaultMaxOutput, window/2), tool.MinMaxOutput)}
 	done = func() {}
 	var own []tool.Tool
 	if repo, ok := t.e.repository(t.x.ID, t.m.User, s); ok {
-		root, err := os.OpenRoot(repo.Path)
+		root, end, err := t.e.tree(ctx, repo)
 		if err != nil {
 			return nil, done, err
 		}
-		done = func() { _ = root.Close() } // only read from
+		done = end
 		own = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
 	}
 	r, err = tool.NewRegistry(limits, own...)
 	return r, done, err
+}
+
+// tree opens the files of a repository.
+func (e *Engine) tree(ctx context.Context, r Repository) (root *os.Root, done func(), err error) {
+	if r.URL != "" {
+		if e.Tree == nil {
+			return nil, nil, i18n.E("conversation.no_forge", r.Name, r.URL)
+		}
+		return e.Tree(ctx, r)
+	}
+	root, err = os.OpenRoot(r.Path)
+	return root, func() { _ = root.Close() }, err // only read from
 }
 
 // input is what a worker is given of the session and the task.

@@ -1,6 +1,7 @@
 package i18n
 
 var hostedTexts = map[string]text{
+	"delivery.no_host":        {"%s: no login for this forge is set up (github.token, github.token_file or github.app_id)", "%s: このフォージへのログインが設定されていません（github.token、github.token_file、github.app_id のいずれか）"},
 	"agent.no_host":           {"%s lies at %s, which the settings do not name: set github.token or an app, or folder.path", "%s は %s にありますが、設定がありません。github.token かアプリ、または folder.path を設定してください"},
 	"agent.changed":           {"the text of %s was changed after work on it was asked for, by @%s, who may not ask: look at it and ask again", "%s の本文が、作業の依頼後に、依頼する権限のない @%s によって変更されました。内容を確認して、もう一度依頼してください"},
 	"agent.other_repository":  {"pull request #%s comes from the repository %s, whose branches cannot be pushed to from here: ask for it on a branch of %s", "プルリクエスト #%s は別のリポジトリ %s からのもので、そのブランチへはプッシュできません。%s のブランチで依頼してください"},

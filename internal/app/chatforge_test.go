@@ -1,0 +1,142 @@
+package app
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"toritsugi/internal/approval"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/forge/github/githubtest"
+	"toritsugi/internal/task"
+)
+
+// forgeHouse is a chatHouse whose repository lies at a forge.
+type forgeHouse struct {
+	*chatHouse
+	hub  *githubtest.Server
+	repo *githubtest.Repo
+}
+
+// newForgeHouse links hanako to her account; more is more of the configuration.
+func newForgeHouse(t *testing.T, o githubtest.RepoOptions, more string) *forgeHouse {
+	t.Helper()
+	h := &forgeHouse{chatHouse: newChatHouse(t, more)}
+	h.hub = githubtest.New(t, githubtest.Options{})
+	h.hub.AddUser(githubtest.User{Login: "hanako", ID: 101})
+	h.hub.AddUser(githubtest.User{Login: "ken", ID: 102})
+	h.hub.AddUser(githubtest.User{Login: "tori-bot", ID: 103})
+	h.repo = h.hub.AddRepo("acme", "widgets", o, map[string]string{"answer.txt": "41\n1\n2\n", "README.md": "# Widgets\n"})
+	h.repo.Allow("hanako", "write")
+	h.repo.Allow("ken", "read")
+	h.repo.Allow("tori-bot", "write")
+	h.env["GITHUB_TOKEN"] = h.hub.Token("tori-bot")
+	h.add("github: {url: '" + h.hub.URL + "', write_spacing_ms: 0}\nchecks: [grep -q 42 answer.txt]\nchat: {repositories: [{name: widgets, url: 'github:acme/widgets'}]}\n")
+	return h
+}
+
+// linked has hanako of the terminal be an account of the forge.
+const linked = "access: {people: {'terminal:hanako': 'github:hanako', 'terminal:ken': 'github:ken'}}\n"
+
+// A job about a repository of a forge is proposed on its base branch as it is when the job
+// begins; granted, it is one branch and one draft, and the session is told where.
+func TestChatBecomesADraft(t *testing.T) {
+	t.Parallel()
+	h := newForgeHouse(t, githubtest.RepoOptions{Private: true}, linked)
+	id := h.ask()
+	h.repo.Commit("main", "ken", "meanwhile", map[string]string{"other.txt": "x\n"})
+	h.must(h.once())
+	h.status(id, task.AwaitingApproval)
+	j, _ := h.job(id)
+	if j.Base != h.repo.Branches()["main"] || j.Deliver != approval.PullRequest || j.Repository != "github:acme/widgets" || len(j.Risks) != 0 {
+		t.Fatalf("%+v", j.Proposal)
+	}
+	h.must(h.decide(id, true))
+	h.must(h.once())
+	h.must(h.once())
+	h.status(id, task.Completed)
+	pulls := h.repo.Pulls()
+	if len(pulls) != 1 || len(h.repo.Branches()) != 2 {
+		t.Fatalf("%+v, %v", pulls, h.repo.Branches())
+	}
+	p := pulls[0]
+	if got, _ := h.repo.File(p.Pull.Head, "answer.txt"); got != "42\n1\n2" || !p.Open || !p.Pull.Draft || p.Pull.Base != "main" || p.Title != "Make it 42" {
+		t.Errorf("%q %+v %+v", got, p, p.Pull)
+	}
+	for _, want := range []string{"The answer is 42.", "`grep -q 42 answer.txt` passed", "Approved by `terminal:hanako`", id} {
+		if !strings.Contains(p.Body, want) {
+			t.Errorf("%q is not in %s", want, p.Body)
+		}
+	}
+	if said := h.said(); !strings.Contains(said, "the draft is "+h.hub.URL+"/acme/widgets/pull/") {
+		t.Errorf("%q", said)
+	}
+}
+
+// A worker of the session reads the files of the forge's base branch.
+func TestChatReadsTheForge(t *testing.T) {
+	t.Parallel()
+	h := newForgeHouse(t, githubtest.RepoOptions{}, "")
+	talks, end := h.talks()
+	defer end()
+	for _, want := range []string{"41\n1\n2\n", "43\n"} {
+		if want == "43\n" {
+			h.repo.Commit("main", "ken", "newer", map[string]string{"answer.txt": want})
+		}
+		root, done, err := talks.tree(t.Context(), talks.engine.Repositories[0])
+		h.must(err)
+		got, err := root.ReadFile("answer.txt")
+		done()
+		if err != nil || string(got) != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+// Without a link to an account, or with one that may not write, a person may propose, and is
+// told what to do; what was granted goes out only while the account may write.
+func TestWhoMayDeliver(t *testing.T) {
+	t.Parallel()
+	h := newForgeHouse(t, githubtest.RepoOptions{}, "approval: {approvers: ['terminal:ken']}\n")
+	id := h.ask()
+	h.must(h.once())
+	if err := h.decide(id, true); err == nil || !strings.Contains(err.Error(), "access.people") {
+		t.Errorf("%v", err)
+	}
+	raw, err := os.ReadFile(h.config)
+	h.must(err)
+	h.write("config.yaml", string(raw)+linked)
+	h.approvals(func(a *Approvals) {
+		j, err := a.Find(t.Context(), id, contextstore.Viewer{Admin: true})
+		h.must(err)
+		if _, err := a.Decide(t.Context(), approval.Decision{Job: id, Hash: j.Short(), Grant: true, By: "terminal:ken", How: "cli"}); err == nil || !strings.Contains(err.Error(), "may not write to github:acme/widgets") {
+			t.Errorf("%v", err)
+		}
+		if k := j.Risks; len(k) != 1 || k[0].Kind != approval.PushPublic {
+			t.Errorf("%+v", k)
+		}
+	})
+	h.status(id, task.AwaitingApproval)
+	h.must(h.decide(id, true))
+	h.repo.Allow("hanako", "read")
+	h.must(h.once())
+	h.status(id, task.Failed)
+	if len(h.repo.Branches()) != 1 || len(h.repo.Pulls()) != 0 {
+		t.Errorf("%v", h.repo.Branches())
+	}
+}
+
+// While the forge is down a job waits, and goes on when it answers again.
+func TestForgeDown(t *testing.T) {
+	t.Parallel()
+	h := newForgeHouse(t, githubtest.RepoOptions{}, linked)
+	id := h.ask()
+	h.hub.Down(true)
+	h.must(h.once())
+	if n := len(h.repo.Pulls()); n != 0 {
+		t.Error(n)
+	}
+	h.hub.Down(false)
+	h.must(h.once())
+	h.status(id, task.AwaitingApproval)
+}
