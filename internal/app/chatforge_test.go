@@ -2,6 +2,7 @@ package app
 
 import (
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,7 +32,7 @@ func newForgeHouse(t *testing.T, o githubtest.RepoOptions, more string) *forgeHo
 	h.repo.Allow("ken", "read")
 	h.repo.Allow("tori-bot", "write")
 	h.env["GITHUB_TOKEN"] = h.hub.Token("tori-bot")
-	h.add("github: {url: '" + h.hub.URL + "', write_spacing_ms: 0}\nchecks: [grep -q 42 answer.txt]\nchat: {repositories: [{name: widgets, url: 'github:acme/widgets'}]}\n")
+	h.add("github: {url: '" + h.hub.URL + "', write_spacing_ms: 0}\nchecks: [grep -q 4 answer.txt]\nchat: {repositories: [{name: widgets, url: 'github:acme/widgets'}]}\n")
 	return h
 }
 
@@ -63,7 +64,7 @@ func TestChatBecomesADraft(t *testing.T) {
 	if got, _ := h.repo.File(p.Pull.Head, "answer.txt"); got != "42\n1\n2" || !p.Open || !p.Pull.Draft || p.Pull.Base != "main" || p.Title != "Make it 42" {
 		t.Errorf("%q %+v %+v", got, p, p.Pull)
 	}
-	for _, want := range []string{"The answer is 42.", "`grep -q 42 answer.txt` passed", "Approved by `terminal:hanako`", id} {
+	for _, want := range []string{"The answer is 42.", "`grep -q 4 answer.txt` passed", "Approved by `terminal:hanako`", id} {
 		if !strings.Contains(p.Body, want) {
 			t.Errorf("%q is not in %s", want, p.Body)
 		}
@@ -139,4 +140,74 @@ func TestForgeDown(t *testing.T) {
 	h.hub.Down(false)
 	h.must(h.once())
 	h.status(id, task.AwaitingApproval)
+}
+
+// What went to a forge is taken back: a draft that nobody built on is closed; one that was
+// merged, or has somebody's commit on it, is reverted by another draft, once that was granted.
+func TestRollbackAtAForge(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		meanwhile func(h *forgeHouse, p githubtest.Issue)
+		onto      string // of the revert, "" where the draft is closed
+	}{
+		"nobody built on it": {func(*forgeHouse, githubtest.Issue) {}, ""},
+		"merged": {func(h *forgeHouse, p githubtest.Issue) {
+			h.approvals(func(a *Approvals) {
+				h.must(a.s.openChatHosts(t.Context()))
+				h.must(a.s.hosts["github"].Code.Ready(t.Context(), task.Key{Source: "github", Owner: "acme", Repo: "widgets", Type: "pull_request", ID: strconv.Itoa(p.Number)}))
+			})
+			h.repo.Merge(p.Number, "hanako")
+		}, "main"},
+		"built on": {func(h *forgeHouse, p githubtest.Issue) {
+			h.repo.Commit(p.Pull.Head, "ken", "more", map[string]string{"more.txt": "x\n"})
+		}, "tori/"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newForgeHouse(t, githubtest.RepoOptions{Private: true}, "access: {people: {'terminal:hanako': 'github:hanako', 'terminal:"+LocalUser()+"': 'github:hanako'}}\n")
+			id := h.ask()
+			h.must(h.once())
+			h.must(h.decide(id, true))
+			h.must(h.once())
+			h.status(id, task.Completed)
+			pull := h.repo.Pulls()[0]
+			c.meanwhile(h, pull)
+			var r Rolled
+			roll := func() (err error) {
+				h.approvals(func(a *Approvals) { r, err = a.Rollback(t.Context(), id) })
+				return err
+			}
+			h.must(roll())
+			if c.onto == "" {
+				if p := h.repo.Pulls(); len(p) != 1 || p[0].Open || r.Closed == "" {
+					t.Errorf("%+v %+v", p, r)
+				}
+				if err := roll(); err == nil || !strings.Contains(err.Error(), "was closed") {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			back := r.Job.Job
+			if again := roll(); again != nil || r.Job.Job != back || r.Job.State.Status != approval.Pending {
+				t.Fatalf("%v %+v", again, r.Job)
+			}
+			h.approvals(func(a *Approvals) {
+				_, err := a.Decide(t.Context(), approval.Decision{Job: back, Hash: r.Job.Short(), Grant: true, By: a.Actor, How: "cli"})
+				h.must(err)
+			})
+			h.must(h.once())
+			h.status(back, task.Completed)
+			all := h.repo.Pulls()
+			if len(all) != 2 {
+				t.Fatalf("%+v", all)
+			}
+			p := all[1]
+			if p.Number == pull.Number {
+				p = all[0]
+			}
+			if got, _ := h.repo.File(p.Pull.Head, "answer.txt"); got != "41\n1\n2" || !p.Pull.Draft || !strings.HasPrefix(p.Pull.Base, c.onto) {
+				t.Errorf("%q %+v", got, p.Pull)
+			}
+		})
+	}
 }

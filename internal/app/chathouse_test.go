@@ -138,6 +138,7 @@ func (h *chatHouse) approvals(f func(a *Approvals)) {
 	a, err := OpenApprovals(h.t.Context(), h.environment(), "", h.config)
 	h.must(err)
 	defer func() { h.must(a.Close()) }()
+	a.s.opt.AllowUnsandboxed = true
 	f(a)
 }
 

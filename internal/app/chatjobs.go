@@ -22,6 +22,8 @@ import (
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/job"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
 	"toritsugi/internal/order"
 	"toritsugi/internal/routing"
@@ -354,7 +356,11 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
-	client, spec, err := t.models.Client(ctx, t.use(o.Role, o.Chat.Route, o.LocalOnly))
+	var client llm.Client // what was proposed is applied without one
+	var spec models.Spec
+	if _, rerr := approval.Read(c.Dir()); rerr != nil && o.Chat.Reverts == "" {
+		client, spec, err = t.models.Client(ctx, t.use(o.Role, o.Chat.Route, o.LocalOnly))
+	}
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}
 		err = c.Transition(context.WithoutCancel(ctx), end)
@@ -365,7 +371,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang, Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
 		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},
-		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script", Delivery: t.deliveryIn(t.shell),
+		Network: t.network(), Project: work(cfg).Settings, Scripted: spec.Provider == script.Provider, Delivery: t.deliveryIn(t.shell),
 		Progress: func(o order.Chat, text string) { t.progress(o, text) },
 		Branch: func(ctx context.Context, src *workspace.Source, m contextstore.Metadata) (string, error) {
 			return workspace.FreeBranch(ctx, src, workspace.BranchName(cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"strings"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/broker"
@@ -101,8 +102,8 @@ const EffectTold = "told"
 func (s *Service) Came(ctx context.Context, uuid string) (url, why string, err error) {
 	done, err := s.Store.Delivered(ctx, uuid)
 	for _, kind := range []string{EffectPush, EffectPull} {
-		if came := done[uuid+"."+kind]; len(came) > len(NotDelivered) && came[:len(NotDelivered)] == NotDelivered {
-			return "", s.Public(came[len(NotDelivered):]), err
+		if why, not := strings.CutPrefix(done[uuid+"."+kind], NotDelivered); not {
+			return "", s.Public(why), err
 		}
 	}
 	return done[uuid+"."+EffectPull], "", err
@@ -112,4 +113,27 @@ func (s *Service) Came(ctx context.Context, uuid string) (url, why string, err e
 func (s *Service) ChatMessage(message string) (string, error) {
 	clean, _, err := s.Rules.Filter.Clean(broker.Commit, message)
 	return clean, err
+}
+
+// Draft is the draft that a job of a conversation made, as it is now at its forge.
+func (s *Service) Draft(ctx context.Context, job approval.Job) (*Host, forge.Item, error) {
+	url, why, err := s.Came(ctx, job.Run)
+	switch {
+	case err != nil:
+		return nil, forge.Item{}, err
+	case why != "":
+		return nil, forge.Item{}, i18n.E("approval.no_draft", job.Job, why)
+	case url == "":
+		return nil, forge.Item{}, i18n.E("approval.draft_owed", job.Job)
+	}
+	h, k, err := s.hostOf(job.Run)
+	if err != nil {
+		return nil, forge.Item{}, err
+	}
+	k.Type, k.ID = "pull_request", url[strings.LastIndexByte(url, '/')+1:]
+	it, err := h.Item(ctx, k)
+	if err == nil && it.Pull == nil {
+		err = i18n.E("approval.no_draft", job.Job, url)
+	}
+	return h, it, err
 }

@@ -92,7 +92,12 @@ var approvalTexts = map[string]text{
 
 	"approval.not_to_take_back": {"job %s cannot be taken back: %s", "ジョブ %s は取り消せません: %s"},
 	"approval.no_snapshot":      {"job %s cannot be taken back: what it replaced was too large to be kept", "ジョブ %s は取り消せません。置き換えた内容が大きすぎて保存されていません"},
-	"approval.rollback_forge":   {"job %s went to a pull request (%s): close it, or revert it there", "ジョブ %s はプルリクエスト（%s）になっています。そこで閉じるか取り消してください"},
+	"approval.draft_owed":       {"the draft of job %s is not at its forge yet; tori serve or tori chat delivers it", "ジョブ %s の下書きはまだフォージにありません。tori serve か tori chat が送り出します"},
+	"approval.no_draft":         {"job %s made no draft: %s", "ジョブ %s の下書きは作られていません: %s"},
+	"approval.draft_closed":     {"the draft of job %s was closed: there is nothing to take back (%s)", "ジョブ %s の下書きは閉じられています。元に戻すものはありません（%s）"},
+	"approval.rollback_goes_on": {"job %s was granted and is made a draft by tori serve or tori chat", "ジョブ %s は承認済みです。tori serve か tori chat が下書きにします"},
+	"cli.rollback_closed":       {"%s: nobody had built on it. Its draft was closed: %s", "%s: ほかの変更は加わっていませんでした。下書きを閉じました: %s"},
+	"cli.rollback_proposed":     {"It was merged or built on: job %s proposes to take it back and waits for a decision (tori approvals show %s); tori serve or tori chat then makes a draft of it.", "マージされたか、ほかの変更が加わっています。ジョブ %s が取り消しを提案し、決定を待っています（tori approvals show %s）。決定後、tori serve か tori chat が下書きにします。"},
 	"approval.rollback_title":   {"Take back: %s", "取り消し: %s"},
 	"approval.rollback_summary": {"takes back what job %s did", "ジョブ %s の変更を取り消す"},
 	"approval.taken_back":       {"job %s was taken back already, by job %s", "ジョブ %s はすでにジョブ %s で取り消し済みです"},

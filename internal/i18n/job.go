@@ -22,6 +22,7 @@ var jobTexts = map[string]text{
 	"job.draft_unchecked":  {"None was run: the project has none.", "プロジェクトにチェックがないため、実行していません。"},
 	"job.draft_auto":       {"%s (automatically, within what was allowed)", "%s（許可された範囲での自動承認）"},
 	"job.draft_approved":   {"Approved by %s on %s; job `%s`, asked for by `%s`.", "承認: %s（%s）。ジョブ `%s`、依頼: `%s`。"},
+	"job.rollback_begins":  {"tori rollback has not proposed it yet", "tori rollback の提案を待っています"},
 	"job.drafted":          {"Job %s: the draft is %s", "ジョブ %s: 下書きは %s です"},
 	"job.not_drafted":      {"Job %s: no draft could be made: %s", "ジョブ %s: 下書きを作れませんでした: %s"},
 	"job.denied":           {"denied by %s", "%s が却下しました"},

@@ -115,6 +115,9 @@ func (r *Runner) Execute(ctx context.Context, c *contextstore.Context) (Result, 
 func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Order, res *Result) (task.Outcome, error) {
 	job, err := approval.Read(c.Dir())
 	if errors.Is(err, fs.ErrNotExist) {
+		if o.Chat.Reverts != "" { // whoever began it is about to
+			return task.Outcome{Status: task.Queued, Reason: r.Lang.T("job.rollback_begins")}, nil
+		}
 		if job, res.Proposal, err = r.propose(ctx, c, o); err != nil {
 			return task.Outcome{}, err
 		}

@@ -51,6 +51,7 @@ type Chat struct {
 	Route      string `json:"route"`              // CODE1, CODE2 or CODE3
 	Repository string `json:"repository"`         // its name
 	Onto       string `json:"onto,omitempty"`     // branch of a forge's repository that the work is for; "" for the default one
+	Reverts    string `json:"reverts,omitempty"`  // the job that it takes back: tori rollback proposes, no model
 	Deliver    string `json:"deliver"`            // pull_request, branch or worktree (spec/chat §1)
 	Title      string `json:"title"`
 	Request    string `json:"request"` // the task with what was said before: WorkerInput
