@@ -394,7 +394,10 @@ func (t *talks) progress(o order.Chat, text string) {
 // tell tells the people of a session what became of a job.
 func (t *talks) tell(ctx context.Context, res job.Result) {
 	o, j := res.Order, res.Job
-	defer t.progress(o, "")
+	asks := j.State.Status == approval.Pending && j.Grantable()
+	if !asks { // a request ends the progress, and nothing may end the request
+		defer t.progress(o, "")
+	}
 	status := res.Outcome.Status
 	switch {
 	case res.Proposal != nil, j.Job == "" && (status == task.Failed || status == task.Stopped):
@@ -406,7 +409,7 @@ func (t *talks) tell(ctx context.Context, res job.Result) {
 		return
 	}
 	switch {
-	case j.State.Status == approval.Pending && j.Grantable():
+	case asks:
 		t.event(ctx, o.Session, j)
 		t.request(ctx, o.Session, j)
 	case status.Final() && j.Grantable():
