@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
@@ -209,5 +210,32 @@ func TestRollbackAtAForge(t *testing.T) {
 				t.Errorf("%q %+v", got, p.Pull)
 			}
 		})
+	}
+}
+
+// Nobody decides about a run of an issue whose change goes beyond what the label covers: it is
+// denied when its time is over, and its branch stays here.
+func TestHeldUntilItExpires(t *testing.T) {
+	t.Parallel()
+	h := newForgeHouse(t, githubtest.RepoOptions{}, "planning: {enabled: false}\napproval: {hard_require_approval: [build], expires_hours: 2}\n")
+	raw, err := os.ReadFile(h.config)
+	h.must(err)
+	h.write("config.yaml", strings.Replace(string(raw), "write_spacing_ms: 0", "write_spacing_ms: 0, repositories: [acme/widgets]", 1))
+	h.write("task.yaml", "- say: I look first.\n  calls: [{tool: read_file, args: {path: answer.txt}}]\n- calls: [{tool: write_file, args: {path: Makefile, content: \"all:\\n\"}}]\n- say: The Makefile is there now, as the issue asks.\n")
+	n := h.repo.OpenIssue("hanako", "Build it", "with make")
+	h.repo.Label(n, "coding agent", "hanako")
+	serve := func(later time.Duration) {
+		env := h.environment()
+		env.Now = func() time.Time { return time.Now().Add(later) }
+		h.must(Serve(t.Context(), env, ServeOptions{Config: h.config, Script: h.dir + "/task.yaml", AllowUnsandboxed: true, Quiet: true, Once: true}, func(ServeStarted) {}))
+	}
+	for _, c := range []struct {
+		later time.Duration
+		label string
+	}{{0, "coding agent waiting"}, {time.Hour, "coding agent waiting"}, {3 * time.Hour, "coding agent stopped"}} {
+		serve(c.later)
+		if labels := h.repo.Issue(n).Labels; len(labels) != 1 || labels[0] != c.label || len(h.repo.Branches()) != 1 {
+			t.Fatalf("%v: %v %v %+v", c.later, labels, h.repo.Branches(), h.repo.Issue(n).Comments)
+		}
 	}
 }

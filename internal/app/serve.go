@@ -198,7 +198,7 @@ func (d *daemon) assemble() {
 		Ended: func(task.Key, agent.Report, error) { d.deliverer.Wake() }})
 	wake := func() { d.pool.Wake(); d.deliverer.Wake() }
 	d.talks.wake = wake
-	d.intake = &dispatch.Intake{Store: s.store, Watches: d.watches, Mailbox: d.mailbox, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
+	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,

@@ -192,6 +192,8 @@ func (j *Jobs) Settle(ctx context.Context) (moved []Job, err error) {
 			rerr = j.System(ctx, &job, ReasonExpired)
 		case job.State.Status == Pending:
 			continue
+		case j.Elsewhere != nil && j.Elsewhere(v.Dir):
+			continue
 		default:
 			rerr = j.settle(ctx, job) // a second line in audit.jsonl is better than none
 		}

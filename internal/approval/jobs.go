@@ -35,6 +35,9 @@ type Jobs struct {
 	// a repository of a forge (spec/chat §1): a *NotAllowedError, or that it cannot be
 	// asked now. nil where no forge is set up: then nobody may.
 	MayDeliver func(ctx context.Context, who, repository string) error
+	// Elsewhere reports whether a run, by its directory, waits for something else than a
+	// decision: what was decided does not set that going. nil for never.
+	Elsewhere func(dir string) bool
 }
 
 // mayDeliver says why the work of a job may not go out by the word of somebody.
@@ -93,22 +96,29 @@ func (j *Jobs) Propose(ctx context.Context, c *contextstore.Context, job string,
 	if err != nil {
 		return Job{}, err
 	}
-	p.Job, p.Run = job, c.UUID()
+	p.Job = job
+	return j.put(ctx, c, p, d.Patch, false)
+}
+
+// put puts a proposal to people, in place of one that waits, or, with again, that was
+// decided about.
+func (j *Jobs) put(ctx context.Context, c *contextstore.Context, p Proposal, patch []byte, again bool) (Job, error) {
+	p.Run = c.UUID()
 	var made Job
-	err = locked(ctx, func() (string, error) { return c.Dir(), nil }, func(dir string) error {
+	err := locked(ctx, func() (string, error) { return c.Dir(), nil }, func(dir string) error {
 		old, err := Read(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return err
-		case old.State.Status != Pending:
+		case old.State.Status != Pending && !again:
 			return &DecidedError{old}
 		}
-		if len(d.Patch) > 0 {
+		if len(patch) > 0 {
 			if err := j.Store.FS.MkdirAll(filepath.Dir(patchPath(dir, p.Patch))); err != nil {
 				return err
 			}
-			if err := j.Store.FS.Replace(patchPath(dir, p.Patch), d.Patch, true); err != nil {
+			if err := j.Store.FS.Replace(patchPath(dir, p.Patch), patch, true); err != nil {
 				return err
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/approval"
@@ -90,4 +91,76 @@ func (w *town) proposal(want task.Status) approval.Job {
 		w.t.Fatal(err)
 	}
 	return job
+}
+
+// What approval.hard_require_approval lists beyond what the label covers waits with its branch
+// unpushed, and is asked about by a comment; who may write decides by one, bound to the change.
+func TestARunIsHeld(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		grants bool
+		labels string
+		pulls  int
+	}{"granted": {true, "coding agent done", 1}, "denied": {false, "coding agent stopped", 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTown(t, "approval: {hard_require_approval: [delete, ci]}\n")
+			write(t, filepath.Join(w.dir, "script.yaml"), strings.Replace(mends, "- say: The answer", `- calls: [{tool: write_file, args: {path: .github/workflows/ci.yml, content: "on: push\n"}}]
+- say: The answer`, 1))
+			n := w.repo.OpenIssue("stranger", "The answer is wrong", "It says 41.")
+			w.repo.Label(n, "coding agent", "hanako")
+			log := w.once()
+			job := w.proposal(task.AwaitingApproval)
+			labels, ours := w.shown(n)
+			if labels != "coding agent waiting" || len(w.repo.Branches()) != 1 || len(ours) != 2 || !strings.Contains(ours[1], ".github/workflows/ci.yml") || !strings.Contains(ours[1], "/approve "+job.Job+" "+job.Short()) {
+				t.Fatalf("%q %v\n%q\n%s", labels, w.repo.Branches(), ours, log)
+			}
+			w.repo.Comment(n, "stranger", "/approve "+job.Job+" "+job.Short())
+			w.repo.Comment(n, "hanako", "/approve "+job.Job+" 000000000000")
+			log = w.once()
+			w.proposal(task.AwaitingApproval)
+			decision := "/approve " + job.Job
+			if !c.grants {
+				decision = "/deny " + job.Job + " not this way"
+			}
+			w.later(2 * time.Second)
+			w.repo.Comment(n, "hanako", decision)
+			log += w.once()
+			labels, _ = w.shown(n)
+			if pulls := w.repo.Pulls(); labels != c.labels || len(pulls) != c.pulls || len(w.repo.Branches()) != 1+c.pulls {
+				t.Errorf("%q %+v %v\n%s", labels, pulls, w.repo.Branches(), log)
+			}
+			w.sound()
+		})
+	}
+}
+
+// A run that is held, killed at any of its requests before and after the decision: one branch,
+// one pull request, and one comment that asks.
+func TestKilledWhileHeld(t *testing.T) {
+	skipShort(t, "it is served and killed at every step")
+	t.Parallel()
+	rounds(t, 8, func(t *testing.T, i int) {
+		w := newTown(t, patient+"approval: {hard_require_approval: [ci]}\n")
+		write(t, filepath.Join(w.dir, "script.yaml"), strings.Replace(mends, "- say: The answer", "- calls: [{tool: write_file, args: {path: .github/workflows/ci.yml, content: x}}]\n- say: The answer", 1))
+		n := w.repo.OpenIssue("stranger", "The answer is wrong", "It says 41.")
+		w.repo.Label(n, "coding agent", "hanako")
+		d := &doom{at: 4 + 4*i, after: i%2 == 0, most: 1}
+		w.hub.OnRequest(d.fate)
+		log := d.live(w)
+		job := w.proposal(task.AwaitingApproval)
+		if len(w.repo.Branches()) != 1 {
+			t.Fatalf("%v\n%s", w.repo.Branches(), log)
+		}
+		w.later(2 * time.Second)
+		w.repo.Comment(n, "hanako", "/approve "+job.Job+" "+job.Short())
+		d = &doom{at: len(w.hub.Log()) + 1 + 3*i, after: i%2 == 0, most: 1}
+		w.hub.OnRequest(d.fate)
+		log += d.live(w)
+		w.proposal(task.Completed)
+		if _, ours := w.shown(n); len(w.repo.Pulls()) != 1 || len(w.repo.Branches()) != 2 || len(ours) != 2 {
+			t.Errorf("%+v %v %q\n%s", w.repo.Pulls(), w.repo.Branches(), ours, log)
+		}
+		w.sound()
+	})
 }
