@@ -5,6 +5,7 @@ import (
 	"errors"
 	"syscall"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
@@ -80,6 +81,11 @@ var ends = []end{
 			}
 			return reason
 		}},
+
+	{"people must agree to the change", failed[*waitError], task.AwaitingApproval, false,
+		func(c cause, l i18n.Lang) string { return l.T("job.waits", as[*waitError](c).job.Job) }},
+	{"people denied the change", failed[*approval.DecidedError], task.Stopped, false,
+		func(c cause, l i18n.Lang) string { return l.Error(as[*approval.DecidedError](c)) }},
 
 	// The work does not pass.
 	{"checks fail", failed[*checksError], task.Failed, false,

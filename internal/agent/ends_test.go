@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
@@ -81,6 +82,8 @@ func TestEnds(t *testing.T) {
 		{"an answer cannot be read now", nil, &tool.WaitError{For: "which?", Cause: down}, nil, task.Queued, task.Queued, false, "503"},
 		{"people owe an answer", nil, &tool.WaitError{For: "which?"}, nil, task.AwaitingApproval, task.AwaitingApproval, false, "which?"},
 		{"people owe an answer", nil, &tool.WaitError{For: "which?", Cause: errors.New("unreadable")}, nil, task.AwaitingApproval, task.AwaitingApproval, false, "; unreadable"},
+		{"people must agree to the change", nil, &waitError{approval.Job{Proposal: approval.Proposal{Job: "20260304-120000-00000001"}}}, nil, task.AwaitingApproval, task.AwaitingApproval, false, "20260304-120000-00000001"},
+		{"people denied the change", nil, &approval.DecidedError{Job: approval.Job{State: approval.State{Status: approval.Denied, Approver: "github:7"}}}, nil, task.Stopped, task.Stopped, false, "github:7"},
 		{"checks fail", nil, &checksError{"agent.checks_failed", red}, nil, task.Failed, task.Failed, false, "`make test`"},
 		{"points stay open", nil, &openPointsError{[]string{"no tests"}}, nil, task.Failed, task.Failed, false, "no tests"},
 		{"the plan is stuck", nil, &planning.StuckError{Spent: "total_spent"}, nil, task.Failed, task.Failed, false, ""},

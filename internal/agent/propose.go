@@ -20,7 +20,7 @@ func (r *run) propose(ctx context.Context) (again bool, err error) {
 	if r.report.Commit == "" {
 		return false, nil
 	}
-	if err := r.out.MayDeliver(ctx, r.report.Commit); err != nil || r.out.Here() {
+	if err := r.asked(ctx, r.out.MayDeliver(ctx, r.report.Commit)); err != nil || r.out.Here() {
 		return false, err
 	}
 	if again, err = r.objected(ctx); err != nil || again {

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -25,7 +27,8 @@ type ending struct {
 	silent  bool // the comment on the end may not be posted
 
 	setup    *contextstore.CheckRun // the setup command that failed
-	question *contextstore.Effect   // the comment that asks the open one
+	question *contextstore.Effect   // the comment that asks the open one, or for a decision
+	approval *approval.Job          // that the run waits for
 }
 
 // finish turns how the work ended into the outcome, puts together what people are to
@@ -100,6 +103,9 @@ func (r *run) noteCause(c cause) {
 			r.end.setup = &e.Run
 		}
 	}
+	if w := as[*waitError](c); w != nil && c.ctx == nil {
+		r.end.approval = &w.job
+	}
 	r.end.barred = failed[*delivery.PermissionError](c)
 }
 
@@ -140,9 +146,14 @@ func (r *run) speak(ctx, looking context.Context) {
 		r.salvage(looking)
 	}
 	if o.Status == task.AwaitingApproval {
-		q, comment, err := r.talk.Put(ctx)
-		if r.end.question = comment; q.ID != "" {
-			r.report.Question = &q
+		var err error
+		if r.end.approval != nil {
+			r.end.question, err = r.request(ctx, *r.end.approval)
+		} else {
+			var q planning.Question
+			if q, r.end.question, err = r.talk.Put(ctx); q.ID != "" {
+				r.report.Question = &q
+			}
 		}
 		if err != nil {
 			o.Status = task.Paused

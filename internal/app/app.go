@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"toritsugi/internal/agent"
+	"toritsugi/internal/approval"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
@@ -114,6 +115,7 @@ type system struct {
 	hosted   *task.Key                                  // of the run to be resumed, where that is served; else nil
 	hosts    map[string]*delivery.Host                  // by source
 	folder   *folder.Forge                              // that is among them, nil for none
+	jobs     *approval.Jobs                             // see approvals; nil before it was asked for
 	walls    func(sandbox.Spec) (sandbox.Runner, error) // see shell; nil before it was asked for
 }
 
@@ -437,11 +439,18 @@ func (s *system) open(ctx context.Context) (err error) {
 		if s.folder != nil {
 			s.folder.Remember(s.store)
 		}
-		for _, h := range s.hosts {
+		s.mirror()
+	}
+	return err
+}
+
+// mirror gives the hosts the mirrors of the store, once both are there.
+func (s *system) mirror() {
+	for _, h := range s.hosts {
+		if s.store != nil {
 			h.Mirrors = &workspace.Mirrors{Dir: s.store.MirrorsDir(), Now: s.env.Now, FS: s.fs}
 		}
 	}
-	return err
 }
 
 // delivery delivers what runs made. It finds a sandbox where a workspace must be
@@ -463,7 +472,7 @@ func (s *system) deliveryIn(shell func(sandbox.Spec) (sandbox.Runner, error)) *d
 	return &delivery.Service{Store: s.store, Hosts: s.hosts, ByHand: s.byHand, Rules: s.brokerRules(), Secrets: s.secrets,
 		Box:    workspace.Box{Shell: shell, MemoryMB: s.cfg.Sandbox.MemoryMB, MaxFileMB: w.MaxFileMB},
 		Author: delivery.Author{Name: w.AuthorName, Email: w.AuthorEmail}, BranchPattern: w.BranchPattern,
-		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log}
+		Lang: i18n.Lang(s.cfg.Language), Now: s.env.Now, Log: s.log, Approvals: s.approvals}
 }
 
 // changed is what comes of a change that somebody made of a run that no process works

@@ -10,6 +10,7 @@ import (
 	"toritsugi/internal/approval"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/tool/policy"
@@ -58,6 +59,9 @@ func (a *Approvals) Close() error { return a.s.store.Close() }
 
 // approvals are the proposals of the store under the settings.
 func (s *system) approvals() (*approval.Jobs, error) {
+	if s.jobs != nil {
+		return s.jobs, nil
+	}
 	p, err := rules(s.cfg.Commands.RulesFile)
 	if err != nil {
 		return nil, &ConfigError{err}
@@ -66,7 +70,12 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, Lang: i18n.Lang(s.cfg.Language)}, nil
+	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: i18n.Lang(s.cfg.Language),
+		Elsewhere: func(dir string) bool {
+			_, asked, err := dialogue.Pending(dir)
+			return asked || err != nil
+		}}
+	return s.jobs, nil
 }
 
 // policyVersion names the rules for commands and the settings of approval: what was

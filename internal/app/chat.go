@@ -64,7 +64,8 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 	house.engine.Add(t)
 	working, stop := context.WithCancel(ctx)
 	var jobs sync.WaitGroup
-	jobs.Go(func() { house.run(working) })
+	work := house.alone()
+	jobs.Go(func() { work(working) })
 	defer jobs.Wait()
 	defer stop()
 	return talk(t, house.engine)

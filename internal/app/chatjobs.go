@@ -1,13 +1,12 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +21,8 @@ import (
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/job"
+	"toritsugi/internal/llm"
+	"toritsugi/internal/llm/script"
 	"toritsugi/internal/models"
 	"toritsugi/internal/order"
 	"toritsugi/internal/routing"
@@ -39,24 +40,32 @@ type talks struct {
 	here      *conversation.Repository
 	engine    *conversation.Engine
 	approvals *approval.Jobs
-	pool      *dispatch.Pool
-	monitor   *dispatch.Monitor
 	opened    chan string // sessions that somebody looks at again
+	wake      func()      // the pool that works on jobs
 	lang      i18n.Lang
+
+	mu       sync.Mutex
+	sessions map[string]bool // whose people this process speaks with
 }
 
+// chatSources are the sources of jobs of conversations: the channels.
+func chatSources() []string { return []string{string(channel.Terminal)} }
+
 // talk makes what answers messages, and works on the jobs of its coders. here is the
-// repository that the program was started in, nil for none. The caller has it run, and
-// calls end.
+// repository that the program was started in, nil for none. The caller has a pool work on
+// jobs, and calls end.
 func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, end func(), err error) {
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), wake: func() {}, sessions: map[string]bool{}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
 	s.commands = sync.OnceValues(func() (*policy.Policy, error) { return rules(s.cfg.Commands.RulesFile) })
+	if err := s.openChatHosts(ctx); err != nil {
+		return nil, nil, &ConfigError{err}
+	}
 	if here != nil {
 		t.here = &conversation.Repository{Name: here.Name(), Path: here.Path}
 	}
@@ -67,33 +76,87 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 		end()
 		return nil, nil, err
 	}
-	t.engine.Jobs, t.engine.Approvals, t.engine.Opened = t, t, t.opens
-	sources := map[string]bool{string(channel.Terminal): true}
-	t.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
-		Limits: dispatch.Limits{Max: s.cfg.Workers.Max, PerRepository: s.cfg.Workers.PerRepository, PerUser: s.cfg.Workers.PerUser},
-		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
-	t.monitor = &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.pool.Wake, Stats: &dispatch.Stats{},
-		Every: time.Duration(s.cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(s.cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: s.cfg.Recovery.MaxAttempts, Fail: s.cfg.Recovery.Mode == "fail", Left: func(contextstore.View) {}}
+	t.engine.Jobs, t.engine.Approvals, t.engine.Tree, t.engine.Opened = t, t, t.tree, t.opens
 	return t, end, nil
 }
 
-// run has jobs worked on until ctx ends, and waits for those that are.
-func (t *talks) run(ctx context.Context) {
-	if _, err := t.approvals.Settle(ctx); err != nil {
-		t.log.Error("What was decided about proposals: " + err.Error())
+// alone makes what works on jobs in a process that is no tori serve. run does so until its
+// context ends, and waits for those that it works on; what another process said to the
+// sessions of this one is shown meanwhile.
+func (t *talks) alone() (run func(context.Context)) {
+	s, cfg, sources := t.system, t.cfg, map[string]bool{}
+	for _, source := range chatSources() {
+		sources[source] = true
 	}
-	var all sync.WaitGroup
-	all.Go(func() { t.monitor.Run(ctx) })
-	all.Go(func() { t.pool.Run(ctx) })
-	all.Go(func() { t.catchUp(ctx) })
-	t.tellWaiting(ctx)
-	all.Wait()
+	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
+		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
+		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
+	deliverer := dispatch.NewDeliverer(dispatch.Deliverer{Outbox: t.outbox(), Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now})
+	t.wake = func() { pool.Wake(); deliverer.Wake() }
+	monitor := &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: &dispatch.Stats{},
+		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Settle: t.settle, Left: func(contextstore.View) {}}
+	return func(ctx context.Context) {
+		var all sync.WaitGroup
+		all.Go(func() { monitor.Run(ctx) })
+		all.Go(func() { pool.Run(ctx) })
+		all.Go(func() { deliverer.Run(ctx) })
+		all.Go(func() { t.hear(ctx) })
+		all.Go(func() { t.catchUp(ctx) })
+		t.tellWaiting(ctx)
+		all.Wait()
+	}
+}
+
+// settle has done what follows from what was decided, and from time that is over, and tells
+// the people whom it is about.
+func (t *talks) settle(ctx context.Context) error {
+	moved, err := t.approvals.Settle(ctx)
+	for _, j := range moved {
+		if j.State.Approver == approval.System && j.State.Status == approval.Denied && j.Session != "" {
+			t.event(ctx, j.Session, j)
+			t.post(ctx, j.Session, j, channel.Decided, j.Denial(t.lang), "over")
+		}
+	}
+	if len(moved) > 0 {
+		t.wake()
+	}
+	return err
+}
+
+// hearEvery is how often what other processes said is looked for.
+const hearEvery = 2 * time.Second
+
+// hear shows what other processes, such as tori serve, said to the sessions that this one
+// speaks with.
+func (t *talks) hear(ctx context.Context) {
+	tick := time.NewTicker(hearEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		t.mu.Lock()
+		all := slices.Collect(maps.Keys(t.sessions))
+		t.mu.Unlock()
+		for _, session := range all {
+			t.engine.PostOwed(ctx, session)
+		}
+	}
+}
+
+// speaks notes that somebody in a session waits for what becomes of a job.
+func (t *talks) speaks(session string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sessions[session] = true
 }
 
 // Start implements conversation.Jobs.
 func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
-	src, err := workspace.Inspect(ctx, j.Repository.Path, workspace.InspectOptions{NoStatus: true})
+	at, err := t.at(ctx, j.Repository)
 	if err != nil {
 		return "", err
 	}
@@ -109,9 +172,9 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if left > 0 {
 		title += "…"
 	}
-	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Deliver: string(t.deliver(j)), Title: title,
+	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Onto: at.onto, Deliver: string(t.deliver(j)), Title: title,
 		Request: string(request), Prompt: j.Prompt}
-	raw, err := json.Marshal(order.Order{Repo: src.Path, Base: src.Head, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
+	raw, err := json.Marshal(order.Order{Repo: at.repo, Base: at.base, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
 	if err != nil {
 		return "", err
 	}
@@ -119,8 +182,9 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins", title))
-	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: src.Name(), Type: "chat", ID: id}
+	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
 	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: j.User, Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
@@ -128,8 +192,30 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 		t.progress(o, "")
 		return "", err
 	}
-	t.pool.Wake()
+	t.wake()
 	return id, nil
+}
+
+// startingPoint is where the work of a job begins: at a commit of a repository of this machine, or
+// at a branch of one of a forge, which is looked at when the job begins.
+type startingPoint struct{ repo, name, base, onto string }
+
+// at is where a job about a repository begins.
+func (t *talks) at(ctx context.Context, r conversation.Repository) (startingPoint, error) {
+	if r.URL != "" {
+		return startingPoint{repo: r.URL, name: r.URL[strings.LastIndexByte(r.URL, '/')+1:], onto: r.Base}, nil
+	}
+	src, err := workspace.Inspect(ctx, r.Path, workspace.InspectOptions{NoStatus: true})
+	if err != nil {
+		return startingPoint{}, err
+	}
+	p := startingPoint{repo: src.Path, name: src.Name(), base: src.Head}
+	if r.Base != "" {
+		if p.base, err = src.Tip(ctx, r.Base); err == nil && p.base == "" {
+			err = i18n.E("approval.no_branch", r.Base, src.Path)
+		}
+	}
+	return p, err
 }
 
 // maxTitle is how long the title of a job may be, in characters.
@@ -147,11 +233,17 @@ func (t *talks) use(role, route string, localOnly bool) models.Use {
 
 // deliver is where a granted patch of a job goes (spec/chat §1).
 func (t *talks) deliver(j conversation.Job) approval.Deliver {
+	if j.Repository.URL != "" {
+		return approval.PullRequest
+	}
 	at := approval.Branch
 	if j.Channel == channel.Terminal && t.here != nil && t.here.Path == j.Repository.Path {
 		at = approval.Worktree
 	}
-	return approval.Deliver(cmp.Or(t.cfg.Chat.Deliver, string(at)))
+	if set := approval.Deliver(t.cfg.Chat.Deliver); set != "" && set != approval.PullRequest {
+		at = set
+	}
+	return at
 }
 
 // ofSession calls f for each job of a session that has not ended, the oldest first.
@@ -213,6 +305,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	if !approval.IsJob(d.Job) { // the runs of others are nobody's to guess at
 		return channel.Approval{}, i18n.E("approval.unknown", d.Job, approval.ErrUnknown)
 	}
+	t.speaks(session)
 	kind, _, _ := strings.Cut(session, ":")
 	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
 	var other *approval.OtherHashError
@@ -231,7 +324,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	}
 	if j.State.Status.Approved() {
 		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
-		t.pool.Wake()
+		t.wake()
 	}
 	return t.approvals.Request(t.lang, j)
 }
@@ -273,11 +366,14 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
-	use := t.use(o.Role, o.Chat.Route, o.LocalOnly)
-	if _, err := approval.Read(c.Dir()); errors.Is(err, fs.ErrNotExist) { // what was proposed needs no model any more
-		use.LocalOnly = use.LocalOnly || t.engine.LocalOnly(o.Chat.Session)
+	var client llm.Client // what was proposed is applied without one
+	var spec models.Spec
+	made, rerr := approval.Read(c.Dir())
+	if first := rerr != nil && o.Chat.Reverts == ""; first || made.State.Status == approval.Pending && made.Judged == nil {
+		use := t.use(o.Role, o.Chat.Route, o.LocalOnly)
+		use.LocalOnly = use.LocalOnly || first && t.engine.LocalOnly(o.Chat.Session)
+		client, spec, err = t.models.Client(ctx, use)
 	}
-	client, spec, err := t.models.Client(ctx, use)
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}
 		err = c.Transition(context.WithoutCancel(ctx), end)
@@ -290,7 +386,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
 		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},
-		Network: t.network(), Project: work(cfg).Settings, Scripted: client.Provider() == "script",
+		Network: t.network(), Project: work(cfg).Settings, Scripted: spec.Provider == script.Provider, Delivery: t.deliveryIn(t.shell),
 		Progress: func(o order.Chat, text string) { t.progress(o, text) },
 		Branch: func(ctx context.Context, src *workspace.Source, m contextstore.Metadata) (string, error) {
 			return workspace.FreeBranch(ctx, src, workspace.BranchName(cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
@@ -298,6 +394,10 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	res, err := r.Execute(ctx, c)
 	if err == nil && ctx.Err() == nil {
 		t.tell(ctx, standing{res.Order, res.Job, res.Outcome.Status, res.Outcome.Reason, res.Err})
+		if derr := t.outbox().Deliver(ctx, c.UUID()); derr != nil {
+			log.Warn("Not delivered yet: " + derr.Error())
+			t.wake()
+		}
 	}
 	return res.Report, err
 }

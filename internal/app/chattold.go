@@ -35,7 +35,9 @@ type standing struct {
 // they know.
 func (t *talks) tell(ctx context.Context, s standing) {
 	o, j := s.order, s.job
-	defer t.progress(o, "")
+	if j.State.Status != approval.Pending || !j.Grantable() { // a request ends the progress, and nothing may end the request
+		defer t.progress(o, "")
+	}
 	switch {
 	case j.Job != "" && j.Reverts == "":
 		v, err := t.store.View(j.Run) // which has moved since the job was read
@@ -80,6 +82,7 @@ const mostOpened = 16
 
 // opens notes that somebody looks at a session again.
 func (t *talks) opens(session string) {
+	t.speaks(session)
 	select {
 	case t.opened <- session:
 	default:
@@ -192,6 +195,6 @@ func (t *talks) again(ctx context.Context, j approval.Job) (id string, err error
 	if err != nil {
 		t.progress(*o.Chat, "")
 	}
-	t.pool.Wake()
+	t.wake()
 	return id, err
 }

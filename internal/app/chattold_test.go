@@ -158,7 +158,8 @@ func (v *village) process(session string) (h *talks, s *screen, end func()) {
 	h.engine.Add(s)
 	ctx, cancel := context.WithCancel(v.t.Context())
 	var running sync.WaitGroup
-	running.Go(func() { h.run(ctx) })
+	work := h.alone()
+	running.Go(func() { work(ctx) })
 	return h, s, func() {
 		cancel()
 		running.Wait()
@@ -234,7 +235,7 @@ func TestToldLater(t *testing.T) {
 	}
 	decide(denied.Approval, false, "say sun")
 	decide(granted.Approval, true, "")
-	h.pool.Wake()
+	h.wake()
 	s.until(t, 0, "progress: "+granted.Approval.Job+" has ended")
 	end()
 	if len(s.all) != s.count("progress: ") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/config"
 	"toritsugi/internal/conversation"
 	"toritsugi/internal/i18n"
@@ -12,14 +13,11 @@ import (
 	"toritsugi/internal/task"
 )
 
-// converse makes what answers messages: the models and the store are opened for it. here
+// converse makes what answers messages: models and store are opened for it, unless they are. here
 // is the repository that the program was started in, nil for none. Whoever answers adds
 // its channels, and calls end when all turns are over.
 func (s *system) converse(ctx context.Context, here *conversation.Repository) (e *conversation.Engine, end func(), err error) {
-	if err := s.openModels(); err != nil {
-		return nil, nil, &ConfigError{err}
-	}
-	undo := []func(){func() { _ = s.models.Close() }} // what it looked after is no longer called
+	var undo []func()
 	end = func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
@@ -30,6 +28,12 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 			end()
 		}
 	}()
+	if s.models == nil {
+		if err := s.openModels(); err != nil {
+			return nil, nil, &ConfigError{err}
+		}
+		undo = append(undo, func() { _ = s.models.Close() }) // what it looked after is no longer called
+	}
 	if s.store == nil {
 		if err := s.open(ctx); err != nil {
 			return nil, nil, &ConfigError{err}
@@ -42,7 +46,7 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 	}
 	cfg := s.cfg
 	o := conversation.Options{Store: s.store, Models: s.models, Router: routing.New(rules, routerSettings(cfg)), Limits: loopLimits(cfg), Cloud: cfg.Security.CloudAllowedRoutes,
-		Here: here, PromptsDir: cfg.Chat.PromptsDir, RecentTurns: cfg.Sessions.RecentTurns, Cutover: cfg.Sessions.DayEnd(), Retention: cfg.Sessions.Retention(), Zone: time.Local,
+		ToChat: map[channel.Kind]bool{channel.Terminal: cfg.Channels.Terminal.Entry == "chat"}, Here: here, PromptsDir: cfg.Chat.PromptsDir, RecentTurns: cfg.Sessions.RecentTurns, Cutover: cfg.Sessions.DayEnd(), Retention: cfg.Sessions.Retention(), Zone: time.Local,
 		Lang: i18n.Lang(cfg.Language), Redact: s.redact.String, Strict: s.redact.Strict().String, Log: s.log, Now: s.env.Now, Access: access(cfg, models.Worker, task.Key{}),
 		Set: func(role string) bool {
 			r, ok := cfg.Routing.LLM.Role(role)

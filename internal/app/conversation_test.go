@@ -82,3 +82,21 @@ func TestConverse(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// Where the terminal's entry is chat, no dictionary hands a message to a coder.
+func TestEntry(t *testing.T) {
+	t.Parallel()
+	for _, entry := range []string{"router", "chat"} {
+		h := newChatHouse(t, "channels: {terminal: {entry: "+entry+"}}\n")
+		h.write("script.yaml", "- say: At once.\n")
+		h.add(h.local())
+		talks, end := h.talks()
+		to := &posts{}
+		talks.engine.Add(to)
+		h.must(talks.engine.Handle(t.Context(), channel.Message{Channel: channel.Terminal, SessionID: inSession, ID: "m1", User: hanako, UserText: "main.go を直して"}))
+		end()
+		if at := slices.Contains(to.all, "answer: At once."); at != (entry == "chat") {
+			t.Errorf("%s: %q", entry, to.all)
+		}
+	}
+}

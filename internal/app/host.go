@@ -26,9 +26,6 @@ import (
 func (s *system) openHosts(ctx context.Context) error {
 	g := s.cfg.GitHub
 	github := g.Token != "" || g.TokenFile != "" || g.AppID != 0
-	if !github && s.cfg.Folder.Path == "" {
-		return i18n.E("app.no_door")
-	}
 	s.hosts = map[string]*delivery.Host{}
 	if s.cfg.Folder.Path != "" {
 		if err := s.openFolder(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 type Rolled struct {
 	Job         approval.Job // that takes the other back
 	Application approval.Application
+	Closed      string // address of the draft that was closed in place of that, "" for none
 }
 
 // Rollback takes an applied job back by a job of its own. Where nobody built on what the
@@ -43,12 +44,19 @@ func (a *Approvals) Rollback(ctx context.Context, id string) (r Rolled, err erro
 				return nil, nil
 			}
 		}
+		if job.Deliver == approval.PullRequest {
+			return u.beginHosted(ctx)
+		}
 		return u.begin(ctx)
 	})
-	if err == nil && u.job.State.Status.Approved() {
+	switch {
+	case err != nil || !u.job.State.Status.Approved():
+	case job.Deliver == approval.PullRequest:
+		err = &ConfigError{i18n.E("approval.rollback_goes_on", u.job.Job)}
+	default:
 		r.Application, err = u.apply(ctx)
 	}
-	r.Job = u.job
+	r.Job, r.Closed = u.job, u.closed
 	return r, err
 }
 
@@ -56,6 +64,7 @@ func (a *Approvals) Rollback(ctx context.Context, id string) (r Rolled, err erro
 type undo struct {
 	*Approvals
 	of, job approval.Job
+	closed  string // draft
 	source  *workspace.Source
 	hand    *workspace.Hand
 	tree    *approval.CommitTree

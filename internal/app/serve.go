@@ -63,10 +63,12 @@ type daemon struct {
 	deliverer *dispatch.Deliverer
 	intake    *dispatch.Intake
 	monitor   *dispatch.Monitor
+	talks     *talks // answers messages, and works on what came of them
+	endTalks  func()
 }
 
-// Serve takes work from the forges that are set up until ctx ends. started is
-// called when it begins.
+// Serve takes work from the forges and channels that are set up until ctx ends. started
+// is called when it begins.
 func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeStarted)) error {
 	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
@@ -76,6 +78,7 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 	}
 	defer func() { _ = s.models.Close() }()
 	defer func() { _ = s.store.Close() }()
+	defer d.endTalks()
 	release, err := s.store.Alone("serve")
 	if err != nil {
 		return &ConfigError{err}
@@ -119,9 +122,11 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 			_ = s.models.Close()
 		}
 	}()
-	_, spec, err := s.client(ctx, "tori serve")
-	if err != nil {
-		return err
+	var spec models.Spec
+	if len(d.watches) > 0 {
+		if _, spec, err = s.client(ctx, "tori serve"); err != nil {
+			return err
+		}
 	}
 	if d.shell, err = s.shell(ctx); err != nil {
 		return err
@@ -137,6 +142,10 @@ func (d *daemon) prepareDaemon(ctx context.Context) (err error) {
 		watch.Config = contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: s.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: s.cfg.ContextStorage.MaxMemoryMessages}
 	}
+	if d.talks, d.endTalks, err = s.talk(ctx, nil); err != nil {
+		_ = s.store.Close()
+		return err
+	}
 	d.assemble()
 	return nil
 }
@@ -146,7 +155,10 @@ func (d *daemon) openWatches(ctx context.Context) error {
 	if err := d.openHosts(ctx); err != nil {
 		return err
 	}
-	g := d.cfg.GitHub
+	g, chats := d.cfg.GitHub, len(d.cfg.Chat.Repositories) > 0
+	if len(d.hosts) == 0 && !chats {
+		return i18n.E("app.no_door")
+	}
 	for source, h := range d.hosts {
 		watch := &dispatch.Watch{Host: h, Patterns: g.Repositories, Label: h.Labels.Trigger, Assignment: g.Assignment, FollowUp: g.FollowUp,
 			StopRemoved: d.cfg.TaskStop.Enabled, MaxPerHour: g.MaxRunsPerHour}
@@ -154,13 +166,16 @@ func (d *daemon) openWatches(ctx context.Context) error {
 			watch.Patterns, watch.Assignment, watch.FollowUp, watch.MaxPerHour = []string{d.folder.Repo().String()}, false, false, math.MaxInt
 		}
 		if len(watch.Patterns) == 0 {
-			if d.folder == nil || d.cfg.IsSet("github") {
+			if !chats && (d.folder == nil || d.cfg.IsSet("github")) {
 				return i18n.E("app.no_repositories")
 			}
 			continue // GITHUB_TOKEN alone asks for no work there
 		}
 		d.sources[source] = true
 		d.watches = append(d.watches, watch)
+	}
+	for _, source := range chatSources() {
+		d.sources[source] = true
 	}
 	return nil
 }
@@ -174,7 +189,7 @@ func (d *daemon) assemble() {
 		watch.StayPaused = s.delivery().StayPaused
 	}
 	lang := i18n.Lang(cfg.Language)
-	box := s.outbox()
+	box := d.talks.outbox()
 	box.Stats = d.stats
 	d.deliverer = dispatch.NewDeliverer(dispatch.Deliverer{Outbox: box, Store: s.store, Sources: d.sources, Watches: watches, Log: s.log, Now: s.env.Now})
 	d.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: d.sources, Log: s.log, Now: s.env.Now, Stats: d.stats,
@@ -182,7 +197,8 @@ func (d *daemon) assemble() {
 		Work:   d.work, Claim: s.claim,
 		Ended: func(task.Key, agent.Report, error) { d.deliverer.Wake() }})
 	wake := func() { d.pool.Wake(); d.deliverer.Wake() }
-	d.intake = &dispatch.Intake{Store: s.store, Watches: d.watches, Mailbox: d.mailbox, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
+	d.talks.wake = wake
+	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
 	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
@@ -190,6 +206,7 @@ func (d *daemon) assemble() {
 		Overdue: func(ctx context.Context, v contextstore.View) (bool, error) {
 			return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
 		},
+		Settle: d.talks.settle,
 		Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
 			return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
 		},
@@ -208,6 +225,12 @@ func (d *daemon) started(at string) ServeStarted {
 		}
 		st.Patterns = append(st.Patterns, watch.Patterns...)
 	}
+	if all := d.cfg.Chat.Repositories; len(all) > 0 {
+		st.Sources = append(st.Sources, "chat")
+		for _, r := range all {
+			st.Patterns = append(st.Patterns, r.Name)
+		}
+	}
 	return st
 }
 
@@ -216,6 +239,9 @@ func (d *daemon) work(ctx context.Context, c *contextstore.Context) (agent.Repor
 	one := *d.system
 	one.log = d.log.With("uuid", c.UUID())
 	one.audit("claim", c.UUID(), "")
+	if c.Metadata().TaskKey.Type == "chat" {
+		return d.talks.work(ctx, c)
+	}
 	client, spec, err := one.models.Client(ctx, models.Use{Role: one.opt.Role, Model: one.opt.Model, Script: one.opt.Script, LocalOnly: one.opt.LocalOnly, Who: "tori serve " + contextstore.Short(c.UUID())})
 	if err != nil {
 		// It is no fault of the run: it waits until the model is there.
@@ -498,10 +524,22 @@ func (d *daemon) Counts() dispatch.Counts { return d.stats.Counts() }
 // Busy implements web.Daemon.
 func (d *daemon) Busy() int { return d.pool.Busy() }
 
-// Tasks implements web.Daemon: how many runs have not ended, by status.
-func (d *daemon) Tasks(ctx context.Context) (map[task.Status]int, error) {
-	all := map[task.Status]int{}
-	err := d.store.Live(ctx, func(r contextstore.Row) error { all[r.Status]++; return nil })
+// Tasks implements web.Daemon.
+func (d *daemon) Tasks(ctx context.Context) (map[web.Group]int, error) {
+	all := map[web.Group]int{}
+	for _, source := range chatSources() {
+		for _, s := range web.Statuses() {
+			all[web.Group{Channel: source, Status: s}] = 0
+		}
+	}
+	err := d.store.Live(ctx, func(r contextstore.Row) error {
+		g := web.Group{Status: r.Status}
+		if r.Key.Type == "chat" {
+			g.Channel = r.Key.Source
+		}
+		all[g]++
+		return nil
+	})
 	return all, err
 }
 

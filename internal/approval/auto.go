@@ -138,7 +138,7 @@ func within(name, prefix string) bool {
 // until when and what. Only approvers and administrators may.
 func (j *Jobs) Allow(ctx context.Context, session, by, where string, r AutoRequest, random io.Reader) (AutoGrant, error) {
 	if !slices.Contains(j.Settings.Approvers, by) && !slices.Contains(j.Settings.Admins, by) {
-		return AutoGrant{}, &NotAllowedError{session, by, "approval.auto_not_allowed"}
+		return AutoGrant{}, &NotAllowedError{Job: session, By: by, Key: "approval.auto_not_allowed"}
 	}
 	if session == "" || r.Off {
 		return AutoGrant{}, errors.New("allow automatic approval: needs a session")
@@ -230,6 +230,11 @@ func (j *Jobs) AutoApprove(ctx context.Context, job *Job) (bool, error) {
 				return err
 			}
 			e.Approver, e.By, e.Where, e.Auto = g.By, "auto_approve", g.Where, g.ID
+		}
+		would := *job
+		would.State.Approver = e.Approver
+		if err := j.ConfirmDelivery(ctx, would); err != nil {
+			return nil //nolint:nilerr // then it is asked about
 		}
 		did = true
 		return j.append(job, e)

@@ -35,6 +35,11 @@ func (j *Jobs) Decide(ctx context.Context, d Decision) (Job, error) {
 		return job, err
 	}
 	expired := false
+	if d.Grant && !d.Permitted && job.State.Status == Pending && j.may(job, d) == nil { // a forge is asked without the lock
+		if err := j.mayDeliver(ctx, job, d.By); err != nil {
+			return job, err
+		}
+	}
 	err = j.locked(ctx, &job, func() error {
 		if err := j.may(job, d); err != nil { // who may not is told nothing of it
 			return err
@@ -100,13 +105,13 @@ func (j *Jobs) may(job Job, d Decision) error {
 	approver := d.Permitted || slices.Contains(j.Settings.Approvers, d.By)
 	switch {
 	case d.By == "" || d.By == System:
-		return &NotAllowedError{job.Job, d.By, "approval.not_allowed"}
+		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}
 	case d.By == job.Requester && j.Settings.FourEyes && d.Grant:
-		return &NotAllowedError{job.Job, d.By, "approval.four_eyes"}
+		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.four_eyes"}
 	case d.By == job.Requester, approver:
 		return nil
 	}
-	return &NotAllowedError{job.Job, d.By, "approval.not_allowed"}
+	return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}
 }
 
 func (j *Jobs) overdue(job Job) bool {
@@ -190,6 +195,8 @@ func (j *Jobs) Settle(ctx context.Context) (moved []Job, err error) {
 		case job.State.Status == Pending && j.overdue(job):
 			rerr = j.System(ctx, &job, ReasonExpired)
 		case job.State.Status == Pending:
+			continue
+		case j.Elsewhere != nil && j.Elsewhere(v.Dir):
 			continue
 		default:
 			rerr = j.settle(ctx, job) // a second line in audit.jsonl is better than none

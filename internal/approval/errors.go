@@ -42,12 +42,18 @@ func (e *OtherHashError) Unwrap() error {
 type NotAllowedError struct {
 	Job, By string
 	Key     string // of the text that says why
+	Err     error  // the text itself, in place of Key
 }
 
 func (e *NotAllowedError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap is the text for people.
-func (e *NotAllowedError) Unwrap() error { return i18n.E(e.Key, e.By, e.Job) }
+func (e *NotAllowedError) Unwrap() error {
+	if e.Err != nil {
+		return e.Err
+	}
+	return i18n.E(e.Key, e.By, e.Job)
+}
 
 // WithdrawnError says that an approval does not hold any more and people are asked again.
 type WithdrawnError struct{ Job Job }

@@ -32,6 +32,34 @@ type Jobs struct {
 	Sanitizer *redact.Sanitizer
 	Now       func() time.Time
 	Lang      i18n.Lang // of why a run is stopped, or not applied
+	// MayDeliver says why somebody of a conversation may not have a pull request made in
+	// a repository of a forge (spec/chat §1): a *NotAllowedError, or that it cannot be
+	// asked now. nil where no forge is set up: then nobody may.
+	MayDeliver func(ctx context.Context, who, repository string) error
+	// Elsewhere reports whether a run, by its directory, waits for something else than a
+	// decision: what was decided does not set that going. nil for never.
+	Elsewhere func(dir string) bool
+}
+
+// mayDeliver says why the work of a job may not go out by the word of somebody.
+func (j *Jobs) mayDeliver(ctx context.Context, job Job, who string) error {
+	switch {
+	case job.Deliver != PullRequest:
+		return nil
+	case j.MayDeliver == nil:
+		return &NotAllowedError{Job: job.Job, By: who, Key: "approval.no_forge"}
+	}
+	return j.MayDeliver(ctx, who, job.Repository)
+}
+
+// ConfirmDelivery says why what was approved may not go out any more: who approved it has no
+// right to it at the forge. What nobody approved in person goes out by the word of who asked.
+func (j *Jobs) ConfirmDelivery(ctx context.Context, job Job) error {
+	who := job.State.Approver
+	if who == System {
+		who = job.Requester
+	}
+	return j.mayDeliver(ctx, job, who)
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -69,22 +97,29 @@ func (j *Jobs) Propose(ctx context.Context, c *contextstore.Context, job string,
 	if err != nil {
 		return Job{}, err
 	}
-	p.Job, p.Run = job, c.UUID()
+	p.Job = job
+	return j.put(ctx, c, p, d.Patch, false)
+}
+
+// put puts a proposal to people, in place of one that waits, or, with again, that was
+// decided about.
+func (j *Jobs) put(ctx context.Context, c *contextstore.Context, p Proposal, patch []byte, again bool) (Job, error) {
+	p.Run = c.UUID()
 	var made Job
-	err = locked(ctx, func() (string, error) { return c.Dir(), nil }, func(dir string) error {
+	err := locked(ctx, func() (string, error) { return c.Dir(), nil }, func(dir string) error {
 		old, err := Read(dir)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			return err
-		case old.State.Status != Pending:
+		case old.State.Status != Pending && !again:
 			return &DecidedError{old}
 		}
-		if len(d.Patch) > 0 {
+		if len(patch) > 0 {
 			if err := j.Store.FS.MkdirAll(filepath.Dir(patchPath(dir, p.Patch))); err != nil {
 				return err
 			}
-			if err := j.Store.FS.Replace(patchPath(dir, p.Patch), d.Patch, true); err != nil {
+			if err := j.Store.FS.Replace(patchPath(dir, p.Patch), patch, true); err != nil {
 				return err
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 
 	"toritsugi/internal/contextstore"
@@ -35,8 +36,6 @@ func (j *Jobs) Reverse(l i18n.Lang, job Job) (Draft, Application, error) {
 		return Draft{}, a, i18n.E("approval.not_to_take_back", job.Job, a.Outcome(l))
 	case a.Rollback == "":
 		return Draft{}, a, i18n.E("approval.no_snapshot", job.Job)
-	case job.Deliver == PullRequest:
-		return Draft{}, a, i18n.E("approval.rollback_forge", job.Job, a.Where)
 	}
 	raw, err := disk.Read(patchPath(job.Dir, a.Rollback), disk.MaxWhole)
 	if err == nil && sumOf(raw) != a.Rollback {
@@ -84,7 +83,7 @@ func (j *Jobs) TakeBack(ctx context.Context, job Job, f func(last Job) (begun *R
 			if err == nil {
 				last, err = Read(v.Dir)
 			}
-			if err != nil && !errors.Is(err, contextstore.ErrNotFound) {
+			if err != nil && !errors.Is(err, contextstore.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}

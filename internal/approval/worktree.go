@@ -16,6 +16,9 @@ import (
 type CommitTree struct {
 	Create workspace.CreateOptions
 	Words  workspace.CommitOptions // without Tree; When makes the commit the same if it is made again
+	// Hand is how the commit goes out where that is no repository of this machine: it
+	// is called when the workspace has it, and may be called again. nil delivers it.
+	Hand func(ctx context.Context, w *workspace.Workspace, id string) error
 
 	w *workspace.Workspace
 }
@@ -79,6 +82,9 @@ func (t *CommitTree) Finish(ctx context.Context, patched, before, after string) 
 
 // Delivered implements Target.
 func (t *CommitTree) Delivered(ctx context.Context, id string) (string, bool, error) {
+	if t.Hand != nil {
+		return "", false, nil // to hand it over again changes nothing
+	}
 	tip, err := t.Create.Source.Tip(ctx, t.Create.Branch)
 	return t.Create.Branch, err == nil && tip == id, err
 }
@@ -97,6 +103,9 @@ func (t *CommitTree) Deliver(ctx context.Context, id string) (string, error) {
 	}
 	if head, err := t.w.Head(ctx); err != nil || head != id {
 		return "", errors.Join(ErrGone, err)
+	}
+	if t.Hand != nil {
+		return t.Create.Branch, t.Hand(ctx, t.w, id)
 	}
 	err := t.w.Deliver(ctx)
 	if own := (*i18n.Error)(nil); errors.As(err, &own) && (strings.HasPrefix(own.Key, "workspace.branch_")) {

@@ -221,6 +221,12 @@ func (o approvalsAutoCmd) Run(c *console) error {
 	})
 }
 
+// shownRollback is what came of a rollback, for programs.
+type shownRollback struct {
+	shownApproval
+	Closed string `json:"closed,omitempty"` // address of a draft
+}
+
 type rollbackCmd struct {
 	Job   string `arg:"" help:"${job_help}"`
 	JSON  bool   `name:"json" help:"${json_help}"`
@@ -235,13 +241,17 @@ func (r rollbackCmd) Run(c *console) error {
 		case err != nil:
 			return err
 		case r.JSON:
-			err = c.json(shownApproval{Proposal: done.Job.Proposal, Hash: done.Job.Short(), State: done.Job.State, Application: &done.Application})
+			err = c.json(shownRollback{shownApproval{Proposal: done.Job.Proposal, Hash: done.Job.Short(), State: done.Job.State, Application: &done.Application}, done.Closed})
+		case done.Closed != "":
+			c.say("cli.rollback_closed", r.Job, done.Closed)
 		case done.Application.Applied():
 			c.say("cli.rollback_done", r.Job, done.Job.Job, done.Application.Outcome(c.lang))
 		}
 		switch {
-		case err != nil || done.Application.Applied():
+		case err != nil || done.Application.Applied() || done.Closed != "":
 			return err
+		case done.Job.State.Status == approval.Pending && done.Job.Deliver == approval.PullRequest:
+			return &exitError{exitWaiting, i18n.E("cli.rollback_proposed", done.Job.Job, done.Job.Job)}
 		case done.Job.State.Status == approval.Pending:
 			return &exitError{exitWaiting, i18n.E("cli.rollback_waits", done.Job.Job, done.Job.Job, r.Job)}
 		}

@@ -11,17 +11,29 @@ import (
 
 // Chat is the section chat (spec/chat §1, §8).
 type Chat struct {
-	Deliver      string           `yaml:"deliver" check:"enum=|branch|worktree" doc:"Where a granted patch goes: branch (a branch of the repository) or worktree (the files at hand). Empty takes worktree where tori chat was started in the repository, else branch."`
+	Deliver      string           `yaml:"deliver" check:"enum=|pull_request|branch|worktree" doc:"Where a granted patch goes in a repository of this machine: branch (a branch of it) or worktree (the files at hand). Empty and pull_request take worktree where tori chat was started in the repository, else branch. In a repository of a forge it is always pull_request: a branch and a draft."`
 	PromptsDir   string           `yaml:"prompts_dir" check:"absfile" doc:"Folder with persona, policy, overlays and notices instead of the built-in ones; an absolute path. tori chat prompts export writes those to begin with. What it lacks is taken from the built-in ones."`
-	Repositories []ChatRepository `yaml:"repositories" expand:"no" doc:"Repositories of this machine that conversations are about, each {name, path, users, channels}: users may name it (ids such as slack:U1; none: everybody), channels have it without being asked (beginnings of session ids, such as slack:T1:C1). tori chat has the one that it is started in besides."`
+	Repositories []ChatRepository `yaml:"repositories" expand:"no" doc:"Repositories that conversations are about, each {name, url or path, base, users, channels}: url names one of a forge (github:owner/name), path one of this machine; base is the branch that work starts from (none: the one that is checked out, or the forge's default); users may name it (ids such as slack:U1; none: everybody), channels have it without being asked (beginnings of session ids, such as slack:T1:C1). tori chat has the one that it is started in besides."`
 }
 
 // ChatRepository is one item of chat.repositories.
 type ChatRepository struct {
 	Name     string   `yaml:"name" check:"nonempty"` // unique
-	Path     string   `yaml:"path" check:"abs"`
+	Path     string   `yaml:"path" check:"absfile"`  // of this machine; either this
+	URL      string   `yaml:"url" check:"forgeurl"`  // or github:owner/name
+	Base     string   `yaml:"base"`
 	Users    []string `yaml:"users" check:"nonempty"`
 	Channels []string `yaml:"channels" check:"nonempty"`
+}
+
+// Channels is the section channels.
+type Channels struct {
+	Terminal Channel `yaml:"terminal" doc:"The terminal of tori chat."`
+}
+
+// Channel is what the sections of channels have in common.
+type Channel struct {
+	Entry string `yaml:"entry" default:"router" check:"enum=router|chat" doc:"Who takes a message first: router (commands, dictionary, classifier) or chat (all but commands go to Chat, who may hand them over)."`
 }
 
 // Sessions is the section sessions (spec/chat §8).
@@ -61,10 +73,12 @@ func (p *parser) chatRepository(items *schema, n ast.Node, line int, shown strin
 	if !p.item(items, n, line, shown, reflect.ValueOf(&r).Elem()) {
 		return r, false
 	}
-	for _, f := range []struct{ name, value, want string }{{"name", r.Name, "config.want.nonempty"}, {"path", r.Path, "config.want.abs"}} {
-		if f.value == "" && len(p.problems) == before {
-			p.problem("config.value", p.line(line), shown+"."+f.name, i18n.E(f.want), i18n.E("config.found.nothing"))
-		}
+	switch {
+	case len(p.problems) > before:
+	case r.Name == "":
+		p.problem("config.value", p.line(line), shown+".name", i18n.E("config.want.nonempty"), i18n.E("config.found.nothing"))
+	case (r.Path == "") == (r.URL == ""):
+		p.problem("config.chat_where", p.line(line), shown, short(r.Name))
 	}
 	return r, len(p.problems) == before
 }

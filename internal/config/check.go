@@ -135,6 +135,12 @@ func (r rules) text(s string) error {
 		ok = branchPattern(s)
 	case "repository":
 		ok = repositoryPattern(s)
+	case "forgeurl":
+		source, name, _ := strings.Cut(s, ":")
+		ok = s == "" || source == "github" && repositoryPattern(name) && !strings.HasSuffix(name, "*")
+	case "person":
+		kind, id, _ := strings.Cut(s, ":")
+		ok = plainName(kind) && strings.TrimSpace(id) != ""
 	case "label":
 		ok = labelName(s)
 	case "clock":

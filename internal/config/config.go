@@ -27,6 +27,7 @@ type Config struct {
 	Routing              Routing        `yaml:"routing" doc:"Which model answers in which role, and where messages of a chat go."`
 	Loop                 Loop           `yaml:"loop" doc:"How far one turn of a chat goes."`
 	Chat                 Chat           `yaml:"chat" doc:"Conversations: tori chat, and what tori serve answers in channels."`
+	Channels             Channels       `yaml:"channels" doc:"Where conversations are held."`
 	Sessions             Sessions       `yaml:"sessions" doc:"How conversations are kept."`
 	Web                  Web            `yaml:"web" doc:"What RESEARCH looks things up with (docs/chat.md)."`
 	Coder3               Coder3         `yaml:"coder3" doc:"Limits of the role coder3."`
@@ -193,7 +194,8 @@ type Security struct {
 
 // Access is the section access (store-v2 §11.2).
 type Access struct {
-	Admins []string `yaml:"admins" check:"nonempty" doc:"Users who may see every task; the others see their own. On this machine the owner of the files and root may always."`
+	Admins []string          `yaml:"admins" check:"nonempty" doc:"Users who may see every task; the others see their own. On this machine the owner of the files and root may always."`
+	People map[string]string `yaml:"people" check:"person" doc:"Accounts at a forge of people in chats, each CHANNEL:ID: github:NAME, such as slack:U123: github:hanako. What those may do to a repository there, the people may have done."`
 }
 
 // Timeout is the check's time limit.

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"strings"
 )
 
@@ -120,6 +122,12 @@ func (p *parser) forges() {
 			continue
 		}
 		names[name] = l.key
+	}
+	for _, who := range slices.Sorted(maps.Keys(p.config.Access.People)) {
+		account := p.config.Access.People[who]
+		if source, login, _ := strings.Cut(account, ":"); source != "github" || !plainName(login) {
+			p.problem("config.account", p.at(p.set("access.people")), clean(who), short(account))
+		}
 	}
 	if g.AppID != 0 && g.AppPrivateKeyFile == "" {
 		p.problem("config.app_key", p.at(p.set("github.app_id")))

@@ -88,7 +88,9 @@ type Approvals interface {
 // Repository is one that sessions may work on (spec/chat §1).
 type Repository struct {
 	Name     string
-	Path     string   // of its work tree
+	Path     string   // of its work tree, "" for one of a forge
+	URL      string   // "github:acme/widgets", "" for one of this machine
+	Base     string   // branch that work starts from; "" for the one that is checked out, or the forge's default
 	Users    []string // who may name it; empty for everybody
 	Channels []string // those that are mapped to it, as session ids begin: "slack:T1:C1"; empty for none
 }
@@ -100,15 +102,18 @@ type Options struct {
 	Models    Models
 	Router    *routing.Router
 	Limits    routing.Limits
-	Cloud     []string // security.cloud_allowed_routes
-	ToChat    map[channel.Kind]bool
+	Cloud     []string              // security.cloud_allowed_routes
+	ToChat    map[channel.Kind]bool // channels.*.entry is chat
 	Jobs      Jobs
 	Approvals Approvals
 	Web       *web.Web      // what RESEARCH looks things up with; nil: nothing
 	Access    []tool.Access // which tools workers may use
 
 	Repositories []Repository
-	Here         *Repository // where the program was started, for sessions of the terminal; nil for nowhere
+	// Tree opens the files of a repository of a forge as its base has them now; whoever
+	// reads calls done. nil where no forge is set up.
+	Tree func(ctx context.Context, r Repository) (root *os.Root, done func(), err error)
+	Here *Repository // where the program was started, for sessions of the terminal; nil for nowhere
 
 	PromptsDir  string // chat.prompts_dir; "" for the built-in ones
 	RecentTurns int

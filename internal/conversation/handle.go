@@ -170,18 +170,19 @@ func (e *Engine) tell(ctx context.Context, x session, n Entry) {
 	e.post(ctx, x, written)
 }
 
-// post shows what is on record. What the channel does not take is shown with the next
-// message of the session.
+// post shows what is on record. What the channel does not take, and what is said where it is
+// not, is shown with the next message of the session, or by who calls PostOwed.
 func (e *Engine) post(ctx context.Context, x session, n Entry) {
-	c := e.channel(x.kind)
-	if c == nil {
+	var err error
+	if c := e.channel(x.kind); c != nil {
+		if err = c.Post(ctx, n.post(x.ID)); err == nil {
+			return
+		}
+		e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
+	}
+	if n.Seq == 0 {
 		return
 	}
-	err := c.Post(ctx, n.post(x.ID))
-	if err == nil || n.Seq == 0 {
-		return
-	}
-	e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
 	err = x.update(context.WithoutCancel(ctx), func(s *State) bool {
 		if slices.Contains(s.Unposted, n.Seq) || len(s.Unposted) >= maxUnposted {
 			return false
@@ -194,15 +195,27 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	}
 }
 
+// PostOwed shows what the channel of a session did not take, or what another process said
+// that has none.
+func (e *Engine) PostOwed(ctx context.Context, sessionID string) {
+	e.postAgain(ctx, e.open(sessionID, kindOf(sessionID)))
+}
+
 // postAgain shows what the channel did not take before.
 func (e *Engine) postAgain(ctx context.Context, x session) {
 	s, err := x.state()
-	if err != nil || len(s.Unposted) == 0 {
+	c := e.channel(x.kind)
+	if err != nil || len(s.Unposted) == 0 || c == nil {
 		return
 	}
-	owed := s.Unposted
-	if err := x.update(ctx, func(s *State) bool { s.Unposted = nil; return true }); err != nil {
-		e.Log.Error(err.Error())
+	var owed []int64
+	if err := x.update(ctx, func(s *State) bool {
+		owed, s.Unposted = s.Unposted, nil
+		return len(owed) > 0
+	}); err != nil || len(owed) == 0 {
+		if err != nil {
+			e.Log.Error(err.Error())
+		}
 		return
 	}
 	all, err := x.since(slices.Min(owed)-1, keptBack)
@@ -211,9 +224,13 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		return
 	}
 	for _, n := range all {
-		if slices.Contains(owed, n.Seq) {
-			e.post(ctx, x, n)
+		if !slices.Contains(owed, n.Seq) {
+			continue
 		}
+		if n.Job != "" { // whoever worked on it showed no end
+			_ = c.Post(ctx, channel.Post{SessionID: x.ID, Kind: channel.Progress, Job: n.Job})
+		}
+		e.post(ctx, x, n)
 	}
 }
 

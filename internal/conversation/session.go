@@ -297,7 +297,7 @@ func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, e
 			over[n.Job] = true
 		}
 		looked++
-		return looked < seenBack
+		return looked < keptBack
 	})
 	slices.Reverse(jobs)
 	return jobs, err

@@ -513,7 +513,7 @@ func TestKilled(t *testing.T) {
 	answered := "1 user /chat hi; 2 assistant you said hi after 0; 3 user /chat how are you?; 4 assistant you said how are you? after 2"
 	wants := map[bool][]string{true: {answered}, false: {answered,
 		"1 user /chat how are you?; 2 assistant you said how are you? after 0", // nothing was kept of it
-		"1 user /chat hi; 2 assistant " + cut + "; 3 user /chat how are you?; 4 assistant you said how are you? after 1"}}
+		"1 user /chat hi; 2 assistant " + cut + "; 3 user /chat how are you?; 4 assistant you said hi\n\nhow are you? after 0"}}
 	for again, want := range wants {
 		met := map[string]bool{}
 		for at := 1; ; at++ {

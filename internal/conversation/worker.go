@@ -12,6 +12,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
 	"toritsugi/internal/models"
@@ -43,7 +44,7 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 	ctx, cancel := t.limited(ctx, 0)
 	defer cancel()
 	window := int(float64(spec.Context) * windowShare)
-	tools, looks, done, err := t.readers(route, &s, window, in)
+	tools, looks, done, err := t.readers(ctx, route, &s, window, in)
 	if err != nil {
 		return contract.Output{}, err
 	}
@@ -122,16 +123,16 @@ func (d director) Stream(string) { d.heard() }
 
 // readers are the tools that read the session's repository, none where it has none, and
 // for RESEARCH those that look things up; looks is nil where there are none of these.
-func (t *turn) readers(route routing.Route, s *State, window int, in contract.Input) (r *tool.Registry, looks *web.Lookup, done func(), err error) {
+func (t *turn) readers(ctx context.Context, route routing.Route, s *State, window int, in contract.Input) (r *tool.Registry, looks *web.Lookup, done func(), err error) {
 	limits := tool.Limits{MaxOutput: max(min(tool.DefaultMaxOutput, window/2), tool.MinMaxOutput)}
 	done = func() {}
 	var all []tool.Tool
 	if repo, ok := t.e.repository(t.x.ID, t.m.User, s); ok {
-		root, err := os.OpenRoot(repo.Path)
+		root, end, err := t.e.tree(ctx, repo)
 		if err != nil {
 			return nil, nil, done, err
 		}
-		done = func() { _ = root.Close() } // only read from
+		done = end
 		all = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
 	}
 	if route == routing.Research && t.e.Web != nil && !s.LocalOnly {
@@ -142,6 +143,18 @@ func (t *turn) readers(route routing.Route, s *State, window int, in contract.In
 		r, err = r.Restrict(t.e.Access...)
 	}
 	return r, looks, done, err
+}
+
+// tree opens the files of a repository.
+func (e *Engine) tree(ctx context.Context, r Repository) (root *os.Root, done func(), err error) {
+	if r.URL != "" {
+		if e.Tree == nil {
+			return nil, nil, i18n.E("conversation.no_forge", r.Name, r.URL)
+		}
+		return e.Tree(ctx, r)
+	}
+	root, err = os.OpenRoot(r.Path)
+	return root, func() { _ = root.Close() }, err // only read from
 }
 
 // input is what a worker is given of the session and the task.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/broker"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/forge"
@@ -31,6 +32,8 @@ type Service struct {
 	Lang          i18n.Lang // of what is posted and stored
 	Now           func() time.Time
 	Log           *slog.Logger
+	// Approvals decide about what goes beyond what was asked for; nil where nothing does.
+	Approvals func() (*approval.Jobs, error)
 }
 
 // Author is who commits and comments.

@@ -76,7 +76,11 @@ func (s *Service) HostOf(m contextstore.Metadata) (*Host, order.Order, error) {
 	if err != nil {
 		return nil, o, err
 	}
-	h := s.Hosts[m.TaskKey.Source]
+	source := m.TaskKey.Source
+	if k, hosted := o.Hosted(); hosted {
+		source = k.Source
+	}
+	h := s.Hosts[source]
 	if o.ByHand() {
 		h = s.ByHand(m, o)
 	}
@@ -92,6 +96,10 @@ func (s *Service) hostOf(uuid string) (*Host, task.Key, error) {
 	if err != nil {
 		return nil, task.Key{}, err
 	}
-	h, _, err := s.HostOf(m)
-	return h, m.TaskKey, err
+	h, o, err := s.HostOf(m)
+	key := m.TaskKey
+	if k, hosted := o.Hosted(); hosted {
+		key = k
+	}
+	return h, key, err
 }

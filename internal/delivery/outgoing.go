@@ -46,6 +46,9 @@ func (r *Run) MayDeliver(ctx context.Context, commit string) error {
 	if err := mayPush(ctx, r.Broker, r.Ledger.Metadata(), r.Place, r.Workspace, commit); err != nil || r.Here() {
 		return err
 	}
+	if err := r.held(ctx, r.Ledger.Metadata(), r.Ledger.Dir(), r.Place, r.Workspace, commit); err != nil {
+		return err
+	}
 	return r.taken(ctx)
 }
 

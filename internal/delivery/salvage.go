@@ -59,6 +59,9 @@ func (s *Service) salvage(ctx context.Context, v contextstore.View) (e *contexts
 	if err == nil {
 		err = mayPush(ctx, b, m, p, ws, hash)
 	}
+	if err == nil {
+		err = s.held(ctx, m, v.Dir, p, ws, hash)
+	}
 	if err != nil {
 		return nil, "", err
 	}

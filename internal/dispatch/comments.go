@@ -279,8 +279,11 @@ func (i *Intake) command(ctx context.Context, w *Watch, k task.Key, last context
 		i.Log.Warn("Command of somebody who may not give any", "task", k.String(), "by", c.Author.Login, "command", name)
 		return nil
 	}
-	if name == dialogue.CommandRetry {
+	switch name {
+	case dialogue.CommandRetry:
 		return i.retry(ctx, w, k, last, c)
+	case dialogue.CommandApprove, dialogue.CommandDeny:
+		return i.decide(ctx, w, k, last, c)
 	}
 	if since := begun(last); c.Edited.Before(since.Truncate(time.Second)) {
 		return nil // it was meant for an earlier run

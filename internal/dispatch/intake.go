@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/forge"
@@ -32,6 +33,7 @@ type Intake struct {
 	Now           func() time.Time
 	Wake          func() // there is something to claim or to deliver
 	Stats         *Stats
+	Approvals     *approval.Jobs // that comments decide about; nil for none
 }
 
 // Run looks until ctx ends. Trouble with a forge is logged and tried again.

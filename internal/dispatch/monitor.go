@@ -34,6 +34,9 @@ type Monitor struct {
 	// Overdue reports whether a run that waits for an answer is to go on without;
 	// nil where none does.
 	Overdue func(ctx context.Context, v contextstore.View) (bool, error)
+	// Settle has done what follows from decisions about proposals, and from time that is
+	// over for them; nil where nothing waits for one.
+	Settle func(ctx context.Context) error
 	// Renewed reports whether a paused run waited for the budget of another day, and
 	// can go on; nil where none does.
 	Renewed func(ctx context.Context, v contextstore.View) (bool, error)
@@ -61,6 +64,9 @@ func (m *Monitor) Run(ctx context.Context) {
 // owners died too often: it is what they do that kills them.
 func (m *Monitor) Look(ctx context.Context) error {
 	err := errors.Join(m.Dead(ctx, ""), m.goOn(ctx))
+	if m.Settle != nil {
+		err = errors.Join(err, m.Settle(ctx))
+	}
 	if free, ferr := m.Store.Room(); ferr != nil {
 		m.Stats.space(free, true)
 		m.Log.Error("Nothing is claimed: " + ferr.Error())

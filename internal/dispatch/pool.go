@@ -49,9 +49,10 @@ type Limits struct{ Max, PerRepository, PerUser int }
 
 // slot is a run that is being worked on.
 type slot struct {
-	waiting contextstore.Waiting
-	cancel  context.CancelCauseFunc
-	ending  bool // because of Hold
+	waiting    contextstore.Waiting
+	repository string
+	cancel     context.CancelCauseFunc
+	ending     bool // because of Hold
 }
 
 // NewPool returns a pool that Run sets going.
@@ -194,26 +195,26 @@ func (p *Pool) reserve(work context.Context, w contextstore.Waiting) (context.Co
 	if !served(p.Store, p.Sources, w.Key.Source, w.UUID) {
 		return nil, false // somebody's own, on this machine
 	}
+	repository := repository(p.Store, w)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed != nil || p.busy[w.UUID] != nil || p.resting.waits(w.UUID, p.Now()) {
 		return nil, false
 	}
-	repository, user := 0, 0
+	same, user := 0, 0
 	for _, s := range p.busy {
-		k := s.waiting.Key
-		if k.Source == w.Key.Source && k.Owner == w.Key.Owner && k.Repo == w.Key.Repo {
-			repository++
+		if s.repository == repository {
+			same++
 		}
 		if s.waiting.User == w.User {
 			user++
 		}
 	}
-	if l := p.Limits; l.PerRepository > 0 && repository >= l.PerRepository || l.PerUser > 0 && user >= l.PerUser {
+	if l := p.Limits; l.PerRepository > 0 && same >= l.PerRepository || l.PerUser > 0 && user >= l.PerUser {
 		return nil, false
 	}
 	run, cancel := context.WithCancelCause(work)
-	p.busy[w.UUID] = &slot{waiting: w, cancel: cancel}
+	p.busy[w.UUID] = &slot{waiting: w, repository: repository, cancel: cancel}
 	return run, true
 }
 

@@ -85,6 +85,10 @@ type CodeHost interface {
 	Propose(ctx context.Context, r Repo, p Proposal) (Item, error)
 	// Ready takes the mark of a draft off a pull request; nothing happens to one without.
 	Ready(ctx context.Context, k task.Key) error
+	// Withdraw closes a pull request, unless it is closed or merged; its branch stays.
+	Withdraw(ctx context.Context, k task.Key) error
+	// Person is the account of that name, of somebody who has to do with a repository.
+	Person(ctx context.Context, r Repo, login string) (Person, error)
 	// RequestReview asks people to review; its author and people the forge
 	// refuses as reviewers are passed over.
 	RequestReview(ctx context.Context, k task.Key, of []Person) error

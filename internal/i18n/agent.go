@@ -1,6 +1,7 @@
 package i18n
 
 var agentTexts = map[string]text{
+	"agent.asks_approval":    {"🔐 **The change needs somebody's word before it is pushed** (`approval.hard_require_approval`). Who may write to this repository answers with one of the last two lines, as a comment:", "🔐 **この変更は、プッシュの前に承認が必要です**（`approval.hard_require_approval`）。このリポジトリに書き込める人が、最後の 2 行のどちらかをコメントしてください。"},
 	"agent.no_job":           {"run %s was not made by tori run: it cannot be resumed here", "実行 %s は tori run で作られたものではないため、ここでは再開できません"},
 	"agent.checks_failed":    {"%s fails after the change", "変更後のチェックが失敗しました: %s"},
 	"agent.not_shown":        {"The request is too long for the model's window: %s bytes of it were not shown to the model.", "依頼文がモデルのコンテキストウィンドウに対して長すぎるため、%s バイトをモデルに渡していません。"},

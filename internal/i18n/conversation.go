@@ -21,6 +21,7 @@ var conversationTexts = map[string]text{
 	"conversation.broken":       {"This conversation cannot be continued right now: %v", "今はこの会話を続けられません: %v"},
 	"conversation.loading":      {"%s's model is being loaded; this takes a moment.", "%s のモデルを読み込んでいます。少しお待ちください。"},
 	"conversation.job":          {"Job %s. /jobs shows how far it is.", "ジョブ %s。/jobs で進み具合を見られます。"},
+	"conversation.no_forge":     {"repository %s (%s) cannot be read: no login for its forge is set up", "リポジトリ %s（%s）を読めません。フォージへのログインが設定されていません"},
 	"conversation.no_jobs":      {"nothing can be coded here: set routing.llm.coder_provider and routing.llm.coder_model", "ここではコーディングできません。routing.llm.coder_provider と routing.llm.coder_model を設定してください"},
 	"conversation.no_approvals": {"there are no proposals to decide on here", "ここには承認する提案がありません"},
 

@@ -2,6 +2,10 @@ package i18n
 
 var doorTexts = map[string]text{
 	"config.want.repository": {"a repository as owner/name, or owner/* for all of an owner", "owner/name の形のリポジトリ(owner/* はその所有者のすべて)"},
+	"config.want.forgeurl":   {"a repository of a forge as github:owner/name", "github:owner/name の形のフォージのリポジトリ"},
+	"config.want.person":     {"a person as CHANNEL:ID, such as slack:U123 or terminal:hanako", "slack:U123 や terminal:hanako のような チャンネル:ID の形の人"},
+	"config.account":         {"%s: access.people.%s: expected an account as github:NAME, found %s", "%s: access.people.%s: github:名前 の形のアカウントが必要ですが、%s です"},
+	"config.chat_where":      {"%s: %s: expected either path (a repository of this machine) or url (one of a forge) for %s", "%s: %s: %s には path（このマシンのリポジトリ）か url（フォージのリポジトリ）のどちらか一方が必要です"},
 	"config.want.label":      {"the name of a label: one line of at most 50 characters without a comma", "ラベル名(1 行、50 文字以内、カンマなし)"},
 	"config.want.listen":     {"an address such as 127.0.0.1:8420, or nothing", "127.0.0.1:8420 のようなアドレス(空も可)"},
 	"config.same_label":      {"%s: %s: expected a label of its own, found %q, which %s has already", "%s: %s: ほかと重ならないラベルが必要ですが、%q は %s と同じです"},

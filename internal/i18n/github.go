@@ -50,6 +50,8 @@ var githubTexts = map[string]text{
 	"github.do_labels":       {en: "Creating labels", ja: "ラベルの作成"},
 	"github.do_set_labels":   {en: "Changing the labels of #%v", ja: "#%v のラベルの変更"},
 	"github.do_post":         {en: "Commenting on #%v", ja: "#%v へのコメント"},
+	"github.do_person":       {en: "Looking for the account %s", ja: "アカウント %s の確認"},
+	"github.do_withdraw":     {en: "Closing pull request #%v", ja: "プルリクエスト #%v を閉じる操作"},
 	"github.do_propose":      {en: "Opening a pull request from %s to %s", ja: "%s から %s へのプルリクエストの作成"},
 	"github.do_ready":        {en: "Marking #%v as ready for review", ja: "#%v をレビュー可能にする操作"},
 	"github.do_review":       {en: "Requesting a review of #%v", ja: "#%v のレビューの依頼"},

@@ -1,6 +1,7 @@
 package i18n
 
 var hostedTexts = map[string]text{
+	"delivery.no_host":        {"%s: no login for this forge is set up (github.token, github.token_file or github.app_id)", "%s: このフォージへのログインが設定されていません（github.token、github.token_file、github.app_id のいずれか）"},
 	"agent.no_host":           {"%s lies at %s, which the settings do not name: set github.token or an app, or folder.path", "%s は %s にありますが、設定がありません。github.token かアプリ、または folder.path を設定してください"},
 	"agent.changed":           {"the text of %s was changed after work on it was asked for, by @%s, who may not ask: look at it and ask again", "%s の本文が、作業の依頼後に、依頼する権限のない @%s によって変更されました。内容を確認して、もう一度依頼してください"},
 	"agent.other_repository":  {"pull request #%s comes from the repository %s, whose branches cannot be pushed to from here: ask for it on a branch of %s", "プルリクエスト #%s は別のリポジトリ %s からのもので、そのブランチへはプッシュできません。%s のブランチで依頼してください"},
@@ -36,7 +37,7 @@ var hostedTexts = map[string]text{
 	"cli.served_once":         {"Nothing is left to do now.", "今できることはすべて終わりました。"},
 	"cli.served":              {"Ended; what was worked on goes on at the next start.", "終了しました。作業中だったものは次の起動時に続きます。"},
 	"app.serve_storage":       {"context_storage.enabled is false: tori serve needs its contexts", "context_storage.enabled が false です。tori serve にはコンテキストの保存が必要です"},
-	"app.no_door":             {"no door is set up: set github.token (or GITHUB_TOKEN), github.token_file or github.app_id, and github.repositories; or folder.path", "入口が設定されていません。github.token（または GITHUB_TOKEN）、github.token_file、github.app_id のいずれかと github.repositories、または folder.path を設定してください"},
+	"app.no_door":             {"there is nothing to serve: set github.repositories, with github.token (or GITHUB_TOKEN), github.token_file or github.app_id; or folder.path, a folder of issues; or chat.repositories, whose jobs of tori chat go on here", "受け付けるものがありません。github.repositories（github.token または GITHUB_TOKEN、github.token_file、github.app_id のいずれかとともに）、issue のフォルダー folder.path、tori chat のジョブをここで続ける chat.repositories のいずれかを設定してください"},
 	"app.folder":              {"folder: %v", "folder: %v"},
 	"app.no_repositories":     {"github.repositories is empty: name the repositories that work is taken from, as owner/name or owner/*", "github.repositories が空です。作業を受け付けるリポジトリを owner/name または owner/* で指定してください"},
 	"app.token_file":          {"github.token_file: %s cannot be read: %v", "github.token_file: %s を読めません: %v"},

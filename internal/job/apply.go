@@ -11,6 +11,7 @@ import (
 	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/project"
@@ -19,53 +20,52 @@ import (
 	"toritsugi/internal/workspace"
 )
 
-// apply applies a granted proposal, once.
-func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Order, job approval.Job) (approval.Application, error) {
-	src, err := r.source(ctx, o)
+// apply applies a granted proposal, once. Where that goes to a forge it is what the run owes.
+func (r *Runner) apply(ctx context.Context, c *contextstore.Context, o order.Order, job approval.Job) (approval.Application, []contextstore.Effect, error) {
+	at, err := r.source(ctx, o)
 	if err != nil {
-		return approval.Application{}, err
+		return approval.Application{}, nil, err
+	}
+	defer func() { _ = at.Close() }()
+	if job.Deliver == approval.Worktree {
+		a, err := r.applyHand(ctx, c, at.Source, job)
+		return a, nil, err
+	}
+	branch, err := r.branch(ctx, c, at.Source)
+	if err != nil {
+		return approval.Application{}, nil, err
+	}
+	words, err := r.words(job)
+	if err != nil {
+		return approval.Application{}, nil, err
 	}
 	dir := r.Store.WorkspaceDir(c.UUID())
-	run := &commands{r: r, c: c, src: src, scratch: filepath.Join(dir, "scratch")}
-	e := approval.Engine{Jobs: r.Approvals, Runner: run}
-	if job.Deliver == approval.Worktree {
-		h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
-		if err != nil {
-			return approval.Application{}, err
-		}
-		defer func() { _ = h.Close() }()
-		tree := approval.HandTree{Hand: h, Base: job.Base}
-		e.Tree, e.Target = tree, tree
-		run.tree = func() string { return h.Tree() }
-		run.base = func(ctx context.Context) (string, func(context.Context) error, error) {
-			now, err := h.TreeNow(ctx)
-			if err == nil {
-				err = h.Lay(ctx, job.Base)
-			}
-			return h.Tree(), func(ctx context.Context) error { return h.Lay(ctx, now) }, err
-		}
-		return e.Run(ctx, job)
+	lay := func(dir, branch string) *approval.CommitTree {
+		return &approval.CommitTree{Words: words, Create: workspace.CreateOptions{Source: at.Source, Dir: dir, Branch: branch, Commit: job.Base, Box: r.Box, Hold: c.WorkLock()}}
 	}
-	words := workspace.CommitOptions{Message: message(job), AuthorName: job.Requester, When: job.At.Time}
-	branch, err := r.branch(ctx, c, src)
-	if err != nil {
-		return approval.Application{}, err
-	}
-	at := func(dir, branch string) *approval.CommitTree {
-		return &approval.CommitTree{Words: words, Create: workspace.CreateOptions{Source: src, Dir: dir, Branch: branch, Commit: job.Base, Box: r.Box, Hold: c.WorkLock()}}
-	}
-	tree := at(dir, branch)
+	tree := lay(dir, branch)
 	defer func() { _ = tree.Close() }()
-	e.Tree, e.Target = tree, tree
-	run.tree = func() string { return tree.Workspace().Tree() }
+	var owes []contextstore.Effect
+	hand := func(ctx context.Context, w *workspace.Workspace, commit string) (err error) {
+		owes, err = r.hand(ctx, c, w, job, delivery.Place{Branch: branch, Base: job.Base, Onto: at.Branch, Private: at.Private}, commit)
+		return err
+	}
+	if job.Deliver == approval.PullRequest {
+		tree.Hand = hand
+	}
+	run := &commands{r: r, c: c, src: at.Source, commit: job.Base, scratch: filepath.Join(dir, "scratch"), tree: func() string { return tree.Workspace().Tree() }}
 	run.base = func(ctx context.Context) (string, func(context.Context) error, error) {
-		b := at(dir+"-base", branch+"-base")
+		b := lay(dir+"-base", branch+"-base")
 		if err := b.Lay(ctx); err != nil {
 			return "", nil, err
 		}
 		return b.Workspace().Tree(), func(context.Context) error { return errors.Join(b.Close(), b.Workspace().Remove()) }, nil
 	}
-	return e.Run(ctx, job)
+	a, err := approval.Engine{Jobs: r.Approvals, Tree: tree, Runner: run, Target: tree}.Run(ctx, job)
+	if err == nil && a.Applied() && tree.Hand != nil && owes == nil { // an owner died before the transition
+		_, err = tree.Deliver(ctx, a.Commit)
+	}
+	return a, owes, err
 }
 
 // moved denies an approved proposal as stale whose patch does not fit the repository any
@@ -77,8 +77,12 @@ func (r *Runner) moved(ctx context.Context, c *contextstore.Context, o order.Ord
 		return err
 	}
 	src, err := r.source(ctx, o)
-	if err != nil || src.Head == job.Base {
+	if err != nil {
 		return err
+	}
+	defer func() { _ = src.Close() }()
+	if src.Head == job.Base {
+		return nil
 	}
 	raw, err := job.ReadPatch()
 	if err != nil {
@@ -88,7 +92,7 @@ func (r *Runner) moved(ctx context.Context, c *contextstore.Context, o order.Ord
 	if err != nil {
 		return err
 	}
-	now := approval.CommitTree{Create: workspace.CreateOptions{Source: src, Dir: r.Store.WorkspaceDir(c.UUID()) + "-head", Branch: "tori/" + job.Job + "-head", Commit: src.Head, Box: r.Box, Hold: c.WorkLock()}}
+	now := approval.CommitTree{Create: workspace.CreateOptions{Source: src.Source, Dir: r.Store.WorkspaceDir(c.UUID()) + "-head", Branch: "tori/" + job.Job + "-head", Commit: src.Head, Box: r.Box, Hold: c.WorkLock()}}
 	if err := now.Lay(ctx); err != nil {
 		return err
 	}
@@ -103,8 +107,25 @@ func (r *Runner) moved(ctx context.Context, c *contextstore.Context, o order.Ord
 	return err
 }
 
-// message is the message of the commit.
-func message(job approval.Job) string { return job.Title + "\n\n" + job.Plan + "\n" }
+// applyHand is apply where the patch goes into the files at hand.
+func (r *Runner) applyHand(ctx context.Context, c *contextstore.Context, src *workspace.Source, job approval.Job) (approval.Application, error) {
+	dir := r.Store.WorkspaceDir(c.UUID())
+	h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
+	if err != nil {
+		return approval.Application{}, err
+	}
+	defer func() { _ = h.Close() }()
+	tree := approval.HandTree{Hand: h, Base: job.Base}
+	run := &commands{r: r, c: c, src: src, commit: src.Head, scratch: filepath.Join(dir, "scratch"), tree: h.Tree}
+	run.base = func(ctx context.Context) (string, func(context.Context) error, error) {
+		now, err := h.TreeNow(ctx)
+		if err == nil {
+			err = h.Lay(ctx, job.Base)
+		}
+		return h.Tree(), func(ctx context.Context) error { return h.Lay(ctx, now) }, err
+	}
+	return approval.Engine{Jobs: r.Approvals, Tree: tree, Runner: run, Target: tree}.Run(ctx, job)
+}
 
 // branch is the branch of a job's commit: chosen once, and kept in the run's mark, so that
 // what is applied again goes to the same.
@@ -127,6 +148,7 @@ type commands struct {
 	r       *Runner
 	c       *contextstore.Context
 	src     *workspace.Source
+	commit  string // whose word counts on how the project is checked
 	scratch string
 	tree    func() string
 	// base is the tree without the patch, and what puts back what was there.
@@ -201,7 +223,7 @@ func (x *commands) checks(ctx context.Context) (all []checkrun.Check, err error)
 	if x.r.Project.Checks != nil {
 		return x.r.Project.Checks, nil
 	}
-	p, err := project.Read(ctx, x.src.Commits(), x.src.Head, project.Options{})
+	p, err := project.Read(ctx, x.src.Commits(), x.commit, project.Options{})
 	if err != nil {
 		return nil, err
 	}

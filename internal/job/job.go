@@ -19,6 +19,7 @@ import (
 	"toritsugi/internal/approval"
 	"toritsugi/internal/checkrun"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/memory"
@@ -56,6 +57,7 @@ type Runner struct {
 	Project  checkrun.Settings
 	Branch   func(context.Context, *workspace.Source, contextstore.Metadata) (string, error) // that a commit goes to
 	Scripted bool
+	Delivery *delivery.Service // of jobs about repositories of forges; nil for none
 	// Progress hears how far a job is, in the language of the house; nil for nobody.
 	Progress func(o order.Chat, text string)
 }
@@ -67,6 +69,8 @@ type Result struct {
 	Job         approval.Job         // as it stands; its Job is "" where nothing was proposed
 	Application approval.Application // of one that was granted
 	Err         error                // why the run did not get further, nil where it did
+
+	owes []contextstore.Effect
 }
 
 // Execute works on a claimed context until it proposed, applied or cannot go on, and makes
@@ -93,7 +97,7 @@ func (r *Runner) Execute(ctx context.Context, c *contextstore.Context) (Result, 
 		res.Outcome.Summary = r.summary(c, &res)
 	}
 	last := context.WithoutCancel(ctx)
-	err = c.Transition(last, res.Outcome)
+	err = c.Transition(last, res.Outcome, res.owes...)
 	if errors.As(err, new(*contextstore.UnfinishedError)) {
 		r.Log.Warn(err.Error() + "; the next opener does it")
 		err = nil
@@ -116,10 +120,13 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	job, err := approval.Read(c.Dir())
 	made := &job
 	if errors.Is(err, fs.ErrNotExist) {
+		if o.Chat.Reverts != "" { // whoever began it is about to
+			return task.Outcome{Status: task.Queued, Reason: r.Lang.T("job.rollback_begins")}, nil
+		}
 		made, err = nil, nil
 	}
 	// A kill may have come between the proposal and its judgement.
-	if err == nil && (made == nil || r.plans(o) && job.State.Status == approval.Pending && job.Judged == nil) {
+	if err == nil && (made == nil || r.plans(o) && job.Reverts == "" && job.State.Status == approval.Pending && job.Judged == nil) {
 		if job, err = r.propose(ctx, c, o, made); err == nil {
 			_, err = r.Approvals.AutoApprove(ctx, &job)
 		}
@@ -144,7 +151,7 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 	case job.State.Status == approval.Denied:
 		return r.denied(job), nil
 	}
-	res.Application, err = r.apply(ctx, c, o, job)
+	res.Application, res.owes, err = r.apply(ctx, c, o, job)
 	switch decided := (*approval.DecidedError)(nil); {
 	case errors.As(err, new(*approval.WithdrawnError)):
 		res.Job, err = approval.Read(c.Dir())
@@ -235,6 +242,8 @@ func (r *Runner) outcome(cause, err error) task.Outcome {
 		return task.Outcome{Status: task.Failed, Reason: r.Lang.T("agent.budget", r.Budget.Time, r.Budget.Time, turn.KeyTime), TimedOut: true}
 	case cause != nil:
 		return task.Outcome{Status: task.Paused, Reason: r.Lang.T("agent.paused")}
+	case delivery.Passing(err):
+		return task.Outcome{Status: task.Queued, Reason: r.Lang.Error(err)} // it is tried again
 	case errors.As(err, &day):
 		return task.Outcome{Status: task.Paused, Reason: r.Lang.Error(err)}
 	case errors.As(err, &stuck):
@@ -263,15 +272,24 @@ func (r *Runner) summary(c *contextstore.Context, res *Result) string {
 
 // place is where a job reads: a clone at its base, or the files at hand.
 type place struct {
-	root  *os.Root
-	base  approval.Base
-	id    func(ctx context.Context) (string, error) // of the base
-	close func() error
+	root       *os.Root
+	base       approval.Base
+	visibility approval.Visibility
+	id         func(ctx context.Context) (string, error) // of the base
+	close      func() error
 }
 
-// source looks at the repository of a job.
-func (r *Runner) source(ctx context.Context, o order.Order) (*workspace.Source, error) {
-	return workspace.Inspect(ctx, o.Repo, workspace.InspectOptions{NoStatus: true, Box: r.Box})
+// source looks at the repository of a job; of one of a forge it fetches what is new. The
+// caller closes it.
+func (r *Runner) source(ctx context.Context, o order.Order) (*delivery.Hosted, error) {
+	if _, hosted := o.Hosted(); hosted {
+		if r.Delivery == nil {
+			return nil, i18n.E("delivery.no_host", o.Repo)
+		}
+		return r.Delivery.OpenHosted(ctx, o)
+	}
+	src, err := workspace.Inspect(ctx, o.Repo, workspace.InspectOptions{NoStatus: true, Box: r.Box})
+	return &delivery.Hosted{Source: src, Private: true}, err
 }
 
 // handDir is where the git of the files at hand lies.
@@ -285,8 +303,9 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = src.Close() }()
 	if o.Chat.Deliver == string(approval.Worktree) {
-		h, err := workspace.OpenHand(ctx, src, r.handDir(c.UUID()), r.Box)
+		h, err := workspace.OpenHand(ctx, src.Source, r.handDir(c.UUID()), r.Box)
 		if err != nil {
 			return nil, err
 		}
@@ -299,9 +318,9 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 			base.Tree, err = h.TreeOf(ctx) // as the files are now
 			return base.Tree, err
 		}
-		return &place{root, base, id, func() error { return errors.Join(root.Close(), h.Close()) }}, nil
+		return &place{root, base, approval.Private, id, func() error { return errors.Join(root.Close(), h.Close()) }}, nil
 	}
-	w, err := workspace.Create(ctx, workspace.CreateOptions{Source: src, Dir: r.Store.WorkspaceDir(c.UUID()), Branch: "tori/" + o.Chat.Job, Commit: o.Base, Box: r.Box, Hold: c.WorkLock()})
+	w, err := workspace.Create(ctx, workspace.CreateOptions{Source: src.Source, Dir: r.Store.WorkspaceDir(c.UUID()), Branch: "tori/" + o.Chat.Job, Commit: o.Base, Box: r.Box, Hold: c.WorkLock()})
 	if err != nil {
 		return nil, err
 	}
@@ -309,6 +328,6 @@ func (r *Runner) place(ctx context.Context, c *contextstore.Context, o order.Ord
 	if err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
-	id := func(context.Context) (string, error) { return o.Base, nil }
-	return &place{root, w, id, func() error { return errors.Join(root.Close(), w.Close()) }}, nil
+	id := func(context.Context) (string, error) { return w.Base(), nil }
+	return &place{root, w, src.Visibility(), id, func() error { return errors.Join(root.Close(), w.Close()) }}, nil
 }

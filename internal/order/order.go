@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -36,7 +37,9 @@ type Order struct {
 
 	Images []string `json:"images,omitempty"` // paths, absolute; not needed once the request was appended
 
-	Chat *Chat `json:"chat,omitempty"` // of a job of a conversation; the path of its repository is Repo
+	// Chat is of a job of a conversation. Its repository is Repo: a path, or
+	// "github:owner/name", whose Base is decided when the job begins.
+	Chat *Chat `json:"chat,omitempty"`
 }
 
 // Chat is what a coder was asked for in a conversation (spec/chat §2, §6).
@@ -47,7 +50,9 @@ type Chat struct {
 	ReplyTo    string `json:"reply_to,omitempty"` // the message that asked for it
 	Route      string `json:"route"`              // CODE1, CODE2 or CODE3
 	Repository string `json:"repository"`         // its name
-	Deliver    string `json:"deliver"`            // branch or worktree (chat.deliver)
+	Onto       string `json:"onto,omitempty"`     // branch of a forge's repository that the work is for; "" for the default one
+	Reverts    string `json:"reverts,omitempty"`  // the job that it takes back: tori rollback proposes, no model
+	Deliver    string `json:"deliver"`            // pull_request, branch or worktree (spec/chat §1)
 	Title      string `json:"title"`
 	Request    string `json:"request"`         // the task with what was said before: WorkerInput
 	Prompt     string `json:"prompt"`          // what the coder is told of its work
@@ -62,6 +67,17 @@ func Parse(m contextstore.Metadata) (Order, error) {
 	}
 	err := json.Unmarshal(m.Run, &o)
 	return o, err
+}
+
+// Hosted is the repository of a forge that a job of a conversation is about, as the key of
+// a task there with the job's id; ok is false for one of this machine.
+func (o Order) Hosted() (k task.Key, ok bool) {
+	source, name, _ := strings.Cut(o.Repo, ":")
+	r, is := forge.ParseRepo(name)
+	if o.Chat == nil || !is || strings.HasPrefix(o.Repo, "/") {
+		return k, false
+	}
+	return task.Key{Source: source, Owner: r.Owner, Repo: r.Name, Type: "chat", ID: o.Chat.Job}, true
 }
 
 // ByHand reports whether it is of tori run.

@@ -24,6 +24,7 @@ type collector struct{ d Daemon }
 
 var (
 	tasks      = prometheus.NewDesc("tori_tasks", "Runs that have not ended, by status.", []string{"status"}, nil)
+	chats      = prometheus.NewDesc("tori_chat_jobs", "Of those the jobs of conversations, by channel and status.", []string{"channel", "status"}, nil)
 	busy       = prometheus.NewDesc("tori_workers_busy", "Runs that are worked on by this process.", nil, nil)
 	began      = prometheus.NewDesc("tori_runs_begun_total", "Runs that this process took up.", nil, nil)
 	ended      = prometheus.NewDesc("tori_runs_ended_total", "Runs that this process put down, by the status they left with.", []string{"status"}, nil)
@@ -40,7 +41,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{tasks, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, free} {
+	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, free} {
 		out <- d
 	}
 }
@@ -81,7 +82,13 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.NewInvalidMetric(tasks, err)
 		return
 	}
-	for _, s := range []task.Status{task.Queued, task.Running, task.Paused, task.AwaitingApproval} {
-		gauge(tasks, float64(all[s]), string(s))
+	total := map[task.Status]int{}
+	for g, n := range all {
+		if total[g.Status] += n; g.Channel != "" {
+			gauge(chats, float64(n), g.Channel, string(g.Status))
+		}
+	}
+	for _, s := range Statuses() {
+		gauge(tasks, float64(total[s]), string(s))
 	}
 }

@@ -16,10 +16,22 @@ import (
 type Daemon interface {
 	Counts() dispatch.Counts
 	Busy() int
-	// Tasks counts the runs that have not ended by their status.
-	Tasks(ctx context.Context) (map[task.Status]int, error)
+	// Tasks counts the runs that have not ended.
+	Tasks(ctx context.Context) (map[Group]int, error)
 	// Ready says why no work can be taken now, nothing where it can.
 	Ready() []string
+}
+
+// Group is what runs are counted by: the channel of a conversation's jobs, "" for all other
+// runs, and their status.
+type Group struct {
+	Channel string
+	Status  task.Status
+}
+
+// Statuses are those of runs that have not ended.
+func Statuses() []task.Status {
+	return []task.Status{task.Queued, task.Running, task.Paused, task.AwaitingApproval}
 }
 
 // New returns the pages of a daemon, /healthz, /readyz and /metrics, for who calls

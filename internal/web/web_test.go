@@ -20,8 +20,8 @@ func (stub) Counts() dispatch.Counts {
 	return dispatch.Counts{Began: 7, Ended: map[task.Status]int64{task.Completed: 5}, Polls: map[string]int64{"github": 9},
 		PolledAt: map[string]time.Time{"github": time.Unix(1_800_000_000, 0)}, Free: 1 << 30}
 }
-func (stub) Tasks(context.Context) (map[task.Status]int, error) {
-	return map[task.Status]int{task.Queued: 11}, nil
+func (stub) Tasks(context.Context) (map[Group]int, error) {
+	return map[Group]int{{Status: task.Queued}: 9, {"terminal", task.Queued}: 2, {"terminal", task.AwaitingApproval}: 1}, nil
 }
 func (s stub) Ready() []string { return s.why }
 
@@ -62,7 +62,8 @@ func TestPages(t *testing.T) {
 		}
 	}
 	_, body := get(stub{}, "GET", "/metrics")
-	for _, want := range []string{`tori_tasks{status="queued"} 11`, `tori_tasks{status="running"} 0`, "tori_workers_busy 3", "tori_runs_begun_total 7", `tori_runs_ended_total{status="completed"} 5`,
+	for _, want := range []string{`tori_tasks{status="queued"} 11`, `tori_tasks{status="running"} 0`, `tori_tasks{status="awaiting_approval"} 1`,
+		`tori_chat_jobs{channel="terminal",status="queued"} 2`, `tori_chat_jobs{channel="terminal",status="awaiting_approval"} 1`, "tori_workers_busy 3", "tori_runs_begun_total 7", `tori_runs_ended_total{status="completed"} 5`,
 		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
 		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {
 			t.Errorf("%q is missing", want)

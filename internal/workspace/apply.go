@@ -279,6 +279,11 @@ func (w *Workspace) ReversePatch(ctx context.Context, commit string) ([]byte, er
 	return fullDiff(ctx, w.repo, commit, w.meta.Base)
 }
 
+// CommitPatch is the patch that makes a commit of Base, as git apply takes it.
+func (w *Workspace) CommitPatch(ctx context.Context, commit string) ([]byte, error) {
+	return fullDiff(ctx, w.repo, w.meta.Base, commit)
+}
+
 // fullDiff is a patch from one commit or tree to another that git apply takes,
 // whatever is in the files.
 func fullDiff(ctx context.Context, r gitter, from, to string) ([]byte, error) {

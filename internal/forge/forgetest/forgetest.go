@@ -111,6 +111,8 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		{"a closed pull request stays closed", []Feature{Pulls, Closing}, proposeAgain},
 		{"a draft becomes ready", []Feature{Pulls}, ready},
 		{"a review is requested", []Feature{Pulls, Accounts}, requestReview},
+		{"a proposal is withdrawn", []Feature{Pulls}, withdraw},
+		{"an account is found by its name", []Feature{Pulls, Accounts}, persons},
 		{"reviews are comments", []Feature{Pulls, Accounts}, reviews},
 		{"checks", []Feature{Checks}, checkRuns},
 		{"a remote", []Feature{Remotes}, remote},

@@ -82,6 +82,30 @@ func ready(t *testing.T, f Fixture) {
 	told(t, f.Code.Ready(bg, f.key("pull_request", issue)), forge.NotFound)
 }
 
+func withdraw(t *testing.T, f Fixture) {
+	p := proposal()
+	p.Base = f.Main
+	commit := f.World.Push(p.Head)
+	k := want[forge.Item](t)(f.Code.Propose(bg, f.Repo, p)).Key
+	for range 2 {
+		must(t, f.Code.Withdraw(bg, k))
+		if i := want[forge.Item](t)(f.Forge.Item(bg, k)); i.Open || i.Pull.Merged || i.Pull.Head.Commit != commit {
+			t.Fatalf("%+v %+v", i, i.Pull)
+		}
+	}
+	issue := f.World.Open(f.person("ken", forge.Write), "x", "x")
+	told(t, f.Code.Withdraw(bg, f.key("pull_request", issue)), forge.NotFound)
+}
+
+func persons(t *testing.T, f Fixture) {
+	ken := f.person("ken", forge.Write)
+	if p := want[forge.Person](t)(f.Code.Person(bg, f.Repo, "ken")); p != ken {
+		t.Errorf("%+v", p)
+	}
+	_, err := f.Code.Person(bg, f.Repo, "no-such-person")
+	told(t, err, forge.NotFound)
+}
+
 func requestReview(t *testing.T, f Fixture) {
 	self := want[forge.Person](t)(f.Forge.Self(bg))
 	ken, eve := f.person("ken", forge.Write), f.person("eve", forge.None)

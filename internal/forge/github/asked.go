@@ -81,6 +81,19 @@ func actor(e *github.IssueEvent) forge.Person {
 	return person(e.Actor)
 }
 
+// Person implements forge.CodeHost.
+func (f *Forge) Person(ctx context.Context, r forge.Repo, login string) (forge.Person, error) {
+	d, err := f.at(ctx, r, i18n.E("github.do_person", login))
+	if err != nil {
+		return forge.Person{}, err
+	}
+	var u github.User
+	if _, err := d.get(ctx, path("users", login), nil, &u); err != nil {
+		return forge.Person{}, err
+	}
+	return person(&u), nil
+}
+
 // Permission implements forge.Tracker.
 func (f *Forge) Permission(ctx context.Context, r forge.Repo, p forge.Person) (forge.Permission, error) {
 	if p.ID == 0 || p.Login == "" {

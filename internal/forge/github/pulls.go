@@ -171,6 +171,16 @@ func (f *Forge) Ready(ctx context.Context, k task.Key) error {
 	return d.graphql(ctx, f.address.graphql, ready, map[string]any{"id": p.GetNodeID()}, "pull_requests=write", nil)
 }
 
+// Withdraw implements forge.CodeHost.
+func (f *Forge) Withdraw(ctx context.Context, k task.Key) error {
+	d, p, err := f.pull(ctx, k, "github.do_withdraw")
+	if err != nil || p.GetState() != "open" {
+		return err
+	}
+	_, err = d.send(ctx, http.MethodPatch, below(forge.RepoOf(k), "pulls", p.GetNumber()), map[string]string{"state": "closed"}, nil)
+	return err
+}
+
 // RequestReview implements forge.CodeHost. Who was asked already, and has not
 // answered, is not asked again.
 func (f *Forge) RequestReview(ctx context.Context, k task.Key, of []forge.Person) error {

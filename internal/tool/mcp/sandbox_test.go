@@ -33,8 +33,8 @@ func TestServerInASandbox(t *testing.T) {
 	var seen mcp.Command
 	m := mustOpen(t, mcp.Options{Start: func(_ context.Context, c mcp.Command) (*mcp.Process, error) {
 		seen = c
-		cmd := exec.Command(bwrap, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", secret, "--bind", c.Home, c.Home,
-			"--chdir", c.Home, "--unshare-all", "--die-with-parent", "--new-session", "--", exe)
+		cmd := exec.Command(bwrap, "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", secret, "--bind", c.Home, c.Home, "--ro-bind", filepath.Dir(exe), "/mnt",
+			"--chdir", c.Home, "--unshare-all", "--die-with-parent", "--new-session", "--", filepath.Join("/mnt", filepath.Base(exe)))
 		cmd.Env = append(c.Env, "MCP_FAKE="+c.Argv[0], "GONE="+filepath.Join(secret, "key"))
 		return mcp.StartCmd(cmd)
 	}}, mode("s"))
