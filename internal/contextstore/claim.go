@@ -70,16 +70,20 @@ const moves = 10
 
 // hold takes the two locks of a context.
 func (s *Store) hold(uuid string) (*Context, error) {
+	return inDir(s, uuid, s.holdAt)
+}
+
+// inDir calls f with the directory of a context, again where the context was moved to
+// another before f was through with it.
+func inDir[T any](s *Store, uuid string, f func(dir string) (T, error)) (v T, err error) {
 	for n := 1; ; n++ {
 		dir, err := s.dir(uuid)
 		if err != nil {
-			return nil, err
+			return v, err
 		}
-		c, err := s.holdAt(dir)
-		if errors.Is(err, os.ErrNotExist) && n < moves {
-			continue // it was moved meanwhile
+		if v, err = f(dir); !errors.Is(err, os.ErrNotExist) || n == moves {
+			return v, err
 		}
-		return c, err
 	}
 }
 

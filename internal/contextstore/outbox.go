@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,19 +16,9 @@ import (
 // Undelivered returns the outward effects of a run that were committed and not
 // yet acknowledged, in the order in which they are to be delivered.
 func (s *Store) Undelivered(ctx context.Context, uuid string) ([]Effect, error) {
-	var st State
-	for n := 1; ; n++ {
-		dir, err := s.dir(uuid)
-		if err != nil {
-			return nil, err
-		}
-		if st, err = ReadState(dir); errors.Is(err, os.ErrNotExist) && n < moves {
-			continue // it was moved meanwhile
-		}
-		if err != nil || len(st.Outbox) == 0 {
-			return nil, err
-		}
-		break
+	st, err := inDir(s, uuid, ReadState)
+	if err != nil || len(st.Outbox) == 0 {
+		return nil, err
 	}
 	acked, err := s.acked(ctx, uuid)
 	if err != nil {
@@ -59,11 +48,9 @@ func (s *Store) LockLater(ctx context.Context, uuid string) (release func(), err
 }
 
 func (s *Store) lockOutbox(ctx context.Context, uuid, name string, wait time.Duration) (release func(), err error) {
-	dir, err := s.dir(uuid)
-	if err != nil {
-		return nil, err
-	}
-	release, err = filelock.OpenWait(ctx, filepath.Join(dir, name), wait)
+	release, err = inDir(s, uuid, func(dir string) (func(), error) {
+		return filelock.OpenWait(ctx, filepath.Join(dir, name), wait)
+	})
 	if errors.Is(err, filelock.ErrLocked) {
 		err = fmt.Errorf("outbox of %s: %w", uuid, ErrDelivering)
 	}

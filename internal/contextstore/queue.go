@@ -90,11 +90,7 @@ func (s *Store) Before(ctx context.Context, k task.Key, uuid string, most int) (
 
 // View reads metadata and state of a whole uuid's context, whoever owns it.
 func (s *Store) View(uuid string) (View, error) {
-	dir, err := s.dir(uuid)
-	if err != nil {
-		return View{}, err
-	}
-	return ReadView(dir)
+	return inDir(s, uuid, ReadView)
 }
 
 // Live calls f for the row of each run that has not ended, by uuid. Without an

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -179,4 +180,44 @@ func TestMarks(t *testing.T) {
 	if v, err := s.Mark(t.Context(), "github/o/r", "comments"); v != "2" || err != nil {
 		t.Errorf("%q %v", v, err)
 	}
+}
+
+// A run that is claimed or put down while somebody reads it is read all the same.
+func TestReadWhileItMoves(t *testing.T) {
+	t.Parallel()
+	s := open(t, Options{})
+	id, err := s.Enqueue(t.Context(), Metadata{TaskKey: keyOf("1"), User: "u"})
+	must(t, err)
+	queued, running := filepath.Join(s.BaseDir, DirQueued, id), filepath.Join(s.BaseDir, DirRunning, id)
+	over := make(chan struct{})
+	var moving sync.WaitGroup
+	moving.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			if err := errors.Join(os.Rename(queued, running), os.Rename(running, queued)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	for range 300 {
+		if _, err := s.Metadata(id); err != nil {
+			t.Error("metadata:", err)
+		}
+		if _, err := s.View(id); err != nil {
+			t.Error("view:", err)
+		}
+		release, err := s.LockOutbox(t.Context(), id, 0)
+		if err != nil {
+			t.Error("outbox:", err)
+			break
+		}
+		release()
+	}
+	close(over)
+	moving.Wait()
 }
