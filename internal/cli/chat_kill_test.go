@@ -82,6 +82,7 @@ func TestChatKilledInAnswers(t *testing.T) {
 	h := chatHouse(t, "branch", func(r *llmtest.Request) llmtest.Answer {
 		reached <- struct{}{}
 		last := *r.Messages[len(r.Messages)-1].Content
+		last = last[strings.LastIndex(last, "\n")+1:] // behind what was not answered
 		if strings.Contains(last, "stall") {
 			return llmtest.Answer{Text: strings.Repeat("This goes on. ", 100), Stall: 3000}
 		}
