@@ -214,7 +214,7 @@ func (h *house) applied(deliver string, said bool) {
 	want := "goodbye\n"
 	if deliver == "branch" {
 		want = "hello\n"
-		log, err := exec.CommandContext(h.t.Context(), "git", "-C", filepath.Join(h.dir, "repo"), "log", "--format=%s", "--all").CombinedOutput()
+		log, err := exec.CommandContext(h.t.Context(), "git", "-C", filepath.Join(h.dir, "repo"), "log", "--topo-order", "--format=%s", "--all").CombinedOutput()
 		if err != nil || string(log) != "say goodbye\nstart\n" {
 			h.t.Errorf("git log: %v\n%s", err, log)
 		}
