@@ -6,6 +6,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 	"toritsugi/internal/task"
 	"toritsugi/internal/verdict"
@@ -113,6 +114,12 @@ func (r *run) comment(l i18n.Lang) string {
 	}
 	if r.out.Here() {
 		rep := r.reported()
+		if done { // what was said above tells it
+			rep.Goal = ""
+			if len(rep.Items) == 1 && rep.Items[0].Status == planning.Done {
+				rep.Items = nil
+			}
+		}
 		b.WriteString(rep.PlanText(l, false))
 	}
 	if r.Scripted {

@@ -34,9 +34,9 @@ func (r *run) matter(ctx context.Context, before *dialogue.Earlier) (m matter, e
 		return m, err
 	}
 	key := r.ledger.Metadata().TaskKey
-	m = matter{id: it.Key.ID, title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
+	m = matter{title: broker.Visible(it.Title), body: broker.Visible(it.Body), author: it.Author.Login, pull: it.Pull}
 	if !r.out.Here() {
-		m.id = "#" + m.id + " of " + forge.RepoOf(key).String()
+		m.id = "#" + it.Key.ID + " of " + forge.RepoOf(key).String()
 	}
 	m.labels = slices.DeleteFunc(slices.Clone(it.Labels), r.out.Host.Labels.Ours)
 	m.continues = r.out.Place.Exists && it.Pull == nil

@@ -20,12 +20,19 @@ func TestTitleForgesNothing(t *testing.T) {
 func TestTheTextStandsOnce(t *testing.T) {
 	t.Parallel()
 	for _, m := range []matter{
-		{id: "message-1", title: "Add a --verbose flag", body: "Add a --verbose flag\n\nIt prints more."},
-		{id: "1", title: "Add a --verbose flag", body: "Seen today.\n# Add a --verbose flag\nIt prints more."},
+		{id: "#2 of o/r", title: "Add a --verbose flag", body: "Add a --verbose flag\n\nIt prints more."},
+		{id: "#1 of o/r", title: "Add a --verbose flag", body: "Seen today.\n# Add a --verbose flag\nIt prints more."},
 	} {
-		if got := request(m, "", 1000); strings.Count(got, "verbose") != 1 || !strings.HasPrefix(got, "# Task\n\nIssue "+m.id) {
+		if got := request(m, "", 1000); strings.Count(got, "verbose") != 1 || !strings.HasPrefix(got, "# Task\n\nIssue "+m.id+".\n\n") {
 			t.Error(got)
 		}
+	}
+	// The name of a file says nothing of the task.
+	if got := request(matter{title: "Typo", body: "# Typo"}, "", 1000); !strings.HasPrefix(got, "# Task\n\n<issue>") {
+		t.Error(got)
+	}
+	if got := request(matter{title: "Typo", body: "# Typo", author: "hanako", labels: []string{"bug"}}, "", 1000); !strings.HasPrefix(got, "# Task\n\nIssue, opened by hanako, labels: bug.\n\n<issue>") {
+		t.Error(got)
 	}
 	if got := request(matter{title: "Add a --verbose flag", body: "It prints more."}, "", 1000); !strings.HasPrefix(got, "# Task: Add a --verbose flag\n") {
 		t.Error(got)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"toritsugi/internal/broker"
@@ -46,7 +47,7 @@ func (s *Service) commit(ctx context.Context, ws *workspace.Workspace, m context
 func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m contextstore.Metadata, said, tree string) (string, error) {
 	id, w := m.TaskKey.ID, ParseMessage(said)
 	if w.Subject == "" {
-		w.Subject = fmt.Sprintf("%s (#%s)", subject(m.Title), id)
+		w.Subject = subject(m.Title, id)
 	}
 	message, _, err := s.Rules.Filter.Clean(broker.Commit, w.Subject+"\n\n"+wrapped(progress.Head(w.Body, 4000)))
 	if err != nil {
@@ -66,11 +67,15 @@ func (s *Service) commitAs(ctx context.Context, ws *workspace.Workspace, m conte
 	return hash, err
 }
 
-// subject is the first line of a commit whose words have none: what was asked for.
-func subject(title string) string {
+// subject is the first line of a commit whose words have none: what was asked for, and
+// its number, where the id is one and not the name of a file.
+func subject(title, id string) string {
 	title = progress.OneLine(title)
 	if runes := []rune(title); len(runes) > 60 {
 		title = strings.TrimSpace(string(runes[:59])) + "…"
+	}
+	if _, err := strconv.Atoi(id); err == nil {
+		title += " (#" + id + ")"
 	}
 	return title
 }

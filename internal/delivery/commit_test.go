@@ -15,10 +15,10 @@ func TestAddedLines(t *testing.T) {
 
 func TestSubject(t *testing.T) {
 	t.Parallel()
-	if s := subject("a\n  b\tc"); s != "a b c" {
+	if s := subject("a\n  b\tc", "7"); s != "a b c (#7)" {
 		t.Errorf("%q", s)
 	}
-	if s := subject(strings.Repeat("長", 100)); len([]rune(s)) != 60 {
+	if s := subject(strings.Repeat("長", 100), "long-name"); len([]rune(s)) != 60 {
 		t.Errorf("%q", s)
 	}
 }

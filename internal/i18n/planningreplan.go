@@ -3,6 +3,7 @@ package i18n
 // planningReplanTexts say why something else was done than a model wished, and how
 // a run goes in circles.
 var planningReplanTexts = map[string]text{
+	"planning.subtask":                         {"Subtask %s", "サブタスク %s"},
 	"planning.fix":                             {"After verification, part %s", "検証後の作業 %s"},
 	"planning.override.join":                   {"; ", "、"},
 	"planning.override.unknown_type":           {"the model named no kind of replanning that there is", "モデルの示した再計画の種類がありません"},

@@ -198,6 +198,12 @@ func scenes() map[string]scene {
 			settings: func(s *Settings) { s.Replan.MaxTotal, s.MaxRounds = 0, 1 },
 			answers:  []answer{say(plans("a")), say(fail("Mend it")), say("{\"foo\":1}"), say("```json\n{\"foo\":\"bar\"}\n```"), say(pass)},
 			asks:     "plan subtask/a nudge verify", lines: "plan:a a=failed verification:false", end: "open: subtask a failed: its result could not be read", prompts: []string{"That is not asked for now. What is: report_subtask"}},
+		"two subtasks are reported in one answer": {
+			answers: []answer{say(plans("a", "b")), say(`{"name":"report_subtask","arguments":{"subtask_id":"a","status":"done","summary":"a is done"}}` + "\n" + `{"name":"report_subtask","arguments":{"subtask_id":"b","status":"done","summary":"b is done"}}`), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a,b a=done b=done verification:true", end: "passed"},
+		"a summary that is too long for a subject stands behind the goal": {
+			answers: []answer{say(plans("a")), say(`{"status":"done","summary":"` + strings.Repeat("a.go: pipes; ", 8) + `a_test.go"}`), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", words: "All is done\n\n" + strings.Repeat("a.go: pipes; ", 8) + "a_test.go\n"},
 		"completion is claimed early": {
 			answers: []answer{say(plans("a", "b", "c")), say(`{"done":true,"comment":"All done."}`), say(`{"done":true,"comment":"All of it."}`), say(done("c")), say(pass)},
 			asks:    "plan subtask/a subtask/b subtask/c verify", lines: "plan:a,b,c a=done b=done c=done verification:true", end: "passed", words: "All is done\n\n- All done.\n- All of it.\n- c is done\n"},
@@ -566,6 +572,9 @@ func TestAReportThatShowsIt(t *testing.T) {
 			_, lines := s.entries()
 			if asked := slices.Contains(asks, askVerify) || slices.Contains(asks, askVerify+"/green"); asked != c.asked || !asked && end != "passed" {
 				t.Errorf("asked %v, recorded %v, end %q", asks, lines, end)
+			}
+			if v := s.lead.View(); !c.asked && v.Verified == (name == "where nothing is to be judged") {
+				t.Errorf("people see %+v", v)
 			}
 			if judged := slices.Contains(lines, "verification:true"); judged == c.asked && name != "where nothing is to be judged" {
 				t.Errorf("recorded %v", lines)

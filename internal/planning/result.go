@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -130,8 +131,8 @@ func (co *Coordinator) end(r report) {
 	switch {
 	case last && r.Over, last && r.Comment != "":
 		s.says(cmp.Or(r.Comment, r.Summary))
-	case last && len(co.order) == 1: // which can be a subject, so that it ends as none
-		s.says(strings.TrimRight(cut(r.Summary, maxSaid), ".。"))
+	case last && len(co.order) == 1 && utf8.RuneCountInString(r.Summary) <= MaxSubject: // which can be a subject, so that it ends as none
+		s.says(strings.TrimRight(r.Summary, ".。"))
 	}
 	r.Summary = line(inTree(r.Summary))
 	s.Results[r.ID] = r.SubtaskResult
@@ -184,10 +185,14 @@ func (co *Coordinator) Words(lang i18n.Lang) string {
 			b.WriteString("- " + lang.Translate(r.Summary) + "\n")
 		}
 	}
-	if b.Len() > 0 && co.plan.Goal.MainObjective != "" { // which says what is to be, and the task what is wrong
-		return line(co.plan.Goal.MainObjective) + "\n\n" + b.String()
+	text := b.String()
+	if len(co.order) == 1 {
+		text = strings.TrimPrefix(text, "- ")
 	}
-	return b.String()
+	if text != "" && co.plan.Goal.MainObjective != "" { // which says what is to be, and the task what is wrong
+		return line(co.plan.Goal.MainObjective) + "\n\n" + text
+	}
+	return text
 }
 
 // maxSaid is how much of the model's last words is kept, in bytes.

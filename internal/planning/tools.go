@@ -31,11 +31,11 @@ var definitions = []tool.Definition{
 		Reads: schema(`"goal_understanding":`+object(goalFields+understood, `"main":"main_objective","required":["main_objective"]`)+
 			`,"task_decomposition":`+object(`"subtasks":`+list(object(subtaskFields, `"main":"description","required":["description"]`)), `"required":["subtasks"]`),
 			`"required":["goal_understanding","task_decomposition"]`),
-		Aliases: map[string]string{"goal": "main_objective", "objective": "main_objective", "criteria": "success_criteria", "steps": "subtasks", "tasks": "subtasks"}},
+		Aliases: map[string]string{"goal": "main_objective", "objective": "main_objective", "criteria": "success_criteria", "steps": "subtasks", "tasks": "subtasks", "title": "description", "name": "description", "task": "description"}},
 	{Name: ToolReport, Description: "Ends the subtask at hand.", Prose: true,
-		Schema:  reportSchema(`{"type":"string","enum":["done","failed","blocked","skipped"]}`, object(criterionFields)),
-		Reads:   reportSchema(words, object(criterionFields, `"main":"criterion"`)),
-		Aliases: map[string]string{"id": "task_id", "result": "summary", "outcome": "summary", "command": "evidence"}},
+		Schema:  reportSchema(`{"type":"string","enum":["done","failed","blocked","skipped"]}`, object(criterionFields), ""),
+		Reads:   reportSchema(words, object(criterionFields, `"main":"criterion"`), `,"task_id":`+words),
+		Aliases: map[string]string{"id": "task_id", "subtask_id": "task_id", "result": "summary", "outcome": "summary", "command": "evidence", "commit_message": "comment", "message": "comment"}},
 	{Name: ToolReflect, Description: "Only when asked.", Prose: true, Schema: openSchema,
 		Reads: schema(`"reflection":` + object(`"status":`+words+`,"evaluation":`+words+`,"issues_identified":`+list(words)+`,"root_cause":`+words+`,"plan_revision_needed":`+yesNo, `"main":"evaluation"`) +
 			`,"plan_revision":` + object(`"reason":`+words+`,"changes":`+list(object(`"type":`+words+`,"details":`+words+`,"subtask":`+object(subtaskFields, `"main":"description"`), `"main":"details"`)), `"main":"reason"`))},
@@ -73,8 +73,8 @@ func schema(properties string, more ...string) json.RawMessage {
 	return json.RawMessage(object(properties, more...))
 }
 
-func reportSchema(status, criterion string) json.RawMessage {
-	return schema(`"status":`+status+`,"summary":`+words+`,"criteria":`+list(criterion)+`,"comment":`+words, `"required":["status"]`)
+func reportSchema(status, criterion, more string) json.RawMessage {
+	return schema(`"status":`+status+`,"summary":`+words+`,"criteria":`+list(criterion)+`,"comment":`+words+more, `"required":["status"]`)
 }
 
 // openSchema takes whatever the question asks for. Servers that let a model write only what a

@@ -7,6 +7,7 @@ import (
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/llm"
 )
 
@@ -36,14 +37,20 @@ type Item struct {
 	Summary          string // of how it ended
 }
 
-// Title is what people are shown for the id of a subtask: its own, but for work that a
-// verification adds.
+// Title is what people are shown for the id of a subtask: its own, where it is none that
+// the program gave.
 func Title(lang i18n.Lang, id string) string {
 	if n, ours := strings.CutPrefix(id, fixes); ours {
 		return lang.T("planning.fix", n)
 	}
+	if m := counting().FindStringSubmatch(id); m != nil {
+		return lang.T("planning.subtask", m[1])
+	}
 	return id
 }
+
+// counting is the id of a subtask that has none of its own, and that of models which count.
+var counting = lazyregexp.New(`^(?i:task|subtask|step)?[_ -]?([0-9]+)$`)
 
 // View is how far the run is. It may be called from any goroutine.
 func (co *Coordinator) View() (v View) {

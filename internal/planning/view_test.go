@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"toritsugi/internal/i18n"
 )
 
 // Whoever watches a history hears each line once, as it was written: masked, with
@@ -20,6 +22,19 @@ func TestAHistoryIsHeard(t *testing.T) {
 	record(t, h, 0, done)
 	if len(heard) != 2 || heard[0].Subtask == nil || heard[0].Subtask.Summary != "[SECRET]" || !heard[0].Timestamp.Equal(clock()) || heard[1].Assumption == nil {
 		t.Errorf("%+v", heard)
+	}
+}
+
+// A number stands for the id that the program, or a model that counts, gave a subtask.
+func TestTitle(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]string{"task_1": "Subtask 1", "2": "Subtask 2", "Step-3": "Subtask 3", "verification_fix_4": "After verification, part 4", "parser": "parser", "task_1a": "task_1a"} {
+		if got := Title(i18n.English, id); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
+		}
+	}
+	if got := Title(i18n.Japanese, "task_1"); got != "サブタスク 1" {
+		t.Error(got)
 	}
 }
 

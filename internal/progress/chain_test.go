@@ -48,6 +48,9 @@ func TestChain(t *testing.T) {
 			if got := r.Chain(i18n.English); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
+			if text := r.PlanText(i18n.English, false); name == "completed" && strings.Contains(text, "round 1") || strings.Contains(name, "open points") && !strings.Contains(text, "round 2") {
+				t.Errorf("of a verification the phases tell, the text tells once more:\n%s", text)
+			}
 		})
 	}
 }

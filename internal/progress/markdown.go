@@ -121,7 +121,9 @@ func (r *Report) PlanText(l i18n.Lang, short bool) string {
 	if u := r.Understood.text(l); u != "" {
 		b.WriteString("\n" + u + "\n")
 	}
-	b.WriteString("\n" + r.checklist(l, short))
+	if short || len(r.Items) > 0 {
+		b.WriteString("\n" + r.checklist(l, short))
+	}
 	if r.Revisions+r.Replans > 0 {
 		b.WriteString("\n" + l.T("agent.plan_changes", r.Revisions, r.Replans) + "\n")
 	}
@@ -132,7 +134,7 @@ func (r *Report) PlanText(l i18n.Lang, short bool) string {
 // notes are what the verification found, what is assumed and what is not known.
 func (r *Report) notes(l i18n.Lang) string {
 	var all []string
-	if v := r.Verified; v != nil {
+	if v := r.Verified; v != nil && (r.Ended != task.Completed || r.Unverified || !v.Passed || v.Round > 1 || len(v.Issues) > 0) { // else the phases say it
 		how := "progress.not_passed"
 		switch {
 		case v.Passed && r.Unverified:

@@ -181,7 +181,7 @@ func TestSize(t *testing.T) {
 		if len(text) > c.most {
 			t.Errorf("%d bytes of %d", len(text), c.most)
 		}
-		if list := strings.Contains(text, "**task"); list != c.list {
+		if list := strings.Contains(text, "**サブタスク "); list != c.list {
 			t.Errorf("%d: the checklist is there: %t", c.most, list)
 		}
 		if strings.Contains(text, "entry-000") != c.oldest || strings.Contains(text, "entry-099") != c.newest {

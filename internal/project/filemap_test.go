@@ -65,6 +65,9 @@ func TestMap(t *testing.T) {
 	if text := body(m, 2000); !strings.Contains(text, "small/: a.go b.go\n") || !regexp.MustCompile(`\nbig/: f0000.go .* \+\d+\n`).MatchString(text) || len(text) < 1500 {
 		t.Errorf("a large directory leaves no room, or takes none:\n%s", text)
 	}
+	if got := mapOf(4, "a/b.go").Text(1000, ""); !strings.HasPrefix(got, "1 file in 1 directory.\n") {
+		t.Error(got)
+	}
 	if m.Text(50, "") != "" {
 		t.Error("a map in no room")
 	}

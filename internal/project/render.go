@@ -23,7 +23,7 @@ const (
 // what only tests read and somebody else's code only how much it is. It is ""
 // where nothing fits. The same map and words have the same text.
 func (m *FileMap) Text(budget int, about string) string {
-	head := fmt.Sprintf("%d files in %d directories.", m.Files, m.Dirs)
+	head := fmt.Sprintf("%s in %s.", counted(m.Files, "file", "files"), counted(m.Dirs, "directory", "directories"))
 	r := &rendering{left: budget - len(head) - len(legendMore+legendBelow+"\n") - len("./: +1000000000\n"), most: budget / 4, maxDepth: m.maxDepth, of: map[*dir]*opened{}}
 	_, r.fits = r.whole(m.root, 0, r.left)
 	likely := m.likely(about, r.left/3, !r.fits)
@@ -50,6 +50,14 @@ func (m *FileMap) Text(budget int, about string) string {
 		head += legendBelow
 	}
 	return head + "\n" + likely + b.String()
+}
+
+// counted is a number of things.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 // rendering decides what a map shows.

@@ -34,8 +34,8 @@ func (w *space) notFound(content, old string) string {
 	return "old_text was not found. The nearest lines are:\n" + candidates(content, at, len(trimBlank(want)))
 }
 
-// linePrefix is the number that read_file puts in front of a line.
-var linePrefix = lazyregexp.New(`^\s*\d+\t`)
+// linePrefix is the number that stands in front of a line where grep or a failed edit shows it.
+var linePrefix = lazyregexp.New(`^\s*\d+(?:\t|: )`)
 
 // differences are the usual ones, the smallest first: a line under normal
 // forgets the difference.
@@ -45,7 +45,7 @@ var differences = []struct {
 }{
 	{trimEnd, endReason},
 	{func(s string) string { return trimEnd(linePrefix().ReplaceAllString(s, "")) },
-		always("old_text contains the line numbers of read_file; leave out the number and the tab.")},
+		always("old_text contains line numbers; leave them out.")},
 	{strings.TrimSpace, indentReason},
 	{squeeze, always("The spaces or tabs within the lines differ.")},
 	{func(s string) string { return strings.ToLower(squeeze(s)) }, always("Upper and lower case differ.")},

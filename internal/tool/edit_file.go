@@ -125,7 +125,7 @@ func (w *space) finishEdit(shown, real, content string, e edit, info fs.FileInfo
 	return Text(e.report(shown, content)), nil
 }
 
-// unnumbered is an edit without the numbers that read_file puts in front of lines,
+// unnumbered is an edit without the numbers that stand in front of lines where they are shown,
 // where each line of its old text has one and the file has no such text.
 func unnumbered(content string, a editFileArgs) editFileArgs {
 	if strings.Contains(content, a.Old) || strings.Contains(content, toCRLF(a.Old)) {

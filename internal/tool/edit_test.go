@@ -156,7 +156,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// Numbers of lines that were copied from read_file are left out where that is
+// Numbers of lines that were copied from a result are left out where that is
 // plainly meant; an edit that was made already is said to be.
 func TestEditsAsMeant(t *testing.T) {
 	t.Parallel()
@@ -164,6 +164,7 @@ func TestEditsAsMeant(t *testing.T) {
 	for args, want := range map[string]string{
 		`{"old_text":"1\tone line\n","new_text":"1\tfirst line\n"}`:            "first line\ntwo lines\n3\tnumbered\ntwo lines\n",
 		`{"old_text":"  1\tone line\n  2\ttwo lines","new_text":"first line"}`: "first line\n3\tnumbered\ntwo lines\n",
+		`{"old_text":"1: one line","new_text":"1: first line"}`:                "first line\ntwo lines\n3\tnumbered\ntwo lines\n",
 		`{"old_text":"3\tnumbered","new_text":"4\tnumbered"}`:                  "one line\ntwo lines\n4\tnumbered\ntwo lines\n", // it stands so in the file
 		`{"old_text":"2\ttwo lines","new_text":"2\tlines"}`:                    "",                                              // which of the two?
 		`{"old_text":"1\tone line\ntwo lines","new_text":"x"}`:                 "",
