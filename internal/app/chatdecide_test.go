@@ -327,6 +327,79 @@ func TestDecidedByTheProgram(t *testing.T) {
 	}
 }
 
+// What a proposal may hold, from what the coder says to the files at hand: all of it or
+// nothing is done, and outside of the repository nothing.
+func TestWhatIsApplied(t *testing.T) {
+	t.Parallel()
+	const was = "41\n1\n2\n"
+	propose := func(args string) string {
+		return "- say: So it is.\n  calls: [{tool: propose, args: {plan: P, risk: {destructive: false, rollback_possible: true}, " + args + "}}]\n"
+	}
+	const update = `patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -1,3 +1,3 @@\n-41\n+42\n 1\n 2\n"`
+	text := "- say: |\n    ```json\n    {\"plan\":\"P\",\"risk\":{\"destructive\":false,\"rollback_possible\":true},\"files\":[{\"path\":\"answer.txt\",\"action\":\"modify\",\"content\":\"42\\n1\\n2\\n\"}]}\n    ```\n"
+	escape := `patch: "--- /dev/null\n+++ b/../escaped.txt\n@@ -0,0 +1 @@\n+x\n"`
+	for name, c := range map[string]struct {
+		script string
+		asked  bool // for a decision
+		status task.Status
+		told   map[i18n.Lang]string
+		files  map[string]string // "" where there is none
+		events string
+	}{
+		"updated": {propose(update), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
+		"created": {propose(`files: [{path: docs/new.txt, action: create, content: "n\n"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": was, "docs/new.txt": "n\n"}, "requested granted"},
+		"deleted": {propose(`files: [{path: answer.txt, action: delete}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": ""}, "requested granted"},
+		"appended": {propose(`patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -2,2 +2,3 @@\n 1\n 2\n+3\n"`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": was + "3\n"}, "requested granted"},
+		"commands in order": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "echo b >> made.txt"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": "42\n1\n2\n", "made.txt": "a\nb\n"}, "requested granted"},
+		"a command fails": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "exit 3"}, {cmd: "echo b >> made.txt"}]`), true, task.Failed, map[i18n.Lang]string{i18n.English: "not applied", i18n.Japanese: "適用していません"},
+			map[string]string{"answer.txt": was, "made.txt": ""}, "requested granted"},
+		"as text":           {text, true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
+		"outside":           {propose(escape) + propose(escape), false, task.Failed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was, "../escaped.txt": ""}, ""},
+		"nothing to change": {propose(`notes: ["it is 41 on purpose"]`), false, task.Completed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was}, ""},
+	} {
+		for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+			t.Run(name+" "+string(lang), func(t *testing.T) {
+				t.Parallel()
+				b := newTable(t, lang, nil, "chat: {deliver: worktree}\nplanning: {enabled: false}\n")
+				if err := os.WriteFile(filepath.Join(filepath.Dir(b.repo), "script.yaml"), []byte(c.script), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b.says(tableSession, hanako, "/code2 let it be 42")
+				v, told := b.works()
+				if (v.Status() == task.AwaitingApproval) != c.asked || strings.Contains(told, "request: ") != c.asked || v.Metadata.Config.Provider != "script" {
+					t.Fatalf("%s by %s: %s", v.Status(), v.Metadata.Config.Provider, told)
+				}
+				if c.asked {
+					job, err := approval.Read(v.Dir)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if raw, err := os.ReadFile(filepath.Join(b.repo, "answer.txt")); err != nil || string(raw) != was {
+						t.Errorf("before it is granted: %q, %v", raw, err)
+					}
+					b.says(tableSession, hanako, "/approve "+job.Job+" "+job.Short())
+					v, told = b.works()
+				}
+				if v.Status() != c.status || !strings.Contains(told, c.told[lang]) {
+					t.Errorf("%s: %s", v.Status(), told)
+				}
+				for name, want := range c.files {
+					if raw, err := os.ReadFile(filepath.Join(b.repo, name)); string(raw) != want || (err != nil) != (want == "") {
+						t.Errorf("%s: %q, %v", name, raw, err)
+					}
+				}
+				if got := strings.Join(b.events(), " "); got != c.events {
+					t.Errorf("events %s", got)
+				}
+			})
+		}
+	}
+}
+
 // nowhere is a network that counts who asks for it.
 type nowhere struct{ asked int }
 
