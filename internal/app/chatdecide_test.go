@@ -1,6 +1,8 @@
 package app
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +11,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
@@ -27,9 +31,13 @@ type table struct {
 	repo string
 	to   *posts
 	n    int
+	late atomic.Int64 // how much later it is, ns
 }
 
-const tableSession = "terminal:hanako:0123456789ab"
+const (
+	tableSession = "terminal:hanako:0123456789ab"
+	onBranch     = "chat: {deliver: branch}\n"
+)
 
 // newTable makes one in a language; more is more of the configuration.
 func newTable(t *testing.T, lang i18n.Lang, hc *http.Client, more string) *table {
@@ -56,16 +64,18 @@ func newTable(t *testing.T, lang i18n.Lang, hc *http.Client, more string) *table
 `), 0o600))
 	must(os.WriteFile(config, fmt.Appendf(nil, "language: %s\nsandbox: {mode: none}\nchecks: []\nllm: {script: {file: %q}, openai: {api_key: key-for-a-test, model: away}}\n"+
 		"routing: {classifier: {enabled: false}, llm: {chat_provider: script, coder_provider: script, coder2_provider: script, coder3_provider: openai}}\n"+
-		"context_storage: {base_dir: %q, durability: os}\nchat: {deliver: branch}\n%s", lang, script, filepath.Join(dir, "base"), more), 0o600))
+		"context_storage: {base_dir: %q, durability: os}\n%s", lang, script, filepath.Join(dir, "base"), cmp.Or(more, onBranch)), 0o600))
+	b := &table{t: t, repo: repo, to: &posts{}}
+	now := func() time.Time { return time.Now().Add(time.Duration(b.late.Load())) }
 	s := &system{opt: RunOptions{Config: config, AllowUnsandboxed: true, Quiet: true}, fs: &disk.FS{},
-		env: Env{Getenv: func(string) string { return "" }, Environ: []string{}, Log: io.Discard, Lang: lang, Now: time.Now, HTTP: hc, Notice: func(string, ...any) {}}}
+		env: Env{Getenv: func(string) string { return "" }, Environ: []string{}, Log: io.Discard, Lang: lang, Now: now, HTTP: hc, Notice: func(string, ...any) {}}}
 	must(s.settle())
 	src, err := workspace.Inspect(t.Context(), repo, workspace.InspectOptions{NoStatus: true})
 	must(err)
 	house, end, err := s.talk(t.Context(), src)
 	must(err)
 	t.Cleanup(end)
-	b := &table{talks: house, t: t, repo: repo, to: &posts{}}
+	b.talks = house
 	house.engine.Add(b.to)
 	return b
 }
@@ -117,6 +127,32 @@ func (b *table) events() (all []string) {
 	return all
 }
 
+// decisions are the events of a job that begin with approval, with approver and reason.
+func (b *table) decisions(job string) string {
+	var all []string
+	raw, err := os.ReadFile(filepath.Join(contextstore.SessionsDir(b.store.BaseDir), "terminal%3Ahanako%3A0123456789ab", "events.jsonl"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(raw)) {
+		var e approvalEvent
+		name := ""
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			b.t.Fatal(err)
+		}
+		if name, _ = strings.CutPrefix(e.Event, "approval."); name == e.Event || e.Job != job {
+			continue
+		}
+		for _, more := range []*string{e.Approver, e.Reason} {
+			if more != nil {
+				name += "/" + *more
+			}
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, " ")
+}
+
 // A proposal is decided about in the chat, in both languages: strangers decide nothing and
 // learn nothing, another hash is refused, what was decided stays, what was granted is applied
 // once.
@@ -149,7 +185,7 @@ func TestDecisionsInChat(t *testing.T) {
 		"someone else's": {"", []step{his("/approve %[1]s %[2]s", "may not decide about job", "決定できません"), his("/deny %[1]s", "may not decide about job", "決定できません"), his("/stop %[1]s", "there is no proposal", "見つかりません"),
 			his("/jobs", "No job is running.", "ありません"), mine("/deny %[1]s", "Denied: %[1]s", "%[1]s"), his("/deny %[1]s", "may not decide about job", "決定できません")},
 			"requested denied", nil, task.Stopped},
-		"by an approver elsewhere": {"approval: {approvers: ['terminal:taro'], four_eyes: true}\n", []step{mine("/approve %[1]s %[2]s", "somebody else must grant it", "別の人"), his("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s")},
+		"by an approver elsewhere": {onBranch + "approval: {approvers: ['terminal:taro'], four_eyes: true}\n", []step{mine("/approve %[1]s %[2]s", "somebody else must grant it", "別の人"), his("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s")},
 			"requested granted", granted, task.Completed},
 		"guessed": {"", []step{his("/approve %[3]s %[2]s", "there is no proposal", "見つかりません"), his("/approve a %[2]s", "there is no proposal a", "見つかりません"), his("/approve ../x %[2]s", "there is no proposal", "見つかりません")},
 			"requested", nil, task.AwaitingApproval},
@@ -186,6 +222,178 @@ func TestDecisionsInChat(t *testing.T) {
 				branches, err := exec.CommandContext(t.Context(), "git", "-C", b.repo, "log", "--format=%s", "--all").CombinedOutput()
 				if want := map[bool]int{true: 2, false: 1}[c.status == task.Completed]; err != nil || strings.Count(string(branches), "\n") != want {
 					t.Errorf("%v\n%s", err, branches)
+				}
+			})
+		}
+	}
+}
+
+// What the program decides by itself, as whole conversations in both languages: a proposal
+// that nobody decided about in time, one whose files changed, and one that was allowed before.
+func TestDecidedByTheProgram(t *testing.T) {
+	t.Parallel()
+	const auto = "approval: {approvers: ['terminal:hanako'], auto_approve: {enabled: true, scope: {allowed_tools: [apply_patch], allowed_task_types: [codegen], allowed_paths_prefix: ['.']}}}\n"
+	for name, c := range map[string]struct {
+		more   string
+		first  string                       // what is said before the request
+		waits  bool                         // the proposal waits for somebody
+		then   func(t *testing.T, b *table) // what happens before hanako approves
+		late   map[i18n.Lang]string         // what is said to that
+		after  map[i18n.Lang]string         // what is said once the run goes on
+		events string
+		file   string // answer.txt at hand
+		status task.Status
+	}{
+		"expired, then approved": {more: onBranch + "approval: {expires_hours: 1}\n", waits: true, then: func(_ *testing.T, b *table) { b.late.Store(int64(2 * time.Hour)) },
+			late:   map[i18n.Lang]string{i18n.English: "decided: the proposal was denied: nobody decided in time", i18n.Japanese: "decided: 期限までに決定がなかったため、提案は却下になりました"},
+			events: "requested denied/system/expired", file: "41", status: task.Stopped},
+		"expired by itself": {more: onBranch + "approval: {expires_hours: 1}\n", waits: true,
+			then: func(t *testing.T, b *table) {
+				b.late.Store(int64(2 * time.Hour))
+				if err := b.settle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(b.to.all, "\n"); !strings.Contains(got, "decided: "+b.lang.T("approval.denied_expired")) {
+					t.Errorf("%s", got)
+				}
+			},
+			late:   map[i18n.Lang]string{i18n.English: "is decided already: the proposal was denied: nobody decided in time", i18n.Japanese: "すでに決定済みです: 期限までに決定がなかったため"},
+			events: "requested denied/system/expired", file: "41", status: task.Stopped},
+		"stale": {more: "chat: {deliver: worktree}\n", waits: true,
+			then: func(t *testing.T, b *table) {
+				if err := os.WriteFile(filepath.Join(b.repo, "answer.txt"), []byte("40\n1\n2\n"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			late:   map[i18n.Lang]string{i18n.English: "Granted: ", i18n.Japanese: "承認"},
+			after:  map[i18n.Lang]string{i18n.English: "decided: The files changed after the proposal was made, so job ", i18n.Japanese: "decided: 提案の後でファイルが変わったため、ジョブ "},
+			events: "requested granted/terminal:hanako denied/system/stale", file: "40", status: task.Stopped},
+		"auto_approved": {more: "chat: {deliver: worktree}\n" + auto, first: "/auto-approve ttl=30m",
+			late:   map[i18n.Lang]string{i18n.English: "is decided already: auto_approved", i18n.Japanese: "すでに決定済み"},
+			events: "auto_approved/terminal:hanako", file: "42", status: task.Completed},
+		"auto_approved, switched off": {more: "chat: {deliver: worktree}\n" + auto, first: "/auto-approve off", waits: true,
+			late:   map[i18n.Lang]string{i18n.English: "Granted: ", i18n.Japanese: "承認"},
+			after:  map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			events: "requested granted/terminal:hanako", file: "42", status: task.Completed},
+		"auto_approved, its time is over": {more: "chat: {deliver: worktree}\n" + auto, first: "/auto-approve ttl=-", waits: true,
+			late:   map[i18n.Lang]string{i18n.English: "Granted: ", i18n.Japanese: "承認"},
+			after:  map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			events: "requested granted/terminal:hanako", file: "42", status: task.Completed},
+	} {
+		for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+			t.Run(name+" "+string(lang), func(t *testing.T) {
+				t.Parallel()
+				b := newTable(t, lang, nil, c.more)
+				if c.first != "" {
+					b.says(tableSession, hanako, "/auto-approve ttl=30m")
+				}
+				switch c.first {
+				case "/auto-approve off":
+					b.says(tableSession, hanako, c.first)
+				case "/auto-approve ttl=-":
+					b.late.Store(int64(31 * time.Minute))
+				}
+				b.says(tableSession, hanako, "/code2 let it be 42")
+				v, told := b.works()
+				job, err := approval.Read(v.Dir)
+				if err != nil || (v.Status() == task.AwaitingApproval) != c.waits || strings.Contains(told, "request: ") != c.waits {
+					t.Fatalf("%v, %s\n%s", err, v.Status(), told)
+				}
+				if want := map[i18n.Lang]string{i18n.English: "decided: Approved automatically: " + job.Job + "\napplied: ", i18n.Japanese: "decided: 自動で承認しました: " + job.Job + "\n適用済み: "}[lang]; strings.Contains(told, want) == c.waits {
+					t.Errorf("told %s", told)
+				}
+				if c.then != nil {
+					c.then(t, b)
+				}
+				if got := b.says(tableSession, hanako, "/approve "+job.Job+" "+job.Short()); !strings.Contains(got, c.late[lang]) {
+					t.Errorf("approved: %s", got)
+				}
+				if c.after != nil {
+					if _, told = b.works(); !strings.Contains(told, c.after[lang]) {
+						t.Errorf("told %s", told)
+					}
+				}
+				if got := b.decisions(job.Job); got != c.events {
+					t.Errorf("events %s", got)
+				}
+				if v, err = b.store.View(v.Metadata.UUID); err != nil || v.Status() != c.status {
+					t.Errorf("%s, %v", v.Status(), err)
+				}
+				if raw, err := os.ReadFile(filepath.Join(b.repo, "answer.txt")); err != nil || string(raw) != c.file+"\n1\n2\n" {
+					t.Errorf("%q, %v", raw, err)
+				}
+			})
+		}
+	}
+}
+
+// What a proposal may hold, from what the coder says to the files at hand: all of it or
+// nothing is done, and outside of the repository nothing.
+func TestWhatIsApplied(t *testing.T) {
+	t.Parallel()
+	const was = "41\n1\n2\n"
+	propose := func(args string) string {
+		return "- say: So it is.\n  calls: [{tool: propose, args: {plan: P, risk: {destructive: false, rollback_possible: true}, " + args + "}}]\n"
+	}
+	const update = `patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -1,3 +1,3 @@\n-41\n+42\n 1\n 2\n"`
+	text := "- say: |\n    ```json\n    {\"plan\":\"P\",\"risk\":{\"destructive\":false,\"rollback_possible\":true},\"files\":[{\"path\":\"answer.txt\",\"action\":\"modify\",\"content\":\"42\\n1\\n2\\n\"}]}\n    ```\n"
+	escape := `patch: "--- /dev/null\n+++ b/../escaped.txt\n@@ -0,0 +1 @@\n+x\n"`
+	for name, c := range map[string]struct {
+		script string
+		asked  bool // for a decision
+		status task.Status
+		told   map[i18n.Lang]string
+		files  map[string]string // "" where there is none
+		events string
+	}{
+		"updated": {propose(update), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
+		"created": {propose(`files: [{path: docs/new.txt, action: create, content: "n\n"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": was, "docs/new.txt": "n\n"}, "requested granted"},
+		"deleted": {propose(`files: [{path: answer.txt, action: delete}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": ""}, "requested granted"},
+		"appended": {propose(`patch: "--- a/answer.txt\n+++ b/answer.txt\n@@ -2,2 +2,3 @@\n 1\n 2\n+3\n"`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": was + "3\n"}, "requested granted"},
+		"commands in order": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "echo b >> made.txt"}]`), true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "},
+			map[string]string{"answer.txt": "42\n1\n2\n", "made.txt": "a\nb\n"}, "requested granted"},
+		"a command fails": {propose(update + `, commands: [{cmd: "echo a > made.txt"}, {cmd: "exit 3"}, {cmd: "echo b >> made.txt"}]`), true, task.Failed, map[i18n.Lang]string{i18n.English: "not applied", i18n.Japanese: "適用していません"},
+			map[string]string{"answer.txt": was, "made.txt": ""}, "requested granted"},
+		"as text":           {text, true, task.Completed, map[i18n.Lang]string{i18n.English: "applied: ", i18n.Japanese: "適用済み: "}, map[string]string{"answer.txt": "42\n1\n2\n"}, "requested granted"},
+		"outside":           {propose(escape) + propose(escape), false, task.Failed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was, "../escaped.txt": ""}, ""},
+		"nothing to change": {propose(`notes: ["it is 41 on purpose"]`), false, task.Completed, map[i18n.Lang]string{i18n.English: "answer: So it is.", i18n.Japanese: "answer: So it is."}, map[string]string{"answer.txt": was}, ""},
+	} {
+		for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+			t.Run(name+" "+string(lang), func(t *testing.T) {
+				t.Parallel()
+				b := newTable(t, lang, nil, "chat: {deliver: worktree}\nplanning: {enabled: false}\n")
+				if err := os.WriteFile(filepath.Join(filepath.Dir(b.repo), "script.yaml"), []byte(c.script), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b.says(tableSession, hanako, "/code2 let it be 42")
+				v, told := b.works()
+				if (v.Status() == task.AwaitingApproval) != c.asked || strings.Contains(told, "request: ") != c.asked || v.Metadata.Config.Provider != "script" {
+					t.Fatalf("%s by %s: %s", v.Status(), v.Metadata.Config.Provider, told)
+				}
+				if c.asked {
+					job, err := approval.Read(v.Dir)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if raw, err := os.ReadFile(filepath.Join(b.repo, "answer.txt")); err != nil || string(raw) != was {
+						t.Errorf("before it is granted: %q, %v", raw, err)
+					}
+					b.says(tableSession, hanako, "/approve "+job.Job+" "+job.Short())
+					v, told = b.works()
+				}
+				if v.Status() != c.status || !strings.Contains(told, c.told[lang]) {
+					t.Errorf("%s: %s", v.Status(), told)
+				}
+				for name, want := range c.files {
+					if raw, err := os.ReadFile(filepath.Join(b.repo, name)); string(raw) != want || (err != nil) != (want == "") {
+						t.Errorf("%s: %q, %v", name, raw, err)
+					}
+				}
+				if got := strings.Join(b.events(), " "); got != c.events {
+					t.Errorf("events %s", got)
 				}
 			})
 		}

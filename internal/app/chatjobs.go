@@ -306,6 +306,9 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 		return channel.Approval{}, i18n.E("approval.unknown", d.Job, approval.ErrUnknown)
 	}
 	t.speaks(session)
+	if err := t.settle(ctx); err != nil { // whose time is over is denied, and told of that, before somebody comes too late
+		t.log.Warn("What follows from decisions is done later: " + err.Error())
+	}
 	kind, _, _ := strings.Cut(session, ":")
 	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
 	var other *approval.OtherHashError

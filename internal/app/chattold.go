@@ -59,7 +59,11 @@ func (t *talks) tell(ctx context.Context, s standing) {
 		t.event(ctx, o.Session, j)
 		t.request(ctx, o.Session, j)
 	case s.status.Final():
-		if j.State.Approver == approval.System && j.State.Status == approval.Denied {
+		switch {
+		case j.State.Status == approval.AutoApproved:
+			t.event(ctx, o.Session, j)
+			s.reason = t.lang.T("conversation.decided_auto_approved", j.Job) + "\n" + s.reason
+		case j.State.Approver == approval.System && j.State.Status == approval.Denied:
 			t.event(ctx, o.Session, j)
 			if j.State.Reason == approval.ReasonStale {
 				s.reason = t.anew(ctx, j)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"toritsugi/internal/channel"
 	"toritsugi/internal/conversation"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/disk/disktest"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm/llmtest"
 )
 
 // posts is a channel that keeps what it is given.
@@ -98,5 +101,56 @@ func TestEntry(t *testing.T) {
 		if at := slices.Contains(to.all, "answer: At once."); at != (entry == "chat") {
 			t.Errorf("%s: %q", entry, to.all)
 		}
+	}
+}
+
+// A server of models that goes away in a conversation is restarted once, and nobody notices;
+// turns that go well restart nothing, and a model that left the memory is loaded, not restarted.
+func TestServerLostInAConversation(t *testing.T) {
+	t.Parallel()
+	h := newChatHouse(t, "")
+	o := llmtest.NewOllama(t, func(r *llmtest.Request) llmtest.Answer {
+		return llmtest.Answer{Text: fmt.Sprint("said to ", *r.Messages[len(r.Messages)-1].Content, " by ", r.Model)}
+	}, llmtest.OllamaModel{Name: "chat-v1", Capabilities: []string{"tools"}})
+	restart, marker := filepath.Join(h.dir, "restart"), filepath.Join(h.dir, "marker")
+	disktest.Program(t, restart, "#!/bin/sh\necho again >> \"$1\"\n")
+	restarts := func() int {
+		raw, _ := os.ReadFile(marker)
+		return strings.Count(string(raw), "again\n")
+	}
+	h.write("config.yaml", fmt.Sprintf("language: en\nllm: {max_retries: 0, state_dir: %q, ollama: {endpoint: %q}}\nproviders: {ollama_restart_command: '%q %q'}\nsandbox: {mode: none}\n"+
+		"routing: {classifier: {enabled: false}, llm: {chat_provider: ollama, chat_model: chat-v1}}\ncontext_storage: {base_dir: %q, durability: os}\n", filepath.Join(h.dir, "state"), o.URL, restart, marker, h.base))
+	house, end := h.talks()
+	defer end()
+	to := &posts{}
+	house.engine.Add(to)
+	for i, c := range []struct {
+		before   func()
+		restarts int
+	}{
+		{func() {}, 0},
+		{func() { o.Down(func() bool { return restarts() > 0 }) }, 1},
+		{func() {}, 1},
+		{func() { o.Unload("chat-v1") }, 1},
+		{func() {}, 1},
+	} {
+		c.before()
+		text := fmt.Sprint("message ", i)
+		h.must(house.engine.Handle(t.Context(), channel.Message{Channel: channel.Terminal, SessionID: inSession, ID: text, User: hanako, UserText: text}))
+		if got, want := to.all[len(to.all)-1], "answer: said to "+text+" by chat-v1"; got != want || restarts() != c.restarts {
+			t.Errorf("%d restarts, %q", restarts(), to.all)
+		}
+	}
+	if len(o.Requests()) != 5 {
+		t.Errorf("%d calls", len(o.Requests()))
+	}
+	for _, r := range append(o.Requests(), o.Loads()...) {
+		if r.NumCtx == 0 || len(r.KeepAlive) == 0 {
+			t.Errorf("asked for %d tokens, kept for %q", r.NumCtx, r.KeepAlive)
+		}
+	}
+	said, err := house.engine.History(t.Context(), inSession, 100)
+	if err != nil || len(said) != 10 {
+		t.Errorf("%d on record, %v", len(said), err)
 	}
 }

@@ -24,6 +24,9 @@ func (e *DecidedError) Error() string { return e.Unwrap().Error() }
 
 // Unwrap is the text for people.
 func (e *DecidedError) Unwrap() error {
+	if s := e.Job.State; s.Approver == System && s.Status == Denied {
+		return i18n.E("approval.decided_system", e.Job.Job, i18n.E("approval.denied_"+s.Reason))
+	}
 	return i18n.E("approval.decided", e.Job.Job, string(e.Job.State.Status), e.Job.State.Approver, e.Job.State.Reason)
 }
 

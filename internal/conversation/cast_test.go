@@ -283,7 +283,7 @@ func open(t *testing.T, lang i18n.Lang, kind channel.Kind, with ...func(*house, 
 	here := t.TempDir()
 	o := Options{Models: h.cast, Limits: routing.Limits{MaxLoops: 3, Max: 90 * time.Second, ConfirmBelow: 0.6, AutoReroute: true, ChatReroute: true, MinConfidence: 0.6,
 		MinConfidenceForCode: 0.8}, Cloud: []string{"CODE", "CODE1", "CODE2", "CODE3"}, Jobs: h.desk, Approvals: h.desk, Here: &Repository{Name: "widgets", Path: here},
-		Cutover: 4 * time.Hour, Retention: 90 * 24 * time.Hour, Zone: time.UTC, Lang: lang, Redact: mask.String, Strict: mask.Strict().String,
+		Cutover: 4 * time.Hour, Retention: 90 * 24 * time.Hour, Zone: time.UTC, Lang: lang, Redact: mask.String, Strict: mask.Strict().String, Settled: mask.Strict().Settled,
 		Set: func(role string) bool { return h.sets[role] }, Now: h.clock,
 		Router: routing.New(rules, routing.Settings{Classifier: true, MinConfidence: 0.6, MinConfidenceForCode: 0.8})}
 	base := t.TempDir()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contract"
@@ -250,9 +249,10 @@ func alternating(msgs []llm.Message) (all []llm.Message) {
 
 // shown is what of an answer the user saw while it was written.
 type shown struct {
-	show   func(delta string) // "" begins anew
-	strict func(string) string
-	lead   string // the declaration
+	show    func(delta string) // "" begins anew
+	strict  func(string) string
+	settled func(string) int
+	lead    string // the declaration
 
 	mu   sync.Mutex
 	raw  strings.Builder
@@ -264,7 +264,7 @@ const maxStreamed = 64 << 10
 
 // streams is where the answer of a leg of Chat is shown while it is written.
 func (t *turn) streams(s *State) *shown {
-	v := &shown{strict: t.e.Strict, show: func(string) {}}
+	v := &shown{strict: t.e.Strict, settled: t.e.Settled, show: func(string) {}}
 	if d := t.declaration(s); d != "" {
 		v.lead = d + "\n"
 	}
@@ -277,8 +277,8 @@ func (t *turn) streams(s *State) *shown {
 	return v
 }
 
-// write takes what may be seen of an answer. Whole words are shown, masked together with
-// what stands before them; an answer that a mask changes in the past begins anew.
+// write takes what may be seen of an answer. What is settled is shown, masked together with
+// what stands before it; an answer that a mask changes in the past begins anew.
 func (v *shown) write(delta string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -290,13 +290,7 @@ func (v *shown) write(delta string) {
 		return
 	}
 	raw := v.raw.String()
-	end := strings.LastIndexFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || r >= 0x3000 })
-	if end < 0 {
-		return
-	}
-	for end++; end < len(raw) && raw[end]&0xC0 == 0x80; end++ {
-	}
-	masked := v.strict(raw[:end])
+	masked := v.strict(raw[:v.settled(raw)])
 	rest, ok := strings.CutPrefix(masked, v.sent)
 	if !ok {
 		v.show("")
@@ -308,9 +302,10 @@ func (v *shown) write(delta string) {
 	v.sent = masked
 }
 
-// text is all that was shown, and what was about to be.
+// text is what may be kept of an answer that ends here: no half of a secret.
 func (v *shown) text() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.strict(v.raw.String())
+	raw := v.raw.String()
+	return v.strict(raw[:v.settled(raw)])
 }

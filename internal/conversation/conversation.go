@@ -124,10 +124,12 @@ type Options struct {
 	Lang   i18n.Lang
 	Redact func(string) string // of what coders are given
 	Strict func(string) string // of what is stored, sent to people, and shown to all other models
-	Set    func(role string) bool
-	Opened func(sessionID string) // hears of a session that somebody looks at again; nil for nobody
-	Log    *slog.Logger
-	Now    func() time.Time
+	// Settled is how much of an answer that grows Strict masks by itself (redact.Sanitizer).
+	Settled func(string) int
+	Set     func(role string) bool
+	Opened  func(sessionID string) // hears of a session that somebody looks at again; nil for nobody
+	Log     *slog.Logger
+	Now     func() time.Time
 }
 
 // Engine answers messages. It is safe for concurrent use: the turns of a session follow
@@ -148,7 +150,7 @@ var _ channel.Handler = (*Engine)(nil)
 // New returns an Engine. It opens nothing: a session is read when it is spoken in.
 func New(o Options) (*Engine, error) {
 	switch {
-	case o.Store == nil, o.Models == nil, o.Router == nil, o.Redact == nil, o.Strict == nil:
+	case o.Store == nil, o.Models == nil, o.Router == nil, o.Redact == nil, o.Strict == nil, o.Settled == nil:
 		return nil, errors.New("conversation: a store, models, a router and masks are needed")
 	}
 	if o.Now == nil {

@@ -147,7 +147,7 @@ func TestPromptsAreRereadInUse(t *testing.T) {
 	if got := asked(); !strings.HasPrefix(got, "You are the one") {
 		t.Error(got)
 	}
-	if _, err := New(Options{Store: h.store, Models: h.cast, Router: h.Router, Redact: h.Redact, Strict: h.Strict, PromptsDir: filepath.Join(dir, "nowhere")}); err == nil {
+	if _, err := New(Options{Store: h.store, Models: h.cast, Router: h.Router, Redact: h.Redact, Strict: h.Strict, Settled: h.Settled, PromptsDir: filepath.Join(dir, "nowhere")}); err == nil {
 		t.Error("a folder that is not there is taken")
 	}
 }

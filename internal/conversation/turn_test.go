@@ -1,9 +1,13 @@
 package conversation
 
 import (
+	"context"
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -89,5 +93,47 @@ func TestResearchLooksNothingUp(t *testing.T) {
 	}
 	if asked := h.last("worker").asked(); !strings.Contains(asked, `"web_search_available":false`) {
 		t.Error(asked)
+	}
+}
+
+// A secret that comes in pieces is shown in none of them and kept nowhere, also where the
+// answer is stopped in the middle of it.
+func TestSecretsInAnAnswer(t *testing.T) {
+	t.Parallel()
+	line := strings.Repeat("MIIEpAIBAAKCAQEA", 4)
+	key := "-----BEGIN " + "PRIVATE KEY-----\n" + line + "\n" + line + "\nMIIEabc=\n-----END " + "PRIVATE KEY-----"
+	for name, c := range map[string]struct{ secret, part string }{
+		"a key":   {key, "MIIE"},
+		"a token": {"ghp" + "_abcdefghijklmnopqrstuvwxyz0123456789", "abcdefgh"},
+		"known":   {"hunter2-hunter2", "hunter2"},
+		"a card":  {"4111 1111 1111 1111", "4111"},
+	} {
+		for _, stopped := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", stopped), func(t *testing.T) {
+				t.Parallel()
+				h := open(t, i18n.English, "terminal")
+				h.play("chat", fmt.Sprintf("- say: %q\n", "It is this one: "+c.secret+"\nand that is all."))
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				h.stage.onText = func(string) {
+					if h.stage.mu.Lock(); strings.Contains(h.stage.streams["m1"], c.part) {
+						t.Errorf("streamed %q", h.stage.streams["m1"])
+					}
+					if h.stage.mu.Unlock(); stopped {
+						stop()
+					}
+				}
+				if err := h.Handle(ctx, h.message("/chat which one?")); err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Join(h.stage.seen(), "\n"); !strings.HasPrefix(got, "answer: It ") || strings.Contains(got, c.part) || strings.Contains(got, "that is all.") == stopped {
+					t.Errorf("%q", got)
+				}
+				raw, err := disk.Read(filepath.Join(h.Engine.open(h.id, "terminal").Dir, messagesFile), 1<<20)
+				if err != nil || strings.Contains(string(raw), c.part) {
+					t.Errorf("%s, %v", raw, err)
+				}
+			})
+		}
 	}
 }

@@ -27,6 +27,7 @@ var approvalTexts = map[string]text{
 
 	"approval.unknown":           {"there is no proposal %s: tori approvals lists those that wait", "提案 %s は見つかりません。待機中の提案は tori approvals で確認できます"},
 	"approval.no_proposal":       {"run %s has proposed nothing", "実行 %s には提案がありません"},
+	"approval.decided_system":    {"job %s is decided already: %s", "ジョブ %s はすでに決定済みです: %s"},
 	"approval.decided":           {"job %s is decided already: %s by %s %s", "ジョブ %s はすでに決定済みです: %s（%s）%s"},
 	"approval.other_hash":        {"job %s is not what this decision is about any more: look at the request again, and decide on %s", "ジョブ %s の内容が、この決定の対象から変わっています。承認要求を確認し、%s に対して決定してください"},
 	"approval.no_forge":          {"%s may not have job %s delivered: no login for its forge is set up", "%s はジョブ %s を送り出せません。フォージへのログインが設定されていません"},
