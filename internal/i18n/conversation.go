@@ -19,7 +19,7 @@ var conversationTexts = map[string]text{
 	"conversation.chat_down":    {"I cannot answer right now: the model I speak through does not answer. Your message is kept; please try again in a moment.", "今は答えられません。会話のモデルから返事がありません。メッセージは保存してあります。少し待ってから、もう一度お願いします。"},
 	"conversation.cut_short":    {"No answer to your last message was kept: the program ended before, or could not write it. Send it again if you still want one.", "前の発言への答えは残っていません。途中でプログラムが終了したか、書き込めませんでした。必要なら、もう一度送ってください。"},
 	"conversation.broken":       {"This conversation cannot be continued right now: %v", "今はこの会話を続けられません: %v"},
-	"conversation.loading":      {"%s's model is being loaded; this takes a moment.", "%s のモデルを読み込んでいます。少しお待ちください。"},
+	"conversation.loading":      {"The model %s is being loaded; this takes a moment.", "モデル %s を読み込んでいます。少しお待ちください。"},
 	"conversation.job":          {"Job %s. /jobs shows how far it is.", "ジョブ %s。/jobs で進み具合を見られます。"},
 	"conversation.no_forge":     {"repository %s (%s) cannot be read: no login for its forge is set up", "リポジトリ %s（%s）を読めません。フォージへのログインが設定されていません"},
 	"conversation.no_jobs":      {"nothing can be coded here: set routing.llm.coder_provider and routing.llm.coder_model", "ここではコーディングできません。routing.llm.coder_provider と routing.llm.coder_model を設定してください"},
