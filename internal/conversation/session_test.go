@@ -284,6 +284,8 @@ func TestChatIsDown(t *testing.T) {
 		h.plays("worker", output(planResult, nil))
 		if got := h.hears("/plan do"); len(got) != 1 || !strings.HasPrefix(got[0], "notice: "+want) {
 			t.Errorf("%q", got)
+		} else if !strings.Contains(got[0], "tori models") {
+			t.Errorf("not told what to do: %q", got)
 		}
 		s := h.stateNow()
 		if len(s.Unsaid) != 1 || s.PrevRoute != nil {
