@@ -147,6 +147,8 @@ func TestDecisionsInChat(t *testing.T) {
 		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"), mine("/approve %[1]s", "not what this decision is about any more", "変わっています"),
 			mine("/approve %[1]s 000000000000", "/approve %[1]s %[2]s\n", "/approve %[1]s %[2]s\n"), his("/approve %[1]s 000000000000", "may not decide about job", "決定できません")},
 			"requested", nil, task.AwaitingApproval},
+		"asked about": {"", []step{mine("/jobs", "%[1]s let it be 42 (waiting for a decision, ", "%[1]s let it be 42 (承認待ち, "), mine("/status", ": let it be 42 (waiting for a decision, ", ": let it be 42 (承認待ち, ")},
+			"requested", nil, task.AwaitingApproval},
 		"someone else's": {"", []step{his("/approve %[1]s %[2]s", "may not decide about job", "決定できません"), his("/deny %[1]s", "may not decide about job", "決定できません"), his("/stop %[1]s", "there is no proposal", "見つかりません"),
 			his("/jobs", "No job is running.", "ありません"), mine("/deny %[1]s", "Denied: %[1]s", "%[1]s"), his("/deny %[1]s", "may not decide about job", "決定できません")},
 			"requested denied", nil, task.Stopped},

@@ -277,7 +277,7 @@ func (t *talks) ofSession(ctx context.Context, session string, f func(v contexts
 // List implements conversation.Jobs.
 func (t *talks) List(ctx context.Context, session string) (all []conversation.Running, err error) {
 	err = t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
-		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("ops.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
+		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("job.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
 	})
 	return all, err
