@@ -277,7 +277,7 @@ func (t *talks) ofSession(ctx context.Context, session string, f func(v contexts
 // List implements conversation.Jobs.
 func (t *talks) List(ctx context.Context, session string) (all []conversation.Running, err error) {
 	err = t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
-		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("ops.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
+		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("job.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
 	})
 	return all, err
@@ -313,7 +313,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	j, err := t.approvals.Decide(ctx, approval.Decision{Job: d.Job, Hash: d.Hash, Grant: d.Grant, By: user, How: "channel", Where: kind, Reason: d.Reason})
 	var other *approval.OtherHashError
 	if errors.As(err, &other) {
-		t.request(ctx, session, other.Job)
+		t.requestAgain(ctx, session, other.Job)
 	}
 	if err != nil {
 		return channel.Approval{}, err
@@ -425,16 +425,33 @@ func (t *talks) tellWaiting(ctx context.Context) {
 
 // request asks the people of a session for a decision, once.
 func (t *talks) request(ctx context.Context, session string, j approval.Job) {
-	t.post(ctx, session, j, channel.Request, "", j.Short())
+	t.postAs(ctx, session, j, channel.Request, "", requestKey(j))
 }
 
+// requestAgain shows the request to people who decided about another one, whether or not
+// they saw it already.
+func (t *talks) requestAgain(ctx context.Context, session string, j approval.Job) {
+	key := requestKey(j)
+	if said, err := t.engine.Said(session, key); err == nil && said {
+		key = ""
+	}
+	t.postAs(ctx, session, j, channel.Request, "", key)
+}
+
+// requestKey is that of the post that asks for a decision about a proposal as it is now.
+func requestKey(j approval.Job) string { return j.Job + "/" + j.Short() }
+
 func (t *talks) post(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, what string) {
+	t.postAs(ctx, session, j, kind, text, j.Job+"/"+what)
+}
+
+func (t *talks) postAs(ctx context.Context, session string, j approval.Job, kind channel.PostKind, text, key string) {
 	a, err := t.approvals.Request(t.lang, j)
 	if err == nil {
 		if text == "" {
 			text = approval.Markdown(t.lang, a)
 		}
-		err = t.engine.Post(ctx, channel.Post{SessionID: session, Key: j.Job + "/" + what, Kind: kind, Text: text, Job: j.Job, Approval: &a})
+		err = t.engine.Post(ctx, channel.Post{SessionID: session, Key: key, Kind: kind, Text: text, Job: j.Job, Approval: &a})
 	}
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("A session is not told of a job: "+err.Error(), "job_id", j.Job)

@@ -245,7 +245,8 @@ func (j *Jobs) AutoApprove(ctx context.Context, job *Job) (bool, error) {
 	return true, j.settle(ctx, *job)
 }
 
-// covering is a grant in force that covers a job, nil where there is none.
+// covering is a grant in force that covers a job, nil where there is none. With four eyes
+// it is none of whoever asked for the job.
 func (j *Jobs) covering(job Job) (*AutoGrant, error) {
 	if !j.Settings.Auto.Enabled || job.Session == "" {
 		return nil, nil
@@ -260,7 +261,7 @@ func (j *Jobs) covering(job Job) (*AutoGrant, error) {
 		return nil, err
 	}
 	for _, g := range all {
-		if g.Session == job.Session && j.covers(g, job) {
+		if g.Session == job.Session && !(j.Settings.FourEyes && g.By == job.Requester) && j.covers(g, job) {
 			return &g, nil
 		}
 	}

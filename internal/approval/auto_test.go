@@ -132,6 +132,24 @@ func TestAutoApproveNot(t *testing.T) {
 	}
 }
 
+// Where two people must agree, what somebody switched on covers nothing of their own.
+func TestAutoApproveByFourEyes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.Settings.FourEyes = true
+	h.allow(t, "")
+	own := h.draft(docsPatch)
+	own.Requester = "slack:BOSS"
+	job := h.propose(t, own)
+	if did, err := h.AutoApprove(t.Context(), &job); did || err != nil || job.State.Status != Pending {
+		t.Errorf("of their own: %t %v", did, err)
+	}
+	job = h.propose(t, h.draft(docsPatch))
+	if did, err := h.AutoApprove(t.Context(), &job); !did || err != nil {
+		t.Errorf("of somebody else: %t %v", did, err)
+	}
+}
+
 // Switching it off acts at once, in every process, also on what was approved and is not
 // applied.
 func TestAutoOff(t *testing.T) {

@@ -68,7 +68,7 @@ func (t *turn) warms(ctx context.Context, spec *models.Spec) (ready func()) {
 	}
 	t.clock(func(l *routing.Loop) { l.Warming(true) })
 	told := time.AfterFunc(slow, func() {
-		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.loading", spec.Alias)})
+		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.loading", spec.Name())})
 	})
 	return sync.OnceFunc(func() {
 		told.Stop()

@@ -271,7 +271,7 @@ func (e *Engine) work(ctx context.Context, x session, c routing.Work) (string, e
 	return e.Lang.T("conversation.work_on", c.Turns), err
 }
 
-// shows says who answers, or where.
+// shows says which model answers, or where.
 func (e *Engine) shows(ctx context.Context, x session, what string) (string, error) {
 	if what == "channel" {
 		return e.Lang.T("conversation.channel", string(x.kind), x.ID), nil
@@ -283,13 +283,14 @@ func (e *Engine) shows(ctx context.Context, x session, what string) (string, err
 	return e.model(ctx, models.Chat, s.LocalOnly), nil
 }
 
-// model says in a line who fills a role.
+// model says in a line which model fills a role. Its alias is told in notices and to who
+// asks what everyone does, nowhere else (spec/chat §2).
 func (e *Engine) model(ctx context.Context, role string, localOnly bool) string {
 	spec, err := e.Models.Spec(ctx, models.Use{Role: role, Route: string(routing.Chat), LocalOnly: localOnly})
 	if err != nil {
 		return "- " + role + ": " + e.Lang.Error(err)
 	}
-	return "- " + role + ": " + strings.TrimSpace(spec.Alias+" "+spec.Name())
+	return "- " + role + ": " + spec.Name()
 }
 
 // list lists models, channels or repositories.

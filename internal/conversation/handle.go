@@ -256,12 +256,7 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 	}
 	n := Entry{Role: roleAssistant, Kind: p.Kind, Content: p.Text, ReplyTo: p.ReplyTo, Key: p.Key, Job: p.Job, Approval: p.Approval, Control: true}
 	if p.Key != "" {
-		known, looked := false, 0
-		err := x.back(func(at Entry) bool {
-			known = known || at.Key == p.Key
-			looked++
-			return !known && looked < keptBack
-		})
+		known, err := e.Said(p.SessionID, p.Key)
 		if err != nil || known { // what the channel did not take is shown with the next message
 			return err
 		}
@@ -271,6 +266,17 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 		e.post(ctx, x, n)
 	}
 	return err
+}
+
+// Said reports whether a Post of a key is on record in a session.
+func (e *Engine) Said(sessionID, key string) (known bool, err error) {
+	looked := 0
+	err = e.open(sessionID, kindOf(sessionID)).back(func(at Entry) bool {
+		known = known || at.Key == key
+		looked++
+		return !known && looked < keptBack
+	})
+	return known, err
 }
 
 // Finish tells the people of a session what became of a job: Chat writes it. A job that was

@@ -24,6 +24,7 @@ const (
 	maxDiff      = 3_500
 	maxDiffLines = 200
 	maxItems     = 8
+	maxNote      = 80 // an item's heading, and the note of what is left out
 )
 
 // Item is one piece of material: what a worker or a coder came to.
@@ -73,7 +74,7 @@ func ofCoder(route routing.Route, task string, c contract.Coder) Item {
 func material(lang i18n.Lang, items []Item, room int) string {
 	items = slices.Clone(items)
 	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(ranks[b.Route], ranks[a.Route]) })
-	room = min(room, maxMaterial)
+	room = min(room, maxMaterial) - maxNote
 	var b strings.Builder
 	left := 0
 	for i, it := range items {
@@ -83,7 +84,7 @@ func material(lang i18n.Lang, items []Item, room int) string {
 			left++
 			continue
 		}
-		short, cut := contract.Shortened(text, min(maxItem, room-used))
+		short, cut := contract.Shortened(text, min(maxItem, room-used-maxNote))
 		b.WriteString("### " + string(it.Route) + "\n" + short + "\n")
 		if cut > 0 {
 			b.WriteString(lang.T("conversation.cut", cut) + "\n")

@@ -36,11 +36,11 @@ func TestControl(t *testing.T) {
 		{"/jobs", "notice: No job is running."},
 		{"/status", "notice: Repository: a (to choose from: a, b)\nNobody is working on anything."},
 		{"/stop", "notice: Nothing is running here."},
-		{"/show model", "notice: - chat: Mio script/chat"},
+		{"/show model", "notice: - chat: script/chat"},
 		{"/show channel", "notice: Channel slack, session slack:T1:C1:17.5"},
 		{"/list channels", "notice: - slack"},
 		{"/list repositories", "notice: - a\n- b"},
-		{"/list models", "notice: - chat: Mio script/chat\n- worker: Shiro script/worker\n- coder: Aka script/coder\n- coder2: Ao script/coder2\n- coder3: Gin script/coder3"},
+		{"/list models", "notice: - chat: script/chat\n- worker: script/worker\n- coder: script/coder\n- coder2: script/coder2\n- coder3: script/coder3"},
 		{"/approve 20260301-101010-0123abcd 0123456789ab", "decided: Granted: 20260301-101010-0123abcd"},
 		{"/deny 20260301-101010-0123abcd 0123456789ab not\tthis way", "decided: Denied: 20260301-101010-0123abcd\nnot\tthis way"},
 		{"/auto-approve off", "notice: auto"},
@@ -284,6 +284,8 @@ func TestChatIsDown(t *testing.T) {
 		h.plays("worker", output(planResult, nil))
 		if got := h.hears("/plan do"); len(got) != 1 || !strings.HasPrefix(got[0], "notice: "+want) {
 			t.Errorf("%q", got)
+		} else if !strings.Contains(got[0], "tori models") {
+			t.Errorf("not told what to do: %q", got)
 		}
 		s := h.stateNow()
 		if len(s.Unsaid) != 1 || s.PrevRoute != nil {

@@ -109,7 +109,7 @@ func TestLoading(t *testing.T) {
 		h.cast.cold = map[string]bool{"worker": true, "chat": true}
 		h.play("worker", slowly(output(planResult, nil), 10*time.Minute))
 		h.play("chat", slowly("できました。", 4*time.Second))
-		h.saw("/plan do", "notice: Shiro のモデルを読み込んでいます。少しお待ちください。", "answer: 段取りを組むね。\nできました。")
+		h.saw("/plan do", "notice: モデル script/worker を読み込んでいます。少しお待ちください。", "answer: 段取りを組むね。\nできました。")
 		h.tells("loop.stop", "stop_reason elapsed", `stop_reason="done" elapsed=0`)
 		// One that has answered is not asked about again.
 		h.play("worker", slowly(output(planResult, nil), 20*time.Second))

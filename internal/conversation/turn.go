@@ -463,6 +463,8 @@ func (t *turn) unanswered(ctx context.Context, err error) {
 	text := t.e.Lang.T("conversation.chat_down")
 	if e := new(llm.Error); !errors.As(err, &e) && errors.As(err, &refused) { // a setting: who reads it can do something
 		text += "\n" + t.e.Lang.Error(refused)
+	} else if t.x.kind == channel.Terminal { // who sits there can mend it
+		text += "\n" + t.e.Lang.T("conversation.chat_down_here")
 	}
 	t.e.Log.Error("Chat cannot answer: "+err.Error(), "session_id", t.x.ID)
 	items := t.items

@@ -56,7 +56,7 @@ func (d *Deliverer) Wake() {
 func (d *Deliverer) Run(ctx context.Context) {
 	t := time.NewTicker(sweep)
 	defer t.Stop()
-	if _, err := d.Store.WithUndelivered(ctx); err != nil { // mends the rows that are behind
+	if _, err := d.Store.WithUndelivered(ctx); err != nil && ctx.Err() == nil { // mends the rows that are behind
 		d.Log.Warn("outbox: " + err.Error())
 	}
 	for {
@@ -93,7 +93,7 @@ func (d *Deliverer) Sweep(ctx context.Context) {
 		}
 		return nil
 	})
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		d.Log.Warn("outbox: " + err.Error())
 	}
 	for uuid := range d.late.all {

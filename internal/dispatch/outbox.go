@@ -157,7 +157,7 @@ func (o *Outbox) one(ctx context.Context, uuid string, e contextstore.Effect) er
 // delivering is left to it.
 func (o *Outbox) DeliverAll(ctx context.Context) {
 	uuids, err := o.Store.WithUndelivered(ctx)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		o.Log.Warn("outbox: " + err.Error())
 	}
 	for _, uuid := range uuids {

@@ -9,6 +9,8 @@ var terminalTexts = map[string]text{
 	"terminal.attached":     {"+ %s (%s)", "+ %s（%s）"},
 
 	"terminal.proposal":      {"Proposal: %s", "提案: %s"},
+	"terminal.no_commands":   {"Commands: none", "コマンド: なし"},
+	"terminal.no_risk":       {"Risk, as computed: none found", "リスク（プログラムによる判定）: 検出なし"},
 	"terminal.risk":          {"Risk: %s", "リスク: %s"},
 	"terminal.other_session": {"session %s is not the one that is shown here", "ここに表示しているのはセッション %s ではありません"},
 	"terminal.coder_risk":    {"The coder says: %s", "担当モデルの見立て: %s"},

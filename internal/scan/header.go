@@ -46,6 +46,35 @@ func (p *reader) fromTo() error {
 	return p.advance()
 }
 
+// plainHeader reads --- and +++ where no "diff --git" stands before them, as models write
+// patches. A line --- without +++ behind it is of a message.
+func (p *reader) plainHeader() error {
+	from := plainPath(p.cur[len("--- "):], "a/")
+	if err := p.advance(); err != nil || !strings.HasPrefix(p.cur, "+++ ") {
+		return err
+	}
+	p.close()
+	to := plainPath(p.cur[len("+++ "):], "b/")
+	p.named, p.file = true, change{name: to, created: from == noFile, deleted: to == noFile}
+	if p.file.deleted {
+		p.file.name = from
+	}
+	return p.advance()
+}
+
+// noFile stands for a file that is not there before or after a change.
+const noFile = "/dev/null"
+
+// plainPath is the path of a line --- or +++, behind which a time may stand.
+func plainPath(s, prefix string) string {
+	s, _, _ = strings.Cut(s, "\t")
+	s = strings.TrimRight(s, " \r")
+	if name, ok := unquote(s); ok {
+		s = name
+	}
+	return strings.TrimPrefix(s, prefix)
+}
+
 // twice is the path in the two of a diff --git line, which differ by their prefix.
 func twice(s string) (string, bool) {
 	half := len(s) / 2

@@ -95,6 +95,8 @@ func (p *reader) step() error {
 	case strings.HasPrefix(p.cur, "diff --git "):
 		p.close()
 		return p.gitHeader()
+	case strings.HasPrefix(p.cur, "--- "):
+		return p.plainHeader()
 	case strings.HasPrefix(p.cur, "@@"):
 		return p.hunk()
 	case p.after && (strings.HasPrefix(p.cur, "+") || strings.HasPrefix(p.cur, " ")):

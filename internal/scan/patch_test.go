@@ -52,6 +52,7 @@ func TestPatches(t *testing.T) {
 		"stripped":     {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n a\n\n-c\n+d\n", []string{"x created=false deleted=false submodule=false"}, []string{" 1,1 a", " 2,2 ", "-3,3 c", "+4,3 d"}},
 		"dashes":       {"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- a/y\n-+++ b/y\n+++ b/z\n+@@ -1 +1 @@\n", []string{"x created=false deleted=false submodule=false"}, []string{"-1,1 -- a/y", "-2,1 +++ b/y", "+3,1 ++ b/z", "+3,2 @@ -1 +1 @@"}},
 		"format-patch": {"From 1 Mon Sep 17\nSubject: x\n---\n x | 1 +\n\ndiff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n\n", []string{"x created=false deleted=false submodule=false"}, []string{"-1,1 a", "+2,1 b"}},
+		"no git":       {"Here it is:\n--- a/x.go\t2026-01-01\n+++ b/x.go\t2026-01-02\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/new\n@@ -0,0 +1 @@\n+c\n--- a/gone\n+++ /dev/null\n@@ -1 +0,0 @@\n-d\n", []string{"x.go created=false deleted=false submodule=false", "new created=true deleted=false submodule=false", "gone created=false deleted=true submodule=false"}, []string{"-1,1 a", "+2,1 b", "+1,1 c", "-1,1 d"}},
 	} {
 		var r record
 		if err := readPatch(iotest.OneByteReader(strings.NewReader(c.patch)), &r); err != nil {

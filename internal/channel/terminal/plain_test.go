@@ -105,6 +105,29 @@ func TestOnceWaitsForJobs(t *testing.T) {
 	})
 }
 
+// A request has each of its fields, also those of which there is nothing to tell (spec/chat §7).
+func TestRequestNamesWhatThereIsNone(t *testing.T) {
+	t.Parallel()
+	p := channeltest.Proposal(session)
+	shown := func() string {
+		t.Helper()
+		term, out, _ := printing(&channeltest.Handler{}, "")
+		if err := term.printed().post(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	const noCommands, noRisk = "Commands: none", "Risk, as computed: none found"
+	p.Approval.Commands, p.Approval.Risks = nil, nil
+	if got := shown(); !strings.Contains(got, noCommands) || !strings.Contains(got, noRisk) {
+		t.Error(got)
+	}
+	p.Approval.Commands, p.Approval.Risks = []string{"make gen"}, []string{"deletes a.txt"}
+	if got := shown(); strings.Contains(got, noCommands) || strings.Contains(got, noRisk) || !strings.Contains(got, "$ make gen") || !strings.Contains(got, "deletes a.txt") {
+		t.Error(got)
+	}
+}
+
 // What waits for a decision waits still when its job says that nothing goes on; it does not
 // once the job goes on again, or was decided.
 func TestOnceTellsThatAProposalWaits(t *testing.T) {

@@ -64,6 +64,12 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 	for _, c := range a.Commands {
 		text(span{cyan, "  $ " + c})
 	}
+	if len(a.Commands) == 0 {
+		text(span{faint, l.T("terminal.no_commands")})
+	}
+	if len(a.Risks) == 0 {
+		text(span{faint, l.T("terminal.no_risk")})
+	}
 	for _, r := range a.Risks {
 		text(span{red, l.T("terminal.risk", r)})
 	}
