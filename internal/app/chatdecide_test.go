@@ -136,11 +136,11 @@ func (b *table) decisions(job string) string {
 	}
 	for line := range strings.Lines(string(raw)) {
 		var e approvalEvent
-		name := ""
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			b.t.Fatal(err)
 		}
-		if name, _ = strings.CutPrefix(e.Event, "approval."); name == e.Event || e.Job != job {
+		name, ok := strings.CutPrefix(e.Event, "approval.")
+		if !ok || e.Job != job {
 			continue
 		}
 		for _, more := range []*string{e.Approver, e.Reason} {

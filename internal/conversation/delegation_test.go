@@ -276,6 +276,32 @@ func TestLocalOnly(t *testing.T) {
 	}
 }
 
+// Behind a turn of another route /local is told as what it is, nothing is handed over, and
+// where Chat is down a fixed text refuses code; the route that was declared stays.
+func TestLocalBehindAnotherRoute(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[i18n.Lang][3]string{
+		i18n.English:  {"answer: I'll lay out a plan.\nFirst this.", "notice: Working locally only; /cloud lifts it.", "answer: Coding is not possible while working locally only. /cloud lifts it."},
+		i18n.Japanese: {"answer: 段取りを組むね。\nFirst this.", "notice: ローカルだけで動きます。/cloud で解除できます。", "answer: ローカル限定中はコーディングできません。/cloud で解除してください。"},
+	} {
+		h := open(t, lang, "terminal")
+		h.plays("worker", output(planResult, nil))
+		h.plays("chat", "First this.")
+		h.saw("/plan do", want[0])
+		h.saw("/local", want[1])
+		if got := h.hears("/code do"); len(got) != 1 || !strings.HasPrefix(got[0], want[2]) {
+			t.Errorf("%q", got)
+		}
+		if got := h.legs(); got != "worker PLAN, chat CHAT" || len(h.desk.jobs) > 0 {
+			t.Error(got)
+		}
+		h.plays("worker", output(planResult, nil))
+		h.plays("chat", "Then that.")
+		h.hears("/plan more")
+		h.tells("router.decision", "initial_route local_only", `initial_route="PLAN" local_only=false`, `initial_route="CHAT" local_only=true`, `initial_route="PLAN" local_only=true`)
+	}
+}
+
 // A model in a cloud is not called on a route that may not leave, nor at all while local,
 // whatever a role is set to; what follows /local is a message of its own.
 func TestCloud(t *testing.T) {
