@@ -261,7 +261,7 @@ func (j *Jobs) covering(job Job) (*AutoGrant, error) {
 		return nil, err
 	}
 	for _, g := range all {
-		if g.Session == job.Session && !(j.Settings.FourEyes && g.By == job.Requester) && j.covers(g, job) {
+		if g.Session == job.Session && (!j.Settings.FourEyes || g.By != job.Requester) && j.covers(g, job) {
 			return &g, nil
 		}
 	}
