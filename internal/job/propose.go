@@ -42,8 +42,9 @@ type proposing struct {
 	job     *approval.Job // once it has proposed
 }
 
-// maxTries is how many proposals that cannot be put to anybody go back to the model.
-const maxTries = 5
+// maxTries is how many proposals of a job are looked at: one that cannot be put to anybody
+// goes back to the model once, with why (spec/chat §6).
+const maxTries = 2
 
 // maxReminders is how often a model that answers without a proposal is asked for one.
 const maxReminders = 2
