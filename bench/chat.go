@@ -206,7 +206,7 @@ func door(store *contextstore.Store, m talks.Models, to *sink) (*talks.Engine, e
 	}
 	mask := redact.New(nil, nil)
 	e, err := talks.New(talks.Options{Store: store, Models: m, Router: router, Limits: routing.Limits{MaxLoops: 3, Max: 90 * time.Second}, Cutover: 4 * time.Hour,
-		Lang: i18n.English, Redact: mask.String, Strict: mask.Strict().String,
+		Lang: i18n.English, Redact: mask.String, Strict: mask.Strict().String, Settled: mask.Strict().Settled,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err == nil {
 		e.Add(to)
