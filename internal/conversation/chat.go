@@ -254,13 +254,21 @@ type shown struct {
 	settled func(string) int
 	lead    string // the declaration
 
-	mu   sync.Mutex
-	raw  strings.Builder
-	sent string
+	mu     sync.Mutex
+	raw    strings.Builder
+	looked int // of raw, when it was last looked at for what may be shown
+	sent   string
 }
 
 // maxStreamed is how much of an answer is streamed, in bytes; the rest comes with the whole.
 const maxStreamed = 64 << 10
+
+// An answer is looked at for secrets, which costs its length, at each word as long as it is
+// short, then every few words and at the ends of lines.
+const (
+	eachWord   = 80 // bytes
+	streamStep = 48
+)
 
 // streams is where the answer of a leg of Chat is shown while it is written.
 func (t *turn) streams(s *State) *shown {
@@ -286,10 +294,11 @@ func (v *shown) write(delta string) {
 		v.raw.WriteString(v.lead)
 	}
 	v.raw.WriteString(delta)
-	if v.raw.Len() > maxStreamed {
+	if n := v.raw.Len(); n > maxStreamed || n > eachWord && n-v.looked < streamStep && !strings.Contains(delta, "\n") {
 		return
 	}
 	raw := v.raw.String()
+	v.looked = len(raw)
 	masked := v.strict(raw[:v.settled(raw)])
 	rest, ok := strings.CutPrefix(masked, v.sent)
 	if !ok {

@@ -14,8 +14,9 @@ const (
 	unspaced = 0x3000
 )
 
-// ends are what may follow a text and make what stands at its end a secret.
-var ends = [...]string{`"`, "'", "`", "\n-----END PRIVATE KEY-----"}
+// ends are what may follow a text and make what stands at its end a secret, where it has
+// the beginning; of a key its lines may be all that is left.
+var ends = [...]struct{ begin, end string }{{`"`, `"`}, {"'", "'"}, {"`", "`"}, {"", "\n-----END PRIVATE KEY-----"}}
 
 // Settled returns how many bytes of s, the beginning of a text that still grows, may be
 // masked by themselves and shown: whole words, up to what may become a secret with what
@@ -65,8 +66,11 @@ func (z *Sanitizer) apart(s string, n int) int {
 	}
 	tail := s[from:]
 	now := settle(z.find(tail, true), tail)
-	for _, end := range ends {
-		for _, p := range settle(z.find(tail+end, true), tail+end) {
+	for _, e := range ends {
+		if !strings.Contains(tail, e.begin) {
+			continue
+		}
+		for _, p := range settle(z.find(tail+e.end, true), tail+e.end) {
 			inside := func(q span) bool { return q.start <= p.start && min(p.end, len(tail)) <= q.end }
 			if p.start < len(tail) && !slices.ContainsFunc(now, inside) {
 				n = min(n, from+p.start)
