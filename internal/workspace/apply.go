@@ -182,7 +182,7 @@ func staysInside(dir, target string) bool {
 				return false
 			}
 		default:
-			if names = true; refusedName(part, 0) {
+			if names = true; refusedName(part, false) {
 				return false
 			}
 		}

@@ -39,10 +39,80 @@ const (
 // maxPath is the longest path in the tree, in bytes: the kernel's, less ours.
 const maxPath = 3 << 10
 
-// seen is the state of each file and link of a tree, without its contents; 0 of one
-// whose last change is too fresh to tell from the next. A change that leaves a state as
-// it was would have to set the kernel's change time. It is nil of a tree too large for it.
-type seen map[string]uint64
+// seen is what the files and links of a tree are like, by directory: "" is the top, others
+// have a slash behind them. It is nil of a tree too large for it.
+type seen map[string]listing
+
+// listing is what the files and links of a directory are like: their names in order, each
+// with a slash behind it, and their states. A change that leaves a state as it was would
+// have to set the kernel's change time; 0 is that of a file whose last change is too fresh
+// to tell from the next. Two of a large tree are held at a time: they are little more than
+// its names.
+type listing struct {
+	names  string
+	states []uint64
+}
+
+// listed makes a listing, and orders files.
+func listed(files []file) listing {
+	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
+	var names strings.Builder
+	l := listing{states: make([]uint64, len(files))}
+	for i, f := range files {
+		l.states[i] = f.state
+		names.WriteString(f.name + "/")
+	}
+	l.names = names.String()
+	return l
+}
+
+// first is the name of the first file, "" of none.
+func (l listing) first() string {
+	name, _, _ := strings.Cut(l.names, "/")
+	return name
+}
+
+// pop takes the first file away and returns its state.
+func (l *listing) pop() uint64 {
+	state := l.states[0]
+	l.names, l.states = l.names[len(l.first())+1:], l.states[1:]
+	return state
+}
+
+// changed adds to paths the files of a directory that are not as they were before, or
+// not there any more; about mostChanged of them at most.
+func (l listing) changed(before listing, dir string, paths []string) []string {
+	if l.names == before.names && slices.Equal(l.states, before.states) && !slices.Contains(l.states, 0) {
+		return paths
+	}
+	for len(l.states)+len(before.states) > 0 && len(paths) <= mostChanged {
+		now, was := l.first(), before.first()
+		order := strings.Compare(now, was)
+		if now == "" || was == "" { // no name is behind all names
+			order = -order
+		}
+		var state, old uint64
+		if order <= 0 {
+			state = l.pop()
+		}
+		if order >= 0 {
+			old = before.pop()
+		}
+		switch {
+		case order > 0:
+			paths = append(paths, dir+was)
+		case state == 0 || state != old:
+			paths = append(paths, dir+now)
+		}
+	}
+	return paths
+}
+
+// file is a file or link of a directory, and its state.
+type file struct {
+	name  string
+	state uint64
+}
 
 // fewFiles is how many files git looks at in less time than it takes to start the
 // two processes more by which it is told what changed.
@@ -79,18 +149,16 @@ func (l *look) changed(before seen, links map[string][]string) (paths []string, 
 	for _, path := range slices.Concat(l.nested, l.large, l.refused, slices.Collect(maps.Keys(links))) {
 		apart[path] = true
 	}
-	for path, state := range l.seen {
-		if was, ok := before[path]; !ok || was != state || state == 0 {
-			paths = append(paths, path)
+	for dir, now := range l.seen {
+		paths = now.changed(before[dir], dir, paths)
+	}
+	for dir, was := range before {
+		if _, is := l.seen[dir]; !is {
+			paths = listing{}.changed(was, dir, paths)
 		}
 	}
-	if gone := len(before) - len(l.seen); len(paths) > mostChanged || gone > mostChanged {
+	if len(paths) > mostChanged {
 		return nil, false
-	}
-	for path := range before {
-		if _, ok := l.seen[path]; !ok {
-			paths = append(paths, path)
-		}
 	}
 	paths = slices.DeleteFunc(paths, func(path string) bool {
 		for at, c := range path + "/" {
@@ -105,7 +173,7 @@ func (l *look) changed(before seen, links map[string][]string) (paths []string, 
 			return nil, false
 		}
 	}
-	return paths, len(paths) <= mostChanged
+	return paths, true
 }
 
 // maxMeasured is how many entries of a tree are counted before git looks at it;
@@ -150,8 +218,9 @@ type looker struct {
 
 	mu sync.Mutex
 	look
-	named      int // bytes of nested, refused, bare and large
-	remembered int // bytes of the names in seen
+	named int // bytes of nested, refused, bare and large
+	files int // in seen
+	names int // bytes of the names in seen
 }
 
 // walkers is how many goroutines look at a tree: nearly all of their time is the kernel's.
@@ -198,18 +267,20 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 		}
 	}
 	var has byte // parts of a repository
+	var files []file
 	for {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		list, err := f.ReadDir(1000)
-		for _, e := range list {
-			has |= gitPart(e.Name())
+		names, err := f.Readdirnames(1000)
+		for _, name := range names {
+			has |= gitPart(name)
 		}
-		if err := l.entries(ctx, fd, path, list); err != nil {
+		if err := l.entries(ctx, fd, path, names, &files); err != nil {
 			return err
 		}
 		if errors.Is(err, io.EOF) {
+			l.remember(path, files)
 			if has == wholeGit && path != "" {
 				return l.leave(&l.bare, path[:len(path)-1])
 			}
@@ -221,56 +292,53 @@ func (l *looker) dir(ctx context.Context, fd int, path string) error {
 	}
 }
 
-// entries looks at entries of a directory, and then at what is below them.
-func (l *looker) entries(ctx context.Context, dir int, parent string, list []fs.DirEntry) error {
-	stats := make([]unix.Stat_t, len(list))
-	for i, e := range list {
-		switch err := unix.Fstatat(dir, e.Name(), &stats[i], unix.AT_SYMLINK_NOFOLLOW); {
-		case errors.Is(err, unix.ENOENT): // removed meanwhile
-			stats[i].Mode = 0
-		case err != nil:
-			return unreadable(parent+e.Name(), err)
-		}
+// entries looks at entries of a directory, adds its files, and then looks at what is
+// below it.
+func (l *looker) entries(ctx context.Context, dir int, parent string, names []string, files *[]file) error {
+	type directory struct {
+		name string
+		mode uint32
 	}
-	below, err := l.note(parent, list, stats)
-	for _, i := range below {
-		if err != nil {
-			return err
+	var below []directory
+	var bytes int64
+	for _, name := range names {
+		var st unix.Stat_t
+		path := parent + name
+		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if errors.Is(err, unix.ENOENT) { // removed meanwhile
+			continue
 		}
-		err = l.below(ctx, dir, parent+list[i].Name(), list[i].Name(), &stats[i])
-	}
-	return err
-}
-
-// note notes what the entries of a directory are, and returns which of them are
-// directories to look at.
-func (l *looker) note(parent string, list []fs.DirEntry, stats []unix.Stat_t) (below []int, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for i, e := range list {
-		l.paths++
-		st, path := &stats[i], parent+e.Name()
 		switch kind := st.Mode & unix.S_IFMT; {
-		case kind == 0:
-		case refusedName(e.Name(), e.Type()) && (parent != "" || e.Name() != ".git"):
-			err = l.leaves(&l.refused, path)
+		case err != nil:
+			err = unreadable(path, err)
+		case refusedName(name, kind == unix.S_IFLNK) && (parent != "" || name != ".git"):
+			err = l.leave(&l.refused, path)
 		case kind == unix.S_IFREG && st.Size > l.most:
-			err = l.leaves(&l.large, path)
+			err = l.leave(&l.large, path)
 		case kind == unix.S_IFREG:
-			l.bytes += min(st.Size, st.Blocks*512) // of holes git is quick
-			l.remember(path, st)
+			bytes += min(st.Size, st.Blocks*512) // of holes git is quick
+			*files = append(*files, file{name, l.state(&st)})
 		case kind == unix.S_IFLNK:
-			l.remember(path, st)
-		case kind == unix.S_IFDIR && (parent != "" || e.Name() != ".git"): // git does not go into somebody's repository over ours
-			below = append(below, i)
-		case kind != unix.S_IFDIR && strings.HasPrefix(e.Name(), ".git"): // git would wait for whoever writes to a pipe
+			*files = append(*files, file{name, l.state(&st)})
+		case kind == unix.S_IFDIR && (parent != "" || name != ".git"): // git does not go into somebody's repository over ours
+			below = append(below, directory{name, st.Mode})
+		case kind != unix.S_IFDIR && strings.HasPrefix(name, ".git"): // git would wait for whoever writes to a pipe
 			err = unreadable(path, errors.New("it is a pipe, a socket or a device"))
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return below, nil
+	l.mu.Lock()
+	l.paths += len(names)
+	l.bytes += bytes
+	l.mu.Unlock()
+	for _, d := range below {
+		if err := l.below(ctx, dir, parent+d.name, d.name, d.mode); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ignorable are the characters that HFS+ does not see in a name (git's utf8.c).
@@ -283,8 +351,8 @@ var (
 	dotModules = lazyregexp.New(`(?i)^(\.gitmodules|gitmod~[1-4]|g?i?7?e?b?a?~[1-9][0-9]*)[ .]*($|:)`)
 )
 
-func refusedName(name string, kind fs.FileMode) bool {
-	if kind&fs.ModeSymlink == 0 && plainName(name) {
+func refusedName(name string, link bool) bool {
+	if !link && plainName(name) {
 		return false
 	}
 	name = strings.Map(func(r rune) rune {
@@ -293,7 +361,7 @@ func refusedName(name string, kind fs.FileMode) bool {
 		}
 		return r
 	}, name)
-	return dotGit().MatchString(name) || kind&fs.ModeSymlink != 0 && dotModules().MatchString(name)
+	return dotGit().MatchString(name) || link && dotModules().MatchString(name)
 }
 
 // plainName reports whether a name is of ASCII and has no "git", as nearly all have.
@@ -347,11 +415,6 @@ func (p parts) whole(dir string) bool { return p[strings.ToLower(dir)] == wholeG
 func (l *looker) leave(to *[]string, path string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.leaves(to, path)
-}
-
-// leaves is leave for who has mu.
-func (l *looker) leaves(to *[]string, path string) error {
 	*to = append(*to, path)
 	l.named += len(path)
 	if n := len(l.nested) + len(l.bare) + len(l.large) + len(l.refused); n > maxApart || l.named > maxApartBytes {
@@ -361,11 +424,11 @@ func (l *looker) leaves(to *[]string, path string) error {
 }
 
 // below looks at a directory in another one, in another goroutine if one is free.
-func (l *looker) below(ctx context.Context, dir int, path, name string, st *unix.Stat_t) error {
+func (l *looker) below(ctx context.Context, dir int, path, name string, mode uint32) error {
 	if len(path) > maxPath || strings.Count(path, "/") >= l.depth {
 		return l.leave(&l.refused, path)
 	}
-	fd, err := openDir(dir, name, st.Mode)
+	fd, err := openDir(dir, name, mode)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
 		return nil // it is something else by now
@@ -398,22 +461,32 @@ func unreadable(path string, err error) error {
 	return i18n.E("workspace.unreadable_dir", readable(path), err)
 }
 
-// remember notes the state of a file or link. The caller has mu.
-func (l *looker) remember(path string, st *unix.Stat_t) {
-	if l.seen == nil {
-		return
-	}
-	if l.remembered += len(path); len(l.seen) == maxSeen || l.remembered > maxSeenBytes {
-		l.seen = nil
-		return
-	}
+// state is the state of a file or link.
+func (l *looker) state(st *unix.Stat_t) uint64 {
 	if st.Ctim.Nano() > l.settled {
-		l.seen[path] = 0
-		return
+		return 0
 	}
 	var b [40]byte
 	for i, v := range []uint64{st.Ino, uint64(st.Mode), uint64(st.Size), uint64(st.Mtim.Nano()), uint64(st.Ctim.Nano())} { //nolint:gosec // bits, not numbers
 		binary.LittleEndian.PutUint64(b[8*i:], v)
 	}
-	l.seen[path] = max(1, maphash.Bytes(l.seed, b[:]))
+	return max(1, maphash.Bytes(l.seed, b[:]))
+}
+
+// remember notes the files of a directory.
+func (l *looker) remember(dir string, files []file) {
+	if len(files) == 0 {
+		return
+	}
+	here := listed(files)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files += len(files)
+	l.names += len(dir) + len(here.names)
+	if l.files > maxSeen || l.names > maxSeenBytes {
+		l.seen = nil
+	}
+	if l.seen != nil {
+		l.seen[dir] = here
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"io/fs"
 	"path"
 	"strconv"
 	"strings"
@@ -267,12 +266,8 @@ func patchPath(name string, link bool) error {
 	if path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") {
 		return i18n.E("workspace.patch_outside", name)
 	}
-	kind := fs.FileMode(0)
-	if link {
-		kind = fs.ModeSymlink
-	}
 	for part := range strings.SplitSeq(name, "/") {
-		if refusedName(part, kind) {
+		if refusedName(part, link) {
 			return i18n.E("workspace.patch_git", name)
 		}
 	}

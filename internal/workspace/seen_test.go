@@ -35,7 +35,7 @@ func TestSeen(t *testing.T) {
 	}
 	see := func() look { return at(time.Now().Add(time.Minute)) }
 	first := see()
-	if again := see(); len(again.seen) != 2 {
+	if again := see(); len(again.seen[""].states) != 2 {
 		t.Fatalf("seen: %v", again.seen)
 	} else if paths, known := again.changed(first.seen, nil); !known || len(paths) > 0 {
 		t.Fatalf("the same tree: changed %q, known %v", paths, known)

@@ -34,7 +34,7 @@ func (w *Workspace) look(ctx context.Context) (look, error) {
 	}
 	for _, dir := range slices.DeleteFunc(l.bare, w.parts.whole) {
 		l.nested = append(l.nested, dir)
-		maps.DeleteFunc(l.seen, func(path string, _ uint64) bool { return strings.HasPrefix(path, dir+"/") })
+		maps.DeleteFunc(l.seen, func(in string, _ listing) bool { return strings.HasPrefix(in, dir+"/") })
 	}
 	slices.Sort(l.nested)
 	w.box.looked(l)

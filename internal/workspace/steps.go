@@ -145,7 +145,7 @@ func (w *Workspace) stageStep(ctx context.Context, l look, c call) (id string, c
 	}
 	c.cfg = stepsCfg()
 	only, known := l.changed(w.indexed.seen, w.links)
-	known = known && len(l.seen) >= w.few
+	known = known && l.paths >= w.few
 	w.indexed = indexed{}
 	if known {
 		id, changes, err = w.stage(ctx, w.onSteps(), l, slices.Concat([]string{}, only), c)
