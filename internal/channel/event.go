@@ -14,7 +14,8 @@ type Event struct {
 	// not taken again.
 	ID string
 	// Queue is what the order is kept within: events of one queue are worked on one after
-	// another, as they came.
+	// another, as they came; those of "" at once, as an event that takes back another
+	// one is.
 	Queue string
 	// Body is the event as the vendor sent it, verified, of at most 64 KiB.
 	Body       json.RawMessage
@@ -33,7 +34,7 @@ type EventHandler interface {
 	Handler
 	// Withdraw forgets a message that its author took back: one that waits is not
 	// answered, a turn that answers it is stopped, and the session marks it; no model is
-	// sent it any more. An id that is not known changes nothing.
+	// sent it any more. A message that is yet to come is not answered when it comes.
 	Withdraw(ctx context.Context, sessionID, messageID string) error
 	// Revise puts m in the place of the message with its ID: one that waits is answered
 	// as it is now, a turn that answers it begins anew. One that was answered stays.
