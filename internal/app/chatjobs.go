@@ -84,18 +84,11 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 // context ends, and waits for those that it works on; what another process said to the
 // sessions of this one is shown meanwhile.
 func (t *talks) alone() (run func(context.Context)) {
-	s, cfg, sources := t.system, t.cfg, map[string]bool{}
+	sources := map[string]bool{}
 	for _, source := range chatSources() {
 		sources[source] = true
 	}
-	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
-		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
-		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
-	deliverer := dispatch.NewDeliverer(dispatch.Deliverer{Outbox: t.outbox(), Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now})
-	t.wake = func() { pool.Wake(); deliverer.Wake() }
-	monitor := &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: &dispatch.Stats{},
-		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Settle: t.settle, Left: func(contextstore.View) {}}
+	pool, deliverer, monitor := t.engines(sources, nil, &dispatch.Stats{}, t.work)
 	return func(ctx context.Context) {
 		var all sync.WaitGroup
 		all.Go(func() { monitor.Run(ctx) })
@@ -106,6 +99,23 @@ func (t *talks) alone() (run func(context.Context)) {
 		t.tellWaiting(ctx)
 		all.Wait()
 	}
+}
+
+// engines makes what works on runs of sources, delivers what they owe, and looks after them.
+// watches are the forges that some are of.
+func (t *talks) engines(sources map[string]bool, watches map[string]*dispatch.Watch, stats *dispatch.Stats,
+	work func(context.Context, *contextstore.Context) (agent.Report, error),
+) (*dispatch.Pool, *dispatch.Deliverer, *dispatch.Monitor) {
+	s, cfg, box := t.system, t.cfg, t.outbox()
+	box.Stats = stats
+	deliverer := dispatch.NewDeliverer(dispatch.Deliverer{Outbox: box, Store: s.store, Sources: sources, Watches: watches, Log: s.log, Now: s.env.Now})
+	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: stats,
+		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
+		Work:   work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) { deliverer.Wake() }})
+	t.wake = func() { pool.Wake(); deliverer.Wake() }
+	return pool, deliverer, &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: stats,
+		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
+		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Settle: t.settle, Left: func(contextstore.View) {}}
 }
 
 // settle has done what follows from what was decided, and from time that is over, and tells

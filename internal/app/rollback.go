@@ -98,29 +98,14 @@ func (u *undo) begin(ctx context.Context) (*approval.Rollback, error) {
 		return nil, &ConfigError{err}
 	}
 	d.Requester = u.Actor
-	newJob, err := approval.NewJob(u.Now(), time.Local, rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	run, err := json.Marshal(map[string]string{"repo": u.of.Repository, "rollback": u.of.Job})
-	if err != nil {
-		return nil, err
-	}
-	v, err := u.Store.View(u.of.Run)
-	if err != nil {
-		return nil, err
-	}
 	// Its source is this machine's: tori serve leaves it to whoever asked.
-	key := task.Key{Source: "terminal", Owner: v.Metadata.TaskKey.Owner, Repo: v.Metadata.TaskKey.Repo, Type: "chat", ID: newJob}
-	uuid, err := u.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, User: v.Metadata.User, Title: d.Title, Run: run})
+	begun, err := u.enqueue(ctx, d.Title, func(of task.Key, job string) (task.Key, any) {
+		return task.Key{Source: "terminal", Owner: of.Owner, Repo: of.Repo, Type: "chat", ID: job}, map[string]string{"repo": u.of.Repository, "rollback": u.of.Job}
+	})
 	if err != nil {
-		return nil, err
-	}
-	begun := &approval.Rollback{Job: newJob, Run: uuid, By: u.Actor}
-	if u.context, _, err = u.Store.Claim(ctx, uuid); err != nil {
 		return begun, err
 	}
-	alone, err := u.propose(ctx, newJob, d, end)
+	alone, err := u.propose(ctx, begun.Job, d, end)
 	if refused := (*approval.RefusedError)(nil); errors.As(err, &refused) {
 		err = errors.Join(&ConfigError{err}, u.end(ctx, task.Outcome{Status: task.Failed, Reason: refused.Error(), Summary: lang.Error(err)}))
 	}
@@ -128,13 +113,42 @@ func (u *undo) begin(ctx context.Context) (*approval.Rollback, error) {
 		return begun, err
 	}
 	if !alone {
-		return begun, u.end(ctx, task.Outcome{Status: task.AwaitingApproval, Reason: lang.T("approval.waits", newJob)})
+		return begun, u.wait(ctx, begun)
 	}
-	u.job, err = u.Decide(ctx, approval.Decision{Job: newJob, Hash: u.job.Short(), Grant: true, By: u.Actor, How: "rollback", Where: "terminal"})
+	u.job, err = u.Decide(ctx, approval.Decision{Job: begun.Job, Hash: u.job.Short(), Grant: true, By: u.Actor, How: "rollback", Where: "terminal"})
 	if errors.As(err, new(*approval.NotAllowedError)) { // four eyes
-		return begun, u.end(ctx, task.Outcome{Status: task.AwaitingApproval, Reason: lang.T("approval.waits", newJob)})
+		return begun, u.wait(ctx, begun)
 	}
 	return begun, err
+}
+
+// enqueue makes and claims the run of a rollback; of gives its key and what it is asked for
+// from the key of the run that is taken back and its own job id.
+func (u *undo) enqueue(ctx context.Context, title string, of func(run task.Key, job string) (task.Key, any)) (*approval.Rollback, error) {
+	v, err := u.Store.View(u.of.Run)
+	if err != nil {
+		return nil, err
+	}
+	job, err := approval.NewJob(u.Now(), time.Local, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	key, asked := of(v.Metadata.TaskKey, job)
+	raw, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	uuid, err := u.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, User: v.Metadata.User, Title: title, Run: raw})
+	if err != nil {
+		return nil, err
+	}
+	u.context, _, err = u.Store.Claim(ctx, uuid)
+	return &approval.Rollback{Job: job, Run: uuid, By: u.Actor}, err
+}
+
+// wait ends a rollback's run as one that waits for a decision.
+func (u *undo) wait(ctx context.Context, r *approval.Rollback) error {
+	return u.end(ctx, task.Outcome{Status: task.AwaitingApproval, Reason: i18n.Lang(u.s.cfg.Language).T("approval.waits", r.Job)})
 }
 
 // propose finds the base as it is now and proposes the patch on it; alone says that nobody

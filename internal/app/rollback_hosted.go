@@ -2,13 +2,9 @@ package app
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"time"
 
 	"toritsugi/internal/approval"
-	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/order"
 	"toritsugi/internal/task"
@@ -53,28 +49,14 @@ func (u *undo) beginHosted(ctx context.Context) (*approval.Rollback, error) {
 // proposeHosted has the revert wait for a decision. It goes on as every job of a conversation
 // does: by tori serve, or tori chat.
 func (u *undo) proposeHosted(ctx context.Context, d approval.Draft, onto string) (*approval.Rollback, error) {
-	newJob, err := approval.NewJob(u.Now(), time.Local, rand.Reader)
+	var o order.Order
+	begun, err := u.enqueue(ctx, d.Title, func(of task.Key, job string) (task.Key, any) {
+		o = order.Order{Repo: u.of.Repository, Config: u.s.cfg.File(), Chat: &order.Chat{Job: job, Session: u.of.Session, User: u.Actor, Route: "CODE2", Repository: of.Repo,
+			Onto: onto, Reverts: u.of.Job, Deliver: string(approval.PullRequest), Title: d.Title}}
+		of.ID = job
+		return of, o
+	})
 	if err != nil {
-		return nil, err
-	}
-	v, err := u.Store.View(u.of.Run)
-	if err != nil {
-		return nil, err
-	}
-	o := order.Order{Repo: u.of.Repository, Config: u.s.cfg.File(), Chat: &order.Chat{Job: newJob, Session: u.of.Session, User: u.Actor, Route: "CODE2", Repository: v.Metadata.TaskKey.Repo,
-		Onto: onto, Reverts: u.of.Job, Deliver: string(approval.PullRequest), Title: d.Title}}
-	raw, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	key := v.Metadata.TaskKey
-	key.ID = newJob
-	uuid, err := u.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, User: v.Metadata.User, Title: d.Title, Run: raw})
-	if err != nil {
-		return nil, err
-	}
-	begun := &approval.Rollback{Job: newJob, Run: uuid, By: u.Actor}
-	if u.context, _, err = u.Store.Claim(ctx, uuid); err != nil {
 		return begun, err
 	}
 	err = u.putHosted(ctx, o, d)
@@ -84,7 +66,7 @@ func (u *undo) proposeHosted(ctx context.Context, d approval.Draft, onto string)
 	if err != nil {
 		return begun, errors.Join(err, u.end(ctx, task.Outcome{Status: task.Failed, Reason: i18n.Lang(u.s.cfg.Language).Error(err)}))
 	}
-	return begun, u.end(ctx, task.Outcome{Status: task.AwaitingApproval, Reason: i18n.Lang(u.s.cfg.Language).T("approval.waits", newJob)})
+	return begun, u.wait(ctx, begun)
 }
 
 // putHosted proposes the revert on a clone of the branch that has the work.

@@ -188,31 +188,19 @@ func (d *daemon) assemble() {
 		watches[watch.Host.Source()] = watch
 		watch.StayPaused = s.delivery().StayPaused
 	}
-	lang := i18n.Lang(cfg.Language)
-	box := d.talks.outbox()
-	box.Stats = d.stats
-	d.deliverer = dispatch.NewDeliverer(dispatch.Deliverer{Outbox: box, Store: s.store, Sources: d.sources, Watches: watches, Log: s.log, Now: s.env.Now})
-	d.pool = dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: d.sources, Log: s.log, Now: s.env.Now, Stats: d.stats,
-		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
-		Work:   d.work, Claim: s.claim,
-		Ended: func(task.Key, agent.Report, error) { d.deliverer.Wake() }})
-	wake := func() { d.pool.Wake(); d.deliverer.Wake() }
-	d.talks.wake = wake
-	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
+	d.pool, d.deliverer, d.monitor = d.talks.engines(d.sources, watches, d.stats, d.work)
+	d.monitor.Permitted = s.delivery().Permitted
+	d.monitor.Overdue = func(ctx context.Context, v contextstore.View) (bool, error) {
+		return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
+	}
+	d.monitor.Renewed = func(ctx context.Context, v contextstore.View) (bool, error) {
+		return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
+	}
+	d.monitor.Left = func(v contextstore.View) {
+		s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
+	}
+	d.intake = &dispatch.Intake{Store: s.store, Approvals: d.talks.approvals, Watches: d.watches, Mailbox: d.mailbox, Lang: i18n.Lang(cfg.Language), Log: s.log, Now: s.env.Now, Wake: d.talks.wake, Stats: d.stats,
 		Interval: time.Duration(cfg.Scheduling.Interval) * time.Second, CommentsEvery: time.Duration(cfg.Scheduling.CommentsInterval) * time.Second}
-	d.monitor = &dispatch.Monitor{Store: s.store, Sources: d.sources, Lang: lang, Log: s.log, Now: s.env.Now, Wake: wake, Stats: d.stats,
-		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
-		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Permitted: s.delivery().Permitted,
-		Overdue: func(ctx context.Context, v contextstore.View) (bool, error) {
-			return dialogue.AnswerOverdue(ctx, s.store, s.env.Now(), v)
-		},
-		Settle: d.talks.settle,
-		Renewed: func(ctx context.Context, v contextstore.View) (bool, error) {
-			return s.store.DayOver(ctx, v.Metadata.UUID, dayLimits(cfg))
-		},
-		Left: func(v contextstore.View) {
-			s.log.Warn("The owner of a run died; tori run --resume goes on with it", "uuid", v.Metadata.UUID, "task", v.Metadata.TaskKey.String())
-		}}
 }
 
 func (d *daemon) started(at string) ServeStarted {
