@@ -57,7 +57,7 @@ func plan(p *printer, v contextstore.View, o ShowOptions) error {
 		if !known {
 			mark = "[?]"
 		}
-		p.printf("  %s %s: %s\n", mark, clean(s.ID), clean(l.Translate(t.Description)))
+		p.printf("  %s %s: %s\n", mark, clean(planning.Title(l, s.ID)), clean(l.Translate(t.Description)))
 		if s.Status != "" {
 			p.printf("      %s\n", strings.TrimSuffix(clean(l.T("progress.subtask_"+s.Status)+": "+l.Translate(s.Summary)), ":"))
 		}

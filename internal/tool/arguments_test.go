@@ -182,7 +182,8 @@ func FuzzArguments(f *testing.F) {
 // The builtin tools know the words of other assistants for what they take.
 func TestWordsOfOthers(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, map[string]string{"a.go": "package a\n\nvar x = 1\n"}, func(e *tool.Env) { e.Shell = &fakeShell{run: prints("", tool.ShellExit{})} })
+	shell := &fakeShell{run: prints("", tool.ShellExit{})}
+	w := newWorkspace(t, map[string]string{"a.go": "package a\n\nvar x = 1\n"}, func(e *tool.Env) { e.Shell = shell })
 	for _, c := range []struct{ name, args, want string }{
 		{"read_file", `{"file_path":"a.go","offset":"3","explanation":"look"}`, "a.go: lines 3-3 of 3"},
 		{"read_file", `{"filename":"a.go","end_line":-1}`, "a.go: 3 lines"},
@@ -192,10 +193,14 @@ func TestWordsOfOthers(t *testing.T) {
 		{"list_files", `{"dir_path":".","max_depth":"1"}`, "a.go\nb.go\n"},
 		{"glob", `{"query":"*.go","path":null}`, "a.go\nb.go\n"},
 		{"shell", `{"cmd":["ls"],"timeout":"5","description":"List"}`, "exit code 0"},
+		{"shell", `{"command":["bash","-c","npm test"]}`, "exit code 0"},
 	} {
 		if res := w.call(c.name, c.args); res.IsError || !strings.Contains(res.Text, c.want) {
 			t.Errorf("%s %s: %s", c.name, c.args, res.Text)
 		}
+	}
+	if want := "eval 'bash -c '\\''npm test'\\'''"; !strings.HasSuffix(shell.script, want) {
+		t.Errorf("a command line as a list of words: %q, want %q", shell.script, want)
 	}
 	res := w.call("grep", obj{"pattern": "x", "limit": 5000})
 	if want := "\n[limit 5000 was too large; 1000 was used]"; !strings.HasSuffix(res.Text, want) || string(res.Args) != `{"limit":1000,"pattern":"x"}` {

@@ -110,7 +110,7 @@ func Told(schema string) json.RawMessage {
 	return json.RawMessage(unsaid().ReplaceAllString(schema, ""))
 }
 
-var unsaid = lazyregexp.New(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false|,"\w+":\{"\$comment":"untold"[^}]*\}`)
+var unsaid = lazyregexp.New(`,"(?:minimum|maximum)":\d+|,"additionalProperties":false|,"\$comment":"argv"|,"\w+":\{"\$comment":"untold"[^}]*\}`)
 
 // callNames are names by which models know the tools.
 var callNames = map[string][]string{

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"mvdan.cc/sh/v3/syntax"
 
 	"toritsugi/internal/loosejson"
 )
@@ -247,6 +248,9 @@ func (m *meant) toKind(s *jsonschema.Schema, v any) any {
 				return one
 			}
 		}
+		if s.Comment == argv {
+			return commandLine(v)
+		}
 		return v
 	}
 	if list := branch(s, kindArray); list != nil && v != "" {
@@ -255,6 +259,27 @@ func (m *meant) toKind(s *jsonschema.Schema, v any) any {
 		}
 	}
 	return v
+}
+
+// argv is the $comment of a command line that may come as a list of its words, as in
+// ["bash", "-c", "npm test"].
+const argv = "argv"
+
+// commandLine is a list of words as a shell takes them, or the list where it holds anything else.
+func commandLine(list []any) any {
+	words := make([]string, len(list))
+	for i, v := range list {
+		word, ok := v.(string)
+		if !ok {
+			return list
+		}
+		quoted, err := syntax.Quote(word, syntax.LangBash)
+		if err != nil {
+			return list
+		}
+		words[i] = quoted
+	}
+	return strings.Join(words, " ")
 }
 
 // inRange brings a number between the bounds of s, or leaves an optional one out

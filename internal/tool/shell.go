@@ -18,7 +18,7 @@ import (
 //go:embed shell.md
 var shellPage string
 
-const shellSchema = `{"type":"object","properties":{"command":{"type":"string"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":3600},` +
+const shellSchema = `{"type":"object","properties":{"command":{"type":"string","$comment":"argv"},"timeout_seconds":{"type":"integer","minimum":1,"maximum":3600},` +
 	`"dir":{"$comment":"untold","type":"string"},"background":{"type":"boolean"}},"required":["command"],"additionalProperties":false}`
 
 type shellArgs struct {
