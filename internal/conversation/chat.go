@@ -212,11 +212,11 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 	for _, m := range append(slices.Clone(msgs), now...) {
 		limit -= tokens(m.Content) + 8
 	}
-	past, err := t.x.since(max(s.CutSeq, s.MemorySeq), maxHistory)
+	past, err := t.past(s)
 	if err != nil {
 		return nil, err
 	}
-	past = slices.DeleteFunc(past, func(n Entry) bool { return !n.said() || n.Seq >= t.entry.Seq })
+	past = slices.DeleteFunc(past, func(n Entry) bool { return n.Seq >= t.entry.Seq })
 	from := len(past)
 	for from > 0 {
 		if limit -= tokens(past[from-1].text()) + 8; limit < 0 {
@@ -231,6 +231,31 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.text()})
 	}
 	return alternating(append(msgs, now...)), nil
+}
+
+// heard are the entries behind from and up to to, as far as they were said.
+type heard struct {
+	from, to int64
+	said     []Entry
+}
+
+// past is what was said since the short memory and the day's cut. A turn reads of it only
+// what came since it asked last. The caller owns the result.
+func (t *turn) past(s *State) ([]Entry, error) {
+	from := max(s.CutSeq, s.MemorySeq)
+	if t.heard.from != from {
+		t.heard = heard{from: from, to: from}
+	}
+	all, err := t.x.since(t.heard.to, maxHistory)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(all); n > 0 {
+		t.heard.to = all[n-1].Seq
+	}
+	all = slices.DeleteFunc(all, func(n Entry) bool { return !n.said() })
+	t.heard.said = append(t.heard.said, all...)
+	return slices.Clone(t.heard.said), nil
 }
 
 // alternating joins messages of the same role that follow each other, as a job that reports
