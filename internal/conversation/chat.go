@@ -279,9 +279,10 @@ type shown struct {
 	settled func(string) int
 	lead    string // the declaration
 
+	now    func() time.Time
 	mu     sync.Mutex
 	raw    strings.Builder
-	looked int // of raw, when it was last looked at for what may be shown
+	looked time.Time // at raw, for what of it may be shown
 	sent   string
 }
 
@@ -289,15 +290,15 @@ type shown struct {
 const maxStreamed = 64 << 10
 
 // An answer is looked at for secrets, which costs its length, at each word as long as it is
-// short, then every few words and at the ends of lines.
+// short, then as often as people can see it grow.
 const (
-	eachWord   = 80 // bytes
-	streamStep = 48
+	eachWord    = 80 // bytes
+	streamEvery = 25 * time.Millisecond
 )
 
 // streams is where the answer of a leg of Chat is shown while it is written.
 func (t *turn) streams(s *State) *shown {
-	v := &shown{strict: t.e.Strict, settled: t.e.Settled, show: func(string) {}}
+	v := &shown{strict: t.e.Strict, settled: t.e.Settled, now: t.e.Now, show: func(string) {}}
 	if d := t.declaration(s); d != "" {
 		v.lead = d + "\n"
 	}
@@ -319,11 +320,12 @@ func (v *shown) write(delta string) {
 		v.raw.WriteString(v.lead)
 	}
 	v.raw.WriteString(delta)
-	if n := v.raw.Len(); n > maxStreamed || n > eachWord && n-v.looked < streamStep && !strings.Contains(delta, "\n") {
+	now := v.now()
+	if n := v.raw.Len(); n > maxStreamed || n > eachWord && now.Sub(v.looked) < streamEvery {
 		return
 	}
+	v.looked = now
 	raw := v.raw.String()
-	v.looked = len(raw)
 	masked := v.strict(raw[:v.settled(raw)])
 	rest, ok := strings.CutPrefix(masked, v.sent)
 	if !ok {
