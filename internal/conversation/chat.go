@@ -181,11 +181,11 @@ func (t *turn) ask(ctx context.Context) (string, error) {
 		conv.Append(m)
 	}
 	ready := t.warms(limited, &spec)
-	defer ready()
+	defer ready(false)
 	t.shown = t.streams(&s)
 	filter := routing.NewStream(t.shown.write)
 	reply, err := conv.Send(limited, func(delta string) {
-		ready()
+		ready(true)
 		filter.Write(delta)
 	})
 	if err != nil {
