@@ -154,3 +154,31 @@ func TestServerLostInAConversation(t *testing.T) {
 		t.Errorf("%d on record, %v", len(said), err)
 	}
 }
+
+// A server of models that cannot be reached is no model that is being loaded, and the person
+// is told at once, not when a run would have given up; when it is there, the turn goes on.
+func TestServerThatCannotBeReached(t *testing.T) {
+	t.Parallel()
+	h := newChatHouse(t, "")
+	o := llmtest.NewOllama(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}), llmtest.OllamaModel{Name: "chat-v1", Capabilities: []string{"tools"}})
+	o.Down(nil)
+	h.write("config.yaml", fmt.Sprintf("language: en\nllm: {state_dir: %q, ollama: {endpoint: %q}}\nsandbox: {mode: none}\n"+
+		"routing: {classifier: {enabled: false}, llm: {chat_provider: ollama, chat_model: chat-v1}}\ncontext_storage: {base_dir: %q, durability: os}\n", filepath.Join(h.dir, "state"), o.URL, h.base))
+	house, end := h.talks()
+	defer end()
+	to := &posts{}
+	house.engine.Add(to)
+	say := func(text string) string {
+		t.Helper()
+		h.must(house.engine.Handle(t.Context(), channel.Message{Channel: channel.Terminal, SessionID: inSession, ID: text, User: hanako, UserText: text}))
+		return to.all[len(to.all)-1]
+	}
+	began := time.Now()
+	if got := say("hello?"); !strings.HasPrefix(got, "notice: I cannot answer right now") || len(to.all) != 1 || time.Since(began) > 10*time.Second {
+		t.Errorf("%q after %s", to.all, time.Since(began))
+	}
+	o.Up()
+	if got := say("and now?"); got != "answer: fine" {
+		t.Errorf("%q", got)
+	}
+}

@@ -181,11 +181,11 @@ func (t *turn) ask(ctx context.Context) (string, error) {
 		conv.Append(m)
 	}
 	ready := t.warms(limited, &spec)
-	defer ready()
+	defer ready(false)
 	t.shown = t.streams(&s)
 	filter := routing.NewStream(t.shown.write)
 	reply, err := conv.Send(limited, func(delta string) {
-		ready()
+		ready(true)
 		filter.Write(delta)
 	})
 	if err != nil {
@@ -212,11 +212,11 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 	for _, m := range append(slices.Clone(msgs), now...) {
 		limit -= tokens(m.Content) + 8
 	}
-	past, err := t.x.since(max(s.CutSeq, s.MemorySeq), maxHistory)
+	past, err := t.past(s)
 	if err != nil {
 		return nil, err
 	}
-	past = slices.DeleteFunc(past, func(n Entry) bool { return !n.said() || n.Seq >= t.entry.Seq })
+	past = slices.DeleteFunc(past, func(n Entry) bool { return n.Seq >= t.entry.Seq })
 	from := len(past)
 	for from > 0 {
 		if limit -= tokens(past[from-1].text()) + 8; limit < 0 {
@@ -231,6 +231,31 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.text()})
 	}
 	return alternating(append(msgs, now...)), nil
+}
+
+// heard are the entries behind from and up to to, as far as they were said.
+type heard struct {
+	from, to int64
+	said     []Entry
+}
+
+// past is what was said since the short memory and the day's cut. A turn reads of it only
+// what came since it asked last. The caller owns the result.
+func (t *turn) past(s *State) ([]Entry, error) {
+	from := max(s.CutSeq, s.MemorySeq)
+	if t.heard.from != from {
+		t.heard = heard{from: from, to: from}
+	}
+	all, err := t.x.since(t.heard.to, maxHistory)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(all); n > 0 {
+		t.heard.to = all[n-1].Seq
+	}
+	all = slices.DeleteFunc(all, func(n Entry) bool { return !n.said() })
+	t.heard.said = append(t.heard.said, all...)
+	return slices.Clone(t.heard.said), nil
 }
 
 // alternating joins messages of the same role that follow each other, as a job that reports
@@ -254,9 +279,10 @@ type shown struct {
 	settled func(string) int
 	lead    string // the declaration
 
+	now    func() time.Time
 	mu     sync.Mutex
 	raw    strings.Builder
-	looked int // of raw, when it was last looked at for what may be shown
+	looked time.Time // at raw, for what of it may be shown
 	sent   string
 }
 
@@ -264,15 +290,15 @@ type shown struct {
 const maxStreamed = 64 << 10
 
 // An answer is looked at for secrets, which costs its length, at each word as long as it is
-// short, then every few words and at the ends of lines.
+// short, then as often as people can see it grow.
 const (
-	eachWord   = 80 // bytes
-	streamStep = 48
+	eachWord    = 80 // bytes
+	streamEvery = 25 * time.Millisecond
 )
 
 // streams is where the answer of a leg of Chat is shown while it is written.
 func (t *turn) streams(s *State) *shown {
-	v := &shown{strict: t.e.Strict, settled: t.e.Settled, show: func(string) {}}
+	v := &shown{strict: t.e.Strict, settled: t.e.Settled, now: t.e.Now, show: func(string) {}}
 	if d := t.declaration(s); d != "" {
 		v.lead = d + "\n"
 	}
@@ -294,11 +320,12 @@ func (v *shown) write(delta string) {
 		v.raw.WriteString(v.lead)
 	}
 	v.raw.WriteString(delta)
-	if n := v.raw.Len(); n > maxStreamed || n > eachWord && n-v.looked < streamStep && !strings.Contains(delta, "\n") {
+	now := v.now()
+	if n := v.raw.Len(); n > maxStreamed || n > eachWord && now.Sub(v.looked) < streamEvery {
 		return
 	}
+	v.looked = now
 	raw := v.raw.String()
-	v.looked = len(raw)
 	masked := v.strict(raw[:v.settled(raw)])
 	rest, ok := strings.CutPrefix(masked, v.sent)
 	if !ok {

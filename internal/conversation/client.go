@@ -52,29 +52,34 @@ const (
 
 // warms notices that the model of a leg has yet to be loaded: that time does not count,
 // and the user is told of it. ready is to be called when the first of its answer has come,
-// and when the call is over.
-func (t *turn) warms(ctx context.Context, spec *models.Spec) (ready func()) {
+// and, with false, when the call is over.
+func (t *turn) warms(ctx context.Context, spec *models.Spec) (ready func(answers bool)) {
 	e, name := t.e, spec.Name()
 	e.mu.Lock()
 	lately := e.Now().Sub(e.answered[name]) < loadedFor
 	e.mu.Unlock()
-	done := func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		e.answered[name] = e.Now()
+	note := func(answers bool) {
+		if answers {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.answered[name] = e.Now()
+		}
 	}
 	if lately || e.Models.Loaded(ctx, spec) {
-		return done
+		return note
 	}
 	t.clock(func(l *routing.Loop) { l.Warming(true) })
 	told := time.AfterFunc(slow, func() {
 		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.loading", spec.Name())})
 	})
-	return sync.OnceFunc(func() {
+	over := sync.OnceFunc(func() {
 		told.Stop()
 		t.clock(func(l *routing.Loop) { l.Warming(false) })
-		done()
 	})
+	return func(answers bool) {
+		over()
+		note(answers)
+	}
 }
 
 // clock uses the turn's loop, which is not for several goroutines.
@@ -135,11 +140,11 @@ func (t *turn) classify(ctx context.Context, system, user string) (string, error
 	ctx, cancel := t.limited(ctx, 0)
 	defer cancel()
 	ready := t.warms(ctx, &spec)
-	defer ready()
+	defer ready(false)
 	conv := c.Open(llm.Settings{})
 	conv.Append(llm.Message{Role: llm.RoleSystem, Content: system})
 	conv.Append(llm.Message{Role: llm.RoleUser, Content: fitting(t.e.Lang, user, spec.Context/2)})
-	reply, err := conv.Send(llm.LimitAnswer(ctx, routing.ClassifierTokens), func(string) { ready() })
+	reply, err := conv.Send(llm.LimitAnswer(ctx, routing.ClassifierTokens), func(string) { ready(true) })
 	if err != nil {
 		return "", cause(ctx, err)
 	}

@@ -3,6 +3,7 @@ package conversation
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -84,10 +85,38 @@ const maxSummary = 300
 // JSON object with the field "event". Trouble with the file is logged: what it tells of
 // goes on.
 func (e *Engine) Event(ctx context.Context, sessionID string, v any) {
-	x := e.open(sessionID, kindOf(sessionID))
+	e.record(ctx, e.open(sessionID, kindOf(sessionID)), v)
+	e.log(ctx, v)
+}
+
+// event is Engine.Event of the turn, whose line is written with the next ones of it: a
+// file is opened, locked and flushed once for all of them.
+func (t *turn) event(ctx context.Context, v any) {
+	t.events = append(t.events, v)
+	t.e.log(ctx, v)
+}
+
+// record writes the events of the turn that are not written yet: before a leg of a worker
+// or a job begins, and when the turn is over. A kill before that takes them along.
+func (t *turn) record(ctx context.Context) {
+	t.e.record(ctx, t.x, t.events...)
+	t.events = nil
+}
+
+func (e *Engine) record(ctx context.Context, x session, events ...any) {
+	if len(events) == 0 {
+		return
+	}
 	ctx = context.WithoutCancel(ctx)
-	if err := x.Write(ctx, func(w *contextstore.SessionWriter) error { return w.Note(eventsFile, v) }); err != nil {
-		e.Log.Error("An event is not on record: " + err.Error())
+	if err := x.Write(ctx, func(w *contextstore.SessionWriter) error { return w.Note(eventsFile, events...) }); err != nil {
+		e.Log.Error("Events are not on record: " + err.Error())
+	}
+}
+
+// log makes a record of an event.
+func (e *Engine) log(ctx context.Context, v any) {
+	if !e.Log.Enabled(ctx, slog.LevelInfo) {
+		return
 	}
 	raw, err := json.Marshal(v)
 	if err != nil {

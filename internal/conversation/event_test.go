@@ -2,13 +2,17 @@ package conversation
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/models"
 )
 
 // The events have the fixed names and fields, what is absent is null, and each is a record
@@ -50,4 +54,75 @@ func TestEvents(t *testing.T) {
 	if strings.Contains(log.String(), "hunter2") {
 		t.Error("a secret is in the log")
 	}
+}
+
+// The events of a turn are one write to their file, in their order, also where it was
+// stopped; those before a worker or a job are on disk when it begins.
+func TestEventsAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	for text, c := range map[string]struct {
+		during string // what is on disk when the leg or the job begins
+		all    string
+		writes int
+	}{
+		"/chat hello": {"", "router.decision loop.stop final.route", 1},
+		"/chat stop":  {"", "router.decision loop.stop final.route", 1},
+		"/plan do":    {"router.decision", "router.decision worker.success loop.stop final.route", 2},
+		"/code2 do":   {"router.decision", "router.decision loop.stop final.route", 2},
+	} {
+		t.Run(text, func(t *testing.T) {
+			t.Parallel()
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var h *house
+			names := func() string {
+				var all []string
+				for _, v := range h.events() {
+					all = append(all, v["event"].(string))
+				}
+				return strings.Join(all, " ")
+			}
+			begins := func() {
+				if got := names(); got != c.during {
+					t.Errorf("when it begins: %q", got)
+				}
+			}
+			h = open(t, i18n.English, "terminal", func(h *house, o *Options) { o.Jobs = deskAt{h.desk, begins} })
+			writes := 0
+			h.fs.Trace = func(e disk.Event) {
+				if e.Kind == disk.Wrote && filepath.Base(e.Path) == eventsFile {
+					writes++
+				}
+			}
+			h.cast.made = func(u models.Use) string {
+				switch {
+				case u.Role == "worker":
+					begins()
+					return says(output(planResult, nil))
+				case text == "/chat stop":
+					stop()
+				case c.during == "":
+					begins()
+				}
+				return says("Well.")
+			}
+			if err := h.Handle(ctx, h.message(text)); err != nil {
+				t.Fatal(err)
+			}
+			if got := names(); got != c.all || writes != c.writes {
+				t.Errorf("%q by %d writes", got, writes)
+			}
+		})
+	}
+}
+
+// deskAt is a desk that tells when a job begins.
+type deskAt struct {
+	*desk
+	begins func()
+}
+
+func (d deskAt) Start(ctx context.Context, j Job) (string, error) {
+	d.begins()
+	return d.desk.Start(ctx, j)
 }

@@ -91,6 +91,7 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 	e.postAgain(ctx, x)
 	t := &turn{e: e, x: x, l: l, m: m, entry: *was, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
 	t.run(ctx)
+	t.record(ctx)
 	if ctx.Err() == nil {
 		t.remember(ctx)
 	}
@@ -319,6 +320,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	t.result(ctx, f)
 	t.final(ctx)
 	t.over(ctx)
+	t.record(ctx)
 	return nil
 }
 
@@ -344,8 +346,8 @@ func (t *turn) result(ctx context.Context, f Finished) {
 		t.failed(ctx, f.Route, err)
 		return
 	}
-	e.Event(ctx, t.x.ID, planned{eventPlan, e.Now().UTC(), t.x.ID, f.ID, shortSummary(c.Plan)})
-	e.Event(ctx, t.x.ID, e.success(t.id, t.x.ID, f.Route, out))
+	t.event(ctx, planned{eventPlan, e.Now().UTC(), t.x.ID, f.ID, shortSummary(c.Plan)})
+	t.event(ctx, e.success(t.id, t.x.ID, f.Route, out))
 	t.clock(func(l *routing.Loop) { l.Done() })
 	t.stop = routing.StopDone
 	t.items = append(t.items, ofCoder(f.Route, f.Title, c))

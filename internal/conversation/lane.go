@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm"
 	"toritsugi/internal/routing"
 )
 
@@ -71,7 +72,7 @@ func (e *Engine) enter(ctx context.Context, x session) (context.Context, *lane, 
 		gone()
 		return nil, nil, nil, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(llm.Awaited(ctx))
 	l.mu.Lock()
 	l.stop = cancel
 	l.mu.Unlock()

@@ -2,7 +2,6 @@ package conversation
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"toritsugi/internal/contract"
@@ -24,12 +23,10 @@ func (t *turn) remember(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	from := max(s.CutSeq, s.MemorySeq)
-	all, err := t.x.since(from, maxHistory)
+	all, err := t.past(&s)
 	if err != nil {
 		return
 	}
-	all = slices.DeleteFunc(all, func(n Entry) bool { return !n.said() })
 	size := 0
 	for _, n := range all {
 		size += tokens(n.Content)

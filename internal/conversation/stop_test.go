@@ -171,3 +171,16 @@ func TestReroute(t *testing.T) {
 		t.Errorf("%q, %+v", got, h.desk.jobs)
 	}
 }
+
+// A call that failed has loaded no model: while the next one loads it, that is said, and does
+// not count.
+func TestLoadingAfterAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, i18n.English, "terminal", func(_ *house, o *Options) { o.Now = time.Now })
+		h.play("chat", slowly("never", time.Hour), slowly("There.", 10*time.Minute))
+		h.hears("/chat hello")
+		h.cast.cold = map[string]bool{"chat": true}
+		h.saw("/chat hello", "notice: The model script/chat is being loaded; this takes a moment.", "answer: There.")
+	})
+}

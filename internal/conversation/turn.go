@@ -42,6 +42,8 @@ type turn struct {
 	stop     routing.StopReason
 	failure  error  // of a leg, for final.route
 	job      string // that the turn tells of, "" for none
+	events   []any  // that are not written yet
+	heard    heard  // of what was said before
 
 	mu   sync.Mutex
 	loop *routing.Loop
@@ -99,13 +101,13 @@ func (t *turn) rest() string {
 func (t *turn) decided(ctx context.Context, s *State) {
 	e, d := t.e, &t.decision
 	at := e.Now().UTC()
-	e.Event(ctx, t.x.ID, d.Event(at, t.x.ID, t.id))
+	t.event(ctx, d.Event(at, t.x.ID, t.id))
 	if c := d.Classified; c != nil && c.Error != "" && c.Error != routing.LowConfidence && c.Error != routing.NoEvidence {
 		raw := shortSummary(c.Raw)
-		e.Event(ctx, t.x.ID, classifierError{routing.EventClassifierError, at, t.x.ID, t.id, string(c.Error), raw})
+		t.event(ctx, classifierError{routing.EventClassifierError, at, t.x.ID, t.id, string(c.Error), raw})
 	}
 	if d.Source == routing.FromCommand && d.Held == "" && s.PrevRoute != nil && !same(*s.PrevRoute, t.route) {
-		e.Event(ctx, t.x.ID, routing.OverrideEvent{Event: routing.EventOverride, At: at, SessionID: t.x.ID, TurnID: s.PrevTurn, From: *s.PrevRoute, To: t.route, By: "command"})
+		t.event(ctx, routing.OverrideEvent{Event: routing.EventOverride, At: at, SessionID: t.x.ID, TurnID: s.PrevTurn, From: *s.PrevRoute, To: t.route, By: "command"})
 	}
 }
 
@@ -183,12 +185,13 @@ func (t *turn) legwork(ctx context.Context, route routing.Route, task string) (o
 		if t.stop != "" {
 			return false
 		}
+		t.record(ctx)
 		out, err := t.leg(ctx, route, task, former)
 		if err != nil {
 			t.failed(ctx, route, err)
 			return false
 		}
-		t.e.Event(ctx, t.x.ID, t.e.success(t.id, t.x.ID, route, out))
+		t.event(ctx, t.e.success(t.id, t.x.ID, route, out))
 		it := ofOutput(route, task, out)
 		if route == routing.Research {
 			it.Looked, it.Sources = t.found.looked, t.found.cited
@@ -222,7 +225,7 @@ func (t *turn) legwork(ctx context.Context, route routing.Route, task string) (o
 
 // rerouted notes that the turn goes over to another route.
 func (t *turn) rerouted(ctx context.Context, n routing.Next) {
-	t.e.Event(ctx, t.x.ID, routing.OverrideEvent{Event: routing.EventOverride, At: t.e.Now().UTC(), SessionID: t.x.ID, TurnID: t.id, From: n.From, To: n.Route, By: "reroute"})
+	t.event(ctx, routing.OverrideEvent{Event: routing.EventOverride, At: t.e.Now().UTC(), SessionID: t.x.ID, TurnID: t.id, From: n.From, To: n.Route, By: "reroute"})
 	t.route = n.Route
 	if n.Route == routing.Code {
 		t.route = routing.Coder(t.decision.Text)
@@ -245,7 +248,7 @@ func (t *turn) failed(ctx context.Context, route routing.Route, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	t.e.Event(ctx, t.x.ID, t.e.failure(t.id, t.x.ID, route, err))
+	t.event(ctx, t.e.failure(t.id, t.x.ID, route, err))
 }
 
 // refuse has Chat say that nothing is coded while local, and how that is lifted; where
@@ -417,14 +420,14 @@ func (t *turn) over(ctx context.Context) {
 	var r routing.Report
 	t.clock(func(l *routing.Loop) { r = l.Report() })
 	stop := cmp.Or(t.stop, r.Stop, routing.StopInternal)
-	e.Event(ctx, t.x.ID, stopped{eventStop, e.Now().UTC(), t.x.ID, t.id, stop, r.Loops, (r.Elapsed + t.before).Milliseconds(), t.route})
+	t.event(ctx, stopped{eventStop, e.Now().UTC(), t.x.ID, t.id, stop, r.Loops, (r.Elapsed + t.before).Milliseconds(), t.route})
 	f := finalRoute{Event: eventFinal, At: e.Now().UTC(), SessionID: t.x.ID, TurnID: t.id, InitialRoute: t.decision.PrimaryRoute, FinalRoute: t.route,
 		RerouteUsed: r.Rerouted, WorkerCalls: r.WorkerCalls}
 	if t.failure != nil {
 		why := shortSummary(t.failure.Error())
 		f.ErrorReason = &why
 	}
-	e.Event(ctx, t.x.ID, f)
+	t.event(ctx, f)
 }
 
 // interrupted keeps what Chat had said when the turn was stopped.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
@@ -134,6 +135,23 @@ func TestSecretsInAnAnswer(t *testing.T) {
 					t.Errorf("%s, %v", raw, err)
 				}
 			})
+		}
+	}
+}
+
+// An answer that comes fast is not looked at for secrets at each word; one that comes slowly
+// is shown word by word.
+func TestStreamIsLookedAtAsPeopleSeeIt(t *testing.T) {
+	t.Parallel()
+	for pause, c := range map[time.Duration]struct{ least, most int }{0: {15, 30}, 40 * time.Millisecond: {1000, 1000}} {
+		now, looked, shows := start, 0, 0
+		v := &shown{strict: func(s string) string { return s }, settled: func(s string) int { looked++; return len(s) }, show: func(string) { shows++ },
+			now: func() time.Time { now = now.Add(pause); return now }}
+		for range 1000 {
+			v.write("word ")
+		}
+		if looked < c.least || looked > c.most || shows != looked {
+			t.Errorf("%v: looked at %d times, shown %d times", pause, looked, shows)
 		}
 	}
 }

@@ -77,9 +77,9 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 		return contract.Output{}, err
 	}
 	ready := t.warms(ctx, &spec)
-	defer ready()
+	defer ready(false)
 	loop := turns.New(turns.Settings{Ledger: ledger, Window: w, Tools: tools, Budget: turns.Budget{Turns: maxCalls}, Log: t.e.Log, Now: t.e.Now,
-		MaxResults: 2 * window}, director{heard: ready})
+		MaxResults: 2 * window}, director{heard: func() { ready(true) }})
 	out, err := t.answer(ctx, loop, route, func(o contract.Output) string { return unsourced(o.Result, looks) })
 	if err == nil && route == routing.Research {
 		out.Result, t.found = sourced(out.Result, looks)

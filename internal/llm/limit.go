@@ -23,6 +23,15 @@ func AnswerLimit(ctx context.Context, limit int) int {
 	return n
 }
 
+type awaitedKey struct{}
+
+// Awaited returns a context for calls whose answer a person waits for: where there is no
+// connection they are made once more, and no further.
+func Awaited(ctx context.Context) context.Context { return context.WithValue(ctx, awaitedKey{}, true) }
+
+// IsAwaited reports whether a person waits for the answer to a call.
+func IsAwaited(ctx context.Context) bool { return ctx.Value(awaitedKey{}) != nil }
+
 type asideKey struct{}
 
 // Aside returns a context for a call beside the work, as that for a summary: that

@@ -173,3 +173,31 @@ func TestContextOfTheModel(t *testing.T) {
 		t.Errorf("logged %q", h.log.all)
 	}
 }
+
+// A model is being loaded where its server answers and has it not in memory, or is down and
+// restarted; one that nobody restarts is not there, and nobody waits for it.
+func TestLoaded(t *testing.T) {
+	t.Parallel()
+	m := newMended(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}))
+	restarted, not := openHouse(t, m.text, nil), openHouse(t, strings.Split(m.text, "\nproviders")[0], nil)
+	for _, c := range []struct {
+		name          string
+		before        func()
+		with, without bool
+	}{
+		{"not in memory", func() {}, false, false},
+		{"loaded", func() { m.Load("chat-v1:latest", 8192) }, true, true},
+		{"down", func() { m.Down(nil) }, false, true},
+	} {
+		c.before()
+		for h, want := range map[*house]bool{restarted: c.with, not: c.without} {
+			s, err := h.Spec(t.Context(), Use{Role: Chat, Route: "CHAT"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := h.Loaded(t.Context(), &s); got != want {
+				t.Errorf("%s, restarted %t: %t", c.name, h == restarted, got)
+			}
+		}
+	}
+}

@@ -42,8 +42,8 @@ func (p *pacing) NextBackOff() time.Duration {
 }
 
 // Repeat makes the call until it succeeds, fails for good, was made MaxRetries
-// times more, or ctx ends, whose error is then returned; any other error is an
-// *llm.Error.
+// times more (once, without a connection, in an llm.Awaited ctx), or ctx ends, whose
+// error is then returned; any other error is an *llm.Error.
 func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 	attempts := 0
 	pace := &pacing{BackOff: c.backoff()}
@@ -68,7 +68,7 @@ func (c *Caller) Repeat(ctx context.Context, call func() *llm.Error) error {
 			long.Err = e.Err
 			e.Message, e.Err = long.Error(), long
 		}
-		if !e.Retryable() {
+		if !e.Retryable() || e.Kind == llm.KindUnreachable && attempts > 1 && llm.IsAwaited(ctx) {
 			return struct{}{}, backoff.Permanent(e)
 		}
 		if c.failed != nil && attempts <= c.maxRetries && e.RetryAfter <= maxWait {

@@ -41,3 +41,25 @@ func TestLongWaitIsTold(t *testing.T) {
 		}
 	}
 }
+
+// TestAwaited: where a person waits, no connection is given up after one more try; a server
+// that answers is as patiently asked as ever.
+func TestAwaited(t *testing.T) {
+	t.Parallel()
+	caller := New(Config{Provider: "p", URL: &url.URL{Scheme: "http", Host: "x"}, MaxRetries: 5, Backoff: func() backoff.BackOff { return &backoff.ZeroBackOff{} }})
+	for _, c := range []struct {
+		kind    llm.ErrorKind
+		awaited bool
+		calls   int
+	}{{llm.KindUnreachable, false, 6}, {llm.KindUnreachable, true, 2}, {llm.KindServer, true, 6}} {
+		ctx, calls := t.Context(), 0
+		if c.awaited {
+			ctx = llm.Awaited(ctx)
+		}
+		err := caller.Repeat(ctx, func() *llm.Error { calls++; return &llm.Error{Kind: c.kind} })
+		var e *llm.Error
+		if !errors.As(err, &e) || e.Kind != c.kind || e.Attempts != c.calls || calls != c.calls {
+			t.Errorf("%+v: %v after %d calls", c, err, calls)
+		}
+	}
+}
