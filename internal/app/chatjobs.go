@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -44,8 +43,10 @@ type talks struct {
 	wake      func()      // the pool that works on jobs
 	lang      i18n.Lang
 
-	mu       sync.Mutex
-	sessions map[string]bool // whose people this process speaks with
+	mu        sync.Mutex
+	sessions  map[string]bool      // whose people this process speaks with; true where somebody looks at what goes on there
+	following map[string]*followed // jobs, by their ids; nil where nobody is shown how far they are
+	working   map[string]bool      // runs that this process works on
 }
 
 // chatSources are the sources of jobs of conversations: the channels.
@@ -58,7 +59,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), wake: func() {}, sessions: map[string]bool{}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), wake: func() {}, sessions: map[string]bool{}, working: map[string]bool{}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -85,6 +86,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 // sessions of this one is shown meanwhile.
 func (t *talks) alone() (run func(context.Context)) {
 	sources := map[string]bool{}
+	t.following = map[string]*followed{}
 	for _, source := range chatSources() {
 		sources[source] = true
 	}
@@ -134,36 +136,6 @@ func (t *talks) settle(ctx context.Context) error {
 	return err
 }
 
-// hearEvery is how often what other processes said is looked for.
-const hearEvery = 2 * time.Second
-
-// hear shows what other processes, such as tori serve, said to the sessions that this one
-// speaks with.
-func (t *talks) hear(ctx context.Context) {
-	tick := time.NewTicker(hearEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		t.mu.Lock()
-		all := slices.Collect(maps.Keys(t.sessions))
-		t.mu.Unlock()
-		for _, session := range all {
-			t.engine.PostOwed(ctx, session)
-		}
-	}
-}
-
-// speaks notes that somebody in a session waits for what becomes of a job.
-func (t *talks) speaks(session string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sessions[session] = true
-}
-
 // Start implements conversation.Jobs.
 func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	at, err := t.at(ctx, j.Repository)
@@ -202,6 +174,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 		t.progress(o, "")
 		return "", err
 	}
+	t.follow(j.SessionID, id)
 	t.wake()
 	return id, nil
 }
@@ -256,11 +229,12 @@ func (t *talks) deliver(j conversation.Job) approval.Deliver {
 	return at
 }
 
-// ofSession calls f for each job of a session that has not ended, the oldest first.
-func (t *talks) ofSession(ctx context.Context, session string, f func(v contextstore.View, o order.Chat) error) error {
+// live calls f for each job of a conversation that has not ended and that want takes, the
+// oldest first.
+func (t *talks) live(ctx context.Context, want func(contextstore.Row) bool, f func(v contextstore.View, o order.Chat) error) error {
 	var all []contextstore.View
 	if err := t.store.Live(ctx, func(r contextstore.Row) error {
-		if !strings.HasPrefix(session, r.Key.Source+":") || r.Key.Type != "chat" {
+		if r.Key.Type != "chat" || !want(r) {
 			return nil
 		}
 		v, err := t.store.View(r.UUID)
@@ -274,7 +248,7 @@ func (t *talks) ofSession(ctx context.Context, session string, f func(v contexts
 	slices.SortFunc(all, func(a, b contextstore.View) int { return a.Metadata.CreatedAt.Compare(b.Metadata.CreatedAt.Time) })
 	for _, v := range all {
 		o, err := order.Parse(v.Metadata)
-		if err != nil || o.Chat == nil || o.Chat.Session != session {
+		if err != nil || o.Chat == nil {
 			continue
 		}
 		if err := f(v, *o.Chat); err != nil {
@@ -284,10 +258,29 @@ func (t *talks) ofSession(ctx context.Context, session string, f func(v contexts
 	return nil
 }
 
+// ofSession calls f for each job of a session that has not ended, the oldest first.
+func (t *talks) ofSession(ctx context.Context, session string, f func(v contextstore.View, o order.Chat) error) error {
+	ofChannel := func(r contextstore.Row) bool { return strings.HasPrefix(session, r.Key.Source+":") }
+	return t.live(ctx, ofChannel, func(v contextstore.View, o order.Chat) error {
+		if o.Session != session {
+			return nil
+		}
+		return f(v, o)
+	})
+}
+
 // List implements conversation.Jobs.
 func (t *talks) List(ctx context.Context, session string) (all []conversation.Running, err error) {
 	err = t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
-		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: t.lang.T("job.status_" + string(v.Status())), Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
+		state := t.status(v)
+		switch here := t.isMine(v.Metadata.UUID); {
+		case v.Status() != task.Running || !v.Held && !here:
+		case here:
+			state += ": " + job.Stage(v, o, t.lang)
+		default:
+			state += ": " + t.standingOf(v, o)
+		}
+		all = append(all, conversation.Running{ID: o.Job, Title: o.Title, Route: routing.Route(o.Route), State: state, Since: v.Metadata.CreatedAt.Time, ReplyTo: o.ReplyTo})
 		return nil
 	})
 	return all, err
@@ -337,6 +330,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	}
 	if j.State.Status.Approved() {
 		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
+		t.follow(j.Session, j.Job)
 		t.wake()
 	}
 	return t.approvals.Request(t.lang, j)
@@ -378,6 +372,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if err != nil {
 		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
+	defer t.mine(c.UUID())()
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
 	var client llm.Client // what was proposed is applied without one
 	var spec models.Spec

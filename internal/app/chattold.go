@@ -86,7 +86,9 @@ const mostOpened = 16
 
 // opens notes that somebody looks at a session again.
 func (t *talks) opens(session string) {
-	t.speaks(session)
+	t.mu.Lock()
+	t.sessions[session] = true
+	t.mu.Unlock()
 	select {
 	case t.opened <- session:
 	default:
@@ -199,6 +201,7 @@ func (t *talks) again(ctx context.Context, j approval.Job) (id string, err error
 	if err != nil {
 		t.progress(*o.Chat, "")
 	}
+	t.follow(o.Chat.Session, id)
 	t.wake()
 	return id, err
 }

@@ -32,6 +32,7 @@ type screen struct {
 	session string
 	mu      sync.Mutex
 	all     []channel.Post
+	going   []string // what was said of how far jobs are
 	moved   chan struct{}
 }
 
@@ -40,6 +41,9 @@ func (s *screen) Kind() channel.Kind { return channel.Terminal }
 func (s *screen) Post(_ context.Context, p channel.Post) error {
 	switch {
 	case p.Kind == channel.Progress && p.Text != "":
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.going = append(s.going, p.Text)
 		return nil
 	case p.Kind == channel.Progress:
 		p.Text = p.Job + " has ended"
@@ -92,6 +96,7 @@ type village struct {
 	t            *testing.T
 	repo, config string
 	models       *llmtest.Server
+	first        func() // is called before a coder answers; nil for nothing
 }
 
 func newVillage(t *testing.T) *village {
@@ -106,6 +111,12 @@ func newVillage(t *testing.T) *village {
 		switch last := r.Messages[len(r.Messages)-1]; {
 		case r.Model != "coder-m":
 			return llmtest.Answer{Text: "There is a proposal."}
+		case v.first != nil && last.Role == "user":
+			return call("read_file", map[string]any{"path": "greet.txt"})
+		case v.first != nil:
+			v.first()
+		}
+		switch last := r.Messages[len(r.Messages)-1]; {
 		case last.Content != nil && strings.Contains(*last.Content, "Verification, round"):
 			return call("reflect", map[string]any{"verification_passed": true, "criteria": []any{map[string]any{"criterion": "it is done", "met": true, "evidence": "greet.txt:1"}}})
 		}
@@ -139,8 +150,8 @@ func (v *village) write(text string) {
 	}
 }
 
-// process is a tori chat that shows a session, until end is called.
-func (v *village) process(session string) (h *talks, s *screen, end func()) {
+// house is what answers messages in a process that works on nothing, until stop is called.
+func (v *village) house() (h *talks, stop func()) {
 	v.t.Helper()
 	sys := &system{opt: RunOptions{Config: v.config, AllowUnsandboxed: true, Quiet: false}, env: Env{Getenv: func(string) string { return "" }, Log: io.Discard, Lang: i18n.English, Now: time.Now, Notice: func(string, ...any) {}}, fs: &disk.FS{}}
 	if err := sys.settle(); err != nil {
@@ -150,10 +161,17 @@ func (v *village) process(session string) (h *talks, s *screen, end func()) {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	h, stop, err := sys.talk(v.t.Context(), src)
+	h, stop, err = sys.talk(v.t.Context(), src)
 	if err != nil {
 		v.t.Fatal(err)
 	}
+	return h, stop
+}
+
+// process is a tori chat that shows a session, until end is called.
+func (v *village) process(session string) (h *talks, s *screen, end func()) {
+	v.t.Helper()
+	h, stop := v.house()
 	s = &screen{session: session, moved: make(chan struct{})}
 	h.engine.Add(s)
 	ctx, cancel := context.WithCancel(v.t.Context())

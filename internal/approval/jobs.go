@@ -273,6 +273,9 @@ var everyone = contextstore.Viewer{Admin: true}
 func (j *Jobs) Find(ctx context.Context, id string, who contextstore.Viewer) (Job, error) {
 	if !IsJob(id) {
 		v, err := contextstore.Find(j.Store.BaseDir, id, who)
+		if bad := (*i18n.Error)(nil); errors.Is(err, contextstore.ErrNotFound) || errors.As(err, &bad) && bad.Key == "contextstore.bad_uuid" {
+			return Job{}, unknown("approval.no_id", id)
+		}
 		if err != nil {
 			return Job{}, err
 		}

@@ -271,6 +271,14 @@ func TestRollbackRefuses(t *testing.T) {
 	if out, code := p.tori(i18n.English, "rollback", job.Job); code != exitUsage || !strings.Contains(out, "cannot be taken back: not applied yet") {
 		t.Errorf("%d %s", code, out)
 	}
+	for lang, where := range map[i18n.Lang]string{i18n.English: "or the uuid of its run or the beginning of that. tori approvals lists", i18n.Japanese: "実行の uuid かその先頭を指定してください。待機中の提案は tori approvals"} {
+		for _, id := range []string{"nonsense", "../x", job.Job[:20]} {
+			out, code := p.tori(lang, "rollback", id)
+			if code != exitUsage || !strings.Contains(out, where) || !strings.Contains(out, "20260304-120607-1a2b3c4d") || !strings.Contains(out, id) {
+				t.Errorf("%q: %d %s", id, code, out)
+			}
+		}
+	}
 	job = p.propose(approval.Branch, true)
 	p.git("branch", "-D", "tori/"+job.Job)
 	if out, code := p.tori(i18n.English, "rollback", job.Job); code != exitUsage || !strings.Contains(out, "is not there any more") {

@@ -231,7 +231,7 @@ func (c *console) parse(args []string) (v verb, err error) {
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		return nil, usage(i18n.E("cli.usage", err))
+		return nil, usage(i18n.E("cli.usage", parserError(err)))
 	}
 	for _, f := range k.Flags() {
 		if s, ok := c.out.(*display); ok && f.Name == "json" {

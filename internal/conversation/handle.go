@@ -225,13 +225,9 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		return
 	}
 	for _, n := range all {
-		if !slices.Contains(owed, n.Seq) {
-			continue
+		if slices.Contains(owed, n.Seq) {
+			e.post(ctx, x, n)
 		}
-		if n.Job != "" { // whoever worked on it showed no end
-			_ = c.Post(ctx, channel.Post{SessionID: x.ID, Kind: channel.Progress, Job: n.Job})
-		}
-		e.post(ctx, x, n)
 	}
 }
 

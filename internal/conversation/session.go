@@ -303,6 +303,20 @@ func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, e
 	return jobs, err
 }
 
+// LastOf is what was said last of a job to a session, as far as its log is looked through; a
+// zero Post where nothing was.
+func (e *Engine) LastOf(sessionID, job string) (p channel.Post, err error) {
+	looked := 0
+	err = e.open(sessionID, kindOf(sessionID)).back(func(n Entry) bool {
+		if n.Job == job && n.Role == roleAssistant {
+			p = n.post(sessionID)
+		}
+		looked++
+		return p.Job == "" && looked < keptBack
+	})
+	return p, err
+}
+
 // maxUntold is how many jobs of a session are looked at when it is opened.
 const maxUntold = 20
 

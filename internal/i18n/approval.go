@@ -25,6 +25,8 @@ var approvalTexts = map[string]text{
 	"workspace.hand_half":        {"the change was not applied as a whole: %s was changed by somebody meanwhile; done are %d of %d files", "変更を最後まで適用できませんでした。%s がその間に変更されています。適用済み: %d / %d ファイル"},
 	"workspace.hand_nested":      {"%s lies in another repository", "%s は別のリポジトリの中にあります"},
 
+	"approval.no_id": {"there is no job %q: expected a job id such as 20260304-120607-1a2b3c4d, or the uuid of its run or the beginning of that. tori approvals lists what waits, tori tasks all runs",
+		"ジョブ %q は見つかりません。ジョブ ID（20260304-120607-1a2b3c4d など）、または実行の uuid かその先頭を指定してください。待機中の提案は tori approvals、すべての実行は tori tasks で確認できます"},
 	"approval.unknown":           {"there is no proposal %s: tori approvals lists those that wait", "提案 %s は見つかりません。待機中の提案は tori approvals で確認できます"},
 	"approval.no_proposal":       {"run %s has proposed nothing", "実行 %s には提案がありません"},
 	"approval.decided_system":    {"job %s is decided already: %s", "ジョブ %s はすでに決定済みです: %s"},

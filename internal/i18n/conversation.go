@@ -66,7 +66,7 @@ var conversationTexts = map[string]text{
 	"cli.help.sessions":            {"Look at conversations.", "会話を見る。"},
 	"cli.help.sessions_list":       {"List conversations, the latest first.", "会話を新しい順に一覧する。"},
 	"cli.help.sessions_show":       {"Show what was said in a conversation.", "会話の内容を表示する。"},
-	"cli.help.session":             {"Id of the conversation, or the end of it.", "会話の ID、またはその末尾。"},
+	"cli.help.session":             {"Id of the conversation, or a beginning, part or end of it that no other has.", "会話の ID。ほかと重ならなければ、先頭・途中の区切りから・末尾だけでもよい。"},
 	"cli.help.analyses":            {"List what ANALYZE kept, the latest first; with --json whole.", "ANALYZE の記録を新しい順に一覧する。--json では全体を表示する。"},
 	"cli.help.analyses_words":      {"Words that a record must hold, each of them.", "記録に含まれる語（すべて）。"},
 	"cli.help.analyses_user":       {"Whose records, such as slack:U1; for administrators.", "記録の持ち主（slack:U1 など）。管理者用。"},
@@ -76,7 +76,7 @@ var conversationTexts = map[string]text{
 	"cli.help.chat_prompts_export": {"Write the built-in persona, policy, overlays and notices into a folder, for chat.prompts_dir.", "組み込みの persona・policy・overlays・notices をフォルダーに書き出す（chat.prompts_dir 用）。"},
 	"cli.help.chat_prompts_dir":    {"Folder to write to; nothing that is there is overwritten.", "書き込むフォルダー。すでにあるファイルは上書きしない。"},
 	"cli.chat_exported":            {"%d files are in %s; name it in chat.prompts_dir", "%d 個のファイルを %s に書き出しました。chat.prompts_dir に指定してください"},
-	"ops.no_session":               {"there is no conversation %s below %s", "会話 %s は %s にありません"},
-	"ops.sessions_like":            {"%s is the end of several conversations: %s", "%s で終わる会話が複数あります: %s"},
+	"ops.no_session":               {"there is no conversation %s below %s; tori sessions lists them", "会話 %s は %s にありません。一覧は tori sessions で確認できます"},
+	"ops.sessions_like":            {"%s names several conversations: %s", "%s にあてはまる会話が複数あります: %s"},
 	"ops.short_memory":             {"Short memory, of messages up to %d:", "短い記憶（メッセージ %d まで）:"},
 }

@@ -20,7 +20,6 @@ import (
 	"toritsugi/internal/memory"
 	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
-	"toritsugi/internal/progress"
 	"toritsugi/internal/tool"
 	"toritsugi/internal/turn"
 	"toritsugi/internal/workspace"
@@ -158,8 +157,7 @@ func (d director) After(m contextstore.Message) error {
 	if r.Progress == nil || m.Role != llm.RoleAssistant || len(m.ToolCalls) == 0 {
 		return nil
 	}
-	c := m.ToolCalls[len(m.ToolCalls)-1]
-	r.Progress(*d.p.o.Chat, r.Lang.T("job.progress", d.p.c.State().LLMCallCount, c.Name+" "+progress.OneLine(progress.Cut(c.Arguments, 60))))
+	r.Progress(*d.p.o.Chat, called(r.Lang, d.p.c.State().LLMCallCount, m.ToolCalls[len(m.ToolCalls)-1]))
 	return nil
 }
 

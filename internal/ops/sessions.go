@@ -46,8 +46,9 @@ func Sessions(w io.Writer, base string, o SessionsOptions) error {
 	return p.err
 }
 
-// FindSession returns the conversation of an id, or the only one whose id ends with it,
-// among those that the viewer may see. The error is an i18n error.
+// FindSession returns the conversation of an id, or the only one whose id, or a part of it
+// between colons, begins with it, or whose id ends with it, among those that the viewer may
+// see. The error is an i18n error.
 func FindSession(base, id string, o SessionsOptions) (conversation.Summary, error) {
 	all, err := conversation.List(base, o.sees)
 	if err != nil {
@@ -58,7 +59,7 @@ func FindSession(base, id string, o SessionsOptions) (conversation.Summary, erro
 		if s.ID == id {
 			return s, nil
 		}
-		if strings.HasSuffix(s.ID, id) {
+		if id != "" && (strings.Contains(":"+s.ID, ":"+id) || strings.HasSuffix(s.ID, id)) {
 			found = append(found, s)
 		}
 	}

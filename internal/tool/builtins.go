@@ -76,6 +76,11 @@ type builtin[T any] struct {
 	call func(ctx context.Context, args T) (Result, error)
 }
 
+// Of is the tool of a definition whose arguments, as its schema has them, are a T.
+func Of[T any](d Definition, call func(ctx context.Context, args T) (Result, error)) Tool {
+	return builtin[T]{d, call}
+}
+
 func (b builtin[T]) Definition() Definition { return b.def }
 
 func (b builtin[T]) Call(ctx context.Context, raw json.RawMessage) (Result, error) {
@@ -86,10 +91,10 @@ func (b builtin[T]) Call(ctx context.Context, raw json.RawMessage) (Result, erro
 	return b.call(ctx, args)
 }
 
-// describe makes the definition of a built-in from its page, whose first paragraph
+// Describe makes the definition of a tool from its page, whose first paragraph
 // is the description and whose rest is the help. aliases are pairs of a name that
 // models use and the one that is meant.
-func describe(name, page, schema string, readOnly bool, aliases ...string) Definition {
+func Describe(name, page, schema string, readOnly bool, aliases ...string) Definition {
 	description, help, _ := strings.Cut(strings.TrimSpace(page), "\n\n")
 	d := Definition{Name: name, Description: description, Help: help, Schema: Told(schema), Reads: json.RawMessage(schema), ReadOnly: readOnly,
 		Names:   map[string]string{},
@@ -119,6 +124,8 @@ var callNames = map[string][]string{
 	"write_file": {"create_file", "write", "save_file"},
 	"list_files": {"glob", "find_files", "list_dir", "list_directory", "ls"},
 	"grep":       {"search", "search_files", "grep_search", "rg"},
+	"web_fetch":  {"fetch", "fetch_url", "open_url", "read_url", "visit"},
+	"web_search": {"search_web", "google", "internet_search"},
 	"shell":      {"bash", "sh", "run_command", "execute_command", "run_shell_command", "terminal"},
 }
 
@@ -129,16 +136,16 @@ var (
 	searchAliases = append([]string{"max_results", "limit", "head_limit", "limit"}, dirAliases...)
 )
 
-// number is an integer that may be written as 10.0, which JSON Schema calls an
+// Number is an integer that may be written as 10.0, which JSON Schema calls an
 // integer (draft 2020-12 §4.2.3) and encoding/json does not.
-type number int
+type Number int
 
 // UnmarshalJSON takes any JSON number and drops what is beyond an int.
-func (n *number) UnmarshalJSON(b []byte) error {
+func (n *Number) UnmarshalJSON(b []byte) error {
 	var f float64
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	*n = number(min(max(f, -1<<53), 1<<53))
+	*n = Number(min(max(f, -1<<53), 1<<53))
 	return nil
 }

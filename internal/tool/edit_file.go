@@ -27,7 +27,7 @@ const maxEdit = 16 << 20
 
 func editFileTool(w *space) Tool {
 	return builtin[editFileArgs]{
-		def: describe("edit_file", editFilePage, editFileSchema, false, append(fileAliases, "old_string", "old_text", "old_str", "old_text", "search", "old_text", "old", "old_text",
+		def: Describe("edit_file", editFilePage, editFileSchema, false, append(fileAliases, "old_string", "old_text", "old_str", "old_text", "search", "old_text", "old", "old_text",
 			"new_string", "new_text", "new_str", "new_text", "replace", "new_text", "replacement", "new_text", "new", "new_text", "all", "replace_all")...),
 		call: func(ctx context.Context, a editFileArgs) (Result, error) {
 			shown, real, problem := w.target(a.Path)

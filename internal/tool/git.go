@@ -28,9 +28,9 @@ type gitArgs struct {
 	Revision string `json:"revision"`
 	Stat     bool   `json:"stat"`
 	Patch    bool   `json:"patch"`
-	Start    number `json:"start_line"`
-	End      number `json:"end_line"`
-	Limit    number `json:"limit"`
+	Start    Number `json:"start_line"`
+	End      Number `json:"end_line"`
+	Limit    Number `json:"limit"`
 }
 
 // Git answers for the workspace's repository, whose git directory is outside.
@@ -70,7 +70,7 @@ func gitTool(w *space, git Git, shell bool) Tool {
 	if history != nil {
 		commands += `,"log","blame","show"`
 	}
-	def := describe("git", gitPage, fmt.Sprintf(gitSchema, commands), true, append(fileAliases, "subcommand", "command", "cmd", "command", "max_count", "limit", "n", "limit",
+	def := Describe("git", gitPage, fmt.Sprintf(gitSchema, commands), true, append(fileAliases, "subcommand", "command", "cmd", "command", "max_count", "limit", "n", "limit",
 		"rev", "revision", "commit", "revision", "ref", "revision")...)
 	def.Deferred = shell
 	for _, c := range []string{"status", "diff", "log", "blame", "show"} {

@@ -28,9 +28,9 @@ type grepArgs struct {
 	Glob       string `json:"glob"`
 	Output     string `json:"output"`
 	IgnoreCase bool   `json:"ignore_case"`
-	Context    number `json:"context"`
+	Context    Number `json:"context"`
 	Ignored    bool   `json:"ignored"`
-	Limit      number `json:"limit"`
+	Limit      Number `json:"limit"`
 }
 
 // The bounds of a search.
@@ -47,7 +47,7 @@ const (
 
 func grepTool(w *space) Tool {
 	return builtin[grepArgs]{
-		def: describe("grep", grepPage, grepSchema, true, append(searchAliases, "query", "pattern", "regex", "pattern", "search", "pattern", "include", "glob", "file_pattern", "glob",
+		def: Describe("grep", grepPage, grepSchema, true, append(searchAliases, "query", "pattern", "regex", "pattern", "search", "pattern", "include", "glob", "file_pattern", "glob",
 			"output_mode", "output", "mode", "output", "-i", "ignore_case", "case_insensitive", "ignore_case", "-C", "context", "context_lines", "context", "file", "path", "file_path", "path")...),
 		call: func(ctx context.Context, a grepArgs) (Result, error) {
 			if a.Pattern == "" {

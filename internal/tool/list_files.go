@@ -20,16 +20,16 @@ const listFilesSchema = `{"type":"object","properties":{"path":{"type":"string"}
 type listFilesArgs struct {
 	Path    string `json:"path"`
 	Pattern string `json:"pattern"`
-	Depth   number `json:"depth"`
+	Depth   Number `json:"depth"`
 	Ignored bool   `json:"ignored"`
-	Limit   number `json:"limit"`
+	Limit   Number `json:"limit"`
 }
 
 // defaultList is how many files are listed where no limit is given.
 const defaultList = 200
 
 func listFilesTool(w *space) Tool {
-	def := describe("list_files", listFilesPage, listFilesSchema, true, append(searchAliases, "max_depth", "depth", "glob", "pattern", "query", "pattern", "name", "pattern", "file_pattern", "pattern")...)
+	def := Describe("list_files", listFilesPage, listFilesSchema, true, append(searchAliases, "max_depth", "depth", "glob", "pattern", "query", "pattern", "name", "pattern", "file_pattern", "pattern")...)
 	def.Was = func(args json.RawMessage) string {
 		var a listFilesArgs
 		if json.Unmarshal(args, &a) == nil && a.Pattern != "" {

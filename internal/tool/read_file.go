@@ -18,8 +18,8 @@ const readFileSchema = `{"type":"object","properties":{"path":{"type":"string"},
 
 type readFileArgs struct {
 	Path  string `json:"path"`
-	Start number `json:"start_line"`
-	End   number `json:"end_line"`
+	Start Number `json:"start_line"`
+	End   Number `json:"end_line"`
 }
 
 // maxLine is how much of one line is shown, in bytes.
@@ -29,7 +29,7 @@ func lineCut(size int64) string { return fmt.Sprintf(" [line cut, %d bytes long]
 
 func readFileTool(w *space) Tool {
 	return builtin[readFileArgs]{
-		def: describe("read_file", readFilePage, readFileSchema, true, append(fileAliases, "offset", "start_line", "from_line", "start_line", "line", "start_line", "to_line", "end_line")...),
+		def: Describe("read_file", readFilePage, readFileSchema, true, append(fileAliases, "offset", "start_line", "from_line", "start_line", "line", "start_line", "to_line", "end_line")...),
 		call: func(ctx context.Context, a readFileArgs) (Result, error) {
 			rel, problem := w.rel(a.Path)
 			if problem != "" {

@@ -23,7 +23,7 @@ const shellSchema = `{"type":"object","properties":{"command":{"type":"string","
 
 type shellArgs struct {
 	Command    string `json:"command"`
-	Timeout    number `json:"timeout_seconds"`
+	Timeout    Number `json:"timeout_seconds"`
 	Dir        string `json:"dir"`
 	Background bool   `json:"background"`
 }
@@ -89,7 +89,7 @@ func networked(page string, hosts []string) string {
 
 func shellTool(c *commands) Tool {
 	return builtin[shellArgs]{
-		def: describe("shell", networked(shellPage, c.hosts), shellSchema, false, "cmd", "command", "script", "command", "timeout", "timeout_seconds", "cwd", "dir", "workdir", "dir", "working_directory", "dir",
+		def: Describe("shell", networked(shellPage, c.hosts), shellSchema, false, "cmd", "command", "script", "command", "timeout", "timeout_seconds", "cwd", "dir", "workdir", "dir", "working_directory", "dir",
 			"run_in_background", "background", "description", saysNothing),
 		call: func(ctx context.Context, a shellArgs) (Result, error) {
 			dir, note, problem := c.check(a)

@@ -15,17 +15,17 @@ const shellJobSchema = `{"type":"object","properties":{"id":{"type":"integer","m
 	`"offset":{"type":"integer","minimum":0},"wait_seconds":{"$comment":"untold","type":"integer","minimum":1,"maximum":600}},"additionalProperties":false}`
 
 type shellJobArgs struct {
-	ID     number `json:"id"`
+	ID     Number `json:"id"`
 	Action string `json:"action"`
-	Offset number `json:"offset"`
-	Wait   number `json:"wait_seconds"`
+	Offset Number `json:"offset"`
+	Wait   Number `json:"wait_seconds"`
 }
 
 const defaultWait = 60 // seconds
 
 func shellJobTool(c *commands) Tool {
 	return builtin[shellJobArgs]{
-		def: describe("shell_job", shellJobPage, shellJobSchema, false, "job", "id", "job_id", "id", "timeout_seconds", "wait_seconds", "timeout", "wait_seconds"),
+		def: Describe("shell_job", shellJobPage, shellJobSchema, false, "job", "id", "job_id", "id", "timeout_seconds", "wait_seconds", "timeout", "wait_seconds"),
 		call: func(ctx context.Context, a shellJobArgs) (Result, error) {
 			if a.Action == "list" {
 				return Text(c.jobs.list()), nil

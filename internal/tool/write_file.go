@@ -27,7 +27,7 @@ type writeFileArgs struct {
 
 func writeFileTool(w *space) Tool {
 	return builtin[writeFileArgs]{
-		def: describe("write_file", writeFilePage, writeFileSchema, false, append(fileAliases, "contents", "content", "text", "content", "file_text", "content", "code", "content")...),
+		def: Describe("write_file", writeFilePage, writeFileSchema, false, append(fileAliases, "contents", "content", "text", "content", "file_text", "content", "code", "content")...),
 		call: func(_ context.Context, a writeFileArgs) (Result, error) {
 			shown, real, problem := w.target(a.Path)
 			if problem != "" {

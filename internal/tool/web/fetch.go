@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,50 +30,41 @@ const fetchSchema = `{"type":"object","properties":{"url":{"type":"string","minL
 // maxAddress is the longest address that is used, in bytes.
 const maxAddress = 2048
 
-// fetchTool is web_fetch.
-type fetchTool struct{ u *Lookup }
-
-// Definition implements tool.Tool.
-func (fetchTool) Definition() tool.Definition {
-	description, help, _ := strings.Cut(strings.TrimSpace(fetchPage), "\n\n")
-	return tool.Definition{Name: "web_fetch", Description: description, Help: help, Schema: tool.Told(fetchSchema), Reads: json.RawMessage(fetchSchema), ReadOnly: true,
-		Aliases: map[string]string{"address": "url", "link": "url", "uri": "url", "page": "url", "offset": "from", "start": "from"},
-		Names:   map[string]string{"fetch": "", "fetch_url": "", "open_url": "", "read_url": "", "visit": ""}}
+type fetchArgs struct {
+	URL  string      `json:"url"`
+	From tool.Number `json:"from"`
 }
 
-// Call implements tool.Tool.
-func (t fetchTool) Call(ctx context.Context, raw json.RawMessage) (tool.Result, error) {
-	var a struct {
-		URL  string      `json:"url"`
-		From json.Number `json:"from"`
-	}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return tool.Failf("The arguments of web_fetch cannot be read: %v.", err), nil
-	}
+// fetchTool is web_fetch.
+func fetchTool(u *Lookup) tool.Tool {
+	return tool.Of(tool.Describe("web_fetch", fetchPage, fetchSchema, true, "address", "url", "link", "url", "uri", "url", "page", "url", "offset", "from", "start", "from"), u.fetch)
+}
+
+// fetch reads a page, or goes on in one that was read.
+func (u *Lookup) fetch(ctx context.Context, a fetchArgs) (tool.Result, error) {
 	at, problem := address(a.URL)
 	if problem != "" {
 		return tool.Failf("%s", problem), nil
 	}
-	from, _ := a.From.Int64() // the schema has it a number
-	if p := t.u.known(at.String()); p != nil {
-		return t.u.part(p, int(from)), nil
+	if p := u.known(at.String()); p != nil {
+		return u.part(p, int(a.From)), nil
 	}
-	if problem := t.u.may("address", at.String()); problem != "" {
+	if problem := u.may("address", at.String()); problem != "" {
 		return tool.Failf("%s", problem), nil
 	}
-	if t.u.invented(at.String()) {
+	if u.invented(at.String()) {
 		return tool.Failf("The page was not read: after text of strangers was shown, an address has to be one that the person, a search or a page named, letter by letter. Search for it."), nil
 	}
-	p, err := t.u.w.fetch(ctx, at)
+	p, err := u.w.fetch(ctx, at)
 	if ctx.Err() != nil {
 		return tool.Result{}, ctx.Err()
 	}
 	if err != nil {
-		t.u.w.log.Info("web_fetch of " + at.Hostname() + ": " + err.Error())
+		u.w.log.Info("web_fetch of " + at.Hostname() + ": " + err.Error())
 		return tool.Failf("The page was not read: %v.", err), nil
 	}
-	t.u.keep(p)
-	return t.u.part(p, int(from)), nil
+	u.keep(p)
+	return u.part(p, int(a.From)), nil
 }
 
 // address reads one as a model wrote it: of the web, without a login and a fragment, its host in ASCII.

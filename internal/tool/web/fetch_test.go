@@ -150,7 +150,7 @@ func TestFetchIsBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-stopped; cancel() }()
 	raw, _ := json.Marshal(map[string]string{"url": address + "/slow"})
-	if _, err := (fetchTool{u}).Call(ctx, raw); !errors.Is(err, context.Canceled) {
+	if _, err := fetchTool(u).Call(ctx, raw); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -106,7 +106,7 @@ func TestSlowPage(t *testing.T) {
 		}
 		began := time.Now()
 		raw, _ := json.Marshal(map[string]string{"url": "http://slow.example/"})
-		res, err := (fetchTool{u}).Call(t.Context(), raw)
+		res, err := fetchTool(u).Call(t.Context(), raw)
 		if err != nil || !res.IsError || !strings.Contains(res.Text, "longer than 20 seconds") || time.Since(began) != maxTime {
 			t.Errorf("%v after %v, %v", res.Text, time.Since(began), err)
 		}

@@ -43,44 +43,36 @@ func searchAddress(base string) (*url.URL, error) {
 	return u, nil
 }
 
-// searchTool is web_search.
-type searchTool struct{ u *Lookup }
-
-// Definition implements tool.Tool.
-func (searchTool) Definition() tool.Definition {
-	description, help, _ := strings.Cut(strings.TrimSpace(searchPage), "\n\n")
-	return tool.Definition{Name: "web_search", Description: description, Help: help, Schema: tool.Told(searchSchema), Reads: json.RawMessage(searchSchema), ReadOnly: true,
-		Aliases: map[string]string{"q": "query", "search": "query", "search_term": "query", "max_results": "limit", "num_results": "limit", "count": "limit", "recency": "time_range"},
-		Names:   map[string]string{"search_web": "", "google": "", "internet_search": ""}}
+type searchArgs struct {
+	Query     string      `json:"query"`
+	TimeRange string      `json:"time_range"`
+	Limit     tool.Number `json:"limit"`
 }
 
-// Call implements tool.Tool.
-func (t searchTool) Call(ctx context.Context, raw json.RawMessage) (tool.Result, error) {
-	var a struct {
-		Query     string      `json:"query"`
-		TimeRange string      `json:"time_range"`
-		Limit     json.Number `json:"limit"`
-	}
-	if err := json.Unmarshal(raw, &a); err != nil {
-		return tool.Failf("The arguments of web_search cannot be read: %v.", err), nil
-	}
+// searchTool is web_search.
+func searchTool(u *Lookup) tool.Tool {
+	return tool.Of(tool.Describe("web_search", searchPage, searchSchema, true, "q", "query", "search", "query", "search_term", "query", "max_results", "limit", "num_results", "limit",
+		"count", "limit", "recency", "time_range"), u.search)
+}
+
+// search asks the SearXNG and shows what it found.
+func (u *Lookup) search(ctx context.Context, a searchArgs) (tool.Result, error) {
 	query := strings.Join(strings.Fields(visible(a.Query)), " ")
 	if n := utf8.RuneCountInString(query); n == 0 || n > maxQuery {
 		return tool.Failf("The query has %d characters; between 1 and %d are expected: a few words.", n, maxQuery), nil
 	}
-	if problem := t.u.may("query", query); problem != "" {
+	if problem := u.may("query", query); problem != "" {
 		return tool.Failf("%s", problem), nil
 	}
-	limit, _ := a.Limit.Int64() // the schema bounds it
-	found, err := t.u.w.find(ctx, query, a.TimeRange)
+	found, err := u.w.find(ctx, query, a.TimeRange)
 	if ctx.Err() != nil {
 		return tool.Result{}, ctx.Err()
 	}
 	if err != nil {
-		t.u.w.log.Warn("web_search: " + err.Error())
+		u.w.log.Warn("web_search: " + err.Error())
 		return tool.Failf("Nothing was searched: %v.", err), nil
 	}
-	return t.u.shown(found, int(cmp.Or(limit, someHits))), nil
+	return u.shown(found, cmp.Or(int(a.Limit), someHits)), nil
 }
 
 // answer is what a SearXNG answers in JSON (its documentation, "Search API"; the fields of results are

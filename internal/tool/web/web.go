@@ -159,10 +159,10 @@ func (w *Web) Open(l Leg) *Lookup {
 // Tools are those that are configured.
 func (u *Lookup) Tools() (all []tool.Tool) {
 	if u.w.reads != nil {
-		all = append(all, fetchTool{u})
+		all = append(all, fetchTool(u))
 	}
 	if u.w.search != nil {
-		all = append(all, searchTool{u})
+		all = append(all, searchTool(u))
 	}
 	return all
 }
