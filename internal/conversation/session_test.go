@@ -194,6 +194,18 @@ func TestTwice(t *testing.T) {
 	if p := h.stage.posts; len(p) != 4 || p[2].Key != p[3].Key {
 		t.Errorf("%+v", p)
 	}
+	// What it set is not set again, whatever was set since.
+	h.plays("chat", "here")
+	l := h.message("/local /chat where?")
+	h.saw("/cloud", "notice: Cloud models may be used again.")
+	for _, c := range []channel.Message{l, h.message("/cloud"), l} {
+		if err := h.Handle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(h.stage.seen()[5:], "; "); got != "notice: Working locally only; /cloud lifts it.; answer: here; notice: Cloud models may be used again.; answer: here" || h.stateNow().LocalOnly || h.stage.posts[6] != h.stage.posts[8] {
+		t.Errorf("%s, local %t", got, h.stateNow().LocalOnly)
+	}
 	// One that was recorded and not answered is answered when it comes again.
 	x := h.open(h.id, "terminal")
 	if _, err := h.append(t.Context(), x, entryOf(h.message("/chat lost"))); err != nil {
@@ -208,7 +220,7 @@ func TestTwice(t *testing.T) {
 			n++
 		}
 		return true
-	}); err != nil || n != 3 {
+	}); err != nil || n != 6 {
 		t.Errorf("%d messages, %v", n, err)
 	}
 }
@@ -401,6 +413,20 @@ func TestSmallWindow(t *testing.T) {
 	if size > 1700 || !strings.Contains(k.asked(), "[left out: ") {
 		t.Errorf("%d tokens: %s", size, k.asked())
 	}
+	// What holds for the session, and what came with the message, is not what is left out.
+	h.hears("/work")
+	h.plays("chat", "seen", "memory")
+	m := h.message("/chat " + strings.Repeat("vier ", 20000))
+	m.Attachments = []channel.Attachment{{Name: "p.png", MediaType: "image/png", Content: []byte("PNG")}}
+	if err := h.Handle(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range h.cast.calls {
+		last := k.Sent[len(k.Sent)-1]
+		if asked := strings.Contains(last.Content, "vier"); asked && (k.Sent[0].Content != h.prompts.system("terminal", "CHAT", false) || len(last.Images) != 1 || !strings.HasPrefix(last.Content, "[work] ")) {
+			t.Error(k.asked())
+		}
+	}
 }
 
 // Ten megabytes of text, and other input that is none.
@@ -420,6 +446,8 @@ func TestHostileInput(t *testing.T) {
 	if err != nil || st.Size() < 8_000_000 {
 		t.Errorf("%v, %v", st, err)
 	}
+	h.saw(strings.Repeat("/local /cloud ", 50_000)+"/local", "notice: Working locally only; /cloud lifts it.")
+	h.saw("/cloud", "notice: Cloud models may be used again.")
 	h.saw("/chat \xff\x00\xfe {\"a\": \u202e", "answer: Odd.")
 	h.saw("/chat {{{{[[[[\"", "answer: Nested.")
 	h.saw("/chat ```\nDELEGATE: CODE\nTASK: x\n```", "answer: Fenced.")

@@ -295,7 +295,7 @@ func (t *turn) final(ctx context.Context) {
 // proposed follows what an answer of Chat's proposes, once in a turn, or shows the answer.
 func (t *turn) proposed(ctx context.Context, answer string) {
 	p, _, ok := routing.ParseProposal(answer)
-	if !ok || t.stop != "" && t.stop != routing.StopDone {
+	if !ok || t.job != "" || t.stop != "" && t.stop != routing.StopDone { // a job's report: its input is over
 		t.finish(ctx, answer)
 		return
 	}
