@@ -363,7 +363,7 @@ func (t *turn) result(ctx context.Context, f Finished) {
 	t.clock(func(l *routing.Loop) { l.Done() })
 	t.stop = routing.StopDone
 	t.items = append(t.items, ofCoder(f.Route, f.Title, c))
-	t.tell(ctx, Entry{Kind: channel.Notice, Content: e.prompts.notice("done", e.alias(ctx, role), f.Title), Job: f.ID})
+	t.tell(ctx, Entry{Kind: channel.Notice, Content: e.prompts.notice("done", e.Alias(ctx, role), f.Title), Job: f.ID})
 }
 
 // Commands implements channel.Handler.

@@ -26,7 +26,8 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	h := open(t, i18n.English, "slack", func(h *house, o *Options) {
 		h.id = "slack:T1:C1:17.5"
-		o.Here, o.Repositories = nil, []Repository{{Name: "a", Path: t.TempDir()}, {Name: "b", Path: t.TempDir(), Channels: []string{"slack:T1:C1"}}, {Name: "c", Path: "/c", Users: []string{"slack:taro"}}}
+		o.Here, o.Repositories = nil, []Repository{{Name: "a", Path: t.TempDir()}, {Name: "b", Path: t.TempDir(), Channels: []string{"slack:T1:C1"}}, {Name: "c", Path: "/c", Users: []string{"slack:taro"}},
+			{Name: "d", Path: "/d", Channels: []string{"slack:T1:C", "slack:T1:C12"}}}
 	})
 	h.desk.approved = channel.Approval{Title: "T"}
 	for _, c := range []struct{ text, want string }{
@@ -404,6 +405,9 @@ func TestSmallWindow(t *testing.T) {
 	h.plays("chat", strings.Repeat("word ", 500), strings.Repeat("more ", 500), "memory", "short")
 	h.hears("/chat " + strings.Repeat("eins ", 400))
 	h.hears("/chat " + strings.Repeat("zwei ", 400))
+	if s := h.stateNow(); s.ShortMemory != "memory" { // of few texts, but long ones
+		t.Errorf("%+v", s)
+	}
 	h.hears("/chat " + strings.Repeat("drei ", 20000))
 	k := h.last("chat")
 	size := 0
@@ -421,11 +425,10 @@ func TestSmallWindow(t *testing.T) {
 	if err := h.Handle(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
-	for _, k := range h.cast.calls {
-		last := k.Sent[len(k.Sent)-1]
-		if asked := strings.Contains(last.Content, "vier"); asked && (k.Sent[0].Content != h.prompts.system("terminal", "CHAT", false) || len(last.Images) != 1 || !strings.HasPrefix(last.Content, "[work] ")) {
-			t.Error(k.asked())
-		}
+	i := slices.IndexFunc(h.cast.calls, func(k *call) bool { return strings.Contains(k.asked(), "vier") })
+	k = h.cast.calls[i]
+	if last := k.Sent[len(k.Sent)-1]; k.Sent[0].Content != h.prompts.system("terminal", "CHAT", false) || len(last.Images) != 1 || !strings.Contains(last.Content, "[work] ") || !strings.Contains(last.Content, "vier") {
+		t.Error(k.asked())
 	}
 }
 
@@ -531,6 +534,29 @@ func TestFullDisk(t *testing.T) {
 		}
 		if !slices.Equal(got, []string{"answer: Later."}) {
 			t.Errorf("call %d %v: then %q", at, f.Hit(), got)
+		}
+	}
+}
+
+// What a command could not set is said, in the language of the house, and not taken for set.
+func TestFullDiskForCommands(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[i18n.Lang]string{i18n.English: "notice: This conversation cannot be continued right now: ", i18n.Japanese: "notice: 今はこの会話を続けられません: "} {
+		h := open(t, lang, "terminal")
+		h.hears("/cloud")
+		h.fs.Before = func(o disk.Op) error {
+			if strings.Contains(o.Path, stateFile) {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		for _, text := range []string{"/local", "/work"} {
+			if got := h.hears(text); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+				t.Errorf("%s: %q", text, got)
+			}
+		}
+		if h.fs.Before = nil; h.stateNow().LocalOnly {
+			t.Error("it is local")
 		}
 	}
 }

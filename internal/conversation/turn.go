@@ -153,7 +153,7 @@ func (t *turn) delegate(ctx context.Context, d routing.Delegation) {
 		t.coder(ctx, route, d.Task, d.Task)
 		return
 	}
-	alias := t.e.alias(ctx, models.Worker)
+	alias := t.e.Alias(ctx, models.Worker)
 	t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("start", alias, d.Task)})
 	t.workers(ctx, route, d.Task)
 }
@@ -167,7 +167,7 @@ func (t *turn) workers(ctx context.Context, route routing.Route, task string) {
 		return
 	}
 	if t.handed && t.failure == nil && ctx.Err() == nil {
-		t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("done", t.e.alias(ctx, models.Worker), task)})
+		t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("done", t.e.Alias(ctx, models.Worker), task)})
 	}
 	t.final(ctx)
 }
