@@ -24,6 +24,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -384,6 +385,9 @@ func TestWhatIsApplied(t *testing.T) {
 				}
 				b.says(tableSession, hanako, "/code2 let it be 42")
 				v, told := b.works()
+				if o, err := order.Parse(v.Metadata); err != nil || o.Repo != b.repo || v.Metadata.TaskKey != (task.Key{Source: "terminal", Owner: "hanako:0123456789ab", Repo: "repo", Type: "chat", ID: o.Chat.Job}) {
+					t.Errorf("%+v of %+v, %v", v.Metadata.TaskKey, o, err)
+				}
 				if (v.Status() == task.AwaitingApproval) != c.asked || strings.Contains(told, "request: ") != c.asked || v.Metadata.Config.Provider != "script" {
 					t.Fatalf("%s by %s: %s", v.Status(), v.Metadata.Config.Provider, told)
 				}

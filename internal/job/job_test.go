@@ -145,6 +145,7 @@ func (h *house) decide(job approval.Job, grant bool) {
 }
 
 const moon = `- calls: [{tool: read_file, args: {path: greet.txt}}]
+  usage: {prompt_tokens: 900, completion_tokens: 100, cost_micro_usd: 2500}
 - calls:
   - tool: propose
     args:
@@ -161,7 +162,7 @@ func TestBranch(t *testing.T) {
 	h := newHouse(t, approval.Branch, moon)
 	h.Project.Checks = []checkrun.Check{{Command: "grep -q moon greet.txt", Timeout: time.Minute}, {Command: "exit 3", Timeout: time.Minute}} // the second is red without the patch, too
 	res := h.run()
-	if res.Outcome.Status != task.AwaitingApproval || res.Job.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch {
+	if res.Outcome.Status != task.AwaitingApproval || res.Job.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch || res.Job.Cost.Tokens < 1000 || res.Job.Cost.MicroUSD != 2500 {
 		t.Fatalf("%+v", res)
 	}
 	h.decide(res.Job, true)
