@@ -1,15 +1,19 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +24,7 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/order"
 	"toritsugi/internal/task"
 	"toritsugi/internal/workspace"
 )
@@ -142,6 +147,11 @@ func (b *table) decisions(job string) string {
 		name, ok := strings.CutPrefix(e.Event, "approval.")
 		if !ok || e.Job != job {
 			continue
+		}
+		var fields map[string]any // all of route §7.3, the absent ones null
+		if err := json.Unmarshal([]byte(line), &fields); err != nil || strings.Join(slices.Sorted(maps.Keys(fields)), " ") !=
+			"approval_decided_at approval_requested_at approval_status approver at coder_output event job_id reason session_id" || (fields["approver"] == nil) != (e.Status == "pending") || e.Output != "The answer is 42." {
+			b.t.Errorf("%v %s", err, line)
 		}
 		for _, more := range []*string{e.Approver, e.Reason} {
 			if more != nil {
@@ -368,11 +378,16 @@ func TestWhatIsApplied(t *testing.T) {
 			t.Run(name+" "+string(lang), func(t *testing.T) {
 				t.Parallel()
 				b := newTable(t, lang, nil, "chat: {deliver: worktree}\nplanning: {enabled: false}\n")
+				var log bytes.Buffer
+				b.log = slog.New(slog.NewTextHandler(&log, nil))
 				if err := os.WriteFile(filepath.Join(filepath.Dir(b.repo), "script.yaml"), []byte(c.script), 0o600); err != nil {
 					t.Fatal(err)
 				}
 				b.says(tableSession, hanako, "/code2 let it be 42")
 				v, told := b.works()
+				if o, err := order.Parse(v.Metadata); err != nil || o.Repo != b.repo || v.Metadata.TaskKey != (task.Key{Source: "terminal", Owner: "hanako:0123456789ab", Repo: "repo", Type: "chat", ID: o.Chat.Job}) {
+					t.Errorf("%+v of %+v, %v", v.Metadata.TaskKey, o, err)
+				}
 				if (v.Status() == task.AwaitingApproval) != c.asked || strings.Contains(told, "request: ") != c.asked || v.Metadata.Config.Provider != "script" {
 					t.Fatalf("%s by %s: %s", v.Status(), v.Metadata.Config.Provider, told)
 				}
@@ -397,6 +412,9 @@ func TestWhatIsApplied(t *testing.T) {
 				}
 				if got := strings.Join(b.events(), " "); got != c.events {
 					t.Errorf("events %s", got)
+				}
+				if strings.Contains(log.String(), "applied") != c.asked || strings.Contains(log.String(), "alias=Shiro") != c.asked {
+					t.Errorf("logged %s", log.String())
 				}
 			})
 		}

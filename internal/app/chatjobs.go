@@ -400,6 +400,9 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 			return workspace.FreeBranch(ctx, src, workspace.BranchName(cfg.Workspace.BranchPattern, m.TaskKey.ID, m.Title))
 		}}
 	res, err := r.Execute(ctx, c)
+	if res.Application.Begun { // whoever proposed it, a worker's hands did it (spec/chat §2)
+		log.Info(res.Application.Outcome(i18n.English), "alias", t.engine.Alias(ctx, models.Worker))
+	}
 	if err == nil && ctx.Err() == nil {
 		t.tell(ctx, standing{res.Order, res.Job, res.Outcome.Status, res.Outcome.Reason, res.Err})
 		if derr := t.outbox().Deliver(ctx, c.UUID()); derr != nil {

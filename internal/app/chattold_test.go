@@ -215,6 +215,9 @@ func TestStaleIsMadeAnew(t *testing.T) {
 	asked := v.models.Requests()
 	var inherited bool
 	for _, r := range asked {
+		if tools := strings.Join(r.Tools, " "); r.Model == "coder-m" && tools != "grep list_files propose read_file recall reflect report_subtask submit_plan" {
+			t.Errorf("a coder has %s", tools)
+		}
 		inherited = inherited || r.Model == "coder-m" && strings.Contains(string(r.Body), "the files are not what they were when it was made")
 	}
 	if !inherited {

@@ -18,14 +18,14 @@ import (
 // its channels, and calls end when all turns are over.
 func (s *system) converse(ctx context.Context, here *conversation.Repository) (e *conversation.Engine, end func(), err error) {
 	var undo []func()
-	end = func() {
+	undone := func() {
 		for i := len(undo) - 1; i >= 0; i-- {
 			undo[i]()
 		}
 	}
 	defer func() {
 		if err != nil {
-			end()
+			undone()
 		}
 	}()
 	if s.models == nil {
@@ -62,7 +62,7 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 		return nil, nil, &ConfigError{err}
 	}
 	undo = append(undo, func() { _ = e.Close() }, s.forgetting(ctx, e)) // what was said is on disk
-	return e, end, nil
+	return e, undone, nil
 }
 
 // forgetFirst and forgetEvery are when conversations are looked through for old ones: not

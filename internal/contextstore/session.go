@@ -118,6 +118,31 @@ func (x *Session) hold(ctx context.Context, name string, timeout time.Duration) 
 	}
 }
 
+// HoldSession keeps others from writing to the conversation in dir until release is called,
+// and with change also who looks by this. It waits no longer than wait: filelock.ErrLocked.
+func HoldSession(ctx context.Context, dir string, change bool, wait time.Duration) (release func(), err error) {
+	flags, kind := os.O_RDONLY, filelock.Shared
+	if change {
+		flags, kind = os.O_RDWR|os.O_CREATE, filelock.Exclusive
+	}
+	f, err := os.OpenFile(filepath.Join(dir, sessionLock), flags|unix.O_NOFOLLOW, disk.FileMode)
+	if errors.Is(err, os.ErrNotExist) && !change {
+		return func() {}, nil // nobody ever wrote here
+	}
+	if err != nil {
+		return nil, err
+	}
+	short, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	if err = filelock.Wait(short, f, filelock.Whole, kind); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = filelock.ErrLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { filelock.Close(f) }, nil
+}
+
 // Turn takes the right to answer in the session, for which it waits as long as wait;
 // ErrTurn where another process has it still.
 func (x *Session) Turn(ctx context.Context, wait time.Duration) (release func(), err error) {

@@ -323,9 +323,12 @@ func (c *shape) read(text string, v any) error {
 	}
 	valid := slices.DeleteFunc(slices.Clone(found), func(s string) bool { return !json.Valid([]byte(s)) })
 	if len(valid) == 0 {
-		fixed, _, ok := loosejson.Repair(found[0])
-		if !ok {
+		fixed, whole, ok := loosejson.Repair(found[0])
+		switch {
+		case !ok:
 			return &AnswerError{"it is not valid JSON."}
+		case !whole && len(c.whole) > 0: // half a patch may only delete
+			return &AnswerError{"it ends in the middle of its JSON."}
 		}
 		valid = []string{fixed}
 	}

@@ -29,6 +29,8 @@ type call struct {
 	Local       bool
 	Sent        []llm.Message // all that its conversation was given
 	Tools       []string
+	Temperature *float64
+	Most        int // tokens of its answers, 0 for no limit of the leg's
 }
 
 // cast are the models of a test: for each role the scripts of its legs, in order. A role
@@ -86,7 +88,7 @@ func (c *cast) Client(ctx context.Context, u models.Use) (llm.Client, models.Spe
 		c.t.Error(err)
 		return nil, s, err
 	}
-	k := &call{Role: u.Role, Route: u.Route, Local: u.LocalOnly}
+	k := &call{Role: u.Role, Route: u.Route, Local: u.LocalOnly, Temperature: u.Temperature}
 	c.calls = append(c.calls, k)
 	if c.textual {
 		return &actor{texttool.New(inner), c, k}, s, nil
@@ -124,6 +126,7 @@ func (s *scene) Append(m llm.Message) {
 }
 
 func (s *scene) Send(ctx context.Context, onText func(string)) (*llm.Reply, error) {
+	s.a.k.Most = llm.AnswerLimit(ctx, 0)
 	r, err := s.Conversation.Send(ctx, onText)
 	if err == nil {
 		s.given[r.Message.Content] = true

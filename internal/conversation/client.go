@@ -151,8 +151,8 @@ func (t *turn) classify(ctx context.Context, system, user string) (string, error
 	return reply.Message.Content, nil
 }
 
-// alias is what people call who fills a role.
-func (e *Engine) alias(ctx context.Context, role string) string {
+// Alias is what people call who fills a role.
+func (e *Engine) Alias(ctx context.Context, role string) string {
 	spec, err := e.Models.Spec(ctx, models.Use{Role: role, Route: string(routing.Chat)})
 	if err != nil || spec.Alias == "" {
 		return role

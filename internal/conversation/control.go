@@ -37,11 +37,11 @@ func (e *Engine) control(ctx context.Context, x session, m channel.Message, cmd 
 	e.postAgain(ctx, x)
 	n, err := e.carry(ctx, x, m, cmd)
 	if err != nil {
-		var told *i18n.Error
-		if !errors.As(err, &told) {
-			e.Log.Error("A command failed: "+err.Error(), "session_id", x.ID)
-		}
 		n = Entry{Kind: channel.Notice, Content: e.Lang.Error(err)}
+		if !errors.As(err, new(*i18n.Error)) {
+			e.Log.Error("A command failed: "+err.Error(), "session_id", x.ID)
+			n.Content = e.Lang.T("conversation.broken", err)
+		}
 	}
 	n.ReplyTo, n.Control, n.Final = m.ID, true, true
 	e.tell(context.WithoutCancel(ctx), x, n)
@@ -191,7 +191,7 @@ func (e *Engine) status(ctx context.Context, id string) string {
 		for _, j := range all {
 			role, err := routing.CoderRole(j.Route, e.Set)
 			if err == nil {
-				role = e.alias(ctx, role)
+				role = e.Alias(ctx, role)
 			}
 			lines = append(lines, fmt.Sprintf("- %s: %s (%s, %s)", role, j.Title, j.State, e.Now().Sub(j.Since).Round(time.Second)))
 		}

@@ -149,7 +149,7 @@ func TestJob(t *testing.T) {
 			if string(j.Route) != c.route || j.Role != c.role || j.Task != c.task || j.Repository.Name != "widgets" || j.ReplyTo != "m1" || !strings.Contains(j.Prompt, "CODE") || h.legs() != "" {
 				t.Errorf("%+v, legs %s", j, h.legs())
 			}
-			h.plays("chat", "Here is a proposal.")
+			h.plays("chat", "Here is a proposal.\n```json\n{\"propose_next_loop\":true,\"route\":\"OPS\",\"reason\":\"r\",\"confidence\":1}\n```") // whose input is over
 			p := &contract.Coder{Plan: "Change it.\nThen test.", Patch: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", NeedApproval: true, Risk: contract.Risk{Rollback: true}}
 			f := Finished{SessionID: h.id, ReplyTo: j.ReplyTo, ID: "20260301-101010-00000001", Title: j.Task, Route: j.Route, Proposal: p}
 			for range 2 { // told once, however often it is said

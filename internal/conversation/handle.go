@@ -29,19 +29,33 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 	switch c := cmd.(type) {
 	case nil, routing.ToRoute:
 	case routing.Local:
-		if c.Rest == "" {
-			return e.control(ctx, x, m, cmd)
-		}
-		if err := e.setLocal(ctx, x, c.On); err != nil {
-			return err
-		}
-		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
-		m.UserText = c.Rest
-		return e.Handle(ctx, m)
+		return e.local(ctx, x, m, c)
 	default:
 		return e.control(ctx, x, m, cmd)
 	}
 	return e.answer(ctx, x, m)
+}
+
+// local carries /local or /cloud out, at once and once, and handles the text behind it.
+func (e *Engine) local(ctx context.Context, x session, m channel.Message, c routing.Local) error {
+	for next, more := routing.ParseCommand(c.Rest).(routing.Local); more; next, more = routing.ParseCommand(c.Rest).(routing.Local) {
+		c = next // of several the last one holds
+	}
+	if c.Rest == "" {
+		return e.control(ctx, x, m, c)
+	}
+	was, _, err := x.seen(m.ID)
+	if err != nil {
+		return err
+	}
+	if was == nil {
+		if err := e.setLocal(ctx, x, c.On); err != nil {
+			return err
+		}
+		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
+	}
+	m.UserText = c.Rest
+	return e.Handle(ctx, m)
 }
 
 // conforms reports what of a message breaks its contract (route §4.1), which a channel
@@ -347,7 +361,7 @@ func (t *turn) result(ctx context.Context, f Finished) {
 	t.clock(func(l *routing.Loop) { l.Done() })
 	t.stop = routing.StopDone
 	t.items = append(t.items, ofCoder(f.Route, f.Title, c))
-	t.tell(ctx, Entry{Kind: channel.Notice, Content: e.prompts.notice("done", e.alias(ctx, role), f.Title), Job: f.ID})
+	t.tell(ctx, Entry{Kind: channel.Notice, Content: e.prompts.notice("done", e.Alias(ctx, role), f.Title), Job: f.ID})
 }
 
 // Commands implements channel.Handler.

@@ -67,7 +67,7 @@ func (t *turn) start(ctx context.Context, route routing.Route, repo Repository, 
 	t.record(ctx)
 	id, err = e.Jobs.Start(ctx, Job{SessionID: t.x.ID, Channel: t.x.kind, User: t.m.User, ReplyTo: t.m.ID, Route: route, Role: role, Repository: repo,
 		LocalOnly: s.LocalOnly, Task: task, Input: in, Prompt: prompt})
-	return id, e.alias(ctx, role), err
+	return id, e.Alias(ctx, role), err
 }
 
 func names(all []Repository) (out []string) {

@@ -38,6 +38,14 @@ func TestPromptsOfBothLanguages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// Chat is told of each route that it can hand over to.
+	for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+		_, line, _ := strings.Cut(newPrompts("", lang, nil).text("turn/protocol.md"), "\nDELEGATE: ")
+		line, _, _ = strings.Cut(line, "\n")
+		if line != "PLAN|ANALYZE|OPS|RESEARCH|CODE|CODE1|CODE2|CODE3" {
+			t.Errorf("%s: %s", lang, line)
+		}
+	}
 	if !slices.Equal(names[i18n.English], names[i18n.Japanese]) {
 		t.Errorf("%v\n%v", names[i18n.English], names[i18n.Japanese])
 	}

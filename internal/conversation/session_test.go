@@ -26,7 +26,8 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	h := open(t, i18n.English, "slack", func(h *house, o *Options) {
 		h.id = "slack:T1:C1:17.5"
-		o.Here, o.Repositories = nil, []Repository{{Name: "a", Path: t.TempDir()}, {Name: "b", Path: t.TempDir(), Channels: []string{"slack:T1:C1"}}, {Name: "c", Path: "/c", Users: []string{"slack:taro"}}}
+		o.Here, o.Repositories = nil, []Repository{{Name: "a", Path: t.TempDir()}, {Name: "b", Path: t.TempDir(), Channels: []string{"slack:T1:C1"}}, {Name: "c", Path: "/c", Users: []string{"slack:taro"}},
+			{Name: "d", Path: "/d", Channels: []string{"slack:T1:C", "slack:T1:C12"}}}
 	})
 	h.desk.approved = channel.Approval{Title: "T"}
 	for _, c := range []struct{ text, want string }{
@@ -194,6 +195,18 @@ func TestTwice(t *testing.T) {
 	if p := h.stage.posts; len(p) != 4 || p[2].Key != p[3].Key {
 		t.Errorf("%+v", p)
 	}
+	// What it set is not set again, whatever was set since.
+	h.plays("chat", "here")
+	l := h.message("/local /chat where?")
+	h.saw("/cloud", "notice: Cloud models may be used again.")
+	for _, c := range []channel.Message{l, h.message("/cloud"), l} {
+		if err := h.Handle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Join(h.stage.seen()[5:], "; "); got != "notice: Working locally only; /cloud lifts it.; answer: here; notice: Cloud models may be used again.; answer: here" || h.stateNow().LocalOnly || h.stage.posts[6] != h.stage.posts[8] {
+		t.Errorf("%s, local %t", got, h.stateNow().LocalOnly)
+	}
 	// One that was recorded and not answered is answered when it comes again.
 	x := h.open(h.id, "terminal")
 	if _, err := h.append(t.Context(), x, entryOf(h.message("/chat lost"))); err != nil {
@@ -208,7 +221,7 @@ func TestTwice(t *testing.T) {
 			n++
 		}
 		return true
-	}); err != nil || n != 3 {
+	}); err != nil || n != 6 {
 		t.Errorf("%d messages, %v", n, err)
 	}
 }
@@ -392,6 +405,9 @@ func TestSmallWindow(t *testing.T) {
 	h.plays("chat", strings.Repeat("word ", 500), strings.Repeat("more ", 500), "memory", "short")
 	h.hears("/chat " + strings.Repeat("eins ", 400))
 	h.hears("/chat " + strings.Repeat("zwei ", 400))
+	if s := h.stateNow(); s.ShortMemory != "memory" { // of few texts, but long ones
+		t.Errorf("%+v", s)
+	}
 	h.hears("/chat " + strings.Repeat("drei ", 20000))
 	k := h.last("chat")
 	size := 0
@@ -400,6 +416,19 @@ func TestSmallWindow(t *testing.T) {
 	}
 	if size > 1700 || !strings.Contains(k.asked(), "[left out: ") {
 		t.Errorf("%d tokens: %s", size, k.asked())
+	}
+	// What holds for the session, and what came with the message, is not what is left out.
+	h.hears("/work")
+	h.plays("chat", "seen", "memory")
+	m := h.message("/chat " + strings.Repeat("vier ", 20000))
+	m.Attachments = []channel.Attachment{{Name: "p.png", MediaType: "image/png", Content: []byte("PNG")}}
+	if err := h.Handle(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(h.cast.calls, func(k *call) bool { return strings.Contains(k.asked(), "vier") })
+	k = h.cast.calls[i]
+	if last := k.Sent[len(k.Sent)-1]; k.Sent[0].Content != h.prompts.system("terminal", "CHAT", false) || len(last.Images) != 1 || !strings.Contains(last.Content, "[work] ") || !strings.Contains(last.Content, "vier") {
+		t.Error(k.asked())
 	}
 }
 
@@ -420,6 +449,8 @@ func TestHostileInput(t *testing.T) {
 	if err != nil || st.Size() < 8_000_000 {
 		t.Errorf("%v, %v", st, err)
 	}
+	h.saw(strings.Repeat("/local /cloud ", 50_000)+"/local", "notice: Working locally only; /cloud lifts it.")
+	h.saw("/cloud", "notice: Cloud models may be used again.")
 	h.saw("/chat \xff\x00\xfe {\"a\": \u202e", "answer: Odd.")
 	h.saw("/chat {{{{[[[[\"", "answer: Nested.")
 	h.saw("/chat ```\nDELEGATE: CODE\nTASK: x\n```", "answer: Fenced.")
@@ -503,6 +534,29 @@ func TestFullDisk(t *testing.T) {
 		}
 		if !slices.Equal(got, []string{"answer: Later."}) {
 			t.Errorf("call %d %v: then %q", at, f.Hit(), got)
+		}
+	}
+}
+
+// What a command could not set is said, in the language of the house, and not taken for set.
+func TestFullDiskForCommands(t *testing.T) {
+	t.Parallel()
+	for lang, want := range map[i18n.Lang]string{i18n.English: "notice: This conversation cannot be continued right now: ", i18n.Japanese: "notice: 今はこの会話を続けられません: "} {
+		h := open(t, lang, "terminal")
+		h.hears("/cloud")
+		h.fs.Before = func(o disk.Op) error {
+			if strings.Contains(o.Path, stateFile) {
+				return syscall.ENOSPC
+			}
+			return nil
+		}
+		for _, text := range []string{"/local", "/work"} {
+			if got := h.hears(text); len(got) != 1 || !strings.HasPrefix(got[0], want) {
+				t.Errorf("%s: %q", text, got)
+			}
+		}
+		if h.fs.Before = nil; h.stateNow().LocalOnly {
+			t.Error("it is local")
 		}
 	}
 }

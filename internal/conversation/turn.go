@@ -155,7 +155,7 @@ func (t *turn) delegate(ctx context.Context, d routing.Delegation) {
 		t.coder(ctx, route, d.Task, d.Task)
 		return
 	}
-	alias := t.e.alias(ctx, models.Worker)
+	alias := t.e.Alias(ctx, models.Worker)
 	t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("start", alias, d.Task)})
 	t.workers(ctx, route, d.Task)
 }
@@ -169,7 +169,7 @@ func (t *turn) workers(ctx context.Context, route routing.Route, task string) {
 		return
 	}
 	if t.handed && t.failure == nil && ctx.Err() == nil {
-		t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("done", t.e.alias(ctx, models.Worker), task)})
+		t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("done", t.e.Alias(ctx, models.Worker), task)})
 	}
 	t.final(ctx)
 }
@@ -298,7 +298,7 @@ func (t *turn) final(ctx context.Context) {
 // proposed follows what an answer of Chat's proposes, once in a turn, or shows the answer.
 func (t *turn) proposed(ctx context.Context, answer string) {
 	p, _, ok := routing.ParseProposal(answer)
-	if !ok || t.stop != "" && t.stop != routing.StopDone {
+	if !ok || t.job != "" || t.stop != "" && t.stop != routing.StopDone { // a job's report: its input is over
 		t.finish(ctx, answer)
 		return
 	}

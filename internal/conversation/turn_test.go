@@ -23,6 +23,9 @@ func TestChat(t *testing.T) {
 	if got := h.legs(); got != "worker CLASSIFY, chat CHAT" {
 		t.Error(got)
 	}
+	if k := h.last("worker"); k.Temperature == nil || *k.Temperature != 0 || k.Most != 300 || len(k.Tools) > 0 {
+		t.Errorf("%+v", k)
+	}
 	if k := h.last("chat"); len(k.Tools) > 0 || len(k.Sent) != 2 || k.Sent[1].Content != "hi there" {
 		t.Errorf("%+v", k)
 	}

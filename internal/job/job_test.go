@@ -145,6 +145,7 @@ func (h *house) decide(job approval.Job, grant bool) {
 }
 
 const moon = `- calls: [{tool: read_file, args: {path: greet.txt}}]
+  usage: {prompt_tokens: 900, completion_tokens: 100, cost_micro_usd: 2500}
 - calls:
   - tool: propose
     args:
@@ -161,7 +162,7 @@ func TestBranch(t *testing.T) {
 	h := newHouse(t, approval.Branch, moon)
 	h.Project.Checks = []checkrun.Check{{Command: "grep -q moon greet.txt", Timeout: time.Minute}, {Command: "exit 3", Timeout: time.Minute}} // the second is red without the patch, too
 	res := h.run()
-	if res.Outcome.Status != task.AwaitingApproval || res.Job.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch {
+	if res.Outcome.Status != task.AwaitingApproval || res.Job.Plan != "Say moon in place of world." || res.Job.Deliver != approval.Branch || res.Job.Cost.Tokens < 1000 || res.Job.Cost.MicroUSD != 2500 {
 		t.Fatalf("%+v", res)
 	}
 	h.decide(res.Job, true)
@@ -231,33 +232,44 @@ func TestDenied(t *testing.T) {
 
 // A patch that does not apply goes back with git's words; one made of whole files is as
 // good; a review has nothing to be granted; a model without tools writes the same as text.
+// What is applied are the bytes that it wrote, which the record holds masked (spec/chat §6).
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		says   string
 		status task.Status
 		file   string
+		holds  string // of file
 	}{
 		"not the base": {`- calls:
   - tool: propose
     args: {plan: p, patch: "--- a/greet.txt\n+++ b/greet.txt\n@@ -1,2 +1,2 @@\n hello\n-sun\n+moon\n", risk: {destructive: false, rollback_possible: true}, need_approval: true}
-` + moon[strings.Index(moon, "- calls:\n"):], task.AwaitingApproval, ""},
+` + moon[strings.Index(moon, "- calls:\n"):], task.AwaitingApproval, "", ""},
 		"files": {`- calls:
   - tool: propose
     args: {plan: p, files: [{path: greet.txt, action: modify, content: "hello\nmoon\n"}, {path: d/new, action: create, content: "new\n"}], risk: {destructive: false, rollback_possible: true}, need_approval: true}
-`, task.AwaitingApproval, "d/new"},
+`, task.AwaitingApproval, "d/new", "new"},
+		"masked on record": {`- calls:
+  - tool: propose
+    args: {plan: p, files: [{path: greet.txt, action: modify, content: "hello\nmoon\n"}, {path: d/new, action: create, content: "a.person@example.com\n"}], risk: {destructive: false, rollback_possible: true}}
+`, task.AwaitingApproval, "d/new", "a.person@example.com"},
+		"half of it": {`- say: |
+    {"plan": "p", "risk": {"destructive": false, "rollback_possible": true}, "patch": "--- a/greet.txt\n+++ b/greet.txt\n@@ -1,2 +1,2 @@\n hello\n-world
+` + moon[strings.Index(moon, "- calls:\n"):], task.AwaitingApproval, "", ""},
+		"what changes": {`- calls: [{tool: write_file, args: {path: greet.txt, content: x}}, {tool: shell, args: {command: "rm greet.txt"}}, {tool: commit, args: {message: m}}]
+` + moon, task.AwaitingApproval, "", ""},
 		"review": {`- calls:
   - tool: propose
     args: {plan: All is well., task_type: review, risk: {destructive: false, rollback_possible: true}, need_approval: true}
-`, task.Completed, ""},
+`, task.Completed, "", ""},
 		"text": {`- say: |
     {"plan": "p", "files": [{"path": "greet.txt", "action": "modify", "content": "hello\nmoon\n"}], "risk": {"destructive": false, "rollback_possible": true}, "need_approval": true}
-`, task.AwaitingApproval, ""},
-		"nothing": {"- say: I would change greet.txt.\n- say: Really.\n- say: No.\n", task.Failed, ""},
+`, task.AwaitingApproval, "", ""},
+		"nothing": {"- say: I would change greet.txt.\n- say: Really.\n- say: No.\n", task.Failed, "", ""},
 		"outside": {strings.Repeat(`- calls:
   - tool: propose
     args: {plan: p, patch: "--- a/../x\n+++ b/../x\n@@ -0,0 +1 @@\n+x\n", risk: {destructive: false, rollback_possible: true}, need_approval: true}
-`, maxTries+1), task.Failed, ""},
+`, maxTries+1), task.Failed, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -276,8 +288,12 @@ func TestForms(t *testing.T) {
 			if got := git(t, h.repo, "show", res.Branch+":greet.txt"); got != "hello\nmoon" {
 				t.Errorf("%q", got)
 			}
-			if c.file != "" && git(t, h.repo, "show", res.Branch+":"+c.file) != "new" {
+			if c.file != "" && git(t, h.repo, "show", res.Branch+":"+c.file) != c.holds {
 				t.Error(c.file)
+			}
+			log, err := os.ReadFile(filepath.Join(res.Dir, "messages.jsonl"))
+			if err != nil || strings.Contains(string(log), "a.person@") || name == "what changes" && strings.Count(string(log), "There is no tool named") != 3 {
+				t.Errorf("%v: %s", err, log)
 			}
 		})
 	}

@@ -233,9 +233,10 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	if err != nil {
 		return err
 	}
+	taken := p.c.State()
 	d := approval.Draft{Session: chat.Session, Requester: chat.User, Title: chat.Title, Summary: summary(said.Plan), Plan: said.Plan, Patch: patch, Notes: said.Notes, Tests: said.Tests,
 		CoderRisk: p.risk(said.Risk), Type: approval.TypeOf(chat.Route, said.TaskType, len(patch) > 0), Base: base, Repository: p.o.Repo, Deliver: approval.Deliver(chat.Deliver),
-		Visibility: p.at.visibility, Cost: approval.Cost{Tokens: p.c.State().TotalTokensUsed}}
+		Visibility: p.at.visibility, Cost: approval.Cost{Tokens: taken.TotalTokensUsed, MicroUSD: taken.CostMicroUSD}}
 	if said.CostHint != nil {
 		d.Cost.Hint, d.Cost.Near = int64(said.CostHint.EstimatedTokens), said.CostHint.NearLimit
 	}

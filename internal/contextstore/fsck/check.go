@@ -132,6 +132,9 @@ func Check(ctx context.Context, base string, o Options) (Report, error) {
 			return c.report, err
 		}
 	}
+	if err := c.sessions(); err != nil && c.ctx.Err() == nil {
+		return c.report, err
+	}
 	err = c.strayRows()
 	if err == nil {
 		err = c.wholeIndex()

@@ -444,10 +444,62 @@ var damages = []struct {
 		query(t, base, `INSERT INTO tasks (uuid, task_source, owner, repo, task_type, task_id, status, created_at)
 			VALUES ('00000000-0000-4000-8000-000000000000', 's', 'o', 'r', 't', 'i', 'completed', '2024-01-15T10:32:00.000000Z')`)
 	}, "stray_row", true},
+	{"a conversation that a power cut ended", task.Completed, func(t *testing.T, base, _ string) {
+		dir := conversation(t, base)
+		appendTo(t, filepath.Join(dir, sessionMessages), `{"seq":3,"role":"us`)
+		appendTo(t, filepath.Join(dir, sessionLegs, "1.1.jsonl"), strings.Repeat("\x00", 100))
+		appendTo(t, filepath.Join(dir, ".session.json.tmp"), "{")
+		must(t, os.Chmod(filepath.Join(dir, sessionEvents), 0o644))
+	}, "mode nul_end temporary torn", true},
+	{"messages of a conversation that are missing", task.Completed, func(t *testing.T, base, _ string) {
+		appendTo(t, filepath.Join(conversation(t, base), sessionMessages), `{"seq":5,"role":"user"}`+"\n###\n"+`{"seq":4,"role":"user"}`+"\n"+`{"seq":6,"role":"root"}`+"\n")
+	}, "again gap garbage strange", false},
+	{"a conversation that cannot be gone on with", task.Completed, func(t *testing.T, base, _ string) {
+		must(t, os.Truncate(filepath.Join(conversation(t, base), sessionState), 9))
+	}, "unreadable", false},
+	{"a conversation of nobody", task.Completed, func(t *testing.T, base, _ string) {
+		edit(t, filepath.Join(conversation(t, base), sessionState), "session_id", "session")
+	}, "strange", false},
 	{"a newer format", task.Completed, func(t *testing.T, _, dir string) {
 		edit(t, filepath.Join(dir, contextstore.MetadataFile), `"format":1`, `"format":2`)
 		appendTo(t, filepath.Join(dir, contextstore.Messages), "in a way of its own")
 	}, "newer", true},
+}
+
+// conversation makes a healthy one beside the contexts.
+func conversation(t *testing.T, base string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(contextstore.SessionsDir(base), "terminal%3Aa%3Ab")
+	must(t, os.MkdirAll(filepath.Join(dir, sessionLegs), 0o700))
+	for name, text := range map[string]string{
+		sessionState: `{"session_id":"terminal:a:b","channel":"terminal"}`, sessionMessages: `{"seq":1,"role":"user"}` + "\n" + `{"seq":2,"role":"assistant"}`,
+		sessionEvents: `{"event":"final.route"}`, sessionLegs + "/1.1.jsonl": `{"seq":1,"role":"system"}`,
+	} {
+		appendTo(t, filepath.Join(dir, name), text+"\n")
+	}
+	if r := check(t, base, false); r.Found != 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+	return dir
+}
+
+// A message that is being written is no damage, and is not cut.
+func TestAConversationThatIsWrittenTo(t *testing.T) {
+	t.Parallel()
+	base, _ := healthy(t, task.Completed)
+	dir := conversation(t, base)
+	appendTo(t, filepath.Join(dir, sessionMessages), `{"seq":3,"role":"us`)
+	release, err := contextstore.HoldSession(t.Context(), dir, true, time.Second)
+	must(t, err)
+	for _, repair := range []bool{false, true} {
+		r, err := Check(t.Context(), base, Options{Repair: repair, StateLockTimeout: time.Millisecond})
+		if err != nil || r.Found != 0 {
+			t.Errorf("%+v, %v", r.Findings, err)
+		}
+	}
+	if release(); check(t, base, true).Mended != 1 {
+		t.Error("it is not mended when nobody writes")
+	}
 }
 
 // Of every damage check says what it is; repair mends what can be, and nothing
