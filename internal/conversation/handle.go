@@ -22,6 +22,23 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 	}
 	x := e.open(m.SessionID, m.Channel)
 	m.UserText = strings.ToValidUTF8(m.UserText, "\uFFFD")
+	for {
+		_, _, c, err := x.seen(m.ID)
+		if err != nil || c.withdrawn {
+			return err
+		}
+		if c.seq > 0 {
+			m.UserText = c.text
+		}
+		if err := e.hear(ctx, x, m, c.seq); !errors.Is(err, errRevised) {
+			return err
+		}
+	}
+}
+
+// hear handles a message as it was after its revision of a number, 0 for none; errRevised where
+// it was changed since.
+func (e *Engine) hear(ctx context.Context, x session, m channel.Message, revision int64) error {
 	if m.Decision != nil {
 		return e.control(ctx, x, m, nil)
 	}
@@ -37,11 +54,11 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 		}
 		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
 		m.UserText = c.Rest
-		return e.Handle(ctx, m)
+		return e.answer(ctx, x, m, revision)
 	default:
 		return e.control(ctx, x, m, cmd)
 	}
-	return e.answer(ctx, x, m)
+	return e.answer(ctx, x, m, revision)
 }
 
 // conforms reports what of a message breaks its contract (route §4.1), which a channel
@@ -55,9 +72,9 @@ func conforms(m channel.Message) error {
 	return routing.InputMessage().Check(raw)
 }
 
-// answer takes a turn for a message.
-func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error {
-	ctx, l, leave, err := e.enter(ctx, x)
+// answer takes a turn for a message, as hear says.
+func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revision int64) error {
+	ctx, l, leave, err := e.enter(ctx, x, m.ID)
 	if err != nil {
 		return err
 	}
@@ -65,8 +82,8 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 	if err := e.turnOver(ctx, x); err != nil {
 		return err
 	}
-	was, posts, err := x.seen(m.ID)
-	if err != nil {
+	was, posts, c, err := x.seen(m.ID)
+	if err != nil || c.withdrawn {
 		return err
 	}
 	if was != nil && slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }) {
@@ -74,6 +91,9 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 			e.post(ctx, x, n)
 		}
 		return nil
+	}
+	if c.seq > revision {
+		return errRevised
 	}
 	if was == nil {
 		if n, cut := e.cutShort(ctx, x); cut {
@@ -89,10 +109,14 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 		return nil
 	}
 	e.postAgain(ctx, x)
-	t := &turn{e: e, x: x, l: l, m: m, entry: *was, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
+	was.Content = e.Strict(m.UserText) // it may have been changed since it was written
+	t := &turn{e: e, x: x, l: l, m: m, entry: *was, posts: posts, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
 	t.run(ctx)
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() == nil:
 		t.remember(ctx)
+	case errors.Is(context.Cause(ctx), errRevised) && !t.answered:
+		return errRevised
 	}
 	return nil
 }
@@ -103,7 +127,7 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 func (e *Engine) cutShort(ctx context.Context, x session) (n Entry, cut bool) {
 	answered, looked := map[string]bool{}, 0
 	var last Entry
-	if err := x.back(func(at Entry) bool {
+	if err := x.current(func(at Entry) bool {
 		answered[at.ReplyTo] = answered[at.ReplyTo] || at.Final
 		if at.Role == roleUser && !at.Control {
 			last = at
@@ -154,6 +178,14 @@ func entryOf(m channel.Message) Entry {
 // stopped.
 func (t *turn) tell(ctx context.Context, n Entry) {
 	n.ReplyTo = t.m.ID
+	t.answered = t.answered || n.Final
+	if n.Kind == channel.Notice && !n.Final { // an attempt that was cut short may have told it
+		text := t.e.Strict(n.Content)
+		if i := slices.IndexFunc(t.posts, func(p Entry) bool { return p.Kind == n.Kind && p.Content == text }); i >= 0 {
+			t.e.post(context.WithoutCancel(ctx), t.x, t.posts[i])
+			return
+		}
+	}
 	t.e.tell(context.WithoutCancel(ctx), t.x, n)
 }
 
@@ -283,7 +315,7 @@ func (e *Engine) Said(sessionID, key string) (known bool, err error) {
 // told of already is not told of again.
 func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	x := e.open(f.SessionID, kindOf(f.SessionID))
-	ctx, l, leave, err := e.enter(ctx, x)
+	ctx, l, leave, err := e.enter(ctx, x, "")
 	if err != nil {
 		return err
 	}
