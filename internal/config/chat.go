@@ -2,6 +2,8 @@ package config
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -29,6 +31,68 @@ type ChatRepository struct {
 // Channels is the section channels.
 type Channels struct {
 	Terminal Channel `yaml:"terminal" doc:"The terminal of tori chat."`
+	LINE     LINE    `yaml:"line" doc:"LINE: a channel of the Messaging API, which tori serve answers in."`
+	Slack    Slack   `yaml:"slack" doc:"Slack: an app in a workspace, which tori serve answers in."`
+}
+
+// LINE is the section channels.line.
+type LINE struct {
+	ChannelSecret string   `yaml:"channel_secret" secret:"true" doc:"Secret of the channel, by which its events are verified; with it and the access token tori serve answers there."`
+	AccessToken   string   `yaml:"access_token" secret:"true" doc:"Long-lived access token of the channel."`
+	AllowFrom     []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered (U…); none: nobody is. The log names whoever else writes."`
+	Notify        []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1."`
+	Quiet         string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
+	BaseURL       string   `yaml:"base_url" default:"https://api.line.me" check:"url" doc:"Address of the Messaging API."`
+}
+
+// On reports whether the channel is set up.
+func (l LINE) On() bool { return l.ChannelSecret != "" && l.AccessToken != "" }
+
+// Slack is the section channels.slack.
+type Slack struct {
+	BotToken      string   `yaml:"bot_token" secret:"true" doc:"Token of the app's bot user (xoxb-…); with it and one of the next two tori serve answers there."`
+	AppToken      string   `yaml:"app_token" secret:"true" doc:"Token of the app (xapp-…) for Socket Mode, in which Slack needs no address of this machine."`
+	SigningSecret string   `yaml:"signing_secret" secret:"true" doc:"Signing secret of the app, by which what Slack sends to serve.public_url is verified."`
+	AllowFrom     []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered (U… or W…); none: nobody is. The log names whoever else writes."`
+	Notify        []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as slack:T1:C1."`
+	Quiet         string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
+	Entry         string   `yaml:"entry" default:"router" check:"enum=router|chat" doc:"Who takes a message first: router (commands, dictionary, classifier) or chat (all but commands go to Chat, who may hand them over)."`
+	BaseURL       string   `yaml:"base_url" default:"https://slack.com/api" check:"url" doc:"Address of the Web API."`
+}
+
+// On reports whether the app is set up.
+func (s Slack) On() bool { return s.BotToken != "" && (s.AppToken != "" || s.SigningSecret != "") }
+
+// Hours is a part of the day; it may go over midnight.
+type Hours struct{ From, To time.Duration } // after midnight; alike: none
+
+// ParseHours reads HH:MM-HH:MM; the empty text is no hours.
+func ParseHours(s string) (h Hours, ok bool) {
+	if s == "" {
+		return h, true
+	}
+	from, to, _ := strings.Cut(s, "-")
+	h.From, ok = clock(from)
+	if ok {
+		h.To, ok = clock(to)
+	}
+	return h, ok && h.From != h.To
+}
+
+// Left is how long the hours go on at t, in its own zone; 0 outside of them.
+func (h Hours) Left(t time.Time) time.Duration {
+	const day = 24 * time.Hour
+	now := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
+	if length := (h.To - h.From + day) % day; (now-h.From+day)%day < length {
+		return (h.To - now + day) % day
+	}
+	return 0
+}
+
+// clock reads HH:MM as the time after midnight.
+func clock(s string) (time.Duration, bool) {
+	t, err := time.Parse("15:04", s)
+	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil && len(s) == len("15:04")
 }
 
 // Channel is what the sections of channels have in common.
@@ -50,16 +114,35 @@ type Web struct {
 
 // DayEnd is sessions.cutover, after midnight.
 func (s Sessions) DayEnd() time.Duration {
-	t, err := time.Parse("15:04", s.Cutover)
-	if err != nil {
-		return 0 // it was checked
-	}
-	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+	d, _ := clock(s.Cutover) // it was checked
+	return d
 }
 
 // Retention is sessions.retention_days.
 func (s Sessions) Retention() time.Duration {
 	return time.Duration(s.RetentionDays) * 24 * time.Hour
+}
+
+// channels complains of settings of channels that do not go together.
+func (p *parser) channels() {
+	for _, c := range []struct {
+		kind   string
+		notify []string
+	}{{"line", p.config.Channels.LINE.Notify}, {"slack", p.config.Channels.Slack.Notify}} {
+		key := "channels." + c.kind + ".notify"
+		for _, id := range c.notify {
+			if !strings.HasPrefix(id, c.kind+":") {
+				p.problem("config.other_channel", p.at(p.set(key)), key, c.kind, short(id))
+			}
+		}
+	}
+	l, s := p.config.Channels.LINE, p.config.Channels.Slack
+	if (l.ChannelSecret == "") != (l.AccessToken == "") {
+		p.problem("config.half_line", p.at(p.set("channels.line.channel_secret", "channels.line.access_token")))
+	}
+	if tokens := []string{s.BotToken, s.AppToken, s.SigningSecret}; !s.On() && slices.ContainsFunc(tokens, func(t string) bool { return t != "" }) {
+		p.problem("config.half_slack", p.at(p.set("channels.slack.bot_token", "channels.slack.app_token", "channels.slack.signing_secret")))
+	}
 }
 
 func (p *parser) repositories(n ast.Node, line int, where string, target reflect.Value) bool {

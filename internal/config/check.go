@@ -143,9 +143,13 @@ func (r rules) text(s string) error {
 		ok = plainName(kind) && strings.TrimSpace(id) != ""
 	case "label":
 		ok = labelName(s)
+	case "session":
+		kind, id, _ := strings.Cut(s, ":")
+		ok = plainName(kind) && id != "" && strings.TrimSpace(s) == s
 	case "clock":
-		_, err := time.Parse("15:04", s)
-		ok = err == nil && len(s) == len("15:04")
+		_, ok = clock(s)
+	case "hours":
+		_, ok = ParseHours(s)
 	case "listen":
 		_, port, err := net.SplitHostPort(s)
 		_, perr := strconv.ParseUint(port, 10, 16)

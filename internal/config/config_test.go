@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -71,7 +72,7 @@ func defaults() *Config {
 			Task: role("", "", ""), Summarizer: role("", "", ""),
 		}, Classifier{true, 0.6, 0.8}, "", "CHAT"},
 		Loop:                 Loop{3, 90000, true, true, 0.6},
-		Channels:             Channels{Channel{"router"}},
+		Channels:             Channels{Channel{"router"}, LINE{BaseURL: "https://api.line.me"}, Slack{Entry: "router", BaseURL: "https://slack.com/api"}},
 		Sessions:             Sessions{"04:00", 5, 90},
 		Coder3:               Coder3{"anthropic", "claude-sonnet-4.5", 16000, 2, 60},
 		Providers:            Providers{Ollama: OllamaRoles{8192, "-1", 8192, 0}},
@@ -273,7 +274,7 @@ monitor: {interval_minutes: 3}
 recovery: {mode: fail, max_attempts: 4}
 pause_resume: {enabled: false, signal_file: /run/stop}
 task_stop: {enabled: false}
-serve: {listen: ":1", hosts: [tori.example]}
+serve: {listen: ":1", hosts: [tori.example], public_url: "https://bot.example/tori"}
 planning:
   {enabled: false, strategy: direct, max_subtasks: 9, decomposition_level: fine, reflection: {enabled: false, trigger_on_error: false, trigger_interval: 7}, revision: {max_revisions: 6},
   pre_planning: {enabled: false, understanding: {confidence_threshold: 0.75}, collection: {enabled: false, max_retries_per_tool: 4}, assumption: {enabled: false, confidence_threshold: 0.25},
@@ -293,7 +294,7 @@ approval: {required_by_default: false, hard_require_approval: [binary], approver
 
 func TestEveryKey(t *testing.T) {
 	t.Parallel()
-	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
+	roles, text := Roles{CodeProvider: "vllm", CodeModel: "m-coder"}, strings.Replace(full, "coder3: {", "coder3: {provider: vllm, model: m-coder3, ", 1)+"loop: {max_loops: 4, max_millis: 5000, allow_auto_reroute_once: false, allow_chat_propose_reroute_once: false, confirm_below: 0.25}\nchat: {deliver: branch, prompts_dir: /srv/prompts, repositories: [{name: widgets, path: /srv/widgets, users: ['slack:U1'], channels: ['slack:T1:C1']}, {name: tools, url: 'github:acme/tools', base: develop}]}\nchannels: {terminal: {entry: chat}, line: {channel_secret: secret-of-line, access_token: token-of-line, allow_from: [U1], notify: ['line:user:U1'], quiet: '22:00-07:00', base_url: 'https://line'}, slack: {bot_token: bot-of-slack, app_token: app-of-slack, signing_secret: signing-of-slack, allow_from: [U2, W3], notify: ['slack:T1:C1'], quiet: '12:00-13:30', entry: chat, base_url: 'https://slack'}}\nsessions: {cutover: '03:30', recent_turns: 4, retention_days: 30}\nweb: {search_url: 'http://u:pass-of-search@127.0.0.1:8888'}\nrouting:\n  classifier: {enabled: false, min_confidence: 0.5, min_confidence_for_code: 1}\n  rules_file: d.yaml\n  fallback_route: PLAN\n  llm:\n    code_provider: vllm\n    code_model: m-coder\n"
 	for i, name := range RoleNames() {
 		r, _ := roles.Role(name)
 		*r = Role{"a-" + name, "vllm", "m-" + name, 100 + i, 200 + i, 0.5, 300 + i, "true", []string{"vllm/f-" + name}}
@@ -312,10 +313,11 @@ func TestEveryKey(t *testing.T) {
 			DeepSeek: Server{"d", 3001, "key-of-d", "https://d", 4}, LMStudio: Server{"l", 3002, "key-of-l", "https://l", 5}, VLLM: Server{"v", 3003, "key-of-v", "https://v", 6},
 			Ollama: Ollama{"q", 2000, "https://o", "key-of-o", "false", 7}, Script: Script{"/d/${x}.yaml"},
 		},
-		Routing:              Routing{roles, Classifier{false, 0.5, 1}, "d.yaml", "PLAN"},
-		Loop:                 Loop{4, 5000, false, false, 0.25},
-		Chat:                 Chat{"branch", "/srv/prompts", []ChatRepository{{"widgets", "/srv/widgets", "", "", []string{"slack:U1"}, []string{"slack:T1:C1"}}, {Name: "tools", URL: "github:acme/tools", Base: "develop"}}},
-		Channels:             Channels{Channel{"chat"}},
+		Routing: Routing{roles, Classifier{false, 0.5, 1}, "d.yaml", "PLAN"},
+		Loop:    Loop{4, 5000, false, false, 0.25},
+		Chat:    Chat{"branch", "/srv/prompts", []ChatRepository{{"widgets", "/srv/widgets", "", "", []string{"slack:U1"}, []string{"slack:T1:C1"}}, {Name: "tools", URL: "github:acme/tools", Base: "develop"}}},
+		Channels: Channels{Channel{"chat"}, LINE{"secret-of-line", "token-of-line", []string{"U1"}, []string{"line:user:U1"}, "22:00-07:00", "https://line"},
+			Slack{"bot-of-slack", "app-of-slack", "signing-of-slack", []string{"U2", "W3"}, []string{"slack:T1:C1"}, "12:00-13:30", "chat", "https://slack"}},
 		Sessions:             Sessions{"03:30", 4, 30},
 		Web:                  Web{"http://u:pass-of-search@127.0.0.1:8888"},
 		Coder3:               Coder3{"vllm", "m-coder3", 9, 8, 7},
@@ -339,7 +341,7 @@ func TestEveryKey(t *testing.T) {
 		GitHub:     GitHub{"https://ghe.example.com", "tok-of-git", "t.txt", 1, "k.pem", 2, []string{"a/b", "c/*"}, 10, "l1", "l2", "l3", "l4", "l5", "l6", "l7", false, false, "admin", "omit", false, 9},
 		Folder:     Folder{"/issues", "/src", "l8"},
 		Scheduling: Scheduling{60, 6}, Workers: Workers{7, 8, 9}, Logging: Logging{"debug"}, Monitor: Monitor{3}, Recovery: Recovery{"fail", 4}, PauseResume: PauseResume{false, "/run/stop"},
-		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}}, Planning: planningFull(),
+		TaskStop: TaskStop{false}, Serve: Serve{":1", []string{"tori.example"}, "https://bot.example/tori"}, Planning: planningFull(),
 		Approval: Approval{false, []string{"binary"}, []string{"slack:U1"}, true, 1, 2, WideOverwrite{3, 4, 0.25},
 			AutoApprove{true, 5, AutoApproveScope{[]string{"codegen"}, []string{"src"}, []string{"shell"}, []string{"ci"}}}},
 	}
@@ -354,7 +356,7 @@ func TestEveryKey(t *testing.T) {
 	if w := warnings(c); w != "" {
 		t.Errorf("warnings: %s", w)
 	}
-	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "s3cret-value", "tok-of-git"}) {
+	if got := c.Secrets(); !slices.Equal(got, []string{"Bearer key-of-web", "app-of-slack", "bot-of-slack", "client-secret-of-web", "key-in-address", "key-of-a", "key-of-d", "key-of-l", "key-of-o", "key-of-v", "key-of-web", "pa55word", "pass-of-search", "s3cret-value", "secret-of-line", "signing-of-slack", "tok-of-git", "token-of-line"}) {
 		t.Errorf("Secrets() = %q", got)
 	}
 	if len(c.Security.Regexps()) != 1 || c.LLM.Timeout().Seconds() != 10 || c.Checks[1].Timeout().Seconds() != 5 || c.Sandbox.ShellTimeout().Seconds() != 1 {
@@ -450,6 +452,11 @@ func TestErrors(t *testing.T) {
 		{"person", "access: {people: {hanako: 'github:hanako'}}", `c.yaml:1: access.people.hanako: expected a person as CHANNEL:ID, such as slack:U123 or terminal:hanako, found the text "hanako"`},
 		{"chat twice", "chat: {repositories: [{name: a, path: /x}, {name: a, path: /y}]}", `c.yaml:1: chat.repositories[1]: expected a name of its own, found "a", which chat.repositories[0] has already`},
 		{"cutover", "sessions: {cutover: '25:00'}", `c.yaml:1: sessions.cutover: expected a time of the day as HH:MM, such as 04:00, found the text "25:00"`},
+		{"half of line", "channels: {line: {channel_secret: abcdefgh}}", `c.yaml:1: channels.line needs both channel_secret and access_token, or neither`},
+		{"half of slack", "channels: {slack: {app_token: abcdefgh}}", `c.yaml:1: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them`},
+		{"quiet", "channels: {line: {quiet: '22:00'}}", `c.yaml:1: channels.line.quiet: expected two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing, found the text "22:00"`},
+		{"notify", "channels: {slack: {notify: [C1]}}", `c.yaml:1: channels.slack.notify[0]: expected the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1, found the text "C1"`},
+		{"notify elsewhere", "channels: {slack: {notify: ['line:user:U1']}}", `c.yaml:1: channels.slack.notify: expected ids that begin with slack:, found "line:user:U1"`},
 		{"mcp item", "mcp_servers: [npx]", `c.yaml:1: mcp_servers[0]: expected a section with keys of its own, found the text "npx"`},
 		{"keep recent", "context_storage:\n  min_messages_to_summarize: 4\n", `c.yaml:2: context_storage.keep_recent_messages: expected less than context_storage.min_messages_to_summarize (4), found 5; nothing would be left to summarise`},
 		{"label twice", "github:\n  done_label: Coding Agent\n", `c.yaml:2: github.done_label: expected a label of its own, found "Coding Agent", which github.bot_label has already`},
@@ -707,7 +714,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s sets nothing", e)
 		}
 	}
-	if len(all) != 327 {
+	if len(all) != 342 {
 		t.Errorf("%d keys", len(all))
 	}
 }
@@ -871,4 +878,26 @@ func Load(path string, getenv func(string) string, environ []string) (*Config, e
 		return nil, err
 	}
 	return Parse(path, data, getenv, environ)
+}
+
+func TestHours(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		hours, at string
+		left      time.Duration
+	}{
+		{"22:00-07:00", "21:59:59", 0}, {"22:00-07:00", "22:00:00", 9 * time.Hour}, {"22:00-07:00", "00:30:00", 6*time.Hour + 30*time.Minute},
+		{"22:00-07:00", "06:59:59", time.Second}, {"22:00-07:00", "07:00:00", 0}, {"12:00-13:30", "12:15:00", 75 * time.Minute}, {"12:00-13:30", "11:00:00", 0}, {"", "00:00:00", 0},
+	} {
+		h, ok := ParseHours(tc.hours)
+		at, err := time.Parse(time.TimeOnly, tc.at)
+		if left := h.Left(at); !ok || err != nil || left != tc.left {
+			t.Errorf("%s at %s: %v, %v %v", tc.hours, tc.at, left, ok, err)
+		}
+	}
+	for _, bad := range []string{"22:00-22:00", "22:00", "-", "22-07", "22:00-7:00", "22:00-07:00-08:00"} {
+		if _, ok := ParseHours(bad); ok {
+			t.Errorf("%q was taken", bad)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"maps"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -85,13 +86,19 @@ type TaskStop struct {
 // Serve is the section serve.
 type Serve struct {
 	Listen string   `yaml:"listen" default:"127.0.0.1:8420" check:"listen" doc:"Address of /healthz, /readyz and /metrics; empty for none."`
-	Hosts  []string `yaml:"hosts" check:"host" doc:"Names that it answers to, besides addresses, localhost and the name in listen."`
+	Hosts  []string `yaml:"hosts" check:"host" doc:"Names that it answers to, besides addresses, localhost and the names in listen and public_url."`
+
+	PublicURL string `yaml:"public_url" check:"url,optional" doc:"Address at which others reach listen, such as https://tori.example.com of a proxy that ends TLS: for webhooks of channels and for links in messages. Empty: neither."`
 }
 
 // Names are the names that tori serve answers to, in lower case.
 func (s Serve) Names() []string {
 	listen, _, _ := net.SplitHostPort(s.Listen) // was checked
-	return strings.Fields(strings.ToLower(strings.Join(s.Hosts, " ") + " " + listen))
+	public := ""
+	if u, err := url.Parse(s.PublicURL); err == nil {
+		public = u.Hostname()
+	}
+	return strings.Fields(strings.ToLower(strings.Join(s.Hosts, " ") + " " + listen + " " + public))
 }
 
 // repositoryPattern reports whether s is owner/name or owner/*.

@@ -180,6 +180,7 @@ func (p *parser) finish() {
 	}
 	p.roles()
 	p.forges()
+	p.channels()
 	p.inheritance()
 	p.confidences()
 	for i := range c.MCPServers {

@@ -128,7 +128,7 @@ func (s *Store) ReserveDay(ctx context.Context, r DayRun, l DayLimits, taken, ne
 	now := s.now()
 	var refused *DayError
 	rolled := false
-	err = s.inDays(ctx, func(tx *sql.Tx) error {
+	err = s.inHouse(ctx, func(tx *sql.Tx) error {
 		was, err := settleDay(ctx, tx, r, taken, DayOf(now.Time))
 		if err != nil {
 			return err
@@ -175,7 +175,7 @@ func firstOf(ctx context.Context, tx *sql.Tx, now time.Time) (first bool, err er
 // nothing. waits are the limits that it is paused by, nil where it is not; what was
 // noted as ReserveDay refused it goes before them, and the day stays that one.
 func (s *Store) SettleDay(ctx context.Context, r DayRun, taken Amount, waits *DayLimits) error {
-	err := s.inDays(ctx, func(tx *sql.Tx) error {
+	err := s.inHouse(ctx, func(tx *sql.Tx) error {
 		was, err := settleDay(ctx, tx, r, taken, "")
 		if err == nil && waits != nil {
 			_, err = tx.ExecContext(ctx, `UPDATE day_runs SET waits=? WHERE uuid=?`, cmp.Or(was.waits, waiting{Limits: *waits}.String()), r.UUID)
@@ -250,7 +250,7 @@ func (s *Store) waited(ctx context.Context, tx *sql.Tx, uuid string, l DayLimits
 
 // StayPaused forgets that a run waits for another day: somebody wants it paused.
 func (s *Store) StayPaused(ctx context.Context, uuid string) error {
-	err := s.inDays(ctx, func(tx *sql.Tx) error {
+	err := s.inHouse(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `UPDATE day_runs SET waits='' WHERE uuid=? AND waits<>''`, uuid)
 		return err
 	})
@@ -260,8 +260,8 @@ func (s *Store) StayPaused(ctx context.Context, uuid string) error {
 	return nil
 }
 
-// inDays runs f in a transaction that waits for those of other processes.
-func (s *Store) inDays(ctx context.Context, f func(tx *sql.Tx) error) error {
+// inHouse runs f in a transaction that waits for those of other processes.
+func (s *Store) inHouse(ctx context.Context, f func(tx *sql.Tx) error) error {
 	if _, err := s.houseDB.file.Check(ctx); err != nil {
 		return err
 	}
@@ -397,7 +397,7 @@ func (s *Store) forgetRuns(ctx context.Context) error {
 		if v, verr := s.View(uuid); !errors.Is(verr, ErrNotFound) && (verr != nil || !v.Status().Final()) {
 			continue
 		}
-		err = errors.Join(err, s.inDays(ctx, func(tx *sql.Tx) error {
+		err = errors.Join(err, s.inHouse(ctx, func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, `DELETE FROM day_runs WHERE uuid=?`, uuid)
 			return err
 		}))

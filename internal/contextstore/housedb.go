@@ -27,7 +27,7 @@ const HouseDBFile = "house.db"
 const houseBusy = 10_000
 
 func houseSchema() database.Schema {
-	s := database.Schema{File: HouseDBFile, Sync: "FULL", Busy: houseBusy, Newer: "ledger.newer_house", Broken: "ledger.broken_house"}
+	s := database.Schema{File: HouseDBFile, Sync: "FULL", Busy: houseBusy, Erase: true, Newer: "ledger.newer_house", Broken: "ledger.broken_house"}
 	files, err := migrations.ReadDir("migrations") // in the order of their names
 	for _, f := range files {
 		script, rerr := migrations.ReadFile("migrations/" + f.Name())

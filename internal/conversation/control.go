@@ -17,7 +17,7 @@ import (
 // control carries a command or the press of a button out, without a model. It does not
 // wait for a turn of the session.
 func (e *Engine) control(ctx context.Context, x session, m channel.Message, cmd routing.Command) error {
-	was, posts, err := x.seen(m.ID)
+	was, posts, _, err := x.seen(m.ID)
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (e *Engine) statusOf(ctx context.Context, x session, user string) (string, 
 // halt stops the turn that goes on, or a job.
 func (e *Engine) halt(ctx context.Context, id, job, user string) (string, error) {
 	if job == "" {
-		if e.stopTurn(id) {
+		if e.stopTurn(id, "", errStopped) {
 			return e.Lang.T("conversation.stopping"), nil
 		}
 		return e.Lang.T("conversation.nothing_to_stop"), nil

@@ -145,7 +145,7 @@ type Engine struct {
 	answered map[string]time.Time // when a model answered last, by PROVIDER/MODEL
 }
 
-var _ channel.Handler = (*Engine)(nil)
+var _ channel.EventHandler = (*Engine)(nil)
 
 // New returns an Engine. It opens nothing: a session is read when it is spoken in.
 func New(o Options) (*Engine, error) {

@@ -22,6 +22,23 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 	}
 	x := e.open(m.SessionID, m.Channel)
 	m.UserText = strings.ToValidUTF8(m.UserText, "\uFFFD")
+	for {
+		_, _, c, err := x.seen(m.ID)
+		if err != nil || c.withdrawn {
+			return err
+		}
+		if c.seq > 0 {
+			m.UserText = c.text
+		}
+		if err := e.hear(ctx, x, m, c.seq); !errors.Is(err, errRevised) {
+			return err
+		}
+	}
+}
+
+// hear handles a message as it was after its revision of a number, 0 for none; errRevised where
+// it was changed since.
+func (e *Engine) hear(ctx context.Context, x session, m channel.Message, revision int64) error {
 	if m.Decision != nil {
 		return e.control(ctx, x, m, nil)
 	}
@@ -29,22 +46,22 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 	switch c := cmd.(type) {
 	case nil, routing.ToRoute:
 	case routing.Local:
-		return e.local(ctx, x, m, c)
+		return e.local(ctx, x, m, c, revision)
 	default:
 		return e.control(ctx, x, m, cmd)
 	}
-	return e.answer(ctx, x, m)
+	return e.answer(ctx, x, m, revision)
 }
 
 // local carries /local or /cloud out, at once and once, and handles the text behind it.
-func (e *Engine) local(ctx context.Context, x session, m channel.Message, c routing.Local) error {
+func (e *Engine) local(ctx context.Context, x session, m channel.Message, c routing.Local, revision int64) error {
 	for next, more := routing.ParseCommand(c.Rest).(routing.Local); more; next, more = routing.ParseCommand(c.Rest).(routing.Local) {
 		c = next // of several the last one holds
 	}
 	if c.Rest == "" {
 		return e.control(ctx, x, m, c)
 	}
-	was, _, err := x.seen(m.ID)
+	was, _, _, err := x.seen(m.ID)
 	if err != nil {
 		return err
 	}
@@ -55,7 +72,7 @@ func (e *Engine) local(ctx context.Context, x session, m channel.Message, c rout
 		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
 	}
 	m.UserText = c.Rest
-	return e.Handle(ctx, m)
+	return e.hear(ctx, x, m, revision)
 }
 
 // conforms reports what of a message breaks its contract (route §4.1), which a channel
@@ -69,9 +86,9 @@ func conforms(m channel.Message) error {
 	return routing.InputMessage().Check(raw)
 }
 
-// answer takes a turn for a message.
-func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error {
-	ctx, l, leave, err := e.enter(ctx, x)
+// answer takes a turn for a message, as hear says.
+func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revision int64) error {
+	ctx, l, leave, err := e.enter(ctx, x, m.ID)
 	if err != nil {
 		return err
 	}
@@ -79,8 +96,8 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 	if err := e.turnOver(ctx, x); err != nil {
 		return err
 	}
-	was, posts, err := x.seen(m.ID)
-	if err != nil {
+	was, posts, c, err := x.seen(m.ID)
+	if err != nil || c.withdrawn {
 		return err
 	}
 	if was != nil && slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }) {
@@ -88,6 +105,9 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 			e.post(ctx, x, n)
 		}
 		return nil
+	}
+	if c.seq > revision {
+		return errRevised
 	}
 	if was == nil {
 		if n, cut := e.cutShort(ctx, x); cut {
@@ -103,11 +123,15 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 		return nil
 	}
 	e.postAgain(ctx, x)
-	t := &turn{e: e, x: x, l: l, m: m, entry: *was, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
+	was.Content = e.Strict(m.UserText) // it may have been changed since it was written
+	t := &turn{e: e, x: x, l: l, m: m, entry: *was, posts: posts, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
 	t.run(ctx)
 	t.record(ctx)
-	if ctx.Err() == nil {
+	switch {
+	case ctx.Err() == nil:
 		t.remember(ctx)
+	case errors.Is(context.Cause(ctx), errRevised) && !t.answered:
+		return errRevised
 	}
 	return nil
 }
@@ -118,7 +142,7 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message) error
 func (e *Engine) cutShort(ctx context.Context, x session) (n Entry, cut bool) {
 	answered, looked := map[string]bool{}, 0
 	var last Entry
-	if err := x.back(func(at Entry) bool {
+	if err := x.current(func(at Entry) bool {
 		answered[at.ReplyTo] = answered[at.ReplyTo] || at.Final
 		if at.Role == roleUser && !at.Control {
 			last = at
@@ -169,6 +193,14 @@ func entryOf(m channel.Message) Entry {
 // stopped.
 func (t *turn) tell(ctx context.Context, n Entry) {
 	n.ReplyTo = t.m.ID
+	t.answered = t.answered || n.Final
+	if n.Kind == channel.Notice && !n.Final { // an attempt that was cut short may have told it
+		text := t.e.Strict(n.Content)
+		if i := slices.IndexFunc(t.posts, func(p Entry) bool { return p.Kind == n.Kind && p.Content == text }); i >= 0 {
+			t.e.post(context.WithoutCancel(ctx), t.x, t.posts[i])
+			return
+		}
+	}
 	t.e.tell(context.WithoutCancel(ctx), t.x, n)
 }
 
@@ -294,7 +326,7 @@ func (e *Engine) Said(sessionID, key string) (known bool, err error) {
 // told of already is not told of again.
 func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	x := e.open(f.SessionID, kindOf(f.SessionID))
-	ctx, l, leave, err := e.enter(ctx, x)
+	ctx, l, leave, err := e.enter(ctx, x, "")
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package conversation
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"toritsugi/internal/channel"
@@ -31,9 +32,19 @@ func (t *turn) coder(ctx context.Context, route routing.Route, shown, whole stri
 		return
 	}
 	id, alias, err := t.start(ctx, route, repo, &s, whole)
+	if err != nil && ctx.Err() != nil {
+		t.interrupted(ctx)
+		return
+	}
 	if err != nil {
 		t.failed(ctx, route, err)
 		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Final: true})
+		return
+	}
+	if errors.Is(context.Cause(ctx), errWithdrawn) {
+		if err := e.Jobs.Stop(context.WithoutCancel(ctx), t.x.ID, id, t.m.User); err != nil {
+			e.Log.Error(err.Error(), "session_id", t.x.ID)
+		}
 		return
 	}
 	t.stop = routing.StopDone

@@ -23,9 +23,10 @@ type lane struct {
 	free chan struct{} // holds one token while no turn goes on
 	in   int           // turns that go on or wait; guarded by Engine.mu
 
-	mu   sync.Mutex
-	stop context.CancelCauseFunc // of the turn that goes on; nil for none
-	now  []doing                 // who works in it
+	mu      sync.Mutex
+	stop    context.CancelCauseFunc // of the turn that goes on; nil for none
+	message string                  // that it answers; "" for none
+	now     []doing                 // who works in it
 }
 
 // doing is somebody at work, for who asks.
@@ -38,8 +39,9 @@ type doing struct {
 // errStopped is the cause of a turn that somebody stopped by /stop.
 var errStopped = i18n.E("conversation.stopped")
 
-// enter waits for the session's turn and returns a context for it that /stop ends.
-func (e *Engine) enter(ctx context.Context, x session) (context.Context, *lane, func(), error) {
+// enter waits for the session's turn to answer a message, "" for none, and returns a context
+// for it that /stop ends, and who takes the message back or changes it.
+func (e *Engine) enter(ctx context.Context, x session, message string) (context.Context, *lane, func(), error) {
 	e.mu.Lock()
 	l := e.lanes[x.ID]
 	if l == nil {
@@ -74,11 +76,11 @@ func (e *Engine) enter(ctx context.Context, x session) (context.Context, *lane, 
 	}
 	ctx, cancel := context.WithCancelCause(llm.Awaited(ctx))
 	l.mu.Lock()
-	l.stop = cancel
+	l.stop, l.message = cancel, message
 	l.mu.Unlock()
 	return ctx, l, func() {
 		l.mu.Lock()
-		l.stop, l.now = nil, nil
+		l.stop, l.message, l.now = nil, "", nil
 		l.mu.Unlock()
 		cancel(nil)
 		release()
@@ -87,8 +89,9 @@ func (e *Engine) enter(ctx context.Context, x session) (context.Context, *lane, 
 	}, nil
 }
 
-// stopTurn ends the turn that goes on in a session, and reports whether there is one.
-func (e *Engine) stopTurn(id string) bool {
+// stopTurn ends the turn that goes on in a session, where message is not "" only one that
+// answers that, and reports whether there is one.
+func (e *Engine) stopTurn(id, message string, why error) bool {
 	e.mu.Lock()
 	l := e.lanes[id]
 	e.mu.Unlock()
@@ -97,10 +100,10 @@ func (e *Engine) stopTurn(id string) bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.stop == nil {
+	if l.stop == nil || message != "" && l.message != message {
 		return false
 	}
-	l.stop(errStopped)
+	l.stop(why)
 	return true
 }
 

@@ -46,8 +46,8 @@ func (t *turn) remember(ctx context.Context) {
 	}
 	to := older[len(older)-1].Seq
 	err = t.x.update(ctx, func(now *State) bool {
-		if now.MemorySeq != s.MemorySeq || now.CutSeq != s.CutSeq {
-			return false // another process was first
+		if now.MemorySeq != s.MemorySeq || now.CutSeq != s.CutSeq || now.Withdrawn != s.Withdrawn {
+			return false // another process was first, or what it tells of is to be forgotten
 		}
 		now.ShortMemory, now.MemorySeq = text, to
 		return true

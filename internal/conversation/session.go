@@ -28,7 +28,7 @@ const (
 // Entry is a line of a session's messages.jsonl: a message of a person, or a post.
 type Entry struct {
 	Seq       int64             `json:"seq"`  // from 1
-	Role      string            `json:"role"` // user or assistant
+	Role      string            `json:"role"` // user, assistant, withdrawn or revised
 	Content   string            `json:"content"`
 	Timestamp contextstore.Time `json:"timestamp"`
 
@@ -78,6 +78,10 @@ func (n *Entry) text() string {
 const (
 	roleUser      = "user"
 	roleAssistant = "assistant"
+
+	// Of lines that say what became of a message, by its ID.
+	roleWithdrawn = "withdrawn" // its author took it back
+	roleRevised   = "revised"   // it is Content now
 )
 
 // State is a session's session.json: what holds for it beyond its messages.
@@ -101,8 +105,9 @@ type State struct {
 
 	// Unsaid is what workers found that Chat could not tell, Unposted are the posts
 	// that the channel has not taken.
-	Unsaid   []Item  `json:"unsaid,omitempty"`
-	Unposted []int64 `json:"unposted,omitempty"`
+	Unsaid    []Item  `json:"unsaid,omitempty"`
+	Unposted  []int64 `json:"unposted,omitempty"`
+	Withdrawn int     `json:"withdrawn,omitempty"` // messages that were taken back
 }
 
 // The most of the lists in a State.
@@ -153,7 +158,7 @@ func (e *Engine) append(ctx context.Context, x session, n Entry) (Entry, error) 
 		}
 		n.Seq, n.Timestamp = last.Seq+1, contextstore.Time{Time: e.Now()}
 		n.Content = e.Strict(n.Content)
-		if n.Role == roleUser {
+		if n.Role != roleAssistant {
 			if err := e.know(w, x, n); err != nil {
 				return err
 			}
@@ -173,9 +178,11 @@ func (e *Engine) know(w *contextstore.SessionWriter, x session, n Entry) error {
 	if changed {
 		s.Created = n.Timestamp
 	}
-	if s.Title == "" && !n.Control && n.Content != "" {
-		line, _, _ := strings.Cut(strings.TrimSpace(n.Content), "\n")
-		s.Title, _ = contract.Shortened(strings.TrimSpace(line), maxTitle)
+	if s.Title == "" && n.Role == roleUser && !n.Control && n.Content != "" {
+		s.Title, changed = title(n.Content), true
+	}
+	if n.Role == roleWithdrawn {
+		s.forget(x, n.ID)
 		changed = true
 	}
 	if n.User != "" && !slices.Contains(s.Users, n.User) && len(s.Users) < maxUsers {
@@ -185,6 +192,13 @@ func (e *Engine) know(w *contextstore.SessionWriter, x session, n Entry) error {
 		return nil
 	}
 	return w.Replace(stateFile, s)
+}
+
+// title is the first line of a text, shortened.
+func title(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	line, _ = contract.Shortened(strings.TrimSpace(line), maxTitle)
+	return line
 }
 
 // last is the latest entry, a zero one where there is none.
@@ -209,9 +223,10 @@ func back(dir string, f func(Entry) bool) error {
 	})
 }
 
-// since returns the entries behind a number, the oldest first, at most max of them.
+// since returns the entries behind a number as they are now, the oldest first, at most most
+// of them.
 func (x session) since(seq int64, most int) (all []Entry, err error) {
-	err = x.back(func(n Entry) bool {
+	err = x.current(func(n Entry) bool {
 		if n.Seq <= seq || len(all) >= most {
 			return false
 		}
@@ -230,13 +245,14 @@ const (
 )
 
 // seen finds a message that is on record, and the posts that answer it; nil where it is new.
-func (x session) seen(id string) (m *Entry, posts []Entry, err error) {
+// What became of it may be known before it came.
+func (x session) seen(id string) (m *Entry, posts []Entry, c changed, err error) {
 	if id == "" {
-		return nil, nil, nil
+		return nil, nil, c, nil
 	}
 	named, err := json.Marshal(id)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, c, err
 	}
 	n := 0
 	err = contextstore.SessionBack(x.Dir, messagesFile, func(line []byte) bool {
@@ -247,6 +263,10 @@ func (x session) seen(id string) (m *Entry, posts []Entry, err error) {
 				posts = append(posts, at)
 			case at.ID == id && at.Role == roleUser:
 				m = &at
+			case at.ID == id && at.Role == roleWithdrawn:
+				c.withdrawn = true
+			case at.ID == id && at.Role == roleRevised && c.seq == 0:
+				c.seq, c.text = at.Seq, at.Content
 			}
 		}
 		return m == nil && n < seenBack
@@ -255,7 +275,7 @@ func (x session) seen(id string) (m *Entry, posts []Entry, err error) {
 	if m == nil {
 		posts = nil
 	}
-	return m, posts, err
+	return m, posts, c, err
 }
 
 // day is the session's day that a time belongs to.
@@ -331,7 +351,7 @@ func (e *Engine) History(ctx context.Context, sessionID string, n int) ([]channe
 		}
 	}
 	var all []channel.Said
-	err := x.back(func(at Entry) bool {
+	err := x.current(func(at Entry) bool {
 		if len(all) >= n {
 			return false
 		}

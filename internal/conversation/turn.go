@@ -24,9 +24,10 @@ type turn struct {
 	x     session
 	l     *lane
 	m     channel.Message
-	entry Entry  // of the message
-	id    string // "terminal:hanako:1a2b#12"
-	code  string // the text for coders: secrets are masked, what only looks like numbers of people is not
+	entry Entry   // of the message
+	posts []Entry // that answer it already
+	id    string  // "terminal:hanako:1a2b#12"
+	code  string  // the text for coders: secrets are masked, what only looks like numbers of people is not
 
 	decision routing.Decision
 	before   time.Duration // that deciding took
@@ -44,6 +45,7 @@ type turn struct {
 	job      string // that the turn tells of, "" for none
 	events   []any  // that are not written yet
 	heard    heard  // of what was said before
+	answered bool   // nothing more is owed to the message
 
 	mu   sync.Mutex
 	loop *routing.Loop
@@ -439,8 +441,10 @@ func (t *turn) interrupted(ctx context.Context) {
 	if t.shown != nil {
 		said = strings.TrimSpace(t.shown.text())
 	}
+	_, streams := t.e.channel(t.x.kind).(channel.Streamer)
 	switch {
-	case said != "":
+	case errors.Is(why, errWithdrawn), errors.Is(why, errRevised): // there is no such message any more
+	case said != "" && (streams || errors.Is(why, errStopped)): // else the message comes again
 		t.tell(late, Entry{Kind: channel.Answer, Content: said, Route: t.route, Cut: true, Final: true})
 	case errors.Is(why, errStopped):
 		t.tell(late, Entry{Kind: channel.Notice, Content: t.e.Lang.Error(errStopped), Final: true})

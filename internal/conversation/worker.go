@@ -213,7 +213,7 @@ const maxRecent = 1500
 // recent are the latest texts of the session before the message at hand.
 func (t *turn) recent(s *State) ([]contract.Turn, error) {
 	all := []contract.Turn{}
-	err := t.x.back(func(n Entry) bool {
+	err := t.x.current(func(n Entry) bool {
 		if n.Seq <= s.CutSeq || len(all) >= 2*t.e.RecentTurns {
 			return false
 		}

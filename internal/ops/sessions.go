@@ -96,7 +96,11 @@ func Session(w io.Writer, s conversation.Summary, o SessionsOptions) error {
 			return p.err == nil
 		}
 		who := e.User
-		if e.Role != "user" {
+		switch e.Role {
+		case "user":
+		case "withdrawn", "revised": // what became of a message
+			who = e.Role + " " + e.ID
+		default:
 			who = strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Route))
 		}
 		p.printf("%d  %s  %s\n%s\n\n", e.Seq, stamp(e.Timestamp), who, e.Content)

@@ -31,6 +31,7 @@ type Schema struct {
 	Migrations []string // SQL of one that cannot be derived: the first makes version 1
 	Sync       string   // PRAGMA synchronous
 	Busy       int      // ms to wait for another process's write, once it is open
+	Erase      bool     // what is removed from it is overwritten
 	Newer      string   // texts: written by a newer program
 	Broken     string   // no database, or a malformed one
 }
@@ -88,7 +89,11 @@ func regular(path string) error {
 // Connect opens the file at path, which must exist; nothing is written yet.
 func (s Schema) Connect(path string) (*Handles, error) {
 	// busy_timeout comes first: switching to WAL itself may find the file busy.
-	return connect(path, busyPragma, "journal_mode(WAL)", "synchronous("+s.Sync+")")
+	pragmas := []string{busyPragma, "journal_mode(WAL)", "synchronous(" + s.Sync + ")"}
+	if s.Erase {
+		pragmas = append(pragmas, "secure_delete(1)")
+	}
+	return connect(path, pragmas...)
 }
 
 var busyPragma = fmt.Sprintf("busy_timeout(%d)", openingBusy)

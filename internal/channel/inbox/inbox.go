@@ -1,0 +1,178 @@
+// Package inbox keeps what vendors send until it has been worked on: on the disk before its
+// vendor is told that it came, one after another within a queue, again where the program was
+// killed. What answers it knows messages by their ids, so that twice is once.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
+)
+
+// The bounds of an inbox.
+const (
+	maxBody    = 64 << 10 // bytes of an event
+	maxID      = 256      // bytes of an id or a queue's name
+	maxWaiting = 10_000   // events
+)
+
+// Errors of Put: the vendor has to send the event again, or cannot have it taken.
+var (
+	ErrFull     = errors.New("as many events wait as may")
+	ErrTooLarge = errors.New("an event is larger than one may be")
+)
+
+// Inbox is a channel.Inbox in the house.db of a base directory, which it has for itself
+// until Close.
+type Inbox struct {
+	store   *contextstore.Store
+	log     *slog.Logger
+	now     func() time.Time
+	release func()
+
+	turn chan struct{} // holds one token while nobody writes
+
+	mu      sync.Mutex
+	changes []*change         // that wait for the next transaction
+	queues  map[string]*queue // that have events which wait, by channel and name
+	waiting int
+	begin   func(q *queue) // has a queue worked on; nil while nobody works
+}
+
+// queue is a line of events that wait for each other.
+type queue struct {
+	key    string // of Inbox.queues
+	events []contextstore.Incoming
+}
+
+// change is what one caller wants written.
+type change struct {
+	add    []contextstore.Incoming
+	settle []contextstore.Settled
+	err    error
+	done   chan struct{} // closed when it is on the disk, or err says why it is not
+}
+
+// Open takes the inbox of a base directory, with what waits in it. It fails with
+// contextstore.ErrBusy where another process has it.
+func Open(ctx context.Context, store *contextstore.Store, log *slog.Logger, now func() time.Time) (*Inbox, error) {
+	release, err := store.Alone("inbox")
+	if err != nil {
+		return nil, err
+	}
+	b := &Inbox{store: store, log: log, now: now, release: release, turn: make(chan struct{}, 1), queues: map[string]*queue{}}
+	all, err := store.WaitingInbox(ctx)
+	if err != nil {
+		release()
+		return nil, err
+	}
+	b.turn <- struct{}{}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.arrived(all)
+	return b, nil
+}
+
+// Close gives the inbox up. Nobody may put into it, or run it, any more.
+func (b *Inbox) Close() { b.release() }
+
+// Waiting is how many events wait or are worked on.
+func (b *Inbox) Waiting() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting
+}
+
+// Put implements channel.Inbox. Callers that come at once share a transaction.
+func (b *Inbox) Put(ctx context.Context, events ...channel.Event) error {
+	add := make([]contextstore.Incoming, len(events))
+	for i, e := range events {
+		switch {
+		case e.Channel == "", e.ID == "", len(e.ID) > maxID, len(e.Queue) > maxID:
+			return fmt.Errorf("an event of channel %q needs an id of 1 to %d bytes, and a queue of at most as many", e.Channel, maxID)
+		case len(e.Body) > maxBody:
+			return fmt.Errorf("%d bytes of %d: %w", len(e.Body), maxBody, ErrTooLarge)
+		}
+		add[i] = contextstore.Incoming{Channel: string(e.Channel), ID: e.ID, Queue: e.Queue, Body: e.Body, ReceivedAt: contextstore.Time{Time: e.ReceivedAt}}
+	}
+	if len(add) == 0 {
+		return nil
+	}
+	return b.write(ctx, &change{add: add, done: make(chan struct{})})
+}
+
+// write returns when c is on the disk: with whatever others want written meanwhile.
+func (b *Inbox) write(ctx context.Context, c *change) error {
+	b.mu.Lock()
+	b.changes = append(b.changes, c)
+	b.mu.Unlock()
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err() // it may be written all the same
+	case <-b.turn:
+	}
+	defer func() { b.turn <- struct{}{} }()
+	b.flush(ctx)
+	<-c.done // by this flush, or by the one before
+	return c.err
+}
+
+// flush writes all that waits to be. Its caller has the turn.
+func (b *Inbox) flush(ctx context.Context) {
+	b.mu.Lock()
+	all := b.changes
+	b.changes = nil
+	room := maxWaiting - b.waiting
+	b.mu.Unlock()
+	var add []contextstore.Incoming
+	var settle []contextstore.Settled
+	for _, c := range all {
+		if len(c.add) > room {
+			c.err = fmt.Errorf("%d: %w", maxWaiting, ErrFull)
+			continue
+		}
+		room -= len(c.add)
+		add, settle = append(add, c.add...), append(settle, c.settle...)
+	}
+	fresh, err := b.store.ChangeInbox(context.WithoutCancel(ctx), add, settle) // others wait for it, too
+	b.mu.Lock()
+	if err == nil {
+		b.arrived(fresh)
+	}
+	b.mu.Unlock()
+	for _, c := range all {
+		if c.err == nil {
+			c.err = err
+		}
+		close(c.done)
+	}
+}
+
+// arrived lines events up. Its caller holds mu.
+func (b *Inbox) arrived(all []contextstore.Incoming) {
+	for _, e := range all {
+		e.Body = nil // it is read when it is worked on
+		b.waiting++
+		key := e.Channel + "\x00" + e.Queue
+		if e.Queue == "" {
+			key += "\x00" + e.ID
+		}
+		q := b.queues[key]
+		if q == nil {
+			q = &queue{key: key}
+			b.queues[key] = q
+			if b.begin != nil {
+				b.begin(q)
+			}
+		}
+		q.events = append(q.events, e)
+	}
+}

@@ -1,0 +1,243 @@
+package conversation
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
+)
+
+// plainStage is a channel that shows answers whole, as vendors' are.
+type plainStage struct{ *stage }
+
+func (p plainStage) Stream() {} // hides that of stage
+
+// vendor makes a house of a vendor's channel in a bubble.
+func vendor(t *testing.T, test func(t *testing.T, h *house)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, i18n.English, "slack", func(h *house, o *Options) {
+			h.id, o.Now = "slack:T1:C1:17.5", time.Now
+			o.ToChat = map[channel.Kind]bool{"slack": true}
+		})
+		h.Add(plainStage{h.stage})
+		test(t, h)
+	})
+}
+
+// begin handles a message beside the test.
+func (h *house) begin(ctx context.Context, m channel.Message) (ended chan error) {
+	ended = make(chan error, 1)
+	go func() { ended <- h.Handle(ctx, m) }()
+	synctest.Wait()
+	return ended
+}
+
+func TestWithdrawn(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		h.plays("chat", "One.", "Two.")
+		h.saw("the word is swordfish", "answer: One.")
+		m1 := "m1"
+		h.saw("and now?", "answer: Two.")
+		// One that is being answered: the turn ends and says nothing.
+		h.play("chat", slowly("never", time.Hour))
+		m := h.message("the word is tuna")
+		ended := h.begin(t.Context(), m)
+		for range 2 {
+			if err := h.Withdraw(t.Context(), h.id, m.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		// It comes again, and one comes that was taken back before.
+		if err := h.Handle(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+		late := h.message("the word is halibut")
+		if err := h.Withdraw(t.Context(), h.id, late.ID); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Handle(t.Context(), late); err != nil {
+			t.Error(err)
+		}
+		// One that was answered: no model is sent it, or the answer to it.
+		if err := h.Withdraw(t.Context(), h.id, m1); err != nil {
+			t.Fatal(err)
+		}
+		if got := h.stateNow(); got.Title != "" || got.Withdrawn != 3 {
+			t.Errorf("%+v", got)
+		}
+		h.plays("chat", "Three.")
+		h.saw("what was it?", "answer: Three.")
+		asked := h.last("chat").asked()
+		for _, word := range []string{"swordfish", "tuna", "halibut", "One."} {
+			if strings.Contains(asked, word) {
+				t.Errorf("a model is sent %q: %s", word, asked)
+			}
+		}
+		if !strings.Contains(asked, "Two.") || h.stateNow().Title != "what was it?" {
+			t.Errorf("%s\n%+v", asked, h.stateNow())
+		}
+		said, err := h.History(t.Context(), h.id, 20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shown []string
+		for _, s := range said {
+			shown = append(shown, s.Text)
+		}
+		if !slices.Equal(shown, []string{"and now?", "Two.", "what was it?", "Three."}) {
+			t.Errorf("%q", shown)
+		}
+		if got := len(h.stage.seen()); got != 3 {
+			t.Errorf("%q", h.stage.seen())
+		}
+	})
+}
+
+// The short memory of what was taken back is made anew without it, also where it was being
+// made meanwhile.
+func TestWithdrawnFromMemory(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		for range 10 {
+			h.plays("chat", "Well.")
+			h.hears("swordfish")
+		}
+		h.plays("chat", "Well.")
+		h.play("chat", slowly("They spoke of a swordfish.", time.Minute)) // the summary
+		ended := h.begin(t.Context(), h.message("the eleventh"))
+		time.Sleep(time.Second)
+		if err := h.Withdraw(t.Context(), h.id, "m2"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if s := h.stateNow(); s.ShortMemory != "" || s.MemorySeq != 0 {
+			t.Errorf("%+v", s)
+		}
+		h.plays("chat", "Well.", "They spoke of fish.")
+		h.hears("the twelfth")
+		if s := h.stateNow(); s.ShortMemory != "They spoke of fish." {
+			t.Fatalf("%+v", s)
+		}
+		if err := h.Withdraw(t.Context(), h.id, "m1"); err != nil {
+			t.Fatal(err)
+		}
+		if s := h.stateNow(); s.ShortMemory != "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestWithdrawnJob(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		h.ToChat, h.Repositories = nil, []Repository{{Name: "widgets", Path: t.TempDir()}}
+		if got := h.hears("/code2 do it"); len(h.desk.jobs) != 1 {
+			t.Fatalf("%q", got)
+		}
+		if err := h.Withdraw(t.Context(), h.id, "m1"); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"20260301-101010-00000001 by slack:hanako"}; !slices.Equal(h.desk.stopped, want) {
+			t.Errorf("%q", h.desk.stopped)
+		}
+	})
+}
+
+func TestRevised(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		revise := func(m channel.Message, text string) {
+			t.Helper()
+			m.UserText = text
+			if err := h.Revise(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// One that is being answered begins anew; said again as it is, it goes on.
+		h.play("chat", slowly("never", time.Hour), slowly("To Kyoto.", time.Minute))
+		m := h.message("the way to Tokyo?")
+		ended := h.begin(t.Context(), m)
+		revise(m, "the way to Kyoto?")
+		synctest.Wait()
+		revise(m, "the way to Kyoto?")
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if asked := h.last("chat").asked(); strings.Contains(asked, "Tokyo") || !strings.Contains(asked, "Kyoto") {
+			t.Error(asked)
+		}
+		// One that was answered stays.
+		revise(m, "the way to Nara?")
+		// One that waits is answered as it is now, a command too.
+		m = h.message("who is Ann?")
+		revise(m, "who is Ben?")
+		revise(m, "who is Cid?")
+		h.plays("chat", "Somebody.")
+		if err := h.Handle(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		asked := h.last("chat").asked()
+		if strings.Contains(asked, "Ann") || strings.Contains(asked, "Ben") || strings.Contains(asked, "Nara") || !strings.Contains(asked, "Cid") || !strings.Contains(asked, "Kyoto") {
+			t.Error(asked)
+		}
+		m = h.message("go on")
+		revise(m, "/show channel")
+		if err := h.Handle(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		// Taken back is taken back.
+		m = h.message("a")
+		if err := h.Withdraw(t.Context(), h.id, m.ID); err != nil {
+			t.Fatal(err)
+		}
+		revise(m, "b")
+		if err := h.Handle(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(h.stage.seen(), "\n"); got != "answer: To Kyoto.\nanswer: Somebody.\nnotice: Channel slack, session slack:T1:C1:17.5" {
+			t.Error(got)
+		}
+	})
+}
+
+// A turn that the end of the program cuts off says no half an answer where nobody has seen
+// one: the message comes again. What was said on the way is not said twice.
+func TestComesAgain(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		h.plays("chat", "DELEGATE: PLAN\nTASK: a trip")
+		h.play("worker", slowly(output(planResult, nil), time.Hour))
+		ctx, end := context.WithCancel(t.Context())
+		m := h.message("plan a trip")
+		ended := h.begin(ctx, m)
+		end()
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		before := h.stage.seen()
+		if len(before) != 1 || !strings.HasPrefix(before[0], "notice: ") {
+			t.Fatalf("%q", before)
+		}
+		h.plays("chat", "DELEGATE: PLAN\nTASK: a trip", "By train.")
+		h.plays("worker", output(planResult, nil))
+		if err := h.Handle(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+		keys, finals := map[string]bool{}, 0
+		for _, p := range h.stage.posts {
+			if keys[p.Key] = true; p.Kind == channel.Answer {
+				finals++
+			}
+		}
+		if len(keys) != 3 || finals != 1 { // begin, end, answer
+			t.Errorf("%d posts, %d answers: %q", len(keys), finals, h.stage.seen())
+		}
+	})
+}
