@@ -227,7 +227,7 @@ func (j *Jobs) System(ctx context.Context, job *Job, reason string) error {
 }
 
 // Confirm makes sure, right before something is done, that a job is approved and that
-// what was approved is what is there (DESIGN §6). Where the policy has changed since, or
+// what was approved is what is there (spec/chat §7). Where the policy has changed since, or
 // automatic approval was switched off, people are asked again: a *WithdrawnError.
 func (j *Jobs) Confirm(ctx context.Context, job *Job) error {
 	return j.locked(ctx, job, func() error {

@@ -29,7 +29,7 @@ const (
 )
 
 // Request is request.json: what somebody who does not own the run asks its
-// owner to do. The owner looks between two turns and while it waits.
+// owner to do. The owner looks twice a second, also in the middle of a call.
 type Request struct {
 	Action Action `json:"action"` // pause or stop
 	By     string `json:"by"`
