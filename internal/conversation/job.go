@@ -33,7 +33,7 @@ func (t *turn) coder(ctx context.Context, route routing.Route, shown, whole stri
 	id, alias, err := t.start(ctx, route, repo, &s, whole)
 	if err != nil {
 		t.failed(ctx, route, err)
-		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Final: true})
+		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Final: true, Failed: true})
 		return
 	}
 	t.stop = routing.StopDone
