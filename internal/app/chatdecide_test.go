@@ -429,6 +429,29 @@ func (n *nowhere) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("there is no network here")
 }
 
+// A proposal that waits is decided about and applied though its run is taken up again where its
+// coder's model cannot be had any more: nobody asks it where no plan leads.
+func TestProposalOutlivesItsModel(t *testing.T) {
+	t.Parallel()
+	h := newChatHouse(t, "planning: {enabled: false}\n")
+	h.add(h.local())
+	id := h.ask()
+	h.must(h.once())
+	h.status(id, task.AwaitingApproval)
+	h.must(os.Remove(filepath.Join(h.dir, "script.yaml")))
+	_, v := h.job(id)
+	h.approvals(func(a *Approvals) {
+		_, err := a.Store.Ask(t.Context(), v.Metadata.UUID, contextstore.Resume, "hanako")
+		h.must(err)
+	})
+	h.status(id, task.Queued)
+	h.must(h.once())
+	h.status(id, task.AwaitingApproval)
+	h.must(h.decide(id, true))
+	h.must(h.once())
+	h.status(id, task.Completed)
+}
+
 // A job that waits for its turn calls no cloud once its session is local, and people are
 // told why; when that is lifted the next one does.
 func TestLocalBeforeAJobBegins(t *testing.T) {

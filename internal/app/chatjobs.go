@@ -376,10 +376,14 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
 	var client llm.Client // what was proposed is applied without one
 	var spec models.Spec
-	made, rerr := approval.Read(c.Dir())
-	if first := rerr != nil && o.Chat.Reverts == ""; first || made.State.Status == approval.Pending && made.Judged == nil {
+	var made *approval.Job
+	if proposed, err := approval.Read(c.Dir()); err == nil {
+		made = &proposed
+	}
+	plan := planned(t.cfg)
+	if job.AsksModel(plan, o, made) {
 		use := t.use(o.Role, o.Chat.Route, o.LocalOnly)
-		use.LocalOnly = use.LocalOnly || first && t.engine.LocalOnly(o.Chat.Session)
+		use.LocalOnly = use.LocalOnly || made == nil && t.engine.LocalOnly(o.Chat.Session)
 		client, spec, err = t.models.Client(ctx, use)
 	}
 	if err != nil {
@@ -390,7 +394,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	}
 	cfg := t.cfg
 	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang,
-		Planning: planned(cfg), Inheritance: t.inheritance(), Strict: t.redact.Strict().String,
+		Planning: plan, Inheritance: t.inheritance(), Strict: t.redact.Strict().String,
 		Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
 		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},

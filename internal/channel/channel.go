@@ -88,6 +88,8 @@ type Post struct {
 	Job string
 	// Approval is set for a Request and a Decided.
 	Approval *Approval
+	// Failed says that ReplyTo got no answer: Text, which the program says itself, is why.
+	Failed bool
 }
 
 // Approval is a proposal as its approvers see it (spec/chat §7, route §6.3). Every text is

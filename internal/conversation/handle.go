@@ -154,7 +154,7 @@ func (e *Engine) cutShort(ctx context.Context, x session) (n Entry, cut bool) {
 	}
 	n, begun := e.begun(ctx, x, last.ID)
 	if !begun {
-		n = Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.cut_short"), ReplyTo: last.ID, Control: true, Final: true}
+		n = Entry{Kind: channel.Notice, Content: e.Lang.T("conversation.cut_short"), ReplyTo: last.ID, Control: true, Final: true, Failed: true}
 	}
 	n.Role = roleAssistant
 	n, err := e.append(ctx, x, n)
@@ -283,7 +283,7 @@ func (n *Entry) post(id string) channel.Post {
 	if key == "" {
 		key = id + "/" + strconv.FormatInt(n.Seq, 10)
 	}
-	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Content, Job: n.Job, Approval: n.Approval}
+	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Content, Job: n.Job, Approval: n.Approval, Failed: n.Failed}
 }
 
 // Post shows p to the people of a session and keeps it, but for progress: a request for

@@ -38,7 +38,7 @@ func (t *turn) coder(ctx context.Context, route routing.Route, shown, whole stri
 	}
 	if err != nil {
 		t.failed(ctx, route, err)
-		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Final: true})
+		t.tell(ctx, Entry{Kind: channel.Notice, Content: e.Lang.Error(err), Final: true, Failed: true})
 		return
 	}
 	if errors.Is(context.Cause(ctx), errWithdrawn) {

@@ -3,9 +3,11 @@ package conversation
 import (
 	"context"
 	"strings"
+	"time"
 
 	"toritsugi/internal/contract"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/routing"
 )
 
 // The short memory (spec/chat §8): after how many texts it is renewed, how long it may
@@ -16,9 +18,14 @@ const (
 )
 
 // remember renews the short memory where much was said since: the older part of it goes
-// into the memory, the latest turns stay as they are. It is a leg of Chat as any other.
+// into the memory, the latest turns stay as they are. It is a leg of Chat as any other, in
+// the turn's time (spec/chat §5): where none is left, a later turn does it.
 func (t *turn) remember(ctx context.Context) {
-	e := t.e
+	e, left := t.e, time.Duration(0)
+	t.clock(func(l *routing.Loop) { left = l.Left() })
+	if left <= 0 {
+		return
+	}
 	s, err := t.x.state()
 	if err != nil {
 		return
@@ -59,12 +66,14 @@ func (t *turn) remember(ctx context.Context) {
 
 // summary asks Chat's model for the short memory of a session, with what it was before.
 func (t *turn) summary(ctx context.Context, s *State, older []Entry) (string, error) {
+	ctx, cancel := t.limited(ctx, 0)
+	defer cancel()
+	ctx, cancel = context.WithTimeout(llm.LimitAnswer(llm.Aside(ctx), maxMemory), grace)
+	defer cancel()
 	c, spec, _, err := t.client(ctx, useChat)
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(llm.LimitAnswer(llm.Aside(ctx), maxMemory), grace)
-	defer cancel()
 	var b strings.Builder
 	for _, n := range older {
 		b.WriteString(n.Role + ": " + n.text() + "\n\n")

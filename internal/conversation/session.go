@@ -46,8 +46,9 @@ type Entry struct {
 	Route    routing.Route     `json:"route,omitempty"`
 	Job      string            `json:"job_id,omitempty"`
 	Approval *channel.Approval `json:"approval,omitempty"`
-	Final    bool              `json:"final,omitempty"` // nothing more is owed to the message
-	Cut      bool              `json:"cut,omitempty"`   // the turn was stopped in the middle of it
+	Final    bool              `json:"final,omitempty"`  // nothing more is owed to the message
+	Cut      bool              `json:"cut,omitempty"`    // the turn was stopped in the middle of it
+	Failed   bool              `json:"failed,omitempty"` // the message has no other answer
 }
 
 // File is an attachment of a message; what was in it is not kept.

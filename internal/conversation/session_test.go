@@ -300,17 +300,28 @@ func TestChatIsDown(t *testing.T) {
 		} else if !strings.Contains(got[0], "tori models") {
 			t.Errorf("not told what to do: %q", got)
 		}
+		m := h.message("/chat and?")
+		for range 2 { // what comes again is told again
+			if err := h.Handle(t.Context(), m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, p := range h.stage.posts {
+			if !p.Failed || !strings.HasPrefix(p.Text, want) {
+				t.Errorf("%+v", p)
+			}
+		}
 		s := h.stateNow()
 		if len(s.Unsaid) != 1 || s.PrevRoute != nil {
 			t.Errorf("%+v", s)
 		}
-		h.tells("loop.stop", "stop_reason", `stop_reason="error"`)
+		h.tells("loop.stop", "stop_reason", `stop_reason="error"`, `stop_reason="error"`)
 		h.plays("chat", "Here it is.")
 		h.saw("/chat and?", "answer: Here it is.")
 		if asked := h.last("chat").asked(); !strings.Contains(asked, `"title": "T"`) || !strings.Contains(asked, "[user] do") {
 			t.Error(asked)
 		}
-		if s := h.stateNow(); len(s.Unsaid) != 0 {
+		if s := h.stateNow(); len(s.Unsaid) != 0 || h.stage.posts[len(h.stage.posts)-1].Failed {
 			t.Errorf("%+v", s.Unsaid)
 		}
 	}

@@ -100,6 +100,48 @@ func TestTimeIsOver(t *testing.T) {
 	})
 }
 
+// The short memory is renewed in the turn's time: a summary that takes longer is given up when
+// that is over, and where none is left it is not begun; a later turn makes it.
+func TestShortMemoryIsInTheTurnsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, i18n.English, "terminal", func(_ *house, o *Options) { o.Now = time.Now })
+		for range 10 {
+			h.plays("chat", "a")
+			h.hears("/chat q")
+		}
+		for _, c := range []struct {
+			worker, answer, summary time.Duration
+			takes                   time.Duration
+			legs                    int
+			renewed                 bool
+		}{
+			{0, 70 * time.Second, time.Hour, 90 * time.Second, 2, false},
+			{time.Hour, 20 * time.Second, 0, 110 * time.Second, 1, false}, // Chat tells what was found out after the turn's time
+			{0, 80 * time.Second, 9 * time.Second, 89 * time.Second, 2, true},
+		} {
+			h.cast.scripts = map[string][]string{}
+			text := "/chat q"
+			if c.worker > 0 {
+				text = "/plan do"
+				h.play("worker", slowly("late", c.worker))
+			}
+			h.play("chat", slowly("an answer", c.answer), slowly("remembered", c.summary))
+			before, began := len(h.cast.calls), time.Now()
+			h.hears(text)
+			legs := 0
+			for _, k := range h.cast.calls[before:] {
+				if k.Role == "chat" {
+					legs++
+				}
+			}
+			if took := time.Since(began); took != c.takes || legs != c.legs || (h.stateNow().ShortMemory != "") != c.renewed {
+				t.Errorf("%+v: %d legs in %s, %q", c, legs, took, h.stateNow().ShortMemory)
+			}
+		}
+	})
+}
+
 // The time in which a local model is loaded does not count, and the user is told of it
 // after five seconds.
 func TestLoading(t *testing.T) {

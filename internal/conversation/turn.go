@@ -275,7 +275,7 @@ func (t *turn) refuse(ctx context.Context, route routing.Route) {
 	case ctx.Err() != nil:
 		t.interrupted(ctx)
 	case err != nil || strings.TrimSpace(answer) == "":
-		t.tell(ctx, Entry{Kind: channel.Answer, Content: t.e.Lang.Error(why), Route: t.route, Final: true})
+		t.tell(ctx, Entry{Kind: channel.Answer, Content: t.e.Lang.Error(why), Route: t.route, Final: true, Failed: true})
 	default:
 		t.finish(ctx, answer)
 	}
@@ -487,14 +487,14 @@ func (t *turn) unanswered(ctx context.Context, err error) {
 	if uerr != nil {
 		t.e.Log.Error(uerr.Error())
 	}
-	t.tell(ctx, Entry{Kind: channel.Notice, Content: text, Final: true})
+	t.tell(ctx, Entry{Kind: channel.Notice, Content: text, Final: true, Failed: true})
 }
 
 // broken tells the user that the session itself cannot be read or written.
 func (t *turn) broken(ctx context.Context, err error) {
 	t.failure, t.stop = err, routing.StopInternal
 	t.e.Log.Error(err.Error())
-	t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.Lang.T("conversation.broken", err), Final: true})
+	t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.Lang.T("conversation.broken", err), Final: true, Failed: true})
 }
 
 // keep stores what ANALYZE structured.

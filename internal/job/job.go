@@ -125,8 +125,7 @@ func (r *Runner) work(ctx context.Context, c *contextstore.Context, o order.Orde
 		}
 		made, err = nil, nil
 	}
-	// A kill may have come between the proposal and its judgement.
-	if err == nil && (made == nil || r.plans(o) && job.Reverts == "" && job.State.Status == approval.Pending && job.Judged == nil) {
+	if err == nil && AsksModel(r.Planning, o, made) {
 		if job, err = r.propose(ctx, c, o, made); err == nil {
 			_, err = r.Approvals.AutoApprove(ctx, &job)
 		}

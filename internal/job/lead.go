@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -19,9 +20,19 @@ import (
 	"toritsugi/internal/scan"
 )
 
-// plans reports whether the settings have a plan lead a job: those of CODE2 and CODE3.
-func (r *Runner) plans(o order.Order) bool {
-	return r.Planning != nil && (o.Chat.Route == "CODE2" || o.Chat.Route == "CODE3")
+// plans reports whether settings have a plan lead a job: those of CODE2 and CODE3.
+func plans(p *agent.Planning, o order.Order) bool {
+	return p != nil && (o.Chat.Route == "CODE2" || o.Chat.Route == "CODE3")
+}
+
+// AsksModel reports whether a model is still asked in the run of o, with a Runner of p: for
+// what is proposed, made being nil, or for its judgement where a plan leads the job, before
+// which a kill may have come.
+func AsksModel(p *agent.Planning, o order.Order, made *approval.Job) bool {
+	if made == nil {
+		return o.Chat.Reverts == ""
+	}
+	return plans(p, o) && made.Reverts == "" && made.State.Status == approval.Pending && made.Judged == nil
 }
 
 // begin appends the first messages, unless an earlier owner did: system prompt, what earlier
@@ -65,7 +76,7 @@ const inheritedHint = "An earlier job of this conversation, on the same reposito
 
 // plans reports whether a plan leads the run.
 func (p *proposing) plans(start memory.Beginning) bool {
-	if !p.r.plans(p.o) {
+	if !plans(p.r.Planning, p.o) {
 		return false
 	}
 	if !start.Whole {

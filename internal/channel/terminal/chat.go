@@ -23,7 +23,7 @@ type Start struct {
 
 // Result is how a conversation that was begun with Once ended.
 type Result struct {
-	Failed  bool // the message was not taken
+	Failed  bool // the message was not taken, or not answered
 	Stopped bool // by a key
 	Waiting bool // a proposal waits for its approval
 }
@@ -327,6 +327,7 @@ func (c *chat) post(p channel.Post) {
 			return
 		}
 	}
+	c.result.Failed = c.result.Failed || p.Failed && c.turn != nil && p.ReplyTo == c.turn.id
 	if p.SessionID != c.session {
 		c.print(nil)
 		c.tell("terminal.elsewhere", c.name(p.SessionID))

@@ -351,6 +351,20 @@ func TestChatOnce(t *testing.T) {
 			r.has("> propose", "The end.")
 		})
 	})
+	t.Run("not answered", func(t *testing.T) {
+		t.Parallel()
+		within(t, func(h *channeltest.Handler, o *Options, s *Start) {
+			once(h, o, s)
+			h.Reply = func(ctx context.Context, m channel.Message) error {
+				return h.Channel.Post(ctx, channel.Post{SessionID: session, Key: "n", Kind: channel.Notice, ReplyTo: m.ID, Text: "I cannot answer.", Failed: true})
+			}
+		}, func(t *testing.T, r *rig) {
+			if !r.over() || r.err != nil || r.result != (Result{Failed: true}) {
+				t.Errorf("%+v %v", r.result, r.err)
+			}
+			r.has("I cannot answer.")
+		})
+	})
 	t.Run("a proposal waits", func(t *testing.T) {
 		t.Parallel()
 		within(t, func(h *channeltest.Handler, o *Options, s *Start) {

@@ -26,6 +26,7 @@ type printed struct {
 	mu      sync.Mutex
 	jobs    []string      // that go on
 	waiting []string      // jobs whose proposals wait
+	failed  []string      // messages that have no answer
 	moved   chan struct{} // closed when jobs changed
 }
 
@@ -63,6 +64,9 @@ func (f *printed) post(_ context.Context, p channel.Post) (err error) {
 		}
 		close(f.moved)
 		f.moved = make(chan struct{})
+	}
+	if p.Failed {
+		f.failed = append(f.failed, p.ReplyTo)
 	}
 	text := strings.TrimRight(clean(p.Text), "\n")
 	switch {
@@ -112,11 +116,14 @@ func (t *Terminal) Once(ctx context.Context, h channel.Handler, text string) (Re
 	if err := t.open(ctx, f); err != nil {
 		return Result{}, err
 	}
-	if err := t.say(ctx, h, text); err != nil {
+	id, err := t.say(ctx, h, text)
+	if err != nil {
 		return Result{Failed: true}, err
 	}
 	waiting, err := f.settle(ctx)
-	return Result{Waiting: waiting}, err
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return Result{Waiting: waiting, Failed: slices.Contains(f.failed, id)}, err
 }
 
 // retell shows the end of a session again.
@@ -135,16 +142,16 @@ func (t *Terminal) retell(ctx context.Context, h channel.Handler) error {
 	return err
 }
 
-// say has a message answered.
-func (t *Terminal) say(ctx context.Context, h channel.Handler, text string) error {
+// say has a message answered, and returns its id.
+func (t *Terminal) say(ctx context.Context, h channel.Handler, text string) (id string, err error) {
 	m := t.message(t.opt.Session, text)
 	var notes []string
 	if m.Attachments, notes = t.attachments(text); len(notes) > 0 {
 		if _, err := fmt.Fprintln(t.opt.Err, strings.Join(notes, "\n")); err != nil {
-			return err
+			return m.ID, err
 		}
 	}
-	return h.Handle(ctx, m)
+	return m.ID, h.Handle(ctx, m)
 }
 
 // Lines converses on a terminal that takes no codes: each line is a message. It returns
@@ -176,7 +183,7 @@ func (t *Terminal) Lines(ctx context.Context, h channel.Handler) error {
 		case "/quit":
 			return nil
 		}
-		if err := t.say(ctx, h, text); err != nil {
+		if _, err := t.say(ctx, h, text); err != nil {
 			if ctx.Err() != nil {
 				return err
 			}

@@ -157,6 +157,26 @@ func TestOnceTellsThatAProposalWaits(t *testing.T) {
 	}
 }
 
+// A message that has no answer but the words of the program failed; one of before, of which
+// that is told now, did so then.
+func TestOnceWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{true, false} {
+		h := &channeltest.Handler{}
+		h.Reply = func(ctx context.Context, m channel.Message) error {
+			to := "of yesterday"
+			if own {
+				to = m.ID
+			}
+			return h.Channel.Post(ctx, channel.Post{SessionID: session, Key: "n", Kind: channel.Notice, ReplyTo: to, Text: "I cannot answer", Failed: true})
+		}
+		term, out, beside := printing(h, "")
+		if r, err := term.Once(t.Context(), h, "x"); err != nil || r != (Result{Failed: own}) || out.String() != "" || beside.String() != "I cannot answer\n" {
+			t.Errorf("%+v %v %q %q", r, err, out, beside)
+		}
+	}
+}
+
 func TestOnceStopped(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
