@@ -50,6 +50,7 @@ type RunOptions struct {
 	Record               string // file that gets the answers, as a script
 	LocalOnly            bool   // no model in a cloud
 	AllowUnsandboxed     bool
+	Confined             bool // the verb has no flag for the former
 	AllowDirty           bool
 	Quiet                bool
 }

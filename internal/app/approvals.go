@@ -28,7 +28,7 @@ type Approvals struct {
 // OpenApprovals opens them, and has done what waits for no one: requests whose time is
 // over are denied, and runs that were decided about go on. The caller closes them.
 func OpenApprovals(ctx context.Context, env Env, base, configFile string) (*Approvals, error) {
-	s := &system{env: env, opt: RunOptions{BaseDir: base, Config: configFile, Quiet: true}, fs: &disk.FS{}}
+	s := &system{env: env, opt: RunOptions{BaseDir: base, Config: configFile, Confined: true, Quiet: true}, fs: &disk.FS{}}
 	var err error
 	if err = s.settle(); err != nil {
 		return nil, err

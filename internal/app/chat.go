@@ -31,7 +31,7 @@ const maxMentioned = 20_000
 // Chat has talk converse in a terminal. screen says where it reads and writes; the rest
 // of it is filled in here.
 func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options, talk func(*terminal.Terminal, channel.Handler) error) error {
-	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: opt.Quiet}, fs: &disk.FS{}}
+	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Confined: true, Quiet: opt.Quiet}, fs: &disk.FS{}}
 	var err error
 	if err = s.settle(); err != nil {
 		return err
