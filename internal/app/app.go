@@ -106,6 +106,7 @@ type system struct {
 	log      *slog.Logger
 	store    *contextstore.Store
 	fs       *disk.FS
+	spoken   i18n.Lang                      // with the person at a terminal; "" for the language of the settings
 	commands func() (*policy.Policy, error) // rules for what the model may run
 	models   *models.Models
 	ofRun    func(...any)                               // adds attributes to what the models log

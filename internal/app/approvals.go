@@ -12,7 +12,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/tool/policy"
 )
 
@@ -70,7 +69,7 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: i18n.Lang(s.cfg.Language),
+	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: s.speaks(),
 		Elsewhere: func(dir string) bool {
 			_, asked, err := dialogue.Pending(dir)
 			return asked || err != nil
