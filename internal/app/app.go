@@ -50,6 +50,7 @@ type RunOptions struct {
 	Record               string // file that gets the answers, as a script
 	LocalOnly            bool   // no model in a cloud
 	AllowUnsandboxed     bool
+	Confined             bool // the verb has no flag for the former
 	AllowDirty           bool
 	Quiet                bool
 }
@@ -105,6 +106,7 @@ type system struct {
 	log      *slog.Logger
 	store    *contextstore.Store
 	fs       *disk.FS
+	spoken   i18n.Lang                      // with the person at a terminal; "" for the language of the settings
 	commands func() (*policy.Policy, error) // rules for what the model may run
 	models   *models.Models
 	ofRun    func(...any)                               // adds attributes to what the models log

@@ -12,7 +12,6 @@ import (
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/dialogue"
 	"toritsugi/internal/disk"
-	"toritsugi/internal/i18n"
 	"toritsugi/internal/tool/policy"
 )
 
@@ -28,7 +27,7 @@ type Approvals struct {
 // OpenApprovals opens them, and has done what waits for no one: requests whose time is
 // over are denied, and runs that were decided about go on. The caller closes them.
 func OpenApprovals(ctx context.Context, env Env, base, configFile string) (*Approvals, error) {
-	s := &system{env: env, opt: RunOptions{BaseDir: base, Config: configFile, Quiet: true}, fs: &disk.FS{}}
+	s := &system{env: env, opt: RunOptions{BaseDir: base, Config: configFile, Confined: true, Quiet: true}, fs: &disk.FS{}}
 	var err error
 	if err = s.settle(); err != nil {
 		return nil, err
@@ -70,7 +69,7 @@ func (s *system) approvals() (*approval.Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: i18n.Lang(s.cfg.Language),
+	s.jobs = &approval.Jobs{Store: s.store, Settings: approvalSettings(s.cfg), Policy: p, Version: version, Sanitizer: s.redact, Now: s.env.Now, MayDeliver: s.mayDeliver, Lang: s.speaks(),
 		Elsewhere: func(dir string) bool {
 			_, asked, err := dialogue.Pending(dir)
 			return asked || err != nil

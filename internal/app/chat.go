@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/channel/terminal"
 	"toritsugi/internal/config"
 	"toritsugi/internal/disk"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/workspace"
 )
 
@@ -22,7 +23,8 @@ type ChatOptions struct {
 	Repo            string // "" for that of the working directory, if it is in one
 	Session         string // name, "" for the unnamed one
 	BaseDir, Config string
-	Quiet           bool // of the log, warnings only
+	Quiet           bool            // of the log, warnings only
+	Spoken          func(i18n.Lang) // hears the language of the conversation
 }
 
 // maxMentioned is how many files of a repository are completed.
@@ -31,11 +33,14 @@ const maxMentioned = 20_000
 // Chat has talk converse in a terminal. screen says where it reads and writes; the rest
 // of it is filled in here.
 func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options, talk func(*terminal.Terminal, channel.Handler) error) error {
-	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Quiet: opt.Quiet}, fs: &disk.FS{}}
+	s := &system{env: env, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Confined: true, Quiet: opt.Quiet}, fs: &disk.FS{}}
 	var err error
 	if err = s.settle(); err != nil {
 		return err
 	}
+	s.spoken = Spoken(s.cfg, env.Getenv)
+	s.env.Lang = s.spoken
+	opt.Spoken(s.spoken)
 	src, err := workspace.Inspect(ctx, opt.Repo, workspace.InspectOptions{NoStatus: true})
 	if err != nil && opt.Repo != "" {
 		return &ConfigError{err}
@@ -43,7 +48,7 @@ func Chat(ctx context.Context, env Env, opt ChatOptions, screen terminal.Options
 	user := sessionUser(LocalUser())
 	screen.User = string(channel.Terminal) + ":" + user
 	screen.Session = sessionID(user, src, opt.Session)
-	screen.Lang, screen.Now, screen.NewID, screen.Environ = env.Lang, env.Now, uuid.NewString, env.Environ
+	screen.Lang, screen.Now, screen.NewID, screen.Environ = s.spoken, env.Now, uuid.NewString, env.Environ
 	screen.Mask, screen.History = s.redact.Strict().String, filepath.Join(config.StateDir(env.Getenv), "chat-history.jsonl")
 	if src != nil {
 		screen.Name, screen.Repo = src.Name(), src.Path

@@ -121,6 +121,7 @@ func (t *talks) deliverTold(ctx context.Context, uuid string, _ contextstore.Eff
 	if err != nil {
 		return "", err
 	}
+	t = t.to(*o.Chat)
 	text := t.lang.T("job.drafted", o.Chat.Job, url)
 	if why != "" {
 		text = t.lang.T("job.not_drafted", o.Chat.Job, why)

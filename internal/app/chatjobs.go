@@ -43,6 +43,11 @@ type talks struct {
 	wake      func()      // the pool that works on jobs
 	lang      i18n.Lang
 
+	*heard
+}
+
+// heard is what a process knows of who listens to it, and of what others do for them.
+type heard struct {
 	mu        sync.Mutex
 	sessions  map[string]bool      // whose people this process speaks with; true where somebody looks at what goes on there
 	following map[string]*followed // jobs, by their ids; nil where nobody is shown how far they are
@@ -59,7 +64,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: i18n.Lang(s.cfg.Language), wake: func() {}, sessions: map[string]bool{}, working: map[string]bool{}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: s.speaks(), wake: func() {}, heard: &heard{sessions: map[string]bool{}, working: map[string]bool{}}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -126,8 +131,9 @@ func (t *talks) settle(ctx context.Context) error {
 	moved, err := t.approvals.Settle(ctx)
 	for _, j := range moved {
 		if j.State.Approver == approval.System && j.State.Status == approval.Denied && j.Session != "" {
-			t.event(ctx, j.Session, j)
-			t.post(ctx, j.Session, j, channel.Decided, j.Denial(t.lang), "over")
+			to := t.toPeopleOf(j)
+			to.event(ctx, j.Session, j)
+			to.post(ctx, j.Session, j, channel.Decided, j.Denial(to.lang), "over")
 		}
 	}
 	if len(moved) > 0 {
@@ -154,7 +160,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	if left > 0 {
 		title += "…"
 	}
-	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Onto: at.onto, Deliver: string(t.deliver(j)), Title: title,
+	o := order.Chat{Job: id, Session: j.SessionID, User: j.User, ReplyTo: j.ReplyTo, Route: string(j.Route), Repository: j.Repository.Name, Onto: at.onto, Language: string(t.lang), Deliver: string(t.deliver(j)), Title: title,
 		Request: string(request), Prompt: j.Prompt}
 	raw, err := json.Marshal(order.Order{Repo: at.repo, Base: at.base, Config: t.cfg.File(), Role: j.Role, LocalOnly: j.LocalOnly, Chat: &o})
 	if err != nil {
@@ -326,7 +332,8 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 	}
 	t.event(ctx, j.Session, j)
 	if j.Session != session { // the people who asked for it are told, too
-		t.post(ctx, j.Session, j, channel.Decided, t.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
+		to := t.toPeopleOf(j)
+		to.post(ctx, j.Session, j, channel.Decided, to.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")
 	}
 	if j.State.Status.Approved() {
 		t.progress(order.Chat{Session: j.Session, Job: j.Job}, t.lang.T("job.applying", j.Title))
@@ -373,6 +380,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
 	defer t.mine(c.UUID())()
+	t = t.to(*o.Chat)
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
 	var client llm.Client // what was proposed is applied without one
 	var spec models.Spec
@@ -393,7 +401,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 		return agent.Report{UUID: c.UUID(), Outcome: end}, err
 	}
 	cfg := t.cfg
-	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang,
+	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang, ForgeLang: i18n.Lang(cfg.Language),
 		Planning: plan, Inheritance: t.inheritance(), Strict: t.redact.Strict().String,
 		Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
@@ -430,7 +438,7 @@ func (t *talks) tellWaiting(ctx context.Context) {
 	}
 	for _, j := range all {
 		if strings.HasPrefix(j.Session, string(channel.Terminal)+":") {
-			t.request(ctx, j.Session, j)
+			t.toPeopleOf(j).request(ctx, j.Session, j)
 		}
 	}
 }

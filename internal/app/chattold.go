@@ -127,6 +127,7 @@ func (t *talks) tellOf(ctx context.Context, id string) error {
 	if err != nil || o.Chat == nil {
 		return err
 	}
+	t = t.to(*o.Chat)
 	s := standing{order: *o.Chat, status: v.Status()}
 	if v.State.Error != nil {
 		s.reason = *v.State.Error
@@ -134,8 +135,12 @@ func (t *talks) tellOf(ctx context.Context, id string) error {
 	if s.job, err = approval.Read(v.Dir); errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	if err == nil && s.status == task.Completed && s.job.Grantable() {
+	switch {
+	case err != nil:
+	case s.status == task.Completed && s.job.Grantable():
 		s.reason, err = job.Applied(v, s.job, t.lang)
+	case s.job.State.Status == approval.Denied: // the run has it in the language of who denied it
+		s.reason = s.job.Denial(t.lang)
 	}
 	if err == nil {
 		t.tell(ctx, s)

@@ -41,7 +41,11 @@ func (s *system) shell(ctx context.Context) (_ func(sandbox.Spec) (sandbox.Runne
 func (s *system) chooseShell(ctx context.Context) (func(sandbox.Spec) (sandbox.Runner, error), error) {
 	bare := func(spec sandbox.Spec) (sandbox.Runner, error) { return sandbox.Unconfined(spec), nil }
 	if s.cfg.Sandbox.Mode == "none" {
-		if !s.opt.AllowUnsandboxed {
+		switch {
+		case s.opt.AllowUnsandboxed:
+		case s.opt.Confined:
+			return nil, i18n.E("app.sandbox_none_here")
+		default:
 			return nil, i18n.E("app.sandbox_none")
 		}
 		s.env.Notice("app.unsandboxed")
@@ -55,8 +59,11 @@ func (s *system) chooseShell(ctx context.Context) (func(sandbox.Spec) (sandbox.R
 	if err == nil {
 		return box.Runner, nil
 	}
-	if !s.opt.AllowUnsandboxed || prefer != "" {
+	switch {
+	case prefer != "" || s.opt.Confined || ctx.Err() != nil:
 		return nil, err
+	case !s.opt.AllowUnsandboxed:
+		return nil, i18n.E("app.sandbox_or_bare", err)
 	}
 	s.env.Notice("app.unsandboxed")
 	return bare, nil

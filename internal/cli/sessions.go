@@ -108,7 +108,7 @@ type chatPromptsExportCmd struct {
 	Config string `placeholder:"FILE" help:"${config_file_help}"`
 }
 
-// Run writes the built-in prompts into a folder, in the language of the settings.
+// Run writes the built-in prompts into a folder, in the language of tori chat.
 func (e chatPromptsExportCmd) Run(c *console) error {
 	cfg, err := c.load(e.Config)
 	if err != nil {
@@ -118,7 +118,7 @@ func (e chatPromptsExportCmd) Run(c *console) error {
 	if err != nil {
 		return err
 	}
-	names, err := conversation.ExportPrompts(&disk.FS{}, dir, i18n.Lang(cfg.Language))
+	names, err := conversation.ExportPrompts(&disk.FS{}, dir, app.Spoken(cfg, c.getenv))
 	if err != nil {
 		return usage(err)
 	}

@@ -143,7 +143,9 @@ func textual(a channel.Attachment) bool {
 	return strings.HasPrefix(a.MediaType, "text/") || strings.HasPrefix(a.MediaType, "application/json") || strings.HasPrefix(a.MediaType, "application/yaml")
 }
 
-// workOverlay puts the work overlay before the message (spec/facts §8.5).
+// workOverlay puts the work overlay before the message, so that the system prompt stays the
+// same prefix. That it "comes before the persona" is its rank, which its text says: a message
+// before the current one cannot stand before the system prompt (spec/facts §8.5).
 func (t *turn) workOverlay(s *State) {
 	if s.OverlayLeft < 1 || s.Overlay == "" {
 		return

@@ -136,9 +136,13 @@ type Options struct {
 // each other, sessions do not wait for each other.
 type Engine struct {
 	Options
+	*shared
 	prompts  *prompts
 	analyses *Analyses
+}
 
+// shared is what the engines of one process have in common, whatever language they speak.
+type shared struct {
 	mu       sync.Mutex
 	channels map[channel.Kind]channel.Channel
 	lanes    map[string]*lane
@@ -173,10 +177,17 @@ func New(o Options) (*Engine, error) {
 			return nil, i18n.E("conversation.prompts_dir", o.PromptsDir, err)
 		}
 	}
-	e := &Engine{Options: o, channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, answered: map[string]time.Time{}}
+	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, answered: map[string]time.Time{}}}
 	e.prompts = newPrompts(o.PromptsDir, o.Lang, o.Log)
 	e.analyses = NewAnalyses(o.Store.BaseDir)
 	return e, nil
+}
+
+// In is the engine as it speaks a language. It shares all but that with e, and is not closed.
+func (e *Engine) In(l i18n.Lang) *Engine {
+	o := *e
+	o.Lang, o.prompts = l, newPrompts(e.PromptsDir, l, e.Log)
+	return &o
 }
 
 // Close releases what was opened. Turns that run are the callers'.

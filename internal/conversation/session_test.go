@@ -133,7 +133,10 @@ func TestWorkOverlay(t *testing.T) {
 		t.Helper()
 		k := h.last("chat")
 		n := len(k.Sent)
-		is := strings.Contains(k.Sent[n-1].Content, "[work] ") && k.Sent[n-1].Role == "user"
+		is := strings.Contains(k.Sent[n-1].Content, "[work] ") && k.Sent[n-1].Role == "user" && strings.Contains(k.Sent[n-1].Content, "before the manner of your persona")
+		if system := k.Sent[0]; system.Role != "system" || strings.Contains(system.Content, "[work]") {
+			t.Errorf("the system prompt changes: %s", k.asked())
+		}
 		if is != want {
 			t.Errorf("overlay %v: %s", is, k.asked())
 		}

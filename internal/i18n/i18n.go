@@ -26,15 +26,25 @@ type text struct{ en, ja string }
 // Detect returns the language of a POSIX locale environment: the first of
 // LC_ALL, LC_MESSAGES and LANG that is set decides; Japanese for ja*, else English.
 func Detect(getenv func(string) string) Lang {
+	l, _ := FromLocale(getenv)
+	return l
+}
+
+// FromLocale is Detect, and says whether the locale names a language at all: C, POSIX and none
+// do not.
+func FromLocale(getenv func(string) string) (l Lang, named bool) {
 	for _, k := range []string{"LC_ALL", "LC_MESSAGES", "LANG"} {
-		if v := getenv(k); v != "" {
-			if strings.HasPrefix(strings.ToLower(v), "ja") {
-				return Japanese
-			}
-			return English
+		v := getenv(k)
+		if v == "" {
+			continue
 		}
+		if strings.HasPrefix(strings.ToLower(v), "ja") {
+			return Japanese, true
+		}
+		name, _, _ := strings.Cut(v, ".")
+		return English, name != "C" && name != "POSIX"
 	}
-	return English
+	return English, false
 }
 
 // T formats the text of key in l. An unknown key is shown as it is, so that a

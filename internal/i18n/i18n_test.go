@@ -45,17 +45,22 @@ func count(s string) []string {
 func TestDetect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		env  map[string]string
-		want Lang
+		env   map[string]string
+		want  Lang
+		named bool
 	}{
-		{nil, English},
-		{map[string]string{"LANG": "ja_JP.UTF-8"}, Japanese},
-		{map[string]string{"LANG": "ja_JP.UTF-8", "LC_ALL": "C"}, English},
-		{map[string]string{"LANG": "de_DE.UTF-8"}, English},
-		{map[string]string{"LC_MESSAGES": "ja"}, Japanese},
+		{nil, English, false},
+		{map[string]string{"LANG": "ja_JP.UTF-8"}, Japanese, true},
+		{map[string]string{"LANG": "ja_JP.UTF-8", "LC_ALL": "C"}, English, false},
+		{map[string]string{"LANG": "de_DE.UTF-8"}, English, true},
+		{map[string]string{"LANG": "en_US"}, English, true},
+		{map[string]string{"LANG": "C.UTF-8"}, English, false},
+		{map[string]string{"LANG": "POSIX"}, English, false},
+		{map[string]string{"LC_MESSAGES": "ja"}, Japanese, true},
 	} {
-		if got := Detect(func(k string) string { return c.env[k] }); got != c.want {
-			t.Errorf("%v: %s", c.env, got)
+		env := func(k string) string { return c.env[k] }
+		if got, named := FromLocale(env); got != c.want || named != c.named || Detect(env) != c.want {
+			t.Errorf("%v: %s, %v", c.env, got, named)
 		}
 	}
 }

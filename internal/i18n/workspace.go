@@ -3,12 +3,12 @@ package i18n
 // workspaceTexts are the words of sandbox, workspace and forge/folder.
 var workspaceTexts = map[string]text{
 	"sandbox.missing": {
-		en: "no sandbox: bwrap was not found. Install the package bubblewrap, or allow commands to run without a sandbox with --allow-unsandboxed",
-		ja: "サンドボックスがありません: bwrap が見つかりません。bubblewrap パッケージをインストールするか、--allow-unsandboxed でサンドボックスなしの実行を許可してください",
+		en: "no sandbox: bwrap was not found. Install the package bubblewrap",
+		ja: "サンドボックスがありません: bwrap が見つかりません。bubblewrap パッケージをインストールしてください",
 	},
 	"sandbox.broken": {
-		en: "no sandbox: %s does not work here: %v. Allow user namespaces (on Ubuntu: an AppArmor profile for bwrap; in a container: let it create user namespaces), reinstall the package bubblewrap, or use --allow-unsandboxed",
-		ja: "サンドボックスがありません: %s がこの環境では動きません: %v。ユーザー名前空間を許可するか（Ubuntu では bwrap の AppArmor プロファイル、コンテナでは名前空間の作成許可）、bubblewrap パッケージを入れ直すか、--allow-unsandboxed を使ってください",
+		en: "no sandbox: %s does not work here: %v. Allow user namespaces (on Ubuntu: an AppArmor profile for bwrap; in a container: let it create user namespaces), or reinstall the package bubblewrap",
+		ja: "サンドボックスがありません: %s がこの環境では動きません: %v。ユーザー名前空間を許可するか（Ubuntu では bwrap の AppArmor プロファイル、コンテナでは名前空間の作成許可）、bubblewrap パッケージを入れ直してください",
 	},
 	"workspace.no_git": {
 		en: "git was not found; install git and make sure that it is on PATH",

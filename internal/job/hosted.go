@@ -62,7 +62,7 @@ func (r *Runner) draft(c *contextstore.Context, job approval.Job) (string, error
 		}
 		b.WriteString("\n- " + n)
 	}
-	b.WriteString("\n\n" + r.Lang.T("job.draft_checks") + "\n")
+	b.WriteString("\n\n" + r.ForgeLang.T("job.draft_checks") + "\n")
 	ran := false
 	for _, run := range all {
 		if run.Setup || run.Round == 0 {
@@ -73,16 +73,16 @@ func (r *Runner) draft(c *contextstore.Context, job approval.Job) (string, error
 			key = "job.draft_green"
 		}
 		ran = true
-		b.WriteString("\n- " + r.Lang.T(key, "`"+strings.ReplaceAll(run.Command, "`", "'")+"`"))
+		b.WriteString("\n- " + r.ForgeLang.T(key, "`"+strings.ReplaceAll(run.Command, "`", "'")+"`"))
 	}
 	if !ran {
-		b.WriteString("\n" + r.Lang.T("job.draft_unchecked"))
+		b.WriteString("\n" + r.ForgeLang.T("job.draft_unchecked"))
 	}
 	s := job.State
 	approver := s.Approver
 	if s.Status == approval.AutoApproved {
-		approver = r.Lang.T("job.draft_auto", approver)
+		approver = r.ForgeLang.T("job.draft_auto", approver)
 	}
-	b.WriteString("\n\n" + r.Lang.T("job.draft_approved", "`"+approver+"`", s.Decided.UTC().Format("2006-01-02 15:04 UTC"), job.Job, job.Requester) + "\n")
+	b.WriteString("\n\n" + r.ForgeLang.T("job.draft_approved", "`"+approver+"`", s.Decided.UTC().Format("2006-01-02 15:04 UTC"), job.Job, job.Requester) + "\n")
 	return b.String(), nil
 }

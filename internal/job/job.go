@@ -38,7 +38,8 @@ type Runner struct {
 	Approvals *approval.Jobs
 	Log       *slog.Logger
 	Now       func() time.Time
-	Lang      i18n.Lang
+	Lang      i18n.Lang // of what the people of the conversation are told
+	ForgeLang i18n.Lang // of what is posted at forges
 
 	Planning    *agent.Planning // leads coders of CODE2 and CODE3; nil for the plain loop
 	Inheritance memory.Inheritance

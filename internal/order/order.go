@@ -54,9 +54,10 @@ type Chat struct {
 	Reverts    string `json:"reverts,omitempty"`  // the job that it takes back: tori rollback proposes, no model
 	Deliver    string `json:"deliver"`            // pull_request, branch or worktree (spec/chat §1)
 	Title      string `json:"title"`
-	Request    string `json:"request"`         // the task with what was said before: WorkerInput
-	Prompt     string `json:"prompt"`          // what the coder is told of its work
-	Again      string `json:"again,omitempty"` // the job that went stale, of which this makes the proposal anew
+	Request    string `json:"request"`            // the task with what was said before: WorkerInput
+	Prompt     string `json:"prompt"`             // what the coder is told of its work
+	Language   string `json:"language,omitempty"` // that its session is spoken with in; "" for that of the settings
+	Again      string `json:"again,omitempty"`    // the job that went stale, of which this makes the proposal anew
 }
 
 // Parse reads the order of a context.
