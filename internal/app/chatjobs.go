@@ -372,10 +372,12 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	var client llm.Client // what was proposed is applied without one
 	var spec models.Spec
 	made, rerr := approval.Read(c.Dir())
-	if first := rerr != nil && o.Chat.Reverts == ""; first || made.State.Status == approval.Pending && made.Judged == nil {
-		use := t.use(o.Role, o.Chat.Route, o.LocalOnly)
-		use.LocalOnly = use.LocalOnly || first && t.engine.LocalOnly(o.Chat.Session)
-		client, spec, err = t.models.Client(ctx, use)
+	local, planning := o.LocalOnly || t.engine.LocalOnly(o.Chat.Session), planned(t.cfg)
+	switch first := rerr != nil && o.Chat.Reverts == ""; {
+	case !first && local:
+		planning = nil // what was proposed is put to people, whoever was to judge it
+	case first, made.State.Status == approval.Pending && made.Judged == nil:
+		client, spec, err = t.models.Client(ctx, t.use(o.Role, o.Chat.Route, local))
 	}
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}
@@ -385,7 +387,7 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	}
 	cfg := t.cfg
 	r := &job.Runner{Store: t.store, Client: client, Approvals: t.approvals, Log: log, Now: t.env.Now, Lang: t.lang,
-		Planning: planned(cfg), Inheritance: t.inheritance(), Strict: t.redact.Strict().String,
+		Planning: planning, Inheritance: t.inheritance(), Strict: t.redact.Strict().String,
 		Window: int(float64(spec.Context) * cfg.ContextStorage.WindowRatio), Memory: t.memory(&spec),
 		Budget: budget(cfg, &spec), Days: dayLimits(cfg), Filter: t.redact.Writer, Box: workspace.Box{Shell: t.shell, MemoryMB: cfg.Sandbox.MemoryMB}, Shell: t.shell,
 		Spec:    sandbox.Spec{ReadOnly: cfg.Sandbox.ReadOnlyPaths, Env: cfg.Sandbox.Env, MemoryMB: cfg.Sandbox.MemoryMB, Usage: &sandbox.SharedUsage{}},
