@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
@@ -468,5 +470,65 @@ func TestLocalBeforeAJobBegins(t *testing.T) {
 	b.says(tableSession, "terminal:hanako", "/code3 let it be 42")
 	if b.works(); net.asked == 0 {
 		t.Error("no call")
+	}
+}
+
+// hooked is a terminal that tells of a post before it is kept.
+type hooked struct {
+	*posts
+	before func(channel.Post)
+}
+
+func (h *hooked) Post(ctx context.Context, p channel.Post) error {
+	h.before(p)
+	return h.posts.Post(ctx, p)
+}
+
+// A proposal that was cut short before its coder judged it is put to people without that
+// once the session is local: its model is not called any more.
+func TestLocalBeforeAProposalIsJudged(t *testing.T) {
+	t.Parallel()
+	net := &nowhere{}
+	b := newTable(t, i18n.English, &http.Client{Transport: net}, "")
+	if err := os.WriteFile(filepath.Join(filepath.Dir(b.repo), "script.yaml"), []byte(`- say: So it is.
+  calls: [{tool: propose, args: {plan: P, files: [{path: a.go, action: create, content: "package a\n\n// TODO: fill in\n"}], risk: {destructive: false, rollback_possible: true}}}]
+- calls: [{tool: read_file, args: {path: answer.txt}}]
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.says(tableSession, "terminal:hanako", "/code2 let it be 42")
+	ctx, stop := context.WithCancelCause(t.Context())
+	b.engine.Add(&hooked{b.to, func(p channel.Post) {
+		if p.Kind == channel.Progress && strings.Contains(p.Text, "read_file") { // as it judges
+			stop(agent.ErrShutdown)
+		}
+	}})
+	l, err := contextstore.List(t.Context(), b.store.BaseDir, contextstore.Viewer{Admin: true}, contextstore.Filter{Status: task.Queued, Limit: 9})
+	if err != nil || len(l.Views) != 1 {
+		t.Fatalf("%d runs wait, %v", len(l.Views), err)
+	}
+	c, _, err := b.store.Claim(t.Context(), l.Views[0].Metadata.UUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.work(ctx, c); err != nil {
+		t.Fatal(err)
+	}
+	v, err := b.store.View(l.Views[0].Metadata.UUID)
+	if err != nil || v.Status() != task.Queued {
+		t.Fatalf("%s, %v", v.Status(), err)
+	}
+	meta := filepath.Join(v.Dir, contextstore.MetadataFile)
+	raw, err := os.ReadFile(meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(meta, bytes.ReplaceAll(raw, []byte(`"role":"coder2"`), []byte(`"role":"coder3"`)), 0o600); err != nil { // who is in a cloud
+		t.Fatal(err)
+	}
+	b.says(tableSession, "terminal:hanako", "/local")
+	v, told := b.works()
+	if net.asked != 0 || v.Status() != task.AwaitingApproval || !strings.Contains(told, "request: ") {
+		t.Errorf("%d calls, %s: %s %v", net.asked, v.Status(), told, *v.State.Error)
 	}
 }

@@ -388,11 +388,12 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if proposed, err := approval.Read(c.Dir()); err == nil {
 		made = &proposed
 	}
-	plan := planned(t.cfg)
+	plan, local := planned(t.cfg), o.LocalOnly || t.engine.LocalOnly(o.Chat.Session)
+	if made != nil && local {
+		plan = nil // what was proposed is put to people, whoever was to judge it
+	}
 	if job.AsksModel(plan, o, made) {
-		use := t.use(o.Role, o.Chat.Route, o.LocalOnly)
-		use.LocalOnly = use.LocalOnly || made == nil && t.engine.LocalOnly(o.Chat.Session)
-		client, spec, err = t.models.Client(ctx, use)
+		client, spec, err = t.models.Client(ctx, t.use(o.Role, o.Chat.Route, local))
 	}
 	if err != nil {
 		end := task.Outcome{Status: task.Failed, Reason: t.lang.Error(err)}

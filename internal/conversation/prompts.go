@@ -98,10 +98,10 @@ func (p *prompts) read(name string) (string, bool) {
 		raw, err = disk.Read(path, maxPrompt)
 	}
 	if err == nil && strings.ContainsRune(string(raw), 0) {
-		err = disk.ErrNotPlain
+		err = i18n.E("conversation.no_text")
 	}
 	if err != nil {
-		p.log.Error(p.lang.T("conversation.prompt_unread", path, err))
+		p.log.Error(p.lang.T("conversation.prompt_unread", path, p.lang.Error(err)))
 		p.files[name] = now // complained of once for each change
 		return now.text, now.ok
 	}

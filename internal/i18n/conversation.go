@@ -18,6 +18,7 @@ var conversationTexts = map[string]text{
 
 	"conversation.chat_down":      {"I cannot answer right now: the model I speak through does not answer. Your message is kept; please try again in a moment.", "今は答えられません。会話のモデルから返事がありません。メッセージは保存してあります。少し待ってから、もう一度お願いします。"},
 	"conversation.cut_short":      {"No answer to your last message was kept: the program ended before, or could not write it. Send it again if you still want one.", "前の発言への答えは残っていません。途中でプログラムが終了したか、書き込めませんでした。必要なら、もう一度送ってください。"},
+	"conversation.no_text":        {"it holds bytes that are no text", "テキストではないバイトが含まれています"},
 	"conversation.broken":         {"This conversation cannot be continued right now: %v", "今はこの会話を続けられません: %v"},
 	"conversation.chat_down_here": {"tori models shows which model that is, and why it does not answer.", "どのモデルで、なぜ応答がないかは tori models で確認できます。"},
 	"conversation.loading":        {"The model %s is being loaded; this takes a moment.", "モデル %s を読み込んでいます。少しお待ちください。"},

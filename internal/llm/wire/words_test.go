@@ -33,6 +33,8 @@ func TestWordsOfServers(t *testing.T) {
 		{400, `This model's maximum prompt length is 131072 but the request contains 140000 tokens`, llm.KindContext},
 		{500, `model "m" not found, try pulling it first`, llm.KindNotFound},
 		{499, `request canceled`, llm.KindServer},
+		{401, `The access token is too long or has expired: maximum context length of tokens`, llm.KindAuth}, // of another kind of token
+		{403, `token exceeds the maximum number of tokens allowed`, llm.KindAuth},
 		{429, `you (me) have reached your weekly usage limit, upgrade for higher limits`, llm.KindQuota},
 		{429, `Rate limit exceeded: usage limit of 10 requests per minute`, llm.KindRateLimited},
 		{400, `prompt too long; exceeded max context length by 4 tokens`, llm.KindContext},
