@@ -333,7 +333,7 @@ func (s *stage) work() (string, error) {
 			s.look()
 			continue
 		}
-		r, err := s.lead.Verify(ctx, s.loop, Evidence{Placeholders: s.sc.scan, Checks: s.sc.checks, Changed: []string{"pkg/a.py"}, Diff: "+++ b/pkg/a.py\n+def test_adds():\n"})
+		r, err := s.lead.Verify(ctx, s.loop, Evidence{Findings: s.sc.scan, Placeholders: s.sc.scan, Checks: s.sc.checks, Changed: []string{"pkg/a.py"}, Diff: "+++ b/pkg/a.py\n+def test_adds():\n"})
 		switch {
 		case err != nil:
 			return "", err
@@ -448,6 +448,11 @@ func plans(subtasks ...string) string {
 	}
 	return encode(map[string]any{"phase": "planning", "goal_understanding": map[string]any{"main_objective": "All is done", "success_criteria": []string{"it works"}, "constraints": []string{}},
 		"task_decomposition": map[string]any{"reasoning": "r", "subtasks": all}, "action_plan": map[string]any{"execution_order": []string{}, "actions": []string{}}})
+}
+
+// small is a plan of one subtask that is easy.
+func small(id string) string {
+	return strings.Replace(plans(id), `"dependencies"`, `"complexity":"Low","dependencies"`, 1)
 }
 
 // bulk is a call of which there is much to see.

@@ -80,7 +80,7 @@ func scenes() map[string]scene {
 			asks: "plan subtask/a replan subtask/b replan subtask/b subtask/a subtask/c subtask/fix verify", lines: "plan:a,b,c a=failed replan:nothing b=failed replan:action_regeneration revision:a,b,c,fix b=done a=done c=done fix=done verification:true", end: "passed",
 			prompts: []string{"Use other actions than before. because", "Do b\nthe new way", "Clean up"}},
 		"an additional action of a small plan's subtask": {
-			settings: none, answers: []answer{say(strings.Replace(plans("a"), `"dependencies"`, `"complexity":"Low","dependencies"`, 1)), say(ended("a", "failed")), say(wants(DoRetry, 1, `"additional_actions":[{"task_id":"a","purpose":"and so"}]`)), say(done("a")), say(pass)},
+			settings: none, answers: []answer{say(small("a")), say(ended("a", "failed")), say(wants(DoRetry, 1, `"additional_actions":[{"task_id":"a","purpose":"and so"}]`)), say(done("a")), say(pass)},
 			asks: "plan subtask/a replan subtask/a verify", lines: "plan:a a=failed replan:retry revision:a a=done verification:true", end: "passed", prompts: []string{"Work on it now.", "Do a\nand so"}},
 		"the same actions once more": {
 			settings: none, answers: []answer{say(acts(plans("a"), `{"task_id":"a","tool":"do","purpose":"the old way"}`)), say(ended("a", "failed")), say(replan(DoRetry, 1, 0.9)), say(done("a")), say(pass)},
@@ -450,6 +450,24 @@ func scenes() map[string]scene {
 		"done, beside a call that failed": {
 			settings: none, answers: []answer{say(plans("a")), sayDo(done("a"), "!1"), say(done("a")), say(pass)},
 			asks: "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"A call beside this report failed."}},
+		"a reflection is due, and the last step ended well": {
+			answers: []answer{say(plans("a")), do("1"), do("2"), do("shell:go vet"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"a small plan is worked on without reflections": {
+			answers: []answer{say(small("a")), do("!1"), do("2"), do("3"), do("4"), do("5"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
+		"a small plan in trouble": {
+			answers: []answer{say(small("a")), do("!1"), do("!2"), sayDo(fine, "3"), say(done("a")), say(pass)},
+			asks:    "plan subtask/a reflect verify", lines: "plan:a reflection:partial a=done verification:true", end: "passed"},
+		"a revision that changes nothing takes none of their number": {
+			settings: func(s *Settings) { s.MaxRevisions = 1 },
+			answers: []answer{say(plans("a")), do("!1"), sayDo(revise(`{"type":"modify","task_id":"a","subtask":{"description":"Do a"}}`), "2"),
+				do("!3"), sayDo(revise(""), "4"), say(`{"reason":"r","changes":[{"type":"modify","task_id":"a","subtask":{"description":"Do a"}}]}`),
+				do("!5"), sayDo(revise(add("b", "")), "6"), do("!7"), sayDo(revise(`{"type":"modify","task_id":"a","subtask":{"description":"Do a"}}`), "8"), say(done("a")), say(done("b")), say(pass)},
+			asks: "plan subtask/a reflect reflect revise reflect reflect subtask/b verify", lines: "plan:a reflection:failure reflection:failure reflection:failure revision:a,b reflection:failure a=done b=done verification:true", end: "passed"},
+		"a plan without criteria is judged by what is asked for": {
+			answers: []answer{say(strings.Replace(plans("a"), `["it works"]`, "[]", 1)), say(done("a")), say(pass)},
+			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed", prompts: []string{"- the behaviour that the task asks for is there, shown by a test"}},
 		"an empty answer is no end": {
 			answers: []answer{say(plans("a")), say(" "), say(done("a")), say(pass)},
 			asks:    "plan subtask/a verify", lines: "plan:a a=done verification:true", end: "passed"},
@@ -551,6 +569,7 @@ func TestAReportThatShowsIt(t *testing.T) {
 		"by nothing":                     {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), shown(" ")}}, true},
 		"by a command that failed":       {scene{checks: green, answers: []answer{say(plans("a")), do("shell:!go run ."), shown("go run . prints 1"), shown("go run . prints 1")}}, true},
 		"by a command before an edit":    {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), do("edit_file:x"), shown("go run . prints 1")}}, true},
+		"where something stands out":     {scene{checks: green, scan: []string{"a.go:1:TODO"}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
 		"without checks":                 {scene{answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
 		"with a check that fails":        {scene{checks: []CheckEvidence{{Command: "make test", ExitCode: 1}}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
 		"by the second of two":           {scene{checks: green, answers: []answer{say(plans("b", "a")), say(done("b")), do("shell:go run ."), shown("go run . prints 1")}}, false},
