@@ -22,8 +22,10 @@ type Handler struct {
 	// Channel is where a Reply posts; who opens the channel sets it.
 	Channel channel.Channel
 
-	mu   sync.Mutex
-	told []channel.Message
+	mu        sync.Mutex
+	told      []channel.Message
+	withdrawn []string
+	revised   []channel.Message
 }
 
 // Handle implements channel.Handler.
@@ -43,6 +45,38 @@ func (h *Handler) Told() []channel.Message {
 	defer h.mu.Unlock()
 	return append([]channel.Message(nil), h.told...)
 }
+
+// Withdraw implements channel.EventHandler.
+func (h *Handler) Withdraw(_ context.Context, session, message string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.withdrawn = append(h.withdrawn, session+" "+message)
+	return nil
+}
+
+// Withdrawn are the messages that were taken back so far, each SESSION ID.
+func (h *Handler) Withdrawn() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.withdrawn...)
+}
+
+// Revise implements channel.EventHandler.
+func (h *Handler) Revise(_ context.Context, m channel.Message) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.revised = append(h.revised, m)
+	return nil
+}
+
+// Revised are the messages that were changed so far, as they became.
+func (h *Handler) Revised() []channel.Message {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]channel.Message(nil), h.revised...)
+}
+
+var _ channel.EventHandler = (*Handler)(nil)
 
 // History implements channel.Handler.
 func (h *Handler) History(_ context.Context, session string, n int) ([]channel.Said, error) {
