@@ -22,8 +22,7 @@ const Kind channel.Kind = "line"
 type Options struct {
 	ChannelSecret string // by which events are verified
 	AccessToken   string // of the channel
-	// AllowFrom are the ids of who is answered: of users (U…), or of groups (C…) and rooms
-	// (R…) all of whose members are. None: nobody is.
+	// AllowFrom are the ids of the users who are answered (U…); none: nobody is.
 	AllowFrom []string
 	// BaseURL and DataURL are the addresses of the Messaging API and of what people send;
 	// "" are LINE's.

@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -57,7 +58,10 @@ func (l *Line) Post(ctx context.Context, p channel.Post) error {
 	for n := 0; len(all) > 0; n++ {
 		some := all[:min(len(all), maxMessages)]
 		all = all[len(some):]
-		if err := l.send(ctx, p, to, n, some); err != nil {
+		switch err := l.send(ctx, p, to, n, some); {
+		case errors.Is(err, errDropped):
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -117,28 +121,44 @@ func (l *Line) send(ctx context.Context, p channel.Post, to string, n int, some 
 			return err
 		}
 	}
+	if l.exhausted() {
+		return i18n.E("line.monthly")
+	}
 	push := func(c *messaging_api.MessagingApiAPI) (*http.Response, error) {
 		res, _, err := c.PushMessageWithHttpInfo(&messaging_api.PushMessageRequest{To: to, Messages: some}, key)
 		return res, err
 	}
 	err := l.call(ctx, push)
-	if r, ok := err.(*refusal); ok { //nolint:errorlint // call returns it bare
-		switch first, text := some[0].(*messaging_api.TextMessage); {
-		case r.status == http.StatusBadRequest && text && first.QuoteToken != "": // what it quotes may be gone
-			first.QuoteToken = ""
-			err = l.call(ctx, push)
-		case r.monthly():
-			l.spent()
-		case r.status == http.StatusUnauthorized || r.status == http.StatusForbidden:
-			l.opt.Log.Error("LINE: "+err.Error(), "session_id", p.SessionID)
-		}
+	if first, text := some[0].(*messaging_api.TextMessage); text && first.QuoteToken != "" && badRequest(err) { // what it quotes may be gone
+		first.QuoteToken = ""
+		err = l.call(ctx, push)
 	}
-	if err != nil {
+	r, refused := err.(*refusal) //nolint:errorlint // call returns it bare
+	switch {
+	case err == nil:
+	case badRequest(err): // no later attempt mends it; the post is on record in the session
+		if !strings.Contains(r.said, "messages[") {
+			l.leave(p.SessionID, true)
+		}
+		l.alert("line.dropped", p.SessionID, err)
+		return errDropped
+	case refused && r.monthly():
+		l.spent()
+		return err
+	default:
 		return err
 	}
 	l.took(key)
 	l.watch(ctx)
 	return nil
+}
+
+// errDropped says that LINE will never take a post.
+var errDropped = errors.New("the post was dropped")
+
+func badRequest(err error) bool {
+	r, refused := err.(*refusal) //nolint:errorlint // call returns it bare
+	return refused && r.status == http.StatusBadRequest
 }
 
 // retryKey is the UUID of the n-th request of a post: the same for the same post in any
@@ -204,15 +224,4 @@ func (l *Line) reply(ctx context.Context, p channel.Post, key, token string, som
 	change(func(o *origin) { o.reply = "" })
 	l.took(key)
 	return true, nil
-}
-
-// spent tells the operators once that nothing can be pushed any more in this month.
-func (l *Line) spent() {
-	l.mu.Lock()
-	was := l.quota.spent
-	l.quota.spent = true
-	l.mu.Unlock()
-	if !was {
-		l.alert("line.monthly")
-	}
 }

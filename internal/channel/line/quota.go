@@ -13,7 +13,7 @@ import (
 type quota struct {
 	looked time.Time
 	warned bool // that its end is near
-	spent  bool // that it is there
+	spent  time.Time // when LINE last said that it is used up; zero where it is not
 }
 
 const (
@@ -21,10 +21,11 @@ const (
 	quotaNear  = 90               // per cent, from which on the operators are told
 )
 
-// watch tells the operators once when the quota comes to its end.
+// watch is called after a push: it tells the operators once when the quota comes to its end.
 func (l *Line) watch(ctx context.Context) {
 	l.mu.Lock()
 	now := l.opt.Now()
+	l.quota.spent = time.Time{}
 	fresh := now.Sub(l.quota.looked) < quotaEvery
 	if !fresh {
 		l.quota.looked = now
@@ -55,9 +56,28 @@ func (l *Line) watch(ctx context.Context) {
 	near := used.TotalUsage*100 >= may.Value*quotaNear
 	l.mu.Lock()
 	was := l.quota.warned
-	l.quota.warned, l.quota.spent = near, false // a push was just taken
+	l.quota.warned = near
 	l.mu.Unlock()
 	if near && !was {
 		l.alert("line.quota", used.TotalUsage, may.Value)
 	}
+}
+
+// spent tells the operators once that nothing can be pushed any more in this month.
+func (l *Line) spent() {
+	l.mu.Lock()
+	was := l.quota.spent
+	l.quota.spent = l.opt.Now()
+	l.mu.Unlock()
+	if was.IsZero() {
+		l.alert("line.monthly")
+	}
+}
+
+// exhausted reports whether LINE said so a short while ago: who posts comes again every few
+// seconds.
+func (l *Line) exhausted() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.opt.Now().Sub(l.quota.spent) < quotaEvery
 }

@@ -26,21 +26,19 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 		l.leave(e.session(), true)
 		l.opt.Log.Info("LINE: the channel was blocked, or left a group", "session_id", e.session())
 		return nil
-	case "follow", "join":
+	default: // somebody is there
 		l.leave(e.session(), false)
 	}
 	if !l.allowed(&e) { // before anything is fetched or shown
 		return nil
 	}
 	switch e.Type {
-	case "follow", "join":
+	case "follow":
 		return l.greet(ctx, &e)
+	case "join": // LINE does not say who invited it
+		return nil
 	case "unsend":
 		return h.Withdraw(ctx, e.session(), e.Unsend.MessageID)
-	}
-	if e.Source.UserID == "" {
-		l.opt.Log.Info("LINE does not say who wrote a message, it is not answered", "session_id", e.session())
-		return nil
 	}
 	m := channel.Message{Channel: Kind, SessionID: e.session(), Raw: in.Body, ReceivedAt: in.ReceivedAt, ID: e.Message.ID, User: "line:" + e.Source.UserID}
 	if e.Type == "postback" {
@@ -72,12 +70,9 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 // allowed reports whether who sent an event is on the list, and logs once how to put them
 // there.
 func (l *Line) allowed(e *event) bool {
-	if l.allow[e.chat()] || e.Source.UserID != "" && l.allow[e.Source.UserID] {
-		return true
-	}
 	who := e.Source.UserID
-	if who == "" {
-		who = e.chat()
+	if who == "" || l.allow[who] {
+		return who != ""
 	}
 	l.mu.Lock()
 	_, known := l.knocked.get(who)
@@ -97,18 +92,11 @@ func (l *Line) leave(session string, gone bool) {
 	l.gone.put(session, gone)
 }
 
-// greet says one sentence to who followed the channel or invited it. It costs nothing of the
-// quota, and is not worth a second try.
+// greet says one sentence to who followed the channel. It costs nothing of the quota, and is
+// not worth a second try.
 func (l *Line) greet(ctx context.Context, e *event) error {
-	key := "line.hello"
-	if e.Source.Type != "user" {
-		key = "line.hello_all"
-	}
-	if e.ReplyToken == "" {
-		return nil
-	}
 	_, err := l.once(ctx, func(c *messaging_api.MessagingApiAPI) (*http.Response, error) {
-		res, _, err := c.ReplyMessageWithHttpInfo(&messaging_api.ReplyMessageRequest{ReplyToken: e.ReplyToken, Messages: []messaging_api.MessageInterface{textMessage(l.opt.Lang.T(key), "")}})
+		res, _, err := c.ReplyMessageWithHttpInfo(&messaging_api.ReplyMessageRequest{ReplyToken: e.ReplyToken, Messages: []messaging_api.MessageInterface{textMessage(l.opt.Lang.T("line.hello"), "")}})
 		return res, err
 	})
 	if err != nil {
