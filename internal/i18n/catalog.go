@@ -27,6 +27,7 @@ var catalog = []map[string]text{
 	imageTexts,
 	inheritTexts,
 	ledgerTexts,
+	lineTexts,
 	limitsTexts,
 	llmTexts,
 	llmclientsTexts,

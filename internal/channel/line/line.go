@@ -1,0 +1,134 @@
+// Package line is the channel of LINE's Messaging API: it takes its webhook's events into
+// the inbox, hands what people say to the handler, and shows posts as what LINE can show. It
+// knows nothing of models, and keeps no file but images, for as long as they are looked at.
+package line
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
+)
+
+// Kind is the kind of this channel.
+const Kind channel.Kind = "line"
+
+// Options are what a Line needs to know.
+type Options struct {
+	ChannelSecret string // by which events are verified
+	AccessToken   string // of the channel
+	// AllowFrom are the ids of the users who are answered (U…); none: nobody is.
+	AllowFrom []string
+	// BaseURL and DataURL are the addresses of the Messaging API and of what people send;
+	// "" are LINE's.
+	BaseURL, DataURL string
+	HTTP             *http.Client // nil has a time limit of 20 seconds
+	Inbox            channel.Inbox
+	// MediaDir is a directory of this channel alone, made at need, for images on their way
+	// to a model: each is deleted after 15 minutes (route §13.5).
+	MediaDir string
+	// DiffURL is the address of a page with the diff of a proposal, good for its approvers;
+	// nil or "": its beginning is sent instead (spec/chat §7).
+	DiffURL func(channel.Approval) string
+	// Alert tells the operators what they have to see to; nil leaves it to the log.
+	Alert func(text string)
+	Mask  func(string) string // hides secrets in what LINE says of a failure
+	Lang  i18n.Lang
+	Now   func() time.Time
+	Log   *slog.Logger
+}
+
+// Line implements channel.Receiver, and http.Handler for the webhook.
+type Line struct {
+	opt   Options
+	allow map[string]bool
+	http  *http.Client
+	turns keyed // posts of a session go out one after another
+
+	mu      sync.Mutex
+	origins recent[origin] // by message
+	said    recent[bool]   // retry keys of what LINE took
+	begun   recent[bool]   // jobs of which something was said
+	gone    recent[bool]   // sessions out of which the channel was thrown
+	knocked recent[bool]   // senders who are not on the list
+	forged  time.Time      // when a signature was last complained of
+	quota   quota
+}
+
+// origin is what is kept of a message for what is said to it. It is lost with the program:
+// what is said then is pushed, without a quotation.
+type origin struct {
+	session string
+	at      time.Time
+	quote   string // its quote token
+	reply   string // its reply token, "" once it was used
+	// by is the retry key of what the reply token was tried for and LINE perhaps took.
+	by string
+}
+
+// How much is remembered, at least.
+const (
+	maxOrigins = 4096
+	maxSaid    = 4096
+	maxKnocked = 1024
+)
+
+// New returns a Line, which does nothing before it is called.
+func New(opt Options) (*Line, error) {
+	if opt.ChannelSecret == "" || opt.AccessToken == "" {
+		return nil, i18n.E("line.no_login")
+	}
+	if opt.Inbox == nil || opt.MediaDir == "" || opt.Mask == nil || opt.Now == nil || opt.Log == nil {
+		return nil, errors.New("line: Inbox, MediaDir, Mask, Now and Log are needed")
+	}
+	if opt.BaseURL == "" {
+		opt.BaseURL = "https://api.line.me"
+	}
+	if opt.DataURL == "" {
+		opt.DataURL = "https://api-data.line.me"
+	}
+	l := &Line{opt: opt, allow: map[string]bool{}, http: client(opt.HTTP),
+		origins: recent[origin]{most: maxOrigins}, said: recent[bool]{most: maxSaid}, begun: recent[bool]{most: maxSaid},
+		gone: recent[bool]{most: maxSaid}, knocked: recent[bool]{most: maxKnocked}}
+	for _, id := range opt.AllowFrom {
+		l.allow[strings.TrimPrefix(id, "line:")] = true
+	}
+	return l, nil
+}
+
+// Kind implements channel.Channel.
+func (l *Line) Kind() channel.Kind { return Kind }
+
+// recent remembers the latest of what it is given: at least most of them, at most twice that.
+type recent[V any] struct {
+	most        int
+	now, before map[string]V
+}
+
+func (r *recent[V]) put(key string, v V) {
+	if r.now == nil || len(r.now) >= r.most {
+		r.before, r.now = r.now, map[string]V{}
+	}
+	r.now[key] = v
+}
+
+func (r *recent[V]) get(key string) (v V, known bool) {
+	if v, known = r.now[key]; !known {
+		v, known = r.before[key]
+	}
+	return v, known
+}
+
+// alert tells the operators.
+func (l *Line) alert(key string, args ...any) {
+	text := l.opt.Lang.T(key, args...)
+	l.opt.Log.Warn("LINE: " + i18n.English.T(key, args...))
+	if l.opt.Alert != nil {
+		l.opt.Alert(text)
+	}
+}

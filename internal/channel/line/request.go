@@ -1,0 +1,176 @@
+package line
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/line/line-bot-sdk-go/v8/linebot/messaging_api"
+
+	"toritsugi/internal/channel"
+)
+
+const (
+	maxRows    = 40   // of a request within its message
+	maxRowText = 500  // units of one of them
+	maxCard    = 4000 // units of all of them; LINE takes 30 KB of a bubble
+	maxAlt     = 400  // units of what a notification shows
+	// maxDiff is how many characters of a diff are sent where there is no page for it
+	// (spec/chat §7).
+	maxDiff = 4000
+)
+
+// A line of a request.
+type requestRow struct {
+	text  string
+	how   messaging_api.FlexTextWEIGHT
+	size  string
+	color string
+}
+
+const (
+	grey = "#777777"
+	red  = "#C62828"
+)
+
+// request is a proposal as its approvers see it, in the order of spec/chat §7: what its
+// message cannot hold stands above it, and the diff below, or behind a button.
+func (l *Line) request(a *channel.Approval) (all []messaging_api.MessageInterface) {
+	rows := l.rows(a)
+	card, whole := fit(rows)
+	if !whole {
+		var text []string
+		for _, r := range rows {
+			text = append(text, r.text)
+		}
+		for _, part := range split(strings.Join(text, "\n"), maxText) {
+			all = append(all, textMessage(part, ""))
+		}
+		card = append(card, requestRow{text: l.opt.Lang.T("line.above"), color: red})
+	}
+	address := ""
+	if l.opt.DiffURL != nil && a.Diff != "" {
+		address = l.opt.DiffURL(*a)
+	}
+	title := l.opt.Lang.T("line.request", plainLine(a.Title))
+	all = append(all, &messaging_api.FlexMessage{AltText: title[:hard(title, maxAlt, 0)], Contents: l.bubble(a, card, address)})
+	if a.Diff != "" && address == "" {
+		all = append(all, l.diff(a.Diff)...)
+	}
+	return all
+}
+
+// diff is the beginning of a diff.
+func (l *Line) diff(text string) (all []messaging_api.MessageInterface) {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	text = strings.TrimRight(clean(text), "\n")
+	runes := []rune(text)
+	shown := mark + "diff\n" + string(runes[:min(len(runes), maxDiff)]) + "\n" + mark
+	if more := len(runes) - maxDiff; more > 0 {
+		shown += "\n" + l.opt.Lang.T("line.more_diff", more)
+	}
+	for _, part := range split(shown, maxText) {
+		all = append(all, textMessage(part, ""))
+	}
+	return all
+}
+
+// rows are the lines of a request.
+func (l *Line) rows(a *channel.Approval) (rows []requestRow) {
+	t := l.opt.Lang.T
+	add := func(r requestRow) {
+		if r.text = plainLine(r.text); r.text != "" {
+			rows = append(rows, r)
+		}
+	}
+	add(requestRow{text: a.Title, how: messaging_api.FlexTextWEIGHT_BOLD, size: "lg"})
+	add(requestRow{text: t("approval.job", a.Job), size: "xs", color: grey})
+	for _, s := range a.Summary {
+		add(requestRow{text: s})
+	}
+	add(requestRow{text: t("approval.files", len(a.Files)), how: messaging_api.FlexTextWEIGHT_BOLD})
+	for _, risky := range []bool{true, false} { // those first that take something away
+		for _, f := range a.Files {
+			name, color := f.Path, ""
+			if f.From != "" {
+				name = f.From + " → " + f.Path
+			}
+			is := f.Action == "delete" || f.Action == "rename" || f.Action == "mode"
+			if is {
+				color = red
+			}
+			if is == risky {
+				add(requestRow{text: fmt.Sprintf("• %s %s (+%d −%d)", t("approval.action_"+f.Action), name, f.Added, f.Removed), color: color})
+			}
+		}
+	}
+	list := func(head, none string, all []string, lead, color string) {
+		add(requestRow{text: t(head), how: messaging_api.FlexTextWEIGHT_BOLD})
+		for _, s := range all {
+			add(requestRow{text: lead + s, color: color})
+		}
+		if len(all) == 0 {
+			add(requestRow{text: t(none)})
+		}
+	}
+	list("approval.environment", "approval.no_commands", a.Commands, "$ ", "")
+	list("approval.risks", "approval.no_risks", a.Risks, "• ", red)
+	if a.CoderRisk != "" {
+		add(requestRow{text: t("approval.coder_risk", a.CoderRisk)})
+	}
+	for _, s := range a.Judged {
+		add(requestRow{text: s})
+	}
+	if a.Reversible {
+		add(requestRow{text: t("approval.reversible", a.Why)})
+	} else {
+		add(requestRow{text: t("approval.not_reversible", a.Why), color: red})
+	}
+	if a.Cost != "" {
+		add(requestRow{text: t("approval.cost_estimate", a.Cost)})
+	}
+	if !a.Expires.IsZero() {
+		add(requestRow{text: t("approval.until", a.Expires.UTC().Format("2006-01-02 15:04")), size: "xs", color: grey})
+	}
+	return rows
+}
+
+// fit is as much of the rows as a message holds; whole says that it is all.
+func fit(rows []requestRow) (card []requestRow, whole bool) {
+	size := 0
+	for _, r := range rows {
+		if size += units(r.text); size > maxCard || len(card) == maxRows || units(r.text) > maxRowText {
+			return card, false
+		}
+		card = append(card, r)
+	}
+	return card, true
+}
+
+// bubble is the message with the buttons, which carry the job and the hash.
+func (l *Line) bubble(a *channel.Approval, card []requestRow, address string) *messaging_api.FlexBubble {
+	t := l.opt.Lang.T
+	body := &messaging_api.FlexBox{Layout: messaging_api.FlexBoxLAYOUT_VERTICAL, Spacing: "sm"}
+	for _, r := range card {
+		size := r.size
+		if size == "" {
+			size = "sm"
+		}
+		body.Contents = append(body.Contents, &messaging_api.FlexText{Text: r.text, Size: size, Color: r.color, Weight: r.how, Wrap: true})
+	}
+	press := func(act, label, says string, how messaging_api.FlexButtonSTYLE) *messaging_api.FlexButton {
+		return &messaging_api.FlexButton{Style: how, Height: messaging_api.FlexButtonHEIGHT_SM,
+			Action: &messaging_api.PostbackAction{Label: t(label), Data: postback(act, a), DisplayText: t(says, a.Job)}}
+	}
+	foot := &messaging_api.FlexBox{Layout: messaging_api.FlexBoxLAYOUT_VERTICAL, Spacing: "sm"}
+	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
+		foot.Contents = append(foot.Contents, &messaging_api.FlexButton{Style: messaging_api.FlexButtonSTYLE_LINK, Height: messaging_api.FlexButtonHEIGHT_SM,
+			Action: &messaging_api.UriAction{Label: t("line.diff"), Uri: address}})
+	}
+	foot.Contents = append(foot.Contents,
+		press(actGrant, "line.approve", "line.approve_says", messaging_api.FlexButtonSTYLE_PRIMARY),
+		press(actDeny, "line.deny", "line.deny_says", messaging_api.FlexButtonSTYLE_SECONDARY))
+	return &messaging_api.FlexBubble{Size: messaging_api.FlexBubbleSIZE_GIGA, Body: body, Footer: foot}
+}
