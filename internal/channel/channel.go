@@ -113,6 +113,10 @@ type Approval struct {
 	// Status is pending, granted, denied or auto_approved (route §7.3).
 	Status  string
 	Expires time.Time
+	// Approver is who decided ("slack:U1", "system"), and DecidedAt when; zero while
+	// nobody has.
+	Approver  string    `json:",omitempty"`
+	DecidedAt time.Time `json:",omitzero"`
 }
 
 // File is what a proposal does to one file.

@@ -64,6 +64,7 @@ var floors = map[string]float64{
 	"forge/github/githubtest": 3.2,
 	"channel":                 3.0,
 	"channel/terminal":        3.1,
+	"channel/slack":           3.1,
 	"channel/channeltest":     3.1,
 	"tool/policy":             3.9,
 	"tool":                    4.0,

@@ -52,6 +52,7 @@ var catalog = []map[string]text{
 	routingTexts,
 	sandboxTexts,
 	scanTexts,
+	slackTexts,
 	spendingTexts,
 	terminalTexts,
 	workspaceTexts,

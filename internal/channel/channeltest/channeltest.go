@@ -22,8 +22,10 @@ type Handler struct {
 	// Channel is where a Reply posts; who opens the channel sets it.
 	Channel channel.Channel
 
-	mu   sync.Mutex
-	told []channel.Message
+	mu        sync.Mutex
+	told      []channel.Message
+	revised   []channel.Message
+	withdrawn []string
 }
 
 // Handle implements channel.Handler.
@@ -42,6 +44,30 @@ func (h *Handler) Told() []channel.Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return append([]channel.Message(nil), h.told...)
+}
+
+// Withdraw implements channel.EventHandler.
+func (h *Handler) Withdraw(_ context.Context, session, id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.withdrawn = append(h.withdrawn, session+" "+id)
+	return nil
+}
+
+// Revise implements channel.EventHandler.
+func (h *Handler) Revise(_ context.Context, m channel.Message) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.revised = append(h.revised, m)
+	return nil
+}
+
+// Changed are the messages that were revised so far, and those that were taken back, each
+// "SESSION ID".
+func (h *Handler) Changed() (revised []channel.Message, withdrawn []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]channel.Message(nil), h.revised...), append([]string(nil), h.withdrawn...)
 }
 
 // History implements channel.Handler.
