@@ -70,7 +70,6 @@ type fake struct {
 	fail      func(c call, done func()) (status int, body string, header map[string][]string) // status 0 answers as usual
 	sockets   []*websocket.Conn
 	opened    chan *websocket.Conn
-	acks      []string
 	acked     chan string
 	page      int
 }

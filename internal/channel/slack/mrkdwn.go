@@ -147,6 +147,9 @@ var spans = []struct {
 	{lazyregexp.New(`^_([^\s_](?:[^_]*[^\s_])?)_`), "_"},
 }
 
+// bare is an address that stands for itself; Slack makes a link of it.
+var bare = lazyregexp.New(`^https?://[^\s<>()\[\]"|、。「」（）` + "`]+")
+
 // inline is the text of a line.
 func inline(s string) string {
 	var out strings.Builder
@@ -157,6 +160,12 @@ func inline(s string) string {
 			if len(s) > 1 && s[1] < utf8.RuneSelf && unicode.IsPunct(rune(s[1])) || len(s) > 1 && strings.IndexByte("`|~<>", s[1]) >= 0 {
 				out.WriteString(escape(s[1:2]))
 				s = s[2:]
+				continue
+			}
+		case 'h':
+			if address := bare().FindString(s); address != "" && !word(last()) {
+				out.WriteString(escape(address))
+				s = s[len(address):]
 				continue
 			}
 		case '`', '!', '[', '<', '*', '_', '~':
