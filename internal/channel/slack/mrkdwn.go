@@ -75,7 +75,10 @@ const fence = "```"
 func block(lines []string) []string {
 	out := []string{fence}
 	for _, l := range lines {
-		out = append(out, escape(strings.ReplaceAll(l, fence, "`\u200b`\u200b`")))
+		if strings.Contains(l, fence) {
+			l = strings.ReplaceAll(l, "``", "`\u200b`")
+		}
+		out = append(out, escape(l))
 	}
 	return append(out, fence)
 }
@@ -154,10 +157,16 @@ var bare = lazyregexp.New(`^https?://[^\s<>()\[\]"|、。「」（）` + "`]+")
 func inline(s string) string {
 	var out strings.Builder
 	last := func() rune { r, _ := utf8.DecodeLastRuneInString(out.String()); return r }
+	apart := func(next string) { // three backquotes would begin a block of code wherever they stand
+		if next[0] == '`' && last() == '`' {
+			out.WriteString("\u200b")
+		}
+	}
 	for s != "" {
 		switch s[0] {
 		case '\\':
 			if len(s) > 1 && s[1] < utf8.RuneSelf && unicode.IsPunct(rune(s[1])) || len(s) > 1 && strings.IndexByte("`|~<>", s[1]) >= 0 {
+				apart(s[1:])
 				out.WriteString(escape(s[1:2]))
 				s = s[2:]
 				continue
@@ -170,11 +179,13 @@ func inline(s string) string {
 			}
 		case '`', '!', '[', '<', '*', '_', '~':
 			if text, n := span(s, last()); n > 0 {
+				apart(text)
 				out.WriteString(text)
 				s = s[n:]
 				continue
 			}
 		}
+		apart(s)
 		_, n := utf8.DecodeRuneInString(s)
 		out.WriteString(escape(s[:n]))
 		s = s[n:]
@@ -202,9 +213,12 @@ func span(s string, before rune) (string, int) {
 				return "", 0
 			}
 			code := strings.TrimSpace(s[len(m[0]) : len(m[0])+end])
+			if code == "" {
+				return "", 0
+			}
 			return "`" + escape(strings.ReplaceAll(code, "`", "ˋ")) + "`", end + 2*len(m[0])
 		case s[0] == '<':
-			return "<" + escape(m[1]) + ">", len(m[0])
+			return link("", m[1]), len(m[0])
 		}
 		return link(m[1], m[2]), len(m[0])
 	}
@@ -216,12 +230,13 @@ var anywhere = lazyregexp.New(`^(?:https?://|mailto:)`)
 // link is a link where Slack can follow it, else its text.
 func link(text, address string) string {
 	if !anywhere().MatchString(address) {
-		if text == address || text == "" {
+		address = strings.ReplaceAll(address, "``", "`\u200b`")
+		if text == "" || text == address {
 			return escape(address)
 		}
 		return inline(text) + " (" + escape(address) + ")"
 	}
-	address = strings.NewReplacer("|", "%7C", "<", "%3C", ">", "%3E").Replace(address)
+	address = strings.NewReplacer("|", "%7C", "<", "%3C", ">", "%3E", "`", "%60").Replace(address)
 	if text == "" {
 		return "<" + escape(address) + ">"
 	}

@@ -291,7 +291,9 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 		if slices.Contains(r.f.reactions, "C1.1700000002.1 white_check_mark") {
 			t.Error("it is marked as answered")
 		}
-		r.f.fail = func(call, func()) (int, string, map[string][]string) { return 200, `{"ok":false,"error":"token_revoked"}`, nil }
+		r.f.fail = func(call, func()) (int, string, map[string][]string) {
+			return 200, `{"ok":false,"error":"token_revoked"}`, nil
+		}
 		r.restart(nil)
 		if err := r.s.Receive(t.Context(), e, r.h); err == nil || !strings.Contains(err.Error(), "issue it anew") {
 			t.Errorf("%v", err)

@@ -194,7 +194,9 @@ func TestConnectionsThatEndAtOnceAreNotOpenedInALoop(t *testing.T) {
 func TestATokenThatWasRevokedEndsSocketMode(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig) {
-		r.f.fail = func(call, func()) (int, string, map[string][]string) { return 200, `{"ok":false,"error":"token_revoked"}`, nil }
+		r.f.fail = func(call, func()) (int, string, map[string][]string) {
+			return 200, `{"ok":false,"error":"token_revoked"}`, nil
+		}
 		err := r.s.Run(t.Context())
 		if code(err) != "token_revoked" || !strings.Contains(err.Error(), "issue it anew") {
 			t.Errorf("%v", err)
