@@ -7,7 +7,6 @@ var slackTexts = map[string]text{
 	"slack.no_way_in": {"Slack has no way in: set channels.slack.app_token for Socket Mode, or channels.slack.signing_secret for events by HTTP", "Slack からの受信方法がありません。Socket Mode なら channels.slack.app_token、HTTP なら channels.slack.signing_secret を設定してください"},
 	"slack.base_url":  {"the address of Slack's Web API is none: %q", "Slack の Web API のアドレスが正しくありません: %q"},
 	"slack.session":   {"%q is not a session of Slack", "%q は Slack のセッションではありません"},
-	"slack.stranger":  {"Somebody in Slack who is not on the list spoke to tori and was not answered. To answer: add %s to channels.slack.allow_from", "許可リストにない人が Slack で話しかけましたが、応答していません。応答するには channels.slack.allow_from に %s を加えてください"},
 	"slack.clock":     {"A request signed by Slack was refused: its time and that of this machine are %v apart, 5 minutes are allowed. Set the clock; if it is right, somebody sent an old request again", "Slack の署名がある要求を拒否しました。この計算機の時刻と %v ずれています（許容は 5 分）。時計を合わせてください。時計が正しければ、古い要求の再送です"},
 
 	"slack.token":          {"Slack refused the token (%v): issue it anew on the app's page and set it", "Slack がトークンを拒否しました（%v）。アプリの設定画面で再発行し、設定し直してください"},

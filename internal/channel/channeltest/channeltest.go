@@ -24,8 +24,8 @@ type Handler struct {
 
 	mu        sync.Mutex
 	told      []channel.Message
-	revised   []channel.Message
 	withdrawn []string
+	revised   []channel.Message
 }
 
 // Handle implements channel.Handler.
@@ -47,11 +47,18 @@ func (h *Handler) Told() []channel.Message {
 }
 
 // Withdraw implements channel.EventHandler.
-func (h *Handler) Withdraw(_ context.Context, session, id string) error {
+func (h *Handler) Withdraw(_ context.Context, session, message string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.withdrawn = append(h.withdrawn, session+" "+id)
+	h.withdrawn = append(h.withdrawn, session+" "+message)
 	return nil
+}
+
+// Withdrawn are the messages that were taken back so far, each SESSION ID.
+func (h *Handler) Withdrawn() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]string(nil), h.withdrawn...)
 }
 
 // Revise implements channel.EventHandler.
@@ -62,13 +69,14 @@ func (h *Handler) Revise(_ context.Context, m channel.Message) error {
 	return nil
 }
 
-// Changed are the messages that were revised so far, and those that were taken back, each
-// "SESSION ID".
-func (h *Handler) Changed() (revised []channel.Message, withdrawn []string) {
+// Revised are the messages that were changed so far, as they became.
+func (h *Handler) Revised() []channel.Message {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]channel.Message(nil), h.revised...), append([]string(nil), h.withdrawn...)
+	return append([]channel.Message(nil), h.revised...)
 }
+
+var _ channel.EventHandler = (*Handler)(nil)
 
 // History implements channel.Handler.
 func (h *Handler) History(_ context.Context, session string, n int) ([]channel.Said, error) {

@@ -178,7 +178,7 @@ func (s *Slack) decided(ctx context.Context, at place, p channel.Post) error {
 	text := fmt.Sprintf("*%s*\n`%s`\n%s", strings.ReplaceAll(escape(clean(a.Title)), "*", ""), escape(clean(a.Job)), mrkdwn(p.Text))
 	if a.Approver != "" {
 		who := escape(clean(a.Approver))
-		if user, here := strings.CutPrefix(a.Approver, string(Kind)+":"); here {
+		if user, here := strings.CutPrefix(a.Approver, string(channel.Slack)+":"); here {
 			who = "<@" + escape(clean(user)) + ">"
 		}
 		text += "\n" + who + " · " + moment(a.DecidedAt.Unix(), a.DecidedAt.UTC().Format("2006-01-02 15:04 MST"))

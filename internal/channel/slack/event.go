@@ -19,6 +19,10 @@ const (
 	maxText = 48 << 10
 )
 
+// maxID is how long ids are at most: an inbox refuses longer ones, and all that comes with
+// them.
+const maxID = 128
+
 // body is what is kept of what Slack sent: an event, an interaction or a slash command. What
 // is not needed is not kept, such as tokens, and addresses to answer at that hold one.
 type body struct {
@@ -119,7 +123,7 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 	if json.Unmarshal(raw, &b) != nil {
 		return e, false, errNoEvent
 	}
-	e = channel.Event{Channel: Kind, ReceivedAt: at}
+	e = channel.Event{Channel: channel.Slack, ReceivedAt: at}
 	switch {
 	case b.Type == "event_callback":
 		e.ID, e.Queue, ok = b.Event.queued(b.EventID)
@@ -136,7 +140,7 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 	if !ok {
 		return e, false, nil
 	}
-	if e.ID == "" {
+	if e.ID == "" || len(e.ID) > maxID || len(e.Queue) > maxID {
 		return e, false, errNoEvent
 	}
 	e.Body, err = b.kept()

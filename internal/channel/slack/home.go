@@ -4,14 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"net/url"
+
+	"toritsugi/internal/channel"
 )
 
 // showHome shows a person's app home.
 func (s *Slack) showHome(ctx context.Context, user string) error {
-	if s.opt.Home == nil || !s.allowed(user) {
+	if s.opt.Home == nil || !s.opt.Allowed(user) {
 		return nil
 	}
-	text, err := s.opt.Home(ctx, string(Kind)+":"+user)
+	text, err := s.opt.Home(ctx, string(channel.Slack)+":"+user)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (s *Slack) Receive(ctx context.Context, e channel.Event, h channel.EventHan
 		return r.deleted(ctx, m.Channel, m.Previous)
 	case m.Subtype == "message_changed":
 		return r.changed(ctx, m)
-	case m.spoken() && r.addressed(m, m.Channel) && s.allowed(m.User):
+	case m.spoken() && r.addressed(m, m.Channel) && s.opt.Allowed(m.User):
 		return r.said(ctx, m, m.Channel)
 	}
 	return nil
@@ -85,7 +85,7 @@ func (r receipt) addressed(m *message, in string) bool {
 
 // message is what the handler is told of a message in a channel.
 func (r receipt) message(ctx context.Context, m *message, in string) (channel.Message, error) {
-	out := channel.Message{Channel: Kind, SessionID: r.me.session(m.place(in)), ID: in + "." + m.TS, User: string(Kind) + ":" + m.User,
+	out := channel.Message{Channel: channel.Slack, SessionID: r.me.session(m.place(in)), ID: in + "." + m.TS, User: string(channel.Slack) + ":" + m.User,
 		UserText: plain(m.words(), r.me.UserID), Raw: r.e.Body, ReceivedAt: r.e.ReceivedAt}
 	var left []string
 	out.Attachments, left = r.s.files(ctx, m.Files)
@@ -154,7 +154,7 @@ func (r receipt) changed(ctx context.Context, m *message) error {
 	switch {
 	case before && !after:
 		return r.deleted(ctx, m.Channel, was)
-	case !after || !r.s.allowed(now.User):
+	case !after || !r.s.opt.Allowed(now.User):
 		return nil
 	case !before: // it mentions tori only now
 		return r.said(ctx, now, m.Channel)
@@ -169,7 +169,7 @@ func (r receipt) changed(ctx context.Context, m *message) error {
 // pressed hands on a decision. A button counts only where its request was put: a message
 // that was forwarded has it too, and a block of the same name may come from anywhere.
 func (r receipt) pressed(ctx context.Context, b body) error {
-	if b.User == nil || b.Message == nil || b.Container == nil || !r.s.allowed(b.User.ID) || !r.me.own(b.Message) {
+	if b.User == nil || b.Message == nil || b.Container == nil || !r.s.opt.Allowed(b.User.ID) || !r.me.own(b.Message) {
 		return nil
 	}
 	p := place{b.Container.ChannelID, b.Container.ThreadTS}
@@ -182,7 +182,7 @@ func (r receipt) pressed(ctx context.Context, b body) error {
 		if !ok || a.BlockID != buttonsOf(session) || a.ActionID != "approve" && a.ActionID != "deny" {
 			continue
 		}
-		return r.h.Handle(ctx, channel.Message{Channel: Kind, SessionID: session, ID: r.e.ID, User: string(Kind) + ":" + b.User.ID, Raw: r.e.Body, ReceivedAt: r.e.ReceivedAt,
+		return r.h.Handle(ctx, channel.Message{Channel: channel.Slack, SessionID: session, ID: r.e.ID, User: string(channel.Slack) + ":" + b.User.ID, Raw: r.e.Body, ReceivedAt: r.e.ReceivedAt,
 			Decision: &channel.Decision{Job: job, Hash: hash, Grant: a.ActionID == "approve"}})
 	}
 	return nil
@@ -190,7 +190,7 @@ func (r receipt) pressed(ctx context.Context, b body) error {
 
 // shortcut has tori work on a message of anybody, as the one who chose it asks.
 func (r receipt) shortcut(ctx context.Context, b body) error {
-	if b.User == nil || b.Channel == nil || b.Message == nil || !r.s.allowed(b.User.ID) {
+	if b.User == nil || b.Channel == nil || b.Message == nil || !r.s.opt.Allowed(b.User.ID) {
 		return nil
 	}
 	in, m := b.Channel.ID, *b.Message
@@ -223,7 +223,7 @@ func (r receipt) invite(ctx context.Context, user, in string) error {
 // command opens a thread for what a slash command asks for. Slack shows the command to
 // nobody else, so the thread begins with it.
 func (r receipt) command(ctx context.Context, b body) error {
-	if !r.s.allowed(b.UserID) {
+	if !r.s.opt.Allowed(b.UserID) {
 		return nil
 	}
 	text := characters.Replace(b.Text)

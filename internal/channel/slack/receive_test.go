@@ -66,17 +66,25 @@ func TestWhoIsAnsweredWhere(t *testing.T) {
 	}
 }
 
-func TestAStrangerIsLoggedOnce(t *testing.T) {
+func TestOfAStrangerNothingIsRead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig) {
-		for _, ts := range []string{"1700000002.1", "1700000002.2"} {
-			r.says(with(in(ts, "<@UBOT> hi"), "user", "U3", "files", []any{map[string]any{"url_private_download": "http://slack.test/files/a"}}))
+		var asked []string
+		r.restart(func(o *Options) { o.Allowed = func(user string) bool { asked = append(asked, user); return false } })
+		r.f.files["a"] = "x"
+		r.says(with(in("1700000002.1", "<@UBOT> hi"), "user", "U3", "files", []any{map[string]any{"name": "a", "url_private_download": "http://slack.test/files/a"}}))
+		r.says(with(in("1700000002.2", "hi"), "user", "U4", "thread_ts", "1600000000.1")) // not to tori
+		r.call("/webhooks/slack/commands", "application/x-www-form-urlencoded", slashCommand("x", "C1"), nil)
+		r.interact(map[string]any{"type": "message_action", "callback_id": workOnThis, "user": map[string]any{"id": "U5"}, "channel": map[string]any{"id": "C1"}, "message": map[string]any{"ts": "1.1", "text": "t"}})
+		r.work()
+		if !slices.Equal(asked, []string{"U3", "U1", "U5"}) {
+			t.Errorf("%q", asked)
 		}
-		if s := r.log.String(); strings.Count(s, "add U3 to channels.slack.allow_from") != 1 || strings.Contains(s, "hi") {
-			t.Errorf("%s", s)
+		for _, c := range r.f.calls {
+			if c.method != "auth.test" {
+				t.Errorf("%s was called", c.method)
+			}
 		}
-		r.restart(func(o *Options) { o.AllowFrom = nil })
-		r.says(in("1700000002.3", "<@UBOT> hi"))
 		if told := r.h.Told(); len(told) != 0 {
 			t.Errorf("%+v", told)
 		}
@@ -118,7 +126,7 @@ func TestEditsAndDeletions(t *testing.T) {
 				}
 				r.work()
 				told := r.h.Told()
-				revised, withdrawn := r.h.Changed()
+				revised, withdrawn := r.h.Revised(), r.h.Withdrawn()
 				if len(told) == 1 != test.handled || len(revised) == 1 != test.revised || slices.Equal(withdrawn, []string{session + " " + id}) != test.withdrew {
 					t.Errorf("%+v\n%+v\n%q", told, revised, withdrawn)
 				}

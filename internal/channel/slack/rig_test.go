@@ -80,7 +80,7 @@ func newRig(t *testing.T, h *channeltest.Handler, change func(*Options)) *rig {
 // restart begins a process anew.
 func (r *rig) restart(change func(*Options)) {
 	r.t.Helper()
-	opt := Options{BotToken: botToken, AppToken: appToken, SigningSecret: secret, AllowFrom: []string{"U1", "U2"}, BaseURL: "http://slack.test/api", HTTP: r.f.http, Inbox: r.inbox,
+	opt := Options{BotToken: botToken, AppToken: appToken, SigningSecret: secret, Allowed: func(user string) bool { return user == "U1" || user == "U2" }, BaseURL: "http://slack.test/api", HTTP: r.f.http, Inbox: r.inbox,
 		Known: func(id string) bool { return id == session }, Mask: func(s string) string { return strings.ReplaceAll(s, "hunter2", "[SECRET]") }, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(r.log, nil)), Lang: i18n.English}
 	if change != nil {
@@ -104,7 +104,11 @@ func (r *rig) call(path, contentType, body string, change func(*http.Request)) *
 		change(req)
 	}
 	w := httptest.NewRecorder()
-	r.s.Handlers()[path].ServeHTTP(w, req)
+	mux := http.NewServeMux()
+	for pattern, h := range r.s.Handlers() {
+		mux.Handle(pattern, h)
+	}
+	mux.ServeHTTP(w, req)
 	return w
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -17,17 +16,14 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// Kind is the channel's name, first part of its session ids and user ids.
-const Kind channel.Kind = "slack"
-
 // Options are what a Slack needs to know.
 type Options struct {
 	BotToken      string // "xoxb-…"
 	AppToken      string // "xapp-…" for Socket Mode, "" without
 	SigningSecret string // for events by HTTP, "" without
-	// AllowFrom are the ids of the people who are answered ("U…" or "W…"); none means
-	// nobody.
-	AllowFrom []string
+	// Allowed reports whether a person is answered, by the id ("U…" or "W…"). It is asked
+	// of who speaks to tori, before anything is read or shown.
+	Allowed func(user string) bool
 	// BaseURL is the address of the Web API, "" for Slack's own.
 	BaseURL string
 	// HTTP is how Slack is reached; its Transport's proxy and certificates hold for Socket
@@ -58,15 +54,15 @@ type Slack struct {
 	started time.Time
 	lines   turnstiles // by session: posts are shown in order
 
-	mu        sync.Mutex
-	me        *identity
-	said      memory // part of a post → ts of its message
-	unsure    memory // parts of which it is not known whether they were taken
-	looked    memory // sessions whose thread was looked through
-	jobs      map[string]*progress
-	strangers memory // people who are not on the list, once logged
-	closed    bool
-	flushes   sync.WaitGroup
+	mu      sync.Mutex
+	me      *identity
+	said    memory // part of a post → ts of its message
+	unsure  memory // parts of which it is not known whether they were taken
+	looked  memory // sessions whose thread was looked through
+	jobs    map[string]*progress
+	trouble string // why nothing comes by Socket Mode
+	closed  bool
+	flushes sync.WaitGroup
 }
 
 // identity is who the bot token is.
@@ -101,7 +97,24 @@ func New(opt Options) (*Slack, error) {
 }
 
 // Kind implements channel.Channel.
-func (s *Slack) Kind() channel.Kind { return Kind }
+func (s *Slack) Kind() channel.Kind { return channel.Slack }
+
+// Ready says why nothing comes by Socket Mode, "" where all is well.
+func (s *Slack) Ready() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
+}
+
+// troubled notes why nothing comes by Socket Mode; nil is nothing.
+func (s *Slack) troubled(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = ""
+	if err != nil {
+		s.trouble = s.opt.Mask(s.opt.Lang.Error(err))
+	}
+}
 
 // Close drops progress that is yet to be shown, and waits for what is being shown.
 func (s *Slack) Close() {
@@ -137,22 +150,6 @@ func (me identity) own(m *message) bool {
 	return m.User == me.UserID || me.BotID != "" && m.BotID == me.BotID
 }
 
-// allowed reports whether a person is answered. Of who is not the log tells once how to
-// change that.
-func (s *Slack) allowed(user string) bool {
-	if slices.Contains(s.opt.AllowFrom, user) {
-		return true
-	}
-	s.mu.Lock()
-	_, told := s.strangers.get(user)
-	s.strangers.put(user, "")
-	s.mu.Unlock()
-	if !told {
-		s.log.Warn(s.opt.Lang.T("slack.stranger", user), "user", user)
-	}
-	return false
-}
-
 // place is where a session's messages stand.
 type place struct {
 	channel string
@@ -163,7 +160,7 @@ type place struct {
 // whichever workspace of an enterprise or of a shared channel the event came by, so
 // that a thread has one session. A direct message has no part for its thread outside of one.
 func (me identity) session(p place) string {
-	id := string(Kind) + ":" + me.TeamID + ":" + p.channel
+	id := string(channel.Slack) + ":" + me.TeamID + ":" + p.channel
 	if p.thread != "" {
 		id += ":" + p.thread
 	}
@@ -173,7 +170,7 @@ func (me identity) session(p place) string {
 // placeOf is where a session's messages stand.
 func placeOf(session string) (place, error) {
 	parts := strings.Split(session, ":")
-	if len(parts) < 3 || len(parts) > 4 || parts[0] != string(Kind) || parts[2] == "" {
+	if len(parts) < 3 || len(parts) > 4 || parts[0] != string(channel.Slack) || parts[2] == "" {
 		return place{}, i18n.E("slack.session", session)
 	}
 	return place{parts[2], strings.Join(parts[3:], "")}, nil

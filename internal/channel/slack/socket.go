@@ -44,6 +44,9 @@ func (s *Slack) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
+		if err != nil {
+			s.troubled(err)
+		}
 		if code(err) != "" && code(err) != "internal_error" {
 			return err
 		}
@@ -95,6 +98,7 @@ func (s *Slack) connection(ctx context.Context) error {
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer conn.Close()
+	s.troubled(nil)
 	conn.SetReadLimit(maxBody)
 	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(silence)) }
 	alive()

@@ -201,6 +201,15 @@ func TestATokenThatWasRevokedEndsSocketMode(t *testing.T) {
 		if code(err) != "token_revoked" || !strings.Contains(err.Error(), "issue it anew") {
 			t.Errorf("%v", err)
 		}
+		if s := r.s.Ready(); !strings.Contains(s, "token_revoked") {
+			t.Errorf("ready: %q", s)
+		}
+		r.f.fail = nil
+		running(t, r)
+		<-r.f.opened
+		if s := r.s.Ready(); s != "" {
+			t.Errorf("ready: %q", s)
+		}
 	})
 }
 

@@ -23,7 +23,7 @@ const (
 	window = 5 * time.Minute
 )
 
-// Handlers are what Slack calls by HTTP, by path; none without a signing secret. Each
+// Handlers are what Slack calls by HTTP, by pattern of http.ServeMux; none without a signing secret. Each
 // answers 200 once the event is in the inbox, so Slack may send one again, which
 // changes nothing.
 func (s *Slack) Handlers() map[string]http.Handler {
@@ -31,9 +31,9 @@ func (s *Slack) Handlers() map[string]http.Handler {
 		return nil
 	}
 	return map[string]http.Handler{
-		"/webhooks/slack/events":      s.handler(func(raw []byte) ([]byte, error) { return raw, nil }),
-		"/webhooks/slack/interactive": s.handler(interaction),
-		"/webhooks/slack/commands":    s.handler(command),
+		"POST /webhooks/slack/events":      s.handler(func(raw []byte) ([]byte, error) { return raw, nil }),
+		"POST /webhooks/slack/interactive": s.handler(interaction),
+		"POST /webhooks/slack/commands":    s.handler(command),
 	}
 }
 
@@ -58,11 +58,6 @@ func command(raw []byte) ([]byte, error) {
 
 func (s *Slack) handler(decode func([]byte) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost {
-			w.Header().Set("Allow", http.MethodPost)
-			http.Error(w, "POST only", http.StatusMethodNotAllowed)
-			return
-		}
 		raw, err := disk.ReadAll(http.MaxBytesReader(w, r.Body, maxBody), r.URL.Path, maxBody)
 		if err != nil {
 			http.Error(w, "the body cannot be read, or is too large", http.StatusRequestEntityTooLarge)

@@ -31,21 +31,22 @@ func TestWhatIsNotSignedBySlackIsRefused(t *testing.T) {
 			body   string
 			want   int
 		}{
-			"as it is":             {nil, body, http.StatusOK},
-			"no signature":         {func(q *http.Request) { q.Header.Del("X-Slack-Signature") }, body, http.StatusUnauthorized},
-			"no time":              {func(q *http.Request) { q.Header.Del("X-Slack-Request-Timestamp") }, body, http.StatusUnauthorized},
-			"no hex":               {func(q *http.Request) { q.Header.Set("X-Slack-Signature", "v0=zz") }, body, http.StatusUnauthorized},
-			"another body":         {func(q *http.Request) { sign(q, body+" ", time.Now()) }, body, http.StatusUnauthorized},
-			"another time":         {func(q *http.Request) { q.Header.Set("X-Slack-Request-Timestamp", "1") }, body, http.StatusUnauthorized},
-			"replayed":             {func(q *http.Request) { sign(q, body, time.Now().Add(-6*time.Minute)) }, body, http.StatusUnauthorized},
-			"ahead":                {func(q *http.Request) { sign(q, body, time.Now().Add(6*time.Minute)) }, body, http.StatusUnauthorized},
-			"a clock that is off":  {func(q *http.Request) { sign(q, body, time.Now().Add(-4*time.Minute)) }, body, http.StatusOK},
-			"GET":                  {func(q *http.Request) { q.Method = http.MethodGet }, body, http.StatusMethodNotAllowed},
-			"too large":            {nil, strings.Repeat(" ", maxBody) + body, http.StatusRequestEntityTooLarge},
-			"cut":                  {nil, body[:len(body)-9], http.StatusBadRequest},
-			"no event":             {nil, `{"type":"event_callback","event_id":"Ev9"}`, http.StatusBadRequest},
-			"an event of no place": {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"message","user":"U1"}}`, http.StatusBadRequest},
-			"an event of no use":   {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"channel_created","channel":{"id":"C9"}}}`, http.StatusOK},
+			"as it is":               {nil, body, http.StatusOK},
+			"no signature":           {func(q *http.Request) { q.Header.Del("X-Slack-Signature") }, body, http.StatusUnauthorized},
+			"no time":                {func(q *http.Request) { q.Header.Del("X-Slack-Request-Timestamp") }, body, http.StatusUnauthorized},
+			"no hex":                 {func(q *http.Request) { q.Header.Set("X-Slack-Signature", "v0=zz") }, body, http.StatusUnauthorized},
+			"another body":           {func(q *http.Request) { sign(q, body+" ", time.Now()) }, body, http.StatusUnauthorized},
+			"another time":           {func(q *http.Request) { q.Header.Set("X-Slack-Request-Timestamp", "1") }, body, http.StatusUnauthorized},
+			"replayed":               {func(q *http.Request) { sign(q, body, time.Now().Add(-6*time.Minute)) }, body, http.StatusUnauthorized},
+			"ahead":                  {func(q *http.Request) { sign(q, body, time.Now().Add(6*time.Minute)) }, body, http.StatusUnauthorized},
+			"a clock that is off":    {func(q *http.Request) { sign(q, body, time.Now().Add(-4*time.Minute)) }, body, http.StatusOK},
+			"GET":                    {func(q *http.Request) { q.Method = http.MethodGet }, body, http.StatusMethodNotAllowed},
+			"too large":              {nil, strings.Repeat(" ", maxBody) + body, http.StatusRequestEntityTooLarge},
+			"cut":                    {nil, body[:len(body)-9], http.StatusBadRequest},
+			"no event":               {nil, `{"type":"event_callback","event_id":"Ev9"}`, http.StatusBadRequest},
+			"an event of no place":   {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"message","user":"U1"}}`, http.StatusBadRequest},
+			"an id that is too long": {nil, `{"type":"event_callback","event_id":"` + strings.Repeat("x", 200) + `","event":{"type":"app_home_opened","user":"U1"}}`, http.StatusBadRequest},
+			"an event of no use":     {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"channel_created","channel":{"id":"C9"}}}`, http.StatusOK},
 		} {
 			if w := r.call(events, "application/json", test.body, test.change); w.Code != test.want {
 				t.Errorf("%s: %d %s", name, w.Code, w.Body)
