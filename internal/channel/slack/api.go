@@ -164,11 +164,21 @@ func (a *api) limit(method, by, after string) error {
 	return &limited{method, until}
 }
 
-// explained says of an error that people can mend what to do.
-func explained(e *Error) error {
+// ofToken reports whether the token is what is wrong: no later attempt mends that.
+func (e *Error) ofToken() bool {
 	switch e.Code {
 	case "invalid_auth", "not_authed", "token_revoked", "token_expired", "account_inactive", "not_allowed_token_type":
+		return true
+	}
+	return false
+}
+
+// explained says of an error that people can mend what to do.
+func explained(e *Error) error {
+	if e.ofToken() {
 		return i18n.E("slack.token", e)
+	}
+	switch e.Code {
 	case "not_in_channel", "channel_not_found", "thread_not_found":
 		return i18n.E("slack.not_in_channel", e)
 	case "is_archived":

@@ -216,7 +216,11 @@ func (s *Slack) lookBack(ctx context.Context, at place) error {
 				Cursor string `json:"next_cursor"`
 			} `json:"response_metadata"`
 		}
-		if err := s.api.call(ctx, s.opt.BotToken, method, args, &page); err != nil {
+		err := s.api.call(ctx, s.opt.BotToken, method, args, &page)
+		if code(err) == "thread_not_found" { // its first message was deleted, or is not there yet
+			break
+		}
+		if err != nil {
 			return err
 		}
 		s.recognize(me, at, page.Messages)

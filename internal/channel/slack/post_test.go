@@ -78,6 +78,21 @@ func TestARestartSaysNothingTwice(t *testing.T) {
 	})
 }
 
+func TestAThreadWithoutItsFirstMessage(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, r *rig) {
+		later(t, r)
+		r.f.fail = func(c call, _ func()) (int, string, map[string][]string) {
+			if c.method == "conversations.replies" {
+				return 200, `{"ok":false,"error":"thread_not_found"}`, nil
+			}
+			return 0, "", nil
+		}
+		r.post(answer("k", "said all the same"))
+		r.has("said all the same")
+	})
+}
+
 func TestNoLookingBackInAThreadOfThisProcess(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, r *rig) {

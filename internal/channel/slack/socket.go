@@ -47,7 +47,8 @@ func (s *Slack) Run(ctx context.Context) error {
 		if err != nil {
 			s.troubled(err)
 		}
-		if code(err) != "" && code(err) != "internal_error" {
+		var refused *Error
+		if errors.As(err, &refused) && refused.ofToken() {
 			return err
 		}
 		if s.opt.Now().Sub(began) >= settled {

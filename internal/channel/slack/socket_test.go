@@ -120,6 +120,9 @@ func TestReconnects(t *testing.T) {
 		_ = c.Close() // an outage
 		r.f.mu.Lock()
 		r.f.fail = func(c call, _ func()) (int, string, map[string][]string) {
+			if time.Since(began) < time.Minute {
+				return 200, `{"ok":false,"error":"fatal_error"}`, nil
+			}
 			if time.Since(began) < 10*time.Minute {
 				return http.StatusServiceUnavailable, "", nil
 			}
