@@ -18,6 +18,7 @@ require (
 	github.com/google/go-github/v88 v88.0.0
 	github.com/google/jsonschema-go v0.4.3
 	github.com/google/uuid v1.6.0
+	github.com/gorilla/websocket v1.5.3
 	github.com/kaptinlin/jsonrepair v0.2.15
 	github.com/line/line-bot-sdk-go/v8 v8.20.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0

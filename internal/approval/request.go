@@ -14,7 +14,7 @@ import (
 // the session. What it quotes is redacted.
 func (j *Jobs) Request(l i18n.Lang, job Job) (channel.Approval, error) {
 	a := channel.Approval{Job: job.Job, Hash: job.Short(), Title: job.Title, Summary: job.Summary, CoderRisk: job.CoderRisk,
-		Status: string(job.State.Status), Expires: job.State.Expires, Cost: costText(l, job.Cost)}
+		Status: string(job.State.Status), Expires: job.State.Expires, Approver: job.State.Approver, DecidedAt: job.State.Decided, Cost: costText(l, job.Cost)}
 	if len(a.Summary) == 0 {
 		a.Summary = []string{job.Title}
 	}

@@ -53,6 +53,7 @@ var catalog = []map[string]text{
 	routingTexts,
 	sandboxTexts,
 	scanTexts,
+	slackTexts,
 	spendingTexts,
 	terminalTexts,
 	workspaceTexts,

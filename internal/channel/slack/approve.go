@@ -1,0 +1,192 @@
+package slack
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"toritsugi/internal/channel"
+)
+
+const (
+	// shownDiff is how many lines of a proposal's diff stand in its request (spec/chat §7).
+	shownDiff = 60
+	// maxSection is the most characters of a section, maxSections how many a message has:
+	// Slack takes 50 blocks, the buttons are one.
+	maxSection  = 3000
+	maxSections = 40
+	// listedFiles is how many files are named one by one; the diff has all.
+	listedFiles = 40
+)
+
+// buttonsOf is the block id of a session's buttons.
+func buttonsOf(session string) string { return "approval:" + session }
+
+func section(text string) any {
+	return map[string]any{"type": "section", "text": map[string]any{"type": "mrkdwn", "text": text, "verbatim": true}}
+}
+
+func sections(text string) (all []any) {
+	for _, t := range split(text, maxSection) {
+		all = append(all, section(t))
+	}
+	return all
+}
+
+// latestKey is the key of a job's request that stands now.
+func latestKey(at place, job string) string { return partKey(at, "request/"+job, 0) }
+
+// request shows a proposal with buttons, and its diff: long ones as a file.
+func (s *Slack) request(ctx context.Context, at place, p channel.Post) error {
+	old := s.mayBeOld(at, p.ReplyTo)
+	if err := s.progressEnd(ctx, at, p.Approval.Job, old); err != nil {
+		return err
+	}
+	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	a := p.Approval
+	key := "request/" + a.Job + "/" + p.Key
+	mine := partKey(at, key, 0)
+	if _, done := s.told(mine); !done {
+		if before, ok := s.told(latestKey(at, a.Job)); ok { // its buttons are bound to another hash
+			note := s.opt.Lang.T("slack.superseded", escape(clean(a.Title)))
+			if err := s.rewrite(ctx, at, before, part{text: note, blocks: sections(note)}, s.api.call); err != nil && code(err) != "message_not_found" {
+				return err
+			}
+		}
+	}
+	inline := strings.Count(a.Diff, "\n") <= shownDiff && len(a.Diff) <= maxSection*maxSections/4
+	if err := s.saying(ctx, at, key, []part{s.proposal(p.SessionID, a, inline)}, old); err != nil {
+		return err
+	}
+	if inline {
+		return nil
+	}
+	name := a.Job + "-" + a.Hash + ".diff"
+	if _, done := s.told(partKey(at, "file/"+name, 0)); done {
+		return nil
+	}
+	if err := s.api.upload(ctx, s.opt.BotToken, at, name, name, clean(a.Diff)); err != nil {
+		return err
+	}
+	s.remember(partKey(at, "file/"+name, 0), "")
+	return nil
+}
+
+// proposal is the message of a request.
+func (s *Slack) proposal(session string, a *channel.Approval, diff bool) part {
+	l := s.opt.Lang
+	var text []string
+	line := func(format string, args ...any) { text = append(text, fmt.Sprintf(format, args...)) }
+	said := func(t string) string { return escape(clean(t)) }
+	title := said(l.T("terminal.proposal", a.Title))
+	line("*%s*", strings.ReplaceAll(title, "*", ""))
+	line("`%s` · `%s`", said(a.Job), said(a.Hash))
+	for _, t := range a.Summary {
+		line("%s", said(t))
+	}
+	for _, f := range a.Files[:min(len(a.Files), listedFiles)] {
+		path := f.Path
+		if f.From != "" {
+			path = f.From + " → " + f.Path
+		}
+		line("• %s %s  +%d -%d", strings.TrimSpace(l.T("terminal.action."+f.Action)), coded(path), f.Added, f.Removed)
+	}
+	if more := len(a.Files) - listedFiles; more > 0 {
+		line("%s", l.T("slack.more_files", more))
+	}
+	if len(a.Commands) == 0 {
+		line("%s", l.T("terminal.no_commands"))
+	}
+	for _, c := range a.Commands {
+		line("$ %s", coded(c))
+	}
+	if len(a.Risks) == 0 {
+		line("%s", l.T("terminal.no_risk"))
+	}
+	for _, r := range a.Risks {
+		line(":warning: %s", said(l.T("terminal.risk", r)))
+	}
+	if a.CoderRisk != "" {
+		line("%s", said(l.T("terminal.coder_risk", a.CoderRisk)))
+	}
+	for _, t := range a.Judged {
+		line("%s", said(t))
+	}
+	if a.Reversible {
+		line("%s", said(l.T("terminal.reversible", a.Why)))
+	} else {
+		line(":warning: %s", said(l.T("terminal.irreversible", a.Why)))
+	}
+	if a.Cost != "" {
+		line("%s", said(l.T("terminal.cost", a.Cost)))
+	}
+	if !a.Expires.IsZero() {
+		line("%s", l.T("terminal.expires", moment(a.Expires.Unix(), a.Expires.UTC().Format("2006-01-02 15:04 MST"))))
+	}
+	all := sections(strings.Join(text, "\n"))
+	if diff && a.Diff != "" {
+		all = append(all, sections(strings.Join(block(strings.Split(strings.TrimRight(clean(a.Diff), "\n"), "\n")), "\n"))...)
+	}
+	out := part{text: short(title, maxShown), job: a.Job}
+	if len(all) > maxSections { // what is not shown whole has no buttons
+		out.blocks = append(all[:maxSections], section(l.T("slack.cut_request")))
+		return out
+	}
+	value := a.Job + " " + a.Hash
+	button := func(id, text, style string) any {
+		return map[string]any{"type": "button", "action_id": id, "value": value, "style": style, "text": map[string]any{"type": "plain_text", "text": text}}
+	}
+	out.blocks = append(all, map[string]any{"type": "actions", "block_id": buttonsOf(session),
+		"elements": []any{button("approve", l.T("slack.approve"), "primary"), button("deny", l.T("slack.deny"), "danger")}})
+	return out
+}
+
+// coded is a path or a command as code.
+func coded(s string) string {
+	return "`" + escape(strings.ReplaceAll(strings.ReplaceAll(clean(s), "`", "ˋ"), "\n", " ⏎ ")) + "`"
+}
+
+// moment is a time in the reader's time zone.
+func moment(unix int64, otherwise string) string {
+	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time}|%s>", unix, escape(otherwise))
+}
+
+// decided puts what became of a request in its place, with who and when, and without its
+// buttons. In a thread that has no such request it is said.
+func (s *Slack) decided(ctx context.Context, at place, p channel.Post) error {
+	old := s.mayBeOld(at, p.ReplyTo)
+	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ts, ok := s.told(latestKey(at, p.Job))
+	if !ok && old {
+		if err := s.lookBack(ctx, at); err != nil {
+			return err
+		}
+		ts, ok = s.told(latestKey(at, p.Job))
+	}
+	if !ok {
+		return s.saying(ctx, at, p.Key, parts(p.Text), old)
+	}
+	a := p.Approval
+	text := fmt.Sprintf("*%s*\n`%s`\n%s", strings.ReplaceAll(escape(clean(a.Title)), "*", ""), escape(clean(a.Job)), mrkdwn(p.Text))
+	if a.Approver != "" {
+		who := escape(clean(a.Approver))
+		if user, here := strings.CutPrefix(a.Approver, string(channel.Slack)+":"); here {
+			who = "<@" + escape(clean(user)) + ">"
+		}
+		text += "\n" + who + " · " + moment(a.DecidedAt.Unix(), a.DecidedAt.UTC().Format("2006-01-02 15:04 MST"))
+	}
+	text = short(text, maxShown)
+	err = s.rewrite(ctx, at, ts, part{text: text, blocks: sections(text)}, s.api.call)
+	if code(err) == "message_not_found" || code(err) == "cant_update_message" {
+		return s.saying(ctx, at, p.Key, parts(p.Text), old)
+	}
+	return err
+}

@@ -1,0 +1,404 @@
+package slack
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+)
+
+const (
+	botToken = "xoxb-test"
+	appToken = "xapp-test"
+	bot      = "UBOT"
+)
+
+// arguments are what a method takes beside the token, by Slack's description of its Web API;
+// those with a star it needs. "text|blocks" needs one of them.
+var arguments = map[string]string{
+	"auth.test":                    "",
+	"apps.connections.open":        "",
+	"chat.postMessage":             "channel* text|blocks* thread_ts metadata unfurl_links unfurl_media",
+	"chat.update":                  "channel* ts* text|blocks* unfurl_links unfurl_media",
+	"chat.delete":                  "channel* ts*",
+	"reactions.add":                "channel* name* timestamp*",
+	"conversations.replies":        "channel* ts* oldest limit cursor include_all_metadata",
+	"conversations.history":        "channel* oldest limit cursor include_all_metadata",
+	"files.getUploadURLExternal":   "filename* length* snippet_type",
+	"files.completeUploadExternal": "files* channel_id thread_ts",
+	"views.publish":                "user_id* view*",
+}
+
+// posted is a message as the fake keeps it.
+type posted struct {
+	message
+	blocks  string
+	deleted bool
+	edits   int
+	content string // of its file
+}
+
+type call struct {
+	method string
+	args   url.Values
+	at     time.Time
+}
+
+// fake is a workspace of Slack on a network of its own.
+type fake struct {
+	t    *testing.T
+	http *http.Client
+
+	mu        sync.Mutex
+	messages  []*posted
+	calls     []call
+	reactions []string
+	files     map[string]string // by id or path
+	uploaded  map[string]string
+	clock     int64
+	fail      func(c call, done func()) (status int, body string, header map[string][]string) // status 0 answers as usual
+	sockets   []*websocket.Conn
+	opened    chan *websocket.Conn
+	acked     chan string
+	page      int
+}
+
+// listener hands out the ends of pipes.
+type listener struct {
+	come   chan net.Conn
+	closed chan struct{}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.come:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (l *listener) Close() error   { close(l.closed); return nil }
+func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "slack"} }
+
+func newFake(t *testing.T) *fake {
+	t.Helper()
+	f := &fake{t: t, files: map[string]string{}, uploaded: map[string]string{}, opened: make(chan *websocket.Conn, 8), acked: make(chan string, 256), page: 200}
+	l := &listener{make(chan net.Conn), make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/{method}", f.method)
+	mux.HandleFunc("POST /upload/{id}", f.upload)
+	mux.HandleFunc("GET /files/{name}", f.file)
+	mux.HandleFunc("GET /socket", f.socket)
+	srv := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() { _ = srv.Serve(l); close(done) }()
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		here, there := net.Pipe()
+		select {
+		case l.come <- there:
+			return here, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}}
+	f.http = &http.Client{Transport: transport}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		f.mu.Lock()
+		for _, c := range f.sockets {
+			_ = c.Close()
+		}
+		f.mu.Unlock()
+		_ = srv.Close()
+		<-done
+	})
+	return f
+}
+
+// stamp is the ts of the next message. The caller holds mu.
+func (f *fake) stamp() string {
+	f.clock++
+	return fmt.Sprintf("%d.%06d", time.Now().Unix(), f.clock)
+}
+
+func (f *fake) method(w http.ResponseWriter, r *http.Request) {
+	c := call{r.PathValue("method"), nil, time.Now()}
+	token := botToken
+	if c.method == "apps.connections.open" {
+		token = appToken
+	}
+	if got := r.Header.Get("Authorization"); got != "Bearer "+token {
+		f.t.Errorf("%s with %q", c.method, got)
+	}
+	if got := r.Header.Get("Content-Type"); got != "application/x-www-form-urlencoded" {
+		f.t.Errorf("%s of the type %q", c.method, got)
+	}
+	if err := r.ParseForm(); err != nil {
+		f.t.Error(err)
+	}
+	c.args = r.PostForm
+	f.check(c)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, c)
+	answer := ""
+	done := func() { answer = f.do(c) }
+	if f.fail != nil {
+		if status, body, header := f.fail(c, done); status != 0 {
+			for k, v := range header {
+				w.Header()[k] = v
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+			return
+		}
+	}
+	done()
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = io.WriteString(w, answer)
+}
+
+// check compares a call with the description of its method.
+func (f *fake) check(c call) {
+	described, known := arguments[c.method]
+	if !known {
+		f.t.Errorf("a method that is not described: %s", c.method)
+	}
+	takes := map[string]bool{}
+	for _, a := range strings.Fields(described) {
+		name, needed := strings.CutSuffix(a, "*")
+		has := false
+		for _, n := range strings.Split(name, "|") {
+			takes[n] = true
+			has = has || c.args.Get(n) != ""
+		}
+		if needed && !has {
+			f.t.Errorf("%s without %s: %v", c.method, name, c.args)
+		}
+	}
+	for n := range c.args {
+		if !takes[n] {
+			f.t.Errorf("%s does not take %s", c.method, n)
+		}
+	}
+	if n := len(c.args.Get("text")); c.method == "chat.update" && len([]rune(c.args.Get("text"))) > 4000 {
+		f.t.Errorf("an edited message of %d bytes", n)
+	}
+	if b := c.args.Get("blocks"); b != "" {
+		f.checkBlocks(b)
+	}
+}
+
+func (f *fake) checkBlocks(raw string) {
+	var all []struct {
+		Type    string
+		BlockID string `json:"block_id"`
+		Text    struct{ Type, Text string }
+	}
+	if err := json.Unmarshal([]byte(raw), &all); err != nil {
+		f.t.Error(err)
+	}
+	if len(all) > 50 {
+		f.t.Errorf("%d blocks", len(all))
+	}
+	for _, b := range all {
+		if n := len([]rune(b.Text.Text)); n > 3000 || b.Type == "section" && n == 0 || len(b.BlockID) > 255 {
+			f.t.Errorf("a block of %d characters: %+v", n, b)
+		}
+		if strings.Count(b.Text.Text, "```")%2 != 0 {
+			f.t.Errorf("a fence is open: %s", b.Text.Text)
+		}
+	}
+}
+
+// do carries a call out. The caller holds mu.
+func (f *fake) do(c call) string {
+	refuse := func(code string) string { return `{"ok":false,"error":"` + code + `"}` }
+	answer := func(v map[string]any) string {
+		v["ok"] = true
+		b, err := json.Marshal(v)
+		if err != nil {
+			f.t.Error(err)
+		}
+		return string(b)
+	}
+	find := func(ts string) *posted {
+		for _, m := range f.messages {
+			if m.Channel == c.args.Get("channel") && m.TS == ts && !m.deleted {
+				return m
+			}
+		}
+		return nil
+	}
+	switch c.method {
+	case "auth.test":
+		return answer(map[string]any{"team_id": "T1", "user_id": bot, "bot_id": "BBOT", "url": "https://acme.slack.com/"})
+	case "apps.connections.open":
+		return answer(map[string]any{"url": "ws://slack.test/socket?ticket=secret-ticket"})
+	case "chat.postMessage":
+		m := &posted{message: message{Channel: c.args.Get("channel"), ThreadTS: c.args.Get("thread_ts"), Text: c.args.Get("text"), TS: f.stamp(), User: bot, BotID: "BBOT"}, blocks: c.args.Get("blocks")}
+		if d := c.args.Get("metadata"); d != "" {
+			if err := json.Unmarshal([]byte(d), &m.Metadata); err != nil {
+				f.t.Error(err)
+			}
+		}
+		f.messages = append(f.messages, m)
+		return answer(map[string]any{"ts": m.TS, "channel": m.Channel})
+	case "chat.update":
+		m := find(c.args.Get("ts"))
+		if m == nil {
+			return refuse("message_not_found")
+		}
+		m.Text, m.blocks = c.args.Get("text"), c.args.Get("blocks")
+		m.edits++
+		return answer(map[string]any{"ts": m.TS})
+	case "chat.delete":
+		m := find(c.args.Get("ts"))
+		if m == nil {
+			return refuse("message_not_found")
+		}
+		m.deleted = true
+	case "reactions.add":
+		mark := c.args.Get("channel") + "." + c.args.Get("timestamp") + " " + c.args.Get("name")
+		if slices.Contains(f.reactions, mark) {
+			return refuse("already_reacted")
+		}
+		f.reactions = append(f.reactions, mark)
+	case "conversations.replies", "conversations.history":
+		return answer(f.history(c))
+	case "files.getUploadURLExternal":
+		id := "F" + strconv.Itoa(len(f.uploaded)+1)
+		f.uploaded[id] = ""
+		return answer(map[string]any{"upload_url": "http://slack.test/upload/" + id, "file_id": id})
+	case "files.completeUploadExternal":
+		var all []struct{ ID, Title string }
+		if err := json.Unmarshal([]byte(c.args.Get("files")), &all); err != nil {
+			f.t.Error(err)
+		}
+		for _, x := range all {
+			f.messages = append(f.messages, &posted{message: message{Channel: c.args.Get("channel_id"), ThreadTS: c.args.Get("thread_ts"), TS: f.stamp(), User: bot, Files: []file{{ID: x.ID, Title: x.Title}}}, content: f.uploaded[x.ID]})
+		}
+	}
+	return answer(map[string]any{})
+}
+
+// history is a page of a channel or thread, the threads' oldest first, as Slack has it.
+func (f *fake) history(c call) map[string]any {
+	var all []message
+	oldest, _ := strconv.ParseInt(c.args.Get("oldest"), 10, 64)
+	for _, m := range f.messages {
+		seconds, _ := strconv.ParseInt(strings.Split(m.TS, ".")[0], 10, 64)
+		if m.Channel == c.args.Get("channel") && !m.deleted && seconds >= oldest && (m.ThreadTS == c.args.Get("ts") || m.TS == c.args.Get("ts")) {
+			all = append(all, m.message)
+		}
+	}
+	if c.method == "conversations.history" {
+		slices.Reverse(all)
+	}
+	from, _ := strconv.Atoi(c.args.Get("cursor"))
+	end, next := min(len(all), from+f.page), ""
+	if end < len(all) {
+		next = strconv.Itoa(end)
+	}
+	return map[string]any{"messages": all[from:end], "response_metadata": map[string]any{"next_cursor": next}}
+}
+
+func (f *fake) upload(_ http.ResponseWriter, r *http.Request) {
+	b, err := io.ReadAll(r.Body)
+	if err != nil || r.Header.Get("Authorization") != "" {
+		f.t.Errorf("%v, or an upload with a token", err)
+	}
+	f.mu.Lock()
+	f.uploaded[r.PathValue("id")] = string(b)
+	f.mu.Unlock()
+}
+
+func (f *fake) file(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	content, ok := f.files[r.PathValue("name")]
+	f.mu.Unlock()
+	if r.Header.Get("Authorization") != "Bearer "+botToken || !ok {
+		http.Redirect(w, r, "http://slack.test/?redir=x", http.StatusFound)
+		return
+	}
+	_, _ = io.WriteString(w, content)
+}
+
+func (f *fake) socket(w http.ResponseWriter, r *http.Request) {
+	up := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }}
+	c, err := up.Upgrade(w, r, nil)
+	if err != nil {
+		f.t.Error(err)
+		return
+	}
+	f.mu.Lock()
+	f.sockets = append(f.sockets, c)
+	f.mu.Unlock()
+	if err := c.WriteJSON(map[string]any{"type": "hello", "num_connections": 1}); err != nil {
+		return
+	}
+	f.opened <- c
+	for {
+		var ack struct {
+			ID string `json:"envelope_id"`
+		}
+		if c.ReadJSON(&ack) != nil {
+			return
+		}
+		f.acked <- ack.ID
+	}
+}
+
+// shown is what people see, oldest first.
+func (f *fake) shown() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var b strings.Builder
+	for _, m := range f.messages {
+		if m.deleted {
+			continue
+		}
+		text := m.Text
+		if m.blocks != "" {
+			text = ""
+			var all []struct {
+				Text     struct{ Text string }
+				Elements []struct{ Text struct{ Text string } }
+			}
+			if err := json.Unmarshal([]byte(m.blocks), &all); err != nil {
+				f.t.Error(err)
+			}
+			for _, x := range all {
+				text += x.Text.Text + "\n"
+				for _, e := range x.Elements {
+					text += "[" + e.Text.Text + "]"
+				}
+			}
+		}
+		b.WriteString(characters.Replace(text) + m.content + "\n")
+	}
+	return b.String()
+}
+
+// methods are the calls of a method so far.
+func (f *fake) methods(name string) (all []call) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.calls {
+		if c.method == name {
+			all = append(all, c)
+		}
+	}
+	return all
+}

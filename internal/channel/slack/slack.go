@@ -1,0 +1,247 @@
+// Package slack is the channel of Slack: events come by HTTP or Socket Mode into an inbox,
+// what people say goes to a handler, posts into threads. It knows nothing of models and
+// keeps no files: what it said before a restart it finds by its messages' metadata.
+package slack
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/i18n"
+)
+
+// Options are what a Slack needs to know.
+type Options struct {
+	BotToken      string // "xoxb-…"
+	AppToken      string // "xapp-…" for Socket Mode, "" without
+	SigningSecret string // for events by HTTP, "" without
+	// Allowed reports whether a person is answered, by the id ("U…" or "W…"). It is asked
+	// of who speaks to tori, before anything is read or shown.
+	Allowed func(user string) bool
+	// BaseURL is the address of the Web API, "" for Slack's own.
+	BaseURL string
+	// HTTP is how Slack is reached; its Transport's proxy and certificates hold for Socket
+	// Mode, too.
+	HTTP  *http.Client
+	Inbox channel.Inbox
+	// Known reports whether a session exists: in its thread tori is answered without a
+	// mention.
+	Known func(sessionID string) bool
+	// AtOnce reports whether a text is a command that acts while a turn goes on. It is
+	// asked before the event is kept; nil means that none is.
+	AtOnce func(text string) bool
+	// Home is what a person's app home shows, as Markdown: own runs, and what waits for a
+	// decision. nil shows none.
+	Home func(ctx context.Context, user string) (string, error)
+	// Mask masks the secrets of what is logged, and of a command that is shown to a channel.
+	Mask func(string) string
+	Now  func() time.Time
+	Log  *slog.Logger
+	Lang i18n.Lang
+}
+
+// Slack implements channel.Receiver. Close is called once, when nothing else is under way.
+type Slack struct {
+	opt     Options
+	api     *api
+	log     *slog.Logger
+	started time.Time
+	lines   turnstiles // by session: posts are shown in order
+
+	mu      sync.Mutex
+	me      *identity
+	said    memory // part of a post → ts of its message
+	unsure  memory // parts of which it is not known whether they were taken
+	looked  memory // sessions whose thread was looked through
+	jobs    map[string]*progress
+	trouble string // why nothing comes by Socket Mode
+	closed  bool
+	flushes sync.WaitGroup
+}
+
+// identity is who the bot token is.
+type identity struct {
+	TeamID string `json:"team_id"`
+	UserID string `json:"user_id"`
+	BotID  string `json:"bot_id"`
+}
+
+// New returns a Slack that is connected to nothing yet. Its error names the option that is
+// missing or wrong.
+func New(opt Options) (*Slack, error) {
+	switch {
+	case !strings.HasPrefix(opt.BotToken, "xoxb-"):
+		return nil, i18n.E("slack.bot_token")
+	case opt.AppToken == "" && opt.SigningSecret == "":
+		return nil, i18n.E("slack.no_way_in")
+	case opt.AppToken != "" && !strings.HasPrefix(opt.AppToken, "xapp-"):
+		return nil, i18n.E("slack.app_token")
+	}
+	if opt.BaseURL == "" {
+		opt.BaseURL = "https://slack.com/api/"
+	}
+	base, err := url.Parse(strings.TrimSuffix(opt.BaseURL, "/") + "/")
+	if err != nil || base.Host == "" {
+		return nil, i18n.E("slack.base_url", opt.BaseURL)
+	}
+	if opt.AtOnce == nil {
+		opt.AtOnce = func(string) bool { return false }
+	}
+	return &Slack{opt: opt, api: newAPI(base, opt.HTTP, opt.Now), log: opt.Log, started: opt.Now(), jobs: map[string]*progress{}}, nil
+}
+
+// Kind implements channel.Channel.
+func (s *Slack) Kind() channel.Kind { return channel.Slack }
+
+// Ready says why nothing comes by Socket Mode, "" where all is well.
+func (s *Slack) Ready() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.trouble
+}
+
+// troubled notes why nothing comes by Socket Mode; nil is nothing.
+func (s *Slack) troubled(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.trouble = ""
+	if err != nil {
+		s.trouble = s.opt.Mask(s.opt.Lang.Error(err))
+	}
+}
+
+// Close drops progress that is yet to be shown, and waits for what is being shown.
+func (s *Slack) Close() {
+	s.mu.Lock()
+	s.closed = true
+	for _, p := range s.jobs {
+		p.stop(&s.flushes)
+	}
+	s.mu.Unlock()
+	s.flushes.Wait()
+}
+
+// who asks once who the bot is.
+func (s *Slack) who(ctx context.Context) (identity, error) {
+	s.mu.Lock()
+	me := s.me
+	s.mu.Unlock()
+	if me != nil {
+		return *me, nil
+	}
+	me = &identity{}
+	if err := s.api.call(ctx, s.opt.BotToken, "auth.test", nil, me); err != nil {
+		return identity{}, err
+	}
+	s.mu.Lock()
+	s.me = me
+	s.mu.Unlock()
+	return *me, nil
+}
+
+// own reports whether the program wrote a message itself.
+func (me identity) own(m *message) bool {
+	return m.User == me.UserID || me.BotID != "" && m.BotID == me.BotID
+}
+
+// place is where a session's messages stand.
+type place struct {
+	channel string
+	thread  string // ts of the thread's first message; "" is a direct message outside of one
+}
+
+// session is the session's id (spec/chat §8): TEAM is the one that installed the app,
+// whichever workspace of an enterprise or of a shared channel the event came by, so
+// that a thread has one session. A direct message has no part for its thread outside of one.
+func (me identity) session(p place) string {
+	id := string(channel.Slack) + ":" + me.TeamID + ":" + p.channel
+	if p.thread != "" {
+		id += ":" + p.thread
+	}
+	return id
+}
+
+// placeOf is where a session's messages stand.
+func placeOf(session string) (place, error) {
+	parts := strings.Split(session, ":")
+	if len(parts) < 3 || len(parts) > 4 || parts[0] != string(channel.Slack) || parts[2] == "" {
+		return place{}, i18n.E("slack.session", session)
+	}
+	return place{parts[2], strings.Join(parts[3:], "")}, nil
+}
+
+// memorySize is how many entries a memory keeps at least.
+const memorySize = 4096
+
+// memory is a map that forgets what is oldest.
+type memory [2]map[string]string
+
+func (m *memory) get(key string) (string, bool) {
+	for _, g := range m {
+		if v, ok := g[key]; ok {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+func (m *memory) put(key, value string) {
+	if len(m[0]) >= memorySize {
+		m[1], m[0] = m[0], nil
+	}
+	if m[0] == nil {
+		m[0] = map[string]string{}
+	}
+	m[0][key] = value
+}
+
+func (m *memory) drop(key string) {
+	delete(m[0], key)
+	delete(m[1], key)
+}
+
+// turnstiles let one at a time through for each key.
+type turnstiles struct {
+	mu   sync.Mutex
+	gate map[string]*turnstile
+}
+
+type turnstile struct {
+	free    chan struct{}
+	waiting int
+}
+
+// enter waits for its turn; what it returns ends it.
+func (t *turnstiles) enter(ctx context.Context, key string) (leave func(), err error) {
+	t.mu.Lock()
+	if t.gate == nil {
+		t.gate = map[string]*turnstile{}
+	}
+	g := t.gate[key]
+	if g == nil {
+		g = &turnstile{free: make(chan struct{}, 1)}
+		t.gate[key] = g
+	}
+	g.waiting++
+	t.mu.Unlock()
+	gone := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if g.waiting--; g.waiting == 0 {
+			delete(t.gate, key)
+		}
+	}
+	select {
+	case g.free <- struct{}{}:
+		return func() { <-g.free; gone() }, nil
+	case <-ctx.Done():
+		gone()
+		return nil, ctx.Err()
+	}
+}
