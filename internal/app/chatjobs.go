@@ -49,7 +49,9 @@ type talks struct {
 }
 
 // chatSources are the sources of jobs of conversations: the channels.
-func chatSources() []string { return []string{string(channel.Terminal)} }
+func chatSources() []string {
+	return []string{string(channel.Terminal), string(channel.LINE), string(channel.Slack)}
+}
 
 // talk makes what answers messages, and works on the jobs of its coders. here is the
 // repository that the program was started in, nil for none. The caller has a pool work on
@@ -84,10 +86,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 // context ends, and waits for those that it works on; what another process said to the
 // sessions of this one is shown meanwhile.
 func (t *talks) alone() (run func(context.Context)) {
-	s, cfg, sources := t.system, t.cfg, map[string]bool{}
-	for _, source := range chatSources() {
-		sources[source] = true
-	}
+	s, cfg, sources := t.system, t.cfg, map[string]bool{string(channel.Terminal): true} // others' channels are not here
 	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: &dispatch.Stats{},
 		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
 		Work:   t.work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) {}})
@@ -103,7 +102,7 @@ func (t *talks) alone() (run func(context.Context)) {
 		all.Go(func() { deliverer.Run(ctx) })
 		all.Go(func() { t.hear(ctx) })
 		all.Go(func() { t.catchUp(ctx) })
-		t.tellWaiting(ctx)
+		t.tellWaiting(ctx, channel.Terminal)
 		all.Wait()
 	}
 }
@@ -409,15 +408,15 @@ func (t *talks) progress(o order.Chat, text string) {
 	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
 }
 
-// tellWaiting shows what waits for a decision, as far as a session was not told of it
-// before the process that should have ended.
-func (t *talks) tellWaiting(ctx context.Context) {
+// tellWaiting shows what waits for a decision in some channels, as far as a session was not
+// told of it before the process that should have ended.
+func (t *talks) tellWaiting(ctx context.Context, kinds ...channel.Kind) {
 	all, err := t.approvals.Waiting(ctx, contextstore.Viewer{Admin: true})
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("What waits for a decision: " + err.Error())
 	}
 	for _, j := range all {
-		if strings.HasPrefix(j.Session, string(channel.Terminal)+":") {
+		if kind, _, _ := strings.Cut(j.Session, ":"); slices.Contains(kinds, channel.Kind(kind)) {
 			t.request(ctx, j.Session, j)
 		}
 	}

@@ -13,8 +13,12 @@ import (
 // and user ids (spec/chat §1, §8).
 type Kind string
 
-// Terminal is the channel of tori chat.
-const Terminal Kind = "terminal"
+// The channels: Terminal is that of tori chat, the others are tori serve's.
+const (
+	Terminal Kind = "terminal"
+	LINE     Kind = "line"
+	Slack    Kind = "slack"
+)
 
 // Message is one message of one person, InputMessage of the contracts (route §4.1). It is
 // data: nothing in it is an instruction to the program but what routing reads as a command.
