@@ -100,7 +100,7 @@ func approvalSettings(cfg *config.Config) approval.Settings {
 		admins = append(admins, "terminal:"+name)
 	}
 	auto := c.AutoApprove
-	return approval.Settings{Required: c.RequiredByDefault, Hard: words[approval.RiskKind](c.HardRequireApproval), Approvers: c.Approvers, Admins: admins, FourEyes: c.FourEyes,
+	return approval.Settings{Required: c.RequiredByDefault, Hard: words[approval.RiskKind](c.HardRequireApproval), Approvers: c.Approvers, Admins: admins, FourEyes: c.FourEyes, Account: cfg.Access.Account,
 		Expires: time.Duration(c.ExpiresHours) * time.Hour, Wide: approval.Wide{Files: c.WideOverwrite.Files, Lines: c.WideOverwrite.Lines, Share: c.WideOverwrite.Share}, CostLimit: int64(c.CostLimitTokens),
 		Auto: approval.AutoSettings{Enabled: auto.Enabled, TTL: time.Duration(auto.TTLMinutes) * time.Minute, Types: words[approval.TaskType](auto.Scope.AllowedTaskTypes),
 			Paths: auto.Scope.AllowedPathsPrefix, Tools: auto.Scope.AllowedTools, Deny: words[approval.RiskKind](auto.Scope.DenyOperations)}}

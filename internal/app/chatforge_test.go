@@ -239,3 +239,22 @@ func TestHeldUntilItExpires(t *testing.T) {
 		}
 	}
 }
+
+// The jobs of somebody in chats are those of the account that they are linked to, by which budgets
+// and lists go.
+func TestOnePerson(t *testing.T) {
+	t.Parallel()
+	h := newChatHouse(t, "access: {people: {'terminal:hanako': 'github:hanako-at-work'}}\nbudget: {user_day: {max_turns: 50}}\n")
+	h.add(h.local())
+	id := h.ask()
+	h.must(h.once())
+	j, v := h.job(id)
+	if v.Metadata.User != "hanako-at-work" || j.Requester != hanako {
+		t.Errorf("%q, %q", v.Metadata.User, j.Requester)
+	}
+	for asked, want := range map[string]string{hanako: "hanako-at-work", "hanako-at-work": "hanako-at-work", "slack:U1": "slack:U1", "": ""} {
+		if who, err := UserOf(asked, h.config, h.environment().Getenv); err != nil || who != want {
+			t.Errorf("%q is %q, %v", asked, who, err)
+		}
+	}
+}

@@ -55,7 +55,9 @@ type heard struct {
 }
 
 // chatSources are the sources of jobs of conversations: the channels.
-func chatSources() []string { return []string{string(channel.Terminal)} }
+func chatSources() []string {
+	return []string{string(channel.Terminal), string(channel.LINE), string(channel.Slack)}
+}
 
 // talk makes what answers messages, and works on the jobs of its coders. here is the
 // repository that the program was started in, nil for none. The caller has a pool work on
@@ -90,11 +92,8 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 // context ends, and waits for those that it works on; what another process said to the
 // sessions of this one is shown meanwhile.
 func (t *talks) alone() (run func(context.Context)) {
-	sources := map[string]bool{}
+	sources := map[string]bool{string(channel.Terminal): true} // others' channels are not here
 	t.following = map[string]*followed{}
-	for _, source := range chatSources() {
-		sources[source] = true
-	}
 	pool, deliverer, monitor := t.engines(sources, nil, &dispatch.Stats{}, t.work)
 	return func(ctx context.Context) {
 		var all sync.WaitGroup
@@ -103,7 +102,7 @@ func (t *talks) alone() (run func(context.Context)) {
 		all.Go(func() { deliverer.Run(ctx) })
 		all.Go(func() { t.hear(ctx) })
 		all.Go(func() { t.catchUp(ctx) })
-		t.tellWaiting(ctx)
+		t.tellWaiting(ctx, channel.Terminal)
 		all.Wait()
 	}
 }
@@ -173,7 +172,7 @@ func (t *talks) Start(ctx context.Context, j conversation.Job) (string, error) {
 	t.speaks(j.SessionID)
 	t.progress(o, t.lang.T("job.begins", title))
 	key := task.Key{Source: string(j.Channel), Owner: owner(j.SessionID), Repo: at.name, Type: "chat", ID: id}
-	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: j.User, Run: raw,
+	_, err = t.store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, Title: title, User: t.cfg.Access.User(j.User), Run: raw,
 		Config: contextstore.MetadataConfig{Provider: spec.Provider, Model: spec.Model, ContextLength: spec.Context,
 			CompressionThreshold: t.cfg.ContextStorage.CompressionThreshold, MaxMemoryMessages: t.cfg.ContextStorage.MaxMemoryMessages}})
 	if err != nil {
@@ -430,15 +429,15 @@ func (t *talks) progress(o order.Chat, text string) {
 	_ = t.engine.Post(context.Background(), channel.Post{SessionID: o.Session, Kind: channel.Progress, Job: o.Job, Text: text}) // the next one tells more
 }
 
-// tellWaiting shows what waits for a decision, as far as a session was not told of it
-// before the process that should have ended.
-func (t *talks) tellWaiting(ctx context.Context) {
+// tellWaiting shows what waits for a decision in some channels, as far as a session was not
+// told of it before the process that should have ended.
+func (t *talks) tellWaiting(ctx context.Context, kinds ...channel.Kind) {
 	all, err := t.approvals.Waiting(ctx, contextstore.Viewer{Admin: true})
 	if err != nil && ctx.Err() == nil {
 		t.log.Error("What waits for a decision: " + err.Error())
 	}
 	for _, j := range all {
-		if strings.HasPrefix(j.Session, string(channel.Terminal)+":") {
+		if kind, _, _ := strings.Cut(j.Session, ":"); slices.Contains(kinds, channel.Kind(kind)) {
 			t.toPeopleOf(j).request(ctx, j.Session, j)
 		}
 	}

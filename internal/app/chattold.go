@@ -103,14 +103,19 @@ func (t *talks) catchUp(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case session := <-t.opened:
-			ids, err := t.engine.Untold(ctx, session)
-			for _, id := range ids {
-				err = errors.Join(err, t.tellOf(ctx, id))
-			}
-			if err != nil && ctx.Err() == nil {
-				t.log.Error("Not all that became of jobs is told: "+err.Error(), "session_id", session)
-			}
+			t.catchUpWith(ctx, session)
 		}
+	}
+}
+
+// catchUpWith tells a session what it was not told.
+func (t *talks) catchUpWith(ctx context.Context, session string) {
+	ids, err := t.engine.Untold(ctx, session)
+	for _, id := range ids {
+		err = errors.Join(err, t.tellOf(ctx, id))
+	}
+	if err != nil && ctx.Err() == nil {
+		t.log.Error("Not all that became of jobs is told: "+err.Error(), "session_id", session)
 	}
 }
 

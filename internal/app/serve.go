@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"toritsugi/internal/agent"
+	"toritsugi/internal/channel/inbox"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/delivery"
 	"toritsugi/internal/dialogue"
@@ -65,11 +66,19 @@ type daemon struct {
 	monitor   *dispatch.Monitor
 	talks     *talks // answers messages, and works on what came of them
 	endTalks  func()
+	inbox     *inbox.Inbox // of channels; nil without any
+	guard     *guard
+	members   []member
 }
 
 // Serve takes work from the forges and channels that are set up until ctx ends. started
 // is called when it begins.
 func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeStarted)) error {
+	return serve(ctx, env, opt, channels, started)
+}
+
+// serve is Serve with the members that open makes.
+func serve(ctx context.Context, env Env, opt ServeOptions, open opener, started func(ServeStarted)) error {
 	s := &system{env: env, fs: &disk.FS{}, opt: RunOptions{BaseDir: opt.BaseDir, Config: opt.Config, Role: opt.Role, Model: opt.Model, Script: opt.Script,
 		LocalOnly: opt.LocalOnly, AllowUnsandboxed: opt.AllowUnsandboxed, Quiet: opt.Quiet}}
 	d := &daemon{system: s, sources: map[string]bool{}, mailbox: &dispatch.Mailbox{}, stats: &dispatch.Stats{}}
@@ -84,6 +93,12 @@ func Serve(ctx context.Context, env Env, opt ServeOptions, started func(ServeSta
 		return &ConfigError{err}
 	}
 	defer release()
+	if err := d.openChannels(ctx, open); err != nil {
+		return &ConfigError{err}
+	}
+	if d.inbox != nil {
+		defer d.inbox.Close()
+	}
 	if opt.Once {
 		started(d.started(""))
 		return d.once(ctx)
@@ -156,6 +171,7 @@ func (d *daemon) openWatches(ctx context.Context) error {
 		return err
 	}
 	g, chats := d.cfg.GitHub, len(d.cfg.Chat.Repositories) > 0
+	chats = chats || len(kinds(d.cfg)) > 0
 	if len(d.hosts) == 0 && !chats {
 		return i18n.E("app.no_door")
 	}
@@ -218,6 +234,9 @@ func (d *daemon) started(at string) ServeStarted {
 		for _, r := range all {
 			st.Patterns = append(st.Patterns, r.Name)
 		}
+	}
+	for _, k := range kinds(d.cfg) {
+		st.Sources = append(st.Sources, string(k))
 	}
 	return st
 }
@@ -378,7 +397,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	var failed error
 	if l != nil {
 		engines.Go(func() {
-			if err := web.Serve(ctx, l, web.New(d, d.cfg.Serve.Names()...)); err != nil {
+			if err := web.Serve(ctx, l, web.New(d, d.hooks(), d.cfg.Serve.Names()...)); err != nil {
 				failed = fmt.Errorf("serve %s: %w", l.Addr(), err)
 				stop()
 			}
@@ -386,6 +405,7 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	}
 	var pool sync.WaitGroup
 	pool.Go(func() { d.pool.Run(ctx) })
+	pool.Go(func() { d.speak(ctx) })
 	<-ctx.Done()
 	d.pooled(pool.Wait)
 	engines.Wait()
@@ -509,6 +529,14 @@ func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
 // Counts implements web.Daemon.
 func (d *daemon) Counts() dispatch.Counts { return d.stats.Counts() }
 
+// Waiting implements web.Daemon.
+func (d *daemon) Waiting() (n int, ok bool) {
+	if d.inbox == nil {
+		return 0, false
+	}
+	return d.inbox.Waiting(), true
+}
+
 // Busy implements web.Daemon.
 func (d *daemon) Busy() int { return d.pool.Busy() }
 
@@ -547,6 +575,14 @@ func (d *daemon) Ready() (why []string) {
 			why = append(why, source+": not reached yet")
 		} else if d.env.Now().Sub(at) > patience {
 			why = append(why, source+": not reached since "+at.UTC().Format(time.RFC3339))
+		}
+	}
+	for _, m := range d.members {
+		if m.ready == nil {
+			continue
+		}
+		if w := m.ready(); w != "" {
+			why = append(why, string(m.Kind())+": "+w)
 		}
 	}
 	return why

@@ -4,7 +4,10 @@ import (
 	"os"
 	"os/user"
 	"strconv"
+	"strings"
 
+	"toritsugi/internal/channel"
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 )
 
@@ -23,7 +26,27 @@ func LocalViewer(base, configFile string, getenv func(string) string) (contextst
 	if err != nil {
 		return contextstore.Viewer{}, err
 	}
-	return contextstore.LocalViewer(base, uid, name, cfg.Access.Admins), nil
+	who = contextstore.LocalViewer(base, uid, name, cfg.Access.Admins)
+	who.Account = localPerson(cfg, name)
+	return who, nil
+}
+
+// localPerson is whose the runs of somebody at the command line are (access.people), by the
+// system's name.
+func localPerson(cfg *config.Config, name string) string {
+	return strings.TrimPrefix(cfg.Access.User(string(channel.Terminal)+":"+name), string(channel.Terminal)+":")
+}
+
+// UserOf is whose the runs of a person are, by any id of theirs (access.people).
+func UserOf(id, configFile string, getenv func(string) string) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+	cfg, err := LoadConfig(configFile, getenv)
+	if err != nil {
+		return "", err
+	}
+	return cfg.Access.User(id), nil
 }
 
 // LocalUser is the system's name of whoever runs this process.

@@ -293,6 +293,12 @@ func TestDecideRefuses(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.Settings.FourEyes = true
+	h.Settings.Account = func(id string) string {
+		if id == "slack:HANAKO" || id == "terminal:hanako" {
+			return "github:hanako"
+		}
+		return id
+	}
 	job := h.propose(t, h.draft(docsPatch))
 	d := Decision{Job: job.Job, Hash: job.Short(), Grant: true, By: "slack:BOSS", How: "command"}
 	for name, c := range map[string]struct {
@@ -303,6 +309,7 @@ func TestDecideRefuses(t *testing.T) {
 		"nobody":        {func(d *Decision) { d.By = "" }, "approval.not_allowed"},
 		"system":        {func(d *Decision) { d.By = System }, "approval.not_allowed"},
 		"two eyes":      {func(d *Decision) { d.By = "slack:HANAKO" }, "approval.four_eyes"},
+		"one person":    {func(d *Decision) { d.By = "terminal:hanako" }, "approval.four_eyes"},
 		"id in case":    {func(d *Decision) { d.By = "slack:boss" }, "approval.not_allowed"},
 		"other hash":    {func(d *Decision) { d.Hash = strings.Repeat("0", 12) }, "approval.other_hash"},
 		"short hash":    {func(d *Decision) { d.Hash = d.Hash[:11] }, "approval.other_hash"},

@@ -137,7 +137,7 @@ func within(name, prefix string) bool {
 // Allow puts down that proposals of a session may be approved without asking, and returns
 // until when and what. Only approvers and administrators may.
 func (j *Jobs) Allow(ctx context.Context, session, by, where string, r AutoRequest, random io.Reader) (AutoGrant, error) {
-	if !slices.Contains(j.Settings.Approvers, by) && !slices.Contains(j.Settings.Admins, by) {
+	if !j.Settings.among(j.Settings.Approvers, by) && !j.Settings.among(j.Settings.Admins, by) {
 		return AutoGrant{}, &NotAllowedError{Job: session, By: by, Key: "approval.auto_not_allowed"}
 	}
 	if session == "" || r.Off {
@@ -261,7 +261,7 @@ func (j *Jobs) covering(job Job) (*AutoGrant, error) {
 		return nil, err
 	}
 	for _, g := range all {
-		if g.Session == job.Session && (!j.Settings.FourEyes || g.By != job.Requester) && j.covers(g, job) {
+		if g.Session == job.Session && (!j.Settings.FourEyes || !j.Settings.same(g.By, job.Requester)) && j.covers(g, job) {
 			return &g, nil
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
@@ -102,13 +101,13 @@ func (j *Jobs) locked(ctx context.Context, job *Job, f func() error) error {
 
 // may says why somebody may not decide about a job.
 func (j *Jobs) may(job Job, d Decision) error {
-	approver := d.Permitted || slices.Contains(j.Settings.Approvers, d.By)
+	approver := d.Permitted || j.Settings.among(j.Settings.Approvers, d.By)
 	switch {
 	case d.By == "" || d.By == System:
 		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}
-	case d.By == job.Requester && j.Settings.FourEyes && d.Grant:
+	case j.Settings.same(d.By, job.Requester) && j.Settings.FourEyes && d.Grant:
 		return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.four_eyes"}
-	case d.By == job.Requester, approver:
+	case j.Settings.same(d.By, job.Requester), approver:
 		return nil
 	}
 	return &NotAllowedError{Job: job.Job, By: d.By, Key: "approval.not_allowed"}

@@ -12,6 +12,8 @@ type Settings struct {
 	Approvers []string
 	Admins    []string // access.admins
 	FourEyes  bool
+	// Account is what people's ids have in common who are one person; nil: each is one.
+	Account   func(id string) string
 	Expires   time.Duration // approval.expires_hours; 0 for never
 	Wide      Wide
 	CostLimit int64 // tokens; 0 for none
@@ -26,6 +28,16 @@ type AutoSettings struct {
 	Paths   []string // prefixes
 	Tools   []string // apply_patch, shell
 	Deny    []RiskKind
+}
+
+// same reports whether two ids are those of one person.
+func (s Settings) same(a, b string) bool {
+	return a == b || s.Account != nil && s.Account(a) == s.Account(b)
+}
+
+// among reports whether somebody is one of a list.
+func (s Settings) among(all []string, id string) bool {
+	return slices.ContainsFunc(all, func(a string) bool { return s.same(a, id) })
 }
 
 // asks are the risks that always need a person: those of the list, and a wide overwrite

@@ -4,7 +4,9 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -195,7 +197,20 @@ type Security struct {
 // Access is the section access (store-v2 §11.2).
 type Access struct {
 	Admins []string          `yaml:"admins" check:"nonempty" doc:"Users who may see every task; the others see their own. On this machine the owner of the files and root may always."`
-	People map[string]string `yaml:"people" check:"person" doc:"Accounts at a forge of people in chats, each CHANNEL:ID: github:NAME, such as slack:U123: github:hanako. What those may do to a repository there, the people may have done."`
+	People map[string]string `yaml:"people" check:"person" doc:"Accounts at a forge of people in chats, each CHANNEL:ID: github:NAME, such as slack:U123: github:hanako. What those may do to a repository there, the people may have done; people of one account count as one person."`
+}
+
+// Account is the account at a forge that a person in chats or at the command line is linked
+// to ("github:hanako"), or the person's own id where there is none.
+func (a Access) Account(id string) string { return cmp.Or(a.People[id], id) }
+
+// User is whose the runs of a person are: the name of the account, under which runs on the
+// forge are, too, or the person's own id.
+func (a Access) User(id string) string {
+	if _, login, ok := strings.Cut(a.People[id], ":"); ok {
+		return login
+	}
+	return id
 }
 
 // Timeout is the check's time limit.

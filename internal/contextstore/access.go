@@ -12,14 +12,15 @@ import (
 
 // Viewer is who looks at contexts. The zero Viewer sees none (store-v2 §11.2).
 type Viewer struct {
-	User  string
-	Admin bool // sees every context
+	User    string
+	Account string // another name of theirs, "" for none
+	Admin   bool   // sees every context
 }
 
 // MaySee reports whether the viewer may see a context: users see their own
 // tasks, whatever the case of their name, administrators all.
 func (v Viewer) MaySee(m Metadata) bool {
-	return v.Admin || v.User != "" && strings.EqualFold(v.User, m.User)
+	return v.Admin || v.User != "" && strings.EqualFold(v.User, m.User) || v.Account != "" && strings.EqualFold(v.Account, m.User)
 }
 
 // maySeeDir is MaySee of the context in a directory; one whose metadata cannot

@@ -20,6 +20,7 @@ func TestUsersSeeTheirOwnTasks(t *testing.T) {
 		{Viewer{User: "ken"}, "ken", true},
 		{Viewer{User: "Ken"}, "kEN", true},
 		{Viewer{User: "ken"}, "hanako", false},
+		{Viewer{User: "ken", Account: "ken-at-work"}, "Ken-at-work", true},
 		{Viewer{User: "ken"}, "", false},
 		{Viewer{}, "", false},
 		{Viewer{Admin: true}, "hanako", true},

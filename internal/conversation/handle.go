@@ -226,6 +226,9 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 			return
 		}
 		e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
+		e.mu.Lock()
+		e.owing[x.ID] = true
+		e.mu.Unlock()
 	}
 	if n.Seq == 0 {
 		return
@@ -246,6 +249,15 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 // that has none.
 func (e *Engine) PostOwed(ctx context.Context, sessionID string) {
 	e.postAgain(ctx, e.open(sessionID, kindOf(sessionID)))
+}
+
+// Owing lists the sessions whose channel did not take a post since this was asked last.
+func (e *Engine) Owing() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := sortedKeys(e.owing)
+	clear(e.owing)
+	return all
 }
 
 // postAgain shows what the channel did not take before.

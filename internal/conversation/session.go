@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -390,6 +391,22 @@ func (e *Engine) Sessions(_ context.Context, kind channel.Kind, user string) ([]
 		out[i] = channel.Session{ID: s.ID, Title: s.Title, Last: s.Last, Messages: s.Messages}
 	}
 	return out, err
+}
+
+// Recent lists the sessions of some channels in which something was said since a time.
+func (e *Engine) Recent(since time.Time, kinds ...channel.Kind) (all []string, err error) {
+	err = contextstore.EachSession(e.Store.BaseDir, func(dir string) error {
+		st, err := os.Stat(filepath.Join(dir, messagesFile))
+		var s State
+		if err != nil || st.ModTime().Before(since) {
+			return nil //nolint:nilerr // nothing was said in it
+		}
+		if ok, err := contextstore.ReadSession(dir, stateFile, &s); err == nil && ok && slices.Contains(kinds, s.Channel) {
+			all = append(all, s.ID)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // Summary is a session as it is listed.

@@ -150,7 +150,7 @@ func (t *turn) delegate(ctx context.Context, d routing.Delegation) {
 	if route == routing.Code {
 		route = routing.Coder(d.Task)
 	}
-	if t.x.kind == line {
+	if t.x.kind == channel.LINE { // where Chat is the only way in (route §2.6)
 		t.route = route
 	}
 	if route.Coding() {
@@ -161,9 +161,6 @@ func (t *turn) delegate(ctx context.Context, d routing.Delegation) {
 	t.tell(ctx, Entry{Kind: channel.Notice, Content: t.e.prompts.notice("start", alias, d.Task)})
 	t.workers(ctx, route, d.Task)
 }
-
-// line is the channel on which Chat is the only way in (route §2.6).
-const line channel.Kind = "line"
 
 // workers has workers work until the loop ends, and Chat write from what they found.
 func (t *turn) workers(ctx context.Context, route routing.Route, task string) {

@@ -126,7 +126,7 @@ func (p *proposing) open(ctx context.Context) error {
 	s := turn.Settings{Ledger: p.c, Window: w, Tools: tools, Budget: r.Budget, Log: r.Log, Now: r.Now, Scripted: r.Scripted, MaxResults: 2 * r.Window, KeepLast: p.history != nil}
 	if !r.Days.None() {
 		st := p.c.State()
-		days := &turn.DayBudget{Store: r.Store, Limits: r.Days, Now: r.Now, Run: contextstore.DayRun{UUID: p.c.UUID(), User: p.o.Chat.User, Settled: st.Taken()}}
+		days := &turn.DayBudget{Store: r.Store, Limits: r.Days, Now: r.Now, Run: contextstore.DayRun{UUID: p.c.UUID(), User: p.c.Metadata().User, Settled: st.Taken()}}
 		if err := days.Reserve(ctx, st, contextstore.Amount{}); err != nil {
 			return err
 		}

@@ -36,12 +36,13 @@ var (
 	pollTime   = prometheus.NewDesc("tori_poll_seconds", "How long the last look for work took, by door.", []string{"source"}, nil)
 	polledAt   = prometheus.NewDesc("tori_poll_success_timestamp_seconds", "When a look for work last succeeded, by door.", []string{"source"}, nil)
 	stale      = prometheus.NewDesc("tori_owners_stale", "Owners that live and show no sign of it.", nil, nil)
+	waiting    = prometheus.NewDesc("tori_inbox_events", "Events of channels that wait or are worked on.", nil, nil)
 	free       = prometheus.NewDesc("tori_disk_free_bytes", "Free space where the contexts lie.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, free} {
+	for _, d := range []*prometheus.Desc{tasks, chats, busy, began, ended, recovered, delivered, undeliv, polls, pollErrors, pollTime, polledAt, stale, waiting, free} {
 		out <- d
 	}
 }
@@ -74,6 +75,9 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	gauge(stale, float64(n.Stale))
+	if n, ok := c.d.Waiting(); ok {
+		gauge(waiting, float64(n))
+	}
 	gauge(free, float64(n.Free))
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // the interface of collectors has none
 	defer cancel()

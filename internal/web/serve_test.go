@@ -49,7 +49,7 @@ func TestIdleClients(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				l, ended := make(pipes), make(chan error)
 				mux := http.NewServeMux()
-				mux.Handle("/", New(stub{}))
+				mux.Handle("/", New(stub{}, nil))
 				mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, 1<<20)) })
 				go func() { ended <- Serve(ctx, l, mux) }()
 				reading := !strings.Contains(c.says, "/long")
@@ -96,7 +96,7 @@ func TestIdleClients(t *testing.T) {
 
 func TestHosts(t *testing.T) {
 	t.Parallel()
-	h := New(stub{}, "tori.example")
+	h := New(stub{}, nil, "tori.example")
 	for host, want := range map[string]int{
 		"localhost": 200, "LOCALHOST:8420": 200, "127.0.0.1:8420": 200, "[::1]:8420": 200, "192.0.2.7": 200, "[fe80::1%25eth0]": 200, "": 200,
 		"tori.example:8420": 200, "attacker.example": 421, "tori.example.attacker.example:8420": 421, "127.0.0.1.attacker.example": 421, "localhost.attacker.example": 421,

@@ -1,5 +1,6 @@
-// Package web is what a daemon shows of itself over HTTP: that it lives, that it
-// can take work, and its figures. It reads and changes nothing.
+// Package web is what a daemon shows of itself over HTTP: that it lives, that it can take
+// work, and its figures. It reads and changes nothing. What vendors of channels call
+// is beside it, within the same bounds.
 package web
 
 import (
@@ -20,6 +21,9 @@ type Daemon interface {
 	Tasks(ctx context.Context) (map[Group]int, error)
 	// Ready says why no work can be taken now, nothing where it can.
 	Ready() []string
+	// Waiting counts the events of channels that wait or are worked on; ok is false
+	// where there is no channel.
+	Waiting() (n int, ok bool)
 }
 
 // Group is what runs are counted by: the channel of a conversation's jobs, "" for all other
@@ -34,9 +38,18 @@ func Statuses() []task.Status {
 	return []task.Status{task.Queued, task.Running, task.Paused, task.AwaitingApproval}
 }
 
-// New returns the pages of a daemon, /healthz, /readyz and /metrics, for who calls
+// Hook is a page that others call with what they have to say: "POST /webhooks/line".
+type Hook struct {
+	Pattern string // of http.ServeMux
+	Handler http.Handler
+}
+
+// maxHook is how large the body of a call may be, in bytes: some events of 64 KiB.
+const maxHook = 1 << 20
+
+// New returns the pages of a daemon, /healthz, /readyz and /metrics, and hooks, for who calls
 // it by an address, by localhost or by one of names, in lower case.
-func New(d Daemon, names ...string) http.Handler {
+func New(d Daemon, hooks []Hook, names ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { say(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -47,6 +60,9 @@ func New(d Daemon, names ...string) http.Handler {
 		say(w, http.StatusOK, "ok")
 	})
 	mux.Handle("GET /metrics", metrics(d))
+	for _, h := range hooks {
+		mux.Handle(h.Pattern, http.MaxBytesHandler(h.Handler, maxHook))
+	}
 	return called(names, mux)
 }
 

@@ -15,7 +15,8 @@ import (
 
 type stub struct{ why []string }
 
-func (stub) Busy() int { return 3 }
+func (stub) Busy() int            { return 3 }
+func (stub) Waiting() (int, bool) { return 12, true }
 func (stub) Counts() dispatch.Counts {
 	return dispatch.Counts{Began: 7, Ended: map[task.Status]int64{task.Completed: 5}, Polls: map[string]int64{"github": 9},
 		PolledAt: map[string]time.Time{"github": time.Unix(1_800_000_000, 0)}, Free: 1 << 30}
@@ -28,7 +29,7 @@ func (s stub) Ready() []string { return s.why }
 func TestPages(t *testing.T) {
 	t.Parallel()
 	get := func(d Daemon, method, path string) (int, string) {
-		srv := httptest.NewServer(New(d))
+		srv := httptest.NewServer(New(d, nil))
 		defer srv.Close()
 		req, err := http.NewRequestWithContext(t.Context(), method, srv.URL+path, nil)
 		if err != nil {
@@ -64,7 +65,7 @@ func TestPages(t *testing.T) {
 	_, body := get(stub{}, "GET", "/metrics")
 	for _, want := range []string{`tori_tasks{status="queued"} 11`, `tori_tasks{status="running"} 0`, `tori_tasks{status="awaiting_approval"} 1`,
 		`tori_chat_jobs{channel="terminal",status="queued"} 2`, `tori_chat_jobs{channel="terminal",status="awaiting_approval"} 1`, "tori_workers_busy 3", "tori_runs_begun_total 7", `tori_runs_ended_total{status="completed"} 5`,
-		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
+		`tori_polls_total{source="github"} 9`, `tori_poll_success_timestamp_seconds{source="github"} 1.8e+09`, "tori_inbox_events 12", "tori_disk_free_bytes 1.073741824e+09", "go_goroutines"} {
 		if !strings.Contains(body, want+"\n") && !strings.Contains(body, want+" ") {
 			t.Errorf("%q is missing", want)
 		}

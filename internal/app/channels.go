@@ -1,0 +1,202 @@
+package app
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"toritsugi/internal/channel"
+	"toritsugi/internal/channel/inbox"
+	"toritsugi/internal/config"
+	"toritsugi/internal/conversation"
+	"toritsugi/internal/web"
+)
+
+// member is a channel that tori serve speaks in.
+type member struct {
+	channel.Receiver
+	// hooks are the pages that its vendor calls, by the patterns of http.ServeMux:
+	// "POST /webhooks/line". They verify what comes and put it into the inbox.
+	hooks map[string]http.Handler
+	// run is what it does besides, such as keeping a socket, until its context ends;
+	// nil for nothing.
+	run func(context.Context)
+	// ready says why nothing comes in or goes out now, "" where all is well; nil for
+	// always.
+	ready func() string
+}
+
+// opener makes the members that the settings name. What comes in goes into in.
+type opener func(d *daemon, in channel.Inbox, g *guard) ([]member, error)
+
+// channels is the opener of tori serve.
+func channels(*daemon, channel.Inbox, *guard) ([]member, error) { return nil, nil }
+
+// kinds are the channels that the settings set up in tori serve.
+func kinds(cfg *config.Config) (all []channel.Kind) {
+	if cfg.Channels.LINE.On() {
+		all = append(all, channel.LINE)
+	}
+	if cfg.Channels.Slack.On() {
+		all = append(all, channel.Slack)
+	}
+	return all
+}
+
+// maxStrangers is how many of those who are not answered are told apart in the log.
+const maxStrangers = 1000
+
+// guard hands on what people say who are answered. It is the one place where
+// channels.*.allow_from is looked at.
+type guard struct {
+	*conversation.Engine
+	allow map[channel.Kind][]string // vendors' ids
+	log   func(msg string, args ...any)
+
+	mu        sync.Mutex
+	strangers map[string]bool // who wrote and is not answered
+}
+
+// newGuard is the guard of what the settings allow.
+func (d *daemon) newGuard() *guard {
+	c := d.cfg.Channels
+	return &guard{Engine: d.talks.engine, log: d.log.Warn, strangers: map[string]bool{},
+		allow: map[channel.Kind][]string{channel.LINE: c.LINE.AllowFrom, channel.Slack: c.Slack.AllowFrom}}
+}
+
+// Allowed reports whether somebody is answered. The log says once how to have whoever is not
+// answered; nobody else is told.
+func (g *guard) Allowed(kind channel.Kind, id string) bool {
+	if id != "" && slices.Contains(g.allow[kind], id) {
+		return true
+	}
+	who := string(kind) + ":" + id
+	g.mu.Lock()
+	known := g.strangers[who] || len(g.strangers) >= maxStrangers
+	g.strangers[who] = true
+	g.mu.Unlock()
+	if !known {
+		g.log("Somebody who is not answered wrote; to have them answered add the id to channels."+string(kind)+".allow_from", "id", id)
+	}
+	return false
+}
+
+// may is Allowed of a message.
+func (g *guard) may(m channel.Message) bool {
+	id, ok := strings.CutPrefix(m.User, string(m.Channel)+":")
+	return ok && g.Allowed(m.Channel, id)
+}
+
+// Handle implements channel.Handler.
+func (g *guard) Handle(ctx context.Context, m channel.Message) error {
+	if !g.may(m) {
+		return nil
+	}
+	return g.Engine.Handle(ctx, m)
+}
+
+// Revise implements channel.EventHandler.
+func (g *guard) Revise(ctx context.Context, m channel.Message) error {
+	if !g.may(m) {
+		return nil
+	}
+	return g.Engine.Revise(ctx, m)
+}
+
+// openChannels opens the inbox and makes the members that the settings name. The caller
+// closes the inbox.
+func (d *daemon) openChannels(ctx context.Context, open opener) (err error) {
+	if len(kinds(d.cfg)) == 0 {
+		return nil
+	}
+	if d.inbox, err = inbox.Open(ctx, d.store, d.log, d.env.Now); err != nil {
+		return err
+	}
+	d.guard = d.newGuard()
+	if d.members, err = open(d, d.inbox, d.guard); err != nil {
+		d.inbox.Close()
+		return err
+	}
+	for _, m := range d.members {
+		d.talks.engine.Add(m.Receiver)
+	}
+	return nil
+}
+
+// speak works on what people say in channels until ctx ends. What was said in them by other
+// processes, and what a vendor did not take, is said meanwhile.
+func (d *daemon) speak(ctx context.Context) {
+	if d.inbox == nil {
+		return
+	}
+	w := inbox.Worker{Handler: d.guard, GivenUp: d.givenUp}
+	var all sync.WaitGroup
+	for _, m := range d.members {
+		w.Receivers = append(w.Receivers, m.Receiver)
+		if m.run != nil {
+			all.Go(func() { m.run(ctx) })
+		}
+	}
+	all.Go(func() { d.catchUp(ctx) })
+	d.inbox.Run(ctx, w)
+	all.Wait()
+}
+
+// owedEvery is how often what a vendor did not take is tried again; lately is how old the last
+// word in a session may be that is told at the start what it was not told before.
+const (
+	owedEvery = 15 * time.Second
+	lately    = 7 * 24 * time.Hour
+)
+
+// catchUp says what is on record and was not said: at the start what the program that ended
+// had yet to say, then what vendors do not take.
+func (d *daemon) catchUp(ctx context.Context) {
+	all, err := d.talks.engine.Recent(d.env.Now().Add(-lately), kinds(d.cfg)...)
+	if err != nil {
+		d.log.Warn("Not all that is still to be said is: " + err.Error())
+	}
+	for _, session := range all {
+		if ctx.Err() != nil {
+			return
+		}
+		d.talks.catchUpWith(ctx, session)
+	}
+	d.talks.tellWaiting(ctx, kinds(d.cfg)...)
+	tick := time.NewTicker(owedEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, session := range d.talks.engine.Owing() {
+			d.talks.engine.PostOwed(ctx, session)
+		}
+	}
+}
+
+// givenUp tells those who are told of trouble of an event that nobody will work on.
+func (d *daemon) givenUp(ctx context.Context, e channel.Event, _ error) {
+	c := d.cfg.Channels
+	for _, session := range slices.Concat(c.LINE.Notify, c.Slack.Notify) {
+		p := channel.Post{SessionID: session, Key: "inbox/" + string(e.Channel) + "/" + e.ID, Kind: channel.Notice, Text: d.talks.lang.T("app.event_given_up", string(e.Channel), e.ID)}
+		if err := d.talks.engine.Post(ctx, p); err != nil && ctx.Err() == nil {
+			d.log.Error("An alert is not told: "+err.Error(), "session_id", session)
+		}
+	}
+}
+
+// hooks are the pages of all members.
+func (d *daemon) hooks() (all []web.Hook) {
+	for _, m := range d.members {
+		for pattern, h := range m.hooks {
+			all = append(all, web.Hook{Pattern: pattern, Handler: h})
+		}
+	}
+	return all
+}
