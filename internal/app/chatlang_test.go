@@ -35,7 +35,9 @@ func TestSpoken(t *testing.T) {
 		if err := os.WriteFile(file, []byte(c.set+"logging: {level: info}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		env := Env{Getenv: func(name string) string { return map[string]string{"LANG": c.locale, "TORI_LANGUAGE": c.variable}[name] }}
+		env := Env{Getenv: func(name string) string {
+			return map[string]string{"LANG": c.locale, "TORI_LANGUAGE": c.variable}[name]
+		}}
 		if c.variable != "" {
 			env.Environ = []string{"TORI_LANGUAGE=" + c.variable}
 		}

@@ -52,6 +52,11 @@ func (s *screen) Post(_ context.Context, p channel.Post) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, was := range s.all {
+		if p.Key != "" && was.Key == p.Key {
+			return nil
+		}
+	}
 	s.all = append(s.all, p)
 	close(s.moved)
 	s.moved = make(chan struct{})

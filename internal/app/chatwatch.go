@@ -24,6 +24,7 @@ const (
 // on it.
 type followed struct {
 	session string
+	since   time.Time
 	shown   string
 	ended   time.Time // when that was seen first; zero while it goes on
 	told    bool
@@ -41,7 +42,7 @@ func (t *talks) follow(session, id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.following != nil && t.following[id] == nil {
-		t.following[id] = &followed{session: session}
+		t.following[id] = &followed{session: session, since: t.env.Now()}
 	}
 }
 
@@ -118,6 +119,7 @@ func (t *talks) look(ctx context.Context) {
 		switch {
 		case f.ended.IsZero():
 		case f.told:
+			t.engine.ShowJob(ctx, f.session, id, f.since)
 			t.progress(order.Chat{Session: f.session, Job: id}, "")
 			t.mu.Lock()
 			delete(t.following, id)
@@ -138,7 +140,7 @@ func (t *talks) goesOn(ctx context.Context) (going map[string]bool, err error) {
 		t.mu.Lock()
 		f := t.following[o.Job]
 		if f == nil && t.sessions[o.Session] && goes(v.Status()) {
-			f = &followed{session: o.Session}
+			f = &followed{session: o.Session, since: t.env.Now()}
 			t.following[o.Job] = f
 		}
 		if t.working[v.Metadata.UUID] {

@@ -16,6 +16,12 @@ import (
 // disk, then what is said of its end, and the end behind that.
 func TestAnotherProcessWorks(t *testing.T) {
 	t.Parallel()
+	t.Run("tori serve", func(t *testing.T) { t.Parallel(); anotherWorks(t, false) })
+	t.Run("another terminal", func(t *testing.T) { t.Parallel(); anotherWorks(t, true) })
+}
+
+// anotherWorks has a process work that shows what is said to somebody itself, or to nobody.
+func anotherWorks(t *testing.T, shows bool) {
 	v := newVillage(t)
 	reached, goOn := make(chan struct{}), make(chan struct{})
 	v.first = func() {
@@ -33,6 +39,9 @@ func TestAnotherProcessWorks(t *testing.T) {
 	}
 	other, stopOther := v.house()
 	defer stopOther()
+	if shows {
+		other.engine.Add(&posts{})
+	}
 	var run contextstore.View
 	claim := func() *contextstore.Context {
 		t.Helper()

@@ -6,6 +6,7 @@ package channel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -149,11 +150,14 @@ type Streamer interface {
 	Stream(sessionID, replyTo, delta string)
 }
 
+// ErrStopped is the cause of a context whose turn the person stopped in the channel itself.
+var ErrStopped = errors.New("stopped by the person")
+
 // Handler answers messages. Package conversation is the only one outside tests.
 type Handler interface {
 	// Handle answers m by posts to its channel, and returns when the turn has ended;
 	// jobs that it began go on. A cancelled ctx stops the turn: what was said stays
-	// in the session. Its error is one that kept the message from being recorded;
+	// in the session. With the cause ErrStopped a person wanted that, and was shown it. Its error is one that kept the message from being recorded;
 	// anything later is told by a Post.
 	Handle(ctx context.Context, m Message) error
 	// History returns the last n posts and messages of a session, oldest first, for

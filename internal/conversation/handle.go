@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/contract"
@@ -258,6 +259,34 @@ func (e *Engine) Owing() []string {
 	all := sortedKeys(e.owing)
 	clear(e.owing)
 	return all
+}
+
+// ShowJob shows what was said of a job to a session since a time, where another process may
+// have shown it to somebody else who looks at the session. A channel shows no post twice.
+func (e *Engine) ShowJob(ctx context.Context, sessionID, job string, since time.Time) {
+	x := e.open(sessionID, kindOf(sessionID))
+	c := e.channel(x.kind)
+	if c == nil {
+		return
+	}
+	var all []Entry
+	err := x.back(func(n Entry) bool {
+		if n.Timestamp.Before(since) {
+			return false
+		}
+		if n.Job == job && n.Role == roleAssistant {
+			all = append(all, n)
+		}
+		return true
+	})
+	for _, n := range slices.Backward(all) {
+		if perr := c.Post(ctx, n.post(x.ID)); perr != nil {
+			err = errors.Join(err, perr)
+		}
+	}
+	if err != nil && ctx.Err() == nil {
+		e.Log.Warn("Not all that was said of a job is shown: "+err.Error(), "session_id", x.ID)
+	}
 }
 
 // postAgain shows what the channel did not take before.

@@ -291,6 +291,27 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// A turn that the person stopped before anything was said has ended: nobody is told later
+// that it was cut short, and the session shown again says that it was stopped.
+func TestStoppedBeforeAWord(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, i18n.English, "terminal", func(_ *house, o *Options) { o.Now = time.Now })
+		ctx, cancel := context.WithCancelCause(t.Context())
+		h.play("chat", slowly("never", time.Hour))
+		time.AfterFunc(time.Second, func() { cancel(channel.ErrStopped) })
+		if err := h.Handle(ctx, h.message("/chat tell me")); err != nil {
+			t.Fatal(err)
+		}
+		h.plays("chat", "so")
+		h.saw("/chat go on", "answer: so")
+		all, err := h.History(t.Context(), h.id, 10)
+		if err != nil || len(all) != 4 || all[1].Text != "Stopped." {
+			t.Errorf("%+v, %v", all, err)
+		}
+	})
+}
+
 // Where Chat is down a fixed text says so, what workers found is kept for its next
 // answer, and a turn that failed changes no route.
 func TestChatIsDown(t *testing.T) {

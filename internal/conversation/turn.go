@@ -445,6 +445,11 @@ func (t *turn) interrupted(ctx context.Context) {
 		t.tell(late, Entry{Kind: channel.Answer, Content: said, Route: t.route, Cut: true, Final: true})
 	case errors.Is(why, errStopped):
 		t.tell(late, Entry{Kind: channel.Notice, Content: t.e.Lang.Error(errStopped), Final: true})
+	case errors.Is(why, channel.ErrStopped):
+		n := Entry{Role: roleAssistant, ReplyTo: t.m.ID, Kind: channel.Notice, Content: t.e.Lang.Error(errStopped), Final: true}
+		if _, err := t.e.append(late, t.x, n); err != nil {
+			t.e.Log.Error(err.Error(), "session_id", t.x.ID)
+		}
 	}
 }
 

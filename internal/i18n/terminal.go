@@ -45,6 +45,7 @@ var terminalTexts = map[string]text{
 	"terminal.keys":        {"[a]pprove [d]eny [c]hange this [v]iew all, Esc", "[a] 承認 [d] 却下 [c] 修正依頼 [v] 全差分 Esc: 戻る"},
 	"terminal.more_jobs":   {"%d more jobs", "ほかに %d 件のジョブ"},
 	"terminal.hint":        {"/ commands · @ files · Alt+Enter new line · Ctrl-D leaves", "/ コマンド · @ ファイル · Alt+Enter 改行 · Ctrl-D 終了"},
+	"terminal.hint_short":  {"/ commands · Ctrl-D leaves", "/ コマンド · Ctrl-D 終了"},
 	"terminal.again":       {"Ctrl-C again leaves.", "もう一度 Ctrl-C で終了します。"},
 	"terminal.pick":        {"Session (letters narrow, Enter opens, Esc): %s", "セッション（文字で絞り込み、Enter で開く、Esc）: %s"},
 	"terminal.no_sessions": {"There is no session of this repository yet.", "このリポジトリのセッションはまだありません。"},

@@ -82,7 +82,7 @@ const (
 // turn is a message that is being answered.
 type turn struct {
 	id      string
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	since   time.Time
 	stopped bool
 }
@@ -457,7 +457,7 @@ func (c *chat) submit(o outgoing) {
 	for _, n := range notes {
 		c.print(wrap(styled(yellow, clean(n)), plain("  "), plain("  "), c.columns())...)
 	}
-	ctx, stop := context.WithCancel(c.ctx)
+	ctx, stop := context.WithCancelCause(c.ctx)
 	if !atOnce {
 		c.turn = &turn{id: m.ID, stop: stop, since: c.t.opt.Now()}
 	}
@@ -465,9 +465,9 @@ func (c *chat) submit(o outgoing) {
 }
 
 // handle has a message answered; the answers come as posts.
-func (c *chat) handle(ctx context.Context, stop context.CancelFunc, m channel.Message) {
+func (c *chat) handle(ctx context.Context, stop context.CancelCauseFunc, m channel.Message) {
 	c.t.turns.Go(func() {
-		defer stop()
+		defer stop(nil)
 		c.send(handledMsg{m, c.t.handler.Handle(ctx, m)})
 	})
 }
@@ -485,7 +485,7 @@ func (c *chat) decide(grant bool, reason string) {
 	c.tell(key, p.Title, p.Job)
 	c.back()
 	c.drop(p.Job)
-	ctx, stop := context.WithCancel(c.ctx)
+	ctx, stop := context.WithCancelCause(c.ctx)
 	c.handle(ctx, stop, m)
 }
 

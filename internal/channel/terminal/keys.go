@@ -233,7 +233,7 @@ func (c *chat) stop() bool {
 		return false
 	}
 	c.turn.stopped = true
-	c.turn.stop()
+	c.turn.stop(channel.ErrStopped)
 	for _, o := range c.queue {
 		c.ed.set(strings.TrimLeft(c.ed.text+"\n"+o.text, "\n"))
 		for mark, content := range o.pastes {
@@ -265,7 +265,7 @@ func (c *chat) interrupt() tea.Cmd {
 
 func (c *chat) leave() {
 	if c.turn != nil {
-		c.turn.stop()
+		c.turn.stop(channel.ErrStopped)
 	}
 	c.quitting = true
 }

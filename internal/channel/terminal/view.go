@@ -125,7 +125,11 @@ func (c *chat) below() (rows []line) {
 	case c.note != "":
 		rows = append(rows, wrap(styled(yellow, clean(c.note)), nil, nil, c.columns())...)
 	case c.height >= 8 && len(rows) == 0 && !c.start.Once:
-		rows = append(rows, styled(faint, l.T("terminal.hint")))
+		hint := styled(faint, l.T("terminal.hint"))
+		if hint.width() > c.columns() {
+			hint = styled(faint, l.T("terminal.hint_short"))
+		}
+		rows = append(rows, hint)
 	}
 	return rows[:min(len(rows), max(c.most()-1, 1))]
 }
