@@ -46,6 +46,13 @@ func kinds(cfg *config.Config) (all []channel.Kind) {
 	return all
 }
 
+// quiet reports whether it is quiet in a channel now (channels.*.quiet).
+func (s *system) quiet(kind channel.Kind) bool {
+	hours := map[channel.Kind]string{channel.LINE: s.cfg.Channels.LINE.Quiet, channel.Slack: s.cfg.Channels.Slack.Quiet}
+	h, ok := config.ParseHours(hours[kind])
+	return ok && h.Within(s.env.Now().In(time.Local))
+}
+
 // maxStrangers is how many of those who are not answered are told apart in the log.
 const maxStrangers = 1000
 
