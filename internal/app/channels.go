@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -10,8 +11,11 @@ import (
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/channel/inbox"
+	"toritsugi/internal/channel/line"
+	"toritsugi/internal/channel/slack"
 	"toritsugi/internal/config"
 	"toritsugi/internal/conversation"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/web"
 )
 
@@ -33,7 +37,38 @@ type member struct {
 type opener func(d *daemon, in channel.Inbox, g *guard) ([]member, error)
 
 // channels is the opener of tori serve.
-func channels(*daemon, channel.Inbox, *guard) ([]member, error) { return nil, nil }
+func channels(d *daemon, in channel.Inbox, g *guard) (all []member, err error) {
+	c, lang, mask := d.cfg.Channels, i18n.Lang(d.cfg.Language), d.redact.Strict().String
+	if c.LINE.On() {
+		data := "" // LINE's own
+		if d.cfg.IsSet("channels.line.base_url") {
+			data = c.LINE.BaseURL // who stands in for the one stands in for the other
+		}
+		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, DataURL: data, HTTP: d.env.HTTP, Inbox: in,
+			Allowed: func(id string) bool { return g.Allowed(channel.LINE, id) }, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}})
+	}
+	if c.Slack.On() {
+		commands := d.talks.engine.Commands()
+		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
+			Allowed: func(id string) bool { return g.Allowed(channel.Slack, id) }, Known: d.talks.engine.Known, AtOnce: func(text string) bool { return channel.AtOnce(commands, text) },
+			Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, member{Receiver: s, hooks: s.Handlers(), ready: s.Ready, run: func(ctx context.Context) {
+			if err := s.Run(ctx); err != nil && ctx.Err() == nil {
+				d.log.Error("Slack: nothing comes by Socket Mode any more: " + err.Error())
+			}
+			<-ctx.Done()
+			s.Close()
+		}})
+	}
+	return all, nil
+}
 
 // kinds are the channels that the settings set up in tori serve.
 func kinds(cfg *config.Config) (all []channel.Kind) {
@@ -44,6 +79,13 @@ func kinds(cfg *config.Config) (all []channel.Kind) {
 		all = append(all, channel.Slack)
 	}
 	return all
+}
+
+// quiet reports whether it is quiet in a channel now (channels.*.quiet).
+func (s *system) quiet(kind channel.Kind) bool {
+	hours := map[channel.Kind]string{channel.LINE: s.cfg.Channels.LINE.Quiet, channel.Slack: s.cfg.Channels.Slack.Quiet}
+	h, ok := config.ParseHours(hours[kind])
+	return ok && h.Within(s.env.Now().In(time.Local))
 }
 
 // maxStrangers is how many of those who are not answered are told apart in the log.

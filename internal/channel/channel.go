@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -192,4 +194,14 @@ type Command struct {
 	// AtOnce says that it acts while a turn goes on, as /local and /jobs do: a
 	// channel hands it over without waiting for the end of the turn.
 	AtOnce bool
+}
+
+// AtOnce reports whether a message is a command that acts while a turn goes on. /local with
+// a text behind it is none: the text is a message.
+func AtOnce(all []Command, text string) bool {
+	text = strings.TrimSpace(text)
+	name, _, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), " ")
+	return slices.ContainsFunc(all, func(c Command) bool {
+		return c.AtOnce && strings.EqualFold(c.Name, name) && (c.Args != "[TEXT]" || strings.EqualFold(text, name))
+	})
 }

@@ -79,14 +79,11 @@ func ParseHours(s string) (h Hours, ok bool) {
 	return h, ok && h.From != h.To
 }
 
-// Left is how long the hours go on at t, in its own zone; 0 outside of them.
-func (h Hours) Left(t time.Time) time.Duration {
+// Within reports whether t, in its own zone, is within the hours.
+func (h Hours) Within(t time.Time) bool {
 	const day = 24 * time.Hour
-	now := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute + time.Duration(t.Second())*time.Second
-	if length := (h.To - h.From + day) % day; (now-h.From+day)%day < length {
-		return (h.To - now + day) % day
-	}
-	return 0
+	now := time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute
+	return (now-h.From+day)%day < (h.To-h.From+day)%day
 }
 
 // clock reads HH:MM as the time after midnight.

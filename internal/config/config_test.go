@@ -884,15 +884,15 @@ func TestHours(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		hours, at string
-		left      time.Duration
+		within    bool
 	}{
-		{"22:00-07:00", "21:59:59", 0}, {"22:00-07:00", "22:00:00", 9 * time.Hour}, {"22:00-07:00", "00:30:00", 6*time.Hour + 30*time.Minute},
-		{"22:00-07:00", "06:59:59", time.Second}, {"22:00-07:00", "07:00:00", 0}, {"12:00-13:30", "12:15:00", 75 * time.Minute}, {"12:00-13:30", "11:00:00", 0}, {"", "00:00:00", 0},
+		{"22:00-07:00", "21:59:59", false}, {"22:00-07:00", "22:00:00", true}, {"22:00-07:00", "00:30:00", true}, {"22:00-07:00", "06:59:59", true},
+		{"22:00-07:00", "07:00:00", false}, {"12:00-13:30", "12:15:00", true}, {"12:00-13:30", "11:00:00", false}, {"", "00:00:00", false},
 	} {
 		h, ok := ParseHours(tc.hours)
 		at, err := time.Parse(time.TimeOnly, tc.at)
-		if left := h.Left(at); !ok || err != nil || left != tc.left {
-			t.Errorf("%s at %s: %v, %v %v", tc.hours, tc.at, left, ok, err)
+		if within := h.Within(at); !ok || err != nil || within != tc.within {
+			t.Errorf("%s at %s: %v, %v %v", tc.hours, tc.at, within, ok, err)
 		}
 	}
 	for _, bad := range []string{"22:00-22:00", "22:00", "-", "22-07", "22:00-7:00", "22:00-07:00-08:00"} {

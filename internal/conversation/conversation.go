@@ -127,7 +127,8 @@ type Options struct {
 	// Settled is how much of an answer that grows Strict masks by itself (redact.Sanitizer).
 	Settled func(string) int
 	Set     func(role string) bool
-	Opened  func(sessionID string) // hears of a session that somebody looks at again; nil for nobody
+	Quiet   func(channel.Kind) bool // people of a channel are not to be told now what they did not just ask for; nil: never
+	Opened  func(sessionID string)  // hears of a session that somebody looks at again; nil for nobody
 	Log     *slog.Logger
 	Now     func() time.Time
 }

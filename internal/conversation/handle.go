@@ -222,14 +222,14 @@ func (e *Engine) tell(ctx context.Context, x session, n Entry) {
 // not, is shown with the next message of the session, or by who calls PostOwed.
 func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	var err error
-	if c := e.channel(x.kind); c != nil {
+	if c := e.channel(x.kind); c != nil && e.held(ctx, x, n) {
+		e.owes(x.ID)
+	} else if c != nil {
 		if err = c.Post(ctx, n.post(x.ID)); err == nil {
 			return
 		}
 		e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
-		e.mu.Lock()
-		e.owing[x.ID] = true
-		e.mu.Unlock()
+		e.owes(x.ID)
 	}
 	if n.Seq == 0 {
 		return
@@ -246,13 +246,29 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	}
 }
 
+// owes notes that a session is still to be told something.
+func (e *Engine) owes(session string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.owing[session] = true
+}
+
+// byItself marks the context of what is said without anybody having just asked for it.
+type byItself struct{}
+
+// held reports whether a post waits until it is not quiet any more.
+func (e *Engine) held(ctx context.Context, x session, n Entry) bool {
+	return n.Job != "" && ctx.Value(byItself{}) != nil && e.Quiet != nil && e.Quiet(x.kind)
+}
+
 // PostOwed shows what the channel of a session did not take, or what another process said
 // that has none.
 func (e *Engine) PostOwed(ctx context.Context, sessionID string) {
-	e.postAgain(ctx, e.open(sessionID, kindOf(sessionID)))
+	e.postAgain(context.WithValue(ctx, byItself{}, true), e.open(sessionID, kindOf(sessionID)))
 }
 
-// Owing lists the sessions whose channel did not take a post since this was asked last.
+// Owing lists the sessions that are still to be told something: since this was asked last, their
+// channel did not take a post, or it is quiet there.
 func (e *Engine) Owing() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -347,7 +363,7 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 	}
 	n, err := e.append(ctx, x, n)
 	if err == nil {
-		e.post(ctx, x, n)
+		e.post(context.WithValue(ctx, byItself{}, true), x, n)
 	}
 	return err
 }
@@ -372,6 +388,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 		return err
 	}
 	defer leave()
+	ctx = context.WithValue(ctx, byItself{}, true)
 	told, looked := false, 0
 	var user string
 	if err := x.back(func(n Entry) bool {

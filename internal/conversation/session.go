@@ -393,6 +393,12 @@ func (e *Engine) Sessions(_ context.Context, kind channel.Kind, user string) ([]
 	return out, err
 }
 
+// Known reports whether anything was said in a session.
+func (e *Engine) Known(sessionID string) bool {
+	known, err := contextstore.ReadSession(e.open(sessionID, kindOf(sessionID)).Dir, stateFile, &State{})
+	return known && err == nil
+}
+
 // Recent lists the sessions of some channels in which something was said since a time.
 func (e *Engine) Recent(since time.Time, kinds ...channel.Kind) (all []string, err error) {
 	err = contextstore.EachSession(e.Store.BaseDir, func(dir string) error {

@@ -241,3 +241,40 @@ func TestComesAgain(t *testing.T) {
 		}
 	})
 }
+
+// While it is quiet people are told what they ask for, and of the rest when it is over, or when
+// they speak themselves.
+func TestQuiet(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		quiet := true
+		h.Quiet = func(k channel.Kind) bool { return quiet && k == "slack" }
+		h.plays("chat", "Hello.")
+		h.saw("hello", "answer: Hello.")
+		say := func(key, job string) {
+			t.Helper()
+			if err := h.Post(t.Context(), channel.Post{SessionID: h.id, Key: key, Kind: channel.Notice, Job: job, Text: key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		say("an alert", "")
+		say("first", "20260301-101010-00000001")
+		for range 2 {
+			if all := h.Owing(); !slices.Equal(all, []string{h.id}) {
+				t.Errorf("%q", all)
+			}
+			h.PostOwed(t.Context(), h.id)
+		}
+		if got := h.stage.seen(); len(got) != 2 || got[1] != "notice: an alert" {
+			t.Errorf("%q", got)
+		}
+		h.saw("/jobs", "progress: ", "notice: first", "notice: No job is running.")
+		say("second", "20260301-101010-00000001")
+		quiet = false
+		for _, id := range h.Owing() {
+			h.PostOwed(t.Context(), id)
+		}
+		if got := h.stage.seen(); got[len(got)-1] != "notice: second" || len(h.Owing()) != 0 {
+			t.Errorf("%q", got)
+		}
+	})
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf16"
+
+	"toritsugi/internal/channel"
 )
 
 // event is what is read of an event of LINE's webhook.
@@ -96,7 +98,7 @@ func (e *event) session() string { return "line:" + e.Source.Type + ":" + e.chat
 // chatOf is where posts of a session go, "" where it is none of LINE's.
 func chatOf(session string) string {
 	parts := strings.Split(session, ":")
-	if len(parts) != 3 || parts[0] != string(Kind) || !isID(parts[2]) || !slices.Contains([]string{"user", "group", "room"}, parts[1]) {
+	if len(parts) != 3 || parts[0] != string(channel.LINE) || !isID(parts[2]) || !slices.Contains([]string{"user", "group", "room"}, parts[1]) {
 		return ""
 	}
 	return parts[2]

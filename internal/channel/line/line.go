@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -15,15 +14,13 @@ import (
 	"toritsugi/internal/i18n"
 )
 
-// Kind is the kind of this channel.
-const Kind channel.Kind = "line"
-
 // Options are what a Line needs to know.
 type Options struct {
 	ChannelSecret string // by which events are verified
 	AccessToken   string // of the channel
-	// AllowFrom are the ids of the users who are answered (U…); none: nobody is.
-	AllowFrom []string
+	// Allowed reports whether a user is answered, by the id (U…). It is asked before
+	// anything is fetched or shown.
+	Allowed func(user string) bool
 	// BaseURL and DataURL are the addresses of the Messaging API and of what people send;
 	// "" are LINE's.
 	BaseURL, DataURL string
@@ -46,7 +43,6 @@ type Options struct {
 // Line implements channel.Receiver, and http.Handler for the webhook.
 type Line struct {
 	opt   Options
-	allow map[string]bool
 	http  *http.Client
 	turns keyed // posts of a session go out one after another
 
@@ -55,7 +51,6 @@ type Line struct {
 	said    recent[bool]   // retry keys of what LINE took
 	begun   recent[bool]   // jobs of which something was said
 	gone    recent[bool]   // sessions out of which the channel was thrown
-	knocked recent[bool]   // senders who are not on the list
 	forged  time.Time      // when a signature was last complained of
 	quota   quota
 }
@@ -75,7 +70,6 @@ type origin struct {
 const (
 	maxOrigins = 4096
 	maxSaid    = 4096
-	maxKnocked = 1024
 )
 
 // New returns a Line, which does nothing before it is called.
@@ -83,8 +77,8 @@ func New(opt Options) (*Line, error) {
 	if opt.ChannelSecret == "" || opt.AccessToken == "" {
 		return nil, i18n.E("line.no_login")
 	}
-	if opt.Inbox == nil || opt.MediaDir == "" || opt.Mask == nil || opt.Now == nil || opt.Log == nil {
-		return nil, errors.New("line: Inbox, MediaDir, Mask, Now and Log are needed")
+	if opt.Allowed == nil || opt.Inbox == nil || opt.MediaDir == "" || opt.Mask == nil || opt.Now == nil || opt.Log == nil {
+		return nil, errors.New("line: Allowed, Inbox, MediaDir, Mask, Now and Log are needed")
 	}
 	if opt.BaseURL == "" {
 		opt.BaseURL = "https://api.line.me"
@@ -92,17 +86,14 @@ func New(opt Options) (*Line, error) {
 	if opt.DataURL == "" {
 		opt.DataURL = "https://api-data.line.me"
 	}
-	l := &Line{opt: opt, allow: map[string]bool{}, http: client(opt.HTTP),
+	l := &Line{opt: opt, http: client(opt.HTTP),
 		origins: recent[origin]{most: maxOrigins}, said: recent[bool]{most: maxSaid}, begun: recent[bool]{most: maxSaid},
-		gone: recent[bool]{most: maxSaid}, knocked: recent[bool]{most: maxKnocked}}
-	for _, id := range opt.AllowFrom {
-		l.allow[strings.TrimPrefix(id, "line:")] = true
-	}
+		gone: recent[bool]{most: maxSaid}}
 	return l, nil
 }
 
 // Kind implements channel.Channel.
-func (l *Line) Kind() channel.Kind { return Kind }
+func (l *Line) Kind() channel.Kind { return channel.LINE }
 
 // recent remembers the latest of what it is given: at least most of them, at most twice that.
 type recent[V any] struct {

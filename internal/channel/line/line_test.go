@@ -69,7 +69,7 @@ func (l *logs) String() string {
 
 func setUp(t *testing.T, change func(*Options)) *rig {
 	r := &rig{t: t, v: newVendor(t), box: &box{known: map[string]bool{}}, h: &channeltest.Handler{}, log: &logs{}}
-	o := Options{ChannelSecret: secret, AccessToken: token, AllowFrom: []string{"U1", "line:U2"}, HTTP: &http.Client{Transport: r.v},
+	o := Options{ChannelSecret: secret, AccessToken: token, Allowed: func(id string) bool { return id == "U1" || id == "U2" }, HTTP: &http.Client{Transport: r.v},
 		Inbox: r.box, MediaDir: t.TempDir(), Lang: i18n.English, Now: time.Now, Mask: func(s string) string { return strings.ReplaceAll(s, token, "[MASKED]") },
 		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Alert: func(s string) { r.tells = append(r.tells, s) }}
 	if change != nil {

@@ -12,7 +12,7 @@ import (
 // count.
 type quota struct {
 	looked time.Time
-	warned bool // that its end is near
+	warned bool      // that its end is near
 	spent  time.Time // when LINE last said that it is used up; zero where it is not
 }
 

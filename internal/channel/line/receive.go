@@ -29,7 +29,7 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 	default: // somebody is there
 		l.leave(e.session(), false)
 	}
-	if !l.allowed(&e) { // before anything is fetched or shown
+	if e.Source.UserID == "" || !l.opt.Allowed(e.Source.UserID) { // before anything is fetched or shown
 		return nil
 	}
 	switch e.Type {
@@ -40,7 +40,7 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 	case "unsend":
 		return h.Withdraw(ctx, e.session(), e.Unsend.MessageID)
 	}
-	m := channel.Message{Channel: Kind, SessionID: e.session(), Raw: in.Body, ReceivedAt: in.ReceivedAt, ID: e.Message.ID, User: "line:" + e.Source.UserID}
+	m := channel.Message{Channel: channel.LINE, SessionID: e.session(), Raw: in.Body, ReceivedAt: in.ReceivedAt, ID: e.Message.ID, User: "line:" + e.Source.UserID}
 	if e.Type == "postback" {
 		m.ID = e.ID
 		if m.Decision = decision(e.Postback.Data); m.Decision == nil {
@@ -65,23 +65,6 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 		}
 	}
 	return h.Handle(ctx, m)
-}
-
-// allowed reports whether who sent an event is on the list, and logs once how to put them
-// there.
-func (l *Line) allowed(e *event) bool {
-	who := e.Source.UserID
-	if who == "" || l.allow[who] {
-		return who != ""
-	}
-	l.mu.Lock()
-	_, known := l.knocked.get(who)
-	l.knocked.put(who, true)
-	l.mu.Unlock()
-	if !known {
-		l.opt.Log.Warn("LINE: somebody who is not on the list is not answered; to answer them, add the id to channels.line.allow_from", "sender", who, "session_id", e.session())
-	}
-	return false
 }
 
 // leave remembers that nothing can be said in a session, or that it can be again. After a

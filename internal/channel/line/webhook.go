@@ -59,7 +59,7 @@ func (l *Line) take(r *http.Request) int {
 		if e.Type == "unsend" {
 			queue = ""
 		}
-		events = append(events, channel.Event{Channel: Kind, ID: e.ID, Queue: queue, Body: raw, ReceivedAt: l.opt.Now()})
+		events = append(events, channel.Event{Channel: channel.LINE, ID: e.ID, Queue: queue, Body: raw, ReceivedAt: l.opt.Now()})
 	}
 	if len(events) == 0 { // as the console's check of the address sends
 		return http.StatusOK

@@ -429,19 +429,10 @@ func (c *chat) handled(m handledMsg) {
 	}
 }
 
-// isCommand reports whether a message is a command that no turn answers. /local with a text
-// behind it is none: the text is a message.
-func isCommand(h channel.Handler, text string) bool {
-	name := firstWord(text)
-	return slices.ContainsFunc(h.Commands(), func(d channel.Command) bool {
-		return d.AtOnce && strings.EqualFold(d.Name, name) && (d.Args != "[TEXT]" || strings.EqualFold(strings.TrimSpace(text), name))
-	})
-}
-
 // submit sends a message: now, or when the turn has ended.
 func (c *chat) submit(o outgoing) {
 	text, files := expanded(o)
-	atOnce := isCommand(c.t.handler, text)
+	atOnce := channel.AtOnce(c.t.handler.Commands(), text)
 	if c.turn != nil && !atOnce {
 		c.queue = append(c.queue, o)
 		return

@@ -111,7 +111,7 @@ func (f *printed) settle(ctx context.Context) (waiting bool, err error) {
 // that it began have ended.
 func (t *Terminal) Once(ctx context.Context, h channel.Handler, text string) (Result, error) {
 	f := t.printed()
-	f.command = isCommand(h, text)
+	f.command = channel.AtOnce(h.Commands(), text)
 	defer t.close()
 	if err := t.open(ctx, f); err != nil {
 		return Result{}, err
