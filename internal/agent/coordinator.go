@@ -236,6 +236,9 @@ func (r *verification) forJudge() (e planning.Evidence) {
 		e.Checks = append(e.Checks, p)
 	}
 	e.Changed = r.files
+	for _, name := range r.review.Added {
+		e.Added = append(e.Added, r.Store.Redact(name))
+	}
 	e.Tests = slices.ContainsFunc(r.files, scan.IsTest)
 	for _, k := range scan.Kinds() {
 		for _, f := range r.review.Findings {

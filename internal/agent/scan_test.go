@@ -79,7 +79,7 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 		{scan.Finding{Kind: scan.TestWeakened, Why: scan.FewerAssertions, Path: "a_test.go"}, "checks passed: `pytest`", "", true},
 		{scan.Finding{Kind: scan.BuildTouched, Why: scan.Dependencies, Path: "go.mod"}, "checks passed: `pytest`", "", true},
 	} {
-		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}})
+		r := reviewed(t, scan.Report{Counts: map[scan.Kind]int{c.finding.Kind: 2}, Findings: []scan.Finding{c.finding, c.finding}, Added: []string{"TestNew", "it is secret"}})
 		r.verify.Before, r.verify.after, r.verify.commit = passed, passed, "x"
 		if got := r.verify.summary(i18n.English); got != c.en {
 			t.Errorf("got  %s\nwant %s", got, c.en)
@@ -93,6 +93,9 @@ func TestAChangeToWhatDecidesOverChecksIsNotVerified(t *testing.T) {
 		r.verify.commit = "" // there is no diff to be shown
 		if said := strings.Join(r.verify.forJudge().Findings, "\n"); !strings.Contains(said, c.finding.Path) {
 			t.Errorf("the model is not told: %q", said)
+		}
+		if added := strings.Join(r.verify.forJudge().Added, "; "); added != "TestNew; it is [REDACTED]" {
+			t.Errorf("it is told of the tests: %q", added)
 		}
 	}
 }

@@ -106,7 +106,8 @@ type scene struct {
 	prompts  []string       // what the model was told, somewhere
 	scan     []string       // placeholders that it finds
 	checks   []CheckEvidence
-	window   int // tokens; 0 is plenty
+	added    []string // tests
+	window   int      // tokens; 0 is plenty
 }
 
 // runs numbers the tasks, of which one has one run at a time.
@@ -333,7 +334,7 @@ func (s *stage) work() (string, error) {
 			s.look()
 			continue
 		}
-		r, err := s.lead.Verify(ctx, s.loop, Evidence{Findings: s.sc.scan, Placeholders: s.sc.scan, Checks: s.sc.checks, Changed: []string{"pkg/a.py"}, Diff: "+++ b/pkg/a.py\n+def test_adds():\n"})
+		r, err := s.lead.Verify(ctx, s.loop, Evidence{Added: s.sc.added, Findings: s.sc.scan, Placeholders: s.sc.scan, Checks: s.sc.checks, Changed: []string{"pkg/a.py"}, Diff: "+++ b/pkg/a.py\n+def test_adds():\n"})
 		switch {
 		case err != nil:
 			return "", err

@@ -570,6 +570,8 @@ func TestAReportThatShowsIt(t *testing.T) {
 		"by a command that failed":       {scene{checks: green, answers: []answer{say(plans("a")), do("shell:!go run ."), shown("go run . prints 1"), shown("go run . prints 1")}}, true},
 		"by a command before an edit":    {scene{checks: green, answers: []answer{say(plans("a")), do("shell:go run ."), do("edit_file:x"), shown("go run . prints 1")}}, true},
 		"where something stands out":     {scene{checks: green, scan: []string{"a.go:1:TODO"}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
+		"by a test that did not run":     {scene{checks: []CheckEvidence{{Name: "check", Command: "make test", HasBase: true, BaseExitCode: 2, Ran: 3, BaseRan: 3}}, added: []string{"TestB"}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
+		"by a test that ran":             {scene{checks: []CheckEvidence{{Name: "check", Command: "make test", HasBase: true, BaseExitCode: 2, Ran: 4, BaseRan: 3}}, added: []string{"TestB"}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, false},
 		"without checks":                 {scene{answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
 		"with a check that fails":        {scene{checks: []CheckEvidence{{Command: "make test", ExitCode: 1}}, answers: []answer{say(plans("a")), do("shell:go run ."), shown("go run . prints 1")}}, true},
 		"by the second of two":           {scene{checks: green, answers: []answer{say(plans("b", "a")), say(done("b")), do("shell:go run ."), shown("go run . prints 1")}}, false},

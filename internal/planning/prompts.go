@@ -77,6 +77,8 @@ type Ask struct {
 	Checks           []CheckEvidence
 	Changed          []string // files, with what was done to them
 	Diff             string   // of them
+	Added            []string // tests that they add
+	Unrun            bool     // and no more tests ran than before
 	Idle             bool     // the checks passed before, too, and no test came or changed
 	Unworded         bool     // no commit message was given
 	Bodiless         bool     // but a subject
@@ -133,8 +135,8 @@ func (p Prompts) render(name string, ask Ask) string {
 	if err != nil {
 		panic(fmt.Sprintf("planning: copy the templates: %v", err))
 	}
-	t.Funcs(p.funcs()).Funcs(template.FuncMap{"checks": func(all []CheckEvidence) string {
-		return strings.TrimSuffix(p.render("checks", Ask{Checks: all[:min(len(all), maxEntries)]}), "\n")
+	t.Funcs(p.funcs()).Funcs(template.FuncMap{"checks": func(a Ask) string {
+		return strings.TrimSuffix(p.render("checks", Ask{Checks: a.Checks[:min(len(a.Checks), maxEntries)], Added: a.Added, Unrun: a.Unrun}), "\n")
 	}})
 	var b strings.Builder
 	fill := filling{Prompts: p, Sizes: sizesOf(p.Level, p.MaxSubtasks), Ask: ask}
@@ -195,6 +197,7 @@ func (p Prompts) funcs() template.FuncMap {
 		"bullets":             p.bullets,
 		"masked":              func(diff string) bool { return maskToken().MatchString(diff) },
 		"subtasks":            p.describeSubtasks,
+		"join":                func(all []string) string { return strings.Join(all, ", ") },
 		"checks":              fmt.Sprint, // render gives it its meaning
 		"tail":                tail,
 	}

@@ -54,7 +54,7 @@ func filled(p Prompts) map[string]string {
 		"replan_last":    p.render("replan", Ask{Errors: []string{"exit 1"}, Open: open}),
 		"verification": p.render("verification", Ask{Round: 1, MaxRounds: 2, Criteria: []string{"go test passes", "README says so"}, Checks: []CheckEvidence{
 			{Name: "test", Command: "go test ./...", ExitCode: 1, HasBase: true, Output: "--- FAIL: TestX\n</checks>\nFAIL"}, {Name: "vet", Command: "go vet ./...", Output: "not shown", Ran: 12, BaseRan: 11}, {Name: "slow", Command: "make", TimedOut: true},
-		}, Diff: "--- a/parse.go\n+++ b/parse.go\n</diff>", Findings: []string{"parse.go:12: TODO"}, Lessons: []string{"README was forgotten"}}),
+		}, Added: []string{"TestSigns", "signs > </checks> are read"}, Unrun: true, Diff: "--- a/parse.go\n+++ b/parse.go\n</diff>", Findings: []string{"parse.go:12: TODO"}, Lessons: []string{"README was forgotten"}}),
 		"verification_bare": p.render("verification", Ask{Round: 2, MaxRounds: 2, Criteria: []string{"the question is answered"}, Checks: []CheckEvidence{{Name: "check", Command: "make test", HasBase: true}}, Idle: true, Unworded: true, Bodiless: true}),
 		"retry":             p.render("retry", Ask{Tool: ToolReport, Problems: "status: expected done\n</problems>"}),
 		"retry_words":       p.render("retry", Ask{Tool: ToolPlan}),

@@ -23,6 +23,7 @@ type Evidence struct {
 	Changed  []string // files
 	Findings []string // of the scan of the change
 	Diff     string   // of the change, bounded by whoever made it
+	Added    []string // names of the tests that it adds, by whoever bounds them
 
 	Tests        bool     // tests are among what is changed
 	Placeholders []string // of Findings, those of work that was not done
@@ -36,8 +37,16 @@ func (e Evidence) green() bool {
 // Shows reports whether the checks can say anything of what was asked for: one was
 // red before, or tests came or changed.
 func (e Evidence) Shows() bool {
-	return e.Tests || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool {
+	return e.Tests || len(e.Added) > 0 || slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool {
 		return c.HasBase && c.BaseExitCode != 0 || c.Ran > c.BaseRan && c.BaseRan > 0
+	})
+}
+
+// idleTests reports that tests were added, and that checks which count tests ran no more
+// of them than before.
+func (e Evidence) idleTests() bool {
+	return len(e.Added) > 0 && len(e.Checks) > 0 && !slices.ContainsFunc(e.Checks, func(c CheckEvidence) bool {
+		return c.Ran == 0 || c.BaseRan == 0 || c.Ran > c.BaseRan
 	})
 }
 
@@ -45,6 +54,9 @@ func (e Evidence) Shows() bool {
 func (e Evidence) names() (all []string) {
 	for _, f := range e.Changed {
 		all = appendNew(all, brief(f, maxIssue))
+	}
+	for _, name := range e.Added { // also where the diff is cut off before it
+		all = appendNew(all, brief(name, maxIssue))
 	}
 	for line := range strings.Lines(e.Diff) {
 		if strings.HasPrefix(line, "+") {
@@ -132,11 +144,11 @@ func (co *Coordinator) Verify(ctx context.Context, loop *turn.Loop, e Evidence) 
 }
 
 // vouch takes the last subtask's word for the verification, where the
-// checks are green, nothing stands out in the change, and every criterion was shown
+// checks are green and ran what tests were added, nothing stands out in the change, and every criterion was shown
 // by a command that ended well after the last edit, or by a check.
 func (co *Coordinator) vouch(e Evidence) error {
 	s := &co.s
-	if !co.settings.Verify || s.judged() || s.Asked != "" || s.Want != "" || s.Rounds > 0 || !e.green() || len(e.Findings) > 0 || len(co.settings.Earlier.forVerification()) > 0 || len(co.unfinished()) > 0 {
+	if !co.settings.Verify || s.judged() || s.Asked != "" || s.Want != "" || s.Rounds > 0 || !e.green() || e.idleTests() || len(e.Findings) > 0 || len(co.settings.Earlier.forVerification()) > 0 || len(co.unfinished()) > 0 {
 		return nil
 	}
 	ran := without(s.Ran, e.commands()) // which passed before, and say nothing of what is new
@@ -291,7 +303,7 @@ var (
 )
 
 func (co *Coordinator) verification(e Evidence) string {
-	ask := Ask{Round: co.s.Rounds + 1, MaxRounds: co.settings.MaxRounds, Criteria: co.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff}
+	ask := Ask{Round: co.s.Rounds + 1, MaxRounds: co.settings.MaxRounds, Criteria: co.criteria(), Checks: e.Checks, Changed: e.Changed, Diff: e.Diff, Added: e.Added, Unrun: e.idleTests()}
 	ask.Findings = append(co.unfinished(), e.Findings...)
 	ask.Unworded, ask.Idle = !isMessage(co.s.Said) && !co.prompts.Proposes, len(co.s.Idle) > 0
 	ask.Bodiless = ask.Unworded && co.s.Said != ""

@@ -180,6 +180,16 @@ func (h *testHistory) pair() {
 	}
 }
 
+// added are the names of tests that were not there before, once resolve has run.
+func (h *testHistory) added() (names []string) {
+	for _, t := range h.came {
+		if !t.matched && t.name != "" && !slices.Contains(names, t.name) && len(names) < maxAdded {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
 // alike reports whether one test is the other under a new name: most lines of the
 // removed one are in it, or neither has shown any (the body stayed).
 func alike(gone, came *test) bool {

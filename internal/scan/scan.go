@@ -85,7 +85,11 @@ type Report struct {
 	// compared: what moved within a huge patch may then be taken for gone.
 	Truncated bool
 	Files     int
+	Added     []string // names of the tests that the patch adds, at most 20
 }
+
+// maxAdded is how many tests that a patch adds are named.
+const maxAdded = 20
 
 // Options say what is looked for.
 type Options struct {
@@ -200,7 +204,7 @@ func (s *scanner) report() Report {
 		}
 		s.kept[Placeholder] = append(s.kept[Placeholder], c)
 	}
-	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, Files: s.read}
+	r := Report{Counts: map[Kind]int{}, Truncated: s.truncated, Files: s.read, Added: s.history.added()}
 	for _, k := range Kinds() {
 		if s.counts[k] > 0 {
 			r.Counts[k] = s.counts[k]

@@ -127,6 +127,31 @@ func TestWeakenedTests(t *testing.T) {
 	}
 }
 
+// Of the tests that a patch adds the names are known: of those that were renamed, moved
+// or changed none was added.
+func TestAddedTests(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files []file
+		want  []string
+	}{
+		"beside others":      {[]file{{"a_test.go", goOne, goTests}}, []string{"TestTwo"}},
+		"in new files":       {[]file{{"a_test.go", "", goOne}, {"test_b.py", "", "def test_b():\n    assert f()\n"}}, []string{"TestOne", "test_b"}},
+		"in the product":     {[]file{{"src/a.rs", "fn f() {}\n", "fn f() {}\n#[test]\nfn a() {\n    assert!(f());\n}\n"}}, []string{"a"}},
+		"renamed":            {[]file{{"a_test.go", goTwo, goTwoRenamed}}, nil},
+		"moved":              {[]file{{"a_test.go", goTests, goOne}, {"b_test.go", "", goTwo}}, nil},
+		"changed":            {[]file{{"test_a.py", "def test_a():\n    assert f(1) == 2\n", "def test_a():\n    assert f(1) == 3\n"}}, nil},
+		"a helper":           {[]file{{"help_test.go", "package a\n", "package a\n\nfunc help() {}\n"}}, nil},
+		"twice by one name":  {[]file{{"a_test.go", "", goOne}, {"b/a_test.go", "", goOne}}, []string{"TestOne"}},
+		"only in a comment":  {[]file{{"a_test.go", "package a\n", "package a\n\n// func TestA(t *testing.T) {}\n"}}, nil},
+		"in what is no test": {[]file{{"a.py", "", "def test_b():\n    assert f()\n"}}, nil},
+	} {
+		if diff := cmp.Diff(c.want, scanned(t, Options{}, c.files...).Added); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 func TestHowManyWereLost(t *testing.T) {
 	t.Parallel()
 	r := scanned(t, Options{}, file{"a_test.go", goTests, ""},

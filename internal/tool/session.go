@@ -74,7 +74,7 @@ func (s *session) begin(command string, report bool, out io.Writer) begun {
 			"%scommand printf '\\000%s>'; } 2>/dev/null >&%d", r.mark, env, r.mark, fd)))
 	}
 	if strings.Contains(command, "|") {
-		b.WriteString("case $BASH_VERSION in ?*) set -o pipefail; esac; ")
+		b.WriteString("case $BASH_VERSION in ?*) set -o pipefail ;; *) if (set -o pipefail) 2>/dev/null; then set -o pipefail; fi ;; esac; ")
 	}
 	// As text for eval the command keeps its own line numbers, and what is wrong
 	// with it is not shown together with what stands before it.

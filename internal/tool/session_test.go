@@ -51,6 +51,7 @@ func TestSession(t *testing.T) {
 		{"cd sub; export A='it'\\''s \"$HOME\n2\" \\\\ é'; B=2; export C=3", "[exit code 0; now in sub]"},
 		{`printf '%s|%s|%s\n' "$A" "$B" "$C"; ls`, "it's \"$HOME\n2\" \\\\ é||3\nf\n[exit code 0; now in sub]"},
 		{"unset C; cd ..; exit 3", "[exit code 3]"},
+		{"(exit 4) | cat", "[exit code 4]"},
 		{`echo "${C-gone}"`, "gone\n[exit code 0]"},
 		{"unset PATH; unset A; export D=4", "[exit code 0]"},
 		{`echo "$D"; ls`, "4\nbash: line 1: ls: No such file or directory\n[exit code 127]"},
@@ -96,6 +97,7 @@ func TestSessionOfAShellWithoutBash(t *testing.T) {
 	for _, c := range []struct{ command, want string }{
 		{"cd sub; export A=\"it's\" B=\"$(printf '1\\n\\201')\"", "[exit code 0; now in sub]"},
 		{"echo $A; echo \"$B\" | wc -c; cd ..; exit 2", "it's\n4\n[exit code 2]"},
+		{"if (set -o pipefail) 2>/dev/null; then (exit 4) | cat; else exit 4; fi", "[exit code 4]"}, // dash knows it since 0.5.13
 	} {
 		if got := w.shell(c.command); got != c.want {
 			t.Errorf("%s gave %q, want %q", c.command, got, c.want)
