@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 
 	"toritsugi/internal/app"
 	"toritsugi/internal/channel"
+	"toritsugi/internal/channel/inbox"
 	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	talks "toritsugi/internal/conversation"
@@ -37,10 +39,11 @@ type chatSize struct {
 	each     int // turns of each
 	onDisk   int // sessions that a new process finds
 	starts   int // of that process
+	events   int // that a vendor sends, 300 a second
 }
 
 func fullChat() chatSize {
-	return chatSize{routed: 20, turns: 400, pieces: 300, sessions: 200, each: 10, onDisk: 10_000, starts: 9}
+	return chatSize{routed: 20, turns: 400, pieces: 300, sessions: 200, each: 10, onDisk: 10_000, starts: 9, events: 3000}
 }
 
 // The budgets of the chat door (docs: DESIGN §9).
@@ -49,6 +52,7 @@ const (
 	maxChatTurn = 2.0   // ms above the bare call and the syncs
 	maxSession  = 64.0  // KiB of an idle session
 	maxRestart  = 200.0 // ms
+	maxTaken    = 50.0  // ms until a vendor is told that its event came
 )
 
 // The figures of the chat door.
@@ -61,8 +65,9 @@ const (
 	chatSyncs, chatCPU                               = "turn syncs", "turn CPU" // above the bare call's
 
 	manyRate, manyWrong                = "many per second", "many wrong"
-	manyHeap, manyRoutines, manyFiles  = "many KiB", "many goroutines", "many files" // of an idle session
-	startNone, startMany, startResumed = "start none", "start many", "start resumed" // ms
+	manyHeap, manyRoutines, manyFiles  = "many KiB", "many goroutines", "many files"           // of an idle session
+	takenMedian, takenLate, takenWorst = "event taken", "event taken p99", "event taken worst" // ms
+	startNone, startMany, startResumed = "start none", "start many", "start resumed"           // ms
 )
 
 // chat measures the chat door: routing here, the rest in processes of their own.
@@ -72,6 +77,12 @@ func (b *bench) chat(ctx context.Context, size chatSize) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	note("chat: events of vendors")
+	taken, err := measureInbox(ctx, b.dir, size.events)
+	if err != nil {
+		return nil, fmt.Errorf("chat, events: %w", err)
+	}
+	maps.Copy(all, taken)
 	base, stop, err := startLLMServer(ctx, b.self)
 	if err != nil {
 		return nil, err
@@ -175,6 +186,40 @@ func measureRouting(times int) (sample, error) {
 		}
 	}
 	return sample{routedCount: float64(len(each)), routedMedian: median(each), routedLate: quantile(each, 0.99), routedWorst: quantile(each, 1)}, nil
+}
+
+// measureInbox has a vendor send events of many conversations, 300 a second, each by a connection
+// of its own.
+func measureInbox(ctx context.Context, parent string, events int) (s sample, err error) {
+	dir, err := os.MkdirTemp(parent, "inbox-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	store, err := openStore(ctx, dir, contextstore.Options{})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = store.Close() }()
+	in, err := inbox.Open(ctx, store, slog.New(slog.DiscardHandler), time.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	took, failed := make([]float64, events), make([]error, events)
+	tick := time.NewTicker(time.Second / 300)
+	defer tick.Stop()
+	var all sync.WaitGroup
+	for i := range events {
+		<-tick.C
+		all.Go(func() {
+			took[i], failed[i] = stopwatch(func() error {
+				return in.Put(ctx, channel.Event{Channel: channel.Slack, ID: fmt.Sprint(i), Queue: fmt.Sprint(i % 50), Body: fmt.Appendf(nil, `{"text":"%0500d"}`, i), ReceivedAt: time.Now()})
+			})
+		})
+	}
+	all.Wait()
+	return sample{takenMedian: median(took), takenLate: quantile(took, 0.99), takenWorst: quantile(took, 1)}, errors.Join(failed...)
 }
 
 func newRouter() (*routing.Router, error) {
@@ -513,6 +558,8 @@ func (r *report) chat(s sample) {
 	none := math.NaN()
 	r.title(fmt.Sprintf("Chat: %.0f messages by commands and dictionary", s[routedCount]), "median", "p99", "worst")
 	r.row("µs per message", "%.1f", []float64{s[routedMedian], s[routedLate], s[routedWorst]}, r.verdict(maxRouted, " µs", s[routedLate]))
+	r.title("Chat: an event is taken, 300 a second", "median", "p99", "worst")
+	r.row("ms", "%.1f", []float64{s[takenMedian], s[takenLate], s[takenWorst]}, r.verdict(maxTaken, " ms", s[takenLate]))
 	r.title("Chat: a turn of Chat alone", "bare call", "turn", "its syncs", "own", "own first", "own last", "own CPU")
 	r.row("ms", "%.2f", []float64{s[bareCall], s[chatTurn], s[chatSync], s[chatOwn], s[chatFirst], s[chatLast], s[chatCPU]}, r.verdict(maxChatTurn, " ms own", s[chatOwn], s[chatLast]))
 	r.row("fdatasync", "%.0f", []float64{none, s[chatSyncs]}, "")

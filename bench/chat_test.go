@@ -16,11 +16,11 @@ func TestChat(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &bench{self: self, dir: t.TempDir()}
-	s, err := b.chat(t.Context(), chatSize{routed: 1, turns: 20, pieces: 20, sessions: 5, each: 4})
+	s, err := b.chat(t.Context(), chatSize{routed: 1, turns: 20, pieces: 20, sessions: 5, each: 4, events: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{routedCount, routedMedian, routedWorst, bareCall, chatTurn, chatSync, manyRate} {
+	for _, name := range []string{routedCount, routedMedian, routedWorst, bareCall, chatTurn, chatSync, manyRate, takenMedian} {
 		if s[name] <= 0 {
 			t.Errorf("%s is %v", name, s[name])
 		}
@@ -30,7 +30,7 @@ func TestChat(t *testing.T) {
 	}
 	var out strings.Builder
 	(&report{w: &out}).chat(s)
-	if strings.Count(out.String(), "≤") != 4 || strings.Contains(out.String(), "NaN") {
+	if strings.Count(out.String(), "≤") != 5 || strings.Contains(out.String(), "NaN") {
 		t.Errorf("%v gives\n%s", s, &out)
 	}
 }
@@ -38,8 +38,8 @@ func TestChat(t *testing.T) {
 // TestChatReport: each budget that is exceeded is marked and counted, and no other.
 func TestChatReport(t *testing.T) {
 	t.Parallel()
-	within := sample{routedLate: 50, chatOwn: 2, manyHeap: 64, startNone: 100, startMany: 300, startResumed: 300}
-	for name, over := range map[string]int{"": 0, routedLate: 1, chatOwn: 1, chatLast: 1, manyWrong: 1, manyHeap: 1, startMany: 1, startResumed: 1} {
+	within := sample{routedLate: 50, takenLate: 50, chatOwn: 2, manyHeap: 64, startNone: 100, startMany: 300, startResumed: 300}
+	for name, over := range map[string]int{"": 0, routedLate: 1, takenLate: 1, chatOwn: 1, chatLast: 1, manyWrong: 1, manyHeap: 1, startMany: 1, startResumed: 1} {
 		s := maps.Clone(within)
 		if name != "" {
 			s[name] += 5
