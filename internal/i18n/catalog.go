@@ -1,68 +1,83 @@
 package i18n
 
+import "sync"
+
 // catalog are the tables of texts, each beside the room it serves, in a file named after
-// it. They are not joined: each start would pay for that.
-var catalog = []map[string]text{
-	agentTexts,
-	appTexts,
-	approvalTexts,
-	jobTexts,
-	brokerTexts,
-	budgetTexts,
-	checkTexts,
-	cliTexts,
-	cloudTexts,
-	configTexts,
-	conversationTexts,
-	webTexts,
-	contextstoreTexts,
-	doorTexts,
-	folderTexts,
-	githubTexts,
-	hostedTexts,
-	comparedTexts,
-	effectsTexts,
-	planViewTexts,
-	evalTexts,
-	imageTexts,
-	inheritTexts,
-	ledgerTexts,
-	lineTexts,
-	limitsTexts,
-	llmTexts,
-	llmclientsTexts,
-	llmkindsTexts,
-	mcpTexts,
-	mcpverbsTexts,
-	memoryTexts,
-	memoryshowTexts,
-	memoryverbsTexts,
-	modelsTexts,
-	ollamaTexts,
-	opsTexts,
-	planningTexts,
-	askingTexts,
-	planningReplanTexts,
-	policyTexts,
-	priceTexts,
-	progressTexts,
-	projectTexts,
-	recordTexts,
-	recordedTexts,
-	repositoryTexts,
-	routingTexts,
-	sandboxTexts,
-	scanTexts,
-	slackTexts,
-	spendingTexts,
-	terminalTexts,
-	workspaceTexts,
+// it. One is made when a key is looked for in it, and they are not joined: each start would
+// pay for that.
+var catalog = [...]table{
+	{make: agentTexts},
+	{make: appTexts},
+	{make: approvalTexts},
+	{make: jobTexts},
+	{make: brokerTexts},
+	{make: budgetTexts},
+	{make: checkTexts},
+	{make: cliTexts},
+	{make: cloudTexts},
+	{make: configTexts},
+	{make: conversationTexts},
+	{make: webTexts},
+	{make: contextstoreTexts},
+	{make: doorTexts},
+	{make: folderTexts},
+	{make: githubTexts},
+	{make: hostedTexts},
+	{make: comparedTexts},
+	{make: effectsTexts},
+	{make: planViewTexts},
+	{make: evalTexts},
+	{make: imageTexts},
+	{make: inheritTexts},
+	{make: ledgerTexts},
+	{make: lineTexts},
+	{make: limitsTexts},
+	{make: llmTexts},
+	{make: llmclientsTexts},
+	{make: llmkindsTexts},
+	{make: mcpTexts},
+	{make: mcpverbsTexts},
+	{make: memoryTexts},
+	{make: memoryshowTexts},
+	{make: memoryverbsTexts},
+	{make: modelsTexts},
+	{make: ollamaTexts},
+	{make: opsTexts},
+	{make: planningTexts},
+	{make: askingTexts},
+	{make: planningReplanTexts},
+	{make: policyTexts},
+	{make: priceTexts},
+	{make: progressTexts},
+	{make: projectTexts},
+	{make: recordTexts},
+	{make: recordedTexts},
+	{make: repositoryTexts},
+	{make: routingTexts},
+	{make: sandboxTexts},
+	{make: scanTexts},
+	{make: slackTexts},
+	{make: spendingTexts},
+	{make: terminalTexts},
+	{make: workspaceTexts},
+}
+
+// table makes texts at their first use.
+type table struct {
+	make  func() map[string]text
+	once  sync.Once
+	texts map[string]text
+}
+
+func (t *table) all() map[string]text {
+	t.once.Do(func() { t.texts = t.make() })
+	return t.texts
 }
 
 // find is the text of a key.
 func find(key string) (text, bool) {
-	for _, t := range catalog {
-		if found, ok := t[key]; ok {
+	for i := range catalog {
+		if found, ok := catalog[i].all()[key]; ok {
 			return found, true
 		}
 	}

@@ -1,72 +1,74 @@
 package i18n
 
-var contextstoreTexts = map[string]text{
-	"contextstore.base_dir": {
-		"base directory %s cannot be written: %v; choose another one with --base-dir or context_storage.base_dir, or mend its permissions",
-		"ベースディレクトリ %s に書き込めません: %v。--base-dir か context_storage.base_dir で別の場所を指定するか、権限を直してください",
-	},
-	"contextstore.newer_format": {
-		"%s was written in format %d, this program knows formats up to %d: use the newer program",
-		"%s は形式 %d で書かれていますが、このプログラムが扱えるのは形式 %d までです。新しい版を使ってください",
-	},
-	"contextstore.other_uuid": {
-		"%s tells of run %q, not of the directory it lies in: move the directory away if it is a copy",
-		"%s は置かれたディレクトリではなく実行 %q について書かれています。複製なら別の場所へ移してください",
-	},
-	"contextstore.busy": {
-		"run %s is in the hands of process %d on %s: wait for it, or stop that process first (%v)",
-		"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください（%v）",
-	},
-	"contextstore.claim": {
-		"run %s could not be taken up: %v",
-		"実行 %s を引き受けられませんでした: %v",
-	},
-	"contextstore.log_changed": {
-		"%s was removed, replaced or cut while the run was writing it: put it back, then resume; tori check tells what is missing",
-		"%s は書き込み中に削除・置換・切り詰めされました。元に戻してから再開してください。欠けているものは tori check で分かります",
-	},
-	"contextstore.orphans": {
-		"processes that the former owner of run %s started are still running (%s): wait for them or end them, then try again (%v)",
-		"実行 %s の以前の持ち主が起動したプロセスがまだ動いています（%s）。終わるのを待つか終了させてから、やり直してください（%v）",
-	},
-	"contextstore.network_fs": {
-		"base directory %s lies on %s, where locks and renames cannot be relied on: choose a directory on a local disk with --base-dir or context_storage.base_dir",
-		"ベースディレクトリ %s は %s 上にあり、ロックと名前の変更を信頼できません。--base-dir か context_storage.base_dir でローカルディスク上の場所を指定してください",
-	},
-	"contextstore.other_device": {
-		"%s lies on another file system than %s: a run moves between them in one step, so they must be on the same one",
-		"%s は %s と別のファイルシステムにあります。実行は両者の間を一度に移動するので、同じファイルシステムに置いてください",
-	},
-	"contextstore.no_space": {
-		"nothing new is begun: %s has %d MiB free, at least %d MiB are needed; make room, then try again",
-		"新しい実行は始めません: %s の空きは %d MiB で、少なくとも %d MiB 必要です。空きを作ってからやり直してください",
-	},
-	"contextstore.had_ended": {
-		"run %s has ended: it is %s, and stays so (%v)",
-		"実行 %s はすでに終わっています（%s）。この状態は変わりません（%v）",
-	},
-	"contextstore.not_now": {
-		"run %s is %s: it cannot be asked to %s now (%v)",
-		"実行 %s は %s なので、今は %s できません（%v）",
-	},
-	"contextstore.state_lock": {
-		"%s was not free for %s: another process is mending this run; try again when it is done (%v)",
-		"%s を %s 待っても取得できませんでした。別のプロセスがこの実行を修復しています。終わってからやり直してください（%v）",
-	},
-	"contextstore.not_found": {
-		"no run begins with %q in %s: see tori tasks, or name its directory with --base-dir (%v)",
-		"%q で始まる実行は %s にありません。tori tasks で確かめるか、--base-dir で場所を指定してください（%v）",
-	},
-	"contextstore.ambiguous": {
-		"%q fits more than one run: %s; give more of the uuid",
-		"%q に当てはまる実行が複数あります: %s。uuid をもう少し長く指定してください",
-	},
-	"contextstore.bad_uuid": {
-		"%q is no uuid nor the beginning of one: see tori tasks",
-		"%q は uuid でもその先頭部分でもありません。tori tasks で確かめてください",
-	},
-	"contextstore.no_base": {
-		"no contexts at %s: %v; give the directory with --base-dir",
-		"%s にコンテキストがありません: %v。--base-dir で場所を指定してください",
-	},
+func contextstoreTexts() map[string]text {
+	return map[string]text{
+		"contextstore.base_dir": {
+			"base directory %s cannot be written: %v; choose another one with --base-dir or context_storage.base_dir, or mend its permissions",
+			"ベースディレクトリ %s に書き込めません: %v。--base-dir か context_storage.base_dir で別の場所を指定するか、権限を直してください",
+		},
+		"contextstore.newer_format": {
+			"%s was written in format %d, this program knows formats up to %d: use the newer program",
+			"%s は形式 %d で書かれていますが、このプログラムが扱えるのは形式 %d までです。新しい版を使ってください",
+		},
+		"contextstore.other_uuid": {
+			"%s tells of run %q, not of the directory it lies in: move the directory away if it is a copy",
+			"%s は置かれたディレクトリではなく実行 %q について書かれています。複製なら別の場所へ移してください",
+		},
+		"contextstore.busy": {
+			"run %s is in the hands of process %d on %s: wait for it, or stop that process first (%v)",
+			"実行 %s はプロセス %d（%s）が処理中です。終わるのを待つか、先にそのプロセスを止めてください（%v）",
+		},
+		"contextstore.claim": {
+			"run %s could not be taken up: %v",
+			"実行 %s を引き受けられませんでした: %v",
+		},
+		"contextstore.log_changed": {
+			"%s was removed, replaced or cut while the run was writing it: put it back, then resume; tori check tells what is missing",
+			"%s は書き込み中に削除・置換・切り詰めされました。元に戻してから再開してください。欠けているものは tori check で分かります",
+		},
+		"contextstore.orphans": {
+			"processes that the former owner of run %s started are still running (%s): wait for them or end them, then try again (%v)",
+			"実行 %s の以前の持ち主が起動したプロセスがまだ動いています（%s）。終わるのを待つか終了させてから、やり直してください（%v）",
+		},
+		"contextstore.network_fs": {
+			"base directory %s lies on %s, where locks and renames cannot be relied on: choose a directory on a local disk with --base-dir or context_storage.base_dir",
+			"ベースディレクトリ %s は %s 上にあり、ロックと名前の変更を信頼できません。--base-dir か context_storage.base_dir でローカルディスク上の場所を指定してください",
+		},
+		"contextstore.other_device": {
+			"%s lies on another file system than %s: a run moves between them in one step, so they must be on the same one",
+			"%s は %s と別のファイルシステムにあります。実行は両者の間を一度に移動するので、同じファイルシステムに置いてください",
+		},
+		"contextstore.no_space": {
+			"nothing new is begun: %s has %d MiB free, at least %d MiB are needed; make room, then try again",
+			"新しい実行は始めません: %s の空きは %d MiB で、少なくとも %d MiB 必要です。空きを作ってからやり直してください",
+		},
+		"contextstore.had_ended": {
+			"run %s has ended: it is %s, and stays so (%v)",
+			"実行 %s はすでに終わっています（%s）。この状態は変わりません（%v）",
+		},
+		"contextstore.not_now": {
+			"run %s is %s: it cannot be asked to %s now (%v)",
+			"実行 %s は %s なので、今は %s できません（%v）",
+		},
+		"contextstore.state_lock": {
+			"%s was not free for %s: another process is mending this run; try again when it is done (%v)",
+			"%s を %s 待っても取得できませんでした。別のプロセスがこの実行を修復しています。終わってからやり直してください（%v）",
+		},
+		"contextstore.not_found": {
+			"no run begins with %q in %s: see tori tasks, or name its directory with --base-dir (%v)",
+			"%q で始まる実行は %s にありません。tori tasks で確かめるか、--base-dir で場所を指定してください（%v）",
+		},
+		"contextstore.ambiguous": {
+			"%q fits more than one run: %s; give more of the uuid",
+			"%q に当てはまる実行が複数あります: %s。uuid をもう少し長く指定してください",
+		},
+		"contextstore.bad_uuid": {
+			"%q is no uuid nor the beginning of one: see tori tasks",
+			"%q は uuid でもその先頭部分でもありません。tori tasks で確かめてください",
+		},
+		"contextstore.no_base": {
+			"no contexts at %s: %v; give the directory with --base-dir",
+			"%s にコンテキストがありません: %v。--base-dir で場所を指定してください",
+		},
+	}
 }

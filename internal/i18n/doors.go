@@ -1,18 +1,20 @@
 package i18n
 
-var doorTexts = map[string]text{
-	"config.want.repository": {"a repository as owner/name, or owner/* for all of an owner", "owner/name の形のリポジトリ(owner/* はその所有者のすべて)"},
-	"config.want.forgeurl":   {"a repository of a forge as github:owner/name", "github:owner/name の形のフォージのリポジトリ"},
-	"config.want.person":     {"a person as CHANNEL:ID, such as slack:U123 or terminal:hanako", "slack:U123 や terminal:hanako のような チャンネル:ID の形の人"},
-	"config.account":         {"%s: access.people.%s: expected an account as github:NAME, found %s", "%s: access.people.%s: github:名前 の形のアカウントが必要ですが、%s です"},
-	"config.chat_where":      {"%s: %s: expected either path (a repository of this machine) or url (one of a forge) for %s", "%s: %s: %s には path（このマシンのリポジトリ）か url（フォージのリポジトリ）のどちらか一方が必要です"},
-	"config.want.session":    {"the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1", "/show channel で表示される会話の ID(slack:T1:C1 や line:user:U1 など)"},
-	"config.want.hours":      {"two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing", "22:00-07:00 のような HH:MM-HH:MM の時間帯(空も可)"},
-	"config.other_channel":   {"%s: %s: expected ids that begin with %s:, found %s", "%s: %s: %s: で始まる ID が必要ですが、%s です"},
-	"config.half_line":       {"%s: channels.line needs both channel_secret and access_token, or neither", "%s: channels.line には channel_secret と access_token の両方が必要です(使わない場合は両方とも空)"},
-	"config.half_slack":      {"%s: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them", "%s: channels.slack には bot_token と、app_token(Socket Mode)か signing_secret(Webhook)が必要です(使わない場合はすべて空)"},
-	"config.want.label":      {"the name of a label: one line of at most 50 characters without a comma", "ラベル名(1 行、50 文字以内、カンマなし)"},
-	"config.want.listen":     {"an address such as 127.0.0.1:8420, or nothing", "127.0.0.1:8420 のようなアドレス(空も可)"},
-	"config.same_label":      {"%s: %s: expected a label of its own, found %q, which %s has already", "%s: %s: ほかと重ならないラベルが必要ですが、%q は %s と同じです"},
-	"config.app_key":         {"%s: github.app_private_key_file: expected the file with the private key of the app, which github.app_id needs; found nothing", "%s: github.app_private_key_file: github.app_id にはアプリの秘密鍵のファイルが必要ですが、設定されていません"},
+func doorTexts() map[string]text {
+	return map[string]text{
+		"config.want.repository": {"a repository as owner/name, or owner/* for all of an owner", "owner/name の形のリポジトリ(owner/* はその所有者のすべて)"},
+		"config.want.forgeurl":   {"a repository of a forge as github:owner/name", "github:owner/name の形のフォージのリポジトリ"},
+		"config.want.person":     {"a person as CHANNEL:ID, such as slack:U123 or terminal:hanako", "slack:U123 や terminal:hanako のような チャンネル:ID の形の人"},
+		"config.account":         {"%s: access.people.%s: expected an account as github:NAME, found %s", "%s: access.people.%s: github:名前 の形のアカウントが必要ですが、%s です"},
+		"config.chat_where":      {"%s: %s: expected either path (a repository of this machine) or url (one of a forge) for %s", "%s: %s: %s には path（このマシンのリポジトリ）か url（フォージのリポジトリ）のどちらか一方が必要です"},
+		"config.want.session":    {"the id of a conversation as /show channel tells it, such as slack:T1:C1 or line:user:U1", "/show channel で表示される会話の ID(slack:T1:C1 や line:user:U1 など)"},
+		"config.want.hours":      {"two times of the day as HH:MM-HH:MM, such as 22:00-07:00, or nothing", "22:00-07:00 のような HH:MM-HH:MM の時間帯(空も可)"},
+		"config.other_channel":   {"%s: %s: expected ids that begin with %s:, found %s", "%s: %s: %s: で始まる ID が必要ですが、%s です"},
+		"config.half_line":       {"%s: channels.line needs both channel_secret and access_token, or neither", "%s: channels.line には channel_secret と access_token の両方が必要です(使わない場合は両方とも空)"},
+		"config.half_slack":      {"%s: channels.slack needs bot_token, and app_token (Socket Mode) or signing_secret (webhooks), or none of them", "%s: channels.slack には bot_token と、app_token(Socket Mode)か signing_secret(Webhook)が必要です(使わない場合はすべて空)"},
+		"config.want.label":      {"the name of a label: one line of at most 50 characters without a comma", "ラベル名(1 行、50 文字以内、カンマなし)"},
+		"config.want.listen":     {"an address such as 127.0.0.1:8420, or nothing", "127.0.0.1:8420 のようなアドレス(空も可)"},
+		"config.same_label":      {"%s: %s: expected a label of its own, found %q, which %s has already", "%s: %s: ほかと重ならないラベルが必要ですが、%q は %s と同じです"},
+		"config.app_key":         {"%s: github.app_private_key_file: expected the file with the private key of the app, which github.app_id needs; found nothing", "%s: github.app_private_key_file: github.app_id にはアプリの秘密鍵のファイルが必要ですが、設定されていません"},
+	}
 }

@@ -73,8 +73,8 @@ func (l Lang) T(key string, args ...any) string {
 
 // Keys lists the keys of all texts, sorted.
 func Keys() (all []string) {
-	for _, t := range catalog {
-		all = slices.AppendSeq(all, maps.Keys(t))
+	for i := range catalog {
+		all = slices.AppendSeq(all, maps.Keys(catalog[i].all()))
 	}
 	slices.Sort(all)
 	return all

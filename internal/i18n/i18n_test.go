@@ -127,7 +127,7 @@ func TestTranslate(t *testing.T) {
 			t.Errorf("%q: %q", in, got)
 		}
 	}
-	for key, text := range recordedTexts {
+	for key, text := range recordedTexts() {
 		args := make([]any, strings.Count(text.en, "%s"))
 		for i := range args {
 			args[i] = "α"

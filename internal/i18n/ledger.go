@@ -1,60 +1,62 @@
 package i18n
 
-var ledgerTexts = map[string]text{
-	"ledger.house_wait": {
-		"another process has %s for itself, to mend or restore it: wait until it has ended (%v)",
-		"別のプロセスが %s を修復または復元のため専有しています。終わるまで待ってください（%v）",
-	},
-	"ledger.house_busy": {
-		"other processes are using %s: stop them first (%v)",
-		"ほかのプロセスが %s を使用中です。先に止めてください（%v）",
-	},
-	"ledger.house_taken": {
-		"another process is about to have %s for itself: wait until it has ended (%v)",
-		"別のプロセスが %s を専有しようとしています。終わるまで待ってください（%v）",
-	},
-	"ledger.house_moved": {
-		"%s was removed or replaced while it was open: stop every process that uses its directory and start again",
-		"%s が使用中に削除または置き換えられました。このディレクトリを使うプロセスをすべて止めて、やり直してください",
-	},
-	"ledger.newer_index": {
-		"%s has schema version %d, this program knows versions up to %d: use the newer program, or make the index anew for this one with tori reindex",
-		"%s のスキーマは版 %d ですが、このプログラムが扱えるのは版 %d までです。新しいプログラムを使うか、tori reindex で索引を作り直してください",
-	},
-	"ledger.newer_house": {
-		"%s has schema version %d, this program knows versions up to %d: use the newer program",
-		"%s のスキーマは版 %d ですが、このプログラムが扱えるのは版 %d までです。新しいプログラムを使ってください",
-	},
-	"ledger.older": {
-		"%s has schema version %d, of an older program, where %d is expected: bring it up to date with tori reindex",
-		"%s のスキーマは古いプログラムの版 %d です（必要なのは版 %d）。tori reindex で更新してください",
-	},
-	"ledger.broken_index": {
-		"%s cannot be used as the index (%v): make it anew from the directories with tori reindex",
-		"%s は索引として使えません（%v）。tori reindex でディレクトリから作り直してください",
-	},
-	"ledger.broken_house": {
-		"%s cannot be read (%v): bring it back from a backup, or move it aside; deliveries look for their own marks before they repeat anything",
-		"%s を読めません（%v）。バックアップから戻すか、別名に変えてください。配信は繰り返す前に自分の印を確かめます",
-	},
-	"ledger.no_index": {
-		"there is no index at %s (%v): make it from the directories with tori reindex",
-		"%s に索引がありません（%v）。tori reindex でディレクトリから作ってください",
-	},
-	"ledger.incomplete_index": {
-		"%s does not hold every run: make it anew with tori reindex",
-		"%s にはすべての実行が入っていません。tori reindex で作り直してください",
-	},
-	"ledger.stale_index": {
-		"%s cannot be read on this disk without losing what its %s holds: copy the directory to a disk that can be written",
-		"%s は、このディスクのままでは %s の内容を欠いてしか読めません。書き込めるディスクにディレクトリごと複写してください",
-	},
-	"ledger.bad_cursor": {
-		"%q is no place in a listing: use the one that the page before gave, or begin anew without it",
-		"%q は一覧の位置ではありません。前のページが示した値を使うか、指定せずに最初から始めてください",
-	},
-	"ledger.ack_other": {
-		"the delivery %s is already recorded for run %s, now run %s reports it: idempotency keys must differ",
-		"配信 %s は実行 %s のものとして記録済みですが、実行 %s から届きました。冪等キーは重複できません",
-	},
+func ledgerTexts() map[string]text {
+	return map[string]text{
+		"ledger.house_wait": {
+			"another process has %s for itself, to mend or restore it: wait until it has ended (%v)",
+			"別のプロセスが %s を修復または復元のため専有しています。終わるまで待ってください（%v）",
+		},
+		"ledger.house_busy": {
+			"other processes are using %s: stop them first (%v)",
+			"ほかのプロセスが %s を使用中です。先に止めてください（%v）",
+		},
+		"ledger.house_taken": {
+			"another process is about to have %s for itself: wait until it has ended (%v)",
+			"別のプロセスが %s を専有しようとしています。終わるまで待ってください（%v）",
+		},
+		"ledger.house_moved": {
+			"%s was removed or replaced while it was open: stop every process that uses its directory and start again",
+			"%s が使用中に削除または置き換えられました。このディレクトリを使うプロセスをすべて止めて、やり直してください",
+		},
+		"ledger.newer_index": {
+			"%s has schema version %d, this program knows versions up to %d: use the newer program, or make the index anew for this one with tori reindex",
+			"%s のスキーマは版 %d ですが、このプログラムが扱えるのは版 %d までです。新しいプログラムを使うか、tori reindex で索引を作り直してください",
+		},
+		"ledger.newer_house": {
+			"%s has schema version %d, this program knows versions up to %d: use the newer program",
+			"%s のスキーマは版 %d ですが、このプログラムが扱えるのは版 %d までです。新しいプログラムを使ってください",
+		},
+		"ledger.older": {
+			"%s has schema version %d, of an older program, where %d is expected: bring it up to date with tori reindex",
+			"%s のスキーマは古いプログラムの版 %d です（必要なのは版 %d）。tori reindex で更新してください",
+		},
+		"ledger.broken_index": {
+			"%s cannot be used as the index (%v): make it anew from the directories with tori reindex",
+			"%s は索引として使えません（%v）。tori reindex でディレクトリから作り直してください",
+		},
+		"ledger.broken_house": {
+			"%s cannot be read (%v): bring it back from a backup, or move it aside; deliveries look for their own marks before they repeat anything",
+			"%s を読めません（%v）。バックアップから戻すか、別名に変えてください。配信は繰り返す前に自分の印を確かめます",
+		},
+		"ledger.no_index": {
+			"there is no index at %s (%v): make it from the directories with tori reindex",
+			"%s に索引がありません（%v）。tori reindex でディレクトリから作ってください",
+		},
+		"ledger.incomplete_index": {
+			"%s does not hold every run: make it anew with tori reindex",
+			"%s にはすべての実行が入っていません。tori reindex で作り直してください",
+		},
+		"ledger.stale_index": {
+			"%s cannot be read on this disk without losing what its %s holds: copy the directory to a disk that can be written",
+			"%s は、このディスクのままでは %s の内容を欠いてしか読めません。書き込めるディスクにディレクトリごと複写してください",
+		},
+		"ledger.bad_cursor": {
+			"%q is no place in a listing: use the one that the page before gave, or begin anew without it",
+			"%q は一覧の位置ではありません。前のページが示した値を使うか、指定せずに最初から始めてください",
+		},
+		"ledger.ack_other": {
+			"the delivery %s is already recorded for run %s, now run %s reports it: idempotency keys must differ",
+			"配信 %s は実行 %s のものとして記録済みですが、実行 %s から届きました。冪等キーは重複できません",
+		},
+	}
 }

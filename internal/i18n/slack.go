@@ -1,33 +1,35 @@
 package i18n
 
 // slackTexts are the words of the channel of Slack.
-var slackTexts = map[string]text{
-	"slack.bot_token": {"channels.slack.bot_token: expected a bot token, xoxb-…, of the page OAuth & Permissions of the app", "channels.slack.bot_token: アプリの OAuth & Permissions にあるボットトークン（xoxb-…）を指定してください"},
-	"slack.app_token": {"channels.slack.app_token: expected a token of the app, xapp-…, with the scope connections:write (Basic Information)", "channels.slack.app_token: スコープ connections:write のアプリトークン（xapp-…、Basic Information）を指定してください"},
-	"slack.no_way_in": {"Slack has no way in: set channels.slack.app_token for Socket Mode, or channels.slack.signing_secret for events by HTTP", "Slack からの受信方法がありません。Socket Mode なら channels.slack.app_token、HTTP なら channels.slack.signing_secret を設定してください"},
-	"slack.base_url":  {"the address of Slack's Web API is none: %q", "Slack の Web API のアドレスが正しくありません: %q"},
-	"slack.session":   {"%q is not a session of Slack", "%q は Slack のセッションではありません"},
-	"slack.clock":     {"A request signed by Slack was refused: its time and that of this machine are %v apart, 5 minutes are allowed. Set the clock; if it is right, somebody sent an old request again", "Slack の署名がある要求を拒否しました。この計算機の時刻と %v ずれています（許容は 5 分）。時計を合わせてください。時計が正しければ、古い要求の再送です"},
+func slackTexts() map[string]text {
+	return map[string]text{
+		"slack.bot_token": {"channels.slack.bot_token: expected a bot token, xoxb-…, of the page OAuth & Permissions of the app", "channels.slack.bot_token: アプリの OAuth & Permissions にあるボットトークン（xoxb-…）を指定してください"},
+		"slack.app_token": {"channels.slack.app_token: expected a token of the app, xapp-…, with the scope connections:write (Basic Information)", "channels.slack.app_token: スコープ connections:write のアプリトークン（xapp-…、Basic Information）を指定してください"},
+		"slack.no_way_in": {"Slack has no way in: set channels.slack.app_token for Socket Mode, or channels.slack.signing_secret for events by HTTP", "Slack からの受信方法がありません。Socket Mode なら channels.slack.app_token、HTTP なら channels.slack.signing_secret を設定してください"},
+		"slack.base_url":  {"the address of Slack's Web API is none: %q", "Slack の Web API のアドレスが正しくありません: %q"},
+		"slack.session":   {"%q is not a session of Slack", "%q は Slack のセッションではありません"},
+		"slack.clock":     {"A request signed by Slack was refused: its time and that of this machine are %v apart, 5 minutes are allowed. Set the clock; if it is right, somebody sent an old request again", "Slack の署名がある要求を拒否しました。この計算機の時刻と %v ずれています（許容は 5 分）。時計を合わせてください。時計が正しければ、古い要求の再送です"},
 
-	"slack.token":          {"Slack refused the token (%v): issue it anew on the app's page and set it", "Slack がトークンを拒否しました（%v）。アプリの設定画面で再発行し、設定し直してください"},
-	"slack.not_in_channel": {"Slack refused (%v): tori is not in that channel, or it is gone; /invite the app there", "Slack に拒否されました（%v）。tori がそのチャンネルにいないか、チャンネルがありません。/invite でアプリを招待してください"},
-	"slack.archived":       {"Slack refused (%v): the channel is archived", "Slack に拒否されました（%v）。チャンネルはアーカイブされています"},
-	"slack.scope":          {"Slack refused (%v): add the scope that is named there to the app, and install it anew", "Slack に拒否されました（%v）。示されたスコープをアプリに加え、再インストールしてください"},
-	"slack.refused":        {"Slack refused: %v", "Slack に拒否されました: %v"},
+		"slack.token":          {"Slack refused the token (%v): issue it anew on the app's page and set it", "Slack がトークンを拒否しました（%v）。アプリの設定画面で再発行し、設定し直してください"},
+		"slack.not_in_channel": {"Slack refused (%v): tori is not in that channel, or it is gone; /invite the app there", "Slack に拒否されました（%v）。tori がそのチャンネルにいないか、チャンネルがありません。/invite でアプリを招待してください"},
+		"slack.archived":       {"Slack refused (%v): the channel is archived", "Slack に拒否されました（%v）。チャンネルはアーカイブされています"},
+		"slack.scope":          {"Slack refused (%v): add the scope that is named there to the app, and install it anew", "Slack に拒否されました（%v）。示されたスコープをアプリに加え、再インストールしてください"},
+		"slack.refused":        {"Slack refused: %v", "Slack に拒否されました: %v"},
 
-	"slack.not_attached":    {"%s is not attached: %v", "%s は添付しません: %v"},
-	"slack.many_files":      {"a message takes %d files", "1 つのメッセージで扱えるのは %d ファイルまでです"},
-	"slack.large_file":      {"a file may have %d MiB, those of a message 20 MiB together", "1 ファイル %d MiB、1 メッセージ合計 20 MiB までです"},
-	"slack.no_file":         {"Slack gives no address for it", "Slack から取得先が示されていません"},
-	"slack.foreign_file":    {"it does not lie at Slack", "Slack 上のファイルではありません"},
-	"slack.unreadable_file": {"Slack does not hand it out (%s)", "Slack から取得できません（%s）"},
+		"slack.not_attached":    {"%s is not attached: %v", "%s は添付しません: %v"},
+		"slack.many_files":      {"a message takes %d files", "1 つのメッセージで扱えるのは %d ファイルまでです"},
+		"slack.large_file":      {"a file may have %d MiB, those of a message 20 MiB together", "1 ファイル %d MiB、1 メッセージ合計 20 MiB までです"},
+		"slack.no_file":         {"Slack gives no address for it", "Slack から取得先が示されていません"},
+		"slack.foreign_file":    {"it does not lie at Slack", "Slack 上のファイルではありません"},
+		"slack.unreadable_file": {"Slack does not hand it out (%s)", "Slack から取得できません（%s）"},
 
-	"slack.asked_to_work": {"%s asks to work on this.", "%s さんからの依頼で取りかかります。"},
-	"slack.invite":        {"I am not in %s. /invite me there, then ask again.", "%s に参加していません。/invite で招待してから、もう一度お願いします。"},
+		"slack.asked_to_work": {"%s asks to work on this.", "%s さんからの依頼で取りかかります。"},
+		"slack.invite":        {"I am not in %s. /invite me there, then ask again.", "%s に参加していません。/invite で招待してから、もう一度お願いします。"},
 
-	"slack.approve":     {"Approve", "承認"},
-	"slack.deny":        {"Deny", "却下"},
-	"slack.superseded":  {"%s: a newer request stands below.", "%s: 新しい承認要求が下にあります。"},
-	"slack.more_files":  {"and %d more files; the diff has all of them", "ほか %d ファイル。すべて差分にあります"},
-	"slack.cut_request": {"The request is too long to show whole here, so it has no buttons; tori approvals shows and decides it.", "長すぎて全体を表示できないため、ボタンはありません。tori approvals で確認し、決定してください。"},
+		"slack.approve":     {"Approve", "承認"},
+		"slack.deny":        {"Deny", "却下"},
+		"slack.superseded":  {"%s: a newer request stands below.", "%s: 新しい承認要求が下にあります。"},
+		"slack.more_files":  {"and %d more files; the diff has all of them", "ほか %d ファイル。すべて差分にあります"},
+		"slack.cut_request": {"The request is too long to show whole here, so it has no buttons; tori approvals shows and decides it.", "長すぎて全体を表示できないため、ボタンはありません。tori approvals で確認し、決定してください。"},
+	}
 }
