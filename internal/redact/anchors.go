@@ -52,6 +52,8 @@ type grams struct {
 	bits [words]uint64
 	list [1 << gramBits]uint8 // by hash: which of refs, 0 for none
 	refs [][]ref
+
+	patterns []pattern
 }
 
 // gram hashes the low three bytes of x, in either case.
@@ -77,7 +79,7 @@ func newGrams(patterns []pattern) *grams {
 			add(p.anchor[1:]+p.right[j:j+1], ref{int8(i), 1})
 		}
 	}
-	g := &grams{refs: make([][]ref, 1)}
+	g := &grams{refs: make([][]ref, 1), patterns: patterns}
 	for h, refs := range found {
 		g.bits[h/64] |= 1 << (h % 64)
 		n := slices.IndexFunc(g.refs, func(old []ref) bool { return slices.Equal(old, refs) })
@@ -112,7 +114,7 @@ func (c *scanner) add(p span) {
 // distance, which keeps it linear.
 func scan(s string, emails, numbers, strict bool) []span {
 	c := scanner{s: s, strict: strict}
-	g, b := builtin, unsafe.Slice(unsafe.StringData(s), len(s))
+	g, b := builtin(), unsafe.Slice(unsafe.StringData(s), len(s))
 	for ; len(b) >= 8; b = b[6:] {
 		x := binary.LittleEndian.Uint64(b)
 		h0, h1, h2 := gram(uint32(x)), gram(uint32(x>>16)), gram(uint32(x>>32))
@@ -142,7 +144,7 @@ func (c *scanner) look(g *grams, h uint16, i int) {
 	}
 	for _, r := range g.refs[g.list[h]] {
 		at := i - int(r.offset)
-		p := &patterns[r.pattern]
+		p := &g.patterns[r.pattern]
 		if at >= 0 && at+len(p.anchor) <= len(c.s) && equalFold(c.s[at:at+len(p.anchor)], p.anchor) {
 			c.find(p, at)
 		}

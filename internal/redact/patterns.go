@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // KindToken is the kind of what is known by how it begins.
 const KindToken = "token"
@@ -72,12 +75,9 @@ func (c *scanner) find(p *pattern, at int) {
 	}
 }
 
-// patterns are all that is built in, e-mail addresses and numbers aside. They
-// and builtin are tables: nothing changes them.
-var (
-	patterns = allPatterns()
-	builtin  = newGrams(patterns)
-)
+// builtin are all patterns, e-mail addresses and numbers aside, and how they are found:
+// tables that nothing changes, made at the first search.
+var builtin = sync.OnceValue(func() *grams { return newGrams(allPatterns()) })
 
 func allPatterns() []pattern {
 	const alnum = "abcdefghijklmnopqrstuvwxyz0123456789"
