@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Kind names a channel: source of the task keys of its jobs, and first part of session ids
@@ -200,7 +201,10 @@ type Command struct {
 // a text behind it is none: the text is a message.
 func AtOnce(all []Command, text string) bool {
 	text = strings.TrimSpace(text)
-	name, _, _ := strings.Cut(strings.ReplaceAll(text, "\n", " "), " ")
+	name := text
+	if end := strings.IndexFunc(text, unicode.IsSpace); end >= 0 {
+		name = text[:end]
+	}
 	return slices.ContainsFunc(all, func(c Command) bool {
 		return c.AtOnce && strings.EqualFold(c.Name, name) && (c.Args != "[TEXT]" || strings.EqualFold(text, name))
 	})

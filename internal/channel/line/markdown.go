@@ -81,10 +81,10 @@ func row(l string) string {
 	if marks := len(bare) - len(strings.TrimLeft(bare, "#")); marks > 0 && marks <= 6 && strings.HasPrefix(bare[marks:], " ") {
 		return "■ " + inline(strings.TrimSpace(strings.TrimRight(bare[marks:], "# ")))
 	}
-	if flat := strings.ReplaceAll(bare, " ", ""); len(flat) >= 3 && strings.Contains("-*_", flat[:1]) && strings.Trim(flat, flat[:1]) == "" {
+	if flat := strings.ReplaceAll(bare, " ", ""); len(flat) >= 3 && strings.IndexByte("-*_", flat[0]) >= 0 && strings.Trim(flat, flat[:1]) == "" {
 		return "──────────"
 	}
-	if len(bare) > 1 && strings.Contains("-*+", bare[:1]) && bare[1] == ' ' {
+	if len(bare) > 1 && strings.IndexByte("-*+", bare[0]) >= 0 && bare[1] == ' ' {
 		item := strings.TrimLeft(bare[2:], " ")
 		for box, sign := range map[string]string{"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "} {
 			if rest, found := strings.CutPrefix(item, box); found {

@@ -121,7 +121,7 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 	if err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	defer w.Body.Close()
+	defer func() { _ = w.Body.Close() }()
 	if w.StatusCode == http.StatusTooManyRequests {
 		return a.limit(method, by, w.Header.Get("Retry-After"))
 	}
@@ -241,7 +241,7 @@ func (a *api) download(ctx context.Context, token, address string, most int64) (
 	if err != nil {
 		return nil, err
 	}
-	defer w.Body.Close()
+	defer func() { _ = w.Body.Close() }()
 	if w.StatusCode != http.StatusOK {
 		return nil, i18n.E("slack.unreadable_file", w.Status)
 	}
@@ -284,7 +284,7 @@ func (a *api) send(ctx context.Context, address string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer w.Body.Close()
+	defer func() { _ = w.Body.Close() }()
 	if w.StatusCode != http.StatusOK {
 		return fmt.Errorf("upload of a file: HTTP %s", w.Status)
 	}

@@ -3,6 +3,7 @@ package slack
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"toritsugi/internal/channel"
@@ -133,15 +134,16 @@ func (s *Slack) proposal(session string, a *channel.Approval, diff bool) part {
 	}
 	out := part{text: short(title, maxShown), job: a.Job}
 	if len(all) > maxSections { // what is not shown whole has no buttons
-		out.blocks = append(all[:maxSections], section(l.T("slack.cut_request")))
+		out.blocks = slices.Concat(all[:maxSections], []any{section(l.T("slack.cut_request"))})
 		return out
 	}
 	value := a.Job + " " + a.Hash
 	button := func(id, text, style string) any {
 		return map[string]any{"type": "button", "action_id": id, "value": value, "style": style, "text": map[string]any{"type": "plain_text", "text": text}}
 	}
-	out.blocks = append(all, map[string]any{"type": "actions", "block_id": buttonsOf(session),
+	all = append(all, map[string]any{"type": "actions", "block_id": buttonsOf(session),
 		"elements": []any{button("approve", l.T("slack.approve"), "primary"), button("deny", l.T("slack.deny"), "danger")}})
+	out.blocks = all
 	return out
 }
 

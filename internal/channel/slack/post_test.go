@@ -38,7 +38,7 @@ func (r *rig) has(texts ...string) {
 // later is a process that runs when the session's thread is old.
 func later(t *testing.T, r *rig) {
 	t.Helper()
-	time.Sleep(time.Unix(1700000000, 0).Add(time.Hour).Sub(time.Now()))
+	time.Sleep(time.Until(time.Unix(1700000000, 0).Add(time.Hour)))
 	r.restart(nil)
 }
 

@@ -98,7 +98,7 @@ func (s *Slack) connection(ctx context.Context) error {
 		return errors.New("the connection was refused")
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	s.troubled(nil)
 	conn.SetReadLimit(maxBody)
 	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(silence)) }

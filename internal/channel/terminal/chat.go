@@ -530,13 +530,6 @@ func named(session, name string) string {
 	return strings.Join(append(strings.SplitN(session, ":", 4)[:3], name), ":")
 }
 
-func firstWord(text string) string {
-	if all := strings.Fields(text); len(all) > 0 {
-		return all[0]
-	}
-	return ""
-}
-
 // expanded puts what was pasted in the place of what stands for it; what is too long
 // for that goes as a file.
 func expanded(o outgoing) (text string, files []channel.Attachment) {
