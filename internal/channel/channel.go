@@ -96,7 +96,8 @@ type Post struct {
 	Job string
 	// Approval is set for a Request and a Decided.
 	Approval *Approval
-	// Failed says that ReplyTo got no answer: Text, which the program says itself, is why.
+	// Failed says that ReplyTo got no answer: Text, which the program says itself, is why; or
+	// that the job it began came to nothing.
 	Failed bool
 }
 

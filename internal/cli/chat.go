@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -162,10 +161,12 @@ func chatEnd(ctx context.Context, r terminal.Result, err error, once bool) error
 		return &exitError{code: exitStopped}
 	case err != nil && ctx.Err() != nil:
 		return nil
-	case err != nil || r.Failed && once:
-		return cmp.Or(err, error(&exitError{code: exitFailed}))
-	case r.Waiting:
+	case err != nil:
+		return err
+	case r.Waiting: // also where Chat found no words for it
 		return &exitError{code: exitWaiting}
+	case r.Failed && once:
+		return &exitError{code: exitFailed}
 	}
 	return nil
 }

@@ -194,6 +194,9 @@ func TestJobsThatAreNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.tells("worker.fail", "route error", `route="CODE2" error="the model is away"`)
+	if p := h.stage.posts[len(h.stage.posts)-1]; !p.Failed {
+		t.Errorf("the report of a job that failed counts as an answer: %+v", p)
+	}
 	if asked := h.last("chat").asked(); !strings.Contains(asked, "the model is away") || !strings.Contains(asked, "did not work out") {
 		t.Error(asked)
 	}

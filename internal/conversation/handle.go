@@ -328,9 +328,13 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 		return
 	}
 	for _, n := range all {
-		if slices.Contains(owed, n.Seq) {
-			e.post(ctx, x, n)
+		if !slices.Contains(owed, n.Seq) {
+			continue
 		}
+		if n.Job != "" && x.kind != channel.Terminal && !e.held(ctx, x, n) { // whoever worked on it showed no end; a terminal follows it
+			_ = c.Post(ctx, channel.Post{SessionID: x.ID, Kind: channel.Progress, Job: n.Job})
+		}
+		e.post(ctx, x, n)
 	}
 }
 

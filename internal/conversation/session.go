@@ -49,7 +49,7 @@ type Entry struct {
 	Approval *channel.Approval `json:"approval,omitempty"`
 	Final    bool              `json:"final,omitempty"`  // nothing more is owed to the message
 	Cut      bool              `json:"cut,omitempty"`    // the turn was stopped in the middle of it
-	Failed   bool              `json:"failed,omitempty"` // the message has no other answer
+	Failed   bool              `json:"failed,omitempty"` // the message has no other answer, or the job that it began came to nothing
 }
 
 // File is an attachment of a message; what was in it is not kept.

@@ -360,7 +360,7 @@ func (t *turn) show(ctx context.Context, text string) {
 	if d := t.declaration(&s); d != "" {
 		text = d + "\n" + text
 	}
-	t.tell(ctx, Entry{Kind: channel.Answer, Content: text, Route: t.route, Job: t.job, Final: true})
+	t.tell(ctx, Entry{Kind: channel.Answer, Content: text, Route: t.route, Job: t.job, Final: true, Failed: t.job != "" && t.failure != nil})
 	if t.stop == "" {
 		t.stop = routing.StopDone
 		t.clock(func(l *routing.Loop) { l.Done() })

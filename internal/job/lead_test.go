@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -165,11 +166,22 @@ func TestJudgedLater(t *testing.T) {
 	}
 }
 
+// A proposal whose model fails when it is to be judged is put to people as it is.
+func TestJudgedByNobody(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, approval.Branch, planOfOne+propose).led()
+	h.Client = &stopping{Client: h.Client, at: 3, stop: func() {}, err: &llm.Error{Kind: llm.KindUnreachable, Provider: "script"}}
+	if res := h.run(); res.Outcome.Status != task.AwaitingApproval || res.Job.Judged != nil || res.Job.State.Status != approval.Pending {
+		t.Errorf("%+v %v, judged %+v", res.Outcome, res.Err, res.Job.Judged)
+	}
+}
+
 // stopping is a client that is stopped as it is asked for the nth time.
 type stopping struct {
 	llm.Client
 	n, at int
 	stop  func()
+	err   error // nil for the context's
 }
 
 func (s *stopping) Open(o llm.Settings) llm.Conversation {
@@ -184,7 +196,7 @@ type stoppingConversation struct {
 func (c *stoppingConversation) Send(ctx context.Context, delta func(string)) (*llm.Reply, error) {
 	if c.s.n++; c.s.n == c.s.at {
 		c.s.stop()
-		return nil, ctx.Err()
+		return nil, cmp.Or(c.s.err, ctx.Err())
 	}
 	return c.Conversation.Send(ctx, delta)
 }

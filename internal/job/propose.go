@@ -75,7 +75,7 @@ func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.O
 			_, err = p.loop.Run(ctx)
 		}
 		if err != nil {
-			return approval.Job{}, err
+			return p.unjudged(ctx, err)
 		}
 		if p.job == nil {
 			if reminders++; reminders > maxReminders {
@@ -86,10 +86,25 @@ func (r *Runner) propose(ctx context.Context, c *contextstore.Context, o order.O
 			}
 			continue
 		}
-		if again, err := p.judged(ctx); err != nil || !again {
-			return *p.job, err
+		again, err := p.judged(ctx)
+		if err != nil {
+			return p.unjudged(ctx, err)
+		}
+		if !again {
+			return *p.job, nil
 		}
 	}
+}
+
+// unjudged is what comes of a failure: where the model failed that was to judge what it had
+// proposed, or its budget is used up, people decide about that all the same.
+func (p *proposing) unjudged(ctx context.Context, err error) (approval.Job, error) {
+	failed := errors.As(err, new(*llm.Error)) || errors.As(err, new(*turn.BudgetError)) || errors.As(err, new(*turn.CircleError)) || errors.As(err, new(*planning.StuckError))
+	if ctx.Err() != nil || p.job == nil || !p.job.Grantable() || !failed {
+		return approval.Job{}, err
+	}
+	p.r.Log.Warn("A proposal is put to people without its judgement: "+err.Error(), "job_id", p.job.Job)
+	return *p.job, nil
 }
 
 // errNothing says that no proposal came that can be put to anybody.
