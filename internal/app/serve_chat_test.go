@@ -82,6 +82,7 @@ func TestServeBesideChat(t *testing.T) {
 			defer close(stop)
 			h.must(h.once())
 		})
+		h.must(h.once()) // with what the chat put down as it ended
 	}
 	both()
 	for _, id := range all {
