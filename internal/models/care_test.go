@@ -98,10 +98,9 @@ func TestCareAfterEachFailedCall(t *testing.T) {
 func TestCareRestarts(t *testing.T) {
 	t.Parallel()
 	m := newMended(t, llmtest.Sequence(llmtest.Answer{Text: "fine"}))
-	var clock atomic.Int64 // seconds
-	began := time.Now()
+	var clock atomic.Int64 // seconds that are passed over; it goes on, for a repair ends by it
 	at := func(o *Options) {
-		o.Now = func() time.Time { return began.Add(time.Duration(clock.Load()) * time.Second) }
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(clock.Load()) * time.Second) }
 	}
 	one, two := openHouse(t, m.text, at), openHouse(t, m.text, at)
 	clients := []llm.Client{one.client(t, Use{Role: Chat, Route: "CHAT"}), two.client(t, Use{Role: Worker, Route: "CHAT"})}
