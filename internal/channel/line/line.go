@@ -44,14 +44,14 @@ type Options struct {
 type Line struct {
 	opt   Options
 	http  *http.Client
-	turns keyed // posts of a session go out one after another
+	turns channel.Turns // posts of a session go out one after another
 
 	mu      sync.Mutex
-	origins recent[origin] // by message
-	said    recent[bool]   // retry keys of what LINE took
-	begun   recent[bool]   // jobs of which something was said
-	gone    recent[bool]   // sessions out of which the channel was thrown
-	forged  time.Time      // when a signature was last complained of
+	origins channel.Recent[origin] // by message
+	said    channel.Recent[bool]   // retry keys of what LINE took
+	begun   channel.Recent[bool]   // jobs of which something was said
+	gone    channel.Recent[bool]   // sessions out of which the channel was thrown
+	forged  time.Time              // when a signature was last complained of
 	quota   quota
 }
 
@@ -87,33 +87,13 @@ func New(opt Options) (*Line, error) {
 		opt.DataURL = "https://api-data.line.me"
 	}
 	l := &Line{opt: opt, http: client(opt.HTTP),
-		origins: recent[origin]{most: maxOrigins}, said: recent[bool]{most: maxSaid}, begun: recent[bool]{most: maxSaid},
-		gone: recent[bool]{most: maxSaid}}
+		origins: channel.Recent[origin]{Most: maxOrigins}, said: channel.Recent[bool]{Most: maxSaid}, begun: channel.Recent[bool]{Most: maxSaid},
+		gone: channel.Recent[bool]{Most: maxSaid}}
 	return l, nil
 }
 
 // Kind implements channel.Channel.
 func (l *Line) Kind() channel.Kind { return channel.LINE }
-
-// recent remembers the latest of what it is given: at least most of them, at most twice that.
-type recent[V any] struct {
-	most        int
-	now, before map[string]V
-}
-
-func (r *recent[V]) put(key string, v V) {
-	if r.now == nil || len(r.now) >= r.most {
-		r.before, r.now = r.now, map[string]V{}
-	}
-	r.now[key] = v
-}
-
-func (r *recent[V]) get(key string) (v V, known bool) {
-	if v, known = r.now[key]; !known {
-		v, known = r.before[key]
-	}
-	return v, known
-}
 
 // alert tells the operators.
 func (l *Line) alert(key string, args ...any) {

@@ -38,14 +38,14 @@ func (l *Line) Post(ctx context.Context, p channel.Post) error {
 	if to == "" {
 		return i18n.E("line.no_session", p.SessionID)
 	}
-	unlock, err := l.turns.lock(ctx, p.SessionID)
+	unlock, err := l.turns.Enter(ctx, p.SessionID)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	l.mu.Lock()
-	gone, _ := l.gone.get(p.SessionID)
-	_, begun := l.begun.get(p.Job)
+	gone, _ := l.gone.Get(p.SessionID)
+	_, begun := l.begun.Get(p.Job)
 	l.mu.Unlock()
 	switch {
 	case gone:
@@ -67,7 +67,7 @@ func (l *Line) Post(ctx context.Context, p channel.Post) error {
 	}
 	if p.Job != "" && p.Kind != channel.Notice { // a notice says that it was begun, no more
 		l.mu.Lock()
-		l.begun.put(p.Job, true)
+		l.begun.Put(p.Job, true)
 		l.mu.Unlock()
 	}
 	return nil
@@ -94,7 +94,7 @@ func textMessage(text, quote string) *messaging_api.TextMessage {
 func (l *Line) quote(p channel.Post) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o, known := l.origins.get(p.ReplyTo)
+	o, known := l.origins.Get(p.ReplyTo)
 	age := l.opt.Now().Sub(o.at)
 	if !known || o.session != p.SessionID || age > quoteLives {
 		return ""
@@ -110,7 +110,7 @@ func (l *Line) quote(p channel.Post) string {
 func (l *Line) send(ctx context.Context, p channel.Post, to string, n int, some []messaging_api.MessageInterface) error {
 	key := retryKey(p, n)
 	l.mu.Lock()
-	_, said := l.said.get(key)
+	_, said := l.said.Get(key)
 	l.mu.Unlock()
 	if said {
 		return nil
@@ -173,7 +173,7 @@ func retryKey(p channel.Post, n int) string {
 func (l *Line) took(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.said.put(key, true)
+	l.said.Put(key, true)
 }
 
 // replyToken is the reply token of the message that p answers, "" where there is none that
@@ -181,7 +181,7 @@ func (l *Line) took(key string) {
 func (l *Line) replyToken(p channel.Post, key string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	o, known := l.origins.get(p.ReplyTo)
+	o, known := l.origins.Get(p.ReplyTo)
 	if !known || o.session != p.SessionID || l.opt.Now().Sub(o.at) > replyLives || o.by != "" && o.by != key {
 		return ""
 	}
@@ -195,9 +195,9 @@ func (l *Line) reply(ctx context.Context, p channel.Post, key, token string, som
 	change := func(f func(*origin)) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if o, known := l.origins.get(p.ReplyTo); known {
+		if o, known := l.origins.Get(p.ReplyTo); known {
 			f(&o)
-			l.origins.put(p.ReplyTo, o)
+			l.origins.Put(p.ReplyTo, o)
 		}
 	}
 	err = l.call(ctx, func(c *messaging_api.MessagingApiAPI) (*http.Response, error) {
@@ -212,7 +212,7 @@ func (l *Line) reply(ctx context.Context, p channel.Post, key, token string, som
 	case err == nil:
 	case refused && r.badToken():
 		l.mu.Lock()
-		o, _ := l.origins.get(p.ReplyTo)
+		o, _ := l.origins.Get(p.ReplyTo)
 		l.mu.Unlock()
 		if done = o.by == key && l.opt.Now().Sub(o.at) <= replyLives; !done {
 			change(func(o *origin) { o.reply = "" })

@@ -53,7 +53,7 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 		return nil
 	}
 	l.mu.Lock()
-	l.origins.put(m.ID, origin{session: m.SessionID, at: in.ReceivedAt, quote: e.Message.QuoteToken, reply: e.ReplyToken})
+	l.origins.Put(m.ID, origin{session: m.SessionID, at: in.ReceivedAt, quote: e.Message.QuoteToken, reply: e.ReplyToken})
 	l.mu.Unlock()
 	if e.Type == "message" {
 		defer l.indicate(ctx, &e)()
@@ -72,7 +72,7 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 func (l *Line) leave(session string, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gone.put(session, gone)
+	l.gone.Put(session, gone)
 }
 
 // greet says one sentence to who followed the channel. It costs nothing of the quota, and is

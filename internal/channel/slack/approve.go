@@ -43,7 +43,7 @@ func (s *Slack) request(ctx context.Context, at place, p channel.Post) error {
 	if err := s.progressEnd(ctx, at, p.Approval.Job, old); err != nil {
 		return err
 	}
-	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	leave, err := s.lines.Enter(ctx, at.channel+":"+at.thread)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func moment(unix int64, otherwise string) string {
 // buttons. In a thread that has no such request it is said.
 func (s *Slack) decided(ctx context.Context, at place, p channel.Post) error {
 	old := s.mayBeOld(at, p.ReplyTo)
-	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	leave, err := s.lines.Enter(ctx, at.channel+":"+at.thread)
 	if err != nil {
 		return err
 	}

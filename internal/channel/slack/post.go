@@ -95,19 +95,19 @@ func partKey(at place, key string, n int) string {
 func (s *Slack) told(key string) (ts string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.said.get(key)
+	return s.said.Get(key)
 }
 
 func (s *Slack) remember(key, ts string) {
 	s.mu.Lock()
-	s.said.put(key, ts)
+	s.said.Put(key, ts)
 	s.mu.Unlock()
 }
 
 // say shows messages, each once: those that are there already are left out. old says that
 // some may be there of an earlier process.
 func (s *Slack) say(ctx context.Context, at place, key string, all []part, old bool) error {
-	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	leave, err := s.lines.Enter(ctx, at.channel+":"+at.thread)
 	if err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (s *Slack) saying(ctx context.Context, at place, key string, all []part, ol
 			continue
 		}
 		s.mu.Lock()
-		_, unsure := s.unsure.get(k)
+		_, unsure := s.unsure.Get(k)
 		s.mu.Unlock()
 		if (old || unsure) && key != "" {
 			if err := s.lookBack(ctx, at); err != nil {
@@ -146,8 +146,8 @@ func (s *Slack) saying(ctx context.Context, at place, key string, all []part, ol
 		if err := s.api.call(ctx, s.opt.BotToken, "chat.postMessage", args, &answer); err != nil {
 			if !undone(err) { // it may be there: the next attempt looks
 				s.mu.Lock()
-				s.looked.drop(at.channel + ":" + at.thread)
-				s.unsure.put(k, "")
+				s.looked.Drop(at.channel + ":" + at.thread)
+				s.unsure.Put(k, "")
 				s.mu.Unlock()
 			}
 			return err
@@ -193,7 +193,7 @@ func (s *Slack) rewrite(ctx context.Context, at place, ts string, p part, call c
 func (s *Slack) lookBack(ctx context.Context, at place) error {
 	id := at.channel + ":" + at.thread
 	s.mu.Lock()
-	_, done := s.looked.get(id)
+	_, done := s.looked.Get(id)
 	s.mu.Unlock()
 	if done || !strings.HasPrefix(at.channel, "C") && !strings.HasPrefix(at.channel, "G") && !strings.HasPrefix(at.channel, "D") {
 		return nil
@@ -230,7 +230,7 @@ func (s *Slack) lookBack(ctx context.Context, at place) error {
 		args.Set("cursor", page.Meta.Cursor)
 	}
 	s.mu.Lock()
-	s.looked.put(id, "")
+	s.looked.Put(id, "")
 	s.mu.Unlock()
 	return nil
 }
@@ -318,7 +318,7 @@ func (s *Slack) showProgress(ctx context.Context, job string, old bool) error {
 	}
 	at := j.at
 	s.mu.Unlock()
-	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	leave, err := s.lines.Enter(ctx, at.channel+":"+at.thread)
 	if err != nil {
 		return err
 	}
@@ -355,7 +355,7 @@ func (s *Slack) progressEnd(ctx context.Context, at place, job string, old bool)
 		delete(s.jobs, job)
 	}
 	s.mu.Unlock()
-	leave, err := s.lines.enter(ctx, at.channel+":"+at.thread)
+	leave, err := s.lines.Enter(ctx, at.channel+":"+at.thread)
 	if err != nil {
 		return err
 	}
@@ -375,7 +375,7 @@ func (s *Slack) progressEnd(ctx context.Context, at place, job string, old bool)
 		return err
 	}
 	s.mu.Lock()
-	s.said.drop(key)
+	s.said.Drop(key)
 	s.mu.Unlock()
 	return nil
 }

@@ -372,21 +372,3 @@ func TestSessionsOfOthersAreRefused(t *testing.T) {
 		}
 	})
 }
-
-func TestMemoryIsBounded(t *testing.T) {
-	t.Parallel()
-	var m memory
-	for n := range 10 * memorySize {
-		m.put(fmt.Sprint(n), "x")
-	}
-	if n := len(m[0]) + len(m[1]); n > 2*memorySize {
-		t.Errorf("%d", n)
-	}
-	if _, ok := m.get(fmt.Sprint(10*memorySize - memorySize)); !ok {
-		t.Error("a recent one is forgotten")
-	}
-	m.drop(fmt.Sprint(10*memorySize - 1))
-	if _, ok := m.get(fmt.Sprint(10*memorySize - 1)); ok {
-		t.Error("one that was dropped is there")
-	}
-}

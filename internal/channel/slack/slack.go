@@ -52,13 +52,13 @@ type Slack struct {
 	api     *api
 	log     *slog.Logger
 	started time.Time
-	lines   turnstiles // by session: posts are shown in order
+	lines   channel.Turns // by session: posts are shown in order
 
 	mu      sync.Mutex
 	me      *identity
-	said    memory // part of a post → ts of its message
-	unsure  memory // parts of which it is not known whether they were taken
-	looked  memory // sessions whose thread was looked through
+	said    channel.Recent[string] // part of a post → ts of its message
+	unsure  channel.Recent[string] // parts of which it is not known whether they were taken
+	looked  channel.Recent[string] // sessions whose thread was looked through
 	jobs    map[string]*progress
 	trouble string // why nothing comes by Socket Mode
 	closed  bool
@@ -93,7 +93,8 @@ func New(opt Options) (*Slack, error) {
 	if opt.AtOnce == nil {
 		opt.AtOnce = func(string) bool { return false }
 	}
-	return &Slack{opt: opt, api: newAPI(base, opt.HTTP, opt.Now), log: opt.Log, started: opt.Now(), jobs: map[string]*progress{}}, nil
+	return &Slack{opt: opt, api: newAPI(base, opt.HTTP, opt.Now), log: opt.Log, started: opt.Now(), jobs: map[string]*progress{},
+		said: channel.Recent[string]{Most: maxRemembered}, unsure: channel.Recent[string]{Most: maxRemembered}, looked: channel.Recent[string]{Most: maxRemembered}}, nil
 }
 
 // Kind implements channel.Channel.
@@ -176,72 +177,5 @@ func placeOf(session string) (place, error) {
 	return place{parts[2], strings.Join(parts[3:], "")}, nil
 }
 
-// memorySize is how many entries a memory keeps at least.
-const memorySize = 4096
-
-// memory is a map that forgets what is oldest.
-type memory [2]map[string]string
-
-func (m *memory) get(key string) (string, bool) {
-	for _, g := range m {
-		if v, ok := g[key]; ok {
-			return v, true
-		}
-	}
-	return "", false
-}
-
-func (m *memory) put(key, value string) {
-	if len(m[0]) >= memorySize {
-		m[1], m[0] = m[0], nil
-	}
-	if m[0] == nil {
-		m[0] = map[string]string{}
-	}
-	m[0][key] = value
-}
-
-func (m *memory) drop(key string) {
-	delete(m[0], key)
-	delete(m[1], key)
-}
-
-// turnstiles let one at a time through for each key.
-type turnstiles struct {
-	mu   sync.Mutex
-	gate map[string]*turnstile
-}
-
-type turnstile struct {
-	free    chan struct{}
-	waiting int
-}
-
-// enter waits for its turn; what it returns ends it.
-func (t *turnstiles) enter(ctx context.Context, key string) (leave func(), err error) {
-	t.mu.Lock()
-	if t.gate == nil {
-		t.gate = map[string]*turnstile{}
-	}
-	g := t.gate[key]
-	if g == nil {
-		g = &turnstile{free: make(chan struct{}, 1)}
-		t.gate[key] = g
-	}
-	g.waiting++
-	t.mu.Unlock()
-	gone := func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if g.waiting--; g.waiting == 0 {
-			delete(t.gate, key)
-		}
-	}
-	select {
-	case g.free <- struct{}{}:
-		return func() { <-g.free; gone() }, nil
-	case <-ctx.Done():
-		gone()
-		return nil, ctx.Err()
-	}
-}
+// maxRemembered is how much is remembered of each kind, at least.
+const maxRemembered = 4096
