@@ -513,7 +513,7 @@ func (b *bench) measureStarts(ctx context.Context, size chatSize, all sample) er
 			return err
 		}
 		script, settings := filepath.Join(dir, "answers.yaml"), filepath.Join(dir, "config.yaml")
-		err = errors.Join(os.WriteFile(script, []byte("- say: Good morning.\n"), 0o600), os.WriteFile(settings, fmt.Appendf(nil, "language: en\nllm: {script: {file: %q}}\n"+
+		err = errors.Join(os.WriteFile(script, []byte(strings.Repeat("- say: Good morning.\n", 20)), 0o600), os.WriteFile(settings, fmt.Appendf(nil, "language: en\nllm: {script: {file: %q}}\n"+
 			"routing: {classifier: {enabled: false}, llm: {chat_provider: script}}\ncontext_storage: {base_dir: %q}\n", script, filepath.Join(dir, "base")), 0o600))
 		if err == nil && many {
 			z := size.args()
