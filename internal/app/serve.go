@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net"
-	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -412,92 +408,6 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 	return failed
 }
 
-// pauseLook is how often the signal file is looked for.
-const pauseLook = 2 * time.Second
-
-// The mark of the runs that the signal file paused.
-const signalScope, signalName = "house", "paused_by_signal_file"
-
-// pauses pauses everything while the signal file is there, and lets what it
-// paused go on when it is gone (ancestor pause_resume).
-func (d *daemon) pauses(ctx context.Context) {
-	t := time.NewTicker(pauseLook)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-		if err := d.signalled(ctx); err != nil && ctx.Err() == nil {
-			d.log.Error("pause_resume.signal_file: " + err.Error())
-		}
-	}
-}
-
-// signalled looks for the signal file and does what its presence asks for.
-func (d *daemon) signalled(ctx context.Context) error {
-	if !d.cfg.PauseResume.Enabled {
-		return nil
-	}
-	_, err := os.Stat(d.cfg.PauseResume.SignalFile)
-	mark, merr := d.store.Mark(ctx, signalScope, signalName)
-	switch {
-	case merr != nil:
-		return merr
-	case err == nil:
-		return d.hold(ctx, mark)
-	case errors.Is(err, fs.ErrNotExist):
-		return d.release(ctx, mark)
-	}
-	return err // it cannot be told: what was so stays so
-}
-
-// hold pauses what is worked on. Which runs that are is kept first: one that is
-// paused and not known for it would never go on.
-func (d *daemon) hold(ctx context.Context, mark string) error {
-	cause := agent.PauseFor(i18n.Lang(d.cfg.Language).T("dispatch.signal"))
-	known := strings.Fields(mark)
-	all := known
-	for _, uuid := range d.pool.Close(cause) {
-		if !slices.Contains(known, uuid) {
-			all = append(all, uuid)
-		}
-	}
-	if len(all) > len(known) {
-		if err := d.store.SetMark(ctx, signalScope, signalName, strings.Join(all, " ")); err != nil {
-			return err
-		}
-	}
-	d.pool.Hold(cause)
-	return nil
-}
-
-// release lets the pool begin again, and what was paused go on.
-func (d *daemon) release(ctx context.Context, mark string) error {
-	d.pool.Release()
-	if mark == "" {
-		return nil
-	}
-	var pausing []string // still on their way
-	for _, uuid := range strings.Fields(mark) {
-		if d.pool.Ending(uuid) {
-			pausing = append(pausing, uuid)
-			continue
-		}
-		v, err := d.store.View(uuid)
-		if err != nil || v.Status() != task.Paused {
-			continue
-		}
-		if _, err := d.store.Ask(ctx, uuid, contextstore.Resume, "pause_resume.signal_file"); err != nil && !errors.Is(err, task.ErrIllegalTransition) {
-			return err
-		}
-	}
-	d.pool.Wake()
-	d.deliverer.Wake()
-	return d.store.SetMark(ctx, signalScope, signalName, strings.Join(pausing, " "))
-}
-
 // cleanEvery is how often a daemon removes what the settings no longer keep.
 const cleanEvery = time.Hour
 
@@ -525,78 +435,3 @@ func (d *daemon) listen(ctx context.Context) (net.Listener, error) {
 	}
 	return l, nil
 }
-
-// Counts implements web.Daemon.
-func (d *daemon) Counts() dispatch.Counts { return d.stats.Counts() }
-
-// Waiting implements web.Daemon.
-func (d *daemon) Waiting() (n int, ok bool) {
-	if d.inbox == nil {
-		return 0, false
-	}
-	return d.inbox.Waiting(), true
-}
-
-// Busy implements web.Daemon.
-func (d *daemon) Busy() int { return d.pool.Busy() }
-
-// Tasks implements web.Daemon.
-func (d *daemon) Tasks(ctx context.Context) (map[web.Group]int, error) {
-	all := map[web.Group]int{}
-	for _, source := range chatSources() {
-		for _, s := range web.Statuses() {
-			all[web.Group{Channel: source, Status: s}] = 0
-		}
-	}
-	err := d.store.Live(ctx, func(r contextstore.Row) error {
-		g := web.Group{Status: r.Status}
-		if r.Key.Type == "chat" {
-			g.Channel = r.Key.Source
-		}
-		all[g]++
-		return nil
-	})
-	return all, err
-}
-
-// Ready implements web.Daemon: why no work is taken now, "" where it is.
-func (d *daemon) Ready() (why []string) {
-	c := d.stats.Counts()
-	if c.NoSpace {
-		why = append(why, "disk: no space")
-	}
-	patience := 3*max(d.intake.Interval, d.intake.CommentsEvery) + time.Minute
-	for _, watch := range d.watches {
-		source := watch.Host.Source()
-		if c.Refused[source] {
-			why = append(why, source+": the login is refused; "+d.renewal())
-		}
-		if at, ok := c.PolledAt[source]; !ok {
-			why = append(why, source+": not reached yet")
-		} else if d.env.Now().Sub(at) > patience {
-			why = append(why, source+": not reached since "+at.UTC().Format(time.RFC3339))
-		}
-	}
-	for _, m := range d.members {
-		if m.ready == nil {
-			continue
-		}
-		if w := m.ready(); w != "" {
-			why = append(why, string(m.Kind())+": "+w)
-		}
-	}
-	return why
-}
-
-// renewal is how another login reaches the daemon.
-func (d *daemon) renewal() string {
-	switch g := d.cfg.GitHub; {
-	case g.AppID != 0:
-		return "another key in github.app_private_key_file is used without a restart"
-	case g.TokenFile != "":
-		return "another token in github.token_file is used without a restart"
-	}
-	return "another token (github.token, GITHUB_TOKEN) needs a restart"
-}
-
-var _ web.Daemon = (*daemon)(nil)
