@@ -40,11 +40,7 @@ type opener func(d *daemon, in channel.Inbox, g *guard) ([]member, error)
 func channels(d *daemon, in channel.Inbox, g *guard) (all []member, err error) {
 	c, lang, mask := d.cfg.Channels, i18n.Lang(d.cfg.Language), d.redact.Strict().String
 	if c.LINE.On() {
-		data := "" // LINE's own
-		if d.cfg.IsSet("channels.line.base_url") {
-			data = c.LINE.BaseURL // who stands in for the one stands in for the other
-		}
-		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, DataURL: data, HTTP: d.env.HTTP, Inbox: in,
+		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: d.env.HTTP, Inbox: in,
 			Allowed: func(id string) bool { return g.Allowed(channel.LINE, id) }, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
 		if err != nil {
 			return nil, err
@@ -99,13 +95,13 @@ type guard struct {
 	log   func(msg string, args ...any)
 
 	mu        sync.Mutex
-	strangers map[string]bool // who wrote and is not answered
+	strangers channel.Recent[bool] // who wrote and is not answered
 }
 
 // newGuard is the guard of what the settings allow.
 func (d *daemon) newGuard() *guard {
 	c := d.cfg.Channels
-	return &guard{Engine: d.talks.engine, log: d.log.Warn, strangers: map[string]bool{},
+	return &guard{Engine: d.talks.engine, log: d.log.Warn, strangers: channel.Recent[bool]{Most: maxStrangers},
 		allow: map[channel.Kind][]string{channel.LINE: c.LINE.AllowFrom, channel.Slack: c.Slack.AllowFrom}}
 }
 
@@ -117,8 +113,8 @@ func (g *guard) Allowed(kind channel.Kind, id string) bool {
 	}
 	who := string(kind) + ":" + id
 	g.mu.Lock()
-	known := g.strangers[who] || len(g.strangers) >= maxStrangers
-	g.strangers[who] = true
+	_, known := g.strangers.Get(who)
+	g.strangers.Put(who, true)
 	g.mu.Unlock()
 	if !known {
 		g.log("Somebody who is not answered wrote; to have them answered add the id to channels."+string(kind)+".allow_from", "id", id)

@@ -29,6 +29,15 @@ const (
 	sessionTurnLock = ".turn"
 )
 
+// The roles of the lines of a session's messages.jsonl. The latter two say what became of the
+// message with their id.
+const (
+	SessionUser      = "user"
+	SessionAssistant = "assistant"
+	SessionWithdrawn = "withdrawn" // its author took it back
+	SessionRevised   = "revised"   // it is their content now
+)
+
 // sessionLockTimeout is how long a write waits for the writes of other processes.
 const sessionLockTimeout = 10 * time.Second
 

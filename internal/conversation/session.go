@@ -78,12 +78,10 @@ func (n *Entry) text() string {
 }
 
 const (
-	roleUser      = "user"
-	roleAssistant = "assistant"
-
-	// Of lines that say what became of a message, by its ID.
-	roleWithdrawn = "withdrawn" // its author took it back
-	roleRevised   = "revised"   // it is Content now
+	roleUser      = contextstore.SessionUser
+	roleAssistant = contextstore.SessionAssistant
+	roleWithdrawn = contextstore.SessionWithdrawn
+	roleRevised   = contextstore.SessionRevised
 )
 
 // State is a session's session.json: what holds for it beyond its messages.

@@ -97,8 +97,8 @@ func Session(w io.Writer, s conversation.Summary, o SessionsOptions) error {
 		}
 		who := e.User
 		switch e.Role {
-		case "user":
-		case "withdrawn", "revised": // what became of a message
+		case contextstore.SessionUser:
+		case contextstore.SessionWithdrawn, contextstore.SessionRevised: // what became of a message
 			who = e.Role + " " + e.ID
 		default:
 			who = strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Route))

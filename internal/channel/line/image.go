@@ -26,7 +26,6 @@ const (
 // image fetches an image that a person sent. why says in the reader's language why there
 // is none; err is one that may mend.
 func (l *Line) image(ctx context.Context, m *message) (a channel.Attachment, why string, err error) {
-	l.sweep()
 	path := filepath.Join(l.opt.MediaDir, m.ID)
 	var size int64
 	reason, err := l.fetch(ctx, m, path)
@@ -64,7 +63,7 @@ func (l *Line) fetch(ctx context.Context, m *message, path string) (reason strin
 	defer cancel()
 	var data []byte
 	err = l.call(ctx, func(*messaging_api.MessagingApiAPI) (*http.Response, error) {
-		c, err := messaging_api.NewMessagingApiBlobAPI(l.opt.AccessToken, messaging_api.WithBlobHTTPClient(l.http), messaging_api.WithBlobEndpoint(l.opt.DataURL))
+		c, err := messaging_api.NewMessagingApiBlobAPI(l.opt.AccessToken, messaging_api.WithBlobHTTPClient(l.http), messaging_api.WithBlobEndpoint(l.data))
 		if err != nil {
 			return nil, err
 		}
@@ -92,17 +91,4 @@ func (l *Line) fetch(ctx context.Context, m *message, path string) (reason strin
 	}
 	time.AfterFunc(imagesKept, func() { _ = os.Remove(path) })
 	return "", nil
-}
-
-// sweep deletes what an earlier process left in MediaDir.
-func (l *Line) sweep() {
-	all, err := os.ReadDir(l.opt.MediaDir)
-	if err != nil {
-		return
-	}
-	for _, f := range all {
-		if st, err := f.Info(); err == nil && l.opt.Now().Sub(st.ModTime()) > imagesKept {
-			_ = os.Remove(filepath.Join(l.opt.MediaDir, f.Name()))
-		}
-	}
 }

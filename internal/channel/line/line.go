@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -21,29 +22,25 @@ type Options struct {
 	// Allowed reports whether a user is answered, by the id (U…). It is asked before
 	// anything is fetched or shown.
 	Allowed func(user string) bool
-	// BaseURL and DataURL are the addresses of the Messaging API and of what people send;
-	// "" are LINE's.
-	BaseURL, DataURL string
-	HTTP             *http.Client // nil has a time limit of 20 seconds
-	Inbox            channel.Inbox
+	// BaseURL is the address of the Messaging API. What people send is at LINE's address for
+	// it, or where something stands in for LINE, there.
+	BaseURL string
+	HTTP    *http.Client // nil has a time limit of 20 seconds
+	Inbox   channel.Inbox
 	// MediaDir is a directory of this channel alone, made at need, for images on their way
 	// to a model: each is deleted after 15 minutes (route §13.5).
 	MediaDir string
-	// DiffURL is the address of a page with the diff of a proposal, good for its approvers;
-	// nil or "": its beginning is sent instead (spec/chat §7).
-	DiffURL func(channel.Approval) string
-	// Alert tells the operators what they have to see to; nil leaves it to the log.
-	Alert func(text string)
-	Mask  func(string) string // hides secrets in what LINE says of a failure
-	Lang  i18n.Lang
-	Now   func() time.Time
-	Log   *slog.Logger
+	Mask     func(string) string // hides secrets in what LINE says of a failure
+	Lang     i18n.Lang
+	Now      func() time.Time
+	Log      *slog.Logger
 }
 
 // Line implements channel.Receiver, and http.Handler for the webhook.
 type Line struct {
 	opt   Options
 	http  *http.Client
+	data  string        // address of what people send
 	turns channel.Turns // posts of a session go out one after another
 
 	mu      sync.Mutex
@@ -72,7 +69,7 @@ const (
 	maxSaid    = 4096
 )
 
-// New returns a Line, which does nothing before it is called.
+// New returns a Line, which does nothing before it is called. It empties MediaDir.
 func New(opt Options) (*Line, error) {
 	if opt.ChannelSecret == "" || opt.AccessToken == "" {
 		return nil, i18n.E("line.no_login")
@@ -80,13 +77,17 @@ func New(opt Options) (*Line, error) {
 	if opt.Allowed == nil || opt.Inbox == nil || opt.MediaDir == "" || opt.Mask == nil || opt.Now == nil || opt.Log == nil {
 		return nil, errors.New("line: Allowed, Inbox, MediaDir, Mask, Now and Log are needed")
 	}
-	if opt.BaseURL == "" {
-		opt.BaseURL = "https://api.line.me"
+	data := opt.BaseURL
+	switch opt.BaseURL {
+	case "":
+		return nil, errors.New("line: BaseURL is needed")
+	case "https://api.line.me":
+		data = "https://api-data.line.me"
 	}
-	if opt.DataURL == "" {
-		opt.DataURL = "https://api-data.line.me"
+	if err := os.RemoveAll(opt.MediaDir); err != nil { // what a process left that ended before its time
+		return nil, err
 	}
-	l := &Line{opt: opt, http: client(opt.HTTP),
+	l := &Line{opt: opt, http: client(opt.HTTP), data: data,
 		origins: channel.Recent[origin]{Most: maxOrigins}, said: channel.Recent[bool]{Most: maxSaid}, begun: channel.Recent[bool]{Most: maxSaid},
 		gone: channel.Recent[bool]{Most: maxSaid}}
 	return l, nil
@@ -97,9 +98,5 @@ func (l *Line) Kind() channel.Kind { return channel.LINE }
 
 // alert tells the operators.
 func (l *Line) alert(key string, args ...any) {
-	text := l.opt.Lang.T(key, args...)
 	l.opt.Log.Warn("LINE: " + i18n.English.T(key, args...))
-	if l.opt.Alert != nil {
-		l.opt.Alert(text)
-	}
 }

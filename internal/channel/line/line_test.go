@@ -40,13 +40,22 @@ func (b *box) Put(_ context.Context, events ...channel.Event) error {
 // rig is a Line between people who write in LINE and a handler.
 type rig struct {
 	*Line
-	t     *testing.T
-	v     *vendor
-	box   *box
-	h     *channeltest.Handler
-	log   *logs
-	tells []string // alerts
-	n     int
+	t   *testing.T
+	v   *vendor
+	box *box
+	h   *channeltest.Handler
+	log *logs
+	n   int
+}
+
+// tells are what the operators were told.
+func (r *rig) tells() (all []string) {
+	for line := range strings.Lines(r.log.String()) {
+		if strings.Contains(line, "level=WARN") && strings.Contains(line, "LINE: ") {
+			all = append(all, line)
+		}
+	}
+	return all
 }
 
 // logs are what was logged, from any goroutine.
@@ -69,9 +78,9 @@ func (l *logs) String() string {
 
 func setUp(t *testing.T, change func(*Options)) *rig {
 	r := &rig{t: t, v: newVendor(t), box: &box{known: map[string]bool{}}, h: &channeltest.Handler{}, log: &logs{}}
-	o := Options{ChannelSecret: secret, AccessToken: token, Allowed: func(id string) bool { return id == "U1" || id == "U2" }, HTTP: &http.Client{Transport: r.v},
+	o := Options{ChannelSecret: secret, AccessToken: token, BaseURL: "https://api.line.me", Allowed: func(id string) bool { return id == "U1" || id == "U2" }, HTTP: &http.Client{Transport: r.v},
 		Inbox: r.box, MediaDir: t.TempDir(), Lang: i18n.English, Now: time.Now, Mask: func(s string) string { return strings.ReplaceAll(s, token, "[MASKED]") },
-		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})), Alert: func(s string) { r.tells = append(r.tells, s) }}
+		Log: slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	if change != nil {
 		change(&o)
 	}
@@ -138,7 +147,7 @@ func TestConformance(t *testing.T) {
 					server.Close()
 				})
 				r := setUp(t, func(o *Options) {
-					o.BaseURL, o.DataURL, o.HTTP, o.Lang = server.URL, server.URL, &http.Client{Transport: own}, lang
+					o.BaseURL, o.HTTP, o.Lang = server.URL, &http.Client{Transport: own}, lang
 				})
 				r.v, r.h, h.Channel = v, h, r.Line
 				return channeltest.Fixture{Channel: r.Line, Session: "line:user:U1",

@@ -47,13 +47,9 @@ func (l *Line) request(a *channel.Approval) (all []messaging_api.MessageInterfac
 		}
 		card = append(card, requestRow{text: l.opt.Lang.T("line.above"), color: red})
 	}
-	address := ""
-	if l.opt.DiffURL != nil && a.Diff != "" {
-		address = l.opt.DiffURL(*a)
-	}
 	title := l.opt.Lang.T("line.request", plainLine(a.Title))
-	all = append(all, &messaging_api.FlexMessage{AltText: title[:hard(title, maxAlt, 0)], Contents: l.bubble(a, card, address)})
-	if a.Diff != "" && address == "" {
+	all = append(all, &messaging_api.FlexMessage{AltText: title[:hard(title, maxAlt, 0)], Contents: l.bubble(a, card)})
+	if a.Diff != "" {
 		all = append(all, l.diff(a.Diff)...)
 	}
 	return all
@@ -150,7 +146,7 @@ func fit(rows []requestRow) (card []requestRow, whole bool) {
 }
 
 // bubble is the message with the buttons, which carry the job and the hash.
-func (l *Line) bubble(a *channel.Approval, card []requestRow, address string) *messaging_api.FlexBubble {
+func (l *Line) bubble(a *channel.Approval, card []requestRow) *messaging_api.FlexBubble {
 	t := l.opt.Lang.T
 	body := &messaging_api.FlexBox{Layout: messaging_api.FlexBoxLAYOUT_VERTICAL, Spacing: "sm"}
 	for _, r := range card {
@@ -165,10 +161,6 @@ func (l *Line) bubble(a *channel.Approval, card []requestRow, address string) *m
 			Action: &messaging_api.PostbackAction{Label: t(label), Data: postback(act, a), DisplayText: t(says, a.Job)}}
 	}
 	foot := &messaging_api.FlexBox{Layout: messaging_api.FlexBoxLAYOUT_VERTICAL, Spacing: "sm"}
-	if strings.HasPrefix(address, "https://") || strings.HasPrefix(address, "http://") {
-		foot.Contents = append(foot.Contents, &messaging_api.FlexButton{Style: messaging_api.FlexButtonSTYLE_LINK, Height: messaging_api.FlexButtonHEIGHT_SM,
-			Action: &messaging_api.UriAction{Label: t("line.diff"), Uri: address}})
-	}
 	foot.Contents = append(foot.Contents,
 		press(actGrant, "line.approve", "line.approve_says", messaging_api.FlexButtonSTYLE_PRIMARY),
 		press(actDeny, "line.deny", "line.deny_says", messaging_api.FlexButtonSTYLE_SECONDARY))

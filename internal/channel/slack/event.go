@@ -111,7 +111,7 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 		return e, false, errNoEvent
 	}
 	switch head.Event.Type {
-	case "message", "app_mention", "app_home_opened":
+	case "message", "app_mention":
 	case "":
 		if head.Type == "event_callback" {
 			return e, false, errNoEvent
@@ -152,7 +152,7 @@ func (s *Slack) eventOf(raw []byte, at time.Time) (e channel.Event, ok bool, err
 // each: both have the message's place as theirs, so that it waits once.
 func (m *message) queued(eventID string) (id, queue string, ok bool) {
 	switch {
-	case m.Type == "app_home_opened", m.Subtype == "message_changed", m.Subtype == "message_deleted":
+	case m.Subtype == "message_changed", m.Subtype == "message_deleted":
 		return eventID, "", true
 	case !m.spoken():
 		return "", "", false

@@ -37,7 +37,6 @@ var arguments = map[string]string{
 	"conversations.history":        "channel* oldest limit cursor include_all_metadata",
 	"files.getUploadURLExternal":   "filename* length* snippet_type",
 	"files.completeUploadExternal": "files* channel_id thread_ts",
-	"views.publish":                "user_id* view*",
 }
 
 // posted is a message as the fake keeps it.

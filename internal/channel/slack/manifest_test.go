@@ -19,7 +19,7 @@ import (
 // scopes are those that a method or an event needs, by Slack's description of them. A method of
 // the app token needs connections:write, which no manifest has.
 var scopes = map[string][]string{
-	"auth.test": nil, "apps.connections.open": nil, "views.publish": nil,
+	"auth.test": nil, "apps.connections.open": nil,
 	"chat.postMessage": {"chat:write"}, "chat.update": {"chat:write"}, "chat.delete": {"chat:write"},
 	"reactions.add":                {"reactions:write"},
 	"conversations.replies":        {"channels:history", "groups:history", "im:history", "mpim:history"},
@@ -27,7 +27,6 @@ var scopes = map[string][]string{
 	"files.getUploadURLExternal":   {"files:write"},
 	"files.completeUploadExternal": {"files:write"},
 	"app_mention":                  {"app_mentions:read"},
-	"app_home_opened":              nil,
 	"message.channels":             {"channels:history"}, "message.groups": {"groups:history"}, "message.im": {"im:history"}, "message.mpim": {"mpim:history"},
 	"a file that is read": {"files:read"}, "commands": {"commands"},
 }
@@ -80,7 +79,7 @@ func TestManifestAsksForTheLeast(t *testing.T) {
 	if f := m.Features; len(f.Commands) != 1 || f.Commands[0].Command != "/tori" || len(f.Shortcuts) != 1 || f.Shortcuts[0].Type != "message" || f.Shortcuts[0].Callback != workOnThis {
 		t.Errorf("%+v", f)
 	}
-	if !m.Set.Socket || !m.Set.Interactivity.On || len(m.Set.Events.Bot) != 6 {
+	if !m.Set.Socket || !m.Set.Interactivity.On || len(m.Set.Events.Bot) != 5 {
 		t.Errorf("%+v", m.Set)
 	}
 }

@@ -49,8 +49,6 @@ func (s *Slack) Receive(ctx context.Context, e channel.Event, h channel.EventHan
 		return nil
 	}
 	switch m := b.Event; {
-	case m.Type == "app_home_opened":
-		return s.showHome(ctx, m.User)
 	case m.Subtype == "message_deleted":
 		return r.deleted(ctx, m.Channel, m.Previous)
 	case m.Subtype == "message_changed":

@@ -308,18 +308,3 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 		}
 	})
 }
-
-func TestHome(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(t *testing.T, r *rig) {
-		r.restart(func(o *Options) {
-			o.Home = func(_ context.Context, user string) (string, error) { return "# Runs of " + user + "\n\n- none", nil }
-		})
-		r.says(map[string]any{"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": "home"})
-		r.says(map[string]any{"type": "app_home_opened", "user": "U3", "channel": "D3", "tab": "home"})
-		all := r.f.methods("views.publish")
-		if len(all) != 1 || all[0].args.Get("user_id") != "U1" || !strings.Contains(all[0].args.Get("view"), "*Runs of slack:U1*") {
-			t.Errorf("%+v", all)
-		}
-	})
-}

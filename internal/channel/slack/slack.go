@@ -36,9 +36,6 @@ type Options struct {
 	// AtOnce reports whether a text is a command that acts while a turn goes on. It is
 	// asked before the event is kept; nil means that none is.
 	AtOnce func(text string) bool
-	// Home is what a person's app home shows, as Markdown: own runs, and what waits for a
-	// decision. nil shows none.
-	Home func(ctx context.Context, user string) (string, error)
 	// Mask masks the secrets of what is logged, and of a command that is shown to a channel.
 	Mask func(string) string
 	Now  func() time.Time

@@ -45,7 +45,7 @@ func TestWhatIsNotSignedBySlackIsRefused(t *testing.T) {
 			"cut":                    {nil, body[:len(body)-9], http.StatusBadRequest},
 			"no event":               {nil, `{"type":"event_callback","event_id":"Ev9"}`, http.StatusBadRequest},
 			"an event of no place":   {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"message","user":"U1"}}`, http.StatusBadRequest},
-			"an id that is too long": {nil, `{"type":"event_callback","event_id":"` + strings.Repeat("x", 200) + `","event":{"type":"app_home_opened","user":"U1"}}`, http.StatusBadRequest},
+			"an id that is too long": {nil, `{"type":"event_callback","event_id":"` + strings.Repeat("x", 200) + `","event":{"type":"app_mention","user":"U1"}}`, http.StatusBadRequest},
 			"an event of no use":     {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"channel_created","channel":{"id":"C9"}}}`, http.StatusOK},
 		} {
 			if w := r.call(events, "application/json", test.body, test.change); w.Code != test.want {

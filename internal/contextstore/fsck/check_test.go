@@ -483,6 +483,16 @@ func conversation(t *testing.T, base string) (dir string) {
 	return dir
 }
 
+// What became of a message is no damage.
+func TestAMessageThatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	base, _ := healthy(t, task.Completed)
+	appendTo(t, filepath.Join(conversation(t, base), sessionMessages), `{"seq":3,"role":"revised","id":"1"}`+"\n"+`{"seq":4,"role":"withdrawn","id":"1"}`+"\n")
+	if r := check(t, base, false); r.Found != 0 {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 // A message that is being written is no damage, and is not cut.
 func TestAConversationThatIsWrittenTo(t *testing.T) {
 	t.Parallel()

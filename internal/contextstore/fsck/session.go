@@ -124,9 +124,11 @@ func (i *inspection) saidJudge() judge {
 		if err := jsonl.Decode(b, &l); err != nil {
 			return 0, err
 		}
-		if seq = l.Seq; l.Role != "user" && l.Role != "assistant" {
-			return seq, fmt.Errorf("role %q", l.Role)
+		seq = l.Seq
+		switch l.Role {
+		case contextstore.SessionUser, contextstore.SessionAssistant, contextstore.SessionWithdrawn, contextstore.SessionRevised:
+			return seq, nil
 		}
-		return seq, nil
+		return seq, fmt.Errorf("role %q", l.Role)
 	}}
 }
