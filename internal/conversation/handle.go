@@ -309,22 +309,24 @@ func (e *Engine) ShowJob(ctx context.Context, sessionID, job string, since time.
 func (e *Engine) postAgain(ctx context.Context, x session) {
 	s, err := x.state()
 	c := e.channel(x.kind)
-	if err != nil || len(s.Unposted) == 0 || c == nil {
+	if err == nil && (len(s.Unposted) == 0 || c == nil) {
 		return
+	}
+	var all []Entry
+	if err == nil {
+		all, err = x.since(slices.Min(s.Unposted)-1, keptBack)
 	}
 	var owed []int64
-	if err := x.update(ctx, func(s *State) bool {
-		owed, s.Unposted = s.Unposted, nil
-		return len(owed) > 0
-	}); err != nil || len(owed) == 0 {
-		if err != nil {
-			e.Log.Error(err.Error())
-		}
-		return
+	if err == nil {
+		err = x.update(ctx, func(now *State) bool {
+			owed = slices.DeleteFunc(slices.Clone(now.Unposted), func(seq int64) bool { return !slices.Contains(s.Unposted, seq) })
+			now.Unposted = slices.DeleteFunc(now.Unposted, func(seq int64) bool { return slices.Contains(s.Unposted, seq) })
+			return len(owed) > 0
+		})
 	}
-	all, err := x.since(slices.Min(owed)-1, keptBack)
 	if err != nil {
 		e.Log.Error(err.Error())
+		e.owes(x.ID)
 		return
 	}
 	for _, n := range all {

@@ -26,6 +26,7 @@ func terminalTexts() map[string]text {
 		"terminal.action.delete": {"DELETE ", "削除"},
 		"terminal.action.rename": {"RENAME ", "改名"},
 		"terminal.action.mode":   {"MODE   ", "権限"},
+		"terminal.action.copy":   {"copy   ", "複製"},
 
 		"terminal.elsewhere":   {"in the session %s:", "セッション %s で:"},
 		"terminal.unnamed":     {"(unnamed)", "（無名）"},

@@ -153,8 +153,15 @@ var spans = []struct {
 // bare is an address that stands for itself; Slack makes a link of it.
 var bare = lazyregexp.New(`^https?://[^\s<>()\[\]"|、。「」（）` + "`]+")
 
+// maxInline is how long a line is, in bytes, whose marks are read: to look for their ends
+// takes the square of it.
+const maxInline = 8 << 10
+
 // inline is the text of a line.
 func inline(s string) string {
+	if len(s) > maxInline {
+		return escape(strings.ReplaceAll(s, "``", "`\u200b`"))
+	}
 	var out strings.Builder
 	last := func() rune { r, _ := utf8.DecodeLastRuneInString(out.String()); return r }
 	apart := func(next string) { // three backquotes would begin a block of code wherever they stand
