@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -38,50 +39,64 @@ type opener func(d *daemon, in channel.Inbox, g *guard) ([]member, error)
 
 // channels is the opener of tori serve.
 func channels(d *daemon, in channel.Inbox, g *guard) (all []member, err error) {
-	c, lang, mask := d.cfg.Channels, i18n.Lang(d.cfg.Language), d.redact.Strict().String
-	if c.LINE.On() {
-		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: d.env.HTTP, Inbox: in,
-			Allowed: func(id string) bool { return g.Allowed(channel.LINE, id) }, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+	for _, c := range d.cfg.Channels.On() {
+		m, err := d.member(channel.Kind(c.Kind), in, g)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}})
+		all = append(all, m)
 	}
-	if c.Slack.On() {
+	return all, nil
+}
+
+// member makes the channel of a kind.
+func (d *daemon) member(kind channel.Kind, in channel.Inbox, g *guard) (member, error) {
+	c, lang, mask := d.cfg.Channels, i18n.Lang(d.cfg.Language), d.redact.Strict().String
+	allowed := func(id string) bool { return g.Allowed(kind, id) }
+	switch kind {
+	case channel.LINE:
+		l, err := line.New(line.Options{ChannelSecret: c.LINE.ChannelSecret, AccessToken: c.LINE.AccessToken, BaseURL: c.LINE.BaseURL, HTTP: d.env.HTTP, Inbox: in,
+			Allowed: allowed, MediaDir: filepath.Join(d.store.BaseDir, "media", "line"), Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
+		if err != nil {
+			return member{}, err
+		}
+		return member{Receiver: l, hooks: map[string]http.Handler{"POST /webhooks/line": l}}, nil
+	case channel.Slack:
 		commands := d.talks.engine.Commands()
 		s, err := slack.New(slack.Options{BotToken: c.Slack.BotToken, AppToken: c.Slack.AppToken, SigningSecret: c.Slack.SigningSecret, BaseURL: c.Slack.BaseURL, HTTP: d.env.HTTP, Inbox: in,
-			Allowed: func(id string) bool { return g.Allowed(channel.Slack, id) }, Known: d.talks.engine.Known, AtOnce: func(text string) bool { return channel.AtOnce(commands, text) },
+			Allowed: allowed, Known: d.talks.engine.Known, AtOnce: func(text string) bool { return channel.AtOnce(commands, text) },
 			Mask: mask, Lang: lang, Now: d.env.Now, Log: d.log})
 		if err != nil {
-			return nil, err
+			return member{}, err
 		}
-		all = append(all, member{Receiver: s, hooks: s.Handlers(), ready: s.Ready, run: func(ctx context.Context) {
+		return member{Receiver: s, hooks: s.Handlers(), ready: s.Ready, run: func(ctx context.Context) {
 			if err := s.Run(ctx); err != nil && ctx.Err() == nil {
 				d.log.Error("Slack: nothing comes by Socket Mode any more: " + err.Error())
 			}
 			<-ctx.Done()
 			s.Close()
-		}})
+		}}, nil
 	}
-	return all, nil
+	return member{}, fmt.Errorf("no channel %q", kind)
 }
 
 // kinds are the channels that the settings set up in tori serve.
 func kinds(cfg *config.Config) (all []channel.Kind) {
-	if cfg.Channels.LINE.On() {
-		all = append(all, channel.LINE)
-	}
-	if cfg.Channels.Slack.On() {
-		all = append(all, channel.Slack)
+	for _, c := range cfg.Channels.On() {
+		all = append(all, channel.Kind(c.Kind))
 	}
 	return all
 }
 
 // quiet reports whether it is quiet in a channel now (channels.*.quiet).
 func (s *system) quiet(kind channel.Kind) bool {
-	hours := map[channel.Kind]string{channel.LINE: s.cfg.Channels.LINE.Quiet, channel.Slack: s.cfg.Channels.Slack.Quiet}
-	h, ok := config.ParseHours(hours[kind])
-	return ok && h.Within(s.env.Now().In(time.Local))
+	for _, c := range s.cfg.Channels.Served() {
+		if c.Kind == string(kind) {
+			h, ok := config.ParseHours(c.Quiet)
+			return ok && h.Within(s.env.Now().In(time.Local))
+		}
+	}
+	return false
 }
 
 // maxStrangers is how many of those who are not answered are told apart in the log.
@@ -100,9 +115,11 @@ type guard struct {
 
 // newGuard is the guard of what the settings allow.
 func (d *daemon) newGuard() *guard {
-	c := d.cfg.Channels
-	return &guard{Engine: d.talks.engine, log: d.log.Warn, strangers: channel.Recent[bool]{Most: maxStrangers},
-		allow: map[channel.Kind][]string{channel.LINE: c.LINE.AllowFrom, channel.Slack: c.Slack.AllowFrom}}
+	g := &guard{Engine: d.talks.engine, allow: map[channel.Kind][]string{}, log: d.log.Warn, strangers: channel.Recent[bool]{Most: maxStrangers}}
+	for _, c := range d.cfg.Channels.On() {
+		g.allow[channel.Kind(c.Kind)] = c.AllowFrom
+	}
+	return g
 }
 
 // Allowed reports whether somebody is answered. The log says once how to have whoever is not
@@ -220,8 +237,11 @@ func (d *daemon) catchUp(ctx context.Context) {
 
 // givenUp tells those who are told of trouble of an event that nobody will work on.
 func (d *daemon) givenUp(ctx context.Context, e channel.Event, _ error) {
-	c := d.cfg.Channels
-	for _, session := range slices.Concat(c.LINE.Notify, c.Slack.Notify) {
+	var notified []string
+	for _, c := range d.cfg.Channels.On() {
+		notified = append(notified, c.Notify...)
+	}
+	for _, session := range notified {
 		p := channel.Post{SessionID: session, Key: "inbox/" + string(e.Channel) + "/" + e.ID, Kind: channel.Notice, Text: d.talks.lang.T("app.event_given_up", string(e.Channel), e.ID)}
 		if err := d.talks.engine.Post(ctx, p); err != nil && ctx.Err() == nil {
 			d.log.Error("An alert is not told: "+err.Error(), "session_id", session)

@@ -14,6 +14,7 @@ import (
 	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/channel"
+	"toritsugi/internal/config"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
 	"toritsugi/internal/conversation"
@@ -56,7 +57,11 @@ type heard struct {
 
 // chatSources are the sources of jobs of conversations: the channels.
 func chatSources() []string {
-	return []string{string(channel.Terminal), string(channel.LINE), string(channel.Slack)}
+	all := []string{string(channel.Terminal)}
+	for _, c := range (config.Channels{}).Served() {
+		all = append(all, c.Kind)
+	}
+	return all
 }
 
 // talk makes what answers messages, and works on the jobs of its coders. here is the

@@ -45,12 +45,15 @@ func (s *system) converse(ctx context.Context, here *conversation.Repository) (e
 	}
 	cfg := s.cfg
 	o := conversation.Options{Store: s.store, Models: s.models, Router: routing.New(rules, routerSettings(cfg)), Limits: loopLimits(cfg), Cloud: cfg.Security.CloudAllowedRoutes,
-		ToChat: map[channel.Kind]bool{channel.Terminal: cfg.Channels.Terminal.Entry == "chat", channel.Slack: cfg.Channels.Slack.Entry == "chat"}, Here: here, PromptsDir: cfg.Chat.PromptsDir, RecentTurns: cfg.Sessions.RecentTurns, Cutover: cfg.Sessions.DayEnd(), Retention: cfg.Sessions.Retention(), Zone: time.Local,
+		ToChat: map[channel.Kind]bool{channel.Terminal: cfg.Channels.Terminal.ToChat()}, Here: here, PromptsDir: cfg.Chat.PromptsDir, RecentTurns: cfg.Sessions.RecentTurns, Cutover: cfg.Sessions.DayEnd(), Retention: cfg.Sessions.Retention(), Zone: time.Local,
 		Lang: s.speaks(), Redact: s.redact.String, Strict: s.redact.Strict().String, Settled: s.redact.Strict().Settled, Log: s.log, Now: s.env.Now, Access: access(cfg, models.Worker, task.Key{}), Quiet: s.quiet,
 		Set: func(role string) bool {
 			r, ok := cfg.Routing.LLM.Role(role)
 			return ok && (r.Provider != "" || r.Model != "")
 		}}
+	for _, c := range cfg.Channels.Served() {
+		o.ToChat[channel.Kind(c.Kind)] = c.ToChat
+	}
 	for _, r := range cfg.Chat.Repositories {
 		o.Repositories = append(o.Repositories, conversation.Repository(r))
 	}

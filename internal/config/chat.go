@@ -37,31 +37,60 @@ type Channels struct {
 
 // LINE is the section channels.line.
 type LINE struct {
-	ChannelSecret string   `yaml:"channel_secret" secret:"true" doc:"Secret of the channel, by which its events are verified; with it and the access token tori serve answers there."`
-	AccessToken   string   `yaml:"access_token" secret:"true" doc:"Long-lived access token of the channel."`
-	AllowFrom     []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered (U…); none: nobody is. The log names whoever else writes."`
-	Notify        []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1."`
-	Quiet         string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
-	BaseURL       string   `yaml:"base_url" default:"https://api.line.me" check:"url" doc:"Address of the Messaging API."`
+	ChannelSecret string `yaml:"channel_secret" secret:"true" doc:"Secret of the channel, by which its events are verified; with it and the access token tori serve answers there."`
+	AccessToken   string `yaml:"access_token" secret:"true" doc:"Long-lived access token of the channel."`
+	People
+	BaseURL string `yaml:"base_url" default:"https://api.line.me" check:"url" doc:"Address of the Messaging API."`
 }
-
-// On reports whether the channel is set up.
-func (l LINE) On() bool { return l.ChannelSecret != "" && l.AccessToken != "" }
 
 // Slack is the section channels.slack.
 type Slack struct {
-	BotToken      string   `yaml:"bot_token" secret:"true" doc:"Token of the app's bot user (xoxb-…); with it and one of the next two tori serve answers there."`
-	AppToken      string   `yaml:"app_token" secret:"true" doc:"Token of the app (xapp-…) for Socket Mode, in which Slack needs no address of this machine."`
-	SigningSecret string   `yaml:"signing_secret" secret:"true" doc:"Signing secret of the app, by which what Slack sends to serve.public_url is verified."`
-	AllowFrom     []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered (U… or W…); none: nobody is. The log names whoever else writes."`
-	Notify        []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as slack:T1:C1."`
-	Quiet         string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
-	Entry         string   `yaml:"entry" default:"router" check:"enum=router|chat" doc:"Who takes a message first: router (commands, dictionary, classifier) or chat (all but commands go to Chat, who may hand them over)."`
-	BaseURL       string   `yaml:"base_url" default:"https://slack.com/api" check:"url" doc:"Address of the Web API."`
+	BotToken      string `yaml:"bot_token" secret:"true" doc:"Token of the app's bot user (xoxb-…); with it and one of the next two tori serve answers there."`
+	AppToken      string `yaml:"app_token" secret:"true" doc:"Token of the app (xapp-…) for Socket Mode, in which Slack needs no address of this machine."`
+	SigningSecret string `yaml:"signing_secret" secret:"true" doc:"Signing secret of the app, by which what Slack sends to serve.public_url is verified."`
+	People
+	Channel
+	BaseURL string `yaml:"base_url" default:"https://slack.com/api" check:"url" doc:"Address of the Web API."`
 }
 
-// On reports whether the app is set up.
-func (s Slack) On() bool { return s.BotToken != "" && (s.AppToken != "" || s.SigningSecret != "") }
+// Channel is what the sections of channels have in common where not all messages go to Chat.
+type Channel struct {
+	Entry string `yaml:"entry" default:"router" check:"enum=router|chat" doc:"Who takes a message first: router (commands, dictionary, classifier) or chat (all but commands go to Chat, who may hand them over)."`
+}
+
+// ToChat reports whether Chat is the way in.
+func (c Channel) ToChat() bool { return c.Entry == "chat" }
+
+// People is what the sections of the channels of tori serve have in common.
+type People struct {
+	AllowFrom []string `yaml:"allow_from" check:"nonempty" doc:"Ids of the users who are answered, as the log names whoever else writes (U…); none: nobody is."`
+	Notify    []string `yaml:"notify" check:"session" doc:"Conversations that are told of what went wrong, by their ids as /show channel tells them, such as line:user:U1 or slack:T1:C1."`
+	Quiet     string   `yaml:"quiet" check:"hours" doc:"Hours in which nobody is told what they did not just ask for, as HH:MM-HH:MM of this machine's time zone, such as 22:00-07:00; it follows when they are over. Empty: none."`
+}
+
+// Served is a channel that tori serve can answer in.
+type Served struct {
+	// Kind is the name of its section and the first part of its sessions' ids.
+	Kind string
+	// On reports whether the settings set it up.
+	On bool
+	People
+	// ToChat says that all but commands go to Chat (channels.*.entry).
+	ToChat bool
+}
+
+// Served are the channels that tori serve can answer in, whether they are set up or not.
+func (c Channels) Served() []Served {
+	return []Served{
+		{Kind: "line", On: c.LINE.ChannelSecret != "" && c.LINE.AccessToken != "", People: c.LINE.People, ToChat: true},
+		{Kind: "slack", On: c.Slack.BotToken != "" && (c.Slack.AppToken != "" || c.Slack.SigningSecret != ""), People: c.Slack.People, ToChat: c.Slack.ToChat()},
+	}
+}
+
+// On are the channels of Served that are set up.
+func (c Channels) On() []Served {
+	return slices.DeleteFunc(c.Served(), func(s Served) bool { return !s.On })
+}
 
 // Hours is a part of the day; it may go over midnight.
 type Hours struct{ From, To time.Duration } // after midnight; alike: none
@@ -92,11 +121,6 @@ func clock(s string) (time.Duration, bool) {
 	return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, err == nil && len(s) == len("15:04")
 }
 
-// Channel is what the sections of channels have in common.
-type Channel struct {
-	Entry string `yaml:"entry" default:"router" check:"enum=router|chat" doc:"Who takes a message first: router (commands, dictionary, classifier) or chat (all but commands go to Chat, who may hand them over)."`
-}
-
 // Sessions is the section sessions (spec/chat §8).
 type Sessions struct {
 	Cutover       string `yaml:"cutover" default:"04:00" check:"clock" doc:"When a conversation's day ends, as HH:MM of this machine's time zone: what was said before is not sent to models any more, what was set stays."`
@@ -122,14 +146,13 @@ func (s Sessions) Retention() time.Duration {
 
 // channels complains of settings of channels that do not go together.
 func (p *parser) channels() {
-	for _, c := range []struct {
-		kind   string
-		notify []string
-	}{{"line", p.config.Channels.LINE.Notify}, {"slack", p.config.Channels.Slack.Notify}} {
-		key := "channels." + c.kind + ".notify"
-		for _, id := range c.notify {
-			if !strings.HasPrefix(id, c.kind+":") {
-				p.problem("config.other_channel", p.at(p.set(key)), key, c.kind, short(id))
+	on := map[string]bool{}
+	for _, c := range p.config.Channels.Served() {
+		on[c.Kind] = c.On
+		key := "channels." + c.Kind + ".notify"
+		for _, id := range c.Notify {
+			if !strings.HasPrefix(id, c.Kind+":") {
+				p.problem("config.other_channel", p.at(p.set(key)), key, c.Kind, short(id))
 			}
 		}
 	}
@@ -137,7 +160,7 @@ func (p *parser) channels() {
 	if (l.ChannelSecret == "") != (l.AccessToken == "") {
 		p.problem("config.half_line", p.at(p.set("channels.line.channel_secret", "channels.line.access_token")))
 	}
-	if tokens := []string{s.BotToken, s.AppToken, s.SigningSecret}; !s.On() && slices.ContainsFunc(tokens, func(t string) bool { return t != "" }) {
+	if tokens := []string{s.BotToken, s.AppToken, s.SigningSecret}; !on["slack"] && slices.ContainsFunc(tokens, func(t string) bool { return t != "" }) {
 		p.problem("config.half_slack", p.at(p.set("channels.slack.bot_token", "channels.slack.app_token", "channels.slack.signing_secret")))
 	}
 }
