@@ -213,16 +213,14 @@ func parseWaiting(text string) (w waiting, ok bool) {
 // another day, where the limits are others, or where they leave room now for what
 // it needed, because others gave back what they held.
 func (s *Store) DayOver(ctx context.Context, uuid string, l DayLimits) (over bool, err error) {
-	if _, err = s.houseDB.file.Check(ctx); err == nil {
-		err = s.houseDB.file.Use(func(h *database.Handles) error {
-			tx, err := h.R.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-			if err != nil {
-				return err
-			}
-			over, err = s.waited(ctx, tx, uuid, l)
-			return errors.Join(err, tx.Rollback())
-		})
-	}
+	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+		tx, err := h.R.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		over, err = s.waited(ctx, tx, uuid, l)
+		return errors.Join(err, tx.Rollback())
+	})
 	if err != nil {
 		return false, fmt.Errorf("read what %s waits for: %w", uuid, err)
 	}

@@ -65,6 +65,14 @@ func (d *HouseDB) Close() error {
 	return d.file.Close()
 }
 
+// use calls f with the handles of the file that is there now, as File.Check says.
+func (d *HouseDB) use(ctx context.Context, f func(h *database.Handles) error) error {
+	if _, err := d.file.Check(ctx); err != nil {
+		return err
+	}
+	return d.file.Use(f)
+}
+
 // Row is the row of a context, with the effects that were delivered taken off. Without
 // a house.db (nil), and with an error, every effect counts as pending.
 func (d *HouseDB) Row(ctx context.Context, m Metadata, s State) (Row, error) {
@@ -99,11 +107,8 @@ func (d *HouseDB) row(ctx context.Context, m Metadata, s State) (Row, error) {
 // came back. The first record of a key stays; it is an error if it is another
 // run's.
 func (d *HouseDB) ack(ctx context.Context, uuid string, e Effect, result string, now Time) error {
-	if _, err := d.file.Check(ctx); err != nil {
-		return fmt.Errorf("record the delivery %s of %s: %w", e.Key, uuid, err)
-	}
 	var owner string
-	err := d.file.Use(func(h *database.Handles) error {
+	err := d.use(ctx, func(h *database.Handles) error {
 		added := false
 		err := database.Retry(ctx, func() error {
 			r, err := h.Stmts["ack"].ExecContext(ctx, e.Key, uuid, e.Kind, now.String(), database.Null(result))

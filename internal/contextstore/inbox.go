@@ -63,28 +63,25 @@ func (s *Store) ChangeInbox(ctx context.Context, add []Incoming, settle []Settle
 // WaitingInbox returns what waits in the inbox in the order in which it came, without the
 // bodies.
 func (s *Store) WaitingInbox(ctx context.Context) (all []Incoming, err error) {
-	_, err = s.houseDB.file.Check(ctx)
-	if err == nil {
-		err = s.houseDB.file.Use(func(h *database.Handles) error {
-			rows, err := h.R.QueryContext(ctx, `SELECT seq, channel, id, queue, received_at FROM inbox WHERE done_at IS NULL ORDER BY seq`)
-			if err != nil {
+	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+		rows, err := h.R.QueryContext(ctx, `SELECT seq, channel, id, queue, received_at FROM inbox WHERE done_at IS NULL ORDER BY seq`)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var e Incoming
+			var at string
+			if err := rows.Scan(&e.Seq, &e.Channel, &e.ID, &e.Queue, &at); err != nil {
 				return err
 			}
-			defer func() { _ = rows.Close() }()
-			for rows.Next() {
-				var e Incoming
-				var at string
-				if err := rows.Scan(&e.Seq, &e.Channel, &e.ID, &e.Queue, &at); err != nil {
-					return err
-				}
-				if e.ReceivedAt.Time, err = time.Parse(time.RFC3339, at); err != nil {
-					return err
-				}
-				all = append(all, e)
+			if e.ReceivedAt.Time, err = time.Parse(time.RFC3339, at); err != nil {
+				return err
 			}
-			return rows.Err()
-		})
-	}
+			all = append(all, e)
+		}
+		return rows.Err()
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read the inbox: %w", err)
 	}
@@ -93,12 +90,9 @@ func (s *Store) WaitingInbox(ctx context.Context) (all []Incoming, err error) {
 
 // InboxBody is the body of an event that waits; sql.ErrNoRows where none of that number does.
 func (s *Store) InboxBody(ctx context.Context, seq int64) (body []byte, err error) {
-	_, err = s.houseDB.file.Check(ctx)
-	if err == nil {
-		err = s.houseDB.file.Use(func(h *database.Handles) error {
-			return h.R.QueryRowContext(ctx, `SELECT body FROM inbox WHERE seq=? AND done_at IS NULL`, seq).Scan(&body)
-		})
-	}
+	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+		return h.R.QueryRowContext(ctx, `SELECT body FROM inbox WHERE seq=? AND done_at IS NULL`, seq).Scan(&body)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("read event %d of the inbox: %w", seq, err)
 	}

@@ -15,12 +15,9 @@ import (
 
 // Mark returns what SetMark kept under a scope and a name, "" where nothing was.
 func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err error) {
-	_, err = s.houseDB.file.Check(ctx)
-	if err == nil {
-		err = s.houseDB.file.Use(func(h *database.Handles) error {
-			return h.R.QueryRowContext(ctx, `SELECT value FROM marks WHERE scope=? AND name=?`, scope, name).Scan(&value)
-		})
-	}
+	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+		return h.R.QueryRowContext(ctx, `SELECT value FROM marks WHERE scope=? AND name=?`, scope, name).Scan(&value)
+	})
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", fmt.Errorf("read the mark %s of %s: %w", name, scope, err)
 	}
@@ -30,16 +27,13 @@ func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err
 // SetMark keeps a short value durably in house.db: what a door must remember
 // and no directory can tell, as how far the comments of a repository were read.
 func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
-	_, err := s.houseDB.file.Check(ctx)
-	if err == nil {
-		err = s.houseDB.file.Use(func(h *database.Handles) error {
-			return database.Retry(ctx, func() error {
-				_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
-					ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
-				return err
-			})
+	err := s.houseDB.use(ctx, func(h *database.Handles) error {
+		return database.Retry(ctx, func() error {
+			_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
+				ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
+			return err
 		})
-	}
+	})
 	if err != nil {
 		return fmt.Errorf("keep the mark %s of %s: %w", name, scope, err)
 	}
