@@ -221,18 +221,11 @@ func (d *daemon) catchUp(ctx context.Context) {
 		d.talks.catchUpWith(ctx, session)
 	}
 	d.talks.tellWaiting(ctx, kinds(d.cfg)...)
-	tick := time.NewTicker(owedEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, owedEvery, func(ctx context.Context) {
 		for _, session := range d.talks.engine.Owing() {
 			d.talks.engine.PostOwed(ctx, session)
 		}
-	}
+	})
 }
 
 // givenUp tells those who are told of trouble of an event that nobody will work on.

@@ -40,8 +40,9 @@ type talks struct {
 	here      *conversation.Repository
 	engine    *conversation.Engine
 	approvals *approval.Jobs
-	opened    chan string // sessions that somebody looks at again
-	wake      func()      // the pool that works on jobs
+	opened    chan string            // sessions that somebody looks at again
+	wake      func()                 // the pool that works on jobs
+	works     func(uuid string) bool // whether that is a run that it works on
 	lang      i18n.Lang
 
 	*heard
@@ -52,7 +53,6 @@ type heard struct {
 	mu        sync.Mutex
 	sessions  map[string]bool      // whose people this process speaks with; true where somebody looks at what goes on there
 	following map[string]*followed // jobs, by their ids; nil where nobody is shown how far they are
-	working   map[string]bool      // runs that this process works on
 }
 
 // chatSources are the sources of jobs of conversations: the channels.
@@ -71,7 +71,7 @@ func (s *system) talk(ctx context.Context, here *workspace.Source) (t *talks, en
 	if !s.cfg.ContextStorage.Enabled {
 		return nil, nil, &ConfigError{i18n.E("app.chat_storage")}
 	}
-	t = &talks{system: s, lang: s.speaks(), wake: func() {}, heard: &heard{sessions: map[string]bool{}, working: map[string]bool{}}, opened: make(chan string, mostOpened)}
+	t = &talks{system: s, lang: s.speaks(), wake: func() {}, works: func(string) bool { return false }, heard: &heard{sessions: map[string]bool{}}, opened: make(chan string, mostOpened)}
 	if t.shell, err = s.shell(ctx); err != nil {
 		return nil, nil, &ConfigError{err}
 	}
@@ -105,7 +105,7 @@ func (t *talks) alone() (run func(context.Context)) {
 		all.Go(func() { monitor.Run(ctx) })
 		all.Go(func() { pool.Run(ctx) })
 		all.Go(func() { deliverer.Run(ctx) })
-		all.Go(func() { t.hear(ctx) })
+		all.Go(func() { every(ctx, hearEvery, t.look) })
 		all.Go(func() { t.catchUp(ctx) })
 		t.tellWaiting(ctx, channel.Terminal)
 		all.Wait()
@@ -123,7 +123,7 @@ func (t *talks) engines(sources map[string]bool, watches map[string]*dispatch.Wa
 	pool := dispatch.NewPool(dispatch.PoolOptions{Store: s.store, Sources: sources, Log: s.log, Now: s.env.Now, Stats: stats,
 		Limits: dispatch.Limits{Max: cfg.Workers.Max, PerRepository: cfg.Workers.PerRepository, PerUser: cfg.Workers.PerUser},
 		Work:   work, Claim: s.claim, Ended: func(task.Key, agent.Report, error) { deliverer.Wake() }})
-	t.wake = func() { pool.Wake(); deliverer.Wake() }
+	t.wake, t.works = func() { pool.Wake(); deliverer.Wake() }, pool.Works
 	return pool, deliverer, &dispatch.Monitor{Store: s.store, Sources: sources, Lang: t.lang, Log: s.log, Now: s.env.Now, Wake: t.wake, Stats: stats,
 		Every: time.Duration(cfg.Monitor.IntervalMinutes) * time.Minute, Stale: time.Duration(cfg.ContextStorage.StaleSeconds) * time.Second,
 		MaxAttempts: cfg.Recovery.MaxAttempts, Fail: cfg.Recovery.Mode == "fail", Settle: t.settle, Left: func(contextstore.View) {}}
@@ -283,7 +283,7 @@ func (t *talks) ofSession(ctx context.Context, session string, f func(v contexts
 func (t *talks) List(ctx context.Context, session string) (all []conversation.Running, err error) {
 	err = t.ofSession(ctx, session, func(v contextstore.View, o order.Chat) error {
 		state := t.status(v)
-		switch here := t.isMine(v.Metadata.UUID); {
+		switch here := t.works(v.Metadata.UUID); {
 		case v.Status() != task.Running || !v.Held && !here:
 		case here:
 			state += ": " + job.Stage(v, o, t.lang)
@@ -383,7 +383,6 @@ func (t *talks) work(ctx context.Context, c *contextstore.Context) (agent.Report
 	if err != nil {
 		return agent.Report{UUID: c.UUID()}, errors.Join(err, c.Close())
 	}
-	defer t.mine(c.UUID())()
 	t = t.to(*o.Chat)
 	log := t.log.With("uuid", c.UUID(), "job_id", o.Chat.Job)
 	var client llm.Client // what was proposed is applied without one

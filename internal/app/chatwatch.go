@@ -46,42 +46,8 @@ func (t *talks) follow(session, id string) {
 	}
 }
 
-// mine notes that this process works on a run until the returned function is called: it
-// tells itself how far that is.
-func (t *talks) mine(uuid string) (done func()) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.working[uuid] = true
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		delete(t.working, uuid)
-	}
-}
-
-// isMine reports whether this process works on a run.
-func (t *talks) isMine(uuid string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.working[uuid]
-}
-
-// hear shows what other processes, such as tori serve, said to the sessions that this one
-// speaks with, and how far they are with its jobs.
-func (t *talks) hear(ctx context.Context) {
-	tick := time.NewTicker(hearEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			t.look(ctx)
-		}
-	}
-}
-
-// look is one round of hear. Whether a job was told of is looked at before what was said is
+// look shows what other processes, such as tori serve, said to the sessions that this one
+// speaks with, and how far they are with its jobs. Whether a job was told of is looked at before what was said is
 // shown, and its end is shown behind that.
 func (t *talks) look(ctx context.Context) {
 	going, err := t.goesOn(ctx)
@@ -137,13 +103,14 @@ func (t *talks) goesOn(ctx context.Context) (going map[string]bool, err error) {
 	going = map[string]bool{}
 	goes := func(s task.Status) bool { return s == task.Queued || s == task.Running }
 	err = t.live(ctx, func(r contextstore.Row) bool { return goes(r.Status) }, func(v contextstore.View, o order.Chat) error {
+		here := t.works(v.Metadata.UUID) // who works on it tells how far it is
 		t.mu.Lock()
 		f := t.following[o.Job]
 		if f == nil && t.sessions[o.Session] && goes(v.Status()) {
 			f = &followed{session: o.Session, since: t.env.Now()}
 			t.following[o.Job] = f
 		}
-		if t.working[v.Metadata.UUID] {
+		if here {
 			delete(t.following, o.Job)
 			f = nil
 		}
@@ -171,7 +138,7 @@ func (t *talks) standingOf(v contextstore.View, o order.Chat) string {
 
 // status is how a job stands, in a word or two.
 func (t *talks) status(v contextstore.View) string {
-	if v.Interrupted() && !t.isMine(v.Metadata.UUID) {
+	if v.Interrupted() && !t.works(v.Metadata.UUID) {
 		return t.lang.T("job.status_interrupted")
 	}
 	return t.lang.T("job.status_" + string(v.Status()))

@@ -412,14 +412,20 @@ func (d *daemon) serve(ctx context.Context, l net.Listener) error {
 const cleanEvery = time.Hour
 
 func (d *daemon) cleaning(ctx context.Context) {
-	t := time.NewTicker(cleanEvery)
+	d.clean(ctx)
+	every(ctx, cleanEvery, d.clean)
+}
+
+// every calls f after each interval until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
+	t := time.NewTicker(interval)
 	defer t.Stop()
 	for {
-		d.clean(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
+			f(ctx)
 		}
 	}
 }

@@ -24,18 +24,11 @@ const signalScope, signalName = "house", "paused_by_signal_file"
 // pauses pauses everything while the signal file is there, and lets what it
 // paused go on when it is gone (ancestor pause_resume).
 func (d *daemon) pauses(ctx context.Context) {
-	t := time.NewTicker(pauseLook)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
+	every(ctx, pauseLook, func(ctx context.Context) {
 		if err := d.signalled(ctx); err != nil && ctx.Err() == nil {
 			d.log.Error("pause_resume.signal_file: " + err.Error())
 		}
-	}
+	})
 }
 
 // signalled looks for the signal file and does what its presence asks for.

@@ -52,6 +52,7 @@ type slot struct {
 	waiting    contextstore.Waiting
 	repository string
 	cancel     context.CancelCauseFunc
+	claimed    bool
 	ending     bool // because of Hold
 }
 
@@ -145,6 +146,14 @@ func (p *Pool) Busy() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.busy)
+}
+
+// Works reports whether a run is worked on.
+func (p *Pool) Works(uuid string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.busy[uuid]
+	return s != nil && s.claimed
 }
 
 // Waits reports whether a run that is in the queue is left alone for a while,
@@ -273,6 +282,9 @@ func (p *Pool) one(ctx context.Context, w contextstore.Waiting) (agent.Report, e
 		log.Error("Cannot be claimed: " + err.Error())
 		return agent.Report{}, err
 	}
+	p.mu.Lock()
+	p.busy[w.UUID].claimed = true
+	p.mu.Unlock()
 	p.Stats.began()
 	report, err := p.work(ctx, c)
 	p.Stats.ended(report.Outcome.Status)

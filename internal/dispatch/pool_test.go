@@ -123,6 +123,9 @@ func TestPoolKeepsOrderAndLimits(t *testing.T) {
 	if !got[a1] || !got[a2] || !got[c1] || h.more() != "" {
 		t.Fatalf("began %v", got)
 	}
+	if !h.Works(a1) || h.Works(a3) {
+		t.Errorf("works on what began: %v; on what waits: %v", h.Works(a1), h.Works(a3))
+	}
 	h.finish(a1, task.Completed)
 	if id := h.next(); id != a3 {
 		t.Errorf("then %s, not %s", id, a3)
