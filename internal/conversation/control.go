@@ -16,18 +16,14 @@ import (
 
 // control carries a command or the press of a button out, without a model. It does not
 // wait for a turn of the session.
-func (e *Engine) control(ctx context.Context, x session, m channel.Message, cmd routing.Command) error {
-	was, posts, _, err := x.seen(m.ID)
-	if err != nil {
-		return err
-	}
-	if slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }) {
-		for _, n := range posts {
+func (e *Engine) control(ctx context.Context, x session, m channel.Message, k known, cmd routing.Command) error {
+	if k.answered() {
+		for _, n := range k.posts {
 			e.post(ctx, x, n)
 		}
 		return nil
 	}
-	if was == nil {
+	if k.message == nil {
 		n := entryOf(m)
 		n.Control = true
 		if _, err := e.append(ctx, x, n); err != nil {

@@ -24,56 +24,52 @@ func (e *Engine) Handle(ctx context.Context, m channel.Message) error {
 	x := e.open(m.SessionID, m.Channel)
 	m.UserText = strings.ToValidUTF8(m.UserText, "\uFFFD")
 	for {
-		_, _, c, err := x.seen(m.ID)
-		if err != nil || c.withdrawn {
+		k, err := x.seen(m.ID)
+		if err != nil || k.withdrawn {
 			return err
 		}
-		if c.seq > 0 {
-			m.UserText = c.text
+		if k.seq > 0 {
+			m.UserText = k.text
 		}
-		if err := e.hear(ctx, x, m, c.seq); !errors.Is(err, errRevised) {
+		if err := e.hear(ctx, x, m, k); !errors.Is(err, errRevised) {
 			return err
 		}
 	}
 }
 
-// hear handles a message as it was after its revision of a number, 0 for none; errRevised where
-// it was changed since.
-func (e *Engine) hear(ctx context.Context, x session, m channel.Message, revision int64) error {
+// hear handles a message as it was when k was known of it; errRevised where it was changed
+// since.
+func (e *Engine) hear(ctx context.Context, x session, m channel.Message, k known) error {
 	if m.Decision != nil {
-		return e.control(ctx, x, m, nil)
+		return e.control(ctx, x, m, k, nil)
 	}
 	cmd := routing.ParseCommand(m.UserText)
 	switch c := cmd.(type) {
 	case nil, routing.ToRoute:
 	case routing.Local:
-		return e.local(ctx, x, m, c, revision)
+		return e.local(ctx, x, m, k, c)
 	default:
-		return e.control(ctx, x, m, cmd)
+		return e.control(ctx, x, m, k, cmd)
 	}
-	return e.answer(ctx, x, m, revision)
+	return e.answer(ctx, x, m, k.seq)
 }
 
 // local carries /local or /cloud out, at once and once, and handles the text behind it.
-func (e *Engine) local(ctx context.Context, x session, m channel.Message, c routing.Local, revision int64) error {
+func (e *Engine) local(ctx context.Context, x session, m channel.Message, k known, c routing.Local) error {
 	for next, more := routing.ParseCommand(c.Rest).(routing.Local); more; next, more = routing.ParseCommand(c.Rest).(routing.Local) {
 		c = next // of several the last one holds
 	}
 	if c.Rest == "" {
-		return e.control(ctx, x, m, c)
+		return e.control(ctx, x, m, k, c)
 	}
-	was, _, _, err := x.seen(m.ID)
-	if err != nil {
-		return err
-	}
-	if was == nil {
+	if k.message == nil {
 		if err := e.setLocal(ctx, x, c.On); err != nil {
 			return err
 		}
 		e.tell(ctx, x, Entry{Kind: channel.Notice, Content: e.localText(c.On), ReplyTo: m.ID, Control: true})
 	}
 	m.UserText = c.Rest
-	return e.hear(ctx, x, m, revision)
+	return e.hear(ctx, x, m, k)
 }
 
 // conforms reports what of a message breaks its contract (route §4.1), which a channel
@@ -87,7 +83,8 @@ func conforms(m channel.Message) error {
 	return routing.InputMessage().Check(raw)
 }
 
-// answer takes a turn for a message, as hear says.
+// answer takes a turn for a message as it was after its revision of a number, 0 for none;
+// errRevised where it was changed since.
 func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revision int64) error {
 	ctx, l, leave, err := e.enter(ctx, x, m.ID)
 	if err != nil {
@@ -97,19 +94,20 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revis
 	if err := e.turnOver(ctx, x); err != nil {
 		return err
 	}
-	was, posts, c, err := x.seen(m.ID)
-	if err != nil || c.withdrawn {
+	k, err := x.seen(m.ID)
+	if err != nil || k.withdrawn {
 		return err
 	}
-	if was != nil && slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }) {
-		for _, n := range posts { // it may have been killed before the channel had them
+	if k.answered() {
+		for _, n := range k.posts { // it may have been killed before the channel had them
 			e.post(ctx, x, n)
 		}
 		return nil
 	}
-	if c.seq > revision {
+	if k.seq > revision {
 		return errRevised
 	}
+	was := k.message
 	if was == nil {
 		if n, cut := e.cutShort(ctx, x); cut {
 			e.post(ctx, x, n)
@@ -125,7 +123,7 @@ func (e *Engine) answer(ctx context.Context, x session, m channel.Message, revis
 	}
 	e.postAgain(ctx, x)
 	was.Content = e.Strict(m.UserText) // it may have been changed since it was written
-	t := &turn{e: e, x: x, l: l, m: m, entry: *was, posts: posts, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
+	t := &turn{e: e, x: x, l: l, m: m, entry: *was, posts: k.posts, id: fmt.Sprintf("%s#%d", x.ID, was.Seq), code: e.Redact(m.UserText)}
 	t.run(ctx)
 	t.record(ctx)
 	switch {
@@ -376,11 +374,9 @@ func (e *Engine) Post(ctx context.Context, p channel.Post) error {
 
 // Said reports whether a Post of a key is on record in a session.
 func (e *Engine) Said(sessionID, key string) (known bool, err error) {
-	looked := 0
-	err = e.open(sessionID, kindOf(sessionID)).back(func(at Entry) bool {
+	err = e.open(sessionID, kindOf(sessionID)).recent(func(at Entry) bool {
 		known = known || at.Key == key
-		looked++
-		return !known && looked < keptBack
+		return !known
 	})
 	return known, err
 }
@@ -395,15 +391,13 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	}
 	defer leave()
 	ctx = context.WithValue(ctx, byItself{}, true)
-	told, looked := false, 0
-	var user string
-	if err := x.back(func(n Entry) bool {
+	told, user := false, ""
+	if err := x.recent(func(n Entry) bool {
 		told = told || n.Job == f.ID && n.Kind == channel.Answer
 		if n.ID != "" && n.ID == f.ReplyTo {
 			user = n.User
 		}
-		looked++
-		return !told && user == "" && looked < keptBack
+		return !told && user == ""
 	}); err != nil || told {
 		return err
 	}

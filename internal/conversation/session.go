@@ -203,7 +203,11 @@ func title(text string) string {
 
 // last is the latest entry, a zero one where there is none.
 func (x session) last() (n Entry, err error) {
-	err = x.back(func(at Entry) bool { n = at; return false })
+	return last(x.Dir)
+}
+
+func last(dir string) (n Entry, err error) {
+	err = back(dir, func(at Entry) bool { n = at; return false })
 	return n, err
 }
 
@@ -220,6 +224,15 @@ func back(dir string, f func(Entry) bool) error {
 			return true
 		}
 		return f(n)
+	})
+}
+
+// recent is back of the latest keptBack entries.
+func (x session) recent(f func(Entry) bool) error {
+	looked := 0
+	return x.back(func(n Entry) bool {
+		looked++
+		return f(n) && looked < keptBack
 	})
 }
 
@@ -244,15 +257,26 @@ const (
 	keptBack = 1000
 )
 
-// seen finds a message that is on record, and the posts that answer it; nil where it is new.
-// What became of it may be known before it came.
-func (x session) seen(id string) (m *Entry, posts []Entry, c changed, err error) {
+// known is what a session's log has of a message.
+type known struct {
+	message *Entry  // nil where it is new
+	posts   []Entry // that answer it, the oldest first
+	changed         // what became of it, which may be known before it came
+}
+
+// answered reports whether nothing more is owed to the message.
+func (k known) answered() bool {
+	return slices.ContainsFunc(k.posts, func(n Entry) bool { return n.Final })
+}
+
+// seen looks a message up in the log.
+func (x session) seen(id string) (k known, err error) {
 	if id == "" {
-		return nil, nil, c, nil
+		return k, nil
 	}
 	named, err := json.Marshal(id)
 	if err != nil {
-		return nil, nil, c, err
+		return k, err
 	}
 	n := 0
 	err = contextstore.SessionBack(x.Dir, messagesFile, func(line []byte) bool {
@@ -260,22 +284,22 @@ func (x session) seen(id string) (m *Entry, posts []Entry, c changed, err error)
 		if n++; bytes.Contains(line, named) && json.Unmarshal(line, &at) == nil { // few lines are worth reading
 			switch {
 			case at.ReplyTo == id:
-				posts = append(posts, at)
+				k.posts = append(k.posts, at)
 			case at.ID == id && at.Role == roleUser:
-				m = &at
+				k.message = &at
 			case at.ID == id && at.Role == roleWithdrawn:
-				c.withdrawn = true
-			case at.ID == id && at.Role == roleRevised && c.seq == 0:
-				c.seq, c.text = at.Seq, at.Content
+				k.withdrawn = true
+			case at.ID == id && at.Role == roleRevised && k.seq == 0:
+				k.seq, k.text = at.Seq, at.Content
 			}
 		}
-		return m == nil && n < seenBack
+		return k.message == nil && n < seenBack
 	})
-	slices.Reverse(posts)
-	if m == nil {
-		posts = nil
+	slices.Reverse(k.posts)
+	if k.message == nil {
+		k.posts = nil
 	}
-	return m, posts, c, err
+	return k, err
 }
 
 // day is the session's day that a time belongs to.
@@ -304,8 +328,8 @@ func (e *Engine) turnOver(ctx context.Context, x session) error {
 func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, err error) {
 	x := e.open(sessionID, kindOf(sessionID))
 	e.postAgain(ctx, x)
-	over, looked := map[string]bool{}, 0
-	err = x.back(func(n Entry) bool {
+	over := map[string]bool{}
+	err = x.recent(func(n Entry) bool {
 		switch {
 		case n.Job == "" || n.Role != roleAssistant:
 		case n.Key == n.Job+"/over", n.Kind == channel.Decided && n.Approval != nil && n.Approval.Status == "denied":
@@ -316,8 +340,7 @@ func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, e
 			}
 			over[n.Job] = true
 		}
-		looked++
-		return looked < keptBack
+		return true
 	})
 	slices.Reverse(jobs)
 	return jobs, err
@@ -326,13 +349,11 @@ func (e *Engine) Untold(ctx context.Context, sessionID string) (jobs []string, e
 // LastOf is what was said last of a job to a session, as far as its log is looked through; a
 // zero Post where nothing was.
 func (e *Engine) LastOf(sessionID, job string) (p channel.Post, err error) {
-	looked := 0
-	err = e.open(sessionID, kindOf(sessionID)).back(func(n Entry) bool {
+	err = e.open(sessionID, kindOf(sessionID)).recent(func(n Entry) bool {
 		if n.Job == job && n.Role == roleAssistant {
 			p = n.post(sessionID)
 		}
-		looked++
-		return p.Job == "" && looked < keptBack
+		return p.Job == ""
 	})
 	return p, err
 }
@@ -436,8 +457,7 @@ func list(base, prefix string, want func(*State) bool) ([]Summary, error) {
 		if ok, err := contextstore.ReadSession(dir, stateFile, &s.State); err != nil || !ok || !want(&s.State) {
 			return nil //nolint:nilerr // the others are listed
 		}
-		var last Entry
-		if err := back(dir, func(n Entry) bool { last = n; return false }); err == nil {
+		if last, err := last(dir); err == nil {
 			s.Last, s.Messages = last.Timestamp.Time, int(last.Seq)
 		}
 		all = append(all, s)
@@ -476,11 +496,10 @@ func (e *Engine) Clean(ctx context.Context) (removed int, err error) {
 			return err
 		}
 		var s State
-		var last Entry
 		if ok, err := contextstore.ReadSession(dir, stateFile, &s); err != nil || !ok {
 			return nil //nolint:nilerr // what cannot be read is no business of this one
 		}
-		if err := back(dir, func(n Entry) bool { last = n; return false }); err != nil || !last.Timestamp.Before(before) {
+		if last, err := last(dir); err != nil || !last.Timestamp.Before(before) {
 			return nil //nolint:nilerr // likewise
 		}
 		x := e.open(s.ID, s.Channel)

@@ -3,7 +3,6 @@ package conversation
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"toritsugi/internal/channel"
 )
@@ -30,11 +29,11 @@ func (e *Engine) Withdraw(ctx context.Context, sessionID, messageID string) erro
 		return errNoID
 	}
 	x := e.open(sessionID, kindOf(sessionID))
-	was, _, c, err := x.seen(messageID)
+	k, err := x.seen(messageID)
 	if err != nil {
 		return err
 	}
-	if !c.withdrawn {
+	if !k.withdrawn {
 		if _, err := e.append(ctx, x, Entry{Role: roleWithdrawn, ID: messageID}); err != nil {
 			return err
 		}
@@ -48,8 +47,8 @@ func (e *Engine) Withdraw(ctx context.Context, sessionID, messageID string) erro
 		return err
 	}
 	by := ""
-	if was != nil {
-		by = was.User
+	if k.message != nil {
+		by = k.message.User
 	}
 	for _, j := range all {
 		if j.ReplyTo == messageID {
@@ -63,13 +62,11 @@ func (e *Engine) Withdraw(ctx context.Context, sessionID, messageID string) erro
 // what was said, without it.
 func (s *State) forget(x session, message string) {
 	var m Entry
-	looked := 0
-	_ = x.back(func(n Entry) bool { // a log that cannot be read is forgotten
+	_ = x.recent(func(n Entry) bool { // a log that cannot be read is forgotten
 		if n.Role == roleUser && n.ID == message {
 			m = n
 		}
-		looked++
-		return m.Seq == 0 && looked < keptBack
+		return m.Seq == 0
 	})
 	s.Withdrawn++
 	s.Unsaid = nil
@@ -90,14 +87,12 @@ func (e *Engine) Revise(ctx context.Context, m channel.Message) error {
 		return err
 	}
 	x := e.open(m.SessionID, m.Channel)
-	was, posts, c, err := x.seen(m.ID)
+	k, err := x.seen(m.ID)
 	text := e.Strict(m.UserText)
 	switch {
 	case err != nil:
 		return err
-	case c.withdrawn, c.seq > 0 && c.text == text, c.seq == 0 && was != nil && was.Content == text:
-		return nil
-	case slices.ContainsFunc(posts, func(n Entry) bool { return n.Final }):
+	case k.withdrawn, k.seq > 0 && k.text == text, k.seq == 0 && k.message != nil && k.message.Content == text, k.answered():
 		return nil
 	}
 	if _, err := e.append(ctx, x, Entry{Role: roleRevised, ID: m.ID, User: m.User, Content: m.UserText}); err != nil {
