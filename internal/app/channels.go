@@ -200,15 +200,16 @@ func (d *daemon) speak(ctx context.Context) {
 	all.Wait()
 }
 
-// owedEvery is how often what a vendor did not take is tried again; lately is how old the last
-// word in a session may be that is told at the start what it was not told before.
+// owedEvery is how often what a vendor did not take, and what another process said, is looked
+// for; lately is how old the last word in a session may be that is told at the start what it
+// was not told before.
 const (
 	owedEvery = 15 * time.Second
 	lately    = 7 * 24 * time.Hour
 )
 
 // catchUp says what is on record and was not said: at the start what the program that ended
-// had yet to say, then what vendors do not take.
+// had yet to say, then what vendors do not take and other processes say.
 func (d *daemon) catchUp(ctx context.Context) {
 	all, err := d.talks.engine.Recent(d.env.Now().Add(-lately), kinds(d.cfg)...)
 	if err != nil {
@@ -222,8 +223,8 @@ func (d *daemon) catchUp(ctx context.Context) {
 	}
 	d.talks.tellWaiting(ctx, kinds(d.cfg)...)
 	every(ctx, owedEvery, func(ctx context.Context) {
-		for _, session := range d.talks.engine.Owing() {
-			d.talks.engine.PostOwed(ctx, session)
+		if err := d.talks.engine.PostOwing(ctx); err != nil && ctx.Err() == nil {
+			d.log.Warn("What is still to be said: " + err.Error())
 		}
 	})
 }

@@ -24,11 +24,38 @@ func (s *Store) Mark(ctx context.Context, scope, name string) (value string, err
 	return value, nil
 }
 
+// Marks returns the names under which something is kept in a scope, in their order.
+func (s *Store) Marks(ctx context.Context, scope string) (names []string, err error) {
+	err = s.houseDB.use(ctx, func(h *database.Handles) error {
+		rows, err := h.R.QueryContext(ctx, `SELECT name FROM marks WHERE scope=? ORDER BY name`, scope)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		for rows.Next() {
+			var name string
+			if err := rows.Scan(&name); err != nil {
+				return err
+			}
+			names = append(names, name)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the marks of %s: %w", scope, err)
+	}
+	return names, nil
+}
+
 // SetMark keeps a short value durably in house.db: what a door must remember
-// and no directory can tell, as how far the comments of a repository were read.
+// and no directory can tell, as how far the comments of a repository were read. "" forgets it.
 func (s *Store) SetMark(ctx context.Context, scope, name, value string) error {
 	err := s.houseDB.use(ctx, func(h *database.Handles) error {
 		return database.Retry(ctx, func() error {
+			if value == "" {
+				_, err := h.W.ExecContext(ctx, `DELETE FROM marks WHERE scope=? AND name=?`, scope, name)
+				return err
+			}
 			_, err := h.W.ExecContext(ctx, `INSERT INTO marks (scope, name, value, marked_at) VALUES (?,?,?,?)
 				ON CONFLICT(scope, name) DO UPDATE SET value=excluded.value, marked_at=excluded.marked_at`, scope, name, value, s.now().String())
 			return err

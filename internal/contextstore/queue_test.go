@@ -180,6 +180,11 @@ func TestMarks(t *testing.T) {
 	if v, err := s.Mark(t.Context(), "github/o/r", "comments"); v != "2" || err != nil {
 		t.Errorf("%q %v", v, err)
 	}
+	must(t, s.SetMark(t.Context(), "github/o/r", "comments", ""))
+	must(t, s.SetMark(t.Context(), "github/o/r", "labels", "3"))
+	if names, err := s.Marks(t.Context(), "github/o/r"); !slices.Equal(names, []string{"labels"}) || err != nil {
+		t.Errorf("%q %v", names, err)
+	}
 }
 
 // A run that is claimed or put down while somebody reads it is read all the same.

@@ -147,7 +147,6 @@ type shared struct {
 	mu       sync.Mutex
 	channels map[channel.Kind]channel.Channel
 	lanes    map[string]*lane
-	owing    map[string]bool      // sessions whose channel did not take a post; see Owing
 	answered map[string]time.Time // when a model answered last, by PROVIDER/MODEL
 }
 
@@ -179,7 +178,7 @@ func New(o Options) (*Engine, error) {
 			return nil, i18n.E("conversation.prompts_dir", o.PromptsDir, err)
 		}
 	}
-	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, owing: map[string]bool{}, answered: map[string]time.Time{}}}
+	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, answered: map[string]time.Time{}}}
 	e.prompts = newPrompts(o.PromptsDir, o.Lang, o.Log)
 	e.analyses = NewAnalyses(o.Store.BaseDir)
 	return e, nil

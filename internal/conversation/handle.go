@@ -217,26 +217,25 @@ func (e *Engine) tell(ctx context.Context, x session, n Entry) {
 }
 
 // post shows what is on record. What the channel does not take, and what is said where it is
-// not, is shown with the next message of the session, or by who calls PostOwed.
+// not, is shown with the next message of the session, or by PostOwing of who has the channel.
 func (e *Engine) post(ctx context.Context, x session, n Entry) {
-	var err error
-	if c := e.channel(x.kind); c != nil && e.held(ctx, x, n) {
-		e.owes(x.ID)
-	} else if c != nil {
-		if err = c.Post(ctx, n.post(x.ID)); err == nil {
+	if c := e.channel(x.kind); c != nil && !e.held(ctx, x, n) {
+		err := c.Post(ctx, n.post(x.ID))
+		if err == nil {
 			return
 		}
 		e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
-		e.owes(x.ID)
 	}
 	if n.Seq == 0 {
 		return
 	}
-	err = x.update(context.WithoutCancel(ctx), func(s *State) bool {
+	ctx = context.WithoutCancel(ctx)
+	err := x.update(ctx, func(s *State) bool {
 		if slices.Contains(s.Unposted, n.Seq) || len(s.Unposted) >= maxUnposted {
 			return false
 		}
 		s.Unposted = append(s.Unposted, n.Seq)
+		e.owes(ctx, x, true)
 		return true
 	})
 	if err != nil {
@@ -244,11 +243,50 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	}
 }
 
-// owes notes that a session is still to be told something.
-func (e *Engine) owes(session string) {
+// owes keeps in house.db whether a session has Unposted, so that whoever has its channel finds
+// it among all sessions. The caller writes to the session. A terminal is not looked for: it
+// shows its sessions itself.
+func (e *Engine) owes(ctx context.Context, x session, owes bool) {
+	if x.kind == channel.Terminal {
+		return
+	}
+	value := ""
+	if owes {
+		value = "1"
+	}
+	if err := e.Store.SetMark(ctx, unpostedScope(x.kind), x.ID, value); err != nil {
+		e.Log.Error(err.Error(), "session_id", x.ID)
+	}
+}
+
+func unpostedScope(kind channel.Kind) string { return "unposted/" + string(kind) }
+
+// PostOwing is PostOwed of each session of this engine's channels that has something to show,
+// whichever process said it.
+func (e *Engine) PostOwing(ctx context.Context) error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.owing[session] = true
+	kinds := sortedKeys(e.channels)
+	e.mu.Unlock()
+	var all error
+	for _, kind := range kinds {
+		ids, err := e.Store.Marks(ctx, unpostedScope(kind))
+		for _, id := range ids {
+			e.PostOwed(ctx, id)
+			x := e.open(id, kind)
+			if !e.Known(id) {
+				e.owes(ctx, x, false) // it was removed
+				continue
+			}
+			err = errors.Join(err, x.update(ctx, func(s *State) bool {
+				if len(s.Unposted) == 0 {
+					e.owes(ctx, x, false)
+				}
+				return false
+			}))
+		}
+		all = errors.Join(all, err)
+	}
+	return all
 }
 
 // byItself marks the context of what is said without anybody having just asked for it.
@@ -263,16 +301,6 @@ func (e *Engine) held(ctx context.Context, x session, n Entry) bool {
 // that has none.
 func (e *Engine) PostOwed(ctx context.Context, sessionID string) {
 	e.postAgain(context.WithValue(ctx, byItself{}, true), e.open(sessionID, kindOf(sessionID)))
-}
-
-// Owing lists the sessions that are still to be told something: since this was asked last, their
-// channel did not take a post, or it is quiet there.
-func (e *Engine) Owing() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := sortedKeys(e.owing)
-	clear(e.owing)
-	return all
 }
 
 // ShowJob shows what was said of a job to a session since a time, where another process may
@@ -303,7 +331,8 @@ func (e *Engine) ShowJob(ctx context.Context, sessionID, job string, since time.
 	}
 }
 
-// postAgain shows what the channel did not take before.
+// postAgain shows what the channel did not take before. It is shown before it counts as shown:
+// a channel shows no post twice.
 func (e *Engine) postAgain(ctx context.Context, x session) {
 	s, err := x.state()
 	c := e.channel(x.kind)
@@ -314,27 +343,35 @@ func (e *Engine) postAgain(ctx context.Context, x session) {
 	if err == nil {
 		all, err = x.since(slices.Min(s.Unposted)-1, keptBack)
 	}
-	var owed []int64
-	if err == nil {
-		err = x.update(ctx, func(now *State) bool {
-			owed = slices.DeleteFunc(slices.Clone(now.Unposted), func(seq int64) bool { return !slices.Contains(s.Unposted, seq) })
-			now.Unposted = slices.DeleteFunc(now.Unposted, func(seq int64) bool { return slices.Contains(s.Unposted, seq) })
-			return len(owed) > 0
-		})
-	}
 	if err != nil {
 		e.Log.Error(err.Error())
-		e.owes(x.ID)
 		return
 	}
+	var left []int64 // what is still not shown
 	for _, n := range all {
-		if !slices.Contains(owed, n.Seq) {
+		switch {
+		case !slices.Contains(s.Unposted, n.Seq):
+			continue
+		case e.held(ctx, x, n):
+			left = append(left, n.Seq)
 			continue
 		}
-		if n.Job != "" && x.kind != channel.Terminal && !e.held(ctx, x, n) { // whoever worked on it showed no end; a terminal follows it
+		if n.Job != "" && x.kind != channel.Terminal { // whoever worked on it showed no end; a terminal follows it
 			_ = c.Post(ctx, channel.Post{SessionID: x.ID, Kind: channel.Progress, Job: n.Job})
 		}
-		e.post(ctx, x, n)
+		if err := c.Post(ctx, n.post(x.ID)); err != nil {
+			e.Log.Warn("The channel did not take a post, it is tried again later: "+err.Error(), "session_id", x.ID)
+			left = append(left, n.Seq)
+		}
+	}
+	if len(left) == len(s.Unposted) {
+		return
+	}
+	if err := x.update(context.WithoutCancel(ctx), func(now *State) bool {
+		now.Unposted = slices.DeleteFunc(now.Unposted, func(seq int64) bool { return slices.Contains(s.Unposted, seq) && !slices.Contains(left, seq) })
+		return true
+	}); err != nil {
+		e.Log.Error(err.Error())
 	}
 }
 

@@ -511,7 +511,10 @@ func (e *Engine) Clean(ctx context.Context) (removed int, err error) {
 			return nil //nolint:nilerr // it is in use
 		}
 		defer release()
-		if err := x.Write(ctx, func(w *contextstore.SessionWriter) error { return w.Remove() }); err != nil {
+		if err := x.Write(ctx, func(w *contextstore.SessionWriter) error {
+			e.owes(ctx, x, false)
+			return w.Remove()
+		}); err != nil {
 			return err
 		}
 		removed++

@@ -2,6 +2,8 @@ package conversation
 
 import (
 	"context"
+	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,8 @@ import (
 	"time"
 
 	"toritsugi/internal/channel"
+	"toritsugi/internal/contextstore"
+	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
 )
 
@@ -259,10 +263,7 @@ func TestQuiet(t *testing.T) {
 		say("an alert", "")
 		say("first", "20260301-101010-00000001")
 		for range 2 {
-			if all := h.Owing(); !slices.Equal(all, []string{h.id}) {
-				t.Errorf("%q", all)
-			}
-			h.PostOwed(t.Context(), h.id)
+			h.postsOwing(h.id)
 		}
 		if got := h.stage.seen(); len(got) != 2 || got[1] != "notice: an alert" {
 			t.Errorf("%q", got)
@@ -270,11 +271,64 @@ func TestQuiet(t *testing.T) {
 		h.saw("/jobs", "progress: ", "notice: first", "notice: No job is running.")
 		say("second", "20260301-101010-00000001")
 		quiet = false
-		for _, id := range h.Owing() {
-			h.PostOwed(t.Context(), id)
-		}
-		if got := h.stage.seen(); got[len(got)-1] != "notice: second" || len(h.Owing()) != 0 {
+		h.postsOwing()
+		if got := h.stage.seen(); got[len(got)-1] != "notice: second" {
 			t.Errorf("%q", got)
+		}
+	})
+}
+
+// postsOwing posts what is owed, after which that is so of some sessions only.
+func (h *house) postsOwing(want ...string) {
+	h.t.Helper()
+	err := h.PostOwing(h.t.Context())
+	left, merr := h.store.Marks(h.t.Context(), "unposted/slack")
+	if err = errors.Join(err, merr); err != nil || !slices.Equal(left, want) {
+		h.t.Errorf("owing: %q, not %q: %v", left, want, err)
+	}
+}
+
+// What a process says that has no channel is shown by the one that has it, once, though nobody
+// speaks in the session and nothing failed there.
+func TestPostsOfAnotherProcess(t *testing.T) {
+	vendor(t, func(t *testing.T, h *house) {
+		h.plays("chat", "Hello.")
+		h.saw("hello", "answer: Hello.")
+		h.postsOwing()
+		store, err := contextstore.Open(t.Context(), contextstore.Options{BaseDir: h.store.BaseDir, Redact: func(s string) string { return s }, FS: &disk.FS{}, NoSync: true, Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = store.Close() }()
+		o := h.Options
+		o.Store = store
+		other, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = other.Close() }()
+		for _, text := range []string{"first", "second"} {
+			if err := other.Post(t.Context(), channel.Post{SessionID: h.id, Key: text, Kind: channel.Notice, Text: text}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.stage.fail = 2
+		h.postsOwing(h.id)
+		h.postsOwing()
+		h.postsOwing()
+		if got := h.stage.seen(); !slices.Equal(got, []string{"answer: Hello.", "notice: first", "notice: second"}) {
+			t.Errorf("%q", got)
+		}
+		dir := h.Engine.open(h.id, "slack").Dir
+		if err := os.RemoveAll(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.SetMark(t.Context(), "unposted/slack", h.id, "1"); err != nil {
+			t.Fatal(err)
+		}
+		h.postsOwing() // of a session that was removed
+		if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("it is there again: %v", err)
 		}
 	})
 }
