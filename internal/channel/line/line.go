@@ -43,6 +43,8 @@ type Line struct {
 	data  string        // address of what people send
 	turns channel.Turns // posts of a session go out one after another
 
+	started time.Time
+
 	mu      sync.Mutex
 	origins channel.Recent[origin] // by message
 	said    channel.Recent[bool]   // retry keys of what LINE took
@@ -61,6 +63,9 @@ type origin struct {
 	reply   string // its reply token, "" once it was used
 	// by is the retry key of what the reply token was tried for and LINE perhaps took.
 	by string
+	// before says that an earlier process may have used the reply token for the first post
+	// that answers the message.
+	before bool
 }
 
 // How much is remembered, at least.
@@ -87,7 +92,7 @@ func New(opt Options) (*Line, error) {
 	if err := os.RemoveAll(opt.MediaDir); err != nil { // what a process left that ended before its time
 		return nil, err
 	}
-	l := &Line{opt: opt, http: client(opt.HTTP), data: data,
+	l := &Line{opt: opt, http: client(opt.HTTP), data: data, started: opt.Now(),
 		origins: channel.Recent[origin]{Most: maxOrigins}, said: channel.Recent[bool]{Most: maxSaid}, begun: channel.Recent[bool]{Most: maxSaid},
 		gone: channel.Recent[bool]{Most: maxSaid}}
 	return l, nil

@@ -190,7 +190,8 @@ func (l *Line) replyToken(p channel.Post, key string) string {
 
 // reply says some by a reply token; without an error and not done, it has to be pushed. A
 // reply has no retry key: where LINE may have taken it unsaid, a token that is then called
-// used while it lives shows that it did.
+// used while it lives shows that it did. So it does in a process that begins the answer anew,
+// as the inbox lets it where an earlier one ended: the first post used it.
 func (l *Line) reply(ctx context.Context, p channel.Post, key, token string, some []messaging_api.MessageInterface) (done bool, err error) {
 	change := func(f func(*origin)) {
 		l.mu.Lock()
@@ -214,7 +215,8 @@ func (l *Line) reply(ctx context.Context, p channel.Post, key, token string, som
 		l.mu.Lock()
 		o, _ := l.origins.Get(p.ReplyTo)
 		l.mu.Unlock()
-		if done = o.by == key && l.opt.Now().Sub(o.at) <= replyLives; !done {
+		ours := o.by == key || o.before && o.by == ""
+		if done = ours && l.opt.Now().Sub(o.at) <= replyLives; !done {
 			change(func(o *origin) { o.reply = "" })
 			return false, nil
 		}

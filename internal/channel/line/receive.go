@@ -53,7 +53,8 @@ func (l *Line) Receive(ctx context.Context, in channel.Event, h channel.EventHan
 		return nil
 	}
 	l.mu.Lock()
-	l.origins.Put(m.ID, origin{session: m.SessionID, at: in.ReceivedAt, quote: e.Message.QuoteToken, reply: e.ReplyToken})
+	l.origins.Put(m.ID, origin{session: m.SessionID, at: in.ReceivedAt, quote: e.Message.QuoteToken, reply: e.ReplyToken,
+		before: in.ReceivedAt.Before(l.started)})
 	l.mu.Unlock()
 	if e.Type == "message" {
 		defer l.indicate(ctx, &e)()
