@@ -219,7 +219,7 @@ func (e *Engine) tell(ctx context.Context, x session, n Entry) {
 // post shows what is on record. What the channel does not take, and what is said where it is
 // not, is shown with the next message of the session, or by PostOwing of who has the channel.
 func (e *Engine) post(ctx context.Context, x session, n Entry) {
-	if c := e.channel(x.kind); c != nil && !e.held(ctx, x, n) {
+	if c := e.channel(x.kind); c != nil && !e.held(ctx, x, n) && !e.behind(ctx, x, n) {
 		err := c.Post(ctx, n.post(x.ID))
 		if err == nil {
 			return
@@ -241,6 +241,20 @@ func (e *Engine) post(ctx context.Context, x session, n Entry) {
 	if err != nil {
 		e.Log.Error(err.Error())
 	}
+}
+
+// behind reports whether a post waits for an earlier one that its channel does not take: what
+// is said is shown in its order. PostOwing then shows both, or this one alone.
+func (e *Engine) behind(ctx context.Context, x session, n Entry) bool {
+	waits := func() bool {
+		s, err := x.state()
+		return err == nil && len(s.Unposted) > 0 && s.Unposted[0] < n.Seq
+	}
+	if !waits() || e.Quiet != nil && e.Quiet(x.kind) { // quiet holds some posts back, not what answers
+		return false
+	}
+	e.postAgain(ctx, x)
+	return waits()
 }
 
 // owes keeps in house.db whether a session has Unposted, so that whoever has its channel finds

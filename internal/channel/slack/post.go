@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+
 	"toritsugi/internal/channel"
 )
 
@@ -55,8 +57,23 @@ func parts(text string) (all []part) {
 	return all
 }
 
+// maxTries is how often a call is made that Slack neither took nor refused.
+const maxTries = 3
+
 // Post implements channel.Channel.
 func (s *Slack) Post(ctx context.Context, p channel.Post) error {
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := s.post(ctx, p)
+		if err != nil && (undone(err) || ctx.Err() != nil) {
+			return struct{}{}, backoff.Permanent(err)
+		}
+		return struct{}{}, err
+	}, backoff.WithMaxTries(maxTries))
+	return err
+}
+
+// post is one try of Post.
+func (s *Slack) post(ctx context.Context, p channel.Post) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -123,8 +123,11 @@ func TestAnOutcomeThatIsUnknownIsLookedUp(t *testing.T) {
 					return http.StatusBadGateway, "<html>", nil
 				}
 				err := r.s.Post(t.Context(), answer("k", "once"))
-				if err == nil || !strings.Contains(err.Error(), "502") {
+				if taken != (err == nil) || err != nil && !strings.Contains(err.Error(), "502") {
 					t.Errorf("%v", err)
+				}
+				if tries := len(r.f.methods("chat.postMessage")); taken && tries != 1 || !taken && tries != maxTries {
+					t.Errorf("%d tries", tries)
 				}
 				r.f.fail = nil
 				r.post(answer("k", "once"))
