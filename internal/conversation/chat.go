@@ -172,7 +172,7 @@ func (t *turn) ask(ctx context.Context) (string, error) {
 	if len(t.items) > 0 || t.stop != "" {
 		least = grace
 	}
-	limited, cancel := t.limited(ctx, least)
+	limited, cancel := t.limited(ctx, least, false)
 	defer cancel()
 	conv := c.Open(llm.Settings{})
 	msgs, err := t.request(&s, spec.Context)

@@ -91,16 +91,20 @@ func (t *turn) clock(f func(*routing.Loop)) {
 	}
 }
 
-// limited returns a context that ends when the turn's time is over; with grace, what is
-// left is that at the least: what was found out is still to be told. Its cause is then
-// context.DeadlineExceeded.
-func (t *turn) limited(ctx context.Context, grace time.Duration) (context.Context, context.CancelFunc) {
+// limited returns a context that ends when the turn's time is over, or, where it reserves, the
+// part of it that is not Chat's; with least, what is left is that at the least: what was found
+// out is still to be told. Its cause is then context.DeadlineExceeded.
+func (t *turn) limited(ctx context.Context, least time.Duration, reserves bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	began := t.e.Now()
 	left := func() time.Duration {
 		l := time.Duration(0)
-		t.clock(func(loop *routing.Loop) { l = loop.Left() })
-		return max(l, grace-t.e.Now().Sub(began))
+		t.clock(func(loop *routing.Loop) {
+			if l = loop.Left(); reserves {
+				l = loop.ForWork()
+			}
+		})
+		return max(l, least-t.e.Now().Sub(began))
 	}
 	var mu sync.Mutex
 	var timer *time.Timer
@@ -137,7 +141,7 @@ func (t *turn) classify(ctx context.Context, system, user string) (string, error
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := t.limited(ctx, 0)
+	ctx, cancel := t.limited(ctx, 0, true)
 	defer cancel()
 	ready := t.warms(ctx, &spec)
 	defer ready(false)

@@ -2,7 +2,9 @@ package conversation
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +12,13 @@ import (
 
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 
+	"toritsugi/internal/contextstore"
 	"toritsugi/internal/contract"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
+	"toritsugi/internal/redact"
 	"toritsugi/internal/routing"
+	turns "toritsugi/internal/turn"
 )
 
 // The most of what Chat is given to write from (spec/facts §4), in characters but for
@@ -56,6 +61,47 @@ func ofOutput(route routing.Route, task string, o contract.Output) Item {
 	}{o.Result, o.Why, o.NextActions, o.Questions, o.Confidence, o.Risk}
 	raw, _ := json.MarshalIndent(shown, "", " ") // it was decoded from JSON
 	return Item{Route: route, Task: task, Text: string(raw), Out: o.Result}
+}
+
+// unfinished gives Chat what a worker had come to when it was stopped: what it wrote, and what
+// its tools had shown, the latest first.
+func (t *turn) unfinished(route routing.Route, task string, record []contextstore.Message, partial string, err error) {
+	var seen []string
+	add := func(text string, most int) {
+		short, cut := contract.Shortened(strings.TrimSpace(t.e.Strict(text)), most)
+		if cut > 0 {
+			short += "\n" + t.e.Lang.T("conversation.cut", cut)
+		}
+		if short != "" {
+			seen = append(seen, short)
+		}
+	}
+	add(partial, maxItem/3)
+	called := map[redact.Opaque]string{}
+	for _, m := range record {
+		for _, c := range m.ToolCalls {
+			called[c.ID] = c.Name + " " + c.Arguments
+		}
+	}
+	for _, m := range slices.Backward(record) {
+		switch m.Role {
+		case llm.RoleAssistant:
+			add(m.Content, maxItem/3)
+		case llm.RoleTool:
+			add(called[m.ToolCallID]+":\n"+m.Content, maxItem/3)
+		}
+	}
+	if len(seen) == 0 {
+		return
+	}
+	why := "failed"
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		why = "time"
+	case errors.As(err, new(*turns.BudgetError)):
+		why = "calls"
+	}
+	t.items = append(t.items, Item{Route: route, Task: task, Text: t.e.Lang.T("conversation.unfinished_"+why) + "\n\n" + strings.Join(seen, "\n\n")})
 }
 
 // ofCoder is a proposal as material.

@@ -66,7 +66,7 @@ func (t *turn) remember(ctx context.Context) {
 
 // summary asks Chat's model for the short memory of a session, with what it was before.
 func (t *turn) summary(ctx context.Context, s *State, older []Entry) (string, error) {
-	ctx, cancel := t.limited(ctx, 0)
+	ctx, cancel := t.limited(ctx, 0, false)
 	defer cancel()
 	ctx, cancel = context.WithTimeout(llm.LimitAnswer(llm.Aside(ctx), maxMemory), grace)
 	defer cancel()

@@ -470,7 +470,11 @@ func (t *turn) unanswered(ctx context.Context, err error) {
 	}
 	var refused *i18n.Error
 	text := t.e.Lang.T("conversation.chat_down")
-	if e := new(llm.Error); !errors.As(err, &e) && errors.As(err, &refused) { // a setting: who reads it can do something
+	if errors.Is(err, context.DeadlineExceeded) {
+		if text = t.e.Lang.T("conversation.time_over", t.e.Limits.Max); len(t.items) > 0 {
+			text += "\n" + t.e.Lang.T("conversation.time_over_kept")
+		}
+	} else if e := new(llm.Error); !errors.As(err, &e) && errors.As(err, &refused) { // a setting: who reads it can do something
 		text += "\n" + t.e.Lang.Error(refused)
 	} else if t.x.kind == channel.Terminal { // who sits there can mend it
 		text += "\n" + t.e.Lang.T("conversation.chat_down_here")

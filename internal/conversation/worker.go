@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"toritsugi/internal/contextstore"
@@ -41,7 +42,7 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 		return contract.Output{}, err
 	}
 	defer t.l.begins(doing{Alias: spec.Alias, Route: route, Since: t.e.Now()})()
-	ctx, cancel := t.limited(ctx, 0)
+	ctx, cancel := t.limited(ctx, 0, true)
 	defer cancel()
 	window := int(float64(spec.Context) * windowShare)
 	tools, looks, done, err := t.readers(ctx, route, &s, window, in)
@@ -63,6 +64,7 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 		return contract.Output{}, err
 	}
 	t.legs++
+	var partial strings.Builder
 	ledger := &leg{e: t.e, x: t.x, name: fmt.Sprintf("%d.%d", t.entry.Seq, t.legs)}
 	if _, err := ledger.Append(contextstore.Message{Role: llm.RoleSystem, Content: system}, contextstore.Message{Role: llm.RoleUser, Content: string(asked)}); err != nil {
 		return contract.Output{}, err
@@ -79,8 +81,11 @@ func (t *turn) work(ctx context.Context, route routing.Route, in contract.Input)
 	ready := t.warms(ctx, &spec)
 	defer ready(false)
 	loop := turns.New(turns.Settings{Ledger: ledger, Window: w, Tools: tools, Budget: turns.Budget{Turns: maxCalls}, Log: t.e.Log, Now: t.e.Now,
-		MaxResults: 2 * window}, director{heard: func() { ready(true) }})
+		MaxResults: 2 * window}, director{heard: func() { ready(true) }, partial: &partial})
 	out, err := t.answer(ctx, loop, route, func(o contract.Output) string { return unsourced(o.Result, looks) })
+	if err != nil {
+		t.unfinished(route, in.UserText, ledger.messages, partial.String(), err)
+	}
 	if err == nil && route == routing.Research {
 		out.Result, t.found = sourced(out.Result, looks)
 	}
@@ -112,14 +117,21 @@ func (t *turn) answer(ctx context.Context, loop *turns.Loop, route routing.Route
 	}
 }
 
-// director tells that a model has begun to answer.
+// director tells that a model has begun to answer, and holds what there is of an answer.
 type director struct {
 	turns.NoDirector
-	heard func()
+	heard   func()
+	partial *strings.Builder
 }
 
 // Stream implements turn.Director.
-func (d director) Stream(string) { d.heard() }
+func (d director) Stream(delta string) {
+	d.heard()
+	d.partial.WriteString(delta)
+}
+
+// Read implements turn.Director.
+func (d director) Read(*llm.Reply) { d.partial.Reset() } // it is in the leg's record
 
 // readers are the tools that read the session's repository, none where it has none, and
 // for RESEARCH those that look things up; looks is nil where there are none of these.

@@ -92,7 +92,7 @@ func (l *Loop) Begin(route Route, input string) StopReason {
 	this := leg{route, input}
 	switch {
 	case l.stop != "":
-	case l.Left() <= 0:
+	case l.Left() <= 0, !route.Coding() && l.ForWork() <= 0: // a coder has its own time
 		l.stop = StopTime
 	case l.legs[this]:
 		l.stop = StopDone
@@ -115,6 +115,10 @@ func (l *Loop) Left() time.Duration {
 	}
 	return max(0, l.l.Max-spent)
 }
+
+// ForWork is what is left for workers: a third of the turn's time is Chat's, since what was
+// found out is worth nothing before it is told.
+func (l *Loop) ForWork() time.Duration { return max(0, l.Left()-l.l.Max/3) }
 
 // Warming says that a model is being started or loaded, which does not count, or (false)
 // that it is ready.
@@ -143,7 +147,7 @@ func (l *Loop) Worked(r Result) Next {
 		len(r.Questions) > 0 && !r.NeedsNextLoop && from == "",
 		next != "" && r.Confidence < l.l.ConfirmBelow && (next.Coding() || r.Risk != RiskLow):
 		return l.end(StopConfirm)
-	case l.Left() <= 0:
+	case next != "" && !next.Coding() && l.ForWork() <= 0, next != "" && l.Left() <= 0:
 		return l.end(StopTime)
 	case next == "":
 		return l.end(StopDone)
@@ -164,7 +168,7 @@ func (l *Loop) Proposed(p Proposal) Next {
 	switch {
 	case !p.Next || !l.l.ChatReroute || p.Confidence < least || !l.may(p.Route), p.Route.Coding() && !StrongEvidence(l.text):
 		return l.end(StopDone)
-	case l.Left() <= 0:
+	case l.Left() <= 0, !p.Route.Coding() && l.ForWork() <= 0:
 		return l.end(StopTime)
 	case l.loops >= l.l.MaxLoops:
 		return l.end(StopLoops)
@@ -183,7 +187,7 @@ func (l *Loop) may(route Route) bool {
 func (l *Loop) Failed(err error, internal bool) StopReason {
 	l.calls++
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && l.Left() <= 0:
+	case errors.Is(err, context.DeadlineExceeded) && l.ForWork() <= 0:
 		l.stop = StopTime
 	case internal:
 		l.stop = StopInternal
