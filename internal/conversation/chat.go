@@ -54,6 +54,9 @@ func (t *turn) material(ctx context.Context) {
 	}
 	switch t.stop {
 	case "", routing.StopDone:
+		if t.job == "" && len(t.items) > 0 && t.e.Limits.ChatReroute {
+			t.frame("reroute", nil)
+		}
 		return
 	}
 	questions := "-"
@@ -203,7 +206,7 @@ const maxHistory = 400
 // then as far as it fits, and this turn.
 func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 	limit := int(float64(window) * windowShare)
-	msgs := []llm.Message{{Role: llm.RoleSystem, Content: t.e.prompts.system(t.x.kind, t.route, s.LocalOnly)}}
+	msgs := []llm.Message{{Role: llm.RoleSystem, Content: t.e.prompts.system(t.x.kind, t.route, s.LocalOnly, t.mayHand)}}
 	if s.ShortMemory != "" {
 		msgs = append(msgs, llm.Message{Role: llm.RoleUser, Content: llm.Tagged("summary", s.ShortMemory)})
 	}
@@ -219,6 +222,8 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 		return nil, err
 	}
 	past = slices.DeleteFunc(past, func(n Entry) bool { return n.Seq >= t.entry.Seq })
+	past = unrepeated(append(past, t.entry))
+	past = past[:len(past)-1]
 	from := len(past)
 	for from > 0 {
 		if limit -= tokens(past[from-1].text()) + 8; limit < 0 {
@@ -233,6 +238,19 @@ func (t *turn) request(s *State, window int) ([]llm.Message, error) {
 		msgs = append(msgs, llm.Message{Role: n.Role, Content: n.text()})
 	}
 	return alternating(append(msgs, now...)), nil
+}
+
+// unrepeated leaves out of what was said, oldest first, a message that had no answer and was
+// sent again.
+func unrepeated(all []Entry) []Entry {
+	var once []Entry
+	for _, n := range all {
+		if last := len(once) - 1; last >= 0 && once[last].Role == roleUser && n.Role == roleUser && strings.TrimSpace(once[last].text()) == strings.TrimSpace(n.text()) {
+			once = once[:last]
+		}
+		once = append(once, n)
+	}
+	return once
 }
 
 // heard are the entries behind from and up to to, as far as they were said.

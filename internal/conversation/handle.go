@@ -395,7 +395,7 @@ func (n *Entry) post(id string) channel.Post {
 	if key == "" {
 		key = id + "/" + strconv.FormatInt(n.Seq, 10)
 	}
-	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Content, Job: n.Job, Approval: n.Approval, Failed: n.Failed}
+	return channel.Post{SessionID: id, ReplyTo: n.ReplyTo, Key: key, Kind: n.Kind, Text: n.Shown(), Job: n.Job, Approval: n.Approval, Failed: n.Failed}
 }
 
 // Post shows p to the people of a session and keeps it, but for progress: a request for

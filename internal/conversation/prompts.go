@@ -111,11 +111,15 @@ func (p *prompts) read(name string) (string, bool) {
 	return now.text, now.ok
 }
 
-// system is what Chat is told before all: persona, policy, how to hand over, overlays, in
-// this order. What changes with a turn comes last, so that the rest is a prefix that stays.
-func (p *prompts) system(kind channel.Kind, route routing.Route, localOnly bool) string {
-	names := []string{"persona/CHAT_PERSONA.md", "policy.md", "AGENTS.md", "USER.md", "turn/protocol.md", "overlays/common.md", "overlays/channel_" + string(kind) + ".md",
-		"overlays/route_" + strings.ToLower(string(route)) + ".md"}
+// system is what Chat is told before all: persona, policy, overlays, and, where it may hand
+// over, how that is done, in this order. What changes with a turn comes last, so that the rest
+// is a prefix that stays; requests that may hand over and those that may not have one each.
+func (p *prompts) system(kind channel.Kind, route routing.Route, localOnly, mayHand bool) string {
+	names := []string{"persona/CHAT_PERSONA.md", "policy.md", "AGENTS.md", "USER.md", "overlays/common.md", "overlays/channel_" + string(kind) + ".md"}
+	if mayHand {
+		names = append(names, "turn/protocol.md")
+	}
+	names = append(names, "overlays/route_"+strings.ToLower(string(route))+".md")
 	if localOnly {
 		names = append(names, "overlays/mode_local_only.md")
 	}

@@ -81,10 +81,10 @@ func TestSystemPrompt(t *testing.T) {
 		}
 		return b.String()
 	}
-	if got := order(p.system("slack", routing.Plan, true)); got != "<0><1><2><3>Handing<4><5><6><7>" {
+	if got := order(p.system("slack", routing.Plan, true, true)); got != "<0><1><2><3><4><5>Handing<6><7>" {
 		t.Error(got)
 	}
-	if got := order(p.system("slack", routing.Chat, false)); got != "<0><1><2><3>Handing<4><5>" {
+	if got := order(p.system("slack", routing.Chat, false, false)); got != "<0><1><2><3><4><5>" {
 		t.Error(got)
 	}
 	for _, name := range []string{"AGENTS.md", "USER.md", "overlays/common.md", "persona/CHAT_PERSONA.md"} {
@@ -92,7 +92,7 @@ func TestSystemPrompt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := p.system("slack", routing.Chat, false); !strings.HasPrefix(got, "You are the one") || strings.Contains(got, "<2>") || !strings.Contains(got, "reads well") {
+	if got := p.system("slack", routing.Chat, false, false); !strings.HasPrefix(got, "You are the one") || strings.Contains(got, "<2>") || !strings.Contains(got, "reads well") {
 		t.Error(got)
 	}
 }

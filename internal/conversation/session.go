@@ -47,9 +47,10 @@ type Entry struct {
 	Route    routing.Route     `json:"route,omitempty"`
 	Job      string            `json:"job_id,omitempty"`
 	Approval *channel.Approval `json:"approval,omitempty"`
-	Final    bool              `json:"final,omitempty"`  // nothing more is owed to the message
-	Cut      bool              `json:"cut,omitempty"`    // the turn was stopped in the middle of it
-	Failed   bool              `json:"failed,omitempty"` // the message has no other answer, or the job that it began came to nothing
+	Final    bool              `json:"final,omitempty"`    // nothing more is owed to the message
+	Cut      bool              `json:"cut,omitempty"`      // the turn was stopped in the middle of it
+	Declared string            `json:"declared,omitempty"` // the line above Content that tells the route (spec/chat §8): no model sees it
+	Failed   bool              `json:"failed,omitempty"`   // the message has no other answer, or the job that it began came to nothing
 }
 
 // File is an attachment of a message; what was in it is not kept.
@@ -388,7 +389,7 @@ func (e *Engine) History(ctx context.Context, sessionID string, n int) ([]channe
 
 // shown is an entry as a channel shows it.
 func (n *Entry) shown(id string) channel.Said {
-	s := channel.Said{At: n.Timestamp.Time, User: n.User, Text: n.Content}
+	s := channel.Said{At: n.Timestamp.Time, User: n.User, Text: n.Shown()}
 	if n.Role == roleAssistant {
 		p := n.post(id)
 		s.User, s.Post = "", &p
@@ -465,6 +466,14 @@ func list(base, prefix string, want func(*State) bool) ([]Summary, error) {
 	})
 	slices.SortFunc(all, func(a, b Summary) int { return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.ID, b.ID)) })
 	return all, err
+}
+
+// Shown is the entry as people read it: below the line that declares its route.
+func (n *Entry) Shown() string {
+	if n.Declared == "" {
+		return n.Content
+	}
+	return n.Declared + "\n" + n.Content
 }
 
 // Lines calls f with the entries of a session's directory, oldest first.

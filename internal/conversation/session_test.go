@@ -462,7 +462,7 @@ func TestSmallWindow(t *testing.T) {
 	}
 	i := slices.IndexFunc(h.cast.calls, func(k *call) bool { return strings.Contains(k.asked(), "vier") })
 	k = h.cast.calls[i]
-	if last := k.Sent[len(k.Sent)-1]; k.Sent[0].Content != h.prompts.system("terminal", "CHAT", false) || len(last.Images) != 1 || !strings.Contains(last.Content, "[work] ") || !strings.Contains(last.Content, "vier") {
+	if last := k.Sent[len(k.Sent)-1]; k.Sent[0].Content != h.prompts.system("terminal", "CHAT", false, true) || len(last.Images) != 1 || !strings.Contains(last.Content, "[work] ") || !strings.Contains(last.Content, "vier") {
 		t.Error(k.asked())
 	}
 }

@@ -33,6 +33,7 @@ type turn struct {
 	before   time.Duration // that deciding took
 	route    routing.Route // of the answer: what it declares
 	handed   bool          // Chat has handed it over once
+	mayHand  bool          // Chat may hand it over in the next leg
 	items    []Item
 	found    found         // by the latest leg of RESEARCH
 	cited    []string      // sources of what Chat writes from
@@ -120,6 +121,7 @@ func (t *turn) chat(ctx context.Context, s *State) {
 	}
 	t.refer(ctx, s)
 	t.workOverlay(s)
+	t.mayHand = true
 	answer, err := t.ask(ctx)
 	if err != nil {
 		t.unanswered(ctx, err)
@@ -257,7 +259,7 @@ func (t *turn) refuse(ctx context.Context, route routing.Route) {
 	if why == nil {
 		why = routing.Policy{LocalOnly: true}.Leg(route, false)
 	}
-	t.failure, t.route = why, routing.Chat
+	t.failure, t.route, t.mayHand = why, routing.Chat, false
 	t.clock(func(l *routing.Loop) { l.Done() })
 	t.stop = routing.StopDone
 	t.frame("refused", nil)
@@ -285,6 +287,7 @@ func (t *turn) final(ctx context.Context) {
 		t.interrupted(ctx)
 		return
 	}
+	t.mayHand = false
 	t.material(ctx)
 	answer, err := t.ask(ctx)
 	if err != nil {
@@ -325,6 +328,7 @@ func (t *turn) finish(ctx context.Context, answer string) {
 		t.e.Log.Warn("Chat hands over again, or says nothing; it is asked for words", "session_id", t.x.ID, "turn_id", t.id)
 		t.say(llm.RoleAssistant, answer)
 		t.frame("again", nil)
+		t.mayHand = false
 		answer, err := t.ask(ctx)
 		if err != nil {
 			t.unanswered(ctx, err)
@@ -357,10 +361,7 @@ func (t *turn) show(ctx context.Context, text string) {
 		return
 	}
 	text = t.withSources(text)
-	if d := t.declaration(&s); d != "" {
-		text = d + "\n" + text
-	}
-	t.tell(ctx, Entry{Kind: channel.Answer, Content: text, Route: t.route, Job: t.job, Final: true, Failed: t.job != "" && t.failure != nil})
+	t.tell(ctx, Entry{Kind: channel.Answer, Declared: t.declaration(&s), Content: text, Route: t.route, Job: t.job, Final: true, Failed: t.job != "" && t.failure != nil})
 	if t.stop == "" {
 		t.stop = routing.StopDone
 		t.clock(func(l *routing.Loop) { l.Done() })
@@ -436,13 +437,13 @@ func (t *turn) interrupted(ctx context.Context) {
 	late := context.WithoutCancel(ctx)
 	said := ""
 	if t.shown != nil {
-		said = strings.TrimSpace(t.shown.text())
+		said = strings.TrimSpace(strings.TrimPrefix(t.shown.text(), t.shown.lead))
 	}
 	_, streams := t.e.channel(t.x.kind).(channel.Streamer)
 	switch {
 	case errors.Is(why, errWithdrawn), errors.Is(why, errRevised): // there is no such message any more
 	case said != "" && (streams || errors.Is(why, errStopped)): // else the message comes again
-		t.tell(late, Entry{Kind: channel.Answer, Content: said, Route: t.route, Cut: true, Final: true})
+		t.tell(late, Entry{Kind: channel.Answer, Declared: strings.TrimSpace(t.shown.lead), Content: said, Route: t.route, Job: t.job, Cut: true, Final: true})
 	case errors.Is(why, errStopped):
 		t.tell(late, Entry{Kind: channel.Notice, Content: t.e.Lang.Error(errStopped), Final: true})
 	case errors.Is(why, channel.ErrStopped):

@@ -70,7 +70,7 @@ func TestWorkers(t *testing.T) {
 				if first := h.cast.calls[0].asked(); !strings.Contains(first, `"user_text":"これをお願い\n  二行目"`) || !strings.Contains(first, `"prev_primary_route":null`) {
 					t.Error(first)
 				}
-				if !strings.Contains(k.asked(), `"prev_primary_route":"`+up+`"`) || !strings.Contains(k.asked(), `"text":"`+declared+`\nfirst"`) {
+				if !strings.Contains(k.asked(), `"prev_primary_route":"`+up+`"`) || !strings.Contains(k.asked(), `"text":"first"`) {
 					t.Error(k.asked())
 				}
 				if asked := h.last("chat").asked(); !strings.Contains(asked, "### "+up) || strings.Contains(asked, "local_only") {
@@ -155,6 +155,56 @@ func TestStreamIsLookedAtAsPeopleSeeIt(t *testing.T) {
 		}
 		if looked < c.least || looked > c.most || shows != looked {
 			t.Errorf("%v: looked at %d times, shown %d times", pause, looked, shows)
+		}
+	}
+}
+
+// How work is handed over is told where that may be done alone, and the line that declares a
+// route is no model's.
+func TestWhatChatIsTold(t *testing.T) {
+	t.Parallel()
+	for _, lang := range []i18n.Lang{i18n.English, i18n.Japanese} {
+		h := open(t, lang, "terminal")
+		h.plays("chat", "DELEGATE: PLAN\nTASK: sort it")
+		h.plays("worker", output(planResult, nil))
+		h.plays("chat", "Sorted.")
+		declared := lang.T("conversation.declare_plan")
+		if got := h.hears("/chat sort it"); len(got) == 0 || got[len(got)-1] != "answer: Sorted." {
+			t.Fatalf("%q", got)
+		}
+		first, final := h.cast.calls[0], h.last("chat")
+		if !strings.Contains(first.asked(), "DELEGATE: PLAN|") || strings.Contains(final.asked(), "DELEGATE: PLAN|") {
+			t.Errorf("%s: how to hand over:\n%s\n%s", lang, first.asked(), final.asked())
+		}
+		if strings.Contains(first.asked(), "propose_next_loop") || !strings.Contains(final.asked(), "propose_next_loop") {
+			t.Errorf("%s: how to propose another route:\n%s", lang, final.asked())
+		}
+		h.plays("worker", output(planResult, nil))
+		h.plays("chat", "Once more.")
+		h.saw("/plan again", "answer: "+declared+"\nOnce more.")
+		h.plays("chat", "Yes.")
+		h.saw("/chat sure?", "answer: Yes.")
+		asked := h.last("chat")
+		if strings.Contains(asked.asked(), declared) || !strings.Contains(asked.asked(), "Once more.") {
+			t.Errorf("%s: the declaration is shown to the model:\n%s", lang, asked.asked())
+		}
+		if asked.Sent[0].Content != first.Sent[0].Content {
+			t.Errorf("%s: the system prompt is another one", lang)
+		}
+	}
+}
+
+// A message that had no answer and is sent again stands once in what models see.
+func TestSentAgain(t *testing.T) {
+	t.Parallel()
+	h := open(t, i18n.English, "terminal")
+	h.hears("/chat what is it?") // Chat is down
+	h.plays("worker", output(planResult, nil))
+	h.plays("chat", "It.")
+	h.hears("/plan what is it?")
+	for _, role := range []string{"worker", "chat"} {
+		if asked := h.last(role).asked(); strings.Count(asked, "what is it?") != map[string]int{"worker": 1, "chat": 2}[role] { // Chat: with its material's task
+			t.Errorf("%s:\n%s", role, asked)
 		}
 	}
 }

@@ -224,18 +224,23 @@ const maxRecent = 1500
 
 // recent are the latest texts of the session before the message at hand.
 func (t *turn) recent(s *State) ([]contract.Turn, error) {
-	all := []contract.Turn{}
+	said := []Entry{t.entry}
 	err := t.x.current(func(n Entry) bool {
-		if n.Seq <= s.CutSeq || len(all) >= 2*t.e.RecentTurns {
+		if n.Seq <= s.CutSeq || len(said) > 2*t.e.RecentTurns {
 			return false
 		}
 		if n.said() && n.Seq < t.entry.Seq {
-			text, _ := contract.Shortened(n.text(), maxRecent)
-			all = append(all, contract.Turn{Role: n.Role, Text: text})
+			said = append(said, n)
 		}
 		return true
 	})
-	slices.Reverse(all)
+	slices.Reverse(said)
+	said = unrepeated(said)
+	all := []contract.Turn{}
+	for _, n := range said[:len(said)-1] {
+		text, _ := contract.Shortened(n.text(), maxRecent)
+		all = append(all, contract.Turn{Role: n.Role, Text: text})
+	}
 	return all, err
 }
 

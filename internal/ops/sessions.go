@@ -103,7 +103,7 @@ func Session(w io.Writer, s conversation.Summary, o SessionsOptions) error {
 		default:
 			who = strings.TrimSpace(fmt.Sprint(e.Kind, " ", e.Route))
 		}
-		p.printf("%d  %s  %s\n%s\n\n", e.Seq, stamp(e.Timestamp), who, e.Content)
+		p.printf("%d  %s  %s\n%s\n\n", e.Seq, stamp(e.Timestamp), who, e.Shown())
 		return p.err == nil
 	})
 	if err != nil {
