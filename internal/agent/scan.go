@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -12,9 +11,6 @@ import (
 	"toritsugi/internal/progress"
 	"toritsugi/internal/scan"
 )
-
-// whole is as many unchanged lines beside a change as no file has.
-const whole = 100_000_000
 
 // shownFindings is how many findings a report lists.
 const shownFindings = 15
@@ -36,17 +32,8 @@ func (r *verification) lookThrough(ctx context.Context) error {
 	for _, c := range r.Checks {
 		commands = append(commands, c.Command)
 	}
-	in, out := io.Pipe()
-	written := make(chan error, 1)
-	go func() {
-		err := r.Workspace.Review(ctx, r.commit, whole, out)
-		written <- errors.Join(err, out.CloseWithError(err))
-	}()
-	found, err := scan.Patch(in, scan.Options{Checks: commands, Before: func(path string) (string, error) { return r.ofBase(ctx, path) }})
-	if err != nil {
-		_ = in.CloseWithError(err) // git need not go on
-	}
-	err = errors.Join(err, <-written)
+	found, err := scan.Written(func(to io.Writer) error { return r.Workspace.Review(ctx, r.commit, scan.Whole, to) },
+		scan.Options{Checks: commands, Before: func(path string) (string, error) { return r.ofBase(ctx, path) }})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

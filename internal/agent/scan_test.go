@@ -118,7 +118,7 @@ func TestEveryFindingIsNamed(t *testing.T) {
 	t.Parallel()
 	keys := []string{"scan.lost_" + string(scan.FileDeleted), "scan.lost_" + string(scan.FewerAssertions)}
 	for _, why := range []scan.Why{scan.Marker, scan.Promise, scan.Elision, scan.NotImplemented, scan.EmptyBody, scan.FileDeleted, scan.TestRemoved, scan.SkipAdded, scan.FocusAdded,
-		scan.FewerAssertions, scan.TrivialAssertion, scan.TestMain, scan.EndsTests, scan.BuildConstraint, scan.Golden, scan.CI, scan.Build, scan.Dependencies, scan.Scripts,
+		scan.FewerAssertions, scan.TrivialAssertion, scan.TestMain, scan.Unreadable, scan.EndsTests, scan.BuildConstraint, scan.Golden, scan.CI, scan.Build, scan.Dependencies, scan.Scripts,
 		scan.TestConfig, scan.LintConfig, scan.Hooks, scan.CheckFile, scan.Runner, scan.Environment} {
 		keys = append(keys, "scan."+string(why))
 	}

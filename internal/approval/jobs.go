@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -72,6 +73,8 @@ func sumOf(b []byte) string {
 // Base tries patches on the base of a proposal: a *workspace.Workspace, or a HandBase.
 type Base interface {
 	TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error)
+	// ReviewPatch writes what the patch changes, with so many lines around each change.
+	ReviewPatch(ctx context.Context, p *workspace.Patch, lines int, to io.Writer) error
 }
 
 // HandBase is a tree of files at hand as a Base.
@@ -83,6 +86,11 @@ type HandBase struct {
 // TryPatch implements Base.
 func (b HandBase) TryPatch(ctx context.Context, p *workspace.Patch) (workspace.Trial, error) {
 	return b.Hand.TryPatch(ctx, b.Tree, p)
+}
+
+// ReviewPatch implements Base.
+func (b HandBase) ReviewPatch(ctx context.Context, p *workspace.Patch, lines int, to io.Writer) error {
+	return b.Hand.ReviewPatch(ctx, b.Tree, p, lines, to)
 }
 
 // Propose judges a draft and puts it to people: blob, proposal.json and request are on

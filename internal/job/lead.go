@@ -1,10 +1,10 @@
 package job
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -18,6 +18,7 @@ import (
 	"toritsugi/internal/order"
 	"toritsugi/internal/planning"
 	"toritsugi/internal/scan"
+	"toritsugi/internal/workspace"
 )
 
 // plans reports whether settings have a plan lead a job: those of CODE2 and CODE3.
@@ -151,7 +152,7 @@ func (p *proposing) judged(ctx context.Context) (again bool, err error) {
 	if p.plan == nil || !p.job.Grantable() {
 		return false, nil
 	}
-	e, err := p.evidence()
+	e, err := p.evidence(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -176,7 +177,7 @@ func small(p *planning.Plan) bool {
 }
 
 // evidence is what is known of the proposal from others than the model.
-func (p *proposing) evidence() (e planning.Evidence, err error) {
+func (p *proposing) evidence(ctx context.Context) (e planning.Evidence, err error) {
 	for _, f := range p.job.Files {
 		e.Changed = append(e.Changed, fmt.Sprintf("%s %s (+%d -%d)", f.Action, f.Path, f.Added, f.Removed))
 		e.Tests = e.Tests || scan.IsTest(f.Path)
@@ -185,7 +186,19 @@ func (p *proposing) evidence() (e planning.Evidence, err error) {
 	if err != nil {
 		return e, err
 	}
-	found, err := scan.Patch(bytes.NewReader(raw), scan.Options{})
+	patch, err := workspace.ParsePatch(raw)
+	if err != nil {
+		return e, err
+	}
+	if h, ok := p.at.base.(*approval.HandBase); ok {
+		h.Tree = p.job.Base // of who proposed it, who may have been killed since
+	}
+	// What is judged is the whole of each file: of a few lines around a change nobody can tell
+	// which function they are of.
+	found, err := scan.Written(func(to io.Writer) error { return p.at.base.ReviewPatch(ctx, patch, scan.Whole, to) }, scan.Options{})
+	if ctx.Err() != nil {
+		return e, context.Cause(ctx)
+	}
 	if err != nil { // it fails no job
 		p.r.Log.Warn("The proposal cannot be looked through: " + p.r.Store.Redact(err.Error()))
 		return e, nil

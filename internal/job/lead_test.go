@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -237,5 +238,40 @@ func TestDeniedWithAReason(t *testing.T) {
 	other := conversation{h.Store, *o.Chat}
 	if all, err := other.Ended(t.Context(), v.Metadata.TaskKey, noon.Add(-time.Hour), 5); err != nil || len(all) != 0 {
 		t.Errorf("of another repository: %v %v", all, err)
+	}
+}
+
+// An assertion that is added to a test of Go is nothing that a reviewer is told of, however few
+// lines around it the patch shows; one that goes is.
+func TestAddedAssertionIsNoFinding(t *testing.T) {
+	t.Parallel()
+	const before = "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {\n\tif f() != 1 {\n\t\tt.Error(1)\n\t}\n\tx := 0\n\t_ = x\n\ty := 0\n\t_ = y\n\tz := 0\n\t_ = z\n}\n"
+	for name, c := range map[string]struct {
+		patch string
+		want  string
+	}{
+		"added": {"diff --git a/a_test.go b/a_test.go\n--- a/a_test.go\n+++ b/a_test.go\n@@ -11,4 +11,7 @@\n \ty := 0\n \t_ = y\n+\tif f() != 2 {\n+\t\tt.Error(2)\n+\t}\n \tz := 0\n \t_ = z\n", ""},
+		"gone":  {"diff --git a/a_test.go b/a_test.go\n--- a/a_test.go\n+++ b/a_test.go\n@@ -6,4 +6,1 @@\n-\tif f() != 1 {\n-\t\tt.Error(1)\n-\t}\n \tx := 0\n", "a_test.go"},
+	} {
+		for _, deliver := range []approval.Deliver{approval.Branch, approval.Worktree} {
+			t.Run(name+" "+string(deliver), func(t *testing.T) {
+				t.Parallel()
+				call := fmt.Sprintf("- calls: [{tool: propose, args: {plan: p, patch: %q, risk: {destructive: false, rollback_possible: true}}}]\n", c.patch)
+				h := newHouse(t, deliver, plan+call+passes).led()
+				write(t, filepath.Join(h.repo, "a_test.go"), before)
+				git(t, h.repo, "add", "-A")
+				git(t, h.repo, "commit", "-qm", "a test")
+				h.ask(deliver, "CODE2", "Greet the moon", 9)
+				res := h.run()
+				text, _ := h.conversation()
+				if res.Outcome.Status != task.AwaitingApproval {
+					t.Fatalf("%+v %v\n%s", res.Outcome, res.Err, text)
+				}
+				judged := strings.Contains(text, "a_test.go:") || strings.Contains(text, "assert")
+				if judged != (c.want != "") {
+					t.Errorf("what a reviewer is told:\n%s", text)
+				}
+			})
+		}
 	}
 }

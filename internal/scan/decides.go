@@ -12,7 +12,7 @@ import (
 // Decides reports whether the checks may pass because of what the finding is
 // about, and of nothing else.
 func (f Finding) Decides() bool {
-	return f.Kind == ChecksConfig || f.Why == TestMain || f.Why == EndsTests || f.Why == BuildConstraint || f.Why == FocusAdded
+	return f.Kind == ChecksConfig || f.Why == TestMain || f.Why == Unreadable || f.Why == EndsTests || f.Why == BuildConstraint || f.Why == FocusAdded
 }
 
 // decider is a kind of file that decides over the checks of a tool, whatever the

@@ -63,7 +63,11 @@ func (g *goSide) deciders() (all []goDecider) {
 	}
 	fset, file := g.parse()
 	if file == nil { // what cannot be judged may decide
-		return []goDecider{g.decider(TestMain, g.String(), 0, len(g.lines))}
+		why := Unreadable
+		if mainWords().MatchString(g.String()) {
+			why = TestMain
+		}
+		return []goDecider{g.decider(why, g.String(), 0, len(g.lines))}
 	}
 	packages, dots := imports(file)
 	for _, c := range file.Comments {
@@ -165,9 +169,10 @@ func deep(code string) bool {
 }
 
 var (
-	testFunc = lazyregexp.New(`^(Test|Fuzz|Benchmark|Example)([^a-z]|$)`)
-	endings  = lazyregexp.New(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exit|Exec|(Raw)?Syscall6?))$`)
-	oddities = lazyregexp.New(`\b(Exit|Exec|(Raw)?Syscall6?|C\._?exit)\b`)
+	mainWords = lazyregexp.New(`\bTestMain\b|\btesting\s*\.\s*M\b`)
+	testFunc  = lazyregexp.New(`^(Test|Fuzz|Benchmark|Example)([^a-z]|$)`)
+	endings   = lazyregexp.New(`^(os\.Exit|(syscall|golang\.org/x/sys/unix)\.(Exit|Exec|(Raw)?Syscall6?))$`)
+	oddities  = lazyregexp.New(`\b(Exit|Exec|(Raw)?Syscall6?|C\._?exit)\b`)
 )
 
 // imports are the packages of a file by the names that they have in it, and those
@@ -206,7 +211,7 @@ func (f *fileScan) judgeGo() {
 	if f.goWas.Len() == 0 { // a new file takes no test away
 		all = slices.DeleteFunc(all, func(d goDecider) bool { return d.why == BuildConstraint })
 	}
-	for _, why := range []Why{TestMain, EndsTests, BuildConstraint} { // once is enough, with a line if one tells
+	for _, why := range []Why{TestMain, Unreadable, EndsTests, BuildConstraint} { // once is enough, with a line if one tells
 		all := slices.DeleteFunc(slices.Clone(all), func(d goDecider) bool { return d.why != why })
 		if i := slices.IndexFunc(all, func(d goDecider) bool { return d.at != nil }); i >= 0 {
 			f.s.add(candidate{Finding: f.at(TestWeakened, why, all[i].at)})

@@ -49,6 +49,7 @@ const (
 	FewerAssertions  Why = "fewer_assertions"
 	TrivialAssertion Why = "trivial_assertion"
 	TestMain         Why = "test_main"        // Go: what runs the tests of a package, or does not
+	Unreadable       Why = "unreadable"       // Go: the file is none that can be parsed, or too large
 	EndsTests        Why = "ends_tests"       // the program of the tests ends, without an error
 	BuildConstraint  Why = "build_constraint" // Go: whether a file of tests is built
 
@@ -116,6 +117,24 @@ func Patch(r io.Reader, opts Options) (Report, error) {
 	s := newScanner(opts)
 	err := errors.Join(s.unread, readPatch(r, s))
 	return s.report(), err
+}
+
+// Whole is as many unchanged lines beside a change as no file has.
+const Whole = 100_000_000
+
+// Written is Patch of what write writes.
+func Written(write func(io.Writer) error, opts Options) (Report, error) {
+	in, out := io.Pipe()
+	written := make(chan error, 1)
+	go func() {
+		err := write(out)
+		written <- errors.Join(err, out.CloseWithError(err))
+	}()
+	found, err := Patch(in, opts)
+	if err != nil {
+		_ = in.CloseWithError(err) // who writes need not go on
+	}
+	return found, errors.Join(err, <-written)
 }
 
 // candidate is a finding that what comes later in the patch may take back.

@@ -125,14 +125,23 @@ func (h *Hand) stage(ctx context.Context, t tree) (string, error) {
 // TryPatch applies a patch to a tree of TreeOf; no file is touched. An error that is
 // an *i18n.Error is one of the patch.
 func (h *Hand) TryPatch(ctx context.Context, base string, p *Patch) (Trial, error) {
+	t, err := h.trying(ctx, base)
+	if err != nil {
+		return Trial{}, err
+	}
+	return t.try(ctx, p)
+}
+
+// trying is git with an index of its own, in which patches of a tree are tried.
+func (h *Hand) trying(ctx context.Context, base string) (trying, error) {
 	t := trying{tree: h.on(h.src.Path, "try"), base: base, parts: parts{}, links: func(string) bool { return false }}
 	if err := records(ctx, t.tree, call{args: []string{"ls-tree", "-r", "-z", "--full-tree", base}}, asEntries(func(e Entry) error {
 		t.parts.add(e.Path)
 		return nil
 	})); err != nil {
-		return Trial{}, fmt.Errorf("files of the base %s: %w", base, err)
+		return trying{}, fmt.Errorf("files of the base %s: %w", base, err)
 	}
-	return t.try(ctx, p)
+	return t, nil
 }
 
 // Lay makes Tree what a git tree has, and nothing else.

@@ -11,7 +11,38 @@ import (
 // holds and whatever attributes say, so that none of them hides a change. It
 // streams.
 func (w *Workspace) Review(ctx context.Context, commit string, lines int, to io.Writer) error {
-	args := append(diffArgs(), "--text", "--unified="+strconv.Itoa(lines), w.meta.Base, commit, "--")
-	_, err := w.repo.run(ctx, call{args: args, out: to})
+	return review(ctx, w.repo, w.meta.Base, commit, lines, to)
+}
+
+// ReviewPatch is Review of what a patch makes of Base, which is not applied.
+func (w *Workspace) ReviewPatch(ctx context.Context, p *Patch, lines int, to io.Writer) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t, err := w.onPatch(ctx)
+	if err != nil {
+		return err
+	}
+	return t.review(ctx, p, lines, to)
+}
+
+// ReviewPatch is Workspace.ReviewPatch of a tree of TreeOf.
+func (h *Hand) ReviewPatch(ctx context.Context, base string, p *Patch, lines int, to io.Writer) error {
+	t, err := h.trying(ctx, base)
+	if err != nil {
+		return err
+	}
+	return t.review(ctx, p, lines, to)
+}
+
+func (t trying) review(ctx context.Context, p *Patch, lines int, to io.Writer) error {
+	tr, err := t.try(ctx, p)
+	if err != nil {
+		return err
+	}
+	return review(ctx, t.tree, t.base, tr.Tree, lines, to)
+}
+
+func review(ctx context.Context, r gitter, from, commit string, lines int, to io.Writer) error {
+	_, err := r.run(ctx, call{args: append(diffArgs(), "--text", "--unified="+strconv.Itoa(lines), from, commit, "--"), out: to})
 	return err
 }
