@@ -145,7 +145,7 @@ func (t *turn) readers(ctx context.Context, route routing.Route, s *State, windo
 			return nil, nil, done, err
 		}
 		done = end
-		all = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
+		all = slices.DeleteFunc(tool.Builtins(tool.Env{Root: root, Limits: limits, Numbered: true}), func(b tool.Tool) bool { return !b.Definition().ReadOnly })
 	}
 	if route == routing.Research && t.e.Web != nil && !s.LocalOnly {
 		looks = t.e.Web.Open(web.Leg{Limits: limits, Given: t.given(in), Private: len(all) > 0, May: t.mayLook})

@@ -25,7 +25,7 @@ func TestWorkerReads(t *testing.T) {
 	h.plays("chat", "42")
 	h.saw("/plan do", "answer: I'll lay out a plan.\n42")
 	asked := h.last("worker").asked()
-	if !strings.Contains(asked, "the answer is 42") || strings.Contains(asked, "root:") || strings.Count(asked, "There is no tool named") != 2 {
+	if !strings.Contains(asked, "\n1: the answer is 42\n") || strings.Contains(asked, "root:") || strings.Count(asked, "There is no tool named") != 2 {
 		t.Error(asked)
 	}
 	if raw, err := os.ReadFile(file); err != nil || string(raw) != "the answer is 42\n" {

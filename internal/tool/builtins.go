@@ -20,6 +20,10 @@ type Env struct {
 	Shell Shell // runs commands in the sandbox; nil: there is no shell tool
 	Git   Git   // answers for the tool git, about what was where it is a GitHistory; nil: there is none
 
+	// Numbered has read_file show the number of each line: for whoever names lines and edits
+	// nothing (docs/decisions/071).
+	Numbered bool
+
 	// Judge says why a command may not be run in dir, a path with slashes
 	// relative to the workspace; "" where it may. Nil: every one may.
 	Judge func(ctx context.Context, command, dir string) string
@@ -41,7 +45,7 @@ type Env struct {
 // Builtins returns the built-in tools for the workspace of env, sorted by name.
 func Builtins(env Env) []Tool {
 	env.Limits = env.Limits.withDefaults()
-	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, filter: env.Limits.Filter, max: env.Limits.MaxOutput}
+	w := &space{root: env.Root, dirs: []string{env.Root.Name()}, masks: env.Masks, filter: env.Limits.Filter, max: env.Limits.MaxOutput, numbered: env.Numbered}
 	if env.Dir != "" {
 		w.dirs = append(w.dirs, env.Dir)
 	}
@@ -62,12 +66,13 @@ func Builtins(env Env) []Tool {
 
 // space is the workspace as the built-ins share it.
 type space struct {
-	root   *os.Root
-	dirs   []string // absolute paths that mean the root
-	masks  func(s string) (string, bool)
-	filter func(io.Writer) io.WriteCloser // nil: the model sees what the files hold
-	max    int                            // bytes of a result
-	write  sync.Mutex                     // held from the read to the rename of a change
+	root     *os.Root
+	dirs     []string // absolute paths that mean the root
+	masks    func(s string) (string, bool)
+	filter   func(io.Writer) io.WriteCloser // nil: the model sees what the files hold
+	max      int                            // bytes of a result
+	numbered bool                           // read_file numbers lines
+	write    sync.Mutex                     // held from the read to the rename of a change
 }
 
 // builtin is a tool whose arguments are a T.

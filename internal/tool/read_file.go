@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -60,7 +61,7 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 	if isBinary(lines.peek()) {
 		return Failf("%s", binaryNote(shownName(rel), lines.peek(), info.Size())), nil
 	}
-	v := view{start: start, end: end, room: w.max - len(rel) - 400}
+	v := view{start: start, end: end, numbered: w.numbered, room: w.max - len(rel) - 400}
 	if err := v.read(ctx, lines); err != nil {
 		return ended(ctx, w.explain(rel, err))
 	}
@@ -74,6 +75,7 @@ func (w *space) readFile(ctx context.Context, rel string, start, end int) (Resul
 type view struct {
 	start, end int // end 0: to the end of the file
 	room       int // bytes left for lines
+	numbered   bool
 	total      int
 	last       int // the last line shown, 0 while there is none
 	full       bool
@@ -111,6 +113,9 @@ func (v *view) add(l line) {
 	// A rune at the cut of a long line is no fault of the file.
 	v.invalid = v.invalid || int64(len(l.text)) == l.size && !utf8.Valid(l.text)
 	shown := shorten(l.text, maxLine, l.size) + "\n"
+	if v.numbered {
+		shown = strconv.Itoa(v.total) + ": " + shown
+	}
 	if len(shown) > v.room && v.last != 0 {
 		v.full = true
 		return
