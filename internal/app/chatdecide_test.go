@@ -190,7 +190,7 @@ func TestDecisionsInChat(t *testing.T) {
 	}{
 		"granted, twice": {"", []step{mine("/approve %[1]s %[2]s", "Granted: %[1]s", "%[1]s"), mine("/approve %[1]s %[2]s", "is decided already: granted", "すでに決定済み"), mine("/deny %[1]s", "is decided already: granted", "すでに決定済み")},
 			"requested granted", granted, task.Completed},
-		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: %[1]s\nnot so", "%[1]s\nnot so"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
+		"denied": {"", []step{mine("/deny %[1]s not so", "Denied: %[1]s\nReason: not so\nNothing was changed.", "%[1]s\n理由: not so\n何も変更していません"), mine("/approve %[1]s %[2]s", "is decided already: denied", "すでに決定済み")},
 			"requested denied", nil, task.Stopped},
 		"another hash": {"", []step{mine("/approve %[1]s 000000000000", "not what this decision is about any more", "変わっています"), mine("/approve %[1]s", "not what this decision is about any more", "変わっています"),
 			mine("/approve %[1]s 000000000000", "/approve %[1]s %[2]s\n", "/approve %[1]s %[2]s\n"), his("/approve %[1]s 000000000000", "may not decide about job", "決定できません")},
@@ -499,7 +499,7 @@ func TestLocalBeforeAProposalIsJudged(t *testing.T) {
 	b.says(tableSession, "terminal:hanako", "/code2 let it be 42")
 	ctx, stop := context.WithCancelCause(t.Context())
 	b.engine.Add(&hooked{b.to, func(p channel.Post) {
-		if p.Kind == channel.Progress && strings.Contains(p.Text, "read_file") { // as it judges
+		if p.Kind == channel.Progress && strings.Contains(p.Text, "reading answer.txt") { // as it judges
 			stop(agent.ErrShutdown)
 		}
 	}})

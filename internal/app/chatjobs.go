@@ -335,6 +335,7 @@ func (t *talks) Decide(ctx context.Context, session, user string, d channel.Deci
 		j.Session = session
 	}
 	t.event(ctx, j.Session, j)
+	t.engine.Decided(j.Session, j.Job)
 	if j.Session != session { // the people who asked for it are told, too
 		to := t.toPeopleOf(j)
 		to.post(ctx, j.Session, j, channel.Decided, to.lang.T("conversation.decided_"+string(j.State.Status), j.Job), "decided")

@@ -35,11 +35,15 @@ type standing struct {
 // they know.
 func (t *talks) tell(ctx context.Context, s standing) {
 	o, j := s.order, s.job
-	if j.State.Status != approval.Pending || !j.Grantable() { // a request ends the progress, and nothing may end the request
-		defer t.progress(o, "")
+	defer t.progress(o, "")
+	waits := j.Grantable() && j.State.Status == approval.Pending
+	if waits { // at once: what Chat has to say of it takes a model a while
+		t.event(ctx, o.Session, j)
+		t.request(ctx, o.Session, j)
+		t.progress(o, t.lang.T("job.telling", o.Title))
 	}
 	switch {
-	case j.Job != "" && j.Reverts == "":
+	case j.Job != "" && j.Reverts == "" && (waits || !j.Grantable() || j.State.Status == approval.AutoApproved): // else people know it, and decided
 		v, err := t.store.View(j.Run) // which has moved since the job was read
 		var c *contract.Coder
 		if j.Dir = v.Dir; err == nil {
@@ -54,10 +58,7 @@ func (t *talks) tell(ctx context.Context, s standing) {
 		t.finish(ctx, o, nil, cmp.Or(s.err, errors.New(s.reason)))
 	}
 	switch {
-	case !j.Grantable():
-	case j.State.Status == approval.Pending:
-		t.event(ctx, o.Session, j)
-		t.request(ctx, o.Session, j)
+	case !j.Grantable(), waits:
 	case s.status.Final():
 		switch {
 		case j.State.Status == approval.AutoApproved:

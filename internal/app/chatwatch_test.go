@@ -78,7 +78,7 @@ func anotherWorks(t *testing.T, shows bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := fmt.Sprintf(`answer 1: read_file {"path":"greet.txt"} · process %d on %s`, os.Getpid(), host)
+	want := fmt.Sprintf(`reading greet.txt (step 1) · process %d on %s`, os.Getpid(), host)
 	if got := look(); got != want {
 		t.Errorf("%q", got)
 	}
@@ -103,10 +103,10 @@ func anotherWorks(t *testing.T, shows bool) {
 	for _, p := range s.all[before:] {
 		kinds = append(kinds, string(p.Kind))
 	}
-	if got := strings.Join(kinds, " "); got != "notice answer request progress" {
+	if got := strings.Join(kinds, " "); got != "request notice answer progress" {
 		t.Fatalf("%s: %+v", got, s.all[before:])
 	}
-	a := s.all[len(s.all)-2].Approval
+	a := s.all[before].Approval
 
 	v.says(h, hanakos, "/approve "+a.Job+" "+a.Hash)
 	if look(); !strings.Contains(strings.Join(s.going, "\n"), "applying: greet the moon") {

@@ -143,12 +143,12 @@ func (j *Jobs) put(ctx context.Context, c *contextstore.Context, p Proposal, pat
 }
 
 // Judge puts down what the coder's verification came to. The owner of the context calls it.
-func (j *Jobs) Judge(ctx context.Context, job *Job, v Judged) error {
+func (j *Jobs) Judge(ctx context.Context, job *Job, v Judged, taken Cost) error {
 	for i := range v.Open {
 		v.Open[i] = j.Store.Redact(v.Open[i])
 	}
 	return j.locked(ctx, job, func() error {
-		job.Judged = &v
+		job.Judged, job.Cost.Tokens, job.Cost.MicroUSD = &v, taken.Tokens, taken.MicroUSD
 		return j.write(job.Dir, job.Proposal)
 	})
 }

@@ -81,7 +81,7 @@ func (j Job) judged(l i18n.Lang) (lines []string) {
 	}
 	lines = []string{l.T("approval.judged_plan", v.Subtasks)}
 	if v.Criteria > 0 {
-		lines[0] = l.T("approval.judged", v.Subtasks, v.Met, v.Criteria)
+		lines[0] = l.T("approval.judged", v.Met, v.Criteria, v.Subtasks)
 	}
 	for _, o := range v.Open {
 		lines = append(lines, l.T("approval.open", l.Translate(o)))
@@ -117,12 +117,15 @@ func costText(l i18n.Lang, c Cost) string {
 	if c == (Cost{}) {
 		return ""
 	}
-	text := l.T("approval.cost", c.Tokens+c.Hint)
+	text := l.T("approval.cost", c.Tokens)
 	if c.MicroUSD > 0 {
 		text += " " + fmt.Sprintf("($%.4f)", float64(c.MicroUSD)/1e6)
 	}
+	if c.Hint > 0 {
+		text += l.T("approval.cost_hint", c.Hint)
+	}
 	if c.Near {
-		text += " " + l.T("approval.cost_near")
+		text += l.T("approval.cost_near")
 	}
 	return text
 }

@@ -38,7 +38,7 @@ Risk, as computed:
 - runs commands that a model wrote: go generate ./..., frobnicate (no-rule)
 Risk, in the coder's words: low
 Cannot be taken back: what its commands do outside of the files stays (tori rollback takes back the files)
-Cost: about 1200 tokens ($0.0025)
+Cost: 1200 tokens taken by the coder so far, requests and answers together ($0.0025)
 Without a decision until 2026-03-07 03:06 UTC it is denied.
 /approve JOB HASH
 /deny JOB HASH
@@ -58,7 +58,7 @@ third
 - モデルが書いたコマンドを実行する: go generate ./..., frobnicate (no-rule)
 リスク（コーダーの説明）: low
 取り消し不可: コマンドがファイルの外で行ったことは残ります（ファイルは tori rollback で戻せます）
-コスト: 約 1200 トークン ($0.0025)
+コスト: コーダーがここまでに使ったトークン 1200（入力と出力の合計） ($0.0025)
 2026-03-07 03:06 UTC までに決定がなければ拒否になります。
 /approve JOB HASH
 /deny JOB HASH

@@ -92,7 +92,7 @@ type Post struct {
 	Text string
 	// Job is the job id of a Progress, Request or Decided, and of what says how a job
 	// ended. A job that a turn began has said a Progress before Handle returns; a
-	// Progress without Text, or a Request, says that nothing is going on any more.
+	// Progress without Text says that nothing is going on any more: behind a Request, too.
 	Job string
 	// Approval is set for a Request and a Decided.
 	Approval *Approval

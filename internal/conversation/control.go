@@ -97,7 +97,10 @@ func (e *Engine) decide(ctx context.Context, x session, user string, d channel.D
 	}
 	text := e.Lang.T("conversation.decided_"+a.Status, a.Job)
 	if d.Reason != "" {
-		text += "\n" + d.Reason
+		text += "\n" + e.Lang.T("conversation.decided_reason", d.Reason)
+	}
+	if a.Status == "denied" {
+		text += "\n" + e.Lang.T("conversation.denied_next")
 	}
 	return Entry{Kind: channel.Decided, Content: text, Job: a.Job, Approval: &a}, nil
 }

@@ -146,7 +146,7 @@ func TestJob(t *testing.T) {
 				t.Fatalf("%q", got)
 			}
 			j := h.desk.jobs[0]
-			if string(j.Route) != c.route || j.Role != c.role || j.Task != c.task || j.Repository.Name != "widgets" || j.ReplyTo != "m1" || !strings.Contains(j.Prompt, "CODE") || h.legs() != "" {
+			if string(j.Route) != c.route || j.Role != c.role || j.Task != c.task || j.Repository.Name != "widgets" || j.ReplyTo != "m1" || !strings.Contains(j.Prompt, "CODE") || !j.Input.Tooling.RepoRead || h.legs() != "" {
 				t.Errorf("%+v, legs %s", j, h.legs())
 			}
 			h.plays("chat", "Here is a proposal.\n```json\n{\"propose_next_loop\":true,\"route\":\"OPS\",\"reason\":\"r\",\"confidence\":1}\n```") // whose input is over

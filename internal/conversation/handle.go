@@ -432,11 +432,17 @@ func (e *Engine) Said(sessionID, key string) (known bool, err error) {
 	return known, err
 }
 
+// errDecided is the cause of a report on a job that somebody decided about meanwhile.
+var errDecided = errors.New("the proposal was decided about")
+
+// Decided ends the report on a job that Chat is writing: it would say that it waits.
+func (e *Engine) Decided(sessionID, job string) { e.stopTurn(sessionID, job, errDecided) }
+
 // Finish tells the people of a session what became of a job: Chat writes it. A job that was
-// told of already is not told of again.
+// told of already, or decided about, is not told of again.
 func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	x := e.open(f.SessionID, kindOf(f.SessionID))
-	ctx, l, leave, err := e.enter(ctx, x, "")
+	ctx, l, leave, err := e.enter(ctx, x, f.ID)
 	if err != nil {
 		return err
 	}
@@ -444,7 +450,7 @@ func (e *Engine) Finish(ctx context.Context, f Finished) error {
 	ctx = context.WithValue(ctx, byItself{}, true)
 	told, user := false, ""
 	if err := x.recent(func(n Entry) bool {
-		told = told || n.Job == f.ID && n.Kind == channel.Answer
+		told = told || n.Job == f.ID && (n.Kind == channel.Answer || n.Kind == channel.Decided)
 		if n.ID != "" && n.ID == f.ReplyTo {
 			user = n.User
 		}

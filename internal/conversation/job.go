@@ -71,6 +71,7 @@ func (t *turn) start(ctx context.Context, route routing.Route, repo Repository, 
 	if err != nil {
 		return "", "", err
 	}
+	in.Tooling.RepoRead = true // a job's tools read the repository
 	prompt, err := e.prompts.worker(route)
 	if err != nil {
 		return "", "", err

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toritsugi/internal/contract"
 	"toritsugi/internal/i18n"
 )
 
@@ -229,5 +230,30 @@ func TestLoadingAfterAFailure(t *testing.T) {
 		h.hears("/chat hello")
 		h.cast.cold = map[string]bool{"chat": true}
 		h.saw("/chat hello", "notice: The model script/chat is being loaded; this takes a moment.", "answer: There.")
+	})
+}
+
+// A report on a proposal that somebody decides about while Chat writes it is not told: it would
+// say that it waits. Nor is it begun anew.
+func TestDecidedBeforeItIsTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := open(t, i18n.English, "terminal", func(_ *house, o *Options) { o.Now = time.Now })
+		h.play("chat", slowly("It waits for you.", 20*time.Second))
+		f := Finished{SessionID: h.id, ID: "20260301-101010-0123abcd", Title: "greet", Route: "CODE2", Proposal: &contract.Coder{Plan: "p", Patch: "x"}}
+		done := make(chan error, 1)
+		go func() { done <- h.Finish(t.Context(), f) }()
+		synctest.Wait()
+		h.hears("/approve 20260301-101010-0123abcd 0123456789ab")
+		h.Decided(h.id, f.ID)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Finish(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(h.stage.seen(), "\n"); strings.Contains(got, "It waits") || strings.Contains(got, "I cannot answer") {
+			t.Error(got)
+		}
 	})
 }

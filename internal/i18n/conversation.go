@@ -67,6 +67,8 @@ func conversationTexts() map[string]text {
 
 		"conversation.decided_granted":       {"Granted: %s", "承認しました: %s"},
 		"conversation.decided_denied":        {"Denied: %s", "却下しました: %s"},
+		"conversation.decided_reason":        {"Reason: %s", "理由: %s"},
+		"conversation.denied_next":           {"Nothing was changed. Say what should be different, or send /code2 with it: it is then proposed anew.", "何も変更していません。どう直したいかを書くか、/code2 に続けて書いてください。作り直して提案します。"},
 		"conversation.decided_auto_approved": {"Approved automatically: %s", "自動で承認しました: %s"},
 		"conversation.decided_pending":       {"Still waiting for a decision: %s", "まだ承認を待っています: %s"},
 

@@ -3,12 +3,21 @@ package i18n
 // jobTexts are about jobs of a conversation.
 func jobTexts() map[string]text {
 	return map[string]text{
-		"job.progress":                 {"answer %d: %s", "回答 %d: %s"},
+		"job.progress":                 {"%s (step %d)", "%s（%d 回目）"},
+		"job.call_read":                {"reading %s", "%s を確認中"},
+		"job.call_list":                {"looking at the files in %s", "%s のファイルを確認中"},
+		"job.call_search":              {"searching for %s", "%s を検索中"},
+		"job.call_propose":             {"writing the proposal", "提案を作成中"},
+		"job.call_plan":                {"planning", "計画中"},
+		"job.call_step":                {"finishing a step of the plan", "計画の手順を終了"},
+		"job.call_check":               {"checking its own work", "自分の作業を点検中"},
+		"job.call_other":               {"using the tool %s", "ツール %s を使用中"},
 		"app.auto_on":                  {"Approved without asking until %s: paths %s, task types %s, tools %s. /auto-approve off ends it.", "%s まで、次の範囲を確認なしで承認します。パス: %s、種別: %s、ツール: %s。/auto-approve off で終わります。"},
 		"app.auto_off":                 {"Nothing is approved without asking any more (%d ended).", "確認なしの承認を終わりました（%d 件）。"},
 		"app.stale":                    {"The files changed after the proposal was made, so job %s makes it anew.", "提案の後でファイルが変わったため、ジョブ %s が提案を作り直します。"},
 		"app.stale_again":              {"The files changed again after the proposal was made anew; ask for it once more when they rest.", "作り直した提案の後で、ファイルがまた変わりました。変更が落ち着いてから、もう一度依頼してください。"},
 		"app.chat_storage":             {"tori chat needs context_storage.enabled: true", "tori chat には context_storage.enabled: true が必要です"},
+		"job.telling":                  {"proposed: %s", "提案しました: %s"},
 		"job.applying":                 {"applying: %s", "適用中: %s"},
 		"job.applying_step":            {"applying (step %s): %s", "適用中（手順 %s）: %s"},
 		"job.elsewhere":                {"%s · process %d on %s", "%s · プロセス %d（%s）"},

@@ -168,7 +168,7 @@ func (p *proposing) judged(ctx context.Context) (again bool, err error) {
 			j.Met++
 		}
 	}
-	return false, p.r.Approvals.Judge(ctx, p.job, j)
+	return false, p.r.Approvals.Judge(ctx, p.job, j, p.taken())
 }
 
 // small reports whether a plan is one step that the model finds easy, or planned nothing of.

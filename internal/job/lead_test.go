@@ -12,6 +12,7 @@ import (
 	"toritsugi/internal/agent"
 	"toritsugi/internal/approval"
 	"toritsugi/internal/contextstore"
+	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/llm/script"
 	"toritsugi/internal/memory"
@@ -272,6 +273,25 @@ func TestAddedAssertionIsNoFinding(t *testing.T) {
 					t.Errorf("what a reviewer is told:\n%s", text)
 				}
 			})
+		}
+	}
+}
+
+// How far a job is, is told in words, whatever its model calls, in one language.
+func TestProgressIsWords(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[contextstore.ToolCall][2]string{
+		{Name: "read_file", Arguments: `{"path":"a.go","start_line":1}`}:           {"reading a.go (step 3)", "a.go を確認中（3 回目）"},
+		{Name: "grep", Arguments: `{"pattern":"func f","path":"x"}`}:               {"searching for func f (step 3)", "func f を検索中（3 回目）"},
+		{Name: "list_files", Arguments: `{}`}:                                      {"looking at the files in . (step 3)", ". のファイルを確認中（3 回目）"},
+		{Name: "reflect", Arguments: `{"verification_passed":true,"criteria":[]}`}: {"checking its own work (step 3)", "自分の作業を点検中（3 回目）"},
+		{Name: "propose", Arguments: `{"plan":"p"`}:                                {"writing the proposal (step 3)", "提案を作成中（3 回目）"},
+		{Name: "recall", Arguments: `{"seq":1}`}:                                   {"using the tool recall (step 3)", "ツール recall を使用中（3 回目）"},
+	} {
+		for i, l := range []i18n.Lang{i18n.English, i18n.Japanese} {
+			if got := called(l, 3, call); got != want[i] {
+				t.Errorf("%q, want %q", got, want[i])
+			}
 		}
 	}
 }

@@ -248,10 +248,9 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	if err != nil {
 		return err
 	}
-	taken := p.c.State()
 	d := approval.Draft{Session: chat.Session, Requester: chat.User, Title: chat.Title, Summary: summary(said.Plan), Plan: said.Plan, Patch: patch, Notes: said.Notes, Tests: said.Tests,
 		CoderRisk: p.risk(said.Risk), Type: approval.TypeOf(chat.Route, said.TaskType, len(patch) > 0), Base: base, Repository: p.o.Repo, Deliver: approval.Deliver(chat.Deliver),
-		Visibility: p.at.visibility, Cost: approval.Cost{Tokens: taken.TotalTokensUsed, MicroUSD: taken.CostMicroUSD}}
+		Visibility: p.at.visibility, Cost: p.taken()}
 	if said.CostHint != nil {
 		d.Cost.Hint, d.Cost.Near = int64(said.CostHint.EstimatedTokens), said.CostHint.NearLimit
 	}
@@ -264,6 +263,12 @@ func (p *proposing) put(ctx context.Context, said contract.Coder) error {
 	}
 	p.job = &job
 	return nil
+}
+
+// taken is what the job took until now.
+func (p *proposing) taken() approval.Cost {
+	s := p.c.State()
+	return approval.Cost{Tokens: s.TotalTokensUsed, MicroUSD: s.CostMicroUSD}
 }
 
 // risk is what the coder said of the risk, in a line.

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"cmp"
+	"encoding/json"
 	"strings"
 
 	"toritsugi/internal/approval"
@@ -8,6 +10,7 @@ import (
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm"
 	"toritsugi/internal/order"
+	"toritsugi/internal/planning"
 	"toritsugi/internal/progress"
 )
 
@@ -18,9 +21,23 @@ const (
 	lastLines = 8
 )
 
-// called says which call a model makes in its nth answer.
+// calls are the words for what a model does, by the tool that it calls.
+var calls = map[string]string{"read_file": "job.call_read", "list_files": "job.call_list", "grep": "job.call_search", proposeName: "job.call_propose",
+	planning.ToolPlan: "job.call_plan", planning.ToolReport: "job.call_step", planning.ToolReflect: "job.call_check"}
+
+// called says what a model does in its nth answer, in words: a person reads it.
 func called(l i18n.Lang, n int64, c contextstore.ToolCall) string {
-	return l.T("job.progress", n, strings.TrimSpace(c.Name+" "+progress.OneLine(progress.Cut(c.Arguments, maxShown))))
+	var args struct{ Path, Pattern string }
+	_ = json.Unmarshal([]byte(c.Arguments), &args) // what it cannot tell is not told
+	about := cmp.Or(args.Pattern, args.Path, ".")
+	key, known := calls[c.Name]
+	switch {
+	case !known:
+		key, about = "job.call_other", c.Name
+	case !strings.Contains(l.T(key), "%"):
+		return l.T("job.progress", l.T(key), n)
+	}
+	return l.T("job.progress", l.T(key, progress.OneLine(progress.Cut(about, maxShown))), n)
 }
 
 // Stage says how far a job is that another process works on, by what is on disk.

@@ -340,9 +340,9 @@ func (c *chat) post(p channel.Post) {
 // job keeps how far a job is.
 func (c *chat) job(p channel.Post) {
 	at := slices.IndexFunc(c.jobs, func(j job) bool { return j.id == p.Job })
-	over := p.Text == "" || p.Kind != channel.Progress
+	over := p.Text == ""
 	switch {
-	case p.Kind != channel.Progress && p.Kind != channel.Request:
+	case p.Kind != channel.Progress:
 	case at < 0 && !over:
 		c.jobs = append(c.jobs, job{p.Job, p.Text})
 	case at >= 0 && over:

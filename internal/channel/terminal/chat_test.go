@@ -377,6 +377,10 @@ func TestChatOnce(t *testing.T) {
 				t.Fatal("it ended while a job went on")
 			}
 			post(t, r, channeltest.Proposal(session))
+			if r.over() {
+				t.Fatal("it ended before Chat told of the proposal")
+			}
+			post(t, r, channel.Post{SessionID: session, Kind: channel.Progress, Job: "20260102-030405-0a1b2c3d"})
 			if !r.over() || r.err != nil || r.result != (Result{Waiting: true}) {
 				t.Errorf("%+v %v", r.result, r.err)
 			}

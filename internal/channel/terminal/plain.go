@@ -52,7 +52,9 @@ func (f *printed) post(_ context.Context, p channel.Post) (err error) {
 		f.waiting = slices.DeleteFunc(f.waiting, func(j string) bool { return j == p.Job })
 	}
 	if p.Job != "" && (p.Kind == channel.Progress || p.Kind == channel.Request) {
-		f.jobs = slices.DeleteFunc(f.jobs, func(j string) bool { return j == p.Job })
+		if p.Kind == channel.Progress {
+			f.jobs = slices.DeleteFunc(f.jobs, func(j string) bool { return j == p.Job })
+		}
 		if p.Kind == channel.Request || p.Text != "" { // else nothing goes on, and what waits does so still
 			f.waiting = slices.DeleteFunc(f.waiting, func(j string) bool { return j == p.Job })
 		}

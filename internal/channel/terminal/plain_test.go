@@ -81,11 +81,15 @@ func TestOnceWaitsForJobs(t *testing.T) {
 		h := &channeltest.Handler{}
 		p := channeltest.Proposal(session)
 		h.Reply = func(ctx context.Context, m channel.Message) error {
-			time.AfterFunc(time.Hour, func() {
-				if err := h.Channel.Post(context.WithoutCancel(ctx), p); err != nil {
-					t.Error(err)
-				}
-			})
+			later := func(after time.Duration, p channel.Post) {
+				time.AfterFunc(after, func() {
+					if err := h.Channel.Post(context.WithoutCancel(ctx), p); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			later(59*time.Minute, p)
+			later(time.Hour, channel.Post{SessionID: session, Kind: channel.Progress, Job: p.Job}) // Chat has told of it
 			return h.Channel.Post(ctx, channel.Post{SessionID: session, Key: "p", Kind: channel.Progress, Job: p.Job, Text: "reading"})
 		}
 		term, out, beside := printing(h, "")

@@ -3,7 +3,6 @@ package terminal
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"toritsugi/internal/channel"
 	"toritsugi/internal/i18n"
@@ -89,7 +88,7 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 		said("terminal.cost", a.Cost)
 	}
 	if !a.Expires.IsZero() {
-		said("terminal.expires", a.Expires.Local().Format(time.DateTime))
+		said("terminal.expires", a.Expires.Local().Format("2006-01-02 15:04 MST"))
 	}
 	if a.Diff == "" {
 		return rows

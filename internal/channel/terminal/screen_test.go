@@ -88,6 +88,7 @@ func TestScreens(t *testing.T) {
 				post(t, r, channel.Post{Key: "p1", Kind: channel.Progress, Job: "20260102-030405-0a1b2c3d", Text: "**reading** files 3/10"})
 				step("a job goes on", "\x15")
 				post(t, r, channeltest.Proposal(session))
+				post(t, r, channel.Post{SessionID: session, Kind: channel.Progress, Job: "20260102-030405-0a1b2c3d"})
 				step("deciding while a turn goes on", "wait", enter, "次の話", enter, tab)
 				step("stopped", esc, esc)
 				golden(t, c.name, b.String())
