@@ -66,12 +66,12 @@ func (a chatCmd) Run(c *console) error {
 	}
 	if draws {
 		opt.Out = screen
-		shut, err := c.logBeside()
-		if err != nil {
-			return err
-		}
-		defer shut()
 	}
+	shut, err := c.logBeside()
+	if err != nil {
+		return err
+	}
+	defer shut()
 	env, err := c.env(c.note)
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func (a chatCmd) message(types bool) (string, error) {
 	return text, nil
 }
 
-// logBeside sends the log, which would spoil the screen, to a file of the state
-// directory, unless it goes to one already.
+// logBeside sends the log, which would spoil the screen and is for no person in a conversation,
+// to a file of the state directory, unless standard error goes somewhere else.
 func (c *console) logBeside() (shut func(), err error) {
 	if f, ok := file(c.err); !ok || !isTerminal(f) {
 		return func() {}, nil

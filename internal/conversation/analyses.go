@@ -32,6 +32,7 @@ const analysesFile = "analyses.db"
 type Analysis struct {
 	ID       int64           `json:"id"`
 	Session  string          `json:"session"`
+	Message  string          `json:"message,omitempty"` // that it answers
 	User     string          `json:"user"`
 	Title    string          `json:"title"`
 	DataType string          `json:"data_type"` // log, csv, json, text or mixed
@@ -45,8 +46,9 @@ type Analysis struct {
 type Analyses struct {
 	path string
 
-	mu sync.Mutex
-	db *sql.DB
+	mu   sync.Mutex
+	db   *sql.DB
+	made bool // its tables are there
 }
 
 // NewAnalyses is the store below a base directory; nothing is opened.
@@ -62,7 +64,8 @@ const analysesSchema = `CREATE TABLE IF NOT EXISTS analyses (
 	data_type TEXT NOT NULL,
 	record TEXT NOT NULL,
 	source_hash TEXT NOT NULL,
-	created INTEGER NOT NULL
+	created INTEGER NOT NULL,
+	message TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX IF NOT EXISTS analyses_user ON analyses (user, created);
 CREATE INDEX IF NOT EXISTS analyses_source ON analyses (source_hash);
@@ -73,7 +76,7 @@ func (a *Analyses) open(ctx context.Context, create bool) (*sql.DB, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.db != nil {
-		return a.db, nil
+		return a.db, a.schema(ctx, create)
 	}
 	if _, err := os.Stat(a.path); errors.Is(err, fs.ErrNotExist) {
 		if !create {
@@ -99,15 +102,29 @@ func (a *Analyses) open(ctx context.Context, create bool) (*sql.DB, error) {
 		return nil, err
 	}
 	db.SetMaxOpenConns(2)
-	if create {
-		if _, err := db.ExecContext(ctx, analysesSchema); err != nil {
-			return nil, errors.Join(fmt.Errorf("open %s: %w", a.path, err), db.Close())
-		}
-		a.db = db
-		return db, nil
-	}
 	a.db = db
+	if err := a.schema(ctx, create); err != nil {
+		a.db = nil
+		return nil, errors.Join(err, db.Close())
+	}
 	return db, nil
+}
+
+// schema makes the tables before the first record is written, with the column that files of
+// before have not. The caller holds mu.
+func (a *Analyses) schema(ctx context.Context, wanted bool) error {
+	if !wanted || a.made {
+		return nil
+	}
+	_, err := a.db.ExecContext(ctx, analysesSchema)
+	if err == nil {
+		_, err = a.db.ExecContext(ctx, "ALTER TABLE analyses ADD COLUMN message TEXT NOT NULL DEFAULT ''")
+	}
+	if err != nil && !strings.Contains(err.Error(), "duplicate column name") {
+		return fmt.Errorf("open %s: %w", a.path, err)
+	}
+	a.made = true
+	return nil
 }
 
 // Close closes the database.
@@ -128,8 +145,8 @@ func (a *Analyses) Add(ctx context.Context, r Analysis) error {
 	if err != nil {
 		return err
 	}
-	_, err = db.ExecContext(ctx, "INSERT INTO analyses (session, user, title, data_type, record, source_hash, created) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		r.Session, r.User, r.Title, r.DataType, string(r.Record), r.Source, r.Created.UnixMicro())
+	_, err = db.ExecContext(ctx, "INSERT INTO analyses (session, message, user, title, data_type, record, source_hash, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Session, r.Message, r.User, r.Title, r.DataType, string(r.Record), r.Source, r.Created.UnixMicro())
 	if err != nil {
 		return fmt.Errorf("keep an analysis: %w", err)
 	}
@@ -230,6 +247,19 @@ func telling(text string) (words []string) {
 	}
 	slices.Sort(words)
 	return slices.Compact(words)
+}
+
+// Withdraw removes what was kept of a message of a session.
+func (a *Analyses) Withdraw(ctx context.Context, session, message string) error {
+	db, err := a.open(ctx, false)
+	if err != nil || db == nil {
+		return err
+	}
+	_, err = db.ExecContext(ctx, "DELETE FROM analyses WHERE session = ? AND message = ?", session, message)
+	if err != nil && strings.Contains(err.Error(), "no such column") { // a file of before, which knows of none
+		return nil
+	}
+	return missing(err)
 }
 
 // Forget removes the records that are older than a time.

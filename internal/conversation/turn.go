@@ -66,7 +66,9 @@ func (t *turn) run(ctx context.Context) {
 	t.loop = routing.NewLoop(e.Limits, e.Now, policy, routing.Chat, t.entry.Content) // the classifier's time is the turn's
 	d := e.Router.Decide(ctx, routing.Input{Channel: t.x.kind, Text: t.entry.Content, LocalOnly: s.LocalOnly, ToChat: e.ToChat[t.x.kind], Ask: ask})
 	if ctx.Err() != nil {
+		t.decision.PrimaryRoute, t.route = routing.Chat, routing.Chat // nobody else had begun
 		t.interrupted(ctx)
+		t.over(ctx)
 		return
 	}
 	t.decision, t.route, t.before = d, cmp.Or(d.Coder, d.PrimaryRoute), e.Now().Sub(began)
@@ -512,9 +514,14 @@ func (t *turn) keep(ctx context.Context, task string, o contract.Output) {
 	_ = json.Unmarshal(o.Result, &result) // it was read by its schema
 	title, _, _ := strings.Cut(strings.TrimSpace(task), "\n")
 	title, _ = contract.Shortened(title, maxTitle)
-	err := t.e.analyses.Add(ctx, Analysis{Session: t.x.ID, User: t.m.User, Title: t.e.Strict(title), DataType: result.DataType,
+	err := t.e.analyses.Add(ctx, Analysis{Session: t.x.ID, Message: t.m.ID, User: t.m.User, Title: t.e.Strict(title), DataType: result.DataType,
 		Record: json.RawMessage(t.e.Strict(string(o.Result))), Source: sourceHash(task), Created: t.e.Now()})
 	if err != nil {
 		t.e.Log.Error(fmt.Sprintf("An analysis of %s is not kept: %v", t.x.ID, err))
+	}
+	if _, _, c, err := t.x.seen(t.m.ID); err == nil && c.withdrawn { // meanwhile
+		if err := t.e.analyses.Withdraw(context.WithoutCancel(ctx), t.x.ID, t.m.ID); err != nil {
+			t.e.Log.Error("An analysis of a withdrawn message is still there: "+err.Error(), "session_id", t.x.ID)
+		}
 	}
 }

@@ -39,6 +39,9 @@ func (e *Engine) Withdraw(ctx context.Context, sessionID, messageID string) erro
 		}
 	}
 	e.stopTurn(x.ID, messageID, errWithdrawn)
+	if err := e.analyses.Withdraw(ctx, x.ID, messageID); err != nil {
+		return err
+	}
 	if e.Jobs == nil {
 		return nil
 	}

@@ -2,8 +2,10 @@ package conversation
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -331,4 +333,40 @@ func TestPostsOfAnotherProcess(t *testing.T) {
 			t.Errorf("it is there again: %v", err)
 		}
 	})
+}
+// What ANALYZE kept of a message goes with it, also in a file of before.
+func TestWithdrawnAnalysis(t *testing.T) {
+	t.Parallel()
+	h := open(t, i18n.English, "terminal")
+	before := strings.Replace(analysesSchema, ",\n\tmessage TEXT NOT NULL DEFAULT ''", "", 1)
+	if err := os.MkdirAll(filepath.Dir(h.analyses.path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("sqlite", h.analyses.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h.plays("worker", output(analyzeResult, nil), output(analyzeResult, nil))
+	h.plays("chat", "a", "b")
+	if err := h.Withdraw(t.Context(), h.id, "m0"); err != nil { // nothing is kept yet
+		t.Fatal(err)
+	}
+	first := h.message("/analyze sales\n1,2")
+	if err := h.Handle(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	h.hears("/analyze costs\n3,4")
+	if err := h.Withdraw(t.Context(), h.id, first.ID); err != nil {
+		t.Fatal(err)
+	}
+	all, err := h.analyses.Find(t.Context(), "", nil, 10)
+	if err != nil || len(all) != 1 || all[0].Title != "costs" {
+		t.Errorf("%+v, %v", all, err)
+	}
 }
