@@ -64,8 +64,15 @@ func (l Lang) T(key string, args ...any) string {
 	shown := make([]any, len(args))
 	for i, a := range args {
 		shown[i] = a
-		if err, ok := a.(error); ok {
-			shown[i] = l.Error(err)
+		switch a := a.(type) {
+		case error:
+			shown[i] = l.Error(a)
+		case []error:
+			all := make([]string, len(a))
+			for i, err := range a {
+				all[i] = l.Error(err)
+			}
+			shown[i] = strings.Join(all, "; ")
 		}
 	}
 	return fmt.Sprintf(f, shown...)

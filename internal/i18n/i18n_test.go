@@ -86,6 +86,17 @@ func TestErrorSpeaksItsReadersLanguage(t *testing.T) {
 }
 
 // A chain of errors costs as much as it is long.
+// Several errors in one text are all in its reader's language.
+func TestErrorsInAText(t *testing.T) {
+	t.Parallel()
+	err := E("sandbox.no_kind", []error{E("sandbox.missing"), errors.New("x")})
+	for _, l := range []Lang{English, Japanese} {
+		if got, want := l.Error(err), strings.Replace(l.T("sandbox.no_kind"), "%s", l.T("sandbox.missing")+"; x", 1); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 func TestLongChains(t *testing.T) {
 	t.Parallel()
 	err := error(E("cli.interrupted_early"))

@@ -2,6 +2,10 @@ package i18n
 
 func ledgerTexts() map[string]text {
 	return map[string]text{
+		"ledger.disk_full": {
+			en: "the file system of %s is full: free some space there, or name another directory with --base-dir or context_storage.base_dir (%v)",
+			ja: "%s のファイルシステムに空きがありません。空きを作るか、--base-dir または context_storage.base_dir で別のディレクトリーを指定してください（%v）",
+		},
 		"ledger.house_wait": {
 			"another process has %s for itself, to mend or restore it: wait until it has ended (%v)",
 			"別のプロセスが %s を修復または復元のため専有しています。終わるまで待ってください（%v）",

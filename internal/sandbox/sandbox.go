@@ -167,7 +167,7 @@ func Choose(ctx context.Context, o Options) (*Sandbox, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	var why []string
+	var why []error
 	for _, kind := range allKinds() {
 		if o.Prefer != kind && (o.Prefer != "" || kind == KindContainer && o.Engine == "") {
 			continue
@@ -186,9 +186,9 @@ func Choose(ctx context.Context, o Options) (*Sandbox, error) {
 		if o.Prefer != "" {
 			return nil, err
 		}
-		why = append(why, err.Error())
+		why = append(why, err)
 	}
-	return nil, i18n.E("sandbox.no_kind", strings.Join(why, "; "))
+	return nil, i18n.E("sandbox.no_kind", why)
 }
 
 func detectKind(ctx context.Context, kind, engine string) (*Sandbox, error) {
