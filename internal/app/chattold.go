@@ -40,7 +40,6 @@ func (t *talks) tell(ctx context.Context, s standing) {
 	if waits { // at once: what Chat has to say of it takes a model a while
 		t.event(ctx, o.Session, j)
 		t.request(ctx, o.Session, j)
-		t.progress(o, t.lang.T("job.telling", o.Title))
 	}
 	switch {
 	case j.Job != "" && j.Reverts == "" && (waits || !j.Grantable() || j.State.Status == approval.AutoApproved): // else people know it, and decided

@@ -17,7 +17,6 @@ func jobTexts() map[string]text {
 		"app.stale":                    {"The files changed after the proposal was made, so job %s makes it anew.", "提案の後でファイルが変わったため、ジョブ %s が提案を作り直します。"},
 		"app.stale_again":              {"The files changed again after the proposal was made anew; ask for it once more when they rest.", "作り直した提案の後で、ファイルがまた変わりました。変更が落ち着いてから、もう一度依頼してください。"},
 		"app.chat_storage":             {"tori chat needs context_storage.enabled: true", "tori chat には context_storage.enabled: true が必要です"},
-		"job.telling":                  {"proposed: %s", "提案しました: %s"},
 		"job.applying":                 {"applying: %s", "適用中: %s"},
 		"job.applying_step":            {"applying (step %s): %s", "適用中（手順 %s）: %s"},
 		"job.elsewhere":                {"%s · process %d on %s", "%s · プロセス %d（%s）"},
