@@ -519,7 +519,7 @@ func (t *turn) keep(ctx context.Context, task string, o contract.Output) {
 	if err != nil {
 		t.e.Log.Error(fmt.Sprintf("An analysis of %s is not kept: %v", t.x.ID, err))
 	}
-	if _, _, c, err := t.x.seen(t.m.ID); err == nil && c.withdrawn { // meanwhile
+	if k, err := t.x.seen(t.m.ID); err == nil && k.withdrawn { // meanwhile
 		if err := t.e.analyses.Withdraw(context.WithoutCancel(ctx), t.x.ID, t.m.ID); err != nil {
 			t.e.Log.Error("An analysis of a withdrawn message is still there: "+err.Error(), "session_id", t.x.ID)
 		}

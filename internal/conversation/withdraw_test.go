@@ -334,6 +334,7 @@ func TestPostsOfAnotherProcess(t *testing.T) {
 		}
 	})
 }
+
 // What ANALYZE kept of a message goes with it, also in a file of before.
 func TestWithdrawnAnalysis(t *testing.T) {
 	t.Parallel()
