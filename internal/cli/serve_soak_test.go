@@ -66,8 +66,13 @@ func newVendors(ctx context.Context, t *testing.T, seed uint64) *vendors {
 		tokens: map[string]time.Time{}, keys: map[string]bool{}, slack: map[string][]slackMessage{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v2/bot/message/{how}", v.line)
-	mux.HandleFunc("POST /v2/bot/chat/loading/start", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted); _, _ = w.Write([]byte("{}")) })
-	mux.HandleFunc("GET /v2/bot/message/quota", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"type":"none"}`)) })
+	mux.HandleFunc("POST /v2/bot/chat/loading/start", func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusAccepted)
+		_, _ = w.Write([]byte("{}"))
+	})
+	mux.HandleFunc("GET /v2/bot/message/quota", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(`{"type":"none"}`))
+	})
 	mux.HandleFunc("POST /api/{method}", v.api)
 	v.http = httptest.NewServer(mux)
 	t.Cleanup(v.http.Close)
@@ -455,7 +460,6 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 			case <-ended:
 				t.Errorf("tori serve ended:\n%s", p.out.String())
 			case <-end:
-				doom = time.After(0)
 			case <-doom:
 			}
 			_ = p.Process.Kill()
@@ -522,4 +526,3 @@ func TestChannelsKilledAtRandom(t *testing.T) {
 	}
 	h.sound()
 }
-
