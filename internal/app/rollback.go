@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"toritsugi/internal/approval"
+	"toritsugi/internal/channel"
 	"toritsugi/internal/contextstore"
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/task"
@@ -99,9 +100,12 @@ func (u *undo) begin(ctx context.Context) (*approval.Rollback, error) {
 	}
 	d.Requester = u.Actor
 	// Its source is this machine's: tori serve leaves it to whoever asked.
-	begun, err := u.enqueue(ctx, d.Title, func(of task.Key, job string) (task.Key, any) {
-		return task.Key{Source: "terminal", Owner: of.Owner, Repo: of.Repo, Type: "chat", ID: job}, map[string]string{"repo": u.of.Repository, "rollback": u.of.Job}
-	})
+	key, err := u.key()
+	if err != nil {
+		return nil, err
+	}
+	key.Source = string(channel.Terminal)
+	begun, err := u.enqueue(ctx, key, d.Title, map[string]string{"repo": u.of.Repository, "rollback": u.of.Job})
 	if err != nil {
 		return begun, err
 	}
@@ -122,28 +126,33 @@ func (u *undo) begin(ctx context.Context) (*approval.Rollback, error) {
 	return begun, err
 }
 
-// enqueue makes and claims the run of a rollback; of gives its key and what it is asked for
-// from the key of the run that is taken back and its own job id.
-func (u *undo) enqueue(ctx context.Context, title string, of func(run task.Key, job string) (task.Key, any)) (*approval.Rollback, error) {
-	v, err := u.Store.View(u.of.Run)
+// key is that of the run that is taken back with a job id of its own.
+func (u *undo) key() (key task.Key, err error) {
+	m, err := u.Store.Metadata(u.of.Run)
+	if err != nil {
+		return key, err
+	}
+	key = m.TaskKey
+	key.ID, err = approval.NewJob(u.Now(), time.Local, rand.Reader)
+	return key, err
+}
+
+// enqueue makes and claims the run of a rollback.
+func (u *undo) enqueue(ctx context.Context, key task.Key, title string, order any) (*approval.Rollback, error) {
+	m, err := u.Store.Metadata(u.of.Run)
 	if err != nil {
 		return nil, err
 	}
-	job, err := approval.NewJob(u.Now(), time.Local, rand.Reader)
+	raw, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
 	}
-	key, asked := of(v.Metadata.TaskKey, job)
-	raw, err := json.Marshal(asked)
-	if err != nil {
-		return nil, err
-	}
-	uuid, err := u.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, User: v.Metadata.User, Title: title, Run: raw})
+	uuid, err := u.Store.Enqueue(ctx, contextstore.Metadata{TaskKey: key, User: m.User, Title: title, Run: raw})
 	if err != nil {
 		return nil, err
 	}
 	u.context, _, err = u.Store.Claim(ctx, uuid)
-	return &approval.Rollback{Job: job, Run: uuid, By: u.Actor}, err
+	return &approval.Rollback{Job: key.ID, Run: uuid, By: u.Actor}, err
 }
 
 // wait ends a rollback's run as one that waits for a decision.

@@ -49,13 +49,13 @@ func (u *undo) beginHosted(ctx context.Context) (*approval.Rollback, error) {
 // proposeHosted has the revert wait for a decision. It goes on as every job of a conversation
 // does: by tori serve, or tori chat.
 func (u *undo) proposeHosted(ctx context.Context, d approval.Draft, onto string) (*approval.Rollback, error) {
-	var o order.Order
-	begun, err := u.enqueue(ctx, d.Title, func(of task.Key, job string) (task.Key, any) {
-		o = order.Order{Repo: u.of.Repository, Config: u.s.cfg.File(), Chat: &order.Chat{Job: job, Session: u.of.Session, User: u.Actor, Route: "CODE2", Repository: of.Repo,
-			Onto: onto, Reverts: u.of.Job, Deliver: string(approval.PullRequest), Title: d.Title}}
-		of.ID = job
-		return of, o
-	})
+	key, err := u.key()
+	if err != nil {
+		return nil, err
+	}
+	o := order.Order{Repo: u.of.Repository, Config: u.s.cfg.File(), Chat: &order.Chat{Job: key.ID, Session: u.of.Session, User: u.Actor, Route: "CODE2", Repository: key.Repo,
+		Onto: onto, Reverts: u.of.Job, Deliver: string(approval.PullRequest), Title: d.Title}}
+	begun, err := u.enqueue(ctx, key, d.Title, o)
 	if err != nil {
 		return begun, err
 	}

@@ -17,7 +17,7 @@ type Event struct {
 	// another, as they came; those of "" at once, as an event that takes back another
 	// one is.
 	Queue string
-	// Body is the event as the vendor sent it, verified, of at most 64 KiB.
+	// Body is the event as the vendor sent it, verified, of at most MaxEvent bytes.
 	Body       json.RawMessage
 	ReceivedAt time.Time
 }

@@ -62,7 +62,7 @@ func appendAudit(fs *disk.FS, path string, line []byte) (err error) {
 		return err
 	}
 	defer func() { _ = guard.Close() }()
-	if err := filelock.WaitFor(context.Background(), guard, auditTimeout); err != nil {
+	if err := filelock.WaitFor(context.Background(), guard, filelock.Exclusive, auditTimeout); err != nil {
 		return err
 	}
 	f, err := fs.OpenAppend(path)

@@ -117,7 +117,7 @@ func (x *Session) hold(ctx context.Context, name string, timeout time.Duration) 
 		if err != nil {
 			return nil, err
 		}
-		if err := filelock.WaitFor(ctx, f, timeout); err != nil {
+		if err := filelock.WaitFor(ctx, f, filelock.Exclusive, timeout); err != nil {
 			return nil, errors.Join(err, f.Close())
 		}
 		if filelock.Same(f, path) {
@@ -141,12 +141,7 @@ func HoldSession(ctx context.Context, dir string, change bool, wait time.Duratio
 	if err != nil {
 		return nil, err
 	}
-	short, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	if err = filelock.Wait(short, f, filelock.Whole, kind); errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = filelock.ErrLocked
-	}
-	if err != nil {
+	if err := filelock.WaitFor(ctx, f, kind, wait); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return func() { filelock.Close(f) }, nil

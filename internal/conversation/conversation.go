@@ -147,7 +147,8 @@ type shared struct {
 	mu       sync.Mutex
 	channels map[channel.Kind]channel.Channel
 	lanes    map[string]*lane
-	answered map[string]time.Time // when a model answered last, by PROVIDER/MODEL
+	spoken   map[i18n.Lang]*prompts // of In
+	answered map[string]time.Time   // when a model answered last, by PROVIDER/MODEL
 }
 
 var _ channel.EventHandler = (*Engine)(nil)
@@ -178,7 +179,7 @@ func New(o Options) (*Engine, error) {
 			return nil, i18n.E("conversation.prompts_dir", o.PromptsDir, err)
 		}
 	}
-	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, answered: map[string]time.Time{}}}
+	e := &Engine{Options: o, shared: &shared{channels: map[channel.Kind]channel.Channel{}, lanes: map[string]*lane{}, spoken: map[i18n.Lang]*prompts{}, answered: map[string]time.Time{}}}
 	e.prompts = newPrompts(o.PromptsDir, o.Lang, o.Log)
 	e.analyses = NewAnalyses(o.Store.BaseDir)
 	return e, nil
@@ -187,7 +188,12 @@ func New(o Options) (*Engine, error) {
 // In is the engine as it speaks a language. It shares all but that with e, and is not closed.
 func (e *Engine) In(l i18n.Lang) *Engine {
 	o := *e
-	o.Lang, o.prompts = l, newPrompts(e.PromptsDir, l, e.Log)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.spoken[l] == nil {
+		e.spoken[l] = newPrompts(e.PromptsDir, l, e.Log)
+	}
+	o.Lang, o.prompts = l, e.spoken[l]
 	return &o
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/dispatch"
 	"toritsugi/internal/task"
 )
@@ -44,9 +45,6 @@ type Hook struct {
 	Handler http.Handler
 }
 
-// maxHook is how large the body of a call may be, in bytes: some events of 64 KiB.
-const maxHook = 1 << 20
-
 // New returns the pages of a daemon, /healthz, /readyz and /metrics, and hooks, for who calls
 // it by an address, by localhost or by one of names, in lower case.
 func New(d Daemon, hooks []Hook, names ...string) http.Handler {
@@ -61,7 +59,7 @@ func New(d Daemon, hooks []Hook, names ...string) http.Handler {
 	})
 	mux.Handle("GET /metrics", metrics(d))
 	for _, h := range hooks {
-		mux.Handle(h.Pattern, http.MaxBytesHandler(h.Handler, maxHook))
+		mux.Handle(h.Pattern, http.MaxBytesHandler(h.Handler, channel.MaxRequest))
 	}
 	return called(names, mux)
 }

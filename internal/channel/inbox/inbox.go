@@ -17,9 +17,8 @@ import (
 
 // The bounds of an inbox.
 const (
-	maxBody    = 64 << 10 // bytes of an event
-	maxID      = 256      // bytes of an id or a queue's name
-	maxWaiting = 10_000   // events
+	maxID      = 256    // bytes of an id or a queue's name
+	maxWaiting = 10_000 // events
 )
 
 // Errors of Put: the vendor has to send the event again, or cannot have it taken.
@@ -96,8 +95,8 @@ func (b *Inbox) Put(ctx context.Context, events ...channel.Event) error {
 		switch {
 		case e.Channel == "", e.ID == "", len(e.ID) > maxID, len(e.Queue) > maxID:
 			return fmt.Errorf("an event of channel %q needs an id of 1 to %d bytes, and a queue of at most as many", e.Channel, maxID)
-		case len(e.Body) > maxBody:
-			return fmt.Errorf("%d bytes of %d: %w", len(e.Body), maxBody, ErrTooLarge)
+		case len(e.Body) > channel.MaxEvent:
+			return fmt.Errorf("%d bytes of %d: %w", len(e.Body), channel.MaxEvent, ErrTooLarge)
 		}
 		add[i] = contextstore.Incoming{Channel: string(e.Channel), ID: e.ID, Queue: e.Queue, Body: e.Body, ReceivedAt: contextstore.Time{Time: e.ReceivedAt}}
 	}

@@ -244,7 +244,7 @@ func TestBounds(t *testing.T) {
 	b := open(t, s)
 	defer b.Close()
 	large := event1("large", "q")
-	large.Body = make([]byte, maxBody+1)
+	large.Body = make([]byte, channel.MaxEvent+1)
 	if err := b.Put(t.Context(), event1("small", "q"), large); !errors.Is(err, ErrTooLarge) || b.Waiting() != 0 {
 		t.Errorf("too large: %v, %d wait", err, b.Waiting())
 	}

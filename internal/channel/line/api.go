@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"toritsugi/internal/i18n"
 	"toritsugi/internal/llm/image"
+	"toritsugi/internal/llm/wire"
 )
 
 const (
@@ -32,16 +32,15 @@ const (
 // client is the HTTP client of the API: c with a bound to what is read, and without
 // redirects, which LINE does not use.
 func client(c *http.Client) *http.Client {
-	own := http.Client{Timeout: timeout}
-	if c != nil {
-		own = *c
+	own := wire.SingleHop(c)
+	if c == nil {
+		own.Timeout = timeout
 	}
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	if own.Transport == nil {
 		own.Transport = http.DefaultTransport
 	}
 	own.Transport = bounded{own.Transport}
-	return &own
+	return own
 }
 
 // bounded bounds what its client, which reads to the end, is answered.
@@ -147,19 +146,7 @@ func (l *Line) judge(ctx context.Context, res *http.Response, err error) (wait t
 		r.said = http.StatusText(res.StatusCode)
 	}
 	r.said = l.opt.Mask(plainLine(r.said))
-	return retryAfter(res.Header, l.opt.Now()), r
-}
-
-// retryAfter is how long a server asks to wait (RFC 9110 §10.2.3), 0 where it does not.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := h.Get("Retry-After")
-	if s, err := strconv.Atoi(v); err == nil && s >= 0 && s <= 24*3600 {
-		return time.Duration(s) * time.Second
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
+	return wire.RetryAfter(res.Header, l.opt.Now()), r
 }
 
 // call makes a request as often as it takes, within maxTries and maxWaits: what the rate

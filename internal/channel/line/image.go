@@ -3,7 +3,6 @@ package line
 import (
 	"context"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,7 +26,6 @@ const (
 // is none; err is one that may mend.
 func (l *Line) image(ctx context.Context, m *message) (a channel.Attachment, why string, err error) {
 	path := filepath.Join(l.opt.MediaDir, m.ID)
-	var size int64
 	reason, err := l.fetch(ctx, m, path)
 	if ctx.Err() != nil {
 		return a, "", ctx.Err()
@@ -37,17 +35,11 @@ func (l *Line) image(ctx context.Context, m *message) (a channel.Attachment, why
 	}
 	if reason == "" {
 		img, dropped := image.Load(path, image.DefaultLimits())
-		if st, err := os.Stat(path); err == nil {
-			size = st.Size()
-		}
 		if reason = dropped; reason == "" {
 			return channel.Attachment{Name: path, MediaType: img.MediaType, Content: img.Data}, "", nil
 		}
 	}
-	// Of an image that goes to a model, package llm/image has the record.
-	l.opt.Log.LogAttrs(ctx, slog.LevelWarn, "LLM image audit before request", slog.String("category", "provider.http"),
-		slog.String("source_path", path), slog.String("url_type", image.DataURI), slog.String("image_url", ""), slog.Int("image_url_length", 0),
-		slog.Bool("local_exists_before", size > 0), slog.Int64("local_size_before_bytes", size), slog.Bool("included", false), slog.String("drop_reason", reason))
+	image.Dropped(ctx, l.opt.Log, path, reason)
 	if reason == image.FileTooLarge {
 		return a, l.opt.Lang.T("image.file_too_large", image.MaxFile>>20), nil
 	}

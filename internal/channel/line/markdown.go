@@ -6,23 +6,18 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"toritsugi/internal/redact"
+	"toritsugi/internal/channel"
 )
 
-// clean is a text of models or strangers without what steers, with spaces for tabs.
-func clean(s string) string {
-	return strings.ReplaceAll(redact.Printable(strings.ToValidUTF8(s, "�")), "\t", "    ")
-}
-
-// plainLine is clean on one line.
-func plainLine(s string) string { return strings.Join(strings.Fields(clean(s)), " ") }
+// plainLine is a text of models or strangers on one line.
+func plainLine(s string) string { return strings.Join(strings.Fields(channel.Clean(s)), " ") }
 
 // plain is Markdown, as models write it, as text that reads well where nothing is rendered,
 // as in LINE. Code and its fences stay as they are. It reads lines and has no tree
 // (docs/decisions/055).
 func plain(src string) string {
 	var out []string
-	all := strings.Split(clean(src), "\n")
+	all := strings.Split(channel.Clean(src), "\n")
 	open, blank := "", true
 	for i := 0; i < len(all); i++ {
 		l := all[i]

@@ -61,7 +61,7 @@ func (l *Line) diff(text string) (all []messaging_api.MessageInterface) {
 	for strings.Contains(text, mark) {
 		mark += "`"
 	}
-	text = strings.TrimRight(clean(text), "\n")
+	text = strings.TrimRight(channel.Clean(text), "\n")
 	runes := []rune(text)
 	shown := mark + "diff\n" + string(runes[:min(len(runes), maxDiff)]) + "\n" + mark
 	if more := len(runes) - maxDiff; more > 0 {
@@ -137,7 +137,7 @@ func (l *Line) rows(a *channel.Approval) (rows []requestRow) {
 func fit(rows []requestRow) (card []requestRow, whole bool) {
 	size := 0
 	for _, r := range rows {
-		if size += units(r.text); size > maxCard || len(card) == maxRows || units(r.text) > maxRowText {
+		if size += channel.Units(r.text); size > maxCard || len(card) == maxRows || channel.Units(r.text) > maxRowText {
 			return card, false
 		}
 		card = append(card, r)

@@ -5,25 +5,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/clipperhouse/uax29/v2/graphemes"
-)
 
-// units is the length of a text as LINE counts it, in UTF-16 units.
-func units(s string) (n int) {
-	for _, r := range s {
-		n++
-		if r > 0xFFFF {
-			n++
-		}
-	}
-	return n
-}
+	"toritsugi/internal/channel"
+)
 
 // split cuts a text into parts of at most limit units: at the end of a paragraph where it
 // can, else of a line, else of a word, else between two characters. A block of code is left
 // whole where it fits into a part; else it is closed, and opened again in the next one.
 func split(text string, limit int) (parts []string) {
 	text = strings.Trim(text, "\n")
-	for units(text) > limit {
+	for channel.Units(text) > limit {
 		n, open := cut(text, limit)
 		part, rest := text[:n], text[n:]
 		if open == "" {
@@ -53,7 +44,7 @@ func cut(text string, limit int) (n int, open string) {
 			next = at + i + 1
 		}
 		l := strings.TrimSuffix(text[at:next], "\n")
-		u := units(l)
+		u := channel.Units(l)
 		if size+u > limit {
 			break
 		}
@@ -77,7 +68,7 @@ func cut(text string, limit int) (n int, open string) {
 		at = next
 	}
 	switch {
-	case open != "" && block > 0 && units(fenced(text[block:], open)) <= limit:
+	case open != "" && block > 0 && channel.Units(fenced(text[block:], open)) <= limit:
 		return block, ""
 	case open != "" && within > firstLine(text, block):
 		return within, open
@@ -85,7 +76,7 @@ func cut(text string, limit int) (n int, open string) {
 		return block, ""
 	case open != "":
 		return hard(text, room, firstLine(text, 0)), open
-	case units(text[:paragraph])*3 >= limit:
+	case channel.Units(text[:paragraph])*3 >= limit:
 		return paragraph, ""
 	case line > 0:
 		return line, ""
@@ -118,7 +109,7 @@ func fenced(text, mark string) string {
 func hard(text string, limit, least int) int {
 	n, space, size := 0, 0, 0
 	for g := graphemes.FromString(text); g.Next(); {
-		u := units(g.Value())
+		u := channel.Units(g.Value())
 		if size+u > limit {
 			break
 		}
@@ -138,7 +129,7 @@ func hard(text string, limit, least int) int {
 	}
 	n, size = 0, 0
 	for _, r := range text { // the next character has more signs than a part holds
-		if size += units(string(r)); size > limit {
+		if size += channel.Units(string(r)); size > limit {
 			break
 		}
 		n += utf8.RuneLen(r)

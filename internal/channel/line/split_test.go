@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/channel"
 )
 
 func TestSplit(t *testing.T) {
@@ -48,8 +50,8 @@ func TestSplitKeepsEverything(t *testing.T) {
 		limit := rapid.IntRange(40, 200).Draw(t, "limit")
 		parts := split(text, limit)
 		for _, p := range parts {
-			if units(p) > limit || strings.TrimSpace(p) == "" || !utf8.ValidString(p) {
-				t.Fatalf("a part of %d units, of %d: %q", units(p), limit, p)
+			if channel.Units(p) > limit || strings.TrimSpace(p) == "" || !utf8.ValidString(p) {
+				t.Fatalf("a part of %d units, of %d: %q", channel.Units(p), limit, p)
 			}
 			open := ""
 			for l := range strings.SplitSeq(p, "\n") {

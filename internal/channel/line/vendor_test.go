@@ -215,8 +215,8 @@ func (v *vendor) message(m map[string]any) string {
 
 func (v *vendor) text(x any, limit int) string {
 	s, _ := x.(string)
-	if strings.TrimSpace(s) == "" || units(s) > limit {
-		v.t.Errorf("a text of %d units, of at most %d", units(s), limit)
+	if strings.TrimSpace(s) == "" || channel.Units(s) > limit {
+		v.t.Errorf("a text of %d units, of at most %d", channel.Units(s), limit)
 	}
 	return s
 }

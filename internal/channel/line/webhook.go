@@ -11,12 +11,6 @@ import (
 	"toritsugi/internal/channel"
 )
 
-const (
-	// maxRequest is how much of a request is read: LINE sends some events of a few KiB.
-	maxRequest = 1 << 20
-	maxEvent   = 64 << 10 // bytes of one event, by channel.Event
-)
-
 // ServeHTTP takes the events of LINE's webhook: 200 says that they are in the inbox.
 func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
@@ -29,11 +23,11 @@ func (l *Line) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // take returns the status of the answer.
 func (l *Line) take(r *http.Request) int {
-	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, channel.MaxRequest+1))
 	switch {
 	case err != nil:
 		return http.StatusBadRequest
-	case len(body) > maxRequest:
+	case len(body) > channel.MaxRequest:
 		return http.StatusRequestEntityTooLarge
 	case !webhook.ValidateSignature(l.opt.ChannelSecret, r.Header.Get("X-Line-Signature"), body):
 		l.complain()
@@ -49,7 +43,7 @@ func (l *Line) take(r *http.Request) int {
 	for _, raw := range sent.Events {
 		e, err := read(raw)
 		switch {
-		case err != nil || len(raw) > maxEvent: // LINE would send no other
+		case err != nil || len(raw) > channel.MaxEvent: // LINE would send no other
 			l.opt.Log.Warn("LINE sent an event that cannot be read", "event", e.ID, "bytes", len(raw))
 			continue
 		case !e.addressed():

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"toritsugi/internal/channel"
 )
 
 func TestWebhookTakesWhatLINESigned(t *testing.T) {
@@ -27,7 +29,7 @@ func TestWebhookTakesWhatLINESigned(t *testing.T) {
 		"a body cut short":            {http.MethodPost, body[:len(body)-4], sign, http.StatusForbidden},
 		"a body with a space more":    {http.MethodPost, append([]byte(" "), body...), sign, http.StatusForbidden},
 		"no JSON":                     {http.MethodPost, []byte("{"), signature(secret, []byte("{")), http.StatusBadRequest},
-		"too much":                    {http.MethodPost, make([]byte, maxRequest+1), signature(secret, make([]byte, maxRequest+1)), http.StatusRequestEntityTooLarge},
+		"too much":                    {http.MethodPost, make([]byte, channel.MaxRequest+1), signature(secret, make([]byte, channel.MaxRequest+1)), http.StatusRequestEntityTooLarge},
 		"the console's check":         {http.MethodPost, callback(), signature(secret, callback()), http.StatusOK},
 		"no events at all":            {http.MethodPost, []byte("{}"), signature(secret, []byte("{}")), http.StatusOK},
 		"an event without any fields": {http.MethodPost, []byte(`{"events":[{}]}`), signature(secret, []byte(`{"events":[{}]}`)), http.StatusOK},
@@ -55,7 +57,7 @@ func TestWebhookPutsEventsInOrder(t *testing.T) {
 		r.v.happens("E5", "memberJoined", "group:C1", nil),
 		r.v.happens("E6", "message", "user:../U1", textOf("6", "a path")),
 		r.v.happens("E7", "message", "user:U1", map[string]any{"mode": "standby", "message": map[string]any{"id": "7", "type": "text", "text": "for another program"}}),
-		r.v.happens("E8", "message", "user:U1", textOf("8", strings.Repeat("x", maxEvent))),
+		r.v.happens("E8", "message", "user:U1", textOf("8", strings.Repeat("x", channel.MaxEvent))),
 		r.v.happens("E9", "message", "room:R1:U1", textOf("9", "@all y", map[string]any{"index": 0, "length": 4, "type": "all"})))
 	for range 2 { // LINE sends again what took long
 		if code := r.hook(http.MethodPost, body, signature(secret, body)); code != http.StatusOK {

@@ -2,6 +2,7 @@ package slack
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 
 	"toritsugi/internal/disk"
 	"toritsugi/internal/i18n"
+	"toritsugi/internal/llm/wire"
 )
 
 // Error is what Slack refused a call with: nothing was done.
@@ -58,13 +60,8 @@ type api struct {
 }
 
 func newAPI(base *url.URL, client *http.Client, now func() time.Time) *api {
-	c := http.Client{}
-	if client != nil {
-		c = *client
-	}
 	// A redirect leads to a page to sign in, or away from Slack.
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &api{base: base, http: &c, now: now, until: map[string]time.Time{}}
+	return &api{base: base, http: wire.SingleHop(client), now: now, until: map[string]time.Time{}}
 }
 
 // call is try that waits while there are too many calls, as long as ctx lasts.
@@ -123,7 +120,7 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 	}
 	defer func() { _ = w.Body.Close() }()
 	if w.StatusCode == http.StatusTooManyRequests {
-		return a.limit(method, by, w.Header.Get("Retry-After"))
+		return a.limit(method, by, w.Header)
 	}
 	if w.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s: HTTP %s", method, w.Status)
@@ -142,7 +139,7 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 	}
 	switch {
 	case !answer.OK && answer.Error == "ratelimited":
-		return a.limit(method, by, w.Header.Get("Retry-After"))
+		return a.limit(method, by, w.Header)
 	case !answer.OK:
 		return explained(&Error{method, answer.Error, answer.Needed})
 	case out == nil:
@@ -152,12 +149,8 @@ func (a *api) try(ctx context.Context, token, method string, args url.Values, ou
 }
 
 // limit notes that there were too many calls.
-func (a *api) limit(method, by, after string) error {
-	wait := defaultRetry
-	if n, err := strconv.Atoi(strings.TrimSpace(after)); err == nil && n >= 0 {
-		wait = max(time.Duration(n)*time.Second, time.Second)
-	}
-	until := a.now().Add(wait)
+func (a *api) limit(method, by string, h http.Header) error {
+	until := a.now().Add(cmp.Or(wire.RetryAfter(h, a.now()), defaultRetry))
 	a.mu.Lock()
 	a.until[by] = until
 	a.mu.Unlock()

@@ -12,12 +12,9 @@ import (
 	"toritsugi/internal/channel"
 )
 
-// maxKept is how large the body of an event is at most in the inbox, maxText how much of
-// its text is left where it is larger. People can send 12,000 characters in one message.
-const (
-	maxKept = 64 << 10
-	maxText = 48 << 10
-)
+// maxText is how many bytes of its text are left of an event that is larger than
+// channel.MaxEvent. People can send 12,000 characters in one message.
+const maxText = 48 << 10
 
 // maxID is how long ids are at most: an inbox refuses longer ones, and all that comes with
 // them.
@@ -188,7 +185,7 @@ func (m *message) place(in string) place {
 // kept is b as it is kept, cut where it is too large.
 func (b body) kept() (json.RawMessage, error) {
 	out, err := json.Marshal(b)
-	if err != nil || len(out) <= maxKept {
+	if err != nil || len(out) <= channel.MaxEvent {
 		return out, err
 	}
 	cut := func(m *message) {
@@ -212,7 +209,7 @@ func (b body) kept() (json.RawMessage, error) {
 	}
 	b.Text = b.Text[:min(len(b.Text), maxText)]
 	out, err = json.Marshal(b)
-	if err == nil && len(out) > maxKept {
+	if err == nil && len(out) > channel.MaxEvent {
 		err = errNoEvent
 	}
 	return out, err

@@ -4,17 +4,19 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/lazyregexp"
 	"toritsugi/internal/redact"
 )
 
 // clean is a text of models or strangers without what hides or turns it.
 func clean(s string) string {
-	return redact.Printable(strings.ToValidUTF8(strings.ReplaceAll(s, "\r\n", "\n"), "�"))
+	return redact.Printable(s)
 }
 
 var escapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -273,21 +275,6 @@ func edge(beside rune) string {
 	return ""
 }
 
-// size is a text's length as Slack counts it, at most: in UTF-16 units.
-func size(s string) (n int) {
-	for _, r := range s {
-		n += max(len16(r), 1)
-	}
-	return n
-}
-
-func len16(r rune) int {
-	if r >= 0x10000 {
-		return 2
-	}
-	return 1
-}
-
 // split cuts markup into parts of at most limit, at an empty line where there is one in the
 // second half, else between lines. A block of code that is cut is ended, and begun again.
 func split(text string, limit int) []string {
@@ -305,16 +292,16 @@ func split(text string, limit int) []string {
 		}
 		now, used, blank = rest, 0, -1
 		for _, l := range now {
-			used += size(l) + 1
+			used += channel.Units(l) + 1
 		}
 	}
 	for _, whole := range strings.Split(text, "\n") {
 		for _, l := range cutLine(whole, limit-len(fence)-1) {
-			if used+size(l)+1 > limit && len(now) > 0 {
+			if used+channel.Units(l)+1 > limit && len(now) > 0 {
 				if blank > 0 {
 					flush(blank)
 				}
-				if used+size(l)+1 > limit {
+				if used+channel.Units(l)+1 > limit {
 					flush(len(now))
 				}
 			}
@@ -324,7 +311,7 @@ func split(text string, limit int) []string {
 			if l == "" && !inside && used > limit/2 {
 				blank = len(now)
 			}
-			now, used = append(now, l), used+size(l)+1
+			now, used = append(now, l), used+channel.Units(l)+1
 		}
 	}
 	inside = false
@@ -335,11 +322,11 @@ func split(text string, limit int) []string {
 // cutLine cuts a line into pieces of at most limit, not within an entity or a link where
 // that can be avoided.
 func cutLine(l string, limit int) (all []string) {
-	for size(l) > limit {
+	for channel.Units(l) > limit {
 		n, units := 0, 0
 		for n < len(l) {
 			r, w := utf8.DecodeRuneInString(l[n:])
-			if units += len16(r); units > limit {
+			if units += utf16.RuneLen(r); units > limit {
 				break
 			}
 			n += w

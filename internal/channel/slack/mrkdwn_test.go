@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"toritsugi/internal/channel"
 )
 
 func TestMrkdwn(t *testing.T) {
@@ -53,8 +55,8 @@ func TestMrkdwnLaws(t *testing.T) {
 			t.Fatalf("somebody is called: %q", out)
 		}
 		for _, p := range split(out, limit) {
-			if size(p) > limit || p == "" {
-				t.Fatalf("a part of %d: %q", size(p), p)
+			if channel.Units(p) > limit || p == "" {
+				t.Fatalf("a part of %d: %q", channel.Units(p), p)
 			}
 			if strings.Count(p, fence)%2 != 0 {
 				t.Fatalf("an open block: %q of %q", p, out)
@@ -86,7 +88,7 @@ func TestSplit(t *testing.T) {
 	if strings.ReplaceAll(strings.Join(long, ""), "\n", "") != strings.Repeat("&amp;", 100) {
 		t.Errorf("%q", long)
 	}
-	if s := short(code, 100); size(s) > 100 || !strings.HasSuffix(s, "…") {
+	if s := short(code, 100); channel.Units(s) > 100 || !strings.HasSuffix(s, "…") {
 		t.Errorf("%q", s)
 	}
 }

@@ -48,7 +48,7 @@ func (b *inbox) Put(_ context.Context, all ...channel.Event) error {
 	}
 	b.puts++
 	for _, e := range all {
-		if len(e.Body) > maxKept {
+		if len(e.Body) > channel.MaxEvent {
 			return errors.New("too large")
 		}
 		if !b.known[e.ID] {

@@ -100,7 +100,7 @@ func (s *Slack) connection(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer func() { _ = conn.Close() }()
 	s.troubled(nil)
-	conn.SetReadLimit(maxBody)
+	conn.SetReadLimit(channel.MaxRequest)
 	alive := func() { _ = conn.SetReadDeadline(time.Now().Add(silence)) }
 	alive()
 	pong := conn.PingHandler()

@@ -13,15 +13,12 @@ import (
 	"strings"
 	"time"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/disk"
 )
 
-const (
-	// maxBody is the most bytes of a request: a message of 40,000 characters with its blocks.
-	maxBody = 1 << 20
-	// window is how old, or how far ahead, a request may be.
-	window = 5 * time.Minute
-)
+// window is how old, or how far ahead, a request may be.
+const window = 5 * time.Minute
 
 // Handlers are what Slack calls by HTTP, by pattern of http.ServeMux; none without a signing secret. Each
 // answers 200 once the event is in the inbox, so Slack may send one again, which
@@ -58,7 +55,7 @@ func command(raw []byte) ([]byte, error) {
 
 func (s *Slack) handler(decode func([]byte) ([]byte, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		raw, err := disk.ReadAll(http.MaxBytesReader(w, r.Body, maxBody), r.URL.Path, maxBody)
+		raw, err := disk.ReadAll(http.MaxBytesReader(w, r.Body, channel.MaxRequest), r.URL.Path, channel.MaxRequest)
 		if err != nil {
 			http.Error(w, "the body cannot be read, or is too large", http.StatusRequestEntityTooLarge)
 			return

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"toritsugi/internal/channel"
 	"toritsugi/internal/channel/channeltest"
 )
 
@@ -41,7 +42,7 @@ func TestWhatIsNotSignedBySlackIsRefused(t *testing.T) {
 			"ahead":                  {func(q *http.Request) { sign(q, body, time.Now().Add(6*time.Minute)) }, body, http.StatusUnauthorized},
 			"a clock that is off":    {func(q *http.Request) { sign(q, body, time.Now().Add(-4*time.Minute)) }, body, http.StatusOK},
 			"GET":                    {func(q *http.Request) { q.Method = http.MethodGet }, body, http.StatusMethodNotAllowed},
-			"too large":              {nil, strings.Repeat(" ", maxBody) + body, http.StatusRequestEntityTooLarge},
+			"too large":              {nil, strings.Repeat(" ", channel.MaxRequest) + body, http.StatusRequestEntityTooLarge},
 			"cut":                    {nil, body[:len(body)-9], http.StatusBadRequest},
 			"no event":               {nil, `{"type":"event_callback","event_id":"Ev9"}`, http.StatusBadRequest},
 			"an event of no place":   {nil, `{"type":"event_callback","event_id":"Ev9","event":{"type":"message","user":"U1"}}`, http.StatusBadRequest},
@@ -108,7 +109,7 @@ func TestWhatIsKeptOfAnEvent(t *testing.T) {
 		}
 		for _, e := range r.inbox.wait {
 			var b body
-			if err := json.Unmarshal(e.Body, &b); err != nil || len(e.Body) > maxKept {
+			if err := json.Unmarshal(e.Body, &b); err != nil || len(e.Body) > channel.MaxEvent {
 				t.Errorf("%v, %d bytes", err, len(e.Body))
 			}
 			for _, secret := range []string{"verification", "hooks.slack.com", "trigger_id", "738474920"} {
@@ -147,7 +148,7 @@ func FuzzEvent(f *testing.F) {
 	s := &Slack{opt: Options{AtOnce: func(string) bool { return false }}}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		e, ok, err := s.eventOf(raw, time.Time{})
-		if ok != (len(e.Body) > 0 && err == nil) || ok && (e.ID == "" || len(e.Body) > maxKept || !json.Valid(e.Body)) {
+		if ok != (len(e.Body) > 0 && err == nil) || ok && (e.ID == "" || len(e.Body) > channel.MaxEvent || !json.Valid(e.Body)) {
 			t.Errorf("%v %v %+v", ok, err, e)
 		}
 	})

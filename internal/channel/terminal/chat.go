@@ -244,7 +244,7 @@ func (c *chat) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case handledMsg:
 		c.handled(msg)
 	case filesMsg:
-		c.files = slices.DeleteFunc(slices.Clone(msg), func(name string) bool { return clean(name) != name || strings.Contains(name, "\n") }) // nobody can type it
+		c.files = slices.DeleteFunc(slices.Clone(msg), func(name string) bool { return channel.Clean(name) != name || strings.Contains(name, "\n") }) // nobody can type it
 	case sessionsMsg:
 		c.sessions(msg)
 	case historyMsg:
@@ -297,12 +297,12 @@ func (c *chat) print(rows ...line) {
 }
 
 func (c *chat) tell(key string, args ...any) {
-	c.print(wrap(styled(faint, clean(c.t.opt.Lang.T(key, args...))), plain("  "), plain("  "), c.columns())...)
+	c.print(wrap(styled(faint, channel.Clean(c.t.opt.Lang.T(key, args...))), plain("  "), plain("  "), c.columns())...)
 }
 
 // complain shows an error.
 func (c *chat) complain(err error) {
-	text := clean(c.t.opt.Mask(c.t.opt.Lang.Error(err)))
+	text := channel.Clean(c.t.opt.Mask(c.t.opt.Lang.Error(err)))
 	c.print(wrap(styled(red, text), plain("  "), plain("  "), c.columns())...)
 }
 
@@ -446,7 +446,7 @@ func (c *chat) submit(o outgoing) {
 		c.tell("terminal.attached", a.Name, size(len(a.Content)))
 	}
 	for _, n := range notes {
-		c.print(wrap(styled(yellow, clean(n)), plain("  "), plain("  "), c.columns())...)
+		c.print(wrap(styled(yellow, channel.Clean(n)), plain("  "), plain("  "), c.columns())...)
 	}
 	ctx, stop := context.WithCancelCause(c.ctx)
 	if !atOnce {

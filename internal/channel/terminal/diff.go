@@ -6,12 +6,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
+
+	"toritsugi/internal/channel"
 )
 
 // diffLines colours a unified diff. Where a line was replaced by one that is much
 // like it, the words that differ stand out.
 func diffLines(diff string) (out []line) {
-	all := strings.Split(strings.TrimRight(clean(diff), "\n"), "\n")
+	all := strings.Split(strings.TrimRight(channel.Clean(diff), "\n"), "\n")
 	within := !strings.Contains(diff, "@@") // a hunk
 	for i := 0; i < len(all); i++ {
 		l := all[i]

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"toritsugi/internal/channel"
 )
 
 // maxSpan is how far away the end of emphasis and of a link is looked for, in bytes.
@@ -42,7 +44,7 @@ func inline(s string, how style) (l line) {
 			part, n = link(s[i:], how)
 		case '&':
 			if end := strings.IndexAny(s[i:min(len(s), i+maxEntity)], "; \n"); end > 0 && s[i+end] == ';' {
-				text.WriteString(clean(html.UnescapeString(s[i : i+end+1]))) // what it stands for may steer
+				text.WriteString(channel.Clean(html.UnescapeString(s[i : i+end+1]))) // what it stands for may steer
 				i += end + 1
 				continue
 			}

@@ -96,7 +96,7 @@ func (c *chat) key(k tea.KeyPressMsg) tea.Cmd {
 			c.history.move(1, &c.ed)
 		}
 	default:
-		if text := clean(k.Text); !c.ed.edit(key) && text != "" {
+		if text := channel.Clean(k.Text); !c.ed.edit(key) && text != "" {
 			c.insert(text)
 		}
 	}
@@ -130,7 +130,7 @@ func (c *chat) paste(text string) {
 		c.note = c.t.opt.Lang.T("terminal.long_paste", len(text)>>20, maxPaste>>20)
 		return
 	}
-	text = clean(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
+	text = channel.Clean(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text))
 	lines := strings.Count(text, "\n") + 1
 	if lines <= shownPasteLines && utf8.RuneCountInString(text) <= shownPaste {
 		c.insert(text)
@@ -331,7 +331,7 @@ func (c *chat) pick(k tea.KeyPressMsg) tea.Cmd {
 		return c.retell(to)
 	default:
 		if k.Text != "" {
-			p.word, p.at = p.word+clean(k.Text), 0
+			p.word, p.at = p.word+channel.Clean(k.Text), 0
 		}
 	}
 	return nil

@@ -3,20 +3,14 @@ package terminal
 import (
 	"strings"
 
-	"toritsugi/internal/redact"
+	"toritsugi/internal/channel"
 )
-
-// clean is a text of models or strangers without what steers a terminal, with spaces
-// for tabs.
-func clean(s string) string {
-	return strings.ReplaceAll(redact.Printable(strings.ToValidUTF8(s, "�")), "\t", "    ")
-}
 
 // markdown lays out Markdown, as models write it, in rows of at most width columns. It
 // reads blocks line by line and has no tree: docs/decisions/055 says why it is ours.
 func markdown(src string, width int) []line {
 	p := &page{width: width}
-	p.blocks(strings.Split(clean(src), "\n"), nil, nil, 0)
+	p.blocks(strings.Split(channel.Clean(src), "\n"), nil, nil, 0)
 	return p.rows
 }
 

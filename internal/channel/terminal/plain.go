@@ -70,7 +70,7 @@ func (f *printed) post(_ context.Context, p channel.Post) (err error) {
 	if p.Failed {
 		f.failed = append(f.failed, p.ReplyTo)
 	}
-	text := strings.TrimRight(clean(p.Text), "\n")
+	text := strings.TrimRight(channel.Clean(p.Text), "\n")
 	switch {
 	case p.Kind == channel.Request && p.Approval != nil:
 		var b strings.Builder
@@ -136,7 +136,7 @@ func (t *Terminal) retell(ctx context.Context, h channel.Handler) error {
 			break
 		}
 		if s.Post == nil {
-			_, err = fmt.Fprintln(t.opt.Out, prompt+clean(s.Text))
+			_, err = fmt.Fprintln(t.opt.Out, prompt+channel.Clean(s.Text))
 		} else {
 			err = t.Post(ctx, *s.Post)
 		}
@@ -178,7 +178,7 @@ func (t *Terminal) Lines(ctx context.Context, h channel.Handler) error {
 			}
 			return in.Err()
 		}
-		text := clean(in.Text())
+		text := channel.Clean(in.Text())
 		switch strings.TrimSpace(text) {
 		case "":
 			continue

@@ -39,7 +39,7 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 	a := p.Approval
 	bar, text := line{{yellow, "┃ "}}, func(parts ...span) {
 		for i := range parts {
-			parts[i].text = clean(parts[i].text)
+			parts[i].text = channel.Clean(parts[i].text)
 		}
 		rows = append(rows, wrap(parts, line{{yellow, "┃ "}}, line{{yellow, "┃ "}}, width)...)
 	}
@@ -107,7 +107,7 @@ func request(l i18n.Lang, p channel.Post, width int) (rows []line) {
 // said is a message of a person, as it stands above the answer.
 func said(text string, width int) []line {
 	var l line
-	for i, part := range strings.Split(strings.TrimRight(clean(text), "\n"), "\n") {
+	for i, part := range strings.Split(strings.TrimRight(channel.Clean(text), "\n"), "\n") {
 		if i > 0 {
 			l = append(l, span{0, "\n"})
 		}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"toritsugi/internal/channel"
 )
 
 const (
@@ -61,7 +63,7 @@ func (c *chat) above(n int) (rows []line) {
 		rows = append(rows, styled(faint|cyan, state))
 	}
 	for _, o := range c.queue {
-		rows = append(rows, styled(faint, l.T("terminal.queued", clean(strings.Join(strings.Fields(o.text), " ")))))
+		rows = append(rows, styled(faint, l.T("terminal.queued", channel.Clean(strings.Join(strings.Fields(o.text), " ")))))
 	}
 	if len(rows) == 0 && !c.start.Once {
 		rows = append(rows, nil)
@@ -108,7 +110,7 @@ func (c *chat) below() (rows []line) {
 			if i+from == c.menu.at {
 				how = reverse
 			}
-			rows = append(rows, line{{0, "  "}, {how, ch.text}, {faint, "  " + clean(ch.help)}})
+			rows = append(rows, line{{0, "  "}, {how, ch.text}, {faint, "  " + channel.Clean(ch.help)}})
 		}
 	}
 	if c.focus != picking {
@@ -123,7 +125,7 @@ func (c *chat) below() (rows []line) {
 	}
 	switch {
 	case c.note != "":
-		rows = append(rows, wrap(styled(yellow, clean(c.note)), nil, nil, c.columns())...)
+		rows = append(rows, wrap(styled(yellow, channel.Clean(c.note)), nil, nil, c.columns())...)
 	case c.height >= 8 && len(rows) == 0 && !c.start.Once:
 		hint := styled(faint, l.T("terminal.hint"))
 		if hint.width() > c.columns() {
@@ -145,7 +147,7 @@ func (c *chat) picked() (rows []line) {
 		if i+from == c.picker.at {
 			how = reverse
 		}
-		rows = append(rows, line{{0, "  "}, {how, c.name(s.ID)}, {faint, fmt.Sprintf("  %s  ", s.Last.Local().Format("01-02 15:04"))}, {0, clean(s.Title)}})
+		rows = append(rows, line{{0, "  "}, {how, c.name(s.ID)}, {faint, fmt.Sprintf("  %s  ", s.Last.Local().Format("01-02 15:04"))}, {0, channel.Clean(s.Title)}})
 	}
 	return rows
 }
@@ -156,13 +158,13 @@ func (c *chat) waiting() (rows []line) {
 	key := "terminal.keys"
 	switch {
 	case c.focus == reasoning || c.focus == changing:
-		return []line{{{yellow, "? " + clean(p.Title)}}}
+		return []line{{{yellow, "? " + channel.Clean(p.Title)}}}
 	case len(c.pending) == 0:
 		return nil
 	case c.focus != deciding:
 		p, key = c.pending[0], "terminal.tab"
 	}
-	title := fit(line{{bold | yellow, "? "}, {yellow, clean(p.Title)}}, c.columns())
+	title := fit(line{{bold | yellow, "? "}, {yellow, channel.Clean(p.Title)}}, c.columns())
 	if n := len(c.pending); n > 1 {
 		title = append(title, span{faint, l.T("terminal.of", n)})
 	}

@@ -74,10 +74,10 @@ func Wait(ctx context.Context, f *os.File, r Range, kind Kind) error {
 
 // WaitFor takes the lock on a whole open file, waiting no longer than timeout:
 // ErrLocked then.
-func WaitFor(ctx context.Context, f *os.File, timeout time.Duration) error {
+func WaitFor(ctx context.Context, f *os.File, kind Kind, timeout time.Duration) error {
 	short, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := Wait(short, f, Whole, Exclusive)
+	err := Wait(short, f, Whole, kind)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		err = ErrLocked
 	}
@@ -115,7 +115,7 @@ func OpenWait(ctx context.Context, path string, timeout time.Duration) (release 
 	if err != nil {
 		return nil, err
 	}
-	if err := WaitFor(ctx, f, timeout); err != nil {
+	if err := WaitFor(ctx, f, Exclusive, timeout); err != nil {
 		_ = f.Close()
 		return nil, err
 	}

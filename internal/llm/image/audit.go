@@ -186,11 +186,21 @@ func (v *conversation) before(ctx context.Context) {
 			}
 			v.told[r] = true
 		}
-		v.options.Log.LogAttrs(ctx, level, beforeRequest, slog.String("category", category),
-			slog.String("source_path", r.source), slog.String("url_type", v.options.URLType), slog.String("image_url", r.url),
-			slog.Int("image_url_length", r.length), slog.Bool("local_exists_before", exists), slog.Int64("local_size_before_bytes", size),
-			slog.Bool("included", r.reason == ""), slog.String("drop_reason", r.reason))
+		r.log(ctx, v.options.Log, level, v.options.URLType, size, exists)
 	}
+}
+
+func (r record) log(ctx context.Context, log *slog.Logger, level slog.Level, urlType string, size int64, exists bool) {
+	log.LogAttrs(ctx, level, beforeRequest, slog.String("category", category),
+		slog.String("source_path", r.source), slog.String("url_type", urlType), slog.String("image_url", r.url),
+		slog.Int("image_url_length", r.length), slog.Bool("local_exists_before", exists), slog.Int64("local_size_before_bytes", size),
+		slog.Bool("included", r.reason == ""), slog.String("drop_reason", r.reason))
+}
+
+// Dropped records an image that is left out before it comes to a request.
+func Dropped(ctx context.Context, log *slog.Logger, path, reason string) {
+	size, exists := stat(path)
+	record{source: path, reason: reason}.log(ctx, log, slog.LevelWarn, DataURI, size, exists)
 }
 
 // after records whether the images of a request that timed out are still there.

@@ -24,7 +24,7 @@ func statusError(res *http.Response, body io.Reader, now time.Time) *llm.Error {
 	p := parseProblem(raw)
 	if to := res.Header.Get("Location"); to != "" && res.StatusCode < 400 {
 		moved := told(classify(res.StatusCode, p), i18n.E("llm.redirects", Endpoint(to)))
-		moved.RetryAfter = retryAfter(res.Header, now)
+		moved.RetryAfter = RetryAfter(res.Header, now)
 		return moved
 	}
 	if p.message == "" {
@@ -32,7 +32,7 @@ func statusError(res *http.Response, body io.Reader, now time.Time) *llm.Error {
 	}
 	return &llm.Error{
 		Kind: classify(res.StatusCode, p), Message: p.message,
-		RetryAfter: retryAfter(res.Header, now), Err: err,
+		RetryAfter: RetryAfter(res.Header, now), Err: err,
 	}
 }
 
@@ -193,9 +193,9 @@ func containsAny(s string, signs []string) bool {
 	return false
 }
 
-// retryAfter is how long the server asks to wait, 0 where it does not.
+// RetryAfter is how long the server asks to wait, 0 where it does not.
 // Source: RFC 9110 §10.2.3 (seconds or a date); retry-after-ms is OpenAI's.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
 		return duration(ms, time.Millisecond)
 	}

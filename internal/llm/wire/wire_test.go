@@ -86,7 +86,7 @@ func TestRetryAfter(t *testing.T) {
 		{"Retry-After-Ms", "250", 250 * time.Millisecond}, {"Retry-After", "-3", 0}, {"Retry-After", "soon", 0},
 		{"Retry-After", "NaN", 0}, {"Retry-After", "1e300", 24 * time.Hour}, {"X", "", 0},
 	} {
-		if got := retryAfter(http.Header{c.header: {c.value}}, now); got != c.want {
+		if got := RetryAfter(http.Header{c.header: {c.value}}, now); got != c.want {
 			t.Errorf("%s: %s is %s", c.header, c.value, got)
 		}
 	}
